@@ -1,0 +1,61 @@
+package canon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// Hash is a SHA-256 digest. It prints as lower-case hex. The zero value is "no
+// hash": SHA-256 gives it for no known input.
+type Hash [sha256.Size]byte
+
+// Sum returns the SHA-256 of data.
+func Sum(data []byte) Hash { return sha256.Sum256(data) }
+
+// String returns h in lower-case hex.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// IsZero reports whether h is the zero value.
+func (h Hash) IsZero() bool { return h == Hash{} }
+
+// MarshalText returns h in lower-case hex.
+func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
+
+// UnmarshalText parses 64 hex digits.
+func (h *Hash) UnmarshalText(text []byte) error {
+	parsed, err := ParseHash(string(text))
+	if err != nil {
+		return err
+	}
+	*h = parsed
+	return nil
+}
+
+// MarshalCBOR returns h as a byte string of 32 bytes.
+func (h Hash) MarshalCBOR() ([]byte, error) { return AppendBytes(nil, h[:]), nil }
+
+// UnmarshalCBOR parses a byte string of 32 bytes.
+func (h *Hash) UnmarshalCBOR(data []byte) error {
+	r := NewReader(data)
+	b := r.Bytes()
+	if err := r.Close(); err != nil {
+		return err
+	}
+	if len(b) != len(h) {
+		return fmt.Errorf("canon: a hash has %d bytes, not %d", len(h), len(b))
+	}
+	copy(h[:], b)
+	return nil
+}
+
+// ParseHash parses 64 hex digits.
+func ParseHash(s string) (Hash, error) {
+	var h Hash
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(h) {
+		return Hash{}, fmt.Errorf("canon: %q is not a hash: want %d hex digits", s, 2*len(h))
+	}
+	copy(h[:], b)
+	return h, nil
+}

@@ -1,0 +1,247 @@
+package canon
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// FromJSON returns the canonical bytes of one JSON value. A number without '.'
+// and 'e' is an integer of any size, any other is a float; -0.0 is 0.0. Errors
+// name the path of the fault, as in "$.items[3].price: …"; duplicate keys and
+// text that is not UTF-8 are faults, an escaped lone surrogate becomes U+FFFD.
+func FromJSON(data []byte) (Raw, error) {
+	for i := 0; i < len(data); {
+		_, size := utf8.DecodeRune(data[i:])
+		if size == 1 && data[i] >= utf8.RuneSelf {
+			return nil, &SyntaxError{Offset: i, Reason: "text is not UTF-8"}
+		}
+		i += size
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	b, err := appendJSON(nil, dec, MaxDepth)
+	if err != nil {
+		return nil, below("$", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("canon: more than one JSON value")
+	}
+	return b, nil
+}
+
+// jsonError is a fault at a path. The path is put together on the way out, so
+// that values without a fault do not pay for it.
+type jsonError struct {
+	path string
+	err  error
+}
+
+func (e *jsonError) Error() string { return fmt.Sprintf("canon: %s: %v", e.path, e.err) }
+func (e *jsonError) Unwrap() error { return e.err }
+
+// below puts the path of err under step.
+func below(step string, err error) error {
+	if inner := (*jsonError)(nil); errors.As(err, &inner) {
+		return &jsonError{step + inner.path, inner.err}
+	}
+	return &jsonError{step, err}
+}
+
+// appendJSON appends the next value of dec; depth is how many containers may
+// still be opened.
+func appendJSON(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
+	token, err := nextToken(dec)
+	if err != nil {
+		return nil, err
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		if depth == 0 {
+			return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
+		}
+		if t == '[' {
+			return appendJSONArray(b, dec, depth-1)
+		}
+		return appendJSONObject(b, dec, depth-1)
+	case string:
+		return AppendText(b, t), nil
+	case json.Number:
+		return appendNumber(b, t.String())
+	case bool:
+		return AppendBool(b, t), nil
+	default:
+		return AppendNull(b), nil
+	}
+}
+
+func nextToken(dec *json.Decoder) (json.Token, error) {
+	token, err := dec.Token()
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	return token, nil
+}
+
+func appendJSONArray(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
+	var items []byte
+	n := 0
+	for ; dec.More(); n++ {
+		var err error
+		if items, err = appendJSON(items, dec, depth); err != nil {
+			return nil, below("["+strconv.Itoa(n)+"]", err)
+		}
+	}
+	if _, err := nextToken(dec); err != nil {
+		return nil, err
+	}
+	return append(AppendArray(b, n), items...), nil
+}
+
+func appendJSONObject(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
+	type pair struct {
+		name      string
+		key, item []byte
+	}
+	var pairs []pair
+	for dec.More() {
+		token, err := nextToken(dec)
+		if err != nil {
+			return nil, err
+		}
+		name, _ := token.(string) // the decoder lets nothing else stand here
+		item, err := appendJSON(nil, dec, depth)
+		if err != nil {
+			return nil, below("."+name, err)
+		}
+		pairs = append(pairs, pair{name, AppendText(nil, name), item})
+	}
+	if _, err := nextToken(dec); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(pairs, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
+	b = AppendMap(b, len(pairs))
+	for i, p := range pairs {
+		if i > 0 && p.name == pairs[i-1].name {
+			return nil, fmt.Errorf("duplicate key %q", p.name)
+		}
+		b = append(append(b, p.key...), p.item...)
+	}
+	return b, nil
+}
+
+func appendNumber(b []byte, s string) ([]byte, error) {
+	if strings.ContainsAny(s, ".eE") {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s has no finite value", s)
+		}
+		return AppendFloat(b, f)
+	}
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+		return AppendInt(b, n), nil
+	}
+	n, ok := new(big.Int).SetString(s, 10)
+	if !ok {
+		return nil, fmt.Errorf("%q is not a number", s)
+	}
+	return AppendBig(b, n), nil
+}
+
+// ToJSON returns canonical bytes as JSON on one line: keys in canonical order,
+// byte strings in standard base64, integers in full, floats so that they read
+// back as floats. Bytes that are not canonical are a *SyntaxError.
+func ToJSON(data Raw) ([]byte, error) {
+	if err := Valid(data); err != nil {
+		return nil, err
+	}
+	return appendAsJSON(nil, &Reader{data: data}), nil
+}
+
+// appendAsJSON appends the next item of r, which is canonical.
+func appendAsJSON(b []byte, r *Reader) []byte {
+	switch r.Kind() {
+	case KindArray:
+		b = append(b, '[')
+		for i := range r.Array() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendAsJSON(b, r)
+		}
+		return append(b, ']')
+	case KindMap:
+		b = append(b, '{')
+		for i := range r.Map() {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = append(appendJSONText(b, r.text()), ':')
+			b = appendAsJSON(b, r)
+		}
+		return append(b, '}')
+	case KindText:
+		return appendJSONText(b, r.text())
+	case KindBytes:
+		b = base64.StdEncoding.AppendEncode(append(b, '"'), r.Bytes())
+		return append(b, '"')
+	case KindInt:
+		n, wide := r.Int()
+		if wide != nil {
+			return wide.Append(b, 10)
+		}
+		return strconv.AppendInt(b, n, 10)
+	case KindFloat:
+		return appendJSONFloat(b, r.Float())
+	case KindBool:
+		return strconv.AppendBool(b, r.Bool())
+	default:
+		r.Null()
+		return append(b, "null"...)
+	}
+}
+
+// appendJSONFloat appends f so that it reads back as a float.
+func appendJSONFloat(b []byte, f float64) []byte {
+	start := len(b)
+	b = strconv.AppendFloat(b, f, 'g', -1, 64)
+	if !bytes.ContainsAny(b[start:], ".e") {
+		b = append(b, ".0"...)
+	}
+	return b
+}
+
+// appendJSONText quotes s without escaping <, > and &, which is for HTML.
+func appendJSONText(b, s []byte) []byte {
+	if plain(s) {
+		return append(append(append(b, '"'), s...), '"')
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(string(s)); err != nil {
+		panic(err) // a string always encodes, and a buffer always takes it
+	}
+	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
+}
+
+// plain reports whether s is its own JSON text, as most are.
+func plain(s []byte) bool {
+	for _, c := range s {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
