@@ -1,0 +1,85 @@
+package manifest
+
+// Limits bound a world. Zero fields take the default; WithDefaults fills them.
+type Limits struct {
+	EventsPerTick uint64 `cbor:"events_per_tick" json:"events_per_tick"` // events handled in one tick; the rest waits for the next
+	InFlight      uint64 `cbor:"in_flight" json:"in_flight"`             // effects in flight at once
+	Mailbox       uint64 `cbor:"mailbox" json:"mailbox"`                 // events waiting for one cell
+	Payload       uint64 `cbor:"payload" json:"payload"`                 // bytes of one event's data or effect's params
+	Receipt       uint64 `cbor:"receipt" json:"receipt"`                 // bytes of one receipt
+}
+
+// Defaults of Limits.
+const (
+	DefaultEventsPerTick = 1_000_000
+	DefaultInFlight      = 1024
+	DefaultMailbox       = 65_536
+	DefaultPayload       = 1 << 20
+	DefaultReceipt       = 4 << 20
+)
+
+// WithDefaults returns l with its zero fields filled in.
+func (l Limits) WithDefaults() Limits {
+	fill(&l.EventsPerTick, DefaultEventsPerTick)
+	fill(&l.InFlight, DefaultInFlight)
+	fill(&l.Mailbox, DefaultMailbox)
+	fill(&l.Payload, DefaultPayload)
+	fill(&l.Receipt, DefaultReceipt)
+	return l
+}
+
+// ReducerLimits bound one step of a reducer. A step that exceeds one fails.
+type ReducerLimits struct {
+	Gas     uint64 `cbor:"gas" json:"gas"`         // Starlark steps, or what a Go reducer declares
+	State   uint64 `cbor:"state" json:"state"`     // bytes of the cell's state
+	Events  uint64 `cbor:"events" json:"events"`   // events emitted
+	Effects uint64 `cbor:"effects" json:"effects"` // effects asked for
+	Timers  uint64 `cbor:"timers" json:"timers"`   // timers set
+	Value   uint64 `cbor:"value" json:"value"`     // bytes of one Starlark value, nested ones included
+}
+
+// Defaults of ReducerLimits.
+const (
+	DefaultGas     = 1_000_000
+	DefaultState   = 256 << 10
+	DefaultEvents  = 1024
+	DefaultEffects = 64
+	DefaultTimers  = 64
+	DefaultValue   = 1 << 20
+)
+
+// WithDefaults returns l with its zero fields filled in.
+func (l ReducerLimits) WithDefaults() ReducerLimits {
+	fill(&l.Gas, DefaultGas)
+	fill(&l.State, DefaultState)
+	fill(&l.Events, DefaultEvents)
+	fill(&l.Effects, DefaultEffects)
+	fill(&l.Timers, DefaultTimers)
+	fill(&l.Value, DefaultValue)
+	return l
+}
+
+func fill(field *uint64, value uint64) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+// WithDefaults returns m with every zero field that has a default filled in.
+// m's maps are copied where they change.
+func (m Manifest) WithDefaults() Manifest {
+	if m.Clock.Tick == 0 {
+		m.Clock.Tick = defaultTick
+	}
+	m.Limits = m.Limits.WithDefaults()
+	reducers := make(map[string]Reducer, len(m.Reducers))
+	for name, r := range m.Reducers { // order cannot show: a map is built from a map
+		if r.OnError == "" {
+			r.OnError = OnErrorPark
+		}
+		r.Limits = r.Limits.WithDefaults()
+		reducers[name] = r
+	}
+	m.Reducers = reducers
+	return m
+}

@@ -1,0 +1,281 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// Names that no manifest may declare: see reducer.Operator and
+// reducer.ReceiptEvent.
+const (
+	reservedReducer = "operator"
+	reservedEvent   = "receipt"
+)
+
+// Greatest values of a manifest's limits. They bound what one world may ask of
+// its machine, whoever wrote the manifest.
+const (
+	maxEntries       = 10_000 // in each section
+	maxEventsPerTick = 100_000_000
+	maxInFlight      = 65_536
+	maxMailbox       = 16 << 20
+	maxPayload       = 64 << 20
+	maxReceipt       = 64 << 20
+	maxGas           = 10_000_000_000
+	maxState         = 64 << 20
+	maxEvents        = 1 << 20
+	maxEffects       = 65_536
+	maxTimers        = 65_536
+	maxValue         = 64 << 20
+)
+
+// Fault is one thing that is wrong with a manifest.
+type Fault struct {
+	Path string // JSON pointer (RFC 6901), as in "/reducers/agent/grants/0"
+	Msg  string
+}
+
+// Validate returns everything that is wrong with m, whose defaults must be
+// filled in; nothing when m can be in force. The faults come in the order of
+// Manifest's fields, names sorted. It looks at m alone: whether sources,
+// schemas and policies compile is checked where their text is at hand.
+func (m *Manifest) Validate() []Fault {
+	v := validator{m: m}
+	v.check("/world", checkText(m.World))
+	if m.Clock.Tick < 1 {
+		v.fault("/clock/tick", "a tick is at least 1ns long")
+	}
+	if len(m.Reducers) == 0 {
+		v.fault("/reducers", "a world needs at least one reducer")
+	}
+	each(&v, "/reducers", m.Reducers, v.reducer)
+	each(&v, "/events", m.Events, v.event)
+	each(&v, "/effects", m.Effects, v.effect)
+	each(&v, "/caps", m.Caps, v.cap)
+	v.count("/policies", len(m.Policies))
+	v.policies()
+	v.count("/routing", len(m.Routing))
+	for i, r := range m.Routing {
+		v.route("/routing/"+strconv.Itoa(i), r)
+	}
+	v.limits()
+	return v.faults
+}
+
+type validator struct {
+	m      *Manifest
+	faults []Fault
+}
+
+func (v *validator) fault(path, format string, args ...any) {
+	v.faults = append(v.faults, Fault{Path: path, Msg: fmt.Sprintf(format, args...)})
+}
+
+// check records err, if any.
+func (v *validator) check(path string, err error) {
+	if err != nil {
+		v.fault(path, "%s", err.Error())
+	}
+}
+
+func (v *validator) count(path string, n int) {
+	if n > maxEntries {
+		v.fault(path, "has %d entries, at most %d are allowed", n, maxEntries)
+	}
+}
+
+// oneOf records that value is none of those known.
+func (v *validator) oneOf(path, value string, known ...string) {
+	if !slices.Contains(known, value) {
+		v.fault(path, "want %s, not %q", strings.Join(known, " or "), value)
+	}
+}
+
+// each checks the entries of one section, in the order of their names.
+func each[T any](v *validator, path string, section map[string]T, check func(path, name string, value T)) {
+	v.count(path, len(section))
+	for _, name := range slices.Sorted(maps.Keys(section)) {
+		check(path+"/"+escape(name), name, section[name])
+	}
+}
+
+// escape makes a name a part of a JSON pointer.
+func escape(name string) string {
+	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+func (v *validator) reducer(path, name string, r Reducer) {
+	v.check(path, checkIdentifier(name))
+	if name == reservedReducer {
+		v.fault(path, "the name %q is reserved for people", name)
+	}
+	v.engine(path, r)
+	for i, grant := range r.Grants {
+		if _, ok := v.m.Caps[grant]; !ok {
+			v.fault(path+"/grants/"+strconv.Itoa(i), "there is no capability %q%s", grant, among(v.m.Caps))
+		}
+	}
+	v.oneOf(path+"/on_error", r.OnError, OnErrorPark, OnErrorSkip)
+	for _, l := range []limit{
+		{"gas", r.Limits.Gas, maxGas},
+		{"state", r.Limits.State, maxState},
+		{"events", r.Limits.Events, maxEvents},
+		{"effects", r.Limits.Effects, maxEffects},
+		{"timers", r.Limits.Timers, maxTimers},
+		{"value", r.Limits.Value, maxValue},
+	} {
+		v.limit(path+"/limits/", l)
+	}
+}
+
+func (v *validator) engine(path string, r Reducer) {
+	needs := func(field, value string) {
+		if value == "" {
+			v.fault(path+"/"+field, "engine %s needs a %s", r.Engine, field)
+		}
+	}
+	lacks := func(field string, is bool) {
+		if is {
+			v.fault(path+"/"+field, "engine %s has no %s", r.Engine, field)
+		}
+	}
+	switch r.Engine {
+	case EngineStarlark:
+		if r.Source.IsZero() {
+			needs("source", "")
+		}
+		lacks("name", r.Name != "")
+		lacks("version", r.Version != "")
+	case EngineGo:
+		needs("name", r.Name)
+		needs("version", r.Version)
+		lacks("source", r.File != "" || !r.Source.IsZero())
+	default:
+		v.oneOf(path+"/engine", r.Engine, EngineStarlark, EngineGo)
+	}
+}
+
+func (v *validator) event(path, name string, e Event) {
+	v.check(path, checkName(name))
+	if name == reservedEvent {
+		v.fault(path, "the name %q is reserved for the answers to effects", name)
+	}
+	if e.File != "" && e.Schema.IsZero() {
+		v.fault(path+"/schema", "the schema %q has no content", e.File)
+	}
+}
+
+func (v *validator) effect(path, name string, e Effect) {
+	v.check(path, checkName(name))
+	if e.Adapter == "" {
+		v.fault(path+"/adapter", "an effect needs an adapter")
+	}
+	if len(e.Config) > 0 {
+		v.check(path+"/config", checkMap(e.Config))
+	}
+	for _, key := range slices.Sorted(maps.Keys(e.Files)) {
+		if e.Files[key].IsZero() {
+			v.fault(path+"/config/"+escape(key), "the file has no content")
+		}
+	}
+}
+
+// checkMap reports why data is not one canonical map.
+func checkMap(data Data) error {
+	r := canon.NewReader(data)
+	r.Map()
+	if err := r.Err(); err != nil {
+		return err
+	}
+	return canon.Valid(data)
+}
+
+func (v *validator) cap(path, name string, c Cap) {
+	v.check(path, checkIdentifier(name))
+	v.oneOf(path+"/type", c.Type, CapAny)
+	for i, kind := range c.Params.Kinds {
+		v.check(path+"/params/kinds/"+strconv.Itoa(i), checkPattern(kind))
+	}
+}
+
+func (v *validator) policies() {
+	taken := make(map[string]bool, len(v.m.Policies))
+	for i, p := range v.m.Policies {
+		path := "/policies/" + strconv.Itoa(i)
+		v.check(path+"/name", checkText(p.Name))
+		if taken[p.Name] {
+			v.fault(path+"/name", "the name %q is taken by an earlier policy", p.Name)
+		}
+		taken[p.Name] = p.Name != ""
+		if strings.TrimSpace(p.When) == "" {
+			v.fault(path+"/when", "a policy needs an expression that says when it applies")
+		}
+		v.oneOf(path+"/decide", p.Decide, DecideAllow, DecideDeny)
+	}
+}
+
+func (v *validator) route(path string, r Route) {
+	if err := checkPattern(r.Event); err != nil {
+		v.check(path+"/event", err)
+	} else if !v.declared(r.Event) {
+		v.fault(path+"/event", "no declared event matches %q%s", r.Event, among(v.m.Events))
+	}
+	if _, ok := v.m.Reducers[r.Reducer]; !ok {
+		v.fault(path+"/reducer", "there is no reducer %q%s", r.Reducer, among(v.m.Reducers))
+	}
+	_, err := ParseKeyExpr(r.Key)
+	v.check(path+"/key", err)
+}
+
+func (v *validator) declared(pattern string) bool {
+	for name := range v.m.Events { // order cannot show: any match will do
+		if Match(pattern, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// limit is one field of limits with its greatest value.
+type limit struct {
+	name       string
+	have, most uint64
+}
+
+func (v *validator) limits() {
+	l := v.m.Limits
+	for _, l := range []limit{
+		{"events_per_tick", l.EventsPerTick, maxEventsPerTick},
+		{"in_flight", l.InFlight, maxInFlight},
+		{"mailbox", l.Mailbox, maxMailbox},
+		{"payload", l.Payload, maxPayload},
+		{"receipt", l.Receipt, maxReceipt},
+	} {
+		v.limit("/limits/", l)
+	}
+}
+
+func (v *validator) limit(path string, l limit) {
+	if l.have < 1 || l.have > l.most {
+		v.fault(path+l.name, "must be 1 to %d, not %d", l.most, l.have)
+	}
+}
+
+// among lists the names there are, for a message about one that there is not.
+func among[T any](section map[string]T) string {
+	const most = 8
+	names := slices.Sorted(maps.Keys(section))
+	switch {
+	case len(names) == 0:
+		return "; none is declared"
+	case len(names) > most:
+		return fmt.Sprintf("; there are %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	default:
+		return "; declared: " + strings.Join(names, ", ")
+	}
+}
