@@ -1,0 +1,132 @@
+// Package receipt holds what a world asks of the outside and what it is
+// answered: intents and their identity, receipts and their signatures, and the
+// ledger that lets every intent be executed at most once (semantics.md
+// sections 4 and 6).
+//
+// A receipt's bytes are its canonical CBOR, a map with the keys of [Receipt]'s
+// struct tags. Its hash is the SHA-256 of that map without the keys hash and
+// mac; its mac is HMAC-SHA256 of "worldkernel/receipt/v1" ‖ hash under a key
+// derived for the world and the key epoch (see [Keyring]).
+package receipt
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// Hash is a SHA-256 digest.
+type Hash = canon.Hash
+
+// Data is one canonical CBOR item; it prints as JSON.
+type Data = canon.Raw
+
+// Key is an intent's id and idempotency key: the same step asking the same
+// thing has the same key, in every replay and after every rollback.
+type Key struct{ canon.Hash }
+
+// ParseKey parses 64 hex digits.
+func ParseKey(s string) (Key, error) {
+	h, err := canon.ParseHash(s)
+	return Key{h}, err
+}
+
+// History is h_n: what a cell has seen up to its step n.
+//
+//	h_n = H(h_{n-1} ‖ canonical[name, key, data]), h_0 = the world's lineage, empty at first
+type History = canon.Hash
+
+// StepID names one effect of one step: CELL@N.I~HHHHHHHHHHHHHHHH.
+type StepID string
+
+// NewStepID returns the id of the i-th effect (from 0) of step n of a cell
+// whose history with that step is h.
+func NewStepID(cell string, n uint64, i int, h History) StepID {
+	var buf [320]byte // a reducer's name, a key of at most 256 bytes, and numbers
+	b := append(buf[:0], cell...)
+	b = append(b, '@')
+	b = strconv.AppendUint(b, n, 10)
+	b = append(b, '.')
+	b = strconv.AppendInt(b, int64(i), 10)
+	b = append(b, '~')
+	return StepID(hex.AppendEncode(b, h[:8]))
+}
+
+// Intent is an effect that a cell asked for, with its identity.
+type Intent struct {
+	Key    Key    `cbor:"key" json:"key"`
+	Step   StepID `cbor:"step" json:"step_id"`
+	Cell   string `cbor:"cell" json:"cell"` // "reducer/key"
+	Kind   string `cbor:"kind" json:"kind"`
+	Params Data   `cbor:"params" json:"params"`
+	Tag    string `cbor:"tag" json:"tag"`
+	Cap    string `cbor:"cap" json:"cap"` // the capability that allows it
+
+	// Occurrence counts the intents of the same kind and params that the cell's
+	// history held before: cassettes are looked up by it, never by key.
+	Occurrence uint64 `cbor:"occurrence" json:"occurrence"`
+}
+
+// NewKey returns the idempotency key of an intent:
+//
+//	H( world_id ‖ 0x00 ‖ step_id ‖ 0x00 ‖ kind ‖ 0x00 ‖ canonical(params) )
+func NewKey(world string, step StepID, kind string, params Data) Key {
+	var buf [1024]byte // keeps the common case off the heap
+	b := append(append(buf[:0], world...), 0)
+	b = append(append(b, step...), 0)
+	b = append(append(b, kind...), 0)
+	return Key{sha256.Sum256(append(b, params...))}
+}
+
+// External returns what adapters hand to the outside as idempotency key.
+func (k Key) External(world string) string { return "worldkernel:" + world + ":" + k.String() }
+
+// Nonce fences one attempt: a receipt must carry the nonce of the attempt that
+// is in flight.
+type Nonce [16]byte
+
+// NewNonce returns the nonce of the attempt whose permit is the record that
+// follows the given chain root: the first 16 bytes of H(root ‖ key ‖ attempt),
+// with the attempt as 8 bytes big-endian.
+func NewNonce(root Hash, key Key, attempt uint64) Nonce {
+	b := make([]byte, 0, 72)
+	b = append(append(b, root[:]...), key.Hash[:]...)
+	b = binary.BigEndian.AppendUint64(b, attempt)
+	h := sha256.Sum256(b)
+	return Nonce(h[:16])
+}
+
+// String returns n in hex.
+func (n Nonce) String() string { return hex.EncodeToString(n[:]) }
+
+// MarshalText returns n in hex.
+func (n Nonce) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, n[:]), nil }
+
+// MarshalCBOR returns n as a byte string of 16 bytes.
+func (n Nonce) MarshalCBOR() ([]byte, error) { return canon.AppendBytes(nil, n[:]), nil }
+
+// UnmarshalCBOR parses a byte string of 16 bytes.
+func (n *Nonce) UnmarshalCBOR(data []byte) error {
+	r := canon.NewReader(data)
+	b := r.Bytes()
+	if err := r.Close(); err != nil {
+		return err
+	}
+	if len(b) != len(n) {
+		return &canon.SyntaxError{Reason: "a nonce has 16 bytes"}
+	}
+	copy(n[:], b)
+	return nil
+}
+
+// Permit is the ledger's leave to execute one attempt of an intent. Until the
+// record that grants it is durable nobody may act on it.
+type Permit struct {
+	Intent
+	Attempt uint64
+	Nonce   Nonce
+	Time    int64 // the world's calendar time, nanoseconds since 1970-01-01 UTC
+}

@@ -1,0 +1,302 @@
+package receipt_test
+
+import (
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+const modelSlots = 3
+
+// row is what the dumb model knows of an intent.
+type row struct {
+	permit receipt.Permit // of the last attempt
+	state  receipt.State
+	slot   uint64 // while in flight
+	place  uint64 // record of the last change of state
+}
+
+// ledgerModel drives a Ledger and keeps the same facts in the plainest way.
+type ledgerModel struct {
+	ledger  *receipt.Ledger
+	rows    map[receipt.Key]*row
+	stored  map[receipt.Key][]byte // what checkpoints wrote
+	allowed map[receipt.Key]int    // how often execution was allowed
+	record  uint64
+}
+
+func modelIntent(n uint64) receipt.Intent {
+	params := receipt.Data(canon.AppendUint(nil, n))
+	step := receipt.NewStepID("agent/a", n, 0, receipt.History{byte(n)})
+	return receipt.Intent{
+		Key: receipt.NewKey("w", step, "k", params), Step: step, Cell: "agent/a",
+		Kind: "k", Params: params, Tag: "t", Cap: "c", Occurrence: n,
+	}
+}
+
+func (m *ledgerModel) next() uint64 { m.record++; return m.record }
+
+// askable draws an intent and tells whether the ledger lets it in.
+func (m *ledgerModel) askable(t *rapid.T) (receipt.Intent, bool) {
+	in := modelIntent(rapid.Uint64Range(0, 11).Draw(t, "intent"))
+	want := receipt.AllowExecute
+	if r := m.rows[in.Key]; r != nil {
+		want = map[receipt.State]receipt.Decision{
+			receipt.StateDenied: receipt.AllowExecute, receipt.StateOpen: receipt.WaitOtherWorker,
+			receipt.StateInFlight: receipt.WaitOtherWorker, receipt.StateCommitted: receipt.ReturnRecordedResult,
+			receipt.StateFailed: receipt.Rejected,
+		}[r.state]
+	}
+	require.Equal(t, want, m.ledger.Decide(in.Key))
+	return in, want == receipt.AllowExecute
+}
+
+func (m *ledgerModel) Emit(t *rapid.T) {
+	in, ok := m.askable(t)
+	if !ok {
+		require.Panics(t, func() { m.ledger.Emit(in, m.record) })
+		return
+	}
+	m.ledger.Emit(in, m.next())
+	m.rows[in.Key] = &row{permit: receipt.Permit{Intent: in}, state: receipt.StateOpen, place: m.record}
+}
+
+func (m *ledgerModel) Deny(t *rapid.T) {
+	in, ok := m.askable(t)
+	if !ok {
+		return
+	}
+	m.ledger.Deny(in, m.next())
+	m.rows[in.Key] = &row{permit: receipt.Permit{Intent: in}, state: receipt.StateDenied, place: m.record}
+}
+
+func (m *ledgerModel) Start(t *rapid.T) {
+	open := m.in(receipt.StateOpen)
+	e := m.ledger.NextOpen(modelSlots)
+	if len(open) == 0 || len(m.in(receipt.StateInFlight)) >= modelSlots {
+		require.Nil(t, e)
+		return
+	}
+	require.Equal(t, open[0].permit.Key, e.Intent.Key, "the oldest goes first")
+	record := m.next()
+	r := open[0]
+	r.slot = m.lowestSlot()
+	require.Equal(t, r.slot, m.ledger.NextSlot())
+	r.permit.Attempt++
+	r.permit.Nonce = receipt.NewNonce(receipt.Hash{byte(record)}, r.permit.Key, r.permit.Attempt)
+	r.state, r.place = receipt.StateInFlight, record
+	require.Same(t, e, m.ledger.Start(r.permit.Nonce, record))
+	require.Equal(t, r.permit.Attempt, e.Attempt)
+	require.Equal(t, r.slot, e.Slot)
+	m.allowed[r.permit.Key]++
+}
+
+func (m *ledgerModel) lowestSlot() uint64 {
+	flight := m.in(receipt.StateInFlight)
+	for slot := uint64(0); ; slot++ {
+		if !slices.ContainsFunc(flight, func(r *row) bool { return r.slot == slot }) {
+			return slot
+		}
+	}
+}
+
+func (m *ledgerModel) Finish(t *rapid.T) {
+	in := modelIntent(rapid.Uint64Range(0, 11).Draw(t, "intent"))
+	r := m.rows[in.Key]
+	permit := receipt.Permit{Intent: in, Attempt: 1}
+	if r != nil {
+		permit = r.permit
+	}
+	status := rapid.SampledFrom([]receipt.Status{receipt.StatusOK, receipt.StatusError}).Draw(t, "status")
+	got := receipt.New("w", permit, status, nil)
+	switch {
+	case r == nil:
+		require.ErrorIs(t, m.ledger.Check(&got), receipt.ErrUnknownIntent)
+		return
+	case r.state == receipt.StateOpen:
+		require.ErrorIs(t, m.ledger.Check(&got), receipt.ErrWrongAttempt)
+		return
+	case r.state != receipt.StateInFlight:
+		require.ErrorIs(t, m.ledger.Check(&got), receipt.ErrDuplicate)
+		return
+	}
+	require.NoError(t, m.ledger.Check(&got))
+	m.ledger.Finish(&got, m.next())
+	r.place, r.state = m.record, receipt.StateFailed
+	if status == receipt.StatusOK {
+		r.state = receipt.StateCommitted
+	}
+}
+
+// Checkpoint stores what changed; Restart goes on with a ledger that was read
+// from what is stored.
+func (m *ledgerModel) Checkpoint(t *rapid.T) {
+	var last uint64
+	for _, e := range m.ledger.TakeDirty() {
+		require.Greater(t, e.Emitted, last, "once each, in the order of intents")
+		require.Same(t, e, m.ledger.Entry(e.Intent.Key), "and not one that was replaced")
+		last = e.Emitted
+		b, err := e.Encode()
+		require.NoError(t, err)
+		m.stored[e.Intent.Key] = b
+	}
+	require.Empty(t, m.ledger.TakeDirty())
+}
+
+func (m *ledgerModel) Restart(t *rapid.T) {
+	m.Checkpoint(t)
+	var data [][]byte
+	for _, b := range m.stored {
+		data = append(data, b)
+	}
+	restored := new(receipt.Ledger)
+	require.NoError(t, restored.Restore(data))
+	require.Empty(t, restored.TakeDirty())
+	require.Equal(t, encodeAll(t, m.ledger), encodeAll(t, restored))
+	m.ledger = restored
+}
+
+func encodeAll(t require.TestingT, l *receipt.Ledger) [][]byte {
+	var out [][]byte
+	for _, k := range l.Keys() {
+		b, err := l.Entry(k).Encode()
+		require.NoError(t, err)
+		out = append(out, b)
+	}
+	return out
+}
+
+// in returns the rows in a state, in the order in which they got there.
+func (m *ledgerModel) in(s receipt.State) []*row {
+	var out []*row
+	for _, r := range m.rows {
+		if r.state == s {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b *row) int { return int(a.place) - int(b.place) })
+	return out
+}
+
+func (m *ledgerModel) Check(t *rapid.T) {
+	for _, s := range []receipt.State{
+		receipt.StateOpen, receipt.StateInFlight, receipt.StateCommitted, receipt.StateFailed, receipt.StateDenied,
+	} {
+		require.Equal(t, len(m.in(s)), m.ledger.Count(s), s)
+	}
+	require.Equal(t, len(m.rows), m.ledger.Len())
+	require.Len(t, m.ledger.Keys(), len(m.rows))
+	require.LessOrEqual(t, len(m.ledger.InFlight()), modelSlots)
+	for i, r := range m.in(receipt.StateInFlight) {
+		require.Equal(t, r.permit.Key, m.ledger.InFlight()[i].Intent.Key)
+		require.Equal(t, r.permit.Params, m.ledger.InFlight()[i].Intent.Params)
+	}
+	for i, r := range m.in(receipt.StateOpen) {
+		require.Equal(t, r.permit.Key, m.ledger.Open()[i].Intent.Key)
+	}
+	for key, n := range m.allowed {
+		require.Equal(t, 1, n, "%s was executed more than once", key)
+	}
+}
+
+func TestLedgerEqualsADumbModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := &ledgerModel{
+			ledger: new(receipt.Ledger), rows: map[receipt.Key]*row{},
+			stored: map[receipt.Key][]byte{}, allowed: map[receipt.Key]int{},
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"": m.Check, "emit": m.Emit, "deny": m.Deny, "start": m.Start, "finish": m.Finish,
+			"checkpoint": m.Checkpoint, "restart": m.Restart,
+		})
+	})
+}
+
+func TestCheckRefusesWhatDoesNotAnswerTheAttempt(t *testing.T) {
+	in := modelIntent(1)
+	var l receipt.Ledger
+	l.Emit(in, 1)
+	permit := receipt.Permit{Intent: in, Attempt: 1, Nonce: receipt.Nonce{1}}
+	l.Start(permit.Nonce, 2)
+	for name, c := range map[string]struct {
+		change func(r *receipt.Receipt)
+		want   error
+	}{
+		"unknown intent": {func(r *receipt.Receipt) { r.Key.Hash[0] ^= 1 }, receipt.ErrUnknownIntent},
+		"attempt before": {func(r *receipt.Receipt) { r.Attempt = 0 }, receipt.ErrWrongAttempt},
+		"attempt after":  {func(r *receipt.Receipt) { r.Attempt = 2 }, receipt.ErrWrongAttempt},
+		"other nonce":    {func(r *receipt.Receipt) { r.Nonce[15] ^= 1 }, receipt.ErrWrongAttempt},
+		"other params":   {func(r *receipt.Receipt) { r.ParamsHash[0] ^= 1 }, receipt.ErrWrongIntent},
+		"other kind":     {func(r *receipt.Receipt) { r.Kind = "x" }, receipt.ErrWrongIntent},
+		"other cap":      {func(r *receipt.Receipt) { r.Cap = "x" }, receipt.ErrWrongIntent},
+	} {
+		r := receipt.New("w", permit, receipt.StatusOK, nil)
+		require.NoError(t, l.Check(&r))
+		c.change(&r)
+		require.ErrorIs(t, l.Check(&r), c.want, name)
+	}
+	r := receipt.New("w", permit, receipt.StatusOK, nil)
+	l.Finish(&r, 3)
+	require.ErrorIs(t, l.Check(&r), receipt.ErrDuplicate)
+}
+
+func TestRestoreRefuses(t *testing.T) {
+	var l receipt.Ledger
+	l.Emit(modelIntent(1), 1)
+	e := *l.Entry(modelIntent(1).Key)
+	encode := func(change func(e *receipt.Entry)) []byte {
+		changed := e
+		change(&changed)
+		b, err := changed.Encode()
+		require.NoError(t, err)
+		return b
+	}
+	good := encode(func(*receipt.Entry) {})
+	flying := func(n byte, slot uint64) []byte {
+		return encode(func(e *receipt.Entry) { e.State, e.Slot, e.Intent.Key.Hash[0] = receipt.StateInFlight, slot, n })
+	}
+	for name, data := range map[string][][]byte{
+		"not CBOR":        {[]byte("x")},
+		"unknown version": {encode(func(e *receipt.Entry) { e.Version = 9 })},
+		"unknown state":   {encode(func(e *receipt.Entry) { e.State = "lost" })},
+		"the same twice":  {good, good},
+		"slot too high":   {flying(1, 1<<60)},
+		"slot taken":      {flying(1, 3), flying(2, 3)},
+	} {
+		require.Error(t, l.Restore(data), name)
+		require.Zero(t, l.Len(), "after an error the ledger is empty")
+	}
+	require.NoError(t, l.Restore([][]byte{good}))
+	require.Equal(t, 1, l.Count(receipt.StateOpen))
+}
+
+// TestCommittedEntriesAreSmall bounds what an answered intent costs in memory
+// for the rest of a world's life.
+func TestCommittedEntriesAreSmall(t *testing.T) {
+	const entries, most = 100_000, 512
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	var l receipt.Ledger
+	for n := range uint64(entries) {
+		in := modelIntent(n)
+		in.Params = canon.AppendBytes(nil, binary.BigEndian.AppendUint64(make([]byte, 1024), n)) // let go of when answered
+		l.Emit(in, 3*n+1)
+		l.Start(receipt.Nonce{}, 3*n+2)
+		l.Finish(&receipt.Receipt{Key: in.Key, Status: receipt.StatusOK}, 3*n+3)
+	}
+	l.TakeDirty()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (after.HeapAlloc - before.HeapAlloc) / entries
+	t.Logf("%d bytes an entry", each)
+	require.Less(t, each, uint64(most))
+	runtime.KeepAlive(&l)
+}

@@ -1,0 +1,182 @@
+package receipt_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+func TestDecodeGivesWhatWasSigned(t *testing.T) {
+	r, data := vectorSigned(t)
+	got, err := receipt.Decode(data)
+	require.NoError(t, err)
+	require.Equal(t, r, got)
+	require.NoError(t, vectorKeyring(t).Verify(got))
+}
+
+func TestNoFlippedBitGetsThrough(t *testing.T) {
+	_, data := vectorSigned(t)
+	keys := vectorKeyring(t)
+	for bit := range 8 * len(data) {
+		data[bit/8] ^= 1 << (bit % 8)
+		r, err := receipt.Decode(data)
+		if err == nil {
+			err = keys.Verify(r)
+		}
+		require.Error(t, err, "bit %d of byte %d", bit%8, bit/8)
+		data[bit/8] ^= 1 << (bit % 8)
+	}
+}
+
+func TestNoCutReceiptDecodes(t *testing.T) {
+	_, data := vectorSigned(t)
+	for n := range data {
+		_, err := receipt.Decode(data[:n])
+		require.Error(t, err, "%d bytes", n)
+	}
+	_, err := receipt.Decode(append(data, 0))
+	require.Error(t, err)
+}
+
+func TestDecodeRefusesWhatItDoesNotKnow(t *testing.T) {
+	encode := func(change func(r *receipt.Receipt)) []byte {
+		r, _ := vectorSigned(t)
+		change(r)
+		b, err := r.Encode()
+		require.NoError(t, err)
+		return b
+	}
+	_, err := receipt.Decode(encode(func(r *receipt.Receipt) { r.Version = 2 }))
+	require.ErrorIs(t, err, receipt.ErrVersion)
+	_, err = receipt.Decode(encode(func(r *receipt.Receipt) { r.Status = "perhaps" }))
+	require.ErrorIs(t, err, receipt.ErrStatus)
+
+	for name, text := range map[string]string{
+		"no fields":       `{}`,
+		"unknown field":   `{"version": 1, "colour": "red"}`,
+		"wrong type":      `{"version": "1"}`,
+		"not a map":       `[1]`,
+		"a field is null": `{"version": null}`,
+	} {
+		b, err := canon.FromJSON([]byte(text))
+		require.NoError(t, err)
+		_, err = receipt.Decode(b)
+		require.Error(t, err, name)
+	}
+}
+
+func TestDecodeRefusesOtherForms(t *testing.T) {
+	r, _ := vectorSigned(t)
+	r.Cap = ""
+	data, err := r.Encode()
+	require.NoError(t, err)
+	require.Equal(t, []byte("\xb0\x63cap\x60"), data[:6])
+
+	long := append([]byte("\xb0\x63cap\x78\x00"), data[6:]...) // the empty text in two bytes
+	_, err = receipt.Decode(long)
+	require.ErrorIs(t, err, receipt.ErrNotCanonical)
+
+	absent := append([]byte("\xaf"), data[6:]...) // the empty text left out
+	_, err = receipt.Decode(absent)
+	require.ErrorIs(t, err, receipt.ErrNotCanonical)
+}
+
+func TestEncodeRefusesWhatHasNoCanonicalForm(t *testing.T) {
+	for name, change := range map[string]func(r *receipt.Receipt){
+		"text that is not UTF-8":      func(r *receipt.Receipt) { r.Kind = "\xff" },
+		"payload of two items":        func(r *receipt.Receipt) { r.Payload = receipt.Data("\x01\x02") },
+		"payload in another form":     func(r *receipt.Receipt) { r.Payload = receipt.Data("\x18\x01") },
+		"payload that adds a field":   func(r *receipt.Receipt) { r.Payload = receipt.Data("\x01\x61a\x01") },
+		"payload that is not a value": func(r *receipt.Receipt) { r.Payload = receipt.Data("\xff") },
+	} {
+		r, _ := vectorSigned(t)
+		change(r)
+		_, err := r.Encode()
+		require.Error(t, err, name)
+		_, err = vectorKeyring(t).Sign(r)
+		require.Error(t, err, name)
+	}
+}
+
+// TestReceiptEncodesLikeTheLibrary holds the encoding by hand equal to the
+// struct tags.
+func TestReceiptEncodesLikeTheLibrary(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64())
+		hash := rapid.Custom(func(t *rapid.T) receipt.Hash {
+			return receipt.Hash(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 255}), 32, 32).Draw(t, "hash"))
+		})
+		if rapid.Bool().Draw(t, "unsigned") {
+			hash = rapid.Just(receipt.Hash{})
+		}
+		r := receipt.Receipt{
+			Version: receipt.ReceiptVersion, World: rapid.String().Draw(t, "world"),
+			Key: receipt.Key{Hash: hash.Draw(t, "key")}, Kind: rapid.String().Draw(t, "kind"),
+			ParamsHash: hash.Draw(t, "params"), Cap: rapid.String().Draw(t, "cap"), Attempt: number.Draw(t, "attempt"),
+			Nonce:  receipt.Nonce(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "nonce")),
+			Status: receipt.StatusError, Payload: canon.AppendText(nil, rapid.String().Draw(t, "payload")),
+			Cost: receipt.Cost{
+				Calls: number.Draw(t, "calls"), Tokens: number.Draw(t, "tokens"),
+				Bytes: number.Draw(t, "bytes"), Micros: number.Draw(t, "micros"),
+			},
+			StartedAt: rapid.Int64().Draw(t, "started"), FinishedAt: rapid.Int64().Draw(t, "finished"),
+			KeyID: rapid.String().Draw(t, "key id"), Hash: hash.Draw(t, "hash"), MAC: hash.Draw(t, "mac"),
+		}
+		want, err := canon.Marshal(r)
+		require.NoError(t, err)
+		got, err := r.Encode()
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		back, err := receipt.Decode(got)
+		require.NoError(t, err)
+		require.Equal(t, &r, back)
+	})
+}
+
+func TestOutcomeOfAStatus(t *testing.T) {
+	for _, s := range []receipt.Status{
+		receipt.StatusError, receipt.StatusTimeout, receipt.StatusDenied, receipt.StatusRejected, receipt.StatusCancelled,
+	} {
+		require.True(t, s.Known())
+		require.Equal(t, receipt.OutcomePermanentFailure, (&receipt.Receipt{Status: s}).Outcome())
+	}
+	require.Equal(t, receipt.OutcomeSideEffectCommitted, (&receipt.Receipt{Status: receipt.StatusOK}).Outcome())
+	require.False(t, receipt.Status("").Known())
+}
+
+func FuzzDecode(f *testing.F) {
+	_, data := vectorSigned(f)
+	f.Add(data)
+	unsigned := receipt.New("w", receipt.Permit{}, receipt.StatusError, nil)
+	bare, err := unsigned.Encode()
+	require.NoError(f, err)
+	f.Add(bare)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := receipt.Decode(data)
+		if err != nil {
+			return
+		}
+		back, err := r.Encode()
+		require.NoError(t, err)
+		require.Equal(t, data, back)
+		require.NoError(t, canon.Valid(back))
+	})
+}
+
+func FuzzNonce(f *testing.F) {
+	f.Add([]byte("\x50abcdefghijklmnop"))
+	f.Add([]byte("\x41a"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var n receipt.Nonce
+		if n.UnmarshalCBOR(data) != nil {
+			return
+		}
+		back, err := n.MarshalCBOR()
+		require.NoError(t, err)
+		require.Equal(t, data, back)
+	})
+}

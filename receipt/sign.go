@@ -1,0 +1,186 @@
+package receipt
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// SecretBytes is the length of an epoch's secret.
+const SecretBytes = 32
+
+const (
+	keyInfo  = "worldkernel/receipt-key/v1"
+	macLabel = "worldkernel/receipt/v1"
+)
+
+// Epoch is one generation of a world's receipt key.
+type Epoch struct {
+	Number  uint64 `cbor:"number"`  // from 1
+	Secret  []byte `cbor:"secret"`  // SecretBytes random bytes
+	Revoked bool   `cbor:"revoked"` // its receipts are no longer accepted
+}
+
+// Keyring holds a world's receipt keys. The key of an epoch is
+//
+//	HKDF-SHA256(secret, salt = world id, info = "worldkernel/receipt-key/v1/" + number)
+//
+// and its id is "NUMBER-" + the first 8 bytes, in hex, of the key's SHA-256.
+// A Keyring does not change; it is safe for concurrent use.
+type Keyring struct {
+	world string
+	keys  []signingKey // in the order of epochs
+}
+
+type signingKey struct {
+	epoch Epoch
+	id    string
+	key   []byte
+}
+
+type keyringFile struct {
+	Version uint64  `cbor:"version"`
+	World   string  `cbor:"world"`
+	Epochs  []Epoch `cbor:"epochs"`
+}
+
+const keyringVersion = 1
+
+// NewKeyring returns the keyring of a world. Epochs must be numbered upwards
+// and the last one, which signs, must not be revoked. A keyring without epochs
+// verifies and signs nothing.
+func NewKeyring(world string, epochs []Epoch) (*Keyring, error) {
+	k := &Keyring{world: world}
+	for i, e := range epochs {
+		if len(e.Secret) != SecretBytes {
+			return nil, fmt.Errorf("receipt: keyring: the secret of epoch %d has %d bytes, not %d", e.Number, len(e.Secret), SecretBytes)
+		}
+		if e.Number == 0 || i > 0 && e.Number <= epochs[i-1].Number {
+			return nil, fmt.Errorf("receipt: keyring: epoch %d is out of order", e.Number)
+		}
+		if e.Revoked && i == len(epochs)-1 {
+			return nil, fmt.Errorf("receipt: keyring: the last epoch %d is revoked", e.Number)
+		}
+		key, err := hkdf.Key(sha256.New, e.Secret, []byte(world), keyInfo+"/"+strconv.FormatUint(e.Number, 10), sha256.Size)
+		if err != nil {
+			return nil, fmt.Errorf("receipt: keyring: %w", err)
+		}
+		sum := sha256.Sum256(key)
+		id := strconv.FormatUint(e.Number, 10) + "-" + hex.EncodeToString(sum[:8])
+		e.Secret = slices.Clone(e.Secret)
+		k.keys = append(k.keys, signingKey{epoch: e, id: id, key: key})
+	}
+	return k, nil
+}
+
+// DecodeKeyring parses the bytes of a keyring file.
+func DecodeKeyring(data []byte) (*Keyring, error) {
+	var f keyringFile
+	if err := canon.Unmarshal(data, &f); err != nil {
+		return nil, fmt.Errorf("receipt: keyring: %w", err)
+	}
+	if f.Version != keyringVersion {
+		return nil, fmt.Errorf("receipt: keyring: unknown version %d", f.Version)
+	}
+	return NewKeyring(f.World, f.Epochs)
+}
+
+// Encode returns the bytes of the keyring's file: secrets in the clear.
+func (k *Keyring) Encode() ([]byte, error) {
+	f := keyringFile{Version: keyringVersion, World: k.world}
+	for _, s := range k.keys {
+		f.Epochs = append(f.Epochs, s.epoch)
+	}
+	return canon.Marshal(f)
+}
+
+// World returns the id of the world that the keys are for.
+func (k *Keyring) World() string { return k.world }
+
+// CanSign reports whether the keyring holds a key to sign with.
+func (k *Keyring) CanSign() bool { return len(k.keys) > 0 }
+
+// AnchorKey returns the key that signs the world's anchor file: HKDF-SHA256 of
+// the first epoch's secret (empty where the keyring has none), which outlives
+// rotations.
+func (k *Keyring) AnchorKey() ([]byte, error) {
+	var secret []byte
+	if len(k.keys) > 0 {
+		secret = k.keys[0].epoch.Secret
+	}
+	key, err := hkdf.Key(sha256.New, secret, []byte(k.world), "worldkernel/anchor-key/v1", sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("receipt: keyring: %w", err)
+	}
+	return key, nil
+}
+
+// KeyStatus describes one key, without its secret.
+type KeyStatus struct {
+	ID      string `json:"id"`
+	Epoch   uint64 `json:"epoch"`
+	Current bool   `json:"current"` // signs new receipts
+	Revoked bool   `json:"revoked"`
+}
+
+// Keys lists the keys in the order of their epochs.
+func (k *Keyring) Keys() []KeyStatus {
+	out := make([]KeyStatus, len(k.keys))
+	for i, s := range k.keys {
+		out[i] = KeyStatus{ID: s.id, Epoch: s.epoch.Number, Current: i == len(k.keys)-1, Revoked: s.epoch.Revoked}
+	}
+	return out
+}
+
+// Sign fills in r's key id, hash and mac with the current key and returns its
+// canonical bytes.
+func (k *Keyring) Sign(r *Receipt) ([]byte, error) {
+	if !k.CanSign() {
+		return nil, ErrUnknownKey
+	}
+	current := &k.keys[len(k.keys)-1]
+	r.KeyID = current.id
+	r.Hash = r.contentHash()
+	r.MAC = current.mac(r.Hash)
+	return r.Encode()
+}
+
+// Verify checks that r was made for this keyring's world, that its hash is
+// that of its content, and that one of the keys signed it. It answers in time
+// independent of where a wrong signature differs.
+func (k *Keyring) Verify(r *Receipt) error {
+	if r.World != k.world {
+		return ErrWrongWorld
+	}
+	if r.contentHash() != r.Hash {
+		return ErrBadHash
+	}
+	for i := range k.keys {
+		s := &k.keys[i]
+		if s.id != r.KeyID {
+			continue
+		}
+		if s.epoch.Revoked {
+			return ErrRevokedKey
+		}
+		want := s.mac(r.Hash)
+		if !hmac.Equal(want[:], r.MAC[:]) {
+			return ErrBadMAC
+		}
+		return nil
+	}
+	return ErrUnknownKey
+}
+
+func (s *signingKey) mac(hash Hash) Hash {
+	m := hmac.New(sha256.New, s.key)
+	m.Write([]byte(macLabel))
+	m.Write(hash[:])
+	return Hash(m.Sum(nil))
+}

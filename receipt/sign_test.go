@@ -1,0 +1,164 @@
+package receipt_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+func keyring(t testing.TB, world string, epochs ...receipt.Epoch) *receipt.Keyring {
+	t.Helper()
+	k, err := receipt.NewKeyring(world, epochs)
+	require.NoError(t, err)
+	return k
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	first, second := receipt.Epoch{Number: 1, Secret: secret(1)}, receipt.Epoch{Number: 2, Secret: secret(2)}
+	signed := func() *receipt.Receipt {
+		r := receipt.New("w", receipt.Permit{}, receipt.StatusOK, nil)
+		_, err := keyring(t, "w", first).Sign(&r)
+		require.NoError(t, err)
+		return &r
+	}
+	require.NoError(t, keyring(t, "w", first, second).Verify(signed()), "an old key still verifies")
+
+	r := signed()
+	require.ErrorIs(t, keyring(t, "v", first).Verify(r), receipt.ErrWrongWorld)
+	require.ErrorIs(t, keyring(t, "w", second).Verify(r), receipt.ErrUnknownKey)
+	require.ErrorIs(t, keyring(t, "w").Verify(r), receipt.ErrUnknownKey)
+
+	revoked := first
+	revoked.Revoked = true
+	require.ErrorIs(t, keyring(t, "w", revoked, second).Verify(r), receipt.ErrRevokedKey)
+
+	r.Payload = receipt.Data("\x01")
+	require.ErrorIs(t, keyring(t, "w", first).Verify(r), receipt.ErrBadHash)
+
+	r = signed()
+	r.MAC[31] ^= 1
+	require.ErrorIs(t, keyring(t, "w", first).Verify(r), receipt.ErrBadMAC)
+
+	// Whoever lacks the secret can make the hash right, but not the mac.
+	r = signed()
+	forger := keyring(t, "w", receipt.Epoch{Number: 1, Secret: secret(9)})
+	keyID := r.KeyID
+	_, err := forger.Sign(r)
+	require.NoError(t, err)
+	require.ErrorIs(t, keyring(t, "w", first).Verify(r), receipt.ErrUnknownKey)
+	r.KeyID = keyID
+	require.ErrorIs(t, keyring(t, "w", first).Verify(r), receipt.ErrBadHash)
+}
+
+func TestKeyOfAnotherWorldDoesNotSign(t *testing.T) {
+	epoch := receipt.Epoch{Number: 1, Secret: secret(0)}
+	r := receipt.New("w", receipt.Permit{}, receipt.StatusOK, nil)
+	_, err := keyring(t, "v", epoch).Sign(&r) // same secret, other salt
+	require.NoError(t, err)
+	require.ErrorIs(t, keyring(t, "w", epoch).Verify(&r), receipt.ErrUnknownKey)
+}
+
+func TestSigningTwiceGivesTheSameBytes(t *testing.T) {
+	r, data := vectorSigned(t)
+	again, err := vectorKeyring(t).Sign(r)
+	require.NoError(t, err)
+	require.Equal(t, data, again)
+}
+
+func TestNewestEpochSigns(t *testing.T) {
+	k := keyring(t, "w", receipt.Epoch{Number: 1, Secret: secret(1)}, receipt.Epoch{Number: 4, Secret: secret(2)})
+	r := receipt.New("w", receipt.Permit{}, receipt.StatusOK, nil)
+	_, err := k.Sign(&r)
+	require.NoError(t, err)
+	status := k.Keys()
+	require.Len(t, status, 2)
+	require.Equal(t, receipt.KeyStatus{ID: r.KeyID, Epoch: 4, Current: true}, status[1])
+	require.False(t, status[0].Current)
+}
+
+func TestEmptyKeyringDoesNotSign(t *testing.T) {
+	k := keyring(t, "w")
+	require.False(t, k.CanSign())
+	r := receipt.New("w", receipt.Permit{}, receipt.StatusOK, nil)
+	_, err := k.Sign(&r)
+	require.ErrorIs(t, err, receipt.ErrUnknownKey)
+}
+
+func TestKeyringRefusesFaultyEpochs(t *testing.T) {
+	for name, epochs := range map[string][]receipt.Epoch{
+		"short secret": {{Number: 1, Secret: []byte("x")}},
+		"epoch zero":   {{Secret: secret(0)}},
+		"same number":  {{Number: 1, Secret: secret(0)}, {Number: 1, Secret: secret(1)}},
+		"downwards":    {{Number: 2, Secret: secret(0)}, {Number: 1, Secret: secret(1)}},
+		"last revoked": {{Number: 1, Secret: secret(0), Revoked: true}},
+	} {
+		_, err := receipt.NewKeyring("w", epochs)
+		require.Error(t, err, name)
+	}
+}
+
+func TestKeyringSurvivesItsFile(t *testing.T) {
+	for _, k := range []*receipt.Keyring{keyring(t, "w"), vectorKeyring(t)} {
+		data, err := k.Encode()
+		require.NoError(t, err)
+		back, err := receipt.DecodeKeyring(data)
+		require.NoError(t, err)
+		require.Equal(t, k.World(), back.World())
+		require.Equal(t, k.Keys(), back.Keys())
+		again, err := back.Encode()
+		require.NoError(t, err)
+		require.Equal(t, data, again)
+	}
+	r, _ := vectorSigned(t)
+	data, err := vectorKeyring(t).Encode()
+	require.NoError(t, err)
+	back, err := receipt.DecodeKeyring(data)
+	require.NoError(t, err)
+	require.NoError(t, back.Verify(r))
+}
+
+func TestDecodeKeyringRefuses(t *testing.T) {
+	data, err := vectorKeyring(t).Encode()
+	require.NoError(t, err)
+	for n := range data {
+		_, err := receipt.DecodeKeyring(data[:n])
+		require.Error(t, err, "%d bytes", n)
+	}
+	for _, text := range []string{
+		`{}`, `[]`, `{"version": 2, "world": "w", "epochs": []}`, `{"version": 1, "world": "w", "epochs": [], "more": 1}`,
+	} {
+		b, err := canon.FromJSON([]byte(text))
+		require.NoError(t, err)
+		_, err = receipt.DecodeKeyring(b)
+		require.Error(t, err, text)
+	}
+}
+
+func TestKeyringKeepsItsOwnSecrets(t *testing.T) {
+	mine := secret(1)
+	k := keyring(t, "w", receipt.Epoch{Number: 1, Secret: mine})
+	before, err := k.Encode()
+	require.NoError(t, err)
+	clear(mine)
+	after, err := k.Encode()
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+}
+
+func FuzzDecodeKeyring(f *testing.F) {
+	data, err := vectorKeyring(f).Encode()
+	require.NoError(f, err)
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		k, err := receipt.DecodeKeyring(data)
+		if err != nil {
+			return
+		}
+		back, err := k.Encode()
+		require.NoError(t, err)
+		require.Equal(t, data, back)
+	})
+}
