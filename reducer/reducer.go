@@ -1,0 +1,134 @@
+// Package reducer is the contract of a cell: a pure function from old state
+// and one event to new state, events, effects and timers.
+//
+// States, event data and effect params are canonical CBOR ([Data]). A reducer
+// performs no I/O, reads no clock and no randomness but what its [Input]
+// carries; what it wants done outside it asks for as an [Effect]. Reducers are
+// written in Go (see [Typed]) or in Starlark (package reducer/star).
+package reducer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Data is one canonical CBOR item; it prints as JSON. Empty stands for "none".
+type Data = manifest.Data
+
+// Operator is the reducer name that stands for people; no cell may have it.
+const Operator = "operator"
+
+// ReceiptEvent is the name of the event that brings a cell the answer to an
+// effect. Its data is a map with tag, kind, status and payload.
+const ReceiptEvent = "receipt"
+
+// Cell names one keyed instance of a reducer.
+type Cell struct {
+	Reducer string
+	Key     string
+}
+
+// String returns "reducer/key".
+func (c Cell) String() string { return c.Reducer + "/" + c.Key }
+
+// ParseCell parses "reducer/key"; the key may hold further slashes.
+func ParseCell(s string) (Cell, error) {
+	name, key, ok := strings.Cut(s, "/")
+	if !ok || name == "" {
+		return Cell{}, fmt.Errorf("%q is not a cell: want REDUCER/KEY", s)
+	}
+	if err := manifest.CheckKey(key); err != nil {
+		return Cell{}, err
+	}
+	return Cell{Reducer: name, Key: key}, nil
+}
+
+// Event is what a cell handles: one at a time, in the order of its mailbox.
+type Event struct {
+	Name string
+	Data Data
+}
+
+// Input is everything a step may look at.
+type Input struct {
+	Cell   Cell
+	Step   uint64 // the number of this step in the cell's history, from 1
+	State  Data   // empty where the cell has no state yet
+	Event  Event
+	Time   manifest.Tick
+	Limits manifest.ReducerLimits
+	Seed   Seed // of Rand
+}
+
+// Output is everything a step may bring about. The kernel resets and reuses
+// it; a reducer appends and does not keep it.
+type Output struct {
+	State   Data // empty: the cell is deleted
+	Events  []Emit
+	Effects []Effect
+	Timers  []Timer
+	Gas     uint64
+}
+
+// Reset empties o and keeps its memory.
+func (o *Output) Reset() {
+	*o = Output{State: o.State[:0], Events: o.Events[:0], Effects: o.Effects[:0], Timers: o.Timers[:0]}
+}
+
+// Emit is an event that a cell sends through the manifest's routes.
+type Emit struct {
+	Name string
+	Data Data
+	Key  string // overrides the key of every route that matches; empty: the routes' own
+}
+
+// Effect asks for something outside. The gate judges it, and the answer comes
+// back as a [ReceiptEvent].
+type Effect struct {
+	Kind   string
+	Params Data
+	Tag    string // chosen by the reducer; comes back with the receipt
+	Cap    string // the capability to use; empty: the first grant that fits
+}
+
+// Timer sends an event to the cell itself, After ticks from now, at least 1.
+type Timer struct {
+	After manifest.Tick
+	Name  string
+	Data  Data
+}
+
+// Reducer handles one event. An error fails the step: the cell's state stays
+// and nothing in the output takes effect. A Reducer is used by one world, from
+// one goroutine; it must not keep anything of an Input or Output.
+type Reducer interface {
+	Reduce(in *Input, out *Output) error
+}
+
+// ErrLimit is wrapped by every error that says that a step exceeded one of its
+// limits.
+var ErrLimit = errors.New("limit exceeded")
+
+// CheckLimits reports, wrapping ErrLimit, which of its limits an output exceeds.
+func (o *Output) CheckLimits(l manifest.ReducerLimits) error {
+	for _, c := range []struct {
+		name string
+		unit string
+		have uint64
+		most uint64
+	}{
+		{"gas", "steps", o.Gas, l.Gas},
+		{"state", "bytes", uint64(len(o.State)), l.State},
+		{"events", "events", uint64(len(o.Events)), l.Events},
+		{"effects", "effects", uint64(len(o.Effects)), l.Effects},
+		{"timers", "timers", uint64(len(o.Timers)), l.Timers},
+	} {
+		if c.have > c.most {
+			return fmt.Errorf("%w: limits.%s is %d %s, the step used %d", ErrLimit, c.name, c.most, c.unit, c.have)
+		}
+	}
+	return nil
+}
