@@ -1,0 +1,225 @@
+package governance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/env"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/interpreter"
+
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Version names the language of policies, its library and what of it decides.
+// Decisions made under another version need not be repeatable under this one.
+const Version = "cel/1+cel-go v0.33.2"
+
+// Limits of policies.
+const (
+	CostLimit     = 1_000_000 // CEL cost units of one evaluation of one rule: some milliseconds
+	MaxPolicyLen  = 16 << 10  // characters of an expression
+	MaxRegexSize  = 10_000    // instructions of a compiled regular expression
+	maxErrorBytes = 256       // bytes of a value or message of the library in a Reason
+)
+
+// PolicyError says where an expression is not a valid policy.
+type PolicyError struct {
+	Line   int // from 1
+	Column int // in characters, from 1
+	Msg    string
+}
+
+func (e *PolicyError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Msg) }
+
+// CheckPolicy reports, as a *PolicyError, why when cannot be the condition of
+// a policy: a CEL expression that gives a boolean and looks only at
+//
+//	intent.kind, .params, .tag, .cap (as asked for), .step
+//	cell.reducer, .key, .id (reducer/key)
+//	cap.name, .type, .expires (a tick; 0: never)
+//	world.name, .time (a tick)
+//
+// intent.params may be anything; what a rule expects of it shows only when the
+// rule is evaluated. Maps are iterated in the order of their keys. CEL's
+// timestamps and durations do not exist here: their time zones differ between
+// machines.
+func CheckPolicy(when string) error {
+	c, err := newCompiler()
+	if err != nil {
+		return err
+	}
+	_, err = c.compile(when)
+	return err
+}
+
+// rule is a compiled policy.
+type rule struct {
+	name    string
+	verdict Verdict
+	program cel.Program
+}
+
+// eval reports whether the rule matches.
+func (r *rule) eval(vars *activation) (bool, error) {
+	out, _, err := r.program.Eval(vars)
+	if err != nil {
+		var cancelled interpreter.EvalCancelledError
+		if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+			return false, fmt.Errorf("it costs more than %d", CostLimit)
+		}
+		return false, errors.New(shortened(err.Error()))
+	}
+	matches, ok := out.(types.Bool)
+	if !ok {
+		return false, fmt.Errorf("it gives a value of type %s, not a boolean", out.Type().TypeName())
+	}
+	return bool(matches), nil
+}
+
+// shortened keeps what the journal holds of foreign text within bounds, and
+// what the journal can hold: UTF-8.
+func shortened(s string) string {
+	s = strings.ToValidUTF8(s, string(utf8.RuneError))
+	if len(s) <= maxErrorBytes {
+		return s
+	}
+	n := maxErrorBytes
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// compiler turns expressions into programs.
+type compiler struct{ env *cel.Env }
+
+func newCompiler() (*compiler, error) {
+	opts := []cel.EnvOption{
+		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: []*env.Function{
+			{Name: "timestamp"},
+			{Name: "duration"},
+			{Name: "getFullYear"},
+			{Name: "getMonth"},
+			{Name: "getDate"},
+			{Name: "getDayOfMonth"},
+			{Name: "getDayOfWeek"},
+			{Name: "getDayOfYear"},
+			{Name: "getHours"},
+			{Name: "getMinutes"},
+			{Name: "getSeconds"},
+			{Name: "getMilliseconds"},
+		}})),
+		cel.CrossTypeNumericComparisons(true),
+		cel.ParserExpressionSizeLimit(MaxPolicyLen),
+		cel.RegexProgramSizeLimit(MaxRegexSize),
+		cel.ASTValidators(cel.ValidateRegexLiterals()),
+	}
+	for _, v := range variables() {
+		opts = append(opts, cel.Variable(v.name, v.typ))
+	}
+	e, err := cel.NewCustomEnv(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("governance: policy language: %w", err)
+	}
+	return &compiler{env: e}, nil
+}
+
+func (c *compiler) rule(p manifest.Policy) (rule, error) {
+	r := rule{name: p.Name}
+	switch p.Decide {
+	case manifest.DecideAllow:
+		r.verdict = Allow
+	case manifest.DecideDeny:
+		r.verdict = Deny
+	default:
+		return rule{}, fmt.Errorf("unknown decision %q", p.Decide)
+	}
+	var err error
+	r.program, err = c.compile(p.When)
+	return r, err
+}
+
+func (c *compiler) compile(when string) (cel.Program, error) {
+	parsed, issues := c.env.Parse(when)
+	if issues.Err() != nil {
+		first := issues.Errors()[0]
+		return nil, policyError(first.Location, first.Message)
+	}
+	tree, issues := c.env.Check(parsed)
+	if issues.Err() != nil {
+		first := issues.Errors()[0]
+		return nil, policyError(first.Location, explained(first, parsed.NativeRep()))
+	}
+	if err := noMessages(tree.NativeRep()); err != nil {
+		return nil, err
+	}
+	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+		return nil, policyError(common.NoLocation, fmt.Sprintf("the expression gives %s, not a boolean", t))
+	}
+	opts := []cel.ProgramOption{cel.CustomDecoratorV2(sortLiterals), cel.EvalOptions(cel.OptOptimize)}
+	// Counting costs more than evaluating most rules, and a rule whose greatest
+	// cost is known and within the limit needs none.
+	if estimate, err := c.env.EstimateCost(tree, unknownSizes{}); err != nil || estimate.Max > CostLimit {
+		opts = append(opts, cel.CostLimit(CostLimit))
+	}
+	program, err := c.env.Program(tree, opts...)
+	if err != nil { // a constant part that cannot be evaluated
+		var at common.Location = common.NoLocation
+		var fault *types.Err
+		if errors.As(err, &fault) {
+			at = tree.NativeRep().SourceInfo().GetStartLocation(fault.NodeID())
+		}
+		return nil, policyError(at, err.Error())
+	}
+	return program, nil
+}
+
+// unknownSizes lets the library estimate costs by what an expression shows of
+// itself; values of the request may be of any size.
+type unknownSizes struct{}
+
+func (unknownSizes) EstimateSize(cost.AstNode) *cost.SizeEstimate { return nil }
+
+func (unknownSizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+	return nil
+}
+
+// noMessages refuses expressions that build protobuf messages, which CEL knows
+// but no rule needs: their maps are iterated in the order of Go maps.
+func noMessages(tree *ast.AST) error {
+	var fault error
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() == ast.StructKind && fault == nil {
+			fault = policyError(tree.SourceInfo().GetStartLocation(e.ID()), "a policy builds no messages")
+		}
+	}))
+	return fault
+}
+
+// explained returns the message of a fault. The library has no object intent,
+// only its fields, and so calls intent.amount an undeclared intent.
+func explained(fault *common.Error, tree *ast.AST) string {
+	msg := fault.Message
+	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.ID() != fault.ExprID || e.Kind() != ast.IdentKind {
+			return
+		}
+		if fields := fieldsOf(e.AsIdent()); len(fields) > 0 {
+			msg = fmt.Sprintf("%s has no value but those of its fields: %s", e.AsIdent(), strings.Join(fields, ", "))
+		}
+	}))
+	return msg
+}
+
+// policyError places a message; the library counts columns from 0, and has no
+// place for faults of the whole expression.
+func policyError(at common.Location, msg string) *PolicyError {
+	return &PolicyError{Line: max(at.Line(), 1), Column: max(at.Column()+1, 1), Msg: msg}
+}

@@ -1,0 +1,82 @@
+package governance
+
+import (
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// Verdict is what the gate says about one effect. It is journaled as its text;
+// the enumeration is append-only. The zero value is Deny.
+type Verdict uint8
+
+// Verdicts.
+const (
+	Deny Verdict = iota
+	Allow
+)
+
+// String returns "deny" or "allow".
+func (v Verdict) String() string {
+	switch v {
+	case Deny:
+		return "deny"
+	case Allow:
+		return "allow"
+	default:
+		return fmt.Sprintf("verdict(%d)", uint8(v))
+	}
+}
+
+// MarshalText returns the text of a verdict, or an error where it has none.
+func (v Verdict) MarshalText() ([]byte, error) {
+	if v > Allow {
+		return nil, fmt.Errorf("governance: %s is not a verdict", v)
+	}
+	return []byte(v.String()), nil
+}
+
+// UnmarshalText parses the text of a verdict and refuses any other.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	for known := Deny; known <= Allow; known++ {
+		if known.String() == string(text) {
+			*v = known
+			return nil
+		}
+	}
+	return fmt.Errorf("governance: %q is not a verdict", text)
+}
+
+// MarshalCBOR returns the text of a verdict as a CBOR text string.
+func (v Verdict) MarshalCBOR() ([]byte, error) {
+	text, err := v.MarshalText()
+	if err != nil {
+		return nil, err
+	}
+	return canon.AppendText(nil, string(text)), nil
+}
+
+// UnmarshalCBOR parses the CBOR text string of a verdict and refuses any other.
+func (v *Verdict) UnmarshalCBOR(data []byte) error {
+	r := canon.NewReader(data)
+	text := r.Text()
+	if err := r.Close(); err != nil {
+		return err
+	}
+	return v.UnmarshalText([]byte(text))
+}
+
+// Code says which check denied an effect; it is empty where none did. Codes
+// are journaled and append-only.
+type Code string
+
+// Codes, in the order of the checks.
+const (
+	CodeNoGrant        Code = "no_grant"         // the reducer holds no capability at all
+	CodeUnknownCap     Code = "unknown_cap"      // the capability asked for is not among the reducer's grants
+	CodeKindNotAllowed Code = "kind_not_allowed" // no capability in question covers the effect's kind
+	CodeExpired        Code = "expired"          // every capability that covers the kind has expired
+	CodePolicyDenied   Code = "policy_denied"    // a deny rule matched
+	CodePolicyError    Code = "policy_error"     // no deny rule matched, but a rule could not be evaluated
+	CodeNoPolicy       Code = "no_policy"        // no rule matched: the default is deny
+)
