@@ -44,12 +44,18 @@ func AppendEnvelope(b []byte, e Envelope) []byte {
 // DecodeEnvelope parses the canonical bytes of one record. The payload is part
 // of data. The error is a *SyntaxError.
 func DecodeEnvelope(data []byte) (Envelope, error) {
+	return DecodeEnvelopeAs(data, func(kind []byte) string { return string(kind) })
+}
+
+// DecodeEnvelopeAs is DecodeEnvelope without an allocation, if kindOf has none:
+// it returns the string that a kind's bytes stand for.
+func DecodeEnvelopeAs(data []byte, kindOf func(kind []byte) string) (Envelope, error) {
 	r := Reader{data: data}
 	var e Envelope
 	r.ArrayOf(5)
 	e.ID = r.Uint()
 	e.Time = r.Uint()
-	e.Kind = r.Text()
+	e.Kind = kindOf(r.text())
 	e.CausedBy = r.Uint()
 	if r.err == nil && r.off < len(data) && data[r.off]&0xe0 == majorArray {
 		r.ArrayOf(2)
