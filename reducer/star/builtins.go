@@ -1,0 +1,212 @@
+package star
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+)
+
+// predeclared returns every name that a program can use besides the library's
+// own, and the hidden ones that rewriting refers to.
+func (m *meter) predeclared() starlark.StringDict {
+	names := starlark.StringDict{"math": mathModule(), "json": m.jsonModule()}
+	add := func(name string, fn builtin) { names[name] = starlark.NewBuiltin(name, fn) }
+	for _, op := range []syntax.Token{
+		syntax.PLUS, syntax.MINUS, syntax.STAR, syntax.PERCENT, syntax.AMP, syntax.PIPE, syntax.CIRCUMFLEX,
+		syntax.LTLT, syntax.IN,
+	} {
+		add(op.String(), m.binary(op))
+	}
+	add(syntax.PLUS_EQ.String(), m.addInPlace(m.binary(syntax.PLUS)))
+	add(syntax.PIPE_EQ.String(), m.orInPlace(m.binary(syntax.PIPE)))
+	for _, op := range []syntax.Token{syntax.EQL, syntax.NEQ, syntax.LT, syntax.LE, syntax.GT, syntax.GE} {
+		add(op.String(), m.comparison(op))
+	}
+	for _, p := range []price{reads, makes} {
+		for _, name := range methods(p) {
+			add("."+name, m.method(name, p))
+		}
+	}
+	add(opTuple, check(func(v starlark.Value) error { return m.tuple(v.(starlark.Tuple)) }))
+	add(opKey, check(m.key))
+	add(opSlice, check(m.made))
+	add(opEmpty, check(m.made))
+	add(opFrame, check(m.frame))
+	add(opNamed, check(m.named))
+	add(opSpread, one(m.spread))
+	add(opAttr, m.getAttr)
+	m.addFunctions(add)
+	return names
+}
+
+// addFunctions adds the checked forms of the library's functions. Those that it
+// does not replace (abs, bool, chr, dir, hasattr, len, ord, type) cost nothing
+// worth a charge.
+func (m *meter) addFunctions(add func(string, builtin)) {
+	add("all", one(m.all))
+	add("any", one(m.any))
+	add("bytes", m.library("bytes", m.beforeBytes))
+	add("dict", m.library("dict", m.beforeUpdate))
+	add("enumerate", m.enumerate)
+	add("fail", m.fail)
+	add("float", m.library("float", m.beforeScan))
+	add("getattr", m.getAttr)
+	add("hash", m.library("hash", m.beforeScan))
+	add("int", m.library("int", m.beforeInt))
+	add("list", m.list)
+	add("max", m.extreme(syntax.GT))
+	add("min", m.extreme(syntax.LT))
+	add("print", noPrint)
+	add("range", m.library("range", m.beforeRange))
+	add("repr", one(func(v starlark.Value) (starlark.Value, error) { return m.text(v, true) }))
+	add("reversed", one(m.reversed))
+	add("set", m.set)
+	add("sorted", m.sorted)
+	add("str", one(func(v starlark.Value) (starlark.Value, error) { return m.text(v, false) }))
+	add("tuple", m.newTuple)
+	add("zip", m.zip)
+}
+
+// one makes a builtin of a function of exactly one value.
+func one(fn func(starlark.Value) (starlark.Value, error)) builtin {
+	return func(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		if len(args) != 1 || len(kwargs) > 0 {
+			return nil, fmt.Errorf("%s: got %d arguments, want exactly 1", b.Name(), len(args)+len(kwargs))
+		}
+		return fn(args[0])
+	}
+}
+
+// check makes a builtin that returns its argument if fn finds no fault.
+func check(fn func(starlark.Value) error) builtin {
+	return func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
+		return args[0], fn(args[0])
+	}
+}
+
+// library makes a builtin of the library's function of that name, paid for.
+func (m *meter) library(name string, before func(starlark.Tuple, []starlark.Tuple) error) builtin {
+	fn := starlark.Universe[name].(*starlark.Builtin)
+	return func(thread *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		if err := before(args, kwargs); err != nil {
+			return nil, err
+		}
+		v, err := fn.CallInternal(thread, args, kwargs)
+		if err != nil {
+			return nil, err
+		}
+		return v, m.made(v)
+	}
+}
+
+func (m *meter) beforeScan(args starlark.Tuple, _ []starlark.Tuple) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return m.scan(starlark.Len(args[0]))
+}
+
+func (m *meter) beforeBytes(args starlark.Tuple, _ []starlark.Tuple) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return m.fits("bytes value", uint64(max(starlark.Len(args[0]), 0)))
+}
+
+// beforeInt refuses texts of integers that are too wide: base 2 has the
+// longest, with a sign and a prefix.
+func (m *meter) beforeInt(args starlark.Tuple, kwargs []starlark.Tuple) error {
+	for _, pair := range kwargs {
+		args = append(args[:len(args):len(args)], pair[1])
+	}
+	for _, arg := range args {
+		if n := starlark.Len(arg); n > MaxIntBits+8 {
+			return m.exceed("the text of an integer has %d digits; reducers compute with at most %d bits", n, MaxIntBits)
+		}
+	}
+	return nil
+}
+
+// beforeRange keeps the arguments where the library's arithmetic on them,
+// slices of ranges included, cannot overflow in a few steps.
+func (m *meter) beforeRange(args starlark.Tuple, _ []starlark.Tuple) error {
+	for _, arg := range args {
+		if n, ok := arg.(starlark.Int); ok {
+			if i, ok := n.Int64(); !ok || i > math.MaxInt32 || i < math.MinInt32 {
+				return errors.New("range: arguments are integers of 32 bits")
+			}
+		}
+	}
+	return nil
+}
+
+// frame charges for a call of a function of so many nodes.
+func (m *meter) frame(nodes starlark.Value) error {
+	n, _ := nodes.(starlark.Int).Uint64()
+	return m.spend(n * slotBytes / bytesMadePerStep)
+}
+
+// named charges for passing on the entries of a dict.
+func (m *meter) named(v starlark.Value) error {
+	d, ok := v.(*starlark.Dict)
+	if !ok {
+		return nil // refused by the library
+	}
+	return m.pass(d, d.Len())
+}
+
+func (m *meter) getAttr(
+	_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	var x, fallback starlark.Value
+	var name string
+	if err := starlark.UnpackPositionalArgs("getattr", args, kwargs, 2, &x, &name, &fallback); err != nil {
+		return nil, err
+	}
+	v, err := m.attr(x, name)
+	switch {
+	case v != nil && err == nil:
+		return v, nil
+	case fallback != nil && m.over == nil:
+		return fallback, nil
+	case err != nil:
+		return nil, err
+	case b.Name() == opAttr:
+		return nil, noAttr(x, name)
+	}
+	return nil, fmt.Errorf("getattr: %w", noAttr(x, name))
+}
+
+// fail fails the step with the text of its arguments.
+func (m *meter) fail(
+	_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	sep := " "
+	if err := starlark.UnpackArgs("fail", nil, kwargs, "sep?", &sep); err != nil {
+		return nil, err
+	}
+	var msg strings.Builder
+	for i, arg := range args {
+		if i > 0 {
+			msg.WriteString(sep)
+		}
+		text, err := m.text(arg, false)
+		if err != nil {
+			return nil, err
+		}
+		s, _ := starlark.AsString(text)
+		if msg.WriteString(s); msg.Len() > maxMessageBytes {
+			break
+		}
+	}
+	return nil, errors.New(msg.String())
+}
+
+// noPrint is print: a reducer has nobody to print for.
+func noPrint(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
+	return starlark.None, nil
+}

@@ -1,0 +1,248 @@
+package star
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"go.starlark.net/starlark"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// stepContext is the ctx of a program. Its functions are bound once, for the
+// engine that it is part of.
+type stepContext struct {
+	object
+	e      *engine
+	in     *reducer.Input
+	out    *reducer.Output
+	limits manifest.ReducerLimits
+	rand   *reducer.Rand
+	event  stepEvent
+
+	emit, effect, timer, random *starlark.Builtin
+}
+
+func (c *stepContext) init(e *engine) {
+	c.object, c.e = "ctx", e
+	c.event = stepEvent{object: "event", ctx: c}
+	c.emit = starlark.NewBuiltin("emit", c.doEmit)
+	c.effect = starlark.NewBuiltin("effect", c.doEffect)
+	c.timer = starlark.NewBuiltin("timer", c.doTimer)
+	c.random = starlark.NewBuiltin("random", c.doRandom)
+}
+
+func (c *stepContext) begin(in *reducer.Input, out *reducer.Output, limits manifest.ReducerLimits) {
+	c.in, c.out, c.limits, c.rand, c.event.data = in, out, limits, nil, nil
+}
+
+// end forgets the step, whose memory is the caller's.
+func (c *stepContext) end() {
+	c.in, c.out, c.rand, c.event.data = nil, nil, nil, nil
+}
+
+// Attr returns a field or function of ctx.
+func (c *stepContext) Attr(name string) (starlark.Value, error) {
+	switch name {
+	case "emit":
+		return c.emit, nil
+	case "effect":
+		return c.effect, nil
+	case "timer":
+		return c.timer, nil
+	case "random":
+		return c.random, nil
+	}
+	if c.in == nil { // while the module is loaded there is no ctx to be had
+		return nil, nil
+	}
+	switch name {
+	case "time":
+		return starlark.MakeUint64(uint64(c.in.Time)), nil
+	case "cell":
+		return starlark.String(c.in.Cell.String()), nil
+	case "key":
+		return starlark.String(c.in.Cell.Key), nil
+	}
+	return nil, nil
+}
+
+// AttrNames returns the names that Attr knows.
+func (c *stepContext) AttrNames() []string {
+	return []string{"cell", "effect", "emit", "key", "random", "time", "timer"}
+}
+
+func (c *stepContext) doEmit(
+	_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	var name, key text
+	var data starlark.Value = starlark.None
+	if !plain(args, kwargs, &name, &data) {
+		err := starlark.UnpackArgs(b.Name(), args, kwargs, "name", &name, "data?", &data, "key?", &key)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if uint64(len(c.out.Events)) >= c.limits.Events {
+		return nil, c.e.exceed("limits.events is %d", c.limits.Events)
+	}
+	b2, err := c.encode("data", data)
+	if err != nil {
+		return nil, err
+	}
+	c.out.Events = append(c.out.Events, reducer.Emit{Name: string(name), Data: b2, Key: string(key)})
+	return starlark.None, nil
+}
+
+func (c *stepContext) doEffect(
+	_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	var kind, tag, grant text
+	var params starlark.Value = starlark.None
+	err := starlark.UnpackArgs(b.Name(), args, kwargs, "kind", &kind, "params?", &params, "tag?", &tag, "cap?", &grant)
+	if err != nil {
+		return nil, err
+	}
+	if uint64(len(c.out.Effects)) >= c.limits.Effects {
+		return nil, c.e.exceed("limits.effects is %d", c.limits.Effects)
+	}
+	data, err := c.encode("params", params)
+	if err != nil {
+		return nil, err
+	}
+	effect := reducer.Effect{Kind: string(kind), Params: data, Tag: string(tag), Cap: string(grant)}
+	c.out.Effects = append(c.out.Effects, effect)
+	return starlark.None, nil
+}
+
+func (c *stepContext) doTimer(
+	_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	var after starlark.Int
+	var name text
+	var data starlark.Value = starlark.None
+	err := starlark.UnpackArgs(b.Name(), args, kwargs, "after_ticks", &after, "name", &name, "data?", &data)
+	if err != nil {
+		return nil, err
+	}
+	ticks, ok := after.Uint64()
+	if !ok || ticks == 0 {
+		return nil, fmt.Errorf("timer: after_ticks is %v, want at least 1 and at most 64 bits", after)
+	}
+	if uint64(len(c.out.Timers)) >= c.limits.Timers {
+		return nil, c.e.exceed("limits.timers is %d", c.limits.Timers)
+	}
+	b2, err := c.encode("data", data)
+	if err != nil {
+		return nil, err
+	}
+	c.out.Timers = append(c.out.Timers, reducer.Timer{After: manifest.Tick(ticks), Name: string(name), Data: b2})
+	return starlark.None, nil
+}
+
+func (c *stepContext) doRandom(
+	_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	var n starlark.Int
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "n", &n); err != nil {
+		return nil, err
+	}
+	below, ok := n.Uint64()
+	if !ok || below == 0 {
+		return nil, fmt.Errorf("random: n is %v, want at least 1 and at most 64 bits", n)
+	}
+	if c.rand == nil {
+		c.rand = c.in.Seed.New()
+	}
+	v, err := c.rand.Below(below)
+	return starlark.MakeUint64(v), err
+}
+
+// encode returns the canonical bytes of v, in memory of its own.
+func (c *stepContext) encode(what string, v starlark.Value) (reducer.Data, error) {
+	var scratch [128]byte
+	b, err := c.e.enc.encode(scratch[:0], what, v, c.limits.Value, "limits.value")
+	if err != nil {
+		return nil, err
+	}
+	if len(b) <= len(scratch) {
+		b = append([]byte(nil), b...)
+	}
+	return b, nil
+}
+
+// plain takes the arguments of the usual call f(name, data).
+func plain(args starlark.Tuple, kwargs []starlark.Tuple, name *text, data *starlark.Value) bool {
+	if len(args) != 2 || len(kwargs) > 0 {
+		return false
+	}
+	*data = args[1]
+	return name.Unpack(args[0]) == nil
+}
+
+// text is a string argument that must be UTF-8.
+type text string
+
+// Unpack is called by the library's unpacking of arguments.
+func (t *text) Unpack(v starlark.Value) error {
+	s, ok := v.(starlark.String)
+	if !ok {
+		return fmt.Errorf("got %s, want string", v.Type())
+	}
+	if !utf8.ValidString(string(s)) {
+		return fmt.Errorf("got a string that is not UTF-8")
+	}
+	*t = text(s)
+	return nil
+}
+
+// stepEvent is the event of a program: its data is decoded when it is first
+// asked for.
+type stepEvent struct {
+	object
+	ctx  *stepContext
+	data starlark.Value
+}
+
+// Attr returns name or data.
+func (v *stepEvent) Attr(name string) (starlark.Value, error) {
+	if v.ctx.in == nil {
+		return nil, nil
+	}
+	switch name {
+	case "name":
+		return v.ctx.e.dec.word([]byte(v.ctx.in.Event.Name)), nil
+	case "data":
+		if v.data == nil {
+			data, err := v.ctx.e.dec.decode("event.data", v.ctx.in.Event.Data)
+			if err != nil {
+				return nil, err
+			}
+			v.data = data
+		}
+		return v.data, nil
+	}
+	return nil, nil
+}
+
+// AttrNames returns the names that Attr knows.
+func (v *stepEvent) AttrNames() []string { return []string{"data", "name"} }
+
+// object is the part of a value that ctx and event have in common; it is its name.
+type object string
+
+// String returns the object's name.
+func (o object) String() string { return string(o) }
+
+// Type returns the object's name.
+func (o object) Type() string { return string(o) }
+
+// Freeze does nothing: programs cannot change an object.
+func (o object) Freeze() {}
+
+// Truth is true.
+func (o object) Truth() starlark.Bool { return true }
+
+// Hash refuses.
+func (o object) Hash() (uint32, error) { return 0, fmt.Errorf("unhashable type: %s", string(o)) }

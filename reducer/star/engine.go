@@ -1,0 +1,137 @@
+package star
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// maxMessageBytes bounds the text of an error, which a journal keeps.
+const maxMessageBytes = 2048
+
+// engine is one instance of a program, with the scratch memory of a step.
+type engine struct {
+	meter
+	file   string
+	reduce *starlark.Function
+	ctx    stepContext
+	dec    decoder
+	enc    encoder
+	args   [3]starlark.Value
+}
+
+// stepError is why a step failed, with its place in the program.
+type stepError struct {
+	place string // file:line:column
+	msg   string
+	err   error
+}
+
+func (e *stepError) Error() string { return e.place + ": " + e.msg }
+
+func (e *stepError) Unwrap() error { return e.err }
+
+// load runs the top level of a program.
+func (e *engine) load(program *starlark.Program, limits manifest.ReducerLimits) (err error) {
+	defer e.recover(&err)
+	e.thread.OnMaxSteps = e.reached
+	e.dec.m, e.enc.m = &e.meter, &e.meter
+	e.begin(limits.Gas, limits.Value)
+	globals, err := program.Init(&e.thread, e.predeclared())
+	if err != nil {
+		return e.failure(err)
+	}
+	for _, name := range globals.Keys() {
+		f := freezer{left: maxFrozen}
+		if err := f.visit(globals[name], 0); err != nil {
+			return &stepError{place: e.file + ":1:1", msg: fmt.Sprintf("global %s: %v", name, err), err: err}
+		}
+	}
+	globals.Freeze()
+	e.reduce = globals[entry].(*starlark.Function)
+	return nil
+}
+
+// Reduce runs reduce(ctx, state, event); see the package comment.
+func (e *engine) Reduce(in *reducer.Input, out *reducer.Output) (err error) {
+	defer e.recover(&err)
+	limits := in.Limits.WithDefaults()
+	e.begin(limits.Gas, limits.Value)
+	defer func() { out.Gas = e.thread.Steps }()
+	e.ctx.begin(in, out, limits)
+	defer e.ctx.end()
+	state, err := e.dec.decode("state", in.State)
+	if err != nil {
+		return e.failure(err)
+	}
+	e.args = [3]starlark.Value{&e.ctx, state, &e.ctx.event}
+	next, err := starlark.Call(&e.thread, e.reduce, e.args[:], nil)
+	e.args = [3]starlark.Value{}
+	if err != nil {
+		return e.failure(err)
+	}
+	out.State = out.State[:0]
+	if next == starlark.None {
+		return e.settle()
+	}
+	out.State, err = e.enc.encode(out.State, "state", next, limits.State, "limits.state")
+	if err != nil {
+		return e.failure(err)
+	}
+	return e.settle()
+}
+
+// settle fails a step that ended over its gas, which the interpreter notices
+// only at its next instruction.
+func (e *engine) settle() error {
+	if e.over == nil && e.thread.Steps <= e.gas {
+		return nil
+	}
+	err := e.spend(0)
+	if e.over != nil {
+		err = e.over
+	}
+	return e.failure(err)
+}
+
+// failure gives err its place: the innermost line of the program that was being
+// executed, or else where reduce is defined.
+func (e *engine) failure(err error) error {
+	place := e.file + ":1:1"
+	if e.reduce != nil {
+		place = e.reduce.Position().String()
+	}
+	cause := err
+	var eval *starlark.EvalError
+	if errors.As(err, &eval) {
+		for _, frame := range eval.CallStack { // outermost first
+			if frame.Pos.Filename() == e.file {
+				place = frame.Pos.String()
+			}
+		}
+		cause = eval.Unwrap()
+	}
+	msg := cause.Error()
+	if e.over != nil && !errors.Is(cause, reducer.ErrLimit) {
+		cause, msg = e.over, e.over.Error() // the interpreter keeps only its text
+	}
+	if len(msg) > maxMessageBytes {
+		msg = msg[:maxMessageBytes] + "…"
+	}
+	return &stepError{place: place, msg: strings.ToValidUTF8(msg, "\uFFFD"), err: cause}
+}
+
+// recover turns a panic of the library into a failed step: a reducer is data,
+// and no data may end the process.
+func (e *engine) recover(err *error) {
+	if r := recover(); r != nil {
+		*err = &stepError{place: e.file + ":1:1", msg: fmt.Sprintf("%v: %v", errInterpreter, r), err: errInterpreter}
+	}
+}
+
+var errInterpreter = errors.New("the interpreter failed")

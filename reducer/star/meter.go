@@ -1,0 +1,208 @@
+package star
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"go.starlark.net/starlark"
+
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// MaxIntBits is the widest integer that a reducer computes with. Wider ones
+// are carried from state and events to state and events, and nothing else.
+const MaxIntBits = 4096
+
+// Prices, in bytes for one step of gas.
+const (
+	bytesMadePerStep = 64  // memory that an operation fills
+	bytesReadPerStep = 512 // memory that it only looks at, or moves
+)
+
+// Sizes, in bytes, that values are reckoned at.
+const (
+	slotBytes  = 16  // one place in a list, a tuple or a variable
+	entryBytes = 64  // one pair of a dict, one member of a set
+	tableBytes = 448 // an empty dict or set
+)
+
+// wideKeySteps is the price of a key that is an integer beyond 32 bits: the
+// library hashes only its lowest 32 bits, so that such keys can be made to
+// collide.
+const wideKeySteps = 256
+
+// depth of calls, and how often it is looked at.
+const (
+	maxCallDepth = 1000
+	checkEvery   = 1000 // steps
+)
+
+// meter counts what a step costs and holds it to its limits. It is part of one
+// engine and shared by its built-in functions.
+type meter struct {
+	thread starlark.Thread
+	gas    uint64
+	value  uint64
+	over   error // the first limit exceeded; it is what the step fails with
+}
+
+// begin starts a step.
+func (m *meter) begin(gas, value uint64) {
+	m.gas, m.value, m.over = gas, value, nil
+	m.thread.Steps = 0
+	m.thread.Uncancel()
+	m.checkpoint()
+}
+
+// checkpoint sets the step at which the interpreter calls back.
+func (m *meter) checkpoint() {
+	next := m.gas
+	if m.gas-min(m.gas, m.thread.Steps) > checkEvery {
+		next = m.thread.Steps + checkEvery
+	}
+	// The interpreter calls back when the count reaches the maximum, and gas
+	// itself may be used up.
+	m.thread.SetMaxExecutionSteps(min(next, math.MaxUint64-1) + 1)
+}
+
+// reached is the interpreter's call back.
+func (m *meter) reached(thread *starlark.Thread) {
+	switch {
+	case thread.Steps > m.gas:
+		thread.Cancel(m.spend(0).Error())
+	case thread.CallStackDepth() > maxCallDepth:
+		thread.Cancel(m.exceed("calls nest deeper than %d", maxCallDepth).Error())
+	default:
+		m.checkpoint()
+	}
+}
+
+// exceed returns the error of a limit, and keeps the first.
+func (m *meter) exceed(format string, args ...any) error {
+	if m.over == nil {
+		m.over = fmt.Errorf("%w: %s", reducer.ErrLimit, fmt.Sprintf(format, args...))
+	}
+	return m.over
+}
+
+// spend charges steps.
+func (m *meter) spend(steps uint64) error {
+	sum, carry := bits.Add64(m.thread.Steps, steps, 0)
+	if carry != 0 {
+		sum = math.MaxUint64 - 1
+	}
+	if m.thread.Steps = sum; sum > m.gas {
+		return m.exceed("limits.gas is %d steps", m.gas)
+	}
+	return nil
+}
+
+// scan charges for reading or moving n bytes.
+func (m *meter) scan(n int) error {
+	if n < bytesReadPerStep {
+		return nil
+	}
+	return m.spend(uint64(n) / bytesReadPerStep)
+}
+
+// fits refuses a value of n bytes where that is too large.
+func (m *meter) fits(what string, n uint64) error {
+	if n > m.value {
+		return m.exceed("a %s of %d bytes, limits.value is %d", what, n, m.value)
+	}
+	return nil
+}
+
+// room charges for a value of n bytes that is about to be made, and refuses
+// one that is too large.
+func (m *meter) room(what string, n uint64) error {
+	if err := m.fits(what, n); err != nil {
+		return err
+	}
+	if n < bytesMadePerStep {
+		return nil
+	}
+	return m.spend(n / bytesMadePerStep)
+}
+
+// slots is room for a list or tuple of n items.
+func (m *meter) slots(what string, n int) error {
+	if n < 0 || uint64(n) > m.value/slotBytes {
+		return m.exceed("a %s of %d items (%d bytes each), limits.value is %d", what, n, slotBytes, m.value)
+	}
+	return m.room(what, uint64(n)*slotBytes)
+}
+
+// entries is room for a dict or set of n entries.
+func (m *meter) entries(what string, n int) error {
+	if uint64(n) > m.value/entryBytes {
+		return m.exceed("a %s of %d entries (%d bytes each), limits.value is %d", what, n, entryBytes, m.value)
+	}
+	return m.spend((tableBytes + entryBytes*uint64(n)) / bytesMadePerStep)
+}
+
+// made charges for a value that was just made out of others, where its size is
+// bounded by theirs.
+func (m *meter) made(v starlark.Value) error {
+	switch v := v.(type) {
+	case starlark.String:
+		return m.room("string", uint64(len(v)))
+	case starlark.Bytes:
+		return m.room("bytes value", uint64(len(v)))
+	case *starlark.List:
+		return m.slots("list", v.Len())
+	case starlark.Tuple:
+		if err := m.slots("tuple", len(v)); err != nil {
+			return err
+		}
+		return m.tuple(v)
+	case *starlark.Dict:
+		return m.entries("dict", v.Len())
+	case *starlark.Set:
+		return m.entries("set", v.Len())
+	}
+	return nil
+}
+
+// key charges for hashing v.
+func (m *meter) key(v starlark.Value) error {
+	switch v := v.(type) {
+	case starlark.String:
+		return m.scan(len(v))
+	case starlark.Bytes:
+		return m.scan(len(v))
+	case starlark.Int:
+		if n, ok := v.Int64(); !ok || n != int64(int32(n)) {
+			return m.spend(wideKeySteps)
+		}
+	case starlark.Float:
+		f := float64(v) // hashed as the integer that it rounds to
+		if f != math.Trunc(f) || !(f >= math.MinInt32 && f <= math.MaxInt32) {
+			return m.spend(wideKeySteps)
+		}
+	case starlark.Tuple:
+		if err := m.spend(uint64(len(v)) / 4); err != nil {
+			return err
+		}
+		for _, x := range v {
+			if err := m.key(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keys charges for hashing all keys of a dict or set.
+func (m *meter) keys(v starlark.Iterable) error {
+	for k := range starlark.Elements(v) {
+		if err := m.spend(1); err != nil {
+			return err
+		}
+		if err := m.key(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package star
+
+import (
+	"errors"
+	"fmt"
+
+	"go.starlark.net/resolve"
+	"go.starlark.net/starlark"
+	"go.starlark.net/syntax"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// Version names the language and its implementation: the same program on the
+// same input gives the same output and the same gas only under one Version. It
+// is recorded in world.created.
+const Version = "starlark/1+89a6a09411d5"
+
+// MaxSourceBytes is the largest program that [Compile] takes.
+const MaxSourceBytes = 1 << 20
+
+// entry is the function that every program defines.
+const entry = "reduce"
+
+// SyntaxError says where a program is not one.
+type SyntaxError struct {
+	File         string
+	Line, Column int // from 1
+	Msg          string
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
+}
+
+// Program is a compiled reducer. It is immutable and safe for concurrent use.
+type Program struct {
+	compiled *starlark.Program
+}
+
+// Compile parses and checks a program. file is the name that errors carry. The
+// error is a *SyntaxError, the first there is.
+func Compile(file string, source []byte) (program *Program, err error) {
+	defer func() { // a program is data, and no data may end the process
+		if r := recover(); r != nil {
+			program, err = nil, &SyntaxError{File: file, Line: 1, Column: 1, Msg: fmt.Sprintf("%v: %v", errInterpreter, r)}
+		}
+	}()
+	if len(source) > MaxSourceBytes {
+		msg := fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(source), MaxSourceBytes)
+		return nil, &SyntaxError{File: file, Line: 1, Column: 1, Msg: msg}
+	}
+	options := syntax.FileOptions{Set: true, While: true, Recursion: true}
+	tree, err := options.Parse(file, source, 0)
+	if err != nil {
+		return nil, syntaxError(file, err)
+	}
+	if err := checkEntry(file, tree); err != nil {
+		return nil, err
+	}
+	if err := rewrite(file, tree); err != nil {
+		return nil, err
+	}
+	names := new(meter).predeclared()
+	compiled, err := starlark.FileProgram(tree, names.Has)
+	if err != nil {
+		return nil, syntaxError(file, err)
+	}
+	return &Program{compiled: compiled}, nil
+}
+
+// Reducer returns a new instance of the program: it runs the top level of the
+// module, under the default limits, and freezes what that leaves. The error has
+// the position of what failed.
+func (p *Program) Reducer() (reducer.Reducer, error) {
+	e := &engine{file: p.compiled.Filename()}
+	e.ctx.init(e)
+	if err := e.load(p.compiled, manifest.ReducerLimits{}.WithDefaults()); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// checkEntry reports a program that does not define reduce(ctx, state, event).
+func checkEntry(file string, tree *syntax.File) error {
+	for _, s := range tree.Stmts {
+		def, ok := s.(*syntax.DefStmt)
+		if !ok || def.Name.Name != entry {
+			continue
+		}
+		plain := len(def.Params) == 3
+		for _, p := range def.Params {
+			_, ok := p.(*syntax.Ident)
+			plain = plain && ok
+		}
+		if plain {
+			return nil
+		}
+		return errorAt(file, def.Name.NamePos, "reduce takes the parameters (ctx, state, event)")
+	}
+	return &SyntaxError{File: file, Line: 1, Column: 1, Msg: "the program does not define reduce(ctx, state, event)"}
+}
+
+func errorAt(file string, pos syntax.Position, msg string) *SyntaxError {
+	return &SyntaxError{File: file, Line: max(int(pos.Line), 1), Column: max(int(pos.Col), 1), Msg: msg}
+}
+
+func syntaxError(file string, err error) error {
+	var scan syntax.Error
+	if errors.As(err, &scan) {
+		return errorAt(file, scan.Pos, scan.Msg)
+	}
+	var list resolve.ErrorList
+	if errors.As(err, &list) && len(list) > 0 {
+		return errorAt(file, list[0].Pos, list[0].Msg)
+	}
+	return &SyntaxError{File: file, Line: 1, Column: 1, Msg: err.Error()}
+}

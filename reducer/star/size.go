@@ -1,0 +1,134 @@
+package star
+
+import (
+	"math"
+
+	"go.starlark.net/starlark"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// sizer adds up the sizes of values as trees: what is reached twice counts
+// twice, as it does for printing, comparing and hashing.
+type sizer struct {
+	m    *meter
+	left int64 // bytes that may still be added
+	flat bool  // tuples and scalars only: what can be part of a key
+	text bool  // what is printed must be an integer that has digits
+}
+
+func (m *meter) sizer() sizer { return sizer{m: m, left: int64(min(m.value, math.MaxInt64))} }
+
+// pay ends the sizing: it charges for the walk and returns the sum.
+func (s *sizer) pay() (uint64, error) {
+	n := uint64(int64(min(s.m.value, math.MaxInt64)) - s.left)
+	return n, s.m.spend(n / bytesMadePerStep)
+}
+
+func (s *sizer) take(n int) error {
+	if s.left -= int64(n); s.left < 0 {
+		return s.m.exceed("a value of more than %d bytes with all that it holds, limits.value is %d", s.m.value, s.m.value)
+	}
+	return nil
+}
+
+// add adds v, which stands at the given depth.
+func (s *sizer) add(v starlark.Value, depth int) error {
+	if depth > canon.MaxDepth {
+		return s.m.exceed("a value nested deeper than %d", canon.MaxDepth)
+	}
+	n := slotBytes
+	switch v := v.(type) {
+	case starlark.Int:
+		if _, ok := v.Int64(); !ok {
+			n += v.BigInt().BitLen() / 3 // decimal digits, and some
+		}
+	case *wideInt:
+		if s.text {
+			return s.m.width(v.n.BitLen())
+		}
+		n += v.n.BitLen() / 8
+	case starlark.Tuple:
+		return s.all(v, depth)
+	case *starlark.List:
+		if !s.flat {
+			return s.all(v, depth)
+		}
+	case *starlark.Set:
+		if !s.flat {
+			return s.all(v, depth)
+		}
+	case *starlark.Dict:
+		if !s.flat {
+			return s.pairs(v, depth)
+		}
+	default:
+		n += max(starlark.Len(v), 0) // strings, bytes, views of strings, ranges
+	}
+	return s.take(n)
+}
+
+func (s *sizer) all(v starlark.Iterable, depth int) error {
+	if err := s.take(slotBytes); err != nil {
+		return err
+	}
+	for x := range starlark.Elements(v) {
+		if err := s.add(x, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sizer) pairs(v *starlark.Dict, depth int) error {
+	if err := s.take(slotBytes); err != nil {
+		return err
+	}
+	for k, x := range v.Entries() {
+		if err := s.add(k, depth+1); err != nil {
+			return err
+		}
+		if err := s.add(x, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deep charges for walking v as a tree, and returns its size.
+func (m *meter) deep(v starlark.Value) (uint64, error) {
+	s := m.sizer()
+	if err := s.add(v, 0); err != nil {
+		return 0, err
+	}
+	return s.pay()
+}
+
+// tuple holds a tuple that was just made to the rule that hashing and printing
+// rest on: as a tree of tuples it is no larger and no deeper than a value may be.
+func (m *meter) tuple(t starlark.Tuple) error {
+	plain := len(t) <= 8
+	for _, x := range t {
+		if !plain {
+			break
+		}
+		switch x := x.(type) {
+		case starlark.Tuple:
+			plain = false
+		case starlark.String:
+			plain = len(x) < bytesReadPerStep
+		case starlark.Bytes:
+			plain = len(x) < bytesReadPerStep
+		}
+	}
+	if plain {
+		return nil
+	}
+	s := m.sizer()
+	s.flat = true
+	if err := s.add(t, 0); err != nil {
+		return err
+	}
+	_, err := s.pay()
+	return err
+}

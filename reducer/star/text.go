@@ -1,0 +1,173 @@
+package star
+
+import (
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// The sizes here are taken before a text is built. They count a string as its
+// bytes; quoting can make it up to four times as long, so the text itself is
+// checked again once it is there.
+
+// text charges for a value's text, and returns it as str does.
+func (m *meter) text(v starlark.Value, quoted bool) (starlark.Value, error) {
+	if s, ok := v.(starlark.String); ok && !quoted {
+		return s, nil
+	}
+	s := m.sizer()
+	s.text = true
+	if err := s.add(v, 0); err != nil {
+		return nil, err
+	}
+	if _, err := s.pay(); err != nil {
+		return nil, err
+	}
+	var out string
+	if b, ok := v.(starlark.Bytes); ok && !quoted {
+		out = string([]rune(string(b))) // each byte that is no text becomes U+FFFD
+	} else {
+		out = v.String()
+	}
+	return starlark.String(out), m.room("string", uint64(len(out)))
+}
+
+// formatSize refuses a str.format whose result would be too large. It follows
+// the library as far as that would get before an error of its own.
+func (m *meter) formatSize(format string, args starlark.Tuple, kwargs []starlark.Tuple) error {
+	s := m.sizer()
+	s.text = true
+	if err := s.take(len(format)); err != nil {
+		return err
+	}
+	next := 0
+	for {
+		_, rest, ok := strings.Cut(format, "{")
+		if !ok {
+			break
+		}
+		if strings.HasPrefix(rest, "{") {
+			format = rest[1:]
+			continue
+		}
+		field, rest, ok := strings.Cut(rest, "}")
+		if !ok {
+			break
+		}
+		format = rest
+		if i := strings.IndexAny(field, "!:"); i >= 0 {
+			field = field[:i]
+		}
+		if err := s.m.spend(uint64(len(kwargs)) / 16); err != nil {
+			return err
+		}
+		if v := operand(field, &next, args, kwargs); v != nil {
+			if err := s.add(v, 0); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := s.pay()
+	return err
+}
+
+// operand returns what a replacement field stands for, or nil.
+func operand(field string, next *int, args starlark.Tuple, kwargs []starlark.Tuple) starlark.Value {
+	i, digits := 0, field != ""
+	for _, c := range []byte(field) {
+		digits = digits && '0' <= c && c <= '9'
+		i = min(i*10+int(c-'0'), 1<<20)
+	}
+	if field == "" {
+		i = *next
+		*next++
+		digits = true
+	}
+	if digits {
+		if i < len(args) {
+			return args[i]
+		}
+		return nil
+	}
+	for _, pair := range kwargs {
+		if name, _ := starlark.AsString(pair[0]); name == field {
+			return pair[1]
+		}
+	}
+	return nil
+}
+
+// percentSize is formatSize for the % operator.
+func (m *meter) percentSize(format string, arg starlark.Value) error {
+	s := m.sizer()
+	s.text = true
+	if err := s.take(len(format)); err != nil {
+		return err
+	}
+	tuple, isTuple := arg.(starlark.Tuple)
+	for next := 0; ; {
+		_, rest, ok := strings.Cut(format, "%")
+		if !ok || rest == "" {
+			break
+		}
+		format = rest
+		if format[0] == '%' {
+			format = format[1:]
+			continue
+		}
+		v := arg
+		if format[0] == '(' {
+			var key string
+			if key, format, ok = strings.Cut(format[1:], ")"); !ok {
+				break
+			}
+			if v = lookup(arg, key); v == nil {
+				break
+			}
+		} else if isTuple {
+			if next >= len(tuple) {
+				break
+			}
+			v = tuple[next]
+			next++
+		}
+		if err := s.conversion(v, format); err != nil {
+			return err
+		}
+		if format != "" {
+			format = format[1:]
+		}
+	}
+	_, err := s.pay()
+	return err
+}
+
+func lookup(arg starlark.Value, key string) starlark.Value {
+	dict, ok := arg.(*starlark.Dict)
+	if !ok {
+		return nil
+	}
+	v, found, err := dict.Get(starlark.String(key))
+	if err != nil || !found {
+		return nil
+	}
+	return v
+}
+
+// floatText is the longest text of a float: 309 digits, a point, six more.
+const floatText = 320
+
+// conversion adds what one conversion of v takes, format being the rest from
+// its letter on.
+func (s *sizer) conversion(v starlark.Value, format string) error {
+	if _, ok := v.(starlark.Int); ok && !small(v) && strings.IndexAny(format, "oxX") == 0 {
+		return s.take(MaxIntBits / 3)
+	}
+	if _, ok := v.(starlark.Int); ok && strings.IndexAny(format, "eEfFgG") == 0 {
+		return s.take(floatText)
+	}
+	if _, ok := v.(starlark.Float); ok && strings.IndexAny(format, "sr") != 0 {
+		return s.take(floatText)
+	}
+	return s.add(v, 0)
+}
