@@ -1,0 +1,214 @@
+package world_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+func mustData(t testing.TB, v any) world.Data {
+	t.Helper()
+	b, err := canon.Marshal(v)
+	require.NoError(t, err)
+	return b
+}
+
+// small keeps batches and slots small, so that one run has many boundaries.
+func small(m *manifest.Manifest) { m.Limits.InFlight = 2 }
+
+// story is a run with everything in it: events, effects, timers, failures.
+func story() []order {
+	var out []order
+	for i := range 6 {
+		to := fmt.Sprint("c", i%3)
+		out = append(out, order{To: to, Do: []act{
+			{Effect: "tool.a", Param: to},
+			{Emit: "ping", Key: fmt.Sprint("c", (i+1)%3), Do: []act{{Effect: "tool.a", Param: "ping"}}},
+			{Timer: uint64(1 + i%2), Do: []act{{Effect: "tool.bad"}, {Random: 100}}},
+		}})
+	}
+	return append(out, order{To: "c0", Do: []act{{Fail: "no"}}})
+}
+
+type result struct {
+	head world.Head
+	root world.Hash
+	ran  int
+}
+
+func TestCrashAnywhereGivesTheSameWorld(t *testing.T) {
+	undisturbed, appends := runStory(t, nil)
+	require.Greater(t, appends, 20)
+	for n := range appends {
+		for _, where := range []string{"append", "wait"} {
+			got, _ := runStory(t, func(j *worldtest.Journal) {
+				fail := func(at int) error {
+					if at == n {
+						return worldtest.ErrInjected
+					}
+					return nil
+				}
+				if where == "append" {
+					j.FailAppend = fail
+				} else {
+					j.FailWait = fail
+				}
+			})
+			require.Equal(t, undisturbed.head, got.head, "failed at %s %d", where, n)
+			require.Equal(t, undisturbed.root, got.root, "failed at %s %d", where, n)
+		}
+	}
+}
+
+// runStory runs the story with a journal that fails as inject says; after each
+// failure the world is opened again and goes on.
+func runStory(t *testing.T, inject func(*worldtest.Journal)) (result, int) {
+	j := new(worldtest.Journal)
+	performed := 0
+	w := botsWith(t, worldtest.Options{Journal: j, BatchRecords: 1, CheckpointRecords: 30, Answer: func(p receipt.Permit) worldtest.Reply {
+		require.True(t, started(t, j, p), "performed before its permit was durable")
+		performed++
+		return worldtest.OK(p.Tag)
+	}}, small)
+	appends := 0
+	count := func(int) error { appends++; return nil }
+	j.FailAppend = count
+	if inject != nil {
+		inject(j)
+	}
+	do := func(f func() error) {
+		for {
+			err := f()
+			if err == nil {
+				return
+			}
+			require.ErrorIs(t, err, worldtest.ErrInjected)
+			j.FailAppend, j.FailWait = count, nil
+			w.Crash()
+		}
+	}
+	for i, o := range story() {
+		do(func() error {
+			if w.Status().EventsPending > i {
+				return nil // it was durable before the failure was reported
+			}
+			return w.TrySubmit("go", o)
+		})
+	}
+	do(func() error { return w.World.Run(context.Background()) })
+	w.RequireReplay()
+	return result{head: w.Status().Head, root: w.StateRoot(), ran: performed}, appends
+}
+
+// started reports whether the permit is in the journal.
+func started(t *testing.T, j *worldtest.Journal, p receipt.Permit) bool {
+	for _, s := range j.Records() {
+		rec, err := world.DecodeRecord(s.Bytes)
+		require.NoError(t, err)
+		if rec.Kind != world.KindStarted {
+			continue
+		}
+		body, err := rec.Body()
+		require.NoError(t, err)
+		if b, ok := body.(*world.Started); ok && b.Key == p.Key && b.Attempt == p.Attempt && b.Nonce == p.Nonce {
+			return true
+		}
+	}
+	return false
+}
+
+func TestReplayIsRunIsAnyImageAndTail(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		j := new(worldtest.Journal)
+		w := botsWith(t, worldtest.Options{Journal: j, BatchRecords: rapid.IntRange(1, 50).Draw(rt, "batch"), CheckpointRecords: 20}, small, func(m *manifest.Manifest) {
+			m.Limits.EventsPerTick = uint64(rapid.IntRange(1, 20).Draw(rt, "events per tick"))
+		})
+		twin := botsWith(t, worldtest.Options{}, small, func(m *manifest.Manifest) {
+			m.Limits.EventsPerTick = w.Manifest().Limits.EventsPerTick
+		})
+		acts := actGen(3)
+		rt.Repeat(map[string]func(*rapid.T){
+			"submit": func(rt *rapid.T) {
+				o := order{To: rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "to"), Do: rapid.SliceOfN(acts, 0, 3).Draw(rt, "do")}
+				w.Submit("go", o)
+				twin.Submit("go", o)
+			},
+			"step":       func(*rapid.T) { w.Step(1); twin.Step(1) },
+			"crash":      func(*rapid.T) { w.Crash() },
+			"checkpoint": func(*rapid.T) { require.NoError(t, w.Checkpoint()) },
+			"": func(rt *rapid.T) {
+				if w.Status().Head != twin.Status().Head || w.StateRoot() != twin.StateRoot() {
+					rt.Fatalf("a crash or a checkpoint shows: %v and %v", w.Status(), twin.Status())
+				}
+			},
+		})
+		w.RequireReplay()
+		if len(j.Records()) > 1 {
+			n := world.Seq(rapid.IntRange(1, len(j.Records())-1).Draw(rt, "cut"))
+			_, err := world.Replay(j.Truncate(n), world.ReplayConfig{Registry: botRegistry()})
+			var d *world.Divergence
+			if err != nil && !errors.As(err, &d) {
+				rt.Fatalf("replay of the first %d records: %v", n, err)
+			}
+		}
+	})
+}
+
+func actGen(depth int) *rapid.Generator[act] {
+	return rapid.Custom(func(rt *rapid.T) act {
+		var do []act
+		if depth > 0 {
+			do = rapid.SliceOfN(actGen(depth-1), 0, 2).Draw(rt, "do")
+		}
+		switch rapid.IntRange(0, 6).Draw(rt, "what") {
+		case 0:
+			return act{Effect: rapid.SampledFrom([]string{"tool.a", "tool.bad", "other.x"}).Draw(rt, "kind"), Param: "p"}
+		case 1:
+			return act{Timer: rapid.Uint64Range(1, 3).Draw(rt, "after"), Do: do}
+		case 2:
+			return act{Random: 10}
+		case 3:
+			return act{Delete: true}
+		case 4:
+			return act{Fail: "told to"}
+		default:
+			return act{Emit: "ping", Key: rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(rt, "key"), Do: do}
+		}
+	})
+}
+
+func TestReplayNamesTheFirstRecordThatDiffers(t *testing.T) {
+	w := bots(t)
+	w.Submit("go", order{To: "a", Say: "one"})
+	w.Submit("go", order{To: "b", Say: "two"})
+	w.Run()
+	j := w.Journal.Clone()
+	for i := range j.Records() {
+		rec, err := world.DecodeRecord(j.Records()[i].Bytes)
+		require.NoError(t, err)
+		if rec.Kind != world.KindStepped || rec.ID < 6 {
+			continue
+		}
+		j.Records()[i].Bytes = append([]byte(nil), j.Records()[i].Bytes...)
+		b := j.Records()[i].Bytes
+		b[len(b)-1] ^= 1 // the gas
+		_, err = world.Replay(j, world.ReplayConfig{Registry: botRegistry()})
+		var d *world.Divergence
+		require.ErrorAs(t, err, &d)
+		require.Equal(t, rec.ID, d.Record)
+		require.Equal(t, "bot/b", d.Cell)
+		require.NotEqual(t, d.Journal, d.Computed)
+		return
+	}
+	t.Fatal("no second step")
+}

@@ -1,0 +1,183 @@
+package world
+
+import "github.com/worldkernel/worldkernel/internal/canon"
+
+// The encodings below are written by hand because they are on the path of
+// every record; a test holds each equal to the library's encoding of the same
+// struct. Data comes last, so that an event's data is the tail of its record.
+
+func (x *Created) version() uint64 { return x.V }
+
+func (x *Created) append(b []byte) []byte {
+	b = canon.AppendArray(b, 8)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.World)
+	b = canon.AppendText(b, x.Name)
+	b = canon.AppendUint(b, x.Seed)
+	b = canon.AppendBytes(b, x.Manifest[:])
+	b = canon.AppendText(b, x.Kernel)
+	b = canon.AppendText(b, x.Starlark)
+	return canon.AppendText(b, x.CEL)
+}
+
+func (x *Advanced) version() uint64 { return x.V }
+
+func (x *Advanced) append(b []byte) []byte {
+	b = canon.AppendArray(b, 2)
+	b = canon.AppendUint(b, bodyVersion)
+	return canon.AppendUint(b, uint64(x.To))
+}
+
+func (x *Submitted) version() uint64 { return x.V }
+
+func (x *Submitted) append(b []byte) []byte {
+	b = canon.AppendArray(b, 6)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.Name)
+	b = canon.AppendUint(b, uint64(x.Due))
+	b = canon.AppendBool(b, x.Direct)
+	b = appendTexts(b, x.To)
+	return canon.AppendRaw(b, x.Data)
+}
+
+func (x *Finished) version() uint64 { return x.V }
+
+func (x *Finished) append(b []byte) []byte {
+	b = canon.AppendArray(b, 2)
+	b = canon.AppendUint(b, bodyVersion)
+	return canon.AppendRaw(b, x.Receipt)
+}
+
+func (x *Resumed) version() uint64 { return x.V }
+
+func (x *Resumed) append(b []byte) []byte {
+	b = canon.AppendArray(b, 3)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.Cell)
+	return canon.AppendBool(b, x.Skip)
+}
+
+func (x *Stepped) version() uint64 { return x.V }
+
+func (x *Stepped) append(b []byte) []byte {
+	b = canon.AppendArray(b, 6)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.Cell)
+	b = canon.AppendUint(b, x.N)
+	b = canon.AppendText(b, string(x.Outcome))
+	b = canon.AppendBytes(b, x.State[:])
+	return canon.AppendUint(b, x.Gas)
+}
+
+func (x *Failed) version() uint64 { return x.V }
+
+func (x *Failed) append(b []byte) []byte {
+	b = canon.AppendArray(b, 5)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.Cell)
+	b = canon.AppendUint(b, x.N)
+	b = canon.AppendBool(b, x.Parked)
+	return canon.AppendText(b, x.Error)
+}
+
+func (x *Deleted) version() uint64 { return x.V }
+
+func (x *Deleted) append(b []byte) []byte {
+	b = canon.AppendArray(b, 3)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.Cell)
+	return canon.AppendUint(b, x.N)
+}
+
+func (x *Emitted) version() uint64 { return x.V }
+
+func (x *Emitted) append(b []byte) []byte {
+	b = canon.AppendArray(b, 4)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.Name)
+	b = appendTexts(b, x.To)
+	return canon.AppendRaw(b, x.Data)
+}
+
+func (x *Dropped) version() uint64 { return x.V }
+
+func (x *Dropped) append(b []byte) []byte {
+	b = canon.AppendArray(b, 3)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.Name)
+	return canon.AppendText(b, x.Reason)
+}
+
+func (x *IntentEmitted) version() uint64 { return x.V }
+
+func (x *IntentEmitted) append(b []byte) []byte {
+	b = canon.AppendArray(b, 11)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendBytes(b, x.Key.Hash[:])
+	b = canon.AppendText(b, string(x.Step))
+	b = canon.AppendText(b, x.Cell)
+	b = canon.AppendText(b, x.Kind)
+	b = canon.AppendText(b, x.Tag)
+	b = canon.AppendText(b, x.Cap)
+	b = canon.AppendUint(b, x.Occurrence)
+	b = canon.AppendText(b, x.Decision)
+	b = appendTexts(b, x.Rules)
+	return canon.AppendRaw(b, x.Params)
+}
+
+func (x *IntentDenied) version() uint64 { return x.V }
+
+func (x *IntentDenied) append(b []byte) []byte {
+	b = canon.AppendArray(b, 12)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendBytes(b, x.Key.Hash[:])
+	b = canon.AppendText(b, string(x.Step))
+	b = canon.AppendText(b, x.Cell)
+	b = canon.AppendText(b, x.Kind)
+	b = canon.AppendText(b, x.Tag)
+	b = canon.AppendText(b, x.Cap)
+	b = canon.AppendUint(b, x.Occurrence)
+	b = canon.AppendText(b, x.Code)
+	b = canon.AppendText(b, x.Reason)
+	b = appendTexts(b, x.Rules)
+	return canon.AppendRaw(b, x.Params)
+}
+
+func (x *Started) version() uint64 { return x.V }
+
+func (x *Started) append(b []byte) []byte {
+	b = canon.AppendArray(b, 5)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendBytes(b, x.Key.Hash[:])
+	b = canon.AppendUint(b, x.Attempt)
+	b = canon.AppendUint(b, x.Owner)
+	return canon.AppendBytes(b, x.Nonce[:])
+}
+
+func (x *TimerSet) version() uint64 { return x.V }
+
+func (x *TimerSet) append(b []byte) []byte {
+	b = canon.AppendArray(b, 5)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.Cell)
+	b = canon.AppendText(b, x.Name)
+	b = canon.AppendUint(b, uint64(x.Deadline))
+	return canon.AppendRaw(b, x.Data)
+}
+
+func (x *TimerFired) version() uint64 { return x.V }
+
+func (x *TimerFired) append(b []byte) []byte {
+	b = canon.AppendArray(b, 3)
+	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendText(b, x.Cell)
+	return canon.AppendText(b, x.Name)
+}
+
+func appendTexts(b []byte, texts []string) []byte {
+	b = canon.AppendArray(b, len(texts))
+	for _, s := range texts {
+		b = canon.AppendText(b, s)
+	}
+	return b
+}

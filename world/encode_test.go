@@ -1,0 +1,182 @@
+package world
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+var allKinds = []Kind{
+	KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindStepped, KindFailed, KindDeleted,
+	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired,
+}
+
+// bodies draws a body of every kind, with all its fields set.
+func bodies(rt *rapid.T) []Body {
+	text := func() string { return rapid.String().Draw(rt, "text") }
+	num := func() uint64 { return rapid.Uint64().Draw(rt, "number") }
+	hash := func() (h Hash) {
+		copy(h[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(rt, "hash"))
+		return h
+	}
+	texts := func() []string {
+		return append([]string{}, rapid.SliceOfN(rapid.String(), 0, 3).Draw(rt, "texts")...)
+	}
+	data := func() Data {
+		b, err := canon.Marshal(map[string]any{text(): []any{num(), text(), nil, 1.5}})
+		require.NoError(rt, err)
+		return b
+	}
+	tick := func() manifest.Tick { return manifest.Tick(num()) }
+	flag := rapid.Bool().Draw(rt, "flag")
+	nonce := func() (n receipt.Nonce) { h := hash(); copy(n[:], h[:]); return n }
+	key := receipt.Key{Hash: hash()}
+	return []Body{
+		&Created{V: 1, World: text(), Name: text(), Seed: num(), Manifest: hash(), Kernel: text(), Starlark: text(), CEL: text()},
+		&Advanced{V: 1, To: tick()},
+		&Submitted{V: 1, Name: text(), Due: tick(), Direct: flag, To: texts(), Data: data()},
+		&Finished{V: 1, Receipt: data()},
+		&Resumed{V: 1, Cell: text(), Skip: flag},
+		&Stepped{V: 1, Cell: text(), N: num(), Outcome: receipt.OutcomePure, State: hash(), Gas: num()},
+		&Failed{V: 1, Cell: text(), N: num(), Parked: flag, Error: text()},
+		&Deleted{V: 1, Cell: text(), N: num()},
+		&Emitted{V: 1, Name: text(), To: texts(), Data: data()},
+		&Dropped{V: 1, Name: text(), Reason: text()},
+		&IntentEmitted{
+			V: 1, Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
+			Occurrence: num(), Decision: text(), Rules: texts(), Params: data(),
+		},
+		&IntentDenied{
+			V: 1, Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
+			Occurrence: num(), Code: text(), Reason: text(), Rules: texts(), Params: data(),
+		},
+		&Started{V: 1, Key: key, Attempt: num(), Owner: num(), Nonce: nonce()},
+		&TimerSet{V: 1, Cell: text(), Name: text(), Deadline: tick(), Data: data()},
+		&TimerFired{V: 1, Cell: text(), Name: text()},
+	}
+}
+
+func TestHandWrittenBodiesEqualTheLibrarys(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		all := bodies(rt)
+		require.Len(rt, all, len(allKinds))
+		for i, body := range all {
+			want, err := canon.Marshal(body)
+			require.NoError(rt, err)
+			got := body.append(nil)
+			require.Equal(rt, want, got, "%s", allKinds[i])
+			rec := Record{Kind: allKinds[i], Payload: got}
+			back, err := rec.Body()
+			require.NoError(rt, err)
+			require.Equal(rt, body, back)
+		}
+	})
+}
+
+func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, Hash{1})
+		c.n, c.parked = rapid.Uint64().Draw(rt, "n"), rapid.Bool().Draw(rt, "parked")
+		want := imageCell{Version: imageVersion, N: c.n, History: Hash{1}, Parked: c.parked, Mail: []imageMail{}, Asked: []imageAsked{}}
+		for i := range rapid.IntRange(0, 3).Draw(rt, "mail") {
+			c.mail.push(mail{record: Seq(i), name: "e", data: Data{byte(i)}})
+			want.Mail = append(want.Mail, imageMail{Record: Seq(i), Name: "e", Data: Data{byte(i)}})
+		}
+		if rapid.Bool().Draw(rt, "state") {
+			c.state = []byte{0x18, 0xff}
+			want.State = c.state
+		}
+		for i := range rapid.IntRange(0, 3).Draw(rt, "asked") {
+			if c.asked == nil {
+				c.asked = make(map[asked]uint64)
+			}
+			c.asked[asked{byte(i)}] = uint64(i) + 1
+			want.Asked = append(want.Asked, imageAsked{What: append([]byte{byte(i)}, make([]byte, 15)...), Count: uint64(i) + 1})
+		}
+		library, err := canon.Marshal(want)
+		require.NoError(rt, err)
+		require.Equal(rt, library, c.appendImage(nil))
+	})
+}
+
+func TestEveryKindHasABody(t *testing.T) {
+	for _, k := range allKinds {
+		require.True(t, k.Known())
+		require.NotNil(t, newBody(k), k)
+		require.NoError(t, EachCell(k, newBody(k).append(nil), func([]byte) {}), k)
+	}
+	require.False(t, Kind("cell.danced").Known())
+	require.Nil(t, newBody("cell.danced"))
+}
+
+func TestEachCellNamesTheCellsOfTheBody(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		for i, body := range bodies(rt) {
+			var want, got []string
+			switch b := body.(type) {
+			case *Submitted:
+				want = b.To
+			case *Emitted:
+				want = b.To
+			case *Resumed:
+				want = []string{b.Cell}
+			case *Stepped:
+				want = []string{b.Cell}
+			case *Failed:
+				want = []string{b.Cell}
+			case *Deleted:
+				want = []string{b.Cell}
+			case *IntentEmitted:
+				want = []string{b.Cell}
+			case *IntentDenied:
+				want = []string{b.Cell}
+			case *TimerSet:
+				want = []string{b.Cell}
+			case *TimerFired:
+				want = []string{b.Cell}
+			}
+			err := EachCell(allKinds[i], body.append(nil), func(cell []byte) { got = append(got, string(cell)) })
+			require.NoError(rt, err)
+			require.Equal(rt, append([]string(nil), want...), got, allKinds[i])
+		}
+	})
+}
+
+func FuzzBody(f *testing.F) {
+	for i, k := range allKinds {
+		f.Add(byte(i), newBody(k).append(nil))
+	}
+	f.Fuzz(func(t *testing.T, kind byte, payload []byte) {
+		rec := Record{ID: 1, Kind: allKinds[int(kind)%len(allKinds)], Payload: payload}
+		body, err := rec.Body()
+		if err != nil {
+			return
+		}
+		require.Equal(t, payload, body.append(nil))
+		_, err = rec.MarshalJSON()
+		require.NoError(t, err)
+	})
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add(canon.AppendEnvelope(nil, canon.Envelope{ID: 1, Kind: string(KindCreated), Payload: []byte{1}}))
+	f.Add(canon.AppendEnvelope(nil, canon.Envelope{ID: math.MaxUint64, Time: 7, Kind: string(KindFired), Blob: Hash{1}, BlobSize: 9}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rec, err := DecodeRecord(data)
+		if err != nil {
+			return
+		}
+		again := canon.AppendEnvelope(nil, canon.Envelope{
+			ID: uint64(rec.ID), Time: uint64(rec.Time), Kind: string(rec.Kind), CausedBy: uint64(rec.CausedBy),
+			Payload: rec.Payload, Blob: rec.Blob, BlobSize: rec.BlobSize,
+		})
+		require.Equal(t, data, again)
+	})
+}

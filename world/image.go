@@ -1,0 +1,235 @@
+package world
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// imageCore is Image.Core: a kernel without its cells and intents.
+type imageCore struct {
+	Version   uint64        `cbor:"version"`
+	World     string        `cbor:"world"`
+	Seed      uint64        `cbor:"seed"`
+	Lineage   Hash          `cbor:"lineage"`
+	Manifest  Hash          `cbor:"manifest"`
+	Now       manifest.Tick `cbor:"now"`
+	InTick    bool          `cbor:"in_tick"`
+	Handled   uint64        `cbor:"handled"`
+	Left      uint64        `cbor:"left"`
+	Ready     []string      `cbor:"ready"`
+	Scheduled []imageAlarm  `cbor:"scheduled"`
+	Timers    []imageAlarm  `cbor:"timers"`
+}
+
+type imageAlarm struct {
+	At     manifest.Tick `cbor:"at"`
+	Record Seq           `cbor:"record"`
+	To     []string      `cbor:"to"`
+	Name   string        `cbor:"name"`
+	Data   Data          `cbor:"data"`
+}
+
+// imageCell is CellVersion.Bytes.
+type imageCell struct {
+	Version uint64       `cbor:"version"`
+	State   Data         `cbor:"state"` // null where the cell has none
+	N       uint64       `cbor:"n"`
+	History Hash         `cbor:"history"`
+	Parked  bool         `cbor:"parked"`
+	Mail    []imageMail  `cbor:"mail"`
+	Asked   []imageAsked `cbor:"asked"` // sorted by What
+}
+
+type imageMail struct {
+	_      struct{} `cbor:",toarray"`
+	Record Seq
+	Name   string
+	Data   Data
+}
+
+type imageAsked struct {
+	_     struct{} `cbor:",toarray"`
+	What  []byte
+	Count uint64
+}
+
+const imageVersion = 1
+
+// image returns the kernel as it is, with the cells and intents that changed
+// since the last image. Everything written must have been taken.
+func (k *kernel) image() (*Image, error) {
+	core := imageCore{
+		Version: imageVersion, World: k.id, Seed: k.seed, Lineage: k.lineage, Manifest: k.rules.hash,
+		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left),
+		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
+		Scheduled: imageAlarms(k.scheduled), Timers: imageAlarms(k.timers),
+	}
+	img := &Image{Head: k.head()}
+	var err error
+	if img.Core, err = canon.Marshal(core); err != nil {
+		return nil, fmt.Errorf("world: image: %w", err)
+	}
+	slices.SortFunc(k.dirty, func(a, b *cell) int { return strings.Compare(a.name, b.name) })
+	img.Cells = make([]CellVersion, 0, len(k.dirty))
+	var b []byte
+	for _, c := range k.dirty {
+		c.dirty = false
+		if cap(b)-len(b) < len(c.state)+arenaBytes/64 {
+			b = make([]byte, 0, arenaBytes+len(c.state))
+		}
+		start := len(b)
+		b = c.appendImage(b)
+		img.Cells = append(img.Cells, CellVersion{Cell: c.name, Bytes: b[start:len(b):len(b)]})
+	}
+	clear(k.dirty)
+	k.dirty = k.dirty[:0]
+	for _, e := range k.ledger.TakeDirty() {
+		b, err := e.Encode()
+		if err != nil {
+			return nil, fmt.Errorf("world: image of intent %s: %w", e.Intent.Key, err)
+		}
+		img.Intents = append(img.Intents, IntentVersion{Key: e.Intent.Key.Hash, Bytes: b})
+	}
+	return img, nil
+}
+
+func imageAlarms(h alarms) []imageAlarm {
+	out := make([]imageAlarm, 0, len(h))
+	for _, x := range sortedAlarms(h) {
+		out = append(out, imageAlarm{At: x.at, Record: x.record, To: cellNames(x.to), Name: x.name, Data: x.data})
+	}
+	return out
+}
+
+// appendImage appends the canonical bytes of an imageCell, whose keys are in
+// canonical order: the shorter first. By hand, because a checkpoint writes every
+// cell that changed; a test holds it equal to the library's.
+func (c *cell) appendImage(b []byte) []byte {
+	b = canon.AppendMap(b, 7)
+	b = canon.AppendUint(canon.AppendText(b, "n"), c.n)
+	b = canon.AppendArray(canon.AppendText(b, "mail"), c.mail.len())
+	for _, x := range c.mail.all() {
+		b = canon.AppendArray(b, 3)
+		b = canon.AppendUint(b, uint64(x.record))
+		b = canon.AppendText(b, x.name)
+		b = canon.AppendRaw(b, x.data)
+	}
+	b = canon.AppendArray(canon.AppendText(b, "asked"), len(c.asked))
+	for _, what := range c.sortedAsked() {
+		b = canon.AppendArray(b, 2)
+		b = canon.AppendBytes(b, what[:])
+		b = canon.AppendUint(b, c.asked[what])
+	}
+	b = canon.AppendRaw(canon.AppendText(b, "state"), c.state)
+	b = canon.AppendBool(canon.AppendText(b, "parked"), c.parked)
+	b = canon.AppendBytes(canon.AppendText(b, "history"), c.history[:])
+	return canon.AppendUint(canon.AppendText(b, "version"), imageVersion)
+}
+
+func (c *cell) sortedAsked() []asked {
+	if len(c.asked) == 0 {
+		return nil
+	}
+	return slices.SortedFunc(maps.Keys(c.asked), func(a, b asked) int { return bytes.Compare(a[:], b[:]) })
+}
+
+// restore fills an empty kernel from an image that holds all cells and intents.
+// It returns the hash of the manifest in force.
+func (k *kernel) restore(img *Image) (Hash, error) {
+	var core imageCore
+	if err := canon.Unmarshal(img.Core, &core); err != nil {
+		return Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
+	}
+	if core.Version != imageVersion {
+		return Hash{}, fmt.Errorf("world: image at #%d has unknown version %d", img.Head.ID, core.Version)
+	}
+	k.recorder = newRecorder(img.Head, core.Now)
+	k.id, k.seed, k.lineage = core.World, core.Seed, core.Lineage
+	k.inTick, k.handled = core.InTick, core.Handled
+	names := make(map[string]*cell, len(core.Ready))
+	for i := range img.Cells {
+		c, err := k.restoreCell(&img.Cells[i])
+		if err != nil {
+			return Hash{}, fmt.Errorf("world: image at #%d: cell %s: %w", img.Head.ID, img.Cells[i].Cell, err)
+		}
+		names[c.name] = c
+	}
+	for _, name := range core.Ready {
+		if c := names[name]; c != nil {
+			k.scheduler.push(c)
+		}
+	}
+	k.scheduler.left = int(core.Left)
+	var err error
+	if k.scheduled, err = k.restoreAlarms(core.Scheduled); err != nil {
+		return Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
+	}
+	if k.timers, err = k.restoreAlarms(core.Timers); err != nil {
+		return Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
+	}
+	entries := make([][]byte, len(img.Intents))
+	for i, v := range img.Intents {
+		entries[i] = v.Bytes
+	}
+	return core.Manifest, k.ledger.Restore(entries)
+}
+
+func (k *kernel) restoreCell(v *CellVersion) (*cell, error) {
+	id, err := reducer.ParseCell(v.Cell)
+	if err != nil {
+		return nil, err
+	}
+	var saved imageCell
+	if err := canon.Unmarshal(v.Bytes, &saved); err != nil {
+		return nil, err
+	}
+	if saved.Version != imageVersion {
+		return nil, fmt.Errorf("unknown version %d", saved.Version)
+	}
+	c := newCell(id, receipt.History{})
+	c.born, c.n, c.history, c.parked = true, saved.N, saved.History, saved.Parked
+	if string(saved.State) != canon.Null {
+		c.state = saved.State
+	}
+	for _, x := range saved.Mail {
+		c.mail.push(mail{record: x.Record, name: x.Name, data: x.Data})
+	}
+	for _, a := range saved.Asked {
+		if c.asked == nil {
+			c.asked = make(map[asked]uint64, len(saved.Asked))
+		}
+		if len(a.What) != len(asked{}) {
+			return nil, fmt.Errorf("a count of intents under a key of %d bytes", len(a.What))
+		}
+		c.asked[asked(a.What)] = a.Count
+	}
+	if c.parked {
+		k.parked++
+	}
+	k.cells[c.id] = c
+	return c, nil
+}
+
+func (k *kernel) restoreAlarms(saved []imageAlarm) (alarms, error) {
+	out := make(alarms, 0, len(saved)) // sorted, so a heap already
+	for _, x := range saved {
+		a := alarm{at: x.At, record: x.Record, name: x.Name, data: x.Data}
+		for _, name := range x.To {
+			id, err := reducer.ParseCell(name)
+			if err != nil {
+				return nil, err
+			}
+			a.to = append(a.to, k.cellFor(id))
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}

@@ -1,0 +1,110 @@
+package world
+
+import (
+	"errors"
+	"iter"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// Seq is the id of a record: its position in the journal, from 1.
+type Seq uint64
+
+// Hash is a SHA-256 digest.
+type Hash = canon.Hash
+
+// Head is where a journal ends: the id and chain root of its last record. The
+// zero value is the head of an empty journal.
+type Head struct {
+	ID   Seq  `json:"id"`
+	Root Hash `json:"root"`
+}
+
+// Stored is one record as a journal holds it.
+type Stored struct {
+	ID    Seq
+	Bytes []byte // canonical
+	Root  Hash   // the chain root with this record
+}
+
+// Blob is a content that records or manifests name by its hash.
+type Blob struct {
+	Hash  Hash
+	Bytes []byte
+}
+
+// Batch is what becomes durable at once or not at all. The journal must not
+// keep its slices after Append's Pending has been waited for.
+type Batch struct {
+	After   Head // the head that the journal must have
+	Head    Head // the head it gets
+	Records []Stored
+	Blobs   []Blob // not stored before, or equal to what is
+}
+
+// Journal makes records durable. It knows the owner's epoch and puts it into
+// every append. Batches are appended by one caller, in order; the next may be
+// appended while the one before is pending.
+type Journal interface {
+	// Append begins to append a batch. Nothing in it is durable before the
+	// Pending says so. An error means that nothing was appended.
+	Append(b Batch) (Pending, error)
+	// Checkpoint stores an image of the world at a head that Append was given
+	// before. Losing it costs time on opening, nothing else.
+	Checkpoint(img *Image) error
+}
+
+// Pending is an append under way.
+type Pending interface {
+	// Wait returns when the batch is durable (nil), was refused because someone
+	// else owns the world (ErrFenced), or when nobody can tell (ErrUnknown).
+	// Any error ends the World in memory: reopen it.
+	Wait() error
+}
+
+// Records reads what a journal holds. Missing ones are ErrNotFound.
+type Records interface {
+	Record(id Seq) ([]byte, error)
+	Blob(h Hash) ([]byte, error)
+}
+
+// History is all that a journal holds, for opening and replaying a world.
+type History interface {
+	Records
+	// Image returns the latest checkpoint with all cells and intents in it,
+	// or nil where there is none.
+	Image() (*Image, error)
+	// Scan yields the records after a head, in order, up to the end. It
+	// computes their roots from after.Root and compares each with what was
+	// stored beside the record; an error ends the sequence and names the record.
+	Scan(after Head) iter.Seq2[Stored, error]
+}
+
+// How an append can end other than durable, and a read without finding.
+var (
+	ErrFenced   = errors.New("world: someone else owns this world")
+	ErrUnknown  = errors.New("world: the journal cannot tell whether the append is durable")
+	ErrNotFound = errors.New("world: not in the journal")
+)
+
+// Image is a world at one head, so that opening need not replay from record 1.
+// Cells and Intents given to Journal.Checkpoint are those that changed since
+// the last image; those that History.Image returns are all.
+type Image struct {
+	Head    Head
+	Core    []byte        // canonical; the kernel's own, everything but cells and intents
+	Cells   []CellVersion // sorted by cell
+	Intents []IntentVersion
+}
+
+// CellVersion is a cell as it was at an image's head.
+type CellVersion struct {
+	Cell  string // "reducer/key"
+	Bytes []byte // canonical; the kernel's own
+}
+
+// IntentVersion is an intent's ledger entry as it was at an image's head.
+type IntentVersion struct {
+	Key   Hash
+	Bytes []byte // canonical
+}

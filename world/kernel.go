@@ -1,0 +1,329 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// kernel is a world as a state machine: it takes inputs, computes what follows
+// from them one unit at a time, and says in a Ready what must be durable before
+// what may be released. It does no I/O and is not safe for concurrent use.
+//
+// Its state is a fold over the journal. A unit (one input with what follows
+// from it at once, or one cell's turn) is never split between two batches.
+type kernel struct {
+	recorder
+
+	id      string // the world's
+	seed    uint64
+	lineage receipt.History
+	rules   *rules
+	keys    *receipt.Keyring // nil: receipts are not verified, see Replay
+
+	cells     map[reducer.Cell]*cell
+	scheduler scheduler
+	scheduled alarms // submitted events that fall due later
+	timers    alarms
+	ledger    receipt.Ledger
+	inTick    bool   // since clock.advanced, until the next input but a receipt
+	handled   uint64 // events handled in this tick
+	parked    int    // cells
+
+	paranoid bool
+	dirty    []*cell // since the last checkpoint
+	in       reducer.Input
+	out      reducer.Output
+	plan     plan
+	scratch  []byte
+}
+
+// errTickOpen says that an input came before the tick was over.
+var errTickOpen = errors.New("world: a tick is under way: only receipts may come in")
+
+// tickOpen reports whether cells have turns left in this tick.
+func (k *kernel) tickOpen() bool {
+	return k.scheduler.left > 0 ||
+		k.inTick && k.scheduler.ready() > 0 && k.handled < k.rules.manifest.Limits.EventsPerTick
+}
+
+func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
+	return &kernel{
+		recorder: newRecorder(Head{}, 0), keys: keys, paranoid: paranoid,
+		cells: make(map[reducer.Cell]*cell),
+	}
+}
+
+// create writes record 1.
+func (k *kernel) create(c Created) {
+	k.id, k.seed = c.World, c.Seed
+	k.body = c.append(k.body[:0])
+	k.write(KindCreated, 0)
+}
+
+// submit takes an event from outside. It goes into mailboxes at once, or at
+// the tick due if that is still to come.
+func (k *kernel) submit(name string, data Data, direct *reducer.Cell, due manifest.Tick) (Seq, error) {
+	if k.tickOpen() {
+		return 0, errTickOpen
+	}
+	rule, err := k.rules.event(name)
+	if err != nil {
+		return 0, err
+	}
+	if err := rule.check(data, &k.rules.manifest.Limits); err != nil {
+		return 0, err
+	}
+	if due != 0 && due < k.now {
+		return 0, refuse(ErrBadTick, "at", "%d, and the world is at tick %d", due, k.now)
+	}
+	to, err := k.targets(rule, data, direct)
+	if err != nil {
+		return 0, err
+	}
+	b := Submitted{V: bodyVersion, Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
+	k.body = b.append(k.body[:0])
+	id, payload := k.write(KindSubmitted, 0)
+	k.inTick = false
+	x := mail{record: id, name: rule.name, data: tail(payload, data)}
+	if due > k.now {
+		k.scheduled.add(alarm{at: due, record: id, to: append([]*cell(nil), to...), name: x.name, data: x.data})
+		return id, nil
+	}
+	for _, c := range to {
+		k.deliver(c, x)
+	}
+	return id, nil
+}
+
+// targets returns the cells that a submitted event goes to. Their mailboxes
+// have room.
+func (k *kernel) targets(rule *eventRule, data Data, direct *reducer.Cell) ([]*cell, error) {
+	to := k.plan.targets[:0]
+	if direct != nil {
+		if k.rules.reducers[direct.Reducer] == nil {
+			return nil, refuse(ErrNoRoute, "to", "the manifest has no reducer %q", direct.Reducer)
+		}
+		to = append(to, k.cellFor(*direct))
+	} else {
+		var err error
+		if to, err = k.route(to, rule, "", data); err != nil {
+			return nil, err
+		}
+		if len(to) == 0 {
+			return nil, refuse(ErrNoRoute, "event", "%q", rule.name)
+		}
+	}
+	k.plan.targets = to
+	for _, c := range to {
+		if most := k.rules.manifest.Limits.Mailbox; uint64(c.mail.len()) >= most {
+			return nil, refuse(ErrMailboxFull, c.name, "%d events wait, limits.mailbox is %d", c.mail.len(), most)
+		}
+	}
+	return to, nil
+}
+
+// names returns the cells' names in memory that is reused.
+func (k *kernel) names(cells []*cell) []string {
+	out := k.plan.names[:0]
+	for _, c := range cells {
+		out = append(out, c.name)
+	}
+	k.plan.names = out
+	return out
+}
+
+// deliver puts an event into a cell's mailbox; the cell is born with it.
+func (k *kernel) deliver(c *cell, x mail) {
+	if !c.born {
+		if twin := k.cells[c.id]; twin != nil {
+			c = twin // born since the event was routed
+		} else {
+			c.born = true
+			k.cells[c.id] = c
+		}
+	}
+	c.mail.push(x)
+	k.touch(c)
+	if !c.queued && !c.parked {
+		k.scheduler.push(c)
+	}
+}
+
+func (k *kernel) touch(c *cell) {
+	if !c.dirty {
+		c.dirty = true
+		k.dirty = append(k.dirty, c)
+	}
+}
+
+// advance begins a tick: what falls due is delivered, and the first round is
+// ready to go.
+func (k *kernel) advance(to manifest.Tick) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	if to <= k.now {
+		return refuse(ErrBadTick, "to", "%d, and the world is at tick %d", to, k.now)
+	}
+	k.now = to
+	k.inTick, k.handled = true, 0
+	b := Advanced{V: bodyVersion, To: to}
+	k.body = b.append(k.body[:0])
+	k.write(KindAdvanced, 0)
+	for {
+		x, ok := k.scheduled.due(to)
+		if !ok {
+			break
+		}
+		for _, c := range x.to {
+			k.deliver(c, mail{record: x.record, name: x.name, data: x.data})
+		}
+	}
+	for {
+		x, ok := k.timers.due(to)
+		if !ok {
+			return nil
+		}
+		c := x.to[0]
+		fired := TimerFired{V: bodyVersion, Cell: c.name, Name: x.name}
+		k.body = fired.append(k.body[:0])
+		id, _ := k.write(KindFired, x.record)
+		k.deliver(c, mail{record: id, name: x.name, data: x.data})
+	}
+}
+
+// receive takes a receipt: it ends the intent and reaches the cell that asked.
+func (k *kernel) receive(data []byte) (Seq, error) {
+	if most := k.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
+		return 0, fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
+	}
+	r, err := receipt.Decode(data)
+	if err != nil {
+		return 0, err
+	}
+	if k.keys != nil {
+		if err := k.keys.Verify(r); err != nil {
+			return 0, err
+		}
+	} else if r.World != k.id {
+		return 0, receipt.ErrWrongWorld
+	}
+	if err := k.ledger.Check(r); err != nil {
+		return 0, err
+	}
+	b := Finished{V: bodyVersion, Receipt: data}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindFinished, 0)
+	in := k.ledger.Finish(r, uint64(id)).Intent
+	asker, err := reducer.ParseCell(in.Cell)
+	if err != nil {
+		return 0, err
+	}
+	k.deliver(k.cellFor(asker), mail{
+		record: id, name: reducer.ReceiptEvent,
+		data: receiptEvent(in.Tag, in.Kind, r.Status, r.Payload),
+	})
+	if k.scheduler.left == 0 {
+		k.grant()
+	}
+	return id, nil
+}
+
+// receiptEvent returns the data of the event that brings a cell its receipt.
+func receiptEvent(tag, kind string, status receipt.Status, payload Data) Data {
+	b := make([]byte, 0, 48+len(tag)+len(kind)+len(payload))
+	b = canon.AppendMap(b, 4) // keys in canonical order: the shorter first
+	b = canon.AppendText(canon.AppendText(b, "tag"), tag)
+	b = canon.AppendText(canon.AppendText(b, "kind"), kind)
+	b = canon.AppendText(canon.AppendText(b, "status"), string(status))
+	return canon.AppendRaw(canon.AppendText(b, "payload"), payload)
+}
+
+// resume lets a parked cell go on, with the event that failed or without it.
+func (k *kernel) resume(id reducer.Cell, skip bool) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	c := k.cells[id]
+	if c == nil {
+		return refuse(ErrNoCell, "cell", "%s", id)
+	}
+	if !c.parked {
+		return refuse(ErrNotParked, "cell", "%s", id)
+	}
+	b := Resumed{V: bodyVersion, Cell: c.name, Skip: skip}
+	k.body = b.append(k.body[:0])
+	k.write(KindResumed, 0)
+	k.inTick = false
+	if skip {
+		c.history, k.scratch = c.nextHistory(k.scratch, c.mail.front())
+		c.n++
+		c.mail.pop()
+	}
+	c.parked = false
+	k.parked--
+	k.touch(c)
+	if c.mail.len() > 0 {
+		k.scheduler.push(c)
+	}
+	return nil
+}
+
+// next does one unit of what follows from the inputs: the turn of one cell. It
+// reports false at a barrier where the tick has nothing more to do.
+func (k *kernel) next() bool {
+	if !k.tickOpen() {
+		return false
+	}
+	if k.scheduler.left == 0 {
+		k.scheduler.left = k.scheduler.ready()
+	}
+	k.turn(k.scheduler.next())
+	if k.scheduler.left == 0 {
+		k.grant()
+	}
+	return true
+}
+
+// grant permits open intents, in their order, while a slot is free. It happens
+// at the end of a round and when a receipt frees a slot at a barrier.
+func (k *kernel) grant() {
+	for {
+		e := k.ledger.NextOpen(k.rules.manifest.Limits.InFlight)
+		if e == nil {
+			return
+		}
+		attempt := e.Attempt + 1
+		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
+		b := Started{V: bodyVersion, Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
+		k.body = b.append(k.body[:0])
+		id, _ := k.write(KindStarted, Seq(e.Emitted))
+		k.ledger.Start(nonce, uint64(id))
+		k.permits = append(k.permits, k.permit(e))
+	}
+}
+
+// permit returns the permit of an intent that is in flight.
+func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
+	return receipt.Permit{
+		Intent: e.Intent, Attempt: e.Attempt, Nonce: e.Nonce,
+		Time: k.rules.manifest.Clock.At(k.now),
+	}
+}
+
+// nextAlarm returns the tick at which the next timer or scheduled event is due.
+func (k *kernel) nextAlarm() (manifest.Tick, bool) {
+	var at manifest.Tick
+	found := false
+	for _, h := range []alarms{k.scheduled, k.timers} {
+		if len(h) > 0 && (!found || h[0].at < at) {
+			at, found = h[0].at, true
+		}
+	}
+	return at, found
+}

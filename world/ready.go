@@ -1,0 +1,90 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Ready is what a kernel has brought about since it was last asked: the batch
+// must be durable before a permit is acted upon or an input acknowledged.
+type Ready struct {
+	Batch
+	Permits []receipt.Permit
+}
+
+// arenaBytes is the size of the buffers that records are written to. Mailboxes
+// keep parts of them alive, so a buffer is never reused.
+const arenaBytes = 64 << 10
+
+// recorder writes records: it numbers, encodes and chains them.
+type recorder struct {
+	chain   *canon.Chain
+	taken   Head // the head when Ready was last taken
+	last    Seq
+	now     manifest.Tick
+	records []Stored
+	blobs   []Blob
+	permits []receipt.Permit
+	arena   []byte
+	body    []byte // scratch: the payload of the record being written
+}
+
+func newRecorder(head Head, now manifest.Tick) recorder {
+	return recorder{chain: canon.ResumeChain(head.Root), taken: head, last: head.ID, now: now}
+}
+
+// head returns the head with everything written so far.
+func (r *recorder) head() Head { return Head{ID: r.last, Root: r.chain.Root()} }
+
+// write appends a record whose payload is in r.body and returns its id and the
+// stable bytes that the payload ends with: records and blobs do not move.
+func (r *recorder) write(kind Kind, cause Seq) (id Seq, payload []byte) {
+	r.last++
+	e := canon.Envelope{ID: uint64(r.last), Time: uint64(r.now), Kind: string(kind), CausedBy: uint64(cause)}
+	if len(r.body) > MaxInlineBytes {
+		payload = slices.Clone(r.body)
+		e.Blob, e.BlobSize = canon.Sum(payload), uint64(len(payload))
+		r.blobs = append(r.blobs, Blob{Hash: e.Blob, Bytes: payload})
+	} else {
+		e.Payload = r.body
+	}
+	if most := len(r.body) + envelopeBytes; cap(r.arena)-len(r.arena) < most {
+		r.arena = make([]byte, 0, max(arenaBytes, most))
+	}
+	start := len(r.arena)
+	r.arena = canon.AppendEnvelope(r.arena, e)
+	bytes := r.arena[start:len(r.arena):len(r.arena)]
+	if payload == nil {
+		payload = bytes[len(bytes)-len(r.body):]
+	}
+	root := r.chain.Add(uint64(r.last), string(kind), bytes)
+	r.records = append(r.records, Stored{ID: r.last, Bytes: bytes, Root: root})
+	return r.last, payload
+}
+
+// envelopeBytes is more than a record needs besides its payload.
+const envelopeBytes = 128
+
+// tail returns the part of a payload that holds data, its last item.
+func tail(payload []byte, data Data) Data {
+	return Data(payload[len(payload)-max(len(data), 1):])
+}
+
+// pending reports how many records have been written and not taken.
+func (r *recorder) pending() int { return len(r.records) }
+
+// take returns what has been written and starts anew. The caller owns the
+// result; into's memory is reused.
+func (r *recorder) take(into Ready) Ready {
+	out := Ready{
+		Batch:   Batch{After: r.taken, Head: r.head(), Records: r.records, Blobs: r.blobs},
+		Permits: r.permits,
+	}
+	r.taken = out.Head
+	clear(into.Records)
+	r.records, r.blobs, r.permits = into.Records[:0], nil, nil
+	return out
+}

@@ -1,0 +1,142 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// Why an input is refused. An *InputError wraps one of these and names the
+// field and the rule.
+var (
+	ErrUnknownEvent = errors.New("the manifest declares no such event")
+	ErrSchema       = errors.New("the data breaks the event's schema")
+	ErrNoRoute      = errors.New("no route of the manifest takes this event")
+	ErrBadKey       = errors.New("the event has no usable key")
+	ErrBadData      = errors.New("the data has no canonical form")
+	ErrTooLarge     = errors.New("the data is larger than limits.payload")
+	ErrMailboxFull  = errors.New("the cell's mailbox is full")
+	ErrBadTick      = errors.New("the tick has passed already")
+	ErrNoCell       = errors.New("there is no such cell")
+	ErrNotParked    = errors.New("the cell is not parked")
+)
+
+// InputError says why an input was refused. Nothing has changed.
+type InputError struct {
+	Err   error  // one of the errors above
+	Field string // what is wrong, e.g. data.customer
+	Rule  string // what it should be, or what it is
+}
+
+func (e *InputError) Error() string {
+	return fmt.Sprintf("%s: %v: %s", e.Field, e.Err, e.Rule)
+}
+
+func (e *InputError) Unwrap() error { return e.Err }
+
+func refuse(err error, field, rule string, args ...any) *InputError {
+	return &InputError{Err: err, Field: field, Rule: fmt.Sprintf(rule, args...)}
+}
+
+// route sends an event to one cell of a reducer.
+type route struct {
+	reducer string
+	key     manifest.KeyExpr
+}
+
+// event returns the rule of a declared event.
+func (r *rules) event(name string) (*eventRule, error) {
+	rule := r.events[name]
+	if rule == nil {
+		return nil, refuse(ErrUnknownEvent, "event", "%q is not one of the declared events", name)
+	}
+	return rule, nil
+}
+
+// check reports why data cannot be the event's.
+func (e *eventRule) check(data Data, limits *manifest.Limits) error {
+	if uint64(len(data)) > limits.Payload {
+		return refuse(ErrTooLarge, "data", "%d bytes, the most is %d", len(data), limits.Payload)
+	}
+	if e.schema == nil {
+		return nil
+	}
+	if field, rule, ok := e.schema.check(data); !ok {
+		return refuse(ErrSchema, field, "%s", rule)
+	}
+	return nil
+}
+
+// route appends the cells that an event goes to, in the order of the
+// manifest's routes, each once. An empty key means the routes' own keys.
+func (k *kernel) route(to []*cell, e *eventRule, key string, data Data) ([]*cell, error) {
+	for _, rt := range e.routes {
+		var c *cell
+		switch {
+		case key != "":
+			if err := manifest.CheckKey(key); err != nil {
+				return nil, refuse(ErrBadKey, "key", "%v", err)
+			}
+			c = k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: key})
+		case rt.key.Path == nil:
+			c = k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: rt.key.Literal})
+		default:
+			var err error
+			if c, err = k.routeByData(rt, data); err != nil {
+				return nil, err
+			}
+		}
+		if !slices.ContainsFunc(to, func(o *cell) bool { return o.id == c.id }) {
+			to = append(to, c)
+		}
+	}
+	return to, nil
+}
+
+// routeByData finds the cell whose key is a field of the event's data.
+func (k *kernel) routeByData(rt route, data Data) (*cell, error) {
+	field := func() string {
+		s := "data"
+		for _, name := range rt.key.Path {
+			s += "." + name
+		}
+		return s
+	}
+	item, err := canon.Lookup(data, rt.key.Path...)
+	if err != nil {
+		return nil, refuse(ErrBadKey, field(), "missing, and it is the key of %s", rt.reducer)
+	}
+	r := canon.NewReader(item)
+	if text := r.TextBytes(); r.Err() == nil {
+		if c := k.cells[reducer.Cell{Reducer: rt.reducer, Key: string(text)}]; c != nil {
+			return c, nil // the common case, without an allocation
+		}
+		if err := manifest.CheckKey(string(text)); err != nil {
+			return nil, refuse(ErrBadKey, field(), "%v", err)
+		}
+		return k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: string(text)}), nil
+	}
+	r = canon.NewReader(item)
+	if n := r.Uint(); r.Err() == nil {
+		return k.cellFor(reducer.Cell{Reducer: rt.reducer, Key: strconv.FormatUint(n, 10)}), nil
+	}
+	text, err := canon.ToJSON(item)
+	if err != nil {
+		return nil, err
+	}
+	return nil, refuse(ErrBadKey, field(), "a key is a string or a non-negative integer, not %s", text)
+}
+
+// cellFor returns the cell of a name, or a new one that is not in the world
+// until an event is delivered to it.
+func (k *kernel) cellFor(id reducer.Cell) *cell {
+	if c := k.cells[id]; c != nil {
+		return c
+	}
+	return newCell(id, k.lineage)
+}

@@ -1,0 +1,114 @@
+package world
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
+)
+
+// rules are a manifest made ready to run: everything at run time comes from
+// the rules in force.
+type rules struct {
+	manifest *manifest.Manifest
+	hash     Hash
+	gate     *governance.Gate
+	reducers map[string]*reducerRule
+	events   map[string]*eventRule
+}
+
+// reducerRule is one reducer of the manifest, ready to run.
+type reducerRule struct {
+	name   string
+	hash   Hash // of the code that runs: part of a cell's leaf in the state root
+	impl   reducer.Reducer
+	limits manifest.ReducerLimits
+	park   bool // on error
+}
+
+// eventRule is one declared event with the routes that match it.
+type eventRule struct {
+	name   string
+	schema *schema // nil: any data
+	routes []route
+}
+
+// compile makes a manifest ready. Contents are looked up in blobs.
+func compile(m *manifest.Manifest, hash Hash, blobs Records, registry *reducer.Registry) (*rules, error) {
+	if faults := m.Validate(); len(faults) > 0 {
+		return nil, fmt.Errorf("world: manifest %s: %s: %s", hash, faults[0].Path, faults[0].Msg)
+	}
+	gate, err := governance.NewGate(m)
+	if err != nil {
+		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
+	}
+	r := &rules{
+		manifest: m, hash: hash, gate: gate,
+		reducers: make(map[string]*reducerRule), events: make(map[string]*eventRule),
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
+		if r.reducers[name], err = compileReducer(name, m.Reducers[name], blobs, registry); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Events)) {
+		if r.events[name], err = r.compileEvent(name, m.Events[name], blobs); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func compileReducer(name string, def manifest.Reducer, blobs Records, registry *reducer.Registry) (*reducerRule, error) {
+	rule := &reducerRule{name: name, limits: def.Limits, park: def.OnError == manifest.OnErrorPark}
+	if def.Engine == manifest.EngineGo {
+		impl, err := registry.New(def.Name, def.Version)
+		if err != nil {
+			return nil, fmt.Errorf("world: reducer %s: %w", name, err)
+		}
+		rule.impl, rule.hash = impl, canon.Sum([]byte(def.Name+"@"+def.Version))
+		return rule, nil
+	}
+	source, err := blobs.Blob(def.Source)
+	if err != nil {
+		return nil, fmt.Errorf("world: reducer %s: source %s: %w", name, def.Source, err)
+	}
+	program, err := star.Compile(def.File, source)
+	if err != nil {
+		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
+	}
+	if rule.impl, err = program.Reducer(); err != nil {
+		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
+	}
+	rule.hash = def.Source
+	return rule, nil
+}
+
+func (r *rules) compileEvent(name string, def manifest.Event, blobs Records) (*eventRule, error) {
+	rule := &eventRule{name: name}
+	if !def.Schema.IsZero() {
+		source, err := blobs.Blob(def.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("world: event %s: schema %s: %w", name, def.Schema, err)
+		}
+		if rule.schema, err = compileSchema(def.File, source); err != nil {
+			return nil, fmt.Errorf("world: event %s: %w", name, err)
+		}
+	}
+	for _, rt := range r.manifest.Routing {
+		if !manifest.Match(rt.Event, name) {
+			continue
+		}
+		key, err := manifest.ParseKeyExpr(rt.Key)
+		if err != nil {
+			return nil, fmt.Errorf("world: route of %s: %w", name, err)
+		}
+		rule.routes = append(rule.routes, route{reducer: rt.Reducer, key: key})
+	}
+	return rule, nil
+}

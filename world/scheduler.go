@@ -1,0 +1,85 @@
+package world
+
+import (
+	"container/heap"
+
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// scheduler keeps the order in which cells handle events. That order is a fact
+// of the journal: cells take turns in the order in which they became ready,
+// one event each a round.
+type scheduler struct {
+	queue []*cell // ready cells; the first of them take part in the round
+	first int
+	left  int // how many have a turn left in this round; 0: at a barrier
+}
+
+func (s *scheduler) ready() int { return len(s.queue) - s.first }
+
+func (s *scheduler) push(c *cell) {
+	c.queued = true
+	s.queue = append(s.queue, c)
+}
+
+// next takes the cell whose turn it is.
+func (s *scheduler) next() *cell {
+	c := s.queue[s.first]
+	s.queue[s.first] = nil
+	s.first++
+	s.left--
+	if s.first == len(s.queue) {
+		s.queue, s.first = s.queue[:0], 0
+	} else if s.first >= 1024 && 2*s.first >= len(s.queue) {
+		n := copy(s.queue, s.queue[s.first:])
+		clear(s.queue[n:])
+		s.queue, s.first = s.queue[:n], 0
+	}
+	c.queued = false
+	return c
+}
+
+// alarm is something that happens at a tick: a timer fires, or a submitted
+// event falls due.
+type alarm struct {
+	at     manifest.Tick
+	record Seq // timer.set or event.submitted
+	to     []*cell
+	name   string
+	data   Data
+}
+
+// alarms is a heap in the order of at, then record.
+type alarms []alarm
+
+func (a alarms) Len() int { return len(a) }
+func (a alarms) Less(i, j int) bool {
+	if a[i].at != a[j].at {
+		return a[i].at < a[j].at
+	}
+	return a[i].record < a[j].record
+}
+func (a alarms) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+
+// Push is for package heap.
+func (a *alarms) Push(x any) { *a = append(*a, x.(alarm)) } //nolint:errcheck,forcetypeassert // only alarms are pushed
+
+// Pop is for package heap.
+func (a *alarms) Pop() any {
+	last := len(*a) - 1
+	x := (*a)[last]
+	(*a)[last] = alarm{}
+	*a = (*a)[:last]
+	return x
+}
+
+func (a *alarms) add(x alarm) { heap.Push(a, x) }
+
+// due takes the next alarm that is due at a tick.
+func (a *alarms) due(now manifest.Tick) (alarm, bool) {
+	if len(*a) == 0 || (*a)[0].at > now {
+		return alarm{}, false
+	}
+	x, ok := heap.Pop(a).(alarm)
+	return x, ok
+}

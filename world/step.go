@@ -1,0 +1,307 @@
+package world
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// plan is what a step's output will bring about, checked as a whole before the
+// first record is written: a step takes effect completely or not at all. Its
+// memory is reused.
+type plan struct {
+	events  []plannedEvent
+	targets []*cell
+	names   []string
+}
+
+type plannedEvent struct {
+	rule *eventRule
+	from int // of targets
+	to   int
+}
+
+// MaxErrorBytes is how much of a reducer's error message is journaled.
+const MaxErrorBytes = 1 << 10
+
+// turn lets a cell handle the first event of its mailbox.
+func (k *kernel) turn(c *cell) {
+	x := *c.mail.front()
+	k.handled++
+	k.touch(c)
+	history, scratch := c.nextHistory(k.scratch, &x)
+	k.scratch = scratch
+	if err := k.reduce(c, &x); err != nil {
+		k.fail(c, &x, history, err)
+	} else {
+		k.commit(c, &x, history)
+	}
+	if c.mail.len() > 0 && !c.parked && !c.queued {
+		k.scheduler.push(c)
+	}
+}
+
+// reduce runs the cell's reducer and checks its output. Nothing has changed
+// when it returns.
+func (k *kernel) reduce(c *cell, x *mail) error {
+	rule := k.rules.reducers[c.id.Reducer]
+	if rule == nil {
+		return fmt.Errorf("the manifest has no reducer %q", c.id.Reducer)
+	}
+	k.in = reducer.Input{
+		Cell: c.id, Step: c.n + 1, State: c.state,
+		Event: reducer.Event{Name: x.name, Data: x.data}, Time: k.now, Limits: rule.limits,
+		Seed: reducer.Seed{World: k.seed, Cell: c.id, Step: c.n + 1},
+	}
+	k.out.Reset()
+	if k.paranoid {
+		if err := k.reduceTwice(rule); err != nil {
+			return err
+		}
+	} else if err := rule.impl.Reduce(&k.in, &k.out); err != nil {
+		return err
+	}
+	if err := k.out.CheckLimits(rule.limits); err != nil {
+		return err
+	}
+	return k.checkOutput()
+}
+
+// reduceTwice runs a reducer on separate copies and fails on a difference: what
+// it does then depends on something other than its input.
+func (k *kernel) reduceTwice(rule *reducerRule) error {
+	in := k.in
+	in.State = bytes.Clone(in.State)
+	in.Event.Data = bytes.Clone(in.Event.Data)
+	var first reducer.Output
+	errFirst := rule.impl.Reduce(&in, &first)
+	err := rule.impl.Reduce(&k.in, &k.out)
+	switch {
+	case (err == nil) != (errFirst == nil), err != nil && err.Error() != errFirst.Error():
+		return fmt.Errorf("the reducer is not deterministic: one run ended with %w, another with %w", err, errFirst)
+	case err != nil:
+		return err
+	case !sameOutput(&first, &k.out):
+		return fmt.Errorf("the reducer is not deterministic: two runs on the same input gave different outputs")
+	case !bytes.Equal(in.State, k.in.State) || !bytes.Equal(in.Event.Data, k.in.Event.Data):
+		return fmt.Errorf("the reducer changed its input")
+	}
+	return nil
+}
+
+func sameOutput(a, b *reducer.Output) bool {
+	return bytes.Equal(a.State, b.State) && a.Gas == b.Gas &&
+		slices.EqualFunc(a.Events, b.Events, func(x, y reducer.Emit) bool {
+			return x.Name == y.Name && x.Key == y.Key && bytes.Equal(x.Data, y.Data)
+		}) &&
+		slices.EqualFunc(a.Effects, b.Effects, func(x, y reducer.Effect) bool {
+			return x.Kind == y.Kind && x.Tag == y.Tag && x.Cap == y.Cap && bytes.Equal(x.Params, y.Params)
+		}) &&
+		slices.EqualFunc(a.Timers, b.Timers, func(x, y reducer.Timer) bool {
+			return x.After == y.After && x.Name == y.Name && bytes.Equal(x.Data, y.Data)
+		})
+}
+
+// checkOutput checks everything that a step asked for and fills in the plan.
+func (k *kernel) checkOutput() error {
+	p := &k.plan
+	p.events, p.targets = p.events[:0], p.targets[:0]
+	limits := &k.rules.manifest.Limits
+	for _, e := range k.out.Events {
+		rule, err := k.rules.event(e.Name)
+		if err != nil {
+			return fmt.Errorf("emit %s: %w", e.Name, err)
+		}
+		if err := rule.check(e.Data, limits); err != nil {
+			return fmt.Errorf("emit %s: %w", e.Name, err)
+		}
+		from := len(p.targets)
+		to, err := k.route(p.targets[from:], rule, e.Key, e.Data)
+		if err != nil {
+			return fmt.Errorf("emit %s: %w", e.Name, err)
+		}
+		p.targets = append(p.targets[:from], to...)
+		p.events = append(p.events, plannedEvent{rule: rule, from: from, to: len(p.targets)})
+	}
+	if err := k.checkRoom(); err != nil {
+		return err
+	}
+	for _, e := range k.out.Effects {
+		if _, ok := k.rules.manifest.Effects[e.Kind]; !ok {
+			return fmt.Errorf("effect %s: the manifest declares no such effect", e.Kind)
+		}
+		if n := uint64(len(e.Params)); n > limits.Payload {
+			return fmt.Errorf("effect %s: %w: limits.payload is %d bytes, the params have %d", e.Kind, reducer.ErrLimit, limits.Payload, n)
+		}
+	}
+	for _, t := range k.out.Timers {
+		switch {
+		case t.After == 0:
+			return fmt.Errorf("timer %s: a timer waits at least 1 tick", t.Name)
+		case t.After > MaxTimerTicks:
+			return fmt.Errorf("timer %s: a timer waits at most %d ticks, not %d", t.Name, uint64(MaxTimerTicks), t.After)
+		case t.Name == "" || t.Name == reducer.ReceiptEvent:
+			return fmt.Errorf("timer: %q is not a name for a timer's event", t.Name)
+		case uint64(len(t.Data)) > limits.Payload:
+			return fmt.Errorf("timer %s: %w: limits.payload is %d bytes, the data has %d", t.Name, reducer.ErrLimit, limits.Payload, len(t.Data))
+		}
+	}
+	return nil
+}
+
+// MaxTimerTicks is the longest that a timer waits.
+const MaxTimerTicks = 1 << 40
+
+// checkRoom checks that the mailboxes have room for all planned events.
+func (k *kernel) checkRoom() error {
+	most := k.rules.manifest.Limits.Mailbox
+	for i, c := range k.plan.targets {
+		if uint64(c.mail.len()+len(k.plan.targets)) <= most {
+			continue // even if all of them went here
+		}
+		waiting := uint64(c.mail.len())
+		for _, other := range k.plan.targets[:i+1] {
+			if other.id == c.id {
+				waiting++
+			}
+		}
+		if waiting > most {
+			return fmt.Errorf("emit to %s: %w: limits.mailbox is %d", c.name, ErrMailboxFull, most)
+		}
+	}
+	return nil
+}
+
+// fail records that a step left no trace, and parks the cell or skips the
+// event.
+func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
+	rule := k.rules.reducers[c.id.Reducer]
+	park := rule == nil || rule.park
+	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
+	if len(text) > MaxErrorBytes {
+		text = strings.ToValidUTF8(text[:MaxErrorBytes], "") + "…"
+	}
+	b := Failed{V: bodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: text}
+	k.body = b.append(k.body[:0])
+	k.write(KindFailed, x.record)
+	if park {
+		c.parked = true
+		k.parked++
+		return
+	}
+	c.n++
+	c.history = history
+	c.mail.pop()
+}
+
+// commit makes a step's output part of the world.
+func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
+	c.mail.pop()
+	c.n++
+	c.history = history
+	c.state = append(c.state[:0], k.out.State...)
+	if string(c.state) == canon.Null {
+		c.state = nil
+	}
+	b := Stepped{V: bodyVersion, Cell: c.name, N: c.n, Outcome: receipt.OutcomePure, Gas: k.out.Gas}
+	if len(c.state) > 0 {
+		b.State = canon.Sum(c.state)
+	}
+	if len(k.out.Effects) > 0 {
+		b.Outcome = receipt.OutcomeSuccess
+	}
+	k.body = b.append(k.body[:0])
+	step, _ := k.write(KindStepped, x.record)
+	if len(c.state) == 0 {
+		c.state = nil
+		gone := Deleted{V: bodyVersion, Cell: c.name, N: c.n}
+		k.body = gone.append(k.body[:0])
+		k.write(KindDeleted, step)
+	}
+	for i := range k.plan.events {
+		k.emit(&k.plan.events[i], k.out.Events[i].Data, step)
+	}
+	for i := range k.out.Effects {
+		k.ask(c, i, &k.out.Effects[i], step)
+	}
+	for i := range k.out.Timers {
+		t := &k.out.Timers[i]
+		set := TimerSet{V: bodyVersion, Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Data: t.Data}
+		k.body = set.append(k.body[:0])
+		id, payload := k.write(KindTimer, step)
+		k.timers.add(alarm{at: set.Deadline, record: id, to: []*cell{c}, name: strings.Clone(t.Name), data: tail(payload, t.Data)})
+	}
+}
+
+// emit sends a planned event.
+func (k *kernel) emit(e *plannedEvent, data Data, step Seq) {
+	to := k.plan.targets[e.from:e.to]
+	b := Emitted{V: bodyVersion, Name: e.rule.name, To: k.names(to), Data: data}
+	k.body = b.append(k.body[:0])
+	id, payload := k.write(KindEmitted, step)
+	for _, c := range to {
+		k.deliver(c, mail{record: id, name: e.rule.name, data: tail(payload, data)})
+	}
+	if len(to) == 0 {
+		dropped := Dropped{V: bodyVersion, Name: e.rule.name, Reason: "no_route"}
+		k.body = dropped.append(k.body[:0])
+		k.write(KindDropped, id)
+	}
+}
+
+// ask puts an effect before the gate and enters the intent into the ledger.
+func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step Seq) {
+	params := e.Params
+	if len(params) == 0 {
+		params = Data(canon.Null)
+	}
+	stepID := receipt.NewStepID(c.name, c.n, i, c.history)
+	key := receipt.NewKey(k.id, stepID, e.Kind, params)
+	d := k.rules.gate.Decide(&governance.Request{
+		World: k.id, Cell: c.id, Step: c.n, Time: k.now,
+		Kind: e.Kind, Params: params, Tag: e.Tag, Cap: e.Cap,
+	})
+	what := askedFor(e.Kind, params)
+	in := receipt.Intent{
+		Key: key, Step: stepID, Cell: c.name, Kind: e.Kind, Params: bytes.Clone(params),
+		Tag: e.Tag, Cap: d.Cap, Occurrence: c.asked[what],
+	}
+	if c.asked == nil {
+		c.asked = make(map[asked]uint64)
+	}
+	c.asked[what]++
+	if d.Verdict == governance.Allow {
+		b := IntentEmitted{
+			V: bodyVersion, Key: key, Step: stepID, Cell: c.name, Kind: e.Kind, Tag: e.Tag, Cap: d.Cap,
+			Occurrence: in.Occurrence, Decision: d.Verdict.String(), Rules: d.Rules, Params: params,
+		}
+		k.body = b.append(k.body[:0])
+		id, _ := k.write(KindIntent, step)
+		k.ledger.Emit(in, uint64(id))
+		return
+	}
+	b := IntentDenied{
+		V: bodyVersion, Key: key, Step: stepID, Cell: c.name, Kind: e.Kind, Tag: e.Tag, Cap: d.Cap,
+		Occurrence: in.Occurrence, Code: string(d.Code), Reason: d.Reason, Rules: d.Rules, Params: params,
+	}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindDenied, step)
+	k.ledger.Deny(in, uint64(id))
+	k.deliver(c, mail{
+		record: id, name: reducer.ReceiptEvent,
+		data: receiptEvent(e.Tag, e.Kind, receipt.StatusDenied, deniedPayload(&d)),
+	})
+}
+
+// deniedPayload tells a cell why it was denied.
+func deniedPayload(d *governance.Decision) Data {
+	b := canon.AppendMap(nil, 2)
+	b = canon.AppendText(canon.AppendText(b, "code"), string(d.Code))
+	return canon.AppendText(canon.AppendText(b, "reason"), d.Reason)
+}

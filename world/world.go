@@ -1,0 +1,457 @@
+// Package world is the kernel of a world of agents: it folds a journal into
+// cells, one event in one direction.
+//
+// A [World] is the single-threaded stepper around a pure kernel. It takes
+// inputs, lets the kernel compute what follows, has the journal make that
+// durable, and only then acknowledges inputs and releases permits to the host.
+// It starts no goroutine, reads no clock and does no I/O of its own: the
+// [Journal] and the [Host] do. Package world/local wires them to a directory,
+// package world/worldtest to memory.
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
+)
+
+// KernelVersion is recorded in world.created: a journal means what the kernel
+// of its version makes of it.
+const KernelVersion = "kernel/1"
+
+// Defaults of a Config.
+const (
+	DefaultBatchRecords      = 2048
+	DefaultCheckpointRecords = 65_536
+)
+
+// Config is what a World works with. Journal, History and NewHost are needed.
+type Config struct {
+	Journal  Journal
+	History  History // what Journal holds
+	NewHost  func(world string, m *manifest.Manifest) (Host, error)
+	Keys     *receipt.Keyring  // verifies receipts
+	Registry *reducer.Registry // Go reducers; nil: none
+	Paranoid bool              // run every reduction twice and compare
+
+	// BatchRecords is how many records a batch gathers before it is appended
+	// while the next is computed. 0: DefaultBatchRecords.
+	BatchRecords int
+	// CheckpointRecords is how many records may follow a checkpoint before the
+	// next one is made. 0: DefaultCheckpointRecords.
+	CheckpointRecords Seq
+}
+
+// withDefaults returns cfg with its zero sizes filled in.
+func (cfg Config) withDefaults() Config {
+	if cfg.BatchRecords == 0 {
+		cfg.BatchRecords = DefaultBatchRecords
+	}
+	if cfg.CheckpointRecords == 0 {
+		cfg.CheckpointRecords = DefaultCheckpointRecords
+	}
+	return cfg
+}
+
+// World is a world in memory. It is not safe for concurrent use. After an
+// error of its journal it refuses everything: open it again.
+type World struct {
+	cfg     Config
+	k       *kernel
+	host    Host
+	pending Pending // the batch under way
+	flight  Ready   // what it holds
+	spare   Ready   // memory for the next
+	again   []receipt.Permit
+	answers map[receipt.Key][]byte // received, not yet admitted
+	saved   Seq                    // head of the last checkpoint
+	broken  error
+}
+
+// Genesis is what a new world is made of.
+type Genesis struct {
+	ID       string // unique; keys and receipts are bound to it
+	Seed     uint64
+	Manifest *manifest.Manifest
+	Contents map[manifest.Hash][]byte // all that the manifest names
+}
+
+// Create makes a new world in an empty journal. It is durable on return.
+func Create(cfg Config, g Genesis) (*World, error) {
+	encoded, err := g.Manifest.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("world: manifest: %w", err)
+	}
+	blobs := []Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
+	for _, h := range g.Manifest.Contents() {
+		content, ok := g.Contents[h]
+		if !ok {
+			return nil, fmt.Errorf("world: manifest: content %s is missing", h)
+		}
+		blobs = append(blobs, Blob{Hash: h, Bytes: content})
+	}
+	k := newKernel(cfg.Keys, cfg.Paranoid)
+	if k.rules, err = compile(g.Manifest, blobs[0].Hash, blobList(blobs), cfg.Registry); err != nil {
+		return nil, err
+	}
+	k.create(Created{
+		V: bodyVersion, World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
+		Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version,
+	})
+	k.blobs = append(blobs, k.blobs...)
+	w := &World{cfg: cfg.withDefaults(), k: k}
+	if err := w.sync(); err != nil {
+		return nil, err
+	}
+	return w, w.start()
+}
+
+// blobList looks contents up in a list.
+type blobList []Blob
+
+func (l blobList) Record(Seq) ([]byte, error) { return nil, ErrNotFound }
+
+func (l blobList) Blob(h Hash) ([]byte, error) {
+	for _, b := range l {
+		if b.Hash == h {
+			return b.Bytes, nil
+		}
+	}
+	return nil, ErrNotFound
+}
+
+// Open loads the last checkpoint of a world and replays the records after it.
+func Open(cfg Config) (*World, error) {
+	img, err := cfg.History.Image()
+	if err != nil {
+		return nil, err
+	}
+	k, err := load(cfg.History, img, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid})
+	if err != nil {
+		return nil, err
+	}
+	w := &World{cfg: cfg.withDefaults(), k: k}
+	if img != nil {
+		w.saved = img.Head.ID
+	}
+	for _, e := range k.ledger.InFlight() {
+		w.again = append(w.again, k.permit(e))
+	}
+	return w, w.start()
+}
+
+func (w *World) start() error {
+	w.answers = make(map[receipt.Key][]byte)
+	var err error
+	w.host, err = w.cfg.NewHost(w.k.id, w.k.rules.manifest)
+	return err
+}
+
+// Submission is an event from outside.
+type Submission struct {
+	Name string
+	Data Data          // canonical; empty is null
+	To   *reducer.Cell // nil: where the manifest's routes send it
+	At   manifest.Tick // the tick at which it falls due; 0: at once
+}
+
+// Submit takes an event. It is durable on return; an *InputError says why it
+// was refused, and then nothing has changed.
+func (w *World) Submit(ctx context.Context, s Submission) (Seq, error) {
+	if err := w.finishTick(ctx); err != nil {
+		return 0, err
+	}
+	id, err := w.k.submit(s.Name, s.Data, s.To, s.At)
+	if err != nil {
+		return 0, err
+	}
+	return id, w.sync()
+}
+
+// SubmitAll takes events until the first that is refused, or that the sequence
+// has an error for. It returns how many were taken; those are durable.
+func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error]) (uint64, error) {
+	if err := w.finishTick(ctx); err != nil {
+		return 0, err
+	}
+	var taken uint64
+	for s, err := range all {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			_, err = w.k.submit(s.Name, s.Data, s.To, s.At)
+		}
+		if err != nil {
+			return taken, errors.Join(err, w.sync())
+		}
+		taken++
+		if err := w.appendFull(); err != nil {
+			return 0, err
+		}
+	}
+	return taken, w.sync()
+}
+
+// Receive takes a receipt that was made for an effect in flight. It is durable
+// on return. The errors are those of package receipt, and of a foreign format.
+func (w *World) Receive(data []byte) (Seq, error) {
+	if w.broken != nil {
+		return 0, w.broken
+	}
+	id, err := w.k.receive(data)
+	if err != nil {
+		return 0, err
+	}
+	return id, w.sync()
+}
+
+// Resume lets a parked cell go on: with the event that failed, or past it.
+func (w *World) Resume(ctx context.Context, cell reducer.Cell, how Resumption) error {
+	if err := w.finishTick(ctx); err != nil {
+		return err
+	}
+	if err := w.k.resume(cell, how == SkipEvent); err != nil {
+		return err
+	}
+	return w.sync()
+}
+
+// Resumption says how a parked cell goes on.
+type Resumption int
+
+// The ways of Resume.
+const (
+	RetryEvent Resumption = iota // handle the event that failed once more
+	SkipEvent                    // drop it
+)
+
+// Step runs the next tick, whether or not there is anything to do in it. All
+// it brings about is durable on return.
+func (w *World) Step(ctx context.Context) error {
+	if err := w.finishTick(ctx); err != nil {
+		return err
+	}
+	return w.tick(ctx, w.k.now+1)
+}
+
+// Next runs the next tick in which something can happen, jumping over those in
+// which nothing can. It reports false, and does nothing, when the world is idle.
+func (w *World) Next(ctx context.Context) (bool, error) {
+	if err := w.finishTick(ctx); err != nil {
+		return false, err
+	}
+	if w.k.scheduler.ready() > 0 {
+		return true, w.tick(ctx, w.k.now+1)
+	}
+	at, ok := w.k.nextAlarm()
+	if !ok {
+		return false, nil
+	}
+	return true, w.tick(ctx, max(at, w.k.now+1))
+}
+
+// Run runs ticks until the world is idle or ctx ends.
+func (w *World) Run(ctx context.Context) error {
+	for {
+		if more, err := w.Next(ctx); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// tick runs one tick, from its beginning to where nothing is left to do.
+func (w *World) tick(ctx context.Context, to manifest.Tick) error {
+	if err := w.k.advance(to); err != nil {
+		return err
+	}
+	if err := w.rounds(ctx); err != nil {
+		return err
+	}
+	return w.sync()
+}
+
+// finishTick ends a tick that a crash or an error interrupted, so that no
+// other input can come between its parts.
+func (w *World) finishTick(ctx context.Context) error {
+	if w.broken != nil {
+		return w.broken
+	}
+	if !w.k.tickOpen() && len(w.k.ledger.InFlight()) == 0 {
+		return nil
+	}
+	if err := w.rounds(ctx); err != nil {
+		return err
+	}
+	return w.sync()
+}
+
+// rounds gives cells their turns, and admits receipts at the barrier after
+// each round, until neither is left in this tick.
+func (w *World) rounds(ctx context.Context) error {
+	for {
+		for w.k.scheduler.left > 0 {
+			if err := w.turn(ctx); err != nil {
+				return err
+			}
+		}
+		if err := w.barrier(ctx); err != nil {
+			return err
+		}
+		if !w.k.tickOpen() {
+			return nil
+		}
+		if err := w.turn(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *World) turn(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return errors.Join(err, w.sync())
+	}
+	w.k.next()
+	return w.appendFull()
+}
+
+// barrier admits the receipts of all effects in flight, in the order of their
+// permits, and of those that are permitted meanwhile.
+func (w *World) barrier(ctx context.Context) error {
+	for len(w.k.ledger.InFlight()) > 0 {
+		key := w.k.ledger.InFlight()[0].Intent.Key
+		data, err := w.await(ctx, key)
+		if err != nil {
+			return errors.Join(err, w.sync())
+		}
+		if _, err := w.k.receive(data); err != nil {
+			return err
+		}
+		if err := w.appendFull(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await returns the receipt of one effect in flight.
+func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
+	for {
+		if data, ok := w.answers[key]; ok {
+			delete(w.answers, key)
+			return data, nil
+		}
+		if len(w.k.permits) > 0 || len(w.flight.Permits) > 0 {
+			if err := w.sync(); err != nil {
+				return nil, err
+			}
+		}
+		if len(w.again) > 0 {
+			w.host.Start(w.again)
+			w.again = nil
+		}
+		answer, err := w.host.Await(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if answer.Err != nil {
+			e := w.k.ledger.Entry(answer.Key)
+			w.again = append(w.again, w.k.permit(e))
+			return nil, fmt.Errorf("world: effect %s of %s: %w", e.Intent.Kind, e.Intent.Step, answer.Err)
+		}
+		w.answers[answer.Key] = answer.Receipt
+	}
+}
+
+// appendFull appends what the kernel brought about, if it is enough for a
+// batch.
+func (w *World) appendFull() error {
+	if w.k.pending() < w.cfg.BatchRecords {
+		return nil
+	}
+	return w.append()
+}
+
+// append hands a batch to the journal and then waits for the one before, so
+// that the kernel computes while the journal syncs.
+func (w *World) append() error {
+	r := w.k.take(w.spare)
+	w.spare = Ready{}
+	p, err := w.cfg.Journal.Append(r.Batch)
+	if err != nil {
+		return w.fail(err)
+	}
+	if err := w.settle(); err != nil {
+		return err
+	}
+	w.pending, w.flight = p, r
+	if r.Head.ID-w.saved >= w.cfg.CheckpointRecords {
+		return w.Checkpoint()
+	}
+	return nil
+}
+
+// settle waits until the batch under way is durable and releases its permits.
+func (w *World) settle() error {
+	if w.pending == nil {
+		return nil
+	}
+	err := w.pending.Wait()
+	w.pending = nil
+	if err != nil {
+		return w.fail(err)
+	}
+	if len(w.flight.Permits) > 0 {
+		w.host.Start(w.flight.Permits)
+	}
+	w.spare, w.flight = w.flight, Ready{}
+	return nil
+}
+
+// sync makes everything durable that has happened.
+func (w *World) sync() error {
+	if w.broken != nil {
+		return w.broken
+	}
+	if w.k.pending() > 0 {
+		if err := w.append(); err != nil {
+			return err
+		}
+	}
+	return w.settle()
+}
+
+// Checkpoint stores an image of the world, so that opening it is fast. The
+// world does so by itself every Config.CheckpointRecords records.
+func (w *World) Checkpoint() error {
+	if w.k.pending() > 0 {
+		if err := w.sync(); err != nil {
+			return err
+		}
+	}
+	if w.broken != nil || w.k.last == w.saved {
+		return w.broken
+	}
+	img, err := w.k.image()
+	if err != nil {
+		return err
+	}
+	if err := w.cfg.Journal.Checkpoint(img); err != nil {
+		return w.fail(err)
+	}
+	w.saved = img.Head.ID
+	return nil
+}
+
+func (w *World) fail(err error) error {
+	w.broken = fmt.Errorf("world: stopped, open it again: %w", err)
+	return w.broken
+}
