@@ -1,0 +1,169 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+var errUnchecked = errors.New("the chain cannot be checked after a damaged record")
+
+// Damage reads everything and yields a *DamageError for each piece that is not
+// what was written. Where a record is damaged, the chain after it is unknown up
+// to the next head that is known otherwise; the records between are checked one
+// by one, and one error names them as unchecked. A blob that a record names and
+// that is not there, damaged or redacted, is a world.ErrNotFound.
+func (s *Store) Damage() iter.Seq[error] {
+	return func(yield func(error) bool) {
+		if !s.recordDamage(yield) || !s.blobDamage(yield) {
+			return
+		}
+		for _, prefix := range []byte{imagePrefix, versionPrefix, ledgerPrefix, postingPrefix, metaPrefix} {
+			if !s.sealedDamage(prefix, yield) {
+				return
+			}
+		}
+	}
+}
+
+// links follows the chain over records that may be damaged.
+type links struct {
+	chain *canon.Chain
+	heads []world.Head // known otherwise than from the records
+	lost  world.Seq    // first record whose root is unknown; 0 where none is
+}
+
+func (s *Store) recordDamage(yield func(error) bool) bool {
+	end := s.Head()
+	l := &links{chain: &canon.Chain{}, heads: []world.Head{end}}
+	if head, err := s.imageHead(); err == nil { // else sealedDamage says so
+		l.heads = append(l.heads, head)
+	}
+	for next := world.Seq(1); next <= end.ID; {
+		for e, err := range s.entries(next) {
+			if err == nil {
+				err = l.follow(e)
+			} else {
+				l.lose(next)
+			}
+			if err != nil && !yield(err) {
+				return false
+			}
+			if err = s.blobOf(e); err != nil && !yield(err) {
+				return false
+			}
+			if err = l.resume(next); err != nil && !yield(err) {
+				return false
+			}
+			next++
+		}
+	}
+	return true
+}
+
+func (l *links) lose(id world.Seq) {
+	if l.lost == 0 {
+		l.lost = id
+	}
+}
+
+// follow checks that e follows the records before it.
+func (l *links) follow(e entry) error {
+	if l.lost != 0 {
+		return nil
+	}
+	root := l.chain.Add(e.ID, e.Kind, e.record)
+	if bytes.Equal(root[:linkLen], e.link) {
+		return nil
+	}
+	l.lose(world.Seq(e.ID))
+	return damagedRecord(world.Seq(e.ID), errLink)
+}
+
+// resume compares the chain with a head that is known otherwise, or takes it up
+// again there.
+func (l *links) resume(id world.Seq) error {
+	for _, head := range l.heads {
+		if head.ID != id {
+			continue
+		}
+		lost := l.lost
+		l.lost = 0
+		if lost == 0 && l.chain.Root() != head.Root {
+			l.chain = canon.ResumeChain(head.Root)
+			return damagedRecord(id, errLink)
+		}
+		l.chain = canon.ResumeChain(head.Root)
+		if lost != 0 && lost < id {
+			return &DamageError{What: fmt.Sprintf("the chain from #%d to #%d", lost+1, id), ID: lost + 1, Err: errUnchecked}
+		}
+	}
+	return nil
+}
+
+func (s *Store) blobOf(e entry) error {
+	if e.Blob.IsZero() {
+		return nil
+	}
+	_, err := s.get(hashKey(blobPrefix, e.Blob))
+	if errors.Is(err, world.ErrNotFound) {
+		return &DamageError{What: fmt.Sprintf("the payload of record #%d", e.ID), ID: world.Seq(e.ID), Err: err}
+	}
+	return nil // other damage is blobDamage's to name
+}
+
+func (s *Store) blobDamage(yield func(error) bool) bool {
+	return s.each(blobPrefix, func(key, value []byte) error {
+		if sum := canon.Sum(value); !bytes.Equal(sum[:], key[1:]) {
+			return damaged(key, errBlobHash)
+		}
+		return nil
+	}, yield)
+}
+
+func (s *Store) sealedDamage(prefix byte, yield func(error) bool) bool {
+	seal := newSealer()
+	return s.each(prefix, func(key, value []byte) error {
+		body, err := seal.open(key, value)
+		if err != nil || prefix != postingPrefix {
+			return err
+		}
+		for _, ok := range postings(body) {
+			if !ok {
+				return damaged(key, errShape)
+			}
+		}
+		return nil
+	}, yield)
+}
+
+// each checks all values under a prefix, and reports whether more is wanted. A
+// block that Pebble cannot read ends it: the keys behind it are unknown.
+func (s *Store) each(prefix byte, check func(key, value []byte) error, yield func(error) bool) bool {
+	it, err := s.iterate([]byte{prefix}, []byte{prefix + 1})
+	if err != nil {
+		return yield(err)
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	last := []byte{prefix}
+	for ok := it.First(); ok; ok = it.Next() {
+		last = append(last[:0], it.Key()...)
+		value, err := it.ValueAndErr()
+		if err != nil {
+			err = damaged(last, err)
+		} else {
+			err = check(last, value)
+		}
+		if err != nil && !yield(err) {
+			return false
+		}
+	}
+	if err := it.Error(); err != nil {
+		return yield(&DamageError{What: "what follows " + nameOf(last), Err: err})
+	}
+	return true
+}

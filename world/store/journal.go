@@ -1,0 +1,144 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// maxPending is how many appends may be under way; the next one waits.
+const maxPending = 64
+
+// errGap says that a batch is not what its heads say. It is the caller's fault.
+var errGap = errors.New("the records do not lead from one head to the other without gap")
+
+// pending is an append under way.
+type pending struct {
+	batch *pebble.Batch
+	head  world.Head
+	err   error // set before done is closed
+	done  chan struct{}
+}
+
+// Wait implements world.Pending. It may be called more than once.
+func (p *pending) Wait() error {
+	<-p.done
+	return p.err
+}
+
+// Append implements world.Journal. It returns once the batch is in Pebble's
+// memory and on its way to the disk; the batch's slices are free again. An
+// append that failed, or whose Pending did, ends the store: every later one
+// answers with the same error.
+func (s *Store) Append(b world.Batch) (world.Pending, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	if err := s.check(b); err != nil {
+		return nil, fmt.Errorf("store: append after #%d: %w", b.After.ID, err)
+	}
+	batch := s.db.NewBatchWithSize(batchBytes(b))
+	for _, blob := range b.Blobs {
+		if err := batch.Set(hashKey(blobPrefix, blob.Hash), blob.Bytes, nil); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range b.Records {
+		if err := setRecord(batch, r); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
+		return nil, s.fail(fmt.Errorf("store: append after #%d: %w", b.After.ID, err))
+	}
+	s.head = b.Head
+	p := &pending{batch: batch, head: b.Head, done: make(chan struct{})}
+	s.appended <- p
+	return p, nil
+}
+
+func (s *Store) writable() error {
+	if s.closed {
+		return ErrClosed
+	}
+	return s.failed()
+}
+
+func (s *Store) check(b world.Batch) error {
+	if b.After != s.head {
+		return fmt.Errorf("%w: the journal ends at #%d", world.ErrFenced, s.head.ID)
+	}
+	last := b.After
+	for _, r := range b.Records {
+		if r.ID != last.ID+1 {
+			return fmt.Errorf("%w: #%d follows #%d", errGap, r.ID, last.ID)
+		}
+		last = world.Head{ID: r.ID, Root: r.Root}
+	}
+	if last != b.Head {
+		return fmt.Errorf("%w: they end at #%d, the head is #%d", errGap, last.ID, b.Head.ID)
+	}
+	return nil
+}
+
+// batchBytes is at least what Pebble needs for b: a header, and for every
+// operation a kind, two lengths, key and value.
+func batchBytes(b world.Batch) int {
+	const header, operation = 12, 1 + 5 + 5
+	n := header
+	for _, r := range b.Records {
+		n += operation + recordKeyLen + len(r.Bytes) + linkLen + crcLen
+	}
+	for _, blob := range b.Blobs {
+		n += operation + 1 + len(blob.Hash) + len(blob.Bytes)
+	}
+	return n
+}
+
+// syncAppended waits for the store to sync appends, in order. Pebble syncs all
+// that have gathered with one call.
+func (s *Store) syncAppended() {
+	for p := range s.appended {
+		p.err = errors.Join(p.batch.SyncWait(), p.batch.Close())
+		p.batch = nil
+		s.synced <- p
+	}
+	close(s.synced)
+}
+
+// acknowledge moves the anchor to the newest append that is synced, for all
+// that came while the anchor was written, and then releases them. The next
+// append syncs meanwhile.
+func (s *Store) acknowledge() {
+	for p := range s.synced {
+		group := []*pending{p}
+		for len(s.synced) > 0 {
+			group = append(group, <-s.synced)
+		}
+		err := s.anchorAt(group)
+		for _, p := range group {
+			p.err = err
+			close(p.done)
+		}
+	}
+}
+
+func (s *Store) anchorAt(group []*pending) error {
+	for _, p := range group {
+		if p.err != nil {
+			return s.fail(fmt.Errorf("store: sync: %w", p.err))
+		}
+	}
+	if err := s.failed(); err != nil {
+		return err
+	}
+	if err := s.anchor.write(group[len(group)-1].head, s.epoch); err != nil {
+		return s.fail(fmt.Errorf("store: %w", err))
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+)
+
+// A test binary that finds this variable opens the world it names and says how
+// that went.
+const openWorldEnv = "WORLDKERNEL_TEST_OPEN_WORLD"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(openWorldEnv); dir != "" {
+		s, err := Open(dir, testOptions(nil))
+		locked := (*LockedError)(nil)
+		switch {
+		case errors.As(err, &locked):
+			fmt.Print("locked: ", locked.Owner)
+		case err != nil:
+			fmt.Print(err)
+		default:
+			fmt.Print("opened")
+			_ = s.Close()
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func openInAnotherProcess(t *testing.T, dir string) string {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), openWorldEnv+"="+dir)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err)
+	return string(out)
+}
+
+func TestAWorldHasOneOwner(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".world")
+	s, err := Create(dir, testOptions(nil))
+	require.NoError(t, err)
+	owner := fmt.Sprintf("pid %d on ", os.Getpid())
+
+	t.Chdir(filepath.Dir(dir))
+	for _, spelling := range []string{dir, dir + "/.", ".world"} {
+		_, err = Open(spelling, testOptions(nil))
+		locked := (*LockedError)(nil)
+		require.ErrorAs(t, err, &locked)
+		require.Contains(t, locked.Owner, owner)
+		_, err = Create(spelling, testOptions(nil))
+		require.ErrorAs(t, err, &locked)
+	}
+	require.Contains(t, openInAnotherProcess(t, dir), "locked: "+owner)
+	appendAll(t, s, (&writer{}).batch("a")) // the refused ones did no harm
+	require.NoError(t, s.Close())
+
+	require.Equal(t, "opened", openInAnotherProcess(t, dir))
+	s, err = Open(dir, testOptions(nil))
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
+func TestAWorldInMemoryHasOneOwner(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	_, err := Open(testDir, testOptions(mem))
+	locked := (*LockedError)(nil)
+	require.ErrorAs(t, err, &locked)
+	require.NotEmpty(t, locked.Owner)
+	require.NoError(t, s.Close())
+	require.NoError(t, reopen(t, mem).Close())
+}
+
+func TestALockedWorldIsNotTouched(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), ".world")
+	s, err := Create(dir, testOptions(nil))
+	require.NoError(t, err)
+	before := snapshotOf(t, dir)
+	_, err = Open(dir, testOptions(nil))
+	require.Error(t, err)
+	require.Equal(t, before, snapshotOf(t, dir))
+	require.NoError(t, s.Close())
+}
+
+func snapshotOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		all[path] = string(content)
+		return err
+	}))
+	return all
+}
+
+var _ vfs.FS = (*guardFS)(nil)

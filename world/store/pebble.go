@@ -1,0 +1,214 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const memTableBytes = 64 << 20
+
+// pebbleOptions suit one writer of ascending ids that seldom reads: large
+// memtables, no filters, no read-triggered or concurrent compactions. Journal
+// files overlap nothing, so they are compressed once, when they are flushed,
+// and then only change their level.
+func (s *Store) pebbleOptions() *pebble.Options {
+	o := &pebble.Options{
+		FS:                          &guardFS{FS: s.opts.FS, logBroken: s.logBroken, dirBroken: s.fatal},
+		Logger:                      logger{s},
+		EventListener:               s.listener(),
+		FormatMajorVersion:          pebble.FormatValueSeparation,
+		MemTableSize:                s.opts.memTableBytes,
+		MemTableStopWritesThreshold: 4,
+		CacheSize:                   16 << 20,
+		MaxOpenFiles:                1000,
+		DisableTableStats:           true,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
+	}
+	o.Experimental.ReadSamplingMultiplier = -1
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = 32 << 10
+		o.Levels[i].IndexBlockSize = 256 << 10
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+	}
+	o.Levels[len(o.Levels)-1].Compression = func() *sstable.CompressionProfile { return sstable.ZstdCompression }
+	o.Experimental.CompactionScheduler = patientScheduler{
+		pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest(), &s.armed,
+	}
+	return o
+}
+
+// patientScheduler lets no compaction begin while the store is being opened:
+// should opening fail after all, Pebble does not wait for those that run, and
+// they crash; and a damaged file is to be named by who reads it.
+type patientScheduler struct {
+	pebble.CompactionScheduler
+
+	armed *atomic.Bool
+}
+
+// TrySchedule implements pebble.CompactionScheduler.
+func (p patientScheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
+	if !p.armed.Load() {
+		return false, nil
+	}
+	return p.CompactionScheduler.TrySchedule()
+}
+
+// listener stops the store when Pebble cannot flush, compact or read. Pebble
+// itself would go on trying; where someone waits for it, in opening or for room
+// to append, that would be forever.
+func (s *Store) listener() *pebble.EventListener {
+	stop := func(err error) error {
+		s.opts.Logf("store: %s: %v", s.dir, err)
+		return s.fail(fmt.Errorf("store: %s: %w", s.dir, err))
+	}
+	return &pebble.EventListener{
+		BackgroundError: func(err error) {
+			if err := stop(err); s.stalled.Load() || !s.armed.Load() {
+				s.fatal(err)
+			}
+		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			_ = stop(fmt.Errorf("%s: %w", info.Path, info.Details))
+		},
+		WriteStallBegin: func(pebble.WriteStallBeginInfo) {
+			s.stalled.Store(true)
+			if err := s.failed(); err != nil {
+				s.fatal(err)
+			}
+		},
+		WriteStallEnd: func() { s.stalled.Store(false) },
+	}
+}
+
+// logger takes Pebble's messages. Fatalf is called where Pebble cannot go on.
+type logger struct{ s *Store }
+
+func (logger) Infof(string, ...any) {}
+
+func (l logger) Errorf(format string, args ...any) {
+	l.s.opts.Logf("store: %s: "+format, append([]any{l.s.dir}, args...)...)
+}
+
+func (l logger) Fatalf(format string, args ...any) {
+	cause := fmt.Errorf(strings.ReplaceAll(format, "%s", "%v"), args...)
+	for _, arg := range args {
+		if err, ok := arg.(error); ok {
+			cause = err
+		}
+	}
+	l.s.fatal(cause)
+}
+
+// logBroken is told of every error in writing Pebble's log. After one Pebble
+// may have lost a write, and it panics as soon as it changes to another log; so
+// the process ends here. While the store is being opened, opening fails. (Where
+// a directory cannot be synced Pebble panics at once, in any goroutine.)
+func (s *Store) logBroken(err error) {
+	if s.armed.Load() {
+		s.fatal(err)
+	}
+}
+
+// fatal ends the process.
+func (s *Store) fatal(err error) {
+	remedy := "check the disk under"
+	if errors.Is(err, syscall.ENOSPC) {
+		remedy = "free space on"
+	}
+	err = s.fail(fmt.Errorf("store: %s cannot be written: %w; %s %s; then open the world again, nothing acknowledged is lost",
+		s.dir, err, remedy, s.dir))
+	s.opts.Fatal(err)
+	os.Exit(1)
+}
+
+// guardFS reports errors in writing Pebble's logs and in syncing directories.
+// It also closes a gap: Pebble makes a file, then a marker that names it, and
+// syncs their directory once; a file system might keep the marker alone.
+type guardFS struct {
+	vfs.FS
+
+	logBroken, dirBroken func(error)
+}
+
+// Unwrap implements vfs.FS.
+func (g *guardFS) Unwrap() vfs.FS { return g.FS }
+
+// Create implements vfs.FS.
+func (g *guardFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasPrefix(g.PathBase(name), "marker.") {
+		if err := syncDir(g, g.PathDir(name)); err != nil {
+			return nil, err
+		}
+	}
+	f, err := g.FS.Create(name, category)
+	return g.guard(name, f, err)
+}
+
+// ReuseForWrite implements vfs.FS.
+func (g *guardFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := g.FS.ReuseForWrite(oldname, newname, category)
+	return g.guard(newname, f, err)
+}
+
+// OpenDir implements vfs.FS.
+func (g *guardFS) OpenDir(name string) (vfs.File, error) {
+	f, err := g.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &guardFile{File: f, broken: g.dirBroken}, nil
+}
+
+func (g *guardFS) guard(name string, f vfs.File, err error) (vfs.File, error) {
+	if !strings.HasSuffix(name, ".log") {
+		return f, err
+	}
+	if err != nil {
+		g.logBroken(err)
+		return nil, err
+	}
+	return &guardFile{File: f, broken: g.logBroken}, nil
+}
+
+type guardFile struct {
+	vfs.File
+
+	broken func(error)
+}
+
+func (f *guardFile) report(err error) error {
+	if err != nil {
+		f.broken(err)
+	}
+	return err
+}
+
+// Write implements vfs.File.
+func (f *guardFile) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	return n, f.report(err)
+}
+
+// Sync implements vfs.File.
+func (f *guardFile) Sync() error { return f.report(f.File.Sync()) }
+
+// SyncData implements vfs.File.
+func (f *guardFile) SyncData() error { return f.report(f.File.SyncData()) }
+
+// SyncTo implements vfs.File.
+func (f *guardFile) SyncTo(length int64) (bool, error) {
+	full, err := f.File.SyncTo(length)
+	return full, f.report(err)
+}
+
+// Close implements vfs.File.
+func (f *guardFile) Close() error { return f.report(f.File.Close()) }

@@ -1,0 +1,190 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Record implements world.Records. A record that is not what was written is a
+// *DamageError; its place in the chain is not checked, which takes a Scan.
+func (s *Store) Record(id world.Seq) ([]byte, error) {
+	e, err := s.entry(id)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return e.record, nil
+}
+
+// Blob implements world.Records. A blob that has not its hash is a *DamageError.
+func (s *Store) Blob(h world.Hash) ([]byte, error) {
+	key := hashKey(blobPrefix, h)
+	value, err := s.get(key)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if canon.Sum(value) != h {
+		return nil, fmt.Errorf("store: %w", damaged(key, errBlobHash))
+	}
+	return value, nil
+}
+
+// Scan implements world.History. The error that ends it is a *DamageError where
+// a record is damaged, missing or off the chain. The bytes may be kept.
+func (s *Store) Scan(after world.Head) iter.Seq2[world.Stored, error] {
+	return func(yield func(world.Stored, error) bool) {
+		if err := s.onChain(after); err != nil {
+			yield(world.Stored{}, fmt.Errorf("store: scan after #%d: %w", after.ID, err))
+			return
+		}
+		for r, err := range s.scan(after) {
+			if err != nil {
+				err = fmt.Errorf("store: scan: %w", err)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) scan(after world.Head) iter.Seq2[world.Stored, error] {
+	return func(yield func(world.Stored, error) bool) {
+		chain := canon.ResumeChain(after.Root)
+		var kept arena
+		for e, err := range s.entries(after.ID + 1) {
+			if err != nil {
+				yield(world.Stored{}, err)
+				return
+			}
+			id := world.Seq(e.ID)
+			root := chain.Add(e.ID, e.Kind, e.record)
+			if !bytes.Equal(root[:linkLen], e.link) {
+				yield(world.Stored{}, damagedRecord(id, errLink))
+				return
+			}
+			if !yield(world.Stored{ID: id, Bytes: kept.copy(e.record), Root: root}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// entries yields records from an id to the head that the journal had when it
+// began, each valid until the next; an error names the first that is missing
+// or damaged, and ends it.
+func (s *Store) entries(from world.Seq) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		end := s.Head().ID
+		if from > end {
+			return
+		}
+		it, err := s.iterate(recordKey(from), recordKey(end+1))
+		if err != nil {
+			yield(entry{}, err)
+			return
+		}
+		defer func() { _ = it.Close() }() // its error is Error's
+		next := from
+		for ok := it.First(); ok; ok = it.Next() {
+			if len(it.Key()) != recordKeyLen || recordID(it.Key()) != next {
+				break
+			}
+			e, err := readEntry(next, it)
+			if !yield(e, err) || err != nil {
+				return
+			}
+			next++
+		}
+		if err := it.Error(); err != nil {
+			yield(entry{}, damagedRecord(next, err))
+		} else if next <= end {
+			yield(entry{}, damagedRecord(next, world.ErrNotFound))
+		}
+	}
+}
+
+func readEntry(id world.Seq, it *pebble.Iterator) (entry, error) {
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return entry{}, damagedRecord(id, err)
+	}
+	return parseEntry(id, value)
+}
+
+func (s *Store) entry(id world.Seq) (entry, error) {
+	value, err := s.get(recordKey(id))
+	if err != nil {
+		return entry{}, err
+	}
+	return parseEntry(id, value)
+}
+
+// payload returns the payload of a record, from its blob if it has one.
+func (s *Store) payload(e entry) ([]byte, error) {
+	if e.Blob.IsZero() {
+		return e.Payload, nil
+	}
+	return s.Blob(e.Blob)
+}
+
+// get returns a copy of a value.
+func (s *Store) get(key []byte) ([]byte, error) {
+	if s.isClosed() {
+		return nil, ErrClosed
+	}
+	value, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, fmt.Errorf("%s: %w", nameOf(key), world.ErrNotFound)
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	value = bytes.Clone(value)
+	return value, closer.Close()
+}
+
+// sealed returns a copy of the body of a value that carries a sum.
+func (s *Store) sealed(key []byte) ([]byte, error) {
+	value, err := s.get(key)
+	if err != nil {
+		return nil, err
+	}
+	return newSealer().open(key, value)
+}
+
+func (s *Store) iterate(lower, upper []byte) (*pebble.Iterator, error) {
+	if s.isClosed() {
+		return nil, ErrClosed
+	}
+	return s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+}
+
+func (s *Store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// arena keeps copies of many small slices in few large ones.
+type arena struct{ free []byte }
+
+const arenaChunk = 64 << 10 // bytes
+
+func (a *arena) copy(b []byte) []byte {
+	if len(b) > arenaChunk/8 {
+		return bytes.Clone(b)
+	}
+	if len(b) > cap(a.free)-len(a.free) {
+		a.free = make([]byte, 0, arenaChunk)
+	}
+	start := len(a.free)
+	a.free = append(a.free, b...)
+	return a.free[start:len(a.free):len(a.free)]
+}

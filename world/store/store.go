@@ -1,0 +1,243 @@
+// Package store is the durable side of a world: its journal, blobs, cell
+// versions, ledger entries and the index of records by cell, on Pebble, with an
+// anchor beside it that knows what was acknowledged.
+//
+// A world's directory holds
+//
+//	store/   Pebble
+//	anchor   the last acknowledged head, under a MAC
+//	lock     an OS file lock; its text names the owner
+//
+// # Keys
+//
+// Integers in keys and values are big-endian and of 64 bits, where nothing else
+// is said; ‖ is concatenation.
+//
+//	'j' ‖ id                       record ‖ link ‖ crc
+//	'b' ‖ hash                     blob
+//	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum
+//	'l' ‖ key                      ledger entry ‖ sum
+//	'i'                            id ‖ root ‖ core ‖ sum: the image's head and core
+//	'x' ‖ cell ‖ 00 ‖ checkpoint   posting list ‖ sum
+//	'm'                            format version (32 bits) ‖ owner epoch ‖ sum
+//
+// record is the stored bytes of a record; link the first 8 bytes of the chain
+// root with it; crc the CRC-32C of record ‖ link, so that a damaged record is
+// found even where the chain before it is lost. sum is the first 8 bytes of
+// SHA-256(key ‖ value). checkpoint is the id of the head that a checkpoint was
+// taken at. A posting list holds the ids, after the checkpoint before, of the
+// records that concern a cell: uvarints, each the distance to the id before it,
+// the first to 0. Records after the image's head are in no list yet.
+//
+// # Anchor
+//
+// Two slots, at offsets 0 and 4096, written in turn, so that a torn write
+// leaves the other:
+//
+//	"wkanchor" ‖ version (32 bits) ‖ sequence ‖ id ‖ root ‖ owner epoch ‖ mac ‖ sum
+//
+// mac is HMAC-SHA256 over all before it under Options.AnchorKey, sum the first
+// 8 bytes of SHA-256 over all before it: a slot without a right sum was torn or
+// damaged, one with a right sum and a wrong mac was written with another key.
+// The slot with the higher sequence counts. It is written after the store has
+// synced and before an append is acknowledged, so it never leads the store.
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// FormatVersion is the version of the layout that this package writes.
+const FormatVersion = 1
+
+// Why a store cannot be opened, created or used. The text around them names
+// the directory and the records.
+var (
+	ErrNotWorld     = errors.New("not a world")
+	ErrExists       = errors.New("there is a world already")
+	ErrNoAnchor     = errors.New("the anchor is missing")
+	ErrBadAnchor    = errors.New("the anchor is not valid")
+	ErrBehindAnchor = errors.New("the store is behind its anchor")
+	ErrOffAnchor    = errors.New("the store is not the one that was anchored")
+	ErrNewerFormat  = errors.New("the store was written by a newer version")
+	ErrClosed       = errors.New("the store is closed")
+)
+
+// Options say how a store is kept. The zero value works; AnchorKey should be
+// secret wherever others can write to the directory.
+type Options struct {
+	FS        vfs.FS                           // nil: the operating system's
+	Logf      func(format string, args ...any) // what Pebble complains about; nil: nobody listens
+	AnchorKey []byte                           // HMAC key of the anchor
+
+	// EachCell calls visit for the cells that a record concerns, for CellRecords.
+	// It must do the same for the same record. Nil: none.
+	EachCell func(kind string, payload []byte, visit func(cell []byte))
+
+	// Fatal ends the process, because the disk under the journal fails and
+	// going on could lose what was acknowledged. The error says what to do. It
+	// must not return. Nil: print to stderr and exit with 1.
+	Fatal func(error)
+
+	memTableBytes uint64 // for tests that want many small files
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logf == nil {
+		o.Logf = func(string, ...any) {}
+	}
+	if o.EachCell == nil {
+		o.EachCell = func(string, []byte, func([]byte)) {}
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(err error) { fmt.Fprintln(os.Stderr, err) }
+	}
+	if o.memTableBytes == 0 {
+		o.memTableBytes = memTableBytes
+	}
+	return o
+}
+
+// Store is a world on disk and its owner: a world.Journal and a world.History.
+// Reading is safe for concurrent use, also beside one appending caller. No
+// slice that it returns is used again by the store.
+type Store struct {
+	dir    string
+	opts   Options
+	lock   *fileLock
+	anchor *anchor
+	db     *pebble.DB
+
+	mu     sync.Mutex // guards head, epoch and closed, and orders appends
+	head   world.Head
+	epoch  uint64
+	closed bool
+
+	failure atomic.Pointer[error]
+	failing chan struct{} // closed when there is a failure
+	armed   atomic.Bool   // a failing log ends the process; not yet while opening
+	stalled atomic.Bool   // an append may be waiting for Pebble to make room
+
+	appended chan *pending // to syncAppended
+	synced   chan *pending // from there to acknowledge
+	done     sync.WaitGroup
+}
+
+var (
+	_ world.Journal = (*Store)(nil)
+	_ world.History = (*Store)(nil)
+)
+
+// Create makes an empty world in dir, which is created if need be, and opens
+// it. A crash in the middle leaves either that world or none.
+func Create(dir string, opts Options) (*Store, error) {
+	return start("create", dir, opts, (*Store).create)
+}
+
+// Open opens the world in dir and becomes its owner. It refuses, changing
+// nothing, a world that has an owner (*LockedError), and a store that lacks
+// records that were acknowledged (ErrBehindAnchor).
+func Open(dir string, opts Options) (*Store, error) {
+	return start("open", dir, opts, (*Store).open)
+}
+
+func start(verb, dir string, opts Options, begin func(*Store) error) (*Store, error) {
+	s := &Store{dir: dir, opts: opts.withDefaults(), failing: make(chan struct{})}
+	if err := begin(s); err != nil {
+		_ = s.release() // what matters is why it could not be opened
+		return nil, fmt.Errorf("store: %s %s: %w", verb, dir, err)
+	}
+	s.armed.Store(true)
+	s.appended = make(chan *pending, maxPending)
+	s.synced = make(chan *pending, maxPending)
+	s.done.Go(s.syncAppended)
+	s.done.Go(s.acknowledge)
+	return s, nil
+}
+
+// Head returns the head of the last batch that was appended, durable or not.
+func (s *Store) Head() world.Head {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.head
+}
+
+// Close waits for pending appends and gives the world up. Closing twice is
+// fine. Iterators must have ended.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.appended)
+	s.mu.Unlock()
+	s.done.Wait()
+	if err := errors.Join(s.flush(), s.release()); err != nil {
+		return fmt.Errorf("store: close %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// flush moves the log into tables, which the next Open would have to do twice.
+// Without it nothing is lost.
+func (s *Store) flush() error {
+	if s.failed() != nil {
+		return nil
+	}
+	flushed, err := s.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-s.failing: // Pebble would try again, forever
+		return s.failed()
+	}
+}
+
+// release closes what is open, the lock last.
+func (s *Store) release() error {
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.anchor != nil {
+		errs = append(errs, s.anchor.file.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// fail makes err what every later append answers, unless an earlier one does,
+// and returns the one that does.
+func (s *Store) fail(err error) error {
+	if s.failure.CompareAndSwap(nil, &err) {
+		close(s.failing)
+	}
+	return *s.failure.Load()
+}
+
+// failed returns the first failure.
+func (s *Store) failed() error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

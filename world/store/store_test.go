@@ -1,0 +1,365 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+const testDir = "w/.world"
+
+// writer makes batches that follow each other.
+type writer struct {
+	head  world.Head
+	chain canon.Chain
+}
+
+// testKind names in the payload's text the cells that a record concerns.
+const testKind = "cell.stepped"
+
+func testCells(kind string, payload []byte, visit func(cell []byte)) {
+	if kind != testKind {
+		return
+	}
+	for cell := range bytes.FieldsSeq(payload) {
+		visit(cell)
+	}
+}
+
+func (w *writer) add(b *world.Batch, payload string) {
+	e := canon.Envelope{ID: uint64(w.head.ID) + 1, Time: 7, Kind: testKind, Payload: []byte(payload)}
+	if len(payload) > 100 {
+		blob := world.Blob{Hash: canon.Sum(e.Payload), Bytes: e.Payload}
+		e.Payload, e.Blob, e.BlobSize = nil, blob.Hash, uint64(len(blob.Bytes))
+		b.Blobs = append(b.Blobs, blob)
+	}
+	record := canon.AppendEnvelope(nil, e)
+	w.head = world.Head{ID: world.Seq(e.ID), Root: w.chain.Add(e.ID, e.Kind, record)}
+	b.Records = append(b.Records, world.Stored{ID: w.head.ID, Bytes: record, Root: w.head.Root})
+	b.Head = w.head
+}
+
+func (w *writer) batch(payloads ...string) world.Batch {
+	b := world.Batch{After: w.head, Head: w.head}
+	for _, p := range payloads {
+		w.add(&b, p)
+	}
+	return b
+}
+
+// resume returns a writer at the head of s.
+func resume(s *Store) *writer {
+	head := s.Head()
+	return &writer{head: head, chain: *canon.ResumeChain(head.Root)}
+}
+
+func memFS(t testing.TB) *vfs.MemFS {
+	t.Helper()
+	mem := vfs.NewCrashableMem()
+	require.NoError(t, mem.MkdirAll("w", 0o755))
+	root, err := mem.OpenDir("")
+	require.NoError(t, err)
+	require.NoError(t, root.Sync())
+	require.NoError(t, root.Close())
+	return mem
+}
+
+func testOptions(files vfs.FS) Options {
+	return Options{FS: files, AnchorKey: []byte("key"), EachCell: testCells, memTableBytes: 32 << 10}
+}
+
+func create(t testing.TB, files vfs.FS) *Store {
+	t.Helper()
+	s, err := Create(testDir, testOptions(files))
+	require.NoError(t, err)
+	return s
+}
+
+func reopen(t testing.TB, files vfs.FS) *Store {
+	t.Helper()
+	s, err := Open(testDir, testOptions(files))
+	require.NoError(t, err)
+	return s
+}
+
+func appendAll(t testing.TB, s *Store, batches ...world.Batch) {
+	t.Helper()
+	for _, b := range batches {
+		p, err := s.Append(b)
+		require.NoError(t, err)
+		require.NoError(t, p.Wait())
+	}
+}
+
+func scanAll(t testing.TB, s *Store, after world.Head) []world.Stored {
+	t.Helper()
+	var all []world.Stored
+	for r, err := range s.Scan(after) {
+		require.NoError(t, err)
+		all = append(all, r)
+	}
+	return all
+}
+
+func damageOf(s *Store) []string {
+	var all []string
+	for err := range s.Damage() {
+		all = append(all, err.Error())
+	}
+	return all
+}
+
+var longPayload = strings.Repeat("agent/blob ", 20)
+
+func TestAppendedRecordsAreReadBackAfterReopening(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	w := &writer{}
+	first, second := w.batch("agent/a", "agent/b"), w.batch(longPayload, "agent/a agent/b", "")
+	appendAll(t, s, first, second)
+	require.Equal(t, w.head, s.Head())
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close())
+
+	s = reopen(t, mem)
+	require.Equal(t, w.head, s.Head())
+	require.Equal(t, slices.Concat(first.Records, second.Records), scanAll(t, s, world.Head{}))
+	require.Equal(t, second.Records, scanAll(t, s, first.Head))
+	require.Empty(t, scanAll(t, s, second.Head))
+	got, err := s.Record(2)
+	require.NoError(t, err)
+	require.Equal(t, first.Records[1].Bytes, got)
+	got, err = s.Blob(second.Blobs[0].Hash)
+	require.NoError(t, err)
+	require.Equal(t, longPayload, string(got))
+	_, err = s.Record(9)
+	require.ErrorIs(t, err, world.ErrNotFound)
+	_, err = s.Blob(world.Hash{1})
+	require.ErrorIs(t, err, world.ErrNotFound)
+	require.Empty(t, damageOf(s))
+	appendAll(t, s, w.batch("more"))
+	require.NoError(t, s.Close())
+}
+
+func TestAppendsArePipelined(t *testing.T) {
+	s := create(t, memFS(t))
+	w := &writer{}
+	var waiting []world.Pending
+	for i := range 3 * maxPending {
+		p, err := s.Append(w.batch(fmt.Sprint(i)))
+		require.NoError(t, err)
+		waiting = append(waiting, p)
+	}
+	for _, p := range waiting {
+		require.NoError(t, p.Wait())
+	}
+	require.Equal(t, w.head, s.anchor.slot.Head)
+	require.NoError(t, s.Close())
+}
+
+func TestCloseWaitsForPendingAppends(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	w := &writer{}
+	p, err := s.Append(w.batch("a"))
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.NoError(t, p.Wait())
+	_, err = s.Append(w.batch("b"))
+	require.ErrorIs(t, err, ErrClosed)
+	_, err = s.Record(1)
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, s.Checkpoint(&world.Image{}), ErrClosed)
+}
+
+func TestAppendRefusesAnotherHeadAndGaps(t *testing.T) {
+	s := create(t, memFS(t))
+	w := &writer{}
+	appendAll(t, s, w.batch("a"))
+	stale := (&writer{}).batch("b")
+	_, err := s.Append(stale)
+	require.ErrorIs(t, err, world.ErrFenced)
+
+	gap := w.batch("b", "c", "d")
+	gap.Records = slices.Delete(gap.Records, 1, 2)
+	_, err = s.Append(gap)
+	require.ErrorIs(t, err, errGap)
+
+	short := gap
+	short.Records = short.Records[:1]
+	_, err = s.Append(short)
+	require.ErrorIs(t, err, errGap)
+
+	appendAll(t, s, resume(s).batch("e")) // none of these ended the store
+	require.NoError(t, s.Close())
+}
+
+func TestImageHoldsLatestVersions(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	img, err := s.Image()
+	require.NoError(t, err)
+	require.Nil(t, img)
+
+	w := &writer{}
+	want := map[string][]byte{}
+	for round := range 3 * maxPrev {
+		appendAll(t, s, w.batch("a", "b"))
+		cells := []world.CellVersion{{Cell: "agent/hot", Bytes: fmt.Appendf(nil, "hot%d", round)}}
+		if round%5 == 0 {
+			cells = append(cells, world.CellVersion{Cell: fmt.Sprintf("agent/z%02d", round), Bytes: []byte("z")})
+			cells = append([]world.CellVersion{{Cell: "agent/hot!", Bytes: fmt.Appendf(nil, "!%d", round)}, {Cell: "a", Bytes: nil}}, cells...)
+		}
+		for _, c := range cells {
+			want[c.Cell] = c.Bytes
+		}
+		require.NoError(t, s.Checkpoint(&world.Image{
+			Head: w.head, Core: fmt.Appendf(nil, "core%d", round), Cells: cells,
+			Intents: []world.IntentVersion{{Key: world.Hash{byte(round % 2)}, Bytes: fmt.Appendf(nil, "in%d", round)}},
+		}))
+		if round%9 == 8 {
+			require.NoError(t, s.Close())
+			s = reopen(t, mem)
+		}
+	}
+	img, err = s.Image()
+	require.NoError(t, err)
+	require.Equal(t, w.head, img.Head)
+	require.Equal(t, "core23", string(img.Core))
+	got := map[string][]byte{}
+	for _, c := range img.Cells {
+		got[c.Cell] = c.Bytes
+	}
+	require.Equal(t, len(want), len(img.Cells))
+	require.True(t, slices.IsSortedFunc(img.Cells, func(a, b world.CellVersion) int { return strings.Compare(a.Cell, b.Cell) }))
+	for cell, value := range want {
+		require.True(t, bytes.Equal(value, got[cell]), cell)
+	}
+	require.Equal(t, []world.IntentVersion{{Key: world.Hash{0}, Bytes: []byte("in22")}, {Key: world.Hash{1}, Bytes: []byte("in23")}}, img.Intents)
+	require.NoError(t, s.Close())
+}
+
+func TestCheckpointRefusesHeadsItDoesNotHave(t *testing.T) {
+	s := create(t, memFS(t))
+	w := &writer{}
+	early := w.batch("a")
+	appendAll(t, s, early, w.batch("b"))
+	require.Error(t, s.Checkpoint(&world.Image{Head: world.Head{ID: 3}}))
+	require.ErrorIs(t, s.Checkpoint(&world.Image{Head: world.Head{ID: 2, Root: world.Hash{1}}}), errLink)
+	require.NoError(t, s.Checkpoint(&world.Image{Head: w.head}))
+	require.Error(t, s.Checkpoint(&world.Image{Head: early.Head}))
+	require.NoError(t, s.Close())
+}
+
+func TestCellRecordsJoinIndexAndTail(t *testing.T) {
+	s := create(t, memFS(t))
+	w := &writer{}
+	ids := func(cell string) (all []world.Seq) {
+		for id, err := range s.CellRecords(cell) {
+			require.NoError(t, err)
+			all = append(all, id)
+		}
+		return all
+	}
+	appendAll(t, s, w.batch("agent/a", "agent/a agent/ab agent/a", longPayload, "agent/ab"))
+	require.Equal(t, []world.Seq{1, 2}, ids("agent/a"))
+	require.NoError(t, s.Checkpoint(&world.Image{Head: w.head}))
+	require.Equal(t, []world.Seq{1, 2}, ids("agent/a"))
+	appendAll(t, s, w.batch("agent/b", "agent/a"))
+	require.Equal(t, []world.Seq{1, 2, 6}, ids("agent/a"))
+	require.NoError(t, s.Checkpoint(&world.Image{Head: w.head}))
+	appendAll(t, s, w.batch("agent/a"))
+	require.Equal(t, []world.Seq{1, 2, 6, 7}, ids("agent/a"))
+	require.Equal(t, []world.Seq{2, 4}, ids("agent/ab"))
+	require.Equal(t, []world.Seq{3}, ids("agent/blob"))
+	require.Empty(t, ids("agent/none"))
+	for range s.CellRecords("agent/a") {
+		break
+	}
+	require.NoError(t, s.Close())
+}
+
+func TestCreateRefusesAWorldThatIsThere(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	appendAll(t, s, (&writer{}).batch("a"))
+	require.NoError(t, s.Close())
+	_, err := Create(testDir, testOptions(mem))
+	require.ErrorIs(t, err, ErrExists)
+	require.NoError(t, mem.RemoveAll(testDir+"/store"))
+	_, err = Create(testDir, testOptions(mem))
+	require.ErrorIs(t, err, ErrExists, "the anchor remembers")
+}
+
+func TestOpenRefusesWhatIsNotAWorld(t *testing.T) {
+	mem := memFS(t)
+	_, err := Open(testDir, testOptions(mem))
+	require.ErrorIs(t, err, ErrNotWorld)
+	require.NoError(t, mem.MkdirAll(testDir, 0o755))
+	_, err = Open(testDir, testOptions(mem))
+	require.ErrorIs(t, err, ErrNotWorld)
+	names, err := mem.List(testDir)
+	require.NoError(t, err)
+	require.Empty(t, names, "nothing is left behind")
+}
+
+func TestOpenRefusesANewerFormat(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	require.NoError(t, setMeta(s.db, meta{format: FormatVersion + 1, epoch: 9}))
+	require.NoError(t, s.Close())
+	_, err := Open(testDir, testOptions(mem))
+	require.ErrorIs(t, err, ErrNewerFormat)
+}
+
+func TestReadOnlyDirectoryIsRefused(t *testing.T) {
+	mem := memFS(t)
+	require.NoError(t, create(t, mem).Close())
+	readOnly := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite || op.Kind == errorfs.OpOpen && strings.HasSuffix(op.Path, lockName) {
+			return &fs.PathError{Op: "open", Path: op.Path, Err: syscall.EROFS}
+		}
+		return nil
+	}))
+	_, err := Open(testDir, testOptions(readOnly))
+	require.ErrorIs(t, err, syscall.EROFS)
+	_, err = Create("w/other", testOptions(readOnly))
+	require.ErrorIs(t, err, syscall.EROFS)
+	require.NoError(t, reopen(t, mem).Close())
+}
+
+func TestEveryOwnerHasItsOwnEpoch(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	for epoch := uint64(1); epoch < 4; epoch++ {
+		require.Equal(t, epoch, s.epoch)
+		require.Equal(t, epoch, s.anchor.slot.Epoch)
+		m, err := s.meta()
+		require.NoError(t, err)
+		require.Equal(t, meta{format: FormatVersion, epoch: epoch}, m)
+		require.NoError(t, s.Close())
+		s = reopen(t, mem)
+	}
+	require.NoError(t, s.Close())
+}
+
+// raw opens the Pebble of a closed world.
+func raw(t testing.TB, files vfs.FS) *pebble.DB {
+	t.Helper()
+	s := &Store{dir: testDir, opts: testOptions(files).withDefaults(), failing: make(chan struct{})}
+	db, err := pebble.Open(s.path(storeName), s.pebbleOptions())
+	require.NoError(t, err)
+	return db
+}
