@@ -1,0 +1,152 @@
+package source
+
+import (
+	"io/fs"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// decoder turns nodes into values and gathers faults. After a fault it goes on
+// with the zero value.
+type decoder struct {
+	path     string // of the world file, as given
+	fsys     fs.FS  // its directory
+	lines    []string
+	adapters map[string][]string // the config keys that name files, of which exactly one is needed; nil: any config
+	contents map[manifest.Hash][]byte
+	faults   []Fault
+	refused  map[*yaml.Node]bool
+}
+
+func newDecoder(fsys fs.FS, path string, data []byte) *decoder {
+	return &decoder{
+		path: path, fsys: fsys,
+		lines: strings.Split(string(data), "\n"),
+		adapters: map[string][]string{
+			"recorded": {"cassette"},
+			"stub":     {"answers", scriptKey},
+		},
+		contents: make(map[manifest.Hash][]byte),
+		refused:  make(map[*yaml.Node]bool),
+	}
+}
+
+// fields says how to decode each field of a mapping.
+type fields map[string]func(*yaml.Node)
+
+// mapping decodes a mapping with known keys.
+func (d *decoder) mapping(n *yaml.Node, known fields) {
+	d.entries(n, func(key, value *yaml.Node) {
+		if decode, ok := known[key.Value]; ok {
+			decode(value)
+			return
+		}
+		names := slices.Sorted(maps.Keys(known))
+		if like := nearest(key.Value, names); like != "" {
+			d.refuse(key, "unknown key %q: did you mean %q?", key.Value, like)
+		} else {
+			d.refuse(key, "unknown key %q: want one of %s", key.Value, strings.Join(names, ", "))
+		}
+	})
+}
+
+// named decodes a mapping from names to values of one shape.
+func named[T any](d *decoder, n *yaml.Node, decode func(key, value *yaml.Node) T) map[string]T {
+	out := make(map[string]T)
+	d.entries(n, func(key, value *yaml.Node) { out[key.Value] = decode(key, value) })
+	return out
+}
+
+// listed decodes a list of values of one shape.
+func listed[T any](d *decoder, n *yaml.Node, decode func(item *yaml.Node) T) []T {
+	if d.refused[n] || isNull(n) {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		d.refuse(n, "want a list, not %s", describe(n))
+		return nil
+	}
+	var out []T
+	for _, item := range n.Content {
+		out = append(out, decode(item))
+	}
+	return out
+}
+
+// entries calls f for every key of a mapping that was not refused.
+func (d *decoder) entries(n *yaml.Node, f func(key, value *yaml.Node)) {
+	if d.refused[n] || isNull(n) {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		d.refuse(n, "want a mapping, not %s", describe(n))
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if !d.refused[n.Content[i]] {
+			f(n.Content[i], n.Content[i+1])
+		}
+	}
+}
+
+// describe names the type of a node, for messages.
+func describe(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Tag == "!!null":
+		return "nothing"
+	case n.Tag == "!!bool":
+		return "the boolean " + n.Value
+	case n.Tag == "!!int" || n.Tag == "!!float":
+		return "the number " + n.Value
+	case n.Tag == "!!timestamp":
+		return "the date " + n.Value
+	default:
+		return "the text " + strconv.Quote(n.Value)
+	}
+}
+
+// nearest returns the name that s is most likely a slip of, or "".
+func nearest(s string, names []string) string {
+	best, least := "", 2+len(s)/4 // so many slips make another word
+	for _, name := range names {
+		if n := distance(s, name); n < least {
+			best, least = name, n
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance of a and b in bytes, or at least half of
+// it where their lengths are far apart.
+func distance(a, b string) int {
+	if len(a) > 2*len(b)+2 {
+		return len(a) - len(b)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

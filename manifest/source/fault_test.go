@@ -1,0 +1,265 @@
+package source
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mark stands before every place of a faulty world where a fault is expected.
+const mark = "¤"
+
+// fault is an edit of goodWorld that makes it faulty at its marks.
+type fault struct {
+	name     string
+	old, new string // of goodWorld; an empty old: all of it
+}
+
+// marked returns the faulty world with its marks.
+func (c fault) marked() string {
+	if c.old == "" {
+		return c.new
+	}
+	if strings.Count(goodWorld, c.old) != 1 {
+		panic(c.name + ": the text to replace is not there once")
+	}
+	return strings.Replace(goodWorld, c.old, c.new, 1)
+}
+
+func (c fault) world() string { return strings.ReplaceAll(c.marked(), mark, "") }
+
+// places returns what the marks say: "line:column" each.
+func (c fault) places() []string {
+	var out []string
+	for i, line := range strings.Split(c.marked(), "\n") {
+		column := 1
+		for _, r := range line {
+			if string(r) == mark {
+				out = append(out, fmt.Sprintf("%d:%d", i+1, column))
+				continue
+			}
+			column++
+		}
+	}
+	return out
+}
+
+// faulty has one case for every kind of fault.
+func faulty() []fault {
+	return append(append(yamlFaults(), valueFaults()...), referenceFaults()...)
+}
+
+func yamlFaults() []fault {
+	return []fault{
+		{"empty", "", mark},
+		{"comment only", "", mark + "# nothing\n"},
+		{"a list", "", mark + "- a\n"},
+		{"null", "", "---\n" + mark + mark + "...\n"},
+		{"second document", "world: support-desk", "world: a\nreducers: {a: {engine: go, name: a, version: '1'}}\n" + mark + "---\nworld: b"},
+		{"unclosed", "seed: 42", "seed: [42"},
+		{"tab", "", "a:\n" + mark + "\tb: 1\n"},
+		{"control character", "seed: 42", "seed: " + mark + "\x01"},
+		{"not UTF-8", "seed: 42", "se" + mark + "\xffed: 42"},
+		{"anchor", "limits: {events", "limits: " + mark + "&l {events"},
+		{"anchored key", "seed: 42", mark + "&k seed: 42"},
+		{"alias", "name: clerk,", "name: " + mark + "&n clerk, grants: " + mark + "*n, " + mark + "*n : x,"},
+		{"merge key", "  ticket.lost:", "  " + mark + "<<: {}\n  ticket.lost:"},
+		{"tag", "seed: 42", "seed: " + mark + "!!int 42"},
+		{"own tag", "seed: 42", "seed: " + mark + "!x 42"},
+		{"tagged key", "seed: 42", mark + "!!str seed: 42"},
+		{"float", "seed: 42", "seed: " + mark + "4.2"},
+		{"float for text", `version: "2"`, `version: ` + mark + `2.0`},
+		{"NaN", "seed: 42", "seed: " + mark + ".nan"},
+		{"float in a list", "grants: [tools]", "grants: [tools, " + mark + "1.5]"},
+		{"NaN in a config", "{cassette: tape.json}", "{cassette: tape.json, " + mark + "x: [" + mark + ".nan, 1.5, " + mark + "-.inf]}"},
+		{"date", "world: support-desk", "world: " + mark + "2026-01-01"},
+		{"hexadecimal", "seed: 42", "seed: " + mark + "0x10"},
+		{"octal", "seed: 42", "seed: " + mark + "017"},
+		{"underscore", "seed: 42", "seed: " + mark + "1_000"},
+		{"duplicate key", "seed: 42", "seed: 42\n" + mark + "seed: 43"},
+		{"duplicate name", "  ticket.lost:", "  " + mark + "ticket.closed:\n  ticket.lost:"},
+		{"duplicate key in a config", "{cassette: tape.json}", "{cassette: tape.json, " + mark + "cassette: tape.json}"},
+		{"number as key", "  ticket.lost:", "  " + mark + "17: {}\n  ticket.lost:"},
+		{"list as key", "seed: 42", "? " + mark + "[seed]\n: 42"},
+		{"unknown key", "seed: 42", mark + "colour: red"},
+		{"slip", "limits: {events", mark + "limit: {events"},
+		{"slip in a reducer", "engine: go", "engine: go, " + mark + "garnts: [tools]"},
+		{"key of a later issue", "seed: 42", mark + "governance: {approvals: 1}"},
+		{"adapter key of a later issue", "{adapter: stub, config: {answers", "{" + mark + "timeout: 5s, adapter: stub, config: {answers"},
+		{"budget", "type: any", mark + "budget: {calls: 1}, type: any"},
+		{"wide characters before", "{name: all tools,", "{name: äöü 語, " + mark + "wen: x,"},
+	}
+}
+
+func valueFaults() []fault {
+	return []fault{
+		{"number for text", "world: support-desk", "world: " + mark + "42"},
+		{"nothing for text", "world: support-desk", "world:" + mark},
+		{"text for a number", "seed: 42", "seed: " + mark + "many"},
+		{"negative number", "seed: 42", "seed: " + mark + "-1"},
+		{"number beyond 64 bits", "seed: 42", "seed: " + mark + "18446744073709551616"},
+		{"mapping for a number", "seed: 42", "seed: " + mark + "{}"},
+		{"list for a mapping", "  ticket.closed: {}", "  ticket.closed: " + mark + "[]"},
+		{"mapping for a list", "grants: [tools]", "grants: " + mark + "{}"},
+		{"text for a list", "grants: [tools]", "grants: " + mark + "tools"},
+		{"zero limit", "gas: 200000", "gas: " + mark + "0"},
+		{"zero size", "payload: 1MiB", "payload: " + mark + "0KiB"},
+		{"huge limit", "in_flight: 8", "in_flight: " + mark + "80000000000"},
+		{"unknown unit", "payload: 1MiB", "payload: " + mark + "1MB"},
+		{"huge size", "payload: 1MiB", "payload: " + mark + "99999999999999GiB"},
+		{"duration without unit", "tick: 1m", "tick: " + mark + "60"},
+		{"bad duration", "tick: 1m", "tick: " + mark + "1 minute"},
+		{"no duration", "tick: 1m", "tick: " + mark + "0s"},
+		{"negative duration", "tick: 1m", "tick: " + mark + "-1s"},
+		{"epoch without time", "2026-01-01T00:00:00Z", mark + "2026-01-01"},
+		{"epoch beyond 64 bits", "2026-01-01T00:00:00Z", mark + "2500-01-01T00:00:00Z"},
+		{"epoch as list", "2026-01-01T00:00:00Z", mark + "[1]"},
+		{"unknown engine", "engine: go", "engine: " + mark + "lua"},
+		{"no engine", "engine: go, name: clerk, version: \"2\", ", ""},
+		{"upper-case name", "  ticket.lost:", "  " + mark + "Ticket.Lost:"},
+		{"reserved reducer", "  clerk: {engine", "  " + mark + "operator: {engine: go, name: x, version: '1'}\n  clerk: {engine"},
+		{"reserved event", "  ticket.lost:", "  " + mark + "receipt:"},
+		{"unknown on_error", "on_error: skip", "on_error: " + mark + "retry"},
+		{"go without version", `name: clerk, version: "2"`, `name: clerk`},
+		{"unknown cap type", "type: any", "type: " + mark + "http"},
+		{"bad pattern", `["tool.*"]`, `["tool.*", ` + mark + `to*l]`},
+		{"unknown decision", "decide: allow", "decide: " + mark + "require_approval"},
+		{"bad key", "key: event.data.customer", "key: " + mark + "event.customer"},
+		{"policy name twice", "policies:\n", "policies:\n  - {name: all tools, when: true, decide: deny}\n"},
+		{"policy does not compile", `'intent.kind.startsWith("tool.")'`, `'intent.kind.startsWith("tool.") && ` + mark + `nobody'`},
+		{"plain policy does not compile", `'intent.kind.startsWith("tool.")'`, `true && ` + mark + `nobody`},
+		{"policy in a block", `  - {name: all tools, when: 'intent.kind.startsWith("tool.")', decide: allow}`, "  - name: x\n    when: " + mark + "|\n      true &&\n      nobody\n    decide: allow"},
+		{"policy with escapes", `'intent.kind.startsWith("tool.")'`, mark + `"true && \"a\" == nobody"`},
+	}
+}
+
+func referenceFaults() []fault {
+	return []fault{
+		{"unknown grant", "grants: [tools]", "grants: [" + mark + "tool]"},
+		{"unknown reducer", "reducer: agent", "reducer: " + mark + "agents"},
+		{"no such event", `event: "ticket.*"`, `event: ` + mark + `"order.*"`},
+		{"no such source", "./code/agent.star", mark + "agent.star"},
+		{"source outside", "./code/agent.star", mark + "../agent.star"},
+		{"absolute source", "./code/agent.star", mark + "/etc/passwd"},
+		{"source is a directory", "./code/agent.star", mark + "code"},
+		{"empty path", "./code/agent.star", mark + "''"},
+		{"no such schema", "schema: ticket.json", "schema: " + mark + "tickets.json"},
+		{"unknown adapter", "adapter: recorded", "adapter: " + mark + "http"},
+		{"no config", "{adapter: recorded, config: {cassette: tape.json}}", "{adapter: recorded}"},
+		{"empty config", "config: {cassette: tape.json}", "config: " + mark + "{}"},
+		{"text for a config", "config: {cassette: tape.json}", "config: " + mark + "tape.json"},
+		{"two stubs", "{answers: tape.json}", mark + "{answers: tape.json, script: stub.star}"},
+		{"no such cassette", "cassette: tape.json", "cassette: " + mark + "x.json"},
+		{"number for a file", "cassette: tape.json", "cassette: " + mark + "1.5"},
+		{"unknown config key", "cassette: tape.json", "cassette: tape.json, " + mark + "speed: 2"},
+		{"several", "seed: 42", "seed: " + mark + "x\n" + mark + "version: 2\n" + mark + "colour: " + mark + "1.5"},
+	}
+}
+
+func TestEveryFaultIsReportedAtItsPlace(t *testing.T) {
+	// A missing field is a fault of the name it is missing under.
+	elsewhere := map[string][]string{
+		"no engine": {"8:3"}, "go without version": {"8:3"}, "no config": {"14:3"}, "policy name twice": {"21:12"},
+		"unclosed": {"4:6"},
+	}
+	for _, c := range faulty() {
+		t.Run(c.name, func(t *testing.T) {
+			want := c.places()
+			if places, ok := elsewhere[c.name]; ok {
+				want = places
+			}
+			_, err := loadText(c.world(), nil)
+			var faults *Error
+			require.ErrorAs(t, err, &faults)
+			var got []string
+			for _, f := range faults.Faults {
+				require.Equal(t, "desk/world.yaml", f.File)
+				require.NotEmpty(t, f.Msg)
+				require.NotContains(t, f.Msg, "\n")
+				got = append(got, fmt.Sprintf("%d:%d", f.Line, f.Column))
+			}
+			require.Equal(t, want, got, err.Error())
+		})
+	}
+}
+
+func TestFaultsOfNamedFilesCarryTheirPlace(t *testing.T) {
+	for name, c := range map[string]struct{ file, text, want string }{
+		"reducer":          {"code/agent.star", "def reduce(ctx, state, event):\n    return 1 +\n", "desk/code/agent.star:2:15"},
+		"script":           {"stub.star", "def answer(:\n", "desk/stub.star:1:13"},
+		"schema syntax":    {"ticket.json", "{\n \"type\": object}", "desk/ticket.json:2:10"},
+		"schema cut":       {"ticket.json", "{", "desk/ticket.json:1:1"},
+		"schema duplicate": {"ticket.json", `{"type": "object", "type": "array"}`, "desk/ticket.json:1:1"},
+		"schema type":      {"ticket.json", `{"type": "objekt"}`, "desk/ticket.json:1:1"},
+		"schema remote":    {"ticket.json", `{"$ref": "https://example.com/x.json"}`, "desk/ticket.json:1:1"},
+		"schema other":     {"ticket.json", `{"$ref": "tape.json"}`, "desk/ticket.json:1:1"},
+		"schema file":      {"ticket.json", `{"$ref": "file:///etc/passwd"}`, "desk/ticket.json:1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := loadText(goodWorld, fstest.MapFS{c.file: {Data: []byte(c.text)}})
+			var faults *Error
+			require.ErrorAs(t, err, &faults)
+			require.Len(t, faults.Faults, 1)
+			f := faults.Faults[0]
+			require.Equal(t, c.want, fmt.Sprintf("%s:%d:%d", f.File, f.Line, f.Column), f.Msg)
+		})
+	}
+}
+
+func TestSchemasAreNotLoadedFromOutside(t *testing.T) {
+	other := filepath.Join(t.TempDir(), "other.json")
+	require.NoError(t, os.WriteFile(other, []byte(`{}`), 0o600))
+	_, err := loadText(goodWorld, fstest.MapFS{"ticket.json": {Data: []byte(`{"$ref": "file://` + other + `"}`)}})
+	require.ErrorAs(t, err, new(*Error))
+}
+
+func TestSlipsAreNamed(t *testing.T) {
+	for slip, meant := range map[string]string{
+		"reducer": "reducers", "polices": "policies", "evnets": "events", "Limits": "limits",
+		"defaults": "", "governance": "", "x": "",
+	} {
+		require.Equal(t, meant, nearest(slip, []string{
+			"caps", "clock", "effects", "events", "limits", "policies", "reducers", "routing", "seed", "version", "world",
+		}), slip)
+	}
+	_, err := loadText("world: w\nreducer: {}\n", nil)
+	require.Contains(t, err.Error(), `desk/world.yaml:2:1: unknown key "reducer": did you mean "reducers"?`)
+}
+
+func TestWorldFileFaultsComeFirst(t *testing.T) {
+	world := strings.Replace(goodWorld, "seed: 42", "seed: x\ncolour: red", 1)
+	_, err := loadText(world, fstest.MapFS{"code/agent.star": {Data: []byte("x =")}})
+	var faults *Error
+	require.ErrorAs(t, err, &faults)
+	var lines []string
+	for _, f := range faults.Faults {
+		lines = append(lines, f.String())
+	}
+	require.Equal(t, strings.Join(lines, "\n"), err.Error())
+	require.Len(t, lines, 3)
+	require.True(t, strings.HasPrefix(lines[0], "desk/world.yaml:3:7: "))
+	require.True(t, strings.HasPrefix(lines[1], "desk/world.yaml:4:1: "))
+	require.True(t, strings.HasPrefix(lines[2], "desk/code/agent.star:1:4: "))
+}
+
+func TestFilesHaveALimit(t *testing.T) {
+	_, err := loadText(strings.Repeat("#", MaxWorldBytes+1), nil)
+	var faults *Error
+	require.ErrorAs(t, err, &faults)
+	require.Len(t, faults.Faults, 1)
+
+	_, err = loadText(goodWorld, fstest.MapFS{
+		"code/agent.star": {Data: bytes.Repeat([]byte("#"), MaxCodeBytes+1)},
+		"stub.star":       {Data: bytes.Repeat([]byte("#"), MaxCodeBytes+1)},
+		"ticket.json":     {Data: bytes.Repeat([]byte(" "), MaxCodeBytes+1)},
+		"tape.json":       {Data: bytes.Repeat([]byte(" "), MaxContentBytes+1)},
+	})
+	require.ErrorAs(t, err, &faults)
+	require.Len(t, faults.Faults, 5)
+}

@@ -1,0 +1,101 @@
+// Package source reads world.yaml, the form in which people write a manifest,
+// and the files that it names.
+//
+// The file is one YAML document, a mapping with these keys; what is not listed
+// is refused:
+//
+//	world      text, required
+//	version    integer
+//	seed       integer
+//	clock      epoch: RFC 3339 time; tick: Go duration, greater than 0
+//	reducers   NAME: engine: starlark with source: FILE, or engine: go with name and version: text;
+//	           grants: list of capability names; on_error: park or skip;
+//	           limits: gas, events, effects, timers: integer; state, value: size
+//	events     NAME: schema: FILE, a JSON Schema; or nothing
+//	effects    NAME: adapter: text; config: a mapping of the adapter's own
+//	caps       NAME: type: text; params: kinds: list of patterns; expires: tick
+//	policies   list of name: text, when: CEL, decide: allow or deny
+//	routing    list of event: pattern, reducer: name, key: see manifest.ParseKeyExpr
+//	limits     events_per_tick, in_flight, mailbox: integer; payload, receipt: size
+//
+// An integer is written in decimal. A size is an integer of bytes, or one with
+// the unit B, KiB, MiB or GiB. A FILE is a path relative to the directory of
+// world.yaml, which it cannot leave. A mapping or list may be left empty.
+//
+// A config may hold any data, finite floats among it. The adapters recorded
+// (cassette: FILE) and stub (either answers: FILE or script: FILE, Starlark)
+// name files in their config, whose contents become part of the manifest.
+//
+// Of YAML, only what can be read in one way is accepted: no anchors, aliases,
+// merge keys, tags, duplicate keys, keys that are not text, and, outside a
+// config, no floats; no dates but the clock's epoch.
+package source
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Greatest sizes of what is read, in bytes.
+const (
+	MaxWorldBytes   = 4 << 20  // world.yaml
+	MaxCodeBytes    = 1 << 20  // a Starlark source or a JSON Schema
+	MaxContentBytes = 64 << 20 // any other file that world.yaml names
+)
+
+// Loaded is a manifest, valid and with its defaults filled in, and the contents
+// that it names: exactly those of Manifest.Contents.
+type Loaded struct {
+	Manifest *manifest.Manifest
+	Contents map[manifest.Hash][]byte
+}
+
+// Option changes what Load accepts.
+type Option func(*decoder)
+
+// WithAdapter makes Load accept an adapter that the program registers itself,
+// with whatever config. It takes the place of a built-in one of that name.
+func WithAdapter(name string) Option {
+	return func(d *decoder) { d.adapters[name] = nil }
+}
+
+// Load reads a world file and all that it names. What is wrong with them is
+// reported all at once, as an *Error; any other error says that the file
+// itself cannot be read. Load is safe for concurrent use.
+func Load(path string, options ...Option) (*Loaded, error) {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("source: %w", err)
+	}
+	defer root.Close() //nolint:errcheck // only read
+	return load(root.FS(), path, options...)
+}
+
+// load is Load over fsys, which stands for the directory of path.
+func load(fsys fs.FS, path string, options ...Option) (*Loaded, error) {
+	data, err := read(fsys, filepath.Base(path), MaxWorldBytes)
+	if err != nil {
+		return nil, fmt.Errorf("source: %s: %w", path, err)
+	}
+	d := newDecoder(fsys, path, data)
+	for _, option := range options {
+		option(d)
+	}
+	root := d.parse(data)
+	if root == nil {
+		return nil, d.err()
+	}
+	d.lint(root, nil, outsideConfig)
+	m := d.manifest(root).WithDefaults()
+	for _, f := range m.Validate() {
+		d.invalid(root, f)
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	return &Loaded{Manifest: &m, Contents: d.contents}, nil
+}

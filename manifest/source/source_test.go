@@ -1,0 +1,187 @@
+package source
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+const goodWorld = `world: support-desk
+version: 1
+seed: 42
+clock: {epoch: 2026-01-01T00:00:00Z, tick: 1m}
+reducers:
+  agent: {engine: starlark, source: ./code/agent.star, grants: [tools], on_error: park,
+          limits: {gas: 200000, state: 256KiB, effects: 16, events: 64}}
+  clerk: {engine: go, name: clerk, version: "2", on_error: skip}
+events:
+  ticket.opened: {schema: ticket.json}
+  ticket.closed: {}
+  ticket.lost:
+effects:
+  tool.lookup: {adapter: recorded, config: {cassette: tape.json}}
+  tool.answer: {adapter: stub, config: {answers: tape.json}}
+  tool.script: {adapter: stub, config: {script: stub.star}}
+caps:
+  tools: {type: any, params: {kinds: ["tool.*"]}, expires: 100000}
+policies:
+  - {name: all tools, when: 'intent.kind.startsWith("tool.")', decide: allow}
+routing:
+  - {event: "ticket.*", reducer: agent, key: event.data.customer}
+  - {event: "*", reducer: clerk, key: "'desk'"}
+limits: {events_per_tick: 1000, in_flight: 8, mailbox: 100, payload: 1MiB, receipt: 65536}
+`
+
+const agentStar = "def reduce(ctx, state, event):\n    return state\n"
+
+func files() fstest.MapFS {
+	return fstest.MapFS{
+		"code/agent.star": {Data: []byte(agentStar)},
+		"stub.star":       {Data: []byte("def answer(kind, params, n):\n    return {}\n")},
+		"ticket.json":     {Data: []byte(`{"type": "object"}`)},
+		"tape.json":       {Data: []byte(`[]`)},
+	}
+}
+
+func loadText(world string, more fstest.MapFS, options ...Option) (*Loaded, error) {
+	all := files()
+	maps.Copy(all, more)
+	all["world.yaml"] = &fstest.MapFile{Data: []byte(world)}
+	return load(all, "desk/world.yaml", options...)
+}
+
+// TestGoodManifestHasItsHash guards the way from text to bytes: a change of
+// this hash is a change of every world's manifest.
+func TestGoodManifestHasItsHash(t *testing.T) {
+	loaded, err := loadText(goodWorld, nil)
+	require.NoError(t, err)
+	b, err := loaded.Manifest.Encode()
+	require.NoError(t, err)
+	require.Equal(t, "a4cb2651027b7f5cd1c3c67ab793479a6c761256a784b1ff58322ac165e3e059", canon.Sum(b).String())
+}
+
+func TestLoadedHoldsExactlyItsContents(t *testing.T) {
+	loaded, err := loadText(goodWorld, nil)
+	require.NoError(t, err)
+	require.Len(t, loaded.Contents, len(loaded.Manifest.Contents()))
+	for _, h := range loaded.Manifest.Contents() {
+		require.Equal(t, h, canon.Sum(loaded.Contents[h]))
+	}
+}
+
+func TestFieldsArriveInTheManifest(t *testing.T) {
+	loaded, err := loadText(goodWorld, nil)
+	require.NoError(t, err)
+	m := loaded.Manifest
+	require.Equal(t, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano(), m.Clock.Epoch)
+	require.Equal(t, int64(time.Minute), m.Clock.Tick)
+	require.Equal(t, manifest.Reducer{
+		Engine: "starlark", File: "code/agent.star", Source: canon.Sum([]byte(agentStar)),
+		Grants: []string{"tools"}, OnError: "park",
+		Limits: manifest.ReducerLimits{Gas: 200_000, State: 256 << 10, Effects: 16, Events: 64}.WithDefaults(),
+	}, m.Reducers["agent"])
+	require.Equal(t, manifest.Reducer{
+		Engine: "go", Name: "clerk", Version: "2", OnError: "skip", Limits: manifest.ReducerLimits{}.WithDefaults(),
+	}, m.Reducers["clerk"])
+	require.Equal(t, "ticket.json", m.Events["ticket.opened"].File)
+	require.True(t, m.Events["ticket.lost"].Schema.IsZero())
+	require.JSONEq(t, `{"cassette": "tape.json"}`, toJSON(t, m.Effects["tool.lookup"].Config))
+	require.Equal(t, map[string]manifest.Hash{"cassette": canon.Sum([]byte("[]"))}, m.Effects["tool.lookup"].Files)
+	require.Equal(t, manifest.Cap{
+		Type: "any", Params: manifest.CapParams{Kinds: []string{"tool.*"}}, Expires: 100_000,
+	}, m.Caps["tools"])
+	require.Equal(t, manifest.Limits{
+		EventsPerTick: 1000, InFlight: 8, Mailbox: 100, Payload: 1 << 20, Receipt: 65_536,
+	}, m.Limits)
+}
+
+func toJSON(t *testing.T, data manifest.Data) string {
+	t.Helper()
+	b, err := canon.ToJSON(data)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestOwnAdapterTakesAnyConfig(t *testing.T) {
+	world := strings.Replace(goodWorld, "{adapter: recorded, config: {cassette: tape.json}}",
+		`{adapter: mail, config: {rate: 0.5, most: 99999999999999999999, on: true, none: , list: [-1, a, {b: "1.5"}]}}`, 1)
+	_, err := loadText(world, nil)
+	require.ErrorAs(t, err, new(*Error))
+
+	loaded, err := loadText(world, nil, WithAdapter("mail"))
+	require.NoError(t, err)
+	e := loaded.Manifest.Effects["tool.lookup"]
+	want, err := canon.FromJSON([]byte(`{"on": true, "list": [-1, "a", {"b": "1.5"}], "most": 99999999999999999999, "none": null, "rate": 0.5}`))
+	require.NoError(t, err)
+	require.Equal(t, want, e.Config)
+	require.Empty(t, e.Files)
+}
+
+func TestMinimalWorldLoads(t *testing.T) {
+	loaded, err := loadText("world: w\nreducers: {a: {engine: go, name: a, version: '1'}}\nevents:\nrouting:\n", nil)
+	require.NoError(t, err)
+	require.Empty(t, loaded.Contents)
+}
+
+func TestLoadStaysInItsDirectory(t *testing.T) {
+	dir := t.TempDir()
+	outside := filepath.Join(dir, "secret.json")
+	require.NoError(t, os.WriteFile(outside, []byte("[]"), 0o600))
+	inside := filepath.Join(dir, "world")
+	require.NoError(t, os.MkdirAll(filepath.Join(inside, "code"), 0o700))
+	for name, f := range files() {
+		require.NoError(t, os.WriteFile(filepath.Join(inside, name), f.Data, 0o600))
+	}
+	path := filepath.Join(inside, "world.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(goodWorld), 0o600))
+	_, err := Load(path)
+	require.NoError(t, err)
+
+	tape := filepath.Join(inside, "tape.json")
+	require.NoError(t, os.Remove(tape))
+	require.NoError(t, os.Symlink(outside, tape))
+	_, err = Load(path)
+	var faults *Error
+	require.ErrorAs(t, err, &faults)
+	require.Equal(t, path, faults.Faults[0].File)
+	require.Len(t, faults.Faults, 2)
+}
+
+func TestNoWorldFileIsNotAFault(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "world.yaml"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NotErrorAs(t, err, new(*Error))
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(goodWorld), []byte(`{"type": "object"}`), []byte(agentStar))
+	for _, c := range faulty() {
+		f.Add([]byte(c.world()), []byte(`{"$ref": "x"}`), []byte("x ="))
+	}
+	f.Fuzz(func(t *testing.T, world, schema, star []byte) {
+		loaded, err := loadText(string(world), fstest.MapFS{
+			"ticket.json": {Data: schema}, "code/agent.star": {Data: star}, "stub.star": {Data: star},
+		})
+		if err != nil {
+			var faults *Error
+			require.ErrorAs(t, err, &faults)
+			require.NotEmpty(t, faults.Faults)
+			return
+		}
+		require.Empty(t, loaded.Manifest.Validate())
+		b, err := loaded.Manifest.Encode()
+		require.NoError(t, err)
+		_, err = manifest.Decode(b)
+		require.NoError(t, err)
+		require.Len(t, loaded.Contents, len(loaded.Manifest.Contents()))
+	})
+}

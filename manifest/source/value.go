@@ -1,0 +1,205 @@
+package source
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// text decodes a text.
+func (d *decoder) text(to *string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		switch {
+		case d.refused[n]:
+		case n.Kind != yaml.ScalarNode || n.Tag != "!!str":
+			d.refuse(n, "want text, not %s%s", describe(n), quoteHint(n))
+		case !utf8.ValidString(n.Value):
+			d.refuse(n, "is not UTF-8")
+		default:
+			*to = n.Value
+		}
+	}
+}
+
+func quoteHint(n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode && !isNull(n) {
+		return ": put it in quotes"
+	}
+	return ""
+}
+
+// expression decodes the text of an expression, for which true and false need
+// no quotes.
+func (d *decoder) expression(to *string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Tag == "!!bool" && !d.refused[n] {
+			*to = strings.ToLower(n.Value)
+			return
+		}
+		d.text(to)(n)
+	}
+}
+
+func (d *decoder) texts(to *[]string) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		*to = listed(d, n, func(item *yaml.Node) string {
+			var s string
+			d.text(&s)(item)
+			return s
+		})
+	}
+}
+
+// number decodes an integer of 64 bits from 0.
+func (d *decoder) number(to *uint64) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if d.refused[n] {
+			return
+		}
+		v, err := strconv.ParseUint(strings.TrimPrefix(n.Value, "+"), 10, 64)
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil {
+			d.refuse(n, "want an integer from 0 to %d, not %s", uint64(math.MaxUint64), describe(n))
+			return
+		}
+		*to = v
+	}
+}
+
+// count decodes an integer from 1.
+func (d *decoder) count(to *uint64) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		d.number(to)(n)
+		if !d.refused[n] && *to == 0 {
+			d.refuse(n, "must be at least 1")
+		}
+	}
+}
+
+// size decodes a number of bytes, at least 1.
+func (d *decoder) size(to *uint64) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+			d.count(to)(n)
+			return
+		}
+		v, ok := parseSize(n.Value)
+		if !ok {
+			d.refuse(n, "want a size such as 65536, 64KiB, 1MiB or 1GiB, not %s", describe(n))
+			return
+		}
+		*to = v
+	}
+}
+
+func parseSize(s string) (uint64, bool) {
+	digits := strings.TrimRight(s, "BKMGi")
+	v, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || v == 0 || !isDecimal(digits) {
+		return 0, false
+	}
+	shift := 0
+	switch strings.TrimSpace(s[len(digits):]) {
+	case "B":
+	case "KiB":
+		shift = 10
+	case "MiB":
+		shift = 20
+	case "GiB":
+		shift = 30
+	default:
+		return 0, false
+	}
+	return v << shift, v<<shift>>shift == v
+}
+
+// duration decodes a Go duration greater than 0, in nanoseconds.
+func (d *decoder) duration(to *int64) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if d.refused[n] {
+			return
+		}
+		v, err := time.ParseDuration(n.Value)
+		if n.Kind != yaml.ScalarNode || err != nil || v <= 0 {
+			d.refuse(n, "want a duration such as 500ms, 1m or 24h, not %s", describe(n))
+			return
+		}
+		*to = int64(v)
+	}
+}
+
+// epoch decodes an RFC 3339 time, quoted or not, in nanoseconds since 1970.
+func (d *decoder) epoch(to *int64) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if d.refused[n] {
+			return
+		}
+		v, err := time.Parse(time.RFC3339, n.Value)
+		if n.Kind != yaml.ScalarNode || err != nil {
+			d.refuse(n, "want a time such as 2026-01-01T00:00:00Z, not %s", describe(n))
+			return
+		}
+		if !time.Unix(0, v.UnixNano()).Equal(v) {
+			d.refuse(n, "the time %s is beyond the years 1678 to 2261", n.Value)
+			return
+		}
+		*to = v.UnixNano()
+	}
+}
+
+// config decodes the config of an adapter, any mapping, to canonical bytes.
+func (d *decoder) config(n *yaml.Node) manifest.Data {
+	if d.refused[n] || isNull(n) {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode {
+		d.refuse(n, "want a mapping, not %s", describe(n))
+		return nil
+	}
+	data, err := canon.Marshal(d.value(n))
+	if err != nil {
+		d.refuse(n, "%s", err)
+	}
+	return data
+}
+
+// value decodes any data. What is refused in it becomes nil.
+func (d *decoder) value(n *yaml.Node) any {
+	switch {
+	case d.refused[n] || isNull(n):
+		return nil
+	case n.Kind == yaml.MappingNode:
+		return named(d, n, func(_, value *yaml.Node) any { return d.value(value) })
+	case n.Kind == yaml.SequenceNode:
+		return listed(d, n, d.value)
+	case n.Tag == "!!bool":
+		return strings.EqualFold(n.Value, "true")
+	case n.Tag == "!!int" || n.Tag == "!!float":
+		return d.numeral(n)
+	default:
+		var s string
+		d.text(&s)(n)
+		return s
+	}
+}
+
+// numeral decodes an integer of any size or a finite float.
+func (d *decoder) numeral(n *yaml.Node) any {
+	if isDecimal(n.Value) {
+		v, _ := new(big.Int).SetString(n.Value, 10)
+		return v
+	}
+	v, err := strconv.ParseFloat(n.Value, 64)
+	if err != nil { // which YAML's .nan and .inf give, too
+		d.refuse(n, "%s is not a finite number", n.Value)
+		return nil
+	}
+	return v
+}

@@ -1,0 +1,182 @@
+package source
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// parse returns the root of the one document in data, or nil after a fault.
+func (d *decoder) parse(data []byte) *yaml.Node {
+	if len(data) > MaxWorldBytes {
+		d.here(1, 1, "is larger than %d bytes", MaxWorldBytes)
+		return nil
+	}
+	if offset := invalidUTF8(data); offset >= 0 {
+		line, column := position(data, offset)
+		d.here(line, column, "is not UTF-8")
+		return nil
+	}
+	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	var document, second yaml.Node
+	if err == nil {
+		err = loader.Load(&document)
+	}
+	if err == nil {
+		err = loader.Load(&second)
+	}
+	switch {
+	case document.IsZero() && errors.Is(err, io.EOF):
+		d.here(1, 1, "is empty: want a mapping with at least world and reducers")
+		return nil
+	case err == nil:
+		d.here(second.Line, second.Column, "a second document: want only one")
+	case !errors.Is(err, io.EOF):
+		d.syntax(data, err)
+		return nil
+	}
+	return document.Content[0]
+}
+
+// syntax records the error of a YAML parser.
+func (d *decoder) syntax(data []byte, err error) {
+	var e *yaml.LoadError
+	if !errors.As(err, &e) {
+		d.here(1, 1, "is not YAML: %s", err)
+		return
+	}
+	line, column := e.Mark.Line, e.Mark.Column
+	if line == 0 {
+		line, column = position(data, e.Mark.Index)
+	}
+	msg := e.Message
+	if e.ContextMsg != "" {
+		msg = e.ContextMsg + ": " + msg
+	}
+	d.here(line, column, "is not YAML: %s", msg)
+}
+
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// place is where a node stands in the document; nil is the root.
+type place struct {
+	up   *place
+	name string
+}
+
+// String returns the place as a JSON pointer.
+func (p *place) String() string {
+	if p == nil {
+		return ""
+	}
+	return p.up.String() + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(p.name)
+}
+
+// is reports whether p is the given place; "*" stands for any name.
+func (p *place) is(names ...string) bool {
+	for _, name := range slices.Backward(names) {
+		if p == nil || name != "*" && name != p.name {
+			return false
+		}
+		p = p.up
+	}
+	return p == nil
+}
+
+// zone tells whether a node lies in the config of an adapter.
+type zone int
+
+const (
+	outsideConfig zone = iota
+	insideConfig
+)
+
+// lint refuses what YAML allows and a world file does not, in n and below.
+func (d *decoder) lint(n *yaml.Node, at *place, in zone) {
+	if at.is("effects", "*", "config") {
+		in = insideConfig
+	}
+	d.lintSyntax(n)
+	switch n.Kind {
+	case yaml.SequenceNode:
+		for i, item := range n.Content {
+			d.lint(item, &place{at, strconv.Itoa(i)}, in)
+		}
+	case yaml.MappingNode:
+		first := make(map[string]int)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			d.lintKey(n.Content[i], first)
+			d.lint(n.Content[i+1], &place{at, n.Content[i].Value}, in)
+		}
+	default:
+		if !d.refused[n] {
+			d.lintScalar(n, at, in)
+		}
+	}
+}
+
+// lintSyntax refuses what is no value of its own.
+func (d *decoder) lintSyntax(n *yaml.Node) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		d.refuse(n, "aliases are not allowed: write it out")
+	case n.Style&yaml.TaggedStyle != 0:
+		d.refuse(n, "tags such as %s are not allowed", n.Tag)
+	case n.Anchor != "":
+		d.report(n, "anchors are not allowed")
+	}
+}
+
+// lintKey checks a key of a mapping; first has the lines of the keys before.
+func (d *decoder) lintKey(key *yaml.Node, first map[string]int) {
+	if d.lintSyntax(key); d.refused[key] {
+		return
+	}
+	line, taken := first[key.Value]
+	switch {
+	case key.Tag == "!!merge":
+		d.refuse(key, "merge keys are not allowed: write the fields out")
+	case key.Kind != yaml.ScalarNode || key.Tag != "!!str":
+		d.refuse(key, "want text for a key, not %s", describe(key))
+	case taken:
+		d.refuse(key, "duplicate key %q, first on line %d", key.Value, line)
+	default:
+		first[key.Value] = key.Line
+	}
+}
+
+func (d *decoder) lintScalar(n *yaml.Node, at *place, in zone) {
+	switch {
+	case n.Tag == "!!timestamp" && !at.is("clock", "epoch"):
+		d.refuse(n, "%s: a date is not allowed here: if it is text, put it in quotes", at)
+	case n.Tag == "!!int" && !isDecimal(n.Value):
+		d.refuse(n, "%s: want an integer in decimal, without _ and leading zeros, not %s", at, n.Value)
+	case isFloat(n) && in == outsideConfig:
+		d.refuse(n, "%s: a float is not allowed here: if it is text, put it in quotes", at)
+	}
+}
+
+// isFloat also knows integers of more than 64 bits, which YAML calls floats.
+func isFloat(n *yaml.Node) bool { return n.Tag == "!!float" && !isDecimal(n.Value) }
+
+var decimal = regexp.MustCompile(`^[-+]?(0|[1-9][0-9]*)$`)
+
+func isDecimal(s string) bool { return decimal.MatchString(s) }
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
