@@ -1,0 +1,187 @@
+package host_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/receipt/host"
+)
+
+// gated is an adapter that answers a call when its gate opens, or when its
+// context ends.
+type gated map[receipt.Key]chan struct{}
+
+func (g gated) Perform(ctx context.Context, call host.Call) (host.Result, error) {
+	select {
+	case <-g[call.Permit.Key]:
+		return host.Result{Status: receipt.StatusOK, Payload: call.Permit.Params}, nil
+	case <-ctx.Done():
+		return host.Result{}, ctx.Err()
+	}
+}
+func (gated) Deterministic() bool { return true }
+
+// newGated returns an adapter and n permits for it.
+func newGated(t testing.TB, n int) (gated, []receipt.Permit) {
+	t.Helper()
+	g := make(gated)
+	permits := make([]receipt.Permit, n)
+	for i := range permits {
+		permits[i] = permit(t, "agent/1", "k", strconv.Itoa(i), uint64(i))
+		g[permits[i].Key] = make(chan struct{})
+	}
+	return g, permits
+}
+
+// The tests below run in bubbles: synctest.Test fails when a goroutine of the
+// Host outlives it, and Wait returns when all are blocked.
+
+func TestAnswersComeInTheOrderOfCompletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, permits := newGated(t, 5)
+		s := setup{workers: 5}
+		s.adapter("k", g)
+		h := s.open(t)
+		h.Start(permits)
+		for _, i := range []int{3, 0, 4, 2, 1} {
+			close(g[permits[i].Key])
+			a, err := h.Await(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, a.Err)
+			require.Equal(t, permits[i].Key, a.Key)
+		}
+	})
+}
+
+func TestStartNeverBlocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, permits := newGated(t, 5000)
+		s := setup{workers: 1}
+		s.adapter("k", g)
+		h := s.open(t)
+		for _, p := range permits {
+			h.Start([]receipt.Permit{p})
+		}
+		for _, gate := range g {
+			close(gate)
+		}
+		for _, p := range permits { // one worker keeps the order
+			a, err := h.Await(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, p.Key, a.Key)
+		}
+	})
+}
+
+func TestReceiptsDoNotDependOnTheNumberOfWorkers(t *testing.T) {
+	answers := func(workers int) map[receipt.Key]string {
+		s := setup{workers: workers}
+		s.file(t, "k", "stub", "answers", "a.jsonl", `{"kind": "k", "payload": 1}`)
+		h := s.open(t)
+		var permits []receipt.Permit
+		for i := range 200 {
+			permits = append(permits, permit(t, "agent/1", "k", strconv.Itoa(i), uint64(i)))
+		}
+		h.Start(permits)
+		out := make(map[receipt.Key]string)
+		for range permits {
+			a, err := h.Await(t.Context())
+			require.NoError(t, err)
+			require.NoError(t, a.Err)
+			out[a.Key] = string(a.Receipt)
+		}
+		require.Len(t, out, len(permits))
+		return out
+	}
+	require.Equal(t, answers(1), answers(16))
+}
+
+func TestAwaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, permits := newGated(t, 1)
+		var s setup
+		s.adapter("k", g)
+		h := s.open(t)
+		h.Start(permits)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() {
+			_, err := h.Await(ctx)
+			ended <- err
+		}()
+		synctest.Wait()
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+
+		close(g[permits[0].Key])
+		synctest.Wait()
+		_, err := h.Await(ctx)
+		require.ErrorIs(t, err, context.Canceled, "an ended context takes no answer")
+		a, err := h.Await(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, permits[0].Key, a.Key, "and loses none")
+	})
+}
+
+func TestCloseEndsAnIdleAwait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(setup).open(t)
+		ended := make(chan error)
+		go func() {
+			_, err := h.Await(t.Context())
+			ended <- err
+		}()
+		synctest.Wait()
+		h.Close()
+		require.ErrorIs(t, <-ended, host.ErrClosed)
+	})
+}
+
+func TestCloseDuringWorkEndsEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, permits := newGated(t, 10)
+		s := setup{workers: 2}
+		s.adapter("k", g)
+		h := s.open(t)
+		h.Start(permits)
+		ended := make(chan error)
+		go func() {
+			_, err := h.Await(t.Context())
+			ended <- err
+		}()
+		synctest.Wait()
+		h.Close()
+		require.ErrorIs(t, <-ended, host.ErrClosed)
+		_, err := h.Await(t.Context())
+		require.ErrorIs(t, err, host.ErrClosed)
+		h.Start(permits) // nobody listens, nobody blocks
+		h.Close()
+	})
+}
+
+func TestCloseWaitsForWhatIsBeingPerformed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, release, finished := make(chan struct{}), make(chan struct{}), false
+		s := setup{workers: 1}
+		s.adapter("k", perform(func(context.Context, host.Call) (host.Result, error) {
+			close(began)
+			<-release
+			finished = true
+			return host.Result{Status: receipt.StatusOK}, nil
+		}))
+		h := s.open(t)
+		h.Start([]receipt.Permit{permit(t, "agent/1", "k", `1`, 0)})
+		<-began
+		go func() {
+			synctest.Wait() // until Close waits
+			close(release)
+		}()
+		h.Close()
+		require.True(t, finished)
+	})
+}

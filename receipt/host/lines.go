@@ -1,0 +1,120 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// line is one line of a cassette or of an answers file.
+type line struct {
+	number     int // from 1
+	cell, kind string
+	params     receipt.Data // empty: not given
+	occurrence uint64
+	placed     bool // occurrence is given
+	status     receipt.Status
+	payload    receipt.Data
+}
+
+func (l *line) result() (Result, error) { return Result{Status: l.status, Payload: l.payload}, nil }
+
+// schema says which keys a line has.
+type schema struct {
+	required []string
+	optional []string
+}
+
+// readLines parses JSON lines. The error begins with file:line.
+func readLines(file string, data []byte, s schema) ([]line, error) {
+	var out []line
+	for number := 1; len(data) > 0; number++ {
+		text, rest, _ := bytes.Cut(data, []byte("\n"))
+		data = rest
+		if len(bytes.TrimSpace(text)) == 0 {
+			continue
+		}
+		l, err := parseLine(text, s)
+		if err != nil {
+			return nil, lineError(file, number, err)
+		}
+		l.number = number
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+func lineError(file string, number int, err error) error {
+	return fmt.Errorf("%s:%d: %w", file, number, err)
+}
+
+func parseLine(text []byte, s schema) (line, error) {
+	raw, err := canon.FromJSON(text)
+	if err != nil {
+		return line{}, err
+	}
+	l := line{status: receipt.StatusOK}
+	r := canon.NewReader(raw)
+	pairs := r.Map()
+	if r.Err() != nil {
+		return line{}, errors.New("want a JSON object")
+	}
+	missing := slices.Clone(s.required)
+	for ; pairs > 0; pairs-- {
+		key := r.Text()
+		if !slices.Contains(s.required, key) && !slices.Contains(s.optional, key) {
+			return line{}, fmt.Errorf("unknown key %q; a line has %q and may have %q", key, s.required, s.optional)
+		}
+		if err := l.set(key, r); err != nil {
+			return line{}, fmt.Errorf("%s: %w", key, err)
+		}
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == key })
+	}
+	if len(missing) > 0 {
+		return line{}, fmt.Errorf("there is no %s", missing[0])
+	}
+	return l, nil
+}
+
+func (l *line) set(key string, r *canon.Reader) error {
+	switch key {
+	case "cell":
+		l.cell = r.Text()
+	case "kind":
+		l.kind = r.Text()
+	case "params":
+		l.params = r.Raw()
+	case "occurrence":
+		l.occurrence, l.placed = r.Uint(), true
+	case "status":
+		l.status = receipt.Status(r.Text())
+		if r.Err() == nil && l.status != receipt.StatusOK && l.status != receipt.StatusError {
+			return fmt.Errorf(`%q is neither "ok" nor "error"`, l.status)
+		}
+	case "payload":
+		l.payload = r.Raw()
+	}
+	if fault := (*canon.SyntaxError)(nil); errors.As(r.Err(), &fault) {
+		return errors.New(fault.Reason) // its offset is not one in the JSON
+	}
+	return nil
+}
+
+// shared keeps one value per content, however many effects name it.
+type shared[T any] map[canon.Hash]T
+
+func (s shared[T]) get(data []byte, parse func() (T, error)) (T, error) {
+	name := canon.Sum(data)
+	if v, ok := s[name]; ok {
+		return v, nil
+	}
+	v, err := parse()
+	if err == nil {
+		s[name] = v
+	}
+	return v, err
+}

@@ -1,0 +1,126 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// recorded answers from a cassette.
+type recorded struct {
+	file     string
+	cassette *cassette
+}
+
+// cassette is the index of a cassette; it does not change.
+type cassette struct {
+	lines  []line // in the order of the file
+	places map[place]int
+}
+
+// ask is what an intent asks for; place tells equal ones of a cell apart.
+type ask struct {
+	cell, kind string
+	params     canon.Hash
+}
+
+type place struct {
+	ask
+	occurrence uint64
+}
+
+// newRecorded returns the factory of one Host's recorded adapters.
+func newRecorded() Factory {
+	cassettes := make(shared[*cassette])
+	return func(s Setup) (Adapter, error) {
+		var config struct {
+			Cassette string `cbor:"cassette"`
+		}
+		if err := s.Decode(&config); err != nil {
+			return nil, err
+		}
+		data, err := s.File("cassette")
+		if err != nil {
+			return nil, err
+		}
+		c, err := cassettes.get(data, func() (*cassette, error) { return readCassette(config.Cassette, data) })
+		if err != nil {
+			return nil, err
+		}
+		return &recorded{file: config.Cassette, cassette: c}, nil
+	}
+}
+
+func readCassette(file string, data []byte) (*cassette, error) {
+	lines, err := readLines(file, data, schema{
+		required: []string{"cell", "kind", "params", "payload"}, optional: []string{"occurrence", "status"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &cassette{lines: lines, places: make(map[place]int, len(lines))}
+	counted := make(map[ask]uint64)
+	for i := range lines {
+		l := &lines[i]
+		at := place{ask: ask{l.cell, l.kind, canon.Sum(l.params)}}
+		if !l.placed {
+			l.occurrence = counted[at.ask]
+			counted[at.ask]++
+		}
+		at.occurrence = l.occurrence
+		if before, taken := c.places[at]; taken {
+			return nil, lineError(file, l.number, fmt.Errorf("line %d is occurrence %d of the same already", lines[before].number, l.occurrence))
+		}
+		c.places[at] = i
+	}
+	return c, nil
+}
+
+func (r *recorded) Deterministic() bool { return true }
+
+func (r *recorded) Perform(_ context.Context, call Call) (Result, error) {
+	p := call.Permit
+	at := place{ask{p.Cell, p.Kind, canon.Sum(p.Params)}, p.Occurrence}
+	i, ok := r.cassette.places[at]
+	if !ok {
+		return Result{}, miss(r.file, p, r.cassette.nearest(p))
+	}
+	return r.cassette.lines[i].result()
+}
+
+// nearest describes the line that is most like what p asks for: the same but
+// for the occurrence, the same kind from the same cell, the same from another
+// cell, the same kind.
+func (c *cassette) nearest(p receipt.Permit) string {
+	const kind, params, cell = 1, 2, 4
+	best, most, equal := -1, 0, 0
+	for i, l := range c.lines {
+		if l.kind != p.Kind {
+			continue
+		}
+		like := kind
+		if l.cell == p.Cell {
+			like |= cell
+		}
+		if bytes.Equal(l.params, p.Params) {
+			like |= params
+		}
+		if like == kind|params|cell {
+			equal++
+		}
+		if like > most {
+			best, most = i, like
+		}
+	}
+	if best < 0 {
+		return fmt.Sprintf("it has nothing of kind %s", p.Kind)
+	}
+	l := c.lines[best]
+	if most == kind|params|cell {
+		return fmt.Sprintf("it answers this for other occurrences: %d, the first in line %d", equal, l.number)
+	}
+	return fmt.Sprintf("nearest is line %d: cell %s, params %s", l.number, l.cell, brief(l.params))
+}

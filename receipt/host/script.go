@@ -1,0 +1,104 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.starlark.net/syntax"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
+)
+
+// epilogue makes a reducer of a script, so that one engine with one set of
+// bounds runs both. It stands behind the script, whose lines keep their
+// numbers. error returns a function because no payload is one.
+const epilogue = `
+
+def error(payload):
+    return lambda: payload
+
+def reduce(ctx, state, event):
+    answered = answer(event.data["kind"], event.data["params"], event.data["n"])
+    if type(answered) == "function":
+        return {"status": "error", "payload": answered()}
+    return {"status": "ok", "payload": answered}
+`
+
+// script answers with what a Starlark function returns.
+type script struct {
+	program *star.Program
+	limits  manifest.ReducerLimits
+	idle    sync.Pool // of reducer.Reducer, each of which one call uses at a time
+}
+
+func compileScript(file string, source []byte) (*script, error) {
+	if err := checkAnswer(file, source); err != nil {
+		return nil, err
+	}
+	program, err := star.Compile(file, append(source[:len(source):len(source)], epilogue...))
+	if err != nil {
+		return nil, err
+	}
+	s := &script{program: program, limits: manifest.ReducerLimits{State: manifest.DefaultReceipt}.WithDefaults()}
+	first, err := program.Reducer() // runs the top level: better now than at the first call
+	if err != nil {
+		return nil, err
+	}
+	s.idle.Put(first)
+	return s, nil
+}
+
+// checkAnswer reports a script without answer(kind, params, n). Whatever else
+// is wrong with it the compiler reports.
+func checkAnswer(file string, source []byte) error {
+	tree, err := (&syntax.FileOptions{Set: true, While: true, Recursion: true}).Parse(file, source, 0)
+	if err != nil {
+		return err
+	}
+	for _, s := range tree.Stmts {
+		if def, ok := s.(*syntax.DefStmt); ok && def.Name.Name == "answer" && len(def.Params) == 3 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: there is no function answer(kind, params, n)", file)
+}
+
+func (s *script) Deterministic() bool { return true }
+
+func (s *script) Perform(_ context.Context, call Call) (Result, error) {
+	p := call.Permit
+	engine, _ := s.idle.Get().(reducer.Reducer)
+	if engine == nil {
+		var err error
+		if engine, err = s.program.Reducer(); err != nil {
+			return Result{}, err
+		}
+	}
+	defer s.idle.Put(engine)
+
+	question := canon.AppendMap(nil, 3)
+	question = canon.AppendUint(canon.AppendText(question, "n"), p.Occurrence)
+	question = canon.AppendText(canon.AppendText(question, "kind"), p.Kind)
+	question = canon.AppendRaw(canon.AppendText(question, "params"), p.Params)
+	in := reducer.Input{Event: reducer.Event{Name: "answer", Data: question}, Limits: s.limits}
+	var out reducer.Output
+	if err := engine.Reduce(&in, &out); err != nil {
+		return Result{}, fmt.Errorf("%s for %s: %w", p.Kind, p.Step, err)
+	}
+	if err := out.CheckLimits(s.limits); err != nil {
+		return Result{}, fmt.Errorf("%s for %s: %w", p.Kind, p.Step, err)
+	}
+	var answer struct {
+		Status  receipt.Status `cbor:"status"`
+		Payload receipt.Data   `cbor:"payload"`
+	}
+	if err := canon.UnmarshalTrusted(out.State, &answer); err != nil {
+		return Result{}, err
+	}
+	return Result{Status: answer.Status, Payload: answer.Payload}, nil
+}

@@ -1,0 +1,100 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// newStub returns the factory of one Host's stub adapters.
+func newStub() Factory {
+	tables, scripts := make(shared[*answers]), make(shared[*script])
+	return func(s Setup) (Adapter, error) {
+		var config struct {
+			Answers string `cbor:"answers"`
+			Script  string `cbor:"script"`
+		}
+		if err := s.Decode(&config); err != nil {
+			return nil, err
+		}
+		switch {
+		case config.Answers != "" && config.Script == "":
+			data, err := s.File("answers")
+			if err != nil {
+				return nil, err
+			}
+			return tables.get(data, func() (*answers, error) { return readAnswers(config.Answers, data) })
+		case config.Script != "" && config.Answers == "":
+			data, err := s.File("script")
+			if err != nil {
+				return nil, err
+			}
+			return scripts.get(data, func() (*script, error) { return compileScript(config.Script, data) })
+		default:
+			return nil, errors.New("config: want either answers or script")
+		}
+	}
+}
+
+// answers is a table from kind and params to payload; it does not change.
+type answers struct {
+	file  string
+	exact map[ask]*line
+	any   map[string]*line // by kind
+}
+
+func readAnswers(file string, data []byte) (*answers, error) {
+	lines, err := readLines(file, data, schema{
+		required: []string{"kind", "payload"}, optional: []string{"params", "status"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := &answers{file: file, exact: make(map[ask]*line), any: make(map[string]*line)}
+	for i := range lines {
+		l := &lines[i]
+		at := ask{kind: l.kind, params: canon.Sum(l.params)}
+		before := a.any[l.kind]
+		if l.params != nil {
+			before = a.exact[at]
+		}
+		switch {
+		case before != nil:
+			return nil, lineError(file, l.number, fmt.Errorf("line %d answers the same already", before.number))
+		case l.params != nil:
+			a.exact[at] = l
+		default:
+			a.any[l.kind] = l
+		}
+	}
+	return a, nil
+}
+
+func (a *answers) Deterministic() bool { return true }
+
+func (a *answers) Perform(_ context.Context, call Call) (Result, error) {
+	p := call.Permit
+	if l := a.exact[ask{kind: p.Kind, params: canon.Sum(p.Params)}]; l != nil {
+		return l.result()
+	}
+	if l := a.any[p.Kind]; l != nil {
+		return l.result()
+	}
+	return Result{}, miss(a.file, p, a.nearest(p.Kind))
+}
+
+// nearest describes the first line of a kind.
+func (a *answers) nearest(kind string) string {
+	var first *line
+	for at, l := range a.exact {
+		if at.kind == kind && (first == nil || l.number < first.number) {
+			first = l
+		}
+	}
+	if first == nil {
+		return fmt.Sprintf("it has nothing of kind %s", kind)
+	}
+	return fmt.Sprintf("nearest is line %d: params %s", first.number, brief(first.params))
+}
