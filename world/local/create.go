@@ -1,0 +1,155 @@
+package local
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/store"
+)
+
+// ErrExists says that a directory holds a world already.
+var ErrExists = errors.New("there is a world here already")
+
+// Birth says what a new world gets besides its world.yaml. The zero value gives
+// it a random id, the manifest's seed and a new keyring.
+type Birth struct {
+	ID      string // 1 to 64 letters, digits, '-', '_' or '.'
+	Seed    *uint64
+	Keyring []byte // the content of a keyring file made for the same id
+}
+
+// Create makes a world of the world.yaml in a directory. Either the world is
+// there afterwards, or the directory is as it was.
+func Create(dir string, b Birth, opts Options) error {
+	loaded, err := load(dir, opts)
+	if err != nil {
+		return err
+	}
+	keys, err := b.keyring()
+	if err != nil {
+		return err
+	}
+	g := world.Genesis{ID: keys.World(), Seed: loaded.Manifest.Seed, Manifest: loaded.Manifest, Contents: loaded.Contents}
+	if b.Seed != nil {
+		g.Seed = *b.Seed
+	}
+	return build(dir, keys, func(s *store.Store) error {
+		lw := &World{dir: dir, store: s, keys: keys}
+		if lw.w, err = world.Create(lw.config(opts), g); err != nil {
+			return err
+		}
+		lw.host.Close()
+		return lw.w.Checkpoint()
+	})
+}
+
+// Validate checks the world.yaml in a directory as Create would. The error is a
+// *source.Error that holds all faults.
+func Validate(dir string, opts Options) (*manifest.Manifest, error) {
+	loaded, err := load(dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	return loaded.Manifest, nil
+}
+
+func load(dir string, opts Options) (*source.Loaded, error) {
+	var adapters []source.Option
+	for name := range opts.Adapters {
+		adapters = append(adapters, source.WithAdapter(name))
+	}
+	return source.Load(filepath.Join(dir, ManifestFile), adapters...)
+}
+
+// build makes the hidden directory under another name and renames it when it is
+// complete and durable.
+func build(dir string, keys *receipt.Keyring, fill func(*store.Store) error) error {
+	hidden := filepath.Join(dir, hiddenDir)
+	if _, err := os.Lstat(hidden); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", dir, ErrExists)
+	}
+	making, err := os.MkdirTemp(dir, hiddenDir+".new-")
+	if err != nil {
+		return err
+	}
+	err = buildIn(making, keys, fill)
+	if err == nil {
+		err = os.Rename(making, hidden)
+	}
+	if err == nil {
+		return syncDir(dir)
+	}
+	return errors.Join(err, os.RemoveAll(making))
+}
+
+func buildIn(making string, keys *receipt.Keyring, fill func(*store.Store) error) error {
+	if err := writeKeyring(filepath.Join(making, keyringFile), keys); err != nil {
+		return err
+	}
+	s, err := openStore(making, keys, store.Create)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(fill(s), s.Close()); err != nil {
+		return err
+	}
+	return syncDir(making)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func (b Birth) keyring() (*receipt.Keyring, error) {
+	if b.Keyring != nil {
+		keys, err := receipt.DecodeKeyring(b.Keyring)
+		if err != nil {
+			return nil, err
+		}
+		if b.ID != "" && b.ID != keys.World() {
+			return nil, fmt.Errorf("the keyring was made for world %s, not %s", keys.World(), b.ID)
+		}
+		return keys, nil
+	}
+	id := b.ID
+	if id == "" {
+		id = hex.EncodeToString(randomBytes(8))
+	}
+	if err := checkID(id); err != nil {
+		return nil, err
+	}
+	return receipt.NewKeyring(id, []receipt.Epoch{{Number: 1, Secret: randomBytes(receipt.SecretBytes)}})
+}
+
+// maxIDBytes is the greatest length of a world's id.
+const maxIDBytes = 64
+
+func checkID(id string) error {
+	ok := id != "" && len(id) <= maxIDBytes
+	for _, c := range id {
+		ok = ok && (c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z')
+	}
+	if !ok {
+		return fmt.Errorf("%q is not an id for a world: want 1 to %d letters, digits, '-', '_' or '.'", id, maxIDBytes)
+	}
+	return nil
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails, by its documentation
+	return b
+}

@@ -1,0 +1,190 @@
+package local
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/store"
+)
+
+// importBatch is how many imported records become durable at once.
+const importBatch = 2048
+
+// Import makes a world in a directory of a journal that Export wrote, in either
+// format. Without the content of its keyring file (nil) the world can be read
+// and verified, not run. The journal is replayed before the world is there;
+// where that fails the directory is as it was. progress may be nil.
+func Import(dir string, r io.Reader, keyring []byte, progress func(done uint64)) error {
+	in := bufio.NewReaderSize(r, 1<<20)
+	next, err := exportReader(in)
+	if err != nil {
+		return err
+	}
+	first, err := next()
+	if err != nil {
+		return fmt.Errorf("import: %w", err)
+	}
+	id, err := worldIDOf(first)
+	if err != nil {
+		return err
+	}
+	keys, err := receipt.NewKeyring(id, nil)
+	if keyring != nil {
+		keys, err = receipt.DecodeKeyring(keyring)
+	}
+	if err != nil {
+		return err
+	}
+	if keys.World() != id {
+		return fmt.Errorf("import: the keyring was made for world %s, the journal is of %s", keys.World(), id)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return build(dir, keys, func(s *store.Store) error {
+		if err := appendAll(s, first, next, progress); err != nil {
+			return err
+		}
+		lw := &World{dir: dir, store: s, keys: keys}
+		if lw.w, err = world.Open(lw.config(Options{})); err != nil {
+			return err
+		}
+		if lw.host != nil {
+			lw.host.Close()
+		}
+		return lw.w.Checkpoint()
+	})
+}
+
+// exported is one record of an export, with the blobs that come with it.
+type exported struct {
+	data  []byte
+	blobs []world.Blob
+}
+
+// worldIDOf returns the world that an export's first record created.
+func worldIDOf(first exported) (string, error) {
+	rec, err := world.DecodeRecord(first.data)
+	if err != nil {
+		return "", fmt.Errorf("import: %w", err)
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return "", fmt.Errorf("import: %w", err)
+	}
+	created, ok := body.(*world.Created)
+	if !ok {
+		return "", fmt.Errorf("import: the first record is %s: an export begins with %s", rec.Kind, world.KindCreated)
+	}
+	return created.World, nil
+}
+
+// appendAll appends an export's records in batches.
+func appendAll(s *store.Store, x exported, next func() (exported, error), progress func(uint64)) error {
+	var head world.Head
+	chain := new(canon.Chain)
+	batch := world.Batch{}
+	for {
+		rec, err := world.DecodeRecord(x.data)
+		if err != nil {
+			return fmt.Errorf("import: after record #%d: %w", head.ID, err)
+		}
+		if rec.ID != head.ID+1 {
+			return fmt.Errorf("import: record #%d follows record #%d: records are missing, repeated or out of order", rec.ID, head.ID)
+		}
+		head = world.Head{ID: rec.ID, Root: chain.Add(uint64(rec.ID), string(rec.Kind), x.data)}
+		batch.Records = append(batch.Records, world.Stored{ID: rec.ID, Bytes: x.data, Root: head.Root})
+		batch.Blobs = append(batch.Blobs, x.blobs...)
+		batch.Head = head
+		x, err = next()
+		done := errors.Is(err, io.EOF)
+		if err != nil && !done {
+			return fmt.Errorf("import: after record #%d: %w", head.ID, err)
+		}
+		if !done && len(batch.Records) < importBatch {
+			continue
+		}
+		p, err := s.Append(batch)
+		if err != nil {
+			return err
+		}
+		if err := p.Wait(); err != nil {
+			return err
+		}
+		if progress != nil {
+			progress(uint64(head.ID))
+		}
+		if done {
+			return nil
+		}
+		batch = world.Batch{After: head}
+	}
+}
+
+// exportReader tells the formats apart by their first byte.
+func exportReader(in *bufio.Reader) (func() (exported, error), error) {
+	first, err := in.Peek(1)
+	if err != nil {
+		return nil, fmt.Errorf("import: the file is empty")
+	}
+	if first[0] == '{' {
+		return jsonLines(in), nil
+	}
+	return cborItems(in), nil
+}
+
+func cborItems(in *bufio.Reader) func() (exported, error) {
+	dec := cbor.NewDecoder(in)
+	return func() (exported, error) {
+		var x exported
+		for {
+			var item cbor.RawMessage
+			if err := dec.Decode(&item); err != nil {
+				if errors.Is(err, io.EOF) && len(x.blobs) > 0 {
+					return x, io.ErrUnexpectedEOF
+				}
+				return x, err
+			}
+			r := canon.NewReader(item)
+			content := r.Bytes()
+			if r.Close() != nil {
+				x.data = bytes.Clone(item)
+				return x, nil
+			}
+			x.blobs = append(x.blobs, world.Blob{Hash: canon.Sum(content), Bytes: bytes.Clone(content)})
+		}
+	}
+}
+
+func jsonLines(in *bufio.Reader) func() (exported, error) {
+	dec := json.NewDecoder(in)
+	return func() (exported, error) {
+		var line struct {
+			Raw   []byte            `json:"raw"` // base64, by encoding/json
+			Blobs map[string]string `json:"blobs"`
+		}
+		if err := dec.Decode(&line); err != nil {
+			return exported{}, err
+		}
+		x := exported{data: line.Raw}
+		for name, text := range line.Blobs {
+			content, err := base64.StdEncoding.DecodeString(text)
+			if err != nil || canon.Sum(content).String() != name {
+				return exported{}, fmt.Errorf("blob %s: the content has another hash", name)
+			}
+			x.blobs = append(x.blobs, world.Blob{Hash: canon.Sum(content), Bytes: content})
+		}
+		return x, nil
+	}
+}

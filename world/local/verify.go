@@ -1,0 +1,41 @@
+package local
+
+import (
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+// Verify proves the world from what is stored. progress, which may be nil, is
+// called with the number of records replayed.
+func (lw *World) Verify(progress func(done uint64)) (*verify.Report, error) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	return verify.Verify(lw.store, verify.Config{
+		Keys: lw.verifyKeys(), Registry: lw.registry, Anchor: lw.store.Head(),
+		Damage: lw.store.Damage(), Progress: progress,
+	})
+}
+
+// Replay recomputes the world from record 1 up to a record (0: all). The error
+// is a *world.Divergence where the journal holds something else.
+func (lw *World) Replay(to world.Seq, progress func(done uint64)) (*world.Replayed, error) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.registry, To: to}
+	if progress != nil {
+		cfg.Visit = func(s world.Stored) error {
+			progress(uint64(s.ID))
+			return nil
+		}
+	}
+	return world.Replay(lw.store, cfg)
+}
+
+// verifyKeys returns the keys that receipts are verified with, or nil.
+func (lw *World) verifyKeys() *receipt.Keyring {
+	if lw.keys.CanSign() {
+		return lw.keys
+	}
+	return nil
+}

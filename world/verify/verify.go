@@ -1,0 +1,276 @@
+// Package verify proves a world from its stored bytes alone: it recomputes the
+// chain, the ledger, the receipts and the replay, and reports every fault that
+// it finds. It writes nothing and asks nobody.
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Config is what verification works with besides the journal.
+type Config struct {
+	Keys     *receipt.Keyring  // checks receipts; nil: they count as unverifiable
+	Registry *reducer.Registry // Go reducers, for the replay
+	Anchor   world.Head        // what was acknowledged; zero: there is no anchor
+	Damage   iter.Seq[error]   // faults of the store below the journal; nil: none
+	Progress func(done uint64) // called with the number of records done; may be nil
+}
+
+// Report is what verification found. Its JSON is `worldctl verify -o json`.
+type Report struct {
+	OK                 bool         `json:"ok"`
+	Trusted            bool         `json:"trusted"` // by a signature of someone the caller names
+	WorldID            string       `json:"world_id"`
+	Records            uint64       `json:"records"`
+	ExecutionHash      world.Hash   `json:"execution_hash"`
+	EventChainRootHash world.Hash   `json:"event_chain_root_hash"`
+	StateRoot          world.Hash   `json:"state_root"`
+	Ledger             LedgerProof  `json:"tool_invocation_ledger_proof"`
+	Replay             ReplayProof  `json:"replay_proof_result"`
+	Receipts           Receipts     `json:"receipts"`
+	Anchor             *AnchorProof `json:"anchor,omitempty"`
+	Faults             []Fault      `json:"faults"`
+}
+
+// LedgerProof says whether every started attempt has exactly one end, and every
+// end a start, and every start a decision of the gate.
+type LedgerProof struct {
+	OK                     bool          `json:"ok"`
+	PendingIdempotencyKeys []receipt.Key `json:"pending_idempotency_keys"` // started, no end: not a fault
+	DuplicateKeys          []receipt.Key `json:"duplicate_keys"`
+	OrphanKeys             []receipt.Key `json:"orphan_keys"`
+}
+
+// ReplayProof says whether the inputs give the journal.
+type ReplayProof struct {
+	OK              bool              `json:"ok"`
+	Error           string            `json:"error,omitempty"`
+	FirstDivergence *world.Divergence `json:"first_divergence"`
+}
+
+// Receipts counts receipts by what could be said of them.
+type Receipts struct {
+	Checked      uint64 `json:"checked"`
+	Bad          uint64 `json:"bad"`
+	Unverifiable uint64 `json:"unverifiable"` // without the keys
+	Inherited    uint64 `json:"inherited"`    // made for a parent world
+}
+
+// AnchorProof says whether what was acknowledged is in the journal.
+type AnchorProof struct {
+	OK bool      `json:"ok"`
+	ID world.Seq `json:"id"`
+}
+
+// Fault is one thing that is wrong.
+type Fault struct {
+	Place   string `json:"place"` // e.g. "record #12"
+	Message string `json:"message"`
+}
+
+// Verify checks all that can be checked. The error says that it could not be
+// done; what is wrong with the world is in the report.
+func Verify(h world.History, cfg Config) (*Report, error) {
+	v := &verifier{
+		h: h, cfg: cfg, execution: world.NewExecution(),
+		intents: make(map[receipt.Key]*invocation),
+		report:  &Report{Faults: []Fault{}},
+	}
+	if cfg.Damage != nil {
+		for err := range cfg.Damage {
+			v.fault("store", "%v", err)
+		}
+	}
+	v.scan()
+	v.ledger()
+	v.replay()
+	r := v.report
+	r.OK = len(r.Faults) == 0
+	return r, nil
+}
+
+// invocation is what the journal says of one intent.
+type invocation struct {
+	order   int
+	decided bool
+	started uint64 // attempts
+	ended   uint64
+	cell    string
+}
+
+type verifier struct {
+	h         world.History
+	cfg       Config
+	report    *Report
+	execution *world.Execution
+	intents   map[receipt.Key]*invocation
+}
+
+func (v *verifier) fault(place, format string, args ...any) {
+	v.report.Faults = append(v.report.Faults, Fault{Place: place, Message: fmt.Sprintf(format, args...)})
+}
+
+// scan walks the journal once: chain, anchor, receipts, intents, execution.
+func (v *verifier) scan() {
+	chain := new(canon.Chain)
+	anchored := v.cfg.Anchor.ID == 0
+	var last world.Seq
+	for s, err := range v.h.Scan(world.Head{}) {
+		if err != nil {
+			v.fault(fmt.Sprintf("record #%d", last+1), "%v", err)
+			break
+		}
+		place := fmt.Sprintf("record #%d", s.ID)
+		if s.ID != last+1 {
+			v.fault(place, "it follows record #%d: records are missing, repeated or out of order", last)
+		}
+		last = s.ID
+		rec, err := world.DecodeRecord(s.Bytes)
+		if err != nil {
+			v.fault(place, "%v", err)
+			continue
+		}
+		if root := chain.Add(uint64(rec.ID), string(rec.Kind), s.Bytes); rec.ID == v.cfg.Anchor.ID {
+			anchored = root == v.cfg.Anchor.Root
+		}
+		v.record(place, &rec)
+	}
+	v.report.Records = uint64(last)
+	v.report.EventChainRootHash = chain.Root()
+	v.report.ExecutionHash = v.execution.Hash()
+	if v.cfg.Anchor.ID != 0 {
+		v.report.Anchor = &AnchorProof{OK: anchored, ID: v.cfg.Anchor.ID}
+		if !anchored {
+			v.fault("anchor", "record #%d with root %s was acknowledged, and the journal does not have it", v.cfg.Anchor.ID, v.cfg.Anchor.Root)
+		}
+	}
+}
+
+// record checks one record by itself.
+func (v *verifier) record(place string, rec *world.Record) {
+	if err := rec.Load(v.h); err != nil {
+		v.fault(place, "%v", err)
+		return
+	}
+	body, err := rec.Body()
+	if err != nil {
+		v.fault(place, "%v", err)
+		return
+	}
+	if err := v.execution.Add(rec); err != nil {
+		v.fault(place, "%v", err)
+	}
+	switch b := body.(type) {
+	case *world.Created:
+		v.report.WorldID = b.World
+	case *world.IntentEmitted:
+		v.decide(place, b.Key, b.Cell)
+	case *world.IntentDenied:
+		v.decide(place, b.Key, b.Cell)
+	case *world.Started:
+		v.invocation(b.Key).started++
+	case *world.Finished:
+		v.receipt(place, b.Receipt)
+	}
+}
+
+func (v *verifier) invocation(key receipt.Key) *invocation {
+	x := v.intents[key]
+	if x == nil {
+		x = &invocation{order: len(v.intents)}
+		v.intents[key] = x
+	}
+	return x
+}
+
+func (v *verifier) decide(place string, key receipt.Key, cell string) {
+	x := v.invocation(key)
+	if x.decided {
+		v.fault(place, "intent %s was decided before", key)
+	}
+	x.decided, x.cell = true, cell
+}
+
+func (v *verifier) receipt(place string, data []byte) {
+	r, err := receipt.Decode(data)
+	if err != nil {
+		v.report.Receipts.Bad++
+		v.fault(place, "receipt: %v", err)
+		return
+	}
+	v.invocation(r.Key).ended++
+	if v.cfg.Keys == nil {
+		v.report.Receipts.Unverifiable++
+		return
+	}
+	switch err := v.cfg.Keys.Verify(r); {
+	case err == nil, errors.Is(err, receipt.ErrRevokedKey): // it was valid when it was journaled
+		v.report.Receipts.Checked++
+	case errors.Is(err, receipt.ErrUnknownKey):
+		v.report.Receipts.Unverifiable++
+	default:
+		v.report.Receipts.Bad++
+		v.fault(place, "receipt of intent %s: %v", r.Key, err)
+	}
+}
+
+// ledger judges the intents that scan gathered.
+func (v *verifier) ledger() {
+	proof := LedgerProof{
+		PendingIdempotencyKeys: []receipt.Key{}, DuplicateKeys: []receipt.Key{}, OrphanKeys: []receipt.Key{},
+	}
+	keys := make([]receipt.Key, len(v.intents))
+	for key, x := range v.intents {
+		keys[x.order] = key
+	}
+	for _, key := range keys {
+		x := v.intents[key]
+		switch {
+		case !x.decided || x.ended > 0 && x.started == 0:
+			proof.OrphanKeys = append(proof.OrphanKeys, key)
+			v.fault("intent "+key.String(), "it was started %d and finished %d times, and the gate's decision is there: %t", x.started, x.ended, x.decided)
+		case x.ended > 1 || x.started > x.ended+1:
+			proof.DuplicateKeys = append(proof.DuplicateKeys, key)
+			v.fault("intent "+key.String(), "it was started %d and finished %d times", x.started, x.ended)
+		case x.started > x.ended:
+			proof.PendingIdempotencyKeys = append(proof.PendingIdempotencyKeys, key)
+		}
+	}
+	proof.OK = len(proof.DuplicateKeys)+len(proof.OrphanKeys) == 0
+	v.report.Ledger = proof
+}
+
+// replay recomputes the world. Receipts were checked by scan, so it takes them
+// at their word: a bad one is one fault, not two.
+func (v *verifier) replay() {
+	cfg := world.ReplayConfig{Registry: v.cfg.Registry}
+	if v.cfg.Progress != nil {
+		cfg.Visit = func(s world.Stored) error {
+			v.cfg.Progress(uint64(s.ID))
+			return nil
+		}
+	}
+	done, err := world.Replay(v.h, cfg)
+	if err == nil {
+		v.report.StateRoot = done.StateRoot
+		v.report.Replay.OK = true
+		return
+	}
+	v.report.Replay.Error = err.Error()
+	place := "replay"
+	if d := new(world.Divergence); errors.As(err, &d) {
+		v.report.Replay.FirstDivergence = d
+		place = fmt.Sprintf("record #%d", d.Record)
+	}
+	if !slices.ContainsFunc(v.report.Faults, func(f Fault) bool { return f.Message == err.Error() }) {
+		v.fault(place, "%v", err)
+	}
+}

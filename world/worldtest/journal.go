@@ -1,0 +1,216 @@
+package worldtest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Journal is a world.Journal and world.History in memory. What has been waited
+// for survives a Crash, what has not is lost. The zero value is empty; it is
+// not safe for concurrent use.
+type Journal struct {
+	// FailAppend, if set, is asked before every append, with the number of those
+	// that came before; an error refuses the append.
+	FailAppend func(n int) error
+	// FailWait, if set, is asked when an append is waited for. After an error
+	// the batch is lost.
+	FailWait func(n int) error
+
+	appends int
+	durable []world.Stored
+	blobs   map[world.Hash][]byte
+	queue   []*pending
+	image   *world.Image
+}
+
+type pending struct {
+	j     *Journal
+	n     int
+	batch world.Batch
+	image *world.Image // a checkpoint that was made after it
+	done  bool
+}
+
+// ErrInjected is what a failing journal of a simulation fails with.
+var ErrInjected = errors.New("worldtest: injected failure")
+
+// Head returns the head of what is durable.
+func (j *Journal) Head() world.Head {
+	if len(j.durable) == 0 {
+		return world.Head{}
+	}
+	last := j.durable[len(j.durable)-1]
+	return world.Head{ID: last.ID, Root: last.Root}
+}
+
+// Append implements world.Journal.
+func (j *Journal) Append(b world.Batch) (world.Pending, error) {
+	n := j.appends
+	j.appends++
+	if j.FailAppend != nil {
+		if err := j.FailAppend(n); err != nil {
+			return nil, err
+		}
+	}
+	head := j.Head()
+	if len(j.queue) > 0 {
+		head = j.queue[len(j.queue)-1].batch.Head
+	}
+	if b.After != head {
+		return nil, fmt.Errorf("worldtest: append after #%d to a journal that ends at #%d: %w", b.After.ID, head.ID, world.ErrFenced)
+	}
+	if err := checkChain(b); err != nil {
+		return nil, err
+	}
+	b.Records = slices.Clone(b.Records)
+	for i := range b.Records {
+		b.Records[i].Bytes = bytes.Clone(b.Records[i].Bytes)
+	}
+	p := &pending{j: j, n: n, batch: b}
+	j.queue = append(j.queue, p)
+	return p, nil
+}
+
+// checkChain recomputes what a batch says of itself.
+func checkChain(b world.Batch) error {
+	chain, id := canon.ResumeChain(b.After.Root), b.After.ID
+	for _, s := range b.Records {
+		rec, err := world.DecodeRecord(s.Bytes)
+		if err != nil {
+			return err
+		}
+		id++
+		if rec.ID != id || s.ID != id || chain.Add(uint64(id), string(rec.Kind), s.Bytes) != s.Root {
+			return fmt.Errorf("worldtest: record #%d is not the next in the chain", s.ID)
+		}
+	}
+	if (world.Head{ID: id, Root: chain.Root()}) != b.Head {
+		return fmt.Errorf("worldtest: the batch does not end at its head #%d", b.Head.ID)
+	}
+	return nil
+}
+
+// Wait implements world.Pending: all batches up to this one become durable.
+func (p *pending) Wait() error {
+	if p.j.FailWait != nil {
+		if err := p.j.FailWait(p.n); err != nil {
+			return err
+		}
+	}
+	for !p.done {
+		if len(p.j.queue) == 0 {
+			return world.ErrUnknown // lost in a crash
+		}
+		p.j.settle(p.j.queue[0])
+		p.j.queue = p.j.queue[1:]
+	}
+	return nil
+}
+
+func (j *Journal) settle(p *pending) {
+	p.done = true
+	j.durable = append(j.durable, p.batch.Records...)
+	if j.blobs == nil {
+		j.blobs = make(map[world.Hash][]byte)
+	}
+	for _, b := range p.batch.Blobs {
+		j.blobs[b.Hash] = b.Bytes
+	}
+	if p.image != nil {
+		j.merge(p.image)
+	}
+}
+
+// Crash loses what is not durable.
+func (j *Journal) Crash() { j.queue = nil }
+
+// Clone returns a copy of what is durable, as another journal.
+func (j *Journal) Clone() *Journal {
+	c := &Journal{durable: slices.Clone(j.durable), blobs: make(map[world.Hash][]byte)}
+	for h, b := range j.blobs {
+		c.blobs[h] = b
+	}
+	if j.image != nil {
+		img := *j.image
+		c.image = &img
+	}
+	return c
+}
+
+// Truncate returns a copy that ends with record n, without checkpoints.
+func (j *Journal) Truncate(n world.Seq) *Journal {
+	c := j.Clone()
+	c.durable = c.durable[:n]
+	c.image = nil
+	return c
+}
+
+// Records returns what is durable. The caller must not change it.
+func (j *Journal) Records() []world.Stored { return j.durable }
+
+// Checkpoint implements world.Journal: it becomes durable after the appends
+// before it, never earlier.
+func (j *Journal) Checkpoint(img *world.Image) error {
+	if len(j.queue) > 0 {
+		j.queue[len(j.queue)-1].image = img
+	} else {
+		j.merge(img)
+	}
+	return nil
+}
+
+func (j *Journal) merge(img *world.Image) {
+	merged := &world.Image{Head: img.Head, Core: img.Core}
+	cells, intents := img.Cells, img.Intents
+	if j.image != nil {
+		for _, c := range j.image.Cells {
+			if !slices.ContainsFunc(img.Cells, func(n world.CellVersion) bool { return n.Cell == c.Cell }) {
+				cells = append(cells, c)
+			}
+		}
+		for _, e := range j.image.Intents {
+			if !slices.ContainsFunc(img.Intents, func(n world.IntentVersion) bool { return n.Key == e.Key }) {
+				intents = append(intents, e)
+			}
+		}
+	}
+	merged.Cells, merged.Intents = cells, intents
+	j.image = merged
+}
+
+// Image implements world.History.
+func (j *Journal) Image() (*world.Image, error) { return j.image, nil }
+
+// Scan implements world.History.
+func (j *Journal) Scan(after world.Head) iter.Seq2[world.Stored, error] {
+	return func(yield func(world.Stored, error) bool) {
+		for _, s := range j.durable[min(int(after.ID), len(j.durable)):] {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Record implements world.Records.
+func (j *Journal) Record(id world.Seq) ([]byte, error) {
+	if id == 0 || int(id) > len(j.durable) {
+		return nil, fmt.Errorf("record #%d: %w", id, world.ErrNotFound)
+	}
+	return j.durable[id-1].Bytes, nil
+}
+
+// Blob implements world.Records.
+func (j *Journal) Blob(h world.Hash) ([]byte, error) {
+	b, ok := j.blobs[h]
+	if !ok {
+		return nil, fmt.Errorf("blob %s: %w", h, world.ErrNotFound)
+	}
+	return b, nil
+}

@@ -1,0 +1,198 @@
+// Package worldtest runs worlds in memory, for tests: of worldkernel itself and
+// of worlds that its users write.
+//
+// A test loads a world directory (or makes a manifest of its own), scripts what
+// the outside answers, submits events, runs ticks and looks at cells:
+//
+//	w := worldtest.Load(t, "testdata/shop", worldtest.Options{
+//		Answer: func(p receipt.Permit) worldtest.Reply { return worldtest.OK("done") },
+//	})
+//	w.Submit("order.placed", map[string]any{"customer": "ada"})
+//	w.Run()
+//	require.JSONEq(t, `{"orders": 1}`, w.State("customer/ada"))
+//	w.RequireReplay()
+//
+// Every reduction runs twice, and a difference fails the step.
+package worldtest
+
+import (
+	"context"
+	"crypto/sha256"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Options say what a world in memory works with. The zero value performs
+// effects with the adapters that its manifest names.
+type Options struct {
+	ID       string // default "test"
+	Registry *reducer.Registry
+	Answer   Script   // performs all effects instead of the manifest's adapters
+	Journal  *Journal // default: a new one
+
+	// BatchRecords and CheckpointRecords are those of world.Config.
+	BatchRecords      int
+	CheckpointRecords world.Seq
+}
+
+// Script answers an effect.
+type Script func(p receipt.Permit) Reply
+
+// Reply is what the outside answers.
+type Reply struct {
+	Status  receipt.Status
+	Payload any   // a value with a canonical form
+	Err     error // no receipt can be made; the effect stays in flight
+}
+
+// OK is a reply of success.
+func OK(payload any) Reply { return Reply{Status: receipt.StatusOK, Payload: payload} }
+
+// Fail is a reply with status error.
+func Fail(payload any) Reply { return Reply{Status: receipt.StatusError, Payload: payload} }
+
+// World is a world in memory. Its methods fail the test on any error; those of
+// the embedded World return it.
+type World struct {
+	*world.World
+	Journal *Journal
+	t       testing.TB
+	cfg     world.Config
+}
+
+// Load makes a world of the world.yaml in a directory.
+func Load(t testing.TB, dir string, o Options) *World {
+	t.Helper()
+	loaded, err := source.Load(filepath.Join(dir, "world.yaml"))
+	require.NoError(t, err)
+	return New(t, *loaded.Manifest, loaded.Contents, o)
+}
+
+// New makes a world of a manifest and the contents that it names.
+func New(t testing.TB, m manifest.Manifest, contents map[manifest.Hash][]byte, o Options) *World {
+	t.Helper()
+	if o.ID == "" {
+		o.ID = "test"
+	}
+	if o.Journal == nil {
+		o.Journal = new(Journal)
+	}
+	m = m.WithDefaults()
+	keys := Keyring(t, o.ID)
+	w := &World{Journal: o.Journal, t: t}
+	w.cfg = world.Config{
+		Journal: o.Journal, History: o.Journal, Keys: keys, Registry: o.Registry, Paranoid: true,
+		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords,
+		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
+			if o.Answer != nil {
+				return &scripted{world: id, keys: keys, answer: o.Answer}, nil
+			}
+			h, err := host.New(host.Config{World: id, Manifest: m, Content: o.Journal.Blob, Keys: keys})
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(h.Close)
+			return h, nil
+		},
+	}
+	var err error
+	w.World, err = world.Create(w.cfg, world.Genesis{ID: o.ID, Seed: m.Seed, Manifest: &m, Contents: contents})
+	require.NoError(t, err)
+	return w
+}
+
+// Keyring returns the keyring of a world in memory: its secret is made of the
+// world's id, so that equal runs give equal journals.
+func Keyring(t testing.TB, id string) *receipt.Keyring {
+	t.Helper()
+	secret := sha256.Sum256([]byte("worldtest " + id))
+	keys, err := receipt.NewKeyring(id, []receipt.Epoch{{Number: 1, Secret: secret[:]}})
+	require.NoError(t, err)
+	return keys
+}
+
+// Submit sends an event whose data is any value with a canonical form.
+func (w *World) Submit(name string, data any) {
+	w.t.Helper()
+	require.NoError(w.t, w.TrySubmit(name, data))
+}
+
+// TrySubmit is Submit for events that may be refused.
+func (w *World) TrySubmit(name string, data any) error {
+	b, err := canon.Marshal(data)
+	if err != nil {
+		return err
+	}
+	_, err = w.World.Submit(context.Background(), world.Submission{Name: name, Data: b})
+	return err
+}
+
+// Step runs n ticks.
+func (w *World) Step(n int) {
+	w.t.Helper()
+	for range n {
+		require.NoError(w.t, w.World.Step(context.Background()))
+	}
+}
+
+// Run runs until the world is idle.
+func (w *World) Run() {
+	w.t.Helper()
+	require.NoError(w.t, w.World.Run(context.Background()))
+}
+
+// State returns a cell's state as JSON, "" where it has none.
+func (w *World) State(cell string) string {
+	w.t.Helper()
+	id, err := reducer.ParseCell(cell)
+	require.NoError(w.t, err)
+	view, ok := w.Cell(id)
+	require.True(w.t, ok, "there is no cell %s", cell)
+	if len(view.State) == 0 {
+		return ""
+	}
+	text, err := canon.ToJSON(view.State)
+	require.NoError(w.t, err)
+	return string(text)
+}
+
+// Crash loses everything that is not durable and opens the world again.
+func (w *World) Crash() {
+	w.t.Helper()
+	w.Journal.Crash()
+	var err error
+	w.World, err = world.Open(w.cfg)
+	require.NoError(w.t, err)
+}
+
+// RequireReplay requires that replaying the journal from record 1 computes
+// every record and the present state.
+func (w *World) RequireReplay() {
+	w.t.Helper()
+	got, err := world.Replay(w.Journal, world.ReplayConfig{Keys: w.cfg.Keys, Registry: w.cfg.Registry, Paranoid: true})
+	require.NoError(w.t, err)
+	require.Equal(w.t, w.Status().Head, got.Head)
+	require.Equal(w.t, w.StateRoot(), got.StateRoot)
+}
+
+// Kinds returns the kinds of all records, in order.
+func (w *World) Kinds() []world.Kind {
+	w.t.Helper()
+	var kinds []world.Kind
+	for _, s := range w.Journal.Records() {
+		rec, err := world.DecodeRecord(s.Bytes)
+		require.NoError(w.t, err)
+		kinds = append(kinds, rec.Kind)
+	}
+	return kinds
+}
