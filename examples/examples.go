@@ -1,0 +1,113 @@
+// Package examples holds worlds that a reader can run: the templates of
+// worldctl init.
+//
+// Each is a directory with a world.yaml, the sources that it names, a README.md
+// whose first line is a heading of the form "# NAME: what it is", and, where
+// the world needs a push to begin, an events.jsonl for worldctl send -.
+package examples
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+//go:embed counter town ville
+var worlds embed.FS
+
+// ErrUnknown says that there is no example of a name.
+var ErrUnknown = errors.New("no such example")
+
+// Names returns the names of all examples, sorted.
+func Names() []string {
+	entries, err := worlds.ReadDir(".")
+	if err != nil {
+		panic(err) // the root of an embedded file system is there
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names
+}
+
+// Describe returns one line that says what an example is, or "" for one that
+// does not exist.
+func Describe(name string) string {
+	readme, err := worlds.ReadFile(name + "/README.md")
+	if err != nil {
+		return ""
+	}
+	heading, _, _ := strings.Cut(string(readme), "\n")
+	_, what, _ := strings.Cut(heading, ": ")
+	return what
+}
+
+// Copy writes the files of an example to a directory, which it makes if need
+// be. It overwrites nothing: the error for a file that is there names it and
+// wraps fs.ErrExist. After an error the directory is as it was.
+func Copy(name, dir string) error {
+	if Describe(name) == "" {
+		return fmt.Errorf("%q: %w", name, ErrUnknown)
+	}
+	source, err := fs.Sub(worlds, name)
+	if err != nil {
+		return err
+	}
+	var made []string
+	err = fs.WalkDir(source, ".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		at := filepath.Join(dir, filepath.FromSlash(file))
+		if d.IsDir() {
+			created, err := makeDir(at)
+			made = append(made, created...)
+			return err
+		}
+		data, err := fs.ReadFile(source, file)
+		if err != nil {
+			return err
+		}
+		created, err := writeNew(at, data)
+		made = append(made, created...)
+		return err
+	})
+	for i := len(made) - 1; err != nil && i >= 0; i-- {
+		err = errors.Join(err, os.Remove(made[i]))
+	}
+	return err
+}
+
+// makeDir makes a directory with its parents and returns those that it made,
+// parents first.
+func makeDir(dir string) ([]string, error) {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil, nil
+	}
+	var made []string
+	if up := filepath.Dir(dir); up != dir {
+		var err error
+		if made, err = makeDir(up); err != nil {
+			return made, err
+		}
+	}
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		return made, err
+	}
+	return append(made, dir), nil
+}
+
+// writeNew writes a file that is not there yet, and returns it as soon as it is.
+func writeNew(file string, data []byte) ([]string, error) {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(data)
+	return []string{file}, errors.Join(err, f.Close())
+}

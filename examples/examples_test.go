@@ -1,0 +1,72 @@
+package examples_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/examples"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func TestEveryExampleIsDescribedAndValid(t *testing.T) {
+	require.Equal(t, []string{"counter", "town", "ville"}, examples.Names())
+	for _, name := range examples.Names() {
+		t.Run(name, func(t *testing.T) {
+			require.NotEmpty(t, examples.Describe(name))
+			dir := filepath.Join(t.TempDir(), "deep", name)
+			require.NoError(t, examples.Copy(name, dir))
+			_, err := local.Validate(dir, local.Options{})
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestCopyOverwritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "schemas", "paid.json")
+	require.NoError(t, os.Mkdir(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
+	before := listing(t, dir)
+
+	err := examples.Copy("town", dir)
+	require.ErrorIs(t, err, fs.ErrExist)
+	var at *fs.PathError
+	require.ErrorAs(t, err, &at)
+	require.Equal(t, file, at.Path)
+	require.Equal(t, before, listing(t, dir))
+	mine, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(mine))
+}
+
+func TestCopyIntoAFileLeavesIt(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.Error(t, examples.Copy("town", file))
+	require.Error(t, examples.Copy("town", filepath.Join(file, "below")))
+}
+
+func TestUnknownExample(t *testing.T) {
+	for _, name := range []string{"", "city", ".", "town/schemas", "../town"} {
+		dir := filepath.Join(t.TempDir(), "x")
+		require.ErrorIs(t, examples.Copy(name, dir), examples.ErrUnknown, name)
+		require.Empty(t, examples.Describe(name))
+		_, err := os.Stat(dir)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+	}
+}
+
+func listing(t *testing.T, dir string) []string {
+	t.Helper()
+	var out []string
+	require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		out = append(out, path)
+		return errors.Join(err)
+	}))
+	return out
+}
