@@ -1,0 +1,72 @@
+GO       ?= go
+DEMO_DIR ?= build/town
+FUZZTIME ?= 10s
+SEED     ?= 1
+LINTER   := bin/golangci-lint
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint fmt fuzz sim bench cover check check-fast clean
+
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/worldctl
+	$(GO) build -trimpath -o bin/worldctl ./cmd/worldctl
+
+demo: build ## create a town under DEMO_DIR, run it until idle, look at it, verify it
+	rm -rf "$(DEMO_DIR)"
+	@mkdir -p "$(dir $(DEMO_DIR))"
+	bin/worldctl init "$(DEMO_DIR)" --template town
+	bin/worldctl -w "$(DEMO_DIR)" run --until-idle
+	bin/worldctl -w "$(DEMO_DIR)" cell list
+	bin/worldctl -w "$(DEMO_DIR)" timeline person/ada
+	bin/worldctl -w "$(DEMO_DIR)" verify
+	@echo
+	@echo "The town is in $(DEMO_DIR). Go on with:"
+	@echo "  bin/worldctl -w $(DEMO_DIR) cell show person/ada    what Ada knows"
+	@echo "  bin/worldctl -w $(DEMO_DIR) receipt list            what was done outside, and its proof"
+	@echo "  bin/worldctl -w $(DEMO_DIR) why 20                  what caused record 20"
+	@echo "  bin/worldctl -w $(DEMO_DIR) replay                  compute it all again, without I/O"
+	@echo "  \$$EDITOR $(DEMO_DIR)/world.yaml                     change the town"
+
+test: ## run all tests with the race detector, in random order
+	$(GO) test -race -shuffle=on -timeout 15m ./...
+
+$(LINTER): tools/go.mod tools/go.sum
+	$(GO) build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+lint: $(LINTER) ## run golangci-lint (built once, from tools/go.mod) and the house rules
+	$(LINTER) run
+	$(GO) test -count=1 ./internal/lint
+
+fmt: $(LINTER) ## format all Go files
+	$(LINTER) fmt
+
+fuzz: ## run each fuzz target for FUZZTIME
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \
+		echo "$$target in $$(dirname "$$file")"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
+	done
+
+sim: ## run the simulation from SEED
+	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/...
+
+bench: build ## measure the kernel beside the raw ceiling, then the packages
+	bin/worldctl bench kernel
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+cover: ## print the coverage of all tests
+	@mkdir -p build
+	$(GO) test -coverpkg=./... -coverprofile=build/cover.out ./...
+	$(GO) tool cover -func=build/cover.out | tail -1
+
+check: check-fast lint ## everything but the tests that a commit must pass
+
+check-fast: # check without golangci-lint, which has to be built first
+	@files=$$(gofmt -l .); test -z "$$files" || { echo "not formatted, run make fmt:"; echo "$$files"; exit 1; }
+	$(GO) vet ./...
+	$(GO) build ./...
+	$(GO) test -count=1 -timeout 5m ./internal/lint
+
+clean: ## remove what the build and the demo made
+	rm -rf bin build

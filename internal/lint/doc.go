@@ -1,0 +1,13 @@
+// Package lint holds the house rules that no linter knows, as tests over the
+// type-checked program:
+//
+//   - floors: packages import strictly downward, and every package has a floor
+//   - purity: floors 0 to 3 hold no I/O, clock, randomness, goroutine, channel,
+//     lock, log, float arithmetic, or range over a map whose order can show
+//   - shape: functions of at most 60 lines, files of at most 450, files named
+//     after what they hold, a doc comment on every exported name, a reason
+//     behind every nolint
+//
+// Each message names what to use instead. Rules are for non-test files; a test
+// over testdata/bad.txtar proves that each of them fires.
+package lint
