@@ -17,6 +17,7 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 	rm -rf "$(DEMO_DIR)"
 	@mkdir -p "$(dir $(DEMO_DIR))"
 	bin/worldctl init "$(DEMO_DIR)" --template town
+	bin/worldctl -w "$(DEMO_DIR)" send - < "$(DEMO_DIR)/events.jsonl"
 	bin/worldctl -w "$(DEMO_DIR)" run --until-idle
 	bin/worldctl -w "$(DEMO_DIR)" cell list
 	bin/worldctl -w "$(DEMO_DIR)" timeline person/ada
@@ -27,7 +28,6 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 	@echo "  bin/worldctl -w $(DEMO_DIR) receipt list            what was done outside, and its proof"
 	@echo "  bin/worldctl -w $(DEMO_DIR) why 20                  what caused record 20"
 	@echo "  bin/worldctl -w $(DEMO_DIR) replay                  compute it all again, without I/O"
-	@echo "  \$$EDITOR $(DEMO_DIR)/world.yaml                     change the town"
 
 test: ## run all tests with the race detector, in random order
 	$(GO) test -race -shuffle=on -timeout 15m ./...

@@ -126,8 +126,9 @@ func (s *Store) own() error {
 	if err != nil {
 		return err
 	}
-	options := s.pebbleOptions()
+	options, scheduler := s.pebbleOptions(), newPatientScheduler()
 	options.ErrorIfNotExists = true
+	options.Experimental.CompactionScheduler = scheduler
 	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
 		return err
 	}
@@ -136,7 +137,12 @@ func (s *Store) own() error {
 		return err
 	}
 	s.epoch = m.epoch
-	return s.anchor.write(s.head, s.epoch)
+	if err := s.anchor.write(s.head, s.epoch); err != nil {
+		return err
+	}
+	s.armed.Store(true)
+	scheduler.begin()
+	return nil
 }
 
 // inspect finds the head and compares it with the anchor, without writing:

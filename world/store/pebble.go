@@ -39,9 +39,6 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	}
 	o.Levels[len(o.Levels)-1].Compression = func() *sstable.CompressionProfile { return sstable.ZstdCompression }
-	o.Experimental.CompactionScheduler = patientScheduler{
-		pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest(), &s.armed,
-	}
 	return o
 }
 
@@ -51,15 +48,38 @@ func (s *Store) pebbleOptions() *pebble.Options {
 type patientScheduler struct {
 	pebble.CompactionScheduler
 
-	armed *atomic.Bool
+	db   pebble.DBForCompaction
+	open atomic.Bool
+}
+
+func newPatientScheduler() *patientScheduler {
+	// The name says ForTest; what it leaves out is a ticker for limits that change.
+	return &patientScheduler{CompactionScheduler: pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()}
+}
+
+// Register implements pebble.CompactionScheduler.
+func (p *patientScheduler) Register(goroutines int, db pebble.DBForCompaction) {
+	p.db = db
+	p.CompactionScheduler.Register(goroutines, db)
 }
 
 // TrySchedule implements pebble.CompactionScheduler.
-func (p patientScheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
-	if !p.armed.Load() {
+func (p *patientScheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
+	if !p.open.Load() {
 		return false, nil
 	}
 	return p.CompactionScheduler.TrySchedule()
+}
+
+// begin lets compactions begin. One that has asked before does not ask again.
+func (p *patientScheduler) begin() {
+	p.open.Store(true)
+	if waiting, _ := p.db.GetWaitingCompaction(); !waiting {
+		return
+	}
+	if ok, grant := p.TrySchedule(); ok && !p.db.Schedule(grant) {
+		grant.Done()
+	}
 }
 
 // listener stops the store when Pebble cannot flush, compact or read. Pebble

@@ -159,7 +159,6 @@ func start(verb, dir string, opts Options, begin func(*Store) error) (*Store, er
 		_ = s.release() // what matters is why it could not be opened
 		return nil, fmt.Errorf("store: %s %s: %w", verb, dir, err)
 	}
-	s.armed.Store(true)
 	s.appended = make(chan *pending, maxPending)
 	s.synced = make(chan *pending, maxPending)
 	s.done.Go(s.syncAppended)

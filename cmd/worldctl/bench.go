@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func newBenchCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "bench",
+		Short: "Measure this machine, each figure beside its ceiling in the same run",
+	}, newBenchKernelCommand(c))
+}
+
+// measured is what one run of some work cost.
+type measured struct {
+	Wall   time.Duration
+	CPU    time.Duration // of all threads, user and system
+	Allocs uint64        // heap objects
+}
+
+// measure runs work once, on a heap that has been collected.
+func measure(work func() error) (measured, error) {
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	cpu, start := cpuTime(), time.Now()
+	err := work()
+	m := measured{Wall: time.Since(start), CPU: cpuTime() - cpu}
+	runtime.ReadMemStats(&after)
+	m.Allocs = after.Mallocs - before.Mallocs
+	return m, err
+}
+
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// figure is one line of a benchmark's answer.
+type figure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	Least float64 `json:"least,omitempty"` // over the rounds
+	Most  float64 `json:"most,omitempty"`
+	Reach string  `json:"reach,omitempty"` // what it should be
+}
+
+// median makes a figure of the values of all rounds.
+func median(name, unit, reach string, values []float64) figure {
+	slices.Sort(values)
+	f := figure{Name: name, Unit: unit, Reach: reach, Value: values[len(values)/2]}
+	if len(values) > 1 {
+		f.Least, f.Most = values[0], values[len(values)-1]
+	}
+	return f
+}
+
+func (c *cli) figures(name string, figures []figure) error {
+	answer := struct {
+		CPUs    int      `json:"cpus"`
+		Go      string   `json:"go"`
+		Figures []figure `json:"figures"`
+	}{runtime.NumCPU(), runtime.Version(), figures}
+	return c.object(name, answer, func() {
+		t := c.newTable()
+		t.AppendHeader(table.Row{"figure", "median", "least", "most", "unit", "reach"})
+		for _, f := range figures {
+			t.AppendRow(table.Row{f.Name, number(f.Value), number(f.Least), number(f.Most), f.Unit, f.Reach})
+		}
+		t.Render()
+	})
+}
+
+func number(v float64) string {
+	switch {
+	case v == 0:
+		return ""
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+// benchWorld makes a world for a benchmark, whose files are the map's.
+func benchWorld(dir string, files map[string]string, opts local.Options) (*local.World, error) {
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if err := local.Create(dir, local.Birth{ID: "bench"}, opts); err != nil {
+		return nil, err
+	}
+	return local.Open(dir, opts)
+}
+
+// drive sends events in bulk and lets the world handle them, chunk by chunk.
+func drive(ctx context.Context, lw *local.World, load *load, chunk int) error {
+	for !load.done() {
+		if _, err := lw.SubmitAll(ctx, load.next(chunk)); err != nil {
+			return err
+		}
+		if err := lw.Step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}

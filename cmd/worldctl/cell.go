@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+type cellLine struct {
+	Cell      string      `json:"cell"`
+	N         uint64      `json:"n"`
+	StateHash *world.Hash `json:"state_hash"` // null where the cell has no state
+	Mailbox   int         `json:"mailbox"`
+	Parked    bool        `json:"parked"`
+}
+
+type cellAnswer struct {
+	Cell    string           `json:"cell"`
+	N       uint64           `json:"n"`
+	State   world.Data       `json:"state"`
+	Mailbox []world.MailView `json:"mailbox"`
+	Parked  bool             `json:"parked"`
+	At      world.Seq        `json:"at"` // the head's record
+}
+
+func newCellCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and let parked ones go on"},
+		newCellListCommand(c), newCellShowCommand(c),
+		newCellResumeCommand(c, "resume", "Let a parked cell go on, with the event that failed", world.RetryEvent),
+		newCellResumeCommand(c, "skip", "Let a parked cell go on, without the event that failed", world.SkipEvent))
+}
+
+func newCellListCommand(c *cli) *cobra.Command {
+	var limit uint64
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List all cells by name",
+		Example: `  worldctl cell list
+  worldctl cell list -o jsonl`,
+		Args: args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.with(func(lw *local.World) error {
+				return lw.View(func(w *world.World) error {
+					cells := first(each(w.Cells(), lineOfCell), limit)
+					return list(c, "cell-list", "cells", cells, columns[cellLine]{
+						header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
+						row:    cellRow,
+						none:   "no cells yet: worldctl send NAME DATA, then worldctl run",
+					})
+				})
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N`")
+	return cmd
+}
+
+func lineOfCell(v world.CellView) (cellLine, error) {
+	line := cellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Parked: v.Parked}
+	if len(v.State) > 0 {
+		sum := canon.Sum(v.State)
+		line.StateHash = &sum
+	}
+	return line, nil
+}
+
+func cellRow(l cellLine) table.Row {
+	state, parked := "", ""
+	if l.StateHash != nil {
+		state = l.StateHash.String()[:12]
+	}
+	if l.Parked {
+		parked = "parked"
+	}
+	return table.Row{l.Cell, l.N, state, l.Mailbox, parked}
+}
+
+func newCellShowCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "show CELL",
+		Short:   "Show a cell's state and what waits in its mailbox",
+		Example: "  worldctl cell show agent/ada",
+		Args:    args(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return c.with(func(lw *local.World) error {
+				v, err := findCell(lw, args[0])
+				if err != nil {
+					return err
+				}
+				answer := cellAnswer{
+					Cell: v.Cell.String(), N: v.N, State: v.State, Mailbox: v.Mail, Parked: v.Parked, At: lw.Store().Head().ID,
+				}
+				if answer.Mailbox == nil {
+					answer.Mailbox = []world.MailView{}
+				}
+				return c.object("cell", answer, func() { c.showCell(lw, &answer) })
+			})
+		},
+	}
+}
+
+func (c *cli) showCell(lw *local.World, a *cellAnswer) {
+	state, err := indented(a.State)
+	if err != nil {
+		state = err.Error()
+	}
+	c.facts([2]any{"cell", a.Cell}, [2]any{"steps", a.N}, [2]any{"parked", a.Parked},
+		[2]any{"at", fmt.Sprintf("#%d", a.At)}, [2]any{"state", state})
+	if len(a.Mailbox) == 0 {
+		return
+	}
+	tell := teller{journal: journal{lw}, full: c.verbose}
+	t := c.newTable()
+	t.AppendHeader(table.Row{"record", "waits in the mailbox", "data"})
+	for _, m := range a.Mailbox {
+		t.AppendRow(table.Row{fmt.Sprintf("#%d", m.Record), m.Name, tell.data(m.Data)})
+	}
+	t.Render()
+}
+
+func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cobra.Command {
+	return &cobra.Command{
+		Use:     verb + " CELL",
+		Short:   short,
+		Example: "  worldctl cell " + verb + " agent/ada",
+		Args:    args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(func(lw *local.World) error { return c.resume(cmd.Context(), lw, args[0], how) })
+		},
+	}
+}
+
+func (c *cli) resume(ctx context.Context, lw *local.World, name string, how world.Resumption) error {
+	cell, err := parseCell(name)
+	if err != nil {
+		return err
+	}
+	switch err := lw.Resume(ctx, cell, how); {
+	case errors.Is(err, world.ErrNoCell):
+		return hinted(err, "worldctl cell list")
+	case errors.Is(err, world.ErrNotParked):
+		return hinted(err, "worldctl cell list shows which cells are parked")
+	case err != nil:
+		return err
+	}
+	resumed := struct {
+		Cell   string    `json:"cell"`
+		Record world.Seq `json:"record"`
+	}{name, lw.Store().Head().ID}
+	return c.object("cell-resumed", resumed, func() {
+		fmt.Fprintf(c.stdout, "#%d %s goes on\n", resumed.Record, name)
+		c.note("next: worldctl run")
+	})
+}
+
+func parseCell(name string) (reducer.Cell, error) {
+	cell, err := reducer.ParseCell(name)
+	if err != nil {
+		return cell, usagef("worldctl cell list", "%w", err)
+	}
+	return cell, nil
+}
+
+// findCell returns the cell that a person named.
+func findCell(lw *local.World, name string) (world.CellView, error) {
+	cell, err := parseCell(name)
+	if err != nil {
+		return world.CellView{}, err
+	}
+	var v world.CellView
+	err = lw.View(func(w *world.World) error {
+		var ok bool
+		if v, ok = w.Cell(cell); !ok {
+			return hinted(&world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: name}, "worldctl cell list")
+		}
+		return nil
+	})
+	return v, err
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// briefRunes is how much of an event's data fits into a line.
+const briefRunes = 100
+
+// teller puts records into words.
+type teller struct {
+	journal
+	self string // the cell whose story it is; its name goes without saying
+	full bool   // data is not shortened
+}
+
+func (t teller) data(d canon.Raw) string {
+	text, err := d.MarshalJSON()
+	if err != nil {
+		return err.Error()
+	}
+	if runes := []rune(string(text)); !t.full && len(runes) > briefRunes {
+		return string(runes[:briefRunes]) + "…"
+	}
+	return string(text)
+}
+
+// tell says what a record records, in one line.
+func (t teller) tell(e *entry) (string, error) {
+	switch b := e.body.(type) {
+	case *world.Created:
+		return fmt.Sprintf("world %s is created, id %s, seed %d", b.Name, b.World, b.Seed), nil
+	case *world.Advanced:
+		return fmt.Sprintf("tick %d begins", b.To), nil
+	case *world.Submitted:
+		due := ""
+		if b.Due > e.Time {
+			due = fmt.Sprintf(" due at tick %d", b.Due)
+		}
+		return t.event("event", b.Name, b.To, b.Data) + due, nil
+	case *world.Emitted:
+		return t.event("emitted", b.Name, b.To, b.Data), nil
+	case *world.Dropped:
+		return fmt.Sprintf("dropped %s: %s", b.Name, b.Reason), nil
+	case *world.Resumed:
+		if b.Skip {
+			return t.of(b.Cell) + "resumed, without the event that failed", nil
+		}
+		return t.of(b.Cell) + "resumed, with the event that failed", nil
+	case *world.Deleted:
+		return fmt.Sprintf("%sdeleted by step %d", t.of(b.Cell), b.N), nil
+	case *world.TimerSet:
+		return fmt.Sprintf("%stimer %s set for tick %d  %s", t.of(b.Cell), b.Name, b.Deadline, t.data(b.Data)), nil
+	case *world.TimerFired:
+		return fmt.Sprintf("%stimer %s fired", t.of(b.Cell), b.Name), nil
+	case *world.Stepped:
+		on, err := t.cause(e)
+		return fmt.Sprintf("%sstep %d on %s: %s", t.of(b.Cell), b.N, on, b.Outcome), err
+	case *world.Failed:
+		on, err := t.cause(e)
+		return fmt.Sprintf("%sstep %d on %s failed%s: %s", t.of(b.Cell), b.N, on, parked(b.Parked), b.Error), err
+	}
+	return t.tellIntent(e)
+}
+
+// tellIntent is tell for the records of effects.
+func (t teller) tellIntent(e *entry) (string, error) {
+	switch b := e.body.(type) {
+	case *world.IntentEmitted:
+		return fmt.Sprintf("%sintent %s %s %s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, b.Decision, by(b.Rules), t.data(b.Params)), nil
+	case *world.IntentDenied:
+		return fmt.Sprintf("%sintent %s %s denied%s: %s: %s  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), b.Code, b.Reason, t.data(b.Params)), nil
+	case *world.Started:
+		return fmt.Sprintf("permit %s attempt %d", short(b.Key), b.Attempt), nil
+	case *world.Finished:
+		r, err := receipt.Decode(b.Receipt)
+		if err != nil {
+			return "", fmt.Errorf("record #%d: %w", e.ID, err)
+		}
+		return fmt.Sprintf("receipt %s %s %s  %s", short(r.Key), r.Kind, r.Status, t.data(r.Payload)), nil
+	}
+	return string(e.Kind), nil
+}
+
+// event tells of an event and whom it reaches.
+func (t teller) event(verb, name string, to []string, data canon.Raw) string {
+	if t.self != "" && verb == "event" || slices.Contains(to, t.self) && t.self != "" {
+		return fmt.Sprintf("received %s  %s", name, t.data(data))
+	}
+	whom := strings.Join(to, ", ")
+	if whom == "" {
+		whom = "nobody"
+	}
+	return fmt.Sprintf("%s %s → %s  %s", verb, name, whom, t.data(data))
+}
+
+func (t teller) of(cell string) string {
+	if cell == t.self {
+		return ""
+	}
+	return cell + " "
+}
+
+// cause names the event that a step handled.
+func (t teller) cause(step *entry) (string, error) {
+	e, err := t.entry(step.CausedBy)
+	if err != nil {
+		return "", err
+	}
+	name := string(e.Kind)
+	switch b := e.body.(type) {
+	case *world.Submitted:
+		name = b.Name
+	case *world.Emitted:
+		name = b.Name
+	case *world.TimerFired:
+		name = "timer " + b.Name
+	case *world.IntentDenied:
+		name = "denial of " + b.Kind
+	case *world.Finished:
+		name = "receipt"
+	}
+	return fmt.Sprintf("%s (#%d)", name, e.ID), nil
+}
+
+func parked(is bool) string {
+	if is {
+		return ", parked"
+	}
+	return ""
+}
+
+func by(rules []string) string {
+	if len(rules) == 0 {
+		return ""
+	}
+	return " by " + strings.Join(rules, ", ")
+}
+
+// short is an intent's key as people read it; any prefix of at least
+// minPrefix digits finds it again.
+func short(k receipt.Key) string { return k.String()[:12] }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func newExportCommand(c *cli) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "export FILE",
+		Short: "Write the whole journal to a file",
+		Long: `Write the stored bytes of the whole journal to a file, - for stdout: as a CBOR
+sequence (RFC 8742) or as JSON lines. The receipt keys are not part of it.`,
+		Example: `  worldctl export town.cborseq
+  worldctl export - --format jsonl | head`,
+		Args: args(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			f := local.Format(format)
+			if f != local.CBORSeq && f != local.JSONLines {
+				return usagef("type --format cborseq or --format jsonl", "%q is not a format of exports", format)
+			}
+			return c.with(func(lw *local.World) error {
+				report, stop := c.progress("records", uint64(lw.Store().Head().ID))
+				write := func(w io.Writer) error { return lw.Export(w, f, report) }
+				if args[0] == "-" {
+					err := write(c.stdout)
+					stop()
+					return err
+				}
+				err := writeFile(args[0], write)
+				stop()
+				if err == nil {
+					c.note("%d records are in %s", lw.Store().Head().ID, args[0])
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", string(local.CBORSeq), "`FORMAT` of the file: cborseq or jsonl")
+	return cmd
+}
+
+// writeFile puts a file in its place once it is complete. Until then, and after
+// an error, what was there before stays.
+func writeFile(path string, write func(io.Writer) error) error {
+	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
+		return writeDevice(path, write)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-")
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("export: %w", errors.Join(err, os.Remove(f.Name())))
+	}
+	return nil
+}
+
+// writeDevice writes to what is no file, such as a pipe: it must stay what it is.
+func writeDevice(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/store"
+)
+
+// The exit codes of cli.md.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitVerify      = 3
+	exitConflict    = 5
+	exitInterrupted = 130
+)
+
+// fault is an error with what only a verb knows about it.
+type fault struct {
+	err  error
+	code int    // 0: what the error itself asks for
+	hint string // "": likewise
+}
+
+func (f *fault) Error() string { return f.err.Error() }
+func (f *fault) Unwrap() error { return f.err }
+
+func usagef(hint, format string, args ...any) error {
+	return &fault{err: fmt.Errorf(format, args...), code: exitUsage, hint: hint}
+}
+
+func hinted(err error, format string, args ...any) error {
+	return &fault{err: err, hint: fmt.Sprintf(format, args...)}
+}
+
+// errInvalid says that something was verified and does not hold. What does not
+// hold has been printed.
+var errInvalid = errors.New("verification failed")
+
+// report prints an error and its hint, and returns the exit code.
+func (c *cli) report(err error) int {
+	code, hint := judge(err)
+	for _, line := range lines(err) {
+		fmt.Fprintln(c.stderr, c.paint("error:", text.FgRed), line)
+	}
+	if hint != "" {
+		fmt.Fprintln(c.stderr, c.paint("hint:", text.FgCyan), c.inWorld(hint))
+	}
+	return code
+}
+
+// inWorld puts -w, where it was given, into the commands that a text tells a
+// person to type, so that they work as they stand.
+func (c *cli) inWorld(text string) string {
+	if c.world == "" {
+		return text
+	}
+	var pairs []string
+	for _, verb := range []string{
+		"send", "step", "run", "status", "tail", "cell", "timeline", "why", "intent", "receipt", "replay", "verify", "export", "keys",
+	} {
+		pairs = append(pairs, "worldctl "+verb, "worldctl -w "+c.world+" "+verb)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// lines returns what an error says, each line once.
+func lines(err error) []string {
+	var out []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func (c *cli) paint(s string, color text.Color) string {
+	if !c.console || c.plain() {
+		return s
+	}
+	return color.Sprint(s)
+}
+
+func judge(err error) (code int, hint string) {
+	code, hint = known(err)
+	var f *fault
+	if errors.As(err, &f) {
+		if f.code != 0 {
+			code = f.code
+		}
+		if f.hint != "" {
+			hint = f.hint
+		}
+	}
+	return code, hint
+}
+
+// known says what the errors of the packages below come to.
+func known(err error) (code int, hint string) {
+	var locked *store.LockedError
+	var diverged *world.Divergence
+	var faults *source.Error
+	var miss *host.MissError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted, "what was done is durable; worldctl run goes on from there"
+	case errors.As(err, &locked):
+		return exitConflict, "a world has one owner at a time: wait until that process has ended, then type this again"
+	case errors.As(err, &diverged):
+		return exitVerify, fmt.Sprintf("worldctl why %d", diverged.Record)
+	case errors.As(err, &faults):
+		return exitFailed, "correct the file, then: worldctl validate"
+	case errors.As(err, &miss):
+		return exitFailed, "add the answer to " + miss.File + " and make the world again: the effect waits, and nothing was lost"
+	case errors.Is(err, local.ErrNoWorld):
+		return exitFailed, "worldctl init"
+	case errors.Is(err, local.ErrExists):
+		return exitConflict, "worldctl status shows that world; another one needs another directory"
+	case errors.Is(err, local.ErrNoKeys):
+		return exitFailed, "worldctl import journal FILE --keyring KEYRING makes a world that can run"
+	case errors.Is(err, errInvalid):
+		return exitVerify, ""
+	}
+	return knownOfStore(err)
+}
+
+func knownOfStore(err error) (code int, hint string) {
+	var damage *store.DamageError
+	switch {
+	case errors.As(err, &damage), errors.Is(err, store.ErrBehindAnchor), errors.Is(err, store.ErrOffAnchor),
+		errors.Is(err, store.ErrNoAnchor), errors.Is(err, store.ErrBadAnchor):
+		return exitVerify, "the files under .world are not what was written: bring them back from a copy"
+	case errors.Is(err, store.ErrNewerFormat), errors.Is(err, world.ErrEngine):
+		return exitFailed, "worldctl version shows what this program can open; use the one that made the world"
+	case errors.Is(err, world.ErrFenced):
+		return exitConflict, "another process has taken this world over; what was acknowledged is safe"
+	case errors.Is(err, syscall.ENOSPC):
+		return exitFailed, "make room on the disk, then type this again: what was acknowledged is safe"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return exitFailed, "worldctl writes to the world's directory: check who may, or choose another one"
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, os.ErrClosed):
+		return exitFailed, "check the path"
+	}
+	return exitFailed, ""
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// The forms of an answer.
+const (
+	formTable = "table"
+	formJSON  = "json"
+	formLines = "jsonl"
+)
+
+func (c *cli) checkOutput() error {
+	switch c.output {
+	case formTable, formJSON, formLines:
+		return nil
+	}
+	return usagef("type -o table, -o json or -o jsonl", "%q is not a form of output", c.output)
+}
+
+// widthOf returns the columns of a terminal, and 0 for anything else.
+func widthOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		return 80
+	}
+	return width
+}
+
+// plain reports whether colors are not wanted.
+func (c *cli) plain() bool { return c.noColor || os.Getenv("NO_COLOR") != "" }
+
+// note tells the person at the terminal something that is not data.
+func (c *cli) note(format string, args ...any) {
+	if !c.quiet {
+		fmt.Fprintln(c.stderr, c.inWorld(fmt.Sprintf(format, args...)))
+	}
+}
+
+// object prints one answer: v as JSON with its schema, or what table prints.
+func (c *cli) object(name string, v any, table func()) error {
+	if c.output == formTable {
+		table()
+		return nil
+	}
+	b, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	if c.output == formJSON {
+		if b, err = withSchema(name, b); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(c.stdout, "%s\n", b)
+	return err
+}
+
+// withSchema puts the schema's name before the members of an object.
+func withSchema(name string, object []byte) ([]byte, error) {
+	head := schemaHead(name)
+	if len(object) > len("{}") {
+		head += ","
+	}
+	var out bytes.Buffer
+	err := json.Indent(&out, append([]byte(head), object[1:]...), "", "  ")
+	return out.Bytes(), err
+}
+
+func schemaHead(name string) string { return `{"schema":"worldctl/` + name + `/v1"` }
+
+// marshal is json.Marshal that leaves <, > and & as they are.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// columns says how the items of a list become a table.
+type columns[T any] struct {
+	header table.Row
+	row    func(T) table.Row
+	line   func(T) string // instead of a table: for lists that may be too long to align
+	none   string         // what to say when there is nothing
+}
+
+// list prints items: a table, a JSON object that holds them under key, or a
+// JSON object a line. Items are not held back, except for a table.
+func list[T any](c *cli, name, key string, items iter.Seq2[T, error], in columns[T]) error {
+	if c.output == formTable {
+		return listTable(c, items, in)
+	}
+	separator := "\n"
+	if c.output == formJSON {
+		fmt.Fprintf(c.stdout, "%s,%q:[", schemaHead(name), key)
+	}
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		b, err := marshal(item)
+		if err != nil {
+			return err
+		}
+		if c.output == formJSON {
+			_, err = fmt.Fprintf(c.stdout, "%s%s", separator, b)
+		} else {
+			_, err = fmt.Fprintf(c.stdout, "%s\n", b)
+		}
+		if err != nil {
+			return err
+		}
+		separator = ",\n"
+	}
+	if c.output == formJSON {
+		fmt.Fprintln(c.stdout, "\n]}")
+	}
+	return nil
+}
+
+func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
+	t := c.newTable()
+	if !c.verbose {
+		t.Style().Size.WidthMax = c.width // a line that wraps is hard to read
+	}
+	t.AppendHeader(in.header)
+	n := 0
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		n++
+		if in.line == nil {
+			t.AppendRow(in.row(item))
+		} else if _, err := fmt.Fprintln(c.stdout, in.line(item)); err != nil {
+			return err
+		}
+	}
+	if n == 0 {
+		c.note("%s", in.none)
+	} else if in.line == nil {
+		t.Render()
+	}
+	return nil
+}
+
+// facts prints names and values, one pair a line.
+func (c *cli) facts(pairs ...[2]any) {
+	t := c.newTable()
+	for _, p := range pairs {
+		t.AppendRow(table.Row{p[0], p[1]})
+	}
+	t.Render()
+}
+
+func (c *cli) newTable() table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(c.stdout)
+	style := table.StyleLight
+	style.Format.Header = text.FormatLower
+	if c.width > 0 && !c.plain() {
+		style.Color.Header = text.Colors{text.Bold}
+	}
+	t.SetStyle(style)
+	return t
+}
+
+// first bounds a list; 0 is no bound.
+func first[T any](items iter.Seq2[T, error], limit uint64) iter.Seq2[T, error] {
+	if limit == 0 {
+		return items
+	}
+	return func(yield func(T, error) bool) {
+		left := limit
+		for item, err := range items {
+			left--
+			if !yield(item, err) || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// each yields the results of a function over a slice, until the first error.
+func each[S, T any](from []S, f func(S) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, s := range from {
+			t, err := f(s)
+			if !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// all yields the items of a slice.
+func all[T any](items []T) iter.Seq2[T, error] {
+	return each(items, func(item T) (T, error) { return item, nil })
+}
+
+// indented prints data over several lines.
+func indented(d canon.Raw) (string, error) {
+	text, err := d.MarshalJSON()
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	err = json.Indent(&out, text, "", "  ")
+	return out.String(), err
+}

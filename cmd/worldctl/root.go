@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// cli is one run of the program: its streams and its global flags.
+type cli struct {
+	args    []string
+	stdin   io.Reader
+	stdout  *bufio.Writer
+	stderr  io.Writer
+	width   int  // of the terminal that stdout is, in columns; 0: it is none
+	console bool // stderr is a terminal
+
+	world   string
+	output  string
+	noColor bool
+	quiet   bool
+	verbose bool
+}
+
+// run is the program, without the process: it returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := &cli{
+		args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
+		width: widthOf(stdout), console: widthOf(stderr) > 0,
+	}
+	root := newRootCommand(c)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(c.stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if flushed := c.stdout.Flush(); err == nil {
+		err = flushed
+	}
+	if err == nil {
+		return exitOK
+	}
+	return c.report(err)
+}
+
+func newRootCommand(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "worldctl",
+		Short: "Create, run, inspect and verify deterministic worlds of agents",
+		Long: `Create, run, inspect and verify deterministic worlds of agents.
+
+A world is a directory with a world.yaml and its journal under .world/. Data
+goes to stdout, everything else to stderr.
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 verification failed or replay diverged,
+4 denied, 5 conflict or world locked, 6 effects in doubt, 130 interrupted.`,
+		Example: `  worldctl init town --template town
+  worldctl -w town run
+  worldctl -w town verify`,
+		Version:           version().Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return c.checkOutput() },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&c.world, "world", "w", "", "the world's `DIR`; the nearest one upwards if not given")
+	flags.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the answer: table, json or jsonl")
+	flags.BoolVar(&c.noColor, "no-color", false, "no colors; NO_COLOR does the same")
+	flags.BoolVarP(&c.quiet, "quiet", "q", false, "nothing on stderr but errors")
+	flags.BoolVarP(&c.verbose, "verbose", "v", false, "data in full, and a line for every tick")
+	root.SetFlagErrorFunc(c.flagError)
+	root.AddCommand(
+		newInitCommand(c), newValidateCommand(c), newSendCommand(c), newStepCommand(c), newRunCommand(c),
+		newStatusCommand(c), newTailCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c),
+		newIntentCommand(c), newReceiptCommand(c), newReplayCommand(c), newVerifyCommand(c),
+		newExportCommand(c), newImportCommand(c), newKeysCommand(c), newBenchCommand(c), newVersionCommand(c),
+	)
+	return group(root)
+}
+
+// group makes a command that only has verbs answer a verb that it does not
+// have.
+func group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(verbs...)
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 0:
+			return unknownVerb(cmd, args[0])
+		case cmd.HasParent():
+			return usagef("type "+cmd.CommandPath()+" --help", "%s needs a verb: %s", cmd.CommandPath(), verbsOf(cmd))
+		}
+		return cmd.Help()
+	}
+	return cmd
+}
+
+func verbsOf(cmd *cobra.Command) string {
+	var names []string
+	for _, verb := range cmd.Commands() {
+		if verb.IsAvailableCommand() {
+			names = append(names, verb.Name())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func unknownVerb(cmd *cobra.Command, verb string) error {
+	if cmd.SuggestionsMinimumDistance == 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	hint := "type " + cmd.CommandPath() + " --help"
+	if like := cmd.SuggestionsFor(verb); len(like) > 0 {
+		hint = "did you mean " + cmd.CommandPath() + " " + strings.Join(like, " or ") + "?"
+	}
+	return usagef(hint, "%s has no verb %q", cmd.CommandPath(), verb)
+}
+
+// flagError explains a flag that a command does not have. A mistyped verb is
+// the likelier mistake where there is one.
+func (c *cli) flagError(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() {
+		_, rest, findErr := cmd.Root().Find(c.args)
+		at := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+		if findErr == nil && at == 0 {
+			return unknownVerb(cmd, rest[0])
+		}
+	}
+	return usagef("type "+cmd.CommandPath()+" --help", "%w", err)
+}
+
+// args bounds the number of a verb's arguments.
+func args(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if least <= len(args) && len(args) <= most {
+			return nil
+		}
+		return usagef("type "+cmd.CommandPath()+" --help", "%d arguments do not fit: %s", len(args), cmd.UseLine())
+	}
+}
+
+// dir returns the directory of the world that is meant.
+func (c *cli) dir() (string, error) {
+	if c.world != "" {
+		return c.world, nil
+	}
+	return local.Find(".")
+}
+
+// with opens the world for use and gives it up again.
+func (c *cli) with(use func(lw *local.World) error) error {
+	dir, err := c.dir()
+	if err != nil {
+		return err
+	}
+	lw, err := local.Open(dir, local.Options{})
+	if errors.Is(err, local.ErrNoWorld) {
+		return hinted(err, "worldctl init %s", dir)
+	}
+	if err != nil {
+		return err
+	}
+	err = use(lw)
+	if closed := lw.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+type validateAnswer struct {
+	OK     bool        `json:"ok"`
+	World  string      `json:"world"`
+	Hash   *world.Hash `json:"hash"` // null where it is not valid
+	Faults []faultLine `json:"faults"`
+}
+
+type faultLine struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+func newValidateCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate [FILE]",
+		Short: "Check a world.yaml and all that it names",
+		Long:  "Check a world.yaml and all that it names. All faults are reported at once, each\nwith its line and column.",
+		Example: `  worldctl validate
+  worldctl validate town/world.yaml -o json`,
+		Args: args(0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return c.validate(args[0])
+			}
+			dir := c.world
+			if found, err := local.Find("."); dir == "" && err == nil {
+				dir = relative(found)
+			}
+			return c.validate(filepath.Join(dir, local.ManifestFile))
+		},
+	}
+}
+
+// relative shortens a path in or above the working directory.
+func relative(path string) string {
+	if here, err := filepath.Abs("."); err == nil {
+		if rel, err := filepath.Rel(here, path); err == nil {
+			return rel
+		}
+	}
+	return path
+}
+
+func (c *cli) validate(file string) error {
+	loaded, err := source.Load(file)
+	var faults *source.Error
+	if err != nil && !errors.As(err, &faults) {
+		return hinted(err, "name the file: worldctl validate DIR/world.yaml")
+	}
+	answer := validateAnswer{OK: err == nil, Faults: []faultLine{}}
+	if err == nil {
+		encoded, err := loaded.Manifest.Encode()
+		if err != nil {
+			return err
+		}
+		hash := canon.Sum(encoded)
+		answer.World, answer.Hash = loaded.Manifest.World, &hash
+	} else {
+		for _, f := range faults.Faults {
+			answer.Faults = append(answer.Faults, faultLine{f.File, f.Line, f.Column, f.Msg})
+		}
+	}
+	return errors.Join(c.object("validate", answer, func() {
+		if answer.OK {
+			fmt.Fprintf(c.stdout, "%s is valid: world %s, manifest %s\n", file, answer.World, answer.Hash)
+		}
+	}), err)
+}

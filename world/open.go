@@ -1,0 +1,129 @@
+package world
+
+import (
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
+)
+
+// KernelVersion is recorded in world.created: a journal means what the kernel
+// of its version makes of it.
+const KernelVersion = "kernel/1"
+
+// Defaults of a Config.
+const (
+	DefaultBatchRecords      = 2048
+	DefaultCheckpointRecords = 65_536
+)
+
+// Config is what a World works with. Journal, History and NewHost are needed.
+type Config struct {
+	Journal  Journal
+	History  History // what Journal holds
+	NewHost  func(world string, m *manifest.Manifest) (Host, error)
+	Keys     *receipt.Keyring  // verifies receipts
+	Registry *reducer.Registry // Go reducers; nil: none
+	Paranoid bool              // run every reduction twice and compare
+
+	// BatchRecords is how many records a batch gathers before it is appended
+	// while the next is computed. 0: DefaultBatchRecords.
+	BatchRecords int
+	// CheckpointRecords is how many records may follow a checkpoint before the
+	// next one is made. 0: DefaultCheckpointRecords.
+	CheckpointRecords Seq
+}
+
+// withDefaults returns cfg with its zero sizes filled in.
+func (cfg Config) withDefaults() Config {
+	if cfg.BatchRecords == 0 {
+		cfg.BatchRecords = DefaultBatchRecords
+	}
+	if cfg.CheckpointRecords == 0 {
+		cfg.CheckpointRecords = DefaultCheckpointRecords
+	}
+	return cfg
+}
+
+// Genesis is what a new world is made of.
+type Genesis struct {
+	ID       string // unique; keys and receipts are bound to it
+	Seed     uint64
+	Manifest *manifest.Manifest
+	Contents map[manifest.Hash][]byte // all that the manifest names
+}
+
+// Create makes a new world in an empty journal. It is durable on return.
+func Create(cfg Config, g Genesis) (*World, error) {
+	encoded, err := g.Manifest.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("world: manifest: %w", err)
+	}
+	blobs := []Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
+	for _, h := range g.Manifest.Contents() {
+		content, ok := g.Contents[h]
+		if !ok {
+			return nil, fmt.Errorf("world: manifest: content %s is missing", h)
+		}
+		blobs = append(blobs, Blob{Hash: h, Bytes: content})
+	}
+	k := newKernel(cfg.Keys, cfg.Paranoid)
+	if k.rules, err = compile(g.Manifest, blobs[0].Hash, blobList(blobs), cfg.Registry); err != nil {
+		return nil, err
+	}
+	k.create(Created{
+		V: bodyVersion, World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
+		Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version,
+	})
+	k.blobs = append(blobs, k.blobs...)
+	w := &World{cfg: cfg.withDefaults(), k: k}
+	if err := w.sync(); err != nil {
+		return nil, err
+	}
+	return w, w.start()
+}
+
+// blobList looks contents up in a list.
+type blobList []Blob
+
+func (l blobList) Record(Seq) ([]byte, error) { return nil, ErrNotFound }
+
+func (l blobList) Blob(h Hash) ([]byte, error) {
+	for _, b := range l {
+		if b.Hash == h {
+			return b.Bytes, nil
+		}
+	}
+	return nil, ErrNotFound
+}
+
+// Open loads the last checkpoint of a world and replays the records after it.
+func Open(cfg Config) (*World, error) {
+	img, err := cfg.History.Image()
+	if err != nil {
+		return nil, err
+	}
+	k, err := load(cfg.History, img, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid})
+	if err != nil {
+		return nil, err
+	}
+	w := &World{cfg: cfg.withDefaults(), k: k}
+	if img != nil {
+		w.saved = img.Head.ID
+	}
+	for _, e := range k.ledger.InFlight() {
+		w.again = append(w.again, k.permit(e))
+	}
+	return w, w.start()
+}
+
+func (w *World) start() error {
+	w.answers = make(map[receipt.Key][]byte)
+	var err error
+	w.host, err = w.cfg.NewHost(w.k.id, w.k.rules.manifest)
+	return err
+}
