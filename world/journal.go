@@ -27,6 +27,18 @@ type Stored struct {
 	Root  Hash   // the chain root with this record
 }
 
+// LinkBytes is how much of its chain root is stored beside every record, so that
+// a damaged record is named, and not only found out at the end.
+const LinkBytes = 8
+
+// Scanned is one record as it was read. Whoever computes the chain compares the
+// roots with the links.
+type Scanned struct {
+	ID    Seq
+	Bytes []byte          // canonical; kept by nobody else
+	Link  [LinkBytes]byte // the beginning of the chain root with this record
+}
+
 // Blob is a content that records or manifests name by its hash.
 type Blob struct {
 	Hash  Hash
@@ -74,10 +86,9 @@ type History interface {
 	// Image returns the latest checkpoint with all cells and intents in it,
 	// or nil where there is none.
 	Image() (*Image, error)
-	// Scan yields the records after a head, in order, up to the end. It
-	// computes their roots from after.Root and compares each with what was
-	// stored beside the record; an error ends the sequence and names the record.
-	Scan(after Head) iter.Seq2[Stored, error]
+	// Scan yields the records after a given one, in order, up to the end. An
+	// error ends the sequence and names the record.
+	Scan(after Seq) iter.Seq2[Scanned, error]
 }
 
 // How an append can end other than durable, and a read without finding.

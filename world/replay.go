@@ -21,7 +21,7 @@ type ReplayConfig struct {
 	Paranoid bool              // run every reduction twice and compare
 	To       Seq               // the last record to replay; 0: all
 	// Visit, if set, is called for every record after it has been replayed.
-	Visit func(s Stored) error
+	Visit func(s Scanned) error
 }
 
 // Replayed is what a replay came to.
@@ -130,7 +130,7 @@ func checkEngines(c *Created) error {
 // nothing to be taken from the kernel.
 func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 	compared := 0 // of k.records
-	for s, err := range h.Scan(from) {
+	for s, err := range h.Scan(from.ID) {
 		if err != nil {
 			return err
 		}
@@ -146,6 +146,8 @@ func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 		}
 		if got := &k.records[compared]; got.ID != s.ID || !bytes.Equal(got.Bytes, s.Bytes) {
 			return diverged(h, s, got.Bytes, nil)
+		} else if [LinkBytes]byte(got.Root[:LinkBytes]) != s.Link {
+			return fmt.Errorf("world: record #%d: the chain root that was stored with it is another", s.ID)
 		}
 		compared++
 		if cfg.Visit != nil {
@@ -164,7 +166,7 @@ func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 
 // follow makes the kernel write the records that begin with the one in s: by
 // applying it if it is an input, by doing the next unit if not.
-func (k *kernel) follow(h History, s Stored) error {
+func (k *kernel) follow(h History, s Scanned) error {
 	rec, err := DecodeRecord(s.Bytes)
 	if err != nil {
 		return fmt.Errorf("world: record #%d: %w", s.ID, err)
@@ -260,7 +262,7 @@ func (k *kernel) applySubmitted(r *canon.Reader) error {
 
 // diverged describes a difference; got is nil where cause says why there is
 // nothing to compare with.
-func diverged(h History, s Stored, got []byte, cause error) error {
+func diverged(h History, s Scanned, got []byte, cause error) error {
 	d := &Divergence{Record: s.ID, Journal: describe(h, s.Bytes)}
 	if got != nil {
 		d.Computed = describe(h, got)

@@ -229,7 +229,7 @@ func (b *kernelBench) round(ctx context.Context, dir string, r *rows) error {
 // scanAll reads, decodes and chains all records.
 func scanAll(lw *local.World) error {
 	chain := new(canon.Chain)
-	for s, err := range lw.Store().Scan(world.Head{}) {
+	for s, err := range lw.Store().Scan(0) {
 		if err != nil {
 			return err
 		}
@@ -296,7 +296,7 @@ func (quietLogger) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a
 
 func envelopesOf(lw *local.World) ([]canon.Envelope, error) {
 	out := make([]canon.Envelope, 0, lw.Status().Head.ID)
-	for s, err := range lw.Store().Scan(world.Head{}) {
+	for s, err := range lw.Store().Scan(0) {
 		if err != nil {
 			return nil, err
 		}

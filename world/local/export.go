@@ -32,7 +32,7 @@ const (
 // Export writes the whole journal. progress, which may be nil, is called with
 // the number of records written.
 func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) error {
-	var write func(*bufio.Writer, *world.Record, world.Stored, []world.Blob) error
+	var write func(*bufio.Writer, *world.Record, world.Scanned, []world.Blob) error
 	switch format {
 	case CBORSeq:
 		write = writeCBOR
@@ -44,7 +44,7 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	out := bufio.NewWriter(w)
-	for s, err := range lw.store.Scan(world.Head{}) {
+	for s, err := range lw.store.Scan(0) {
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (lw *World) blobsOf(rec *world.Record) ([]world.Blob, error) {
 	return out, nil
 }
 
-func writeCBOR(out *bufio.Writer, _ *world.Record, s world.Stored, blobs []world.Blob) error {
+func writeCBOR(out *bufio.Writer, _ *world.Record, s world.Scanned, blobs []world.Blob) error {
 	for _, b := range blobs {
 		if _, err := out.Write(canon.AppendBytes(nil, b.Bytes)); err != nil {
 			return err
@@ -127,7 +127,7 @@ type jsonLine struct {
 	Blobs    map[string]string `json:"blobs,omitempty"`
 }
 
-func writeJSONLine(out *bufio.Writer, rec *world.Record, s world.Stored, blobs []world.Blob) error {
+func writeJSONLine(out *bufio.Writer, rec *world.Record, s world.Scanned, blobs []world.Blob) error {
 	body, err := rec.Body()
 	if err != nil {
 		return err

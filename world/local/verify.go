@@ -24,7 +24,7 @@ func (lw *World) Replay(to world.Seq, progress func(done uint64)) (*world.Replay
 	defer lw.mu.Unlock()
 	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.registry, To: to}
 	if progress != nil {
-		cfg.Visit = func(s world.Stored) error {
+		cfg.Visit = func(s world.Scanned) error {
 			progress(uint64(s.ID))
 			return nil
 		}

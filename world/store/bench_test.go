@@ -60,7 +60,7 @@ func BenchmarkScan(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	n := 0
-	for _, err := range s.Scan(world.Head{}) {
+	for _, err := range s.Scan(0) {
 		require.NoError(b, err)
 		if n++; n == b.N {
 			break

@@ -29,7 +29,7 @@ const (
 // Lengths in bytes.
 const (
 	idLen        = 8
-	linkLen      = 8
+	linkLen      = world.LinkBytes
 	crcLen       = 4
 	sumLen       = 8
 	recordKeyLen = 1 + idLen

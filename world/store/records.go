@@ -37,17 +37,16 @@ func (s *Store) Blob(h world.Hash) ([]byte, error) {
 
 // Scan implements world.History. The error that ends it is a *DamageError where
 // a record is damaged, missing or off the chain. The bytes may be kept.
-func (s *Store) Scan(after world.Head) iter.Seq2[world.Stored, error] {
-	return func(yield func(world.Stored, error) bool) {
-		if err := s.onChain(after); err != nil {
-			yield(world.Stored{}, fmt.Errorf("store: scan after #%d: %w", after.ID, err))
-			return
-		}
-		for r, err := range s.scan(after) {
+func (s *Store) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
+	return func(yield func(world.Scanned, error) bool) {
+		var kept arena
+		for e, err := range s.entries(after + 1) {
 			if err != nil {
-				err = fmt.Errorf("store: scan: %w", err)
+				yield(world.Scanned{}, fmt.Errorf("store: scan: %w", err))
+				return
 			}
-			if !yield(r, err) {
+			r := world.Scanned{ID: world.Seq(e.ID), Bytes: kept.copy(e.record), Link: [linkLen]byte(e.link)}
+			if !yield(r, nil) {
 				return
 			}
 		}

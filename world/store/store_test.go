@@ -103,9 +103,21 @@ func appendAll(t testing.TB, s *Store, batches ...world.Batch) {
 	}
 }
 
-func scanAll(t testing.TB, s *Store, after world.Head) []world.Stored {
+func scanned(r world.Stored) world.Scanned {
+	return world.Scanned{ID: r.ID, Bytes: r.Bytes, Link: [world.LinkBytes]byte(r.Root[:])}
+}
+
+func scannedAll(records []world.Stored) []world.Scanned {
+	var all []world.Scanned
+	for _, r := range records {
+		all = append(all, scanned(r))
+	}
+	return all
+}
+
+func scanAll(t testing.TB, s *Store, after world.Seq) []world.Scanned {
 	t.Helper()
-	var all []world.Stored
+	var all []world.Scanned
 	for r, err := range s.Scan(after) {
 		require.NoError(t, err)
 		all = append(all, r)
@@ -135,9 +147,9 @@ func TestAppendedRecordsAreReadBackAfterReopening(t *testing.T) {
 
 	s = reopen(t, mem)
 	require.Equal(t, w.head, s.Head())
-	require.Equal(t, slices.Concat(first.Records, second.Records), scanAll(t, s, world.Head{}))
-	require.Equal(t, second.Records, scanAll(t, s, first.Head))
-	require.Empty(t, scanAll(t, s, second.Head))
+	require.Equal(t, scannedAll(slices.Concat(first.Records, second.Records)), scanAll(t, s, 0))
+	require.Equal(t, scannedAll(second.Records), scanAll(t, s, first.Head.ID))
+	require.Empty(t, scanAll(t, s, second.Head.ID))
 	got, err := s.Record(2)
 	require.NoError(t, err)
 	require.Equal(t, first.Records[1].Bytes, got)

@@ -123,7 +123,8 @@ func (v *verifier) scan() {
 	chain := new(canon.Chain)
 	anchored := v.cfg.Anchor.ID == 0
 	var last world.Seq
-	for s, err := range v.h.Scan(world.Head{}) {
+	broken := false
+	for s, err := range v.h.Scan(0) {
 		if err != nil {
 			v.fault(fmt.Sprintf("record #%d", last+1), "%v", err)
 			break
@@ -138,7 +139,12 @@ func (v *verifier) scan() {
 			v.fault(place, "%v", err)
 			continue
 		}
-		if root := chain.Add(uint64(rec.ID), string(rec.Kind), s.Bytes); rec.ID == v.cfg.Anchor.ID {
+		root := chain.Add(uint64(rec.ID), string(rec.Kind), s.Bytes)
+		if [world.LinkBytes]byte(root[:world.LinkBytes]) != s.Link && !broken {
+			broken = true // and so are all links after it
+			v.fault(place, "the chain root that was stored with it is another: this record or an earlier one was changed")
+		}
+		if rec.ID == v.cfg.Anchor.ID {
 			anchored = root == v.cfg.Anchor.Root
 		}
 		v.record(place, &rec)
@@ -253,7 +259,7 @@ func (v *verifier) ledger() {
 func (v *verifier) replay() {
 	cfg := world.ReplayConfig{Registry: v.cfg.Registry}
 	if v.cfg.Progress != nil {
-		cfg.Visit = func(s world.Stored) error {
+		cfg.Visit = func(s world.Scanned) error {
 			v.cfg.Progress(uint64(s.ID))
 			return nil
 		}

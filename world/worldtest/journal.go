@@ -188,10 +188,10 @@ func (j *Journal) merge(img *world.Image) {
 func (j *Journal) Image() (*world.Image, error) { return j.image, nil }
 
 // Scan implements world.History.
-func (j *Journal) Scan(after world.Head) iter.Seq2[world.Stored, error] {
-	return func(yield func(world.Stored, error) bool) {
-		for _, s := range j.durable[min(int(after.ID), len(j.durable)):] {
-			if !yield(s, nil) {
+func (j *Journal) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
+	return func(yield func(world.Scanned, error) bool) {
+		for _, s := range j.durable[min(int(after), len(j.durable)):] {
+			if !yield(world.Scanned{ID: s.ID, Bytes: s.Bytes, Link: [world.LinkBytes]byte(s.Root[:])}, nil) {
 				return
 			}
 		}
