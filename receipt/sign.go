@@ -166,12 +166,12 @@ func (k *Keyring) Verify(r *Receipt) error {
 		if s.id != r.KeyID {
 			continue
 		}
-		if s.epoch.Revoked {
-			return ErrRevokedKey
-		}
 		want := s.mac(r.Hash)
 		if !hmac.Equal(want[:], r.MAC[:]) {
 			return ErrBadMAC
+		}
+		if s.epoch.Revoked {
+			return ErrRevokedKey // it is the key's signature, which some still believe
 		}
 		return nil
 	}

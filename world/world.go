@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -71,7 +72,7 @@ func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error])
 			_, err = w.k.submit(s.Name, s.Data, s.To, s.At)
 		}
 		if err != nil {
-			return taken, errors.Join(err, w.sync())
+			return taken, w.syncAfter(err)
 		}
 		taken++
 		if err := w.appendFull(); err != nil {
@@ -91,7 +92,18 @@ func (w *World) Receive(data []byte) (Seq, error) {
 	if err != nil {
 		return 0, err
 	}
+	for key := range w.answers { // order cannot show: each is judged by itself
+		if !w.inFlight(key) {
+			delete(w.answers, key)
+		}
+	}
 	return id, w.sync()
+}
+
+// inFlight reports whether an intent still waits for its receipt.
+func (w *World) inFlight(key receipt.Key) bool {
+	e := w.k.ledger.Entry(key)
+	return e != nil && e.State == receipt.StateInFlight
 }
 
 // Resume lets a parked cell go on: with the event that failed, or past it.
@@ -197,7 +209,7 @@ func (w *World) rounds(ctx context.Context) error {
 
 func (w *World) turn(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		return errors.Join(err, w.sync())
+		return w.syncAfter(err)
 	}
 	w.k.next()
 	return w.appendFull()
@@ -207,13 +219,15 @@ func (w *World) turn(ctx context.Context) error {
 // permits, and of those that are permitted meanwhile.
 func (w *World) barrier(ctx context.Context) error {
 	for len(w.k.ledger.InFlight()) > 0 {
-		key := w.k.ledger.InFlight()[0].Intent.Key
-		data, err := w.await(ctx, key)
-		if err != nil {
-			return errors.Join(err, w.sync())
+		e := w.k.ledger.InFlight()[0]
+		data, err := w.await(ctx, e.Intent.Key)
+		if err == nil {
+			if _, err = w.k.receive(data); err != nil {
+				w.again = append(w.again, w.k.permit(e))
+			}
 		}
-		if _, err := w.k.receive(data); err != nil {
-			return err
+		if err != nil {
+			return w.syncAfter(err)
 		}
 		if err := w.appendFull(); err != nil {
 			return err
@@ -234,13 +248,13 @@ func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
 				return nil, err
 			}
 		}
-		if len(w.again) > 0 {
-			w.host.Start(w.again)
-			w.again = nil
-		}
+		w.restart()
 		answer, err := w.host.Await(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if !w.inFlight(answer.Key) {
+			continue // Receive took a receipt for it meanwhile
 		}
 		if answer.Err != nil {
 			e := w.k.ledger.Entry(answer.Key)
@@ -249,6 +263,16 @@ func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
 		}
 		w.answers[answer.Key] = answer.Receipt
 	}
+}
+
+// restart has the host perform once more what it could not answer, or what was
+// in flight when the world was opened, but for what Receive has ended since.
+func (w *World) restart() {
+	ended := func(p receipt.Permit) bool { return !w.inFlight(p.Key) }
+	if again := slices.DeleteFunc(w.again, ended); len(again) > 0 {
+		w.host.Start(again)
+	}
+	w.again = nil
 }
 
 // appendFull appends what the kernel brought about, if it is enough for a
@@ -307,6 +331,14 @@ func (w *World) sync() error {
 		}
 	}
 	return w.settle()
+}
+
+// syncAfter makes durable what happened before an error, and returns that.
+func (w *World) syncAfter(err error) error {
+	if failed := w.sync(); failed != nil && !errors.Is(err, failed) {
+		return errors.Join(err, failed)
+	}
+	return err
 }
 
 // Checkpoint stores an image of the world, so that opening it is fast. The

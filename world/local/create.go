@@ -88,6 +88,9 @@ func build(dir string, keys *receipt.Keyring, fill func(*store.Store) error) err
 	if err == nil {
 		return syncDir(dir)
 	}
+	if errors.Is(err, fs.ErrExist) { // made by someone else meanwhile
+		err = fmt.Errorf("%s: %w", dir, ErrExists)
+	}
 	return errors.Join(err, os.RemoveAll(making))
 }
 
@@ -118,6 +121,9 @@ func (b Birth) keyring() (*receipt.Keyring, error) {
 		keys, err := receipt.DecodeKeyring(b.Keyring)
 		if err != nil {
 			return nil, err
+		}
+		if !keys.CanSign() {
+			return nil, ErrNoKeys
 		}
 		if b.ID != "" && b.ID != keys.World() {
 			return nil, fmt.Errorf("the keyring was made for world %s, not %s", keys.World(), b.ID)

@@ -3,16 +3,18 @@ package local
 import (
 	"bufio"
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/store"
@@ -49,19 +51,52 @@ func Import(dir string, r io.Reader, keyring []byte, progress func(done uint64))
 	if keys.World() != id {
 		return fmt.Errorf("import: the keyring was made for world %s, the journal is of %s", keys.World(), id)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+	made, err := makeDir(dir)
+	if err == nil {
+		err = importTo(dir, keys, first, next, progress)
 	}
+	for i := len(made) - 1; err != nil && i >= 0; i-- {
+		err = errors.Join(err, os.Remove(made[i]))
+	}
+	return err
+}
+
+// makeDir makes a directory with its parents and returns those that it made,
+// parents first.
+func makeDir(dir string) ([]string, error) {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil, nil
+	}
+	var made []string
+	if up := filepath.Dir(dir); up != dir {
+		var err error
+		if made, err = makeDir(up); err != nil {
+			return made, err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return made, err
+	}
+	return append(made, dir), nil
+}
+
+func importTo(dir string, keys *receipt.Keyring, first exported, next func() (exported, error), progress func(uint64)) error {
 	return build(dir, keys, func(s *store.Store) error {
 		if err := appendAll(s, first, next, progress); err != nil {
 			return err
 		}
 		lw := &World{dir: dir, store: s, keys: keys}
+		var err error
 		if lw.w, err = world.Open(lw.config(Options{})); err != nil {
 			return err
 		}
 		if lw.host != nil {
 			lw.host.Close()
+		}
+		for _, h := range lw.w.Manifest().Contents() { // Open reads only what it runs
+			if _, err := s.Blob(h); err != nil {
+				return fmt.Errorf("import: content of the manifest: %w", err)
+			}
 		}
 		return lw.w.Checkpoint()
 	})
@@ -169,22 +204,75 @@ func cborItems(in *bufio.Reader) func() (exported, error) {
 
 func jsonLines(in *bufio.Reader) func() (exported, error) {
 	dec := json.NewDecoder(in)
+	dec.DisallowUnknownFields()
 	return func() (exported, error) {
-		var line struct {
-			Raw   []byte            `json:"raw"` // base64, by encoding/json
-			Blobs map[string]string `json:"blobs"`
-		}
+		var line importedLine
 		if err := dec.Decode(&line); err != nil {
 			return exported{}, err
 		}
 		x := exported{data: line.Raw}
-		for name, text := range line.Blobs {
-			content, err := base64.StdEncoding.DecodeString(text)
-			if err != nil || canon.Sum(content).String() != name {
+		for name, content := range line.Blobs {
+			if canon.Sum(content).String() != name {
 				return exported{}, fmt.Errorf("blob %s: the content has another hash", name)
 			}
 			x.blobs = append(x.blobs, world.Blob{Hash: canon.Sum(content), Bytes: content})
 		}
-		return x, nil
+		return x, line.check(x.blobs)
 	}
+}
+
+// importedLine is a jsonLine as it is read back.
+type importedLine struct {
+	ID       world.Seq         `json:"id"`
+	Time     manifest.Tick     `json:"time"`
+	Kind     world.Kind        `json:"kind"`
+	CausedBy world.Seq         `json:"caused_by"`
+	Payload  any               `json:"payload"`
+	Raw      []byte            `json:"raw"` // base64, by encoding/json
+	Blobs    map[string][]byte `json:"blobs"`
+}
+
+// check compares what a line says to people with its raw bytes: a file that was
+// changed in only one of them is refused.
+func (l *importedLine) check(blobs blobList) error {
+	rec, err := world.DecodeRecord(l.Raw)
+	if err != nil {
+		return err
+	}
+	if l.ID != rec.ID || l.Time != rec.Time || l.Kind != rec.Kind || l.CausedBy != rec.CausedBy {
+		return fmt.Errorf("the line of record #%d says otherwise than its raw bytes", rec.ID)
+	}
+	if err := rec.Load(blobs); err != nil {
+		return err
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	var want any
+	if err := json.Unmarshal(text, &want); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(l.Payload, want) {
+		return fmt.Errorf("the payload of record #%d says otherwise than its raw bytes", rec.ID)
+	}
+	return nil
+}
+
+// blobList is a world.Records of the blobs of one line.
+type blobList []world.Blob
+
+func (l blobList) Record(world.Seq) ([]byte, error) { return nil, world.ErrNotFound }
+
+func (l blobList) Blob(h world.Hash) ([]byte, error) {
+	for _, b := range l {
+		if b.Hash == h {
+			return b.Bytes, nil
+		}
+	}
+	return nil, world.ErrNotFound
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
+// ErrExposedKeys says that others than its owner can read a keyring file.
+var ErrExposedKeys = errors.New("others can read its secrets; want mode 0600")
+
 // readKeyring reads a keyring file, which nobody but its owner may read.
 func readKeyring(path string) (*receipt.Keyring, error) {
 	info, err := os.Stat(path)
@@ -16,7 +19,7 @@ func readKeyring(path string) (*receipt.Keyring, error) {
 		return nil, fmt.Errorf("keyring: %w", err)
 	}
 	if open := info.Mode().Perm() & 0o077; open != 0 {
-		return nil, fmt.Errorf("keyring %s: mode is %#o: others can read its secrets; want 0600", path, info.Mode().Perm())
+		return nil, fmt.Errorf("keyring %s: mode is %#o: %w", path, info.Mode().Perm(), ErrExposedKeys)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

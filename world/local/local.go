@@ -225,6 +225,9 @@ func (lw *World) Run(ctx context.Context) error {
 
 // Receive takes a receipt made elsewhere for an effect in flight.
 func (lw *World) Receive(data []byte) (world.Seq, error) {
+	if err := lw.canRun(); err != nil {
+		return 0, err
+	}
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	return lw.w.Receive(data)

@@ -17,6 +17,7 @@ import (
 // Options.EachCell says. An error ends it.
 func (s *Store) CellRecords(cell string) iter.Seq2[world.Seq, error] {
 	return func(yield func(world.Seq, error) bool) {
+		s.settleImages()
 		indexed, err := s.imageHead()
 		if err == nil {
 			var more bool
@@ -44,38 +45,6 @@ func (s *Store) CellRecords(cell string) iter.Seq2[world.Seq, error] {
 	}
 }
 
-// yieldPostings yields what is indexed and reports whether more is wanted.
-func (s *Store) yieldPostings(cell string, yield func(world.Seq, error) bool) (bool, error) {
-	key := cellKey(nil, postingPrefix, cell, 0)
-	lower := key[:len(key)-idLen]
-	upper := slices.Clone(lower)
-	upper[len(upper)-1] = 1 // the byte after the zero that ends the cell's name
-	it, err := s.iterate(lower, upper)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	seal := newSealer()
-	for ok := it.First(); ok; ok = it.Next() {
-		body, err := openAt(seal, it)
-		if err != nil {
-			return false, err
-		}
-		for id, ok := range postings(body) {
-			if !ok {
-				return false, damaged(it.Key(), errShape)
-			}
-			if !yield(id, nil) {
-				return false, nil
-			}
-		}
-	}
-	if err := it.Error(); err != nil {
-		return false, &DamageError{What: "index of cell " + cell, Err: err}
-	}
-	return true, nil
-}
-
 func (s *Store) eachCell(e entry, visit func(cell []byte)) error {
 	payload, err := s.payload(e)
 	if err != nil {
@@ -100,7 +69,8 @@ func (s *Store) addPostings(b *pebble.Batch, seal *sealer, after, to world.Seq) 
 	slices.SortFunc(mentions, func(a, b mention) int {
 		return cmp.Or(strings.Compare(names[a.cell], names[b.cell]), cmp.Compare(a.record, b.record))
 	})
-	var key, list []byte
+	w := postingWriter{batch: b, seal: seal, at: to}
+	var list []byte
 	var last world.Seq
 	for i, m := range mentions {
 		if m.record != last { // a record may name a cell twice
@@ -108,11 +78,11 @@ func (s *Store) addPostings(b *pebble.Batch, seal *sealer, after, to world.Seq) 
 			last = m.record
 		}
 		if i == len(mentions)-1 || mentions[i+1].cell != m.cell {
-			key = cellKey(key[:0], postingPrefix, names[m.cell], to)
-			seal.set(b, key, list)
+			w.add(names[m.cell], list)
 			list, last = list[:0], 0
 		}
 	}
+	w.flush()
 	return nil
 }
 
@@ -142,22 +112,4 @@ func (s *Store) mentions(after, to world.Seq) (names []string, all []mention, er
 		}
 	}
 	return names, all, nil
-}
-
-// postings yields the ids of a list; one that is not a list ends in false.
-func postings(list []byte) iter.Seq2[world.Seq, bool] {
-	return func(yield func(world.Seq, bool) bool) {
-		var id world.Seq
-		for len(list) > 0 {
-			distance, n := binary.Uvarint(list)
-			if n <= 0 || distance == 0 {
-				yield(0, false)
-				return
-			}
-			id, list = id+world.Seq(distance), list[n:]
-			if !yield(id, true) {
-				return
-			}
-		}
-	}
 }

@@ -19,6 +19,7 @@ var errUnchecked = errors.New("the chain cannot be checked after a damaged recor
 // that is not there, damaged or redacted, is a world.ErrNotFound.
 func (s *Store) Damage() iter.Seq[error] {
 	return func(yield func(error) bool) {
+		s.settleImages()
 		if !s.recordDamage(yield) || !s.blobDamage(yield) {
 			return
 		}
@@ -38,7 +39,7 @@ type links struct {
 }
 
 func (s *Store) recordDamage(yield func(error) bool) bool {
-	end := s.Head()
+	end := s.readable()
 	l := &links{chain: &canon.Chain{}, heads: []world.Head{end}}
 	if head, err := s.imageHead(); err == nil { // else sealedDamage says so
 		l.heads = append(l.heads, head)
@@ -132,12 +133,7 @@ func (s *Store) sealedDamage(prefix byte, yield func(error) bool) bool {
 		if err != nil || prefix != postingPrefix {
 			return err
 		}
-		for _, ok := range postings(body) {
-			if !ok {
-				return damaged(key, errShape)
-			}
-		}
-		return nil
+		return checkPostings(key, body)
 	}, yield)
 }
 

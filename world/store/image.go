@@ -16,49 +16,83 @@ import (
 // past them: a seek costs about as much as that many steps.
 const maxPrev = 8
 
-// Checkpoint implements world.Journal. It also indexes the records since the
-// last checkpoint by cell. It is one batch and is not synced: it lies after its
+// imageWriter is a checkpoint that is to be written.
+type imageWriter struct {
+	*world.Image
+
+	done chan struct{}
+}
+
+// Checkpoint implements world.Journal, for the head of the last append. It returns at once; the image is written
+// beside the appends that follow, and the records since the last checkpoint are
+// indexed by cell with it. It is one batch and is not synced: it lies after its
 // records in the log, so it is never durable before them, and a crash that
 // loses it costs only time.
 func (s *Store) Checkpoint(img *world.Image) error {
 	s.mu.Lock()
-	err, head := s.writable(), s.head
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	if img.Head.ID != s.head.ID {
+		return fmt.Errorf("store: checkpoint at #%d: the journal ends at #%d", img.Head.ID, s.head.ID)
+	}
+	if img.Head.Root != s.head.Root {
+		return fmt.Errorf("store: checkpoint: %w", damagedRecord(img.Head.ID, errLink))
+	}
+	w := &imageWriter{Image: img, done: make(chan struct{})}
+	s.imaged = w.done
+	s.appended <- &pending{image: w}
+	return nil
+}
+
+// writeImages writes checkpoints, in order.
+func (s *Store) writeImages() {
+	for w := range s.images {
+		if s.failed() == nil {
+			if err := s.writeImage(w.Image); err != nil {
+				_ = s.fail(fmt.Errorf("store: checkpoint at #%d: %w", w.Head.ID, err))
+			}
+		}
+		close(w.done)
+	}
+}
+
+func (s *Store) writeImage(img *world.Image) error {
+	last, err := s.imageHead()
 	if err != nil {
 		return err
 	}
-	last, err := s.imageHead()
-	if err != nil {
-		return fmt.Errorf("store: checkpoint: %w", err)
-	}
-	if img.Head.ID < last.ID || img.Head.ID > head.ID {
-		return fmt.Errorf("store: checkpoint at #%d: the last one was at #%d, the journal ends at #%d", img.Head.ID, last.ID, head.ID)
-	}
-	if err := s.onChain(img.Head); err != nil {
-		return fmt.Errorf("store: checkpoint: %w", err)
-	}
 	batch, seal := s.db.NewBatch(), newSealer()
 	if err := s.addPostings(batch, seal, last.ID, img.Head.ID); err != nil {
-		return errors.Join(fmt.Errorf("store: checkpoint: %w", err), batch.Close())
+		return errors.Join(err, batch.Close())
 	}
 	var key []byte
 	for _, c := range img.Cells {
-		key = cellKey(key[:0], versionPrefix, c.Cell, img.Head.ID)
+		key = cellKey(key[:0], c.Cell, img.Head.ID)
 		seal.set(batch, key, c.Bytes)
 	}
 	for _, in := range img.Intents {
 		seal.set(batch, append(append(key[:0], ledgerPrefix), in.Key[:]...), in.Bytes)
 	}
 	seal.set(batch, []byte{imagePrefix}, appendImage(nil, img))
-	if err := errors.Join(batch.Commit(pebble.NoSync), batch.Close()); err != nil {
-		return s.fail(fmt.Errorf("store: checkpoint: %w", err))
+	return errors.Join(batch.Commit(pebble.NoSync), batch.Close())
+}
+
+// settleImages waits until the checkpoints that were asked for are written.
+func (s *Store) settleImages() {
+	s.mu.Lock()
+	imaged := s.imaged
+	s.mu.Unlock()
+	if imaged != nil {
+		<-imaged
 	}
-	return nil
 }
 
 // Image implements world.History. A piece of it that is not what was written is
 // a *DamageError.
 func (s *Store) Image() (*world.Image, error) {
+	s.settleImages()
 	img, err := s.image()
 	if err != nil {
 		return nil, fmt.Errorf("store: image: %w", err)

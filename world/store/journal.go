@@ -15,10 +15,12 @@ const maxPending = 64
 // errGap says that a batch is not what its heads say. It is the caller's fault.
 var errGap = errors.New("the records do not lead from one head to the other without gap")
 
-// pending is an append under way.
+// pending is an append under way, or a checkpoint that waits for its turn.
 type pending struct {
+	world.Batch
+
+	image *imageWriter // where it is a checkpoint; then there is nothing else
 	batch *pebble.Batch
-	head  world.Head
 	err   error // set before done is closed
 	done  chan struct{}
 }
@@ -29,10 +31,9 @@ func (p *pending) Wait() error {
 	return p.err
 }
 
-// Append implements world.Journal. It returns once the batch is in Pebble's
-// memory and on its way to the disk; the batch's slices are free again. An
-// append that failed, or whose Pending did, ends the store: every later one
-// answers with the same error.
+// Append implements world.Journal. It returns at once; the batch's slices are in
+// use until the Pending has been waited for. An append that failed, or whose
+// Pending did, ends the store: every later one answers with the same error.
 func (s *Store) Append(b world.Batch) (world.Pending, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,22 +43,8 @@ func (s *Store) Append(b world.Batch) (world.Pending, error) {
 	if err := s.check(b); err != nil {
 		return nil, fmt.Errorf("store: append after #%d: %w", b.After.ID, err)
 	}
-	batch := s.db.NewBatchWithSize(batchBytes(b))
-	for _, blob := range b.Blobs {
-		if err := batch.Set(hashKey(blobPrefix, blob.Hash), blob.Bytes, nil); err != nil {
-			return nil, err
-		}
-	}
-	for _, r := range b.Records {
-		if err := setRecord(batch, r); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
-		return nil, s.fail(fmt.Errorf("store: append after #%d: %w", b.After.ID, err))
-	}
 	s.head = b.Head
-	p := &pending{batch: batch, head: b.Head, done: make(chan struct{})}
+	p := &pending{Batch: b, done: make(chan struct{})}
 	s.appended <- p
 	return p, nil
 }
@@ -100,11 +87,52 @@ func batchBytes(b world.Batch) int {
 	return n
 }
 
-// syncAppended waits for the store to sync appends, in order. Pebble syncs all
-// that have gathered with one call.
-func (s *Store) syncAppended() {
+// apply puts appends into Pebble's memory and on their way to the disk, in
+// order, while the world computes the next. A checkpoint goes on to writeImages
+// when the records before it are there.
+func (s *Store) apply() {
 	for p := range s.appended {
-		p.err = errors.Join(p.batch.SyncWait(), p.batch.Close())
+		if p.image != nil {
+			s.images <- p.image
+			continue
+		}
+		p.err = s.applyOne(p)
+		s.applied <- p
+	}
+	close(s.applied)
+	close(s.images)
+}
+
+func (s *Store) applyOne(p *pending) error {
+	if err := s.failed(); err != nil {
+		return err
+	}
+	batch := s.db.NewBatchWithSize(batchBytes(p.Batch))
+	for _, blob := range p.Blobs {
+		if err := batch.Set(hashKey(blobPrefix, blob.Hash), blob.Bytes, nil); err != nil {
+			return err
+		}
+	}
+	for _, r := range p.Records {
+		if err := setRecord(batch, r); err != nil {
+			return err
+		}
+	}
+	if err := s.db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
+		return fmt.Errorf("append after #%d: %w", p.After.ID, err)
+	}
+	p.batch = batch
+	s.inDB.Store(&p.Head)
+	return nil
+}
+
+// sync waits for the store to sync appends, in order. Pebble syncs all that have
+// gathered with one call.
+func (s *Store) sync() {
+	for p := range s.applied {
+		if p.err == nil {
+			p.err = errors.Join(p.batch.SyncWait(), p.batch.Close())
+		}
 		p.batch = nil
 		s.synced <- p
 	}
@@ -131,13 +159,13 @@ func (s *Store) acknowledge() {
 func (s *Store) anchorAt(group []*pending) error {
 	for _, p := range group {
 		if p.err != nil {
-			return s.fail(fmt.Errorf("store: sync: %w", p.err))
+			return s.fail(fmt.Errorf("store: %w", p.err))
 		}
 	}
 	if err := s.failed(); err != nil {
 		return err
 	}
-	if err := s.anchor.write(group[len(group)-1].head, s.epoch); err != nil {
+	if err := s.anchor.write(group[len(group)-1].Head, s.epoch); err != nil {
 		return s.fail(fmt.Errorf("store: %w", err))
 	}
 	return nil

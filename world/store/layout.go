@@ -63,7 +63,7 @@ func damagedRecord(id world.Seq, err error) error {
 // damaged names the key that err is about.
 func damaged(key []byte, err error) error {
 	_, at, _ := splitCellKey(key)
-	if key[0] == recordPrefix && len(key) == recordKeyLen {
+	if key[0] == recordPrefix && len(key) == recordKeyLen || key[0] == postingPrefix && len(key) > recordKeyLen {
 		at = recordID(key)
 	}
 	return &DamageError{What: nameOf(key), ID: at, Err: err}
@@ -72,10 +72,10 @@ func damaged(key []byte, err error) error {
 func nameOf(key []byte) string {
 	cell, at, ok := splitCellKey(key)
 	switch {
-	case ok && key[0] == versionPrefix:
+	case ok:
 		return fmt.Sprintf("cell version %s at #%d", cell, at)
-	case ok && key[0] == postingPrefix:
-		return fmt.Sprintf("index of cell %s at #%d", cell, at)
+	case key[0] == postingPrefix && len(key) > 1+idLen:
+		return fmt.Sprintf("index of cells from %s at #%d", key[1+idLen:], recordID(key))
 	case key[0] == recordPrefix && len(key) == recordKeyLen:
 		return fmt.Sprintf("record #%d", recordID(key))
 	case key[0] == blobPrefix:
@@ -94,21 +94,22 @@ func recordKey(id world.Seq) []byte {
 	return binary.BigEndian.AppendUint64([]byte{recordPrefix}, uint64(id))
 }
 
+// recordID returns the number that follows the first byte of a key.
 func recordID(key []byte) world.Seq { return world.Seq(binary.BigEndian.Uint64(key[1:])) }
 
 func hashKey(prefix byte, h world.Hash) []byte { return append([]byte{prefix}, h[:]...) }
 
 // cellKey appends the key of a cell at a checkpoint to b. No cell's name holds
 // a zero byte.
-func cellKey(b []byte, prefix byte, cell string, at world.Seq) []byte {
-	b = append(b, prefix)
+func cellKey(b []byte, cell string, at world.Seq) []byte {
+	b = append(b, versionPrefix)
 	b = append(b, cell...)
 	return binary.BigEndian.AppendUint64(append(b, 0), uint64(at))
 }
 
 func splitCellKey(key []byte) (cell []byte, at world.Seq, ok bool) {
 	end := len(key) - idLen - 1
-	if end < 1 || key[0] != versionPrefix && key[0] != postingPrefix || bytes.IndexByte(key, 0) != end {
+	if end < 1 || key[0] != versionPrefix || bytes.IndexByte(key, 0) != end {
 		return nil, 0, false
 	}
 	return key[1:end], world.Seq(binary.BigEndian.Uint64(key[end+1:])), true

@@ -6,15 +6,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 )
 
-// A test binary that finds this variable opens the world it names and says how
-// that went.
-const openWorldEnv = "WORLDKERNEL_TEST_OPEN_WORLD"
+// A test binary that finds one of these variables opens the world it names, and
+// says how that went, or fills the disk with it.
+const (
+	openWorldEnv = "WORLDKERNEL_TEST_OPEN_WORLD"
+	fillWorldEnv = "WORLDKERNEL_TEST_FILL_WORLD"
+)
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(openWorldEnv); dir != "" {
@@ -31,7 +34,31 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if dir := os.Getenv(fillWorldEnv); dir != "" {
+		fillWorld(dir)
+	}
 	os.Exit(m.Run())
+}
+
+// fillWorld appends to the world in dir until the process ends, and says after
+// each batch what was acknowledged.
+func fillWorld(dir string) {
+	s, err := Open(dir, Options{})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for w := resume(s); ; {
+		p, err := s.Append(w.batch(strings.Repeat("x", 64<<10)))
+		if err == nil {
+			err = p.Wait()
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(w.head.ID)
+	}
 }
 
 func openInAnotherProcess(t *testing.T, dir string) string {
@@ -103,5 +130,3 @@ func snapshotOf(t *testing.T, dir string) map[string]string {
 	}))
 	return all
 }
-
-var _ vfs.FS = (*guardFS)(nil)

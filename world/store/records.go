@@ -80,7 +80,7 @@ func (s *Store) scan(after world.Head) iter.Seq2[world.Stored, error] {
 // or damaged, and ends it.
 func (s *Store) entries(from world.Seq) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
-		end := s.Head().ID
+		end := s.readable().ID
 		if from > end {
 			return
 		}
@@ -135,7 +135,7 @@ func (s *Store) payload(e entry) ([]byte, error) {
 
 // get returns a copy of a value.
 func (s *Store) get(key []byte) ([]byte, error) {
-	if s.isClosed() {
+	if s.released.Load() {
 		return nil, ErrClosed
 	}
 	value, closer, err := s.db.Get(key)
@@ -159,16 +159,10 @@ func (s *Store) sealed(key []byte) ([]byte, error) {
 }
 
 func (s *Store) iterate(lower, upper []byte) (*pebble.Iterator, error) {
-	if s.isClosed() {
+	if s.released.Load() {
 		return nil, ErrClosed
 	}
 	return s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-}
-
-func (s *Store) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
 }
 
 // arena keeps copies of many small slices in few large ones.

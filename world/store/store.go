@@ -18,16 +18,18 @@
 //	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum
 //	'l' ‖ key                      ledger entry ‖ sum
 //	'i'                            id ‖ root ‖ core ‖ sum: the image's head and core
-//	'x' ‖ cell ‖ 00 ‖ checkpoint   posting list ‖ sum
+//	'x' ‖ checkpoint ‖ cell        posting lists ‖ sum, from that cell on
 //	'm'                            format version (32 bits) ‖ owner epoch ‖ sum
 //
 // record is the stored bytes of a record; link the first 8 bytes of the chain
 // root with it; crc the CRC-32C of record ‖ link, so that a damaged record is
 // found even where the chain before it is lost. sum is the first 8 bytes of
 // SHA-256(key ‖ value). checkpoint is the id of the head that a checkpoint was
-// taken at. A posting list holds the ids, after the checkpoint before, of the
-// records that concern a cell: uvarints, each the distance to the id before it,
-// the first to 0. Records after the image's head are in no list yet.
+// taken at. Posting lists are sorted by cell, several to a value, each
+// uvarint(len(cell)) ‖ cell ‖ uvarint(len(list)) ‖ list; a list holds the ids,
+// after the checkpoint before, of the records that concern the cell: uvarints,
+// each the distance to the id before it, the first to 0. Records after the
+// image's head are in no list yet.
 //
 // # Anchor
 //
@@ -84,8 +86,9 @@ type Options struct {
 	EachCell func(kind string, payload []byte, visit func(cell []byte))
 
 	// Fatal ends the process, because the disk under the journal fails and
-	// going on could lose what was acknowledged. The error says what to do. It
-	// must not return. Nil: print to stderr and exit with 1.
+	// going on could lose what was acknowledged; also in Create and Open, where
+	// Pebble would otherwise try forever. The error says what to do. It must not
+	// return. Nil: print to stderr and exit with 1.
 	Fatal func(error)
 
 	memTableBytes uint64 // for tests that want many small files
@@ -120,18 +123,24 @@ type Store struct {
 	anchor *anchor
 	db     *pebble.DB
 
-	mu     sync.Mutex // guards head, epoch and closed, and orders appends
-	head   world.Head
+	mu     sync.Mutex // guards what follows, and orders appends
+	head   world.Head // of what was appended
 	epoch  uint64
-	closed bool
+	closed bool // for appends; reading goes on until pending ones are done
 
-	failure atomic.Pointer[error]
-	failing chan struct{} // closed when there is a failure
-	armed   atomic.Bool   // a failing log ends the process; not yet while opening
-	stalled atomic.Bool   // an append may be waiting for Pebble to make room
+	released atomic.Bool // nothing can be read any more
+	failure  atomic.Pointer[error]
+	failing  chan struct{} // closed when there is a failure
+	armed    atomic.Bool   // a failing log ends the process; not yet while opening
+	stalled  atomic.Bool   // an append may be waiting for Pebble to make room
 
-	appended chan *pending // to syncAppended
-	synced   chan *pending // from there to acknowledge
+	imaged chan struct{} // guarded by mu; closed when the last checkpoint is written; nil: there was none
+
+	inDB     atomic.Pointer[world.Head] // of what has reached Pebble; nil: head has
+	appended chan *pending              // to apply
+	applied  chan *pending              // from there to sync
+	synced   chan *pending              // from there to acknowledge
+	images   chan *imageWriter          // from apply to writeImages
 	done     sync.WaitGroup
 }
 
@@ -159,10 +168,14 @@ func start(verb, dir string, opts Options, begin func(*Store) error) (*Store, er
 		_ = s.release() // what matters is why it could not be opened
 		return nil, fmt.Errorf("store: %s %s: %w", verb, dir, err)
 	}
+	s.inDB.Store(&world.Head{ID: s.head.ID, Root: s.head.Root})
 	s.appended = make(chan *pending, maxPending)
+	s.applied = make(chan *pending, maxPending)
 	s.synced = make(chan *pending, maxPending)
-	s.done.Go(s.syncAppended)
-	s.done.Go(s.acknowledge)
+	s.images = make(chan *imageWriter, 1)
+	for _, worker := range []func(){s.apply, s.sync, s.acknowledge, s.writeImages} {
+		s.done.Go(worker)
+	}
 	return s, nil
 }
 
@@ -185,6 +198,7 @@ func (s *Store) Close() error {
 	close(s.appended)
 	s.mu.Unlock()
 	s.done.Wait()
+	s.released.Store(true)
 	if err := errors.Join(s.flush(), s.release()); err != nil {
 		return fmt.Errorf("store: close %s: %w", s.dir, err)
 	}
@@ -222,6 +236,14 @@ func (s *Store) release() error {
 		errs = append(errs, s.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// readable returns the head up to which records can be read.
+func (s *Store) readable() world.Head {
+	if head := s.inDB.Load(); head != nil {
+		return *head
+	}
+	return s.head // while opening
 }
 
 // fail makes err what every later append answers, unless an earlier one does,

@@ -263,6 +263,22 @@ func TestImageHoldsLatestVersions(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// A checkpoint is one batch, so no version is newer than the image; were there
+// one, it is not part of the image.
+func TestImageHoldsNothingNewerThanItsHead(t *testing.T) {
+	mem, _ := aWorld(t)
+	db := raw(t, mem)
+	batch := db.NewBatch()
+	newSealer().set(batch, cellKey(nil, "agent/a", 8), []byte("newer"))
+	require.NoError(t, batch.Commit(pebble.Sync))
+	require.NoError(t, db.Close())
+	s := reopen(t, mem)
+	img, err := s.Image()
+	require.NoError(t, err)
+	require.Equal(t, "state a", string(img.Cells[0].Bytes))
+	require.NoError(t, s.Close())
+}
+
 func TestCheckpointRefusesHeadsItDoesNotHave(t *testing.T) {
 	s := create(t, memFS(t))
 	w := &writer{}
@@ -371,7 +387,9 @@ func TestEveryOwnerHasItsOwnEpoch(t *testing.T) {
 func raw(t testing.TB, files vfs.FS) *pebble.DB {
 	t.Helper()
 	s := &Store{dir: testDir, opts: testOptions(files).withDefaults(), failing: make(chan struct{})}
-	db, err := pebble.Open(s.path(storeName), s.pebbleOptions())
+	options := s.pebbleOptions()
+	options.DisableAutomaticCompactions = true
+	db, err := pebble.Open(s.path(storeName), options)
 	require.NoError(t, err)
 	return db
 }

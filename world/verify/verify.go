@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
@@ -17,7 +18,7 @@ import (
 
 // Config is what verification works with besides the journal.
 type Config struct {
-	Keys     *receipt.Keyring  // checks receipts; nil: they count as unverifiable
+	Keys     *receipt.Keyring  // checks receipts; nil or without keys: they count as unverifiable
 	Registry *reducer.Registry // Go reducers, for the replay
 	Anchor   world.Head        // what was acknowledged; zero: there is no anchor
 	Damage   iter.Seq[error]   // faults of the store below the journal; nil: none
@@ -52,7 +53,7 @@ type LedgerProof struct {
 // ReplayProof says whether the inputs give the journal.
 type ReplayProof struct {
 	OK              bool              `json:"ok"`
-	Error           string            `json:"error,omitempty"`
+	Error           string            `json:"error"` // "" where there is none
 	FirstDivergence *world.Divergence `json:"first_divergence"`
 }
 
@@ -82,7 +83,9 @@ func Verify(h world.History, cfg Config) (*Report, error) {
 	v := &verifier{
 		h: h, cfg: cfg, execution: world.NewExecution(),
 		intents: make(map[receipt.Key]*invocation),
-		report:  &Report{Faults: []Fault{}},
+		report: &Report{Faults: []Fault{}, Ledger: LedgerProof{
+			PendingIdempotencyKeys: []receipt.Key{}, DuplicateKeys: []receipt.Key{}, OrphanKeys: []receipt.Key{},
+		}},
 	}
 	if cfg.Damage != nil {
 		for err := range cfg.Damage {
@@ -90,20 +93,11 @@ func Verify(h world.History, cfg Config) (*Report, error) {
 		}
 	}
 	v.scan()
-	v.ledger()
+	v.closeLedger()
 	v.replay()
 	r := v.report
 	r.OK = len(r.Faults) == 0
 	return r, nil
-}
-
-// invocation is what the journal says of one intent.
-type invocation struct {
-	order   int
-	decided bool
-	started uint64 // attempts
-	ended   uint64
-	cell    string
 }
 
 type verifier struct {
@@ -112,6 +106,7 @@ type verifier struct {
 	report    *Report
 	execution *world.Execution
 	intents   map[receipt.Key]*invocation
+	order     []receipt.Key // of intents, as the journal first names them
 }
 
 func (v *verifier) fault(place, format string, args ...any) {
@@ -177,32 +172,45 @@ func (v *verifier) record(place string, rec *world.Record) {
 	switch b := body.(type) {
 	case *world.Created:
 		v.report.WorldID = b.World
+		v.contents(place, b.Manifest)
 	case *world.IntentEmitted:
-		v.decide(place, b.Key, b.Cell)
+		v.decided(place, b.Key)
 	case *world.IntentDenied:
-		v.decide(place, b.Key, b.Cell)
+		v.decided(place, b.Key)
 	case *world.Started:
-		v.invocation(b.Key).started++
+		v.started(place, b.Key)
 	case *world.Finished:
 		v.receipt(place, b.Receipt)
 	}
 }
 
-func (v *verifier) invocation(key receipt.Key) *invocation {
-	x := v.intents[key]
-	if x == nil {
-		x = &invocation{order: len(v.intents)}
-		v.intents[key] = x
+// contents checks that everything is there that a manifest names.
+func (v *verifier) contents(place string, hash manifest.Hash) {
+	encoded := v.blob(place, "manifest", hash)
+	if encoded == nil {
+		return
 	}
-	return x
+	m, err := manifest.Decode(encoded)
+	if err != nil {
+		v.fault(place, "%v", err)
+		return
+	}
+	for _, h := range m.Contents() {
+		v.blob(place, "content", h)
+	}
 }
 
-func (v *verifier) decide(place string, key receipt.Key, cell string) {
-	x := v.invocation(key)
-	if x.decided {
-		v.fault(place, "intent %s was decided before", key)
+// blob returns a blob, nil where it is not there or not what its name says.
+func (v *verifier) blob(place, what string, hash manifest.Hash) []byte {
+	b, err := v.h.Blob(hash)
+	if err == nil && canon.Sum(b) != hash {
+		err = errors.New("the bytes have another hash")
 	}
-	x.decided, x.cell = true, cell
+	if err != nil {
+		v.fault(place, "%s %s: %v", what, hash, err)
+		return nil
+	}
+	return b
 }
 
 func (v *verifier) receipt(place string, data []byte) {
@@ -212,46 +220,18 @@ func (v *verifier) receipt(place string, data []byte) {
 		v.fault(place, "receipt: %v", err)
 		return
 	}
-	v.invocation(r.Key).ended++
-	if v.cfg.Keys == nil {
+	v.finished(place, r.Key)
+	if v.cfg.Keys == nil || !v.cfg.Keys.CanSign() {
 		v.report.Receipts.Unverifiable++
 		return
 	}
 	switch err := v.cfg.Keys.Verify(r); {
 	case err == nil, errors.Is(err, receipt.ErrRevokedKey): // it was valid when it was journaled
 		v.report.Receipts.Checked++
-	case errors.Is(err, receipt.ErrUnknownKey):
-		v.report.Receipts.Unverifiable++
-	default:
+	default: // an unknown key too: a keyring keeps the old ones
 		v.report.Receipts.Bad++
 		v.fault(place, "receipt of intent %s: %v", r.Key, err)
 	}
-}
-
-// ledger judges the intents that scan gathered.
-func (v *verifier) ledger() {
-	proof := LedgerProof{
-		PendingIdempotencyKeys: []receipt.Key{}, DuplicateKeys: []receipt.Key{}, OrphanKeys: []receipt.Key{},
-	}
-	keys := make([]receipt.Key, len(v.intents))
-	for key, x := range v.intents {
-		keys[x.order] = key
-	}
-	for _, key := range keys {
-		x := v.intents[key]
-		switch {
-		case !x.decided || x.ended > 0 && x.started == 0:
-			proof.OrphanKeys = append(proof.OrphanKeys, key)
-			v.fault("intent "+key.String(), "it was started %d and finished %d times, and the gate's decision is there: %t", x.started, x.ended, x.decided)
-		case x.ended > 1 || x.started > x.ended+1:
-			proof.DuplicateKeys = append(proof.DuplicateKeys, key)
-			v.fault("intent "+key.String(), "it was started %d and finished %d times", x.started, x.ended)
-		case x.started > x.ended:
-			proof.PendingIdempotencyKeys = append(proof.PendingIdempotencyKeys, key)
-		}
-	}
-	proof.OK = len(proof.DuplicateKeys)+len(proof.OrphanKeys) == 0
-	v.report.Ledger = proof
 }
 
 // replay recomputes the world. Receipts were checked by scan, so it takes them

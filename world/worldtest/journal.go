@@ -19,7 +19,7 @@ type Journal struct {
 	// that came before; an error refuses the append.
 	FailAppend func(n int) error
 	// FailWait, if set, is asked when an append is waited for. After an error
-	// the batch is lost.
+	// the batch is lost, or, where that is world.ErrUnknown, durable all the same.
 	FailWait func(n int) error
 
 	appends int
@@ -98,10 +98,12 @@ func checkChain(b world.Batch) error {
 
 // Wait implements world.Pending: all batches up to this one become durable.
 func (p *pending) Wait() error {
+	var failed error
 	if p.j.FailWait != nil {
-		if err := p.j.FailWait(p.n); err != nil {
-			return err
-		}
+		failed = p.j.FailWait(p.n)
+	}
+	if failed != nil && !errors.Is(failed, world.ErrUnknown) {
+		return failed
 	}
 	for !p.done {
 		if len(p.j.queue) == 0 {
@@ -110,7 +112,7 @@ func (p *pending) Wait() error {
 		p.j.settle(p.j.queue[0])
 		p.j.queue = p.j.queue[1:]
 	}
-	return nil
+	return failed
 }
 
 func (j *Journal) settle(p *pending) {

@@ -1,0 +1,194 @@
+package verify_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+type act map[string]any
+
+func order(to string, acts ...act) map[string]any {
+	do := make([]any, len(acts))
+	for i, a := range acts {
+		do[i] = map[string]any(a)
+	}
+	return map[string]any{"to": to, "do": do}
+}
+
+func bots(t testing.TB) *worldtest.World {
+	t.Helper()
+	return worldtest.Load(t, "../worldtest/testdata/bots", worldtest.Options{})
+}
+
+// story returns a world in which everything has happened once.
+func story(t testing.TB) *worldtest.World {
+	t.Helper()
+	w := bots(t)
+	w.Submit("go", order("a",
+		act{"effect": "tool.a", "param": "x"}, act{"effect": "tool.b", "param": "error"}, act{"effect": "tool.bad"},
+		act{"emit": "ping", "to": "b"}, act{"emit": "lost"}, act{"timer": 2},
+	))
+	w.Submit("go", order("c", act{"delete": true}))
+	w.Submit("go", map[string]any{"to": "d", "say": strings.Repeat("long ", 1000)})
+	w.Run()
+	w.Submit("go", order("c", act{"fail": "told to"}))
+	w.Run()
+	return w
+}
+
+func run(t testing.TB, h world.History, cfg verify.Config) *verify.Report {
+	t.Helper()
+	r, err := verify.Verify(h, cfg)
+	require.NoError(t, err)
+	require.Equal(t, len(r.Faults) == 0, r.OK)
+	return r
+}
+
+// withKeys verifies with the keys that the world's receipts were signed with.
+func withKeys(t testing.TB, h world.History) *verify.Report {
+	t.Helper()
+	return run(t, h, verify.Config{Keys: worldtest.Keyring(t, "test")})
+}
+
+func TestGoodWorldIsProven(t *testing.T) {
+	w := story(t)
+	head := w.Status().Head
+	seen := uint64(0)
+	r := run(t, w.Journal, verify.Config{
+		Keys: worldtest.Keyring(t, "test"), Anchor: head,
+		Progress: func(done uint64) { require.Equal(t, seen+1, done); seen = done },
+	})
+	require.Empty(t, r.Faults)
+	require.Equal(t, "test", r.WorldID)
+	require.EqualValues(t, head.ID, r.Records)
+	require.Equal(t, r.Records, seen)
+	require.Equal(t, head.Root, r.EventChainRootHash)
+	require.Equal(t, w.StateRoot(), r.StateRoot)
+	require.Equal(t, verify.Receipts{Checked: 2}, r.Receipts)
+	require.True(t, r.Ledger.OK)
+	require.True(t, r.Replay.OK)
+	require.False(t, r.Trusted, "nobody signed it")
+}
+
+func TestEveryWorldThatRanIsProven(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := bots(t)
+		for range rapid.IntRange(0, 6).Draw(rt, "deeds") {
+			switch rapid.IntRange(0, 2).Draw(rt, "deed") {
+			case 0:
+				w.Step(1)
+			case 1:
+				w.Crash()
+			default:
+				acts := rapid.SliceOfN(rapid.SampledFrom([]act{
+					{"effect": "tool.a", "param": "p"}, {"effect": "tool.b", "param": "error"}, {"effect": "other.x"},
+					{"timer": 1}, {"emit": "both", "to": "b"}, {"delete": true}, {"fail": "no"}, {"random": 9},
+				}), 0, 4).Draw(rt, "acts")
+				w.Submit("go", order(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "to"), acts...))
+			}
+		}
+		head := w.Status().Head
+		r := run(t, w.Journal, verify.Config{Keys: worldtest.Keyring(t, "test"), Anchor: head})
+		if !r.OK || r.EventChainRootHash != head.Root || r.StateRoot != w.StateRoot() {
+			rt.Fatalf("%+v", r)
+		}
+	})
+}
+
+func TestEffectInFlightIsPendingAndNoFault(t *testing.T) {
+	w := worldtest.Load(t, "../worldtest/testdata/bots", worldtest.Options{Answer: func(receipt.Permit) worldtest.Reply {
+		return worldtest.Reply{Err: fmt.Errorf("no answer")}
+	}})
+	w.Submit("go", order("a", act{"effect": "tool.a"}))
+	require.Error(t, w.World.Step(t.Context()))
+	r := withKeys(t, w.Journal)
+	require.Empty(t, r.Faults)
+	require.Equal(t, []receipt.Key{w.Intents()[0].Intent.Key}, r.Ledger.PendingIdempotencyKeys)
+}
+
+func TestWithoutKeysReceiptsAreUnverifiable(t *testing.T) {
+	w := story(t)
+	none, err := receipt.NewKeyring("test", nil)
+	require.NoError(t, err)
+	for name, keys := range map[string]*receipt.Keyring{"no keyring": nil, "a keyring without keys": none} {
+		r := run(t, w.Journal, verify.Config{Keys: keys})
+		require.Empty(t, r.Faults, name)
+		require.Equal(t, verify.Receipts{Unverifiable: 2}, r.Receipts, name)
+	}
+}
+
+func TestReceiptOfARevokedKeyStillProves(t *testing.T) {
+	w := story(t)
+	first := []byte(strings.Repeat("1", receipt.SecretBytes))
+	resigned := edit(t, w.Journal, world.KindFinished, func(b world.Body) {
+		f := b.(*world.Finished)
+		f.Receipt = resign(t, f.Receipt, keyring(t, receipt.Epoch{Number: 1, Secret: first}), nil)
+	})
+	rotated := keyring(t, receipt.Epoch{Number: 1, Secret: first, Revoked: true}, receipt.Epoch{Number: 2, Secret: first})
+	r := run(t, resigned, verify.Config{Keys: rotated})
+	require.EqualValues(t, 1, r.Receipts.Checked)
+	require.EqualValues(t, 1, r.Receipts.Bad, "the other one is of a key that nobody knows")
+
+	forger := keyring(t, receipt.Epoch{Number: 1, Secret: []byte(strings.Repeat("2", receipt.SecretBytes))})
+	forged := edit(t, w.Journal, world.KindFinished, func(b world.Body) {
+		f := b.(*world.Finished)
+		f.Receipt = resign(t, f.Receipt, forger, func(r *receipt.Receipt) { r.KeyID = rotated.Keys()[0].ID })
+	})
+	r = run(t, forged, verify.Config{Keys: rotated})
+	require.EqualValues(t, 2, r.Receipts.Bad, "a revoked key's name is not its signature")
+}
+
+func TestReportHasTheKeysOfTheSpecification(t *testing.T) {
+	w := story(t)
+	keys := func(v any) []string {
+		object, ok := v.(map[string]any)
+		require.True(t, ok, "%v is no object", v)
+		var out []string
+		for key := range object {
+			out = append(out, key)
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		history world.History
+		anchor  world.Head
+		extra   []string
+	}{
+		"good":            {w.Journal, world.Head{}, nil},
+		"with an anchor":  {w.Journal, w.Status().Head, []string{"anchor"}},
+		"with divergence": {edit(t, w.Journal, world.KindStepped, func(b world.Body) { b.(*world.Stepped).Gas++ }), world.Head{}, nil},
+	} {
+		text, err := json.Marshal(run(t, c.history, verify.Config{Anchor: c.anchor}))
+		require.NoError(t, err)
+		var got map[string]any
+		require.NoError(t, json.Unmarshal(text, &got))
+		require.ElementsMatch(t, append([]string{
+			"ok", "trusted", "world_id", "records", "execution_hash", "event_chain_root_hash", "state_root",
+			"tool_invocation_ledger_proof", "replay_proof_result", "receipts", "faults",
+		}, c.extra...), keys(got), name)
+		ledger := got["tool_invocation_ledger_proof"]
+		require.ElementsMatch(t, []string{"ok", "pending_idempotency_keys", "duplicate_keys", "orphan_keys"}, keys(ledger), name)
+		for _, list := range []string{"pending_idempotency_keys", "duplicate_keys", "orphan_keys"} {
+			require.IsType(t, []any{}, ledger.(map[string]any)[list], "an empty list is a list")
+		}
+		replay := got["replay_proof_result"]
+		require.ElementsMatch(t, []string{"ok", "error", "first_divergence"}, keys(replay), name)
+		require.ElementsMatch(t, []string{"checked", "bad", "unverifiable", "inherited"}, keys(got["receipts"]), name)
+		require.IsType(t, []any{}, got["faults"])
+		require.Len(t, got["execution_hash"], 64)
+		if first := replay.(map[string]any)["first_divergence"]; first != nil {
+			require.ElementsMatch(t, []string{"record", "cell", "journal", "computed"}, keys(first), name)
+			require.NotEmpty(t, replay.(map[string]any)["error"])
+		}
+	}
+}

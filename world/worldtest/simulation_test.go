@@ -1,0 +1,230 @@
+package worldtest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+// Runs of TestSimulation: without SEED a look, with SEED a search.
+const (
+	fewRuns  = 150
+	manyRuns = 5000
+)
+
+// errLate is the answer that has not come yet.
+var errLate = errors.New("no answer yet")
+
+// TestSimulation lives random worlds twice: once in peace, and once with a
+// journal that fails, crashes, answers that come late, interruptions, and
+// receipts that nobody should take. Both must come to the same journal.
+//
+// Run n of SEED=s is the first run of SEED=s+n. SIM_RUNS says how many to do.
+func TestSimulation(t *testing.T) {
+	first, runs := uint64(1), fewRuns
+	if s := os.Getenv("SEED"); s != "" {
+		var err error
+		first, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+		runs = manyRuns
+	}
+	if s := os.Getenv("SIM_RUNS"); s != "" {
+		var err error
+		runs, err = strconv.Atoi(s)
+		require.NoError(t, err)
+	}
+	loaded, err := source.Load(filepath.Join("testdata", "bots", "world.yaml"))
+	require.NoError(t, err)
+	seed := first
+	defer func() {
+		if t.Failed() {
+			t.Logf("SEED=%d fails; to see it again: make sim SEED=%d", seed, seed)
+		}
+	}()
+	var total meddling
+	for ; seed < first+uint64(runs); seed++ {
+		simulate(t, seed, loaded, &total)
+	}
+	t.Logf("SEED=%d: %d runs: %+v", first, runs, total)
+	if runs >= fewRuns { // the simulation does what it is for
+		for what, n := range map[string]int{
+			"crashes": total.Crashes, "injected": total.Injected, "unknown": total.Unknown, "late": total.Late,
+			"interrupted": total.Interrupted, "refused": total.Refused, "received": total.Received, "performed": total.Performed,
+		} {
+			require.NotZero(t, n, what)
+		}
+	}
+}
+
+// meddling counts what was done to the worlds of a simulation.
+type meddling struct {
+	Crashes, Injected, Unknown, Late, Interrupted, Refused, Received, Performed int
+}
+
+// simulate lives one random world.
+func simulate(t *testing.T, seed uint64, loaded *source.Loaded, total *meddling) {
+	rng := rand.New(rand.NewPCG(seed, 0))
+	m := *loaded.Manifest
+	m.Seed = seed
+	m.Limits.InFlight = uint64(1 + rng.IntN(4))
+	m.Limits.EventsPerTick = uint64(1 + rng.IntN(30))
+	m.Limits.Mailbox = uint64(4 + rng.IntN(60))
+	script := plan(rng)
+
+	peace := New(t, m, loaded.Contents, Options{Answer: fate})
+	results := make([]result, len(script))
+	for i := range script {
+		results[i] = live(t, peace, &script[i])
+	}
+	peace.Run()
+
+	s := &simulation{t: t, rng: rng, total: total, journal: new(Journal), ledger: make(map[receipt.Key]*told)}
+	s.w = New(t, m, loaded.Contents, Options{
+		Journal: s.journal, Answer: s.perform,
+		BatchRecords: 1 + rng.IntN(12), CheckpointRecords: world.Seq(1 + rng.IntN(60)),
+	})
+	s.journal.FailAppend = func(int) error { return s.fail(false) }
+	s.journal.FailWait = func(int) error { return s.fail(true) }
+	for i := range script {
+		s.live(&script[i], results[i])
+	}
+	s.patiently(func() (bool, error) { return s.w.Idle(), s.w.World.Run(s.context()) })
+	s.journal.FailAppend, s.journal.FailWait = nil, nil
+	s.w.Crash()
+
+	s.judge()
+	require.Equal(t, peace.StateRoot(), s.w.StateRoot())
+	require.Equal(t, peace.Journal.Records(), s.journal.Records(), "a disturbance shows in the journal")
+	require.Equal(t, s.proof(peace).ExecutionHash, s.proof(s.w).ExecutionHash)
+	s.w.RequireReplay()
+}
+
+// deed is one thing that a user does to a world.
+type deed struct {
+	name  string // of the event; "": step
+	data  any
+	after manifest.Tick // 0: at once
+}
+
+// result is what a deed comes to in peace.
+type result struct {
+	time    manifest.Tick
+	events  int // records of event.submitted
+	refused error
+}
+
+// plan makes up what a user does.
+func plan(rng *rand.Rand) []deed {
+	deeds := make([]deed, 4+rng.IntN(12))
+	for i := range deeds {
+		if rng.IntN(4) == 0 {
+			continue // a step
+		}
+		d := &deeds[i]
+		d.name = []string{"go", "go", "go", "both", "skip", "lost"}[rng.IntN(6)]
+		d.data = map[string]any{"to": cellName(rng), "do": acts(rng, 3)}
+		if rng.IntN(4) == 0 {
+			d.after = manifest.Tick(rng.IntN(4))
+		}
+	}
+	return deeds
+}
+
+func cellName(rng *rand.Rand) string { return string(rune('a' + rng.IntN(4))) }
+
+// acts makes up what an event tells a bot to do.
+func acts(rng *rand.Rand, depth int) []any {
+	out := make([]any, rng.IntN(4))
+	for i := range out {
+		act := map[string]any{}
+		switch rng.IntN(12) {
+		case 0:
+			act["fail"] = "told to"
+		case 1:
+			act["delete"] = true
+		case 2:
+			act["random"] = 100
+		case 3, 4:
+			act["timer"] = 1 + rng.IntN(3)
+		case 5, 6, 7, 8:
+			act["effect"] = []string{"tool.a", "tool.b", "tool.bad", "other.x"}[rng.IntN(4)]
+			act["param"] = cellName(rng)
+		default:
+			act["emit"] = []string{"ping", "ping", "both", "lost"}[rng.IntN(4)]
+			act["to"] = cellName(rng)
+		}
+		if depth > 0 {
+			act["do"] = acts(rng, depth-1)
+		}
+		out[i] = act
+	}
+	return out
+}
+
+// fate is what the outside answers, to the same effect always the same.
+func fate(p receipt.Permit) Reply {
+	switch p.Key.Hash[0] % 4 {
+	case 0:
+		return Fail("no")
+	case 1:
+		return Reply{Status: receipt.StatusTimeout}
+	default:
+		return OK(map[string]any{"occurrence": p.Occurrence})
+	}
+}
+
+// live does a deed in peace.
+func live(t *testing.T, w *World, d *deed) result {
+	var err error
+	if d.name == "" {
+		err = w.World.Step(context.Background())
+	} else {
+		_, err = w.World.Submit(context.Background(), submission(t, w, d))
+	}
+	if input := new(world.InputError); !errors.As(err, &input) {
+		require.NoError(t, err)
+	}
+	return result{time: w.Status().Time, events: events(w), refused: err}
+}
+
+func submission(t *testing.T, w *World, d *deed) world.Submission {
+	data, err := canon.Marshal(d.data)
+	require.NoError(t, err)
+	s := world.Submission{Name: d.name, Data: data}
+	if d.after > 0 {
+		s.At = w.Status().Time + d.after
+	}
+	return s
+}
+
+// events counts the events in a world's journal that came from outside.
+func events(w *World) int {
+	n := 0
+	for _, k := range w.Kinds() {
+		if k == world.KindSubmitted {
+			n++
+		}
+	}
+	return n
+}
+
+// proof verifies a world's journal.
+func (s *simulation) proof(w *World) *verify.Report {
+	r, err := verify.Verify(w.Journal, verify.Config{Keys: w.cfg.Keys, Anchor: w.Status().Head})
+	require.NoError(s.t, err)
+	require.True(s.t, r.OK, "%v", r.Faults)
+	return r
+}
