@@ -24,7 +24,11 @@ type Context struct {
 // of several shapes (see [Decode]). Both are encoded by their cbor tags, as
 // fxamacker/cbor defines them. gas is what one step costs, a constant.
 func Typed[S, E any](gas uint64, reduce func(ctx *Context, state S, event E) (S, error)) Factory {
-	return func() Reducer { return &typed[S, E]{gas: gas, reduce: reduce} }
+	return func() Reducer {
+		t := &typed[S, E]{gas: gas, reduce: reduce}
+		t.flatState, t.flatEvent = flatOf(&t.state), flatOf(&t.event)
+		return t
+	}
 }
 
 type typed[S, E any] struct {
@@ -35,13 +39,16 @@ type typed[S, E any] struct {
 	state S
 	event E
 	buf   bytes.Buffer
+	// How state and event are read and written, where they are flat; else nil.
+	flatState, flatEvent *flat
 }
 
 func (t *typed[S, E]) Reduce(in *Input, out *Output) error {
 	t.ctx = Context{in: in, out: out}
 	var state S
 	t.state = state
-	if len(in.State) > 0 {
+	if len(in.State) > 0 && !t.flatState.read(in.State) {
+		t.state = state
 		if err := canon.UnmarshalTrusted(in.State, &t.state); err != nil {
 			return fmt.Errorf("state of %s: %w", in.Cell, err)
 		}
@@ -50,9 +57,11 @@ func (t *typed[S, E]) Reduce(in *Input, out *Output) error {
 		*raw = in.Event
 	} else {
 		var event E
-		t.event = event
-		if err := canon.UnmarshalTrusted(in.Event.Data, &t.event); err != nil {
-			return fmt.Errorf("data of event %s: %w", in.Event.Name, err)
+		if !t.flatEvent.read(in.Event.Data) {
+			t.event = event
+			if err := canon.UnmarshalTrusted(in.Event.Data, &t.event); err != nil {
+				return fmt.Errorf("data of event %s: %w", in.Event.Name, err)
+			}
 		}
 	}
 	next, err := t.reduce(&t.ctx, t.state, t.event)
@@ -68,6 +77,10 @@ func (t *typed[S, E]) Reduce(in *Input, out *Output) error {
 		return nil
 	}
 	t.state = next
+	if b, ok := t.flatState.append(out.State); ok {
+		out.State = b
+		return nil
+	}
 	t.buf.Reset()
 	if err := canon.MarshalTo(&t.buf, &t.state); err != nil {
 		return fmt.Errorf("new state of %s: %w", in.Cell, err)

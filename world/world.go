@@ -27,9 +27,8 @@ type World struct {
 	cfg     Config
 	k       *kernel
 	host    Host
-	pending Pending // the batch under way
-	flight  Ready   // what it holds
-	spare   Ready   // memory for the next
+	flight  []flight // batches under way, oldest first
+	spare   []Ready  // memory for the next
 	again   []receipt.Permit
 	answers map[receipt.Key][]byte // received, not yet admitted
 	saved   Seq                    // head of the last checkpoint
@@ -243,7 +242,7 @@ func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
 			delete(w.answers, key)
 			return data, nil
 		}
-		if len(w.k.permits) > 0 || len(w.flight.Permits) > 0 {
+		if w.withheld() {
 			if err := w.sync(); err != nil {
 				return nil, err
 			}
@@ -284,39 +283,57 @@ func (w *World) appendFull() error {
 	return w.append()
 }
 
-// append hands a batch to the journal and then waits for the one before, so
-// that the kernel computes while the journal syncs.
+// withheld reports whether a permit waits for its record to be durable.
+func (w *World) withheld() bool {
+	return len(w.k.permits) > 0 ||
+		slices.ContainsFunc(w.flight, func(f flight) bool { return len(f.ready.Permits) > 0 })
+}
+
+// flight is a batch on its way to the disk.
+type flight struct {
+	pending Pending
+	ready   Ready
+}
+
+// maxFlight is how many batches may be under way while the next is computed.
+const maxFlight = 4
+
+// append hands a batch to the journal, so that the kernel computes while the
+// journal syncs.
 func (w *World) append() error {
-	r := w.k.take(w.spare)
-	w.spare = Ready{}
+	var memory Ready
+	if last := len(w.spare) - 1; last >= 0 {
+		memory, w.spare = w.spare[last], w.spare[:last]
+	}
+	r := w.k.take(memory)
 	p, err := w.cfg.Journal.Append(r.Batch)
 	if err != nil {
 		return w.fail(err)
 	}
-	if err := w.settle(); err != nil {
-		return err
+	w.flight = append(w.flight, flight{pending: p, ready: r})
+	if len(w.flight) > maxFlight {
+		if err := w.settle(); err != nil {
+			return err
+		}
 	}
-	w.pending, w.flight = p, r
 	if r.Head.ID-w.saved >= w.cfg.CheckpointRecords {
 		return w.Checkpoint()
 	}
 	return nil
 }
 
-// settle waits until the batch under way is durable and releases its permits.
+// settle waits until the oldest batch under way is durable and releases its
+// permits.
 func (w *World) settle() error {
-	if w.pending == nil {
-		return nil
-	}
-	err := w.pending.Wait()
-	w.pending = nil
-	if err != nil {
+	f := w.flight[0]
+	w.flight = slices.Delete(w.flight, 0, 1)
+	if err := f.pending.Wait(); err != nil {
 		return w.fail(err)
 	}
-	if len(w.flight.Permits) > 0 {
-		w.host.Start(w.flight.Permits)
+	if len(f.ready.Permits) > 0 {
+		w.host.Start(f.ready.Permits)
 	}
-	w.spare, w.flight = w.flight, Ready{}
+	w.spare = append(w.spare, f.ready)
 	return nil
 }
 
@@ -330,7 +347,12 @@ func (w *World) sync() error {
 			return err
 		}
 	}
-	return w.settle()
+	for len(w.flight) > 0 {
+		if err := w.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // syncAfter makes durable what happened before an error, and returns that.

@@ -170,7 +170,7 @@ func (r *rows) finish() error {
 	return nil
 }
 
-const benchChunk = 20_000 // events a tick
+const benchChunk = 100_000 // events a tick
 
 func (b *kernelBench) round(ctx context.Context, dir string, r *rows) error {
 	opts := benchOptions()

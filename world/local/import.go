@@ -205,6 +205,7 @@ func cborItems(in *bufio.Reader) func() (exported, error) {
 func jsonLines(in *bufio.Reader) func() (exported, error) {
 	dec := json.NewDecoder(in)
 	dec.DisallowUnknownFields()
+	dec.UseNumber()
 	return func() (exported, error) {
 		var line importedLine
 		if err := dec.Decode(&line); err != nil {
@@ -254,7 +255,9 @@ func (l *importedLine) check(blobs blobList) error {
 		return err
 	}
 	var want any
-	if err := json.Unmarshal(text, &want); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if err := dec.Decode(&want); err != nil {
 		return err
 	}
 	if !reflect.DeepEqual(l.Payload, want) {

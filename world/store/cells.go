@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"iter"
@@ -58,6 +57,7 @@ func (s *Store) eachCell(e entry, visit func(cell []byte)) error {
 type mention struct {
 	cell   int // index into the names
 	record world.Seq
+	next   int // the cell's next mention; see groupByCell
 }
 
 // addPostings indexes the records after one checkpoint up to another.
@@ -66,24 +66,38 @@ func (s *Store) addPostings(b *pebble.Batch, seal *sealer, after, to world.Seq) 
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(mentions, func(a, b mention) int {
-		return cmp.Or(strings.Compare(names[a.cell], names[b.cell]), cmp.Compare(a.record, b.record))
-	})
+	byCell := make([]int, len(names)) // cells, sorted by name
+	for i := range byCell {
+		byCell[i] = i
+	}
+	slices.SortFunc(byCell, func(a, b int) int { return strings.Compare(names[a], names[b]) })
 	w := postingWriter{batch: b, seal: seal, at: to}
 	var list []byte
-	var last world.Seq
-	for i, m := range mentions {
-		if m.record != last { // a record may name a cell twice
-			list = binary.AppendUvarint(list, uint64(m.record-last))
-			last = m.record
+	first := groupByCell(mentions, len(names))
+	for _, cell := range byCell {
+		var last world.Seq
+		list = list[:0]
+		for at := first[cell]; at != 0; at = mentions[at-1].next {
+			if record := mentions[at-1].record; record != last { // it may name a cell twice
+				list = binary.AppendUvarint(list, uint64(record-last))
+				last = record
+			}
 		}
-		if i == len(mentions)-1 || mentions[i+1].cell != m.cell {
-			w.add(names[m.cell], list)
-			list, last = list[:0], 0
-		}
+		w.add(names[cell], list)
 	}
 	w.flush()
 	return nil
+}
+
+// groupByCell chains the mentions of each of n cells, in order, and returns where
+// each chain begins; places count from 1, and 0 ends a chain.
+func groupByCell(mentions []mention, n int) (first []int) {
+	first = make([]int, n)
+	for i := len(mentions) - 1; i >= 0; i-- {
+		m := &mentions[i]
+		m.next, first[m.cell] = first[m.cell], i+1
+	}
+	return first
 }
 
 // mentions gathers which records after one checkpoint up to another concern

@@ -32,7 +32,8 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		CacheSize:                   16 << 20,
 		MaxOpenFiles:                1000,
 		DisableTableStats:           true,
-		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
+		L0CompactionThreshold:       12, L0StopWritesThreshold: 64,
+		CompactionConcurrencyRange: func() (int, int) { return 1, 1 },
 	}
 	o.Experimental.ReadSamplingMultiplier = -1
 	o.Experimental.SpanPolicyFunc = tableOfOnePrefix

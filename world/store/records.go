@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -37,20 +38,61 @@ func (s *Store) Blob(h world.Hash) ([]byte, error) {
 
 // Scan implements world.History. The error that ends it is a *DamageError where
 // a record is damaged, missing or off the chain. The bytes may be kept.
+// Records are read ahead while the caller works on those before.
 func (s *Store) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 	return func(yield func(world.Scanned, error) bool) {
-		var kept arena
-		for e, err := range s.entries(after + 1) {
-			if err != nil {
-				yield(world.Scanned{}, fmt.Errorf("store: scan: %w", err))
-				return
+		chunks, stop := make(chan scanChunk, 2), make(chan struct{})
+		var reader sync.WaitGroup
+		reader.Go(func() { s.readAhead(after, chunks, stop) })
+		defer reader.Wait()
+		defer close(stop)
+		for c := range chunks {
+			for _, r := range c.records {
+				if !yield(r, nil) {
+					return
+				}
 			}
-			r := world.Scanned{ID: world.Seq(e.ID), Bytes: kept.copy(e.record), Link: [linkLen]byte(e.link)}
-			if !yield(r, nil) {
+			if c.err != nil {
+				yield(world.Scanned{}, fmt.Errorf("store: scan: %w", c.err))
 				return
 			}
 		}
 	}
+}
+
+// scanChunk is some records that were read ahead, and what ended the reading.
+type scanChunk struct {
+	records []world.Scanned
+	err     error
+}
+
+// chunkRecords is how many records are handed over at once.
+const chunkRecords = 512
+
+func (s *Store) readAhead(after world.Seq, chunks chan<- scanChunk, stop <-chan struct{}) {
+	defer close(chunks)
+	var kept arena
+	var c scanChunk
+	send := func() bool {
+		select {
+		case chunks <- c:
+			c = scanChunk{records: make([]world.Scanned, 0, chunkRecords)}
+			return true
+		case <-stop:
+			return false
+		}
+	}
+	for e, err := range s.entries(after + 1) {
+		if err != nil {
+			c.err = err
+			break
+		}
+		c.records = append(c.records, world.Scanned{ID: world.Seq(e.ID), Bytes: kept.copy(e.record), Link: [linkLen]byte(e.link)})
+		if len(c.records) == chunkRecords && !send() {
+			return
+		}
+	}
+	send()
 }
 
 func (s *Store) scan(after world.Head) iter.Seq2[world.Stored, error] {

@@ -1,0 +1,134 @@
+package local_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func TestCreateMakesAWorldOnce(t *testing.T) {
+	dir := create(t)
+	info, err := os.Stat(filepath.Join(dir, ".world", "keyring"))
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+	before := tree(t, dir)
+	require.ErrorIs(t, local.Create(dir, local.Birth{}, local.Options{}), local.ErrExists)
+	require.Equal(t, before, tree(t, dir))
+}
+
+func TestCreateThatFailsLeavesTheDirectoryAsItWas(t *testing.T) {
+	broken := errors.New("no such line")
+	none, err := receipt.NewKeyring("test", nil)
+	require.NoError(t, err)
+	empty, err := none.Encode()
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		prepare func(dir string) error
+		birth   local.Birth
+		opts    local.Options
+		want    error // nil: any
+	}{
+		"no world.yaml":  {prepare: func(dir string) error { return os.Remove(filepath.Join(dir, "world.yaml")) }, want: fs.ErrNotExist},
+		"a bad id":       {birth: local.Birth{ID: "no spaces please"}},
+		"a long id":      {birth: local.Birth{ID: string(make([]byte, 65))}},
+		"another's keys": {birth: local.Birth{ID: "test", Keyring: ring(t, "other", 1)}},
+		"no keyring":     {birth: local.Birth{Keyring: []byte("keys")}},
+		"empty keyring":  {birth: local.Birth{Keyring: empty}, want: local.ErrNoKeys},
+		"a host that cannot be made, when the journal has begun": {
+			opts: local.Options{Adapters: map[string]host.Factory{
+				"stub": func(host.Setup) (host.Adapter, error) { return nil, broken },
+			}},
+			want: broken,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := files(t)
+			if c.prepare != nil {
+				require.NoError(t, c.prepare(dir))
+			}
+			before := tree(t, dir)
+			err := local.Create(dir, c.birth, c.opts)
+			require.Error(t, err)
+			if c.want != nil {
+				require.ErrorIs(t, err, c.want)
+			}
+			require.Equal(t, before, tree(t, dir))
+		})
+	}
+}
+
+func TestFaultsOfTheSourceComeAllAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "world.yaml"), []byte("world: 7\nversion: x\nfoo: 1\n"), 0o600))
+	for _, err := range []error{local.Create(dir, local.Birth{}, local.Options{}), validate(dir)} {
+		var faults *source.Error
+		require.ErrorAs(t, err, &faults)
+		require.Greater(t, len(faults.Faults), 1)
+	}
+	require.NoError(t, validate(files(t)))
+}
+
+func validate(dir string) error {
+	_, err := local.Validate(dir, local.Options{})
+	return err
+}
+
+func TestLeftoversOfAKilledCreateAreHarmless(t *testing.T) {
+	dir := files(t)
+	left := filepath.Join(dir, ".world.new-123")
+	require.NoError(t, os.Mkdir(left, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(left, "keyring"), []byte("half"), 0o600))
+	_, err := local.Open(dir, local.Options{})
+	require.ErrorIs(t, err, local.ErrNoWorld)
+	require.NoError(t, local.Create(dir, local.Birth{}, local.Options{}))
+	require.NoError(t, open(t, dir).Close())
+}
+
+func TestOnlyOneOfManyCreatesWins(t *testing.T) {
+	dir := files(t)
+	const callers = 4
+	errs := make([]error, callers)
+	var group sync.WaitGroup
+	for i := range callers {
+		group.Go(func() { errs[i] = local.Create(dir, local.Birth{}, local.Options{}) })
+	}
+	group.Wait()
+	won := 0
+	for _, err := range errs {
+		if err == nil {
+			won++
+			continue
+		}
+		require.ErrorIs(t, err, local.ErrExists)
+	}
+	require.Equal(t, 1, won)
+	left, err := filepath.Glob(filepath.Join(dir, ".world.new-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.NoError(t, open(t, dir).Close())
+}
+
+func TestBirthDecidesIDAndSeed(t *testing.T) {
+	seed := uint64(99)
+	dirs := []string{files(t), files(t)}
+	heads := make([]any, 2)
+	for i, dir := range dirs {
+		require.NoError(t, local.Create(dir, local.Birth{ID: "twin", Seed: &seed, Keyring: ring(t, "twin", 3)}, local.Options{}))
+		w := open(t, dir)
+		require.Equal(t, "twin", w.Status().ID)
+		live(t, w)
+		heads[i] = w.Status().Head
+		require.NoError(t, w.Close())
+	}
+	require.Equal(t, heads[0], heads[1], "equal births and inputs give equal journals")
+}
