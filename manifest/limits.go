@@ -5,6 +5,7 @@ type Limits struct {
 	EventsPerTick uint64 `cbor:"events_per_tick" json:"events_per_tick"` // events handled in one tick; the rest waits for the next
 	InFlight      uint64 `cbor:"in_flight" json:"in_flight"`             // effects in flight at once
 	Mailbox       uint64 `cbor:"mailbox" json:"mailbox"`                 // events waiting for one cell
+	Alarms        uint64 `cbor:"alarms" json:"alarms"`                   // timers that run, and as many events that are scheduled
 	Payload       uint64 `cbor:"payload" json:"payload"`                 // bytes of one event's data or effect's params
 	Receipt       uint64 `cbor:"receipt" json:"receipt"`                 // bytes of one receipt
 }
@@ -14,6 +15,7 @@ const (
 	DefaultEventsPerTick = 1_000_000
 	DefaultInFlight      = 1024
 	DefaultMailbox       = 65_536
+	DefaultAlarms        = 1_000_000
 	DefaultPayload       = 1 << 20
 	DefaultReceipt       = 4 << 20
 )
@@ -23,6 +25,7 @@ func (l Limits) WithDefaults() Limits {
 	fill(&l.EventsPerTick, DefaultEventsPerTick)
 	fill(&l.InFlight, DefaultInFlight)
 	fill(&l.Mailbox, DefaultMailbox)
+	fill(&l.Alarms, DefaultAlarms)
 	fill(&l.Payload, DefaultPayload)
 	fill(&l.Receipt, DefaultReceipt)
 	return l

@@ -16,7 +16,7 @@ import (
 func TestManifestHashIsFixed(t *testing.T) {
 	b, err := good().Encode()
 	require.NoError(t, err)
-	require.Equal(t, "d690795328d4e4b36bfdea46ae6250cf9bca829e07ec03097d4b38194143b3b5", canon.Sum(b).String())
+	require.Equal(t, "7d4a5af05100107002c89d7ea07051536e5408a68fcb605add3e811b733f9021", canon.Sum(b).String())
 }
 
 func TestEncodeDecodeIsTheIdentity(t *testing.T) {

@@ -24,6 +24,7 @@ const (
 	maxEventsPerTick = 100_000_000
 	maxInFlight      = 65_536
 	maxMailbox       = 16 << 20
+	maxAlarms        = 16 << 20
 	maxPayload       = 64 << 20
 	maxReceipt       = 64 << 20
 	maxGas           = 10_000_000_000
@@ -253,6 +254,7 @@ func (v *validator) limits() {
 		{"events_per_tick", l.EventsPerTick, maxEventsPerTick},
 		{"in_flight", l.InFlight, maxInFlight},
 		{"mailbox", l.Mailbox, maxMailbox},
+		{"alarms", l.Alarms, maxAlarms},
 		{"payload", l.Payload, maxPayload},
 		{"receipt", l.Receipt, maxReceipt},
 	} {

@@ -81,6 +81,9 @@ func (k *kernel) submit(name string, data Data, direct *reducer.Cell, due manife
 	if due != 0 && due < k.now {
 		return 0, refuse(ErrBadTick, "at", "%d, and the world is at tick %d", due, k.now)
 	}
+	if most := k.rules.manifest.Limits.Alarms; due > k.now && uint64(len(k.scheduled)) >= most {
+		return 0, refuse(ErrAlarms, "at", "%d events are scheduled, limits.alarms is %d", len(k.scheduled), most)
+	}
 	to, err := k.targets(rule, data, direct)
 	if err != nil {
 		return 0, err

@@ -20,6 +20,7 @@ var (
 	ErrBadKey       = errors.New("the event has no usable key")
 	ErrBadData      = errors.New("the data has no canonical form")
 	ErrTooLarge     = errors.New("the data is larger than limits.payload")
+	ErrAlarms       = errors.New("too many events are scheduled")
 	ErrMailboxFull  = errors.New("the cell's mailbox is full")
 	ErrBadTick      = errors.New("the tick has passed already")
 	ErrNoCell       = errors.New("there is no such cell")
@@ -60,6 +61,9 @@ func (r *rules) event(name string) (*eventRule, error) {
 
 // check reports why data cannot be the event's.
 func (e *eventRule) check(data Data, limits *manifest.Limits) error {
+	if len(data) == 0 {
+		data = Data(canon.Null)
+	}
 	if uint64(len(data)) > limits.Payload {
 		return refuse(ErrTooLarge, "data", "%d bytes, the most is %d", len(data), limits.Payload)
 	}

@@ -140,6 +140,9 @@ func (k *kernel) checkOutput() error {
 			return fmt.Errorf("effect %s: %w: limits.payload is %d bytes, the params have %d", e.Kind, reducer.ErrLimit, limits.Payload, n)
 		}
 	}
+	if n := uint64(len(k.timers) + len(k.out.Timers)); len(k.out.Timers) > 0 && n > limits.Alarms {
+		return fmt.Errorf("timer: %w: limits.alarms is %d, with these there would be %d timers", reducer.ErrLimit, limits.Alarms, n)
+	}
 	for _, t := range k.out.Timers {
 		switch {
 		case t.After == 0:

@@ -325,3 +325,40 @@ func TestLargePayloadsAreBlobs(t *testing.T) {
 	w.Crash()
 	w.RequireReplay()
 }
+
+func TestScheduledEventsAndTimersAreLimited(t *testing.T) {
+	w := bots(t, func(m *manifest.Manifest) { m.Limits.Alarms = 2 })
+	at := func(tick manifest.Tick) error {
+		_, err := w.World.Submit(context.Background(), world.Submission{Name: "go", Data: mustData(t, order{To: "a"}), At: tick})
+		return err
+	}
+	require.NoError(t, at(5))
+	require.NoError(t, at(5))
+	before := w.Status()
+	require.ErrorIs(t, at(5), world.ErrAlarms)
+	require.Equal(t, before, w.Status())
+	require.NoError(t, at(0), "what is due at once needs no alarm")
+	w.Submit("go", order{To: "b", Do: []act{{Timer: 1}, {Timer: 1}, {Timer: 1}}})
+	w.Step(1)
+	require.Equal(t, 1, w.Status().Parked)
+	require.Zero(t, w.Status().Timers)
+	w.RequireReplay()
+}
+
+func TestNoDataIsNull(t *testing.T) {
+	w := bots(t, func(m *manifest.Manifest) { m.Routing[0].Key = `"all"` })
+	_, err := w.World.Submit(context.Background(), world.Submission{Name: "go"})
+	require.NoError(t, err)
+	view, ok := w.Cell(reducer.Cell{Reducer: "bot", Key: "all"})
+	require.True(t, ok)
+	require.Equal(t, "null", mustJSON(t, view.Mail[0].Data))
+	w.Run()
+	w.RequireReplay()
+}
+
+func mustJSON(t *testing.T, data world.Data) string {
+	t.Helper()
+	b, err := data.MarshalJSON()
+	require.NoError(t, err)
+	return string(b)
+}

@@ -16,7 +16,7 @@
 //	caps       NAME: type: text; params: kinds: list of patterns; expires: tick
 //	policies   list of name: text, when: CEL, decide: allow or deny
 //	routing    list of event: pattern, reducer: name, key: see manifest.ParseKeyExpr
-//	limits     events_per_tick, in_flight, mailbox: integer; payload, receipt: size
+//	limits     events_per_tick, in_flight, mailbox, alarms: integer; payload, receipt: size
 //
 // An integer is written in decimal. A size is an integer of bytes, or one with
 // the unit B, KiB, MiB or GiB. A FILE is a path relative to the directory of

@@ -38,7 +38,7 @@ policies:
 routing:
   - {event: "ticket.*", reducer: agent, key: event.data.customer}
   - {event: "*", reducer: clerk, key: "'desk'"}
-limits: {events_per_tick: 1000, in_flight: 8, mailbox: 100, payload: 1MiB, receipt: 65536}
+limits: {events_per_tick: 1000, in_flight: 8, mailbox: 100, alarms: 50, payload: 1MiB, receipt: 65536}
 `
 
 const agentStar = "def reduce(ctx, state, event):\n    return state\n"
@@ -66,7 +66,7 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
 	require.NoError(t, err)
-	require.Equal(t, "a4cb2651027b7f5cd1c3c67ab793479a6c761256a784b1ff58322ac165e3e059", canon.Sum(b).String())
+	require.Equal(t, "294e0753905bde638149508522b3e915ab60ab84d1924780b879b8515e7b79ed", canon.Sum(b).String())
 }
 
 func TestLoadedHoldsExactlyItsContents(t *testing.T) {
@@ -100,7 +100,7 @@ func TestFieldsArriveInTheManifest(t *testing.T) {
 		Type: "any", Params: manifest.CapParams{Kinds: []string{"tool.*"}}, Expires: 100_000,
 	}, m.Caps["tools"])
 	require.Equal(t, manifest.Limits{
-		EventsPerTick: 1000, InFlight: 8, Mailbox: 100, Payload: 1 << 20, Receipt: 65_536,
+		EventsPerTick: 1000, InFlight: 8, Mailbox: 100, Alarms: 50, Payload: 1 << 20, Receipt: 65_536,
 	}, m.Limits)
 }
 

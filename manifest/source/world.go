@@ -34,6 +34,7 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 				"events_per_tick": d.count(&m.Limits.EventsPerTick),
 				"in_flight":       d.count(&m.Limits.InFlight),
 				"mailbox":         d.count(&m.Limits.Mailbox),
+				"alarms":          d.count(&m.Limits.Alarms),
 				"payload":         d.size(&m.Limits.Payload),
 				"receipt":         d.size(&m.Limits.Receipt),
 			})
