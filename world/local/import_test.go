@@ -134,7 +134,7 @@ func TestImportRefusesChangedSequences(t *testing.T) {
 
 // samples is at how many places of a file a test of all places looks: an import
 // is synced to disk.
-const samples = 60
+const samples = 24
 
 // isBlob reports whether a part of an export is a CBOR byte string.
 func isBlob(part []byte) bool { return part[0]>>5 == 2 }

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrExposedKeys says that others than its owner can read a keyring file.
-var ErrExposedKeys = errors.New("others can read its secrets; want mode 0600")
+var ErrExposedKeys = errors.New("others can read its secrets; want 0600")
 
 // readKeyring reads a keyring file, which nobody but its owner may read.
 func readKeyring(path string) (*receipt.Keyring, error) {

@@ -118,9 +118,7 @@ func TestStoreWithAnotherPastIsRefused(t *testing.T) {
 	b := other.batch("x", "x", "x", "x", "x", "x", "x", "x", "x", "x")
 	db := raw(t, mem)
 	batch := db.NewBatch()
-	for _, r := range b.Records {
-		require.NoError(t, setRecord(batch, r))
-	}
+	require.NoError(t, setRecords(batch, b.Records, 1))
 	require.NoError(t, batch.Commit(pebble.Sync))
 	require.NoError(t, db.Close())
 	_, err := Open(testDir, testOptions(mem))

@@ -4,13 +4,26 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/world"
 )
 
 var errUnchecked = errors.New("the chain cannot be checked after a damaged record")
+
+// unreadable makes a *DamageError of what Pebble says of files that are damaged
+// or gone.
+func unreadable(err error) error {
+	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, pebble.ErrDBDoesNotExist) || errors.Is(err, pebble.ErrDBNotPristine) {
+		return &DamageError{What: storeName, Err: err}
+	}
+	return err
+}
 
 // Damage reads everything and yields a *DamageError for each piece that is not
 // what was written. Where a record is damaged, the chain after it is unknown up

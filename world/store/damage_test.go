@@ -140,7 +140,7 @@ func TestForgedRecordIsNamed(t *testing.T) {
 	var root world.Hash
 	copy(root[:], link[len(link)-linkLen-crcLen:])
 	require.NoError(t, closer.Close())
-	require.NoError(t, setRecord(batch, world.Stored{ID: 5, Bytes: forged, Root: root}))
+	require.NoError(t, setRecords(batch, []world.Stored{{ID: 5, Bytes: forged, Root: root}}, 1))
 	require.NoError(t, batch.Commit(pebble.Sync))
 	require.NoError(t, db.Close())
 

@@ -79,7 +79,7 @@ func batchBytes(b world.Batch) int {
 	const header, operation = 12, 1 + 5 + 5
 	n := header
 	for _, r := range b.Records {
-		n += operation + recordKeyLen + len(r.Bytes) + linkLen + crcLen
+		n += operation + recordKeyLen + frameBytes + len(r.Bytes)
 	}
 	for _, blob := range b.Blobs {
 		n += operation + 1 + len(blob.Hash) + len(blob.Bytes)
@@ -113,10 +113,8 @@ func (s *Store) applyOne(p *pending) error {
 			return err
 		}
 	}
-	for _, r := range p.Records {
-		if err := setRecord(batch, r); err != nil {
-			return err
-		}
+	if err := setRecords(batch, p.Records, s.opts.segmentBytes); err != nil {
+		return err
 	}
 	if err := s.db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
 		return fmt.Errorf("append after #%d: %w", p.After.ID, err)

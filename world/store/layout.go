@@ -7,11 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"hash/crc32"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -29,6 +28,7 @@ const (
 // Lengths in bytes.
 const (
 	idLen        = 8
+	frameLen     = 4
 	linkLen      = world.LinkBytes
 	crcLen       = 4
 	sumLen       = 8
@@ -51,7 +51,11 @@ type DamageError struct {
 	Err  error     // what is wrong with it
 }
 
-func (e *DamageError) Error() string { return fmt.Sprintf("%s is damaged: %v", e.What, e.Err) }
+// Error leaves out what follows the first line: Pebble's notes to itself.
+func (e *DamageError) Error() string {
+	cause, _, _ := strings.Cut(e.Err.Error(), "\n")
+	return fmt.Sprintf("%s is damaged: %s", e.What, cause)
+}
 
 // Unwrap returns what is wrong.
 func (e *DamageError) Unwrap() error { return e.Err }
@@ -113,50 +117,6 @@ func splitCellKey(key []byte) (cell []byte, at world.Seq, ok bool) {
 		return nil, 0, false
 	}
 	return key[1:end], world.Seq(binary.BigEndian.Uint64(key[end+1:])), true
-}
-
-// setRecord puts a record into a batch without an allocation.
-func setRecord(b *pebble.Batch, r world.Stored) error {
-	n := len(r.Bytes)
-	op := b.SetDeferred(recordKeyLen, n+linkLen+crcLen)
-	op.Key[0] = recordPrefix
-	binary.BigEndian.PutUint64(op.Key[1:], uint64(r.ID))
-	copy(op.Value, r.Bytes)
-	copy(op.Value[n:], r.Root[:linkLen])
-	binary.BigEndian.PutUint32(op.Value[n+linkLen:], checkCRC(op.Value[:n+linkLen]))
-	return op.Finish()
-}
-
-//nolint:gochecknoglobals // an immutable table
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-func checkCRC(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
-
-// entry is a record as the journal holds it; record and link are parts of the
-// value it was parsed from.
-type entry struct {
-	canon.Envelope
-
-	record, link []byte
-}
-
-// parseEntry checks all of a record but its link.
-func parseEntry(id world.Seq, value []byte) (entry, error) {
-	n := len(value) - linkLen - crcLen
-	if n < 0 {
-		return entry{}, damagedRecord(id, errShape)
-	}
-	if checkCRC(value[:n+linkLen]) != binary.BigEndian.Uint32(value[n+linkLen:]) {
-		return entry{}, damagedRecord(id, errSum)
-	}
-	envelope, err := canon.DecodeEnvelopeAs(value[:n], world.KindOf)
-	if err != nil {
-		return entry{}, damagedRecord(id, err)
-	}
-	if envelope.ID != uint64(id) {
-		return entry{}, damagedRecord(id, errWrongID)
-	}
-	return entry{Envelope: envelope, record: value[:n], link: value[n : n+linkLen]}, nil
 }
 
 // sealer writes and checks values that carry a sum. It is for one goroutine.

@@ -130,7 +130,7 @@ func (s *Store) own() error {
 	options.ErrorIfNotExists = true
 	options.Experimental.CompactionScheduler = scheduler
 	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
-		return err
+		return unreadable(err)
 	}
 	m.epoch++
 	if err := setMeta(s.db, m); err != nil {
@@ -152,7 +152,7 @@ func (s *Store) inspect() (m meta, err error) {
 	options := s.pebbleOptions()
 	options.ErrorIfNotExists, options.ReadOnly = true, true
 	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
-		return meta{}, err
+		return meta{}, unreadable(err)
 	}
 	defer func() {
 		err = errors.Join(err, s.db.Close())
@@ -174,7 +174,7 @@ func (s *Store) findHead() error {
 	anchored := s.anchor.slot.Head
 	last, err := s.lastID()
 	if err != nil {
-		return err
+		return unreadable(err)
 	}
 	if last < anchored.ID {
 		return fmt.Errorf("%w: the store ends at #%d, but the anchor says #%d was acknowledged: records are missing",
@@ -193,21 +193,6 @@ func (s *Store) findHead() error {
 	}
 	s.head = head
 	return nil
-}
-
-func (s *Store) lastID() (world.Seq, error) {
-	it, err := s.iterate([]byte{recordPrefix}, []byte{recordPrefix + 1})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	if !it.Last() {
-		return 0, it.Error()
-	}
-	if len(it.Key()) != recordKeyLen {
-		return 0, &DamageError{What: fmt.Sprintf("key %x", it.Key()), Err: errShape}
-	}
-	return recordID(it.Key()), nil
 }
 
 // onChain reports whether the record at head has head's root.

@@ -117,56 +117,6 @@ func (s *Store) scan(after world.Head) iter.Seq2[world.Stored, error] {
 	}
 }
 
-// entries yields records from an id to the head that the journal had when it
-// began, each valid until the next; an error names the first that is missing
-// or damaged, and ends it.
-func (s *Store) entries(from world.Seq) iter.Seq2[entry, error] {
-	return func(yield func(entry, error) bool) {
-		end := s.readable().ID
-		if from > end {
-			return
-		}
-		it, err := s.iterate(recordKey(from), recordKey(end+1))
-		if err != nil {
-			yield(entry{}, err)
-			return
-		}
-		defer func() { _ = it.Close() }() // its error is Error's
-		next := from
-		for ok := it.First(); ok; ok = it.Next() {
-			if len(it.Key()) != recordKeyLen || recordID(it.Key()) != next {
-				break
-			}
-			e, err := readEntry(next, it)
-			if !yield(e, err) || err != nil {
-				return
-			}
-			next++
-		}
-		if err := it.Error(); err != nil {
-			yield(entry{}, damagedRecord(next, err))
-		} else if next <= end {
-			yield(entry{}, damagedRecord(next, world.ErrNotFound))
-		}
-	}
-}
-
-func readEntry(id world.Seq, it *pebble.Iterator) (entry, error) {
-	value, err := it.ValueAndErr()
-	if err != nil {
-		return entry{}, damagedRecord(id, err)
-	}
-	return parseEntry(id, value)
-}
-
-func (s *Store) entry(id world.Seq) (entry, error) {
-	value, err := s.get(recordKey(id))
-	if err != nil {
-		return entry{}, err
-	}
-	return parseEntry(id, value)
-}
-
 // payload returns the payload of a record, from its blob if it has one.
 func (s *Store) payload(e entry) ([]byte, error) {
 	if e.Blob.IsZero() {

@@ -13,7 +13,8 @@
 // Integers in keys and values are big-endian and of 64 bits, where nothing else
 // is said; ‖ is concatenation.
 //
-//	'j' ‖ id                       record ‖ link ‖ crc
+//	'j' ‖ id                       segment: records from that id on, each
+//	                               length (32 bits) ‖ record ‖ link ‖ crc
 //	'b' ‖ hash                     blob
 //	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum
 //	'l' ‖ key                      ledger entry ‖ sum
@@ -22,7 +23,7 @@
 //	'm'                            format version (32 bits) ‖ owner epoch ‖ sum
 //
 // record is the stored bytes of a record; link the first 8 bytes of the chain
-// root with it; crc the CRC-32C of record ‖ link, so that a damaged record is
+// root with it; crc the CRC-32C of all before it, so that a damaged record is
 // found even where the chain before it is lost. sum is the first 8 bytes of
 // SHA-256(key ‖ value). checkpoint is the id of the head that a checkpoint was
 // taken at. Posting lists are sorted by cell, several to a value, each
@@ -92,6 +93,7 @@ type Options struct {
 	Fatal func(error)
 
 	memTableBytes uint64 // for tests that want many small files
+	segmentBytes  int    // for tests that want a record a segment
 }
 
 func (o Options) withDefaults() Options {
@@ -109,6 +111,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.memTableBytes == 0 {
 		o.memTableBytes = memTableBytes
+	}
+	if o.segmentBytes == 0 {
+		o.segmentBytes = segmentBytes
 	}
 	return o
 }

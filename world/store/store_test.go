@@ -77,7 +77,7 @@ func memFS(t testing.TB) *vfs.MemFS {
 }
 
 func testOptions(files vfs.FS) Options {
-	return Options{FS: files, AnchorKey: []byte("key"), EachCell: testCells, memTableBytes: 32 << 10}
+	return Options{FS: files, AnchorKey: []byte("key"), EachCell: testCells, memTableBytes: 32 << 10, segmentBytes: 1}
 }
 
 func create(t testing.TB, files vfs.FS) *Store {

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"iter"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// segmentBytes is how long a segment gets before the next one begins. Pebble
+// pays for every key, and records are small.
+const segmentBytes = 4 << 10
+
+// frameBytes is what a segment holds of a record besides its stored bytes.
+const frameBytes = frameLen + linkLen + crcLen
+
+// errLost says that a record cannot be found behind a damaged one.
+var errLost = errors.New("a record before it in its segment is damaged, so it cannot be found")
+
+// setRecords puts records into a batch, several to a segment; least is how long
+// a segment gets. It makes no copy but the one in the batch.
+func setRecords(b *pebble.Batch, records []world.Stored, least int) error {
+	for len(records) > 0 {
+		size, n := 0, 0
+		for n < len(records) && size < least {
+			size += frameBytes + len(records[n].Bytes)
+			n++
+		}
+		op := b.SetDeferred(recordKeyLen, size)
+		op.Key[0] = recordPrefix
+		binary.BigEndian.PutUint64(op.Key[1:], uint64(records[0].ID))
+		at := op.Value
+		for _, r := range records[:n] {
+			at = at[putFrame(at, r):]
+		}
+		if err := op.Finish(); err != nil {
+			return err
+		}
+		records = records[n:]
+	}
+	return nil
+}
+
+// putFrame writes a record as a segment holds it and returns its length.
+func putFrame(b []byte, r world.Stored) int {
+	binary.BigEndian.PutUint32(b, uint32(len(r.Bytes)))
+	n := frameLen + copy(b[frameLen:], r.Bytes)
+	n += copy(b[n:], r.Root[:linkLen])
+	binary.BigEndian.PutUint32(b[n:], checkCRC(b[:n]))
+	return n + crcLen
+}
+
+//nolint:gochecknoglobals // an immutable table
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checkCRC(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// cutFrame takes one frame off a segment; false: its length makes no sense.
+func cutFrame(segment []byte) (frame, rest []byte, ok bool) {
+	if len(segment) < frameBytes {
+		return nil, nil, false
+	}
+	n := uint64(binary.BigEndian.Uint32(segment)) + frameBytes
+	if n > uint64(len(segment)) {
+		return nil, nil, false
+	}
+	return segment[:n], segment[n:], true
+}
+
+// entry is a record as the journal holds it; record and link are parts of the
+// segment it was parsed from.
+type entry struct {
+	canon.Envelope
+
+	record, link []byte
+}
+
+// parseFrame checks all of a record but its link.
+func parseFrame(id world.Seq, frame []byte) (entry, error) {
+	sum := len(frame) - crcLen
+	if checkCRC(frame[:sum]) != binary.BigEndian.Uint32(frame[sum:]) {
+		return entry{}, damagedRecord(id, errSum)
+	}
+	record, link := frame[frameLen:sum-linkLen], frame[sum-linkLen:sum]
+	envelope, err := canon.DecodeEnvelopeAs(record, world.KindOf)
+	if err != nil {
+		return entry{}, damagedRecord(id, err)
+	}
+	if envelope.ID != uint64(id) {
+		return entry{}, damagedRecord(id, errWrongID)
+	}
+	return entry{Envelope: envelope, record: record, link: link}, nil
+}
+
+// segmentEntries yields the records of a segment from one on. An error names
+// the record that it stands for; only one that is errLost or errShape ends it.
+func segmentEntries(first world.Seq, segment []byte, from world.Seq) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		for id := first; len(segment) > 0; id++ {
+			frame, rest, ok := cutFrame(segment)
+			switch {
+			case !ok && id < from:
+				yield(entry{}, damagedRecord(from, errLost))
+				return
+			case !ok:
+				yield(entry{}, damagedRecord(id, errShape))
+				return
+			}
+			segment = rest
+			if id < from {
+				continue
+			}
+			if !yield(parseFrame(id, frame)) {
+				return
+			}
+		}
+	}
+}
+
+// entry returns one record; the bytes are the caller's.
+func (s *Store) entry(id world.Seq) (entry, error) {
+	it, err := s.iterate([]byte{recordPrefix}, recordKey(id+1))
+	if err != nil {
+		return entry{}, err
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	for ok := it.Last(); ok; {
+		first, segment, err := segmentAt(it)
+		if err != nil {
+			return entry{}, damagedRecord(id, err)
+		}
+		for e, err := range segmentEntries(first, append([]byte(nil), segment...), id) {
+			return e, err
+		}
+		break
+	}
+	if err := it.Error(); err != nil {
+		return entry{}, damagedRecord(id, err)
+	}
+	return entry{}, fmt.Errorf("record #%d: %w", id, world.ErrNotFound)
+}
+
+func segmentAt(it *pebble.Iterator) (first world.Seq, segment []byte, err error) {
+	if len(it.Key()) != recordKeyLen {
+		return 0, nil, &DamageError{What: fmt.Sprintf("key %x", it.Key()), Err: errShape}
+	}
+	segment, err = it.ValueAndErr()
+	return recordID(it.Key()), segment, err
+}
+
+// entries yields records from an id to the head that the journal had when it
+// began, each valid until the next; an error names the first that is missing
+// or damaged, and ends it.
+func (s *Store) entries(from world.Seq) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		end := s.readable().ID
+		if from > end {
+			return
+		}
+		it, err := s.iterate([]byte{recordPrefix}, recordKey(end+1))
+		if err != nil {
+			yield(entry{}, err)
+			return
+		}
+		defer func() { _ = it.Close() }() // its error is Error's
+		next := from
+		for ok := it.SeekLT(recordKey(from + 1)); ok && next <= end; ok = it.Next() {
+			first, segment, err := segmentAt(it)
+			if err != nil {
+				yield(entry{}, damagedRecord(next, err))
+				return
+			}
+			if first > next {
+				break
+			}
+			for e, err := range segmentEntries(first, segment, next) {
+				if !yield(e, err) || err != nil {
+					return
+				}
+				if next++; next > end {
+					return
+				}
+			}
+		}
+		if err := it.Error(); err != nil {
+			yield(entry{}, damagedRecord(next, err))
+		} else if next <= end {
+			yield(entry{}, damagedRecord(next, world.ErrNotFound))
+		}
+	}
+}
+
+// lastID returns the id of the last record, 0 where there is none.
+func (s *Store) lastID() (world.Seq, error) {
+	it, err := s.iterate([]byte{recordPrefix}, []byte{recordPrefix + 1})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	if !it.Last() {
+		return 0, it.Error()
+	}
+	first, segment, err := segmentAt(it)
+	last := first - 1
+	for err == nil && len(segment) > 0 {
+		var ok bool
+		last++
+		if _, segment, ok = cutFrame(segment); !ok {
+			err = damagedRecord(last, errShape)
+		}
+	}
+	return last, err
+}
