@@ -26,7 +26,7 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 	@echo "The town is in $(DEMO_DIR). Go on with:"
 	@echo "  bin/worldctl -w $(DEMO_DIR) cell show person/ada    what Ada knows"
 	@echo "  bin/worldctl -w $(DEMO_DIR) receipt list            what was done outside, and its proof"
-	@echo "  bin/worldctl -w $(DEMO_DIR) why 20                  what caused record 20"
+	@echo "  bin/worldctl -w $(DEMO_DIR) why 93                  how Ada came to answer: record 93 and its causes"
 	@echo "  bin/worldctl -w $(DEMO_DIR) replay                  compute it all again, without I/O"
 
 test: ## run all tests with the race detector, in random order
@@ -45,7 +45,7 @@ fmt: $(LINTER) ## format all Go files
 fuzz: ## run each fuzz target for FUZZTIME
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed 's/:func / /' | while read -r file target; do \
 		echo "$$target in $$(dirname "$$file")"; \
-		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")" || exit 1; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$(dirname "$$file")" || exit 1; \
 	done
 
 sim: ## run the simulation from SEED

@@ -7,10 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 var allKinds = []Kind{
@@ -179,4 +181,18 @@ func FuzzRecord(f *testing.F) {
 		})
 		require.Equal(t, data, again)
 	})
+}
+
+func TestOtherEnginesAreRefused(t *testing.T) {
+	mine := Created{Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version}
+	require.NoError(t, checkEngines(&mine))
+	for _, change := range []func(*Created){
+		func(c *Created) { c.Kernel += "0" },
+		func(c *Created) { c.Starlark += "0" },
+		func(c *Created) { c.CEL += "0" },
+	} {
+		other := mine
+		change(&other)
+		require.ErrorIs(t, checkEngines(&other), ErrEngine)
+	}
 }

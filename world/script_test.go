@@ -93,7 +93,7 @@ func (s *stage) answer(p receipt.Permit) worldtest.Reply {
 	return worldtest.OK("done")
 }
 
-// submit: submit EVENT [at=TICK], each line a cell and its orders: CELL [ACT, …]
+// submit: submit EVENT [at=TICK], each line a cell and its orders: CELL [ACT, …].
 func (s *stage) submit(t *testing.T, d *datadriven.TestData) (string, error) {
 	var at uint64
 	d.MaybeScanArgs(t, "at", &at)
@@ -140,7 +140,7 @@ func (s *stage) outside(_ *testing.T, d *datadriven.TestData) (string, error) {
 }
 
 // receive: receive TAG [nonce=wrong] [by=stranger], a receipt for the effect of
-// that tag that did not come from the host
+// that tag that did not come from the host.
 func (s *stage) receive(t *testing.T, d *datadriven.TestData) (string, error) {
 	keys := worldtest.Keyring(t, "test")
 	if d.HasArg("by") {
@@ -175,7 +175,7 @@ func (s *stage) resume(t *testing.T, d *datadriven.TestData) (string, error) {
 }
 
 // crash: crash [after=BATCHES]: the process dies, at once or, while it runs, when
-// so many more batches are durable; and the world is opened again
+// so many more batches are durable; and the world is opened again.
 func (s *stage) crash(t *testing.T, d *datadriven.TestData) (string, error) {
 	if d.HasArg("after") {
 		var left int
@@ -246,7 +246,7 @@ func (s *stage) status(_ *testing.T, _ *datadriven.TestData) (string, error) {
 }
 
 // replay: recompute everything from record 1
-func (s *stage) replay(t *testing.T, _ *datadriven.TestData) (string, error) {
+func (s *stage) replay(_ *testing.T, _ *datadriven.TestData) (string, error) {
 	s.w.RequireReplay()
 	return "the same", nil
 }

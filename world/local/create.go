@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/manifest/source"
@@ -16,8 +17,11 @@ import (
 	"github.com/worldkernel/worldkernel/world/store"
 )
 
-// ErrExists says that a directory holds a world already.
-var ErrExists = errors.New("there is a world here already")
+// Why a world cannot be made.
+var (
+	ErrExists = errors.New("there is a world here already")
+	ErrBadID  = fmt.Errorf("not an id for a world: want 1 to %d letters, digits, '-', '_' or '.'", maxIDBytes)
+)
 
 // Birth says what a new world gets besides its world.yaml. The zero value gives
 // it a random id, the manifest's seed and a new keyring.
@@ -42,9 +46,9 @@ func Create(dir string, b Birth, opts Options) error {
 	if b.Seed != nil {
 		g.Seed = *b.Seed
 	}
-	return build(dir, keys, func(s *store.Store) error {
-		lw := &World{dir: dir, store: s, keys: keys}
-		if lw.w, err = world.Create(lw.config(opts), g); err != nil {
+	return build(dir, keys, opts, func(s *store.Store) error {
+		lw := &World{dir: dir, store: s, keys: keys, opts: opts}
+		if lw.w, err = world.Create(lw.config(), g); err != nil {
 			return err
 		}
 		lw.host.Close()
@@ -70,35 +74,50 @@ func load(dir string, opts Options) (*source.Loaded, error) {
 	return source.Load(filepath.Join(dir, ManifestFile), adapters...)
 }
 
+// newDir begins the names of hidden directories that are being made.
+const newDir = hiddenDir + ".new-"
+
 // build makes the hidden directory under another name and renames it when it is
 // complete and durable.
-func build(dir string, keys *receipt.Keyring, fill func(*store.Store) error) error {
+func build(dir string, keys *receipt.Keyring, opts Options, fill func(*store.Store) error) error {
 	hidden := filepath.Join(dir, hiddenDir)
 	if _, err := os.Lstat(hidden); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", dir, ErrExists)
 	}
-	making, err := os.MkdirTemp(dir, hiddenDir+".new-")
+	making, err := os.MkdirTemp(dir, newDir)
 	if err != nil {
 		return err
 	}
-	err = buildIn(making, keys, fill)
+	err = buildIn(making, keys, opts, fill)
 	if err == nil {
 		err = os.Rename(making, hidden)
 	}
 	if err == nil {
+		sweep(dir)
 		return syncDir(dir)
 	}
-	if errors.Is(err, fs.ErrExist) { // made by someone else meanwhile
+	if _, gone := os.Lstat(hidden); gone == nil { // made by someone else meanwhile
 		err = fmt.Errorf("%s: %w", dir, ErrExists)
 	}
 	return errors.Join(err, os.RemoveAll(making))
 }
 
-func buildIn(making string, keys *receipt.Keyring, fill func(*store.Store) error) error {
+// sweep removes what builds have left that were killed. What cannot be removed
+// does no harm: it may be that of a build that will find this world here.
+func sweep(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), newDir) {
+			_ = store.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
+func buildIn(making string, keys *receipt.Keyring, opts Options, fill func(*store.Store) error) error {
 	if err := writeKeyring(filepath.Join(making, keyringFile), keys); err != nil {
 		return err
 	}
-	s, err := openStore(making, keys, store.Create)
+	s, err := openStore(making, keys, opts, store.Create)
 	if err != nil {
 		return err
 	}
@@ -149,7 +168,7 @@ func checkID(id string) error {
 		ok = ok && (c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z')
 	}
 	if !ok {
-		return fmt.Errorf("%q is not an id for a world: want 1 to %d letters, digits, '-', '_' or '.'", id, maxIDBytes)
+		return fmt.Errorf("%q is %w", id, ErrBadID)
 	}
 	return nil
 }

@@ -81,13 +81,13 @@ func makeDir(dir string) ([]string, error) {
 }
 
 func importTo(dir string, keys *receipt.Keyring, first exported, next func() (exported, error), progress func(uint64)) error {
-	return build(dir, keys, func(s *store.Store) error {
+	return build(dir, keys, Options{}, func(s *store.Store) error {
 		if err := appendAll(s, first, next, progress); err != nil {
 			return err
 		}
 		lw := &World{dir: dir, store: s, keys: keys}
 		var err error
-		if lw.w, err = world.Open(lw.config(Options{})); err != nil {
+		if lw.w, err = world.Open(lw.config()); err != nil {
 			return err
 		}
 		if lw.host != nil {

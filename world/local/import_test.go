@@ -120,7 +120,7 @@ func TestImportRefusesChangedSequences(t *testing.T) {
 				if format == local.JSONLines || !isBlob(all[i]) { // a blob may come twice
 					importRefused(t, bytes.Join(repeated, nil), nil, "part %d twice", i)
 				}
-				if i > 0 && !(isBlob(all[i]) || isBlob(all[i-1])) {
+				if i > 0 && !isBlob(all[i]) && !isBlob(all[i-1]) {
 					swapped := slices.Clone(all)
 					swapped[i], swapped[i-1] = swapped[i-1], swapped[i]
 					importRefused(t, bytes.Join(swapped, nil), nil, "part %d before %d", i, i-1)
@@ -179,10 +179,31 @@ func TestImportOfAFlippedByteIsRefusedOrMeansTheSame(t *testing.T) {
 	}
 }
 
+func TestImportRefusesALineThatSaysOtherwiseThanItsBytes(t *testing.T) {
+	dir, _ := lived(t)
+	lines := parts(t, export(t, dir, local.JSONLines), local.JSONLines)
+	for name, c := range map[string]struct{ from, to string }{
+		"id":        {`"id":3`, `"id":4`},
+		"time":      {`"time":1`, `"time":2`},
+		"kind":      {`"kind":"cell.stepped"`, `"kind":"cell.deleted"`},
+		"caused by": {`"caused_by":2`, `"caused_by":1`},
+		"payload":   {`"gas":`, `"gas":1`},
+		"a field":   {`"payload":`, `"pay_load":`},
+		"raw":       {`"raw":"h`, `"raw":"g`},
+	} {
+		changed := slices.Clone(lines)
+		at := slices.IndexFunc(lines, func(line []byte) bool { return bytes.Contains(line, []byte(c.from)) })
+		changed[at] = bytes.Replace(lines[at], []byte(c.from), []byte(c.to), 1)
+		importRefused(t, bytes.Join(changed, nil), nil, name)
+	}
+}
+
 func TestImportRefusesAnotherWorldsKeyring(t *testing.T) {
 	dir, _ := lived(t)
 	data := export(t, dir, local.CBORSeq)
 	importRefused(t, data, ring(t, "other", 1), "another world's")
+	young := export(t, create(t), local.CBORSeq)
+	importRefused(t, young, ring(t, "other", 1), "another world's, and no receipt would tell")
 	importRefused(t, data, ring(t, "test", 2), "another secret")
 	importRefused(t, data, []byte("keys"), "no keyring")
 	importRefused(t, data, []byte{}, "an empty keyring")

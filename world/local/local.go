@@ -50,6 +50,7 @@ type Options struct {
 	Registry *reducer.Registry       // Go reducers
 	Adapters map[string]host.Factory // adapters besides the built-in ones
 	Paranoid bool                    // run every reduction twice and compare
+	Fatal    func(error)             // ends the process when the disk fails under a journal; see store.Options
 }
 
 // World is a world in a directory, owned by this process. It is safe for
@@ -61,8 +62,7 @@ type World struct {
 	store *store.Store
 	host  *host.Host
 	keys  *receipt.Keyring
-
-	registry *reducer.Registry
+	opts  Options
 }
 
 // Find returns the nearest directory upwards from dir that holds a world.
@@ -86,6 +86,19 @@ func Find(dir string) (string, error) {
 // Open opens the world in a directory and becomes its owner. What a crash left
 // half-done is caught up on before the next input.
 func Open(dir string, opts Options) (*World, error) {
+	lw, err := own(dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	if lw.w, err = world.Open(lw.config()); err != nil {
+		return nil, errors.Join(err, lw.abandon())
+	}
+	return lw, nil
+}
+
+// own becomes the owner of what is stored in a directory, whether or not it
+// makes a world.
+func own(dir string, opts Options) (*World, error) {
 	hidden := filepath.Join(dir, hiddenDir)
 	if _, err := os.Stat(hidden); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoWorld)
@@ -94,23 +107,19 @@ func Open(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := openStore(hidden, keys, store.Open)
+	s, err := openStore(hidden, keys, opts, store.Open)
 	if err != nil {
 		return nil, err
 	}
-	lw := &World{dir: dir, store: s, keys: keys, registry: opts.Registry}
-	if lw.w, err = world.Open(lw.config(opts)); err != nil {
-		return nil, errors.Join(err, lw.abandon())
-	}
-	return lw, nil
+	return &World{dir: dir, store: s, keys: keys, opts: opts}, nil
 }
 
-func openStore(hidden string, keys *receipt.Keyring, open func(string, store.Options) (*store.Store, error)) (*store.Store, error) {
+func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(string, store.Options) (*store.Store, error)) (*store.Store, error) {
 	anchorKey, err := keys.AnchorKey()
 	if err != nil {
 		return nil, err
 	}
-	return open(hidden, store.Options{AnchorKey: anchorKey, EachCell: eachCell})
+	return open(hidden, store.Options{AnchorKey: anchorKey, EachCell: eachCell, Fatal: opts.Fatal})
 }
 
 // eachCell tells the store's index which cells a record concerns. A payload
@@ -119,15 +128,15 @@ func eachCell(kind string, payload []byte, visit func(cell []byte)) {
 	_ = world.EachCell(world.Kind(kind), payload, visit)
 }
 
-func (lw *World) config(opts Options) world.Config {
+func (lw *World) config() world.Config {
 	return world.Config{
-		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: opts.Registry, Paranoid: opts.Paranoid,
+		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Registry, Paranoid: lw.opts.Paranoid,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			if !lw.keys.CanSign() {
 				return nil, nil // nothing will be started: see canRun
 			}
 			h, err := host.New(host.Config{
-				World: id, Manifest: m, Content: lw.store.Blob, Keys: lw.keys, Adapters: opts.Adapters,
+				World: id, Manifest: m, Content: lw.store.Blob, Keys: lw.keys, Adapters: lw.opts.Adapters,
 			})
 			if err != nil {
 				return nil, err

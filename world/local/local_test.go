@@ -70,8 +70,10 @@ func live(t testing.TB, w *local.World) {
 	t.Helper()
 	_, err := w.Submit(context.Background(), "go", map[string]any{
 		"to": "a", "say": strings.Repeat("x", 5000), "do": []any{
-			map[string]any{"effect": "tool.a", "param": "x"}, map[string]any{"effect": "tool.bad"},
-			map[string]any{"emit": "ping", "to": "b"}, map[string]any{"timer": 2},
+			map[string]any{"effect": "tool.a", "param": "x"},
+			map[string]any{"effect": "tool.bad"},
+			map[string]any{"emit": "ping", "to": "b"},
+			map[string]any{"timer": 2},
 		},
 	})
 	require.NoError(t, err)
@@ -82,7 +84,7 @@ func live(t testing.TB, w *local.World) {
 func tree(t testing.TB, dir string) []string {
 	t.Helper()
 	var out []string
-	require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 		if path != dir {
 			out = append(out, path)
 		}

@@ -1,10 +1,29 @@
 package local
 
 import (
+	"errors"
+
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
+
+// Verify proves the world in a directory from what is stored there, also where
+// that is too damaged to be opened. progress, which may be nil, is called with
+// the number of records replayed and that of all. The error says that it could
+// not be done; what is wrong with the world is in the report.
+func Verify(dir string, opts Options, progress func(done, all uint64)) (*verify.Report, error) {
+	lw, err := own(dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	var count func(done uint64)
+	if all := uint64(lw.store.Head().ID); progress != nil {
+		count = func(done uint64) { progress(done, all) }
+	}
+	r, err := lw.Verify(count)
+	return r, errors.Join(err, lw.abandon())
+}
 
 // Verify proves the world from what is stored. progress, which may be nil, is
 // called with the number of records replayed.
@@ -12,7 +31,7 @@ func (lw *World) Verify(progress func(done uint64)) (*verify.Report, error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	return verify.Verify(lw.store, verify.Config{
-		Keys: lw.verifyKeys(), Registry: lw.registry, Anchor: lw.store.Head(),
+		Keys: lw.verifyKeys(), Registry: lw.opts.Registry, Anchor: lw.store.Head(),
 		Damage: lw.store.Damage(), Progress: progress,
 	})
 }
@@ -22,7 +41,7 @@ func (lw *World) Verify(progress func(done uint64)) (*verify.Report, error) {
 func (lw *World) Replay(to world.Seq, progress func(done uint64)) (*world.Replayed, error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.registry, To: to}
+	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Registry, To: to}
 	if progress != nil {
 		cfg.Visit = func(s world.Scanned) error {
 			progress(uint64(s.ID))

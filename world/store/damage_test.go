@@ -122,7 +122,8 @@ func TestAllDamageIsFound(t *testing.T) {
 	}
 	require.NotContains(t, damage, "record #6 is")
 	require.Equal(t, world.Seq(9), w.head.ID)
-	for range s.Damage() {
+	for err := range s.Damage() {
+		require.Error(t, err)
 		break
 	}
 	require.NoError(t, s.Close())
@@ -157,9 +158,9 @@ func TestForgedRecordIsNamed(t *testing.T) {
 // and where the world is refused, nothing is made worse: with the byte back,
 // everything is there.
 func TestAnyFlippedByteOnDiskIsHarmlessOrFound(t *testing.T) {
-	mem, w := aWorld(t)
+	mem, _ := aWorld(t)
 	s := reopen(t, mem) // the first records go to a table, the next stay in the log
-	w = resume(s)
+	w := resume(s)
 	appendAll(t, s, w.batch("agent/a", longPayload+"again"), w.batch("agent/b"))
 	want := scanAll(t, s, 0)
 	mem = clone(mem) // as killed

@@ -32,7 +32,7 @@ func TestFullDiskForReal(t *testing.T) {
 
 	acked := fillUp(t, dir)
 	require.NotEmpty(t, acked)
-	require.Empty(t, fillUp(t, dir), "it is still full")
+	acked = append(acked, fillUp(t, dir)...) // tables are smaller than logs, so there may be room
 
 	require.NoError(t, os.Remove(ballast))
 	s, err = Open(dir, Options{})

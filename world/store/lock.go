@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,15 @@ func (e *LockedError) Error() string {
 		return "locked by another owner"
 	}
 	return "locked by " + e.Owner
+}
+
+// Remove removes a world's directory, unless it has an owner (*LockedError).
+func Remove(dir string) error {
+	lock, err := acquire(vfs.Default, filepath.Join(dir, lockName))
+	if err != nil {
+		return fmt.Errorf("store: remove %s: %w", dir, err)
+	}
+	return errors.Join(os.RemoveAll(dir), lock.Close())
 }
 
 // ownerLine is how long the text of a lock file is, so that a new owner's

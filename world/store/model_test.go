@@ -54,7 +54,7 @@ func TestStoreEqualsAPlainModel(t *testing.T) {
 					img.Cells = append(img.Cells, world.CellVersion{Cell: name, Bytes: []byte(dirty[name])})
 				}
 				key := world.Hash{rapid.Byte().Draw(r, "intent")}
-				img.Intents = []world.IntentVersion{{Key: key, Bytes: []byte(img.Core)}}
+				img.Intents = []world.IntentVersion{{Key: key, Bytes: img.Core}}
 				require.NoError(r, s.Checkpoint(img))
 				m.image, m.core = img.Head, string(img.Core)
 				maps.Copy(m.states, dirty)

@@ -97,23 +97,20 @@ func (p *patientScheduler) begin() {
 // itself would go on trying; where someone waits for it, in opening or for room
 // to append, that would be forever.
 func (s *Store) listener() *pebble.EventListener {
-	stop := func(err error) {
-		s.opts.Logf("store: %s: %v", s.dir, err)
-		_ = s.fail(fmt.Errorf("store: %s: %w", s.dir, err))
-	}
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			if stop(err); s.stalled.Load() || !s.armed.Load() {
+			if s.stalled.Load() || !s.armed.Load() {
 				s.fatal(err)
 			}
+			_ = s.fail(s.unwritable(err)) // the next append says so
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			stop(fmt.Errorf("%s: %w", info.Path, info.Details))
+			_ = s.fail(fmt.Errorf("store: %s is damaged: %w", info.Path, info.Details))
 		},
 		WriteStallBegin: func(pebble.WriteStallBeginInfo) {
 			s.stalled.Store(true)
 			if err := s.failed(); err != nil {
-				s.fatal(err)
+				s.end(err)
 			}
 		},
 		WriteStallEnd: func() { s.stalled.Store(false) },
@@ -149,17 +146,26 @@ func (s *Store) logBroken(err error) {
 	}
 }
 
-// fatal ends the process.
+// fatal ends the process, because err keeps Pebble from going on.
 func (s *Store) fatal(err error) {
+	err = s.unwritable(err)
+	_ = s.fail(err)
+	s.end(err)
+}
+
+func (s *Store) end(err error) {
+	s.opts.Fatal(err)
+	os.Exit(1) //nolint:forbidigo // Fatal must not return, and Pebble goes on where it does
+}
+
+// unwritable says what can be done about err.
+func (s *Store) unwritable(err error) error {
 	remedy := "check the disk under"
 	if errors.Is(err, syscall.ENOSPC) {
 		remedy = "free space on"
 	}
-	err = fmt.Errorf("store: %s cannot be written: %w; %s %s; then open the world again, nothing acknowledged is lost",
+	return fmt.Errorf("store: %s cannot be written: %w; %s %s; then open the world again, nothing acknowledged is lost",
 		s.dir, err, remedy, s.dir)
-	_ = s.fail(err)
-	s.opts.Fatal(err)
-	os.Exit(1)
 }
 
 // guardFS reports errors in writing Pebble's logs and in syncing directories.

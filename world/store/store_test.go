@@ -254,7 +254,7 @@ func TestImageHoldsLatestVersions(t *testing.T) {
 	for _, c := range img.Cells {
 		got[c.Cell] = c.Bytes
 	}
-	require.Equal(t, len(want), len(img.Cells))
+	require.Len(t, img.Cells, len(want))
 	require.True(t, slices.IsSortedFunc(img.Cells, func(a, b world.CellVersion) int { return strings.Compare(a.Cell, b.Cell) }))
 	for cell, value := range want {
 		require.True(t, bytes.Equal(value, got[cell]), cell)
@@ -313,7 +313,8 @@ func TestCellRecordsJoinIndexAndTail(t *testing.T) {
 	require.Equal(t, []world.Seq{2, 4}, ids("agent/ab"))
 	require.Equal(t, []world.Seq{3}, ids("agent/blob"))
 	require.Empty(t, ids("agent/none"))
-	for range s.CellRecords("agent/a") {
+	for _, err := range s.CellRecords("agent/a") {
+		require.NoError(t, err)
 		break
 	}
 	require.NoError(t, s.Close())

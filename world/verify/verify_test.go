@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -91,8 +92,14 @@ func TestEveryWorldThatRanIsProven(t *testing.T) {
 				w.Crash()
 			default:
 				acts := rapid.SliceOfN(rapid.SampledFrom([]act{
-					{"effect": "tool.a", "param": "p"}, {"effect": "tool.b", "param": "error"}, {"effect": "other.x"},
-					{"timer": 1}, {"emit": "both", "to": "b"}, {"delete": true}, {"fail": "no"}, {"random": 9},
+					{"effect": "tool.a", "param": "p"},
+					{"effect": "tool.b", "param": "error"},
+					{"effect": "other.x"},
+					{"timer": 1},
+					{"emit": "both", "to": "b"},
+					{"delete": true},
+					{"fail": "no"},
+					{"random": 9},
 				}), 0, 4).Draw(rt, "acts")
 				w.Submit("go", order(rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "to"), acts...))
 			}
@@ -146,6 +153,23 @@ func TestReceiptOfARevokedKeyStillProves(t *testing.T) {
 	})
 	r = run(t, forged, verify.Config{Keys: rotated})
 	require.EqualValues(t, 2, r.Receipts.Bad, "a revoked key's name is not its signature")
+}
+
+func TestExecutionHashIsOfWhatHappenedInItsOrder(t *testing.T) {
+	w := bots(t)
+	w.Submit("go", order("a", act{"effect": "tool.a"}, act{"effect": "tool.bad"}, act{"effect": "tool.b", "param": "error"}))
+	w.Submit("go", order("b", act{"fail": "told to"}))
+	w.Run()
+	_, _, created := find(t, w.Journal, world.KindCreated)
+	step := func(i int) receipt.StepID { return w.Intents()[i].Intent.Step }
+	lines := "manifest " + created.(*world.Created).Manifest.String() + "\n" +
+		"bot/a@1:success\n" +
+		string(step(1)) + ":permanent_failure\n" + // denied
+		"bot/b@1:permanent_failure\n" +
+		string(step(0)) + ":side_effect_committed\n" +
+		string(step(2)) + ":permanent_failure\n" +
+		"bot/a@2:pure\nbot/a@3:pure\nbot/a@4:pure\n"
+	require.Equal(t, canon.Sum([]byte(lines)), withKeys(t, w.Journal).ExecutionHash)
 }
 
 func TestReportHasTheKeysOfTheSpecification(t *testing.T) {

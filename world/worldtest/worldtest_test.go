@@ -77,7 +77,8 @@ func TestEqualRunsGiveEqualJournals(t *testing.T) {
 		w.Run()
 		return w
 	}
-	require.Equal(t, run().Journal.Records(), run().Journal.Records())
+	first, second := run(), run()
+	require.Equal(t, first.Journal.Records(), second.Journal.Records())
 }
 
 func TestCrashLosesWhatWasNotDurableAndNothingElse(t *testing.T) {

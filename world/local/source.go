@@ -1,0 +1,37 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// ErrEdited says that a world.yaml, or a file that it names, is not what the
+// world was made of.
+var ErrEdited = errors.New("it is not what the world was made of")
+
+// CheckSource compares the world.yaml in the world's directory with the
+// manifest in force, which alone counts: ErrEdited where they differ, a
+// *source.Error where the file is not valid any more. A world needs none.
+func (lw *World) CheckSource() error {
+	path := filepath.Join(lw.dir, ManifestFile)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	loaded, err := load(lw.dir, lw.opts)
+	if err != nil {
+		return err
+	}
+	encoded, err := loaded.Manifest.Encode()
+	if err != nil {
+		return err
+	}
+	if canon.Sum(encoded) != lw.Status().Manifest {
+		return fmt.Errorf("%s: %w", path, ErrEdited)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package verify_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+func TestForgedLedgerIsNamed(t *testing.T) {
+	w := story(t)
+	_, started, permit := find(t, w.Journal, world.KindStarted)
+	_, finished, _ := find(t, w.Journal, world.KindFinished)
+	_, emitted, _ := find(t, w.Journal, world.KindIntent)
+	key := permit.(*world.Started).Key
+	ghost := *permit.(*world.Started)
+	ghost.Key.Hash[0] ^= 1
+	ghostStart, err := canon.Marshal(&ghost)
+	require.NoError(t, err)
+	end := permit.(*world.Started)
+	ghostPermit := receipt.Permit{Intent: receipt.Intent{Key: ghost.Key, Kind: "tool.a"}, Attempt: end.Attempt, Nonce: end.Nonce}
+	signed, err := worldtest.Sign(worldtest.Keyring(t, "test"), "test", ghostPermit, worldtest.OK(nil))
+	require.NoError(t, err)
+	ghostEnd, err := canon.Marshal(&world.Finished{V: 1, Receipt: signed})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		kind              world.Kind
+		payload           []byte
+		duplicate, orphan []receipt.Key
+	}{
+		"started twice":             {world.KindStarted, started, []receipt.Key{key}, nil},
+		"finished twice":            {world.KindFinished, finished, []receipt.Key{key}, nil},
+		"decided twice":             {world.KindIntent, emitted, []receipt.Key{key}, nil},
+		"started without decision":  {world.KindStarted, ghostStart, nil, []receipt.Key{ghost.Key}},
+		"finished without a start":  {world.KindFinished, ghostEnd, nil, []receipt.Key{ghost.Key}},
+		"denied after it was asked": {world.KindDenied, deny(t, key), []receipt.Key{key}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := tamper(w.Journal)
+			id := x.add(t, c.kind, c.payload)
+			r := withKeys(t, x.relink(t))
+			require.Contains(t, places(r), place(id))
+			require.False(t, r.Ledger.OK)
+			require.ElementsMatch(t, c.duplicate, r.Ledger.DuplicateKeys)
+			require.ElementsMatch(t, c.orphan, r.Ledger.OrphanKeys)
+			require.False(t, r.Replay.OK, "it does not follow from the inputs either")
+			require.Equal(t, id, r.Replay.FirstDivergence.Record)
+		})
+	}
+}
+
+func deny(t testing.TB, key receipt.Key) []byte {
+	t.Helper()
+	payload, err := canon.Marshal(&world.IntentDenied{V: 1, Key: key, Rules: []string{}, Params: world.Data(canon.Null)})
+	require.NoError(t, err)
+	return payload
+}
+
+func TestForgedReceiptIsNamed(t *testing.T) {
+	w := story(t)
+	id, _, _ := find(t, w.Journal, world.KindFinished)
+	foreign := keyring(t, receipt.Epoch{Number: 1, Secret: bytes.Repeat([]byte{9}, receipt.SecretBytes)})
+	for name, c := range map[string]struct {
+		keys  *receipt.Keyring
+		after func(*receipt.Receipt)
+	}{
+		"of another key":                     {foreign, nil},
+		"of another key under this one's id": {foreign, func(r *receipt.Receipt) { r.KeyID = worldtest.Keyring(t, "test").Keys()[0].ID }},
+		"changed after it was signed":        {worldtest.Keyring(t, "test"), func(r *receipt.Receipt) { r.StartedAt++ }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := edit(t, w.Journal, world.KindFinished, func(b world.Body) {
+				f := b.(*world.Finished)
+				f.Receipt = resign(t, f.Receipt, c.keys, c.after)
+			})
+			r := withKeys(t, x)
+			require.Contains(t, places(r), place(id))
+			require.EqualValues(t, 1, r.Receipts.Bad)
+			require.EqualValues(t, 1, r.Receipts.Checked)
+			require.True(t, r.Ledger.OK)
+		})
+	}
+}
+
+func TestForgedHistoryDivergesWhereItStopsFollowing(t *testing.T) {
+	w := story(t)
+	stepped, _, _ := find(t, w.Journal, world.KindStepped)
+	for name, c := range map[string]struct {
+		kind   world.Kind
+		change func(world.Body)
+		at     world.Seq // 0: at the record that was changed
+	}{
+		"gas":      {world.KindStepped, func(b world.Body) { b.(*world.Stepped).Gas++ }, 0},
+		"outcome":  {world.KindStepped, func(b world.Body) { b.(*world.Stepped).Outcome = receipt.OutcomePure }, 0},
+		"decision": {world.KindIntent, func(b world.Body) { b.(*world.IntentEmitted).Rules = []string{"mine"} }, 0},
+		"denial":   {world.KindDenied, func(b world.Body) { b.(*world.IntentDenied).Code = "other" }, 0},
+		"nonce":    {world.KindStarted, func(b world.Body) { b.(*world.Started).Nonce[0]++ }, 0},
+		"deadline": {world.KindTimer, func(b world.Body) { b.(*world.TimerSet).Deadline++ }, 0},
+		"to whom":  {world.KindSubmitted, func(b world.Body) { b.(*world.Submitted).To = []string{"bot/z"} }, 0},
+		"reason":   {world.KindFailed, func(b world.Body) { b.(*world.Failed).Error = "other" }, 0},
+		"clock":    {world.KindAdvanced, func(b world.Body) { b.(*world.Advanced).To++ }, 0},
+		"input": {world.KindSubmitted, func(b world.Body) {
+			data, err := canon.Marshal(map[string]any{"to": "a", "say": "other"})
+			require.NoError(t, err)
+			b.(*world.Submitted).Data = data
+		}, stepped},
+		"engine": {world.KindCreated, func(b world.Body) { b.(*world.Created).Kernel = "kernel/0" }, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id, _, _ := find(t, w.Journal, c.kind)
+			r := withKeys(t, edit(t, w.Journal, c.kind, c.change))
+			require.False(t, r.OK)
+			require.False(t, r.Replay.OK)
+			require.NotEmpty(t, r.Replay.Error)
+			if c.kind == world.KindCreated {
+				return // replay refuses to begin
+			}
+			require.NotNil(t, r.Replay.FirstDivergence)
+			require.Contains(t, places(r), place(r.Replay.FirstDivergence.Record))
+			if c.at == 0 {
+				c.at = id
+			}
+			require.Equal(t, c.at, r.Replay.FirstDivergence.Record)
+		})
+	}
+}
+
+func TestStoresDamageIsAFault(t *testing.T) {
+	w := story(t)
+	r := run(t, w.Journal, verify.Config{Damage: func(yield func(error) bool) { yield(world.ErrNotFound) }})
+	require.Equal(t, []string{"store"}, places(r))
+}
