@@ -53,8 +53,9 @@ func isFlat(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Bool, reflect.String, reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
 		return t.PkgPath() == ""
+	default:
+		return false
 	}
-	return false
 }
 
 // read sets the variable from canonical bytes. It reports false, having set

@@ -234,6 +234,7 @@ func EachCell(k Kind, payload []byte, visit func(cell []byte)) error {
 	case KindEmitted:
 		r.TextBytes() // the name
 		visitTexts(r, visit)
+	default: // no cell
 	}
 	return r.Err()
 }

@@ -39,8 +39,9 @@ func (k Kind) Input() bool {
 	switch k {
 	case KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed:
 		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // Known reports whether k is a registered kind.
@@ -49,8 +50,9 @@ func (k Kind) Known() bool {
 	case KindStepped, KindFailed, KindDeleted, KindEmitted, KindDropped,
 		KindIntent, KindDenied, KindStarted, KindTimer, KindFired:
 		return true
+	default:
+		return k.Input()
 	}
-	return k.Input()
 }
 
 // KindOf returns the kind that bytes spell, without allocating for the frequent ones.
@@ -74,8 +76,9 @@ func KindOf(b []byte) string {
 		return string(KindTimer)
 	case KindFired:
 		return string(KindFired)
+	default:
+		return string(b) // the rare ones
 	}
-	return string(b) // the rare ones
 }
 
 // Record is one record of a journal, decoded.

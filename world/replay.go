@@ -32,6 +32,8 @@ type Replayed struct {
 
 // Divergence says where a journal holds something other than what follows from
 // its inputs.
+//
+//nolint:errname // a divergence is the field's noun, and first of all a finding
 type Divergence struct {
 	Record   Seq    `json:"record"`
 	Cell     string `json:"cell,omitempty"`
@@ -206,7 +208,12 @@ func (k *kernel) apply(rec *Record) error {
 		}
 		_, err := k.receive(data)
 		return err
+	default:
+		return k.applyBody(rec)
 	}
+}
+
+func (k *kernel) applyBody(rec *Record) error {
 	body, err := rec.Body()
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func (a alarms) Less(i, j int) bool {
 func (a alarms) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
 
 // Push is for package heap.
-func (a *alarms) Push(x any) { *a = append(*a, x.(alarm)) } //nolint:errcheck,forcetypeassert // only alarms are pushed
+func (a *alarms) Push(x any) { *a = append(*a, x.(alarm)) }
 
 // Pop is for package heap.
 func (a *alarms) Pop() any {

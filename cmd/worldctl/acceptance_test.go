@@ -72,7 +72,7 @@ func jsonLines[T any](t *testing.T, data []byte) []T {
 	for dec := json.NewDecoder(bytes.NewReader(data)); ; {
 		var v T
 		err := dec.Decode(&v)
-		if err == io.EOF { //nolint:errorlint // json's decoder returns it bare
+		if err == io.EOF {
 			return out
 		}
 		require.NoError(t, err)

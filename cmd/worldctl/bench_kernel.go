@@ -145,7 +145,8 @@ func (b *kernelBench) run(ctx context.Context, note func(string, ...any)) ([]fig
 		}
 	}
 	note("idle cells")
-	return rows.figures, errors.Join(b.starlark(ctx, filepath.Join(dir, "star"), rows), b.memory(ctx, filepath.Join(dir, "idle"), rows), rows.finish())
+	err = errors.Join(b.starlark(ctx, filepath.Join(dir, "star"), rows), b.memory(ctx, filepath.Join(dir, "idle"), rows))
+	return rows.medians(), err
 }
 
 // rows gathers the values of figures over the rounds.
@@ -163,11 +164,11 @@ func (r *rows) add(name, unit, reach string, value float64) {
 	r.values[name] = append(r.values[name], value)
 }
 
-func (r *rows) finish() error {
+func (r *rows) medians() []figure {
 	for i, f := range r.figures {
 		r.figures[i] = median(f.Name, f.Unit, f.Reach, r.values[f.Name])
 	}
-	return nil
+	return r.figures
 }
 
 const benchChunk = 100_000 // events a tick

@@ -63,9 +63,10 @@ func (d *decoder) value(depth int) (starlark.Value, error) {
 		return d.list(depth)
 	case canon.KindMap:
 		return d.dict(depth)
+	default:
+		d.r.Raw() // finds out what is wrong
+		return nil, d.r.Close()
 	}
-	d.r.Raw() // finds out what is wrong
-	return nil, d.r.Close()
 }
 
 // paid charges for n bytes, after what was read turned out to be right.

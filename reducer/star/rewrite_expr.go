@@ -258,8 +258,9 @@ func free(op syntax.Token, x, y syntax.Expr) bool {
 		return kx != notLiteral || ky != notLiteral
 	case syntax.IN, syntax.NOT_IN:
 		return ky == textLiteral || literals(y)
+	default:
+		return false
 	}
-	return false
 }
 
 // literals reports whether e is a list or tuple of literals.

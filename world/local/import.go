@@ -35,7 +35,7 @@ func Import(dir string, r io.Reader, keyring []byte, progress func(done uint64))
 	}
 	first, err := next()
 	if err != nil {
-		return fmt.Errorf("import: %w", err)
+		return unread(0, err)
 	}
 	id, err := worldIDOf(first)
 	if err != nil {
@@ -133,7 +133,7 @@ func appendAll(s *store.Store, x exported, next func() (exported, error), progre
 	for {
 		rec, err := world.DecodeRecord(x.data)
 		if err != nil {
-			return fmt.Errorf("import: after record #%d: %w", head.ID, err)
+			return unread(head.ID, err)
 		}
 		if rec.ID != head.ID+1 {
 			return fmt.Errorf("import: record #%d follows record #%d: records are missing, repeated or out of order", rec.ID, head.ID)
@@ -145,7 +145,7 @@ func appendAll(s *store.Store, x exported, next func() (exported, error), progre
 		x, err = next()
 		done := errors.Is(err, io.EOF)
 		if err != nil && !done {
-			return fmt.Errorf("import: after record #%d: %w", head.ID, err)
+			return unread(head.ID, err)
 		}
 		if !done && len(batch.Records) < importBatch {
 			continue
@@ -165,6 +165,14 @@ func appendAll(s *store.Store, x exported, next func() (exported, error), progre
 		}
 		batch = world.Batch{After: head}
 	}
+}
+
+// unread says behind which record an export cannot be read; 0 is its beginning.
+func unread(after world.Seq, err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("the file is cut off: %w", err)
+	}
+	return fmt.Errorf("import: after record #%d: %w", after, err)
 }
 
 // exportReader tells the formats apart by their first byte.

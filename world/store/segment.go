@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -130,15 +131,14 @@ func (s *Store) entry(id world.Seq) (entry, error) {
 		return entry{}, err
 	}
 	defer func() { _ = it.Close() }() // its error is Error's
-	for ok := it.Last(); ok; {
+	if it.Last() {
 		first, segment, err := segmentAt(it)
 		if err != nil {
 			return entry{}, damagedRecord(id, err)
 		}
-		for e, err := range segmentEntries(first, append([]byte(nil), segment...), id) {
+		for e, err := range segmentEntries(first, bytes.Clone(segment), id) {
 			return e, err
 		}
-		break
 	}
 	if err := it.Error(); err != nil {
 		return entry{}, damagedRecord(id, err)
