@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -47,8 +48,26 @@ func Describe(name string) string {
 	return what
 }
 
+// event finds an event that a README.md sends.
+//
+//nolint:gochecknoglobals // immutable
+var event = regexp.MustCompile(`(?m)^    worldctl .*\bsend ([a-z][a-z.]* '.*')$`)
+
+// Event returns an event that an example knows, as worldctl send takes it: NAME
+// 'JSON'. It is "" where the README.md sends none.
+func Event(name string) string {
+	readme, err := worlds.ReadFile(name + "/README.md")
+	if err != nil {
+		return ""
+	}
+	if found := event.FindSubmatch(readme); found != nil {
+		return string(found[1])
+	}
+	return ""
+}
+
 // Copy writes the files of an example to a directory, which it makes if need
-// be. It overwrites nothing: the error for a file that is there names it and
+// be, and makes them durable. It overwrites nothing: the error for a file that is there names it and
 // wraps fs.ErrExist. After an error the directory is as it was.
 func Copy(name, dir string) error {
 	if Describe(name) == "" {
@@ -77,6 +96,9 @@ func Copy(name, dir string) error {
 		made = append(made, created...)
 		return err
 	})
+	if err == nil {
+		err = syncNames(made)
+	}
 	for i := len(made) - 1; err != nil && i >= 0; i-- {
 		err = errors.Join(err, os.Remove(made[i]))
 	}
@@ -109,5 +131,25 @@ func writeNew(file string, data []byte) ([]string, error) {
 		return nil, err
 	}
 	_, err = f.Write(data)
-	return []string{file}, errors.Join(err, f.Close())
+	return []string{file}, errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncNames makes the names of what was made durable, each directory once.
+func syncNames(made []string) error {
+	synced := make(map[string]bool)
+	for _, m := range made {
+		dir := filepath.Dir(m)
+		if synced[dir] {
+			continue
+		}
+		synced[dir] = true
+		d, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(d.Sync(), d.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

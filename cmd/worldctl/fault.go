@@ -12,7 +12,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -114,8 +113,8 @@ func judge(err error) (code int, hint string) {
 func known(err error) (code int, hint string) {
 	var locked *store.LockedError
 	var diverged *world.Divergence
-	var faults *source.Error
 	var miss *host.MissError
+	var keyring *local.KeyringError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted, "what was done is durable; worldctl run goes on from there"
@@ -123,14 +122,16 @@ func known(err error) (code int, hint string) {
 		return exitConflict, "a world has one owner at a time: wait until that process has ended, then type this again"
 	case errors.As(err, &diverged):
 		return exitVerify, fmt.Sprintf("worldctl why %d", diverged.Record)
-	case errors.As(err, &faults):
-		return exitFailed, "correct the file, then: worldctl validate"
 	case errors.As(err, &miss):
 		return exitFailed, "add the answer to " + miss.File + " and make the world again: the effect waits, and nothing was lost"
 	case errors.Is(err, local.ErrNoWorld):
 		return exitFailed, "worldctl init"
 	case errors.Is(err, local.ErrExists):
 		return exitConflict, "worldctl status shows that world; another one needs another directory"
+	case errors.Is(err, local.ErrBadID):
+		return exitUsage, "choose another --id, or none: then it is a random one"
+	case errors.As(err, &keyring):
+		return ofKeyring(keyring)
 	case errors.Is(err, local.ErrNoKeys):
 		return exitFailed, "worldctl import journal FILE --keyring KEYRING makes a world that can run"
 	case errors.Is(err, errInvalid):
@@ -139,18 +140,37 @@ func known(err error) (code int, hint string) {
 	return knownOfStore(err)
 }
 
+func ofKeyring(err *local.KeyringError) (code int, hint string) {
+	switch {
+	case errors.Is(err, local.ErrExposedKeys):
+		return exitFailed, "chmod 600 " + err.Path
+	case errors.Is(err, fs.ErrPermission):
+		return exitFailed, "only its owner can use it: " + err.Path
+	}
+	return exitFailed, "bring it back from your copy: without it this world is neither run nor verified; an export of it can still be imported, to be read"
+}
+
 func knownOfStore(err error) (code int, hint string) {
 	var damage *store.DamageError
 	switch {
-	case errors.As(err, &damage), errors.Is(err, store.ErrBehindAnchor), errors.Is(err, store.ErrOffAnchor),
-		errors.Is(err, store.ErrNoAnchor), errors.Is(err, store.ErrBadAnchor):
-		return exitVerify, "the files under .world are not what was written: bring them back from a copy"
+	case errors.Is(err, store.ErrBehindAnchor):
+		return exitVerify, "bring back all of .world from a copy: the store alone is older than what was acknowledged"
+	case errors.Is(err, store.ErrOffAnchor):
+		return exitVerify, "bring back all of .world from a copy: store and anchor are not of one history"
+	case errors.Is(err, store.ErrNoAnchor):
+		return exitVerify, "bring back .world/anchor from a copy: without it nobody knows what was acknowledged"
+	case errors.Is(err, store.ErrBadAnchor):
+		return exitVerify, "bring back .world/anchor, and the keyring made with it, from a copy"
+	case errors.Is(err, store.ErrNotWorld):
+		return exitVerify, "bring back all of .world from a copy: a part of it is gone"
+	case errors.As(err, &damage):
+		return exitVerify, "worldctl verify lists what is damaged; bring back .world from a copy, or worldctl import journal an export"
 	case errors.Is(err, store.ErrNewerFormat), errors.Is(err, world.ErrEngine):
 		return exitFailed, "worldctl version shows what this program can open; use the one that made the world"
 	case errors.Is(err, world.ErrFenced):
 		return exitConflict, "another process has taken this world over; what was acknowledged is safe"
 	case errors.Is(err, syscall.ENOSPC):
-		return exitFailed, "make room on the disk, then type this again: what was acknowledged is safe"
+		return exitFailed, "make room on the disk: what was acknowledged is safe, and worldctl status shows where the journal ends"
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return exitFailed, "worldctl writes to the world's directory: check who may, or choose another one"
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, os.ErrClosed):

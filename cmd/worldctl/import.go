@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -67,9 +69,13 @@ func (c *cli) importJournal(file string, keyring []byte) error {
 	report, stop := c.progress("records", 0)
 	err := undoing(c.world, func() error { return local.Import(c.world, bufio.NewReader(in), keyring, report) })
 	stop()
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return hinted(err, "export it again: what is there breaks off")
+	}
 	if err != nil {
 		return err
 	}
+	sweepImports(c.world)
 	return c.with(func(lw *local.World) error {
 		s := lw.Status()
 		answer := importAnswer{

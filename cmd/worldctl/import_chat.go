@@ -23,7 +23,7 @@ type importChatAnswer struct {
 }
 
 func newImportChatCommand(c *cli) *cobra.Command {
-	var birth local.Birth
+	var flags birthFlags
 	cmd := &cobra.Command{
 		Use:   "chat FILE",
 		Short: "Make a world of recorded runs of agents that use tools",
@@ -32,13 +32,20 @@ func newImportChatCommand(c *cli) *cobra.Command {
 FILE is a JSON array, or JSON lines, of runs. A run holds its messages under
 messages, traj or trajectory, in the shape of OpenAI's chat API. Every run
 becomes a cell, every message an event, every tool call an effect that the
-recorded answer answers.`,
+recorded answer answers.
+
+With the same --id, --seed and --keyring the same recording gives the same
+journal.`,
 		Example: `  worldctl import chat runs.json -w airline
   worldctl -w airline run --until-idle`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if c.world == "" {
 				return usagef("worldctl import chat "+args[0]+" -w DIR", "import chat needs the directory of the new world")
+			}
+			birth, err := flags.birth(cmd)
+			if err != nil {
+				return err
 			}
 			a, err := c.importChat(cmd.Context(), args[0], birth)
 			if errors.Is(err, errNotEmpty) {
@@ -56,7 +63,7 @@ recorded answer answers.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&birth.ID, "id", "", "the new world's `ID`; a random one if not given")
+	flags.add(cmd)
 	return cmd
 }
 
@@ -73,13 +80,13 @@ func (c *cli) importChat(ctx context.Context, file string, birth local.Birth) (*
 	}
 	a := &importChatAnswer{Dir: c.world, chatSums: rec.sums()}
 	err = inNewDir(a.Dir, func(making string) error {
-		if err := rec.writeFiles(making); err != nil {
+		if err := errors.Join(rec.writeFiles(making), syncTree(making)); err != nil {
 			return err
 		}
-		if err := local.Create(making, birth, local.Options{}); err != nil {
+		if err := local.Create(making, birth, c.options()); err != nil {
 			return err
 		}
-		lw, err := local.Open(making, local.Options{})
+		lw, err := local.Open(making, c.options())
 		if err != nil {
 			return err
 		}

@@ -48,6 +48,17 @@ func fillAndMove(dir string, fill func(making string) error) error {
 	return errors.Join(err, os.RemoveAll(making))
 }
 
+// sweepImports removes from a directory that has become a world what imports
+// have left that were killed. What cannot be removed does no harm.
+func sweepImports(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), importing) {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name()))
+		}
+	}
+}
+
 // makeEmpty makes a directory with its parents and returns those that were not
 // there, the innermost first. One that exists has to be empty.
 func makeEmpty(dir string) ([]string, error) {
@@ -61,10 +72,17 @@ func makeEmpty(dir string) ([]string, error) {
 	var made []string
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
-			return made, os.MkdirAll(dir, 0o777)
+			return made, makeDurably(dir, made)
 		}
 		made = append(made, at)
 	}
+}
+
+func makeDurably(dir string, missing []string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return syncUp(dir, missing[len(missing)-1])
 }
 
 // sweep removes what imports that were killed have left. If there is anything
@@ -89,7 +107,8 @@ func sweep(dir string, entries []fs.DirEntry) error {
 }
 
 // moveUp moves everything in making to dir. The last move is that of .world,
-// which makes dir a world. After an error dir is as it was.
+// which makes dir a world, once the others are durable. After an error dir is
+// as it was.
 func moveUp(making, dir string) error {
 	entries, err := os.ReadDir(making)
 	if err != nil {
@@ -97,12 +116,18 @@ func moveUp(making, dir string) error {
 	}
 	slices.Reverse(entries) // they are sorted, and a dot comes before letters
 	for i, e := range entries {
-		if err := os.Rename(filepath.Join(making, e.Name()), filepath.Join(dir, e.Name())); err != nil {
+		if i == len(entries)-1 {
+			err = syncFile(dir)
+		}
+		if err == nil {
+			err = os.Rename(filepath.Join(making, e.Name()), filepath.Join(dir, e.Name()))
+		}
+		if err != nil {
 			for _, moved := range entries[:i] {
 				err = errors.Join(err, os.RemoveAll(filepath.Join(dir, moved.Name())))
 			}
 			return err
 		}
 	}
-	return nil
+	return syncFile(dir)
 }

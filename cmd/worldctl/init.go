@@ -129,27 +129,30 @@ func (c *cli) init(f *founding, birth local.Birth) error {
 		if answer.Template, err = f.files(); err != nil {
 			return err
 		}
-		return local.Create(f.dir, birth, local.Options{})
+		return local.Create(f.dir, birth, c.options())
 	})
 	if err != nil {
-		return err
+		return toCorrect(err, filepath.Join(f.dir, local.ManifestFile))
 	}
+	sweepImports(f.dir)
 	return c.with(func(lw *local.World) error {
 		s := lw.Status()
 		answer.World, answer.WorldID, answer.Head = s.World, s.ID, s.Head
 		return c.object("init", answer, func() {
 			fmt.Fprintf(c.stdout, "world %s is in %s, id %s\n", s.World, f.dir, s.ID)
-			c.next(f.dir)
+			c.next(f.dir, answer.Template)
 		})
 	})
 }
 
 // next says what to type in a new world.
-func (c *cli) next(dir string) {
+func (c *cli) next(dir, template string) {
 	c.note("next:")
 	events := filepath.Join(dir, eventsFile)
 	if _, err := os.Stat(events); err == nil {
 		c.note("  worldctl send - < %s", events)
+	} else if event := examples.Event(template); event != "" {
+		c.note("  worldctl send %s", event)
 	} else {
 		c.note("  worldctl send NAME '{...}'     an event of %s", filepath.Join(dir, local.ManifestFile))
 	}
@@ -198,7 +201,12 @@ func undoing(dir string, work func() error) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	err = work()
+	if missing {
+		err = syncUp(dir, top)
+	}
+	if err == nil {
+		err = work()
+	}
 	switch {
 	case err == nil:
 		return nil

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"os"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -99,6 +101,7 @@ type columns[T any] struct {
 	header table.Row
 	row    func(T) table.Row
 	line   func(T) string // instead of a table: for lists that may be too long to align
+	plain  bool           // no box, and lines of at most plainColumns where nothing else says how long
 	none   string         // what to say when there is nothing
 }
 
@@ -138,10 +141,11 @@ func list[T any](c *cli, name, key string, items iter.Seq2[T, error], in columns
 
 func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
 	t := c.newTable()
-	if !c.verbose {
+	if !c.verbose && !in.plain {
 		t.Style().Size.WidthMax = c.width // a line that wraps is hard to read
 	}
 	t.AppendHeader(in.header)
+	rows := []table.Row{in.header}
 	n := 0
 	for item, err := range items {
 		if err != nil {
@@ -149,7 +153,7 @@ func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
 		}
 		n++
 		if in.line == nil {
-			t.AppendRow(in.row(item))
+			rows = append(rows, in.row(item))
 		} else if _, err := fmt.Fprintln(c.stdout, in.line(item)); err != nil {
 			return err
 		}
@@ -157,9 +161,39 @@ func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
 	if n == 0 {
 		c.note("%s", in.none)
 	} else if in.line == nil {
+		if in.plain {
+			c.unbox(t, rows)
+		}
+		t.AppendRows(rows[1:])
 		t.Render()
 	}
 	return nil
+}
+
+// plainColumns is how long a line gets where no terminal says how wide it is.
+const plainColumns = 100
+
+// unbox makes a table of rows plain lines, the last column shortened to what is
+// left of a line, if it is to be.
+func (c *cli) unbox(t table.Writer, rows []table.Row) {
+	const gap = "  "
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", gap
+	t.SuppressTrailingSpaces()
+	if c.verbose {
+		return
+	}
+	left, last := cmp.Or(c.width, plainColumns), len(rows[0])
+	for column := range last - 1 {
+		widest := 0
+		for _, row := range rows {
+			widest = max(widest, text.StringWidth(fmt.Sprint(row[column])))
+		}
+		left -= widest + len(gap)
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: last, WidthMax: max(left, 1), WidthMaxEnforcer: func(cell string, most int) string {
+		return text.Snip(strings.ReplaceAll(cell, "\n", " "), most, "…")
+	}}})
 }
 
 // facts prints names and values, one pair a line.

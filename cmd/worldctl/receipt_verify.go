@@ -46,25 +46,31 @@ Exit code 3 if one is forged, altered, foreign, unknown or a duplicate.`,
   worldctl receipt show 9f86d081884c -o json | worldctl receipt verify -`,
 		Args: args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				check := &receiptCheck{Bad: []badReceipt{}}
-				var err error
-				if len(args) == 1 {
-					err = check.file(c, lw, args[0])
-				} else {
-					err = check.journal(lw)
-				}
-				if err != nil {
-					return err
-				}
-				check.OK = len(check.Bad) == 0
-				if err := c.object("receipt-verify", check, func() { c.showReceiptCheck(check) }); err != nil || check.OK {
-					return err
-				}
-				return hinted(fmt.Errorf("%w: %d of %d receipts are bad", errInvalid, len(check.Bad), check.Checked), "worldctl verify checks the whole world")
-			})
+			if len(args) == 0 {
+				return c.verifyReceipts((*receiptCheck).journal)
+			}
+			// What writes to stdin may still own the world: read it to its end.
+			data, err := c.read(args[0])
+			if err != nil {
+				return err
+			}
+			return c.verifyReceipts(func(check *receiptCheck, lw *local.World) error { return check.file(lw, args[0], data) })
 		},
 	}
+}
+
+func (c *cli) verifyReceipts(verify func(*receiptCheck, *local.World) error) error {
+	return c.with(func(lw *local.World) error {
+		check := &receiptCheck{Bad: []badReceipt{}}
+		if err := verify(check, lw); err != nil {
+			return err
+		}
+		check.OK = len(check.Bad) == 0
+		if err := c.object("receipt-verify", check, func() { c.showReceiptCheck(check) }); err != nil || check.OK {
+			return err
+		}
+		return hinted(fmt.Errorf("%w: %d of %d receipts are bad", errInvalid, len(check.Bad), check.Checked), "worldctl verify checks the whole world")
+	})
 }
 
 func (c *cli) showReceiptCheck(check *receiptCheck) {
@@ -104,12 +110,8 @@ func (check *receiptCheck) journal(lw *local.World) error {
 	return nil
 }
 
-// file verifies the receipts in a file.
-func (check *receiptCheck) file(c *cli, lw *local.World, name string) error {
-	data, err := c.read(name)
-	if err != nil {
-		return err
-	}
+// file verifies the receipts in a file's content.
+func (check *receiptCheck) file(lw *local.World, name string, data []byte) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return hinted(fmt.Errorf("%s is empty", name), "worldctl receipt show KEY -o json > FILE")
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -60,8 +61,9 @@ A world is a directory with a world.yaml and its journal under .world/. Data
 goes to stdout, everything else to stderr.
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 verification failed or replay diverged,
-4 denied, 5 conflict or world locked, 6 effects in doubt, 130 interrupted.`,
+5 conflict or world locked, 130 interrupted.`,
 		Example: `  worldctl init town --template town
+  worldctl -w town send - < town/events.jsonl
   worldctl -w town run
   worldctl -w town verify`,
 		Version:           version().Version,
@@ -160,16 +162,42 @@ func (c *cli) with(use func(lw *local.World) error) error {
 	if err != nil {
 		return err
 	}
-	lw, err := local.Open(dir, local.Options{})
-	if errors.Is(err, local.ErrNoWorld) {
-		return hinted(err, "worldctl init %s", dir)
-	}
+	lw, err := local.Open(dir, c.options())
 	if err != nil {
-		return err
+		return notOpened(dir, err)
 	}
 	err = use(lw)
 	if closed := lw.Close(); err == nil {
 		err = closed
+	}
+	return err
+}
+
+func (c *cli) options() local.Options {
+	return local.Options{Fatal: func(err error) { os.Exit(c.report(err)) }}
+}
+
+// noteEdited says, without making it an error, that world.yaml is not what the
+// world runs.
+func (c *cli) noteEdited(lw *local.World) {
+	if c.quiet {
+		return
+	}
+	const inForce = "the world runs the manifest that it was made with. To change that will take a reviewed proposal, " +
+		"which comes with a later version; until then make a new world: worldctl init"
+	switch err := lw.CheckSource(); {
+	case errors.Is(err, local.ErrEdited):
+		c.note("note: %s has changed, but %s", local.ManifestFile, inForce)
+	case err != nil:
+		c.note("note: %s is broken (%s), but %s", local.ManifestFile, lines(err)[0], inForce)
+	}
+}
+
+// notOpened names the directory in what to do about a world that was not
+// opened.
+func notOpened(dir string, err error) error {
+	if errors.Is(err, local.ErrNoWorld) {
+		return hinted(err, "worldctl init %s", dir)
 	}
 	return err
 }

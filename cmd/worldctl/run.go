@@ -99,6 +99,7 @@ Exit code 130 when it was interrupted.`,
 // what became of the world, also when it was interrupted.
 func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(context.Context, *local.World) (bool, error)) error {
 	return c.with(func(lw *local.World) error {
+		c.noteEdited(lw)
 		report, stop := c.progress("ticks", most)
 		d := course{lw: lw, from: lw.Store().Head(), most: most, report: report}
 		if c.verbose {

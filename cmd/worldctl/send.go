@@ -34,7 +34,8 @@ null. What is accepted is durable before this returns, and worldctl run lets the
 cells handle it.
 
 worldctl send - takes many, as JSON lines on stdin: {"event": NAME, "data": ...},
-with "at": TICK and "to": CELL where wanted. At the first line that is refused
+with "at": TICK and "to": CELL where wanted; --at and --to are for the lines
+without. At the first line that is refused
 it stops, and says which one it was and how many were accepted before it.`,
 		Example: `  worldctl send ticket.opened '{"customer": "ada", "amount": 30}'
   worldctl send ticket.opened @ticket.json --at 10
@@ -56,8 +57,8 @@ it stops, and says which one it was and how many were accepted before it.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "send it to this `CELL`, whatever the routes say")
-	cmd.Flags().Uint64Var(&at, "at", 0, "let it fall due at this `TICK`; 0 is at once")
+	cmd.Flags().StringVar(&to, "to", "", "send it to this `CELL`, whatever the routes say; with -, lines that name none")
+	cmd.Flags().Uint64Var(&at, "at", 0, "let it fall due at this `TICK`; 0 is at once; with -, lines that name none")
 	return cmd
 }
 

@@ -53,6 +53,7 @@ func newStatusCommand(c *cli) *cobra.Command {
 		Args:    args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
+				c.noteEdited(lw)
 				s := lw.Status()
 				a := answerOf(&s)
 				// Opening refuses a store that is not what its anchor says, and every

@@ -44,6 +44,7 @@ for and what the gate and the outside answered. -v prints data in full.`,
 				return list(c, "timeline", "moments", first(each(ids, t.moment), limit), columns[moment]{
 					header: table.Row{"tick", "record", "what"},
 					row:    func(m moment) table.Row { return table.Row{m.Time, fmt.Sprintf("#%d", m.Record), m.What} },
+					plain:  true,
 					none:   "nothing has happened to it",
 				})
 			})

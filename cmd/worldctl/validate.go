@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -62,6 +63,10 @@ func (c *cli) validate(file string) error {
 	loaded, err := source.Load(file)
 	var faults *source.Error
 	if err != nil && !errors.As(err, &faults) {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = fmt.Errorf("%s: %w", file, at.Err)
+		}
 		return hinted(err, "name the file: worldctl validate DIR/world.yaml")
 	}
 	answer := validateAnswer{OK: err == nil, Faults: []faultLine{}}
@@ -77,9 +82,21 @@ func (c *cli) validate(file string) error {
 			answer.Faults = append(answer.Faults, faultLine{f.File, f.Line, f.Column, f.Msg})
 		}
 	}
+	if err != nil {
+		err = toCorrect(err, file)
+	}
 	return errors.Join(c.object("validate", answer, func() {
 		if answer.OK {
 			fmt.Fprintf(c.stdout, "%s is valid: world %s, manifest %s\n", file, answer.World, answer.Hash)
 		}
 	}), err)
+}
+
+// toCorrect names the world file in what to do about its faults.
+func toCorrect(err error, file string) error {
+	var faults *source.Error
+	if !errors.As(err, &faults) {
+		return err
+	}
+	return hinted(err, "correct the file, then: worldctl validate %s", file)
 }

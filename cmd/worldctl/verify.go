@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/store"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -24,20 +26,39 @@ Exit code 3 if anything does not hold; every fault is named with its place.`,
   worldctl verify -o json`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				report, stop := c.progress("records", uint64(lw.Store().Head().ID))
-				r, err := lw.Verify(report)
-				stop()
-				if err != nil {
-					return err
-				}
-				if err := c.object("verify", r, func() { c.showReport(r) }); err != nil || r.OK {
-					return err
-				}
-				return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(r.Faults)), "bring back a copy of .world that verifies, or worldctl import journal an export")
-			})
+			dir, err := c.dir()
+			if err != nil {
+				return err
+			}
+			return c.verify(dir)
 		},
 	}
+}
+
+// verify does not open the world: one that is too damaged for that gets its
+// report all the same.
+func (c *cli) verify(dir string) error {
+	const remedy = "bring back a copy of .world that verifies, or worldctl import journal an export"
+	var report func(done uint64)
+	stop := func() {}
+	r, err := local.Verify(dir, c.options(), func(done, all uint64) {
+		if report == nil {
+			report, stop = c.progress("records", all)
+		}
+		report(done)
+	})
+	stop()
+	var damage *store.DamageError
+	if errors.As(err, &damage) {
+		return hinted(err, remedy)
+	}
+	if err != nil {
+		return notOpened(dir, err)
+	}
+	if err := c.object("verify", r, func() { c.showReport(r) }); err != nil || r.OK {
+		return err
+	}
+	return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(r.Faults)), remedy)
 }
 
 func (c *cli) showReport(r *verify.Report) {

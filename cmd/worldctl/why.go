@@ -34,6 +34,7 @@ asked for it.`,
 				}
 				return list(c, "why", "records", all(chain), columns[*entry]{
 					header: table.Row{"record", "tick", "kind", "what"},
+					plain:  true,
 					row: func(e *entry) table.Row {
 						what, err := t.tell(e)
 						if err != nil {
