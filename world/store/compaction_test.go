@@ -44,3 +44,19 @@ func mustGet(t testing.TB, db *pebble.DB, key []byte) []byte {
 	require.NoError(t, closer.Close())
 	return value
 }
+
+// TestManyShortSessions writes a small table in every session. Were compactions
+// held back for good, the last sessions would wait for one forever.
+func TestManyShortSessions(t *testing.T) {
+	mem := memFS(t)
+	require.NoError(t, create(t, mem).Close())
+	w := &writer{}
+	for range (&Store{}).pebbleOptions().L0StopWritesThreshold + 10 {
+		s := reopen(t, mem)
+		appendAll(t, s, w.batch("agent/a"))
+		require.NoError(t, s.Close())
+	}
+	s := reopen(t, mem)
+	require.Equal(t, w.head, s.Head())
+	require.NoError(t, s.Close())
+}
