@@ -39,8 +39,8 @@ func newBenchKernelCommand(c *cli) *cobra.Command {
 
 The ceiling of durable steps encodes, chains and appends the same records to a
 Pebble store of its own, synced and pipelined in the same batches, without a
-kernel. The ceiling of replay reads, decodes and chains the same records. All
-is measured in one run, round by round; the medians are shown.`,
+kernel. The ceiling of replay reads them from there, decodes and chains them.
+All is measured in one run, round by round; the medians are shown.`,
 		Example: "  worldctl bench kernel\n  worldctl bench kernel --events 100000 --idle 100000 --rounds 1",
 		Args:    args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -189,7 +189,7 @@ func (b *kernelBench) round(ctx context.Context, dir string, r *rows) error {
 		return err
 	}
 	records := float64(lw.Status().Head.ID)
-	raw, err := b.ceiling(filepath.Join(dir, "raw"), lw)
+	raw, scan, err := ceilings(filepath.Join(dir, "raw"), lw)
 	if err != nil {
 		return err
 	}
@@ -199,10 +199,6 @@ func (b *kernelBench) round(ctx context.Context, dir string, r *rows) error {
 	r.add("durable / raw append", "ratio", ">= 0.5", raw.Wall.Seconds()/durable.Wall.Seconds())
 	r.add("durable CPU", "us/event", "", float64(durable.CPU.Microseconds())/events)
 	r.add("durable allocations", "objects/event", "<= 2", float64(durable.Allocs)/events)
-	scan, err := measure(func() error { return scanAll(lw) })
-	if err != nil {
-		return err
-	}
 	replay, err := measure(func() error {
 		_, err := lw.Replay(0, nil)
 		return err
@@ -227,66 +223,73 @@ func (b *kernelBench) round(ctx context.Context, dir string, r *rows) error {
 	return lw.Close()
 }
 
-// scanAll reads, decodes and chains all records.
-func scanAll(lw *local.World) error {
-	chain := new(canon.Chain)
-	for s, err := range lw.Store().Scan(0) {
-		if err != nil {
-			return err
-		}
-		e, err := canon.DecodeEnvelope(s.Bytes)
-		if err != nil {
-			return err
-		}
-		chain.Add(e.ID, e.Kind, s.Bytes)
-	}
-	return nil
-}
-
-// ceiling encodes, chains and appends the world's records to a store of its
-// own: one batch computed while the one before syncs.
-func (b *kernelBench) ceiling(dir string, lw *local.World) (measured, error) {
+// ceilings measures a store without a kernel on the world's records: appending
+// them, and reading them back.
+func ceilings(dir string, lw *local.World) (raw, scan measured, err error) {
 	envelopes, err := envelopesOf(lw)
 	if err != nil {
-		return measured{}, err
+		return raw, scan, err
 	}
 	db, err := pebble.Open(dir, &pebble.Options{
 		MemTableSize: 64 << 20, FormatMajorVersion: pebble.FormatNewest, Logger: quietLogger{},
 	})
 	if err != nil {
-		return measured{}, err
+		return raw, scan, err
 	}
-	m, err := measure(func() error {
-		chain := new(canon.Chain)
-		var pending *pebble.Batch
-		var buf []byte
-		for len(envelopes) > 0 {
-			n := min(world.DefaultBatchRecords, len(envelopes))
-			batch := db.NewBatch()
-			for _, e := range envelopes[:n] {
-				buf = canon.AppendEnvelope(buf[:0], e)
-				chain.Add(e.ID, e.Kind, buf)
-				op := batch.SetDeferred(8, len(buf))
-				binary.BigEndian.PutUint64(op.Key, e.ID)
-				copy(op.Value, buf)
-				if err := op.Finish(); err != nil {
-					return err
-				}
-			}
-			envelopes = envelopes[n:]
-			if err := db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
+	if raw, err = measure(func() error { return rawAppend(db, envelopes) }); err == nil {
+		scan, err = measure(func() error { return rawScan(db) })
+	}
+	return raw, scan, errors.Join(err, db.Close())
+}
+
+// rawAppend encodes, chains and appends records: one batch is computed while the
+// one before syncs.
+func rawAppend(db *pebble.DB, envelopes []canon.Envelope) error {
+	chain := new(canon.Chain)
+	var pending *pebble.Batch
+	var buf []byte
+	for len(envelopes) > 0 {
+		n := min(world.DefaultBatchRecords, len(envelopes))
+		batch := db.NewBatch()
+		for _, e := range envelopes[:n] {
+			buf = canon.AppendEnvelope(buf[:0], e)
+			chain.Add(e.ID, e.Kind, buf)
+			op := batch.SetDeferred(8, len(buf))
+			binary.BigEndian.PutUint64(op.Key, e.ID)
+			copy(op.Value, buf)
+			if err := op.Finish(); err != nil {
 				return err
 			}
-			if pending != nil {
-				if err := errors.Join(pending.SyncWait(), pending.Close()); err != nil {
-					return err
-				}
-			}
-			pending = batch
 		}
-		return errors.Join(pending.SyncWait(), pending.Close())
-	})
-	return m, errors.Join(err, db.Close())
+		envelopes = envelopes[n:]
+		if err := db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
+			return err
+		}
+		if pending != nil {
+			if err := errors.Join(pending.SyncWait(), pending.Close()); err != nil {
+				return err
+			}
+		}
+		pending = batch
+	}
+	return errors.Join(pending.SyncWait(), pending.Close())
+}
+
+// rawScan reads, decodes and chains all records.
+func rawScan(db *pebble.DB) error {
+	it, err := db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	chain := new(canon.Chain)
+	for ok := it.First(); ok; ok = it.Next() {
+		e, err := canon.DecodeEnvelopeAs(it.Value(), world.KindOf)
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		chain.Add(e.ID, e.Kind, it.Value())
+	}
+	return errors.Join(it.Error(), it.Close())
 }
 
 type quietLogger struct{ pebble.Logger }
