@@ -35,8 +35,19 @@ const LinkBytes = 8
 // roots with the links.
 type Scanned struct {
 	ID    Seq
-	Bytes []byte          // canonical; kept by nobody else
+	Bytes []byte          // kept by nobody else
 	Link  [LinkBytes]byte // the beginning of the chain root with this record
+
+	// Record is what DecodeRecord makes of Bytes, Err why it makes nothing.
+	Record Record
+	Err    error
+}
+
+// NewScanned decodes a record that was read.
+func NewScanned(id Seq, data, link []byte) Scanned {
+	s := Scanned{ID: id, Bytes: data, Link: [LinkBytes]byte(link[:LinkBytes])}
+	s.Record, s.Err = DecodeRecord(data)
+	return s
 }
 
 // Blob is a content that records or manifests name by its hash.

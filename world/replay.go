@@ -169,10 +169,10 @@ func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 // follow makes the kernel write the records that begin with the one in s: by
 // applying it if it is an input, by doing the next unit if not.
 func (k *kernel) follow(h History, s Scanned) error {
-	rec, err := DecodeRecord(s.Bytes)
-	if err != nil {
-		return fmt.Errorf("world: record #%d: %w", s.ID, err)
+	if s.Err != nil {
+		return fmt.Errorf("world: record #%d: %w", s.ID, s.Err)
 	}
+	rec := s.Record
 	if !rec.Kind.Input() {
 		if !k.next() {
 			return diverged(h, s, nil, errors.New("nothing: the tick has nothing more to do"))
@@ -276,7 +276,7 @@ func diverged(h History, s Scanned, got []byte, cause error) error {
 	} else {
 		d.Computed = cause.Error()
 	}
-	if rec, err := DecodeRecord(s.Bytes); err == nil && rec.Load(h) == nil {
+	if rec := s.Record; s.Err == nil && rec.Load(h) == nil {
 		_ = EachCell(rec.Kind, rec.Payload, func(cell []byte) { // what cannot be read names no cell
 			if d.Cell == "" {
 				d.Cell = string(cell)

@@ -48,10 +48,10 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 		if err != nil {
 			return err
 		}
-		rec, err := world.DecodeRecord(s.Bytes)
-		if err != nil {
-			return err
+		if s.Err != nil {
+			return s.Err
 		}
+		rec := s.Record
 		blobs, err := lw.blobsOf(&rec)
 		if err != nil {
 			return err

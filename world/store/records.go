@@ -87,7 +87,7 @@ func (s *Store) readAhead(after world.Seq, chunks chan<- scanChunk, stop <-chan 
 			c.err = err
 			break
 		}
-		c.records = append(c.records, world.Scanned{ID: world.Seq(e.ID), Bytes: kept.copy(e.record), Link: [linkLen]byte(e.link)})
+		c.records = append(c.records, world.NewScanned(world.Seq(e.ID), kept.copy(e.record), e.link))
 		if len(c.records) == chunkRecords && !send() {
 			return
 		}

@@ -104,7 +104,7 @@ func appendAll(t testing.TB, s *Store, batches ...world.Batch) {
 }
 
 func scanned(r world.Stored) world.Scanned {
-	return world.Scanned{ID: r.ID, Bytes: r.Bytes, Link: [world.LinkBytes]byte(r.Root[:])}
+	return world.NewScanned(r.ID, r.Bytes, r.Root[:])
 }
 
 func scannedAll(records []world.Stored) []world.Scanned {

@@ -48,7 +48,7 @@ func (x *tampered) Blob(h world.Hash) ([]byte, error) {
 func (x *tampered) Scan(world.Seq) iter.Seq2[world.Scanned, error] {
 	return func(yield func(world.Scanned, error) bool) {
 		for _, s := range x.records {
-			if !yield(world.Scanned{ID: s.ID, Bytes: s.Bytes, Link: [world.LinkBytes]byte(s.Root[:])}, nil) {
+			if !yield(world.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
 				return
 			}
 		}

@@ -129,11 +129,11 @@ func (v *verifier) scan() {
 			v.fault(place, "it follows record #%d: records are missing, repeated or out of order", last)
 		}
 		last = s.ID
-		rec, err := world.DecodeRecord(s.Bytes)
-		if err != nil {
-			v.fault(place, "%v", err)
+		if s.Err != nil {
+			v.fault(place, "%v", s.Err)
 			continue
 		}
+		rec := s.Record
 		root := chain.Add(uint64(rec.ID), string(rec.Kind), s.Bytes)
 		if [world.LinkBytes]byte(root[:world.LinkBytes]) != s.Link && !broken {
 			broken = true // and so are all links after it

@@ -193,7 +193,7 @@ func (j *Journal) Image() (*world.Image, error) { return j.image, nil }
 func (j *Journal) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 	return func(yield func(world.Scanned, error) bool) {
 		for _, s := range j.durable[min(int(after), len(j.durable)):] {
-			if !yield(world.Scanned{ID: s.ID, Bytes: s.Bytes, Link: [world.LinkBytes]byte(s.Root[:])}, nil) {
+			if !yield(world.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
 				return
 			}
 		}
