@@ -296,7 +296,7 @@ type flight struct {
 }
 
 // maxFlight is how many batches may be under way while the next is computed.
-const maxFlight = 4
+const maxFlight = 16
 
 // append hands a batch to the journal, so that the kernel computes while the
 // journal syncs.

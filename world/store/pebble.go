@@ -13,9 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// memTableBytes is also what a log is preallocated to, so it is the least that
-// a world takes on disk. 64 MiB append no faster.
-const memTableBytes = 16 << 20
+// memTableBytes is how much gathers in memory before it is flushed, and about
+// what a log grows to. More would append a little faster, and leave more logs
+// on the disk.
+const memTableBytes = 32 << 20
 
 // pebbleOptions suit one writer of ascending ids that seldom reads: no
 // filters, no read-triggered or concurrent compactions. Journal
@@ -32,8 +33,9 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		CacheSize:                   16 << 20,
 		MaxOpenFiles:                1000,
 		DisableTableStats:           true,
-		L0CompactionThreshold:       12, L0StopWritesThreshold: 64,
-		CompactionConcurrencyRange: func() (int, int) { return 1, 1 },
+		L0CompactionThreshold:       12, // most of what is flushed never overlaps
+		L0StopWritesThreshold:       64,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 1 },
 	}
 	o.Experimental.ReadSamplingMultiplier = -1
 	o.Experimental.SpanPolicyFunc = tableOfOnePrefix
@@ -42,7 +44,6 @@ func (s *Store) pebbleOptions() *pebble.Options {
 		o.Levels[i].IndexBlockSize = 256 << 10
 		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	}
-	o.Levels[len(o.Levels)-1].Compression = func() *sstable.CompressionProfile { return sstable.ZstdCompression }
 	return o
 }
 
@@ -222,6 +223,10 @@ type guardFile struct {
 
 	broken func(error)
 }
+
+// Preallocate implements vfs.File. It does nothing: Pebble would set aside a
+// memtable's size for every log, for a world that may hold ten records.
+func (f *guardFile) Preallocate(int64, int64) error { return nil }
 
 func (f *guardFile) report(err error) error {
 	if err != nil {
