@@ -2,6 +2,7 @@ package world
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -38,7 +39,8 @@ type Scanned struct {
 	Bytes []byte          // kept by nobody else
 	Link  [LinkBytes]byte // the beginning of the chain root with this record
 
-	// Record is what DecodeRecord makes of Bytes, Err why it makes nothing.
+	// Record is what DecodeRecord makes of Bytes. Err says why it makes nothing,
+	// or that a payload in place is not canonical.
 	Record Record
 	Err    error
 }
@@ -46,7 +48,15 @@ type Scanned struct {
 // NewScanned decodes a record that was read.
 func NewScanned(id Seq, data, link []byte) Scanned {
 	s := Scanned{ID: id, Bytes: data, Link: [LinkBytes]byte(link[:LinkBytes])}
-	s.Record, s.Err = DecodeRecord(data)
+	rec, err := DecodeRecord(data)
+	if err == nil && rec.Payload != nil {
+		err = canon.Valid(rec.Payload)
+	}
+	if err != nil {
+		s.Err = fmt.Errorf("record #%d: %w", id, err)
+		return s
+	}
+	s.Record = rec
 	return s
 }
 

@@ -170,7 +170,7 @@ func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 // applying it if it is an input, by doing the next unit if not.
 func (k *kernel) follow(h History, s Scanned) error {
 	if s.Err != nil {
-		return fmt.Errorf("world: record #%d: %w", s.ID, s.Err)
+		return s.Err
 	}
 	rec := s.Record
 	if !rec.Kind.Input() {
@@ -179,8 +179,13 @@ func (k *kernel) follow(h History, s Scanned) error {
 		}
 		return nil
 	}
-	if err := rec.Load(h); err != nil {
-		return err
+	if !rec.Blob.IsZero() {
+		if err := rec.Load(h); err != nil {
+			return err
+		}
+		if err := canon.Valid(rec.Payload); err != nil {
+			return fmt.Errorf("world: record #%d: payload of %s: %w", s.ID, rec.Kind, err)
+		}
 	}
 	if err := k.apply(&rec); err != nil {
 		return diverged(h, s, nil, err)
@@ -192,8 +197,7 @@ func (k *kernel) follow(h History, s Scanned) error {
 }
 
 // apply gives a recorded input to the kernel. The frequent kinds are read
-// straight from the payload: what is not canonical about it shows when the
-// record that the kernel writes is compared.
+// straight from the payload, which is known to be canonical.
 func (k *kernel) apply(rec *Record) error {
 	r := canon.NewReader(rec.Payload)
 	switch rec.Kind {
@@ -255,8 +259,8 @@ func (k *kernel) applySubmitted(r *canon.Reader) error {
 		}
 		direct = &cell
 	}
-	data := r.Raw()
-	if err := r.Close(); err != nil {
+	data := r.Rest()
+	if err := r.Err(); err != nil {
 		return err
 	}
 	rule := k.rules.events[string(name)]

@@ -220,6 +220,17 @@ func (r *Reader) Raw() Raw {
 	return Raw(r.data[start:r.off:r.off])
 }
 
+// Rest returns everything that has not been read, as part of the input and
+// unchecked: for input that is known to be canonical.
+func (r *Reader) Rest() Raw {
+	if r.err != nil {
+		return nil
+	}
+	rest := Raw(r.data[r.off:])
+	r.off = len(r.data)
+	return rest
+}
+
 // ErrNotFound says that a path leads nowhere.
 var ErrNotFound = errors.New("canon: no such field")
 
