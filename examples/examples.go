@@ -49,8 +49,6 @@ func Describe(name string) string {
 }
 
 // event finds an event that a README.md sends.
-//
-//nolint:gochecknoglobals // immutable
 var event = regexp.MustCompile(`(?m)^    worldctl .*\bsend ([a-z][a-z.]* '.*')$`)
 
 // Event returns an event that an example knows, as worldctl send takes it: NAME

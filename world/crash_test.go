@@ -81,7 +81,10 @@ func runStory(t *testing.T, inject func(*worldtest.Journal)) (result, int) {
 		return worldtest.OK(p.Tag)
 	}}, small)
 	appends := 0
-	count := func(int) error { appends++; return nil }
+	count := func(int) error { //nolint:unparam // the shape of a Journal hook
+		appends++
+		return nil
+	}
 	j.FailAppend = count
 	if inject != nil {
 		inject(j)

@@ -215,8 +215,10 @@ func TestProcessorsAndCollectorDoNotShow(t *testing.T) {
 	require.NoError(t, err)
 	var all []facts
 	for i, env := range [][]string{
-		{"GOMAXPROCS=1", "GOGC=10"}, {"GOMAXPROCS=1", "GOGC=400"},
-		{"GOMAXPROCS=2", "GOGC=10"}, {"GOMAXPROCS=2", "GOGC=400"},
+		{"GOMAXPROCS=1", "GOGC=10"},
+		{"GOMAXPROCS=1", "GOGC=400"},
+		{"GOMAXPROCS=2", "GOGC=10"},
+		{"GOMAXPROCS=2", "GOGC=400"},
 	} {
 		dir := filepath.Join(base, strconv.Itoa(i))
 		require.NoError(t, os.CopyFS(dir, os.DirFS(origin)))

@@ -174,7 +174,7 @@ func (c *cli) with(use func(lw *local.World) error) error {
 }
 
 func (c *cli) options() local.Options {
-	return local.Options{Fatal: func(err error) { os.Exit(c.report(err)) }}
+	return local.Options{Fatal: func(err error) { os.Exit(c.report(err)) }} //nolint:forbidigo // the disk failed under Pebble: nothing may go on
 }
 
 // noteEdited says, without making it an error, that world.yaml is not what the
