@@ -67,7 +67,7 @@ func (c *cli) importJournal(file string, keyring []byte) error {
 		c.world = "."
 	}
 	report, stop := c.progress("records", 0)
-	err := undoing(c.world, func() error { return local.Import(c.world, bufio.NewReader(in), keyring, report) })
+	err := undoing(c.world, func() error { return local.Import(c.world, bufio.NewReader(in), keyring, c.options(), report) })
 	stop()
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return hinted(err, "export it again: what is there breaks off")

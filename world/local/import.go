@@ -27,7 +27,7 @@ const importBatch = 2048
 // format. Without the content of its keyring file (nil) the world can be read
 // and verified, not run. The journal is replayed before the world is there;
 // where that fails the directory is as it was. progress may be nil.
-func Import(dir string, r io.Reader, keyring []byte, progress func(done uint64)) error {
+func Import(dir string, r io.Reader, keyring []byte, opts Options, progress func(done uint64)) error {
 	in := bufio.NewReaderSize(r, 1<<20)
 	next, err := exportReader(in)
 	if err != nil {
@@ -53,7 +53,7 @@ func Import(dir string, r io.Reader, keyring []byte, progress func(done uint64))
 	}
 	made, err := makeDir(dir)
 	if err == nil {
-		err = importTo(dir, keys, first, next, progress)
+		err = importTo(dir, keys, opts, first, next, progress)
 	}
 	for i := len(made) - 1; err != nil && i >= 0; i-- {
 		err = errors.Join(err, os.Remove(made[i]))
@@ -80,12 +80,12 @@ func makeDir(dir string) ([]string, error) {
 	return append(made, dir), nil
 }
 
-func importTo(dir string, keys *receipt.Keyring, first exported, next func() (exported, error), progress func(uint64)) error {
-	return build(dir, keys, Options{}, func(s *store.Store) error {
+func importTo(dir string, keys *receipt.Keyring, opts Options, first exported, next func() (exported, error), progress func(uint64)) error {
+	return build(dir, keys, opts, func(s *store.Store) error {
 		if err := appendAll(s, first, next, progress); err != nil {
 			return err
 		}
-		lw := &World{dir: dir, store: s, keys: keys}
+		lw := &World{dir: dir, store: s, keys: keys, opts: opts}
 		var err error
 		if lw.w, err = world.Open(lw.config()); err != nil {
 			return err

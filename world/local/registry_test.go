@@ -1,0 +1,68 @@
+package local_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+type tally struct {
+	Count uint64 `cbor:"count"`
+}
+
+type tick struct {
+	Of string `cbor:"of"`
+}
+
+// A world with Go reducers needs them wherever it is opened, imports included.
+func TestGoReducersComeFromTheProgram(t *testing.T) {
+	registry := new(reducer.Registry)
+	registry.Register("tally", "1", reducer.Typed(1, func(_ *reducer.Context, s tally, _ tick) (tally, error) {
+		return tally{Count: s.Count + 1}, nil
+	}))
+	with := local.Options{Registry: registry}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, local.ManifestFile), []byte(`world: tallies
+version: 1
+reducers:
+  tally: {engine: go, name: tally, version: "1"}
+events:
+  tick: {}
+routing:
+  - {event: tick, reducer: tally, key: event.data.of}
+`), 0o600))
+	require.Error(t, local.Create(dir, local.Birth{}, local.Options{}), "the program lacks the reducer")
+	require.NoDirExists(t, filepath.Join(dir, ".world"))
+	require.NoError(t, local.Create(dir, local.Birth{}, with))
+
+	w, err := local.Open(dir, with)
+	require.NoError(t, err)
+	_, err = w.Submit(context.Background(), "tick", tick{Of: "a"})
+	require.NoError(t, err)
+	require.NoError(t, w.Run(context.Background()))
+	var journal bytes.Buffer
+	require.NoError(t, w.Export(&journal, local.CBORSeq, nil))
+	head := w.Status().Head
+	require.NoError(t, w.Close())
+
+	_, err = local.Open(dir, local.Options{})
+	require.Error(t, err)
+	copied := filepath.Join(t.TempDir(), "copy")
+	require.Error(t, local.Import(copied, bytes.NewReader(journal.Bytes()), nil, local.Options{}, nil))
+	require.NoDirExists(t, copied)
+	require.NoError(t, local.Import(copied, bytes.NewReader(journal.Bytes()), nil, with, nil))
+	w, err = local.Open(copied, with)
+	require.NoError(t, err)
+	require.Equal(t, head, w.Status().Head)
+	report, err := w.Verify(nil)
+	require.NoError(t, err)
+	require.True(t, report.OK)
+	require.NoError(t, w.Close())
+}
