@@ -131,6 +131,8 @@ func checkEngines(c *Created) error {
 // fold applies the inputs after a head and compares all records. It leaves
 // nothing to be taken from the kernel.
 func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
+	k.replaying = true
+	defer func() { k.replaying = false }()
 	compared := 0 // of k.records
 	for s, err := range h.Scan(from.ID) {
 		if err != nil {
