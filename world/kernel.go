@@ -212,7 +212,7 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 	}
 	if k.keys != nil {
 		err := k.keys.Verify(r)
-		if err != nil && !(k.replaying && errors.Is(err, receipt.ErrRevokedKey)) {
+		if err != nil && (!k.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
 			return 0, err
 		}
 	} else if r.World != k.id {
