@@ -215,3 +215,36 @@ func TestReplayNamesTheFirstRecordThatDiffers(t *testing.T) {
 	}
 	t.Fatal("no second step")
 }
+
+func TestBulkSaysHowManyAreDurable(t *testing.T) {
+	events := func(yield func(world.Submission, error) bool) {
+		for range 40 {
+			if !yield(world.Submission{Name: "go", Data: mustData(t, order{To: "a"})}, nil) {
+				return
+			}
+		}
+	}
+	for n := range 45 {
+		j := new(worldtest.Journal)
+		w := botsWith(t, worldtest.Options{Journal: j, BatchRecords: 3})
+		first := -1
+		j.FailWait = func(at int) error {
+			if first < 0 {
+				first = at
+			}
+			if at == first+n {
+				return worldtest.ErrInjected
+			}
+			return nil
+		}
+		before := len(j.Records())
+		taken, err := w.SubmitAll(context.Background(), events)
+		if n < 14 { // batches of 3
+			require.ErrorIs(t, err, worldtest.ErrInjected)
+		} else {
+			require.NoError(t, err)
+			require.EqualValues(t, 40, taken)
+		}
+		require.EqualValues(t, len(j.Records())-before, taken, "failed at wait %d", n)
+	}
+}

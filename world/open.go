@@ -80,7 +80,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version,
 	})
 	k.blobs = append(blobs, k.blobs...)
-	w := &World{cfg: cfg.withDefaults(), k: k}
+	w := &World{cfg: cfg.withDefaults(), k: k, settled: k.taken.ID}
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func Open(cfg Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{cfg: cfg.withDefaults(), k: k}
+	w := &World{cfg: cfg.withDefaults(), k: k, settled: k.taken.ID}
 	if img != nil {
 		w.saved = img.Head.ID
 	}

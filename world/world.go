@@ -32,6 +32,7 @@ type World struct {
 	again   []receipt.Permit
 	answers map[receipt.Key][]byte // received, not yet admitted
 	saved   Seq                    // head of the last checkpoint
+	settled Seq                    // head of what is known to be durable
 	broken  error
 }
 
@@ -63,6 +64,7 @@ func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error])
 		return 0, err
 	}
 	var taken uint64
+	start := w.settled
 	for s, err := range all {
 		if err == nil {
 			err = ctx.Err()
@@ -71,14 +73,16 @@ func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error])
 			_, err = w.k.submit(s.Name, s.Data, s.To, s.At)
 		}
 		if err != nil {
-			return taken, w.syncAfter(err)
+			err = w.syncAfter(err)
+			return min(taken, uint64(w.settled-start)), err
 		}
 		taken++
 		if err := w.appendFull(); err != nil {
-			return 0, err
+			return uint64(w.settled - start), err // an event is one record
 		}
 	}
-	return taken, w.sync()
+	err := w.sync()
+	return min(taken, uint64(w.settled-start)), err
 }
 
 // Receive takes a receipt that was made for an effect in flight. It is durable
@@ -333,6 +337,7 @@ func (w *World) settle() error {
 	if len(f.ready.Permits) > 0 {
 		w.host.Start(f.ready.Permits)
 	}
+	w.settled = f.ready.Head.ID
 	w.spare = append(w.spare, f.ready)
 	return nil
 }
