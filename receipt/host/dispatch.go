@@ -69,10 +69,6 @@ func (h *Host) Start(permits []receipt.Permit) {
 	h.work.Broadcast()
 }
 
-// Deterministic reports whether effects of a kind always answer the same. In
-// this version all do that the manifest declares.
-func (h *Host) Deterministic(kind string) bool { return h.adapters[kind] != nil }
-
 // Await returns the next answer, in the order in which they came, and waits
 // for one until ctx ends or the Host is closed (ErrClosed).
 func (h *Host) Await(ctx context.Context) (world.Answer, error) {
