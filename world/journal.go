@@ -66,6 +66,19 @@ type Blob struct {
 	Bytes []byte
 }
 
+// BlobList is the Blobs of a few contents at hand.
+type BlobList []Blob
+
+// Blob implements Blobs.
+func (l BlobList) Blob(h Hash) ([]byte, error) {
+	for _, b := range l {
+		if b.Hash == h {
+			return b.Bytes, nil
+		}
+	}
+	return nil, ErrNotFound
+}
+
 // Batch is what becomes durable at once or not at all. The journal must not
 // keep its slices after Append's Pending has been waited for.
 type Batch struct {
@@ -95,15 +108,16 @@ type Pending interface {
 	Wait() error
 }
 
-// Records reads what a journal holds. Missing ones are ErrNotFound.
-type Records interface {
-	Record(id Seq) ([]byte, error)
+// Blobs reads contents by their hashes. Missing ones are ErrNotFound.
+type Blobs interface {
 	Blob(h Hash) ([]byte, error)
 }
 
 // History is all that a journal holds, for opening and replaying a world.
 type History interface {
-	Records
+	Blobs
+	// Record returns the stored bytes of a record, or ErrNotFound.
+	Record(id Seq) ([]byte, error)
 	// Image returns the latest checkpoint with all cells and intents in it,
 	// or nil where there is none.
 	Image() (*Image, error)

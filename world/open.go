@@ -72,7 +72,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		blobs = append(blobs, Blob{Hash: h, Bytes: content})
 	}
 	k := newKernel(cfg.Keys, cfg.Paranoid)
-	if k.rules, err = compile(g.Manifest, blobs[0].Hash, blobList(blobs), cfg.Registry); err != nil {
+	if k.rules, err = compile(g.Manifest, blobs[0].Hash, BlobList(blobs), cfg.Registry); err != nil {
 		return nil, err
 	}
 	k.create(Created{
@@ -85,20 +85,6 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		return nil, err
 	}
 	return w, w.start()
-}
-
-// blobList looks contents up in a list.
-type blobList []Blob
-
-func (l blobList) Record(Seq) ([]byte, error) { return nil, ErrNotFound }
-
-func (l blobList) Blob(h Hash) ([]byte, error) {
-	for _, b := range l {
-		if b.Hash == h {
-			return b.Bytes, nil
-		}
-	}
-	return nil, ErrNotFound
 }
 
 // Open loads the last checkpoint of a world and replays the records after it.

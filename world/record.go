@@ -114,7 +114,7 @@ func DecodeRecord(data []byte) (Record, error) {
 }
 
 // Load reads the payload from blobs where it is kept as one.
-func (r *Record) Load(blobs Records) error {
+func (r *Record) Load(blobs Blobs) error {
 	if r.Blob.IsZero() || r.Payload != nil {
 		return nil
 	}

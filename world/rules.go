@@ -39,7 +39,7 @@ type eventRule struct {
 }
 
 // compile makes a manifest ready. Contents are looked up in blobs.
-func compile(m *manifest.Manifest, hash Hash, blobs Records, registry *reducer.Registry) (*rules, error) {
+func compile(m *manifest.Manifest, hash Hash, blobs Blobs, registry *reducer.Registry) (*rules, error) {
 	if faults := m.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("world: manifest %s: %s: %s", hash, faults[0].Path, faults[0].Msg)
 	}
@@ -64,7 +64,7 @@ func compile(m *manifest.Manifest, hash Hash, blobs Records, registry *reducer.R
 	return r, nil
 }
 
-func compileReducer(name string, def manifest.Reducer, blobs Records, registry *reducer.Registry) (*reducerRule, error) {
+func compileReducer(name string, def manifest.Reducer, blobs Blobs, registry *reducer.Registry) (*reducerRule, error) {
 	rule := &reducerRule{name: name, limits: def.Limits, park: def.OnError == manifest.OnErrorPark}
 	if def.Engine == manifest.EngineGo {
 		impl, err := registry.New(def.Name, def.Version)
@@ -89,7 +89,7 @@ func compileReducer(name string, def manifest.Reducer, blobs Records, registry *
 	return rule, nil
 }
 
-func (r *rules) compileEvent(name string, def manifest.Event, blobs Records) (*eventRule, error) {
+func (r *rules) compileEvent(name string, def manifest.Event, blobs Blobs) (*eventRule, error) {
 	rule := &eventRule{name: name}
 	if !def.Schema.IsZero() {
 		source, err := blobs.Blob(def.Schema)

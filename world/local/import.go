@@ -243,7 +243,7 @@ type importedLine struct {
 
 // check compares what a line says to people with its raw bytes: a file that was
 // changed in only one of them is refused.
-func (l *importedLine) check(blobs blobList) error {
+func (l *importedLine) check(blobs world.BlobList) error {
 	rec, err := world.DecodeRecord(l.Raw)
 	if err != nil {
 		return err
@@ -272,18 +272,4 @@ func (l *importedLine) check(blobs blobList) error {
 		return fmt.Errorf("the payload of record #%d says otherwise than its raw bytes", rec.ID)
 	}
 	return nil
-}
-
-// blobList is a world.Records of the blobs of one line.
-type blobList []world.Blob
-
-func (l blobList) Record(world.Seq) ([]byte, error) { return nil, world.ErrNotFound }
-
-func (l blobList) Blob(h world.Hash) ([]byte, error) {
-	for _, b := range l {
-		if b.Hash == h {
-			return b.Bytes, nil
-		}
-	}
-	return nil, world.ErrNotFound
 }

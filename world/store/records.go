@@ -13,7 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// Record implements world.Records. A record that is not what was written is a
+// Record implements world.History. A record that is not what was written is a
 // *DamageError; its place in the chain is not checked, which takes a Scan.
 func (s *Store) Record(id world.Seq) ([]byte, error) {
 	e, err := s.entry(id)
@@ -23,7 +23,7 @@ func (s *Store) Record(id world.Seq) ([]byte, error) {
 	return e.record, nil
 }
 
-// Blob implements world.Records. A blob that has not its hash is a *DamageError.
+// Blob implements world.Blobs. A blob that has not its hash is a *DamageError.
 func (s *Store) Blob(h world.Hash) ([]byte, error) {
 	key := hashKey(blobPrefix, h)
 	value, err := s.get(key)

@@ -200,7 +200,7 @@ func (j *Journal) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 	}
 }
 
-// Record implements world.Records.
+// Record implements world.History.
 func (j *Journal) Record(id world.Seq) ([]byte, error) {
 	if id == 0 || int(id) > len(j.durable) {
 		return nil, fmt.Errorf("record #%d: %w", id, world.ErrNotFound)
@@ -208,7 +208,7 @@ func (j *Journal) Record(id world.Seq) ([]byte, error) {
 	return j.durable[id-1].Bytes, nil
 }
 
-// Blob implements world.Records.
+// Blob implements world.Blobs.
 func (j *Journal) Blob(h world.Hash) ([]byte, error) {
 	b, ok := j.blobs[h]
 	if !ok {
