@@ -28,6 +28,8 @@ type cli struct {
 	noColor bool
 	quiet   bool
 	verbose bool
+
+	paranoid bool // of step and run
 }
 
 // run is the program, without the process: it returns the exit code.
@@ -174,7 +176,7 @@ func (c *cli) with(use func(lw *local.World) error) error {
 }
 
 func (c *cli) options() local.Options {
-	return local.Options{Fatal: func(err error) { os.Exit(c.report(err)) }} //nolint:forbidigo // the disk failed under Pebble: nothing may go on
+	return local.Options{Paranoid: c.paranoid, Fatal: func(err error) { os.Exit(c.report(err)) }} //nolint:forbidigo // the disk failed under Pebble: nothing may go on
 }
 
 // noteEdited says, without making it an error, that world.yaml is not what the

@@ -53,7 +53,13 @@ func newStepCommand(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint64VarP(&n, "ticks", "n", 1, "`N` ticks")
+	c.paranoidFlag(cmd)
 	return cmd
+}
+
+// paranoidFlag lets a command run every reduction twice.
+func (c *cli) paranoidFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.paranoid, "paranoid", false, "run every reduction twice and fail the step on a difference")
 }
 
 func newRunCommand(c *cli) *cobra.Command {
@@ -92,6 +98,7 @@ Exit code 130 when it was interrupted.`,
 	cmd.Flags().BoolVar(&untilIdle, "until-idle", true, "stop when idle; =false waits for Ctrl-C or the end of --for")
 	cmd.Flags().Uint64Var(&ticks, "ticks", 0, "at most `N` ticks; 0 is no bound")
 	cmd.Flags().DurationVar(&span, "for", 0, "at most for this `DURATION`, as 10s")
+	c.paranoidFlag(cmd)
 	return cmd
 }
 

@@ -215,3 +215,15 @@ func inProcess(ctx context.Context, args ...string) (code int, stdout, stderr st
 	code = run(ctx, args, strings.NewReader(""), &out, &err)
 	return code, out.String(), err.String()
 }
+
+func TestParanoidReachesTheWorld(t *testing.T) {
+	for _, verb := range []string{"step", "run"} {
+		c := &cli{}
+		root := newRootCommand(c)
+		require.False(t, c.options().Paranoid)
+		cmd, args, err := root.Find([]string{verb, "--paranoid"})
+		require.NoError(t, err)
+		require.NoError(t, cmd.ParseFlags(args))
+		require.True(t, c.options().Paranoid, verb)
+	}
+}
