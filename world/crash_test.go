@@ -248,3 +248,26 @@ func TestBulkSaysHowManyAreDurable(t *testing.T) {
 		require.EqualValues(t, len(j.Records())-before, taken, "failed at wait %d", n)
 	}
 }
+
+// A replay stops between two units, so that there is a state to speak of, and
+// has compared everything that its head covers.
+func TestReplayUpToARecordComparesAllThatItCounts(t *testing.T) {
+	w := bots(t)
+	for _, o := range story() {
+		w.Submit("go", o)
+	}
+	w.Run()
+	records := w.Journal.Records()
+	for n := range records {
+		to := world.Seq(n + 1)
+		last := world.Seq(0)
+		done, err := world.Replay(w.Journal, world.ReplayConfig{
+			Registry: botRegistry(), To: to,
+			Visit: func(s world.Scanned) error { last = s.ID; return nil },
+		})
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, done.Head.ID, to)
+		require.Equal(t, done.Head.ID, last, "replay up to #%d counts what it did not compare", to)
+		require.Equal(t, records[done.Head.ID-1].Root, done.Head.Root)
+	}
+}

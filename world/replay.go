@@ -19,7 +19,7 @@ type ReplayConfig struct {
 	Keys     *receipt.Keyring  // verifies receipts; nil: they are not verified
 	Registry *reducer.Registry // Go reducers; nil: none
 	Paranoid bool              // run every reduction twice and compare
-	To       Seq               // the last record to replay; 0: all
+	To       Seq               // the last record to replay, and what was written at once with it; 0: all
 	// Visit, if set, is called for every record after it has been replayed.
 	Visit func(s Scanned) error
 }
@@ -138,7 +138,7 @@ func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 		if err != nil {
 			return err
 		}
-		if cfg.To != 0 && s.ID > cfg.To {
+		if cfg.To != 0 && s.ID > cfg.To && compared == len(k.records) {
 			break
 		}
 		if compared == len(k.records) {
@@ -160,7 +160,7 @@ func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 			}
 		}
 	}
-	if compared < len(k.records) && cfg.To == 0 {
+	if compared < len(k.records) {
 		missing := k.records[compared]
 		return &Divergence{Record: missing.ID, Journal: "nothing", Computed: describe(h, missing.Bytes)}
 	}

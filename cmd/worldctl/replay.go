@@ -40,7 +40,7 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
 			return c.with(func(lw *local.World) error { return c.replay(lw, last) })
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "only up to this `RECORD`")
+	cmd.Flags().StringVar(&to, "to", "", "only up to this `RECORD` and what was written at once with it")
 	return cmd
 }
 
