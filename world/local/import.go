@@ -55,6 +55,9 @@ func Import(dir string, r io.Reader, keyring []byte, opts Options, progress func
 	if err == nil {
 		err = importTo(dir, keys, opts, first, next, progress)
 	}
+	for i := 0; err == nil && i < len(made); i++ {
+		err = syncDir(filepath.Dir(made[i])) // its name
+	}
 	for i := len(made) - 1; err != nil && i >= 0; i-- {
 		err = errors.Join(err, os.Remove(made[i]))
 	}
