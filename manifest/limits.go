@@ -1,5 +1,7 @@
 package manifest
 
+import "time"
+
 // Limits bound a world. Zero fields take the default; WithDefaults fills them.
 type Limits struct {
 	EventsPerTick uint64 `cbor:"events_per_tick" json:"events_per_tick"` // events handled in one tick; the rest waits for the next
@@ -68,9 +70,50 @@ func fill(field *uint64, value uint64) {
 	}
 }
 
+// Defaults of effects, in nanoseconds and attempts, and of Defaults, in ticks.
+const (
+	DefaultTimeout     = int64(30 * time.Second)
+	DefaultAttempts    = 3
+	DefaultBackoff     = int64(time.Second)
+	DefaultApprovalTTL = 1440
+)
+
+// withDefaults returns e with its zero fields filled in. What is idempotent
+// under one external key is attempted again where it is in doubt; for the rest
+// a person decides.
+func (e Effect) withDefaults() Effect {
+	if e.Timeout == 0 {
+		e.Timeout = DefaultTimeout
+	}
+	fill(&e.Retry.Attempts, DefaultAttempts)
+	if e.Retry.Backoff == 0 {
+		e.Retry.Backoff = DefaultBackoff
+	}
+	if e.OnInDoubt == "" {
+		e.OnInDoubt = InDoubtPark
+		if e.Idempotent && e.ExternalKey == "" {
+			e.OnInDoubt = InDoubtRetry
+		}
+	}
+	if e.Verify != nil && e.Verify.Mode == "" {
+		v := *e.Verify
+		v.Mode = VerifyStrict
+		e.Verify = &v
+	}
+	return e
+}
+
 // WithDefaults returns m with every zero field that has a default filled in.
 // m's maps are copied where they change.
 func (m Manifest) WithDefaults() Manifest {
+	if m.Defaults.ApprovalTTL == 0 {
+		m.Defaults.ApprovalTTL = DefaultApprovalTTL
+	}
+	effects := make(map[string]Effect, len(m.Effects))
+	for kind, e := range m.Effects { // order cannot show: a map is built from a map
+		effects[kind] = e.withDefaults()
+	}
+	m.Effects = effects
 	if m.Clock.Tick == 0 {
 		m.Clock.Tick = defaultTick
 	}

@@ -10,6 +10,7 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -38,6 +39,8 @@ type Manifest struct {
 	Caps     map[string]Cap     `cbor:"caps,omitempty" json:"caps,omitempty"`
 	Policies []Policy           `cbor:"policies,omitempty" json:"policies,omitempty"`
 	Routing  []Route            `cbor:"routing,omitempty" json:"routing,omitempty"`
+	Budget   Budget             `cbor:"budget,omitzero" json:"budget,omitzero"` // of the whole world
+	Defaults Defaults           `cbor:"defaults" json:"defaults"`
 	Limits   Limits             `cbor:"limits" json:"limits"`
 }
 
@@ -71,6 +74,7 @@ type Reducer struct {
 	Version string        `cbor:"version,omitempty" json:"version,omitempty"` // go: as registered
 	Grants  []string      `cbor:"grants,omitempty" json:"grants,omitempty"`   // capabilities, tried in this order
 	OnError string        `cbor:"on_error" json:"on_error"`
+	Budget  Budget        `cbor:"budget,omitzero" json:"budget,omitzero"` // of each cell
 	Limits  ReducerLimits `cbor:"limits" json:"limits"`
 }
 
@@ -80,36 +84,135 @@ type Event struct {
 	Schema Hash   `cbor:"schema,omitzero" json:"schema,omitzero"` // a JSON Schema's content; zero: any data
 }
 
-// Effect declares a kind of effect and the adapter that performs it.
+// Effect declares a kind of effect, the adapter that performs it and what is
+// done when that goes wrong.
 type Effect struct {
-	Adapter string          `cbor:"adapter" json:"adapter"`
-	Config  Data            `cbor:"config,omitzero" json:"config,omitzero"` // the adapter's own, a map
-	Files   map[string]Hash `cbor:"files,omitempty" json:"files,omitempty"` // contents of the files that Config names, by its key
+	Adapter     string          `cbor:"adapter" json:"adapter"`
+	Config      Data            `cbor:"config,omitzero" json:"config,omitzero"`               // the adapter's own, a map
+	Files       map[string]Hash `cbor:"files,omitempty" json:"files,omitempty"`               // contents of the files that Config names, by its key
+	Timeout     int64           `cbor:"timeout" json:"timeout"`                               // nanoseconds, of one attempt
+	Class       string          `cbor:"class,omitempty" json:"class,omitempty"`               // ClassRead, ClassWrite, ClassDestructive or empty; for policies
+	Idempotent  bool            `cbor:"idempotent,omitempty" json:"idempotent,omitempty"`     // the outside does it once, however often it is asked under one external key
+	ExternalKey string          `cbor:"external_key,omitempty" json:"external_key,omitempty"` // ExternalPerAttempt, or empty: one for all attempts
+	Retry       Retry           `cbor:"retry" json:"retry"`
+	OnInDoubt   string          `cbor:"on_in_doubt" json:"on_in_doubt"`
+	Verify      *Verify         `cbor:"verify,omitempty" json:"verify,omitempty"`
+	Compensate  *Compensate     `cbor:"compensate,omitempty" json:"compensate,omitempty"`
+	MaxCost     Budget          `cbor:"max_cost,omitzero" json:"max_cost,omitzero"` // reserved before it starts; without Calls
 }
 
-// CapAny is the type of a capability that is bounded by effect kind only.
-const CapAny = "any"
+// Classes of effects, for policies to look at.
+const (
+	ClassRead        = "read"
+	ClassWrite       = "write"
+	ClassDestructive = "destructive"
+)
+
+// ExternalPerAttempt is the value of Effect.ExternalKey that gives every attempt
+// an external key of its own.
+const ExternalPerAttempt = "per_attempt"
+
+// Retry says how often an effect is attempted whose failure left nothing behind.
+type Retry struct {
+	Attempts uint64 `cbor:"attempts" json:"attempts"` // the first one included
+	Backoff  int64  `cbor:"backoff" json:"backoff"`   // nanoseconds before the second; doubled before each further one
+}
+
+// What is done with an effect of which nobody can tell whether it happened.
+const (
+	InDoubtPark   = "park"   // a person decides
+	InDoubtVerify = "verify" // the verifier asks the outside; where it cannot tell, a person decides
+	InDoubtRetry  = "retry"  // attempt it again under the same external key; idempotent effects only
+	InDoubtFail   = "fail"   // it counts as failed
+)
+
+// Verify names who can tell what became of an effect, and what is done when
+// the outside is not what a recorded receipt says.
+type Verify struct {
+	Adapter string          `cbor:"adapter" json:"adapter"`
+	Config  Data            `cbor:"config,omitzero" json:"config,omitzero"`
+	Files   map[string]Hash `cbor:"files,omitempty" json:"files,omitempty"`
+	Mode    string          `cbor:"mode" json:"mode"`
+}
+
+// Modes of Verify.
+const (
+	VerifyStrict = "strict" // the intent fails for good
+	VerifyWarn   = "warn"   // it is recorded, counted, and the world goes on
+	VerifyHuman  = "human"  // the intent is parked until a person confirms it
+)
+
+// Compensate names the effect that makes up for one that failed after it had
+// left something behind.
+type Compensate struct {
+	Kind   string `cbor:"kind" json:"kind"`     // a key of Effects
+	Params string `cbor:"params" json:"params"` // CEL over receipt and intent: its params
+}
+
+// Budget bounds what effects use up. A field that is 0 does not bound.
+type Budget struct {
+	Calls  uint64 `cbor:"calls,omitempty" json:"calls,omitempty"` // started attempts
+	Tokens uint64 `cbor:"tokens,omitempty" json:"tokens,omitempty"`
+	Bytes  uint64 `cbor:"bytes,omitempty" json:"bytes,omitempty"`
+	Micros uint64 `cbor:"micros,omitempty" json:"micros,omitempty"` // millionths of a unit of money
+}
+
+// Types of capabilities. Each but CapAny fits the effects whose adapter has
+// its name.
+const (
+	CapAny  = "any"
+	CapHTTP = "http"
+	CapLLM  = "llm"
+	CapMCP  = "mcp"
+	CapFile = "file"
+	CapExec = "exec"
+)
 
 // Cap is a capability: a right to effects, given to reducers by their grants.
 type Cap struct {
 	Type    string    `cbor:"type" json:"type"`
 	Params  CapParams `cbor:"params" json:"params"`
+	Budget  Budget    `cbor:"budget,omitzero" json:"budget,omitzero"`     // of all who hold it together
 	Expires Tick      `cbor:"expires,omitempty" json:"expires,omitempty"` // at this tick it has expired; 0: never
 }
 
-// CapParams bound a capability. An absent or empty list allows nothing.
+// CapParams bound a capability. An absent or empty list allows nothing; a
+// number that is 0 allows nothing either, but for MaxBytes and MaxTokens,
+// which then do not bound.
 type CapParams struct {
-	Kinds []string `cbor:"kinds,omitempty" json:"kinds,omitempty"` // type any: effect kinds, or "x.*"
+	Kinds     []string `cbor:"kinds,omitempty" json:"kinds,omitempty"`           // any: effect kinds, or "x.*"
+	Schemes   []string `cbor:"schemes,omitempty" json:"schemes,omitempty"`       // http: "http", "https"
+	Hosts     []string `cbor:"hosts,omitempty" json:"hosts,omitempty"`           // http: names or addresses, or "*.example.com"
+	Ports     []uint64 `cbor:"ports,omitempty" json:"ports,omitempty"`           // http
+	Methods   []string `cbor:"methods,omitempty" json:"methods,omitempty"`       // http
+	Paths     []string `cbor:"paths,omitempty" json:"paths,omitempty"`           // http: prefixes of the cleaned path, whole segments
+	Providers []string `cbor:"providers,omitempty" json:"providers,omitempty"`   // llm: hosts of base_url
+	Models    []string `cbor:"models,omitempty" json:"models,omitempty"`         // llm: names, or "x*"
+	MaxTokens uint64   `cbor:"max_tokens,omitempty" json:"max_tokens,omitempty"` // llm: of one answer
+	Servers   []string `cbor:"servers,omitempty" json:"servers,omitempty"`       // mcp: the effect's command or url
+	Tools     []string `cbor:"tools,omitempty" json:"tools,omitempty"`           // llm and mcp: names of tools, or "x*"
+	Root      string   `cbor:"root,omitempty" json:"root,omitempty"`             // file: the directory, as the effect's config names it, or one above
+	Access    []string `cbor:"access,omitempty" json:"access,omitempty"`         // file: "read", "write"
+	Programs  []string `cbor:"programs,omitempty" json:"programs,omitempty"`     // exec: as the effect's config names them
+	Args      []string `cbor:"args,omitempty" json:"args,omitempty"`             // exec: patterns that every argument must match one of
+	MaxBytes  uint64   `cbor:"max_bytes,omitempty" json:"max_bytes,omitempty"`   // http, file: of one request's body or of the data written
 }
 
 // Decisions of policies.
 const (
-	DecideAllow = "allow"
-	DecideDeny  = "deny"
+	DecideAllow           = "allow"
+	DecideDeny            = "deny"
+	DecideRequireApproval = "require_approval"
 )
 
+// Defaults are what applies where nothing more special is said.
+type Defaults struct {
+	ApprovalTTL Tick `cbor:"approval_ttl" json:"approval_ttl"` // ticks that an intent waits for approval before it is denied
+}
+
 // Policy is a rule over intents: a CEL expression and what it decides where it
-// is true. Any matching deny wins; without a matching allow the answer is deny.
+// is true. Any matching deny wins, then any require_approval, then allow; without
+// a match the answer is deny.
 type Policy struct {
 	Name   string `cbor:"name" json:"name"`
 	When   string `cbor:"when" json:"when"`
@@ -155,8 +258,9 @@ func (m *Manifest) Contents() []Hash {
 		out = append(out, e.Schema)
 	}
 	for _, e := range m.Effects { // order cannot show: sorted below
-		for _, h := range e.Files { // order cannot show: sorted below
-			out = append(out, h)
+		out = slices.AppendSeq(out, maps.Values(e.Files)) // order cannot show: sorted below
+		if e.Verify != nil {
+			out = slices.AppendSeq(out, maps.Values(e.Verify.Files)) // order cannot show: sorted below
 		}
 	}
 	slices.SortFunc(out, func(a, b Hash) int { return slices.Compare(a[:], b[:]) })

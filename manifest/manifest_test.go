@@ -16,7 +16,7 @@ import (
 func TestManifestHashIsFixed(t *testing.T) {
 	b, err := good().Encode()
 	require.NoError(t, err)
-	require.Equal(t, "7d4a5af05100107002c89d7ea07051536e5408a68fcb605add3e811b733f9021", canon.Sum(b).String())
+	require.Equal(t, "132bf2cb50fb2940f0339f606792cdab21e141fb6bab609df09cf05d0a5b21c0", canon.Sum(b).String())
 }
 
 func TestEncodeDecodeIsTheIdentity(t *testing.T) {
@@ -75,11 +75,17 @@ func anyManifest(t *rapid.T) manifest.Manifest {
 		}
 		return canon.Sum([]byte(text.Draw(t, "content")))
 	})
+	budget := rapid.Make[manifest.Budget]()
+	verify := rapid.Custom(func(t *rapid.T) *manifest.Verify {
+		return &manifest.Verify{
+			Adapter: text.Draw(t, "verifier"), Files: rapid.MapOfN(text, hash, 0, 2).Draw(t, "files"), Mode: text.Draw(t, "mode"),
+		}
+	})
 	reducer := rapid.Custom(func(t *rapid.T) manifest.Reducer {
 		return manifest.Reducer{
 			Engine: text.Draw(t, "engine"), File: text.Draw(t, "file"), Source: hash.Draw(t, "source"),
 			Name: text.Draw(t, "name"), Version: text.Draw(t, "version"), Grants: texts.Draw(t, "grants"),
-			OnError: text.Draw(t, "on_error"), Limits: manifest.ReducerLimits{Gas: number.Draw(t, "gas")},
+			OnError: text.Draw(t, "on_error"), Budget: budget.Draw(t, "budget"), Limits: manifest.ReducerLimits{Gas: number.Draw(t, "gas")},
 		}
 	})
 	event := rapid.Custom(func(t *rapid.T) manifest.Event {
@@ -90,13 +96,17 @@ func anyManifest(t *rapid.T) manifest.Manifest {
 		require.NoError(t, err)
 		return manifest.Effect{
 			Adapter: text.Draw(t, "adapter"), Config: config,
-			Files: rapid.MapOfN(text, hash, 0, 2).Draw(t, "files"),
+			Files:   rapid.MapOfN(text, hash, 0, 2).Draw(t, "files"),
+			Timeout: rapid.Int64().Draw(t, "timeout"), Class: text.Draw(t, "class"), Idempotent: rapid.Bool().Draw(t, "idempotent"),
+			ExternalKey: text.Draw(t, "external_key"), Retry: rapid.Make[manifest.Retry]().Draw(t, "retry"),
+			OnInDoubt: text.Draw(t, "on_in_doubt"), Verify: rapid.OneOf(rapid.Just((*manifest.Verify)(nil)), verify).Draw(t, "verify"),
+			Compensate: rapid.Make[*manifest.Compensate]().Draw(t, "compensate"), MaxCost: budget.Draw(t, "max_cost"),
 		}
 	})
 	capability := rapid.Custom(func(t *rapid.T) manifest.Cap {
 		return manifest.Cap{
-			Type: text.Draw(t, "type"), Params: manifest.CapParams{Kinds: texts.Draw(t, "kinds")},
-			Expires: manifest.Tick(number.Draw(t, "expires")),
+			Type: text.Draw(t, "type"), Params: rapid.Make[manifest.CapParams]().Draw(t, "params"),
+			Budget: budget.Draw(t, "budget"), Expires: manifest.Tick(number.Draw(t, "expires")),
 		}
 	})
 	policy := rapid.Custom(func(t *rapid.T) manifest.Policy {
@@ -114,6 +124,7 @@ func anyManifest(t *rapid.T) manifest.Manifest {
 		Caps:     rapid.MapOfN(text, capability, 0, 3).Draw(t, "caps"),
 		Policies: rapid.SliceOfN(policy, 0, 3).Draw(t, "policies"),
 		Routing:  rapid.SliceOfN(route, 0, 3).Draw(t, "routing"),
-		Limits:   manifest.Limits{Mailbox: number.Draw(t, "mailbox")},
+		Budget:   budget.Draw(t, "budget"), Defaults: manifest.Defaults{ApprovalTTL: manifest.Tick(number.Draw(t, "ttl"))},
+		Limits: manifest.Limits{Mailbox: number.Draw(t, "mailbox")},
 	}
 }

@@ -3,11 +3,11 @@ package manifest
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/worldkernel/worldkernel/internal/canon"
+	"time"
 )
 
 // Names that no manifest may declare: see reducer.Operator and
@@ -33,6 +33,11 @@ const (
 	maxEffects       = 65_536
 	maxTimers        = 65_536
 	maxValue         = 64 << 20
+	maxTimeout       = 24 * time.Hour // of one attempt
+	maxBackoff       = 24 * time.Hour // before the second attempt
+	maxAttempts      = 1000
+	maxBudget        = math.MaxInt64 // of each unit: policies see it as an integer
+	maxApprovalTTL   = 1 << 53       // ticks
 )
 
 // Fault is one thing that is wrong with a manifest.
@@ -64,6 +69,8 @@ func (m *Manifest) Validate() []Fault {
 	for i, r := range m.Routing {
 		v.route("/routing/"+strconv.Itoa(i), r)
 	}
+	v.budget("/budget/", m.Budget)
+	v.limit("/defaults/", limit{"approval_ttl", uint64(m.Defaults.ApprovalTTL), maxApprovalTTL})
 	v.limits()
 	return v.faults
 }
@@ -122,6 +129,7 @@ func (v *validator) reducer(path, name string, r Reducer) {
 		}
 	}
 	v.oneOf(path+"/on_error", r.OnError, OnErrorPark, OnErrorSkip)
+	v.budget(path+"/budget/", r.Budget)
 	for _, l := range []limit{
 		{"gas", r.Limits.Gas, maxGas},
 		{"state", r.Limits.State, maxState},
@@ -171,39 +179,6 @@ func (v *validator) event(path, name string, e Event) {
 	}
 }
 
-func (v *validator) effect(path, name string, e Effect) {
-	v.check(path, checkName(name))
-	if e.Adapter == "" {
-		v.fault(path+"/adapter", "an effect needs an adapter")
-	}
-	if len(e.Config) > 0 {
-		v.check(path+"/config", checkMap(e.Config))
-	}
-	for _, key := range slices.Sorted(maps.Keys(e.Files)) {
-		if e.Files[key].IsZero() {
-			v.fault(path+"/config/"+escape(key), "the file has no content")
-		}
-	}
-}
-
-// checkMap reports why data is not one canonical map.
-func checkMap(data Data) error {
-	r := canon.NewReader(data)
-	r.Map()
-	if err := r.Err(); err != nil {
-		return err
-	}
-	return canon.Valid(data)
-}
-
-func (v *validator) cap(path, name string, c Cap) {
-	v.check(path, checkIdentifier(name))
-	v.oneOf(path+"/type", c.Type, CapAny)
-	for i, kind := range c.Params.Kinds {
-		v.check(path+"/params/kinds/"+strconv.Itoa(i), checkPattern(kind))
-	}
-}
-
 func (v *validator) policies() {
 	taken := make(map[string]bool, len(v.m.Policies))
 	for i, p := range v.m.Policies {
@@ -216,7 +191,7 @@ func (v *validator) policies() {
 		if strings.TrimSpace(p.When) == "" {
 			v.fault(path+"/when", "a policy needs an expression that says when it applies")
 		}
-		v.oneOf(path+"/decide", p.Decide, DecideAllow, DecideDeny)
+		v.oneOf(path+"/decide", p.Decide, DecideAllow, DecideDeny, DecideRequireApproval)
 	}
 }
 
@@ -265,6 +240,19 @@ func (v *validator) limits() {
 func (v *validator) limit(path string, l limit) {
 	if l.have < 1 || l.have > l.most {
 		v.fault(path+l.name, "must be 1 to %d, not %d", l.most, l.have)
+	}
+}
+
+func (v *validator) budget(path string, b Budget) {
+	for _, l := range []limit{
+		{"calls", b.Calls, maxBudget},
+		{"tokens", b.Tokens, maxBudget},
+		{"bytes", b.Bytes, maxBudget},
+		{"micros", b.Micros, maxBudget},
+	} {
+		if l.have > l.most {
+			v.fault(path+l.name, "must be at most %d, not %d", l.most, l.have)
+		}
 	}
 }
 

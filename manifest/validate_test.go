@@ -2,6 +2,7 @@ package manifest_test
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,10 +33,39 @@ func good() *manifest.Manifest {
 				Adapter: "recorded", Config: data("a1" + "68" + "6361737365747465" + "61" + "63"),
 				Files: map[string]manifest.Hash{"cassette": canon.Sum([]byte("c"))},
 			},
+			"tool.pay": {
+				Adapter: "http", Timeout: 5_000_000_000, Class: manifest.ClassDestructive, Idempotent: true,
+				ExternalKey: manifest.ExternalPerAttempt, Retry: manifest.Retry{Attempts: 5, Backoff: 1},
+				OnInDoubt: manifest.InDoubtVerify,
+				Verify: &manifest.Verify{
+					Adapter: "exec", Config: data("a0"), Files: map[string]manifest.Hash{"x": canon.Sum([]byte("x"))},
+					Mode: manifest.VerifyHuman,
+				},
+				Compensate: &manifest.Compensate{Kind: "tool.lookup", Params: "receipt.payload"},
+				MaxCost:    manifest.Budget{Tokens: 1, Bytes: 2, Micros: 3},
+			},
 		},
 		Caps: map[string]manifest.Cap{
-			"tools": {Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"tool.*"}}, Expires: 100},
+			"tools": {
+				Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"tool.*"}}, Expires: 100,
+				Budget: manifest.Budget{Calls: 1, Tokens: 2, Bytes: 3, Micros: 4},
+			},
+			"web": {Type: manifest.CapHTTP, Params: manifest.CapParams{
+				Schemes: []string{"https", "http"}, Hosts: []string{"*.example.com", "[::1]"}, Ports: []uint64{1, 65_535},
+				Methods: []string{"GET"}, Paths: []string{"/", "/a b"}, MaxBytes: 1,
+			}},
+			"model": {Type: manifest.CapLLM, Params: manifest.CapParams{
+				Providers: []string{"api.example.com"}, Models: []string{"gpt*"}, Tools: []string{"*"}, MaxTokens: 1,
+			}},
+			"server": {Type: manifest.CapMCP, Params: manifest.CapParams{Servers: []string{"npx"}, Tools: []string{"*"}}},
+			"disk": {Type: manifest.CapFile, Params: manifest.CapParams{
+				Root: "data", Access: []string{"read", "write"}, MaxBytes: 1,
+			}},
+			"shell": {Type: manifest.CapExec, Params: manifest.CapParams{
+				Programs: []string{"./lookup"}, Args: []string{"-v", "", "*\n"},
+			}},
 		},
+		Budget:   manifest.Budget{Calls: 1_000_000},
 		Policies: []manifest.Policy{{Name: "tools, all", When: "true", Decide: manifest.DecideAllow}},
 		Routing: []manifest.Route{
 			{Event: "ticket.*", Reducer: "agent", Key: "event.data.customer"},
@@ -74,7 +104,27 @@ func TestValidateNamesTheFault(t *testing.T) {
 		return func(m *manifest.Manifest) { m.Events[name] = manifest.Event{} }
 	}
 	effect := func(name string, e manifest.Effect) func(*manifest.Manifest) {
-		return func(m *manifest.Manifest) { m.Effects[name] = e }
+		return func(m *manifest.Manifest) {
+			m.Effects[name] = e
+			*m = m.WithDefaults()
+		}
+	}
+	pay := func(edit func(*manifest.Effect)) func(*manifest.Manifest) {
+		return func(m *manifest.Manifest) {
+			e := m.Effects["tool.pay"]
+			edit(&e)
+			m.Effects["tool.pay"] = e
+		}
+	}
+	capOf := func(name string, edit func(*manifest.Cap)) func(*manifest.Manifest) {
+		return func(m *manifest.Manifest) {
+			c := m.Caps[name]
+			edit(&c)
+			m.Caps[name] = c
+		}
+	}
+	params := func(name string, edit func(*manifest.CapParams)) func(*manifest.Manifest) {
+		return capOf(name, func(c *manifest.Cap) { edit(&c.Params) })
 	}
 	capKinds := func(kind string) func(*manifest.Manifest) {
 		return func(m *manifest.Manifest) { m.Caps["tools"].Params.Kinds[0] = kind }
@@ -129,8 +179,54 @@ func TestValidateNamesTheFault(t *testing.T) {
 		}), "/effects/x/config/a"},
 		"upper-case cap": {func(m *manifest.Manifest) { m.Caps["T"] = m.Caps["tools"] }, "/caps/T"},
 		"unknown cap type": {func(m *manifest.Manifest) {
-			m.Caps["tools"] = manifest.Cap{Type: "http"}
+			m.Caps["tools"] = manifest.Cap{Type: "ftp", Params: manifest.CapParams{Root: "x"}}
 		}, "/caps/tools/type"},
+		"no timeout":            {pay(func(e *manifest.Effect) { e.Timeout = 0 }), "/effects/tool.pay/timeout"},
+		"endless timeout":       {pay(func(e *manifest.Effect) { e.Timeout = 1 << 62 }), "/effects/tool.pay/timeout"},
+		"unknown class":         {pay(func(e *manifest.Effect) { e.Class = "safe" }), "/effects/tool.pay/class"},
+		"unknown external key":  {pay(func(e *manifest.Effect) { e.ExternalKey = "none" }), "/effects/tool.pay/external_key"},
+		"no attempts":           {pay(func(e *manifest.Effect) { e.Retry.Attempts = 0 }), "/effects/tool.pay/retry/attempts"},
+		"endless attempts":      {pay(func(e *manifest.Effect) { e.Retry.Attempts = 1001 }), "/effects/tool.pay/retry/attempts"},
+		"negative backoff":      {pay(func(e *manifest.Effect) { e.Retry.Backoff = -1 }), "/effects/tool.pay/retry/backoff"},
+		"endless backoff":       {pay(func(e *manifest.Effect) { e.Retry.Backoff = 1 << 62 }), "/effects/tool.pay/retry/backoff"},
+		"unknown on_in_doubt":   {pay(func(e *manifest.Effect) { e.OnInDoubt = "ask" }), "/effects/tool.pay/on_in_doubt"},
+		"verify without Verify": {pay(func(e *manifest.Effect) { e.Verify = nil }), "/effects/tool.pay/on_in_doubt"},
+		"retry of what is not idempotent": {pay(func(e *manifest.Effect) {
+			e.OnInDoubt, e.Idempotent, e.ExternalKey = manifest.InDoubtRetry, false, ""
+		}), "/effects/tool.pay/on_in_doubt"},
+		"retry under another key": {pay(func(e *manifest.Effect) {
+			e.OnInDoubt = manifest.InDoubtRetry
+		}), "/effects/tool.pay/on_in_doubt"},
+		"verify without adapter": {pay(func(e *manifest.Effect) { e.Verify.Adapter = "" }), "/effects/tool.pay/verify/adapter"},
+		"verify in no mode":      {pay(func(e *manifest.Effect) { e.Verify.Mode = "" }), "/effects/tool.pay/verify/mode"},
+		"verify config no map":   {pay(func(e *manifest.Effect) { e.Verify.Config = data("01") }), "/effects/tool.pay/verify/config"},
+		"verify file without content": {pay(func(e *manifest.Effect) {
+			e.Verify.Files["x"] = manifest.Hash{}
+		}), "/effects/tool.pay/verify/config/x"},
+		"compensate by nothing":        {pay(func(e *manifest.Effect) { e.Compensate.Kind = "x" }), "/effects/tool.pay/compensate/kind"},
+		"compensate by itself":         {pay(func(e *manifest.Effect) { e.Compensate.Kind = "tool.pay" }), "/effects/tool.pay/compensate/kind"},
+		"compensate without params":    {pay(func(e *manifest.Effect) { e.Compensate.Params = " " }), "/effects/tool.pay/compensate/params"},
+		"max_cost in calls":            {pay(func(e *manifest.Effect) { e.MaxCost.Calls = 1 }), "/effects/tool.pay/max_cost/calls"},
+		"max_cost beyond integers":     {pay(func(e *manifest.Effect) { e.MaxCost.Micros = 1 << 63 }), "/effects/tool.pay/max_cost/micros"},
+		"cap budget beyond integers":   {capOf("web", func(c *manifest.Cap) { c.Budget.Calls = 1 << 63 }), "/caps/web/budget/calls"},
+		"cell budget beyond integers":  {reducer(func(r *manifest.Reducer) { r.Budget.Tokens = 1 << 63 }), "/reducers/agent/budget/tokens"},
+		"world budget beyond integers": {func(m *manifest.Manifest) { m.Budget.Bytes = 1 << 63 }, "/budget/bytes"},
+		"no approval_ttl":              {func(m *manifest.Manifest) { m.Defaults.ApprovalTTL = 0 }, "/defaults/approval_ttl"},
+		"endless approval_ttl":         {func(m *manifest.Manifest) { m.Defaults.ApprovalTTL = 1 << 62 }, "/defaults/approval_ttl"},
+		"unknown scheme":               {params("web", func(p *manifest.CapParams) { p.Schemes[1] = "ftp" }), "/caps/web/params/schemes/1"},
+		"URL for a host":               {params("web", func(p *manifest.CapParams) { p.Hosts[0] = "http://a.b" }), "/caps/web/params/hosts/0"},
+		"empty host":                   {params("web", func(p *manifest.CapParams) { p.Hosts[0] = "" }), "/caps/web/params/hosts/0"},
+		"port 0":                       {params("web", func(p *manifest.CapParams) { p.Ports[0] = 0 }), "/caps/web/params/ports/0"},
+		"port beyond 16 bits":          {params("web", func(p *manifest.CapParams) { p.Ports[1]++ }), "/caps/web/params/ports/1"},
+		"lower-case method":            {params("web", func(p *manifest.CapParams) { p.Methods[0] = "get" }), "/caps/web/params/methods/0"},
+		"relative path":                {params("web", func(p *manifest.CapParams) { p.Paths[0] = "a" }), "/caps/web/params/paths/0"},
+		"control in a model":           {params("model", func(p *manifest.CapParams) { p.Models[0] = "a\x00" }), "/caps/model/params/models/0"},
+		"control in a root":            {params("disk", func(p *manifest.CapParams) { p.Root = "a\n" }), "/caps/disk/params/root"},
+		"unknown access":               {params("disk", func(p *manifest.CapParams) { p.Access[0] = "delete" }), "/caps/disk/params/access/0"},
+		"long argument":                {params("shell", func(p *manifest.CapParams) { p.Args[0] = strings.Repeat("x", 4097) }), "/caps/shell/params/args/0"},
+		"too many hosts": {params("web", func(p *manifest.CapParams) {
+			p.Hosts = slices.Repeat([]string{"a"}, 10_001)
+		}), "/caps/web/params/hosts"},
 		"star inside a kind":    {capKinds("to*ls"), "/caps/tools/params/kinds/0"},
 		"star without a dot":    {capKinds("tool*"), "/caps/tools/params/kinds/0"},
 		"empty kind":            {capKinds(""), "/caps/tools/params/kinds/0"},
@@ -160,6 +256,56 @@ func TestValidateNamesTheFault(t *testing.T) {
 			require.NotEmpty(t, faults[0].Msg)
 		})
 	}
+}
+
+func TestCapsHaveOnlyTheParamsOfTheirType(t *testing.T) {
+	full := manifest.CapParams{
+		Kinds: []string{"*"}, Schemes: []string{"http"}, Hosts: []string{"a"}, Ports: []uint64{1}, Methods: []string{"GET"},
+		Paths: []string{"/"}, Providers: []string{"a"}, Models: []string{"a"}, MaxTokens: 1, Servers: []string{"a"},
+		Tools: []string{"a"}, Root: "a", Access: []string{"read"}, Programs: []string{"a"}, Args: []string{"a"}, MaxBytes: 1,
+	}
+	for capType, own := range map[string][]string{
+		manifest.CapAny:  {"kinds"},
+		manifest.CapHTTP: {"schemes", "hosts", "ports", "methods", "paths", "max_bytes"},
+		manifest.CapLLM:  {"providers", "models", "max_tokens", "tools"},
+		manifest.CapMCP:  {"servers", "tools"},
+		manifest.CapFile: {"root", "access", "max_bytes"},
+		manifest.CapExec: {"programs", "args"},
+	} {
+		m := good()
+		m.Caps["tools"] = manifest.Cap{Type: capType, Params: full}
+		left := []string{
+			"kinds", "schemes", "hosts", "ports", "methods", "paths", "providers", "models", "max_tokens", "servers",
+			"tools", "root", "access", "programs", "args", "max_bytes",
+		}
+		left = slices.DeleteFunc(left, func(name string) bool { return slices.Contains(own, name) })
+		var got []string
+		for _, f := range m.Validate() {
+			name := strings.TrimPrefix(f.Path, "/caps/tools/params/")
+			require.Contains(t, f.Msg, name)
+			got = append(got, name)
+		}
+		require.Equal(t, left, got, capType)
+	}
+}
+
+func TestOnlyWhatIsIdempotentUnderOneKeyIsRetriedInDoubt(t *testing.T) {
+	for _, c := range []struct {
+		effect manifest.Effect
+		want   string
+	}{
+		{manifest.Effect{}, manifest.InDoubtPark},
+		{manifest.Effect{Idempotent: true}, manifest.InDoubtRetry},
+		{manifest.Effect{Idempotent: true, ExternalKey: manifest.ExternalPerAttempt}, manifest.InDoubtPark},
+		{manifest.Effect{Idempotent: true, OnInDoubt: manifest.InDoubtFail}, manifest.InDoubtFail},
+	} {
+		m := manifest.Manifest{Effects: map[string]manifest.Effect{"x": c.effect}}.WithDefaults()
+		require.Equal(t, c.want, m.Effects["x"].OnInDoubt)
+	}
+}
+
+func TestContentsOfVerifiersAreContents(t *testing.T) {
+	require.Contains(t, good().Contents(), canon.Sum([]byte("x")))
 }
 
 func TestValidateReportsAllFaultsInOneOrder(t *testing.T) {

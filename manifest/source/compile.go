@@ -45,12 +45,12 @@ func (d *decoder) checkScript(n *yaml.Node, file string, source []byte) {
 	}
 }
 
-// checkPolicy reports why the expression at n is no policy.
-func (d *decoder) checkPolicy(n *yaml.Node, when string) {
-	if d.refused[n] || strings.TrimSpace(when) == "" {
+// checkCEL reports why the expression at n is not what check asks for.
+func (d *decoder) checkCEL(n *yaml.Node, expr string, check func(string) error) {
+	if d.refused[n] || strings.TrimSpace(expr) == "" {
 		return // reported already, or by Validate
 	}
-	err := governance.CheckPolicy(when)
+	err := check(expr)
 	var e *governance.PolicyError
 	if errors.As(err, &e) {
 		line, column := d.within(n, e.Line, e.Column)

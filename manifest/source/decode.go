@@ -18,7 +18,7 @@ type decoder struct {
 	path     string // of the world file, as given
 	fsys     fs.FS  // its directory
 	lines    []string
-	adapters map[string][]string // the config keys that name files, of which exactly one is needed; nil: any config
+	adapters map[string][]string // see builtIn
 	contents map[manifest.Hash][]byte
 	faults   []Fault
 	refused  map[*yaml.Node]bool
@@ -27,11 +27,8 @@ type decoder struct {
 func newDecoder(fsys fs.FS, path string, data []byte) *decoder {
 	return &decoder{
 		path: path, fsys: fsys,
-		lines: strings.Split(string(data), "\n"),
-		adapters: map[string][]string{
-			"recorded": {"cassette"},
-			"stub":     {"answers", scriptKey},
-		},
+		lines:    strings.Split(string(data), "\n"),
+		adapters: builtIn(),
 		contents: make(map[manifest.Hash][]byte),
 		refused:  make(map[*yaml.Node]bool),
 	}

@@ -9,13 +9,23 @@
 //	seed       integer
 //	clock      epoch: RFC 3339 time; tick: Go duration, greater than 0
 //	reducers   NAME: engine: starlark with source: FILE, or engine: go with name and version: text;
-//	           grants: list of capability names; on_error: park or skip;
+//	           grants: list of capability names; on_error: park or skip; budget;
 //	           limits: gas, events, effects, timers: integer; state, value: size
 //	events     NAME: schema: FILE, a JSON Schema; or nothing
-//	effects    NAME: adapter: text; config: a mapping of the adapter's own
-//	caps       NAME: type: text; params: kinds: list of patterns; expires: tick
-//	policies   list of name: text, when: CEL, decide: allow or deny
+//	effects    NAME: adapter: text; config: a mapping of the adapter's own;
+//	           timeout: Go duration; class: read, write or destructive; idempotent: boolean;
+//	           external_key: per_attempt; retry: attempts: integer, backoff: Go duration;
+//	           on_in_doubt: park, verify, retry or fail;
+//	           verify: adapter: text, config: as above, mode: strict, warn or human;
+//	           compensate: kind: text, params: CEL, see governance.CheckTransform;
+//	           max_cost: a budget without calls
+//	caps       NAME: type: any, http, llm, mcp, file or exec; params: see manifest.CapParams;
+//	           budget; expires: tick
+//	policies   list of name: text, when: CEL, see governance.CheckPolicy,
+//	           decide: allow, deny or require_approval
 //	routing    list of event: pattern, reducer: name, key: see manifest.ParseKeyExpr
+//	budget     calls, tokens, micros: integer; bytes: size; of the whole world
+//	defaults   approval_ttl: ticks
 //	limits     events_per_tick, in_flight, mailbox, alarms: integer; payload, receipt: size
 //
 // An integer is written in decimal. A size is an integer of bytes, or one with
@@ -24,7 +34,8 @@
 //
 // A config may hold any data, finite floats among it. The adapters recorded
 // (cassette: FILE) and stub (either answers: FILE or script: FILE, Starlark)
-// name files in their config, whose contents become part of the manifest.
+// name files in their config, whose contents become part of the manifest. What
+// http, file, exec, llm and mcp make of theirs is checked by the host.
 //
 // Of YAML, only what can be read in one way is accepted: no anchors, aliases,
 // merge keys, tags, duplicate keys, keys that are not text, and, outside a

@@ -66,7 +66,7 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
 	require.NoError(t, err)
-	require.Equal(t, "294e0753905bde638149508522b3e915ab60ab84d1924780b879b8515e7b79ed", canon.Sum(b).String())
+	require.Equal(t, "1fe7371d0f31cca5339ef042d7642274d2e30e31555ffca17f6960447c824efa", canon.Sum(b).String())
 }
 
 func TestLoadedHoldsExactlyItsContents(t *testing.T) {
@@ -126,6 +126,88 @@ func TestOwnAdapterTakesAnyConfig(t *testing.T) {
 	require.Empty(t, e.Files)
 }
 
+// outward is a world whose effects touch the outside.
+const outward = `world: outward
+reducers:
+  agent: {engine: go, name: agent, version: "1", grants: [web, tools], budget: {calls: 10, bytes: 1MiB}}
+effects:
+  tool.lookup: {adapter: exec, config: {program: ./tools/lookup}, timeout: 5s, idempotent: true, class: read}
+  tool.refund: {adapter: http, config: {url: "http://127.0.0.1:8080/refunds", method: POST},
+                retry: {attempts: 7, backoff: 250ms}, on_in_doubt: verify, external_key: per_attempt, class: destructive,
+                verify: {adapter: http, config: {rate: 0.5}, mode: human}, max_cost: {tokens: 5, bytes: 64KiB, micros: 7},
+                compensate: {kind: tool.refund_cancel, params: '{"id": receipt.payload.id}'}}
+  tool.refund_cancel: {adapter: mcp, config: {url: "http://127.0.0.1:1"}, verify: {adapter: file}}
+  tool.note: {adapter: file, config: {root: data}, on_in_doubt: fail}
+  model.chat: {adapter: llm}
+caps:
+  tools: {type: any, params: {kinds: ["tool.*"]}, budget: {calls: 1000, tokens: 2, bytes: 3B, micros: 4}, expires: 100000}
+  web: {type: http, params: {schemes: [https], hosts: ["*.example.com"], ports: [443], methods: [GET], paths: [/a], max_bytes: 1KiB}}
+  model: {type: llm, params: {providers: [api.example.com], models: ["gpt*"], max_tokens: 9, tools: [t]}}
+  server: {type: mcp, params: {servers: [npx], tools: ["x*"]}}
+  disk: {type: file, params: {root: data, access: [read, write], max_bytes: 5}}
+  shell: {type: exec, params: {programs: [./lookup], args: ["-*"]}}
+policies:
+  - {name: refunds, when: 'intent.class == "destructive" && budget.calls < 5', decide: require_approval}
+budget: {calls: 11, tokens: 12, bytes: 13, micros: 14}
+defaults: {approval_ttl: 1441}
+`
+
+func TestEffectsAndCapsArriveInTheManifest(t *testing.T) {
+	loaded, err := loadText(outward, nil)
+	require.NoError(t, err)
+	m := loaded.Manifest
+	require.Equal(t, manifest.Budget{Calls: 10, Bytes: 1 << 20}, m.Reducers["agent"].Budget)
+	require.Equal(t, manifest.Budget{Calls: 11, Tokens: 12, Bytes: 13, Micros: 14}, m.Budget)
+	require.Equal(t, manifest.Defaults{ApprovalTTL: 1441}, m.Defaults)
+	require.Equal(t, manifest.DecideRequireApproval, m.Policies[0].Decide)
+	require.Equal(t, manifest.Effect{
+		Adapter: "exec", Config: fromJSON(t, `{"program": "./tools/lookup"}`), Timeout: 5_000_000_000, Idempotent: true,
+		Class: "read", Retry: manifest.Retry{Attempts: manifest.DefaultAttempts, Backoff: manifest.DefaultBackoff},
+		OnInDoubt: "retry",
+	}, m.Effects["tool.lookup"])
+	require.Equal(t, manifest.Effect{
+		Adapter: "http", Config: fromJSON(t, `{"url": "http://127.0.0.1:8080/refunds", "method": "POST"}`),
+		Timeout: manifest.DefaultTimeout, Class: "destructive", ExternalKey: "per_attempt",
+		Retry: manifest.Retry{Attempts: 7, Backoff: 250_000_000}, OnInDoubt: "verify",
+		Verify:     &manifest.Verify{Adapter: "http", Config: fromJSON(t, `{"rate": 0.5}`), Mode: "human"},
+		Compensate: &manifest.Compensate{Kind: "tool.refund_cancel", Params: `{"id": receipt.payload.id}`},
+		MaxCost:    manifest.Budget{Tokens: 5, Bytes: 64 << 10, Micros: 7},
+	}, m.Effects["tool.refund"])
+	require.Equal(t, &manifest.Verify{Adapter: "file", Mode: "strict"}, m.Effects["tool.refund_cancel"].Verify)
+	require.Equal(t, "fail", m.Effects["tool.note"].OnInDoubt)
+	require.Equal(t, map[string]manifest.Cap{
+		"tools": {
+			Type: "any", Params: manifest.CapParams{Kinds: []string{"tool.*"}}, Expires: 100_000,
+			Budget: manifest.Budget{Calls: 1000, Tokens: 2, Bytes: 3, Micros: 4},
+		},
+		"web": {Type: "http", Params: manifest.CapParams{
+			Schemes: []string{"https"}, Hosts: []string{"*.example.com"}, Ports: []uint64{443}, Methods: []string{"GET"},
+			Paths: []string{"/a"}, MaxBytes: 1024,
+		}},
+		"model": {Type: "llm", Params: manifest.CapParams{
+			Providers: []string{"api.example.com"}, Models: []string{"gpt*"}, MaxTokens: 9, Tools: []string{"t"},
+		}},
+		"server": {Type: "mcp", Params: manifest.CapParams{Servers: []string{"npx"}, Tools: []string{"x*"}}},
+		"disk":   {Type: "file", Params: manifest.CapParams{Root: "data", Access: []string{"read", "write"}, MaxBytes: 5}},
+		"shell":  {Type: "exec", Params: manifest.CapParams{Programs: []string{"./lookup"}, Args: []string{"-*"}}},
+	}, m.Caps)
+}
+
+func fromJSON(t *testing.T, text string) manifest.Data {
+	t.Helper()
+	data, err := canon.FromJSON([]byte(text))
+	require.NoError(t, err)
+	return data
+}
+
+func TestOwnAdapterMayVerify(t *testing.T) {
+	world := strings.Replace(outward, "verify: {adapter: file}", "verify: {adapter: ledger}", 1)
+	_, err := loadText(world, nil)
+	require.ErrorAs(t, err, new(*Error))
+	_, err = loadText(world, nil, WithAdapter("ledger"))
+	require.NoError(t, err)
+}
+
 func TestMinimalWorldLoads(t *testing.T) {
 	loaded, err := loadText("world: w\nreducers: {a: {engine: go, name: a, version: '1'}}\nevents:\nrouting:\n", nil)
 	require.NoError(t, err)
@@ -164,6 +246,7 @@ func TestNoWorldFileIsNotAFault(t *testing.T) {
 
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte(goodWorld), []byte(`{"type": "object"}`), []byte(agentStar))
+	f.Add([]byte(outward), []byte(`{}`), []byte(agentStar))
 	for _, c := range faulty() {
 		f.Add([]byte(c.world()), []byte(`{"$ref": "x"}`), []byte("x ="))
 	}

@@ -73,6 +73,35 @@ func (d *decoder) number(to *uint64) func(*yaml.Node) {
 	}
 }
 
+func (d *decoder) numbers(to *[]uint64) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		*to = listed(d, n, func(item *yaml.Node) uint64 {
+			var v uint64
+			d.number(&v)(item)
+			return v
+		})
+	}
+}
+
+// ticks decodes logical time by the rules of number or count.
+func (d *decoder) ticks(to *manifest.Tick, decode func(*uint64) func(*yaml.Node)) func(*yaml.Node) {
+	return func(n *yaml.Node) { decode((*uint64)(to))(n) }
+}
+
+// boolean decodes true or false.
+func (d *decoder) boolean(to *bool) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if d.refused[n] {
+			return
+		}
+		if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
+			d.refuse(n, "want true or false, not %s", describe(n))
+			return
+		}
+		*to = strings.EqualFold(n.Value, "true")
+	}
+}
+
 // count decodes an integer from 1.
 func (d *decoder) count(to *uint64) func(*yaml.Node) {
 	return func(n *yaml.Node) {

@@ -1,0 +1,136 @@
+package source
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// scriptKey is the config key of an adapter whose file is Starlark.
+const scriptKey = "script"
+
+// builtIn returns the adapters that every host has, by name: the config keys
+// that name files, of which exactly one is needed. Nil: any config, which is
+// the adapter's own business.
+func builtIn() map[string][]string {
+	return map[string][]string{
+		"recorded": {"cassette"},
+		"stub":     {"answers", scriptKey},
+		"http":     nil,
+		"file":     nil,
+		"exec":     nil,
+		"llm":      nil,
+		"mcp":      nil,
+	}
+}
+
+func (d *decoder) effect(key, n *yaml.Node) manifest.Effect {
+	var e manifest.Effect
+	adapter, config := key, key // where their absence is reported
+	d.mapping(n, fields{
+		"adapter":      func(n *yaml.Node) { adapter = n; d.text(&e.Adapter)(n) },
+		"config":       func(n *yaml.Node) { config = n },
+		"timeout":      d.duration(&e.Timeout),
+		"class":        d.text(&e.Class),
+		"idempotent":   d.boolean(&e.Idempotent),
+		"external_key": d.text(&e.ExternalKey),
+		"retry": func(n *yaml.Node) {
+			d.mapping(n, fields{"attempts": d.count(&e.Retry.Attempts), "backoff": d.duration(&e.Retry.Backoff)})
+		},
+		"on_in_doubt": d.text(&e.OnInDoubt),
+		"verify":      func(n *yaml.Node) { e.Verify = d.verify(n) },
+		"compensate":  func(n *yaml.Node) { e.Compensate = d.compensate(n) },
+		"max_cost":    d.budget(&e.MaxCost),
+	})
+	if config != key {
+		e.Config = d.config(config)
+	}
+	if e.Adapter == "" || d.refused[n] {
+		return e
+	}
+	if keys := d.adapter(adapter, e.Adapter); keys != nil {
+		e.Files = d.configFiles(config, e.Adapter, keys)
+	}
+	return e
+}
+
+// adapter returns the config keys of an adapter, named at n, that name files.
+func (d *decoder) adapter(n *yaml.Node, name string) []string {
+	keys, known := d.adapters[name]
+	if !known {
+		names := strings.Join(slices.Sorted(maps.Keys(d.adapters)), ", ")
+		d.refuse(n, "there is no adapter %q; there are: %s", name, names)
+	}
+	return keys
+}
+
+// configFiles reads the file that the config of an adapter names under exactly
+// one of keys.
+func (d *decoder) configFiles(config *yaml.Node, adapter string, keys []string) map[string]manifest.Hash {
+	files := make(map[string]manifest.Hash)
+	given := 0
+	known := make(fields)
+	for _, key := range keys {
+		known[key] = func(n *yaml.Node) {
+			given++
+			file, data := d.file(n, MaxContentBytes)
+			if data == nil {
+				return
+			}
+			files[key] = d.keep(data)
+			if key == scriptKey {
+				d.checkScript(n, file, data)
+			}
+		}
+	}
+	if config.Kind == yaml.MappingNode {
+		d.mapping(config, known)
+	}
+	if given != 1 && !d.refused[config] {
+		d.report(config, "the config of adapter %s names one file, as %s", adapter, strings.Join(keys, " or "))
+	}
+	return files
+}
+
+// verify decodes a verifier. Whether an adapter can verify is the host's to
+// say; none that names files can.
+func (d *decoder) verify(n *yaml.Node) *manifest.Verify {
+	var v manifest.Verify
+	d.mapping(n, fields{
+		"adapter": func(n *yaml.Node) {
+			d.text(&v.Adapter)(n)
+			if v.Adapter != "" && d.adapter(n, v.Adapter) != nil {
+				d.refuse(n, "adapter %s cannot tell what became of an effect", v.Adapter)
+			}
+		},
+		"config": func(n *yaml.Node) { v.Config = d.config(n) },
+		"mode":   d.text(&v.Mode),
+	})
+	return &v
+}
+
+func (d *decoder) compensate(n *yaml.Node) *manifest.Compensate {
+	var c manifest.Compensate
+	d.mapping(n, fields{
+		"kind":   d.text(&c.Kind),
+		"params": func(n *yaml.Node) { d.expression(&c.Params)(n); d.checkCEL(n, c.Params, governance.CheckTransform) },
+	})
+	return &c
+}
+
+// budget decodes what a budget bounds, or an effect costs at most.
+func (d *decoder) budget(to *manifest.Budget) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		d.mapping(n, fields{
+			"calls":  d.count(&to.Calls),
+			"tokens": d.count(&to.Tokens),
+			"bytes":  d.size(&to.Bytes),
+			"micros": d.count(&to.Micros),
+		})
+	}
+}

@@ -1,0 +1,100 @@
+package manifest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+func (v *validator) effect(path, name string, e Effect) {
+	v.check(path, checkName(name))
+	if e.Adapter == "" {
+		v.fault(path+"/adapter", "an effect needs an adapter")
+	}
+	v.config(path+"/config", e.Config, e.Files)
+	v.duration(path+"/timeout", e.Timeout, maxTimeout)
+	if e.Class != "" {
+		v.oneOf(path+"/class", e.Class, ClassRead, ClassWrite, ClassDestructive)
+	}
+	if e.ExternalKey != "" {
+		v.oneOf(path+"/external_key", e.ExternalKey, ExternalPerAttempt)
+	}
+	v.limit(path+"/retry/", limit{"attempts", e.Retry.Attempts, maxAttempts})
+	v.duration(path+"/retry/backoff", e.Retry.Backoff, maxBackoff)
+	v.inDoubt(path+"/on_in_doubt", e)
+	if e.Verify != nil {
+		v.verify(path+"/verify", e.Verify)
+	}
+	if e.Compensate != nil {
+		v.compensate(path+"/compensate", name, e.Compensate)
+	}
+	if e.MaxCost.Calls != 0 {
+		v.fault(path+"/max_cost/calls", "an attempt always costs one call")
+	}
+	v.budget(path+"/max_cost/", e.MaxCost)
+}
+
+// config checks the config of an adapter or verifier.
+func (v *validator) config(path string, config Data, files map[string]Hash) {
+	if len(config) > 0 {
+		v.check(path, checkMap(config))
+	}
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		if files[key].IsZero() {
+			v.fault(path+"/"+escape(key), "the file has no content")
+		}
+	}
+}
+
+// checkMap reports why data is not one canonical map.
+func checkMap(data Data) error {
+	r := canon.NewReader(data)
+	r.Map()
+	if err := r.Err(); err != nil {
+		return err
+	}
+	return canon.Valid(data)
+}
+
+func (v *validator) duration(path string, have int64, most time.Duration) {
+	if have < 1 || have > int64(most) {
+		v.fault(path, "must be 1ns to %s, not %s", most, time.Duration(have))
+	}
+}
+
+// inDoubt refuses what would do an effect twice.
+func (v *validator) inDoubt(path string, e Effect) {
+	v.oneOf(path, e.OnInDoubt, InDoubtPark, InDoubtVerify, InDoubtRetry, InDoubtFail)
+	switch {
+	case e.OnInDoubt == InDoubtRetry && !e.Idempotent:
+		v.fault(path, "only an idempotent effect can be attempted again while it is in doubt")
+	case e.OnInDoubt == InDoubtRetry && e.ExternalKey == ExternalPerAttempt:
+		v.fault(path, "an effect in doubt is attempted again under the same external key, not one per attempt")
+	case e.OnInDoubt == InDoubtVerify && e.Verify == nil:
+		v.fault(path, "verify says who can tell, and is missing")
+	}
+}
+
+func (v *validator) verify(path string, y *Verify) {
+	if y.Adapter == "" {
+		v.fault(path+"/adapter", "a verifier needs an adapter")
+	}
+	v.config(path+"/config", y.Config, y.Files)
+	v.oneOf(path+"/mode", y.Mode, VerifyStrict, VerifyWarn, VerifyHuman)
+}
+
+func (v *validator) compensate(path, name string, c *Compensate) {
+	_, ok := v.m.Effects[c.Kind]
+	switch {
+	case !ok:
+		v.fault(path+"/kind", "there is no effect %q%s", c.Kind, among(v.m.Effects))
+	case c.Kind == name:
+		v.fault(path+"/kind", "an effect cannot make up for itself")
+	}
+	if strings.TrimSpace(c.Params) == "" {
+		v.fault(path+"/params", "a compensation needs an expression that gives its params")
+	}
+}
