@@ -8,39 +8,61 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// variable is something that a rule may look at. Its name is qualified, so
-// that the checker knows every field and no object has to be built to read one.
+// variable is something that an expression may look at. Its name is qualified,
+// so that the checker knows every field and no object has to be built to read
+// one.
 type variable struct {
 	name  string
 	typ   *cel.Type
-	value func(req *Request, g *grant) ref.Val
+	value func(a *activation) ref.Val
 }
 
-// variables returns all there are, sorted by name.
-func variables() []variable {
+// ofPolicies returns all that policies may look at, sorted by name.
+func ofPolicies() []variable {
 	return []variable{
-		{"cap.expires", cel.IntType, func(_ *Request, g *grant) ref.Val { return integer(uint64(g.Expires)) }},
-		{"cap.name", cel.StringType, func(_ *Request, g *grant) ref.Val { return types.String(g.name) }},
-		{"cap.type", cel.StringType, func(_ *Request, g *grant) ref.Val { return types.String(g.Type) }},
-		{"cell.id", cel.StringType, func(r *Request, _ *grant) ref.Val { return types.String(r.Cell.String()) }},
-		{"cell.key", cel.StringType, func(r *Request, _ *grant) ref.Val { return types.String(r.Cell.Key) }},
-		{"cell.reducer", cel.StringType, func(r *Request, _ *grant) ref.Val { return types.String(r.Cell.Reducer) }},
-		{"intent.cap", cel.StringType, func(r *Request, _ *grant) ref.Val { return types.String(r.Cap) }},
-		{"intent.kind", cel.StringType, func(r *Request, _ *grant) ref.Val { return types.String(r.Kind) }},
-		{"intent.params", cel.DynType, func(r *Request, _ *grant) ref.Val { return decode(r.Params) }},
-		{"intent.step", cel.IntType, func(r *Request, _ *grant) ref.Val { return integer(r.Step) }},
-		{"intent.tag", cel.StringType, func(r *Request, _ *grant) ref.Val { return types.String(r.Tag) }},
-		{"world.name", cel.StringType, func(r *Request, _ *grant) ref.Val { return types.String(r.World) }},
-		{"world.time", cel.IntType, func(r *Request, _ *grant) ref.Val { return integer(uint64(r.Time)) }},
+		{"budget.bytes", cel.IntType, func(a *activation) ref.Val { return integer(a.left(unitBytes)) }},
+		{"budget.calls", cel.IntType, func(a *activation) ref.Val { return integer(a.left(unitCalls)) }},
+		{"budget.micros", cel.IntType, func(a *activation) ref.Val { return integer(a.left(unitMicros)) }},
+		{"budget.tokens", cel.IntType, func(a *activation) ref.Val { return integer(a.left(unitTokens)) }},
+		{"cap.expires", cel.IntType, func(a *activation) ref.Val { return integer(uint64(a.grant.Expires)) }},
+		{"cap.name", cel.StringType, func(a *activation) ref.Val { return types.String(a.grant.name) }},
+		{"cap.type", cel.StringType, func(a *activation) ref.Val { return types.String(a.grant.Type) }},
+		{"cell.id", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cell.String()) }},
+		{"cell.key", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cell.Key) }},
+		{"cell.reducer", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cell.Reducer) }},
+		{"effect.adapter", cel.StringType, func(a *activation) ref.Val { return types.String(a.gate.effect(a.req.Kind).Adapter) }},
+		{"effect.idempotent", cel.BoolType, func(a *activation) ref.Val { return types.Bool(a.gate.effect(a.req.Kind).Idempotent) }},
+		{"intent.cap", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cap) }},
+		{"intent.class", cel.StringType, func(a *activation) ref.Val { return types.String(a.gate.effect(a.req.Kind).Class) }},
+		{"intent.kind", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Kind) }},
+		{"intent.params", cel.DynType, func(a *activation) ref.Val { return decode(a.req.Params) }},
+		{"intent.step", cel.IntType, func(a *activation) ref.Val { return integer(a.req.Step) }},
+		{"intent.tag", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Tag) }},
+		{"world.name", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.World) }},
+		{"world.time", cel.IntType, func(a *activation) ref.Val { return integer(uint64(a.req.Time)) }},
 	}
 }
 
-// fieldsOf returns the fields of a root, such as intent, in order.
-func fieldsOf(root string) []string {
+// ofTransforms returns all that transforms may look at, sorted by name.
+func ofTransforms() []variable {
+	return []variable{
+		{"intent.cell", cel.StringType, func(a *activation) ref.Val { return types.String(a.intent.Cell) }},
+		{"intent.kind", cel.StringType, func(a *activation) ref.Val { return types.String(a.intent.Kind) }},
+		{"intent.params", cel.DynType, func(a *activation) ref.Val { return decode(a.intent.Params) }},
+		{"receipt.external_ref", cel.StringType, func(a *activation) ref.Val { return types.String(a.receipt.ExternalRef) }},
+		{"receipt.payload", cel.DynType, func(a *activation) ref.Val { return decode(a.receipt.Payload) }},
+		{"receipt.status", cel.StringType, func(a *activation) ref.Val { return types.String(a.receipt.Status) }},
+	}
+}
+
+// fieldsBelow returns the fields of a root, such as intent, in order.
+func fieldsBelow(root string, vars []variable) []string {
 	var out []string
-	for _, v := range variables() {
+	for _, v := range vars {
 		if field, ok := strings.CutPrefix(v.name, root+"."); ok {
 			out = append(out, field)
 		}
@@ -55,25 +77,33 @@ func integer(n uint64) ref.Val {
 	return types.Int(n)
 }
 
-// activation is what the rules see of one request. A value is made when the
-// first rule looks at it and kept for the others.
+// activation is what expressions see of one request or receipt. A value is made
+// when the first expression looks at it and kept for the others.
 type activation struct {
 	vars   []variable
 	values []ref.Val // beside vars; nil: not made yet
-	req    *Request
-	grant  *grant
+	subject
 }
 
-func newActivation() activation {
-	vars := variables()
+// subject is what an activation is about: a request that a gate judges, or a
+// receipt.
+type subject struct {
+	gate   *Gate // judges
+	req    *Request
+	holder *holder
+	grant  *grant
+
+	receipt *receipt.Receipt
+	intent  *receipt.Intent
+}
+
+func newActivation(vars []variable) activation {
 	return activation{vars: vars, values: make([]ref.Val, len(vars))}
 }
 
-func (a *activation) bind(req *Request, g *grant) { a.req, a.grant = req, g }
-
 func (a *activation) release() {
 	clear(a.values)
-	a.req, a.grant = nil, nil
+	a.subject = subject{}
 }
 
 // ResolveName is for the CEL interpreter.
@@ -85,7 +115,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 		return nil, false
 	}
 	if a.values[i] == nil {
-		a.values[i] = a.vars[i].value(a.req, a.grant)
+		a.values[i] = a.vars[i].value(a)
 	}
 	return a.values[i], true
 }

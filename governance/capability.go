@@ -1,31 +1,54 @@
 package governance
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // grant is a capability in the hands of a reducer.
 type grant struct {
 	name string
 	manifest.Cap
+	parse parser // of the targets that its type bounds; nil: of type any, or of none
 }
 
-// grantsOf resolves the names of a reducer's grants. A name that the manifest
-// does not define is a capability that covers nothing.
-func grantsOf(m *manifest.Manifest, names []string) []grant {
-	out := make([]grant, len(names))
-	for i, name := range names {
-		out[i] = grant{name: name, Cap: m.Caps[name]}
+// holder is a reducer in the eyes of the gate.
+type holder struct {
+	grants []grant
+	budget manifest.Budget // of each cell
+}
+
+// holdersOf returns the reducers of a manifest by name, and the operator, who
+// holds every capability. The name of a grant that the manifest does not define
+// is a capability that covers nothing.
+func holdersOf(m *manifest.Manifest) map[string]*holder {
+	parsers := parsers()
+	grantsOf := func(names []string) []grant {
+		out := make([]grant, len(names))
+		for i, name := range names {
+			c := m.Caps[name]
+			out[i] = grant{name: name, Cap: c, parse: parsers[c.Type]}
+		}
+		return out
 	}
+	out := make(map[string]*holder, len(m.Reducers)+1)
+	for name, r := range m.Reducers { // order cannot show: a map is built from a map
+		out[name] = &holder{grants: grantsOf(r.Grants), budget: r.Budget}
+	}
+	out[reducer.Operator] = &holder{grants: grantsOf(slices.Sorted(maps.Keys(m.Caps)))}
 	return out
 }
 
-func (g *grant) covers(kind string) bool {
+// fits reports whether a capability is one for a kind of effect. What another
+// type than any bounds within the kind shows only in the target.
+func (g *grant) fits(kind, adapter string) bool {
 	if g.Type != manifest.CapAny {
-		return false
+		return g.parse != nil && g.Type == adapter
 	}
 	for _, pattern := range g.Params.Kinds {
 		if manifest.Match(pattern, kind) {
@@ -39,43 +62,63 @@ func (g *grant) expired(now manifest.Tick) bool { return g.Expires != 0 && now >
 
 // capability finds the grant that an effect may use, or says with the code of
 // a Decision why there is none.
-func (g *Gate) capability(req *Request) (*grant, Decision) {
-	grants := g.grants[req.Cell.Reducer]
-	if len(grants) == 0 {
+func (g *Gate) capability(req *Request, h *holder) (*grant, Decision) {
+	candidates, denied := candidatesOf(req, h)
+	if denied.Code != "" {
+		return nil, denied
+	}
+	effect := g.effect(req.Kind)
+	var touched touched
+	var expired *grant
+	for i := range candidates {
+		c := &candidates[i]
+		switch {
+		case !c.fits(req.Kind, effect.Adapter):
+		case c.expired(req.Time):
+			expired = cmp.Or(expired, c)
+		default:
+			exceeded := touched.exceeds(c, effect, req.Params)
+			if exceeded == nil {
+				return c, Decision{}
+			}
+			denied = Decision{Code: exceeded.Code, Cap: c.name, Reason: exceeded.Reason}
+		}
+	}
+	switch {
+	case denied.Code != "":
+		return nil, denied
+	case expired != nil:
+		return nil, Decision{
+			Code: CodeExpired, Cap: expired.name,
+			Reason: fmt.Sprintf("capability %q expired at tick %d, it is tick %d", expired.name, expired.Expires, req.Time),
+		}
+	default:
+		return nil, notCovered(req, candidates)
+	}
+}
+
+// candidatesOf returns the grants that a request may use.
+func candidatesOf(req *Request, h *holder) ([]grant, Decision) {
+	if h == nil || len(h.grants) == 0 {
 		return nil, Decision{
 			Code: CodeNoGrant, Cap: req.Cap,
 			Reason: fmt.Sprintf("reducer %q holds no capability", req.Cell.Reducer),
 		}
 	}
-	candidates := grants
-	if req.Cap != "" {
-		i := slices.IndexFunc(grants, func(h grant) bool { return h.name == req.Cap })
-		if i < 0 {
-			return nil, Decision{
-				Code: CodeUnknownCap, Cap: req.Cap,
-				Reason: fmt.Sprintf("reducer %q is not granted capability %q", req.Cell.Reducer, req.Cap),
-			}
+	if req.Cap == "" {
+		if req.Cell.Reducer == reducer.Operator {
+			return nil, Decision{Code: CodeUnknownCap, Reason: "an operator's effect must name the capability that it uses"}
 		}
-		candidates = grants[i : i+1]
+		return h.grants, Decision{}
 	}
-	var expired *grant
-	for i := range candidates {
-		h := &candidates[i]
-		switch {
-		case !h.covers(req.Kind):
-		case !h.expired(req.Time):
-			return h, Decision{}
-		case expired == nil:
-			expired = h
-		}
-	}
-	if expired != nil {
+	i := slices.IndexFunc(h.grants, func(c grant) bool { return c.name == req.Cap })
+	if i < 0 {
 		return nil, Decision{
-			Code: CodeExpired, Cap: expired.name,
-			Reason: fmt.Sprintf("capability %q expired at tick %d, it is tick %d", expired.name, expired.Expires, req.Time),
+			Code: CodeUnknownCap, Cap: req.Cap,
+			Reason: fmt.Sprintf("reducer %q is not granted capability %q", req.Cell.Reducer, req.Cap),
 		}
 	}
-	return nil, notCovered(req, candidates)
+	return h.grants[i : i+1], Decision{}
 }
 
 func notCovered(req *Request, candidates []grant) Decision {

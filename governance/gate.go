@@ -2,12 +2,18 @@
 //
 // The [Gate] judges every effect under one manifest, in this order:
 //
-//  1. Capability. The reducer's grants are tried in their order. A capability
-//     fits when its kinds cover the effect's kind and it has not expired; an
-//     absent or empty list of kinds covers nothing.
+//  1. Capability. The reducer's grants are tried in their order, and the first
+//     that fits and has not expired is used. One of type any fits the kinds that
+//     it lists. One of another type fits the effects whose adapter has its name,
+//     and then what the effect is about to touch must be within its params. An
+//     absent or empty list allows nothing.
 //  2. Policy. Every rule is a CEL expression (see [CheckPolicy] for what it
-//     sees). A matching deny wins over any allow, a rule that cannot be
-//     evaluated counts as deny, and where no rule matches the answer is deny.
+//     sees). A matching deny wins over all others, a rule that cannot be
+//     evaluated counts as deny; then one that requires approval wins over any
+//     allow, unless a person has approved the effect; and where no rule matches
+//     the answer is deny.
+//  3. Budget. What the effect may cost at most must be left in the budgets of
+//     the capability, of the cell and of the world: see [Accounts].
 //
 // A decision is a function of manifest and request alone: the same two give the
 // same decision, letter for letter, on every machine. [Version] names what that
@@ -20,6 +26,7 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -33,36 +40,45 @@ type Request struct {
 	Params reducer.Data // canonical; empty: none
 	Tag    string
 	Cap    string // the capability asked for; empty: the first grant of the reducer that fits
+
+	Approved bool                // a person approved this intent
+	Caps     map[string]*Account // by capability, in the place of Accounts.Cap: which one is drawn on is the gate's to say
+	Accounts Accounts            // what is used of the budgets; the gate only reads them
 }
 
 // Decision is the gate's answer to one Request, and why. The caller owns it.
 type Decision struct {
 	Verdict Verdict
-	Code    Code     // empty where the verdict is Allow
-	Cap     string   // the capability that fits or that failed; empty where none of several covers the kind
-	Rules   []string // the deciding rules, in manifest order: those that deny if any, else those that allow
-	Reason  string   // one sentence with the failed value; empty where the verdict is Allow
+	Code    Code         // empty where the verdict is not Deny
+	Cap     string       // the capability that fits or that failed; empty where none of several covers the kind
+	Rules   []string     // the deciding rules, in manifest order: those that deny if any, else those that require approval, else those that allow; none where a capability or budget decided
+	Reason  string       // one sentence with the failed value; empty where the verdict is Allow
+	Reserve receipt.Cost // where the verdict is Allow: what to reserve in the accounts before the attempt
 }
 
 // Gate judges effects under one manifest. It keeps scratch memory: use it from
 // one goroutine at a time.
 type Gate struct {
-	grants map[string][]grant // by reducer
-	rules  []rule
-	vars   activation
+	manifest   *manifest.Manifest
+	effects    map[string]*manifest.Effect
+	undeclared manifest.Effect    // of a kind that is not
+	holders    map[string]*holder // reducers, and the operator
+	rules      []rule
+	vars       activation
 
-	// Scratch memory of one decision.
-	allows, denies []string
+	// Scratch memory of one decision: the names of the rules that match.
+	matching [RequireApproval + 1][]string
 }
 
 // NewGate returns the gate of a manifest, which it keeps and does not change.
 // The error wraps a *PolicyError where a policy is not valid CEL.
 func NewGate(m *manifest.Manifest) (*Gate, error) {
-	g := &Gate{grants: make(map[string][]grant, len(m.Reducers)), vars: newActivation()}
-	for name, r := range m.Reducers { // order cannot show: a map is built from a map
-		g.grants[name] = grantsOf(m, r.Grants)
+	vars := ofPolicies()
+	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m), vars: newActivation(vars)}
+	for kind, e := range m.Effects { // order cannot show: a map is built from a map
+		g.effects[kind] = &e
 	}
-	c, err := newCompiler()
+	c, err := newCompiler(vars)
 	if err != nil {
 		return nil, err
 	}
@@ -76,49 +92,70 @@ func NewGate(m *manifest.Manifest) (*Gate, error) {
 	return g, nil
 }
 
-// Decide judges one effect. It keeps nothing of req.
+// Decide judges one effect. It keeps nothing of req and reserves nothing.
 func (g *Gate) Decide(req *Request) Decision {
-	grant, denied := g.capability(req)
+	h := g.holders[req.Cell.Reducer]
+	grant, denied := g.capability(req, h)
 	if denied.Code != "" {
 		return denied
 	}
-	g.vars.bind(req, grant)
+	g.vars.subject = subject{gate: g, req: req, holder: h, grant: grant}
 	defer g.vars.release()
-	return g.policy(req.Kind, grant.name)
+	d := g.policy(req, grant.name)
+	if d.Verdict == Allow {
+		d = g.vars.budget(d)
+	}
+	return d
+}
+
+// effect returns what the manifest says about a kind of effect; nothing where it
+// does not declare it.
+func (g *Gate) effect(kind string) *manifest.Effect {
+	if e, ok := g.effects[kind]; ok {
+		return e
+	}
+	return &g.undeclared
 }
 
 // policy evaluates every rule, also after a deny: the decision names them all.
-func (g *Gate) policy(kind, capability string) Decision {
-	g.allows, g.denies = g.allows[:0], g.denies[:0]
+func (g *Gate) policy(req *Request, capability string) Decision {
+	for v := range g.matching {
+		g.matching[v] = g.matching[v][:0]
+	}
 	code, failure := CodePolicyError, ""
 	for i := range g.rules {
 		r := &g.rules[i]
 		matches, err := r.eval(&g.vars)
 		switch {
 		case err != nil:
-			g.denies = append(g.denies, r.name)
+			g.matching[Deny] = append(g.matching[Deny], r.name)
 			if failure == "" {
-				failure = fmt.Sprintf("policy %q cannot be evaluated for effect %q: %s", r.name, kind, err)
+				failure = fmt.Sprintf("policy %q cannot be evaluated for effect %q: %s", r.name, req.Kind, err)
 			}
-		case matches && r.verdict == Deny:
-			g.denies = append(g.denies, r.name)
-			code = CodePolicyDenied
 		case matches:
-			g.allows = append(g.allows, r.name)
+			g.matching[r.verdict] = append(g.matching[r.verdict], r.name)
+			if r.verdict == Deny {
+				code = CodePolicyDenied
+			}
 		}
 	}
-	d := Decision{Code: code, Cap: capability, Reason: failure}
+	d := Decision{Cap: capability}
 	switch {
-	case len(g.denies) > 0:
-		d.Rules = slices.Clone(g.denies)
+	case len(g.matching[Deny]) > 0:
+		d.Code, d.Reason, d.Rules = code, failure, slices.Clone(g.matching[Deny])
 		if code == CodePolicyDenied {
-			d.Reason = fmt.Sprintf("effect %q is denied by policy %s", kind, quoted(g.denies))
+			d.Reason = fmt.Sprintf("effect %q is denied by policy %s", req.Kind, quoted(d.Rules))
 		}
-	case len(g.allows) > 0:
-		d.Verdict, d.Code, d.Rules = Allow, "", slices.Clone(g.allows)
+	case len(g.matching[RequireApproval]) > 0:
+		d.Verdict, d.Rules = Allow, slices.Clone(g.matching[RequireApproval])
+		if !req.Approved {
+			d.Verdict = RequireApproval
+			d.Reason = fmt.Sprintf("effect %q needs approval by policy %s", req.Kind, quoted(d.Rules))
+		}
+	case len(g.matching[Allow]) > 0:
+		d.Verdict, d.Rules = Allow, slices.Clone(g.matching[Allow])
 	default:
-		d.Code = CodeNoPolicy
-		d.Reason = fmt.Sprintf("no policy allows effect %q", kind)
+		d.Code, d.Reason = CodeNoPolicy, fmt.Sprintf("no policy allows effect %q", req.Kind)
 	}
 	return d
 }

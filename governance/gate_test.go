@@ -22,6 +22,10 @@ func deny(name, when string) manifest.Policy {
 	return manifest.Policy{Name: name, When: when, Decide: manifest.DecideDeny}
 }
 
+func requireApproval(name, when string) manifest.Policy {
+	return manifest.Policy{Name: name, When: when, Decide: manifest.DecideRequireApproval}
+}
+
 func capFor(expires manifest.Tick, kinds ...string) manifest.Cap {
 	return manifest.Cap{Type: manifest.CapAny, Params: manifest.CapParams{Kinds: kinds}, Expires: expires}
 }
@@ -159,6 +163,23 @@ func TestCapabilityComesBeforePolicy(t *testing.T) {
 	}
 }
 
+func TestOperatorHoldsEveryCapabilityAndNamesOne(t *testing.T) {
+	g := gateWith(t, map[string]manifest.Cap{"tools": capFor(0, "tool.*"), "mail": capFor(5, "mail.*")})
+	ask := func(kind, capability string) Decision {
+		req := request(t, kind, "{}")
+		req.Cell, req.Cap = reducer.Cell{Reducer: reducer.Operator, Key: "ann"}, capability
+		return g.Decide(req)
+	}
+	require.Equal(t, Decision{Verdict: Allow, Cap: "tools", Rules: []string{"anything"}}, ask("tool.x", "tools"))
+	require.Equal(t, CodeKindNotAllowed, ask("tool.x", "mail").Code)
+	require.Equal(t, CodeExpired, ask("mail.send", "mail").Code)
+	require.Equal(t, CodeUnknownCap, ask("tool.x", "gone").Code)
+	d := ask("tool.x", "")
+	require.Equal(t, CodeUnknownCap, d.Code)
+	require.Empty(t, d.Cap)
+	require.NotEmpty(t, d.Reason)
+}
+
 func TestUnknownReducerHoldsNothing(t *testing.T) {
 	req := request(t, "tool.x", "{}")
 	req.Cell.Reducer = "stranger"
@@ -200,16 +221,47 @@ func TestSameRequestSameDecision(t *testing.T) {
 	}
 }
 
+func TestApprovalStandsBetweenDenyAndAllow(t *testing.T) {
+	rules := []manifest.Policy{
+		allow("tools", anything), requireApproval("great", `intent.params.amount > 500`), requireApproval("pay", `intent.kind == "tool.pay"`),
+	}
+	small, great := request(t, "tool.pay", `{"amount": 500}`), request(t, "tool.pay", `{"amount": 501}`)
+	require.Equal(t, Decision{
+		Verdict: RequireApproval, Cap: "all", Rules: []string{"great", "pay"},
+		Reason: `effect "tool.pay" needs approval by policy "great", "pay"`,
+	}, gateOf(t, rules...).Decide(great))
+	require.Equal(t, []string{"pay"}, gateOf(t, rules...).Decide(small).Rules)
+	require.Equal(t, []string{"tools"}, gateOf(t, rules...).Decide(request(t, "tool.x", `{"amount": 1}`)).Rules)
+	// Without any allow: a person's approval is one.
+	require.Equal(t, RequireApproval, gateOf(t, rules[1:]...).Decide(great).Verdict)
+
+	denied := gateOf(t, append(rules, deny("never", anything))...).Decide(great)
+	require.Equal(t, CodePolicyDenied, denied.Code)
+	require.Equal(t, []string{"never"}, denied.Rules)
+	require.Equal(t, CodePolicyError, gateOf(t, append(rules, allow("broken", `intent.params.x`))...).Decide(great).Code)
+}
+
+func TestApprovedIsAllowedUnlessTheRulesNowDeny(t *testing.T) {
+	rules := []manifest.Policy{allow("tools", anything), requireApproval("pay", `intent.kind == "tool.pay"`)}
+	req := request(t, "tool.pay", "{}")
+	req.Approved = true
+	want := Decision{Verdict: Allow, Cap: "all", Rules: []string{"pay"}}
+	require.Equal(t, want, gateOf(t, rules...).Decide(req))
+	require.Equal(t, want, gateOf(t, rules[1:]...).Decide(req))
+
+	require.Equal(t, CodePolicyDenied, gateOf(t, append(rules, deny("never", anything))...).Decide(req).Code)
+	require.Equal(t, CodeNoPolicy, gateOf(t).Decide(req).Code)
+	require.Equal(t, CodeKindNotAllowed, gateWith(t, map[string]manifest.Cap{"a": capFor(0)}, "a").Decide(req).Code)
+}
+
 // Rules of which each matches, does not match or fails.
 var conditions = []string{anything, "false", `intent.kind == "tool.x"`, `intent.params.missing == 1`, `intent.params.n > 1`}
 
 func policiesOf(t *rapid.T) []manifest.Policy {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) manifest.Policy {
 		when := rapid.SampledFrom(conditions).Draw(t, "when")
-		if rapid.Bool().Draw(t, "deny") {
-			return deny("d "+when, when)
-		}
-		return allow("a "+when, when)
+		decide := rapid.SampledFrom([]func(string, string) manifest.Policy{allow, deny, requireApproval}).Draw(t, "decide")
+		return decide(when, when)
 	}), 0, 6).Draw(t, "policies")
 }
 
@@ -218,13 +270,16 @@ func TestNoRuleUndoesADeny(t *testing.T) {
 		policies := policiesOf(t)
 		req := request(t, "tool.x", rapid.SampledFrom([]string{`{"n": 1}`, `{"n": 2}`, `{}`}).Draw(t, "params"))
 		before := gateOf(t, policies...).Decide(req)
-		extra := allow("extra", rapid.SampledFrom(conditions).Draw(t, "extra"))
+		extra := rapid.SampledFrom([]func(string, string) manifest.Policy{allow, requireApproval}).Draw(t, "decide")("extra", rapid.SampledFrom(conditions).Draw(t, "extra"))
 		at := rapid.IntRange(0, len(policies)).Draw(t, "at")
 		after := gateOf(t, append(append(append([]manifest.Policy(nil), policies[:at]...), extra), policies[at:]...)...).Decide(req)
 
 		if before.Code == CodePolicyDenied || before.Code == CodePolicyError {
 			require.Equal(t, Deny, after.Verdict)
 			require.Subset(t, after.Rules, before.Rules)
+		}
+		if before.Verdict == RequireApproval {
+			require.NotEqual(t, Allow, after.Verdict)
 		}
 		forbidden := gateOf(t, append(policies, deny("never", anything))...).Decide(req)
 		require.Equal(t, CodePolicyDenied, forbidden.Code)

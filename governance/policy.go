@@ -12,24 +12,26 @@ import (
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/env"
 	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
 
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// Version names the language of policies, its library and what of it decides.
+// Version names the language of policies and transforms, its library and what
+// of it decides.
 // Decisions made under another version need not be repeatable under this one.
-const Version = "cel/1+cel-go v0.33.2"
+const Version = "cel/2+cel-go v0.33.2"
 
-// Limits of policies.
+// Limits of policies and transforms.
 const (
-	CostLimit     = 1_000_000 // CEL cost units of one evaluation of one rule: some milliseconds
+	CostLimit     = 1_000_000 // CEL cost units of one evaluation of one expression: some milliseconds
 	MaxPolicyLen  = 16 << 10  // characters of an expression
 	MaxRegexSize  = 10_000    // instructions of a compiled regular expression
 	maxErrorBytes = 256       // bytes of a value or message of the library in a Reason
 )
 
-// PolicyError says where an expression is not a valid policy.
+// PolicyError says where an expression is not a valid policy or transform.
 type PolicyError struct {
 	Line   int // from 1
 	Column int // in characters, from 1
@@ -41,9 +43,12 @@ func (e *PolicyError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e
 // CheckPolicy reports, as a *PolicyError, why when cannot be the condition of
 // a policy: a CEL expression that gives a boolean and looks only at
 //
-//	intent.kind, .params, .tag, .cap (as asked for), .step
+//	intent.kind, .params, .class, .tag, .cap (as asked for), .step
+//	effect.adapter, .idempotent
 //	cell.reducer, .key, .id (reducer/key)
 //	cap.name, .type, .expires (a tick; 0: never)
+//	budget.calls, .tokens, .bytes, .micros (left in the tightest of the
+//	budgets of cap, cell and world; the greatest integer where none bounds it)
 //	world.name, .time (a tick)
 //
 // intent.params may be anything; what a rule expects of it shows only when the
@@ -51,11 +56,11 @@ func (e *PolicyError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e
 // timestamps and durations do not exist here: their time zones differ between
 // machines.
 func CheckPolicy(when string) error {
-	c, err := newCompiler()
+	c, err := newCompiler(ofPolicies())
 	if err != nil {
 		return err
 	}
-	_, err = c.compile(when)
+	_, err = c.condition(when)
 	return err
 }
 
@@ -68,19 +73,27 @@ type rule struct {
 
 // eval reports whether the rule matches.
 func (r *rule) eval(vars *activation) (bool, error) {
-	out, _, err := r.program.Eval(vars)
+	out, err := evaluate(r.program, vars)
 	if err != nil {
-		var cancelled interpreter.EvalCancelledError
-		if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
-			return false, fmt.Errorf("it costs more than %d", CostLimit)
-		}
-		return false, errors.New(shortened(err.Error()))
+		return false, err
 	}
 	matches, ok := out.(types.Bool)
 	if !ok {
 		return false, fmt.Errorf("it gives a value of type %s, not a boolean", out.Type().TypeName())
 	}
 	return bool(matches), nil
+}
+
+func evaluate(program cel.Program, vars *activation) (ref.Val, error) {
+	out, _, err := program.Eval(vars)
+	if err != nil {
+		var cancelled interpreter.EvalCancelledError
+		if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
+			return nil, fmt.Errorf("it costs more than %d", CostLimit)
+		}
+		return nil, errors.New(shortened(err.Error()))
+	}
+	return out, nil
 }
 
 // shortened keeps what the journal holds of foreign text within bounds, and
@@ -97,10 +110,13 @@ func shortened(s string) string {
 	return s[:n] + "…"
 }
 
-// compiler turns expressions into programs.
-type compiler struct{ env *cel.Env }
+// compiler turns expressions over vars into programs.
+type compiler struct {
+	env  *cel.Env
+	vars []variable
+}
 
-func newCompiler() (*compiler, error) {
+func newCompiler(vars []variable) (*compiler, error) {
 	opts := []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: []*env.Function{
 			{Name: "timestamp"},
@@ -121,14 +137,14 @@ func newCompiler() (*compiler, error) {
 		cel.RegexProgramSizeLimit(MaxRegexSize),
 		cel.ASTValidators(cel.ValidateRegexLiterals()),
 	}
-	for _, v := range variables() {
+	for _, v := range vars {
 		opts = append(opts, cel.Variable(v.name, v.typ))
 	}
 	e, err := cel.NewCustomEnv(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("governance: policy language: %w", err)
 	}
-	return &compiler{env: e}, nil
+	return &compiler{env: e, vars: vars}, nil
 }
 
 func (c *compiler) rule(p manifest.Policy) (rule, error) {
@@ -138,16 +154,30 @@ func (c *compiler) rule(p manifest.Policy) (rule, error) {
 		r.verdict = Allow
 	case manifest.DecideDeny:
 		r.verdict = Deny
+	case manifest.DecideRequireApproval:
+		r.verdict = RequireApproval
 	default:
 		return rule{}, fmt.Errorf("unknown decision %q", p.Decide)
 	}
 	var err error
-	r.program, err = c.compile(p.When)
+	r.program, err = c.condition(p.When)
 	return r, err
 }
 
-func (c *compiler) compile(when string) (cel.Program, error) {
-	parsed, issues := c.env.Parse(when)
+// condition compiles an expression that gives a boolean.
+func (c *compiler) condition(when string) (cel.Program, error) {
+	tree, err := c.check(when)
+	if err != nil {
+		return nil, err
+	}
+	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
+		return nil, policyError(common.NoLocation, fmt.Sprintf("the expression gives %s, not a boolean", t))
+	}
+	return c.program(tree)
+}
+
+func (c *compiler) check(expr string) (*cel.Ast, error) {
+	parsed, issues := c.env.Parse(expr)
 	if issues.Err() != nil {
 		first := issues.Errors()[0]
 		return nil, policyError(first.Location, first.Message)
@@ -155,14 +185,15 @@ func (c *compiler) compile(when string) (cel.Program, error) {
 	tree, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
 		first := issues.Errors()[0]
-		return nil, policyError(first.Location, explained(first, parsed.NativeRep()))
+		return nil, policyError(first.Location, c.explained(first, parsed.NativeRep()))
 	}
 	if err := noMessages(tree.NativeRep()); err != nil {
 		return nil, err
 	}
-	if t := tree.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, policyError(common.NoLocation, fmt.Sprintf("the expression gives %s, not a boolean", t))
-	}
+	return tree, nil
+}
+
+func (c *compiler) program(tree *cel.Ast) (cel.Program, error) {
 	opts := []cel.ProgramOption{cel.CustomDecoratorV2(sortLiterals), cel.EvalOptions(cel.OptOptimize)}
 	// Counting costs more than evaluating most rules, and a rule whose greatest
 	// cost is known and within the limit needs none.
@@ -197,7 +228,7 @@ func noMessages(tree *ast.AST) error {
 	var fault error
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() == ast.StructKind && fault == nil {
-			fault = policyError(tree.SourceInfo().GetStartLocation(e.ID()), "a policy builds no messages")
+			fault = policyError(tree.SourceInfo().GetStartLocation(e.ID()), "the expression builds a message")
 		}
 	}))
 	return fault
@@ -205,13 +236,13 @@ func noMessages(tree *ast.AST) error {
 
 // explained returns the message of a fault. The library has no object intent,
 // only its fields, and so calls intent.amount an undeclared intent.
-func explained(fault *common.Error, tree *ast.AST) string {
+func (c *compiler) explained(fault *common.Error, tree *ast.AST) string {
 	msg := fault.Message
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.ID() != fault.ExprID || e.Kind() != ast.IdentKind {
 			return
 		}
-		if fields := fieldsOf(e.AsIdent()); len(fields) > 0 {
+		if fields := fieldsBelow(e.AsIdent(), c.vars); len(fields) > 0 {
 			msg = fmt.Sprintf("%s has no value but those of its fields: %s", e.AsIdent(), strings.Join(fields, ", "))
 		}
 	}))

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/manifest"
 )
 
 func TestPolicyFaultsHaveTheirPlace(t *testing.T) {
@@ -19,7 +21,9 @@ func TestPolicyFaultsHaveTheirPlace(t *testing.T) {
 		{`has(intent.tag)`, 1, 5},
 		{"true &&\n  cell.name == ''", 2, 7},
 		{`intent.kind == "é" && world.tick == 1`, 1, 28},
-		{`budget.calls > 1`, 1, 1},
+		{`budget.coins > 1`, 1, 7},
+		{`effect.kind == ""`, 1, 1},
+		{`receipt.status == ""`, 1, 1},
 		{`intent`, 1, 1},
 		{`intent.kind == 3`, 1, 13},
 		{`intent.kind`, 1, 1},
@@ -49,9 +53,9 @@ func TestPolicyFaultsHaveTheirPlace(t *testing.T) {
 func TestUnknownFieldIsExplained(t *testing.T) {
 	for when, want := range map[string]string{
 		`intent.knd == ""`:  "intent.kind",
-		`intent.amount > 1`: "cap, kind, params, step, tag",
-		`has(intent.tag)`:   "cap, kind, params, step, tag",
-		`intent == 1`:       "cap, kind, params, step, tag",
+		`intent.amount > 1`: "cap, class, kind, params, step, tag",
+		`has(intent.tag)`:   "cap, class, kind, params, step, tag",
+		`intent == 1`:       "cap, class, kind, params, step, tag",
 	} {
 		require.ErrorContains(t, CheckPolicy(when), want)
 	}
@@ -64,6 +68,8 @@ func TestPolicySeesTheRequest(t *testing.T) {
 		`intent.kind == "tool.x" && intent.tag == "t" && intent.cap == "" && intent.step == 3`,
 		`cell.reducer == "agent" && cell.key == "mia" && cell.id == "agent/mia"`,
 		`cap.name == "all" && cap.type == "any" && cap.expires == 0`,
+		`intent.class == "" && effect.adapter == "" && !effect.idempotent`,
+		`budget.calls == 9223372036854775807 && budget.calls == budget.tokens && budget.bytes == budget.micros`,
 		`world.name == "town" && world.time == 7 && world.time < 7.5`,
 		`intent.params.amount == 500 && intent.params.amount > 499.5`,
 		`intent.params.price == 1.5 && intent.params.neg == -3 && intent.params.neg < 0`,
@@ -86,6 +92,20 @@ func TestPolicySeesTheRequest(t *testing.T) {
 	req := request(t, "tool.x", "null")
 	req.Params = nil
 	require.Equal(t, Allow, gateOf(t, allow("p", `intent.params == null`)).Decide(req).Verdict)
+}
+
+func TestPolicySeesWhatTheManifestSaysOfTheEffect(t *testing.T) {
+	g, err := NewGate(&manifest.Manifest{
+		Reducers: map[string]manifest.Reducer{"agent": {Grants: []string{"all"}}},
+		Caps:     map[string]manifest.Cap{"all": capFor(0, "*")},
+		Effects:  map[string]manifest.Effect{"tool.x": {Adapter: "stub", Class: manifest.ClassWrite, Idempotent: true}},
+		Policies: []manifest.Policy{
+			allow("p", `intent.class == "write" && effect.adapter == "stub" && effect.idempotent`),
+		},
+	})
+	require.NoError(t, err)
+	require.Equal(t, Allow, g.Decide(request(t, "tool.x", "{}")).Verdict)
+	require.Equal(t, CodeNoPolicy, g.Decide(request(t, "tool.y", "{}")).Code)
 }
 
 // NaN has no place in an order, and lists are keys by identity: the library

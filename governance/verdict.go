@@ -14,15 +14,18 @@ type Verdict uint8
 const (
 	Deny Verdict = iota
 	Allow
+	RequireApproval
 )
 
-// String returns "deny" or "allow".
+// String returns "deny", "allow" or "require_approval".
 func (v Verdict) String() string {
 	switch v {
 	case Deny:
 		return "deny"
 	case Allow:
 		return "allow"
+	case RequireApproval:
+		return "require_approval"
 	default:
 		return fmt.Sprintf("verdict(%d)", uint8(v))
 	}
@@ -30,7 +33,7 @@ func (v Verdict) String() string {
 
 // MarshalText returns the text of a verdict, or an error where it has none.
 func (v Verdict) MarshalText() ([]byte, error) {
-	if v > Allow {
+	if v > RequireApproval {
 		return nil, fmt.Errorf("governance: %s is not a verdict", v)
 	}
 	return []byte(v.String()), nil
@@ -38,7 +41,7 @@ func (v Verdict) MarshalText() ([]byte, error) {
 
 // UnmarshalText parses the text of a verdict and refuses any other.
 func (v *Verdict) UnmarshalText(text []byte) error {
-	for known := Deny; known <= Allow; known++ {
+	for known := Deny; known <= RequireApproval; known++ {
 		if known.String() == string(text) {
 			*v = known
 			return nil
@@ -79,4 +82,27 @@ const (
 	CodePolicyDenied   Code = "policy_denied"    // a deny rule matched
 	CodePolicyError    Code = "policy_error"     // no deny rule matched, but a rule could not be evaluated
 	CodeNoPolicy       Code = "no_policy"        // no rule matched: the default is deny
+	CodeNoMaxCost      Code = "no_max_cost"      // a budget bounds a unit of which the effect does not say how much it costs at most
+	CodeBudgetExceeded Code = "budget_exceeded"  // a budget has not as much left as the effect may cost
 )
+
+// Codes of what effects of a typed adapter ask for, whatever the type; each
+// target file has its own besides.
+const (
+	CodeBadConfig       Code = "bad_config"        // the effect's config has not the form that its adapter takes
+	CodeBadParams       Code = "bad_params"        // params have not the form that the adapter takes
+	CodeParamNotAllowed Code = "param_not_allowed" // a param that there is not, or that config fixes to something else
+	CodeTooLarge        Code = "too_large"         // more bytes than config or capability allow
+)
+
+// CapError says which bound of a capability an effect exceeds.
+type CapError struct {
+	Code   Code
+	Reason string // one sentence with the failed value
+}
+
+func (e *CapError) Error() string { return string(e.Code) + ": " + e.Reason }
+
+func capErrorf(code Code, format string, args ...any) *CapError {
+	return &CapError{Code: code, Reason: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,107 @@
+package governance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// encode appends a CEL value as canonical CBOR. The error names what the data
+// of a world has no form for, or what is too large.
+func encode(b []byte, v ref.Val, depth int) ([]byte, error) {
+	var err error
+	switch v := v.(type) {
+	case types.Null:
+		b = canon.AppendNull(b)
+	case types.Bool:
+		b = canon.AppendBool(b, bool(v))
+	case types.Int:
+		b = canon.AppendInt(b, int64(v))
+	case types.Uint:
+		b = canon.AppendUint(b, uint64(v))
+	case types.Double:
+		b, err = canon.AppendFloat(b, float64(v))
+	case types.String:
+		b, err = encodeText(b, string(v))
+	case types.Bytes:
+		b = canon.AppendBytes(b, v)
+	case traits.Lister:
+		b, err = encodeList(b, v, depth+1)
+	case traits.Mapper:
+		b, err = encodeMap(b, v, depth+1)
+	default:
+		err = fmt.Errorf("a value of type %s is not data", v.Type().TypeName())
+	}
+	if err == nil && len(b) > MaxTransformed {
+		err = fmt.Errorf("the data has more than %d bytes", MaxTransformed)
+	}
+	return b, err
+}
+
+func encodeText(b []byte, s string) ([]byte, error) {
+	if !utf8.ValidString(s) {
+		return b, fmt.Errorf("the text %.32q is not UTF-8", s)
+	}
+	return canon.AppendText(b, s), nil
+}
+
+func encodeList(b []byte, list traits.Lister, depth int) ([]byte, error) {
+	if depth > canon.MaxDepth {
+		return b, errTooDeep()
+	}
+	n, ok := list.Size().(types.Int)
+	if !ok {
+		return b, errors.New("a list has no size")
+	}
+	b = canon.AppendArray(b, int(n))
+	for it := list.Iterator(); it.HasNext() == types.True; {
+		var err error
+		if b, err = encode(b, it.Next(), depth); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// encodeMap writes the entries in the order of their encoded keys.
+func encodeMap(b []byte, m traits.Mapper, depth int) ([]byte, error) {
+	if depth > canon.MaxDepth {
+		return b, errTooDeep()
+	}
+	type entry struct {
+		key   []byte
+		value ref.Val
+	}
+	var entries []entry
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		k := it.Next()
+		text, ok := k.(types.String)
+		if !ok {
+			return b, fmt.Errorf("a map has a key of type %s, not a string", k.Type().TypeName())
+		}
+		key, err := encodeText(nil, string(text))
+		if err != nil {
+			return b, err
+		}
+		entries = append(entries, entry{key, m.Get(k)})
+	}
+	slices.SortFunc(entries, func(x, y entry) int { return bytes.Compare(x.key, y.key) })
+	b = canon.AppendMap(b, len(entries))
+	for _, e := range entries {
+		var err error
+		if b, err = encode(append(b, e.key...), e.value, depth); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+func errTooDeep() error { return fmt.Errorf("the data is nested deeper than %d", canon.MaxDepth) }
