@@ -36,6 +36,9 @@ func Decode(data []byte) (*Receipt, error) {
 	if !r.Status.Known() {
 		return nil, ErrStatus
 	}
+	if err := r.checkClass(); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -47,23 +50,20 @@ func (r *Receipt) contentHash() Hash {
 }
 
 // sizeHint is at least the length of the encoding: the fields of fixed size
-// and the names of all take less than 512 bytes.
+// and the names of all take less than 640 bytes.
 func (r *Receipt) sizeHint() int {
-	return 512 + len(r.World) + len(r.Kind) + len(r.Cap) + len(r.Status) + len(r.Payload) + len(r.KeyID)
+	n := 640 + len(r.World) + len(r.Kind) + len(r.Cap) + len(r.Status) + len(r.Payload) + len(r.KeyID) + len(r.Class) + len(r.ExternalRef)
+	if s := r.StateChange; s != nil {
+		n += len(s.Resource) + len(s.Version) + len(s.ETag) + len(s.ExternalRef)
+	}
+	return n
 }
 
 // appendTo appends r as a map whose keys stand in the order of their encoded
 // bytes: by length, then by letter. It is written by hand because every receipt
 // takes this way three times; a test holds it equal to canon.Marshal.
 func (r *Receipt) appendTo(b []byte) []byte {
-	pairs := 14
-	if !r.Hash.IsZero() {
-		pairs++
-	}
-	if !r.MAC.IsZero() {
-		pairs++
-	}
-	b = canon.AppendMap(b, pairs)
+	b = canon.AppendMap(b, 14+count(!r.Hash.IsZero(), !r.MAC.IsZero(), r.Unsent, r.Class != "", r.ExternalRef != "", r.StateChange != nil))
 	b = canon.AppendText(canon.AppendText(b, "cap"), r.Cap)
 	b = canon.AppendBytes(canon.AppendText(b, "key"), r.Key.Hash[:])
 	if !r.MAC.IsZero() {
@@ -78,12 +78,53 @@ func (r *Receipt) appendTo(b []byte) []byte {
 	b = canon.AppendText(canon.AppendText(b, "world"), r.World)
 	b = canon.AppendText(canon.AppendText(b, "key_id"), r.KeyID)
 	b = canon.AppendText(canon.AppendText(b, "status"), string(r.Status))
+	if r.Unsent {
+		b = canon.AppendBool(canon.AppendText(b, "unsent"), true)
+	}
 	b = canon.AppendUint(canon.AppendText(b, "attempt"), r.Attempt)
+	if r.Class != "" {
+		b = canon.AppendText(canon.AppendText(b, "outcome"), string(r.Class))
+	}
 	b = canon.AppendRaw(canon.AppendText(b, "payload"), r.Payload)
 	b = canon.AppendUint(canon.AppendText(b, "version"), r.Version)
 	b = canon.AppendInt(canon.AppendText(b, "started_at"), r.StartedAt)
 	b = canon.AppendInt(canon.AppendText(b, "finished_at"), r.FinishedAt)
-	return canon.AppendBytes(canon.AppendText(b, "params_hash"), r.ParamsHash[:])
+	b = canon.AppendBytes(canon.AppendText(b, "params_hash"), r.ParamsHash[:])
+	b = appendOptional(b, "external_ref", r.ExternalRef)
+	if r.StateChange != nil {
+		b = r.StateChange.appendTo(canon.AppendText(b, "state_change"))
+	}
+	return b
+}
+
+func (s *StateChange) appendTo(b []byte) []byte {
+	b = canon.AppendMap(b, 1+count(s.ETag != "", s.Version != "", !s.ContentHash.IsZero(), s.ExternalRef != ""))
+	b = appendOptional(b, "etag", s.ETag)
+	b = appendOptional(b, "version", s.Version)
+	b = canon.AppendText(canon.AppendText(b, "resource"), s.Resource)
+	if !s.ContentHash.IsZero() {
+		b = canon.AppendBytes(canon.AppendText(b, "content_hash"), s.ContentHash[:])
+	}
+	return appendOptional(b, "external_ref", s.ExternalRef)
+}
+
+// appendOptional appends a pair unless its value is empty.
+func appendOptional(b []byte, key, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return canon.AppendText(canon.AppendText(b, key), value)
+}
+
+// count returns how many of the conditions hold.
+func count(conditions ...bool) int {
+	n := 0
+	for _, is := range conditions {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 func (c Cost) appendTo(b []byte) []byte {
@@ -91,13 +132,7 @@ func (c Cost) appendTo(b []byte) []byte {
 		name string
 		n    uint64
 	}{{"bytes", c.Bytes}, {"calls", c.Calls}, {"micros", c.Micros}, {"tokens", c.Tokens}}
-	pairs := 0
-	for _, u := range units {
-		if u.n > 0 {
-			pairs++
-		}
-	}
-	b = canon.AppendMap(b, pairs)
+	b = canon.AppendMap(b, count(c.Bytes > 0, c.Calls > 0, c.Micros > 0, c.Tokens > 0))
 	for _, u := range units {
 		if u.n > 0 {
 			b = canon.AppendUint(canon.AppendText(b, u.name), u.n)

@@ -3,7 +3,6 @@ package receipt
 import (
 	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -14,16 +13,18 @@ type State string
 
 // The states of an intent. New ones are only appended.
 const (
-	StateOpen      State = "open"      // allowed; waits for a slot
+	StateOpen      State = "open"      // allowed; waits for a slot or for the next attempt
 	StateInFlight  State = "in_flight" // a permit is granted, no receipt yet
-	StateCommitted State = "committed" // answered; the side effect happened
-	StateFailed    State = "failed"    // answered; it never will happen
-	StateDenied    State = "denied"    // the gate said no
+	StateInDoubt   State = "in_doubt"  // a permit was granted, and nobody can tell what came of it
+	StateParked    State = "parked"    // waits for a person
+	StateCommitted State = "committed" // the side effect happened
+	StateFailed    State = "failed"    // it never will happen, or was made up for
+	StateDenied    State = "denied"    // the gate or a person said no
 )
 
 // States returns all states, in the order in which an intent can take them.
 func States() []State {
-	return []State{StateOpen, StateInFlight, StateCommitted, StateFailed, StateDenied}
+	return []State{StateOpen, StateInFlight, StateInDoubt, StateParked, StateCommitted, StateFailed, StateDenied}
 }
 
 // Decision is the ledger's answer to whoever wants to execute an intent.
@@ -37,33 +38,13 @@ const (
 	Rejected             Decision = "rejected"
 )
 
-// Entry is what the ledger knows of one intent. Record ids are 0 where there
-// is no such record yet.
-type Entry struct {
-	Version  uint64 `cbor:"version"`
-	Intent   Intent `cbor:"intent"` // Params only while open or in flight
-	Params   Hash   `cbor:"params"`
-	State    State  `cbor:"state"`
-	Attempt  uint64 `cbor:"attempt"`
-	Nonce    Nonce  `cbor:"nonce"`
-	Slot     uint64 `cbor:"slot"`     // the owner of the attempt: a slot below limits.in_flight
-	Emitted  uint64 `cbor:"emitted"`  // record that made the intent
-	Started  uint64 `cbor:"started"`  // record that granted the last permit
-	Finished uint64 `cbor:"finished"` // record that ended it
-
-	dirty bool // in Ledger.dirty
-}
-
-const entryVersion = 1
-
-// maxSlots bounds the memory that a damaged entry can ask for.
-const maxSlots = 1 << 24
-
 // Ledger is the fold over a journal that lets every intent be executed at most
 // once. The zero value is empty; it is not safe for concurrent use.
 type Ledger struct {
 	entries map[Key]*Entry
 	open    []*Entry // waiting for a slot, in intent order
+	waiting []*Entry // open, waiting for their backoff, in no order
+	parked  []*Entry // waiting for approval, by deadline, then in intent order
 	flight  []*Entry // in flight, in intent order
 	slots   []bool   // taken, by slot
 	free    int      // no slot below it is free
@@ -84,7 +65,7 @@ func (l *Ledger) Decide(key Key) Decision {
 		return ReturnRecordedResult
 	case StateOpen, StateInFlight:
 		return WaitOtherWorker
-	default:
+	default: // in doubt, parked, or ended for good
 		return Rejected
 	}
 }
@@ -118,18 +99,65 @@ func byEmission(a, b *Entry) int {
 
 // Emit enters an intent that the gate allowed. The ledger must have answered
 // AllowExecute.
-func (l *Ledger) Emit(in Intent, record uint64) {
+func (l *Ledger) Emit(in Intent, record uint64) *Entry {
 	e := l.enter(in, record)
 	l.move(e, StateOpen)
 	l.open = append(l.open, e)
+	return e
+}
+
+// Park enters an intent that waits for a person, at most until a tick.
+func (l *Ledger) Park(in Intent, deadline, record uint64) *Entry {
+	e := l.enter(in, record)
+	e.Deadline = deadline
+	l.move(e, StateParked)
+	at, _ := slices.BinarySearchFunc(l.parked, e, byDeadline)
+	l.parked = slices.Insert(l.parked, at, e)
+	return e
+}
+
+// Overdue returns the parked intent with the earliest deadline, if that is not
+// after now, else nil.
+func (l *Ledger) Overdue(now uint64) *Entry {
+	if len(l.parked) == 0 || l.parked[0].Deadline > now {
+		return nil
+	}
+	return l.parked[0]
+}
+
+// unpark ends the wait for approval.
+func (l *Ledger) unpark(e *Entry) {
+	if e.Deadline == 0 {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(l.parked, e, byDeadline)
+	l.parked = slices.Delete(l.parked, at, at+1)
+	e.Deadline = 0
+}
+
+func byDeadline(a, b *Entry) int {
+	return cmp.Or(cmp.Compare(a.Deadline, b.Deadline), byEmission(a, b))
+}
+
+// Approve opens a parked intent under the capability that allows it now.
+func (l *Ledger) Approve(e *Entry, capability string, record uint64) {
+	l.unpark(e)
+	e.Intent.Cap, e.Emitted = capability, record
+	l.move(e, StateOpen)
+	l.open = append(l.open, e) // no open intent was emitted later
 }
 
 // Deny enters an intent that the gate denied.
-func (l *Ledger) Deny(in Intent, record uint64) {
+func (l *Ledger) Deny(in Intent, record uint64) *Entry {
 	e := l.enter(in, record)
-	e.Intent.Params = nil
-	e.Finished = record
-	l.move(e, StateDenied)
+	l.Refuse(e, record)
+	return e
+}
+
+// Refuse ends a parked intent before anything was attempted.
+func (l *Ledger) Refuse(e *Entry, record uint64) {
+	l.unpark(e)
+	l.end(e, StateDenied, OutcomePermanentFailure, record)
 }
 
 func (l *Ledger) enter(in Intent, record uint64) *Entry {
@@ -199,37 +227,37 @@ func (l *Ledger) InFlight() []*Entry { return l.flight }
 // Open returns the intents that wait for a permit, in intent order.
 func (l *Ledger) Open() []*Entry { return l.open }
 
-// Check reports why a receipt does not answer the attempt that is in flight.
-// The signature is the keyring's to verify.
+// Check reports why a receipt does not answer the attempt that is in flight or
+// in doubt: ErrLate where it answers one that was given up. The signature is the
+// keyring's to verify.
 func (l *Ledger) Check(r *Receipt) error {
 	e := l.entries[r.Key]
-	switch {
-	case e == nil:
+	if e == nil {
 		return ErrUnknownIntent
-	case e.State == StateCommitted || e.State == StateFailed || e.State == StateDenied:
+	}
+	current := r.Attempt == e.Attempt && r.Nonce == e.Nonce
+	awaited := current && (e.State == StateInFlight || e.State == StateInDoubt)
+	late := !awaited && e.lost(r) >= 0
+	switch {
+	case !awaited && !late && e.ended():
 		return ErrDuplicate
-	case e.State != StateInFlight || r.Attempt != e.Attempt || r.Nonce != e.Nonce:
+	case !awaited && !late:
 		return ErrWrongAttempt
 	case r.Kind != e.Intent.Kind || r.ParamsHash != e.Params || r.Cap != e.Intent.Cap:
 		return ErrWrongIntent
+	case late:
+		return ErrLate
 	}
 	return nil
 }
 
-// Finish ends the attempt that r answers; Check must have passed.
-func (l *Ledger) Finish(r *Receipt, record uint64) *Entry {
+// Late takes a receipt for an attempt that was given up: it changes nothing but
+// that another one like it is a duplicate.
+func (l *Ledger) Late(r *Receipt) {
 	e := l.entries[r.Key]
-	at := slices.Index(l.flight, e)
-	l.flight = slices.Delete(l.flight, at, at+1)
-	l.releaseSlot(e.Slot)
-	e.Finished = record
-	e.Intent.Params = nil
-	if r.Outcome() == OutcomeSideEffectCommitted {
-		l.move(e, StateCommitted)
-	} else {
-		l.move(e, StateFailed)
-	}
-	return e
+	at := e.lost(r)
+	e.Lost = slices.Delete(slices.Clone(e.Lost), at, at+1)
+	l.touch(e)
 }
 
 func (l *Ledger) move(e *Entry, to State) {
@@ -238,6 +266,10 @@ func (l *Ledger) move(e *Entry, to State) {
 	}
 	l.counts[to]++
 	e.State = to
+	l.touch(e)
+}
+
+func (l *Ledger) touch(e *Entry) {
 	if !e.dirty {
 		e.dirty = true
 		l.dirty = append(l.dirty, e)
@@ -254,51 +286,4 @@ func (l *Ledger) TakeDirty() []*Entry {
 	slices.SortFunc(out, byEmission)
 	l.dirty = nil
 	return out
-}
-
-// Encode returns the canonical bytes of an entry.
-func (e *Entry) Encode() ([]byte, error) { return canon.Marshal(e) }
-
-// Restore makes l the ledger that has exactly the entries in data, which
-// TakeDirty gave and Encode wrote. After an error l is empty.
-func (l *Ledger) Restore(data [][]byte) error {
-	*l = Ledger{entries: make(map[Key]*Entry, len(data)), counts: make(map[State]int)}
-	for _, b := range data {
-		if err := l.restore(b); err != nil {
-			*l = Ledger{}
-			return fmt.Errorf("receipt: ledger entry: %w", err)
-		}
-	}
-	slices.SortFunc(l.open, byEmission)
-	slices.SortFunc(l.flight, func(a, b *Entry) int { return cmp.Compare(a.Started, b.Started) })
-	return nil
-}
-
-func (l *Ledger) restore(data []byte) error {
-	e := new(Entry)
-	if err := canon.Unmarshal(data, e); err != nil {
-		return err
-	}
-	if e.Version != entryVersion {
-		return ErrVersion
-	}
-	if l.entries[e.Intent.Key] != nil {
-		return fmt.Errorf("intent %s is there twice", e.Intent.Key)
-	}
-	switch e.State {
-	case StateOpen:
-		l.open = append(l.open, e)
-	case StateInFlight:
-		if e.Slot >= maxSlots || e.Slot < uint64(len(l.slots)) && l.slots[e.Slot] {
-			return fmt.Errorf("intent %s cannot have slot %d", e.Intent.Key, e.Slot)
-		}
-		l.takeSlot(e.Slot)
-		l.flight = append(l.flight, e)
-	case StateCommitted, StateFailed, StateDenied:
-	default:
-		return fmt.Errorf("intent %s is in the unknown state %q", e.Intent.Key, e.State)
-	}
-	l.entries[e.Intent.Key] = e
-	l.counts[e.State]++
-	return nil
 }

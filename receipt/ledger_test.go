@@ -290,7 +290,7 @@ func TestCommittedEntriesAreSmall(t *testing.T) {
 		in.Params = canon.AppendBytes(nil, binary.BigEndian.AppendUint64(make([]byte, 1024), n)) // let go of when answered
 		l.Emit(in, 3*n+1)
 		l.Start(receipt.Nonce{}, 3*n+2)
-		l.Finish(&receipt.Receipt{Key: in.Key, Status: receipt.StatusOK}, 3*n+3)
+		l.Close(l.Finish(&receipt.Receipt{Key: in.Key, Status: receipt.StatusOK}, 3*n+3))
 	}
 	l.TakeDirty()
 	runtime.GC()

@@ -37,6 +37,9 @@ const (
 	OutcomeSuccess             Outcome = "success" // of a step with effects
 	OutcomeSideEffectCommitted Outcome = "side_effect_committed"
 	OutcomePermanentFailure    Outcome = "permanent_failure"
+	OutcomeRetryableFailure    Outcome = "retryable_failure"     // nothing was left behind, or doing it again does no harm
+	OutcomeCompensatable       Outcome = "compensatable_failure" // it failed and left something behind
+	OutcomeCompensated         Outcome = "compensated"           // what it had left behind was made up for
 )
 
 // Cost is what an effect used up, in the units of budgets.
@@ -65,9 +68,28 @@ type Receipt struct {
 	Cost       Cost   `cbor:"cost" json:"cost"`
 	StartedAt  int64  `cbor:"started_at" json:"started_at"`   // nanoseconds since 1970-01-01 UTC
 	FinishedAt int64  `cbor:"finished_at" json:"finished_at"` // likewise; the kernel computes with neither
-	KeyID      string `cbor:"key_id" json:"key_id"`
-	Hash       Hash   `cbor:"hash,omitzero" json:"hash"`
-	MAC        Hash   `cbor:"mac,omitzero" json:"mac"`
+
+	// What the adapter made of a failure; empty: a status other than ok is a
+	// permanent_failure.
+	Class Outcome `cbor:"outcome,omitempty" json:"outcome,omitempty"`
+	// Nothing left this machine: the call that was spent on it is returned.
+	Unsent      bool         `cbor:"unsent,omitempty" json:"unsent,omitempty"`
+	ExternalRef string       `cbor:"external_ref,omitempty" json:"external_ref,omitempty"` // the outside's name for what it did
+	StateChange *StateChange `cbor:"state_change,omitempty" json:"state_change,omitempty"`
+
+	KeyID string `cbor:"key_id" json:"key_id"`
+	Hash  Hash   `cbor:"hash,omitzero" json:"hash"`
+	MAC   Hash   `cbor:"mac,omitzero" json:"mac"`
+}
+
+// StateChange says what of the outside an effect has changed, so that it can be
+// compared later. Fields that the outside does not give are empty.
+type StateChange struct {
+	Resource    string `cbor:"resource" json:"resource"` // e.g. a URL or a path
+	Version     string `cbor:"version,omitempty" json:"version,omitempty"`
+	ETag        string `cbor:"etag,omitempty" json:"etag,omitempty"`
+	ContentHash Hash   `cbor:"content_hash,omitzero" json:"content_hash,omitzero"`
+	ExternalRef string `cbor:"external_ref,omitempty" json:"external_ref,omitempty"`
 }
 
 // New returns an unsigned receipt for one attempt.
@@ -79,12 +101,30 @@ func New(world string, p Permit, status Status, payload Data) Receipt {
 	}
 }
 
-// Outcome returns what a receipt makes of its intent.
+// Outcome returns what a receipt says of its attempt.
 func (r *Receipt) Outcome() Outcome {
-	if r.Status == StatusOK {
+	switch {
+	case r.Status == StatusOK:
 		return OutcomeSideEffectCommitted
+	case r.Class != "":
+		return r.Class
+	default:
+		return OutcomePermanentFailure
 	}
-	return OutcomePermanentFailure
+}
+
+// checkClass refuses what no adapter can make of an effect.
+func (r *Receipt) checkClass() error {
+	switch r.Class {
+	case "", OutcomePermanentFailure:
+	case OutcomeRetryableFailure, OutcomeCompensatable:
+		if r.Status == StatusOK {
+			return ErrClass
+		}
+	default:
+		return ErrClass
+	}
+	return nil
 }
 
 // Why a receipt is refused. Each leaves the world unchanged.
@@ -92,8 +132,10 @@ var (
 	ErrNotCanonical  = errors.New("receipt: not the canonical form of what it says")
 	ErrVersion       = errors.New("receipt: unknown version")
 	ErrStatus        = errors.New("receipt: unknown status")
+	ErrClass         = errors.New("receipt: unknown outcome, or not one of its status")
 	ErrUnknownIntent = errors.New("receipt: the world has no such intent")
 	ErrDuplicate     = errors.New("receipt: the intent is answered already")
+	ErrLate          = errors.New("receipt: the attempt that it answers was given up")
 	ErrWrongWorld    = errors.New("receipt: made for another world")
 	ErrWrongAttempt  = errors.New("receipt: not for the attempt that is in flight")
 	ErrWrongIntent   = errors.New("receipt: kind, params or capability are not the intent's")

@@ -113,18 +113,27 @@ func TestReceiptEncodesLikeTheLibrary(t *testing.T) {
 		if rapid.Bool().Draw(t, "unsigned") {
 			hash = rapid.Just(receipt.Hash{})
 		}
+		optional := rapid.OneOf(rapid.Just(""), rapid.String())
 		r := receipt.Receipt{
 			Version: receipt.ReceiptVersion, World: rapid.String().Draw(t, "world"),
 			Key: receipt.Key{Hash: hash.Draw(t, "key")}, Kind: rapid.String().Draw(t, "kind"),
 			ParamsHash: hash.Draw(t, "params"), Cap: rapid.String().Draw(t, "cap"), Attempt: number.Draw(t, "attempt"),
 			Nonce:  receipt.Nonce(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "nonce")),
-			Status: receipt.StatusError, Payload: canon.AppendText(nil, rapid.String().Draw(t, "payload")),
+			Status: rapid.SampledFrom([]receipt.Status{receipt.StatusError, receipt.StatusTimeout}).Draw(t, "status"), Payload: canon.AppendText(nil, rapid.String().Draw(t, "payload")),
 			Cost: receipt.Cost{
 				Calls: number.Draw(t, "calls"), Tokens: number.Draw(t, "tokens"),
 				Bytes: number.Draw(t, "bytes"), Micros: number.Draw(t, "micros"),
 			},
 			StartedAt: rapid.Int64().Draw(t, "started"), FinishedAt: rapid.Int64().Draw(t, "finished"),
+			Class:  rapid.SampledFrom(classes()).Draw(t, "class"),
+			Unsent: rapid.Bool().Draw(t, "unsent"), ExternalRef: optional.Draw(t, "external ref"),
 			KeyID: rapid.String().Draw(t, "key id"), Hash: hash.Draw(t, "hash"), MAC: hash.Draw(t, "mac"),
+		}
+		if rapid.Bool().Draw(t, "changed something") {
+			r.StateChange = &receipt.StateChange{
+				Resource: rapid.String().Draw(t, "resource"), Version: optional.Draw(t, "its version"), ETag: optional.Draw(t, "etag"),
+				ContentHash: hash.Draw(t, "content"), ExternalRef: optional.Draw(t, "its external ref"),
+			}
 		}
 		want, err := canon.Marshal(r)
 		require.NoError(t, err)
@@ -135,6 +144,45 @@ func TestReceiptEncodesLikeTheLibrary(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, &r, back)
 	})
+}
+
+// classes are the outcomes that an adapter can give a receipt that is not ok.
+func classes() []receipt.Outcome {
+	return []receipt.Outcome{"", receipt.OutcomePermanentFailure, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable}
+}
+
+func TestClassFitsTheStatus(t *testing.T) {
+	keys := vectorKeyring(t)
+	decode := func(status receipt.Status, class receipt.Outcome) (*receipt.Receipt, error) {
+		r := receipt.New(vectorWorld, vectorPermit(t), status, nil)
+		r.Class = class
+		data, err := keys.Sign(&r)
+		require.NoError(t, err)
+		return receipt.Decode(data)
+	}
+	for _, class := range classes() {
+		for _, status := range []receipt.Status{receipt.StatusError, receipt.StatusTimeout, receipt.StatusCancelled} {
+			r, err := decode(status, class)
+			require.NoError(t, err, "%s, %s", status, class)
+			want := class
+			if class == "" {
+				want = receipt.OutcomePermanentFailure
+			}
+			require.Equal(t, want, r.Outcome(), "%s, %s", status, class)
+		}
+	}
+	for _, class := range []receipt.Outcome{receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable} {
+		_, err := decode(receipt.StatusOK, class)
+		require.ErrorIs(t, err, receipt.ErrClass, class)
+	}
+	for _, class := range []receipt.Outcome{
+		receipt.OutcomePure, receipt.OutcomeSuccess, receipt.OutcomeSideEffectCommitted, receipt.OutcomeCompensated, "perhaps",
+	} {
+		for _, status := range []receipt.Status{receipt.StatusOK, receipt.StatusError} {
+			_, err := decode(status, class)
+			require.ErrorIs(t, err, receipt.ErrClass, "%s, %s", status, class)
+		}
+	}
 }
 
 func TestOutcomeOfAStatus(t *testing.T) {
@@ -155,6 +203,12 @@ func FuzzDecode(f *testing.F) {
 	bare, err := unsigned.Encode()
 	require.NoError(f, err)
 	f.Add(bare)
+	full := receipt.New("w", receipt.Permit{}, receipt.StatusError, nil)
+	full.Class, full.Unsent, full.ExternalRef = receipt.OutcomeRetryableFailure, true, "x"
+	full.StateChange = &receipt.StateChange{Resource: "r", Version: "1", ETag: "e", ContentHash: receipt.Hash{1}, ExternalRef: "y"}
+	all, err := full.Encode()
+	require.NoError(f, err)
+	f.Add(all)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := receipt.Decode(data)
 		if err != nil {

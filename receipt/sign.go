@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,6 +15,15 @@ import (
 
 // SecretBytes is the length of an epoch's secret.
 const SecretBytes = 32
+
+// maxEpochs bounds a keyring: one rotation a day for eleven years.
+const maxEpochs = 4096
+
+// Why a keyring does not change.
+var (
+	ErrNoEpoch       = errors.New("receipt: keyring: only an epoch before the one that signs can be revoked")
+	ErrTooManyEpochs = fmt.Errorf("receipt: keyring: %d epochs are the most", maxEpochs)
+)
 
 const (
 	keyInfo  = "worldkernel/receipt-key/v1"
@@ -56,6 +66,9 @@ const keyringVersion = 1
 // and the last one, which signs, must not be revoked. A keyring without epochs
 // verifies and signs nothing.
 func NewKeyring(world string, epochs []Epoch) (*Keyring, error) {
+	if len(epochs) > maxEpochs {
+		return nil, ErrTooManyEpochs
+	}
 	k := &Keyring{world: world}
 	for i, e := range epochs {
 		if len(e.Secret) != SecretBytes {
@@ -93,11 +106,39 @@ func DecodeKeyring(data []byte) (*Keyring, error) {
 
 // Encode returns the bytes of the keyring's file: secrets in the clear.
 func (k *Keyring) Encode() ([]byte, error) {
-	f := keyringFile{Version: keyringVersion, World: k.world}
+	return canon.Marshal(keyringFile{Version: keyringVersion, World: k.world, Epochs: k.epochs()})
+}
+
+// epochs returns a copy of k's epochs that shares their secrets.
+func (k *Keyring) epochs() []Epoch {
+	var out []Epoch
 	for _, s := range k.keys {
-		f.Epochs = append(f.Epochs, s.epoch)
+		out = append(out, s.epoch)
 	}
-	return canon.Marshal(f)
+	return out
+}
+
+// Rotate returns k with a new epoch that signs from now on. The earlier ones
+// still verify. The secret is SecretBytes random bytes that nobody else has.
+func (k *Keyring) Rotate(secret []byte) (*Keyring, error) {
+	next := Epoch{Number: 1, Secret: secret}
+	if n := len(k.keys); n > 0 {
+		next.Number = k.keys[n-1].epoch.Number + 1
+	}
+	return NewKeyring(k.world, append(k.epochs(), next))
+}
+
+// Revoke returns k with an epoch whose receipts are no longer accepted; those
+// that are journaled stay. [ErrNoEpoch] for the last one, which signs: rotate
+// first.
+func (k *Keyring) Revoke(epoch uint64) (*Keyring, error) {
+	epochs := k.epochs()
+	at := slices.IndexFunc(epochs, func(e Epoch) bool { return e.Number == epoch })
+	if at < 0 || at == len(epochs)-1 {
+		return nil, fmt.Errorf("%w: not epoch %d", ErrNoEpoch, epoch)
+	}
+	epochs[at].Revoked = true
+	return NewKeyring(k.world, epochs)
 }
 
 // World returns the id of the world that the keys are for.
@@ -108,7 +149,7 @@ func (k *Keyring) CanSign() bool { return len(k.keys) > 0 }
 
 // AnchorKey returns the key that signs the world's anchor file: HKDF-SHA256 of
 // the first epoch's secret (empty where the keyring has none), which outlives
-// rotations.
+// rotations, and its own revocation: that is of signatures on receipts.
 func (k *Keyring) AnchorKey() ([]byte, error) {
 	var secret []byte
 	if len(k.keys) > 0 {

@@ -148,6 +148,63 @@ func TestKeyringKeepsItsOwnSecrets(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
+func TestRotationKeepsOldReceiptsValid(t *testing.T) {
+	before := keyring(t, "w", receipt.Epoch{Number: 1, Secret: secret(1)})
+	old := receipt.New("w", receipt.Permit{}, receipt.StatusOK, nil)
+	_, err := before.Sign(&old)
+	require.NoError(t, err)
+	after, err := before.Rotate(secret(2))
+	require.NoError(t, err)
+	require.NoError(t, after.Verify(&old))
+
+	fresh := receipt.New("w", receipt.Permit{}, receipt.StatusOK, nil)
+	_, err = after.Sign(&fresh)
+	require.NoError(t, err)
+	require.NotEqual(t, old.KeyID, fresh.KeyID)
+	require.Equal(t, after.Keys()[1].ID, fresh.KeyID)
+	require.NoError(t, after.Verify(&fresh))
+	require.ErrorIs(t, before.Verify(&fresh), receipt.ErrUnknownKey)
+	require.Len(t, before.Keys(), 1, "a keyring does not change")
+
+	_, err = before.Rotate(secret(2)[1:])
+	require.Error(t, err, "a short secret")
+}
+
+func TestRevokedEpochVerifiesNothing(t *testing.T) {
+	first := keyring(t, "w", receipt.Epoch{Number: 3, Secret: secret(1)})
+	old := receipt.New("w", receipt.Permit{}, receipt.StatusOK, nil)
+	_, err := first.Sign(&old)
+	require.NoError(t, err)
+	_, err = first.Revoke(3)
+	require.ErrorIs(t, err, receipt.ErrNoEpoch, "the last one signs")
+
+	both, err := first.Rotate(secret(2))
+	require.NoError(t, err)
+	for _, other := range []uint64{0, 1, 4, 5} {
+		_, err = both.Revoke(other)
+		require.ErrorIs(t, err, receipt.ErrNoEpoch, other)
+	}
+	revoked, err := both.Revoke(3)
+	require.NoError(t, err)
+	require.ErrorIs(t, revoked.Verify(&old), receipt.ErrRevokedKey)
+	require.NoError(t, both.Verify(&old), "a keyring does not change")
+
+	want, err := first.AnchorKey()
+	require.NoError(t, err)
+	got, err := revoked.AnchorKey()
+	require.NoError(t, err)
+	require.Equal(t, want, got, "the anchor outlives the epoch whose secret it is of")
+}
+
+func TestKeyringIsBounded(t *testing.T) {
+	var epochs []receipt.Epoch
+	for n := range uint64(4096) {
+		epochs = append(epochs, receipt.Epoch{Number: n + 1, Secret: secret(0)})
+	}
+	_, err := keyring(t, "w", epochs...).Rotate(secret(1))
+	require.ErrorIs(t, err, receipt.ErrTooManyEpochs)
+}
+
 func FuzzDecodeKeyring(f *testing.F) {
 	data, err := vectorKeyring(f).Encode()
 	require.NoError(f, err)

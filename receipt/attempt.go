@@ -1,0 +1,118 @@
+package receipt
+
+import "slices"
+
+// What becomes of an attempt: the part of the [Ledger] that follows a permit.
+
+// Doubt notes that nobody can tell what came of the attempt in flight, and
+// whether a verifier is asked. The intent keeps its params: it may be attempted
+// again.
+func (l *Ledger) Doubt(e *Entry, verify bool) {
+	l.land(e)
+	e.Waiting = verify
+	l.move(e, StateInDoubt)
+}
+
+// Reopen readies an intent, in flight or in doubt, for its next attempt: at
+// once, or when Due says that the backoff is over.
+func (l *Ledger) Reopen(e *Entry, wait bool) {
+	l.giveUp(e)
+	l.move(e, StateOpen)
+	e.Waiting = wait
+	if wait {
+		l.waiting = append(l.waiting, e)
+		return
+	}
+	l.queue(e)
+}
+
+// Due ends the wait of an open intent for its next attempt.
+func (l *Ledger) Due(e *Entry) {
+	e.Waiting = false
+	l.touch(e)
+	l.waiting = slices.Delete(l.waiting, slices.Index(l.waiting, e), slices.Index(l.waiting, e)+1)
+	l.queue(e)
+}
+
+// queue puts an intent among the open ones, which are in intent order.
+func (l *Ledger) queue(e *Entry) {
+	at, _ := slices.BinarySearchFunc(l.open, e, byEmission)
+	l.open = slices.Insert(l.open, at, e)
+}
+
+// Waiting returns the open intents that wait for their backoff.
+func (l *Ledger) Waiting() []*Entry { return l.waiting }
+
+// Finish ends the attempt that r answers; Check must have passed. It is the
+// last unless the intent is Reopened.
+func (l *Ledger) Finish(r *Receipt, record uint64) *Entry {
+	e := l.entries[r.Key]
+	l.land(e)
+	e.Finished = record
+	e.Waiting = false
+	e.Outcome = r.Outcome()
+	to := StateFailed
+	if e.Outcome == OutcomeSideEffectCommitted {
+		to = StateCommitted
+	}
+	l.move(e, to)
+	return e
+}
+
+// End ends an intent without a receipt, as committed or as failed.
+func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
+	l.giveUp(e)
+	to := StateFailed
+	if outcome == OutcomeSideEffectCommitted {
+		to = StateCommitted
+	}
+	e.Held = nil
+	l.end(e, to, outcome, record)
+}
+
+// Hold keeps what a committed intent's cell is to be told until a person has
+// confirmed it.
+func (l *Ledger) Hold(e *Entry, told Data) {
+	e.Held = told
+	l.move(e, StateParked)
+}
+
+// Unhold ends the wait of a committed intent for a person.
+func (l *Ledger) Unhold(e *Entry) {
+	e.Held = nil
+	l.move(e, StateCommitted)
+}
+
+// Change notes a change that the caller made to an entry's own fields.
+func (l *Ledger) Change(e *Entry) { l.touch(e) }
+
+// Close forgets an ended intent's params.
+func (l *Ledger) Close(e *Entry) {
+	e.Intent.Params = nil
+	l.touch(e)
+}
+
+func (l *Ledger) end(e *Entry, to State, outcome Outcome, record uint64) {
+	e.Intent.Params = nil
+	e.Waiting = false
+	e.Outcome, e.Finished = outcome, record
+	l.move(e, to)
+}
+
+// land takes an intent out of flight and frees its slot.
+func (l *Ledger) land(e *Entry) {
+	if e.State != StateInFlight {
+		return
+	}
+	at := slices.Index(l.flight, e)
+	l.flight = slices.Delete(l.flight, at, at+1)
+	l.releaseSlot(e.Slot)
+}
+
+// giveUp remembers an attempt without a receipt, which may still come.
+func (l *Ledger) giveUp(e *Entry) {
+	l.land(e)
+	if e.State == StateInFlight || e.State == StateInDoubt {
+		e.Lost = append(slices.Clone(e.Lost), Lost{Attempt: e.Attempt, Nonce: e.Nonce})
+	}
+}

@@ -1,0 +1,116 @@
+package receipt
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// Entry is what the ledger knows of one intent. Record ids are 0 where there
+// is no such record yet.
+type Entry struct {
+	Version  uint64 `cbor:"version"`
+	Intent   Intent `cbor:"intent"` // Params only while it may still be attempted
+	Params   Hash   `cbor:"params"`
+	State    State  `cbor:"state"`
+	Attempt  uint64 `cbor:"attempt"`
+	Nonce    Nonce  `cbor:"nonce"`
+	Slot     uint64 `cbor:"slot"`     // the owner of the attempt: a slot below limits.in_flight
+	Emitted  uint64 `cbor:"emitted"`  // record that made the intent, or that approved it
+	Started  uint64 `cbor:"started"`  // record that granted the last permit
+	Finished uint64 `cbor:"finished"` // record that ended it
+
+	Outcome  Outcome `cbor:"outcome,omitempty"`  // the last; empty while there is none
+	Deadline uint64  `cbor:"deadline,omitempty"` // parked: the tick at which it is denied; 0: it is committed and waits to be confirmed
+	Reserved Cost    `cbor:"reserved,omitzero"`  // of the budgets that it draws on
+	Lost     []Lost  `cbor:"lost,omitempty"`     // attempts that were given up without a receipt
+	Unused   uint64  `cbor:"unused,omitempty"`   // attempts that were given back: nothing was done
+	For      *Key    `cbor:"for,omitempty"`      // the intent that this one makes up for, or nil
+	Held     Data    `cbor:"held,omitzero"`      // what its cell will be told once a compensation has ended or a person has confirmed it
+
+	// Open: the backoff before the next attempt is not over. In doubt: the
+	// verifier is asked.
+	Waiting bool `cbor:"waiting,omitempty"`
+
+	dirty bool // in Ledger.dirty
+}
+
+// Lost is an attempt that was given up without a receipt. One may still come.
+type Lost struct {
+	_       struct{} `cbor:",toarray"`
+	Attempt uint64
+	Nonce   Nonce
+}
+
+const entryVersion = 1
+
+// maxSlots bounds the memory that a damaged entry can ask for.
+const maxSlots = 1 << 24
+
+func (e *Entry) ended() bool {
+	return e.State == StateCommitted || e.State == StateFailed || e.State == StateDenied
+}
+
+// lost returns the place of the given-up attempt that a receipt answers, or -1.
+func (e *Entry) lost(r *Receipt) int {
+	return slices.IndexFunc(e.Lost, func(x Lost) bool { return x.Attempt == r.Attempt && x.Nonce == r.Nonce })
+}
+
+// Encode returns the canonical bytes of an entry.
+func (e *Entry) Encode() ([]byte, error) { return canon.Marshal(e) }
+
+// Restore makes l the ledger that has exactly the entries in data, which
+// TakeDirty gave and Encode wrote. After an error l is empty.
+func (l *Ledger) Restore(data [][]byte) error {
+	*l = Ledger{entries: make(map[Key]*Entry, len(data)), counts: make(map[State]int)}
+	for _, b := range data {
+		if err := l.restore(b); err != nil {
+			*l = Ledger{}
+			return fmt.Errorf("receipt: ledger entry: %w", err)
+		}
+	}
+	slices.SortFunc(l.open, byEmission)
+	slices.SortFunc(l.waiting, byEmission)
+	slices.SortFunc(l.parked, byDeadline)
+	slices.SortFunc(l.flight, func(a, b *Entry) int { return cmp.Compare(a.Started, b.Started) })
+	return nil
+}
+
+func (l *Ledger) restore(data []byte) error {
+	e := new(Entry)
+	if err := canon.Unmarshal(data, e); err != nil {
+		return err
+	}
+	if e.Version != entryVersion {
+		return ErrVersion
+	}
+	if l.entries[e.Intent.Key] != nil {
+		return fmt.Errorf("intent %s is there twice", e.Intent.Key)
+	}
+	switch e.State {
+	case StateOpen:
+		if e.Waiting {
+			l.waiting = append(l.waiting, e)
+		} else {
+			l.open = append(l.open, e)
+		}
+	case StateInFlight:
+		if e.Slot >= maxSlots || e.Slot < uint64(len(l.slots)) && l.slots[e.Slot] {
+			return fmt.Errorf("intent %s cannot have slot %d", e.Intent.Key, e.Slot)
+		}
+		l.takeSlot(e.Slot)
+		l.flight = append(l.flight, e)
+	case StateParked:
+		if e.Deadline != 0 {
+			l.parked = append(l.parked, e)
+		}
+	case StateInDoubt, StateCommitted, StateFailed, StateDenied:
+	default:
+		return fmt.Errorf("intent %s is in the unknown state %q", e.Intent.Key, e.State)
+	}
+	l.entries[e.Intent.Key] = e
+	l.counts[e.State]++
+	return nil
+}
