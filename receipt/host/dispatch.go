@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -17,180 +19,337 @@ var ErrClosed = errors.New("host: closed")
 var _ world.Host = (*Host)(nil)
 
 // Host performs effects in goroutines of its own; see [world.Host]. It is safe
-// for concurrent use, but for Await, which is for one caller at a time. Its
+// for concurrent use. Its
 // queues have no bound of their own: a world never has more than
 // limits.in_flight effects in flight.
 type Host struct {
-	cfg      Config
-	adapters map[string]Adapter // by effect kind
-	limit    uint64             // bytes of one receipt
+	cfg     Config
+	effects map[string]*effect // by kind
+	secrets *secrets
+	limit   uint64     // bytes of one receipt
+	log     *effectLog // nil where no effect is live
+	leases  *leases
 
-	stop     context.CancelFunc
-	done     <-chan struct{} // closed by stop
-	workers  sync.WaitGroup
-	answered chan struct{} // holds a token when answers came since Await looked
+	tame, live context.Context // of what can be asked again, and of live attempts
+	stop, kill context.CancelFunc
+	workers    sync.WaitGroup
+	closing    sync.Once
+	closeErr   error // of closing
 
-	mu      sync.Mutex // guards what follows
-	work    *sync.Cond // signalled when queue grows or closed becomes true
-	queue   []receipt.Permit
-	answers []world.Answer
-	closed  bool
+	mu        sync.Mutex // guards what follows
+	queue     []world.Task
+	busy      int // workers; one whose lease ran out does not count any more
+	answers   []world.Answer
+	news      chan struct{}             // closed when answers come; nil: nobody waits
+	notBefore map[receipt.Key]time.Time // what the outside asked for in its last answer
+	keeper    *time.Timer
+	keeping   bool // keeper is set
+	closed    bool
+	failed    error // of the effect store: nothing is acknowledged after it
 }
 
-func start(cfg Config, adapters map[string]Adapter) *Host {
-	ctx, stop := context.WithCancel(context.Background())
+// job is a task in a worker's hands.
+type job struct {
+	world.Task
+	effect   *effect
+	deadline time.Time
+	lost     bool // its lease ran out, and its worker is not one of busy any more; guarded by Host.mu
+}
+
+func (j *job) claim() claim { return claim{j.Work, j.Key} }
+
+func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS) (*Host, error) {
 	h := &Host{
-		cfg: cfg, adapters: adapters, limit: cfg.Manifest.Limits.WithDefaults().Receipt,
-		stop: stop, done: ctx.Done(), answered: make(chan struct{}, 1),
+		cfg: cfg, effects: effects, secrets: hidden, limit: cfg.Manifest.Limits.WithDefaults().Receipt,
+		leases: newLeases(cfg.Lease), notBefore: make(map[receipt.Key]time.Time),
 	}
-	h.work = sync.NewCond(&h.mu)
-	for range cfg.Workers {
-		h.workers.Go(func() { h.run(ctx) })
+	if anyLive(effects) {
+		var err error
+		if h.log, err = openEffectLog(files, cfg.EffectLog, cfg.World); err != nil {
+			return nil, err
+		}
+		h.log.start(h.publish, h.fail)
 	}
-	return h
+	h.tame, h.stop = context.WithCancel(context.Background())
+	h.live, h.kill = context.WithCancel(context.Background())
+	return h, nil
 }
 
-// Close stops the workers and waits for them. Effects that are not answered
-// stay in flight.
-func (h *Host) Close() {
+// Live reports whether nobody may repeat an attempt of an effect.
+func (h *Host) Live(kind string) bool {
+	e := h.effects[kind]
+	return e != nil && e.live
+}
+
+// Stats counts what a Host has done.
+type Stats struct {
+	EffectSyncs uint64 // of the effect store
+	EffectBytes uint64 // written to it
+}
+
+// Stats returns the counts since New.
+func (h *Host) Stats() Stats {
+	if h.log == nil {
+		return Stats{}
+	}
+	return Stats{EffectSyncs: h.log.syncs.Load(), EffectBytes: h.log.written.Load()}
+}
+
+// Start begins to do tasks and returns at once. After Close it does nothing.
+// Whatever an earlier process has left has to be asked for, with Recover, before
+// the first live effect is performed: the rest is forgotten then.
+func (h *Host) Start(tasks []world.Task) {
 	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
-	h.stop()
-	h.work.Broadcast()
-	h.workers.Wait()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	for _, t := range tasks {
+		switch t.Work {
+		case world.Forget:
+			h.forget(t)
+		case world.Recover:
+			h.answer(h.recover(t))
+		case world.Retry:
+			h.retry(t)
+		case world.Perform, world.Verify, world.Confirm:
+			if t.Work == world.Perform && h.Live(t.Kind) {
+				h.log.settle()
+			}
+			h.queue = append(h.queue, t)
+		}
+	}
+	h.hire()
 }
 
-// Start begins to perform effects and returns at once.
-func (h *Host) Start(permits []receipt.Permit) {
+// hire starts workers for what is queued. It is called with mu held.
+func (h *Host) hire() {
+	for n := min(len(h.queue), h.cfg.Workers-h.busy); n > 0; n-- {
+		h.busy++
+		h.workers.Go(h.run)
+	}
+}
+
+func (h *Host) forget(t world.Task) {
+	if h.log != nil {
+		h.log.forget(attempt{t.Key, t.Attempt})
+		h.leases.forget(claim{world.Perform, t.Key}, t.Attempt)
+	}
+}
+
+func (h *Host) recover(t world.Task) world.Answer {
+	a := world.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work}
+	if h.log != nil {
+		a.Receipt = h.log.recover(attempt{t.Key, t.Attempt})
+	}
+	if a.Receipt == nil {
+		a.Lost = "the process that performed it has ended and no result of it was stored"
+	}
+	return a
+}
+
+// retry answers Due when the wait after a failed attempt is over.
+func (h *Host) retry(t world.Task) {
+	now := time.Now()
+	var initial time.Duration
+	if e := h.effects[t.Kind]; e != nil {
+		initial = time.Duration(e.declared.Retry.Backoff)
+	}
+	wait := max(backoffAfter(initial, t.Key, t.Attempt), h.notBefore[t.Key].Sub(now))
+	delete(h.notBefore, t.Key)
+	time.AfterFunc(wait, func() {
+		h.post(world.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Due: true})
+	})
+}
+
+// Answers returns the answers that have come, in their order, each once. After
+// Close it fails with ErrClosed, and when the effect store has failed with that
+// error: then nothing more will come.
+func (h *Host) Answers() ([]world.Answer, error) {
 	h.mu.Lock()
-	h.queue = append(h.queue, permits...)
-	h.mu.Unlock()
-	h.work.Broadcast()
+	defer h.mu.Unlock()
+	if err := h.over(); err != nil {
+		return nil, err
+	}
+	answers := h.answers
+	h.answers = nil
+	return answers, nil
 }
 
-// Await returns the next answer, in the order in which they came, and waits
-// for one until ctx ends or the Host is closed (ErrClosed).
-func (h *Host) Await(ctx context.Context) (world.Answer, error) {
+// Wait blocks until there are answers, or ctx ends, or nothing more will come
+// (see Answers). Any number of callers may wait.
+func (h *Host) Wait(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
-			return world.Answer{}, err
+			return err
 		}
-		if a, ok, err := h.next(); ok || err != nil {
-			return a, err
+		h.mu.Lock()
+		err, news := h.over(), h.news
+		if err == nil && len(h.answers) == 0 && news == nil {
+			news = make(chan struct{})
+			h.news = news
+		}
+		ready := err != nil || len(h.answers) > 0
+		h.mu.Unlock()
+		if ready {
+			return err
 		}
 		select {
-		case <-h.answered:
+		case <-news:
 		case <-ctx.Done():
-		case <-h.done:
 		}
 	}
 }
 
-func (h *Host) next() (a world.Answer, ok bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (h *Host) over() error {
 	if h.closed {
-		return a, false, ErrClosed
+		return ErrClosed
 	}
-	if len(h.answers) == 0 {
-		return a, false, nil
-	}
-	a = h.answers[0]
-	h.answers = h.answers[1:]
-	return a, true, nil
+	return h.failed
 }
 
-// run is one worker.
-func (h *Host) run(ctx context.Context) {
+// post gives one answer.
+func (h *Host) post(a world.Answer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answer(a)
+}
+
+// answer is post with mu held.
+func (h *Host) answer(a world.Answer) {
+	h.answers = append(h.answers, a)
+	h.tell()
+}
+
+// tell wakes everybody in Wait. It is called with mu held.
+func (h *Host) tell() {
+	if h.news != nil {
+		close(h.news)
+		h.news = nil
+	}
+}
+
+// publish gives the answers to live effects, whose results are durable now.
+func (h *Host) publish(group []entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range group {
+		if e := &group[i]; e.receipt != nil {
+			h.answers = append(h.answers, world.Answer{Key: e.key, Attempt: e.number, Work: world.Perform, Receipt: e.receipt})
+		}
+	}
+	h.tell()
+}
+
+func (h *Host) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed = err
+	h.tell()
+}
+
+// run is one worker: it ends when there is nothing to do, or when it was too
+// slow and another has its place.
+func (h *Host) run() {
+	var last *job
 	for {
-		p, ok := h.take()
-		if !ok {
+		j := h.next(last)
+		if j == nil {
 			return
 		}
-		a := world.Answer{Key: p.Key}
-		a.Receipt, a.Err = h.answer(ctx, p)
-		h.mu.Lock()
-		h.answers = append(h.answers, a)
-		h.mu.Unlock()
-		select {
-		case h.answered <- struct{}{}:
-		default: // the token is there
-		}
+		h.do(j)
+		last = j
 	}
 }
 
-func (h *Host) take() (p receipt.Permit, ok bool) {
+func (h *Host) next(last *job) *job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for len(h.queue) == 0 && !h.closed {
-		h.work.Wait()
+	if last != nil && last.lost {
+		return nil
 	}
-	if h.closed {
-		return p, false
-	}
-	p = h.queue[0]
-	h.queue = h.queue[1:]
-	return p, true
-}
-
-// answer performs one attempt and signs its receipt.
-func (h *Host) answer(ctx context.Context, p receipt.Permit) ([]byte, error) {
-	adapter := h.adapters[p.Kind]
-	if adapter == nil {
-		return nil, fmt.Errorf("host: the manifest has no effect %s, which %s asks for", p.Kind, p.Step)
-	}
-	result, err := perform(ctx, adapter, Call{Permit: p, External: p.Key.External(h.cfg.World)})
-	if err != nil {
-		return nil, fmt.Errorf("host: %w", err)
-	}
-	data, err := h.sign(p, result)
-	if err == nil && uint64(len(data)) > h.limit {
-		data, err = h.sign(p, tooLarge(result, len(data), h.limit))
-	}
-	if err == nil && uint64(len(data)) > h.limit {
-		err = receipt.ErrOverSize
-	}
-	if err != nil {
-		return nil, fmt.Errorf("host: receipt of %s for %s: %w", p.Kind, p.Step, err)
-	}
-	return data, nil
-}
-
-// perform calls the adapter; its panic is its own fault, not the world's end.
-func perform(ctx context.Context, a Adapter, call Call) (result Result, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("the adapter of %s panicked on %s: %v", call.Permit.Kind, call.Permit.Step, fault)
+	for len(h.queue) > 0 && !h.closed {
+		t := h.queue[0]
+		h.queue = h.queue[1:]
+		if j := h.claim(t); j != nil {
+			return j
 		}
-	}()
-	result, err = a.Perform(ctx, call)
-	if err != nil {
-		return result, err
 	}
-	switch result.Status {
-	case receipt.StatusOK, receipt.StatusError, receipt.StatusTimeout:
-		return result, nil
+	h.busy--
+	return nil
+}
+
+// claim makes a job of a task, unless it is nobody's business any more. What
+// can be asked again needs no lease.
+func (h *Host) claim(t world.Task) *job {
+	j := &job{Task: t, effect: h.effects[t.Kind]}
+	if t.Work == world.Perform && !h.Live(t.Kind) {
+		return j
+	}
+	if h.failed != nil {
+		return nil // its result could not be stored
+	}
+	if j.effect == nil {
+		j.effect = new(effect)
+	}
+	now := time.Now()
+	j.deadline = now.Add(j.effect.timeout())
+	if t.Work == world.Perform {
+		if data, ok := h.log.get(attempt{t.Key, t.Attempt}); ok {
+			h.answer(world.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Receipt: data})
+			return nil
+		}
+	}
+	if h.leases.acquire(j.claim(), t.Attempt, j, now) != receipt.AllowExecute {
+		return nil // who holds it answers, or has answered
+	}
+	h.keep()
+	return j
+}
+
+// keep sees to it that leases are looked after. It is called with mu held.
+func (h *Host) keep() {
+	switch wait := h.cfg.Lease / 3; {
+	case h.keeping || h.closed:
+		return
+	case h.keeper == nil:
+		h.keeper = time.AfterFunc(wait, h.look)
 	default:
-		return result, fmt.Errorf("the adapter of %s gave the status %q for %s", call.Permit.Kind, result.Status, call.Permit.Step)
+		h.keeper.Reset(wait)
 	}
+	h.keeping = true
 }
 
-// sign makes the receipt of a deterministic effect: the world's time stands in
-// for the clock's, so that the same permit has the same receipt.
-func (h *Host) sign(p receipt.Permit, result Result) ([]byte, error) {
-	r := receipt.New(h.cfg.World, p, result.Status, result.Payload)
-	r.Cost = result.Cost
-	r.StartedAt, r.FinishedAt = p.Time, p.Time
-	return h.cfg.Keys.Sign(&r)
+// look renews leases and gives up jobs whose lease ran out: they have ignored
+// the end of their context, and their places are needed.
+func (h *Host) look() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	now := time.Now()
+	h.leases.renew(now)
+	lost, others := h.leases.expired(now)
+	for _, j := range lost {
+		j.lost = true
+		h.busy--
+		h.answer(h.gaveUp(j))
+	}
+	h.keeping = false
+	if others {
+		h.keep()
+	}
+	h.hire()
 }
 
-// tooLarge replaces a result whose receipt no world would take. The effect did
-// happen, so the cell is told instead of being left waiting.
-func tooLarge(result Result, size int, limit uint64) Result {
-	text := fmt.Sprintf("the receipt would have %d bytes; limits.receipt is %d", size, limit)
-	payload := canon.AppendMap(nil, 2)
-	payload = canon.AppendText(canon.AppendText(payload, "code"), "receipt_too_large")
-	payload = canon.AppendText(canon.AppendText(payload, "error"), text)
-	return Result{Status: receipt.StatusError, Payload: payload, Cost: result.Cost}
+func (h *Host) gaveUp(j *job) world.Answer {
+	a := world.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work}
+	reason := fmt.Sprintf("the lease ran out: it had not ended %s after its timeout of %s", h.cfg.Lease, j.effect.timeout())
+	if j.Work == world.Perform {
+		a.Lost = reason
+	} else {
+		a.Found = &world.Found{Verdict: world.Unknown, Reason: reason}
+	}
+	return a
 }

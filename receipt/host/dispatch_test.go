@@ -47,11 +47,10 @@ func TestAnswersComeInTheOrderOfCompletion(t *testing.T) {
 		s := setup{workers: 5}
 		s.adapter("k", g)
 		h := s.open(t)
-		h.Start(permits)
+		start(h, permits...)
 		for _, i := range []int{3, 0, 4, 2, 1} {
 			close(g[permits[i].Key])
-			a, err := h.Await(t.Context())
-			require.NoError(t, err)
+			a := next(t, h)
 			require.NoError(t, a.Err)
 			require.Equal(t, permits[i].Key, a.Key)
 		}
@@ -65,15 +64,13 @@ func TestStartNeverBlocks(t *testing.T) {
 		s.adapter("k", g)
 		h := s.open(t)
 		for _, p := range permits {
-			h.Start([]receipt.Permit{p})
+			start(h, p)
 		}
 		for _, gate := range g {
 			close(gate)
 		}
-		for _, p := range permits { // one worker keeps the order
-			a, err := h.Await(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, p.Key, a.Key)
+		for i, a := range await(t, h, len(permits)) { // one worker keeps the order
+			require.Equal(t, permits[i].Key, a.Key)
 		}
 	})
 }
@@ -87,11 +84,9 @@ func TestReceiptsDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		for i := range 200 {
 			permits = append(permits, permit(t, "agent/1", "k", strconv.Itoa(i), uint64(i)))
 		}
-		h.Start(permits)
+		start(h, permits...)
 		out := make(map[receipt.Key]string)
-		for range permits {
-			a, err := h.Await(t.Context())
-			require.NoError(t, err)
+		for _, a := range await(t, h, len(permits)) {
 			require.NoError(t, a.Err)
 			out[a.Key] = string(a.Receipt)
 		}
@@ -101,43 +96,60 @@ func TestReceiptsDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 	require.Equal(t, answers(1), answers(16))
 }
 
-func TestAwaitEndsWithItsContext(t *testing.T) {
+func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, permits := newGated(t, 1)
 		var s setup
 		s.adapter("k", g)
 		h := s.open(t)
-		h.Start(permits)
+		start(h, permits...)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() {
-			_, err := h.Await(ctx)
-			ended <- err
-		}()
+		go func() { ended <- h.Wait(ctx) }()
 		synctest.Wait()
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
 
 		close(g[permits[0].Key])
 		synctest.Wait()
-		_, err := h.Await(ctx)
-		require.ErrorIs(t, err, context.Canceled, "an ended context takes no answer")
-		a, err := h.Await(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, permits[0].Key, a.Key, "and loses none")
+		require.ErrorIs(t, h.Wait(ctx), context.Canceled, "an ended context waits for nothing")
+		require.Equal(t, permits[0].Key, next(t, h).Key)
 	})
 }
 
-func TestCloseEndsAnIdleAwait(t *testing.T) {
+func TestEverybodyWaitsForTheSameAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, permits := newGated(t, 1)
+		var s setup
+		s.adapter("k", g)
+		h := s.open(t)
+		start(h, permits...)
+		ended := make(chan error)
+		for range 3 {
+			go func() { ended <- h.Wait(t.Context()) }()
+		}
+		synctest.Wait()
+		none, err := h.Answers()
+		require.NoError(t, err)
+		require.Empty(t, none)
+		close(g[permits[0].Key])
+		for range 3 {
+			require.NoError(t, <-ended)
+		}
+		require.Equal(t, permits[0].Key, next(t, h).Key)
+		none, err = h.Answers()
+		require.NoError(t, err)
+		require.Empty(t, none, "each answer comes once")
+	})
+}
+
+func TestCloseEndsAnIdleWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := new(setup).open(t)
 		ended := make(chan error)
-		go func() {
-			_, err := h.Await(t.Context())
-			ended <- err
-		}()
+		go func() { ended <- h.Wait(t.Context()) }()
 		synctest.Wait()
-		h.Close()
+		require.NoError(t, h.Close())
 		require.ErrorIs(t, <-ended, host.ErrClosed)
 	})
 }
@@ -148,19 +160,16 @@ func TestCloseDuringWorkEndsEverything(t *testing.T) {
 		s := setup{workers: 2}
 		s.adapter("k", g)
 		h := s.open(t)
-		h.Start(permits)
+		start(h, permits...)
 		ended := make(chan error)
-		go func() {
-			_, err := h.Await(t.Context())
-			ended <- err
-		}()
+		go func() { ended <- h.Wait(t.Context()) }()
 		synctest.Wait()
-		h.Close()
+		require.NoError(t, h.Close())
 		require.ErrorIs(t, <-ended, host.ErrClosed)
-		_, err := h.Await(t.Context())
+		_, err := h.Answers()
 		require.ErrorIs(t, err, host.ErrClosed)
-		h.Start(permits) // nobody listens, nobody blocks
-		h.Close()
+		start(h, permits...) // nobody listens, nobody blocks
+		require.NoError(t, h.Close())
 	})
 }
 
@@ -175,13 +184,13 @@ func TestCloseWaitsForWhatIsBeingPerformed(t *testing.T) {
 			return host.Result{Status: receipt.StatusOK}, nil
 		}))
 		h := s.open(t)
-		h.Start([]receipt.Permit{permit(t, "agent/1", "k", `1`, 0)})
+		start(h, permit(t, "agent/1", "k", `1`, 0))
 		<-began
 		go func() {
 			synctest.Wait() // until Close waits
 			close(release)
 		}()
-		h.Close()
+		require.NoError(t, h.Close())
 		require.True(t, finished)
 	})
 }

@@ -71,35 +71,58 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // Adapter performs the effects of one kind. It must be safe for concurrent use.
 type Adapter interface {
+	// Perform makes one attempt. It must end when ctx does. An error means that
+	// nobody can tell what happened, and says why; what the outside answered, and
+	// what surely did not happen, is a Result.
 	Perform(ctx context.Context, call Call) (Result, error)
 }
 
 // Deterministic is implemented by adapters that can promise that the result
-// depends on nothing but the permit and the manifest.
+// depends on nothing but the permit and the manifest. Without it an adapter is
+// live.
 type Deterministic interface {
 	Deterministic() bool
 }
 
-// Factory makes the adapter of one effect.
+// Verifier asks the outside about effects of one kind. It must be safe for
+// concurrent use, and changes nothing outside.
+type Verifier interface {
+	// Verify tells whether an attempt in doubt happened.
+	Verify(ctx context.Context, call Call) (world.Found, error)
+	// Confirm tells whether the outside still is what a receipt says.
+	Confirm(ctx context.Context, r *receipt.Receipt) (world.Found, error)
+}
+
+// Factory makes the adapter of one effect. It touches nothing outside: that is
+// for Perform.
 type Factory func(effect Setup) (Adapter, error)
+
+// VerifierFactory makes the verifier of one effect, under the rules of Factory.
+type VerifierFactory func(effect Setup) (Verifier, error)
 
 // Setup is what a manifest says about an effect.
 type Setup struct {
 	Kind   string
-	Config manifest.Data                          // a map, or empty
+	Effect manifest.Effect
+	Config manifest.Data                          // the adapter's or verifier's: a map, or empty
 	File   func(configKey string) ([]byte, error) // content of the file that config names there; must not be changed
+	Dir    string                                 // the world's directory: relative paths begin there
+
+	// Secret returns the value of a reference such as "secret://NAME". What it
+	// returns is kept out of results and errors: see secret.go. Call it when the
+	// value is needed, not in a Factory.
+	Secret func(reference string) (string, error)
 }
 
 // Decode parses the config into a struct by its cbor tags. Keys without a
@@ -117,91 +140,18 @@ func (s Setup) Decode(v any) error {
 // Call is one attempt to perform.
 type Call struct {
 	Permit   receipt.Permit
-	External string // idempotency key for the outside; the same for all attempts
+	External string       // idempotency key for the outside
+	Cap      manifest.Cap // the capability that allows it
 }
 
-// Result is what the outside answered.
+// Result is what came of an attempt.
 type Result struct {
-	Status  receipt.Status // ok, error or timeout; others are the kernel's to give
-	Payload receipt.Data   // canonical; empty: null
-	Cost    receipt.Cost
-}
-
-// DefaultWorkers is how many effects are performed at once where Config does
-// not say.
-const DefaultWorkers = 8
-
-// Config says what a Host performs, and how.
-type Config struct {
-	World    string // the world's id
-	Manifest *manifest.Manifest
-	Content  func(manifest.Hash) ([]byte, error) // the contents that Manifest names
-	Keys     *receipt.Keyring                    // of World; signs
-	Adapters map[string]Factory                  // by name; besides recorded and stub, or instead of them
-	Workers  int                                 // below 1: DefaultWorkers
-}
-
-// New returns a running Host for the effects of a manifest; Close ends it. The
-// error names every effect that cannot be performed.
-func New(cfg Config) (*Host, error) {
-	if !cfg.Keys.CanSign() || cfg.Keys.World() != cfg.World {
-		return nil, fmt.Errorf("host: the keyring cannot sign for world %s", cfg.World)
-	}
-	if cfg.Workers <= 0 {
-		cfg.Workers = DefaultWorkers
-	}
-	factories := map[string]Factory{"recorded": newRecorded(), "stub": newStub()}
-	maps.Copy(factories, cfg.Adapters)
-	contents := make(map[manifest.Hash][]byte) // read once, however many effects name them
-	adapters := make(map[string]Adapter, len(cfg.Manifest.Effects))
-	var faults []error
-	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
-		effect := cfg.Manifest.Effects[kind]
-		a, err := build(factories, effect, Setup{Kind: kind, Config: effect.Config, File: func(key string) ([]byte, error) {
-			return cfg.file(effect, key, contents)
-		}})
-		if err != nil {
-			faults = append(faults, fmt.Errorf("host: effect %s: %w", kind, err))
-			continue
-		}
-		adapters[kind] = a
-	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
-	}
-	return start(cfg, adapters), nil
-}
-
-// ErrLive says that an adapter is not deterministic.
-var ErrLive = errors.New("it is not deterministic, and live adapters are not available in this version")
-
-func build(factories map[string]Factory, effect manifest.Effect, s Setup) (Adapter, error) {
-	factory, ok := factories[effect.Adapter]
-	if !ok {
-		return nil, fmt.Errorf("there is no adapter %q, only %q", effect.Adapter, slices.Sorted(maps.Keys(factories)))
-	}
-	a, err := factory(s)
-	if err != nil {
-		return nil, fmt.Errorf("adapter %s: %w", effect.Adapter, err)
-	}
-	if d, ok := a.(Deterministic); !ok || !d.Deterministic() {
-		return nil, fmt.Errorf("adapter %s: %w", effect.Adapter, ErrLive)
-	}
-	return a, nil
-}
-
-func (cfg *Config) file(effect manifest.Effect, key string, contents map[manifest.Hash][]byte) ([]byte, error) {
-	name, ok := effect.Files[key]
-	if !ok {
-		return nil, fmt.Errorf("config.%s names no file", key)
-	}
-	if data, ok := contents[name]; ok {
-		return data, nil
-	}
-	data, err := cfg.Content(name)
-	if err != nil {
-		return nil, fmt.Errorf("config.%s: %w", key, err)
-	}
-	contents[name] = data
-	return data, nil
+	Status      receipt.Status  // ok, error, timeout or cancelled; others are the kernel's to give
+	Class       receipt.Outcome // of a failure: retryable_failure or compensatable_failure; empty: permanent
+	Unsent      bool            // nothing left this machine
+	Payload     receipt.Data    // canonical; empty: null
+	Cost        receipt.Cost    // without Calls
+	ExternalRef string
+	StateChange *receipt.StateChange
+	RetryAfter  time.Duration // the outside asks to wait that long before the next attempt
 }

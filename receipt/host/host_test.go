@@ -14,13 +14,14 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/world"
 )
 
-const world = "town"
+const town = "town"
 
 func keys(t testing.TB) *receipt.Keyring {
 	t.Helper()
-	k, err := receipt.NewKeyring(world, []receipt.Epoch{{Number: 1, Secret: make([]byte, receipt.SecretBytes)}})
+	k, err := receipt.NewKeyring(town, []receipt.Epoch{{Number: 1, Secret: make([]byte, receipt.SecretBytes)}})
 	require.NoError(t, err)
 	return k
 }
@@ -40,6 +41,7 @@ type setup struct {
 	adapters map[string]host.Factory
 	workers  int
 	reads    int // of contents
+	more     func(*host.Config)
 }
 
 // file declares an effect whose config names one file with the given content.
@@ -66,8 +68,8 @@ func (s *setup) adapter(kind string, a host.Adapter) {
 
 func (s *setup) new(t testing.TB) (*host.Host, error) {
 	t.Helper()
-	return host.New(host.Config{
-		World: world, Manifest: &manifest.Manifest{Effects: s.effects, Limits: s.limits}, Keys: keys(t),
+	cfg := host.Config{
+		World: town, Manifest: &manifest.Manifest{Effects: s.effects, Limits: s.limits}, Keys: keys(t),
 		Adapters: s.adapters, Workers: s.workers,
 		Content: func(h manifest.Hash) ([]byte, error) {
 			s.reads++
@@ -77,14 +79,18 @@ func (s *setup) new(t testing.TB) (*host.Host, error) {
 			}
 			return c, nil
 		},
-	})
+	}
+	if s.more != nil {
+		s.more(&cfg)
+	}
+	return host.New(cfg)
 }
 
 func (s *setup) open(t testing.TB) *host.Host {
 	t.Helper()
 	h, err := s.new(t)
 	require.NoError(t, err)
-	t.Cleanup(h.Close)
+	t.Cleanup(func() { require.NoError(t, h.Close()) })
 	return h
 }
 
@@ -93,7 +99,7 @@ func permit(t testing.TB, cell, kind, params string, n uint64) receipt.Permit {
 	t.Helper()
 	step := receipt.NewStepID(cell, n+1, 0, receipt.History{})
 	p := data(t, params)
-	key := receipt.NewKey(world, step, kind, p)
+	key := receipt.NewKey(town, step, kind, p)
 	return receipt.Permit{
 		Intent:  receipt.Intent{Key: key, Step: step, Cell: cell, Kind: kind, Params: p, Cap: "tools", Occurrence: n},
 		Attempt: 1, Nonce: receipt.Nonce{1}, Time: 1_767_225_600_000_000_000,
@@ -103,9 +109,8 @@ func permit(t testing.TB, cell, kind, params string, n uint64) receipt.Permit {
 // ask starts one effect and returns its receipt or why there is none.
 func ask(t testing.TB, h *host.Host, p receipt.Permit) (*receipt.Receipt, error) {
 	t.Helper()
-	h.Start([]receipt.Permit{p})
-	a, err := h.Await(context.Background())
-	require.NoError(t, err)
+	start(h, p)
+	a := next(t, h)
 	require.Equal(t, p.Key, a.Key)
 	if a.Err != nil {
 		require.Nil(t, a.Receipt)
@@ -115,6 +120,36 @@ func ask(t testing.TB, h *host.Host, p receipt.Permit) (*receipt.Receipt, error)
 	require.NoError(t, err)
 	require.NoError(t, keys(t).Verify(r))
 	return r, nil
+}
+
+// start begins to perform effects.
+func start(h *host.Host, permits ...receipt.Permit) {
+	tasks := make([]world.Task, len(permits))
+	for i, p := range permits {
+		tasks[i] = world.Task{Permit: p}
+	}
+	h.Start(tasks)
+}
+
+// next waits for answers, of which there must be one.
+func next(t testing.TB, h *host.Host) world.Answer {
+	t.Helper()
+	all := await(t, h, 1)
+	require.Len(t, all, 1)
+	return all[0]
+}
+
+// await waits for n answers or more.
+func await(t testing.TB, h *host.Host, n int) []world.Answer {
+	t.Helper()
+	var all []world.Answer
+	for len(all) < n {
+		require.NoError(t, h.Wait(t.Context()))
+		some, err := h.Answers()
+		require.NoError(t, err)
+		all = append(all, some...)
+	}
+	return all
 }
 
 // perform is a deterministic adapter.
@@ -158,9 +193,9 @@ func TestNewNamesEveryEffectThatCannotBePerformed(t *testing.T) {
 }
 
 func TestNewRefusesKeysOfAnotherWorld(t *testing.T) {
-	empty, err := receipt.NewKeyring(world, nil)
+	empty, err := receipt.NewKeyring(town, nil)
 	require.NoError(t, err)
-	for _, cfg := range []host.Config{{World: "other", Keys: keys(t)}, {World: world, Keys: empty}} {
+	for _, cfg := range []host.Config{{World: "other", Keys: keys(t)}, {World: town, Keys: empty}} {
 		cfg.Manifest = &manifest.Manifest{}
 		_, err := host.New(cfg)
 		require.Error(t, err)
@@ -237,7 +272,7 @@ func TestReceiptAnswersItsPermit(t *testing.T) {
 	require.Equal(t, canon.Sum(p.Params), r.ParamsHash)
 	require.Equal(t, receipt.StatusTimeout, r.Status)
 	require.Equal(t, receipt.Cost{Tokens: 7}, r.Cost)
-	require.Equal(t, data(t, `"`+p.Key.External(world)+`"`), r.Payload)
+	require.Equal(t, data(t, `"`+p.Key.External(town)+`"`), r.Payload)
 }
 
 func TestNoReceiptWhereNobodyCanTell(t *testing.T) {

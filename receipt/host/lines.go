@@ -17,11 +17,8 @@ type line struct {
 	params     receipt.Data // empty: not given
 	occurrence uint64
 	placed     bool // occurrence is given
-	status     receipt.Status
-	payload    receipt.Data
+	result     Result
 }
-
-func (l *line) result() (Result, error) { return Result{Status: l.status, Payload: l.payload}, nil }
 
 // schema says which keys a line has.
 type schema struct {
@@ -57,7 +54,7 @@ func parseLine(text []byte, s schema) (line, error) {
 	if err != nil {
 		return line{}, err
 	}
-	l := line{status: receipt.StatusOK}
+	l := line{result: Result{Status: receipt.StatusOK}}
 	r := canon.NewReader(raw)
 	pairs := r.Map()
 	if r.Err() != nil {
@@ -77,6 +74,9 @@ func parseLine(text []byte, s schema) (line, error) {
 	if len(missing) > 0 {
 		return line{}, fmt.Errorf("there is no %s", missing[0])
 	}
+	if l.result.Class != "" && l.result.Status == receipt.StatusOK {
+		return line{}, errors.New(`an outcome goes with the status "error"`)
+	}
 	return l, nil
 }
 
@@ -91,15 +91,29 @@ func (l *line) set(key string, r *canon.Reader) error {
 	case "occurrence":
 		l.occurrence, l.placed = r.Uint(), true
 	case "status":
-		l.status = receipt.Status(r.Text())
-		if r.Err() == nil && l.status != receipt.StatusOK && l.status != receipt.StatusError {
-			return fmt.Errorf(`%q is neither "ok" nor "error"`, l.status)
+		l.result.Status = receipt.Status(r.Text())
+		if r.Err() == nil && l.result.Status != receipt.StatusOK && l.result.Status != receipt.StatusError {
+			return fmt.Errorf(`%q is neither "ok" nor "error"`, l.result.Status)
+		}
+	case "outcome":
+		l.result.Class = receipt.Outcome(r.Text())
+		if r.Err() == nil {
+			return checkOutcome(l.result.Class)
 		}
 	case "payload":
-		l.payload = r.Raw()
+		l.result.Payload = r.Raw()
 	}
 	if fault := (*canon.SyntaxError)(nil); errors.As(r.Err(), &fault) {
 		return errors.New(fault.Reason) // its offset is not one in the JSON
+	}
+	return nil
+}
+
+// checkOutcome refuses what cassettes, answers and scripts cannot say of an
+// error. Without an outcome it is a permanent failure.
+func checkOutcome(o receipt.Outcome) error {
+	if o != receipt.OutcomeRetryableFailure && o != receipt.OutcomeCompensatable {
+		return fmt.Errorf("%q is neither %q nor %q", o, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable)
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func newRecorded() Factory {
 
 func readCassette(file string, data []byte) (*cassette, error) {
 	lines, err := readLines(file, data, schema{
-		required: []string{"cell", "kind", "params", "payload"}, optional: []string{"occurrence", "status"},
+		required: []string{"cell", "kind", "params", "payload"}, optional: []string{"occurrence", "status", "outcome"},
 	})
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (r *recorded) Perform(_ context.Context, call Call) (Result, error) {
 	if !ok {
 		return Result{}, miss(r.file, p, r.cassette.nearest(p))
 	}
-	return r.cassette.lines[i].result()
+	return r.cassette.lines[i].result, nil
 }
 
 // nearest describes the line that is most like what p asks for: the same but
@@ -120,7 +120,15 @@ func (c *cassette) nearest(p receipt.Permit) string {
 	}
 	l := c.lines[best]
 	if most == kind|params|cell {
-		return fmt.Sprintf("it answers this for other occurrences: %d, the first in line %d", equal, l.number)
+		return fmt.Sprintf("it answers this for other occurrences: %d, the first %s", equal, l.where())
 	}
-	return fmt.Sprintf("nearest is line %d: cell %s, params %s", l.number, l.cell, brief(l.params))
+	return fmt.Sprintf("nearest is the one %s: cell %s, params %s", l.where(), l.cell, brief(l.params))
+}
+
+// where says how to find a line. A Recording has none.
+func (l *line) where() string {
+	if l.number == 0 {
+		return fmt.Sprintf("with occurrence %d", l.occurrence)
+	}
+	return fmt.Sprintf("in line %d", l.number)
 }

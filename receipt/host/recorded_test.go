@@ -15,6 +15,7 @@ const tape = `{"cell": "agent/1", "kind": "look", "params": {"id": 3, "at": 1.0}
 {"cell": "agent/2", "kind": "look", "params": {"id": 3, "at": 1.0}, "payload": {"of": "another cell"}}
 {"cell": "agent/1", "kind": "look", "params": {"id": 4}, "occurrence": 2, "payload": null}
 {"cell": "agent/1", "kind": "buy", "params": [], "payload": 12345678901234567890123}
+{"cell": "agent/1", "kind": "buy", "params": 1, "payload": "half", "status": "error", "outcome": "compensatable_failure"}
 `
 
 func tapeHost(t testing.TB) *host.Host {
@@ -44,7 +45,11 @@ func TestCassetteAnswersByCellKindParamsAndOccurrence(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.status, r.Status)
 		require.Equal(t, data(t, c.payload), r.Payload)
+		require.Empty(t, r.Class)
 	}
+	r, err := ask(t, h, permit(t, "agent/1", "buy", `1`, 0))
+	require.NoError(t, err)
+	require.Equal(t, receipt.OutcomeCompensatable, r.Class)
 }
 
 func TestMissNamesWhatWasAskedAndTheNearestEntry(t *testing.T) {
@@ -93,6 +98,8 @@ func TestBadCassetteLineIsNamed(t *testing.T) {
 		"no payload":       `{"cell": "agent/1", "kind": "look", "params": 1}`,
 		"wrong type":       `{"cell": 7, "kind": "look", "params": 1, "payload": 1}`,
 		"wrong status":     `{"cell": "agent/1", "kind": "look", "params": 2, "payload": 1, "status": "denied"}`,
+		"wrong outcome":    `{"cell": "agent/1", "kind": "look", "params": 2, "payload": 1, "status": "error", "outcome": "pure"}`,
+		"outcome of ok":    `{"cell": "agent/1", "kind": "look", "params": 2, "payload": 1, "outcome": "retryable_failure"}`,
 		"occurrence below": `{"cell": "agent/1", "kind": "look", "params": 2, "payload": 1, "occurrence": -1}`,
 		"occurrence twice": `{"cell": "agent/1", "kind": "look", "params": 1, "payload": 1, "occurrence": 0}`,
 		"not UTF-8":        "{\"cell\": \"agent/\xff\"}",

@@ -19,14 +19,15 @@ import (
 // numbers. error returns a function because no payload is one.
 const epilogue = `
 
-def error(payload):
-    return lambda: payload
+def error(payload, outcome=""):
+    return lambda: (payload, outcome)
 
 def reduce(ctx, state, event):
     answered = answer(event.data["kind"], event.data["params"], event.data["n"])
     if type(answered) == "function":
-        return {"status": "error", "payload": answered()}
-    return {"status": "ok", "payload": answered}
+        payload, outcome = answered()
+        return {"status": "error", "payload": payload, "outcome": outcome}
+    return {"status": "ok", "payload": answered, "outcome": ""}
 `
 
 // script answers with what a Starlark function returns.
@@ -94,11 +95,17 @@ func (s *script) Perform(_ context.Context, call Call) (Result, error) {
 		return Result{}, fmt.Errorf("%s for %s: %w", p.Kind, p.Step, err)
 	}
 	var answer struct {
-		Status  receipt.Status `cbor:"status"`
-		Payload receipt.Data   `cbor:"payload"`
+		Status  receipt.Status  `cbor:"status"`
+		Outcome receipt.Outcome `cbor:"outcome"`
+		Payload receipt.Data    `cbor:"payload"`
 	}
 	if err := canon.UnmarshalTrusted(out.State, &answer); err != nil {
 		return Result{}, err
 	}
-	return Result{Status: answer.Status, Payload: answer.Payload}, nil
+	if answer.Outcome != "" {
+		if err := checkOutcome(answer.Outcome); err != nil {
+			return Result{}, fmt.Errorf("%s for %s: outcome: %w", p.Kind, p.Step, err)
+		}
+	}
+	return Result{Status: answer.Status, Class: answer.Outcome, Payload: answer.Payload}, nil
 }

@@ -15,6 +15,7 @@ func TestAnswersPreferTheLineWithParams(t *testing.T) {
 	const table = `{"kind": "look", "payload": "any"}
 {"kind": "look", "params": {"id": 3}, "payload": "three", "status": "error"}
 {"kind": "buy", "params": null, "payload": "null"}
+{"kind": "buy", "params": 1, "payload": "busy", "status": "error", "outcome": "retryable_failure"}
 `
 	s.file(t, "look", "stub", "answers", "table.jsonl", table)
 	s.file(t, "buy", "stub", "answers", "table.jsonl", table)
@@ -36,7 +37,10 @@ func TestAnswersPreferTheLineWithParams(t *testing.T) {
 			require.Equal(t, data(t, c.payload), r.Payload)
 		}
 	}
-	_, err := ask(t, h, permit(t, "agent/1", "buy", `{"id": 3}`, 0))
+	r, err := ask(t, h, permit(t, "agent/1", "buy", `1`, 0))
+	require.NoError(t, err)
+	require.Equal(t, receipt.OutcomeRetryableFailure, r.Class)
+	_, err = ask(t, h, permit(t, "agent/1", "buy", `{"id": 3}`, 0))
 	var miss *host.MissError
 	require.ErrorAs(t, err, &miss)
 	require.Contains(t, miss.Nearest, "line 3")
@@ -112,6 +116,25 @@ func TestScriptAnswers(t *testing.T) {
 	require.ErrorContains(t, err, "answer.star:8", "a script that fails makes no receipt, and says where")
 }
 
+func TestScriptNamesTheOutcomeOfAnError(t *testing.T) {
+	h := script(t, `
+def answer(kind, params, n):
+    return error({"n": n}, outcome=params) if params else error("for good")
+`).open(t)
+	for params, want := range map[string]receipt.Outcome{
+		`"retryable_failure"`: receipt.OutcomeRetryableFailure, `"compensatable_failure"`: receipt.OutcomeCompensatable, `null`: "",
+	} {
+		r, err := ask(t, h, permit(t, "agent/1", "buy", params, 0))
+		require.NoError(t, err)
+		require.Equal(t, receipt.StatusError, r.Status)
+		require.Equal(t, want, r.Class)
+	}
+	for _, params := range []string{`"pure"`, `7`} {
+		_, err := ask(t, h, permit(t, "agent/1", "buy", params, 0))
+		require.Error(t, err)
+	}
+}
+
 func TestScriptMayAnswerNone(t *testing.T) {
 	r, err := ask(t, script(t, "def answer(kind, params, n): pass").open(t), permit(t, "agent/1", "buy", `1`, 0))
 	require.NoError(t, err)
@@ -157,10 +180,8 @@ func TestScriptRunsInManyWorkers(t *testing.T) {
 		permits = append(permits, p)
 		want[p.Key] = data(t, `{"seen": `+strconv.Itoa(i)+`, "times": `+strconv.Itoa(i)+`}`)
 	}
-	h.Start(permits)
-	for range permits {
-		a, err := h.Await(t.Context())
-		require.NoError(t, err)
+	start(h, permits...)
+	for _, a := range await(t, h, len(permits)) {
 		require.NoError(t, a.Err)
 		r, err := receipt.Decode(a.Receipt)
 		require.NoError(t, err)

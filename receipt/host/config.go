@@ -1,0 +1,176 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Defaults of Config.
+const (
+	DefaultWorkers = 64
+	DefaultLease   = 10 * time.Second
+	DefaultGrace   = 10 * time.Second
+)
+
+// Config says what a Host performs, and how.
+type Config struct {
+	World    string // the world's id
+	Manifest *manifest.Manifest
+	Content  func(manifest.Hash) ([]byte, error) // the contents that Manifest names
+	Keys     *receipt.Keyring                    // of World; signs
+	Dir      string                              // the world's directory: relative paths in configs begin there
+
+	Secrets   func(name string) (string, error) // values of references; nil: there are none
+	Adapters  map[string]Factory                // by name; besides those of this package, or instead of them
+	Verifiers map[string]VerifierFactory        // likewise
+	Recording *Recording                        // set: it answers every effect, and none is live
+
+	EffectLog string        // file of the effect store; empty: live effects are refused
+	Workers   int           // effects performed at once; below 1: DefaultWorkers
+	Lease     time.Duration // how long after its timeout an attempt may take to end; 0: DefaultLease
+	Grace     time.Duration // how long Close waits for live attempts; 0: DefaultGrace
+}
+
+// New returns a Host for the effects of a manifest; Close ends it. The error
+// names every effect that cannot be performed. What the effect store holds of
+// an earlier process waits for Recover.
+func New(cfg Config) (*Host, error) {
+	if !cfg.Keys.CanSign() || cfg.Keys.World() != cfg.World {
+		return nil, fmt.Errorf("host: the keyring cannot sign for world %s", cfg.World)
+	}
+	if cfg.Workers <= 0 {
+		cfg.Workers = DefaultWorkers
+	}
+	if cfg.Lease <= 0 {
+		cfg.Lease = DefaultLease
+	}
+	if cfg.Grace <= 0 {
+		cfg.Grace = DefaultGrace
+	}
+	hidden := cfg.secrets()
+	effects, err := cfg.build(hidden)
+	err = errors.Join(err, cfg.checkLive(effects))
+	var h *Host
+	if err == nil {
+		h, err = start(cfg, effects, hidden, vfs.Default)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeAll(effects))
+	}
+	return h, nil
+}
+
+// Check reports every effect whose adapter or verifier cannot be made, and
+// touches nothing outside. Of cfg it needs Manifest, Content and Dir, and the
+// Adapters and Verifiers of the program.
+func Check(cfg Config) error {
+	effects, err := cfg.build(cfg.secrets())
+	return errors.Join(err, closeAll(effects))
+}
+
+// ErrLive says that an effect touches the outside and that Config.EffectLog,
+// which has to keep its results, is not set.
+var ErrLive = errors.New("it is live, and there is no effect store to keep its results")
+
+func (cfg *Config) checkLive(effects map[string]*effect) error {
+	var faults []error
+	for _, kind := range slices.Sorted(maps.Keys(effects)) {
+		if e := effects[kind]; e.live && cfg.EffectLog == "" {
+			faults = append(faults, fmt.Errorf("host: effect %s: adapter %s: %w", kind, e.declared.Adapter, ErrLive))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (cfg *Config) secrets() *secrets {
+	if cfg.Secrets != nil {
+		return newSecrets(cfg.Secrets)
+	}
+	return newSecrets(func(string) (string, error) { return "", ErrNoSecret })
+}
+
+// build makes what the effects of the manifest need: all of it, or as much as
+// it can and an error that names the rest.
+func (cfg *Config) build(hidden *secrets) (map[string]*effect, error) {
+	network := newHTTPNetwork()
+	adapters := map[string]Factory{
+		"recorded": newRecorded(), "stub": newStub(), "file": newFile, "exec": newExec, "http": newHTTP(network),
+	}
+	maps.Copy(adapters, cfg.Adapters)
+	verifiers := map[string]VerifierFactory{"file": newFileVerifier, "exec": newExecVerifier, "http": newHTTPVerifier(network)}
+	maps.Copy(verifiers, cfg.Verifiers)
+	contents := make(map[manifest.Hash][]byte) // read once, however many effects name them
+	effects := make(map[string]*effect, len(cfg.Manifest.Effects))
+	var faults []error
+	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
+		e := &effect{declared: cfg.Manifest.Effects[kind]}
+		effects[kind] = e
+		if cfg.Recording != nil {
+			e.adapter = &cfg.Recording.recorded
+			continue
+		}
+		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve}
+		s.Config, s.File = e.declared.Config, cfg.files(e.declared.Files, contents)
+		var err error
+		if e.adapter, err = build(adapters, "adapter", e.declared.Adapter, s); err != nil {
+			faults = append(faults, fmt.Errorf("host: effect %s: %w", kind, err))
+		}
+		if d, ok := e.adapter.(Deterministic); e.adapter != nil {
+			e.live = !ok || !d.Deterministic()
+		}
+		if v := e.declared.Verify; v != nil {
+			s.Config, s.File = v.Config, cfg.files(v.Files, contents)
+			if e.verifier, err = build(verifiers, "verifier", v.Adapter, s); err != nil {
+				faults = append(faults, fmt.Errorf("host: effect %s: %w", kind, err))
+			}
+		}
+	}
+	return effects, errors.Join(faults...)
+}
+
+func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name string, s Setup) (made T, err error) {
+	factory, ok := factories[name]
+	if !ok {
+		return made, fmt.Errorf("there is no %s %q, only %q", what, name, slices.Sorted(maps.Keys(factories)))
+	}
+	if made, err = factory(s); err != nil {
+		return made, fmt.Errorf("%s %s: %w", what, name, err)
+	}
+	return made, nil
+}
+
+func anyLive(effects map[string]*effect) bool {
+	for _, e := range effects {
+		if e.live {
+			return true
+		}
+	}
+	return false
+}
+
+// files returns the File of a Setup.
+func (cfg *Config) files(names map[string]manifest.Hash, contents map[manifest.Hash][]byte) func(string) ([]byte, error) {
+	return func(key string) ([]byte, error) {
+		name, ok := names[key]
+		if !ok {
+			return nil, fmt.Errorf("config.%s names no file", key)
+		}
+		if data, ok := contents[name]; ok {
+			return data, nil
+		}
+		data, err := cfg.Content(name)
+		if err != nil {
+			return nil, fmt.Errorf("config.%s: %w", key, err)
+		}
+		contents[name] = data
+		return data, nil
+	}
+}

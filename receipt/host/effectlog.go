@@ -1,0 +1,338 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// rewriteFrom is the size from which on an effect store that is mostly dead is
+// written anew.
+const rewriteFrom = 16 << 20
+
+// effectLog keeps the results of live effects until the journal has them. One
+// goroutine writes the file: whatever came while it synced is the next group.
+type effectLog struct {
+	files  vfs.FS
+	path   string
+	world  string
+	large  int64               // rewriteFrom, but in tests
+	stored func(group []entry) // told of results that are durable, in their order; must not keep group
+	failed func(error)         // told once; nothing is durable after it
+
+	mu      sync.Mutex // guards what follows
+	work    *sync.Cond // signalled when the writer has something to do
+	waiting []entry    // for the writer
+	results int        // how many of them have a receipt
+	kept    map[attempt][]byte
+	stale   map[attempt]bool // of kept: left by an earlier process, and not recovered yet
+	live    int64            // bytes that kept would take in the file
+	closed  bool
+	err     error
+
+	ended chan struct{} // closed when the writer has ended
+
+	// The writer's own.
+	file  vfs.File
+	size  int64
+	group []entry
+	buf   []byte
+
+	syncs, written atomic.Uint64
+}
+
+// openEffectLog opens or makes the effect store of a world. Without start
+// nothing is written.
+func openEffectLog(files vfs.FS, path, world string) (*effectLog, error) {
+	l := &effectLog{files: files, path: path, world: world, large: rewriteFrom, ended: make(chan struct{}), stale: make(map[attempt]bool)}
+	l.work = sync.NewCond(&l.mu)
+	file, err := readAll(files, path)
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !fresh {
+		return nil, fmt.Errorf("host: effect store: %w", err)
+	}
+	end := 0
+	if !fresh {
+		l.kept, end, err = parseStore(file, world)
+		if damage := (*DamageError)(nil); errors.As(err, &damage) {
+			damage.Path = path
+		}
+		if err != nil {
+			return nil, fmt.Errorf("host: effect store: %w", err)
+		}
+	} else {
+		l.kept = make(map[attempt][]byte)
+	}
+	for at, data := range l.kept {
+		e := entry{at, data}
+		l.live += int64(e.size())
+		l.stale[at] = true
+	}
+	if fresh || end < len(file) {
+		err = l.rewrite(l.kept)
+	} else {
+		l.size = int64(end)
+		l.file, err = files.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("host: effect store: %w", err)
+	}
+	return l, nil
+}
+
+func readAll(files vfs.FS, path string) ([]byte, error) {
+	f, err := files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
+}
+
+// start begins to write.
+func (l *effectLog) start(stored func([]entry), failed func(error)) {
+	l.stored, l.failed = stored, failed
+	go l.run()
+}
+
+// put hands a result to the writer. After close or a failure it is dropped.
+func (l *effectLog) put(e entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || l.err != nil {
+		return
+	}
+	l.waiting = append(l.waiting, e)
+	l.results++
+	l.work.Signal()
+}
+
+// forget drops a result. The file is told with the next group: a result that
+// is forgotten twice does no harm.
+func (l *effectLog) forget(at attempt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(at)
+}
+
+// drop is forget with mu held.
+func (l *effectLog) drop(at attempt) {
+	data, ok := l.kept[at]
+	if !ok || l.closed || l.err != nil {
+		return
+	}
+	e := entry{at, data}
+	l.live -= int64(e.size())
+	delete(l.kept, at)
+	l.waiting = append(l.waiting, entry{attempt: at})
+}
+
+// recover is get for what an earlier process has left, and keeps it from settle.
+func (l *effectLog) recover(at attempt) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.stale, at)
+	return l.kept[at]
+}
+
+// settle drops what earlier processes have left and nobody wanted back: the
+// journal had it, but not the time to say so.
+func (l *effectLog) settle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at := range l.stale {
+		l.drop(at)
+	}
+	clear(l.stale)
+}
+
+// get returns a result that is durable and not forgotten.
+func (l *effectLog) get(at attempt) ([]byte, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	data, ok := l.kept[at]
+	return data, ok
+}
+
+// close waits until everything that was put is durable, or failed to be. A
+// store that holds nothing any more is emptied.
+func (l *effectLog) close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.work.Signal()
+	l.mu.Unlock()
+	<-l.ended
+	if l.err == nil && len(l.kept) == 0 && l.size > l.headSize() {
+		l.err = l.rewrite(l.kept)
+	}
+	if l.file == nil {
+		return l.err
+	}
+	return errors.Join(l.err, l.file.Close())
+}
+
+// run is the writer.
+func (l *effectLog) run() {
+	defer close(l.ended)
+	for l.next() {
+		err := l.write()
+		if err == nil {
+			l.stored(l.group)
+			err = l.shrink()
+		}
+		if err != nil {
+			err = fmt.Errorf("host: effect store: %w", err)
+			l.mu.Lock()
+			l.err = err
+			l.waiting = nil
+			l.mu.Unlock()
+			l.failed(err)
+			return
+		}
+	}
+}
+
+// next waits for the next group. It leaves what is more than a group may hold.
+func (l *effectLog) next() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.results == 0 && !l.closed {
+		l.work.Wait()
+	}
+	if l.results == 0 && (len(l.waiting) == 0 || len(l.kept) == 0) {
+		return false // what is forgotten is worth a sync only at the end, or none if all is
+	}
+	n, bytes := 0, 0
+	for n < len(l.waiting) && bytes < frameBodyLimit {
+		bytes += l.waiting[n].size()
+		if l.waiting[n].receipt != nil {
+			l.results--
+		}
+		n++
+	}
+	if n == len(l.waiting) {
+		l.group, l.waiting = l.waiting, l.group[:0]
+		return true
+	}
+	l.group = append(l.group[:0], l.waiting[:n]...)
+	l.waiting = append(l.waiting[:0], l.waiting[n:]...)
+	return true
+}
+
+// write makes the group durable with one write and one sync, and keeps it.
+func (l *effectLog) write() error {
+	l.buf = beginFrame(l.buf[:0], l.size)
+	for i := range l.group {
+		l.buf = appendEntry(l.buf, &l.group[i])
+	}
+	endFrame(l.buf)
+	if _, err := l.file.WriteAt(l.buf, l.size); err != nil {
+		return err
+	}
+	if err := l.sync(l.file.SyncData, len(l.buf)); err != nil {
+		return err
+	}
+	l.size += int64(len(l.buf))
+	if cap(l.buf) > 2*frameBodyLimit {
+		l.buf = nil // one giant must not hold its memory for good
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.group {
+		if e := &l.group[i]; e.receipt != nil {
+			l.kept[e.attempt] = e.receipt
+			l.live += int64(e.size())
+		}
+	}
+	return nil
+}
+
+func (l *effectLog) sync(sync func() error, bytes int) error {
+	if err := sync(); err != nil {
+		return err
+	}
+	l.syncs.Add(1)
+	l.written.Add(uint64(bytes))
+	return nil
+}
+
+// shrink writes the file anew where it is large and mostly dead.
+func (l *effectLog) shrink() error {
+	l.mu.Lock()
+	if l.size < l.large || 2*l.live > l.size {
+		l.mu.Unlock()
+		return nil
+	}
+	kept := make(map[attempt][]byte, len(l.kept))
+	for at, data := range l.kept {
+		kept[at] = data
+	}
+	l.mu.Unlock()
+	return l.rewrite(kept)
+}
+
+func (l *effectLog) headSize() int64 { return int64(frameHeader + len(storeMagic) + len(l.world)) }
+
+// rewrite replaces the file by one that holds just kept: the old one stands
+// until the new one is whole and durable.
+func (l *effectLog) rewrite(kept map[attempt][]byte) error {
+	b := append(append(beginFrame(nil, 0), storeMagic...), l.world...)
+	endFrame(b)
+	if len(kept) > 0 {
+		start := len(b)
+		b = beginFrame(b, int64(start))
+		for at, data := range kept {
+			e := entry{at, data}
+			if len(b)-start > frameBodyLimit {
+				endFrame(b[start:])
+				start = len(b)
+				b = beginFrame(b, int64(start))
+			}
+			b = appendEntry(b, &e)
+		}
+		endFrame(b[start:])
+	}
+	if l.file != nil {
+		if err := l.file.Close(); err != nil {
+			return err
+		}
+		l.file = nil
+	}
+	if err := l.replace(b); err != nil {
+		return err
+	}
+	f, err := l.files.OpenReadWrite(l.path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	l.file, l.size = f, int64(len(b))
+	return nil
+}
+
+func (l *effectLog) replace(b []byte) error {
+	fresh := l.path + ".new"
+	f, err := l.files.Create(fresh, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Write(b); err == nil {
+		err = l.sync(f.Sync, len(b))
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := l.files.Rename(fresh, l.path); err != nil {
+		return err
+	}
+	dir, err := l.files.OpenDir(filepath.Dir(l.path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(l.sync(dir.Sync, 0), dir.Close())
+}

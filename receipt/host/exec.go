@@ -1,0 +1,160 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// exitTempfail is EX_TEMPFAIL of sysexits.h: nothing was done, try again.
+const exitTempfail = 75
+
+// execAdapter runs one program for each effect, without a shell: params are
+// JSON on its standard input, its standard output is the payload.
+//
+//	exit 0, JSON on stdout   ok
+//	exit 75 (EX_TEMPFAIL)    retryable_failure
+//	exit in compensate_on    compensatable_failure
+//	any other exit           permanent_failure
+//	killed, by whomever      nobody can tell, unless the effect is idempotent
+//
+// Its environment is the config's env, with secrets resolved, and PATH, LANG,
+// WORLDKERNEL_IDEMPOTENCY_KEY and WORLDKERNEL_ATTEMPT; its working directory is
+// the world's. It runs in a process group of its own, which ends with it.
+type execAdapter struct {
+	program program
+	setup   Setup
+}
+
+// newExec is the factory of exec adapters; see governance.ParseExec for their
+// config.
+func newExec(s Setup) (Adapter, error) {
+	t, err := governance.ParseExec(s.Config, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &execAdapter{program{t, s.Dir, s.Secret}, s}, nil
+}
+
+func (a *execAdapter) Perform(ctx context.Context, call Call) (Result, error) {
+	input, err := canon.ToJSON(canon.AppendRaw(nil, call.Permit.Params))
+	if err != nil {
+		return Result{}, err
+	}
+	done, err := a.program.run(ctx, input, call.External, call.Permit.Attempt)
+	if err != nil {
+		return unsentFault(err), nil
+	}
+	result, err := a.classify(done)
+	result.Cost.Bytes = uint64(len(input)) + done.written
+	return result, err
+}
+
+// classify says what the end of a program means.
+func (a *execAdapter) classify(done *finished) (Result, error) {
+	payload, bad := done.json()
+	switch {
+	case done.exit == 0 && bad == nil:
+		return Result{Status: receipt.StatusOK, Payload: payload}, nil
+	case done.exit == 0 && !done.killed: // it did happen, whatever it wrote
+		code := "not_json"
+		if done.flooded() {
+			code = string(governance.CodeTooLarge)
+		}
+		return a.failure(done, code, bad.Error(), nil)
+	case done.killed || done.exit < 0:
+		return a.cutShort(done)
+	}
+	result, err := a.failure(done, "exit", fmt.Sprintf("%s exited with status %d", a.program.Program, done.exit), payload)
+	switch {
+	case slices.Contains(a.program.CompensateOn, done.exit):
+		result.Class = receipt.OutcomeCompensatable
+	case done.exit == exitTempfail:
+		result.Class = receipt.OutcomeRetryableFailure
+	}
+	return result, err
+}
+
+// cutShort is for a program that did not end by itself.
+func (a *execAdapter) cutShort(done *finished) (Result, error) {
+	text := fmt.Sprintf("%s was ended by %s", a.program.Program, done.signal)
+	status, code := receipt.StatusError, "killed"
+	if done.killed {
+		text = a.program.Program + " had not ended in time and was killed"
+		status, code = receipt.StatusTimeout, "timeout"
+	}
+	if !a.setup.Effect.Idempotent {
+		return Result{}, fmt.Errorf("%s, and nobody can tell what it had done: %s", text, done.stderr.text())
+	}
+	result, err := a.failure(done, code, text, nil)
+	result.Status, result.Class = status, receipt.OutcomeRetryableFailure
+	return result, err
+}
+
+// failure is the result of a program that failed; output is what it wrote, if
+// that is JSON.
+func (a *execAdapter) failure(done *finished, code, text string, output receipt.Data) (Result, error) {
+	fields := map[string]any{"code": code, "error": text, "stderr": done.stderr.text()}
+	if done.exit >= 0 {
+		fields["exit"] = done.exit
+	}
+	if output != nil {
+		fields["stdout"] = output
+	}
+	payload, err := canon.Marshal(fields)
+	return Result{Status: receipt.StatusError, Payload: payload}, err
+}
+
+// finished is what is left of a program that has ended.
+type finished struct {
+	exit    int            // below 0: a signal ended it
+	signal  syscall.Signal // where exit is below 0
+	killed  bool           // by us, because its time was over
+	limit   uint64         // of output
+	output  []byte         // its first bytes, limit of them at most
+	written uint64         // bytes of output, all that there were
+	stderr  tail
+}
+
+func (f *finished) flooded() bool { return f.written > f.limit }
+
+// json returns what the program wrote to its standard output.
+func (f *finished) json() (receipt.Data, error) {
+	if f.flooded() {
+		return nil, fmt.Errorf("it wrote more than %d bytes to its standard output", f.limit)
+	}
+	payload, err := canon.FromJSON(f.output)
+	if err != nil {
+		return nil, fmt.Errorf("its standard output is not one JSON value: %w", err)
+	}
+	return payload, nil
+}
+
+// Write takes standard output. What is over the limit is counted and dropped:
+// a program that is not disturbed comes to an end that can be told.
+func (f *finished) Write(p []byte) (int, error) {
+	f.written += uint64(len(p))
+	if room := f.limit - uint64(len(f.output)); room > 0 {
+		f.output = append(f.output, p[:min(uint64(len(p)), room)]...)
+	}
+	return len(p), nil
+}
+
+// maxTail is how many bytes of standard error are kept, the last ones.
+const maxTail = 4 << 10
+
+type tail []byte
+
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p[max(0, len(p)-maxTail):]...)
+	*t = (*t)[max(0, len(*t)-maxTail):]
+	return len(p), nil
+}
+
+func (t tail) text() string { return strings.TrimSpace(strings.ToValidUTF8(string(t), "\uFFFD")) }

@@ -1,0 +1,123 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/worldkernel/worldkernel/governance"
+)
+
+// execPath is where programs are looked for, and theirs as well.
+const execPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// execGrace is how long a program has after SIGTERM, and whoever holds its
+// output after its end.
+const execGrace = time.Second
+
+// program is a program that can be run, any number of times at once.
+type program struct {
+	*governance.ExecTarget
+	dir    string // the world's
+	secret func(reference string) (string, error)
+}
+
+// run runs the program to its end, which is within execGrace of ctx's. An error
+// means that it did not start.
+func (p *program) run(ctx context.Context, input []byte, key string, attempt uint64) (*finished, error) {
+	dir, err := filepath.Abs(p.dir)
+	if err != nil {
+		return nil, cause(err)
+	}
+	path, err := p.find(dir)
+	if err != nil {
+		return nil, fmt.Errorf("program %s: %w", p.Program, cause(err))
+	}
+	env, err := p.environment(key, attempt)
+	if err != nil {
+		return nil, err
+	}
+	done := &finished{limit: p.MaxBytes}
+	var killed atomic.Bool
+	cmd := exec.CommandContext(ctx, path, p.Args...)
+	cmd.Args[0], cmd.Dir, cmd.Env = p.Program, dir, env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(input, '\n')), done, &done.stderr
+	cmd.WaitDelay = execGrace
+	cmd.Cancel = func() error {
+		killed.Store(true)
+		return signalGroup(cmd.Process.Pid, syscall.SIGTERM)
+	}
+	if err := ownGroup(cmd); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("program %s: %w", p.Program, cause(err))
+	}
+	waited := cmd.Wait()
+	if err := signalGroup(cmd.Process.Pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		waited = errors.Join(waited, err)
+	}
+	done.killed = killed.Load()
+	if cmd.ProcessState == nil { // the process could not be waited for
+		fmt.Fprintf(&done.stderr, "\n%v", waited)
+		done.exit = -1
+		return done, nil
+	}
+	done.exit = cmd.ProcessState.ExitCode()
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		done.signal = status.Signal()
+	}
+	return done, nil
+}
+
+// find returns the path of the program: in the world's directory if its name
+// has a slash, else on execPath.
+func (p *program) find(dir string) (string, error) {
+	name := filepath.FromSlash(p.Program)
+	switch {
+	case filepath.IsAbs(name):
+		return name, nil
+	case strings.ContainsRune(p.Program, '/'):
+		return filepath.Join(dir, name), nil
+	}
+	for _, on := range strings.Split(execPath, ":") {
+		path, err := exec.LookPath(filepath.Join(on, name)) // a path: the environment's PATH has no say
+		if err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("it is not on %s: %w", execPath, fs.ErrNotExist)
+}
+
+// environment returns all that the program gets to know of its surroundings.
+func (p *program) environment(key string, attempt uint64) ([]string, error) {
+	env := []string{
+		"PATH=" + execPath, "LANG=C.UTF-8",
+		"WORLDKERNEL_IDEMPOTENCY_KEY=" + key, "WORLDKERNEL_ATTEMPT=" + strconv.FormatUint(attempt, 10),
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		value := p.Env[name]
+		if strings.HasPrefix(value, secretScheme) {
+			var err error
+			if value, err = p.secret(value); err != nil {
+				return nil, fmt.Errorf("env.%s: %w", name, err)
+			}
+			if strings.ContainsRune(value, 0) {
+				return nil, fmt.Errorf("env.%s: %w", name, ErrBadSecret)
+			}
+		}
+		env = append(env, name+"="+value) // of two the last counts
+	}
+	return env, nil
+}

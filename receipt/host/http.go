@@ -1,0 +1,202 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// httpAdapter makes requests. What came of one is told by its answer; without
+// an answer the request happened or not, and only what has not left this
+// machine surely did not.
+type httpAdapter struct {
+	client httpClient
+	setup  Setup
+}
+
+// newHTTP returns the factory of http adapters; see governance.ParseHTTP for
+// their config and params.
+func newHTTP(network *httpNetwork) Factory {
+	return func(s Setup) (Adapter, error) {
+		if err := checkHTTPConfig(s.Config); err != nil {
+			return nil, err
+		}
+		return &httpAdapter{httpClient{network, s.Secret}, s}, nil
+	}
+}
+
+// checkHTTPConfig refuses a config that no params fit.
+func checkHTTPConfig(config manifest.Data) error {
+	var params manifest.Data
+	if _, err := canon.Lookup(config, "url"); err != nil { // it comes with each call
+		params = canon.AppendText(canon.AppendText(canon.AppendMap(nil, 1), "url"), "http://localhost/")
+	}
+	_, err := governance.ParseHTTP(config, params)
+	return err
+}
+
+// Perform makes the request and follows the redirects that config allows, each
+// of which is judged like the first.
+func (a *httpAdapter) Perform(ctx context.Context, call Call) (Result, error) {
+	first, err := governance.ParseHTTP(a.setup.Config, call.Permit.Params)
+	if err != nil {
+		return unsent(err), nil
+	}
+	t, redirects := first, uint64(0)
+	for {
+		answer, err := a.ask(ctx, t, call, first)
+		if err != nil {
+			return a.unanswered(err, t, redirects)
+		}
+		location := answer.redirect(t)
+		if location == "" || redirects == t.MaxRedirects {
+			return a.answered(t, answer)
+		}
+		redirects++
+		next, err := t.Follow(location)
+		if err != nil {
+			return a.unanswered(err, t, redirects)
+		}
+		t = next
+	}
+}
+
+// ask sends one request, if the capability allows it. The idempotency key is
+// for the first origin only.
+func (a *httpAdapter) ask(ctx context.Context, t *governance.HTTPTarget, call Call, first *governance.HTTPTarget) (*httpAnswer, error) {
+	named := t.Reviewed
+	if call.Cap.Type == manifest.CapHTTP {
+		if err := t.Allowed(&call.Cap.Params); err != nil {
+			return nil, err
+		}
+		named = named || t.NamedIn(call.Cap.Params.Hosts)
+	}
+	external := call.External
+	if !t.SameOrigin(first) {
+		external = ""
+	}
+	return a.client.send(ctx, t, external, named)
+}
+
+// redirect returns where an answer sends the request of t, or "".
+func (a *httpAnswer) redirect(t *governance.HTTPTarget) string {
+	if t.Method != http.MethodGet && t.Method != http.MethodHead {
+		return ""
+	}
+	switch a.status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return a.header.Get("Location")
+	}
+	return ""
+}
+
+// unanswered classifies a request without an answer that came after some
+// redirects, all of which were answered.
+func (a *httpAdapter) unanswered(err error, t *governance.HTTPTarget, redirects uint64) (Result, error) {
+	var fault *httpFault
+	if errors.As(err, &fault) && fault.left && !a.setup.Effect.Idempotent {
+		return Result{}, fmt.Errorf("%s %s: %w", t.Method, resourceOf(t), err)
+	}
+	result := unsent(err)
+	result.Unsent = result.Unsent && redirects == 0
+	return result, nil
+}
+
+// unsent is the result of a request that was not made or, where something of
+// it may have left, that can be made again.
+func unsent(err error) Result {
+	r := Result{Status: receipt.StatusError, Unsent: true}
+	code := "failed" // e.g. there is no such secret
+	var denied *governance.CapError
+	var address *addressError
+	var fault *httpFault
+	var timed net.Error
+	switch {
+	case errors.As(err, &denied):
+		code = string(denied.Code)
+	case errors.As(err, &address):
+		code = "address_not_allowed"
+	case errors.As(err, &fault):
+		code, r.Class, r.Unsent = "unreachable", receipt.OutcomeRetryableFailure, !fault.left
+		if errors.As(err, &timed) && timed.Timeout() {
+			code, r.Status = "timeout", receipt.StatusTimeout
+		}
+	}
+	r.Payload = httpPayload(map[string]any{"code": code, "error": err.Error()})
+	return r
+}
+
+// answered classifies what the outside said.
+func (a *httpAdapter) answered(t *governance.HTTPTarget, answer *httpAnswer) (Result, error) {
+	success := answer.status >= 200 && answer.status < 300
+	retryable := a.setup.Effect.Idempotent && (answer.status >= 500 || answer.status == http.StatusTooManyRequests)
+	payload := answer.payload()
+	r := Result{
+		Status: receipt.StatusError, ExternalRef: answer.reference(),
+		Cost: receipt.Cost{Bytes: uint64(len(t.Body) + len(answer.body))},
+	}
+	if success {
+		r.StateChange = answer.stateChange(t)
+	}
+	payload["code"] = "http_status"
+	payload["error"] = strings.TrimSpace(strconv.Itoa(answer.status) + " " + http.StatusText(answer.status))
+	switch {
+	case slices.Contains(t.CompensateOn, uint64(answer.status)):
+		r.Class = receipt.OutcomeCompensatable
+	case retryable:
+		r.Class = receipt.OutcomeRetryableFailure
+		r.RetryAfter = retryAfter(answer.header.Get("Retry-After"), time.Now())
+	case success && !answer.tooLarge:
+		r.Status = receipt.StatusOK
+		delete(payload, "code")
+		delete(payload, "error")
+	}
+	if answer.tooLarge {
+		payload["code"], payload["error"] = "response_too_large", "the body is larger than max_bytes"
+	}
+	r.Payload = httpPayload(payload)
+	return r, nil
+}
+
+// retryAfter reads a Retry-After header (RFC 9110 10.2.3): seconds or a date.
+func retryAfter(value string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return max(0, date.Sub(now))
+	}
+	return 0
+}
+
+// resourceOf returns the URL of a target without what looks like a secret in
+// its query.
+func resourceOf(t *governance.HTTPTarget) string {
+	u := *t.URL
+	if u.RawQuery != "" {
+		u.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(u.RawQuery, "&"), secretPair), "&")
+	}
+	return u.String()
+}
+
+func secretPair(pair string) bool {
+	name, _, _ := strings.Cut(pair, "=")
+	if plain, err := url.QueryUnescape(name); err == nil {
+		name = plain
+	}
+	name = strings.ToLower(name)
+	return name == "sig" || slices.ContainsFunc([]string{"apikey", "api_key", "api-key", "credential", "passw", "secret", "signature", "token"},
+		func(part string) bool { return strings.Contains(name, part) })
+}

@@ -1,0 +1,134 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"unicode"
+
+	"github.com/worldkernel/worldkernel/governance"
+)
+
+const (
+	defaultAnswerBytes = 1 << 20  // of a body, where config.max_bytes does not say
+	maxAnswerHeaders   = 64 << 10 // bytes
+)
+
+// httpClient sends single requests: it follows nothing and repeats nothing.
+type httpClient struct {
+	network *httpNetwork
+	secret  func(reference string) (string, error)
+}
+
+// httpAnswer is what the outside said.
+type httpAnswer struct {
+	status   int
+	header   http.Header
+	body     []byte
+	tooLarge bool // body is not kept
+}
+
+// httpFault says why there is no answer.
+type httpFault struct {
+	left bool // something of the request may have left this machine
+	err  error
+}
+
+func (e *httpFault) Error() string { return e.err.Error() }
+func (e *httpFault) Unwrap() error { return e.err }
+
+// send makes the request of a target, with an idempotency key if there is one.
+// Its error is an *httpFault but for a request that cannot be put together.
+func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, external string, named bool) (*httpAnswer, error) {
+	var connected atomic.Bool
+	req, err := c.request(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		// The first moment from which on bytes may leave: headers that fill the
+		// buffer are sent before WroteHeaders.
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	}), t, external)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.transport(t.Host, named).RoundTrip(req)
+	if err != nil {
+		return nil, &httpFault{connected.Load(), err}
+	}
+	defer res.Body.Close()
+	limit := t.MaxBytes
+	if limit == 0 {
+		limit = defaultAnswerBytes
+	}
+	limit = min(limit, 1<<40) // more than there is memory, and one more does not overflow
+	body, err := io.ReadAll(io.LimitReader(res.Body, int64(limit)+1))
+	if err != nil {
+		return nil, &httpFault{true, fmt.Errorf("status %d, and then: %w", res.StatusCode, err)}
+	}
+	a := &httpAnswer{status: res.StatusCode, header: res.Header, body: body}
+	if uint64(len(body)) > limit {
+		a.body, a.tooLarge = nil, true
+	}
+	return a, nil
+}
+
+// transport returns a transport for one request. Connections are not kept:
+// net/http silently repeats a request, with an Idempotency-Key even a POST,
+// when a kept connection breaks, and one that was opened under a capability
+// must not serve another.
+func (c *httpClient) transport(host string, named bool) *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		DialContext:            c.network.dialer(host, named).DialContext,
+		TLSClientConfig:        &tls.Config{RootCAs: c.network.roots, MinVersion: tls.VersionTLS12},
+		Protocols:              protocols,
+		DisableKeepAlives:      true,
+		DisableCompression:     true, // max_bytes is about what arrives
+		MaxResponseHeaderBytes: maxAnswerHeaders,
+	}
+}
+
+func (c *httpClient) request(ctx context.Context, t *governance.HTTPTarget, external string) (*http.Request, error) {
+	var body io.Reader
+	if len(t.Body) > 0 {
+		body = bytes.NewReader(t.Body)
+	}
+	req, err := http.NewRequestWithContext(ctx, t.Method, t.URL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", "worldkernel")
+	for name, value := range t.Headers {
+		req.Header.Set(name, value)
+	}
+	for name, value := range t.Secrets {
+		if value, err = c.reveal(value); err != nil {
+			return nil, fmt.Errorf("secret header %s: %w", name, err)
+		}
+		req.Header.Set(name, value)
+	}
+	if external != "" {
+		req.Header.Set("Idempotency-Key", external)
+	}
+	return req, nil
+}
+
+// errSecretHeader keeps the value out of the error of net/http.
+var errSecretHeader = errors.New("the secret holds a control character, which no header can")
+
+// reveal returns the value of a secret header: what stands before the
+// reference, such as "Bearer ", and the secret.
+func (c *httpClient) reveal(value string) (string, error) {
+	before, name, _ := strings.Cut(value, secretScheme)
+	secret, err := c.secret(secretScheme + name)
+	if err == nil && strings.ContainsFunc(secret, unicode.IsControl) {
+		err = errSecretHeader
+	}
+	return before + secret, err
+}

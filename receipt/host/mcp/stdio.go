@@ -1,0 +1,243 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// programPath is where programs are looked for, and theirs as well.
+	programPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	// grace is how long a program has to end after its input has ended, and again
+	// after SIGTERM.
+	grace = time.Second
+	// maxStderrBytes is how much of the end of what a program complained of is kept.
+	maxStderrBytes = 2 << 10
+)
+
+// process is a server's program, and the transport to it.
+type process struct {
+	cmd    *exec.Cmd
+	input  *os.File // writes to the program
+	output *os.File // reads from it
+	eof    chan struct{}
+	stderr tail
+	stop   func() // ends the program and all that it started
+
+	turn    chan struct{} // who holds it writes
+	written int           // bytes, guarded by turn
+	calls   sync.Map      // jsonrpc.ID to *exchange
+}
+
+// start runs the program.
+func (sv *server) start() (*process, error) {
+	dir, err := filepath.Abs(sv.dir)
+	if err != nil {
+		return nil, err
+	}
+	path, err := find(dir, sv.target.Command[0])
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1)}
+	p.stop = sync.OnceFunc(p.end)
+	p.cmd.Args[0], p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay = sv.target.Command[0], dir, &p.stderr, grace
+	p.cmd.Env = []string{"PATH=" + programPath, "LANG=C.UTF-8"}
+	for name, value := range sv.target.Env { // order does not matter: a map has no name twice
+		if strings.HasPrefix(value, "secret://") {
+			if value, err = sv.secret(value); err != nil {
+				return nil, fmt.Errorf("env.%s: %w", name, err)
+			}
+		}
+		p.cmd.Env = append(p.cmd.Env, name+"="+value) // of two PATHs the last counts
+	}
+	if err := ownGroup(p.cmd); err != nil {
+		return nil, err
+	}
+	return p, p.run()
+}
+
+func (p *process) run() error {
+	childInput, input, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer childInput.Close() //nolint:errcheck // the child has its own
+	output, childOutput, err := os.Pipe()
+	if err != nil {
+		_ = input.Close()
+		return err
+	}
+	defer childOutput.Close() //nolint:errcheck // likewise
+	p.input, p.output, p.cmd.Stdin, p.cmd.Stdout = input, output, childInput, childOutput
+	if err := p.cmd.Start(); err != nil {
+		return errors.Join(err, input.Close(), output.Close())
+	}
+	return nil
+}
+
+// find returns the path of a program: in dir if its name has a slash, else on
+// programPath.
+func find(dir, program string) (string, error) {
+	name := filepath.FromSlash(program)
+	switch {
+	case filepath.IsAbs(name):
+		return name, nil
+	case strings.ContainsRune(program, '/'):
+		return filepath.Join(dir, name), nil
+	}
+	for _, on := range strings.Split(programPath, ":") {
+		path, err := exec.LookPath(filepath.Join(on, name)) // a path: the environment's PATH has no say
+		if err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("program %s is not on %s: %w", program, programPath, fs.ErrNotExist)
+}
+
+// end is stop, once. The program is waited for last: until then nobody else can
+// have its group's number.
+func (p *process) end() {
+	_ = p.input.Close()
+	for _, next := range []func(int){terminateGroup, killGroup} {
+		select {
+		case <-p.eof:
+		case <-time.After(grace):
+			next(p.cmd.Process.Pid)
+		}
+	}
+	killGroup(p.cmd.Process.Pid) // what has closed its output and goes on
+	_ = p.cmd.Wait()
+	_ = p.output.Close()
+}
+
+// explain adds to an error what the program complained of last.
+func (p *process) explain(err error) error {
+	if text := p.stderr.String(); text != "" {
+		return fmt.Errorf("%w; the server says: %s", err, text)
+	}
+	return err
+}
+
+// Connect is for mcp.Client.
+func (p *process) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := (&mcp.IOTransport{Reader: (*reader)(p), Writer: (*writer)(p), MaxLineLength: maxMessageBytes}).Connect(ctx)
+	return &connection{Connection: c, process: p}, err
+}
+
+// reader and writer are the two ends of a process.
+type (
+	reader process
+	writer process
+)
+
+func (r *reader) Read(b []byte) (int, error) {
+	n, err := r.output.Read(b)
+	if err != nil {
+		close(r.eof) // the SDK reads no further
+	}
+	return n, err
+}
+
+func (r *reader) Close() error {
+	r.stop()
+	return nil
+}
+
+func (w *writer) Write(b []byte) (int, error) {
+	n, err := w.input.Write(b)
+	w.written += n
+	return n, err
+}
+
+func (w *writer) Close() error {
+	w.stop()
+	return nil
+}
+
+// connection watches over calls, and lets no write take longer than its call.
+type connection struct {
+	mcp.Connection
+	*process
+}
+
+// Read is for the SDK.
+func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	msg, err := c.Connection.Read(ctx)
+	if r, ok := msg.(*jsonrpc.Response); ok {
+		if x, ok := c.calls.LoadAndDelete(r.ID); ok {
+			x.(*exchange).response.Store(r)
+		}
+	}
+	return msg, err
+}
+
+// Write is for the SDK.
+func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-c.turn }()
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	if r, ok := msg.(*jsonrpc.Request); !ok || r.Method != methodCall {
+		x = nil
+	} else if x != nil {
+		c.calls.Store(r.ID, x)
+		context.AfterFunc(ctx, func() { c.calls.Delete(r.ID) })
+	}
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(done)
+		_ = c.input.SetWriteDeadline(time.Unix(1, 0))
+	})
+	before := c.written
+	err := c.Connection.Write(ctx, msg)
+	if !stop() {
+		<-done
+		_ = c.input.SetWriteDeadline(time.Time{})
+	}
+	if x != nil && c.written > before {
+		x.sent.Store(true)
+	}
+	if err != nil && c.written > before {
+		go c.stop() // half a message: nobody can go on after it
+	}
+	return err
+}
+
+// tail is an io.Writer that keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	end []byte
+}
+
+// Write is for exec.Cmd.
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end = append(t.end, b...)
+	if n := len(t.end) - maxStderrBytes; n > 0 {
+		t.end = append(t.end[:0], t.end[n:]...)
+	}
+	return len(b), nil
+}
+
+// String returns the end.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.end))
+}

@@ -1,0 +1,77 @@
+package mcp
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// idleTimeout is how long a connection is kept that nothing uses.
+const idleTimeout = 30 * time.Second
+
+// web returns the transport to a server over HTTP.
+func (sv *server) web() mcp.Transport {
+	return &mcp.StreamableClientTransport{
+		Endpoint: sv.target.URL.String(),
+		HTTPClient: &http.Client{
+			Transport:     &roundTripper{server: sv, next: &http.Transport{DialContext: new(net.Dialer).DialContext, IdleConnTimeout: idleTimeout}}, // and no Proxy
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		DisableStandaloneSSE: true, // nobody here listens to it
+		MaxEventSize:         maxMessageBytes,
+	}
+}
+
+// roundTripper adds the headers that config has and watches over calls.
+type roundTripper struct {
+	*server
+	next http.RoundTripper
+}
+
+// RoundTrip is for http.Client.
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	x, _ := req.Context().Value(exchangeKey{}).(*exchange)
+	// The first POST is the call itself; the SDK sends that it was given up in
+	// the same context, and GETs go on with the response of the call.
+	if x != nil && req.Method == http.MethodPost && x.begun.Swap(true) {
+		x = nil
+	}
+	ctx := req.Context()
+	if x != nil && req.Method == http.MethodPost {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.sent.Store(true) }})
+	}
+	req = req.Clone(ctx)
+	if err := t.addHeaders(req.Header); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
+	resp, err := t.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if x != nil && req.Method == http.MethodPost {
+		x.status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
+	}
+	resp.Body = &taped{ReadCloser: resp.Body, x: x}
+	return resp, nil
+}
+
+func (t *roundTripper) addHeaders(header http.Header) error {
+	for name, value := range t.target.Headers {
+		header.Set(name, value)
+	}
+	for name, reference := range t.target.SecretHeaders {
+		value, err := t.secret(reference)
+		if err != nil {
+			return fmt.Errorf("secret_headers.%s: %w", name, err)
+		}
+		header.Set(name, value)
+	}
+	return nil
+}
