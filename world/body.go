@@ -204,6 +204,28 @@ func newBody(k Kind) Body {
 		return new(IntentDenied)
 	case KindStarted:
 		return new(Started)
+	case KindOperator:
+		return new(OperatorEffect)
+	case KindExpired:
+		return new(Expired)
+	case KindDue:
+		return new(Due)
+	case KindLate:
+		return new(Late)
+	case KindResolved:
+		return new(Resolved)
+	case KindConfirmed:
+		return new(Confirmed)
+	case KindRotated:
+		return new(KeysRotated)
+	case KindParked:
+		return new(IntentParked)
+	case KindInDoubt:
+		return new(InDoubt)
+	case KindWaiting:
+		return new(IntentWaiting)
+	case KindEnded:
+		return new(IntentEnded)
 	case KindTimer:
 		return new(TimerSet)
 	case KindFired:
@@ -222,9 +244,12 @@ func EachCell(k Kind, payload []byte, visit func(cell []byte)) error {
 	switch k {
 	case KindResumed, KindStepped, KindFailed, KindDeleted, KindTimer, KindFired:
 		visitText(r, visit)
-	case KindIntent, KindDenied:
+	case KindIntent, KindDenied, KindParked:
 		r.Bytes()     // the key
 		r.TextBytes() // the step
+		visitText(r, visit)
+	case KindInDoubt, KindWaiting, KindEnded:
+		r.Bytes() // the key
 		visitText(r, visit)
 	case KindSubmitted:
 		r.TextBytes() // the name

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -22,7 +23,8 @@ type cell struct {
 	born    bool // in the world's cells
 	dirty   bool // changed since the last checkpoint
 	// asked counts the intents of the cell's history by kind and params.
-	asked map[asked]uint64
+	asked   map[asked]uint64
+	account *governance.Account // of the cell's budget; nil: nothing was drawn from it
 }
 
 // asked stands for a kind of effect and its params: the first 16 bytes of
@@ -65,6 +67,9 @@ func (m *mailbox) pop() {
 		m.first = 0
 	}
 }
+
+// remove takes out the i-th event that waits.
+func (m *mailbox) remove(i int) { m.items = slices.Delete(m.items, m.first+i, m.first+i+1) }
 
 func (m *mailbox) all() []mail { return m.items[m.first:] }
 

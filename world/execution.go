@@ -14,9 +14,19 @@ import (
 //	manifest HEX          at creation
 //	CELL@N:OUTCOME        for each step of a cell
 //	STEP_ID:OUTCOME       for each intent, at the record that sets its last outcome
+//
+// A receipt that another attempt or a compensation follows (intent.waiting) does
+// not set the last outcome. Where a recorded result was not confirmed, its
+// intent has a second line.
 type Execution struct {
 	sum   hash.Hash
 	steps map[receipt.Key]receipt.StepID // of intents without an outcome
+
+	// A receipt's line is kept back until the next record: it may say that the
+	// receipt was not the last word.
+	last        string
+	lastKey     receipt.Key
+	lastOutcome receipt.Outcome
 }
 
 // NewExecution returns an Execution that has seen no record.
@@ -27,14 +37,20 @@ func NewExecution() *Execution {
 // Add takes the next record of the journal, whose payload has been loaded.
 func (x *Execution) Add(rec *Record) error {
 	switch rec.Kind {
-	case KindCreated, KindStepped, KindFailed, KindIntent, KindDenied, KindFinished:
+	case KindCreated, KindStepped, KindFailed, KindIntent, KindParked, KindDenied, KindFinished, KindWaiting, KindEnded:
 	default:
+		x.flush()
 		return nil
 	}
 	body, err := rec.Body()
 	if err != nil {
 		return err
 	}
+	if w, ok := body.(*IntentWaiting); ok && w.Key == x.lastKey {
+		x.last = ""
+		return nil
+	}
+	x.flush()
 	switch b := body.(type) {
 	case *Created:
 		x.line("manifest %s\n", b.Manifest)
@@ -44,20 +60,41 @@ func (x *Execution) Add(rec *Record) error {
 		x.line("%s@%d:%s\n", b.Cell, b.N, receipt.OutcomePermanentFailure)
 	case *IntentEmitted:
 		x.steps[b.Key] = b.Step
+	case *IntentParked:
+		x.steps[b.Key] = b.Step
+	case *IntentEnded:
+		x.line("%s:%s\n", b.Step, b.Outcome)
+		delete(x.steps, b.Key)
 	case *IntentDenied:
 		x.line("%s:%s\n", b.Step, receipt.OutcomePermanentFailure)
+		delete(x.steps, b.Key)
 	case *Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
 			return fmt.Errorf("world: record #%d: %w", rec.ID, err)
 		}
-		x.line("%s:%s\n", x.steps[r.Key], r.Outcome())
-		delete(x.steps, r.Key)
+		x.last, x.lastKey, x.lastOutcome = string(x.steps[r.Key]), r.Key, r.Outcome()
 	}
 	return nil
 }
 
+// flush writes the line that was kept back.
+func (x *Execution) flush() {
+	if x.last == "" {
+		return
+	}
+	if x.lastOutcome == receipt.OutcomeRetryableFailure {
+		x.lastOutcome = receipt.OutcomePermanentFailure // no attempt was left
+	}
+	x.line("%s:%s\n", x.last, x.lastOutcome)
+	x.last = ""
+	delete(x.steps, x.lastKey)
+}
+
 func (x *Execution) line(format string, args ...any) { fmt.Fprintf(x.sum, format, args...) }
 
-// Hash returns the execution hash of the records added so far.
-func (x *Execution) Hash() Hash { return Hash(x.sum.Sum(nil)) }
+// Hash returns the execution hash of the records added. It is called last.
+func (x *Execution) Hash() Hash {
+	x.flush()
+	return Hash(x.sum.Sum(nil))
+}

@@ -9,18 +9,70 @@ import (
 // Host performs the effects that the ledger permitted. It does so in its own
 // goroutines; the World calls it from one.
 type Host interface {
-	// Start begins to perform effects, whose permits are durable, and returns
-	// at once. A deterministic effect may be started again under the same
-	// permit, after a crash.
-	Start(permits []receipt.Permit)
-	// Await returns the next answer, in any order, and blocks until there is
-	// one or ctx ends. It is called only while started effects are unanswered.
-	Await(ctx context.Context) (Answer, error)
+	// Live reports whether effects of a kind touch the outside: then nobody may
+	// repeat an attempt, and its answer is admitted when it comes. The others are
+	// deterministic: the same permit gets the same receipt, whenever it is asked.
+	Live(kind string) bool
+	// Start begins to do tasks, whose records are durable, and returns at once.
+	// The answer to Recover is there when it returns.
+	Start(tasks []Task)
+	// Answers returns the answers that have come, oldest first, each once. It does
+	// not block. After an error nothing more will come.
+	Answers() ([]Answer, error)
+	// Wait blocks until Answers has something to return, or ctx ends. Unlike the
+	// others it may be called beside them.
+	Wait(ctx context.Context) error
 }
 
-// Answer is what became of one permit.
+// Work is what a host is to do with an attempt.
+type Work uint8
+
+// What a host does. Each but Forget is answered once, unless the process ends.
+const (
+	Perform Work = iota // perform the attempt
+	Recover             // a process that has ended performed it, perhaps: answer with the stored result, or that it is lost
+	Retry               // wait for the backoff before the next attempt, then answer Due
+	Verify              // nobody can tell whether it happened: ask the effect's verifier
+	Confirm             // compare the outside with the stored receipt: see Task.Receipt
+	Forget              // its receipt is in the journal: the stored result can go
+)
+
+// Task is a piece of work for a host. Of the permit's intent, Retry and Forget
+// have key and kind only.
+type Task struct {
+	Work
+	receipt.Permit
+	Receipt []byte // Confirm: the receipt that the journal holds
+}
+
+// Answer is what became of one task. Just one of Receipt, Due, Lost, Found and
+// Err is set.
 type Answer struct {
 	Key     receipt.Key
-	Receipt []byte // signed and canonical
-	Err     error  // where no receipt could be made: the effect stays in flight
+	Attempt uint64
+	Work    Work
+
+	Receipt []byte // signed and canonical; durable where the effect is live
+	Due     bool   // the backoff is over
+	Lost    string // why nobody can tell whether the attempt happened
+	Found   *Found // what a verifier says
+	Err     error  // a deterministic effect has no answer: it stays in flight and the world stops
 }
+
+// Found is what a verifier found out about an effect.
+type Found struct {
+	Verdict FoundVerdict
+	Payload Data   // Happened: what the cell is told; empty: null
+	Reason  string // one sentence: what was asked and what the answer was
+}
+
+// FoundVerdict says whether the outside shows an effect.
+type FoundVerdict string
+
+// What a verifier can find. An effect in doubt happened, did not happen, or
+// nobody can tell; a recorded receipt is confirmed (Happened) or not.
+const (
+	Happened    FoundVerdict = "happened"
+	NotHappened FoundVerdict = "not_happened"
+	Unknown     FoundVerdict = "unknown"
+)

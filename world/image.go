@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -27,6 +28,13 @@ type imageCore struct {
 	Ready     []string      `cbor:"ready"`
 	Scheduled []imageAlarm  `cbor:"scheduled"`
 	Timers    []imageAlarm  `cbor:"timers"`
+	Operators uint64        `cbor:"operators"`
+	Budgets   imageBudgets  `cbor:"budgets"`
+}
+
+type imageBudgets struct {
+	Caps  map[string]*governance.Account `cbor:"caps,omitempty"`
+	World *governance.Account            `cbor:"world,omitempty"`
 }
 
 type imageAlarm struct {
@@ -46,6 +54,8 @@ type imageCell struct {
 	Parked  bool         `cbor:"parked"`
 	Mail    []imageMail  `cbor:"mail"`
 	Asked   []imageAsked `cbor:"asked"` // sorted by What
+
+	Budget *governance.Account `cbor:"budget,omitempty"`
 }
 
 type imageMail struct {
@@ -71,6 +81,7 @@ func (k *kernel) image() (*Image, error) {
 		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left),
 		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
 		Scheduled: imageAlarms(k.scheduled), Timers: imageAlarms(k.timers),
+		Operators: k.operators, Budgets: imageBudgets{Caps: k.budgets.caps, World: k.budgets.world},
 	}
 	img := &Image{Head: k.head()}
 	var err error
@@ -86,7 +97,9 @@ func (k *kernel) image() (*Image, error) {
 			b = make([]byte, 0, arenaBytes+len(c.state))
 		}
 		start := len(b)
-		b = c.appendImage(b)
+		if b, err = c.appendImage(b); err != nil {
+			return nil, fmt.Errorf("world: image of cell %s: %w", c.name, err)
+		}
 		img.Cells = append(img.Cells, CellVersion{Cell: c.name, Bytes: b[start:len(b):len(b)]})
 	}
 	clear(k.dirty)
@@ -112,8 +125,12 @@ func imageAlarms(h alarms) []imageAlarm {
 // appendImage appends the canonical bytes of an imageCell, whose keys are in
 // canonical order: the shorter first. By hand, because a checkpoint writes every
 // cell that changed; a test holds it equal to the library's.
-func (c *cell) appendImage(b []byte) []byte {
-	b = canon.AppendMap(b, 7)
+func (c *cell) appendImage(b []byte) ([]byte, error) {
+	pairs := 7
+	if c.account != nil {
+		pairs++
+	}
+	b = canon.AppendMap(b, pairs)
 	b = canon.AppendUint(canon.AppendText(b, "n"), c.n)
 	b = canon.AppendArray(canon.AppendText(b, "mail"), c.mail.len())
 	for _, x := range c.mail.all() {
@@ -129,9 +146,16 @@ func (c *cell) appendImage(b []byte) []byte {
 		b = canon.AppendUint(b, c.asked[what])
 	}
 	b = canon.AppendRaw(canon.AppendText(b, "state"), c.state)
+	if c.account != nil {
+		account, err := canon.Marshal(c.account)
+		if err != nil {
+			return nil, err
+		}
+		b = canon.AppendRaw(canon.AppendText(b, "budget"), account)
+	}
 	b = canon.AppendBool(canon.AppendText(b, "parked"), c.parked)
 	b = canon.AppendBytes(canon.AppendText(b, "history"), c.history[:])
-	return canon.AppendUint(canon.AppendText(b, "version"), imageVersion)
+	return canon.AppendUint(canon.AppendText(b, "version"), imageVersion), nil
 }
 
 func (c *cell) sortedAsked() []asked {
@@ -153,7 +177,8 @@ func (k *kernel) restore(img *Image) (Hash, error) {
 	}
 	k.recorder = newRecorder(img.Head, core.Now)
 	k.id, k.seed, k.lineage = core.World, core.Seed, core.Lineage
-	k.inTick, k.handled = core.InTick, core.Handled
+	k.inTick, k.handled, k.operators = core.InTick, core.Handled, core.Operators
+	k.budgets = budgets{caps: core.Budgets.Caps, world: core.Budgets.World}
 	names := make(map[string]*cell, len(core.Ready))
 	for i := range img.Cells {
 		c, err := k.restoreCell(&img.Cells[i])
@@ -195,7 +220,7 @@ func (k *kernel) restoreCell(v *CellVersion) (*cell, error) {
 		return nil, fmt.Errorf("unknown version %d", saved.Version)
 	}
 	c := newCell(id, receipt.History{})
-	c.born, c.n, c.history, c.parked = true, saved.N, saved.History, saved.Parked
+	c.born, c.n, c.history, c.parked, c.account = true, saved.N, saved.History, saved.Parked, saved.Budget
 	if string(saved.State) != canon.Null {
 		c.state = saved.State
 	}

@@ -2,9 +2,7 @@ package world
 
 import (
 	"errors"
-	"fmt"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -33,6 +31,8 @@ type kernel struct {
 	inTick    bool   // since clock.advanced, until the next input but a receipt
 	handled   uint64 // events handled in this tick
 	parked    int    // cells
+	operators uint64 // effects submitted by operators
+	budgets   budgets
 
 	paranoid  bool
 	replaying bool    // a key that is revoked now was good when its receipts came
@@ -191,7 +191,7 @@ func (k *kernel) advance(to manifest.Tick) error {
 	for {
 		x, ok := k.timers.due(to)
 		if !ok {
-			return nil
+			break
 		}
 		c := x.to[0]
 		fired := TimerFired{V: bodyVersion, Cell: c.name, Name: x.name}
@@ -199,54 +199,11 @@ func (k *kernel) advance(to manifest.Tick) error {
 		id, _ := k.write(KindFired, x.record)
 		k.deliver(c, mail{record: id, name: x.name, data: x.data})
 	}
-}
-
-// receive takes a receipt: it ends the intent and reaches the cell that asked.
-func (k *kernel) receive(data []byte) (Seq, error) {
-	if most := k.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
-		return 0, fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
+	for e := k.ledger.Overdue(uint64(to)); e != nil; e = k.ledger.Overdue(uint64(to)) {
+		k.refuse(e, Seq(e.Emitted), CodeApprovalExpired, "nobody approved it in time")
 	}
-	r, err := receipt.Decode(data)
-	if err != nil {
-		return 0, err
-	}
-	if k.keys != nil {
-		err := k.keys.Verify(r)
-		if err != nil && (!k.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
-			return 0, err
-		}
-	} else if r.World != k.id {
-		return 0, receipt.ErrWrongWorld
-	}
-	if err := k.ledger.Check(r); err != nil {
-		return 0, err
-	}
-	b := Finished{V: bodyVersion, Receipt: data}
-	k.body = b.append(k.body[:0])
-	id, _ := k.write(KindFinished, 0)
-	in := k.ledger.Finish(r, uint64(id)).Intent
-	asker, err := reducer.ParseCell(in.Cell)
-	if err != nil {
-		return 0, err
-	}
-	k.deliver(k.cellFor(asker), mail{
-		record: id, name: reducer.ReceiptEvent,
-		data: receiptEvent(in.Tag, in.Kind, r.Status, r.Payload),
-	})
-	if k.scheduler.left == 0 {
-		k.grant()
-	}
-	return id, nil
-}
-
-// receiptEvent returns the data of the event that brings a cell its receipt.
-func receiptEvent(tag, kind string, status receipt.Status, payload Data) Data {
-	b := make([]byte, 0, 48+len(tag)+len(kind)+len(payload))
-	b = canon.AppendMap(b, 4) // keys in canonical order: the shorter first
-	b = canon.AppendText(canon.AppendText(b, "tag"), tag)
-	b = canon.AppendText(canon.AppendText(b, "kind"), kind)
-	b = canon.AppendText(canon.AppendText(b, "status"), string(status))
-	return canon.AppendRaw(canon.AppendText(b, "payload"), payload)
+	k.grant()
+	return nil
 }
 
 // resume lets a parked cell go on, with the event that failed or without it.
@@ -293,32 +250,6 @@ func (k *kernel) next() bool {
 		k.grant()
 	}
 	return true
-}
-
-// grant permits open intents, in their order, while a slot is free. It happens
-// at the end of a round and when a receipt frees a slot at a barrier.
-func (k *kernel) grant() {
-	for {
-		e := k.ledger.NextOpen(k.rules.manifest.Limits.InFlight)
-		if e == nil {
-			return
-		}
-		attempt := e.Attempt + 1
-		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
-		b := Started{V: bodyVersion, Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
-		k.body = b.append(k.body[:0])
-		id, _ := k.write(KindStarted, Seq(e.Emitted))
-		k.ledger.Start(nonce, uint64(id))
-		k.permits = append(k.permits, k.permit(e))
-	}
-}
-
-// permit returns the permit of an intent that is in flight.
-func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
-	return receipt.Permit{
-		Intent: e.Intent, Attempt: e.Attempt, Nonce: e.Nonce,
-		Time: k.rules.manifest.Clock.At(k.now),
-	}
 }
 
 // nextAlarm returns the tick at which the next timer or scheduled event is due.

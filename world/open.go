@@ -101,10 +101,10 @@ func Open(cfg Config) (*World, error) {
 	if img != nil {
 		w.saved = img.Head.ID
 	}
-	for _, e := range k.ledger.InFlight() {
-		w.again = append(w.again, k.permit(e))
+	if err := w.start(); err != nil {
+		return nil, err
 	}
-	return w, w.start()
+	return w, w.recover()
 }
 
 func (w *World) start() error {

@@ -5,14 +5,13 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Ready is what a kernel has brought about since it was last asked: the batch
-// must be durable before a permit is acted upon or an input acknowledged.
+// must be durable before a task is begun or an input acknowledged.
 type Ready struct {
 	Batch
-	Permits []receipt.Permit
+	Tasks []Task
 }
 
 // arenaBytes is the size of the buffers that records are written to. Mailboxes
@@ -27,7 +26,7 @@ type recorder struct {
 	now     manifest.Tick
 	records []Stored
 	blobs   []Blob
-	permits []receipt.Permit
+	tasks   []Task
 	arena   []byte
 	body    []byte // scratch: the payload of the record being written
 }
@@ -80,11 +79,12 @@ func (r *recorder) pending() int { return len(r.records) }
 // result; into's memory is reused.
 func (r *recorder) take(into Ready) Ready {
 	out := Ready{
-		Batch:   Batch{After: r.taken, Head: r.head(), Records: r.records, Blobs: r.blobs},
-		Permits: r.permits,
+		Batch: Batch{After: r.taken, Head: r.head(), Records: r.records, Blobs: r.blobs},
+		Tasks: r.tasks,
 	}
 	r.taken = out.Head
 	clear(into.Records)
-	r.records, r.blobs, r.permits = into.Records[:0], nil, nil
+	clear(into.Tasks)
+	r.records, r.blobs, r.tasks = into.Records[:0], nil, into.Tasks[:0]
 	return out
 }

@@ -18,6 +18,13 @@ const (
 	KindSubmitted Kind = "event.submitted"
 	KindFinished  Kind = "invocation.finished"
 	KindResumed   Kind = "cell.resumed"
+	KindOperator  Kind = "effect.submitted"
+	KindExpired   Kind = "invocation.expired"
+	KindDue       Kind = "invocation.due"
+	KindLate      Kind = "invocation.late"
+	KindResolved  Kind = "intent.resolved"
+	KindConfirmed Kind = "intent.confirmed"
+	KindRotated   Kind = "keys.rotated"
 )
 
 // The kinds of derived records: replay computes and compares them.
@@ -29,6 +36,10 @@ const (
 	KindDropped Kind = "event.dropped"
 	KindIntent  Kind = "intent.emitted"
 	KindDenied  Kind = "intent.denied"
+	KindParked  Kind = "intent.parked"
+	KindInDoubt Kind = "intent.in_doubt"
+	KindWaiting Kind = "intent.waiting"
+	KindEnded   Kind = "intent.ended"
 	KindStarted Kind = "invocation.started"
 	KindTimer   Kind = "timer.set"
 	KindFired   Kind = "timer.fired"
@@ -37,7 +48,8 @@ const (
 // Input reports whether records of kind k come from outside.
 func (k Kind) Input() bool {
 	switch k {
-	case KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed:
+	case KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindOperator,
+		KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated:
 		return true
 	default:
 		return false
@@ -48,7 +60,7 @@ func (k Kind) Input() bool {
 func (k Kind) Known() bool {
 	switch k {
 	case KindStepped, KindFailed, KindDeleted, KindEmitted, KindDropped,
-		KindIntent, KindDenied, KindStarted, KindTimer, KindFired:
+		KindIntent, KindDenied, KindParked, KindInDoubt, KindWaiting, KindEnded, KindStarted, KindTimer, KindFired:
 		return true
 	default:
 		return k.Input()

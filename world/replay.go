@@ -143,7 +143,7 @@ func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 		}
 		if compared == len(k.records) {
 			k.records, compared = k.records[:0], 0
-			k.blobs, k.permits = nil, nil
+			k.blobs, k.tasks = nil, nil
 			if err := k.follow(h, s); err != nil {
 				return err
 			}
@@ -205,7 +205,7 @@ func (k *kernel) apply(rec *Record) error {
 	switch rec.Kind {
 	case KindSubmitted:
 		return k.applySubmitted(r)
-	case KindFinished:
+	case KindFinished, KindLate: // which of the two is the ledger's to say
 		r.ArrayOf(2)
 		r.Uint() // the version
 		data := r.Raw()
@@ -239,6 +239,19 @@ func (k *kernel) applyBody(rec *Record) error {
 			return err
 		}
 		return k.resume(cell, b.Skip)
+	case *OperatorEffect:
+		_, err := k.submitEffect(*b)
+		return err
+	case *Expired:
+		return k.expire(b.Key, b.Attempt, b.Reason)
+	case *Due:
+		return k.due(b.Key, b.Attempt)
+	case *Resolved:
+		return k.resolve(*b)
+	case *Confirmed:
+		return k.confirm(*b)
+	case *KeysRotated:
+		return k.rotated(*b)
 	}
 	return fmt.Errorf("%s is not an input", rec.Kind)
 }

@@ -25,6 +25,12 @@ var (
 	ErrBadTick      = errors.New("the tick has passed already")
 	ErrNoCell       = errors.New("there is no such cell")
 	ErrNotParked    = errors.New("the cell is not parked")
+	ErrNoEffect     = errors.New("the manifest declares no such effect")
+	ErrNoReason     = errors.New("a reason is missing")
+	ErrNoIntent     = errors.New("there is no such intent")
+	ErrNotWaiting   = errors.New("the intent does not wait for that decision")
+	ErrOtherParams  = errors.New("the decision is about other params than the intent's")
+	ErrNoBudget     = errors.New("the budget does not allow another attempt")
 )
 
 // InputError says why an input was refused. Nothing has changed.

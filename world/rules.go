@@ -20,6 +20,13 @@ type rules struct {
 	gate     *governance.Gate
 	reducers map[string]*reducerRule
 	events   map[string]*eventRule
+	effects  map[string]*effectRule
+}
+
+// effectRule is one declared effect.
+type effectRule struct {
+	manifest.Effect
+	compensation *governance.Transform // nil: nothing makes up for it
 }
 
 // reducerRule is one reducer of the manifest, ready to run.
@@ -49,7 +56,7 @@ func compile(m *manifest.Manifest, hash Hash, blobs Blobs, registry *reducer.Reg
 	}
 	r := &rules{
 		manifest: m, hash: hash, gate: gate,
-		reducers: make(map[string]*reducerRule), events: make(map[string]*eventRule),
+		reducers: make(map[string]*reducerRule), events: make(map[string]*eventRule), effects: make(map[string]*effectRule),
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
 		if r.reducers[name], err = compileReducer(name, m.Reducers[name], blobs, registry); err != nil {
@@ -60,6 +67,15 @@ func compile(m *manifest.Manifest, hash Hash, blobs Blobs, registry *reducer.Reg
 		if r.events[name], err = r.compileEvent(name, m.Events[name], blobs); err != nil {
 			return nil, err
 		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
+		rule := &effectRule{Effect: m.Effects[kind]}
+		if rule.Compensate != nil {
+			if rule.compensation, err = governance.NewTransform(rule.Compensate.Params); err != nil {
+				return nil, fmt.Errorf("world: effect %s: compensate: %w", kind, err)
+			}
+		}
+		r.effects[kind] = rule
 	}
 	return r, nil
 }

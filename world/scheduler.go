@@ -2,6 +2,7 @@ package world
 
 import (
 	"container/heap"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/manifest"
 )
@@ -37,6 +38,16 @@ func (s *scheduler) next() *cell {
 	}
 	c.queued = false
 	return c
+}
+
+// remove takes out a cell whose events were taken away.
+func (s *scheduler) remove(c *cell) {
+	at := slices.Index(s.queue[s.first:], c)
+	s.queue = slices.Delete(s.queue, s.first+at, s.first+at+1)
+	if at < s.left {
+		s.left--
+	}
+	c.queued = false
 }
 
 // alarm is something that happens at a tick: a timer fires, or a submitted

@@ -48,7 +48,7 @@ func (w *World) Status() Status {
 func (w *World) Idle() bool {
 	k := w.k
 	return k.scheduler.ready() == 0 && len(k.scheduled) == 0 && len(k.timers) == 0 &&
-		len(k.ledger.Open()) == 0 && len(k.ledger.InFlight()) == 0
+		len(k.ledger.Open()) == 0 && len(k.ledger.Waiting()) == 0 && len(k.ledger.InFlight()) == 0
 }
 
 // CellView is a cell as it stands. Its slices are the caller's.

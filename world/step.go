@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -186,11 +185,7 @@ func (k *kernel) checkRoom() error {
 func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	rule := k.rules.reducers[c.id.Reducer]
 	park := rule == nil || rule.park
-	text := strings.ToValidUTF8(err.Error(), "\uFFFD")
-	if len(text) > MaxErrorBytes {
-		text = strings.ToValidUTF8(text[:MaxErrorBytes], "") + "…"
-	}
-	b := Failed{V: bodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: text}
+	b := Failed{V: bodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: journaled(err.Error(), MaxErrorBytes)}
 	k.body = b.append(k.body[:0])
 	k.write(KindFailed, x.record)
 	if park {
@@ -256,55 +251,4 @@ func (k *kernel) emit(e *plannedEvent, data Data, step Seq) {
 		k.body = dropped.append(k.body[:0])
 		k.write(KindDropped, id)
 	}
-}
-
-// ask puts an effect before the gate and enters the intent into the ledger.
-func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step Seq) {
-	params := e.Params
-	if len(params) == 0 {
-		params = Data(canon.Null)
-	}
-	stepID := receipt.NewStepID(c.name, c.n, i, c.history)
-	key := receipt.NewKey(k.id, stepID, e.Kind, params)
-	d := k.rules.gate.Decide(&governance.Request{
-		World: k.id, Cell: c.id, Step: c.n, Time: k.now,
-		Kind: e.Kind, Params: params, Tag: e.Tag, Cap: e.Cap,
-	})
-	what := askedFor(e.Kind, params)
-	in := receipt.Intent{
-		Key: key, Step: stepID, Cell: c.name, Kind: e.Kind, Params: bytes.Clone(params),
-		Tag: e.Tag, Cap: d.Cap, Occurrence: c.asked[what],
-	}
-	if c.asked == nil {
-		c.asked = make(map[asked]uint64)
-	}
-	c.asked[what]++
-	if d.Verdict == governance.Allow {
-		b := IntentEmitted{
-			V: bodyVersion, Key: key, Step: stepID, Cell: c.name, Kind: e.Kind, Tag: e.Tag, Cap: d.Cap,
-			Occurrence: in.Occurrence, Decision: d.Verdict.String(), Rules: d.Rules, Params: params,
-		}
-		k.body = b.append(k.body[:0])
-		id, _ := k.write(KindIntent, step)
-		k.ledger.Emit(in, uint64(id))
-		return
-	}
-	b := IntentDenied{
-		V: bodyVersion, Key: key, Step: stepID, Cell: c.name, Kind: e.Kind, Tag: e.Tag, Cap: d.Cap,
-		Occurrence: in.Occurrence, Code: string(d.Code), Reason: d.Reason, Rules: d.Rules, Params: params,
-	}
-	k.body = b.append(k.body[:0])
-	id, _ := k.write(KindDenied, step)
-	k.ledger.Deny(in, uint64(id))
-	k.deliver(c, mail{
-		record: id, name: reducer.ReceiptEvent,
-		data: receiptEvent(e.Tag, e.Kind, receipt.StatusDenied, deniedPayload(&d)),
-	})
-}
-
-// deniedPayload tells a cell why it was denied.
-func deniedPayload(d *governance.Decision) Data {
-	b := canon.AppendMap(nil, 2)
-	b = canon.AppendText(canon.AppendText(b, "code"), string(d.Code))
-	return canon.AppendText(canon.AppendText(b, "reason"), d.Reason)
 }

@@ -29,8 +29,11 @@ type World struct {
 	host    Host
 	flight  []flight // batches under way, oldest first
 	spare   []Ready  // memory for the next
-	again   []receipt.Permit
-	answers map[receipt.Key][]byte // received, not yet admitted
+	held    []Task                 // of a process before, until the world is driven
+	came    []Answer               // from the host, not yet looked at
+	answers map[receipt.Key][]byte // of deterministic effects, not yet admitted
+	found   []Answer               // of verifiers, until the tick is over
+	asked   int                    // verifiers that have not answered
 	saved   Seq                    // head of the last checkpoint
 	settled Seq                    // head of what is known to be durable
 	broken  error
@@ -95,18 +98,11 @@ func (w *World) Receive(data []byte) (Seq, error) {
 	if err != nil {
 		return 0, err
 	}
-	for key := range w.answers { // order cannot show: each is judged by itself
-		if !w.inFlight(key) {
-			delete(w.answers, key)
-		}
-	}
+	maps.DeleteFunc(w.answers, func(key receipt.Key, _ []byte) bool {
+		e := w.k.ledger.Entry(key)
+		return e.State != receipt.StateInFlight
+	})
 	return id, w.sync()
-}
-
-// inFlight reports whether an intent still waits for its receipt.
-func (w *World) inFlight(key receipt.Key) bool {
-	e := w.k.ledger.Entry(key)
-	return e != nil && e.State == receipt.StateInFlight
 }
 
 // Resume lets a parked cell go on: with the event that failed, or past it.
@@ -129,49 +125,127 @@ const (
 	SkipEvent                    // drop it
 )
 
-// Step runs the next tick, whether or not there is anything to do in it. All
-// it brings about is durable on return.
+// Resolve takes a person's decision about a parked intent or one in doubt. It is
+// durable on return; an *InputError says why it was refused.
+func (w *World) Resolve(ctx context.Context, b Resolved) error {
+	if err := w.finishTick(ctx); err != nil {
+		return err
+	}
+	if err := w.k.resolve(b); err != nil {
+		return err
+	}
+	return w.sync()
+}
+
+// ConfirmByHand takes a person's word that a recorded result holds which its
+// verifier could not confirm.
+func (w *World) ConfirmByHand(ctx context.Context, key receipt.Key, actor, reason string) error {
+	if err := w.finishTick(ctx); err != nil {
+		return err
+	}
+	b := Confirmed{Key: key, Mode: modePerson, Verdict: Happened, Actor: actor, Reason: reason}
+	if err := w.k.confirm(b); err != nil {
+		return err
+	}
+	return w.sync()
+}
+
+// Emit takes an effect that a person asks for: it goes through the same gate
+// and ledger as any other, and begins with the next tick.
+func (w *World) Emit(ctx context.Context, b OperatorEffect) (receipt.Key, error) {
+	if err := w.finishTick(ctx); err != nil {
+		return receipt.Key{}, err
+	}
+	key, err := w.k.submitEffect(b)
+	if err != nil {
+		return receipt.Key{}, err
+	}
+	return key, w.sync()
+}
+
+// NoteRotation records that receipts are signed with another key from now on.
+func (w *World) NoteRotation(ctx context.Context, b KeysRotated) error {
+	if err := w.finishTick(ctx); err != nil {
+		return err
+	}
+	if err := w.k.rotated(b); err != nil {
+		return err
+	}
+	return w.sync()
+}
+
+// Step runs the next tick, whether or not there is anything to do in it, and
+// awaits every receipt at the barrier of its round. All it brings about is
+// durable on return.
 func (w *World) Step(ctx context.Context) error {
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
-	return w.tick(ctx, w.k.now+1)
+	return w.tick(ctx, w.k.now+1, true)
 }
 
-// Next runs the next tick in which something can happen, jumping over those in
-// which nothing can. It reports false, and does nothing, when the world is idle.
-func (w *World) Next(ctx context.Context) (bool, error) {
+// Progress is what a call of Next came to.
+type Progress int
+
+// What Next can come to.
+const (
+	Idle    Progress = iota // nothing can happen without another input
+	Waiting                 // only the outside can bring something: see Wait
+	Handled                 // answers of the outside were handled
+	Ticked                  // a tick was run
+)
+
+// Next does what can be done without waiting for the outside: it handles the
+// answers that have come, or runs the next tick in which something can happen,
+// jumping over those in which nothing can. All it brings about is durable on
+// return.
+func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.finishTick(ctx); err != nil {
-		return false, err
+		return Idle, err
 	}
-	if w.k.scheduler.ready() > 0 {
-		return true, w.tick(ctx, w.k.now+1)
+	before := w.k.last
+	if err := w.admit(); err != nil {
+		return Idle, err
 	}
-	at, ok := w.k.nextAlarm()
-	if !ok {
-		return false, nil
+	if w.k.last > before {
+		return Handled, w.finishRounds(ctx, false)
 	}
-	return true, w.tick(ctx, max(at, w.k.now+1))
+	k := w.k
+	if k.scheduler.ready() > 0 || k.ledger.NextOpen(k.rules.manifest.Limits.InFlight) != nil {
+		return Ticked, w.tick(ctx, k.now+1, false)
+	}
+	if at, ok := k.nextAlarm(); ok {
+		return Ticked, w.tick(ctx, max(at, k.now+1), false)
+	}
+	if len(k.ledger.InFlight())+len(k.ledger.Waiting())+w.asked > 0 {
+		return Waiting, w.sync()
+	}
+	return Idle, w.sync()
 }
+
+// Wait blocks until the outside has brought an answer, or ctx ends. It does not
+// touch the world: other calls may be made meanwhile.
+func (w *World) Wait(ctx context.Context) error { return w.host.Wait(ctx) }
 
 // Run runs ticks until the world is idle or ctx ends.
 func (w *World) Run(ctx context.Context) error {
 	for {
-		if more, err := w.Next(ctx); err != nil || !more {
+		p, err := w.Next(ctx)
+		if err == nil && p == Waiting {
+			err = w.Wait(ctx)
+		}
+		if err != nil || p == Idle {
 			return err
 		}
 	}
 }
 
 // tick runs one tick, from its beginning to where nothing is left to do.
-func (w *World) tick(ctx context.Context, to manifest.Tick) error {
+func (w *World) tick(ctx context.Context, to manifest.Tick, patient bool) error {
 	if err := w.k.advance(to); err != nil {
 		return err
 	}
-	if err := w.rounds(ctx); err != nil {
-		return err
-	}
-	return w.sync()
+	return w.finishRounds(ctx, patient)
 }
 
 // finishTick ends a tick that a crash or an error interrupted, so that no
@@ -180,10 +254,20 @@ func (w *World) finishTick(ctx context.Context) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	if !w.k.tickOpen() && len(w.k.ledger.InFlight()) == 0 {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if !w.k.tickOpen() && w.firstDue() == nil {
 		return nil
 	}
-	if err := w.rounds(ctx); err != nil {
+	return w.finishRounds(ctx, false)
+}
+
+func (w *World) finishRounds(ctx context.Context, patient bool) error {
+	if err := w.rounds(ctx, patient); err != nil {
+		return err
+	}
+	if err := w.decideFound(); err != nil {
 		return err
 	}
 	return w.sync()
@@ -191,14 +275,14 @@ func (w *World) finishTick(ctx context.Context) error {
 
 // rounds gives cells their turns, and admits receipts at the barrier after
 // each round, until neither is left in this tick.
-func (w *World) rounds(ctx context.Context) error {
+func (w *World) rounds(ctx context.Context, patient bool) error {
 	for {
 		for w.k.scheduler.left > 0 {
 			if err := w.turn(ctx); err != nil {
 				return err
 			}
 		}
-		if err := w.barrier(ctx); err != nil {
+		if err := w.barrier(ctx, patient); err != nil {
 			return err
 		}
 		if !w.k.tickOpen() {
@@ -218,66 +302,6 @@ func (w *World) turn(ctx context.Context) error {
 	return w.appendFull()
 }
 
-// barrier admits the receipts of all effects in flight, in the order of their
-// permits, and of those that are permitted meanwhile.
-func (w *World) barrier(ctx context.Context) error {
-	for len(w.k.ledger.InFlight()) > 0 {
-		e := w.k.ledger.InFlight()[0]
-		data, err := w.await(ctx, e.Intent.Key)
-		if err == nil {
-			if _, err = w.k.receive(data); err != nil {
-				w.again = append(w.again, w.k.permit(e))
-			}
-		}
-		if err != nil {
-			return w.syncAfter(err)
-		}
-		if err := w.appendFull(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// await returns the receipt of one effect in flight.
-func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
-	for {
-		if data, ok := w.answers[key]; ok {
-			delete(w.answers, key)
-			return data, nil
-		}
-		if w.withheld() {
-			if err := w.sync(); err != nil {
-				return nil, err
-			}
-		}
-		w.restart()
-		answer, err := w.host.Await(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if !w.inFlight(answer.Key) {
-			continue // Receive took a receipt for it meanwhile
-		}
-		if answer.Err != nil {
-			e := w.k.ledger.Entry(answer.Key)
-			w.again = append(w.again, w.k.permit(e))
-			return nil, fmt.Errorf("world: effect %s of %s: %w", e.Intent.Kind, e.Intent.Step, answer.Err)
-		}
-		w.answers[answer.Key] = answer.Receipt
-	}
-}
-
-// restart has the host perform once more what it could not answer, or what was
-// in flight when the world was opened, but for what Receive has ended since.
-func (w *World) restart() {
-	ended := func(p receipt.Permit) bool { return !w.inFlight(p.Key) }
-	if again := slices.DeleteFunc(w.again, ended); len(again) > 0 {
-		w.host.Start(again)
-	}
-	w.again = nil
-}
-
 // appendFull appends what the kernel brought about, if it is enough for a
 // batch.
 func (w *World) appendFull() error {
@@ -285,12 +309,6 @@ func (w *World) appendFull() error {
 		return nil
 	}
 	return w.append()
-}
-
-// withheld reports whether a permit waits for its record to be durable.
-func (w *World) withheld() bool {
-	return len(w.k.permits) > 0 ||
-		slices.ContainsFunc(w.flight, func(f flight) bool { return len(f.ready.Permits) > 0 })
 }
 
 // flight is a batch on its way to the disk.
@@ -334,9 +352,7 @@ func (w *World) settle() error {
 	if err := f.pending.Wait(); err != nil {
 		return w.fail(err)
 	}
-	if len(f.ready.Permits) > 0 {
-		w.host.Start(f.ready.Permits)
-	}
+	w.begins(f.ready.Tasks)
 	w.settled = f.ready.Head.ID
 	w.spare = append(w.spare, f.ready)
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/store"
 )
@@ -38,21 +39,21 @@ func Create(dir string, b Birth, opts Options) error {
 	if err != nil {
 		return err
 	}
-	keys, err := b.keyring()
+	r, err := b.keyring(opts)
 	if err != nil {
 		return err
 	}
+	keys := r.keys
 	g := world.Genesis{ID: keys.World(), Seed: loaded.Manifest.Seed, Manifest: loaded.Manifest, Contents: loaded.Contents}
 	if b.Seed != nil {
 		g.Seed = *b.Seed
 	}
-	return build(dir, keys, opts, func(s *store.Store) error {
-		lw := &World{dir: dir, store: s, keys: keys, opts: opts}
+	return build(dir, r, opts, func(hidden string, s *store.Store) error {
+		lw := &World{dir: dir, hidden: hidden, store: s, keys: keys, opts: opts}
 		if lw.w, err = world.Create(lw.config(), g); err != nil {
 			return err
 		}
-		lw.host.Close()
-		return lw.w.Checkpoint()
+		return errors.Join(lw.host.Close(), lw.w.Checkpoint())
 	})
 }
 
@@ -63,7 +64,10 @@ func Validate(dir string, opts Options) (*manifest.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	return loaded.Manifest, nil
+	cfg := hostConfig(dir, opts)
+	cfg.Manifest = loaded.Manifest
+	cfg.Content = func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil }
+	return loaded.Manifest, host.Check(cfg)
 }
 
 func load(dir string, opts Options) (*source.Loaded, error) {
@@ -79,7 +83,7 @@ const newDir = hiddenDir + ".new-"
 
 // build makes the hidden directory under another name and renames it when it is
 // complete and durable.
-func build(dir string, keys *receipt.Keyring, opts Options, fill func(*store.Store) error) error {
+func build(dir string, keyring ring, opts Options, fill func(hidden string, s *store.Store) error) error {
 	hidden := filepath.Join(dir, hiddenDir)
 	if _, err := os.Lstat(hidden); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w", dir, ErrExists)
@@ -88,7 +92,7 @@ func build(dir string, keys *receipt.Keyring, opts Options, fill func(*store.Sto
 	if err != nil {
 		return err
 	}
-	err = buildIn(making, keys, opts, fill)
+	err = buildIn(making, keyring, opts, fill)
 	if err == nil {
 		err = os.Rename(making, hidden)
 	}
@@ -113,15 +117,15 @@ func sweep(dir string) {
 	}
 }
 
-func buildIn(making string, keys *receipt.Keyring, opts Options, fill func(*store.Store) error) error {
-	if err := writeKeyring(filepath.Join(making, keyringFile), keys); err != nil {
+func buildIn(making string, keyring ring, opts Options, fill func(hidden string, s *store.Store) error) error {
+	if err := writeKeyring(filepath.Join(making, keyringFile), keyring); err != nil {
 		return err
 	}
-	s, err := openStore(making, keys, opts, store.Create)
+	s, err := openStore(making, keyring.keys, opts, store.Create)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(fill(s), s.Close()); err != nil {
+	if err := errors.Join(fill(making, s), s.Close()); err != nil {
 		return err
 	}
 	return syncDir(making)
@@ -135,28 +139,29 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func (b Birth) keyring() (*receipt.Keyring, error) {
+func (b Birth) keyring(opts Options) (ring, error) {
 	if b.Keyring != nil {
-		keys, err := receipt.DecodeKeyring(b.Keyring)
+		r, err := decodeKeyring(b.Keyring, opts)
 		if err != nil {
-			return nil, err
+			return ring{}, fmt.Errorf("the keyring: %w", err)
 		}
-		if !keys.CanSign() {
-			return nil, ErrNoKeys
+		if !r.keys.CanSign() {
+			return ring{}, ErrNoKeys
 		}
-		if b.ID != "" && b.ID != keys.World() {
-			return nil, fmt.Errorf("the keyring was made for world %s, not %s", keys.World(), b.ID)
+		if b.ID != "" && b.ID != r.keys.World() {
+			return ring{}, fmt.Errorf("the keyring was made for world %s, not %s", r.keys.World(), b.ID)
 		}
-		return keys, nil
+		return r, nil
 	}
 	id := b.ID
 	if id == "" {
 		id = hex.EncodeToString(randomBytes(8))
 	}
 	if err := checkID(id); err != nil {
-		return nil, err
+		return ring{}, err
 	}
-	return receipt.NewKeyring(id, []receipt.Epoch{{Number: 1, Secret: randomBytes(receipt.SecretBytes)}})
+	keys, err := receipt.NewKeyring(id, []receipt.Epoch{{Number: 1, Secret: randomBytes(receipt.SecretBytes)}})
+	return ring{keys: keys}, err
 }
 
 // maxIDBytes is the greatest length of a world's id.

@@ -25,7 +25,7 @@ const importBatch = 2048
 
 // Import makes a world in a directory of a journal that Export wrote, in either
 // format. Without the content of its keyring file (nil) the world can be read
-// and verified, not run. The journal is replayed before the world is there;
+// and verified, not run; a sealed one stays sealed with its passphrase. The journal is replayed before the world is there;
 // where that fails the directory is as it was. progress may be nil.
 func Import(dir string, r io.Reader, keyring []byte, opts Options, progress func(done uint64)) error {
 	in := bufio.NewReaderSize(r, 1<<20)
@@ -41,15 +41,16 @@ func Import(dir string, r io.Reader, keyring []byte, opts Options, progress func
 	if err != nil {
 		return err
 	}
-	keys, err := receipt.NewKeyring(id, nil)
+	none, err := receipt.NewKeyring(id, nil)
+	keys := ring{keys: none}
 	if keyring != nil {
-		keys, err = receipt.DecodeKeyring(keyring)
+		keys, err = decodeKeyring(keyring, opts)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("import: the keyring: %w", err)
 	}
-	if keys.World() != id {
-		return fmt.Errorf("import: the keyring was made for world %s, the journal is of %s", keys.World(), id)
+	if of := keys.keys.World(); of != id {
+		return fmt.Errorf("import: the keyring was made for world %s, the journal is of %s", of, id)
 	}
 	made, err := makeDir(dir)
 	if err == nil {
@@ -83,18 +84,20 @@ func makeDir(dir string) ([]string, error) {
 	return append(made, dir), nil
 }
 
-func importTo(dir string, keys *receipt.Keyring, opts Options, first exported, next func() (exported, error), progress func(uint64)) error {
-	return build(dir, keys, opts, func(s *store.Store) error {
+func importTo(dir string, keyring ring, opts Options, first exported, next func() (exported, error), progress func(uint64)) error {
+	return build(dir, keyring, opts, func(hidden string, s *store.Store) error {
 		if err := appendAll(s, first, next, progress); err != nil {
 			return err
 		}
-		lw := &World{dir: dir, store: s, keys: keys, opts: opts}
+		lw := &World{dir: dir, hidden: hidden, store: s, keys: keyring.keys, opts: opts}
 		var err error
 		if lw.w, err = world.Open(lw.config()); err != nil {
 			return err
 		}
 		if lw.host != nil {
-			lw.host.Close()
+			if err := lw.host.Close(); err != nil {
+				return err
+			}
 		}
 		for _, h := range lw.w.Manifest().Contents() { // Open reads only what it runs
 			if _, err := s.Blob(h); err != nil {

@@ -3,17 +3,28 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// ErrExposedKeys says that others than its owner can read a keyring file.
-var ErrExposedKeys = errors.New("others can read its secrets; want 0600")
+// maxKeyringBytes is far above the most epochs that a keyring can have.
+const maxKeyringBytes = 1 << 20
+
+var errKeyringSize = fmt.Errorf("larger than %d bytes", maxKeyringBytes)
+
+// Why a keyring file is not used as it is.
+var (
+	ErrExposedKeys = errors.New("others can read its secrets; want 0600")
+	ErrSealed      = errors.New("it is sealed with a passphrase")
+	ErrNotSealed   = errors.New("it is not sealed")
+)
 
 // KeyringError says why a world's keyring cannot be used: ErrExposedKeys,
-// fs.ErrNotExist, or what is wrong with its content.
+// ErrSealed, fs.ErrNotExist, receipt.ErrPassphrase, or what is wrong with its
+// content.
 type KeyringError struct {
 	Path string
 	Err  error
@@ -24,37 +35,80 @@ func (e *KeyringError) Error() string { return fmt.Sprintf("keyring %s: %v", e.P
 // Unwrap returns the reason.
 func (e *KeyringError) Unwrap() error { return e.Err }
 
-// readKeyring reads a keyring file, which nobody but its owner may read.
-func readKeyring(path string) (*receipt.Keyring, error) {
-	keys, err := decodeKeyring(path)
-	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
-			err = at.Err // the path is said already
-		}
-		return nil, &KeyringError{Path: path, Err: err}
-	}
-	return keys, nil
+// ring is a keyring as its file holds it.
+type ring struct {
+	keys       *receipt.Keyring
+	passphrase []byte // it is sealed with; nil: it is not sealed
+	file       []byte // what was read; nil: nothing yet
 }
 
-func decodeKeyring(path string) (*receipt.Keyring, error) {
-	info, err := os.Stat(path)
+// readKeyring reads a keyring file, which nobody but its owner may read.
+func readKeyring(path string, opts Options) (ring, error) {
+	file, err := readOwn(path)
+	var r ring
+	if err == nil {
+		r, err = decodeKeyring(file, opts)
+	}
+	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) && at.Path == path {
+			err = at.Err // the path is said already
+		}
+		return ring{}, &KeyringError{Path: path, Err: err}
+	}
+	return r, nil
+}
+
+// readOwn reads a small file that is for its owner alone.
+func readOwn(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	if open := info.Mode().Perm() & 0o077; open != 0 {
 		return nil, fmt.Errorf("mode is %#o: %w", info.Mode().Perm(), ErrExposedKeys)
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
+	data, err := io.ReadAll(io.LimitReader(f, maxKeyringBytes+1))
+	if err == nil && len(data) > maxKeyringBytes {
+		err = errKeyringSize
 	}
-	return receipt.DecodeKeyring(data)
+	return data, err
+}
+
+// decodeKeyring parses the content of a keyring file. Where it is sealed the
+// passphrase is asked for.
+func decodeKeyring(file []byte, opts Options) (ring, error) {
+	if !receipt.Sealed(file) {
+		keys, err := receipt.DecodeKeyring(file)
+		return ring{keys: keys, file: file}, err
+	}
+	if opts.Passphrase == nil {
+		return ring{}, ErrSealed
+	}
+	passphrase, err := opts.Passphrase()
+	if err != nil {
+		return ring{}, err
+	}
+	keys, err := receipt.Unseal(file, passphrase)
+	return ring{keys: keys, passphrase: passphrase, file: file}, err
+}
+
+// encode returns the content of a keyring file, sealed where r is.
+func (r ring) encode() ([]byte, error) {
+	if r.passphrase == nil {
+		return r.keys.Encode()
+	}
+	return receipt.Seal(r.keys, r.passphrase, randomBytes(receipt.SealRandomBytes))
 }
 
 // writeKeyring writes a new keyring file, synced.
-func writeKeyring(path string, keys *receipt.Keyring) error {
-	data, err := keys.Encode()
+func writeKeyring(path string, r ring) error {
+	data, err := r.encode()
 	if err != nil {
 		return err
 	}

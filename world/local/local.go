@@ -6,6 +6,8 @@
 //	store/    the journal and what is derived from it (package world/store)
 //	anchor    where the journal was when it was last acknowledged
 //	keyring   the receipt keys, readable by the owner only
+//	effects   results of live effects that the journal does not hold yet
+//	secrets/  values of secret://NAME, a file each; made by people
 //	lock      held by the process that owns the world
 //
 // Three lines run a world:
@@ -24,6 +26,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -39,6 +42,8 @@ const (
 	ManifestFile = "world.yaml"
 	hiddenDir    = ".world"
 	keyringFile  = "keyring"
+	effectsFile  = "effects"
+	secretsDir   = "secrets"
 )
 
 // ErrNoWorld says that a directory holds no world yet.
@@ -51,18 +56,31 @@ type Options struct {
 	Adapters map[string]host.Factory // adapters besides the built-in ones
 	Paranoid bool                    // run every reduction twice and compare
 	Fatal    func(error)             // ends the process when the disk fails under a journal; see store.Options
+
+	// Passphrase is asked for when a sealed keyring has to be opened, or sealed;
+	// nil: ErrSealed. What it returns must not change afterwards.
+	Passphrase func() ([]byte, error)
+
+	Secrets func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
+	Effects string                            // directory of a world whose receipts answer all effects; empty: the adapters do
+	Workers int                               // effects performed at once; 0: host.DefaultWorkers
+	Lease   time.Duration                     // see host.Config; 0: its default
+	Grace   time.Duration                     // likewise
 }
 
 // World is a world in a directory, owned by this process. It is safe for
 // concurrent use: calls take turns.
 type World struct {
-	mu    sync.Mutex
-	dir   string
-	w     *world.World
-	store *store.Store
-	host  *host.Host
-	keys  *receipt.Keyring
-	opts  Options
+	mu     sync.Mutex
+	dir    string
+	hidden string // where the store is
+	w      *world.World
+	store  *store.Store
+	host   *host.Host
+	keys   *receipt.Keyring
+	opts   Options
+
+	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
 }
 
 // Find returns the nearest directory upwards from dir that holds a world.
@@ -103,15 +121,19 @@ func own(dir string, opts Options) (*World, error) {
 	if _, err := os.Stat(hidden); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNoWorld)
 	}
-	keys, err := readKeyring(filepath.Join(hidden, keyringFile))
+	path := filepath.Join(hidden, keyringFile)
+	r, err := readKeyring(path, opts)
 	if err != nil {
 		return nil, err
 	}
-	s, err := openStore(hidden, keys, opts, store.Open)
+	s, err := openStore(hidden, r.keys, opts, store.Open)
 	if err != nil {
 		return nil, err
 	}
-	return &World{dir: dir, store: s, keys: keys, opts: opts}, nil
+	if r, err = settle(path, r, opts); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &World{dir: dir, hidden: hidden, store: s, keys: r.keys, opts: opts, passphrase: r.passphrase}, nil
 }
 
 func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(string, store.Options) (*store.Store, error)) (*store.Store, error) {
@@ -135,31 +157,54 @@ func (lw *World) config() world.Config {
 			if !lw.keys.CanSign() {
 				return nil, nil // nothing will be started: see canRun
 			}
-			h, err := host.New(host.Config{
-				World: id, Manifest: m, Content: lw.store.Blob, Keys: lw.keys, Adapters: lw.opts.Adapters,
-			})
-			if err != nil {
+			cfg := hostConfig(lw.dir, lw.opts)
+			cfg.World, cfg.Manifest, cfg.Content, cfg.Keys = id, m, lw.store.Blob, lw.keys
+			cfg.EffectLog = filepath.Join(lw.hidden, effectsFile)
+			var err error
+			if lw.opts.Effects != "" {
+				if cfg.Recording, err = recording(lw.opts.Effects, lw.opts); err != nil {
+					return nil, err
+				}
+			}
+			if lw.host, err = host.New(cfg); err != nil {
 				return nil, err
 			}
-			lw.host = h
-			return h, nil
+			return lw.host, nil
 		},
 	}
 }
 
+// hostConfig is what a host gets from a program and a directory.
+func hostConfig(dir string, opts Options) host.Config {
+	cfg := host.Config{
+		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters,
+		Workers: opts.Workers, Lease: opts.Lease, Grace: opts.Grace,
+	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = host.Secrets(filepath.Join(dir, hiddenDir, secretsDir))
+	}
+	return cfg
+}
+
 // abandon lets go of what has been opened.
 func (lw *World) abandon() error {
+	var err error
 	if lw.host != nil {
-		lw.host.Close()
+		err = lw.host.Close()
 	}
-	return lw.store.Close()
+	return errors.Join(err, lw.store.Close())
 }
 
 // Close checkpoints the world, so that opening it is fast, and gives it up.
 func (lw *World) Close() error {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	return errors.Join(lw.w.Checkpoint(), lw.abandon())
+	if lw.host == nil {
+		return errors.Join(lw.w.Checkpoint(), lw.abandon())
+	}
+	// The host first: what it still finishes is kept in the effect store.
+	err := lw.host.Close()
+	return errors.Join(err, lw.w.Checkpoint(), lw.store.Close())
 }
 
 // Submit takes an event whose data is any value with a canonical form: maps,
@@ -213,23 +258,77 @@ func (lw *World) Step(ctx context.Context) error {
 	return lw.w.Step(ctx)
 }
 
-// Next runs the next tick in which something can happen; false: it is idle.
-func (lw *World) Next(ctx context.Context) (bool, error) {
+// Next does what can be done without waiting for the outside; see
+// world.World.Next.
+func (lw *World) Next(ctx context.Context) (world.Progress, error) {
 	if err := lw.canRun(); err != nil {
-		return false, err
+		return world.Idle, err
 	}
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	return lw.w.Next(ctx)
 }
 
-// Run runs ticks until the world is idle or ctx ends.
+// Wait blocks until the outside has brought an answer, or ctx ends. Other calls
+// may be made meanwhile.
+func (lw *World) Wait(ctx context.Context) error {
+	if err := lw.canRun(); err != nil {
+		return err
+	}
+	return lw.host.Wait(ctx)
+}
+
+// Run runs ticks until the world is idle or ctx ends. Other calls may be made
+// while it waits for the outside.
 func (lw *World) Run(ctx context.Context) error {
 	for {
-		if more, err := lw.Next(ctx); err != nil || !more {
+		p, err := lw.Next(ctx)
+		if err == nil && p == world.Waiting {
+			err = lw.Wait(ctx)
+		}
+		if err != nil || p == world.Idle {
 			return err
 		}
 	}
+}
+
+// Emit takes an effect that a person asks for, and returns its key; see
+// world.World.Emit.
+func (lw *World) Emit(ctx context.Context, b world.OperatorEffect) (key receipt.Key, err error) {
+	err = lw.change(func() error {
+		key, err = lw.w.Emit(ctx, b)
+		return err
+	})
+	return key, err
+}
+
+// Resolve takes a person's decision about an intent; see world.World.Resolve.
+func (lw *World) Resolve(ctx context.Context, b world.Resolved) error {
+	return lw.change(func() error { return lw.w.Resolve(ctx, b) })
+}
+
+// Confirm compares recorded results with the outside; see world.World.Confirm.
+func (lw *World) Confirm(ctx context.Context) (done world.Confirmation, err error) {
+	err = lw.change(func() error {
+		done, err = lw.w.Confirm(ctx)
+		return err
+	})
+	return done, err
+}
+
+// ConfirmByHand takes a person's word that a recorded result holds.
+func (lw *World) ConfirmByHand(ctx context.Context, key receipt.Key, actor, reason string) error {
+	return lw.change(func() error { return lw.w.ConfirmByHand(ctx, key, actor, reason) })
+}
+
+// change lets f change the world, if that can run.
+func (lw *World) change(f func() error) error {
+	if err := lw.canRun(); err != nil {
+		return err
+	}
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	return f()
 }
 
 // Receive takes a receipt made elsewhere for an effect in flight.
@@ -272,6 +371,9 @@ func (lw *World) Dir() string { return lw.dir }
 
 // Keys returns the world's keyring.
 func (lw *World) Keys() *receipt.Keyring { return lw.keys }
+
+// HostStats counts what the world's host has done.
+func (lw *World) HostStats() host.Stats { return lw.host.Stats() }
 
 // Store returns the world's journal, for reading.
 func (lw *World) Store() *store.Store { return lw.store }

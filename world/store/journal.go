@@ -163,6 +163,7 @@ func (s *Store) anchorAt(group []*pending) error {
 	if err := s.failed(); err != nil {
 		return err
 	}
+	s.anchorSyncs.Add(1)
 	if err := s.anchor.write(group[len(group)-1].Head, s.epoch); err != nil {
 		return s.fail(fmt.Errorf("store: %w", err))
 	}

@@ -24,7 +24,7 @@ const memTableBytes = 32 << 20
 // and then only change their level.
 func (s *Store) pebbleOptions() *pebble.Options {
 	o := &pebble.Options{
-		FS:                          &guardFS{FS: s.opts.FS, logBroken: s.logBroken, dirBroken: s.fatal},
+		FS:                          &guardFS{FS: s.opts.FS, logBroken: s.logBroken, dirBroken: s.fatal, logSyncs: &s.logSyncs},
 		Logger:                      logger{s},
 		EventListener:               s.listener(),
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -176,6 +176,7 @@ type guardFS struct {
 	vfs.FS
 
 	logBroken, dirBroken func(error)
+	logSyncs             *atomic.Uint64
 }
 
 // Unwrap implements vfs.FS.
@@ -215,13 +216,14 @@ func (g *guardFS) guard(name string, f vfs.File, err error) (vfs.File, error) {
 		g.logBroken(err)
 		return nil, err
 	}
-	return &guardFile{File: f, broken: g.logBroken}, nil
+	return &guardFile{File: f, broken: g.logBroken, syncs: g.logSyncs}, nil
 }
 
 type guardFile struct {
 	vfs.File
 
 	broken func(error)
+	syncs  *atomic.Uint64 // counts; nil: nobody does
 }
 
 // Preallocate implements vfs.File. It does nothing: Pebble would set aside a
@@ -242,10 +244,22 @@ func (f *guardFile) Write(p []byte) (int, error) {
 }
 
 // Sync implements vfs.File.
-func (f *guardFile) Sync() error { return f.report(f.File.Sync()) }
+func (f *guardFile) Sync() error {
+	f.count()
+	return f.report(f.File.Sync())
+}
 
 // SyncData implements vfs.File.
-func (f *guardFile) SyncData() error { return f.report(f.File.SyncData()) }
+func (f *guardFile) SyncData() error {
+	f.count()
+	return f.report(f.File.SyncData())
+}
+
+func (f *guardFile) count() {
+	if f.syncs != nil {
+		f.syncs.Add(1)
+	}
+}
 
 // SyncTo implements vfs.File.
 func (f *guardFile) SyncTo(length int64) (bool, error) {

@@ -139,6 +139,8 @@ type Store struct {
 	armed    atomic.Bool   // a failing log ends the process; not yet while opening
 	stalled  atomic.Bool   // an append may be waiting for Pebble to make room
 
+	logSyncs, anchorSyncs atomic.Uint64 // see Stats
+
 	imaged chan struct{} // guarded by mu; closed when the last checkpoint is written; nil: there was none
 
 	inDB     atomic.Pointer[world.Head] // of what has reached Pebble; nil: head has
@@ -189,6 +191,17 @@ func (s *Store) Head() world.Head {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.head
+}
+
+// Stats counts what a store has done since it was opened.
+type Stats struct {
+	JournalSyncs uint64 // of Pebble's log
+	AnchorSyncs  uint64
+}
+
+// Stats returns the counts so far.
+func (s *Store) Stats() Stats {
+	return Stats{JournalSyncs: s.logSyncs.Load(), AnchorSyncs: s.anchorSyncs.Load()}
 }
 
 // Close waits for pending appends and gives the world up. Closing twice is

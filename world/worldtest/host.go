@@ -17,11 +17,17 @@ type scripted struct {
 	answers []world.Answer
 }
 
+// Live implements world.Host.
+func (h *scripted) Live(string) bool { return false }
+
 // Start implements world.Host.
-func (h *scripted) Start(permits []receipt.Permit) {
-	for _, p := range permits {
-		data, err := h.perform(p)
-		h.answers = append(h.answers, world.Answer{Key: p.Key, Receipt: data, Err: err})
+func (h *scripted) Start(tasks []world.Task) {
+	for _, t := range tasks {
+		if t.Work == world.Forget {
+			continue
+		}
+		data, err := h.perform(t.Permit)
+		h.answers = append(h.answers, world.Answer{Key: t.Key, Attempt: t.Attempt, Receipt: data, Err: err})
 	}
 }
 
@@ -40,21 +46,27 @@ func Sign(keys *receipt.Keyring, worldID string, p receipt.Permit, reply Reply) 
 		return nil, err
 	}
 	r := receipt.New(worldID, p, reply.Status, payload)
+	r.Class, r.Unsent, r.Cost, r.StateChange = reply.Class, reply.Unsent, reply.Cost, reply.StateChange
 	r.StartedAt, r.FinishedAt = p.Time, p.Time
 	return keys.Sign(&r)
 }
 
-// Await implements world.Host. The newest answer comes first, so that a test
-// fails if the order in which answers arrive can show.
-func (h *scripted) Await(ctx context.Context) (world.Answer, error) {
-	if err := ctx.Err(); err != nil {
-		return world.Answer{}, err
-	}
+// Answers implements world.Host. It gives one answer at a time, the newest
+// first, so that a test fails if the order in which answers arrive can show.
+func (h *scripted) Answers() ([]world.Answer, error) {
 	last := len(h.answers) - 1
 	if last < 0 {
-		return world.Answer{}, errors.New("worldtest: the world waits for an answer to an effect that was never started")
+		return nil, nil
 	}
 	a := h.answers[last]
 	h.answers = h.answers[:last]
-	return a, nil
+	return []world.Answer{a}, nil
+}
+
+// Wait implements world.Host.
+func (h *scripted) Wait(ctx context.Context) error {
+	if len(h.answers) == 0 {
+		return errors.New("worldtest: the world waits for an answer to an effect that was never started")
+	}
+	return ctx.Err()
 }

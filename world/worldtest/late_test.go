@@ -15,10 +15,13 @@ import (
 // patient is a scripted host that gives the oldest answer first.
 type patient struct{ scripted }
 
-func (h *patient) Await(context.Context) (world.Answer, error) {
+func (h *patient) Answers() ([]world.Answer, error) {
+	if len(h.answers) == 0 {
+		return nil, nil
+	}
 	a := h.answers[0]
 	h.answers = h.answers[1:]
-	return a, nil
+	return []world.Answer{a}, nil
 }
 
 func TestLateErrorOfAnAnsweredEffectIsNobodysConcern(t *testing.T) {

@@ -37,7 +37,8 @@ import (
 type Options struct {
 	ID       string // default "test"
 	Registry *reducer.Registry
-	Answer   Script   // performs all effects instead of the manifest's adapters
+	Answer   Script   // performs all effects, as deterministic ones, instead of the manifest's adapters
+	Outside  *Outside // performs all effects, as live ones, instead of Answer
 	Journal  *Journal // default: a new one
 
 	// BatchRecords and CheckpointRecords are those of world.Config.
@@ -53,6 +54,12 @@ type Reply struct {
 	Status  receipt.Status
 	Payload any   // a value with a canonical form
 	Err     error // no receipt can be made; the effect stays in flight
+
+	// What else a receipt says: see [receipt.Receipt].
+	Class       receipt.Outcome
+	Unsent      bool
+	Cost        receipt.Cost
+	StateChange *receipt.StateChange
 }
 
 // OK is a reply of success.
@@ -94,6 +101,10 @@ func New(t testing.TB, m manifest.Manifest, contents map[manifest.Hash][]byte, o
 		Journal: o.Journal, History: o.Journal, Keys: keys, Registry: o.Registry, Paranoid: true,
 		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
+			if o.Outside != nil {
+				o.Outside.open(id, keys)
+				return o.Outside, nil
+			}
 			if o.Answer != nil {
 				return &scripted{world: id, keys: keys, answer: o.Answer}, nil
 			}
@@ -101,7 +112,7 @@ func New(t testing.TB, m manifest.Manifest, contents map[manifest.Hash][]byte, o
 			if err != nil {
 				return nil, err
 			}
-			t.Cleanup(h.Close)
+			t.Cleanup(func() { require.NoError(t, h.Close()) })
 			return h, nil
 		},
 	}
@@ -149,6 +160,18 @@ func (w *World) Step(n int) {
 func (w *World) Run() {
 	w.t.Helper()
 	require.NoError(w.t, w.World.Run(context.Background()))
+}
+
+// Drive runs until nothing can happen without the outside or another input.
+func (w *World) Drive() {
+	w.t.Helper()
+	for {
+		p, err := w.Next(context.Background())
+		require.NoError(w.t, err)
+		if p == world.Waiting || p == world.Idle {
+			return
+		}
+	}
 }
 
 // State returns a cell's state as JSON, "" where it has none.

@@ -1,0 +1,273 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// recover finds out what became of the effects that were under way when the
+// process before ended: every lease has run out. What is to be done again waits
+// until the world is driven, so that looking at a world touches nothing outside.
+func (w *World) recover() error {
+	if w.host == nil {
+		return nil // without keys: the world can only be read
+	}
+	k := w.k
+	var lost []Task
+	for _, e := range k.ledger.InFlight() {
+		if w.host.Live(e.Intent.Kind) {
+			lost = append(lost, Task{Work: Recover, Permit: k.permit(e)})
+		} else {
+			w.held = append(w.held, Task{Work: Perform, Permit: k.permit(e)})
+		}
+	}
+	for _, e := range k.ledger.Waiting() {
+		w.held = append(w.held, k.retryTask(e))
+	}
+	for _, key := range k.ledger.Keys() {
+		e := k.ledger.Entry(key)
+		if e.State == receipt.StateInDoubt && e.Waiting {
+			w.held = append(w.held, Task{Work: Verify, Permit: k.permit(e)})
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	w.host.Start(lost)
+	answers, err := w.host.Answers()
+	if err != nil {
+		return err
+	}
+	for _, a := range answers {
+		if a.Lost == "" {
+			w.came = append(w.came, a) // the result is safe where it is
+			continue
+		}
+		if err := k.expire(a.Key, a.Attempt, a.Lost); err != nil {
+			return err
+		}
+	}
+	w.held = append(w.held, k.tasks...) // what expiry asks for waits, too
+	k.tasks = nil
+	return w.sync()
+}
+
+// begin has the host do what has been held back since the world was opened.
+func (w *World) begin() error {
+	if len(w.held) == 0 {
+		return nil
+	}
+	if err := w.sync(); err != nil {
+		return err
+	}
+	held := w.held
+	w.held = nil
+	w.begins(held)
+	return nil
+}
+
+// begins has the host do tasks whose records are durable, but for what Receive
+// has ended since.
+func (w *World) begins(tasks []Task) {
+	todo := tasks[:0]
+	for _, t := range tasks {
+		switch {
+		case t.Work == Perform && !w.inFlight(t.Key, t.Attempt):
+			continue
+		case t.Work == Forget && !w.host.Live(t.Kind):
+			continue // nothing was stored
+		case t.Work == Verify:
+			w.asked++
+		}
+		todo = append(todo, t)
+	}
+	if len(todo) > 0 {
+		w.host.Start(todo)
+	}
+}
+
+// barrier admits the receipts of the deterministic effects in flight, in the
+// order of their permits, and of those that are permitted meanwhile. Receipts
+// of live effects are admitted as they come; patient waits for them all.
+func (w *World) barrier(ctx context.Context, patient bool) error {
+	for {
+		if err := w.admit(); err != nil {
+			return err
+		}
+		e := w.firstDue()
+		if e == nil {
+			if patient && len(w.k.ledger.InFlight()) > 0 {
+				if err := w.more(ctx); err != nil {
+					return w.syncAfter(err)
+				}
+				continue
+			}
+			return nil
+		}
+		data, err := w.await(ctx, e.Intent.Key)
+		if err == nil {
+			if _, err = w.k.receive(data); err != nil {
+				w.held = append(w.held, Task{Work: Perform, Permit: w.k.permit(e)})
+			}
+		}
+		if err != nil {
+			return w.syncAfter(err)
+		}
+		if err := w.appendFull(); err != nil {
+			return err
+		}
+	}
+}
+
+// firstDue returns the deterministic effect in flight that was permitted first,
+// or nil.
+func (w *World) firstDue() *receipt.Entry {
+	for _, e := range w.k.ledger.InFlight() {
+		if !w.host.Live(e.Intent.Kind) {
+			return e
+		}
+	}
+	return nil
+}
+
+// await returns the receipt of one deterministic effect in flight.
+func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
+	for {
+		if data, ok := w.answers[key]; ok {
+			delete(w.answers, key)
+			return data, nil
+		}
+		if err := w.more(ctx); err != nil {
+			return nil, err
+		}
+		if err := w.admit(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// more blocks until the host has an answer. Nothing is withheld from the host
+// meanwhile.
+func (w *World) more(ctx context.Context) error {
+	if w.withheld() {
+		if err := w.sync(); err != nil {
+			return err
+		}
+	}
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if len(w.came) > 0 {
+		return nil
+	}
+	return w.host.Wait(ctx)
+}
+
+// withheld reports whether a task waits for its record to be durable.
+func (w *World) withheld() bool {
+	return len(w.k.tasks) > 0 ||
+		slices.ContainsFunc(w.flight, func(f flight) bool { return len(f.ready.Tasks) > 0 })
+}
+
+// admit takes the answers that have come. Those of deterministic effects wait
+// for their turn, those of verifiers for the end of the tick.
+func (w *World) admit() error {
+	if w.host == nil {
+		return nil
+	}
+	answers, err := w.host.Answers()
+	if err != nil {
+		return w.syncAfter(err)
+	}
+	if len(w.came) > 0 {
+		answers = append(w.came, answers...)
+		w.came = nil
+	}
+	for i := range answers {
+		if err := w.take(&answers[i]); err != nil {
+			w.came = append(w.came, answers[i+1:]...)
+			return w.syncAfter(err)
+		}
+		if err := w.appendFull(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes one answer.
+func (w *World) take(a *Answer) error {
+	var err error
+	switch {
+	case a.Err != nil:
+		if !w.inFlight(a.Key, a.Attempt) {
+			return nil // Receive took a receipt for it meanwhile
+		}
+		e := w.k.ledger.Entry(a.Key)
+		w.held = append(w.held, Task{Work: Perform, Permit: w.k.permit(e)})
+		return fmt.Errorf("world: effect %s of %s: %w", e.Intent.Kind, e.Intent.Step, a.Err)
+	case a.Work == Confirm:
+		return nil // whoever asked has gone
+	case a.Found != nil:
+		w.asked--
+		w.found = append(w.found, *a)
+	case a.Due:
+		err = w.k.due(a.Key, a.Attempt)
+	case a.Lost != "":
+		err = w.k.expire(a.Key, a.Attempt, a.Lost)
+	case w.inFlight(a.Key, a.Attempt) && !w.host.Live(w.k.ledger.Entry(a.Key).Intent.Kind):
+		w.answers[a.Key] = a.Receipt
+	default:
+		_, err = w.k.receive(a.Receipt)
+		switch {
+		case errors.Is(err, receipt.ErrDuplicate),
+			errors.Is(err, receipt.ErrWrongAttempt) && !w.inFlight(a.Key, a.Attempt):
+			err = nil // Receive took it meanwhile
+		case errors.Is(err, receipt.ErrRevokedKey):
+			err = w.k.expire(a.Key, a.Attempt, "its stored result is signed with a key that was revoked since")
+		}
+	}
+	if errors.Is(err, errNotInFlight) {
+		return nil
+	}
+	return err
+}
+
+// decideFound takes what verifiers found out about intents in doubt. Where they
+// could not tell, a person decides.
+func (w *World) decideFound() error {
+	for len(w.found) > 0 && !w.k.tickOpen() {
+		a := w.found[0]
+		w.found = w.found[1:]
+		e := w.k.ledger.Entry(a.Key)
+		if e == nil || e.State != receipt.StateInDoubt || e.Attempt != a.Attempt {
+			continue
+		}
+		b := Resolved{
+			Key: a.Key, Params: e.Params, Payload: a.Found.Payload, Reason: a.Found.Reason,
+			Actor: verifierActor + w.k.rules.effects[e.Intent.Kind].Verify.Adapter,
+		}
+		switch a.Found.Verdict {
+		case Happened:
+			b.How = Executed
+		case NotHappened:
+			b.How = NotExecuted
+		default:
+			continue
+		}
+		if err := w.k.resolve(b); err != nil && !errors.Is(err, ErrNoBudget) {
+			return w.syncAfter(err)
+		}
+	}
+	return nil
+}
+
+// inFlight reports whether an attempt waits for its receipt.
+func (w *World) inFlight(key receipt.Key, attempt uint64) bool {
+	e := w.k.ledger.Entry(key)
+	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt
+}

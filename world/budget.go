@@ -1,0 +1,127 @@
+package world
+
+import (
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// budgets are the accounts of the budgets that are not a cell's. An account is
+// opened when something is first drawn from it.
+type budgets struct {
+	caps  map[string]*governance.Account
+	world *governance.Account
+}
+
+// accounts returns the accounts that an intent draws on; false: no budget bounds
+// it. Those of operators' cells are nobody's: an operator has no cell.
+func (k *kernel) accounts(e *receipt.Entry) (governance.Accounts, bool) {
+	asker, _ := reducer.ParseCell(e.Intent.Cell) // names in the ledger have been parsed before
+	var a governance.Accounts
+	ofCap, ofCell, ofWorld := k.rules.gate.Budgeted(e.Intent.Cap, asker.Reducer)
+	if ofCap {
+		if k.budgets.caps == nil {
+			k.budgets.caps = make(map[string]*governance.Account)
+		}
+		if k.budgets.caps[e.Intent.Cap] == nil {
+			k.budgets.caps[e.Intent.Cap] = new(governance.Account)
+		}
+		a.Cap = k.budgets.caps[e.Intent.Cap]
+	}
+	if c := k.cells[asker]; ofCell && c != nil {
+		if c.account == nil {
+			c.account = new(governance.Account)
+		}
+		k.touch(c)
+		a.Cell = c.account
+	}
+	if ofWorld {
+		if k.budgets.world == nil {
+			k.budgets.world = new(governance.Account)
+		}
+		a.World = k.budgets.world
+	}
+	return a, ofCap || ofCell || ofWorld
+}
+
+// reserve sets aside what the gate said when it allowed an intent.
+func (k *kernel) reserve(e *receipt.Entry, c receipt.Cost) {
+	if c == (receipt.Cost{}) {
+		return
+	}
+	e.Reserved = c
+	if a, ok := k.accounts(e); ok {
+		a.Reserve(c)
+	}
+}
+
+// spend spends the call of the attempt that starts.
+func (k *kernel) spend(e *receipt.Entry) {
+	if e.Reserved == (receipt.Cost{}) {
+		return
+	}
+	if a, ok := k.accounts(e); ok {
+		a.Start(e.Reserved)
+	}
+	e.Reserved.Calls = 0
+}
+
+// settle puts the cost of an attempt in the place of what was reserved for it.
+// Without a cost nobody knows what it used: all stays reserved, for good.
+func (k *kernel) settle(e *receipt.Entry, r *receipt.Receipt) {
+	a, ok := k.accounts(e)
+	if !ok {
+		return
+	}
+	if r.Unsent {
+		a.Return()
+		a.Release(e.Reserved)
+	} else {
+		a.Settle(e.Reserved, r.Cost)
+	}
+	e.Reserved = receipt.Cost{}
+}
+
+// release gives back what is reserved for an intent of which is known that it
+// did not happen.
+func (k *kernel) release(e *receipt.Entry) {
+	if a, ok := k.accounts(e); ok {
+		a.Release(e.Reserved)
+	}
+	e.Reserved = receipt.Cost{}
+}
+
+// reserveAgain sets aside what the next attempt may cost, if the budgets have
+// that.
+func (k *kernel) reserveAgain(e *receipt.Entry) bool {
+	a, ok := k.accounts(e)
+	if !ok {
+		return true
+	}
+	c, ok := k.rules.gate.Again(&e.Intent, a)
+	if ok {
+		k.reserve(e, c)
+	}
+	return ok
+}
+
+// hasCall reports whether the budgets have a call for another attempt. What an
+// attempt in doubt has reserved besides stays for the next.
+func (k *kernel) hasCall(e *receipt.Entry) bool {
+	a, ok := k.accounts(e)
+	return !ok || k.rules.gate.HasCall(&e.Intent, a)
+}
+
+// reserveCall sets a call aside for another attempt, if the budgets have one.
+func (k *kernel) reserveCall(e *receipt.Entry) bool {
+	a, ok := k.accounts(e)
+	if !ok {
+		return true
+	}
+	if !k.rules.gate.HasCall(&e.Intent, a) {
+		return false
+	}
+	a.Reserve(receipt.Cost{Calls: 1})
+	e.Reserved.Calls = 1
+	return true
+}

@@ -1,0 +1,226 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// ErrConfirmationRequired says that the outside is not what a recorded receipt
+// says, and that a person has to decide: the intent is parked.
+var ErrConfirmationRequired = errors.New("world: a recorded result is not what the outside shows, and a person has to confirm it")
+
+// ErrUnconfirmed says that a verifier could not tell. Nothing has changed.
+var ErrUnconfirmed = errors.New("world: a recorded result cannot be confirmed now")
+
+// modePerson is the mode of a confirmation that a person gives.
+const modePerson = "person"
+
+// Confirmation counts what Confirm found.
+type Confirmation struct {
+	Confirmed int `json:"confirmed"` // the outside still is what the receipts say
+	Failed    int `json:"failed"`    // mode strict: it is not, and the intents have failed
+	Warned    int `json:"warned"`    // mode warn: it is not, and that is recorded
+	Parked    int `json:"parked"`    // mode human: it is not, and a person decides
+}
+
+// Confirm compares the outside with every recorded result that its cell has not
+// handled yet and whose kind declares a verifier, before it is injected. The
+// error is ErrConfirmationRequired where intents were parked, ErrUnconfirmed
+// where a verifier could not tell.
+func (w *World) Confirm(ctx context.Context) (Confirmation, error) {
+	var done Confirmation
+	if w.broken != nil {
+		return done, w.broken
+	}
+	if err := w.begin(); err != nil {
+		return done, err
+	}
+	var faults []error
+	for _, key := range w.k.ledger.Keys() {
+		e := w.k.ledger.Entry(key)
+		if !w.k.unconfirmed(e) {
+			continue
+		}
+		b, err := w.confirmOne(ctx, e)
+		if err != nil {
+			faults = append(faults, err)
+			if ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		if err := w.k.confirm(b); err != nil {
+			return done, w.syncAfter(err)
+		}
+		done.count(&b)
+	}
+	if done.Parked > 0 {
+		faults = append(faults, fmt.Errorf("%w: %d intents", ErrConfirmationRequired, done.Parked))
+	}
+	return done, w.syncAfter(errors.Join(faults...))
+}
+
+func (c *Confirmation) count(b *Confirmed) {
+	switch {
+	case b.Verdict == Happened:
+		c.Confirmed++
+	case b.Mode == manifest.VerifyStrict:
+		c.Failed++
+	case b.Mode == manifest.VerifyWarn:
+		c.Warned++
+	default:
+		c.Parked++
+	}
+}
+
+// confirmOne asks the verifier of one intent.
+func (w *World) confirmOne(ctx context.Context, e *receipt.Entry) (Confirmed, error) {
+	data, err := w.recordedReceipt(Seq(e.Finished))
+	if err != nil {
+		return Confirmed{}, err
+	}
+	verify := w.k.rules.effects[e.Intent.Kind].Verify
+	w.host.Start([]Task{{Work: Confirm, Permit: w.k.permit(e), Receipt: data}})
+	for {
+		if err := w.host.Wait(ctx); err != nil {
+			return Confirmed{}, err
+		}
+		answers, err := w.host.Answers()
+		if err != nil {
+			return Confirmed{}, err
+		}
+		at := slices.IndexFunc(answers, func(a Answer) bool { return a.Work == Confirm && a.Key == e.Intent.Key })
+		if at < 0 {
+			w.came = append(w.came, answers...)
+			continue
+		}
+		found := answers[at].Found
+		w.came = append(w.came, slices.Delete(answers, at, at+1)...)
+		if found.Verdict == Unknown {
+			return Confirmed{}, fmt.Errorf("%w: intent %s: %s", ErrUnconfirmed, e.Intent.Key, found.Reason)
+		}
+		return Confirmed{
+			Key: e.Intent.Key, Mode: verify.Mode, Verdict: found.Verdict,
+			Actor: verifierActor + verify.Adapter, Reason: found.Reason,
+		}, nil
+	}
+}
+
+// recordedReceipt reads the receipt of an invocation.finished.
+func (w *World) recordedReceipt(id Seq) ([]byte, error) {
+	data, err := w.cfg.History.Record(id)
+	if err != nil {
+		return nil, fmt.Errorf("world: record #%d: %w", id, err)
+	}
+	rec, err := DecodeRecord(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := rec.Load(w.cfg.History); err != nil {
+		return nil, err
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return nil, err
+	}
+	finished, ok := body.(*Finished)
+	if !ok {
+		return nil, fmt.Errorf("world: record #%d is %s, not %s", id, rec.Kind, KindFinished)
+	}
+	return finished.Receipt, nil
+}
+
+// unconfirmed reports whether an intent's recorded result waits in its cell's
+// mailbox and can be confirmed.
+func (k *kernel) unconfirmed(e *receipt.Entry) bool {
+	rule := k.rules.effects[e.Intent.Kind]
+	if e.State != receipt.StateCommitted || rule == nil || rule.Verify == nil {
+		return false
+	}
+	_, at := k.told(e)
+	return at >= 0
+}
+
+// told returns the cell of an intent and the place in its mailbox of what ended
+// the intent, or -1.
+func (k *kernel) told(e *receipt.Entry) (*cell, int) {
+	asker, err := reducer.ParseCell(e.Intent.Cell)
+	if err != nil || k.cells[asker] == nil {
+		return nil, -1
+	}
+	c := k.cells[asker]
+	return c, slices.IndexFunc(c.mail.all(), func(x mail) bool {
+		return x.record == Seq(e.Finished) && x.name == reducer.ReceiptEvent
+	})
+}
+
+// confirm takes what a verifier or a person says about a recorded result. It
+// may come inside a tick: a result has to be confirmed before it is handled.
+func (k *kernel) confirm(b Confirmed) error {
+	e := k.ledger.Entry(b.Key)
+	switch {
+	case e == nil:
+		return refuse(ErrNoIntent, "key", "%s", b.Key)
+	case b.Mode == modePerson && (e.State != receipt.StateParked || e.Deadline != 0):
+		return refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
+	case b.Mode != modePerson && !k.unconfirmed(e):
+		return refuse(ErrNotWaiting, "key", "%s is %s, and its result is not waiting", b.Key, e.State)
+	case b.Actor == "" || b.Reason == "":
+		return refuse(ErrNoReason, "reason", "say who confirms it, and why")
+	}
+	b.V = bodyVersion
+	b.Reason, b.Actor = journaled(b.Reason, MaxReasonBytes), journaled(b.Actor, MaxReasonBytes)
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindConfirmed, 0)
+	if b.Mode == modePerson {
+		k.bring(e.Intent.Cell, id, e.Held)
+		k.ledger.Unhold(e)
+		return nil
+	}
+	if b.Verdict == Happened {
+		return nil
+	}
+	c, at := k.told(e)
+	switch b.Mode {
+	case manifest.VerifyStrict:
+		payload := explanation(CodeNotConfirmed, b.Reason)
+		ended := IntentEnded{
+			V: bodyVersion, Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
+			Status: receipt.StatusRejected, Outcome: receipt.OutcomePermanentFailure, Payload: payload,
+		}
+		k.body = ended.append(k.body[:0])
+		end, _ := k.write(KindEnded, id)
+		k.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
+		c.mail.all()[at] = mail{
+			record: end, name: reducer.ReceiptEvent,
+			data: receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, payload),
+		}
+		k.touch(c)
+	case manifest.VerifyHuman:
+		k.ledger.Hold(e, c.mail.all()[at].data)
+		c.mail.remove(at)
+		if c.queued && c.mail.len() == 0 {
+			k.scheduler.remove(c)
+		}
+		k.touch(c)
+	}
+	return nil
+}
+
+// rotated notes that receipts are signed with another key.
+func (k *kernel) rotated(b KeysRotated) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	b.V = bodyVersion
+	k.body = b.append(k.body[:0])
+	k.write(KindRotated, 0)
+	k.inTick = false
+	return nil
+}

@@ -1,0 +1,207 @@
+package world
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// ask puts an effect of a cell's step before the gate.
+func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step Seq) {
+	id := receipt.NewStepID(c.name, c.n, i, c.history)
+	in := k.intent(id, c.name, e.Kind, e.Params)
+	in.Tag, in.Cap = e.Tag, e.Cap
+	in.Occurrence = c.countAsked(e.Kind, in.Params)
+	k.judge(c.id, in, step, nil)
+}
+
+// intent gives an effect its identity.
+func (k *kernel) intent(step receipt.StepID, cell, kind string, params Data) receipt.Intent {
+	if len(params) == 0 {
+		params = Data(canon.Null)
+	}
+	return receipt.Intent{
+		Key: receipt.NewKey(k.id, step, kind, params), Step: step, Cell: cell, Kind: kind, Params: bytes.Clone(params),
+	}
+}
+
+// countAsked returns how many equal intents the cell's history holds, and counts
+// this one.
+func (c *cell) countAsked(kind string, params Data) uint64 {
+	what := askedFor(kind, params)
+	n := c.asked[what]
+	if c.asked == nil {
+		c.asked = make(map[asked]uint64)
+	}
+	c.asked[what] = n + 1
+	return n
+}
+
+// judge puts an intent before the gate and enters it into the ledger. in.Cap is
+// the capability asked for. original is the intent that it makes up for, or nil.
+func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, original *receipt.Entry) {
+	d := k.decide(asker, &in, in.Cap, false)
+	in.Cap = d.Cap
+	var e *receipt.Entry
+	switch d.Verdict {
+	case governance.Allow:
+		id := k.writeEmitted(&in, &d, d.Verdict.String(), cause)
+		e = k.ledger.Emit(in, uint64(id))
+		k.reserve(e, d.Reserve)
+	case governance.RequireApproval:
+		deadline := k.now + k.rules.manifest.Defaults.ApprovalTTL
+		b := IntentParked{
+			V: bodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+			Occurrence: in.Occurrence, Rules: d.Rules, Deadline: uint64(deadline), Params: in.Params,
+		}
+		k.body = b.append(k.body[:0])
+		id, _ := k.write(KindParked, cause)
+		e = k.ledger.Park(in, uint64(deadline), uint64(id))
+	default:
+		id := k.writeDenied(&in, d.Code, d.Reason, d.Rules, cause)
+		e = k.ledger.Deny(in, uint64(id))
+	}
+	if original != nil {
+		e.For = &original.Intent.Key
+	}
+	if e.State == receipt.StateDenied {
+		k.tell(e, Seq(e.Finished), receipt.StatusDenied, explanation(string(d.Code), d.Reason))
+	}
+}
+
+// decide asks the gate. capability is the one asked for.
+func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability string, approved bool) governance.Decision {
+	req := governance.Request{
+		World: k.id, Cell: asker, Time: k.now,
+		Kind: in.Kind, Params: in.Params, Tag: in.Tag, Cap: capability, Approved: approved,
+		Caps: k.budgets.caps, Accounts: governance.Accounts{World: k.budgets.world},
+	}
+	if c := k.cells[asker]; c != nil {
+		req.Step, req.Accounts.Cell = c.n, c.account
+	}
+	return k.rules.gate.Decide(&req)
+}
+
+func (k *kernel) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause Seq) Seq {
+	b := IntentEmitted{
+		V: bodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+		Occurrence: in.Occurrence, Decision: decision, Rules: d.Rules, Params: in.Params,
+	}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindIntent, cause)
+	return id
+}
+
+func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause Seq) Seq {
+	b := IntentDenied{
+		V: bodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+		Occurrence: in.Occurrence, Code: string(code), Reason: reason, Rules: rules, Params: in.Params,
+	}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindDenied, cause)
+	return id
+}
+
+// refuse denies a parked intent.
+func (k *kernel) refuse(e *receipt.Entry, cause Seq, code governance.Code, reason string) {
+	id := k.writeDenied(&e.Intent, code, reason, nil, cause)
+	k.ledger.Refuse(e, uint64(id))
+	k.tell(e, id, receipt.StatusDenied, explanation(string(code), reason))
+}
+
+// approve puts a parked intent before the gate again, which now asks for no
+// approval. A slot is granted with the next tick.
+func (k *kernel) approve(e *receipt.Entry, cause Seq) error {
+	asker, err := reducer.ParseCell(e.Intent.Cell)
+	if err != nil {
+		return err
+	}
+	d := k.decide(asker, &e.Intent, e.Intent.Cap, true)
+	if d.Verdict != governance.Allow {
+		id := k.writeDenied(&e.Intent, d.Code, d.Reason, d.Rules, cause)
+		k.ledger.Refuse(e, uint64(id))
+		k.tell(e, id, receipt.StatusDenied, explanation(string(d.Code), d.Reason))
+		return nil
+	}
+	id := k.writeEmitted(&e.Intent, &d, "approved", cause)
+	k.ledger.Approve(e, d.Cap, uint64(id))
+	k.reserve(e, d.Reserve)
+	return nil
+}
+
+// submitEffect takes an effect that a person asks for. It goes the road of any
+// other; its receipt reaches no cell.
+func (k *kernel) submitEffect(b OperatorEffect) (receipt.Key, error) {
+	if k.tickOpen() {
+		return receipt.Key{}, errTickOpen
+	}
+	if err := manifest.CheckKey(b.Actor); err != nil {
+		return receipt.Key{}, refuse(ErrBadKey, "actor", "%v", err)
+	}
+	if _, ok := k.rules.manifest.Effects[b.Kind]; !ok {
+		return receipt.Key{}, refuse(ErrNoEffect, "kind", "%q", b.Kind)
+	}
+	if most := k.rules.manifest.Limits.Payload; uint64(len(b.Params)) > most {
+		return receipt.Key{}, refuse(ErrTooLarge, "params", "limits.payload is %d bytes, the params have %d", most, len(b.Params))
+	}
+	if b.Reason == "" {
+		return receipt.Key{}, refuse(ErrNoReason, "reason", "an operator's effect needs one")
+	}
+	if len(b.Params) == 0 {
+		b.Params = Data(canon.Null)
+	}
+	if err := canon.Valid(b.Params); err != nil {
+		return receipt.Key{}, refuse(ErrBadData, "params", "%v", err)
+	}
+	k.operators++
+	b.V, b.N, b.Reason = bodyVersion, k.operators, journaled(b.Reason, MaxReasonBytes)
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindOperator, 0)
+	k.inTick = false
+	operator := reducer.Cell{Reducer: reducer.Operator, Key: b.Actor}
+	step := receipt.StepID(operator.String() + "@" + strconv.FormatUint(b.N, 10))
+	in := k.intent(step, operator.String(), b.Kind, b.Params)
+	in.Cap = b.Cap
+	k.judge(operator, in, id, nil)
+	return in.Key, nil
+}
+
+// compensation returns the intent that makes up for one that failed and left
+// something behind, or nil where its kind declares none.
+func (k *kernel) compensation(original *receipt.Entry, r *receipt.Receipt) (*receipt.Intent, error) {
+	rule := k.rules.effects[original.Intent.Kind]
+	if rule == nil || rule.compensation == nil || original.For != nil {
+		return nil, nil
+	}
+	params, err := rule.compensation.Eval(r, &original.Intent)
+	if err == nil && uint64(len(params)) > k.rules.manifest.Limits.Payload {
+		err = errors.New("its params are larger than limits.payload")
+	}
+	if err != nil {
+		return nil, err
+	}
+	in := k.intent(original.Intent.Step+"!compensate", original.Intent.Cell, rule.Compensate.Kind, params)
+	return &in, nil
+}
+
+// compensate puts the intent that makes up for another one before the gate.
+func (k *kernel) compensate(original *receipt.Entry, in receipt.Intent, cause Seq) error {
+	asker, err := reducer.ParseCell(in.Cell)
+	if err != nil {
+		return err
+	}
+	if asker.Reducer == reducer.Operator {
+		in.Cap = original.Intent.Cap
+	} else if c := k.cells[asker]; c != nil {
+		in.Occurrence = c.countAsked(in.Kind, in.Params)
+		k.touch(c)
+	}
+	k.judge(asker, in, cause, original)
+	return nil
+}

@@ -1,0 +1,340 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// grant permits open intents, in their order, while a slot is free. It happens
+// when a tick begins, at the end of a round, and when something frees a slot at
+// a barrier.
+func (k *kernel) grant() {
+	for {
+		e := k.ledger.NextOpen(k.rules.manifest.Limits.InFlight)
+		if e == nil {
+			return
+		}
+		attempt := e.Attempt + 1
+		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
+		b := Started{V: bodyVersion, Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
+		k.body = b.append(k.body[:0])
+		id, _ := k.write(KindStarted, Seq(e.Emitted))
+		k.ledger.Start(nonce, uint64(id))
+		k.spend(e)
+		k.tasks = append(k.tasks, Task{Work: Perform, Permit: k.permit(e)})
+	}
+}
+
+// permit returns the permit of an intent's last attempt.
+func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
+	return receipt.Permit{
+		Intent: e.Intent, Attempt: e.Attempt, Nonce: e.Nonce,
+		Time: k.rules.manifest.Clock.At(k.now),
+	}
+}
+
+// receive takes a receipt: it ends the attempt that it answers, and the intent
+// unless another attempt or a compensation follows.
+func (k *kernel) receive(data []byte) (Seq, error) {
+	if most := k.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
+		return 0, fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
+	}
+	r, err := receipt.Decode(data)
+	if err != nil {
+		return 0, err
+	}
+	if k.keys != nil {
+		err := k.keys.Verify(r)
+		if err != nil && (!k.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
+			return 0, err
+		}
+	} else if r.World != k.id {
+		return 0, receipt.ErrWrongWorld
+	}
+	switch err := k.ledger.Check(r); {
+	case errors.Is(err, receipt.ErrLate):
+		b := Late{V: bodyVersion, Receipt: data}
+		k.body = b.append(k.body[:0])
+		id, _ := k.write(KindLate, 0)
+		k.ledger.Late(r)
+		return id, nil
+	case err != nil:
+		return 0, err
+	}
+	b := Finished{V: bodyVersion, Receipt: data}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindFinished, 0)
+	e := k.ledger.Finish(r, uint64(id))
+	k.tasks = append(k.tasks, Task{Work: Forget, Permit: receipt.Permit{
+		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: e.Attempt,
+	}})
+	if err := k.follows(e, r, id); err != nil {
+		return 0, err
+	}
+	k.grantAtBarrier()
+	return id, nil
+}
+
+// follows does what follows from the receipt of an attempt.
+func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id Seq) error {
+	k.settle(e, r)
+	switch e.Outcome {
+	case receipt.OutcomeRetryableFailure:
+		givenBack := r.Status == receipt.StatusCancelled // by a host that stopped: nothing was done
+		if (givenBack || k.attemptsLeft(e)) && k.reserveAgain(e) {
+			k.wait(e, id)
+			if givenBack {
+				e.Unused++
+			}
+			k.ledger.Reopen(e, !givenBack)
+			if !givenBack {
+				k.tasks = append(k.tasks, k.retryTask(e))
+			}
+			return nil
+		}
+		e.Outcome = receipt.OutcomePermanentFailure
+	case receipt.OutcomeCompensatable:
+		in, err := k.compensation(e, r)
+		if err != nil || in == nil {
+			break // it stays as it is: there is nothing to make up for it with
+		}
+		k.wait(e, id)
+		e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, r.Status, r.Payload)
+		k.ledger.Close(e)
+		return k.compensate(e, *in, id)
+	}
+	k.ledger.Close(e)
+	k.tell(e, id, r.Status, r.Payload)
+	return nil
+}
+
+// wait records that a receipt was not the last word on its intent.
+func (k *kernel) wait(e *receipt.Entry, cause Seq) {
+	b := IntentWaiting{V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
+	k.body = b.append(k.body[:0])
+	k.write(KindWaiting, cause)
+}
+
+// attemptsLeft reports whether an intent may be attempted again.
+func (k *kernel) attemptsLeft(e *receipt.Entry) bool {
+	return e.Attempt-e.Unused < k.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
+}
+
+func (k *kernel) retryTask(e *receipt.Entry) Task {
+	return Task{Work: Retry, Permit: receipt.Permit{
+		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: e.Attempt,
+	}}
+}
+
+// grantAtBarrier grants where no cell has a turn left in the round.
+func (k *kernel) grantAtBarrier() {
+	if k.scheduler.left == 0 {
+		k.grant()
+	}
+}
+
+// errNotInFlight says that an attempt is not the one in flight or waiting. The
+// host may be late; nothing is wrong.
+var errNotInFlight = errors.New("world: the attempt is over")
+
+// expire gives up the attempt in flight: nobody can tell whether it happened.
+func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
+	e := k.ledger.Entry(key)
+	if e == nil || e.State != receipt.StateInFlight || e.Attempt != attempt {
+		return errNotInFlight
+	}
+	reason = journaled(reason, MaxReasonBytes)
+	b := Expired{V: bodyVersion, Key: key, Attempt: attempt, Reason: reason}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindExpired, 0)
+	action := k.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
+	if action == manifest.InDoubtRetry && !(k.attemptsLeft(e) && k.reserveCall(e)) {
+		action = manifest.InDoubtPark
+	}
+	d := InDoubt{V: bodyVersion, Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
+	k.body = d.append(k.body[:0])
+	doubt, _ := k.write(KindInDoubt, id)
+	switch action {
+	case manifest.InDoubtRetry:
+		k.ledger.Reopen(e, true)
+		k.tasks = append(k.tasks, k.retryTask(e))
+	case manifest.InDoubtFail:
+		k.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeInDoubt, reason))
+	case manifest.InDoubtVerify:
+		k.ledger.Doubt(e, true)
+		k.tasks = append(k.tasks, Task{Work: Verify, Permit: k.permit(e)})
+	default:
+		k.ledger.Doubt(e, false)
+	}
+	return nil
+}
+
+// due ends the backoff before an intent's next attempt.
+func (k *kernel) due(key receipt.Key, attempt uint64) error {
+	e := k.ledger.Entry(key)
+	if e == nil || e.State != receipt.StateOpen || !e.Waiting || e.Attempt != attempt {
+		return errNotInFlight
+	}
+	b := Due{V: bodyVersion, Key: key, Attempt: attempt}
+	k.body = b.append(k.body[:0])
+	k.write(KindDue, 0)
+	k.ledger.Due(e)
+	k.grantAtBarrier()
+	return nil
+}
+
+// resolve takes a decision about a parked intent or one in doubt. Another
+// attempt that it allows is granted with the next tick.
+func (k *kernel) resolve(b Resolved) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	e, err := k.resolvable(&b)
+	if err != nil {
+		return err
+	}
+	if len(b.Payload) == 0 {
+		b.Payload = Data(canon.Null)
+	}
+	b.V, b.Params = bodyVersion, e.Params
+	b.Reason, b.Actor = journaled(b.Reason, MaxReasonBytes), journaled(b.Actor, MaxReasonBytes)
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindResolved, 0)
+	k.inTick = false
+	switch b.How {
+	case Approve:
+		return k.approve(e, id)
+	case Disapprove:
+		if e.Deadline == 0 {
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeNotConfirmed, b.Reason))
+			return nil
+		}
+		k.refuse(e, id, CodeApprovalDenied, b.Actor+": "+b.Reason)
+	case Executed:
+		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
+	case NotExecuted:
+		if b.verifier() && !k.attemptsLeft(e) {
+			k.release(e)
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeNotExecuted, b.Reason))
+			return nil
+		}
+		k.attemptAgain(e)
+	case RetryAnyway:
+		k.attemptAgain(e)
+	}
+	return nil
+}
+
+// verifierActor begins the actor of a decision that a verifier made.
+const verifierActor = "verifier/"
+
+func (b *Resolved) verifier() bool {
+	return len(b.Actor) > len(verifierActor) && b.Actor[:len(verifierActor)] == verifierActor
+}
+
+// attemptAgain readies an intent in doubt for its next attempt, for which
+// resolvable has seen to the budget.
+func (k *kernel) attemptAgain(e *receipt.Entry) {
+	k.reserveCall(e)
+	k.ledger.Reopen(e, false)
+}
+
+// resolvable returns the intent that a decision is about, or why it cannot be
+// taken.
+func (k *kernel) resolvable(b *Resolved) (*receipt.Entry, error) {
+	e := k.ledger.Entry(b.Key)
+	if e == nil {
+		return nil, refuse(ErrNoIntent, "key", "%s", b.Key)
+	}
+	if b.Params != e.Params {
+		return nil, refuse(ErrOtherParams, "params_hash", "%s, the intent's is %s", b.Params, e.Params)
+	}
+	want := receipt.StateInDoubt
+	switch b.How {
+	case Approve, Disapprove:
+		want = receipt.StateParked
+	case Executed, NotExecuted, RetryAnyway:
+	default:
+		return nil, refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
+	}
+	if e.State != want || b.How == Approve && e.Deadline == 0 {
+		return nil, refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
+	}
+	if b.Reason == "" {
+		return nil, refuse(ErrNoReason, "reason", "say why, for those who read the journal")
+	}
+	if b.Actor == "" {
+		return nil, refuse(ErrNoReason, "actor", "say who decides")
+	}
+	if again := b.How == NotExecuted || b.How == RetryAnyway; again && !k.hasCall(e) {
+		return nil, refuse(ErrNoBudget, "key", "%s", b.Key)
+	}
+	if err := canon.Valid(b.Payload); len(b.Payload) > 0 && err != nil {
+		return nil, refuse(ErrBadData, "payload", "%v", err)
+	}
+	if most := k.rules.manifest.Limits.Receipt; uint64(len(b.Payload)) > most {
+		return nil, refuse(ErrTooLarge, "payload", "limits.receipt is %d bytes", most)
+	}
+	return e, nil
+}
+
+// end ends an intent without a receipt of the outside.
+func (k *kernel) end(e *receipt.Entry, cause Seq, status receipt.Status, outcome receipt.Outcome, payload Data) {
+	b := IntentEnded{V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: status, Outcome: outcome, Payload: payload}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindEnded, cause)
+	k.ledger.End(e, outcome, uint64(id))
+	k.tell(e, id, status, payload)
+}
+
+// tell brings a cell the end of its intent. The end of a compensation is the
+// end of the intent that it was for.
+func (k *kernel) tell(e *receipt.Entry, record Seq, status receipt.Status, payload Data) {
+	if e.For != nil {
+		k.madeUp(e, record)
+		return
+	}
+	k.bring(e.Intent.Cell, record, receiptEvent(e.Intent.Tag, e.Intent.Kind, status, payload))
+}
+
+// bring delivers a receipt to the cell of an intent. Operators have no cell.
+func (k *kernel) bring(cell string, record Seq, data Data) {
+	asker, err := reducer.ParseCell(cell)
+	if err != nil || asker.Reducer == reducer.Operator {
+		return
+	}
+	k.deliver(k.cellFor(asker), mail{record: record, name: reducer.ReceiptEvent, data: data})
+}
+
+// madeUp ends the intent that a compensation was for.
+func (k *kernel) madeUp(compensation *receipt.Entry, cause Seq) {
+	e := k.ledger.Entry(*compensation.For)
+	if compensation.State == receipt.StateCommitted {
+		e.Outcome = receipt.OutcomeCompensated
+	}
+	b := IntentEnded{
+		V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+		Status: receipt.StatusError, Outcome: e.Outcome,
+		Payload: explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State)),
+	}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindEnded, cause)
+	k.bring(e.Intent.Cell, id, e.Held)
+	e.Held = nil
+	k.ledger.Change(e)
+}
+
+// receiptEvent returns the data of the event that brings a cell its receipt.
+func receiptEvent(tag, kind string, status receipt.Status, payload Data) Data {
+	b := make([]byte, 0, 48+len(tag)+len(kind)+len(payload))
+	b = canon.AppendMap(b, 4) // keys in canonical order: the shorter first
+	b = canon.AppendText(canon.AppendText(b, "tag"), tag)
+	b = canon.AppendText(canon.AppendText(b, "kind"), kind)
+	b = canon.AppendText(canon.AppendText(b, "status"), string(status))
+	return canon.AppendRaw(canon.AppendText(b, "payload"), payload)
+}

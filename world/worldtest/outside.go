@@ -1,0 +1,154 @@
+package worldtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Outside is a world.Host whose effects are live and whose answers a test gives
+// by hand, in the order that it likes: the outside itself, with an effect store
+// that survives a Crash. Nothing runs beside the test. It is one world's.
+//
+//	out := new(worldtest.Outside)
+//	w := worldtest.Load(t, "testdata/shop", worldtest.Options{Outside: out})
+//	w.Submit("order.placed", map[string]any{"customer": "ada"})
+//	w.Drive()
+//	out.Lose(out.Task(world.Perform), "the line is dead")
+//	w.Drive()
+type Outside struct {
+	// Deterministic are the kinds that are not live.
+	Deterministic []string
+	// Play, if set, is called for every task that waits for an answer, as soon as
+	// the world hands it out. It may answer it or not.
+	Play func(t world.Task)
+	// Performed are the attempts that the world had performed, oldest first,
+	// whatever became of them. A Crash does not change it.
+	Performed []receipt.Permit
+
+	world   string
+	keys    *receipt.Keyring
+	tasks   []world.Task
+	answers []world.Answer
+	stored  []stored
+}
+
+// stored is a result in the effect store.
+type stored struct {
+	key     receipt.Key
+	attempt uint64
+	receipt []byte
+}
+
+func (s *stored) of(t *world.Task) bool { return s.key == t.Key && s.attempt == t.Attempt }
+
+// ErrNoAnswer is what a world fails with that waits for an Outside without
+// answers: nobody would ever give one.
+var ErrNoAnswer = errors.New("worldtest: the world waits, and the outside has no answer")
+
+// open makes o the host of a process that begins.
+func (o *Outside) open(id string, keys *receipt.Keyring) {
+	o.world, o.keys = id, keys
+	o.tasks, o.answers = nil, nil
+}
+
+// Live implements world.Host.
+func (o *Outside) Live(kind string) bool { return !slices.Contains(o.Deterministic, kind) }
+
+// Start implements world.Host.
+func (o *Outside) Start(tasks []world.Task) {
+	for _, t := range tasks {
+		switch t.Work {
+		case world.Forget:
+			o.stored = slices.DeleteFunc(o.stored, func(s stored) bool { return s.of(&t) })
+			continue
+		case world.Recover:
+			o.recover(t)
+			continue
+		case world.Perform:
+			o.Performed = append(o.Performed, t.Permit)
+		}
+		o.tasks = append(o.tasks, t)
+		if o.Play != nil {
+			o.Play(t)
+		}
+	}
+}
+
+func (o *Outside) recover(t world.Task) {
+	if i := slices.IndexFunc(o.stored, func(s stored) bool { return s.of(&t) }); i >= 0 {
+		o.say(t, world.Answer{Receipt: o.stored[i].receipt})
+		return
+	}
+	o.say(t, world.Answer{Lost: "no result of it was stored"})
+}
+
+// Answers implements world.Host.
+func (o *Outside) Answers() ([]world.Answer, error) {
+	out := o.answers
+	o.answers = nil
+	return out, nil
+}
+
+// Wait implements world.Host.
+func (o *Outside) Wait(ctx context.Context) error {
+	if err := ctx.Err(); err != nil || len(o.answers) > 0 {
+		return err
+	}
+	return ErrNoAnswer
+}
+
+// Tasks returns the tasks of one kind of work that have no answer, oldest first.
+func (o *Outside) Tasks(work world.Work) []world.Task {
+	return slices.DeleteFunc(slices.Clone(o.tasks), func(t world.Task) bool { return t.Work != work })
+}
+
+// Task returns the oldest of Tasks. It panics where there is none.
+func (o *Outside) Task(work world.Work) world.Task { return o.Tasks(work)[0] }
+
+// Stored returns how many results the effect store holds.
+func (o *Outside) Stored() int { return len(o.stored) }
+
+// Store performs a task and keeps the result, and tells nobody: what is left
+// where a process dies just then.
+func (o *Outside) Store(t world.Task, r Reply) {
+	data, err := Sign(o.keys, o.world, t.Permit, r)
+	if err != nil {
+		panic(err) // a payload without a canonical form
+	}
+	o.stored = append(o.stored, stored{t.Key, t.Attempt, data})
+}
+
+// Reply performs a task, also one that was lost before.
+func (o *Outside) Reply(t world.Task, r Reply) {
+	if r.Err != nil {
+		o.say(t, world.Answer{Err: r.Err})
+		return
+	}
+	o.Store(t, r)
+	o.say(t, world.Answer{Receipt: o.stored[len(o.stored)-1].receipt})
+}
+
+// Lose gives up a task to perform: nobody can tell whether it happened.
+func (o *Outside) Lose(t world.Task, why string) { o.say(t, world.Answer{Lost: why}) }
+
+// Due ends the backoff that a task to retry waits for.
+func (o *Outside) Due(t world.Task) { o.say(t, world.Answer{Due: true}) }
+
+// Find answers a task to verify or to confirm.
+func (o *Outside) Find(t world.Task, verdict world.FoundVerdict, payload manifest.Data, reason string) {
+	o.say(t, world.Answer{Found: &world.Found{Verdict: verdict, Payload: payload, Reason: reason}})
+}
+
+// say answers a task.
+func (o *Outside) say(t world.Task, a world.Answer) {
+	o.tasks = slices.DeleteFunc(o.tasks, func(x world.Task) bool {
+		return x.Work == t.Work && x.Key == t.Key && x.Attempt == t.Attempt
+	})
+	a.Key, a.Attempt, a.Work = t.Key, t.Attempt, t.Work
+	o.answers = append(o.answers, a)
+}
