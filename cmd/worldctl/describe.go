@@ -83,9 +83,81 @@ func (t teller) tellIntent(e *entry) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("record #%d: %w", e.ID, err)
 		}
-		return fmt.Sprintf("receipt %s %s %s  %s", short(r.Key), r.Kind, r.Status, t.data(r.Payload)), nil
+		return t.receipt("receipt", r), nil
+	case *world.Late:
+		r, err := receipt.Decode(b.Receipt)
+		if err != nil {
+			return "", fmt.Errorf("record #%d: %w", e.ID, err)
+		}
+		return t.receipt("late, so it changes nothing: receipt", r), nil
+	case *world.Expired:
+		return fmt.Sprintf("attempt %d of %s is given up: %s", b.Attempt, short(b.Key), b.Reason), nil
+	case *world.Due:
+		return fmt.Sprintf("the wait after attempt %d of %s is over", b.Attempt, short(b.Key)), nil
 	}
-	return string(e.Kind), nil
+	return t.tellDecision(e), nil
+}
+
+// tellDecision is tell for what people, verifiers and the kernel say about
+// intents.
+func (t teller) tellDecision(e *entry) string {
+	switch b := e.body.(type) {
+	case *world.OperatorEffect:
+		return fmt.Sprintf("%sasks for %s under %s: %s  %s", t.of(operator(b.Actor)), b.Kind, b.Cap, b.Reason, t.data(b.Params))
+	case *world.IntentParked:
+		return fmt.Sprintf("%sintent %s %s parked%s until tick %d  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), b.Deadline, t.data(b.Params))
+	case *world.InDoubt:
+		return fmt.Sprintf("%sintent %s in doubt after attempt %d, %s: %s", t.of(b.Cell), short(b.Key), b.Attempt, b.Action, b.Reason)
+	case *world.IntentWaiting:
+		next := "for its next attempt"
+		if b.Outcome == receipt.OutcomeCompensatable {
+			next = "for its compensation"
+		}
+		return fmt.Sprintf("%sintent %s waits %s: attempt %d was a %s", t.of(b.Cell), short(b.Key), next, b.Attempt, b.Outcome)
+	case *world.IntentEnded:
+		return fmt.Sprintf("%sintent %s ended %s: %s  %s", t.of(b.Cell), short(b.Key), b.Status, b.Outcome, t.data(b.Payload))
+	case *world.Resolved:
+		return fmt.Sprintf("%s %s %s: %s", b.Actor, resolution(b.How), short(b.Key), b.Reason)
+	case *world.Confirmed:
+		verb := "confirms the result of"
+		if b.Verdict != world.Happened {
+			verb = "does not confirm (" + b.Mode + ") the result of"
+		}
+		return fmt.Sprintf("%s %s %s: %s", b.Actor, verb, short(b.Key), b.Reason)
+	case *world.KeysRotated:
+		text := fmt.Sprintf("%s signs receipts from now on, says %s", b.KeyID, b.Actor)
+		if len(b.Revoked) > 0 {
+			text += "; revoked: " + strings.Join(b.Revoked, ", ")
+		}
+		return text
+	}
+	return string(e.Kind)
+}
+
+// resolution puts a decision about an intent into words.
+func resolution(how world.Resolution) string {
+	switch how {
+	case world.Approve:
+		return "approves"
+	case world.Disapprove:
+		return "denies"
+	case world.Executed:
+		return "says that it happened:"
+	case world.NotExecuted:
+		return "says that it did not happen:"
+	case world.RetryAnyway:
+		return "lets it be attempted again:"
+	default:
+		return string(how)
+	}
+}
+
+func (t teller) receipt(what string, r *receipt.Receipt) string {
+	attempt := ""
+	if r.Attempt > 1 {
+		attempt = fmt.Sprintf(" attempt %d", r.Attempt)
+	}
+	return fmt.Sprintf("%s %s%s %s %s  %s", what, short(r.Key), attempt, r.Kind, r.Status, t.data(r.Payload))
 }
 
 // event tells of an event and whom it reaches.
@@ -123,7 +195,7 @@ func (t teller) cause(step *entry) (string, error) {
 		name = "timer " + b.Name
 	case *world.IntentDenied:
 		name = "denial of " + b.Kind
-	case *world.Finished:
+	case *world.Finished, *world.IntentEnded, *world.Confirmed:
 		name = "receipt"
 	}
 	return fmt.Sprintf("%s (#%d)", name, e.ID), nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -132,6 +133,10 @@ func known(err error) (code int, hint string) {
 		return exitUsage, "choose another --id, or none: then it is a random one"
 	case errors.As(err, &keyring):
 		return ofKeyring(keyring)
+	case isPassphrase(err):
+		return exitFailed, hintPassphrase
+	case errors.Is(err, receipt.ErrNoEpoch):
+		return exitUsage, "worldctl keys list shows the epochs"
 	case errors.Is(err, local.ErrNoKeys):
 		return exitFailed, "worldctl import journal FILE --keyring KEYRING makes a world that can run"
 	case errors.Is(err, errInvalid):
@@ -140,8 +145,20 @@ func known(err error) (code int, hint string) {
 	return knownOfStore(err)
 }
 
+// hintPassphrase says how a sealed keyring is opened.
+const hintPassphrase = "give its passphrase with --passphrase-file FILE, in " + passphraseEnv + ", or on the terminal"
+
+func isPassphrase(err error) bool {
+	return errors.Is(err, local.ErrSealed) || errors.Is(err, receipt.ErrPassphrase) ||
+		errors.Is(err, errNoPassphrase) || errors.Is(err, errEmptyPassphrase) || errors.Is(err, errOtherPassphrase)
+}
+
 func ofKeyring(err *local.KeyringError) (code int, hint string) {
 	switch {
+	case isPassphrase(err):
+		return exitFailed, hintPassphrase
+	case errors.Is(err, local.ErrNotSealed):
+		return exitConflict, "worldctl keys seal seals it"
 	case errors.Is(err, local.ErrExposedKeys):
 		return exitFailed, "chmod 600 " + err.Path
 	case errors.Is(err, fs.ErrPermission):

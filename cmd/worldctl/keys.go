@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
@@ -9,7 +12,8 @@ import (
 )
 
 func newKeysCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "keys", Short: "The keys that sign receipts"}, newKeysListCommand(c))
+	return group(&cobra.Command{Use: "keys", Short: "The keys that sign receipts"},
+		newKeysListCommand(c), newKeysRotateCommand(c), newKeysSealCommand(c), newKeysUnsealCommand(c))
 }
 
 func newKeysListCommand(c *cli) *cobra.Command {
@@ -19,11 +23,108 @@ func newKeysListCommand(c *cli) *cobra.Command {
 		Example: "  worldctl keys list",
 		Args:    args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				return list(c, "keys", "keys", all(lw.Keys().Keys()), columns[receipt.KeyStatus]{
-					header: table.Row{"id", "epoch", "current", "revoked"},
-					row:    func(k receipt.KeyStatus) table.Row { return table.Row{k.ID, k.Epoch, k.Current, k.Revoked} },
-					none:   "no keys: this world can be read, not run",
+			return c.with(func(lw *local.World) error { return c.listKeys(lw.Keys()) })
+		},
+	}
+}
+
+func (c *cli) listKeys(keys *receipt.Keyring) error {
+	return list(c, "keys", "keys", all(keys.Keys()), columns[receipt.KeyStatus]{
+		header: table.Row{"id", "epoch", "current", "revoked"},
+		row:    func(k receipt.KeyStatus) table.Row { return table.Row{k.ID, k.Epoch, k.Current, k.Revoked} },
+		none:   "no keys: this world can be read, not run",
+	})
+}
+
+func newKeysRotateCommand(c *cli) *cobra.Command {
+	var revoke []uint
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Sign with a new key from now on, and list the keys",
+		Long: `Sign receipts with a new key from now on. The earlier keys still verify what
+they have signed. No new receipt of a revoked one is accepted; what the journal
+holds of it stays. Copies of .world/keyring from before do not verify what is
+signed from now on: make a new one.`,
+		Example: `  worldctl keys rotate
+  worldctl keys rotate --revoke 1`,
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.onKeyring(func(dir string) error {
+				var epochs []uint64
+				for _, n := range revoke {
+					epochs = append(epochs, uint64(n))
+				}
+				keys, err := local.Rotate(cmd.Context(), dir, c.options(), actorOf(""), epochs...)
+				if err != nil {
+					return err
+				}
+				return c.listKeys(keys)
+			})
+		},
+	}
+	cmd.Flags().UintSliceVar(&revoke, "revoke", nil, "accept no new receipts of this `EPOCH`")
+	return cmd
+}
+
+// onKeyring changes the keyring of the world that is meant.
+func (c *cli) onKeyring(change func(dir string) error) error {
+	dir, err := c.dir()
+	if err != nil {
+		return err
+	}
+	return notOpened(dir, change(dir))
+}
+
+// sealAnswer says how a keyring is now.
+type sealAnswer struct {
+	Dir    string `json:"dir"`
+	Sealed bool   `json:"sealed"`
+}
+
+func newKeysSealCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "seal",
+		Short: "Make the keys open with a passphrase only",
+		Long: `Make the keys open with a passphrase only: it is typed twice on the terminal, or
+comes from --passphrase-file or ` + passphraseEnv + `. Every verb asks for it from
+then on, and without it the world is neither run nor verified. What the file was
+before may be found on the disk until that is overwritten; keys rotate --revoke
+makes what it signs worthless.`,
+		Example: `  worldctl keys seal
+  worldctl keys seal --passphrase-file FILE`,
+		Args: args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.onKeyring(func(dir string) error {
+				opts := c.options()
+				opts.Passphrase = c.askNew
+				err := local.Seal(dir, opts)
+				if errors.Is(err, local.ErrSealed) {
+					return &fault{err: err, code: exitConflict, hint: "worldctl keys unseal, then seal it again, changes the passphrase"}
+				}
+				if err != nil {
+					return err
+				}
+				return c.object("keys-seal", sealAnswer{Dir: dir, Sealed: true}, func() {
+					fmt.Fprintf(c.stdout, "the keyring of %s is sealed: keep its passphrase, nothing else opens it\n", dir)
+				})
+			})
+		},
+	}
+}
+
+func newKeysUnsealCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "unseal",
+		Short:   "Make the keys open without a passphrase again",
+		Example: "  worldctl keys unseal --passphrase-file FILE",
+		Args:    args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.onKeyring(func(dir string) error {
+				if err := local.Unseal(dir, c.options()); err != nil {
+					return err
+				}
+				return c.object("keys-unseal", sealAnswer{Dir: dir}, func() {
+					fmt.Fprintf(c.stdout, "the keyring of %s is not sealed: whoever reads the file has the keys\n", dir)
 				})
 			})
 		},

@@ -105,7 +105,11 @@ func (check *receiptCheck) journal(lw *local.World) error {
 			check.Unverifiable++
 			continue
 		}
-		check.add(r.Key, world.Seq(e.Finished), lw.Keys().Verify(r))
+		err = lw.Keys().Verify(r)
+		if errors.Is(err, receipt.ErrRevokedKey) {
+			err = nil // the journal took it while the key was good
+		}
+		check.add(r.Key, world.Seq(e.Finished), err)
 	}
 	return nil
 }
@@ -152,8 +156,11 @@ func (check *receiptCheck) raw(lw *local.World, data []byte) error {
 		return nil
 	}
 	record, err := world.Seq(0), lw.Keys().Verify(r)
-	if err == nil {
-		record, err = journal{lw}.admits(data, r)
+	if err == nil || errors.Is(err, receipt.ErrRevokedKey) {
+		at, unfit := journal{lw}.admits(data, r)
+		if err == nil || at > 0 && unfit == nil { // the journal took it while the key was good
+			record, err = at, unfit
+		}
 	}
 	check.add(r.Key, record, err)
 	return nil

@@ -3,12 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -52,6 +55,11 @@ func (j journal) decode(raw []byte) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	return j.load(rec, raw)
+}
+
+// load reads the payload of a record.
+func (j journal) load(rec world.Record, raw []byte) (*entry, error) {
 	if err := rec.Load(j.lw.Store()); err != nil {
 		return nil, err
 	}
@@ -60,6 +68,79 @@ func (j journal) decode(raw []byte) (*entry, error) {
 		return nil, err
 	}
 	return &entry{Record: rec, raw: raw, body: body}, nil
+}
+
+// scan reads, in order, the records of some kinds that come after one.
+func (j journal) scan(after world.Seq, kinds ...world.Kind) iter.Seq2[*entry, error] {
+	return func(yield func(*entry, error) bool) {
+		for s, err := range j.lw.Store().Scan(after) {
+			if err == nil {
+				err = s.Err
+			}
+			var e *entry
+			switch {
+			case err != nil:
+			case slices.Contains(kinds, s.Record.Kind):
+				e, err = j.load(s.Record, s.Bytes)
+			default:
+				continue
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// invocationKinds returns the kinds of records that name an intent and no cell.
+func invocationKinds() []world.Kind {
+	return []world.Kind{
+		world.KindStarted, world.KindFinished, world.KindExpired, world.KindDue, world.KindLate, world.KindResolved, world.KindConfirmed,
+	}
+}
+
+// intentOf returns the intent that a record is about, and the attempt where it
+// is about one; zero where it is about none.
+func intentOf(body world.Body) (receipt.Key, uint64) {
+	switch b := body.(type) {
+	case *world.Finished:
+		return answeredBy(b.Receipt)
+	case *world.Late:
+		return answeredBy(b.Receipt)
+	case *world.Started:
+		return b.Key, b.Attempt
+	case *world.Expired:
+		return b.Key, b.Attempt
+	case *world.Due:
+		return b.Key, b.Attempt
+	case *world.InDoubt:
+		return b.Key, b.Attempt
+	case *world.IntentWaiting:
+		return b.Key, b.Attempt
+	case *world.IntentEmitted:
+		return b.Key, 0
+	case *world.IntentParked:
+		return b.Key, 0
+	case *world.IntentDenied:
+		return b.Key, 0
+	case *world.IntentEnded:
+		return b.Key, 0
+	case *world.Resolved:
+		return b.Key, 0
+	case *world.Confirmed:
+		return b.Key, 0
+	}
+	return receipt.Key{}, 0
+}
+
+// answeredBy returns what a receipt answers. The kernel took it, so that it can
+// be read.
+func answeredBy(data []byte) (receipt.Key, uint64) {
+	r, err := receipt.Decode(data)
+	if err != nil {
+		return receipt.Key{}, 0
+	}
+	return r.Key, r.Attempt
 }
 
 // find reads the record that a person named, as #123 or 123.
@@ -93,9 +174,19 @@ func ledger(lw *local.World) []receipt.Entry {
 	return entries
 }
 
-// ofCell returns the ids of all records that tell what a cell did and what
-// happened to it, in order: those that name it, what its steps brought about,
-// and the invocations that it asked for.
+// asked returns what the ledger knows of all intents, by their keys.
+func asked(lw *local.World) map[receipt.Key]*receipt.Entry {
+	entries := ledger(lw)
+	out := make(map[receipt.Key]*receipt.Entry, len(entries))
+	for i := range entries {
+		out[entries[i].Intent.Key] = &entries[i]
+	}
+	return out
+}
+
+// ofCell returns the ids of all records that tell what a cell, or an operator,
+// did and what happened to it, in order: those that name it, what its steps
+// brought about, and what became of the effects that it asked for.
 func (j journal) ofCell(cell string) ([]world.Seq, error) {
 	var ids []world.Seq
 	for id, err := range j.lw.Store().CellRecords(cell) {
@@ -107,18 +198,33 @@ func (j journal) ofCell(cell string) ([]world.Seq, error) {
 			return nil, err
 		}
 	}
-	for _, e := range ledger(j.lw) {
-		if e.Intent.Cell != cell {
-			continue
+	entries := asked(j.lw)
+	maps.DeleteFunc(entries, func(_ receipt.Key, e *receipt.Entry) bool { return e.Intent.Cell != cell })
+	if len(entries) == 0 {
+		return ids, nil
+	}
+	for e, err := range j.scan(0, append(invocationKinds(), world.KindOperator)...) {
+		if err != nil {
+			return nil, err
 		}
-		for _, id := range []uint64{e.Started, e.Finished} {
-			if id != 0 {
-				ids = append(ids, world.Seq(id))
-			}
+		key, _ := intentOf(e.body)
+		if entries[key] != nil || submittedBy(e.body, cell) {
+			ids = append(ids, e.ID)
 		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
+}
+
+// submittedBy reports whether a record is the effect of an operator's.
+func submittedBy(body world.Body, cell string) bool {
+	b, ok := body.(*world.OperatorEffect)
+	return ok && operator(b.Actor) == cell
+}
+
+// operator returns what stands in the place of a cell for a person.
+func operator(name string) string {
+	return reducer.Cell{Reducer: reducer.Operator, Key: name}.String()
 }
 
 // broughtAbout appends the records that follow from a cell's step: they stand

@@ -30,6 +30,8 @@ type cli struct {
 	verbose bool
 
 	paranoid bool // of step and run
+
+	passphrase passphrase
 }
 
 // run is the program, without the process: it returns the exit code.
@@ -77,6 +79,7 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 verification failed or replay diverged,
 	flags.StringVarP(&c.world, "world", "w", "", "the world's `DIR`; the nearest one upwards if not given")
 	flags.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the answer: table, json or jsonl")
 	flags.BoolVar(&c.noColor, "no-color", false, "no colors; NO_COLOR does the same")
+	flags.StringVar(&c.passphrase.file, "passphrase-file", "", "`FILE` with the passphrase of a sealed keyring; "+passphraseEnv+" does the same")
 	flags.BoolVarP(&c.quiet, "quiet", "q", false, "nothing on stderr but errors")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "data in full, and a line for every tick")
 	root.SetFlagErrorFunc(c.flagError)
@@ -176,7 +179,10 @@ func (c *cli) with(use func(lw *local.World) error) error {
 }
 
 func (c *cli) options() local.Options {
-	return local.Options{Paranoid: c.paranoid, Fatal: func(err error) { os.Exit(c.report(err)) }} //nolint:forbidigo // the disk failed under Pebble: nothing may go on
+	return local.Options{
+		Paranoid: c.paranoid, Passphrase: c.ask,
+		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
+	}
 }
 
 // noteEdited says, without making it an error, that world.yaml is not what the

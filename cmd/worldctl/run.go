@@ -47,8 +47,8 @@ func newStepCommand(c *cli) *cobra.Command {
 			if n == 0 {
 				return usagef("worldctl step -n 1", "0 is no number of ticks to run")
 			}
-			return c.drive(cmd.Context(), "step", n, func(ctx context.Context, lw *local.World) (bool, error) {
-				return true, lw.Step(ctx)
+			return c.drive(cmd.Context(), "step", n, func(ctx context.Context, lw *local.World) (world.Progress, error) {
+				return world.Ticked, lw.Step(ctx)
 			})
 		},
 	}
@@ -85,13 +85,17 @@ Exit code 130 when it was interrupted.`,
 				ctx, cancel = context.WithTimeout(ctx, span)
 				defer cancel()
 			}
-			return c.drive(ctx, "run", ticks, func(ctx context.Context, lw *local.World) (bool, error) {
-				more, err := lw.Next(ctx)
-				if err == nil && !more && !untilIdle {
+			return c.drive(ctx, "run", ticks, func(ctx context.Context, lw *local.World) (world.Progress, error) {
+				p, err := lw.Next(ctx)
+				switch {
+				case err != nil:
+				case p == world.Waiting:
+					err = lw.Wait(ctx)
+				case p == world.Idle && !untilIdle:
 					<-ctx.Done()
 					err = ctx.Err()
 				}
-				return more, err
+				return p, err
 			})
 		},
 	}
@@ -104,7 +108,7 @@ Exit code 130 when it was interrupted.`,
 
 // drive runs ticks until next has no more or the bound is reached, and prints
 // what became of the world, also when it was interrupted.
-func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(context.Context, *local.World) (bool, error)) error {
+func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(context.Context, *local.World) (world.Progress, error)) error {
 	return c.with(func(lw *local.World) error {
 		c.noteEdited(lw)
 		report, stop := c.progress("ticks", most)
@@ -127,17 +131,19 @@ func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(con
 	})
 }
 
-func (d *course) run(ctx context.Context, next func(context.Context, *local.World) (bool, error)) error {
+func (d *course) run(ctx context.Context, next func(context.Context, *local.World) (world.Progress, error)) error {
 	for d.most == 0 || d.ticks < d.most {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		more, err := next(ctx, d.lw)
-		if err != nil || !more {
+		p, err := next(ctx, d.lw)
+		if err != nil || p == world.Idle {
 			return err
 		}
-		d.ticks++
-		d.report(d.ticks)
+		if p == world.Ticked {
+			d.ticks++
+			d.report(d.ticks)
+		}
 	}
 	return nil
 }

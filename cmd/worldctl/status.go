@@ -77,14 +77,22 @@ func answerOf(s *world.Status) statusAnswer {
 func countsOf(s *world.Status) intentCounts {
 	return intentCounts{
 		Open: s.Intents[receipt.StateOpen], InFlight: s.Intents[receipt.StateInFlight],
+		InDoubt: s.Intents[receipt.StateInDoubt], Parked: s.Intents[receipt.StateParked],
 		Committed: s.Intents[receipt.StateCommitted], Failed: s.Intents[receipt.StateFailed],
 		Denied: s.Intents[receipt.StateDenied],
 	}
 }
 
 func (n intentCounts) String() string {
-	return fmt.Sprintf("%d committed, %d failed, %d denied, %d open, %d in flight",
+	text := fmt.Sprintf("%d committed, %d failed, %d denied, %d open, %d in flight",
 		n.Committed, n.Failed, n.Denied, n.Open, n.InFlight)
+	if n.Parked > 0 {
+		text += fmt.Sprintf(", %d parked", n.Parked)
+	}
+	if n.InDoubt > 0 {
+		text += fmt.Sprintf(", %d in doubt", n.InDoubt)
+	}
+	return text
 }
 
 func (c *cli) showStatus(lw *local.World, s *world.Status, a *statusAnswer) {

@@ -2,11 +2,14 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -26,17 +29,19 @@ func newTimelineCommand(c *cli) *cobra.Command {
 		Short: "Tell what a cell did: events, steps, intents, receipts",
 		Long: `Tell what a cell did and what happened to it, in the order of the journal: the
 events it received, the steps it took on them, what it emitted, what it asked
-for and what the gate and the outside answered. -v prints data in full.`,
+for and what the gate, people and the outside answered, with every attempt. What
+a person asked for is told of operator/NAME. -v prints data in full.`,
 		Example: `  worldctl timeline agent/ada
+  worldctl timeline operator/ada
   worldctl timeline agent/ada -o jsonl`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				cell, err := findCell(lw, args[0])
+				cell, err := findActor(lw, args[0])
 				if err != nil {
 					return err
 				}
-				t := teller{journal: journal{lw}, self: cell.Cell.String(), full: c.verbose}
+				t := teller{journal: journal{lw}, self: cell, full: c.verbose}
 				ids, err := t.ofCell(t.self)
 				if err != nil {
 					return err
@@ -52,6 +57,22 @@ for and what the gate and the outside answered. -v prints data in full.`,
 	}
 	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N` records")
 	return cmd
+}
+
+// findActor returns the cell, or the operator, that a person named.
+func findActor(lw *local.World, name string) (string, error) {
+	cell, err := parseCell(name)
+	if err != nil {
+		return "", err
+	}
+	if cell.Reducer != reducer.Operator {
+		_, err := findCell(lw, name)
+		return name, err
+	}
+	if !slices.ContainsFunc(ledger(lw), func(e receipt.Entry) bool { return e.Intent.Cell == name }) {
+		return "", hinted(fmt.Errorf("%s has asked for nothing", name), "worldctl tail --kind effect.submitted shows who has")
+	}
+	return name, nil
 }
 
 func (t teller) moment(id world.Seq) (moment, error) {

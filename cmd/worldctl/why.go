@@ -16,8 +16,8 @@ func newWhyCommand(c *cli) *cobra.Command {
 		Use:   "why RECORD",
 		Short: "Follow a record's causes back to the input they began with",
 		Long: `Follow a record's causes back to the input they began with, the record itself
-first. The answer of the outside is followed to the permit and the intent that
-asked for it.`,
+first. An answer of the outside is followed to the permit of its attempt and the
+intent that asked for it, a person's decision to what it was about.`,
 		Example: `  worldctl why 20
   worldctl why '#20' -o json`,
 		Args: args(1, 1),
@@ -50,9 +50,10 @@ asked for it.`,
 
 // causes returns a record and what caused it, up to an input.
 func (j journal) causes(e *entry) ([]*entry, error) {
+	entries := asked(j.lw)
 	chain := []*entry{e}
 	for {
-		cause, err := j.causeOf(e)
+		cause, err := j.causeOf(e, entries)
 		if err != nil || cause == 0 {
 			return chain, err
 		}
@@ -67,20 +68,41 @@ func (j journal) causes(e *entry) ([]*entry, error) {
 }
 
 // causeOf returns the record that caused e, 0 for none. An answer is an input,
-// but someone asked: its cause is the permit.
-func (j journal) causeOf(e *entry) (world.Seq, error) {
-	b, ok := e.body.(*world.Finished)
-	if !ok {
+// but someone asked: its cause is the permit. A decision was asked for as well.
+func (j journal) causeOf(e *entry, entries map[receipt.Key]*receipt.Entry) (world.Seq, error) {
+	switch e.Kind {
+	case world.KindFinished, world.KindLate, world.KindExpired:
+		key, attempt := intentOf(e.body)
+		if in := entries[key]; in != nil && in.Attempt == attempt {
+			return world.Seq(in.Started), nil
+		}
+		return j.lastAbout(e, world.KindStarted)
+	case world.KindDue:
+		return j.lastAbout(e, world.KindWaiting, world.KindInDoubt)
+	case world.KindResolved:
+		return j.lastAbout(e, world.KindParked, world.KindInDoubt, world.KindConfirmed)
+	case world.KindConfirmed:
+		return j.lastAbout(e, world.KindFinished, world.KindEnded, world.KindConfirmed)
+	default:
 		return e.CausedBy, nil
 	}
-	r, err := receipt.Decode(b.Receipt)
-	if err != nil {
-		return 0, fmt.Errorf("record #%d: %w", e.ID, err)
-	}
-	for _, asked := range ledger(j.lw) {
-		if asked.Intent.Key == r.Key {
-			return world.Seq(asked.Started), nil
+}
+
+// lastAbout returns the last record before e, of some kinds, that is about the
+// same attempt, or about the same intent where one of them is about no attempt.
+func (j journal) lastAbout(e *entry, kinds ...world.Kind) (world.Seq, error) {
+	key, attempt := intentOf(e.body)
+	var last world.Seq
+	for before, err := range j.scan(0, kinds...) {
+		if err != nil {
+			return 0, err
+		}
+		if before.ID >= e.ID {
+			break
+		}
+		if k, a := intentOf(before.body); k == key && (a == attempt || a == 0 || attempt == 0) {
+			last = before.ID
 		}
 	}
-	return 0, nil
+	return last, nil
 }

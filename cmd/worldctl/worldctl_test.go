@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 //	hold DIR, release      own a world in this process, which is another than worldctl's
 //	field VAR NAME         set VAR to the text of a field in the JSON that was printed last, cut to 12 bytes
 //	forge DIR IN OUT HOW   make of a printed receipt one that must not be taken for it
+//	holds FILE KEYRING     the file holds the first secret of a keyring that is not sealed
 func TestScripts(t *testing.T) {
 	worlds, err := filepath.Abs("testdata/worlds")
 	require.NoError(t, err)
@@ -43,7 +44,7 @@ func TestScripts(t *testing.T) {
 			return os.CopyFS(e.WorkDir, os.DirFS(worlds))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "hold": hold, "release": release, "forge": forge, "field": field,
+			"exits": exits, "hold": hold, "release": release, "forge": forge, "field": field, "holds": holds,
 		},
 	})
 }

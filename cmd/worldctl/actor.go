@@ -1,0 +1,18 @@
+package main
+
+import (
+	"cmp"
+	"os"
+	"os/user"
+)
+
+// actorOf names who decides, for the journal: as asked for, else by login.
+func actorOf(as string) string {
+	if as != "" {
+		return as
+	}
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return cmp.Or(os.Getenv("USER"), "unknown")
+}
