@@ -19,15 +19,11 @@ func (r *Receipt) Encode() ([]byte, error) {
 // Decode parses the canonical bytes of a receipt. It checks form, not truth:
 // see [Keyring.Verify].
 func Decode(data []byte) (*Receipt, error) {
-	r := new(Receipt)
-	if err := canon.UnmarshalTrusted(data, r); err != nil {
-		return nil, err
-	}
-	back, err := r.Encode()
+	r, err := read(data)
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Equal(data, back) {
+	if back := r.appendTo(make([]byte, 0, len(data))); !bytes.Equal(data, back) {
 		return nil, ErrNotCanonical
 	}
 	if r.Version != ReceiptVersion {
@@ -46,7 +42,12 @@ func Decode(data []byte) (*Receipt, error) {
 func (r *Receipt) contentHash() Hash {
 	bare := *r
 	bare.Hash, bare.MAC = Hash{}, Hash{}
-	return canon.Sum(bare.appendTo(make([]byte, 0, bare.sizeHint())))
+	var buf [1 << 10]byte // keeps the common case off the heap
+	b := buf[:0]
+	if n := bare.sizeHint(); n > len(buf) {
+		b = make([]byte, 0, n)
+	}
+	return canon.Sum(bare.appendTo(b))
 }
 
 // sizeHint is at least the length of the encoding: the fields of fixed size

@@ -11,28 +11,30 @@ import (
 // Entry is what the ledger knows of one intent. Record ids are 0 where there
 // is no such record yet.
 type Entry struct {
-	Version  uint64 `cbor:"version"`
-	Intent   Intent `cbor:"intent"` // Params only while it may still be attempted
-	Params   Hash   `cbor:"params"`
-	State    State  `cbor:"state"`
-	Attempt  uint64 `cbor:"attempt"`
-	Nonce    Nonce  `cbor:"nonce"`
-	Slot     uint64 `cbor:"slot"`     // the owner of the attempt: a slot below limits.in_flight
-	Emitted  uint64 `cbor:"emitted"`  // record that made the intent, or that approved it
-	Started  uint64 `cbor:"started"`  // record that granted the last permit
-	Finished uint64 `cbor:"finished"` // record that ended it
+	_ struct{} `cbor:",toarray"`
 
-	Outcome  Outcome `cbor:"outcome,omitempty"`  // the last; empty while there is none
-	Deadline uint64  `cbor:"deadline,omitempty"` // parked: the tick at which it is denied; 0: it is committed and waits to be confirmed
-	Reserved Cost    `cbor:"reserved,omitzero"`  // of the budgets that it draws on
-	Lost     []Lost  `cbor:"lost,omitempty"`     // attempts that were given up without a receipt
-	Unused   uint64  `cbor:"unused,omitempty"`   // attempts that were given back: nothing was done
-	For      *Key    `cbor:"for,omitempty"`      // the intent that this one makes up for, or nil
-	Held     Data    `cbor:"held,omitzero"`      // what its cell will be told once a compensation has ended or a person has confirmed it
+	Version  uint64
+	Intent   Intent // Params only while it may still be attempted
+	Params   Hash
+	State    State
+	Attempt  uint64
+	Nonce    Nonce
+	Slot     uint64 // the owner of the attempt: a slot below limits.in_flight
+	Emitted  uint64 // record that made the intent, or that approved it
+	Started  uint64 // record that granted the last permit
+	Finished uint64 // record that ended it
+
+	Outcome  Outcome // the last; empty while there is none
+	Deadline uint64  // parked: the tick at which it is denied; 0: it is committed and waits to be confirmed
+	Reserved Cost    // of the budgets that it draws on
+	Lost     []Lost  // attempts that were given up without a receipt
+	Unused   uint64  // attempts that were given back: nothing was done
+	For      *Key    // the intent that this one makes up for, or nil
+	Held     Data    // what its cell will be told once a compensation has ended or a person has confirmed it
 
 	// Open: the backoff before the next attempt is not over. In doubt: the
 	// verifier is asked.
-	Waiting bool `cbor:"waiting,omitempty"`
+	Waiting bool
 
 	dirty bool // in Ledger.dirty
 }

@@ -57,17 +57,19 @@ func NewStepID(cell string, n uint64, i int, h History) StepID {
 
 // Intent is an effect that a cell asked for, with its identity.
 type Intent struct {
-	Key    Key    `cbor:"key" json:"key"`
-	Step   StepID `cbor:"step" json:"step_id"`
-	Cell   string `cbor:"cell" json:"cell"` // "reducer/key"
-	Kind   string `cbor:"kind" json:"kind"`
-	Params Data   `cbor:"params" json:"params"`
-	Tag    string `cbor:"tag" json:"tag"`
-	Cap    string `cbor:"cap" json:"cap"` // the capability that allows it
+	_ struct{} `cbor:",toarray"`
+
+	Key    Key    `json:"key"`
+	Step   StepID `json:"step_id"`
+	Cell   string `json:"cell"` // "reducer/key"
+	Kind   string `json:"kind"`
+	Params Data   `json:"params"`
+	Tag    string `json:"tag"`
+	Cap    string `json:"cap"` // the capability that allows it
 
 	// Occurrence counts the intents of the same kind and params that the cell's
 	// history held before: cassettes are looked up by it, never by key.
-	Occurrence uint64 `cbor:"occurrence" json:"occurrence"`
+	Occurrence uint64 `json:"occurrence"`
 }
 
 // NewKey returns the idempotency key of an intent:
@@ -82,7 +84,12 @@ func NewKey(world string, step StepID, kind string, params Data) Key {
 }
 
 // External returns what adapters hand to the outside as idempotency key.
-func (k Key) External(world string) string { return "worldkernel:" + world + ":" + k.String() }
+func (k Key) External(world string) string {
+	const scheme = "worldkernel:"
+	b := make([]byte, 0, len(scheme)+len(world)+1+2*len(k.Hash))
+	b = append(append(append(b, scheme...), world...), ':')
+	return string(hex.AppendEncode(b, k.Hash[:]))
+}
 
 // Nonce fences one attempt: a receipt must carry the nonce of the attempt that
 // is in flight.

@@ -17,19 +17,24 @@ const modelSlots = 3
 
 // row is what the dumb model knows of an intent.
 type row struct {
-	permit receipt.Permit // of the last attempt
-	state  receipt.State
-	slot   uint64 // while in flight
-	place  uint64 // record of the last change of state
+	permit   receipt.Permit // of the last attempt
+	state    receipt.State
+	slot     uint64 // while in flight
+	place    uint64 // record of the last change of state
+	emitted  uint64
+	deadline uint64           // parked
+	waiting  bool             // open: the backoff is not over
+	retry    bool             // it has ended, and may be attempted again
+	lost     []receipt.Permit // given up without a receipt
 }
 
 // ledgerModel drives a Ledger and keeps the same facts in the plainest way.
 type ledgerModel struct {
-	ledger  *receipt.Ledger
-	rows    map[receipt.Key]*row
-	stored  map[receipt.Key][]byte // what checkpoints wrote
-	allowed map[receipt.Key]int    // how often execution was allowed
-	record  uint64
+	ledger *receipt.Ledger
+	rows   map[receipt.Key]*row
+	stored map[receipt.Key][]byte // what checkpoints wrote
+	record uint64
+	now    uint64
 }
 
 func modelIntent(n uint64) receipt.Intent {
@@ -51,7 +56,7 @@ func (m *ledgerModel) askable(t *rapid.T) (receipt.Intent, bool) {
 		want = map[receipt.State]receipt.Decision{
 			receipt.StateDenied: receipt.AllowExecute, receipt.StateOpen: receipt.WaitOtherWorker,
 			receipt.StateInFlight: receipt.WaitOtherWorker, receipt.StateCommitted: receipt.ReturnRecordedResult,
-			receipt.StateFailed: receipt.Rejected,
+			receipt.StateFailed: receipt.Rejected, receipt.StateInDoubt: receipt.Rejected, receipt.StateParked: receipt.Rejected,
 		}[r.state]
 	}
 	require.Equal(t, want, m.ledger.Decide(in.Key))
@@ -65,7 +70,13 @@ func (m *ledgerModel) Emit(t *rapid.T) {
 		return
 	}
 	m.ledger.Emit(in, m.next())
-	m.rows[in.Key] = &row{permit: receipt.Permit{Intent: in}, state: receipt.StateOpen, place: m.record}
+	m.enter(in, receipt.StateOpen)
+}
+
+func (m *ledgerModel) enter(in receipt.Intent, state receipt.State) *row {
+	r := &row{permit: receipt.Permit{Intent: in}, state: state, place: m.record, emitted: m.record}
+	m.rows[in.Key] = r
+	return r
 }
 
 func (m *ledgerModel) Deny(t *rapid.T) {
@@ -74,11 +85,11 @@ func (m *ledgerModel) Deny(t *rapid.T) {
 		return
 	}
 	m.ledger.Deny(in, m.next())
-	m.rows[in.Key] = &row{permit: receipt.Permit{Intent: in}, state: receipt.StateDenied, place: m.record}
+	m.enter(in, receipt.StateDenied)
 }
 
 func (m *ledgerModel) Start(t *rapid.T) {
-	open := m.in(receipt.StateOpen)
+	open := m.open()
 	e := m.ledger.NextOpen(modelSlots)
 	if len(open) == 0 || len(m.in(receipt.StateInFlight)) >= modelSlots {
 		require.Nil(t, e)
@@ -91,11 +102,10 @@ func (m *ledgerModel) Start(t *rapid.T) {
 	require.Equal(t, r.slot, m.ledger.NextSlot())
 	r.permit.Attempt++
 	r.permit.Nonce = receipt.NewNonce(receipt.Hash{byte(record)}, r.permit.Key, r.permit.Attempt)
-	r.state, r.place = receipt.StateInFlight, record
+	r.state, r.place, r.retry = receipt.StateInFlight, record, false
 	require.Same(t, e, m.ledger.Start(r.permit.Nonce, record))
 	require.Equal(t, r.permit.Attempt, e.Attempt)
 	require.Equal(t, r.slot, e.Slot)
-	m.allowed[r.permit.Key]++
 }
 
 func (m *ledgerModel) lowestSlot() uint64 {
@@ -114,25 +124,160 @@ func (m *ledgerModel) Finish(t *rapid.T) {
 	if r != nil {
 		permit = r.permit
 	}
-	status := rapid.SampledFrom([]receipt.Status{receipt.StatusOK, receipt.StatusError}).Draw(t, "status")
-	got := receipt.New("w", permit, status, nil)
-	switch {
-	case r == nil:
-		require.ErrorIs(t, m.ledger.Check(&got), receipt.ErrUnknownIntent)
-		return
-	case r.state == receipt.StateOpen:
-		require.ErrorIs(t, m.ledger.Check(&got), receipt.ErrWrongAttempt)
-		return
-	case r.state != receipt.StateInFlight:
-		require.ErrorIs(t, m.ledger.Check(&got), receipt.ErrDuplicate)
+	reply := rapid.SampledFrom([]receipt.Outcome{"", receipt.OutcomePermanentFailure, receipt.OutcomeRetryableFailure}).Draw(t, "class")
+	got := receipt.New("w", permit, receipt.StatusOK, nil)
+	if reply != "" {
+		got.Status, got.Class = receipt.StatusError, reply
+	}
+	want, err := m.verdict(r, &got), m.ledger.Check(&got)
+	require.ErrorIs(t, err, want)
+	if want != nil {
 		return
 	}
-	require.NoError(t, m.ledger.Check(&got))
 	m.ledger.Finish(&got, m.next())
 	r.place, r.state = m.record, receipt.StateFailed
-	if status == receipt.StatusOK {
+	if reply == "" {
 		r.state = receipt.StateCommitted
 	}
+	r.retry = reply == receipt.OutcomeRetryableFailure
+}
+
+// verdict is what Check must say of a receipt for an intent's last attempt.
+func (m *ledgerModel) verdict(r *row, got *receipt.Receipt) error {
+	switch {
+	case r == nil:
+		return receipt.ErrUnknownIntent
+	case r.state == receipt.StateInFlight || r.state == receipt.StateInDoubt:
+		return nil
+	case slices.ContainsFunc(r.lost, func(p receipt.Permit) bool { return p.Attempt == got.Attempt && p.Nonce == got.Nonce }):
+		return receipt.ErrLate
+	case r.state == receipt.StateOpen || r.state == receipt.StateParked:
+		return receipt.ErrWrongAttempt
+	default:
+		return receipt.ErrDuplicate
+	}
+}
+
+// Late takes a receipt for an attempt that was given up, once.
+func (m *ledgerModel) Late(t *rapid.T) {
+	r := m.any(t, func(r *row) bool { return len(r.lost) > 0 })
+	if r == nil {
+		return
+	}
+	got := receipt.New("w", r.lost[0], receipt.StatusOK, nil)
+	require.ErrorIs(t, m.ledger.Check(&got), receipt.ErrLate)
+	before := *m.ledger.Entry(r.permit.Key)
+	m.ledger.Late(&got)
+	r.lost = r.lost[1:]
+	after := *m.ledger.Entry(r.permit.Key)
+	require.Equal(t, len(before.Lost)-1, len(after.Lost))
+	require.Equal(t, before.State, after.State)
+	require.Error(t, m.ledger.Check(&got), "once")
+	require.NotErrorIs(t, m.ledger.Check(&got), receipt.ErrLate)
+}
+
+func (m *ledgerModel) Park(t *rapid.T) {
+	in, ok := m.askable(t)
+	if !ok {
+		return
+	}
+	deadline := m.now + rapid.Uint64Range(1, 5).Draw(t, "ttl")
+	m.ledger.Park(in, deadline, m.next())
+	m.enter(in, receipt.StateParked).deadline = deadline
+}
+
+// any draws a row that fits, nil where none does.
+func (m *ledgerModel) any(t *rapid.T, fits func(r *row) bool) *row {
+	var all []*row
+	for _, s := range receipt.States() {
+		all = append(all, slices.DeleteFunc(m.in(s), func(r *row) bool { return !fits(r) })...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all[rapid.IntRange(0, len(all)-1).Draw(t, "row")]
+}
+
+func inState(states ...receipt.State) func(r *row) bool {
+	return func(r *row) bool { return slices.Contains(states, r.state) }
+}
+
+func (m *ledgerModel) Approve(t *rapid.T) {
+	r := m.any(t, inState(receipt.StateParked))
+	if r == nil {
+		return
+	}
+	m.ledger.Approve(m.ledger.Entry(r.permit.Key), "c2", m.next())
+	r.state, r.place, r.emitted, r.deadline, r.permit.Cap = receipt.StateOpen, m.record, m.record, 0, "c2"
+}
+
+// Tick denies what nobody approved in time, the earliest first.
+func (m *ledgerModel) Tick(t *rapid.T) {
+	m.now += rapid.Uint64Range(1, 3).Draw(t, "ticks")
+	var last uint64
+	for e := m.ledger.Overdue(m.now); e != nil; e = m.ledger.Overdue(m.now) {
+		r := m.rows[e.Intent.Key]
+		require.Equal(t, receipt.StateParked, r.state)
+		require.LessOrEqual(t, last, r.deadline)
+		last = r.deadline
+		m.ledger.Refuse(e, m.next())
+		r.state, r.place, r.deadline = receipt.StateDenied, m.record, 0
+	}
+	for _, r := range m.in(receipt.StateParked) {
+		require.Greater(t, r.deadline, m.now)
+	}
+}
+
+func (m *ledgerModel) Doubt(t *rapid.T) {
+	if r := m.any(t, inState(receipt.StateInFlight)); r != nil {
+		m.ledger.Doubt(m.ledger.Entry(r.permit.Key), rapid.Bool().Draw(t, "verify"))
+		r.state, r.place = receipt.StateInDoubt, m.next()
+	}
+}
+
+// Reopen lets an attempt follow one that failed or was given up.
+func (m *ledgerModel) Reopen(t *rapid.T) {
+	r := m.any(t, func(r *row) bool {
+		return r.retry || r.state == receipt.StateInFlight || r.state == receipt.StateInDoubt
+	})
+	if r == nil {
+		return
+	}
+	if !r.retry {
+		r.lost = append(r.lost, r.permit)
+	}
+	r.state, r.place, r.retry, r.waiting = receipt.StateOpen, m.next(), false, rapid.Bool().Draw(t, "wait")
+	m.ledger.Reopen(m.ledger.Entry(r.permit.Key), r.waiting)
+}
+
+func (m *ledgerModel) Due(t *rapid.T) {
+	if r := m.any(t, func(r *row) bool { return r.waiting }); r != nil {
+		m.ledger.Due(m.ledger.Entry(r.permit.Key))
+		r.waiting = false
+	}
+}
+
+// End ends an intent without a receipt.
+func (m *ledgerModel) End(t *rapid.T) {
+	r := m.any(t, inState(receipt.StateInFlight, receipt.StateInDoubt))
+	if r == nil {
+		return
+	}
+	r.lost = append(r.lost, r.permit)
+	r.state = rapid.SampledFrom([]receipt.State{receipt.StateCommitted, receipt.StateFailed}).Draw(t, "end")
+	outcome := receipt.OutcomePermanentFailure
+	if r.state == receipt.StateCommitted {
+		outcome = receipt.OutcomeSideEffectCommitted
+	}
+	m.ledger.End(m.ledger.Entry(r.permit.Key), outcome, m.next())
+	r.place = m.record
+}
+
+// open returns the rows that wait for a permit, in intent order.
+func (m *ledgerModel) open() []*row {
+	out := slices.DeleteFunc(m.in(receipt.StateOpen), func(r *row) bool { return r.waiting })
+	slices.SortFunc(out, func(a, b *row) int { return int(a.emitted) - int(b.emitted) })
+	return out
 }
 
 // Checkpoint stores what changed; Restart goes on with a ledger that was read
@@ -186,9 +331,7 @@ func (m *ledgerModel) in(s receipt.State) []*row {
 }
 
 func (m *ledgerModel) Check(t *rapid.T) {
-	for _, s := range []receipt.State{
-		receipt.StateOpen, receipt.StateInFlight, receipt.StateCommitted, receipt.StateFailed, receipt.StateDenied,
-	} {
+	for _, s := range receipt.States() {
 		require.Equal(t, len(m.in(s)), m.ledger.Count(s), s)
 	}
 	require.Equal(t, len(m.rows), m.ledger.Len())
@@ -198,11 +341,15 @@ func (m *ledgerModel) Check(t *rapid.T) {
 		require.Equal(t, r.permit.Key, m.ledger.InFlight()[i].Intent.Key)
 		require.Equal(t, r.permit.Params, m.ledger.InFlight()[i].Intent.Params)
 	}
-	for i, r := range m.in(receipt.StateOpen) {
+	for i, r := range m.open() {
 		require.Equal(t, r.permit.Key, m.ledger.Open()[i].Intent.Key)
+		require.NotNil(t, m.ledger.Open()[i].Intent.Params, "they are needed for the next attempt")
 	}
-	for key, n := range m.allowed {
-		require.Equal(t, 1, n, "%s was executed more than once", key)
+	require.Len(t, m.ledger.Open(), len(m.open()))
+	require.Len(t, m.ledger.Waiting(), len(m.in(receipt.StateOpen))-len(m.open()))
+	for key, r := range m.rows {
+		require.Equal(t, r.permit.Attempt, m.ledger.Entry(key).Attempt)
+		require.Len(t, m.ledger.Entry(key).Lost, len(r.lost))
 	}
 }
 
@@ -210,10 +357,12 @@ func TestLedgerEqualsADumbModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &ledgerModel{
 			ledger: new(receipt.Ledger), rows: map[receipt.Key]*row{},
-			stored: map[receipt.Key][]byte{}, allowed: map[receipt.Key]int{},
+			stored: map[receipt.Key][]byte{},
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"": m.Check, "emit": m.Emit, "deny": m.Deny, "start": m.Start, "finish": m.Finish,
+			"late": m.Late, "park": m.Park, "approve": m.Approve, "tick": m.Tick, "doubt": m.Doubt,
+			"reopen": m.Reopen, "due": m.Due, "end": m.End,
 			"checkpoint": m.Checkpoint, "restart": m.Restart,
 		})
 	})

@@ -1,6 +1,10 @@
 package receipt_test
 
 import (
+	"bytes"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -218,4 +222,20 @@ func FuzzDecodeKeyring(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, data, back)
 	})
+}
+
+// TestMACIsTheLibrarys holds the MAC written out equal to crypto/hmac's.
+func TestMACIsTheLibrarys(t *testing.T) {
+	r, _ := vectorSigned(t)
+	e := receipt.Epoch{Number: 7, Secret: bytes.Repeat([]byte{9}, receipt.SecretBytes)}
+	k, err := receipt.NewKeyring(r.World, []receipt.Epoch{e})
+	require.NoError(t, err)
+	_, err = k.Sign(r)
+	require.NoError(t, err)
+	key, err := hkdf.Key(sha256.New, e.Secret, []byte(r.World), "worldkernel/receipt-key/v1/7", sha256.Size)
+	require.NoError(t, err)
+	want := hmac.New(sha256.New, key)
+	want.Write([]byte("worldkernel/receipt/v1"))
+	want.Write(r.Hash[:])
+	require.Equal(t, want.Sum(nil), r.MAC[:])
 }

@@ -77,7 +77,8 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, origina
 
 // decide asks the gate. capability is the one asked for.
 func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability string, approved bool) governance.Decision {
-	req := governance.Request{
+	req := &k.request
+	*req = governance.Request{
 		World: k.id, Cell: asker, Time: k.now,
 		Kind: in.Kind, Params: in.Params, Tag: in.Tag, Cap: capability, Approved: approved,
 		Caps: k.budgets.caps, Accounts: governance.Accounts{World: k.budgets.world},
@@ -85,7 +86,7 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 	if c := k.cells[asker]; c != nil {
 		req.Step, req.Accounts.Cell = c.n, c.account
 	}
-	return k.rules.gate.Decide(&req)
+	return k.rules.gate.Decide(req)
 }
 
 func (k *kernel) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause Seq) Seq {

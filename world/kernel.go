@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -40,6 +41,7 @@ type kernel struct {
 	in        reducer.Input
 	out       reducer.Output
 	plan      plan
+	request   governance.Request
 	scratch   []byte
 }
 

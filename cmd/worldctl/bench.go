@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -20,7 +21,7 @@ func newBenchCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "bench",
 		Short: "Measure this machine, each figure beside its ceiling in the same run",
-	}, newBenchKernelCommand(c), newBenchEffectsCommand(c))
+	}, newBenchKernelCommand(c), newBenchEffectsCommand(c), newBenchRecoverCommand(c))
 }
 
 // measured is what one run of some work cost.
@@ -81,7 +82,7 @@ func (c *cli) figures(name string, figures []figure) error {
 		t := c.newTable()
 		t.AppendHeader(table.Row{"figure", "median", "least", "most", "unit", "reach"})
 		for _, f := range figures {
-			t.AppendRow(table.Row{f.Name, number(f.Value), number(f.Least), number(f.Most), f.Unit, f.Reach})
+			t.AppendRow(table.Row{f.Name, cmp.Or(number(f.Value), "0"), number(f.Least), number(f.Most), f.Unit, f.Reach})
 		}
 		t.Render()
 	})

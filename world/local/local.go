@@ -57,6 +57,8 @@ type Options struct {
 	Paranoid bool                    // run every reduction twice and compare
 	Fatal    func(error)             // ends the process when the disk fails under a journal; see store.Options
 
+	Verifiers map[string]host.VerifierFactory // likewise, by names of adapters
+
 	// Passphrase is asked for when a sealed keyring has to be opened, or sealed;
 	// nil: ErrSealed. What it returns must not change afterwards.
 	Passphrase func() ([]byte, error)
@@ -177,7 +179,7 @@ func (lw *World) config() world.Config {
 // hostConfig is what a host gets from a program and a directory.
 func hostConfig(dir string, opts Options) host.Config {
 	cfg := host.Config{
-		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters,
+		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers,
 		Workers: opts.Workers, Lease: opts.Lease, Grace: opts.Grace,
 	}
 	if cfg.Secrets == nil {

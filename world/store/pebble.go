@@ -223,12 +223,20 @@ type guardFile struct {
 	vfs.File
 
 	broken func(error)
-	syncs  *atomic.Uint64 // counts; nil: nobody does
+	syncs  *atomic.Uint64 // counts; nil: it is not a log
+
+	size, filled int64 // bytes written, and zeros up to where
 }
 
 // Preallocate implements vfs.File. It does nothing: Pebble would set aside a
-// memtable's size for every log, for a world that may hold ten records.
+// memtable's size for every log, for a world that may hold ten records. Write
+// does it, step by step.
 func (f *guardFile) Preallocate(int64, int64) error { return nil }
+
+// aheadBytes is how far a log is filled with zeros before they are overwritten.
+// Syncing what has its place in the file already takes half the time, or less,
+// of syncing what makes the file longer. Pebble ends reading at zeros.
+const aheadBytes = 128 << 10
 
 func (f *guardFile) report(err error) error {
 	if err != nil {
@@ -239,7 +247,16 @@ func (f *guardFile) report(err error) error {
 
 // Write implements vfs.File.
 func (f *guardFile) Write(p []byte) (int, error) {
+	if end := f.size + int64(len(p)); f.syncs != nil && end > f.filled {
+		from := max(f.filled, end)
+		zeros := make([]byte, aheadBytes)
+		if _, err := f.File.WriteAt(zeros, from); err != nil {
+			return 0, f.report(err)
+		}
+		f.filled = from + aheadBytes
+	}
 	n, err := f.File.Write(p)
+	f.size += int64(n)
 	return n, f.report(err)
 }
 

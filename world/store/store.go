@@ -47,9 +47,12 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -217,10 +220,32 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.done.Wait()
 	s.released.Store(true)
-	if err := errors.Join(s.flush(), s.release()); err != nil {
+	flushed := s.flush()
+	closed := s.db.Close()
+	s.db = nil
+	if flushed == nil && closed == nil && s.failed() == nil {
+		s.dropLogs()
+	}
+	if err := errors.Join(flushed, closed, s.release()); err != nil {
 		return fmt.Errorf("store: close %s: %w", s.dir, err)
 	}
 	return nil
+}
+
+// dropLogs removes the logs that a flush has emptied. Pebble keeps them to write
+// over, and they may take more room than all tables. The newest is in use. What
+// cannot be removed does no harm.
+func (s *Store) dropLogs() {
+	dir := s.path(storeName)
+	names, err := s.opts.FS.List(dir)
+	if err != nil {
+		return
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".log") })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for _, name := range names[:max(0, len(names)-1)] {
+		_ = s.opts.FS.Remove(s.opts.FS.PathJoin(dir, name))
+	}
 }
 
 // flush moves the log into tables, which the next Open would have to do twice.

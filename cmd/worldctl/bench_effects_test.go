@@ -1,0 +1,18 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkEffects is the world's part of `worldctl bench effects`, for profiles.
+func BenchmarkEffects(b *testing.B) {
+	const cells, effects = 100, 100
+	for b.Loop() {
+		m, _, _, err := runEffects(b.Context(), b.TempDir(), cells, effects)
+		require.NoError(b, err)
+		b.ReportMetric(cells*effects/m.Wall.Seconds(), "effects/s")
+		b.ReportMetric(float64(m.CPU.Microseconds())/cells/effects, "cpu-us/effect")
+	}
+}

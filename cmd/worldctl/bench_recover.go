@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// recoverBench is the size of `bench recover`.
+type recoverBench struct {
+	cells, effects int
+	rounds         int
+	dir            string
+}
+
+func newBenchRecoverCommand(c *cli) *cobra.Command {
+	var b recoverBench
+	var child string
+	cmd := &cobra.Command{
+		Use:   "recover",
+		Short: "Kill a world half-way, and time its first new effect",
+		Long: `Kill a world half-way, and time its first new effect.
+
+A process of its own runs cells that ask for one live effect after the other, of
+which every performance is a line in a file. Half-way it is killed with SIGKILL;
+a new process then opens the world and goes on. What is in doubt is decided by a
+verifier that looks the line up. In the end every effect must have one line, and
+be committed.`,
+		Example: "  worldctl bench recover\n  worldctl bench recover --rounds 1",
+		Args:    args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if child != "" {
+				return runRecoverable(cmd.Context(), child)
+			}
+			figures, err := b.run(cmd.Context(), c.note)
+			if err != nil {
+				return err
+			}
+			return c.figures("bench-recover", figures)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&b.cells, "cells", 100, "how many cells")
+	f.IntVar(&b.effects, "effects", 100, "how many effects each of them asks for")
+	f.IntVar(&b.rounds, "rounds", 3, "how often to measure")
+	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
+	f.StringVar(&child, "child", "", "run the world in `DIR`")
+	_ = f.MarkHidden("child") // it exists
+	return cmd
+}
+
+// outsideFile is where the adapter of this benchmark leaves its lines.
+const outsideFile = "outside"
+
+// outside performs an effect by writing its key into a file, and can tell later
+// whether it did.
+type outside struct{ file *os.File }
+
+func (o outside) Perform(_ context.Context, call host.Call) (host.Result, error) {
+	_, err := o.file.WriteString(call.Permit.Key.String() + "\n")
+	return host.Result{Status: receipt.StatusOK, Payload: receipt.Data(canon.Null)}, err
+}
+
+func (o outside) Verify(_ context.Context, call host.Call) (world.Found, error) {
+	lines, err := os.ReadFile(o.file.Name())
+	if err != nil {
+		return world.Found{}, err
+	}
+	if bytes.Contains(lines, []byte(call.Permit.Key.String())) {
+		return world.Found{Verdict: world.Happened, Reason: "its line is there"}, nil
+	}
+	return world.Found{Verdict: world.NotHappened, Reason: "its line is not there"}, nil
+}
+
+func (o outside) Confirm(context.Context, *receipt.Receipt) (world.Found, error) {
+	return world.Found{Verdict: world.Happened, Reason: "nothing else writes there"}, nil
+}
+
+func recoverOptions(dir string) (local.Options, *os.File, error) {
+	file, err := os.OpenFile(filepath.Join(dir, outsideFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	opts := effectsOptions()
+	opts.Adapters["echo"] = func(host.Setup) (host.Adapter, error) { return outside{file}, nil }
+	opts.Verifiers = map[string]host.VerifierFactory{"echo": func(host.Setup) (host.Verifier, error) { return outside{file}, nil }}
+	return opts, file, err
+}
+
+// runRecoverable runs the world in a directory until it is idle.
+func runRecoverable(ctx context.Context, dir string) error {
+	opts, file, err := recoverOptions(dir)
+	if err != nil {
+		return err
+	}
+	lw, err := local.Open(dir, opts)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	return errors.Join(lw.Run(ctx), lw.Close(), file.Close())
+}
+
+func (b *recoverBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
+	dir, err := os.MkdirTemp(b.dir, "worldctl-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	r := newRows()
+	for round := range b.rounds {
+		note("round %d of %d", round+1, b.rounds)
+		at := filepath.Join(dir, strconv.Itoa(round))
+		if err := b.round(ctx, at, r); err != nil {
+			return nil, err
+		}
+	}
+	return r.medians(), nil
+}
+
+func (b *recoverBench) round(ctx context.Context, dir string, r *rows) error {
+	if err := b.prepare(ctx, dir); err != nil {
+		return err
+	}
+	all := b.cells * b.effects
+	first, err := begin(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := awaitLines(ctx, dir, all/2); err != nil {
+		return err
+	}
+	_ = first.Process.Kill() // it may have ended
+	_ = first.Wait()
+	before, err := linesOf(dir)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	second, err := begin(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := awaitLines(ctx, dir, len(before)+1); err != nil {
+		return err
+	}
+	toFirst := time.Since(start)
+	if err := second.Wait(); err != nil {
+		return fmt.Errorf("the process that goes on: %w", err)
+	}
+	return b.judge(dir, len(before), toFirst, r)
+}
+
+func (b *recoverBench) prepare(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	opts, file, err := recoverOptions(dir)
+	if err != nil {
+		return err
+	}
+	lw, err := benchWorld(dir, map[string]string{
+		local.ManifestFile: strings.Replace(benchEffectsManifest, "{adapter: echo}",
+			"{adapter: echo, on_in_doubt: verify, verify: {adapter: echo}}", 1),
+	}, opts)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	for i := range b.cells {
+		_, err := lw.Submit(ctx, "agent.begun", begun{To: strconv.Itoa(i), Effects: uint64(b.effects)})
+		if err != nil {
+			return errors.Join(err, lw.Close(), file.Close())
+		}
+	}
+	return errors.Join(lw.Close(), file.Close())
+}
+
+// begin starts a process that runs the world.
+func begin(ctx context.Context, dir string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "bench", "recover", "--child", dir)
+	cmd.Stderr = os.Stderr
+	return cmd, cmd.Start()
+}
+
+// awaitLines waits until at least n effects have been performed.
+func awaitLines(ctx context.Context, dir string, n int) error {
+	for {
+		info, err := os.Stat(filepath.Join(dir, outsideFile))
+		if err != nil {
+			return err
+		}
+		if info.Size() >= int64(n*(2*len(receipt.Key{}.Hash)+1)) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func linesOf(dir string) ([]string, error) {
+	data, err := os.ReadFile(filepath.Join(dir, outsideFile))
+	return strings.Fields(string(data)), err
+}
+
+// judge counts what was performed twice, and what was not or is not known.
+func (b *recoverBench) judge(dir string, before int, toFirst time.Duration, r *rows) error {
+	lines, err := linesOf(dir)
+	if err != nil {
+		return err
+	}
+	performed := make(map[string]bool, len(lines))
+	for _, key := range lines {
+		performed[key] = true
+	}
+	opts, file, err := recoverOptions(dir)
+	if err != nil {
+		return err
+	}
+	lw, err := local.Open(dir, opts)
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	lost := b.cells*b.effects - len(performed)
+	for _, e := range ledger(lw) {
+		if e.State != receipt.StateCommitted || !performed[e.Intent.Key.String()] {
+			lost++
+		}
+	}
+	r.add("performed before the kill", "effects", "", float64(before))
+	r.add("to the first new effect", "s", "<= 0.5", toFirst.Seconds())
+	r.add("performed twice", "effects", "0", float64(len(lines)-len(performed)))
+	r.add("lost", "effects", "0", float64(lost))
+	return errors.Join(lw.Close(), file.Close())
+}
