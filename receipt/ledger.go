@@ -79,6 +79,22 @@ func (l *Ledger) Len() int { return len(l.entries) }
 // Count returns how many intents are in a state.
 func (l *Ledger) Count(s State) int { return l.counts[s] }
 
+// In returns the intents that are in a state, in the order in which they were
+// emitted. The caller must not change them.
+func (l *Ledger) In(s State) []*Entry {
+	if l.counts[s] == 0 {
+		return nil
+	}
+	out := make([]*Entry, 0, l.counts[s])
+	for _, e := range l.entries { // order cannot show: sorted below
+		if e.State == s {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, byEmission)
+	return out
+}
+
 // Keys returns the keys of all intents in the order in which they were emitted.
 func (l *Ledger) Keys() []Key {
 	entries := make([]*Entry, 0, len(l.entries))

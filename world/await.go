@@ -28,11 +28,11 @@ func (w *World) recover() error {
 	for _, e := range k.ledger.Waiting() {
 		w.held = append(w.held, k.retryTask(e))
 	}
-	for _, key := range k.ledger.Keys() {
-		e := k.ledger.Entry(key)
-		if e.State == receipt.StateInDoubt && e.Waiting {
+	for _, e := range k.ledger.In(receipt.StateInDoubt) {
+		if e.Waiting {
 			w.held = append(w.held, Task{Work: Verify, Permit: k.permit(e)})
 		}
+		lost = append(lost, Task{Work: Recover, Permit: k.permit(e)}) // a late result may have been stored
 	}
 	if len(lost) == 0 {
 		return nil
@@ -47,7 +47,7 @@ func (w *World) recover() error {
 			w.came = append(w.came, a) // the result is safe where it is
 			continue
 		}
-		if err := k.expire(a.Key, a.Attempt, a.Lost); err != nil {
+		if err := k.expire(a.Key, a.Attempt, a.Lost); err != nil && !errors.Is(err, errNotInFlight) {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // bot is a reducer that does what its events say, and remembers what it saw.
 type botState struct {
-	Seen []string `cbor:"seen"`
+	Seen []string `cbor:"seen" json:"seen"`
 }
 
 type act struct {
@@ -82,6 +82,8 @@ func botManifest() manifest.Manifest {
 		Events: map[string]manifest.Event{"go": {}, "ping": {}, "lost": {}, "skip.go": {}, "both": {}},
 		Effects: map[string]manifest.Effect{
 			"tool.a":   {Adapter: "test"},
+			"tool.l":   {Adapter: "test"},
+			"tool.u":   {Adapter: "test"},
 			"tool.bad": {Adapter: "test"},
 			"other.x":  {Adapter: "test"},
 		},

@@ -62,6 +62,7 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 		k.body = b.append(k.body[:0])
 		id, _ := k.write(KindLate, 0)
 		k.ledger.Late(r)
+		k.tasks = append(k.tasks, forget(k.ledger.Entry(r.Key), r.Attempt))
 		return id, nil
 	case err != nil:
 		return 0, err
@@ -70,9 +71,7 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindFinished, 0)
 	e := k.ledger.Finish(r, uint64(id))
-	k.tasks = append(k.tasks, Task{Work: Forget, Permit: receipt.Permit{
-		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: e.Attempt,
-	}})
+	k.tasks = append(k.tasks, forget(e, e.Attempt))
 	if err := k.follows(e, r, id); err != nil {
 		return 0, err
 	}
@@ -80,12 +79,19 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 	return id, nil
 }
 
+// forget lets the stored result of an attempt go: its receipt is in the journal.
+func forget(e *receipt.Entry, attempt uint64) Task {
+	return Task{Work: Forget, Permit: receipt.Permit{
+		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: attempt,
+	}}
+}
+
 // follows does what follows from the receipt of an attempt.
 func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id Seq) error {
 	k.settle(e, r)
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
-		givenBack := r.Status == receipt.StatusCancelled // by a host that stopped: nothing was done
+		givenBack := r.Status == receipt.StatusCancelled && r.Unsent // by a host that stopped: nothing was done
 		if (givenBack || k.attemptsLeft(e)) && k.reserveAgain(e) {
 			k.wait(e, id)
 			if givenBack {

@@ -108,6 +108,15 @@ func (w *World) Intents() []receipt.Entry {
 	return out
 }
 
+// Intent returns the ledger's entry of an intent.
+func (w *World) Intent(key receipt.Key) (receipt.Entry, bool) {
+	e := w.k.ledger.Entry(key)
+	if e == nil {
+		return receipt.Entry{}, false
+	}
+	return *e, true
+}
+
 // StateRoot returns the root of cells, mailboxes and timers; see package
 // snapshot. It costs time in proportion to the number of cells.
 func (w *World) StateRoot() Hash { return w.k.stateRoot() }

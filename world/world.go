@@ -27,8 +27,8 @@ type World struct {
 	cfg     Config
 	k       *kernel
 	host    Host
-	flight  []flight // batches under way, oldest first
-	spare   []Ready  // memory for the next
+	flight  []flight               // batches under way, oldest first
+	spare   []Ready                // memory for the next
 	held    []Task                 // of a process before, until the world is driven
 	came    []Answer               // from the host, not yet looked at
 	answers map[receipt.Key][]byte // of deterministic effects, not yet admitted
@@ -98,10 +98,11 @@ func (w *World) Receive(data []byte) (Seq, error) {
 	if err != nil {
 		return 0, err
 	}
-	maps.DeleteFunc(w.answers, func(key receipt.Key, _ []byte) bool {
-		e := w.k.ledger.Entry(key)
-		return e.State != receipt.StateInFlight
-	})
+	for key := range w.answers { // order cannot show: each is judged by itself
+		if w.k.ledger.Entry(key).State != receipt.StateInFlight {
+			delete(w.answers, key)
+		}
+	}
 	return id, w.sync()
 }
 
@@ -207,7 +208,7 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.admit(); err != nil {
 		return Idle, err
 	}
-	if w.k.last > before {
+	if w.k.last > before || len(w.found) > 0 {
 		return Handled, w.finishRounds(ctx, false)
 	}
 	k := w.k

@@ -65,9 +65,11 @@ func TestCloseEndsWhatTakesLongerThanItsGrace(t *testing.T) {
 			}
 			return host.Result{}, ctx.Err()
 		})
+		s.workers = 2
 		h := s.open(t)
 		start(h, nth(t, 1), nth(t, 2))
 		synctest.Wait()
+		start(h, nth(t, 2)) // runs already: it is not for giving back
 		require.Equal(t, host.DefaultGrace, <-closing(h))
 		require.Equal(t, receipt.StatusCancelled, decoded(t, recovered(t, path, nth(t, 1))).Status)
 		require.NotEmpty(t, recovered(t, path, nth(t, 2)).Lost, "nobody can tell")

@@ -5,16 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-// rewriteFrom is the size from which on an effect store that is mostly dead is
-// written anew.
-const rewriteFrom = 16 << 20
 
 // effectLog keeps the results of live effects until the journal has them. One
 // goroutine writes the file: whatever came while it synced is the next group.
@@ -260,79 +255,4 @@ func (l *effectLog) sync(sync func() error, bytes int) error {
 	l.syncs.Add(1)
 	l.written.Add(uint64(bytes))
 	return nil
-}
-
-// shrink writes the file anew where it is large and mostly dead.
-func (l *effectLog) shrink() error {
-	l.mu.Lock()
-	if l.size < l.large || 2*l.live > l.size {
-		l.mu.Unlock()
-		return nil
-	}
-	kept := make(map[attempt][]byte, len(l.kept))
-	for at, data := range l.kept {
-		kept[at] = data
-	}
-	l.mu.Unlock()
-	return l.rewrite(kept)
-}
-
-func (l *effectLog) headSize() int64 { return int64(frameHeader + len(storeMagic) + len(l.world)) }
-
-// rewrite replaces the file by one that holds just kept: the old one stands
-// until the new one is whole and durable.
-func (l *effectLog) rewrite(kept map[attempt][]byte) error {
-	b := append(append(beginFrame(nil, 0), storeMagic...), l.world...)
-	endFrame(b)
-	if len(kept) > 0 {
-		start := len(b)
-		b = beginFrame(b, int64(start))
-		for at, data := range kept {
-			e := entry{at, data}
-			if len(b)-start > frameBodyLimit {
-				endFrame(b[start:])
-				start = len(b)
-				b = beginFrame(b, int64(start))
-			}
-			b = appendEntry(b, &e)
-		}
-		endFrame(b[start:])
-	}
-	if l.file != nil {
-		if err := l.file.Close(); err != nil {
-			return err
-		}
-		l.file = nil
-	}
-	if err := l.replace(b); err != nil {
-		return err
-	}
-	f, err := l.files.OpenReadWrite(l.path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	l.file, l.size = f, int64(len(b))
-	return nil
-}
-
-func (l *effectLog) replace(b []byte) error {
-	fresh := l.path + ".new"
-	f, err := l.files.Create(fresh, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(b); err == nil {
-		err = l.sync(f.Sync, len(b))
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := l.files.Rename(fresh, l.path); err != nil {
-		return err
-	}
-	dir, err := l.files.OpenDir(filepath.Dir(l.path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(l.sync(dir.Sync, 0), dir.Close())
 }

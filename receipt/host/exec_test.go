@@ -69,12 +69,12 @@ func TestExecFindsProgramsWhereTheyAreMeantToBe(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cat"), []byte("#!/bin/sh\necho '\"mine\"'\n"), 0o755))
 	t.Setenv("PATH", dir)
 	t.Chdir(dir)
-	real, err := filepath.EvalSymlinks(dir)
+	actual, err := filepath.EvalSymlinks(dir)
 	require.NoError(t, err)
 	for _, program := range []string{"./tools/x", "tools/x", filepath.Join(dir, "tools/x")} {
 		for _, in := range []string{dir, ""} {
 			r := performed(t, execIn(t, Setup{Dir: in, Config: liveData(t, fmt.Sprintf(`{"program": %q}`, program))}), `null`)
-			require.Equal(t, liveData(t, fmt.Sprintf("%q", real)), r.Payload, "it runs in the world's directory")
+			require.Equal(t, liveData(t, fmt.Sprintf("%q", actual)), r.Payload, "it runs in the world's directory")
 		}
 	}
 	r := performed(t, execIn(t, Setup{Dir: dir, Config: liveData(t, `{"program": "cat"}`)}), `"params"`)
@@ -107,7 +107,7 @@ func TestExecInheritsNothing(t *testing.T) {
 	t.Setenv("LD_PRELOAD", "")
 	s := secretsOf(map[string]string{"token": "resolved"})
 	config := shell(t, "env >&2; ls /proc/self/fd 2>/dev/null; exit 1", map[string]any{"env": map[string]string{"TOKEN": "secret://token", "LANG": "de"}})
-	call := liveCall(t, "f", `null`, 0)
+	call := liveCall(t, `null`, 0)
 	call.Permit.Attempt = 3
 	r, err := execIn(t, Setup{Dir: t.TempDir(), Config: config, Secret: s.resolve}).Perform(t.Context(), call)
 	require.NoError(t, err)
@@ -150,7 +150,7 @@ func TestFiftySecretsOfAProgramAppearNowhere(t *testing.T) {
 	}
 	r, err := execIn(t, Setup{
 		Dir: dir, Config: shell(t, `printf %s "$S0" >&2; kill -9 $$`, map[string]any{"env": env}), Secret: s.resolve,
-	}).Perform(t.Context(), liveCall(t, "f", `null`, 0))
+	}).Perform(t.Context(), liveCall(t, `null`, 0))
 	require.ErrorContains(t, err, awkward(0))
 	requireNoCanary(t, s.redactText(err.Error()), all)
 	require.Empty(t, r.Payload)
@@ -194,6 +194,17 @@ func TestExecExitStatusSaysWhatCameOfIt(t *testing.T) {
 	require.Equal(t, "too_large", codeIn(t, performed(t, limited, `null`)), "the newline counts")
 }
 
+func TestExecKeepsNoMoreOutputThanItsLimit(t *testing.T) {
+	f := finished{limit: 5}
+	for _, part := range []string{"abc", "def", "ghi"} {
+		n, err := f.Write([]byte(part))
+		require.NoError(t, err)
+		require.Equal(t, 3, n, "a program that is not disturbed comes to an end that can be told")
+	}
+	require.Equal(t, "abcde", string(f.output))
+	require.True(t, f.flooded())
+}
+
 func TestExecThatDidNotStartSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "plain"), []byte("#!/bin/sh\n"), 0o644))
@@ -216,7 +227,7 @@ func TestExecThatDidNotStartSaysSo(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r, err := execIn(t, Setup{Dir: dir, Config: shell(t, "touch ran", nil)}).Perform(ctx, liveCall(t, "f", `null`, 0))
+	r, err := execIn(t, Setup{Dir: dir, Config: shell(t, "touch ran", nil)}).Perform(ctx, liveCall(t, `null`, 0))
 	require.NoError(t, err)
 	require.Equal(t, receipt.StatusTimeout, r.Status)
 	require.Equal(t, receipt.OutcomeRetryableFailure, r.Class)
@@ -254,7 +265,7 @@ func TestExecEndsWithItsTime(t *testing.T) {
 				a := execIn(t, Setup{
 					Dir: dir, Config: shell(t, "exec 9>alive; "+script, nil), Effect: manifest.Effect{Idempotent: idempotent},
 				})
-				r, err := a.Perform(ctx, liveCall(t, "f", `"`+strings.Repeat("x", 200_000)+`"`, 0))
+				r, err := a.Perform(ctx, liveCall(t, `"`+strings.Repeat("x", 200_000)+`"`, 0))
 				requireEnded(t, alive)
 				if !idempotent {
 					require.Error(t, err, "nobody can tell")
@@ -275,7 +286,7 @@ func pipe(t *testing.T, dir, name string, flag int) *os.File {
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, name), 0o600))
 	f, err := os.OpenFile(filepath.Join(dir, name), flag|syscall.O_NONBLOCK, 0)
 	require.NoError(t, err)
-	t.Cleanup(func() { f.Close() })
+	t.Cleanup(func() { _ = f.Close() })
 	return f
 }
 
@@ -299,7 +310,7 @@ func TestExecDoesNotWaitForAGrandchildThatHoldsItsOutput(t *testing.T) {
 func TestExecKilledByASignalIsInDoubt(t *testing.T) {
 	for _, script := range []string{`echo '{"ok": true}'; kill -9 $$`, `kill -SEGV $$`} {
 		config := shell(t, script, nil)
-		_, err := execIn(t, Setup{Dir: t.TempDir(), Config: config}).Perform(t.Context(), liveCall(t, "f", `null`, 0))
+		_, err := execIn(t, Setup{Dir: t.TempDir(), Config: config}).Perform(t.Context(), liveCall(t, `null`, 0))
 		require.Error(t, err)
 		r := performed(t, execIn(t, Setup{Dir: t.TempDir(), Config: config, Effect: manifest.Effect{Idempotent: true}}), `null`)
 		require.Equal(t, receipt.StatusError, r.Status)
@@ -324,7 +335,7 @@ func TestExecVerifierAsksAndDoesNotGuess(t *testing.T) {
 		require.NoError(t, err)
 		return v
 	}
-	call := liveCall(t, "f", `{"n": 12345678901234567890123}`, 0)
+	call := liveCall(t, `{"n": 12345678901234567890123}`, 0)
 	for script, want := range map[string]world.Found{
 		`echo '{"happened": true, "payload": {"id": 7}, "reason": "found it"}'`: {Verdict: world.Happened, Payload: liveData(t, `{"id": 7}`), Reason: "found it"},
 		`echo '{"happened": false, "reason": "none"}'`:                          {Verdict: world.NotHappened, Reason: "none"},
@@ -363,7 +374,7 @@ func TestExecVerifierIsToldWhatItIsAskedAbout(t *testing.T) {
 		Effect: manifest.Effect{ExternalKey: manifest.ExternalPerAttempt},
 	})
 	require.NoError(t, err)
-	call := liveCall(t, "f", `{"n": 12345678901234567890123, "text": "<&>"}`, 0)
+	call := liveCall(t, `{"n": 12345678901234567890123, "text": "<&>"}`, 0)
 	found, err := v.Verify(t.Context(), call)
 	require.NoError(t, err)
 	require.Equal(t, liveData(t, fmt.Sprintf(`{"external_key": %q, "intent": {"key": %q, "kind": "f", "params": {"n": 12345678901234567890123, "text": "<&>"}}, "receipt": null}`,

@@ -102,12 +102,12 @@ func readFile(dir string, t *governance.FileTarget, limit uint64) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	defer d.Close()
+	defer d.Close() //nolint:errcheck // a directory
 	f, info, err := openRegular(d, name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	if uint64(info.Size()) > limit {
 		return nil, fileTooLarge("more than %d bytes", limit)
 	}
@@ -127,7 +127,7 @@ func (a *file) list(t *governance.FileTarget) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	defer d.Close()
+	defer d.Close() //nolint:errcheck // a directory
 	names, err := entryNames(d.Root)
 	if err != nil {
 		return Result{}, err
@@ -158,7 +158,7 @@ func entryNames(d *os.Root) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	names, err := f.Readdirnames(maxFileEntries + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err

@@ -42,7 +42,7 @@ func TestFileOnAFullDiskLeavesNothingBehindOrSaysThatItDid(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "old", string(data))
 
-	_, err = a.Perform(t.Context(), liveCall(t, "f", fmt.Sprintf(big, "append"), 0))
+	_, err = a.Perform(t.Context(), liveCall(t, fmt.Sprintf(big, "append"), 0))
 	var doubt *doubtError
 	require.ErrorAs(t, err, &doubt, "a part is appended: nobody can tell")
 

@@ -41,7 +41,7 @@ func openDir(worldDir, root, below string) (*fileDir, error) {
 	}
 	for segment := range strings.SplitSeq(below, "/") {
 		next, err := d.enter(segment)
-		d.Close()
+		_ = d.Close()
 		if err != nil {
 			return nil, cause(err)
 		}

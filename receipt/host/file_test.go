@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,14 +24,14 @@ func liveData(t testing.TB, json string) receipt.Data {
 	return d
 }
 
-// liveCall is the n-th call of an effect with params.
-func liveCall(t testing.TB, kind, params string, n uint64) Call {
+// liveCall is the n-th call of effect f with params.
+func liveCall(t testing.TB, params string, n uint64) Call {
 	t.Helper()
 	step := receipt.NewStepID("agent/1", n+1, 0, receipt.History{})
 	p := liveData(t, params)
-	key := receipt.NewKey("town", step, kind, p)
+	key := receipt.NewKey("town", step, "f", p)
 	return Call{
-		Permit:   receipt.Permit{Intent: receipt.Intent{Key: key, Step: step, Cell: "agent/1", Kind: kind, Params: p, Occurrence: n}, Attempt: 1},
+		Permit:   receipt.Permit{Intent: receipt.Intent{Key: key, Step: step, Cell: "agent/1", Kind: "f", Params: p, Occurrence: n}, Attempt: 1},
 		External: key.External("town"),
 	}
 }
@@ -69,7 +70,7 @@ func fileIn(t testing.TB, dir, config string) Adapter {
 
 func performed(t testing.TB, a Adapter, params string) Result {
 	t.Helper()
-	r, err := a.Perform(t.Context(), liveCall(t, "f", params, 0))
+	r, err := a.Perform(t.Context(), liveCall(t, params, 0))
 	require.NoError(t, err, params)
 	require.NoError(t, canon.Valid(r.Payload))
 	return r
@@ -159,7 +160,7 @@ func TestFileFailureThatChangedNothingSaysSo(t *testing.T) {
 func TestFileCapabilityBoundsWhatIsRead(t *testing.T) {
 	dir := worldDir(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "out", "ten"), []byte("0123456789"), 0o600))
-	call := liveCall(t, "f", `{"op": "read", "path": "ten"}`, 0)
+	call := liveCall(t, `{"op": "read", "path": "ten"}`, 0)
 	for limit, want := range map[uint64]receipt.Status{0: receipt.StatusOK, 10: receipt.StatusOK, 9: receipt.StatusError} {
 		call.Cap = manifest.Cap{Type: manifest.CapFile, Params: manifest.CapParams{MaxBytes: limit}}
 		r, err := fileIn(t, dir, `{"root": "out"}`).Perform(t.Context(), call)
@@ -173,7 +174,7 @@ func TestFileOutOfTimeChangesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	before := treeOf(t, dir)
-	r, err := fileIn(t, dir, `{"root": "out"}`).Perform(ctx, liveCall(t, "f", `{"op": "write", "path": "x", "data": "y"}`, 0))
+	r, err := fileIn(t, dir, `{"root": "out"}`).Perform(ctx, liveCall(t, `{"op": "write", "path": "x", "data": "y"}`, 0))
 	require.NoError(t, err)
 	require.Equal(t, receipt.StatusTimeout, r.Status)
 	require.Equal(t, receipt.OutcomeRetryableFailure, r.Class)
@@ -187,14 +188,15 @@ func TestFileWriteIsAtomic(t *testing.T) {
 	a := fileIn(t, dir, `{"root": "out"}`)
 	contents := []string{strings.Repeat("a", 100_000), strings.Repeat("b", 70_000)}
 	params := func(i int) string {
-		return fmt.Sprintf(`{"op": "write", "path": "x", "data": %q}`, contents[i%2])
+		return fmt.Sprintf(`{"op": "write", "path": "x", "data": %q}`, contents[i])
 	}
 	require.Equal(t, receipt.StatusOK, performed(t, a, params(0)).Status)
+	calls := []Call{liveCall(t, params(0), 0), liveCall(t, params(1), 1)}
 	failed := make(chan error, 1)
 	go func() {
 		defer close(failed)
 		for i := range 100 {
-			r, err := a.Perform(context.Background(), liveCall(t, "f", params(i), uint64(i)))
+			r, err := a.Perform(context.Background(), calls[i%2])
 			if err != nil || r.Status != receipt.StatusOK {
 				failed <- fmt.Errorf("write %d: %s, %w", i, r.Status, err)
 				return
@@ -226,4 +228,36 @@ func sizeless(t *testing.T, a Adapter, size int) string {
 		text = strings.ReplaceAll(text, other, fmt.Sprint(size))
 	}
 	return text
+}
+
+// treeOf hashes all that there is to see below a directory.
+func treeOf(t testing.TB, dir string) canon.Hash {
+	t.Helper()
+	var all strings.Builder
+	require.NoError(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&all, "%q %s %d ", name, info.Mode(), info.ModTime().UnixNano())
+		switch {
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			all.Write(data)
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(name)
+			if err != nil {
+				return err
+			}
+			all.WriteString(to)
+		}
+		return nil
+	}))
+	return canon.Sum([]byte(all.String()))
 }

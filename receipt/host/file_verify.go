@@ -160,12 +160,12 @@ func hashFile(dir string, t *governance.FileTarget, version string) (h canon.Has
 	if err != nil {
 		return h, err
 	}
-	defer d.Close()
+	defer d.Close() //nolint:errcheck // a directory
 	f, info, err := openRegular(d, name, os.O_RDONLY)
 	if err != nil {
 		return h, err
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	from, to := int64(0), info.Size()
 	if version != "" {
 		if _, err := fmt.Sscanf(version, appendedAt, &from, &to); err != nil {

@@ -49,7 +49,7 @@ func TestFileVerifierTellsWhetherItHappened(t *testing.T) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "out", "x"), []byte(c.content), 0o600))
 		before := treeOf(t, dir)
-		found, err := v.Verify(t.Context(), liveCall(t, "f", c.params, c.occurrence))
+		found, err := v.Verify(t.Context(), liveCall(t, c.params, c.occurrence))
 		require.NoError(t, err)
 		require.Equal(t, c.want, found.Verdict, "%q %s", c.content, c.params)
 		require.NotEmpty(t, found.Reason)
@@ -62,7 +62,7 @@ func TestFileVerifierGivesThePayloadOfTheAdapter(t *testing.T) {
 	dir := worldDir(t)
 	for _, params := range []string{`{"op": "write", "path": "x", "data": "new"}`, `{"op": "append", "path": "y", "data": "new"}`} {
 		r := performed(t, fileIn(t, dir, `{"root": "out"}`), params)
-		found, err := fileVerifierIn(t, dir, `{"root": "out"}`).Verify(t.Context(), liveCall(t, "f", params, 0))
+		found, err := fileVerifierIn(t, dir, `{"root": "out"}`).Verify(t.Context(), liveCall(t, params, 0))
 		require.NoError(t, err)
 		require.Equal(t, world.Happened, found.Verdict)
 		require.Equal(t, r.Payload, found.Payload)
@@ -130,7 +130,7 @@ func TestFileVerifierDoesNotGuess(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = v.Verify(ctx, liveCall(t, "f", `{"op": "read", "path": "x"}`, 0))
+	_, err = v.Verify(ctx, liveCall(t, `{"op": "read", "path": "x"}`, 0))
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = newFileVerifier(Setup{Config: liveData(t, `{"root": "out"}`), Effect: manifest.Effect{Config: liveData(t, `{"root": "out"}`)}})
 	require.Error(t, err, "the effect's config says where")

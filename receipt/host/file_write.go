@@ -38,7 +38,7 @@ func (a *file) write(ctx context.Context, t *governance.FileTarget, p receipt.Pe
 	if err != nil {
 		return Result{}, err
 	}
-	defer d.Close()
+	defer d.Close() //nolint:errcheck // a directory
 	old, err := d.lstatRegular(name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Result{}, err
@@ -88,7 +88,7 @@ func (a *file) append(t *governance.FileTarget) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	defer d.Close()
+	defer d.Close() //nolint:errcheck // a directory
 	const flag = os.O_WRONLY | os.O_APPEND
 	f, _, err := openRegular(d, name, flag)
 	made := errors.Is(err, fs.ErrNotExist)

@@ -1,35 +1,80 @@
-// Package host performs effects: it takes the permits that a world released,
-// asks the adapter of each effect's kind, and answers with signed receipts.
+// Package host performs effects: it takes the tasks that a world released, has
+// the adapter of each effect's kind perform it, and answers with signed
+// receipts. See [world.Host] for what a world expects of it.
 //
 // # Adapters
 //
-// An adapter is a value with one method, Perform: it gets a [Call] and returns
-// a [Result], which becomes the receipt. What the outside answered is a Result,
-// also where it answered with an error (status error). A Go error means that
-// nobody can tell what happened: no receipt is made and the effect stays in
-// flight. Perform is called from several goroutines at once, must end when its
-// context does, and must not keep or change the slices of a Call.
+// An adapter is a value with one method, Perform: it gets a [Call], one attempt
+// of an intent, and returns a [Result], which becomes the receipt. It is called
+// from several goroutines at once and must not keep or change the slices of the
+// Call. A [Factory] makes one adapter for each effect of the manifest that names
+// it, from the effect's config:
 //
-// A [Factory] makes one adapter for each effect of the manifest that names it,
-// from the effect's config:
+//	type greeter struct{ url string }
 //
-//	type dice struct{}
-//
-//	func (dice) Perform(_ context.Context, call host.Call) (host.Result, error) {
-//		n := call.Permit.Key.Hash[0]%6 + 1
-//		return host.Result{Status: receipt.StatusOK, Payload: receipt.Data{n}}, nil
-//	}
-//
-//	func (dice) Deterministic() bool { return true }
+//	func (g greeter) Perform(ctx context.Context, call host.Call) (host.Result, error)
 //
 //	host.Config{Adapters: map[string]host.Factory{
-//		"dice": func(host.Setup) (host.Adapter, error) { return dice{}, nil },
+//		"greeter": func(s host.Setup) (host.Adapter, error) {
+//			var config struct{ URL string `cbor:"url"` }
+//			return greeter{config.URL}, s.Decode(&config)
+//		},
 //	}}
 //
-// In this version every adapter must declare itself [Deterministic]: the same
-// permit gets the same result, always. Its receipts carry the world's calendar
-// time, so the same permit gets the same receipt, byte for byte, and a world
-// that was killed simply asks again. There are two, recorded and stub.
+// An effect happens at most once because the Host calls Perform once for each
+// attempt, ever, and because the ledger grants the next attempt only when the
+// last one surely left nothing behind, or may be repeated. So all depends on
+// Perform telling the truth about what it knows:
+//
+//   - The outside answered: a Result. Status ok, or error with what it said.
+//     A failure is permanent unless Class says otherwise: retryable_failure
+//     (nothing was left behind, or the effect is idempotent and may be done
+//     again), or compensatable_failure (something was, and has to be made up
+//     for).
+//   - Nothing left this machine (params refused, no connection, no such program):
+//     a Result with Unsent, which costs no call, and mostly with Class
+//     retryable_failure.
+//   - Anything else, such as a connection lost after the request: an error.
+//     The attempt is in doubt, and the manifest's on_in_doubt decides what comes
+//     next. Never guess: a wrong "nothing happened" is a second payment.
+//
+// Perform does not repeat by itself: a second try is an attempt of its own, with
+// its own permit and receipt. It hands Call.External to an outside that can tell
+// repetitions by it. It must end when its context does, which is at the effect's
+// timeout, or when the Host closes: one that does not loses its lease
+// (Config.Lease later) and counts as lost, though its result is still taken
+// should it ever come. Adapters that are an [io.Closer] are closed with the Host.
+//
+// Secrets come from Setup.Secret, when they are needed. Their values are taken
+// out of results and errors on the way to the journal.
+//
+// An adapter that declares itself [Deterministic] touches nothing outside: the
+// same permit gets the same result, always. Its receipts carry the world's
+// calendar time, so the same permit gets the same receipt, byte for byte, and a
+// world that was killed simply asks again. An error of such an adapter stops the
+// world. There are two, recorded and stub.
+//
+// # The effect store
+//
+// The result of a live effect is in the effect store, synced, before a world
+// hears of it, and until its journal has it: a process that dies in between
+// leaves it to the next one. The store is one file of frames, integers
+// big-endian:
+//
+//	frame = checksum(4) length(4) place(8) body(length)
+//
+// checksum is CRC-32C of all that follows it, place the frame's own offset in
+// the file. The body of the first frame is "worldkernel/effects/v1", a zero byte
+// and the world's id; that of each other one is a group of entries that one sync
+// made durable:
+//
+//	entry = key(32) attempt(8) length(4) receipt(length)
+//
+// An entry without a receipt says that the attempt's result is in the journal.
+// The next group is written when the last one is durable, so only the last can be
+// torn: what stands behind the last whole frame is cut off, but if a whole frame
+// follows that is a [DamageError]. A large store that is mostly dead is written
+// anew beside the old one and renamed over it.
 //
 // # Adapter recorded
 //
@@ -44,6 +89,8 @@
 //	                     this answers, from 0; lines without it count up in the
 //	                     order of the file
 //	status               "ok" (without it) or "error"
+//	outcome              of an error: "retryable_failure" or
+//	                     "compensatable_failure"; without it it is permanent
 //	payload              the receipt's
 //
 // What the cassette does not hold is a [MissError].
@@ -60,13 +107,13 @@
 //
 //	def answer(kind, params, n):
 //	    if n > 2:
-//	        return error("tired")   # a receipt of status error with this payload
+//	        return error("tired", outcome="retryable_failure")   # status error, with this payload
 //	    return {"name": "Ann", "asked": n}
 //
-// n is the occurrence as in a cassette. The language is that of reducer/star,
-// bound by the default limits of a reducer's step but for the size of the
-// answer; nothing is kept between calls. A script must not define error and
-// reduce itself.
+// n is the occurrence, and outcome the outcome, as in a cassette. The language
+// is that of reducer/star, bound by the default limits of a reducer's step but
+// for the size of the answer; nothing is kept between calls. A script must not
+// define error and reduce itself.
 package host
 
 import (

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
@@ -48,7 +49,9 @@ func (e *httpFault) Unwrap() error { return e.err }
 // Its error is an *httpFault but for a request that cannot be put together.
 func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, external string, named bool) (*httpAnswer, error) {
 	var connected atomic.Bool
-	req, err := c.request(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+	work, end := context.WithCancel(ctx)
+	defer end()
+	req, err := c.request(httptrace.WithClientTrace(work, &httptrace.ClientTrace{
 		// The first moment from which on bytes may leave: headers that fill the
 		// buffer are sent before WroteHeaders.
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
@@ -56,9 +59,9 @@ func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, externa
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.transport(t.Host, named).RoundTrip(req)
+	res, err := c.transport(work, t.Host, named).RoundTrip(req)
 	if err != nil {
-		return nil, &httpFault{connected.Load(), err}
+		return nil, faultOf(ctx, connected.Load(), err)
 	}
 	defer res.Body.Close()
 	limit := t.MaxBytes
@@ -68,7 +71,7 @@ func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, externa
 	limit = min(limit, 1<<40) // more than there is memory, and one more does not overflow
 	body, err := io.ReadAll(io.LimitReader(res.Body, int64(limit)+1))
 	if err != nil {
-		return nil, &httpFault{true, fmt.Errorf("status %d, and then: %w", res.StatusCode, err)}
+		return nil, faultOf(ctx, true, fmt.Errorf("status %d, and then: %w", res.StatusCode, err))
 	}
 	a := &httpAnswer{status: res.StatusCode, header: res.Header, body: body}
 	if uint64(len(body)) > limit {
@@ -77,15 +80,31 @@ func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, externa
 	return a, nil
 }
 
-// transport returns a transport for one request. Connections are not kept:
-// net/http silently repeats a request, with an Idempotency-Key even a POST,
-// when a kept connection breaks, and one that was opened under a capability
-// must not serve another.
-func (c *httpClient) transport(host string, named bool) *http.Transport {
+// faultOf prefers the end of ctx to what it made of the connection.
+func faultOf(ctx context.Context, left bool, err error) error {
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return &httpFault{left, err}
+}
+
+// transport returns a transport for one request, whose connection ends with
+// ctx: net/http lets one that is being opened go on when its request has ended.
+// Connections are not kept: net/http silently repeats a request, with an
+// Idempotency-Key even a POST, when a kept connection breaks, and one that was
+// opened under a capability must not serve another.
+func (c *httpClient) transport(ctx context.Context, host string, named bool) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	dialer := c.network.dialer(host, named)
 	return &http.Transport{
-		DialContext:            c.network.dialer(host, named).DialContext,
+		DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err == nil {
+				context.AfterFunc(ctx, func() { conn.Close() })
+			}
+			return conn, err
+		},
 		TLSClientConfig:        &tls.Config{RootCAs: c.network.roots, MinVersion: tls.VersionTLS12},
 		Protocols:              protocols,
 		DisableKeepAlives:      true,

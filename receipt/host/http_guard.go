@@ -52,11 +52,10 @@ func (e *addressError) Unwrap() error { return e.err }
 func (n *httpNetwork) check(addr netip.Addr, host string, named bool) error {
 	addr = addr.Unmap()
 	guard := n.public
-	if named {
+	if literal, err := netip.ParseAddr(host); named && err != nil {
 		guard = n.named
-		if literal, err := netip.ParseAddr(host); err == nil && literal == addr {
-			return nil
-		}
+	} else if named && literal == addr {
+		return nil
 	}
 	err := guard.SafeAddr(addr)
 	if err == nil && metadata(addr) {

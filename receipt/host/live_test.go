@@ -27,7 +27,7 @@ func (o outside) Perform(ctx context.Context, call host.Call) (host.Result, erro
 	return o(ctx, call)
 }
 
-// live returns a setup whose effects of kind "k" the outside performs, and
+// newLive returns a setup whose effects of kind "k" the outside performs, and
 // whose effect store is at path.
 func newLive(path string, o outside) *setup {
 	s := new(setup)
@@ -177,8 +177,6 @@ func TestSamePermitIsExecutedOnce(t *testing.T) {
 	require.EqualValues(t, 1, calls.Load())
 
 	h = s.open(t) // another process, that does not know better
-	h.Start(task(world.Recover, p))
-	next(t, h)
 	start(h, p)
 	require.Equal(t, first.Receipt, next(t, h).Receipt)
 	require.EqualValues(t, 1, calls.Load())
@@ -214,7 +212,7 @@ func TestNoSecretGetsOut(t *testing.T) {
 	const secret = "correct horse battery"
 	s := newLive(storeAt(t), nil)
 	s.effects["d"] = manifest.Effect{Adapter: "d"}
-	leak := func(e host.Setup, live bool) (host.Adapter, error) {
+	leak := func(e host.Setup, live bool) host.Adapter {
 		spill := func(_ context.Context, call host.Call) (host.Result, error) {
 			value, err := e.Secret("secret://pass")
 			require.NoError(t, err)
@@ -228,12 +226,12 @@ func TestNoSecretGetsOut(t *testing.T) {
 			}
 		}
 		if live {
-			return outside(spill), nil
+			return outside(spill)
 		}
-		return perform(spill), nil
+		return perform(spill)
 	}
-	s.adapters["k"] = func(e host.Setup) (host.Adapter, error) { return leak(e, true) }
-	s.adapters["d"] = func(e host.Setup) (host.Adapter, error) { return leak(e, false) }
+	s.adapters["k"] = func(e host.Setup) (host.Adapter, error) { return leak(e, true), nil }
+	s.adapters["d"] = func(e host.Setup) (host.Adapter, error) { return leak(e, false), nil }
 	more := s.more
 	s.more = func(cfg *host.Config) {
 		more(cfg)
@@ -260,9 +258,14 @@ func TestNoSecretGetsOut(t *testing.T) {
 func TestAnAdapterThatHangsLosesItsLeaseAndItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
+		var running, most atomic.Int64
 		s := newLive(storeAt(t), func(_ context.Context, call host.Call) (host.Result, error) {
 			if call.Permit.Key == nth(t, 1).Key {
 				<-release // whatever its context says
+			} else {
+				most.Store(max(most.Load(), running.Add(1)))
+				<-time.After(time.Second)
+				running.Add(-1)
 			}
 			return host.Result{Status: receipt.StatusOK}, nil
 		})
@@ -283,9 +286,47 @@ func TestAnAdapterThatHangsLosesItsLeaseAndItsPlace(t *testing.T) {
 		require.Empty(t, none, "the attempt was made")
 		close(release)
 		require.Equal(t, nth(t, 1).Key, decoded(t, next(t, h)).Key, "the late result is not thrown away")
-		start(h, nth(t, 3))
-		require.Equal(t, nth(t, 3).Key, decoded(t, next(t, h)).Key)
+		start(h, nth(t, 3), nth(t, 4), nth(t, 5))
+		synctest.Wait()
+		start(h, nth(t, 6))
+		await(t, h, 4)
+		require.EqualValues(t, 1, most.Load(), "who came back has no place")
 	})
+}
+
+func TestWhatWasLostIsNotLostAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := newLive(storeAt(t), func(context.Context, host.Call) (host.Result, error) {
+			<-release
+			return host.Result{}, errors.New("reset")
+		}).open(t)
+		start(h, nth(t, 1))
+		require.NotEmpty(t, next(t, h).Lost)
+		close(release)
+		synctest.Wait()
+		none, err := h.Answers()
+		require.NoError(t, err)
+		require.Empty(t, none)
+	})
+}
+
+func TestWhatIsNotRecoveredIsForgottenWithTheFirstAttempt(t *testing.T) {
+	path := storeAt(t)
+	h := newLive(path, ok).open(t)
+	start(h, nth(t, 1), nth(t, 2))
+	await(t, h, 2)
+	require.NoError(t, h.Close())
+
+	h = newLive(path, ok).open(t)
+	h.Start(task(world.Recover, nth(t, 1)))
+	decoded(t, next(t, h))
+	start(h, nth(t, 3))
+	next(t, h)
+	require.NoError(t, h.Close())
+	decoded(t, recovered(t, path, nth(t, 1)))
+	decoded(t, recovered(t, path, nth(t, 3)))
+	require.NotEmpty(t, recovered(t, path, nth(t, 2)).Lost)
 }
 
 func TestASlowAdapterKeepsItsLeaseUntilItsTimeout(t *testing.T) {

@@ -67,7 +67,7 @@ func readSecret(file string) (string, error) {
 	if err != nil {
 		return "", cause(err)
 	}
-	defer f.Close()
+	defer f.Close() //nolint:errcheck // only read
 	info, err := f.Stat()
 	switch {
 	case err != nil:

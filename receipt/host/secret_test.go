@@ -106,7 +106,7 @@ func requireNoCanary(t *testing.T, where string, values []string) {
 	t.Helper()
 	for _, value := range values {
 		for _, form := range formsOf(t, value) {
-			require.False(t, strings.Contains(where, form), "%q is in it as %q", value, form)
+			require.NotContains(t, where, form, "%q", value)
 		}
 	}
 }

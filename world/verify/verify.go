@@ -41,13 +41,20 @@ type Report struct {
 	Faults             []Fault      `json:"faults"`
 }
 
-// LedgerProof says whether every started attempt has exactly one end, and every
-// end a start, and every start a decision of the gate.
+// LedgerProof says whether every started attempt has at most one end (a receipt,
+// or that it was given up), every end a start, and every start a decision of the
+// gate.
 type LedgerProof struct {
 	OK                     bool          `json:"ok"`
-	PendingIdempotencyKeys []receipt.Key `json:"pending_idempotency_keys"` // started, no end: not a fault
+	PendingIdempotencyKeys []receipt.Key `json:"pending_idempotency_keys"` // started, in flight or in doubt: not a fault
 	DuplicateKeys          []receipt.Key `json:"duplicate_keys"`
 	OrphanKeys             []receipt.Key `json:"orphan_keys"`
+
+	Attempts     uint64 `json:"attempts"`      // started, of all intents together
+	InDoubt      uint64 `json:"in_doubt"`      // intents that owe a decision
+	Parked       uint64 `json:"parked"`        // intents that wait for a person to approve or confirm them
+	ConfirmedNot uint64 `json:"confirmed_not"` // results that were used though the outside shows something else
+	NoVerifier   uint64 `json:"no_verifier"`   // receipts of kinds that nobody can confirm
 }
 
 // ReplayProof says whether the inputs give the journal.
@@ -107,6 +114,7 @@ type verifier struct {
 	execution *world.Execution
 	intents   map[receipt.Key]*invocation
 	order     []receipt.Key // of intents, as the journal first names them
+	effects   map[string]manifest.Effect
 }
 
 func (v *verifier) fault(place, format string, args ...any) {
@@ -173,14 +181,19 @@ func (v *verifier) record(place string, rec *world.Record) {
 	case *world.Created:
 		v.report.WorldID = b.World
 		v.contents(place, b.Manifest)
-	case *world.IntentEmitted:
-		v.decided(place, b.Key)
-	case *world.IntentDenied:
-		v.decided(place, b.Key)
-	case *world.Started:
-		v.started(place, b.Key)
 	case *world.Finished:
-		v.receipt(place, b.Receipt)
+		if r := v.receipt(place, b.Receipt); r != nil {
+			v.finished(place, r)
+			if v.effects[r.Kind].Verify == nil {
+				v.report.Ledger.NoVerifier++
+			}
+		}
+	case *world.Late:
+		if r := v.receipt(place, b.Receipt); r != nil {
+			v.late(place, r)
+		}
+	default:
+		v.ledger(place, body)
 	}
 }
 
@@ -195,6 +208,7 @@ func (v *verifier) contents(place string, hash manifest.Hash) {
 		v.fault(place, "%v", err)
 		return
 	}
+	v.effects = m.Effects
 	for _, h := range m.Contents() {
 		v.blob(place, "content", h)
 	}
@@ -213,17 +227,17 @@ func (v *verifier) blob(place, what string, hash manifest.Hash) []byte {
 	return b
 }
 
-func (v *verifier) receipt(place string, data []byte) {
+// receipt checks a receipt's signature and returns it, nil where it is none.
+func (v *verifier) receipt(place string, data []byte) *receipt.Receipt {
 	r, err := receipt.Decode(data)
 	if err != nil {
 		v.report.Receipts.Bad++
 		v.fault(place, "receipt: %v", err)
-		return
+		return nil
 	}
-	v.finished(place, r.Key)
 	if v.cfg.Keys == nil || !v.cfg.Keys.CanSign() {
 		v.report.Receipts.Unverifiable++
-		return
+		return r
 	}
 	switch err := v.cfg.Keys.Verify(r); {
 	case err == nil, errors.Is(err, receipt.ErrRevokedKey): // it was valid when it was journaled
@@ -232,6 +246,7 @@ func (v *verifier) receipt(place string, data []byte) {
 		v.report.Receipts.Bad++
 		v.fault(place, "receipt of intent %s: %v", r.Key, err)
 	}
+	return r
 }
 
 // replay recomputes the world. Receipts were checked by scan, so it takes them

@@ -49,12 +49,7 @@ func New(s host.Setup) (host.Adapter, error) {
 		return nil, err
 	}
 	client := &http.Client{
-		Transport: &http.Transport{
-			DialContext: new(net.Dialer).DialContext, // and no Proxy
-			// net/http itself sends a request with an Idempotency-Key again when a
-			// connection that it had kept turns out to be closed.
-			DisableKeepAlives: true,
-		},
+		Transport:     transport(),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	// openai.NewClient would read OPENAI_* from the environment; a service does not.
@@ -62,6 +57,15 @@ func New(s host.Setup) (host.Adapter, error) {
 		option.WithBaseURL(target.BaseURL), option.WithHTTPClient(client), option.WithMaxRetries(0),
 	)
 	return &adapter{setup: s, chat: chat}, nil
+}
+
+func transport() *http.Transport {
+	return &http.Transport{
+		DialContext: new(net.Dialer).DialContext, // and no Proxy
+		// net/http itself sends a request with an Idempotency-Key again when a
+		// connection that it had kept turns out to be closed.
+		DisableKeepAlives: true,
+	}
 }
 
 type adapter struct {

@@ -80,6 +80,15 @@ func canned(status int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
+func endless(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	for blanks := []byte(strings.Repeat(" ", 1<<20)); ; {
+		if _, err := w.Write(blanks); err != nil {
+			return
+		}
+	}
+}
+
 func at(t testing.TB, payload canon.Raw, path ...string) string {
 	t.Helper()
 	raw, err := canon.Lookup(payload, path...)
@@ -94,7 +103,7 @@ func TestRequestIsWhatTheGateJudged(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/elsewhere")
 	t.Setenv("OPENAI_ORG_ID", "org-environment")
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Environment: 1")
-	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
+	require.Nil(t, transport().Proxy, "nor a proxy")
 	type seen struct {
 		path, body string
 		header     http.Header
@@ -176,7 +185,7 @@ func TestAnsweredFailures(t *testing.T) {
 		{name: "no choices", handler: canned(200, `{"choices":[]}`), code: `"not_a_completion"`},
 		{name: "no message", handler: canned(200, `{"choices":[{"message":"hi"}]}`), code: `"not_a_completion"`},
 		{name: "cut JSON", handler: canned(200, answer[:100]), code: `"not_a_completion"`},
-		{name: "over-size", handler: canned(200, strings.Repeat(" ", maxResponseBytes)+answer), code: `"too_large"`},
+		{name: "endless", handler: endless, code: `"too_large"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked atomic.Int32
@@ -294,6 +303,26 @@ func TestNobodyCanTell(t *testing.T) {
 			require.EqualValues(t, 2, asked.Load(), "one request a call")
 		})
 	}
+}
+
+// TestConnectionsAreNotKept holds net/http to sending each request once: with
+// an Idempotency-Key it would send it again on a kept connection that broke.
+func TestConnectionsAreNotKept(t *testing.T) {
+	var connections atomic.Int32
+	s := httptest.NewUnstartedServer(canned(200, answer))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	a := adapterFor(t, s.URL, "", manifest.Effect{})
+	for range 3 {
+		_, err := a.Perform(t.Context(), callOf(t, `{}`))
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 3, connections.Load())
 }
 
 func TestBadKeyIsNotShown(t *testing.T) {

@@ -109,11 +109,12 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		if err == nil {
 			_, err = s.CallTool(context.WithValue(ctx, exchangeKey{}, x), params)
 		}
-		if errors.Is(err, mcp.ErrConnectionClosed) {
+		unsent := err != nil && !x.sent.Load() && ctx.Err() == nil
+		if unsent || errors.Is(err, mcp.ErrConnectionClosed) {
 			a.drop(s)
-			if again && !x.sent.Load() { // the session broke before this call
-				continue
-			}
+		}
+		if unsent && again { // the session may have broken before this call
+			continue
 		}
 		r, err := a.result(ctx, x, tool, err)
 		r.Cost.Bytes = uint64(len(arguments) + len(r.Payload))

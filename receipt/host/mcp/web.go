@@ -5,24 +5,29 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
-
-// idleTimeout is how long a connection is kept that nothing uses.
-const idleTimeout = 30 * time.Second
 
 // web returns the transport to a server over HTTP.
 func (sv *server) web() mcp.Transport {
 	return &mcp.StreamableClientTransport{
 		Endpoint: sv.target.URL.String(),
 		HTTPClient: &http.Client{
-			Transport:     &roundTripper{server: sv, next: &http.Transport{DialContext: new(net.Dialer).DialContext, IdleConnTimeout: idleTimeout}}, // and no Proxy
+			Transport:     &roundTripper{server: sv, next: transport()},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		DisableStandaloneSSE: true, // nobody here listens to it
 		MaxEventSize:         maxMessageBytes,
+	}
+}
+
+func transport() *http.Transport {
+	return &http.Transport{
+		DialContext: new(net.Dialer).DialContext, // and no Proxy
+		// Of a request on a kept connection that turns out to be closed nobody could
+		// tell whether it had left.
+		DisableKeepAlives: true,
 	}
 }
 

@@ -1,0 +1,277 @@
+package world_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+func TestEffectInDoubtParksByDefault(t *testing.T) {
+	p := live(t)
+	key := p.ask()
+	p.lose()
+	require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
+	require.True(t, p.Idle(), "it waits for a person")
+	require.Empty(t, p.out.Tasks(world.Retry))
+	p.tells()
+}
+
+func TestEffectInDoubtFailsWhereItIsToldTo(t *testing.T) {
+	p := live(t, inDoubt(manifest.InDoubtFail))
+	key := p.ask()
+	lost := p.lose()
+	require.Equal(t, receipt.StateFailed, p.entry(key).State)
+	p.tells("x0 rejected")
+	p.out.Reply(lost, worldtest.OK(nil)) // too late
+	p.Drive()
+	p.tells("x0 rejected")
+	require.Len(t, bodies[*world.Late](t, p.Journal), 1)
+}
+
+func TestIdempotentEffectInDoubtIsAttemptedAgain(t *testing.T) {
+	p := live(t, inDoubt(manifest.InDoubtRetry))
+	key := p.ask()
+	p.lose()
+	require.Equal(t, receipt.StateOpen, p.entry(key).State)
+	p.due()
+	require.EqualValues(t, 2, p.performing().Attempt)
+	require.Equal(t, key, p.performing().Key, "under the same external key")
+	p.lose()
+	p.due()
+	p.lose()
+	require.Equal(t, receipt.StateInDoubt, p.entry(key).State, "no attempt is left: a person decides")
+	require.Len(t, p.out.Performed, 3)
+}
+
+func TestVerifierDecidesAboutAnEffectInDoubt(t *testing.T) {
+	payload := mustData(t, "as the outside has it")
+	for name, c := range map[string]struct {
+		verdict world.FoundVerdict
+		lost    int // attempts before
+		state   receipt.State
+		tells   []string
+		tried   int
+	}{
+		"happened":                  {world.Happened, 1, receipt.StateCommitted, []string{"x0 ok"}, 1},
+		"did not":                   {world.NotHappened, 1, receipt.StateInFlight, nil, 2},
+		"did not, the last attempt": {world.NotHappened, 3, receipt.StateFailed, []string{"x0 rejected"}, 3},
+		"nobody can tell":           {world.Unknown, 1, receipt.StateInDoubt, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := live(t, inDoubt(manifest.InDoubtVerify))
+			key := p.ask()
+			for range c.lost - 1 {
+				p.lose()
+				p.out.Find(p.out.Task(world.Verify), world.NotHappened, nil, "it is not there")
+				p.Drive()
+			}
+			p.lose()
+			require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
+			p.out.Find(p.out.Task(world.Verify), c.verdict, payload, "it was asked")
+			p.Drive()
+			require.Equal(t, c.state, p.entry(key).State, "it is decided as soon as the verifier has answered")
+			p.tells(c.tells...)
+			require.Len(t, p.out.Performed, c.tried)
+		})
+	}
+}
+
+func TestVerifierIsAskedAgainByTheNextProcess(t *testing.T) {
+	p := live(t, inDoubt(manifest.InDoubtVerify))
+	key := p.ask()
+	p.crash()
+	require.Empty(t, p.out.Tasks(world.Verify), "looking at a world asks nobody")
+	p.Drive()
+	p.crash()
+	p.Drive()
+	require.Len(t, p.out.Tasks(world.Verify), 1)
+	p.out.Find(p.out.Task(world.Verify), world.Happened, nil, "it is there")
+	p.Drive()
+	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
+	require.Len(t, p.out.Performed, 1)
+}
+
+func TestVerdictThatComesAfterTheReceiptChangesNothing(t *testing.T) {
+	p := live(t, inDoubt(manifest.InDoubtVerify))
+	key := p.ask()
+	lost := p.lose()
+	p.out.Reply(lost, worldtest.OK(nil)) // in doubt, and still welcome
+	p.out.Find(p.out.Task(world.Verify), world.NotHappened, nil, "it is not there")
+	p.Drive()
+	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
+	require.Empty(t, bodies[*world.Resolved](t, p.Journal))
+	p.tells("x0 ok")
+}
+
+func TestReceiptOfAnAttemptInDoubtIsTaken(t *testing.T) {
+	p := live(t)
+	key := p.ask()
+	lost := p.lose()
+	p.out.Reply(lost, worldtest.OK(nil))
+	p.Drive()
+	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
+	require.Empty(t, bodies[*world.Late](t, p.Journal))
+	require.Zero(t, p.out.Stored())
+	p.tells("x0 ok")
+}
+
+func TestLateReceiptIsOnTheRecordAndChangesNothing(t *testing.T) {
+	p := live(t)
+	key := p.ask()
+	lost := p.lose()
+	require.NoError(t, p.resolve(key, world.RetryAnyway))
+	p.Drive()
+	second := p.performing()
+	before := p.entry(key)
+	p.out.Reply(lost, worldtest.OK("too late"))
+	p.Drive()
+	after := p.entry(key)
+	require.Equal(t, before.State, after.State)
+	require.Equal(t, before.Nonce, after.Nonce)
+	require.Len(t, bodies[*world.Late](t, p.Journal), 1)
+	require.Zero(t, p.out.Stored(), "it is in the journal")
+	p.tells()
+
+	data, err := worldtest.Sign(worldtest.Keyring(t, "test"), "test", lost.Permit, worldtest.OK("again"))
+	require.NoError(t, err)
+	_, err = p.Receive(data)
+	require.ErrorIs(t, err, receipt.ErrWrongAttempt, "once")
+	p.out.Reply(second, worldtest.OK(nil))
+	p.Drive()
+	p.tells("x0 ok")
+	_, err = p.Receive(data)
+	require.ErrorIs(t, err, receipt.ErrDuplicate)
+}
+
+func TestPersonDecidesAboutAnEffectInDoubt(t *testing.T) {
+	t.Run("executed", func(t *testing.T) {
+		p := live(t)
+		key := p.ask()
+		p.lose()
+		require.NoError(t, p.resolve(key, world.Executed))
+		p.Drive()
+		e := p.entry(key)
+		require.Equal(t, []any{receipt.StateCommitted, receipt.OutcomeSideEffectCommitted}, []any{e.State, e.Outcome})
+		p.tells("x0 ok")
+		require.Len(t, p.out.Performed, 1)
+	})
+	for _, how := range []world.Resolution{world.NotExecuted, world.RetryAnyway} {
+		t.Run(string(how), func(t *testing.T) {
+			p := live(t, tool(func(e *manifest.Effect) { e.Retry.Attempts = 1 }))
+			key := p.ask()
+			p.lose()
+			require.NoError(t, p.resolve(key, how))
+			p.Drive()
+			p.tells()
+			require.EqualValues(t, 2, p.performing().Attempt, "a person's word is not counted")
+			p.reply(worldtest.OK(nil))
+			p.tells("x0 ok")
+		})
+	}
+}
+
+func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
+	p := live(t, func(m *manifest.Manifest) {
+		tool(func(e *manifest.Effect) { e.Retry.Attempts = 1 })(m)
+		m.Policies = append(m.Policies, manifest.Policy{Name: "ask", When: `intent.kind == "tool.u"`, Decide: manifest.DecideRequireApproval})
+		m.Limits.Receipt = 4096
+	})
+	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a"}, {Effect: "tool.u"}, {Effect: "tool.l"}, {Effect: "tool.bad"}}})
+	p.Drive()
+	p.lose()
+	all := p.Intents()
+	doubt, parked, flying, denied := all[0], all[1], all[2], all[3]
+	require.Equal(t, receipt.StateInDoubt, doubt.State)
+	require.Equal(t, receipt.StateParked, parked.State)
+	require.Equal(t, receipt.StateInFlight, flying.State)
+	require.Equal(t, receipt.StateDenied, denied.State)
+	good := func(e receipt.Entry, how world.Resolution) world.Resolved {
+		return world.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"}
+	}
+	with := func(b world.Resolved, change func(*world.Resolved)) world.Resolved { change(&b); return b }
+	before, journal := p.Status(), p.Journal.Head()
+	for name, c := range map[string]struct {
+		decision world.Resolved
+		want     error
+	}{
+		"unknown intent":         {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Key.Hash[0]++ }), world.ErrNoIntent},
+		"other params":           {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Params[0]++ }), world.ErrOtherParams},
+		"no params":              {with(good(parked, world.Approve), func(b *world.Resolved) { b.Params = world.Hash{} }), world.ErrOtherParams},
+		"no decision":            {good(doubt, "perhaps"), world.ErrNotWaiting},
+		"no reason":              {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Reason = "" }), world.ErrNoReason},
+		"no actor":               {with(good(parked, world.Approve), func(b *world.Resolved) { b.Actor = "" }), world.ErrNoReason},
+		"approve in doubt":       {good(doubt, world.Approve), world.ErrNotWaiting},
+		"deny in doubt":          {good(doubt, world.Disapprove), world.ErrNotWaiting},
+		"executed parked":        {good(parked, world.Executed), world.ErrNotWaiting},
+		"not executed parked":    {good(parked, world.NotExecuted), world.ErrNotWaiting},
+		"retry in flight":        {good(flying, world.RetryAnyway), world.ErrNotWaiting},
+		"executed in flight":     {good(flying, world.Executed), world.ErrNotWaiting},
+		"approve denied":         {good(denied, world.Approve), world.ErrNotWaiting},
+		"payload not canonical":  {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Payload = []byte{0x18, 1} }), world.ErrBadData},
+		"payload not one item":   {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Payload = []byte{1, 1} }), world.ErrBadData},
+		"payload over the limit": {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Payload = mustData(t, make([]byte, 5000)) }), world.ErrTooLarge},
+	} {
+		err := p.Resolve(t.Context(), c.decision)
+		require.ErrorIs(t, err, c.want, name)
+		input := new(world.InputError)
+		require.ErrorAs(t, err, &input, name)
+		require.NotEmpty(t, input.Field, name)
+		require.Equal(t, before, p.Status(), name)
+		require.Equal(t, journal, p.Journal.Head(), name)
+	}
+	require.ErrorIs(t, p.ConfirmByHand(t.Context(), parked.Intent.Key, "ada", "so"), world.ErrNotWaiting)
+	require.ErrorIs(t, p.ConfirmByHand(t.Context(), receipt.Key{}, "ada", "so"), world.ErrNoIntent)
+	require.Equal(t, before, p.Status())
+	require.NoError(t, p.Resolve(t.Context(), good(doubt, world.Executed)))
+	require.ErrorIs(t, p.Resolve(t.Context(), good(doubt, world.Executed)), world.ErrNotWaiting, "once")
+}
+
+func TestDecisionsSurviveACrash(t *testing.T) {
+	for i, how := range []world.Resolution{world.Executed, world.NotExecuted, world.RetryAnyway} {
+		t.Run(string(how), func(t *testing.T) {
+			p := live(t)
+			key := p.ask()
+			p.lose()
+			require.NoError(t, p.resolve(key, how))
+			p.crash()
+			p.Drive()
+			require.Len(t, p.out.Performed, []int{1, 2, 2}[i])
+		})
+	}
+}
+
+// Whoever lost what is told as one thing: the reason is on the record.
+func TestDoubtSaysWhy(t *testing.T) {
+	p := live(t)
+	p.ask()
+	p.lose()
+	doubts := bodies[*world.InDoubt](t, p.Journal)
+	require.Len(t, doubts, 1)
+	require.Equal(t, "the line is dead", doubts[0].Reason)
+	require.Equal(t, "bot/a", doubts[0].Cell)
+	require.Equal(t, manifest.InDoubtPark, doubts[0].Action)
+}
+
+func TestManyEffectsInDoubtAreDecidedOneByOne(t *testing.T) {
+	p := live(t, inDoubt(manifest.InDoubtVerify))
+	for i := range 4 {
+		p.Submit("go", order{To: fmt.Sprint("c", i), Do: []act{{Effect: "tool.a"}}})
+	}
+	p.Drive()
+	p.crash()
+	p.Drive()
+	tasks := p.out.Tasks(world.Verify)
+	require.Len(t, tasks, 4)
+	for i, task := range tasks {
+		p.out.Find(task, []world.FoundVerdict{world.Happened, world.NotHappened}[i%2], nil, "seen")
+	}
+	p.Drive()
+	require.Equal(t, 2, p.Status().Intents[receipt.StateCommitted])
+	require.Len(t, p.out.Tasks(world.Perform), 2)
+}

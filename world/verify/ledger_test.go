@@ -1,0 +1,189 @@
+package verify_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// liveBots returns the bots with live effects, of which tool.b needs approval.
+func liveBots(t testing.TB) (*worldtest.World, *worldtest.Outside) {
+	t.Helper()
+	loaded, err := source.Load("../worldtest/testdata/bots/world.yaml")
+	require.NoError(t, err)
+	m := *loaded.Manifest
+	m.Policies = append(m.Policies, manifest.Policy{Name: "ask", When: `intent.kind == "tool.b"`, Decide: manifest.DecideRequireApproval})
+	out := new(worldtest.Outside)
+	return worldtest.New(t, m, loaded.Contents, worldtest.Options{Outside: out}), out
+}
+
+// ledgerStory is a world in which an intent failed, was in doubt, attempted
+// again and answered, with a late receipt; one waits for approval, one is in
+// doubt and one in flight.
+func ledgerStory(t testing.TB) *worldtest.World {
+	t.Helper()
+	w, out := liveBots(t)
+	w.Submit("go", order("a", act{"effect": "tool.a", "param": "x"}, act{"effect": "tool.b", "param": "y"}))
+	w.Drive()
+	out.Reply(out.Task(world.Perform), worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure})
+	w.Drive()
+	out.Due(out.Task(world.Retry))
+	w.Drive()
+	lost := out.Task(world.Perform)
+	out.Lose(lost, "the line is dead")
+	w.Drive()
+	resolve(t, w, 0, world.RetryAnyway)
+	w.Drive()
+	out.Reply(lost, worldtest.OK("late"))
+	out.Reply(out.Task(world.Perform), worldtest.OK(nil))
+	w.Drive()
+	w.Submit("go", order("b", act{"effect": "tool.a"}, act{"effect": "tool.a"}))
+	w.Drive()
+	out.Lose(out.Task(world.Perform), "the line is dead")
+	w.Drive()
+	return w
+}
+
+func resolve(t testing.TB, w *worldtest.World, intent int, how world.Resolution) {
+	t.Helper()
+	e := w.Intents()[intent]
+	require.NoError(t, w.Resolve(t.Context(), world.Resolved{
+		Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so",
+	}))
+}
+
+func TestDoubtAndApprovalAreOwedAndNoFaults(t *testing.T) {
+	w := ledgerStory(t)
+	r := withKeys(t, w.Journal)
+	require.Empty(t, r.Faults)
+	all := w.Intents()
+	require.Equal(t, verify.LedgerProof{
+		OK: true, PendingIdempotencyKeys: []receipt.Key{all[2].Intent.Key, all[3].Intent.Key},
+		DuplicateKeys: []receipt.Key{}, OrphanKeys: []receipt.Key{},
+		Attempts: 5, InDoubt: 1, Parked: 1, NoVerifier: 2,
+	}, r.Ledger)
+	require.Equal(t, verify.Receipts{Checked: 3}, r.Receipts, "late ones count")
+}
+
+func TestBadLateReceiptIsNamed(t *testing.T) {
+	w := ledgerStory(t)
+	id, _, _ := find(t, w.Journal, world.KindLate)
+	x := edit(t, w.Journal, world.KindLate, func(b world.Body) {
+		late := b.(*world.Late)
+		late.Receipt = resign(t, late.Receipt, worldtest.Keyring(t, "test"), func(r *receipt.Receipt) { r.StartedAt++ })
+	})
+	r := withKeys(t, x)
+	require.Contains(t, places(r), place(id))
+	require.EqualValues(t, 1, r.Receipts.Bad)
+}
+
+// forger adds records to the journal of ledgerStory that cannot follow.
+type forger struct {
+	t                                *testing.T
+	done, parked, doubtful, inFlight receipt.Entry
+	ghost                            receipt.Key
+}
+
+func (f *forger) receipt(e receipt.Entry, attempt uint64, nonce receipt.Nonce) world.Data {
+	in := e.Intent
+	in.Params = world.Data(canon.Null)
+	data, err := worldtest.Sign(worldtest.Keyring(f.t, "test"), "test", receipt.Permit{Intent: in, Attempt: attempt, Nonce: nonce}, worldtest.OK(nil))
+	require.NoError(f.t, err)
+	return data
+}
+
+func TestMadeUpLedgersAreNamed(t *testing.T) {
+	w := ledgerStory(t)
+	all := w.Intents()
+	f := &forger{t: t, done: all[0], parked: all[1], doubtful: all[2], inFlight: all[3]}
+	f.ghost.Hash[0] = 9
+	null := world.Data(canon.Null)
+	started := func(e receipt.Entry, attempt uint64) *world.Started {
+		return &world.Started{V: 1, Key: e.Intent.Key, Attempt: attempt, Nonce: receipt.Nonce{7}}
+	}
+	resolved := func(key receipt.Key, how world.Resolution) *world.Resolved {
+		return &world.Resolved{V: 1, Key: key, How: how, Actor: "eve", Reason: "so", Payload: null}
+	}
+	ended := func(key receipt.Key) *world.IntentEnded {
+		return &world.IntentEnded{V: 1, Key: key, Cell: "bot/a", Status: receipt.StatusOK, Outcome: receipt.OutcomeSideEffectCommitted, Payload: null}
+	}
+	const dup, lone = "duplicate", "orphan"
+	for name, c := range map[string]struct {
+		kind world.Kind
+		body world.Body
+		key  receipt.Key
+		list string
+	}{
+		"started while in doubt":        {world.KindStarted, started(f.doubtful, 2), f.doubtful.Intent.Key, dup},
+		"started while in flight":       {world.KindStarted, started(f.inFlight, 2), f.inFlight.Intent.Key, dup},
+		"started after its end":         {world.KindStarted, started(f.done, 4), f.done.Intent.Key, dup},
+		"started while parked":          {world.KindStarted, started(f.parked, 1), f.parked.Intent.Key, lone},
+		"allowed without approval":      {world.KindIntent, &world.IntentEmitted{V: 1, Key: f.parked.Intent.Key, Decision: "approved", Rules: []string{}, Params: null}, f.parked.Intent.Key, lone},
+		"parked twice":                  {world.KindParked, &world.IntentParked{V: 1, Key: f.parked.Intent.Key, Rules: []string{}, Params: null}, f.parked.Intent.Key, dup},
+		"finished with another nonce":   {world.KindFinished, &world.Finished{V: 1, Receipt: f.receipt(f.inFlight, 1, receipt.Nonce{7})}, f.inFlight.Intent.Key, lone},
+		"finished ahead":                {world.KindFinished, &world.Finished{V: 1, Receipt: f.receipt(f.inFlight, 2, f.inFlight.Nonce)}, f.inFlight.Intent.Key, lone},
+		"finished twice":                {world.KindFinished, &world.Finished{V: 1, Receipt: f.receipt(f.done, f.done.Attempt, f.done.Nonce)}, f.done.Intent.Key, dup},
+		"late for what is in flight":    {world.KindLate, &world.Late{V: 1, Receipt: f.receipt(f.inFlight, 1, f.inFlight.Nonce)}, f.inFlight.Intent.Key, lone},
+		"late for nothing":              {world.KindLate, &world.Late{V: 1, Receipt: f.receipt(f.done, 2, receipt.Nonce{7})}, f.done.Intent.Key, lone},
+		"expired after its end":         {world.KindExpired, &world.Expired{V: 1, Key: f.done.Intent.Key, Attempt: f.done.Attempt}, f.done.Intent.Key, lone},
+		"expired and never started":     {world.KindExpired, &world.Expired{V: 1, Key: f.ghost, Attempt: 1}, f.ghost, lone},
+		"in doubt without expiry":       {world.KindInDoubt, &world.InDoubt{V: 1, Key: f.inFlight.Intent.Key, Attempt: 1, Action: "fail"}, f.inFlight.Intent.Key, lone},
+		"waiting without a receipt":     {world.KindWaiting, &world.IntentWaiting{V: 1, Key: f.inFlight.Intent.Key, Attempt: 1, Outcome: receipt.OutcomeRetryableFailure}, f.inFlight.Intent.Key, lone},
+		"executed, nothing in doubt":    {world.KindResolved, resolved(f.inFlight.Intent.Key, world.Executed), f.inFlight.Intent.Key, lone},
+		"retried after its end":         {world.KindResolved, resolved(f.done.Intent.Key, world.RetryAnyway), f.done.Intent.Key, lone},
+		"approved, and in doubt":        {world.KindResolved, resolved(f.doubtful.Intent.Key, world.Approve), f.doubtful.Intent.Key, lone},
+		"denied, and never asked":       {world.KindResolved, resolved(f.ghost, world.Disapprove), f.ghost, lone},
+		"an unknown decision":           {world.KindResolved, resolved(f.ghost, "perhaps"), f.ghost, lone},
+		"confirmed without a receipt":   {world.KindConfirmed, &world.Confirmed{V: 1, Key: f.inFlight.Intent.Key, Mode: "strict", Verdict: world.NotHappened}, f.inFlight.Intent.Key, lone},
+		"ended while in flight":         {world.KindEnded, ended(f.inFlight.Intent.Key), f.inFlight.Intent.Key, lone},
+		"ended while in doubt":          {world.KindEnded, ended(f.doubtful.Intent.Key), f.doubtful.Intent.Key, lone},
+		"ended after its receipt":       {world.KindEnded, ended(f.done.Intent.Key), f.done.Intent.Key, dup},
+		"ended and never asked for":     {world.KindEnded, ended(f.ghost), f.ghost, lone},
+		"denied after it was committed": {world.KindDenied, &world.IntentDenied{V: 1, Key: f.done.Intent.Key, Rules: []string{}, Params: null}, f.done.Intent.Key, dup},
+	} {
+		t.Run(name, func(t *testing.T) {
+			payload, err := canon.Marshal(c.body)
+			require.NoError(t, err)
+			x := tamper(w.Journal)
+			id := x.add(t, c.kind, payload)
+			r := withKeys(t, x.relink(t))
+			require.Contains(t, places(r), place(id))
+			require.False(t, r.Ledger.OK)
+			lists := map[string][]receipt.Key{dup: r.Ledger.DuplicateKeys, lone: r.Ledger.OrphanKeys}
+			require.Equal(t, []receipt.Key{c.key}, lists[c.list])
+			delete(lists, c.list)
+			for _, other := range lists {
+				require.Empty(t, other)
+			}
+			require.False(t, r.Replay.OK)
+		})
+	}
+}
+
+// What a kernel adds after a decision, nobody may leave out.
+func TestDecisionThatNothingFollowsDoesNotLetAnAttemptGo(t *testing.T) {
+	for how, intent := range map[world.Resolution]int{world.Executed: 2, world.Disapprove: 1, world.Approve: 1} {
+		t.Run(string(how), func(t *testing.T) {
+			w := ledgerStory(t)
+			e := w.Intents()[intent]
+			decision, err := canon.Marshal(&world.Resolved{V: 1, Key: e.Intent.Key, How: how, Params: e.Params, Actor: "eve", Reason: "so", Payload: world.Data(canon.Null)})
+			require.NoError(t, err)
+			permit, err := canon.Marshal(&world.Started{V: 1, Key: e.Intent.Key, Attempt: e.Attempt + 1})
+			require.NoError(t, err)
+			x := tamper(w.Journal)
+			x.add(t, world.KindResolved, decision)
+			id := x.add(t, world.KindStarted, permit)
+			r := withKeys(t, x.relink(t))
+			require.Contains(t, places(r), place(id))
+			require.False(t, r.Ledger.OK)
+		})
+	}
+}
