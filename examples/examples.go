@@ -7,6 +7,7 @@
 package examples
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 	"strings"
 )
 
-//go:embed counter town ville
+//go:embed counter support town ville
 var worlds embed.FS
 
 // ErrUnknown says that there is no example of a name.
@@ -123,8 +124,13 @@ func makeDir(dir string) ([]string, error) {
 }
 
 // writeNew writes a file that is not there yet, and returns it as soon as it is.
+// Embedded files have no modes: what begins like a program can be run.
 func writeNew(file string, data []byte) ([]string, error) {
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	mode := fs.FileMode(0o666)
+	if bytes.HasPrefix(data, []byte("#!")) {
+		mode = 0o777
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func TestEveryExampleIsDescribedAndValid(t *testing.T) {
-	require.Equal(t, []string{"counter", "town", "ville"}, examples.Names())
+	require.Equal(t, []string{"counter", "support", "town", "ville"}, examples.Names())
 	for _, name := range examples.Names() {
 		t.Run(name, func(t *testing.T) {
 			require.NotEmpty(t, examples.Describe(name))

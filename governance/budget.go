@@ -47,18 +47,15 @@ func (a Accounts) Return() {
 }
 
 // Settle ends a started attempt for which reserved was set aside and that used
-// actual; its calls are settled by Start. Without any actual cost nobody knows
-// what it used, and all stays reserved. A unit of which nothing was reserved is
-// bounded nowhere and not counted.
+// actual; its calls are settled by Start. Of a unit without an actual cost nobody
+// knows what it used, and what was reserved stays so: not every adapter can tell
+// money. A unit of which nothing was reserved is bounded nowhere and not counted.
 func (a Accounts) Settle(reserved, actual receipt.Cost) {
 	actual.Calls, reserved.Calls = 0, 0
-	if actual == (receipt.Cost{}) {
-		return
-	}
 	a.each(func(a *Account) {
 		for u := range unitCount {
 			set, used := *u.of(&reserved), *u.of(&actual)
-			if set == 0 {
+			if set == 0 || used == 0 {
 				continue
 			}
 			spent := u.move(a, min(used, set))

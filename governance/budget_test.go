@@ -165,10 +165,11 @@ func TestSettleKeepsWhatNobodyKnows(t *testing.T) {
 	a.Settle(reserved, receipt.Cost{Calls: 1})
 	require.Equal(t, started, *account)
 	a.Settle(reserved, receipt.Cost{Tokens: 12, Bytes: 99})
-	require.Equal(t, Account{Spent: receipt.Cost{Calls: 1, Tokens: 10}, Overrun: receipt.Cost{Tokens: 2}}, *account)
+	money := receipt.Cost{Micros: 5} // of which the receipt said nothing
+	require.Equal(t, Account{Spent: receipt.Cost{Calls: 1, Tokens: 10}, Reserved: money, Overrun: receipt.Cost{Tokens: 2}}, *account)
 	a.Return()
 	a.Return()
-	require.Equal(t, Account{Spent: receipt.Cost{Tokens: 10}, Overrun: receipt.Cost{Tokens: 2}}, *account)
+	require.Equal(t, Account{Spent: receipt.Cost{Tokens: 10}, Reserved: money, Overrun: receipt.Cost{Tokens: 2}}, *account)
 }
 
 func TestAccountsStopAtTheEnds(t *testing.T) {
@@ -206,194 +207,43 @@ func TestAccountRoundTrips(t *testing.T) {
 	})
 }
 
-// attempt is one that reserved something, as a ledger would know it.
-type attempt struct {
-	accounts Accounts
-	reserved receipt.Cost
-	started  bool
-}
-
-// TestBudgetsAreConserved drives two capabilities, two cells and the world
-// through attempts in any order, as the kernel does, beside plain sums of what
-// every account should hold.
-func TestBudgetsAreConserved(t *testing.T) {
-	bound := rapid.Custom(func(t *rapid.T) manifest.Budget {
-		n := rapid.SampledFrom([]uint64{0, 1, 7, 40, math.MaxInt64})
-		return manifest.Budget{Calls: n.Draw(t, "calls"), Tokens: n.Draw(t, "tokens"), Bytes: n.Draw(t, "bytes"), Micros: n.Draw(t, "micros")}
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		budgets := [3]manifest.Budget{bound.Draw(t, "cap"), bound.Draw(t, "cell"), bound.Draw(t, "world")}
-		m := &manifest.Manifest{
-			Reducers: map[string]manifest.Reducer{"agent": {Grants: []string{"a", "b"}, Budget: budgets[1]}},
-			Caps:     map[string]manifest.Cap{"a": capFor(0, "*"), "b": capFor(0, "*")},
-			Policies: []manifest.Policy{allow("anything", anything)},
-			Effects: map[string]manifest.Effect{
-				"cheap": {MaxCost: manifest.Budget{Tokens: 1, Bytes: 1, Micros: 1}},
-				"dear":  {MaxCost: manifest.Budget{Tokens: 5, Bytes: 3, Micros: 20}},
-				"vague": {MaxCost: manifest.Budget{Tokens: 2}},
-			},
-			Budget: budgets[2],
-		}
-		for name, c := range m.Caps {
-			c.Budget = budgets[0]
-			m.Caps[name] = c
-		}
-		g, err := NewGate(m)
-		require.NoError(t, err)
-		b := &books{
-			t: t, gate: g, budgets: budgets,
-			accounts: map[string]*Account{}, want: map[*Account]*Account{}, used: map[*Account]*receipt.Cost{},
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"": func(*rapid.T) { b.check() }, "ask": b.ask, "start": b.start, "settle": b.settle, "release": b.release, "return": b.giveBack,
-		})
-	})
-}
-
-type books struct {
-	t        *rapid.T
-	gate     *Gate
-	budgets  [3]manifest.Budget
-	accounts map[string]*Account
-	open     []*attempt
-	want     map[*Account]*Account      // Spent.Calls and Reserved are exact
-	used     map[*Account]*receipt.Cost // Spent + Overrun of the other units
-}
-
-func (b *books) account(name string, budgeted bool) *Account {
-	if !budgeted {
-		return nil
+func TestAnotherAttemptNeedsItsBudgetAgain(t *testing.T) {
+	none := manifest.Budget{}
+	in := &receipt.Intent{Cell: "agent/mia", Kind: "tool.x", Cap: "all"}
+	g := budgetGate(t, manifest.Budget{Tokens: 10}, none, manifest.Budget{Calls: 3}, manifest.Budget{Tokens: 4, Bytes: 1})
+	a := Accounts{Cap: new(Account), World: new(Account)}
+	for range 2 {
+		cost, ok := g.Again(in, a)
+		require.True(t, ok)
+		require.Equal(t, receipt.Cost{Calls: 1, Tokens: 4}, cost)
+		a.Reserve(cost)
 	}
-	if b.accounts[name] == nil {
-		account := new(Account)
-		b.accounts[name], b.want[account], b.used[account] = account, new(Account), new(receipt.Cost)
-	}
-	return b.accounts[name]
+	_, ok := g.Again(in, a) // 2 tokens are left
+	require.False(t, ok)
+	require.True(t, g.HasCall(in, a))
+	a.Reserve(receipt.Cost{Calls: 1})
+	require.False(t, g.HasCall(in, a))
+
+	cost, ok := budgetGate(t, none, none, none, manifest.Budget{Tokens: 4}).Again(in, Accounts{})
+	require.True(t, ok)
+	require.Zero(t, cost)
+	_, ok = budgetGate(t, none, manifest.Budget{Bytes: 9}, none, none).Again(in, Accounts{})
+	require.False(t, ok)
+	require.False(t, budgetGate(t, none, manifest.Budget{Calls: 1}, none, none).HasCall(in, Accounts{Cell: &Account{Spent: receipt.Cost{Calls: 1}}}))
 }
 
-func (b *books) ask(t *rapid.T) {
-	capability := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "cap")
-	cell := reducer.Cell{Reducer: "agent", Key: rapid.SampledFrom([]string{"mia", "tom"}).Draw(t, "cell")}
-	ofCap, ofCell, ofWorld := b.gate.Budgeted(capability, cell.Reducer)
-	accounts := Accounts{b.account(capability, ofCap), b.account(cell.String(), ofCell), b.account("world", ofWorld)}
-	d := b.gate.Decide(&Request{
-		Cell: cell, Cap: capability, Kind: rapid.SampledFrom([]string{"cheap", "dear", "vague"}).Draw(t, "kind"), Accounts: accounts,
-	})
-	if d.Verdict != Allow {
-		require.Contains(t, []Code{CodeBudgetExceeded, CodeNoMaxCost}, d.Code)
-		return
-	}
-	accounts.Reserve(d.Reserve)
-	accounts.each(func(a *Account) { plus(&b.want[a].Reserved, d.Reserve) })
-	b.open = append(b.open, &attempt{accounts: accounts, reserved: d.Reserve})
-}
-
-func plus(to *receipt.Cost, c receipt.Cost) {
-	to.Calls, to.Tokens, to.Bytes, to.Micros = to.Calls+c.Calls, to.Tokens+c.Tokens, to.Bytes+c.Bytes, to.Micros+c.Micros
-}
-
-func minus(from *receipt.Cost, c receipt.Cost) {
-	from.Calls, from.Tokens, from.Bytes, from.Micros = from.Calls-c.Calls, from.Tokens-c.Tokens, from.Bytes-c.Bytes, from.Micros-c.Micros
-}
-
-// pick takes out an open attempt, or skips the step where there is none.
-func (b *books) pick(t *rapid.T, started bool) *attempt {
-	var fit []int
-	for i, a := range b.open {
-		if a.started == started {
-			fit = append(fit, i)
-		}
-	}
-	if len(fit) == 0 {
-		t.Skip("no such attempt")
-	}
-	i := rapid.SampledFrom(fit).Draw(t, "attempt")
-	a := b.open[i]
-	b.open = append(b.open[:i], b.open[i+1:]...)
-	return a
-}
-
-func (b *books) start(t *rapid.T) {
-	a := b.pick(t, false)
-	a.accounts.Start(a.reserved)
-	a.started = true
-	b.open = append(b.open, a)
-	call := receipt.Cost{Calls: a.reserved.Calls}
-	a.accounts.each(func(account *Account) {
-		minus(&b.want[account].Reserved, call)
-		plus(&b.want[account].Spent, call)
-	})
-}
-
-func (b *books) settle(t *rapid.T) {
-	a := b.pick(t, true)
-	n := rapid.Uint64Range(0, 30)
-	actual := receipt.Cost{Tokens: n.Draw(t, "tokens"), Bytes: n.Draw(t, "bytes"), Micros: n.Draw(t, "micros")}
-	if rapid.Bool().Draw(t, "unknown") {
-		actual = receipt.Cost{}
-	}
-	a.accounts.Settle(a.reserved, actual)
-	if actual == (receipt.Cost{}) {
-		return // all stays reserved, for good
-	}
-	rest := a.reserved
-	rest.Calls = 0
-	if rest.Tokens == 0 {
-		actual.Tokens = 0 // bounded nowhere
-	}
-	if rest.Bytes == 0 {
-		actual.Bytes = 0
-	}
-	if rest.Micros == 0 {
-		actual.Micros = 0
-	}
-	a.accounts.each(func(account *Account) {
-		minus(&b.want[account].Reserved, rest)
-		plus(b.used[account], actual)
-	})
-}
-
-func (b *books) release(t *rapid.T) {
-	a := b.pick(t, false)
-	a.accounts.Release(a.reserved)
-	a.accounts.each(func(account *Account) { minus(&b.want[account].Reserved, a.reserved) })
-}
-
-// giveBack ends a started attempt of which nothing had left.
-func (b *books) giveBack(t *rapid.T) {
-	a := b.pick(t, true)
-	rest := a.reserved
-	rest.Calls = 0
-	a.accounts.Return()
-	a.accounts.Release(rest)
-	a.accounts.each(func(account *Account) {
-		minus(&b.want[account].Spent, receipt.Cost{Calls: 1})
-		minus(&b.want[account].Reserved, rest)
-	})
-}
-
-func (b *books) check() {
-	for name, account := range b.accounts {
-		want, used := b.want[account], b.used[account]
-		require.Equal(b.t, want.Reserved, account.Reserved, name)
-		require.Equal(b.t, want.Spent.Calls, account.Spent.Calls, name)
-		sum := account.Spent
-		plus(&sum, account.Overrun)
-		sum.Calls = 0
-		require.Equal(b.t, *used, sum, name)
-		budget := b.budgets[1]
-		switch name {
-		case "a", "b":
-			budget = b.budgets[0]
-		case "world":
-			budget = b.budgets[2]
-		}
-		most, held := receipt.Cost(budget), account.Spent
-		plus(&held, account.Reserved)
-		for u := range unitCount {
-			if bound := *u.of(&most); bound > 0 {
-				require.LessOrEqual(b.t, *u.of(&held), bound, "%s %s", name, u)
-			}
-		}
-	}
+func TestBudgetIsThatOfTheCapabilityInUse(t *testing.T) {
+	tools, mail := capFor(0, "tool.*"), capFor(0, "*")
+	tools.Budget, mail.Budget = manifest.Budget{Calls: 1}, manifest.Budget{Calls: 2}
+	g := gateWith(t, map[string]manifest.Cap{"tools": tools, "mail": mail}, "tools", "mail")
+	req := request(t, "tool.x", "{}")
+	req.Caps = map[string]*Account{"mail": {Spent: receipt.Cost{Calls: 2}}}
+	require.Equal(t, Allow, g.Decide(req).Verdict)
+	req.Kind = "mail.send"
+	require.Equal(t, CodeBudgetExceeded, g.Decide(req).Code)
+	// The capability is chosen before its budget is looked at.
+	req.Kind, req.Caps = "tool.x", map[string]*Account{"tools": {Reserved: receipt.Cost{Calls: 1}}}
+	d := g.Decide(req)
+	require.Equal(t, CodeBudgetExceeded, d.Code)
+	require.Equal(t, "tools", d.Cap)
 }

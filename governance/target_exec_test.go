@@ -55,10 +55,28 @@ func TestExecCapabilityNamesProgramAndArguments(t *testing.T) {
 		arg, pattern string
 		ok           bool
 	}{
-		{"-v", "-v", true}, {"-v", "*", true}, {"", "*", true}, {"", "", true}, {"--to=ann", "--to=*", true}, {"a.txt", "*.txt", true},
-		{"a-b-c", "a*b*c", true}, {"abcabc", "a*c", true}, {"ab", "a*b", true}, {"a*b", "a*b", true}, {"xx", "*x*x*", true},
-		{"-vv", "-v", false}, {"v", "-v", false}, {"", "-v", false}, {"--to", "--to=*", false}, {"a.txt2", "*.txt", false},
-		{"a", "a*a", false}, {"x", "*x*x*", false}, {"acb", "a*b*c", false}, {"-v", "", false}, {"ab", "a?", false}, {"ab", "[a]b", false},
+		{"-v", "-v", true},
+		{"-v", "*", true},
+		{"", "*", true},
+		{"", "", true},
+		{"--to=ann", "--to=*", true},
+		{"a.txt", "*.txt", true},
+		{"a-b-c", "a*b*c", true},
+		{"abcabc", "a*c", true},
+		{"ab", "a*b", true},
+		{"a*b", "a*b", true},
+		{"xx", "*x*x*", true},
+		{"-vv", "-v", false},
+		{"v", "-v", false},
+		{"", "-v", false},
+		{"--to", "--to=*", false},
+		{"a.txt2", "*.txt", false},
+		{"a", "a*a", false},
+		{"x", "*x*x*", false},
+		{"acb", "a*b*c", false},
+		{"-v", "", false},
+		{"ab", "a?", false},
+		{"ab", "[a]b", false},
 	} {
 		target := parse(`{"program": "x", "args": [` + inJSON(t, c.arg) + `]}`)
 		denied := target.Allowed(&manifest.CapParams{Programs: []string{"x"}, Args: []string{"never", c.pattern}})

@@ -36,23 +36,28 @@ func TestFileTargetIsWhatConfigAndParamsSay(t *testing.T) {
 	}{
 		{
 			`{"root": "out"}`, `{"op": "read", "path": "a/b.txt"}`,
-			governance.FileTarget{Root: "out", Op: "read", Path: "a/b.txt", MaxBytes: 1 << 20}, "out/a/b.txt",
+			governance.FileTarget{Root: "out", Op: "read", Path: "a/b.txt", MaxBytes: 1 << 20},
+			"out/a/b.txt",
 		},
 		{
 			`{"root": "./out//x/", "op": "write", "max_bytes": 5}`, `{"path": "b.txt", "data": "héll"}`,
-			governance.FileTarget{Root: "out/x", Op: "write", Path: "b.txt", Data: []byte("héll"), MaxBytes: 5}, "out/x/b.txt",
+			governance.FileTarget{Root: "out/x", Op: "write", Path: "b.txt", Data: []byte("héll"), MaxBytes: 5},
+			"out/x/b.txt",
 		},
 		{
 			`{"root": "/srv/data", "op": "append"}`, `{"op": "append", "path": "log", "data": ""}`,
-			governance.FileTarget{Root: "/srv/data", Op: "append", Path: "log", Data: []byte{}, MaxBytes: 1 << 20}, "/srv/data/log",
+			governance.FileTarget{Root: "/srv/data", Op: "append", Path: "log", Data: []byte{}, MaxBytes: 1 << 20},
+			"/srv/data/log",
 		},
 		{
 			`{"root": "."}`, `{"op": "list"}`,
-			governance.FileTarget{Root: ".", Op: "list", Path: ".", MaxBytes: 1 << 20}, ".",
+			governance.FileTarget{Root: ".", Op: "list", Path: ".", MaxBytes: 1 << 20},
+			".",
 		},
 		{
 			`{"root": "."}`, `{"op": "list", "path": "a/b/"}`,
-			governance.FileTarget{Root: ".", Op: "list", Path: "a/b", MaxBytes: 1 << 20}, "a/b",
+			governance.FileTarget{Root: ".", Op: "list", Path: "a/b", MaxBytes: 1 << 20},
+			"a/b",
 		},
 	} {
 		got, err := governance.ParseFile(fromJSON(t, c.config), fromJSON(t, c.params))

@@ -64,8 +64,15 @@ type httpParams struct {
 	Body    canon.Raw            `cbor:"body"`
 }
 
-// ParseHTTP works out the request of an http effect. Config wins: params that
-// say otherwise are denied. The error is a *CapError.
+// ParseHTTP works out the request of an http effect. The error is a *CapError.
+//
+//	config  url, method, headers, secret_headers {name: "Bearer secret://NAME"},
+//	        max_bytes, max_redirects, compensate_on [status]
+//	params  url or, below config.url, path; method, query {name: value or list},
+//	        headers, json or body
+//
+// Config wins: params that say otherwise are denied. Without a method it is POST
+// with a body and GET without.
 func ParseHTTP(config, params canon.Raw) (*HTTPTarget, error) {
 	c, err := parseHTTPConfig(config)
 	if err != nil {

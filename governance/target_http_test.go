@@ -2,7 +2,6 @@ package governance
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -341,7 +340,7 @@ func FuzzParseHTTP(f *testing.F) {
 			}
 			next, err := target.Follow(location)
 			if err != nil {
-				require.True(t, errors.As(err, &denied))
+				require.ErrorAs(t, err, &denied)
 				continue
 			}
 			requireStableURL(t, next)

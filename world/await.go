@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -150,13 +149,11 @@ func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
 	}
 }
 
-// more blocks until the host has an answer. Nothing is withheld from the host
-// meanwhile.
+// more blocks until the host has an answer, or the journal has made something
+// durable that the host can begin.
 func (w *World) more(ctx context.Context) error {
-	if w.withheld() {
-		if err := w.sync(); err != nil {
-			return err
-		}
+	if err := w.appendAll(); err != nil {
+		return err
 	}
 	if err := w.begin(); err != nil {
 		return err
@@ -164,13 +161,10 @@ func (w *World) more(ctx context.Context) error {
 	if len(w.came) > 0 {
 		return nil
 	}
-	return w.host.Wait(ctx)
-}
-
-// withheld reports whether a task waits for its record to be durable.
-func (w *World) withheld() bool {
-	return len(w.k.tasks) > 0 ||
-		slices.ContainsFunc(w.flight, func(f flight) bool { return len(f.ready.Tasks) > 0 })
+	if err := w.host.Wait(ctx); err != nil {
+		return err
+	}
+	return w.settleDone()
 }
 
 // admit takes the answers that have come. Those of deterministic effects wait
@@ -178,6 +172,9 @@ func (w *World) withheld() bool {
 func (w *World) admit() error {
 	if w.host == nil {
 		return nil
+	}
+	if err := w.settleDone(); err != nil {
+		return err
 	}
 	answers, err := w.host.Answers()
 	if err != nil {

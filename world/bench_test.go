@@ -23,6 +23,8 @@ func (v void) Append(b Batch) (Pending, error) {
 	return v, nil
 }
 func (void) Wait() error                        { return nil }
+func (void) Done() bool                         { return true }
+func (void) Notify(func())                      {}
 func (void) Checkpoint(*Image) error            { return nil }
 func (void) Image() (*Image, error)             { return nil, nil }
 func (void) Scan(Seq) iter.Seq2[Scanned, error] { return func(func(Scanned, error) bool) {} }

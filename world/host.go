@@ -19,9 +19,11 @@ type Host interface {
 	// Answers returns the answers that have come, oldest first, each once. It does
 	// not block. After an error nothing more will come.
 	Answers() ([]Answer, error)
-	// Wait blocks until Answers has something to return, or ctx ends. Unlike the
-	// others it may be called beside them.
+	// Wait blocks until Answers has something to return, Wake is called, or ctx
+	// ends. Unlike the others, these two may be called beside them.
 	Wait(ctx context.Context) error
+	// Wake ends the Wait that is under way, or the next one.
+	Wake()
 }
 
 // Work is what a host is to do with an attempt.

@@ -98,6 +98,9 @@ type Journal interface {
 	// Checkpoint stores an image of the world at a head that Append was given
 	// before. Losing it costs time on opening, nothing else.
 	Checkpoint(img *Image) error
+	// Notify has wake called, in any goroutine, whenever a Pending becomes Done. A
+	// journal whose Pendings always are need not.
+	Notify(wake func())
 }
 
 // Pending is an append under way.
@@ -106,6 +109,8 @@ type Pending interface {
 	// else owns the world (ErrFenced), or when nobody can tell (ErrUnknown).
 	// Any error ends the World in memory: reopen it.
 	Wait() error
+	// Done reports whether Wait would return at once.
+	Done() bool
 }
 
 // Blobs reads contents by their hashes. Missing ones are ErrNotFound.

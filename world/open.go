@@ -110,6 +110,8 @@ func Open(cfg Config) (*World, error) {
 func (w *World) start() error {
 	w.answers = make(map[receipt.Key][]byte)
 	var err error
-	w.host, err = w.cfg.NewHost(w.k.id, w.k.rules.manifest)
+	if w.host, err = w.cfg.NewHost(w.k.id, w.k.rules.manifest); err == nil && w.host != nil {
+		w.cfg.Journal.Notify(w.host.Wake)
+	}
 	return err
 }

@@ -182,7 +182,10 @@ func (w *World) Step(ctx context.Context) error {
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
-	return w.tick(ctx, w.k.now+1, true)
+	if err := w.tick(ctx, w.k.now+1, true); err != nil {
+		return err
+	}
+	return w.sync()
 }
 
 // Progress is what a call of Next came to.
@@ -198,8 +201,8 @@ const (
 
 // Next does what can be done without waiting for the outside: it handles the
 // answers that have come, or runs the next tick in which something can happen,
-// jumping over those in which nothing can. All it brings about is durable on
-// return.
+// jumping over those in which nothing can. All it has brought about is durable
+// when it returns Idle; before, it is on its way.
 func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return Idle, err
@@ -219,7 +222,7 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 		return Ticked, w.tick(ctx, max(at, k.now+1), false)
 	}
 	if len(k.ledger.InFlight())+len(k.ledger.Waiting())+w.asked > 0 {
-		return Waiting, w.sync()
+		return Waiting, nil
 	}
 	return Idle, w.sync()
 }
@@ -271,7 +274,7 @@ func (w *World) finishRounds(ctx context.Context, patient bool) error {
 	if err := w.decideFound(); err != nil {
 		return err
 	}
-	return w.sync()
+	return w.appendAll()
 }
 
 // rounds gives cells their turns, and admits receipts at the barrier after
@@ -341,6 +344,27 @@ func (w *World) append() error {
 	}
 	if r.Head.ID-w.saved >= w.cfg.CheckpointRecords {
 		return w.Checkpoint()
+	}
+	return nil
+}
+
+// appendAll hands all that has happened to the journal, and has the host begin
+// what is durable already.
+func (w *World) appendAll() error {
+	if w.k.pending() > 0 {
+		if err := w.append(); err != nil {
+			return err
+		}
+	}
+	return w.settleDone()
+}
+
+// settleDone settles the batches that are durable.
+func (w *World) settleDone() error {
+	for len(w.flight) > 0 && w.flight[0].pending.Done() {
+		if err := w.settle(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -83,13 +83,13 @@ func (t teller) tellIntent(e *entry) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("record #%d: %w", e.ID, err)
 		}
-		return t.receipt("receipt", r), nil
+		return t.answered("receipt", r), nil
 	case *world.Late:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
 			return "", fmt.Errorf("record #%d: %w", e.ID, err)
 		}
-		return t.receipt("late, so it changes nothing: receipt", r), nil
+		return t.answered("late, so it changes nothing: receipt", r), nil
 	case *world.Expired:
 		return fmt.Sprintf("attempt %d of %s is given up: %s", b.Attempt, short(b.Key), b.Reason), nil
 	case *world.Due:
@@ -152,7 +152,7 @@ func resolution(how world.Resolution) string {
 	}
 }
 
-func (t teller) receipt(what string, r *receipt.Receipt) string {
+func (t teller) answered(what string, r *receipt.Receipt) string {
 	attempt := ""
 	if r.Attempt > 1 {
 		attempt = fmt.Sprintf(" attempt %d", r.Attempt)

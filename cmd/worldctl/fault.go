@@ -25,7 +25,9 @@ const (
 	exitFailed      = 1
 	exitUsage       = 2
 	exitVerify      = 3
+	exitDenied      = 4
 	exitConflict    = 5
+	exitOwed        = 6
 	exitInterrupted = 130
 )
 
@@ -51,6 +53,13 @@ func hinted(err error, format string, args ...any) error {
 // hold has been printed.
 var errInvalid = errors.New("verification failed")
 
+// What became of effects, where that is an error to who asked.
+var (
+	errDenied      = errors.New("the effect is denied")
+	errNotApproved = errors.New("the effect waits for approval")
+	errOwed        = errors.New("effects in doubt need a decision")
+)
+
 // report prints an error and its hint, and returns the exit code.
 func (c *cli) report(err error) int {
 	code, hint := judge(err)
@@ -71,7 +80,7 @@ func (c *cli) inWorld(text string) string {
 	}
 	var pairs []string
 	for _, verb := range []string{
-		"send", "step", "run", "status", "tail", "cell", "timeline", "why", "intent", "receipt", "replay", "verify", "export", "keys",
+		"send", "effect", "step", "run", "status", "tail", "cell", "timeline", "why", "intent", "receipt", "policy", "replay", "verify", "export", "keys",
 	} {
 		pairs = append(pairs, "worldctl "+verb, "worldctl -w "+c.world+" "+verb)
 	}
@@ -142,7 +151,31 @@ func known(err error) (code int, hint string) {
 	case errors.Is(err, errInvalid):
 		return exitVerify, ""
 	}
+	if code, hint = knownOfIntents(err); code != exitFailed || hint != "" {
+		return code, hint
+	}
 	return knownOfStore(err)
+}
+
+// knownOfIntents says what effects, and decisions about them, come to.
+func knownOfIntents(err error) (code int, hint string) {
+	switch {
+	case errors.Is(err, errDenied), errors.Is(err, world.ErrNoBudget):
+		return exitDenied, ""
+	case errors.Is(err, errNotApproved):
+		return exitDenied, "worldctl intent list --state parked"
+	case errors.Is(err, errOwed):
+		return exitOwed, "worldctl intent list --state in_doubt"
+	case errors.Is(err, world.ErrConfirmationRequired):
+		return exitOwed, "worldctl intent list --state parked"
+	case errors.Is(err, world.ErrUnconfirmed):
+		return exitFailed, "nothing has changed: type it again when the outside answers, or without --confirm"
+	case errors.Is(err, world.ErrOtherParams):
+		return exitConflict, ""
+	case errors.Is(err, world.ErrNoReason):
+		return exitUsage, "say why: --reason TEXT"
+	}
+	return exitFailed, ""
 }
 
 // hintPassphrase says how a sealed keyring is opened.

@@ -23,8 +23,8 @@ type importAnswer struct {
 }
 
 func newImportCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "import", Short: "Make a world of a journal, or of recorded runs of agents"},
-		newImportJournalCommand(c), newImportChatCommand(c))
+	return group(&cobra.Command{Use: "import", Short: "Make a world of a journal or of recorded runs, or effects of an MCP server"},
+		newImportJournalCommand(c), newImportChatCommand(c), newImportMCPCommand(c))
 }
 
 func newImportJournalCommand(c *cli) *cobra.Command {

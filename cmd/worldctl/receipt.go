@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -14,17 +14,22 @@ import (
 )
 
 type receiptLine struct {
-	Key         receipt.Key     `json:"key"`
-	Cell        string          `json:"cell"`
-	Kind        string          `json:"kind"`
-	Status      receipt.Status  `json:"status"`
-	Attempt     uint64          `json:"attempt"`
-	Outcome     receipt.Outcome `json:"outcome"`
-	Record      world.Seq       `json:"record"`
-	StepID      receipt.StepID  `json:"step_id"`
-	ExternalKey string          `json:"external_key"`
-	Payload     world.Data      `json:"payload"`
-	Cost        receipt.Cost    `json:"cost"`
+	Key         receipt.Key          `json:"key"`
+	Cell        string               `json:"cell"`
+	Kind        string               `json:"kind"`
+	Status      receipt.Status       `json:"status"`
+	Attempt     uint64               `json:"attempt"`
+	Outcome     receipt.Outcome      `json:"outcome"`
+	Record      world.Seq            `json:"record"`
+	StepID      receipt.StepID       `json:"step_id"`
+	ExternalKey string               `json:"external_key"`
+	Payload     world.Data           `json:"payload"`
+	Cost        receipt.Cost         `json:"cost"`
+	Signed      bool                 `json:"signed"` // false: the kernel made it, because the outside was not asked or did not answer
+	Late        bool                 `json:"late"`   // its attempt had been given up: it changed nothing
+	Unsent      bool                 `json:"unsent"`
+	ExternalRef string               `json:"external_ref"`
+	StateChange *receipt.StateChange `json:"state_change"`
 }
 
 // receiptAnswer is a receipt with all that it says and its stored bytes, which
@@ -36,7 +41,9 @@ type receiptAnswer struct {
 	Record      world.Seq       `json:"record"`
 	StepID      receipt.StepID  `json:"step_id"`
 	ExternalKey string          `json:"external_key"`
-	Raw         []byte          `json:"raw"` // prints as base64
+	Signed      bool            `json:"signed"`
+	Late        bool            `json:"late"`
+	Raw         []byte          `json:"raw"` // prints as base64; null where it is not signed
 }
 
 func newReceiptCommand(c *cli) *cobra.Command {
@@ -49,16 +56,22 @@ func newReceiptListCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List receipts in the order of their intents",
+		Long: `List receipts in the order of their intents: one for every attempt that the
+outside answered, and those that the kernel made for intents that it denied or
+ended itself. A late one answers an attempt that had been given up, and changed
+nothing.`,
 		Example: `  worldctl receipt list
   worldctl receipt list -o jsonl`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
 				tell := teller{journal: journal{lw}, full: c.verbose}
-				return list(c, "receipt-list", "receipts", first(each(answered(lw), tell.receiptLine), limit), columns[receiptLine]{
-					header: table.Row{"key", "cell", "kind", "status", "record", "payload"},
+				return list(c, "receipt-list", "receipts", first(mapped(tell.answersByIntent(), answer.line), limit), columns[receiptLine]{
+					header: table.Row{"key", "cell", "kind", "attempt", "status", "outcome", "record", "", "payload"},
 					row: func(l receiptLine) table.Row {
-						return table.Row{short(l.Key), l.Cell, l.Kind, l.Status, fmt.Sprintf("#%d", l.Record), tell.data(l.Payload)}
+						return table.Row{
+							short(l.Key), l.Cell, l.Kind, l.Attempt, l.Status, l.Outcome, fmt.Sprintf("#%d", l.Record), l.mark(), tell.data(l.Payload),
+						}
 					},
 					none: "no receipts yet",
 				})
@@ -69,15 +82,31 @@ func newReceiptListCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
+// mark says what is special about a receipt.
+func (l *receiptLine) mark() string {
+	switch {
+	case l.Late:
+		return "late"
+	case !l.Signed:
+		return "by the kernel"
+	case l.Unsent:
+		return "unsent"
+	}
+	return ""
+}
+
 func newReceiptShowCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
+	var attempt uint64
+	cmd := &cobra.Command{
 		Use:   "show KEY",
 		Short: "Show the receipt of an intent",
-		Long: `Show the receipt of an intent. KEY may be cut short, to no less than 8 digits.
-With -o json it carries its stored bytes under raw, so that receipt verify can
-check the file.`,
+		Long: `Show the last receipt of an intent, or that of one attempt. KEY may be cut short,
+to no less than 8 digits. With -o json it carries its stored bytes under raw, so
+that receipt verify can check the file. One that the kernel made, because it
+denied or ended the intent itself, has no signature and no such bytes.`,
 		Example: `  worldctl receipt show 9f86d081884c
-  worldctl receipt show 9f86d081884c -o json > receipt.json`,
+  worldctl receipt show 9f86d081884c -o json > receipt.json
+  worldctl receipt show 9f86d081884c --attempt 1`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
@@ -85,21 +114,20 @@ check the file.`,
 				if err != nil {
 					return err
 				}
-				if !isAnswered(e) {
-					return hinted(fmt.Errorf("intent %s is %s: it has no receipt", e.Intent.Key, e.State), "worldctl intent show %s", short(e.Intent.Key))
-				}
-				raw, r, err := journal{lw}.receipt(e)
+				a, ok, err := journal{lw}.answerTo(e.Intent.Key, attempt)
 				if err != nil {
 					return err
 				}
-				answer := receiptAnswer{
-					Receipt: *r, Cell: e.Intent.Cell, Outcome: r.Outcome(), Record: world.Seq(e.Finished),
-					StepID: e.Intent.Step, ExternalKey: r.Key.External(r.World), Raw: raw,
+				if !ok {
+					return hinted(fmt.Errorf("intent %s is %s: it has no such receipt", e.Intent.Key, e.State), "worldctl intent show %s", short(e.Intent.Key))
 				}
-				return c.object("receipt", answer, func() { c.showReceipt(&answer) })
+				full := a.full()
+				return c.object("receipt", full, func() { c.showReceipt(full) })
 			})
 		},
 	}
+	cmd.Flags().Uint64Var(&attempt, "attempt", 0, "that of attempt `N`; the last if not given")
+	return cmd
 }
 
 func (c *cli) showReceipt(a *receiptAnswer) {
@@ -107,50 +135,72 @@ func (c *cli) showReceipt(a *receiptAnswer) {
 	if err != nil {
 		payload = err.Error()
 	}
-	c.facts([2]any{"key", a.Key}, [2]any{"cell", a.Cell}, [2]any{"kind", a.Kind}, [2]any{"status", a.Status},
-		[2]any{"outcome", a.Outcome}, [2]any{"attempt", a.Attempt}, [2]any{"record", numbered(a.Record)},
-		[2]any{"step", a.StepID}, [2]any{"external key", a.ExternalKey}, [2]any{"capability", a.Cap},
-		[2]any{"started", wall(a.StartedAt)}, [2]any{"finished", wall(a.FinishedAt)},
-		[2]any{"signed with", a.KeyID}, [2]any{"hash", a.Hash}, [2]any{"mac", a.MAC}, [2]any{"payload", payload})
+	facts := [][2]any{
+		{"key", a.Key},
+		{"cell", a.Cell},
+		{"kind", a.Kind},
+		{"status", a.Status},
+		{"outcome", a.Outcome},
+		{"attempt", a.Attempt},
+		{"record", numbered(a.Record)},
+		{"step", a.StepID},
+		{"external key", a.ExternalKey},
+		{"capability", a.Cap},
+	}
+	if a.ExternalRef != "" {
+		facts = append(facts, [2]any{"external ref", a.ExternalRef})
+	}
+	if x := a.StateChange; x != nil {
+		facts = append(facts, [2]any{"changed", x.Resource})
+	}
+	if a.Cost != (receipt.Cost{}) {
+		facts = append(facts, [2]any{"cost", cost(a.Cost)})
+	}
+	if a.Unsent {
+		facts = append(facts, [2]any{"unsent", "nothing left this machine"})
+	}
+	if a.Late {
+		facts = append(facts, [2]any{"late", "its attempt had been given up: it changed nothing"})
+	}
+	if a.Signed {
+		facts = append(facts, [2]any{"started", wall(a.StartedAt)}, [2]any{"finished", wall(a.FinishedAt)},
+			[2]any{"signed with", a.KeyID}, [2]any{"hash", a.Hash}, [2]any{"mac", a.MAC})
+	} else {
+		facts = append(facts, [2]any{"signed with", "nothing: the kernel made it"})
+	}
+	c.facts(append(facts, [2]any{"payload", payload})...)
+}
+
+// cost puts what an effect used up into words.
+func cost(n receipt.Cost) string {
+	var out []string
+	for _, u := range []struct {
+		n    uint64
+		name string
+	}{{n.Calls, "calls"}, {n.Tokens, "tokens"}, {n.Bytes, "bytes"}, {n.Micros, "micros"}} {
+		if u.n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", u.n, u.name))
+		}
+	}
+	if len(out) == 0 {
+		return "nothing"
+	}
+	return strings.Join(out, ", ")
 }
 
 func wall(nanoseconds int64) string { return time.Unix(0, nanoseconds).UTC().Format(time.RFC3339Nano) }
 
-// isAnswered reports whether an intent has a receipt from outside.
-func isAnswered(e *receipt.Entry) bool {
-	return e.State == receipt.StateCommitted || e.State == receipt.StateFailed
-}
-
-// answered returns the intents that have a receipt from outside.
-func answered(lw *local.World) []receipt.Entry {
-	return slices.DeleteFunc(ledger(lw), func(e receipt.Entry) bool { return !isAnswered(&e) })
-}
-
-func (t teller) receiptLine(e receipt.Entry) (receiptLine, error) {
-	_, r, err := t.receipt(&e)
-	if err != nil {
-		return receiptLine{}, err
-	}
+func (a answer) line() receiptLine {
 	return receiptLine{
-		Key: r.Key, Cell: e.Intent.Cell, Kind: r.Kind, Status: r.Status, Attempt: r.Attempt, Outcome: r.Outcome(),
-		Record: world.Seq(e.Finished), StepID: e.Intent.Step, ExternalKey: r.Key.External(r.World),
-		Payload: r.Payload, Cost: r.Cost,
-	}, nil
+		Key: a.Key, Cell: a.intent.Intent.Cell, Kind: a.Kind, Status: a.Status, Attempt: a.Attempt, Outcome: a.outcome,
+		Record: a.record, StepID: a.intent.Intent.Step, ExternalKey: a.Key.External(a.World), Payload: a.Payload, Cost: a.Cost,
+		Signed: a.raw != nil, Late: a.late, Unsent: a.Unsent, ExternalRef: a.ExternalRef, StateChange: a.StateChange,
+	}
 }
 
-// receipt returns the receipt that ended an intent, with its stored bytes.
-func (j journal) receipt(e *receipt.Entry) ([]byte, *receipt.Receipt, error) {
-	rec, err := j.entry(world.Seq(e.Finished))
-	if err != nil {
-		return nil, nil, err
+func (a answer) full() *receiptAnswer {
+	return &receiptAnswer{
+		Receipt: a.Receipt, Cell: a.intent.Intent.Cell, Outcome: a.outcome, Record: a.record, StepID: a.intent.Intent.Step,
+		ExternalKey: a.Key.External(a.World), Signed: a.raw != nil, Late: a.late, Raw: a.raw,
 	}
-	b, ok := rec.body.(*world.Finished)
-	if !ok {
-		return nil, nil, fmt.Errorf("record #%d is %s, and the ledger says that it ended intent %s", rec.ID, rec.Kind, e.Intent.Key)
-	}
-	r, err := receipt.Decode(b.Receipt)
-	if err != nil {
-		return nil, nil, fmt.Errorf("record #%d: %w", rec.ID, err)
-	}
-	return b.Receipt, r, nil
 }

@@ -96,20 +96,22 @@ func (check *receiptCheck) add(key receipt.Key, record world.Seq, err error) {
 
 // journal verifies all receipts of a world.
 func (check *receiptCheck) journal(lw *local.World) error {
-	for _, e := range answered(lw) {
-		_, r, err := journal{lw}.receipt(&e)
+	for a, err := range (journal{lw}).answers() {
 		if err != nil {
 			return err
+		}
+		if a.raw == nil {
+			continue // the kernel made it: nobody signed it
 		}
 		if !lw.Keys().CanSign() {
 			check.Unverifiable++
 			continue
 		}
-		err = lw.Keys().Verify(r)
+		err = lw.Keys().Verify(&a.Receipt)
 		if errors.Is(err, receipt.ErrRevokedKey) {
 			err = nil // the journal took it while the key was good
 		}
-		check.add(r.Key, world.Seq(e.Finished), err)
+		check.add(a.Key, a.record, err)
 	}
 	return nil
 }
@@ -169,20 +171,20 @@ func (check *receiptCheck) raw(lw *local.World, data []byte) error {
 // admits reports why a genuine receipt is not the one that the journal has, or
 // would take.
 func (j journal) admits(data []byte, r *receipt.Receipt) (world.Seq, error) {
-	entries := ledger(j.lw)
-	at := slices.IndexFunc(entries, func(e receipt.Entry) bool { return e.Intent.Key == r.Key })
-	if at < 0 {
+	e := byKey(j.lw)[r.Key]
+	if e == nil {
 		return 0, receipt.ErrUnknownIntent
 	}
-	e := &entries[at]
+	have, ok, err := j.answerTo(r.Key, r.Attempt)
+	current := r.Attempt == e.Attempt && r.Nonce == e.Nonce && (e.State == receipt.StateInFlight || e.State == receipt.StateInDoubt)
 	switch {
-	case isAnswered(e):
-		have, _, err := j.receipt(e)
-		if err == nil && !bytes.Equal(have, data) {
-			err = receipt.ErrDuplicate
-		}
-		return world.Seq(e.Finished), err
-	case e.State != receipt.StateInFlight || r.Attempt != e.Attempt || r.Nonce != e.Nonce:
+	case err != nil:
+		return 0, err
+	case ok && have.raw != nil && bytes.Equal(have.raw, data):
+		return have.record, nil
+	case ok && have.raw != nil:
+		return have.record, receipt.ErrDuplicate
+	case !current && !slices.Contains(e.Lost, receipt.Lost{Attempt: r.Attempt, Nonce: r.Nonce}):
 		return 0, receipt.ErrWrongAttempt
 	case r.Kind != e.Intent.Kind || r.ParamsHash != e.Params || r.Cap != e.Intent.Cap:
 		return 0, receipt.ErrWrongIntent

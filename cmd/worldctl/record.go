@@ -174,8 +174,18 @@ func ledger(lw *local.World) []receipt.Entry {
 	return entries
 }
 
-// asked returns what the ledger knows of all intents, by their keys.
-func asked(lw *local.World) map[receipt.Key]*receipt.Entry {
+// entryOf returns what the ledger knows of an intent that it has.
+func entryOf(lw *local.World, key receipt.Key) *receipt.Entry {
+	var e receipt.Entry
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		e, _ = w.Intent(key)
+		return nil
+	})
+	return &e
+}
+
+// byKey returns what the ledger knows of all intents, by their keys.
+func byKey(lw *local.World) map[receipt.Key]*receipt.Entry {
 	entries := ledger(lw)
 	out := make(map[receipt.Key]*receipt.Entry, len(entries))
 	for i := range entries {
@@ -198,7 +208,7 @@ func (j journal) ofCell(cell string) ([]world.Seq, error) {
 			return nil, err
 		}
 	}
-	entries := asked(j.lw)
+	entries := byKey(j.lw)
 	maps.DeleteFunc(entries, func(_ receipt.Key, e *receipt.Entry) bool { return e.Intent.Cell != cell })
 	if len(entries) == 0 {
 		return ids, nil

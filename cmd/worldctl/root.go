@@ -30,6 +30,9 @@ type cli struct {
 	verbose bool
 
 	paranoid bool // of step and run
+	confirm  bool // likewise
+	workers  int  // of run
+	effects  string
 
 	passphrase passphrase
 }
@@ -65,7 +68,8 @@ A world is a directory with a world.yaml and its journal under .world/. Data
 goes to stdout, everything else to stderr.
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 verification failed or replay diverged,
-5 conflict or world locked, 130 interrupted.`,
+4 denied or approval missing, 5 conflict or world locked, 6 effects in doubt need
+a decision, 130 interrupted.`,
 		Example: `  worldctl init town --template town
   worldctl -w town send - < town/events.jsonl
   worldctl -w town run
@@ -84,9 +88,9 @@ Exit codes: 0 ok, 1 failed, 2 usage, 3 verification failed or replay diverged,
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "data in full, and a line for every tick")
 	root.SetFlagErrorFunc(c.flagError)
 	root.AddCommand(
-		newInitCommand(c), newValidateCommand(c), newSendCommand(c), newStepCommand(c), newRunCommand(c),
+		newInitCommand(c), newValidateCommand(c), newSendCommand(c), newEffectCommand(c), newStepCommand(c), newRunCommand(c),
 		newStatusCommand(c), newTailCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c),
-		newIntentCommand(c), newReceiptCommand(c), newReplayCommand(c), newVerifyCommand(c),
+		newIntentCommand(c), newReceiptCommand(c), newPolicyCommand(c), newReplayCommand(c), newVerifyCommand(c),
 		newExportCommand(c), newImportCommand(c), newKeysCommand(c), newBenchCommand(c), newVersionCommand(c),
 	)
 	return group(root)
@@ -180,7 +184,7 @@ func (c *cli) with(use func(lw *local.World) error) error {
 
 func (c *cli) options() local.Options {
 	return local.Options{
-		Paranoid: c.paranoid, Passphrase: c.ask,
+		Adapters: adapters(), Paranoid: c.paranoid, Workers: c.workers, Effects: c.effects, Passphrase: c.ask,
 		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -39,7 +41,10 @@ func newStepCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "step",
 		Short: "Run the next tick, or N of them",
-		Long:  "Run the next tick, or N of them, whether or not there is anything to do. Every\nreceipt is awaited at the barrier of its round.",
+		Long: `Run the next tick, or N of them, whether or not there is anything to do. Every
+receipt is awaited at the barrier of its round.
+
+Exit code 6 when effects in doubt need a decision.`,
 		Example: `  worldctl step
   worldctl step -n 10`,
 		Args: args(0, 0),
@@ -53,12 +58,13 @@ func newStepCommand(c *cli) *cobra.Command {
 		},
 	}
 	cmd.Flags().Uint64VarP(&n, "ticks", "n", 1, "`N` ticks")
-	c.paranoidFlag(cmd)
+	c.driveFlags(cmd)
 	return cmd
 }
 
-// paranoidFlag lets a command run every reduction twice.
-func (c *cli) paranoidFlag(cmd *cobra.Command) {
+// driveFlags are those of what drives a world.
+func (c *cli) driveFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.confirm, "confirm", false, "first compare recorded results that no cell has handled yet with the outside")
 	cmd.Flags().BoolVar(&c.paranoid, "paranoid", false, "run every reduction twice and fail the step on a difference")
 }
 
@@ -66,6 +72,7 @@ func newRunCommand(c *cli) *cobra.Command {
 	var untilIdle bool
 	var ticks uint64
 	var span time.Duration
+	var effects string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run ticks until the world is idle",
@@ -73,11 +80,22 @@ func newRunCommand(c *cli) *cobra.Command {
 in which nothing can happen are jumped over. Ctrl-C stops between two steps of
 cells; what was done is durable, and the next run goes on from there.
 
-Exit code 130 when it was interrupted.`,
+With --effects recorded:DIR nothing outside is touched: the receipts of the world
+in DIR answer, and where they have no answer the run stops and says so.
+
+Exit code 130 when it was interrupted, 6 when effects in doubt need a decision.`,
 		Example: `  worldctl run
   worldctl run --ticks 100
-  worldctl run --for 10s`,
+  worldctl run --for 10s
+  worldctl run --effects recorded:../yesterday`,
 		Args: args(0, 0),
+		PreRunE: func(*cobra.Command, []string) (err error) {
+			if c.workers < 0 {
+				return usagef("worldctl run --workers 1", "%d is no number of workers", c.workers)
+			}
+			c.effects, err = recordedIn(effects)
+			return err
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if cmd.Flags().Changed("for") {
@@ -102,8 +120,27 @@ Exit code 130 when it was interrupted.`,
 	cmd.Flags().BoolVar(&untilIdle, "until-idle", true, "stop when idle; =false waits for Ctrl-C or the end of --for")
 	cmd.Flags().Uint64Var(&ticks, "ticks", 0, "at most `N` ticks; 0 is no bound")
 	cmd.Flags().DurationVar(&span, "for", 0, "at most for this `DURATION`, as 10s")
-	c.paranoidFlag(cmd)
+	cmd.Flags().StringVar(&effects, "effects", "live", "`WHO` performs effects: live, or recorded:DIR, the receipts of another world")
+	cmd.Flags().IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
+	c.driveFlags(cmd)
 	return cmd
+}
+
+// recordedIn returns the directory of the world whose receipts answer effects;
+// empty: the outside does.
+func recordedIn(effects string) (string, error) {
+	dir, recorded := strings.CutPrefix(effects, "recorded:")
+	switch {
+	case effects == "live":
+		return "", nil
+	case recorded && dir != "":
+		at, err := local.Find(dir)
+		if err != nil {
+			err = hinted(err, "--effects recorded:DIR names the directory of another world")
+		}
+		return at, err
+	}
+	return "", usagef("type --effects live or --effects recorded:DIR", "%q does not say who performs effects", effects)
 }
 
 // drive runs ticks until next has no more or the bound is reached, and prints
@@ -111,6 +148,11 @@ Exit code 130 when it was interrupted.`,
 func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(context.Context, *local.World) (world.Progress, error)) error {
 	return c.with(func(lw *local.World) error {
 		c.noteEdited(lw)
+		unconfirmed := c.confirmed(ctx, lw)
+		// What is parked stays out of the way; what nobody could look at does not.
+		if unconfirmed != nil && (errors.Is(unconfirmed, world.ErrUnconfirmed) || !errors.Is(unconfirmed, world.ErrConfirmationRequired)) {
+			return unconfirmed
+		}
 		report, stop := c.progress("ticks", most)
 		d := course{lw: lw, from: lw.Store().Head(), most: most, report: report}
 		if c.verbose {
@@ -127,8 +169,47 @@ func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(con
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return err
 		}
+		if err == nil {
+			err = errors.Join(unconfirmed, owed(lw))
+		}
 		return errors.Join(c.showCourse(verb, &d), err)
 	})
+}
+
+// confirmed compares recorded results with the outside, where that is wanted.
+// Those that a person has to confirm are parked, and the rest can go on.
+func (c *cli) confirmed(ctx context.Context, lw *local.World) error {
+	if !c.confirm {
+		return nil
+	}
+	n, err := lw.Confirm(ctx)
+	c.note("recorded results: %d confirmed, %d failed, %d warned of, %d parked", n.Confirmed, n.Failed, n.Warned, n.Parked)
+	return err
+}
+
+// owed says how many effects in doubt need a person's decision; nil: none.
+func owed(lw *local.World) error {
+	if n := inDoubt(lw); n > 0 {
+		return fmt.Errorf("%w: %d of them", errOwed, n)
+	}
+	return nil
+}
+
+// inDoubt counts the effects in doubt that nobody but a person can decide about.
+func inDoubt(lw *local.World) int {
+	n := 0
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		if w.Status().Intents[receipt.StateInDoubt] == 0 {
+			return nil // the common case, without a look at every intent
+		}
+		for _, e := range w.Intents() {
+			if e.State == receipt.StateInDoubt && !e.Waiting {
+				n++
+			}
+		}
+		return nil
+	})
+	return n
 }
 
 func (d *course) run(ctx context.Context, next func(context.Context, *local.World) (world.Progress, error)) error {
@@ -161,6 +242,9 @@ func (c *cli) showCourse(verb string, d *course) error {
 			[2]any{"intents", a.Intents}, [2]any{"idle", a.Idle})
 		if a.CellsParked > 0 {
 			c.note("parked cells: %d; worldctl tail --kind cell.failed tells why", a.CellsParked)
+		}
+		if a.Intents.Parked > 0 {
+			c.note("parked intents: %d; worldctl intent list --state parked tells why", a.Intents.Parked)
 		}
 	})
 }

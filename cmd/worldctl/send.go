@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -75,17 +74,12 @@ func (c *cli) submission(args []string, to string, at manifest.Tick) (world.Subm
 	if len(args) == 1 {
 		return s, nil
 	}
-	text := []byte(args[1])
-	if name, isFile := strings.CutPrefix(args[1], "@"); isFile || args[1] == "-" {
-		var err error
-		if text, err = c.read(name); err != nil {
-			return s, err
-		}
+	data, err := c.parseData("data", args[1])
+	if errors.Is(err, world.ErrBadData) {
+		return s, hinted(err, "data is one JSON value with finite numbers: worldctl send %s '{\"field\": 1}'", s.Name)
 	}
-	data, err := canon.FromJSON(text)
 	if err != nil {
-		return s, hinted(&world.InputError{Err: world.ErrBadData, Field: "data", Rule: err.Error()},
-			"data is one JSON value with finite numbers: worldctl send %s '{\"field\": 1}'", s.Name)
+		return s, err
 	}
 	s.Data = data
 	return s, nil

@@ -103,10 +103,16 @@ func (c *cli) showStatus(lw *local.World, s *world.Status, a *statusAnswer) {
 		[2]any{"cells", fmt.Sprintf("%d, %d of them parked", s.Cells, s.Parked)},
 		[2]any{"events pending", s.EventsPending}, [2]any{"timers", s.Timers}, [2]any{"intents", a.Intents},
 		[2]any{"idle", s.Idle}, [2]any{"anchor", fmt.Sprintf("#%d, ok: %t", a.Anchor.ID, a.Anchor.OK)})
-	switch {
-	case s.Parked > 0:
+	if s.Parked > 0 {
 		c.note("next: worldctl tail --kind cell.failed, then worldctl cell resume CELL or worldctl cell skip CELL")
-	case !s.Idle:
+	}
+	if n := a.Intents.Parked; n > 0 {
+		c.note("next: worldctl intent list --state parked, for a person has to decide about %d", n)
+	}
+	if n := inDoubt(lw); n > 0 {
+		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", n)
+	}
+	if !s.Idle && s.Parked == 0 {
 		c.note("next: worldctl run")
 	}
 }

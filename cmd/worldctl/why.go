@@ -50,7 +50,7 @@ intent that asked for it, a person's decision to what it was about.`,
 
 // causes returns a record and what caused it, up to an input.
 func (j journal) causes(e *entry) ([]*entry, error) {
-	entries := asked(j.lw)
+	entries := byKey(j.lw)
 	chain := []*entry{e}
 	for {
 		cause, err := j.causeOf(e, entries)

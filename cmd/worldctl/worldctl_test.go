@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"worldctl": main})
+	testscript.Main(m, map[string]func(){"worldctl": main, "sink": sinkMain})
 }
 
 // TestScripts runs the stories in testdata/script. Besides testscript's own
@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 //	exits N COMMAND...     run a command that must exit with N
 //	hold DIR, release      own a world in this process, which is another than worldctl's
 //	field VAR NAME         set VAR to the text of a field in the JSON that was printed last, cut to 12 bytes
+//	number VAR NAME        likewise of a number
 //	forge DIR IN OUT HOW   make of a printed receipt one that must not be taken for it
 //	holds FILE KEYRING     the file holds the first secret of a keyring that is not sealed
 func TestScripts(t *testing.T) {
@@ -44,7 +45,7 @@ func TestScripts(t *testing.T) {
 			return os.CopyFS(e.WorkDir, os.DirFS(worlds))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "hold": hold, "release": release, "forge": forge, "field": field, "holds": holds,
+			"exits": exits, "hold": hold, "release": release, "forge": forge, "field": field, "number": numberOf, "holds": holds,
 		},
 	})
 }
@@ -80,6 +81,12 @@ func field(ts *testscript.TestScript, _ bool, args []string) {
 	var object map[string]any
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &object))
 	ts.Setenv(args[0], object[args[1]].(string)[:12])
+}
+
+func numberOf(ts *testscript.TestScript, _ bool, args []string) {
+	var object map[string]any
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &object))
+	ts.Setenv(args[0], strconv.Itoa(int(object[args[1]].(float64))))
 }
 
 func forge(ts *testscript.TestScript, _ bool, args []string) {

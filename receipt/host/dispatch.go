@@ -38,6 +38,7 @@ type Host struct {
 	queue     []world.Task
 	busy      int // workers; one whose lease ran out does not count any more
 	answers   []world.Answer
+	woken     bool                      // by Wake
 	news      chan struct{}             // closed when answers come; nil: nobody waits
 	notBefore map[receipt.Key]time.Time // what the outside asked for in its last answer
 	keeper    *time.Timer
@@ -161,8 +162,16 @@ func (h *Host) Answers() ([]world.Answer, error) {
 	return answers, nil
 }
 
-// Wait blocks until there are answers, or ctx ends, or nothing more will come
-// (see Answers). Any number of callers may wait.
+// Wake ends the Wait that is under way, or the next one.
+func (h *Host) Wake() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.woken = true
+	h.tell()
+}
+
+// Wait blocks until there are answers, Wake is called, ctx ends, or nothing more
+// will come (see Answers). Any number of callers may wait.
 func (h *Host) Wait(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -170,11 +179,14 @@ func (h *Host) Wait(ctx context.Context) error {
 		}
 		h.mu.Lock()
 		err, news := h.over(), h.news
-		if err == nil && len(h.answers) == 0 && news == nil {
+		if err == nil && len(h.answers) == 0 && !h.woken && news == nil {
 			news = make(chan struct{})
 			h.news = news
 		}
-		ready := err != nil || len(h.answers) > 0
+		ready := err != nil || len(h.answers) > 0 || h.woken
+		if ready {
+			h.woken = false
+		}
 		h.mu.Unlock()
 		if ready {
 			return err

@@ -105,7 +105,7 @@ func (a *httpAnswer) redirect(t *governance.HTTPTarget) string {
 // unanswered classifies a request without an answer that came after some
 // redirects, all of which were answered.
 func (a *httpAdapter) unanswered(err error, t *governance.HTTPTarget, redirects uint64) (Result, error) {
-	var fault *httpFault
+	var fault *noAnswerError
 	if errors.As(err, &fault) && fault.left && !a.setup.Effect.Idempotent {
 		return Result{}, fmt.Errorf("%s %s: %w", t.Method, resourceOf(t), err)
 	}
@@ -121,7 +121,7 @@ func unsent(err error) Result {
 	code := "failed" // e.g. there is no such secret
 	var denied *governance.CapError
 	var address *addressError
-	var fault *httpFault
+	var fault *noAnswerError
 	var timed net.Error
 	switch {
 	case errors.As(err, &denied):

@@ -36,17 +36,17 @@ type httpAnswer struct {
 	tooLarge bool // body is not kept
 }
 
-// httpFault says why there is no answer.
-type httpFault struct {
+// noAnswerError says why there is no answer.
+type noAnswerError struct {
 	left bool // something of the request may have left this machine
 	err  error
 }
 
-func (e *httpFault) Error() string { return e.err.Error() }
-func (e *httpFault) Unwrap() error { return e.err }
+func (e *noAnswerError) Error() string { return e.err.Error() }
+func (e *noAnswerError) Unwrap() error { return e.err }
 
 // send makes the request of a target, with an idempotency key if there is one.
-// Its error is an *httpFault but for a request that cannot be put together.
+// Its error is a *noAnswerError but for a request that cannot be put together.
 func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, external string, named bool) (*httpAnswer, error) {
 	var connected atomic.Bool
 	work, end := context.WithCancel(ctx)
@@ -63,7 +63,7 @@ func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, externa
 	if err != nil {
 		return nil, faultOf(ctx, connected.Load(), err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }() // it has been read
 	limit := t.MaxBytes
 	if limit == 0 {
 		limit = defaultAnswerBytes
@@ -85,7 +85,7 @@ func faultOf(ctx context.Context, left bool, err error) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
-	return &httpFault{left, err}
+	return &noAnswerError{left, err}
 }
 
 // transport returns a transport for one request, whose connection ends with
@@ -101,7 +101,7 @@ func (c *httpClient) transport(ctx context.Context, host string, named bool) *ht
 		DialContext: func(_ context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
 			if err == nil {
-				context.AfterFunc(ctx, func() { conn.Close() })
+				context.AfterFunc(ctx, func() { _ = conn.Close() })
 			}
 			return conn, err
 		},

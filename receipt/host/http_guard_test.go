@@ -25,11 +25,13 @@ func fakeResolver(t *testing.T, answer func(name string) []string) *net.Resolver
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
 		go func() {
-			defer server.Close()
-			for serveDNS(server, answer) == nil {
+			var err error
+			for err == nil {
+				err = serveDNS(server, answer)
 			}
+			_ = server.Close()
 		}()
-		t.Cleanup(func() { client.Close() })
+		t.Cleanup(func() { _ = client.Close() })
 		return client, nil
 	}}
 }
@@ -198,7 +200,7 @@ func TestHostileURLsReachNobody(t *testing.T) {
 
 func TestHostileRedirectsReachNobody(t *testing.T) {
 	var location string
-	base, addr := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+	base, addr := httpServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", location)
 		w.WriteHeader(http.StatusFound)
 	})
@@ -222,8 +224,7 @@ func TestHostileRedirectsReachNobody(t *testing.T) {
 func netPort(addr string) uint64 { return uint64(netip.MustParseAddrPort(addr).Port()) }
 
 func TestNameThatChangesItsAddressGainsNothing(t *testing.T) {
-	base, addr := httpServer(t, func(http.ResponseWriter, *http.Request) { t.Error("reached") })
-	_ = base
+	_, addr := httpServer(t, func(http.ResponseWriter, *http.Request) { t.Error("reached") })
 	var asked atomic.Int64
 	x := httpTrial{
 		config:   m{},
@@ -251,7 +252,7 @@ func TestLoopbackIsForWhoIsNamed(t *testing.T) {
 	bounds := manifest.CapParams{
 		Schemes: []string{"http"}, Hosts: []string{"127.0.0.1", "*.shop.test", "inside.test"}, Ports: []uint64{port}, Methods: []string{"GET"}, Paths: []string{"/"},
 	}
-	dns := func(name string) []string { return []string{"127.0.0.1"} }
+	dns := func(string) []string { return []string{"127.0.0.1"} }
 	for _, c := range []struct {
 		what           string
 		config, params m
@@ -295,7 +296,7 @@ func TestGuardKnowsWhatANameMayMean(t *testing.T) {
 
 func TestRedirectsAreFollowedAsFarAsConfigSays(t *testing.T) {
 	var seen []*http.Request
-	hop := func(w http.ResponseWriter, r *http.Request) { seen = append(seen, r) }
+	hop := func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, r) }
 	_, otherAddr := httpServer(t, hop)
 	base, addr := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
 		hop(w, r)

@@ -30,10 +30,10 @@ func nginx(t *testing.T) (base, addr, dir string) {
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer l.Close()
+	defer func() { require.NoError(t, l.Close()) }()
 	socket, err := l.(*net.TCPListener).File()
 	require.NoError(t, err)
-	defer socket.Close()
+	defer func() { require.NoError(t, socket.Close()) }()
 	addr, dir = l.Addr().String(), t.TempDir()
 	config, err := os.ReadFile("testdata/http/nginx.conf")
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestHTTPConfirmAgainstNginx(t *testing.T) {
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "one", string(written))
-	head, err := x.perform(t, t.Context())
+	head, err := x.perform(t.Context(), t)
 	require.NoError(t, err)
 	require.Equal(t, receipt.StatusOK, head.Status)
 

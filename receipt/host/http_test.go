@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,7 +89,7 @@ func (x *httpTrial) setup(t *testing.T) Setup {
 	}
 }
 
-func (x *httpTrial) perform(t *testing.T, ctx context.Context) (Result, error) {
+func (x *httpTrial) perform(ctx context.Context, t *testing.T) (Result, error) {
 	t.Helper()
 	a, err := newHTTP(x.network(t))(x.setup(t))
 	require.NoError(t, err)
@@ -105,7 +106,7 @@ func (x *httpTrial) perform(t *testing.T, ctx context.Context) (Result, error) {
 // get performs and returns the result with its payload.
 func (x *httpTrial) get(t *testing.T) (Result, m) {
 	t.Helper()
-	r, err := x.perform(t, t.Context())
+	r, err := x.perform(t.Context(), t)
 	require.NoError(t, err)
 	v, err := canon.Decode(r.Payload)
 	require.NoError(t, err)
@@ -117,6 +118,15 @@ func httpServer(t *testing.T, h http.HandlerFunc) (base, addr string) {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return s.URL, s.Listener.Addr().String()
+}
+
+// pathNumber returns what the path of a request is.
+func pathNumber(r *http.Request) int {
+	n, err := strconv.Atoi(r.URL.Path[1:])
+	if err != nil {
+		panic(err)
+	}
+	return n
 }
 
 // expiry is a context whose deadline passes when the test says so.
@@ -141,7 +151,7 @@ func (e expiry) Err() error {
 func TestHTTPSendsWhatTheGateRead(t *testing.T) {
 	base, addr := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || r.Method != "POST" || r.URL.String() != "/v1/a/x%3By?k=1&q=a%26b" {
+		if err != nil || r.Method != "POST" || r.URL.String() != "/v1/a/x%3By?k=1&q=a%26b" || !r.Close {
 			w.WriteHeader(http.StatusTeapot)
 		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -208,11 +218,8 @@ func TestHTTPStateChangeNamesWhatWasChanged(t *testing.T) {
 func TestHTTPAnswersAreClassified(t *testing.T) {
 	soon := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	base, addr := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
-		var status int
-		_, err := fmt.Sscanf(r.URL.Path, "/%d", &status)
-		require.NoError(t, err)
 		w.Header().Set("Retry-After", r.URL.Query().Get("after"))
-		w.WriteHeader(status)
+		w.WriteHeader(pathNumber(r))
 		fmt.Fprint(w, "why")
 	})
 	for _, c := range []struct {
@@ -278,24 +285,25 @@ func TestHTTPFailureBeforeTheRequestIsRetryable(t *testing.T) {
 func TestHTTPTimeoutBeforeTheRequestIsRetryable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer l.Close()
+	defer func() { require.NoError(t, l.Close()) }()
 	ctx := newExpiry()
 	var accepted sync.WaitGroup
 	accepted.Go(func() { // says nothing, so that TLS never comes about
 		c, err := l.Accept()
 		if err == nil {
-			defer c.Close()
+			defer func() { _ = c.Close() }()
+			_, _ = c.Read(make([]byte, 1)) // the connection is there, and TLS begins
 			close(ctx.over)
 			_, _ = io.Copy(io.Discard, c)
 		}
 	})
 	x := httpTrial{config: m{"url": "https://" + l.Addr().String(), "method": "POST"}, open: []string{l.Addr().String()}}
-	r, err := x.perform(t, ctx)
+	r, err := x.perform(ctx, t)
 	require.NoError(t, err)
 	require.Equal(t, receipt.StatusTimeout, r.Status)
 	require.Equal(t, receipt.OutcomeRetryableFailure, r.Class)
 	require.True(t, r.Unsent)
-	accepted.Wait()
+	accepted.Wait() // the connection ends with the effect
 }
 
 func TestHTTPRequestWithoutAnswerIsInDoubt(t *testing.T) {
@@ -321,13 +329,13 @@ func TestHTTPRequestWithoutAnswerIsInDoubt(t *testing.T) {
 			asked.Store(0)
 			x := httpTrial{config: m{"url": base + path, "method": method}, open: []string{addr}}
 			ctx = newExpiry()
-			_, err := x.perform(t, ctx)
+			_, err := x.perform(ctx, t)
 			require.Error(t, err, path)
 			require.Equal(t, int64(1), asked.Load(), "%s %s: net/http repeats what has an Idempotency-Key", method, path)
 
 			x.idempotent = true
 			ctx = newExpiry()
-			r, err := x.perform(t, ctx)
+			r, err := x.perform(ctx, t)
 			require.NoError(t, err, path)
 			require.Equal(t, status, r.Status, path)
 			require.Equal(t, receipt.OutcomeRetryableFailure, r.Class, path)
@@ -339,13 +347,10 @@ func TestHTTPRequestWithoutAnswerIsInDoubt(t *testing.T) {
 
 func TestHTTPBodyIsNeverCut(t *testing.T) {
 	base, addr := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
-		var n int
-		_, err := fmt.Sscanf(r.URL.Path, "/%d", &n)
-		require.NoError(t, err)
 		if r.URL.RawQuery == "fail" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_, _ = w.Write(make([]byte, n))
+		_, _ = w.Write(make([]byte, pathNumber(r)))
 	})
 	for _, c := range []struct {
 		path  string

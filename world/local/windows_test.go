@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -123,6 +124,7 @@ func (j *dyingJournal) Append(b world.Batch) (world.Pending, error) {
 	}
 	permits := j.seen[world.KindStarted]
 	if here[world.KindStarted] && (j.at == beforePermit || j.at == beforeSecond && permits == 2) {
+		time.Sleep(20 * time.Millisecond) // in which a host that was told too early would be seen
 		die()
 	}
 	p, err := j.Store.Append(b)
@@ -133,8 +135,10 @@ func (j *dyingJournal) Append(b world.Batch) (world.Pending, error) {
 		return nil, err
 	}
 	switch {
-	case j.at == afterPermit && here[world.KindStarted],
-		j.at == afterFinished && here[world.KindFinished],
+	case j.at == afterPermit && here[world.KindStarted]:
+		time.Sleep(20 * time.Millisecond)
+		die()
+	case j.at == afterFinished && here[world.KindFinished],
 		j.at == afterDelivered && j.seen[world.KindStepped] == 2:
 		die()
 	}

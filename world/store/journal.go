@@ -31,6 +31,19 @@ func (p *pending) Wait() error {
 	return p.err
 }
 
+// Done implements world.Pending.
+func (p *pending) Done() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Notify implements world.Journal.
+func (s *Store) Notify(wake func()) { s.wake.Store(&wake) }
+
 // Append implements world.Journal. It returns at once; the batch's slices are in
 // use until the Pending has been waited for. An append that failed, or whose
 // Pending did, ends the store: every later one answers with the same error.
@@ -150,6 +163,9 @@ func (s *Store) acknowledge() {
 		for _, p := range group {
 			p.err = err
 			close(p.done)
+		}
+		if wake := s.wake.Load(); wake != nil {
+			(*wake)()
 		}
 	}
 }

@@ -143,6 +143,7 @@ type Store struct {
 	stalled  atomic.Bool   // an append may be waiting for Pebble to make room
 
 	logSyncs, anchorSyncs atomic.Uint64 // see Stats
+	wake                  atomic.Pointer[func()]
 
 	imaged chan struct{} // guarded by mu; closed when the last checkpoint is written; nil: there was none
 

@@ -63,6 +63,9 @@ func (h *scripted) Answers() ([]world.Answer, error) {
 	return []world.Answer{a}, nil
 }
 
+// Wake implements world.Host: its Wait never blocks on the journal.
+func (*scripted) Wake() {}
+
 // Wait implements world.Host.
 func (h *scripted) Wait(ctx context.Context) error {
 	if len(h.answers) == 0 {

@@ -34,18 +34,7 @@ var errLate = errors.New("no answer yet")
 //
 // Run n of SEED=s is the first run of SEED=s+n. SIM_RUNS says how many to do.
 func TestSimulation(t *testing.T) {
-	first, runs := uint64(1), fewRuns
-	if s := os.Getenv("SEED"); s != "" {
-		var err error
-		first, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-		runs = manyRuns
-	}
-	if s := os.Getenv("SIM_RUNS"); s != "" {
-		var err error
-		runs, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
+	first, runs := seeds(t)
 	loaded, err := source.Load(filepath.Join("testdata", "bots", "world.yaml"))
 	require.NoError(t, err)
 	seed := first
@@ -67,6 +56,24 @@ func TestSimulation(t *testing.T) {
 			require.NotZero(t, n, what)
 		}
 	}
+}
+
+// seeds returns the first seed of a simulation and how many runs it has.
+func seeds(t *testing.T) (first uint64, runs int) {
+	t.Helper()
+	first, runs = 1, fewRuns
+	if s := os.Getenv("SEED"); s != "" {
+		var err error
+		first, err = strconv.ParseUint(s, 10, 64)
+		require.NoError(t, err)
+		runs = manyRuns
+	}
+	if s := os.Getenv("SIM_RUNS"); s != "" {
+		var err error
+		runs, err = strconv.Atoi(s)
+		require.NoError(t, err)
+	}
+	return first, runs
 }
 
 // meddling counts what was done to the worlds of a simulation.

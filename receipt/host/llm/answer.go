@@ -71,7 +71,7 @@ func (a *adapter) answered(x *exchange, price governance.LLMPrice) host.Result {
 		r.Payload = fault("not_a_completion", "the answer is not JSON: "+err.Error(), x.status)
 	default:
 		r.Cost.Tokens, r.Cost.Micros = cost(data, price)
-		r.ExternalRef, _ = text(data, "id")
+		r.ExternalRef = text(data, "id")
 		if payload, ok := completion(data); ok {
 			r.Status, r.Payload = receipt.StatusOK, payload
 		} else {
@@ -129,7 +129,7 @@ func cost(data canon.Raw, price governance.LLMPrice) (tokens, micros uint64) {
 // which servers put in different places.
 func providerError(status int, data canon.Raw) (code, reason string) {
 	for _, path := range [][]string{{"error", "code"}, {"error", "type"}, {"code"}} {
-		if code, _ = text(data, path...); code != "" {
+		if code = text(data, path...); code != "" {
 			break
 		}
 	}
@@ -137,7 +137,7 @@ func providerError(status int, data canon.Raw) (code, reason string) {
 		code = "http_" + strconv.Itoa(status)
 	}
 	for _, path := range [][]string{{"error", "message"}, {"error"}, {"message"}, {"detail"}} {
-		if reason, _ = text(data, path...); reason != "" {
+		if reason = text(data, path...); reason != "" {
 			return code, reason
 		}
 	}
@@ -185,17 +185,14 @@ func item(data canon.Raw, path ...string) canon.Raw {
 	return raw
 }
 
-func text(data canon.Raw, path ...string) (string, bool) {
+// text returns the text at path, or none.
+func text(data canon.Raw, path ...string) string {
 	r := canon.NewReader(item(data, path...))
-	s := r.Text()
-	return s, r.Close() == nil
+	return r.Text()
 }
 
+// number returns the natural number at path, or 0.
 func number(data canon.Raw, path ...string) uint64 {
 	r := canon.NewReader(item(data, path...))
-	n := r.Uint()
-	if r.Close() != nil {
-		return 0
-	}
-	return n
+	return r.Uint()
 }

@@ -30,9 +30,9 @@
 //	the server answers with an error        permanent
 //	HTTP 429, 5xx                           permanent
 //
-// The last but two and the last are retryable where the effect is idempotent, or
-// where it has no class and the server says that the tool reads only or is
-// idempotent.
+// Where no whole answer came, and of HTTP 429 and 5xx, the failure is retryable
+// if the effect is idempotent, or has no class and the server says that the tool
+// reads only or is idempotent.
 package mcp
 
 import (

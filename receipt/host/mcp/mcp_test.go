@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,9 +81,11 @@ func newTestServer() *mcp.Server {
 	add("refuse", nil, func(context.Context, *mcp.CallToolRequest) (any, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "path is missing"}
 	})
-	add("spawn", nil, func(context.Context, *mcp.CallToolRequest) (any, error) {
+	add("spawn", nil, func(_ context.Context, r *mcp.CallToolRequest) (any, error) {
 		child := exec.Command("/bin/sleep", "1000")
-		child.Stdout = os.Stdout // holds the pipe
+		if strings.Contains(string(r.Params.Arguments), "loud") {
+			child.Stdout = os.Stdout // holds the pipe
+		}
 		err := child.Start()
 		return map[string]any{"pid": child.Process.Pid}, err
 	})
@@ -137,11 +140,17 @@ func callOf(t testing.TB, tool, arguments string) host.Call {
 	}
 }
 
-func at(t testing.TB, payload canon.Raw, path ...string) string {
+func field(t testing.TB, payload canon.Raw, path ...string) canon.Raw {
 	t.Helper()
 	raw, err := canon.Lookup(payload, path...)
 	require.NoError(t, err, "%s", payload)
-	out, err := canon.ToJSON(raw)
+	return raw
+}
+
+// at returns what is at path in a payload, as JSON.
+func at(t testing.TB, payload canon.Raw, path ...string) string {
+	t.Helper()
+	out, err := canon.ToJSON(field(t, payload, path...))
 	require.NoError(t, err)
 	return string(out)
 }
@@ -151,9 +160,9 @@ func TestCallIsExact(t *testing.T) {
 	got, err := a.Perform(t.Context(), callOf(t, "echo", `{"n":12345678901234567890123,"f":1.0,"s":"<&>☃"}`))
 	require.NoError(t, err)
 	require.Equal(t, receipt.StatusOK, got.Status)
-	require.Equal(t, `{"f":1.0,"n":12345678901234567890123,"s":"<&>☃"}`, at(t, got.Payload, "structured", "arguments"))
+	require.Equal(t, fromJSON(t, `{"f":1.0,"n":12345678901234567890123,"s":"<&>☃"}`), field(t, got.Payload, "structured", "arguments"))
 	require.Equal(t, `"worldkernel:w:abc"`, at(t, got.Payload, "structured", "key"))
-	require.Equal(t, `[{"text":"echo","type":"text"}]`, at(t, got.Payload, "content"))
+	require.Equal(t, fromJSON(t, `[{"text":"echo","type":"text"}]`), field(t, got.Payload, "content"))
 	require.Equal(t, `false`, at(t, got.Payload, "is_error"))
 	require.NotZero(t, got.Cost.Bytes)
 }
@@ -186,17 +195,21 @@ func TestSessionIsShared(t *testing.T) {
 		require.NoError(t, err)
 		return at(t, got.Payload, "structured", "pid")
 	}
-	pids := make(chan string, 10)
-	for i := range cap(pids) {
-		go func() { pids <- pid([]host.Adapter{one, two}[i%2]) }()
+	first := make(chan host.Result, 10)
+	call := callOf(t, "surroundings", `{}`)
+	for i := range cap(first) {
+		go func() {
+			r, _ := []host.Adapter{one, two}[i%2].Perform(t.Context(), call)
+			first <- r
+		}()
 	}
-	first := <-pids
-	for range cap(pids) - 1 {
-		require.Equal(t, first, <-pids)
+	server := at(t, (<-first).Payload, "structured", "pid")
+	for range cap(first) - 1 {
+		require.Equal(t, server, at(t, (<-first).Payload, "structured", "pid"))
 	}
 	require.NoError(t, one.(io.Closer).Close())
 	require.NoError(t, one.(io.Closer).Close())
-	require.Equal(t, first, pid(two), "the other needs it")
+	require.Equal(t, server, pid(two), "the other needs it")
 	require.NoError(t, two.(io.Closer).Close())
 	got, err := two.Perform(t.Context(), callOf(t, "surroundings", `{}`))
 	require.NoError(t, err)
@@ -266,7 +279,7 @@ func TestDeadline(t *testing.T) {
 	before, err := a.Perform(t.Context(), callOf(t, "surroundings", `{}`))
 	require.NoError(t, err)
 	short := func() context.Context {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // enough for the call to leave
 		t.Cleanup(cancel)
 		return ctx
 	}
@@ -285,7 +298,7 @@ func TestDeadline(t *testing.T) {
 func TestNothingLeavesAfterTheEnd(t *testing.T) {
 	for name, a := range map[string]host.Adapter{
 		"stdio": adapterOf(t, setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{})),
-		"HTTP":  serve(t, nil).adapter(t, manifest.Effect{}),
+		"HTTP":  serve(t, nil).adapter(t),
 	} {
 		_, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
 		require.NoError(t, err)
@@ -337,26 +350,47 @@ func TestServerDoesNotStart(t *testing.T) {
 	})
 }
 
-// TestCloseEndsTheGroup starts a grandchild that holds the pipes, and a call
-// that hangs.
+// TestServerIsTriedAgain begins a session after one could not be begun, with a
+// program in the world's directory.
+func TestServerIsTriedAgain(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	s := setupOf(t, `{"command":"./server","env":{"`+serverEnv+`":"stdio"}}`, manifest.Effect{})
+	a := adapterOf(t, s)
+	got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+	require.NoError(t, err)
+	require.Equal(t, `"not_started"`, at(t, got.Payload, "code"))
+	require.NoError(t, os.Symlink(self, filepath.Join(s.Dir, "server")))
+	got, err = a.Perform(t.Context(), callOf(t, "echo", `{}`))
+	require.NoError(t, err)
+	require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+}
+
+// TestCloseEndsTheGroup starts a grandchild, which holds the pipe or does not,
+// and a call that hangs.
 func TestCloseEndsTheGroup(t *testing.T) {
-	a, err := New(setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{}))
-	require.NoError(t, err)
-	got, err := a.Perform(t.Context(), callOf(t, "spawn", `{}`))
-	require.NoError(t, err)
-	var pid int
-	require.NoError(t, json.Unmarshal([]byte(at(t, got.Payload, "structured", "pid")), &pid))
-	require.NoError(t, syscall.Kill(pid, 0), "it runs")
-	hung := make(chan error)
-	go func() {
-		_, err := a.Perform(t.Context(), callOf(t, "hang", `{}`))
-		hung <- err
-	}()
-	require.NoError(t, a.(io.Closer).Close())
-	if err := <-hung; err == nil {
-		t.Log("the call came after Close") // and was not sent
+	for _, child := range []string{`{"loud":1}`, `{}`} {
+		a, err := New(setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{}))
+		require.NoError(t, err)
+		got, err := a.Perform(t.Context(), callOf(t, "spawn", child))
+		require.NoError(t, err)
+		var pid int
+		require.NoError(t, json.Unmarshal([]byte(at(t, got.Payload, "structured", "pid")), &pid))
+		require.NoError(t, syscall.Kill(pid, 0), "it runs")
+		hung, hang := make(chan error), callOf(t, "hang", `{}`)
+		go func() {
+			r, err := a.Perform(t.Context(), hang)
+			if err == nil && !r.Unsent {
+				err = errors.New("it ended well")
+			}
+			hung <- err
+		}()
+		require.NoError(t, a.(io.Closer).Close())
+		if err := <-hung; err != nil { // nil: Close came before the call
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, time.Millisecond)
 	}
-	require.Eventually(t, func() bool { return !running(pid) }, 10*time.Second, time.Millisecond)
 }
 
 // running reports whether a process runs: one that has ended may still wait for
@@ -377,7 +411,7 @@ func TestWriteEndsWithItsCall(t *testing.T) {
 	var pid int
 	require.NoError(t, json.Unmarshal([]byte(at(t, got.Payload, "structured", "pid")), &pid))
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // enough for some of it to leave
 	defer cancel()
 	_, err = a.Perform(ctx, callOf(t, "echo", `{"large":"`+strings.Repeat("x", 1<<20)+`"}`))
 	require.Error(t, err, "some of it left")

@@ -42,7 +42,7 @@ func installed(t *testing.T, name string) string {
 		return script
 	}
 	require.NoError(t, os.MkdirAll(filepath.Dir(dir), 0o755))
-	fresh, err := os.MkdirTemp(filepath.Dir(dir), name)
+	fresh, err := os.MkdirTemp(filepath.Dir(dir), name) //nolint:usetesting // it is renamed, on one file system
 	require.NoError(t, err)
 	defer os.RemoveAll(fresh) //nolint:errcheck // a cache
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)

@@ -104,12 +104,14 @@ func newServer(s host.Setup, target *governance.MCPTarget) *server {
 func (sv *server) session(ctx context.Context) (*session, error) {
 	sv.mu.Lock()
 	o := sv.current
-	if o == nil || o.over() {
+	if o == nil || o.failed() {
 		o = &opening{ready: make(chan struct{})}
 		sv.current = o
 		go func() {
 			defer close(o.ready)
-			o.session, o.err = sv.begin()
+			if o.session, o.err = sv.begin(); o.err == nil {
+				o.session.opening = o
+			}
 		}()
 	}
 	sv.mu.Unlock()
@@ -121,30 +123,24 @@ func (sv *server) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// over reports whether o came to nothing, or its session has ended.
-func (o *opening) over() bool {
+// failed reports whether o came to nothing.
+func (o *opening) failed() bool {
 	select {
 	case <-o.ready:
+		return o.err != nil
 	default:
 		return false
 	}
-	return o.err != nil || o.session.over()
 }
 
 // drop forgets a session that is of no use any more.
 func (sv *server) drop(s *session) {
 	sv.mu.Lock()
-	if o := sv.current; o != nil {
-		select {
-		case <-o.ready:
-			if o.session == s {
-				sv.current = nil
-			}
-		default:
-		}
+	defer sv.mu.Unlock()
+	if sv.current == s.opening && sv.life.Err() == nil { // else close ends it, or has
+		sv.current = nil
+		sv.ending.Go(s.end)
 	}
-	sv.mu.Unlock()
-	sv.ending.Go(s.end)
 }
 
 func (sv *server) close() {
@@ -184,8 +180,7 @@ func (sv *server) begin() (*session, error) {
 // session is a session with a server. It is safe for concurrent use.
 type session struct {
 	*mcp.ClientSession
-	stop  func() // ends the server's program, if there is one
-	ended chan struct{}
+	opening *opening
 
 	mu    sync.Mutex
 	tools map[string]*mcp.Tool
@@ -197,11 +192,7 @@ func open(ctx context.Context, client *mcp.Client, t mcp.Transport, stop func(),
 		stop()
 		return nil, explain(err)
 	}
-	s := &session{ClientSession: cs, stop: stop, ended: make(chan struct{})}
-	go func() {
-		defer close(s.ended)
-		_ = cs.Wait() // why it ended, the call that it broke says
-	}()
+	s := &session{ClientSession: cs}
 	if err := s.list(ctx); err != nil {
 		s.end()
 		return nil, explain(err)
@@ -209,20 +200,9 @@ func open(ctx context.Context, client *mcp.Client, t mcp.Transport, stop func(),
 	return s, nil
 }
 
-func (s *session) over() bool {
-	select {
-	case <-s.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// end ends the session; calls that are under way are cut.
-func (s *session) end() {
-	s.stop() // first, because Close waits for calls
-	_ = s.Close()
-}
+// end ends the session, and the server's program if there is one, once no call
+// waits for an answer.
+func (s *session) end() { _ = s.Close() }
 
 // tool returns what the server says of a tool, asking it again where it did not
 // know the tool before; nil: there is none.

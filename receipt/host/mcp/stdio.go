@@ -110,16 +110,24 @@ func find(dir, program string) (string, error) {
 // have its group's number.
 func (p *process) end() {
 	_ = p.input.Close()
-	for _, next := range []func(int){terminateGroup, killGroup} {
-		select {
-		case <-p.eof:
-		case <-time.After(grace):
-			next(p.cmd.Process.Pid)
-		}
+	if !p.drained() {
+		terminateGroup(p.cmd.Process.Pid)
+		p.drained()
 	}
-	killGroup(p.cmd.Process.Pid) // what has closed its output and goes on
+	killGroup(p.cmd.Process.Pid)
 	_ = p.cmd.Wait()
 	_ = p.output.Close()
+}
+
+// drained waits, as long as a program is given to end, for the end of its
+// output.
+func (p *process) drained() bool {
+	select {
+	case <-p.eof:
+		return true
+	case <-time.After(grace):
+		return false
+	}
 }
 
 // explain adds to an error what the program complained of last.

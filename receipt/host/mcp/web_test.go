@@ -57,8 +57,8 @@ func serve(t testing.TB, options *mcp.StreamableHTTPOptions) *webServer {
 	return w
 }
 
-func (w *webServer) adapter(t testing.TB, effect manifest.Effect) host.Adapter {
-	s := setupOf(t, `{"url":"`+w.URL+`","secret_headers":{"Authorization":"secret://TOKEN"}}`, effect)
+func (w *webServer) adapter(t testing.TB) host.Adapter {
+	s := setupOf(t, `{"url":"`+w.URL+`","secret_headers":{"Authorization":"secret://TOKEN"}}`, manifest.Effect{})
 	s.Secret = func(string) (string, error) { return "Bearer " + secretToken, nil }
 	return adapterOf(t, s)
 }
@@ -68,12 +68,12 @@ func TestHTTPCallIsExact(t *testing.T) {
 	for name, options := range map[string]*mcp.StreamableHTTPOptions{"events": nil, "JSON": {JSONResponse: true}, "stateless": {Stateless: true}} {
 		t.Run(name, func(t *testing.T) {
 			w := serve(t, options)
-			a := w.adapter(t, manifest.Effect{})
+			a := w.adapter(t)
 			for range 3 {
 				got, err := a.Perform(t.Context(), callOf(t, "echo", `{"n":12345678901234567890123,"f":1.0,"s":"<&>\n☃"}`))
 				require.NoError(t, err)
 				require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
-				require.Equal(t, `{"f":1.0,"n":12345678901234567890123,"s":"<&>\n☃"}`, at(t, got.Payload, "structured", "arguments"))
+				require.Equal(t, fromJSON(t, `{"f":1.0,"n":12345678901234567890123,"s":"<&>\n☃"}`), field(t, got.Payload, "structured", "arguments"))
 				require.Equal(t, `"worldkernel:w:abc"`, at(t, got.Payload, "structured", "key"))
 			}
 			got, err := a.Perform(t.Context(), callOf(t, "refuse", `{}`))
@@ -109,7 +109,7 @@ func TestHTTPFailures(t *testing.T) {
 		{"429", answerWith(429, "nope"), `"http_429"`, "", retry},
 		{"500", answerWith(500, "nope"), `"http_500"`, "", retry},
 		{"503", answerWith(503, "nope"), `"http_503"`, "", retry},
-		{"redirect", answerWith(307, "", "Location", "http://127.0.0.1:1/"), `"http_307"`, "", ""},
+		{"redirect", answerWith(307, "", "Location", "/elsewhere"), `"http_307"`, "", ""},
 		{"cut before the answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "", "", retry},
 		{"cut in the answer", answerWith(200, half, "Content-Type", "text/event-stream"), "", "", retry},
 		{"truncated", answerWith(200, "{", "Content-Type", "application/json", "Content-Length", "100"), "", "", retry},
@@ -119,7 +119,7 @@ func TestHTTPFailures(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := serve(t, nil)
-			a := w.adapter(t, manifest.Effect{})
+			a := w.adapter(t)
 			w.onCall.Store(&c.handler)
 			got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
 			if c.code == "" {
@@ -148,7 +148,7 @@ func TestHTTPFailures(t *testing.T) {
 
 func TestHTTPTimeout(t *testing.T) {
 	w := serve(t, nil)
-	a := w.adapter(t, manifest.Effect{})
+	a := w.adapter(t)
 	arrived := make(chan struct{})
 	hang := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		arrived <- struct{}{}
@@ -160,9 +160,9 @@ func TestHTTPTimeout(t *testing.T) {
 	_, err := a.Perform(ctx, callOf(t, "echo", `{}`))
 	require.ErrorIs(t, err, context.Canceled)
 
-	hung := make(chan error)
+	hung, call := make(chan error), callOf(t, "echo", `{}`)
 	go func() {
-		_, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+		_, err := a.Perform(t.Context(), call)
 		hung <- err
 	}()
 	<-arrived
@@ -189,7 +189,7 @@ func TestHTTPUnsent(t *testing.T) {
 	}
 
 	// The server goes away within a session.
-	a := w.adapter(t, manifest.Effect{})
+	a := w.adapter(t)
 	got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
 	require.NoError(t, err)
 	require.Equal(t, receipt.StatusOK, got.Status)
@@ -204,7 +204,7 @@ func TestHTTPUnsent(t *testing.T) {
 func TestHTTPSessionForgotten(t *testing.T) {
 	w := serve(t, nil)
 	w.old.Store(true)
-	a := w.adapter(t, manifest.Effect{})
+	a := w.adapter(t)
 	forgotten := answerWith(404, "session not found")
 	got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
 	require.NoError(t, err)

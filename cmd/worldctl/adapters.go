@@ -1,0 +1,13 @@
+package main
+
+import (
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/receipt/host/llm"
+	"github.com/worldkernel/worldkernel/receipt/host/mcp"
+)
+
+// adapters returns those that this program has besides the host's own, for one
+// host: their SDKs are for programs that want them.
+func adapters() map[string]host.Factory {
+	return map[string]host.Factory{"llm": llm.New, "mcp": mcp.Factory()}
+}

@@ -1,0 +1,3 @@
+# Performs bank.call and bank.checked.
+if [ -e broken ]; then kill -9 $$; fi
+echo '{"line": "good"}'

@@ -1,0 +1,2 @@
+# Verifies bank.checked: the answer is in a file.
+cat checked
