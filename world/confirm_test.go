@@ -17,10 +17,19 @@ import (
 // and b which they have not handled; the verifier says verdict about a's.
 func recorded(t *testing.T, mode string, verdict world.FoundVerdict) *play {
 	t.Helper()
+	return recordedAfter(t, mode, verdict)
+}
+
+// recordedAfter is recorded, and other bots have got an event before.
+func recordedAfter(t *testing.T, mode string, verdict world.FoundVerdict, others ...string) *play {
+	t.Helper()
 	p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: mode} }))
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}}})
 	p.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a", Param: "y"}}})
 	p.Drive()
+	for _, to := range others {
+		p.Submit("go", order{To: to})
+	}
 	for _, task := range p.out.Tasks(world.Perform) {
 		data, err := worldtest.Sign(worldtest.Keyring(t, "test"), "test", task.Permit, worldtest.OK(nil))
 		require.NoError(t, err)
@@ -159,4 +168,35 @@ func TestConfirmationEndsWithItsContext(t *testing.T) {
 	_, err := p.Confirm(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, bodies[*world.Confirmed](t, p.Journal))
+}
+
+// A result can be taken away in the middle of a round, where a process died: the
+// others keep their turns.
+func TestResultIsTakenAwayInTheMiddleOfARound(t *testing.T) {
+	parked := 0
+	for n := range 8 {
+		p := recordedAfter(t, manifest.VerifyHuman, world.NotHappened, "c")
+		left := n
+		p.Journal.FailWait = func(int) error {
+			if left--; left < 0 {
+				return worldtest.ErrInjected
+			}
+			return nil
+		}
+		err := p.World.World.Run(t.Context())
+		p.Journal.FailWait = nil
+		if err == nil {
+			break
+		}
+		require.ErrorIs(t, err, worldtest.ErrInjected)
+		p.crash()
+		done, err := p.Confirm(t.Context())
+		if done.Parked > 0 {
+			parked++
+			require.ErrorIs(t, err, world.ErrConfirmationRequired)
+		}
+		p.Drive()
+		require.Contains(t, p.seen("b"), "2:receipt y0 ok")
+	}
+	require.Greater(t, parked, 1)
 }

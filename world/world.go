@@ -224,7 +224,13 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if len(k.ledger.InFlight())+len(k.ledger.Waiting())+w.asked > 0 {
 		return Waiting, nil
 	}
-	return Idle, w.sync()
+	if err := w.sync(); err != nil {
+		return Idle, err
+	}
+	if w.asked > 0 { // verifiers, since the records that ask them are durable
+		return Waiting, nil
+	}
+	return Idle, nil
 }
 
 // Wait blocks until the outside has brought an answer, or ctx ends. It does not

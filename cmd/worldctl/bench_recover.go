@@ -87,7 +87,7 @@ func (o outside) Verify(_ context.Context, call host.Call) (world.Found, error) 
 	return world.Found{Verdict: world.NotHappened, Reason: "its line is not there"}, nil
 }
 
-func (o outside) Confirm(context.Context, *receipt.Receipt) (world.Found, error) {
+func (o outside) Confirm(context.Context, host.Call, *receipt.Receipt) (world.Found, error) {
 	return world.Found{Verdict: world.Happened, Reason: "nothing else writes there"}, nil
 }
 

@@ -84,7 +84,7 @@ func (r *intentReader) line(e receipt.Entry) (intentLine, error) {
 func (r *intentReader) explain(line *intentLine, e *receipt.Entry) error {
 	switch {
 	case e.State == receipt.StateInDoubt && e.Waiting:
-		line.Reason = r.doubts[e.Intent.Key] + "; its verifier is asked"
+		line.Reason = r.doubts[e.Intent.Key] + "; its verifier cannot tell yet: run asks it again, or intent resolve"
 	case e.State == receipt.StateInDoubt:
 		line.Reason = r.doubts[e.Intent.Key] + "; owed: intent resolve or intent retry"
 	case e.State == receipt.StateParked && e.Deadline != 0:

@@ -21,6 +21,7 @@ type course struct {
 	from   world.Head
 	ticks  uint64
 	most   uint64 // ticks; 0: no bound
+	idle   bool   // nothing more can happen without another input
 	report func(ticks uint64)
 }
 
@@ -170,7 +171,7 @@ func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(con
 			return err
 		}
 		if err == nil {
-			err = errors.Join(unconfirmed, owed(lw))
+			err = errors.Join(unconfirmed, d.owed())
 		}
 		return errors.Join(c.showCourse(verb, &d), err)
 	})
@@ -187,29 +188,38 @@ func (c *cli) confirmed(ctx context.Context, lw *local.World) error {
 	return err
 }
 
-// owed says how many effects in doubt need a person's decision; nil: none.
-func owed(lw *local.World) error {
-	if n := inDoubt(lw); n > 0 {
+// owed says how many effects in doubt need a person's decision; nil: none. Where
+// nothing more can happen verifiers have said that they cannot tell.
+func (d *course) owed() error {
+	n, asked := inDoubt(d.lw)
+	if d.idle {
+		n += asked
+	}
+	if n > 0 {
 		return fmt.Errorf("%w: %d of them", errOwed, n)
 	}
 	return nil
 }
 
-// inDoubt counts the effects in doubt that nobody but a person can decide about.
-func inDoubt(lw *local.World) int {
-	n := 0
+// inDoubt counts the effects in doubt that a person has to decide about, and
+// those whose verifiers are asked first.
+func inDoubt(lw *local.World) (owed, asked int) {
 	_ = lw.View(func(w *world.World) error { // the function never errs
 		if w.Status().Intents[receipt.StateInDoubt] == 0 {
 			return nil // the common case, without a look at every intent
 		}
 		for _, e := range w.Intents() {
-			if e.State == receipt.StateInDoubt && !e.Waiting {
-				n++
+			switch {
+			case e.State != receipt.StateInDoubt:
+			case e.Waiting:
+				asked++
+			default:
+				owed++
 			}
 		}
 		return nil
 	})
-	return n
+	return owed, asked
 }
 
 func (d *course) run(ctx context.Context, next func(context.Context, *local.World) (world.Progress, error)) error {
@@ -219,6 +229,7 @@ func (d *course) run(ctx context.Context, next func(context.Context, *local.Worl
 		}
 		p, err := next(ctx, d.lw)
 		if err != nil || p == world.Idle {
+			d.idle = err == nil
 			return err
 		}
 		if p == world.Ticked {

@@ -109,10 +109,14 @@ func (c *cli) showStatus(lw *local.World, s *world.Status, a *statusAnswer) {
 	if n := a.Intents.Parked; n > 0 {
 		c.note("next: worldctl intent list --state parked, for a person has to decide about %d", n)
 	}
-	if n := inDoubt(lw); n > 0 {
-		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", n)
+	owed, asked := inDoubt(lw)
+	if owed > 0 {
+		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", owed)
 	}
-	if !s.Idle && s.Parked == 0 {
+	switch {
+	case asked > 0:
+		c.note("next: worldctl run, which asks the verifiers of %d in doubt", asked)
+	case !s.Idle && s.Parked == 0:
 		c.note("next: worldctl run")
 	}
 }

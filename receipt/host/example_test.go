@@ -75,7 +75,7 @@ func (o *outbox) Verify(_ context.Context, call host.Call) (world.Found, error) 
 }
 
 // Confirm tells whether the outside still is what a receipt says.
-func (o *outbox) Confirm(_ context.Context, r *receipt.Receipt) (world.Found, error) {
+func (o *outbox) Confirm(_ context.Context, _ host.Call, r *receipt.Receipt) (world.Found, error) {
 	text, err := os.ReadFile(r.StateChange.Resource)
 	if err == nil && canon.Sum(text) == r.StateChange.ContentHash {
 		return world.Found{Verdict: world.Happened, Reason: "the note is as it was"}, nil

@@ -383,7 +383,7 @@ func TestExecVerifierIsToldWhatItIsAskedAbout(t *testing.T) {
 
 	r := receipt.New("town", call.Permit, receipt.StatusOK, liveData(t, `[1.5, 12345678901234567890123]`))
 	r.Attempt = 2
-	found, err = v.Confirm(t.Context(), &r)
+	found, err = v.Confirm(t.Context(), Call{}, &r)
 	require.NoError(t, err)
 	require.Contains(t, found.Reason, call.Permit.Key.External("town")+":2")
 	text, err := json.Marshal(&r)

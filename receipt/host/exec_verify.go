@@ -45,7 +45,7 @@ func (v *execVerifier) Verify(ctx context.Context, call Call) (world.Found, erro
 	})
 }
 
-func (v *execVerifier) Confirm(ctx context.Context, r *receipt.Receipt) (world.Found, error) {
+func (v *execVerifier) Confirm(ctx context.Context, _ Call, r *receipt.Receipt) (world.Found, error) {
 	external := r.Key.External(r.World)
 	if v.perTry {
 		external += ":" + strconv.FormatUint(r.Attempt, 10)

@@ -107,7 +107,7 @@ func unknown(resource string, err error) world.Found {
 	return world.Found{Verdict: world.Unknown, Reason: fmt.Sprintf("%s: %v", resource, cause(err))}
 }
 
-func (v *fileVerifier) Confirm(ctx context.Context, r *receipt.Receipt) (world.Found, error) {
+func (v *fileVerifier) Confirm(ctx context.Context, _ Call, r *receipt.Receipt) (world.Found, error) {
 	if err := ctx.Err(); err != nil {
 		return world.Found{}, err
 	}

@@ -82,7 +82,7 @@ func TestFileVerifierConfirmsWhatIsStillThere(t *testing.T) {
 		}
 		confirm := func(want world.FoundVerdict, r *receipt.Receipt) {
 			t.Helper()
-			found, err := v.Confirm(t.Context(), r)
+			found, err := v.Confirm(t.Context(), Call{}, r)
 			require.NoError(t, err)
 			require.Equal(t, want, found.Verdict, found.Reason)
 			require.NotEmpty(t, found.Reason)
@@ -116,15 +116,15 @@ func TestFileVerifierDoesNotGuess(t *testing.T) {
 	for _, change := range []receipt.StateChange{
 		{Resource: "elsewhere/x"}, {Resource: "out"}, {Resource: "out/../.world/keyring"}, {Resource: "out/link"}, {Resource: ""},
 	} {
-		found, err := v.Confirm(t.Context(), &receipt.Receipt{StateChange: &change})
+		found, err := v.Confirm(t.Context(), Call{}, &receipt.Receipt{StateChange: &change})
 		require.NoError(t, err)
 		require.Equal(t, world.Unknown, found.Verdict, "%+v", change)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "out", "x"), []byte("x"), 0o600))
-	found, err := v.Confirm(t.Context(), &receipt.Receipt{StateChange: &receipt.StateChange{Resource: "out/x", Version: "v2"}})
+	found, err := v.Confirm(t.Context(), Call{}, &receipt.Receipt{StateChange: &receipt.StateChange{Resource: "out/x", Version: "v2"}})
 	require.NoError(t, err)
 	require.Equal(t, world.Unknown, found.Verdict)
-	found, err = v.Confirm(t.Context(), &receipt.Receipt{})
+	found, err = v.Confirm(t.Context(), Call{}, &receipt.Receipt{})
 	require.NoError(t, err)
 	require.Equal(t, world.Happened, found.Verdict, "what changed nothing is as it was")
 

@@ -147,8 +147,9 @@ type Deterministic interface {
 type Verifier interface {
 	// Verify tells whether an attempt in doubt happened.
 	Verify(ctx context.Context, call Call) (world.Found, error)
-	// Confirm tells whether the outside still is what a receipt says.
-	Confirm(ctx context.Context, r *receipt.Receipt) (world.Found, error)
+	// Confirm tells whether the outside still is what a receipt says. The call is
+	// that of the attempt, without params.
+	Confirm(ctx context.Context, call Call, r *receipt.Receipt) (world.Found, error)
 }
 
 // Factory makes the adapter of one effect. It touches nothing outside: that is

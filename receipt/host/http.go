@@ -76,18 +76,22 @@ func (a *httpAdapter) Perform(ctx context.Context, call Call) (Result, error) {
 // ask sends one request, if the capability allows it. The idempotency key is
 // for the first origin only.
 func (a *httpAdapter) ask(ctx context.Context, t *governance.HTTPTarget, call Call, first *governance.HTTPTarget) (*httpAnswer, error) {
-	named := t.Reviewed
 	if call.Cap.Type == manifest.CapHTTP {
 		if err := t.Allowed(&call.Cap.Params); err != nil {
 			return nil, err
 		}
-		named = named || t.NamedIn(call.Cap.Params.Hosts)
 	}
 	external := call.External
 	if !t.SameOrigin(first) {
 		external = ""
 	}
-	return a.client.send(ctx, t, external, named)
+	return a.client.send(ctx, t, external, t.Reviewed || namedBy(call.Cap, t))
+}
+
+// namedBy reports whether a capability names the host itself, so that it may be
+// a private one.
+func namedBy(c manifest.Cap, t *governance.HTTPTarget) bool {
+	return c.Type == manifest.CapHTTP && t.NamedIn(c.Params.Hosts)
 }
 
 // redirect returns where an answer sends the request of t, or "".

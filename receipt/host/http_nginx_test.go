@@ -116,7 +116,7 @@ func TestHTTPConfirmAgainstNginx(t *testing.T) {
 	v := x.verifier(t, m{})
 	confirm := func(change *receipt.StateChange, want world.FoundVerdict) string {
 		t.Helper()
-		found, err := v.Confirm(t.Context(), &receipt.Receipt{StateChange: change})
+		found, err := v.Confirm(t.Context(), Call{}, &receipt.Receipt{StateChange: change})
 		require.NoError(t, err)
 		require.Equal(t, want, found.Verdict, found.Reason)
 		return found.Reason

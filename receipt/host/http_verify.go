@@ -80,7 +80,7 @@ func (v *httpVerifier) Verify(ctx context.Context, call Call) (world.Found, erro
 	if err != nil {
 		return httpUnknown("verify", err), nil
 	}
-	answer, err := v.client.send(ctx, t, call.External, t.Reviewed)
+	answer, err := v.client.send(ctx, t, call.External, t.Reviewed || namedBy(call.Cap, t))
 	if err != nil {
 		return httpUnknown("GET "+resourceOf(t), err), nil
 	}
@@ -103,7 +103,7 @@ func (v *httpVerifier) Verify(ctx context.Context, call Call) (world.Found, erro
 }
 
 // Confirm asks for the head of the resource that a receipt says was changed.
-func (v *httpVerifier) Confirm(ctx context.Context, r *receipt.Receipt) (world.Found, error) {
+func (v *httpVerifier) Confirm(ctx context.Context, call Call, r *receipt.Receipt) (world.Found, error) {
 	if r.StateChange == nil || r.StateChange.Resource == "" {
 		return world.Found{Verdict: world.Unknown, Reason: "the receipt names no resource"}, nil
 	}
@@ -111,7 +111,7 @@ func (v *httpVerifier) Confirm(ctx context.Context, r *receipt.Receipt) (world.F
 	if err != nil {
 		return httpUnknown("confirm", err), nil
 	}
-	answer, err := v.client.send(ctx, t, "", t.Reviewed)
+	answer, err := v.client.send(ctx, t, "", t.Reviewed || namedBy(call.Cap, t))
 	if err != nil {
 		return httpUnknown("HEAD "+resourceOf(t), err), nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -84,14 +85,30 @@ func TestHTTPVerifierGuardsAsTheAdapterDoes(t *testing.T) {
 		"nothing":                       {m{"url": base}, ""},
 	} {
 		v := (&httpTrial{config: c.effect}).verifier(t, m{})
-		found, err := v.Confirm(t.Context(), &receipt.Receipt{StateChange: &receipt.StateChange{Resource: c.resource}})
+		found, err := v.Confirm(t.Context(), Call{}, &receipt.Receipt{StateChange: &receipt.StateChange{Resource: c.resource}})
 		require.NoError(t, err, name)
 		require.Equal(t, world.Unknown, found.Verdict, name)
 		require.NotEmpty(t, found.Reason, name)
 	}
-	found, err = v.Confirm(t.Context(), &receipt.Receipt{})
+	found, err = v.Confirm(t.Context(), Call{}, &receipt.Receipt{})
 	require.NoError(t, err)
 	require.Equal(t, world.Unknown, found.Verdict)
+}
+
+func TestHTTPConfirmReachesWhatTheCapabilityNames(t *testing.T) {
+	base, addr := httpServer(t, func(http.ResponseWriter, *http.Request) {})
+	r := &receipt.Receipt{StateChange: &receipt.StateChange{Resource: base + "/thing"}}
+	named := Call{Cap: manifest.Cap{Type: manifest.CapHTTP, Params: manifest.CapParams{Hosts: []string{"127.0.0.1"}}}}
+	for _, c := range []struct {
+		call Call
+		want world.FoundVerdict
+		open []string
+	}{{named, world.Happened, []string{addr}}, {Call{}, world.Unknown, nil}} {
+		v := (&httpTrial{config: m{"method": "PUT"}, open: c.open}).verifier(t, m{})
+		found, err := v.Confirm(t.Context(), c.call, r)
+		require.NoError(t, err)
+		require.Equal(t, c.want, found.Verdict, found.Reason)
+	}
 }
 
 func TestHTTPVerifierKeepsSecretsForTheirOrigin(t *testing.T) {
@@ -108,10 +125,10 @@ func TestHTTPVerifierKeepsSecretsForTheirOrigin(t *testing.T) {
 	own := x.verifier(t, m{"url": other + "/ask", "secret_headers": m{"B": "secret://B"}})
 	_, err := own.Verify(t.Context(), Call{External: "k"})
 	require.NoError(t, err)
-	_, err = own.Confirm(t.Context(), &receipt.Receipt{StateChange: &receipt.StateChange{Resource: other + "/thing"}})
+	_, err = own.Confirm(t.Context(), Call{}, &receipt.Receipt{StateChange: &receipt.StateChange{Resource: other + "/thing"}})
 	require.NoError(t, err)
 	effects := x.verifier(t, m{})
-	_, err = effects.Confirm(t.Context(), &receipt.Receipt{StateChange: &receipt.StateChange{Resource: base + "/thing"}})
+	_, err = effects.Confirm(t.Context(), Call{}, &receipt.Receipt{StateChange: &receipt.StateChange{Resource: base + "/thing"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"/ask theirs", "/thing theirs", "/thing ours"}, got)
 
@@ -159,7 +176,7 @@ func TestHTTPConfirmComparesTheStrongestSign(t *testing.T) {
 	} {
 		status, etag, modified = c.status, c.etag, c.modified
 		c.change.Resource = base
-		found, err := v.Confirm(t.Context(), &receipt.Receipt{StateChange: &c.change})
+		found, err := v.Confirm(t.Context(), Call{}, &receipt.Receipt{StateChange: &c.change})
 		require.NoError(t, err)
 		require.Equal(t, c.want, found.Verdict, "%+v: %s", c, found.Reason)
 	}

@@ -383,7 +383,7 @@ func (a asked) Verify(ctx context.Context, call host.Call) (world.Found, error) 
 	return a.verify(ctx, call)
 }
 
-func (a asked) Confirm(ctx context.Context, r *receipt.Receipt) (world.Found, error) {
+func (a asked) Confirm(ctx context.Context, _ host.Call, r *receipt.Receipt) (world.Found, error) {
 	return a.confirm(ctx, r)
 }
 

@@ -210,7 +210,7 @@ func (h *Host) find(ctx context.Context, j *job) (found world.Found, err error) 
 	} else {
 		var r *receipt.Receipt
 		if r, err = receipt.Decode(j.Receipt); err == nil {
-			found, err = j.effect.verifier.Confirm(ctx, r)
+			found, err = j.effect.verifier.Confirm(ctx, h.call(j), r)
 		}
 	}
 	if err != nil {
