@@ -170,7 +170,7 @@ func (m *ledgerModel) Late(t *rapid.T) {
 	m.ledger.Late(&got)
 	r.lost = r.lost[1:]
 	after := *m.ledger.Entry(r.permit.Key)
-	require.Equal(t, len(before.Lost)-1, len(after.Lost))
+	require.Len(t, after.Lost, len(before.Lost)-1)
 	require.Equal(t, before.State, after.State)
 	require.Error(t, m.ledger.Check(&got), "once")
 	require.NotErrorIs(t, m.ledger.Check(&got), receipt.ErrLate)

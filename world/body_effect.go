@@ -184,17 +184,17 @@ func appendStruct(b []byte, x any) []byte {
 	return append(b, e...)
 }
 
-// MaxReasonBytes is how much of a reason, a person's or a program's, is
-// journaled.
-const MaxReasonBytes = 1 << 10
+// MaxTextBytes is how much of an error or a reason, a person's or a program's,
+// is journaled.
+const MaxTextBytes = 1 << 10
 
 // journaled makes foreign text what a journal can hold.
-func journaled(text string, most int) string {
+func journaled(text string) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
-	if len(text) <= most {
+	if len(text) <= MaxTextBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most], "") + "…"
+	return strings.ToValidUTF8(text[:MaxTextBytes], "") + "…"
 }
 
 // explanation is what a cell is told where no receipt of the outside is.

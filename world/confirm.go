@@ -175,7 +175,7 @@ func (k *kernel) confirm(b Confirmed) error {
 		return refuse(ErrNoReason, "reason", "say who confirms it, and why")
 	}
 	b.V = bodyVersion
-	b.Reason, b.Actor = journaled(b.Reason, MaxReasonBytes), journaled(b.Actor, MaxReasonBytes)
+	b.Reason, b.Actor = journaled(b.Reason), journaled(b.Actor)
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindConfirmed, 0)
 	if b.Mode == modePerson {

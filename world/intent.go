@@ -79,7 +79,7 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, origina
 func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability string, approved bool) governance.Decision {
 	req := &k.request
 	*req = governance.Request{
-		World: k.id, Cell: asker, Time: k.now,
+		World: k.rules.manifest.World, Cell: asker, Time: k.now,
 		Kind: in.Kind, Params: in.Params, Tag: in.Tag, Cap: capability, Approved: approved,
 		Caps: k.budgets.caps, Accounts: governance.Accounts{World: k.budgets.world},
 	}
@@ -161,7 +161,7 @@ func (k *kernel) submitEffect(b OperatorEffect) (receipt.Key, error) {
 		return receipt.Key{}, refuse(ErrBadData, "params", "%v", err)
 	}
 	k.operators++
-	b.V, b.N, b.Reason = bodyVersion, k.operators, journaled(b.Reason, MaxReasonBytes)
+	b.V, b.N, b.Reason = bodyVersion, k.operators, journaled(b.Reason)
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindOperator, 0)
 	k.inTick = false

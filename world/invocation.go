@@ -113,6 +113,7 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id Seq) error {
 		e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, r.Status, r.Payload)
 		k.ledger.Close(e)
 		return k.compensate(e, *in, id)
+	default: // it is the last word
 	}
 	k.ledger.Close(e)
 	k.tell(e, id, r.Status, r.Payload)
@@ -154,12 +155,12 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 	if e == nil || e.State != receipt.StateInFlight || e.Attempt != attempt {
 		return errNotInFlight
 	}
-	reason = journaled(reason, MaxReasonBytes)
+	reason = journaled(reason)
 	b := Expired{V: bodyVersion, Key: key, Attempt: attempt, Reason: reason}
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindExpired, 0)
 	action := k.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
-	if action == manifest.InDoubtRetry && !(k.attemptsLeft(e) && k.reserveCall(e)) {
+	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.reserveCall(e)) {
 		action = manifest.InDoubtPark
 	}
 	d := InDoubt{V: bodyVersion, Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
@@ -208,7 +209,7 @@ func (k *kernel) resolve(b Resolved) error {
 		b.Payload = Data(canon.Null)
 	}
 	b.V, b.Params = bodyVersion, e.Params
-	b.Reason, b.Actor = journaled(b.Reason, MaxReasonBytes), journaled(b.Actor, MaxReasonBytes)
+	b.Reason, b.Actor = journaled(b.Reason), journaled(b.Actor)
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindResolved, 0)
 	k.inTick = false
@@ -239,8 +240,8 @@ func (k *kernel) resolve(b Resolved) error {
 // verifierActor begins the actor of a decision that a verifier made.
 const verifierActor = "verifier/"
 
-func (b *Resolved) verifier() bool {
-	return len(b.Actor) > len(verifierActor) && b.Actor[:len(verifierActor)] == verifierActor
+func (x *Resolved) verifier() bool {
+	return len(x.Actor) > len(verifierActor) && x.Actor[:len(verifierActor)] == verifierActor
 }
 
 // attemptAgain readies an intent in doubt for its next attempt, for which

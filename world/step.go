@@ -26,9 +26,6 @@ type plannedEvent struct {
 	to   int
 }
 
-// MaxErrorBytes is how much of a reducer's error message is journaled.
-const MaxErrorBytes = 1 << 10
-
 // turn lets a cell handle the first event of its mailbox.
 func (k *kernel) turn(c *cell) {
 	x := *c.mail.front()
@@ -185,7 +182,7 @@ func (k *kernel) checkRoom() error {
 func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	rule := k.rules.reducers[c.id.Reducer]
 	park := rule == nil || rule.park
-	b := Failed{V: bodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: journaled(err.Error(), MaxErrorBytes)}
+	b := Failed{V: bodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: journaled(err.Error())}
 	k.body = b.append(k.body[:0])
 	k.write(KindFailed, x.record)
 	if park {

@@ -132,6 +132,9 @@ func (w *World) Resolve(ctx context.Context, b Resolved) error {
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
+	if b.verifier() {
+		return refuse(ErrNoReason, "actor", "%q is the name of a verifier: say who decides", b.Actor)
+	}
 	if err := w.k.resolve(b); err != nil {
 		return err
 	}
@@ -232,6 +235,9 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	}
 	return Idle, nil
 }
+
+// Sync makes durable what Next has brought about so far.
+func (w *World) Sync() error { return w.sync() }
 
 // Wait blocks until the outside has brought an answer, or ctx ends. It does not
 // touch the world: other calls may be made meanwhile.

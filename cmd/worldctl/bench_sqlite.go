@@ -8,15 +8,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
 )
 
-// What one would write by hand: a row for an intent before it is performed, a
-// row for what came of it.
+// What one would write by hand: a row for an intent before it is performed, of
+// which a cell's step has one; a row for what came of it; both with their time.
 const byHandSchema = `
-CREATE TABLE intents (key TEXT PRIMARY KEY, cell TEXT NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, params BLOB NOT NULL);
-CREATE TABLE receipts (key TEXT PRIMARY KEY, status TEXT NOT NULL, payload BLOB NOT NULL);
+CREATE TABLE intents (
+	key TEXT PRIMARY KEY, cell TEXT NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, params TEXT NOT NULL,
+	created_at INTEGER NOT NULL, UNIQUE (cell, n)
+);
+CREATE TABLE receipts (
+	key TEXT PRIMARY KEY REFERENCES intents (key), status TEXT NOT NULL, payload TEXT NOT NULL, finished_at INTEGER NOT NULL
+);
 `
 
 // byHand has cells perform effects one after the other, group cells at a time,
@@ -61,8 +68,8 @@ type hand struct {
 func newHand(db *sql.DB) (*hand, error) {
 	h := &hand{db: db}
 	var err, second error
-	h.intents, err = db.Prepare("INSERT INTO intents VALUES (?, ?, ?, ?, ?)")
-	h.answers, second = db.Prepare("INSERT INTO receipts VALUES (?, ?, ?)")
+	h.intents, err = db.Prepare("INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?)")
+	h.answers, second = db.Prepare("INSERT INTO receipts VALUES (?, ?, ?, ?)")
 	return h, errors.Join(err, second)
 }
 
@@ -75,7 +82,7 @@ func (h *hand) perform(first, cells, n int) error {
 			cell := fmt.Sprintf("agent/%d", first+i)
 			key := sha256.Sum256(fmt.Appendf(nil, "bench %s@%d tool.call", cell, n))
 			h.keys = append(h.keys, hex.EncodeToString(key[:]))
-			if _, err := insert.Exec(h.keys[i], cell, n, "tool.call", []byte{byte(n)}); err != nil {
+			if _, err := insert.Exec(h.keys[i], cell, n, "tool.call", strconv.Itoa(n), time.Now().UnixNano()); err != nil {
 				return err
 			}
 		}
@@ -86,7 +93,7 @@ func (h *hand) perform(first, cells, n int) error {
 	}
 	return h.transaction(h.answers, func(insert *sql.Stmt) error {
 		for _, key := range h.keys {
-			if _, err := insert.Exec(key, "ok", []byte("null")); err != nil {
+			if _, err := insert.Exec(key, "ok", "null", time.Now().UnixNano()); err != nil {
 				return err
 			}
 		}

@@ -93,7 +93,7 @@ func settled(ctx context.Context, lw *local.World, key receipt.Key) error {
 			return err
 		}
 	}
-	return nil
+	return lw.Sync()
 }
 
 // resting reports whether an intent gets on only by an input, or not at all.

@@ -170,6 +170,9 @@ func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(con
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return err
 		}
+		if failed := lw.Sync(); failed != nil {
+			return failed
+		}
 		if err == nil {
 			err = errors.Join(unconfirmed, d.owed())
 		}

@@ -58,7 +58,7 @@ func (l *effectLog) rewrite(kept map[attempt][]byte) error {
 	if err != nil {
 		return err
 	}
-	l.file, l.size = f, int64(len(b))
+	l.file, l.size, l.filled = f, int64(len(b)), int64(len(b))
 	return nil
 }
 

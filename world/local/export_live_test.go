@@ -86,7 +86,10 @@ func alive(t *testing.T, opts local.Options, begun <-chan string) *local.World {
 		p, err = w.Next(t.Context())
 		require.NoError(t, err)
 	}
-	for what := ""; what != "silent"; what = <-begun {
+	for what := range begun {
+		if what == "silent" {
+			break
+		}
 	}
 	return w
 }

@@ -271,6 +271,9 @@ func (lw *World) Next(ctx context.Context) (world.Progress, error) {
 	return lw.w.Next(ctx)
 }
 
+// Sync makes durable what Next has brought about so far.
+func (lw *World) Sync() error { return lw.change(lw.w.Sync) }
+
 // Wait blocks until the outside has brought an answer, or ctx ends. Other calls
 // may be made meanwhile.
 func (lw *World) Wait(ctx context.Context) error {

@@ -250,7 +250,7 @@ func (f *guardFile) Write(p []byte) (int, error) {
 	if end := f.size + int64(len(p)); f.syncs != nil && end > f.filled {
 		from := max(f.filled, end)
 		zeros := make([]byte, aheadBytes)
-		if _, err := f.File.WriteAt(zeros, from); err != nil {
+		if _, err := f.WriteAt(zeros, from); err != nil {
 			return 0, f.report(err)
 		}
 		f.filled = from + aheadBytes

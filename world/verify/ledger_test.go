@@ -187,3 +187,26 @@ func TestDecisionThatNothingFollowsDoesNotLetAnAttemptGo(t *testing.T) {
 		})
 	}
 }
+
+func TestLateReceiptThatComesTwiceIsNamed(t *testing.T) {
+	w := ledgerStory(t)
+	_, late, _ := find(t, w.Journal, world.KindLate)
+	x := tamper(w.Journal)
+	id := x.add(t, world.KindLate, late)
+	r := withKeys(t, x.relink(t))
+	require.Contains(t, places(r), place(id))
+	require.Equal(t, []receipt.Key{w.Intents()[0].Intent.Key}, r.Ledger.OrphanKeys)
+}
+
+func TestAttemptThatIsNotTheNextIsNamed(t *testing.T) {
+	w := ledgerStory(t)
+	e := w.Intents()[2]
+	resolve(t, w, 2, world.RetryAnyway)
+	for attempt, fine := range map[uint64]bool{e.Attempt: false, e.Attempt + 1: true, e.Attempt + 2: false} {
+		permit, err := canon.Marshal(&world.Started{V: 1, Key: e.Intent.Key, Attempt: attempt})
+		require.NoError(t, err)
+		x := tamper(w.Journal)
+		x.add(t, world.KindStarted, permit)
+		require.Equal(t, fine, withKeys(t, x.relink(t)).Ledger.OK)
+	}
+}

@@ -71,6 +71,7 @@ func (o *Outside) Start(tasks []world.Task) {
 			continue
 		case world.Perform:
 			o.Performed = append(o.Performed, t.Permit)
+		case world.Retry, world.Verify, world.Confirm:
 		}
 		o.tasks = append(o.tasks, t)
 		if o.Play != nil {
