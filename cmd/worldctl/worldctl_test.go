@@ -22,6 +22,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// Programs built with -race sleep for a second before they exit, and the tests
+	// start hundreds of them.
+	if _, set := os.LookupEnv("GORACE"); !set {
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
+	}
 	testscript.Main(m, map[string]func(){"worldctl": main, "sink": sinkMain})
 }
 

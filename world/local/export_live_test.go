@@ -86,6 +86,7 @@ func alive(t *testing.T, opts local.Options, begun <-chan string) *local.World {
 		p, err = w.Next(t.Context())
 		require.NoError(t, err)
 	}
+	require.NoError(t, w.Sync()) // what is durable begins
 	for what := range begun {
 		if what == "silent" {
 			break
