@@ -225,7 +225,7 @@ func (k *kernel) resolve(b Resolved) error {
 	case Executed:
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case NotExecuted:
-		if b.verifier() && !k.attemptsLeft(e) {
+		if !k.hasCall(e) || b.verifier() && !k.attemptsLeft(e) {
 			k.release(e)
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeNotExecuted, b.Reason))
 			return nil
@@ -278,7 +278,7 @@ func (k *kernel) resolvable(b *Resolved) (*receipt.Entry, error) {
 	if b.Actor == "" {
 		return nil, refuse(ErrNoReason, "actor", "say who decides")
 	}
-	if again := b.How == NotExecuted || b.How == RetryAnyway; again && !k.hasCall(e) {
+	if b.How == RetryAnyway && !k.hasCall(e) {
 		return nil, refuse(ErrNoBudget, "key", "%s", b.Key)
 	}
 	if err := canon.Valid(b.Payload); len(b.Payload) > 0 && err != nil {

@@ -117,6 +117,15 @@ func (w *World) Intent(key receipt.Key) (receipt.Entry, bool) {
 	return *e, true
 }
 
+// InFlight returns the permits of the effects in flight, in their order.
+func (w *World) InFlight() []receipt.Permit {
+	var out []receipt.Permit
+	for _, e := range w.k.ledger.InFlight() {
+		out = append(out, w.k.permit(e))
+	}
+	return out
+}
+
 // StateRoot returns the root of cells, mailboxes and timers; see package
 // snapshot. It costs time in proportion to the number of cells.
 func (w *World) StateRoot() Hash { return w.k.stateRoot() }

@@ -133,6 +133,9 @@ func known(err error) (code int, hint string) {
 	case errors.As(err, &diverged):
 		return exitVerify, fmt.Sprintf("worldctl why %d", diverged.Record)
 	case errors.As(err, &miss):
+		if miss.Recorded {
+			return exitFailed, "worldctl run performs it; or let the world in " + miss.File + " go on until it has asked for the same. Nothing was done outside"
+		}
 		return exitFailed, "add the answer to " + miss.File + " and make the world again: the effect waits, and nothing was lost"
 	case errors.Is(err, local.ErrNoWorld):
 		return exitFailed, "worldctl init"

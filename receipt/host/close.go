@@ -66,6 +66,25 @@ func (h *Host) shut() []*job {
 	return unstarted
 }
 
+// GiveBack says of attempts in flight that nothing was done for them, where that
+// is so because a Recording was to answer: a process without it would not know.
+// It is called last before Close.
+func (h *Host) GiveBack(permits []receipt.Permit) error {
+	if h.log == nil {
+		return nil
+	}
+	for _, p := range permits {
+		e := h.effects[p.Kind]
+		if e == nil || !e.outside {
+			continue
+		}
+		if err := h.giveBack(&job{Task: world.Task{Permit: p}, effect: e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // giveBack answers for an attempt that was never begun.
 func (h *Host) giveBack(j *job) error {
 	payload := failure("given_back", "given back: nothing was done")

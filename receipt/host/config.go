@@ -113,18 +113,19 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, error) {
 	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
 		e := &effect{declared: cfg.Manifest.Effects[kind]}
 		effects[kind] = e
-		if cfg.Recording != nil {
-			e.adapter = &cfg.Recording.recorded
-			continue
-		}
 		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve}
 		s.Config, s.File = e.declared.Config, cfg.files(e.declared.Files, contents)
-		var err error
-		if e.adapter, err = build(adapters, "adapter", e.declared.Adapter, s); err != nil {
-			faults = append(faults, fmt.Errorf("host: effect %s: %w", kind, err))
+		a, err := build(adapters, "adapter", e.declared.Adapter, s)
+		d, ok := a.(Deterministic)
+		live := !ok || !d.Deterministic()
+		if cfg.Recording != nil { // then it matters only whether it would be live
+			e.adapter, e.outside = &cfg.Recording.recorded, live
+			continue
 		}
-		if d, ok := e.adapter.(Deterministic); e.adapter != nil {
-			e.live = !ok || !d.Deterministic()
+		if e.adapter = a; err != nil {
+			faults = append(faults, fmt.Errorf("host: effect %s: %w", kind, err))
+		} else {
+			e.live = live
 		}
 		if v := e.declared.Verify; v != nil {
 			s.Config, s.File = v.Config, cfg.files(v.Files, contents)
@@ -147,9 +148,10 @@ func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name 
 	return made, nil
 }
 
+// anyLive reports whether an effect is live, or would be without a Recording.
 func anyLive(effects map[string]*effect) bool {
 	for _, e := range effects {
-		if e.live {
+		if e.live || e.outside {
 			return true
 		}
 	}

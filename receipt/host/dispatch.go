@@ -52,7 +52,7 @@ func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS
 		cfg: cfg, effects: effects, secrets: hidden, limit: cfg.Manifest.Limits.WithDefaults().Receipt,
 		leases: newLeases(cfg.Lease), notBefore: make(map[receipt.Key]time.Time),
 	}
-	if anyLive(effects) {
+	if anyLive(effects) && cfg.EffectLog != "" {
 		var err error
 		if h.log, err = openEffectLog(files, cfg.EffectLog, cfg.World); err != nil {
 			return nil, err

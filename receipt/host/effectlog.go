@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -208,6 +209,9 @@ func (l *effectLog) next() bool {
 	if l.results == 0 && (len(l.waiting) == 0 || len(l.kept) == 0) {
 		return false // what is forgotten is worth a sync only at the end, or none if all is
 	}
+	l.mu.Unlock()
+	runtime.Gosched() // workers that are about to end their attempts join the group
+	l.mu.Lock()
 	n, bytes := 0, 0
 	for n < len(l.waiting) && bytes < frameBodyLimit {
 		bytes += l.waiting[n].size()

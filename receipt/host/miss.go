@@ -9,7 +9,8 @@ import (
 // MissError says that a cassette or an answers file does not hold what an
 // effect asks for. No receipt can be made, and the effect stays in flight.
 type MissError struct {
-	File       string // as the manifest's config has it
+	File       string // as the manifest's config has it, or the name of a Recording
+	Recorded   bool   // by a Recording, not by an adapter
 	Cell       string
 	Step       receipt.StepID
 	Kind       string

@@ -18,6 +18,7 @@ type effect struct {
 	adapter  Adapter
 	verifier Verifier // nil: none is declared
 	live     bool
+	outside  bool // it would be live without the Recording that answers for it
 	declared manifest.Effect
 }
 

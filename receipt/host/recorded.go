@@ -12,6 +12,7 @@ import (
 // recorded answers from a cassette.
 type recorded struct {
 	file     string
+	world    bool // a Recording
 	cassette *cassette
 }
 
@@ -86,17 +87,19 @@ func (r *recorded) Perform(_ context.Context, call Call) (Result, error) {
 	at := place{ask{p.Cell, p.Kind, canon.Sum(p.Params)}, p.Occurrence}
 	i, ok := r.cassette.places[at]
 	if !ok {
-		return Result{}, miss(r.file, p, r.cassette.nearest(p))
+		e := miss(r.file, p, r.cassette.nearest(p))
+		e.Recorded = r.world
+		return Result{}, e
 	}
 	return r.cassette.lines[i].result, nil
 }
 
 // nearest describes the line that is most like what p asks for: the same but
 // for the occurrence, the same kind from the same cell, the same from another
-// cell, the same kind.
+// cell, the same kind; and of these the last with the most bytes in common.
 func (c *cassette) nearest(p receipt.Permit) string {
 	const kind, params, cell = 1, 2, 4
-	best, most, equal := -1, 0, 0
+	best, most, common, equal := -1, 0, 0, 0
 	for i, l := range c.lines {
 		if l.kind != p.Kind {
 			continue
@@ -111,8 +114,8 @@ func (c *cassette) nearest(p receipt.Permit) string {
 		if like == kind|params|cell {
 			equal++
 		}
-		if like > most {
-			best, most = i, like
+		if n := inCommon(l.params, p.Params); like > most || like == most && n >= common && like != kind|params|cell {
+			best, most, common = i, like, n
 		}
 	}
 	if best < 0 {
@@ -123,6 +126,19 @@ func (c *cassette) nearest(p receipt.Permit) string {
 		return fmt.Sprintf("it answers this for other occurrences: %d, the first %s", equal, l.where())
 	}
 	return fmt.Sprintf("nearest is the one %s: cell %s, params %s", l.where(), l.cell, brief(l.params))
+}
+
+// inCommon returns how many bytes a and b begin and end with alike.
+func inCommon(a, b []byte) int {
+	n, most := 0, min(len(a), len(b))
+	for n < most && a[n] == b[n] {
+		n++
+	}
+	end := 0
+	for end < most-n && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return n + end
 }
 
 // where says how to find a line. A Recording has none.

@@ -61,9 +61,9 @@ func TestMissNamesWhatWasAskedAndTheNearestEntry(t *testing.T) {
 	}{
 		{"agent/1", "look", `{"id": 3, "at": 1.0}`, 2, []string{"other occurrences: 2", "line 1"}},
 		{"agent/1", "look", `{"id": 4}`, 0, []string{"other occurrences: 1", "line 5"}},
-		{"agent/1", "look", `{"id": 3, "at": 1}`, 0, []string{"line 1", "agent/1", `{"at":1.0,"id":3}`}},
+		{"agent/1", "look", `{"id": 3, "at": 1}`, 0, []string{"line 2", "agent/1", `{"at":1.0,"id":3}`}},
 		{"agent/3", "look", `{"id": 4}`, 0, []string{"line 5", "agent/1"}},
-		{"agent/3", "look", `{"id": 5}`, 0, []string{"line 1"}},
+		{"agent/3", "look", `{"id": 5}`, 0, []string{"line 5"}},
 		{"agent/1", "sing", `{"id": 5}`, 0, []string{"nothing of kind sing"}},
 	} {
 		p := permit(t, c.cell, c.kind, c.params, c.occurrence)

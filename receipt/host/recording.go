@@ -42,5 +42,5 @@ func NewRecording(name string, answers iter.Seq2[Recorded, error]) (*Recording, 
 		c.places[at] = len(c.lines)
 		c.lines = append(c.lines, l)
 	}
-	return &Recording{recorded{file: name, cassette: c}}, nil
+	return &Recording{recorded{file: name, world: true, cassette: c}}, nil
 }

@@ -204,9 +204,13 @@ func (lw *World) Close() error {
 	if lw.host == nil {
 		return errors.Join(lw.w.Checkpoint(), lw.abandon())
 	}
+	var given error
+	if lw.opts.Effects != "" {
+		given = lw.host.GiveBack(lw.w.InFlight())
+	}
 	// The host first: what it still finishes is kept in the effect store.
-	err := lw.host.Close()
-	return errors.Join(err, lw.w.Checkpoint(), lw.store.Close())
+	closed := lw.host.Close()
+	return errors.Join(given, closed, lw.w.Checkpoint(), lw.store.Close())
 }
 
 // Submit takes an event whose data is any value with a canonical form: maps,

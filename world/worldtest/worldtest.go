@@ -165,11 +165,14 @@ func (w *World) Run() {
 // Drive runs until nothing can happen without the outside or another input.
 func (w *World) Drive() {
 	w.t.Helper()
-	for {
+	for waited := false; ; {
 		p, err := w.Next(context.Background())
 		require.NoError(w.t, err)
-		if p == world.Waiting || p == world.Idle {
+		if p == world.Idle || p == world.Waiting && waited {
 			return
+		}
+		if waited = p == world.Waiting; waited {
+			require.NoError(w.t, w.Sync()) // the outside gets what it has to do, and may answer at once
 		}
 	}
 }
