@@ -26,10 +26,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -48,27 +46,6 @@ const (
 
 // ErrNoWorld says that a directory holds no world yet.
 var ErrNoWorld = errors.New("no world here")
-
-// Options say how a world is opened. The zero value opens worlds whose
-// reducers are all in Starlark.
-type Options struct {
-	Registry *reducer.Registry       // Go reducers
-	Adapters map[string]host.Factory // adapters besides the built-in ones
-	Paranoid bool                    // run every reduction twice and compare
-	Fatal    func(error)             // ends the process when the disk fails under a journal; see store.Options
-
-	Verifiers map[string]host.VerifierFactory // likewise, by names of adapters
-
-	// Passphrase is asked for when a sealed keyring has to be opened, or sealed;
-	// nil: ErrSealed. What it returns must not change afterwards.
-	Passphrase func() ([]byte, error)
-
-	Secrets func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
-	Effects string                            // directory of a world whose receipts answer all effects; empty: the adapters do
-	Workers int                               // effects performed at once; 0: host.DefaultWorkers
-	Lease   time.Duration                     // see host.Config; 0: its default
-	Grace   time.Duration                     // likewise
-}
 
 // World is a world in a directory, owned by this process. It is safe for
 // concurrent use: calls take turns.
@@ -152,42 +129,6 @@ func eachCell(kind string, payload []byte, visit func(cell []byte)) {
 	_ = world.EachCell(world.Kind(kind), payload, visit)
 }
 
-func (lw *World) config() world.Config {
-	return world.Config{
-		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Registry, Paranoid: lw.opts.Paranoid,
-		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
-			if !lw.keys.CanSign() {
-				return nil, nil // nothing will be started: see canRun
-			}
-			cfg := hostConfig(lw.dir, lw.opts)
-			cfg.World, cfg.Manifest, cfg.Content, cfg.Keys = id, m, lw.store.Blob, lw.keys
-			cfg.EffectLog = filepath.Join(lw.hidden, effectsFile)
-			var err error
-			if lw.opts.Effects != "" {
-				if cfg.Recording, err = recording(lw.opts.Effects, lw.opts); err != nil {
-					return nil, err
-				}
-			}
-			if lw.host, err = host.New(cfg); err != nil {
-				return nil, err
-			}
-			return lw.host, nil
-		},
-	}
-}
-
-// hostConfig is what a host gets from a program and a directory.
-func hostConfig(dir string, opts Options) host.Config {
-	cfg := host.Config{
-		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers,
-		Workers: opts.Workers, Lease: opts.Lease, Grace: opts.Grace,
-	}
-	if cfg.Secrets == nil {
-		cfg.Secrets = host.Secrets(filepath.Join(dir, hiddenDir, secretsDir))
-	}
-	return cfg
-}
-
 // abandon lets go of what has been opened.
 func (lw *World) abandon() error {
 	var err error
@@ -224,23 +165,21 @@ func (lw *World) Submit(ctx context.Context, name string, data any) (world.Seq, 
 }
 
 // SubmitEvent is Submit with everything that can be said about an event.
-func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (world.Seq, error) {
-	if err := lw.canRun(); err != nil {
-		return 0, err
-	}
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	return lw.w.Submit(ctx, s)
+func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (id world.Seq, err error) {
+	err = lw.change(func() error {
+		id, err = lw.w.Submit(ctx, s)
+		return err
+	})
+	return id, err
 }
 
 // SubmitAll takes events in bulk; see world.World.SubmitAll.
-func (lw *World) SubmitAll(ctx context.Context, all iter.Seq2[world.Submission, error]) (uint64, error) {
-	if err := lw.canRun(); err != nil {
-		return 0, err
-	}
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	return lw.w.SubmitAll(ctx, all)
+func (lw *World) SubmitAll(ctx context.Context, all iter.Seq2[world.Submission, error]) (taken uint64, err error) {
+	err = lw.change(func() error {
+		taken, err = lw.w.SubmitAll(ctx, all)
+		return err
+	})
+	return taken, err
 }
 
 // ErrNoKeys says that a world cannot go on because its keyring has no keys: it
@@ -256,23 +195,17 @@ func (lw *World) canRun() error {
 
 // Step runs the next tick.
 func (lw *World) Step(ctx context.Context) error {
-	if err := lw.canRun(); err != nil {
-		return err
-	}
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	return lw.w.Step(ctx)
+	return lw.change(func() error { return lw.w.Step(ctx) })
 }
 
 // Next does what can be done without waiting for the outside; see
 // world.World.Next.
-func (lw *World) Next(ctx context.Context) (world.Progress, error) {
-	if err := lw.canRun(); err != nil {
-		return world.Idle, err
-	}
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	return lw.w.Next(ctx)
+func (lw *World) Next(ctx context.Context) (p world.Progress, err error) {
+	err = lw.change(func() error {
+		p, err = lw.w.Next(ctx)
+		return err
+	})
+	return p, err
 }
 
 // Sync makes durable what Next has brought about so far.
@@ -301,35 +234,6 @@ func (lw *World) Run(ctx context.Context) error {
 	}
 }
 
-// Emit takes an effect that a person asks for, and returns its key; see
-// world.World.Emit.
-func (lw *World) Emit(ctx context.Context, b world.OperatorEffect) (key receipt.Key, err error) {
-	err = lw.change(func() error {
-		key, err = lw.w.Emit(ctx, b)
-		return err
-	})
-	return key, err
-}
-
-// Resolve takes a person's decision about an intent; see world.World.Resolve.
-func (lw *World) Resolve(ctx context.Context, b world.Resolved) error {
-	return lw.change(func() error { return lw.w.Resolve(ctx, b) })
-}
-
-// Confirm compares recorded results with the outside; see world.World.Confirm.
-func (lw *World) Confirm(ctx context.Context) (done world.Confirmation, err error) {
-	err = lw.change(func() error {
-		done, err = lw.w.Confirm(ctx)
-		return err
-	})
-	return done, err
-}
-
-// ConfirmByHand takes a person's word that a recorded result holds.
-func (lw *World) ConfirmByHand(ctx context.Context, key receipt.Key, actor, reason string) error {
-	return lw.change(func() error { return lw.w.ConfirmByHand(ctx, key, actor, reason) })
-}
-
 // change lets f change the world, if that can run.
 func (lw *World) change(f func() error) error {
 	if err := lw.canRun(); err != nil {
@@ -341,23 +245,17 @@ func (lw *World) change(f func() error) error {
 }
 
 // Receive takes a receipt made elsewhere for an effect in flight.
-func (lw *World) Receive(data []byte) (world.Seq, error) {
-	if err := lw.canRun(); err != nil {
-		return 0, err
-	}
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	return lw.w.Receive(data)
+func (lw *World) Receive(data []byte) (id world.Seq, err error) {
+	err = lw.change(func() error {
+		id, err = lw.w.Receive(data)
+		return err
+	})
+	return id, err
 }
 
 // Resume lets a parked cell go on.
 func (lw *World) Resume(ctx context.Context, cell reducer.Cell, how world.Resumption) error {
-	if err := lw.canRun(); err != nil {
-		return err
-	}
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	return lw.w.Resume(ctx, cell, how)
+	return lw.change(func() error { return lw.w.Resume(ctx, cell, how) })
 }
 
 // View lets read look at the world while nothing changes it. What read gets

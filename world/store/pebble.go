@@ -226,6 +226,7 @@ type guardFile struct {
 	syncs  *atomic.Uint64 // counts; nil: it is not a log
 
 	size, filled int64 // bytes written, and zeros up to where
+	since, last  int64 // bytes written since the last sync, and between the two before
 }
 
 // Preallocate implements vfs.File. It does nothing: Pebble would set aside a
@@ -235,8 +236,12 @@ func (f *guardFile) Preallocate(int64, int64) error { return nil }
 
 // aheadBytes is how far a log is filled with zeros before they are overwritten.
 // Syncing what has its place in the file already takes half the time, or less,
-// of syncing what makes the file longer. Pebble ends reading at zeros.
-const aheadBytes = 128 << 10
+// of syncing what makes the file longer. Pebble ends reading at zeros. Where much
+// is written between two syncs it would be written twice for little.
+const (
+	aheadBytes = 128 << 10
+	aheadUpTo  = aheadBytes / 4
+)
 
 func (f *guardFile) report(err error) error {
 	if err != nil {
@@ -247,7 +252,7 @@ func (f *guardFile) report(err error) error {
 
 // Write implements vfs.File.
 func (f *guardFile) Write(p []byte) (int, error) {
-	if end := f.size + int64(len(p)); f.syncs != nil && end > f.filled {
+	if end := f.size + int64(len(p)); f.syncs != nil && end > f.filled && f.last <= aheadUpTo {
 		from := max(f.filled, end)
 		zeros := make([]byte, aheadBytes)
 		if _, err := f.WriteAt(zeros, from); err != nil {
@@ -257,6 +262,7 @@ func (f *guardFile) Write(p []byte) (int, error) {
 	}
 	n, err := f.File.Write(p)
 	f.size += int64(n)
+	f.since += int64(n)
 	return n, f.report(err)
 }
 
@@ -276,6 +282,7 @@ func (f *guardFile) count() {
 	if f.syncs != nil {
 		f.syncs.Add(1)
 	}
+	f.last, f.since = f.since, 0
 }
 
 // SyncTo implements vfs.File.

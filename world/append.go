@@ -1,0 +1,137 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// appendFull appends what the kernel brought about, if it is enough for a
+// batch.
+func (w *World) appendFull() error {
+	if w.k.pending() < w.cfg.BatchRecords {
+		return nil
+	}
+	return w.append()
+}
+
+// flight is a batch on its way to the disk.
+type flight struct {
+	pending Pending
+	ready   Ready
+}
+
+// maxFlight is how many batches may be under way while the next is computed.
+const maxFlight = 16
+
+// append hands a batch to the journal, so that the kernel computes while the
+// journal syncs.
+func (w *World) append() error {
+	var memory Ready
+	if last := len(w.spare) - 1; last >= 0 {
+		memory, w.spare = w.spare[last], w.spare[:last]
+	}
+	r := w.k.take(memory)
+	p, err := w.cfg.Journal.Append(r.Batch)
+	if err != nil {
+		return w.fail(err)
+	}
+	w.flight = append(w.flight, flight{pending: p, ready: r})
+	if len(w.flight) > maxFlight {
+		if err := w.settle(); err != nil {
+			return err
+		}
+	}
+	if r.Head.ID-w.saved >= w.cfg.CheckpointRecords {
+		return w.Checkpoint()
+	}
+	return nil
+}
+
+// appendAll hands all that has happened to the journal, and has the host begin
+// what is durable already.
+func (w *World) appendAll() error {
+	if w.k.pending() > 0 {
+		if err := w.append(); err != nil {
+			return err
+		}
+	}
+	return w.settleDone()
+}
+
+// settleDone settles the batches that are durable.
+func (w *World) settleDone() error {
+	for len(w.flight) > 0 && w.flight[0].pending.Done() {
+		if err := w.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle waits until the oldest batch under way is durable and releases its
+// permits.
+func (w *World) settle() error {
+	f := w.flight[0]
+	w.flight = slices.Delete(w.flight, 0, 1)
+	if err := f.pending.Wait(); err != nil {
+		return w.fail(err)
+	}
+	w.begins(f.ready.Tasks)
+	w.settled = f.ready.Head.ID
+	w.spare = append(w.spare, f.ready)
+	return nil
+}
+
+// sync makes everything durable that has happened.
+func (w *World) sync() error {
+	if w.broken != nil {
+		return w.broken
+	}
+	if w.k.pending() > 0 {
+		if err := w.append(); err != nil {
+			return err
+		}
+	}
+	for len(w.flight) > 0 {
+		if err := w.settle(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncAfter makes durable what happened before an error, and returns that.
+func (w *World) syncAfter(err error) error {
+	if failed := w.sync(); failed != nil && !errors.Is(err, failed) {
+		return errors.Join(err, failed)
+	}
+	return err
+}
+
+// Checkpoint stores an image of the world, so that opening it is fast. The
+// world does so by itself every Config.CheckpointRecords records.
+func (w *World) Checkpoint() error {
+	if w.k.pending() > 0 {
+		if err := w.sync(); err != nil {
+			return err
+		}
+	}
+	if w.broken != nil || w.k.last == w.saved {
+		return w.broken
+	}
+	img, err := w.k.image()
+	if err != nil {
+		return err
+	}
+	if err := w.cfg.Journal.Checkpoint(img); err != nil {
+		return w.fail(err)
+	}
+	w.saved = img.Head.ID
+	return nil
+}
+
+func (w *World) fail(err error) error {
+	w.broken = fmt.Errorf("world: stopped, open it again: %w", err)
+	return w.broken
+}

@@ -1,0 +1,68 @@
+package local
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Options say how a world is opened. The zero value opens worlds whose
+// reducers are all in Starlark.
+type Options struct {
+	Registry *reducer.Registry       // Go reducers
+	Adapters map[string]host.Factory // adapters besides the built-in ones
+	Paranoid bool                    // run every reduction twice and compare
+	Fatal    func(error)             // ends the process when the disk fails under a journal; see store.Options
+
+	Verifiers map[string]host.VerifierFactory // likewise, by names of adapters
+
+	// Passphrase is asked for when a sealed keyring has to be opened, or sealed;
+	// nil: ErrSealed. What it returns must not change afterwards.
+	Passphrase func() ([]byte, error)
+
+	Secrets func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
+	Effects string                            // directory of a world whose receipts answer all effects; empty: the adapters do
+	Workers int                               // effects performed at once; 0: host.DefaultWorkers
+	Lease   time.Duration                     // see host.Config; 0: its default
+	Grace   time.Duration                     // likewise
+}
+
+func (lw *World) config() world.Config {
+	return world.Config{
+		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Registry, Paranoid: lw.opts.Paranoid,
+		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
+			if !lw.keys.CanSign() {
+				return nil, nil // nothing will be started: see canRun
+			}
+			cfg := hostConfig(lw.dir, lw.opts)
+			cfg.World, cfg.Manifest, cfg.Content, cfg.Keys = id, m, lw.store.Blob, lw.keys
+			cfg.EffectLog = filepath.Join(lw.hidden, effectsFile)
+			var err error
+			if lw.opts.Effects != "" {
+				if cfg.Recording, err = recording(lw.opts.Effects, lw.opts); err != nil {
+					return nil, err
+				}
+			}
+			if lw.host, err = host.New(cfg); err != nil {
+				return nil, err
+			}
+			return lw.host, nil
+		},
+	}
+}
+
+// hostConfig is what a host gets from a program and a directory.
+func hostConfig(dir string, opts Options) host.Config {
+	cfg := host.Config{
+		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers,
+		Workers: opts.Workers, Lease: opts.Lease, Grace: opts.Grace,
+	}
+	if cfg.Secrets == nil {
+		cfg.Secrets = host.Secrets(filepath.Join(dir, hiddenDir, secretsDir))
+	}
+	return cfg
+}

@@ -1,0 +1,101 @@
+package world
+
+import (
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// resolve takes a decision about a parked intent or one in doubt. Another
+// attempt that it allows is granted with the next tick.
+func (k *kernel) resolve(b Resolved) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	e, err := k.resolvable(&b)
+	if err != nil {
+		return err
+	}
+	if len(b.Payload) == 0 {
+		b.Payload = Data(canon.Null)
+	}
+	b.V, b.Params = bodyVersion, e.Params
+	b.Reason, b.Actor = journaled(b.Reason), journaled(b.Actor)
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindResolved, 0)
+	k.inTick = false
+	switch b.How {
+	case Approve:
+		return k.approve(e, id)
+	case Disapprove:
+		if e.Deadline == 0 {
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeNotConfirmed, b.Reason))
+			return nil
+		}
+		k.refuse(e, id, CodeApprovalDenied, b.Actor+": "+b.Reason)
+	case Executed:
+		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
+	case NotExecuted:
+		if !k.hasCall(e) || b.verifier() && !k.attemptsLeft(e) {
+			k.release(e)
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeNotExecuted, b.Reason))
+			return nil
+		}
+		k.attemptAgain(e)
+	case RetryAnyway:
+		k.attemptAgain(e)
+	}
+	return nil
+}
+
+// verifierActor begins the actor of a decision that a verifier made.
+const verifierActor = "verifier/"
+
+func (x *Resolved) verifier() bool {
+	return len(x.Actor) > len(verifierActor) && x.Actor[:len(verifierActor)] == verifierActor
+}
+
+// attemptAgain readies an intent in doubt for its next attempt, for which
+// resolvable has seen to the budget.
+func (k *kernel) attemptAgain(e *receipt.Entry) {
+	k.reserveCall(e)
+	k.ledger.Reopen(e, false)
+}
+
+// resolvable returns the intent that a decision is about, or why it cannot be
+// taken.
+func (k *kernel) resolvable(b *Resolved) (*receipt.Entry, error) {
+	e := k.ledger.Entry(b.Key)
+	if e == nil {
+		return nil, refuse(ErrNoIntent, "key", "%s", b.Key)
+	}
+	if b.Params != e.Params {
+		return nil, refuse(ErrOtherParams, "params_hash", "%s, the intent's is %s", b.Params, e.Params)
+	}
+	want := receipt.StateInDoubt
+	switch b.How {
+	case Approve, Disapprove:
+		want = receipt.StateParked
+	case Executed, NotExecuted, RetryAnyway:
+	default:
+		return nil, refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
+	}
+	if e.State != want || b.How == Approve && e.Deadline == 0 {
+		return nil, refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
+	}
+	if b.Reason == "" {
+		return nil, refuse(ErrNoReason, "reason", "say why, for those who read the journal")
+	}
+	if b.Actor == "" {
+		return nil, refuse(ErrNoReason, "actor", "say who decides")
+	}
+	if b.How == RetryAnyway && !k.hasCall(e) {
+		return nil, refuse(ErrNoBudget, "key", "%s", b.Key)
+	}
+	if err := canon.Valid(b.Payload); len(b.Payload) > 0 && err != nil {
+		return nil, refuse(ErrBadData, "payload", "%v", err)
+	}
+	if most := k.rules.manifest.Limits.Receipt; uint64(len(b.Payload)) > most {
+		return nil, refuse(ErrTooLarge, "payload", "limits.receipt is %d bytes", most)
+	}
+	return e, nil
+}
