@@ -256,7 +256,7 @@ func (w *World) decideFound() error {
 		default:
 			continue
 		}
-		if err := w.k.resolve(b); err != nil && !errors.Is(err, ErrNoBudget) {
+		if err := w.k.resolve(b); err != nil {
 			return w.syncAfter(err)
 		}
 	}

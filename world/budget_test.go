@@ -126,15 +126,25 @@ func TestEffectInDoubtKeepsItsCall(t *testing.T) {
 	}
 }
 
-func TestDecisionWithoutACallLeftIsRefused(t *testing.T) {
+func TestRetryWithoutACallLeftIsRefused(t *testing.T) {
 	p := live(t, calls(1))
 	key := p.ask()
 	p.lose()
 	before := p.Status()
-	require.ErrorIs(t, p.resolve(key, world.NotExecuted), world.ErrNoBudget)
 	require.ErrorIs(t, p.resolve(key, world.RetryAnyway), world.ErrNoBudget)
 	require.Equal(t, before, p.Status())
 	require.NoError(t, p.resolve(key, world.Executed))
+}
+
+func TestWhatDidNotHappenEndsWithoutACallLeft(t *testing.T) {
+	p := live(t, calls(1))
+	key := p.ask()
+	p.lose()
+	require.NoError(t, p.resolve(key, world.NotExecuted))
+	require.Equal(t, receipt.StateFailed, p.entry(key).State)
+	ends := bodies[*world.IntentEnded](t, p.Journal)
+	require.Len(t, ends, 1)
+	require.Equal(t, receipt.StatusRejected, ends[0].Status)
 }
 
 func TestIdempotentEffectInDoubtWithoutACallLeftParks(t *testing.T) {
@@ -145,13 +155,13 @@ func TestIdempotentEffectInDoubtWithoutACallLeftParks(t *testing.T) {
 	require.Equal(t, manifest.InDoubtPark, bodies[*world.InDoubt](t, p.Journal)[0].Action)
 }
 
-func TestVerdictWithoutACallLeftWaitsForAPerson(t *testing.T) {
+func TestVerdictWithoutACallLeftEndsTheIntent(t *testing.T) {
 	p := live(t, calls(1), inDoubt(manifest.InDoubtVerify))
 	key := p.ask()
 	p.lose()
 	p.out.Find(p.out.Task(world.Verify), world.NotHappened, nil, "it is not there")
 	p.Drive()
-	require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
+	require.Equal(t, receipt.StateFailed, p.entry(key).State)
 }
 
 // tokens bounds tools to 100 tokens; every tool.a may cost 40.

@@ -199,8 +199,18 @@ func (s *spoken) hear(stdin string, args ...string) {
 func (s *spoken) everything() {
 	s.t.Helper()
 	for _, verb := range [][]string{
-		{"status"}, {"tail"}, {"cell", "list"}, {"intent", "list"}, {"receipt", "list"}, {"keys", "list"}, {"verify"}, {"replay"},
-		{"validate"}, {"export", "-", "--format", "jsonl"}, {"run"}, {"step"},
+		{"status"},
+		{"tail"},
+		{"cell", "list"},
+		{"intent", "list"},
+		{"receipt", "list"},
+		{"keys", "list"},
+		{"verify"},
+		{"replay"},
+		{"validate"},
+		{"export", "-", "--format", "jsonl"},
+		{"run"},
+		{"step"},
 	} {
 		s.hear("", append(verb, "-v")...)
 		s.hear("", append(verb, "-o", "jsonl")...)

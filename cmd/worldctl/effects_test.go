@@ -82,9 +82,9 @@ func TestKilledWorldNeverOverspends(t *testing.T) {
 	w := newSinkWorld(t, newSink(t), budgetCells, budgetEffects, 8, "external_key: per_attempt", budgeted)
 	for range kills {
 		cmd, done := w.run()
-		if _, ended := w.sink.await(random.IntN(budgetCalls/kills), done); !ended {
+		if ended, _ := w.sink.await(random.IntN(budgetCalls/kills), done); !ended {
 			require.NoError(t, cmd.Process.Kill())
-			<-done
+			<-done //nolint:errcheck // however it ended
 		}
 		w.sink.settle()
 		require.LessOrEqual(t, w.spent(), budgetCalls)
@@ -144,7 +144,7 @@ func TestDoubtDoesNotGiveItsCallBack(t *testing.T) {
 func TestCtrlCLeavesNoEffectInDoubt(t *testing.T) {
 	w := newSinkWorld(t, newSink(t, "-slow", "1", "-delay", "200ms"), 20, 3, 64, "external_key: per_attempt", "")
 	cmd, done := w.run("--workers", "2")
-	_, ended := w.sink.await(3, done)
+	ended, _ := w.sink.await(3, done)
 	require.False(t, ended)
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	var exit *exec.ExitError

@@ -72,7 +72,7 @@ func sinkMain() {
 		}
 		fmt.Println(p.Key)
 		if *slow > 0 && requests.Add(1)%*slow == 0 {
-			time.Sleep(*delay)
+			time.Sleep(*delay) //nolint:forbidigo // it is slow
 		}
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"n": %d}`, p.N)
@@ -193,13 +193,13 @@ func (s *sink) puts() []put {
 
 // await returns when so many more requests have come, or when a process has
 // ended before, and with what.
-func (s *sink) await(requests int, done <-chan error) (err error, ended bool) {
+func (s *sink) await(requests int, done <-chan error) (ended bool, err error) {
 	for range requests {
 		select {
 		case <-s.arrived:
 		case err := <-done:
-			return err, true
+			return true, err
 		}
 	}
-	return nil, false
+	return false, nil
 }

@@ -243,11 +243,11 @@ func (w *sinkWorld) killed(random *rand.Rand, kills int) {
 	every := w.cells * w.effects / kills
 	for i := range kills {
 		cmd, done := w.run()
-		_, ended := w.sink.await(random.IntN(every), done)
+		ended, _ := w.sink.await(random.IntN(every), done)
 		if !ended {
-			time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond)
+			time.Sleep(time.Duration(random.IntN(3000)) * time.Microsecond) //nolint:forbidigo // a random moment, not an event
 			require.NoError(w.t, cmd.Process.Kill())
-			<-done
+			<-done //nolint:errcheck // however it ended
 		}
 		if random.IntN(2) == 0 {
 			w.decide()
@@ -279,7 +279,7 @@ func TestKilledSinkIsNeverAskedTwice(t *testing.T) {
 	w := newSinkWorld(t, newSink(t), cells, effects, 8, "external_key: per_attempt", "")
 	_, done := w.run()
 	for range kills {
-		if err, ended := w.sink.await(random.IntN(cells*effects/kills), done); ended {
+		if ended, err := w.sink.await(random.IntN(cells*effects/kills), done); ended {
 			var exit *exec.ExitError
 			require.ErrorAs(t, err, &exit)
 			require.Equal(t, exitOwed, exit.ExitCode(), "every cell waits for a decision")
@@ -289,7 +289,7 @@ func TestKilledSinkIsNeverAskedTwice(t *testing.T) {
 		w.sink.kill()
 		w.sink.start()
 	}
-	<-done
+	<-done //nolint:errcheck // however it ended
 	w.finish()
 	w.exact(false)
 }

@@ -44,9 +44,12 @@ type effectLog struct {
 	syncs, written atomic.Uint64
 }
 
-// aheadBytes is how far the file is filled with zeros before they are written
-// over: syncing what does not make the file longer takes half the time, or less.
-const aheadBytes = 128 << 10
+// ahead is how far the file is filled with zeros before they are written over:
+// syncing what does not make the file longer takes half the time, or less. It is
+// as much as the file has already, within bounds.
+func (l *effectLog) ahead() int64 { return min(max(l.size, minAhead), maxAhead) }
+
+const minAhead, maxAhead = 4 << 10, 128 << 10
 
 // openEffectLog opens or makes the effect store of a world. Without start
 // nothing is written.
@@ -238,8 +241,9 @@ func (l *effectLog) write() error {
 	endFrame(l.buf)
 	n := len(l.buf)
 	if end := l.size + int64(n); end > l.filled {
-		l.buf = append(l.buf, make([]byte, aheadBytes)...)
-		l.filled = end + aheadBytes
+		ahead := l.ahead()
+		l.buf = append(l.buf, make([]byte, ahead)...)
+		l.filled = end + ahead
 	}
 	if _, err := l.file.WriteAt(l.buf, l.size); err != nil {
 		return err

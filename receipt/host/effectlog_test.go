@@ -290,7 +290,7 @@ func TestLargeStoreThatIsMostlyDeadIsWrittenAnew(t *testing.T) {
 		}
 	}
 	require.NoError(t, l.close())
-	require.Less(t, len(content(t, mem)), aheadBytes+3000)
+	require.Less(t, len(content(t, mem)), maxAhead+3000)
 	require.Equal(t, results(0, 50, 100, 150, 200, 250), reopen(t, crash(mem)))
 }
 

@@ -118,7 +118,7 @@ func (j *dyingJournal) Append(b world.Batch) (world.Pending, error) {
 	}
 	permits := j.seen[world.KindStarted]
 	if here[world.KindStarted] && (j.at == beforePermit || j.at == beforeSecond && permits == 2) {
-		time.Sleep(20 * time.Millisecond) // in which a host that was told too early would be seen
+		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // in which a host that was told too early would be seen
 		die()
 	}
 	p, err := j.Store.Append(b)
@@ -130,7 +130,7 @@ func (j *dyingJournal) Append(b world.Batch) (world.Pending, error) {
 	}
 	switch {
 	case j.at == afterPermit && here[world.KindStarted]:
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // what must not come cannot be waited for
 		die()
 	case j.at == afterFinished && here[world.KindFinished],
 		j.at == afterDelivered && j.seen[world.KindStepped] == 2:

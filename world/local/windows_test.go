@@ -141,7 +141,7 @@ func TestKilledInEveryWindow(t *testing.T) {
 				}
 			}
 			dir := c.killed(t)
-			require.Equal(t, c.had, len(calls(t, dir)), "what the outside has when the process is dead")
+			require.Len(t, calls(t, dir), c.had, "what the outside has when the process is dead")
 
 			opts := local.Options{Adapters: outside(dir, ""), Paranoid: true}
 			w, err := local.Open(dir, opts)

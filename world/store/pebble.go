@@ -236,12 +236,13 @@ func (f *guardFile) Preallocate(int64, int64) error { return nil }
 
 // aheadBytes is how far a log is filled with zeros before they are overwritten.
 // Syncing what has its place in the file already takes half the time, or less,
-// of syncing what makes the file longer. Pebble ends reading at zeros. Where much
-// is written between two syncs it would be written twice for little.
-const (
-	aheadBytes = 128 << 10
-	aheadUpTo  = aheadBytes / 4
-)
+// of syncing what makes the file longer. Pebble ends reading at zeros. It is as
+// much as the log has already, within bounds; and where much is written between
+// two syncs, nothing: it would be written twice for little.
+func (f *guardFile) aheadBytes() int64 { return min(max(f.size, 4<<10), 128<<10) }
+
+// aheadUpTo is how many bytes between two syncs are not much.
+const aheadUpTo = 32 << 10
 
 func (f *guardFile) report(err error) error {
 	if err != nil {
@@ -254,11 +255,11 @@ func (f *guardFile) report(err error) error {
 func (f *guardFile) Write(p []byte) (int, error) {
 	if end := f.size + int64(len(p)); f.syncs != nil && end > f.filled && f.last <= aheadUpTo {
 		from := max(f.filled, end)
-		zeros := make([]byte, aheadBytes)
-		if _, err := f.WriteAt(zeros, from); err != nil {
+		ahead := f.aheadBytes()
+		if _, err := f.WriteAt(make([]byte, ahead), from); err != nil {
 			return 0, f.report(err)
 		}
-		f.filled = from + aheadBytes
+		f.filled = from + ahead
 	}
 	n, err := f.File.Write(p)
 	f.size += int64(n)

@@ -44,7 +44,7 @@ func TestSimulationOfLiveEffects(t *testing.T) {
 	if runs >= fewRuns { // the simulation does what it is for
 		for _, what := range []string{
 			"crash", "injected", "performed", "done", "retryable", "given back", "lost", "late", "stored", "verified",
-			"approve", "deny", "executed", "not_executed", "committed", "failed", "denied", "no budget",
+			"approve", "deny", "executed", "not_executed", "committed", "failed", "denied",
 		} {
 			require.NotZero(t, total[what], what)
 		}
@@ -162,8 +162,6 @@ func (s *liveSimulation) try(err error) bool {
 		return true
 	case errors.Is(err, ErrInjected):
 		s.crash()
-	case errors.Is(err, world.ErrNoBudget):
-		s.total["no budget"]++
 	case errors.As(err, &input), errors.Is(err, ErrNoAnswer):
 	default:
 		require.NoError(s.t, err)
