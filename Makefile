@@ -51,8 +51,10 @@ fuzz: ## run each fuzz target for FUZZTIME
 sim: ## run the simulation from SEED
 	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/...
 
-bench: build ## measure the kernel beside the raw ceiling, then the packages
+bench: build ## measure kernel, effects and recovery beside what they are compared with, then the packages
 	bin/worldctl bench kernel
+	bin/worldctl bench effects
+	bin/worldctl bench recover
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 cover: ## print the coverage of all tests
