@@ -251,9 +251,9 @@ func (f *guardFile) report(err error) error {
 	return err
 }
 
-// Write implements vfs.File.
+// Write implements vfs.File. Of what is guarded only logs are written.
 func (f *guardFile) Write(p []byte) (int, error) {
-	if end := f.size + int64(len(p)); f.syncs != nil && end > f.filled && f.last <= aheadUpTo {
+	if end := f.size + int64(len(p)); end > f.filled && f.last <= aheadUpTo {
 		from := max(f.filled, end)
 		ahead := f.aheadBytes()
 		if _, err := f.WriteAt(make([]byte, ahead), from); err != nil {
@@ -279,10 +279,13 @@ func (f *guardFile) SyncData() error {
 	return f.report(f.File.SyncData())
 }
 
+// count counts the syncs of a log. Pebble writes and syncs one from a single
+// goroutine; other files may be synced by several.
 func (f *guardFile) count() {
-	if f.syncs != nil {
-		f.syncs.Add(1)
+	if f.syncs == nil {
+		return
 	}
+	f.syncs.Add(1)
 	f.last, f.since = f.since, 0
 }
 
