@@ -20,7 +20,7 @@ func TestEveryExampleIsDescribedAndValid(t *testing.T) {
 			require.NotEmpty(t, examples.Describe(name))
 			dir := filepath.Join(t.TempDir(), "deep", name)
 			require.NoError(t, examples.Copy(name, dir))
-			_, err := local.Validate(dir, local.Options{})
+			_, err := local.Validate(filepath.Join(dir, local.ManifestFile), local.Options{})
 			require.NoError(t, err)
 		})
 	}

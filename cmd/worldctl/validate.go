@@ -60,7 +60,7 @@ func relative(path string) string {
 }
 
 func (c *cli) validate(file string) error {
-	loaded, err := source.Load(file)
+	m, err := local.Validate(file, c.options())
 	var faults *source.Error
 	if err != nil && !errors.As(err, &faults) {
 		var at *fs.PathError
@@ -71,12 +71,12 @@ func (c *cli) validate(file string) error {
 	}
 	answer := validateAnswer{OK: err == nil, Faults: []faultLine{}}
 	if err == nil {
-		encoded, err := loaded.Manifest.Encode()
+		encoded, err := m.Encode()
 		if err != nil {
 			return err
 		}
 		hash := canon.Sum(encoded)
-		answer.World, answer.Hash = loaded.Manifest.World, &hash
+		answer.World, answer.Hash = m.World, &hash
 	} else {
 		for _, f := range faults.Faults {
 			answer.Faults = append(answer.Faults, faultLine{f.File, f.Line, f.Column, f.Msg})

@@ -20,6 +20,7 @@ package canon
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -162,7 +163,13 @@ func commonPrefix(a, b []byte) int {
 // integer to a float, leaves fields alone that have no key, and refuses keys
 // that have no field.
 func UnmarshalTrusted(data []byte, v any) error {
-	if err := codec.dec.Unmarshal(data, v); err != nil {
+	err := codec.dec.Unmarshal(data, v)
+	if unknown := (*cbor.UnknownFieldError)(nil); errors.As(err, &unknown) {
+		if name := unknownField(data, v); name != "" {
+			return fmt.Errorf("canon: there is no field %q", name)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("canon: %w", err)
 	}
 	return nil

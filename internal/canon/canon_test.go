@@ -330,3 +330,17 @@ func TestHashHasOneTextAndOneCBORForm(t *testing.T) {
 	}
 	require.Error(t, canon.Unmarshal(unhex(t, "43010203"), &back))
 }
+
+func TestUnknownFieldIsNamed(t *testing.T) {
+	var v struct {
+		A int `cbor:"a"`
+		B struct {
+			C int `cbor:"c"`
+		} `cbor:"b"`
+	}
+	for data, name := range map[string]string{`{"a": 1, "zz": 2}`: `"zz"`, `{"b": {"d": 1}}`: "unknown field"} {
+		b, err := canon.FromJSON([]byte(data))
+		require.NoError(t, err)
+		require.ErrorContains(t, canon.UnmarshalTrusted(b, &v), name)
+	}
+}

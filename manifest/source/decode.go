@@ -18,7 +18,8 @@ type decoder struct {
 	path     string // of the world file, as given
 	fsys     fs.FS  // its directory
 	lines    []string
-	adapters map[string][]string // see builtIn
+	adapters map[string][]string            // see builtIn
+	check    func(*Loaded) []manifest.Fault // see WithCheck; nil: none
 	contents map[manifest.Hash][]byte
 	faults   []Fault
 	refused  map[*yaml.Node]bool

@@ -74,6 +74,12 @@ func WithAdapter(name string) Option {
 	return func(d *decoder) { d.adapters[name] = nil }
 }
 
+// WithCheck makes Load ask for more that is wrong with a manifest that is valid
+// otherwise, so that it is reported with its place.
+func WithCheck(check func(*Loaded) []manifest.Fault) Option {
+	return func(d *decoder) { d.check = check }
+}
+
 // Load reads a world file and all that it names. What is wrong with them is
 // reported all at once, as an *Error; any other error says that the file
 // itself cannot be read. Load is safe for concurrent use.
@@ -108,5 +114,15 @@ func load(fsys fs.FS, path string, options ...Option) (*Loaded, error) {
 	if err := d.err(); err != nil {
 		return nil, err
 	}
-	return &Loaded{Manifest: &m, Contents: d.contents}, nil
+	loaded := &Loaded{Manifest: &m, Contents: d.contents}
+	if d.check == nil {
+		return loaded, nil
+	}
+	for _, f := range d.check(loaded) {
+		d.invalid(root, f)
+	}
+	if err := d.err(); err != nil {
+		return nil, err
+	}
+	return loaded, nil
 }

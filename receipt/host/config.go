@@ -56,8 +56,11 @@ func New(cfg Config) (*Host, error) {
 		cfg.Grace = DefaultGrace
 	}
 	hidden := cfg.secrets()
-	effects, err := cfg.build(hidden)
-	err = errors.Join(err, cfg.checkLive(effects))
+	effects, faults := cfg.build(hidden)
+	err := cfg.checkLive(effects)
+	for _, fault := range faults {
+		err = errors.Join(err, fault)
+	}
 	var h *Host
 	if err == nil {
 		h, err = start(cfg, effects, hidden, vfs.Default)
@@ -71,10 +74,23 @@ func New(cfg Config) (*Host, error) {
 // Check reports every effect whose adapter or verifier cannot be made, and
 // touches nothing outside. Of cfg it needs Manifest, Content and Dir, and the
 // Adapters and Verifiers of the program.
-func Check(cfg Config) error {
-	effects, err := cfg.build(cfg.secrets())
-	return errors.Join(err, closeAll(effects))
+func Check(cfg Config) []*EffectError {
+	effects, faults := cfg.build(cfg.secrets())
+	_ = closeAll(effects) // nothing has begun
+	return faults
 }
+
+// EffectError says why the adapter or the verifier of an effect cannot be made.
+type EffectError struct {
+	Kind     string
+	Verifier bool
+	Err      error
+}
+
+func (e *EffectError) Error() string { return "host: effect " + e.Kind + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *EffectError) Unwrap() error { return e.Err }
 
 // ErrLive says that an effect touches the outside and that Config.EffectLog,
 // which has to keep its results, is not set.
@@ -98,8 +114,8 @@ func (cfg *Config) secrets() *secrets {
 }
 
 // build makes what the effects of the manifest need: all of it, or as much as
-// it can and an error that names the rest.
-func (cfg *Config) build(hidden *secrets) (map[string]*effect, error) {
+// it can and what is wrong with the rest.
+func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 	network := newHTTPNetwork()
 	adapters := map[string]Factory{
 		"recorded": newRecorded(), "stub": newStub(), "file": newFile, "exec": newExec, "http": newHTTP(network),
@@ -109,7 +125,7 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, error) {
 	maps.Copy(verifiers, cfg.Verifiers)
 	contents := make(map[manifest.Hash][]byte) // read once, however many effects name them
 	effects := make(map[string]*effect, len(cfg.Manifest.Effects))
-	var faults []error
+	var faults []*EffectError
 	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
 		e := &effect{declared: cfg.Manifest.Effects[kind]}
 		effects[kind] = e
@@ -123,18 +139,18 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, error) {
 			continue
 		}
 		if e.adapter = a; err != nil {
-			faults = append(faults, fmt.Errorf("host: effect %s: %w", kind, err))
+			faults = append(faults, &EffectError{Kind: kind, Err: err})
 		} else {
 			e.live = live
 		}
 		if v := e.declared.Verify; v != nil {
 			s.Config, s.File = v.Config, cfg.files(v.Files, contents)
 			if e.verifier, err = build(verifiers, "verifier", v.Adapter, s); err != nil {
-				faults = append(faults, fmt.Errorf("host: effect %s: %w", kind, err))
+				faults = append(faults, &EffectError{Kind: kind, Verifier: true, Err: err})
 			}
 		}
 	}
-	return effects, errors.Join(faults...)
+	return effects, faults
 }
 
 func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name string, s Setup) (made T, err error) {

@@ -35,7 +35,7 @@ type Birth struct {
 // Create makes a world of the world.yaml in a directory. Either the world is
 // there afterwards, or the directory is as it was.
 func Create(dir string, b Birth, opts Options) error {
-	loaded, err := load(dir, opts)
+	loaded, err := load(filepath.Join(dir, ManifestFile), opts)
 	if err != nil {
 		return err
 	}
@@ -57,25 +57,36 @@ func Create(dir string, b Birth, opts Options) error {
 	})
 }
 
-// Validate checks the world.yaml in a directory as Create would. The error is a
-// *source.Error that holds all faults.
-func Validate(dir string, opts Options) (*manifest.Manifest, error) {
-	loaded, err := load(dir, opts)
+// Validate checks a world file as Create would. The error is a *source.Error
+// that holds all faults, or says that the file cannot be read.
+func Validate(file string, opts Options) (*manifest.Manifest, error) {
+	loaded, err := load(file, opts)
 	if err != nil {
 		return nil, err
 	}
-	cfg := hostConfig(dir, opts)
-	cfg.Manifest = loaded.Manifest
-	cfg.Content = func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil }
-	return loaded.Manifest, host.Check(cfg)
+	return loaded.Manifest, nil
 }
 
-func load(dir string, opts Options) (*source.Loaded, error) {
-	var adapters []source.Option
+// load reads a world file and makes sure that all its effects can be performed.
+func load(file string, opts Options) (*source.Loaded, error) {
+	options := []source.Option{source.WithCheck(func(loaded *source.Loaded) []manifest.Fault {
+		cfg := hostConfig(filepath.Dir(file), opts)
+		cfg.Manifest = loaded.Manifest
+		cfg.Content = func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil }
+		var faults []manifest.Fault
+		for _, e := range host.Check(cfg) {
+			part := "/config"
+			if e.Verifier {
+				part = "/verify"
+			}
+			faults = append(faults, manifest.Fault{Path: "/effects/" + e.Kind + part, Msg: e.Err.Error()})
+		}
+		return faults
+	})}
 	for name := range opts.Adapters {
-		adapters = append(adapters, source.WithAdapter(name))
+		options = append(options, source.WithAdapter(name))
 	}
-	return source.Load(filepath.Join(dir, ManifestFile), adapters...)
+	return source.Load(file, options...)
 }
 
 // newDir begins the names of hidden directories that are being made.

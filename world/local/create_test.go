@@ -28,6 +28,8 @@ func TestCreateMakesAWorldOnce(t *testing.T) {
 
 func TestCreateThatFailsLeavesTheDirectoryAsItWas(t *testing.T) {
 	broken := errors.New("no such line")
+	const effects = 4 // of the world
+	made := 0
 	none, err := receipt.NewKeyring("test", nil)
 	require.NoError(t, err)
 	empty, err := none.Encode()
@@ -46,9 +48,19 @@ func TestCreateThatFailsLeavesTheDirectoryAsItWas(t *testing.T) {
 		"empty keyring":  {birth: local.Birth{Keyring: empty}, want: local.ErrNoKeys},
 		"a host that cannot be made, when the journal has begun": {
 			opts: local.Options{Adapters: map[string]host.Factory{
-				"stub": func(host.Setup) (host.Adapter, error) { return nil, broken },
+				"stub": func(host.Setup) (host.Adapter, error) {
+					if made++; made > effects {
+						return nil, broken
+					}
+					return nil, nil // while world.yaml is checked
+				},
 			}},
 			want: broken,
+		},
+		"an adapter that cannot be made": {
+			opts: local.Options{Adapters: map[string]host.Factory{
+				"stub": func(host.Setup) (host.Adapter, error) { return nil, broken },
+			}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,7 +91,7 @@ func TestFaultsOfTheSourceComeAllAtOnce(t *testing.T) {
 }
 
 func validate(dir string) error {
-	_, err := local.Validate(dir, local.Options{})
+	_, err := local.Validate(filepath.Join(dir, "world.yaml"), local.Options{})
 	return err
 }
 

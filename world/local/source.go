@@ -22,7 +22,7 @@ func (lw *World) CheckSource() error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	loaded, err := load(lw.dir, lw.opts)
+	loaded, err := load(filepath.Join(lw.dir, ManifestFile), lw.opts)
 	if err != nil {
 		return err
 	}
