@@ -173,12 +173,15 @@ func (w *World) admit() error {
 	if w.host == nil {
 		return nil
 	}
-	if err := w.settleDone(); err != nil {
-		return err
-	}
 	answers, err := w.host.Answers()
 	if err != nil {
 		return w.syncAfter(err)
+	}
+	// After Answers, which ends the effect of Wake: what became durable later
+	// wakes again.
+	if err := w.settleDone(); err != nil {
+		w.came = append(w.came, answers...)
+		return err
 	}
 	if len(w.came) > 0 {
 		answers = append(w.came, answers...)

@@ -22,7 +22,7 @@ type Host interface {
 	// Wait blocks until Answers has something to return, Wake is called, or ctx
 	// ends. Unlike the others, these two may be called beside them.
 	Wait(ctx context.Context) error
-	// Wake ends the Wait that is under way, or the next one.
+	// Wake ends every Wait until Answers is called.
 	Wake()
 }
 

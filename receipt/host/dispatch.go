@@ -158,11 +158,11 @@ func (h *Host) Answers() ([]world.Answer, error) {
 		return nil, err
 	}
 	answers := h.answers
-	h.answers = nil
+	h.answers, h.woken = nil, false
 	return answers, nil
 }
 
-// Wake ends the Wait that is under way, or the next one.
+// Wake ends every Wait until Answers is called.
 func (h *Host) Wake() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -184,9 +184,6 @@ func (h *Host) Wait(ctx context.Context) error {
 			h.news = news
 		}
 		ready := err != nil || len(h.answers) > 0 || h.woken
-		if ready {
-			h.woken = false
-		}
 		h.mu.Unlock()
 		if ready {
 			return err

@@ -194,3 +194,32 @@ func TestCloseWaitsForWhatIsBeingPerformed(t *testing.T) {
 		require.True(t, finished)
 	})
 }
+
+// TestWakeEndsEveryWaitUntilAnswers holds for those that wait already and those
+// that come later: whoever drives the world looks after Answers.
+func TestWakeEndsEveryWaitUntilAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := newGated(t, 0)
+		s := setup{}
+		s.adapter("k", g)
+		h := s.open(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 3)
+		wait := func() { ended <- h.Wait(ctx) }
+		go wait()
+		go wait()
+		synctest.Wait()
+		require.Empty(t, ended)
+		h.Wake()
+		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
+		require.NoError(t, h.Wait(ctx), "one that comes late")
+		_, err := h.Answers()
+		require.NoError(t, err)
+		go wait()
+		synctest.Wait()
+		require.Empty(t, ended)
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
