@@ -30,7 +30,8 @@ func (l *Ledger) Reopen(e *Entry, wait bool) {
 func (l *Ledger) Due(e *Entry) {
 	e.Waiting = false
 	l.touch(e)
-	l.waiting = slices.Delete(l.waiting, slices.Index(l.waiting, e), slices.Index(l.waiting, e)+1)
+	at := slices.Index(l.waiting, e)
+	l.waiting = slices.Delete(l.waiting, at, at+1)
 	l.queue(e)
 }
 

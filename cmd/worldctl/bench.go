@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -96,6 +97,28 @@ func number(v float64) string {
 		return fmt.Sprintf("%.0f", v)
 	}
 	return fmt.Sprintf("%.3g", v)
+}
+
+// benchRounds measures several rounds, each in a directory of its own, and
+// returns the medians.
+func benchRounds(parent string, n int, note func(string, ...any), round func(dir string, r *rows) error) ([]figure, error) {
+	dir, err := os.MkdirTemp(parent, "worldctl-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	r := newRows()
+	for i := range n {
+		note("round %d of %d", i+1, n)
+		at := filepath.Join(dir, strconv.Itoa(i))
+		if err := round(at, r); err != nil {
+			return nil, err
+		}
+		if err := os.RemoveAll(at); err != nil {
+			return nil, err
+		}
+	}
+	return r.medians(), nil
 }
 
 // benchWorld makes a world for a benchmark, whose files are the map's.

@@ -117,27 +117,20 @@ func effectsOptions() local.Options {
 
 // run measures every combination, round by round.
 func (b *effectsBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	dir, err := os.MkdirTemp(b.dir, "worldctl-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	r := newRows()
-	for round := range b.rounds {
-		note("round %d of %d", round+1, b.rounds)
+	return benchRounds(b.dir, b.rounds, note, func(dir string, r *rows) error {
 		for _, effects := range b.effects {
 			for _, cells := range b.cells {
-				at := filepath.Join(dir, strconv.Itoa(round), fmt.Sprintf("%dx%d", cells, effects))
+				at := filepath.Join(dir, fmt.Sprintf("%dx%d", cells, effects))
 				if err := benchEffects(ctx, at, cells, effects, r); err != nil {
-					return nil, err
+					return err
 				}
 				if err := os.RemoveAll(at); err != nil {
-					return nil, err
+					return err
 				}
 			}
 		}
-	}
-	return r.medians(), nil
+		return nil
+	})
 }
 
 // benchEffects measures one combination, both ways.

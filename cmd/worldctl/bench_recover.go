@@ -113,20 +113,7 @@ func runRecoverable(ctx context.Context, dir string) error {
 }
 
 func (b *recoverBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	dir, err := os.MkdirTemp(b.dir, "worldctl-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	r := newRows()
-	for round := range b.rounds {
-		note("round %d of %d", round+1, b.rounds)
-		at := filepath.Join(dir, strconv.Itoa(round))
-		if err := b.round(ctx, at, r); err != nil {
-			return nil, err
-		}
-	}
-	return r.medians(), nil
+	return benchRounds(b.dir, b.rounds, note, func(dir string, r *rows) error { return b.round(ctx, dir, r) })
 }
 
 func (b *recoverBench) round(ctx context.Context, dir string, r *rows) error {

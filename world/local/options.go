@@ -27,8 +27,7 @@ type Options struct {
 	Secrets func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
 	Effects string                            // directory of a world whose receipts answer all effects; empty: the adapters do
 	Workers int                               // effects performed at once; 0: host.DefaultWorkers
-	Lease   time.Duration                     // see host.Config; 0: its default
-	Grace   time.Duration                     // likewise
+	Grace   time.Duration                     // see host.Config; 0: its default
 }
 
 func (lw *World) config() world.Config {
@@ -59,7 +58,7 @@ func (lw *World) config() world.Config {
 func hostConfig(dir string, opts Options) host.Config {
 	cfg := host.Config{
 		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers,
-		Workers: opts.Workers, Lease: opts.Lease, Grace: opts.Grace,
+		Workers: opts.Workers, Grace: opts.Grace,
 	}
 	if cfg.Secrets == nil {
 		cfg.Secrets = host.Secrets(filepath.Join(dir, hiddenDir, secretsDir))

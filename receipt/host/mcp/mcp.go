@@ -52,13 +52,9 @@ import (
 // metaKey is where in _meta a server finds the idempotency key of a call.
 const metaKey = "worldkernel/idempotency-key"
 
-// New is a host.Factory. The adapter is an io.Closer, and its Close ends the
-// session and the server's program.
-func New(s host.Setup) (host.Adapter, error) { return Factory()(s) }
-
-// Factory returns a host.Factory like New, but for effects whose configs name
-// the same server in the same way, which then share a session; the last Close
-// ends it. Make one for each Host.
+// Factory returns a host.Factory; make one for each Host. Its adapters are
+// io.Closers. Those of effects whose configs name the same server in the same
+// way share a session; the last Close ends it and the server's program.
 func Factory() host.Factory {
 	p := &pool{servers: map[string]*server{}}
 	return func(s host.Setup) (host.Adapter, error) {

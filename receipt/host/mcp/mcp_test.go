@@ -126,7 +126,7 @@ func stdioConfig(t testing.TB, mode string) string {
 
 func adapterOf(t testing.TB, s host.Setup) host.Adapter {
 	t.Helper()
-	a, err := New(s)
+	a, err := Factory()(s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.(io.Closer).Close()) })
 	return a
@@ -342,7 +342,7 @@ func TestServerDoesNotStart(t *testing.T) {
 	t.Run("deaf", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		t.Cleanup(cancel)
-		a, err := New(setupOf(t, stdioConfig(t, "deaf"), manifest.Effect{}))
+		a, err := Factory()(setupOf(t, stdioConfig(t, "deaf"), manifest.Effect{}))
 		require.NoError(t, err)
 		got, err := a.Perform(ctx, callOf(t, "echo", `{}`))
 		require.NoError(t, err)
@@ -372,7 +372,7 @@ func TestServerIsTriedAgain(t *testing.T) {
 // and a call that hangs.
 func TestCloseEndsTheGroup(t *testing.T) {
 	for _, child := range []string{`{"loud":1}`, `{}`} {
-		a, err := New(setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{}))
+		a, err := Factory()(setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{}))
 		require.NoError(t, err)
 		got, err := a.Perform(t.Context(), callOf(t, "spawn", child))
 		require.NoError(t, err)
