@@ -70,12 +70,14 @@ func fill(field *uint64, value uint64) {
 	}
 }
 
-// Defaults of effects, in nanoseconds and attempts, and of Defaults, in ticks.
+// Defaults of effects, in nanoseconds and attempts, and of Defaults, in ticks
+// and snapshots.
 const (
-	DefaultTimeout     = int64(30 * time.Second)
-	DefaultAttempts    = 3
-	DefaultBackoff     = int64(time.Second)
-	DefaultApprovalTTL = 1440
+	DefaultTimeout      = int64(30 * time.Second)
+	DefaultAttempts     = 3
+	DefaultBackoff      = int64(time.Second)
+	DefaultApprovalTTL  = 1440
+	DefaultMaxSnapshots = 20
 )
 
 // withDefaults returns e with its zero fields filled in. What is idempotent
@@ -95,6 +97,9 @@ func (e Effect) withDefaults() Effect {
 			e.OnInDoubt = InDoubtRetry
 		}
 	}
+	if e.OnRepeat == "" {
+		e.OnRepeat = RepeatPark
+	}
 	if e.Verify != nil && e.Verify.Mode == "" {
 		v := *e.Verify
 		v.Mode = VerifyStrict
@@ -109,6 +114,7 @@ func (m Manifest) WithDefaults() Manifest {
 	if m.Defaults.ApprovalTTL == 0 {
 		m.Defaults.ApprovalTTL = DefaultApprovalTTL
 	}
+	fill(&m.Defaults.Retention.MaxSnapshots, DefaultMaxSnapshots)
 	effects := make(map[string]Effect, len(m.Effects))
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		effects[kind] = e.withDefaults()

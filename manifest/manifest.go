@@ -96,6 +96,7 @@ type Effect struct {
 	ExternalKey string          `cbor:"external_key,omitempty" json:"external_key,omitempty"` // ExternalPerAttempt, or empty: one for all attempts
 	Retry       Retry           `cbor:"retry" json:"retry"`
 	OnInDoubt   string          `cbor:"on_in_doubt" json:"on_in_doubt"`
+	OnRepeat    string          `cbor:"on_repeat,omitempty" json:"on_repeat,omitempty"` // empty, as it was before there was this key: RepeatPark
 	Verify      *Verify         `cbor:"verify,omitempty" json:"verify,omitempty"`
 	Compensate  *Compensate     `cbor:"compensate,omitempty" json:"compensate,omitempty"`
 	MaxCost     Budget          `cbor:"max_cost,omitzero" json:"max_cost,omitzero"` // reserved before it starts; without Calls
@@ -124,6 +125,14 @@ const (
 	InDoubtVerify = "verify" // the verifier asks the outside; where it cannot tell, a person decides
 	InDoubtRetry  = "retry"  // attempt it again under the same external key; idempotent effects only
 	InDoubtFail   = "fail"   // it counts as failed
+)
+
+// What is done with an intent that equals, by cell, kind and params but not by
+// key, a side effect that a rollback left behind.
+const (
+	RepeatPark  = "park"  // a person decides
+	RepeatReuse = "reuse" // it gets the result of what was left behind
+	RepeatRun   = "run"   // it is performed once more
 )
 
 // Verify names who can tell what became of an effect, and what is done when
@@ -207,7 +216,14 @@ const (
 
 // Defaults are what applies where nothing more special is said.
 type Defaults struct {
-	ApprovalTTL Tick `cbor:"approval_ttl" json:"approval_ttl"` // ticks that an intent waits for approval before it is denied
+	ApprovalTTL   Tick      `cbor:"approval_ttl" json:"approval_ttl"`                         // ticks that an intent waits for approval before it is denied
+	SnapshotEvery uint64    `cbor:"snapshot_every,omitempty" json:"snapshot_every,omitempty"` // records between automatic snapshots; 0: there are none
+	Retention     Retention `cbor:"retention,omitzero" json:"retention,omitzero"`
+}
+
+// Retention bounds what is kept of the past.
+type Retention struct {
+	MaxSnapshots uint64 `cbor:"max_snapshots,omitempty" json:"max_snapshots,omitempty"` // 0, as it was before there was this key: DefaultMaxSnapshots
 }
 
 // Policy is a rule over intents: a CEL expression and what it decides where it

@@ -16,7 +16,7 @@ import (
 func TestManifestHashIsFixed(t *testing.T) {
 	b, err := good().Encode()
 	require.NoError(t, err)
-	require.Equal(t, "132bf2cb50fb2940f0339f606792cdab21e141fb6bab609df09cf05d0a5b21c0", canon.Sum(b).String())
+	require.Equal(t, "63ef69e137909c7cb51ff66fd8b82dc339e6e508f43902fcd568bcc67f4d58be", canon.Sum(b).String())
 }
 
 func TestEncodeDecodeIsTheIdentity(t *testing.T) {
@@ -99,7 +99,7 @@ func anyManifest(t *rapid.T) manifest.Manifest {
 			Files:   rapid.MapOfN(text, hash, 0, 2).Draw(t, "files"),
 			Timeout: rapid.Int64().Draw(t, "timeout"), Class: text.Draw(t, "class"), Idempotent: rapid.Bool().Draw(t, "idempotent"),
 			ExternalKey: text.Draw(t, "external_key"), Retry: rapid.Make[manifest.Retry]().Draw(t, "retry"),
-			OnInDoubt: text.Draw(t, "on_in_doubt"), Verify: rapid.OneOf(rapid.Just((*manifest.Verify)(nil)), verify).Draw(t, "verify"),
+			OnInDoubt: text.Draw(t, "on_in_doubt"), OnRepeat: text.Draw(t, "on_repeat"), Verify: rapid.OneOf(rapid.Just((*manifest.Verify)(nil)), verify).Draw(t, "verify"),
 			Compensate: rapid.Make[*manifest.Compensate]().Draw(t, "compensate"), MaxCost: budget.Draw(t, "max_cost"),
 		}
 	})
@@ -124,7 +124,7 @@ func anyManifest(t *rapid.T) manifest.Manifest {
 		Caps:     rapid.MapOfN(text, capability, 0, 3).Draw(t, "caps"),
 		Policies: rapid.SliceOfN(policy, 0, 3).Draw(t, "policies"),
 		Routing:  rapid.SliceOfN(route, 0, 3).Draw(t, "routing"),
-		Budget:   budget.Draw(t, "budget"), Defaults: manifest.Defaults{ApprovalTTL: manifest.Tick(number.Draw(t, "ttl"))},
+		Budget:   budget.Draw(t, "budget"), Defaults: rapid.Make[manifest.Defaults]().Draw(t, "defaults"),
 		Limits: manifest.Limits{Mailbox: number.Draw(t, "mailbox")},
 	}
 }

@@ -38,6 +38,9 @@ const (
 	maxAttempts      = 1000
 	maxBudget        = math.MaxInt64 // of each unit: policies see it as an integer
 	maxApprovalTTL   = 1 << 53       // ticks
+	minSnapshotEvery = 100           // records: snapshots cost what changed since the last one
+	maxSnapshotEvery = 1 << 53       // records
+	maxMaxSnapshots  = 10_000
 )
 
 // Fault is one thing that is wrong with a manifest.
@@ -70,7 +73,7 @@ func (m *Manifest) Validate() []Fault {
 		v.route("/routing/"+strconv.Itoa(i), r)
 	}
 	v.budget("/budget/", m.Budget)
-	v.limit("/defaults/", limit{"approval_ttl", uint64(m.Defaults.ApprovalTTL), maxApprovalTTL})
+	v.defaults("/defaults/", m.Defaults)
 	v.limits()
 	return v.faults
 }
@@ -110,11 +113,6 @@ func each[T any](v *validator, path string, section map[string]T, check func(pat
 	for _, name := range slices.Sorted(maps.Keys(section)) {
 		check(path+"/"+escape(name), name, section[name])
 	}
-}
-
-// escape makes a name a part of a JSON pointer.
-func escape(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
 func (v *validator) reducer(path, name string, r Reducer) {
@@ -215,6 +213,16 @@ func (v *validator) declared(pattern string) bool {
 		}
 	}
 	return false
+}
+
+func (v *validator) defaults(path string, d Defaults) {
+	v.limit(path, limit{"approval_ttl", uint64(d.ApprovalTTL), maxApprovalTTL})
+	if n := d.SnapshotEvery; n != 0 && (n < minSnapshotEvery || n > maxSnapshotEvery) {
+		v.fault(path+"snapshot_every", "must be 0 or %d to %d, not %d", minSnapshotEvery, uint64(maxSnapshotEvery), n)
+	}
+	if n := d.Retention.MaxSnapshots; n != 0 {
+		v.limit(path+"retention/", limit{"max_snapshots", n, maxMaxSnapshots})
+	}
 }
 
 // limit is one field of limits with its greatest value.

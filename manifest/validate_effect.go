@@ -25,6 +25,9 @@ func (v *validator) effect(path, name string, e Effect) {
 	v.limit(path+"/retry/", limit{"attempts", e.Retry.Attempts, maxAttempts})
 	v.duration(path+"/retry/backoff", e.Retry.Backoff, maxBackoff)
 	v.inDoubt(path+"/on_in_doubt", e)
+	if e.OnRepeat != "" {
+		v.oneOf(path+"/on_repeat", e.OnRepeat, RepeatPark, RepeatReuse, RepeatRun)
+	}
 	if e.Verify != nil {
 		v.verify(path+"/verify", e.Verify)
 	}

@@ -36,7 +36,7 @@ func good() *manifest.Manifest {
 			"tool.pay": {
 				Adapter: "http", Timeout: 5_000_000_000, Class: manifest.ClassDestructive, Idempotent: true,
 				ExternalKey: manifest.ExternalPerAttempt, Retry: manifest.Retry{Attempts: 5, Backoff: 1},
-				OnInDoubt: manifest.InDoubtVerify,
+				OnInDoubt: manifest.InDoubtVerify, OnRepeat: manifest.RepeatReuse,
 				Verify: &manifest.Verify{
 					Adapter: "exec", Config: data("a0"), Files: map[string]manifest.Hash{"x": canon.Sum([]byte("x"))},
 					Mode: manifest.VerifyHuman,
@@ -66,6 +66,7 @@ func good() *manifest.Manifest {
 			}},
 		},
 		Budget:   manifest.Budget{Calls: 1_000_000},
+		Defaults: manifest.Defaults{SnapshotEvery: 100},
 		Policies: []manifest.Policy{{Name: "tools, all", When: "true", Decide: manifest.DecideAllow}},
 		Routing: []manifest.Route{
 			{Event: "ticket.*", Reducer: "agent", Key: "event.data.customer"},
@@ -190,6 +191,7 @@ func TestValidateNamesTheFault(t *testing.T) {
 		"negative backoff":      {pay(func(e *manifest.Effect) { e.Retry.Backoff = -1 }), "/effects/tool.pay/retry/backoff"},
 		"endless backoff":       {pay(func(e *manifest.Effect) { e.Retry.Backoff = 1 << 62 }), "/effects/tool.pay/retry/backoff"},
 		"unknown on_in_doubt":   {pay(func(e *manifest.Effect) { e.OnInDoubt = "ask" }), "/effects/tool.pay/on_in_doubt"},
+		"unknown on_repeat":     {pay(func(e *manifest.Effect) { e.OnRepeat = "ask" }), "/effects/tool.pay/on_repeat"},
 		"verify without Verify": {pay(func(e *manifest.Effect) { e.Verify = nil }), "/effects/tool.pay/on_in_doubt"},
 		"retry of what is not idempotent": {pay(func(e *manifest.Effect) {
 			e.OnInDoubt, e.Idempotent, e.ExternalKey = manifest.InDoubtRetry, false, ""
@@ -213,6 +215,9 @@ func TestValidateNamesTheFault(t *testing.T) {
 		"world budget beyond integers": {func(m *manifest.Manifest) { m.Budget.Bytes = 1 << 63 }, "/budget/bytes"},
 		"no approval_ttl":              {func(m *manifest.Manifest) { m.Defaults.ApprovalTTL = 0 }, "/defaults/approval_ttl"},
 		"endless approval_ttl":         {func(m *manifest.Manifest) { m.Defaults.ApprovalTTL = 1 << 62 }, "/defaults/approval_ttl"},
+		"snapshots all the time":       {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery = 99 }, "/defaults/snapshot_every"},
+		"snapshots never again":        {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery = 1 << 62 }, "/defaults/snapshot_every"},
+		"endless max_snapshots":        {func(m *manifest.Manifest) { m.Defaults.Retention.MaxSnapshots = 10_001 }, "/defaults/retention/max_snapshots"},
 		"unknown scheme":               {params("web", func(p *manifest.CapParams) { p.Schemes[1] = "ftp" }), "/caps/web/params/schemes/1"},
 		"URL for a host":               {params("web", func(p *manifest.CapParams) { p.Hosts[0] = "http://a.b" }), "/caps/web/params/hosts/0"},
 		"empty host":                   {params("web", func(p *manifest.CapParams) { p.Hosts[0] = "" }), "/caps/web/params/hosts/0"},
@@ -302,6 +307,17 @@ func TestOnlyWhatIsIdempotentUnderOneKeyIsRetriedInDoubt(t *testing.T) {
 		m := manifest.Manifest{Effects: map[string]manifest.Effect{"x": c.effect}}.WithDefaults()
 		require.Equal(t, c.want, m.Effects["x"].OnInDoubt)
 	}
+}
+
+func TestManifestsFromBeforeAKeyAreInForce(t *testing.T) {
+	m := good()
+	pay := m.Effects["tool.pay"]
+	pay.OnRepeat = ""
+	m.Effects["tool.pay"], m.Defaults.Retention = pay, manifest.Retention{}
+	require.Empty(t, m.Validate())
+	filled := m.WithDefaults()
+	require.Equal(t, manifest.RepeatPark, filled.Effects["tool.pay"].OnRepeat)
+	require.Equal(t, uint64(manifest.DefaultMaxSnapshots), filled.Defaults.Retention.MaxSnapshots)
 }
 
 func TestContentsOfVerifiersAreContents(t *testing.T) {

@@ -36,6 +36,12 @@ type Entry struct {
 	// verifier is asked.
 	Waiting bool
 
+	Asked     []uint64 // records at which it was asked for: several where rollbacks led there again
+	Abandoned bool     // a rollback left it behind: nobody waits for it
+	Repeats   *Key     // the abandoned intent that it equals, or nil
+	Reused    bool     // it was not executed: what Repeats came to is its result
+	Matched   bool     // abandoned, and one like it was let through: the next is no repeat of it
+
 	dirty bool // in Ledger.dirty
 }
 
@@ -73,6 +79,7 @@ func (l *Ledger) Restore(data [][]byte) error {
 			return fmt.Errorf("receipt: ledger entry: %w", err)
 		}
 	}
+	slices.SortFunc(l.asked, func(a, b asking) int { return cmp.Compare(a.record, b.record) })
 	slices.SortFunc(l.open, byEmission)
 	slices.SortFunc(l.waiting, byEmission)
 	slices.SortFunc(l.parked, byDeadline)
@@ -87,6 +94,9 @@ func (l *Ledger) restore(data []byte) error {
 	}
 	if e.Version != entryVersion {
 		return ErrVersion
+	}
+	if string(e.Held) == canon.Null {
+		e.Held = nil
 	}
 	if l.entries[e.Intent.Key] != nil {
 		return fmt.Errorf("intent %s is there twice", e.Intent.Key)
@@ -114,5 +124,11 @@ func (l *Ledger) restore(data []byte) error {
 	}
 	l.entries[e.Intent.Key] = e
 	l.counts[e.State]++
+	for _, record := range e.Asked {
+		l.asked = append(l.asked, asking{record, e})
+	}
+	if e.Abandoned {
+		l.leave(e)
+	}
 	return nil
 }

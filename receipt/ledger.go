@@ -3,6 +3,7 @@ package receipt
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -30,12 +31,13 @@ func States() []State {
 // Decision is the ledger's answer to whoever wants to execute an intent.
 type Decision string
 
-// The decisions of semantics.md section 6.
+// The decisions of semantics.md section 6. docs/adr/0013 says why an end is
+// returned whether it was a success or not.
 const (
-	AllowExecute         Decision = "allow_execute"
-	ReturnRecordedResult Decision = "return_recorded_result"
-	WaitOtherWorker      Decision = "wait_other_worker"
-	Rejected             Decision = "rejected"
+	AllowExecute         Decision = "allow_execute"          // it was never attempted
+	ReturnRecordedResult Decision = "return_recorded_result" // it has ended
+	WaitOtherWorker      Decision = "wait_other_worker"      // its end is still to come
+	Rejected             Decision = "rejected"               // it happened and was made up for
 )
 
 // Ledger is the fold over a journal that lets every intent be executed at most
@@ -49,7 +51,9 @@ type Ledger struct {
 	slots   []bool   // taken, by slot
 	free    int      // no slot below it is free
 	counts  map[State]int
-	dirty   []*Entry // changed since the last TakeDirty, once each; those that Emit replaced stay
+	dirty   []*Entry              // changed since the last TakeDirty, once each; those that Emit replaced stay
+	asked   []asking              // by record
+	left    map[likeness][]*Entry // abandoned; see Left
 }
 
 // Decide answers whether an intent may be executed now.
@@ -58,15 +62,15 @@ func (l *Ledger) Decide(key Key) Decision {
 	if e == nil {
 		return AllowExecute
 	}
-	switch e.State {
-	case StateDenied:
+	switch {
+	case e.State == StateDenied:
 		return AllowExecute
-	case StateCommitted:
-		return ReturnRecordedResult
-	case StateOpen, StateInFlight:
-		return WaitOtherWorker
-	default: // in doubt, parked, or ended for good
+	case e.State == StateFailed && e.Outcome == OutcomeCompensated:
 		return Rejected
+	case e.ended() && e.Held == nil:
+		return ReturnRecordedResult
+	default: // its end is still to come
+		return WaitOtherWorker
 	}
 }
 
@@ -125,11 +129,18 @@ func (l *Ledger) Emit(in Intent, record uint64) *Entry {
 // Park enters an intent that waits for a person, at most until a tick.
 func (l *Ledger) Park(in Intent, deadline, record uint64) *Entry {
 	e := l.enter(in, record)
+	l.park(e, deadline)
+	return e
+}
+
+// NoDeadline is the deadline of what waits for approval as long as it takes.
+const NoDeadline = math.MaxUint64
+
+func (l *Ledger) park(e *Entry, deadline uint64) {
 	e.Deadline = deadline
 	l.move(e, StateParked)
 	at, _ := slices.BinarySearchFunc(l.parked, e, byDeadline)
 	l.parked = slices.Insert(l.parked, at, e)
-	return e
 }
 
 // Overdue returns the parked intent with the earliest deadline, if that is not
@@ -183,11 +194,14 @@ func (l *Ledger) enter(in Intent, record uint64) *Entry {
 	if l.entries == nil {
 		l.entries, l.counts = make(map[Key]*Entry), make(map[State]int)
 	}
-	if old := l.entries[in.Key]; old != nil {
-		l.counts[old.State]--
-	}
 	e := &Entry{Version: entryVersion, Intent: in, Params: canon.Sum(in.Params), Emitted: record}
+	if old := l.entries[in.Key]; old != nil { // denied once
+		l.counts[old.State]--
+		l.stay(old)
+		e.Asked = old.Asked
+	}
 	l.entries[in.Key] = e
+	l.ask(e, record)
 	return e
 }
 

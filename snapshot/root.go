@@ -12,12 +12,29 @@
 //	root of one leaf    H(0x00 ‖ key ‖ value)
 //	root of more        H(0x01 ‖ root of those whose key's next bit is 0 ‖ root of the others)
 //
-// where bits are taken from the key's first byte, most significant first.
+// where bits are taken from the key's first byte, most significant first. Root
+// computes it from all leaves, a Tree from those that changed.
+//
+// Three values are kept and handed on as canonical CBOR arrays (package canon):
+//
+//	Proof       [1, [sibling, …], leaf]
+//	StateProof  [cells root, mailboxes root, timers root, Proof]
+//	Catalog     [1, made, max, [snapshot, …]]
+//
+// A proof's siblings are the roots beside the way from the root down along the
+// key's bits, the first beside its first bit. The leaf at its end is [key,
+// value], or null where there are no leaves. It has the key asked for, or it
+// shows that the key is absent: with it there, the way would go on.
+//
+// A snapshot of the catalog is [name, record, at, time, chain root, state root,
+// cells, label, pinned, hash]. They are sorted by record.
 package snapshot
 
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
 	"slices"
 	"sort"
 
@@ -29,6 +46,7 @@ type Hash = canon.Hash
 
 // Leaf is one entry of a tree. Keys are hashes of names, so that they spread.
 type Leaf struct {
+	_     struct{} `cbor:",toarray"`
 	Key   Hash
 	Value Hash
 }
@@ -53,20 +71,43 @@ func root(leaves []Leaf, depth int) Hash {
 	case 0:
 		return Hash{}
 	case 1:
-		b := [1 + 2*sha256.Size]byte{0: 0x00}
-		copy(b[1:], leaves[0].Key[:])
-		copy(b[1+sha256.Size:], leaves[0].Value[:])
-		return sha256.Sum256(b[:])
+		return leaves[0].root()
 	}
-	if depth == 8*sha256.Size {
+	if depth == maxDepth {
 		panic("snapshot: two leaves with one key")
 	}
-	ones := sort.Search(len(leaves), func(i int) bool {
-		return leaves[i].Key[depth/8]>>(7-depth%8)&1 == 1
-	})
-	left, right := root(leaves[:ones], depth+1), root(leaves[ones:], depth+1)
+	ones := sort.Search(len(leaves), func(i int) bool { return bit(&leaves[i].Key, depth) == 1 })
+	return join(root(leaves[:ones], depth+1), root(leaves[ones:], depth+1))
+}
+
+// root returns the root of a tree of one leaf.
+func (l *Leaf) root() Hash {
+	b := [1 + 2*sha256.Size]byte{0: 0x00}
+	copy(b[1:], l.Key[:])
+	copy(b[1+sha256.Size:], l.Value[:])
+	return sha256.Sum256(b[:])
+}
+
+// join returns the root of a tree of two leaves or more.
+func join(left, right Hash) Hash {
 	b := [1 + 2*sha256.Size]byte{0: 0x01}
 	copy(b[1:], left[:])
 	copy(b[1+sha256.Size:], right[:])
 	return sha256.Sum256(b[:])
+}
+
+// maxDepth is the depth below which there is one key.
+const maxDepth = 8 * sha256.Size
+
+// bit returns the bit of a key that leads on from a depth.
+func bit(key *Hash, depth int) int { return int(key[depth/8] >> (7 - depth%8) & 1) }
+
+// shared returns how many bits two keys begin with in common.
+func shared(a, b *Hash) int {
+	for i := 0; i < len(a); i += 8 {
+		if x := binary.BigEndian.Uint64(a[i:]) ^ binary.BigEndian.Uint64(b[i:]); x != 0 {
+			return 8*i + bits.LeadingZeros64(x)
+		}
+	}
+	return maxDepth
 }

@@ -6,9 +6,32 @@ import (
 	"slices"
 )
 
+// tell tells cells what the journal holds for them, if that is due. It is asked
+// for after every unit, as a replay does.
+func (w *World) tell() error {
+	k := w.k
+	if len(k.recalls) == 0 || k.scheduler.left > 0 {
+		return nil
+	}
+	for _, r := range k.recalls {
+		if !r.Confirm && Seq(k.ledger.Entry(r.Key).Finished) > w.settled {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := k.tellRecalled(w.cfg.History); err != nil {
+		return w.fail(err)
+	}
+	return nil
+}
+
 // appendFull appends what the kernel brought about, if it is enough for a
 // batch.
 func (w *World) appendFull() error {
+	if err := w.tell(); err != nil {
+		return err
+	}
 	if w.k.pending() < w.cfg.BatchRecords {
 		return nil
 	}
@@ -88,6 +111,14 @@ func (w *World) sync() error {
 	if w.broken != nil {
 		return w.broken
 	}
+	if err := w.tell(); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+// flush has the journal make durable what the kernel has written.
+func (w *World) flush() error {
 	if w.k.pending() > 0 {
 		if err := w.append(); err != nil {
 			return err

@@ -99,7 +99,10 @@ func (w *World) barrier(ctx context.Context, patient bool) error {
 		}
 		e := w.firstDue()
 		if e == nil {
-			if patient && len(w.k.ledger.InFlight()) > 0 {
+			if err := w.askConfirmations(); err != nil {
+				return w.syncAfter(err)
+			}
+			if patient && (len(w.k.ledger.InFlight()) > 0 || w.awaitsConfirmation()) {
 				if err := w.more(ctx); err != nil {
 					return w.syncAfter(err)
 				}
@@ -211,7 +214,7 @@ func (w *World) take(a *Answer) error {
 		w.held = append(w.held, Task{Work: Perform, Permit: w.k.permit(e)})
 		return fmt.Errorf("world: effect %s of %s: %w", e.Intent.Kind, e.Intent.Step, a.Err)
 	case a.Work == Confirm:
-		return nil // whoever asked has gone
+		return w.takeConfirmation(a)
 	case a.Found != nil:
 		w.asked--
 		w.found = append(w.found, *a)
@@ -261,6 +264,9 @@ func (w *World) decideFound() error {
 		}
 		if err := w.k.resolve(b); err != nil {
 			return w.syncAfter(err)
+		}
+		if err := w.tell(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -26,7 +26,8 @@ func (void) Wait() error                        { return nil }
 func (void) Done() bool                         { return true }
 func (void) Notify(func())                      {}
 func (void) Checkpoint(*Image) error            { return nil }
-func (void) Image() (*Image, error)             { return nil, nil }
+func (void) Image(Seq) (*Image, error)          { return nil, nil }
+func (void) Part(Seq, []string) (*Image, error) { return nil, ErrNotFound }
 func (void) Scan(Seq) iter.Seq2[Scanned, error] { return func(func(Scanned, error) bool) {} }
 func (void) Record(Seq) ([]byte, error)         { return nil, ErrNotFound }
 func (v void) Blob(h Hash) ([]byte, error)      { return v.blobs[h], nil }

@@ -1,7 +1,6 @@
 package world
 
 import (
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -231,47 +230,5 @@ func newBody(k Kind) Body {
 	case KindFired:
 		return new(TimerFired)
 	}
-	return nil
-}
-
-// EachCell calls visit for the cells that a record concerns by its own content,
-// for indexes. Records of invocations name an intent, whose records name the
-// cell. The names are parts of payload, which must be canonical.
-func EachCell(k Kind, payload []byte, visit func(cell []byte)) error {
-	r := canon.NewReader(payload)
-	r.Array()
-	r.Uint() // the version
-	switch k {
-	case KindResumed, KindStepped, KindFailed, KindDeleted, KindTimer, KindFired:
-		visitText(r, visit)
-	case KindIntent, KindDenied, KindParked:
-		r.Bytes()     // the key
-		r.TextBytes() // the step
-		visitText(r, visit)
-	case KindInDoubt, KindWaiting, KindEnded:
-		r.Bytes() // the key
-		visitText(r, visit)
-	case KindSubmitted:
-		r.TextBytes() // the name
-		r.Uint()      // due
-		r.Bool()      // direct
-		visitTexts(r, visit)
-	case KindEmitted:
-		r.TextBytes() // the name
-		visitTexts(r, visit)
-	default: // no cell
-	}
-	return r.Err()
-}
-
-func visitTexts(r *canon.Reader, visit func([]byte)) {
-	for n := r.Array(); n > 0; n-- {
-		visitText(r, visit)
-	}
-}
-
-func visitText(r *canon.Reader, visit func([]byte)) {
-	if text := r.TextBytes(); r.Err() == nil {
-		visit(text)
-	}
+	return bodyOfHistory(k)
 }

@@ -20,10 +20,13 @@ type cell struct {
 	mail    mailbox
 	parked  bool // stopped before the first event of its mailbox
 	queued  bool // among the ready
-	born    bool // in the world's cells
+	born    bool // false: nothing has reached it yet, or a rollback undid that
 	dirty   bool // changed since the last checkpoint
+	stale   bool // changed since the state root was last computed
+	changed Seq  // it is as it was when this record was written, or younger
 	// asked counts the intents of the cell's history by kind and params.
 	asked   map[asked]uint64
+	awaits  []receipt.Key       // intents whose end it has not been told
 	account *governance.Account // of the cell's budget; nil: nothing was drawn from it
 }
 

@@ -85,7 +85,6 @@ func (w *World) confirmOne(ctx context.Context, e *receipt.Entry) (Confirmed, er
 	if err != nil {
 		return Confirmed{}, err
 	}
-	verify := w.k.rules.effects[e.Intent.Kind].Verify
 	w.host.Start([]Task{{Work: Confirm, Permit: w.k.permit(e), Receipt: data}})
 	for {
 		if err := w.host.Wait(ctx); err != nil {
@@ -105,33 +104,72 @@ func (w *World) confirmOne(ctx context.Context, e *receipt.Entry) (Confirmed, er
 		if found.Verdict == Unknown {
 			return Confirmed{}, fmt.Errorf("%w: intent %s: %s", ErrUnconfirmed, e.Intent.Key, found.Reason)
 		}
-		return Confirmed{
-			Key: e.Intent.Key, Mode: verify.Mode, Verdict: found.Verdict,
-			Actor: verifierActor + verify.Adapter, Reason: found.Reason,
-		}, nil
+		return w.k.confirmation(e, found), nil
 	}
+}
+
+// confirmation is what a verifier found out about a recorded result.
+func (k *kernel) confirmation(e *receipt.Entry, found *Found) Confirmed {
+	verify := k.rules.effects[e.Intent.Kind].Verify
+	return Confirmed{
+		Key: e.Intent.Key, Mode: verify.Mode, Verdict: found.Verdict,
+		Actor: verifierActor + verify.Adapter, Reason: found.Reason,
+	}
+}
+
+// askConfirmations has the recorded results that are due compared with the
+// outside, before their cells are told them again.
+func (w *World) askConfirmations() error {
+	for _, r := range w.k.recalls {
+		if _, asked := w.confirming[r.Key]; asked || !r.Confirm {
+			continue
+		}
+		e := w.k.ledger.Entry(r.Key)
+		data, err := w.recordedReceipt(Seq(e.Finished))
+		if err != nil {
+			return err
+		}
+		w.confirming[r.Key] = true
+		w.host.Start([]Task{{Work: Confirm, Permit: w.k.permit(e), Receipt: data}})
+	}
+	return nil
+}
+
+// takeConfirmation takes what a verifier found out about a recorded result that
+// a cell waits for. Where it could not tell, it is asked again when the world is
+// opened next.
+func (w *World) takeConfirmation(a *Answer) error {
+	if !w.confirming[a.Key] {
+		return nil // whoever asked has gone
+	}
+	w.confirming[a.Key] = false
+	e := w.k.ledger.Entry(a.Key)
+	if at := w.k.pendingRecall(a.Key); at < 0 || !w.k.recalls[at].Confirm || a.Found == nil || a.Found.Verdict == Unknown {
+		return nil
+	}
+	delete(w.confirming, a.Key)
+	return w.k.confirm(w.k.confirmation(e, a.Found))
+}
+
+// awaitsConfirmation reports whether a verifier is asked about a recorded result.
+func (w *World) awaitsConfirmation() bool {
+	for _, asked := range w.confirming { // order cannot show: any will do
+		if asked {
+			return true
+		}
+	}
+	return false
 }
 
 // recordedReceipt reads the receipt of an invocation.finished.
 func (w *World) recordedReceipt(id Seq) ([]byte, error) {
-	data, err := w.cfg.History.Record(id)
-	if err != nil {
-		return nil, fmt.Errorf("world: record #%d: %w", id, err)
-	}
-	rec, err := DecodeRecord(data)
-	if err != nil {
-		return nil, err
-	}
-	if err := rec.Load(w.cfg.History); err != nil {
-		return nil, err
-	}
-	body, err := rec.Body()
+	body, err := readBody(w.cfg.History, id)
 	if err != nil {
 		return nil, err
 	}
 	finished, ok := body.(*Finished)
 	if !ok {
-		return nil, fmt.Errorf("world: record #%d is %s, not %s", id, rec.Kind, KindFinished)
+		return nil, fmt.Errorf("world: record #%d is no %s", id, KindFinished)
 	}
 	return finished.Receipt, nil
 }
@@ -142,6 +180,9 @@ func (k *kernel) unconfirmed(e *receipt.Entry) bool {
 	rule := k.rules.effects[e.Intent.Kind]
 	if e.State != receipt.StateCommitted || rule == nil || rule.Verify == nil {
 		return false
+	}
+	if at := k.pendingRecall(e.Intent.Key); at >= 0 {
+		return k.recalls[at].Confirm
 	}
 	_, at := k.told(e)
 	return at >= 0
@@ -179,8 +220,16 @@ func (k *kernel) confirm(b Confirmed) error {
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindConfirmed, 0)
 	if b.Mode == modePerson {
-		k.bring(e.Intent.Cell, id, e.Held)
+		if e.Held == nil {
+			k.recalls = append(k.recalls, recall{Key: b.Key, Record: id})
+		} else {
+			k.bring(e, id, e.Held)
+		}
 		k.ledger.Unhold(e)
+		return nil
+	}
+	if at := k.pendingRecall(b.Key); at >= 0 {
+		k.confirmRecall(&b, e, at, id)
 		return nil
 	}
 	if b.Verdict == Happened {
@@ -189,21 +238,12 @@ func (k *kernel) confirm(b Confirmed) error {
 	c, at := k.told(e)
 	switch b.Mode {
 	case manifest.VerifyStrict:
-		payload := explanation(CodeNotConfirmed, b.Reason)
-		ended := IntentEnded{
-			V: bodyVersion, Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
-			Status: receipt.StatusRejected, Outcome: receipt.OutcomePermanentFailure, Payload: payload,
-		}
-		k.body = ended.append(k.body[:0])
-		end, _ := k.write(KindEnded, id)
-		k.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
-		c.mail.all()[at] = mail{
-			record: end, name: reducer.ReceiptEvent,
-			data: receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, payload),
-		}
+		end, data := k.endUnconfirmed(e, b.Reason, id)
+		c.mail.all()[at] = mail{record: end, name: reducer.ReceiptEvent, data: data}
 		k.touch(c)
 	case manifest.VerifyHuman:
 		k.ledger.Hold(e, c.mail.all()[at].data)
+		c.awaits = append(c.awaits, b.Key)
 		c.mail.remove(at)
 		if c.queued && c.mail.len() == 0 {
 			k.scheduler.remove(c)
@@ -211,6 +251,36 @@ func (k *kernel) confirm(b Confirmed) error {
 		k.touch(c)
 	}
 	return nil
+}
+
+// confirmRecall takes what a verifier says about a recorded result before its
+// cell is told it again.
+func (k *kernel) confirmRecall(b *Confirmed, e *receipt.Entry, at int, id Seq) {
+	if b.Verdict == Happened || b.Mode == manifest.VerifyWarn {
+		k.recalls[at].Confirm, k.recalls[at].Record = false, id
+		return
+	}
+	k.recalls = slices.Delete(k.recalls, at, at+1)
+	if b.Mode == manifest.VerifyHuman {
+		k.ledger.Hold(e, nil)
+		return
+	}
+	end, data := k.endUnconfirmed(e, b.Reason, id)
+	k.bring(e, end, data)
+}
+
+// endUnconfirmed fails an intent whose recorded result is not what the outside
+// shows, and returns what its cell is told.
+func (k *kernel) endUnconfirmed(e *receipt.Entry, reason string, cause Seq) (Seq, Data) {
+	payload := explanation(CodeNotConfirmed, reason)
+	b := IntentEnded{
+		V: bodyVersion, Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
+		Status: receipt.StatusRejected, Outcome: receipt.OutcomePermanentFailure, Payload: payload,
+	}
+	k.body = b.append(k.body[:0])
+	end, _ := k.write(KindEnded, cause)
+	k.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
+	return end, receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, payload)
 }
 
 // rotated notes that receipts are signed with another key.

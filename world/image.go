@@ -12,6 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/snapshot"
 )
 
 // imageCore is Image.Core: a kernel without its cells and intents.
@@ -30,6 +31,12 @@ type imageCore struct {
 	Timers    []imageAlarm  `cbor:"timers"`
 	Operators uint64        `cbor:"operators"`
 	Budgets   imageBudgets  `cbor:"budgets"`
+
+	Catalog   snapshot.Catalog `cbor:"catalog"`
+	Retention uint64           `cbor:"retention"`
+	Rollbacks []turning        `cbor:"rollbacks"`
+	Recalls   []recall         `cbor:"recalls"`
+	Held      bool             `cbor:"held"`
 }
 
 type imageBudgets struct {
@@ -47,13 +54,15 @@ type imageAlarm struct {
 
 // imageCell is CellVersion.Bytes.
 type imageCell struct {
-	Version uint64       `cbor:"version"`
-	State   Data         `cbor:"state"` // null where the cell has none
-	N       uint64       `cbor:"n"`
-	History Hash         `cbor:"history"`
-	Parked  bool         `cbor:"parked"`
-	Mail    []imageMail  `cbor:"mail"`
-	Asked   []imageAsked `cbor:"asked"` // sorted by What
+	Version uint64        `cbor:"version"`
+	State   Data          `cbor:"state"` // null where the cell has none
+	N       uint64        `cbor:"n"`
+	History Hash          `cbor:"history"`
+	Parked  bool          `cbor:"parked"`
+	Mail    []imageMail   `cbor:"mail"`
+	Asked   []imageAsked  `cbor:"asked"` // sorted by What
+	Awaits  []receipt.Key `cbor:"awaits"`
+	Unborn  bool          `cbor:"unborn,omitempty"`
 
 	Budget *governance.Account `cbor:"budget,omitempty"`
 }
@@ -82,8 +91,9 @@ func (k *kernel) image() (*Image, error) {
 		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
 		Scheduled: imageAlarms(k.scheduled), Timers: imageAlarms(k.timers),
 		Operators: k.operators, Budgets: imageBudgets{Caps: k.budgets.caps, World: k.budgets.world},
+		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, Recalls: k.recalls, Held: k.onHold,
 	}
-	img := &Image{Head: k.head()}
+	img := &Image{Head: k.head(), Keep: k.keeps()}
 	var err error
 	if img.Core, err = canon.Marshal(core); err != nil {
 		return nil, fmt.Errorf("world: image: %w", err)
@@ -126,8 +136,11 @@ func imageAlarms(h alarms) []imageAlarm {
 // canonical order: the shorter first. By hand, because a checkpoint writes every
 // cell that changed; a test holds it equal to the library's.
 func (c *cell) appendImage(b []byte) ([]byte, error) {
-	pairs := 7
+	pairs := 8
 	if c.account != nil {
+		pairs++
+	}
+	if !c.born {
 		pairs++
 	}
 	b = canon.AppendMap(b, pairs)
@@ -146,6 +159,10 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendUint(b, c.asked[what])
 	}
 	b = canon.AppendRaw(canon.AppendText(b, "state"), c.state)
+	b = canon.AppendArray(canon.AppendText(b, "awaits"), len(c.awaits))
+	for _, key := range c.awaits {
+		b = canon.AppendBytes(b, key.Hash[:])
+	}
 	if c.account != nil {
 		account, err := canon.Marshal(c.account)
 		if err != nil {
@@ -154,6 +171,9 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendRaw(canon.AppendText(b, "budget"), account)
 	}
 	b = canon.AppendBool(canon.AppendText(b, "parked"), c.parked)
+	if !c.born {
+		b = canon.AppendBool(canon.AppendText(b, "unborn"), true)
+	}
 	b = canon.AppendBytes(canon.AppendText(b, "history"), c.history[:])
 	return canon.AppendUint(canon.AppendText(b, "version"), imageVersion), nil
 }
@@ -179,12 +199,18 @@ func (k *kernel) restore(img *Image) (Hash, error) {
 	k.id, k.seed, k.lineage = core.World, core.Seed, core.Lineage
 	k.inTick, k.handled, k.operators = core.InTick, core.Handled, core.Operators
 	k.budgets = budgets{caps: core.Budgets.Caps, world: core.Budgets.World}
+	k.catalog, k.retention, k.onHold = core.Catalog, core.Retention, core.Held
+	k.rollbacks, k.recalls = core.Rollbacks, core.Recalls
 	names := make(map[string]*cell, len(core.Ready))
 	for i := range img.Cells {
-		c, err := k.restoreCell(&img.Cells[i])
+		c, err := decodeCell(&img.Cells[i])
 		if err != nil {
 			return Hash{}, fmt.Errorf("world: image at #%d: cell %s: %w", img.Head.ID, img.Cells[i].Cell, err)
 		}
+		if c.parked {
+			k.parked++
+		}
+		k.cells[c.id] = c
 		names[c.name] = c
 	}
 	for _, name := range core.Ready {
@@ -207,7 +233,8 @@ func (k *kernel) restore(img *Image) (Hash, error) {
 	return core.Manifest, k.ledger.Restore(entries)
 }
 
-func (k *kernel) restoreCell(v *CellVersion) (*cell, error) {
+// decodeCell returns the cell of a version.
+func decodeCell(v *CellVersion) (*cell, error) {
 	id, err := reducer.ParseCell(v.Cell)
 	if err != nil {
 		return nil, err
@@ -220,7 +247,8 @@ func (k *kernel) restoreCell(v *CellVersion) (*cell, error) {
 		return nil, fmt.Errorf("unknown version %d", saved.Version)
 	}
 	c := newCell(id, receipt.History{})
-	c.born, c.n, c.history, c.parked, c.account = true, saved.N, saved.History, saved.Parked, saved.Budget
+	c.born, c.n, c.history, c.parked, c.account = !saved.Unborn, saved.N, saved.History, saved.Parked, saved.Budget
+	c.changed, c.awaits = v.At, saved.Awaits
 	if string(saved.State) != canon.Null {
 		c.state = saved.State
 	}
@@ -236,10 +264,6 @@ func (k *kernel) restoreCell(v *CellVersion) (*cell, error) {
 		}
 		c.asked[asked(a.What)] = a.Count
 	}
-	if c.parked {
-		k.parked++
-	}
-	k.cells[c.id] = c
 	return c, nil
 }
 

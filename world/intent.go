@@ -18,7 +18,12 @@ func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step Seq) {
 	in := k.intent(id, c.name, e.Kind, e.Params)
 	in.Tag, in.Cap = e.Tag, e.Cap
 	in.Occurrence = c.countAsked(e.Kind, in.Params)
-	k.judge(c.id, in, step, nil)
+	if k.askAgain(c, &in, step) || k.askRepeat(c, in, step) {
+		return
+	}
+	if e := k.judge(c.id, in, step, nil); e.State != receipt.StateDenied {
+		c.awaits = append(c.awaits, in.Key)
+	}
 }
 
 // intent gives an effect its identity.
@@ -45,7 +50,7 @@ func (c *cell) countAsked(kind string, params Data) uint64 {
 
 // judge puts an intent before the gate and enters it into the ledger. in.Cap is
 // the capability asked for. original is the intent that it makes up for, or nil.
-func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, original *receipt.Entry) {
+func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, original *receipt.Entry) *receipt.Entry {
 	d := k.decide(asker, &in, in.Cap, false)
 	in.Cap = d.Cap
 	var e *receipt.Entry
@@ -55,14 +60,7 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, origina
 		e = k.ledger.Emit(in, uint64(id))
 		k.reserve(e, d.Reserve)
 	case governance.RequireApproval:
-		deadline := k.now + k.rules.manifest.Defaults.ApprovalTTL
-		b := IntentParked{
-			V: bodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
-			Occurrence: in.Occurrence, Rules: d.Rules, Deadline: uint64(deadline), Params: in.Params,
-		}
-		k.body = b.append(k.body[:0])
-		id, _ := k.write(KindParked, cause)
-		e = k.ledger.Park(in, uint64(deadline), uint64(id))
+		e = k.park(in, d.Rules, cause)
 	default:
 		id := k.writeDenied(&in, d.Code, d.Reason, d.Rules, cause)
 		e = k.ledger.Deny(in, uint64(id))
@@ -73,6 +71,26 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, origina
 	if e.State == receipt.StateDenied {
 		k.tell(e, Seq(e.Finished), receipt.StatusDenied, explanation(string(d.Code), d.Reason))
 	}
+	return e
+}
+
+// park has an intent wait for a person.
+func (k *kernel) park(in receipt.Intent, rules []string, cause Seq) *receipt.Entry {
+	deadline := uint64(k.now + k.rules.manifest.Defaults.ApprovalTTL)
+	if k.onHold {
+		deadline = receipt.NoDeadline
+	}
+	return k.ledger.Park(in, deadline, uint64(k.writeParked(&in, rules, deadline, cause)))
+}
+
+func (k *kernel) writeParked(in *receipt.Intent, rules []string, deadline uint64, cause Seq) Seq {
+	b := IntentParked{
+		V: bodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+		Occurrence: in.Occurrence, Rules: rules, Deadline: deadline, Params: in.Params,
+	}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindParked, cause)
+	return id
 }
 
 // decide asks the gate. capability is the one asked for.
@@ -86,8 +104,15 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 	if c := k.cells[asker]; c != nil {
 		req.Step, req.Accounts.Cell = c.n, c.account
 	}
-	return k.rules.gate.Decide(req)
+	d := k.rules.gate.Decide(req)
+	if k.onHold && d.Verdict == governance.Allow && !approved {
+		d.Verdict, d.Rules = governance.RequireApproval, append(d.Rules, ruleOnHold)
+	}
+	return d
 }
+
+// ruleOnHold has the effects of a fork wait for a person.
+const ruleOnHold = "fork_on_hold"
 
 func (k *kernel) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause Seq) Seq {
 	b := IntentEmitted{
@@ -199,7 +224,7 @@ func (k *kernel) compensate(original *receipt.Entry, in receipt.Intent, cause Se
 	}
 	if asker.Reducer == reducer.Operator {
 		in.Cap = original.Intent.Cap
-	} else if c := k.cells[asker]; c != nil {
+	} else if c := k.cells[asker]; c != nil && !original.Abandoned {
 		in.Occurrence = c.countAsked(in.Kind, in.Params)
 		k.touch(c)
 	}

@@ -48,13 +48,14 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 	if err != nil {
 		return 0, err
 	}
-	if k.keys != nil {
+	if r.World != k.id {
+		return 0, receipt.ErrWrongWorld
+	}
+	if k.keys != nil && k.keys.World() == k.id { // else the parent's: the chain root that the fork names covers it
 		err := k.keys.Verify(r)
 		if err != nil && (!k.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
 			return 0, err
 		}
-	} else if r.World != k.id {
-		return 0, receipt.ErrWrongWorld
 	}
 	switch err := k.ledger.Check(r); {
 	case errors.Is(err, receipt.ErrLate):
@@ -211,24 +212,30 @@ func (k *kernel) tell(e *receipt.Entry, record Seq, status receipt.Status, paylo
 		k.madeUp(e, record)
 		return
 	}
-	k.bring(e.Intent.Cell, record, receiptEvent(e.Intent.Tag, e.Intent.Kind, status, payload))
+	k.bring(e, record, receiptEvent(e.Intent.Tag, e.Intent.Kind, status, payload))
 }
 
-// bring delivers a receipt to the cell of an intent. Operators have no cell.
-func (k *kernel) bring(cell string, record Seq, data Data) {
-	asker, err := reducer.ParseCell(cell)
-	if err != nil || asker.Reducer == reducer.Operator {
+// bring delivers a receipt to the cell of an intent, if that waits for it: a
+// rollback may have led away. Operators have no cell.
+func (k *kernel) bring(e *receipt.Entry, record Seq, data Data) {
+	asker, err := reducer.ParseCell(e.Intent.Cell)
+	if err != nil || asker.Reducer == reducer.Operator || e.Abandoned {
 		return
 	}
-	k.deliver(k.cellFor(asker), mail{record: record, name: reducer.ReceiptEvent, data: data})
+	c := k.cellFor(asker)
+	c.awaited(e.Intent.Key)
+	k.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: data})
 }
 
 // madeUp ends the intent that a compensation was for.
 func (k *kernel) madeUp(compensation *receipt.Entry, cause Seq) {
 	e := k.ledger.Entry(*compensation.For)
 	if compensation.State == receipt.StateCommitted {
-		e.Outcome = receipt.OutcomeCompensated
+		k.ledger.MadeUp(e)
 	}
+	held := e.Held
+	e.Held = nil
+	k.ledger.Change(e)
 	b := IntentEnded{
 		V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: receipt.StatusError, Outcome: e.Outcome,
@@ -236,9 +243,12 @@ func (k *kernel) madeUp(compensation *receipt.Entry, cause Seq) {
 	}
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindEnded, cause)
-	k.bring(e.Intent.Cell, id, e.Held)
-	e.Held = nil
-	k.ledger.Change(e)
+	switch {
+	case e.State != receipt.StateCommitted:
+		k.bring(e, id, held)
+	case !e.Abandoned: // a rollback asked for the compensation, in vain, and the step was taken again
+		k.recall(e, id)
+	}
 }
 
 // receiptEvent returns the data of the event that brings a cell its receipt.

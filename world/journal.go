@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
@@ -96,7 +97,8 @@ type Journal interface {
 	// Pending says so. An error means that nothing was appended.
 	Append(b Batch) (Pending, error)
 	// Checkpoint stores an image of the world at a head that Append was given
-	// before. Losing it costs time on opening, nothing else.
+	// before, and lets go of the images that its Keep does not name. Losing it
+	// costs time on opening, nothing else.
 	Checkpoint(img *Image) error
 	// Notify has wake called, in any goroutine, whenever a Pending becomes Done. A
 	// journal whose Pendings always are need not.
@@ -123,9 +125,13 @@ type History interface {
 	Blobs
 	// Record returns the stored bytes of a record, or ErrNotFound.
 	Record(id Seq) ([]byte, error)
-	// Image returns the latest checkpoint with all cells and intents in it,
-	// or nil where there is none.
-	Image() (*Image, error)
+	// Image returns the last kept image whose head is not after a record, with all
+	// its cells and intents, or nil where there is none.
+	Image(at Seq) (*Image, error)
+	// Part returns the kept image at a head, ErrNotFound where there is none, with
+	// its core, no intents, and of its cells those that are named: a cell that was
+	// not there then is left out.
+	Part(at Seq, cells []string) (*Image, error)
 	// Scan yields the records after a given one, in order, up to the end. An
 	// error ends the sequence and names the record.
 	Scan(after Seq) iter.Seq2[Scanned, error]
@@ -138,20 +144,29 @@ var (
 	ErrNotFound = errors.New("world: not in the journal")
 )
 
-// Image is a world at one head, so that opening need not replay from record 1.
-// Cells and Intents given to Journal.Checkpoint are those that changed since
-// the last image; those that History.Image returns are all.
+// Last is the record to ask for where the latest image is meant.
+const Last = Seq(math.MaxUint64)
+
+// Image is a world at one head, so that opening need not replay from record 1,
+// and so that a rollback finds what it returns to. Cells and Intents given to
+// Journal.Checkpoint are those that changed since the last image; those that
+// History.Image returns are all.
 type Image struct {
 	Head    Head
 	Core    []byte        // canonical; the kernel's own, everything but cells and intents
 	Cells   []CellVersion // sorted by cell
 	Intents []IntentVersion
+
+	// Keep are the heads of the images before this one that stay, ascending. The
+	// others go, with the versions of cells and intents that only they need.
+	Keep []Seq
 }
 
 // CellVersion is a cell as it was at an image's head.
 type CellVersion struct {
 	Cell  string // "reducer/key"
-	Bytes []byte // canonical; the kernel's own
+	At    Seq    // the head of the image that it was written with; set by History
+	Bytes []byte // canonical; the kernel's own. Empty, in Checkpoint only: the cell is not there any more
 }
 
 // IntentVersion is an intent's ledger entry as it was at an image's head.

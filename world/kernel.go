@@ -7,6 +7,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/snapshot"
 )
 
 // kernel is a world as a state machine: it takes inputs, computes what follows
@@ -34,7 +35,13 @@ type kernel struct {
 	parked    int    // cells
 	operators uint64 // effects submitted by operators
 	budgets   budgets
+	catalog   snapshot.Catalog
+	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
+	rollbacks []turning
+	recalls   []recall
+	onHold    bool // a fork whose effects wait for persons
 
+	tree      *stateTree // nil: not computed yet
 	paranoid  bool
 	replaying bool    // a key that is revoked now was good when its receipts came
 	dirty     []*cell // since the last checkpoint
@@ -148,10 +155,9 @@ func (k *kernel) deliver(c *cell, x mail) {
 	if !c.born {
 		if twin := k.cells[c.id]; twin != nil {
 			c = twin // born since the event was routed
-		} else {
-			c.born = true
-			k.cells[c.id] = c
 		}
+		c.born = true
+		k.cells[c.id] = c
 	}
 	c.mail.push(x)
 	k.touch(c)
@@ -160,10 +166,17 @@ func (k *kernel) deliver(c *cell, x mail) {
 	}
 }
 
+// touch notes that a cell changes. The record that says so may have been
+// written or come next, but no snapshot is between.
 func (k *kernel) touch(c *cell) {
+	c.changed = k.last + 1
 	if !c.dirty {
 		c.dirty = true
 		k.dirty = append(k.dirty, c)
+	}
+	if k.tree != nil && !c.stale {
+		c.stale = true
+		k.tree.stale = append(k.tree.stale, c)
 	}
 }
 

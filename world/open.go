@@ -80,7 +80,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version,
 	})
 	k.blobs = append(blobs, k.blobs...)
-	w := &World{cfg: cfg.withDefaults(), k: k, settled: k.taken.ID}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k: k}, settled: k.taken.ID}
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
@@ -89,17 +89,9 @@ func Create(cfg Config, g Genesis) (*World, error) {
 
 // Open loads the last checkpoint of a world and replays the records after it.
 func Open(cfg Config) (*World, error) {
-	img, err := cfg.History.Image()
+	w, err := open(cfg)
 	if err != nil {
 		return nil, err
-	}
-	k, err := load(cfg.History, img, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid})
-	if err != nil {
-		return nil, err
-	}
-	w := &World{cfg: cfg.withDefaults(), k: k, settled: k.taken.ID}
-	if img != nil {
-		w.saved = img.Head.ID
 	}
 	if err := w.start(); err != nil {
 		return nil, err
@@ -107,8 +99,31 @@ func Open(cfg Config) (*World, error) {
 	return w, w.recover()
 }
 
+// open opens a world without a host.
+func open(cfg Config) (*World, error) {
+	img, err := cfg.History.Image(Last)
+	if err != nil {
+		return nil, err
+	}
+	k, lost, err := load(cfg.History, img, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid})
+	if err != nil {
+		return nil, err
+	}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k: k}, settled: k.taken.ID}
+	if img != nil {
+		w.saved = img.Head.ID
+	}
+	for _, img := range lost { // in a crash
+		if err := cfg.Journal.Checkpoint(img); err != nil {
+			return nil, err
+		}
+		w.saved = img.Head.ID
+	}
+	return w, nil
+}
+
 func (w *World) start() error {
-	w.answers = make(map[receipt.Key][]byte)
+	w.answers, w.confirming = make(map[receipt.Key][]byte), make(map[receipt.Key]bool)
 	var err error
 	if w.host, err = w.cfg.NewHost(w.k.id, w.k.rules.manifest); err == nil && w.host != nil {
 		w.cfg.Journal.Notify(w.host.Wake)

@@ -25,6 +25,14 @@ const (
 	KindResolved  Kind = "intent.resolved"
 	KindConfirmed Kind = "intent.confirmed"
 	KindRotated   Kind = "keys.rotated"
+	KindSnapshot  Kind = "snapshot.created"
+	KindPinned    Kind = "snapshot.pinned"
+	KindPruned    Kind = "snapshot.pruned"
+	KindRetention Kind = "snapshot.retention"
+	KindRollback  Kind = "rollback.applied"
+	KindForked    Kind = "world.forked"
+	KindRedacted  Kind = "blob.redacted"
+	KindApplied   Kind = "manifest.applied"
 )
 
 // The kinds of derived records: replay computes and compares them.
@@ -49,7 +57,8 @@ const (
 func (k Kind) Input() bool {
 	switch k {
 	case KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindOperator,
-		KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated:
+		KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
+		KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted, KindApplied:
 		return true
 	default:
 		return false

@@ -19,6 +19,7 @@ type ReplayConfig struct {
 	Keys     *receipt.Keyring  // verifies receipts; nil: they are not verified
 	Registry *reducer.Registry // Go reducers; nil: none
 	Paranoid bool              // run every reduction twice and compare
+	From     Seq               // the snapshot.created to begin with, whose image is kept; 0: record 1
 	To       Seq               // the last record to replay, and what was written at once with it; 0: all
 	// Visit, if set, is called for every record after it has been replayed.
 	Visit func(s Scanned) error
@@ -55,43 +56,75 @@ var ErrEngine = errors.New("world: made by other engine versions")
 // Replay recomputes a world from record 1 without I/O, except reading h, and
 // compares every record. The error is a *Divergence where they differ.
 func Replay(h History, cfg ReplayConfig) (*Replayed, error) {
-	k, err := load(h, nil, cfg)
+	var img *Image
+	if cfg.From != 0 {
+		var err error
+		if img, err = h.Image(cfg.From); err != nil {
+			return nil, err
+		}
+		if img == nil || img.Head.ID != cfg.From {
+			return nil, fmt.Errorf("world: image at #%d: %w", cfg.From, ErrNotFound)
+		}
+	}
+	k, _, err := load(h, img, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &Replayed{Head: k.head(), StateRoot: k.stateRoot()}, nil
 }
 
-// load folds a journal into a kernel, from an image (nil: from record 1).
-func load(h History, img *Image, cfg ReplayConfig) (*kernel, error) {
-	k := newKernel(cfg.Keys, cfg.Paranoid)
-	created, err := firstRecord(h)
+// At returns the world as it was after a record, and what was written at once
+// with it: from the last image before, and the records since.
+func At(h History, at Seq, registry *reducer.Registry) (*Moment, error) {
+	img, err := h.Image(at)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkEngines(created); err != nil {
+	k, _, err := load(h, img, ReplayConfig{Registry: registry, To: at})
+	if err != nil {
 		return nil, err
+	}
+	return &Moment{k: k}, nil
+}
+
+// load folds a journal into a kernel, from an image (nil: from record 1). It
+// returns the images of the snapshots that it came by.
+func load(h History, img *Image, cfg ReplayConfig) (*kernel, []*Image, error) {
+	k := newKernel(cfg.Keys, cfg.Paranoid)
+	created, err := firstRecord(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := checkEngines(created.Kernel, created.Starlark, created.CEL); err != nil {
+		return nil, nil, err
 	}
 	inForce := created.Manifest
 	var from Head
 	if img != nil {
 		if inForce, err = k.restore(img); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		from = img.Head
 	}
-	encoded, err := h.Blob(inForce)
+	if k.rules, err = rulesOf(inForce, h, cfg.Registry); err != nil {
+		return nil, nil, err
+	}
+	f := folding{kernel: k, h: h, cfg: cfg, base: img}
+	err = f.fold(from)
+	return k, f.passed, err
+}
+
+// rulesOf returns the rules of a manifest that is a blob.
+func rulesOf(hash Hash, blobs Blobs, registry *reducer.Registry) (*rules, error) {
+	encoded, err := blobs.Blob(hash)
 	if err != nil {
-		return nil, fmt.Errorf("world: manifest %s: %w", inForce, err)
+		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
 	}
 	m, err := manifest.Decode(encoded)
 	if err != nil {
-		return nil, fmt.Errorf("world: manifest %s: %w", inForce, err)
+		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
 	}
-	if k.rules, err = compile(m, inForce, h, cfg.Registry); err != nil {
-		return nil, err
-	}
-	return k, k.fold(h, from, cfg)
+	return compile(m, hash, blobs, registry)
 }
 
 func firstRecord(h History) (*Created, error) {
@@ -117,9 +150,9 @@ func firstRecord(h History) (*Created, error) {
 	return created, nil
 }
 
-func checkEngines(c *Created) error {
+func checkEngines(kernel, starlark, cel string) error {
 	for _, e := range []struct{ need, have string }{
-		{c.Kernel, KernelVersion}, {c.Starlark, star.Version}, {c.CEL, governance.Version},
+		{kernel, KernelVersion}, {starlark, star.Version}, {cel, governance.Version},
 	} {
 		if e.need != e.have {
 			return fmt.Errorf("%w: it needs %s, this program has %s", ErrEngine, e.need, e.have)
@@ -128,9 +161,21 @@ func checkEngines(c *Created) error {
 	return nil
 }
 
+// folding is a fold under way.
+type folding struct {
+	*kernel
+
+	h      History
+	cfg    ReplayConfig
+	base   *Image   // that it began with; nil: it began with record 1
+	images *Images  // for rollbacks to the snapshots that it came by; nil: there was none yet
+	passed []*Image // the same, in order, each with what had changed since the one before
+}
+
 // fold applies the inputs after a head and compares all records. It leaves
 // nothing to be taken from the kernel.
-func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
+func (k *folding) fold(from Head) error {
+	h, cfg := k.h, k.cfg
 	k.replaying = true
 	defer func() { k.replaying = false }()
 	compared := 0 // of k.records
@@ -144,7 +189,7 @@ func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 		if compared == len(k.records) {
 			k.records, compared = k.records[:0], 0
 			k.blobs, k.tasks = nil, nil
-			if err := k.follow(h, s); err != nil {
+			if err := k.follow(s); err != nil {
 				return err
 			}
 		}
@@ -165,14 +210,18 @@ func (k *kernel) fold(h History, from Head, cfg ReplayConfig) error {
 		return &Divergence{Record: missing.ID, Journal: "nothing", Computed: describe(h, missing.Bytes)}
 	}
 	k.take(Ready{})
-	return nil
+	return k.tellRecalled(h)
 }
 
 // follow makes the kernel write the records that begin with the one in s: by
 // applying it if it is an input, by doing the next unit if not.
-func (k *kernel) follow(h History, s Scanned) error {
+func (k *folding) follow(s Scanned) error {
+	h := k.h
 	if s.Err != nil {
 		return s.Err
+	}
+	if err := k.tellRecalled(h); err != nil {
+		return err
 	}
 	rec := s.Record
 	if !rec.Kind.Input() {
@@ -200,7 +249,7 @@ func (k *kernel) follow(h History, s Scanned) error {
 
 // apply gives a recorded input to the kernel. The frequent kinds are read
 // straight from the payload, which is known to be canonical.
-func (k *kernel) apply(rec *Record) error {
+func (k *folding) apply(rec *Record) error {
 	r := canon.NewReader(rec.Payload)
 	switch rec.Kind {
 	case KindSubmitted:
@@ -219,7 +268,7 @@ func (k *kernel) apply(rec *Record) error {
 	}
 }
 
-func (k *kernel) applyBody(rec *Record) error {
+func (k *folding) applyBody(rec *Record) error {
 	body, err := rec.Body()
 	if err != nil {
 		return err
@@ -253,10 +302,63 @@ func (k *kernel) applyBody(rec *Record) error {
 	case *KeysRotated:
 		return k.rotated(*b)
 	}
-	return fmt.Errorf("%s is not an input", rec.Kind)
+	return k.applyHistory(rec.Kind, body)
 }
 
-func (k *kernel) applySubmitted(r *canon.Reader) error {
+// applyHistory gives the kernel an input that is about the world as a whole.
+func (k *folding) applyHistory(kind Kind, body Body) error {
+	switch b := body.(type) {
+	case *SnapshotCreated:
+		return k.pass(*b)
+	case *SnapshotPinned:
+		return k.pin(*b)
+	case *SnapshotPruned:
+		return k.prune(*b)
+	case *SnapshotRetention:
+		_, err := k.retain(*b)
+		return err
+	case *RolledBack:
+		p, err := k.readPast(k.h, b, k.images)
+		if err != nil {
+			return err
+		}
+		_, err = k.rollback(*b, p)
+		return err
+	case *Forked:
+		return k.fork(*b)
+	case *Redacted:
+		return k.redacted(*b)
+	case *Applied:
+		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
+		if err != nil {
+			return err
+		}
+		return k.adopt(*b, next)
+	}
+	return fmt.Errorf("%s is not an input", kind)
+}
+
+// pass comes by a snapshot and keeps its image: a rollback may return to it.
+func (k *folding) pass(b SnapshotCreated) error {
+	if err := k.snapshot(b); err != nil {
+		return err
+	}
+	img, err := k.image()
+	if err != nil {
+		return err
+	}
+	if k.images == nil {
+		k.images = new(Images)
+		if k.base != nil {
+			k.images.Add(k.base)
+		}
+	}
+	k.images.Add(img)
+	k.passed = append(k.passed, img)
+	return nil
+}
+
+func (k *folding) applySubmitted(r *canon.Reader) error {
 	r.ArrayOf(6)
 	r.Uint() // the version
 	name := r.TextBytes()

@@ -31,6 +31,11 @@ var (
 	ErrNotWaiting   = errors.New("the intent does not wait for that decision")
 	ErrOtherParams  = errors.New("the decision is about other params than the intent's")
 	ErrNoBudget     = errors.New("the budget does not allow another attempt")
+	ErrForkEffects  = errors.New("effects of a fork are on hold, live or recorded")
+	ErrSameWorld    = errors.New("a fork is another world and needs another id")
+	ErrUnderWay     = errors.New("effects of a kind that the manifest lacks are under way")
+	ErrRetention    = errors.New("at least one snapshot is kept")
+	ErrNoRepeat     = errors.New("the intent repeats none whose result could be used")
 )
 
 // InputError says why an input was refused. Nothing has changed.

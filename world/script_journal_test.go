@@ -85,6 +85,15 @@ func (s *stage) shortEffect(t *testing.T, body world.Body) string {
 		payload, err := canon.ToJSON(r.Payload)
 		require.NoError(t, err)
 		return fmt.Sprintf("%q %s %s", s.tags[r.Key], r.Status, payload)
+	case *world.IntentParked:
+		s.tags[b.Key] = b.Tag
+		return fmt.Sprintf("%s %q of %s: parked by %s", b.Kind, b.Tag, b.Cell, strings.Join(b.Rules, ", "))
+	case *world.IntentEnded:
+		return fmt.Sprintf("%q %s: %s", s.tags[b.Key], b.Status, b.Outcome)
+	case *world.SnapshotCreated:
+		return b.Name
+	case *world.RolledBack:
+		return fmt.Sprintf("to %s at #%d, %d side effects", b.Snapshot, b.SnapshotLen, len(b.Abandoned))
 	}
 	return ""
 }

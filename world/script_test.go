@@ -45,6 +45,7 @@ type stage struct {
 	w      *worldtest.World
 	silent bool // the outside does not answer
 	listed int  // records that journal has shown
+	calls  int  // of the outside, since called was asked
 	tags   map[receipt.Key]string
 }
 
@@ -52,18 +53,21 @@ type command func(t *testing.T, d *datadriven.TestData) (string, error)
 
 func (s *stage) commands() map[string]command {
 	return map[string]command{
-		"world":   s.create,
-		"submit":  s.submit,
-		"step":    s.step,
-		"run":     s.run,
-		"outside": s.outside,
-		"receive": s.receive,
-		"resume":  s.resume,
-		"crash":   s.crash,
-		"state":   s.state,
-		"status":  s.status,
-		"journal": s.journal,
-		"replay":  s.replay,
+		"world":    s.create,
+		"submit":   s.submit,
+		"step":     s.step,
+		"run":      s.run,
+		"outside":  s.outside,
+		"receive":  s.receive,
+		"resume":   s.resume,
+		"crash":    s.crash,
+		"state":    s.state,
+		"status":   s.status,
+		"snapshot": s.snapshot,
+		"rollback": s.rollback,
+		"called":   s.called,
+		"journal":  s.journal,
+		"replay":   s.replay,
 	}
 }
 
@@ -87,10 +91,41 @@ func (s *stage) answer(p receipt.Permit) worldtest.Reply {
 	switch {
 	case s.silent:
 		return worldtest.Reply{Err: errSilent}
-	case p.Tag == "error":
+	case s.count(p) && p.Tag == "error":
 		return worldtest.Fail("told to")
 	}
 	return worldtest.OK("done")
+}
+
+func (s *stage) count(receipt.Permit) bool { s.calls++; return true }
+
+// called: how often the outside was asked since
+func (s *stage) called(*testing.T, *datadriven.TestData) (string, error) {
+	n := s.calls
+	s.calls = 0
+	return fmt.Sprintf("%d times", n), nil
+}
+
+// snapshot: snapshot NAME
+func (s *stage) snapshot(t *testing.T, d *datadriven.TestData) (string, error) {
+	_, err := s.w.Snapshot(t.Context(), d.CmdArgs[0].Key, "", "ada")
+	return "", err
+}
+
+// rollback: rollback NAME [ack] [fresh] [compensate]
+func (s *stage) rollback(t *testing.T, d *datadriven.TestData) (string, error) {
+	b, err := s.w.Rollback(t.Context(), world.RolledBack{
+		Snapshot: d.CmdArgs[0].Key, Actor: "ada", Reason: "a try",
+		Ack: d.HasArg("ack"), Fresh: d.HasArg("fresh"), Compensate: d.HasArg("compensate"),
+	})
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, x := range b.Abandoned {
+		fmt.Fprintf(&out, "%s %q %s: %s\n", x.Kind, s.tags[x.Key], x.State, x.Disposition)
+	}
+	return out.String(), nil
 }
 
 // submit: submit EVENT [at=TICK], each line a cell and its orders: CELL [ACT, …].

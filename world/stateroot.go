@@ -5,26 +5,61 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
+// stateTree is what the state root is computed of, as it was when that was last
+// asked for.
+type stateTree struct {
+	cells     snapshot.Tree
+	mailboxes snapshot.Tree
+	stale     []*cell // changed since
+}
+
 // stateRoot returns the root of all that a rollback would return: cells,
 // mailboxes, timers and scheduled events. docs/journal-format.md has the leaves.
+// It costs what changed since it was last asked for, and what is scheduled.
 func (k *kernel) stateRoot() Hash {
-	cells := make([]snapshot.Leaf, 0, len(k.cells))
-	var mailboxes []snapshot.Leaf
-	var b []byte
-	for _, c := range k.cells { // order cannot show: Root sorts
-		key := canon.Sum([]byte(c.name))
-		b = k.appendCellLeaf(b[:0], c)
-		cells = append(cells, snapshot.Leaf{Key: key, Value: canon.Sum(b)})
-		if c.mail.len() > 0 {
-			b = appendMailLeaf(b[:0], c)
-			mailboxes = append(mailboxes, snapshot.Leaf{Key: key, Value: canon.Sum(b)})
-		}
-	}
-	return snapshot.StateRoot(snapshot.Root(cells), snapshot.Root(mailboxes), snapshot.Root(k.alarmLeaves()))
+	k.refreshTree()
+	return snapshot.StateRoot(k.tree.cells.Root(), k.tree.mailboxes.Root(), snapshot.Root(alarmLeaves(k.scheduled, k.timers, k.now)))
 }
+
+// refreshTree brings the tree up to date.
+func (k *kernel) refreshTree() {
+	if k.tree == nil {
+		k.tree = new(stateTree)
+		for _, c := range k.cells { // order cannot show: the tree is the same
+			k.setLeaves(c)
+		}
+		return
+	}
+	for _, c := range k.tree.stale {
+		c.stale = false
+		k.setLeaves(c)
+	}
+	k.tree.stale = k.tree.stale[:0]
+}
+
+// setLeaves puts a cell into the tree as it is.
+func (k *kernel) setLeaves(c *cell) {
+	key := cellLeafKey(c.name)
+	if !c.born {
+		k.tree.cells.Delete(key)
+		k.tree.mailboxes.Delete(key)
+		return
+	}
+	k.scratch = k.appendCellLeaf(k.scratch[:0], c)
+	k.tree.cells.Set(key, canon.Sum(k.scratch))
+	if c.mail.len() == 0 {
+		k.tree.mailboxes.Delete(key)
+		return
+	}
+	k.scratch = appendMailLeaf(k.scratch[:0], c)
+	k.tree.mailboxes.Set(key, canon.Sum(k.scratch))
+}
+
+func cellLeafKey(name string) Hash { return canon.Sum([]byte(name)) }
 
 // appendCellLeaf appends [n, h, H(state) or zeros, reducer hash, parked].
 func (k *kernel) appendCellLeaf(b []byte, c *cell) []byte {
@@ -57,12 +92,12 @@ func appendMailLeaf(b []byte, c *cell) []byte {
 // alarmLeaves returns a leaf for every timer and scheduled event. They come in
 // the order in which they will happen, are keyed by their place in it, and
 // count in remaining ticks: [remaining, [cell, …], name, data].
-func (k *kernel) alarmLeaves() []snapshot.Leaf {
+func alarmLeaves(scheduled, timers alarms, now manifest.Tick) []snapshot.Leaf {
 	var leaves []snapshot.Leaf
-	for i, h := range []alarms{k.scheduled, k.timers} {
+	for i, h := range []alarms{scheduled, timers} {
 		for j, x := range sortedAlarms(h) {
 			b := canon.AppendArray(nil, 4)
-			b = canon.AppendUint(b, uint64(x.at-k.now))
+			b = canon.AppendUint(b, uint64(x.at-now))
 			b = appendTexts(b, cellNames(x.to))
 			b = canon.AppendText(b, x.name)
 			b = canon.AppendRaw(b, x.data)

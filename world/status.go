@@ -7,7 +7,12 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/snapshot"
 )
+
+// Moment is a world at one moment, for looking at. It is not safe for concurrent
+// use.
+type Moment struct{ k *kernel }
 
 // Status says where a world stands.
 type Status struct {
@@ -21,21 +26,25 @@ type Status struct {
 	EventsPending int // in mailboxes and scheduled
 	Parked        int // cells
 	Timers        int
+	Snapshots     int
 	Intents       map[receipt.State]int
 	Idle          bool
 }
 
 // Status returns where the world stands.
-func (w *World) Status() Status {
-	k := w.k
+func (m *Moment) Status() Status {
+	k := m.k
 	s := Status{
 		World: k.rules.manifest.World, ID: k.id, Time: k.now, Head: k.head(),
 		Manifest: k.rules.hash, Version: k.rules.manifest.Version,
-		Cells: len(k.cells), EventsPending: len(k.scheduled), Parked: k.parked, Timers: len(k.timers),
-		Intents: make(map[receipt.State]int), Idle: w.Idle(),
+		EventsPending: len(k.scheduled), Parked: k.parked, Timers: len(k.timers), Snapshots: k.catalog.Len(),
+		Intents: make(map[receipt.State]int), Idle: m.Idle(),
 	}
-	for _, c := range k.cells { // order cannot show: a sum
+	for _, c := range k.cells { // order cannot show: sums
 		s.EventsPending += c.mail.len()
+		if c.born {
+			s.Cells++
+		}
 	}
 	for _, state := range receipt.States() {
 		s.Intents[state] = k.ledger.Count(state)
@@ -45,8 +54,8 @@ func (w *World) Status() Status {
 
 // Idle reports whether nothing can happen without another input: no event that
 // can be handled, no effect under way, no timer. Parked cells do not count.
-func (w *World) Idle() bool {
-	k := w.k
+func (m *Moment) Idle() bool {
+	k := m.k
 	return k.scheduler.ready() == 0 && len(k.scheduled) == 0 && len(k.timers) == 0 &&
 		len(k.ledger.Open()) == 0 && len(k.ledger.Waiting()) == 0 && len(k.ledger.InFlight()) == 0
 }
@@ -68,19 +77,21 @@ type MailView struct {
 }
 
 // Cell returns a cell as it stands.
-func (w *World) Cell(id reducer.Cell) (CellView, bool) {
-	c := w.k.cells[id]
-	if c == nil {
+func (m *Moment) Cell(id reducer.Cell) (CellView, bool) {
+	c := m.k.cells[id]
+	if c == nil || !c.born {
 		return CellView{}, false
 	}
 	return c.view(), true
 }
 
 // Cells returns all cells as they stand, sorted by name.
-func (w *World) Cells() []CellView {
-	cells := make([]*cell, 0, len(w.k.cells))
-	for _, c := range w.k.cells { // order cannot show: sorted below
-		cells = append(cells, c)
+func (m *Moment) Cells() []CellView {
+	cells := make([]*cell, 0, len(m.k.cells))
+	for _, c := range m.k.cells { // order cannot show: sorted below
+		if c.born {
+			cells = append(cells, c)
+		}
 	}
 	slices.SortFunc(cells, func(a, b *cell) int { return strings.Compare(a.name, b.name) })
 	out := make([]CellView, len(cells))
@@ -99,18 +110,18 @@ func (c *cell) view() CellView {
 }
 
 // Intents returns the ledger's entries in the order of their intents.
-func (w *World) Intents() []receipt.Entry {
-	keys := w.k.ledger.Keys()
+func (m *Moment) Intents() []receipt.Entry {
+	keys := m.k.ledger.Keys()
 	out := make([]receipt.Entry, len(keys))
 	for i, key := range keys {
-		out[i] = *w.k.ledger.Entry(key)
+		out[i] = *m.k.ledger.Entry(key)
 	}
 	return out
 }
 
 // Intent returns the ledger's entry of an intent.
-func (w *World) Intent(key receipt.Key) (receipt.Entry, bool) {
-	e := w.k.ledger.Entry(key)
+func (m *Moment) Intent(key receipt.Key) (receipt.Entry, bool) {
+	e := m.k.ledger.Entry(key)
 	if e == nil {
 		return receipt.Entry{}, false
 	}
@@ -118,17 +129,34 @@ func (w *World) Intent(key receipt.Key) (receipt.Entry, bool) {
 }
 
 // InFlight returns the permits of the effects in flight, in their order.
-func (w *World) InFlight() []receipt.Permit {
+func (m *Moment) InFlight() []receipt.Permit {
 	var out []receipt.Permit
-	for _, e := range w.k.ledger.InFlight() {
-		out = append(out, w.k.permit(e))
+	for _, e := range m.k.ledger.InFlight() {
+		out = append(out, m.k.permit(e))
 	}
 	return out
 }
 
 // StateRoot returns the root of cells, mailboxes and timers; see package
 // snapshot. It costs time in proportion to the number of cells.
-func (w *World) StateRoot() Hash { return w.k.stateRoot() }
+func (m *Moment) StateRoot() Hash { return m.k.stateRoot() }
 
 // Manifest returns the manifest in force. The caller must not change it.
-func (w *World) Manifest() *manifest.Manifest { return w.k.rules.manifest }
+func (m *Moment) Manifest() *manifest.Manifest { return m.k.rules.manifest }
+
+// Snapshots returns the snapshots that are kept, oldest first.
+func (m *Moment) Snapshots() []snapshot.Snapshot { return m.k.catalog.All() }
+
+// Snapshot returns the snapshot that a name, or the beginning of a hash, means;
+// the errors are those of package snapshot.
+func (m *Moment) Snapshot(name string) (snapshot.Snapshot, error) { return m.k.catalog.Find(name) }
+
+// Prove proves what a cell is, or that it is not there, against the state root.
+func (m *Moment) Prove(cell reducer.Cell) snapshot.StateProof {
+	m.k.refreshTree()
+	return snapshot.StateProof{
+		Cells: m.k.tree.cells.Root(), Mailboxes: m.k.tree.mailboxes.Root(),
+		Timers: snapshot.Root(alarmLeaves(m.k.scheduled, m.k.timers, m.k.now)),
+		Cell:   m.k.tree.cells.Prove(cellLeafKey(cell.String())),
+	}
+}

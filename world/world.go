@@ -21,19 +21,21 @@ import (
 // World is a world in memory. It is not safe for concurrent use. After an
 // error of its journal it refuses everything: open it again.
 type World struct {
-	cfg     Config
-	k       *kernel
-	host    Host
-	flight  []flight               // batches under way, oldest first
-	spare   []Ready                // memory for the next
-	held    []Task                 // of a process before, until the world is driven
-	came    []Answer               // from the host, not yet looked at
-	answers map[receipt.Key][]byte // of deterministic effects, not yet admitted
-	found   []Answer               // of verifiers, until the tick is over
-	asked   int                    // verifiers that have not answered
-	saved   Seq                    // head of the last checkpoint
-	settled Seq                    // head of what is known to be durable
-	broken  error
+	Moment // now
+
+	cfg        Config
+	host       Host
+	flight     []flight               // batches under way, oldest first
+	spare      []Ready                // memory for the next
+	held       []Task                 // of a process before, until the world is driven
+	came       []Answer               // from the host, not yet looked at
+	answers    map[receipt.Key][]byte // of deterministic effects, not yet admitted
+	found      []Answer               // of verifiers, until the tick is over
+	asked      int                    // verifiers that have not answered
+	confirming map[receipt.Key]bool   // recorded results that verifiers were asked about; false: they could not tell
+	saved      Seq                    // head of the last checkpoint
+	settled    Seq                    // head of what is known to be durable
+	broken     error
 }
 
 // Submission is an event from outside.
@@ -221,7 +223,10 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if at, ok := k.nextAlarm(); ok {
 		return Ticked, w.tick(ctx, max(at, k.now+1), false)
 	}
-	if len(k.ledger.InFlight())+len(k.ledger.Waiting())+w.asked > 0 {
+	if err := w.askConfirmations(); err != nil {
+		return Idle, err
+	}
+	if len(k.ledger.InFlight())+len(k.ledger.Waiting())+w.asked > 0 || w.awaitsConfirmation() {
 		return Waiting, nil
 	}
 	if err := w.sync(); err != nil {
@@ -270,8 +275,11 @@ func (w *World) finishTick(ctx context.Context) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
+	if err := w.tell(); err != nil {
+		return err
+	}
 	if !w.k.tickOpen() && w.firstDue() == nil {
-		return nil
+		return w.autoSnapshot()
 	}
 	return w.finishRounds(ctx, false)
 }
@@ -281,6 +289,9 @@ func (w *World) finishRounds(ctx context.Context, patient bool) error {
 		return err
 	}
 	if err := w.decideFound(); err != nil {
+		return err
+	}
+	if err := w.autoSnapshot(); err != nil {
 		return err
 	}
 	return w.appendAll()

@@ -199,7 +199,7 @@ func byKey(lw *local.World) map[receipt.Key]*receipt.Entry {
 // brought about, and what became of the effects that it asked for.
 func (j journal) ofCell(cell string) ([]world.Seq, error) {
 	var ids []world.Seq
-	for id, err := range j.lw.Store().CellRecords(cell) {
+	for id, err := range j.lw.Store().CellRecords(cell, 0) {
 		if err != nil {
 			return nil, err
 		}

@@ -66,7 +66,7 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
 	require.NoError(t, err)
-	require.Equal(t, "1fe7371d0f31cca5339ef042d7642274d2e30e31555ffca17f6960447c824efa", canon.Sum(b).String())
+	require.Equal(t, "e57b964652a45ef844875ac557fa51ff6669ff471b6098b1a9bd7b81315c6566", canon.Sum(b).String())
 }
 
 func TestLoadedHoldsExactlyItsContents(t *testing.T) {
@@ -134,7 +134,7 @@ effects:
   tool.lookup: {adapter: exec, config: {program: ./tools/lookup}, timeout: 5s, idempotent: true, class: read}
   tool.refund: {adapter: http, config: {url: "http://127.0.0.1:8080/refunds", method: POST},
                 retry: {attempts: 7, backoff: 250ms}, on_in_doubt: verify, external_key: per_attempt, class: destructive,
-                verify: {adapter: http, config: {rate: 0.5}, mode: human}, max_cost: {tokens: 5, bytes: 64KiB, micros: 7},
+                verify: {adapter: http, config: {rate: 0.5}, mode: human}, on_repeat: reuse, max_cost: {tokens: 5, bytes: 64KiB, micros: 7},
                 compensate: {kind: tool.refund_cancel, params: '{"id": receipt.payload.id}'}}
   tool.refund_cancel: {adapter: mcp, config: {url: "http://127.0.0.1:1"}, verify: {adapter: file}}
   tool.note: {adapter: file, config: {root: data}, on_in_doubt: fail}
@@ -149,7 +149,7 @@ caps:
 policies:
   - {name: refunds, when: 'intent.class == "destructive" && budget.calls < 5', decide: require_approval}
 budget: {calls: 11, tokens: 12, bytes: 13, micros: 14}
-defaults: {approval_ttl: 1441}
+defaults: {snapshot_every: 10000, retention: {max_snapshots: 7}, approval_ttl: 1441}
 `
 
 func TestEffectsAndCapsArriveInTheManifest(t *testing.T) {
@@ -158,17 +158,19 @@ func TestEffectsAndCapsArriveInTheManifest(t *testing.T) {
 	m := loaded.Manifest
 	require.Equal(t, manifest.Budget{Calls: 10, Bytes: 1 << 20}, m.Reducers["agent"].Budget)
 	require.Equal(t, manifest.Budget{Calls: 11, Tokens: 12, Bytes: 13, Micros: 14}, m.Budget)
-	require.Equal(t, manifest.Defaults{ApprovalTTL: 1441}, m.Defaults)
+	require.Equal(t, manifest.Defaults{
+		ApprovalTTL: 1441, SnapshotEvery: 10_000, Retention: manifest.Retention{MaxSnapshots: 7},
+	}, m.Defaults)
 	require.Equal(t, manifest.DecideRequireApproval, m.Policies[0].Decide)
 	require.Equal(t, manifest.Effect{
 		Adapter: "exec", Config: fromJSON(t, `{"program": "./tools/lookup"}`), Timeout: 5_000_000_000, Idempotent: true,
 		Class: "read", Retry: manifest.Retry{Attempts: manifest.DefaultAttempts, Backoff: manifest.DefaultBackoff},
-		OnInDoubt: "retry",
+		OnInDoubt: "retry", OnRepeat: "park",
 	}, m.Effects["tool.lookup"])
 	require.Equal(t, manifest.Effect{
 		Adapter: "http", Config: fromJSON(t, `{"url": "http://127.0.0.1:8080/refunds", "method": "POST"}`),
 		Timeout: manifest.DefaultTimeout, Class: "destructive", ExternalKey: "per_attempt",
-		Retry: manifest.Retry{Attempts: 7, Backoff: 250_000_000}, OnInDoubt: "verify",
+		Retry: manifest.Retry{Attempts: 7, Backoff: 250_000_000}, OnInDoubt: "verify", OnRepeat: "reuse",
 		Verify:     &manifest.Verify{Adapter: "http", Config: fromJSON(t, `{"rate": 0.5}`), Mode: "human"},
 		Compensate: &manifest.Compensate{Kind: "tool.refund_cancel", Params: `{"id": receipt.payload.id}`},
 		MaxCost:    manifest.Budget{Tokens: 5, Bytes: 64 << 10, Micros: 7},

@@ -25,7 +25,13 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 		"routing":  func(n *yaml.Node) { m.Routing = listed(d, n, d.route) },
 		"budget":   d.budget(&m.Budget),
 		"defaults": func(n *yaml.Node) {
-			d.mapping(n, fields{"approval_ttl": d.ticks(&m.Defaults.ApprovalTTL, d.count)})
+			d.mapping(n, fields{
+				"approval_ttl":   d.ticks(&m.Defaults.ApprovalTTL, d.count),
+				"snapshot_every": d.number(&m.Defaults.SnapshotEvery),
+				"retention": func(n *yaml.Node) {
+					d.mapping(n, fields{"max_snapshots": d.count(&m.Defaults.Retention.MaxSnapshots)})
+				},
+			})
 		},
 		"limits": func(n *yaml.Node) {
 			d.mapping(n, fields{

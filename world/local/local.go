@@ -120,7 +120,12 @@ func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(str
 	if err != nil {
 		return nil, err
 	}
-	return open(hidden, store.Options{AnchorKey: anchorKey, EachCell: eachCell, Fatal: opts.Fatal})
+	return open(hidden, store.Options{
+		AnchorKey: anchorKey, Fatal: opts.Fatal, EachCell: eachCell,
+		IntentOf: func(kind string, payload []byte) (world.Hash, []byte, bool) {
+			return world.IntentOf(world.Kind(kind), payload)
+		},
+	})
 }
 
 // eachCell tells the store's index which cells a record concerns. A payload

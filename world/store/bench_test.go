@@ -83,7 +83,7 @@ func BenchmarkImage(b *testing.B) {
 	require.NoError(b, s.Checkpoint(img))
 	b.ReportAllocs()
 	b.ResetTimer()
-	img, err = s.Image()
+	img, err = s.Image(world.Last)
 	require.NoError(b, err)
 	require.Len(b, img.Cells, b.N)
 	b.StopTimer()

@@ -12,44 +12,50 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// CellRecords yields the ids of the records that concern a cell, in order, as
-// Options.EachCell says. An error ends it.
-func (s *Store) CellRecords(cell string) iter.Seq2[world.Seq, error] {
+// CellRecords yields the ids after one of the records that concern a cell, in
+// order, as Options.EachCell and IntentOf say. An error ends it.
+func (s *Store) CellRecords(cell string, after world.Seq) iter.Seq2[world.Seq, error] {
 	return func(yield func(world.Seq, error) bool) {
-		s.settleImages()
-		indexed, err := s.imageHead()
-		if err == nil {
-			var more bool
-			if more, err = s.yieldPostings(cell, yield); !more && err == nil {
-				return
+		err := s.settled(func(v *view) error {
+			indexed, err := v.lastHead()
+			if err != nil {
+				return err
 			}
-		}
+			more, err := v.yieldPostings(cell, after, yield)
+			if !more || err != nil {
+				return err
+			}
+			return s.yieldTail(v, cell, indexed, after, yield)
+		})
 		if err != nil {
 			yield(0, fmt.Errorf("store: records of cell %s: %w", cell, err))
-			return
-		}
-		for e, err := range s.entries(indexed.ID + 1) {
-			concerned := false
-			if err == nil {
-				err = s.eachCell(e, func(name []byte) { concerned = concerned || string(name) == cell })
-			}
-			if err != nil {
-				yield(0, fmt.Errorf("store: records of cell %s: %w", cell, err))
-				return
-			}
-			if concerned && !yield(world.Seq(e.ID), nil) {
-				return
-			}
 		}
 	}
 }
 
-func (s *Store) eachCell(e entry, visit func(cell []byte)) error {
-	payload, err := s.payload(e)
+// yieldTail yields what is not indexed yet. It begins at the index's end, however
+// late the ids are that are wanted: what comes before may name their intents.
+func (s *Store) yieldTail(v *view, cell string, indexed, after world.Seq, yield func(world.Seq, error) bool) error {
+	if after >= s.readable().ID {
+		return nil
+	}
+	c, err := s.concernsSince(v)
 	if err != nil {
 		return err
 	}
-	s.opts.EachCell(e.Kind, payload, visit)
+	defer c.close()
+	for e, err := range s.entries(indexed + 1) {
+		concerned := false
+		if err == nil {
+			err = c.each(e, func(name []byte) { concerned = concerned || string(name) == cell })
+		}
+		if err != nil {
+			return err
+		}
+		if id := world.Seq(e.ID); concerned && id > after && !yield(id, nil) {
+			return nil
+		}
+	}
 	return nil
 }
 
@@ -60,9 +66,10 @@ type mention struct {
 	next   int // the cell's next mention; see groupByCell
 }
 
-// addPostings indexes the records after one checkpoint up to another.
-func (s *Store) addPostings(b *pebble.Batch, seal *sealer, after, to world.Seq) error {
-	names, mentions, err := s.mentions(after, to)
+// addPostings indexes the records after one checkpoint, the last before, up to
+// another.
+func (s *Store) addPostings(b *pebble.Batch, before *view, after, to world.Seq) error {
+	names, mentions, err := s.mentions(before, after, to)
 	if err != nil {
 		return err
 	}
@@ -71,7 +78,7 @@ func (s *Store) addPostings(b *pebble.Batch, seal *sealer, after, to world.Seq) 
 		byCell[i] = i
 	}
 	slices.SortFunc(byCell, func(a, b int) int { return strings.Compare(names[a], names[b]) })
-	w := postingWriter{batch: b, seal: seal, at: to}
+	w := postingWriter{batch: b, seal: before.seal, at: to}
 	var list []byte
 	first := groupByCell(mentions, len(names))
 	for _, cell := range byCell {
@@ -102,7 +109,12 @@ func groupByCell(mentions []mention, n int) (first []int) {
 
 // mentions gathers which records after one checkpoint up to another concern
 // which cells.
-func (s *Store) mentions(after, to world.Seq) (names []string, all []mention, err error) {
+func (s *Store) mentions(before *view, after, to world.Seq) (names []string, all []mention, err error) {
+	c, err := s.concernsSince(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer c.close()
 	index := map[string]int{}
 	var id world.Seq
 	add := func(cell []byte) {
@@ -121,7 +133,7 @@ func (s *Store) mentions(after, to world.Seq) (names []string, all []mention, er
 		if id = world.Seq(e.ID); id > to {
 			break
 		}
-		if err := s.eachCell(e, add); err != nil {
+		if err := c.each(e, add); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -26,6 +26,7 @@ func clone(mem *vfs.MemFS) *vfs.MemFS {
 // knows at any time what was acknowledged to it.
 type story struct {
 	batches []world.Batch
+	images  []*world.Image // one after every third batch
 	created atomic.Bool
 	acked   atomic.Int64 // batches
 }
@@ -36,7 +37,38 @@ func newStory() *story {
 	for i := range 12 {
 		st.batches = append(st.batches, w.batch(fmt.Sprintf("agent/%d", i%3), longPayload+fmt.Sprint(i), strings.Repeat("x", 6<<10)+fmt.Sprint(i)))
 	}
+	for i, keep := range [][]world.Seq{nil, {9}, {18}, {18}} {
+		text := func(what string) []byte { return fmt.Appendf(nil, "%s %d", what, i) }
+		st.images = append(st.images, &world.Image{
+			Head: st.batches[3*i+2].Head, Core: text("core"), Keep: keep,
+			Cells: []world.CellVersion{
+				{Cell: "agent/a", Bytes: text("a")}, {Cell: "agent/b", Bytes: text("b")[:i%2*3]}, {Cell: fmt.Sprint("agent/c", i/2), Bytes: text("c")},
+			},
+			Intents: []world.IntentVersion{{Key: world.Hash{1}, Bytes: text("intent")}},
+		})
+	}
 	return st
+}
+
+// requireImages checks that the store holds all images as they were after one of
+// the story's checkpoints.
+func (st *story) requireImages(t *testing.T, s *Store) {
+	t.Helper()
+	h := &history{s: s}
+	last, err := s.Image(world.Last)
+	require.NoError(t, err)
+	if last != nil {
+		require.LessOrEqual(t, last.Head.ID, s.Head().ID)
+		for _, img := range st.images {
+			if img.Head.ID <= last.Head.ID {
+				h.want.Add(img)
+			}
+		}
+	}
+	for _, img := range st.images {
+		h.compare(t, img.Head.ID, []string{"agent/a", "agent/b", "agent/c0", "agent/c1"})
+	}
+	requireNothingUnneeded(t, s)
 }
 
 // tell runs the story to its end or its first error.
@@ -46,15 +78,17 @@ func (st *story) tell(opts Options) error {
 		return err
 	}
 	st.created.Store(true)
-	for i, at := range []int{6, 12} {
-		if err := st.appendTo(s, st.batches[at-6:at], at-6); err != nil {
+	for i, img := range st.images {
+		at := 3 * (i + 1)
+		err := st.appendTo(s, st.batches[at-3:at], at-3)
+		if err == nil {
+			err = s.Checkpoint(img)
+		}
+		if err != nil {
 			return errors.Join(err, s.Close())
 		}
-		if err := s.Checkpoint(&world.Image{
-			Head: st.batches[at-1].Head, Core: fmt.Appendf(nil, "core %d", i),
-			Cells: []world.CellVersion{{Cell: "agent/a", Bytes: fmt.Appendf(nil, "%d", i)}},
-		}); err != nil {
-			return errors.Join(err, s.Close())
+		if i%2 == 0 {
+			continue
 		}
 		if err := s.Close(); err != nil {
 			return err
@@ -62,8 +96,28 @@ func (st *story) tell(opts Options) error {
 		if s, err = Open(testDir, opts); err != nil {
 			return err
 		}
+		if err := st.restore(s); err != nil {
+			return errors.Join(err, s.Close())
+		}
 	}
 	return s.Close()
+}
+
+// restore stores the images that were lost, as a world does that is opened.
+func (st *story) restore(s *Store) error {
+	last, err := s.Image(world.Last)
+	if err != nil {
+		return err
+	}
+	for _, img := range st.images {
+		if img.Head.ID > s.Head().ID || last != nil && img.Head.ID <= last.Head.ID {
+			continue
+		}
+		if err := s.Checkpoint(img); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (st *story) appendTo(s *Store, batches []world.Batch, first int) error {
@@ -74,7 +128,7 @@ func (st *story) appendTo(s *Store, batches []world.Batch, first int) error {
 			return err
 		}
 		waiting = append(waiting, p)
-		if i%2 == 0 {
+		if i%2 == 0 && i+1 < len(batches) {
 			continue
 		}
 		for _, p := range waiting {
@@ -113,12 +167,9 @@ func (st *story) survives(t *testing.T, files *vfs.MemFS, created bool, acked in
 		n++
 	}
 	require.Empty(t, damageOf(s))
-	img, err := s.Image()
-	require.NoError(t, err)
-	if img != nil {
-		require.LessOrEqual(t, img.Head.ID, found.ID)
-		require.Equal(t, "core "+string(img.Cells[0].Bytes), string(img.Core))
-	}
+	st.requireImages(t, s)
+	require.NoError(t, st.restore(s))
+	st.requireImages(t, s)
 
 	// What Open found and reported is durable from then on.
 	crashed := files.CrashClone(vfs.CrashCloneCfg{})

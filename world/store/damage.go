@@ -36,7 +36,7 @@ func (s *Store) Damage() iter.Seq[error] {
 		if !s.recordDamage(yield) || !s.blobDamage(yield) {
 			return
 		}
-		for _, prefix := range []byte{imagePrefix, versionPrefix, ledgerPrefix, postingPrefix, metaPrefix} {
+		for _, prefix := range []byte{imagePrefix, versionPrefix, ledgerPrefix, notePrefix, postingPrefix, metaPrefix} {
 			if !s.sealedDamage(prefix, yield) {
 				return
 			}
@@ -47,16 +47,13 @@ func (s *Store) Damage() iter.Seq[error] {
 // links follows the chain over records that may be damaged.
 type links struct {
 	chain *canon.Chain
-	heads []world.Head // known otherwise than from the records
+	heads []world.Head // known otherwise than from the records, ascending
 	lost  world.Seq    // first record whose root is unknown; 0 where none is
 }
 
 func (s *Store) recordDamage(yield func(error) bool) bool {
 	end := s.readable()
-	l := &links{chain: &canon.Chain{}, heads: []world.Head{end}}
-	if head, err := s.imageHead(); err == nil { // else sealedDamage says so
-		l.heads = append(l.heads, head)
-	}
+	l := &links{chain: &canon.Chain{}, heads: append(s.imageHeads(), end)}
 	for next := world.Seq(1); next <= end.ID; {
 		for e, err := range s.entries(next) {
 			if err == nil {
@@ -77,6 +74,22 @@ func (s *Store) recordDamage(yield func(error) bool) bool {
 		}
 	}
 	return true
+}
+
+// imageHeads returns the heads of the images that are whole; of the others
+// sealedDamage tells.
+func (s *Store) imageHeads() []world.Head {
+	var heads []world.Head
+	seal := newSealer()
+	s.each(imagePrefix, func(key, value []byte) error {
+		if body, err := seal.open(key, value); err == nil {
+			if img, err := parseImage(key, body); err == nil {
+				heads = append(heads, img.Head)
+			}
+		}
+		return nil
+	}, func(error) bool { return false })
+	return heads
 }
 
 func (l *links) lose(id world.Seq) {
@@ -101,8 +114,9 @@ func (l *links) follow(e entry) error {
 // resume compares the chain with a head that is known otherwise, or takes it up
 // again there.
 func (l *links) resume(id world.Seq) error {
-	for _, head := range l.heads {
-		if head.ID != id {
+	for ; len(l.heads) > 0 && l.heads[0].ID <= id; l.heads = l.heads[1:] {
+		head := l.heads[0]
+		if head.ID < id { // the empty journal's
 			continue
 		}
 		lost := l.lost
@@ -143,11 +157,35 @@ func (s *Store) sealedDamage(prefix byte, yield func(error) bool) bool {
 	seal := newSealer()
 	return s.each(prefix, func(key, value []byte) error {
 		body, err := seal.open(key, value)
-		if err != nil || prefix != postingPrefix {
+		if err != nil {
 			return err
 		}
-		return checkPostings(key, body)
+		return checkShape(key, body)
 	}, yield)
+}
+
+// checkShape reports whether key and body are such as are written under the key's
+// prefix.
+func checkShape(key, body []byte) error {
+	ok := true
+	switch key[0] {
+	case postingPrefix:
+		if ok = hasNumber(key); ok {
+			return checkPostings(key, body)
+		}
+	case imagePrefix:
+		_, err := parseImage(key, body)
+		return err
+	case versionPrefix, ledgerPrefix:
+		_, _, ok = splitVersion(key)
+	case notePrefix:
+		_, _, _, ok = splitNote(key)
+		ok = ok && len(body) == 0
+	}
+	if !ok {
+		return damaged(key, errShape)
+	}
+	return nil
 }
 
 // each checks all values under a prefix, and reports whether more is wanted. A

@@ -43,9 +43,9 @@ func readAll(s *Store, w *writer) error {
 		_, err := s.Blob(canon.Sum([]byte(p)))
 		errs = append(errs, err)
 	}
-	_, err := s.Image()
+	_, err := s.Image(world.Last)
 	errs = append(errs, err)
-	for _, err := range s.CellRecords("agent/a") {
+	for _, err := range s.CellRecords("agent/a", 0) {
 		errs = append(errs, err)
 	}
 	for _, err := range s.scan(world.Head{}) {
@@ -57,14 +57,14 @@ func readAll(s *Store, w *writer) error {
 func TestAnyFlippedByteIsNamed(t *testing.T) {
 	mem, w := aWorld(t)
 	for name, key := range map[string][]byte{
-		"record #3":                         recordKey(3),
-		"record #8":                         recordKey(8),
-		"blob " + hashText(longPayload):     hashKey(blobPrefix, canon.Sum([]byte(longPayload))),
-		"cell version agent/a at #6":        cellKey(nil, "agent/a", 6),
-		"index of cells from agent/a at #6": postingKey(nil, 6, "agent/a"),
-		"ledger entry 01" + zeros(31):       hashKey(ledgerPrefix, world.Hash{1}),
-		"image":                             {imagePrefix},
-		"format version":                    {metaPrefix},
+		"record #3":                              recordKey(3),
+		"record #8":                              recordKey(8),
+		"blob " + hashText(longPayload):          hashKey(blobPrefix, canon.Sum([]byte(longPayload))),
+		"cell version agent/a at #6":             cellVersionKey("agent/a", 6),
+		"index of cells from agent/a at #6":      postingKey(nil, 6, "agent/a"),
+		"ledger entry 01" + zeros(31) + " at #6": ledgerKey(world.Hash{1}, 6),
+		"image at #6":                            imageKey(6),
+		"format version":                         {metaPrefix},
 	} {
 		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {
 			size := 0
@@ -111,7 +111,7 @@ func TestAllDamageIsFound(t *testing.T) {
 	}
 	change(t, mem, recordKey(4), func([]byte) []byte { return nil })
 	change(t, mem, hashKey(blobPrefix, canon.Sum([]byte(longPayload))), func([]byte) []byte { return nil })
-	change(t, mem, cellKey(nil, "agent/a", 6), func(v []byte) []byte { return v[:3] })
+	change(t, mem, cellVersionKey("agent/a", 6), func(v []byte) []byte { return v[:3] })
 	s := reopen(t, mem)
 	damage := strings.Join(damageOf(s), "\n")
 	for _, want := range []string{

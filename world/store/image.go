@@ -2,233 +2,233 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// maxPrev is how many older versions of a cell are stepped over before seeking
-// past them: a seek costs about as much as that many steps.
-const maxPrev = 8
-
-// imageWriter is a checkpoint that is to be written.
-type imageWriter struct {
-	*world.Image
-
-	done chan struct{}
-}
-
-// Checkpoint implements world.Journal, for the head of the last append. It returns at once; the image is written
-// beside the appends that follow, and the records since the last checkpoint are
-// indexed by cell with it. It is one batch and is not synced: it lies after its
-// records in the log, so it is never durable before them, and a crash that
-// loses it costs only time.
-func (s *Store) Checkpoint(img *world.Image) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.writable(); err != nil {
-		return err
-	}
-	if img.Head.ID != s.head.ID {
-		return fmt.Errorf("store: checkpoint at #%d: the journal ends at #%d", img.Head.ID, s.head.ID)
-	}
-	if img.Head.Root != s.head.Root {
-		return fmt.Errorf("store: checkpoint: %w", damagedRecord(img.Head.ID, errLink))
-	}
-	w := &imageWriter{Image: img, done: make(chan struct{})}
-	s.imaged = w.done
-	s.appended <- &pending{image: w}
-	return nil
-}
-
-// writeImages writes checkpoints, in order.
-func (s *Store) writeImages() {
-	for w := range s.images {
-		if s.failed() == nil {
-			if err := s.writeImage(w.Image); err != nil {
-				_ = s.fail(fmt.Errorf("store: checkpoint at #%d: %w", w.Head.ID, err))
-			}
-		}
-		close(w.done)
-	}
-}
-
-func (s *Store) writeImage(img *world.Image) error {
-	last, err := s.imageHead()
-	if err != nil {
-		return err
-	}
-	batch, seal := s.db.NewBatch(), newSealer()
-	if err := s.addPostings(batch, seal, last.ID, img.Head.ID); err != nil {
-		return errors.Join(err, batch.Close())
-	}
-	var key []byte
-	for _, c := range img.Cells {
-		key = cellKey(key[:0], c.Cell, img.Head.ID)
-		seal.set(batch, key, c.Bytes)
-	}
-	for _, in := range img.Intents {
-		seal.set(batch, append(append(key[:0], ledgerPrefix), in.Key[:]...), in.Bytes)
-	}
-	seal.set(batch, []byte{imagePrefix}, appendImage(nil, img))
-	return errors.Join(batch.Commit(pebble.NoSync), batch.Close())
-}
-
-// settleImages waits until the checkpoints that were asked for are written.
-func (s *Store) settleImages() {
-	s.mu.Lock()
-	imaged := s.imaged
-	s.mu.Unlock()
-	if imaged != nil {
-		<-imaged
-	}
-}
-
 // Image implements world.History. A piece of it that is not what was written is
 // a *DamageError.
-func (s *Store) Image() (*world.Image, error) {
-	s.settleImages()
-	img, err := s.image()
+func (s *Store) Image(at world.Seq) (img *world.Image, err error) {
+	err = s.settled(func(v *view) error {
+		img, err = v.image(at)
+		if img == nil || err != nil {
+			return err
+		}
+		if err = s.onChain(img.Head); err == nil {
+			err = v.fill(img)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("store: image: %w", err)
 	}
 	return img, nil
 }
 
-func (s *Store) image() (*world.Image, error) {
-	body, err := s.sealed([]byte{imagePrefix})
-	if errors.Is(err, world.ErrNotFound) {
-		return nil, nil
-	}
+// Part implements world.History. It seeks the cells that are named, and reads no
+// others.
+func (s *Store) Part(at world.Seq, cells []string) (img *world.Image, err error) {
+	err = s.settled(func(v *view) error {
+		img, err = v.image(at)
+		if err == nil && (img == nil || img.Head.ID != at) {
+			err = fmt.Errorf("%s: %w", nameOf(imageKey(at)), world.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		if err = s.onChain(img.Head); err == nil {
+			err = v.fillPart(img, cells)
+		}
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("store: image: %w", err)
 	}
-	img, err := parseImage(body)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.onChain(img.Head); err != nil {
-		return nil, err
-	}
-	if img.Cells, err = s.cellVersions(img.Head.ID); err != nil {
-		return nil, err
-	}
-	img.Intents, err = s.intentVersions()
-	return img, err
-}
-
-// imageHead returns the head of the last checkpoint, up to which records are
-// indexed by cell.
-func (s *Store) imageHead() (world.Head, error) {
-	body, err := s.sealed([]byte{imagePrefix})
-	if errors.Is(err, world.ErrNotFound) {
-		return world.Head{}, nil
-	}
-	if err != nil {
-		return world.Head{}, err
-	}
-	img, err := parseImage(body)
-	if err != nil {
-		return world.Head{}, err
-	}
-	return img.Head, nil
-}
-
-func appendImage(b []byte, img *world.Image) []byte {
-	b = binary.BigEndian.AppendUint64(b, uint64(img.Head.ID))
-	b = append(b, img.Head.Root[:]...)
-	return append(b, img.Core...)
-}
-
-func parseImage(body []byte) (*world.Image, error) {
-	img := &world.Image{}
-	if len(body) < idLen+len(img.Head.Root) {
-		return nil, damaged([]byte{imagePrefix}, errShape)
-	}
-	img.Head.ID = world.Seq(binary.BigEndian.Uint64(body))
-	copy(img.Head.Root[:], body[idLen:])
-	img.Core = body[idLen+len(img.Head.Root):]
 	return img, nil
 }
 
-// cellVersions returns the latest version, at or before a checkpoint, of every
-// cell, sorted by cell. It reads backwards, so that the latest version of a
-// cell comes first.
-func (s *Store) cellVersions(at world.Seq) ([]world.CellVersion, error) {
-	it, err := s.iterate([]byte{versionPrefix}, []byte{versionPrefix + 1})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	var cells []world.CellVersion
-	var kept arena
-	seal := newSealer()
-	var found, seek []byte
-	older := 0
-	for ok := it.Last(); ok; {
-		cell, version, ok2 := splitCellKey(it.Key())
-		switch {
-		case !ok2:
-			return nil, damaged(it.Key(), errShape)
-		case version > at || bytes.Equal(cell, found):
-			older++
-			if older%maxPrev == 0 && bytes.Equal(cell, found) {
-				seek = append(append(append(seek[:0], versionPrefix), cell...), 0)
-				ok = it.SeekLT(seek)
-				continue
-			}
-		default:
-			body, err := openAt(seal, it)
-			if err != nil {
-				return nil, err
-			}
-			found, older = append(found[:0], cell...), 0
-			cells = append(cells, world.CellVersion{Cell: string(cell), Bytes: kept.copy(body)})
+// CellVersion returns the last version of a cell that was written with an image
+// at or before a record, nil where there is none. It is the cell as it was at the
+// version's At: what changed it later, but before the record, may be in no image
+// that is kept. Bytes are empty where the cell was not there any more.
+func (s *Store) CellVersion(cell string, at world.Seq) (found *world.CellVersion, err error) {
+	err = s.settled(func(v *view) error {
+		written, body, err := v.version(cellName(nil, cell), at)
+		if body != nil {
+			found = &world.CellVersion{Cell: cell, At: written, Bytes: body}
 		}
-		ok = it.Prev()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: cell %s at #%d: %w", cell, at, err)
 	}
-	if err := it.Error(); err != nil {
-		return nil, &DamageError{What: "a cell version before " + string(found), Err: err}
-	}
-	slices.Reverse(cells)
-	return cells, nil
+	return found, nil
 }
 
-func (s *Store) intentVersions() ([]world.IntentVersion, error) {
-	it, err := s.iterate([]byte{ledgerPrefix}, []byte{ledgerPrefix + 1})
+// IntentVersion is CellVersion for an intent's ledger entry.
+func (s *Store) IntentVersion(key world.Hash, at world.Seq) (found *world.IntentVersion, err error) {
+	err = s.settled(func(v *view) error {
+		_, body, err := v.version(intentName(nil, key), at)
+		if body != nil {
+			found = &world.IntentVersion{Key: key, Bytes: body}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: intent %s at #%d: %w", key, at, err)
+	}
+	return found, nil
+}
+
+// view is the images, what belongs to them and the index, at one moment: a later
+// checkpoint may let go of any of it meanwhile. It is for one goroutine.
+type view struct {
+	snapshot *pebble.Snapshot
+	seal     *sealer
+}
+
+func (s *Store) look() (*view, error) {
+	if s.released.Load() {
+		return nil, ErrClosed
+	}
+	return &view{snapshot: s.db.NewSnapshot(), seal: newSealer()}, nil
+}
+
+// close needs no error: that of a snapshot is always nil.
+func (v *view) close() { _ = v.snapshot.Close() }
+
+// settled lets read look at all that was asked for.
+func (s *Store) settled(read func(*view) error) error {
+	s.settleImages()
+	v, err := s.look()
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	return read(v)
+}
+
+func (v *view) iterate(lower, upper []byte) (*pebble.Iterator, error) {
+	return v.snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+}
+
+// heads returns the heads of all images, ascending.
+func (v *view) heads() ([]world.Seq, error) {
+	it, err := v.iterate([]byte{imagePrefix}, []byte{imagePrefix + 1})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = it.Close() }() // its error is Error's
-	var intents []world.IntentVersion
-	var kept arena
-	seal := newSealer()
+	var heads []world.Seq
 	for ok := it.First(); ok; ok = it.Next() {
-		body, err := openAt(seal, it)
-		if err != nil {
-			return nil, err
-		}
-		if len(it.Key()) != 1+len(world.Hash{}) {
+		if !hasNumber(it.Key()) {
 			return nil, damaged(it.Key(), errShape)
 		}
-		intents = append(intents, world.IntentVersion{Key: world.Hash(it.Key()[1:]), Bytes: kept.copy(body)})
+		heads = append(heads, recordID(it.Key()))
 	}
 	if err := it.Error(); err != nil {
-		return nil, &DamageError{What: fmt.Sprintf("the ledger after its entry %d", len(intents)), Err: err}
+		return nil, &DamageError{What: "the heads of images", Err: err}
 	}
-	return intents, nil
+	return heads, nil
 }
 
-// openAt returns the body at an iterator's place, valid until it moves.
-func openAt(seal *sealer, it *pebble.Iterator) ([]byte, error) {
-	value, err := it.ValueAndErr()
-	if err != nil {
-		return nil, damaged(it.Key(), err)
+// lastHead returns the head of the last image, up to which records are indexed by
+// cell.
+func (v *view) lastHead() (world.Seq, error) {
+	heads, err := v.heads()
+	if err != nil || len(heads) == 0 {
+		return 0, err
 	}
-	return seal.open(it.Key(), value)
+	return heads[len(heads)-1], nil
+}
+
+// image returns the last image at or before a record, without cells and intents,
+// nil where there is none.
+func (v *view) image(at world.Seq) (*world.Image, error) {
+	it, err := v.iterate([]byte{imagePrefix}, []byte{imagePrefix + 1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	if !it.SeekLT(append(imageKey(at), 0)) {
+		if err := it.Error(); err != nil {
+			return nil, damaged(imageKey(at), err)
+		}
+		return nil, nil
+	}
+	body, err := openAt(v.seal, it)
+	if err != nil {
+		return nil, err
+	}
+	return parseImage(it.Key(), bytes.Clone(body))
+}
+
+func appendImage(b []byte, img *world.Image) []byte {
+	return append(append(b, img.Head.Root[:]...), img.Core...)
+}
+
+func parseImage(key, body []byte) (*world.Image, error) {
+	img := &world.Image{}
+	if !hasNumber(key) || len(body) < len(img.Head.Root) {
+		return nil, damaged(key, errShape)
+	}
+	img.Head.ID = recordID(key)
+	copy(img.Head.Root[:], body)
+	img.Core = body[len(img.Head.Root):]
+	return img, nil
+}
+
+// fill reads all cells and intents of an image.
+func (v *view) fill(img *world.Image) error {
+	var kept arena
+	err := v.eachVersion(versionPrefix, img.Head.ID, func(name []byte, at world.Seq, body []byte) {
+		if len(body) > 0 {
+			cell := string(name[1 : len(name)-1])
+			img.Cells = append(img.Cells, world.CellVersion{Cell: cell, At: at, Bytes: kept.copy(body)})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(img.Cells)
+	err = v.eachVersion(ledgerPrefix, img.Head.ID, func(name []byte, _ world.Seq, body []byte) {
+		img.Intents = append(img.Intents, world.IntentVersion{Key: world.Hash(name[1:]), Bytes: kept.copy(body)})
+	})
+	slices.Reverse(img.Intents)
+	return err
+}
+
+func (v *view) fillPart(img *world.Image, cells []string) error {
+	cells = slices.Compact(slices.SortedFunc(slices.Values(cells), strings.Compare))
+	x, err := v.versions(versionPrefix, versionPrefix)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	for _, cell := range cells {
+		at, body, err := x.read(cellName(nil, cell), img.Head.ID)
+		if err != nil {
+			return err
+		}
+		if len(body) > 0 {
+			img.Cells = append(img.Cells, world.CellVersion{Cell: cell, At: at, Bytes: body})
+		}
+	}
+	return nil
+}
+
+// version returns the last version of a name at or before a record, a copy; nil
+// where there is none.
+func (v *view) version(name []byte, at world.Seq) (world.Seq, []byte, error) {
+	x, err := v.versions(name[0], name[0])
+	if err != nil {
+		return 0, nil, err
+	}
+	defer x.close()
+	return x.read(name, at)
 }

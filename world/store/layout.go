@@ -18,6 +18,7 @@ import (
 const (
 	blobPrefix    = 'b'
 	versionPrefix = 'c'
+	notePrefix    = 'h'
 	imagePrefix   = 'i'
 	recordPrefix  = 'j'
 	ledgerPrefix  = 'l'
@@ -66,36 +67,56 @@ func damagedRecord(id world.Seq, err error) error {
 
 // damaged names the key that err is about.
 func damaged(key []byte, err error) error {
-	_, at, _ := splitCellKey(key)
-	if key[0] == recordPrefix && len(key) == recordKeyLen || key[0] == postingPrefix && len(key) > recordKeyLen {
+	var at world.Seq
+	if _, version, ok := splitVersion(key); ok {
+		at = version
+	} else if hasNumber(key) {
 		at = recordID(key)
 	}
 	return &DamageError{What: nameOf(key), ID: at, Err: err}
 }
 
-func nameOf(key []byte) string {
-	cell, at, ok := splitCellKey(key)
-	switch {
-	case ok:
-		return fmt.Sprintf("cell version %s at #%d", cell, at)
-	case key[0] == postingPrefix && len(key) > 1+idLen:
-		return fmt.Sprintf("index of cells from %s at #%d", key[1+idLen:], recordID(key))
-	case key[0] == recordPrefix && len(key) == recordKeyLen:
-		return fmt.Sprintf("record #%d", recordID(key))
-	case key[0] == blobPrefix:
-		return fmt.Sprintf("blob %x", key[1:])
-	case key[0] == ledgerPrefix:
-		return fmt.Sprintf("ledger entry %x", key[1:])
-	case string(key) == string(imagePrefix):
-		return "image"
-	case string(key) == string(metaPrefix):
-		return "format version"
+// hasNumber reports whether a number follows the first byte of a key.
+func hasNumber(key []byte) bool {
+	switch key[0] {
+	case recordPrefix, imagePrefix:
+		return len(key) == recordKeyLen
+	case postingPrefix, notePrefix:
+		return len(key) > recordKeyLen
 	}
-	return fmt.Sprintf("key %x", key)
+	return false
 }
 
-func recordKey(id world.Seq) []byte {
-	return binary.BigEndian.AppendUint64([]byte{recordPrefix}, uint64(id))
+func nameOf(key []byte) string {
+	name, at, ok := splitVersion(key)
+	switch {
+	case ok && name[0] == versionPrefix:
+		return fmt.Sprintf("cell version %s at #%d", name[1:len(name)-1], at)
+	case ok:
+		return fmt.Sprintf("ledger entry %x at #%d", name[1:], at)
+	case key[0] == blobPrefix:
+		return fmt.Sprintf("blob %x", key[1:])
+	case string(key) == string(metaPrefix):
+		return "format version"
+	case !hasNumber(key):
+		return fmt.Sprintf("key %x", key)
+	case key[0] == recordPrefix:
+		return fmt.Sprintf("record #%d", recordID(key))
+	case key[0] == imagePrefix:
+		return fmt.Sprintf("image at #%d", recordID(key))
+	case key[0] == postingPrefix:
+		return fmt.Sprintf("index of cells from %s at #%d", key[recordKeyLen:], recordID(key))
+	default:
+		return fmt.Sprintf("note of image #%d about %s", recordID(key), nameOf(key[recordKeyLen:]))
+	}
+}
+
+func recordKey(id world.Seq) []byte { return numberKey(recordPrefix, id) }
+
+func imageKey(at world.Seq) []byte { return numberKey(imagePrefix, at) }
+
+func numberKey(prefix byte, n world.Seq) []byte {
+	return binary.BigEndian.AppendUint64([]byte{prefix}, uint64(n))
 }
 
 // recordID returns the number that follows the first byte of a key.
@@ -103,20 +124,53 @@ func recordID(key []byte) world.Seq { return world.Seq(binary.BigEndian.Uint64(k
 
 func hashKey(prefix byte, h world.Hash) []byte { return append([]byte{prefix}, h[:]...) }
 
-// cellKey appends the key of a cell at a checkpoint to b. No cell's name holds
-// a zero byte.
-func cellKey(b []byte, cell string, at world.Seq) []byte {
-	b = append(b, versionPrefix)
-	b = append(b, cell...)
-	return binary.BigEndian.AppendUint64(append(b, 0), uint64(at))
+// cellName appends to b what the keys of all versions of a cell begin with. No
+// cell's name holds a zero byte.
+func cellName(b []byte, cell string) []byte {
+	return append(append(append(b, versionPrefix), cell...), 0)
 }
 
-func splitCellKey(key []byte) (cell []byte, at world.Seq, ok bool) {
-	end := len(key) - idLen - 1
-	if end < 1 || key[0] != versionPrefix || bytes.IndexByte(key, 0) != end {
+// intentName is cellName for an intent's ledger entries.
+func intentName(b []byte, key world.Hash) []byte { return append(append(b, ledgerPrefix), key[:]...) }
+
+// versionKey appends the key of a version that was written with the image at a
+// head to b.
+func versionKey(b, name []byte, at world.Seq) []byte {
+	return binary.BigEndian.AppendUint64(append(b, name...), uint64(at))
+}
+
+// splitVersion takes the key of a cell version or a ledger entry apart.
+func splitVersion(key []byte) (name []byte, at world.Seq, ok bool) {
+	end := len(key) - idLen
+	if end < 2 {
 		return nil, 0, false
 	}
-	return key[1:end], world.Seq(binary.BigEndian.Uint64(key[end+1:])), true
+	switch key[0] {
+	case versionPrefix:
+		ok = end > 2 && bytes.IndexByte(key, 0) == end-1
+	case ledgerPrefix:
+		ok = end == 1+len(world.Hash{})
+	}
+	if !ok {
+		return nil, 0, false
+	}
+	return key[:end], world.Seq(binary.BigEndian.Uint64(key[end:])), true
+}
+
+// noteKey appends the note that a version lives because of the image at head.
+func noteKey(b []byte, head world.Seq, version []byte) []byte {
+	b = binary.BigEndian.AppendUint64(append(b, notePrefix), uint64(head))
+	return append(b, version...)
+}
+
+// splitNote returns the key of the version that a note is about.
+func splitNote(key []byte) (version, name []byte, at world.Seq, ok bool) {
+	if key[0] != notePrefix || len(key) <= recordKeyLen {
+		return nil, nil, 0, false
+	}
+	version = key[recordKeyLen:]
+	name, at, ok = splitVersion(version)
+	return version, name, at, ok && at <= recordID(key)
 }
 
 // sealer writes and checks values that carry a sum. It is for one goroutine.

@@ -47,23 +47,23 @@ func postingKey(b []byte, at world.Seq, cell string) []byte {
 	return append(b, cell...)
 }
 
-// yieldPostings yields what is indexed of a cell and reports whether more is
-// wanted.
-func (s *Store) yieldPostings(cell string, yield func(world.Seq, error) bool) (bool, error) {
-	it, err := s.iterate([]byte{postingPrefix}, []byte{postingPrefix + 1})
+// yieldPostings yields the ids after one that are indexed of a cell, and reports
+// whether more is wanted.
+func (v *view) yieldPostings(cell string, after world.Seq, yield func(world.Seq, error) bool) (bool, error) {
+	it, err := v.iterate([]byte{postingPrefix}, []byte{postingPrefix + 1})
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = it.Close() }() // its error is Error's
-	seal := newSealer()
-	for ok := it.First(); ok; {
-		if len(it.Key()) <= 1+idLen {
+	// Checkpoints before after hold nothing that comes after it.
+	for ok := it.SeekGE(postingKey(nil, after, "")); ok; {
+		if !hasNumber(it.Key()) {
 			return false, damaged(it.Key(), errShape)
 		}
 		at := recordID(it.Key())
 		// The last value that begins at the cell or before it may hold the cell.
 		if it.SeekLT(postingKey(nil, at, cell+"\x00")) && recordID(it.Key()) == at {
-			body, err := openAt(seal, it)
+			body, err := openAt(v.seal, it)
 			if err != nil {
 				return false, err
 			}
@@ -72,7 +72,7 @@ func (s *Store) yieldPostings(cell string, yield func(world.Seq, error) bool) (b
 				return false, err
 			}
 			for id := range postings(list) {
-				if !yield(id, nil) {
+				if id > after && !yield(id, nil) {
 					return false, nil
 				}
 			}

@@ -1,6 +1,6 @@
-// Package store is the durable side of a world: its journal, blobs, cell
-// versions, ledger entries and the index of records by cell, on Pebble, with an
-// anchor beside it that knows what was acknowledged.
+// Package store is the durable side of a world: its journal, blobs, images in
+// versions of cells and ledger entries, and the index of records by cell, on
+// Pebble, with an anchor beside it that knows what was acknowledged.
 //
 // A world's directory holds
 //
@@ -16,9 +16,10 @@
 //	'j' ‖ id                       segment: records from that id on, each
 //	                               length (32 bits) ‖ record ‖ link ‖ crc
 //	'b' ‖ hash                     blob
-//	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum
-//	'l' ‖ key                      ledger entry ‖ sum
-//	'i'                            id ‖ root ‖ core ‖ sum: the image's head and core
+//	'i' ‖ checkpoint               image: root ‖ core ‖ sum
+//	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum; empty: the cell is gone
+//	'l' ‖ key ‖ checkpoint         ledger entry ‖ sum
+//	'h' ‖ checkpoint ‖ KEY         note about the version under KEY: sum
 //	'x' ‖ checkpoint ‖ cell        posting lists ‖ sum, from that cell on
 //	'm'                            format version (32 bits) ‖ owner epoch ‖ sum
 //
@@ -26,11 +27,20 @@
 // root with it; crc the CRC-32C of all before it, so that a damaged record is
 // found even where the chain before it is lost. sum is the first 8 bytes of
 // SHA-256(key ‖ value). checkpoint is the id of the head that a checkpoint was
-// taken at. Posting lists are sorted by cell, several to a value, each
+// taken at.
+//
+// The image at a checkpoint is its root and core and, of every cell and every
+// intent, the last version at or before it. A version is there as long as an
+// image needs it: one written at v and followed by one at n belongs to the images
+// at checkpoints in [v, n), and has a note under the last of them, by which it is
+// found when that image goes; one that nothing follows has none. A cell's first
+// version is never an empty one.
+//
+// Posting lists are sorted by cell, several to a value, each
 // uvarint(len(cell)) ‖ cell ‖ uvarint(len(list)) ‖ list; a list holds the ids,
 // after the checkpoint before, of the records that concern the cell: uvarints,
-// each the distance to the id before it, the first to 0. Records after the
-// image's head are in no list yet.
+// each the distance to the id before it, the first to 0. They stay when images
+// go. Records after the last checkpoint are in no list yet.
 //
 // # Anchor
 //
@@ -89,6 +99,13 @@ type Options struct {
 	// It must do the same for the same record. Nil: none.
 	EachCell func(kind string, payload []byte, visit func(cell []byte))
 
+	// IntentOf returns the key of the intent that a record is about, and its cell
+	// where the record names that, else an empty one; ok is false for a record about
+	// no intent. One that names no cell concerns the cell that an earlier record
+	// named, or the intent's ledger entry. It must return the same for the same
+	// record. Nil: no record is about an intent.
+	IntentOf func(kind string, payload []byte) (key world.Hash, cell []byte, ok bool)
+
 	// Fatal ends the process, because the disk under the journal fails and
 	// going on could lose what was acknowledged; also in Create and Open, where
 	// Pebble would otherwise try forever. The error says what to do. It must not
@@ -108,6 +125,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.EachCell == nil {
 		o.EachCell = func(string, []byte, func([]byte)) {}
+	}
+	if o.IntentOf == nil {
+		o.IntentOf = func(string, []byte) (world.Hash, []byte, bool) { return world.Hash{}, nil, false }
 	}
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { fmt.Fprintln(os.Stderr, err) }
@@ -145,7 +165,8 @@ type Store struct {
 	logSyncs, anchorSyncs atomic.Uint64 // see Stats
 	wake                  atomic.Pointer[func()]
 
-	imaged chan struct{} // guarded by mu; closed when the last checkpoint is written; nil: there was none
+	imaged   chan struct{} // guarded by mu; closed when the last checkpoint is written; nil: there was none
+	imagedID world.Seq     // guarded by mu; its head's
 
 	inDB     atomic.Pointer[world.Head] // of what has reached Pebble; nil: head has
 	appended chan *pending              // to apply

@@ -26,7 +26,8 @@ type writer struct {
 	chain canon.Chain
 }
 
-// testKind names in the payload's text the cells that a record concerns.
+// testKind names in the payload's text the cells that a record concerns, and as
+// @1 or @1=agent/a the intent that it is about.
 const testKind = "cell.stepped"
 
 func testCells(kind string, payload []byte, visit func(cell []byte)) {
@@ -34,9 +35,30 @@ func testCells(kind string, payload []byte, visit func(cell []byte)) {
 		return
 	}
 	for cell := range bytes.FieldsSeq(payload) {
-		visit(cell)
+		if cell[0] != '@' {
+			visit(cell)
+		}
 	}
 }
+
+func testIntent(kind string, payload []byte) (key world.Hash, cell []byte, ok bool) {
+	if kind != testKind {
+		return key, nil, false
+	}
+	for word := range bytes.FieldsSeq(payload) {
+		if word[0] == '@' {
+			_, cell, _ = bytes.Cut(word, []byte("="))
+			return world.Hash{word[1]}, cell, true
+		}
+	}
+	return key, nil, false
+}
+
+func cellVersionKey(cell string, at world.Seq) []byte {
+	return versionKey(nil, cellName(nil, cell), at)
+}
+
+func ledgerKey(key world.Hash, at world.Seq) []byte { return versionKey(nil, intentName(nil, key), at) }
 
 func (w *writer) add(b *world.Batch, payload string) {
 	e := canon.Envelope{ID: uint64(w.head.ID) + 1, Time: 7, Kind: testKind, Payload: []byte(payload)}
@@ -77,7 +99,7 @@ func memFS(t testing.TB) *vfs.MemFS {
 }
 
 func testOptions(files vfs.FS) Options {
-	return Options{FS: files, AnchorKey: []byte("key"), EachCell: testCells, memTableBytes: 32 << 10, segmentBytes: 1}
+	return Options{FS: files, AnchorKey: []byte("key"), EachCell: testCells, IntentOf: testIntent, memTableBytes: 32 << 10, segmentBytes: 1}
 }
 
 func create(t testing.TB, files vfs.FS) *Store {
@@ -218,105 +240,40 @@ func TestAppendRefusesAnotherHeadAndGaps(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-func TestImageHoldsLatestVersions(t *testing.T) {
-	mem := memFS(t)
-	s := create(t, mem)
-	img, err := s.Image()
-	require.NoError(t, err)
-	require.Nil(t, img)
-
-	w := &writer{}
-	want := map[string][]byte{}
-	for round := range 3 * maxPrev {
-		appendAll(t, s, w.batch("a", "b"))
-		cells := []world.CellVersion{{Cell: "agent/hot", Bytes: fmt.Appendf(nil, "hot%d", round)}}
-		if round%5 == 0 {
-			cells = append(cells, world.CellVersion{Cell: fmt.Sprintf("agent/z%02d", round), Bytes: []byte("z")})
-			cells = append([]world.CellVersion{{Cell: "agent/hot!", Bytes: fmt.Appendf(nil, "!%d", round)}, {Cell: "a", Bytes: nil}}, cells...)
-		}
-		for _, c := range cells {
-			want[c.Cell] = c.Bytes
-		}
-		require.NoError(t, s.Checkpoint(&world.Image{
-			Head: w.head, Core: fmt.Appendf(nil, "core%d", round), Cells: cells,
-			Intents: []world.IntentVersion{{Key: world.Hash{byte(round % 2)}, Bytes: fmt.Appendf(nil, "in%d", round)}},
-		}))
-		if round%9 == 8 {
-			require.NoError(t, s.Close())
-			s = reopen(t, mem)
-		}
-	}
-	img, err = s.Image()
-	require.NoError(t, err)
-	require.Equal(t, w.head, img.Head)
-	require.Equal(t, "core23", string(img.Core))
-	got := map[string][]byte{}
-	for _, c := range img.Cells {
-		got[c.Cell] = c.Bytes
-	}
-	require.Len(t, img.Cells, len(want))
-	require.True(t, slices.IsSortedFunc(img.Cells, func(a, b world.CellVersion) int { return strings.Compare(a.Cell, b.Cell) }))
-	for cell, value := range want {
-		require.True(t, bytes.Equal(value, got[cell]), cell)
-	}
-	require.Equal(t, []world.IntentVersion{{Key: world.Hash{0}, Bytes: []byte("in22")}, {Key: world.Hash{1}, Bytes: []byte("in23")}}, img.Intents)
-	require.NoError(t, s.Close())
-}
-
 // A checkpoint is one batch, so no version is newer than the image; were there
 // one, it is not part of the image.
 func TestImageHoldsNothingNewerThanItsHead(t *testing.T) {
 	mem, _ := aWorld(t)
 	db := raw(t, mem)
 	batch := db.NewBatch()
-	newSealer().set(batch, cellKey(nil, "agent/a", 8), []byte("newer"))
+	newSealer().set(batch, cellVersionKey("agent/a", 8), []byte("newer"))
 	require.NoError(t, batch.Commit(pebble.Sync))
 	require.NoError(t, db.Close())
 	s := reopen(t, mem)
-	img, err := s.Image()
+	img, err := s.Image(world.Last)
 	require.NoError(t, err)
 	require.Equal(t, "state a", string(img.Cells[0].Bytes))
 	require.NoError(t, s.Close())
 }
 
 func TestCheckpointRefusesHeadsItDoesNotHave(t *testing.T) {
-	s := create(t, memFS(t))
+	mem := memFS(t)
+	s := create(t, mem)
 	w := &writer{}
 	early := w.batch("a")
 	appendAll(t, s, early, w.batch("b"))
-	require.Error(t, s.Checkpoint(&world.Image{Head: world.Head{ID: 3}}))
-	require.ErrorIs(t, s.Checkpoint(&world.Image{Head: world.Head{ID: 2, Root: world.Hash{1}}}), errLink)
+	forged := world.Hash{1}
+	for range 2 {
+		require.Error(t, s.Checkpoint(&world.Image{Head: world.Head{ID: 3}}))
+		require.ErrorIs(t, s.Checkpoint(&world.Image{Head: world.Head{ID: 2, Root: forged}}), errLink)
+		require.ErrorIs(t, s.Checkpoint(&world.Image{Head: world.Head{ID: 1, Root: forged}}), errLink)
+		require.NoError(t, s.Checkpoint(&world.Image{Head: early.Head}))
+	}
 	require.NoError(t, s.Checkpoint(&world.Image{Head: w.head}))
-	require.Error(t, s.Checkpoint(&world.Image{Head: early.Head}))
+	require.ErrorIs(t, s.Checkpoint(&world.Image{Head: early.Head}), errEarly)
 	require.NoError(t, s.Close())
-}
-
-func TestCellRecordsJoinIndexAndTail(t *testing.T) {
-	s := create(t, memFS(t))
-	w := &writer{}
-	ids := func(cell string) (all []world.Seq) {
-		for id, err := range s.CellRecords(cell) {
-			require.NoError(t, err)
-			all = append(all, id)
-		}
-		return all
-	}
-	appendAll(t, s, w.batch("agent/a", "agent/a agent/ab agent/a", longPayload, "agent/ab"))
-	require.Equal(t, []world.Seq{1, 2}, ids("agent/a"))
-	require.NoError(t, s.Checkpoint(&world.Image{Head: w.head}))
-	require.Equal(t, []world.Seq{1, 2}, ids("agent/a"))
-	appendAll(t, s, w.batch("agent/b", "agent/a"))
-	require.Equal(t, []world.Seq{1, 2, 6}, ids("agent/a"))
-	require.NoError(t, s.Checkpoint(&world.Image{Head: w.head}))
-	appendAll(t, s, w.batch("agent/a"))
-	require.Equal(t, []world.Seq{1, 2, 6, 7}, ids("agent/a"))
-	require.Equal(t, []world.Seq{2, 4}, ids("agent/ab"))
-	require.Equal(t, []world.Seq{3}, ids("agent/blob"))
-	require.Empty(t, ids("agent/none"))
-	for _, err := range s.CellRecords("agent/a") {
-		require.NoError(t, err)
-		break
-	}
+	s = reopen(t, mem)
+	require.ErrorIs(t, s.Checkpoint(&world.Image{Head: early.Head}), errEarly)
 	require.NoError(t, s.Close())
 }
 

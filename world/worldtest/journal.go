@@ -15,6 +15,8 @@ import (
 // for survives a Crash, what has not is lost. The zero value is empty; it is
 // not safe for concurrent use.
 type Journal struct {
+	world.Images // implement Image and Part
+
 	// FailAppend, if set, is asked before every append, with the number of those
 	// that came before; an error refuses the append.
 	FailAppend func(n int) error
@@ -26,7 +28,6 @@ type Journal struct {
 	durable []world.Stored
 	blobs   map[world.Hash][]byte
 	queue   []*pending
-	image   *world.Image
 }
 
 type pending struct {
@@ -131,7 +132,7 @@ func (j *Journal) settle(p *pending) {
 		j.blobs[b.Hash] = b.Bytes
 	}
 	if p.image != nil {
-		j.merge(p.image)
+		j.Add(p.image)
 	}
 }
 
@@ -144,10 +145,7 @@ func (j *Journal) Clone() *Journal {
 	for h, b := range j.blobs {
 		c.blobs[h] = b
 	}
-	if j.image != nil {
-		img := *j.image
-		c.image = &img
-	}
+	c.Images = j.Images.Clone()
 	return c
 }
 
@@ -155,7 +153,7 @@ func (j *Journal) Clone() *Journal {
 func (j *Journal) Truncate(n world.Seq) *Journal {
 	c := j.Clone()
 	c.durable = c.durable[:n]
-	c.image = nil
+	c.Images = world.Images{}
 	return c
 }
 
@@ -168,32 +166,10 @@ func (j *Journal) Checkpoint(img *world.Image) error {
 	if len(j.queue) > 0 {
 		j.queue[len(j.queue)-1].image = img
 	} else {
-		j.merge(img)
+		j.Add(img)
 	}
 	return nil
 }
-
-func (j *Journal) merge(img *world.Image) {
-	merged := &world.Image{Head: img.Head, Core: img.Core}
-	cells, intents := img.Cells, img.Intents
-	if j.image != nil {
-		for _, c := range j.image.Cells {
-			if !slices.ContainsFunc(img.Cells, func(n world.CellVersion) bool { return n.Cell == c.Cell }) {
-				cells = append(cells, c)
-			}
-		}
-		for _, e := range j.image.Intents {
-			if !slices.ContainsFunc(img.Intents, func(n world.IntentVersion) bool { return n.Key == e.Key }) {
-				intents = append(intents, e)
-			}
-		}
-	}
-	merged.Cells, merged.Intents = cells, intents
-	j.image = merged
-}
-
-// Image implements world.History.
-func (j *Journal) Image() (*world.Image, error) { return j.image, nil }
 
 // Scan implements world.History.
 func (j *Journal) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {

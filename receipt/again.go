@@ -1,0 +1,192 @@
+package receipt
+
+import (
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// What becomes of an intent when rollbacks lead away from it and to it again:
+// the part of the [Ledger] that knows who waits for its end.
+
+// asking is one time that an intent was asked for.
+type asking struct {
+	record uint64
+	entry  *Entry
+}
+
+// likeness is what two intents of one cell have in common that ask for the same.
+type likeness struct {
+	cell, kind string
+	params     Hash
+}
+
+func likenessOf(e *Entry) likeness { return likeness{e.Intent.Cell, e.Intent.Kind, e.Params} }
+
+func (l *Ledger) ask(e *Entry, record uint64) {
+	e.Asked = append(slices.Clip(e.Asked), record)
+	l.asked = append(l.asked, asking{record, e})
+}
+
+// Claim notes that an intent of the ledger is asked for again, at a record.
+func (l *Ledger) Claim(e *Entry, record uint64) {
+	l.Return(e)
+	l.ask(e, record)
+	l.touch(e)
+}
+
+// AskedAfter returns the intents that were asked for after a record, in the
+// order in which they first were, once each.
+func (l *Ledger) AskedAfter(record uint64) []*Entry {
+	at, _ := slices.BinarySearchFunc(l.asked, record+1, func(a asking, record uint64) int { return int(int64(a.record - record)) })
+	var out []*Entry
+	seen := make(map[*Entry]bool)
+	for _, a := range l.asked[at:] {
+		if l.entries[a.entry.Intent.Key] == a.entry && !seen[a.entry] {
+			seen[a.entry] = true
+			out = append(out, a.entry)
+		}
+	}
+	return out
+}
+
+// Unfinished returns the intents whose end is still to come, in intent order.
+func (l *Ledger) Unfinished() []*Entry {
+	var out []*Entry
+	for _, s := range []State{StateOpen, StateInFlight, StateInDoubt, StateParked} {
+		out = append(out, l.In(s)...)
+	}
+	slices.SortFunc(out, byEmission)
+	return out
+}
+
+// Abandon notes that nobody waits for an intent any more.
+func (l *Ledger) Abandon(e *Entry) {
+	if e.Abandoned {
+		return
+	}
+	e.Abandoned = true
+	l.leave(e)
+	l.touch(e)
+}
+
+// Match notes that an intent like an abandoned one was let through.
+func (l *Ledger) Match(e *Entry) {
+	e.Matched = true
+	l.touch(e)
+}
+
+// Return ends that an intent is abandoned.
+func (l *Ledger) Return(e *Entry) {
+	if !e.Abandoned {
+		return
+	}
+	l.stay(e)
+	e.Abandoned, e.Matched = false, false
+	l.touch(e)
+}
+
+func (l *Ledger) leave(e *Entry) {
+	if l.left == nil {
+		l.left = make(map[likeness][]*Entry)
+	}
+	l.left[likenessOf(e)] = append(l.left[likenessOf(e)], e)
+}
+
+func (l *Ledger) stay(e *Entry) {
+	if !e.Abandoned {
+		return
+	}
+	what := likenessOf(e)
+	rest := slices.DeleteFunc(l.left[what], func(x *Entry) bool { return x == e })
+	if len(rest) == 0 {
+		delete(l.left, what)
+		return
+	}
+	l.left[what] = rest
+}
+
+// Left returns the first abandoned intent that asks for the same as another one
+// of the same cell, and has happened or may still happen; nil where there is
+// none.
+func (l *Ledger) Left(in *Intent) *Entry {
+	if len(l.left) == 0 {
+		return nil
+	}
+	var first *Entry
+	for _, e := range l.left[likeness{in.Cell, in.Kind, canon.Sum(in.Params)}] {
+		if e.Happens() && !e.Matched && (first == nil || byEmission(e, first) < 0) {
+			first = e
+		}
+	}
+	return first
+}
+
+// Happens reports whether an intent's side effect is there, or may be: it was
+// attempted and did not fail.
+func (e *Entry) Happens() bool {
+	switch e.State {
+	case StateCommitted, StateInFlight, StateInDoubt:
+		return !e.Reused
+	case StateOpen:
+		return e.Attempt > 0
+	case StateParked:
+		return e.Deadline == 0
+	default:
+		return e.Held != nil // its compensation is under way
+	}
+}
+
+// Untouched reports whether nothing of an intent was attempted yet.
+func (e *Entry) Untouched() bool {
+	return e.Attempt == 0 && (e.State == StateOpen || e.State == StateParked && e.Deadline != 0)
+}
+
+// Cancel ends an intent of which nothing was attempted. It may be asked for
+// again, as if it never had been.
+func (l *Ledger) Cancel(e *Entry, record uint64) {
+	l.unqueue(e)
+	l.unpark(e)
+	l.end(e, StateDenied, OutcomePermanentFailure, record)
+}
+
+// unqueue takes an intent out of those that wait for a permit.
+func (l *Ledger) unqueue(e *Entry) {
+	if e.State != StateOpen {
+		return
+	}
+	if at := slices.Index(l.open, e); at >= 0 {
+		l.open = slices.Delete(slices.Clone(l.open), at, at+1)
+	}
+	if at := slices.Index(l.waiting, e); at >= 0 {
+		l.waiting = slices.Delete(l.waiting, at, at+1)
+	}
+	e.Waiting = false
+}
+
+// Stop has an open intent wait for a person, for as long as it takes.
+func (l *Ledger) Stop(e *Entry) {
+	l.unqueue(e)
+	l.park(e, NoDeadline)
+}
+
+// MadeUp notes that a compensation has made up for an intent.
+func (l *Ledger) MadeUp(e *Entry) {
+	e.Outcome = OutcomeCompensated
+	if e.State == StateCommitted {
+		l.move(e, StateFailed)
+		return
+	}
+	l.touch(e)
+}
+
+// Reuse ends an intent with what the one that it repeats came to.
+func (l *Ledger) Reuse(e *Entry, outcome Outcome, record uint64) {
+	l.unpark(e)
+	e.Reused = true
+	to := StateFailed
+	if outcome == OutcomeSideEffectCommitted {
+		to = StateCommitted
+	}
+	l.end(e, to, outcome, record)
+}

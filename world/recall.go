@@ -1,0 +1,199 @@
+package world
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// recall is a result that the journal holds and that a cell is to be told:
+// rollbacks lead to steps that were taken before. It is told at the next barrier,
+// and confirmed first where the effect's kind can be.
+type recall struct {
+	_       struct{} `cbor:",toarray"`
+	Key     receipt.Key
+	Record  Seq  // that made it due: the cause of the step that handles it
+	Confirm bool // not yet: the outside is compared with it first
+}
+
+// Decisions about intents that the ledger knows already; the gate is not asked.
+const (
+	decidedRecorded = "recorded" // it has ended: the cell is told the recorded end
+	decidedWaits    = "waits"    // it is under way: the cell is told its end
+	decidedRejected = "rejected" // it happened and was made up for
+	decidedReused   = "reused"   // it equals one that happened: the cell is told what that came to
+)
+
+// askAgain takes an effect of a step that was taken before: a rollback led to it
+// again. It reports whether the ledger had an answer.
+func (k *kernel) askAgain(c *cell, in *receipt.Intent, step Seq) bool {
+	e := k.ledger.Entry(in.Key)
+	if e == nil {
+		return false
+	}
+	var decision string
+	switch k.ledger.Decide(in.Key) {
+	case receipt.AllowExecute:
+		return false
+	case receipt.ReturnRecordedResult:
+		decision = decidedRecorded
+	case receipt.WaitOtherWorker:
+		decision = decidedWaits
+	default:
+		decision = decidedRejected
+	}
+	in.Cap = e.Intent.Cap
+	id := k.writeEmitted(in, &governance.Decision{}, decision, step)
+	k.ledger.Claim(e, uint64(id))
+	c.awaits = append(c.awaits, in.Key)
+	switch decision {
+	case decidedRecorded:
+		k.recall(e, id)
+	case decidedRejected:
+		k.bring(e, id, receiptEvent(in.Tag, in.Kind, receipt.StatusRejected, madeUpFor()))
+	}
+	return true
+}
+
+// recall has a cell told, at the next barrier, what its intent came to.
+func (k *kernel) recall(e *receipt.Entry, record Seq) {
+	rule := k.rules.effects[e.Intent.Kind]
+	confirm := e.State == receipt.StateCommitted && rule != nil && rule.Verify != nil
+	k.recalls = append(k.recalls, recall{Key: e.Intent.Key, Record: record, Confirm: confirm})
+}
+
+// pendingRecall returns the place of the recall of an intent, or -1.
+func (k *kernel) pendingRecall(key receipt.Key) int {
+	return slices.IndexFunc(k.recalls, func(r recall) bool { return r.Key == key })
+}
+
+// tellRecalled tells cells, at a barrier, what the journal holds for them. The
+// records that it reads are durable.
+func (k *kernel) tellRecalled(h History) error {
+	if len(k.recalls) == 0 || k.scheduler.left > 0 {
+		return nil
+	}
+	var later []recall
+	for _, r := range k.recalls {
+		if r.Confirm {
+			later = append(later, r)
+			continue
+		}
+		e := k.ledger.Entry(r.Key)
+		status, payload, err := k.recorded(h, e)
+		if err != nil {
+			return err
+		}
+		k.bring(e, r.Record, receiptEvent(e.Intent.Tag, e.Intent.Kind, status, payload))
+	}
+	k.recalls = later
+	return nil
+}
+
+// recorded reads what an ended intent's cell was told.
+func (k *kernel) recorded(h History, e *receipt.Entry) (receipt.Status, Data, error) {
+	if e.Reused {
+		if e = k.ledger.Entry(*e.Repeats); e == nil {
+			return "", nil, fmt.Errorf("world: the ledger lacks an intent that was repeated")
+		}
+	}
+	body, err := readBody(h, Seq(e.Finished))
+	if err != nil {
+		return "", nil, err
+	}
+	switch b := body.(type) {
+	case *Finished:
+		r, err := receipt.Decode(b.Receipt)
+		if err != nil {
+			return "", nil, fmt.Errorf("world: record #%d: %w", e.Finished, err)
+		}
+		if e.Outcome == receipt.OutcomeCompensated && r.Outcome() == receipt.OutcomeSideEffectCommitted {
+			return receipt.StatusRejected, madeUpFor(), nil // by a rollback
+		}
+		return r.Status, r.Payload, nil
+	case *IntentEnded:
+		return b.Status, b.Payload, nil
+	case *IntentDenied:
+		return receipt.StatusDenied, explanation(b.Code, b.Reason), nil
+	}
+	return "", nil, fmt.Errorf("world: record #%d does not end intent %s", e.Finished, e.Intent.Key)
+}
+
+func madeUpFor() Data {
+	return explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
+}
+
+// readBody reads the payload of a record.
+func readBody(h History, id Seq) (Body, error) {
+	data, err := h.Record(id)
+	if err != nil {
+		return nil, fmt.Errorf("world: record #%d: %w", id, err)
+	}
+	rec, err := DecodeRecord(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := rec.Load(h); err != nil {
+		return nil, err
+	}
+	return rec.Body()
+}
+
+// possibleRepeat names the rule that parks an intent which equals a side effect
+// that a rollback left behind.
+const possibleRepeat = "possible_repeat"
+
+// askRepeat takes an effect that equals, but for the step, a side effect that a
+// rollback left behind. It reports whether that decides about it.
+func (k *kernel) askRepeat(c *cell, in receipt.Intent, step Seq) bool {
+	left := k.ledger.Left(&in)
+	if left == nil {
+		return false
+	}
+	switch onRepeat := k.rules.effects[in.Kind].OnRepeat; {
+	case onRepeat == manifest.RepeatRun:
+		k.ledger.Match(left)
+		return false
+	case onRepeat == manifest.RepeatReuse && left.State == receipt.StateCommitted:
+		id := k.writeEmitted(&in, &governance.Decision{Rules: []string{possibleRepeat}}, decidedReused, step)
+		e := k.ledger.Emit(in, uint64(id))
+		e.Repeats = &left.Intent.Key
+		c.awaits = append(c.awaits, in.Key)
+		k.reuse(e, id)
+	default:
+		e := k.park(in, []string{possibleRepeat}, step)
+		e.Repeats = &left.Intent.Key
+		c.awaits = append(c.awaits, in.Key)
+	}
+	return true
+}
+
+// reuse ends an intent with what the one that it repeats came to.
+func (k *kernel) reuse(e *receipt.Entry, cause Seq) {
+	left := k.ledger.Entry(*e.Repeats)
+	k.ledger.Match(left)
+	b := IntentEnded{
+		V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
+		Payload: explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),
+	}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindEnded, cause)
+	k.ledger.Reuse(e, left.Outcome, uint64(id))
+	k.recall(e, id)
+}
+
+// awaited takes an intent off the list of those whose end a cell waits for.
+func (c *cell) awaited(key receipt.Key) {
+	c.awaits = slices.DeleteFunc(c.awaits, func(k receipt.Key) bool { return k == key })
+}
+
+// sameParams reports whether params are those that an entry was made with.
+func sameParams(e *receipt.Entry, params Data) bool {
+	sum := canon.Sum(params)
+	return bytes.Equal(sum[:], e.Params[:])
+}

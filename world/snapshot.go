@@ -1,0 +1,186 @@
+package world
+
+import (
+	"context"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/snapshot"
+)
+
+// Snapshot makes a snapshot of the world as it is; name may be empty. It is
+// durable on return. Errors of the name are those of package snapshot.
+func (w *World) Snapshot(ctx context.Context, name, label, actor string) (snapshot.Snapshot, error) {
+	if err := w.finishTick(ctx); err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	if actor == "" {
+		return snapshot.Snapshot{}, refuse(ErrNoReason, "actor", "say who makes the snapshot")
+	}
+	if err := w.snapshot(SnapshotCreated{Name: name, Label: label, Actor: actor}); err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	s := w.k.catalog.Last()
+	return s, nil
+}
+
+// snapshot makes a snapshot and stores its image.
+func (w *World) snapshot(b SnapshotCreated) error {
+	if err := w.k.snapshot(b); err != nil {
+		return err
+	}
+	return w.Checkpoint()
+}
+
+// autoSnapshot makes the snapshot that is due by the manifest's snapshot_every.
+// It is asked for at every boundary between ticks, so that when it is made
+// depends on nothing but the journal.
+func (w *World) autoSnapshot() error {
+	k := w.k
+	every := Seq(k.rules.manifest.Defaults.SnapshotEvery)
+	if every == 0 || k.tickOpen() {
+		return nil
+	}
+	last := k.catalog.Last()
+	if k.last-Seq(last.Record) < every {
+		return nil
+	}
+	return w.snapshot(SnapshotCreated{})
+}
+
+// Pin keeps a snapshot whatever the retention says, or lets that decide again.
+func (w *World) Pin(ctx context.Context, b SnapshotPinned) error {
+	return w.change(ctx, func() error { return w.k.pin(b) })
+}
+
+// Prune lets a snapshot go.
+func (w *World) Prune(ctx context.Context, b SnapshotPruned) error {
+	return w.change(ctx, func() error { return w.k.prune(b) })
+}
+
+// Retain says how many snapshots are kept. It returns those that this lets go.
+func (w *World) Retain(ctx context.Context, b SnapshotRetention) (pruned []string, err error) {
+	err = w.change(ctx, func() error {
+		pruned, err = w.k.retain(b)
+		return err
+	})
+	return pruned, err
+}
+
+// change makes a change between ticks. It is durable on return, and so is what
+// it makes superfluous gone.
+func (w *World) change(ctx context.Context, f func() error) error {
+	if err := w.finishTick(ctx); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		return err
+	}
+	return w.Checkpoint()
+}
+
+// snapshot writes a snapshot.created. Its image is the kernel right after it.
+func (k *kernel) snapshot(b SnapshotCreated) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	if b.Name == "" {
+		b.Name = k.catalog.NextName()
+	}
+	if err := k.catalog.Check(b.Name); err != nil {
+		return refuse(err, "snapshot", "%q", b.Name)
+	}
+	b.V, b.Label, b.Actor = bodyVersion, journaled(b.Label), journaled(b.Actor)
+	b.At, b.ChainRoot, b.StateRoot = k.last, k.chain.Root(), k.stateRoot()
+	b.Cells = uint64(k.tree.cells.Len())
+	k.catalog.SetMax(k.maxSnapshots())
+	b.Pruned = named(k.catalog.Add(snapshot.Snapshot{
+		Name: b.Name, Record: uint64(k.last + 1), At: uint64(b.At), Time: uint64(k.now),
+		Root: b.ChainRoot, State: b.StateRoot, Cells: b.Cells, Label: b.Label, Hash: b.hash(),
+	}))
+	k.body = b.append(k.body[:0])
+	k.write(KindSnapshot, 0)
+	k.inTick = false
+	return nil
+}
+
+// hash returns what names a snapshot besides its name: H of the canonical array
+// [name, at, chain root, state root, cells].
+func (x *SnapshotCreated) hash() Hash {
+	b := canon.AppendArray(nil, 5)
+	b = canon.AppendText(b, x.Name)
+	b = canon.AppendUint(b, uint64(x.At))
+	b = canon.AppendBytes(b, x.ChainRoot[:])
+	b = canon.AppendBytes(b, x.StateRoot[:])
+	return canon.Sum(canon.AppendUint(b, x.Cells))
+}
+
+func (k *kernel) maxSnapshots() uint64 {
+	if k.retention != 0 {
+		return k.retention
+	}
+	return k.rules.manifest.Defaults.Retention.MaxSnapshots
+}
+
+func (k *kernel) pin(b SnapshotPinned) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	if err := k.catalog.Pin(b.Name, b.Pinned); err != nil {
+		return refuse(err, "snapshot", "%q", b.Name)
+	}
+	b.V, b.Actor = bodyVersion, journaled(b.Actor)
+	k.body = b.append(k.body[:0])
+	k.write(KindPinned, 0)
+	k.inTick = false
+	return nil
+}
+
+func (k *kernel) prune(b SnapshotPruned) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	if err := k.catalog.Prune(b.Name); err != nil {
+		return refuse(err, "snapshot", "%q", b.Name)
+	}
+	b.V, b.Actor = bodyVersion, journaled(b.Actor)
+	k.body = b.append(k.body[:0])
+	k.write(KindPruned, 0)
+	k.inTick = false
+	return nil
+}
+
+func (k *kernel) retain(b SnapshotRetention) ([]string, error) {
+	if k.tickOpen() {
+		return nil, errTickOpen
+	}
+	if b.Max == 0 {
+		return nil, refuse(ErrRetention, "max", "0")
+	}
+	k.retention = b.Max
+	b.V, b.Actor = bodyVersion, journaled(b.Actor)
+	b.Pruned = named(k.catalog.SetMax(b.Max))
+	k.body = b.append(k.body[:0])
+	k.write(KindRetention, 0)
+	k.inTick = false
+	return b.Pruned, nil
+}
+
+// named returns names as a record holds them: a list, if an empty one.
+func named(names []string) []string {
+	if names == nil {
+		return []string{}
+	}
+	return names
+}
+
+// keeps returns the heads of the images that a rollback may still ask for,
+// before the one of now.
+func (k *kernel) keeps() []Seq {
+	var out []Seq
+	for _, record := range k.catalog.Records() {
+		if Seq(record) != k.last {
+			out = append(out, Seq(record))
+		}
+	}
+	return out
+}
