@@ -1,6 +1,7 @@
 package receipt
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -35,14 +36,27 @@ func (l *Ledger) Claim(e *Entry, record uint64) {
 	l.touch(e)
 }
 
+// replace has another entry take the place of one that was denied.
+func (l *Ledger) replace(old, e *Entry) {
+	e.Asked = old.Asked
+	for _, record := range old.Asked {
+		l.asked[l.askedAt(record)].entry = e
+	}
+}
+
+// askedAt returns the place of the first asking at a record or after it.
+func (l *Ledger) askedAt(record uint64) int {
+	at, _ := slices.BinarySearchFunc(l.asked, record, func(a asking, record uint64) int { return cmp.Compare(a.record, record) })
+	return at
+}
+
 // AskedAfter returns the intents that were asked for after a record, in the
 // order in which they first were, once each.
 func (l *Ledger) AskedAfter(record uint64) []*Entry {
-	at, _ := slices.BinarySearchFunc(l.asked, record+1, func(a asking, record uint64) int { return int(int64(a.record - record)) })
 	var out []*Entry
 	seen := make(map[*Entry]bool)
-	for _, a := range l.asked[at:] {
-		if l.entries[a.entry.Intent.Key] == a.entry && !seen[a.entry] {
+	for _, a := range l.asked[l.askedAt(record+1):] {
+		if !seen[a.entry] {
 			seen[a.entry] = true
 			out = append(out, a.entry)
 		}

@@ -66,6 +66,7 @@ func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
 	to := StateFailed
 	if outcome == OutcomeSideEffectCommitted {
 		to = StateCommitted
+		e.Attested = true
 	}
 	e.Held = nil
 	l.end(e, to, outcome, record)

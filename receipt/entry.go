@@ -40,6 +40,7 @@ type Entry struct {
 	Abandoned bool     // a rollback left it behind: nobody waits for it
 	Repeats   *Key     // the abandoned intent that it equals, or nil
 	Reused    bool     // it was not executed: what Repeats came to is its result
+	Attested  bool     // committed by the word of a person or a verifier: there is no receipt
 	Matched   bool     // abandoned, and one like it was let through: the next is no repeat of it
 
 	dirty bool // in Ledger.dirty

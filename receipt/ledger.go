@@ -198,7 +198,7 @@ func (l *Ledger) enter(in Intent, record uint64) *Entry {
 	if old := l.entries[in.Key]; old != nil { // denied once
 		l.counts[old.State]--
 		l.stay(old)
-		e.Asked = old.Asked
+		l.replace(old, e)
 	}
 	l.entries[in.Key] = e
 	l.ask(e, record)

@@ -178,7 +178,7 @@ func (w *World) recordedReceipt(id Seq) ([]byte, error) {
 // mailbox and can be confirmed.
 func (k *kernel) unconfirmed(e *receipt.Entry) bool {
 	rule := k.rules.effects[e.Intent.Kind]
-	if e.State != receipt.StateCommitted || rule == nil || rule.Verify == nil {
+	if e.State != receipt.StateCommitted || e.Attested || e.Reused || rule == nil || rule.Verify == nil {
 		return false
 	}
 	if at := k.pendingRecall(e.Intent.Key); at >= 0 {

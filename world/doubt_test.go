@@ -207,6 +207,8 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 		"no reason":              {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Reason = "" }), world.ErrNoReason},
 		"no actor":               {with(good(parked, world.Approve), func(b *world.Resolved) { b.Actor = "" }), world.ErrNoReason},
 		"approve in doubt":       {good(doubt, world.Approve), world.ErrNotWaiting},
+		"reuse in doubt":         {good(doubt, world.Reuse), world.ErrNotWaiting},
+		"reuse of no repeat":     {good(parked, world.Reuse), world.ErrNoRepeat},
 		"deny in doubt":          {good(doubt, world.Disapprove), world.ErrNotWaiting},
 		"executed parked":        {good(parked, world.Executed), world.ErrNotWaiting},
 		"not executed parked":    {good(parked, world.NotExecuted), world.ErrNotWaiting},

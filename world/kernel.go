@@ -154,9 +154,11 @@ func (k *kernel) names(cells []*cell) []string {
 func (k *kernel) deliver(c *cell, x mail) {
 	if !c.born {
 		if twin := k.cells[c.id]; twin != nil {
-			c = twin // born since the event was routed
+			c = twin // born since the event was routed, or no more
 		}
-		c.born = true
+	}
+	if !c.born {
+		c.born, c.history = true, k.lineage
 		k.cells[c.id] = c
 	}
 	c.mail.push(x)

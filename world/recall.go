@@ -63,7 +63,7 @@ func (k *kernel) askAgain(c *cell, in *receipt.Intent, step Seq) bool {
 // recall has a cell told, at the next barrier, what its intent came to.
 func (k *kernel) recall(e *receipt.Entry, record Seq) {
 	rule := k.rules.effects[e.Intent.Kind]
-	confirm := e.State == receipt.StateCommitted && rule != nil && rule.Verify != nil
+	confirm := e.State == receipt.StateCommitted && !e.Attested && !e.Reused && rule != nil && rule.Verify != nil
 	k.recalls = append(k.recalls, recall{Key: e.Intent.Key, Record: record, Confirm: confirm})
 }
 

@@ -5,6 +5,10 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
+// Reuse decides about a parked intent that equals a side effect which a rollback
+// left behind: it is not executed, and gets the result of that.
+const Reuse Resolution = "reuse"
+
 // resolve takes a decision about a parked intent or one in doubt. Another
 // attempt that it allows is granted with the next tick.
 func (k *kernel) resolve(b Resolved) error {
@@ -25,7 +29,9 @@ func (k *kernel) resolve(b Resolved) error {
 	k.inTick = false
 	switch b.How {
 	case Approve:
-		return k.approve(e, id)
+		return k.approveRepeat(e, id)
+	case Reuse:
+		k.reuse(e, id)
 	case Disapprove:
 		if e.Deadline == 0 {
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeNotConfirmed, b.Reason))
@@ -45,6 +51,24 @@ func (k *kernel) resolve(b Resolved) error {
 		k.attemptAgain(e)
 	}
 	return nil
+}
+
+// approveRepeat is approve, and lets a side effect that was left behind be
+// repeated once: the next equal intent is no repeat of it.
+func (k *kernel) approveRepeat(e *receipt.Entry, cause Seq) error {
+	if err := k.approve(e, cause); err != nil {
+		return err
+	}
+	if e.Repeats != nil && e.State == receipt.StateOpen {
+		k.ledger.Match(k.ledger.Entry(*e.Repeats))
+	}
+	return nil
+}
+
+// reusable reports whether an intent equals one that was left behind and has a
+// result.
+func (k *kernel) reusable(e *receipt.Entry) bool {
+	return e.Repeats != nil && k.ledger.Entry(*e.Repeats).State == receipt.StateCommitted
 }
 
 // verifierActor begins the actor of a decision that a verifier made.
@@ -73,14 +97,17 @@ func (k *kernel) resolvable(b *Resolved) (*receipt.Entry, error) {
 	}
 	want := receipt.StateInDoubt
 	switch b.How {
-	case Approve, Disapprove:
+	case Approve, Disapprove, Reuse:
 		want = receipt.StateParked
 	case Executed, NotExecuted, RetryAnyway:
 	default:
 		return nil, refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
 	}
-	if e.State != want || b.How == Approve && e.Deadline == 0 {
+	if e.State != want || (b.How == Approve || b.How == Reuse) && e.Deadline == 0 {
 		return nil, refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
+	}
+	if b.How == Reuse && !k.reusable(e) {
+		return nil, refuse(ErrNoRepeat, "key", "%s", b.Key)
 	}
 	if b.Reason == "" {
 		return nil, refuse(ErrNoReason, "reason", "say why, for those who read the journal")

@@ -335,7 +335,7 @@ func (k *kernel) returnTo(p *past, id Seq) {
 	for _, c := range p.changed {
 		was := p.cells[c.id]
 		if was == nil {
-			was = &cell{history: k.lineage}
+			was = new(cell)
 		}
 		if c.parked {
 			k.parked--
@@ -431,11 +431,9 @@ func (k *kernel) refresh() {
 	}
 	k.lineage = mix(k.lineage)
 	for _, c := range k.cells { // order cannot show: each by itself
-		if c.born {
+		if c.born { // the others begin with the lineage
 			c.history = mix(c.history)
-		} else {
-			c.history = k.lineage
+			k.touch(c)
 		}
-		k.touch(c)
 	}
 }

@@ -90,6 +90,8 @@ func (s *stage) shortEffect(t *testing.T, body world.Body) string {
 		return fmt.Sprintf("%s %q of %s: parked by %s", b.Kind, b.Tag, b.Cell, strings.Join(b.Rules, ", "))
 	case *world.IntentEnded:
 		return fmt.Sprintf("%q %s: %s", s.tags[b.Key], b.Status, b.Outcome)
+	case *world.Resolved:
+		return fmt.Sprintf("%q %s", s.tags[b.Key], b.How)
 	case *world.SnapshotCreated:
 		return b.Name
 	case *world.RolledBack:

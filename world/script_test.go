@@ -65,6 +65,7 @@ func (s *stage) commands() map[string]command {
 		"status":   s.status,
 		"snapshot": s.snapshot,
 		"rollback": s.rollback,
+		"decide":   s.decide,
 		"called":   s.called,
 		"journal":  s.journal,
 		"replay":   s.replay,
@@ -126,6 +127,19 @@ func (s *stage) rollback(t *testing.T, d *datadriven.TestData) (string, error) {
 		fmt.Fprintf(&out, "%s %q %s: %s\n", x.Kind, s.tags[x.Key], x.State, x.Disposition)
 	}
 	return out.String(), nil
+}
+
+// decide: decide TAG HOW, about the parked effect of that tag
+func (s *stage) decide(t *testing.T, d *datadriven.TestData) (string, error) {
+	for _, e := range s.w.Intents() {
+		if e.Intent.Tag == d.CmdArgs[0].Key && e.State == receipt.StateParked {
+			return "", s.w.Resolve(t.Context(), world.Resolved{
+				Key: e.Intent.Key, How: world.Resolution(d.CmdArgs[1].Key), Params: e.Params, Actor: "ada", Reason: "so",
+			})
+		}
+	}
+	d.Fatalf(t, "no effect of that tag is parked")
+	return "", nil
 }
 
 // submit: submit EVENT [at=TICK], each line a cell and its orders: CELL [ACT, …].

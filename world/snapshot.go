@@ -1,9 +1,11 @@
 package world
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
@@ -118,7 +120,7 @@ func (k *kernel) maxSnapshots() uint64 {
 	if k.retention != 0 {
 		return k.retention
 	}
-	return k.rules.manifest.Defaults.Retention.MaxSnapshots
+	return cmp.Or(k.rules.manifest.Defaults.Retention.MaxSnapshots, manifest.DefaultMaxSnapshots)
 }
 
 func (k *kernel) pin(b SnapshotPinned) error {
