@@ -11,13 +11,16 @@ import (
 // Execution computes a world's execution hash: what happened, without ids,
 // times and signatures. It is the SHA-256 over lines in journal order:
 //
-//	manifest HEX          at creation
+//	manifest HEX          at creation and at each apply
 //	CELL@N:OUTCOME        for each step of a cell
 //	STEP_ID:OUTCOME       for each intent, at the record that sets its last outcome
 //
 // A receipt that another attempt or a compensation follows (intent.waiting) does
-// not set the last outcome. Where a recorded result was not confirmed, its
-// intent has a second line.
+// not set the last outcome. An intent that is asked for again, because a rollback
+// led to its step, has no line for that: its outcome has one. It has another
+// line where its outcome changes after the first: a recorded result was not
+// confirmed, a rollback had it made up for, or it was denied or cancelled and
+// decided again.
 type Execution struct {
 	sum   hash.Hash
 	steps map[receipt.Key]receipt.StepID // of intents without an outcome
@@ -34,11 +37,19 @@ func NewExecution() *Execution {
 	return &Execution{sum: sha256.New(), steps: make(map[receipt.Key]receipt.StepID)}
 }
 
+// Executes reports whether records of kind k are part of the execution hash.
+func Executes(k Kind) bool {
+	switch k {
+	case KindCreated, KindApplied, KindStepped, KindFailed, KindIntent, KindParked, KindDenied, KindFinished, KindWaiting, KindEnded:
+		return true
+	default:
+		return false
+	}
+}
+
 // Add takes the next record of the journal, whose payload has been loaded.
 func (x *Execution) Add(rec *Record) error {
-	switch rec.Kind {
-	case KindCreated, KindStepped, KindFailed, KindIntent, KindParked, KindDenied, KindFinished, KindWaiting, KindEnded:
-	default:
+	if !Executes(rec.Kind) {
 		x.flush()
 		return nil
 	}
@@ -54,12 +65,18 @@ func (x *Execution) Add(rec *Record) error {
 	switch b := body.(type) {
 	case *Created:
 		x.line("manifest %s\n", b.Manifest)
+	case *Applied:
+		x.line("manifest %s\n", b.Manifest)
 	case *Stepped:
 		x.line("%s@%d:%s\n", b.Cell, b.N, b.Outcome)
 	case *Failed:
 		x.line("%s@%d:%s\n", b.Cell, b.N, receipt.OutcomePermanentFailure)
 	case *IntentEmitted:
-		x.steps[b.Key] = b.Step
+		switch b.Decision {
+		case decidedRecorded, decidedWaits, decidedRejected: // it has an outcome, or waits for one under the same step
+		default:
+			x.steps[b.Key] = b.Step
+		}
 	case *IntentParked:
 		x.steps[b.Key] = b.Step
 	case *IntentEnded:

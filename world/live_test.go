@@ -172,13 +172,13 @@ func (p *play) requireSameFromImages(every world.Seq) {
 	require.NotNil(p.t, want)
 	units := 0
 	for n := all % every; n <= all; n += every {
-		img := imageOf(p.t, p.Journal.Truncate(n))
-		if img == nil {
+		then := p.Journal.Truncate(n)
+		if imageOf(p.t, then) == nil {
 			continue
 		}
 		units++
 		j := p.Journal.Truncate(all)
-		require.NoError(p.t, j.Checkpoint(img))
+		j.Images = then.Clone().Images
 		require.Equal(p.t, want, imageOf(p.t, j), "from the image at #%d", n)
 	}
 	require.NotZero(p.t, units)
@@ -201,8 +201,9 @@ func imageOf(t *testing.T, j *worldtest.Journal) *world.Image {
 		return nil
 	}
 	require.NoError(t, w.Checkpoint())
-	img, err := j.Image(world.Last)
+	last, err := j.Image(world.Last)
 	require.NoError(t, err)
+	img := &world.Image{Head: last.Head, Core: last.Core, Cells: slices.Clone(last.Cells), Intents: slices.Clone(last.Intents)}
 	for i := range img.Cells {
 		img.Cells[i].At = 0 // when it was written is not what the cell is
 	}

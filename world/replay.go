@@ -238,7 +238,9 @@ func (k *folding) follow(s Scanned) error {
 			return fmt.Errorf("world: record #%d: payload of %s: %w", s.ID, rec.Kind, err)
 		}
 	}
-	if err := k.apply(&rec); err != nil {
+	if err := k.apply(&rec); errors.Is(err, ErrNotFound) { // what cannot be read differs from nothing
+		return fmt.Errorf("world: record #%d: %w", s.ID, err)
+	} else if err != nil {
 		return diverged(h, s, nil, err)
 	}
 	if len(k.records) == 0 {

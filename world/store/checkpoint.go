@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -90,47 +89,49 @@ func (s *Store) writeImage(img *world.Image) error {
 		return err
 	}
 	defer before.close()
+	if s.heads == nil {
+		if s.heads, err = before.heads(); err != nil {
+			return err
+		}
+	}
 	batch := s.db.NewBatch()
-	if err := s.fillImage(batch, before, img); err != nil {
+	kept, err := s.fillImage(batch, before, img)
+	if err != nil {
 		return errors.Join(err, batch.Close())
 	}
+	s.heads = append(kept, img.Head.ID)
 	return errors.Join(batch.Commit(pebble.NoSync), batch.Close())
 }
 
-// fillImage puts into a batch all that an image changes. The batch shows nothing
-// of itself: what there was before is asked of before alone.
-func (s *Store) fillImage(batch *pebble.Batch, before *view, img *world.Image) error {
-	heads, err := before.heads()
-	if err != nil {
-		return err
-	}
+// fillImage puts into a batch all that an image changes, and returns the heads of
+// those before it that stay. The batch shows nothing of itself: what there was is
+// asked of before alone.
+func (s *Store) fillImage(batch *pebble.Batch, before *view, img *world.Image) (kept []world.Seq, err error) {
 	last := world.Seq(0)
-	if len(heads) > 0 {
-		last = heads[len(heads)-1]
+	if len(s.heads) > 0 {
+		last = s.heads[len(s.heads)-1]
 	}
 	if err := s.addPostings(batch, before, last, img.Head.ID); err != nil {
-		return err
+		return nil, err
 	}
-	k, err := newKeeper(batch, before, img, heads)
+	k, err := newKeeper(batch, before, img, s.heads)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer k.old.close()
-	for _, head := range heads {
-		if head != img.Head.ID && !slices.Contains(img.Keep, head) {
-			if err := k.letGo(head); err != nil {
-				return err
-			}
+	for _, head := range k.leaving {
+		if err := k.letGo(head); err != nil {
+			return nil, err
 		}
 	}
 	if err := k.tidy(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := k.putAll(img); err != nil {
-		return err
+		return nil, err
 	}
 	before.seal.set(batch, imageKey(img.Head.ID), appendImage(nil, img))
-	return nil
+	return k.kept, nil
 }
 
 // settleImages waits until the checkpoints that were asked for are written.

@@ -100,6 +100,68 @@ func TestAnyFlippedByteIsNamed(t *testing.T) {
 	}
 }
 
+// twoImages is aWorld with a second image, after the ninth record, and the first
+// one kept.
+func twoImages(t testing.TB) (*vfs.MemFS, *writer) {
+	t.Helper()
+	mem, w := aWorld(t)
+	s := reopen(t, mem)
+	require.NoError(t, s.Checkpoint(&world.Image{
+		Head: w.head, Keep: []world.Seq{6},
+		Cells:   []world.CellVersion{{Cell: "agent/a", Bytes: []byte("newer a")}},
+		Intents: []world.IntentVersion{{Key: world.Hash{1}, Bytes: []byte("newer 1")}},
+	}))
+	require.NoError(t, s.Close())
+	return mem, w
+}
+
+func TestDamagedNotesAreNamedAndStopLettingGo(t *testing.T) {
+	mem, w := twoImages(t)
+	for name, key := range map[string][]byte{
+		"note of image #6 about cell version agent/a at #6":             noteKey(nil, 6, cellVersionKey("agent/a", 6)),
+		"note of image #6 about ledger entry 01" + zeros(31) + " at #6": noteKey(nil, 6, ledgerKey(world.Hash{1}, 6)),
+	} {
+		for at := range sumLen {
+			files := clone(mem)
+			change(t, files, key, func(v []byte) []byte { v[at] ^= 1; return v })
+			s := reopen(t, files)
+			require.Equal(t, []string{name + " is damaged: " + errSum.Error()}, damageOf(s))
+			next := *w
+			appendAll(t, s, next.batch("a"))
+			require.NoError(t, s.Checkpoint(&world.Image{Head: next.head}))
+			s.settleImages()
+			found := (*DamageError)(nil)
+			_, err := s.Append(next.batch("b"))
+			require.ErrorAs(t, err, &found)
+			require.Equal(t, name, found.What)
+			require.Equal(t, world.Seq(6), found.ID)
+			require.NoError(t, s.Close())
+		}
+	}
+}
+
+func TestKeysOfNoShapeAreDamage(t *testing.T) {
+	mem, _ := twoImages(t)
+	for _, key := range [][]byte{
+		{imagePrefix}, append(imageKey(6), 0), {versionPrefix, 'a', 0}, versionKey(nil, []byte{versionPrefix, 0}, 6),
+		cellVersionKey("a\x00b", 6), hashKey(ledgerPrefix, world.Hash{1}), append(ledgerKey(world.Hash{1}, 6), 0),
+		{notePrefix}, numberKey(notePrefix, 6), noteKey(nil, 6, imageKey(6)), noteKey(nil, 6, cellVersionKey("agent/a", 7)),
+		{postingPrefix}, numberKey(postingPrefix, 6),
+	} {
+		files := clone(mem)
+		db := raw(t, files)
+		batch := db.NewBatch()
+		newSealer().set(batch, key, nil)
+		require.NoError(t, batch.Commit(pebble.Sync))
+		require.NoError(t, db.Close())
+		s := reopen(t, files)
+		damage := damageOf(s)
+		require.Len(t, damage, 1, "%x", key)
+		require.Contains(t, damage[0], errShape.Error())
+		require.NoError(t, s.Close())
+	}
+}
+
 func hashText(payload string) string { return canon.Sum([]byte(payload)).String() }
 
 func zeros(n int) string { return strings.Repeat("00", n) }

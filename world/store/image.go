@@ -117,7 +117,7 @@ func (v *view) iterate(lower, upper []byte) (*pebble.Iterator, error) {
 	return v.snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 }
 
-// heads returns the heads of all images, ascending.
+// heads returns the heads of all images, ascending. It may have to read them all.
 func (v *view) heads() ([]world.Seq, error) {
 	it, err := v.iterate([]byte{imagePrefix}, []byte{imagePrefix + 1})
 	if err != nil {
@@ -140,11 +140,20 @@ func (v *view) heads() ([]world.Seq, error) {
 // lastHead returns the head of the last image, up to which records are indexed by
 // cell.
 func (v *view) lastHead() (world.Seq, error) {
-	heads, err := v.heads()
-	if err != nil || len(heads) == 0 {
+	it, err := v.iterate([]byte{imagePrefix}, []byte{imagePrefix + 1})
+	if err != nil {
 		return 0, err
 	}
-	return heads[len(heads)-1], nil
+	defer func() { _ = it.Close() }() // its error is Error's
+	switch {
+	case it.Last() && hasNumber(it.Key()):
+		return recordID(it.Key()), nil
+	case it.Valid():
+		return 0, damaged(it.Key(), errShape)
+	case it.Error() != nil:
+		return 0, &DamageError{What: "the head of the last image", Err: it.Error()}
+	}
+	return 0, nil
 }
 
 // image returns the last image at or before a record, without cells and intents,

@@ -21,16 +21,16 @@ import (
 type keeper struct {
 	batch *pebble.Batch
 	view  *view
-	old   *versions   // all, as they were before the batch
-	head  world.Seq   // the new image's
-	kept  []world.Seq // heads of the images before it that stay, ascending
+	old   *versions // all, as they were before the batch
+	head  world.Seq // the new image's
+
+	kept, leaving []world.Seq // heads of the images before it, ascending
 
 	// Cells whose versions letGo has deleted, and the keys of these. Order cannot
 	// show: they are only looked up.
 	touched [][]byte
 	gone    map[string]bool
 
-	any bool // there is an image, so there may be versions
 	key []byte
 }
 
@@ -39,10 +39,12 @@ func newKeeper(batch *pebble.Batch, before *view, img *world.Image, heads []worl
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{batch: batch, view: before, old: old, head: img.Head.ID, gone: map[string]bool{}, any: len(heads) > 0}
+	k := &keeper{batch: batch, view: before, old: old, head: img.Head.ID, gone: map[string]bool{}}
 	for _, head := range heads {
-		if head != k.head && slices.Contains(img.Keep, head) {
+		if head != img.Head.ID && slices.Contains(img.Keep, head) {
 			k.kept = append(k.kept, head)
+		} else {
+			k.leaving = append(k.leaving, head)
 		}
 	}
 	return k, nil
@@ -107,7 +109,8 @@ func (k *keeper) letGoOf(it *pebble.Iterator, head world.Seq) error {
 
 // tidy deletes what says of cells that they are gone and hides nothing any more.
 func (k *keeper) tidy() error {
-	for _, name := range k.touched {
+	slices.SortFunc(k.touched, bytes.Compare)
+	for _, name := range slices.CompactFunc(k.touched, bytes.Equal) { // several images may have gone
 		left, err := k.left(name)
 		if err != nil {
 			return err
@@ -184,8 +187,8 @@ func (k *keeper) putAll(img *world.Image) error {
 // put writes a version at the new head. The one before it stays for as long as a
 // kept image needs it.
 func (k *keeper) put(name, body []byte) error {
-	followed := false // a version that goes at once
-	if k.any {
+	followed := false                   // a version that goes at once
+	if len(k.kept)+len(k.leaving) > 0 { // else there is none
 		var err error
 		if followed, err = k.follow(name); err != nil {
 			return err

@@ -168,6 +168,7 @@ type Store struct {
 	imaged   chan struct{} // guarded by mu; closed when the last checkpoint is written; nil: there was none
 	imagedID world.Seq     // guarded by mu; its head's
 
+	heads    []world.Seq                // of images, ascending; writeImages's alone, which reads them once; nil: not yet
 	inDB     atomic.Pointer[world.Head] // of what has reached Pebble; nil: head has
 	appended chan *pending              // to apply
 	applied  chan *pending              // from there to sync

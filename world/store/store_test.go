@@ -269,6 +269,8 @@ func TestCheckpointRefusesHeadsItDoesNotHave(t *testing.T) {
 		require.ErrorIs(t, s.Checkpoint(&world.Image{Head: world.Head{ID: 1, Root: forged}}), errLink)
 		require.NoError(t, s.Checkpoint(&world.Image{Head: early.Head}))
 	}
+	// One whose record was still on its way is found out when it is written.
+	require.ErrorIs(t, s.writeImage(&world.Image{Head: world.Head{ID: 2, Root: forged}}), errLink)
 	require.NoError(t, s.Checkpoint(&world.Image{Head: w.head}))
 	require.ErrorIs(t, s.Checkpoint(&world.Image{Head: early.Head}), errEarly)
 	require.NoError(t, s.Close())

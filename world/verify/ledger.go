@@ -12,20 +12,23 @@ import (
 type stage uint8
 
 const (
-	unknown  stage = iota // nobody decided about it
-	denied                // for good
-	parked                // waits for approval
-	approved              // a person did; the gate has still to agree
-	refused               // a person did; the denial follows at once
-	ready                 // an attempt may be started
-	flying                // an attempt is in flight
-	expired               // nobody can tell what came of it; what is done about that follows at once
-	doubtful              // an attempt is in doubt
-	resolved              // it did not happen, or does no harm twice: an attempt may be started, or the kernel ends it
-	answered              // a receipt has ended the last attempt
-	held                  // and a person has to confirm it
-	ending                // the kernel ends it at once, or when its compensation has ended
-	ended                 // the kernel has ended it
+	unknown      stage = iota // nobody decided about it
+	denied                    // for good, or until a rollback leads to it again
+	cancelled                 // by a rollback, before anything was attempted; the same
+	parked                    // waits for approval
+	approved                  // a person did; the gate has still to agree
+	refused                   // a person did; the denial follows at once
+	ready                     // an attempt may be started
+	flying                    // an attempt is in flight
+	expired                   // nobody can tell what came of it; what is done about that follows at once
+	doubtful                  // an attempt is in doubt
+	resolved                  // it did not happen, or does no harm twice: an attempt may be started, or the kernel ends it
+	answered                  // a receipt has ended the last attempt
+	held                      // and a person has to confirm it
+	ending                    // the kernel ends it at once
+	compensating              // the kernel ends it when its compensation has ended
+	ended                     // the kernel has ended it
+	compensated               // it happened and was made up for
 )
 
 // tried is an attempt, as its permit names it.
@@ -37,12 +40,27 @@ type tried struct {
 // invocation is what the journal has said of one intent so far.
 type invocation struct {
 	stage     stage
-	last      tried   // the attempt that was started last
-	given     []tried // given up without a receipt; one may still come
-	duplicate bool    // reported
-	orphan    bool    // reported
+	last      tried       // the attempt that was started last
+	given     []tried     // given up without a receipt; one may still come
+	asked     []world.Seq // records at which it was asked for: several where rollbacks led there again
+	hidden    bool        // a payload that is gone may have said more of it
+	duplicate bool        // reported
+	orphan    bool        // reported
 }
 
+// is reports whether an intent is, or may be, at one of some stages.
+func (x *invocation) is(stages ...stage) bool { return x.hidden || slices.Contains(stages, x.stage) }
+
+// move takes the journal's word for where an intent stands now.
+func (x *invocation) move(to stage) { x.stage, x.hidden = to, false }
+
+// giveUp ends the attempt without a receipt.
+func (x *invocation) giveUp(to stage) {
+	x.given = append(x.given, x.last)
+	x.move(to)
+}
+
+// invocation returns what is known of an intent that a decision is about.
 func (v *verifier) invocation(key receipt.Key) *invocation {
 	x := v.intents[key]
 	if x == nil {
@@ -53,13 +71,24 @@ func (v *verifier) invocation(key receipt.Key) *invocation {
 	return x
 }
 
+// decidedOn returns what is known of an intent that must have been decided about.
+// The decision may be among those whose payloads are gone.
+func (v *verifier) decidedOn(key receipt.Key) *invocation {
+	x := v.invocation(key)
+	if x.stage == unknown && v.unnamed > 0 {
+		v.unnamed--
+		x.hidden = true
+	}
+	return x
+}
+
 // ledger holds a record against what is known of its intent.
 func (v *verifier) ledger(place string, body world.Body) {
 	switch b := body.(type) {
 	case *world.IntentEmitted:
-		v.decided(place, b.Key, ready)
+		v.emitted(place, b)
 	case *world.IntentParked:
-		v.decided(place, b.Key, parked)
+		v.parked(place, b)
 	case *world.IntentDenied:
 		v.decided(place, b.Key, denied)
 	case *world.Started:
@@ -75,18 +104,22 @@ func (v *verifier) ledger(place string, body world.Body) {
 	case *world.Confirmed:
 		v.confirmed(place, b)
 	case *world.IntentEnded:
-		v.ended(place, b.Key)
+		v.ended(place, b)
 	}
 }
 
 // decided takes a decision of the gate. What is parked gets a second one: a
-// denial, or leave after an approval.
+// denial, or leave after an approval. What was denied or cancelled gets another
+// where a rollback led to it again.
 func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	x := v.invocation(key)
 	switch {
-	case x.stage == unknown, x.stage == approved && to != parked, to == denied && (x.stage == parked || x.stage == refused):
-		x.stage = to
-	case to == ready && (x.stage == parked || x.stage == refused):
+	case x.stage == unknown, x.hidden, (x.stage == denied || x.stage == cancelled) && !v.reached(x):
+		x.asked = append(x.asked, v.now)
+		x.move(to)
+	case x.is(approved) && to != parked, to == denied && x.is(parked, refused):
+		x.move(to)
+	case to == ready && x.is(parked, refused):
 		v.orphan(place, key, x, "it was allowed and nobody had approved it")
 	default:
 		v.duplicate(place, key, x, "it was decided before")
@@ -96,17 +129,18 @@ func (v *verifier) decided(place string, key receipt.Key, to stage) {
 // started takes a permit: it needs a decision, and the attempt before must be
 // over.
 func (v *verifier) started(place string, b *world.Started) {
-	x := v.invocation(b.Key)
+	x := v.decidedOn(b.Key)
 	v.report.Ledger.Attempts++
 	switch {
-	case x.stage <= refused:
+	case x.stage <= refused && !x.hidden:
 		v.orphan(place, b.Key, x, "it was started without a decision of the gate")
-	case x.stage != ready && x.stage != resolved:
+	case !x.is(ready, resolved):
 		v.duplicate(place, b.Key, x, "it was started before")
 	case b.Attempt != x.last.attempt+1:
 		v.duplicate(place, b.Key, x, "the attempt is not the next one")
 	}
-	x.stage, x.last = flying, tried{b.Attempt, b.Nonce}
+	x.move(flying)
+	x.last = tried{b.Attempt, b.Nonce}
 }
 
 // finished takes a receipt: the end of the attempt in flight or in doubt.
@@ -118,11 +152,11 @@ func (v *verifier) finished(place string, r *receipt.Receipt) {
 		v.orphan(place, r.Key, x, "it was finished and never started")
 	case at != x.last && !slices.Contains(x.given, at):
 		v.orphan(place, r.Key, x, "its receipt answers no attempt that was started")
-	case x.stage != flying && x.stage != doubtful:
+	case !x.is(flying, doubtful):
 		v.duplicate(place, r.Key, x, "it was finished or given up before")
 		return
 	}
-	x.stage = answered
+	x.move(answered)
 }
 
 // late takes a receipt for an attempt that was given up.
@@ -130,7 +164,9 @@ func (v *verifier) late(place string, r *receipt.Receipt) {
 	x := v.invocation(r.Key)
 	at := slices.Index(x.given, tried{r.Attempt, r.Nonce})
 	if at < 0 {
-		v.orphan(place, r.Key, x, "its late receipt answers no attempt that was given up")
+		if !x.hidden {
+			v.orphan(place, r.Key, x, "its late receipt answers no attempt that was given up")
+		}
 		return
 	}
 	x.given = slices.Delete(x.given, at, at+1)
@@ -139,63 +175,64 @@ func (v *verifier) late(place string, r *receipt.Receipt) {
 // waiting says that the receipt before it was not the last word: another
 // attempt may follow, or a compensation that ends it.
 func (v *verifier) waiting(place string, b *world.IntentWaiting) {
-	x := v.invocation(b.Key)
+	x := v.decidedOn(b.Key)
 	switch {
-	case x.stage != answered || b.Attempt != x.last.attempt:
+	case !x.is(answered) || b.Attempt != x.last.attempt:
 		v.orphan(place, b.Key, x, "it waits without a receipt before")
 	case b.Outcome == receipt.OutcomeRetryableFailure:
-		x.stage = ready
+		x.move(ready)
 	default:
-		x.stage = ending
+		x.move(compensating)
 	}
 }
 
 func (v *verifier) expired(place string, b *world.Expired) {
-	x := v.invocation(b.Key)
-	if x.stage != flying || b.Attempt != x.last.attempt {
+	x := v.decidedOn(b.Key)
+	if !x.is(flying) || b.Attempt != x.last.attempt {
 		v.orphan(place, b.Key, x, "an attempt expired that was not in flight")
 		return
 	}
-	x.stage = expired
+	x.move(expired)
 }
 
-// inDoubt says what is done about an attempt that expired.
+// inDoubt says what is done about an attempt that expired, or that is the parent's
+// where a fork leaves it.
 func (v *verifier) inDoubt(place string, b *world.InDoubt) {
-	x := v.invocation(b.Key)
+	x := v.decidedOn(b.Key)
+	before := expired
+	if v.forks() {
+		before = flying
+	}
 	switch {
-	case x.stage != expired || b.Attempt != x.last.attempt:
+	case !x.is(before) || b.Attempt != x.last.attempt:
 		v.orphan(place, b.Key, x, "an attempt is in doubt that has not expired")
 	case b.Action == manifest.InDoubtRetry:
 		x.giveUp(ready)
 	case b.Action == manifest.InDoubtFail:
 		x.giveUp(ending)
 	default:
-		x.stage = doubtful
+		x.move(doubtful)
 	}
-}
-
-// giveUp ends the attempt without a receipt.
-func (x *invocation) giveUp(to stage) {
-	x.given = append(x.given, x.last)
-	x.stage = to
 }
 
 // resolved takes a decision about what is parked or in doubt.
 func (v *verifier) resolved(place string, b *world.Resolved) {
-	x := v.invocation(b.Key)
+	x := v.decidedOn(b.Key)
 	owed := map[world.Resolution]stage{
-		world.Approve: parked, world.Disapprove: parked,
+		world.Approve: parked, world.Disapprove: parked, world.Reuse: parked,
 		world.Executed: doubtful, world.NotExecuted: doubtful, world.RetryAnyway: doubtful,
 	}[b.How]
 	switch {
 	case b.How == world.Disapprove && x.stage == held:
-		x.stage = ending
-	case owed == unknown || x.stage != owed:
+		x.move(ending)
+	case owed == unknown || !x.is(owed):
 		v.orphan(place, b.Key, x, "a decision about it, and none was owed")
 	case b.How == world.Approve:
-		x.stage = approved
+		x.move(approved)
 	case b.How == world.Disapprove:
-		x.stage = refused
+		x.move(refused)
+	case b.How == world.Reuse:
+		x.move(ending)
 	case b.How == world.Executed:
 		x.giveUp(ending)
 	default:
@@ -203,35 +240,57 @@ func (v *verifier) resolved(place string, b *world.Resolved) {
 	}
 }
 
-// confirmed takes what a verifier, or a person, says about a recorded result.
+// byPerson is the mode of a confirmation that no verifier gave.
+const byPerson = "person"
+
+// confirmed takes what a verifier, or a person, says about a recorded result:
+// before its cell handles it, or is told it again after a rollback.
 func (v *verifier) confirmed(place string, b *world.Confirmed) {
-	x := v.invocation(b.Key)
+	x := v.decidedOn(b.Key)
 	switch {
-	case x.stage == held:
-		x.stage = answered
-	case x.stage != answered:
+	case b.Mode == byPerson && x.is(held):
+		x.move(answered)
+	case b.Mode == byPerson:
+		v.orphan(place, b.Key, x, "a person confirmed it and was not asked")
+	case !x.is(answered):
 		v.orphan(place, b.Key, x, "it was confirmed without a receipt")
 	case b.Verdict == world.Happened:
 	case b.Mode == manifest.VerifyWarn:
 		v.report.Ledger.ConfirmedNot++
 	case b.Mode == manifest.VerifyHuman:
-		x.stage = held
+		x.move(held)
 	default:
-		x.stage = ending
+		x.move(ending)
 	}
 }
 
 // ended takes the kernel's own end of an intent: after a decision, a
-// compensation, or a result that was not confirmed.
-func (v *verifier) ended(place string, key receipt.Key) {
-	x := v.invocation(key)
-	switch x.stage {
-	case resolved, ending:
-		x.stage = ended
-	case ended, denied, answered:
-		v.duplicate(place, key, x, "it had ended before")
+// compensation, a rollback, or a result that was not confirmed.
+func (v *verifier) ended(place string, b *world.IntentEnded) {
+	x := v.decidedOn(b.Key)
+	switch {
+	case b.Status == receipt.StatusCancelled:
+		v.cancelled(place, b.Key, x)
+	case x.hidden, x.stage == compensating:
+		x.move(endedAs(b.Outcome))
+	case x.is(resolved, ending):
+		x.move(ended)
+	case x.is(ended, denied, cancelled, answered, compensated):
+		v.duplicate(place, b.Key, x, "it had ended before")
 	default:
-		v.orphan(place, key, x, "it ended and nothing had decided that")
+		v.orphan(place, b.Key, x, "it ended and nothing had decided that")
+	}
+}
+
+// endedAs returns the stage of an intent whose compensation has ended.
+func endedAs(outcome receipt.Outcome) stage {
+	switch outcome {
+	case receipt.OutcomeCompensated:
+		return compensated
+	case receipt.OutcomeSideEffectCommitted: // a rollback asked for the compensation in vain: its receipt still counts
+		return answered
+	default:
+		return ended
 	}
 }
 

@@ -26,8 +26,6 @@ func tamper(j *worldtest.Journal) *tampered {
 	return &tampered{History: j, records: slices.Clone(j.Records()), blobs: make(map[world.Hash][]byte)}
 }
 
-func (x *tampered) Image() (*world.Image, error) { return nil, nil }
-
 func (x *tampered) Record(id world.Seq) ([]byte, error) {
 	if id == 0 || int(id) > len(x.records) {
 		return nil, world.ErrNotFound
@@ -45,9 +43,12 @@ func (x *tampered) Blob(h world.Hash) ([]byte, error) {
 	return x.History.Blob(h)
 }
 
-func (x *tampered) Scan(world.Seq) iter.Seq2[world.Scanned, error] {
+func (x *tampered) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 	return func(yield func(world.Scanned, error) bool) {
 		for _, s := range x.records {
+			if s.ID <= after {
+				continue
+			}
 			if !yield(world.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
 				return
 			}

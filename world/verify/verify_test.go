@@ -198,7 +198,7 @@ func TestReportHasTheKeysOfTheSpecification(t *testing.T) {
 		require.NoError(t, json.Unmarshal(text, &got))
 		require.ElementsMatch(t, append([]string{
 			"ok", "trusted", "world_id", "records", "execution_hash", "event_chain_root_hash", "state_root",
-			"tool_invocation_ledger_proof", "replay_proof_result", "receipts", "faults",
+			"tool_invocation_ledger_proof", "replay_proof_result", "receipts", "snapshots", "redacted", "faults",
 		}, c.extra...), keys(got), name)
 		ledger := got["tool_invocation_ledger_proof"]
 		require.ElementsMatch(t, []string{
@@ -209,8 +209,10 @@ func TestReportHasTheKeysOfTheSpecification(t *testing.T) {
 			require.IsType(t, []any{}, ledger.(map[string]any)[list], "an empty list is a list")
 		}
 		replay := got["replay_proof_result"]
-		require.ElementsMatch(t, []string{"ok", "error", "first_divergence"}, keys(replay), name)
+		require.ElementsMatch(t, []string{"ok", "error", "first_divergence", "gaps"}, keys(replay), name)
 		require.ElementsMatch(t, []string{"checked", "bad", "unverifiable", "inherited"}, keys(got["receipts"]), name)
+		require.ElementsMatch(t, []string{"checked", "bad"}, keys(got["snapshots"]), name)
+		require.IsType(t, []any{}, replay.(map[string]any)["gaps"])
 		require.IsType(t, []any{}, got["faults"])
 		require.Len(t, got["execution_hash"], 64)
 		if first := replay.(map[string]any)["first_divergence"]; first != nil {

@@ -44,7 +44,7 @@ func TestSimulationOfLiveEffects(t *testing.T) {
 	if runs >= fewRuns { // the simulation does what it is for
 		for _, what := range []string{
 			"crash", "injected", "performed", "done", "retryable", "given back", "lost", "late", "stored", "verified",
-			"approve", "deny", "executed", "not_executed", "committed", "failed", "denied",
+			"approve", "deny", "executed", "not_executed", "committed", "failed", "denied", "rollback", "confirmed",
 		} {
 			require.NotZero(t, total[what], what)
 		}
@@ -194,7 +194,7 @@ func (s *liveSimulation) next() world.Progress {
 func (s *liveSimulation) disturb() {
 	ctx := context.Background()
 	for range 20 + s.rng.IntN(100) {
-		switch s.rng.IntN(12) {
+		switch s.rng.IntN(13) {
 		case 0, 1:
 			do := make([]any, s.rng.IntN(4))
 			for i := range do {
@@ -216,15 +216,34 @@ func (s *liveSimulation) disturb() {
 			if s.rng.IntN(4) == 0 {
 				s.crash()
 			}
+		case 9:
+			s.turnBack()
 		default:
 			s.next()
 		}
 	}
 }
 
+// turnBack makes a snapshot, or goes back to one.
+func (s *liveSimulation) turnBack() {
+	ctx := context.Background()
+	all := s.w.Snapshots()
+	if len(all) == 0 || s.rng.IntN(2) == 0 {
+		_, err := s.w.Snapshot(ctx, "", "", "ada")
+		s.try(err)
+		return
+	}
+	_, err := s.w.Rollback(ctx, world.RolledBack{
+		Snapshot: all[s.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so", Ack: true, Fresh: s.rng.IntN(8) == 0,
+	})
+	if s.try(err) {
+		s.total["rollback"]++
+	}
+}
+
 // answer lets the outside say something about one of its tasks.
 func (s *liveSimulation) answer() {
-	works := []world.Work{world.Perform, world.Retry, world.Verify}
+	works := []world.Work{world.Perform, world.Retry, world.Verify, world.Confirm}
 	tasks := s.out.Tasks(works[s.rng.IntN(len(works))])
 	if len(tasks) == 0 {
 		return
@@ -233,6 +252,9 @@ func (s *liveSimulation) answer() {
 	switch t.Work {
 	case world.Retry:
 		s.out.Due(t)
+	case world.Confirm:
+		s.total["confirmed"]++
+		s.out.Find(t, world.Happened, nil, "it is still there")
 	case world.Verify:
 		s.total["verified"]++
 		verdict := world.Unknown

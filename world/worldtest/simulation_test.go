@@ -89,6 +89,8 @@ func simulate(t *testing.T, seed uint64, loaded *source.Loaded, total *meddling)
 	m.Limits.InFlight = uint64(1 + rng.IntN(4))
 	m.Limits.EventsPerTick = uint64(1 + rng.IntN(30))
 	m.Limits.Mailbox = uint64(4 + rng.IntN(60))
+	m.Defaults.SnapshotEvery = uint64(rng.IntN(2) * (100 + rng.IntN(100)))
+	m.Defaults.Retention.MaxSnapshots = uint64(1 + rng.IntN(4))
 	script := plan(rng)
 
 	peace := New(t, m, loaded.Contents, Options{Answer: fate})
@@ -117,11 +119,52 @@ func simulate(t *testing.T, seed uint64, loaded *source.Loaded, total *meddling)
 	require.Equal(t, peace.Journal.Records(), s.journal.Records(), "a disturbance shows in the journal")
 	require.Equal(t, s.proof(peace).ExecutionHash, s.proof(s.w).ExecutionHash)
 	s.w.RequireReplay()
+	s.w.RequireMoments(rng)
+	if rng.IntN(4) == 0 {
+		forkOff(t, rng, s.w)
+	}
+}
+
+// forkOff lives on in a fork, and requires that neither world takes the other's
+// receipts.
+func forkOff(t *testing.T, rng *rand.Rand, parent *World) {
+	before := parent.Status()
+	effects := []world.ForkEffects{world.ForkHold, world.ForkLive, world.ForkRecorded}[rng.IntN(3)]
+	child := parent.Fork(effects, Options{ID: "child", Answer: fate})
+	script := plan(rng)
+	for i := range script {
+		live(t, child, &script[i])
+	}
+	child.Run()
+	child.RequireReplay()
+	child.RequireMoments(rng)
+	require.Equal(t, before, parent.Status())
+	for _, stored := range child.Journal.Records() {
+		rec, err := world.DecodeRecord(stored.Bytes)
+		require.NoError(t, err)
+		if rec.Kind != world.KindFinished {
+			continue
+		}
+		require.NoError(t, rec.Load(child.Journal))
+		body, err := rec.Body()
+		require.NoError(t, err)
+		r, err := receipt.Decode(body.(*world.Finished).Receipt)
+		require.NoError(t, err)
+		mine, other := child.cfg.Keys, parent.cfg.Keys
+		if stored.ID <= before.Head.ID {
+			mine, other = other, mine
+		} else {
+			require.NotEqual(t, world.ForkHold, effects, "nothing was allowed")
+		}
+		require.NoError(t, mine.Verify(r))
+		require.Error(t, other.Verify(r))
+	}
 }
 
 // deed is one thing that a user does to a world.
 type deed struct {
-	name  string // of the event; "": step
+	name  string // of the event; "": step; or snapshot, rollback or adopt
+	fresh bool   // rollback: with other keys
 	data  any
 	after manifest.Tick // 0: at once
 }
@@ -129,7 +172,7 @@ type deed struct {
 // result is what a deed comes to in peace.
 type result struct {
 	time    manifest.Tick
-	events  int // records of event.submitted
+	events  int // records of deeds that are no steps
 	refused error
 }
 
@@ -141,6 +184,11 @@ func plan(rng *rand.Rand) []deed {
 			continue // a step
 		}
 		d := &deeds[i]
+		if i > 0 && rng.IntN(4) == 0 {
+			d.name = []string{"snapshot", "snapshot", "rollback", "rollback", "adopt"}[rng.IntN(5)]
+			d.fresh = rng.IntN(4) == 0
+			continue
+		}
 		d.name = []string{"go", "go", "go", "both", "skip", "lost"}[rng.IntN(6)]
 		d.data = map[string]any{"to": cellName(rng), "do": acts(rng, 3)}
 		if rng.IntN(4) == 0 {
@@ -195,16 +243,37 @@ func fate(p receipt.Permit) Reply {
 
 // live does a deed in peace.
 func live(t *testing.T, w *World, d *deed) result {
-	var err error
-	if d.name == "" {
-		err = w.World.Step(context.Background())
-	} else {
-		_, err = w.World.Submit(context.Background(), submission(t, w, d))
-	}
+	err := do(context.Background(), t, w, d)
 	if input := new(world.InputError); !errors.As(err, &input) {
 		require.NoError(t, err)
 	}
 	return result{time: w.Status().Time, events: events(w), refused: err}
+}
+
+// do does a deed.
+func do(ctx context.Context, t *testing.T, w *World, d *deed) error {
+	switch d.name {
+	case "":
+		return w.World.Step(ctx)
+	case "snapshot":
+		_, err := w.Snapshot(ctx, "", "", "ada")
+		return err
+	case "rollback":
+		b := world.RolledBack{Snapshot: "none", Actor: "ada", Reason: "so", Ack: true, Fresh: d.fresh}
+		if all := w.Snapshots(); len(all) > 0 {
+			b.Snapshot = all[len(all)/2].Name
+		}
+		_, err := w.Rollback(ctx, b)
+		return err
+	}
+	if d.name == "adopt" {
+		next := *w.Manifest()
+		next.Version++
+		next.Limits.InFlight = 1 + next.Version%4
+		return w.Adopt(ctx, &next, nil, w.Status().Manifest, "ada")
+	}
+	_, err := w.World.Submit(ctx, submission(t, w, d))
+	return err
 }
 
 func submission(t *testing.T, w *World, d *deed) world.Submission {
@@ -217,12 +286,21 @@ func submission(t *testing.T, w *World, d *deed) world.Submission {
 	return s
 }
 
-// events counts the events in a world's journal that came from outside.
+// events counts the records in a world's journal of deeds that are no steps.
 func events(w *World) int {
 	n := 0
-	for _, k := range w.Kinds() {
-		if k == world.KindSubmitted {
+	for _, stored := range w.Journal.Records() {
+		rec, err := world.DecodeRecord(stored.Bytes)
+		require.NoError(w.t, err)
+		switch rec.Kind {
+		case world.KindSubmitted, world.KindRollback, world.KindApplied:
 			n++
+		case world.KindSnapshot:
+			body, err := rec.Body()
+			require.NoError(w.t, err)
+			if b, ok := body.(*world.SnapshotCreated); ok && b.Actor != "" {
+				n++
+			}
 		}
 	}
 	return n

@@ -95,9 +95,31 @@ func New(t testing.TB, m manifest.Manifest, contents map[manifest.Hash][]byte, o
 		o.Journal = new(Journal)
 	}
 	m = m.WithDefaults()
+	w := &World{Journal: o.Journal, t: t, cfg: config(t, o)}
+	var err error
+	w.World, err = world.Create(w.cfg, world.Genesis{ID: o.ID, Seed: m.Seed, Manifest: &m, Contents: contents})
+	require.NoError(t, err)
+	return w
+}
+
+// Fork makes another world, which shares the past of w up to now. o.ID is needed;
+// o.Journal is not used.
+func (w *World) Fork(effects world.ForkEffects, o Options) *World {
+	w.t.Helper()
+	o.Journal = w.Journal.Clone()
+	f := &World{Journal: o.Journal, t: w.t, cfg: config(w.t, o)}
+	require.NoError(w.t, world.Fork(f.cfg, world.Forked{World: o.ID, Effects: effects, Actor: "worldtest"}))
+	var err error
+	f.World, err = world.Open(f.cfg)
+	require.NoError(w.t, err)
+	return f
+}
+
+// config returns what a world works with.
+func config(t testing.TB, o Options) world.Config {
+	t.Helper()
 	keys := Keyring(t, o.ID)
-	w := &World{Journal: o.Journal, t: t}
-	w.cfg = world.Config{
+	return world.Config{
 		Journal: o.Journal, History: o.Journal, Keys: keys, Registry: o.Registry, Paranoid: true,
 		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
@@ -116,10 +138,6 @@ func New(t testing.TB, m manifest.Manifest, contents map[manifest.Hash][]byte, o
 			return h, nil
 		},
 	}
-	var err error
-	w.World, err = world.Create(w.cfg, world.Genesis{ID: o.ID, Seed: m.Seed, Manifest: &m, Contents: contents})
-	require.NoError(t, err)
-	return w
 }
 
 // Keyring returns the keyring of a world in memory: its secret is made of the

@@ -1,0 +1,221 @@
+package world
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// CellHistory is a History that finds what concerns one cell.
+type CellHistory interface {
+	History
+	// CellRecords yields the ids after one of the records that concern a cell, in
+	// order, as EachCell and IntentOf say. An error ends it.
+	CellRecords(cell string, after Seq) iter.Seq2[Seq, error]
+	// IntentVersion returns an intent's ledger entry as it was in the last image
+	// before a record, or at it, that it changed in; nil where there is none.
+	IntentVersion(key Hash, at Seq) (*IntentVersion, error)
+}
+
+// Landmarks are what concerns every cell, and so stands in the index of none.
+type Landmarks struct {
+	Head      Seq   // nothing is known of what comes later
+	Images    []Seq // heads of the images that may be there, ascending
+	Rollbacks []Seq // records, ascending
+	Manifest  Hash  // in force at Head
+}
+
+// Landmarks returns those of all that is durable. The slices are the caller's.
+func (w *World) Landmarks() Landmarks {
+	l := Landmarks{Head: w.settled, Manifest: w.k.rules.hash}
+	for _, record := range w.k.catalog.Records() {
+		l.Images = append(l.Images, Seq(record))
+	}
+	if len(l.Images) == 0 || l.Images[len(l.Images)-1] < w.saved {
+		l.Images = append(l.Images, w.saved)
+	}
+	for _, t := range w.k.rollbacks {
+		l.Rollbacks = append(l.Rollbacks, t.Record)
+	}
+	return l
+}
+
+// CellAt returns a cell as it was after a record, and what was written at once
+// with it: what At(h, at, registry).Cell(id) would say. It folds the cell's own
+// records since the last image before, and everything only where these do not
+// tell; see errWhole.
+func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at Seq, registry *reducer.Registry) (CellView, bool, error) {
+	if at = min(at, known.Head); at == 0 {
+		return CellView{}, false, nil
+	}
+	f := newCellFold(h, id, at, registry)
+	if f.run(&known) == nil {
+		return f.view()
+	}
+	m, err := At(h, at, registry) // also after a fault: what there is to say about it, At says
+	if err != nil {
+		return CellView{}, false, err
+	}
+	v, ok := m.Cell(id)
+	return v, ok, nil
+}
+
+// errWhole says that a cell's own records do not tell what it was. A rollback
+// lies between, which changes cells without naming them; or the outside's word
+// was held back or told again, which is the ledger's to say; or a step came to
+// another state than its record names.
+var errWhole = errors.New("world: the whole world has to be folded")
+
+// cellFold folds one cell.
+type cellFold struct {
+	h        CellHistory
+	registry *reducer.Registry
+	at       Seq
+	name     string
+	cell     *cell
+	base     Seq // the head of the image that it began with; 0: none
+	seed     uint64
+	now      manifest.Tick
+	waiting  alarms                        // submitted events for the cell that fall due later; they have no cells
+	intents  map[receipt.Key]cellFoldAsked // asked for since base
+	rules    []Hash                        // manifests that may be in force, and are not tried yet
+	rule     *reducerRule                  // of the one that is
+	unit     Seq                           // all records after at, up to this one, are of its unit
+}
+
+// cellFoldAsked is what a cell is told of its intent besides what became of it.
+type cellFoldAsked struct{ tag, kind string }
+
+func newCellFold(h CellHistory, id reducer.Cell, at Seq, registry *reducer.Registry) *cellFold {
+	return &cellFold{
+		h: h, registry: registry, at: at, unit: at, name: id.String(), cell: newCell(id, Hash{}),
+		intents: make(map[receipt.Key]cellFoldAsked),
+	}
+}
+
+func (f *cellFold) view() (CellView, bool, error) {
+	if !f.cell.born {
+		return CellView{}, false, nil
+	}
+	return f.cell.view(), true, nil
+}
+
+// run folds the cell up to f.at and the end of its unit.
+func (f *cellFold) run(known *Landmarks) error {
+	if f.cell.id.Reducer == reducer.Operator {
+		return nil // its records are those of a person
+	}
+	created, err := firstRecord(f.h)
+	if err != nil {
+		return err
+	}
+	if err := checkEngines(created.Kernel, created.Starlark, created.CEL); err != nil {
+		return err
+	}
+	f.seed, f.rules = created.Seed, []Hash{created.Manifest}
+	if found, err := f.begin(known.Images); found || err != nil {
+		return err
+	}
+	if slices.ContainsFunc(known.Rollbacks, func(r Seq) bool { return f.base < r && r <= f.at }) {
+		return errWhole
+	}
+	f.rules = append(f.rules, known.Manifest)
+	last, err := f.read(f.at)
+	if err != nil {
+		return err
+	}
+	if err := f.fold(); err != nil {
+		return err
+	}
+	f.advance(last.Time)
+	return nil
+}
+
+// begin finds the image to begin with. It reports whether that has the cell as
+// it was at f.at.
+func (f *cellFold) begin(images []Seq) (bool, error) {
+	next, _ := slices.BinarySearch(images, f.at)
+	if next < len(images) {
+		img, err := f.image(images[next])
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return false, err
+		}
+		if err == nil && (img.Head.ID == f.at || len(img.Cells) > 0 && img.Cells[0].At <= f.at) {
+			return true, f.restore(img) // it has not changed since
+		}
+	}
+	for _, head := range slices.Backward(images[:next]) {
+		img, err := f.image(head)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			continue // it was let go
+		case err != nil:
+			return false, err
+		}
+		if err := f.restore(img); err != nil {
+			return false, err
+		}
+		return false, f.restoreWaiting(img)
+	}
+	return false, nil
+}
+
+// image returns an image with no cell but the one that is looked for.
+func (f *cellFold) image(head Seq) (*Image, error) {
+	img, err := f.h.Part(head, []string{f.name})
+	if err != nil {
+		return nil, err
+	}
+	var version uint64
+	var told []recall
+	if err := errors.Join(coreField(img, "version", &version), coreField(img, "recalls", &told)); err != nil {
+		return nil, err
+	}
+	if version != imageVersion || len(told) > 0 {
+		return nil, errWhole
+	}
+	return img, nil
+}
+
+// coreField reads one field of an imageCore: the others may be large.
+func coreField(img *Image, name string, field any) error {
+	item, err := canon.Lookup(img.Core, name)
+	if err == nil {
+		err = canon.Unmarshal(item, field)
+	}
+	if err != nil {
+		return fmt.Errorf("world: image at #%d: %s: %w", img.Head.ID, name, err)
+	}
+	return nil
+}
+
+// restore makes the cell what it is in an image.
+func (f *cellFold) restore(img *Image) error {
+	f.base = img.Head.ID
+	if len(img.Cells) == 0 {
+		return nil
+	}
+	var err error
+	f.cell, err = decodeCell(&img.Cells[0])
+	return err
+}
+
+// restoreWaiting reads what else of an image the cell's future needs.
+func (f *cellFold) restoreWaiting(img *Image) error {
+	var scheduled []imageAlarm
+	if err := errors.Join(coreField(img, "manifest", &f.rules[0]), coreField(img, "scheduled", &scheduled)); err != nil {
+		return err
+	}
+	for _, x := range scheduled {
+		if slices.Contains(x.To, f.name) {
+			f.waiting.add(alarm{at: x.At, record: x.Record, name: x.Name, data: x.Data})
+		}
+	}
+	return nil
+}

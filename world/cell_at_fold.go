@@ -1,0 +1,306 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// fold applies the cell's records since base.
+func (f *cellFold) fold() error {
+	for id, err := range f.h.CellRecords(f.name, f.base) {
+		if err != nil {
+			return err
+		}
+		if id > f.at {
+			if ended, err := f.ended(id); ended || err != nil {
+				return err
+			}
+		}
+		rec, err := f.read(id)
+		if err != nil {
+			return err
+		}
+		f.advance(rec.Time)
+		body, err := rec.Body()
+		if err != nil {
+			return err
+		}
+		if err := f.apply(&rec, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *cellFold) read(id Seq) (Record, error) {
+	data, err := f.h.Record(id)
+	if err != nil {
+		return Record{}, err
+	}
+	rec, err := DecodeRecord(data)
+	if err == nil {
+		err = rec.Load(f.h)
+	}
+	return rec, err
+}
+
+// ended reports whether the unit of f.at ends before a record.
+func (f *cellFold) ended(id Seq) (bool, error) {
+	for f.unit < id {
+		rec, err := f.read(f.unit + 1)
+		if err != nil {
+			return false, err
+		}
+		if rec.Kind.Input() || rec.Kind == KindStepped || rec.Kind == KindFailed {
+			return true, nil
+		}
+		f.unit++
+	}
+	return false, nil
+}
+
+// advance delivers what has fallen due at a tick: all of it comes before what
+// else the tick brings.
+func (f *cellFold) advance(now manifest.Tick) {
+	f.now = now
+	for x, ok := f.waiting.due(now); ok; x, ok = f.waiting.due(now) {
+		f.deliver(mail{record: x.record, name: x.name, data: x.data})
+	}
+}
+
+func (f *cellFold) deliver(x mail) {
+	f.cell.born = true
+	f.cell.mail.push(x)
+}
+
+// apply does to the cell what a record says.
+func (f *cellFold) apply(rec *Record, body Body) error {
+	switch b := body.(type) {
+	case *Submitted:
+		if b.Due > f.now {
+			f.waiting.add(alarm{at: b.Due, record: rec.ID, name: b.Name, data: b.Data})
+		} else {
+			f.deliver(mail{record: rec.ID, name: b.Name, data: b.Data})
+		}
+	case *Emitted:
+		f.deliver(mail{record: rec.ID, name: b.Name, data: b.Data})
+	case *TimerFired:
+		return f.fire(rec, b)
+	case *Stepped:
+		return f.step(rec, b)
+	case *Failed:
+		return f.fail(rec, b)
+	case *Resumed:
+		return f.resume(b)
+	case *Deleted, *TimerSet: // the step has done it; the timer's record is read when it fires
+	default:
+		return f.applyEffect(rec, body)
+	}
+	return nil
+}
+
+// applyEffect does to the cell what a record about one of its intents says.
+func (f *cellFold) applyEffect(rec *Record, body Body) error {
+	switch b := body.(type) {
+	case *IntentEmitted:
+		if b.Decision != governance.Allow.String() && b.Decision != "approved" {
+			return errWhole // the ledger had an answer
+		}
+		f.intents[b.Key] = cellFoldAsked{b.Tag, b.Kind}
+	case *IntentParked:
+		f.intents[b.Key] = cellFoldAsked{b.Tag, b.Kind}
+	case *IntentDenied:
+		if _, _, err := f.asked(b.Key); err != nil {
+			return err
+		}
+		f.tell(rec.ID, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, explanation(b.Code, b.Reason))
+	case *Finished:
+		r, err := receipt.Decode(b.Receipt)
+		if err != nil {
+			return err
+		}
+		return f.end(rec.ID, r.Key, r.Status, r.Payload)
+	case *IntentEnded:
+		return f.end(rec.ID, b.Key, b.Status, b.Payload)
+	case *IntentWaiting:
+		return f.wait(rec, b)
+	case *Resolved:
+		if !slices.Contains([]Resolution{Approve, Disapprove, Executed, NotExecuted, RetryAnyway}, b.How) {
+			return errWhole
+		}
+	case *Started, *Expired, *Due, *Late, *InDoubt: // the cell is told nothing yet
+	default:
+		return errWhole
+	}
+	return nil
+}
+
+// asked returns what is known of an intent; ok is false where it is new.
+func (f *cellFold) asked(key receipt.Key) (what cellFoldAsked, ok bool, err error) {
+	if what, ok = f.intents[key]; ok || f.base == 0 {
+		return what, ok, nil
+	}
+	v, err := f.h.IntentVersion(key.Hash, f.base)
+	if v == nil || err != nil {
+		return what, false, err
+	}
+	var e receipt.Entry
+	if err := canon.Unmarshal(v.Bytes, &e); err != nil {
+		return what, false, err
+	}
+	held := len(e.Held) > 0 && string(e.Held) != canon.Null || e.State == receipt.StateParked && e.Deadline == 0
+	if e.Abandoned || held || e.For != nil || e.Repeats != nil {
+		return what, false, errWhole
+	}
+	what = cellFoldAsked{e.Intent.Tag, e.Intent.Kind}
+	f.intents[key] = what
+	return what, true, nil
+}
+
+// end tells the cell what became of its intent.
+func (f *cellFold) end(id Seq, key receipt.Key, status receipt.Status, payload Data) error {
+	what, ok, err := f.asked(key)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errWhole
+	}
+	f.tell(id, what, status, payload)
+	return nil
+}
+
+func (f *cellFold) tell(id Seq, what cellFoldAsked, status receipt.Status, payload Data) {
+	f.deliver(mail{record: id, name: reducer.ReceiptEvent, data: receiptEvent(what.tag, what.kind, status, payload)})
+}
+
+// wait takes back a receipt that was not the last word on its intent, as the
+// record right after it says. What a compensation leads to is the ledger's.
+func (f *cellFold) wait(rec *Record, b *IntentWaiting) error {
+	m := &f.cell.mail
+	last := m.len() - 1
+	if b.Outcome != receipt.OutcomeRetryableFailure || last < 0 || m.all()[last].record != rec.CausedBy {
+		return errWhole
+	}
+	m.remove(last)
+	return nil
+}
+
+// fire delivers what a timer was set with.
+func (f *cellFold) fire(rec *Record, b *TimerFired) error {
+	body, err := readBody(f.h, rec.CausedBy)
+	if err != nil {
+		return err
+	}
+	set, ok := body.(*TimerSet)
+	if !ok || set.Cell != f.name {
+		return errWhole
+	}
+	f.deliver(mail{record: rec.ID, name: b.Name, data: set.Data})
+	return nil
+}
+
+// next returns the event that the n-th step handles, if the mailbox holds what
+// the step's record says.
+func (f *cellFold) next(rec *Record, n uint64) (*mail, error) {
+	c := f.cell
+	if c.parked || c.mail.len() == 0 || c.mail.front().record != rec.CausedBy || c.n+1 != n {
+		return nil, errWhole
+	}
+	return c.mail.front(), nil
+}
+
+func (f *cellFold) fail(rec *Record, b *Failed) error {
+	if _, err := f.next(rec, b.N); err != nil {
+		return err
+	}
+	if f.cell.parked = b.Parked; !b.Parked {
+		f.cell.n++
+		f.cell.mail.pop()
+	}
+	return nil
+}
+
+func (f *cellFold) resume(b *Resumed) error {
+	if !f.cell.parked {
+		return errWhole
+	}
+	f.cell.parked = false
+	if b.Skip {
+		f.cell.n++
+		f.cell.mail.pop()
+	}
+	return nil
+}
+
+// step takes a step, and requires that it comes to the state whose hash is in
+// its record.
+//
+// Which manifest was in force is not looked up but found by that hash: the one of
+// the image is tried first, then the one of now. A reducer that comes to the same
+// states as the right one is as good.
+func (f *cellFold) step(rec *Record, b *Stepped) error {
+	x, err := f.next(rec, b.N)
+	if err != nil {
+		return err
+	}
+	var out reducer.Output
+	for f.rule == nil || f.reduce(x, &out) != nil || stateHash(out.State) != b.State {
+		if f.rule, err = f.nextRule(); err != nil {
+			return err
+		}
+		out.Reset()
+	}
+	c := f.cell
+	c.n++
+	c.mail.pop()
+	c.state = nil
+	if !b.State.IsZero() {
+		c.state = slices.Clone(out.State)
+	}
+	return nil
+}
+
+func (f *cellFold) reduce(x *mail, out *reducer.Output) error {
+	c := f.cell
+	return f.rule.impl.Reduce(&reducer.Input{
+		Cell: c.id, Step: c.n + 1, State: c.state,
+		Event: reducer.Event{Name: x.name, Data: x.data}, Time: f.now, Limits: f.rule.limits,
+		Seed: reducer.Seed{World: f.seed, Cell: c.id, Step: c.n + 1},
+	}, out)
+}
+
+// stateHash is what a cell.stepped says of a state.
+func stateHash(state Data) Hash {
+	if len(state) == 0 || string(state) == canon.Null {
+		return Hash{}
+	}
+	return canon.Sum(state)
+}
+
+// nextRule returns the cell's reducer in the next manifest that may be in force.
+func (f *cellFold) nextRule() (*reducerRule, error) {
+	if len(f.rules) == 0 {
+		return nil, errWhole
+	}
+	hash := f.rules[0]
+	f.rules = f.rules[1:]
+	encoded, err := f.h.Blob(hash)
+	if err != nil {
+		return nil, err
+	}
+	m, err := manifest.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	def, ok := m.Reducers[f.cell.id.Reducer]
+	if !ok {
+		return f.nextRule()
+	}
+	return compileReducer(f.cell.id.Reducer, def, f.h, f.registry)
+}

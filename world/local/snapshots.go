@@ -1,0 +1,95 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/snapshot"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/store"
+)
+
+// Snapshot makes a snapshot of the world as it is; see world.World.Snapshot.
+func (lw *World) Snapshot(ctx context.Context, name, label, actor string) (s snapshot.Snapshot, err error) {
+	err = lw.change(func() error {
+		s, err = lw.w.Snapshot(ctx, name, label, actor)
+		return err
+	})
+	return s, err
+}
+
+// Pin keeps a snapshot whatever the retention says, or lets that decide again.
+func (lw *World) Pin(ctx context.Context, b world.SnapshotPinned) error {
+	return lw.change(func() error { return lw.w.Pin(ctx, b) })
+}
+
+// Prune lets a snapshot go.
+func (lw *World) Prune(ctx context.Context, b world.SnapshotPruned) error {
+	return lw.change(func() error { return lw.w.Prune(ctx, b) })
+}
+
+// Retain says how many snapshots are kept. It returns those that this lets go.
+func (lw *World) Retain(ctx context.Context, b world.SnapshotRetention) (pruned []string, err error) {
+	err = lw.change(func() error {
+		pruned, err = lw.w.Retain(ctx, b)
+		return err
+	})
+	return pruned, err
+}
+
+// Rollback returns cells, mailboxes and timers to what they were at a snapshot;
+// see world.World.Rollback.
+func (lw *World) Rollback(ctx context.Context, b world.RolledBack) (done *world.RolledBack, err error) {
+	err = lw.change(func() error {
+		done, err = lw.w.Rollback(ctx, b)
+		return err
+	})
+	return done, err
+}
+
+// Leaves returns what a rollback to a snapshot would leave behind.
+func (lw *World) Leaves(b world.RolledBack) (left []world.SideEffect, err error) {
+	err = lw.View(func(w *world.World) error {
+		left, err = w.Leaves(b)
+		return err
+	})
+	return left, err
+}
+
+// At returns the world as it was after a record, and what was written at once
+// with it. It costs the records since the snapshot before. The error is
+// world.ErrNotFound where there is no such record.
+func (lw *World) At(at world.Seq) (*world.Moment, error) {
+	if end := lw.store.Head().ID; at == 0 || at > end {
+		return nil, fmt.Errorf("record #%d of %d: %w", at, end, world.ErrNotFound)
+	}
+	m, err := world.At(lw.store, at, lw.opts.Registry)
+	if errors.Is(err, world.ErrNotFound) {
+		// A rollback led behind the image that it began with, to one that is pruned
+		// now. From record 1 on, every image is made anew.
+		m, err = world.At(fromStart{lw.store}, at, lw.opts.Registry)
+	}
+	return m, err
+}
+
+// fromStart is a history without images.
+type fromStart struct{ *store.Store }
+
+// Image implements world.History.
+func (fromStart) Image(world.Seq) (*world.Image, error) { return nil, nil }
+
+// ReplayFrom is Replay that begins with the image of a snapshot: with its
+// record.
+func (lw *World) ReplayFrom(from, to world.Seq, progress func(done uint64)) (*world.Replayed, error) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Registry, From: from, To: to}
+	if progress != nil {
+		cfg.Visit = func(s world.Scanned) error {
+			progress(uint64(s.ID))
+			return nil
+		}
+	}
+	return world.Replay(lw.store, cfg)
+}

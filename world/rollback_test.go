@@ -1,0 +1,308 @@
+package world_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// snapshot makes a snapshot.
+func (p *play) snapshot(name string) {
+	p.t.Helper()
+	_, err := p.Snapshot(p.t.Context(), name, "", "ada")
+	require.NoError(p.t, err)
+}
+
+// back rolls back, whatever that leaves behind, and drives.
+func (p *play) back(to string, how ...func(*world.RolledBack)) *world.RolledBack {
+	p.t.Helper()
+	b := world.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try", Ack: true}
+	for _, change := range how {
+		change(&b)
+	}
+	done, err := p.Rollback(p.t.Context(), b)
+	require.NoError(p.t, err)
+	p.Drive()
+	return done
+}
+
+func compensating(b *world.RolledBack) { b.Compensate = true }
+
+// order lets the bot a ask for one tool.a, with the next tick.
+func (p *play) order(param string) {
+	p.t.Helper()
+	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: param}}})
+}
+
+func TestEffectInFlightAtARollbackRunsToItsReceiptAndWaitsThere(t *testing.T) {
+	p := live(t)
+	p.order("x")
+	p.snapshot("before")
+	p.Drive()
+	done := p.back("before")
+	require.Len(t, done.Abandoned, 1)
+	require.Equal(t, receipt.StateInFlight, done.Abandoned[0].State)
+	p.tells() // the step was taken again, and waits with the one before
+	require.Len(t, p.out.Performed, 1)
+	p.reply(worldtest.OK(nil))
+	p.tells("x0 ok")
+	p.crash()
+	p.back("before")
+	p.tells("x0 ok")
+	require.Len(t, p.out.Performed, 1, "performed once, in three histories")
+}
+
+func TestReceiptOfAnEffectThatNobodyAsksForAgainStaysInTheLedger(t *testing.T) {
+	p := live(t)
+	p.snapshot("before")
+	p.order("x")
+	p.Drive()
+	p.back("before")
+	p.reply(worldtest.OK(nil))
+	require.Equal(t, 1, p.Status().Intents[receipt.StateCommitted])
+	require.Zero(t, p.Status().Cells, "the bot was not there yet")
+}
+
+func TestWhatWasAskedBeforeASnapshotIsToldAgain(t *testing.T) {
+	p := live(t)
+	p.order("x")
+	p.Drive()
+	p.snapshot("waiting")
+	p.reply(worldtest.OK(nil))
+	p.tells("x0 ok")
+	done := p.back("waiting")
+	require.Empty(t, done.Abandoned, "it was asked for before")
+	p.tells("x0 ok")
+	p.crash()
+	p.back("waiting")
+	p.tells("x0 ok")
+	require.Len(t, p.out.Performed, 1)
+}
+
+func TestWhatHasNotStartedIsCancelledAndMayStartLater(t *testing.T) {
+	p := live(t, func(m *manifest.Manifest) { m.Limits.InFlight, m.Budget.Calls = 1, 2 })
+	p.snapshot("empty")
+	p.order("x")
+	p.order("y")
+	p.Drive()
+	require.Equal(t, 1, p.Status().Intents[receipt.StateOpen])
+	done := p.back("empty")
+	require.Len(t, done.Abandoned, 1, "the one that started")
+	require.Equal(t, 1, p.Status().Intents[receipt.StateDenied])
+	p.reply(worldtest.OK(nil))
+	require.Len(t, p.out.Performed, 1)
+	p.order("x") // the same history as before
+	p.order("y") // and its call was given back
+	p.Drive()
+	p.reply(worldtest.OK(nil))
+	p.tells("x0 ok", "y0 ok")
+	require.Len(t, p.out.Performed, 2)
+}
+
+func TestRecordedFailureIsToldAgainToo(t *testing.T) {
+	p := live(t)
+	p.order("x")
+	p.snapshot("before")
+	p.Drive()
+	p.reply(worldtest.Fail("no"))
+	p.tells("x0 error")
+	require.Empty(t, p.back("before").Abandoned, "nothing happened")
+	p.tells("x0 error")
+	require.Len(t, p.out.Performed, 1)
+}
+
+func TestEffectInDoubtIsWaitedForAgain(t *testing.T) {
+	p := live(t)
+	p.order("x")
+	p.snapshot("before")
+	p.Drive()
+	lost := p.lose()
+	require.Equal(t, receipt.StateInDoubt, p.back("before").Abandoned[0].State)
+	p.tells()
+	require.NoError(t, p.resolve(lost.Key, world.Executed))
+	p.Drive()
+	p.tells("x0 ok")
+	p.back("before")
+	p.tells("x0 ok")
+	require.Len(t, p.out.Performed, 1)
+}
+
+// undone returns a play whose tool.a is made up for by tool.b.
+func undone(t *testing.T) *play {
+	t.Helper()
+	return live(t, tool(func(e *manifest.Effect) {
+		e.Compensate = &manifest.Compensate{Kind: "tool.l", Params: `{"undo": receipt.payload.id, "of": intent.params.p}`}
+	}))
+}
+
+func TestRollbackCompensatesWhatSaysHow(t *testing.T) {
+	p := undone(t)
+	p.order("x")
+	p.snapshot("before")
+	p.Drive()
+	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	first := p.Intents()[0].Intent.Key
+	b := world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Compensate: true}
+	done, err := p.Rollback(t.Context(), b)
+	require.NoError(t, err, "what is compensated needs no acknowledgement")
+	require.Equal(t, world.Compensated, done.Abandoned[0].Disposition)
+	p.Drive()
+	task := p.performing()
+	require.Equal(t, "tool.l", task.Kind)
+	text, err := canon.ToJSON(task.Params)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"of": "x", "undo": 7}`, string(text))
+	p.tells()
+	p.reply(worldtest.OK(nil))
+	require.Equal(t, receipt.OutcomeCompensated, p.entry(first).Outcome)
+	p.tells("x0 rejected") // the same step cannot do again what was made up for
+	p.crash()
+	require.Empty(t, p.back("before", compensating).Abandoned)
+	p.tells("x0 rejected")
+	require.Len(t, p.out.Performed, 2)
+}
+
+func TestCompensationThatFailsLeavesWhatWas(t *testing.T) {
+	p := undone(t)
+	p.order("x")
+	p.snapshot("before")
+	p.Drive()
+	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	first := p.Intents()[0].Intent.Key
+	p.back("before", compensating)
+	p.reply(worldtest.Fail("no"))
+	require.Equal(t, receipt.StateCommitted, p.entry(first).State)
+	p.tells("x0 ok")
+}
+
+func TestCompensationThatCannotBeComputedIsAcknowledged(t *testing.T) {
+	p := undone(t)
+	p.order("x")
+	p.snapshot("before")
+	p.Drive()
+	p.reply(worldtest.OK("no id"))
+	b := world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Compensate: true}
+	_, err := p.Rollback(t.Context(), b)
+	require.ErrorAs(t, err, new(*world.SideEffectsError))
+	require.Equal(t, world.Acknowledged, p.back("before", compensating).Abandoned[0].Disposition)
+	require.Len(t, p.out.Performed, 1)
+}
+
+func TestRecordedResultIsConfirmedBeforeItIsToldAgain(t *testing.T) {
+	for _, c := range []struct {
+		mode    string
+		verdict world.FoundVerdict
+		tells   []string
+		state   receipt.State
+	}{
+		{manifest.VerifyStrict, world.Happened, []string{"x0 ok"}, receipt.StateCommitted},
+		{manifest.VerifyStrict, world.NotHappened, []string{"x0 rejected"}, receipt.StateFailed},
+		{manifest.VerifyWarn, world.NotHappened, []string{"x0 ok"}, receipt.StateCommitted},
+		{manifest.VerifyHuman, world.NotHappened, nil, receipt.StateParked},
+		{manifest.VerifyHuman, world.Unknown, nil, receipt.StateCommitted},
+	} {
+		t.Run(c.mode+" "+string(c.verdict), func(t *testing.T) {
+			p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: c.mode} }))
+			p.order("x")
+			p.snapshot("before")
+			p.Drive()
+			p.reply(worldtest.OK(nil))
+			p.back("before")
+			p.tells()
+			key := p.Intents()[0].Intent.Key
+			p.out.Find(p.out.Task(world.Confirm), c.verdict, nil, "it was looked at")
+			p.Drive()
+			p.tells(c.tells...)
+			require.Equal(t, c.state, p.entry(key).State)
+			if c.state == receipt.StateParked {
+				require.NoError(t, p.ConfirmByHand(t.Context(), key, "ada", "she knows"))
+				p.Drive()
+				p.tells("x0 ok")
+			}
+			if c.verdict == world.Unknown {
+				p.crash()
+				p.Drive()
+				p.out.Find(p.out.Task(world.Confirm), world.Happened, nil, "it was looked at again")
+				p.Drive()
+				p.tells("x0 ok")
+			}
+			require.Len(t, p.out.Performed, 1)
+		})
+	}
+}
+
+func TestRollbackReachesAHistoryThatWasLeft(t *testing.T) {
+	p := live(t)
+	p.snapshot("root")
+	p.order("x")
+	p.Drive()
+	p.reply(worldtest.OK(nil))
+	p.order("y")
+	p.Drive()
+	p.snapshot("left")
+	p.reply(worldtest.OK(nil))
+	p.tells("x0 ok", "y0 ok")
+	require.Len(t, p.back("root").Abandoned, 2)
+	p.order("z")
+	p.Drive()
+	p.reply(worldtest.OK(nil))
+	p.crash()
+	done := p.back("left")
+	require.Len(t, done.Abandoned, 1, "what was done for z")
+	p.tells("x0 ok", "y0 ok") // y was asked for before the snapshot, and answered after it
+	require.Len(t, p.out.Performed, 3)
+	p.order("z") // another history: it only looks the same
+	p.Drive()
+	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
+}
+
+func TestSpentBudgetStaysSpent(t *testing.T) {
+	p := live(t, func(m *manifest.Manifest) {
+		r := m.Reducers["bot"]
+		r.Budget.Calls = 2
+		m.Reducers["bot"] = r
+	})
+	p.snapshot("empty")
+	p.order("x")
+	p.Drive()
+	p.reply(worldtest.OK(nil))
+	p.back("empty", func(b *world.RolledBack) { b.Fresh = true })
+	p.crash()
+	p.order("x")
+	p.Drive()
+	p.reply(worldtest.OK(nil))
+	p.order("y")
+	p.Drive()
+	p.tells("x0 ok", "y0 denied")
+	require.Len(t, p.out.Performed, 2)
+}
+
+func TestOtherStateThanTheSnapshotsIsNotReturnedTo(t *testing.T) {
+	p := live(t)
+	p.order("x")
+	p.snapshot("before")
+	p.Drive()
+	p.reply(worldtest.OK(nil))
+	before := p.Status()
+	require.NoError(t, p.Checkpoint())
+	img, err := p.Journal.Image(world.Last)
+	require.NoError(t, err)
+	forged := *img
+	record := world.Seq(p.Snapshots()[0].Record)
+	forged.Head.ID = record // the state of now under the snapshot's name
+	keep := p.Journal.Images.Clone()
+	p.Journal.Images = world.Images{}
+	p.Journal.Add(&forged)
+	_, err = p.Rollback(t.Context(), world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
+	require.ErrorIs(t, err, world.ErrOtherState)
+	require.Equal(t, before, p.Status())
+	p.Journal.Images = keep
+	p.back("before")
+	p.tells("x0 ok")
+}

@@ -1,0 +1,164 @@
+package verify
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// What rollbacks and forks do to intents: the part of the proof that knows which
+// history goes on.
+
+// The decisions that intent.emitted can hold, and the rules of intent.parked that
+// are the kernel's own.
+const (
+	byGate   = "allow"
+	byLeave  = "approved"
+	recorded = "recorded"
+	waits    = "waits"
+	rejected = "rejected"
+	reused   = "reused"
+
+	possibleRepeat = "possible_repeat"
+)
+
+// turning is where a rollback led: the history before record goes on from to.
+type turning struct {
+	record world.Seq
+	to     world.Seq
+}
+
+// reached reports whether an intent was asked for in the history that goes on.
+func (v *verifier) reached(x *invocation) bool { return slices.ContainsFunc(x.asked, v.inHistory) }
+
+func (v *verifier) inHistory(record world.Seq) bool {
+	end := v.now
+	for _, t := range slices.Backward(v.turnings) {
+		if t.record > end {
+			continue
+		}
+		if record >= t.record {
+			break
+		}
+		end = t.to
+	}
+	return record <= end
+}
+
+// emitted takes a decision that lets an intent go, or that answers it out of the
+// ledger.
+func (v *verifier) emitted(place string, b *world.IntentEmitted) {
+	switch b.Decision {
+	case byGate, byLeave:
+		v.decided(place, b.Key, ready)
+	case recorded, waits, rejected:
+		v.claimed(place, b)
+	case reused:
+		x := v.invocation(b.Key)
+		if len(v.turnings) == 0 {
+			v.orphan(place, b.Key, x, "it has the result of another one, and no rollback left any behind")
+		}
+		v.decided(place, b.Key, ending)
+	default:
+		v.orphan(place, b.Key, v.invocation(b.Key), "its decision is none: "+b.Decision)
+	}
+}
+
+// claimed takes that an intent is asked for which the ledger knows: a rollback has
+// led to its step again.
+func (v *verifier) claimed(place string, b *world.IntentEmitted) {
+	x := v.decidedOn(b.Key)
+	may := map[string][]stage{
+		recorded: {answered, ended},
+		waits:    {parked, ready, flying, doubtful, resolved, held, compensating},
+		rejected: {compensated},
+	}[b.Decision]
+	switch {
+	case x.stage == unknown && !x.hidden:
+		v.orphan(place, b.Key, x, "its decision is "+b.Decision+", and nobody had asked for it")
+	case v.reached(x):
+		v.duplicate(place, b.Key, x, "it is asked for again, and no rollback led to its step")
+	case !x.is(may...):
+		v.orphan(place, b.Key, x, "its decision is "+b.Decision+", and that is not where it stands")
+	}
+	x.asked = append(x.asked, v.now)
+}
+
+// parked takes that an intent waits for approval: by a decision of the gate, or
+// because a fork leaves to its parent what was open.
+func (v *verifier) parked(place string, b *world.IntentParked) {
+	x := v.invocation(b.Key)
+	switch {
+	case !v.forks():
+		if slices.Contains(b.Rules, possibleRepeat) && len(v.turnings) == 0 {
+			v.orphan(place, b.Key, x, "it is said to repeat another one, and no rollback left any behind")
+		}
+		v.decided(place, b.Key, parked)
+	case x.is(ready, resolved):
+		x.move(parked)
+	default:
+		v.orphan(place, b.Key, x, "a fork parked it, and it was not open")
+	}
+}
+
+// rolledBack takes that cells are again what they were at a snapshot. What it says
+// of compensations ends the intents that they are for a second time.
+func (v *verifier) rolledBack(place string, b *world.RolledBack) {
+	v.turnings = append(v.turnings, turning{record: v.now, to: b.SnapshotLen + 1}) // the snapshot.created
+	for _, left := range b.Abandoned {
+		x := v.decidedOn(left.Key)
+		switch {
+		case x.stage == unknown && !x.hidden:
+			v.orphan(place, left.Key, x, "a rollback left it behind, and nobody had asked for it")
+		case left.Disposition != world.Compensated:
+		case !x.is(answered):
+			v.orphan(place, left.Key, x, "it is to be made up for, and it has not happened")
+		default:
+			x.move(compensating)
+		}
+	}
+}
+
+// cancelled takes that a rollback ended an intent of which nothing was attempted.
+func (v *verifier) cancelled(place string, key receipt.Key, x *invocation) {
+	byRollback := len(v.turnings) > 0 && v.turnings[len(v.turnings)-1].record == v.cause
+	switch {
+	case !x.is(ready, parked) || x.last.attempt > 0:
+		v.orphan(place, key, x, "it was cancelled, and it was attempted or had ended")
+	case !byRollback || v.reached(x):
+		v.orphan(place, key, x, "it was cancelled, and no rollback left it behind")
+	}
+	x.move(cancelled)
+}
+
+// forked takes that another world begins: all that is known is its parent's.
+func (v *verifier) forked(b *world.Forked) {
+	v.fork = v.now
+	v.inherit()
+	v.report.WorldID = b.World
+}
+
+// forks reports whether a record is part of what a fork does.
+func (v *verifier) forks() bool { return v.fork != 0 && v.cause == v.fork }
+
+// gone notes a payload that nobody can read any more. It may have been about any
+// intent that has not ended: each has the benefit of the doubt, once.
+func (v *verifier) gone(kind world.Kind) {
+	switch {
+	case kind == world.KindRollback:
+		v.turnings = append(v.turnings, turning{record: v.now}) // to where, nobody can tell
+	case kind == world.KindIntent || kind == world.KindParked || kind == world.KindDenied:
+		v.unnamed++
+	case !strings.HasPrefix(string(kind), "intent.") && !strings.HasPrefix(string(kind), "invocation."):
+		return
+	}
+	for _, x := range v.intents { // order cannot show: each by itself
+		switch x.stage {
+		case answered, ended, compensated:
+		default:
+			x.hidden = true
+		}
+	}
+}

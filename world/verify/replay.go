@@ -1,0 +1,125 @@
+package verify
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// replay recomputes the world. Receipts were checked by scan, so it takes them
+// at their word: a bad one is one fault, not two. Where an input was redacted it
+// goes on from the next snapshot that can be loaded.
+func (v *verifier) replay() {
+	var from world.Seq
+	for {
+		at := from
+		done, err := world.Replay(v.h, world.ReplayConfig{
+			Registry: v.cfg.Registry, From: from,
+			Visit: func(s world.Scanned) error {
+				at = s.ID
+				if s.Record.Kind == world.KindSnapshot {
+					v.report.Snapshots.Checked++
+				}
+				if v.cfg.Progress != nil {
+					v.cfg.Progress(uint64(s.ID))
+				}
+				return nil
+			},
+		})
+		switch {
+		case err == nil:
+			v.report.StateRoot = done.StateRoot
+			v.report.Replay.OK = true
+			return
+		case v.report.Redacted == 0 || !errors.Is(err, world.ErrNotFound):
+			v.diverged(err)
+			return
+		}
+		if from = v.next(at + 1); from == 0 {
+			v.gap(at+1, world.Seq(v.report.Records))
+			v.report.Replay.OK = true
+			return
+		}
+		v.gap(at+1, from)
+	}
+}
+
+// gap reports records that could not be recomputed.
+func (v *verifier) gap(from, to world.Seq) {
+	v.report.Replay.Gaps = append(v.report.Replay.Gaps, Gap{From: min(from, to), To: to})
+}
+
+// diverged reports why the replay ended.
+func (v *verifier) diverged(err error) {
+	v.report.Replay.Error = err.Error()
+	place := "replay"
+	if d := new(world.Divergence); errors.As(err, &d) {
+		v.report.Replay.FirstDivergence = d
+		place = placeOf(d.Record)
+		if v.kind(d.Record) == world.KindSnapshot {
+			v.report.Snapshots.Bad++
+		}
+	}
+	if !slices.ContainsFunc(v.report.Faults, func(f Fault) bool { return f.Message == err.Error() }) {
+		v.fault(place, "%v", err)
+	}
+}
+
+// kind returns the kind of a record, "" where it cannot be read.
+func (v *verifier) kind(id world.Seq) world.Kind {
+	data, err := v.h.Record(id)
+	if err != nil {
+		return ""
+	}
+	rec, err := world.DecodeRecord(data)
+	if err != nil {
+		return ""
+	}
+	return rec.Kind
+}
+
+// next returns the first snapshot at or after a record whose image is kept and
+// has the roots that the journal names, 0 where there is none. What is wrong with
+// those that it passes over is reported.
+func (v *verifier) next(from world.Seq) world.Seq {
+	for s, err := range v.h.Scan(from - 1) {
+		if err != nil {
+			break // scan has reported it
+		}
+		if s.Err != nil || s.Record.Kind != world.KindSnapshot {
+			continue
+		}
+		switch err := v.image(&s); {
+		case err == nil:
+			v.report.Snapshots.Checked++
+			return s.ID
+		case errors.Is(err, world.ErrNotFound): // it was pruned
+		default:
+			v.report.Snapshots.Bad++
+			v.fault(placeOf(s.ID), "%v", err)
+		}
+	}
+	return 0
+}
+
+// image checks the kept image of a snapshot against its record.
+func (v *verifier) image(s *world.Scanned) error {
+	rec := s.Record
+	if err := rec.Load(v.h); err != nil {
+		return err
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return err
+	}
+	done, err := world.Replay(v.h, world.ReplayConfig{Registry: v.cfg.Registry, From: s.ID, To: s.ID})
+	if err != nil {
+		return err
+	}
+	b, ok := body.(*world.SnapshotCreated)
+	if !ok || done.StateRoot != b.StateRoot || [world.LinkBytes]byte(done.Head.Root[:world.LinkBytes]) != s.Link {
+		return world.ErrOtherState
+	}
+	return nil
+}
