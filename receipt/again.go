@@ -196,6 +196,7 @@ func (l *Ledger) MadeUp(e *Entry) {
 
 // Reuse ends an intent with what the one that it repeats came to.
 func (l *Ledger) Reuse(e *Entry, outcome Outcome, record uint64) {
+	l.unqueue(e)
 	l.unpark(e)
 	e.Reused = true
 	to := StateFailed

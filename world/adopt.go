@@ -96,18 +96,3 @@ func (k *kernel) unfinished(kind string) bool {
 	}
 	return false
 }
-
-// redacted notes that a blob's bytes are destroyed.
-func (k *kernel) redacted(b Redacted) error {
-	if k.tickOpen() {
-		return errTickOpen
-	}
-	if b.Reason == "" || b.Actor == "" {
-		return refuse(ErrNoReason, "reason", "say who redacts it, and why")
-	}
-	b.V, b.Reason, b.Actor = bodyVersion, journaled(b.Reason), journaled(b.Actor)
-	k.body = b.append(k.body[:0])
-	k.write(KindRedacted, 0)
-	k.inTick = false
-	return nil
-}

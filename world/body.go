@@ -229,6 +229,7 @@ func newBody(k Kind) Body {
 		return new(TimerSet)
 	case KindFired:
 		return new(TimerFired)
+	default:
+		return bodyOfHistory(k)
 	}
-	return bodyOfHistory(k)
 }

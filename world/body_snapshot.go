@@ -169,6 +169,7 @@ func bodyOfHistory(k Kind) Body {
 		return new(Redacted)
 	case KindApplied:
 		return new(Applied)
+	default:
+		return nil
 	}
-	return nil
 }

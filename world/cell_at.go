@@ -59,11 +59,51 @@ func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at Seq, registry *r
 		return f.view()
 	}
 	m, err := At(h, at, registry) // also after a fault: what there is to say about it, At says
+	if errors.Is(err, ErrNotFound) {
+		m, err = fromTheBeginning(h, at, registry)
+	}
 	if err != nil {
 		return CellView{}, false, err
 	}
 	v, ok := m.Cell(id)
 	return v, ok, nil
+}
+
+// fromTheBeginning is At without an image: a rollback after the image may lead to
+// a snapshot before it, which was let go since. A fold from record 1 comes by it.
+func fromTheBeginning(h History, at Seq, registry *reducer.Registry) (*Moment, error) {
+	k, _, err := load(h, nil, ReplayConfig{Registry: registry, To: at})
+	if err != nil {
+		return nil, err
+	}
+	return &Moment{k: k}, nil
+}
+
+// UnitEnd returns the last record of what was written at once with a record, of a
+// history that ends with head.
+func UnitEnd(h History, at, head Seq) (Seq, error) {
+	for ; at < head; at++ {
+		rec, err := readRecord(h, at+1)
+		if err != nil {
+			return 0, err
+		}
+		if rec.Kind.beginsUnit() {
+			break
+		}
+	}
+	return at, nil
+}
+
+// beginsUnit reports whether a record is the first of what is written at once: an
+// input, or the turn of a cell.
+func (k Kind) beginsUnit() bool { return k.Input() || k == KindStepped || k == KindFailed }
+
+func readRecord(h History, id Seq) (Record, error) {
+	data, err := h.Record(id)
+	if err != nil {
+		return Record{}, fmt.Errorf("world: record #%d: %w", id, err)
+	}
+	return DecodeRecord(data)
 }
 
 // errWhole says that a cell's own records do not tell what it was. A rollback
@@ -126,14 +166,14 @@ func (f *cellFold) run(known *Landmarks) error {
 		return errWhole
 	}
 	f.rules = append(f.rules, known.Manifest)
-	last, err := f.read(f.at)
+	last, err := readRecord(f.h, f.at)
 	if err != nil {
 		return err
 	}
 	if err := f.fold(); err != nil {
 		return err
 	}
-	f.advance(last.Time)
+	f.advance(last.Time) // that of all its unit
 	return nil
 }
 

@@ -13,3 +13,24 @@ func FoldCell(h CellHistory, known Landmarks, id reducer.Cell, at Seq, registry 
 
 // ErrWhole is what FoldCell says where At has to be asked.
 func ErrWhole() error { return errWhole }
+
+// EachMoment folds a journal from record 1 and visits what At says at each record.
+func EachMoment(h History, registry *reducer.Registry, visit func(at Seq, m *Moment)) error {
+	k := newKernel(nil, false)
+	created, err := firstRecord(h)
+	if err != nil {
+		return err
+	}
+	if k.rules, err = rulesOf(created.Manifest, h, registry); err != nil {
+		return err
+	}
+	f := folding{kernel: k, h: h}
+	f.cfg = ReplayConfig{Registry: registry, Visit: func(s Scanned) error {
+		if err := k.tellRecalled(h); err != nil {
+			return err
+		}
+		visit(s.ID, &Moment{k: k})
+		return nil
+	}}
+	return f.fold(Head{})
+}

@@ -17,12 +17,15 @@ func (f *cellFold) fold() error {
 			return err
 		}
 		if id > f.at {
-			if ended, err := f.ended(id); ended || err != nil {
+			if f.unit, err = UnitEnd(f.h, f.unit, id); f.unit < id || err != nil {
 				return err
 			}
 		}
-		rec, err := f.read(id)
+		rec, err := readRecord(f.h, id)
 		if err != nil {
+			return err
+		}
+		if err := rec.Load(f.h); err != nil {
 			return err
 		}
 		f.advance(rec.Time)
@@ -35,33 +38,6 @@ func (f *cellFold) fold() error {
 		}
 	}
 	return nil
-}
-
-func (f *cellFold) read(id Seq) (Record, error) {
-	data, err := f.h.Record(id)
-	if err != nil {
-		return Record{}, err
-	}
-	rec, err := DecodeRecord(data)
-	if err == nil {
-		err = rec.Load(f.h)
-	}
-	return rec, err
-}
-
-// ended reports whether the unit of f.at ends before a record.
-func (f *cellFold) ended(id Seq) (bool, error) {
-	for f.unit < id {
-		rec, err := f.read(f.unit + 1)
-		if err != nil {
-			return false, err
-		}
-		if rec.Kind.Input() || rec.Kind == KindStepped || rec.Kind == KindFailed {
-			return true, nil
-		}
-		f.unit++
-	}
-	return false, nil
 }
 
 // advance delivers what has fallen due at a tick: all of it comes before what
@@ -111,9 +87,9 @@ func (f *cellFold) applyEffect(rec *Record, body Body) error {
 		if b.Decision != governance.Allow.String() && b.Decision != "approved" {
 			return errWhole // the ledger had an answer
 		}
-		f.intents[b.Key] = cellFoldAsked{b.Tag, b.Kind}
+		return f.ask(b.Key, cellFoldAsked{b.Tag, b.Kind})
 	case *IntentParked:
-		f.intents[b.Key] = cellFoldAsked{b.Tag, b.Kind}
+		return f.ask(b.Key, cellFoldAsked{b.Tag, b.Kind})
 	case *IntentDenied:
 		if _, _, err := f.asked(b.Key); err != nil {
 			return err
@@ -140,6 +116,16 @@ func (f *cellFold) applyEffect(rec *Record, body Body) error {
 	return nil
 }
 
+// ask notes what an intent asks for: a new one, or one that was parked or approved
+// since.
+func (f *cellFold) ask(key receipt.Key, what cellFoldAsked) error {
+	if _, _, err := f.asked(key); err != nil {
+		return err
+	}
+	f.intents[key] = what
+	return nil
+}
+
 // asked returns what is known of an intent; ok is false where it is new.
 func (f *cellFold) asked(key receipt.Key) (what cellFoldAsked, ok bool, err error) {
 	if what, ok = f.intents[key]; ok || f.base == 0 {
@@ -153,8 +139,7 @@ func (f *cellFold) asked(key receipt.Key) (what cellFoldAsked, ok bool, err erro
 	if err := canon.Unmarshal(v.Bytes, &e); err != nil {
 		return what, false, err
 	}
-	held := len(e.Held) > 0 && string(e.Held) != canon.Null || e.State == receipt.StateParked && e.Deadline == 0
-	if e.Abandoned || held || e.For != nil || e.Repeats != nil {
+	if held := len(e.Held) > 0 && string(e.Held) != canon.Null; held || e.Abandoned || e.For != nil {
 		return what, false, errWhole
 	}
 	what = cellFoldAsked{e.Intent.Tag, e.Intent.Kind}

@@ -23,7 +23,7 @@ import (
 // decided again.
 type Execution struct {
 	sum   hash.Hash
-	steps map[receipt.Key]receipt.StepID // of intents without an outcome
+	steps map[receipt.Key]receipt.StepID // of intents without an outcome, or asked for again
 
 	// A receipt's line is kept back until the next record: it may say that the
 	// receipt was not the last word.
@@ -72,11 +72,7 @@ func (x *Execution) Add(rec *Record) error {
 	case *Failed:
 		x.line("%s@%d:%s\n", b.Cell, b.N, receipt.OutcomePermanentFailure)
 	case *IntentEmitted:
-		switch b.Decision {
-		case decidedRecorded, decidedWaits, decidedRejected: // it has an outcome, or waits for one under the same step
-		default:
-			x.steps[b.Key] = b.Step
-		}
+		x.steps[b.Key] = b.Step
 	case *IntentParked:
 		x.steps[b.Key] = b.Step
 	case *IntentEnded:

@@ -25,7 +25,8 @@ func (p *play) requireExecution(lines ...string) {
 		require.NoError(p.t, rec.Load(p.Journal))
 		require.NoError(p.t, x.Add(&rec))
 	}
-	want := fmt.Sprintf("manifest %s\n%s\n", p.Status().Manifest, strings.Join(lines, "\n"))
+	created := bodies[*world.Created](p.t, p.Journal)[0]
+	want := fmt.Sprintf("manifest %s\n%s\n", created.Manifest, strings.Join(lines, "\n"))
 	require.Equal(p.t, world.Hash(sha256.Sum256([]byte(want))), x.Hash(), "%s", want)
 }
 
@@ -93,4 +94,69 @@ func TestLateReceiptIsNotPartOfTheExecution(t *testing.T) {
 	p.Drive()
 	require.Len(t, bodies[*world.Late](t, p.Journal), 1)
 	p.requireExecution("bot/a@1:success", p.step(key)+":permanent_failure", "bot/a@2:pure")
+}
+
+func TestExecutionOfWhatIsAskedForAgain(t *testing.T) {
+	t.Run("recorded and waits", func(t *testing.T) {
+		p := live(t)
+		p.order("x")
+		p.snapshot("before")
+		p.Drive()
+		key := p.Intents()[0].Intent.Key
+		p.back("before")
+		p.reply(worldtest.OK(nil))
+		p.back("before")
+		p.requireExecution("bot/a@1:success", "bot/a@1:success", p.step(key)+":side_effect_committed", "bot/a@2:pure",
+			"bot/a@1:success", "bot/a@2:pure")
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		p := live(t, func(m *manifest.Manifest) { m.Limits.InFlight = 1 })
+		p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.l", Param: "y"}}})
+		p.snapshot("before")
+		p.Drive()
+		x, y := p.Intents()[0].Intent.Key, p.Intents()[1].Intent.Key
+		p.back("before")
+		p.reply(worldtest.OK(nil))
+		p.reply(worldtest.OK(nil))
+		p.requireExecution("bot/a@1:success", p.step(y)+":permanent_failure", "bot/a@1:success",
+			p.step(x)+":side_effect_committed", "bot/a@2:pure", p.step(y)+":side_effect_committed", "bot/a@3:pure")
+	})
+	t.Run("compensated", func(t *testing.T) {
+		p := undone(t)
+		p.order("x")
+		p.snapshot("before")
+		p.Drive()
+		p.reply(worldtest.OK(map[string]any{"id": 7}))
+		key := p.Intents()[0].Intent.Key
+		p.back("before", compensating)
+		p.reply(worldtest.OK(nil))
+		p.requireExecution("bot/a@1:success", p.step(key)+":side_effect_committed", "bot/a@2:pure",
+			"bot/a@1:success", p.step(key)+"!compensate:side_effect_committed", p.step(key)+":compensated", "bot/a@2:pure")
+	})
+	t.Run("reused", func(t *testing.T) {
+		p := live(t, tool(func(e *manifest.Effect) { e.OnRepeat = manifest.RepeatReuse }))
+		p.snapshot("before")
+		p.order("x")
+		p.Drive()
+		p.reply(worldtest.OK(nil))
+		p.back("before")
+		p.Submit("go", order{To: "a", Say: "another history", Do: []act{{Effect: "tool.a", Param: "x"}}})
+		p.Drive()
+		all := p.Intents()
+		p.requireExecution("bot/a@1:success", string(all[0].Intent.Step)+":side_effect_committed", "bot/a@2:pure",
+			"bot/a@1:success", string(all[1].Intent.Step)+":side_effect_committed", "bot/a@2:pure")
+		require.Len(t, p.out.Performed, 1)
+	})
+}
+
+func TestExecutionNamesEveryManifestInForce(t *testing.T) {
+	p := live(t)
+	p.Submit("go", order{To: "a"})
+	p.Drive()
+	next := *p.Manifest()
+	next.Version++
+	require.NoError(t, p.Adopt(t.Context(), &next, nil, p.Status().Manifest, "ada"))
+	p.Submit("go", order{To: "b"})
+	p.Drive()
+	p.requireExecution("bot/a@1:pure", "manifest "+p.Status().Manifest.String(), "bot/b@1:pure")
 }

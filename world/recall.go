@@ -1,12 +1,10 @@
 package world
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -190,10 +188,4 @@ func (k *kernel) reuse(e *receipt.Entry, cause Seq) {
 // awaited takes an intent off the list of those whose end a cell waits for.
 func (c *cell) awaited(key receipt.Key) {
 	c.awaits = slices.DeleteFunc(c.awaits, func(k receipt.Key) bool { return k == key })
-}
-
-// sameParams reports whether params are those that an entry was made with.
-func sameParams(e *receipt.Entry, params Data) bool {
-	sum := canon.Sum(params)
-	return bytes.Equal(sum[:], e.Params[:])
 }

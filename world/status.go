@@ -52,6 +52,9 @@ func (m *Moment) Status() Status {
 	return s
 }
 
+// Head returns the last record that the moment knows.
+func (m *Moment) Head() Head { return m.k.head() }
+
 // Idle reports whether nothing can happen without another input: no event that
 // can be handled, no effect under way, no timer. Parked cells do not count.
 func (m *Moment) Idle() bool {
@@ -147,9 +150,9 @@ func (m *Moment) Manifest() *manifest.Manifest { return m.k.rules.manifest }
 // Snapshots returns the snapshots that are kept, oldest first.
 func (m *Moment) Snapshots() []snapshot.Snapshot { return m.k.catalog.All() }
 
-// Snapshot returns the snapshot that a name, or the beginning of a hash, means;
+// FindSnapshot returns the snapshot that a name, or the beginning of a hash, means;
 // the errors are those of package snapshot.
-func (m *Moment) Snapshot(name string) (snapshot.Snapshot, error) { return m.k.catalog.Find(name) }
+func (m *Moment) FindSnapshot(name string) (snapshot.Snapshot, error) { return m.k.catalog.Find(name) }
 
 // Prove proves what a cell is, or that it is not there, against the state root.
 func (m *Moment) Prove(cell reducer.Cell) snapshot.StateProof {

@@ -28,7 +28,7 @@ type cellAnswer struct {
 	State   world.Data       `json:"state"`
 	Mailbox []world.MailView `json:"mailbox"`
 	Parked  bool             `json:"parked"`
-	At      world.Seq        `json:"at"` // the head's record
+	At      world.Seq        `json:"at"` // the record that was looked at
 }
 
 func newCellCommand(c *cli) *cobra.Command {
@@ -84,19 +84,23 @@ func cellRow(l cellLine) table.Row {
 }
 
 func newCellShowCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:     "show CELL",
-		Short:   "Show a cell's state and what waits in its mailbox",
-		Example: "  worldctl cell show agent/ada",
-		Args:    args(1, 1),
+	var at string
+	cmd := &cobra.Command{
+		Use:   "show CELL",
+		Short: "Show a cell's state and what waits in its mailbox",
+		Long: `Show a cell's state and what waits in its mailbox, now or as it was at a moment. A
+moment is taken with all that was written at once with its last record.`,
+		Example: `  worldctl cell show agent/ada
+  worldctl cell show agent/ada --at t5 -o json`,
+		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				v, err := findCell(lw, args[0])
+				v, seen, err := cellAt(lw, args[0], at)
 				if err != nil {
 					return err
 				}
 				answer := cellAnswer{
-					Cell: v.Cell.String(), N: v.N, State: v.State, Mailbox: v.Mail, Parked: v.Parked, At: lw.Store().Head().ID,
+					Cell: v.Cell.String(), N: v.N, State: v.State, Mailbox: v.Mail, Parked: v.Parked, At: seen,
 				}
 				if answer.Mailbox == nil {
 					answer.Mailbox = []world.MailView{}
@@ -105,6 +109,8 @@ func newCellShowCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().StringVar(&at, "at", "", "as it was at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	return cmd
 }
 
 func (c *cli) showCell(lw *local.World, a *cellAnswer) {
@@ -171,17 +177,29 @@ func parseCell(name string) (reducer.Cell, error) {
 
 // findCell returns the cell that a person named.
 func findCell(lw *local.World, name string) (world.CellView, error) {
+	v, _, err := cellAt(lw, name, "")
+	return v, err
+}
+
+// cellAt returns the cell that a person named, as it was at a moment, and the
+// record of that.
+func cellAt(lw *local.World, name, at string) (v world.CellView, seen world.Seq, err error) {
 	cell, err := parseCell(name)
 	if err != nil {
-		return world.CellView{}, err
+		return v, 0, err
 	}
-	var v world.CellView
-	err = lw.View(func(w *world.World) error {
-		var ok bool
-		if v, ok = w.Cell(cell); !ok {
-			return hinted(&world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: name}, "worldctl cell list")
-		}
-		return nil
-	})
-	return v, err
+	var found bool
+	if at == "" {
+		err = lw.View(func(w *world.World) error {
+			v, found = w.Cell(cell)
+			seen = w.Head().ID
+			return nil
+		})
+	} else {
+		v, seen, found, err = cellThen(lw, cell, at)
+	}
+	if err == nil && !found {
+		err = hinted(&world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: name}, "worldctl cell list")
+	}
+	return v, seen, err
 }

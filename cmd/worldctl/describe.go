@@ -34,6 +34,8 @@ func (t teller) data(d canon.Raw) string {
 // tell says what a record records, in one line.
 func (t teller) tell(e *entry) (string, error) {
 	switch b := e.body.(type) {
+	case nil:
+		return fmt.Sprintf("redacted: a payload of %d bytes, %s", e.BlobSize, e.Blob), nil
 	case *world.Created:
 		return fmt.Sprintf("world %s is created, id %s, seed %d", b.Name, b.World, b.Seed), nil
 	case *world.Advanced:
@@ -105,7 +107,11 @@ func (t teller) tellDecision(e *entry) string {
 	case *world.OperatorEffect:
 		return fmt.Sprintf("%sasks for %s under %s: %s  %s", t.of(operator(b.Actor)), b.Kind, b.Cap, b.Reason, t.data(b.Params))
 	case *world.IntentParked:
-		return fmt.Sprintf("%sintent %s %s parked%s until tick %d  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), b.Deadline, t.data(b.Params))
+		until := ""
+		if b.Deadline != receipt.NoDeadline {
+			until = fmt.Sprintf(" until tick %d", b.Deadline)
+		}
+		return fmt.Sprintf("%sintent %s %s parked%s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), until, t.data(b.Params))
 	case *world.InDoubt:
 		return fmt.Sprintf("%sintent %s in doubt after attempt %d, %s: %s", t.of(b.Cell), short(b.Key), b.Attempt, b.Action, b.Reason)
 	case *world.IntentWaiting:
@@ -131,7 +137,7 @@ func (t teller) tellDecision(e *entry) string {
 		}
 		return text
 	}
-	return string(e.Kind)
+	return tellHistory(e)
 }
 
 // resolution puts a decision about an intent into words.
@@ -195,7 +201,7 @@ func (t teller) cause(step *entry) (string, error) {
 		name = "timer " + b.Name
 	case *world.IntentDenied:
 		name = "denial of " + b.Kind
-	case *world.Finished, *world.IntentEnded, *world.Confirmed:
+	case *world.Finished, *world.IntentEnded, *world.Confirmed, *world.IntentEmitted, *world.RolledBack:
 		name = "receipt"
 	}
 	return fmt.Sprintf("%s (#%d)", name, e.ID), nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/store"
@@ -53,6 +54,9 @@ func hinted(err error, format string, args ...any) error {
 // hold has been printed.
 var errInvalid = errors.New("verification failed")
 
+// errDifferent has no text: the answer has said what differs.
+var errDifferent = errors.New("")
+
 // What became of effects, where that is an error to who asked.
 var (
 	errDenied      = errors.New("the effect is denied")
@@ -80,7 +84,7 @@ func (c *cli) inWorld(text string) string {
 	}
 	var pairs []string
 	for _, verb := range []string{
-		"send", "effect", "step", "run", "status", "tail", "cell", "timeline", "why", "intent", "receipt", "policy", "replay", "verify", "export", "keys",
+		"send", "effect", "step", "run", "status", "tail", "cell", "state", "snapshot", "rollback", "timeline", "why", "intent", "receipt", "policy", "replay", "verify", "export", "keys", "archive", "redact", "gc",
 	} {
 		pairs = append(pairs, "worldctl "+verb, "worldctl -w "+c.world+" "+verb)
 	}
@@ -154,10 +158,46 @@ func known(err error) (code int, hint string) {
 	case errors.Is(err, errInvalid):
 		return exitVerify, ""
 	}
+	if code, hint = knownOfSnapshots(err); code != exitFailed || hint != "" {
+		return code, hint
+	}
 	if code, hint = knownOfIntents(err); code != exitFailed || hint != "" {
 		return code, hint
 	}
+	if code, hint = knownOfGrowth(err); hint != "" {
+		return code, hint
+	}
 	return knownOfStore(err)
+}
+
+// knownOfSnapshots says what snapshots, and rollbacks to them, come to.
+func knownOfSnapshots(err error) (code int, hint string) {
+	var left *world.SideEffectsError
+	switch {
+	case errors.As(err, &left):
+		return exitDenied, "--compensate asks for what makes up for them, where their kind declares that; --ack says that the others stay, and that you know it"
+	case errors.Is(err, world.ErrOtherState):
+		return exitVerify, "nothing has changed: worldctl verify says what is damaged; another snapshot may be whole: worldctl snapshot list"
+	case errors.Is(err, world.ErrRetention):
+		return exitUsage, "type --max 1 or more"
+	case errors.Is(err, local.ErrNotSaved):
+		return exitVerify, "worldctl snapshot save writes such files; one that was changed since is worth nothing"
+	case errors.Is(err, local.ErrSavedOther):
+		return exitFailed, "type -w with the directory of that world"
+	case errors.Is(err, snapshot.ErrBadName):
+		return exitUsage, "a name has up to 64 letters, digits, '-', '_' and '.', and reads neither as a record nor as a hash"
+	case errors.Is(err, snapshot.ErrNameTaken):
+		return exitConflict, "choose another name; worldctl snapshot list shows those that are taken"
+	case errors.Is(err, snapshot.ErrNoSnapshot):
+		return exitFailed, "worldctl snapshot list shows those that are kept"
+	case errors.Is(err, snapshot.ErrAmbiguous):
+		return exitUsage, "type more of its digits, or its name: worldctl snapshot list"
+	case errors.Is(err, snapshot.ErrPinned):
+		return exitConflict, "worldctl snapshot pin NAME --off lets it go"
+	case errors.Is(err, snapshot.ErrLastSnapshot):
+		return exitConflict, "worldctl snapshot create makes another one first"
+	}
+	return exitFailed, ""
 }
 
 // knownOfIntents says what effects, and decisions about them, come to.
@@ -173,6 +213,8 @@ func knownOfIntents(err error) (code int, hint string) {
 		return exitOwed, "worldctl intent list --state parked"
 	case errors.Is(err, world.ErrUnconfirmed):
 		return exitFailed, "nothing has changed: type it again when the outside answers, or without --confirm"
+	case errors.Is(err, world.ErrNoRepeat):
+		return exitFailed, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"
 	case errors.Is(err, world.ErrOtherParams):
 		return exitConflict, ""
 	case errors.Is(err, world.ErrNoReason):

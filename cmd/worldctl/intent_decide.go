@@ -48,11 +48,23 @@ func newIntentApproveCommand(c *cli) *cobra.Command {
 manifest in force. The approval is for the params that the intent has, whose hash
 is printed; --params-hash makes sure that they are those that were reviewed.
 
+One that waits because it equals a side effect which a rollback left behind happens
+once more if it is approved. With --reuse it does not, and gets the result of that:
+see intent show.
+
 Exit code 4 if the gate denies it now, 5 if its params have another hash.`
 	cmd.Example = `  worldctl intent approve 9f86d081884c --reason "checked with ada"
-  worldctl intent approve 9f86d081884c --params-hash HASH --as eve`
+  worldctl intent approve 9f86d081884c --params-hash HASH --as eve
+  worldctl intent approve 9f86d081884c --reuse --reason "the mail is out already"`
 	x.bindHash(cmd)
 	x.how, x.reason = world.Approve, noReason
+	var reuse bool
+	cmd.Flags().BoolVar(&reuse, "reuse", false, "do not perform it: it gets the result of what it repeats")
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if reuse {
+			x.how = world.Reuse
+		}
+	}
 	return cmd
 }
 

@@ -87,6 +87,9 @@ func (r *intentReader) explain(line *intentLine, e *receipt.Entry) error {
 		line.Reason = r.doubts[e.Intent.Key] + "; its verifier cannot tell yet: run asks it again, or intent resolve"
 	case e.State == receipt.StateInDoubt:
 		line.Reason = r.doubts[e.Intent.Key] + "; owed: intent resolve or intent retry"
+	case e.State == receipt.StateParked && e.Deadline != 0 && e.Repeats != nil:
+		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; owed before tick %d: intent approve, intent approve --reuse or intent deny",
+			short(*e.Repeats), e.Deadline)
 	case e.State == receipt.StateParked && e.Deadline != 0:
 		line.Reason = fmt.Sprintf("owed before tick %d: intent approve or intent deny", e.Deadline)
 	case e.State == receipt.StateParked:

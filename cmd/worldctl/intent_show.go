@@ -24,6 +24,8 @@ type intentAnswer struct {
 	Reserved   receipt.Cost    `json:"reserved"`    // of budgets
 	Deadline   manifest.Tick   `json:"deadline"`    // the tick at which it is denied if it is parked; 0: none
 	For        *receipt.Key    `json:"for"`         // the intent that it makes up for; null: none
+	Repeats    *receipt.Key    `json:"repeats"`     // what a rollback left behind and it equals; null: nothing
+	Reused     bool            `json:"reused"`      // it was not performed: what it repeats is its result
 	Emitted    world.Seq       `json:"emitted"`
 	Started    world.Seq       `json:"started"`  // 0: not yet
 	Finished   world.Seq       `json:"finished"` // 0: not yet
@@ -80,7 +82,7 @@ func (j journal) intent(e *receipt.Entry) (*intentAnswer, error) {
 	}
 	a := &intentAnswer{
 		intentLine: line, Tag: e.Intent.Tag, Occurrence: e.Intent.Occurrence, ParamsHash: e.Params, Outcome: e.Outcome,
-		Reserved: e.Reserved, Deadline: manifest.Tick(e.Deadline), For: e.For,
+		Reserved: e.Reserved, Deadline: manifest.Tick(e.Deadline), For: e.For, Repeats: e.Repeats, Reused: e.Reused,
 		Emitted: world.Seq(e.Emitted), Started: world.Seq(e.Started), Finished: world.Seq(e.Finished),
 	}
 	a.Attempts, err = j.attempts(e)
@@ -162,6 +164,9 @@ func (c *cli) showIntent(a *intentAnswer) {
 	}
 	if a.For != nil {
 		facts = append(facts, [2]any{"makes up for", *a.For})
+	}
+	if a.Repeats != nil {
+		facts = append(facts, [2]any{"repeats", *a.Repeats}, [2]any{"reused", a.Reused})
 	}
 	c.facts(append(facts, [2]any{"params hash", a.ParamsHash}, [2]any{"params", params})...)
 	if len(a.Attempts) == 0 {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +19,7 @@ import (
 type entry struct {
 	world.Record
 	raw  []byte
-	body world.Body
+	body world.Body // nil where the payload was redacted
 }
 
 // recordLine is a record as `tail -o jsonl` prints it.
@@ -30,12 +29,13 @@ type recordLine struct {
 	Kind     world.Kind    `json:"kind"`
 	CausedBy world.Seq     `json:"caused_by"`
 	Payload  world.Body    `json:"payload"`
-	Raw      []byte        `json:"raw"` // prints as base64
+	Raw      []byte        `json:"raw"`                // prints as base64
+	Redacted bool          `json:"redacted,omitempty"` // then there is no payload
 }
 
 // MarshalJSON makes an entry print as a recordLine, not as its Record.
 func (e *entry) MarshalJSON() ([]byte, error) {
-	return marshal(recordLine{e.ID, e.Time, e.Kind, e.CausedBy, e.body, e.raw})
+	return marshal(recordLine{e.ID, e.Time, e.Kind, e.CausedBy, e.body, e.raw, e.body == nil})
 }
 
 // journal reads the records of a world one by one.
@@ -58,9 +58,21 @@ func (j journal) decode(raw []byte) (*entry, error) {
 	return j.load(rec, raw)
 }
 
+// timeOf returns the time of a record.
+func (j journal) timeOf(id world.Seq) (manifest.Tick, error) {
+	raw, err := j.lw.Store().Record(id)
+	if err != nil {
+		return 0, err
+	}
+	rec, err := world.DecodeRecord(raw)
+	return rec.Time, err
+}
+
 // load reads the payload of a record.
 func (j journal) load(rec world.Record, raw []byte) (*entry, error) {
-	if err := rec.Load(j.lw.Store()); err != nil {
+	if err := rec.Load(j.lw.Store()); errors.Is(err, world.ErrRedacted) {
+		return &entry{Record: rec, raw: raw}, nil
+	} else if err != nil {
 		return nil, err
 	}
 	body, err := rec.Body()
@@ -72,15 +84,23 @@ func (j journal) load(rec world.Record, raw []byte) (*entry, error) {
 
 // scan reads, in order, the records of some kinds that come after one.
 func (j journal) scan(after world.Seq, kinds ...world.Kind) iter.Seq2[*entry, error] {
+	return j.between(after+1, j.lw.Store().Head().ID, kinds)
+}
+
+// between reads, in order, the records from one to another, of all kinds or of
+// those that are named.
+func (j journal) between(from, to world.Seq, kinds []world.Kind) iter.Seq2[*entry, error] {
 	return func(yield func(*entry, error) bool) {
-		for s, err := range j.lw.Store().Scan(after) {
+		for s, err := range j.lw.Store().Scan(from - 1) {
 			if err == nil {
 				err = s.Err
 			}
 			var e *entry
 			switch {
 			case err != nil:
-			case slices.Contains(kinds, s.Record.Kind):
+			case s.ID > to:
+				return
+			case len(kinds) == 0 || slices.Contains(kinds, s.Record.Kind):
 				e, err = j.load(s.Record, s.Bytes)
 			default:
 				continue
@@ -89,13 +109,6 @@ func (j journal) scan(after world.Seq, kinds ...world.Kind) iter.Seq2[*entry, er
 				return
 			}
 		}
-	}
-}
-
-// invocationKinds returns the kinds of records that name an intent and no cell.
-func invocationKinds() []world.Kind {
-	return []world.Kind{
-		world.KindStarted, world.KindFinished, world.KindExpired, world.KindDue, world.KindLate, world.KindResolved, world.KindConfirmed,
 	}
 }
 
@@ -194,69 +207,104 @@ func byKey(lw *local.World) map[receipt.Key]*receipt.Entry {
 	return out
 }
 
-// ofCell returns the ids of all records that tell what a cell, or an operator,
-// did and what happened to it, in order: those that name it, what its steps
-// brought about, and what became of the effects that it asked for.
-func (j journal) ofCell(cell string) ([]world.Seq, error) {
-	var ids []world.Seq
-	for id, err := range j.lw.Store().CellRecords(cell, 0) {
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
-		if ids, err = j.broughtAbout(ids, cell, id); err != nil {
-			return nil, err
-		}
-	}
-	entries := byKey(j.lw)
-	maps.DeleteFunc(entries, func(_ receipt.Key, e *receipt.Entry) bool { return e.Intent.Cell != cell })
-	if len(entries) == 0 {
-		return ids, nil
-	}
-	for e, err := range j.scan(0, append(invocationKinds(), world.KindOperator)...) {
-		if err != nil {
-			return nil, err
-		}
-		key, _ := intentOf(e.body)
-		if entries[key] != nil || submittedBy(e.body, cell) {
-			ids = append(ids, e.ID)
+// concerning yields, in order, the records after one that name a cell, or an
+// intent of it.
+func (j journal) concerning(cell string, after world.Seq) iter.Seq2[*entry, error] {
+	return func(yield func(*entry, error) bool) {
+		for id, err := range j.lw.Store().CellRecords(cell, after) {
+			var e *entry
+			if err == nil {
+				e, err = j.entry(id)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
 		}
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids), nil
 }
 
-// submittedBy reports whether a record is the effect of an operator's.
-func submittedBy(body world.Body, cell string) bool {
-	b, ok := body.(*world.OperatorEffect)
-	return ok && operator(b.Actor) == cell
+// ofCell yields, in order, the records that tell what a cell, or an operator, did
+// and what happened to it: those that concern it, and what its steps brought
+// about. It begins with a record or, where that is in the middle of a turn, with
+// the step.
+func (j journal) ofCell(cell string, from world.Seq) iter.Seq2[*entry, error] {
+	return func(yield func(*entry, error) bool) {
+		step, err := j.turn(from)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if step != nil {
+			from = step.ID
+		}
+		told := from - 1
+		for e, err := range j.concerning(cell, told) {
+			switch {
+			case err == nil && e.ID <= told:
+				continue // it was part of a turn
+			case !yield(e, err) || err != nil:
+				return
+			}
+			if told = e.ID; e.Kind != world.KindStepped {
+				continue
+			}
+			for next, err := range j.following(e) {
+				if !yield(next, err) || err != nil {
+					return
+				}
+				told = next.ID
+			}
+		}
+	}
+}
+
+// following yields the records right behind one that follow from it at once: for
+// a step the rest of its turn.
+func (j journal) following(e *entry) iter.Seq2[*entry, error] {
+	return func(yield func(*entry, error) bool) {
+		last := j.lw.Store().Head().ID
+		for id := e.ID + 1; id <= last; id++ {
+			next, err := j.entry(id)
+			if err == nil && (next.Kind.Input() || next.CausedBy < e.ID || next.Kind == world.KindStepped || next.Kind == world.KindFailed) {
+				return
+			}
+			if !yield(next, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// turn returns the step in whose turn a record was written, nil where it was in
+// none.
+func (j journal) turn(id world.Seq) (*entry, error) {
+	e, err := j.entry(id)
+	for err == nil && e.CausedBy != 0 {
+		dropped := e.Kind == world.KindDropped // by an event, which may have been sent in a turn
+		if e, err = j.entry(e.CausedBy); err == nil && e.Kind == world.KindStepped {
+			return e, nil
+		}
+		if !dropped {
+			break
+		}
+	}
+	return nil, err
+}
+
+// cells returns the cells and operators that a record concerns: it names them, or
+// an intent of theirs.
+func (j journal) cells(e *entry) []string {
+	var cells []string
+	_ = world.EachCell(e.Kind, e.Payload, func(cell []byte) { // the payload was read before
+		cells = append(cells, string(cell))
+	})
+	if key, _ := intentOf(e.body); len(cells) == 0 && key != (receipt.Key{}) {
+		cells = append(cells, entryOf(j.lw, key).Intent.Cell)
+	}
+	return cells
 }
 
 // operator returns what stands in the place of a cell for a person.
 func operator(name string) string {
 	return reducer.Cell{Reducer: reducer.Operator, Key: name}.String()
-}
-
-// broughtAbout appends the records that follow from a cell's step: they stand
-// right after it.
-func (j journal) broughtAbout(ids []world.Seq, cell string, step world.Seq) ([]world.Seq, error) {
-	e, err := j.entry(step)
-	if err != nil {
-		return nil, err
-	}
-	if b, ok := e.body.(*world.Stepped); !ok || b.Cell != cell {
-		return ids, nil
-	}
-	last := j.lw.Store().Head().ID
-	for id := step + 1; id <= last; id++ {
-		next, err := j.entry(id)
-		if err != nil {
-			return nil, err
-		}
-		if next.CausedBy != step && (next.Kind != world.KindDropped || next.CausedBy < step) {
-			break
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
 }

@@ -12,54 +12,72 @@ import (
 
 type replayAnswer struct {
 	OK              bool              `json:"ok"`
-	Records         uint64            `json:"records"`
+	Records         uint64            `json:"records"`          // that are equal
 	StateRoot       *world.Hash       `json:"state_root"`       // null where it diverged
 	FirstDivergence *world.Divergence `json:"first_divergence"` // null where it did not
 }
 
 func newReplayCommand(c *cli) *cobra.Command {
-	var to string
+	var from, to string
 	cmd := &cobra.Command{
 		Use:   "replay",
 		Short: "Compute the world again from its inputs, and compare every record",
 		Long: `Compute the world again from its inputs, without I/O, and compare every record
-byte for byte.
+byte for byte: from the first, or from a snapshot, whose image is believed.
 
 Exit code 3 if a record differs; it is named with its cell and both values.`,
 		Example: `  worldctl replay
+  worldctl replay --from before-lunch --to t50
   worldctl replay --to 1000 -o json`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			var last world.Seq
-			if to != "" {
-				var err error
-				if last, err = parseRecord(to); err != nil {
+			return c.with(func(lw *local.World) error {
+				first, last, err := replaySpan(lw, from, to)
+				if err != nil {
 					return err
 				}
-			}
-			return c.with(func(lw *local.World) error { return c.replay(lw, last) })
+				return c.replay(lw, first, last)
+			})
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "only up to this `RECORD` and what was written at once with it")
+	cmd.Flags().StringVar(&from, "from", "", "only what comes after this `SNAPSHOT`")
+	cmd.Flags().StringVar(&to, "to", "", "only up to this `MOMENT` (a record, t5, -10, head or a snapshot) and what was written at once with it")
 	return cmd
 }
 
-func (c *cli) replay(lw *local.World, to world.Seq) error {
-	end := lw.Store().Head().ID
-	if to > end {
-		return hinted(fmt.Errorf("there is no record #%d", to), "the journal ends at #%d", end)
+// replaySpan returns the record of the snapshot from which to replay, 0 for all,
+// and the last record to replay.
+func replaySpan(lw *local.World, from, to string) (first, last world.Seq, err error) {
+	last = lw.Store().Head().ID
+	if from != "" {
+		s, err := findSnapshot(lw, from)
+		if err != nil {
+			return 0, 0, err
+		}
+		first = world.Seq(s.Record)
 	}
-	if to == 0 {
-		to = end
+	if to != "" {
+		if last, err = (journal{lw}).moment(to); err != nil {
+			return 0, 0, err
+		}
 	}
+	if last < first {
+		return 0, 0, usagef("the snapshot comes before the last record", "%s was made in record #%d, after #%d", from, first, last)
+	}
+	return first, last, nil
+}
+
+func (c *cli) replay(lw *local.World, from, to world.Seq) error {
 	report, stop := c.progress("records", uint64(to))
-	done, err := lw.Replay(to, report)
+	done, err := lw.ReplayFrom(from, to, report)
 	stop()
 	answer := replayAnswer{OK: err == nil}
 	if err == nil {
-		answer.Records, answer.StateRoot = uint64(done.Head.ID), &done.StateRoot
+		answer.Records, answer.StateRoot = uint64(done.Head.ID-from), &done.StateRoot
 	} else if errors.As(err, &answer.FirstDivergence) {
-		answer.Records = uint64(answer.FirstDivergence.Record - 1)
+		answer.Records = uint64(answer.FirstDivergence.Record - 1 - from)
+	} else if from != 0 && errors.Is(err, world.ErrNotFound) {
+		return hinted(err, "a rollback since led to a snapshot before it that is not kept: worldctl replay computes all")
 	} else {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -44,7 +45,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		width: widthOf(stdout), console: widthOf(stderr) > 0,
 	}
 	root := newRootCommand(c)
-	root.SetArgs(args)
+	root.SetArgs(momentArgs(root, args))
 	root.SetIn(stdin)
 	root.SetOut(c.stdout)
 	root.SetErr(stderr)
@@ -89,9 +90,11 @@ a decision, 130 interrupted.`,
 	root.SetFlagErrorFunc(c.flagError)
 	root.AddCommand(
 		newInitCommand(c), newValidateCommand(c), newSendCommand(c), newEffectCommand(c), newStepCommand(c), newRunCommand(c),
-		newStatusCommand(c), newTailCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c),
+		newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),
+		newStateCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newDiffCommand(c), newWhatIfCommand(c),
 		newIntentCommand(c), newReceiptCommand(c), newPolicyCommand(c), newReplayCommand(c), newVerifyCommand(c),
-		newExportCommand(c), newImportCommand(c), newKeysCommand(c), newBenchCommand(c), newVersionCommand(c),
+		newForkCommand(c), newBackupCommand(c), newRestoreCommand(c),
+		newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newImportCommand(c), newKeysCommand(c), newBenchCommand(c), newVersionCommand(c),
 	)
 	return group(root)
 }
@@ -208,6 +211,9 @@ func (c *cli) noteEdited(lw *local.World) {
 // notOpened names the directory in what to do about a world that was not
 // opened.
 func notOpened(dir string, err error) error {
+	if errors.Is(err, local.ErrNoRecording) {
+		return hinted(err, "bring it back to where it was, or write where it is into %s", filepath.Join(dir, ".world", "recorded"))
+	}
 	if errors.Is(err, local.ErrNoWorld) {
 		return hinted(err, "worldctl init %s", dir)
 	}

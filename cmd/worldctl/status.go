@@ -46,29 +46,50 @@ type anchorAnswer struct {
 }
 
 func newStatusCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:     "status",
-		Short:   "Show where the world stands",
-		Example: "  worldctl status -o json",
-		Args:    args(0, 0),
+	var at string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show where the world stands, or stood",
+		Example: `  worldctl status -o json
+  worldctl status --at t5`,
+		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				c.noteEdited(lw)
-				s := lw.Status()
-				a := answerOf(&s)
-				// Opening refuses a store that is not what its anchor says, and every
-				// append moves both.
-				a.Anchor = anchorAnswer{ID: s.Head.ID, OK: lw.Store().Head() == s.Head}
-				return c.object("status", a, func() { c.showStatus(lw, &s, &a) })
-			})
+			return c.with(func(lw *local.World) error { return c.status(lw, at) })
 		},
 	}
+	cmd.Flags().StringVar(&at, "at", "", "as it was at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	return cmd
+}
+
+func (c *cli) status(lw *local.World, at string) error {
+	if at == "" {
+		c.noteEdited(lw)
+	}
+	var s world.Status
+	var clock manifest.Clock
+	err := look(lw, at, func(m *world.Moment) error {
+		s, clock = m.Status(), m.Manifest().Clock
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	a := answerOf(&s)
+	// Opening refuses a store that is not what its anchor says, and every append
+	// moves both.
+	a.Anchor = anchorAnswer{ID: lw.Store().Head().ID, OK: at != "" || lw.Store().Head() == s.Head}
+	return c.object("status", a, func() {
+		c.showStatus(&s, &a, clock)
+		if at == "" {
+			c.noteNext(lw, &s, &a)
+		}
+	})
 }
 
 func answerOf(s *world.Status) statusAnswer {
 	a := statusAnswer{
 		World: s.World, WorldID: s.ID, Time: s.Time, Head: s.Head, Cells: s.Cells,
-		EventsPending: s.EventsPending, Intents: countsOf(s), Timers: s.Timers, Idle: s.Idle,
+		EventsPending: s.EventsPending, Intents: countsOf(s), Timers: s.Timers, Snapshots: s.Snapshots, Idle: s.Idle,
 	}
 	a.Manifest.Hash, a.Manifest.Version = s.Manifest, s.Version
 	return a
@@ -95,14 +116,19 @@ func (n intentCounts) String() string {
 	return text
 }
 
-func (c *cli) showStatus(lw *local.World, s *world.Status, a *statusAnswer) {
+func (c *cli) showStatus(s *world.Status, a *statusAnswer, clock manifest.Clock) {
 	c.facts([2]any{"world", s.World}, [2]any{"id", s.ID},
-		[2]any{"time", fmt.Sprintf("tick %d, %s", s.Time, calendar(lw, s.Time))},
+		[2]any{"time", fmt.Sprintf("tick %d, %s", s.Time, date(clock, s.Time))},
 		[2]any{"head", fmt.Sprintf("#%d %s", s.Head.ID, s.Head.Root)},
 		[2]any{"manifest", fmt.Sprintf("version %d %s", s.Version, s.Manifest)},
 		[2]any{"cells", fmt.Sprintf("%d, %d of them parked", s.Cells, s.Parked)},
-		[2]any{"events pending", s.EventsPending}, [2]any{"timers", s.Timers}, [2]any{"intents", a.Intents},
-		[2]any{"idle", s.Idle}, [2]any{"anchor", fmt.Sprintf("#%d, ok: %t", a.Anchor.ID, a.Anchor.OK)})
+		[2]any{"events pending", s.EventsPending}, [2]any{"timers", s.Timers}, [2]any{"snapshots", s.Snapshots},
+		[2]any{"intents", a.Intents}, [2]any{"idle", s.Idle},
+		[2]any{"anchor", fmt.Sprintf("#%d, ok: %t", a.Anchor.ID, a.Anchor.OK)})
+}
+
+// noteNext says what to type next.
+func (c *cli) noteNext(lw *local.World, s *world.Status, a *statusAnswer) {
 	if s.Parked > 0 {
 		c.note("next: worldctl tail --kind cell.failed, then worldctl cell resume CELL or worldctl cell skip CELL")
 	}
@@ -123,10 +149,14 @@ func (c *cli) showStatus(lw *local.World, s *world.Status, a *statusAnswer) {
 
 // calendar returns the world's calendar time of a tick.
 func calendar(lw *local.World, t manifest.Tick) string {
-	var at int64
+	var clock manifest.Clock
 	_ = lw.View(func(w *world.World) error { // the function never errs
-		at = w.Manifest().Clock.At(t)
+		clock = w.Manifest().Clock
 		return nil
 	})
-	return time.Unix(0, at).UTC().Format(time.RFC3339)
+	return date(clock, t)
+}
+
+func date(clock manifest.Clock, t manifest.Tick) string {
+	return time.Unix(0, clock.At(t)).UTC().Format(time.RFC3339)
 }

@@ -3,25 +3,20 @@ package main
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
+	"sort"
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// selection says which records are wanted.
-type selection struct {
-	kinds []string
-	cell  string
-	since string
-	limit uint64
-}
-
 func newTailCommand(c *cli) *cobra.Command {
-	var s selection
+	s := newSelection()
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Print the journal's records",
@@ -33,83 +28,184 @@ each carries its stored bytes, in base64, under raw.`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				t := teller{journal: journal{lw}, full: c.verbose}
-				records, err := s.records(t.journal)
+				records, err := s.records(journal{lw})
 				if err != nil {
 					return err
 				}
-				return list(c, "tail", "records", records, columns[*entry]{
-					line: t.line, none: "no such records",
-				})
+				return c.listRecords(lw, "tail", records)
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&s.kinds, "kind", nil, "only records of this `KIND`; may be repeated")
-	cmd.Flags().StringVar(&s.cell, "cell", "", "only what this `CELL` did and what happened to it")
-	cmd.Flags().StringVar(&s.since, "since", "", "only from this `RECORD` on")
-	cmd.Flags().Uint64Var(&s.limit, "limit", 0, "only the last `N` of them")
+	s.addFlags(cmd)
+	cmd.Flags().StringVar(&s.from, "since", "", "only from this `RECORD` on")
+	cmd.Flags().Uint64Var(&s.last, "limit", 0, "only the last `N` of them")
 	return cmd
 }
 
-// line prints a record where there may be millions.
-func (t teller) line(e *entry) string {
-	text, err := t.tell(e)
-	if err != nil {
-		text = err.Error()
-	}
-	return fmt.Sprintf("#%-7d t%-6d %-19s %s", e.ID, e.Time, e.Kind, text)
-}
-
-// records yields the records of the selection.
-func (s *selection) records(j journal) (iter.Seq2[*entry, error], error) {
-	for _, kind := range s.kinds {
-		if !world.Kind(kind).Known() {
-			return nil, usagef("kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished", "%q is not a kind of record", kind)
-		}
-	}
-	var from world.Seq = 1
-	if s.since != "" {
-		var err error
-		if from, err = parseRecord(s.since); err != nil {
-			return nil, err
-		}
-	}
-	ids, err := s.candidates(j, max(from, 1))
-	if err != nil {
-		return nil, err
-	}
-	matching := func(yield func(*entry, error) bool) {
-		for id := range ids {
-			e, err := j.entry(id)
-			wanted := err == nil && (len(s.kinds) == 0 || slices.Contains(s.kinds, string(e.Kind)))
-			if (err != nil || wanted) && !yield(e, err) || err != nil {
-				return
+// listRecords prints records where there may be millions.
+func (c *cli) listRecords(lw *local.World, name string, records iter.Seq2[*entry, error]) error {
+	t := teller{journal: journal{lw}, full: c.verbose}
+	return list(c, name, "records", records, columns[*entry]{
+		none: "no such records",
+		line: func(e *entry) string {
+			text, err := t.tell(e)
+			if err != nil {
+				text = err.Error()
 			}
-		}
-	}
-	return last(matching, s.limit), nil
+			return fmt.Sprintf("#%-7d t%-6d %-19s %s", e.ID, e.Time, e.Kind, text)
+		},
+	})
 }
 
-// candidates yields the ids of the records of the cell, or of all.
-func (s *selection) candidates(j journal, from world.Seq) (iter.Seq[world.Seq], error) {
+// selection says which records are wanted: those for which all of it holds.
+type selection struct {
+	kinds            []string
+	cell             string
+	from, to         string // records, the first and the last
+	fromTick, toTick uint64
+	causedBy         string // a record
+	last             uint64 // so many of them; 0: all
+}
+
+func newSelection() selection { return selection{toTick: math.MaxUint64} }
+
+func (s *selection) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&s.kinds, "kind", nil, "only records of this `KIND`; may be repeated")
+	cmd.Flags().StringVar(&s.cell, "cell", "", "only what this `CELL` did and what happened to it")
+}
+
+// records yields the records of the selection, in order. Of the journal it reads
+// the range, or what the index names of the cell or of the cells of the cause.
+func (s *selection) records(j journal) (iter.Seq2[*entry, error], error) {
+	kinds := make([]world.Kind, len(s.kinds))
+	for i, name := range s.kinds {
+		if kinds[i] = world.Kind(name); !kinds[i].Known() {
+			return nil, usagef("kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished", "%q is not a kind of record", name)
+		}
+	}
 	if s.cell != "" {
 		if _, err := reducer.ParseCell(s.cell); err != nil {
 			return nil, usagef("worldctl cell list", "%w", err)
 		}
-		ids, err := j.ofCell(s.cell)
-		at, _ := slices.BinarySearch(ids, from)
-		return slices.Values(ids[at:]), err
 	}
-	end := j.lw.Store().Head().ID
-	if s.limit != 0 && len(s.kinds) == 0 && uint64(end) > s.limit {
-		from = max(from, end-world.Seq(s.limit)+1) // the records before need not be read
+	from, to, err := s.span(j)
+	if err != nil {
+		return nil, err
 	}
-	return func(yield func(world.Seq) bool) {
-		more := true
-		for id := from; id <= end && more; id++ {
-			more = yield(id)
+	records := j.between(from, to, kinds)
+	switch {
+	case s.causedBy != "":
+		cause, err := j.find(s.causedBy)
+		if err != nil {
+			return nil, err
 		}
-	}, nil
+		records = j.broughtAbout(cause, s.cell)
+	case s.cell != "" && from <= to:
+		records = j.ofCell(s.cell, from)
+	}
+	return last(within(records, from, to, kinds), s.last), nil
+}
+
+// within yields those of a sequence of records that are in a range and of one of
+// some kinds, or of any where none is named.
+func within(records iter.Seq2[*entry, error], from, to world.Seq, kinds []world.Kind) iter.Seq2[*entry, error] {
+	return func(yield func(*entry, error) bool) {
+		for e, err := range records {
+			if err == nil {
+				if e.ID > to {
+					return
+				}
+				if e.ID < from || len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
+					continue
+				}
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// broughtAbout yields what a record brought about directly, and of that what
+// tells of a cell where one is named.
+func (j journal) broughtAbout(cause *entry, cell string) iter.Seq2[*entry, error] {
+	return func(yield func(*entry, error) bool) {
+		for x, err := range j.consequences(cause, 1) {
+			wanted := err != nil || cell == ""
+			if !wanted {
+				wanted, err = j.tellsOf(x.entry, cell)
+			}
+			if (wanted || err != nil) && !yield(x.entry, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// tellsOf reports whether ofCell yields a record.
+func (j journal) tellsOf(e *entry, cell string) (bool, error) {
+	if slices.Contains(j.cells(e), cell) {
+		return true, nil
+	}
+	step, err := j.turn(e.ID)
+	return err == nil && step != nil && slices.Contains(j.cells(step), cell), err
+}
+
+// span returns the first record and the last that can be wanted; the first is
+// after the last where there is none.
+func (s *selection) span(j journal) (from, to world.Seq, err error) {
+	end := j.lw.Store().Head().ID
+	from, to = 1, end
+	if s.from != "" {
+		if from, err = parseRecord(s.from); err != nil {
+			return 0, 0, err
+		}
+	}
+	if s.to != "" {
+		if to, err = parseRecord(s.to); err != nil {
+			return 0, 0, err
+		}
+		if from > to {
+			return 0, 0, usagef("the first record comes before the last", "no record is from #%d on and up to #%d", from, to)
+		}
+	}
+	if s.fromTick > s.toTick {
+		return 0, 0, usagef("the first tick comes before the last", "no record is from tick %d on and up to tick %d", s.fromTick, s.toTick)
+	}
+	if s.fromTick > 0 {
+		first, err := firstAt(end, manifest.Tick(s.fromTick), j.timeOf)
+		if err != nil {
+			return 0, 0, err
+		}
+		from = max(from, first)
+	}
+	if s.toTick < math.MaxUint64 {
+		beyond, err := firstAt(end, manifest.Tick(s.toTick)+1, j.timeOf)
+		if err != nil {
+			return 0, 0, err
+		}
+		to = min(to, beyond-1)
+	}
+	from, to = max(from, 1), min(to, end)
+	if s.last != 0 && len(s.kinds) == 0 && s.cell == "" && s.causedBy == "" && uint64(to) > s.last {
+		from = max(from, to-world.Seq(s.last)+1) // the records before need not be read
+	}
+	return from, to, nil
+}
+
+// firstAt returns the first of the records up to an end whose time is not before
+// a tick; the one after the end where there is none. Times never decrease.
+func firstAt(end world.Seq, tick manifest.Tick, timeOf func(world.Seq) (manifest.Tick, error)) (world.Seq, error) {
+	var failed error
+	before := sort.Search(int(end), func(before int) bool {
+		if failed != nil {
+			return true
+		}
+		var t manifest.Tick
+		t, failed = timeOf(world.Seq(before) + 1)
+		return t >= tick
+	})
+	return world.Seq(before) + 1, failed
 }
 
 // last yields the last items, in order; 0: all.

@@ -2,13 +2,12 @@ package main
 
 import (
 	"fmt"
-	"slices"
+	"iter"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -23,6 +22,7 @@ type moment struct {
 }
 
 func newTimelineCommand(c *cli) *cobra.Command {
+	s := newSelection()
 	var limit uint64
 	cmd := &cobra.Command{
 		Use:   "timeline CELL",
@@ -32,21 +32,23 @@ events it received, the steps it took on them, what it emitted, what it asked
 for and what the gate, people and the outside answered, with every attempt. What
 a person asked for is told of operator/NAME. -v prints data in full.`,
 		Example: `  worldctl timeline agent/ada
+  worldctl timeline agent/ada --from 100 --to 200
   worldctl timeline operator/ada
   worldctl timeline agent/ada -o jsonl`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				cell, err := findActor(lw, args[0])
+				t := teller{journal: journal{lw}, full: c.verbose}
+				var err error
+				if t.self, err = t.findActor(args[0]); err != nil {
+					return err
+				}
+				s.cell = t.self
+				records, err := s.records(t.journal)
 				if err != nil {
 					return err
 				}
-				t := teller{journal: journal{lw}, self: cell, full: c.verbose}
-				ids, err := t.ofCell(t.self)
-				if err != nil {
-					return err
-				}
-				return list(c, "timeline", "moments", first(each(ids, t.moment), limit), columns[moment]{
+				return list(c, "timeline", "moments", first(t.moments(records), limit), columns[moment]{
 					header: table.Row{"tick", "record", "what"},
 					row:    func(m moment) table.Row { return table.Row{m.Time, fmt.Sprintf("#%d", m.Record), m.What} },
 					plain:  true,
@@ -55,31 +57,40 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 			})
 		},
 	}
+	cmd.Flags().StringVar(&s.from, "from", "", "only from this `RECORD` on")
+	cmd.Flags().StringVar(&s.to, "to", "", "only up to this `RECORD`")
 	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N` records")
 	return cmd
 }
 
 // findActor returns the cell, or the operator, that a person named.
-func findActor(lw *local.World, name string) (string, error) {
+func (j journal) findActor(name string) (string, error) {
 	cell, err := parseCell(name)
 	if err != nil {
 		return "", err
 	}
 	if cell.Reducer != reducer.Operator {
-		_, err := findCell(lw, name)
+		_, err := findCell(j.lw, name)
 		return name, err
 	}
-	if !slices.ContainsFunc(ledger(lw), func(e receipt.Entry) bool { return e.Intent.Cell == name }) {
-		return "", hinted(fmt.Errorf("%s has asked for nothing", name), "worldctl tail --kind effect.submitted shows who has")
+	for _, err := range j.lw.Store().CellRecords(name, 0) {
+		return name, err
 	}
-	return name, nil
+	return "", hinted(fmt.Errorf("%s has asked for nothing", name), "worldctl tail --kind effect.submitted shows who has")
 }
 
-func (t teller) moment(id world.Seq) (moment, error) {
-	e, err := t.entry(id)
-	if err != nil {
-		return moment{}, err
+// moments puts records into words.
+func (t teller) moments(records iter.Seq2[*entry, error]) iter.Seq2[moment, error] {
+	return func(yield func(moment, error) bool) {
+		for e, err := range records {
+			var m moment
+			if err == nil {
+				m = moment{Time: e.Time, Record: e.ID, Kind: e.Kind}
+				m.What, err = t.tell(e)
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
 	}
-	what, err := t.tell(e)
-	return moment{Time: e.Time, Record: id, Kind: e.Kind, What: what}, err
 }

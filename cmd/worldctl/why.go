@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"iter"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -28,11 +30,7 @@ intent that asked for it, a person's decision to what it was about.`,
 				if err != nil {
 					return err
 				}
-				chain, err := t.causes(e)
-				if err != nil {
-					return err
-				}
-				return list(c, "why", "records", all(chain), columns[*entry]{
+				return list(c, "why", "records", t.causes(e), columns[*entry]{
 					header: table.Row{"record", "tick", "kind", "what"},
 					plain:  true,
 					row: func(e *entry) table.Row {
@@ -48,61 +46,231 @@ intent that asked for it, a person's decision to what it was about.`,
 	}
 }
 
-// causes returns a record and what caused it, up to an input.
-func (j journal) causes(e *entry) ([]*entry, error) {
-	entries := byKey(j.lw)
-	chain := []*entry{e}
-	for {
-		cause, err := j.causeOf(e, entries)
-		if err != nil || cause == 0 {
-			return chain, err
+// causes yields a record and what caused it, up to an input.
+func (j journal) causes(e *entry) iter.Seq2[*entry, error] {
+	return func(yield func(*entry, error) bool) {
+		for yield(e, nil) {
+			cause, err := j.causeOf(e)
+			if err == nil && cause == 0 {
+				return
+			}
+			if err == nil && cause >= e.ID {
+				err = fmt.Errorf("record #%d says that #%d caused it, which comes later", e.ID, cause)
+			}
+			if err == nil {
+				e, err = j.entry(cause)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
 		}
-		if cause >= e.ID {
-			return nil, fmt.Errorf("record #%d says that #%d caused it, which comes later", e.ID, cause)
-		}
-		if e, err = j.entry(cause); err != nil {
-			return nil, err
-		}
-		chain = append(chain, e)
 	}
 }
 
 // causeOf returns the record that caused e, 0 for none. An answer is an input,
 // but someone asked: its cause is the permit. A decision was asked for as well.
-func (j journal) causeOf(e *entry, entries map[receipt.Key]*receipt.Entry) (world.Seq, error) {
-	switch e.Kind {
-	case world.KindFinished, world.KindLate, world.KindExpired:
-		key, attempt := intentOf(e.body)
-		if in := entries[key]; in != nil && in.Attempt == attempt {
-			return world.Seq(in.Started), nil
-		}
-		return j.lastAbout(e, world.KindStarted)
-	case world.KindDue:
-		return j.lastAbout(e, world.KindWaiting, world.KindInDoubt)
-	case world.KindResolved:
-		return j.lastAbout(e, world.KindParked, world.KindInDoubt, world.KindConfirmed)
-	case world.KindConfirmed:
-		return j.lastAbout(e, world.KindFinished, world.KindEnded, world.KindConfirmed)
-	default:
+func (j journal) causeOf(e *entry) (world.Seq, error) {
+	m := mentionIn(e)
+	if len(m.answers()) == 0 {
 		return e.CausedBy, nil
 	}
-}
-
-// lastAbout returns the last record before e, of some kinds, that is about the
-// same attempt, or about the same intent where one of them is about no attempt.
-func (j journal) lastAbout(e *entry, kinds ...world.Kind) (world.Seq, error) {
-	key, attempt := intentOf(e.body)
-	var last world.Seq
-	for before, err := range j.scan(0, kinds...) {
+	var before []world.Seq
+	for id, err := range j.lw.Store().CellRecords(entryOf(j.lw, m.key).Intent.Cell, 0) {
 		if err != nil {
 			return 0, err
 		}
-		if before.ID >= e.ID {
+		if id >= e.ID {
 			break
 		}
-		if k, a := intentOf(before.body); k == key && (a == attempt || a == 0 || attempt == 0) {
-			last = before.ID
+		before = append(before, id)
+	}
+	for _, id := range slices.Backward(before) { // what was asked for is seldom far
+		e, err := j.entry(id)
+		if err != nil {
+			return 0, err
+		}
+		if m.answersTo(mentionIn(e)) {
+			return id, nil
 		}
 	}
-	return last, nil
+	return 0, nil
+}
+
+// mention is what a record about an intent is about.
+type mention struct {
+	record  world.Seq
+	kind    world.Kind
+	key     receipt.Key // zero: it is about no intent
+	attempt uint64      // 0: it is about no attempt
+}
+
+func mentionIn(e *entry) mention {
+	key, attempt := intentOf(e.body)
+	return mention{e.ID, e.Kind, key, attempt}
+}
+
+// answers returns the kinds of records that asked for one of this kind, which
+// names no cause itself.
+func (m mention) answers() []world.Kind {
+	switch m.kind {
+	case world.KindFinished, world.KindLate, world.KindExpired:
+		return []world.Kind{world.KindStarted}
+	case world.KindDue:
+		return []world.Kind{world.KindWaiting, world.KindInDoubt}
+	case world.KindResolved:
+		return []world.Kind{world.KindParked, world.KindInDoubt, world.KindConfirmed}
+	case world.KindConfirmed:
+		return []world.Kind{world.KindFinished, world.KindEnded, world.KindConfirmed}
+	default:
+		return nil
+	}
+}
+
+// answersTo reports whether an earlier record may have asked for this one: it is
+// about the same attempt, or about the same intent where one of them is about no
+// attempt. The last such record did.
+func (m mention) answersTo(asked mention) bool {
+	return slices.Contains(m.answers(), asked.kind) && m.key == asked.key &&
+		(m.attempt == asked.attempt || m.attempt == 0 || asked.attempt == 0)
+}
+
+// consequence is a record that another one brought about.
+type consequence struct {
+	*entry
+	cause world.Seq // what brought it about directly
+}
+
+// consequences yields, in order, what a record brought about, up to so many
+// links away; 0 is no bound. Such records stand right behind their causes, or
+// concern a cell that those concern: so the indexes of these cells are read, each
+// once, from the cause on.
+func (j journal) consequences(of *entry, links uint64) iter.Seq2[consequence, error] {
+	return func(yield func(consequence, error) bool) {
+		s := spread{
+			journal: j, most: links,
+			found: make(map[world.Seq]uint64), mentions: make(map[receipt.Key][]mention), reads: make(map[string]bool),
+		}
+		defer s.stop()
+		s.mention(of)
+		err := s.add(of, 0)
+		for err == nil && len(s.cursors) > 0 {
+			var e *entry
+			if e, err = s.next(); err != nil {
+				break
+			}
+			cause := s.causeOf(e)
+			s.mention(e)
+			away, ok := s.found[cause]
+			if !ok {
+				continue
+			}
+			if !yield(consequence{e, cause}, nil) {
+				return
+			}
+			err = s.add(e, away+1)
+		}
+		if err != nil {
+			yield(consequence{}, err)
+		}
+	}
+}
+
+// spread reads the indexes of several cells at once, in the order of the journal,
+// and knows which of the records that it came by follow from the first.
+type spread struct {
+	journal
+	most     uint64
+	found    map[world.Seq]uint64 // whose consequences are wanted: links to the first record
+	mentions map[receipt.Key][]mention
+	reads    map[string]bool // cells
+	cursors  []cursor
+}
+
+// cursor is a sequence of records, and where it has come to.
+type cursor struct {
+	at   *entry
+	next func() (*entry, error, bool)
+	stop func()
+}
+
+// add makes it read on where the consequences of a record that it found
+// can be.
+func (s *spread) add(e *entry, away uint64) error {
+	if s.most != 0 && away == s.most {
+		return nil
+	}
+	s.found[e.ID] = away
+	if err := s.read(s.following(e)); err != nil {
+		return err
+	}
+	for _, cell := range s.cells(e) {
+		if s.reads[cell] {
+			continue
+		}
+		s.reads[cell] = true
+		if err := s.read(s.concerning(cell, e.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *spread) read(records iter.Seq2[*entry, error]) error {
+	next, stop := iter.Pull2(records)
+	e, err, ok := next()
+	if !ok || err != nil {
+		stop()
+		return err
+	}
+	s.cursors = append(s.cursors, cursor{e, next, stop})
+	return nil
+}
+
+// next returns the first record that a cursor has come to, and moves the cursors
+// on.
+func (s *spread) next() (*entry, error) {
+	first := slices.MinFunc(s.cursors, func(a, b cursor) int { return int(a.at.ID) - int(b.at.ID) }).at
+	for i := len(s.cursors) - 1; i >= 0; i-- {
+		c := &s.cursors[i]
+		if c.at.ID != first.ID {
+			continue
+		}
+		e, err, ok := c.next()
+		if err != nil {
+			return nil, err
+		}
+		if c.at = e; !ok {
+			c.stop()
+			s.cursors = slices.Delete(s.cursors, i, i+1)
+		}
+	}
+	return first, nil
+}
+
+func (s *spread) stop() {
+	for _, c := range s.cursors {
+		c.stop()
+	}
+}
+
+func (s *spread) mention(e *entry) {
+	if m := mentionIn(e); m.key != (receipt.Key{}) {
+		s.mentions[m.key] = append(s.mentions[m.key], m)
+	}
+}
+
+// causeOf is journal.causeOf without a search; 0 also where the cause is none of
+// what it came by, and so does not follow from the first.
+func (s *spread) causeOf(e *entry) world.Seq {
+	m := mentionIn(e)
+	if len(m.answers()) == 0 {
+		return e.CausedBy
+	}
+	for _, asked := range slices.Backward(s.mentions[m.key]) {
+		if m.answersTo(asked) {
+			return asked.record
+		}
+	}
+	return 0
 }

@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 //	field VAR NAME         set VAR to the text of a field in the JSON that was printed last, cut to 12 bytes
 //	number VAR NAME        likewise of a number
 //	forge DIR IN OUT HOW   make of a printed receipt one that must not be taken for it
+//	extends FILE LONGER    the second file is longer, and begins with the first
 //	holds FILE KEYRING     the file holds the first secret of a keyring that is not sealed
 func TestScripts(t *testing.T) {
 	worlds, err := filepath.Abs("testdata/worlds")
@@ -51,6 +52,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "hold": hold, "release": release, "forge": forge, "field": field, "number": numberOf, "holds": holds,
+			"extends": extends,
 		},
 	})
 }
@@ -92,6 +94,13 @@ func numberOf(ts *testscript.TestScript, _ bool, args []string) {
 	var object map[string]any
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &object))
 	ts.Setenv(args[0], strconv.Itoa(int(object[args[1]].(float64))))
+}
+
+func extends(ts *testscript.TestScript, _ bool, args []string) {
+	file, longer := ts.ReadFile(args[0]), ts.ReadFile(args[1])
+	if len(longer) <= len(file) || longer[:len(file)] != file {
+		ts.Fatalf("%s does not go on from %s", args[1], args[0])
+	}
 }
 
 func forge(ts *testscript.TestScript, _ bool, args []string) {

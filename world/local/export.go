@@ -14,12 +14,13 @@ import (
 )
 
 // Format is a format of exported journals. Both hold the stored bytes of every
-// record, and the blobs that records and manifests name:
+// record, and the blobs that records and manifests name, but those that were
+// redacted:
 //
 //   - CBORSeq, RFC 8742: a record is an array, its stored bytes; the blobs that
 //     it is the first to need come before it, each a byte string.
 //   - JSONLines: a record a line, an object with id, time, kind, caused_by,
-//     payload (decoded, for people) and raw (the stored bytes, standard base64);
+//     payload (decoded, for people; null where it was redacted) and raw (the stored bytes, standard base64);
 //     the line that first needs blobs has them under blobs, base64 by hash.
 type Format string
 
@@ -66,37 +67,26 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 	return out.Flush()
 }
 
-// blobsOf returns the blobs that a record is the first to need: its payload,
-// and what a manifest that comes into force with it names.
+// blobsOf returns the blobs that a record needs: its payload, unless it was
+// redacted, and what a manifest that comes into force with it names.
 func (lw *World) blobsOf(rec *world.Record) ([]world.Blob, error) {
 	var out []world.Blob
-	if err := rec.Load(lw.store); err != nil {
+	if err := rec.Load(lw.store); errors.Is(err, world.ErrRedacted) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
 	if !rec.Blob.IsZero() {
 		out = append(out, world.Blob{Hash: rec.Blob, Bytes: rec.Payload})
 	}
-	if rec.Kind != world.KindCreated {
+	if rec.Kind != world.KindCreated && rec.Kind != world.KindApplied {
 		return out, nil
 	}
-	body, err := rec.Body()
+	contents, err := lw.contentsOf(rec)
 	if err != nil {
 		return nil, err
 	}
-	created, ok := body.(*world.Created)
-	if !ok {
-		return nil, errors.New("record #1 is not " + string(world.KindCreated))
-	}
-	encoded, err := lw.store.Blob(created.Manifest)
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, world.Blob{Hash: created.Manifest, Bytes: encoded})
-	m, err := manifest.Decode(encoded)
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range m.Contents() {
+	for _, h := range contents {
 		content, err := lw.store.Blob(h)
 		if err != nil {
 			return nil, err
@@ -128,13 +118,16 @@ type jsonLine struct {
 }
 
 func writeJSONLine(out *bufio.Writer, rec *world.Record, s world.Scanned, blobs []world.Blob) error {
-	body, err := rec.Body()
-	if err != nil {
-		return err
-	}
 	line := jsonLine{
-		ID: rec.ID, Time: rec.Time, Kind: rec.Kind, CausedBy: rec.CausedBy, Payload: body,
+		ID: rec.ID, Time: rec.Time, Kind: rec.Kind, CausedBy: rec.CausedBy,
 		Raw: base64.StdEncoding.EncodeToString(s.Bytes),
+	}
+	if rec.Payload != nil {
+		body, err := rec.Body()
+		if err != nil {
+			return err
+		}
+		line.Payload = body
 	}
 	for _, b := range blobs {
 		if line.Blobs == nil {

@@ -133,44 +133,95 @@ func worldIDOf(first exported) (string, error) {
 
 // appendAll appends an export's records in batches.
 func appendAll(s *store.Store, x exported, next func() (exported, error), progress func(uint64)) error {
-	var head world.Head
-	chain := new(canon.Chain)
-	batch := world.Batch{}
+	a := appender{store: s, missing: make(map[world.Hash]world.Seq)}
 	for {
 		rec, err := world.DecodeRecord(x.data)
 		if err != nil {
-			return unread(head.ID, err)
+			return unread(a.batch.Head.ID, err)
 		}
-		if rec.ID != head.ID+1 {
-			return fmt.Errorf("import: record #%d follows record #%d: records are missing, repeated or out of order", rec.ID, head.ID)
+		if err := a.add(rec, x); err != nil {
+			return err
 		}
-		head = world.Head{ID: rec.ID, Root: chain.Add(uint64(rec.ID), string(rec.Kind), x.data)}
-		batch.Records = append(batch.Records, world.Stored{ID: rec.ID, Bytes: x.data, Root: head.Root})
-		batch.Blobs = append(batch.Blobs, x.blobs...)
-		batch.Head = head
 		x, err = next()
 		done := errors.Is(err, io.EOF)
 		if err != nil && !done {
-			return unread(head.ID, err)
+			return unread(rec.ID, err)
 		}
-		if !done && len(batch.Records) < importBatch {
+		if !done && len(a.batch.Records) < importBatch {
 			continue
 		}
-		p, err := s.Append(batch)
-		if err != nil {
-			return err
-		}
-		if err := p.Wait(); err != nil {
+		if err := a.flush(); err != nil {
 			return err
 		}
 		if progress != nil {
-			progress(uint64(head.ID))
+			progress(uint64(rec.ID))
 		}
 		if done {
-			return nil
+			return a.close()
 		}
-		batch = world.Batch{After: head}
 	}
+}
+
+// appender gathers imported records in batches.
+type appender struct {
+	store   *store.Store
+	chain   canon.Chain
+	batch   world.Batch
+	missing map[world.Hash]world.Seq // payloads that did not come, and first records that have them
+}
+
+// add appends a record. With one that says that a payload was redacted the batch
+// ends, so that the store is told.
+func (a *appender) add(rec world.Record, x exported) error {
+	head := a.batch.Head
+	if rec.ID != head.ID+1 {
+		return fmt.Errorf("import: record #%d follows record #%d: records are missing, repeated or out of order", rec.ID, head.ID)
+	}
+	head = world.Head{ID: rec.ID, Root: a.chain.Add(uint64(rec.ID), string(rec.Kind), x.data)}
+	a.batch.Records = append(a.batch.Records, world.Stored{ID: rec.ID, Bytes: x.data, Root: head.Root})
+	a.batch.Blobs = append(a.batch.Blobs, x.blobs...)
+	a.batch.Head = head
+	for _, b := range x.blobs {
+		delete(a.missing, b.Hash)
+	}
+	if !rec.Blob.IsZero() && rec.Load(world.BlobList(x.blobs)) != nil && a.missing[rec.Blob] == 0 {
+		if _, err := a.store.Blob(rec.Blob); err != nil {
+			a.missing[rec.Blob] = rec.ID
+		}
+	}
+	if rec.Kind != world.KindRedacted {
+		return nil
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return unread(rec.ID-1, err)
+	}
+	if b, ok := body.(*world.Redacted); ok {
+		delete(a.missing, b.Blob)
+		return a.store.Redact(b.Blob, a.flush)
+	}
+	return nil
+}
+
+// flush makes the batch durable and begins the next.
+func (a *appender) flush() error {
+	if len(a.batch.Records) == 0 {
+		return nil
+	}
+	p, err := a.store.Append(a.batch)
+	if err != nil {
+		return err
+	}
+	a.batch = world.Batch{After: a.batch.Head, Head: a.batch.Head}
+	return p.Wait()
+}
+
+// close refuses what lacks a payload that nobody redacted.
+func (a *appender) close() error {
+	for blob, id := range a.missing { // order shows in which one is named first; any is true
+		return fmt.Errorf("import: record #%d: payload %s is missing, and no record says that it was redacted", id, blob)
+	}
+	return nil
 }
 
 // unread says behind which record an export cannot be read; 0 is its beginning.
@@ -256,6 +307,9 @@ func (l *importedLine) check(blobs world.BlobList) error {
 	}
 	if l.ID != rec.ID || l.Time != rec.Time || l.Kind != rec.Kind || l.CausedBy != rec.CausedBy {
 		return fmt.Errorf("the line of record #%d says otherwise than its raw bytes", rec.ID)
+	}
+	if l.Payload == nil && !rec.Blob.IsZero() {
+		return nil // appendAll finds out whether it was redacted
 	}
 	if err := rec.Load(blobs); err != nil {
 		return err

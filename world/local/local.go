@@ -7,6 +7,8 @@
 //	anchor    where the journal was when it was last acknowledged
 //	keyring   the receipt keys, readable by the owner only
 //	effects   results of live effects that the journal does not hold yet
+//	recorded  in a fork whose effects are answered by what its parent recorded:
+//	          the parent's absolute path, a line; without it the outside answers
 //	secrets/  values of secret://NAME, a file each; made by people
 //	lock      held by the process that owns the world
 //
@@ -41,6 +43,7 @@ const (
 	hiddenDir    = ".world"
 	keyringFile  = "keyring"
 	effectsFile  = "effects"
+	recordedFile = "recorded"
 	secretsDir   = "secrets"
 )
 
@@ -50,6 +53,8 @@ var ErrNoWorld = errors.New("no world here")
 // World is a world in a directory, owned by this process. It is safe for
 // concurrent use: calls take turns.
 type World struct {
+	copying sync.Mutex // held while a copy is made, before mu; Close waits for it
+
 	mu     sync.Mutex
 	dir    string
 	hidden string // where the store is
@@ -109,7 +114,10 @@ func own(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r, err = settle(path, r, opts); err != nil {
+	if r, err = settle(path, r, opts); err == nil && opts.Effects == "" {
+		opts.Effects, err = readRecorded(hidden)
+	}
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return &World{dir: dir, hidden: hidden, store: s, keys: r.keys, opts: opts, passphrase: r.passphrase}, nil
@@ -145,6 +153,8 @@ func (lw *World) abandon() error {
 
 // Close checkpoints the world, so that opening it is fast, and gives it up.
 func (lw *World) Close() error {
+	lw.copying.Lock()
+	defer lw.copying.Unlock()
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	if lw.host == nil {

@@ -1,6 +1,8 @@
 package local
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -25,7 +27,7 @@ type Options struct {
 	Passphrase func() ([]byte, error)
 
 	Secrets func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
-	Effects string                            // directory of a world whose receipts answer all effects; empty: the adapters do
+	Effects string                            // directory of a world whose receipts answer all effects; empty: the one in .world/recorded, else the adapters do
 	Workers int                               // effects performed at once; 0: host.DefaultWorkers
 	Grace   time.Duration                     // see host.Config; 0: its default
 }
@@ -42,7 +44,11 @@ func (lw *World) config() world.Config {
 			cfg.EffectLog = filepath.Join(lw.hidden, effectsFile)
 			var err error
 			if lw.opts.Effects != "" {
-				if cfg.Recording, err = recording(lw.opts.Effects, lw.opts); err != nil {
+				cfg.Recording, err = recording(lw.opts.Effects, lw.opts)
+				if errors.Is(err, ErrNoWorld) {
+					err = fmt.Errorf("%w: %w", ErrNoRecording, err)
+				}
+				if err != nil {
 					return nil, err
 				}
 			}

@@ -100,7 +100,7 @@ type saved struct {
 func (lw *World) SaveSnapshot(w io.Writer, name string) (snapshot.Snapshot, error) {
 	var s snapshot.Snapshot
 	err := lw.View(func(w *world.World) (err error) {
-		s, err = w.Snapshot(name)
+		s, err = w.FindSnapshot(name)
 		return err
 	})
 	if err != nil {
@@ -132,7 +132,7 @@ func (lw *World) ReadSnapshot(r io.Reader) (snapshot.Snapshot, error) {
 	}
 	var s snapshot.Snapshot
 	err = lw.View(func(w *world.World) (err error) {
-		s, err = w.Snapshot(x.head.hash().String())
+		s, err = w.FindSnapshot(x.head.hash().String())
 		return err
 	})
 	if err != nil && x.head.World != lw.keys.World() {

@@ -94,8 +94,18 @@ func decodeSaved(data []byte) (*saved, error) {
 	return x, r.Close()
 }
 
-// check computes the state root and compares it with the one in the head.
+// check compares the state root of what is in the file with the one in the head.
 func (x *saved) check() error {
+	if n := uint64(len(x.cells)); n != x.head.Cells {
+		return fmt.Errorf("it names %d cells and has %d", x.head.Cells, n)
+	}
+	if root := x.stateRoot(); root != x.head.State {
+		return fmt.Errorf("its content has state root %s, not %s", root, x.head.State)
+	}
+	return nil
+}
+
+func (x *saved) stateRoot() world.Hash {
 	code := make(map[string]world.Hash, len(x.head.Reducers))
 	for _, r := range x.head.Reducers {
 		code[r.Name] = r.Code
@@ -110,14 +120,7 @@ func (x *saved) check() error {
 			mailboxes = append(mailboxes, snapshot.Leaf{Key: key, Value: c.mailLeaf()})
 		}
 	}
-	if uint64(len(cells)) != x.head.Cells {
-		return fmt.Errorf("it names %d cells and has %d", x.head.Cells, len(cells))
-	}
-	root := snapshot.StateRoot(snapshot.Root(cells), snapshot.Root(mailboxes), snapshot.Root(x.alarms.leaves()))
-	if root != x.head.State {
-		return fmt.Errorf("its content has state root %s, not %s", root, x.head.State)
-	}
-	return nil
+	return snapshot.StateRoot(snapshot.Root(cells), snapshot.Root(mailboxes), snapshot.Root(x.alarms.leaves()))
 }
 
 // leaf returns the value of a cell's leaf: H of [n, h, H(state) or zeros, reducer

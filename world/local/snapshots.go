@@ -61,8 +61,8 @@ func (lw *World) Leaves(b world.RolledBack) (left []world.SideEffect, err error)
 // with it. It costs the records since the snapshot before. The error is
 // world.ErrNotFound where there is no such record.
 func (lw *World) At(at world.Seq) (*world.Moment, error) {
-	if end := lw.store.Head().ID; at == 0 || at > end {
-		return nil, fmt.Errorf("record #%d of %d: %w", at, end, world.ErrNotFound)
+	if err := lw.has(at); err != nil {
+		return nil, err
 	}
 	m, err := world.At(lw.store, at, lw.opts.Registry)
 	if errors.Is(err, world.ErrNotFound) {
@@ -71,6 +71,14 @@ func (lw *World) At(at world.Seq) (*world.Moment, error) {
 		m, err = world.At(fromStart{lw.store}, at, lw.opts.Registry)
 	}
 	return m, err
+}
+
+// has reports, as world.ErrNotFound, that there is no such record.
+func (lw *World) has(at world.Seq) error {
+	if end := lw.store.Head().ID; at == 0 || at > end {
+		return fmt.Errorf("record #%d of %d: %w", at, end, world.ErrNotFound)
+	}
+	return nil
 }
 
 // fromStart is a history without images.

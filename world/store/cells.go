@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -47,7 +48,7 @@ func (s *Store) yieldTail(v *view, cell string, indexed, after world.Seq, yield 
 	for e, err := range s.entries(indexed + 1) {
 		concerned := false
 		if err == nil {
-			err = c.each(e, func(name []byte) { concerned = concerned || string(name) == cell })
+			err = c.eachKnown(e, func(name []byte) { concerned = concerned || string(name) == cell })
 		}
 		if err != nil {
 			return err
@@ -57,6 +58,16 @@ func (s *Store) yieldTail(v *view, cell string, indexed, after world.Seq, yield 
 		}
 	}
 	return nil
+}
+
+// eachKnown is each for a record whose payload may have been redacted: then
+// nobody knows whom it concerns.
+func (c *concerns) eachKnown(e entry, visit func(cell []byte)) error {
+	err := c.each(e, visit)
+	if errors.Is(err, world.ErrRedacted) {
+		return nil
+	}
+	return err
 }
 
 // mention is a cell that a record concerns: one entry of the index to be.
@@ -133,7 +144,7 @@ func (s *Store) mentions(before *view, after, to world.Seq) (names []string, all
 		if id = world.Seq(e.ID); id > to {
 			break
 		}
-		if err := c.each(e, add); err != nil {
+		if err := c.eachKnown(e, add); err != nil {
 			return nil, nil, err
 		}
 	}

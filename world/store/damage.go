@@ -29,14 +29,15 @@ func unreadable(err error) error {
 // what was written. Where a record is damaged, the chain after it is unknown up
 // to the next head that is known otherwise; the records between are checked one
 // by one, and one error names them as unchecked. A blob that a record names and
-// that is not there, damaged or redacted, is a world.ErrNotFound.
+// that is not there is a world.ErrNotFound, unless it was redacted: whether the
+// journal says so is not looked at here.
 func (s *Store) Damage() iter.Seq[error] {
 	return func(yield func(error) bool) {
 		s.settleImages()
 		if !s.recordDamage(yield) || !s.blobDamage(yield) {
 			return
 		}
-		for _, prefix := range []byte{imagePrefix, versionPrefix, ledgerPrefix, notePrefix, postingPrefix, metaPrefix} {
+		for _, prefix := range []byte{imagePrefix, versionPrefix, ledgerPrefix, notePrefix, postingPrefix, metaPrefix, redactionPrefix, archivePrefix} {
 			if !s.sealedDamage(prefix, yield) {
 				return
 			}
@@ -54,8 +55,22 @@ type links struct {
 func (s *Store) recordDamage(yield func(error) bool) bool {
 	end := s.readable()
 	l := &links{chain: &canon.Chain{}, heads: append(s.imageHeads(), end)}
-	for next := world.Seq(1); next <= end.ID; {
+	next := world.Seq(1)
+	for _, a := range s.archives.all() {
+		if !s.storedDamage(l, next, a.First-1, yield) || !s.archiveDamage(l, a, yield) {
+			return false
+		}
+		next = a.Last.ID + 1
+	}
+	return s.storedDamage(l, next, end.ID, yield)
+}
+
+func (s *Store) storedDamage(l *links, next, end world.Seq, yield func(error) bool) bool {
+	for next <= end {
 		for e, err := range s.entries(next) {
+			if next > end {
+				break
+			}
 			if err == nil {
 				err = l.follow(e)
 			} else {
@@ -74,6 +89,26 @@ func (s *Store) recordDamage(yield func(error) bool) bool {
 		}
 	}
 	return true
+}
+
+// archiveDamage is storedDamage for an archive. One that is not there is no damage
+// to the store.
+func (s *Store) archiveDamage(l *links, a Archived, yield func(error) bool) bool {
+	file, f, err := s.openArchived(a)
+	if errors.Is(err, fs.ErrNotExist) {
+		l.skip(a.Last)
+		return true
+	}
+	if err == nil {
+		if err = errors.Join(file.check(), f.Close()); err != nil {
+			err = &world.ArchivedError{File: a.File, From: a.First, To: a.Last.ID, Err: err}
+		}
+	}
+	if err != nil {
+		l.skip(a.Last)
+		return yield(err)
+	}
+	return s.storedDamage(l, a.First, a.Last.ID, yield)
 }
 
 // imageHeads returns the heads of the images that are whole; of the others
@@ -95,6 +130,14 @@ func (s *Store) imageHeads() []world.Head {
 func (l *links) lose(id world.Seq) {
 	if l.lost == 0 {
 		l.lost = id
+	}
+}
+
+// skip takes the chain up at a head that is known otherwise.
+func (l *links) skip(to world.Head) {
+	l.chain, l.lost = canon.ResumeChain(to.Root), 0
+	for len(l.heads) > 0 && l.heads[0].ID <= to.ID {
+		l.heads = l.heads[1:]
 	}
 }
 
@@ -139,6 +182,9 @@ func (s *Store) blobOf(e entry) error {
 	}
 	_, err := s.get(hashKey(blobPrefix, e.Blob))
 	if errors.Is(err, world.ErrNotFound) {
+		if errors.Is(s.redacted(e.Blob), world.ErrRedacted) {
+			return nil
+		}
 		return &DamageError{What: fmt.Sprintf("the payload of record #%d", e.ID), ID: world.Seq(e.ID), Err: err}
 	}
 	return nil // other damage is blobDamage's to name
@@ -178,6 +224,12 @@ func checkShape(key, body []byte) error {
 		return err
 	case versionPrefix, ledgerPrefix:
 		_, _, ok = splitVersion(key)
+	case redactionPrefix:
+		_, err := parseRedaction(key, body)
+		return err
+	case archivePrefix:
+		_, err := parseArchived(key, body)
+		return err
 	case notePrefix:
 		_, _, _, ok = splitNote(key)
 		ok = ok && len(body) == 0

@@ -24,6 +24,9 @@ const (
 	ledgerPrefix  = 'l'
 	metaPrefix    = 'm'
 	postingPrefix = 'x'
+
+	archivePrefix   = 'a'
+	redactionPrefix = 'r'
 )
 
 // Lengths in bytes.
@@ -79,7 +82,7 @@ func damaged(key []byte, err error) error {
 // hasNumber reports whether a number follows the first byte of a key.
 func hasNumber(key []byte) bool {
 	switch key[0] {
-	case recordPrefix, imagePrefix:
+	case recordPrefix, imagePrefix, archivePrefix:
 		return len(key) == recordKeyLen
 	case postingPrefix, notePrefix:
 		return len(key) > recordKeyLen
@@ -96,12 +99,16 @@ func nameOf(key []byte) string {
 		return fmt.Sprintf("ledger entry %x at #%d", name[1:], at)
 	case key[0] == blobPrefix:
 		return fmt.Sprintf("blob %x", key[1:])
+	case key[0] == redactionPrefix:
+		return fmt.Sprintf("redaction of blob %x", key[1:])
 	case string(key) == string(metaPrefix):
 		return "format version"
 	case !hasNumber(key):
 		return fmt.Sprintf("key %x", key)
 	case key[0] == recordPrefix:
 		return fmt.Sprintf("record #%d", recordID(key))
+	case key[0] == archivePrefix:
+		return fmt.Sprintf("archive up to #%d", recordID(key))
 	case key[0] == imagePrefix:
 		return fmt.Sprintf("image at #%d", recordID(key))
 	case key[0] == postingPrefix:

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -122,9 +123,14 @@ func (s *Store) own() error {
 	if s.anchor, err = openAnchor(s.opts.FS, s.path(anchorName), s.opts.AnchorKey); err != nil {
 		return err
 	}
-	m, err := s.inspect()
+	m, owed, err := s.inspect()
 	if err != nil {
 		return err
+	}
+	if len(owed.bytes) > 0 {
+		if err := s.purge(owed.bytes); err != nil {
+			return err
+		}
 	}
 	options, scheduler := s.pebbleOptions(), newPatientScheduler()
 	options.ErrorIfNotExists = true
@@ -134,6 +140,9 @@ func (s *Store) own() error {
 	}
 	m.epoch++
 	if err := setMeta(s.db, m); err != nil {
+		return err
+	}
+	if err := cmp.Or(s.settleRedactions(owed), s.loadArchives()); err != nil {
 		return err
 	}
 	s.epoch = m.epoch
@@ -148,24 +157,28 @@ func (s *Store) own() error {
 // inspect finds the head and compares it with the anchor, without writing:
 // Pebble takes a damaged log for one that ends early, moves what comes before
 // into tables and deletes it, and with it what could still be rescued.
-func (s *Store) inspect() (m meta, err error) {
+func (s *Store) inspect() (m meta, owed owedRedactions, err error) {
 	options := s.pebbleOptions()
 	options.ErrorIfNotExists, options.ReadOnly = true, true
 	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
-		return meta{}, unreadable(err)
+		return meta{}, owed, unreadable(err)
 	}
 	defer func() {
 		err = errors.Join(err, s.db.Close())
 		s.db = nil
 	}()
 	if m, err = s.meta(); err != nil {
-		return meta{}, err
+		return meta{}, owed, err
 	}
 	if m.epoch < s.anchor.slot.Epoch {
-		return meta{}, fmt.Errorf("%w: the store has seen owner epoch %d, the anchor %d: an older copy was put in its place, or its log is damaged",
+		return meta{}, owed, fmt.Errorf("%w: the store has seen owner epoch %d, the anchor %d: an older copy was put in its place, or its log is damaged",
 			ErrBehindAnchor, m.epoch, s.anchor.slot.Epoch)
 	}
-	return m, s.findHead()
+	if err := s.findHead(); err != nil {
+		return meta{}, owed, err
+	}
+	owed, err = s.oweRedactions()
+	return m, owed, err
 }
 
 // findHead finds the last record, and its root by scanning from the anchored
@@ -201,6 +214,9 @@ func (s *Store) onChain(head world.Head) error {
 		return nil
 	}
 	e, err := s.entry(head.ID)
+	if errors.Is(err, world.ErrArchived) {
+		return nil // nobody can tell, and images have sums
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -23,10 +24,14 @@ func (s *Store) Record(id world.Seq) ([]byte, error) {
 	return e.record, nil
 }
 
-// Blob implements world.Blobs. A blob that has not its hash is a *DamageError.
+// Blob implements world.Blobs. A blob that has not its hash is a *DamageError, one
+// that was redacted a world.ErrRedacted.
 func (s *Store) Blob(h world.Hash) ([]byte, error) {
 	key := hashKey(blobPrefix, h)
 	value, err := s.get(key)
+	if errors.Is(err, world.ErrNotFound) {
+		err = cmp.Or(s.redacted(h), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}

@@ -130,7 +130,16 @@ func (s *Store) entry(id world.Seq) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
-	defer func() { _ = it.Close() }() // its error is Error's
+	defer func() { _ = it.Close() }()     // its error is Error's
+	if a := s.archives.of(id); a != nil { // asked for behind the iterator: see entries
+		for e, err := range s.archivedEntries(*a, id) {
+			if err == nil { // the member is used again
+				e.record, e.link = bytes.Clone(e.record), bytes.Clone(e.link)
+				e.Envelope, err = canon.DecodeEnvelopeAs(e.record, world.KindOf)
+			}
+			return e, err
+		}
+	}
 	if it.Last() {
 		first, segment, err := segmentAt(it)
 		if err != nil {
@@ -156,7 +165,7 @@ func segmentAt(it *pebble.Iterator) (first world.Seq, segment []byte, err error)
 
 // entries yields records from an id to the head that the journal had when it
 // began, each valid until the next; an error names the first that is missing
-// or damaged, and ends it.
+// or damaged, and ends it. Archived ones come from their files.
 func (s *Store) entries(from world.Seq) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		end := s.readable().ID
@@ -170,7 +179,37 @@ func (s *Store) entries(from world.Seq) iter.Seq2[entry, error] {
 		}
 		defer func() { _ = it.Close() }() // its error is Error's
 		next := from
-		for ok := it.SeekLT(recordKey(from + 1)); ok && next <= end; ok = it.Next() {
+		more := func(part iter.Seq2[entry, error]) bool {
+			for e, err := range part {
+				if !yield(e, err) || err != nil {
+					return false
+				}
+				if next++; next > end {
+					return false
+				}
+			}
+			return true
+		}
+		// The iterator is older than this list: what it does not see is in there.
+		for _, a := range s.archives.all() {
+			if next < a.First && !more(storedEntries(it, next, a.First-1)) {
+				return
+			}
+			if next <= a.Last.ID && !more(s.archivedEntries(a, next)) {
+				return
+			}
+		}
+		if next <= end {
+			more(storedEntries(it, next, end))
+		}
+	}
+}
+
+// storedEntries yields the records from one to another that an iterator over
+// segments finds.
+func storedEntries(it *pebble.Iterator, next, end world.Seq) iter.Seq2[entry, error] {
+	return func(yield func(entry, error) bool) {
+		for ok := it.SeekLT(recordKey(next + 1)); ok && next <= end; ok = it.Next() {
 			first, segment, err := segmentAt(it)
 			if err != nil {
 				yield(entry{}, damagedRecord(next, err))

@@ -21,6 +21,8 @@
 //	'l' ‖ key ‖ checkpoint         ledger entry ‖ sum
 //	'h' ‖ checkpoint ‖ KEY         note about the version under KEY: sum
 //	'x' ‖ checkpoint ‖ cell        posting lists ‖ sum, from that cell on
+//	'r' ‖ hash                     redaction: head before its record ‖ done (1 byte) ‖ sum
+//	'a' ‖ last id                  archive: first id ‖ root ‖ SHA-256 ‖ path ‖ sum
 //	'm'                            format version (32 bits) ‖ owner epoch ‖ sum
 //
 // record is the stored bytes of a record; link the first 8 bytes of the chain
@@ -156,6 +158,7 @@ type Store struct {
 	epoch  uint64
 	closed bool // for appends; reading goes on until pending ones are done
 
+	archives archives    // where records are that were moved out
 	released atomic.Bool // nothing can be read any more
 	failure  atomic.Pointer[error]
 	failing  chan struct{} // closed when there is a failure

@@ -82,6 +82,8 @@ func (v *verifier) claimed(place string, b *world.IntentEmitted) {
 		v.duplicate(place, b.Key, x, "it is asked for again, and no rollback led to its step")
 	case !x.is(may...):
 		v.orphan(place, b.Key, x, "its decision is "+b.Decision+", and that is not where it stands")
+	case x.hidden && b.Decision != waits:
+		x.move(may[0])
 	}
 	x.asked = append(x.asked, v.now)
 }

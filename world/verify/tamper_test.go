@@ -70,14 +70,28 @@ func (x *tampered) add(t testing.TB, kind world.Kind, payload []byte) world.Seq 
 	t.Helper()
 	last, err := canon.DecodeEnvelope(x.records[len(x.records)-1].Bytes)
 	require.NoError(t, err)
-	id := last.ID + 1
-	cause := uint64(0)
-	if !kind.Input() {
-		cause = last.ID
+	cause := world.Seq(last.ID)
+	if kind.Input() {
+		cause = 0
 	}
-	bytes := canon.AppendEnvelope(nil, canon.Envelope{ID: id, Time: last.Time, Kind: string(kind), CausedBy: cause, Payload: payload})
+	return x.addCausedBy(t, kind, cause, payload)
+}
+
+func (x *tampered) addCausedBy(t testing.TB, kind world.Kind, cause world.Seq, payload []byte) world.Seq {
+	t.Helper()
+	last, err := canon.DecodeEnvelope(x.records[len(x.records)-1].Bytes)
+	require.NoError(t, err)
+	id := last.ID + 1
+	bytes := canon.AppendEnvelope(nil, canon.Envelope{ID: id, Time: last.Time, Kind: string(kind), CausedBy: uint64(cause), Payload: payload})
 	x.records = append(x.records, world.Stored{ID: world.Seq(id), Bytes: bytes})
 	return world.Seq(id)
+}
+
+func marshal(t testing.TB, body world.Body) []byte {
+	t.Helper()
+	payload, err := canon.Marshal(body)
+	require.NoError(t, err)
+	return payload
 }
 
 // relink computes the chain anew, as a forger would.

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/snapshot"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// rollbackAnswer is a rollback, or what one would leave behind.
+type rollbackAnswer struct {
+	Record       *world.Seq         `json:"record"` // null: nothing has changed
+	Snapshot     string             `json:"snapshot"`
+	SnapshotHash world.Hash         `json:"snapshot_hash"`
+	PriorLen     world.Seq          `json:"prior_journal_len"`
+	Abandoned    []world.SideEffect `json:"abandoned"`
+}
+
+// rollbackFlags say how to roll back, as typed.
+type rollbackFlags struct {
+	reason, as             string
+	ack, compensate, fresh bool
+	dry                    bool
+}
+
+func (x *rollbackFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`")
+	cmd.Flags().BoolVar(&x.ack, "ack", false, "side effects stay that are left behind, and you know it")
+	cmd.Flags().BoolVar(&x.compensate, "compensate", false, "ask for what makes up for them, where their kind declares that")
+	cmd.Flags().BoolVar(&x.fresh, "fresh-effects", false, "the same steps ask for new effects, and get no recorded results")
+	cmd.Flags().BoolVar(&x.dry, "dry-run", false, "only print what would be left behind")
+	addActor(cmd, &x.as)
+}
+
+// rollbackHelp is what rollback and snapshot restore have in common.
+const rollbackHelp = `Time, ledger, budgets, keys and manifest do not return, and the journal only grows.
+
+What was done outside since then stays done. Where there is such a side effect, all
+are printed and nothing happens (exit code 4) unless --ack says that you know of
+them. With --compensate, those whose kind declares what makes up for it are made up
+for, by intents like any other. A step that is reached again through the same
+history gets its recorded results; --fresh-effects has it ask anew.`
+
+func newRollbackCommand(c *cli) *cobra.Command {
+	var x rollbackFlags
+	cmd := &cobra.Command{
+		Use:   "rollback SNAPSHOT",
+		Short: "Return cells, mailboxes and timers to what they were at a snapshot",
+		Long:  "Return cells, mailboxes and timers to what they were at a snapshot, if its state root\nis that of the journal.\n" + rollbackHelp,
+		Example: `  worldctl rollback before-lunch --reason "the agent went astray" --dry-run
+  worldctl rollback before-lunch --reason "the agent went astray" --ack`,
+		Args: args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(func(lw *local.World) error {
+				s, err := findSnapshot(lw, args[0])
+				if err != nil {
+					return err
+				}
+				return c.rollback(cmd.Context(), lw, &s, &x)
+			})
+		},
+	}
+	x.add(cmd)
+	return cmd
+}
+
+// rollback returns the world to a snapshot, or prints what that would leave
+// behind.
+func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) error {
+	by, err := actor(x.as)
+	if err != nil {
+		return err
+	}
+	b := world.RolledBack{
+		Snapshot: s.Name, Reason: x.reason, Actor: by, Ack: x.ack, Compensate: x.compensate, Fresh: x.fresh,
+	}
+	answer := rollbackAnswer{Snapshot: s.Name, SnapshotHash: s.Hash, PriorLen: lw.Store().Head().ID}
+	if x.dry {
+		if answer.Abandoned, err = lw.Leaves(b); err != nil {
+			return err
+		}
+		return c.object("rollback", answer, func() {
+			c.showLeft(answer.Abandoned)
+			c.note("nothing has changed; without --dry-run, cells, mailboxes and timers return to #%d", s.At)
+		})
+	}
+	done, err := lw.Rollback(ctx, b)
+	var left *world.SideEffectsError
+	if errors.As(err, &left) {
+		answer.Abandoned, answer.PriorLen = left.Effects, lw.Store().Head().ID
+		return errors.Join(c.object("rollback", answer, func() { c.showLeft(left.Effects) }), err)
+	}
+	if err != nil {
+		return err
+	}
+	record := done.PriorLen + 1
+	answer.Record, answer.PriorLen, answer.Abandoned = &record, done.PriorLen, done.Abandoned
+	return c.object("rollback", answer, func() { c.showRollback(done, s, record) })
+}
+
+func (c *cli) showRollback(done *world.RolledBack, s *snapshot.Snapshot, record world.Seq) {
+	c.showLeft(done.Abandoned)
+	fmt.Fprintf(c.stdout, "#%d cells, mailboxes and timers are what they were at %s: after #%d, in tick %d\n", record, s.Name, s.At, s.Time)
+	if n := len(done.Abandoned); n > 0 {
+		compensated := 0
+		for _, x := range done.Abandoned {
+			if x.Disposition == world.Compensated {
+				compensated++
+			}
+		}
+		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are made up for\n", n-compensated, compensated)
+	}
+	c.note("next: worldctl run")
+}
+
+// showLeft prints every side effect that is left behind.
+func (c *cli) showLeft(left []world.SideEffect) {
+	if len(left) == 0 {
+		c.note("no side effects are left behind")
+		return
+	}
+	t := c.newTable()
+	t.AppendHeader(table.Row{"key", "cell", "kind", "state", "record", "disposition"})
+	for _, x := range left {
+		t.AppendRow(table.Row{short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition})
+	}
+	t.Render()
+}

@@ -1,0 +1,83 @@
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/store"
+)
+
+// BackedUp says what Backup or Restore made.
+type BackedUp struct {
+	ID     string
+	Head   world.Head // of the copy
+	Dir    string
+	Linked bool // the records and images of both are one on the disk, by hard links
+}
+
+// Backup makes a copy of the world in a directory that is empty or not there: all
+// that is journaled, with the same id and keyring (sealed if that is), the effect
+// store, and the files in the world's directory as Fork copies them. So it does
+// not get the secrets. The world can go on meanwhile. A crash leaves the copy or
+// no directory.
+//
+// The copy opens by itself. Never run both: they hand out the same external keys,
+// and neither knows what the other has done. See Restore.
+func (lw *World) Backup(dir string) (*BackedUp, error) {
+	lw.copying.Lock()
+	defer lw.copying.Unlock()
+	return lw.duplicate(dir, func(*store.Store) error { return nil })
+}
+
+// Restore makes a world in a directory that is empty or not there of a backup,
+// once it has found that the backup has what was acknowledged to it and loads. A
+// crash leaves the world or no directory. The backup stays, and is locked
+// meanwhile.
+//
+// The world that it makes does not know what happened after the backup. It may
+// perform again what was performed since, with the same external keys; see
+// docs/history.md.
+func Restore(backup, dir string, opts Options) (*BackedUp, error) {
+	lw, err := own(backup, opts)
+	if err != nil {
+		return nil, err
+	}
+	done, err := lw.duplicate(dir, func(s *store.Store) error {
+		_, err := world.At(s, s.Head().ID, opts.Registry)
+		return err
+	})
+	return done, errors.Join(err, lw.abandon())
+}
+
+// duplicate copies the world. check looks at the copy before anybody else does.
+func (lw *World) duplicate(dir string, check func(*store.Store) error) (done *BackedUp, err error) {
+	err = whole(dir, lw.dir, func(making string) error {
+		hidden := filepath.Join(making, hiddenDir)
+		if err := os.Mkdir(hidden, 0o700); err != nil {
+			return err
+		}
+		// The results of effects first: what is journaled after that is in the store.
+		for _, name := range []string{keyringFile, recordedFile, effectsFile} {
+			err := copyFile(filepath.Join(hidden, name), filepath.Join(lw.hidden, name))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		copied, err := lw.copyStore(hidden, ring{keys: lw.keys}, world.Last, check)
+		if err != nil {
+			return err
+		}
+		done = &BackedUp{ID: lw.keys.World(), Head: copied.Head, Dir: dir, Linked: copied.Linked}
+		if err := copyFiles(making, lw.dir); err != nil {
+			return err
+		}
+		return syncDir(hidden)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}

@@ -1,0 +1,40 @@
+package local
+
+import (
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// CellAt returns the cell of At, where there is one. It costs the cell's own
+// records since the snapshot before, and what At does only where these do not
+// tell, because of a rollback between. The world goes on meanwhile.
+func (lw *World) CellAt(cell reducer.Cell, at world.Seq) (v world.CellView, found bool, err error) {
+	known, err := lw.landmarks(at)
+	if err != nil {
+		return v, false, err
+	}
+	return world.CellAt(lw.store, known, cell, at, lw.opts.Registry)
+}
+
+// UnitEnd returns the last record of what was written at once with a record. The
+// error is world.ErrNotFound where there is no such record.
+func (lw *World) UnitEnd(at world.Seq) (world.Seq, error) {
+	known, err := lw.landmarks(at)
+	if err != nil {
+		return 0, err
+	}
+	return world.UnitEnd(lw.store, at, known.Head)
+}
+
+// landmarks returns the world's, if they reach as far as a record.
+func (lw *World) landmarks(at world.Seq) (world.Landmarks, error) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	known := lw.w.Landmarks()
+	if at == 0 || at > known.Head {
+		return known, fmt.Errorf("record #%d of %d: %w", at, known.Head, world.ErrNotFound)
+	}
+	return known, nil
+}

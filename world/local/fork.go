@@ -1,0 +1,243 @@
+package local
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/store"
+)
+
+// ForkOptions say what a fork gets. The zero value makes a fork of all there is,
+// with a random id, whose effects wait for persons.
+type ForkOptions struct {
+	ID      string            // 1 to 64 letters, digits, '-', '_' or '.'; empty: a random one
+	At      world.Seq         // the last record that both have; 0: the last there is
+	Effects world.ForkEffects // empty: world.ForkHold
+	Actor   string            // who forks, for the fork's journal
+}
+
+// Forked says what Fork made.
+type Forked struct {
+	ID        string
+	Parent    string    // the parent's id
+	At        world.Seq // the last record that both have
+	ChainRoot world.Hash
+	Effects   world.ForkEffects
+	Dir       string
+	Linked    bool // the records and images of both are one on the disk, by hard links
+}
+
+// Fork makes another world in a directory that is empty or not there: with the
+// same past, but an id and receipt keys of its own. It begins where no tick is
+// open, at the last such moment that is not after f.At. The parent does not
+// change; other calls wait meanwhile.
+//
+// The fork gets the files in the world's directory too: the regular ones, but for
+// .world and for directories that hold worlds. So it does not get the secrets;
+// and if the world's keyring is sealed, its own is, with the same passphrase. A
+// crash leaves the fork or no directory.
+func (lw *World) Fork(dir string, f ForkOptions) (*Forked, error) {
+	f.Effects = cmp.Or(f.Effects, world.ForkHold)
+	switch f.Effects {
+	case world.ForkHold, world.ForkLive, world.ForkRecorded:
+	default:
+		return nil, &world.InputError{Err: world.ErrForkEffects, Field: "effects", Rule: fmt.Sprintf("%q", f.Effects)}
+	}
+	lw.copying.Lock()
+	defer lw.copying.Unlock()
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	keys, err := Birth{ID: f.ID}.keyring(lw.opts)
+	if err != nil {
+		return nil, err
+	}
+	keys.passphrase = lw.passphrase
+	if id := lw.keys.World(); keys.keys.World() == id {
+		return nil, &world.InputError{Err: world.ErrSameWorld, Field: "id", Rule: id}
+	}
+	place, err := lw.boundary(f.At)
+	if err != nil {
+		return nil, err
+	}
+	var done *Forked
+	makeAt := func(at world.Seq) error {
+		return whole(dir, lw.dir, func(making string) error {
+			done, err = lw.forkTo(making, keys, at, f)
+			return err
+		})
+	}
+	err = makeAt(place.at)
+	var refused *refusedFork
+	if errors.As(err, &refused) && place.before > 0 {
+		err = makeAt(place.before)
+	}
+	if errors.As(err, &refused) {
+		err = refused.err
+	}
+	if err != nil {
+		return nil, err
+	}
+	done.Dir = dir
+	return done, nil
+}
+
+// refusedFork says that the kernel does not fork there.
+type refusedFork struct{ err error }
+
+func (r *refusedFork) Error() string { return r.err.Error() }
+func (r *refusedFork) Unwrap() error { return r.err }
+
+// forkTo makes all of a fork in a directory that nobody else knows yet.
+func (lw *World) forkTo(making string, keys ring, at world.Seq, f ForkOptions) (done *Forked, err error) {
+	hidden := filepath.Join(making, hiddenDir)
+	if err := os.Mkdir(hidden, 0o700); err != nil {
+		return nil, err
+	}
+	if err := writeKeyring(filepath.Join(hidden, keyringFile), keys); err != nil {
+		return nil, err
+	}
+	if f.Effects == world.ForkRecorded {
+		parent, err := filepath.Abs(lw.dir)
+		if err != nil {
+			return nil, err
+		}
+		if err := writeNew(filepath.Join(hidden, recordedFile), []byte(parent+"\n")); err != nil {
+			return nil, err
+		}
+	}
+	copied, err := lw.copyStore(hidden, keys, at, func(s *store.Store) error {
+		fork := World{dir: making, hidden: hidden, store: s, keys: keys.keys, opts: lw.opts}
+		err := world.Fork(fork.config(), world.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor})
+		if err != nil {
+			return &refusedFork{err}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := copyFiles(making, lw.dir); err != nil {
+		return nil, err
+	}
+	return &Forked{
+		ID: keys.keys.World(), Parent: lw.keys.World(), At: copied.Head.ID, ChainRoot: copied.Head.Root,
+		Effects: f.Effects, Linked: copied.Linked,
+	}, syncDir(hidden)
+}
+
+// copyStore copies the store up to a record to another hidden directory, and lets
+// use use the copy.
+func (lw *World) copyStore(hidden string, keys ring, at world.Seq, use func(*store.Store) error) (store.Copied, error) {
+	var copied store.Copied
+	s, err := openStore(hidden, keys.keys, lw.opts, func(dir string, opts store.Options) (*store.Store, error) {
+		s, done, err := lw.store.CopyTo(dir, at, opts)
+		copied = done
+		return s, err
+	})
+	if err != nil {
+		return copied, err
+	}
+	return copied, errors.Join(use(s), s.Close())
+}
+
+// boundary is a moment to fork at.
+type boundary struct {
+	at     world.Seq // no tick is open there, as far as the journal tells
+	before world.Seq // one of which that is certain; 0: at is, or there is none
+}
+
+// boundary finds the last moment that is not after a record (0: the head) at
+// which no tick is open.
+func (lw *World) boundary(at world.Seq) (boundary, error) {
+	end := lw.store.Head().ID
+	at = cmp.Or(at, end)
+	if at > end {
+		return boundary{}, fmt.Errorf("record #%d of %d: %w", at, end, world.ErrNotFound)
+	}
+	moment := &lw.w.Moment
+	if at == end {
+		if err := lw.w.Checkpoint(); err != nil { // so that the fork need not read what led here again
+			return boundary{}, err
+		}
+		at = lw.store.Head().ID
+	} else {
+		next, err := lw.kindOf(at + 1)
+		switch {
+		case err != nil:
+			return boundary{}, err
+		case opens(next):
+			return boundary{at: at}, nil
+		case !next.Input():
+			before, err := lw.opened(at)
+			return boundary{at: before}, err
+		}
+		if moment, err = lw.At(at); err != nil {
+			return boundary{}, err
+		}
+	}
+	before, err := lw.opened(at)
+	if err != nil {
+		return boundary{}, err
+	}
+	// What is answered within the tick is not over before its answer.
+	for _, p := range moment.InFlight() {
+		if lw.host != nil && !lw.host.Live(p.Kind) {
+			return boundary{at: before}, nil
+		}
+	}
+	return boundary{at: at, before: before}, nil
+}
+
+// opens reports whether the records of a kind come only where no tick is open: of
+// the inputs all but what comes of effects.
+func opens(kind world.Kind) bool {
+	switch kind {
+	case world.KindFinished, world.KindExpired, world.KindDue, world.KindLate:
+		return false
+	}
+	return kind.Input()
+}
+
+// opened returns the record before the last that opens, up to one; 0 where that is
+// the first.
+func (lw *World) opened(at world.Seq) (world.Seq, error) {
+	for ; at > 0; at-- {
+		kind, err := lw.kindOf(at)
+		if err != nil {
+			return 0, err
+		}
+		if opens(kind) {
+			return at - 1, nil
+		}
+	}
+	return 0, nil
+}
+
+func (lw *World) kindOf(id world.Seq) (world.Kind, error) {
+	data, err := lw.store.Record(id)
+	if err != nil {
+		return "", err
+	}
+	rec, err := world.DecodeRecord(data)
+	return rec.Kind, err
+}
+
+// ErrNoRecording says that the world is not there whose recordings are to answer
+// effects, as those of a fork's parent do.
+var ErrNoRecording = errors.New("the world whose recordings answer the effects is not there")
+
+// readRecorded returns the directory of the world whose recordings answer the
+// effects of the one under hidden, empty where the outside does.
+func readRecorded(hidden string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(hidden, recordedFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(bytes.TrimSuffix(data, []byte("\n"))), err
+}

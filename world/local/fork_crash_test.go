@@ -1,0 +1,148 @@
+package local
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/store"
+)
+
+// These tell a process that it is to die while it copies a world, and when.
+const (
+	copyingWorld  = "WORLDKERNEL_TEST_COPYING_WORLD"
+	copyingMoment = "WORLDKERNEL_TEST_COPYING_MOMENT"
+)
+
+//nolint:gochecknoglobals // a table
+var copyings = map[string]func(lw *World, to string) error{
+	"the fork's store is named": func(lw *World, to string) error {
+		return whole(to, lw.dir, func(making string) error {
+			hidden := filepath.Join(making, hiddenDir)
+			if err := os.Mkdir(hidden, 0o700); err != nil {
+				return err
+			}
+			_, err := lw.copyStore(hidden, ring{keys: lw.keys}, 2, dieCopying)
+			return err
+		})
+	},
+	"the fork is made and not named": func(lw *World, to string) error {
+		return whole(to, lw.dir, func(making string) error {
+			keys, err := Birth{ID: "child"}.keyring(lw.opts)
+			if err != nil {
+				return err
+			}
+			if _, err = lw.forkTo(making, keys, lw.store.Head().ID, ForkOptions{Effects: world.ForkHold}); err != nil {
+				return err
+			}
+			return dieCopying(nil)
+		})
+	},
+	"the backup's store is named": func(lw *World, to string) error {
+		_, err := lw.duplicate(to, dieCopying)
+		return err
+	},
+}
+
+func dieCopying(*store.Store) error {
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Kill()
+	}
+	if err != nil {
+		return err
+	}
+	select {}
+}
+
+// TestCopyingProcess is no test but the process that dies.
+func TestCopyingProcess(t *testing.T) {
+	dir := os.Getenv(copyingWorld)
+	if dir == "" {
+		t.Skip("it is run by TestKilledCopyLeavesNothing")
+	}
+	lw, err := Open(dir, Options{})
+	require.NoError(t, err)
+	require.NoError(t, copyings[os.Getenv(copyingMoment)](lw, dir+"-copy"))
+}
+
+// A process that is killed while it forks or backs up a world leaves that as it
+// was, and no directory; and what it leaves is in nobody's way.
+func TestKilledCopyLeavesNothing(t *testing.T) {
+	for moment := range copyings {
+		t.Run(moment, func(t *testing.T) {
+			dir, _ := made(t)
+			lw, err := Open(dir, Options{})
+			require.NoError(t, err)
+			_, err = lw.Submit(t.Context(), "go", map[string]any{"to": "a", "do": []any{map[string]any{"effect": "tool.a", "param": "x"}}})
+			require.NoError(t, err)
+			require.NoError(t, lw.Run(t.Context()))
+			head := lw.Status().Head
+			require.NoError(t, lw.Close())
+
+			self, err := os.Executable()
+			require.NoError(t, err)
+			child := exec.CommandContext(t.Context(), self, "-test.run", "^TestCopyingProcess$")
+			child.Env = append(os.Environ(), copyingWorld+"="+dir, copyingMoment+"="+moment)
+			said, err := child.CombinedOutput()
+			var exit *exec.ExitError
+			require.ErrorAs(t, err, &exit)
+			require.Equal(t, -1, exit.ExitCode(), "a signal ended it, and not: %s", said)
+
+			to := dir + "-copy"
+			require.NoFileExists(t, to)
+			left := filepath.Join(filepath.Dir(dir), "."+filepath.Base(to)+makingDir+"*")
+			names, err := filepath.Glob(left)
+			require.NoError(t, err)
+			require.Len(t, names, 1)
+
+			lw, err = Open(dir, Options{})
+			require.NoError(t, err)
+			require.Equal(t, head, lw.Status().Head)
+			done, err := lw.Fork(to, ForkOptions{})
+			require.NoError(t, err)
+			require.Equal(t, head.ID, done.At)
+			r, err := lw.Verify(nil)
+			require.NoError(t, err)
+			require.Empty(t, r.Faults)
+			require.NoError(t, lw.Close())
+			names, err = filepath.Glob(left)
+			require.NoError(t, err)
+			require.Empty(t, names)
+			entries, err := os.ReadDir(filepath.Join(dir, hiddenDir))
+			require.NoError(t, err)
+			for _, e := range entries {
+				require.NotContains(t, e.Name(), "copy")
+			}
+		})
+	}
+}
+
+// A fork of a world with a sealed keyring has a sealed one, too.
+func TestForkOfASealedWorldIsSealed(t *testing.T) {
+	dir, _ := made(t)
+	opts := Options{Passphrase: func() ([]byte, error) { return []byte("open sesame"), nil }}
+	require.NoError(t, Seal(dir, opts))
+	lw, err := Open(dir, opts)
+	require.NoError(t, err)
+	_, err = lw.Fork(dir+"-fork", ForkOptions{})
+	require.NoError(t, err)
+	_, err = lw.Backup(dir + "-backup")
+	require.NoError(t, err)
+	require.NoError(t, lw.Close())
+	for _, copied := range []string{dir + "-fork", dir + "-backup"} {
+		file, err := os.ReadFile(filepath.Join(copied, hiddenDir, keyringFile))
+		require.NoError(t, err)
+		require.True(t, receipt.Sealed(file))
+		_, err = Open(copied, Options{})
+		require.ErrorIs(t, err, ErrSealed)
+		lw, err = Open(copied, opts)
+		require.NoError(t, err)
+		require.NoError(t, lw.Close())
+	}
+}

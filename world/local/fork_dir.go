@@ -1,0 +1,193 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/world/store"
+)
+
+// ErrNotEmpty says that a directory which is to become that of a world has
+// something in it.
+var ErrNotEmpty = errors.New("the directory is not empty")
+
+// makingDir is in the names of directories that are to become those of worlds.
+const makingDir = ".making-"
+
+// whole makes a directory of fill's content, like a model: it is there with all of
+// it, durable, or as it was, not there or empty.
+func whole(dir, model string, fill func(making string) error) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := vacant(dir); err != nil {
+		return err
+	}
+	info, err := os.Stat(model)
+	if err != nil {
+		return err
+	}
+	up := filepath.Dir(dir)
+	made, err := makeDir(up)
+	if err == nil {
+		err = wholeIn(up, dir, info.Mode().Perm(), fill)
+	}
+	for i := 0; err == nil && i < len(made); i++ {
+		err = syncDir(filepath.Dir(made[i])) // its name
+	}
+	for i := len(made) - 1; err != nil && i >= 0; i-- {
+		err = errors.Join(err, os.Remove(made[i]))
+	}
+	return err
+}
+
+func wholeIn(up, dir string, mode fs.FileMode, fill func(making string) error) error {
+	prefix := "." + filepath.Base(dir) + makingDir
+	made, err := os.MkdirTemp(up, prefix)
+	if err != nil {
+		return err
+	}
+	err = os.Chmod(made, mode|0o700)
+	if err == nil {
+		err = fill(made)
+	}
+	if err == nil {
+		err = syncDir(made)
+	}
+	if err == nil {
+		err = take(dir, made)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(made))
+	}
+	sweepMaking(up, prefix)
+	return syncDir(up)
+}
+
+// take puts what was made in the place of a directory that is empty or not there.
+func take(dir, made string) error {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(made, dir)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(dir); err != nil { // os.Rename replaces none
+		return err
+	}
+	if err := os.Rename(made, dir); err != nil {
+		return errors.Join(err, os.Mkdir(dir, info.Mode().Perm()))
+	}
+	return nil
+}
+
+// vacant refuses what cannot become the directory of a world.
+func vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(dir, hiddenDir)); err == nil {
+		return fmt.Errorf("%s: %w", dir, ErrExists)
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s: %w", dir, ErrNotEmpty)
+	}
+	return nil
+}
+
+// sweepMaking removes what was left by who was killed while making the same
+// directory. What cannot be removed may be in use, and does no harm.
+func sweepMaking(up, prefix string) {
+	entries, _ := os.ReadDir(up)
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		left := filepath.Join(up, e.Name())
+		if _, err := os.Lstat(filepath.Join(left, hiddenDir)); err == nil && store.Remove(filepath.Join(left, hiddenDir)) == nil {
+			_ = os.RemoveAll(left)
+		} else {
+			_ = os.Remove(left) // an empty one
+		}
+	}
+}
+
+// copyFiles copies the regular files of a world's directory, but those in .world
+// and in directories that hold worlds, or that are to.
+func copyFiles(to, from string) error {
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil || rel == "." {
+			return err
+		}
+		switch {
+		case e.IsDir():
+			if strings.HasPrefix(e.Name(), hiddenDir) || strings.Contains(e.Name(), makingDir) || holdsWorld(path) {
+				return fs.SkipDir
+			}
+			return copyDir(filepath.Join(to, rel), e)
+		case e.Type().IsRegular():
+			return copyFile(filepath.Join(to, rel), path)
+		}
+		return nil
+	})
+}
+
+func holdsWorld(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, hiddenDir))
+	return err == nil
+}
+
+func copyDir(to string, e fs.DirEntry) error {
+	info, err := e.Info()
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, info.Mode().Perm()|0o700); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(to))
+}
+
+// copyFile copies a file with its mode, synced.
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close() //nolint:errcheck // only read
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()|0o200)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Chmod(info.Mode().Perm()), out.Sync(), out.Close())
+}
+
+// writeNew writes a file that only its owner may read, synced.
+func writeNew(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
+}

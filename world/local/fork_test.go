@@ -1,0 +1,247 @@
+package local_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/store"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+// sound verifies a world and returns the report.
+func sound(t *testing.T, w *local.World) *verify.Report {
+	t.Helper()
+	r, err := w.Verify(nil)
+	require.NoError(t, err)
+	require.Empty(t, r.Faults)
+	return r
+}
+
+func TestForkHasTheSamePastAndGoesItsOwnWay(t *testing.T) {
+	dir, head := lived(t)
+	w := open(t, dir)
+	to := filepath.Join(t.TempDir(), "a", "fork")
+	done, err := w.Fork(to, local.ForkOptions{ID: "child", Actor: "ada"})
+	require.NoError(t, err)
+	require.Equal(t, &local.Forked{
+		ID: "child", Parent: "test", At: head.ID, ChainRoot: head.Root, Effects: world.ForkHold, Dir: to, Linked: done.Linked,
+	}, done)
+	require.Equal(t, head, w.Status().Head, "the parent does not change")
+
+	f := open(t, to)
+	require.Equal(t, "child", f.Status().ID)
+	require.Equal(t, head.ID+1, f.Status().Head.ID)
+	_, err = f.Submit(t.Context(), "go", map[string]any{"to": "a", "do": []any{map[string]any{"effect": "tool.a", "param": "y"}}})
+	require.NoError(t, err)
+	require.NoError(t, f.Run(t.Context()))
+	require.Equal(t, 1, f.Status().Intents[receipt.StateParked], "its effects are on hold")
+	require.Positive(t, sound(t, f).Receipts.Inherited)
+	live(t, w)
+	require.Zero(t, w.Status().Intents[receipt.StateParked])
+	require.Zero(t, sound(t, w).Receipts.Inherited)
+	var got [2][]byte
+	for i, s := range []*store.Store{w.Store(), f.Store()} {
+		got[i], err = s.Record(head.ID)
+		require.NoError(t, err)
+	}
+	require.Equal(t, got[0], got[1])
+	require.NoError(t, f.Close())
+	require.NoError(t, w.Close())
+	require.NoError(t, open(t, to).Close())
+	require.NoError(t, open(t, dir).Close())
+}
+
+// Whatever record is named, a fork begins at a moment at which no tick is open,
+// and no later one would do.
+func TestForkBeginsWhereNoTickIsOpen(t *testing.T) {
+	dir, head := lived(t)
+	w := open(t, dir)
+	_, err := w.Snapshot(t.Context(), "here", "", "ada")
+	require.NoError(t, err)
+	live(t, w)
+	last := w.Status().Head.ID
+	var starts []world.Seq // moments before an input from outside
+	for s, err := range w.Store().Scan(0) {
+		require.NoError(t, err)
+		switch s.Record.Kind {
+		case world.KindAdvanced, world.KindSubmitted, world.KindSnapshot:
+			starts = append(starts, s.ID-1)
+		}
+	}
+	starts = append(starts, last)
+	require.Contains(t, starts, head.ID)
+	for at := world.Seq(1); at <= last; at++ {
+		to := filepath.Join(t.TempDir(), "fork")
+		done, err := w.Fork(to, local.ForkOptions{At: at})
+		require.NoError(t, err, "at #%d", at)
+		want := world.Seq(0)
+		for _, start := range starts {
+			if start <= at {
+				want = start
+			}
+		}
+		require.Equal(t, want, done.At, "at #%d", at)
+		f := open(t, to)
+		require.Equal(t, done.ID, f.Status().ID)
+		sound(t, f)
+		require.NoError(t, f.Close())
+	}
+	_, err = w.Fork(filepath.Join(t.TempDir(), "fork"), local.ForkOptions{At: last + 1})
+	require.ErrorIs(t, err, world.ErrNotFound)
+	require.NoError(t, w.Close())
+}
+
+func TestForkGetsTheFilesButNoSecrets(t *testing.T) {
+	dir, _ := lived(t)
+	put := func(path string, mode fs.FileMode) {
+		t.Helper()
+		path = filepath.Join(dir, path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(path), mode))
+		require.NoError(t, os.Chmod(path, mode))
+	}
+	put("tools/look", 0o755)
+	put("notes.txt", 0o400)
+	put(".world/secrets/token", 0o600)
+	put("inner/.world/anchor", 0o600)
+	put("inner/world.yaml", 0o600)
+	require.NoError(t, os.Symlink("notes.txt", filepath.Join(dir, "link")))
+	w := open(t, dir)
+	inside := filepath.Join(dir, "tools", "fork")
+	for _, to := range []string{inside, filepath.Join(dir, "tools", "again")} {
+		_, err := w.Fork(to, local.ForkOptions{})
+		require.NoError(t, err)
+		for path, mode := range map[string]fs.FileMode{"tools/look": 0o755, "notes.txt": 0o400, "world.yaml": 0o644} {
+			info, err := os.Stat(filepath.Join(to, path))
+			require.NoError(t, err)
+			require.Equal(t, mode, info.Mode().Perm(), path)
+		}
+		for _, path := range []string{".world/secrets", "inner", "link", "tools/fork", "tools/again"} {
+			require.NoFileExists(t, filepath.Join(to, path))
+			require.NoDirExists(t, filepath.Join(to, path))
+		}
+	}
+	require.NoError(t, w.Close())
+	require.NoError(t, open(t, inside).Close())
+}
+
+func TestForkThatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
+	dir, head := lived(t)
+	other := create(t)
+	full := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(full, "mine"), nil, 0o600))
+	empty := t.TempDir()
+	w := open(t, dir)
+	for name, c := range map[string]struct {
+		to   string
+		f    local.ForkOptions
+		want error
+	}{
+		"a world there":  {to: other, want: local.ErrExists},
+		"its own":        {to: dir, want: local.ErrExists},
+		"not empty":      {to: full, want: local.ErrNotEmpty},
+		"a file":         {to: filepath.Join(full, "mine")},
+		"a bad id":       {to: empty, f: local.ForkOptions{ID: "no spaces please"}, want: local.ErrBadID},
+		"the same id":    {to: empty, f: local.ForkOptions{ID: "test"}, want: world.ErrSameWorld},
+		"unknown effect": {to: empty, f: local.ForkOptions{Effects: "dry"}, want: world.ErrForkEffects},
+		"in the future":  {to: filepath.Join(empty, "x", "y"), f: local.ForkOptions{At: head.ID + 9}, want: world.ErrNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			beside, err := filepath.Glob(filepath.Join(filepath.Dir(empty), "*"))
+			require.NoError(t, err)
+			before := slices.Concat(tree(t, other), tree(t, full), tree(t, empty), beside)
+			_, err = w.Fork(c.to, c.f)
+			require.Error(t, err)
+			if c.want != nil {
+				require.ErrorIs(t, err, c.want)
+			}
+			beside, err = filepath.Glob(filepath.Join(filepath.Dir(empty), "*"))
+			require.NoError(t, err)
+			require.Equal(t, before, slices.Concat(tree(t, other), tree(t, full), tree(t, empty), beside))
+			require.Equal(t, head, w.Status().Head)
+		})
+	}
+	_, err := w.Fork(empty, local.ForkOptions{})
+	require.NoError(t, err, "a directory that is there and empty will do")
+	require.NoError(t, w.Close())
+}
+
+// forkOfCalls returns a world that has asked the outside once, and a fork of it.
+func forkOfCalls(t *testing.T, effects world.ForkEffects) (dir, to string, opts local.Options) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{"world.yaml": fmt.Sprintf(windowsManifest, parks), "caller.star": windowsReducer} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	opts = local.Options{Adapters: outside(dir, "")}
+	require.NoError(t, local.Create(dir, local.Birth{ID: "calls"}, opts))
+	w, err := local.Open(dir, opts)
+	require.NoError(t, err)
+	start := w.Status().Head.ID
+	_, err = w.Submit(t.Context(), "go", map[string]any{"to": "a"})
+	require.NoError(t, err)
+	require.NoError(t, w.Run(t.Context()))
+	require.Len(t, calls(t, dir), 1)
+	to = filepath.Join(t.TempDir(), "fork")
+	_, err = w.Fork(to, local.ForkOptions{At: start, Effects: effects})
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return dir, to, opts
+}
+
+// again lets a fork ask for what its parent asked for.
+func again(t *testing.T, to string, opts local.Options) *local.World {
+	t.Helper()
+	w, err := local.Open(to, opts)
+	require.NoError(t, err)
+	_, err = w.Submit(t.Context(), "go", map[string]any{"to": "a"})
+	require.NoError(t, err)
+	require.NoError(t, w.Run(t.Context()))
+	return w
+}
+
+func TestRecordedForkIsAnsweredByItsParent(t *testing.T) {
+	dir, to, opts := forkOfCalls(t, world.ForkRecorded)
+	f := again(t, to, opts)
+	require.Equal(t, 1, f.Status().Intents[receipt.StateCommitted])
+	require.Len(t, calls(t, dir), 1, "nobody asked the outside")
+	sound(t, f)
+	require.NoError(t, f.Close())
+
+	p, err := local.Open(dir, opts)
+	require.NoError(t, err)
+	_, err = local.Open(to, opts)
+	var locked *store.LockedError
+	require.ErrorAs(t, err, &locked, "its parent has an owner")
+	require.NoError(t, p.Close())
+	require.NoError(t, os.Rename(dir, dir+"-moved"))
+	_, err = local.Open(to, opts)
+	require.ErrorIs(t, err, local.ErrNoRecording)
+	r, err := local.Verify(to, opts, nil)
+	require.NoError(t, err, "it can be verified without its parent")
+	require.Empty(t, r.Faults)
+	opts.Effects = dir + "-moved"
+	f, err = local.Open(to, opts)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func TestLiveForkAsksTheOutsideByItself(t *testing.T) {
+	dir, to, opts := forkOfCalls(t, world.ForkLive)
+	f := again(t, to, opts)
+	require.Equal(t, 1, f.Status().Intents[receipt.StateCommitted])
+	keys := calls(t, dir)
+	require.Len(t, keys, 2)
+	require.NotEqual(t, keys[0], keys[1], "as another world")
+	sound(t, f)
+	require.NoError(t, f.Close())
+}

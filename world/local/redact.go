@@ -1,0 +1,174 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Why a blob is not redacted. Besides these there are world.ErrStillNeeded and,
+// where it is redacted already, world.ErrRedacted.
+var (
+	ErrNoPayload  = errors.New("no record has such a payload")
+	ErrInline     = fmt.Errorf("its payload is part of the record: only what is larger than %d bytes can be redacted", world.MaxInlineBytes)
+	ErrSeveral    = errors.New("several payloads have this hash prefix")
+	ErrOfManifest = errors.New("a manifest names it, and without it the world cannot be replayed")
+)
+
+// Redaction is what was redacted.
+type Redaction struct {
+	Blob    world.Hash  `json:"blob"`
+	Bytes   uint64      `json:"bytes"`
+	Records []world.Seq `json:"records"` // whose payload it was
+	Record  world.Seq   `json:"record"`  // that says so
+}
+
+// Payload names a payload: by what its hash begins with or, where Record is not 0,
+// by its record.
+type Payload struct {
+	Prefix string
+	Record world.Seq
+}
+
+// Redact destroys a payload in the world of a directory. The record of it is
+// durable before the bytes go; when Redact returns they are in no file of the
+// store. A crash between is made up for by the next Open.
+func Redact(ctx context.Context, dir string, opts Options, p Payload, reason, actor string) (Redaction, error) {
+	lw, err := Open(dir, opts)
+	if err != nil {
+		return Redaction{}, err
+	}
+	r, err := lw.redact(ctx, p, reason, actor)
+	if err := errors.Join(err, lw.Close()); err != nil {
+		return Redaction{}, err
+	}
+	if known := lw.passphrase; known != nil {
+		opts.Passphrase = func() ([]byte, error) { return known, nil }
+	}
+	lw, err = own(dir, opts) // which destroys the bytes
+	if err != nil {
+		return Redaction{}, err
+	}
+	return r, lw.abandon()
+}
+
+func (lw *World) redact(ctx context.Context, p Payload, reason, actor string) (r Redaction, err error) {
+	err = lw.change(func() error {
+		if r, err = lw.findPayload(p); err != nil {
+			return err
+		}
+		for _, id := range r.Records {
+			if err := lw.w.StillNeeds(id); err != nil {
+				return fmt.Errorf("record #%d: %w", id, err)
+			}
+		}
+		if err := lw.w.Checkpoint(); err != nil { // so that opening does not need it
+			return err
+		}
+		b := world.Redacted{Blob: r.Blob, Reason: reason, Actor: actor}
+		return lw.store.Redact(r.Blob, func() error {
+			err := lw.w.Redact(ctx, b)
+			r.Record = lw.store.Head().ID
+			return err
+		})
+	})
+	return r, err
+}
+
+// payloadOf returns the hash of the payload of a record.
+func (lw *World) payloadOf(id world.Seq) (world.Hash, error) {
+	data, err := lw.store.Record(id)
+	if err != nil {
+		return world.Hash{}, err
+	}
+	rec, err := world.DecodeRecord(data)
+	if err == nil && rec.Blob.IsZero() {
+		err = fmt.Errorf("record #%d: %w", id, ErrInline)
+	}
+	return rec.Blob, err
+}
+
+// findPayload finds a payload, and refuses one that must stay.
+func (lw *World) findPayload(p Payload) (Redaction, error) {
+	prefix := p.Prefix
+	if p.Record != 0 {
+		blob, err := lw.payloadOf(p.Record)
+		if err != nil {
+			return Redaction{}, err
+		}
+		prefix = blob.String()
+	}
+	found, named := Redaction{}, world.Seq(0)
+	for s, err := range lw.store.Scan(0) {
+		if err := cmp.Or(err, s.Err); err != nil {
+			return Redaction{}, err
+		}
+		rec := s.Record
+		switch {
+		case rec.Blob.IsZero() || !strings.HasPrefix(rec.Blob.String(), prefix):
+		case found.Blob.IsZero() || found.Blob == rec.Blob:
+			found.Blob, found.Bytes = rec.Blob, rec.BlobSize
+			found.Records = append(found.Records, rec.ID)
+		default:
+			return Redaction{}, fmt.Errorf("%s: %w: %s and %s", prefix, ErrSeveral, found.Blob, rec.Blob)
+		}
+		names, err := lw.names(&rec, prefix)
+		if err != nil {
+			return Redaction{}, err
+		}
+		if names {
+			named = rec.ID
+		}
+	}
+	if named != 0 {
+		return Redaction{}, fmt.Errorf("%s: %w: that of record #%d", prefix, ErrOfManifest, named)
+	}
+	if found.Blob.IsZero() {
+		return Redaction{}, fmt.Errorf("%s: %w", prefix, ErrNoPayload)
+	}
+	_, err := lw.store.Blob(found.Blob)
+	return found, err
+}
+
+// names reports whether a record puts a manifest in force that is, or names, a
+// blob whose hash begins with a prefix.
+func (lw *World) names(rec *world.Record, prefix string) (bool, error) {
+	if rec.Kind != world.KindCreated && rec.Kind != world.KindApplied {
+		return false, nil
+	}
+	contents, err := lw.contentsOf(rec)
+	return slices.ContainsFunc(contents, func(h world.Hash) bool { return strings.HasPrefix(h.String(), prefix) }), err
+}
+
+// contentsOf returns the hashes of the manifest that a record puts in force, and
+// of all that it names; none for another record.
+func (lw *World) contentsOf(rec *world.Record) ([]world.Hash, error) {
+	body, err := rec.Body()
+	if err != nil {
+		return nil, err
+	}
+	var hash world.Hash
+	switch b := body.(type) {
+	case *world.Created:
+		hash = b.Manifest
+	case *world.Applied:
+		hash = b.Manifest
+	default:
+		return nil, nil
+	}
+	encoded, err := lw.store.Blob(hash)
+	if err != nil {
+		return nil, err
+	}
+	m, err := manifest.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return append([]world.Hash{hash}, m.Contents()...), nil
+}

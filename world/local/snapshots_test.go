@@ -1,0 +1,162 @@
+package local_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/snapshot"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// turned opens a world with a snapshot "first" with mail and timers, one of later
+// and a rollback to the first.
+func turned(t *testing.T) *local.World {
+	t.Helper()
+	ctx := context.Background()
+	w := open(t, create(t))
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
+	_, err := w.Submit(ctx, "go", map[string]any{"to": "a", "do": []any{map[string]any{"timer": 9}}})
+	require.NoError(t, err)
+	require.NoError(t, w.Step(ctx))
+	_, err = w.Submit(ctx, "go", map[string]any{"to": "b", "say": "waits"})
+	require.NoError(t, err)
+	_, err = w.Snapshot(ctx, "first", "with mail", "ada")
+	require.NoError(t, err)
+	require.NoError(t, w.Run(ctx))
+	_, err = w.Snapshot(ctx, "second", "", "ada")
+	require.NoError(t, err)
+	left, err := w.Leaves(world.RolledBack{Snapshot: "first"})
+	require.NoError(t, err)
+	require.Empty(t, left)
+	done, err := w.Rollback(ctx, world.RolledBack{Snapshot: "first", Reason: "so", Actor: "ada"})
+	require.NoError(t, err)
+	require.Equal(t, "first", done.Snapshot)
+	return w
+}
+
+func TestAtIsWhatWasThen(t *testing.T) {
+	ctx := context.Background()
+	w := turned(t)
+	before := w.Status()
+	b := reducer.Cell{Reducer: "bot", Key: "b"}
+	require.NoError(t, w.Run(ctx))
+	check := func() {
+		m, err := w.At(before.Head.ID)
+		require.NoError(t, err)
+		require.Equal(t, before, m.Status())
+		view, ok := m.Cell(b)
+		require.True(t, ok)
+		require.Len(t, view.Mail, 1)
+	}
+	check()
+	_, err := w.Snapshot(ctx, "third", "", "ada")
+	require.NoError(t, err)
+	// The rollback returned to an image that is not kept any more, and the one
+	// before it is from later.
+	require.NoError(t, w.Prune(ctx, world.SnapshotPruned{Name: "first", Actor: "ada"}))
+	check()
+	for _, at := range []world.Seq{0, w.Status().Head.ID + 1} {
+		_, err = w.At(at)
+		require.ErrorIs(t, err, world.ErrNotFound)
+	}
+}
+
+func TestReplayFromASnapshotIsReplay(t *testing.T) {
+	w := turned(t)
+	want, err := w.Replay(0, nil)
+	require.NoError(t, err)
+	var s snapshot.Snapshot
+	require.NoError(t, w.View(func(w *world.World) error {
+		s, err = w.FindSnapshot("first")
+		return err
+	}))
+	seen := world.Seq(s.Record)
+	got, err := w.ReplayFrom(seen, 0, func(done uint64) { seen++; require.Equal(t, uint64(seen), done) })
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, want.Head.ID, seen)
+}
+
+func TestSavedSnapshotIsFoundAgain(t *testing.T) {
+	ctx := context.Background()
+	w := turned(t)
+	var file bytes.Buffer
+	saved, err := w.SaveSnapshot(&file, "first")
+	require.NoError(t, err)
+	data := file.Bytes()
+	s, err := w.ReadSnapshot(bytes.NewReader(data))
+	require.NoError(t, err)
+	require.Equal(t, saved, s)
+
+	for i := range data {
+		_, err = w.ReadSnapshot(bytes.NewReader(data[:i]))
+		require.ErrorIs(t, err, local.ErrNotSaved, "cut off at %d", i)
+	}
+	content := unzip(t, data)
+	id := bytes.Index(content, []byte("test")) // a fork of it has it too
+	for i := range content {
+		if id <= i && i < id+len("test") {
+			continue
+		}
+		spoiled := bytes.Clone(content)
+		spoiled[i] ^= 0x40
+		_, err := w.ReadSnapshot(zip(t, spoiled))
+		require.Error(t, err, "byte %d", i)
+	}
+
+	other := open(t, another(t))
+	_, err = other.ReadSnapshot(bytes.NewReader(data))
+	require.ErrorIs(t, err, local.ErrSavedOther)
+	require.NoError(t, other.Close())
+
+	require.NoError(t, w.Prune(ctx, world.SnapshotPruned{Name: "first", Actor: "ada"}))
+	_, err = w.ReadSnapshot(bytes.NewReader(data))
+	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
+	_, err = w.SaveSnapshot(&file, "first")
+	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
+}
+
+func unzip(t *testing.T, data []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	require.NoError(t, err)
+	content, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return content
+}
+
+func zip(t *testing.T, content []byte) io.Reader {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return &out
+}
+
+func another(t *testing.T) string {
+	t.Helper()
+	dir := files(t)
+	require.NoError(t, local.Create(dir, local.Birth{ID: "other", Keyring: ring(t, "other", 2)}, local.Options{}))
+	return dir
+}
+
+// What goes over the retention is told.
+func TestRetentionLetsTheOldestGo(t *testing.T) {
+	ctx := context.Background()
+	w := turned(t)
+	require.NoError(t, w.Pin(ctx, world.SnapshotPinned{Name: "first", Pinned: true, Actor: "ada"}))
+	_, err := w.Snapshot(ctx, "third", "", "ada")
+	require.NoError(t, err)
+	pruned, err := w.Retain(ctx, world.SnapshotRetention{Max: 2, Actor: "ada"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"second"}, pruned)
+}

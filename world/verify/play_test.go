@@ -1,0 +1,174 @@
+package verify_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// play is a world of bots whose effects are live, and its outside.
+type play struct {
+	*worldtest.World
+	out *worldtest.Outside
+	t   *testing.T
+}
+
+func live(t *testing.T, change ...func(*manifest.Manifest)) *play {
+	t.Helper()
+	loaded, err := source.Load("../worldtest/testdata/bots/world.yaml")
+	require.NoError(t, err)
+	m := *loaded.Manifest
+	for _, c := range change {
+		c(&m)
+	}
+	out := new(worldtest.Outside)
+	return &play{World: worldtest.New(t, m, loaded.Contents, worldtest.Options{Outside: out}), out: out, t: t}
+}
+
+// tool changes what the manifest says about the effect tool.a.
+func tool(change func(*manifest.Effect)) func(*manifest.Manifest) {
+	return func(m *manifest.Manifest) {
+		e := m.Effects["tool.a"]
+		change(&e)
+		m.Effects["tool.a"] = e
+	}
+}
+
+func (p *play) order(acts ...act) { p.Submit("go", order("a", acts...)) }
+
+func (p *play) snapshot(name string) {
+	p.t.Helper()
+	_, err := p.Snapshot(p.t.Context(), name, "", "ada")
+	require.NoError(p.t, err)
+}
+
+// back rolls back to the snapshot "before".
+func (p *play) back(change ...func(*world.RolledBack)) {
+	p.t.Helper()
+	b := world.RolledBack{Snapshot: "before", Reason: "a try", Actor: "ada", Ack: true}
+	for _, c := range change {
+		c(&b)
+	}
+	_, err := p.Rollback(p.t.Context(), b)
+	require.NoError(p.t, err)
+}
+
+func compensate(b *world.RolledBack) { b.Compensate = true }
+
+// reply answers the attempt that the outside has longest to perform.
+func (p *play) reply(r worldtest.Reply) {
+	p.t.Helper()
+	p.out.Reply(p.out.Task(world.Perform), r)
+	p.Drive()
+}
+
+// asked is a play in which the bot a has asked for tool.a, after a snapshot.
+func asked(t *testing.T, change ...func(*manifest.Manifest)) *play {
+	t.Helper()
+	p := live(t, change...)
+	p.order(act{"effect": "tool.a", "param": "x"})
+	p.snapshot("before")
+	p.Drive()
+	return p
+}
+
+func (p *play) decisions() (out []string) {
+	for _, b := range bodies[*world.IntentEmitted](p.t, p.Journal) {
+		out = append(out, b.Decision)
+	}
+	return out
+}
+
+func bodies[B world.Body](t *testing.T, j *worldtest.Journal) (out []B) {
+	t.Helper()
+	for _, s := range j.Records() {
+		rec, err := world.DecodeRecord(s.Bytes)
+		require.NoError(t, err)
+		require.NoError(t, rec.Load(j))
+		body, err := rec.Body()
+		require.NoError(t, err)
+		if b, ok := body.(B); ok {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// proven requires that nothing is wrong with a world.
+func (p *play) proven() *verify.Report {
+	p.t.Helper()
+	r := withKeys(p.t, p.Journal)
+	require.Empty(p.t, r.Faults)
+	require.True(p.t, r.Ledger.OK)
+	require.Equal(p.t, p.StateRoot(), r.StateRoot)
+	return r
+}
+
+// forged adds records with these bodies, and requires that a ledger is found out
+// at the last one. It returns the proof.
+func (p *play) forged(add ...world.Body) verify.LedgerProof {
+	p.t.Helper()
+	x := tamper(p.Journal)
+	var id world.Seq
+	for _, b := range add {
+		id = x.add(p.t, kindOf(p.t, b), marshal(p.t, b))
+	}
+	r := withKeys(p.t, x.relink(p.t))
+	require.Contains(p.t, places(r), place(id))
+	require.False(p.t, r.Ledger.OK)
+	return r.Ledger
+}
+
+func kindOf(t *testing.T, b world.Body) world.Kind {
+	t.Helper()
+	switch b.(type) {
+	case *world.IntentEmitted:
+		return world.KindIntent
+	case *world.IntentParked:
+		return world.KindParked
+	case *world.IntentDenied:
+		return world.KindDenied
+	case *world.Started:
+		return world.KindStarted
+	case *world.Finished:
+		return world.KindFinished
+	case *world.IntentEnded:
+		return world.KindEnded
+	case *world.Confirmed:
+		return world.KindConfirmed
+	case *world.InDoubt:
+		return world.KindInDoubt
+	case *world.RolledBack:
+		return world.KindRollback
+	}
+	t.Fatalf("no kind for %T", b)
+	return ""
+}
+
+// The records that a forger adds.
+func claim(key receipt.Key, decision string) *world.IntentEmitted {
+	return &world.IntentEmitted{V: 1, Key: key, Decision: decision, Rules: []string{}, Params: world.Data(canon.Null)}
+}
+
+func start(e *receipt.Entry, attempt uint64) *world.Started {
+	return &world.Started{V: 1, Key: e.Intent.Key, Attempt: attempt, Nonce: receipt.Nonce{7}}
+}
+
+func end(key receipt.Key, status receipt.Status) *world.IntentEnded {
+	return &world.IntentEnded{V: 1, Key: key, Cell: "bot/a", Status: status, Outcome: receipt.OutcomePermanentFailure, Payload: world.Data(canon.Null)}
+}
+
+func keysOf(p *play, intents ...int) (out []receipt.Key) {
+	for _, i := range intents {
+		out = append(out, p.Intents()[i].Intent.Key)
+	}
+	return out
+}
