@@ -139,8 +139,8 @@ func (f *cellFold) asked(key receipt.Key) (what cellFoldAsked, ok bool, err erro
 	if err := canon.Unmarshal(v.Bytes, &e); err != nil {
 		return what, false, err
 	}
-	if held := len(e.Held) > 0 && string(e.Held) != canon.Null; held || e.Abandoned || e.For != nil {
-		return what, false, errWhole
+	if e.Abandoned || e.For != nil {
+		return what, false, errWhole // nobody waits for it, or for another's sake
 	}
 	what = cellFoldAsked{e.Intent.Tag, e.Intent.Kind}
 	f.intents[key] = what

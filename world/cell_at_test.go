@@ -480,6 +480,59 @@ func TestCellAtIsNotToldOfACompensationThatARollbackAskedFor(t *testing.T) {
 	fork.requireCellsAt()
 }
 
+// What is open when a world forks is parked in the fork, also what a rollback left
+// before.
+func TestCellAtIsNotToldOfAnEffectThatARollbackLeftAndAForkParked(t *testing.T) {
+	for _, how := range []world.Resolution{world.Approve, world.Disapprove} {
+		t.Run(string(how), func(t *testing.T) {
+			p := live(t, tool(func(e *manifest.Effect) { e.Retry.Attempts = 2 }))
+			p.snapshot("before")
+			key := p.ask()
+			p.reply(worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure})
+			p.turnBack(world.RolledBack{Ack: true})
+			p.Submit("go", order{To: "a", Say: "on"})
+			p.snapshot("between")
+			out := new(worldtest.Outside)
+			fork := &play{out: out, t: t, World: p.Fork(world.ForkHold, worldtest.Options{ID: "child", Outside: out, Registry: botRegistry()})}
+			fork.snapshot("parked")
+			require.NoError(t, fork.resolve(key, how))
+			fork.Drive()
+			if how == world.Approve {
+				fork.reply(worldtest.OK(nil))
+			}
+			fork.tells()
+			fork.requireCellsAt()
+		})
+	}
+}
+
+func TestCellAtIsToldAgainWhatTheLedgerKnows(t *testing.T) {
+	for name, c := range map[string]struct {
+		onRepeat, say string
+	}{
+		"recorded":           {},
+		"reused":             {onRepeat: manifest.RepeatReuse, say: "with another history"},
+		"reused by a person": {onRepeat: manifest.RepeatPark, say: "with another history"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := live(t, tool(func(e *manifest.Effect) { e.OnRepeat = c.onRepeat }))
+			p.snapshot("before")
+			p.ask()
+			p.reply(worldtest.OK(nil))
+			p.turnBack(world.RolledBack{Ack: true})
+			p.snapshot("between")
+			p.Submit("go", order{To: "a", Say: c.say, Do: []act{{Effect: "tool.a", Param: "x"}}})
+			p.Drive()
+			if all := p.Intents(); all[len(all)-1].State == receipt.StateParked {
+				require.NoError(t, p.resolve(all[len(all)-1].Intent.Key, world.Reuse))
+				p.Drive()
+			}
+			p.tells("x0 ok")
+			p.requireCellsAt()
+		})
+	}
+}
+
 func TestCellAtTakesNoReceiptThatIsNotConfirmed(t *testing.T) {
 	p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: manifest.VerifyHuman} }))
 	key := p.ask()
@@ -576,6 +629,8 @@ func TestCellAtKnowsNothingBeforeTheFirstRecordOrOfPeople(t *testing.T) {
 			_, ok, err := world.CellAt(index, known, cell, at, botRegistry())
 			require.NoError(t, err)
 			require.False(t, ok, "%s at #%d", cell, at)
+			_, _, err = world.FoldCell(index, known, cell, max(at, 1), botRegistry())
+			require.NoError(t, err, "%s at #%d", cell, at)
 		}
 	}
 }

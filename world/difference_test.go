@@ -29,6 +29,10 @@ func wander(t *rapid.T, w *worldtest.World) {
 		}
 		_, err = w.World.Submit(context.Background(), s)
 		require.NoError(t, err)
+		if rapid.Bool().Draw(t, "operator") {
+			_, err = w.Emit(context.Background(), world.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
+			require.NoError(t, err)
+		}
 		w.Step(rapid.IntRange(0, 2).Draw(t, "ticks"))
 	}
 }
@@ -117,6 +121,46 @@ func TestDifferenceNamesWhatDiffers(t *testing.T) {
 	require.Equal(t, world.AlarmChange{Same: true}, d.Scheduled)
 }
 
+// TestDifferenceIsOfWhatStands: what a rollback left behind counts for nothing.
+func TestDifferenceIsOfWhatStands(t *testing.T) {
+	w := bots(t)
+	w.Submit("go", order{To: "ada", Do: []act{{Effect: "tool.a", Param: "x"}}})
+	w.Run()
+	_, err := w.Snapshot(context.Background(), "here", "", "ada")
+	require.NoError(t, err)
+	before := w.Fork(world.ForkRecorded, worldtest.Options{ID: "before", Registry: botRegistry(), Answer: obliging})
+	w.Submit("go", order{To: "ada", Do: []act{{Effect: "tool.a", Param: "y"}}})
+	w.Run()
+	d := world.Compare(&before.Moment, &w.Moment)
+	require.Len(t, d.IntentsAdded, 1)
+	_, err = w.Rollback(context.Background(), world.RolledBack{Snapshot: "here", Reason: "so", Actor: "ada", Ack: true})
+	require.NoError(t, err)
+	d = world.Compare(&before.Moment, &w.Moment)
+	require.True(t, d.Same(), "%+v", d)
+}
+
+// TestDifferenceOfEndsShows, and of what has not ended.
+func TestDifferenceOfEndsShows(t *testing.T) {
+	live := func(id string, reply worldtest.Reply) *worldtest.World {
+		w := botsWith(t, worldtest.Options{ID: id, Answer: func(receipt.Permit) worldtest.Reply { return reply }})
+		w.Submit("go", order{To: "ada", Do: []act{{Effect: "tool.a", Param: "x"}}})
+		_ = w.World.Step(context.Background()) // fails where there is no answer
+		return w
+	}
+	states := func(a, b *worldtest.World) [2]receipt.State {
+		d := world.Compare(&a.Moment, &b.Moment)
+		require.Empty(t, d.IntentsAdded)
+		require.Empty(t, d.IntentsGone)
+		require.Len(t, d.IntentsChanged, 1)
+		return [2]receipt.State{d.IntentsChanged[0].A.State, d.IntentsChanged[0].B.State}
+	}
+	ok, failed, none := live("ok", worldtest.OK("done")), live("failed", worldtest.Fail("no")), live("none", worldtest.Reply{Err: errBot})
+	require.Equal(t, [2]receipt.State{receipt.StateCommitted, receipt.StateFailed}, states(ok, failed))
+	require.Equal(t, [2]receipt.State{receipt.StateInFlight, receipt.StateCommitted}, states(none, ok))
+	held := none.Fork(world.ForkHold, worldtest.Options{ID: "held", Registry: botRegistry(), Answer: obliging})
+	require.Equal(t, [2]receipt.State{receipt.StateInFlight, receipt.StateInDoubt}, states(none, held))
+}
+
 // TestDifferenceOfOrderShows: two cells that show the same after other events.
 func TestDifferenceOfOrderShows(t *testing.T) {
 	run := func(first, second string) *worldtest.World {
@@ -133,6 +177,22 @@ func TestDifferenceOfOrderShows(t *testing.T) {
 	require.Equal(t, 1, d.Histories)
 	require.False(t, d.Same())
 	require.NotEqual(t, a.StateRoot(), b.StateRoot())
+}
+
+// TestDifferenceOfAlarmsShows where there are as many.
+func TestDifferenceOfAlarmsShows(t *testing.T) {
+	at := func(tick manifest.Tick) *worldtest.World {
+		w := bots(t)
+		b, err := canon.Marshal(order{To: "ada"})
+		require.NoError(t, err)
+		_, err = w.World.Submit(context.Background(), world.Submission{Name: "go", Data: b, At: tick})
+		require.NoError(t, err)
+		return w
+	}
+	d := world.Compare(&at(3).Moment, &at(4).Moment)
+	require.Equal(t, world.AlarmChange{A: 1, B: 1}, d.Scheduled)
+	require.Equal(t, world.AlarmChange{Same: true}, d.Timers)
+	require.False(t, d.Same())
 }
 
 // counting counts what is read of a journal.

@@ -89,7 +89,7 @@ func (k *kernel) snapshot(b SnapshotCreated) error {
 		b.Name = k.catalog.NextName()
 	}
 	if err := k.catalog.Check(b.Name); err != nil {
-		return refuse(err, "snapshot", "%q", b.Name)
+		return refuse(err, "name", "%q", b.Name)
 	}
 	b.V, b.Label, b.Actor = bodyVersion, journaled(b.Label), journaled(b.Actor)
 	b.At, b.ChainRoot, b.StateRoot = k.last, k.chain.Root(), k.stateRoot()
@@ -128,7 +128,7 @@ func (k *kernel) pin(b SnapshotPinned) error {
 		return errTickOpen
 	}
 	if err := k.catalog.Pin(b.Name, b.Pinned); err != nil {
-		return refuse(err, "snapshot", "%q", b.Name)
+		return refuse(err, "name", "%q", b.Name)
 	}
 	b.V, b.Actor = bodyVersion, journaled(b.Actor)
 	k.body = b.append(k.body[:0])
@@ -142,7 +142,7 @@ func (k *kernel) prune(b SnapshotPruned) error {
 		return errTickOpen
 	}
 	if err := k.catalog.Prune(b.Name); err != nil {
-		return refuse(err, "snapshot", "%q", b.Name)
+		return refuse(err, "name", "%q", b.Name)
 	}
 	b.V, b.Actor = bodyVersion, journaled(b.Actor)
 	k.body = b.append(k.body[:0])

@@ -35,10 +35,9 @@ func (k *kernel) refreshTree() {
 		return
 	}
 	for _, c := range k.tree.stale {
-		c.stale = false
 		k.setLeaves(c)
 	}
-	k.tree.stale = k.tree.stale[:0]
+	k.settleTree()
 }
 
 // setLeaves puts a cell into the tree as it is.

@@ -73,7 +73,7 @@ func (lw *World) Fork(dir string, f ForkOptions) (*Forked, error) {
 		})
 	}
 	err = makeAt(place.at)
-	var refused *refusedFork
+	var refused *forkError
 	if errors.As(err, &refused) && place.before > 0 {
 		err = makeAt(place.before)
 	}
@@ -87,11 +87,11 @@ func (lw *World) Fork(dir string, f ForkOptions) (*Forked, error) {
 	return done, nil
 }
 
-// refusedFork says that the kernel does not fork there.
-type refusedFork struct{ err error }
+// forkError says why the kernel does not fork there.
+type forkError struct{ err error }
 
-func (r *refusedFork) Error() string { return r.err.Error() }
-func (r *refusedFork) Unwrap() error { return r.err }
+func (r *forkError) Error() string { return r.err.Error() }
+func (r *forkError) Unwrap() error { return r.err }
 
 // forkTo makes all of a fork in a directory that nobody else knows yet.
 func (lw *World) forkTo(making string, keys ring, at world.Seq, f ForkOptions) (done *Forked, err error) {
@@ -115,7 +115,7 @@ func (lw *World) forkTo(making string, keys ring, at world.Seq, f ForkOptions) (
 		fork := World{dir: making, hidden: hidden, store: s, keys: keys.keys, opts: lw.opts}
 		err := world.Fork(fork.config(), world.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor})
 		if err != nil {
-			return &refusedFork{err}
+			return &forkError{err}
 		}
 		return nil
 	})
@@ -200,8 +200,9 @@ func opens(kind world.Kind) bool {
 	switch kind {
 	case world.KindFinished, world.KindExpired, world.KindDue, world.KindLate:
 		return false
+	default:
+		return kind.Input()
 	}
-	return kind.Input()
 }
 
 // opened returns the record before the last that opens, up to one; 0 where that is

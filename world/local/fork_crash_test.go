@@ -19,7 +19,7 @@ const (
 	copyingMoment = "WORLDKERNEL_TEST_COPYING_MOMENT"
 )
 
-//nolint:gochecknoglobals // a table
+// copyings are ways to die.
 var copyings = map[string]func(lw *World, to string) error{
 	"the fork's store is named": func(lw *World, to string) error {
 		return whole(to, lw.dir, func(making string) error {

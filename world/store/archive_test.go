@@ -165,20 +165,38 @@ func TestMissingArchiveIsNamedAndTheRestIsThere(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestAnotherArchiveIsNotTaken puts another world's in its place.
+// TestAnotherArchiveIsNotTaken puts in its place one of as many records.
 func TestAnotherArchiveIsNotTaken(t *testing.T) {
 	mem := memFS(t)
-	aPast(t, mem, 300)
+	_, all := aPast(t, mem, 300)
 	s := reopen(t, mem)
 	_, err := s.Archive(9, "/a")
 	require.NoError(t, err)
-	_, err = s.Archive(18, "/b")
-	require.NoError(t, err)
-	require.NoError(t, mem.Remove("/a"))
-	require.NoError(t, mem.Link("/b", "/a"))
+	w := &writer{}
+	before := w.batch("agent/other").Head
+	require.NoError(t, writeFile(mem, "/a", archiveOf(t, before, w.batch("1", "2", "3", "4", "5", "6", "7", "8").Records)))
 	_, err = s.Record(5)
 	require.ErrorIs(t, err, world.ErrArchived)
 	require.Len(t, damageOf(s), 1)
+	require.Equal(t, all[9:], scanAll(t, s, 9))
+	require.NoError(t, s.Close())
+}
+
+// TestImageBeforeAMissingArchiveIsThere reads one whose record is archived.
+func TestImageBeforeAMissingArchiveIsThere(t *testing.T) {
+	mem := memFS(t)
+	s, w := create(t, mem), &writer{}
+	appendAll(t, s, w.batch("agent/a", "agent/b", "agent/c"))
+	old := &world.Image{Head: w.head, Core: []byte("old")}
+	require.NoError(t, s.Checkpoint(old))
+	appendAll(t, s, w.batch("agent/a", "agent/b", "agent/c"))
+	require.NoError(t, s.Checkpoint(&world.Image{Head: w.head, Core: []byte("new"), Keep: []world.Seq{3}}))
+	_, err := s.Archive(4, "/a")
+	require.NoError(t, err)
+	require.NoError(t, mem.Remove("/a"))
+	img, err := s.Image(4)
+	require.NoError(t, err)
+	require.Equal(t, old.Core, img.Core)
 	require.NoError(t, s.Close())
 }
 

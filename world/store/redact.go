@@ -174,8 +174,9 @@ func (s *Store) redactedBy(e entry) (world.Hash, error) {
 }
 
 // purge destroys the bytes of redacted blobs, while the store is being opened and
-// nobody else reads or writes it: then no log is in use that holds them. A crash
-// in the middle has it done again.
+// nobody else reads or writes it: then no log is in use that holds them. Pebble
+// writes over logs only of the session that began them, and removes those of the
+// sessions before once they are in tables. A crash in the middle has it done again.
 func (s *Store) purge(owed []redaction) (err error) {
 	options := s.pebbleOptions()
 	options.ErrorIfNotExists = true
@@ -186,9 +187,6 @@ func (s *Store) purge(owed []redaction) (err error) {
 	defer func() {
 		err = errors.Join(err, s.db.Close())
 		s.db = nil
-		if err == nil {
-			s.dropLogs() // the one that stays was begun in here
-		}
 	}()
 	b := s.db.NewBatch()
 	for _, r := range owed {

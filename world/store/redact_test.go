@@ -123,6 +123,27 @@ func TestRedactedBytesAreInNoFile(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestCopyInATableOfTheLastLevelGoes leaves there what a checkpoint, which reads at
+// one moment, keeps Pebble from dropping.
+func TestCopyInATableOfTheLastLevelGoes(t *testing.T) {
+	mem := memFS(t)
+	w, blob := aSecret(t, mem, true)
+	db := raw(t, mem)
+	old := cellVersionKey("agent/old", 3)
+	require.NoError(t, db.Set(old, []byte(marker), nil))
+	moment := db.NewSnapshot()
+	require.NoError(t, db.Delete(old, nil))
+	require.NoError(t, db.Flush())
+	require.NoError(t, db.Compact(t.Context(), []byte{versionPrefix}, []byte{versionPrefix + 1}, false))
+	require.NoError(t, moment.Close())
+	require.NoError(t, db.Close())
+	s := reopen(t, mem)
+	redactIn(t, s, w, blob)
+	require.NoError(t, s.Close())
+	require.NoError(t, reopen(t, mem).Close())
+	require.Empty(t, holding(t, mem, "w", marker))
+}
+
 func TestPayloadThatOpeningNeedsWaitsForItsImage(t *testing.T) {
 	mem := memFS(t)
 	w, blob := aSecret(t, mem, false)
@@ -163,6 +184,7 @@ func TestPayloadThatComesAgainStays(t *testing.T) {
 	require.NoError(t, s.Close())
 	s = reopen(t, mem)
 	appendAll(t, s, w.batch(secretPayload(1)))
+	require.NoError(t, s.Checkpoint(&world.Image{Head: w.head, Core: []byte("core")}))
 	require.NoError(t, s.Close())
 	for range 2 {
 		s = reopen(t, mem)

@@ -56,6 +56,22 @@
 // damaged, one with a right sum and a wrong mac was written with another key.
 // The slot with the higher sequence counts. It is written after the store has
 // synced and before an append is acknowledged, so it never leads the store.
+//
+// # Archives
+//
+// Records from the second on can be moved to files, several one after the other;
+// 'a' names each, and its keys are the ids of their last records. Payloads that are
+// blobs stay, so that they can be redacted. A file is
+//
+//	"wkarchv1"
+//	members   each a gzip file of records, as a segment holds them
+//	index     of each member: its offset ‖ its first id ‖ the chain root before it
+//	footer    offset of the index ‖ number of members ‖ first id ‖ last id ‖
+//	          the chain root before the first record ‖ that with the last ‖
+//	          SHA-256 of all before it ‖ "wkarchv1"
+//
+// Roots and SHA-256 are of 32 bytes. A member ends with the record that brings it
+// to 256 KiB, uncompressed, so one record costs one member.
 package store
 
 import (

@@ -1,0 +1,240 @@
+package world
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// folding is a fold under way.
+type folding struct {
+	*kernel
+
+	h      History
+	cfg    ReplayConfig
+	base   *Image   // that it began with; nil: it began with record 1
+	images *Images  // for rollbacks to the snapshots that it came by; nil: there was none yet
+	passed []*Image // the same, in order, each with what had changed since the one before
+}
+
+// fold applies the inputs after a head and compares all records. It leaves
+// nothing to be taken from the kernel.
+func (k *folding) fold(from Head) error {
+	h, cfg := k.h, k.cfg
+	k.replaying = true
+	defer func() { k.replaying = false }()
+	compared := 0 // of k.records
+	for s, err := range h.Scan(from.ID) {
+		if err != nil {
+			return err
+		}
+		if cfg.To != 0 && s.ID > cfg.To && compared == len(k.records) {
+			break
+		}
+		if compared == len(k.records) {
+			k.records, compared = k.records[:0], 0
+			k.blobs, k.tasks = nil, nil
+			if err := k.follow(s); err != nil {
+				return err
+			}
+		}
+		if got := &k.records[compared]; got.ID != s.ID || !bytes.Equal(got.Bytes, s.Bytes) {
+			return diverged(h, s, got.Bytes, nil)
+		} else if [LinkBytes]byte(got.Root[:LinkBytes]) != s.Link {
+			return fmt.Errorf("world: record #%d: the chain root that was stored with it is another", s.ID)
+		}
+		compared++
+		if cfg.Visit != nil {
+			if err := cfg.Visit(s); err != nil {
+				return err
+			}
+		}
+	}
+	if compared < len(k.records) {
+		missing := k.records[compared]
+		return &Divergence{Record: missing.ID, Journal: "nothing", Computed: describe(h, missing.Bytes)}
+	}
+	k.take(Ready{})
+	return k.tellRecalled(h)
+}
+
+// follow makes the kernel write the records that begin with the one in s: by
+// applying it if it is an input, by doing the next unit if not.
+func (k *folding) follow(s Scanned) error {
+	h := k.h
+	if s.Err != nil {
+		return s.Err
+	}
+	if err := k.tellRecalled(h); err != nil {
+		return err
+	}
+	rec := s.Record
+	if !rec.Kind.Input() {
+		if !k.next() {
+			return diverged(h, s, nil, errors.New("nothing: the tick has nothing more to do"))
+		}
+		return nil
+	}
+	if !rec.Blob.IsZero() {
+		if err := rec.Load(h); err != nil {
+			return err
+		}
+		if err := canon.Valid(rec.Payload); err != nil {
+			return fmt.Errorf("world: record #%d: payload of %s: %w", s.ID, rec.Kind, err)
+		}
+	}
+	if err := k.apply(&rec); errors.Is(err, ErrNotFound) { // what cannot be read differs from nothing
+		return fmt.Errorf("world: record #%d: %w", s.ID, err)
+	} else if err != nil {
+		return diverged(h, s, nil, err)
+	}
+	if len(k.records) == 0 {
+		return diverged(h, s, nil, errors.New("nothing"))
+	}
+	return nil
+}
+
+// apply gives a recorded input to the kernel. The frequent kinds are read
+// straight from the payload, which is known to be canonical.
+func (k *folding) apply(rec *Record) error {
+	r := canon.NewReader(rec.Payload)
+	switch rec.Kind {
+	case KindSubmitted:
+		return k.applySubmitted(r)
+	case KindFinished, KindLate: // which of the two is the ledger's to say
+		r.ArrayOf(2)
+		r.Uint() // the version
+		data := r.Raw()
+		if err := r.Close(); err != nil {
+			return err
+		}
+		_, err := k.receive(data)
+		return err
+	default:
+		return k.applyBody(rec)
+	}
+}
+
+func (k *folding) applyBody(rec *Record) error {
+	body, err := rec.Body()
+	if err != nil {
+		return err
+	}
+	switch b := body.(type) {
+	case *Created:
+		if rec.ID != 1 {
+			return fmt.Errorf("%s is only ever record #1", KindCreated)
+		}
+		k.create(*b)
+		return nil
+	case *Advanced:
+		return k.advance(b.To)
+	case *Resumed:
+		cell, err := reducer.ParseCell(b.Cell)
+		if err != nil {
+			return err
+		}
+		return k.resume(cell, b.Skip)
+	case *OperatorEffect:
+		_, err := k.submitEffect(*b)
+		return err
+	case *Expired:
+		return k.expire(b.Key, b.Attempt, b.Reason)
+	case *Due:
+		return k.due(b.Key, b.Attempt)
+	case *Resolved:
+		return k.resolve(*b)
+	case *Confirmed:
+		return k.confirm(*b)
+	case *KeysRotated:
+		return k.rotated(*b)
+	}
+	return k.applyHistory(rec.Kind, body)
+}
+
+// applyHistory gives the kernel an input that is about the world as a whole.
+func (k *folding) applyHistory(kind Kind, body Body) error {
+	switch b := body.(type) {
+	case *SnapshotCreated:
+		return k.pass(*b)
+	case *SnapshotPinned:
+		return k.pin(*b)
+	case *SnapshotPruned:
+		return k.prune(*b)
+	case *SnapshotRetention:
+		_, err := k.retain(*b)
+		return err
+	case *RolledBack:
+		p, err := k.readPast(k.h, b, k.images)
+		if err != nil {
+			return err
+		}
+		_, err = k.rollback(*b, p)
+		return err
+	case *Forked:
+		return k.fork(*b)
+	case *Redacted:
+		return k.redacted(*b)
+	case *Applied:
+		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
+		if err != nil {
+			return err
+		}
+		return k.adopt(*b, next)
+	}
+	return fmt.Errorf("%s is not an input", kind)
+}
+
+// pass comes by a snapshot and keeps its image: a rollback may return to it.
+func (k *folding) pass(b SnapshotCreated) error {
+	if err := k.snapshot(b); err != nil {
+		return err
+	}
+	img, err := k.image()
+	if err != nil {
+		return err
+	}
+	if k.images == nil {
+		k.images = new(Images)
+		if k.base != nil {
+			k.images.Add(k.base)
+		}
+	}
+	k.images.Add(img)
+	k.passed = append(k.passed, img)
+	return nil
+}
+
+func (k *folding) applySubmitted(r *canon.Reader) error {
+	r.ArrayOf(6)
+	r.Uint() // the version
+	name := r.TextBytes()
+	due := manifest.Tick(r.Uint())
+	var direct *reducer.Cell
+	named := r.Bool()
+	for n := r.Array(); n > 0 && r.Err() == nil; n-- {
+		to := r.TextBytes()
+		if !named || direct != nil {
+			continue // the routes will say the same again
+		}
+		cell, err := reducer.ParseCell(string(to))
+		if err != nil {
+			return err
+		}
+		direct = &cell
+	}
+	data := r.Rest()
+	if err := r.Err(); err != nil {
+		return err
+	}
+	rule := k.rules.events[string(name)]
+	if rule == nil {
+		return fmt.Errorf("the manifest declares no event %q", name)
+	}
+	_, err := k.submit(rule.name, data, direct, due)
+	return err
+}

@@ -1,0 +1,171 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// findLeft finds the intents of the history that a rollback leaves.
+func (k *kernel) findLeft(p *past) {
+	to := Seq(p.to.Record)
+	for _, e := range k.ledger.AskedAfter(uint64(k.common(to))) {
+		asked := func(record uint64) bool { return k.inHistory(Seq(record), to) }
+		if e.For == nil && !slices.ContainsFunc(e.Asked, asked) {
+			p.left = append(p.left, e)
+		}
+	}
+}
+
+// answered is what a compensation is computed of.
+type answered struct {
+	receipt *receipt.Receipt
+	params  Data
+}
+
+// readAnswers reads what the compensations of a rollback are computed of.
+func (k *kernel) readAnswers(h History, p *past) error {
+	for _, e := range p.left {
+		rule := k.rules.effects[e.Intent.Kind]
+		if e.State != receipt.StateCommitted || rule == nil || rule.compensation == nil || e.Reused {
+			continue
+		}
+		body, err := readBody(h, Seq(e.Finished))
+		if err != nil {
+			return err
+		}
+		finished, ok := body.(*Finished)
+		if !ok {
+			continue // a person said that it happened: there is no receipt
+		}
+		a := new(answered)
+		if a.receipt, err = receipt.Decode(finished.Receipt); err != nil {
+			return fmt.Errorf("world: record #%d: %w", e.Finished, err)
+		}
+		if body, err = readBody(h, Seq(e.Emitted)); err != nil {
+			return err
+		}
+		if intent, ok := body.(*IntentEmitted); ok {
+			a.params = intent.Params
+		}
+		p.answers[e.Intent.Key] = a
+	}
+	return nil
+}
+
+// sideEffects returns what a rollback leaves behind, and what becomes of each.
+func (k *kernel) sideEffects(b *RolledBack, p *past) []SideEffect {
+	out := []SideEffect{}
+	for _, e := range p.left {
+		if e.Abandoned || !e.Happens() {
+			continue
+		}
+		x := SideEffect{
+			Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell, Kind: e.Intent.Kind, State: e.State,
+			Record: Seq(max(e.Emitted, e.Started, e.Finished)), Disposition: Kept,
+		}
+		switch {
+		case isOperators(e):
+		case b.Compensate && k.undoing(e, p) != nil:
+			x.Disposition = Compensated
+		case b.Ack:
+			x.Disposition = Acknowledged
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func isOperators(e *receipt.Entry) bool {
+	asker, err := reducer.ParseCell(e.Intent.Cell)
+	return err != nil || asker.Reducer == reducer.Operator
+}
+
+func operatorsCell(name string) bool {
+	cell, err := reducer.ParseCell(name)
+	return err != nil || cell.Reducer == reducer.Operator
+}
+
+// undoing returns the intent that makes up for one that is left behind, or nil.
+func (k *kernel) undoing(e *receipt.Entry, p *past) *receipt.Intent {
+	a := p.answers[e.Intent.Key]
+	if a == nil {
+		return nil
+	}
+	original := *e
+	original.Intent.Params = a.params
+	in, err := k.compensation(&original, a.receipt)
+	if err != nil || in == nil || k.ledger.Entry(in.Key) != nil {
+		return nil // it cannot be computed, or was tried before
+	}
+	return in
+}
+
+// abandon does what becomes of the intents that are left behind: those of which
+// nothing was attempted are cancelled, the others go on to their end, which waits
+// in the ledger for whoever asks again.
+func (k *kernel) abandon(b *RolledBack, p *past, id Seq) {
+	for _, x := range b.Abandoned {
+		if x.Disposition != Compensated {
+			continue
+		}
+		e := k.ledger.Entry(x.Key)
+		in := k.undoing(e, p)
+		k.ledger.Abandon(e)
+		e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, madeUpFor())
+		asker, _ := reducer.ParseCell(in.Cell) // it has been parsed before
+		k.judge(asker, *in, id, e)
+	}
+	for _, e := range p.left {
+		switch {
+		case isOperators(e):
+			continue
+		case e.Untouched():
+			k.cancel(e, id)
+		}
+		k.ledger.Abandon(e)
+		if b.Fresh {
+			k.ledger.Match(e)
+		}
+	}
+}
+
+// cancel ends an intent of which nothing was attempted. Nobody is told: nobody
+// waits.
+func (k *kernel) cancel(e *receipt.Entry, cause Seq) {
+	k.release(e)
+	b := IntentEnded{
+		V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+		Status: receipt.StatusCancelled, Outcome: receipt.OutcomePermanentFailure,
+		Payload: explanation("rolled_back", "a rollback left it behind before anything was attempted"),
+	}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindEnded, cause)
+	k.ledger.Cancel(e, uint64(id))
+}
+
+// tellAgain has cells told what became, since the snapshot, of the intents that
+// they waited for.
+func (k *kernel) tellAgain(p *past, id Seq) {
+	k.recalls = slices.DeleteFunc(k.recalls, func(r recall) bool {
+		asker, _ := reducer.ParseCell(k.ledger.Entry(r.Key).Intent.Cell)
+		return k.cells[asker].changed > id
+	})
+	var ended []*receipt.Entry
+	for _, c := range p.changed {
+		for _, key := range c.awaits {
+			e := k.ledger.Entry(key)
+			k.ledger.Return(e)
+			if d := k.ledger.Decide(key); d != receipt.WaitOtherWorker {
+				ended = append(ended, e)
+			}
+		}
+	}
+	slices.SortFunc(ended, func(a, b *receipt.Entry) int { return cmp.Compare(a.Finished, b.Finished) })
+	for _, e := range ended {
+		k.recall(e, id)
+	}
+}

@@ -1,0 +1,102 @@
+package local_test
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+// largeOf returns the first record of a kind whose payload is a blob.
+func largeOf(t testing.TB, dir string, kind world.Kind) world.Seq {
+	t.Helper()
+	w := open(t, dir)
+	var found world.Seq
+	for s, err := range w.Store().Scan(0) {
+		require.NoError(t, err)
+		if found == 0 && s.Record.Kind == kind && !s.Record.Blob.IsZero() {
+			found = s.ID
+		}
+	}
+	require.NotZero(t, found)
+	require.NoError(t, w.Close())
+	return found
+}
+
+// told returns the directory of a world in which a cell tells another much.
+func told(t testing.TB) string {
+	t.Helper()
+	dir := create(t)
+	w := open(t, dir)
+	_, err := w.Submit(context.Background(), "go", map[string]any{"to": "a", "do": []any{
+		map[string]any{"emit": "ping", "to": "b", "do": []any{map[string]any{"timer": 1, "text": strings.Repeat("y", 5000)}}},
+	}})
+	require.NoError(t, err)
+	require.NoError(t, w.Run(context.Background()))
+	require.NoError(t, w.Close())
+	return dir
+}
+
+// TestDerivedPayloadThatWasRedactedIsComputedAgain redacts what follows from the
+// inputs: an import has all that a replay reads.
+func TestDerivedPayloadThatWasRedactedIsComputedAgain(t *testing.T) {
+	dir := told(t)
+	record := largeOf(t, dir, world.KindEmitted)
+	done, err := local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "asked for", "ada")
+	require.NoError(t, err)
+	require.Equal(t, []world.Seq{record}, done.Records)
+	for _, format := range formats() {
+		data := export(t, dir, format)
+		again := filepath.Join(t.TempDir(), "again")
+		require.NoError(t, local.Import(again, bytes.NewReader(data), ring(t, "test", 1), local.Options{}, nil))
+		require.Equal(t, data, export(t, again, format))
+		w := open(t, again)
+		_, err := w.Store().Blob(done.Blob)
+		require.ErrorIs(t, err, world.ErrRedacted)
+		require.NoError(t, w.Close())
+		r, err := local.Verify(again, local.Options{}, nil)
+		require.NoError(t, err)
+		require.Empty(t, r.Faults)
+		require.Equal(t, uint64(1), r.Redacted)
+		requireWithoutRedaction(t, data, format)
+	}
+}
+
+// requireWithoutRedaction imports an export that lacks a payload and does not say
+// why.
+func requireWithoutRedaction(t *testing.T, data []byte, format local.Format) {
+	t.Helper()
+	all := parts(t, data, format)
+	require.Contains(t, string(all[len(all)-1]), "blob.redacted")
+	importRefused(t, bytes.Join(all[:len(all)-1], nil), ring(t, "test", 1))
+}
+
+// TestRedactedInputIsAGapInTheReplay redacts what cannot be computed: the world
+// goes on, and nobody can compute it from the beginning.
+func TestRedactedInputIsAGapInTheReplay(t *testing.T) {
+	dir := told(t)
+	record := largeOf(t, dir, world.KindSubmitted)
+	_, err := local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "asked for", "ada")
+	require.NoError(t, err)
+	w := open(t, dir)
+	live(t, w)
+	_, err = w.Replay(0, nil)
+	require.ErrorIs(t, err, world.ErrRedacted)
+	_, err = w.At(record)
+	require.ErrorIs(t, err, world.ErrRedacted)
+	require.NoError(t, w.Close())
+	r, err := local.Verify(dir, local.Options{}, nil)
+	require.NoError(t, err)
+	require.Empty(t, r.Faults)
+	require.Equal(t, []verify.Gap{{From: record, To: world.Seq(r.Records)}}, r.Replay.Gaps)
+	importRefused(t, export(t, dir, local.CBORSeq), ring(t, "test", 1))
+	_, err = local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "again", "ada")
+	require.ErrorIs(t, err, world.ErrRedacted)
+}

@@ -1,0 +1,102 @@
+package world
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/snapshot"
+)
+
+// turning is where a rollback led: the history before Record goes on from To.
+type turning struct {
+	_      struct{} `cbor:",toarray"`
+	Record Seq
+	To     Seq
+}
+
+// inHistory reports whether a record belongs to the history that led to another.
+func (k *kernel) inHistory(record, of Seq) bool {
+	for _, t := range slices.Backward(k.rollbacks) {
+		if t.Record > of {
+			continue
+		}
+		if record >= t.Record {
+			break
+		}
+		of = t.To
+	}
+	return record <= of
+}
+
+// common returns the last record that is in the history of now and in the one
+// that led to another record.
+func (k *kernel) common(of Seq) Seq {
+	if k.inHistory(of, k.last) {
+		return of
+	}
+	var last Seq
+	for _, t := range k.rollbacks { // histories part where a rollback led
+		if t.To > last && k.inHistory(t.To, of) && k.inHistory(t.To, k.last) {
+			last = t.To
+		}
+	}
+	return last
+}
+
+// past is what a rollback needs to know of what was.
+type past struct {
+	to      snapshot.Snapshot
+	core    imageCore
+	cells   map[reducer.Cell]*cell // those that changed since, as they were; others were not there
+	changed []*cell                // as they are, by name
+	left    []*receipt.Entry       // asked for in the history that is left, and not in the one that is returned to
+	answers map[receipt.Key]*answered
+}
+
+// readPast reads what a rollback needs. images, if not nil, are asked before h:
+// a replay's own.
+func (k *kernel) readPast(h History, b *RolledBack, images *Images) (*past, error) {
+	s, err := k.catalog.Find(b.Snapshot)
+	if err != nil {
+		return nil, refuse(err, "name", "%q", b.Snapshot)
+	}
+	p := &past{to: s, cells: make(map[reducer.Cell]*cell), answers: make(map[receipt.Key]*answered)}
+	for _, c := range k.cells { // order cannot show: sorted below
+		if c.changed > Seq(s.Record) {
+			p.changed = append(p.changed, c)
+		}
+	}
+	slices.SortFunc(p.changed, func(a, b *cell) int { return cmp.Compare(a.name, b.name) })
+	img, err := readPart(h, images, Seq(s.Record), cellNames(p.changed))
+	if err != nil {
+		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
+	}
+	if err := canon.Unmarshal(img.Core, &p.core); err != nil {
+		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
+	}
+	for i := range img.Cells {
+		c, err := decodeCell(&img.Cells[i])
+		if err != nil {
+			return nil, fmt.Errorf("world: snapshot %s: cell %s: %w", s.Name, img.Cells[i].Cell, err)
+		}
+		p.cells[c.id] = c
+	}
+	k.findLeft(p)
+	if b.Compensate {
+		err = k.readAnswers(h, p)
+	}
+	return p, err
+}
+
+func readPart(h History, images *Images, at Seq, cells []string) (*Image, error) {
+	if images != nil {
+		if img, err := images.Part(at, cells); err == nil {
+			return img, nil
+		}
+	}
+	return h.Part(at, cells)
+}
