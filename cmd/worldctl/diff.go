@@ -59,14 +59,14 @@ func (c *cli) diff(from, to string, limit uint64) (err error) {
 	return errDifferent
 }
 
-// openWorlds are worlds that are looked at together, each once.
+// openWorlds are worlds that are open together, each once.
 type openWorlds struct {
 	paths  []string
 	worlds []*local.World
 }
 
-// open opens the world in a directory, if it is not open yet.
-func (o *openWorlds) open(c *cli, dir string) (*local.World, error) {
+// look opens the world in a directory to be read, if it is not open yet.
+func (o *openWorlds) look(c *cli, dir string) (*local.World, error) {
 	path, err := filepath.Abs(dir)
 	if err == nil {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -78,7 +78,7 @@ func (o *openWorlds) open(c *cli, dir string) (*local.World, error) {
 			return o.worlds[i], nil
 		}
 	}
-	lw, err := local.Open(dir, c.options())
+	lw, err := local.Look(dir, c.options())
 	if err != nil {
 		return nil, notOpened(dir, err)
 	}
@@ -132,7 +132,7 @@ func (c *cli) side(worlds *openWorlds, name string) (*side, error) {
 
 // sideIn finds a moment of the world in a directory.
 func (c *cli) sideIn(worlds *openWorlds, dir, at string) (*side, error) {
-	lw, err := worlds.open(c, dir)
+	lw, err := worlds.look(c, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -99,14 +99,15 @@ func (x *experiment) adoptIn(ctx context.Context, lw *local.World, change amendm
 
 // live runs the fork and compares the two.
 func (x *experiment) live(ctx context.Context, events io.Reader) (err error) {
-	var worlds openWorlds
+	if x.child, err = local.Open(x.forkDir, x.cli.options()); err != nil {
+		return err
+	}
+	worlds := openWorlds{worlds: []*local.World{x.child}}
 	defer func() { err = worlds.close(err) }()
-	if x.child, err = worlds.open(x.cli, x.forkDir); err != nil {
+	if x.world, err = local.Look(x.dir, x.cli.options()); err != nil {
 		return err
 	}
-	if x.world, err = worlds.open(x.cli, x.dir); err != nil {
-		return err
-	}
+	worlds.worlds = append(worlds.worlds, x.world)
 	x.answer.Forked.Time = x.child.Status().Time
 	if err := x.send(ctx, events); err != nil {
 		return err

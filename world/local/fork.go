@@ -65,6 +65,11 @@ func (lw *World) Fork(dir string, f ForkOptions) (*Forked, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A fork of all there is opens with this image. Without it, it would first have
+	// to handle everything again that has come since the last one.
+	if err := lw.w.Checkpoint(); err != nil {
+		return nil, err
+	}
 	var done *Forked
 	makeAt := func(at world.Seq) error {
 		return whole(dir, lw.dir, func(making string) error {

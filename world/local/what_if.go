@@ -33,7 +33,7 @@ func (lw *World) Adopt(ctx context.Context, next *manifest.Manifest, contents ma
 func (lw *World) RunUntil(ctx context.Context, last manifest.Tick) error {
 	for {
 		at, ok := lw.nextTick()
-		if ok && at >= last {
+		if ok && at > last {
 			return nil
 		}
 		p, err := lw.Next(ctx)

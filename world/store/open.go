@@ -138,6 +138,9 @@ func (s *Store) own() error {
 	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
 		return unreadable(err)
 	}
+	if err := s.opts.FS.RemoveAll(s.path(stagedName)); err != nil { // of a copy that a crash ended
+		return err
+	}
 	m.epoch++
 	if err := setMeta(s.db, m); err != nil {
 		return err
