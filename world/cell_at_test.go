@@ -2,18 +2,11 @@ package world_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
-	"fmt"
 	"iter"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
@@ -110,262 +103,10 @@ func requireCellsAt(t *testing.T, w *worldtest.World, count *ways) {
 	}))
 }
 
-// cellAtRegistry has two versions of the bot, which come to other states.
-func cellAtRegistry() *reducer.Registry {
-	r := botRegistry()
-	r.Register("bot", "2", reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
-		s, err := bot(ctx, s, e)
-		if len(s.Seen) > 0 {
-			s.Seen[len(s.Seen)-1] += "!"
-		}
-		return s, err
-	}))
-	return r
-}
-
-// life lives a random world with effects of every kind.
-type life struct {
-	*worldtest.World
-	t       *testing.T
-	rng     *rand.Rand
-	out     *worldtest.Outside
-	returns bool // rollbacks are made
-	total   map[string]int
-}
-
-func newLife(t *testing.T, seed uint64, returns bool, total map[string]int) *life {
-	rng := rand.New(rand.NewPCG(seed, 2))
-	m := botManifest()
-	m.Seed = seed
-	m.Limits.InFlight = uint64(1 + rng.IntN(3))
-	m.Limits.EventsPerTick = uint64(2 + rng.IntN(20))
-	m.Defaults.ApprovalTTL = manifest.Tick(1 + rng.IntN(6))
-	m.Defaults.Retention.MaxSnapshots = uint64(1 + rng.IntN(3))
-	m.Effects["tool.a"] = manifest.Effect{Adapter: "test", Idempotent: true, OnInDoubt: manifest.InDoubtRetry}
-	m.Effects["tool.l"] = manifest.Effect{Adapter: "test", OnInDoubt: manifest.InDoubtFail, OnRepeat: manifest.RepeatReuse}
-	m.Policies = append(m.Policies, manifest.Policy{Name: "ask", When: `intent.kind == "tool.u"`, Decide: manifest.DecideRequireApproval})
-	if returns {
-		m.Effects["tool.l"] = manifest.Effect{
-			Adapter: "test", OnRepeat: manifest.RepeatReuse, Verify: &manifest.Verify{Adapter: "test", Mode: manifest.VerifyHuman},
-			Compensate: &manifest.Compensate{Kind: "tool.a", Params: `{"p": "undo"}`},
-		}
-	}
-	l := &life{t: t, rng: rng, returns: returns, total: total}
-	l.out = l.outside()
-	l.World = worldtest.New(t, m, nil, worldtest.Options{
-		Outside: l.out, Registry: cellAtRegistry(),
-		BatchRecords: 1 + rng.IntN(12), CheckpointRecords: world.Seq(5 + rng.IntN(100)),
-	})
-	return l
-}
-
-// outside returns one whose verifiers answer at once.
-func (l *life) outside() *worldtest.Outside {
-	out := new(worldtest.Outside)
-	out.Play = func(task world.Task) {
-		if task.Work == world.Confirm {
-			out.Find(task, []world.FoundVerdict{world.Happened, world.NotHappened}[l.rng.IntN(2)], nil, "it was asked")
-		}
-	}
-	return out
-}
-
-func (l *life) live() {
-	for range 20 + l.rng.IntN(40) {
-		l.deed()
-	}
-	l.drive()
-	for _, kind := range l.Kinds() {
-		l.total[string(kind)]++
-	}
-}
-
-// try notes what was done. It may have been refused.
-func (l *life) try(what string, err error) {
-	input := new(world.InputError)
-	if errors.As(err, &input) || errors.Is(err, worldtest.ErrNoAnswer) ||
-		errors.Is(err, world.ErrOtherState) { // another version of the bot was in force
-		return
-	}
-	require.NoError(l.t, err, what)
-	l.total[what]++
-}
-
-func (l *life) deed() {
-	ctx := context.Background()
-	switch l.rng.IntN(18) {
-	case 0, 1, 2, 3:
-		l.submit(ctx)
-	case 4:
-		l.try("step", l.World.World.Step(ctx))
-	case 5, 6:
-		l.drive()
-	case 7, 8, 14, 15, 16:
-		l.answer()
-	case 9:
-		for _, c := range l.Cells() {
-			if c.Parked {
-				l.try("resume", l.Resume(ctx, c.Cell, world.Resumption(l.rng.IntN(2))))
-				return
-			}
-		}
-	case 10, 17:
-		l.decide(ctx)
-		if l.returns {
-			l.confirm(ctx)
-		}
-	case 11:
-		_, err := l.Snapshot(ctx, "", "", "ada")
-		l.try("snapshot", err)
-	case 12:
-		if l.returns {
-			l.turnBack(ctx)
-		}
-	case 13:
-		if l.rng.IntN(4) == 0 {
-			l.adopt(ctx)
-		}
-	}
-}
-
-// drive runs until only the outside can bring something.
-func (l *life) drive() {
-	for range 40 {
-		p, err := l.Next(context.Background())
-		l.try("drive", err)
-		if p == world.Idle || p == world.Waiting || err != nil {
-			return
-		}
-	}
-}
-
-func (l *life) submit(ctx context.Context) {
-	s := world.Submission{Name: []string{"go", "go", "skip.go", "both"}[l.rng.IntN(4)]}
-	var err error
-	s.Data, err = canon.Marshal(order{To: l.name(), Say: "hello", Do: l.acts(2)})
-	require.NoError(l.t, err)
-	if l.rng.IntN(3) == 0 {
-		s.At = l.Status().Time + manifest.Tick(l.rng.IntN(4))
-	}
-	_, err = l.World.World.Submit(ctx, s)
-	l.try("submit", err)
-}
-
-func (l *life) name() string { return string(rune('a' + l.rng.IntN(3))) }
-
-func (l *life) acts(depth int) []act {
-	do := make([]act, l.rng.IntN(4))
-	for i := range do {
-		switch l.rng.IntN(16) {
-		case 0:
-			do[i].Fail = "told to"
-		case 1:
-			do[i].Delete = true
-		case 2:
-			do[i].Random = 100
-		case 3, 4:
-			do[i].Timer = uint64(1 + l.rng.IntN(3))
-		case 5, 6, 7, 8, 9, 10, 11:
-			do[i].Effect = []string{"tool.a", "tool.a", "tool.l", "tool.l", "tool.u", "tool.bad"}[l.rng.IntN(6)]
-			do[i].Param = l.name()
-		default:
-			do[i].Emit, do[i].Key = []string{"ping", "ping", "both", "lost"}[l.rng.IntN(4)], l.name()
-		}
-		if depth > 0 {
-			do[i].Do = l.acts(depth - 1)
-		}
-	}
-	return do
-}
-
-// answer lets the outside say something about one of its tasks.
-func (l *life) answer() {
-	work := []world.Work{world.Perform, world.Perform, world.Retry}[l.rng.IntN(3)]
-	tasks := l.out.Tasks(work)
-	if len(tasks) == 0 {
-		return
-	}
-	task := tasks[l.rng.IntN(len(tasks))]
-	replies := []worldtest.Reply{
-		worldtest.OK(map[string]any{"id": 7}), worldtest.OK("done"), worldtest.Fail("no"),
-		{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure},
-		{Status: receipt.StatusCancelled, Class: receipt.OutcomeRetryableFailure, Unsent: true},
-	}
-	if l.returns {
-		replies = append(replies, halfDone())
-	}
-	switch {
-	case work == world.Retry:
-		l.out.Due(task)
-	case l.rng.IntN(4) == 0:
-		l.out.Lose(task, "the line is dead")
-	default:
-		l.out.Reply(task, replies[l.rng.IntN(len(replies))])
-	}
-	l.drive()
-}
-
-// decide lets a person decide about an intent, if that waits for somebody.
-func (l *life) decide(ctx context.Context) {
-	for _, e := range l.Intents() {
-		var how []world.Resolution
-		switch e.State {
-		case receipt.StateParked:
-			how = []world.Resolution{world.Approve, world.Disapprove}
-		case receipt.StateInDoubt:
-			how = []world.Resolution{world.Executed, world.NotExecuted, world.RetryAnyway}
-		default:
-			continue
-		}
-		b := world.Resolved{Key: e.Intent.Key, How: how[l.rng.IntN(len(how))], Params: e.Params, Actor: "ada", Reason: "so"}
-		l.try(string(b.How), l.Resolve(ctx, b))
-		return
-	}
-}
-
-// confirm has recorded results compared with the outside, and takes a person's
-// word for one of which that does not hold.
-func (l *life) confirm(ctx context.Context) {
-	if _, err := l.Confirm(ctx); !errors.Is(err, world.ErrConfirmationRequired) {
-		l.try("confirm", err)
-	}
-	for _, e := range l.Intents() {
-		if e.State == receipt.StateParked && e.Deadline == 0 && l.rng.IntN(2) == 0 {
-			l.try("by hand", l.ConfirmByHand(ctx, e.Intent.Key, "ada", "so"))
-			return
-		}
-	}
-}
-
-func (l *life) turnBack(ctx context.Context) {
-	all := l.Snapshots()
-	if len(all) == 0 {
-		return
-	}
-	_, err := l.Rollback(ctx, world.RolledBack{
-		Snapshot: all[l.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so",
-		Ack: true, Compensate: l.rng.IntN(2) == 0, Fresh: l.rng.IntN(8) == 0,
-	})
-	l.try("rollback", err)
-}
-
-// adopt puts another version of the bot in force.
-func (l *life) adopt(ctx context.Context) {
-	next := *l.Manifest()
-	next.Version++
-	next.Reducers = map[string]manifest.Reducer{}
-	for _, name := range []string{"bot", "skip"} {
-		def := l.Manifest().Reducers[name]
-		def.Version = fmt.Sprint(1 + l.rng.IntN(2))
-		next.Reducers[name] = def
-	}
-	l.try("adopt", l.Adopt(ctx, &next, nil, l.Status().Manifest, "ada"))
-}
-
 func TestCellAtIsTheCellOfTheWholeWorld(t *testing.T) {
 	total := make(map[string]int)
 	var count ways
-	for seed := range uint64(20) {
+	for seed := range uint64(12) {
 		l := newLife(t, seed, false, total)
 		l.live()
 		requireCellsAt(t, l.World, &count)
@@ -379,7 +120,7 @@ func TestCellAtIsTheCellOfTheWholeWorld(t *testing.T) {
 func TestCellAtIsTheCellOfTheWholeWorldThroughRollbacks(t *testing.T) {
 	total := make(map[string]int)
 	var count ways
-	for seed := range uint64(20) {
+	for seed := range uint64(12) {
 		l := newLife(t, seed, true, total)
 		l.live()
 		requireCellsAt(t, l.World, &count)
@@ -400,15 +141,10 @@ func lived(t *testing.T, total map[string]int, kinds ...world.Kind) {
 
 func TestCellAtOfAForkIsTheCellOfTheWholeWorld(t *testing.T) {
 	var count ways
-	for seed := range uint64(6) {
+	for seed := range uint64(3) {
 		l := newLife(t, seed, seed%3 == 0, make(map[string]int))
 		l.live()
-		l.Crash() // a fork begins with what is durable
-		if l.Journal.Head().ID == 0 {
-			continue
-		}
-		l.drive()
-		require.NoError(t, l.Sync())
+		require.NoError(t, l.Sync()) // a fork begins with what is durable
 		effects := []world.ForkEffects{world.ForkHold, world.ForkLive, world.ForkRecorded}[seed%3]
 		l.out = l.outside()
 		l.World = l.Fork(effects, worldtest.Options{
@@ -419,164 +155,6 @@ func TestCellAtOfAForkIsTheCellOfTheWholeWorld(t *testing.T) {
 	}
 	t.Log(count)
 	require.NotZero(t, count.fast)
-}
-
-// turnBack goes back to the snapshot "before". The world is not driven.
-func (p *play) turnBack(b world.RolledBack) {
-	p.t.Helper()
-	b.Snapshot, b.Actor, b.Reason = "before", "ada", "so"
-	_, err := p.Rollback(p.t.Context(), b)
-	require.NoError(p.t, err)
-}
-
-// requireCellsAt is for lives in which not every cell's records tell what it was.
-// The cell a changes once more, so that its last image does not tell either.
-func (p *play) requireCellsAt() {
-	p.t.Helper()
-	p.Submit("go", order{To: "a", Say: "the end"})
-	p.Drive()
-	p.snapshot("after")
-	var count ways
-	requireCellsAt(p.t, p.World, &count)
-	require.Less(p.t, count.fast, count.asked)
-}
-
-func TestCellAtWaitsForACompensation(t *testing.T) {
-	p := live(t, undo)
-	p.ask()
-	p.reply(halfDone())
-	p.snapshot("between")
-	p.reply(worldtest.OK(nil))
-	p.tells("x0 error")
-	p.requireCellsAt()
-}
-
-func TestCellAtIsNotToldOfAnEffectThatARollbackLeft(t *testing.T) {
-	p := live(t)
-	p.snapshot("before")
-	p.ask()
-	p.turnBack(world.RolledBack{Ack: true})
-	p.snapshot("between")
-	p.reply(worldtest.OK(nil))
-	p.requireCellsAt()
-}
-
-func TestCellAtIsNotToldOfACompensationThatARollbackAskedFor(t *testing.T) {
-	p := live(t, undo)
-	p.snapshot("before")
-	p.ask()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
-	p.turnBack(world.RolledBack{Compensate: true})
-	p.Submit("go", order{To: "a", Say: "on"})
-	p.snapshot("between")
-	out := new(worldtest.Outside)
-	fork := &play{out: out, t: t, World: p.Fork(world.ForkHold, worldtest.Options{ID: "child", Outside: out, Registry: botRegistry()})}
-	p.Drive()
-	p.reply(worldtest.OK(nil))
-	all := fork.Intents()
-	require.NoError(t, fork.resolve(all[len(all)-1].Intent.Key, world.Approve))
-	fork.Drive()
-	fork.reply(worldtest.OK(nil))
-	fork.requireCellsAt()
-}
-
-// What is open when a world forks is parked in the fork, also what a rollback left
-// before.
-func TestCellAtIsNotToldOfAnEffectThatARollbackLeftAndAForkParked(t *testing.T) {
-	for _, how := range []world.Resolution{world.Approve, world.Disapprove} {
-		t.Run(string(how), func(t *testing.T) {
-			p := live(t, tool(func(e *manifest.Effect) { e.Retry.Attempts = 2 }))
-			p.snapshot("before")
-			key := p.ask()
-			p.reply(worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure})
-			p.turnBack(world.RolledBack{Ack: true})
-			p.Submit("go", order{To: "a", Say: "on"})
-			p.snapshot("between")
-			out := new(worldtest.Outside)
-			fork := &play{out: out, t: t, World: p.Fork(world.ForkHold, worldtest.Options{ID: "child", Outside: out, Registry: botRegistry()})}
-			fork.snapshot("parked")
-			require.NoError(t, fork.resolve(key, how))
-			fork.Drive()
-			if how == world.Approve {
-				fork.reply(worldtest.OK(nil))
-			}
-			fork.tells()
-			fork.requireCellsAt()
-		})
-	}
-}
-
-func TestCellAtIsToldAgainWhatTheLedgerKnows(t *testing.T) {
-	for name, c := range map[string]struct {
-		onRepeat, say string
-	}{
-		"recorded":           {},
-		"reused":             {onRepeat: manifest.RepeatReuse, say: "with another history"},
-		"reused by a person": {onRepeat: manifest.RepeatPark, say: "with another history"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := live(t, tool(func(e *manifest.Effect) { e.OnRepeat = c.onRepeat }))
-			p.snapshot("before")
-			p.ask()
-			p.reply(worldtest.OK(nil))
-			p.turnBack(world.RolledBack{Ack: true})
-			p.snapshot("between")
-			p.Submit("go", order{To: "a", Say: c.say, Do: []act{{Effect: "tool.a", Param: "x"}}})
-			p.Drive()
-			if all := p.Intents(); all[len(all)-1].State == receipt.StateParked {
-				require.NoError(t, p.resolve(all[len(all)-1].Intent.Key, world.Reuse))
-				p.Drive()
-			}
-			p.tells("x0 ok")
-			p.requireCellsAt()
-		})
-	}
-}
-
-func TestCellAtTakesNoReceiptThatIsNotConfirmed(t *testing.T) {
-	p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: manifest.VerifyHuman} }))
-	key := p.ask()
-	p.Submit("go", order{To: "a", Do: []act{{Fail: "told to"}}})
-	p.Drive()
-	p.reply(worldtest.OK(nil))
-	p.out.Play = func(task world.Task) {
-		if task.Work == world.Confirm {
-			p.out.Find(task, world.NotHappened, nil, "it is gone")
-		}
-	}
-	_, err := p.Confirm(t.Context())
-	require.ErrorIs(t, err, world.ErrConfirmationRequired)
-	require.NoError(t, p.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent))
-	require.NoError(t, p.ConfirmByHand(t.Context(), key, "ada", "so"))
-	p.Drive()
-	p.tells("x0 ok")
-	p.requireCellsAt()
-}
-
-// A crash may leave an image of just before a cell is told again, which no record
-// says.
-func TestCellAtIsToldWhatAnImageStillHadToTell(t *testing.T) {
-	w := botsWith(t, worldtest.Options{BatchRecords: 1, CheckpointRecords: 1}, tool(func(e *manifest.Effect) { e.OnRepeat = manifest.RepeatReuse }))
-	_, err := w.Snapshot(t.Context(), "before", "", "ada")
-	require.NoError(t, err)
-	same := []act{{Effect: "tool.a", Param: "x"}}
-	w.Submit("go", order{To: "a", Do: same})
-	w.Run()
-	_, err = w.Rollback(t.Context(), world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
-	require.NoError(t, err)
-	w.Submit("go", order{To: "a", Say: "with another history", Do: same})
-	w.Journal.FailAppend = func(int) error {
-		if kinds := w.Kinds(); kinds[len(kinds)-1] == world.KindEnded {
-			return worldtest.ErrInjected
-		}
-		return nil
-	}
-	require.ErrorIs(t, w.World.Run(t.Context()), worldtest.ErrInjected)
-	w.Crash()
-	view, ok := w.Cell(reducer.Cell{Reducer: "bot", Key: "a"})
-	require.True(t, ok)
-	require.Len(t, view.Mail, 1)
-	requireCellsAt(t, w, new(ways))
 }
 
 // damaged is an index of a journal in which some records are others.

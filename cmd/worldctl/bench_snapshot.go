@@ -261,6 +261,12 @@ func (b *snapshotBench) forks(ctx context.Context, dir string, r *rows) error {
 			return err
 		}
 	}
+	if err := lw.Close(); err != nil { // what was written is not the fork's to wait for
+		return err
+	}
+	if lw, err = local.Open(dir, memoOptions()); err != nil {
+		return err
+	}
 	size, err := sizeOf(dir)
 	if err != nil {
 		return err

@@ -92,7 +92,8 @@ func inStore(t testing.TB, s *Store) (n int) {
 	it, err := s.iterate([]byte{recordPrefix}, []byte{recordPrefix + 1})
 	require.NoError(t, err)
 	for ok := it.First(); ok; ok = it.Next() {
-		for range segmentEntries(recordID(it.Key()), it.Value(), 1) {
+		for _, err := range segmentEntries(recordID(it.Key()), it.Value(), 1) {
+			require.NoError(t, err)
 			n++
 		}
 	}
@@ -104,7 +105,7 @@ func TestArchiveWritesOverNothing(t *testing.T) {
 	mem := memFS(t)
 	_, all := aPast(t, mem, 300)
 	s := reopen(t, mem)
-	require.NoError(t, writeFile(mem, "/a", []byte("mine")))
+	require.NoError(t, putA(mem, []byte("mine")))
 	_, err := s.Archive(9, "/a")
 	require.ErrorIs(t, err, fs.ErrExist)
 	requireJournal(t, s, all)
@@ -114,8 +115,9 @@ func TestArchiveWritesOverNothing(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-func writeFile(files vfs.FS, path string, data []byte) error {
-	f, err := files.Create(path, vfs.WriteCategoryUnspecified)
+// putA makes data the file that the tests archive to.
+func putA(files vfs.FS, data []byte) error {
+	f, err := files.Create("/a", vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
@@ -174,7 +176,7 @@ func TestAnotherArchiveIsNotTaken(t *testing.T) {
 	require.NoError(t, err)
 	w := &writer{}
 	before := w.batch("agent/other").Head
-	require.NoError(t, writeFile(mem, "/a", archiveOf(t, before, w.batch("1", "2", "3", "4", "5", "6", "7", "8").Records)))
+	require.NoError(t, putA(mem, archiveOf(t, before, w.batch("1", "2", "3", "4", "5", "6", "7", "8").Records)))
 	_, err = s.Record(5)
 	require.ErrorIs(t, err, world.ErrArchived)
 	require.Len(t, damageOf(s), 1)
@@ -210,15 +212,15 @@ func TestAnyFlippedByteOfAnArchiveIsNamed(t *testing.T) {
 	for at := range good {
 		bad := bytes.Clone(good)
 		bad[at] ^= 1
-		require.NoError(t, writeFile(mem, "/a", bad))
+		require.NoError(t, putA(mem, bad))
 		s.archives.segment = nil
 		damage := damageOf(s)
 		require.Len(t, damage, 1, "byte %d", at)
 		require.Contains(t, damage[0], "records #2 to #30 are archived in /a")
 	}
-	require.NoError(t, writeFile(mem, "/a", good[:len(good)/2]))
+	require.NoError(t, putA(mem, good[:len(good)/2]))
 	require.Len(t, damageOf(s), 1)
-	require.NoError(t, writeFile(mem, "/a", good))
+	require.NoError(t, putA(mem, good))
 	require.Empty(t, damageOf(s))
 	require.NoError(t, s.Close())
 }
@@ -285,7 +287,8 @@ func TestArchiveHoldsWhatWasWritten(t *testing.T) {
 		a, err := readArchive(bytes.NewReader(data), int64(len(data)))
 		require.NoError(r, err)
 		require.NoError(r, a.check())
-		require.Equal(r, w.head, world.Head{ID: a.last, Root: a.root})
+		got := world.Head{ID: a.last, Root: a.root}
+		require.Equal(r, w.head, got)
 		from := rapid.IntRange(0, len(records)-1).Draw(r, "from")
 		next := from
 		for e, err := range a.entries(records[from].ID, a.member) {

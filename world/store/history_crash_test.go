@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -90,10 +88,17 @@ type answering struct {
 	world   string
 	keys    *receipt.Keyring
 	answers []world.Answer
+	woken   chan struct{}
 }
 
 func (*answering) Live(string) bool { return false }
-func (*answering) Wake()            {}
+
+func (h *answering) Wake() {
+	select {
+	case h.woken <- struct{}{}:
+	default:
+	}
+}
 
 func (h *answering) Start(tasks []world.Task) {
 	for _, t := range tasks {
@@ -114,10 +119,15 @@ func (h *answering) Answers() ([]world.Answer, error) {
 }
 
 func (h *answering) Wait(ctx context.Context) error {
-	if len(h.answers) == 0 {
-		return errors.New("the world waits for what was never started")
+	if len(h.answers) > 0 {
+		return nil
 	}
-	return ctx.Err()
+	select {
+	case <-h.woken:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // told is what is known of a story: the heads of its batches, and the last record
@@ -209,8 +219,7 @@ func doersOptions(files vfs.FS) Options {
 		_ = world.EachCell(world.Kind(kind), payload, visit)
 	}
 	opts.IntentOf = func(kind string, payload []byte) (world.Hash, []byte, bool) {
-		key, cell, ok := world.IntentOf(world.Kind(kind), payload)
-		return key.Hash, cell, ok
+		return world.IntentOf(world.Kind(kind), payload)
 	}
 	return opts
 }
@@ -226,7 +235,7 @@ func doersConfig(s *shelf) world.Config {
 	return world.Config{
 		Journal: s, History: s, Keys: keys, Registry: registry, BatchRecords: 3,
 		NewHost: func(id string, _ *manifest.Manifest) (world.Host, error) {
-			return &answering{world: id, keys: keys}, nil
+			return &answering{world: id, keys: keys, woken: make(chan struct{}, 1)}, nil
 		},
 	}
 }
@@ -269,18 +278,18 @@ type chapter struct {
 func chapters() []chapter {
 	big := strings.Repeat("long ", 1000)
 	return []chapter{
-		acting("run", 2, false, deed{To: "a", Do: []string{"tool:tool.a", "tool:tool.ask", "timer:3"}}, deed{To: "b", Do: []string{"ping:c"}, Pad: big}),
+		acting("run", 2, "", deed{To: "a", Do: []string{"tool:tool.a", "tool:tool.ask", "timer:3"}}, deed{To: "b", Do: []string{"ping:c"}, Pad: big}),
 		snapshotting("first"),
-		acting("run on", 5, true, deed{To: "a", Do: []string{"tool:tool.a", "tool:tool.b"}}, deed{To: "c", Do: []string{"tool:tool.ask", "timer:9"}}),
+		acting("run on", 5, "doer/a", deed{To: "a", Do: []string{"tool:tool.a", "tool:tool.b"}}, deed{To: "c", Do: []string{"tool:tool.ask", "timer:9"}}),
 		snapshotting("second"),
-		acting("run a little", 6, false, deed{To: "b", Do: []string{"tool:tool.b"}, Pad: big}),
+		acting("run a little", 6, "", deed{To: "b", Do: []string{"tool:tool.b"}, Pad: big}),
 		snapshotting("third"),
 		changing("prune", func(ctx context.Context, a *actors) error {
 			return a.Prune(ctx, world.SnapshotPruned{Name: "second", Actor: "ada"})
 		}),
-		acting("run after pruning", 8, false, deed{To: "d", Do: []string{"tool:tool.a", "ping:a"}}),
+		acting("run after pruning", 8, "", deed{To: "d", Do: []string{"tool:tool.a", "ping:a"}}),
 		returning("roll back to the first", world.RolledBack{Snapshot: "first", Ack: true, Compensate: true}),
-		acting("run after the rollback", 10, false, deed{To: "a", Do: []string{"tool:tool.b", "timer:2"}}, deed{To: "e", Do: []string{"tool:tool.ask"}}),
+		acting("run after the rollback", 10, "", deed{To: "a", Do: []string{"tool:tool.b", "timer:2"}}, deed{To: "e", Do: []string{"tool:tool.ask"}}),
 		changing("adopt", func(ctx context.Context, a *actors) error {
 			return a.Adopt(ctx, doers(2, manifest.DecideAllow), nil, a.Status().Manifest, "ada")
 		}),
@@ -289,9 +298,9 @@ func chapters() []chapter {
 			return err
 		}),
 		snapshotting("fourth"),
-		acting("run on the other manifest", 12, false, deed{To: "e", Do: []string{"tool:tool.ask", "tool:tool.a"}, Pad: big}),
+		acting("run on the other manifest", 12, "", deed{To: "e", Do: []string{"tool:tool.ask", "tool:tool.a"}, Pad: big}),
 		returning("roll back to the fourth", world.RolledBack{Snapshot: "fourth", Ack: true, Fresh: true}),
-		acting("run to the end", 14, false, deed{To: "b", Do: []string{"tool:tool.a"}}, deed{To: "f"}),
+		acting("run to the end", 14, "", deed{To: "b", Do: []string{"tool:tool.a"}}, deed{To: "f"}),
 	}
 }
 
@@ -314,8 +323,9 @@ func returning(name string, b world.RolledBack) chapter {
 	})
 }
 
-// acting submits deeds, those that the journal does not have, and runs to a tick.
-func acting(name string, until manifest.Tick, approve bool, deeds ...deed) chapter {
+// acting submits deeds, those that the journal does not have, approves what a cell
+// asks for, and runs to a tick.
+func acting(name string, until manifest.Tick, approve string, deeds ...deed) chapter {
 	return chapter{name: name, some: true, tell: func(ctx context.Context, a *actors) error {
 		for _, d := range deeds {
 			d.Pad += name // no chapter has the deeds of another
@@ -333,7 +343,7 @@ func acting(name string, until manifest.Tick, approve bool, deeds ...deed) chapt
 			}
 		}
 		for _, e := range a.Intents() {
-			if !approve || e.State != receipt.StateParked {
+			if e.Intent.Cell != approve || e.State != receipt.StateParked {
 				continue
 			}
 			b := world.Resolved{Key: e.Intent.Key, Params: e.Params, How: world.Approve, Actor: "ada", Reason: "so"}
@@ -407,6 +417,157 @@ func tellUndisturbed(t *testing.T) *undisturbed {
 	return u
 }
 
-func TestHistoryTale(t *testing.T) {
-	tellUndisturbed(t)
+// manner is how a story is told.
+type manner struct {
+	reopening bool // a process for each chapter, instead of one for all
+	late      bool // images lag behind the records after them
+}
+
+// scene is what the disk may hold after a crash in a chapter.
+type scene struct {
+	files   *vfs.MemFS
+	chapter int
+	acked   world.Seq
+}
+
+// scenes tells the story and returns a scene for each write of the file system.
+func (u *undisturbed) scenes(t *testing.T, how manner, keep int, rng *rand.Rand) []scene {
+	t.Helper()
+	mem, to := memFS(t), new(told)
+	var mu sync.Mutex
+	var scenes []scene
+	at := -1
+	recorder := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if at < 0 || at == len(u.heads) {
+			return nil
+		}
+		// Asked first: what is acknowledged now is in the clone.
+		s := scene{chapter: at, acked: world.Seq(to.acked.Load())}
+		s.files = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: keep, RNG: rng})
+		scenes = append(scenes, s)
+		return nil
+	})
+	opts := doersOptions(errorfs.Wrap(mem, writesAt(recorder)))
+	a, err := begin(opts, to, how.late)
+	require.NoError(t, err)
+	for i, c := range chapters() {
+		mu.Lock()
+		at = i
+		mu.Unlock()
+		if how.reopening && i > 0 {
+			require.NoError(t, a.end())
+			a, err = begin(opts, to, how.late)
+			require.NoError(t, err)
+		}
+		require.NoError(t, c.tell(t.Context(), a), c.name)
+		if !how.late {
+			a.shelf.settleImages()
+		}
+	}
+	require.Equal(t, u.before[len(u.heads)], a.stands())
+	mu.Lock()
+	at = len(u.heads)
+	mu.Unlock()
+	require.NoError(t, a.end())
+	return scenes
+}
+
+// survives opens what a crash has left. It is the world before the chapter or
+// after it, or after some of its batches where it has several; and going on from
+// there, it becomes the world that was not disturbed.
+func (u *undisturbed) survives(t *testing.T, s scene) {
+	t.Helper()
+	found := clone(s.files)
+	a, err := begin(doersOptions(s.files), new(told), false)
+	require.NoError(t, err)
+	head, now := a.shelf.Head(), a.stands()
+	require.GreaterOrEqual(t, head.ID, s.acked)
+	before, after := u.before[s.chapter], u.before[s.chapter+1]
+	next := s.chapter
+	switch head {
+	case before.status.Head:
+		require.Equal(t, before, now)
+	case after.status.Head:
+		require.Equal(t, after, now)
+		next++
+	default:
+		require.Contains(t, u.heads[s.chapter], head)
+	}
+	replayed, err := world.Replay(a.shelf.Store, a.replays())
+	require.NoError(t, err)
+	require.Equal(t, world.Replayed{Head: now.status.Head, StateRoot: now.state}, *replayed)
+	a.keeps(t, now.snapshots)
+	for _, to := range now.snapshots {
+		rollsBack(t, clone(found), to)
+	}
+	for _, c := range chapters()[next:] {
+		require.NoError(t, c.tell(t.Context(), a), c.name)
+	}
+	require.Equal(t, u.before[len(u.heads)], a.stands())
+	require.NoError(t, a.Checkpoint())
+	a.keeps(t, a.Snapshots())
+	requireNothingUnneeded(t, a.shelf.Store)
+	require.Empty(t, damageOf(a.shelf.Store))
+	require.NoError(t, a.end())
+}
+
+func (a *actors) replays() world.ReplayConfig {
+	cfg := doersConfig(a.shelf)
+	return world.ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry}
+}
+
+// keeps checks that each snapshot of the catalog has its image, and that this with
+// the records after it gives the world.
+func (a *actors) keeps(t *testing.T, snapshots []snapshot.Snapshot) {
+	t.Helper()
+	a.shelf.settleImages()
+	cells := []string{"doer/a", "doer/b", "doer/c", "doer/d", "doer/e", "doer/f", "doer/late"} // some only in other histories
+	for _, s := range snapshots {
+		img, err := a.shelf.Part(world.Seq(s.Record), cells)
+		require.NoError(t, err, s.Name)
+		require.GreaterOrEqual(t, len(img.Cells), int(s.Cells), "%s has the cells, and those that a rollback has unmade", s.Name)
+		cfg := a.replays()
+		cfg.From = world.Seq(s.Record)
+		replayed, err := world.Replay(a.shelf.Store, cfg)
+		require.NoError(t, err, s.Name)
+		require.Equal(t, a.StateRoot(), replayed.StateRoot, s.Name)
+	}
+}
+
+// rollsBack rolls a copy of a world back.
+func rollsBack(t *testing.T, files *vfs.MemFS, to snapshot.Snapshot) {
+	t.Helper()
+	a, err := begin(doersOptions(files), new(told), false)
+	require.NoError(t, err)
+	_, err = a.Rollback(t.Context(), world.RolledBack{Snapshot: to.Name, Ack: true, Actor: "ada", Reason: "a test"})
+	require.NoError(t, err, to.Name)
+	require.NoError(t, a.end())
+}
+
+func TestCrashAtEveryWriteOfAHistoryIsBeforeOrAfter(t *testing.T) {
+	u := tellUndisturbed(t)
+	for _, how := range []manner{{}, {reopening: true}, {late: true}, {reopening: true, late: true}} {
+		for seed, keep := range []int{0, 100, 50} {
+			t.Run(fmt.Sprintf("%+v,unsynced=%d%%,seed=%d", how, keep, seed), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(7, uint64(seed)))
+				start := time.Now()
+				all := u.scenes(t, how, keep, rng)
+				n := make([]int, len(u.heads))
+				for _, s := range all {
+					n[s.chapter]++
+				}
+				t.Log(n, len(all), time.Since(start))
+				start = time.Now()
+				for i := range 30 {
+					u.survives(t, all[i*len(all)/30])
+				}
+				t.Log(time.Since(start))
+			})
+		}
+	}
 }

@@ -13,7 +13,10 @@ import (
 func FuzzShape(f *testing.F) {
 	for _, key := range [][]byte{
 		recordKey(1), imageKey(1), cellVersionKey("agent/a", 1), ledgerKey(world.Hash{1}, 1), postingKey(nil, 1, "agent/a"),
-		noteKey(nil, 2, cellVersionKey("agent/a", 1)), noteKey(nil, 2, ledgerKey(world.Hash{1}, 1)), {notePrefix}, {metaPrefix},
+		noteKey(nil, 2, cellVersionKey("agent/a", 1)), noteKey(nil, 2, ledgerKey(world.Hash{1}, 1)),
+		{notePrefix},
+		{metaPrefix},
+		hashKey(redactionPrefix, world.Hash{1}), numberKey(archivePrefix, 7),
 	} {
 		f.Add(key, []byte{})
 		f.Add(key, make([]byte, 40))

@@ -1,0 +1,270 @@
+package world_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// cellAtRegistry has two versions of the bot, which come to other states.
+func cellAtRegistry() *reducer.Registry {
+	r := botRegistry()
+	r.Register("bot", "2", reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
+		s, err := bot(ctx, s, e)
+		if len(s.Seen) > 0 {
+			s.Seen[len(s.Seen)-1] += "!"
+		}
+		return s, err
+	}))
+	return r
+}
+
+// life lives a random world with effects of every kind.
+type life struct {
+	*worldtest.World
+	t       *testing.T
+	rng     *rand.Rand
+	out     *worldtest.Outside
+	returns bool // rollbacks are made
+	total   map[string]int
+}
+
+func newLife(t *testing.T, seed uint64, returns bool, total map[string]int) *life {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	m := botManifest()
+	m.Seed = seed
+	m.Limits.InFlight = uint64(1 + rng.IntN(3))
+	m.Limits.EventsPerTick = uint64(2 + rng.IntN(20))
+	m.Defaults.ApprovalTTL = manifest.Tick(1 + rng.IntN(6))
+	m.Defaults.Retention.MaxSnapshots = uint64(1 + rng.IntN(3))
+	m.Effects["tool.a"] = manifest.Effect{Adapter: "test", Idempotent: true, OnInDoubt: manifest.InDoubtRetry}
+	m.Effects["tool.l"] = manifest.Effect{Adapter: "test", OnInDoubt: manifest.InDoubtFail, OnRepeat: manifest.RepeatReuse}
+	m.Policies = append(m.Policies, manifest.Policy{Name: "ask", When: `intent.kind == "tool.u"`, Decide: manifest.DecideRequireApproval})
+	if returns {
+		m.Effects["tool.l"] = manifest.Effect{
+			Adapter: "test", OnRepeat: manifest.RepeatReuse, Verify: &manifest.Verify{Adapter: "test", Mode: manifest.VerifyHuman},
+			Compensate: &manifest.Compensate{Kind: "tool.a", Params: `{"p": "undo"}`},
+		}
+	}
+	l := &life{t: t, rng: rng, returns: returns, total: total}
+	l.out = l.outside()
+	l.World = worldtest.New(t, m, nil, worldtest.Options{
+		Outside: l.out, Registry: cellAtRegistry(),
+		BatchRecords: 1 + rng.IntN(12), CheckpointRecords: world.Seq(5 + rng.IntN(100)),
+	})
+	return l
+}
+
+// outside returns one whose verifiers answer at once.
+func (l *life) outside() *worldtest.Outside {
+	out := new(worldtest.Outside)
+	out.Play = func(task world.Task) {
+		if task.Work == world.Confirm {
+			out.Find(task, []world.FoundVerdict{world.Happened, world.NotHappened}[l.rng.IntN(2)], nil, "it was asked")
+		}
+	}
+	return out
+}
+
+func (l *life) live() {
+	for range 20 + l.rng.IntN(40) {
+		l.deed()
+	}
+	l.drive()
+	for _, kind := range l.Kinds() {
+		l.total[string(kind)]++
+	}
+}
+
+// try notes what was done. It may have been refused.
+func (l *life) try(what string, err error) {
+	input := new(world.InputError)
+	if errors.As(err, &input) || errors.Is(err, worldtest.ErrNoAnswer) ||
+		errors.Is(err, world.ErrOtherState) { // another version of the bot was in force
+		return
+	}
+	require.NoError(l.t, err, what)
+	l.total[what]++
+}
+
+func (l *life) deed() {
+	ctx := context.Background()
+	switch l.rng.IntN(18) {
+	case 0, 1, 2, 3:
+		l.submit(ctx)
+	case 4:
+		l.try("step", l.World.World.Step(ctx))
+	case 5, 6:
+		l.drive()
+	case 7, 8, 14, 15, 16:
+		l.answer()
+	case 9:
+		for _, c := range l.Cells() {
+			if c.Parked {
+				l.try("resume", l.Resume(ctx, c.Cell, world.Resumption(l.rng.IntN(2))))
+				return
+			}
+		}
+	case 10, 17:
+		l.decide(ctx)
+		if l.returns {
+			l.confirm(ctx)
+		}
+	case 11:
+		_, err := l.Snapshot(ctx, "", "", "ada")
+		l.try("snapshot", err)
+	case 12:
+		if l.returns {
+			l.turnBack(ctx)
+		}
+	case 13:
+		if l.rng.IntN(4) == 0 {
+			l.adopt(ctx)
+		}
+	}
+}
+
+// drive runs until only the outside can bring something.
+func (l *life) drive() {
+	for range 40 {
+		p, err := l.Next(context.Background())
+		l.try("drive", err)
+		if p == world.Idle || p == world.Waiting || err != nil {
+			return
+		}
+	}
+}
+
+func (l *life) submit(ctx context.Context) {
+	s := world.Submission{Name: []string{"go", "go", "skip.go", "both"}[l.rng.IntN(4)]}
+	var err error
+	s.Data, err = canon.Marshal(order{To: l.name(), Say: "hello", Do: l.acts(2)})
+	require.NoError(l.t, err)
+	if l.rng.IntN(3) == 0 {
+		s.At = l.Status().Time + manifest.Tick(l.rng.IntN(4))
+	}
+	_, err = l.World.World.Submit(ctx, s)
+	l.try("submit", err)
+}
+
+func (l *life) name() string { return string(rune('a' + l.rng.IntN(3))) }
+
+func (l *life) acts(depth int) []act {
+	do := make([]act, l.rng.IntN(4))
+	for i := range do {
+		switch l.rng.IntN(16) {
+		case 0:
+			do[i].Fail = "told to"
+		case 1:
+			do[i].Delete = true
+		case 2:
+			do[i].Random = 100
+		case 3, 4:
+			do[i].Timer = uint64(1 + l.rng.IntN(3))
+		case 5, 6, 7, 8, 9, 10, 11:
+			do[i].Effect = []string{"tool.a", "tool.a", "tool.l", "tool.l", "tool.u", "tool.bad"}[l.rng.IntN(6)]
+			do[i].Param = l.name()
+		default:
+			do[i].Emit, do[i].Key = []string{"ping", "ping", "both", "lost"}[l.rng.IntN(4)], l.name()
+		}
+		if depth > 0 {
+			do[i].Do = l.acts(depth - 1)
+		}
+	}
+	return do
+}
+
+// answer lets the outside say something about one of its tasks.
+func (l *life) answer() {
+	work := []world.Work{world.Perform, world.Perform, world.Retry}[l.rng.IntN(3)]
+	tasks := l.out.Tasks(work)
+	if len(tasks) == 0 {
+		return
+	}
+	task := tasks[l.rng.IntN(len(tasks))]
+	replies := []worldtest.Reply{
+		worldtest.OK(map[string]any{"id": 7}), worldtest.OK("done"), worldtest.Fail("no"),
+		{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure},
+		{Status: receipt.StatusCancelled, Class: receipt.OutcomeRetryableFailure, Unsent: true},
+	}
+	if l.returns {
+		replies = append(replies, halfDone())
+	}
+	switch {
+	case work == world.Retry:
+		l.out.Due(task)
+	case l.rng.IntN(4) == 0:
+		l.out.Lose(task, "the line is dead")
+	default:
+		l.out.Reply(task, replies[l.rng.IntN(len(replies))])
+	}
+	l.drive()
+}
+
+// decide lets a person decide about an intent, if that waits for somebody.
+func (l *life) decide(ctx context.Context) {
+	for _, e := range l.Intents() {
+		var how []world.Resolution
+		switch e.State {
+		case receipt.StateParked:
+			how = []world.Resolution{world.Approve, world.Disapprove}
+		case receipt.StateInDoubt:
+			how = []world.Resolution{world.Executed, world.NotExecuted, world.RetryAnyway}
+		default:
+			continue
+		}
+		b := world.Resolved{Key: e.Intent.Key, How: how[l.rng.IntN(len(how))], Params: e.Params, Actor: "ada", Reason: "so"}
+		l.try(string(b.How), l.Resolve(ctx, b))
+		return
+	}
+}
+
+// confirm has recorded results compared with the outside, and takes a person's
+// word for one of which that does not hold.
+func (l *life) confirm(ctx context.Context) {
+	if _, err := l.Confirm(ctx); !errors.Is(err, world.ErrConfirmationRequired) {
+		l.try("confirm", err)
+	}
+	for _, e := range l.Intents() {
+		if e.State == receipt.StateParked && e.Deadline == 0 && l.rng.IntN(2) == 0 {
+			l.try("by hand", l.ConfirmByHand(ctx, e.Intent.Key, "ada", "so"))
+			return
+		}
+	}
+}
+
+func (l *life) turnBack(ctx context.Context) {
+	all := l.Snapshots()
+	if len(all) == 0 {
+		return
+	}
+	_, err := l.Rollback(ctx, world.RolledBack{
+		Snapshot: all[l.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so",
+		Ack: true, Compensate: l.rng.IntN(2) == 0, Fresh: l.rng.IntN(8) == 0,
+	})
+	l.try("rollback", err)
+}
+
+// adopt puts another version of the bot in force.
+func (l *life) adopt(ctx context.Context) {
+	next := *l.Manifest()
+	next.Version++
+	next.Reducers = map[string]manifest.Reducer{}
+	for _, name := range []string{"bot", "skip"} {
+		def := l.Manifest().Reducers[name]
+		def.Version = fmt.Sprint(1 + l.rng.IntN(2))
+		next.Reducers[name] = def
+	}
+	l.try("adopt", l.Adopt(ctx, &next, nil, l.Status().Manifest, "ada"))
+}
