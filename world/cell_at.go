@@ -59,24 +59,11 @@ func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at Seq, registry *r
 		return f.view()
 	}
 	m, err := At(h, at, registry) // also after a fault: what there is to say about it, At says
-	if errors.Is(err, ErrNotFound) {
-		m, err = fromTheBeginning(h, at, registry)
-	}
 	if err != nil {
 		return CellView{}, false, err
 	}
 	v, ok := m.Cell(id)
 	return v, ok, nil
-}
-
-// fromTheBeginning is At without an image: a rollback after the image may lead to
-// a snapshot before it, which was let go since. A fold from record 1 comes by it.
-func fromTheBeginning(h History, at Seq, registry *reducer.Registry) (*Moment, error) {
-	k, _, err := load(h, nil, ReplayConfig{Registry: registry, To: at})
-	if err != nil {
-		return nil, err
-	}
-	return &Moment{k: k}, nil
 }
 
 // UnitEnd returns the last record of what was written at once with a record, of a

@@ -86,6 +86,7 @@ func Spent(h History, after, to Seq) (Spending, error) {
 		case KindFinished:
 			rec := s.Record
 			err = sum.add(h, &rec)
+		default: // it costs nothing
 		}
 		if err != nil {
 			return sum, err

@@ -41,8 +41,14 @@ func drawActs(t *rapid.T) []act {
 	acts := make([]act, rapid.IntRange(0, 3).Draw(t, "acts"))
 	for i := range acts {
 		acts[i] = rapid.SampledFrom([]act{
-			{Emit: "ping", Key: "c1"}, {Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}, {Effect: "tool.bad", Param: "x"},
-			{Timer: 2}, {Timer: 3}, {Delete: true}, {Fail: "it has to"},
+			{Emit: "ping", Key: "c1"},
+			{Effect: "tool.a", Param: "x"},
+			{Effect: "tool.a", Param: "y"},
+			{Effect: "tool.bad", Param: "x"},
+			{Timer: 2},
+			{Timer: 3},
+			{Delete: true},
+			{Fail: "it has to"},
 		}).Draw(t, "act")
 	}
 	return acts

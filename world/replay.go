@@ -72,13 +72,17 @@ func Replay(h History, cfg ReplayConfig) (*Replayed, error) {
 }
 
 // At returns the world as it was after a record, and what was written at once
-// with it: from the last image before, and the records since.
+// with it: from the last image before, and the records since. Where these lead
+// to a snapshot that was let go, it is from record 1, which comes by that.
 func At(h History, at Seq, registry *reducer.Registry) (*Moment, error) {
 	img, err := h.Image(at)
 	if err != nil {
 		return nil, err
 	}
 	k, _, err := load(h, img, ReplayConfig{Registry: registry, To: at})
+	if errors.Is(err, ErrNotFound) && img != nil {
+		k, _, err = load(h, nil, ReplayConfig{Registry: registry, To: at})
+	}
 	if err != nil {
 		return nil, err
 	}

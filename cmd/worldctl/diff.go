@@ -69,8 +69,8 @@ type openWorlds struct {
 func (o *openWorlds) look(c *cli, dir string) (*local.World, error) {
 	path, err := filepath.Abs(dir)
 	if err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			path = real
+		if followed, err := filepath.EvalSymlinks(path); err == nil {
+			path = followed
 		}
 	}
 	for i, known := range o.paths {
@@ -119,6 +119,9 @@ func (c *cli) side(worlds *openWorlds, name string) (*side, error) {
 	}
 	dir, err := c.dir()
 	if err == nil {
+		if _, err := worlds.look(c, dir); err != nil {
+			return nil, err
+		}
 		var s *side
 		if s, err = c.sideIn(worlds, dir, name); err == nil {
 			return s, nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -153,12 +152,5 @@ func cellThen(lw *local.World, cell reducer.Cell, name string) (v world.CellView
 		return v, 0, false, err
 	}
 	v, found, err = lw.CellAt(cell, at)
-	if !errors.Is(err, world.ErrNotFound) {
-		return v, at, found, err
-	}
-	m, err := lw.At(at) // which can do without an image that is gone
-	if err == nil {
-		v, found = m.Cell(cell)
-	}
 	return v, at, found, err
 }

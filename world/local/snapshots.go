@@ -2,12 +2,10 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // Snapshot makes a snapshot of the world as it is; see world.World.Snapshot.
@@ -64,13 +62,7 @@ func (lw *World) At(at world.Seq) (*world.Moment, error) {
 	if err := lw.has(at); err != nil {
 		return nil, err
 	}
-	m, err := world.At(lw.store, at, lw.opts.Registry)
-	if errors.Is(err, world.ErrNotFound) {
-		// A rollback led behind the image that it began with, to one that is pruned
-		// now. From record 1 on, every image is made anew.
-		m, err = world.At(fromStart{lw.store}, at, lw.opts.Registry)
-	}
-	return m, err
+	return world.At(lw.store, at, lw.opts.Registry)
 }
 
 // has reports, as world.ErrNotFound, that there is no such record.
@@ -81,14 +73,8 @@ func (lw *World) has(at world.Seq) error {
 	return nil
 }
 
-// fromStart is a history without images.
-type fromStart struct{ *store.Store }
-
-// Image implements world.History.
-func (fromStart) Image(world.Seq) (*world.Image, error) { return nil, nil }
-
-// ReplayFrom is Replay that begins with the image of a snapshot: with its
-// record.
+// ReplayFrom is Replay that begins with the image of a snapshot: with its record,
+// or with record 1 where from is 0.
 func (lw *World) ReplayFrom(from, to world.Seq, progress func(done uint64)) (*world.Replayed, error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()

@@ -39,16 +39,7 @@ func (lw *World) Verify(progress func(done uint64)) (*verify.Report, error) {
 // Replay recomputes the world from record 1 up to a record (0: all). The error
 // is a *world.Divergence where the journal holds something else.
 func (lw *World) Replay(to world.Seq, progress func(done uint64)) (*world.Replayed, error) {
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Registry, To: to}
-	if progress != nil {
-		cfg.Visit = func(s world.Scanned) error {
-			progress(uint64(s.ID))
-			return nil
-		}
-	}
-	return world.Replay(lw.store, cfg)
+	return lw.ReplayFrom(0, to, progress)
 }
 
 // verifyKeys returns the keys that receipts are verified with, or nil.

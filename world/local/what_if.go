@@ -1,12 +1,12 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -81,8 +81,8 @@ func (lw *World) Unanswered(other *World) ([]receipt.Permit, error) {
 			return nil, fmt.Errorf("recorded effects: %w", err)
 		}
 		asked = slices.DeleteFunc(asked, func(p receipt.Permit) bool {
-			return p.Cell == answer.Cell && p.Kind == answer.Kind && p.Occurrence == answer.Occurrence &&
-				canon.Sum(p.Params) == canon.Sum(answer.Params)
+			return p.Occurrence == answer.Occurrence && p.Cell == answer.Cell && p.Kind == answer.Kind &&
+				bytes.Equal(p.Params, answer.Params)
 		})
 	}
 	return asked, nil

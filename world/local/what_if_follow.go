@@ -97,6 +97,7 @@ func (f *follower) take(ctx context.Context) error {
 		}
 	case world.KindResumed, world.KindOperator, world.KindRollback, world.KindApplied:
 		f.leaveOut(kind)
+	default: // it follows from the others, or is about this journal
 	}
 	return f.advance()
 }

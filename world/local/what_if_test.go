@@ -22,10 +22,15 @@ import (
 func wander(t *testing.T, w *local.World, rng *rand.Rand, inputs int) {
 	t.Helper()
 	ctx := context.Background()
-	acts := []any{
-		map[string]any{"emit": "ping", "to": "b"}, map[string]any{"effect": "tool.a", "param": "x"},
-		map[string]any{"effect": "tool.b", "param": "error"}, map[string]any{"effect": "tool.bad"},
-		map[string]any{"timer": 1}, map[string]any{"timer": 5}, map[string]any{"random": 9}, map[string]any{"delete": true},
+	acts := []map[string]any{
+		{"emit": "ping", "to": "b"},
+		{"effect": "tool.a", "param": "x"},
+		{"effect": "tool.b", "param": "error"},
+		{"effect": "tool.bad"},
+		{"timer": 1},
+		{"timer": 5},
+		{"random": 9},
+		{"delete": true},
 	}
 	for range inputs {
 		var do []any
@@ -121,6 +126,35 @@ func TestFollowStopsAfterItsLastTick(t *testing.T) {
 	s := fork.Status()
 	require.Equal(t, manifest.Tick(1), s.Time)
 	require.Equal(t, 1, s.EventsPending)
+}
+
+// TestFollowKeepsTheTickWhereTheClockIsBehind: nothing happens in the fork until
+// an event comes in a tick that only its parent has reached.
+func TestFollowKeepsTheTickWhereTheClockIsBehind(t *testing.T) {
+	ctx := context.Background()
+	dir := create(t)
+	w := open(t, dir)
+	data, err := canon.Marshal(map[string]any{"to": "a"})
+	require.NoError(t, err)
+	alarm, err := w.SubmitEvent(ctx, world.Submission{Name: "go", Data: data, At: 50})
+	require.NoError(t, err)
+	require.NoError(t, w.Run(ctx))
+	_, err = w.Submit(ctx, "go", map[string]any{"to": "b"})
+	require.NoError(t, err)
+	require.NoError(t, w.Run(ctx))
+	require.NoError(t, w.Close())
+
+	parent, fork, _ := recordedFork(t, dir, alarm-1)
+	_, err = fork.Follow(ctx, local.Past{World: parent, After: alarm, Last: 50})
+	require.NoError(t, err)
+	require.Equal(t, manifest.Tick(0), fork.Status().Time)
+	require.NoError(t, fork.RunUntil(ctx, 50))
+	require.Equal(t, manifest.Tick(0), fork.Status().Time, "it is due later")
+	require.NoError(t, fork.RunUntil(ctx, 51))
+	require.Equal(t, manifest.Tick(51), fork.Status().Time)
+	d := differs(t, parent, fork)
+	require.Len(t, d.CellsGone, 1, "bot/a")
+	require.Empty(t, d.CellsChanged, "bot/b saw the same tick")
 }
 
 // TestFollowLeavesOutWhatItCannotRepeat and says so.
