@@ -138,10 +138,10 @@ func benchWorld(dir string, files map[string]string, opts local.Options) (*local
 	return local.Open(dir, opts)
 }
 
-// drive sends events in bulk and lets the world handle them, chunk by chunk.
-func drive(ctx context.Context, lw *local.World, load *load, chunk int) error {
+// drive sends events in bulk and lets the world handle them, benchChunk of them a tick.
+func drive(ctx context.Context, lw *local.World, load *load) error {
 	for !load.done() {
-		if _, err := lw.SubmitAll(ctx, load.next(chunk)); err != nil {
+		if _, err := lw.SubmitAll(ctx, load.next(benchChunk)); err != nil {
 			return err
 		}
 		if err := lw.Step(ctx); err != nil {

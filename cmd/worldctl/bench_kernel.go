@@ -183,7 +183,7 @@ func (b *kernelBench) round(ctx context.Context, dir string, r *rows) error {
 	}
 	events := float64(b.events)
 	durable, err := measure(func() error {
-		return drive(ctx, lw, &load{events: b.events, cells: b.cells}, benchChunk)
+		return drive(ctx, lw, &load{events: b.events, cells: b.cells})
 	})
 	if err != nil {
 		return err
@@ -324,7 +324,7 @@ func (b *kernelBench) starlark(ctx context.Context, dir string, r *rows) error {
 	}
 	events := max(1, b.events/5)
 	m, err := measure(func() error {
-		return drive(ctx, lw, &load{events: events, cells: b.cells}, benchChunk)
+		return drive(ctx, lw, &load{events: events, cells: b.cells})
 	})
 	r.add("Starlark events", "events/s of CPU", ">= 60000", float64(events)/m.CPU.Seconds())
 	return errors.Join(err, lw.Close())
@@ -338,7 +338,7 @@ func (b *kernelBench) memory(ctx context.Context, dir string, r *rows) error {
 	if err != nil {
 		return err
 	}
-	if err := drive(ctx, lw, &load{events: b.idle, cells: b.idle}, benchChunk); err != nil {
+	if err := drive(ctx, lw, &load{events: b.idle, cells: b.idle}); err != nil {
 		return err
 	}
 	runtime.GC()

@@ -192,7 +192,7 @@ func (b *snapshotBench) looks(ctx context.Context, dir string, r *rows) error {
 	if err != nil {
 		return err
 	}
-	if err := drive(ctx, lw, &load{events: b.events, cells: b.keys}, benchChunk); err != nil {
+	if err := drive(ctx, lw, &load{events: b.events, cells: b.keys}); err != nil {
 		return err
 	}
 	if err := lw.Close(); err != nil { // what a later process finds

@@ -105,11 +105,11 @@ func (h *history) compare(r require.TestingT, at world.Seq, named []string) {
 	require.NoError(r, err)
 	got, err := h.s.Image(at)
 	require.NoError(r, err)
-	require.Equal(r, comparable(want), comparable(got), "image at %d", at)
+	require.Equal(r, inOrder(want), inOrder(got), "image at %d", at)
 
 	want, missing := h.want.Part(at, named)
 	got, err = h.s.Part(at, named)
-	require.Equal(r, comparable(want), comparable(got), "part at %d", at)
+	require.Equal(r, inOrder(want), inOrder(got), "part at %d", at)
 	if missing != nil {
 		require.ErrorIs(r, err, world.ErrNotFound)
 		return
@@ -139,9 +139,9 @@ func (h *history) compare(r require.TestingT, at world.Seq, named []string) {
 	}
 }
 
-// comparable returns an image with its intents in order, and nothing where
+// inOrder returns an image with its intents in order, and nothing where
 // nothing is.
-func comparable(img *world.Image) *world.Image {
+func inOrder(img *world.Image) *world.Image {
 	if img == nil {
 		return nil
 	}
@@ -186,7 +186,7 @@ func requireNothingUnneeded(t require.TestingT, s *Store) {
 		require.NotEmpty(t, need, "%s is in no image of %v", nameOf([]byte(key)), kept)
 		require.False(t, empty[key] && !bytes.Equal(before, name), "%s hides nothing", nameOf([]byte(key)))
 		if followed {
-			wantNotes = append(wantNotes, string(noteKey(nil, need[len(need)-1], []byte(key))))
+			wantNotes = append(wantNotes, string(noteKey(need[len(need)-1], []byte(key))))
 		}
 		before = name
 	}

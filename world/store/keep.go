@@ -61,7 +61,7 @@ func (k *keeper) neededBy(v, next world.Seq) (world.Seq, bool) {
 }
 
 func (k *keeper) note(head world.Seq, version []byte) {
-	k.old.seal.set(k.batch, noteKey(nil, head, version), nil)
+	k.old.seal.set(k.batch, noteKey(head, version), nil)
 }
 
 // letGo deletes an image, and the versions that only it needed.
@@ -128,7 +128,7 @@ func (k *keeper) tidy() error {
 				break
 			}
 			if head, ok := k.neededBy(v.at, left[i+1].at); ok {
-				if err := k.batch.Delete(noteKey(nil, head, key), nil); err != nil {
+				if err := k.batch.Delete(noteKey(head, key), nil); err != nil {
 					return err
 				}
 			}

@@ -164,10 +164,9 @@ func splitVersion(key []byte) (name []byte, at world.Seq, ok bool) {
 	return key[:end], world.Seq(binary.BigEndian.Uint64(key[end:])), true
 }
 
-// noteKey appends the note that a version lives because of the image at head.
-func noteKey(b []byte, head world.Seq, version []byte) []byte {
-	b = binary.BigEndian.AppendUint64(append(b, notePrefix), uint64(head))
-	return append(b, version...)
+// noteKey returns the note that a version lives because of the image at head.
+func noteKey(head world.Seq, version []byte) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte{notePrefix}, uint64(head)), version...)
 }
 
 // splitNote returns the key of the version that a note is about.
