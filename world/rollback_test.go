@@ -1,6 +1,7 @@
 package world_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -305,4 +306,32 @@ func TestOtherStateThanTheSnapshotsIsNotReturnedTo(t *testing.T) {
 	p.Journal.Images = keep
 	p.back("before")
 	p.tells("x0 ok")
+}
+
+func TestRollbackListsAThousandSideEffects(t *testing.T) {
+	w := botsWith(t, worldtest.Options{Answer: func(receipt.Permit) worldtest.Reply { return worldtest.OK(nil) }})
+	_, err := w.Snapshot(t.Context(), "before", "", "ada")
+	require.NoError(t, err)
+	for i := range 250 {
+		do := []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}, {Effect: "tool.l"}, {Effect: "tool.u"}}
+		w.Submit("go", order{To: fmt.Sprint("b", i), Do: do})
+	}
+	w.Run()
+	before, records := w.Status(), len(w.Journal.Records())
+	b := world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "all of it"}
+	_, err = w.Rollback(t.Context(), b)
+	left := new(world.SideEffectsError)
+	require.ErrorAs(t, err, &left)
+	require.Len(t, left.Effects, 1000)
+	require.Equal(t, before, w.Status())
+	require.Len(t, w.Journal.Records(), records)
+	b.Ack = true
+	done, err := w.Rollback(t.Context(), b)
+	require.NoError(t, err)
+	require.Len(t, done.Abandoned, 1000)
+	require.Len(t, w.Journal.Records(), records+1, "the journal only grows")
+	require.Zero(t, w.Status().Cells)
+	w.RequireReplay()
+	w.Crash()
+	require.Zero(t, w.Status().Cells)
 }

@@ -216,13 +216,10 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if w.k.last > before || len(w.found) > 0 {
 		return Handled, w.finishRounds(ctx, false)
 	}
+	if at, ok := w.NextTick(); ok {
+		return Ticked, w.tick(ctx, at, false)
+	}
 	k := w.k
-	if k.scheduler.ready() > 0 || k.ledger.NextOpen(k.rules.manifest.Limits.InFlight) != nil {
-		return Ticked, w.tick(ctx, k.now+1, false)
-	}
-	if at, ok := k.nextAlarm(); ok {
-		return Ticked, w.tick(ctx, max(at, k.now+1), false)
-	}
 	if err := w.askConfirmations(); err != nil {
 		return Idle, err
 	}

@@ -26,15 +26,17 @@ type Options struct {
 	// nil: ErrSealed. What it returns must not change afterwards.
 	Passphrase func() ([]byte, error)
 
-	Secrets func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
-	Effects string                            // directory of a world whose receipts answer all effects; empty: the one in .world/recorded, else the adapters do
-	Workers int                               // effects performed at once; 0: host.DefaultWorkers
-	Grace   time.Duration                     // see host.Config; 0: its default
+	Secrets    func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
+	Effects    string                            // directory of a world whose receipts answer all effects; empty: the one in .world/recorded, else the adapters do
+	Workers    int                               // effects performed at once; 0: host.DefaultWorkers
+	Checkpoint world.Seq                         // records between two checkpoints; 0: world.DefaultCheckpointRecords
+	Grace      time.Duration                     // see host.Config; 0: its default
 }
 
 func (lw *World) config() world.Config {
 	return world.Config{
 		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Registry, Paranoid: lw.opts.Paranoid,
+		CheckpointRecords: lw.opts.Checkpoint,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			if !lw.keys.CanSign() {
 				return nil, nil // nothing will be started: see canRun
