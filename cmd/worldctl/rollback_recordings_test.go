@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -75,4 +77,28 @@ func TestAirlineCallThatOnlyLooksTheSameIsParked(t *testing.T) {
 	}
 	require.Equal(t, 361, started(t, dir), "nothing was called")
 	verified(t, dir)
+}
+
+func TestVilleFromASnapshotIsTheRun(t *testing.T) {
+	f, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
+	require.NoError(t, err)
+	defer f.Close() //nolint:errcheck // only read
+	moves, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "ville")
+	worldctl(t, nil, "init", dir, "--template", "ville")
+	worldctl(t, moves, "-w", dir, "send", "-")
+	worldctl(t, nil, "-w", dir, "run", "--ticks", "500")
+	worldctl(t, nil, "-w", dir, "snapshot", "create", "half")
+	worldctl(t, nil, "-w", dir, "run", "--until-idle")
+	worldctl(t, nil, "-w", dir, "rollback", "half", "--reason", "once more", "--ack")
+	worldctl(t, nil, "-w", dir, "run", "--until-idle")
+	whole := verified(t, dir)
+	var from struct {
+		OK        bool   `json:"ok"`
+		StateRoot string `json:"state_root"`
+	}
+	require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "replay", "--from", "half", "-o", "json"), &from))
+	require.True(t, from.OK)
+	require.Equal(t, whole.StateRoot, from.StateRoot, "a snapshot and its tail are the run")
 }

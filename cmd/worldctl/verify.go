@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -62,13 +63,24 @@ func (c *cli) verify(dir string) error {
 }
 
 func (c *cli) showReport(r *verify.Report) {
-	c.facts([2]any{"records", r.Records},
-		[2]any{"chain root", r.EventChainRootHash}, [2]any{"execution hash", r.ExecutionHash}, [2]any{"state root", r.StateRoot},
-		[2]any{"ledger", fmt.Sprintf("%s: %d pending, %d duplicate, %d orphaned", okay(r.Ledger.OK),
+	facts := [][2]any{
+		{"records", r.Records},
+		{"chain root", r.EventChainRootHash},
+		{"execution hash", r.ExecutionHash},
+		{"state root", r.StateRoot},
+		{"ledger", fmt.Sprintf("%s: %d pending, %d duplicate, %d orphaned", okay(r.Ledger.OK),
 			len(r.Ledger.PendingIdempotencyKeys), len(r.Ledger.DuplicateKeys), len(r.Ledger.OrphanKeys))},
-		[2]any{"receipts", fmt.Sprintf("%d checked, %d bad, %d unverifiable, %d inherited",
+		{"receipts", fmt.Sprintf("%d checked, %d bad, %d unverifiable, %d inherited",
 			r.Receipts.Checked, r.Receipts.Bad, r.Receipts.Unverifiable, r.Receipts.Inherited)},
-		[2]any{"replay", okay(r.Replay.OK)}, [2]any{"anchor", anchored(r.Anchor)}, [2]any{"verdict", verdict(r)})
+		{"snapshots", fmt.Sprintf("%d checked, %d bad", r.Snapshots.Checked, r.Snapshots.Bad)},
+		{"replay", okay(r.Replay.OK)},
+		{"anchor", anchored(r.Anchor)},
+		{"verdict", verdict(r)},
+	}
+	if r.Redacted > 0 {
+		facts = slices.Insert(facts, len(facts)-3, [2]any{"redacted", fmt.Sprintf("%d payloads%s", r.Redacted, gaps(r.Replay.Gaps))})
+	}
+	c.facts(facts...)
 	if r.OK {
 		return
 	}
@@ -78,6 +90,20 @@ func (c *cli) showReport(r *verify.Report) {
 		t.AppendRow(table.Row{strconv.Itoa(i + 1), f.Place, f.Message})
 	}
 	t.Render()
+}
+
+// gaps says which records a replay could not recompute.
+func gaps(all []verify.Gap) string {
+	text := ""
+	for i, g := range all {
+		if i == 0 {
+			text = "; not replayed: "
+		} else {
+			text += ", "
+		}
+		text += fmt.Sprintf("#%d to #%d", g.From, g.To)
+	}
+	return text
 }
 
 func okay(ok bool) string {
