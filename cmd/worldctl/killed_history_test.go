@@ -208,6 +208,6 @@ func killAfter(t *testing.T, while time.Duration, args ...string) {
 		require.NoError(t, err)
 	case <-time.After(while):
 		_ = cmd.Process.Kill() // it may have ended just now
-		_ = <-done
+		<-done                 //nolint:errcheck // that it was killed
 	}
 }
