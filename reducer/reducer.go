@@ -108,6 +108,14 @@ type Reducer interface {
 	Reduce(in *Input, out *Output) error
 }
 
+// Migrator is a Reducer that takes over the states of the code before it.
+type Migrator interface {
+	// Migrate makes a state of this code from one that other code has left. Of
+	// the input it gets cell, state and limits, of the output state and gas count. An
+	// error keeps the code from being put in force.
+	Migrate(in *Input, out *Output) error
+}
+
 // ErrLimit is wrapped by every error that says that a step exceeded one of its
 // limits.
 var ErrLimit = errors.New("limit exceeded")

@@ -31,6 +31,28 @@ func Typed[S, E any](gas uint64, reduce func(ctx *Context, state S, event E) (S,
 	}
 }
 
+// Migrating makes a Factory of one of Typed whose reducers take over the states of
+// earlier code: migrate gets such a state, canonical, and makes one of S.
+func Migrating[S any](f Factory, migrate func(state Data) (S, error)) Factory {
+	return func() Reducer { return &migrating[S]{Reducer: f(), migrate: migrate} }
+}
+
+type migrating[S any] struct {
+	Reducer
+
+	migrate func(Data) (S, error)
+}
+
+// Migrate implements Migrator.
+func (m *migrating[S]) Migrate(in *Input, out *Output) error {
+	state, err := m.migrate(in.State)
+	if err != nil {
+		return err
+	}
+	out.State, err = canon.Marshal(state)
+	return err
+}
+
 type typed[S, E any] struct {
 	gas    uint64
 	reduce func(*Context, S, E) (S, error)

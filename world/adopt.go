@@ -60,7 +60,8 @@ func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]by
 	return blobs, nil
 }
 
-// adopt writes a manifest.applied: next is in force from here on.
+// adopt writes a manifest.applied: next is in force from here on, and takes over
+// the states of the cells whose code changes.
 func (k *kernel) adopt(b Applied, next *rules) error {
 	if k.tickOpen() {
 		return errTickOpen
@@ -76,15 +77,32 @@ func (k *kernel) adopt(b Applied, next *rules) error {
 			return refuse(ErrUnderWay, "effects", "%q", kind)
 		}
 	}
+	all, err := k.migrate(next, k.otherCode(next))
+	if err != nil {
+		return err
+	}
 	b.V, b.Actor = bodyVersion, journaled(b.Actor)
 	k.body = b.append(k.body[:0])
-	k.write(KindApplied, 0)
+	id, _ := k.write(KindApplied, 0)
 	k.inTick = false
 	k.rules = next
 	if k.tree != nil {
 		k.dropTree() // a cell's leaf holds its reducer's hash
 	}
+	k.takeOver(all, id)
 	return nil
+}
+
+// otherCode returns the cells whose reducer has other code under other rules.
+func (k *kernel) otherCode(next *rules) []*cell {
+	var out []*cell
+	for _, c := range k.cells { // order cannot show: migrate sorts
+		was, is := k.rules.reducers[c.id.Reducer], next.reducers[c.id.Reducer]
+		if c.born && was != nil && is != nil && was.hash != is.hash {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // unfinished reports whether an effect of a kind is under way.

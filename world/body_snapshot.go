@@ -131,6 +131,17 @@ type Applied struct {
 	CEL      string   `json:"cel"`
 }
 
+// Migrated is the payload of cell.migrated: the code of the cell's reducer has
+// changed, and has taken over its state.
+type Migrated struct {
+	_     struct{} `cbor:",toarray"`
+	V     uint64   `json:"v"`
+	Cell  string   `json:"cell"`
+	N     uint64   `json:"n"`     // steps taken
+	State Hash     `json:"state"` // of the new state
+	Gas   uint64   `json:"gas"`
+}
+
 func (x *SnapshotCreated) version() uint64   { return x.V }
 func (x *SnapshotPinned) version() uint64    { return x.V }
 func (x *SnapshotPruned) version() uint64    { return x.V }
@@ -139,6 +150,7 @@ func (x *RolledBack) version() uint64        { return x.V }
 func (x *Forked) version() uint64            { return x.V }
 func (x *Redacted) version() uint64          { return x.V }
 func (x *Applied) version() uint64           { return x.V }
+func (x *Migrated) version() uint64          { return x.V }
 
 func (x *SnapshotCreated) append(b []byte) []byte   { return appendStruct(b, x) }
 func (x *SnapshotPinned) append(b []byte) []byte    { return appendStruct(b, x) }
@@ -148,6 +160,7 @@ func (x *RolledBack) append(b []byte) []byte        { return appendStruct(b, x) 
 func (x *Forked) append(b []byte) []byte            { return appendStruct(b, x) }
 func (x *Redacted) append(b []byte) []byte          { return appendStruct(b, x) }
 func (x *Applied) append(b []byte) []byte           { return appendStruct(b, x) }
+func (x *Migrated) append(b []byte) []byte          { return appendStruct(b, x) }
 
 // bodyOfHistory returns a payload of the kinds that are about the world as a
 // whole, or nil.
@@ -169,6 +182,8 @@ func bodyOfHistory(k Kind) Body {
 		return new(Redacted)
 	case KindApplied:
 		return new(Applied)
+	case KindMigrated:
+		return new(Migrated)
 	default:
 		return nil
 	}

@@ -14,7 +14,7 @@ func EachCell(k Kind, payload []byte, visit func(cell []byte)) error {
 	r.Array()
 	r.Uint() // the version
 	switch k {
-	case KindResumed, KindStepped, KindFailed, KindDeleted, KindTimer, KindFired:
+	case KindResumed, KindStepped, KindFailed, KindDeleted, KindMigrated, KindTimer, KindFired:
 		visitText(r, visit)
 	case KindIntent, KindDenied, KindParked:
 		r.Bytes()     // the key

@@ -20,7 +20,7 @@ var allKinds = []Kind{
 	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired,
 	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
 	KindParked, KindInDoubt, KindWaiting, KindEnded,
-	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted, KindApplied,
+	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted, KindApplied, KindMigrated,
 }
 
 // bodies draws a body of every kind, with all its fields set.
@@ -97,6 +97,7 @@ func bodies(rt *rapid.T) []Body {
 		&Forked{V: 1, World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Actor: text()},
 		&Redacted{V: 1, Blob: hash(), Actor: text(), Reason: text()},
 		&Applied{V: 1, Manifest: hash(), Base: hash(), Actor: text(), Kernel: text(), Starlark: text(), CEL: text()},
+		&Migrated{V: 1, Cell: text(), N: num(), State: hash(), Gas: num()},
 	}
 }
 

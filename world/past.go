@@ -55,6 +55,7 @@ type past struct {
 	changed []*cell                // as they are, by name
 	left    []*receipt.Entry       // asked for in the history that is left, and not in the one that is returned to
 	answers map[receipt.Key]*answered
+	codes   map[string]Hash // of the reducers that then had other code than now
 }
 
 // readPast reads what a rollback needs. images, if not nil, are asked before h:
@@ -85,11 +86,38 @@ func (k *kernel) readPast(h History, b *RolledBack, images *Images) (*past, erro
 		}
 		p.cells[c.id] = c
 	}
+	if p.codes, err = k.codesThen(h, p.core.Manifest); err != nil {
+		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
+	}
 	k.findLeft(p)
 	if b.Compensate {
 		err = k.readAnswers(h, p)
 	}
 	return p, err
+}
+
+// codesThen returns the code that reducers had under another manifest, of those
+// that have other code now.
+func (k *kernel) codesThen(blobs Blobs, then Hash) (map[string]Hash, error) {
+	if then == k.rules.hash {
+		return nil, nil
+	}
+	m, err := manifestOf(then, blobs)
+	if err != nil {
+		return nil, err
+	}
+	codes := make(map[string]Hash)
+	for name, def := range m.Reducers { // order cannot show: a map of them
+		if rule := k.rules.reducers[name]; rule == nil || rule.hash != codeHash(def) {
+			codes[name] = codeHash(def)
+		}
+	}
+	for name := range k.rules.reducers { // order cannot show: likewise
+		if _, was := m.Reducers[name]; !was {
+			codes[name] = Hash{}
+		}
+	}
+	return codes, nil
 }
 
 func readPart(h History, images *Images, at Seq, cells []string) (*Image, error) {
@@ -99,4 +127,16 @@ func readPart(h History, images *Images, at Seq, cells []string) (*Image, error)
 		}
 	}
 	return h.Part(at, cells)
+}
+
+// ofOtherCode returns the cells that return and that other code than today's has
+// left, as they were.
+func (p *past) ofOtherCode() []*cell {
+	var out []*cell
+	for _, c := range p.cells { // order cannot show: migrate sorts
+		if _, other := p.codes[c.id.Reducer]; other && c.born {
+			out = append(out, c)
+		}
+	}
+	return out
 }

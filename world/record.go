@@ -37,20 +37,21 @@ const (
 
 // The kinds of derived records: replay computes and compares them.
 const (
-	KindStepped Kind = "cell.stepped"
-	KindFailed  Kind = "cell.failed"
-	KindDeleted Kind = "cell.deleted"
-	KindEmitted Kind = "event.emitted"
-	KindDropped Kind = "event.dropped"
-	KindIntent  Kind = "intent.emitted"
-	KindDenied  Kind = "intent.denied"
-	KindParked  Kind = "intent.parked"
-	KindInDoubt Kind = "intent.in_doubt"
-	KindWaiting Kind = "intent.waiting"
-	KindEnded   Kind = "intent.ended"
-	KindStarted Kind = "invocation.started"
-	KindTimer   Kind = "timer.set"
-	KindFired   Kind = "timer.fired"
+	KindStepped  Kind = "cell.stepped"
+	KindFailed   Kind = "cell.failed"
+	KindDeleted  Kind = "cell.deleted"
+	KindMigrated Kind = "cell.migrated"
+	KindEmitted  Kind = "event.emitted"
+	KindDropped  Kind = "event.dropped"
+	KindIntent   Kind = "intent.emitted"
+	KindDenied   Kind = "intent.denied"
+	KindParked   Kind = "intent.parked"
+	KindInDoubt  Kind = "intent.in_doubt"
+	KindWaiting  Kind = "intent.waiting"
+	KindEnded    Kind = "intent.ended"
+	KindStarted  Kind = "invocation.started"
+	KindTimer    Kind = "timer.set"
+	KindFired    Kind = "timer.fired"
 )
 
 // Input reports whether records of kind k come from outside.
@@ -68,7 +69,7 @@ func (k Kind) Input() bool {
 // Known reports whether k is a registered kind.
 func (k Kind) Known() bool {
 	switch k {
-	case KindStepped, KindFailed, KindDeleted, KindEmitted, KindDropped,
+	case KindStepped, KindFailed, KindDeleted, KindMigrated, KindEmitted, KindDropped,
 		KindIntent, KindDenied, KindParked, KindInDoubt, KindWaiting, KindEnded, KindStarted, KindTimer, KindFired:
 		return true
 	default:

@@ -118,6 +118,14 @@ func load(h History, img *Image, cfg ReplayConfig) (*kernel, []*Image, error) {
 
 // rulesOf returns the rules of a manifest that is a blob.
 func rulesOf(hash Hash, blobs Blobs, registry *reducer.Registry) (*rules, error) {
+	m, err := manifestOf(hash, blobs)
+	if err != nil {
+		return nil, err
+	}
+	return compile(m, hash, blobs, registry)
+}
+
+func manifestOf(hash Hash, blobs Blobs) (*manifest.Manifest, error) {
 	encoded, err := blobs.Blob(hash)
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
@@ -126,7 +134,7 @@ func rulesOf(hash Hash, blobs Blobs, registry *reducer.Registry) (*rules, error)
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
 	}
-	return compile(m, hash, blobs, registry)
+	return m, nil
 }
 
 func firstRecord(h History) (*Created, error) {

@@ -90,10 +90,19 @@ func (k *kernel) rollback(b RolledBack, p *past) (*RolledBack, error) {
 	if err := k.checkRoot(p, scheduled, timers); err != nil {
 		return nil, err
 	}
+	all, err := k.migrate(k.rules, p.ofOtherCode())
+	if err != nil {
+		k.dropTree() // it has the snapshot's leaves
+		return nil, err
+	}
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindRollback, 0)
 	k.scheduled, k.timers = scheduled, timers
 	k.returnTo(p, id)
+	for i := range all {
+		all[i].cell = k.cells[all[i].cell.id]
+	}
+	k.takeOver(all, id)
 	k.abandon(&b, p, id)
 	k.tellAgain(p, id)
 	if b.Fresh {
@@ -122,12 +131,30 @@ func (k *kernel) checkRoot(p *past, scheduled, timers alarms) error {
 		}
 		k.setLeaves(was)
 	}
+	if len(p.codes) > 0 {
+		k.setLeavesThen(p)
+	}
 	root := snapshot.StateRoot(k.tree.cells.Root(), k.tree.mailboxes.Root(), snapshot.Root(alarmLeaves(scheduled, timers, k.now)))
 	if root != p.to.State {
 		k.dropTree()
 		return fmt.Errorf("%w: %s has state root %s, the image %s", ErrOtherState, p.to.Name, p.to.State, root)
 	}
 	return nil
+}
+
+// setLeavesThen puts the cells into the tree whose reducers had other code at a
+// snapshot, with that.
+func (k *kernel) setLeavesThen(p *past) {
+	for _, c := range k.cells { // order cannot show: the tree is the same
+		code, other := p.codes[c.id.Reducer]
+		switch was := p.cells[c.id]; {
+		case !other:
+		case was != nil:
+			k.setLeavesUnder(code, was)
+		case c.changed <= Seq(p.to.Record):
+			k.setLeavesUnder(code, c)
+		}
+	}
 }
 
 // dropTree has the state root computed anew.
@@ -167,7 +194,11 @@ func (k *kernel) returnTo(p *past, id Seq) {
 		c.born, c.asked, c.awaits = was.born, was.asked, was.awaits
 		k.touch(c)
 	}
-	k.settleTree() // checkRoot has put them there
+	if len(p.codes) > 0 {
+		k.dropTree()
+	} else {
+		k.settleTree() // checkRoot has put them there
+	}
 	for _, name := range p.core.Ready {
 		if cell, err := reducer.ParseCell(name); err == nil && k.cells[cell] != nil {
 			k.scheduler.push(k.cells[cell])

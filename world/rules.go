@@ -87,7 +87,7 @@ func compileReducer(name string, def manifest.Reducer, blobs Blobs, registry *re
 		if err != nil {
 			return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 		}
-		rule.impl, rule.hash = impl, canon.Sum([]byte(def.Name+"@"+def.Version))
+		rule.impl, rule.hash = impl, codeHash(def)
 		return rule, nil
 	}
 	source, err := blobs.Blob(def.Source)
@@ -101,8 +101,16 @@ func compileReducer(name string, def manifest.Reducer, blobs Blobs, registry *re
 	if rule.impl, err = program.Reducer(); err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
-	rule.hash = def.Source
+	rule.hash = codeHash(def)
 	return rule, nil
+}
+
+// codeHash stands for the code of a reducer.
+func codeHash(def manifest.Reducer) Hash {
+	if def.Engine == manifest.EngineGo {
+		return canon.Sum([]byte(def.Name + "@" + def.Version))
+	}
+	return def.Source
 }
 
 func (r *rules) compileEvent(name string, def manifest.Event, blobs Blobs) (*eventRule, error) {

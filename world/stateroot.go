@@ -42,13 +42,22 @@ func (k *kernel) refreshTree() {
 
 // setLeaves puts a cell into the tree as it is.
 func (k *kernel) setLeaves(c *cell) {
+	var code Hash
+	if rule := k.rules.reducers[c.id.Reducer]; rule != nil {
+		code = rule.hash
+	}
+	k.setLeavesUnder(code, c)
+}
+
+// setLeavesUnder puts a cell into the tree whose reducer has some code.
+func (k *kernel) setLeavesUnder(code Hash, c *cell) {
 	key := cellLeafKey(c.name)
 	if !c.born {
 		k.tree.cells.Delete(key)
 		k.tree.mailboxes.Delete(key)
 		return
 	}
-	k.scratch = k.appendCellLeaf(k.scratch[:0], c)
+	k.scratch = appendCellLeaf(k.scratch[:0], code, c)
 	k.tree.cells.Set(key, canon.Sum(k.scratch))
 	if c.mail.len() == 0 {
 		k.tree.mailboxes.Delete(key)
@@ -61,13 +70,10 @@ func (k *kernel) setLeaves(c *cell) {
 func cellLeafKey(name string) Hash { return canon.Sum([]byte(name)) }
 
 // appendCellLeaf appends [n, h, H(state) or zeros, reducer hash, parked].
-func (k *kernel) appendCellLeaf(b []byte, c *cell) []byte {
-	var state, code Hash
+func appendCellLeaf(b []byte, code Hash, c *cell) []byte {
+	var state Hash
 	if len(c.state) > 0 {
 		state = canon.Sum(c.state)
-	}
-	if rule := k.rules.reducers[c.id.Reducer]; rule != nil {
-		code = rule.hash
 	}
 	b = canon.AppendArray(b, 5)
 	b = canon.AppendUint(b, c.n)

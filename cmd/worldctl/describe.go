@@ -55,6 +55,8 @@ func (t teller) tell(e *entry) (string, error) {
 			return t.of(b.Cell) + "resumed, without the event that failed", nil
 		}
 		return t.of(b.Cell) + "resumed, with the event that failed", nil
+	case *world.Migrated:
+		return fmt.Sprintf("%sits state is taken over by other code", t.of(b.Cell)), nil
 	case *world.Deleted:
 		return fmt.Sprintf("%sdeleted by step %d", t.of(b.Cell), b.N), nil
 	case *world.TimerSet:

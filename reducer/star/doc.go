@@ -23,6 +23,15 @@
 //	ctx.time, ctx.cell, ctx.key                        the tick, "reducer/key" and the key
 //	ctx.random(n)                                      an integer from 0 to n-1
 //
+// A program may also define
+//
+//	def migrate(state):
+//	    return {"count": state["n"]}
+//
+// When it is put in force in the place of other code, migrate gets every state
+// that this has left and returns the one to go on with. Without it states stay as
+// they are. fail(...) in it keeps the program from being put in force.
+//
 // fail(...) fails the step: the cell keeps its state and nothing is emitted.
 //
 // # The language

@@ -19,6 +19,7 @@ type engine struct {
 	meter
 	file   string
 	reduce *starlark.Function
+	take   *starlark.Function // migrate(state); nil where the program has none
 	ctx    stepContext
 	dec    decoder
 	enc    encoder
@@ -54,8 +55,37 @@ func (e *engine) load(program *starlark.Program, limits manifest.ReducerLimits) 
 	}
 	globals.Freeze()
 	e.reduce = globals[entry].(*starlark.Function)
+	e.take, _ = globals[migration].(*starlark.Function)
 	return nil
 }
+
+// migrator is an engine whose program defines migrate(state).
+type migrator struct{ *engine }
+
+// Migrate implements reducer.Migrator.
+func (e migrator) Migrate(in *reducer.Input, out *reducer.Output) (err error) {
+	defer e.recover(&err)
+	limits := in.Limits.WithDefaults()
+	e.begin(limits.Gas, limits.Value)
+	defer func() { out.Gas = e.thread.Steps }()
+	state, err := e.dec.decode("state", in.State)
+	if err != nil {
+		return e.failure(err)
+	}
+	next, err := starlark.Call(&e.thread, e.take, starlark.Tuple{state}, nil)
+	if err != nil {
+		return e.failure(err)
+	}
+	if next == starlark.None {
+		return e.failure(errNoState)
+	}
+	if out.State, err = e.enc.encode(out.State[:0], "state", next, limits.State, "limits.state"); err != nil {
+		return e.failure(err)
+	}
+	return e.settle()
+}
+
+var errNoState = errors.New("migrate returned None: it returns the state to go on with")
 
 // Reduce runs reduce(ctx, state, event); see the package comment.
 func (e *engine) Reduce(in *reducer.Input, out *reducer.Output) (err error) {

@@ -23,6 +23,10 @@ const MaxSourceBytes = 1 << 20
 // entry is the function that every program defines.
 const entry = "reduce"
 
+// migration is the function that a program may define to take over the states
+// of the code before it.
+const migration = "migrate"
+
 // SyntaxError says where a program is not one.
 type SyntaxError struct {
 	File         string
@@ -79,27 +83,42 @@ func (p *Program) Reducer() (reducer.Reducer, error) {
 	if err := e.load(p.compiled, manifest.ReducerLimits{}.WithDefaults()); err != nil {
 		return nil, err
 	}
+	if e.take != nil {
+		return migrator{e}, nil
+	}
 	return e, nil
 }
 
-// checkEntry reports a program that does not define reduce(ctx, state, event).
+// checkEntry reports a program that does not define reduce(ctx, state, event), or
+// whose migrate takes something other than (state).
 func checkEntry(file string, tree *syntax.File) error {
+	found := false
 	for _, s := range tree.Stmts {
 		def, ok := s.(*syntax.DefStmt)
-		if !ok || def.Name.Name != entry {
-			continue
+		switch {
+		case !ok:
+		case def.Name.Name == entry && !takes(def, 3):
+			return errorAt(file, def.Name.NamePos, "reduce takes the parameters (ctx, state, event)")
+		case def.Name.Name == migration && !takes(def, 1):
+			return errorAt(file, def.Name.NamePos, "migrate takes the parameter (state)")
+		case def.Name.Name == entry:
+			found = true
 		}
-		plain := len(def.Params) == 3
-		for _, p := range def.Params {
-			_, ok := p.(*syntax.Ident)
-			plain = plain && ok
-		}
-		if plain {
-			return nil
-		}
-		return errorAt(file, def.Name.NamePos, "reduce takes the parameters (ctx, state, event)")
 	}
-	return &SyntaxError{File: file, Line: 1, Column: 1, Msg: "the program does not define reduce(ctx, state, event)"}
+	if !found {
+		return &SyntaxError{File: file, Line: 1, Column: 1, Msg: "the program does not define reduce(ctx, state, event)"}
+	}
+	return nil
+}
+
+// takes reports whether a function takes n parameters and nothing unusual.
+func takes(def *syntax.DefStmt, n int) bool {
+	for _, p := range def.Params {
+		if _, ok := p.(*syntax.Ident); !ok {
+			return false
+		}
+	}
+	return len(def.Params) == n
 }
 
 func errorAt(file string, pos syntax.Position, msg string) *SyntaxError {

@@ -1,0 +1,143 @@
+package world_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// grown is the state of version 2 of the bot, which cannot read that of version 1.
+type grown struct {
+	Version uint64   `cbor:"version"`
+	Lines   []string `cbor:"lines"`
+}
+
+var errStubborn = errors.New("this one does not change")
+
+// grownRegistry has the bots, and their next version, which takes over the states
+// of version 1 but for those that hold the word stubborn.
+func grownRegistry() *reducer.Registry {
+	r := botRegistry()
+	f := reducer.Typed(1, func(_ *reducer.Context, s grown, e reducer.Event) (grown, error) {
+		s.Lines = append(s.Lines, e.Name)
+		return s, nil
+	})
+	r.Register("bot", "2", reducer.Migrating(f, func(state reducer.Data) (grown, error) {
+		var old botState
+		if err := canon.Unmarshal(state, &old); err != nil {
+			return grown{}, err
+		}
+		for _, line := range old.Seen {
+			if line == "1:go stubborn" {
+				return grown{}, errStubborn
+			}
+		}
+		return grown{Version: 2, Lines: old.Seen}, nil
+	}))
+	return r
+}
+
+// growing is a world of bots, and its manifest with version 2 of them.
+func growing(t *testing.T) (*worldtest.World, manifest.Manifest) {
+	t.Helper()
+	m := botManifest()
+	w := worldtest.New(t, m, nil, worldtest.Options{
+		Registry: grownRegistry(), Answer: func(receipt.Permit) worldtest.Reply { return worldtest.OK(nil) },
+	})
+	next := *w.Manifest()
+	next.Reducers = map[string]manifest.Reducer{}
+	for name, def := range w.Manifest().Reducers {
+		def.Version = "2"
+		next.Reducers[name] = def
+	}
+	return w, next
+}
+
+func adopt(t *testing.T, w *worldtest.World, m *manifest.Manifest) error {
+	t.Helper()
+	return w.Adopt(t.Context(), m, nil, w.Status().Manifest, "ada")
+}
+
+func TestNewCodeTakesOverEveryState(t *testing.T) {
+	w, next := growing(t)
+	for i := range 3 {
+		w.Submit("go", order{To: fmt.Sprint("b", i), Say: "hello"})
+	}
+	w.Run()
+	require.NoError(t, adopt(t, w, &next))
+	require.JSONEq(t, `{"version": 2, "lines": ["1:go hello"]}`, w.State("bot/b1"))
+	taken := bodies[*world.Migrated](t, w.Journal)
+	require.Len(t, taken, 3)
+	require.Equal(t, "bot/b0", taken[0].Cell, "in the order of their names")
+	w.Submit("go", order{To: "b1"})
+	w.Run()
+	require.JSONEq(t, `{"version": 2, "lines": ["1:go hello", "go"]}`, w.State("bot/b1"))
+	w.RequireReplay()
+	w.Crash()
+	w.RequireReplay()
+	require.JSONEq(t, `{"version": 2, "lines": ["1:go hello", "go"]}`, w.State("bot/b1"))
+}
+
+func TestOneCellThatCannotBeMigratedKeepsTheManifest(t *testing.T) {
+	w, next := growing(t)
+	w.Submit("go", order{To: "a", Say: "hello"})
+	w.Submit("go", order{To: "b", Say: "stubborn"})
+	w.Run()
+	before, root := w.Status(), w.StateRoot()
+	err := adopt(t, w, &next)
+	require.ErrorIs(t, err, world.ErrMigration)
+	require.ErrorContains(t, err, "bot/b")
+	require.Equal(t, before, w.Status())
+	require.Equal(t, root, w.StateRoot())
+	require.JSONEq(t, `{"seen": ["1:go hello"]}`, w.State("bot/a"))
+	w.RequireReplay()
+}
+
+func TestRollbackToBeforeNewCodeMigratesAgain(t *testing.T) {
+	w, next := growing(t)
+	w.Submit("go", order{To: "a", Say: "hello"})
+	w.Submit("go", order{To: "c", Say: "hello"})
+	w.Run()
+	_, err := w.Snapshot(t.Context(), "old", "", "ada")
+	require.NoError(t, err)
+	w.Submit("go", order{To: "a", Say: "again"})
+	w.Submit("go", order{To: "b", Say: "new"})
+	w.Run()
+	require.NoError(t, adopt(t, w, &next))
+	w.Submit("go", order{To: "a"})
+	w.Run()
+	_, err = w.Rollback(t.Context(), world.RolledBack{Snapshot: "old", Actor: "ada", Reason: "so"})
+	require.NoError(t, err)
+	require.Equal(t, 2, w.Status().Cells)
+	require.JSONEq(t, `{"version": 2, "lines": ["1:go hello"]}`, w.State("bot/a"), "under the code of now")
+	require.JSONEq(t, `{"version": 2, "lines": ["1:go hello"]}`, w.State("bot/c"))
+	w.RequireReplay()
+	w.Crash()
+	w.RequireReplay()
+}
+
+func TestRollbackToWhatCannotBeMigratedIsRefused(t *testing.T) {
+	w, next := growing(t)
+	w.Submit("go", order{To: "b", Say: "stubborn"})
+	w.Run()
+	_, err := w.Snapshot(t.Context(), "old", "", "ada")
+	require.NoError(t, err)
+	w.Submit("go", order{To: "b", Do: []act{{Delete: true}}})
+	w.Run()
+	require.NoError(t, adopt(t, w, &next), "nothing is left to migrate")
+	before, root := w.Status(), w.StateRoot()
+	_, err = w.Rollback(t.Context(), world.RolledBack{Snapshot: "old", Actor: "ada", Reason: "so"})
+	require.ErrorIs(t, err, world.ErrMigration)
+	require.Equal(t, before, w.Status())
+	require.Equal(t, root, w.StateRoot())
+	w.RequireReplay()
+}
