@@ -36,6 +36,8 @@ func TestEachCellNamesTheCellsOfTheBody(t *testing.T) {
 				want = []string{b.Cell}
 			case *Deleted:
 				want = []string{b.Cell}
+			case *Migrated:
+				want = []string{b.Cell}
 			case *IntentEmitted:
 				want = []string{b.Cell}
 			case *IntentDenied:
