@@ -84,8 +84,8 @@ func (c *cli) inWorld(text string) string {
 	}
 	var pairs []string
 	for _, verb := range []string{
-		"send", "effect", "step", "run", "status", "tail", "cell", "state", "snapshot", "rollback", "timeline", "why", "intent", "receipt", "policy", "replay", "verify", "export", "keys", "archive",
-		"redact", "gc", "audit", "graph", "diff", "what-if", "fork", "backup",
+		"send", "effect", "step", "run", "status", "tail", "cell", "state", "snapshot", "rollback", "timeline", "why", "intent", "receipt", "manifest", "policy", "replay", "verify", "export", "keys", "archive",
+		"redact", "gc", "audit", "graph", "diff", "what-if", "fork",
 	} {
 		pairs = append(pairs, "worldctl "+verb, "worldctl -w "+c.world+" "+verb)
 	}
