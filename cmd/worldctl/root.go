@@ -92,7 +92,7 @@ a decision, 130 interrupted.`,
 		newInitCommand(c), newValidateCommand(c), newSendCommand(c), newEffectCommand(c), newStepCommand(c), newRunCommand(c),
 		newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),
 		newStateCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newDiffCommand(c), newWhatIfCommand(c),
-		newIntentCommand(c), newReceiptCommand(c), newPolicyCommand(c), newReplayCommand(c), newVerifyCommand(c),
+		newIntentCommand(c), newReceiptCommand(c), newManifestCommand(c), newPolicyCommand(c), newReplayCommand(c), newVerifyCommand(c),
 		newForkCommand(c), newBackupCommand(c), newRestoreCommand(c),
 		newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newImportCommand(c), newKeysCommand(c), newBenchCommand(c), newVersionCommand(c),
 	)

@@ -1,0 +1,97 @@
+package manifest
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+func (r *risks) effect(path, name string, was, is *Effect) {
+	if was == nil {
+		r.add(Gains, path, name, "is new: adapter %s", is.Adapter)
+		return
+	}
+	if !entered(r, path, name, was, is, Gains, Loses) {
+		return
+	}
+	r.unclear(path+"/adapter", name, "adapter "+is.Adapter+", not "+was.Adapter, was.Adapter != is.Adapter)
+	r.unclear(path+"/config", name, "its adapter is configured otherwise", !equalFiles(was.Config, is.Config, was.Files, is.Files))
+	r.note(path+"/timeout", name, "an attempt may take %s, not %s", time.Duration(is.Timeout), time.Duration(was.Timeout))
+	r.unclear(path+"/class", name, "its class, which policies look at, is "+quoted(is.Class)+", not "+quoted(was.Class), was.Class != is.Class)
+	r.choice(path+"/idempotent", name, "idempotent", strconv.FormatBool(was.Idempotent), strconv.FormatBool(is.Idempotent), "false", "true")
+	r.choice(path+"/external_key", name, "external_key", cmp.Or(was.ExternalKey, oneKey), cmp.Or(is.ExternalKey, oneKey), oneKey, ExternalPerAttempt)
+	r.limits(path+"/retry", name, []limit{{name: "attempts", have: was.Retry.Attempts}}, []limit{{name: "attempts", have: is.Retry.Attempts}})
+	r.note(path+"/retry/backoff", name, "the second attempt comes after %s, not %s", time.Duration(is.Retry.Backoff), time.Duration(was.Retry.Backoff))
+	r.choice(path+"/on_in_doubt", name, "on_in_doubt", was.OnInDoubt, is.OnInDoubt, InDoubtPark, InDoubtVerify+" "+InDoubtFail, InDoubtRetry)
+	r.choice(path+"/on_repeat", name, "on_repeat", cmp.Or(was.OnRepeat, RepeatPark), cmp.Or(is.OnRepeat, RepeatPark), RepeatPark, RepeatReuse, RepeatRun)
+	r.verify(path+"/verify", name, was.Verify, is.Verify)
+	r.compensate(path+"/compensate", name, was.Compensate, is.Compensate)
+	r.unclear(path+"/max_cost", name, "an attempt reserves otherwise from budgets", was.MaxCost != is.MaxCost)
+}
+
+// oneKey stands for the ExternalKey that is empty.
+const oneKey = "per_intent"
+
+func (r *risks) verify(path, name string, was, is *Verify) {
+	switch {
+	case was == nil && is == nil:
+	case was == nil:
+		r.add(Loses, path, name, "is verified by %s", is.Adapter)
+	case is == nil:
+		r.add(Gains, path, name, "is not verified any more")
+	default:
+		r.unclear(path+"/adapter", name, "verified by "+is.Adapter+", not "+was.Adapter, was.Adapter != is.Adapter)
+		r.unclear(path+"/config", name, "its verifier is configured otherwise", !equalFiles(was.Config, is.Config, was.Files, is.Files))
+		r.choice(path+"/mode", name, "verify.mode", was.Mode, is.Mode, VerifyStrict, VerifyHuman, VerifyWarn)
+	}
+}
+
+func (r *risks) compensate(path, name string, was, is *Compensate) {
+	switch {
+	case was == nil && is == nil:
+	case was == nil:
+		r.add(Gains, path, name, "is made up for by %s", is.Kind)
+	case is == nil:
+		r.add(Loses, path, name, "is not made up for by %s any more", was.Kind)
+	default:
+		r.unclear(path+"/kind", name, "made up for by "+is.Kind+", not "+was.Kind, was.Kind != is.Kind)
+		r.unclear(path+"/params", name, "made up for with "+is.Params+", not "+was.Params, was.Params != is.Params)
+	}
+}
+
+// policies compares policies by their names: their order decides nothing.
+func (r *risks) policies(a, b []Policy) {
+	for i, is := range b {
+		path, name := "/policies/"+strconv.Itoa(i), "policy "+is.Name
+		k := slices.IndexFunc(a, func(p Policy) bool { return p.Name == is.Name })
+		switch {
+		case k < 0 && is.Decide == DecideAllow:
+			r.add(Gains, path, name, "is new: allow when %s", is.When)
+		case k < 0:
+			r.add(Loses, path, name, "is new: %s when %s", is.Decide, is.When)
+		default:
+			r.choice(path+"/decide", name, "its decision", a[k].Decide, is.Decide, DecideDeny, DecideRequireApproval, DecideAllow)
+			r.unclear(path+"/when", name, is.Decide+" when "+is.When+", not "+a[k].When, is.When != a[k].When)
+		}
+	}
+	moved := len(a) == len(b)
+	for i, was := range a {
+		k := slices.IndexFunc(b, func(p Policy) bool { return p.Name == was.Name })
+		path, name := "/policies/"+strconv.Itoa(i), "policy "+was.Name
+		moved = moved && k >= 0
+		switch {
+		case k >= 0:
+		case was.Decide == DecideAllow:
+			r.add(Loses, path, name, "is gone: allow when %s", was.When)
+		default:
+			r.add(Gains, path, name, "is gone: %s when %s", was.Decide, was.When)
+		}
+	}
+	if moved && !slices.EqualFunc(a, b, func(p, q Policy) bool { return p.Name == q.Name }) {
+		r.add(Neutral, "/policies", "policies", "are in another order")
+	}
+}
+
+// quoted shows that there is no text.
+func quoted(s string) string { return cmp.Or(s, "none") }
