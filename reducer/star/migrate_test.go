@@ -12,12 +12,12 @@ import (
 
 const reduces = "def reduce(ctx, state, event):\n    return state\n"
 
-// migrate runs migrate of a program on a state.
-func migrate(t *testing.T, source, state string, limits func(*reducer.Input)) (string, error) {
+// migrate runs migrate of a program on the state {"n": 7}.
+func migrate(t *testing.T, source string, limits func(*reducer.Input)) (string, error) {
 	t.Helper()
 	m, ok := instance(t, source+reduces).(reducer.Migrator)
 	require.True(t, ok)
-	in := input(t, state, "null")
+	in := input(t, `{"n": 7}`, "null")
 	if limits != nil {
 		limits(in)
 	}
@@ -32,7 +32,7 @@ func migrate(t *testing.T, source, state string, limits func(*reducer.Input)) (s
 }
 
 func TestMigrateMakesTheStateToGoOnWith(t *testing.T) {
-	got, err := migrate(t, "def migrate(state):\n    return {\"count\": state[\"n\"], \"version\": 2}\n", `{"n": 7}`, nil)
+	got, err := migrate(t, "def migrate(state):\n    return {\"count\": state[\"n\"], \"version\": 2}\n", nil)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"count": 7, "version": 2}`, got)
 }
@@ -49,16 +49,16 @@ func TestMigrateFailsWithItsPlace(t *testing.T) {
 		"data": {"def migrate(state):\n    return {\"f\": len}\n", "state.f"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := migrate(t, c.source, `{"n": 7}`, nil)
+			_, err := migrate(t, c.source, nil)
 			require.ErrorContains(t, err, c.want)
 		})
 	}
 }
 
 func TestMigrateHasTheLimitsOfAStep(t *testing.T) {
-	_, err := migrate(t, "def migrate(state):\n    while True:\n        pass\n", `{"n": 7}`, func(in *reducer.Input) { in.Limits.Gas = 1000 })
+	_, err := migrate(t, "def migrate(state):\n    while True:\n        pass\n", func(in *reducer.Input) { in.Limits.Gas = 1000 })
 	require.ErrorIs(t, err, reducer.ErrLimit)
-	_, err = migrate(t, "def migrate(state):\n    return \"x\" * 2000\n", `{"n": 7}`, func(in *reducer.Input) { in.Limits.State = 1000 })
+	_, err = migrate(t, "def migrate(state):\n    return \"x\" * 2000\n", func(in *reducer.Input) { in.Limits.State = 1000 })
 	require.ErrorIs(t, err, reducer.ErrLimit)
 }
 
