@@ -31,6 +31,7 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 
 test: ## run all tests with the race detector, in random order
 	$(GO) test -race -shuffle=on -timeout 15m ./...
+	$(GO) test -shuffle=on -timeout 15m ./world/store # every crash and fault; with the race detector it tries a few
 
 $(LINTER): tools/go.mod tools/go.sum
 	$(GO) build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

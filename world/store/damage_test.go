@@ -237,7 +237,7 @@ func TestAnyFlippedByteOnDiskIsHarmlessOrFound(t *testing.T) {
 	for _, file := range filesOf(t, mem, testDir+"/store") {
 		info, err := mem.Stat(file)
 		require.NoError(t, err)
-		step := max(1, info.Size()/200)
+		step := max(1, info.Size()*everyNth/200)
 		for at := int64(0); at < info.Size(); at += step {
 			files := clone(mem)
 			flip(t, files, file, at)

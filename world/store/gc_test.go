@@ -102,6 +102,7 @@ func TestCollectReadsArchivesOrDeletesNothing(t *testing.T) {
 }
 
 func TestCrashInCollectLosesNothing(t *testing.T) {
+	slowUnderRace(t)
 	mem := memFS(t)
 	_, all := aPast(t, mem, 300)
 	crashes(t, mem, func(opts Options) {

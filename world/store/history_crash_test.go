@@ -226,6 +226,7 @@ func rollsBack(t *testing.T, files *vfs.MemFS, to snapshot.Snapshot) {
 }
 
 func TestCrashInHistoryIsBeforeOrAfter(t *testing.T) {
+	slowUnderRace(t)
 	u := tellUndisturbed(t)
 	for seed, how := range []manner{{every: 1}, {every: 1, late: true}, {every: 8, reopening: true}} {
 		t.Run(fmt.Sprintf("%+v,seed=%d", how, seed), func(t *testing.T) {
@@ -273,6 +274,7 @@ func (u *undisturbed) tellUnder(mem *vfs.MemFS, at int, to *told, fault errorfs.
 // A write that fails is an error, and the world that is opened then is before the
 // change or after it.
 func TestFailingWriteInHistoryIsBeforeOrAfter(t *testing.T) {
+	slowUnderRace(t)
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))
 	u := tellUndisturbed(t)

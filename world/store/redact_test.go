@@ -223,6 +223,7 @@ func crashes(t *testing.T, mem *vfs.MemFS, f func(opts Options), at func(t *test
 }
 
 func TestCrashLeavesAPayloadOrEndsItsRedaction(t *testing.T) {
+	slowUnderRace(t)
 	mem := memFS(t)
 	before, blob := aSecret(t, mem, true)
 	redact := func(opts Options) {
