@@ -28,6 +28,9 @@ func twoValid(t *rapid.T) (a, b *manifest.Manifest) {
 	if same("budget") {
 		b.Budget, b.Defaults, b.Limits = a.Budget, a.Defaults, a.Limits
 	}
+	if same("governance") {
+		b.Governance = a.Governance
+	}
 	if same("cells") {
 		b.Reducers, b.Events, b.Caps, b.Routing = a.Reducers, a.Events, a.Caps, a.Routing
 	}
@@ -80,6 +83,7 @@ func valid(t *rapid.T) *manifest.Manifest {
 			}
 		}), 0, 3).Draw(t, "routing")
 	}
+	m.Governance = validGovernance(t)
 	compensate(t, &m)
 	m = m.WithDefaults()
 	return &m
@@ -88,6 +92,19 @@ func valid(t *rapid.T) *manifest.Manifest {
 func validBudget(t *rapid.T, name string) manifest.Budget {
 	n := rapid.Uint64Range(0, 2)
 	return manifest.Budget{Calls: n.Draw(t, name), Tokens: n.Draw(t, name), Bytes: n.Draw(t, name)}
+}
+
+func validGovernance(t *rapid.T) manifest.Governance {
+	names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"alice", "bob", "carol"}), 0, 3, rapid.ID[string]).Draw(t, "approvers")
+	g := manifest.Governance{
+		Approvals: rapid.Uint64Range(0, uint64(max(1, len(names)))).Draw(t, "approvals"),
+		FourEyes:  len(names) > 1 && rapid.Bool().Draw(t, "four_eyes"),
+	}
+	for _, name := range names {
+		key := publicKey(name + rapid.SampledFrom([]string{"", "'s other"}).Draw(t, "key"))
+		g.Approvers = append(g.Approvers, manifest.Approver{Name: name, Key: key})
+	}
+	return g
 }
 
 func validCap(t *rapid.T) manifest.Cap {

@@ -29,19 +29,20 @@ type Tick uint64
 // Manifest is everything that is configurable about a world. The zero value is
 // a manifest without reducers, which no world can be made of; see Validate.
 type Manifest struct {
-	World    string             `cbor:"world" json:"world"`
-	Version  uint64             `cbor:"version" json:"version"`
-	Seed     uint64             `cbor:"seed" json:"seed"`
-	Clock    Clock              `cbor:"clock" json:"clock"`
-	Reducers map[string]Reducer `cbor:"reducers" json:"reducers"`
-	Events   map[string]Event   `cbor:"events" json:"events"`
-	Effects  map[string]Effect  `cbor:"effects,omitempty" json:"effects,omitempty"`
-	Caps     map[string]Cap     `cbor:"caps,omitempty" json:"caps,omitempty"`
-	Policies []Policy           `cbor:"policies,omitempty" json:"policies,omitempty"`
-	Routing  []Route            `cbor:"routing,omitempty" json:"routing,omitempty"`
-	Budget   Budget             `cbor:"budget,omitzero" json:"budget,omitzero"` // of the whole world
-	Defaults Defaults           `cbor:"defaults" json:"defaults"`
-	Limits   Limits             `cbor:"limits" json:"limits"`
+	World      string             `cbor:"world" json:"world"`
+	Version    uint64             `cbor:"version" json:"version"`
+	Seed       uint64             `cbor:"seed" json:"seed"`
+	Clock      Clock              `cbor:"clock" json:"clock"`
+	Reducers   map[string]Reducer `cbor:"reducers" json:"reducers"`
+	Events     map[string]Event   `cbor:"events" json:"events"`
+	Effects    map[string]Effect  `cbor:"effects,omitempty" json:"effects,omitempty"`
+	Caps       map[string]Cap     `cbor:"caps,omitempty" json:"caps,omitempty"`
+	Policies   []Policy           `cbor:"policies,omitempty" json:"policies,omitempty"`
+	Routing    []Route            `cbor:"routing,omitempty" json:"routing,omitempty"`
+	Budget     Budget             `cbor:"budget,omitzero" json:"budget,omitzero"` // of the whole world
+	Defaults   Defaults           `cbor:"defaults" json:"defaults"`
+	Limits     Limits             `cbor:"limits" json:"limits"`
+	Governance Governance         `cbor:"governance,omitzero" json:"governance,omitzero"` // of changes to all this
 }
 
 // Clock maps ticks to the calendar: tick t is at Epoch + t × Tick.

@@ -22,7 +22,7 @@ type Patch struct {
 type Op struct {
 	Op    string `cbor:"op" json:"op"`                         // OpSet or OpRemove
 	Path  string `cbor:"path" json:"path"`                     // JSON pointer (RFC 6901) into the JSON form of the manifest
-	Value Data   `cbor:"value,omitzero" json:"value,omitzero"` // set: what stands at Path afterwards; hashes are byte strings, as in a manifest's bytes
+	Value Data   `cbor:"value,omitzero" json:"value,omitzero"` // set: what stands at Path afterwards; hashes and public keys are byte strings, as in a manifest's bytes
 }
 
 // Kinds of Op.

@@ -17,8 +17,8 @@ func (p Patch) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(p))
 }
 
-// MarshalJSON returns o with the hashes in its value as hex, as in the JSON form
-// of a manifest.
+// MarshalJSON returns o with the hashes and public keys in its value as hex, as in
+// the JSON form of a manifest.
 func (o Op) MarshalJSON() ([]byte, error) {
 	value, err := o.convert(toHex)
 	if err != nil {
@@ -61,8 +61,8 @@ func ParsePatchJSON(data []byte) (*Patch, error) {
 	return p, nil
 }
 
-// convert returns o's value with what stands where a manifest has hashes turned
-// by f.
+// convert returns o's value with what stands where a manifest has hashes and
+// public keys turned by f.
 func (o Op) convert(f func(any) any) (Data, error) {
 	path, err := parsePointer(o.Path)
 	t := typeAt(reflect.TypeFor[Manifest](), path)
@@ -76,6 +76,7 @@ func (o Op) convert(f func(any) any) (Data, error) {
 	return canon.Marshal(convert(t, tree, f))
 }
 
+// toHex is for hashes and for public keys, which have their length.
 func toHex(v any) any {
 	if b, ok := v.([]byte); ok && len(b) == len(Hash{}) {
 		return Hash(b).String()
@@ -83,7 +84,7 @@ func toHex(v any) any {
 	return v
 }
 
-// fromHex leaves text that is no hash as it is, for fit to refuse.
+// fromHex leaves text that is neither as it is, for fit to refuse.
 func fromHex(v any) any {
 	s, ok := v.(string)
 	if !ok {
@@ -128,16 +129,16 @@ func fieldNamed(t reflect.Type, name string) reflect.Type {
 	return nil
 }
 
-// convert returns v, which it changes, with f applied wherever a t has a hash.
-// What has not the form of a t stays as it is.
+// convert returns v, which it changes, with f applied wherever a t has a hash or
+// a public key. What has not the form of a t stays as it is.
 func convert(t reflect.Type, v any, f func(any) any) any {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == reflect.TypeFor[Hash]() {
+	switch t {
+	case reflect.TypeFor[Hash](), reflect.TypeFor[PublicKey]():
 		return f(v)
-	}
-	if t == reflect.TypeFor[Data]() {
+	case reflect.TypeFor[Data]():
 		return v
 	}
 	switch v := v.(type) {

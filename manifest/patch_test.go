@@ -49,6 +49,15 @@ func TestOpsChangeWhatTheyName(t *testing.T) {
 		"hashes below": {`[{"op":"set","path":"/events","value":{"ticket.x":{"file":"x","schema":"` + hash.String() + `"}}}]`, func(m *manifest.Manifest) {
 			m.Events = map[string]manifest.Event{"ticket.x": {File: "x", Schema: hash}}
 		}},
+		"a key": {`[{"op":"set","path":"/governance/approvers/1/key","value":"` + publicKey("x").String() + `"}]`, func(m *manifest.Manifest) {
+			m.Governance.Approvers[1].Key = publicKey("x")
+		}},
+		"who can change the rules": {`[{"op":"set","path":"/governance","value":{"approvals":0,"approvers":[{"name":"x","key":"` + publicKey("x").String() + `"}]}}]`, func(m *manifest.Manifest) {
+			m.Governance = manifest.Governance{Approvers: []manifest.Approver{{Name: "x", Key: publicKey("x")}}}
+		}},
+		"whoever can change the rules": {`[{"op":"set","path":"/governance","value":{"approvals":0,"four_eyes":false,"approvers":[]}}]`, func(m *manifest.Manifest) {
+			m.Governance = manifest.Governance{}
+		}},
 		"a new entry": {`[{"op":"set","path":"/events/ticket.lost","value":{}}]`, func(m *manifest.Manifest) {
 			m.Events["ticket.lost"] = manifest.Event{}
 		}},
@@ -159,6 +168,16 @@ func TestApplyNamesWhereItCannot(t *testing.T) {
 		_, err := patch(t, "["+ops+"]").Apply(good())
 		require.ErrorIs(t, err, c.want, ops)
 		require.ErrorContains(t, err, c.path, ops)
+	}
+}
+
+func TestPublicKeysHaveTheirLength(t *testing.T) {
+	for _, value := range []string{"40", "43010203", "5821" + strings.Repeat("00", 33)} {
+		p := patch(t, `[]`)
+		p.Ops = append(p.Ops, manifest.Op{Op: manifest.OpSet, Path: "/governance/approvers/1/key", Value: data(value)})
+		_, err := p.Apply(good())
+		require.ErrorIs(t, err, manifest.ErrBadValue)
+		require.ErrorContains(t, err, "/governance/approvers/1/key: want a public key")
 	}
 }
 

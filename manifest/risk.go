@@ -34,7 +34,9 @@ const (
 //
 // Rights are what a world's agents can do to the outside without a person. Where
 // rules and not lists change, such as the expression of a policy or the config of
-// an adapter, they count as gained: only who reads them can tell.
+// an adapter, they count as gained: only who reads them can tell. Rights are won,
+// too, where it takes less to change the rules: fewer approvals, or more persons
+// who can give them.
 func Changes(a, b *Manifest) []Change {
 	var r risks
 	r.note("/world", "world", "is named %q, not %q", b.World, a.World)
@@ -54,6 +56,7 @@ func Changes(a, b *Manifest) []Change {
 	r.note("/defaults/retention/max_snapshots", "defaults", "at most %d snapshots are kept, not %d",
 		b.Defaults.Retention.MaxSnapshots, a.Defaults.Retention.MaxSnapshots)
 	r.limits("/limits", "world", limitsOf(a.Limits), limitsOf(b.Limits))
+	r.governance("/governance", a.Governance, b.Governance)
 	slices.SortStableFunc(r.changes, func(a, b Change) int { return a.Risk.rank() - b.Risk.rank() })
 	return r.changes
 }

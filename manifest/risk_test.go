@@ -89,20 +89,37 @@ func TestChangesAreWeighed(t *testing.T) {
 		"a root beside": {func(m *manifest.Manifest) {
 			capability(m, "disk", func(c *manifest.Cap) { c.Params.Root = "data/../x" })
 		}, "gains /caps/disk/params/root", "gains /caps/disk/params/root"},
-		"an argument":      {func(m *manifest.Manifest) { capability(m, "shell", func(c *manifest.Cap) { c.Params.Args = nil }) }, "loses /caps/shell/params/args", "gains /caps/shell/params/args"},
-		"a budget's end":   {func(m *manifest.Manifest) { capability(m, "tools", func(c *manifest.Cap) { c.Budget.Tokens = 0 }) }, "gains /caps/tools/budget/tokens", "loses /caps/tools/budget/tokens"},
-		"no end":           {func(m *manifest.Manifest) { capability(m, "tools", func(c *manifest.Cap) { c.Expires = 0 }) }, "gains /caps/tools/expires", "loses /caps/tools/expires"},
-		"an earlier end":   {func(m *manifest.Manifest) { capability(m, "tools", func(c *manifest.Cap) { c.Expires = 7 }) }, "loses /caps/tools/expires", "gains /caps/tools/expires"},
-		"an allow":         {func(m *manifest.Manifest) { m.Policies = append(m.Policies, policy("x", "allow")) }, "gains /policies/1", "loses /policies/1"},
-		"a deny":           {func(m *manifest.Manifest) { m.Policies = append(m.Policies, policy("x", "deny")) }, "loses /policies/1", "gains /policies/1"},
-		"an approval":      {func(m *manifest.Manifest) { m.Policies = append(m.Policies, policy("x", "require_approval")) }, "loses /policies/1", "gains /policies/1"},
-		"a decision":       {func(m *manifest.Manifest) { m.Policies[0].Decide = "require_approval" }, "loses /policies/0/decide", "gains /policies/0/decide"},
-		"an expression":    {func(m *manifest.Manifest) { m.Policies[0].When = "false" }, "gains /policies/0/when", "gains /policies/0/when"},
-		"a route":          {func(m *manifest.Manifest) { m.Routing = m.Routing[1:] }, "neutral /routing/0", "neutral /routing/0"},
-		"order of routes":  {func(m *manifest.Manifest) { slices.Reverse(m.Routing) }, "neutral /routing", "neutral /routing"},
-		"the world":        {func(m *manifest.Manifest) { m.Budget.Calls++ }, "gains /budget/calls", "loses /budget/calls"},
-		"a limit":          {func(m *manifest.Manifest) { m.Limits.InFlight-- }, "loses /limits/in_flight", "gains /limits/in_flight"},
-		"a default":        {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery++ }, "neutral /defaults/snapshot_every", "neutral /defaults/snapshot_every"},
+		"an argument":     {func(m *manifest.Manifest) { capability(m, "shell", func(c *manifest.Cap) { c.Params.Args = nil }) }, "loses /caps/shell/params/args", "gains /caps/shell/params/args"},
+		"a budget's end":  {func(m *manifest.Manifest) { capability(m, "tools", func(c *manifest.Cap) { c.Budget.Tokens = 0 }) }, "gains /caps/tools/budget/tokens", "loses /caps/tools/budget/tokens"},
+		"no end":          {func(m *manifest.Manifest) { capability(m, "tools", func(c *manifest.Cap) { c.Expires = 0 }) }, "gains /caps/tools/expires", "loses /caps/tools/expires"},
+		"an earlier end":  {func(m *manifest.Manifest) { capability(m, "tools", func(c *manifest.Cap) { c.Expires = 7 }) }, "loses /caps/tools/expires", "gains /caps/tools/expires"},
+		"an allow":        {func(m *manifest.Manifest) { m.Policies = append(m.Policies, policy("x", "allow")) }, "gains /policies/1", "loses /policies/1"},
+		"a deny":          {func(m *manifest.Manifest) { m.Policies = append(m.Policies, policy("x", "deny")) }, "loses /policies/1", "gains /policies/1"},
+		"an approval":     {func(m *manifest.Manifest) { m.Policies = append(m.Policies, policy("x", "require_approval")) }, "loses /policies/1", "gains /policies/1"},
+		"a decision":      {func(m *manifest.Manifest) { m.Policies[0].Decide = "require_approval" }, "loses /policies/0/decide", "gains /policies/0/decide"},
+		"an expression":   {func(m *manifest.Manifest) { m.Policies[0].When = "false" }, "gains /policies/0/when", "gains /policies/0/when"},
+		"a route":         {func(m *manifest.Manifest) { m.Routing = m.Routing[1:] }, "neutral /routing/0", "neutral /routing/0"},
+		"order of routes": {func(m *manifest.Manifest) { slices.Reverse(m.Routing) }, "neutral /routing", "neutral /routing"},
+		"the world":       {func(m *manifest.Manifest) { m.Budget.Calls++ }, "gains /budget/calls", "loses /budget/calls"},
+		"a limit":         {func(m *manifest.Manifest) { m.Limits.InFlight-- }, "loses /limits/in_flight", "gains /limits/in_flight"},
+		"a default":       {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery++ }, "neutral /defaults/snapshot_every", "neutral /defaults/snapshot_every"},
+		"fewer approvals": {func(m *manifest.Manifest) { m.Governance.Approvals = 1 }, "gains /governance/approvals", "loses /governance/approvals"},
+		"two eyes":        {func(m *manifest.Manifest) { m.Governance.FourEyes = false }, "gains /governance/four_eyes", "loses /governance/four_eyes"},
+		"an approver": {func(m *manifest.Manifest) {
+			m.Governance.Approvers = append(m.Governance.Approvers, manifest.Approver{Name: "carol", Key: publicKey("carol")})
+		}, "gains /governance/approvers/2", "loses /governance/approvers/2"},
+		"an approver's name": {
+			func(m *manifest.Manifest) { m.Governance.Approvers[1].Name = "carol" },
+			"gains /governance/approvers/1 loses /governance/approvers/1", "gains /governance/approvers/1 loses /governance/approvers/1",
+		},
+		"an approver's key":  {func(m *manifest.Manifest) { m.Governance.Approvers[0].Key = publicKey("x") }, "gains /governance/approvers/0/key", "gains /governance/approvers/0/key"},
+		"an approver's file": {func(m *manifest.Manifest) { m.Governance.Approvers[0].File = "x" }, "neutral /governance/approvers/0/file", "neutral /governance/approvers/0/file"},
+		"order of approvers": {func(m *manifest.Manifest) { slices.Reverse(m.Governance.Approvers) }, "neutral /governance/approvers", "neutral /governance/approvers"},
+		"any approver": {
+			func(m *manifest.Manifest) { m.Governance = manifest.Governance{} },
+			"gains /governance/approvals gains /governance/four_eyes gains /governance/approvers",
+			"loses /governance/approvals loses /governance/four_eyes loses /governance/approvers",
+		},
 		"what gains first": {func(m *manifest.Manifest) { m.Seed, m.Budget.Calls, m.Limits.InFlight = 1, 0, 1 }, "gains /budget/calls loses /limits/in_flight neutral /seed", "gains /limits/in_flight loses /budget/calls neutral /seed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +151,7 @@ func TestChangesSayWhatDiffDoes(t *testing.T) {
 		changes := manifest.Changes(a, b)
 		for _, op := range p.Ops {
 			require.True(t, slices.ContainsFunc(changes, func(c manifest.Change) bool {
-				return overlap(c.Path, strings.Replace(op.Path, "/files", "/config", 1)) || strings.HasPrefix(op.Path, "/policies")
+				return overlap(c.Path, strings.Replace(op.Path, "/files", "/config", 1)) || strings.HasPrefix(op.Path, "/policies") || strings.HasPrefix(op.Path, "/governance/approvers")
 			}), "%s in %v", op.Path, changes)
 		}
 		require.Equal(t, len(p.Ops) > 0 || p.NewVersion != nil, len(changes) > 0)

@@ -34,6 +34,9 @@ func fit(t reflect.Type, v any, path string) (any, error) {
 	case reflect.TypeFor[Hash]():
 		b, ok := v.([]byte)
 		return v, unless(ok && len(b) == len(Hash{}), "a hash", v, path)
+	case reflect.TypeFor[PublicKey]():
+		b, ok := v.([]byte)
+		return v, unless(ok && len(b) == len(PublicKey{}), "a public key", v, path)
 	case reflect.TypeFor[Data]():
 		return v, nil
 	}

@@ -75,6 +75,7 @@ func (m *Manifest) Validate() []Fault {
 	v.budget("/budget/", m.Budget)
 	v.defaults("/defaults/", m.Defaults)
 	v.limits()
+	v.governance("/governance/", m.Governance)
 	return v.faults
 }
 

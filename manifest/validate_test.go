@@ -3,6 +3,7 @@ package manifest_test
 import (
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -68,6 +69,9 @@ func good() *manifest.Manifest {
 		Budget:   manifest.Budget{Calls: 1_000_000},
 		Defaults: manifest.Defaults{SnapshotEvery: 100},
 		Policies: []manifest.Policy{{Name: "tools, all", When: "true", Decide: manifest.DecideAllow}},
+		Governance: manifest.Governance{Approvals: 2, FourEyes: true, Approvers: []manifest.Approver{
+			{Name: "alice", File: "approvers/alice.pub", Key: publicKey("alice")}, {Name: "bob", Key: publicKey("bob")},
+		}},
 		Routing: []manifest.Route{
 			{Event: "ticket.*", Reducer: "agent", Key: "event.data.customer"},
 			{Event: "*", Reducer: "clerk", Key: `"desk"`},
@@ -75,6 +79,9 @@ func good() *manifest.Manifest {
 	}.WithDefaults()
 	return &m
 }
+
+// publicKey returns bytes that stand for somebody's key.
+func publicKey(of string) manifest.PublicKey { return manifest.PublicKey(canon.Sum([]byte(of))) }
 
 // data returns bytes given as hex.
 func data(s string) manifest.Data {
@@ -205,30 +212,47 @@ func TestValidateNamesTheFault(t *testing.T) {
 		"verify file without content": {pay(func(e *manifest.Effect) {
 			e.Verify.Files["x"] = manifest.Hash{}
 		}), "/effects/tool.pay/verify/config/x"},
-		"compensate by nothing":        {pay(func(e *manifest.Effect) { e.Compensate.Kind = "x" }), "/effects/tool.pay/compensate/kind"},
-		"compensate by itself":         {pay(func(e *manifest.Effect) { e.Compensate.Kind = "tool.pay" }), "/effects/tool.pay/compensate/kind"},
-		"compensate without params":    {pay(func(e *manifest.Effect) { e.Compensate.Params = " " }), "/effects/tool.pay/compensate/params"},
-		"max_cost in calls":            {pay(func(e *manifest.Effect) { e.MaxCost.Calls = 1 }), "/effects/tool.pay/max_cost/calls"},
-		"max_cost beyond integers":     {pay(func(e *manifest.Effect) { e.MaxCost.Micros = 1 << 63 }), "/effects/tool.pay/max_cost/micros"},
-		"cap budget beyond integers":   {capOf("web", func(c *manifest.Cap) { c.Budget.Calls = 1 << 63 }), "/caps/web/budget/calls"},
-		"cell budget beyond integers":  {reducer(func(r *manifest.Reducer) { r.Budget.Tokens = 1 << 63 }), "/reducers/agent/budget/tokens"},
-		"world budget beyond integers": {func(m *manifest.Manifest) { m.Budget.Bytes = 1 << 63 }, "/budget/bytes"},
-		"no approval_ttl":              {func(m *manifest.Manifest) { m.Defaults.ApprovalTTL = 0 }, "/defaults/approval_ttl"},
-		"endless approval_ttl":         {func(m *manifest.Manifest) { m.Defaults.ApprovalTTL = 1 << 62 }, "/defaults/approval_ttl"},
-		"snapshots all the time":       {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery = 99 }, "/defaults/snapshot_every"},
-		"snapshots never again":        {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery = 1 << 62 }, "/defaults/snapshot_every"},
-		"endless max_snapshots":        {func(m *manifest.Manifest) { m.Defaults.Retention.MaxSnapshots = 10_001 }, "/defaults/retention/max_snapshots"},
-		"unknown scheme":               {params("web", func(p *manifest.CapParams) { p.Schemes[1] = "ftp" }), "/caps/web/params/schemes/1"},
-		"URL for a host":               {params("web", func(p *manifest.CapParams) { p.Hosts[0] = "http://a.b" }), "/caps/web/params/hosts/0"},
-		"empty host":                   {params("web", func(p *manifest.CapParams) { p.Hosts[0] = "" }), "/caps/web/params/hosts/0"},
-		"port 0":                       {params("web", func(p *manifest.CapParams) { p.Ports[0] = 0 }), "/caps/web/params/ports/0"},
-		"port beyond 16 bits":          {params("web", func(p *manifest.CapParams) { p.Ports[1]++ }), "/caps/web/params/ports/1"},
-		"lower-case method":            {params("web", func(p *manifest.CapParams) { p.Methods[0] = "get" }), "/caps/web/params/methods/0"},
-		"relative path":                {params("web", func(p *manifest.CapParams) { p.Paths[0] = "a" }), "/caps/web/params/paths/0"},
-		"control in a model":           {params("model", func(p *manifest.CapParams) { p.Models[0] = "a\x00" }), "/caps/model/params/models/0"},
-		"control in a root":            {params("disk", func(p *manifest.CapParams) { p.Root = "a\n" }), "/caps/disk/params/root"},
-		"unknown access":               {params("disk", func(p *manifest.CapParams) { p.Access[0] = "delete" }), "/caps/disk/params/access/0"},
-		"long argument":                {params("shell", func(p *manifest.CapParams) { p.Args[0] = strings.Repeat("x", 4097) }), "/caps/shell/params/args/0"},
+		"compensate by nothing":         {pay(func(e *manifest.Effect) { e.Compensate.Kind = "x" }), "/effects/tool.pay/compensate/kind"},
+		"compensate by itself":          {pay(func(e *manifest.Effect) { e.Compensate.Kind = "tool.pay" }), "/effects/tool.pay/compensate/kind"},
+		"compensate without params":     {pay(func(e *manifest.Effect) { e.Compensate.Params = " " }), "/effects/tool.pay/compensate/params"},
+		"max_cost in calls":             {pay(func(e *manifest.Effect) { e.MaxCost.Calls = 1 }), "/effects/tool.pay/max_cost/calls"},
+		"max_cost beyond integers":      {pay(func(e *manifest.Effect) { e.MaxCost.Micros = 1 << 63 }), "/effects/tool.pay/max_cost/micros"},
+		"cap budget beyond integers":    {capOf("web", func(c *manifest.Cap) { c.Budget.Calls = 1 << 63 }), "/caps/web/budget/calls"},
+		"cell budget beyond integers":   {reducer(func(r *manifest.Reducer) { r.Budget.Tokens = 1 << 63 }), "/reducers/agent/budget/tokens"},
+		"world budget beyond integers":  {func(m *manifest.Manifest) { m.Budget.Bytes = 1 << 63 }, "/budget/bytes"},
+		"no approval_ttl":               {func(m *manifest.Manifest) { m.Defaults.ApprovalTTL = 0 }, "/defaults/approval_ttl"},
+		"endless approval_ttl":          {func(m *manifest.Manifest) { m.Defaults.ApprovalTTL = 1 << 62 }, "/defaults/approval_ttl"},
+		"snapshots all the time":        {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery = 99 }, "/defaults/snapshot_every"},
+		"snapshots never again":         {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery = 1 << 62 }, "/defaults/snapshot_every"},
+		"endless max_snapshots":         {func(m *manifest.Manifest) { m.Defaults.Retention.MaxSnapshots = 10_001 }, "/defaults/retention/max_snapshots"},
+		"more approvals than approvers": {func(m *manifest.Manifest) { m.Governance.Approvals = 3 }, "/governance/approvals"},
+		"two approvals of any keys":     {func(m *manifest.Manifest) { m.Governance = manifest.Governance{Approvals: 2} }, "/governance/approvals"},
+		"four eyes of any keys":         {func(m *manifest.Manifest) { m.Governance = manifest.Governance{FourEyes: true} }, "/governance/four_eyes"},
+		"four eyes of one approver": {func(m *manifest.Manifest) {
+			m.Governance.Approvals, m.Governance.Approvers = 1, m.Governance.Approvers[:1]
+		}, "/governance/four_eyes"},
+		"too many approvers": {func(m *manifest.Manifest) {
+			for i := range 99 {
+				name := strconv.Itoa(i)
+				m.Governance.Approvers = append(m.Governance.Approvers, manifest.Approver{Name: name, Key: publicKey(name)})
+			}
+		}, "/governance/approvers"},
+		"nameless approver":      {func(m *manifest.Manifest) { m.Governance.Approvers[0].Name = "" }, "/governance/approvers/0/name"},
+		"control in an approver": {func(m *manifest.Manifest) { m.Governance.Approvers[0].Name = "a\n" }, "/governance/approvers/0/name"},
+		"approver twice":         {func(m *manifest.Manifest) { m.Governance.Approvers[1].Name = "alice" }, "/governance/approvers/1/name"},
+		"approver without key":   {func(m *manifest.Manifest) { m.Governance.Approvers[0].Key = manifest.PublicKey{} }, "/governance/approvers/0/key"},
+		"key of two approvers":   {func(m *manifest.Manifest) { m.Governance.Approvers[1].Key = publicKey("alice") }, "/governance/approvers/1/key"},
+		"unknown scheme":         {params("web", func(p *manifest.CapParams) { p.Schemes[1] = "ftp" }), "/caps/web/params/schemes/1"},
+		"URL for a host":         {params("web", func(p *manifest.CapParams) { p.Hosts[0] = "http://a.b" }), "/caps/web/params/hosts/0"},
+		"empty host":             {params("web", func(p *manifest.CapParams) { p.Hosts[0] = "" }), "/caps/web/params/hosts/0"},
+		"port 0":                 {params("web", func(p *manifest.CapParams) { p.Ports[0] = 0 }), "/caps/web/params/ports/0"},
+		"port beyond 16 bits":    {params("web", func(p *manifest.CapParams) { p.Ports[1]++ }), "/caps/web/params/ports/1"},
+		"lower-case method":      {params("web", func(p *manifest.CapParams) { p.Methods[0] = "get" }), "/caps/web/params/methods/0"},
+		"relative path":          {params("web", func(p *manifest.CapParams) { p.Paths[0] = "a" }), "/caps/web/params/paths/0"},
+		"control in a model":     {params("model", func(p *manifest.CapParams) { p.Models[0] = "a\x00" }), "/caps/model/params/models/0"},
+		"control in a root":      {params("disk", func(p *manifest.CapParams) { p.Root = "a\n" }), "/caps/disk/params/root"},
+		"unknown access":         {params("disk", func(p *manifest.CapParams) { p.Access[0] = "delete" }), "/caps/disk/params/access/0"},
+		"long argument":          {params("shell", func(p *manifest.CapParams) { p.Args[0] = strings.Repeat("x", 4097) }), "/caps/shell/params/args/0"},
 		"too many hosts": {params("web", func(p *manifest.CapParams) {
 			p.Hosts = slices.Repeat([]string{"a"}, 10_001)
 		}), "/caps/web/params/hosts"},

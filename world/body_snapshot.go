@@ -95,6 +95,7 @@ type Forked struct {
 	At        Seq         `json:"at"`     // the last record that both have
 	ChainRoot Hash        `json:"chain_root"`
 	Effects   ForkEffects `json:"effects"`
+	Manifest  Hash        `json:"manifest"` // that is in force from here on; mostly the parent's
 	Actor     string      `json:"actor"`
 }
 
@@ -119,29 +120,6 @@ type Redacted struct {
 	Reason string   `json:"reason"`
 }
 
-// Applied is the payload of manifest.applied: other rules are in force.
-type Applied struct {
-	_        struct{} `cbor:",toarray"`
-	V        uint64   `json:"v"`
-	Manifest Hash     `json:"manifest"`
-	Base     Hash     `json:"base"` // the manifest that was in force
-	Actor    string   `json:"actor"`
-	Kernel   string   `json:"kernel"` // the engine versions that replay needs from here on
-	Starlark string   `json:"starlark"`
-	CEL      string   `json:"cel"`
-}
-
-// Migrated is the payload of cell.migrated: the code of the cell's reducer has
-// changed, and has taken over its state.
-type Migrated struct {
-	_     struct{} `cbor:",toarray"`
-	V     uint64   `json:"v"`
-	Cell  string   `json:"cell"`
-	N     uint64   `json:"n"`     // steps taken
-	State Hash     `json:"state"` // of the new state
-	Gas   uint64   `json:"gas"`
-}
-
 func (x *SnapshotCreated) version() uint64   { return x.V }
 func (x *SnapshotPinned) version() uint64    { return x.V }
 func (x *SnapshotPruned) version() uint64    { return x.V }
@@ -149,8 +127,6 @@ func (x *SnapshotRetention) version() uint64 { return x.V }
 func (x *RolledBack) version() uint64        { return x.V }
 func (x *Forked) version() uint64            { return x.V }
 func (x *Redacted) version() uint64          { return x.V }
-func (x *Applied) version() uint64           { return x.V }
-func (x *Migrated) version() uint64          { return x.V }
 
 func (x *SnapshotCreated) append(b []byte) []byte   { return appendStruct(b, x) }
 func (x *SnapshotPinned) append(b []byte) []byte    { return appendStruct(b, x) }
@@ -159,11 +135,9 @@ func (x *SnapshotRetention) append(b []byte) []byte { return appendStruct(b, x) 
 func (x *RolledBack) append(b []byte) []byte        { return appendStruct(b, x) }
 func (x *Forked) append(b []byte) []byte            { return appendStruct(b, x) }
 func (x *Redacted) append(b []byte) []byte          { return appendStruct(b, x) }
-func (x *Applied) append(b []byte) []byte           { return appendStruct(b, x) }
-func (x *Migrated) append(b []byte) []byte          { return appendStruct(b, x) }
 
-// bodyOfHistory returns a payload of the kinds that are about the world as a
-// whole, or nil.
+// bodyOfHistory returns a payload of the kinds that are about a world's past, or
+// of those of a change of its rules, or nil.
 func bodyOfHistory(k Kind) Body {
 	switch k {
 	case KindSnapshot:
@@ -180,11 +154,7 @@ func bodyOfHistory(k Kind) Body {
 		return new(Forked)
 	case KindRedacted:
 		return new(Redacted)
-	case KindApplied:
-		return new(Applied)
-	case KindMigrated:
-		return new(Migrated)
 	default:
-		return nil
+		return bodyOfChange(k)
 	}
 }

@@ -266,5 +266,5 @@ func (l *life) adopt(ctx context.Context) {
 		def.Version = fmt.Sprint(1 + l.rng.IntN(2))
 		next.Reducers[name] = def
 	}
-	l.try("adopt", l.Adopt(ctx, &next, nil, l.Status().Manifest, "ada"))
+	l.try("adopt", worldtest.Adopt(ctx, l.World.World, &next, nil))
 }

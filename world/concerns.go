@@ -90,3 +90,30 @@ func keyOfReceipt(data Data) []byte {
 	}
 	return canon.NewReader(key).Bytes()
 }
+
+// ManifestOf returns the manifest that a record brings into the world: that is in
+// force from there on, or proposed.
+func ManifestOf(body Body) (Hash, bool) {
+	switch b := body.(type) {
+	case *Created:
+		return b.Manifest, true
+	case *Forked:
+		return b.Manifest, true
+	case *ManifestProposed:
+		return b.Candidate, true
+	case *Applied:
+		return b.Manifest, true
+	default:
+		return Hash{}, false
+	}
+}
+
+// BringsManifest reports whether records of a kind have a ManifestOf.
+func BringsManifest(k Kind) bool {
+	switch k {
+	case KindCreated, KindForked, KindProposed, KindApplied:
+		return true
+	default:
+		return false
+	}
+}

@@ -20,7 +20,8 @@ var allKinds = []Kind{
 	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired,
 	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
 	KindParked, KindInDoubt, KindWaiting, KindEnded,
-	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted, KindApplied, KindMigrated,
+	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
+	KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied, KindMigrated,
 }
 
 // bodies draws a body of every kind, with all its fields set.
@@ -43,6 +44,7 @@ func bodies(rt *rapid.T) []Body {
 	flag := rapid.Bool().Draw(rt, "flag")
 	nonce := func() (n receipt.Nonce) { h := hash(); copy(n[:], h[:]); return n }
 	key := receipt.Key{Hash: hash()}
+	signature := governance.Signature{Key: manifest.PublicKey(hash()), Bytes: rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(rt, "signature")}
 	return []Body{
 		&Created{V: 1, World: text(), Name: text(), Seed: num(), Manifest: hash(), Kernel: text(), Starlark: text(), CEL: text()},
 		&Advanced{V: 1, To: tick()},
@@ -94,9 +96,17 @@ func bodies(rt *rapid.T) []Body {
 				{Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), State: receipt.StateCommitted, Record: Seq(num()), Disposition: Kept},
 			},
 		},
-		&Forked{V: 1, World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Actor: text()},
+		&Forked{V: 1, World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Manifest: hash(), Actor: text()},
 		&Redacted{V: 1, Blob: hash(), Actor: text(), Reason: text()},
-		&Applied{V: 1, Manifest: hash(), Base: hash(), Actor: text(), Kernel: text(), Starlark: text(), CEL: text()},
+		&ManifestProposed{V: 1, Base: hash(), Candidate: hash(), Actor: text(), Signature: &signature, Reason: text()},
+		&ManifestShadowed{V: 1, Proposal: num(), Hash: hash(), Report: data(), Actor: text()},
+		&ManifestApproved{
+			V: 1, Proposal: num(), World: text(), Base: hash(), Candidate: hash(), Report: hash(),
+			Signature: signature, Actor: text(), Reason: text(),
+		},
+		&ManifestRejected{V: 1, Proposal: num(), Actor: text(), Reason: text()},
+		&ManifestWithdrawn{V: 1, Proposal: num(), Actor: text(), Reason: text()},
+		&Applied{V: 1, Proposal: num(), Manifest: hash(), Base: hash(), Actor: text(), Kernel: text(), Starlark: text(), CEL: text()},
 		&Migrated{V: 1, Cell: text(), N: num(), State: hash(), Gas: num()},
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Execution computes a world's execution hash: what happened, without ids,
 // times and signatures. It is the SHA-256 over lines in journal order:
 //
-//	manifest HEX          at creation and at each apply
+//	manifest HEX          at creation, at each apply and at a fork under other rules
 //	CELL@N:OUTCOME        for each step of a cell
 //	STEP_ID:OUTCOME       for each intent, at the record that sets its last outcome
 //
@@ -22,8 +22,9 @@ import (
 // confirmed, a rollback had it made up for, or it was denied or cancelled and
 // decided again.
 type Execution struct {
-	sum   hash.Hash
-	steps map[receipt.Key]receipt.StepID // of intents without an outcome, or asked for again
+	sum      hash.Hash
+	manifest Hash                           // in force
+	steps    map[receipt.Key]receipt.StepID // of intents without an outcome, or asked for again
 
 	// A receipt's line is kept back until the next record: it may say that the
 	// receipt was not the last word.
@@ -40,7 +41,7 @@ func NewExecution() *Execution {
 // Executes reports whether records of kind k are part of the execution hash.
 func Executes(k Kind) bool {
 	switch k {
-	case KindCreated, KindApplied, KindStepped, KindFailed, KindIntent, KindParked, KindDenied, KindFinished, KindWaiting, KindEnded:
+	case KindCreated, KindForked, KindApplied, KindStepped, KindFailed, KindIntent, KindParked, KindDenied, KindFinished, KindWaiting, KindEnded:
 		return true
 	default:
 		return false
@@ -64,9 +65,13 @@ func (x *Execution) Add(rec *Record) error {
 	x.flush()
 	switch b := body.(type) {
 	case *Created:
-		x.line("manifest %s\n", b.Manifest)
+		x.govern(b.Manifest)
+	case *Forked:
+		if b.Manifest != x.manifest {
+			x.govern(b.Manifest)
+		}
 	case *Applied:
-		x.line("manifest %s\n", b.Manifest)
+		x.govern(b.Manifest)
 	case *Stepped:
 		x.line("%s@%d:%s\n", b.Cell, b.N, b.Outcome)
 	case *Failed:
@@ -102,6 +107,12 @@ func (x *Execution) flush() {
 	x.line("%s:%s\n", x.last, x.lastOutcome)
 	x.last = ""
 	delete(x.steps, x.lastKey)
+}
+
+// govern notes which manifest is in force from here on.
+func (x *Execution) govern(m Hash) {
+	x.manifest = m
+	x.line("manifest %s\n", m)
 }
 
 func (x *Execution) line(format string, args ...any) { fmt.Fprintf(x.sum, format, args...) }

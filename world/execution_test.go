@@ -155,7 +155,7 @@ func TestExecutionNamesEveryManifestInForce(t *testing.T) {
 	p.Drive()
 	next := *p.Manifest()
 	next.Version++
-	require.NoError(t, p.Adopt(t.Context(), &next, nil, p.Status().Manifest, "ada"))
+	require.NoError(t, worldtest.Adopt(t.Context(), p.World.World, &next, nil))
 	p.Submit("go", order{To: "b"})
 	p.Drive()
 	p.requireExecution("bot/a@1:pure", "manifest "+p.Status().Manifest.String(), "bot/b@1:pure")

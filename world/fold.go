@@ -176,17 +176,15 @@ func (k *folding) applyHistory(kind Kind, body Body) error {
 		_, err = k.rollback(*b, p)
 		return err
 	case *Forked:
-		return k.fork(*b)
-	case *Redacted:
-		return k.redacted(*b)
-	case *Applied:
 		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
 		if err != nil {
 			return err
 		}
-		return k.adopt(*b, next)
+		return k.fork(*b, next)
+	case *Redacted:
+		return k.redacted(*b)
 	}
-	return fmt.Errorf("%s is not an input", kind)
+	return k.followChange(kind, body)
 }
 
 // pass comes by a snapshot and keeps its image: a rollback may return to it.
@@ -209,7 +207,8 @@ func (k *folding) pass(b SnapshotCreated) error {
 	return nil
 }
 
-func (k *folding) applySubmitted(r *canon.Reader) error {
+// applySubmitted submits the event of an event.submitted.
+func (k *kernel) applySubmitted(r *canon.Reader) error {
 	r.ArrayOf(6)
 	r.Uint() // the version
 	name := r.TextBytes()
@@ -233,7 +232,7 @@ func (k *folding) applySubmitted(r *canon.Reader) error {
 	}
 	rule := k.rules.events[string(name)]
 	if rule == nil {
-		return fmt.Errorf("the manifest declares no event %q", name)
+		rule = &eventRule{name: string(name)} // submit says what is wrong with it
 	}
 	_, err := k.submit(rule.name, data, direct, due)
 	return err

@@ -5,22 +5,42 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
+// Amendment makes another manifest of one, which it does not change. contents are
+// those that the new one names and a world with the old one may not have.
+type Amendment func(base *manifest.Manifest) (next *manifest.Manifest, contents map[manifest.Hash][]byte, err error)
+
 // Fork makes another world of the one whose journal cfg holds: b names it, and
-// cfg.Keys are its own. It is durable on return. The journal must end between
-// two ticks. Open opens the new world.
-func Fork(cfg Config, b Forked) error {
+// cfg.Keys are its own. It lives by the rules that amend makes of its parent's;
+// nil: by these. It is durable on return. The journal must end between two ticks.
+// Open opens the new world.
+func Fork(cfg Config, b Forked, amend Amendment) error {
 	w, err := open(cfg)
 	if err != nil {
 		return err
 	}
-	if err := w.k.fork(b); err != nil {
+	next := w.k.rules
+	var blobs []Blob
+	if amend != nil {
+		m, contents, err := amend(next.manifest)
+		if err != nil {
+			return err
+		}
+		if blobs, err = w.contentsOf(m, contents); err != nil {
+			return err
+		}
+		if next, err = compile(m, blobs[0].Hash, BlobList(blobs), cfg.Registry); err != nil {
+			return err
+		}
+	}
+	if err := w.k.fork(b, next); err != nil {
 		return err
 	}
+	w.k.blobs = append(w.k.blobs, blobs...)
 	return w.Checkpoint()
 }
 
 // fork writes a world.forked. What is under way in the parent is the parent's.
-func (k *kernel) fork(b Forked) error {
+func (k *kernel) fork(b Forked, next *rules) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
@@ -32,10 +52,20 @@ func (k *kernel) fork(b Forked) error {
 	if b.World == k.id {
 		return refuse(ErrSameWorld, "world", "%s", b.World)
 	}
+	if err := k.dropsNothing(next); err != nil {
+		return err
+	}
+	all, err := k.migrate(next, k.otherCode(next))
+	if err != nil {
+		return err
+	}
 	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = bodyVersion, k.id, k.last, k.chain.Root(), journaled(b.Actor)
+	b.Manifest = next.hash
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindForked, 0)
-	k.id, k.inTick = b.World, false
+	k.id = b.World
+	k.govern(next, all, id)
+	k.proposals.Disown()
 	k.onHold = b.Effects == ForkHold
 	k.disown(b.Effects == ForkRecorded, id)
 	return nil

@@ -37,6 +37,9 @@ type imageCore struct {
 	Rollbacks []turning        `cbor:"rollbacks"`
 	Recalls   []recall         `cbor:"recalls"`
 	Held      bool             `cbor:"held"`
+
+	Proposals governance.Proposals `cbor:"proposals"`
+	Since     Seq                  `cbor:"since"`
 }
 
 type imageBudgets struct {
@@ -92,6 +95,7 @@ func (k *kernel) image() (*Image, error) {
 		Scheduled: imageAlarms(k.scheduled), Timers: imageAlarms(k.timers),
 		Operators: k.operators, Budgets: imageBudgets{Caps: k.budgets.caps, World: k.budgets.world},
 		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, Recalls: k.recalls, Held: k.onHold,
+		Proposals: k.proposals, Since: k.since,
 	}
 	img := &Image{Head: k.head(), Keep: k.keeps()}
 	var err error
@@ -201,6 +205,7 @@ func (k *kernel) restore(img *Image) (Hash, error) {
 	k.budgets = budgets{caps: core.Budgets.Caps, world: core.Budgets.World}
 	k.catalog, k.retention, k.onHold = core.Catalog, core.Retention, core.Held
 	k.rollbacks, k.recalls = core.Rollbacks, core.Recalls
+	k.proposals, k.since = core.Proposals, core.Since
 	names := make(map[string]*cell, len(core.Ready))
 	for i := range img.Cells {
 		c, err := decodeCell(&img.Cells[i])

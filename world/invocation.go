@@ -68,6 +68,12 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 	case err != nil:
 		return 0, err
 	}
+	return k.finish(r, data)
+}
+
+// finish ends the attempt in flight that a receipt answers. data is what the
+// journal is to hold of it.
+func (k *kernel) finish(r *receipt.Receipt, data []byte) (Seq, error) {
 	b := Finished{V: bodyVersion, Receipt: data}
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindFinished, 0)

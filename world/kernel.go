@@ -40,6 +40,8 @@ type kernel struct {
 	rollbacks []turning
 	recalls   []recall
 	onHold    bool // a fork whose effects wait for persons
+	proposals governance.Proposals
+	since     Seq // the record that put the rules in force
 
 	tree      *stateTree // nil: not computed yet
 	paranoid  bool
@@ -72,7 +74,7 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 func (k *kernel) create(c Created) {
 	k.id, k.seed = c.World, c.Seed
 	k.body = c.append(k.body[:0])
-	k.write(KindCreated, 0)
+	k.since, _ = k.write(KindCreated, 0)
 }
 
 // submit takes an event from outside. It goes into mailboxes at once, or at

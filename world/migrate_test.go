@@ -64,7 +64,7 @@ func growing(t *testing.T) (*worldtest.World, manifest.Manifest) {
 
 func adopt(t *testing.T, w *worldtest.World, m *manifest.Manifest) error {
 	t.Helper()
-	return w.Adopt(t.Context(), m, nil, w.Status().Manifest, "ada")
+	return worldtest.Adopt(t.Context(), w.World, m, nil)
 }
 
 func TestNewCodeTakesOverEveryState(t *testing.T) {
@@ -92,11 +92,11 @@ func TestOneCellThatCannotBeMigratedKeepsTheManifest(t *testing.T) {
 	w.Submit("go", order{To: "a", Say: "hello"})
 	w.Submit("go", order{To: "b", Say: "stubborn"})
 	w.Run()
-	before, root := w.Status(), w.StateRoot()
+	before, root := w.Status().Manifest, w.StateRoot()
 	err := adopt(t, w, &next)
 	require.ErrorIs(t, err, world.ErrMigration)
 	require.ErrorContains(t, err, "bot/b")
-	require.Equal(t, before, w.Status())
+	require.Equal(t, before, w.Status().Manifest)
 	require.Equal(t, root, w.StateRoot())
 	require.JSONEq(t, `{"seen": ["1:go hello"]}`, w.State("bot/a"))
 	w.RequireReplay()

@@ -32,6 +32,11 @@ const (
 	KindRollback  Kind = "rollback.applied"
 	KindForked    Kind = "world.forked"
 	KindRedacted  Kind = "blob.redacted"
+	KindProposed  Kind = "manifest.proposed"
+	KindShadowed  Kind = "manifest.shadowed"
+	KindApproved  Kind = "manifest.approved"
+	KindRejected  Kind = "manifest.rejected"
+	KindWithdrawn Kind = "manifest.withdrawn"
 	KindApplied   Kind = "manifest.applied"
 )
 
@@ -59,7 +64,8 @@ func (k Kind) Input() bool {
 	switch k {
 	case KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindOperator,
 		KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
-		KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted, KindApplied:
+		KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
+		KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied:
 		return true
 	default:
 		return false

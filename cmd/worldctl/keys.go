@@ -12,8 +12,8 @@ import (
 )
 
 func newKeysCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "keys", Short: "The keys that sign receipts"},
-		newKeysListCommand(c), newKeysRotateCommand(c), newKeysSealCommand(c), newKeysUnsealCommand(c))
+	return group(&cobra.Command{Use: "keys", Short: "The keys that sign receipts, and those of approvers"},
+		newKeysListCommand(c), newKeysNewCommand(c), newKeysRotateCommand(c), newKeysSealCommand(c), newKeysUnsealCommand(c))
 }
 
 func newKeysListCommand(c *cli) *cobra.Command {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -111,10 +112,7 @@ func (c *cli) whatIf(ctx context.Context, q question) (err error) {
 			}
 		}()
 	}
-	if err := x.forkOff(); err != nil {
-		return err
-	}
-	if err := x.adopt(ctx, change); err != nil {
+	if err := x.forkOff(change); err != nil {
 		return err
 	}
 	if err := x.live(ctx, events); err != nil {
@@ -141,12 +139,8 @@ func (c *cli) openEvents(name string) (io.Reader, func(), error) {
 	return f, func() { _ = f.Close() }, nil // only read
 }
 
-// amendment makes a manifest of the one that is in force, with the contents that
-// it brings along.
-type amendment func(base *manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error)
-
 // readAmendment reads a patch or a world file; without one nothing is amended.
-func (c *cli) readAmendment(file string) (amendment, error) {
+func (c *cli) readAmendment(file string) (world.Amendment, error) {
 	switch filepath.Ext(file) {
 	case "":
 		if file == "" {

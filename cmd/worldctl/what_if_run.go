@@ -30,16 +30,16 @@ type experiment struct {
 	answer       whatIfAnswer
 }
 
-// forkOff forks the world.
-func (x *experiment) forkOff() error {
+// forkOff forks the world, under the rules that change makes of its own.
+func (x *experiment) forkOff(change world.Amendment) error {
 	lw, err := local.Open(x.dir, x.cli.options())
 	if err != nil {
 		return notOpened(x.dir, err)
 	}
-	return errors.Join(x.forkFrom(lw), lw.Close())
+	return errors.Join(x.forkFrom(lw, change), lw.Close())
 }
 
-func (x *experiment) forkFrom(lw *local.World) error {
+func (x *experiment) forkFrom(lw *local.World, change world.Amendment) error {
 	at, err := journal{lw}.moment(x.at)
 	if err != nil {
 		return err
@@ -48,53 +48,21 @@ func (x *experiment) forkFrom(lw *local.World) error {
 	if err != nil {
 		return err
 	}
-	made, err := lw.Fork(x.forkDir, local.ForkOptions{At: at, Effects: world.ForkRecorded, Actor: by})
+	made, err := lw.Fork(x.forkDir, local.ForkOptions{At: at, Effects: world.ForkRecorded, Actor: by, Amend: change})
 	switch {
 	case errors.Is(err, local.ErrNotEmpty):
 		return hinted(err, "--keep names a directory that is not there yet, or is empty")
+	case change != nil && errors.Is(err, world.ErrNotFound):
+		return hinted(err, "a patch names contents that the world has; --patch world.yaml brings its own along")
 	case err != nil:
 		return err
 	}
-	x.parted = made.At
+	x.parted, x.answer.Patched = made.At, change != nil
 	x.answer.Forked = forkedAnswer{At: made.At, WorldID: made.ID, Dir: x.keep}
 	return lw.View(func(w *world.World) error {
 		x.came, x.idle = w.Time(), w.Idle()
 		return nil
 	})
-}
-
-// adopt puts another manifest in force in the fork.
-func (x *experiment) adopt(ctx context.Context, change amendment) error {
-	if change == nil {
-		return nil
-	}
-	lw, err := local.Open(x.forkDir, x.cli.options())
-	if err != nil {
-		return err
-	}
-	x.answer.Patched = true
-	return errors.Join(x.adoptIn(ctx, lw, change), lw.Close())
-}
-
-func (x *experiment) adoptIn(ctx context.Context, lw *local.World, change amendment) error {
-	by, err := actor("")
-	if err != nil {
-		return err
-	}
-	var base *manifest.Manifest
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		base = w.Manifest()
-		return nil
-	})
-	next, contents, err := change(base)
-	if err != nil {
-		return err
-	}
-	err = lw.Adopt(ctx, next, contents, by)
-	if errors.Is(err, world.ErrNotFound) {
-		err = hinted(err, "a patch names contents that the world has; --patch world.yaml brings its own along")
-	}
-	return err
 }
 
 // live runs the fork and compares the two.

@@ -30,6 +30,7 @@ var ours = house{
 		{"reducer"},                         // 2a
 		{"reducer/star", "governance"},      // 2b
 		{"world"},                           // 3
+		{"internal/sshkey"},                 // between 3 and 4: not pure, and above nothing
 		{"world/store", "world/verify", "receipt/host", "manifest/source"}, // 4
 		{"receipt/host/..."},               // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5

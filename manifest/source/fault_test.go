@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -52,7 +53,7 @@ func (c fault) places() []string {
 
 // faulty has one case for every kind of fault.
 func faulty() []fault {
-	return append(append(yamlFaults(), valueFaults()...), referenceFaults()...)
+	return slices.Concat(yamlFaults(), valueFaults(), referenceFaults(), governanceFaults())
 }
 
 func yamlFaults() []fault {
@@ -90,13 +91,32 @@ func yamlFaults() []fault {
 		{"unknown key", "seed: 42", mark + "colour: red"},
 		{"slip", "limits: {events", mark + "limit: {events"},
 		{"slip in a reducer", "engine: go", "engine: go, " + mark + "garnts: [tools]"},
-		{"key of a later issue", "seed: 42", mark + "governance: {approvals: 1}"},
 		{"defaults of a later issue", "seed: 42", "defaults: {approval_ttl: 1, " + mark + "leases: 10, retention: {" + mark + "max_bytes: 1}}"},
 		{"key of another effect", "{adapter: stub, config: {answers", "{" + mark + "lease: 5s, adapter: stub, config: {answers"},
 		{"key of another param", "params: {kinds", "params: {" + mark + "dirs: [a], kinds"},
 		{"unknown unit of a budget", "type: any", "budget: {" + mark + "euros: 1}, type: any"},
 		{"float in a verifier's mode", "{adapter: stub, config: {answers", "{verify: {adapter: exec, config: {rate: 0.5}, mode: " + mark + "1.5}, adapter: stub, config: {answers"},
 		{"wide characters before", "{name: all tools,", "{name: äöü 語, " + mark + "wen: x,"},
+	}
+}
+
+func governanceFaults() []fault {
+	return []fault{
+		{"approver without a file", "seed: 42", "governance: {approvers: [" + mark + "approvers/carol.pub]}"},
+		{"approver outside", "seed: 42", "governance: {approvers: [" + mark + "../alice.pub]}"},
+		{"approver that is no text", "seed: 42", "governance: {approvers: [" + mark + "{name: alice}]}"},
+		{"approver that is no key", "seed: 42", "governance: {approvers: [" + mark + "ticket.json]}"},
+		{"approver with an RSA key", "seed: 42", "governance: {approvers: [approvers/alice.pub, " + mark + "approvers/old.pub]}"},
+		{"approver with a private key", "seed: 42", "governance: {approvers: [" + mark + "approvers/alice]}"},
+		{"approver with a long file", "seed: 42", "governance: {approvers: [" + mark + "approvers/long.pub]}"},
+		{"approver twice", "seed: 42", "governance: {approvers: [approvers/alice.pub, " + mark + "approvers/../approvers/alice.pub]}"},
+		{"approvers with one key", "seed: 42", "governance: {approvers: [approvers/bob.pub, " + mark + "approvers/twin.pub]}"},
+		{"no list of approvers", "seed: 42", "governance: {approvers: " + mark + "approvers/bob.pub}"},
+		{"no approvals", "seed: 42", "governance: {approvals: " + mark + "0}"},
+		{"more approvals than approvers", "seed: 42", "governance: {approvals: " + mark + "2, approvers: [approvers/bob.pub]}"},
+		{"approvals of nobody", "seed: 42", "governance: {approvals: " + mark + "2}"},
+		{"four eyes of one", "seed: 42", "governance: {four_eyes: " + mark + "true, approvers: [approvers/bob.pub]}"},
+		{"key of another approver", "seed: 42", "governance: {" + mark + "deciders: 1}"},
 	}
 }
 

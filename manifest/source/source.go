@@ -25,12 +25,16 @@
 //	           decide: allow, deny or require_approval
 //	routing    list of event: pattern, reducer: name, key: see manifest.ParseKeyExpr
 //	budget     calls, tokens, micros: integer; bytes: size; of the whole world
-//	defaults   approval_ttl: ticks
+//	defaults   approval_ttl: ticks; snapshot_every: records; retention: max_snapshots: integer
 //	limits     events_per_tick, in_flight, mailbox, alarms: integer; payload, receipt: size
+//	governance approvals: integer; four_eyes: boolean; approvers: list of FILE, each an SSH public
+//	           key of type ed25519, see sshkey.ParsePublic; who has it is named by FILE's
+//	           last part without .pub
 //
 // An integer is written in decimal. A size is an integer of bytes, or one with
 // the unit B, KiB, MiB or GiB. A FILE is a path relative to the directory of
-// world.yaml, which it cannot leave. A mapping or list may be left empty.
+// world.yaml, which it cannot leave. A mapping or list may be left empty. The keys
+// of approvers are part of the manifest; all other files are contents that it names.
 //
 // A config may hold any data, finite floats among it. The adapters recorded
 // (cassette: FILE) and stub (either answers: FILE or script: FILE, Starlark)

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -41,6 +43,12 @@ routing:
 limits: {events_per_tick: 1000, in_flight: 8, mailbox: 100, alarms: 50, payload: 1MiB, receipt: 65536}
 `
 
+// The public keys of 32 bytes of 1 and of 2.
+const (
+	aliceKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB"
+	bobKey   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgIC"
+)
+
 const agentStar = "def reduce(ctx, state, event):\n    return state\n"
 
 func files() fstest.MapFS {
@@ -49,6 +57,13 @@ func files() fstest.MapFS {
 		"stub.star":       {Data: []byte("def answer(kind, params, n):\n    return {}\n")},
 		"ticket.json":     {Data: []byte(`{"type": "object"}`)},
 		"tape.json":       {Data: []byte(`[]`)},
+
+		"approvers/alice.pub": {Data: []byte(aliceKey + " alice@home\n")},
+		"approvers/bob.pub":   {Data: []byte(bobKey)},
+		"approvers/twin.pub":  {Data: []byte(bobKey + " twin")},
+		"approvers/old.pub":   {Data: []byte("ssh-rsa AAAAB3NzaC1yc2E alice")},
+		"approvers/alice":     {Data: []byte("-----BEGIN OPENSSH PRIVATE KEY-----\n")},
+		"approvers/long.pub":  {Data: []byte(aliceKey + strings.Repeat(" ", sshkey.MaxFileBytes))},
 	}
 }
 
@@ -102,6 +117,24 @@ func TestFieldsArriveInTheManifest(t *testing.T) {
 	require.Equal(t, manifest.Limits{
 		EventsPerTick: 1000, InFlight: 8, Mailbox: 100, Alarms: 50, Payload: 1 << 20, Receipt: 65_536,
 	}, m.Limits)
+}
+
+func TestKeysOfApproversArePartOfTheManifest(t *testing.T) {
+	loaded, err := loadText(goodWorld+`governance: {approvals: 2, four_eyes: true, approvers: [./approvers/alice.pub, approvers/bob.pub]}`, nil)
+	require.NoError(t, err)
+	require.Equal(t, manifest.Governance{Approvals: 2, FourEyes: true, Approvers: []manifest.Approver{
+		{Name: "alice", File: "approvers/alice.pub", Key: manifest.PublicKey(bytes.Repeat([]byte{1}, 32))},
+		{Name: "bob", File: "approvers/bob.pub", Key: manifest.PublicKey(bytes.Repeat([]byte{2}, 32))},
+	}}, loaded.Manifest.Governance)
+	plain, err := loadText(goodWorld, nil)
+	require.NoError(t, err)
+	require.Equal(t, plain.Contents, loaded.Contents)
+
+	for _, empty := range []string{"governance:", "governance: {}", "governance: {four_eyes: false, approvers: []}"} {
+		loaded, err := loadText(goodWorld+empty, nil)
+		require.NoError(t, err)
+		require.Equal(t, plain.Manifest, loaded.Manifest, empty)
+	}
 }
 
 func toJSON(t *testing.T, data manifest.Data) string {
@@ -221,10 +254,7 @@ func TestLoadStaysInItsDirectory(t *testing.T) {
 	outside := filepath.Join(dir, "secret.json")
 	require.NoError(t, os.WriteFile(outside, []byte("[]"), 0o600))
 	inside := filepath.Join(dir, "world")
-	require.NoError(t, os.MkdirAll(filepath.Join(inside, "code"), 0o700))
-	for name, f := range files() {
-		require.NoError(t, os.WriteFile(filepath.Join(inside, name), f.Data, 0o600))
-	}
+	require.NoError(t, os.CopyFS(inside, files()))
 	path := filepath.Join(inside, "world.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(goodWorld), 0o600))
 	_, err := Load(path)

@@ -43,6 +43,7 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 				"receipt":         d.size(&m.Limits.Receipt),
 			})
 		},
+		"governance": d.governance(&m.Governance),
 	})
 	return m
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/store"
 )
@@ -69,20 +68,7 @@ func Validate(file string, opts Options) (*manifest.Manifest, error) {
 
 // load reads a world file and makes sure that all its effects can be performed.
 func load(file string, opts Options) (*source.Loaded, error) {
-	options := []source.Option{source.WithCheck(func(loaded *source.Loaded) []manifest.Fault {
-		cfg := hostConfig(filepath.Dir(file), opts)
-		cfg.Manifest = loaded.Manifest
-		cfg.Content = func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil }
-		var faults []manifest.Fault
-		for _, e := range host.Check(cfg) {
-			part := "/config"
-			if e.Verifier {
-				part = "/verify"
-			}
-			faults = append(faults, manifest.Fault{Path: "/effects/" + e.Kind + part, Msg: e.Err.Error()})
-		}
-		return faults
-	})}
+	options := []source.Option{checked(filepath.Dir(file), opts)}
 	for name := range opts.Adapters {
 		options = append(options, source.WithAdapter(name))
 	}

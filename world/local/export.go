@@ -68,7 +68,7 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 }
 
 // blobsOf returns the blobs that a record needs: its payload, unless it was
-// redacted, and what a manifest that comes into force with it names.
+// redacted, and what a manifest names that it brings into the world.
 func (lw *World) blobsOf(rec *world.Record) ([]world.Blob, error) {
 	var out []world.Blob
 	if err := rec.Load(lw.store); errors.Is(err, world.ErrRedacted) {
@@ -79,7 +79,7 @@ func (lw *World) blobsOf(rec *world.Record) ([]world.Blob, error) {
 	if !rec.Blob.IsZero() {
 		out = append(out, world.Blob{Hash: rec.Blob, Bytes: rec.Payload})
 	}
-	if rec.Kind != world.KindCreated && rec.Kind != world.KindApplied {
+	if !world.BringsManifest(rec.Kind) {
 		return out, nil
 	}
 	contents, err := lw.contentsOf(rec)

@@ -20,6 +20,7 @@ type ForkOptions struct {
 	At      world.Seq         // the last record that both have; 0: the last there is
 	Effects world.ForkEffects // empty: world.ForkHold
 	Actor   string            // who forks, for the fork's journal
+	Amend   world.Amendment   // the fork's rules; nil: those of its parent
 }
 
 // Forked says what Fork made.
@@ -118,7 +119,7 @@ func (lw *World) forkTo(making string, keys ring, at world.Seq, f ForkOptions) (
 	}
 	copied, err := lw.copyStore(hidden, keys, at, func(s *store.Store) error {
 		fork := World{dir: making, hidden: hidden, store: s, keys: keys.keys, opts: lw.opts}
-		err := world.Fork(fork.config(), world.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor})
+		err := world.Fork(fork.config(), world.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor}, f.Amend)
 		if err != nil {
 			return &forkError{err}
 		}

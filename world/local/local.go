@@ -232,7 +232,18 @@ func (lw *World) Wait(ctx context.Context) error {
 	if err := lw.canRun(); err != nil {
 		return err
 	}
-	return lw.host.Wait(ctx)
+	performs := lw.performer()
+	err := performs.Wait(ctx)
+	if errors.Is(err, host.ErrClosed) && lw.performer() != performs {
+		return nil // Apply has put another in its place
+	}
+	return err
+}
+
+func (lw *World) performer() *host.Host {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	return lw.host
 }
 
 // Run runs ticks until the world is idle or ctx ends. Other calls may be made
@@ -295,7 +306,7 @@ func (lw *World) Dir() string { return lw.dir }
 func (lw *World) Keys() *receipt.Keyring { return lw.keys }
 
 // HostStats counts what the world's host has done.
-func (lw *World) HostStats() host.Stats { return lw.host.Stats() }
+func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
 
 // Store returns the world's journal, for reading.
 func (lw *World) Store() *store.Store { return lw.store }

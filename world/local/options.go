@@ -54,6 +54,12 @@ func (lw *World) config() world.Config {
 					return nil, err
 				}
 			}
+			if lw.host != nil { // another manifest is in force now
+				if err := lw.host.Close(); err != nil {
+					return nil, err
+				}
+				lw.host = nil
+			}
 			if lw.host, err = host.New(cfg); err != nil {
 				return nil, err
 			}

@@ -136,30 +136,25 @@ func (lw *World) findPayload(p Payload) (Redaction, error) {
 	return found, err
 }
 
-// names reports whether a record puts a manifest in force that is, or names, a
+// names reports whether a record brings a manifest that is, or names, a
 // blob whose hash begins with a prefix.
 func (lw *World) names(rec *world.Record, prefix string) (bool, error) {
-	if rec.Kind != world.KindCreated && rec.Kind != world.KindApplied {
+	if !world.BringsManifest(rec.Kind) {
 		return false, nil
 	}
 	contents, err := lw.contentsOf(rec)
 	return slices.ContainsFunc(contents, func(h world.Hash) bool { return strings.HasPrefix(h.String(), prefix) }), err
 }
 
-// contentsOf returns the hashes of the manifest that a record puts in force, and
-// of all that it names; none for another record.
+// contentsOf returns the hashes of the manifest that a record brings into the
+// world, and of all that it names; none for another record.
 func (lw *World) contentsOf(rec *world.Record) ([]world.Hash, error) {
 	body, err := rec.Body()
 	if err != nil {
 		return nil, err
 	}
-	var hash world.Hash
-	switch b := body.(type) {
-	case *world.Created:
-		hash = b.Manifest
-	case *world.Applied:
-		hash = b.Manifest
-	default:
+	hash, brings := world.ManifestOf(body)
+	if !brings {
 		return nil, nil
 	}
 	encoded, err := lw.store.Blob(hash)

@@ -18,14 +18,6 @@ import (
 // that of Validate.
 func Load(file string, opts Options) (*source.Loaded, error) { return load(file, opts) }
 
-// Adopt puts another manifest in force, made of the one that is; see
-// world.World.Adopt. Open the world again before it is run.
-func (lw *World) Adopt(ctx context.Context, next *manifest.Manifest, contents map[manifest.Hash][]byte, actor string) error {
-	return lw.change(func() error {
-		return lw.w.Adopt(ctx, next, contents, lw.w.Status().Manifest, actor)
-	})
-}
-
 // RunUntil runs, as Run does, until what comes next is in a tick after one, or
 // nothing does. An effect that a recording has no answer for ends it with the
 // *host.MissError of the first in the order of their permits, whichever the host

@@ -61,11 +61,15 @@ func wander(t *testing.T, w *local.World, rng *rand.Rand, inputs int) {
 }
 
 // recordedFork forks a world, and returns both, open, and where they part.
-func recordedFork(t *testing.T, dir string, at world.Seq) (parent, fork *local.World, forked *local.Forked) {
+func recordedFork(t *testing.T, dir string, at world.Seq, amend ...world.Amendment) (parent, fork *local.World, forked *local.Forked) {
 	t.Helper()
 	parent = open(t, dir)
 	to := filepath.Join(t.TempDir(), "fork")
-	forked, err := parent.Fork(to, local.ForkOptions{At: at, Effects: world.ForkRecorded, Actor: "ada"})
+	options := local.ForkOptions{At: at, Effects: world.ForkRecorded, Actor: "ada"}
+	for _, amend := range amend {
+		options.Amend = amend
+	}
+	forked, err := parent.Fork(to, options)
 	require.NoError(t, err)
 	require.NoError(t, parent.Close())
 	fork = open(t, to)
@@ -174,12 +178,11 @@ func TestFollowLeavesOutWhatItCannotRepeat(t *testing.T) {
 	require.NoError(t, w.Run(ctx))
 	require.NoError(t, w.Close())
 
-	parent, fork, forked := recordedFork(t, dir, 1)
-	loaded, err := local.Load(filepath.Join(files(t), "world.yaml"), local.Options{})
-	require.NoError(t, err)
-	next := *loaded.Manifest
-	next.Routing = next.Routing[:len(next.Routing)-1] // of skip
-	require.NoError(t, fork.Adopt(ctx, &next, loaded.Contents, "ada"))
+	parent, fork, forked := recordedFork(t, dir, 1, func(base *manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
+		next := *base
+		next.Routing = next.Routing[:len(next.Routing)-1] // of skip
+		return &next, nil, nil
+	})
 
 	followed, err := fork.Follow(ctx, local.Past{World: parent, After: forked.At, Last: math.MaxUint64})
 	require.NoError(t, err)

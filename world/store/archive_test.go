@@ -271,7 +271,7 @@ func archiveOf(t require.TestingT, before world.Head, records []world.Stored) []
 
 // TestArchiveHoldsWhatWasWritten reads archives of several members from anywhere.
 func TestArchiveHoldsWhatWasWritten(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	checkInTurn(t, func(r *rapid.T) {
 		w := &writer{}
 		first := w.batch("agent/before")
 		var payloads []string

@@ -54,7 +54,7 @@ func idsOf(t require.TestingT, s *Store, cell string) (ids []world.Seq) {
 // A copy holds what a store would that got no more than the records up to there,
 // and the images up to there that are still kept.
 func TestCopyEqualsAStoreThatGotNoMore(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	checkInTurn(t, func(r *rapid.T) {
 		h := newHistory(t)
 		require.NoError(r, h.s.Close())
 		opts := testOptions(h.mem)

@@ -17,7 +17,7 @@ import (
 // TestCollectKeepsWhatIsReferredTo makes blobs that records name, that such blobs
 // name, and that nothing does, and holds that exactly the last go.
 func TestCollectKeepsWhatIsReferredTo(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	checkInTurn(t, func(r *rapid.T) {
 		s := create(t, memFS(t))
 		w := &writer{}
 		wanted, unwanted := map[world.Hash][]byte{}, map[world.Hash][]byte{}

@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"crypto/ed25519"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -98,9 +100,22 @@ func chapters() []chapter {
 		acting("run after pruning", 8, "", deed{To: "d", Do: []string{"tool:tool.a", "ping:a"}}),
 		returning("roll back to the first", world.RolledBack{Snapshot: "first", Ack: true, Compensate: true}),
 		acting("run after the rollback", 10, "", deed{To: "a", Do: []string{"tool:tool.b", "timer:2"}}, deed{To: "e", Do: []string{"tool:tool.ask"}}),
-		changing("adopt", func(ctx context.Context, a *actors) error {
-			return a.Adopt(ctx, doers(2, manifest.DecideAllow), nil, a.Status().Manifest, "ada")
+		changing("propose", func(ctx context.Context, a *actors) error {
+			_, err := a.Propose(ctx, world.Proposal{
+				Candidate: doers(2, manifest.DecideAllow), Base: a.Status().Manifest, Actor: "ada",
+			})
+			return err
 		}),
+		changing("shadow", func(ctx context.Context, a *actors) error {
+			_, err := a.Shadow(ctx, 1, world.ShadowConfig{}, "ada")
+			return err
+		}),
+		changing("approve", func(ctx context.Context, a *actors) error {
+			all, f := a.Proposals()
+			terms := all[0].Terms(f.World)
+			return a.Approve(ctx, 1, terms, governance.Sign(ed25519.NewKeyFromSeed(make([]byte, 32)), terms), "bob", "")
+		}),
+		changing("apply", func(ctx context.Context, a *actors) error { return a.Apply(ctx, 1, "ada") }),
 		changing("retain one", func(ctx context.Context, a *actors) error {
 			_, err := a.Retain(ctx, world.SnapshotRetention{Max: 1, Actor: "ada"})
 			return err

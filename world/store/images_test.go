@@ -40,7 +40,7 @@ func (h *history) checkpoint(t require.TestingT, img *world.Image) {
 }
 
 func TestImagesEqualThoseInMemory(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	checkInTurn(t, func(r *rapid.T) {
 		h := newHistory(t)
 		r.Repeat(map[string]func(*rapid.T){
 			"append": func(r *rapid.T) {

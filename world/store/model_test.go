@@ -26,7 +26,7 @@ type model struct {
 }
 
 func TestStoreEqualsAPlainModel(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	checkInTurn(t, func(r *rapid.T) {
 		mem := memFS(t)
 		s := create(t, mem)
 		w := &writer{}

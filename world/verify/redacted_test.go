@@ -285,12 +285,10 @@ func TestSnapshotOfAnotherStateIsNamed(t *testing.T) {
 	require.Equal(t, id, r.Replay.FirstDivergence.Record)
 }
 
-func TestContentsOfAppliedManifestsAreChecked(t *testing.T) {
+func TestContentsOfProposedManifestsAreChecked(t *testing.T) {
 	p := live(t)
 	p.order()
 	p.Drive()
-	base, err := p.Manifest().Encode()
-	require.NoError(t, err)
 	next := *p.Manifest()
 	next.Version++
 	next.Effects = map[string]manifest.Effect{}
@@ -301,14 +299,14 @@ func TestContentsOfAppliedManifestsAreChecked(t *testing.T) {
 		e.Verify = &manifest.Verify{Adapter: "test", Mode: manifest.VerifyStrict}
 		return e
 	}(next.Effects["tool.a"])
-	require.NoError(t, p.Adopt(t.Context(), &next, nil, canon.Sum(base), "ada"))
+	require.NoError(t, worldtest.Adopt(t.Context(), p.World.World, &next, nil))
 	p.order(act{"effect": "tool.a"})
 	p.Drive()
 	p.reply(worldtest.OK(nil))
 	require.Zero(t, p.proven().Ledger.NoVerifier, "the manifest in force declares one")
-	id, _, body := find(t, p.Journal, world.KindApplied)
+	id, _, body := find(t, p.Journal, world.KindProposed)
 	x := tamper(p.Journal)
-	x.blobs[body.(*world.Applied).Manifest] = nil
+	x.blobs[body.(*world.ManifestProposed).Candidate] = nil
 	require.Contains(t, places(withKeys(t, x)), place(id))
 }
 

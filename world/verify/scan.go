@@ -80,12 +80,15 @@ func (v *verifier) record(place string, rec *world.Record) {
 
 // body checks what a record says.
 func (v *verifier) body(place string, body world.Body) {
+	if hash, brings := world.ManifestOf(body); brings {
+		m := v.contents(place, hash)
+		if _, proposed := body.(*world.ManifestProposed); m != nil && !proposed {
+			v.effects = m.Effects
+		}
+	}
 	switch b := body.(type) {
 	case *world.Created:
 		v.report.WorldID = b.World
-		v.contents(place, b.Manifest)
-	case *world.Applied:
-		v.contents(place, b.Manifest)
 	case *world.Finished:
 		if r := v.receipt(place, b.Receipt); r != nil {
 			v.finished(place, r)
@@ -111,21 +114,22 @@ func (v *verifier) body(place string, body world.Body) {
 	}
 }
 
-// contents checks that everything is there that a manifest names.
-func (v *verifier) contents(place string, hash manifest.Hash) {
+// contents checks that everything is there that a manifest names, and returns it;
+// nil where it cannot be read.
+func (v *verifier) contents(place string, hash manifest.Hash) *manifest.Manifest {
 	encoded := v.blob(place, "manifest", hash)
 	if encoded == nil {
-		return
+		return nil
 	}
 	m, err := manifest.Decode(encoded)
 	if err != nil {
 		v.fault(place, "%v", err)
-		return
+		return nil
 	}
-	v.effects = m.Effects
 	for _, h := range m.Contents() {
 		v.blob(place, "content", h)
 	}
+	return m
 }
 
 // blob returns a blob, nil where it is not there or not what its name says.

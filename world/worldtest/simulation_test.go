@@ -270,7 +270,7 @@ func do(ctx context.Context, t *testing.T, w *World, d *deed) error {
 		next := *w.Manifest()
 		next.Version++
 		next.Limits.InFlight = 1 + next.Version%4
-		return w.Adopt(ctx, &next, nil, w.Status().Manifest, "ada")
+		return Adopt(ctx, w.World, &next, nil)
 	}
 	_, err := w.World.Submit(ctx, submission(t, w, d))
 	return err

@@ -108,7 +108,7 @@ func (w *World) Fork(effects world.ForkEffects, o Options) *World {
 	w.t.Helper()
 	o.Journal = w.Journal.Clone()
 	f := &World{Journal: o.Journal, t: w.t, cfg: config(w.t, o)}
-	require.NoError(w.t, world.Fork(f.cfg, world.Forked{World: o.ID, Effects: effects, Actor: "worldtest"}))
+	require.NoError(w.t, world.Fork(f.cfg, world.Forked{World: o.ID, Effects: effects, Actor: "worldtest"}, nil))
 	var err error
 	f.World, err = world.Open(f.cfg)
 	require.NoError(w.t, err)

@@ -1,0 +1,165 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
+)
+
+// Apply puts the candidate of a proposal in force. It is durable on return, and a
+// new host performs what comes; attempts in flight are for it what they are for
+// one after a crash: see Land. Where it is refused nothing has changed: the errors
+// are governance's, and an *InputError of ErrUnderWay or ErrMigration.
+func (w *World) Apply(ctx context.Context, proposal uint64, actor string) error {
+	if err := w.finishTick(ctx); err != nil {
+		return err
+	}
+	next, err := w.k.ready(proposal, w.cfg)
+	if err != nil {
+		return err
+	}
+	if err := w.k.apply(Applied{Proposal: proposal, Actor: actor}, next); err != nil {
+		return err
+	}
+	if err := w.Checkpoint(); err != nil {
+		return err
+	}
+	w.held, w.asked = nil, 0
+	if err := w.start(); err != nil {
+		return w.fail(fmt.Errorf("world: the manifest is in force, and nobody can perform its effects: %w", err))
+	}
+	return w.recover()
+}
+
+// Land waits until no effect is in flight, or ctx ends.
+func (w *World) Land(ctx context.Context) error {
+	if err := w.finishTick(ctx); err != nil {
+		return err
+	}
+	for len(w.k.ledger.InFlight()) > 0 {
+		if err := w.more(ctx); err != nil {
+			return w.syncAfter(err)
+		}
+		if err := w.admit(); err != nil {
+			return err
+		}
+		if err := w.finishRounds(ctx, false); err != nil {
+			return err
+		}
+	}
+	return w.sync()
+}
+
+// WouldApply returns why a proposal would not be applied now, and how many cells
+// the candidate's code takes over if it is.
+func (m *Moment) WouldApply(h History, registry *reducer.Registry, proposal uint64) (migrated int, err error) {
+	next, err := m.k.ready(proposal, Config{History: h, Registry: registry})
+	if err != nil {
+		return 0, err
+	}
+	all, err := m.k.migrate(next, m.k.otherCode(next))
+	return len(all), err
+}
+
+// inForce returns what proposals are measured by.
+func (k *kernel) inForce() governance.InForce {
+	return governance.InForce{
+		World: k.id, Manifest: k.rules.hash, Since: uint64(k.since), Governance: k.rules.manifest.Governance,
+	}
+}
+
+// ready returns the rules of a proposal that can be applied.
+func (k *kernel) ready(proposal uint64, cfg Config) (*rules, error) {
+	p, err := k.proposals.Ready(proposal, k.inForce())
+	if err != nil {
+		return nil, fmt.Errorf("world: %w", err)
+	}
+	next, err := rulesOf(p.Candidate, cfg.History, cfg.Registry)
+	if err != nil {
+		return nil, err
+	}
+	return next, k.dropsNothing(next)
+}
+
+// dropsNothing refuses rules without a kind of which effects are under way.
+func (k *kernel) dropsNothing(next *rules) error {
+	for _, kind := range slices.Sorted(maps.Keys(k.rules.effects)) {
+		if next.effects[kind] == nil && k.unfinished(kind) {
+			return refuse(ErrUnderWay, "effects", "%q", kind)
+		}
+	}
+	return nil
+}
+
+// apply writes a manifest.applied: next is in force from here on, and takes over
+// the states of the cells whose code changes.
+func (k *kernel) apply(b Applied, next *rules) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	p, err := k.proposals.Ready(b.Proposal, k.inForce())
+	if err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	if b.Actor == "" {
+		return refuse(ErrNoReason, "actor", "say who applies it")
+	}
+	if b.Kernel == "" {
+		b.Kernel, b.Starlark, b.CEL = KernelVersion, star.Version, governance.Version
+	}
+	if err := checkEngines(b.Kernel, b.Starlark, b.CEL); err != nil {
+		return err
+	}
+	if err := k.dropsNothing(next); err != nil {
+		return err
+	}
+	all, err := k.migrate(next, k.otherCode(next))
+	if err != nil {
+		return err
+	}
+	b.V, b.Manifest, b.Base, b.Actor = bodyVersion, p.Candidate, p.Base, journaled(b.Actor)
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindApplied, 0)
+	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	k.govern(next, all, id)
+	return nil
+}
+
+// govern puts rules in force, by a record.
+func (k *kernel) govern(next *rules, all []migrated, record Seq) {
+	k.inTick = false
+	k.rules, k.since = next, record
+	if k.tree != nil {
+		k.dropTree() // a cell's leaf holds its reducer's hash
+	}
+	k.takeOver(all, record)
+}
+
+// otherCode returns the cells whose reducer has other code under other rules.
+func (k *kernel) otherCode(next *rules) []*cell {
+	var out []*cell
+	for _, c := range k.cells { // order cannot show: migrate sorts
+		was, is := k.rules.reducers[c.id.Reducer], next.reducers[c.id.Reducer]
+		if c.born && was != nil && is != nil && was.hash != is.hash {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// unfinished reports whether an effect of a kind is under way.
+func (k *kernel) unfinished(kind string) bool {
+	for _, e := range k.ledger.Unfinished() {
+		if e.Intent.Kind == kind {
+			return true
+		}
+	}
+	return false
+}

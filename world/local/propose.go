@@ -1,0 +1,122 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Propose asks for a change of the rules and returns the proposal's number. What
+// is refused here could never be applied: see world.World.Propose,
+// and *AdaptersError.
+func (lw *World) Propose(ctx context.Context, p world.Proposal) (n uint64, err error) {
+	err = lw.change(func() error {
+		if err := lw.checkAdapters(p.Candidate, p.Contents); err != nil {
+			return err
+		}
+		n, err = lw.w.Propose(ctx, p)
+		return err
+	})
+	return n, err
+}
+
+// AdaptersError says which effects of a candidate cannot be performed.
+type AdaptersError struct{ Faults []manifest.Fault }
+
+func (e *AdaptersError) Error() string {
+	return fmt.Sprintf("the candidate's effects cannot be performed: %s: %s", e.Faults[0].Path, e.Faults[0].Msg)
+}
+
+// checkAdapters makes sure that the effects of a candidate can be performed.
+func (lw *World) checkAdapters(m *manifest.Manifest, contents map[manifest.Hash][]byte) error {
+	faults := adapterFaults(m, lw.dir, lw.opts, func(h manifest.Hash) ([]byte, error) {
+		if content, ok := contents[h]; ok {
+			return content, nil
+		}
+		return lw.store.Blob(h)
+	})
+	if len(faults) > 0 {
+		return &AdaptersError{Faults: faults}
+	}
+	return nil
+}
+
+// adapterFaults says what keeps the effects of a manifest from being performed.
+func adapterFaults(m *manifest.Manifest, dir string, opts Options, content func(manifest.Hash) ([]byte, error)) []manifest.Fault {
+	cfg := hostConfig(dir, opts)
+	cfg.Manifest, cfg.Content = m, content
+	var faults []manifest.Fault
+	for _, e := range host.Check(cfg) {
+		part := "/config"
+		if e.Verifier {
+			part = "/verify"
+		}
+		faults = append(faults, manifest.Fault{Path: "/effects/" + e.Kind + part, Msg: e.Err.Error()})
+	}
+	return faults
+}
+
+// checked has a world file read with what keeps its effects from being performed.
+func checked(dir string, opts Options) source.Option {
+	return source.WithCheck(func(loaded *source.Loaded) []manifest.Fault {
+		return adapterFaults(loaded.Manifest, dir, opts, func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil })
+	})
+}
+
+// Shadow runs the candidate of a proposal on the world's history and records what
+// comes of it; see world.World.Shadow.
+func (lw *World) Shadow(ctx context.Context, proposal uint64, cfg world.ShadowConfig, actor string) (r *governance.Report, err error) {
+	err = lw.change(func() error {
+		r, err = lw.w.Shadow(ctx, proposal, cfg, actor)
+		return err
+	})
+	return r, err
+}
+
+// Rehearse runs a manifest that nobody has proposed on the world's history; see
+// world.Moment.Rehearse.
+func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents map[manifest.Hash][]byte, cfg world.ShadowConfig) (r *governance.Report, err error) {
+	err = lw.View(func(w *world.World) error {
+		if err := w.Sync(); err != nil {
+			return err
+		}
+		cfg.Registry = lw.opts.Registry
+		r, err = w.Rehearse(ctx, lw.store, m, contents, cfg)
+		return err
+	})
+	return r, err
+}
+
+// Approve takes a signature under the terms of a proposal.
+func (lw *World) Approve(ctx context.Context, proposal uint64, t governance.Terms, s governance.Signature, actor, reason string) error {
+	return lw.change(func() error { return lw.w.Approve(ctx, proposal, t, s, actor, reason) })
+}
+
+// Reject ends a proposal for good.
+func (lw *World) Reject(ctx context.Context, proposal uint64, actor, reason string) error {
+	return lw.change(func() error { return lw.w.Reject(ctx, proposal, actor, reason) })
+}
+
+// Withdraw ends a proposal for its author.
+func (lw *World) Withdraw(ctx context.Context, proposal uint64, actor, reason string) error {
+	return lw.change(func() error { return lw.w.Withdraw(ctx, proposal, actor, reason) })
+}
+
+// Apply puts the candidate of a proposal in force, once no effect is in flight; see
+// world.World.Apply. The world can be run on at once.
+func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error {
+	return lw.change(func() error {
+		if _, err := lw.w.WouldApply(lw.store, lw.opts.Registry, proposal); err != nil {
+			return err
+		}
+		if err := lw.w.Land(ctx); err != nil {
+			return err
+		}
+		return lw.w.Apply(ctx, proposal, actor)
+	})
+}

@@ -1,0 +1,243 @@
+package world
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// MaxManifestBytes is the greatest size of a candidate, encoded.
+const MaxManifestBytes = 4 << 20
+
+// Proposal is a candidate with what is said about it.
+type Proposal struct {
+	Candidate *manifest.Manifest
+	Contents  map[manifest.Hash][]byte // that it names and the world may not have
+	Base      Hash                     // the manifest that it was made of
+	Actor     string                   // the author
+	Signature *governance.Signature    // the author's; nil: a name is all there is
+	Reason    string
+}
+
+// Propose asks for a change of the rules and returns the proposal's number. What
+// is refused here could never be applied.
+func (w *World) Propose(ctx context.Context, p Proposal) (n uint64, err error) {
+	err = w.change(ctx, func() error {
+		blobs, err := w.contentsOf(p.Candidate, p.Contents)
+		if err != nil {
+			return err
+		}
+		if _, err := compile(p.Candidate, blobs[0].Hash, BlobList(blobs), w.cfg.Registry); err != nil {
+			return err
+		}
+		n, err = w.k.propose(ManifestProposed{
+			Base: p.Base, Candidate: blobs[0].Hash, Actor: p.Actor, Signature: p.Signature, Reason: p.Reason,
+		})
+		if err != nil {
+			return err
+		}
+		w.k.blobs = append(w.k.blobs, blobs...)
+		return nil
+	})
+	return n, err
+}
+
+// contentsOf returns a manifest and all that it names.
+func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]byte) ([]Blob, error) {
+	encoded, err := m.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("world: manifest: %w", err)
+	}
+	if len(encoded) > MaxManifestBytes {
+		return nil, refuse(ErrTooLarge, "candidate", "a manifest has at most %d bytes, this one %d", MaxManifestBytes, len(encoded))
+	}
+	blobs := []Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
+	for _, h := range m.Contents() {
+		content, ok := contents[h]
+		if !ok {
+			if content, err = w.cfg.History.Blob(h); err != nil {
+				return nil, fmt.Errorf("world: manifest: content %s: %w", h, err)
+			}
+		}
+		blobs = append(blobs, Blob{Hash: h, Bytes: content})
+	}
+	return blobs, nil
+}
+
+// Approve takes a signature under the terms of a proposal.
+func (w *World) Approve(ctx context.Context, proposal uint64, t governance.Terms, s governance.Signature, actor, reason string) error {
+	return w.change(ctx, func() error {
+		return w.k.approveProposal(ManifestApproved{
+			Proposal: proposal, World: t.World, Base: t.Base, Candidate: t.Candidate, Report: t.Report,
+			Signature: s, Actor: actor, Reason: reason,
+		})
+	})
+}
+
+// Reject ends a proposal for good.
+func (w *World) Reject(ctx context.Context, proposal uint64, actor, reason string) error {
+	return w.change(ctx, func() error {
+		return w.k.reject(ManifestRejected{Proposal: proposal, Actor: actor, Reason: reason})
+	})
+}
+
+// Withdraw ends a proposal for its author.
+func (w *World) Withdraw(ctx context.Context, proposal uint64, actor, reason string) error {
+	return w.change(ctx, func() error {
+		return w.k.withdraw(ManifestWithdrawn{Proposal: proposal, Actor: actor, Reason: reason})
+	})
+}
+
+// Proposals returns the proposals of the world, oldest first, which are not to be
+// changed, and what they are measured by.
+func (m *Moment) Proposals() ([]*governance.Proposal, governance.InForce) {
+	return m.k.proposals.All(), m.k.inForce()
+}
+
+// ReportOf returns the last report about a proposal, nil where there is none.
+func (m *Moment) ReportOf(h History, proposal uint64) (*governance.Report, error) {
+	p, err := m.k.proposals.Find(proposal)
+	if err != nil || p.ReportAt == 0 {
+		return nil, err
+	}
+	body, err := readBody(h, Seq(p.ReportAt))
+	if err != nil {
+		return nil, err
+	}
+	b, ok := body.(*ManifestShadowed)
+	if !ok {
+		return nil, fmt.Errorf("world: record #%d holds no report", p.ReportAt)
+	}
+	return governance.DecodeReport(b.Report)
+}
+
+func (k *kernel) propose(b ManifestProposed) (uint64, error) {
+	if k.tickOpen() {
+		return 0, errTickOpen
+	}
+	if b.Actor == "" {
+		return 0, refuse(ErrNoReason, "actor", "say who proposes it")
+	}
+	b.V, b.Actor, b.Reason = bodyVersion, journaled(b.Actor), journaled(b.Reason)
+	p, err := k.proposals.Add(governance.Proposal{
+		Base: b.Base, Candidate: b.Candidate, Record: uint64(k.last + 1), Time: k.now,
+		Author: b.Actor, Signature: b.Signature, Reason: b.Reason,
+	}, k.inForce())
+	if err != nil {
+		return 0, fmt.Errorf("world: %w", err)
+	}
+	k.noteChange(KindProposed, &b)
+	return p.N, nil
+}
+
+// noteChange writes a record about a proposal.
+func (k *kernel) noteChange(kind Kind, b Body) {
+	k.body = b.append(k.body[:0])
+	k.write(kind, 0)
+	k.inTick = false
+}
+
+func (k *kernel) shadowed(b ManifestShadowed) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	if b.Actor == "" {
+		return refuse(ErrNoReason, "actor", "say who had it shadowed")
+	}
+	f := k.inForce()
+	p, err := k.proposals.Current(b.Proposal, f)
+	if err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	r, err := governance.DecodeReport(b.Report)
+	if err != nil {
+		return refuse(ErrBadData, "report", "%v", err)
+	}
+	switch {
+	case r.World != k.id || r.Base != p.Base || r.Candidate != p.Candidate:
+		return fmt.Errorf("world: %w: the report is about candidate %s of base %s in world %s",
+			governance.ErrOtherTerms, r.Candidate, r.Base, r.World)
+	case r.To < f.Since:
+		return fmt.Errorf("world: %w: it ends with #%d, and the manifest is in force since #%d", governance.ErrOldReport, r.To, f.Since)
+	case r.To > uint64(k.last):
+		return refuse(ErrBadData, "report", "it ends with #%d, and the world with #%d", r.To, k.last)
+	}
+	b.V, b.Hash, b.Actor = bodyVersion, canon.Sum(b.Report), journaled(b.Actor)
+	if err := k.proposals.Shadow(b.Proposal, b.Hash, uint64(k.last+1), f); err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	k.noteChange(KindShadowed, &b)
+	return nil
+}
+
+func (k *kernel) approveProposal(b ManifestApproved) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	if b.Actor == "" {
+		return refuse(ErrNoReason, "actor", "say who approves it")
+	}
+	b.V, b.Actor, b.Reason = bodyVersion, journaled(b.Actor), journaled(b.Reason)
+	err := k.proposals.Approve(b.Proposal, b.terms(), governance.Approval{
+		Record: uint64(k.last + 1), Signature: b.Signature, Actor: b.Actor, Reason: b.Reason,
+	}, k.inForce())
+	if err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	k.noteChange(KindApproved, &b)
+	return nil
+}
+
+func (k *kernel) reject(b ManifestRejected) error {
+	b.V, b.Actor, b.Reason = bodyVersion, journaled(b.Actor), journaled(b.Reason)
+	if b.Reason == "" {
+		return refuse(ErrNoReason, "reason", "say why, for the author")
+	}
+	return k.endProposal(KindRejected, b.Proposal, governance.Rejected, b.Actor, b.Reason, &b)
+}
+
+func (k *kernel) withdraw(b ManifestWithdrawn) error {
+	b.V, b.Actor, b.Reason = bodyVersion, journaled(b.Actor), journaled(b.Reason)
+	return k.endProposal(KindWithdrawn, b.Proposal, governance.Withdrawn, b.Actor, b.Reason, &b)
+}
+
+func (k *kernel) endProposal(kind Kind, n uint64, stage governance.Stage, actor, reason string, b Body) error {
+	if k.tickOpen() {
+		return errTickOpen
+	}
+	if actor == "" {
+		return refuse(ErrNoReason, "actor", "say who does it")
+	}
+	if err := k.proposals.End(n, stage, uint64(k.last+1), actor, reason); err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	k.noteChange(kind, b)
+	return nil
+}
+
+// followChange gives the kernel an input about a change of the rules.
+func (k *folding) followChange(kind Kind, body Body) error {
+	switch b := body.(type) {
+	case *ManifestProposed:
+		_, err := k.propose(*b)
+		return err
+	case *ManifestShadowed:
+		return k.shadowed(*b)
+	case *ManifestApproved:
+		return k.approveProposal(*b)
+	case *ManifestRejected:
+		return k.reject(*b)
+	case *ManifestWithdrawn:
+		return k.withdraw(*b)
+	case *Applied:
+		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
+		if err != nil {
+			return err
+		}
+		return k.kernel.apply(*b, next)
+	}
+	return fmt.Errorf("%s is not an input", kind)
+}

@@ -1,0 +1,272 @@
+package world
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/snapshot"
+)
+
+// ShadowConfig says how much of the history a shadow runs on. The zero value
+// begins where the manifest in force was applied, or with the first snapshot after
+// that; where there is none, with the last one there is.
+type ShadowConfig struct {
+	From     string                      // begin with this snapshot
+	Last     Seq                         // begin with the last snapshot that so many records follow, or the first record
+	Registry *reducer.Registry           // Go reducers; nil: none
+	Progress func(at Seq, events uint64) // now and then; nil: nobody looks
+}
+
+// ErrLeftPart says that a snapshot is in a part of the history that a rollback
+// has left.
+var ErrLeftPart = errors.New("a rollback has left the part of the history that the snapshot is in")
+
+// Shadow runs the candidate of an open proposal on the history of the world, as
+// Rehearse does, and records the report: nothing else changes. It is durable on
+// return.
+func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, actor string) (r *governance.Report, err error) {
+	err = w.change(ctx, func() error {
+		if err := w.sync(); err != nil {
+			return err
+		}
+		p, err := w.k.proposals.Current(proposal, w.k.inForce())
+		if err != nil {
+			return fmt.Errorf("world: %w", err)
+		}
+		next, err := manifestOf(p.Candidate, w.cfg.History)
+		if err != nil {
+			return err
+		}
+		cfg.Registry = w.cfg.Registry
+		if r, err = w.Rehearse(ctx, w.cfg.History, next, nil, cfg); err != nil {
+			return err
+		}
+		data, err := r.Encode()
+		if err != nil {
+			return fmt.Errorf("world: %w", err)
+		}
+		return w.k.shadowed(ManifestShadowed{Proposal: proposal, Report: data, Actor: actor})
+	})
+	return r, err
+}
+
+// Rehearse runs a manifest on the recorded history that led to the moment, which h
+// holds, and reports what would have been otherwise. It changes nothing and
+// performs nothing: inputs come when they came, and effects are answered by the
+// receipts of the intents that ask for the same: by cell, kind, params and
+// occurrence. Where the history has no answer, that is what the report says. Parts
+// that a rollback left are no part of the history, but their receipts answer.
+// contents are those that next names and h may not hold.
+//
+// The errors are an *InputError of ErrMigration, ErrLeftPart, those of package
+// snapshot for a name, and those of reading.
+func (m *Moment) Rehearse(ctx context.Context, h History, next *manifest.Manifest, contents map[manifest.Hash][]byte, cfg ShadowConfig) (*governance.Report, error) {
+	encoded, err := next.Encode()
+	if err != nil {
+		return nil, err
+	}
+	s := &shadow{was: m.k, h: h, cfg: cfg, wants: make(map[receipt.Key]receipt.Key)}
+	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, h}, cfg.Registry)
+	if err != nil {
+		return nil, err
+	}
+	from, err := m.k.shadowFrom(cfg)
+	if err != nil {
+		return nil, err
+	}
+	stretches, err := m.k.stretches(Seq(from.Record))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.begin(candidate, Seq(from.Record)); err != nil {
+		return nil, err
+	}
+	s.report = newReporter(governance.Report{
+		World: m.k.id, Base: m.k.rules.hash, Candidate: candidate.hash,
+		Snapshot: from.Name, From: max(from.Record, 1), To: uint64(m.k.last), Root: m.k.chain.Root(),
+	})
+	for _, part := range stretches {
+		if err := s.live(ctx, part); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.conclude(); err != nil {
+		return nil, err
+	}
+	return s.report.done(), nil
+}
+
+// overlaid are contents in front of others.
+type overlaid struct {
+	contents map[manifest.Hash][]byte
+	Blobs
+}
+
+// Blob implements Blobs.
+func (o overlaid) Blob(h Hash) ([]byte, error) {
+	if b, ok := o.contents[h]; ok {
+		return b, nil
+	}
+	return o.Blobs.Blob(h)
+}
+
+// shadowFrom returns the snapshot that a shadow begins with; the zero Snapshot is
+// the first record.
+func (k *kernel) shadowFrom(cfg ShadowConfig) (snapshot.Snapshot, error) {
+	if cfg.From != "" {
+		s, err := k.catalog.Find(cfg.From)
+		if err != nil {
+			return s, refuse(err, "from", "%q", cfg.From)
+		}
+		return s, nil
+	}
+	var last, first snapshot.Snapshot // the last one, and the first since the manifest is in force
+	for _, s := range k.catalog.All() {
+		at := Seq(s.Record)
+		if !k.inHistory(at, k.last) || cfg.Last != 0 && at+cfg.Last > k.last {
+			continue
+		}
+		last = s
+		if first.Record == 0 && at > k.since {
+			first = s
+		}
+	}
+	switch {
+	case cfg.Last != 0:
+		return last, nil
+	case k.since == 1:
+		return snapshot.Snapshot{}, nil
+	case first.Record != 0:
+		return first, nil
+	default:
+		return last, nil
+	}
+}
+
+// stretch is a part of the history without a rollback but, perhaps, its first
+// record, which leads to the end of the stretch before.
+type stretch struct {
+	first, last Seq
+	turned      bool
+}
+
+// stretches returns the parts of the history since a record, without those that
+// rollbacks left.
+func (k *kernel) stretches(from Seq) ([]stretch, error) {
+	var out []stretch // the last one first
+	of := k.last
+	for i := len(k.rollbacks) - 1; i >= 0; i-- {
+		t := k.rollbacks[i]
+		if t.Record > of {
+			continue
+		}
+		if from >= t.Record {
+			break
+		}
+		out = append(out, stretch{first: t.Record, last: of, turned: true})
+		of = t.To
+	}
+	if from > of {
+		return nil, refuse(ErrLeftPart, "from", "it ends with #%d", from)
+	}
+	out = append(out, stretch{first: from + 1, last: of})
+	slices.Reverse(out)
+	return out, nil
+}
+
+// shadow is a kernel that lives by a candidate's rules through the history of
+// another. As long as all that it writes is what the history holds, byte for
+// byte, it numbers and chains its records alike.
+type shadow struct {
+	*kernel
+
+	was    *kernel // what the history came to
+	h      History
+	cfg    ShadowConfig
+	report *reporter
+
+	at       Seq       // the record of the history that is lived through
+	unit     []Scanned // of the history: what followed from one input, or one turn
+	mine     int       // the first of the shadow's records that are its counterpart
+	again    bool      // the unit decides about intents that were asked for before
+	together bool      // nothing has been other than in the history, numbers included
+	unlived  bool      // what follows from the last input is not the shadow's
+	aligned  Seq       // up to here the shadow's records have the history's numbers
+	runs     []run     // of those after
+
+	wants map[receipt.Key]receipt.Key  // of an intent of the history: the shadow's, where it is another
+	known map[request][]*receipt.Entry // intents of the history that the shadow has not asked for; nil: nobody has looked
+	owed  []owed
+}
+
+// begin makes the kernel what the world was at a snapshot (0: before its first
+// record), under the candidate's rules.
+func (s *shadow) begin(candidate *rules, from Seq) error {
+	k := newKernel(nil, false)
+	k.replaying = true
+	s.kernel, s.together, s.at = k, true, from
+	k.rules = candidate
+	if from == 0 {
+		return nil
+	}
+	img, err := s.h.Image(from)
+	if err != nil {
+		return err
+	}
+	if img == nil || img.Head.ID != from {
+		return fmt.Errorf("world: image at #%d: %w", from, ErrNotFound)
+	}
+	inForce, err := k.restore(img)
+	if err != nil {
+		return err
+	}
+	if k.rules, err = rulesOf(inForce, s.h, s.cfg.Registry); err != nil {
+		return err
+	}
+	all, err := k.migrate(candidate, k.otherCode(candidate))
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		m.cell.state = m.state
+	}
+	k.rules = candidate
+	return nil
+}
+
+// live lives through a part of the history.
+func (s *shadow) live(ctx context.Context, part stretch) error {
+	for rec, err := range s.h.Scan(part.first - 1) {
+		if err == nil {
+			err = rec.Err
+		}
+		if err == nil && rec.ID%1024 == 0 {
+			err = ctx.Err()
+			if s.cfg.Progress != nil {
+				s.cfg.Progress(rec.ID, s.report.Events)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if rec.ID > part.last {
+			break
+		}
+		if rec.ID == part.first && part.turned {
+			err = s.turnBack(rec.Record.Time)
+		} else {
+			err = s.follow(rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return s.compare()
+}

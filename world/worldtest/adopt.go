@@ -1,0 +1,63 @@
+package worldtest
+
+import (
+	"context"
+	"crypto/ed25519"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// approver is the seed of the key with which Adopt approves.
+const approver = "worldtest's approver, whose key i"
+
+// Adopt puts another manifest in force, as people do: it is proposed, shadowed,
+// approved and applied. That needs a world whose manifest lists no approvers.
+// contents are those that next names and the world may not have. After an error,
+// such as one of the journal, it can be called again and goes on.
+func Adopt(ctx context.Context, w *world.World, next *manifest.Manifest, contents map[manifest.Hash][]byte) error {
+	const who = "worldtest"
+	p, err := proposal(ctx, w, next, contents, who)
+	if err != nil {
+		return err
+	}
+	if p.Stage == governance.Proposed {
+		if _, err := w.Shadow(ctx, p.N, world.ShadowConfig{}, who); err != nil {
+			return err
+		}
+	}
+	if p.Stage == governance.Shadowed {
+		_, f := w.Proposals()
+		terms := p.Terms(f.World)
+		key := ed25519.NewKeyFromSeed([]byte(approver)[:ed25519.SeedSize])
+		if err := w.Approve(ctx, p.N, terms, governance.Sign(key, terms), who, ""); err != nil {
+			return err
+		}
+	}
+	return w.Apply(ctx, p.N, who)
+}
+
+// proposal returns an open proposal of a manifest.
+func proposal(ctx context.Context, w *world.World, next *manifest.Manifest, contents map[manifest.Hash][]byte, who string) (*governance.Proposal, error) {
+	encoded, err := next.Encode()
+	if err != nil {
+		return nil, err
+	}
+	base := w.Status().Manifest
+	find := func() *governance.Proposal {
+		all, _ := w.Proposals()
+		for _, p := range all {
+			if p.Open() && p.Base == base && p.Candidate == canon.Sum(encoded) {
+				return p
+			}
+		}
+		return nil
+	}
+	if p := find(); p != nil {
+		return p, nil
+	}
+	_, err = w.Propose(ctx, world.Proposal{Candidate: next, Contents: contents, Base: base, Actor: who, Reason: "a test"})
+	return find(), err
+}
