@@ -115,7 +115,9 @@ func botsWith(t testing.TB, o worldtest.Options, change ...func(*manifest.Manife
 	for _, c := range change {
 		c(&m)
 	}
-	o.Registry = botRegistry()
+	if o.Registry == nil {
+		o.Registry = botRegistry()
+	}
 	if o.Answer == nil {
 		o.Answer = func(receipt.Permit) worldtest.Reply { return worldtest.OK("done") }
 	}

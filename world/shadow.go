@@ -197,6 +197,7 @@ type shadow struct {
 	mine     int       // the first of the shadow's records that are its counterpart
 	again    bool      // the unit decides about intents that were asked for before
 	together bool      // nothing has been other than in the history, numbers included
+	freed    bool      // a slot, since grants were made
 	unlived  bool      // what follows from the last input is not the shadow's
 	aligned  Seq       // up to here the shadow's records have the history's numbers
 	runs     []run     // of those after

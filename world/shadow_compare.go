@@ -47,10 +47,13 @@ func (s *shadow) part(mine []Stored) error {
 		return nil
 	}
 	s.diverge(theirs, ours)
-	if len(theirs) > 0 && len(ours) > 0 {
+	if len(theirs) > 0 && len(ours) > 0 && ours[0].cell == theirs[0].cell && ours[0].event == theirs[0].event {
 		ours[0].at = theirs[0].at
 	}
 	for i := range theirs {
+		if b, ok := theirs[i].body.(*IntentEnded); ok {
+			s.owe(b.Key, theirs[i].rec.ID)
+		}
 		s.report.add(&theirs[i], inHistory)
 	}
 	for i := range ours {
@@ -237,7 +240,7 @@ func (d *deed) text() string {
 }
 
 // asks notes which intent of the history (zero: none) has the answer to one of the
-// shadow's. One that none has waits for a person, so that it takes no slot.
+// shadow's. One that none has takes no slot.
 func (s *shadow) asks(d *deed, key receipt.Key) {
 	e := s.ledger.Entry(d.key)
 	if e == nil || d.again {
@@ -248,13 +251,22 @@ func (s *shadow) asks(d *deed, key receipt.Key) {
 	}
 	theirs := s.was.ledger.Entry(key)
 	if theirs == nil || theirs.State == receipt.StateDenied {
-		if e.State == receipt.StateOpen {
-			s.ledger.Stop(e)
-		}
+		s.giveUp(e)
 		return
 	}
 	if ended(theirs) && Seq(theirs.Finished) <= s.at {
 		s.owed = append(s.owed, owed{mine: d.key, theirs: key})
+	}
+}
+
+// giveUp takes the slot from an intent that nobody will answer.
+func (s *shadow) giveUp(e *receipt.Entry) {
+	switch e.State {
+	case receipt.StateOpen:
+		s.ledger.Stop(e)
+	case receipt.StateInFlight:
+		s.ledger.Doubt(e, false)
+		s.freed = true
 	}
 }
 

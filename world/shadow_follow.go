@@ -265,16 +265,34 @@ func (s *shadow) finished(data []byte) error {
 		return err
 	}
 	s.report.CostWas = plus(s.report.CostWas, r.Cost)
-	e := s.counterpart(r.Key)
+	e, theirs := s.counterpart(r.Key), s.was.ledger.Entry(r.Key)
 	switch {
 	case e == nil: // it may still be asked for: see asks
 		return nil
+	case e.State == receipt.StateInFlight && theirs != nil && ended(theirs) && Seq(theirs.Finished) == s.at:
+		return s.giveLast(e, theirs, r, data)
 	case e.State == receipt.StateInFlight:
 		return s.give(e, r, data)
-	case s.was.ledger.Entry(r.Key) != nil && Seq(s.was.ledger.Entry(r.Key).Finished) == s.at:
-		s.owed = append(s.owed, owed{mine: e.Intent.Key, theirs: r.Key})
+	default:
+		s.owe(r.Key, s.at)
 	}
 	return nil
+}
+
+// giveLast is give of the receipt that ended an intent of the history, after which
+// there is no other.
+func (s *shadow) giveLast(e, theirs *receipt.Entry, r *receipt.Receipt, data []byte) error {
+	e.Attempt, e.Unused = max(e.Attempt, theirs.Attempt), theirs.Unused
+	return s.give(e, r, data)
+}
+
+// owe notes that a record of the history has ended an intent, and that the shadow's
+// is not in flight yet.
+func (s *shadow) owe(key receipt.Key, end Seq) {
+	e, theirs := s.counterpart(key), s.was.ledger.Entry(key)
+	if e != nil && !ended(e) && theirs != nil && ended(theirs) && Seq(theirs.Finished) == end {
+		s.owed = append(s.owed, owed{mine: e.Intent.Key, theirs: key})
+	}
 }
 
 // give answers an attempt in flight with a receipt of the history.
@@ -299,19 +317,21 @@ func (s *shadow) answer() error {
 	if err := s.tellRecalled(s.h); err != nil {
 		return err
 	}
-	for i := 0; i < len(s.owed); {
-		x := s.owed[i]
-		e, theirs := s.ledger.Entry(x.mine), s.was.ledger.Entry(x.theirs)
-		if e.State != receipt.StateInFlight {
-			i++
-			continue
+	if s.freed {
+		s.freed = false
+		s.grant()
+	}
+	for {
+		i := slices.IndexFunc(s.owed, func(x owed) bool { return s.ledger.Entry(x.mine).State == receipt.StateInFlight })
+		if i < 0 {
+			return nil
 		}
+		x := s.owed[i]
 		s.owed = slices.Delete(s.owed, i, i+1)
-		if err := s.repay(e, theirs); err != nil {
+		if err := s.repay(s.ledger.Entry(x.mine), s.was.ledger.Entry(x.theirs)); err != nil { // it frees a slot
 			return err
 		}
 	}
-	return nil
 }
 
 // repay gives an attempt in flight the end that an intent of the history had.
@@ -327,8 +347,7 @@ func (s *shadow) repay(e, theirs *receipt.Entry) error {
 		if err != nil {
 			return err
 		}
-		e.Attempt, e.Unused = max(e.Attempt, theirs.Attempt), theirs.Unused // the last one it has
-		if err := s.give(e, r, b.Receipt); err != nil {
+		if err := s.giveLast(e, theirs, r, b.Receipt); err != nil {
 			return err
 		}
 	case *IntentEnded:

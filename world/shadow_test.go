@@ -1,6 +1,8 @@
 package world_test
 
 import (
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -9,7 +11,10 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // rehearse runs a life's own manifest, or what change makes of it, on its history.
@@ -67,4 +72,150 @@ func requireNoOp(t *testing.T, r *governance.Report) {
 		t.Fatalf("#%d %s:\n%s\n%s", d.Record, d.Cell, d.Recorded, d.Computed)
 	}
 	require.True(t, r.NoOp(), "%+v", *r)
+}
+
+// What a shadow says is what comes of the same events in a world that had the
+// candidate from the beginning, as long as that asks for nothing else.
+func TestShadowIsTheWorldThatHadTheCandidateAllAlong(t *testing.T) {
+	candidates := map[string]func(*manifest.Manifest){
+		"other code":  func(m *manifest.Manifest) { setVersion(m, "bot", "2") },
+		"code of two": func(m *manifest.Manifest) { setVersion(m, "bot", "2"); setVersion(m, "skip", "2") },
+		"deny":        deciding("tool.a", manifest.DecideDeny),
+		"ask":         deciding("tool.l", manifest.DecideRequireApproval),
+		"route":       func(m *manifest.Manifest) { m.Routing = m.Routing[:4] },
+		"small ticks": func(m *manifest.Manifest) { m.Limits.EventsPerTick = 2 },
+		"no effects at a time": func(m *manifest.Manifest) {
+			m.Limits.InFlight = 1
+		},
+	}
+	for name, change := range candidates {
+		t.Run(name, func(t *testing.T) {
+			compared, differ := 0, 0
+			for seed := range uint64(60) {
+				then, now := botsWith(t, answering()), botsWith(t, answering(), change)
+				l := &life{t: t, rng: rand.New(rand.NewPCG(seed, 9))}
+				for range 12 {
+					s := order{To: l.name(), Say: "hello", Do: l.acts(2)}
+					event := []string{"go", "go", "skip.go", "both"}[l.rng.IntN(4)]
+					for _, w := range []*worldtest.World{then, now} {
+						w.Submit(event, s)
+						w.Run()
+					}
+					at := max(then.Time(), now.Time())
+					then.Step(int(at - then.Time()))
+					now.Step(int(at - now.Time()))
+				}
+				next := *now.Manifest()
+				r, err := then.Rehearse(t.Context(), then.Journal, &next, nil, world.ShadowConfig{Registry: cellAtRegistry()})
+				require.NoError(t, err)
+				again, err := then.Rehearse(t.Context(), then.Journal, &next, nil, world.ShadowConfig{Registry: cellAtRegistry()})
+				require.NoError(t, err)
+				require.Equal(t, r, again)
+				if r.Counts.IntentsNew > 0 {
+					continue
+				}
+				compared++
+				requireCells(t, world.Compare(&then.Moment, &now.Moment), r)
+				if !r.NoOp() {
+					differ++
+				}
+			}
+			require.Greater(t, compared, 30)
+			if name != "small ticks" && name != "no effects at a time" {
+				require.Greater(t, differ, 10)
+			}
+		})
+	}
+}
+
+// Where the candidate has fewer slots, receipts come before their intents are in
+// flight.
+func TestShadowWithFewerSlotsGetsEveryAnswer(t *testing.T) {
+	answered := uint64(0)
+	for seed := range uint64(150) {
+		l := newLife(t, seed, false, make(map[string]int))
+		l.live()
+		if _, f := l.Proposals(); f.Since > 1 || len(l.InFlight()) > 0 {
+			continue // one that is in flight to this day keeps the slot
+		}
+		r := rehearse(t, l, world.ShadowConfig{}, func(m *manifest.Manifest) { m.Limits.InFlight = 1 })
+		require.Zero(t, r.Counts.IntentsNew)
+		require.Zero(t, r.Counts.Unknown, "seed %d: %v", seed, r.Unknown)
+		answered += r.Events
+	}
+	require.Greater(t, answered, uint64(300))
+}
+
+// What the history has no answer to is said, and keeps nothing else from being
+// answered.
+func TestShadowSaysWhatNobodyCanKnow(t *testing.T) {
+	w := botsWith(t, answering(), func(m *manifest.Manifest) { m.Limits.InFlight = 1 })
+	for _, to := range []string{"a", "b", "a"} {
+		w.Submit("go", order{To: to, Do: []act{{Effect: "tool.l", Param: "p"}}})
+		w.Run()
+	}
+	next := *w.Manifest()
+	setVersion(&next, "bot", "curious")
+	registry := cellAtRegistry()
+	registry.Register("bot", "curious", reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
+		if e.Name == "go" {
+			ctx.Effect("tool.a", map[string]string{"p": "what else?"}, "more")
+		}
+		return bot(ctx, s, e)
+	}))
+	r, err := w.Rehearse(t.Context(), w.Journal, &next, nil, world.ShadowConfig{Registry: registry})
+	require.NoError(t, err)
+	require.Equal(t, uint64(3), r.Counts.IntentsNew)
+	require.Equal(t, uint64(3), r.Counts.Unknown, "%v", r.Unknown)
+	for _, x := range r.Unknown {
+		require.Equal(t, "tool.a", x.Kind)
+		require.Contains(t, x.Why, "no answer")
+	}
+	require.Zero(t, r.Counts.IntentsGone)
+	require.Zero(t, r.Counts.Cells, "the bots have seen the same: %v", r.Cells)
+}
+
+func setVersion(m *manifest.Manifest, reducer, version string) {
+	def := m.Reducers[reducer]
+	def.Version = version
+	m.Reducers = maps.Clone(m.Reducers)
+	m.Reducers[reducer] = def
+}
+
+// deciding decides about a kind.
+func deciding(kind, how string) func(*manifest.Manifest) {
+	return func(m *manifest.Manifest) {
+		m.Policies = append(slices.Clone(m.Policies), manifest.Policy{Name: "new", When: `intent.kind == "` + kind + `"`, Decide: how})
+	}
+}
+
+// answering answers effects by what they ask for.
+func answering() worldtest.Options {
+	return worldtest.Options{Registry: cellAtRegistry(), Answer: func(p receipt.Permit) worldtest.Reply {
+		if len(p.Params)%2 == 0 {
+			return worldtest.Fail("no")
+		}
+		return worldtest.OK(p.Kind)
+	}}
+}
+
+// requireCells requires that a report names the cells that differ.
+func requireCells(t *testing.T, d world.Difference, r *governance.Report) {
+	t.Helper()
+	var want, got []string
+	for _, c := range d.CellsAdded {
+		want = append(want, c.Cell.String()+" new")
+	}
+	for _, c := range d.CellsGone {
+		want = append(want, c.Cell.String()+" gone")
+	}
+	for _, c := range d.CellsChanged {
+		want = append(want, c.A.Cell.String()+" changed")
+	}
+	for _, c := range r.Cells {
+		got = append(got, c.Cell+" "+c.What)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	require.Equal(t, want, got)
 }
