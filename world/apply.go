@@ -135,11 +135,12 @@ func (k *kernel) apply(b Applied, next *rules) error {
 // govern puts rules in force, by a record.
 func (k *kernel) govern(next *rules, all []migrated, record Seq) {
 	k.inTick = false
-	k.rules, k.since = next, record
+	k.rules = next
 	if k.tree != nil {
 		k.dropTree() // a cell's leaf holds its reducer's hash
 	}
 	k.takeOver(all, record)
+	k.since = k.last
 }
 
 // otherCode returns the cells whose reducer has other code under other rules.

@@ -180,7 +180,10 @@ func (k *folding) applyHistory(kind Kind, body Body) error {
 		if err != nil {
 			return err
 		}
-		return k.fork(*b, next)
+		if err := k.fork(*b, next); err != nil {
+			return err
+		}
+		return k.keepImage()
 	case *Redacted:
 		return k.redacted(*b)
 	}
@@ -192,6 +195,11 @@ func (k *folding) pass(b SnapshotCreated) error {
 	if err := k.snapshot(b); err != nil {
 		return err
 	}
+	return k.keepImage()
+}
+
+// keepImage keeps the image of now.
+func (k *folding) keepImage() error {
 	img, err := k.image()
 	if err != nil {
 		return err

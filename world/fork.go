@@ -68,6 +68,7 @@ func (k *kernel) fork(b Forked, next *rules) error {
 	k.proposals.Disown()
 	k.onHold = b.Effects == ForkHold
 	k.disown(b.Effects == ForkRecorded, id)
+	k.since = k.last
 	return nil
 }
 

@@ -41,7 +41,7 @@ type kernel struct {
 	recalls   []recall
 	onHold    bool // a fork whose effects wait for persons
 	proposals governance.Proposals
-	since     Seq // the record that put the rules in force
+	since     Seq // the last record of what put the rules in force
 
 	tree      *stateTree // nil: not computed yet
 	paranoid  bool

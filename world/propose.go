@@ -237,7 +237,10 @@ func (k *folding) followChange(kind Kind, body Body) error {
 		if err != nil {
 			return err
 		}
-		return k.kernel.apply(*b, next)
+		if err := k.kernel.apply(*b, next); err != nil {
+			return err
+		}
+		return k.keepImage() // a shadow begins with it
 	}
 	return fmt.Errorf("%s is not an input", kind)
 }

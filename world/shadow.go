@@ -15,8 +15,8 @@ import (
 )
 
 // ShadowConfig says how much of the history a shadow runs on. The zero value
-// begins where the manifest in force was applied, or with the first snapshot after
-// that; where there is none, with the last one there is.
+// begins where the manifest in force was applied; where a rollback has led to before
+// that, with the last snapshot there is.
 type ShadowConfig struct {
 	From     string                      // begin with this snapshot
 	Last     Seq                         // begin with the last snapshot that so many records follow, or the first record
@@ -77,20 +77,20 @@ func (m *Moment) Rehearse(ctx context.Context, h History, next *manifest.Manifes
 	if err != nil {
 		return nil, err
 	}
-	from, err := m.k.shadowFrom(cfg)
+	name, from, err := m.k.shadowFrom(cfg)
 	if err != nil {
 		return nil, err
 	}
-	stretches, err := m.k.stretches(Seq(from.Record))
+	stretches, err := m.k.stretches(from)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.begin(candidate, Seq(from.Record)); err != nil {
+	if err := s.begin(candidate, from); err != nil {
 		return nil, err
 	}
 	s.report = newReporter(governance.Report{
 		World: m.k.id, Base: m.k.rules.hash, Candidate: candidate.hash,
-		Snapshot: from.Name, From: max(from.Record, 1), To: uint64(m.k.last), Root: m.k.chain.Root(),
+		Snapshot: name, From: uint64(max(from, 1)), To: uint64(m.k.last), Root: m.k.chain.Root(),
 	})
 	for _, part := range stretches {
 		if err := s.live(ctx, part); err != nil {
@@ -117,36 +117,32 @@ func (o overlaid) Blob(h Hash) ([]byte, error) {
 	return o.Blobs.Blob(h)
 }
 
-// shadowFrom returns the snapshot that a shadow begins with; the zero Snapshot is
-// the first record.
-func (k *kernel) shadowFrom(cfg ShadowConfig) (snapshot.Snapshot, error) {
+// shadowFrom returns the name and the record of the snapshot that a shadow begins
+// with. Where that has no name it is the image of when the manifest in force was
+// applied, or 0: before the first record.
+func (k *kernel) shadowFrom(cfg ShadowConfig) (string, Seq, error) {
 	if cfg.From != "" {
 		s, err := k.catalog.Find(cfg.From)
 		if err != nil {
-			return s, refuse(err, "from", "%q", cfg.From)
+			return "", 0, refuse(err, "from", "%q", cfg.From)
 		}
-		return s, nil
+		return s.Name, Seq(s.Record), nil
 	}
-	var last, first snapshot.Snapshot // the last one, and the first since the manifest is in force
+	var last snapshot.Snapshot
 	for _, s := range k.catalog.All() {
-		at := Seq(s.Record)
-		if !k.inHistory(at, k.last) || cfg.Last != 0 && at+cfg.Last > k.last {
-			continue
-		}
-		last = s
-		if first.Record == 0 && at > k.since {
-			first = s
+		if at := Seq(s.Record); k.inHistory(at, k.last) && at+cfg.Last <= k.last {
+			last = s
 		}
 	}
 	switch {
 	case cfg.Last != 0:
-		return last, nil
+		return last.Name, Seq(last.Record), nil
 	case k.since == 1:
-		return snapshot.Snapshot{}, nil
-	case first.Record != 0:
-		return first, nil
-	default:
-		return last, nil
+		return "", 0, nil
+	case k.inHistory(k.since, k.last):
+		return "", k.since, nil
+	default: // a rollback went to before it was applied
+		return last.Name, Seq(last.Record), nil
 	}
 }
 

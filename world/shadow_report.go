@@ -16,6 +16,14 @@ type reporter struct {
 
 	open map[string][]*loose // deeds that the other side has not done, by what they are; oldest first
 	next uint64
+
+	turns map[turn]Seq // of the history, that the shadow did not take alike at the same place
+}
+
+// turn is what a cell does with an event.
+type turn struct {
+	cell  string
+	event Seq
 }
 
 // loose is a deed without its counterpart.
@@ -34,12 +42,15 @@ const (
 )
 
 func newReporter(r governance.Report) *reporter {
-	return &reporter{Report: r, open: make(map[string][]*loose)}
+	return &reporter{Report: r, open: make(map[string][]*loose), turns: make(map[turn]Seq)}
 }
 
 // add takes a deed that the other side has not done at the same place. It may do so
 // at another, before or after.
 func (r *reporter) add(d *deed, by side) {
+	if by == inHistory && (d.rec.Kind == KindStepped || d.rec.Kind == KindFailed) {
+		r.turns[turn{d.cell, d.event}] = d.at
+	}
 	if d.kind == deedOther {
 		return
 	}
@@ -132,6 +143,9 @@ func (r *reporter) leftOver() {
 		case x.kind == deedFailure && x.side == inHistory:
 			note(r, &r.Counts.Mended, &r.Mended, ofFailure(&x.deed))
 		case x.kind == deedFailure:
+			if at, ok := r.turns[turn{x.cell, x.event}]; ok {
+				x.at = at
+			}
 			note(r, &r.Counts.Failed, &r.Failed, ofFailure(&x.deed))
 		case x.again: // it was decided once more on one side: that it was parked there says all
 		case x.side == inHistory:

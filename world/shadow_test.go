@@ -135,15 +135,17 @@ func TestShadowWithFewerSlotsGetsEveryAnswer(t *testing.T) {
 	for seed := range uint64(150) {
 		l := newLife(t, seed, false, make(map[string]int))
 		l.live()
-		if _, f := l.Proposals(); f.Since > 1 || len(l.InFlight()) > 0 {
-			continue // one that is in flight to this day keeps the slot
+		_, f := l.Proposals()
+		waits := func(e receipt.Entry) bool { return e.State == receipt.StateInFlight || e.State == receipt.StateOpen }
+		if f.Since > 1 || slices.ContainsFunc(l.Intents(), waits) {
+			continue // what has no end to this day keeps the slot
 		}
 		r := rehearse(t, l, world.ShadowConfig{}, func(m *manifest.Manifest) { m.Limits.InFlight = 1 })
 		require.Zero(t, r.Counts.IntentsNew)
 		require.Zero(t, r.Counts.Unknown, "seed %d: %v", seed, r.Unknown)
 		answered += r.Events
 	}
-	require.Greater(t, answered, uint64(300))
+	require.Greater(t, answered, uint64(100))
 }
 
 // What the history has no answer to is said, and keeps nothing else from being

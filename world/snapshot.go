@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -175,14 +176,18 @@ func named(names []string) []string {
 	return names
 }
 
-// keeps returns the heads of the images that a rollback may still ask for,
-// before the one of now.
+// keeps returns the heads of the images, before the one of now, that a rollback or
+// a shadow may still ask for.
 func (k *kernel) keeps() []Seq {
 	var out []Seq
 	for _, record := range k.catalog.Records() {
 		if Seq(record) != k.last {
 			out = append(out, Seq(record))
 		}
+	}
+	if k.since > 1 && k.since != k.last {
+		out = append(out, k.since)
+		slices.Sort(out)
 	}
 	return out
 }
