@@ -91,13 +91,6 @@ const (
 	deedFailure
 )
 
-// request is what two intents have in common that ask for the same.
-type request struct {
-	cell, kind string
-	params     Hash
-	occurrence uint64
-}
-
 // same reports whether two deeds are one.
 func (d *deed) same(o *deed) bool {
 	return d.rec.Kind == o.rec.Kind && d.decision == o.decision && (bytes.Equal(d.rec.Payload, o.rec.Payload) || bytes.Equal(d.essence, o.essence))
@@ -237,61 +230,6 @@ func (d *deed) text() string {
 		return err.Error()
 	}
 	return string(text)
-}
-
-// asks notes which intent of the history (zero: none) has the answer to one of the
-// shadow's. One that none has takes no slot.
-func (s *shadow) asks(d *deed, key receipt.Key) {
-	e := s.ledger.Entry(d.key)
-	if e == nil || d.again {
-		return
-	}
-	if key != d.key && !key.IsZero() {
-		s.wants[key] = d.key
-	}
-	theirs := s.was.ledger.Entry(key)
-	if theirs == nil || theirs.State == receipt.StateDenied {
-		s.giveUp(e)
-		return
-	}
-	if ended(theirs) && Seq(theirs.Finished) <= s.at {
-		s.owed = append(s.owed, owed{mine: d.key, theirs: key})
-	}
-}
-
-// giveUp takes the slot from an intent that nobody will answer.
-func (s *shadow) giveUp(e *receipt.Entry) {
-	switch e.State {
-	case receipt.StateOpen:
-		s.ledger.Stop(e)
-	case receipt.StateInFlight:
-		s.ledger.Doubt(e, false)
-		s.freed = true
-	}
-}
-
-// theirs returns the history's intent that asks for what one of the shadow's asks
-// for, and that the shadow has not asked for yet.
-func (s *shadow) theirs(d *deed) receipt.Key {
-	if s.was.ledger.Entry(d.key) != nil {
-		return d.key
-	}
-	if s.known == nil {
-		s.known = make(map[request][]*receipt.Entry)
-		for _, key := range s.was.ledger.Keys() { // in the order of their intents
-			e := s.was.ledger.Entry(key)
-			if s.ledger.Entry(key) == nil {
-				what := request{cell: e.Intent.Cell, kind: e.Intent.Kind, params: e.Params, occurrence: e.Intent.Occurrence}
-				s.known[what] = append(s.known[what], e)
-			}
-		}
-	}
-	rest := s.known[d.request]
-	if len(rest) == 0 {
-		return receipt.Key{}
-	}
-	s.known[d.request] = rest[1:]
-	return rest[0].Intent.Key
 }
 
 // run is a row of records of the shadow that are records of the history, by

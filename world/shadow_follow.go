@@ -2,12 +2,9 @@ package world
 
 import (
 	"bytes"
-	"fmt"
-	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -138,10 +135,10 @@ func (s *shadow) came(rec Scanned, before Seq) {
 // accept applies an input. What cannot be applied is noted, and the history goes on.
 func (s *shadow) accept(rec *Record) error {
 	r := canon.NewReader(rec.Payload)
-	switch rec.Kind {
-	case KindSubmitted:
+	if rec.Kind == KindSubmitted {
 		return s.refused(rec, s.applySubmitted(r))
-	case KindFinished:
+	}
+	if rec.Kind == KindFinished {
 		r.ArrayOf(2)
 		r.Uint() // the version
 		data := r.Raw()
@@ -249,116 +246,6 @@ func byPerson(body Body) bool {
 	}
 }
 
-// counterpart returns the shadow's intent that asks for what one of the history
-// asks for, or nil.
-func (s *shadow) counterpart(key receipt.Key) *receipt.Entry {
-	if mine, ok := s.wants[key]; ok {
-		key = mine
-	}
-	return s.ledger.Entry(key)
-}
-
-// finished takes a receipt of the history.
-func (s *shadow) finished(data []byte) error {
-	r, err := receipt.Decode(data)
-	if err != nil {
-		return err
-	}
-	s.report.CostWas = plus(s.report.CostWas, r.Cost)
-	e, theirs := s.counterpart(r.Key), s.was.ledger.Entry(r.Key)
-	switch {
-	case e == nil: // it may still be asked for: see asks
-		return nil
-	case e.State == receipt.StateInFlight && theirs != nil && ended(theirs) && Seq(theirs.Finished) == s.at:
-		return s.giveLast(e, theirs, r, data)
-	case e.State == receipt.StateInFlight:
-		return s.give(e, r, data)
-	default:
-		s.owe(r.Key, s.at)
-	}
-	return nil
-}
-
-// giveLast is give of the receipt that ended an intent of the history, after which
-// there is no other.
-func (s *shadow) giveLast(e, theirs *receipt.Entry, r *receipt.Receipt, data []byte) error {
-	e.Attempt, e.Unused = max(e.Attempt, theirs.Attempt), theirs.Unused
-	return s.give(e, r, data)
-}
-
-// owe notes that a record of the history has ended an intent, and that the shadow's
-// is not in flight yet.
-func (s *shadow) owe(key receipt.Key, end Seq) {
-	e, theirs := s.counterpart(key), s.was.ledger.Entry(key)
-	if e != nil && !ended(e) && theirs != nil && ended(theirs) && Seq(theirs.Finished) == end {
-		s.owed = append(s.owed, owed{mine: e.Intent.Key, theirs: key})
-	}
-}
-
-// give answers an attempt in flight with a receipt of the history.
-func (s *shadow) give(e *receipt.Entry, r *receipt.Receipt, data []byte) error {
-	mine := *r
-	mine.World, mine.Key, mine.Attempt, mine.Nonce = s.id, e.Intent.Key, e.Attempt, e.Nonce
-	s.report.CostIs = plus(s.report.CostIs, r.Cost)
-	_, err := s.finish(&mine, data)
-	return err
-}
-
-// owed is an intent of the shadow that one of the history has the answer to, which
-// came before the shadow's was in flight.
-type owed struct{ mine, theirs receipt.Key }
-
-// answer gives, at a barrier, the answers that came before they were asked for,
-// and those that were known when the shadow began.
-func (s *shadow) answer() error {
-	if s.scheduler.left > 0 {
-		return nil
-	}
-	if err := s.tellRecalled(s.h); err != nil {
-		return err
-	}
-	if s.freed {
-		s.freed = false
-		s.grant()
-	}
-	for {
-		i := slices.IndexFunc(s.owed, func(x owed) bool { return s.ledger.Entry(x.mine).State == receipt.StateInFlight })
-		if i < 0 {
-			return nil
-		}
-		x := s.owed[i]
-		s.owed = slices.Delete(s.owed, i, i+1)
-		if err := s.repay(s.ledger.Entry(x.mine), s.was.ledger.Entry(x.theirs)); err != nil { // it frees a slot
-			return err
-		}
-	}
-}
-
-// repay gives an attempt in flight the end that an intent of the history had.
-func (s *shadow) repay(e, theirs *receipt.Entry) error {
-	body, err := readBody(s.h, Seq(theirs.Finished))
-	if err != nil {
-		return err
-	}
-	before := s.last
-	switch b := body.(type) {
-	case *Finished:
-		r, err := receipt.Decode(b.Receipt)
-		if err != nil {
-			return err
-		}
-		if err := s.giveLast(e, theirs, r, b.Receipt); err != nil {
-			return err
-		}
-	case *IntentEnded:
-		s.end(e, Seq(e.Started), b.Status, b.Outcome, b.Payload)
-	default:
-		return fmt.Errorf("world: record #%d does not end an intent", theirs.Finished)
-	}
-	s.equate(before+1, Seq(theirs.Finished))
-	return nil
-}
-
 // turnBack makes of the shadow, which is where the history was at a snapshot, what
 // a rollback to that makes of the history: nothing changes but the tick.
 func (s *shadow) turnBack(now manifest.Tick) error {
@@ -390,8 +277,4 @@ func (s *shadow) conclude() error {
 	s.report.leftOver()
 	s.compareCells()
 	return nil
-}
-
-func plus(a, b receipt.Cost) receipt.Cost {
-	return receipt.Cost{Calls: a.Calls + b.Calls, Tokens: a.Tokens + b.Tokens, Bytes: a.Bytes + b.Bytes, Micros: a.Micros + b.Micros}
 }
