@@ -22,7 +22,8 @@ func newBenchCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "bench",
 		Short: "Measure this machine, each figure beside its ceiling in the same run",
-	}, newBenchKernelCommand(c), newBenchEffectsCommand(c), newBenchRecoverCommand(c), newBenchSnapshotCommand(c))
+	}, newBenchKernelCommand(c), newBenchEffectsCommand(c), newBenchRecoverCommand(c), newBenchSnapshotCommand(c),
+		newBenchShadowCommand(c))
 }
 
 // measured is what one run of some work cost.

@@ -139,7 +139,7 @@ func (t teller) tellDecision(e *entry) string {
 		}
 		return text
 	}
-	return tellHistory(e)
+	return t.tellHistory(e)
 }
 
 // resolution puts a decision about an intent into words.

@@ -8,7 +8,7 @@ import (
 )
 
 // tellHistory says what a record records that is about the world as a whole.
-func tellHistory(e *entry) string {
+func (t teller) tellHistory(e *entry) string {
 	switch b := e.body.(type) {
 	case *world.SnapshotCreated:
 		text := fmt.Sprintf("snapshot %s of #%d, %d cells, state root %s", b.Name, b.At, b.Cells, b.StateRoot.String()[:12])
@@ -35,10 +35,55 @@ func tellHistory(e *entry) string {
 		return fmt.Sprintf("world %s forks from %s at #%d, effects %s", b.World, b.Parent, b.At, b.Effects) + madeBy(b.Actor)
 	case *world.Redacted:
 		return fmt.Sprintf("payload %s is destroyed", b.Blob) + madeBy(b.Actor) + ": " + b.Reason
+	}
+	return t.tellChange(e)
+}
+
+// tellChange is tellHistory for what is about a change of the rules.
+func (t teller) tellChange(e *entry) string {
+	switch b := e.body.(type) {
+	case *world.ManifestProposed:
+		text := fmt.Sprintf("%s: manifest %s is proposed in the place of %s", t.proposedBy(e.ID), b.Candidate.String()[:12], b.Base.String()[:12])
+		if b.Signature != nil {
+			text += ", signed with " + fingerprint(b.Signature.Key)
+		}
+		return text + madeBy(b.Actor) + because(b.Reason)
+	case *world.ManifestShadowed:
+		return fmt.Sprintf("p%d is shadowed, report %s", b.Proposal, b.Hash.String()[:12]) + madeBy(b.Actor)
+	case *world.ManifestApproved:
+		return fmt.Sprintf("p%d is approved for report %s, signed with %s", b.Proposal, b.Report.String()[:12], fingerprint(b.Signature.Key)) +
+			madeBy(b.Actor) + because(b.Reason)
+	case *world.ManifestRejected:
+		return fmt.Sprintf("p%d is rejected", b.Proposal) + madeBy(b.Actor) + because(b.Reason)
+	case *world.ManifestWithdrawn:
+		return fmt.Sprintf("p%d is withdrawn", b.Proposal) + madeBy(b.Actor) + because(b.Reason)
 	case *world.Applied:
-		return fmt.Sprintf("manifest %s is in force, in the place of %s", b.Manifest.String()[:12], b.Base.String()[:12]) + madeBy(b.Actor)
+		return fmt.Sprintf("p%d is applied: manifest %s is in force, in the place of %s",
+			b.Proposal, b.Manifest.String()[:12], b.Base.String()[:12]) + madeBy(b.Actor)
 	}
 	return string(e.Kind)
+}
+
+// proposedBy names the proposal that a record made: the record does not say it.
+func (t teller) proposedBy(record world.Seq) string {
+	name := "a proposal"
+	_ = t.lw.View(func(w *world.World) error { // the function never errs
+		proposals, _ := w.Proposals()
+		for _, p := range proposals {
+			if world.Seq(p.Record) == record {
+				name = proposalName(p.N)
+			}
+		}
+		return nil
+	})
+	return name
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + visible(reason, "")
 }
 
 // madeBy names who did something; nobody where the world did it by itself.

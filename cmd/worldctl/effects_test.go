@@ -142,6 +142,7 @@ func TestDoubtDoesNotGiveItsCallBack(t *testing.T) {
 }
 
 func TestCtrlCLeavesNoEffectInDoubt(t *testing.T) {
+	raced(t) // the signal comes while effects are performed
 	w := newSinkWorld(t, newSink(t, "-slow", "1", "-delay", "200ms"), 20, 3, 64, "external_key: per_attempt", "")
 	cmd, done := w.run("--workers", "2")
 	ended, _ := w.sink.await(3, done)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/snapshot"
@@ -86,6 +87,7 @@ func (c *cli) inWorld(text string) string {
 	for _, verb := range []string{
 		"send", "effect", "step", "run", "status", "tail", "cell", "state", "snapshot", "rollback", "timeline", "why", "intent", "receipt", "manifest", "policy", "replay", "verify", "export", "keys", "archive",
 		"redact", "gc", "audit", "graph", "diff", "what-if", "fork",
+		"propose", "proposal", "shadow", "approve", "reject", "withdraw", "apply",
 	} {
 		pairs = append(pairs, "worldctl "+verb, "worldctl -w "+c.world+" "+verb)
 	}
@@ -162,6 +164,9 @@ func known(err error) (code int, hint string) {
 	if code, hint = knownOfSnapshots(err); code != exitFailed || hint != "" {
 		return code, hint
 	}
+	if code, hint = knownOfProposals(err); code != exitFailed || hint != "" {
+		return code, hint
+	}
 	if code, hint = knownOfIntents(err); code != exitFailed || hint != "" {
 		return code, hint
 	}
@@ -197,6 +202,47 @@ func knownOfSnapshots(err error) (code int, hint string) {
 		return exitConflict, "worldctl snapshot pin NAME --off lets it go"
 	case errors.Is(err, snapshot.ErrLastSnapshot):
 		return exitConflict, "worldctl snapshot create makes another one first"
+	}
+	return exitFailed, ""
+}
+
+// knownOfProposals says what changes of the rules come to.
+func knownOfProposals(err error) (code int, hint string) {
+	name := "PROPOSAL"
+	var about *proposalError
+	if errors.As(err, &about) {
+		name = proposalName(about.n)
+	}
+	var adapters *local.AdaptersError
+	switch {
+	case errors.Is(err, governance.ErrNoProposal):
+		return exitUsage, "worldctl proposal list --all shows those that there are"
+	case errors.Is(err, governance.ErrNoChange):
+		return exitUsage, "worldctl manifest show is what is in force: change something first"
+	case errors.As(err, &adapters):
+		return exitUsage, "correct that, then worldctl propose it again"
+	case errors.Is(err, governance.ErrTooMany):
+		return exitConflict, "worldctl proposal list shows them"
+	case errors.Is(err, governance.ErrClosed):
+		return exitConflict, "worldctl proposal show " + name + " says how it ended; what is still wanted is proposed anew: worldctl propose"
+	case errors.Is(err, governance.ErrStale):
+		return exitConflict, "make the change again on the manifest in force, which worldctl manifest show tells, and worldctl propose it; worldctl withdraw " + name + " takes this one back"
+	case errors.Is(err, governance.ErrOldReport):
+		return exitConflict, "worldctl shadow " + name + " makes a new report, for new approvals"
+	case errors.Is(err, governance.ErrNotShadowed):
+		return exitDenied, "worldctl shadow " + name + " says what it would have done"
+	case errors.Is(err, governance.ErrNotApproved):
+		return exitDenied, "worldctl approve " + name + " --key FILE; worldctl proposal show " + name + " says who may"
+	case errors.Is(err, governance.ErrNotListed), errors.Is(err, governance.ErrRepeated), errors.Is(err, governance.ErrOwnProposal):
+		return exitDenied, "worldctl proposal show " + name + " says whose approvals count: worldctl approve " + name + " --key FILE with another one's"
+	case errors.Is(err, governance.ErrSignature), errors.Is(err, governance.ErrOtherTerms):
+		return exitDenied, "sign what worldctl proposal show " + name + " shows: worldctl approve " + name + " --key FILE"
+	case errors.Is(err, world.ErrUnderWay):
+		return exitConflict, "worldctl intent list shows what is under way, and worldctl run lets it end; or propose a change that keeps the kind"
+	case errors.Is(err, world.ErrMigration):
+		return exitConflict, "nothing has changed: correct migrate in the reducer's code, and worldctl propose that"
+	case about != nil && errors.Is(err, world.ErrNoReason):
+		return exitUsage, "say why: -m TEXT"
 	}
 	return exitFailed, ""
 }

@@ -72,6 +72,11 @@ func (c *cli) edition(worlds *openWorlds, name string) (*edition, error) {
 	if err != nil {
 		return nil, err
 	}
+	return editionIn(lw, name)
+}
+
+// editionIn finds a manifest that a world has or had in force, or otherwise has.
+func editionIn(lw *local.World, name string) (*edition, error) {
 	if h, err := canon.ParseHash(name); err == nil {
 		return storedEdition(lw, name, h)
 	}
@@ -132,13 +137,15 @@ func manifestBefore(lw *local.World, digits string) (manifest.Hash, bool) {
 	const least = 8
 	found := make(map[manifest.Hash]bool)
 	var last manifest.Hash
-	for e, err := range (journal{lw}).scan(0, world.KindCreated, world.KindApplied) {
+	for e, err := range (journal{lw}).scan(0, world.KindCreated, world.KindForked, world.KindApplied) {
 		if err != nil {
 			break // verify tells of it
 		}
 		var h manifest.Hash
 		switch b := e.body.(type) {
 		case *world.Created:
+			h = b.Manifest
+		case *world.Forked:
 			h = b.Manifest
 		case *world.Applied:
 			h = b.Manifest

@@ -16,8 +16,13 @@ import (
 
 // manifestDiffAnswer says how two manifests differ.
 type manifestDiffAnswer struct {
-	A       editionAnswer     `json:"a"`
-	B       editionAnswer     `json:"b"`
+	A editionAnswer `json:"a"`
+	B editionAnswer `json:"b"`
+	changesAnswer
+}
+
+// changesAnswer is what one manifest has otherwise than another.
+type changesAnswer struct {
 	Gains   []manifest.Change `json:"gains"`   // rights, or may
 	Loses   []manifest.Change `json:"loses"`   // rights
 	Changes []manifest.Change `json:"changes"` // the rest
@@ -60,15 +65,9 @@ func (c *cli) manifestDiff(from, to string, asPatch bool) (err error) {
 		}
 	}
 	a, b := sides[0], sides[1]
-	answer := manifestDiffAnswer{
-		A: a.answer(), B: b.answer(),
-		Gains: []manifest.Change{}, Loses: []manifest.Change{}, Changes: []manifest.Change{},
-	}
-	if answer.Patch, err = manifest.Diff(a.manifest, b.manifest); err != nil {
+	answer := manifestDiffAnswer{A: a.answer(), B: b.answer()}
+	if answer.changesAnswer, err = changesOf(a, b); err != nil {
 		return err
-	}
-	for _, change := range manifest.Changes(a.manifest, b.manifest) {
-		answer.sort(change)
 	}
 	if asPatch {
 		err = c.alwaysJSON(answer.Patch)
@@ -81,15 +80,22 @@ func (c *cli) manifestDiff(from, to string, asPatch bool) (err error) {
 	return errDifferent
 }
 
-func (d *manifestDiffAnswer) sort(change manifest.Change) {
-	switch change.Risk {
-	case manifest.Gains:
-		d.Gains = append(d.Gains, change)
-	case manifest.Loses:
-		d.Loses = append(d.Loses, change)
-	default:
-		d.Changes = append(d.Changes, change)
+// changesOf returns what b has otherwise than a.
+func changesOf(a, b *edition) (changesAnswer, error) {
+	d := changesAnswer{Gains: []manifest.Change{}, Loses: []manifest.Change{}, Changes: []manifest.Change{}}
+	for _, change := range manifest.Changes(a.manifest, b.manifest) {
+		switch change.Risk {
+		case manifest.Gains:
+			d.Gains = append(d.Gains, change)
+		case manifest.Loses:
+			d.Loses = append(d.Loses, change)
+		default:
+			d.Changes = append(d.Changes, change)
+		}
 	}
+	var err error
+	d.Patch, err = manifest.Diff(a.manifest, b.manifest)
+	return d, err
 }
 
 func (c *cli) showManifestDiff(d *manifestDiffAnswer, a, b *edition) error {
@@ -105,6 +111,12 @@ func (c *cli) showManifestDiff(d *manifestDiffAnswer, a, b *edition) error {
 		return nil
 	}
 	fmt.Fprintf(c.stdout, "a  %s\nb  %s\n", d.A, d.B)
+	c.showChanges(&d.changesAnswer, code)
+	return nil
+}
+
+// showChanges prints changes and the code that differs, risk first.
+func (c *cli) showChanges(d *changesAnswer, code string) {
 	rest := slices.DeleteFunc(slices.Clone(d.Changes), func(x manifest.Change) bool {
 		return strings.HasPrefix(x.Name, "reducer ") && strings.HasSuffix(x.Path, "/source") // its code is shown
 	})
@@ -114,7 +126,6 @@ func (c *cli) showManifestDiff(d *manifestDiffAnswer, a, b *edition) error {
 		fmt.Fprintf(c.stdout, "\ncode:\n%s", visible(code, "\n\t"))
 	}
 	c.changeLines("besides:", "~", text.FgYellow, rest)
-	return nil
 }
 
 func (c *cli) changeLines(title, sign string, color text.Color, changes []manifest.Change) {

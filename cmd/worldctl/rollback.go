@@ -20,6 +20,7 @@ type rollbackAnswer struct {
 	SnapshotHash world.Hash         `json:"snapshot_hash"`
 	PriorLen     world.Seq          `json:"prior_journal_len"`
 	Abandoned    []world.SideEffect `json:"abandoned"`
+	Proposal     *string            `json:"proposal"` // of the manifest that was in force at the snapshot; null: none was asked for, or it is in force
 }
 
 // rollbackFlags say how to roll back, as typed.
@@ -27,6 +28,7 @@ type rollbackFlags struct {
 	reason, as             string
 	ack, compensate, fresh bool
 	dry                    bool
+	withManifest           bool
 }
 
 func (x *rollbackFlags) add(cmd *cobra.Command) {
@@ -35,6 +37,7 @@ func (x *rollbackFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&x.compensate, "compensate", false, "ask for what makes up for them, where their kind declares that")
 	cmd.Flags().BoolVar(&x.fresh, "fresh-effects", false, "the same steps ask for new effects, and get no recorded results")
 	cmd.Flags().BoolVar(&x.dry, "dry-run", false, "only print what would be left behind")
+	cmd.Flags().BoolVar(&x.withManifest, "with-manifest", false, "then propose the manifest that was in force at the snapshot")
 	addActor(cmd, &x.as)
 }
 
@@ -45,7 +48,10 @@ What was done outside since then stays done. Where there is such a side effect, 
 are printed and nothing happens (exit code 4) unless --ack says that you know of
 them. With --compensate, those whose kind declares what makes up for it are made up
 for, by intents like any other. A step that is reached again through the same
-history gets its recorded results; --fresh-effects has it ask anew.`
+history gets its recorded results; --fresh-effects has it ask anew.
+
+With --with-manifest, the manifest that was in force at the snapshot is proposed after
+that, if another one is in force now: to be shadowed, approved and applied like any.`
 
 func newRollbackCommand(c *cli) *cobra.Command {
 	var x rollbackFlags
@@ -81,6 +87,10 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 		Snapshot: s.Name, Reason: x.reason, Actor: by, Ack: x.ack, Compensate: x.compensate, Fresh: x.fresh,
 	}
 	answer := rollbackAnswer{Snapshot: s.Name, SnapshotHash: s.Hash, PriorLen: lw.Store().Head().ID}
+	former, err := c.former(lw, s, x)
+	if err != nil {
+		return err
+	}
 	if x.dry {
 		if answer.Abandoned, err = lw.Leaves(b); err != nil {
 			return err
@@ -88,6 +98,9 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 		return c.object("rollback", answer, func() {
 			c.showLeft(answer.Abandoned)
 			c.note("nothing has changed; without --dry-run, cells, mailboxes and timers return to #%d", s.At)
+			if former != nil {
+				c.note("manifest %s, which was in force then, would be proposed", former.hash)
+			}
 		})
 	}
 	done, err := lw.Rollback(ctx, b)
@@ -101,7 +114,53 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 	}
 	record := done.PriorLen + 1
 	answer.Record, answer.PriorLen, answer.Abandoned = &record, done.PriorLen, done.Abandoned
-	return c.object("rollback", answer, func() { c.showRollback(done, s, record) })
+	var refused error
+	if former != nil {
+		answer.Proposal, refused = c.proposeFormer(ctx, lw, former, &b)
+	}
+	return errors.Join(c.object("rollback", answer, func() {
+		c.showRollback(done, s, record)
+		switch {
+		case answer.Proposal != nil:
+			fmt.Fprintf(c.stdout, "%s is proposed: manifest %s, which was in force at %s\n", *answer.Proposal, former.hash, s.Name)
+			c.note("next: worldctl shadow %s, or worldctl run under the manifest that is in force now", *answer.Proposal)
+		case x.withManifest && former == nil:
+			fmt.Fprintf(c.stdout, "the manifest that was in force at %s is in force now\n", s.Name)
+			c.note("next: worldctl run")
+		default:
+			c.note("next: worldctl run")
+		}
+	}), refused)
+}
+
+// former returns the manifest that was in force at a snapshot, if it is to be
+// proposed and another one is in force now.
+func (c *cli) former(lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) (*edition, error) {
+	if !x.withManifest {
+		return nil, nil
+	}
+	m, err := lw.At(world.Seq(s.Record))
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEdition(s.Name, m.Manifest(), lw.Store().Blob)
+	if err != nil || e.hash == lw.Status().Manifest {
+		return nil, err
+	}
+	return e, nil
+}
+
+// proposeFormer proposes a manifest after the rollback that b asked for.
+func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b *world.RolledBack) (*string, error) {
+	n, err := lw.Propose(ctx, world.Proposal{
+		Candidate: e.manifest, Base: lw.Status().Manifest, Actor: b.Actor,
+		Reason: fmt.Sprintf("with the rollback to %s: %s", b.Snapshot, b.Reason),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the rollback is done, but its manifest is not proposed: %w", err)
+	}
+	name := proposalName(n)
+	return &name, nil
 }
 
 func (c *cli) showRollback(done *world.RolledBack, s *snapshot.Snapshot, record world.Seq) {
@@ -116,7 +175,6 @@ func (c *cli) showRollback(done *world.RolledBack, s *snapshot.Snapshot, record 
 		}
 		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are made up for\n", n-compensated, compensated)
 	}
-	c.note("next: worldctl run")
 }
 
 // showLeft prints every side effect that is left behind.

@@ -92,7 +92,9 @@ a decision, 130 interrupted.`,
 		newInitCommand(c), newValidateCommand(c), newSendCommand(c), newEffectCommand(c), newStepCommand(c), newRunCommand(c),
 		newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),
 		newStateCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newDiffCommand(c), newWhatIfCommand(c),
-		newIntentCommand(c), newReceiptCommand(c), newManifestCommand(c), newPolicyCommand(c), newReplayCommand(c), newVerifyCommand(c),
+		newIntentCommand(c), newReceiptCommand(c), newManifestCommand(c), newPolicyCommand(c),
+		newProposeCommand(c), newProposalCommand(c), newShadowCommand(c), newApproveCommand(c), newRejectCommand(c), newWithdrawCommand(c), newApplyCommand(c),
+		newReplayCommand(c), newVerifyCommand(c),
 		newForkCommand(c), newBackupCommand(c), newRestoreCommand(c),
 		newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newImportCommand(c), newKeysCommand(c), newBenchCommand(c), newVersionCommand(c),
 	)
@@ -198,13 +200,12 @@ func (c *cli) noteEdited(lw *local.World) {
 	if c.quiet {
 		return
 	}
-	const inForce = "the world runs the manifest that it was made with. To change that will take a reviewed proposal, " +
-		"which comes with a later version; until then make a new world: worldctl init"
+	const inForce = "the world runs the manifest in force: worldctl propose"
 	switch err := lw.CheckSource(); {
 	case errors.Is(err, local.ErrEdited):
-		c.note("note: %s has changed, but %s", local.ManifestFile, inForce)
+		c.note("note: %s has changed, but %s asks for the change", local.ManifestFile, inForce)
 	case err != nil:
-		c.note("note: %s is broken (%s), but %s", local.ManifestFile, lines(err)[0], inForce)
+		c.note("note: %s is broken (%s), but %s asks for a change, once it is corrected", local.ManifestFile, lines(err)[0], inForce)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,12 +23,37 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Programs built with -race sleep for a second before they exit, and the tests
-	// start hundreds of them.
+	// Programs built with -race sleep for a second before they exit, and say by
+	// their exit code that there was a race only where it would have been 0.
 	if _, set := os.LookupEnv("GORACE"); !set {
-		_ = os.Setenv("GORACE", "atexit_sleep_ms=0")
+		_ = os.Setenv("GORACE", "atexit_sleep_ms=0 halt_on_error=1")
 	}
-	testscript.Main(m, map[string]func(){"worldctl": main, "sink": sinkMain})
+	testscript.Main(processes(m), map[string]func(){"worldctl": main, "sink": sinkMain})
+}
+
+// racedScripts are those whose worlds perform effects by processes, are left in
+// the midst of it, and look up what was done.
+var racedScripts = []string{"confirm", "doubt"}
+
+// raced lets the processes that a test starts be the test itself, which has the
+// race detector if it was built with it.
+func raced(t *testing.T) {
+	t.Helper()
+	t.Setenv("PATH", racedPath(t))
+}
+
+// racedPath is a PATH that finds the test itself as worldctl: in the directory of
+// the sink, which it always is.
+func racedPath(t *testing.T) string {
+	t.Helper()
+	sink, err := exec.LookPath("sink")
+	require.NoError(t, err)
+	return pathFrom(filepath.Dir(sink))
+}
+
+// pathFrom is a PATH that finds programs in a directory first.
+func pathFrom(dir string) string {
+	return dir + string(filepath.ListSeparator) + os.Getenv("PATH")
 }
 
 // TestScripts runs the stories in testdata/script. Besides testscript's own
@@ -43,11 +69,15 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	worlds, err := filepath.Abs("testdata/worlds")
 	require.NoError(t, err)
+	path := racedPath(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Values["held"] = new(*local.World)
+			if slices.Contains(racedScripts, strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")) {
+				e.Setenv("PATH", path)
+			}
 			return os.CopyFS(e.WorkDir, os.DirFS(worlds))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// shadowBench is the size of `bench shadow`.
+type shadowBench struct {
+	events int
+	cells  int
+	rounds int
+	dir    string
+}
+
+func newBenchShadowCommand(c *cli) *cobra.Command {
+	var b shadowBench
+	cmd := &cobra.Command{
+		Use:   "shadow",
+		Short: "Shadows of a world under other rules, beside its replay",
+		Long: `Shadows of a world under other rules, beside its replay.
+
+Accounts add up what they are sent, and each asks for one effect. The same history is
+replayed, and run under candidates that do the same (another comment in the code,
+another policy), that use more gas, and that deny the effect of every cell. One after
+the other in each round, on one open world, once with the reducer in Starlark and once
+in Go; the medians are shown.`,
+		Example: "  worldctl bench shadow\n  worldctl bench shadow --events 100000 --rounds 1",
+		Args:    args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			figures, err := b.run(cmd.Context(), c.note)
+			if err != nil {
+				return err
+			}
+			return c.figures("bench-shadow", figures)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&b.events, "events", 300_000, "how many events to handle")
+	f.IntVar(&b.cells, "cells", 3_000, "over how many cells")
+	f.IntVar(&b.rounds, "rounds", 5, "how often to measure")
+	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
+	return cmd
+}
+
+const benchShadowManifest = `world: bench
+version: 1
+reducers:
+  account: {%s, grants: [bells]}
+events:
+  account.credited: {}
+effects:
+  bell.ring: {adapter: echo}
+caps:
+  bells: {type: any, params: {kinds: ["bell.*"]}}
+policies:
+  - {name: bells, when: 'intent.kind == "bell.ring"', decide: allow}
+routing:
+  - {event: account.credited, reducer: account, key: event.data.to}
+`
+
+const benchShadowStarlark = `def reduce(ctx, state, event):
+    if event.name == "receipt":
+        state["rung"] = event.data["status"]
+        return state
+    if state == None:
+        state = {"count": 0, "total": 0, "rung": ""}
+        ctx.effect("bell.ring", {"for": ctx.key})
+    state["count"] += 1
+    state["total"] += event.data["by"]
+    return state
+`
+
+// ringer is an account with what became of its effect.
+type ringer struct {
+	Count uint64 `cbor:"count"`
+	Total uint64 `cbor:"total"`
+	Rung  string `cbor:"rung"`
+}
+
+type ring struct {
+	For string `cbor:"for"`
+}
+
+// rings is benchShadowStarlark in Go.
+func rings(ctx *reducer.Context, a ringer, e reducer.Event) (ringer, error) {
+	if e.Name != "account.credited" {
+		r, err := reducer.Decode[struct {
+			Status string `cbor:"status"`
+		}](e.Data)
+		a.Rung = r.Status
+		return a, err
+	}
+	c, err := reducer.Decode[credit](e.Data)
+	if err != nil {
+		return a, err
+	}
+	if a.Count == 0 {
+		ctx.Effect("bell.ring", ring{For: ctx.Cell().Key}, "")
+	}
+	a.Count++
+	a.Total += c.By
+	return a, nil
+}
+
+func ringOptions() local.Options {
+	registry := new(reducer.Registry)
+	registry.Register("ringer", "1", reducer.Typed(1, rings))
+	return local.Options{
+		Registry: registry,
+		Adapters: map[string]host.Factory{"echo": func(host.Setup) (host.Adapter, error) { return echo{}, nil }},
+	}
+}
+
+// benchCandidate is a manifest that shadows are measured of.
+type benchCandidate struct {
+	name     string
+	differs  bool
+	change   func(m *manifest.Manifest)
+	contents map[manifest.Hash][]byte
+}
+
+// withCode is a candidate with other code, which does the same.
+func withCode(name, code string) benchCandidate {
+	hash := canon.Sum([]byte(code))
+	return benchCandidate{
+		name: name, contents: map[manifest.Hash][]byte{hash: []byte(code)},
+		change: func(m *manifest.Manifest) {
+			r := m.Reducers["account"]
+			r.Source = hash
+			m.Reducers["account"] = r
+		},
+	}
+}
+
+// denying is a candidate that decides otherwise in every cell.
+func denying() benchCandidate {
+	return benchCandidate{name: "another decision in every cell", differs: true, change: func(m *manifest.Manifest) {
+		m.Policies = []manifest.Policy{{Name: "silence", When: "true", Decide: manifest.DecideDeny}}
+	}}
+}
+
+func (b *shadowBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
+	dir, err := os.MkdirTemp(b.dir, "worldctl-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	r := newRows()
+	err = b.world(ctx, filepath.Join(dir, "star"), "Starlark: ", "engine: starlark, source: account.star", []benchCandidate{
+		withCode("another comment", "# Rings once.\n"+benchShadowStarlark),
+		withCode("more gas", strings.Replace(benchShadowStarlark, `state["count"] += 1`, `state["count"] += 0 + 1`, 1)),
+		denying(),
+	}, r, note)
+	if err != nil {
+		return nil, err
+	}
+	err = b.world(ctx, filepath.Join(dir, "go"), "Go: ", `engine: go, name: ringer, version: "1"`, []benchCandidate{
+		{name: "another policy", change: func(m *manifest.Manifest) {
+			m.Policies = append(m.Policies, manifest.Policy{Name: "gongs", When: `intent.kind == "gong.ring"`, Decide: manifest.DecideAllow})
+		}},
+		denying(),
+	}, r, note)
+	return r.medians(), err
+}
+
+// world measures a world, round by round.
+func (b *shadowBench) world(
+	ctx context.Context, dir, name, engine string, candidates []benchCandidate, r *rows, note func(string, ...any),
+) (err error) {
+	lw, err := benchWorld(dir, map[string]string{
+		local.ManifestFile: fmt.Sprintf(benchShadowManifest, engine), "account.star": benchShadowStarlark,
+	}, ringOptions())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lw.Close()) }()
+	if err := drive(ctx, lw, &load{events: b.events, cells: b.cells}); err != nil {
+		return err
+	}
+	if err := lw.Run(ctx); err != nil {
+		return err
+	}
+	for round := range b.rounds {
+		note("%sround %d of %d", name, round+1, b.rounds)
+		replay, err := measure(func() error {
+			_, err := lw.Replay(0, nil)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i, c := range candidates {
+			report, shadow, err := b.shadow(ctx, lw, &c)
+			if err != nil {
+				return fmt.Errorf("%s%s: %w", name, c.name, err)
+			}
+			events := float64(report.Events)
+			if i == 0 {
+				r.add(name+"replay", "events/s", "", events/replay.Wall.Seconds())
+			}
+			r.add(name+c.name, "events/s", "", events/shadow.Wall.Seconds())
+			r.add(name+c.name+" / replay", "ratio", ">= 0.7", replay.Wall.Seconds()/shadow.Wall.Seconds())
+		}
+	}
+	return nil
+}
+
+// shadow measures the shadow of a candidate, and sees that it is worth what it
+// took.
+func (b *shadowBench) shadow(ctx context.Context, lw *local.World, c *benchCandidate) (*governance.Report, measured, error) {
+	next, err := cloned(inForce(lw))
+	if err != nil {
+		return nil, measured{}, err
+	}
+	c.change(next)
+	var report *governance.Report
+	m, err := measure(func() error {
+		report, err = lw.Rehearse(ctx, next, c.contents, world.ShadowConfig{})
+		return err
+	})
+	if err == nil && report.NoOp() == c.differs {
+		err = fmt.Errorf("the shadow comes to %+v", report.Counts)
+	}
+	return report, m, err
+}
