@@ -188,7 +188,9 @@ type shadow struct {
 	cfg    ShadowConfig
 	report *reporter
 
-	at       Seq       // the record of the history that is lived through
+	at                  Seq    // the record of the history that is lived through
+	deedsThen, deedsNow []deed // of the history and the shadow in this unit; memory that is used again
+
 	unit     []Scanned // of the history: what followed from one input, or one turn
 	mine     int       // the first of the shadow's records that are its counterpart
 	again    bool      // the unit decides about intents that were asked for before
@@ -198,8 +200,8 @@ type shadow struct {
 	aligned  Seq       // up to here the shadow's records have the history's numbers
 	runs     []run     // of those after
 
-	wants map[receipt.Key]receipt.Key  // of an intent of the history: the shadow's, where it is another
-	known map[request][]*receipt.Entry // intents of the history that the shadow has not asked for; nil: nobody has looked
+	wants map[receipt.Key]receipt.Key // of an intent of the history: the shadow's, where it is another
+	known map[request][]receipt.Key   // intents of the history that the shadow has not asked for; nil: nobody has looked
 	owed  []owed
 }
 

@@ -123,13 +123,13 @@ func plus(a, b receipt.Cost) receipt.Cost {
 
 // asks notes which intent of the history (zero: none) has the answer to one of the
 // shadow's. One that none has takes no slot.
-func (s *shadow) asks(d *deed, key receipt.Key) {
-	e := s.ledger.Entry(d.key)
-	if e == nil || d.again {
+func (s *shadow) asks(mine, key receipt.Key) {
+	e := s.ledger.Entry(mine)
+	if e == nil || s.again {
 		return
 	}
-	if key != d.key && !key.IsZero() {
-		s.wants[key] = d.key
+	if key != mine && !key.IsZero() {
+		s.wants[key] = mine
 	}
 	theirs := s.was.ledger.Entry(key)
 	if theirs == nil || theirs.State == receipt.StateDenied {
@@ -137,7 +137,7 @@ func (s *shadow) asks(d *deed, key receipt.Key) {
 		return
 	}
 	if ended(theirs) && Seq(theirs.Finished) <= s.at {
-		s.owed = append(s.owed, owed{mine: d.key, theirs: key})
+		s.owed = append(s.owed, owed{mine: mine, theirs: key})
 	}
 }
 
@@ -153,27 +153,31 @@ func (s *shadow) giveUp(e *receipt.Entry) {
 }
 
 // theirs returns the history's intent that asks for what one of the shadow's asks
-// for, and that the shadow has not asked for yet.
-func (s *shadow) theirs(d *deed) receipt.Key {
-	if s.was.ledger.Entry(d.key) != nil {
-		return d.key
+// for, and that the shadow has not asked for yet; zero: there is none.
+func (s *shadow) theirs(mine receipt.Key) receipt.Key {
+	if s.was.ledger.Entry(mine) != nil {
+		return mine
+	}
+	e := s.ledger.Entry(mine)
+	if e == nil {
+		return receipt.Key{}
 	}
 	if s.known == nil {
-		s.known = make(map[request][]*receipt.Entry)
+		s.known = make(map[request][]receipt.Key)
 		for _, key := range s.was.ledger.Keys() { // in the order of their intents
-			e := s.was.ledger.Entry(key)
 			if s.ledger.Entry(key) == nil {
-				what := request{cell: e.Intent.Cell, kind: e.Intent.Kind, params: e.Params, occurrence: e.Intent.Occurrence}
-				s.known[what] = append(s.known[what], e)
+				what := requestOf(s.was.ledger.Entry(key))
+				s.known[what] = append(s.known[what], key)
 			}
 		}
 	}
-	rest := s.known[d.request]
+	what := requestOf(e)
+	rest := s.known[what]
 	if len(rest) == 0 {
 		return receipt.Key{}
 	}
-	s.known[d.request] = rest[1:]
-	return rest[0].Intent.Key
+	s.known[what] = rest[1:]
+	return rest[0]
 }
 
 // request is what two intents have in common that ask for the same.
@@ -181,4 +185,8 @@ type request struct {
 	cell, kind string
 	params     Hash
 	occurrence uint64
+}
+
+func requestOf(e *receipt.Entry) request {
+	return request{cell: e.Intent.Cell, kind: e.Intent.Kind, params: e.Params, occurrence: e.Intent.Occurrence}
 }

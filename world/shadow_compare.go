@@ -28,18 +28,17 @@ func (s *shadow) compare() error {
 // part compares two units that are not byte for byte the same.
 func (s *shadow) part(mine []Stored) error {
 	s.together = false
-	theirs, err := s.doneThen()
-	if err != nil {
+	if err := s.gatherThen(); err != nil {
 		return err
 	}
-	ours, err := s.doneNow(mine)
-	if err != nil {
+	if err := s.gatherNow(mine); err != nil {
 		return err
 	}
+	theirs, ours := s.deedsThen, s.deedsNow
 	for len(theirs) > 0 && len(ours) > 0 && theirs[0].same(&ours[0]) {
 		s.equate(ours[0].rec.ID, theirs[0].rec.ID)
-		if ours[0].kind == deedIntent {
-			s.asks(&ours[0], theirs[0].key)
+		if ours[0].intent() && !bytes.Equal(ours[0].rec.Payload, theirs[0].rec.Payload) {
+			s.asks(ours[0].key(), theirs[0].key())
 		}
 		theirs, ours = theirs[1:], ours[1:]
 	}
@@ -47,20 +46,60 @@ func (s *shadow) part(mine []Stored) error {
 		return nil
 	}
 	s.diverge(theirs, ours)
-	if len(theirs) > 0 && len(ours) > 0 && ours[0].cell == theirs[0].cell && ours[0].event == theirs[0].event {
+	if len(theirs) > 0 && len(ours) > 0 {
 		ours[0].at = theirs[0].at
 	}
 	for i := range theirs {
-		if b, ok := theirs[i].body.(*IntentEnded); ok {
-			s.owe(b.Key, theirs[i].rec.ID)
+		if theirs[i].rec.Kind == KindEnded {
+			s.owe(theirs[i].key(), theirs[i].rec.ID)
 		}
 		s.report.add(&theirs[i], inHistory)
 	}
 	for i := range ours {
-		if ours[i].kind == deedIntent {
-			s.asks(&ours[i], s.theirs(&ours[i]))
+		if ours[i].intent() {
+			s.asks(ours[i].key(), s.theirs(ours[i].key()))
 		}
 		s.report.add(&ours[i], inShadow)
+	}
+	return nil
+}
+
+// gatherThen makes s.deedsThen the deeds of the history in this unit.
+func (s *shadow) gatherThen() error {
+	s.deedsThen = s.deedsThen[:0]
+	stepper := ""
+	for i := range s.unit {
+		rec := s.unit[i].Record
+		if !counts(rec.Kind) {
+			continue
+		}
+		if err := rec.Load(s.h); err != nil {
+			return err
+		}
+		s.deedsThen = append(s.deedsThen, deed{rec: rec, at: rec.ID, event: rec.CausedBy, again: s.again})
+		s.deedsThen[len(s.deedsThen)-1].of(&stepper)
+	}
+	return nil
+}
+
+// gatherNow makes s.deedsNow the deeds of the shadow.
+func (s *shadow) gatherNow(mine []Stored) error {
+	s.deedsNow = s.deedsNow[:0]
+	stepper := ""
+	for i := range mine {
+		rec, err := DecodeRecord(mine[i].Bytes)
+		if err != nil {
+			return err
+		}
+		if !counts(rec.Kind) {
+			continue
+		}
+		if err := rec.Load(BlobList(s.blobs)); err != nil {
+			return err
+		}
+		led := s.origin(rec.CausedBy)
+		s.deedsNow = append(s.deedsNow, deed{rec: rec, at: led, event: led, again: s.again})
+		s.deedsNow[len(s.deedsNow)-1].of(&stepper)
 	}
 	return nil
 }
@@ -69,141 +108,103 @@ func (s *shadow) part(mine []Stored) error {
 // made of the chain.
 type deed struct {
 	rec     Record
-	at      Seq // of the history: that it is, or in whose place it is, or that led to it
-	event   Seq // of the history, of a turn: what was handled, or what led to that
-	kind    deedKind
-	cell    string // whose it is, or that emitted it
-	essence []byte // what is the same where the deed is
-	body    Body
-
-	request  request     // of an intent
-	key      receipt.Key // likewise
-	decision string      // likewise: allow, deny or require_approval
-	again    bool        // likewise: it was asked for before
+	at      Seq    // of the history: that it is, or in whose place it is, or that led to it
+	event   Seq    // of the history, of a turn: what was handled, or what led to that
+	stepper string // the cell whose turn it is; empty: it followed from an input
+	again   bool   // an intent: it was asked for before
 }
 
-type deedKind uint8
+// counts reports whether records of a kind are deeds of the rules.
+func counts(k Kind) bool { return !k.Input() && k != KindStarted && k != KindMigrated }
 
-const (
-	deedOther deedKind = iota
-	deedEvent
-	deedIntent
-	deedFailure
-)
+// of notes whose turn it is.
+func (d *deed) of(stepper *string) {
+	if d.rec.Kind == KindStepped {
+		r := canon.NewReader(d.rec.Payload)
+		r.Array()
+		r.Uint() // the version
+		*stepper = r.Text()
+	}
+	d.stepper = *stepper
+}
+
+// intent reports whether the deed is what was decided about an effect.
+func (d *deed) intent() bool {
+	return d.rec.Kind == KindIntent || d.rec.Kind == KindDenied || d.rec.Kind == KindParked
+}
+
+// key returns the key of an intent, and of the records that have one likewise.
+func (d *deed) key() receipt.Key {
+	r := canon.NewReader(d.rec.Payload)
+	r.Array()
+	r.Uint() // the version
+	var key receipt.Key
+	copy(key.Hash[:], r.Bytes())
+	return key
+}
+
+// verdict returns what was decided about an intent.
+func (d *deed) verdict() governance.Verdict {
+	switch d.rec.Kind {
+	case KindDenied:
+		return governance.Deny
+	case KindParked:
+		return governance.RequireApproval
+	default:
+		return governance.Allow
+	}
+}
+
+// said returns the places, in payloads of a kind, that are the same where the deed
+// is: not the number of the intent, nor what it cost to compute.
+func said(k Kind) []int {
+	switch k {
+	case KindStepped:
+		return []int{1, 2, 3, 4} // cell, n, outcome, state
+	case KindFailed:
+		return []int{1, 2, 3} // cell, n, parked
+	case KindIntent, KindParked:
+		return []int{3, 4, 5, 7, 10} // cell, kind, tag, occurrence, params
+	case KindDenied:
+		return []int{3, 4, 5, 7, 11}
+	case KindEnded:
+		return []int{2, 4, 5, 6} // cell, status, outcome, payload
+	case KindWaiting:
+		return []int{2, 4} // cell, outcome
+	case KindInDoubt:
+		return []int{2, 4} // cell, action
+	default:
+		return nil // all
+	}
+}
+
+// appendPlaces appends the items at some places of a record's payload, ascending.
+func appendPlaces(b []byte, rec *Record, places []int) []byte {
+	r := canon.NewReader(rec.Payload)
+	n := r.Array()
+	for i := 0; i < n && len(places) > 0; i++ {
+		item := r.Raw()
+		if i == places[0] {
+			b, places = append(b, item...), places[1:]
+		}
+	}
+	return b
+}
 
 // same reports whether two deeds are one.
 func (d *deed) same(o *deed) bool {
-	return d.rec.Kind == o.rec.Kind && d.decision == o.decision && (bytes.Equal(d.rec.Payload, o.rec.Payload) || bytes.Equal(d.essence, o.essence))
-}
-
-// doneThen returns the deeds of the history in this unit.
-func (s *shadow) doneThen() ([]deed, error) {
-	out := make([]deed, 0, len(s.unit))
-	stepper := ""
-	for i := range s.unit {
-		rec := s.unit[i].Record
-		if err := rec.Load(s.h); err != nil {
-			return nil, err
-		}
-		d, err := s.deed(rec, &stepper)
-		if err != nil {
-			return nil, err
-		}
-		if d != nil {
-			d.at, d.event = rec.ID, rec.CausedBy
-			out = append(out, *d)
-		}
-	}
-	return out, nil
-}
-
-// doneNow returns the deeds of the shadow.
-func (s *shadow) doneNow(mine []Stored) ([]deed, error) {
-	out := make([]deed, 0, len(mine))
-	stepper := ""
-	for i := range mine {
-		rec, err := DecodeRecord(mine[i].Bytes)
-		if err != nil {
-			return nil, err
-		}
-		if err := rec.Load(BlobList(s.blobs)); err != nil {
-			return nil, err
-		}
-		d, err := s.deed(rec, &stepper)
-		if err != nil {
-			return nil, err
-		}
-		if d != nil {
-			d.at = s.origin(rec.CausedBy)
-			d.event = d.at
-			out = append(out, *d)
-		}
-	}
-	return out, nil
-}
-
-// deed returns what a record says has been done, or nil: it is no deed of the
-// rules. stepper is the cell whose turn it is.
-func (s *shadow) deed(rec Record, stepper *string) (*deed, error) {
 	switch {
-	case rec.Kind.Input(), rec.Kind == KindStarted, rec.Kind == KindMigrated:
-		return nil, nil
+	case d.rec.Kind != o.rec.Kind:
+		return false
+	case bytes.Equal(d.rec.Payload, o.rec.Payload):
+		return true
 	}
-	body, err := rec.Body()
-	if err != nil {
-		return nil, err
+	places := said(d.rec.Kind)
+	if places == nil {
+		return false
 	}
-	d := &deed{rec: rec, cell: *stepper, body: body, again: s.again}
-	var b []byte
-	switch x := body.(type) {
-	case *Stepped:
-		*stepper, d.cell = x.Cell, x.Cell
-		b = canon.AppendUint(canon.AppendText(b, x.Cell), x.N)
-		b = append(append(b, x.Outcome...), x.State[:]...)
-	case *Failed:
-		d.kind, d.cell = deedFailure, x.Cell
-		b = canon.AppendBool(canon.AppendUint(canon.AppendText(b, x.Cell), x.N), x.Parked)
-	case *Emitted:
-		d.kind = deedEvent
-		b = canon.AppendText(canon.AppendText(b, *stepper), x.Name)
-		for _, to := range x.To {
-			b = canon.AppendText(b, to)
-		}
-		b = canon.AppendRaw(b, x.Data)
-	case *IntentEmitted:
-		d.ask(x.Key, x.Cell, x.Kind, x.Params, x.Occurrence, governance.Allow)
-		b = canon.AppendText(d.request.append(b), x.Tag)
-	case *IntentDenied:
-		d.ask(x.Key, x.Cell, x.Kind, x.Params, x.Occurrence, governance.Deny)
-		b = canon.AppendText(d.request.append(b), x.Tag)
-	case *IntentParked:
-		d.ask(x.Key, x.Cell, x.Kind, x.Params, x.Occurrence, governance.RequireApproval)
-		b = canon.AppendText(d.request.append(b), x.Tag)
-	case *IntentEnded:
-		d.cell = x.Cell
-		b = canon.AppendRaw(append(append(canon.AppendText(b, x.Cell), x.Status...), x.Outcome...), x.Payload)
-	case *IntentWaiting:
-		d.cell = x.Cell
-		b = append(canon.AppendText(b, x.Cell), x.Outcome...)
-	case *InDoubt:
-		d.cell = x.Cell
-		b = append(canon.AppendText(b, x.Cell), x.Action...)
-	default: // numbers and keys are no part of the others
-		b = rec.Payload
-	}
-	d.essence = b
-	return d, nil
-}
-
-// ask makes the deed an intent.
-func (d *deed) ask(key receipt.Key, cell, kind string, params Data, occurrence uint64, v governance.Verdict) {
-	d.kind, d.cell, d.key, d.decision = deedIntent, cell, key, v.String()
-	d.request = request{cell: cell, kind: kind, params: canon.Sum(params), occurrence: occurrence}
-}
-
-func (r *request) append(b []byte) []byte {
-	b = canon.AppendText(canon.AppendText(b, r.cell), r.kind)
-	return canon.AppendUint(append(b, r.params[:]...), r.occurrence)
+	var a, b [256]byte
+	return bytes.Equal(appendPlaces(a[:0], &d.rec, places), appendPlaces(b[:0], &o.rec, places))
 }
 
 // diverge notes where the two part for the first time.
@@ -213,14 +214,23 @@ func (s *shadow) diverge(theirs, ours []deed) {
 	}
 	d := &governance.Divergence{Record: uint64(s.at)}
 	if len(ours) > 0 {
-		d.Cell, d.Computed = ours[0].cell, excerpt(ours[0].text())
-		d.Record = uint64(ours[0].at)
+		d.Record, d.Cell, d.Computed = uint64(ours[0].at), ours[0].cell(), excerpt(ours[0].text())
 	}
 	if len(theirs) > 0 {
-		d.Cell, d.Recorded = theirs[0].cell, excerpt(theirs[0].text())
-		d.Record = uint64(theirs[0].at)
+		d.Record, d.Cell, d.Recorded = uint64(theirs[0].at), theirs[0].cell(), excerpt(theirs[0].text())
 	}
 	s.report.Divergence = d
+}
+
+// cell returns the cell whose deed it is.
+func (d *deed) cell() string {
+	cell := d.stepper
+	_ = EachCell(d.rec.Kind, d.rec.Payload, func(name []byte) { // what cannot be read names no cell
+		if cell == "" {
+			cell = string(name)
+		}
+	})
+	return cell
 }
 
 // text returns a deed as JSON.

@@ -8,11 +8,14 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // reporter gathers what is otherwise in a shadow.
 type reporter struct {
 	governance.Report
+
+	scratch, sum []byte
 
 	open map[string][]*loose // deeds that the other side has not done, by what they are; oldest first
 	next uint64
@@ -48,83 +51,77 @@ func newReporter(r governance.Report) *reporter {
 // add takes a deed that the other side has not done at the same place. It may do so
 // at another, before or after.
 func (r *reporter) add(d *deed, by side) {
-	if by == inHistory && (d.rec.Kind == KindStepped || d.rec.Kind == KindFailed) {
-		r.turns[turn{d.cell, d.event}] = d.at
-	}
-	if d.kind == deedOther {
+	what := d.identity(r.scratch[:0])
+	if r.scratch = what; len(what) == 0 {
 		return
 	}
-	what := d.identity()
-	if waiting := r.open[what]; len(waiting) > 0 && waiting[0].side != by {
+	if waiting := r.open[string(what)]; len(waiting) > 0 && waiting[0].side != by {
 		other := waiting[0]
-		if r.open[what] = waiting[1:]; len(waiting) == 1 {
-			delete(r.open, what)
+		if r.open[string(what)] = waiting[1:]; len(waiting) == 1 {
+			delete(r.open, string(what))
 		}
 		if by == inShadow {
-			r.decided(&other.deed, d)
+			r.decided(&other.deed, d, what)
 		} else {
-			r.decided(d, &other.deed)
+			r.decided(d, &other.deed, what)
 		}
 		return
 	}
 	r.next++
-	r.open[what] = append(r.open[what], &loose{deed: *d, side: by, n: r.next})
+	r.open[string(what)] = append(r.open[string(what)], &loose{deed: *d, side: by, n: r.next})
 }
 
-// identity is what a deed has in common with its counterpart.
-func (d *deed) identity() string {
-	b := []byte{byte(d.kind), 0}
-	switch d.kind {
-	case deedIntent:
+// identity appends what a deed has in common with its counterpart; nothing where
+// nobody asks whether it has one.
+func (d *deed) identity(b []byte) []byte {
+	switch d.rec.Kind {
+	case KindEmitted:
+		return append(canon.AppendText(append(b, 'e'), d.stepper), d.rec.Payload...)
+	case KindFailed:
+		return appendPlaces(append(b, 'f'), &d.rec, []int{1, 2}) // cell, n
+	case KindIntent, KindParked, KindDenied:
+		class := byte('i')
 		if d.again {
-			b[1] = 1
+			class = 'a'
 		}
-		return string(d.request.append(b))
-	case deedFailure:
-		x, _ := d.body.(*Failed)
-		return string(canon.AppendUint(canon.AppendText(b, d.cell), x.N))
+		places := said(d.rec.Kind)
+		return appendPlaces(append(b, class), &d.rec, []int{3, 4, 7, places[len(places)-1]}) // cell, kind, occurrence, params
 	default:
-		return string(append(b, d.essence...))
+		return b
 	}
 }
 
 // decided compares what the gate has said of an intent in the history and in the
 // shadow.
-func (r *reporter) decided(then, now *deed) {
-	if then.decision == now.decision {
+func (r *reporter) decided(then, now *deed, what []byte) {
+	was, is := then.verdict(), now.verdict()
+	if was == is {
 		return
 	}
-	in := ofIntent(now)
-	x := governance.DecisionDifference{
-		Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Params: in.Params, Occurrence: in.Occurrence,
-		Was: then.decision, Is: now.decision, Rules: []string{}, Record: uint64(then.at),
-	}
-	switch b := now.body.(type) {
-	case *IntentEmitted:
-		x.Rules = append(x.Rules, b.Rules...)
-	case *IntentParked:
-		x.Rules = append(x.Rules, b.Rules...)
-	case *IntentDenied:
-		x.Code, x.Rules = b.Code, append(x.Rules, b.Rules...)
-	}
-	note(r, &r.Counts.Decisions, &r.Decisions, x)
+	note(r, &r.Counts.Decisions, &r.Decisions, append(what, byte(was), byte(is)), func() governance.DecisionDifference {
+		in := ofIntent(now)
+		return governance.DecisionDifference{
+			Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Params: in.Params, Occurrence: in.Occurrence,
+			Was: was.String(), Is: is.String(), Code: in.code, Rules: in.rules, Record: uint64(then.at),
+		}
+	})
 }
 
-// note counts a difference, and lists it while there is room.
-func note[T any](r *reporter, count *uint64, list *[]T, x T) {
+// note counts a difference, and lists it while there is room. what stands for it
+// among all.
+func note[T any](r *reporter, count *uint64, list *[]T, what []byte, x func() T) {
 	*count++
 	if len(*list) < governance.MaxListed {
-		*list = append(*list, x)
+		*list = append(*list, x())
 	}
-	b, err := canon.Marshal(x)
-	if err != nil {
-		b = []byte(err.Error()) // it cannot be: all of it is text and numbers
-	}
-	r.All = canon.Sum(append(r.All[:], b...))
+	r.sum = append(append(r.sum[:0], r.All[:]...), what...)
+	r.All = canon.Sum(r.sum)
 }
 
 func (r *reporter) refused(record Seq, err error) {
-	note(r, &r.Counts.Refused, &r.Refused, governance.Refusal{Record: uint64(record), Error: excerpt(err.Error())})
+	note(r, &r.Counts.Refused, &r.Refused, canon.AppendUint(nil, uint64(record)), func() governance.Refusal {
+		return governance.Refusal{Record: uint64(record), Error: excerpt(err.Error())}
+	})
 }
 
 // leftOver reports the deeds that only one side has done.
@@ -135,56 +132,81 @@ func (r *reporter) leftOver() {
 	}
 	slices.SortFunc(all, func(a, b *loose) int { return cmp.Compare(a.n, b.n) })
 	for _, x := range all {
-		switch {
-		case x.kind == deedEvent && x.side == inHistory:
-			note(r, &r.Counts.EventsGone, &r.EventsGone, ofEvent(&x.deed))
-		case x.kind == deedEvent:
-			note(r, &r.Counts.EventsNew, &r.EventsNew, ofEvent(&x.deed))
-		case x.kind == deedFailure && x.side == inHistory:
-			note(r, &r.Counts.Mended, &r.Mended, ofFailure(&x.deed))
-		case x.kind == deedFailure:
-			if at, ok := r.turns[turn{x.cell, x.event}]; ok {
-				x.at = at
-			}
-			note(r, &r.Counts.Failed, &r.Failed, ofFailure(&x.deed))
-		case x.again: // it was decided once more on one side: that it was parked there says all
-		case x.side == inHistory:
-			note(r, &r.Counts.IntentsGone, &r.IntentsGone, ofIntent(&x.deed))
-		default:
-			note(r, &r.Counts.IntentsNew, &r.IntentsNew, ofIntent(&x.deed))
-		}
+		r.report(&x.deed, x.side)
+	}
+}
+
+// report reports a deed that only one side has done.
+func (r *reporter) report(d *deed, by side) {
+	what := append(d.identity(nil), byte(by))
+	event := func() governance.EventDifference { return ofEvent(d) }
+	failure := func() governance.Failure { return ofFailure(d) }
+	intent := func() governance.IntentDifference { return ofIntent(d).IntentDifference }
+	switch kind := d.rec.Kind; {
+	case kind == KindEmitted && by == inHistory:
+		note(r, &r.Counts.EventsGone, &r.EventsGone, what, event)
+	case kind == KindEmitted:
+		note(r, &r.Counts.EventsNew, &r.EventsNew, what, event)
+	case kind == KindFailed && by == inHistory:
+		note(r, &r.Counts.Mended, &r.Mended, what, failure)
+	case kind == KindFailed:
+		note(r, &r.Counts.Failed, &r.Failed, what, failure)
+	case d.again: // it was decided once more on one side: that it was parked there says all
+	case by == inHistory:
+		note(r, &r.Counts.IntentsGone, &r.IntentsGone, what, intent)
+	default:
+		note(r, &r.Counts.IntentsNew, &r.IntentsNew, what, intent)
 	}
 }
 
 func ofEvent(d *deed) governance.EventDifference {
-	x := governance.EventDifference{Cell: d.cell, Record: uint64(d.at)}
-	if b, ok := d.body.(*Emitted); ok {
+	x := governance.EventDifference{Cell: d.stepper, Record: uint64(d.at)}
+	if b, ok := d.body().(*Emitted); ok {
 		x.Name, x.To, x.Data = b.Name, b.To, quoted(b.Data)
 	}
 	return x
 }
 
 func ofFailure(d *deed) governance.Failure {
-	x := governance.Failure{Cell: d.cell, Record: uint64(d.at), Event: uint64(d.event)}
-	if b, ok := d.body.(*Failed); ok {
-		x.Step, x.Error = b.N, excerpt(b.Error)
+	x := governance.Failure{Record: uint64(d.at), Event: uint64(d.event)}
+	if b, ok := d.body().(*Failed); ok {
+		x.Cell, x.Step, x.Error = b.Cell, b.N, excerpt(b.Error)
 	}
 	return x
 }
 
-func ofIntent(d *deed) governance.IntentDifference {
-	x := governance.IntentDifference{
-		Cell: d.cell, Kind: d.request.kind, Occurrence: d.request.occurrence, Decision: d.decision, Record: uint64(d.at),
-	}
-	switch b := d.body.(type) {
+// asking is an intent with what the gate has said of it.
+type asking struct {
+	governance.IntentDifference
+
+	code  string
+	rules []string
+}
+
+func ofIntent(d *deed) asking {
+	x := asking{rules: []string{}}
+	switch b := d.body().(type) {
 	case *IntentEmitted:
-		x.Tag, x.Params = b.Tag, quoted(b.Params)
+		x.Cell, x.Kind, x.Tag, x.Params, x.Occurrence = b.Cell, b.Kind, b.Tag, quoted(b.Params), b.Occurrence
+		x.rules = append(x.rules, b.Rules...)
 	case *IntentParked:
-		x.Tag, x.Params = b.Tag, quoted(b.Params)
+		x.Cell, x.Kind, x.Tag, x.Params, x.Occurrence = b.Cell, b.Kind, b.Tag, quoted(b.Params), b.Occurrence
+		x.rules = append(x.rules, b.Rules...)
 	case *IntentDenied:
-		x.Tag, x.Params = b.Tag, quoted(b.Params)
+		x.Cell, x.Kind, x.Tag, x.Params, x.Occurrence = b.Cell, b.Kind, b.Tag, quoted(b.Params), b.Occurrence
+		x.code, x.rules = b.Code, append(x.rules, b.Rules...)
 	}
+	x.Decision, x.Record = d.verdict().String(), uint64(d.at)
 	return x
+}
+
+// body decodes the record; nil where it cannot be.
+func (d *deed) body() Body {
+	body, err := d.rec.Body()
+	if err != nil {
+		return nil // it was written here, or has been replayed
+	}
+	return body
 }
 
 // quoted returns the beginning of data as JSON.
@@ -218,27 +240,40 @@ func (s *shadow) compareCells() {
 	waits := s.compareWaits()
 	var d Difference
 	d.compareCells(s.was.sortedCells(), s.sortedCells())
-	var all []governance.CellDifference
+	var all []CellChange // where one side has none it is the zero CellView
 	for _, v := range d.CellsGone {
-		all = append(all, governance.CellDifference{Cell: v.Cell.String(), What: "gone", StepsWas: v.N, ParkedWas: v.Parked})
+		all = append(all, CellChange{A: v})
 	}
 	for _, v := range d.CellsAdded {
-		x := governance.CellDifference{Cell: v.Cell.String(), What: "new", StepsIs: v.N, ParkedIs: v.Parked}
-		x.State, x.More = stateChanges(nil, v.State)
-		all = append(all, x)
+		all = append(all, CellChange{B: v})
 	}
-	for _, c := range d.CellsChanged {
-		x := governance.CellDifference{
-			Cell: c.A.Cell.String(), What: "changed", StepsWas: c.A.N, StepsIs: c.B.N, ParkedWas: c.A.Parked, ParkedIs: c.B.Parked,
-		}
-		x.State, x.More = stateChanges(c.A.State, c.B.State)
-		all = append(all, x)
+	all = append(all, d.CellsChanged...)
+	slices.SortFunc(all, func(a, b CellChange) int { return strings.Compare(a.name(), b.name()) })
+	var what []byte
+	for i := range all {
+		c := &all[i]
+		what = append(append(canon.AppendText(what[:0], c.name()), c.A.State...), c.B.State...)
+		note(s.report, &s.report.Counts.Cells, &s.report.Cells, what, func() governance.CellDifference {
+			return c.report(waits[c.name()])
+		})
 	}
-	slices.SortFunc(all, func(a, b governance.CellDifference) int { return strings.Compare(a.Cell, b.Cell) })
-	for _, x := range all {
-		x.Unknown = waits[x.Cell]
-		note(s.report, &s.report.Counts.Cells, &s.report.Cells, x)
+}
+
+func (c *CellChange) name() string { return cmp.Or(c.A.Cell, c.B.Cell).String() }
+
+func (c *CellChange) report(unknown bool) governance.CellDifference {
+	x := governance.CellDifference{
+		Cell: c.name(), What: "changed", StepsWas: c.A.N, StepsIs: c.B.N, ParkedWas: c.A.Parked, ParkedIs: c.B.Parked, Unknown: unknown,
 	}
+	switch none := (reducer.Cell{}); {
+	case c.B.Cell == none:
+		x.What = "gone"
+		return x
+	case c.A.Cell == none:
+		x.What = "new"
+	}
+	x.State, x.More = stateChanges(c.A.State, c.B.State)
+	return x
 }
 
 // stateChanges returns where two states differ, and how many places more there are.
@@ -277,8 +312,8 @@ func (s *shadow) compareWaits() map[string]bool {
 			why = "nobody has approved it in the history"
 		}
 		waits[e.Intent.Cell] = true
-		note(s.report, &s.report.Counts.Unknown, &s.report.Unknown, governance.Unknown{
-			Cell: e.Intent.Cell, Kind: e.Intent.Kind, Params: quoted(e.Intent.Params), Why: why,
+		note(s.report, &s.report.Counts.Unknown, &s.report.Unknown, key.Hash[:], func() governance.Unknown {
+			return governance.Unknown{Cell: e.Intent.Cell, Kind: e.Intent.Kind, Params: quoted(e.Intent.Params), Why: why}
 		})
 	}
 	return waits
