@@ -89,6 +89,24 @@ func (v *validator) verify(path string, y *Verify) {
 	v.oneOf(path+"/mode", y.Mode, VerifyStrict, VerifyWarn, VerifyHuman)
 }
 
+// circle returns the effects of which each makes up for the one before, from one
+// back to the same; nothing where it leads elsewhere.
+func (v *validator) circle(name string) []string {
+	circle := []string{name}
+	for {
+		next := v.m.Effects[circle[len(circle)-1]].Compensate
+		switch {
+		case next == nil:
+			return nil
+		case next.Kind == name:
+			return circle
+		case slices.Contains(circle, next.Kind):
+			return nil // another effect's
+		}
+		circle = append(circle, next.Kind)
+	}
+}
+
 func (v *validator) compensate(path, name string, c *Compensate) {
 	_, ok := v.m.Effects[c.Kind]
 	switch {
@@ -96,6 +114,10 @@ func (v *validator) compensate(path, name string, c *Compensate) {
 		v.fault(path+"/kind", "there is no effect %q%s", c.Kind, among(v.m.Effects))
 	case c.Kind == name:
 		v.fault(path+"/kind", "an effect cannot make up for itself")
+	default:
+		if circle := v.circle(name); len(circle) > 0 {
+			v.fault(path+"/kind", "these effects make up for each other in a circle: %s", strings.Join(circle, ", "))
+		}
 	}
 	if strings.TrimSpace(c.Params) == "" {
 		v.fault(path+"/params", "a compensation needs an expression that gives its params")

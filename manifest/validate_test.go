@@ -366,3 +366,26 @@ func TestValidateReportsAllFaultsInOneOrder(t *testing.T) {
 func TestZeroManifestIsFaultyNotFatal(t *testing.T) {
 	require.NotEmpty(t, new(manifest.Manifest).Validate())
 }
+
+func TestEffectsCannotMakeUpForEachOther(t *testing.T) {
+	m := good()
+	up := func(kind, by string) {
+		e := m.Effects["tool.pay"]
+		e.Compensate = &manifest.Compensate{Kind: by, Params: "null"}
+		m.Effects[kind] = e
+	}
+	up("a", "b")
+	up("b", "c")
+	up("c", "d")
+	up("d", "b")
+	var got []string
+	for _, f := range m.Validate() {
+		got = append(got, f.Path+": "+f.Msg)
+	}
+	const circle = "these effects make up for each other in a circle: "
+	require.Equal(t, []string{
+		"/effects/b/compensate/kind: " + circle + "b, c, d",
+		"/effects/c/compensate/kind: " + circle + "c, d, b",
+		"/effects/d/compensate/kind: " + circle + "d, b, c",
+	}, got)
+}
