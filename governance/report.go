@@ -10,21 +10,24 @@ import (
 // MaxListed is how many differences of a kind a Report lists. Counts has them all.
 const MaxListed = 100
 
-// MaxExcerptBytes is how much of a value a Report quotes.
-const MaxExcerptBytes = 256
+// How much a Report quotes, in bytes.
+const (
+	MaxExcerptBytes = 256  // of a value
+	MaxRecordBytes  = 1024 // of a record
+)
 
 // Report says what a candidate would have done with a world's recorded history:
 // what a person approves. It encodes to canonical CBOR, and its hash is that of
 // these bytes. Lists are in the order in which the differences came up, cells by
 // name; a list has at most MaxListed items. Records are those of the history,
-// values are quoted as JSON, at most MaxExcerptBytes of each.
+// values are quoted as JSON, what is longer than it may be cut off.
 type Report struct {
 	V         uint64 `cbor:"v" json:"-"`
 	World     string `cbor:"world" json:"world"` // its id
 	Base      Hash   `cbor:"base" json:"base"`
 	Candidate Hash   `cbor:"candidate" json:"candidate"`
-	Snapshot  string `cbor:"snapshot" json:"snapshot"` // that the shadow began with; empty: the first record
-	From      uint64 `cbor:"from" json:"from"`         // the record of the snapshot, or 1
+	Snapshot  string `cbor:"snapshot" json:"snapshot"` // that the shadow began with; empty: it has no name
+	From      uint64 `cbor:"from" json:"from"`         // its record; else that from which on the manifest is in force, or 1
 	To        uint64 `cbor:"to" json:"to"`             // the last record of the history
 	Root      Hash   `cbor:"root" json:"root"`         // the chain root at To
 	Events    uint64 `cbor:"events" json:"events"`     // handled by cells, in the history

@@ -124,7 +124,7 @@ func (k *kernel) shadowFrom(cfg ShadowConfig) (string, Seq, error) {
 	if cfg.From != "" {
 		s, err := k.catalog.Find(cfg.From)
 		if err != nil {
-			return "", 0, refuse(err, "from", "%q", cfg.From)
+			return "", 0, refuse(err, "from", "want the name of a snapshot, or the beginning of its hash")
 		}
 		return s.Name, Seq(s.Record), nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -46,7 +47,7 @@ func (s *shadow) part(mine []Stored) error {
 		return nil
 	}
 	s.diverge(theirs, ours)
-	if len(theirs) > 0 && len(ours) > 0 {
+	if len(theirs) > 0 && len(ours) > 0 && ours[0].event == theirs[0].event && ours[0].cell() == theirs[0].cell() {
 		ours[0].at = theirs[0].at
 	}
 	for i := range theirs {
@@ -214,10 +215,10 @@ func (s *shadow) diverge(theirs, ours []deed) {
 	}
 	d := &governance.Divergence{Record: uint64(s.at)}
 	if len(ours) > 0 {
-		d.Record, d.Cell, d.Computed = uint64(ours[0].at), ours[0].cell(), excerpt(ours[0].text())
+		d.Record, d.Cell, d.Computed = uint64(ours[0].at), ours[0].cell(), excerptOf(ours[0].text(), governance.MaxRecordBytes)
 	}
 	if len(theirs) > 0 {
-		d.Record, d.Cell, d.Recorded = uint64(theirs[0].at), theirs[0].cell(), excerpt(theirs[0].text())
+		d.Record, d.Cell, d.Recorded = uint64(theirs[0].at), theirs[0].cell(), excerptOf(theirs[0].text(), governance.MaxRecordBytes)
 	}
 	s.report.Divergence = d
 }
@@ -273,10 +274,12 @@ func (s *shadow) origin(mine Seq) Seq {
 	return r.theirs + min(mine-r.mine, r.n-1)
 }
 
-// excerpt returns the beginning of a text.
-func excerpt(text string) string {
-	if len(text) <= governance.MaxExcerptBytes {
+// excerpt returns the beginning of a value.
+func excerpt(text string) string { return excerptOf(text, governance.MaxExcerptBytes) }
+
+func excerptOf(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	return fmt.Sprintf("%s… (%d bytes)", validPrefix(text, governance.MaxExcerptBytes), len(text))
+	return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:most], ""), len(text))
 }

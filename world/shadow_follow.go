@@ -275,6 +275,9 @@ func (s *shadow) conclude() error {
 		}
 	}
 	s.report.leftOver()
+	if err := s.placeFailures(); err != nil {
+		return err
+	}
 	s.compareCells()
 	return nil
 }

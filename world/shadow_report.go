@@ -3,12 +3,10 @@ package world
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // reporter gathers what is otherwise in a shadow.
@@ -19,8 +17,6 @@ type reporter struct {
 
 	open map[string][]*loose // deeds that the other side has not done, by what they are; oldest first
 	next uint64
-
-	turns map[turn]Seq // of the history, that the shadow did not take alike at the same place
 }
 
 // turn is what a cell does with an event.
@@ -45,7 +41,7 @@ const (
 )
 
 func newReporter(r governance.Report) *reporter {
-	return &reporter{Report: r, open: make(map[string][]*loose), turns: make(map[turn]Seq)}
+	return &reporter{Report: r, open: make(map[string][]*loose)}
 }
 
 // add takes a deed that the other side has not done at the same place. It may do so
@@ -209,6 +205,42 @@ func (d *deed) body() Body {
 	return body
 }
 
+// placeFailures finds what became, in the history, of the events that steps of the
+// shadow fail on: once the two have parted, turns are not taken in pairs.
+func (s *shadow) placeFailures() error {
+	failed := make(map[turn]*governance.Failure)
+	for i := range s.report.Failed {
+		x := &s.report.Failed[i]
+		failed[turn{x.Cell, Seq(x.Event)}] = x
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	for rec, err := range s.h.Scan(Seq(s.report.Divergence.Record) - 1) {
+		if err == nil {
+			err = rec.Err
+		}
+		if err != nil {
+			return err
+		}
+		if kind := rec.Record.Kind; kind != KindStepped && kind != KindFailed {
+			continue
+		}
+		d := deed{rec: rec.Record}
+		if err := d.rec.Load(s.h); err != nil {
+			return err
+		}
+		what := turn{d.cell(), rec.Record.CausedBy}
+		if x := failed[what]; x != nil && s.was.inHistory(rec.ID, s.was.last) {
+			x.Record = uint64(rec.ID)
+			if delete(failed, what); len(failed) == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
 // quoted returns the beginning of data as JSON.
 func quoted(data Data) string {
 	if len(data) == 0 {
@@ -226,95 +258,5 @@ func ended(e *receipt.Entry) bool {
 	return e.State == receipt.StateCommitted || e.State == receipt.StateFailed || e.State == receipt.StateDenied
 }
 
-// validPrefix returns at most n bytes of a text, whole characters.
-func validPrefix(text string, n int) string {
-	return strings.ToValidUTF8(text[:n], "")
-}
-
 // done returns the report.
 func (r *reporter) done() *governance.Report { return &r.Report }
-
-// compareCells reports the cells that are others now, and those that wait for what
-// the history cannot tell.
-func (s *shadow) compareCells() {
-	waits := s.compareWaits()
-	var d Difference
-	d.compareCells(s.was.sortedCells(), s.sortedCells())
-	var all []CellChange // where one side has none it is the zero CellView
-	for _, v := range d.CellsGone {
-		all = append(all, CellChange{A: v})
-	}
-	for _, v := range d.CellsAdded {
-		all = append(all, CellChange{B: v})
-	}
-	all = append(all, d.CellsChanged...)
-	slices.SortFunc(all, func(a, b CellChange) int { return strings.Compare(a.name(), b.name()) })
-	var what []byte
-	for i := range all {
-		c := &all[i]
-		what = append(append(canon.AppendText(what[:0], c.name()), c.A.State...), c.B.State...)
-		note(s.report, &s.report.Counts.Cells, &s.report.Cells, what, func() governance.CellDifference {
-			return c.report(waits[c.name()])
-		})
-	}
-}
-
-func (c *CellChange) name() string { return cmp.Or(c.A.Cell, c.B.Cell).String() }
-
-func (c *CellChange) report(unknown bool) governance.CellDifference {
-	x := governance.CellDifference{
-		Cell: c.name(), What: "changed", StepsWas: c.A.N, StepsIs: c.B.N, ParkedWas: c.A.Parked, ParkedIs: c.B.Parked, Unknown: unknown,
-	}
-	switch none := (reducer.Cell{}); {
-	case c.B.Cell == none:
-		x.What = "gone"
-		return x
-	case c.A.Cell == none:
-		x.What = "new"
-	}
-	x.State, x.More = stateChanges(c.A.State, c.B.State)
-	return x
-}
-
-// stateChanges returns where two states differ, and how many places more there are.
-func stateChanges(was, is Data) ([]governance.Change, uint64) {
-	all := canon.Changes(was, is)
-	out := make([]governance.Change, 0, min(len(all), governance.MaxChanges))
-	for _, c := range all[:min(len(all), governance.MaxChanges)] {
-		out = append(out, governance.Change{Path: c.Path, Was: quoted(c.A), Is: quoted(c.B)})
-	}
-	return out, uint64(len(all) - len(out))
-}
-
-// compareWaits reports the intents that wait in the shadow and do not in the
-// history. It returns the cells that do.
-func (s *shadow) compareWaits() map[string]bool {
-	waits := make(map[string]bool)
-	theirs := make(map[receipt.Key]receipt.Key, len(s.wants))
-	for key, mine := range s.wants { // order cannot show: a map of them
-		theirs[mine] = key
-	}
-	for _, key := range s.ledger.Keys() {
-		e := s.ledger.Entry(key)
-		if e.Abandoned || ended(e) {
-			continue
-		}
-		other, ok := theirs[key]
-		if !ok {
-			other = key
-		}
-		then := s.was.ledger.Entry(other)
-		if then != nil && !ended(then) {
-			continue // it waits there, too
-		}
-		why := "the history has no answer to it"
-		if e.State == receipt.StateParked && e.Deadline != receipt.NoDeadline {
-			why = "nobody has approved it in the history"
-		}
-		waits[e.Intent.Cell] = true
-		note(s.report, &s.report.Counts.Unknown, &s.report.Unknown, key.Hash[:], func() governance.Unknown {
-			return governance.Unknown{Cell: e.Intent.Cell, Kind: e.Intent.Kind, Params: quoted(e.Intent.Params), Why: why}
-		})
-	}
-	return waits
-}

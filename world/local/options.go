@@ -58,12 +58,13 @@ func (lw *World) config() world.Config {
 				if err := lw.host.Close(); err != nil {
 					return nil, err
 				}
-				lw.host = nil
 			}
-			if lw.host, err = host.New(cfg); err != nil {
+			made, err := host.New(cfg)
+			if err != nil {
 				return nil, err
 			}
-			return lw.host, nil
+			lw.host = made
+			return made, nil
 		},
 	}
 }

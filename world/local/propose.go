@@ -108,10 +108,14 @@ func (lw *World) Withdraw(ctx context.Context, proposal uint64, actor, reason st
 }
 
 // Apply puts the candidate of a proposal in force, once no effect is in flight; see
-// world.World.Apply. The world can be run on at once.
+// world.World.Apply, and *AdaptersError. Other calls wait meanwhile. The world can
+// be run on at once.
 func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error {
 	return lw.change(func() error {
 		if _, err := lw.w.WouldApply(lw.store, lw.opts.Registry, proposal); err != nil {
+			return err
+		}
+		if err := lw.checkCandidate(proposal); err != nil {
 			return err
 		}
 		if err := lw.w.Land(ctx); err != nil {
@@ -119,4 +123,19 @@ func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error
 		}
 		return lw.w.Apply(ctx, proposal, actor)
 	})
+}
+
+// checkCandidate makes sure that this program can perform the effects of a
+// candidate that there is: another program may have proposed it.
+func (lw *World) checkCandidate(proposal uint64) error {
+	all, _ := lw.w.Proposals()
+	encoded, err := lw.store.Blob(all[proposal-1].Candidate)
+	if err != nil {
+		return err
+	}
+	m, err := manifest.Decode(encoded)
+	if err != nil {
+		return err
+	}
+	return lw.checkAdapters(m, nil)
 }

@@ -1,0 +1,371 @@
+package local_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+const changingManifest = `world: changing
+version: 1
+reducers:
+  caller: {engine: starlark, source: caller.star, grants: [outside]}
+events:
+  go:
+effects:
+  tool.a: {adapter: probe, config: {name: first}}
+caps:
+  outside: {type: any, params: {kinds: ["tool.*"]}}
+policies:
+  - {name: all, when: "true", decide: allow}
+routing:
+  - {event: go, reducer: caller, key: event.data.to}
+`
+
+const changingReducer = `def reduce(ctx, state, event):
+    if event.name == "receipt":
+        return (state or []) + [event.data["payload"]]
+    ctx.effect(event.data["kind"], event.data["n"])
+    return state or []
+`
+
+// probes are the adapters that perform the effects of a world.
+type probes struct {
+	mu        sync.Mutex
+	working   map[*probe]bool     // those that have performed something and are not closed
+	performed map[string][]string // who performed it, by external key
+	held      chan struct{}       // performing waits for it; nil: it does not
+}
+
+func newProbes() *probes {
+	return &probes{working: make(map[*probe]bool), performed: make(map[string][]string)}
+}
+
+// options have effects performed by probes, which go by these names of adapters.
+func (p *probes) options(adapters ...string) local.Options {
+	opts := local.Options{Adapters: make(map[string]host.Factory), Paranoid: true}
+	for _, adapter := range adapters {
+		opts.Adapters[adapter] = func(s host.Setup) (host.Adapter, error) {
+			made := &probe{all: p}
+			return made, s.Decode(&made.config)
+		}
+	}
+	return opts
+}
+
+// names returns what the probes go by that are at work.
+func (p *probes) names() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for made := range p.working {
+		out = append(out, made.config.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// probe answers with its name.
+type probe struct {
+	all    *probes
+	config struct {
+		Name string `cbor:"name"`
+	}
+}
+
+func (p *probe) Perform(ctx context.Context, call host.Call) (host.Result, error) {
+	p.all.mu.Lock()
+	p.all.working[p] = true
+	p.all.performed[call.External] = append(p.all.performed[call.External], p.config.Name)
+	held := p.all.held
+	p.all.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return host.Result{}, ctx.Err()
+		}
+	}
+	return host.Result{Status: receipt.StatusOK, Payload: receipt.Data(canon.AppendText(nil, p.config.Name))}, nil
+}
+
+// Close implements io.Closer: the host is done with the probe.
+func (p *probe) Close() error {
+	p.all.mu.Lock()
+	defer p.all.mu.Unlock()
+	delete(p.all.working, p)
+	return nil
+}
+
+// changing returns the directory of a new world whose one effect the probe "first"
+// performs.
+func changing(t *testing.T, p *probes) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"world.yaml": changingManifest, "caller.star": changingReducer} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	require.NoError(t, local.Create(dir, local.Birth{ID: "changing", Keyring: ring(t, "changing", 1)}, p.options("probe")))
+	return dir
+}
+
+func openWith(t *testing.T, dir string, opts local.Options) *local.World {
+	t.Helper()
+	w, err := local.Open(dir, opts)
+	require.NoError(t, err)
+	return w
+}
+
+// performedBy returns the manifest in force, with effects of some kinds performed by
+// an adapter that goes by a name.
+func performedBy(t *testing.T, w *local.World, adapter, name string, kinds ...string) *manifest.Manifest {
+	t.Helper()
+	var next manifest.Manifest
+	require.NoError(t, w.View(func(w *world.World) error { next = *w.Manifest(); return nil }))
+	effects := maps.Clone(next.Effects)
+	for _, kind := range kinds {
+		e := effects["tool.a"]
+		e.Adapter = adapter
+		var err error
+		e.Config, err = canon.Marshal(map[string]string{"name": name})
+		require.NoError(t, err)
+		effects[kind] = e
+	}
+	next.Effects = effects
+	return &next
+}
+
+// approve proposes a manifest, and has it shadowed and approved.
+func approve(t *testing.T, w *local.World, next *manifest.Manifest) uint64 {
+	t.Helper()
+	n, err := w.Propose(t.Context(), world.Proposal{Candidate: next, Base: w.Status().Manifest, Actor: "ann"})
+	require.NoError(t, err)
+	_, err = w.Shadow(t.Context(), n, world.ShadowConfig{}, "ann")
+	require.NoError(t, err)
+	var terms governance.Terms
+	require.NoError(t, w.View(func(w *world.World) error {
+		all, f := w.Proposals()
+		terms = all[n-1].Terms(f.World)
+		return nil
+	}))
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	require.NoError(t, w.Approve(t.Context(), n, terms, governance.Sign(key, terms), "bob", ""))
+	return n
+}
+
+// ask has a cell ask for effects of a kind.
+func ask(t *testing.T, w *local.World, to, kind string, n int) {
+	t.Helper()
+	_, err := w.Submit(t.Context(), "go", map[string]any{"to": to, "kind": kind, "n": n})
+	require.NoError(t, err)
+}
+
+// heard returns the answers that a cell has got.
+func heard(t *testing.T, w *local.World, key string) []any {
+	t.Helper()
+	var out []any
+	require.NoError(t, w.View(func(w *world.World) error {
+		c, ok := w.Cell(reducer.Cell{Reducer: "caller", Key: key})
+		require.True(t, ok)
+		v, err := canon.Decode(c.State)
+		require.NoError(t, err)
+		out, ok = v.([]any)
+		require.True(t, ok)
+		return nil
+	}))
+	return out
+}
+
+func requireSound(t *testing.T, w *local.World) {
+	t.Helper()
+	r, err := w.Verify(nil)
+	require.NoError(t, err)
+	require.Empty(t, r.Faults)
+}
+
+func TestAppliedManifestIsPerformedAtOnce(t *testing.T) {
+	p := newProbes()
+	w := openWith(t, changing(t, p), p.options("probe"))
+	ask(t, w, "x", "tool.a", 1)
+	require.NoError(t, w.Run(t.Context()))
+	require.Equal(t, []string{"first"}, p.names())
+
+	n := approve(t, w, performedBy(t, w, "probe", "second", "tool.a", "tool.b"))
+	require.NoError(t, w.Apply(t.Context(), n, "ann"))
+	require.Empty(t, p.names(), "the old host is closed")
+	ask(t, w, "x", "tool.a", 2)
+	ask(t, w, "x", "tool.b", 3)
+	require.NoError(t, w.Run(t.Context()))
+	require.Equal(t, []any{"first", "second", "second"}, heard(t, w, "x"))
+	require.Equal(t, []string{"second", "second"}, p.names(), "one for each kind")
+	requireSound(t, w)
+	require.NoError(t, w.Close())
+	require.Empty(t, p.names())
+}
+
+func TestApplyAwaitsWhatIsInFlight(t *testing.T) {
+	p := newProbes()
+	p.held = make(chan struct{})
+	w := openWith(t, changing(t, p), p.options("probe"))
+	n := approve(t, w, performedBy(t, w, "probe", "second", "tool.a"))
+	ask(t, w, "x", "tool.a", 1)
+	for {
+		progress, err := w.Next(t.Context())
+		require.NoError(t, err)
+		if progress == world.Waiting {
+			break
+		}
+	}
+	applied := make(chan error, 1)
+	go func() { applied <- w.Apply(t.Context(), n, "ann") }()
+	close(p.held)
+	require.NoError(t, <-applied)
+	require.NoError(t, w.Run(t.Context()))
+	require.Equal(t, []any{"first"}, heard(t, w, "x"), "who began it ends it")
+	require.Len(t, p.performed, 1)
+	requireSound(t, w)
+	require.NoError(t, w.Close())
+}
+
+// TestApplyBesideARunningWorld changes the rules again and again while others run
+// the world, send, and wait for the outside.
+func TestApplyBesideARunningWorld(t *testing.T) {
+	p := newProbes()
+	w := openWith(t, changing(t, p), p.options("probe"))
+	ctx, stop := context.WithCancel(t.Context())
+	var runner, senders sync.WaitGroup
+	runner.Go(func() {
+		for ctx.Err() == nil {
+			if err := w.Run(ctx); err != nil && ctx.Err() == nil {
+				t.Errorf("run: %v", err)
+				return
+			}
+		}
+	})
+	runner.Go(func() {
+		for ctx.Err() == nil {
+			if err := w.Wait(ctx); err != nil && ctx.Err() == nil {
+				t.Errorf("wait: %v", err)
+				return
+			}
+		}
+	})
+	const cells, events, changes = 3, 20, 6
+	for i := range cells {
+		senders.Go(func() {
+			for n := range events {
+				_, err := w.Submit(ctx, "go", map[string]any{"to": string(rune('a' + i)), "kind": "tool.a", "n": n})
+				if err != nil {
+					t.Errorf("submit: %v", err)
+					return
+				}
+			}
+		})
+	}
+	for i := range changes {
+		n := approve(t, w, performedBy(t, w, "probe", strconv.Itoa(i), "tool.a"))
+		require.NoError(t, w.Apply(t.Context(), n, "ann"))
+	}
+	senders.Wait()
+	stop()
+	runner.Wait()
+	require.NoError(t, w.Run(t.Context()))
+	require.Equal(t, cells*events, w.Status().Intents[receipt.StateCommitted])
+	require.Len(t, p.performed, cells*events)
+	for key, by := range p.performed {
+		require.Len(t, by, 1, "%s was performed more than once", key)
+	}
+	require.LessOrEqual(t, len(p.names()), 1)
+	requireSound(t, w)
+	require.NoError(t, w.Close())
+}
+
+// TestApplyWithoutAHostSaysSo takes away what performs a world's effects before it
+// has to begin anew.
+func TestApplyWithoutAHostSaysSo(t *testing.T) {
+	p := newProbes()
+	dir, recorded := changing(t, p), filepath.Join(t.TempDir(), "recorded")
+	require.NoError(t, os.CopyFS(recorded, os.DirFS(dir)))
+	require.NoError(t, os.Chmod(filepath.Join(recorded, ".world", "keyring"), 0o600))
+	opts := p.options("probe")
+	opts.Effects = recorded
+	w := openWith(t, dir, opts)
+	next := performedBy(t, w, "probe", "second", "tool.a")
+	n := approve(t, w, next)
+	require.NoError(t, os.RemoveAll(recorded))
+
+	require.ErrorIs(t, w.Apply(t.Context(), n, "ann"), local.ErrNoRecording)
+	_, err := w.Submit(t.Context(), "go", map[string]any{"to": "x", "kind": "tool.a", "n": 1})
+	require.ErrorIs(t, err, local.ErrNoRecording, "it goes on saying so")
+	require.ErrorIs(t, w.Run(t.Context()), local.ErrNoRecording)
+	require.ErrorIs(t, w.Close(), local.ErrNoRecording)
+
+	w = openWith(t, dir, p.options("probe"))
+	require.Equal(t, hashOf(t, next), w.Status().Manifest, "it was in force before the host was needed")
+	ask(t, w, "x", "tool.a", 1)
+	require.NoError(t, w.Run(t.Context()))
+	require.Equal(t, []any{"second"}, heard(t, w, "x"))
+	requireSound(t, w)
+	require.NoError(t, w.Close())
+}
+
+func hashOf(t *testing.T, m *manifest.Manifest) manifest.Hash {
+	t.Helper()
+	encoded, err := m.Encode()
+	require.NoError(t, err)
+	return canon.Sum(encoded)
+}
+
+// A program proposes what it can perform, and applies what it can perform.
+func TestEffectsThatNobodyPerformsAreRefused(t *testing.T) {
+	p := newProbes()
+	dir := changing(t, p)
+	w := openWith(t, dir, p.options("probe"))
+	before := w.Status()
+	next := performedBy(t, w, "other", "second", "tool.a")
+	_, err := w.Propose(t.Context(), world.Proposal{Candidate: next, Base: before.Manifest, Actor: "ann"})
+	var refused *local.AdaptersError
+	require.ErrorAs(t, err, &refused)
+	require.Len(t, refused.Faults, 1)
+	require.Equal(t, "/effects/tool.a/config", refused.Faults[0].Path)
+	require.Equal(t, before, w.Status())
+	require.NoError(t, w.Close())
+
+	w = openWith(t, dir, p.options("probe", "other"))
+	n := approve(t, w, next)
+	require.NoError(t, w.Close())
+
+	w = openWith(t, dir, p.options("probe"))
+	before = w.Status()
+	require.ErrorAs(t, w.Apply(t.Context(), n, "ann"), &refused)
+	require.Equal(t, before, w.Status(), "nothing has changed")
+	ask(t, w, "x", "tool.a", 1)
+	require.NoError(t, w.Run(t.Context()))
+	require.Equal(t, []any{"first"}, heard(t, w, "x"))
+	require.NoError(t, w.Close())
+
+	w = openWith(t, dir, p.options("probe", "other"))
+	require.NoError(t, w.Apply(t.Context(), n, "ann"))
+	ask(t, w, "x", "tool.a", 2)
+	require.NoError(t, w.Run(t.Context()))
+	require.Equal(t, []any{"first", "second"}, heard(t, w, "x"))
+	requireSound(t, w)
+	require.NoError(t, w.Close())
+}
