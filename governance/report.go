@@ -23,7 +23,8 @@ const (
 // values are quoted as JSON, what is longer than it may be cut off.
 type Report struct {
 	V         uint64 `cbor:"v" json:"-"`
-	World     string `cbor:"world" json:"world"` // its id
+	Kernel    string `cbor:"kernel" json:"kernel"` // the version of the kernel that made it: another may find other words
+	World     string `cbor:"world" json:"world"`   // its id
 	Base      Hash   `cbor:"base" json:"base"`
 	Candidate Hash   `cbor:"candidate" json:"candidate"`
 	Snapshot  string `cbor:"snapshot" json:"snapshot"` // that the shadow began with; empty: it has no name

@@ -18,9 +18,9 @@ import (
 // begins where the manifest in force was applied; where a rollback has led to before
 // that, with the last snapshot there is.
 type ShadowConfig struct {
-	From     string                      // begin with this snapshot
-	Last     Seq                         // begin with the last snapshot that so many records follow, or the first record
-	Registry *reducer.Registry           // Go reducers; nil: none
+	From     string                      // begin with this snapshot, whatever Last says
+	Last     Seq                         // begin with the last snapshot that so many records follow, or before the first record
+	Registry *reducer.Registry           // Go reducers; nil: none. A World takes its own
 	Progress func(at Seq, events uint64) // now and then; nil: nobody looks
 }
 
@@ -66,7 +66,7 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 // contents are those that next names and h may not hold.
 //
 // The errors are an *InputError of ErrMigration, ErrLeftPart, those of package
-// snapshot for a name, and those of reading.
+// snapshot for a name, and those of reading: ErrRedacted where an input is gone.
 func (m *Moment) Rehearse(ctx context.Context, h History, next *manifest.Manifest, contents map[manifest.Hash][]byte, cfg ShadowConfig) (*governance.Report, error) {
 	encoded, err := next.Encode()
 	if err != nil {
@@ -89,7 +89,7 @@ func (m *Moment) Rehearse(ctx context.Context, h History, next *manifest.Manifes
 		return nil, err
 	}
 	s.report = newReporter(governance.Report{
-		World: m.k.id, Base: m.k.rules.hash, Candidate: candidate.hash,
+		Kernel: KernelVersion, World: m.k.id, Base: m.k.rules.hash, Candidate: candidate.hash,
 		Snapshot: name, From: uint64(max(from, 1)), To: uint64(m.k.last), Root: m.k.chain.Root(),
 	})
 	for _, part := range stretches {

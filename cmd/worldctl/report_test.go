@@ -290,7 +290,7 @@ func TestShadowJSONKeepsItsKeys(t *testing.T) {
 		require.NoError(t, json.Unmarshal(out.Bytes(), &answer))
 		require.Equal(t, []string{
 			"all", "base", "candidate", "cells_changed", "cost_delta", "cost_is", "cost_was", "counts", "decisions_changed", "diverged",
-			"events", "events_gone", "events_new", "failed", "first_divergence", "from", "intents_gone", "intents_new", "mended", "no_op",
+			"events", "events_gone", "events_new", "failed", "first_divergence", "from", "intents_gone", "intents_new", "kernel", "mended", "no_op",
 			"proposal", "refused", "report_hash", "root", "schema", "snapshot", "to", "unknown", "world",
 		}, slices.Sorted(maps.Keys(answer)))
 		require.Equal(t, "worldctl/shadow/v1", answer["schema"])
