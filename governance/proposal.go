@@ -88,7 +88,8 @@ func (p *Proposal) Terms(world string) Terms {
 // approval counts.
 func (p *Proposal) counts(a *Approval, g manifest.Governance) bool {
 	_, listed := g.Approver(a.Signature.Key)
-	return a.Report == p.Report && (listed || len(g.Approvers) == 0) && !(g.FourEyes && p.by(a.Signature.Key))
+	own := g.FourEyes && p.by(a.Signature.Key)
+	return a.Report == p.Report && !own && (listed || len(g.Approvers) == 0)
 }
 
 // by reports whether the author has signed with a key.
@@ -136,7 +137,7 @@ func (p *Proposal) approved(g manifest.Governance) error {
 type InForce struct {
 	World      string // its id
 	Manifest   Hash
-	Since      uint64 // the record that put the manifest in force
+	Since      uint64 // the last record of what put the manifest in force
 	Governance manifest.Governance
 }
 
@@ -309,7 +310,23 @@ func (ps *Proposals) UnmarshalCBOR(data []byte) error {
 		if p == nil || p.N != uint64(i)+1 {
 			return fmt.Errorf("governance: proposals: p%d is not in its place", i+1)
 		}
+		if !p.known() {
+			return fmt.Errorf("governance: proposals: p%d is %q, and the record that ended it is #%d", p.N, p.Stage, p.Ended)
+		}
 	}
 	ps.list = list
 	return nil
+}
+
+// known reports whether the stage is one of those there are, and says the same as
+// Ended.
+func (p *Proposal) known() bool {
+	switch p.Stage {
+	case Proposed, Shadowed, Approved:
+		return p.Open()
+	case Rejected, Withdrawn, Applied:
+		return !p.Open()
+	default:
+		return false
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
@@ -29,7 +30,7 @@ func (w *World) Apply(ctx context.Context, proposal uint64, actor string) error 
 	if err := w.Checkpoint(); err != nil {
 		return err
 	}
-	w.held, w.asked = nil, 0
+	w.held, w.came, w.found, w.asked = nil, nil, nil, 0 // the new host is asked for all of it again
 	if err := w.start(); err != nil {
 		return w.fail(fmt.Errorf("world: the manifest is in force, and nobody can perform its effects: %w", err))
 	}
@@ -140,7 +141,28 @@ func (k *kernel) govern(next *rules, all []migrated, record Seq) {
 		k.dropTree() // a cell's leaf holds its reducer's hash
 	}
 	k.takeOver(all, record)
+	k.dismissVerifiers(record)
 	k.since = k.last
+}
+
+// dismissVerifiers ends the wait for verifiers that the rules do not declare: a
+// person decides about what is in doubt, and recorded results are told as they are.
+func (k *kernel) dismissVerifiers(record Seq) {
+	verified := func(e *receipt.Entry) bool {
+		rule := k.rules.effects[e.Intent.Kind]
+		return rule != nil && rule.Verify != nil
+	}
+	for _, e := range k.ledger.In(receipt.StateInDoubt) {
+		if e.Waiting && !verified(e) {
+			e.Waiting = false
+			k.ledger.Change(e)
+		}
+	}
+	for i := range k.recalls {
+		if r := &k.recalls[i]; r.Confirm && !verified(k.ledger.Entry(r.Key)) {
+			r.Confirm, r.Record = false, record
+		}
+	}
 }
 
 // otherCode returns the cells whose reducer has other code under other rules.

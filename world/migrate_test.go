@@ -141,3 +141,40 @@ func TestRollbackToWhatCannotBeMigratedIsRefused(t *testing.T) {
 	require.Equal(t, root, w.StateRoot())
 	w.RequireReplay()
 }
+
+// Cells outlive their reducer, and are what they were when it returns.
+func TestCellsOfADroppedReducerWaitForIt(t *testing.T) {
+	w := bots(t)
+	first := w.Manifest()
+	w.Submit("go", order{To: "a", Say: "hello", Do: []act{{Timer: 5}}})
+	w.Step(1)
+	_, err := w.Snapshot(t.Context(), "with", "", "ada")
+	require.NoError(t, err)
+	w.Submit("go", order{To: "b", Say: "waits"})
+	next := *first
+	next.Reducers = map[string]manifest.Reducer{"skip": first.Reducers["skip"]}
+	next.Routing = []manifest.Route{{Event: "skip.*", Reducer: "skip", Key: "event.data.to"}}
+	require.NoError(t, adopt(t, w, &next))
+	w.Run()
+	require.Equal(t, 2, w.Status().Parked, "one with its timer, the other with its event")
+	require.JSONEq(t, `{"seen": ["1:go hello"]}`, w.State("bot/a"))
+	_, err = w.Snapshot(t.Context(), "without", "", "ada")
+	require.NoError(t, err)
+	w.RequireReplay()
+
+	require.NoError(t, adopt(t, w, first))
+	for _, key := range []string{"a", "b"} {
+		require.NoError(t, w.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: key}, world.RetryEvent))
+	}
+	w.Run()
+	seen := `{"seen": ["1:go hello", "7:alarm after 5"]}`
+	require.JSONEq(t, seen, w.State("bot/a"))
+	for _, to := range []string{"without", "with"} {
+		_, err = w.Rollback(t.Context(), world.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try"})
+		require.NoError(t, err)
+		require.JSONEq(t, `{"seen": ["1:go hello"]}`, w.State("bot/a"))
+		w.RequireReplay()
+		w.Crash()
+	}
+	w.RequireReplay()
+}

@@ -61,6 +61,8 @@ func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]by
 			if content, err = w.cfg.History.Blob(h); err != nil {
 				return nil, fmt.Errorf("world: manifest: content %s: %w", h, err)
 			}
+		} else if canon.Sum(content) != h {
+			return nil, fmt.Errorf("world: manifest: content %s has the bytes of another", h)
 		}
 		blobs = append(blobs, Blob{Hash: h, Bytes: content})
 	}

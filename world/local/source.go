@@ -10,9 +10,9 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
-// ErrEdited says that a world.yaml, or a file that it names, is not what the
-// world was made of.
-var ErrEdited = errors.New("it is not what the world was made of")
+// ErrEdited says that a world.yaml, with the files that it names, makes another
+// manifest than the one in force.
+var ErrEdited = errors.New("it is not the manifest in force")
 
 // CheckSource compares the world.yaml in the world's directory with the
 // manifest in force, which alone counts: ErrEdited where they differ, a

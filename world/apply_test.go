@@ -1,0 +1,250 @@
+package world_test
+
+import (
+	"context"
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// council lets the play's rules be changed. Nobody is listed: any key will do.
+func (p *play) council() *council { return &council{World: p.World, t: p.t} }
+
+// candidate returns the manifest in force with other effects.
+func (p *play) candidate(change func(effects map[string]manifest.Effect)) *manifest.Manifest {
+	next := *p.Manifest()
+	next.Version++
+	next.Effects = maps.Clone(next.Effects)
+	change(next.Effects)
+	return &next
+}
+
+// without drops a kind of effect.
+func without(kind string) func(map[string]manifest.Effect) {
+	return func(effects map[string]manifest.Effect) { delete(effects, kind) }
+}
+
+func same(map[string]manifest.Effect) {}
+
+// ready proposes a candidate, up to where it can be applied.
+func (p *play) ready(next *manifest.Manifest) uint64 {
+	p.t.Helper()
+	c := p.council()
+	require.NoError(p.t, c.propose(next))
+	all, _ := p.Proposals()
+	n := uint64(len(all))
+	require.NoError(p.t, c.shadow(n))
+	require.NoError(p.t, c.sign(n, 1))
+	return n
+}
+
+func TestKindUnderWayIsNotDropped(t *testing.T) {
+	for name, x := range map[string]struct {
+		change func(*manifest.Manifest)
+		begin  func(*play)
+		state  receipt.State
+		end    func(*play)
+	}{
+		"open": {
+			func(m *manifest.Manifest) { m.Limits.InFlight = 1 },
+			func(p *play) {
+				p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.l"}, {Effect: "tool.a", Param: "x"}}})
+				p.Drive()
+			},
+			receipt.StateOpen,
+			func(p *play) { p.reply(worldtest.OK(nil)); p.reply(worldtest.OK(nil)) },
+		},
+		"in flight": {nil, func(p *play) { p.ask() }, receipt.StateInFlight, func(p *play) { p.reply(worldtest.Fail(nil)) }},
+		"waiting": {
+			inDoubt(manifest.InDoubtRetry),
+			func(p *play) { p.ask(); p.lose() },
+			receipt.StateOpen,
+			func(p *play) { p.due(); p.reply(worldtest.OK(nil)) },
+		},
+		"parked": {
+			approvals,
+			func(p *play) { p.ask() },
+			receipt.StateParked,
+			func(p *play) {
+				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, world.Disapprove))
+				p.Drive()
+			},
+		},
+		"in doubt": {
+			nil,
+			func(p *play) { p.ask(); p.lose() },
+			receipt.StateInDoubt,
+			func(p *play) {
+				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, world.Executed))
+				p.Drive()
+			},
+		},
+		"a verifier is asked": {
+			inDoubt(manifest.InDoubtVerify),
+			func(p *play) { p.ask(); p.lose() },
+			receipt.StateInDoubt,
+			func(p *play) { p.out.Find(p.out.Task(world.Verify), world.Happened, nil, "it is there"); p.Drive() },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := live(t, func(m *manifest.Manifest) {
+				if x.change != nil {
+					x.change(m)
+				}
+			})
+			x.begin(p)
+			all := p.Intents()
+			require.Equal(t, x.state, all[len(all)-1].State)
+			n := p.ready(p.candidate(without("tool.a")))
+			c := p.council()
+			c.requireRefused(func() error { return c.apply(n) }, world.ErrUnderWay)
+			c.requireRefused(func() error { _, err := c.WouldApply(c.Journal, botRegistry(), n); return err }, world.ErrUnderWay)
+			x.end(p)
+			require.NoError(t, c.apply(n))
+			p.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a"}}})
+			p.Drive()
+			require.Equal(t, 1, p.Status().Parked, "nobody can ask for it any more")
+		})
+	}
+}
+
+// everything has one effect of the bot a in each state that a host has to do with.
+// InFlight comes last, so that the others are not lost with it.
+func everything(t *testing.T) *play {
+	p := live(t, func(m *manifest.Manifest) {
+		m.Effects["tool.a"] = manifest.Effect{Adapter: "test", OnInDoubt: manifest.InDoubtVerify, Verify: &manifest.Verify{Adapter: "test"}}
+		m.Effects["tool.l"] = manifest.Effect{Adapter: "test", OnInDoubt: manifest.InDoubtRetry, Idempotent: true}
+		m.Effects["other.x"] = manifest.Effect{Adapter: "test"}
+		m.Caps["tools"] = manifest.Cap{Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"*"}}}
+	})
+	p.Submit("go", order{To: "a", Do: []act{
+		{Effect: "tool.a", Param: "asked"}, {Effect: "tool.l", Param: "waits"}, {Effect: "tool.u", Param: "lost"}, {Effect: "other.x", Param: "flies"},
+	}})
+	p.Drive()
+	for range 3 {
+		p.lose()
+	}
+	require.Len(t, p.out.Tasks(world.Verify), 1)
+	require.Len(t, p.out.Tasks(world.Retry), 1)
+	require.Len(t, p.out.Tasks(world.Perform), 1)
+	return p
+}
+
+// The outside is asked by the new host as by one after a crash.
+func TestApplyWithLiveEffectsPerformsNothingTwiceAndLosesNothing(t *testing.T) {
+	for name, x := range map[string]struct {
+		stored  bool // what is in flight was done, and its result is in the effect store
+		crashed bool // not applied: so it is after a crash
+	}{
+		"applied": {}, "applied, result stored": {stored: true},
+		"crashed": {crashed: true}, "crashed, result stored": {stored: true, crashed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := everything(t)
+			if x.stored {
+				p.out.Store(p.performing(), worldtest.OK("it is done"))
+			}
+			if x.crashed {
+				p.crash()
+			} else {
+				require.NoError(t, p.council().apply(p.ready(p.candidate(same))))
+			}
+			require.Empty(t, p.out.Tasks(world.Verify), "whoever looks on asks nobody")
+			p.Drive()
+			require.Empty(t, p.out.Tasks(world.Perform))
+			require.Len(t, p.out.Tasks(world.Verify), 1)
+			require.Len(t, p.out.Tasks(world.Retry), 1)
+			require.Len(t, p.out.Performed, 4)
+			want := receipt.StateInDoubt
+			if x.stored {
+				want = receipt.StateCommitted
+				p.tells("flies3 ok")
+			}
+			all := p.Intents()
+			require.Equal(t, want, all[3].State)
+
+			p.out.Find(p.out.Task(world.Verify), world.Happened, nil, "it is there")
+			p.Drive()
+			p.due()
+			p.reply(worldtest.OK(nil))
+			for _, e := range p.Intents() {
+				if e.State == receipt.StateInDoubt {
+					require.NoError(t, p.resolve(e.Intent.Key, world.Executed))
+				}
+			}
+			p.Drive()
+			require.Equal(t, 4, p.Status().Intents[receipt.StateCommitted])
+			require.Len(t, p.out.Performed, 5, "each once, and the one that was to be retried twice")
+			require.True(t, p.Idle())
+			p.crash()
+			p.Drive()
+			require.Len(t, p.out.Performed, 5)
+		})
+	}
+}
+
+func TestLateResultIsCaughtUpByTheNewHost(t *testing.T) {
+	p := live(t)
+	key := p.ask()
+	lost := p.lose()
+	p.out.Store(lost, worldtest.OK("it was done after all"))
+	require.NoError(t, p.council().apply(p.ready(p.candidate(same))))
+	p.Drive()
+	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
+	p.tells("x0 ok")
+	require.Len(t, p.out.Performed, 1)
+}
+
+// As after any input, what comes then is for the next tick.
+func TestStepOfAProposalEndsTheTick(t *testing.T) {
+	for name, step := range map[string]func(*play, uint64){
+		"a proposal": func(p *play, _ uint64) { require.NoError(t, p.council().propose(p.council().version(9))) },
+		"an apply":   func(p *play, n uint64) { require.NoError(t, p.council().apply(n)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := live(t)
+			n := p.ready(p.candidate(same))
+			p.ask()
+			flying := p.performing()
+			p.out.Store(flying, worldtest.OK(nil)) // for whoever asks
+			step(p, n)
+			if len(p.out.Tasks(world.Perform)) > 0 {
+				p.out.Reply(flying, worldtest.OK(nil))
+			}
+			p.Drive()
+			require.Equal(t, []string{"1:go ", "2:receipt x0 ok"}, p.seen("a"))
+		})
+	}
+}
+
+func TestLandWaitsForWhatIsInFlight(t *testing.T) {
+	p := live(t, func(m *manifest.Manifest) { m.Limits.InFlight = 1 })
+	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}}})
+	p.Drive()
+	n := p.ready(p.candidate(same))
+	require.ErrorIs(t, p.Land(t.Context()), worldtest.ErrNoAnswer, "it waits")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, p.Land(ended), context.Canceled)
+	require.Len(t, p.InFlight(), 1)
+
+	p.out.Play = func(task world.Task) { // the second one, as soon as the first has landed
+		if task.Work == world.Perform {
+			p.out.Reply(task, worldtest.OK(nil))
+		}
+	}
+	p.out.Reply(p.performing(), worldtest.OK(nil))
+	require.NoError(t, p.Land(t.Context()))
+	require.Empty(t, p.InFlight())
+	require.NoError(t, p.council().apply(n))
+	p.Drive()
+	p.tells("x0 ok", "y1 ok")
+	require.Len(t, p.out.Performed, 2)
+	require.NoError(t, p.Land(t.Context()), "nothing flies")
+}
