@@ -1,6 +1,7 @@
 package governance
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -33,7 +34,7 @@ var (
 	ErrOtherTerms  = errors.New("the signature is for something else")
 	ErrSignature   = errors.New("the signature is not one of its key over these terms")
 	ErrNotListed   = errors.New("the key is not one of the approvers'")
-	ErrRepeated    = errors.New("the key has approved this already")
+	ErrRepeated    = errors.New("the key has signed this already")
 	ErrOwnProposal = errors.New("the author's approval does not count: four_eyes is on")
 	ErrNotApproved = errors.New("approvals are missing")
 	ErrTooMany     = errors.New("too many proposals are open")
@@ -176,12 +177,16 @@ func (ps *Proposals) Current(n uint64, f InForce) (*Proposal, error) {
 }
 
 // Add takes a proposal, whose N and Stage it sets. Base, Candidate, Record, Time,
-// Author, Signature and Reason are the caller's.
+// Author, Signature and Reason are the caller's. A signature proposes once: it must
+// not bring back what its author has withdrawn.
 func (ps *Proposals) Add(p Proposal, f InForce) (*Proposal, error) {
 	open := 0
 	for _, other := range ps.list {
 		if other.Open() {
 			open++
+		}
+		if p.Signature != nil && other.by(p.Signature.Key) && bytes.Equal(other.Signature.Bytes, p.Signature.Bytes) {
+			return nil, fmt.Errorf("%w: the author's signature is that of p%d", ErrRepeated, other.N)
 		}
 	}
 	switch {

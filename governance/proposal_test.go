@@ -309,3 +309,19 @@ func TestForkDisownsWhatIsOpen(t *testing.T) {
 	require.NoError(t, d.sign(p.N, 1))
 	require.NoError(t, d.apply(p.N))
 }
+
+// Who has thought better of it is not brought back by whoever kept the signature.
+func TestAuthorsSignatureProposesOnce(t *testing.T) {
+	d := newDesk(t, governed(1, true, 1, 2))
+	first := d.propose("B", 1)
+	again := Proposal{Base: d.f.Manifest, Candidate: first.Candidate, Author: "eve", Signature: first.Signature}
+	_, err := d.ps.Add(again, d.f)
+	require.ErrorIs(t, err, ErrRepeated)
+	require.NoError(t, d.ps.End(1, Withdrawn, 9, "ada", ""))
+	_, err = d.ps.Add(again, d.f)
+	require.ErrorIs(t, err, ErrRepeated)
+	require.Len(t, d.ps.All(), 1)
+	again.Signature = nil
+	_, err = d.ps.Add(again, d.f)
+	require.NoError(t, err)
+}

@@ -52,7 +52,7 @@ func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]by
 		return nil, fmt.Errorf("world: manifest: %w", err)
 	}
 	if len(encoded) > MaxManifestBytes {
-		return nil, refuse(ErrTooLarge, "candidate", "a manifest has at most %d bytes, this one %d", MaxManifestBytes, len(encoded))
+		return nil, refuse(ErrManifestSize, "candidate", "a manifest has at most %d bytes, this one %d", MaxManifestBytes, len(encoded))
 	}
 	blobs := []Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
 	for _, h := range m.Contents() {
@@ -86,7 +86,7 @@ func (w *World) Reject(ctx context.Context, proposal uint64, actor, reason strin
 	})
 }
 
-// Withdraw ends a proposal for its author.
+// Withdraw ends a proposal, as its author does who thinks better of it.
 func (w *World) Withdraw(ctx context.Context, proposal uint64, actor, reason string) error {
 	return w.change(ctx, func() error {
 		return w.k.withdraw(ManifestWithdrawn{Proposal: proposal, Actor: actor, Reason: reason})

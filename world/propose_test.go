@@ -175,7 +175,7 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 		"propose: no change":            {propose(func(p *world.Proposal) { p.Candidate = c.Manifest() }), governance.ErrNoChange},
 		"propose: nobody":               {propose(func(p *world.Proposal) { p.Actor = "" }), world.ErrNoReason},
 		"propose: signed for another":   {propose(func(p *world.Proposal) { p.Signature = &good }), governance.ErrSignature},
-		"propose: too large":            {propose(func(p *world.Proposal) { p.Candidate = &huge }), world.ErrTooLarge},
+		"propose: too large":            {propose(func(p *world.Proposal) { p.Candidate = &huge }), world.ErrManifestSize},
 		"propose: not valid":            {propose(func(p *world.Proposal) { p.Candidate = &invalid }), nil},
 		"propose: of no such code":      {propose(func(p *world.Proposal) { p.Candidate = &unknown }), nil},
 		"propose: contents are missing": {propose(func(p *world.Proposal) { p.Candidate = &broken }), world.ErrNotFound},

@@ -34,6 +34,7 @@ var (
 	ErrForkEffects  = errors.New("effects of a fork are on hold, live or recorded")
 	ErrSameWorld    = errors.New("a fork is another world and needs another id")
 	ErrMigration    = errors.New("a cell cannot be migrated")
+	ErrManifestSize = errors.New("the manifest is too large")
 	ErrUnderWay     = errors.New("effects of a kind that the manifest lacks are under way")
 	ErrRetention    = errors.New("at least one snapshot is kept")
 	ErrNoRepeat     = errors.New("the intent repeats none whose result could be used")

@@ -32,6 +32,9 @@ var ErrLeftPart = errors.New("a rollback has left the part of the history that t
 // Rehearse does, and records the report: nothing else changes. It is durable on
 // return.
 func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, actor string) (r *governance.Report, err error) {
+	if actor == "" {
+		return nil, refuse(ErrNoReason, "actor", "say who has it shadowed")
+	}
 	err = w.change(ctx, func() error {
 		if err := w.sync(); err != nil {
 			return err
@@ -237,6 +240,7 @@ func (s *shadow) begin(candidate *rules, from Seq) error {
 		m.cell.state = m.state
 	}
 	k.rules = candidate
+	k.dismissVerifiers(from)
 	return nil
 }
 
