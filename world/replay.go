@@ -52,7 +52,9 @@ func (d *Divergence) Error() string {
 var ErrEngine = errors.New("world: made by other engine versions")
 
 // Replay recomputes a world from record 1 without I/O, except reading h, and
-// compares every record. The error is a *Divergence where they differ.
+// compares every record. With From it begins later, unless a rollback leads to a
+// snapshot before that which was let go. The error is a *Divergence where they
+// differ.
 func Replay(h History, cfg ReplayConfig) (*Replayed, error) {
 	var img *Image
 	if cfg.From != 0 {
@@ -64,25 +66,42 @@ func Replay(h History, cfg ReplayConfig) (*Replayed, error) {
 			return nil, fmt.Errorf("world: image at #%d: %w", cfg.From, ErrNotFound)
 		}
 	}
-	k, _, err := load(h, img, cfg)
+	k, err := loadThrough(h, img, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &Replayed{Head: k.head(), StateRoot: k.stateRoot()}, nil
 }
 
+// loadThrough is load; where a rollback after the image leads to a snapshot before
+// it that was let go since, from record 1, which comes by that.
+func loadThrough(h History, img *Image, cfg ReplayConfig) (*kernel, error) {
+	var visited Seq
+	if visit := cfg.Visit; visit != nil {
+		cfg.Visit = func(s Scanned) error {
+			if s.ID <= visited {
+				return nil
+			}
+			visited = s.ID
+			return visit(s)
+		}
+	}
+	k, _, err := load(h, img, cfg)
+	if errors.Is(err, ErrNotFound) && img != nil {
+		visited = max(visited, img.Head.ID)
+		k, _, err = load(h, nil, cfg)
+	}
+	return k, err
+}
+
 // At returns the world as it was after a record, and what was written at once
-// with it: from the last image before, and the records since. Where these lead
-// to a snapshot that was let go, it is from record 1, which comes by that.
+// with it: from the last image before, and the records since.
 func At(h History, at Seq, registry *reducer.Registry) (*Moment, error) {
 	img, err := h.Image(at)
 	if err != nil {
 		return nil, err
 	}
-	k, _, err := load(h, img, ReplayConfig{Registry: registry, To: at})
-	if errors.Is(err, ErrNotFound) && img != nil {
-		k, _, err = load(h, nil, ReplayConfig{Registry: registry, To: at})
-	}
+	k, err := loadThrough(h, img, ReplayConfig{Registry: registry, To: at})
 	if err != nil {
 		return nil, err
 	}

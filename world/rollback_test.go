@@ -335,3 +335,29 @@ func TestRollbackListsAThousandSideEffects(t *testing.T) {
 	w.Crash()
 	require.Zero(t, w.Status().Cells)
 }
+
+func TestReplayFromASnapshotPassesRollbacksToOnesThatAreGone(t *testing.T) {
+	w := bots(t)
+	for _, name := range []string{"one", "two"} {
+		w.Submit("go", order{To: "a", Say: name})
+		w.Run()
+		_, err := w.Snapshot(t.Context(), name, "", "ada")
+		require.NoError(t, err)
+	}
+	w.Submit("go", order{To: "a", Say: "three"})
+	w.Run()
+	_, err := w.Rollback(t.Context(), world.RolledBack{Snapshot: "one", Reason: "so", Actor: "ada", Ack: true})
+	require.NoError(t, err)
+	require.NoError(t, w.Prune(t.Context(), world.SnapshotPruned{Name: "one", Actor: "ada"}))
+	two, err := w.FindSnapshot("two")
+	require.NoError(t, err)
+	var visited []world.Seq
+	got, err := world.Replay(w.Journal, world.ReplayConfig{
+		Registry: botRegistry(), From: world.Seq(two.Record),
+		Visit: func(s world.Scanned) error { visited = append(visited, s.ID); return nil },
+	})
+	require.NoError(t, err)
+	require.Equal(t, w.Status().Head, got.Head)
+	require.Equal(t, w.StateRoot(), got.StateRoot)
+	require.Len(t, visited, int(w.Status().Head.ID)-int(two.Record), "each record after the snapshot, once")
+}
