@@ -100,8 +100,11 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 	return c.object("apply", answer, func() {
 		fmt.Fprintf(c.stdout, "#%d %s is applied: manifest %s, version %d, is in force\n", a.Ended.Record, a.Proposal, a.Candidate, a.Version)
 		c.showApplied(&answer)
-		c.noteEdited(lw)
-		c.note("next: worldctl run")
+		next := "worldctl run"
+		if text := otherSource(lw); text != "" {
+			next += "; but " + text
+		}
+		c.note("next: %s", next)
 	})
 }
 

@@ -33,7 +33,7 @@ approvers it must be one of theirs.
 Exit code 4 if the approval does not count: the key is not listed, has approved already,
 or is the author's where four_eyes is on; or if nothing was shadowed yet.`,
 		Example: `  worldctl approve p1 --key ~/.ssh/id_ed25519
-  worldctl approve p1 --key alice -m "checked with the desk"`,
+  worldctl approve p1 --key ~/.ssh/alice -m "checked with the desk"`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if key == "" {

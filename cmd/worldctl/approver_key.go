@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/worldkernel/worldkernel/internal/sshkey"
@@ -15,6 +16,9 @@ import (
 // for each of the two.
 func (c *cli) approverKey(file string) (ed25519.PrivateKey, error) {
 	data, err := readKey(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("worldctl keys new --approver "+file+" makes one; or type --key with the file of an SSH key of type ed25519", "%w", err)
+	}
 	if err != nil {
 		return nil, err
 	}

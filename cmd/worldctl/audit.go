@@ -29,6 +29,7 @@ in base64, under raw. What a record brought about is what names it as its cause,
 and the answers to it: see why.`,
 		Example: `  worldctl audit --kind intent.denied --from-time 100 --to-time 200
   worldctl audit --cell agent/ada --from-id 50 -o jsonl
+  worldctl audit --kind 'manifest.*'
   worldctl audit --caused-by 20
   worldctl audit --kind intent.resolved --save decisions.jsonl`,
 		Args: args(0, 0),

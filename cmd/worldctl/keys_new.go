@@ -35,8 +35,9 @@ func newKeysNewCommand(c *cli) *cobra.Command {
 		Long: `Make the key of an approver, an SSH key of type ed25519: FILE is the private one,
 which signs approvals and stays with its owner, FILE.pub the public one, which the
 world.yaml of a world lists. Files that are there are never overwritten. A key of
-ssh-keygen -t ed25519 is as good. No world is needed for it.`,
-		Example: `  worldctl keys new --approver alice
+ssh-keygen -t ed25519 is as good. No world is needed for it, and a world's directory is
+no place for FILE: forks and backups copy what is there.`,
+		Example: `  worldctl keys new --approver ~/.ssh/alice
   worldctl keys new --approver ~/.ssh/approver --encrypt --comment alice`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
@@ -74,6 +75,9 @@ func (c *cli) newApprover(file, comment string, encrypt bool) error {
 	answer := newKeyAnswer{Private: file, Public: file + publicSuffix, Encrypted: encrypt, Fingerprint: sshkey.Fingerprint(key)}
 	if err := writeKeyPair(answer, private, public); err != nil {
 		return err
+	}
+	if dir, err := local.Find(filepath.Dir(file)); err == nil {
+		c.note("note: %s is in the directory of a world, %s, and forks and backups copy what is there: keep the private key outside", file, dir)
 	}
 	return c.object("keys-new", answer, func() {
 		opens := "whoever reads it can approve"

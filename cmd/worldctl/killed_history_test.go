@@ -128,7 +128,7 @@ func killables(t *testing.T) []killable {
 		{name: "backup", args: []string{"backup"}, to: "copy", check: readable},
 		{name: "archive", args: []string{"archive", "--before", "third"}, to: "old.wkarch"},
 		{name: "gc", args: []string{"gc"}},
-		{name: "propose", args: propose, changes: true, another: true, repeated: exitOK},
+		{name: "propose", args: propose, changes: true, repeated: exitConflict},
 		{name: "approve", first: [][]string{propose, {"shadow", "p1"}}, args: approve, changes: true, repeated: exitDenied},
 		{name: "apply", first: [][]string{propose, {"shadow", "p1"}, approve}, args: []string{"apply", "p1"}, changes: true, repeated: exitConflict},
 	}

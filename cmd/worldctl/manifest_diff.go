@@ -83,7 +83,9 @@ func (c *cli) manifestDiff(from, to string, asPatch bool) (err error) {
 // changesOf returns what b has otherwise than a.
 func changesOf(a, b *edition) (changesAnswer, error) {
 	d := changesAnswer{Gains: []manifest.Change{}, Loses: []manifest.Change{}, Changes: []manifest.Change{}}
+	keys := fingerprints(a.manifest.Governance, b.manifest.Governance)
 	for _, change := range manifest.Changes(a.manifest, b.manifest) {
+		change.Text = keys.Replace(change.Text)
 		switch change.Risk {
 		case manifest.Gains:
 			d.Gains = append(d.Gains, change)
@@ -96,6 +98,18 @@ func changesOf(a, b *edition) (changesAnswer, error) {
 	var err error
 	d.Patch, err = manifest.Diff(a.manifest, b.manifest)
 	return d, err
+}
+
+// fingerprints puts, behind the keys of approvers, how ssh-keygen -l prints them: who
+// compares keys compares those.
+func fingerprints(rules ...manifest.Governance) *strings.Replacer {
+	var pairs []string
+	for _, g := range rules {
+		for _, who := range g.Approvers {
+			pairs = append(pairs, who.Key.String(), who.Key.String()+" "+fingerprint(who.Key))
+		}
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 func (c *cli) showManifestDiff(d *manifestDiffAnswer, a, b *edition) error {

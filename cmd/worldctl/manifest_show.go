@@ -94,6 +94,7 @@ func (c *cli) showManifest(e *edition) {
 			return text
 		})},
 		[2]any{"policies", policyLines(m.Policies)},
+		[2]any{"governance", governanceLines(m.Governance)},
 		[2]any{"limits", fmt.Sprintf("%d in flight, %d events a tick, mailbox %d%s",
 			m.Limits.InFlight, m.Limits.EventsPerTick, m.Limits.Mailbox, atMost(m.Budget))})
 }
@@ -125,6 +126,22 @@ func atMost(b manifest.Budget) string {
 		}
 	}
 	return text.String()
+}
+
+// governanceLines says who changes the manifest, an approver a line.
+func governanceLines(g manifest.Governance) string {
+	text := "needs " + some(g.Needed(), "approval", "")
+	if g.FourEyes {
+		text += ", four_eyes"
+	}
+	if len(g.Approvers) == 0 {
+		return text + ", by any key"
+	}
+	text += ", by"
+	for _, who := range g.Approvers {
+		text += "\n" + signer(who.Key, g).String()
+	}
+	return text
 }
 
 func policyLines(policies []manifest.Policy) string {

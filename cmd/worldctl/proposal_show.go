@@ -25,7 +25,8 @@ type proposalAnswer struct {
 	Missing    []string           `json:"missing"` // before it can be applied
 	WouldApply outlookAnswer      `json:"would_apply"`
 
-	n uint64 // its number
+	n   uint64 // its number
+	was uint64 // the version of the base
 }
 
 // approvalAnswer is one signature under a proposal.
@@ -106,12 +107,21 @@ func (a *proposalAnswer) compare(lw *local.World) error {
 	if err != nil {
 		return err
 	}
-	a.Version = candidate.manifest.Version
+	a.Version, a.was = candidate.manifest.Version, base.manifest.Version
 	if a.changesAnswer, err = changesOf(base, candidate); err != nil {
 		return err
 	}
 	a.Code, err = codeDiff(base, candidate)
 	return err
+}
+
+// newVersion names the version of the candidate where it says more than the hash:
+// people may leave it as it is.
+func (a *proposalAnswer) newVersion() string {
+	if a.Version == a.was {
+		return ""
+	}
+	return fmt.Sprintf("version %d, ", a.Version)
 }
 
 // missing returns what a proposal needs before it can be applied, nothing where

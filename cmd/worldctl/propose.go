@@ -41,7 +41,8 @@ in force, as JSON; what it names, the world must have.
 With --key, the author signs the change. Where the rules say four_eyes, that tells
 whose approval is another one's.
 
-Exit code 2 if there is nothing to propose, 5 if the patch is for another manifest.`,
+Exit code 2 if there is nothing to propose, 5 if the patch is for another manifest or
+an open proposal asks for the same.`,
 		Example: `  worldctl propose -m "refunds above 50 need a person"
   worldctl propose stricter.yaml --key ~/.ssh/id_ed25519
   worldctl propose --patch stricter.json -m "after the audit"
@@ -83,10 +84,19 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	if p.Candidate, p.Contents, err = change(inForce(lw)); err != nil {
 		return unread(err, name)
 	}
+	candidate, err := newEdition(name, p.Candidate, nil)
+	if err != nil {
+		return err
+	}
+	if err := openAlready(lw, candidate.hash); err != nil {
+		return err
+	}
 	if x.key != "" {
-		if p.Signature, err = c.signProposal(x.key, p.Candidate, f); err != nil {
+		s, err := c.sign(x.key, governance.Terms{World: f.World, Base: f.Manifest, Candidate: candidate.hash})
+		if err != nil {
 			return err
 		}
+		p.Signature = &s
 	}
 	n, err := lw.Propose(ctx, p)
 	if err != nil {
@@ -97,8 +107,8 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 		return err
 	}
 	return c.object("proposal", a, func() {
-		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: version %d, manifest %s, in the place of %s\n",
-			a.Record, a.Proposal, a.authorship(), a.Version, a.Candidate, a.Base)
+		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: %smanifest %s, in the place of %s\n",
+			a.Record, a.Proposal, a.authorship(), a.newVersion(), a.Candidate, a.Base)
 		c.showChanges(&a.changesAnswer, a.Code)
 		c.note("next: worldctl shadow %s says what it would have done", a.Proposal)
 	})
@@ -122,14 +132,18 @@ func (c *cli) readWish(lw *local.World, name string, patch bool) (world.Amendmen
 	}, nil
 }
 
-// signProposal signs a change of what is in force for its author.
-func (c *cli) signProposal(key string, candidate *manifest.Manifest, f governance.InForce) (*governance.Signature, error) {
-	e, err := newEdition("", candidate, nil)
-	if err != nil {
-		return nil, err
+// openAlready refuses a candidate that an open proposal asks for on the manifest in
+// force: two of the same would share neither report nor approvals.
+func openAlready(lw *local.World, candidate manifest.Hash) error {
+	for _, l := range proposalsOf(lw, false) {
+		if l.BaseInForce && l.Candidate == candidate {
+			return &fault{
+				err: fmt.Errorf("%s proposes the same, manifest %s", l.Proposal, candidate), code: exitConflict,
+				hint: fmt.Sprintf("go on with that one: worldctl shadow %[1]s, worldctl approve %[1]s --key FILE; worldctl proposal show %[1]s says what is missing", l.Proposal),
+			}
+		}
 	}
-	s, err := c.sign(key, governance.Terms{World: f.World, Base: f.Manifest, Candidate: e.hash})
-	return &s, err
+	return nil
 }
 
 // unread makes what is wrong with a file that was to be proposed an error of who
@@ -157,6 +171,8 @@ func notProposed(err error, name string) error {
 			err: fmt.Errorf("nothing to propose: %w", err), code: exitUsage,
 			hint: "change " + name + " first; worldctl manifest show is what is in force",
 		}
+	case errors.Is(err, governance.ErrRepeated):
+		return hinted(err, "an author's signature proposes once: change the version in %s, then propose that", name)
 	case errors.Is(err, world.ErrNotFound):
 		return &fault{err: err, code: exitUsage, hint: "a patch names contents that the world has; a world.yaml brings its own along: worldctl propose world.yaml"}
 	case code == exitFailed && hint == "":

@@ -177,13 +177,17 @@ func cost(n receipt.Cost) string {
 	for _, u := range []struct {
 		n    uint64
 		name string
-	}{{n.Calls, "calls"}, {n.Tokens, "tokens"}, {n.Bytes, "bytes"}, {n.Micros, "micros"}} {
-		if u.n > 0 {
-			out = append(out, fmt.Sprintf("%d %s", u.n, u.name))
+	}{{n.Calls, "call"}, {n.Tokens, "token"}, {n.Bytes, "byte"}, {n.Micros, "micro"}} {
+		switch u.n {
+		case 0:
+		case 1:
+			out = append(out, "1 "+u.name)
+		default:
+			out = append(out, fmt.Sprintf("%d %ss", u.n, u.name))
 		}
 	}
 	if len(out) == 0 {
-		return "nothing"
+		return "no calls"
 	}
 	return strings.Join(out, ", ")
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -88,7 +87,7 @@ func (j journal) scan(after world.Seq, kinds ...world.Kind) iter.Seq2[*entry, er
 }
 
 // between reads, in order, the records from one to another, of all kinds or of
-// those that are named.
+// those that are named; see among.
 func (j journal) between(from, to world.Seq, kinds []world.Kind) iter.Seq2[*entry, error] {
 	return func(yield func(*entry, error) bool) {
 		for s, err := range j.lw.Store().Scan(from - 1) {
@@ -100,7 +99,7 @@ func (j journal) between(from, to world.Seq, kinds []world.Kind) iter.Seq2[*entr
 			case err != nil:
 			case s.ID > to:
 				return
-			case len(kinds) == 0 || slices.Contains(kinds, s.Record.Kind):
+			case among(kinds, s.Record.Kind):
 				e, err = j.load(s.Record, s.Bytes)
 			default:
 				continue

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -72,7 +73,7 @@ func rowOf(texts []string) table.Row {
 // headline says in a sentence what would have been otherwise.
 func headline(of string, r *governance.Report) string {
 	what := verdicts(r)
-	events := thousands(r.Events) + " events"
+	events := eventCount(r)
 	switch {
 	case r.NoOp():
 		return fmt.Sprintf("%s would have changed nothing in %s", of, events)
@@ -125,6 +126,11 @@ func some(n uint64, thing, rest string) string {
 	return thousands(n) + " " + thing + "s" + rest
 }
 
+// eventCount says how many events of the history a report is about.
+func eventCount(r *governance.Report) string {
+	return cmp.Or(some(r.Events, "event", ""), "0 events")
+}
+
 // thousands prints a number as people read it: 2,340.
 func thousands(n uint64) string {
 	const group = 3
@@ -137,15 +143,8 @@ func thousands(n uint64) string {
 
 // reportFacts returns what a report says besides its differences.
 func reportFacts(r *governance.Report) [][2]string {
-	began := "the first record"
-	switch {
-	case r.Snapshot != "":
-		began = fmt.Sprintf("snapshot %s, #%d", r.Snapshot, r.From)
-	case r.From > 1:
-		began = fmt.Sprintf("#%d, which put the manifest in force", r.From)
-	}
 	facts := [][2]string{
-		{"history", fmt.Sprintf("from %s, to #%d; %s events", began, r.To, thousands(r.Events))},
+		{"history", fmt.Sprintf("from %s, to #%d; %s", beganAt(r), r.To, eventCount(r))},
 		{"cost", arrow(cost(r.CostWas), cost(r.CostIs))},
 	}
 	if r.Counts.LeftOut > 0 {
@@ -159,6 +158,17 @@ func reportFacts(r *governance.Report) [][2]string {
 		text = err.Error()
 	}
 	return append(facts, [2]string{"base", r.Base.String()}, [2]string{"candidate", r.Candidate.String()}, [2]string{"report", text})
+}
+
+// beganAt says where the history begins that a report is about.
+func beganAt(r *governance.Report) string {
+	switch {
+	case r.Snapshot != "":
+		return fmt.Sprintf("snapshot %s, #%d", r.Snapshot, r.From)
+	case r.From > 1:
+		return fmt.Sprintf("#%d, which put the manifest in force", r.From)
+	}
+	return "the first record"
 }
 
 func ofCell(name string) string {

@@ -147,6 +147,8 @@ func TestHeadlineSaysWhatThereIsAndNothingElse(t *testing.T) {
 		r.Events = 2340
 		require.Equal(t, want, headline("p1", &r))
 	}
+	require.Equal(t, "p1 would have changed nothing in 1 event", headline("p1", &governance.Report{Events: 1}))
+	require.Equal(t, "p1 would have changed nothing in 0 events", headline("p1", &governance.Report{}))
 }
 
 // TestReportHidesNothingFromATerminal has data hold what moves a cursor.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -200,13 +201,23 @@ func (c *cli) noteEdited(lw *local.World) {
 	if c.quiet {
 		return
 	}
-	const inForce = "the world runs the manifest in force: worldctl propose"
+	if text := otherSource(lw); text != "" {
+		c.note("note: %s", text)
+	}
+}
+
+// otherSource says that world.yaml is not what the world runs; empty: it is, or there
+// is none. Nobody knows which of the two came later.
+func otherSource(lw *local.World) string {
 	switch err := lw.CheckSource(); {
 	case errors.Is(err, local.ErrEdited):
-		c.note("note: %s has changed, but %s asks for the change", local.ManifestFile, inForce)
+		return fmt.Sprintf("%s is not the manifest in force: worldctl manifest diff head %s tells the difference, and worldctl propose would propose what the file says",
+			local.ManifestFile, filepath.Join(lw.Dir(), local.ManifestFile))
 	case err != nil:
-		c.note("note: %s is broken (%s), but %s asks for a change, once it is corrected", local.ManifestFile, lines(err)[0], inForce)
+		return fmt.Sprintf("%s is broken (%s), but the world runs the manifest in force: worldctl propose asks for a change, once it is corrected",
+			local.ManifestFile, lines(err)[0])
 	}
+	return ""
 }
 
 // notOpened names the directory in what to do about a world that was not

@@ -79,7 +79,7 @@ The history is what came since the manifest in force was applied.
 			if errors.Is(err, context.Canceled) {
 				err = hinted(err, "the world has not changed")
 			}
-			return shadowTrouble(err)
+			return shadowTrouble(err, &s)
 		},
 	}
 	f := cmd.Flags()
@@ -164,7 +164,7 @@ func rehearse(ctx context.Context, lw *local.World, change world.Amendment, cfg 
 		return nil, err
 	}
 	r, err := lw.Rehearse(ctx, next, contents, cfg)
-	if errors.Is(err, world.ErrNotFound) {
+	if errors.Is(err, world.ErrNotFound) && !errors.Is(err, world.ErrRedacted) {
 		err = hinted(err, "a patch names contents that the world has; a world.yaml brings its own along")
 	}
 	return r, err
@@ -231,6 +231,9 @@ func (c *cli) showShadowAnswer(a *shadowAnswer, format string) error {
 	if a.From < a.since {
 		c.note("the history begins before #%d, which put the manifest in force: what that has changed is told with the rest", a.since)
 	}
+	if a.Events == 0 && a.From > 1 {
+		c.note("note: no event has come since %s: --last N or --from SNAPSHOT shadow more of the history", beganAt(a.Report))
+	}
 	if a.Proposal == nil {
 		c.note("nobody has proposed this, and no record tells of it")
 	}
@@ -245,9 +248,13 @@ func (c *cli) showShadowAnswer(a *shadowAnswer, format string) error {
 
 // shadowTrouble gives an error of shadow the exit code that is not taken for an
 // answer. What conflicts with the world as it is keeps its own.
-func shadowTrouble(err error) error {
-	if errors.Is(err, world.ErrLeftPart) {
+func shadowTrouble(err error, s *shadowing) error {
+	switch {
+	case errors.Is(err, world.ErrLeftPart):
 		err = hinted(err, "worldctl snapshot list shows others; without --from it begins where it can")
+	case errors.Is(err, world.ErrRedacted):
+		err = hinted(err, "nobody can tell what would have followed from it: worldctl shadow %s --from SNAPSHOT begins after that record, and worldctl snapshot list shows with what",
+			s.what+s.patch)
 	}
 	if err != nil {
 		if code, _ := judge(err); code == exitConflict {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +71,7 @@ type selection struct {
 func newSelection() selection { return selection{toTick: math.MaxUint64} }
 
 func (s *selection) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&s.kinds, "kind", nil, "only records of this `KIND`; may be repeated")
+	cmd.Flags().StringSliceVar(&s.kinds, "kind", nil, "only records of this `KIND`, such as cell.failed, or intent.* for all that begin so; may be repeated")
 	cmd.Flags().StringVar(&s.cell, "cell", "", "only what this `CELL` did and what happened to it")
 }
 
@@ -79,8 +80,9 @@ func (s *selection) addFlags(cmd *cobra.Command) {
 func (s *selection) records(j journal) (iter.Seq2[*entry, error], error) {
 	kinds := make([]world.Kind, len(s.kinds))
 	for i, name := range s.kinds {
-		if kinds[i] = world.Kind(name); !kinds[i].Known() {
-			return nil, usagef("kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished", "%q is not a kind of record", name)
+		if kinds[i] = world.Kind(name); !selects(kinds[i]) {
+			return nil, usagef("kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are "+
+				strings.Join(families(), ".*, ")+".*", "%q is not a kind of record", name)
 		}
 	}
 	if s.cell != "" {
@@ -106,6 +108,25 @@ func (s *selection) records(j journal) (iter.Seq2[*entry, error], error) {
 	return last(within(records, from, to, kinds), s.last), nil
 }
 
+// families returns what the names of kinds begin with.
+func families() []string {
+	return []string{
+		"blob", "cell", "clock", "effect", "event", "intent", "invocation", "keys", "manifest", "rollback", "snapshot", "timer", "world",
+	}
+}
+
+// selects reports whether a kind is one, or stands for a family of them.
+func selects(kind world.Kind) bool {
+	family, whole := strings.CutSuffix(string(kind), ".*")
+	return kind.Known() || whole && slices.Contains(families(), family)
+}
+
+// among reports whether a kind is one of some, of which one may stand for a family,
+// or whether there are none.
+func among(kinds []world.Kind, kind world.Kind) bool {
+	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(k world.Kind) bool { return manifest.Match(string(k), string(kind)) })
+}
+
 // within yields those of a sequence of records that are in a range and of one of
 // some kinds, or of any where none is named.
 func within(records iter.Seq2[*entry, error], from, to world.Seq, kinds []world.Kind) iter.Seq2[*entry, error] {
@@ -115,7 +136,7 @@ func within(records iter.Seq2[*entry, error], from, to world.Seq, kinds []world.
 				if e.ID > to {
 					return
 				}
-				if e.ID < from || len(kinds) > 0 && !slices.Contains(kinds, e.Kind) {
+				if e.ID < from || !among(kinds, e.Kind) {
 					continue
 				}
 			}
