@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -39,6 +40,9 @@ func sinkMain() {
 	flag.Parse()
 	log, err := os.OpenFile(*file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
+		panic(err)
+	}
+	if err := cutTorn(*file); err != nil {
 		panic(err)
 	}
 	listener, err := net.Listen("tcp", *addr)
@@ -81,6 +85,16 @@ func sinkMain() {
 	mux.HandleFunc("GET /settle", func(http.ResponseWriter, *http.Request) { open.alone() })
 	server := http.Server{Handler: mux, ConnState: open.changed}
 	panic(server.Serve(listener))
+}
+
+// cutTorn takes the end of a line away that a killed sink began: a write stops
+// between two pages then. What is not in the log whole was not answered.
+func cutTorn(log string) error {
+	data, err := os.ReadFile(log)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(log, int64(bytes.LastIndexByte(data, '\n')+1))
 }
 
 // connections counts those that are open.
