@@ -17,10 +17,10 @@ import (
 func newVerifyCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Prove the world: chain, ledger, receipts, replay",
+		Short: "Prove the world: chain, ledger, receipts, governance, replay",
 		Long: `Prove the world from its stored bytes alone: the hash chain, that every effect
-happened at most once, the signatures of receipts, and that the inputs give the
-journal.
+happened at most once, the signatures of receipts, that every change of the rules
+was approved, and that the inputs give the journal.
 
 Exit code 3 if anything does not hold; every fault is named with its place.`,
 		Example: `  worldctl verify
@@ -73,6 +73,7 @@ func (c *cli) showReport(r *verify.Report) {
 		{"receipts", fmt.Sprintf("%d checked, %d bad, %d unverifiable, %d inherited",
 			r.Receipts.Checked, r.Receipts.Bad, r.Receipts.Unverifiable, r.Receipts.Inherited)},
 		{"snapshots", fmt.Sprintf("%d checked, %d bad", r.Snapshots.Checked, r.Snapshots.Bad)},
+		{"governance", fmt.Sprintf("%d proposals, %d applied, %d bad", r.Governance.Proposals, r.Governance.Applied, r.Governance.Bad)},
 		{"replay", okay(r.Replay.OK)},
 		{"anchor", anchored(r.Anchor)},
 		{"verdict", verdict(r)},

@@ -148,6 +148,16 @@ func kindOf(t *testing.T, b world.Body) world.Kind {
 		return world.KindInDoubt
 	case *world.RolledBack:
 		return world.KindRollback
+	case *world.ManifestProposed:
+		return world.KindProposed
+	case *world.ManifestShadowed:
+		return world.KindShadowed
+	case *world.ManifestApproved:
+		return world.KindApproved
+	case *world.ManifestRejected:
+		return world.KindRejected
+	case *world.Applied:
+		return world.KindApplied
 	}
 	t.Fatalf("no kind for %T", b)
 	return ""

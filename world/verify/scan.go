@@ -9,7 +9,8 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// scan walks the journal once: chain, anchor, receipts, intents, execution.
+// scan walks the journal once: chain, anchor, receipts, intents, changes of the
+// rules, execution.
 func (v *verifier) scan() {
 	chain := new(canon.Chain)
 	anchored := v.cfg.Anchor.ID == 0
@@ -61,6 +62,7 @@ func (v *verifier) record(place string, rec *world.Record) {
 	if err := rec.Load(v.h); errors.Is(err, world.ErrNotFound) {
 		v.miss(place, rec.Blob, err)
 		v.gone(rec.Kind)
+		v.goneChange(place, rec.Kind)
 		v.unwritten = v.unwritten || world.Executes(rec.Kind)
 		return
 	} else if err != nil {
@@ -80,10 +82,11 @@ func (v *verifier) record(place string, rec *world.Record) {
 
 // body checks what a record says.
 func (v *verifier) body(place string, body world.Body) {
+	v.change(place, body)
 	if hash, brings := world.ManifestOf(body); brings {
 		m := v.contents(place, hash)
-		if _, proposed := body.(*world.ManifestProposed); m != nil && !proposed {
-			v.effects = m.Effects
+		if _, proposed := body.(*world.ManifestProposed); !proposed {
+			v.govern(hash, m)
 		}
 	}
 	switch b := body.(type) {

@@ -1,7 +1,7 @@
 // Package verify proves a world from its stored bytes alone: it recomputes the
-// chain, the ledger, the receipts and the replay, and reports every fault that
-// it finds. It writes nothing and asks nobody. Its memory grows with live state,
-// kept snapshots, rollbacks and intents, not with the journal.
+// chain, the ledger, the receipts, the approvals and the replay, and reports every
+// fault that it finds. It writes nothing and asks nobody. Its memory grows with live
+// state, kept snapshots, rollbacks, intents and proposals, not with the journal.
 package verify
 
 import (
@@ -36,6 +36,7 @@ type Report struct {
 	Replay             ReplayProof  `json:"replay_proof_result"`
 	Receipts           Receipts     `json:"receipts"`
 	Snapshots          Snapshots    `json:"snapshots"`
+	Governance         Governance   `json:"governance"`
 	Redacted           uint64       `json:"redacted"` // payloads that were destroyed, as the journal says: no fault
 	Anchor             *AnchorProof `json:"anchor,omitempty"`
 	Faults             []Fault      `json:"faults"`
@@ -132,6 +133,9 @@ type verifier struct {
 	report    *Report
 	execution *world.Execution
 	effects   map[string]manifest.Effect // of the manifest in force
+	rules     inForce
+	proposals []*proposal // in their order
+	unread    world.Seq   // the last report that is gone, about nobody knows which proposal; 0: none
 
 	now       world.Seq // the record that is looked at
 	cause     world.Seq // of it
