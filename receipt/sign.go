@@ -1,6 +1,7 @@
 package receipt
 
 import (
+	"crypto/ed25519"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -160,6 +161,23 @@ func (k *Keyring) AnchorKey() ([]byte, error) {
 		return nil, fmt.Errorf("receipt: keyring: %w", err)
 	}
 	return key, nil
+}
+
+// CheckpointKeys returns the keys that sign the world's checkpoints, in the order
+// of epochs; the last one signs from now on. The seed of an epoch's key is
+//
+//	HKDF-SHA256(secret, salt = world id, info = "worldkernel/checkpoint-key/v1/" + number)
+func (k *Keyring) CheckpointKeys() ([]ed25519.PrivateKey, error) {
+	keys := make([]ed25519.PrivateKey, len(k.keys))
+	for i, s := range k.keys {
+		info := "worldkernel/checkpoint-key/v1/" + strconv.FormatUint(s.epoch.Number, 10)
+		seed, err := hkdf.Key(sha256.New, s.epoch.Secret, []byte(k.world), info, ed25519.SeedSize)
+		if err != nil {
+			return nil, fmt.Errorf("receipt: keyring: %w", err)
+		}
+		keys[i] = ed25519.NewKeyFromSeed(seed)
+	}
+	return keys, nil
 }
 
 // KeyStatus describes one key, without its secret.

@@ -239,3 +239,24 @@ func TestMACIsTheLibrarys(t *testing.T) {
 	want.Write(r.Hash[:])
 	require.Equal(t, want.Sum(nil), r.MAC[:])
 }
+
+// The keys of checkpoints are an epoch's and a world's, and outlive rotations.
+func TestCheckpointKeysAreOnePerEpochAndWorld(t *testing.T) {
+	secret := bytes.Repeat([]byte{7}, receipt.SecretBytes)
+	k, err := receipt.NewKeyring("town", []receipt.Epoch{{Number: 1, Secret: secret}})
+	require.NoError(t, err)
+	first, err := k.CheckpointKeys()
+	require.NoError(t, err)
+	require.Len(t, first, 1)
+	rotated, err := k.Rotate(secret)
+	require.NoError(t, err)
+	both, err := rotated.CheckpointKeys()
+	require.NoError(t, err)
+	require.Equal(t, first[0], both[0])
+	require.NotEqual(t, both[0], both[1], "though the secret is the same")
+	other, err := receipt.NewKeyring("city", []receipt.Epoch{{Number: 1, Secret: secret}})
+	require.NoError(t, err)
+	theirs, err := other.CheckpointKeys()
+	require.NoError(t, err)
+	require.NotEqual(t, first, theirs)
+}

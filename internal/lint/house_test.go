@@ -26,12 +26,12 @@ type house struct {
 var ours = house{
 	floors: [][]string{
 		{"internal/canon"},                  // 0
-		{"receipt", "manifest", "snapshot"}, // 1
+		{"receipt", "manifest", "snapshot", "checkpoint"}, // 1
 		{"reducer"},                         // 2a
 		{"reducer/star", "governance"},      // 2b
 		{"world"},                           // 3
 		{"internal/sshkey"},                 // between 3 and 4: not pure, and above nothing
-		{"world/store", "world/verify", "receipt/host", "manifest/source"}, // 4
+		{"world/store", "world/bundle", "world/verify", "receipt/host", "manifest/source"}, // 4
 		{"receipt/host/..."},               // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
 		{"examples"},                       // embedded worlds, for cmd/worldctl only
