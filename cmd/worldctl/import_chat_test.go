@@ -331,7 +331,7 @@ func TestAirline(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, s.Head, got.Head)
 	}
-	report, err := lw.Verify(nil)
+	report, err := lw.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.True(t, report.OK)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,28 +27,28 @@ Exit code 3 if anything does not hold; every fault is named with its place.`,
 		Example: `  worldctl verify
   worldctl verify -o json`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := c.dir()
 			if err != nil {
 				return err
 			}
-			return c.verify(dir)
+			return c.verify(cmd.Context(), dir)
 		},
 	}
 }
 
 // verify does not open the world: one that is too damaged for that gets its
 // report all the same.
-func (c *cli) verify(dir string) error {
+func (c *cli) verify(ctx context.Context, dir string) error {
 	const remedy = "bring back a copy of .world that verifies, or worldctl import journal an export"
 	var report func(done uint64)
 	stop := func() {}
-	r, err := local.Verify(dir, c.options(), func(done, all uint64) {
+	r, err := local.Verify(ctx, dir, c.options(), local.Verification{Progress: func(done, all uint64) {
 		if report == nil {
 			report, stop = c.progress("records", all)
 		}
 		report(done)
-	})
+	}})
 	stop()
 	var damage *store.DamageError
 	if errors.As(err, &damage) {

@@ -195,7 +195,7 @@ func heard(t *testing.T, w *local.World, key string) []any {
 
 func requireSound(t *testing.T, w *local.World) {
 	t.Helper()
-	r, err := w.Verify(nil)
+	r, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
 }

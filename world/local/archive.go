@@ -14,6 +14,8 @@ func (lw *World) Archive(snapshot, file string) (a store.Archived, err error) {
 	if file, err = filepath.Abs(file); err != nil {
 		return store.Archived{}, err
 	}
+	lw.still.Lock()
+	defer lw.still.Unlock()
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	s, err := lw.w.FindSnapshot(snapshot)

@@ -27,8 +27,8 @@ type BackedUp struct {
 // The copy opens by itself. Never run both: they hand out the same external keys,
 // and neither knows what the other has done. See Restore.
 func (lw *World) Backup(dir string) (*BackedUp, error) {
-	lw.copying.Lock()
-	defer lw.copying.Unlock()
+	lw.still.Lock()
+	defer lw.still.Unlock()
 	return lw.duplicate(dir, func(*store.Store) error { return nil })
 }
 

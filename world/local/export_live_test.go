@@ -121,7 +121,7 @@ func TestExportOfLiveEffectsComesBackByteForByte(t *testing.T) {
 		require.NoError(t, w.Export(&out, format, nil))
 		require.True(t, bytes.HasPrefix(out.Bytes(), journal), "%s", format)
 		require.Equal(t, 1, w.Status().Intents[receipt.StateInDoubt], "what was in flight there is in doubt here")
-		r, err := w.Verify(nil)
+		r, err := w.Verify(t.Context(), local.Verification{})
 		require.NoError(t, err)
 		require.Empty(t, r.Faults)
 		require.NoError(t, w.Close())

@@ -50,8 +50,8 @@ func (lw *World) Fork(dir string, f ForkOptions) (*Forked, error) {
 	default:
 		return nil, &world.InputError{Err: world.ErrForkEffects, Field: "effects", Rule: fmt.Sprintf("%q", f.Effects)}
 	}
-	lw.copying.Lock()
-	defer lw.copying.Unlock()
+	lw.still.Lock()
+	defer lw.still.Unlock()
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	keys, err := Birth{ID: f.ID}.keyring(lw.opts)

@@ -107,7 +107,7 @@ func TestKilledCopyLeavesNothing(t *testing.T) {
 			done, err := lw.Fork(to, ForkOptions{})
 			require.NoError(t, err)
 			require.Equal(t, head.ID, done.At)
-			r, err := lw.Verify(nil)
+			r, err := lw.Verify(t.Context(), Verification{})
 			require.NoError(t, err)
 			require.Empty(t, r.Faults)
 			require.NoError(t, lw.Close())

@@ -20,7 +20,7 @@ import (
 // sound verifies a world and returns the report.
 func sound(t *testing.T, w *local.World) *verify.Report {
 	t.Helper()
-	r, err := w.Verify(nil)
+	r, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
 	return r
@@ -226,7 +226,7 @@ func TestRecordedForkIsAnsweredByItsParent(t *testing.T) {
 	require.NoError(t, os.Rename(dir, dir+"-moved"))
 	_, err = local.Open(to, opts)
 	require.ErrorIs(t, err, local.ErrNoRecording)
-	r, err := local.Verify(to, opts, nil)
+	r, err := local.Verify(t.Context(), to, opts, local.Verification{})
 	require.NoError(t, err, "it can be verified without its parent")
 	require.Empty(t, r.Faults)
 	opts.Effects = dir + "-moved"

@@ -28,7 +28,7 @@ func TestKilledReplacementLeavesTheOldKeyring(t *testing.T) {
 	rotated, err := was.keys.Rotate(randomBytes(receipt.SecretBytes))
 	require.NoError(t, err)
 	for _, next := range []func() error{
-		func() error { _, err := Verify(dir, Options{}, nil); return err },
+		func() error { _, err := Verify(t.Context(), dir, Options{}, Verification{}); return err },
 		func() error { return Unseal(dir, Options{}) }, // refused, as it is not sealed
 	} {
 		require.NoError(t, writeKeyring(path+replacing, ring{keys: rotated})) // and here it is killed

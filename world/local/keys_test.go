@@ -33,7 +33,7 @@ func proven(t testing.TB, dir string, opts local.Options) {
 	t.Helper()
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)
-	r, err := w.Verify(nil)
+	r, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
 	require.NoError(t, w.Close())
@@ -91,7 +91,7 @@ func TestRotatedWorldSignsWithItsNewKey(t *testing.T) {
 
 	// The keyring of before opens the world, but does not know what came later.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, ".world", "keyring"), was, 0o600))
-	r, err := local.Verify(dir, local.Options{}, nil)
+	r, err := local.Verify(t.Context(), dir, local.Options{}, local.Verification{})
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Faults)
 }
@@ -164,7 +164,10 @@ func TestSealedWorldOpensWithItsPassphraseOnly(t *testing.T) {
 	keyring := (*local.KeyringError)(nil)
 	for _, touch := range []func(local.Options) error{
 		func(o local.Options) error { _, err := local.Open(dir, o); return err },
-		func(o local.Options) error { _, err := local.Verify(dir, o, nil); return err },
+		func(o local.Options) error {
+			_, err := local.Verify(t.Context(), dir, o, local.Verification{})
+			return err
+		},
 		func(o local.Options) error { _, err := local.Rotate(t.Context(), dir, o, "ada"); return err },
 		func(o local.Options) error { return local.Unseal(dir, o) },
 	} {

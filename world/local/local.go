@@ -53,7 +53,7 @@ var ErrNoWorld = errors.New("no world here")
 // World is a world in a directory, owned by this process. It is safe for
 // concurrent use: calls take turns.
 type World struct {
-	copying sync.Mutex // held while a copy is made, before mu; Close waits for it
+	still sync.RWMutex // held while the store is read beside changes or is copied, before mu; Close waits for it
 
 	mu     sync.Mutex
 	dir    string
@@ -153,8 +153,8 @@ func (lw *World) abandon() error {
 
 // Close checkpoints the world, so that opening it is fast, and gives it up.
 func (lw *World) Close() error {
-	lw.copying.Lock()
-	defer lw.copying.Unlock()
+	lw.still.Lock()
+	defer lw.still.Unlock()
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	if lw.host == nil {

@@ -98,7 +98,7 @@ func TestWorldLivesOnAfterClose(t *testing.T) {
 	w := open(t, dir)
 	require.Equal(t, head, w.Status().Head)
 	require.True(t, w.Status().Idle)
-	r, err := w.Verify(nil)
+	r, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
 	done, err := w.Replay(0, nil)
@@ -225,7 +225,7 @@ func TestManyCallersTakeTurns(t *testing.T) {
 					return nil
 				})
 			}
-			_, err := w.Verify(nil)
+			_, err := w.Verify(t.Context(), local.Verification{})
 			errs <- err
 			errs <- w.Resume(ctx, cell, world.RetryEvent)
 		})
@@ -239,7 +239,7 @@ func TestManyCallersTakeTurns(t *testing.T) {
 	}
 	require.NoError(t, w.Run(ctx))
 	require.Equal(t, callers*events, w.Status().Intents[receipt.StateCommitted])
-	r, err := w.Verify(nil)
+	r, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
 }

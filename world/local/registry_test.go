@@ -61,7 +61,7 @@ routing:
 	w, err = local.Open(copied, with)
 	require.NoError(t, err)
 	require.Equal(t, head, w.Status().Head)
-	report, err := w.Verify(nil)
+	report, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.True(t, report.OK)
 	require.NoError(t, w.Close())

@@ -42,7 +42,7 @@ func TestAKeyringThatCannotBeUsedIsNamed(t *testing.T) {
 	require.ErrorIs(t, err, local.ErrExposedKeys)
 	require.Equal(t, path, keyring.Path)
 	require.NoError(t, os.Remove(path))
-	_, err = local.Verify(dir, local.Options{}, nil)
+	_, err = local.Verify(t.Context(), dir, local.Options{}, local.Verification{})
 	require.ErrorAs(t, err, &keyring)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
@@ -77,14 +77,14 @@ func TestAWorldTooDamagedToOpenIsReported(t *testing.T) {
 			continue
 		}
 		require.ErrorAs(t, err, &damage)
-		if r, err := local.Verify(copied, local.Options{}, nil); err == nil {
+		if r, err := local.Verify(t.Context(), copied, local.Options{}, local.Verification{}); err == nil {
 			require.NotEmpty(t, r.Faults)
 			reported = true
 		}
 	}
 	require.True(t, reported)
 	all := uint64(0)
-	r, err := local.Verify(dir, local.Options{}, func(_, of uint64) { all = of })
+	r, err := local.Verify(t.Context(), dir, local.Options{}, local.Verification{Progress: func(_, of uint64) { all = of }})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
 	require.Equal(t, uint64(head.ID), all)

@@ -164,7 +164,7 @@ func TestKilledInEveryWindow(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, w.Run(t.Context()))
 			require.Equal(t, head, w.Status().Head, "and then nothing is left to do")
-			r, err := w.Verify(nil)
+			r, err := w.Verify(t.Context(), local.Verification{})
 			require.NoError(t, err)
 			require.Empty(t, r.Faults)
 			done, err := w.Replay(0, nil)
