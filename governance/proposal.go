@@ -225,10 +225,7 @@ func (p *Proposal) advance(f InForce) {
 
 // Approve takes a signature under terms.
 func (ps *Proposals) Approve(n uint64, terms Terms, a Approval, f InForce) error {
-	p, err := ps.Current(n, f)
-	if err == nil {
-		err = p.reported(f)
-	}
+	p, err := ps.reported(n, f)
 	if err != nil {
 		return err
 	}
@@ -258,23 +255,34 @@ func (ps *Proposals) Approve(n uint64, terms Terms, a Approval, f InForce) error
 	return nil
 }
 
-// reported reports that nothing says what the proposal would do now.
-func (p *Proposal) reported(f InForce) error {
-	switch {
-	case p.Report.IsZero():
-		return fmt.Errorf("%w: p%d", ErrNotShadowed, p.N)
-	case p.ReportAt < f.Since:
-		return fmt.Errorf("%w: #%d, and the manifest is in force since #%d", ErrOldReport, p.ReportAt, f.Since)
+// Terms returns what an approval of a proposal is to sign now, or why nobody can
+// approve it.
+func (ps *Proposals) Terms(n uint64, f InForce) (Terms, error) {
+	p, err := ps.reported(n, f)
+	if err != nil {
+		return Terms{}, err
 	}
-	return nil
+	return p.Terms(f.World), nil
+}
+
+// reported returns a proposal that is current and has a report that says what it
+// would do now.
+func (ps *Proposals) reported(n uint64, f InForce) (*Proposal, error) {
+	p, err := ps.Current(n, f)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Report.IsZero():
+		return nil, fmt.Errorf("%w: p%d", ErrNotShadowed, n)
+	case p.ReportAt < f.Since:
+		return nil, fmt.Errorf("%w: #%d, and the manifest is in force since #%d", ErrOldReport, p.ReportAt, f.Since)
+	}
+	return p, nil
 }
 
 // Ready returns a proposal that can be applied, or why it cannot.
 func (ps *Proposals) Ready(n uint64, f InForce) (*Proposal, error) {
-	p, err := ps.Current(n, f)
-	if err == nil {
-		err = p.reported(f)
-	}
+	p, err := ps.reported(n, f)
 	if err == nil {
 		err = p.approved(f.Governance)
 	}

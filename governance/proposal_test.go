@@ -105,6 +105,9 @@ func TestProposalGoesFromStageToStage(t *testing.T) {
 	require.Equal(t, []any{uint64(1), Proposed, true}, []any{p.N, p.Stage, p.Open()})
 	require.NoError(t, d.shadow(1, "r"))
 	require.Equal(t, Shadowed, p.Stage)
+	terms, err := d.ps.Terms(1, d.f)
+	require.NoError(t, err)
+	require.Equal(t, Terms{World: d.f.World, Base: p.Base, Candidate: p.Candidate, Report: p.Report}, terms)
 	require.NoError(t, d.sign(1, 1))
 	require.Equal(t, Shadowed, p.Stage, "one of two")
 	require.NoError(t, d.sign(1, 3))
@@ -123,6 +126,9 @@ func TestRefusedStepsChangeNothing(t *testing.T) {
 	back := func(d *desk) { d.adopt("B", 1, 2); d.adopt("A", 1, 2) } // p1 was made of A, which is in force again
 	add := func(p Proposal) func(*desk) error {
 		return func(d *desk) error { _, err := d.ps.Add(p, d.f); return err }
+	}
+	terms := func(n uint64) func(*desk) error {
+		return func(d *desk) error { _, err := d.ps.Terms(n, d.f); return err }
 	}
 	signed := Sign(keyOf(1), Terms{World: "w", Base: hashOf("A"), Candidate: hashOf("D")})
 	for name, c := range map[string]struct {
@@ -153,6 +159,11 @@ func TestRefusedStepsChangeNothing(t *testing.T) {
 		"approve: bad signature":     {nil, func(d *desk) error { return d.approve(1, d.ps.list[0].Terms("w"), Signature{Key: publicOf(1)}) }, ErrSignature},
 		"approve: another's key":     {nil, func(d *desk) error { return d.approve(1, d.ps.list[0].Terms("w"), signedBy(d, 2, 1)) }, ErrSignature},
 		"approve: with the author's": {nil, func(d *desk) error { return d.approve(1, d.ps.list[0].Terms("w"), authors(d, 1)) }, ErrSignature},
+		"terms: there is none":       {nil, terms(9), ErrNoProposal},
+		"terms: stale":               {stale, terms(1), ErrStale},
+		"terms: closed":              {nil, terms(3), ErrClosed},
+		"terms: not shadowed":        {nil, terms(2), ErrNotShadowed},
+		"terms: old report":          {back, terms(1), ErrOldReport},
 		"apply: there is none":       {nil, func(d *desk) error { return d.apply(9) }, ErrNoProposal},
 		"apply: stale":               {stale, func(d *desk) error { return d.apply(1) }, ErrStale},
 		"apply: closed":              {nil, func(d *desk) error { return d.apply(3) }, ErrClosed},

@@ -99,6 +99,16 @@ func (m *Moment) Proposals() ([]*governance.Proposal, governance.InForce) {
 	return m.k.proposals.All(), m.k.inForce()
 }
 
+// Terms returns what an approval of a proposal is to sign now, or why nobody can
+// approve it: the errors are governance's.
+func (m *Moment) Terms(proposal uint64) (governance.Terms, error) {
+	t, err := m.k.proposals.Terms(proposal, m.k.inForce())
+	if err != nil {
+		return t, fmt.Errorf("world: %w", err)
+	}
+	return t, nil
+}
+
 // ReportOf returns the last report about a proposal, nil where there is none.
 func (m *Moment) ReportOf(h History, proposal uint64) (*governance.Report, error) {
 	p, err := m.k.proposals.Find(proposal)

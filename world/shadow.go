@@ -18,10 +18,10 @@ import (
 // begins where the manifest in force was applied; where a rollback has led to before
 // that, with the last snapshot there is.
 type ShadowConfig struct {
-	From     string                      // begin with this snapshot, whatever Last says
-	Last     Seq                         // begin with the last snapshot that so many records follow, or before the first record
-	Registry *reducer.Registry           // Go reducers; nil: none. A World takes its own
-	Progress func(at Seq, events uint64) // now and then; nil: nobody looks
+	From     string            // begin with this snapshot, whatever Last says
+	Last     Seq               // begin with the last snapshot that so many records follow, or before the first record
+	Registry *reducer.Registry // Go reducers; nil: none. A World takes its own
+	Progress func(at Seq)      // now and then; nil: nobody looks
 }
 
 // ErrLeftPart says that a snapshot is in a part of the history that a rollback
@@ -75,7 +75,7 @@ func (m *Moment) Rehearse(ctx context.Context, h History, next *manifest.Manifes
 	if err != nil {
 		return nil, err
 	}
-	s := &shadow{was: m.k, h: h, cfg: cfg, wants: make(map[receipt.Key]receipt.Key)}
+	s := &shadow{was: m.k, h: h, cfg: cfg, wants: make(map[receipt.Key]receipt.Key), owed: make(map[receipt.Key]debt)}
 	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, h}, cfg.Registry)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,8 @@ type shadow struct {
 
 	wants map[receipt.Key]receipt.Key // of an intent of the history: the shadow's, where it is another
 	known map[request][]receipt.Key   // intents of the history that the shadow has not asked for; nil: nobody has looked
-	owed  []owed
+	owed  map[receipt.Key]debt        // by the shadow's intents
+	debts uint64                      // that were ever noted
 }
 
 // begin makes the kernel what the world was at a snapshot (0: before its first
@@ -253,7 +254,7 @@ func (s *shadow) live(ctx context.Context, part stretch) error {
 		if err == nil && rec.ID%1024 == 0 {
 			err = ctx.Err()
 			if s.cfg.Progress != nil {
-				s.cfg.Progress(rec.ID, s.report.Events)
+				s.cfg.Progress(rec.ID)
 			}
 		}
 		if err != nil {
@@ -263,7 +264,7 @@ func (s *shadow) live(ctx context.Context, part stretch) error {
 			break
 		}
 		if rec.ID == part.first && part.turned {
-			err = s.turnBack(rec.Record.Time)
+			err = s.turnBack(rec)
 		} else {
 			err = s.follow(rec)
 		}

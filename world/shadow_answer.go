@@ -2,7 +2,6 @@ package world
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -15,20 +14,23 @@ func (s *shadow) finished(data []byte) error {
 	}
 	s.report.CostWas = plus(s.report.CostWas, r.Cost)
 	e, theirs := s.counterpart(r.Key), s.was.ledger.Entry(r.Key)
-	switch {
-	case e == nil: // it may still be asked for: see asks
+	if e == nil { // it may still be asked for: see asks
 		return nil
-	case e.State == receipt.StateInFlight && theirs != nil && ended(theirs) && Seq(theirs.Finished) == s.at:
-		return s.giveLast(e, theirs, r, data)
-	case e.State == receipt.StateInFlight:
-		return s.give(e, r, data)
-	default:
-		s.owe(r.Key, s.at)
 	}
-	return nil
+	s.wake(e)
+	late := e.State == receipt.StateInDoubt && e.Attempt == r.Attempt
+	switch {
+	case e.State != receipt.StateInFlight && !late:
+		s.owe(e, r.Key, s.at)
+		return nil
+	case theirs != nil && ended(theirs) && Seq(theirs.Finished) == s.at:
+		return s.giveLast(e, theirs, r, data)
+	default:
+		return s.give(e, r, data)
+	}
 }
 
-// give answers an attempt in flight with a receipt of the history.
+// give answers an attempt, in flight or in doubt, with a receipt of the history.
 func (s *shadow) give(e *receipt.Entry, r *receipt.Receipt, data []byte) error {
 	mine := *r
 	mine.World, mine.Key, mine.Attempt, mine.Nonce = s.id, e.Intent.Key, e.Attempt, e.Nonce
@@ -44,18 +46,35 @@ func (s *shadow) giveLast(e, theirs *receipt.Entry, r *receipt.Receipt, data []b
 	return s.give(e, r, data)
 }
 
-// owe notes that a record of the history has ended an intent, and that the shadow's
-// is not in flight yet.
-func (s *shadow) owe(key receipt.Key, end Seq) {
-	e, theirs := s.counterpart(key), s.was.ledger.Entry(key)
-	if e != nil && !ended(e) && theirs != nil && ended(theirs) && Seq(theirs.Finished) == end {
-		s.owed = append(s.owed, owed{mine: e.Intent.Key, theirs: key})
+// owe notes that an intent of the history has an end, by a record of it at the
+// latest, which the shadow's gets as soon as it is in flight.
+func (s *shadow) owe(e *receipt.Entry, key receipt.Key, upTo Seq) {
+	theirs := s.was.ledger.Entry(key)
+	if e == nil || ended(e) || theirs == nil || !ended(theirs) || Seq(theirs.Finished) > upTo {
+		return
+	}
+	s.wake(e)
+	if _, ok := s.owed[e.Intent.Key]; !ok {
+		s.owed[e.Intent.Key] = debt{to: key, n: s.debts}
+		s.debts++
 	}
 }
 
-// owed is an intent of the shadow that one of the history has the answer to, which
-// came before the shadow's was in flight.
-type owed struct{ mine, theirs receipt.Key }
+// wake ends the backoff before an attempt that the history has had, where that
+// ended in a part that a rollback has left.
+func (s *shadow) wake(e *receipt.Entry) {
+	if e.State == receipt.StateOpen && e.Waiting {
+		s.ledger.Due(e)
+		s.freed = true
+		s.grantAtBarrier()
+	}
+}
+
+// debt is an answer that the history has and one of the shadow's intents has not.
+type debt struct {
+	to receipt.Key // the history's intent
+	n  uint64      // its place among those that were noted
+}
 
 // answer gives, at a barrier, the answers that came before they were asked for,
 // and those that were known when the shadow began.
@@ -70,17 +89,30 @@ func (s *shadow) answer() error {
 		s.freed = false
 		s.grant()
 	}
-	for {
-		i := slices.IndexFunc(s.owed, func(x owed) bool { return s.ledger.Entry(x.mine).State == receipt.StateInFlight })
-		if i < 0 {
+	for len(s.owed) > 0 {
+		e := s.nextOwed()
+		if e == nil {
 			return nil
 		}
-		x := s.owed[i]
-		s.owed = slices.Delete(s.owed, i, i+1)
-		if err := s.repay(s.ledger.Entry(x.mine), s.was.ledger.Entry(x.theirs)); err != nil { // it frees a slot
+		theirs := s.was.ledger.Entry(s.owed[e.Intent.Key].to)
+		delete(s.owed, e.Intent.Key)
+		if err := s.repay(e, theirs); err != nil { // it frees a slot
 			return err
 		}
 	}
+	return nil
+}
+
+// nextOwed returns the intent in flight whose answer was noted first, or nil.
+func (s *shadow) nextOwed() *receipt.Entry {
+	var next *receipt.Entry
+	for _, e := range s.ledger.InFlight() {
+		d, ok := s.owed[e.Intent.Key]
+		if ok && (next == nil || d.n < s.owed[next.Intent.Key].n) {
+			next = e
+		}
+	}
+	return next
 }
 
 // repay gives an attempt in flight the end that an intent of the history had.
@@ -100,7 +132,12 @@ func (s *shadow) repay(e, theirs *receipt.Entry) error {
 			return err
 		}
 	case *IntentEnded:
+		n := len(s.records)
 		s.end(e, Seq(e.Started), b.Status, b.Outcome, b.Payload)
+		s.records = s.records[:n] // the history has ended it elsewhere
+	case *IntentDenied: // the candidate has let it through: nobody knows
+		s.giveUp(e)
+		return nil
 	default:
 		return fmt.Errorf("world: record #%d does not end an intent", theirs.Finished)
 	}
@@ -136,9 +173,7 @@ func (s *shadow) asks(mine, key receipt.Key) {
 		s.giveUp(e)
 		return
 	}
-	if ended(theirs) && Seq(theirs.Finished) <= s.at {
-		s.owed = append(s.owed, owed{mine: mine, theirs: key})
-	}
+	s.owe(e, key, s.at)
 }
 
 // giveUp takes the slot from an intent that nobody will answer.

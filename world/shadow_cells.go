@@ -67,10 +67,7 @@ func stateChanges(was, is Data) ([]governance.Change, uint64) {
 // history. It returns the cells that do.
 func (s *shadow) compareWaits() map[string]bool {
 	waits := make(map[string]bool)
-	theirs := make(map[receipt.Key]receipt.Key, len(s.wants))
-	for key, mine := range s.wants { // order cannot show: a map of them
-		theirs[mine] = key
-	}
+	theirs := s.theirKeys()
 	for _, key := range s.ledger.Keys() {
 		e := s.ledger.Entry(key)
 		if e.Abandoned || ended(e) {

@@ -52,7 +52,7 @@ func (s *shadow) part(mine []Stored) error {
 	}
 	for i := range theirs {
 		if theirs[i].rec.Kind == KindEnded {
-			s.owe(theirs[i].key(), theirs[i].rec.ID)
+			s.owe(s.counterpart(theirs[i].key()), theirs[i].key(), theirs[i].rec.ID)
 		}
 		s.report.add(&theirs[i], inHistory)
 	}
@@ -77,8 +77,10 @@ func (s *shadow) gatherThen() error {
 		if err := rec.Load(s.h); err != nil {
 			return err
 		}
-		s.deedsThen = append(s.deedsThen, deed{rec: rec, at: rec.ID, event: rec.CausedBy, again: s.again})
-		s.deedsThen[len(s.deedsThen)-1].of(&stepper)
+		d := deed{rec: rec, at: rec.ID, event: rec.CausedBy, again: s.again}
+		if d.of(&stepper); !d.attempt() || s.counterpart(d.key()) != nil { // else a rollback left the intent, or it is gone
+			s.deedsThen = append(s.deedsThen, d)
+		}
 	}
 	return nil
 }
@@ -132,6 +134,11 @@ func (d *deed) of(stepper *string) {
 // intent reports whether the deed is what was decided about an effect.
 func (d *deed) intent() bool {
 	return d.rec.Kind == KindIntent || d.rec.Kind == KindDenied || d.rec.Kind == KindParked
+}
+
+// attempt reports whether the deed is what came of an attempt.
+func (d *deed) attempt() bool {
+	return d.rec.Kind == KindWaiting || d.rec.Kind == KindInDoubt || d.rec.Kind == KindEnded
 }
 
 // key returns the key of an intent, and of the records that have one likewise.

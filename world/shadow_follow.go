@@ -5,6 +5,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -136,7 +137,8 @@ func (s *shadow) came(rec Scanned, before Seq) {
 func (s *shadow) accept(rec *Record) error {
 	r := canon.NewReader(rec.Payload)
 	if rec.Kind == KindSubmitted {
-		return s.refused(rec, s.applySubmitted(r))
+		s.refused(rec, s.applySubmitted(r))
+		return nil
 	}
 	if rec.Kind == KindFinished {
 		r.ArrayOf(2)
@@ -158,9 +160,9 @@ func (s *shadow) accept(rec *Record) error {
 		return s.advanceTo(b.To)
 	case *OperatorEffect:
 		_, err := s.submitEffect(*b)
-		return s.refused(rec, err)
+		s.refused(rec, err)
 	case *Forked:
-		return s.refused(rec, s.fork(*b, s.rules))
+		s.refused(rec, s.fork(*b, s.rules))
 	default:
 		s.decided(body)
 	}
@@ -168,11 +170,10 @@ func (s *shadow) accept(rec *Record) error {
 }
 
 // refused notes that the candidate does not take an input.
-func (s *shadow) refused(rec *Record, err error) error {
+func (s *shadow) refused(rec *Record, err error) {
 	if err != nil {
 		s.report.refused(rec.ID, err)
 	}
-	return nil
 }
 
 // advanceTo begins a tick of the history, after those that only the shadow has
@@ -202,6 +203,10 @@ func (s *shadow) decided(body Body) {
 	switch b := body.(type) {
 	case *Expired:
 		if e := s.counterpart(b.Key); e != nil {
+			s.wake(e)
+			if e.State == receipt.StateInFlight {
+				e.Attempt = max(e.Attempt, b.Attempt) // some were made in parts that rollbacks have left
+			}
 			err = s.expire(e.Intent.Key, e.Attempt, b.Reason)
 		}
 	case *Due:
@@ -244,23 +249,6 @@ func byPerson(body Body) bool {
 	default:
 		return false
 	}
-}
-
-// turnBack makes of the shadow, which is where the history was at a snapshot, what
-// a rollback to that makes of the history: nothing changes but the tick.
-func (s *shadow) turnBack(now manifest.Tick) error {
-	if err := s.toBoundary(); err != nil {
-		return err
-	}
-	later := now - s.now
-	for _, h := range []alarms{s.scheduled, s.timers} {
-		for i := range h {
-			h[i].at += later
-		}
-	}
-	s.now = now
-	s.inTick, s.handled, s.together, s.unlived = false, 0, false, true
-	return nil
 }
 
 // conclude lives to the end of the last tick, if that has come, and compares what

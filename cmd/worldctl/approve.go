@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -87,21 +86,11 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 	})
 }
 
-// termsOf returns what an approval of a proposal signs now. What cannot be
-// approved, nobody is asked to sign.
+// termsOf returns what an approval of a proposal signs now.
 func termsOf(lw *local.World, n uint64) (terms governance.Terms, err error) {
 	err = lw.View(func(w *world.World) error {
-		_, err := w.WouldApply(lw.Store(), nil, n)
-		for _, not := range []error{
-			governance.ErrNoProposal, governance.ErrClosed, governance.ErrStale, governance.ErrNotShadowed, governance.ErrOldReport,
-		} {
-			if errors.Is(err, not) {
-				return err
-			}
-		}
-		proposals, f := w.Proposals()
-		terms = proposals[n-1].Terms(f.World)
-		return nil
+		terms, err = w.Terms(n)
+		return err
 	})
 	return terms, err
 }

@@ -153,7 +153,7 @@ func (c *cli) shadowConfig(lw *local.World, s *shadowing) (cfg world.ShadowConfi
 	report, stop := c.progress("records", uint64(lw.Store().Head().ID))
 	return world.ShadowConfig{
 		From: s.from, Last: world.Seq(s.last),
-		Progress: func(at world.Seq, _ uint64) { report(uint64(at)) },
+		Progress: func(at world.Seq) { report(uint64(at)) },
 	}, stop
 }
 

@@ -29,8 +29,10 @@ func Adopt(ctx context.Context, w *world.World, next *manifest.Manifest, content
 		}
 	}
 	if p.Stage == governance.Shadowed {
-		_, f := w.Proposals()
-		terms := p.Terms(f.World)
+		terms, err := w.Terms(p.N)
+		if err != nil {
+			return err
+		}
 		key := ed25519.NewKeyFromSeed([]byte(approver)[:ed25519.SeedSize])
 		if err := w.Approve(ctx, p.N, terms, governance.Sign(key, terms), who, ""); err != nil {
 			return err

@@ -1,0 +1,106 @@
+package world
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// turnBack makes of the shadow, which is where the history was at a snapshot, what
+// a rollback to that makes of the history: nothing changes but the tick, and what
+// has become of intents since is told.
+func (s *shadow) turnBack(rec Scanned) error {
+	if err := s.toBoundary(); err != nil {
+		return err
+	}
+	s.at = rec.ID
+	later := rec.Record.Time - s.now
+	for _, h := range []alarms{s.scheduled, s.timers} {
+		for i := range h {
+			h[i].at += later
+		}
+	}
+	s.now = rec.Record.Time
+	s.inTick, s.handled, s.together, s.unlived = false, 0, false, true
+	if err := s.tellLeft(); err != nil {
+		return err
+	}
+	return s.compare()
+}
+
+// tellLeft gives the shadow's intents, in the order in which the history tells of
+// them, the ends that came in the parts that rollbacks have left.
+func (s *shadow) tellLeft() error {
+	type pair struct{ mine, then *receipt.Entry }
+	var all []pair
+	theirs := s.theirKeys()
+	for _, e := range s.ledger.Unfinished() {
+		key, other := theirs[e.Intent.Key]
+		if !other {
+			key = e.Intent.Key
+		}
+		if then := s.was.ledger.Entry(key); then != nil {
+			all = append(all, pair{e, then})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b pair) int { return cmp.Compare(a.then.Finished, b.then.Finished) })
+	for _, x := range all {
+		s.freed = true // it may have to be in flight first
+		if err := s.decideLeft(x.mine, x.then); err != nil {
+			return err
+		}
+		s.owe(x.mine, x.then.Intent.Key, s.at)
+	}
+	if err := s.answer(); err != nil {
+		return err
+	}
+	s.records = s.records[:0] // the history tells of them where nobody lives
+	return nil
+}
+
+// decideLeft lets come to an intent what was decided about the history's in parts
+// that rollbacks have left: by a person, about one that waits for approval; about an
+// attempt in doubt, by whoever has ended it.
+func (s *shadow) decideLeft(e, then *receipt.Entry) error {
+	if e.State == receipt.StateInDoubt && e.Attempt == then.Attempt && ended(then) && Seq(then.Finished) <= s.at {
+		s.ledger.Reopen(e, false) // to be in flight for the answer
+		return nil
+	}
+	by := Seq(then.Emitted) // the record that approved it
+	if then.State == receipt.StateDenied {
+		by = Seq(then.Finished)
+	}
+	if e.State != receipt.StateParked || e.Deadline == 0 || e.Deadline == receipt.NoDeadline || then.State == receipt.StateParked || by > s.at {
+		return nil
+	}
+	rec, err := readRecord(s.h, by)
+	if err != nil {
+		return err
+	}
+	if rec, err = readRecord(s.h, rec.CausedBy); err != nil || rec.Kind != KindResolved {
+		return err
+	}
+	if err := rec.Load(s.h); err != nil {
+		return err
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return err
+	}
+	if err := s.answer(); err != nil { // those whose ends came before
+		return err
+	}
+	s.decided(body)
+	return nil
+}
+
+// theirKeys returns, by the keys of the shadow's intents, those of the history's
+// that ask for the same, where they are others.
+func (s *shadow) theirKeys() map[receipt.Key]receipt.Key {
+	theirs := make(map[receipt.Key]receipt.Key, len(s.wants))
+	for key, mine := range s.wants { // order cannot show: a map of them
+		theirs[mine] = key
+	}
+	return theirs
+}
