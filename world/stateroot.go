@@ -42,11 +42,16 @@ func (k *kernel) refreshTree() {
 
 // setLeaves puts a cell into the tree as it is.
 func (k *kernel) setLeaves(c *cell) {
-	var code Hash
+	k.setLeavesUnder(k.codeOf(c), c)
+}
+
+// codeOf returns the hash of the code that handles a cell's events, zero where its
+// reducer is gone.
+func (k *kernel) codeOf(c *cell) Hash {
 	if rule := k.rules.reducers[c.id.Reducer]; rule != nil {
-		code = rule.hash
+		return rule.hash
 	}
-	k.setLeavesUnder(code, c)
+	return Hash{}
 }
 
 // setLeavesUnder puts a cell into the tree whose reducer has some code.
@@ -57,7 +62,7 @@ func (k *kernel) setLeavesUnder(code Hash, c *cell) {
 		k.tree.mailboxes.Delete(key)
 		return
 	}
-	k.scratch = appendCellLeaf(k.scratch[:0], code, c)
+	k.scratch = c.leaf(code).append(k.scratch[:0])
 	k.tree.cells.Set(key, canon.Sum(k.scratch))
 	if c.mail.len() == 0 {
 		k.tree.mailboxes.Delete(key)
@@ -69,18 +74,34 @@ func (k *kernel) setLeavesUnder(code Hash, c *cell) {
 
 func cellLeafKey(name string) Hash { return canon.Sum([]byte(name)) }
 
-// appendCellLeaf appends [n, h, H(state) or zeros, reducer hash, parked].
-func appendCellLeaf(b []byte, code Hash, c *cell) []byte {
-	var state Hash
-	if len(c.state) > 0 {
-		state = canon.Sum(c.state)
-	}
+// CellLeaf is what the state root says of a cell.
+type CellLeaf struct {
+	N       uint64 `json:"n"`            // steps taken
+	History Hash   `json:"history"`      // of the events that it has handled
+	State   Hash   `json:"state_hash"`   // zero: it has none
+	Reducer Hash   `json:"reducer_hash"` // of the code that handles its events
+	Parked  bool   `json:"parked"`
+}
+
+// Hash returns the leaf's value: H of canonical [n, history, state, reducer, parked].
+func (l CellLeaf) Hash() Hash { return canon.Sum(l.append(nil)) }
+
+func (l CellLeaf) append(b []byte) []byte {
 	b = canon.AppendArray(b, 5)
-	b = canon.AppendUint(b, c.n)
-	b = canon.AppendBytes(b, c.history[:])
-	b = canon.AppendBytes(b, state[:])
-	b = canon.AppendBytes(b, code[:])
-	return canon.AppendBool(b, c.parked)
+	b = canon.AppendUint(b, l.N)
+	b = canon.AppendBytes(b, l.History[:])
+	b = canon.AppendBytes(b, l.State[:])
+	b = canon.AppendBytes(b, l.Reducer[:])
+	return canon.AppendBool(b, l.Parked)
+}
+
+// leaf returns a cell's leaf, under a reducer with some code.
+func (c *cell) leaf(code Hash) CellLeaf {
+	l := CellLeaf{N: c.n, History: Hash(c.history), Reducer: code, Parked: c.parked}
+	if len(c.state) > 0 {
+		l.State = canon.Sum(c.state)
+	}
+	return l
 }
 
 // appendMailLeaf appends [[name, data], …] in the order of the mailbox.

@@ -154,6 +154,15 @@ func (m *Moment) Snapshots() []snapshot.Snapshot { return m.k.catalog.All() }
 // the errors are those of package snapshot.
 func (m *Moment) FindSnapshot(name string) (snapshot.Snapshot, error) { return m.k.catalog.Find(name) }
 
+// Leaf returns what the state root says of a cell, and whether it is there.
+func (m *Moment) Leaf(cell reducer.Cell) (CellLeaf, bool) {
+	c := m.k.cells[cell]
+	if c == nil || !c.born {
+		return CellLeaf{}, false
+	}
+	return c.leaf(m.k.codeOf(c)), true
+}
+
 // Prove proves what a cell is, or that it is not there, against the state root.
 func (m *Moment) Prove(cell reducer.Cell) snapshot.StateProof {
 	m.k.refreshTree()

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,15 +19,23 @@ func newExportCommand(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export FILE",
 		Short: "Write the whole journal to a file",
-		Long: `Write the stored bytes of the whole journal to a file, - for stdout: as a CBOR
-sequence (RFC 8742) or as JSON lines. The receipt keys are not part of it.`,
+		Long: `Write the whole journal to a file, - for stdout. The receipt keys are not part
+of it.
+
+  cborseq      the stored bytes, a CBOR sequence (RFC 8742)
+  jsonl        the stored bytes and what they say, JSON lines
+  cloudevents  a CloudEvents 1.0 event for each record, JSON lines
+  otlp         OpenTelemetry spans, JSON lines as the Collector reads and writes them
+
+The first two can be imported again.`,
 		Example: `  worldctl export town.cborseq
-  worldctl export - --format jsonl | head`,
+  worldctl export - --format jsonl | head
+  worldctl export traces.jsonl --format otlp`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			f := local.Format(format)
-			if f != local.CBORSeq && f != local.JSONLines {
-				return usagef("type --format cborseq or --format jsonl", "%q is not a format of exports", format)
+			if !slices.Contains(local.Formats(), f) {
+				return usagef("type --format with one of "+formats(), "%q is not a format of exports", format)
 			}
 			return c.with(func(lw *local.World) error {
 				report, stop := c.progress("records", uint64(lw.Store().Head().ID))
@@ -44,8 +54,17 @@ sequence (RFC 8742) or as JSON lines. The receipt keys are not part of it.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", string(local.CBORSeq), "`FORMAT` of the file: cborseq or jsonl")
+	cmd.Flags().StringVar(&format, "format", string(local.CBORSeq), "`FORMAT` of the file: "+formats())
 	return cmd
+}
+
+// formats lists the formats of exports.
+func formats() string {
+	var names []string
+	for _, f := range local.Formats() {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
 }
 
 // writeFile puts a file in its place once it is complete. Until then, and after

@@ -13,37 +13,56 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// Format is a format of exported journals. Both hold the stored bytes of every
-// record, and the blobs that records and manifests name, but those that were
-// redacted:
+// Format is a format of exported journals. The first two hold the stored bytes of
+// every record, and the blobs that records and manifests name, but those that
+// were redacted; Import reads them:
 //
 //   - CBORSeq, RFC 8742: a record is an array, its stored bytes; the blobs that
 //     it is the first to need come before it, each a byte string.
 //   - JSONLines: a record a line, an object with id, time, kind, caused_by,
 //     payload (decoded, for people; null where it was redacted) and raw (the stored bytes, standard base64);
 //     the line that first needs blobs has them under blobs, base64 by hash.
+//
+// The others are for tools that know nothing of worlds; docs/exports.md says
+// field by field what they hold:
+//
+//   - CloudEvents: a record a line, in the JSON format of CloudEvents 1.0.
+//   - OTLP: a span a line, in the JSON encoding of OpenTelemetry's protocol.
 type Format string
 
 // The formats.
 const (
-	CBORSeq   Format = "cborseq"
-	JSONLines Format = "jsonl"
+	CBORSeq     Format = "cborseq"
+	JSONLines   Format = "jsonl"
+	CloudEvents Format = "cloudevents"
+	OTLP        Format = "otlp"
 )
+
+// Formats returns the formats that Export writes.
+func Formats() []Format { return []Format{CBORSeq, JSONLines, CloudEvents, OTLP} }
+
+// recordWriter writes what a format makes of a record. Its payload is loaded; nil
+// where it was redacted.
+type recordWriter func(*bufio.Writer, *world.Record, world.Scanned) error
 
 // Export writes the whole journal. progress, which may be nil, is called with
 // the number of records written.
 func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) error {
-	var write func(*bufio.Writer, *world.Record, world.Scanned, []world.Blob) error
-	switch format {
-	case CBORSeq:
-		write = writeCBOR
-	case JSONLines:
-		write = writeJSONLine
-	default:
-		return fmt.Errorf("unknown format %q: want %s or %s", format, CBORSeq, JSONLines)
-	}
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
+	var write recordWriter
+	switch format {
+	case CBORSeq:
+		write = lw.writeCBOR
+	case JSONLines:
+		write = lw.writeJSONLine
+	case CloudEvents:
+		write = (&cloudEvents{lw: lw}).write
+	case OTLP:
+		write = newSpans(lw).write
+	default:
+		return fmt.Errorf("unknown format %q: want one of %q", format, Formats())
+	}
 	out := bufio.NewWriter(w)
 	for s, err := range lw.store.Scan(0) {
 		if err != nil {
@@ -53,11 +72,10 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 			return s.Err
 		}
 		rec := s.Record
-		blobs, err := lw.blobsOf(&rec)
-		if err != nil {
+		if err := rec.Load(lw.store); err != nil && !errors.Is(err, world.ErrRedacted) {
 			return err
 		}
-		if err := write(out, &rec, s, blobs); err != nil {
+		if err := write(out, &rec, s); err != nil {
 			return err
 		}
 		if progress != nil {
@@ -71,10 +89,8 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 // redacted, and what a manifest names that it brings into the world.
 func (lw *World) blobsOf(rec *world.Record) ([]world.Blob, error) {
 	var out []world.Blob
-	if err := rec.Load(lw.store); errors.Is(err, world.ErrRedacted) {
+	if rec.Payload == nil {
 		return nil, nil
-	} else if err != nil {
-		return nil, err
 	}
 	if !rec.Blob.IsZero() {
 		out = append(out, world.Blob{Hash: rec.Blob, Bytes: rec.Payload})
@@ -96,13 +112,17 @@ func (lw *World) blobsOf(rec *world.Record) ([]world.Blob, error) {
 	return out, nil
 }
 
-func writeCBOR(out *bufio.Writer, _ *world.Record, s world.Scanned, blobs []world.Blob) error {
+func (lw *World) writeCBOR(out *bufio.Writer, rec *world.Record, s world.Scanned) error {
+	blobs, err := lw.blobsOf(rec)
+	if err != nil {
+		return err
+	}
 	for _, b := range blobs {
 		if _, err := out.Write(canon.AppendBytes(nil, b.Bytes)); err != nil {
 			return err
 		}
 	}
-	_, err := out.Write(s.Bytes)
+	_, err = out.Write(s.Bytes)
 	return err
 }
 
@@ -117,7 +137,11 @@ type jsonLine struct {
 	Blobs    map[string]string `json:"blobs,omitempty"`
 }
 
-func writeJSONLine(out *bufio.Writer, rec *world.Record, s world.Scanned, blobs []world.Blob) error {
+func (lw *World) writeJSONLine(out *bufio.Writer, rec *world.Record, s world.Scanned) error {
+	blobs, err := lw.blobsOf(rec)
+	if err != nil {
+		return err
+	}
 	line := jsonLine{
 		ID: rec.ID, Time: rec.Time, Kind: rec.Kind, CausedBy: rec.CausedBy,
 		Raw: base64.StdEncoding.EncodeToString(s.Bytes),
@@ -135,6 +159,11 @@ func writeJSONLine(out *bufio.Writer, rec *world.Record, s world.Scanned, blobs 
 		}
 		line.Blobs[b.Hash.String()] = base64.StdEncoding.EncodeToString(b.Bytes)
 	}
+	return writeLine(out, line)
+}
+
+// writeLine writes a value as a line of JSON.
+func writeLine(out *bufio.Writer, line any) error {
 	data, err := json.Marshal(line)
 	if err != nil {
 		return err
@@ -143,4 +172,34 @@ func writeJSONLine(out *bufio.Writer, rec *world.Record, s world.Scanned, blobs 
 		return err
 	}
 	return out.WriteByte('\n')
+}
+
+// inForce is what holds where a journal is read: whose it is, and by which rules.
+type inForce struct {
+	world    string
+	manifest *manifest.Manifest
+}
+
+// follow takes what a record changes from there on.
+func (f *inForce) follow(rec *world.Record, blobs world.Blobs) error {
+	if !world.BringsManifest(rec.Kind) || rec.Kind == world.KindProposed {
+		return nil
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return err
+	}
+	switch b := body.(type) {
+	case *world.Created:
+		f.world = b.World
+	case *world.Forked:
+		f.world = b.World
+	}
+	hash, _ := world.ManifestOf(body)
+	encoded, err := blobs.Blob(hash)
+	if err != nil {
+		return err
+	}
+	f.manifest, err = manifest.Decode(encoded)
+	return err
 }

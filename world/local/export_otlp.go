@@ -1,0 +1,197 @@
+package local
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// spans writes what happened in a world as spans, as docs/exports.md says: one
+// for each record that ends something, with the id of that record.
+type spans struct {
+	lw     *World
+	places places
+	inForce
+	worlds []reign                     // whose the records are
+	open   map[receipt.Key]startedSpan // attempts in flight
+}
+
+// reign is a world that records belong to, from one of them on.
+type reign struct {
+	from world.Seq
+	id   string
+}
+
+func newSpans(lw *World) *spans {
+	return &spans{lw: lw, places: places{lw: lw}, open: make(map[receipt.Key]startedSpan)}
+}
+
+func (x *spans) write(out *bufio.Writer, rec *world.Record, _ world.Scanned) error {
+	before := x.world
+	if err := x.follow(rec, x.lw.store); err != nil {
+		return err
+	}
+	if x.world != before {
+		x.worlds = append(x.worlds, reign{rec.ID, x.world})
+	}
+	s, err := x.spanOf(rec)
+	if err != nil || s == nil {
+		return err
+	}
+	var line otlpRequest
+	resource := &line.Spans[0]
+	resource.Resource.Attributes.text("service.name", x.manifest.World)
+	resource.Resource.Attributes.text("worldkernel.world", x.world)
+	scope := &resource.Scopes[0]
+	scope.Scope.Name, scope.Schema, scope.Spans[0] = "worldkernel", otlpSchema, s
+	return writeLine(out, line)
+}
+
+// spanOf returns the span that a record ends, or nil.
+func (x *spans) spanOf(rec *world.Record) (*otlpSpan, error) {
+	switch rec.Kind {
+	case world.KindSubmitted, world.KindOperator, world.KindFired:
+		return x.rootSpan(rec)
+	case world.KindStepped, world.KindFailed:
+		return x.stepSpan(rec)
+	case world.KindEmitted:
+		_, err := x.places.note(rec)
+		return nil, err
+	case world.KindStarted:
+		return nil, x.start(rec)
+	case world.KindFinished, world.KindLate, world.KindExpired, world.KindDenied:
+		return x.effectSpan(rec)
+	default:
+		return nil, nil
+	}
+}
+
+// span returns the span of a record that has taken no time.
+func (x *spans) span(rec *world.Record, name string, kind otlpSpanKind) *otlpSpan {
+	s := &otlpSpan{Name: name, Kind: kind, ID: x.spanID(rec.ID), Start: x.nanos(rec)}
+	s.End = s.Start
+	s.Attributes.number("worldkernel.record", uint64(rec.ID))
+	s.Attributes.number("worldkernel.tick", uint64(rec.Time))
+	s.Attributes.yes("worldkernel.redacted", rec.Payload == nil)
+	return s
+}
+
+// stand puts a span where what a record causes stands.
+func (x *spans) stand(s *otlpSpan, at place) {
+	s.Trace = x.traceID(at.trace)
+	if at.under != 0 {
+		s.Parent = x.spanID(at.under)
+	}
+}
+
+// rootSpan is the span of what comes from outside or from a timer: it begins a
+// trace.
+func (x *spans) rootSpan(rec *world.Record) (*otlpSpan, error) {
+	at, err := x.places.note(rec)
+	if err != nil {
+		return nil, err
+	}
+	s := x.span(rec, "", otlpInternal)
+	s.Trace = x.traceID(rec.ID)
+	switch rec.Kind {
+	case world.KindOperator:
+		s.Name = "operator"
+		if rec.Payload != nil {
+			body, err := rec.Body()
+			if err != nil {
+				return nil, err
+			}
+			s.Attributes.text("worldkernel.actor", body.(*world.OperatorEffect).Actor)
+		}
+		return s, nil
+	case world.KindFired:
+		s.Name = "timer " + at.event
+		set, err := x.places.of(rec.CausedBy)
+		if err != nil {
+			return nil, err
+		}
+		if set.under != 0 {
+			s.Links = []otlpLink{{Trace: x.traceID(set.trace), ID: x.spanID(set.under)}}
+		}
+	default:
+		s.Name, s.Kind = "event "+at.event, otlpConsumer
+	}
+	if at.event == "" {
+		s.Name = s.Name[:len(s.Name)-1]
+	}
+	s.Attributes.text("worldkernel.event", at.event)
+	return s, nil
+}
+
+// stepSpan is the span of a turn of a cell.
+func (x *spans) stepSpan(rec *world.Record) (*otlpSpan, error) {
+	body, err := rec.Body()
+	if err != nil {
+		return nil, err
+	}
+	at, err := x.places.of(rec.CausedBy)
+	if err != nil {
+		return nil, err
+	}
+	s := x.span(rec, "", otlpInternal)
+	x.stand(s, at)
+	a := &s.Attributes
+	a.number("worldkernel.caused_by", uint64(rec.CausedBy))
+	a.text("worldkernel.event", at.event)
+	name := ""
+	switch b := body.(type) {
+	case *world.Stepped:
+		name = b.Cell
+		a.text("worldkernel.cell", name)
+		a.number("worldkernel.step", b.N)
+		a.text("worldkernel.outcome", string(b.Outcome))
+		a.number("worldkernel.gas", b.Gas)
+		if _, err := x.places.note(rec); err != nil {
+			return nil, err
+		}
+	case *world.Failed:
+		name = b.Cell
+		a.text("worldkernel.cell", name)
+		a.number("worldkernel.step", b.N)
+		a.text("worldkernel.outcome", string(receipt.OutcomePermanentFailure))
+		a.yes("worldkernel.parked", b.Parked)
+		s.fail("reducer_failed", b.Error)
+	}
+	cell, err := reducer.ParseCell(name)
+	s.Name = "reduce " + cell.Reducer
+	if at.answer != 0 {
+		s.Links = []otlpLink{{Trace: s.Trace, ID: x.spanID(at.answer)}}
+	}
+	return s, err
+}
+
+// nanos returns the time of a record: the world's calendar, and as many
+// nanoseconds as the record's number, so that the order within a tick can be
+// seen.
+func (x *spans) nanos(rec *world.Record) string {
+	return unixNanos(x.manifest.Clock.At(rec.Time) + int64(rec.ID))
+}
+
+// traceID and spanID return the first 16 and 8 bytes of
+// H( world id ‖ 0x00 ‖ record in decimal ), with the id of the world that the
+// record belongs to: a fork's are its parent's up to where it begins.
+func (x *spans) traceID(id world.Seq) string { return x.recordID(id, 16) }
+func (x *spans) spanID(id world.Seq) string  { return x.recordID(id, 8) }
+
+func (x *spans) recordID(id world.Seq, size int) string {
+	whose := ""
+	for _, r := range slices.Backward(x.worlds) {
+		if r.from <= id {
+			whose = r.id
+			break
+		}
+	}
+	h := sha256.Sum256(strconv.AppendUint([]byte(whose+"\x00"), uint64(id), 10))
+	return hex.EncodeToString(h[:size])
+}
