@@ -1,0 +1,4 @@
+package bundle
+
+// Item returns the item of a header that no Writer would write.
+func (h Header) Item() []byte { return h.append(nil) }
