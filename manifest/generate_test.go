@@ -54,9 +54,10 @@ func valid(t *rapid.T) *manifest.Manifest {
 		Effects: rapid.MapOfN(rapid.SampledFrom([]string{"x", "x.y", "y", "z"}), rapid.Custom(validEffect), 0, 4).Draw(t, "effects"),
 		Budget:  validBudget(t, "budget"),
 		Defaults: manifest.Defaults{
-			ApprovalTTL:   manifest.Tick(rapid.Uint64Range(0, 3).Draw(t, "ttl")),
-			SnapshotEvery: rapid.SampledFrom([]uint64{0, 100, 10_000}).Draw(t, "snapshot_every"),
-			Retention:     manifest.Retention{MaxSnapshots: rapid.Uint64Range(0, 3).Draw(t, "max_snapshots")},
+			ApprovalTTL:     manifest.Tick(rapid.Uint64Range(0, 3).Draw(t, "ttl")),
+			SnapshotEvery:   rapid.SampledFrom([]uint64{0, 100, 10_000}).Draw(t, "snapshot_every"),
+			CheckpointEvery: rapid.SampledFrom([]uint64{0, 100, 10_000}).Draw(t, "checkpoint_every"),
+			Retention:       manifest.Retention{MaxSnapshots: rapid.Uint64Range(0, 3).Draw(t, "max_snapshots")},
 		},
 		Limits: manifest.Limits{Mailbox: rapid.Uint64Range(0, 3).Draw(t, "mailbox")},
 	}

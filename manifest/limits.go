@@ -70,14 +70,18 @@ func fill(field *uint64, value uint64) {
 	}
 }
 
-// Defaults of effects, in nanoseconds and attempts, and of Defaults, in ticks
-// and snapshots.
+// Defaults of effects, in nanoseconds and attempts, and of Defaults, in ticks,
+// snapshots and records.
 const (
 	DefaultTimeout      = int64(30 * time.Second)
 	DefaultAttempts     = 3
 	DefaultBackoff      = int64(time.Second)
 	DefaultApprovalTTL  = 1440
 	DefaultMaxSnapshots = 20
+
+	// DefaultCheckpointEvery is not filled in: nothing that a world computes depends
+	// on it.
+	DefaultCheckpointEvery = 65_536
 )
 
 // withDefaults returns e with its zero fields filled in. What is idempotent

@@ -217,9 +217,10 @@ const (
 
 // Defaults are what applies where nothing more special is said.
 type Defaults struct {
-	ApprovalTTL   Tick      `cbor:"approval_ttl" json:"approval_ttl"`                         // ticks that an intent waits for approval before it is denied
-	SnapshotEvery uint64    `cbor:"snapshot_every,omitempty" json:"snapshot_every,omitempty"` // records between automatic snapshots; 0: there are none
-	Retention     Retention `cbor:"retention,omitzero" json:"retention,omitzero"`
+	ApprovalTTL     Tick      `cbor:"approval_ttl" json:"approval_ttl"`                             // ticks that an intent waits for approval before it is denied
+	SnapshotEvery   uint64    `cbor:"snapshot_every,omitempty" json:"snapshot_every,omitempty"`     // records between automatic snapshots; 0: there are none
+	CheckpointEvery uint64    `cbor:"checkpoint_every,omitempty" json:"checkpoint_every,omitempty"` // records between automatic signed checkpoints; 0: DefaultCheckpointEvery
+	Retention       Retention `cbor:"retention,omitzero" json:"retention,omitzero"`
 }
 
 // Retention bounds what is kept of the past.

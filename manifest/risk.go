@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,6 +54,10 @@ func Changes(a, b *Manifest) []Change {
 	r.budget("/budget", "world", a.Budget, b.Budget)
 	r.note("/defaults/approval_ttl", "defaults", "what waits for approval is denied after %d ticks, not %d", b.Defaults.ApprovalTTL, a.Defaults.ApprovalTTL)
 	r.note("/defaults/snapshot_every", "defaults", "a snapshot every %d records, not %d", b.Defaults.SnapshotEvery, a.Defaults.SnapshotEvery)
+	if a.Defaults.CheckpointEvery != b.Defaults.CheckpointEvery {
+		r.add(Neutral, "/defaults/checkpoint_every", "defaults", "a signed checkpoint every %d records, not %d",
+			cmp.Or(b.Defaults.CheckpointEvery, DefaultCheckpointEvery), cmp.Or(a.Defaults.CheckpointEvery, DefaultCheckpointEvery))
+	}
 	r.note("/defaults/retention/max_snapshots", "defaults", "at most %d snapshots are kept, not %d",
 		b.Defaults.Retention.MaxSnapshots, a.Defaults.Retention.MaxSnapshots)
 	r.limits("/limits", "world", limitsOf(a.Limits), limitsOf(b.Limits))

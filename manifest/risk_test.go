@@ -103,6 +103,10 @@ func TestChangesAreWeighed(t *testing.T) {
 		"the world":       {func(m *manifest.Manifest) { m.Budget.Calls++ }, "gains /budget/calls", "loses /budget/calls"},
 		"a limit":         {func(m *manifest.Manifest) { m.Limits.InFlight-- }, "loses /limits/in_flight", "gains /limits/in_flight"},
 		"a default":       {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery++ }, "neutral /defaults/snapshot_every", "neutral /defaults/snapshot_every"},
+		"signed checkpoints": {
+			func(m *manifest.Manifest) { m.Defaults.CheckpointEvery = 1000 },
+			"neutral /defaults/checkpoint_every", "neutral /defaults/checkpoint_every",
+		},
 		"fewer approvals": {func(m *manifest.Manifest) { m.Governance.Approvals = 1 }, "gains /governance/approvals", "loses /governance/approvals"},
 		"two eyes":        {func(m *manifest.Manifest) { m.Governance.FourEyes = false }, "gains /governance/four_eyes", "loses /governance/four_eyes"},
 		"an approver": {func(m *manifest.Manifest) {

@@ -40,7 +40,10 @@ const (
 	maxApprovalTTL   = 1 << 53       // ticks
 	minSnapshotEvery = 100           // records: snapshots cost what changed since the last one
 	maxSnapshotEvery = 1 << 53       // records
-	maxMaxSnapshots  = 10_000
+
+	minCheckpointEvery = 100     // records: each is synced, and stays for ever
+	maxCheckpointEvery = 1 << 24 // records: what comes after the last one, nobody can be shown
+	maxMaxSnapshots    = 10_000
 )
 
 // Fault is one thing that is wrong with a manifest.
@@ -220,6 +223,9 @@ func (v *validator) defaults(path string, d Defaults) {
 	v.limit(path, limit{"approval_ttl", uint64(d.ApprovalTTL), maxApprovalTTL})
 	if n := d.SnapshotEvery; n != 0 && (n < minSnapshotEvery || n > maxSnapshotEvery) {
 		v.fault(path+"snapshot_every", "must be 0 or %d to %d, not %d", minSnapshotEvery, uint64(maxSnapshotEvery), n)
+	}
+	if n := d.CheckpointEvery; n != 0 && (n < minCheckpointEvery || n > maxCheckpointEvery) {
+		v.fault(path+"checkpoint_every", "must be %d to %d, not %d", minCheckpointEvery, maxCheckpointEvery, n)
 	}
 	if n := d.Retention.MaxSnapshots; n != 0 {
 		v.limit(path+"retention/", limit{"max_snapshots", n, maxMaxSnapshots})

@@ -224,6 +224,8 @@ func TestValidateNamesTheFault(t *testing.T) {
 		"endless approval_ttl":          {func(m *manifest.Manifest) { m.Defaults.ApprovalTTL = 1 << 62 }, "/defaults/approval_ttl"},
 		"snapshots all the time":        {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery = 99 }, "/defaults/snapshot_every"},
 		"snapshots never again":         {func(m *manifest.Manifest) { m.Defaults.SnapshotEvery = 1 << 62 }, "/defaults/snapshot_every"},
+		"checkpoints all the time":      {func(m *manifest.Manifest) { m.Defaults.CheckpointEvery = 99 }, "/defaults/checkpoint_every"},
+		"checkpoints never again":       {func(m *manifest.Manifest) { m.Defaults.CheckpointEvery = 1<<24 + 1 }, "/defaults/checkpoint_every"},
 		"endless max_snapshots":         {func(m *manifest.Manifest) { m.Defaults.Retention.MaxSnapshots = 10_001 }, "/defaults/retention/max_snapshots"},
 		"more approvals than approvers": {func(m *manifest.Manifest) { m.Governance.Approvals = 3 }, "/governance/approvals"},
 		"two approvals of any keys":     {func(m *manifest.Manifest) { m.Governance = manifest.Governance{Approvals: 2} }, "/governance/approvals"},

@@ -164,6 +164,8 @@ func valueFaults() []fault {
 		{"no approval_ttl", "seed: 42", "defaults: {approval_ttl: " + mark + "0}"},
 		{"snapshots all the time", "seed: 42", "defaults: {snapshot_every: " + mark + "99}"},
 		{"text for snapshot_every", "seed: 42", "defaults: {snapshot_every: " + mark + "often}"},
+		{"no checkpoints", "seed: 42", "defaults: {checkpoint_every: " + mark + "0}"},
+		{"checkpoints all the time", "seed: 42", "defaults: {checkpoint_every: " + mark + "99}"},
 		{"list for retention", "seed: 42", "defaults: {retention: " + mark + "[20]}"},
 		{"no max_snapshots", "seed: 42", "defaults: {retention: {max_snapshots: " + mark + "0}}"},
 		{"endless max_snapshots", "seed: 42", "defaults: {retention: {max_snapshots: " + mark + "10001}}"},

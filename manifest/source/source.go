@@ -25,7 +25,7 @@
 //	           decide: allow, deny or require_approval
 //	routing    list of event: pattern, reducer: name, key: see manifest.ParseKeyExpr
 //	budget     calls, tokens, micros: integer; bytes: size; of the whole world
-//	defaults   approval_ttl: ticks; snapshot_every: records; retention: max_snapshots: integer
+//	defaults   approval_ttl: ticks; snapshot_every, checkpoint_every: records; retention: max_snapshots: integer
 //	limits     events_per_tick, in_flight, mailbox, alarms: integer; payload, receipt: size
 //	governance approvals: integer; four_eyes: boolean; approvers: list of FILE, each an SSH public
 //	           key of type ed25519, see sshkey.ParsePublic; who has it is named by FILE's

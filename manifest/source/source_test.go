@@ -182,7 +182,7 @@ caps:
 policies:
   - {name: refunds, when: 'intent.class == "destructive" && budget.calls < 5', decide: require_approval}
 budget: {calls: 11, tokens: 12, bytes: 13, micros: 14}
-defaults: {snapshot_every: 10000, retention: {max_snapshots: 7}, approval_ttl: 1441}
+defaults: {snapshot_every: 10000, checkpoint_every: 20000, retention: {max_snapshots: 7}, approval_ttl: 1441}
 `
 
 func TestEffectsAndCapsArriveInTheManifest(t *testing.T) {
@@ -192,7 +192,7 @@ func TestEffectsAndCapsArriveInTheManifest(t *testing.T) {
 	require.Equal(t, manifest.Budget{Calls: 10, Bytes: 1 << 20}, m.Reducers["agent"].Budget)
 	require.Equal(t, manifest.Budget{Calls: 11, Tokens: 12, Bytes: 13, Micros: 14}, m.Budget)
 	require.Equal(t, manifest.Defaults{
-		ApprovalTTL: 1441, SnapshotEvery: 10_000, Retention: manifest.Retention{MaxSnapshots: 7},
+		ApprovalTTL: 1441, SnapshotEvery: 10_000, CheckpointEvery: 20_000, Retention: manifest.Retention{MaxSnapshots: 7},
 	}, m.Defaults)
 	require.Equal(t, manifest.DecideRequireApproval, m.Policies[0].Decide)
 	require.Equal(t, manifest.Effect{

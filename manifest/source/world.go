@@ -26,8 +26,9 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 		"budget":   d.budget(&m.Budget),
 		"defaults": func(n *yaml.Node) {
 			d.mapping(n, fields{
-				"approval_ttl":   d.ticks(&m.Defaults.ApprovalTTL, d.count),
-				"snapshot_every": d.number(&m.Defaults.SnapshotEvery),
+				"approval_ttl":     d.ticks(&m.Defaults.ApprovalTTL, d.count),
+				"snapshot_every":   d.number(&m.Defaults.SnapshotEvery),
+				"checkpoint_every": d.count(&m.Defaults.CheckpointEvery),
 				"retention": func(n *yaml.Node) {
 					d.mapping(n, fields{"max_snapshots": d.count(&m.Defaults.Retention.MaxSnapshots)})
 				},

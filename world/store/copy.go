@@ -1,11 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/worldkernel/worldkernel/world"
@@ -26,7 +28,9 @@ type Copied struct {
 // CopyTo makes another store in dir, as Create would, of the records up to one
 // (world.Last: all that there are) and what belongs to them, and opens it. What
 // is younger is left out: later records, and whatever was derived of more than
-// the last image at or before that record. Blobs are not looked through.
+// the last image at or before that record. Blobs are not looked through. Where
+// opts.AnchorKey is another it is another world's store, which has signed nothing
+// yet: signed checkpoints are left out too.
 //
 // It cannot end at a record that was archived (world.ErrArchived); other archives
 // are read by both, where they are.
@@ -104,15 +108,44 @@ func (s *Store) createFrom(from *Store, at world.Seq) (done Copied, err error) {
 	if done.Bytes, done.Linked, err = from.shared(s.path(newStoreName)); err != nil {
 		return done, err
 	}
+	var changes []func() error
 	if at < done.Head.ID {
 		if done.Head, err = from.headAt(at); err != nil {
 			return done, err
 		}
-		if err := s.cut(at); err != nil {
-			return done, err
+		changes = append(changes, func() error { return s.cut(at) })
+	}
+	if !bytes.Equal(s.opts.AnchorKey, from.opts.AnchorKey) {
+		if last, err := from.LastCheckpoint(); last != nil || err != nil {
+			changes = append(changes, s.dropSigned)
 		}
 	}
+	if err := s.making(changes); err != nil {
+		return done, err
+	}
 	return done, s.nameIt(done.Head, from.epoch)
+}
+
+// making makes changes to a store that has no name yet.
+func (s *Store) making(changes []func() error) (err error) {
+	if len(changes) == 0 {
+		return nil
+	}
+	options := s.pebbleOptions()
+	options.ErrorIfNotExists = true
+	if s.db, err = pebble.Open(s.path(newStoreName), options); err != nil {
+		return unreadable(err)
+	}
+	defer func() {
+		err = errors.Join(err, s.db.Close())
+		s.db = nil
+	}()
+	for _, change := range changes {
+		if err := change(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // nameIt gives a store that is made its anchor and its name, and owns it.

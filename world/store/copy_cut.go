@@ -16,16 +16,7 @@ const cutBytes = 4 << 20
 // left is what there was when that had just been written, but for images that
 // were let go since. A note under that image, or a later one, is about a version
 // that was followed after it, and so by one that goes: it is void.
-func (s *Store) cut(at world.Seq) (err error) {
-	options := s.pebbleOptions()
-	options.ErrorIfNotExists = true
-	if s.db, err = pebble.Open(s.path(newStoreName), options); err != nil {
-		return unreadable(err)
-	}
-	defer func() {
-		err = errors.Join(err, s.db.Close())
-		s.db = nil
-	}()
+func (s *Store) cut(at world.Seq) error {
 	v, err := s.look()
 	if err != nil {
 		return err
@@ -44,13 +35,46 @@ func (s *Store) cut(at world.Seq) (err error) {
 	}
 	batch := s.db.NewBatch()
 	for _, from := range [][]byte{
-		recordKey(at + 1), imageKey(young), numberKey(notePrefix, noted), numberKey(postingPrefix, young),
+		recordKey(at + 1), imageKey(young), numberKey(notePrefix, noted), numberKey(postingPrefix, young), signedKey(at + 1),
 	} {
 		if err := batch.DeleteRange(from, []byte{from[0] + 1}, nil); err != nil {
 			return err
 		}
 	}
 	if err := v.cutSegment(batch, at); err != nil {
+		return err
+	}
+	if err := s.cutTiles(batch, uint64(at)); err != nil {
+		return err
+	}
+	return errors.Join(batch.Commit(pebble.Sync), batch.Close())
+}
+
+// cutTiles leaves the tiles of so many records, and of those in which they end what
+// is of them: the records may be in an archive.
+func (s *Store) cutTiles(batch *pebble.Batch, size uint64) error {
+	t := s.tree()
+	for level := range tileLevels {
+		count := size >> (tileHeight * level)
+		n := count / tileHashes
+		hashes, err := t.tile(level, n)
+		if err != nil {
+			return err
+		}
+		if err := batch.DeleteRange(tileKey(level, n), tileKey(level+1, 0), nil); err != nil {
+			return err
+		}
+		if left := min(uint64(len(hashes)), count%tileHashes); left > 0 {
+			t.put(batch, level, n, hashes[:left])
+		}
+	}
+	return nil
+}
+
+// dropSigned removes all signed checkpoints.
+func (s *Store) dropSigned() error {
+	batch := s.db.NewBatch()
+	if err := batch.DeleteRange([]byte{signedPrefix}, []byte{signedPrefix + 1}, nil); err != nil {
 		return err
 	}
 	return errors.Join(batch.Commit(pebble.Sync), batch.Close())

@@ -37,7 +37,10 @@ func (s *Store) Damage() iter.Seq[error] {
 		if !s.recordDamage(yield) || !s.blobDamage(yield) {
 			return
 		}
-		for _, prefix := range []byte{imagePrefix, versionPrefix, ledgerPrefix, notePrefix, postingPrefix, metaPrefix, redactionPrefix, archivePrefix} {
+		for _, prefix := range []byte{
+			imagePrefix, versionPrefix, ledgerPrefix, notePrefix, postingPrefix, metaPrefix, redactionPrefix, archivePrefix,
+			tilePrefix, signedPrefix,
+		} {
 			if !s.sealedDamage(prefix, yield) {
 				return
 			}
@@ -229,6 +232,12 @@ func checkShape(key, body []byte) error {
 		return err
 	case archivePrefix:
 		_, err := parseArchived(key, body)
+		return err
+	case tilePrefix:
+		_, err := parseTile(key, body)
+		return err
+	case signedPrefix:
+		_, err := parseSigned(key, body)
 		return err
 	case notePrefix:
 		_, _, _, ok = splitNote(key)

@@ -152,6 +152,10 @@ func TestKeysOfNoShapeAreDamage(t *testing.T) {
 		numberKey(notePrefix, 6), noteKey(6, imageKey(6)), noteKey(6, cellVersionKey("agent/a", 7)),
 		{postingPrefix},
 		numberKey(postingPrefix, 6),
+		{tilePrefix, 0},
+		tileKey(0, 7), tileKey(tileLevels, 7), append(tileKey(0, 7), 0),
+		{signedPrefix},
+		signedKey(7),
 	} {
 		files := clone(mem)
 		db := raw(t, files)

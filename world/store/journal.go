@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -142,7 +143,9 @@ func (s *Store) applyOne(p *pending) error {
 func (s *Store) sync() {
 	for p := range s.applied {
 		if p.err == nil {
+			began := time.Now()
 			p.err = errors.Join(p.batch.SyncWait(), p.batch.Close())
+			s.syncTook.note(time.Since(began))
 		}
 		p.batch = nil
 		s.synced <- p
@@ -154,6 +157,8 @@ func (s *Store) sync() {
 // that came while the anchor was written, and then releases them. The next
 // append syncs meanwhile.
 func (s *Store) acknowledge() {
+	s.acked.reach(s.anchor.slot.Head.ID) // what there was when the store was opened
+	defer s.acked.end()
 	for p := range s.synced {
 		group := []*pending{p}
 		for len(s.synced) > 0 {
@@ -163,6 +168,9 @@ func (s *Store) acknowledge() {
 		for _, p := range group {
 			p.err = err
 			close(p.done)
+		}
+		if err == nil {
+			s.acked.reach(group[len(group)-1].Head.ID)
 		}
 		if wake := s.wake.Load(); wake != nil {
 			(*wake)()

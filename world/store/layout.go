@@ -24,6 +24,8 @@ const (
 	ledgerPrefix  = 'l'
 	metaPrefix    = 'm'
 	postingPrefix = 'x'
+	signedPrefix  = 'p'
+	tilePrefix    = 't'
 
 	archivePrefix   = 'a'
 	redactionPrefix = 'r'
@@ -82,7 +84,7 @@ func damaged(key []byte, err error) error {
 // hasNumber reports whether a number follows the first byte of a key.
 func hasNumber(key []byte) bool {
 	switch key[0] {
-	case recordPrefix, imagePrefix, archivePrefix:
+	case recordPrefix, imagePrefix, archivePrefix, signedPrefix:
 		return len(key) == recordKeyLen
 	case postingPrefix, notePrefix:
 		return len(key) > recordKeyLen
@@ -103,6 +105,9 @@ func nameOf(key []byte) string {
 		return fmt.Sprintf("redaction of blob %x", key[1:])
 	case string(key) == string(metaPrefix):
 		return "format version"
+	case key[0] == tilePrefix && len(key) == tileKeyLen:
+		level, n := splitTile(key)
+		return fmt.Sprintf("tile %d of level %d", n, level)
 	case !hasNumber(key):
 		return fmt.Sprintf("key %x", key)
 	case key[0] == recordPrefix:
@@ -111,6 +116,8 @@ func nameOf(key []byte) string {
 		return fmt.Sprintf("archive up to #%d", recordID(key))
 	case key[0] == imagePrefix:
 		return fmt.Sprintf("image at #%d", recordID(key))
+	case key[0] == signedPrefix:
+		return fmt.Sprintf("signed checkpoint of #%d", recordID(key))
 	case key[0] == postingPrefix:
 		return fmt.Sprintf("index of cells from %s at #%d", key[recordKeyLen:], recordID(key))
 	default:

@@ -16,10 +16,11 @@ func FuzzShape(f *testing.F) {
 		noteKey(2, cellVersionKey("agent/a", 1)), noteKey(2, ledgerKey(world.Hash{1}, 1)),
 		{notePrefix},
 		{metaPrefix},
-		hashKey(redactionPrefix, world.Hash{1}), numberKey(archivePrefix, 7),
+		hashKey(redactionPrefix, world.Hash{1}), numberKey(archivePrefix, 7), tileKey(1, 7), signedKey(7),
 	} {
 		f.Add(key, []byte{})
 		f.Add(key, make([]byte, 40))
+		f.Add(key, make([]byte, 64))
 	}
 	f.Fuzz(func(t *testing.T, key, body []byte) {
 		if len(key) == 0 {

@@ -23,6 +23,8 @@
 //	'x' ‖ checkpoint ‖ cell        posting lists ‖ sum, from that cell on
 //	'r' ‖ hash                     redaction: head before its record ‖ done (1 byte) ‖ sum
 //	'a' ‖ last id                  archive: first id ‖ root ‖ SHA-256 ‖ path ‖ sum
+//	't' ‖ level (1 byte) ‖ number  tile: hashes of 32 bytes ‖ sum
+//	'p' ‖ size                     signed checkpoint ‖ sum
 //	'm'                            format version (32 bits) ‖ owner epoch ‖ sum
 //
 // record is the stored bytes of a record; link the first 8 bytes of the chain
@@ -43,6 +45,16 @@
 // after the checkpoint before, of the records that concern the cell: uvarints,
 // each the distance to the id before it, the first to 0. They stay when images
 // go. Records after the last checkpoint are in no list yet.
+//
+// Tiles are those of golang.org/x/mod/sumdb/tlog, of height 8, over the Merkle tree
+// of package checkpoint: tile N of level 0 holds the hashes of records 256N+1 to
+// 256N+256 as leaves, and of level L+1 the roots of the tiles 256N to 256N+255 of
+// level L. The last tile of a level may hold fewer. Tiles are derived from the
+// records: written before a checkpoint is signed, and before records are archived, up
+// to the last of those. What is in no tile yet is computed.
+//
+// Signed checkpoints are notes of package checkpoint, not images; size is that of
+// the tree. They stay for ever.
 //
 // # Anchor
 //
@@ -182,7 +194,9 @@ type Store struct {
 	stalled  atomic.Bool   // an append may be waiting for Pebble to make room
 
 	logSyncs, anchorSyncs atomic.Uint64 // see Stats
+	syncTook              latency
 	wake                  atomic.Pointer[func()]
+	acked                 acknowledged // for Await
 
 	imaged   chan struct{} // guarded by mu; closed when the last checkpoint is written; nil: there was none
 	imagedID world.Seq     // guarded by mu; its head's
@@ -242,11 +256,12 @@ func (s *Store) Head() world.Head {
 type Stats struct {
 	JournalSyncs uint64 // of Pebble's log
 	AnchorSyncs  uint64
+	SyncTook     Latency // how long appends waited for the log's
 }
 
 // Stats returns the counts so far.
 func (s *Store) Stats() Stats {
-	return Stats{JournalSyncs: s.logSyncs.Load(), AnchorSyncs: s.anchorSyncs.Load()}
+	return Stats{JournalSyncs: s.logSyncs.Load(), AnchorSyncs: s.anchorSyncs.Load(), SyncTook: s.syncTook.read()}
 }
 
 // Close waits for pending appends and gives the world up. Closing twice is
