@@ -17,9 +17,10 @@ const leaveBehind = 2 * time.Second
 
 // Close ends the Host. What can be asked again is dropped; live attempts that
 // nobody has started are given back, which the effect store keeps; running ones
-// have Config.Grace to end before their contexts do. What then still runs is
-// left behind: nobody will know what became of it. The error is that of the
-// effect store or of an adapter's Close.
+// have Config.Grace to end before their contexts do, and workers elsewhere to
+// commit what they hold. What then still runs is left behind: nobody will know
+// what became of it. The error is that of the effect store or of an adapter's
+// Close.
 func (h *Host) Close() error {
 	h.closing.Do(func() { h.closeErr = h.drain() })
 	return h.closeErr
@@ -34,6 +35,7 @@ func (h *Host) drain() error {
 	}
 	if !within(h.cfg.Grace, &h.workers) {
 		h.kill()
+		h.leave()
 		within(leaveBehind, &h.workers)
 	}
 	h.kill()
@@ -50,8 +52,14 @@ func (h *Host) shut() []*job {
 	defer h.mu.Unlock()
 	h.closed = true
 	h.tell()
+	ring(&h.remote.news)
 	if h.keeper != nil {
 		h.keeper.Stop()
+	}
+	for _, e := range h.remote.queue {
+		if !e.ended {
+			h.queue = append(h.queue, e.Task)
+		}
 	}
 	var unstarted []*job
 	for _, t := range h.queue {
@@ -62,8 +70,17 @@ func (h *Host) shut() []*job {
 			unstarted = append(unstarted, j)
 		}
 	}
-	h.queue = nil
+	h.queue, h.remote.queue = nil, nil
 	return unstarted
+}
+
+// leave waits no longer for workers elsewhere.
+func (h *Host) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.remote.errands { // order cannot show: none is told
+		h.takeBack(e)
+	}
 }
 
 // GiveBack says of attempts in flight that nothing was done for them, where that

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,10 +33,16 @@ type Config struct {
 	Adapters  map[string]Factory                // by name; besides those of this package, or instead of them
 	Verifiers map[string]VerifierFactory        // likewise
 	Recording *Recording                        // set: it answers every effect, and none is live
+	Remote    bool                              // live effects are performed by workers in other processes: see Acquire
+
+	// Fence is called right before an attempt of a live effect is made, with its
+	// context, and returns that of the adapter. With an error the attempt is not
+	// made, and its result says so. nil: nothing stands in the way.
+	Fence func(ctx context.Context, p receipt.Permit) (context.Context, error)
 
 	EffectLog string        // file of the effect store; empty: live effects are refused
 	Workers   int           // effects performed at once; below 1: DefaultWorkers
-	Lease     time.Duration // how long after its timeout an attempt may take to end; 0: DefaultLease
+	Lease     time.Duration // how long after its timeout an attempt may take to end, and is a worker's elsewhere without Renew; 0: DefaultLease
 	Grace     time.Duration // how long Close waits for live attempts; 0: DefaultGrace
 }
 

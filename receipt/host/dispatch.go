@@ -41,6 +41,7 @@ type Host struct {
 	woken     bool                      // by Wake
 	news      chan struct{}             // closed when answers come; nil: nobody waits
 	notBefore map[receipt.Key]time.Time // what the outside asked for in its last answer
+	remote    remote
 	keeper    *time.Timer
 	keeping   bool // keeper is set
 	closed    bool
@@ -51,6 +52,7 @@ func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS
 	h := &Host{
 		cfg: cfg, effects: effects, secrets: hidden, limit: cfg.Manifest.Limits.WithDefaults().Receipt,
 		leases: newLeases(cfg.Lease), notBefore: make(map[receipt.Key]time.Time),
+		remote: remote{errands: make(map[attempt]*errand)},
 	}
 	if anyLive(effects) && cfg.EffectLog != "" {
 		var err error
@@ -106,6 +108,10 @@ func (h *Host) Start(tasks []world.Task) {
 			if t.Work == world.Perform && h.Live(t.Kind) {
 				h.log.recover(attempt{t.Key, t.Attempt}) // never again what has a result
 				begun = true
+				if h.cfg.Remote {
+					h.offer(t)
+					continue
+				}
 			}
 			h.queue = append(h.queue, t)
 		}
@@ -118,7 +124,13 @@ func (h *Host) Start(tasks []world.Task) {
 
 func (h *Host) forget(t world.Task) {
 	if h.log != nil {
-		h.log.forget(attempt{t.Key, t.Attempt})
+		at := attempt{t.Key, t.Attempt}
+		h.log.forget(at)
+		if e := h.remote.errands[at]; e != nil {
+			h.takeBack(e)
+			e.settle(nil)
+			delete(h.remote.errands, at)
+		}
 		h.leases.forget(claim{world.Perform, t.Key}, t.Attempt)
 	}
 }
@@ -216,10 +228,13 @@ func (h *Host) answer(a world.Answer) {
 }
 
 // tell wakes everybody in Wait. It is called with mu held.
-func (h *Host) tell() {
-	if h.news != nil {
-		close(h.news)
-		h.news = nil
+func (h *Host) tell() { ring(&h.news) }
+
+// ring wakes those who wait for news.
+func ring(news *chan struct{}) {
+	if *news != nil {
+		close(*news)
+		*news = nil
 	}
 }
 
@@ -230,6 +245,9 @@ func (h *Host) publish(group []entry) {
 	for i := range group {
 		if e := &group[i]; e.receipt != nil {
 			h.answers = append(h.answers, world.Answer{Key: e.key, Attempt: e.number, Work: world.Perform, Receipt: e.receipt})
+			if done := h.remote.errands[e.attempt]; done != nil {
+				done.settle(nil)
+			}
 		}
 	}
 	h.tell()
@@ -239,5 +257,11 @@ func (h *Host) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed = err
+	for _, e := range h.remote.errands { // order cannot show: each is told
+		if e.result != nil {
+			e.settle(err)
+		}
+	}
 	h.tell()
+	ring(&h.remote.news)
 }

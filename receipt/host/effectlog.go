@@ -1,15 +1,20 @@
 package host
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // effectLog keeps the results of live effects until the journal has them. One
@@ -105,16 +110,18 @@ func (l *effectLog) start(stored func([]entry), failed func(error)) {
 	go l.run()
 }
 
-// put hands a result to the writer. After close or a failure it is dropped.
-func (l *effectLog) put(e entry) {
+// put hands a result to the writer. After close or a failure it is dropped, and
+// put is false.
+func (l *effectLog) put(e entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || l.err != nil {
-		return
+		return false
 	}
 	l.waiting = append(l.waiting, e)
 	l.results++
 	l.work.Signal()
+	return true
 }
 
 // forget drops a result. The file is told with the next group: a result that
@@ -162,6 +169,35 @@ func (l *effectLog) get(at attempt) ([]byte, bool) {
 	defer l.mu.Unlock()
 	data, ok := l.kept[at]
 	return data, ok
+}
+
+// all returns what is durable and not forgotten, in the order in which it was
+// made, and keeps it from settle.
+func (l *effectLog) all() [][]byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.stale)
+	results := make([]storedResult, 0, len(l.kept))
+	for at, data := range l.kept { // order cannot show: sorted below
+		s := storedResult{entry: entry{at, data}}
+		if r, err := receipt.Decode(data); err == nil { // it was made by this package
+			s.finished = r.FinishedAt
+		}
+		results = append(results, s)
+	}
+	slices.SortFunc(results, func(a, b storedResult) int {
+		return cmp.Or(cmp.Compare(a.finished, b.finished), bytes.Compare(a.key.Hash[:], b.key.Hash[:]), cmp.Compare(a.number, b.number))
+	})
+	out := make([][]byte, len(results))
+	for i := range results {
+		out[i] = results[i].receipt
+	}
+	return out
+}
+
+type storedResult struct {
+	entry
+	finished int64
 }
 
 // close waits until everything that was put is durable, or failed to be. A

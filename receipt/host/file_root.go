@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -15,10 +16,12 @@ import (
 // through it stays in it, whatever happens to its path meanwhile.
 type fileDir struct {
 	*os.Root
-	world fs.FileInfo // the world's own directory; nil: there is none
+	own []fs.FileInfo // the directories that are the world's or a worker's own
 }
 
-func (d *fileDir) hidden(info fs.FileInfo) bool { return d.world != nil && os.SameFile(info, d.world) }
+func (d *fileDir) hidden(info fs.FileInfo) bool {
+	return slices.ContainsFunc(d.own, func(own fs.FileInfo) bool { return os.SameFile(info, own) })
+}
 
 // openParent opens the directory of a target's path, and returns the path's
 // last element.
@@ -55,24 +58,26 @@ func openRoot(worldDir, root string) (*fileDir, error) {
 	if !filepath.IsAbs(base) {
 		base = filepath.Join(worldDir, base)
 	}
-	own := filepath.Join(worldDir, ".world")
-	info, err := os.Stat(own)
-	if errors.Is(err, fs.ErrNotExist) {
-		info, err = nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if info != nil {
-		if err := checkOutside(base, own); err != nil {
+	var hidden []fs.FileInfo
+	for _, name := range []string{".world", ".worker"} {
+		own := filepath.Join(worldDir, name)
+		info, err := os.Stat(own)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = checkOutside(base, own)
+		}
+		if err != nil {
 			return nil, err
 		}
+		hidden = append(hidden, info)
 	}
 	r, err := os.OpenRoot(base)
 	if err != nil {
 		return nil, err
 	}
-	return &fileDir{Root: r, world: info}, nil
+	return &fileDir{Root: r, own: hidden}, nil
 }
 
 // checkOutside refuses a directory that is the world's own one or below it,
@@ -117,7 +122,7 @@ func (d *fileDir) enter(name string) (*fileDir, error) {
 	if opened, err := r.Stat("."); err != nil || !os.SameFile(seen, opened) {
 		return nil, errors.Join(errSwapped, r.Close())
 	}
-	return &fileDir{Root: r, world: d.world}, nil
+	return &fileDir{Root: r, own: d.own}, nil
 }
 
 // lstatRegular returns what stands under a name, which must be a regular file.

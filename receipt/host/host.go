@@ -76,6 +76,24 @@
 // follows that is a [DamageError]. A large store that is mostly dead is written
 // anew beside the old one and renamed over it.
 //
+// # Workers in other processes
+//
+// A Host with [Config.Remote] hands its live attempts out, each once, to workers
+// that ask for them, and performs the rest itself. A worker performs them with a
+// Host of its own for the same manifest, which has an effect store of its own
+// and a keyring for the world's id that nobody needs to know:
+//
+//	for each of own.Stored(): owner.Commit, own.Start(Forget)   // of an earlier process
+//	owner.Acquire -> own.Start(Perform) -> own.Answers
+//	each receipt: owner.Commit, own.Start(Forget)
+//	each Lost: nothing, and Renew no more
+//	until then: owner.Renew, more often than Offer.Lease
+//
+// So a result is in one of the two stores at every moment. A lease that is not
+// renewed runs out, and the attempt is lost as if its process had ended here; the
+// result is still taken should it come. Nothing is handed out twice, not even
+// what its worker never heard of.
+//
 // # Adapter recorded
 //
 // config: {cassette: FILE}. A cassette is JSON lines, blank ones ignored:

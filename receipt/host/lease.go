@@ -58,16 +58,31 @@ func (l *leases) acquire(c claim, attempt uint64, owner *job, now time.Time) rec
 	}
 }
 
-// renew prolongs the leases of owners whose deadline has not passed.
+// renew prolongs the leases of the owners in this process whose deadline has
+// not passed.
 func (l *leases) renew(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c, held := range l.held {
-		if held.owner != nil && !now.After(held.owner.deadline) {
+		if held.owner != nil && held.owner.worker == "" && !now.After(held.owner.deadline) {
 			held.until = now.Add(l.term)
 			l.held[c] = held
 		}
 	}
+}
+
+// prolong is renew for one lease, wherever its owner is. It reports whether
+// owner still held it and its deadline has not passed.
+func (l *leases) prolong(c claim, owner *job, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := l.held[c]
+	if held.owner != owner || now.After(owner.deadline) {
+		return false
+	}
+	held.until = now.Add(l.term)
+	l.held[c] = held
+	return true
 }
 
 // release ends a lease and reports whether owner still held it.

@@ -65,6 +65,13 @@ func (h *Host) ask(j *job) ([]byte, error) {
 func (h *Host) attempt(j *job) {
 	ctx, cancel := context.WithDeadline(h.live, j.deadline)
 	defer cancel()
+	if h.cfg.Fence != nil {
+		var err error
+		if ctx, err = h.cfg.Fence(ctx, j.Permit); err != nil {
+			h.fenced(j)
+			return
+		}
+	}
 	started := time.Now()
 	result, err := perform(ctx, j.effect.adapter, h.call(j))
 	finished := started.Add(time.Since(started)) // also where the wall clock was set back
@@ -74,10 +81,7 @@ func (h *Host) attempt(j *job) {
 		if result.Status == receipt.StatusCancelled && h.live.Err() == nil {
 			result.Status = receipt.StatusError // nobody has stopped it: see giveBack
 		}
-		result.Cost.Calls = 1
-		if result.Unsent {
-			result.Cost.Calls = 0
-		}
+		result.Cost.Calls = result.calls()
 		data, err = h.sign(j.Permit, result, started.UnixNano(), finished.UnixNano())
 	}
 	held := h.leases.release(j.claim(), j)
@@ -87,6 +91,14 @@ func (h *Host) attempt(j *job) {
 		h.log.put(entry{attempt{j.Key, j.Attempt}, data})
 	case held:
 		h.post(world.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: h.hide(err).Error()})
+	}
+}
+
+// fenced ends a job whose attempt must not be made.
+func (h *Host) fenced(j *job) {
+	held := h.leases.release(j.claim(), j)
+	if err := h.giveBack(j); err != nil && held {
+		h.post(world.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: err.Error()})
 	}
 }
 
@@ -153,11 +165,27 @@ func (r *Result) check() error {
 	}
 }
 
-// sign makes a receipt, or the one that says that it would be too large.
+// calls is how many calls a result costs.
+func (r *Result) calls() uint64 {
+	if r.Unsent {
+		return 0
+	}
+	return 1
+}
+
+// sign makes the receipt of a permit.
 func (h *Host) sign(p receipt.Permit, result Result, started, finished int64) ([]byte, error) {
-	data, err := h.signAny(p, result, started, finished)
+	r := receipt.New(h.cfg.World, p, result.Status, result.Payload)
+	r.StartedAt, r.FinishedAt = started, finished
+	return h.complete(r, result)
+}
+
+// complete fills a result in and signs: or the one that says that the receipt
+// would be too large.
+func (h *Host) complete(r receipt.Receipt, result Result) ([]byte, error) {
+	data, err := h.fill(r, result)
 	if err == nil && uint64(len(data)) > h.limit {
-		data, err = h.signAny(p, tooLarge(result, len(data), h.limit), started, finished)
+		data, err = h.fill(r, tooLarge(result, len(data), h.limit))
 	}
 	if err == nil && uint64(len(data)) > h.limit {
 		err = receipt.ErrOverSize
@@ -165,11 +193,10 @@ func (h *Host) sign(p receipt.Permit, result Result, started, finished int64) ([
 	return data, err
 }
 
-func (h *Host) signAny(p receipt.Permit, result Result, started, finished int64) ([]byte, error) {
-	r := receipt.New(h.cfg.World, p, result.Status, result.Payload)
+func (h *Host) fill(r receipt.Receipt, result Result) ([]byte, error) {
+	r.Status, r.Payload = result.Status, result.Payload
 	r.Cost, r.Class, r.Unsent = result.Cost, result.Class, result.Unsent
 	r.ExternalRef, r.StateChange = result.ExternalRef, result.StateChange
-	r.StartedAt, r.FinishedAt = started, finished
 	return h.cfg.Keys.Sign(&r)
 }
 

@@ -13,7 +13,8 @@ type job struct {
 	world.Task
 	effect   *effect
 	deadline time.Time
-	lost     bool // its lease ran out, and its worker is not one of busy any more; guarded by Host.mu
+	worker   string // who performs it in another process; empty: this one does
+	lost     bool   // its lease ran out, and its worker is not one of busy any more; guarded by Host.mu
 }
 
 func (j *job) claim() claim { return claim{j.Work, j.Key} }
@@ -98,8 +99,9 @@ func (h *Host) keep() {
 	h.keeping = true
 }
 
-// look renews leases and gives up jobs whose lease ran out: they have ignored
-// the end of their context, and their places are needed.
+// look renews the leases of this process and gives up jobs whose lease ran out:
+// they have ignored the end of their context, and their places are needed, or
+// they are with a worker elsewhere that is gone.
 func (h *Host) look() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,8 +112,12 @@ func (h *Host) look() {
 	h.leases.renew(now)
 	lost, others := h.leases.expired(now)
 	for _, j := range lost {
-		j.lost = true
-		h.busy--
+		if j.worker == "" {
+			j.lost = true
+			h.busy--
+		} else {
+			h.takeBack(h.remote.errands[attempt{j.Key, j.Attempt}])
+		}
 		h.answer(h.gaveUp(j))
 	}
 	h.keeping = false
@@ -124,6 +130,9 @@ func (h *Host) look() {
 func (h *Host) gaveUp(j *job) world.Answer {
 	a := world.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work}
 	reason := fmt.Sprintf("the lease ran out: it had not ended %s after its timeout of %s", h.cfg.Lease, j.effect.timeout())
+	if j.worker != "" {
+		reason = fmt.Sprintf("worker %s has not renewed its lease", j.worker)
+	}
 	if j.Work == world.Perform {
 		a.Lost = reason
 	} else {

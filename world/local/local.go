@@ -28,6 +28,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -63,6 +64,9 @@ type World struct {
 	host   *host.Host
 	keys   *receipt.Keyring
 	opts   Options
+	signed world.Seq // up to where a checkpoint is signed, at least
+
+	edition atomic.Pointer[edition] // whose host is host
 
 	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
 }
@@ -208,17 +212,24 @@ func (lw *World) canRun() error {
 	return nil
 }
 
-// Step runs the next tick.
+// Step runs the next tick, and signs the checkpoint that is due then.
 func (lw *World) Step(ctx context.Context) error {
-	return lw.change(func() error { return lw.w.Step(ctx) })
+	return lw.change(func() error {
+		if err := lw.w.Step(ctx); err != nil {
+			return err
+		}
+		return lw.signDue()
+	})
 }
 
-// Next does what can be done without waiting for the outside; see
-// world.World.Next.
+// Next does what can be done without waiting for the outside, and signs the
+// checkpoint that is due then; see world.World.Next.
 func (lw *World) Next(ctx context.Context) (p world.Progress, err error) {
 	err = lw.change(func() error {
-		p, err = lw.w.Next(ctx)
-		return err
+		if p, err = lw.w.Next(ctx); err != nil {
+			return err
+		}
+		return lw.signDue()
 	})
 	return p, err
 }

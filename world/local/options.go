@@ -31,6 +31,8 @@ type Options struct {
 	Workers    int                               // effects performed at once; 0: host.DefaultWorkers
 	Checkpoint world.Seq                         // records between two checkpoints; 0: world.DefaultCheckpointRecords
 	Grace      time.Duration                     // see host.Config; 0: its default
+	Remote     bool                              // live effects wait for workers in other processes: see AcquireEffects
+	Lease      time.Duration                     // of what such a worker has acquired, see host.Config; 0: its default
 }
 
 func (lw *World) config() world.Config {
@@ -38,13 +40,17 @@ func (lw *World) config() world.Config {
 		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Registry, Paranoid: lw.opts.Paranoid,
 		CheckpointRecords: lw.opts.Checkpoint,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
+			next, err := newEdition(m)
+			if err != nil {
+				return nil, err
+			}
 			if !lw.keys.CanSign() {
+				lw.edition.Store(next)
 				return nil, nil // nothing will be started: see canRun
 			}
 			cfg := hostConfig(lw.dir, lw.opts)
 			cfg.World, cfg.Manifest, cfg.Content, cfg.Keys = id, m, lw.store.Blob, lw.keys
 			cfg.EffectLog = filepath.Join(lw.hidden, effectsFile)
-			var err error
 			if lw.opts.Effects != "" {
 				cfg.Recording, err = recording(lw.opts.Effects, lw.opts)
 				if errors.Is(err, ErrNoWorld) {
@@ -63,7 +69,8 @@ func (lw *World) config() world.Config {
 			if err != nil {
 				return nil, err
 			}
-			lw.host = made
+			lw.host, next.host = made, made
+			lw.edition.Store(next)
 			return made, nil
 		},
 	}
@@ -73,7 +80,7 @@ func (lw *World) config() world.Config {
 func hostConfig(dir string, opts Options) host.Config {
 	cfg := host.Config{
 		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers,
-		Workers: opts.Workers, Grace: opts.Grace,
+		Workers: opts.Workers, Grace: opts.Grace, Remote: opts.Remote, Lease: opts.Lease,
 	}
 	if cfg.Secrets == nil {
 		cfg.Secrets = host.Secrets(filepath.Join(dir, hiddenDir, secretsDir))

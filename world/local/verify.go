@@ -2,17 +2,19 @@ package local
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"iter"
 
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
-// Verification says how a world is verified. The zero value will do.
+// Verification says how a world is verified. The zero value believes nobody.
 type Verification struct {
+	Trust    []ed25519.PublicKey    // keys of those whom the caller believes; see verify.Report.Trusted
+	Kept     [][]byte               // signed checkpoints that were kept elsewhere: each must be of this history
 	Progress func(done, all uint64) // called with the number of records replayed and that of all; may be nil
 }
 
@@ -34,38 +36,75 @@ func (lw *World) Verify(ctx context.Context, v Verification) (*verify.Report, er
 	lw.still.RLock()
 	defer lw.still.RUnlock()
 	lw.mu.Lock()
-	past, keys := history{lw.store, ctx, lw.store.Head()}, lw.verifyKeys()
+	past, keys := history{lw.store, ctx, lw.store.Head().ID}, lw.verifyKeys()
+	cfg := verify.Config{
+		Keys: keys, Registry: lw.opts.Registry, Anchor: lw.store.Head(), Damage: lw.store.Damage(),
+		Checkpoints: lw.notes(past.end),
+	}
+	signers, err := lw.keys.CheckpointKeys()
 	lw.mu.Unlock()
-	cfg := verify.Config{Keys: keys, Registry: lw.opts.Registry, Anchor: past.head, Damage: past.damage()}
+	if err != nil {
+		return nil, err
+	}
+	cfg.Signers = public(signers)
+	return v.run(past, past.end, cfg)
+}
+
+// notes yields the signed checkpoints that are kept of records up to one.
+func (lw *World) notes(to world.Seq) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for signed, err := range lw.store.Checkpoints(1, to) {
+			if !yield(signed.Note, err) {
+				return
+			}
+		}
+	}
+}
+
+// run verifies a history of so many records.
+func (v Verification) run(past history, all world.Seq, cfg verify.Config) (*verify.Report, error) {
+	cfg.Trust, cfg.Kept = v.Trust, v.Kept
+	cfg.Damage = until(past.ctx, cfg.Damage)
 	if v.Progress != nil {
-		cfg.Progress = func(done uint64) { v.Progress(done, uint64(past.head.ID)) }
+		cfg.Progress = func(done uint64) { v.Progress(done, uint64(all)) }
 	}
 	r, err := verify.Verify(past, cfg)
-	if ended := ctx.Err(); ended != nil {
+	if ended := past.ctx.Err(); ended != nil {
 		return nil, ended
 	}
 	return r, err
 }
 
-// history is what a store held when its head was head. Once ctx ends it cannot be
-// read any more.
+// until yields errors until ctx ends.
+func until(ctx context.Context, all iter.Seq[error]) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		for err := range all {
+			if ctx.Err() != nil || !yield(err) {
+				return
+			}
+		}
+	}
+}
+
+// history is what a journal held when its last record was end. Once ctx ends it
+// cannot be read any more.
 type history struct {
-	*store.Store
-	ctx  context.Context
-	head world.Head
+	world.History
+	ctx context.Context
+	end world.Seq
 }
 
 // Scan implements world.History.
 func (h history) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 	return func(yield func(world.Scanned, error) bool) {
-		if after >= h.head.ID {
+		if after >= h.end {
 			return
 		}
-		for s, err := range h.Store.Scan(after) {
+		for s, err := range h.History.Scan(after) {
 			if err == nil {
 				err = h.ctx.Err()
 			}
-			if !yield(s, err) || err != nil || s.ID >= h.head.ID {
+			if !yield(s, err) || err != nil || s.ID == h.end {
 				return
 			}
 		}
@@ -74,17 +113,7 @@ func (h history) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 
 // Image implements world.History.
 func (h history) Image(at world.Seq) (*world.Image, error) {
-	return h.Store.Image(min(at, h.head.ID))
-}
-
-func (h history) damage() iter.Seq[error] {
-	return func(yield func(error) bool) {
-		for err := range h.Damage() {
-			if h.ctx.Err() != nil || !yield(err) {
-				return
-			}
-		}
-	}
+	return h.History.Image(min(at, h.end))
 }
 
 // Replay recomputes the world from record 1 up to a record (0: all). The error

@@ -136,7 +136,10 @@ func (v *verifier) cancelled(place string, key receipt.Key, x *invocation) {
 }
 
 // forked takes that another world begins: all that is known is its parent's.
-func (v *verifier) forked(b *world.Forked) {
+func (v *verifier) forked(place string, b *world.Forked) {
+	if v.report.WorldID != "" && b.Parent != v.report.WorldID {
+		v.fault(place, "it is a fork of world %s, and this is world %s", b.Parent, v.report.WorldID)
+	}
 	v.fork = v.now
 	v.inherit()
 	v.report.WorldID = b.World

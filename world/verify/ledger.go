@@ -82,9 +82,23 @@ func (v *verifier) decidedOn(key receipt.Key) *invocation {
 	return x
 }
 
-// ledger holds a record against what is known of its intent.
-func (v *verifier) ledger(place string, body world.Body) {
+// ledger holds a record against what is known of its intent. r is the receipt in it,
+// nil where there is none.
+func (v *verifier) ledger(place string, body world.Body, r *receipt.Receipt) {
 	switch b := body.(type) {
+	case *world.Finished:
+		if r != nil {
+			v.finished(place, r)
+			if v.effects[r.Kind].Verify == nil {
+				v.report.Ledger.NoVerifier++
+			}
+		}
+	case *world.Late:
+		if r != nil {
+			v.late(place, r)
+		}
+	case *world.RolledBack:
+		v.rolledBack(place, b)
 	case *world.IntentEmitted:
 		v.emitted(place, b)
 	case *world.IntentParked:

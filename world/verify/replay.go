@@ -8,7 +8,7 @@ import (
 )
 
 // replay recomputes the world. Receipts were checked by scan, so it takes them
-// at their word: a bad one is one fault, not two. Where an input was redacted it
+// at their word: a bad one is one fault, not two. Where an input is gone it
 // goes on from the next snapshot that can be loaded.
 func (v *verifier) replay() {
 	var from world.Seq
@@ -32,7 +32,7 @@ func (v *verifier) replay() {
 			v.report.StateRoot = done.StateRoot
 			v.report.Replay.OK = true
 			return
-		case v.report.Redacted == 0 || !errors.Is(err, world.ErrNotFound):
+		case v.report.Redacted+v.report.Withheld == 0 || !errors.Is(err, world.ErrNotFound):
 			v.diverged(err)
 			return
 		}

@@ -6,19 +6,19 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// scan walks the journal once: chain, anchor, receipts, intents, changes of the
-// rules, execution.
+// scan walks the journal once: chain, anchor, tree, checkpoints, receipts, intents,
+// changes of the rules, execution.
 func (v *verifier) scan() {
-	chain := new(canon.Chain)
-	anchored := v.cfg.Anchor.ID == 0
-	var last world.Seq
-	broken := false
+	last := max(v.cfg.Begin.First, 1) - 1
+	v.compareHeads()
 	for s, err := range v.h.Scan(0) {
 		if err != nil {
 			v.fault(placeOf(last+1), "%v", err)
+			v.heads.blind = fmt.Sprintf("the journal cannot be read beyond record #%d", last)
 			break
 		}
 		place := placeOf(s.ID)
@@ -26,31 +26,57 @@ func (v *verifier) scan() {
 			v.fault(place, "it follows record #%d: records are missing, repeated or out of order", last)
 		}
 		last = s.ID
+		v.link(place, &s)
 		if s.Err != nil {
 			v.fault(place, "%v", s.Err)
-			continue
+		} else {
+			rec := s.Record
+			v.record(place, &rec)
 		}
-		rec := s.Record
-		root := chain.Add(uint64(rec.ID), string(rec.Kind), s.Bytes)
-		if [world.LinkBytes]byte(root[:world.LinkBytes]) != s.Link && !broken {
-			broken = true // and so are all links after it
-			v.fault(place, "the chain root that was stored with it is another: this record or an earlier one was changed")
+		v.tree.Add(s.Bytes)
+		v.compareHeads()
+		if v.part() && v.cfg.Progress != nil {
+			v.cfg.Progress(uint64(s.ID)) // else it is the replay's
 		}
-		if rec.ID == v.cfg.Anchor.ID {
-			anchored = root == v.cfg.Anchor.Root
-		}
-		v.record(place, &rec)
 	}
 	v.report.Records = uint64(last)
-	v.report.EventChainRootHash = chain.Root()
+	if !v.lost {
+		v.report.EventChainRootHash = v.chain.Root()
+	}
 	if !v.unwritten {
 		v.report.ExecutionHash = v.execution.Hash()
 	}
-	if v.cfg.Anchor.ID != 0 {
-		v.report.Anchor = &AnchorProof{OK: anchored, ID: v.cfg.Anchor.ID}
-		if !anchored {
-			v.fault("anchor", "record #%d with root %s was acknowledged, and the journal does not have it", v.cfg.Anchor.ID, v.cfg.Anchor.Root)
+	if a := v.report.Anchor; a != nil && !a.OK {
+		v.fault("anchor", "record #%d with root %s was acknowledged, and the journal does not have it", a.ID, v.cfg.Anchor.Root)
+	}
+}
+
+// link adds a record to the chain, and compares its root with what is stored of it
+// and with the anchor. Of a record that cannot be read its number and kind are enough.
+func (v *verifier) link(place string, s *world.Scanned) {
+	id, kind := s.Record.ID, s.Record.Kind
+	if s.Err != nil {
+		e, err := canon.DecodeEnvelope(s.Bytes)
+		if err != nil && !v.lost {
+			v.lost = true
+			v.fault(place, "the chain cannot be computed from here on: this is no record any more")
 		}
+		id, kind = world.Seq(e.ID), world.Kind(e.Kind)
+	}
+	if v.lost {
+		return
+	}
+	if id != s.ID {
+		v.fault(place, "it says that it is record #%d", id)
+	}
+	v.before = v.chain.Root()
+	root := v.chain.Add(uint64(id), string(kind), s.Bytes)
+	if [world.LinkBytes]byte(root[:world.LinkBytes]) != s.Link && !v.broken {
+		v.broken = true // and so are all links after it
+		v.fault(place, "the chain root that was stored with it is another: this record or an earlier one was changed")
+	}
+	if a := v.report.Anchor; a != nil && id == a.ID {
+		a.OK = root == v.cfg.Anchor.Root
 	}
 }
 
@@ -60,9 +86,11 @@ func placeOf(id world.Seq) string { return fmt.Sprintf("record #%d", id) }
 func (v *verifier) record(place string, rec *world.Record) {
 	v.now, v.cause = rec.ID, rec.CausedBy
 	if err := rec.Load(v.h); errors.Is(err, world.ErrNotFound) {
-		v.miss(place, rec.Blob, err)
-		v.gone(rec.Kind)
-		v.goneChange(place, rec.Kind)
+		v.miss(place, miss{blob: rec.Blob, payload: true}, err)
+		if !v.part() {
+			v.gone(rec.Kind)
+			v.goneChange(place, rec.Kind)
+		}
 		v.unwritten = v.unwritten || world.Executes(rec.Kind)
 		return
 	} else if err != nil {
@@ -74,15 +102,23 @@ func (v *verifier) record(place string, rec *world.Record) {
 		v.fault(place, "%v", err)
 		return
 	}
+	r := v.body(place, body)
+	if v.part() {
+		v.named(place, body)
+		return
+	}
 	if err := v.execution.Add(rec); err != nil {
 		v.fault(place, "%v", err)
 	}
-	v.body(place, body)
+	v.ledger(place, body, r)
 }
 
-// body checks what a record says.
-func (v *verifier) body(place string, body world.Body) {
-	v.change(place, body)
+// body checks what a record says, but for what it says of an intent, and returns the
+// receipt in it, nil where there is none.
+func (v *verifier) body(place string, body world.Body) *receipt.Receipt {
+	if !v.part() {
+		v.change(place, body)
+	}
 	if hash, brings := world.ManifestOf(body); brings {
 		m := v.contents(place, hash)
 		if _, proposed := body.(*world.ManifestProposed); !proposed {
@@ -93,28 +129,18 @@ func (v *verifier) body(place string, body world.Body) {
 	case *world.Created:
 		v.report.WorldID = b.World
 	case *world.Finished:
-		if r := v.receipt(place, b.Receipt); r != nil {
-			v.finished(place, r)
-			if v.effects[r.Kind].Verify == nil {
-				v.report.Ledger.NoVerifier++
-			}
-		}
+		return v.receipt(place, b.Receipt)
 	case *world.Late:
-		if r := v.receipt(place, b.Receipt); r != nil {
-			v.late(place, r)
-		}
-	case *world.RolledBack:
-		v.rolledBack(place, b)
+		return v.receipt(place, b.Receipt)
 	case *world.Forked:
-		v.forked(b)
+		v.forked(place, b)
 	case *world.Redacted:
 		if v.missing[b.Blob] {
 			delete(v.missing, b.Blob)
 			v.report.Redacted++
 		}
-	default:
-		v.ledger(place, body)
 	}
+	return nil
 }
 
 // contents checks that everything is there that a manifest names, and returns it;
@@ -143,7 +169,7 @@ func (v *verifier) blob(place, what string, hash manifest.Hash) []byte {
 	}
 	switch {
 	case errors.Is(err, world.ErrNotFound):
-		v.miss(place, hash, fmt.Errorf("%s %s: %w", what, hash, err))
+		v.miss(place, miss{blob: hash}, fmt.Errorf("%s %s: %w", what, hash, err))
 	case err != nil:
 		v.fault(place, "%s %s: %v", what, hash, err)
 	default:
@@ -152,24 +178,30 @@ func (v *verifier) blob(place, what string, hash manifest.Hash) []byte {
 	return nil
 }
 
-// miss is a blob that is not there: a fault, unless the journal goes on to say
-// that it was redacted.
+// miss is a blob that is not there: a fault, unless the journal goes on to say that
+// it was redacted, or it is a payload that was withheld.
 type miss struct {
-	blob  world.Hash
-	fault Fault
+	blob    world.Hash
+	payload bool // of a record
+	fault   Fault
 }
 
-func (v *verifier) miss(place string, blob world.Hash, err error) {
-	if !v.missing[blob] {
-		v.missing[blob] = true
-		v.missed = append(v.missed, miss{blob, Fault{Place: place, Message: err.Error()}})
+func (v *verifier) miss(place string, m miss, err error) {
+	if !v.missing[m.blob] {
+		v.missing[m.blob] = true
+		m.fault = Fault{Place: place, Message: err.Error()}
+		v.missed = append(v.missed, m)
 	}
 }
 
 // closeMissing reports what is missing when the journal has been read.
 func (v *verifier) closeMissing() {
 	for _, m := range v.missed {
-		if v.missing[m.blob] {
+		switch {
+		case !v.missing[m.blob]:
+		case m.payload && v.withheld[m.blob]:
+			v.report.Withheld++
+		default:
 			v.report.Faults = append(v.report.Faults, m.fault)
 		}
 	}

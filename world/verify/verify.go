@@ -1,50 +1,92 @@
 // Package verify proves a world from its stored bytes alone: it recomputes the
-// chain, the ledger, the receipts, the approvals and the replay, and reports every
-// fault that it finds. It writes nothing and asks nobody. Its memory grows with live
-// state, kept snapshots, rollbacks, intents and proposals, not with the journal.
+// chain, the ledger, the receipts, the approvals, the signed checkpoints and the
+// replay, and reports every fault that it finds. It writes nothing and asks nobody.
+// Its memory grows with live state, kept snapshots, rollbacks, intents and
+// proposals, not with the journal.
+//
+// A Proof shows a third party one record, one cell or two heads of a world, and
+// CheckProof needs nothing else to believe it.
 package verify
 
 import (
+	"crypto/ed25519"
 	"fmt"
 	"iter"
 
+	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// Config is what verification works with besides the journal.
+// Config is what verification works with besides the journal. The zero value is for
+// a whole journal that nobody signed.
 type Config struct {
 	Keys     *receipt.Keyring  // checks receipts; nil or without keys: they count as unverifiable
 	Registry *reducer.Registry // Go reducers, for the replay
 	Anchor   world.Head        // what was acknowledged; zero: there is no anchor
 	Damage   iter.Seq[error]   // faults of the store below the journal; nil: none
 	Progress func(done uint64) // called with the number of records done; may be nil
+
+	Begin    Begin
+	Withheld []world.Hash // payloads that were left out of the journal, as whoever made it says
+
+	Checkpoints iter.Seq2[[]byte, error] // signed ones that came with the journal, ascending by size; nil: none
+	Kept        [][]byte                 // signed ones that somebody kept elsewhere: each must be of this history
+	Signers     []ed25519.PublicKey      // keys that came with the journal; whose they are nobody says
+	Trust       []ed25519.PublicKey      // keys of those whom the caller believes
+	Sealed      bool                     // the journal has to end with a checkpoint of its last record
+}
+
+// Begin is where a journal begins that may be a part of one. The zero value is the
+// beginning of a world.
+type Begin struct {
+	First world.Seq         // its first record; 0: 1
+	Root  world.Hash        // the chain root before it. No checkpoint covers it
+	Nodes []checkpoint.Hash // of checkpoint.Tree.Nodes, of the records before it
+	World string            // the world's id, at the journal's end; "": not compared
 }
 
 // Report is what verification found. Its JSON is `worldctl verify -o json`.
 type Report struct {
 	OK                 bool         `json:"ok"`
-	Trusted            bool         `json:"trusted"`  // by a signature of someone the caller names
-	WorldID            string       `json:"world_id"` // of a fork: its own
-	Records            uint64       `json:"records"`
-	ExecutionHash      world.Hash   `json:"execution_hash"` // zero where a payload that it is of is gone
-	EventChainRootHash world.Hash   `json:"event_chain_root_hash"`
-	StateRoot          world.Hash   `json:"state_root"` // zero where the replay does not reach the last record
+	Trusted            bool         `json:"trusted"`               // someone whom the caller believes has signed the last record and all before it
+	WorldID            string       `json:"world_id"`              // of a fork: its own
+	Records            uint64       `json:"records"`               // the number of the last one
+	From               world.Seq    `json:"from,omitempty"`        // the first record, where it is not 1
+	ExecutionHash      world.Hash   `json:"execution_hash"`        // zero where a payload that it is of is gone, or From is set
+	EventChainRootHash world.Hash   `json:"event_chain_root_hash"` // zero where a record is no record any more
+	StateRoot          world.Hash   `json:"state_root"`            // zero where the replay does not reach the last record
 	Ledger             LedgerProof  `json:"tool_invocation_ledger_proof"`
 	Replay             ReplayProof  `json:"replay_proof_result"`
 	Receipts           Receipts     `json:"receipts"`
 	Snapshots          Snapshots    `json:"snapshots"`
 	Governance         Governance   `json:"governance"`
-	Redacted           uint64       `json:"redacted"` // payloads that were destroyed, as the journal says: no fault
+	Redacted           uint64       `json:"redacted"`           // payloads that were destroyed, as the journal says: no fault
+	Withheld           uint64       `json:"withheld,omitempty"` // payloads that were left out, as whoever made the journal says: no fault
+	Checkpoints        Checkpoints  `json:"checkpoints"`
 	Anchor             *AnchorProof `json:"anchor,omitempty"`
 	Faults             []Fault      `json:"faults"`
 }
 
+// Checkpoints counts signed checkpoints by whether they are of this history. Good
+// ones have its root at their size, the world's id, and the signature of a key that
+// is known.
+type Checkpoints struct {
+	Checked uint64    `json:"checked"`
+	Bad     uint64    `json:"bad"`
+	Last    world.Seq `json:"last"`    // the record that the last good one reaches; 0: there is none
+	Trusted world.Seq `json:"trusted"` // the same, of those that someone signed whom the caller believes
+	Signers []string  `json:"signers"` // of the last good one, as checkpoint.FormatKey writes them
+
+	Unverifiable uint64 `json:"unverifiable,omitempty"` // no key was known: only root and world were compared
+}
+
 // LedgerProof says whether every started attempt has at most one end (a receipt,
 // or that it was given up), every end a start, and every start a decision of the
-// gate.
+// gate. Of a part of a journal it says nothing, and is not OK.
 type LedgerProof struct {
 	OK                     bool          `json:"ok"`
 	PendingIdempotencyKeys []receipt.Key `json:"pending_idempotency_keys"` // started, in flight or in doubt: not a fault
@@ -58,7 +100,8 @@ type LedgerProof struct {
 	NoVerifier   uint64 `json:"no_verifier"`   // receipts of kinds that nobody can confirm
 }
 
-// ReplayProof says whether the inputs give the journal, but for its gaps.
+// ReplayProof says whether the inputs give the journal, but for its gaps. A part of
+// a journal is not replayed, which is no fault.
 type ReplayProof struct {
 	OK              bool              `json:"ok"`
 	Error           string            `json:"error"` // "" where there is none
@@ -67,7 +110,7 @@ type ReplayProof struct {
 }
 
 // Gap is a range of records that could not be recomputed, because an input was
-// redacted: up to the next snapshot whose image is kept, or to the end.
+// redacted or withheld: up to the next snapshot whose image is kept, or to the end.
 type Gap struct {
 	From world.Seq `json:"from"`
 	To   world.Seq `json:"to"`
@@ -101,27 +144,45 @@ type Fault struct {
 }
 
 // Verify checks all that can be checked. The error says that it could not be
-// done; what is wrong with the world is in the report.
+// done, or that a key is none (checkpoint.ErrBadKey); what is wrong with the world is
+// in the report.
 func Verify(h world.History, cfg Config) (*Report, error) {
 	v := &verifier{
 		h: h, cfg: cfg, execution: world.NewExecution(),
 		intents: make(map[receipt.Key]*invocation),
-		missing: make(map[world.Hash]bool),
+		missing: make(map[world.Hash]bool), withheld: make(map[world.Hash]bool),
+		chain: canon.ResumeChain(cfg.Begin.Root), tree: new(checkpoint.Tree),
 		report: &Report{
-			Faults: []Fault{}, Replay: ReplayProof{Gaps: []Gap{}},
+			Checkpoints: Checkpoints{Signers: []string{}},
+			Faults:      []Fault{}, Replay: ReplayProof{Gaps: []Gap{}},
 			Ledger: LedgerProof{PendingIdempotencyKeys: []receipt.Key{}, DuplicateKeys: []receipt.Key{}, OrphanKeys: []receipt.Key{}},
 		},
+	}
+	for _, hash := range cfg.Withheld {
+		v.withheld[hash] = true
 	}
 	if cfg.Damage != nil {
 		for err := range cfg.Damage {
 			v.fault("store", "%v", err)
 		}
 	}
+	if err := v.openHeads(); err != nil {
+		return nil, err
+	}
+	defer v.heads.stop()
+	v.begin()
 	v.scan()
+	v.closeHeads()
+	v.closePart()
+	v.closeWorld()
 	v.closeMissing()
 	v.closeReceipts()
 	v.closeLedger()
-	v.replay()
+	if v.part() {
+		v.report.Replay.Error = fmt.Sprintf("not checked: the journal begins with record #%d", cfg.Begin.First)
+	} else {
+		v.replay()
+	}
 	r := v.report
 	r.OK = len(r.Faults) == 0
 	return r, nil
@@ -131,6 +192,12 @@ type verifier struct {
 	h         world.History
 	cfg       Config
 	report    *Report
+	chain     *canon.Chain
+	before    world.Hash // the chain root before the present record
+	broken    bool       // a link was not its root's
+	lost      bool       // the chain cannot be computed any more
+	tree      *checkpoint.Tree
+	heads     heads
 	execution *world.Execution
 	effects   map[string]manifest.Effect // of the manifest in force
 	rules     inForce
@@ -146,8 +213,9 @@ type verifier struct {
 	unnamed   uint64    // decisions whose payloads are gone, about nobody knows which intents
 	unsigned  string    // place of the first receipt of the present world that the keys are not for
 	missing   map[world.Hash]bool
-	missed    []miss // in the order of the journal
-	unwritten bool   // the execution hash lacks what a payload said that is gone
+	withheld  map[world.Hash]bool // what the caller says of it
+	missed    []miss              // in the order of the journal
+	unwritten bool                // the execution hash lacks what a payload said that is gone
 }
 
 func (v *verifier) fault(place, format string, args ...any) {

@@ -198,7 +198,7 @@ func TestReportHasTheKeysOfTheSpecification(t *testing.T) {
 		require.NoError(t, json.Unmarshal(text, &got))
 		require.ElementsMatch(t, append([]string{
 			"ok", "trusted", "world_id", "records", "execution_hash", "event_chain_root_hash", "state_root",
-			"tool_invocation_ledger_proof", "replay_proof_result", "receipts", "snapshots", "governance", "redacted", "faults",
+			"tool_invocation_ledger_proof", "replay_proof_result", "receipts", "snapshots", "governance", "redacted", "checkpoints", "faults",
 		}, c.extra...), keys(got), name)
 		ledger := got["tool_invocation_ledger_proof"]
 		require.ElementsMatch(t, []string{
@@ -212,6 +212,8 @@ func TestReportHasTheKeysOfTheSpecification(t *testing.T) {
 		require.ElementsMatch(t, []string{"ok", "error", "first_divergence", "gaps"}, keys(replay), name)
 		require.ElementsMatch(t, []string{"checked", "bad", "unverifiable", "inherited"}, keys(got["receipts"]), name)
 		require.ElementsMatch(t, []string{"checked", "bad"}, keys(got["snapshots"]), name)
+		require.ElementsMatch(t, []string{"checked", "bad", "last", "trusted", "signers"}, keys(got["checkpoints"]), name)
+		require.IsType(t, []any{}, got["checkpoints"].(map[string]any)["signers"])
 		require.ElementsMatch(t, []string{"proposals", "applied", "bad"}, keys(got["governance"]), name)
 		require.IsType(t, []any{}, replay.(map[string]any)["gaps"])
 		require.IsType(t, []any{}, got["faults"])

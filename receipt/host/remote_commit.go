@@ -1,0 +1,156 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Commit takes the result of an attempt that a worker holds, or has held: the
+// receipt that the worker's own Host has made, whose signature means nothing
+// here. It is signed anew, and durable when Commit returns nil: then the worker
+// may forget it. retryAfter is what the worker's RetryAfter says. To commit
+// the same again does no harm; ErrOtherResult where it is not the same.
+//
+// ErrBadReceipt says that it is not for the attempt that was handed out, or that
+// no adapter can say this, and ErrNotHeld that it is another worker's.
+// ErrUnknownAttempt says that this Host has not handed the attempt out, or that
+// the journal has its result already: then Sign makes a receipt that
+// World.Receive can judge. Any other error is ErrClosed or the effect store's:
+// the worker has to commit again, to the Host that comes next.
+func (h *Host) Commit(worker string, data []byte, retryAfter time.Duration) error {
+	r, result, err := h.read(data)
+	if err != nil {
+		return err
+	}
+	signed, err := h.complete(*r, result)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBadReceipt, err)
+	}
+	e, first, err := h.accept(worker, r, signed)
+	if err != nil || e == nil {
+		return err
+	}
+	if first {
+		result.RetryAfter = retryAfter
+		h.remember(e.job, result, time.Now())
+		if !h.log.put(entry{attempt{r.Key, r.Attempt}, signed}) {
+			h.dropped(e)
+		}
+	}
+	<-e.settled
+	return e.err // nobody writes it any more
+}
+
+// accept finds the attempt that a receipt answers, or none where the result is
+// durable already, and reports whether it is the first one.
+func (h *Host) accept(worker string, r *receipt.Receipt, signed []byte) (e *errand, first bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at := attempt{r.Key, r.Attempt}
+	if e = h.remote.errands[at]; e == nil {
+		if h.log == nil {
+			return nil, false, ErrUnknownAttempt
+		}
+		stored, ok := h.log.get(at)
+		if !ok {
+			return nil, false, ErrUnknownAttempt
+		}
+		return nil, false, sameResult(stored, signed)
+	}
+	switch b := &e.blank; {
+	case e.job == nil || e.job.worker != worker:
+		return nil, false, ErrNotHeld
+	case r.Nonce != b.Nonce:
+		return nil, false, fmt.Errorf("%w: %w", ErrBadReceipt, receipt.ErrWrongAttempt)
+	case r.Kind != b.Kind || r.ParamsHash != b.ParamsHash || r.Cap != b.Cap:
+		return nil, false, fmt.Errorf("%w: %w", ErrBadReceipt, receipt.ErrWrongIntent)
+	case e.result != nil:
+		return e, false, sameResult(e.result, signed)
+	case h.failed != nil:
+		return nil, false, h.failed
+	}
+	h.takeBack(e)
+	e.result = signed
+	return e, true, nil
+}
+
+// dropped is told that the effect store did not take a result. Where neither
+// Close nor a failure shows yet, fail is about to be called.
+func (h *Host) dropped(e *errand) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.over(); err != nil {
+		e.settle(err)
+	}
+}
+
+// Sign makes a receipt of the world of one that a worker has made, as Commit
+// does, and stores and answers nothing. It is for ErrUnknownAttempt: World.Receive
+// knows the attempt, by its nonce, and whether its result is still wanted. What
+// that refuses the worker may forget: receipt.ErrDuplicate, and also
+// receipt.ErrWrongAttempt, say that it was taken before, or never will be.
+func (h *Host) Sign(data []byte) ([]byte, error) {
+	r, result, err := h.read(data)
+	if err != nil {
+		return nil, err
+	}
+	signed, err := h.complete(*r, result)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadReceipt, err)
+	}
+	return signed, nil
+}
+
+// read checks what can be said of a worker's receipt without its attempt.
+func (h *Host) read(data []byte) (*receipt.Receipt, Result, error) {
+	bad := func(err error) (*receipt.Receipt, Result, error) {
+		return nil, Result{}, fmt.Errorf("%w: %w", ErrBadReceipt, err)
+	}
+	if uint64(len(data)) > h.limit {
+		return bad(receipt.ErrOverSize)
+	}
+	r, err := receipt.Decode(data)
+	if err != nil {
+		return bad(err)
+	}
+	// It is signed with the worker's own key, which is not among ours.
+	if err := h.cfg.Keys.Verify(r); errors.Is(err, receipt.ErrWrongWorld) || errors.Is(err, receipt.ErrBadHash) {
+		return bad(err)
+	}
+	if e := h.effects[r.Kind]; e != nil && !e.live {
+		return bad(fmt.Errorf("%s is not performed by workers", r.Kind))
+	}
+	result := Result{
+		Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost,
+		ExternalRef: r.ExternalRef, StateChange: r.StateChange,
+	}
+	if err := result.check(); err != nil {
+		return bad(err)
+	}
+	result.Cost.Calls = result.calls()
+	return r, result, nil
+}
+
+// sameResult returns ErrOtherResult where two receipts say different things,
+// whatever keys of this world have signed them.
+func sameResult(a, b []byte) error {
+	var said [2][]byte
+	for i, data := range [][]byte{a, b} {
+		r, err := receipt.Decode(data)
+		if err != nil {
+			return err
+		}
+		r.KeyID, r.Hash, r.MAC = "", receipt.Hash{}, receipt.Hash{}
+		if said[i], err = r.Encode(); err != nil {
+			return err
+		}
+	}
+	if !bytes.Equal(said[0], said[1]) {
+		return ErrOtherResult
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/receipt/host"
+)
+
+// ErrNotRemote says that this process performs the world's effects itself: see
+// Options.Remote.
+var ErrNotRemote = errors.New("this process performs the world's effects itself")
+
+// edition is a manifest in force and what performs its effects. Workers elsewhere
+// reach it without World.mu: Step and Apply hold that while they wait for them.
+type edition struct {
+	hash     manifest.Hash
+	manifest *manifest.Manifest
+	host     *host.Host // nil: the world cannot run
+}
+
+func newEdition(m *manifest.Manifest) (*edition, error) {
+	encoded, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return &edition{hash: canon.Sum(encoded), manifest: m}, nil
+}
+
+// InForce returns the manifest in force and its hash. It must not be changed. Unlike
+// most methods it never waits.
+func (lw *World) InForce() (*manifest.Manifest, manifest.Hash) {
+	e := lw.edition.Load()
+	return e.manifest, e.hash
+}
+
+// AcquireEffects hands attempts of live effects to a worker in another process, with
+// the hash of the manifest under which they were asked for; see host.Host.Acquire.
+// ErrNotRemote where they are performed here. Other calls may be made meanwhile.
+func (lw *World) AcquireEffects(ctx context.Context, worker string, kinds []string, most int) (offers []host.Offer, rules manifest.Hash, err error) {
+	err = lw.withHost(func(e *edition) error {
+		if !lw.opts.Remote {
+			return ErrNotRemote
+		}
+		rules = e.hash
+		offers, err = e.host.Acquire(ctx, worker, kinds, most)
+		return err
+	})
+	return offers, rules, err
+}
+
+// RenewEffect prolongs the lease of an attempt that a worker has acquired; see
+// host.Host.Renew.
+func (lw *World) RenewEffect(worker string, key receipt.Key, attempt uint64, nonce receipt.Nonce) error {
+	return lw.withHost(func(e *edition) error { return e.host.Renew(worker, key, attempt, nonce) })
+}
+
+// CommitEffect takes the result of an attempt that a worker has acquired, of this
+// process or of one before it. It is durable on return. Beside the errors of
+// host.Host.Commit there are those of package receipt, where the world knows the
+// attempt and not the host: receipt.ErrDuplicate and receipt.ErrWrongAttempt say that
+// it was taken before, or never will be. All of them but host.ErrClosed, and those
+// of a disk, are final.
+func (lw *World) CommitEffect(worker string, data []byte, retryAfter time.Duration) error {
+	return lw.withHost(func(e *edition) error {
+		err := e.host.Commit(worker, data, retryAfter)
+		if !errors.Is(err, host.ErrUnknownAttempt) {
+			return err
+		}
+		signed, err := e.host.Sign(data)
+		if err != nil {
+			return err
+		}
+		_, err = lw.Receive(signed)
+		return err
+	})
+}
+
+// withHost calls do with the host that is there, and again where another manifest
+// came into force meanwhile.
+func (lw *World) withHost(do func(*edition) error) error {
+	for {
+		e := lw.edition.Load()
+		if e.host == nil {
+			return ErrNoKeys
+		}
+		if err := do(e); !errors.Is(err, host.ErrClosed) || lw.edition.Load() == e {
+			return err
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package verify
+
+import (
+	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// What can be said of a part of a journal, which does not begin with record 1: that
+// its bytes are those that were signed, and that its receipts are what their hashes
+// say. What follows from the past is not judged.
+
+// part reports whether the journal does not begin with record 1.
+func (v *verifier) part() bool { return v.cfg.Begin.First > 1 }
+
+// begin goes on from what is before the first record.
+func (v *verifier) begin() {
+	if a := v.cfg.Anchor; a.ID != 0 {
+		v.report.Anchor = &AnchorProof{ID: a.ID}
+	}
+	if !v.part() {
+		return
+	}
+	b := v.cfg.Begin
+	v.report.From, v.report.WorldID, v.unwritten = b.First, v.worldBefore(), true
+	tree, err := checkpoint.Resume(uint64(b.First-1), b.Nodes)
+	if err != nil {
+		v.fault(placeOf(b.First-1), "%v", err)
+		v.heads.blind = "the tree over the records before the first is not known"
+		return
+	}
+	v.tree = tree
+}
+
+// worldBefore returns the world's id before the first record. Receipts and
+// checkpoints from before a fork are its parent's, and only the fork says whose.
+func (v *verifier) worldBefore() string {
+	for s, err := range v.h.Scan(0) {
+		if err != nil {
+			break // scan reports it
+		}
+		if s.Err != nil || s.Record.Kind != world.KindForked {
+			continue
+		}
+		rec := s.Record
+		if rec.Load(v.h) != nil {
+			continue
+		}
+		body, err := rec.Body()
+		if b, ok := body.(*world.Forked); ok && err == nil {
+			return b.Parent
+		}
+	}
+	return v.cfg.Begin.World
+}
+
+// named compares the chain roots that records name with the chain. It is all there
+// is to find out whether the one before the first record is right: elsewhere the
+// replay does it.
+func (v *verifier) named(place string, body world.Body) {
+	var at world.Seq
+	var root world.Hash
+	switch b := body.(type) {
+	case *world.SnapshotCreated:
+		at, root = b.At, b.ChainRoot
+	case *world.Forked:
+		at, root = b.At, b.ChainRoot
+	default:
+		return
+	}
+	if v.broken || v.lost {
+		return
+	}
+	if at != v.now-1 || root != v.before {
+		v.fault(place, "it names chain root %s at record #%d, and that of record #%d is %s", root, at, v.now-1, v.before)
+	}
+}
+
+// closePart reports a part without records: nothing was shown.
+func (v *verifier) closePart() {
+	if v.part() && v.report.Records < uint64(v.cfg.Begin.First) {
+		v.fault(placeOf(v.cfg.Begin.First), "it should be the first, and the journal has none")
+	}
+}
+
+// closeWorld compares the world with the one that the caller expects.
+func (v *verifier) closeWorld() {
+	if want, is := v.cfg.Begin.World, v.report.WorldID; want != "" && is != "" && want != is {
+		v.fault("world", "it is %s, and this should be %s", is, want)
+	}
+}
