@@ -25,15 +25,17 @@ type house struct {
 // ours is the house of architecture.md.
 var ours = house{
 	floors: [][]string{
-		{"internal/canon"},                  // 0
+		{"internal/canon"}, // 0
 		{"receipt", "manifest", "snapshot", "checkpoint"}, // 1
-		{"reducer"},                         // 2a
-		{"reducer/star", "governance"},      // 2b
-		{"world"},                           // 3
-		{"internal/sshkey"},                 // between 3 and 4: not pure, and above nothing
+		{"reducer"},                    // 2a
+		{"reducer/star", "governance"}, // 2b
+		{"world"},                      // 3
+		{"internal/sshkey"},            // between 3 and 4: not pure, and above nothing
 		{"world/store", "world/bundle", "world/verify", "receipt/host", "manifest/source"}, // 4
 		{"receipt/host/..."},               // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
+		{"world/api"},                      // between 5 and 6: worlds over HTTP
+		{"world/worker"},                   // likewise: who performs effects for them elsewhere
 		{"examples"},                       // embedded worlds, for cmd/worldctl only
 		{"cmd/worldctl", "internal/lint"},  // 6
 	},

@@ -1,0 +1,176 @@
+// Package api serves worlds over HTTP: JSON, server-sent events for whoever follows
+// a journal, and metrics. openapi.yaml, which it serves too, is what it promises.
+//
+// Who may do what is in tokens (see Tokens); the table of routes names the scope of
+// each. A world's answers are those of `worldctl -o json`, hashes in hex, errors
+// Problems. Nothing is sent that names a secret or a path of the machine.
+//
+//	s, err := api.New(api.Config{Worlds: []*local.World{w}, Tokens: tokens})
+//	srv := s.HTTPServer()
+//	err = srv.Serve(listener) // until another goroutine calls srv.Shutdown(ctx)
+//	err = s.Close()           // then the worlds can be closed
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// Config says what is served, and to whom. All but Worlds and Tokens may be left
+// out.
+type Config struct {
+	Worlds       []*local.World // no two with the same id; the server does not close them
+	Tokens       *Tokens        // nil: nobody gets in
+	Log          *slog.Logger   // a line for every request; nil: nobody reads it
+	AllowedHosts []string       // that Host and Origin may name besides loopback, as clients write them: a name, or name:port
+	OpenMetrics  bool           // /api/metrics asks for no token
+	Limits       Limits
+}
+
+// Server serves worlds. It is safe for concurrent use.
+type Server struct {
+	cfg      Config
+	tokens   atomic.Pointer[Tokens]
+	worlds   map[string]*hosted
+	routes   []route
+	refusals []refusal
+	mux      *http.ServeMux
+	document document
+
+	requests  chan struct{} // slots of requests
+	followers chan struct{} // slots of followers
+	metrics   *metrics
+
+	life    context.Context // ends with the server
+	end     context.CancelFunc
+	working sync.WaitGroup // what follows journals for the metrics
+}
+
+// hosted is a world that is served.
+type hosted struct {
+	journal
+	id        string
+	verifying chan struct{} // holds whoever verifies
+
+	life    context.Context // of those who follow its journal or wait for its effects; ends with the server
+	end     context.CancelFunc
+	stopped atomic.Bool
+
+	// submitting is held while many events are submitted and their records found, so
+	// that the same events of two callers are told apart; by who submits one, to read.
+	submitting sync.RWMutex
+}
+
+// New returns a server. Close ends it.
+func New(cfg Config) (*Server, error) {
+	cfg.Limits = cfg.Limits.withDefaults()
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		cfg: cfg, worlds: make(map[string]*hosted), routes: routes(), refusals: refusals(), mux: http.NewServeMux(),
+		requests: make(chan struct{}, cfg.Limits.Requests), followers: make(chan struct{}, cfg.Limits.Followers),
+	}
+	if len(cfg.Worlds) == 0 {
+		return nil, errors.New("api: no world to serve")
+	}
+	for _, lw := range cfg.Worlds {
+		id := lw.Status().ID
+		if s.worlds[id] != nil {
+			return nil, fmt.Errorf("api: two worlds have the id %s", id)
+		}
+		s.worlds[id] = &hosted{journal: journal{lw}, id: id, verifying: make(chan struct{}, 1)}
+	}
+	var err error
+	if s.document, err = readDocument(); err != nil {
+		return nil, err
+	}
+	for i := range s.routes {
+		s.handle(&s.routes[i])
+	}
+	s.tokens.Store(cfg.Tokens)
+	s.life, s.end = context.WithCancel(context.Background())
+	for _, h := range s.worlds { // order cannot show: each has a life of its own
+		h.life, h.end = context.WithCancel(s.life)
+	}
+	s.metrics = newMetrics(s.sorted())
+	for _, m := range s.metrics.worlds {
+		s.working.Go(func() { m.watch(s.life) })
+	}
+	return s, nil
+}
+
+// sorted returns the worlds by their ids.
+func (s *Server) sorted() []*hosted {
+	out := make([]*hosted, 0, len(s.worlds))
+	for _, h := range s.worlds { // order cannot show: sorted below
+		out = append(out, h)
+	}
+	slices.SortFunc(out, func(a, b *hosted) int { return cmp.Compare(a.id, b.id) })
+	return out
+}
+
+// Handler answers requests.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+
+// HTTPServer returns a server of Handler with the limits that belong to
+// connections. Its Shutdown ends the streams of followers and waits for the other
+// requests.
+func (s *Server) HTTPServer() *http.Server {
+	l := s.cfg.Limits
+	srv := &http.Server{
+		Handler:     s.Handler(),
+		ReadTimeout: l.Read, WriteTimeout: l.Answer + l.Flush, IdleTimeout: l.Idle, MaxHeaderBytes: l.HeaderBytes,
+		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelWarn),
+	}
+	srv.RegisterOnShutdown(s.end)
+	return srv
+}
+
+// SetTokens takes others from now on than those in the Config. What the bearer of a
+// token that is gone still follows ends before the next record.
+func (s *Server) SetTokens(t *Tokens) { s.tokens.Store(t) }
+
+// Stop answers all that is asked of a world with a problem from now on, and ends
+// what follows it: for one that cannot go on. /api/healthz tells it.
+func (s *Server) Stop(id string) {
+	if h := s.worlds[id]; h != nil {
+		h.stopped.Store(true)
+		h.end()
+	}
+}
+
+// Close ends the streams of followers and what the server does by itself. Requests
+// that are being answered go on; wait for them before the worlds are closed, with
+// http.Server.Shutdown.
+func (s *Server) Close() error {
+	s.end()
+	s.working.Wait()
+	return nil
+}
+
+// ended returns why the world's journal takes no more; nil: it does.
+func (h *hosted) ended() error {
+	if h.stopped.Load() {
+		return errStopped
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := h.lw.Store().Await(now, world.Last); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// errStopped says that the world cannot go on; see Server.Stop.
+var errStopped = failed(http.StatusServiceUnavailable, "ended", "the world has stopped in this process, whose log says why")

@@ -1,0 +1,242 @@
+package api
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// MaxWaitSeconds is how long a request for attempts can wait for one.
+const MaxWaitSeconds = 30
+
+// AcquireRequest asks for attempts of live effects to perform.
+type AcquireRequest struct {
+	Worker      string   `json:"worker"`       // who asks: 1 to host.MaxWorkerBytes of printable text
+	Kinds       []string `json:"kinds"`        // of effects; none: any
+	Most        int      `json:"most"`         // attempts, up to host.MaxOffers; 0: 1
+	WaitSeconds int      `json:"wait_seconds"` // for the first of them, up to MaxWaitSeconds; 0: not at all
+}
+
+// Offers are attempts that are the caller's from now on, and nobody else's ever.
+type Offers struct {
+	Schema   string     `json:"schema"`
+	Manifest world.Hash `json:"manifest"` // in force when they were asked for
+	Offers   []Offer    `json:"offers"`
+}
+
+// Offer is one attempt to perform.
+type Offer struct {
+	Key           receipt.Key     `json:"key"`
+	StepID        receipt.StepID  `json:"step_id"`
+	Cell          string          `json:"cell"`
+	Kind          string          `json:"kind"`
+	Params        json.RawMessage `json:"params"` // to read; Raw are their bytes
+	Raw           []byte          `json:"raw"`    // canonical CBOR; prints as base64
+	Tag           string          `json:"tag"`
+	Cap           string          `json:"cap"`
+	Occurrence    uint64          `json:"occurrence"`
+	Attempt       uint64          `json:"attempt"`
+	Nonce         string          `json:"nonce"`
+	Time          int64           `json:"time"`           // the world's calendar time, nanoseconds since 1970-01-01 UTC
+	LeaseMillis   int64           `json:"lease_millis"`   // how long it is the caller's without being renewed
+	TimeoutMillis int64           `json:"timeout_millis"` // of the effect
+}
+
+func offerOf(o *host.Offer) (Offer, error) {
+	p := &o.Permit
+	params, err := canon.ToJSON(p.Params)
+	return Offer{
+		Key: p.Key, StepID: p.Step, Cell: p.Cell, Kind: p.Kind, Params: params, Raw: p.Params, Tag: p.Tag, Cap: p.Cap,
+		Occurrence: p.Occurrence, Attempt: p.Attempt, Nonce: p.Nonce.String(), Time: p.Time,
+		LeaseMillis: o.Lease.Milliseconds(), TimeoutMillis: o.Timeout.Milliseconds(),
+	}, err
+}
+
+// Permit returns what a worker's own host needs to perform the attempt.
+func (o *Offer) Permit() (receipt.Permit, error) {
+	nonce, err := parseNonce(o.Nonce)
+	return receipt.Permit{
+		Intent: receipt.Intent{
+			Key: o.Key, Step: o.StepID, Cell: o.Cell, Kind: o.Kind, Params: o.Raw, Tag: o.Tag, Cap: o.Cap, Occurrence: o.Occurrence,
+		},
+		Attempt: o.Attempt, Nonce: nonce, Time: o.Time,
+	}, err
+}
+
+func parseNonce(text string) (n receipt.Nonce, err error) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(n) {
+		return n, fmt.Errorf("want %d hex digits", hex.EncodedLen(len(n)))
+	}
+	return receipt.Nonce(b), nil
+}
+
+// RenewRequest asks to keep an attempt for another lease.
+type RenewRequest struct {
+	Worker  string      `json:"worker"`
+	Key     receipt.Key `json:"key"`
+	Attempt uint64      `json:"attempt"`
+	Nonce   string      `json:"nonce"`
+}
+
+// Renewed says that an attempt stays the caller's for another lease.
+type Renewed struct {
+	Schema  string      `json:"schema"`
+	Key     receipt.Key `json:"key"`
+	Attempt uint64      `json:"attempt"`
+}
+
+// CommitRequest hands in what came of an attempt.
+type CommitRequest struct {
+	Worker           string `json:"worker"`
+	Receipt          []byte `json:"receipt"`            // canonical CBOR, signed by whomever: the world signs it anew
+	RetryAfterMillis int64  `json:"retry_after_millis"` // how long the outside asked to wait before the next attempt
+}
+
+// Committed says that a result is durable.
+type Committed struct {
+	Schema string `json:"schema"`
+}
+
+// ReceiveRequest hands in a receipt that was signed with a key of the world.
+type ReceiveRequest struct {
+	Receipt []byte `json:"receipt"` // canonical CBOR
+}
+
+// Received says which record has a receipt.
+type Received struct {
+	Schema string    `json:"schema"`
+	Record world.Seq `json:"record"`
+}
+
+func acquireEffects(c *call) error {
+	var req AcquireRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	switch {
+	case req.WaitSeconds < 0 || req.WaitSeconds > MaxWaitSeconds:
+		return badRequest("wait_seconds", "it has to be from 0 to "+strconv.Itoa(MaxWaitSeconds))
+	case req.Most < 0 || req.Most > host.MaxOffers:
+		return badRequest("most", "it has to be from 1 to "+strconv.Itoa(host.MaxOffers))
+	}
+	if req.WaitSeconds > 0 {
+		select {
+		case c.server.followers <- struct{}{}:
+			defer func() { <-c.server.followers }()
+		default:
+			return busy("followers", "too many followers and workers are there")
+		}
+		c.free() // it may wait for longer than others are answered
+	}
+	ctx, cancel := context.WithTimeout(c.follow, time.Duration(req.WaitSeconds)*time.Second)
+	defer cancel()
+	defer context.AfterFunc(c.world.life, cancel)()
+	offers, rules, err := c.world.lw.AcquireEffects(ctx, req.Worker, req.Kinds, req.Most)
+	if err != nil {
+		return ofWorker(err)
+	}
+	out := Offers{Schema: schemaOf("effect-offers"), Manifest: rules, Offers: []Offer{}}
+	for i := range offers {
+		o, err := offerOf(&offers[i])
+		if err != nil {
+			return err // params that are not canonical are not in a journal
+		}
+		out.Offers = append(out.Offers, o)
+	}
+	return c.ok(out)
+}
+
+func renewEffect(c *call) error {
+	var req RenewRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	nonce, err := parseNonce(req.Nonce)
+	if err != nil {
+		return badRequest("nonce", err.Error())
+	}
+	if err := c.world.lw.RenewEffect(req.Worker, req.Key, req.Attempt, nonce); err != nil {
+		return ofWorker(err)
+	}
+	return c.ok(Renewed{Schema: schemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
+}
+
+func commitEffect(c *call) error {
+	var req CommitRequest
+	if err := c.decodeWithin(c.receiptBytes(), &req); err != nil {
+		return err
+	}
+	if err := c.world.lw.CommitEffect(req.Worker, req.Receipt, time.Duration(req.RetryAfterMillis)*time.Millisecond); err != nil {
+		return ofWorker(err)
+	}
+	return c.ok(Committed{Schema: schemaOf("effect-committed")})
+}
+
+func receiveReceipt(c *call) error {
+	var req ReceiveRequest
+	if err := c.decodeWithin(c.receiptBytes(), &req); err != nil {
+		return err
+	}
+	id, err := c.world.lw.Receive(req.Receipt)
+	if err != nil {
+		return ofWorker(err)
+	}
+	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), Received{Schema: schemaOf("receipt-received"), Record: id})
+}
+
+// receiptBytes bounds a body with a receipt: as base64, with what is around it.
+func (c *call) receiptBytes() int64 {
+	const around = 64 << 10
+	m, _ := c.world.lw.InForce()
+	return int64(min(m.Limits.WithDefaults().Receipt, DefaultBulkBytes))/3*4 + around
+}
+
+// ofWorker makes a failure of an error that tells a worker, or who else hands
+// receipts in, what to do. But for those of 5xx they are final: what was handed in
+// can be forgotten.
+func ofWorker(err error) error {
+	for _, x := range workerRefusals() {
+		if errors.Is(err, x.err) {
+			return failed(x.status, x.name, err.Error())
+		}
+	}
+	return err
+}
+
+func workerRefusals() []refusal {
+	const unprocessable = http.StatusUnprocessableEntity
+	return []refusal{
+		{host.ErrWorkerName, http.StatusBadRequest, "malformed"},
+		{host.ErrNotHeld, http.StatusConflict, "not-held"},
+		{host.ErrOtherResult, http.StatusConflict, "other-result"},
+		{host.ErrBadReceipt, unprocessable, "bad-receipt"},
+		{host.ErrClosed, http.StatusServiceUnavailable, "ended"},
+		{local.ErrNotRemote, http.StatusConflict, "not-remote"},
+		{receipt.ErrDuplicate, http.StatusConflict, "answered"},
+		{receipt.ErrWrongAttempt, http.StatusConflict, "wrong-attempt"},
+		{receipt.ErrUnknownIntent, unprocessable, "unknown-intent"},
+		{receipt.ErrNotCanonical, unprocessable, "bad-receipt"},
+		{receipt.ErrVersion, unprocessable, "bad-receipt"},
+		{receipt.ErrStatus, unprocessable, "bad-receipt"},
+		{receipt.ErrClass, unprocessable, "bad-receipt"},
+		{receipt.ErrWrongWorld, unprocessable, "bad-receipt"},
+		{receipt.ErrWrongIntent, unprocessable, "bad-receipt"},
+		{receipt.ErrUnknownKey, unprocessable, "bad-receipt"},
+		{receipt.ErrRevokedKey, unprocessable, "bad-receipt"},
+		{receipt.ErrBadHash, unprocessable, "bad-receipt"},
+		{receipt.ErrBadMAC, unprocessable, "bad-receipt"},
+		{receipt.ErrOverSize, unprocessable, "bad-receipt"},
+	}
+}

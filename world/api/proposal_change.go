@@ -1,0 +1,259 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// ProposeRequest asks for other rules: those that a patch makes of the manifest in
+// force.
+type ProposeRequest struct {
+	Patch     json.RawMessage   `json:"patch"`    // as worldctl manifest diff --patch prints it
+	Contents  map[string][]byte `json:"contents"` // that the patch names and the world does not have: base64 by their SHA-256
+	Reason    string            `json:"reason"`
+	Signature *Signature        `json:"signature"` // the author's, over base and candidate; nil: a name is all there is
+}
+
+// Signature is an Ed25519 signature that was made elsewhere.
+type Signature struct {
+	Key   manifest.PublicKey `json:"key"`
+	Bytes []byte             `json:"signature"` // base64
+}
+
+// ApproveRequest approves a proposal, with a signature over its statement.
+type ApproveRequest struct {
+	Signature
+	Reason string `json:"reason"`
+}
+
+// ReasonRequest says why.
+type ReasonRequest struct {
+	Reason string `json:"reason"`
+}
+
+// ShadowRequest says on how much of the history a proposal is run.
+type ShadowRequest struct {
+	From string    `json:"from"` // a snapshot; empty: see world.ShadowConfig
+	Last world.Seq `json:"last"` // the last snapshot that so many records follow
+}
+
+// Shadow is a report with what follows from it, as `worldctl shadow -o json` has it.
+type Shadow struct {
+	Schema   string `json:"schema"`
+	Proposal string `json:"proposal"`
+	*governance.Report
+	Diverged   bool            `json:"diverged"`
+	CostDelta  CostDelta       `json:"cost_delta"`
+	ReportHash governance.Hash `json:"report_hash"`
+	Same       bool            `json:"no_op"`
+}
+
+// CostDelta is what a candidate would have cost more.
+type CostDelta struct {
+	Calls  int64 `json:"calls"`
+	Tokens int64 `json:"tokens"`
+	Bytes  int64 `json:"bytes"`
+	Micros int64 `json:"micros"`
+}
+
+// Applied is an apply, as `worldctl apply -o json` tells of it.
+type Applied struct {
+	Schema   string        `json:"schema"`
+	Proposal string        `json:"proposal"`
+	Record   world.Seq     `json:"record"`
+	Manifest manifest.Hash `json:"manifest"`
+	Version  uint64        `json:"version"`
+	Base     manifest.Hash `json:"base"`     // what was in force
+	Migrated int           `json:"migrated"` // cells whose code took over their state
+	Stale    []string      `json:"stale"`    // open proposals of what is not in force any more
+}
+
+func propose(c *call) error {
+	var req ProposeRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	if len(req.Patch) == 0 {
+		return badRequest("patch", "a proposal is a patch of the manifest in force")
+	}
+	patch, err := manifest.ParsePatchJSON(req.Patch)
+	if err != nil {
+		return err
+	}
+	p := world.Proposal{Base: patch.Base, Actor: c.actor(), Reason: req.Reason, Contents: make(map[manifest.Hash][]byte)}
+	for name, content := range req.Contents { // order cannot show: a map is built from a map
+		h, err := canon.ParseHash(name)
+		if err != nil || canon.Sum(content) != h {
+			return badRequest("contents", "they stand under their SHA-256, 64 hex digits")
+		}
+		p.Contents[h] = content
+	}
+	if s := req.Signature; s != nil {
+		p.Signature = &governance.Signature{Key: s.Key, Bytes: s.Bytes}
+	}
+	base, err := c.world.manifest(c.world.lw.Status().Manifest)
+	if err != nil {
+		return err
+	}
+	if p.Candidate, err = patch.Apply(base); err != nil {
+		return err
+	}
+	n, err := c.world.lw.Propose(c.Context(), p)
+	if err != nil {
+		return c.notProposed(err)
+	}
+	out, err := c.world.proposal(n)
+	if err != nil {
+		return err
+	}
+	return c.created(c.link("proposals", out.Proposal), out)
+}
+
+func shadowProposal(c *call) error {
+	var req ShadowRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	if req.From != "" && req.Last != 0 {
+		return badRequest("last", "from and last do not go together")
+	}
+	n, err := c.proposal()
+	if err != nil {
+		return err
+	}
+	r, err := c.world.lw.Shadow(c.Context(), n, world.ShadowConfig{From: req.From, Last: req.Last}, c.actor())
+	if err != nil {
+		return err
+	}
+	out := Shadow{Schema: schemaOf("shadow"), Proposal: proposalName(n)}
+	encoded, err := r.Encode() // its lists are those of its bytes, which do not tell empty ones from none
+	if err == nil {
+		out.Report, err = governance.DecodeReport(encoded)
+	}
+	if err != nil {
+		return err
+	}
+	was, is := r.CostWas, r.CostIs
+	out.CostDelta = CostDelta{
+		Calls: int64(is.Calls - was.Calls), Tokens: int64(is.Tokens - was.Tokens),
+		Bytes: int64(is.Bytes - was.Bytes), Micros: int64(is.Micros - was.Micros),
+	}
+	out.ReportHash, out.Diverged, out.Same = canon.Sum(encoded), r.Divergence != nil, r.NoOp()
+	return c.ok(out)
+}
+
+// approveProposal takes a signature over the statement that showProposal shows.
+func approveProposal(c *call) error {
+	var req ApproveRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	return c.change(func(n uint64) error {
+		var terms governance.Terms
+		err := c.world.lw.View(func(w *world.World) (err error) {
+			terms, err = w.Terms(n)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		s := governance.Signature{Key: req.Key, Bytes: req.Bytes}
+		return c.world.lw.Approve(c.Context(), n, terms, s, c.actor(), req.Reason)
+	})
+}
+
+func rejectProposal(c *call) error   { return c.endProposal((*local.World).Reject) }
+func withdrawProposal(c *call) error { return c.endProposal((*local.World).Withdraw) }
+
+func (c *call) endProposal(end func(lw *local.World, ctx context.Context, n uint64, actor, reason string) error) error {
+	var req ReasonRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	return c.change(func(n uint64) error { return end(c.world.lw, c.Context(), n, c.actor(), req.Reason) })
+}
+
+// change changes the proposal that the path names and answers with what it is then.
+func (c *call) change(how func(n uint64) error) error {
+	n, err := c.proposal()
+	if err == nil {
+		err = how(n)
+	}
+	if err != nil {
+		return err
+	}
+	out, err := c.world.proposal(n)
+	if err != nil {
+		return err
+	}
+	return c.ok(out)
+}
+
+func applyProposal(c *call) error {
+	if err := c.decode(&struct{}{}); err != nil {
+		return err
+	}
+	n, err := c.proposal()
+	if err != nil {
+		return err
+	}
+	if err := c.world.lw.Apply(c.Context(), n, c.actor()); err != nil {
+		return err
+	}
+	out := Applied{Schema: schemaOf("apply"), Proposal: proposalName(n), Stale: []string{}}
+	err = c.world.lw.View(func(w *world.World) error {
+		proposals, _ := w.Proposals()
+		p := proposals[n-1]
+		out.Record, out.Manifest, out.Base = world.Seq(p.Ended), p.Candidate, p.Base
+		for _, other := range proposals {
+			if other.Open() && other.Base != p.Candidate {
+				out.Stale = append(out.Stale, proposalName(other.N))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	m, err := c.world.manifest(out.Manifest)
+	if err != nil {
+		return err
+	}
+	out.Version = m.Version
+	for e, err := range c.world.following(out.Record, out.Record) { // cells are migrated at once
+		if err != nil {
+			return err
+		}
+		if e.Kind == world.KindMigrated {
+			out.Migrated++
+		}
+	}
+	return c.ok(out)
+}
+
+// notProposed says what is wrong with a candidate that the world does not take.
+func (c *call) notProposed(err error) error {
+	if c.server.failureOf(err) != nil || c.world.ended() != nil {
+		return err
+	}
+	var code *star.SyntaxError
+	var policy *governance.PolicyError
+	var grant *governance.CapError
+	detail := "the candidate cannot be run"
+	switch {
+	case errors.As(err, &code), errors.As(err, &policy), errors.As(err, &grant):
+		detail += ": " + err.Error()
+	case errors.Is(err, world.ErrNotFound):
+		detail += ": it names contents that neither the world nor the request has"
+	}
+	return failed(http.StatusUnprocessableEntity, "bad-manifest", detail)
+}

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+)
+
+// route is one thing that can be asked.
+type route struct {
+	method, path string
+	scope        Scope // that a token needs
+	or           Scope // that does as well; empty: none
+	query        []string
+	long         bool // it takes as long as a verification may
+	metrics      bool // it tells of all worlds, and Config.OpenMetrics opens it
+	answer       func(*call) error
+}
+
+// ofWorld reports whether the route is about one world.
+func (rt *route) ofWorld() bool { return strings.HasPrefix(rt.path, ofWorld) }
+
+// ofWorld begins the paths of what is about one world.
+const ofWorld = "/api/worlds/{id}"
+
+// routes returns all routes. Keys of cells may hold slashes, dots and anything else
+// that a path loses on its way, so that cells are named in the query.
+func routes() []route {
+	get, post := http.MethodGet, http.MethodPost
+	return []route{
+		{method: get, path: "/api/healthz", scope: scopeOpen, answer: health},
+		{method: get, path: "/api/metrics", scope: ScopeRead, metrics: true, answer: showMetrics},
+		{method: get, path: "/api/openapi.yaml", scope: ScopeRead, answer: showDocumentYAML},
+		{method: get, path: "/api/openapi.json", scope: ScopeRead, answer: showDocumentJSON},
+		{method: get, path: "/api/worlds", scope: ScopeRead, or: ScopeWork, answer: listWorlds},
+
+		{method: get, path: ofWorld, scope: ScopeRead, answer: showStatus},
+		{method: get, path: ofWorld + "/records", scope: ScopeRead, query: []string{"after", "limit", "kind", "cell"}, answer: listRecords},
+		{method: get, path: ofWorld + "/records/{n}", scope: ScopeRead, answer: showRecord},
+		{method: get, path: ofWorld + "/cells", scope: ScopeRead, query: []string{"after", "limit"}, answer: listCells},
+		{method: get, path: ofWorld + "/cell", scope: ScopeRead, query: []string{"cell", "at"}, answer: showCell},
+		{method: get, path: ofWorld + "/timeline", scope: ScopeRead, query: []string{"cell", "after", "limit"}, answer: showTimeline},
+		{method: get, path: ofWorld + "/intents", scope: ScopeRead, query: []string{"state", "after", "limit"}, answer: listIntents},
+		{method: get, path: ofWorld + "/intents/{key}", scope: ScopeRead, answer: showIntent},
+		{method: get, path: ofWorld + "/receipts", scope: ScopeRead, query: []string{"after", "limit"}, answer: listReceipts},
+		{method: get, path: ofWorld + "/receipts/{key}", scope: ScopeRead, query: []string{"attempt"}, answer: showReceipt},
+		{method: get, path: ofWorld + "/decisions", scope: ScopeRead, query: []string{"after", "limit"}, answer: listDecisions},
+		{method: get, path: ofWorld + "/snapshots", scope: ScopeRead, query: []string{"after", "limit"}, answer: listSnapshots},
+		{method: get, path: ofWorld + "/proposals", scope: ScopeRead, query: []string{"all", "after", "limit"}, answer: listProposals},
+		{method: get, path: ofWorld + "/proposals/{n}", scope: ScopeRead, answer: showProposal},
+		{method: get, path: ofWorld + "/verify", scope: ScopeRead, long: true, answer: showVerification},
+
+		{method: post, path: ofWorld + "/events", scope: ScopeSubmit, answer: submit},
+
+		{method: post, path: ofWorld + "/intents/{key}/approve", scope: ScopeApprove, answer: approveIntent},
+		{method: post, path: ofWorld + "/intents/{key}/deny", scope: ScopeApprove, answer: denyIntent},
+		{method: post, path: ofWorld + "/intents/{key}/confirm", scope: ScopeApprove, answer: confirmIntent},
+		{method: post, path: ofWorld + "/intents/{key}/retry", scope: ScopeApprove, answer: retryIntent},
+		{method: post, path: ofWorld + "/intents/{key}/resolve", scope: ScopeApprove, answer: resolveIntent},
+		{method: post, path: ofWorld + "/proposals/{n}/approve", scope: ScopeApprove, answer: approveProposal},
+		{method: post, path: ofWorld + "/proposals/{n}/reject", scope: ScopeApprove, answer: rejectProposal},
+
+		{method: get, path: ofWorld + "/manifest", scope: ScopeRead, or: ScopeWork, answer: showManifest},
+		{method: get, path: ofWorld + "/contents/{hash}", scope: ScopeRead, or: ScopeWork, answer: showContent},
+		{method: post, path: ofWorld + "/effects/acquire", scope: ScopeWork, answer: acquireEffects},
+		{method: post, path: ofWorld + "/effects/renew", scope: ScopeWork, answer: renewEffect},
+		{method: post, path: ofWorld + "/effects/commit", scope: ScopeWork, answer: commitEffect},
+		{method: post, path: ofWorld + "/receipts", scope: ScopeWork, answer: receiveReceipt},
+
+		{method: post, path: ofWorld + "/step", scope: ScopeAdmin, answer: step},
+		{method: post, path: ofWorld + "/snapshots", scope: ScopeAdmin, answer: makeSnapshot},
+		{method: post, path: ofWorld + "/proposals", scope: ScopeAdmin, answer: propose},
+		{method: post, path: ofWorld + "/proposals/{n}/shadow", scope: ScopeAdmin, long: true, answer: shadowProposal},
+		{method: post, path: ofWorld + "/proposals/{n}/withdraw", scope: ScopeAdmin, answer: withdrawProposal},
+		{method: post, path: ofWorld + "/proposals/{n}/apply", scope: ScopeAdmin, answer: applyProposal},
+	}
+}

@@ -1,0 +1,191 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// serve answers a request: whatever is wrong with it is a Problem.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	began := now()
+	c := &call{Request: r, server: s}
+	c.out = &answerWriter{ResponseWriter: w, call: c}
+	err := s.dispatch(c)
+	if c.free != nil {
+		c.free()
+	}
+	if err != nil && c.out.status == 0 {
+		c.fail(err)
+	}
+	s.log(c, err, now().Sub(began))
+}
+
+// log writes a line about a request: never what is in it.
+func (s *Server) log(c *call, err error, took time.Duration) {
+	attrs := []slog.Attr{
+		slog.String("method", c.Method), slog.String("route", c.pattern()), slog.Int("status", c.out.status),
+		slog.Duration("took", took), slog.Int64("bytes", c.out.bytes),
+	}
+	if c.token != nil {
+		attrs = append(attrs, slog.String("token", c.token.name))
+	}
+	level := slog.LevelInfo
+	if err != nil && s.failureOf(err) == nil {
+		level = slog.LevelError
+		attrs = append(attrs, slog.Any("error", err))
+	}
+	s.cfg.Log.LogAttrs(context.WithoutCancel(c.Context()), level, "request", attrs...)
+}
+
+// dispatch finds the route of a request.
+func (s *Server) dispatch(c *call) error {
+	if err := s.checkHost(c.Request); err != nil {
+		return err
+	}
+	if p := c.URL.EscapedPath(); path.Clean(p) != p { // the mux would send it elsewhere
+		return notFound("there is no such path")
+	}
+	other, pattern := s.mux.Handler(c.Request)
+	if pattern != "" {
+		s.mux.ServeHTTP(c.out, c.Request)
+		return c.err
+	}
+	found := &probe{header: make(http.Header)}
+	other.ServeHTTP(found, c.Request)
+	if found.status != http.StatusMethodNotAllowed {
+		return notFound("there is no such path")
+	}
+	f := failed(http.StatusMethodNotAllowed, "method", "this path is not for "+c.Method)
+	f.header.Set("Allow", found.header.Get("Allow"))
+	return f
+}
+
+// probe finds out what the mux says of a request that has no route.
+type probe struct {
+	header http.Header
+	status int
+}
+
+func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *probe) WriteHeader(status int)      { p.status = status }
+
+// handle adds a route to the mux.
+func (s *Server) handle(rt *route) {
+	s.mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) {
+		c := w.(*answerWriter).call //nolint:forcetypeassert // dispatch made it
+		c.Request, c.route = r, rt
+		c.err = s.enter(c)
+	})
+}
+
+// enter lets a caller in who may, and bounds what the request can take.
+func (s *Server) enter(c *call) error {
+	if err := s.authorize(c); err != nil {
+		return err
+	}
+	if c.route.ofWorld() {
+		if c.world = s.worlds[c.PathValue("id")]; c.world == nil || !c.token.sees(c.world.id) {
+			return notFound("there is no such world")
+		}
+		if c.world.stopped.Load() {
+			return errStopped
+		}
+	}
+	if err := c.checkQuery(); err != nil {
+		return err
+	}
+	select {
+	case s.requests <- struct{}{}:
+		c.free = func() {
+			c.free = nil
+			<-s.requests
+		}
+	default:
+		return busy("busy", "too many requests are being answered")
+	}
+	limit := s.cfg.Limits.Answer
+	if c.route.long {
+		limit = s.cfg.Limits.Verify
+		c.listen(now().Add(limit))
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), limit)
+	defer cancel()
+	c.deadline(limit + s.cfg.Limits.Flush)
+	c.follow = c.Context()
+	c.Request = c.WithContext(ctx)
+	return c.route.answer(c)
+}
+
+// authorize finds out who asks, and whether they may.
+func (s *Server) authorize(c *call) error {
+	scope := c.route.scope
+	if scope == scopeOpen || c.route.metrics && s.cfg.OpenMetrics {
+		return nil
+	}
+	kind, secret, _ := strings.Cut(c.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(kind, "Bearer") {
+		f := failed(http.StatusUnauthorized, "unauthorized", "a bearer token is needed")
+		f.header.Set("WWW-Authenticate", `Bearer realm="worldkernel"`)
+		return f
+	}
+	if c.token = s.tokens.Load().find(strings.TrimSpace(secret)); c.token == nil {
+		f := failed(http.StatusUnauthorized, "unauthorized", "the token is not one that this server takes")
+		f.header.Set("WWW-Authenticate", `Bearer realm="worldkernel", error="invalid_token"`)
+		return f
+	}
+	if !c.token.has(scope) && !c.token.has(c.route.or) || c.route.metrics && c.token.worlds != nil {
+		f := failed(http.StatusForbidden, "scope", "this takes a token with the scope "+string(scope))
+		if c.route.metrics {
+			f.Detail += " for all worlds"
+		}
+		f.header.Set("WWW-Authenticate", `Bearer realm="worldkernel", error="insufficient_scope", scope="`+string(scope)+`"`)
+		return f
+	}
+	return nil
+}
+
+// checkQuery refuses parameters that mean nothing here, which would be mistakes.
+func (c *call) checkQuery() error {
+	for name, values := range c.URL.Query() { // order cannot show: any of them is reported
+		if !slices.Contains(c.route.query, name) {
+			return badRequest(name, "this path has no such parameter")
+		}
+		if len(values) > 1 && name != "kind" {
+			return badRequest(name, "this parameter can be there once")
+		}
+	}
+	return nil
+}
+
+// answerWriter takes note of what is answered.
+type answerWriter struct {
+	http.ResponseWriter
+	call   *call
+	status int // 0: nothing yet
+	bytes  int64
+}
+
+// Unwrap is for http.ResponseController.
+func (w *answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *answerWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *answerWriter) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}

@@ -1,0 +1,90 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/snapshot"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Snapshots is a page of the snapshots that are kept, from the oldest.
+type Snapshots struct {
+	Schema    string              `json:"schema"`
+	Snapshots []snapshot.Snapshot `json:"snapshots"`
+	Next      *string             `json:"next"` // the path of what comes after it; null: nothing does
+}
+
+// Snapshot is a snapshot as an answer of its own.
+type Snapshot struct {
+	Schema string `json:"schema"`
+	snapshot.Snapshot
+}
+
+// SnapshotRequest asks for a snapshot.
+type SnapshotRequest struct {
+	Name  string `json:"name"`  // empty: s1, s2 and so on
+	Label string `json:"label"` // what it is for
+}
+
+func listSnapshots(c *call) error {
+	limit, err := c.limit()
+	if err != nil {
+		return err
+	}
+	after, err := c.number("after")
+	if err != nil {
+		return err
+	}
+	out := Snapshots{Schema: schemaOf("snapshot-list"), Snapshots: []snapshot.Snapshot{}}
+	var all []snapshot.Snapshot
+	err = c.world.lw.View(func(w *world.World) error {
+		all = w.Snapshots()
+		return nil
+	})
+	for i := range all {
+		switch {
+		case all[i].Record <= after:
+		case len(out.Snapshots) < limit:
+			out.Snapshots = append(out.Snapshots, all[i])
+		case out.Next == nil:
+			out.Next = c.next(strconv.FormatUint(out.Snapshots[limit-1].Record, 10))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.ok(out)
+}
+
+func makeSnapshot(c *call) error {
+	var req SnapshotRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	if readsAsMoment(req.Name) {
+		return badRequest("name", "worldctl reads it as a moment: choose another name")
+	}
+	stop := c.server.metrics.time(c.server.metrics.snapshots, c.world.id)
+	s, err := c.world.lw.Snapshot(c.Context(), req.Name, req.Label, c.actor())
+	if err != nil {
+		return err
+	}
+	stop()
+	return c.created("", Snapshot{schemaOf("snapshot"), s})
+}
+
+// readsAsMoment reports whether worldctl takes a name for a moment: head, head-10,
+// -10 or t5.
+func readsAsMoment(name string) bool {
+	if name == "head" {
+		return true
+	}
+	for _, sign := range []string{"-", "head-", "t"} {
+		digits, found := strings.CutPrefix(name, sign)
+		if found && digits != "" && strings.Trim(digits, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,258 @@
+package api_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/api"
+)
+
+// event is one server-sent event.
+type event struct {
+	id   world.Seq
+	kind string
+	data string
+}
+
+// follower reads a stream.
+type follower struct {
+	t    testing.TB
+	res  *http.Response
+	text *bufio.Scanner
+	end  context.CancelFunc
+}
+
+func (s *served) follow(query, lastEventID string) *follower {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	req := s.request("GET", "/api/worlds/w/records"+query, nil).WithContext(ctx)
+	req.Header.Set("Accept", "text/event-stream")
+	if lastEventID != "" {
+		req.Header.Set("Last-Event-ID", lastEventID)
+	}
+	res, err := s.http.Client().Do(req) //nolint:bodyclose // the follower closes it
+	require.NoError(s.t, err)
+	s.check(req, res, nil)
+	require.Equal(s.t, http.StatusOK, res.StatusCode)
+	require.Equal(s.t, "text/event-stream", res.Header.Get("Content-Type"))
+	f := &follower{s.t, res, bufio.NewScanner(res.Body), cancel}
+	s.t.Cleanup(f.close)
+	return f
+}
+
+func (f *follower) close() {
+	f.end()
+	_ = f.res.Body.Close() // it was only read
+}
+
+// next returns the next event with data; ok is false where the stream has ended.
+func (f *follower) next() (e event, ok bool) {
+	for f.text.Scan() {
+		name, value, _ := strings.Cut(f.text.Text(), ": ")
+		switch name {
+		case "id":
+			id, err := strconv.ParseUint(value, 10, 64)
+			require.NoError(f.t, err)
+			e.id = world.Seq(id)
+		case "event":
+			e.kind = value
+		case "data":
+			e.data = value
+		case "":
+			if e.data != "" {
+				return e, true
+			}
+		}
+	}
+	return e, false
+}
+
+// TestFollowersMissNothingAndGetNothingTwice: followers come, go, and resume where
+// they were, while others submit and step.
+func TestFollowersMissNothingAndGetNothingTwice(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w")})
+	const submitters, each = 3, 12
+	var work sync.WaitGroup
+	for i := range submitters {
+		work.Go(func() {
+			for range each {
+				s.post("/api/worlds/w/events", act(fmt.Sprint("bot", i), map[string]any{"emit": "ping", "to": "x"}))
+				s.post("/api/worlds/w/step", nil)
+			}
+		})
+	}
+	const last = submitters * each // so many clock.advanced are there in the end
+	for i := range 3 {
+		work.Go(func() {
+			var got []event
+			f, ticks, resume := s.follow("", ""), 0, ""
+			for ticks < last {
+				e, more := f.next()
+				if !more {
+					t.Error("the stream has ended")
+					return
+				}
+				if got = append(got, e); e.kind == "clock.advanced" {
+					ticks++
+				}
+				if resume = strconv.Itoa(int(e.id)); len(got)%(17+i) == 0 {
+					f.close()
+					f = s.follow("", resume)
+				}
+			}
+			for n, e := range got {
+				if e.id != world.Seq(n+1) {
+					t.Errorf("event %d is #%d", n, e.id)
+					return
+				}
+			}
+		})
+	}
+	work.Wait()
+}
+
+func TestStreamSaysWhatPagesSay(t *testing.T) {
+	s := lived(t)
+	for _, query := range []string{"", "?after=5", "?kind=intent.*&kind=timer.set", "?cell=bot/a", "?cell=bot/a&kind=cell.stepped&after=9"} {
+		page := ok[struct{ Records []json.RawMessage }](s.get("/api/worlds/w/records" + query))
+		require.NotEmpty(t, page.Records, query)
+		f := s.follow(query, "")
+		for _, want := range page.Records {
+			e, more := f.next()
+			require.True(t, more)
+			require.Equal(t, string(want), e.data)
+			var line struct {
+				ID   world.Seq
+				Kind string
+			}
+			require.NoError(t, json.Unmarshal(want, &line))
+			require.Equal(t, line.ID, e.id)
+			require.Equal(t, line.Kind, e.kind)
+		}
+		f.close()
+	}
+	req := s.request("GET", "/api/worlds/w/records", nil)
+	req.Header.Set("Accept", "text/html, text/event-stream;q=0.5")
+	req.Header.Set("Last-Event-ID", "x")
+	s.do(req).problem(http.StatusBadRequest, "malformed")
+}
+
+// TestStreamOfFewSaysHowFarItLooked: who comes back need not pass all again.
+func TestStreamOfFewSaysHowFarItLooked(t *testing.T) {
+	s := lived(t)
+	head := ok[api.Status](s.get("/api/worlds/w")).Head.ID
+	f := s.follow("?kind=world.created", "")
+	require.True(t, f.text.Scan())
+	require.Equal(t, "id: 1", f.text.Text())
+	for f.text.Scan() && f.text.Text() != fmt.Sprintf("id: %d", head) {
+		continue
+	}
+	require.NoError(t, f.text.Err())
+}
+
+func TestIdleStreamsLiveOn(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Heartbeat: time.Millisecond}})
+	f := s.follow("?after=1", "")
+	for range 3 {
+		require.True(t, f.text.Scan())
+		require.Equal(t, ":", f.text.Text())
+		require.True(t, f.text.Scan())
+	}
+	ok[api.Submitted](s.post("/api/worlds/w/events", act("a")))
+	e, more := f.next()
+	require.True(t, more)
+	require.EqualValues(t, 2, e.id)
+}
+
+func TestFollowersAreBounded(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Followers: 1, Requests: 1}})
+	s.follow("", "")
+	req := s.request("GET", "/api/worlds/w/records", nil)
+	req.Header.Set("Accept", "text/event-stream")
+	s.do(req).problem(http.StatusServiceUnavailable, "followers")
+	require.Equal(t, http.StatusOK, s.get("/api/worlds").Status, "a follower takes no slot of a request")
+}
+
+func TestShutdownEndsStreamsAndFinishesRequests(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w")})
+	f := s.follow("", "")
+	_, more := f.next()
+	require.True(t, more)
+	require.NoError(t, s.http.Config.Shutdown(t.Context()))
+	_, more = f.next()
+	require.False(t, more)
+	require.NoError(t, f.text.Err(), "the stream ends as streams do")
+	require.NoError(t, s.api.Close())
+}
+
+// pipes is a network of which every connection holds nothing: what is written waits
+// for its reader.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.once.Do(func() { close(p.done) }); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// requests is told of every request that is over.
+type requests chan string
+
+func (r requests) Write(b []byte) (int, error) { r <- string(b); return len(b), nil }
+
+// TestSlowReaderIsDroppedAndResumes: one who reads nothing holds nobody up.
+func TestSlowReaderIsDroppedAndResumes(t *testing.T) {
+	over := make(requests, 8)
+	s := serve(t, api.Config{
+		Worlds: worlds(t, "w"), Log: slog.New(slog.NewTextHandler(over, nil)), Limits: api.Limits{Flush: 10 * time.Millisecond},
+	})
+	for range 30 { // more than a connection's buffers hold
+		ok[api.Submitted](s.post("/api/worlds/w/events", act("a", map[string]any{"note": strings.Repeat("x", 3000)})))
+		<-over
+	}
+	net0 := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	srv := s.api.HTTPServer()
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(net0) }()
+	mine, its := net.Pipe()
+	net0.conns <- its
+	_, err := fmt.Fprintf(mine, "GET /api/worlds/w/records HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nAuthorization: Bearer %s\r\n\r\n", s.secrets["ada"])
+	require.NoError(t, err)
+	for head, one := "", make([]byte, 1); !strings.HasSuffix(head, "\r\n\r\n"); head += string(one) {
+		_, err := mine.Read(one)
+		require.NoError(t, err)
+	}
+	line := <-over // it has been given up, though its reader has not read a record
+	require.Contains(t, line, "status=200")
+	require.NoError(t, srv.Close())
+	require.ErrorIs(t, <-served, http.ErrServerClosed)
+	require.NoError(t, mine.Close())
+
+	e, more := s.follow("", "1").next()
+	require.True(t, more)
+	require.EqualValues(t, 2, e.id)
+}

@@ -1,0 +1,243 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Scope is what a token lets its bearer do. None implies another.
+type Scope string
+
+// The scopes. The table of routes says which one each takes.
+const (
+	ScopeRead    Scope = "read"    // look at everything
+	ScopeSubmit  Scope = "submit"  // submit events
+	ScopeApprove Scope = "approve" // decide about intents and proposals
+	ScopeAdmin   Scope = "admin"   // step, make snapshots, propose and apply rules
+	ScopeWork    Scope = "work"    // perform effects
+)
+
+// scopeOpen lets everybody in, without a token.
+const scopeOpen Scope = ""
+
+// Scopes returns all scopes.
+func Scopes() []Scope { return []Scope{ScopeRead, ScopeSubmit, ScopeApprove, ScopeAdmin, ScopeWork} }
+
+// allWorlds stands for every world in a token's line.
+const allWorlds = "*"
+
+// tokenPrefix begins every token, so that one that leaked is recognized.
+const tokenPrefix = "wk_"
+
+const (
+	tokenBytes        = 32      // of randomness
+	maxTokens         = 1000    // lines
+	maxTokenFileBytes = 1 << 20 // of a token file
+)
+
+// ErrExposedTokens says that others than its owner can use a token file.
+var ErrExposedTokens = errors.New("others can read or write it; want 0600")
+
+// token is one line of a token file.
+type token struct {
+	name   string // the actor in the journal
+	scopes []Scope
+	hash   [sha256.Size]byte
+	worlds []string // ids; nil: all
+}
+
+func (t *token) has(s Scope) bool { return slices.Contains(t.scopes, s) }
+
+// sees reports whether the token is for a world.
+func (t *token) sees(world string) bool { return t.worlds == nil || slices.Contains(t.worlds, world) }
+
+// Tokens are the tokens that a server takes. The zero value takes none. A file of
+// them has a line for each:
+//
+//	NAME SCOPES SHA256 WORLDS
+//
+// NAME is the actor that the journal names. SCOPES are separated by commas. SHA256
+// is that of the token, in hex, so that the file betrays none. WORLDS are ids of
+// worlds, separated by commas, or * for all. Empty lines and lines that begin with
+// # say nothing.
+type Tokens struct{ list []token }
+
+// NewToken returns a new random token and the SHA-256 that stands for it in a
+// token file.
+func NewToken() (secret, hash string) {
+	random := make([]byte, tokenBytes)
+	_, _ = rand.Read(random) // it never errs
+	secret = tokenPrefix + base64.RawURLEncoding.EncodeToString(random)
+	sum := sha256.Sum256([]byte(secret))
+	return secret, hex.EncodeToString(sum[:])
+}
+
+// ReadTokens reads a token file, which must be its owner's alone: ErrExposedTokens
+// otherwise.
+func ReadTokens(file string) (*Tokens, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("api: tokens: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("it is not a regular file")
+	case info.Mode()&0o077 != 0:
+		err = ErrExposedTokens
+	}
+	if err != nil {
+		return nil, fmt.Errorf("api: tokens: %s: %w", file, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxTokenFileBytes+1))
+	if err == nil && len(data) > maxTokenFileBytes {
+		err = fmt.Errorf("it is larger than %d bytes", maxTokenFileBytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("api: tokens: %s: %w", file, err)
+	}
+	t, err := ParseTokens(data)
+	if err != nil {
+		return nil, fmt.Errorf("%w; in %s", err, file)
+	}
+	return t, nil
+}
+
+// ParseTokens parses the content of a token file. The error names the line.
+func ParseTokens(data []byte) (*Tokens, error) {
+	t := new(Tokens)
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	n := 0
+	for lines.Scan() {
+		n++
+		text := strings.TrimSpace(lines.Text())
+		if text == "" || strings.HasPrefix(text, "#") {
+			continue
+		}
+		x, err := parseToken(text)
+		if err == nil {
+			err = t.add(x)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("api: tokens: line %d: %w", n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("api: tokens: line %d: %w", n+1, err)
+	}
+	return t, nil
+}
+
+func (t *Tokens) add(x token) error {
+	for _, other := range t.list {
+		switch {
+		case other.name == x.name:
+			return fmt.Errorf("the name %q is there twice", x.name)
+		case other.hash == x.hash:
+			return fmt.Errorf("%s has the token of %s", x.name, other.name)
+		}
+	}
+	if len(t.list) == maxTokens {
+		return fmt.Errorf("more than %d tokens", maxTokens)
+	}
+	t.list = append(t.list, x)
+	return nil
+}
+
+// verifierName begins the names in which verifiers decide.
+const verifierName = "verifier/"
+
+func parseToken(text string) (token, error) {
+	const fields = 4
+	words := strings.Fields(text)
+	if len(words) != fields {
+		return token{}, fmt.Errorf("%d words, want NAME SCOPES SHA256 WORLDS", len(words))
+	}
+	x := token{name: words[0]}
+	if err := manifest.CheckKey(x.name); err != nil {
+		return token{}, fmt.Errorf("the name: %w", err)
+	}
+	if strings.HasPrefix(x.name, verifierName) {
+		return token{}, fmt.Errorf("%q is the name of a verifier", x.name)
+	}
+	for name := range strings.SplitSeq(words[1], ",") {
+		if !slices.Contains(Scopes(), Scope(name)) {
+			return token{}, fmt.Errorf("%q is not a scope: they are %v", name, Scopes())
+		}
+		x.scopes = append(x.scopes, Scope(name))
+	}
+	hash, err := hex.DecodeString(words[2])
+	if err != nil || len(hash) != len(x.hash) {
+		return token{}, fmt.Errorf("want the SHA-256 of the token, %d hex digits", hex.EncodedLen(len(x.hash)))
+	}
+	x.hash = [sha256.Size]byte(hash)
+	if words[3] == allWorlds {
+		return x, nil
+	}
+	for id := range strings.SplitSeq(words[3], ",") {
+		if id == "" || id == allWorlds {
+			return token{}, fmt.Errorf("%q does not say which worlds: want ids, or * for all", words[3])
+		}
+		x.worlds = append(x.worlds, id)
+	}
+	return x, nil
+}
+
+// find returns the token that a caller bears, nil where there is none. It takes as
+// long whichever it is.
+func (t *Tokens) find(secret string) *token {
+	if t == nil {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(secret))
+	at := -1
+	for i := range t.list {
+		same := subtle.ConstantTimeCompare(sum[:], t.list[i].hash[:])
+		at = subtle.ConstantTimeSelect(same, i, at)
+	}
+	if at < 0 {
+		return nil
+	}
+	return &t.list[at]
+}
+
+// keep reports whether the token of a call that was let in is among them, still good
+// for the same.
+func (t *Tokens) keep(c *call) bool {
+	if t == nil {
+		return false
+	}
+	at := slices.IndexFunc(t.list, func(x token) bool { return x.hash == c.token.hash })
+	return at >= 0 && t.list[at].sees(c.world.id) && (t.list[at].has(c.route.scope) || t.list[at].has(c.route.or))
+}
+
+// TokenLine is what a line of a token file says, without the token.
+type TokenLine struct {
+	Name   string   `json:"name"`
+	Scopes []Scope  `json:"scopes"`
+	Worlds []string `json:"worlds"` // ids; nil: all
+}
+
+// Lines returns what a token file says, in its order. The slices must not be changed.
+func (t *Tokens) Lines() []TokenLine {
+	lines := make([]TokenLine, len(t.list))
+	for i := range t.list {
+		lines[i] = TokenLine{Name: t.list[i].name, Scopes: t.list[i].scopes, Worlds: t.list[i].worlds}
+	}
+	return lines
+}

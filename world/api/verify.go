@@ -1,0 +1,138 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+// Verification is what a verification of a world found: everything that was found
+// counts against one of the two proofs.
+type Verification struct {
+	ExecutionHash      world.Hash  `json:"execution_hash"`
+	EventChainRootHash world.Hash  `json:"event_chain_root_hash"`
+	Ledger             LedgerProof `json:"tool_invocation_ledger_proof"`
+	Replay             ReplayProof `json:"replay_proof_result"`
+}
+
+// LedgerProof says whether every effect happened at most once, and every receipt is
+// what was signed.
+type LedgerProof struct {
+	OK                     bool            `json:"ok"`
+	PendingIdempotencyKeys []receipt.Key   `json:"pending_idempotency_keys"`
+	DuplicateKeys          []receipt.Key   `json:"duplicate_keys"`
+	OrphanKeys             []receipt.Key   `json:"orphan_keys"`
+	Attempts               uint64          `json:"attempts"`
+	InDoubt                uint64          `json:"in_doubt"`
+	Parked                 uint64          `json:"parked"`
+	ConfirmedNot           uint64          `json:"confirmed_not"`
+	NoVerifier             uint64          `json:"no_verifier"`
+	Receipts               verify.Receipts `json:"receipts"`
+}
+
+// ReplayProof says whether the inputs give the journal, and all else that was
+// checked besides the ledger.
+type ReplayProof struct {
+	OK              bool                `json:"ok"`
+	Error           string              `json:"error"` // the first fault; empty: there is none
+	FirstDivergence *world.Divergence   `json:"first_divergence"`
+	Gaps            []verify.Gap        `json:"gaps"`
+	Records         uint64              `json:"records"`
+	StateRoot       world.Hash          `json:"state_root"`
+	Snapshots       verify.Snapshots    `json:"snapshots"`
+	Checkpoints     CheckpointCounts    `json:"checkpoints"`
+	Governance      verify.Governance   `json:"governance"`
+	Redacted        uint64              `json:"redacted"`
+	Anchor          *verify.AnchorProof `json:"anchor"`
+	Faults          []verify.Fault      `json:"faults"` // all that there are, the ledger's too
+}
+
+// CheckpointCounts counts signed checkpoints by whether they are of this history.
+type CheckpointCounts struct {
+	Checked uint64    `json:"checked"`
+	Bad     uint64    `json:"bad"`
+	Last    world.Seq `json:"last"` // the record that the last good one reaches; 0: there is none
+}
+
+// showVerification verifies the world, which goes on meanwhile. One verification at
+// a time is enough for a world.
+func showVerification(c *call) error {
+	select {
+	case c.world.verifying <- struct{}{}:
+		defer func() { <-c.world.verifying }()
+	case <-c.Context().Done():
+		return busy("verifying", "the world is being verified for others")
+	}
+	stop := c.server.metrics.time(c.server.metrics.replays, c.world.id)
+	r, err := c.world.lw.Verify(c.Context(), local.Verification{})
+	if err != nil {
+		return err
+	}
+	stop()
+	for i := range r.Faults {
+		if r.Faults[i].Place == storeFault {
+			r.Faults[i].Message = withoutPaths(r.Faults[i].Message)
+		}
+	}
+	cut := r.EventChainRootHash.IsZero() || r.Anchor != nil && uint64(r.Anchor.ID) > r.Records
+	if cut && len(r.Faults) > 0 {
+		return failed(http.StatusServiceUnavailable, "unreadable", "the journal cannot be read: "+told(r.Faults[0]))
+	}
+	return c.ok(verificationOf(r))
+}
+
+// storeFault is the place of what is damaged below the journal: the text may name
+// files of the machine.
+const storeFault = "store"
+
+// withoutPaths leaves out of a text the absolute paths in it, each up to the colon,
+// the quote or the bracket that ends it: a path may hold spaces.
+func withoutPaths(text string) string {
+	var out []string
+	inside := false
+	for _, w := range strings.Fields(text) {
+		if bare := strings.TrimLeft(w, `"'(`); !inside && filepath.IsAbs(bare) {
+			inside = true
+			out = append(out, "(a file)")
+		}
+		if !inside {
+			out = append(out, w)
+		}
+		inside = inside && !strings.ContainsAny(w[len(w)-1:], `:"')`)
+	}
+	return strings.Join(out, " ")
+}
+
+func told(f verify.Fault) string { return f.Place + ": " + f.Message }
+
+func verificationOf(r *verify.Report) Verification {
+	l := &r.Ledger
+	v := Verification{
+		ExecutionHash: r.ExecutionHash, EventChainRootHash: r.EventChainRootHash,
+		Ledger: LedgerProof{
+			OK: l.OK && r.Receipts.Bad == 0, PendingIdempotencyKeys: l.PendingIdempotencyKeys, DuplicateKeys: l.DuplicateKeys,
+			OrphanKeys: l.OrphanKeys, Attempts: l.Attempts, InDoubt: l.InDoubt, Parked: l.Parked, ConfirmedNot: l.ConfirmedNot,
+			NoVerifier: l.NoVerifier, Receipts: r.Receipts,
+		},
+		Replay: ReplayProof{
+			Error: r.Replay.Error, FirstDivergence: r.Replay.FirstDivergence, Gaps: r.Replay.Gaps, Records: r.Records, StateRoot: r.StateRoot,
+			Snapshots:   r.Snapshots,
+			Checkpoints: CheckpointCounts{Checked: r.Checkpoints.Checked, Bad: r.Checkpoints.Bad, Last: r.Checkpoints.Last},
+			Governance:  r.Governance, Redacted: r.Redacted, Anchor: r.Anchor, Faults: r.Faults,
+		},
+	}
+	// A fault that the counts do not show, such as a broken chain, is one of the
+	// history: only where the ledger is at fault may it be all that there is.
+	v.Replay.OK = r.Replay.OK && r.Snapshots.Bad == 0 && r.Governance.Bad == 0 && r.Checkpoints.Bad == 0 &&
+		(r.Anchor == nil || r.Anchor.OK) && (r.OK || !v.Ledger.OK)
+	if !v.Replay.OK && len(r.Faults) > 0 {
+		v.Replay.Error = cmp.Or(v.Replay.Error, told(r.Faults[0]))
+	}
+	return v
+}
