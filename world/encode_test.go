@@ -174,6 +174,34 @@ func TestEveryKindHasABody(t *testing.T) {
 	require.Nil(t, newBody("cell.danced"))
 }
 
+// libraryBody is Record.Body without the decoders written by hand.
+func libraryBody(kind Kind, payload []byte) (Body, error) {
+	body := newBody(kind)
+	if err := canon.Unmarshal(payload, body); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+func TestFrequentBodiesAreDecodedAsTheLibraryDoes(t *testing.T) {
+	frequent := map[Kind]bool{KindSubmitted: true, KindEmitted: true, KindFinished: true, KindStepped: true}
+	rapid.Check(t, func(rt *rapid.T) {
+		for i, body := range bodies(rt) {
+			payload := body.append(nil)
+			got := decodeFrequent(allKinds[i], payload)
+			if !frequent[allKinds[i]] {
+				require.Nil(rt, got)
+				continue
+			}
+			library, err := libraryBody(allKinds[i], payload)
+			require.NoError(rt, err)
+			require.Equal(rt, library, got)
+			require.Nil(rt, decodeFrequent(allKinds[i], append(payload, 0)), "what follows it is the library's to refuse")
+			require.Nil(rt, decodeFrequent(allKinds[i], payload[:len(payload)-1]))
+		}
+	})
+}
+
 func FuzzBody(f *testing.F) {
 	for i, k := range allKinds {
 		f.Add(byte(i), newBody(k).append(nil))
@@ -185,6 +213,9 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		require.Equal(t, payload, body.append(nil))
+		library, err := libraryBody(rec.Kind, payload)
+		require.NoError(t, err)
+		require.Equal(t, library, body)
 		_, err = rec.MarshalJSON()
 		require.NoError(t, err)
 	})

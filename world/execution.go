@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash"
+	"strconv"
 
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -23,6 +24,7 @@ import (
 // decided again.
 type Execution struct {
 	sum      hash.Hash
+	text     []byte                         // of the last line, to be written over
 	manifest Hash                           // in force
 	steps    map[receipt.Key]receipt.StepID // of intents without an outcome, or asked for again
 
@@ -48,16 +50,9 @@ func Executes(k Kind) bool {
 	}
 }
 
-// Add takes the next record of the journal, whose payload has been loaded.
-func (x *Execution) Add(rec *Record) error {
-	if !Executes(rec.Kind) {
-		x.flush()
-		return nil
-	}
-	body, err := rec.Body()
-	if err != nil {
-		return err
-	}
+// Add takes what the next record of the journal says. The error is that of a receipt
+// that is none.
+func (x *Execution) Add(body Body) error {
 	if w, ok := body.(*IntentWaiting); ok && w.Key == x.lastKey {
 		x.last = ""
 		return nil
@@ -73,23 +68,23 @@ func (x *Execution) Add(rec *Record) error {
 	case *Applied:
 		x.govern(b.Manifest)
 	case *Stepped:
-		x.line("%s@%d:%s\n", b.Cell, b.N, b.Outcome)
+		x.stepped(b.Cell, b.N, b.Outcome)
 	case *Failed:
-		x.line("%s@%d:%s\n", b.Cell, b.N, receipt.OutcomePermanentFailure)
+		x.stepped(b.Cell, b.N, receipt.OutcomePermanentFailure)
 	case *IntentEmitted:
 		x.steps[b.Key] = b.Step
 	case *IntentParked:
 		x.steps[b.Key] = b.Step
 	case *IntentEnded:
-		x.line("%s:%s\n", b.Step, b.Outcome)
+		x.ended(string(b.Step), b.Outcome)
 		delete(x.steps, b.Key)
 	case *IntentDenied:
-		x.line("%s:%s\n", b.Step, receipt.OutcomePermanentFailure)
+		x.ended(string(b.Step), receipt.OutcomePermanentFailure)
 		delete(x.steps, b.Key)
 	case *Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
-			return fmt.Errorf("world: record #%d: %w", rec.ID, err)
+			return fmt.Errorf("world: execution hash: %w", err)
 		}
 		x.last, x.lastKey, x.lastOutcome = string(x.steps[r.Key]), r.Key, r.Outcome()
 	}
@@ -104,7 +99,7 @@ func (x *Execution) flush() {
 	if x.lastOutcome == receipt.OutcomeRetryableFailure {
 		x.lastOutcome = receipt.OutcomePermanentFailure // no attempt was left
 	}
-	x.line("%s:%s\n", x.last, x.lastOutcome)
+	x.ended(x.last, x.lastOutcome)
 	x.last = ""
 	delete(x.steps, x.lastKey)
 }
@@ -112,10 +107,23 @@ func (x *Execution) flush() {
 // govern notes which manifest is in force from here on.
 func (x *Execution) govern(m Hash) {
 	x.manifest = m
-	x.line("manifest %s\n", m)
+	x.line("manifest ", m.String())
 }
 
-func (x *Execution) line(format string, args ...any) { fmt.Fprintf(x.sum, format, args...) }
+func (x *Execution) stepped(cell string, n uint64, outcome receipt.Outcome) {
+	x.line(cell, "@", strconv.FormatUint(n, 10), ":", string(outcome))
+}
+
+func (x *Execution) ended(step string, outcome receipt.Outcome) { x.line(step, ":", string(outcome)) }
+
+func (x *Execution) line(parts ...string) {
+	x.text = x.text[:0]
+	for _, p := range parts {
+		x.text = append(x.text, p...)
+	}
+	x.text = append(x.text, '\n')
+	x.sum.Write(x.text)
+}
 
 // Hash returns the execution hash of the records added. It is called last.
 func (x *Execution) Hash() Hash {

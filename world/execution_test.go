@@ -23,7 +23,9 @@ func (p *play) requireExecution(lines ...string) {
 		rec, err := world.DecodeRecord(s.Bytes)
 		require.NoError(p.t, err)
 		require.NoError(p.t, rec.Load(p.Journal))
-		require.NoError(p.t, x.Add(&rec))
+		body, err := rec.Body()
+		require.NoError(p.t, err)
+		require.NoError(p.t, x.Add(body))
 	}
 	created := bodies[*world.Created](p.t, p.Journal)[0]
 	want := fmt.Sprintf("manifest %s\n%s\n", created.Manifest, strings.Join(lines, "\n"))

@@ -159,6 +159,9 @@ func (r *Record) Load(blobs Blobs) error {
 
 // Body decodes the payload into its kind's struct, a pointer such as *Stepped.
 func (r *Record) Body() (Body, error) {
+	if body := decodeFrequent(r.Kind, r.Payload); body != nil {
+		return body, nil
+	}
 	body := newBody(r.Kind)
 	if body == nil {
 		return nil, fmt.Errorf("world: record #%d: unknown kind %q", r.ID, r.Kind)

@@ -7,9 +7,12 @@ import (
 )
 
 // actorOf names who decides, for the journal: as asked for, else by login.
-func actorOf(as string) string {
+func (c *cli) actorOf(as string) string {
 	if as != "" {
 		return as
+	}
+	if c.origin.Login != "" {
+		return c.origin.Login
 	}
 	if u, err := user.Current(); err == nil {
 		return u.Username

@@ -41,7 +41,7 @@ migration fails. Then nothing has changed.`,
   worldctl apply p1`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := actor(as)
+			by, err := c.actor(as)
 			if err != nil {
 				return err
 			}

@@ -38,7 +38,7 @@ or is the author's where four_eyes is on; or if nothing was shadowed yet.`,
 			if key == "" {
 				return usagef(hintKey, "an approval is signed, and no key was given")
 			}
-			by, err := actor(as)
+			by, err := c.actor(as)
 			if err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ import (
 // gets it from where the keyring's comes from, but who is at the terminal is asked
 // for each of the two.
 func (c *cli) approverKey(file string) (ed25519.PrivateKey, error) {
-	data, err := readKey(file)
+	data, err := readKey(c.path(file))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef("worldctl keys new --approver "+file+" makes one; or type --key with the file of an SSH key of type ed25519", "%w", err)
 	}
@@ -24,7 +24,7 @@ func (c *cli) approverKey(file string) (ed25519.PrivateKey, error) {
 	}
 	own := passphrase{file: c.passphrase.file}
 	key, err := sshkey.ParsePrivate(data, func() ([]byte, error) {
-		return own.once(func() ([]byte, error) {
+		return c.once(&own, func() ([]byte, error) {
 			return c.onTerminal(func(prompt prompter) ([]byte, error) { return prompt("passphrase of " + file + ": ") })
 		})
 	})

@@ -36,7 +36,7 @@ goes on reading the records from there: keep the file where it is, and a copy of
 				return usagef("worldctl snapshot list shows the snapshots", "say up to where: --before SNAPSHOT")
 			}
 			return c.with(func(lw *local.World) error {
-				a, err := lw.Archive(before, args[0])
+				a, err := lw.Archive(before, c.path(args[0]))
 				if errors.Is(err, fs.ErrExist) {
 					return hinted(err, "choose another file: one that a killed archive has left is not used by this world, and may be removed")
 				}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -37,10 +38,12 @@ and the answers to it: see why.`,
 			if !cmd.Flags().Changed("to-time") {
 				s.toTick = math.MaxUint64
 			}
-			if err := checkVacant(file); err != nil {
+			if err := checkVacant(c.path(file)); err != nil {
 				return err
 			}
 			return c.with(func(lw *local.World) error {
+				head := lw.Store().Head()
+				s.end = head.ID
 				records, err := s.records(journal{lw})
 				if err != nil {
 					return err
@@ -49,7 +52,7 @@ and the answers to it: see why.`,
 				if file == "" {
 					return c.listRecords(lw, "audit", records)
 				}
-				return c.saveRecords(lw, file, records)
+				return c.saveRecords(head, file, records)
 			})
 		},
 	}
@@ -83,11 +86,12 @@ func checkVacant(file string) error {
 	return err
 }
 
-// saveRecords makes a file of records, durably and whole or not at all.
-func (c *cli) saveRecords(lw *local.World, file string, records iter.Seq2[*entry, error]) error {
-	head, n := lw.Store().Head(), uint64(0)
+// saveRecords makes a file of records of a journal with that head, durably and
+// whole or not at all.
+func (c *cli) saveRecords(head world.Head, file string, records iter.Seq2[*entry, error]) error {
+	n := uint64(0)
 	report, stop := c.progress("records", 0)
-	err := writeFile(file, func(w io.Writer) error {
+	err := writeFile(c.path(file), func(w io.Writer) error {
 		out := bufio.NewWriter(w)
 		for e, err := range records {
 			if err != nil {
@@ -107,7 +111,7 @@ func (c *cli) saveRecords(lw *local.World, file string, records iter.Seq2[*entry
 	})
 	stop()
 	if err == nil {
-		err = syncFile(filepath.Dir(file))
+		err = syncFile(filepath.Dir(c.path(file)))
 	}
 	if err == nil {
 		c.note("%d records are in %s, taken at #%d, chain root %s", n, file, head.ID, head.Root)

@@ -82,7 +82,7 @@ func TestSavedRecordsAreWholeOrNotThere(t *testing.T) {
 		e, err := journal{lw}.entry(1)
 		_ = yield(e, err) && yield(nil, broken)
 	}
-	require.ErrorIs(t, c.saveRecords(lw, filepath.Join(dir, "a"), some), broken)
+	require.ErrorIs(t, c.saveRecords(lw.Store().Head(), filepath.Join(dir, "a"), some), broken)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)

@@ -35,7 +35,7 @@ another world with fork, or restore it in the place of a lost one.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				done, err := lw.Backup(args[0])
+				done, err := lw.Backup(c.path(args[0]))
 				if err != nil {
 					return notCopied(args[0], err)
 				}

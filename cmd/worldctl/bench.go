@@ -23,7 +23,7 @@ func newBenchCommand(c *cli) *cobra.Command {
 		Use:   "bench",
 		Short: "Measure this machine, each figure beside its ceiling in the same run",
 	}, newBenchKernelCommand(c), newBenchEffectsCommand(c), newBenchRecoverCommand(c), newBenchSnapshotCommand(c),
-		newBenchShadowCommand(c))
+		newBenchShadowCommand(c), newBenchVerifyCommand(c), newBenchServeCommand(c))
 }
 
 // measured is what one run of some work cost.

@@ -48,13 +48,15 @@ func newCellListCommand(c *cli) *cobra.Command {
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				return lw.View(func(w *world.World) error {
-					cells := first(each(w.Cells(), lineOfCell), limit)
-					return list(c, "cell-list", "cells", cells, columns[cellLine]{
-						header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
-						row:    cellRow,
-						none:   "no cells yet: worldctl send NAME DATA, then worldctl run",
-					})
+				var cells []world.CellView
+				_ = lw.View(func(w *world.World) error { // the function never errs
+					cells = w.Cells()
+					return nil
+				})
+				return list(c, "cell-list", "cells", first(each(cells, lineOfCell), limit), columns[cellLine]{
+					header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
+					row:    cellRow,
+					none:   "no cells yet: worldctl send NAME DATA, then worldctl run",
 				})
 			})
 		},
@@ -149,6 +151,7 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 	if err != nil {
 		return err
 	}
+	before := lw.Store().Head().ID
 	switch err := lw.Resume(ctx, cell, how); {
 	case errors.Is(err, world.ErrNoCell):
 		return hinted(err, "worldctl cell list")
@@ -160,7 +163,13 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 	resumed := struct {
 		Cell   string    `json:"cell"`
 		Record world.Seq `json:"record"`
-	}{name, lw.Store().Head().ID}
+	}{Cell: name}
+	resumed.Record, err = journal{lw}.made(before, world.KindResumed, func(b world.Body) bool {
+		return b.(*world.Resumed).Cell == name
+	})
+	if err != nil {
+		return err
+	}
 	return c.object("cell-resumed", resumed, func() {
 		fmt.Fprintf(c.stdout, "#%d %s goes on\n", resumed.Record, name)
 		c.note("next: worldctl run")

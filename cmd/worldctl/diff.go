@@ -65,9 +65,13 @@ type openWorlds struct {
 	worlds []*local.World
 }
 
-// look opens the world in a directory to be read, if it is not open yet.
+// look opens the world in a directory to be read, if it is not open yet. What is
+// open in this process already is not among those that close gives up.
 func (o *openWorlds) look(c *cli, dir string) (*local.World, error) {
-	path, err := filepath.Abs(dir)
+	if c.owns(c.path(dir)) {
+		return c.owned, nil
+	}
+	path, err := filepath.Abs(c.path(dir))
 	if err == nil {
 		if followed, err := filepath.EvalSymlinks(path); err == nil {
 			path = followed
@@ -78,9 +82,9 @@ func (o *openWorlds) look(c *cli, dir string) (*local.World, error) {
 			return o.worlds[i], nil
 		}
 	}
-	lw, err := local.Look(dir, c.options())
+	lw, err := local.Look(c.path(dir), c.options())
 	if err != nil {
-		return nil, notOpened(dir, err)
+		return nil, ownedIn(dir, err)
 	}
 	o.paths, o.worlds = append(o.paths, path), append(o.worlds, lw)
 	return lw, nil

@@ -56,7 +56,7 @@ failed.`,
 
 func (c *cli) effect(ctx context.Context, lw *local.World, b world.OperatorEffect, params []string) error {
 	var err error
-	if b.Actor, err = actor(b.Actor); err != nil {
+	if b.Actor, err = c.actor(b.Actor); err != nil {
 		return err
 	}
 	if b.Cap == "" {
@@ -84,16 +84,19 @@ func (c *cli) effect(ctx context.Context, lw *local.World, b world.OperatorEffec
 // settled drives the world until an intent has ended, waits for a person, or
 // cannot get on.
 func settled(ctx context.Context, lw *local.World, key receipt.Key) error {
-	for !resting(entryOf(lw, key)) {
+	for {
+		before := lw.Store().Head().ID
+		if resting(entryOf(lw, key)) {
+			return lw.Sync()
+		}
 		p, err := lw.Next(ctx)
 		if err == nil && p == world.Waiting {
-			err = lw.Wait(ctx)
+			err = awaitNews(ctx, lw, before)
 		}
 		if err != nil || p == world.Idle {
 			return err
 		}
 	}
-	return lw.Sync()
 }
 
 // resting reports whether an intent gets on only by an input, or not at all.

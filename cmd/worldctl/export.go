@@ -45,7 +45,7 @@ The first two can be imported again.`,
 					stop()
 					return err
 				}
-				err := writeFile(args[0], write)
+				err := writeFile(c.path(args[0]), write)
 				stop()
 				if err == nil {
 					c.note("%d records are in %s", lw.Store().Head().ID, args[0])

@@ -106,7 +106,7 @@ func lines(err error) []string {
 }
 
 func (c *cli) paint(s string, color text.Color) string {
-	if !c.console || c.plain() {
+	if !c.origin.Console || c.plain() {
 		return s
 	}
 	return color.Sprint(s)
@@ -137,6 +137,8 @@ func known(err error) (code int, hint string) {
 		return exitInterrupted, "what was done is durable; worldctl run goes on from there"
 	case errors.As(err, &locked):
 		return exitConflict, "a world has one owner at a time: wait until that process has ended, then type this again"
+	case isOfOwner(err):
+		return knownOfOwner(err)
 	case errors.As(err, &diverged):
 		return exitVerify, fmt.Sprintf("worldctl why %d", diverged.Record)
 	case errors.As(err, &miss):

@@ -46,7 +46,7 @@ flight in this world stays this world's. New effects of the fork
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var err error
-			if f.Actor, err = actor(as); err != nil {
+			if f.Actor, err = c.actor(as); err != nil {
 				return err
 			}
 			f.Effects = world.ForkEffects(effects)
@@ -67,7 +67,8 @@ func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
 			return err
 		}
 	}
-	done, err := lw.Fork(dir, f)
+	asked := cmp.Or(f.At, lw.Store().Head().ID)
+	done, err := lw.Fork(c.path(dir), f)
 	if err != nil {
 		return notCopied(dir, err)
 	}
@@ -75,7 +76,7 @@ func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
 		WorldID: done.ID, Parent: done.Parent, At: done.At, ChainRoot: done.ChainRoot, Effects: done.Effects,
 		Dir: dir, Linked: done.Linked,
 	}
-	if asked := cmp.Or(f.At, lw.Store().Head().ID); asked > done.At {
+	if asked > done.At {
 		c.note("note: #%d is in the middle of a tick; the fork begins before that", asked)
 	}
 	return c.object("fork", answer, func() {

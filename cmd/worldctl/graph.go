@@ -89,7 +89,7 @@ func (j journal) findOrLast(args []string) (*entry, error) {
 	if len(args) > 0 {
 		return j.find(args[0])
 	}
-	end := j.lw.Store().Head().ID
+	end := j.end()
 	var input *entry
 	for id := end; id > 0 && (input == nil || end-id < lookBack); id-- {
 		e, err := j.entry(id)

@@ -146,7 +146,7 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 		return err
 	}
 	b := world.Resolved{Key: e.Intent.Key, How: x.how, Params: e.Params, Reason: x.reason}
-	if b.Actor, err = actor(x.as); err != nil {
+	if b.Actor, err = c.actor(x.as); err != nil {
 		return err
 	}
 	if x.paramsHash != "" {
@@ -203,8 +203,8 @@ func notDecided(err error, e *receipt.Entry) error {
 const verifierName = "verifier/"
 
 // actor returns the name in which a person decides.
-func actor(as string) (string, error) {
-	as = actorOf(as)
+func (c *cli) actor(as string) (string, error) {
+	as = c.actorOf(as)
 	err := manifest.CheckKey(as)
 	if err == nil && strings.HasPrefix(as, verifierName) {
 		err = fmt.Errorf("%q is the name of a verifier", as)

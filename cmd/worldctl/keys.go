@@ -54,7 +54,7 @@ signed from now on: make a new one.`,
 				for _, n := range revoke {
 					epochs = append(epochs, uint64(n))
 				}
-				keys, err := local.Rotate(cmd.Context(), dir, c.options(), actorOf(""), epochs...)
+				keys, err := local.Rotate(cmd.Context(), dir, c.options(), c.actorOf(""), epochs...)
 				if err != nil {
 					return err
 				}

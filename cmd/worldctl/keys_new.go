@@ -41,7 +41,7 @@ no place for FILE: forks and backups copy what is there.`,
   worldctl keys new --approver ~/.ssh/approver --encrypt --comment alice`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			return c.newApprover(file, cmp.Or(comment, actorOf("")), encrypt)
+			return c.newApprover(file, cmp.Or(comment, c.actorOf("")), encrypt)
 		},
 	}
 	cmd.Flags().StringVar(&file, "approver", "", "the private key's `FILE`; the public one is FILE"+publicSuffix)

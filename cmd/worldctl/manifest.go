@@ -61,7 +61,7 @@ func newEdition(name string, m *manifest.Manifest, content func(manifest.Hash) (
 // edition finds the manifest that a person named. Worlds that it opens, worlds
 // closes.
 func (c *cli) edition(worlds *openWorlds, name string) (*edition, error) {
-	if isFile(name) {
+	if c.isFile(name) {
 		return c.editionOf(name)
 	}
 	dir, err := c.dir()
@@ -93,18 +93,18 @@ func editionIn(lw *local.World, name string) (*edition, error) {
 
 // isFile reports whether a name is that of a world file, there or not, or of
 // whatever file there is.
-func isFile(name string) bool {
+func (c *cli) isFile(name string) bool {
 	switch filepath.Ext(name) {
 	case ".yaml", ".yml":
 		return true
 	}
-	info, err := os.Stat(name)
+	info, err := os.Stat(c.path(name))
 	return err == nil && !info.IsDir()
 }
 
 // editionOf reads a world file.
 func (c *cli) editionOf(file string) (*edition, error) {
-	loaded, err := local.Load(file, c.options())
+	loaded, err := local.Load(c.path(file), c.options())
 	if err != nil {
 		var at *fs.PathError
 		if errors.As(err, &at) {

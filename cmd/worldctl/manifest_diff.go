@@ -146,7 +146,7 @@ func (c *cli) changeLines(title, sign string, color text.Color, changes []manife
 	if len(changes) == 0 {
 		return
 	}
-	if c.width > 0 && !c.plain() {
+	if c.origin.Width > 0 && !c.plain() {
 		title = color.Sprint(title)
 	}
 	fmt.Fprintf(c.stdout, "\n%s\n", title)

@@ -89,7 +89,7 @@ func (c *cli) onBase(name string, files []string, use func(*edition, []manifest.
 	}
 	patches := make([]manifest.Patch, len(files))
 	for i, file := range files {
-		data, err := os.ReadFile(file)
+		data, err := os.ReadFile(c.path(file))
 		if err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ func momentArgs(root *cobra.Command, args []string) []string {
 // moment returns the record that a person named as a moment: the last that is
 // part of it.
 func (j journal) moment(name string) (world.Seq, error) {
-	end := j.lw.Store().Head().ID
+	end := j.end()
 	switch {
 	case name == headName:
 		return end, nil

@@ -46,7 +46,7 @@ func widthOf(w io.Writer) int {
 }
 
 // plain reports whether colors are not wanted.
-func (c *cli) plain() bool { return c.noColor || os.Getenv("NO_COLOR") != "" }
+func (c *cli) plain() bool { return c.noColor || c.origin.Plain }
 
 // note tells the person at the terminal something that is not data.
 func (c *cli) note(format string, args ...any) {
@@ -102,7 +102,7 @@ type columns[T any] struct {
 	row    func(T) table.Row
 	line   func(T) string // instead of a table: for lists that may be too long to align
 	plain  bool           // no box, and lines of at most plainColumns where nothing else says how long
-	none   string         // what to say when there is nothing
+	none   string         // what to say when there is nothing; empty: nothing
 }
 
 // list prints items: a table, a JSON object that holds them under key, or a
@@ -142,7 +142,7 @@ func list[T any](c *cli, name, key string, items iter.Seq2[T, error], in columns
 func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
 	t := c.newTable()
 	if !c.verbose && !in.plain {
-		t.Style().Size.WidthMax = c.width // a line that wraps is hard to read
+		t.Style().Size.WidthMax = c.origin.Width // a line that wraps is hard to read
 	}
 	t.AppendHeader(in.header)
 	rows := []table.Row{in.header}
@@ -158,9 +158,10 @@ func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
 			return err
 		}
 	}
-	if n == 0 {
+	switch {
+	case n == 0 && in.none != "":
 		c.note("%s", in.none)
-	} else if in.line == nil {
+	case n > 0 && in.line == nil:
 		if in.plain {
 			c.unbox(t, rows)
 		}
@@ -183,7 +184,7 @@ func (c *cli) unbox(t table.Writer, rows []table.Row) {
 	if c.verbose {
 		return
 	}
-	left, last := cmp.Or(c.width, plainColumns), len(rows[0])
+	left, last := cmp.Or(c.origin.Width, plainColumns), len(rows[0])
 	for column := range last - 1 {
 		widest := 0
 		for _, row := range rows {
@@ -210,7 +211,7 @@ func (c *cli) newTable() table.Writer {
 	t.SetOutputMirror(c.stdout)
 	style := table.StyleLight
 	style.Format.Header = text.FormatLower
-	if c.width > 0 && !c.plain() {
+	if c.origin.Width > 0 && !c.plain() {
 		style.Color.Header = text.Colors{text.Bold}
 	}
 	t.SetStyle(style)

@@ -33,7 +33,7 @@ type passphrase struct {
 
 // ask returns the passphrase of a keyring that is sealed already.
 func (c *cli) ask() ([]byte, error) {
-	p, err := c.passphrase.once(func() ([]byte, error) {
+	p, err := c.once(&c.passphrase, func() ([]byte, error) {
 		return c.onTerminal(func(prompt prompter) ([]byte, error) { return prompt("passphrase of the keyring: ") })
 	})
 	if errors.Is(err, errNoPassphrase) {
@@ -45,7 +45,7 @@ func (c *cli) ask() ([]byte, error) {
 // askNew returns a passphrase that is to seal a keyring: what cannot be seen is
 // typed twice.
 func (c *cli) askNew() ([]byte, error) {
-	return c.passphrase.once(func() ([]byte, error) {
+	return c.once(&c.passphrase, func() ([]byte, error) {
 		return c.onTerminal(func(prompt prompter) ([]byte, error) {
 			first, err := prompt("new passphrase: ")
 			if err != nil {
@@ -60,13 +60,14 @@ func (c *cli) askNew() ([]byte, error) {
 	})
 }
 
-func (p *passphrase) once(ask func() ([]byte, error)) ([]byte, error) {
+// once returns a passphrase, which ask asks for if it comes from nowhere else.
+func (c *cli) once(p *passphrase, ask func() ([]byte, error)) ([]byte, error) {
 	if p.known != nil {
 		return p.known, nil
 	}
 	var err error
-	if text, set := os.LookupEnv(passphraseEnv); p.file != "" {
-		p.known, err = readPassphrase(p.file)
+	if text, set := c.passphraseVariable(); p.file != "" {
+		p.known, err = readPassphrase(c.path(p.file))
 	} else if set {
 		p.known = []byte(text)
 	} else {
@@ -97,8 +98,11 @@ type prompter func(text string) ([]byte, error)
 // onTerminal lets ask talk to the person at the terminal, past stdin and
 // stdout, which data may come and go through.
 func (c *cli) onTerminal(ask func(prompter) ([]byte, error)) ([]byte, error) {
+	if c.prompt != nil {
+		return ask(c.prompt)
+	}
 	in, ok := c.stdin.(*os.File)
-	if !c.console && (!ok || !term.IsTerminal(int(in.Fd()))) {
+	if !c.origin.Console && (!ok || !term.IsTerminal(int(in.Fd()))) {
 		return nil, errNoPassphrase
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)

@@ -85,7 +85,7 @@ all there is.`,
 }
 
 func (c *cli) evalPolicies(ctx context.Context, lw *local.World, file string, history bool) error {
-	loaded, err := source.Load(file)
+	loaded, err := source.Load(c.path(file))
 	if err != nil {
 		return toCorrect(err, file)
 	}

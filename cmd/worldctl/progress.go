@@ -9,7 +9,7 @@ import (
 // progress shows on a terminal how far long work has come. total 0 is unknown.
 // stop must be called before anything else is printed.
 func (c *cli) progress(what string, total uint64) (report func(done uint64), stop func()) {
-	if c.quiet || !c.console {
+	if c.quiet || !c.origin.Console {
 		return func(uint64) {}, func() {}
 	}
 	bar := progress.NewWriter()

@@ -106,7 +106,8 @@ func lineOf(p *governance.Proposal, f governance.InForce) proposalLine {
 		l.SignedBy = &who
 	}
 	if p.ReportAt != 0 {
-		l.ReportHash = &p.Report
+		report := p.Report // which another shadow changes
+		l.ReportHash = &report
 	}
 	if p.Open() {
 		l.Approved, l.Needed = p.Counted(f.Governance), p.Needed(f.Governance)

@@ -33,7 +33,7 @@ func (c *cli) ending(end func(lw *local.World, ctx context.Context, n uint64, ac
 	var reason, as string
 	cmd.Args = args(1, 1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		by, err := actor(as)
+		by, err := c.actor(as)
 		if err != nil {
 			return err
 		}

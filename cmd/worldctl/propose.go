@@ -65,7 +65,7 @@ an open proposal asks for the same.`,
 }
 
 func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
-	by, err := actor(x.as)
+	by, err := c.actor(x.as)
 	if err != nil {
 		return err
 	}
@@ -116,11 +116,11 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 
 // readWish reads the manifest, or the patch, that a person named.
 func (c *cli) readWish(lw *local.World, name string, patch bool) (world.Amendment, error) {
-	info, err := os.Stat(name)
+	info, err := os.Stat(c.path(name))
 	if err == nil && info.IsDir() {
 		name = filepath.Join(name, local.ManifestFile)
 	}
-	if patch || isFile(name) {
+	if patch || c.isFile(name) {
 		return c.readAmendment(name)
 	}
 	e, err := editionIn(lw, name)

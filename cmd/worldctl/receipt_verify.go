@@ -54,6 +54,9 @@ Exit code 3 if one is forged, altered, foreign, unknown or a duplicate.`,
 			if err != nil {
 				return err
 			}
+			if args[0] == "-" {
+				c.stdin = bytes.NewReader(data) // for the owner
+			}
 			return c.verifyReceipts(func(check *receiptCheck, lw *local.World) error { return check.file(lw, args[0], data) })
 		},
 	}
@@ -250,7 +253,7 @@ const maxFileBytes = 256 << 20
 func (c *cli) read(name string) ([]byte, error) {
 	in := c.stdin
 	if name != "-" {
-		f, err := os.Open(name)
+		f, err := os.Open(c.path(name))
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -42,11 +43,44 @@ type journal struct{ lw *local.World }
 
 // entry reads a record.
 func (j journal) entry(id world.Seq) (*entry, error) {
-	raw, err := j.lw.Store().Record(id)
+	raw, err := j.stored(id)
 	if err != nil {
 		return nil, err
 	}
 	return j.decode(raw)
+}
+
+// end returns the last record, once it is durable: while the world is run, the last
+// ones are on their way to where they can be read.
+func (j journal) end() world.Seq {
+	last := j.lw.Store().Head().ID
+	if last > 0 {
+		_ = j.lw.Store().Await(context.Background(), last-1) // who reads finds out what is wrong
+	}
+	return last
+}
+
+// stored returns the stored bytes of a record.
+func (j journal) stored(id world.Seq) ([]byte, error) {
+	raw, err := j.lw.Store().Record(id)
+	if errors.Is(err, world.ErrNotFound) && id <= j.end() {
+		return j.lw.Store().Record(id)
+	}
+	return raw, err
+}
+
+// made returns the last record of a kind since one for which is holds: what a
+// person has just brought about, whatever others have meanwhile.
+func (j journal) made(since world.Seq, kind world.Kind, is func(world.Body) bool) (id world.Seq, err error) {
+	for e, err := range j.scan(since, kind) {
+		if err != nil {
+			return 0, err
+		}
+		if is(e.body) {
+			id = e.ID
+		}
+	}
+	return id, nil
 }
 
 func (j journal) decode(raw []byte) (*entry, error) {
@@ -59,7 +93,7 @@ func (j journal) decode(raw []byte) (*entry, error) {
 
 // timeOf returns the time of a record.
 func (j journal) timeOf(id world.Seq) (manifest.Tick, error) {
-	raw, err := j.lw.Store().Record(id)
+	raw, err := j.stored(id)
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +117,7 @@ func (j journal) load(rec world.Record, raw []byte) (*entry, error) {
 
 // scan reads, in order, the records of some kinds that come after one.
 func (j journal) scan(after world.Seq, kinds ...world.Kind) iter.Seq2[*entry, error] {
-	return j.between(after+1, j.lw.Store().Head().ID, kinds)
+	return j.between(after+1, j.end(), kinds)
 }
 
 // between reads, in order, the records from one to another, of all kinds or of
@@ -261,7 +295,7 @@ func (j journal) ofCell(cell string, from world.Seq) iter.Seq2[*entry, error] {
 // a step the rest of its turn.
 func (j journal) following(e *entry) iter.Seq2[*entry, error] {
 	return func(yield func(*entry, error) bool) {
-		last := j.lw.Store().Head().ID
+		last := j.end()
 		for id := e.ID + 1; id <= last; id++ {
 			next, err := j.entry(id)
 			if err == nil && (next.Kind.Input() || next.CausedBy < e.ID || next.Kind == world.KindStepped || next.Kind == world.KindFailed) {

@@ -33,7 +33,7 @@ snapshots from before, and copies: exports, backups, forks.`,
 			if strings.TrimSpace(reason) == "" {
 				return world.ErrNoReason
 			}
-			by, err := actor(as)
+			by, err := c.actor(as)
 			if err != nil {
 				return err
 			}

@@ -48,7 +48,7 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
 // replaySpan returns the record of the snapshot from which to replay, 0 for all,
 // and the last record to replay.
 func replaySpan(lw *local.World, from, to string) (first, last world.Seq, err error) {
-	last = lw.Store().Head().ID
+	last = journal{lw}.end()
 	if from != "" {
 		s, err := findSnapshot(lw, from)
 		if err != nil {

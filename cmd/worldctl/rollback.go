@@ -79,7 +79,7 @@ func newRollbackCommand(c *cli) *cobra.Command {
 // rollback returns the world to a snapshot, or prints what that would leave
 // behind.
 func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) error {
-	by, err := actor(x.as)
+	by, err := c.actor(x.as)
 	if err != nil {
 		return err
 	}

@@ -14,16 +14,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // cli is one run of the program: its streams and its global flags.
 type cli struct {
-	args    []string
-	stdin   io.Reader
-	stdout  *bufio.Writer
-	stderr  io.Writer
-	width   int  // of the terminal that stdout is, in columns; 0: it is none
-	console bool // stderr is a terminal
+	args   []string
+	stdin  io.Reader
+	stdout *bufio.Writer
+	stderr io.Writer
+	origin origin
+
+	owned  *local.World // is open in this process, and stays so; nil: the command line was typed here
+	prompt prompter     // asks whoever typed it; nil: the terminal of this process
 
 	world   string
 	output  string
@@ -43,16 +46,34 @@ type cli struct {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &cli{
 		args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
-		width: widthOf(stdout), console: widthOf(stderr) > 0,
+		origin: origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != ""},
 	}
+	return c.execute(ctx)
+}
+
+// execute carries out the command line, or has the owner of the world do it.
+func (c *cli) execute(ctx context.Context) int {
 	root := newRootCommand(c)
-	root.SetArgs(momentArgs(root, args))
-	root.SetIn(stdin)
+	root.SetArgs(momentArgs(root, c.args))
+	root.SetIn(c.stdin)
 	root.SetOut(c.stdout)
-	root.SetErr(stderr)
+	root.SetErr(c.stderr)
 	err := root.ExecuteContext(ctx)
+	var elsewhere *ownedError
+	if errors.As(err, &elsewhere) && c.owned == nil {
+		code, answered, failed := c.askOwner(ctx, elsewhere.dir)
+		if answered && failed == nil {
+			return code
+		}
+		if answered {
+			err = failed
+		}
+	}
 	if flushed := c.stdout.Flush(); err == nil {
 		err = flushed
+	}
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errEnding) {
+		err = fmt.Errorf("%w: %w", errEnding, err)
 	}
 	if err == nil {
 		return exitOK
@@ -79,7 +100,7 @@ a decision, 130 interrupted.`,
 		Version:           version().Version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return c.checkOutput() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return errors.Join(c.checkOutput(), c.besideOwner(cmd)) },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVarP(&c.world, "world", "w", "", "the world's `DIR`; the nearest one upwards if not given")
@@ -95,9 +116,9 @@ a decision, 130 interrupted.`,
 		newStateCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newDiffCommand(c), newWhatIfCommand(c),
 		newIntentCommand(c), newReceiptCommand(c), newManifestCommand(c), newPolicyCommand(c),
 		newProposeCommand(c), newProposalCommand(c), newShadowCommand(c), newApproveCommand(c), newRejectCommand(c), newWithdrawCommand(c), newApplyCommand(c),
-		newReplayCommand(c), newVerifyCommand(c),
+		newReplayCommand(c), newVerifyCommand(c), newProveCommand(c), newCheckpointCommand(c),
 		newForkCommand(c), newBackupCommand(c), newRestoreCommand(c),
-		newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newImportCommand(c), newKeysCommand(c), newBenchCommand(c), newVersionCommand(c),
+		newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newImportCommand(c), newKeysCommand(c), newServeCommand(c), newTokenCommand(c), newWorkerCommand(c), newBenchCommand(c), newVersionCommand(c),
 	)
 	return group(root)
 }
@@ -166,20 +187,24 @@ func args(least, most int) cobra.PositionalArgs {
 // dir returns the directory of the world that is meant.
 func (c *cli) dir() (string, error) {
 	if c.world != "" {
-		return c.world, nil
+		return c.path(c.world), nil
 	}
-	return local.Find(".")
+	return local.Find(c.path("."))
 }
 
-// with opens the world for use and gives it up again.
+// with opens the world for use and gives it up again. Where that is open in this
+// process already, it stays so.
 func (c *cli) with(use func(lw *local.World) error) error {
 	dir, err := c.dir()
 	if err != nil {
 		return err
 	}
+	if c.owns(dir) {
+		return use(c.owned)
+	}
 	lw, err := local.Open(dir, c.options())
 	if err != nil {
-		return notOpened(dir, err)
+		return ownedIn(dir, err)
 	}
 	err = use(lw)
 	if closed := lw.Close(); err == nil {
@@ -218,6 +243,16 @@ func otherSource(lw *local.World) string {
 			local.ManifestFile, lines(err)[0])
 	}
 	return ""
+}
+
+// ownedIn is notOpened for what the owner of the world can do instead, if it has
+// one.
+func ownedIn(dir string, err error) error {
+	err = notOpened(dir, err)
+	if locked := (*store.LockedError)(nil); errors.As(err, &locked) {
+		return &ownedError{dir, err}
+	}
+	return err
 }
 
 // notOpened names the directory in what to do about a world that was not

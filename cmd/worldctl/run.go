@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,7 +80,8 @@ func newRunCommand(c *cli) *cobra.Command {
 		Short: "Run ticks until the world is idle",
 		Long: `Run ticks until the world is idle: no event, no timer and no effect is left. Ticks
 in which nothing can happen are jumped over. Ctrl-C stops between two steps of
-cells; what was done is durable, and the next run goes on from there.
+cells; what was done is durable, and the next run goes on from there. Other
+processes can be used on the world meanwhile.
 
 With --effects recorded:DIR nothing outside is touched: the receipts of the world
 in DIR answer, and where they have no answer the run stops and says so.
@@ -105,20 +107,20 @@ Exit code 130 when it was interrupted, 6 when effects in doubt need a decision.`
 				defer cancel()
 			}
 			return c.drive(ctx, "run", ticks, func(ctx context.Context, lw *local.World) (world.Progress, error) {
+				before := lw.Store().Head().ID
 				p, err := lw.Next(ctx)
 				switch {
 				case err != nil:
 				case p == world.Waiting:
-					err = lw.Wait(ctx)
+					err = awaitNews(ctx, lw, before)
 				case p == world.Idle && !untilIdle:
-					<-ctx.Done()
-					err = ctx.Err()
+					p, err = world.Waiting, lw.Store().Await(ctx, before)
 				}
 				return p, err
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&untilIdle, "until-idle", true, "stop when idle; =false waits for Ctrl-C or the end of --for")
+	cmd.Flags().BoolVar(&untilIdle, "until-idle", true, "stop when idle; =false waits for what other processes send, until Ctrl-C or the end of --for")
 	cmd.Flags().Uint64Var(&ticks, "ticks", 0, "at most `N` ticks; 0 is no bound")
 	cmd.Flags().DurationVar(&span, "for", 0, "at most for this `DURATION`, as 10s")
 	cmd.Flags().StringVar(&effects, "effects", "live", "`WHO` performs effects: live, or recorded:DIR, the receipts of another world")
@@ -147,7 +149,7 @@ func recordedIn(effects string) (string, error) {
 // drive runs ticks until next has no more or the bound is reached, and prints
 // what became of the world, also when it was interrupted.
 func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(context.Context, *local.World) (world.Progress, error)) error {
-	return c.with(func(lw *local.World) error {
+	return c.own(ctx, func(lw *local.World) error {
 		c.noteEdited(lw)
 		unconfirmed := c.confirmed(ctx, lw)
 		// What is parked stays out of the way; what nobody could look at does not.
@@ -178,6 +180,29 @@ func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(con
 		}
 		return errors.Join(c.showCourse(verb, &d), err)
 	})
+}
+
+// awaitNews blocks until the outside has an answer, or the journal has a record
+// after one: another command may have brought it about.
+func awaitNews(ctx context.Context, lw *local.World, after world.Seq) error {
+	either, stop := context.WithCancel(ctx)
+	defer stop()
+	var grown sync.WaitGroup
+	var failed error
+	grown.Go(func() {
+		failed = lw.Store().Await(either, after)
+		stop()
+	})
+	err := lw.Wait(either)
+	stop()
+	grown.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.Canceled):
+		return failed
+	}
+	return err
 }
 
 // confirmed compares recorded results with the outside, where that is wanted.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,17 +16,26 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// maxLineBytes bounds a line of a bulk.
-const maxLineBytes = 64 << 20
+// The limits of what is read of a bulk.
+const (
+	maxLineBytes = 64 << 20
+	aheadBytes   = 1 << 20 // so much is submitted at once, or a line
+)
 
-// bulk reads events from JSON lines, one at a time.
+// bulk reads events from JSON lines.
 type bulk struct {
-	lines *bufio.Scanner
+	lines *bufio.Reader
+	next  []byte        // the line that is submitted next
+	ended error         // of reading: io.EOF, or what is wrong
 	to    *reducer.Cell // where a line names no cell
 	at    manifest.Tick // where a line names no tick
-	line  uint64        // the one that was read last, from 1
+	line  uint64        // the one that was submitted last, from 1
 	event string        // in that line
 	count func(lines uint64)
+}
+
+func newBulk(from io.Reader) *bulk {
+	return &bulk{lines: bufio.NewReaderSize(from, aheadBytes), count: func(uint64) {}}
 }
 
 // lineError says that a line is no event.
@@ -37,8 +47,8 @@ func (e *lineError) Unwrap() error { return e.err }
 // sendLines submits the lines of stdin.
 func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, at manifest.Tick) error {
 	report, stop := c.progress("events", 0)
-	b := &bulk{lines: bufio.NewScanner(c.stdin), at: at, count: report}
-	b.lines.Buffer(nil, maxLineBytes)
+	b := newBulk(c.stdin)
+	b.at, b.count = at, report
 	if to != "" {
 		cell, err := parseCell(to)
 		if err != nil {
@@ -46,7 +56,7 @@ func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, at mani
 		}
 		b.to = &cell
 	}
-	accepted, err := lw.SubmitAll(ctx, b.submissions())
+	accepted, err := b.submit(ctx, lw)
 	stop()
 	if err != nil {
 		return b.stopped(err, lw, accepted)
@@ -78,28 +88,65 @@ func (b *bulk) stopped(err error, lw *local.World, accepted uint64) error {
 	return fmt.Errorf("line %d: %w; %d events before it were accepted", b.line, err, accepted)
 }
 
+// submit submits the lines, as they come, and returns how many events were
+// accepted. The world is not held up while there are none: it takes at once what
+// has been read.
+func (b *bulk) submit(ctx context.Context, lw *local.World) (accepted uint64, err error) {
+	for err == nil && b.read() {
+		var n uint64
+		n, err = lw.SubmitAll(ctx, b.submissions())
+		accepted += n
+	}
+	if err == nil && !errors.Is(b.ended, io.EOF) {
+		b.line++
+		err = b.ended
+	}
+	return accepted, err
+}
+
+// read reads a line, if there is another one.
+func (b *bulk) read() bool {
+	b.next = b.next[:0]
+	for b.ended == nil {
+		part, err := b.lines.ReadSlice('\n')
+		b.next = append(b.next, part...)
+		switch {
+		case len(b.next) > maxLineBytes:
+			b.ended = &lineError{fmt.Errorf("longer than %d bytes", maxLineBytes)}
+			return false
+		case err == nil:
+			return true
+		case !errors.Is(err, bufio.ErrBufferFull):
+			b.ended = err
+		}
+	}
+	return errors.Is(b.ended, io.EOF) && len(b.next) > 0
+}
+
+// ahead reports whether the next line is in memory already.
+func (b *bulk) ahead() bool {
+	buffered, _ := b.lines.Peek(b.lines.Buffered()) // which never fails
+	return bytes.IndexByte(buffered, '\n') >= 0
+}
+
+// submissions yields the line that was read, and those that can be had without
+// waiting.
 func (b *bulk) submissions() iter.Seq2[world.Submission, error] {
 	return func(yield func(world.Submission, error) bool) {
-		for b.lines.Scan() {
+		for more := true; more; more = b.ahead() && b.read() {
 			b.line++
 			b.count(b.line)
-			if len(b.lines.Bytes()) == 0 {
+			text := bytes.TrimRight(b.next, "\r\n")
+			if len(text) == 0 {
 				continue
 			}
-			s, err := b.submission(b.lines.Bytes())
+			s, err := b.submission(text)
 			if err != nil {
 				err = &lineError{err}
 			}
 			if !yield(s, err) || err != nil {
 				return
 			}
-		}
-		switch err := b.lines.Err(); {
-		case errors.Is(err, bufio.ErrTooLong):
-			b.line++
-			yield(world.Submission{}, &lineError{fmt.Errorf("longer than %d bytes", maxLineBytes)})
-		case err != nil && !errors.Is(err, io.EOF):
-			yield(world.Submission{}, err)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	by, err := actor(s.as)
+	by, err := c.actor(s.as)
 	if err != nil {
 		return err
 	}

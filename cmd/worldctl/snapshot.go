@@ -42,7 +42,7 @@ Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
 			case readsAsMoment(name):
 				return usagef("choose another name", "%w: %q reads as a moment: %s", snapshot.ErrBadName, name, momentForms)
 			}
-			by, err := actor(as)
+			by, err := c.actor(as)
 			if err != nil {
 				return err
 			}
@@ -73,18 +73,21 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				return lw.View(func(w *world.World) error {
-					return list(c, "snapshot-list", "snapshots", first(all(w.Snapshots()), limit), columns[snapshot.Snapshot]{
-						header: table.Row{"name", "record", "tick", "cells", "state root", "hash", "pinned", "label"},
-						row: func(s snapshot.Snapshot) table.Row {
-							pinned := ""
-							if s.Pinned {
-								pinned = "pinned"
-							}
-							return table.Row{s.Name, fmt.Sprintf("#%d", s.Record), s.Time, s.Cells, s.State.String()[:12], s.Hash.String()[:12], pinned, s.Label}
-						},
-						none: "no snapshots yet: worldctl snapshot create",
-					})
+				var kept []snapshot.Snapshot
+				_ = lw.View(func(w *world.World) error { // the function never errs
+					kept = w.Snapshots()
+					return nil
+				})
+				return list(c, "snapshot-list", "snapshots", first(all(kept), limit), columns[snapshot.Snapshot]{
+					header: table.Row{"name", "record", "tick", "cells", "state root", "hash", "pinned", "label"},
+					row: func(s snapshot.Snapshot) table.Row {
+						pinned := ""
+						if s.Pinned {
+							pinned = "pinned"
+						}
+						return table.Row{s.Name, fmt.Sprintf("#%d", s.Record), s.Time, s.Cells, s.State.String()[:12], s.Hash.String()[:12], pinned, s.Label}
+					},
+					none: "no snapshots yet: worldctl snapshot create",
 				})
 			})
 		},
@@ -108,7 +111,7 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 		Example: "  worldctl snapshot prune before-lunch",
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := actor(as)
+			by, err := c.actor(as)
 			if err != nil {
 				return err
 			}
@@ -117,10 +120,17 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				before := lw.Store().Head().ID
 				if err := lw.Prune(cmd.Context(), world.SnapshotPruned{Name: s.Name, Actor: by}); err != nil {
 					return err
 				}
-				done := recorded{Name: s.Name, Record: lw.Store().Head().ID}
+				done := recorded{Name: s.Name}
+				done.Record, err = journal{lw}.made(before, world.KindPruned, func(b world.Body) bool {
+					return b.(*world.SnapshotPruned).Name == s.Name
+				})
+				if err != nil {
+					return err
+				}
 				return c.object("snapshot-pruned", done, func() { fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, s.Name) })
 			})
 		},
@@ -139,7 +149,7 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
   worldctl snapshot pin before-lunch --off`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := actor(as)
+			by, err := c.actor(as)
 			if err != nil {
 				return err
 			}
@@ -148,13 +158,20 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				before := lw.Store().Head().ID
 				if err := lw.Pin(cmd.Context(), world.SnapshotPinned{Name: s.Name, Pinned: !off, Actor: by}); err != nil {
 					return err
 				}
 				done := struct {
 					recorded
 					Pinned bool `json:"pinned"`
-				}{recorded{Name: s.Name, Record: lw.Store().Head().ID}, !off}
+				}{recorded{Name: s.Name}, !off}
+				done.Record, err = journal{lw}.made(before, world.KindPinned, func(b world.Body) bool {
+					return b.(*world.SnapshotPinned).Name == s.Name
+				})
+				if err != nil {
+					return err
+				}
 				return c.object("snapshot-pinned", done, func() {
 					fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, s.Name, done.Pinned)
 				})
@@ -177,11 +194,12 @@ are more, the oldest goes that is neither pinned nor the last.`,
 		Example: "  worldctl snapshot retention --max 50",
 		Args:    args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			by, err := actor(as)
+			by, err := c.actor(as)
 			if err != nil {
 				return err
 			}
 			return c.with(func(lw *local.World) error {
+				before := lw.Store().Head().ID
 				pruned, err := lw.Retain(cmd.Context(), world.SnapshotRetention{Max: most, Actor: by})
 				if err != nil {
 					return err
@@ -190,7 +208,13 @@ are more, the oldest goes that is neither pinned nor the last.`,
 					Max    uint64    `json:"max"`
 					Record world.Seq `json:"record"`
 					Pruned []string  `json:"pruned"`
-				}{most, lw.Store().Head().ID, pruned}
+				}{Max: most, Pruned: pruned}
+				done.Record, err = journal{lw}.made(before, world.KindRetention, func(b world.Body) bool {
+					return b.(*world.SnapshotRetention).Max == most
+				})
+				if err != nil {
+					return err
+				}
 				return c.object("snapshot-retention", done, func() {
 					fmt.Fprintf(c.stdout, "#%d at most %d snapshots are kept\n", done.Record, most)
 					if len(pruned) > 0 {

@@ -36,18 +36,18 @@ func (c *cli) saveSnapshot(lw *local.World, name, to string) error {
 	if err != nil {
 		return err
 	}
-	if at, err := os.Stat(to); err == nil && at.IsDir() {
+	if at, err := os.Stat(c.path(to)); err == nil && at.IsDir() {
 		to = filepath.Join(to, s.Name+savedSuffix)
 	}
-	if err := checkVacant(to); err != nil {
+	if err := checkVacant(c.path(to)); err != nil {
 		return err
 	}
-	err = writeFile(to, func(w io.Writer) error {
+	err = writeFile(c.path(to), func(w io.Writer) error {
 		_, err := lw.SaveSnapshot(w, s.Name)
 		return err
 	})
 	if err == nil {
-		err = syncFile(filepath.Dir(to))
+		err = syncFile(filepath.Dir(c.path(to)))
 	}
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ directory: if its content has the state root that it names and the journal knows
 		Example: `  worldctl snapshot restore /mnt/backup/before-lunch.snapshot --reason "as we agreed" --ack`,
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			file, err := savedIn(args[0])
+			file, err := savedIn(c.path(args[0]))
 			if err != nil {
 				return err
 			}

@@ -67,8 +67,9 @@ func (c *cli) status(lw *local.World, at string) error {
 	}
 	var s world.Status
 	var clock manifest.Clock
+	var head world.Head // of what is stored
 	err := look(lw, at, func(m *world.Moment) error {
-		s, clock = m.Status(), m.Manifest().Clock
+		s, clock, head = m.Status(), m.Manifest().Clock, lw.Store().Head()
 		return nil
 	})
 	if err != nil {
@@ -77,7 +78,7 @@ func (c *cli) status(lw *local.World, at string) error {
 	a := answerOf(&s)
 	// Opening refuses a store that is not what its anchor says, and every append
 	// moves both.
-	a.Anchor = anchorAnswer{ID: lw.Store().Head().ID, OK: at != "" || lw.Store().Head() == s.Head}
+	a.Anchor = anchorAnswer{ID: head.ID, OK: at != "" || head == s.Head}
 	return c.object("status", a, func() {
 		c.showStatus(&s, &a, clock)
 		if at == "" {

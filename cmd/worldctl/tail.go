@@ -18,17 +18,29 @@ import (
 
 func newTailCommand(c *cli) *cobra.Command {
 	s := newSelection()
+	var follow bool
 	cmd := &cobra.Command{
 		Use:   "tail",
-		Short: "Print the journal's records",
+		Short: "Print the journal's records, and follow it",
 		Long: `Print the journal's records, all of them unless they are selected. With -o jsonl
-each carries its stored bytes, in base64, under raw.`,
+each carries its stored bytes, in base64, under raw.
+
+With --follow it goes on with what the process that runs the world adds, once that is
+durable, until Ctrl-C or the end of that process. Where none does, nothing is added,
+and it ends at once.`,
 		Example: `  worldctl tail --limit 20
+  worldctl tail -f --limit 10
   worldctl tail --cell agent/ada --kind cell.failed
   worldctl tail --since 100 -o jsonl`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if follow && c.output == formJSON {
+				return usagef("worldctl tail -f -o jsonl", "-o json is one object, and what is followed has no end")
+			}
 			return c.with(func(lw *local.World) error {
+				if follow {
+					return c.follow(cmd.Context(), lw, &s)
+				}
 				records, err := s.records(journal{lw})
 				if err != nil {
 					return err
@@ -40,22 +52,26 @@ each carries its stored bytes, in base64, under raw.`,
 	s.addFlags(cmd)
 	cmd.Flags().StringVar(&s.from, "since", "", "only from this `RECORD` on")
 	cmd.Flags().Uint64Var(&s.last, "limit", 0, "only the last `N` of them")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "then print what is added, as it is added")
 	return cmd
 }
 
 // listRecords prints records where there may be millions.
 func (c *cli) listRecords(lw *local.World, name string, records iter.Seq2[*entry, error]) error {
+	in := c.recordColumns(lw)
+	in.none = "no such records"
+	return list(c, name, "records", records, in)
+}
+
+func (c *cli) recordColumns(lw *local.World) columns[*entry] {
 	t := teller{journal: journal{lw}, full: c.verbose}
-	return list(c, name, "records", records, columns[*entry]{
-		none: "no such records",
-		line: func(e *entry) string {
-			text, err := t.tell(e)
-			if err != nil {
-				text = err.Error()
-			}
-			return fmt.Sprintf("#%-7d t%-6d %-19s %s", e.ID, e.Time, e.Kind, text)
-		},
-	})
+	return columns[*entry]{line: func(e *entry) string {
+		text, err := t.tell(e)
+		if err != nil {
+			text = err.Error()
+		}
+		return fmt.Sprintf("#%-7d t%-6d %-19s %s", e.ID, e.Time, e.Kind, text)
+	}}
 }
 
 // selection says which records are wanted: those for which all of it holds.
@@ -64,8 +80,9 @@ type selection struct {
 	cell             string
 	from, to         string // records, the first and the last
 	fromTick, toTick uint64
-	causedBy         string // a record
-	last             uint64 // so many of them; 0: all
+	end              world.Seq // later ones are not looked at; 0: all are
+	causedBy         string    // a record
+	last             uint64    // so many of them; 0: all
 }
 
 func newSelection() selection { return selection{toTick: math.MaxUint64} }
@@ -175,7 +192,10 @@ func (j journal) tellsOf(e *entry, cell string) (bool, error) {
 // span returns the first record and the last that can be wanted; the first is
 // after the last where there is none.
 func (s *selection) span(j journal) (from, to world.Seq, err error) {
-	end := j.lw.Store().Head().ID
+	end := j.end()
+	if s.end != 0 {
+		end = min(end, s.end)
+	}
 	from, to = 1, end
 	if s.from != "" {
 		if from, err = parseRecord(s.from); err != nil {

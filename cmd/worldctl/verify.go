@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -16,51 +17,69 @@ import (
 )
 
 func newVerifyCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:   "verify",
-		Short: "Prove the world: chain, ledger, receipts, governance, replay",
+	var trust, kept []string
+	cmd := &cobra.Command{
+		Use:   "verify [FILE]",
+		Short: "Prove the world: chain, ledger, receipts, governance, checkpoints, replay",
 		Long: `Prove the world from its stored bytes alone: the hash chain, that every effect
 happened at most once, the signatures of receipts, that every change of the rules
-was approved, and that the inputs give the journal.
+was approved, that what was signed is still there, and that the inputs give the
+journal. A world that runs goes on meanwhile.
 
-Exit code 3 if anything does not hold; every fault is named with its place.`,
+FILE is a bundle (worldctl export --format bundle) or a proof (worldctl prove): they
+need no world, and no secret. --trust says whom you believe; without it the verdict
+is that all is consistent, and not whose it is. --checkpoint takes a checkpoint that
+you have kept: it must be of this history.
+
+Exit code 3 if anything does not hold, or if nobody whom you trust has signed all of
+it; every fault is named with its place.`,
 		Example: `  worldctl verify
-  worldctl verify -o json`,
-		Args: args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  worldctl verify -o json
+  worldctl verify town.bundle --trust town.pub --checkpoint monday.checkpoint
+  worldctl verify refund.proof`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			how, err := c.believed(trust, kept)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return c.verifyFile(cmd.Context(), args[0], how)
+			}
 			dir, err := c.dir()
 			if err != nil {
 				return err
 			}
-			return c.verify(cmd.Context(), dir)
+			return c.verify(cmd.Context(), dir, how)
 		},
 	}
+	cmd.Flags().StringArrayVar(&trust, "trust", nil, "believe the owner of this public `KEY`, or those in a file; may be repeated")
+	cmd.Flags().StringArrayVar(&kept, "checkpoint", nil, "`FILE` with a checkpoint that must be of this history; may be repeated")
+	return cmd
 }
 
 // verify does not open the world: one that is too damaged for that gets its
 // report all the same.
-func (c *cli) verify(ctx context.Context, dir string) error {
+func (c *cli) verify(ctx context.Context, dir string, how local.Verification) error {
 	const remedy = "bring back a copy of .world that verifies, or worldctl import journal an export"
-	var report func(done uint64)
-	stop := func() {}
-	r, err := local.Verify(ctx, dir, c.options(), local.Verification{Progress: func(done, all uint64) {
-		if report == nil {
-			report, stop = c.progress("records", all)
-		}
-		report(done)
-	}})
+	var stop func()
+	how.Progress, stop = c.counted()
+	var r *verify.Report
+	var err error
+	if c.owns(dir) {
+		r, err = c.owned.Verify(ctx, how)
+	} else {
+		r, err = local.Verify(ctx, dir, c.options(), how)
+	}
 	stop()
 	var damage *store.DamageError
 	if errors.As(err, &damage) {
 		return hinted(err, remedy)
 	}
 	if err != nil {
-		return notOpened(dir, err)
+		return ownedIn(dir, err)
 	}
-	if err := c.object("verify", r, func() { c.showReport(r) }); err != nil || r.OK {
-		return err
-	}
-	return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(r.Faults)), remedy)
+	return c.concludeVerify(r, len(how.Trust) > 0, remedy)
 }
 
 func (c *cli) showReport(r *verify.Report) {
@@ -75,7 +94,8 @@ func (c *cli) showReport(r *verify.Report) {
 			r.Receipts.Checked, r.Receipts.Bad, r.Receipts.Unverifiable, r.Receipts.Inherited)},
 		{"snapshots", fmt.Sprintf("%d checked, %d bad", r.Snapshots.Checked, r.Snapshots.Bad)},
 		{"governance", fmt.Sprintf("%d proposals, %d applied, %d bad", r.Governance.Proposals, r.Governance.Applied, r.Governance.Bad)},
-		{"replay", okay(r.Replay.OK)},
+		{"checkpoints", checkpointed(r)},
+		{"replay", replayed(r)},
 		{"anchor", anchored(r.Anchor)},
 		{"verdict", verdict(r)},
 	}
@@ -83,15 +103,37 @@ func (c *cli) showReport(r *verify.Report) {
 		facts = slices.Insert(facts, len(facts)-3, [2]any{"redacted", fmt.Sprintf("%d payloads%s", r.Redacted, gaps(r.Replay.Gaps))})
 	}
 	c.facts(facts...)
-	if r.OK {
-		return
+	if !r.OK {
+		c.showFaults(r.Faults)
 	}
+}
+
+func (c *cli) showFaults(faults []verify.Fault) {
 	t := c.newTable()
 	t.AppendHeader(table.Row{"", "place", "fault"})
-	for i, f := range r.Faults {
+	for i, f := range faults {
 		t.AppendRow(table.Row{strconv.Itoa(i + 1), f.Place, f.Message})
 	}
 	t.Render()
+}
+
+// checkpointed says what is signed, and by whom.
+func checkpointed(r *verify.Report) string {
+	x := r.Checkpoints
+	text := fmt.Sprintf("%d checked, %d bad", x.Checked, x.Bad)
+	if x.Last > 0 {
+		text += fmt.Sprintf("; signed up to #%d by %s", x.Last, strings.Join(x.Signers, ", "))
+	}
+	return text
+}
+
+// replayed says whether the inputs give the journal. Of a part of one nobody can
+// tell, which is no fault.
+func replayed(r *verify.Report) string {
+	if r.From > 0 {
+		return r.Replay.Error
+	}
+	return okay(r.Replay.OK)
 }
 
 // gaps says which records a replay could not recompute.
@@ -123,8 +165,11 @@ func anchored(a *verify.AnchorProof) string {
 }
 
 func verdict(r *verify.Report) string {
-	if r.OK {
+	switch {
+	case r.OK && r.Checkpoints.Last == 0:
 		return "consistent"
+	case r.OK:
+		return signedVerdict("consistent", r.Trusted)
 	}
 	return fmt.Sprintf("NOT CONSISTENT: %d faults", len(r.Faults))
 }

@@ -89,7 +89,7 @@ func (c *cli) whatIf(ctx context.Context, q question) (err error) {
 	if err := q.check(); err != nil {
 		return err
 	}
-	x := experiment{question: q, cli: c, forkDir: q.keep}
+	x := experiment{question: q, cli: c, forkDir: c.path(q.keep)}
 	if x.dir, err = c.dir(); err != nil {
 		return err
 	}
@@ -102,15 +102,16 @@ func (c *cli) whatIf(ctx context.Context, q question) (err error) {
 		return err
 	}
 	defer closeEvents()
+	temporary, err := os.MkdirTemp("", "worldctl-what-if-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
 	if x.forkDir == "" {
-		if x.forkDir, err = os.MkdirTemp("", "worldctl-what-if-"); err != nil {
-			return err
-		}
-		defer func() {
-			if left := os.RemoveAll(x.forkDir); left != nil {
-				err = errors.Join(err, left)
-			}
-		}()
+		x.forkDir = filepath.Join(temporary, "fork")
+	}
+	if c.owns(x.dir) {
+		x.past = filepath.Join(temporary, "past")
 	}
 	if err := x.forkOff(change); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (c *cli) openEvents(name string) (io.Reader, func(), error) {
 	case "-":
 		return c.stdin, func() {}, nil
 	}
-	f, err := os.Open(name)
+	f, err := os.Open(c.path(name))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -147,7 +148,7 @@ func (c *cli) readAmendment(file string) (world.Amendment, error) {
 			return nil, nil
 		}
 	case ".yaml", ".yml":
-		loaded, err := local.Load(file, c.options())
+		loaded, err := local.Load(c.path(file), c.options())
 		if err != nil {
 			return nil, toCorrect(err, file)
 		}
@@ -155,7 +156,7 @@ func (c *cli) readAmendment(file string) (world.Amendment, error) {
 			return loaded.Manifest, loaded.Contents, nil
 		}, nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := os.ReadFile(c.path(file))
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +15,14 @@ import (
 )
 
 // experiment is a what-if under way. The world and its fork are open together
-// only while the fork runs: before, the fork reads the world's recordings.
+// only while the fork runs: before, the fork reads the world's recordings. Where
+// the world is being run, a copy of it stands for what it was.
 type experiment struct {
 	question
 	cli     *cli
 	dir     string // the world's
 	forkDir string
+	past    string // directory of the copy; empty: there is none
 
 	parted       world.Seq     // the last record that both have
 	came         manifest.Tick // where the world is
@@ -32,19 +34,28 @@ type experiment struct {
 
 // forkOff forks the world, under the rules that change makes of its own.
 func (x *experiment) forkOff(change world.Amendment) error {
-	lw, err := local.Open(x.dir, x.cli.options())
-	if err != nil {
-		return notOpened(x.dir, err)
-	}
-	return errors.Join(x.forkFrom(lw, change), lw.Close())
+	return x.cli.with(func(lw *local.World) error {
+		if x.past == "" {
+			return x.forkFrom(lw, lw, change)
+		}
+		if _, err := lw.Backup(x.past); err != nil {
+			return err
+		}
+		past, err := local.Look(x.past, x.cli.options())
+		if err != nil {
+			return err
+		}
+		return errors.Join(x.forkFrom(lw, past, change), past.Close())
+	})
 }
 
-func (x *experiment) forkFrom(lw *local.World, change world.Amendment) error {
-	at, err := journal{lw}.moment(x.at)
+// forkFrom forks a world at a moment of its past.
+func (x *experiment) forkFrom(lw, past *local.World, change world.Amendment) error {
+	at, err := journal{past}.moment(x.at)
 	if err != nil {
 		return err
 	}
-	by, err := actor("")
+	by, err := x.cli.actor("")
 	if err != nil {
 		return err
 	}
@@ -59,7 +70,7 @@ func (x *experiment) forkFrom(lw *local.World, change world.Amendment) error {
 	}
 	x.parted, x.answer.Patched = made.At, change != nil
 	x.answer.Forked = forkedAnswer{At: made.At, WorldID: made.ID, Dir: x.keep}
-	return lw.View(func(w *world.World) error {
+	return past.View(func(w *world.World) error {
 		x.came, x.idle = w.Time(), w.Idle()
 		return nil
 	})
@@ -67,12 +78,14 @@ func (x *experiment) forkFrom(lw *local.World, change world.Amendment) error {
 
 // live runs the fork and compares the two.
 func (x *experiment) live(ctx context.Context, events io.Reader) (err error) {
-	if x.child, err = local.Open(x.forkDir, x.cli.options()); err != nil {
+	opts := x.cli.options()
+	opts.Effects = x.past // else the fork knows whose recordings it gets
+	if x.child, err = local.Open(x.forkDir, opts); err != nil {
 		return err
 	}
 	worlds := openWorlds{worlds: []*local.World{x.child}}
 	defer func() { err = worlds.close(err) }()
-	if x.world, err = local.Look(x.dir, x.cli.options()); err != nil {
+	if x.world, err = local.Look(cmp.Or(x.past, x.dir), x.cli.options()); err != nil {
 		return err
 	}
 	worlds.worlds = append(worlds.worlds, x.world)
@@ -90,7 +103,7 @@ func (x *experiment) live(ctx context.Context, events io.Reader) (err error) {
 	if x.answer.Difference, err = compare(was, is, x.limit); err != nil {
 		return err
 	}
-	x.answer.Difference.B.Dir = x.keep
+	x.answer.Difference.A.Dir, x.answer.Difference.B.Dir = x.dir, x.keep
 	x.answer.Same = x.answer.Difference.Same && x.answer.Unknown == nil
 	return x.cli.object("what-if", x.answer, func() { x.cli.showWhatIf(&x.answer, was, is) })
 }
@@ -100,10 +113,9 @@ func (x *experiment) send(ctx context.Context, events io.Reader) error {
 	if events == nil {
 		return nil
 	}
-	b := &bulk{lines: bufio.NewScanner(events), count: func(uint64) {}}
-	b.lines.Buffer(nil, maxLineBytes)
+	b := newBulk(events)
 	var err error
-	x.answer.Sent, err = x.child.SubmitAll(ctx, b.submissions())
+	x.answer.Sent, err = b.submit(ctx, x.child)
 	var line *lineError
 	var input *world.InputError
 	switch {

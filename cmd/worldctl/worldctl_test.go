@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,8 +33,9 @@ func TestMain(m *testing.M) {
 }
 
 // racedScripts are those whose worlds perform effects by processes, are left in
-// the midst of it, and look up what was done.
-var racedScripts = []string{"confirm", "doubt"}
+// the midst of it, and look up what was done; and that in which many commands use
+// one world at once.
+var racedScripts = []string{"beside", "confirm", "doubt"}
 
 // raced lets the processes that a test starts be the test itself, which has the
 // race detector if it was built with it.
@@ -61,6 +63,8 @@ func pathFrom(dir string) string {
 //
 //	exits N COMMAND...     run a command that must exit with N
 //	hold DIR, release      own a world in this process, which is another than worldctl's
+//	awaits TEXT COMMAND... run a command again and again until it prints the text
+//	owned DIR              wait until the owner of a world carries out the commands of others
 //	field VAR NAME         set VAR to the text of a field in the JSON that was printed last, cut to 12 bytes
 //	number VAR NAME        likewise of a number
 //	forge DIR IN OUT HOW   make of a printed receipt one that must not be taken for it
@@ -81,7 +85,7 @@ func TestScripts(t *testing.T) {
 			return os.CopyFS(e.WorkDir, os.DirFS(worlds))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "hold": hold, "release": release, "forge": forge, "field": field, "number": numberOf, "holds": holds,
+			"exits": exits, "hold": hold, "release": release, "owned": owned, "awaits": awaits, "forge": forge, "field": field, "number": numberOf, "holds": holds,
 			"extends": extends,
 		},
 	})
@@ -108,6 +112,28 @@ func hold(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	*ts.Value("held").(**local.World) = lw
 	ts.Defer(func() { _ = lw.Close() })
+}
+
+func awaits(ts *testscript.TestScript, _ bool, args []string) {
+	const most = 1000
+	for range most {
+		// The cell may not be there yet.
+		if err := ts.Exec(args[1], args[2:]...); err == nil && strings.Contains(ts.ReadFile("stdout"), args[0]) {
+			return
+		}
+	}
+	ts.Fatalf("%s never said %s", strings.Join(args[1:], " "), args[0])
+}
+
+func owned(ts *testscript.TestScript, _ bool, args []string) {
+	for {
+		conn, err := dial(ts.MkAbs(args[0]))
+		if err == nil {
+			ts.Check(conn.Close())
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 func release(ts *testscript.TestScript, _ bool, _ []string) {

@@ -182,6 +182,15 @@ func TestDamageNamesItsPlace(t *testing.T) {
 	}
 }
 
+// A checkpoint stands right after its record, and a blob before the next one is not it.
+func TestCheckpointBehindABlobIsDamage(t *testing.T) {
+	items := tampered(split(t, unpack(t, write(t, shop(t, "a").Journal, cut{signed: []world.Seq{1}}))))
+	i := items.index(t, aText, 0)
+	require.EqualValues(t, aBlob, items[i][0]&0xe0, "the payload of record #2")
+	items[i-1], items[i] = items[i], items[i-1]
+	items.at(t, i+1)
+}
+
 func TestWhatIsThereBeforeABreakIsRead(t *testing.T) {
 	items := told(t)
 	i := items.index(t, aRecord, 5)

@@ -80,15 +80,22 @@ func (lw *World) CommitEffect(worker string, data []byte, retryAfter time.Durati
 	})
 }
 
-// withHost calls do with the host that is there, and again where another manifest
-// came into force meanwhile.
+// withHost calls do with the host that is there, and again where Apply has put
+// another in its place.
 func (lw *World) withHost(do func(*edition) error) error {
 	for {
 		e := lw.edition.Load()
 		if e.host == nil {
 			return ErrNoKeys
 		}
-		if err := do(e); !errors.Is(err, host.ErrClosed) || lw.edition.Load() == e {
+		err := do(e)
+		if !errors.Is(err, host.ErrClosed) {
+			return err
+		}
+		lw.mu.Lock() // Apply and Close hold it until they are done
+		over := lw.edition.Load() == e
+		lw.mu.Unlock()
+		if over {
 			return err
 		}
 	}

@@ -1,6 +1,9 @@
 package verify
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -53,9 +56,13 @@ func (v *verifier) worldBefore() string {
 	return v.cfg.Begin.World
 }
 
-// named compares the chain roots that records name with the chain. It is all there
-// is to find out whether the one before the first record is right: elsewhere the
-// replay does it.
+// misnamed is a chain root that a record names and that is another.
+type misnamed struct {
+	record world.Seq
+	fault  Fault
+}
+
+// named compares the chain root that a record names with the chain.
 func (v *verifier) named(place string, body world.Body) {
 	var at world.Seq
 	var root world.Hash
@@ -71,7 +78,19 @@ func (v *verifier) named(place string, body world.Body) {
 		return
 	}
 	if at != v.now-1 || root != v.before {
-		v.fault(place, "it names chain root %s at record #%d, and that of record #%d is %s", root, at, v.now-1, v.before)
+		v.misnamed = append(v.misnamed, misnamed{v.now, Fault{place, fmt.Sprintf(
+			"it names chain root %s at record #%d, and that of record #%d is %s", root, at, v.now-1, v.before)}})
+	}
+}
+
+// closeNamed reports the chain roots that nothing else has compared: the replay does
+// where it comes by. In a part of a journal they are all there is to find out whether
+// the one before its first record is right.
+func (v *verifier) closeNamed() {
+	for _, m := range v.misnamed {
+		if v.part() || slices.ContainsFunc(v.report.Replay.Gaps, func(g Gap) bool { return g.From <= m.record && m.record <= g.To }) {
+			v.report.Faults = append(v.report.Faults, m.fault)
+		}
 	}
 }
 

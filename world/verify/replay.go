@@ -3,45 +3,73 @@ package verify
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// replay recomputes the world. Receipts were checked by scan, so it takes them
-// at their word: a bad one is one fault, not two. Where an input is gone it
-// goes on from the next snapshot that can be loaded.
-func (v *verifier) replay() {
-	var from world.Seq
+// played is what a replay came to.
+type played struct {
+	at        world.Seq // the last record that was the same
+	snapshots uint64    // among the records that were
+	state     world.Hash
+	err       error
+}
+
+// play replays the world from a snapshot, or from record 1 where from is 0. Receipts
+// are scan's to check, so it takes them at their word: a bad one is one fault, not two.
+func (v *verifier) play(from world.Seq) played {
+	p := played{at: from}
+	done, err := world.Replay(v.h, world.ReplayConfig{
+		Registry: v.cfg.Registry, From: from,
+		Visit: func(s world.Scanned) error {
+			p.at = s.ID
+			if s.Record.Kind == world.KindSnapshot {
+				p.snapshots++
+			}
+			if v.cfg.Progress != nil {
+				v.cfg.Progress(uint64(s.ID))
+			}
+			return nil
+		},
+	})
+	if p.err = err; err == nil {
+		p.state = done.StateRoot
+	}
+	return p
+}
+
+// begun starts the replay from record 1 beside everything else, which reads the
+// journal too and takes as long. It needs nothing that the others find out. What it
+// returns waits for the end of it, and must be called.
+func (v *verifier) begun() func() played {
+	done := make(chan played, 1)
+	go func() { done <- v.play(0) }()
+	return sync.OnceValue(func() played { return <-done })
+}
+
+// replay reports what the replay from record 1 came to. Where an input is gone it goes
+// on from the next snapshot that can be loaded.
+func (v *verifier) replay(p played) {
 	for {
-		at := from
-		done, err := world.Replay(v.h, world.ReplayConfig{
-			Registry: v.cfg.Registry, From: from,
-			Visit: func(s world.Scanned) error {
-				at = s.ID
-				if s.Record.Kind == world.KindSnapshot {
-					v.report.Snapshots.Checked++
-				}
-				if v.cfg.Progress != nil {
-					v.cfg.Progress(uint64(s.ID))
-				}
-				return nil
-			},
-		})
+		v.report.Snapshots.Checked += p.snapshots
 		switch {
-		case err == nil:
-			v.report.StateRoot = done.StateRoot
+		case p.err == nil:
+			v.report.StateRoot = p.state
 			v.report.Replay.OK = true
 			return
-		case v.report.Redacted+v.report.Withheld == 0 || !errors.Is(err, world.ErrNotFound):
-			v.diverged(err)
+		case v.report.Redacted+v.report.Withheld == 0 || !errors.Is(p.err, world.ErrNotFound):
+			v.diverged(p.err)
 			return
 		}
-		if from = v.next(at + 1); from == 0 {
-			v.gap(at+1, world.Seq(v.report.Records))
+		from := v.next(p.at + 1)
+		if from == 0 {
+			v.gap(p.at+1, world.Seq(v.report.Records))
 			v.report.Replay.OK = true
 			return
 		}
-		v.gap(at+1, from)
+		v.gap(p.at+1, from)
+		p = v.play(from)
 	}
 }
 

@@ -3,6 +3,7 @@ package verify
 import (
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -80,7 +81,7 @@ func (v *verifier) link(place string, s *world.Scanned) {
 	}
 }
 
-func placeOf(id world.Seq) string { return fmt.Sprintf("record #%d", id) }
+func placeOf(id world.Seq) string { return "record #" + strconv.FormatUint(uint64(id), 10) }
 
 // record checks one record by itself.
 func (v *verifier) record(place string, rec *world.Record) {
@@ -102,12 +103,15 @@ func (v *verifier) record(place string, rec *world.Record) {
 		v.fault(place, "%v", err)
 		return
 	}
+	if err := v.words(body); err != nil {
+		v.fault(place, "%v", err)
+	}
 	r := v.body(place, body)
+	v.named(place, body)
 	if v.part() {
-		v.named(place, body)
 		return
 	}
-	if err := v.execution.Add(rec); err != nil {
+	if err := v.execution.Add(body); err != nil {
 		v.fault(place, "%v", err)
 	}
 	v.ledger(place, body, r)

@@ -28,7 +28,7 @@ type Config struct {
 	Registry *reducer.Registry // Go reducers, for the replay
 	Anchor   world.Head        // what was acknowledged; zero: there is no anchor
 	Damage   iter.Seq[error]   // faults of the store below the journal; nil: none
-	Progress func(done uint64) // called with the number of records done; may be nil
+	Progress func(done uint64) // called with the number of records done, by one goroutine at a time; may be nil
 
 	Begin    Begin
 	Withheld []world.Hash // payloads that were left out of the journal, as whoever made it says
@@ -161,6 +161,11 @@ func Verify(h world.History, cfg Config) (*Report, error) {
 	for _, hash := range cfg.Withheld {
 		v.withheld[hash] = true
 	}
+	var replayed func() played
+	if !v.part() {
+		replayed = v.begun()
+		defer replayed() // it reads the journal, which must not be closed before
+	}
 	if cfg.Damage != nil {
 		for err := range cfg.Damage {
 			v.fault("store", "%v", err)
@@ -178,11 +183,12 @@ func Verify(h world.History, cfg Config) (*Report, error) {
 	v.closeMissing()
 	v.closeReceipts()
 	v.closeLedger()
-	if v.part() {
+	if replayed == nil {
 		v.report.Replay.Error = fmt.Sprintf("not checked: the journal begins with record #%d", cfg.Begin.First)
 	} else {
-		v.replay()
+		v.replay(replayed())
 	}
+	v.closeNamed()
 	r := v.report
 	r.OK = len(r.Faults) == 0
 	return r, nil
@@ -215,6 +221,7 @@ type verifier struct {
 	missing   map[world.Hash]bool
 	withheld  map[world.Hash]bool // what the caller says of it
 	missed    []miss              // in the order of the journal
+	misnamed  []misnamed          // chain roots that records name and that are others, in the order of the journal
 	unwritten bool                // the execution hash lacks what a payload said that is gone
 }
 

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// serveBench is the size of `bench serve`.
+type serveBench struct {
+	clients int
+	span    time.Duration
+	events  int // of each client; 0: as many as it can in span
+	rounds  int
+	dir     string
+}
+
+func newBenchServeCommand(c *cli) *cobra.Command {
+	var b serveBench
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Events of many clients over HTTP, beside the same within the process",
+		Long: `Events of many clients over HTTP, beside the same within the process.
+
+A world is served on loopback, as worldctl serve does, and driven meanwhile. Every
+client submits numbered events, each when the one before is accepted, which is durable
+then. One more follows the journal as a stream, and one opens a stream and does not
+read it. Afterwards cells, journal and stream are checked: every event that was
+accepted is there once, in the order of its client. Clients and server share this
+machine's processors.
+
+Beside it in the same round as many clients submit to a world of the same kind without
+HTTP. The medians of the rounds are shown.`,
+		Example: "  worldctl bench serve\n  worldctl bench serve --clients 8 --for 5s --rounds 3",
+		Args:    args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if b.clients < 1 || b.rounds < 1 {
+				return usagef("worldctl bench serve --clients 64 --rounds 1", "there is nothing to measure")
+			}
+			figures, err := b.run(cmd.Context(), c.note)
+			if err != nil {
+				return err
+			}
+			return c.figures("bench-serve", figures)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&b.clients, "clients", 64, "how many clients")
+	f.DurationVar(&b.span, "for", 30*time.Second, "for how long they submit, each way; as 30s")
+	f.IntVar(&b.rounds, "rounds", 1, "how often to measure")
+	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
+	return cmd
+}
+
+const benchServeManifest = `world: bench
+version: 1
+reducers:
+  tally: {engine: go, name: tally, version: "1"}
+events:
+  client.sent: {}
+routing:
+  - {event: client.sent, reducer: tally, key: event.data.from}
+`
+
+// clientEvent is an event of a client.
+type clientEvent struct {
+	From string `cbor:"from" json:"from"`
+	N    uint64 `cbor:"n" json:"n"` // from 0
+}
+
+// tally is what has come of a client.
+type tally struct {
+	Count uint64 `cbor:"count"`
+	Wrong uint64 `cbor:"wrong"` // events that were not the next one
+}
+
+func tallied(_ *reducer.Context, t tally, e clientEvent) (tally, error) {
+	if e.N != t.Count {
+		t.Wrong++
+	}
+	t.Count++
+	return t, nil
+}
+
+func benchServeOptions() local.Options {
+	registry := new(reducer.Registry)
+	registry.Register("tally", "1", reducer.Typed(1, tallied))
+	return local.Options{Registry: registry}
+}
+
+// run measures both ways, round by round.
+func (b *serveBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
+	return benchRounds(b.dir, b.rounds, note, func(dir string, r *rows) error {
+		served, err := b.served(ctx, filepath.Join(dir, "served"), r)
+		if err != nil {
+			return err
+		}
+		direct, err := b.direct(ctx, filepath.Join(dir, "direct"))
+		if err != nil {
+			return err
+		}
+		served.add(r, "served")
+		direct.add(r, "direct")
+		r.add("served / direct", "ratio", "", served.perSecond()/direct.perSecond())
+		return nil
+	})
+}
+
+// service makes a world and what drives it.
+func (b *serveBench) service(ctx context.Context, dir string) (*service, error) {
+	lw, err := benchWorld(dir, map[string]string{local.ManifestFile: benchServeManifest}, benchServeOptions())
+	if err == nil {
+		err = lw.Close() // the service opens it, as it does others
+	}
+	if err != nil {
+		return nil, err
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	v := &service{log: serviceLog{quiet, quiet}, options: benchServeOptions()}
+	return v, v.open(ctx, []string{dir}, func(_ string, err error) error { return err })
+}
+
+// served has the clients submit over HTTP.
+func (b *serveBench) served(ctx context.Context, dir string, r *rows) (*submitted, error) {
+	v, err := b.service(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	secret, hash := api.NewToken()
+	tokens, err := api.ParseTokens([]byte(tokenLine("bench", []api.Scope{api.ScopeRead, api.ScopeSubmit}, hash, nil)))
+	if err != nil {
+		return nil, errors.Join(err, v.close())
+	}
+	urls := make(chan string, 1)
+	v.out = func(a serveAnswer) error { urls <- a.URL + "/api/worlds/" + a.Worlds[0].ID; return nil }
+	ended := make(chan error, 1)
+	serving, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { ended <- v.run(serving, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, tokens) }()
+	var s *submitted
+	select {
+	case err = <-ended:
+		return nil, errors.Join(err, v.close())
+	case url := <-urls:
+		s, err = b.followed(ctx, newBenchClient(url, secret, b.clients), r)
+	}
+	stop()
+	if err = errors.Join(err, <-ended, v.failed()); err == nil {
+		err = s.check(ctx, v.worlds[0].lw)
+	}
+	return s, errors.Join(err, v.close())
+}
+
+// followed has the clients submit while others follow.
+func (b *serveBench) followed(ctx context.Context, client *benchClient, r *rows) (*submitted, error) {
+	good, err := client.follow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slow, err := client.follow(ctx)
+	if err != nil {
+		return nil, errors.Join(err, good.Close())
+	}
+	var seen []world.Seq
+	var failed error
+	var following sync.WaitGroup
+	following.Go(func() { seen, failed = readFollowed(good) })
+	s, err := b.load(ctx, client.submit)
+	if err == nil {
+		_, err = client.submit(ctx, clientEvent{From: lastClient})
+	}
+	if err != nil {
+		_ = good.Close() // which ends the follower
+	}
+	following.Wait()
+	if err = errors.Join(err, failed, good.Close()); err != nil {
+		return nil, errors.Join(err, slow.Close())
+	}
+	if len(seen) != len(s.took)+1 {
+		err = fmt.Errorf("%d events were accepted and %d followed", len(s.took)+1, len(seen))
+	}
+	dropped := 0.
+	if _, tooSlow := readFollowed(slow); tooSlow != nil {
+		dropped = 1
+	}
+	r.add("readers that do not read, dropped", "of 1", "", dropped)
+	return s, errors.Join(err, slow.Close())
+}
+
+// direct has the clients submit to a world that is driven in the same way, without
+// HTTP.
+func (b *serveBench) direct(ctx context.Context, dir string) (*submitted, error) {
+	v, err := b.service(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	lw := v.worlds[0].lw
+	driven, stop := context.WithCancel(ctx)
+	defer stop()
+	idle := v.drive(driven, func(string) {})
+	s, err := b.load(ctx, func(ctx context.Context, e clientEvent) (world.Seq, error) {
+		return lw.Submit(ctx, "client.sent", e)
+	})
+	stop()
+	<-idle
+	if err = errors.Join(err, v.failed()); err == nil {
+		err = s.check(ctx, lw)
+	}
+	return s, errors.Join(err, v.close())
+}
+
+// submitted is what clients have had accepted.
+type submitted struct {
+	accepted []uint64 // events, by client
+	ids      []world.Seq
+	took     []time.Duration // each of them
+	wall     time.Duration
+}
+
+// load has every client submit its events, one after the other.
+func (b *serveBench) load(ctx context.Context, submit func(context.Context, clientEvent) (world.Seq, error)) (*submitted, error) {
+	parts, errs := make([]submitted, b.clients), make([]error, b.clients)
+	var working sync.WaitGroup
+	began := time.Now()
+	for i := range b.clients {
+		working.Go(func() {
+			p, from := &parts[i], "c"+strconv.Itoa(i)
+			for n := uint64(0); errs[i] == nil; n++ {
+				if b.events > 0 && n == uint64(b.events) || b.events == 0 && time.Since(began) >= b.span {
+					return
+				}
+				start := time.Now()
+				var id world.Seq
+				if id, errs[i] = submit(ctx, clientEvent{from, n}); errs[i] == nil {
+					p.ids, p.took = append(p.ids, id), append(p.took, time.Since(start))
+				}
+			}
+		})
+	}
+	working.Wait()
+	s := &submitted{wall: time.Since(began)}
+	for _, p := range parts {
+		s.accepted = append(s.accepted, uint64(len(p.took)))
+		s.ids, s.took = append(s.ids, p.ids...), append(s.took, p.took...)
+	}
+	slices.Sort(s.took)
+	return s, errors.Join(errs...)
+}
+
+func (s *submitted) perSecond() float64 { return float64(len(s.took)) / s.wall.Seconds() }
+
+// add adds the figures.
+func (s *submitted) add(r *rows, how string) {
+	part := func(percent int) float64 {
+		if len(s.took) == 0 {
+			return 0
+		}
+		return float64(s.took[(len(s.took)-1)*percent/100].Microseconds()) / 1000
+	}
+	r.add(how+" events", "events/s", "", s.perSecond())
+	r.add(how+" p50", "ms", "", part(50))
+	r.add(how+" p99", "ms", "", part(99))
+}
+
+// errNotExact says that events were lost, doubled or disordered.
+var errNotExact = errors.New("the world does not have what was accepted")
+
+// check holds a world to what was accepted, each once and in the order of its client.
+func (s *submitted) check(ctx context.Context, lw *local.World) error {
+	if err := lw.Run(ctx); err != nil {
+		return err
+	}
+	slices.Sort(s.ids)
+	if n := len(slices.Compact(s.ids)); n != len(s.took) {
+		return fmt.Errorf("%w: %d events have %d records", errNotExact, len(s.took), n)
+	}
+	return lw.View(func(w *world.World) error {
+		for i, want := range s.accepted {
+			var got tally
+			cell, ok := w.Cell(reducer.Cell{Reducer: "tally", Key: "c" + strconv.Itoa(i)})
+			if ok {
+				var err error
+				if got, err = reducer.Decode[tally](cell.State); err != nil {
+					return err
+				}
+			}
+			if got != (tally{Count: want}) {
+				return fmt.Errorf("%w: of client %d %d events were accepted, %d came, %d of them not in their turn",
+					errNotExact, i, want, got.Count, got.Wrong)
+			}
+		}
+		return nil
+	})
+}

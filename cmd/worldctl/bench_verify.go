@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+// verifyBench is the size of `bench verify`.
+type verifyBench struct {
+	records int
+	cells   int
+	rounds  int
+	dir     string
+}
+
+func newBenchVerifyCommand(c *cli) *cobra.Command {
+	var b verifyBench
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Verification of a world beside its replay, and what memory it takes",
+		Long: `Verification of a world beside its replay, and what memory it takes.
+
+Accounts add up what they are sent. The same open world is replayed and verified, one
+after the other in each round, and the medians are shown. Then it is verified once more
+as a directory, and so is one of a quarter of its records, over as many cells: what is
+alive on the heap must not grow with the journal.`,
+		Example: "  worldctl bench verify\n  worldctl bench verify --records 200000 --rounds 1",
+		Args:    args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			figures, err := benchRounds(b.dir, b.rounds, c.note, func(dir string, r *rows) error { return b.round(cmd.Context(), dir, r) })
+			if err != nil {
+				return err
+			}
+			return c.figures("bench-verify", figures)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&b.records, "records", 1_000_000, "how many records to verify")
+	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
+	f.IntVar(&b.rounds, "rounds", 3, "how often to measure")
+	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
+	return cmd
+}
+
+func (b *verifyBench) round(ctx context.Context, dir string, r *rows) error {
+	whole, quarter := filepath.Join(dir, "whole"), filepath.Join(dir, "quarter")
+	lw, err := b.world(ctx, whole, b.records)
+	if err != nil {
+		return err
+	}
+	records := float64(lw.Status().Head.ID)
+	replay, err := measure(func() error {
+		_, err := lw.Replay(0, nil)
+		return err
+	})
+	if err == nil {
+		var check measured
+		check, err = measure(func() error { return proven(lw.Verify(ctx, local.Verification{})) })
+		r.add("replay", "records/s", "", records/replay.Wall.Seconds())
+		r.add("verify", "records/s", "", records/check.Wall.Seconds())
+		r.add("verify / replay", "ratio of time", "<= 1.5", check.Wall.Seconds()/replay.Wall.Seconds())
+	}
+	if err = errors.Join(err, lw.Close()); err != nil {
+		return err
+	}
+	small, err := b.world(ctx, quarter, b.records/4)
+	if err == nil {
+		err = small.Close()
+	}
+	if err != nil {
+		return err
+	}
+	var peaks [2]float64
+	for i, at := range []string{whole, quarter} {
+		if peaks[i], err = peakHeap(func() error { return proven(local.Verify(ctx, at, benchOptions(), local.Verification{})) }); err != nil {
+			return err
+		}
+	}
+	r.add("heap of verify", "MiB", "", peaks[0])
+	r.add("heap of verify, a quarter of the records", "MiB", "", peaks[1])
+	r.add("heap / heap of a quarter", "ratio", "<= 1.25", peaks[0]/peaks[1])
+	return nil
+}
+
+// proven returns why a world was not proven.
+func proven(r *verify.Report, err error) error {
+	if err == nil && !r.OK {
+		err = fmt.Errorf("%w: %v", errInvalid, r.Faults)
+	}
+	return err
+}
+
+// world makes a world of so many records, of which two are an event.
+func (b *verifyBench) world(ctx context.Context, dir string, records int) (*local.World, error) {
+	lw, err := benchWorld(dir, map[string]string{
+		local.ManifestFile: fmt.Sprintf(benchManifest, `engine: go, name: account, version: "1"`),
+	}, benchOptions())
+	if err != nil {
+		return nil, err
+	}
+	if err := drive(ctx, lw, &load{events: records / 2, cells: b.cells}); err != nil {
+		return nil, errors.Join(err, lw.Close())
+	}
+	return lw, nil
+}
+
+// peakHeap runs work with a collector that runs often, and returns the most that was
+// alive on the heap meanwhile beyond what was there before, in MiB.
+func peakHeap(work func() error) (float64, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	runtime.GC()
+	before, most := liveHeap(), uint64(0)
+	done := make(chan error, 1)
+	go func() { done <- work() }()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-done:
+			return float64(most) / (1 << 20), err
+		case <-look.C:
+			if live := liveHeap(); live > before {
+				most = max(most, live-before)
+			}
+		}
+	}
+}
+
+// liveHeap returns the bytes that the last collection has found alive.
+func liveHeap() uint64 {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	return live[0].Value.Uint64()
+}

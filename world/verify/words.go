@@ -1,0 +1,55 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// words returns that a record has to say one of a few words, and says another. The
+// replay would find it out, but not in its gaps, nor in a part of a journal.
+func (v *verifier) words(body world.Body) error {
+	switch b := body.(type) {
+	case *world.IntentEmitted:
+		if v.part() { // else the ledger says it
+			return oneOf("decision", b.Decision, byGate, byLeave, recorded, waits, rejected, reused)
+		}
+	case *world.Resolved:
+		if v.part() {
+			return oneOf("decision", b.How, world.Approve, world.Disapprove, world.Executed, world.NotExecuted, world.RetryAnyway, world.Reuse)
+		}
+	case *world.Stepped:
+		return oneOf("outcome", b.Outcome, receipt.OutcomePure, receipt.OutcomeSuccess)
+	case *world.InDoubt:
+		return oneOf("action", b.Action, manifest.InDoubtPark, manifest.InDoubtVerify, manifest.InDoubtRetry, manifest.InDoubtFail)
+	case *world.IntentWaiting:
+		return oneOf("outcome", b.Outcome, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable)
+	case *world.Confirmed:
+		if err := oneOf("mode", b.Mode, manifest.VerifyStrict, manifest.VerifyWarn, manifest.VerifyHuman, byPerson); err != nil {
+			return err
+		}
+		return oneOf("verdict", b.Verdict, world.Happened, world.NotHappened)
+	case *world.Forked:
+		return oneOf("effects", b.Effects, world.ForkHold, world.ForkLive, world.ForkRecorded)
+	case *world.RolledBack:
+		for _, x := range b.Abandoned {
+			if err := oneOf("disposition", x.Disposition, world.Kept, world.Compensated, world.Acknowledged); err != nil {
+				return err
+			}
+			if err := oneOf("state", x.State, receipt.StateCommitted, receipt.StateFailed, receipt.StateOpen, receipt.StateInFlight, receipt.StateInDoubt, receipt.StateParked); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func oneOf[W ~string](what string, word W, words ...W) error {
+	if slices.Contains(words, word) {
+		return nil
+	}
+	return fmt.Errorf("its %s is none: %q", what, string(word))
+}

@@ -1,0 +1,181 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/worldkernel/worldkernel/world/api"
+)
+
+// Bounds of requests.
+const (
+	maxAnswer = 256 << 20              // bytes: many offers with large params
+	firstWait = 100 * time.Millisecond // before a request is made again
+	maxWait   = 5 * time.Second        // likewise, after many failures
+	callLimit = 30 * time.Second       // of a request, but for the wait that it asks for
+	pollWait  = 2 * time.Second        // of a request for attempts: whoever stops the worker waits for it
+)
+
+// errElsewhere says that a request would go where the token must not.
+var errElsewhere = errors.New("the server sends requests elsewhere")
+
+// client speaks to a server. It is safe for concurrent use.
+type client struct {
+	base  string // without a slash at its end
+	token string
+	http  *http.Client
+}
+
+func newClient(cfg *Config) (*client, error) {
+	u, err := url.Parse(cfg.Server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("worker: %q is not the URL of a server: want http://HOST:PORT or https://HOST:PORT", cfg.Server)
+	}
+	if cfg.Token == "" {
+		return nil, errors.New("worker: a token is needed")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one, by its documentation
+	transport.MaxIdleConnsPerHost = cfg.Workers
+	return &client{
+		base: strings.TrimSuffix(cfg.Server, "/"), token: cfg.Token,
+		http: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return errElsewhere }},
+	}, nil
+}
+
+// refusedError is a server's answer to a request that failed.
+type refusedError struct {
+	status int
+	name   string // of the problem
+	detail string
+}
+
+func (e *refusedError) Error() string { return fmt.Sprintf("%d: %s", e.status, e.detail) }
+
+// Is makes it an ErrRefused.
+func (e *refusedError) Is(target error) bool { return target == ErrRefused }
+
+// transient reports whether the same request may be answered otherwise later.
+func (e *refusedError) transient() bool {
+	switch e.status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return true
+	}
+	return e.status >= http.StatusInternalServerError
+}
+
+// refusal returns what the server has said, nil where the error is another.
+func refusal(err error) *refusedError {
+	var e *refusedError
+	errors.As(err, &e)
+	return e
+}
+
+// get reads an answer in JSON, or its bytes where out is a *[]byte.
+func (c *client) get(ctx context.Context, path string, out any) error {
+	return c.call(ctx, http.MethodGet, path, nil, out)
+}
+
+func (c *client) post(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, http.MethodPost, path, body, out)
+}
+
+func (c *client) call(ctx context.Context, method, path string, body []byte, out any) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	res, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return err
+	case len(data) > maxAnswer:
+		return fmt.Errorf("the answer has more than %d bytes", maxAnswer)
+	case res.StatusCode >= http.StatusMultipleChoices:
+		return refused(res, data)
+	}
+	if raw, ok := out.(*[]byte); ok {
+		*raw = data
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("the answer is not what it has to be: %w", err)
+	}
+	return nil
+}
+
+func refused(res *http.Response, data []byte) error {
+	e := &refusedError{status: res.StatusCode, detail: res.Status}
+	var p api.Problem
+	media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	if err == nil && media == "application/problem+json" && json.Unmarshal(data, &p) == nil {
+		e.name, e.detail = p.Type[strings.LastIndexByte(p.Type, ':')+1:], p.Detail
+	} else if e.status < http.StatusInternalServerError {
+		e.status = http.StatusBadGateway // it is something before the server that speaks
+	}
+	return e
+}
+
+// persist asks until there is an answer, the server refuses for good, or ctx ends.
+// note is told of each failure that is not the last.
+func persist(ctx context.Context, note func(err error, wait time.Duration), ask func(context.Context) error) error {
+	waits := backoff.NewExponentialBackOff()
+	waits.InitialInterval, waits.MaxInterval = firstWait, maxWait
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		limited, cancel := context.WithTimeout(ctx, callLimit)
+		defer cancel()
+		err := ask(limited)
+		if said := refusal(err); said != nil && !said.transient() {
+			err = backoff.Permanent(err)
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(waits), backoff.WithMaxElapsedTime(0), backoff.WithNotify(note))
+	return err
+}
+
+// worlds returns the worlds to work for.
+func (c *client) worlds(ctx context.Context, named []string) ([]string, error) {
+	if len(named) > 0 {
+		return slices.Compact(slices.Sorted(slices.Values(named))), nil
+	}
+	var list api.Worlds
+	err := persist(ctx, func(error, time.Duration) {}, func(ctx context.Context) error { return c.get(ctx, "/api/worlds", &list) })
+	if err != nil {
+		return nil, fmt.Errorf("worker: list of worlds: %w", err)
+	}
+	ids := make([]string, len(list.Worlds))
+	for i := range list.Worlds {
+		ids[i] = list.Worlds[i].ID
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%w: it lists no world for the token", ErrRefused)
+	}
+	return ids, nil
+}
+
+// ofWorld returns a path of a world.
+func ofWorld(id, rest string) string { return "/api/worlds/" + url.PathEscape(id) + rest }

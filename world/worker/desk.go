@@ -1,0 +1,122 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/api"
+)
+
+// closing is how long adapters have to end once their places are given up.
+const closing = time.Second
+
+// desk is the work for one world, under whatever manifests come into force.
+type desk struct {
+	cfg    *Config
+	client *client
+	id     string
+	dir    string // of what is kept of the world
+	log    *slog.Logger
+	keys   *receipt.Keyring // of this process: the world signs anew
+	leases *leases
+}
+
+func newDesk(cfg *Config, c *client, id string) (*desk, error) {
+	dir, err := worldDir(filepath.Join(cfg.Dir, ownDir), id)
+	if err != nil {
+		return nil, err
+	}
+	secret := make([]byte, receipt.SecretBytes)
+	_, _ = rand.Read(secret) // it never errs
+	keys, err := receipt.NewKeyring(id, []receipt.Epoch{{Number: 1, Secret: secret}})
+	if err != nil {
+		return nil, err
+	}
+	return &desk{cfg: cfg, client: c, id: id, dir: dir, log: cfg.Log.With("world", id), keys: keys, leases: newLeases()}, nil
+}
+
+// offer is an attempt that this worker has acquired.
+type offer struct {
+	permit receipt.Permit
+	rules  manifest.Hash // under which it was asked for
+}
+
+// work takes shift after shift until ctx ends. life bounds what has to be done then.
+func (d *desk) work(ctx, life context.Context) error {
+	var left []offer
+	for first := true; ; first = false {
+		if len(left) == 0 && ctx.Err() != nil {
+			return nil
+		}
+		asking := ctx
+		if len(left) > 0 {
+			asking = life
+		}
+		r, err := d.fetch(asking)
+		if err != nil {
+			return unlessOver(asking, err)
+		}
+		h, err := d.open(asking, r)
+		if err != nil {
+			return unlessOver(asking, err)
+		}
+		if first {
+			d.log.Info("working for a world", "name", d.cfg.Name, "manifest", r.hash.String(), "kinds", kindsOf(h, r))
+		} else {
+			d.log.Info("another manifest is in force", "manifest", r.hash.String(), "kinds", kindsOf(h, r))
+		}
+		s := newShift(d, h, r, life)
+		if left, err = s.run(ctx, left); err != nil {
+			return err
+		}
+	}
+}
+
+// note returns what tells of a failure that is not the last.
+func (d *desk) note(what string) func(error, time.Duration) {
+	return func(err error, wait time.Duration) {
+		d.log.Warn("the server does not answer", "about", what, "error", err, "again_in", wait)
+	}
+}
+
+// keep renews a lease until it is not held, or over.
+func (d *desk) keep(p receipt.Permit, h *lease) {
+	timer := time.NewTimer(h.term / 3)
+	defer timer.Stop()
+	for {
+		select {
+		case <-h.gone:
+			return
+		case <-timer.C:
+		}
+		if d.leases.lost(h) || !d.renew(&p, h) {
+			return
+		}
+		timer.Reset(h.term / 3)
+	}
+}
+
+// renew reports whether another renewal makes sense.
+func (d *desk) renew(p *receipt.Permit, h *lease) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), h.term/3)
+	defer cancel()
+	asked := time.Now()
+	err := d.client.post(ctx, ofWorld(d.id, "/effects/renew"), api.RenewRequest{
+		Worker: d.cfg.Name, Key: p.Key, Attempt: p.Attempt, Nonce: h.nonce.String(),
+	}, new(api.Renewed))
+	said := refusal(err)
+	switch {
+	case err == nil:
+		d.leases.prolong(h, asked)
+	case said != nil && said.status == http.StatusConflict:
+		d.leases.lose(attemptOf(p))
+		return false
+	}
+	return true
+}

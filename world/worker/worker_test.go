@@ -1,0 +1,435 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/receipt/host"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worker"
+)
+
+const (
+	callingManifest = `world: calling
+version: 1
+reducers:
+  caller: {engine: starlark, source: caller.star, grants: [outside]}
+events:
+  go:
+effects:
+  tool.a: {adapter: outside, timeout: 30s, retry: {attempts: 100, backoff: 1ms}, config: {secret: "secret://KEY"}}
+caps:
+  outside: {type: any, params: {kinds: ["tool.*"]}}
+policies:
+  - {name: all, when: "true", decide: allow}
+routing:
+  - {event: go, reducer: caller, key: event.data.to}
+`
+	callingReducer = `def reduce(ctx, state, event):
+    if event.name == "receipt":
+        return (state or []) + [event.data["payload"]]
+    ctx.effect("tool.a", event.data["n"])
+    return state or []
+`
+)
+
+// outside is what effects change. It is safe for concurrent use.
+type outside struct {
+	mu     sync.Mutex
+	calls  map[string]int                                  // by external key
+	before func(ctx context.Context, call host.Call) error // nil: nothing
+	secret string
+}
+
+func newOutside() *outside { return &outside{calls: make(map[string]int)} }
+
+func (o *outside) adapters() map[string]host.Factory {
+	return map[string]host.Factory{"outside": func(s host.Setup) (host.Adapter, error) {
+		var config struct {
+			Secret string `cbor:"secret"`
+		}
+		return &adapter{o, s}, s.Decode(&config)
+	}}
+}
+
+type adapter struct {
+	*outside
+	setup host.Setup
+}
+
+func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
+	if a.before != nil {
+		if err := a.before(ctx, call); err != nil {
+			return host.Result{}, err
+		}
+	}
+	secret, err := a.setup.Secret("secret://KEY")
+	if err != nil {
+		return host.Result{}, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls[call.External]++
+	a.secret = secret
+	return host.Result{Status: receipt.StatusOK, Payload: receipt.Data(canon.AppendText(nil, "done"))}, nil
+}
+
+// total is how many effects there were, and each was once.
+func (o *outside) total(t *testing.T) int {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key, n := range o.calls {
+		require.Equal(t, 1, n, key)
+	}
+	return len(o.calls)
+}
+
+// served is a world that runs and is served.
+type served struct {
+	*local.World
+	t     *testing.T
+	dir   string
+	opts  local.Options
+	token string // and its hash
+	hash  string
+	http  *httptest.Server
+	proxy atomic.Pointer[func(http.ResponseWriter, *http.Request, http.Handler)] // before the server; nil: nothing
+	inner atomic.Pointer[http.Handler]                                           // nil: the server is away
+	stop  func()
+}
+
+func serve(t *testing.T, opts local.Options) *served {
+	t.Helper()
+	s := &served{t: t, dir: t.TempDir(), opts: opts}
+	s.opts.Remote, s.opts.Grace = true, 50*time.Millisecond
+	s.opts.Adapters = newOutside().adapters() // the owner performs nothing
+	for name, text := range map[string]string{local.ManifestFile: callingManifest, "caller.star": callingReducer} {
+		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
+	}
+	require.NoError(t, local.Create(s.dir, local.Birth{ID: "w"}, s.opts))
+	s.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner := s.inner.Load()
+		if inner == nil {
+			panic(http.ErrAbortHandler) // as if nobody listened
+		}
+		if p := s.proxy.Load(); p != nil {
+			(*p)(w, r, *inner)
+			return
+		}
+		(*inner).ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.http.Close)
+	s.token, s.hash = api.NewToken()
+	s.open()
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+// open begins to serve; stop ends that.
+func (s *served) open() {
+	s.t.Helper()
+	var err error
+	s.World, err = local.Open(s.dir, s.opts)
+	require.NoError(s.t, err)
+	tokens, err := api.ParseTokens([]byte("hand work " + s.hash + " *\n"))
+	require.NoError(s.t, err)
+	server, err := api.New(api.Config{Worlds: []*local.World{s.World}, Tokens: tokens})
+	require.NoError(s.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			p, err := s.Next(ctx)
+			if err == nil && p != world.Ticked {
+				err = errors.Join(s.Sync(), s.Wait(ctx)) // also where it is idle: what was given up may come
+			}
+			if err != nil && ctx.Err() == nil {
+				s.t.Errorf("the world: %v", err)
+				return
+			}
+		}
+	})
+	handler := server.Handler()
+	s.inner.Store(&handler)
+	s.stop = func() {
+		s.inner.Store(nil)
+		cancel()
+		running.Wait()
+		require.NoError(s.t, server.Close())
+		require.NoError(s.t, s.Close())
+		s.stop = func() {}
+	}
+}
+
+// want asks for effects.
+func (s *served) want(from, n int) {
+	s.t.Helper()
+	for i := range n {
+		_, err := s.Submit(s.t.Context(), "go", map[string]any{"to": fmt.Sprint(from + i), "n": from + i})
+		require.NoError(s.t, err)
+	}
+}
+
+// until waits until so many intents are in a state.
+func (s *served) until(state receipt.State, n int) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		head := s.Store().Head().ID
+		if s.Status().Intents[state] == n {
+			return
+		}
+		require.NoError(s.t, s.Store().Await(ctx, head), "%v", s.Status().Intents)
+	}
+}
+
+// works runs a worker until what it returns is called.
+func (s *served) works(dir string, o *outside, change ...func(*worker.Config)) (stop func() error) {
+	s.t.Helper()
+	s.t.Setenv("WORLDCTL_SECRET_KEY", "only the worker has it")
+	cfg := worker.Config{
+		Server: s.http.URL, Token: s.token, Dir: dir, Adapters: o.adapters, Workers: 8, Grace: 2 * time.Second,
+		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- worker.Run(ctx, cfg) }()
+	return sync.OnceValue(func() error {
+		cancel()
+		return <-done
+	})
+}
+
+func TestAWorkerPerformsWhatAServedWorldAsksFor(t *testing.T) {
+	s, o, dir := serve(t, local.Options{}), newOutside(), t.TempDir()
+	stop := s.works(dir, o)
+	s.want(0, 20)
+	s.until(receipt.StateCommitted, 20)
+	require.Equal(t, 20, o.total(t))
+	require.Equal(t, "only the worker has it", o.secret)
+	require.ErrorIs(t, worker.Run(t.Context(), worker.Config{Server: s.http.URL, Token: s.token, Dir: dir}), worker.ErrInUse)
+	require.NoError(t, stop())
+	require.ErrorIs(t, worker.Run(t.Context(), worker.Config{Server: s.http.URL, Token: s.token, Dir: dir, Name: "another"}), worker.ErrOtherName)
+	err := s.works(t.TempDir(), o, func(c *worker.Config) { c.Token = "wk_other" })()
+	if err != nil {
+		require.ErrorIs(t, err, worker.ErrRefused)
+	}
+}
+
+func TestSeveralWorkersPerformEachEffectOnce(t *testing.T) {
+	s, o := serve(t, local.Options{}), newOutside()
+	for range 3 {
+		defer func(stop func() error) { require.NoError(t, stop()) }(s.works(t.TempDir(), o))
+	}
+	s.want(0, 60)
+	s.until(receipt.StateCommitted, 60)
+	require.Equal(t, 60, o.total(t))
+}
+
+func TestTheServersAbsenceLosesNothing(t *testing.T) {
+	s, o := serve(t, local.Options{}), newOutside()
+	begun, goOn := make(chan struct{}, 9), make(chan struct{})
+	o.before = func(context.Context, host.Call) error {
+		begun <- struct{}{}
+		<-goOn
+		return nil
+	}
+	stop := s.works(t.TempDir(), o)
+	s.want(0, 3)
+	for range 3 {
+		<-begun
+	}
+	s.stop() // away, while three effects are performed
+	close(goOn)
+	require.Eventually(t, func() bool { return o.total(t) == 3 }, time.Minute, time.Millisecond)
+	s.open()
+	s.until(receipt.StateCommitted, 3)
+	s.want(3, 2)
+	s.until(receipt.StateCommitted, 5)
+	require.Equal(t, 5, o.total(t))
+	require.NoError(t, stop())
+}
+
+// refuse answers the first requests for a path with a status.
+func (s *served) refuse(path string, status, times int) *atomic.Int64 {
+	left := new(atomic.Int64)
+	left.Store(int64(times))
+	s.intercept(func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
+		if strings.HasSuffix(r.URL.Path, path) && left.Add(-1) >= 0 {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(status)
+			fmt.Fprintf(w, `{"type": "urn:worldkernel:problem:test", "title": "", "status": %d, "detail": "for the test"}`, status)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+	return left
+}
+
+func (s *served) intercept(f func(http.ResponseWriter, *http.Request, http.Handler)) {
+	s.proxy.Store(&f)
+}
+
+func TestWhatAWorkerHasLeftIsHandedInByTheNext(t *testing.T) {
+	s, o, dir := serve(t, local.Options{Lease: 200 * time.Millisecond}), newOutside(), t.TempDir()
+	s.refuse("/commit", http.StatusServiceUnavailable, 1<<30)
+	stop := s.works(dir, o, func(c *worker.Config) { c.Grace = 50 * time.Millisecond })
+	s.want(0, 4)
+	require.Eventually(t, func() bool { return o.total(t) == 4 }, time.Minute, time.Millisecond)
+	require.NoError(t, stop())
+	s.until(receipt.StateInDoubt, 4)
+	s.proxy.Store(nil)
+	stop = s.works(dir, o)
+	s.until(receipt.StateCommitted, 4)
+	require.NoError(t, stop())
+	require.Equal(t, 4, o.total(t))
+}
+
+func TestWhatIsRefusedForGoodIsForgotten(t *testing.T) {
+	s, o, dir := serve(t, local.Options{Lease: 200 * time.Millisecond}), newOutside(), t.TempDir()
+	left := s.refuse("/commit", http.StatusConflict, 3)
+	stop := s.works(dir, o)
+	s.want(0, 3)
+	s.until(receipt.StateInDoubt, 3)
+	require.NoError(t, stop())
+	require.Zero(t, left.Load(), "none was handed in twice")
+	stop = s.works(dir, o)
+	s.want(3, 1)
+	s.until(receipt.StateCommitted, 1)
+	require.NoError(t, stop())
+	require.EqualValues(t, -1, left.Load(), "nor by the next")
+}
+
+func TestAWorkerThatIsNotLetInEndsAndKeepsWhatItHas(t *testing.T) {
+	s, o, dir := serve(t, local.Options{Lease: 200 * time.Millisecond}), newOutside(), t.TempDir()
+	s.refuse("/commit", http.StatusUnauthorized, 1)
+	done := make(chan error, 1)
+	stop := s.works(dir, o, func(c *worker.Config) { c.Grace = time.Second })
+	s.want(0, 1)
+	s.until(receipt.StateInDoubt, 1)
+	go func() { done <- stop() }()
+	require.ErrorIs(t, <-done, worker.ErrRefused)
+	stop = s.works(dir, o)
+	s.until(receipt.StateCommitted, 1)
+	require.NoError(t, stop())
+	require.Equal(t, 1, o.total(t))
+}
+
+// TestNothingBeginsWhenItsLeaseIsOver: the answer with the attempt comes when the
+// server has given it up, as it does to a process that was stopped meanwhile.
+func TestNothingBeginsWhenItsLeaseIsOver(t *testing.T) {
+	s, o := serve(t, local.Options{Lease: 100 * time.Millisecond}), newOutside()
+	var held atomic.Bool
+	asleep, awake := make(chan struct{}), make(chan struct{})
+	s.intercept(func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
+		rec := httptest.NewRecorder()
+		inner.ServeHTTP(rec, r)
+		if strings.HasSuffix(r.URL.Path, "/acquire") && strings.Contains(rec.Body.String(), "nonce") && held.CompareAndSwap(false, true) {
+			close(asleep)
+			<-awake
+		}
+		w.WriteHeader(rec.Code)
+		_, _ = w.Write(rec.Body.Bytes()) // whoever has gone misses it
+	})
+	var seen atomic.Int64 // attempts
+	o.before = func(_ context.Context, call host.Call) error {
+		seen.Store(int64(call.Permit.Attempt))
+		return nil
+	}
+	stop := s.works(t.TempDir(), o)
+	s.want(0, 1)
+	<-asleep
+	s.until(receipt.StateInDoubt, 1)
+	close(awake)
+	s.until(receipt.StateCommitted, 1)
+	require.Equal(t, 1, o.total(t))
+	require.Greater(t, seen.Load(), int64(1), "the first attempt was given back")
+	require.NoError(t, stop())
+}
+
+func TestALeaseIsKeptAndItsEndStopsTheAdapter(t *testing.T) {
+	s, o := serve(t, local.Options{Lease: 300 * time.Millisecond}), newOutside()
+	var renewed atomic.Int64
+	enough, deaf := make(chan struct{}), make(chan struct{})
+	s.intercept(func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/renew") {
+			if renewed.Add(1) == 9 {
+				close(enough) // after three leases
+			}
+			select {
+			case <-deaf:
+				return
+			default:
+			}
+		}
+		inner.ServeHTTP(w, r)
+	})
+	ended := make(chan error, 1)
+	o.before = func(ctx context.Context, call host.Call) error {
+		if string(call.Permit.Params) == "\x00" {
+			<-enough
+			return nil
+		}
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	}
+	stop := s.works(t.TempDir(), o)
+	s.want(0, 1)
+	s.until(receipt.StateCommitted, 1)
+	close(deaf) // renewals do not reach the server any more
+	s.want(1, 1)
+	require.ErrorIs(t, <-ended, context.Canceled)
+	s.until(receipt.StateInDoubt, 1)
+	require.Equal(t, 1, o.total(t))
+	require.NoError(t, stop())
+}
+
+// TestWhatComesToAWorkerThatStopsIsGivenBack: it has asked, and waits for an answer.
+func TestWhatComesToAWorkerThatStopsIsGivenBack(t *testing.T) {
+	s, o := serve(t, local.Options{}), newOutside()
+	asked, goOn := make(chan struct{}, 99), make(chan struct{})
+	s.intercept(func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/acquire") {
+			asked <- struct{}{}
+			<-goOn
+		}
+		inner.ServeHTTP(w, r)
+	})
+	stop := s.works(t.TempDir(), o)
+	<-asked
+	s.want(0, 3)
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	require.Eventually(t, func() bool { return s.Status().Intents[receipt.StateInFlight] == 3 }, time.Minute, time.Millisecond)
+	close(goOn)
+	require.NoError(t, <-stopped)
+	require.Zero(t, s.Status().Intents[receipt.StateInDoubt])
+	s.proxy.Store(nil)
+	stop = s.works(t.TempDir(), o)
+	s.until(receipt.StateCommitted, 3)
+	require.Equal(t, 3, o.total(t))
+	require.NoError(t, stop())
+}
