@@ -70,6 +70,7 @@ func (b *verifyBench) round(ctx context.Context, dir string, r *rows) error {
 		r.add("replay", "records/s", "", records/replay.Wall.Seconds())
 		r.add("verify", "records/s", "", records/check.Wall.Seconds())
 		r.add("verify / replay", "ratio of time", "<= 1.5", check.Wall.Seconds()/replay.Wall.Seconds())
+		r.add("verify / replay, CPU", "ratio of time", "", check.CPU.Seconds()/replay.CPU.Seconds())
 	}
 	if err = errors.Join(err, lw.Close()); err != nil {
 		return err

@@ -106,7 +106,7 @@ type shop struct {
 	close func()
 
 	mu       sync.Mutex
-	acquired map[string]bool // keys of intents that a worker was sent
+	acquired map[string]bool // names of attempts that a worker was sent
 }
 
 func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
@@ -163,7 +163,7 @@ func (o *overheard) Write(b []byte) (int, error) {
 	if json.Unmarshal(b, &offers) == nil {
 		o.shop.mu.Lock()
 		for _, x := range offers.Offers {
-			o.shop.acquired[x.Key.String()] = true
+			o.shop.acquired[attemptName(x.Key.String(), x.Attempt)] = true
 		}
 		o.shop.mu.Unlock()
 	}
@@ -206,13 +206,9 @@ func (s *shop) settleDoubts(all []*workerProcess, random *rand.Rand) (doubts int
 		// What was open goes to nobody, and waits until the workers are back.
 		head := s.lw.Store().Head().ID
 		s.sink.settle()
-		waiting := make(map[string]bool)
-		for _, in := range s.intents("--state", "in_flight") {
-			waiting[in.Key] = s.has(in.Key)
-		}
 		held := 0
-		for _, is := range waiting {
-			if is {
+		for _, in := range s.intents("--state", "in_flight") {
+			if s.has(in) {
 				held++
 			}
 		}
@@ -223,7 +219,7 @@ func (s *shop) settleDoubts(all []*workerProcess, random *rand.Rand) (doubts int
 		require.NoError(s.t, ctx.Err())
 	}
 	for _, in := range s.intents("--state", "in_doubt") {
-		require.True(s.t, s.has(in.Key), "nobody has acquired it, and it is in doubt: %+v", in)
+		require.True(s.t, s.has(in), "nobody has acquired it, and it is in doubt: %+v", in)
 		doubts++
 	}
 	s.decide()
@@ -233,11 +229,14 @@ func (s *shop) settleDoubts(all []*workerProcess, random *rand.Rand) (doubts int
 	return doubts
 }
 
-func (s *shop) has(key string) bool {
+// has reports whether a worker was sent the last attempt of an intent.
+func (s *shop) has(in intentSeen) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.acquired[key]
+	return s.acquired[attemptName(in.Key, in.Attempt)]
 }
+
+func attemptName(key string, attempt uint64) string { return fmt.Sprint(key, ":", attempt) }
 
 // TestKilledAndStoppedWorkersDoNothingTwice is the promise of workers: at whatever
 // moments they are killed or stopped, no effect happens twice, none is lost, and a
@@ -246,9 +245,9 @@ func TestKilledAndStoppedWorkersDoNothingTwice(t *testing.T) {
 	const lease = 400 * time.Millisecond
 	cells, effects, moments := workSize(t)
 	random := seeded(t)
-	s := newShop(t, newSinkWorld(t, newSink(t, "-slow", "3", "-delay", "10ms"), cells, effects, 16, "external_key: per_attempt\n    timeout: 5s", ""), lease)
+	s := newShop(t, newSinkWorld(t, newSink(t, "-slow", "1", "-delay", "60ms"), cells, effects, 16, "external_key: per_attempt\n    timeout: 5s", ""), lease)
 	all := hands(t, 3, s.url, s.token)
-	var kills, stops, doubts, rounds int
+	var kills, stops, wakes, doubts, rounds int
 	for i := 0; i < moments; {
 		if !s.progress(random.IntN(max(cells*effects/moments, 1))) {
 			if s.lw.Status().Intents[receipt.StateCommitted] == cells*effects {
@@ -263,6 +262,7 @@ func TestKilledAndStoppedWorkersDoNothingTwice(t *testing.T) {
 		switch h := all[random.IntN(len(all))]; {
 		case h.stopped:
 			h.signal(syscall.SIGCONT)
+			wakes++
 		case random.IntN(2) == 0:
 			h.kill()
 			h.start()
@@ -273,6 +273,7 @@ func TestKilledAndStoppedWorkersDoNothingTwice(t *testing.T) {
 			if random.IntN(3) == 0 || all[0].stopped && all[1].stopped && all[2].stopped {
 				<-time.After(time.Duration(random.IntN(int(2 * lease)))) // some sleep for longer than their lease
 				h.signal(syscall.SIGCONT)
+				wakes++
 			}
 		}
 	}
@@ -293,8 +294,8 @@ func TestKilledAndStoppedWorkersDoNothingTwice(t *testing.T) {
 	s.close()
 	_, returned := attempts(t, s.dir)
 	s.exact(false)
-	t.Logf("%d effects, %d kills, %d stops: 0 twice, 0 lost; %d in doubt, decided in %d rounds; %d attempts given back",
-		cells*effects, kills, stops, doubts, rounds, returned)
+	t.Logf("%d effects, %d kills, %d stops, %d wakes: 0 twice, 0 lost; %d in doubt, decided in %d rounds; %d attempts given back",
+		cells*effects, kills, stops, wakes, doubts, rounds, returned)
 }
 
 // TestAQueueWithoutAFenceRepeats is what the sink sees where a worker's lease is all

@@ -21,10 +21,10 @@ func trap(t *testing.T) (base, dir string) {
 	t.Helper()
 	base = t.TempDir()
 	dir = filepath.Join(base, "w")
-	for _, d := range []string{"outside/d", "w/.world/store", "w/out/a/b", "other/.world"} {
+	for _, d := range []string{"outside/d", "w/.world/store", "w/out/a/b", "w/.worker/worlds", "other/.world"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(base, d), 0o755))
 	}
-	for _, f := range []string{"outside/f", "outside/d/f", "w/f", "w/.world/keyring", "w/.world/store/f", "other/.world/keyring"} {
+	for _, f := range []string{"outside/f", "outside/d/f", "w/f", "w/.world/keyring", "w/.world/store/f", "w/.worker/name", "other/.world/keyring"} {
 		require.NoError(t, os.WriteFile(filepath.Join(base, f), []byte("OUTSIDE-CANARY\n"), 0o644))
 	}
 	for _, f := range []string{"w/out/f", "w/out/a/f"} {
@@ -133,6 +133,12 @@ func TestFileNeverLeavesItsRoot(t *testing.T) {
 		{".", ".world/keyring", ""},
 		{".", ".world/new", ""},
 		{".", ".WORLD/keyring", ""},
+		{".", ".worker", ""},
+		{".", ".worker/name", ""},
+		{".", ".worker/worlds/new", ""},
+		{".worker", "name", ""},
+		{".worker/worlds", "new", ""},
+		{base, "w/.worker/name", ""},
 		{".", ".world./keyring", ""},
 		{".", "link-world/keyring", ""},
 		{".", "link-key", ""},

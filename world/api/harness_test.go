@@ -61,7 +61,8 @@ type served struct {
 
 // users are the tokens of every server under test: name, scopes and worlds.
 var users = [][3]string{
-	{"ada", "read,submit,approve,admin", "*"},
+	{"ada", "read,submit,approve,admin,work", "*"},
+	{"hand", "work", "*"},
 	{"reader", "read", "*"},
 	{"submitter", "submit", "*"},
 	{"approver", "approve", "*"},

@@ -179,6 +179,9 @@ func (k *indexer) note() error {
 	case id != k.last || k.records == 0:
 		k.fault("a checkpoint at %d stands behind record #%d", c.Size, k.last)
 		return nil
+	case len(k.pending) > 0:
+		k.fault("a checkpoint at %d stands between a blob and its record", c.Size)
+		return nil
 	case id <= k.signed:
 		k.fault("a checkpoint at %d, and there is one already", c.Size)
 		return nil

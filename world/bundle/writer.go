@@ -124,6 +124,8 @@ func (x *Writer) Checkpoint(note []byte) error {
 		return x.invalid("the checkpoint of world %s at %d is not one of the records up to #%d of world %s", signed.World, signed.Size, x.last, x.header.World)
 	case len(signed.By) == 0:
 		return x.invalid("none of the header's keys has signed the checkpoint at %d", signed.Size)
+	case len(x.pending) > 0:
+		return x.invalid("a blob was written since record #%d, and its record was not", x.last)
 	case x.signed == x.last:
 		return x.invalid("there is a checkpoint at %d already", signed.Size)
 	case x.notes >= maxCheckpoints:

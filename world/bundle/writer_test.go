@@ -95,6 +95,11 @@ func TestWriterRefusesWhatMakesNoBundle(t *testing.T) {
 			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, 4, key(1))))
 			return s.w.Checkpoint(sign(s.t, s.j, 4, key(1)))
 		}},
+		"a checkpoint behind a blob": {asItIs, func(s *steps) error {
+			s.records(1, 4)
+			require.NoError(s.t, s.w.Blob([]byte("more")))
+			return s.w.Checkpoint(sign(s.t, s.j, 4, key(1)))
+		}},
 		"a checkpoint of another history": {asItIs, func(s *steps) error {
 			s.records(1, 4)
 			return s.w.Checkpoint(sign(s.t, shop(s.t, "b").Journal, 4, key(1)))

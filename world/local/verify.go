@@ -38,7 +38,7 @@ func (lw *World) Verify(ctx context.Context, v Verification) (*verify.Report, er
 	lw.mu.Lock()
 	past, keys := history{lw.store, ctx, lw.store.Head().ID}, lw.verifyKeys()
 	cfg := verify.Config{
-		Keys: keys, Registry: lw.opts.Registry, Anchor: lw.store.Head(), Damage: lw.store.Damage(),
+		Keys: keys, Registry: lw.opts.Registry, Anchor: lw.store.Head(), Damage: lw.store.Damage(), Records: lw.store.RecordDamage(),
 		Checkpoints: lw.notes(past.end),
 	}
 	signers, err := lw.keys.CheckpointKeys()
@@ -46,7 +46,7 @@ func (lw *World) Verify(ctx context.Context, v Verification) (*verify.Report, er
 	if err != nil {
 		return nil, err
 	}
-	cfg.Signers = public(signers)
+	cfg.Signers, cfg.Images = public(signers), lw.store.Heads()
 	return v.run(past, past.end, cfg)
 }
 
@@ -64,7 +64,7 @@ func (lw *World) notes(to world.Seq) iter.Seq2[[]byte, error] {
 // run verifies a history of so many records.
 func (v Verification) run(past history, all world.Seq, cfg verify.Config) (*verify.Report, error) {
 	cfg.Trust, cfg.Kept = v.Trust, v.Kept
-	cfg.Damage = until(past.ctx, cfg.Damage)
+	cfg.Damage, cfg.Records = until(past.ctx, cfg.Damage), until(past.ctx, cfg.Records)
 	if v.Progress != nil {
 		cfg.Progress = func(done uint64) { v.Progress(done, uint64(all)) }
 	}
@@ -77,6 +77,9 @@ func (v Verification) run(past history, all world.Seq, cfg verify.Config) (*veri
 
 // until yields errors until ctx ends.
 func until(ctx context.Context, all iter.Seq[error]) iter.Seq[error] {
+	if all == nil {
+		return nil
+	}
 	return func(yield func(error) bool) {
 		for err := range all {
 			if ctx.Err() != nil || !yield(err) {

@@ -25,16 +25,40 @@ func unreadable(err error) error {
 	return err
 }
 
-// Damage reads everything and yields a *DamageError for each piece that is not
-// what was written. Where a record is damaged, the chain after it is unknown up
-// to the next head that is known otherwise; the records between are checked one
-// by one, and one error names them as unchecked. A blob that a record names and
-// that is not there is a world.ErrNotFound, unless it was redacted: whether the
-// journal says so is not looked at here.
+// RecordDamage reads all records and yields a *DamageError for each that is not what
+// was written. After one that is damaged the chain is unknown up to the next head
+// that is known otherwise; the records between are checked one by one, and one error
+// names them as unchecked. A payload that a record names and that is not there is a
+// world.ErrNotFound, unless it was redacted: whether the journal says so is not looked
+// at here.
+//
+// A Scan whose records follow from each other, with their payloads and the Heads in
+// their place, has found as much: then there is nothing more to learn from this.
+func (s *Store) RecordDamage() iter.Seq[error] {
+	return func(yield func(error) bool) {
+		s.settleImages()
+		s.recordDamage(yield)
+	}
+}
+
+// Heads returns the heads that are known otherwise than from the records, ascending:
+// those of whole images. In the chain they must be what they are here.
+func (s *Store) Heads() []world.Head {
+	s.settleImages()
+	return s.imageHeads()
+}
+
+// Damage reads everything but the records in the store, archives too, and yields a
+// *DamageError or *world.ArchivedError for each piece that is not what was written.
 func (s *Store) Damage() iter.Seq[error] {
 	return func(yield func(error) bool) {
 		s.settleImages()
-		if !s.recordDamage(yield) || !s.blobDamage(yield) {
+		for _, a := range s.archives.all() {
+			if err := s.checkArchive(a); err != nil && !errors.Is(err, fs.ErrNotExist) && !yield(err) {
+				return
+			}
+		}
+		if !s.blobDamage(yield) {
 			return
 		}
 		for _, prefix := range []byte{
@@ -94,24 +118,27 @@ func (s *Store) storedDamage(l *links, next, end world.Seq, yield func(error) bo
 	return true
 }
 
-// archiveDamage is storedDamage for an archive. One that is not there is no damage
-// to the store.
+// archiveDamage is storedDamage for an archive. Of one that is damaged as a file,
+// Damage tells.
 func (s *Store) archiveDamage(l *links, a Archived, yield func(error) bool) bool {
-	file, f, err := s.openArchived(a)
-	if errors.Is(err, fs.ErrNotExist) {
+	if s.checkArchive(a) != nil {
 		l.skip(a.Last)
 		return true
 	}
-	if err == nil {
-		if err = errors.Join(file.check(), f.Close()); err != nil {
-			err = &world.ArchivedError{File: a.File, From: a.First, To: a.Last.ID, Err: err}
-		}
-	}
-	if err != nil {
-		l.skip(a.Last)
-		return yield(err)
-	}
 	return s.storedDamage(l, a.First, a.Last.ID, yield)
+}
+
+// checkArchive reads an archive. The error is fs.ErrNotExist where it is not there,
+// which is no damage to the store.
+func (s *Store) checkArchive(a Archived) error {
+	file, f, err := s.openArchived(a)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(file.check(), f.Close()); err != nil {
+		return &world.ArchivedError{File: a.File, From: a.First, To: a.Last.ID, Err: err}
+	}
+	return nil
 }
 
 // imageHeads returns the heads of the images that are whole; of the others

@@ -84,7 +84,7 @@ func TestAnyFlippedByteIsNamed(t *testing.T) {
 				require.ErrorAs(t, readAll(s, w), &found, "byte %d", at)
 				require.Equal(t, name, found.What)
 				named := 0
-				for err := range s.Damage() {
+				for err := range allDamage(s) {
 					damage := (*DamageError)(nil)
 					require.ErrorAs(t, err, &damage)
 					if damage.What == name {
@@ -193,7 +193,7 @@ func TestAllDamageIsFound(t *testing.T) {
 	}
 	require.NotContains(t, damage, "record #6 is")
 	require.Equal(t, world.Seq(9), w.head.ID)
-	for err := range s.Damage() {
+	for err := range allDamage(s) {
 		require.Error(t, err)
 		break
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 	"syscall"
@@ -147,9 +148,22 @@ func scanAll(t testing.TB, s *Store, after world.Seq) []world.Scanned {
 	return all
 }
 
+// allDamage yields what is damaged, the records first.
+func allDamage(s *Store) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		for _, some := range []iter.Seq[error]{s.RecordDamage(), s.Damage()} {
+			for err := range some {
+				if !yield(err) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func damageOf(s *Store) []string {
 	var all []string
-	for err := range s.Damage() {
+	for err := range allDamage(s) {
 		all = append(all, err.Error())
 	}
 	return all

@@ -3,7 +3,6 @@ package verify
 import (
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -16,11 +15,11 @@ type played struct {
 	err       error
 }
 
-// play replays the world from a snapshot, or from record 1 where from is 0. Receipts
+// play replays a history from a snapshot, or from record 1 where from is 0. Receipts
 // are scan's to check, so it takes them at their word: a bad one is one fault, not two.
-func (v *verifier) play(from world.Seq) played {
+func (v *verifier) play(h world.History, from world.Seq) played {
 	p := played{at: from}
-	done, err := world.Replay(v.h, world.ReplayConfig{
+	done, err := world.Replay(h, world.ReplayConfig{
 		Registry: v.cfg.Registry, From: from,
 		Visit: func(s world.Scanned) error {
 			p.at = s.ID
@@ -39,13 +38,16 @@ func (v *verifier) play(from world.Seq) played {
 	return p
 }
 
-// begun starts the replay from record 1 beside everything else, which reads the
-// journal too and takes as long. It needs nothing that the others find out. What it
-// returns waits for the end of it, and must be called.
-func (v *verifier) begun() func() played {
+// begun starts the replay from record 1 of what scan reads; it needs nothing that scan
+// finds out. What comes of it is received when scan has ended.
+func (v *verifier) begun() <-chan played {
 	done := make(chan played, 1)
-	go func() { done <- v.play(0) }()
-	return sync.OnceValue(func() played { return <-done })
+	v.feed = newFeed()
+	go func() {
+		defer close(v.feed.ended)
+		done <- v.play(&fedHistory{v.h, v.feed}, 0)
+	}()
+	return done
 }
 
 // replay reports what the replay from record 1 came to. Where an input is gone it goes
@@ -69,7 +71,7 @@ func (v *verifier) replay(p played) {
 			return
 		}
 		v.gap(p.at+1, from)
-		p = v.play(from)
+		p = v.play(v.h, from)
 	}
 }
 

@@ -16,7 +16,9 @@ import (
 func (v *verifier) scan() {
 	last := max(v.cfg.Begin.First, 1) - 1
 	v.compareHeads()
+	defer v.feed.close()
 	for s, err := range v.h.Scan(0) {
+		v.feed.give(s, err)
 		if err != nil {
 			v.fault(placeOf(last+1), "%v", err)
 			v.heads.blind = fmt.Sprintf("the journal cannot be read beyond record #%d", last)
@@ -78,6 +80,11 @@ func (v *verifier) link(place string, s *world.Scanned) {
 	}
 	if a := v.report.Anchor; a != nil && id == a.ID {
 		a.OK = root == v.cfg.Anchor.Root
+	}
+	for ; len(v.cfg.Images) > 0 && v.cfg.Images[0].ID <= id; v.cfg.Images = v.cfg.Images[1:] {
+		if h := v.cfg.Images[0]; h.ID == id && h.Root != root {
+			v.fault(place, "an image is kept of it with another chain root")
+		}
 	}
 }
 
@@ -196,6 +203,20 @@ func (v *verifier) miss(place string, m miss, err error) {
 		m.fault = Fault{Place: place, Message: err.Error()}
 		v.missed = append(v.missed, m)
 	}
+}
+
+// closeRecords names all damaged records of the store, before everything else, if
+// there is a fault at all.
+func (v *verifier) closeRecords() {
+	if len(v.report.Faults) == 0 || v.cfg.Records == nil {
+		return
+	}
+	found := v.report.Faults
+	v.report.Faults = nil
+	for err := range v.cfg.Records {
+		v.fault("store", "%v", err)
+	}
+	v.report.Faults = append(v.report.Faults, found...)
 }
 
 // closeMissing reports what is missing when the journal has been read.

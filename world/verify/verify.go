@@ -27,7 +27,9 @@ type Config struct {
 	Keys     *receipt.Keyring  // checks receipts; nil or without keys: they count as unverifiable
 	Registry *reducer.Registry // Go reducers, for the replay
 	Anchor   world.Head        // what was acknowledged; zero: there is no anchor
-	Damage   iter.Seq[error]   // faults of the store below the journal; nil: none
+	Images   []world.Head      // of which images of the world are kept, ascending: they must be in the journal
+	Damage   iter.Seq[error]   // faults of the store below the journal, but for its records; nil: none
+	Records  iter.Seq[error]   // all faults of its records: asked for where there is one, for a Scan ends at the first; nil: none
 	Progress func(done uint64) // called with the number of records done, by one goroutine at a time; may be nil
 
 	Begin    Begin
@@ -161,11 +163,6 @@ func Verify(h world.History, cfg Config) (*Report, error) {
 	for _, hash := range cfg.Withheld {
 		v.withheld[hash] = true
 	}
-	var replayed func() played
-	if !v.part() {
-		replayed = v.begun()
-		defer replayed() // it reads the journal, which must not be closed before
-	}
 	if cfg.Damage != nil {
 		for err := range cfg.Damage {
 			v.fault("store", "%v", err)
@@ -176,6 +173,10 @@ func Verify(h world.History, cfg Config) (*Report, error) {
 	}
 	defer v.heads.stop()
 	v.begin()
+	var replayed <-chan played
+	if !v.part() {
+		replayed = v.begun()
+	}
 	v.scan()
 	v.closeHeads()
 	v.closePart()
@@ -183,10 +184,11 @@ func Verify(h world.History, cfg Config) (*Report, error) {
 	v.closeMissing()
 	v.closeReceipts()
 	v.closeLedger()
+	v.closeRecords()
 	if replayed == nil {
 		v.report.Replay.Error = fmt.Sprintf("not checked: the journal begins with record #%d", cfg.Begin.First)
 	} else {
-		v.replay(replayed())
+		v.replay(<-replayed)
 	}
 	v.closeNamed()
 	r := v.report
@@ -204,6 +206,7 @@ type verifier struct {
 	lost      bool       // the chain cannot be computed any more
 	tree      *checkpoint.Tree
 	heads     heads
+	feed      *feed // to the replay; nil: there is none
 	execution *world.Execution
 	effects   map[string]manifest.Effect // of the manifest in force
 	rules     inForce

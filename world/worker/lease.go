@@ -33,7 +33,7 @@ type lease struct {
 	until time.Time
 	over  bool               // for good
 	stop  context.CancelFunc // of the adapter; nil: it has not begun
-	timer *time.Timer        // ends it
+	timer *time.Timer        // for expire
 	gone  chan struct{}      // closed when it is not held any more
 }
 
@@ -45,26 +45,27 @@ func newLeases() *leases { return &leases{held: make(map[attempt]*lease)} }
 func (l *leases) add(p *receipt.Permit, term time.Duration, asked time.Time) *lease {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := attemptOf(p)
 	h := &lease{nonce: p.Nonce, term: term, gone: make(chan struct{})}
 	h.until = asked.Add(term - term/10)
-	h.timer = time.AfterFunc(time.Until(h.until), func() { l.expire(at, h) })
-	l.held[at] = h
+	h.timer = time.AfterFunc(time.Until(h.until), func() { l.expire(h) })
+	l.held[attemptOf(p)] = h
 	return h
 }
 
-// expire ends a lease whose time is over.
-func (l *leases) expire(at attempt, h *lease) {
+// expire stops the adapter where the time of a lease is over. Before that has begun
+// the lease can still be prolonged.
+func (l *leases) expire(h *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if wait := time.Until(h.until); wait > 0 && !h.over {
+	switch wait := time.Until(h.until); {
+	case wait > 0:
 		h.timer.Reset(wait) // it was prolonged
-		return
+	case h.stop != nil:
+		h.end()
 	}
-	h.end()
 }
 
-// end is called with mu held.
+// end ends a lease for good. It is called with mu held.
 func (h *lease) end() {
 	h.over = true
 	if h.stop != nil {
@@ -77,9 +78,7 @@ func (l *leases) prolong(h *lease, asked time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.until = asked.Add(h.term - h.term/10)
-	if !h.over {
-		h.timer.Reset(time.Until(h.until))
-	}
+	h.timer.Reset(time.Until(h.until))
 }
 
 // lose ends a lease before its time.
@@ -91,7 +90,7 @@ func (l *leases) lose(at attempt) {
 	}
 }
 
-// lost reports whether a lease is over.
+// lost reports whether a lease is over for good.
 func (l *leases) lost(h *lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

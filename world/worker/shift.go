@@ -156,9 +156,11 @@ func (s *shift) acquire(most int) (out []offer, in manifest.Hash, err error) {
 	return out, in, err
 }
 
-// accept takes note of what was acquired.
+// accept takes note of what was acquired. What was long on its way is renewed first.
 func (s *shift) accept(answer *api.Offers, asked time.Time) []offer {
 	var out []offer
+	var late sync.WaitGroup
+	waited := time.Since(asked)
 	for i := range answer.Offers {
 		o := &answer.Offers[i]
 		p, err := o.Permit()
@@ -167,9 +169,13 @@ func (s *shift) accept(answer *api.Offers, asked time.Time) []offer {
 			continue
 		}
 		h := s.leases.add(&p, time.Duration(o.LeaseMillis)*time.Millisecond, asked)
+		if waited > h.term/3 {
+			late.Go(func() { s.renew(&p, h) })
+		}
 		go s.keep(p, h)
 		out = append(out, offer{p, answer.Manifest})
 	}
+	late.Wait()
 	return out
 }
 

@@ -2,9 +2,11 @@ package worker_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,7 +19,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
@@ -45,7 +49,7 @@ routing:
 	callingReducer = `def reduce(ctx, state, event):
     if event.name == "receipt":
         return (state or []) + [event.data["payload"]]
-    ctx.effect("tool.a", event.data["n"])
+    ctx.effect(event.data.get("kind", "tool.a"), event.data["n"])
     return state or []
 `
 )
@@ -55,6 +59,7 @@ type outside struct {
 	mu     sync.Mutex
 	calls  map[string]int                                  // by external key
 	before func(ctx context.Context, call host.Call) error // nil: nothing
+	named  func(name string, call host.Call)               // nil: nobody wants to know
 	secret string
 }
 
@@ -64,14 +69,17 @@ func (o *outside) adapters() map[string]host.Factory {
 	return map[string]host.Factory{"outside": func(s host.Setup) (host.Adapter, error) {
 		var config struct {
 			Secret string `cbor:"secret"`
+			Name   string `cbor:"name"`
 		}
-		return &adapter{o, s}, s.Decode(&config)
+		err := s.Decode(&config)
+		return &adapter{o, s, config.Name}, err
 	}}
 }
 
 type adapter struct {
 	*outside
 	setup host.Setup
+	name  string
 }
 
 func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
@@ -83,6 +91,9 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 	secret, err := a.setup.Secret("secret://KEY")
 	if err != nil {
 		return host.Result{}, err
+	}
+	if a.named != nil {
+		a.named(a.name, call)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,6 +132,7 @@ func serve(t *testing.T, opts local.Options) *served {
 	s := &served{t: t, dir: t.TempDir(), opts: opts}
 	s.opts.Remote, s.opts.Grace = true, 50*time.Millisecond
 	s.opts.Adapters = newOutside().adapters() // the owner performs nothing
+	s.opts.Adapters["special"] = s.opts.Adapters["outside"]
 	for name, text := range map[string]string{local.ManifestFile: callingManifest, "caller.star": callingReducer} {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 	}
@@ -407,6 +419,29 @@ func TestALeaseIsKeptAndItsEndStopsTheAdapter(t *testing.T) {
 	require.NoError(t, stop())
 }
 
+// TestAnAttemptThatWasLongInComingIsRenewedFirst: a worker counts from before it has
+// asked, and the server may have taken its time.
+func TestAnAttemptThatWasLongInComingIsRenewedFirst(t *testing.T) {
+	const lease = 300 * time.Millisecond
+	s, o := serve(t, local.Options{Lease: lease}), newOutside()
+	var attempts []uint64
+	o.named = func(_ string, call host.Call) { attempts = append(attempts, call.Permit.Attempt) }
+	asked := make(chan struct{}, 99)
+	s.intercept(func(w http.ResponseWriter, r *http.Request, inner http.Handler) {
+		if strings.HasSuffix(r.URL.Path, "/acquire") {
+			asked <- struct{}{}
+			<-time.After(lease)
+		}
+		inner.ServeHTTP(w, r)
+	})
+	stop := s.works(t.TempDir(), o)
+	<-asked
+	s.want(0, 1)
+	s.until(receipt.StateCommitted, 1)
+	require.NoError(t, stop())
+	require.Equal(t, []uint64{1}, attempts)
+}
+
 // TestWhatComesToAWorkerThatStopsIsGivenBack: it has asked, and waits for an answer.
 func TestWhatComesToAWorkerThatStopsIsGivenBack(t *testing.T) {
 	s, o := serve(t, local.Options{}), newOutside()
@@ -432,4 +467,94 @@ func TestWhatComesToAWorkerThatStopsIsGivenBack(t *testing.T) {
 	s.until(receipt.StateCommitted, 3)
 	require.Equal(t, 3, o.total(t))
 	require.NoError(t, stop())
+}
+
+// TestAnotherManifestIsFetchedBeforeItsEffectsArePerformed: with an effect that the
+// old one did not have, too.
+func TestAnotherManifestIsFetchedBeforeItsEffectsArePerformed(t *testing.T) {
+	s, o := serve(t, local.Options{}), newOutside()
+	var mu sync.Mutex
+	performed := make(map[string]int) // by kind and the name in its config
+	o.named = func(name string, call host.Call) {
+		mu.Lock()
+		defer mu.Unlock()
+		performed[call.Permit.Kind+" "+name]++
+	}
+	stop := s.works(t.TempDir(), o)
+	s.want(0, 2)
+	s.until(receipt.StateCommitted, 2)
+	for i, kind := range []string{"tool.a", "tool.b"} {
+		name := fmt.Sprint("edition ", i)
+		s.apply(func(m *manifest.Manifest) {
+			e := m.Effects["tool.a"]
+			var err error
+			e.Config, err = canon.Marshal(map[string]string{"secret": "secret://KEY", "name": name})
+			require.NoError(t, err)
+			m.Effects[kind] = e
+		})
+		_, err := s.Submit(t.Context(), "go", map[string]any{"to": "x", "n": i, "kind": kind})
+		require.NoError(t, err)
+		s.until(receipt.StateCommitted, 3+i)
+	}
+	require.NoError(t, stop())
+	require.Equal(t, map[string]int{"tool.a ": 2, "tool.a edition 0": 1, "tool.b edition 1": 1}, performed)
+	require.Equal(t, 4, o.total(t))
+}
+
+// apply puts a changed manifest in force.
+func (s *served) apply(change func(*manifest.Manifest)) {
+	s.t.Helper()
+	var next manifest.Manifest
+	require.NoError(s.t, s.View(func(w *world.World) error { next = *w.Manifest(); return nil }))
+	next.Effects = maps.Clone(next.Effects)
+	change(&next)
+	n, err := s.Propose(s.t.Context(), world.Proposal{Candidate: &next, Base: s.Status().Manifest, Actor: "ann"})
+	require.NoError(s.t, err)
+	_, err = s.Shadow(s.t.Context(), n, world.ShadowConfig{}, "ann")
+	require.NoError(s.t, err)
+	var terms governance.Terms
+	require.NoError(s.t, s.View(func(w *world.World) error {
+		all, f := w.Proposals()
+		terms = all[n-1].Terms(f.World)
+		return nil
+	}))
+	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	require.NoError(s.t, s.Approve(s.t.Context(), n, terms, governance.Sign(key, terms), "bob", ""))
+	require.NoError(s.t, s.Apply(s.t.Context(), n, "ann"))
+}
+
+// TestAnEffectThatAWorkerCannotPerformIsLeftToOthers: the worker performs the rest.
+func TestAnEffectThatAWorkerCannotPerformIsLeftToOthers(t *testing.T) {
+	s, o := serve(t, local.Options{}), newOutside()
+	s.apply(func(m *manifest.Manifest) {
+		e := m.Effects["tool.a"]
+		m.Effects["tool.b"] = e
+		e.Adapter = "special"
+		m.Effects["tool.a"] = e
+	})
+	plain := s.works(t.TempDir(), o)
+	s.want(0, 1)
+	_, err := s.Submit(t.Context(), "go", map[string]any{"to": "x", "n": 9, "kind": "tool.b"})
+	require.NoError(t, err)
+	s.until(receipt.StateCommitted, 1)
+	require.Equal(t, 1, s.Status().Intents[receipt.StateInFlight], "nobody here knows its adapter")
+	special := s.works(t.TempDir(), o, func(c *worker.Config) {
+		c.Adapters = func() map[string]host.Factory { return map[string]host.Factory{"special": o.adapters()["outside"]} }
+	})
+	s.until(receipt.StateCommitted, 2)
+	require.NoError(t, plain())
+	require.NoError(t, special())
+	require.Equal(t, 2, o.total(t))
+}
+
+func TestAWorkerIsSomebodyAndSomewhere(t *testing.T) {
+	for _, url := range []string{"", "127.0.0.1:80", "ftp://x", "http://", "http://x?y"} {
+		require.Error(t, worker.Run(t.Context(), worker.Config{Server: url, Token: "wk_x", Dir: t.TempDir()}), "%q", url)
+	}
+	require.Error(t, worker.Run(t.Context(), worker.Config{Server: "http://127.0.0.1:1", Dir: t.TempDir()}))
+	for _, id := range []string{"..", ".", "a/b", "../../x"} {
+		dir := t.TempDir()
+		require.Error(t, worker.Run(t.Context(), worker.Config{Server: "http://127.0.0.1:1", Token: "wk_x", Dir: dir, Worlds: []string{id}}), "%q", id)
+		require.NoDirExists(t, filepath.Join(dir, ".worker", "worlds"))
+	}
 }

@@ -1,0 +1,119 @@
+"""python3 tools/verify BUNDLE: the second verifier. See README.md."""
+
+import argparse
+import json
+import os
+import sys
+
+import checkpoint
+import items
+import journal
+import packing
+import proof
+
+OK, NOT, USAGE = 0, 3, 2
+NEITHER = (packing.Error, items.NotBundle, proof.NotProof)
+
+
+def main(argv=None):
+    """Verify what the arguments name, and return the exit code."""
+    options = _parser().parse_args(argv)
+    try:
+        believed = [key for text in options.trust for key in _keys(text)]
+    except (OSError, checkpoint.Error) as e:
+        print("error: --trust: %s" % e, file=sys.stderr)
+        return USAGE
+    if options.batch:
+        return _batch(options.batch, believed)
+    try:
+        with open(options.file, "rb") as file:
+            report = verdict(file, believed)
+    except OSError as e:
+        print("error: %s" % e, file=sys.stderr)
+        return USAGE
+    except NEITHER as e:
+        print("error: %s: neither a bundle nor a proof: %s" % (options.file, e), file=sys.stderr)
+        return NOT
+    _show(report, options.output)
+    return OK if report["ok"] and (report["trusted"] or not believed) else NOT
+
+
+def verdict(file, believed):
+    """The report on the bundle, or the proof, in a file."""
+    if file.read(1) == b"{":
+        file.seek(0)
+        return proof.verify(file.read(proof.MAX_BYTES + 1), believed)
+    file.seek(0)
+    return journal.verify(file, believed)
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="tools/verify", description="Verify a bundle, all but its replay.")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("file", nargs="?", metavar="FILE", help="a bundle or a proof")
+    what.add_argument("--batch", metavar="DIR", help="verify every file in DIR, a line of JSON each")
+    parser.add_argument("--trust", action="append", default=[], metavar="KEY", help="believe the owner of KEY")
+    parser.add_argument("-o", dest="output", choices=("text", "json"), default="text")
+    return parser
+
+
+def _keys(text):
+    """The key that a text is, or the keys in the file that it names."""
+    try:
+        return [checkpoint.parse_key(text)[1]]
+    except checkpoint.Error:
+        if not os.path.exists(text):
+            raise
+    with open(text, encoding="utf-8") as file:
+        lines = [line.strip() for line in file]
+    return [checkpoint.parse_key(line)[1] for line in lines if line and not line.startswith("#")]
+
+
+def _batch(directory, believed):
+    """Print a line for every file, and return whether all of them are good."""
+    worst = OK
+    for name in sorted(os.listdir(directory)):
+        path = os.path.join(directory, name)
+        if not os.path.isfile(path):
+            continue
+        line = {"name": name, **_short(path, believed)}
+        if not line["ok"]:
+            worst = NOT
+        print(json.dumps(line), flush=True)
+    return worst
+
+
+def _short(path, believed):
+    try:
+        with open(path, "rb") as file:
+            report = verdict(file, believed)
+    except NEITHER as e:
+        return {"ok": False, "trusted": False, "fault": {"place": "bundle", "message": str(e)}}
+    long = ("schema", "replay_proof_result", "faults")
+    out = {key: value for key, value in report.items() if key not in long}
+    out["fault"] = report["faults"][0] if report["faults"] else None
+    return out
+
+
+def _show(report, form):
+    if form == "json":
+        print(json.dumps(report, indent=2))
+        return
+    print(_word(report))
+    for key in ("world_id", "kind", "records", "execution_hash", "event_chain_root_hash", "record", "cell"):
+        if key in report:
+            print("%-22s %s" % (key, report[key]))
+    if "replay_proof_result" in report:
+        print("%-22s %s" % ("replay", report["replay_proof_result"]["error"]))
+    for fault in report["faults"]:
+        print("fault: %(place)s: %(message)s" % fault)
+
+
+def _word(report):
+    if not report["ok"]:
+        return "not consistent"
+    return "consistent, and signed by whom you trust" if report["trusted"] else "consistent, signer not trusted"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

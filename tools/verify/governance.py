@@ -1,0 +1,200 @@
+"""Changes of the rules: docs/journal-format.md, *Approvals* and *What a verifier checks*.
+
+A manifest may come into force only by a proposal that the rules before it allow: made of the manifest in force,
+reported on since that is in force, and approved, by signatures over its terms, by as many keys as count.
+"""
+
+import hashlib
+
+import cbor
+import ed25519
+from records import Gone
+
+
+class Refused(ValueError):
+    """Why a change of the rules does not count."""
+
+
+class Rules:
+    """What the manifest in force says of who may change it. Without approvers any key may."""
+
+    def __init__(self, manifest):
+        says = manifest.get("governance") or {}
+        self.four_eyes = says.get("four_eyes") is True
+        self.approvers = [a.get("key") for a in says.get("approvers") or []]
+        self.needed = says.get("approvals") or 1
+
+    def check_key(self, key):
+        """Refuse a key that is not listed."""
+        if self.approvers and key not in self.approvers:
+            raise Refused("key %s is not listed" % key.hex())
+
+
+class Proposal:
+    """What the journal has said of a proposal so far."""
+
+    def __init__(self, record, base=None, candidate=None):
+        self.record, self.base, self.candidate = record, base, candidate
+        self.author = None  # key and signature, where the author has signed
+        self.closed = False
+        self.report, self.reported = bytes(32), 0  # the last report, and the record that holds it
+        self.forged = False  # the report is not what its hash says
+        self.approved = []
+
+    def begin(self, report, record):
+        """Take a report, of which there are no approvals yet."""
+        self.report, self.reported = report, record
+        self.forged, self.approved = False, []
+
+    def needed(self, rules):
+        """How many keys have to approve. Of four eyes the author has two, where it signed with a listed key."""
+        if not rules.four_eyes or self.author and self.author[0] in rules.approvers:
+            return rules.needed
+        return max(2, rules.needed)
+
+
+def statement(first, world, base, candidate, report=None):
+    """What is signed."""
+    lines = [first, "world " + world, "base " + base.hex(), "candidate " + candidate.hex()]
+    if report is not None:
+        lines.append("report " + report.hex())
+    return "".join(line + "\n" for line in lines).encode()
+
+
+class Governance:
+    """The proposals of a world. fault is told of what does not count."""
+
+    def __init__(self, fault):
+        self._fault = fault
+        self._proposals = []
+        self._world = ""
+        self._manifest, self._since, self._rules = None, 0, None
+        self._unread = 0  # the last report that is gone, and nobody knows of which proposal; 0: there is none
+        self._now = 0
+        self.applied = self.bad = 0
+        self._take = {
+            "manifest.proposed": self._propose, "manifest.shadowed": self._shadow,
+            "manifest.approved": self._approve, "manifest.rejected": self._close,
+            "manifest.withdrawn": self._close, "manifest.applied": self._apply, "world.forked": self._disown,
+        }
+        self._lost = {
+            "manifest.shadowed": self._lose_report, "manifest.proposed": self._lose_proposal,
+            "manifest.applied": self._lose_apply,
+        }
+
+    def take(self, record, world):
+        """Judge a record about the rules by those in force before it."""
+        table = self._lost if record.payload is Gone else self._take
+        if record.kind not in table:
+            return
+        self._now, self._world = record.id, world
+        try:
+            table[record.kind](record.payload)
+        except Refused as e:
+            self._fault("proposal: %s" % e)
+
+    def govern(self, manifest_hash, manifest, record):
+        """Take that a manifest is in force from a record on. It is None where it cannot be read."""
+        self._manifest, self._since = manifest_hash, record
+        self._rules = None if manifest is None else Rules(manifest)
+
+    def proof(self):
+        """How many proposals and applied changes there are, and how many of these should not be."""
+        return {"proposals": len(self._proposals), "applied": self.applied, "bad": self.bad}
+
+    def _open(self, number):
+        if not 1 <= number <= len(self._proposals):
+            raise Refused("there is no p%d" % number)
+        proposal = self._proposals[number - 1]
+        if proposal.closed:
+            raise Refused("p%d was closed before" % number)
+        return proposal
+
+    def _propose(self, p):
+        proposal = Proposal(self._now, p["base"], p["candidate"])
+        earlier = [x.author for x in self._proposals]
+        self._proposals.append(proposal)
+        if p["signature"] is None:
+            return
+        signature = tuple(p["signature"])
+        terms = statement("worldkernel proposal v1", self._world, p["base"], p["candidate"])
+        if not ed25519.verify(signature[0], terms, signature[1]):
+            raise Refused("the author's signature is not one of its key over this proposal")
+        if signature in earlier:
+            raise Refused("the author's signature is that of an earlier proposal")
+        proposal.author = signature
+
+    def _shadow(self, p):
+        proposal = self._open(p["proposal"])
+        proposal.begin(p["report_hash"], self._now)
+        if hashlib.sha256(cbor.encode(p["report"])).digest() != p["report_hash"]:
+            proposal.forged = True
+            raise Refused("the report about p%d is not what its hash says" % p["proposal"])
+
+    def _approve(self, p):
+        proposal, key = self._open(p["proposal"]), p["signature"][0]
+        report, at = proposal.report, proposal.reported
+        if self._unread > max(at, proposal.record) and p["report_hash"] != report:
+            report, at = p["report_hash"], self._unread  # it was about this one, by the word of the approver
+        if at <= self._since or not any(report):
+            raise Refused("no report since the manifest in force was put there says what it would do")
+        asked = (self._world, proposal.base, proposal.candidate, report)
+        if (p["world"], p["base"], p["candidate"], p["report_hash"]) != asked:
+            raise Refused("the approval is about other terms")
+        if not ed25519.verify(key, statement("worldkernel approval v1", *asked), p["signature"][1]):
+            raise Refused("the approval's signature is not one of its key over its terms")
+        if report == proposal.report and key in proposal.approved:
+            raise Refused("key %s has approved p%d before" % (key.hex(), p["proposal"]))
+        if self._rules is None:
+            raise Refused("the manifest in force cannot be read, and it says whose approval counts")
+        self._rules.check_key(key)
+        if self._rules.four_eyes and proposal.author and proposal.author[0] == key:
+            raise Refused("key %s is the author's, and four_eyes is on" % key.hex())
+        if report != proposal.report:
+            proposal.begin(report, at)
+        proposal.approved.append(key)
+
+    def _close(self, p):
+        self._open(p["proposal"]).closed = True
+
+    def _apply(self, p):
+        self.applied += 1
+        try:
+            proposal = self._open(p["proposal"])
+            proposal.closed = True
+            self._check_apply(proposal, p)
+        except Refused:
+            self.bad += 1
+            raise
+
+    def _check_apply(self, proposal, p):
+        if not proposal.base == p["base"] == self._manifest:
+            raise Refused("p%d was applied, and its base was not in force" % p["proposal"])
+        if p["manifest"] != proposal.candidate:
+            raise Refused("p%d was applied with another manifest than its candidate" % p["proposal"])
+        if proposal.reported <= self._since or proposal.forged:
+            raise Refused("p%d was applied without a report since its base is in force" % p["proposal"])
+        if self._rules is None:
+            raise Refused("the manifest in force cannot be read, and it says whose approval counts")
+        have, need = len(proposal.approved), proposal.needed(self._rules)
+        if have < need:
+            raise Refused("p%d was applied with %d of %d approvals that count" % (p["proposal"], have, need))
+
+    def _disown(self, _):
+        """Another world begins, and what was signed was for its parent."""
+        for proposal in self._proposals:
+            if not proposal.closed:
+                proposal.author = None
+
+    def _lose_report(self, _):
+        self._unread = self._now
+
+    def _lose_proposal(self, _):
+        self._proposals.append(Proposal(self._now))
+        self._proposals[-1].closed = True
+
+    def _lose_apply(self, _):
+        self.applied += 1
+        self.bad += 1
+        self._manifest, self._since, self._rules = None, self._now, None
+        raise Refused("a manifest was applied, and what the record said of it is gone")

@@ -1,0 +1,404 @@
+"""A bundle, read once from its first item to its last: docs/bundle-format.md, *What a verifier does*."""
+
+import base64
+import hashlib
+
+import cbor
+import checkpoint
+import items
+import merkle
+import packing
+import receipts
+from execution import Execution
+from governance import Governance
+from heads import Heads
+from ledger import Ledger
+from records import Error, Gone, Record, is_hash
+from report import NO_HASH, Report, place_of
+
+_BRINGS = {"world.created": "manifest", "world.forked": "manifest", "manifest.applied": "manifest",
+           "manifest.proposed": "candidate"}
+
+
+def verify(file, believed=()):
+    """The report on the bundle in a file. packing.Error or items.NotBundle says that it is none."""
+    unpacker, stream = items.stream_of(file)
+    first = next(iter(stream), None)
+    if first is None:
+        raise items.NotBundle(unpacker.fault or stream.fault or "it is empty")
+    journal = Journal(items.Header(first), believed)
+    try:
+        for raw in stream:
+            journal.take(raw)
+        # What follows an item that ends the reading is still unpacked, for the hash at the end.
+        if stream.fault:
+            for _ in stream.rest():
+                pass
+        for fault in (unpacker.fault, stream.fault):
+            if fault:
+                journal.report.fault("bundle", fault)
+        return journal.close()
+    finally:
+        journal.blobs.close()
+
+
+class Journal:
+    """What is known of a journal while its records come."""
+
+    def __init__(self, header, believed):
+        self.report = Report()
+        self.blobs = items.Blobs()
+        self._header = header
+        self._whole = header.first == 1
+        self._chain, self._lost, self._broken = header.root, False, False
+        self._expected = header.first
+        self._item = 1
+        self._fresh = {}  # blobs since the last record: where each stands
+        self._withheld = dict.fromkeys(header.withheld, False)  # whether a record has the payload
+        self._missing = {}  # what is not there, and whether it is a payload
+        self._missed = []
+        self._redacted = 0
+        self._sealed = False  # the last item is a checkpoint
+        self._effects = {}  # of the manifest in force
+        # In a range a world.forked may still say that the world was another one before it. Until then receipts and
+        # checkpoints are counted by the world that they name, with the first place.
+        self._world = header.world if self._whole else None
+        self._unplaced = {}
+        self._created = False
+        self._receipts = {"checked": 0, "bad": 0, "unverifiable": 0, "inherited": 0}
+        self._no_verifier = 0
+        self._checkpoints = 0
+        self._execution = Execution()
+        self._ledger = Ledger(self._fault)
+        self._governance = Governance(self._fault)
+        self._heads = Heads(self.report.fault, header.keys, believed)
+        for fault in header.faults:
+            self.report.fault("header", fault)
+        try:
+            self._tree = merkle.Tree(header.first - 1, header.nodes)
+        except merkle.Error:
+            self._tree = merkle.Tree(0, [])  # that is a fault of the header, and no checkpoint will fit
+
+    def _fault(self, message):
+        self.report.fault(place_of(self._expected), message)
+
+    def take(self, raw):
+        """Take the next item."""
+        self._item += 1
+        self._sealed = False
+        major = raw[0] >> 5
+        if major == 4:
+            self._take_record(raw)
+            return
+        try:
+            value = cbor.decode(raw)
+        except cbor.Error as e:
+            self._item_fault(str(e))
+            return
+        if isinstance(value, bytes):
+            self._take_blob(value)
+        elif isinstance(value, str):
+            self._take_checkpoint(value)
+        else:
+            self._item_fault("it is no blob, record or checkpoint")
+
+    def _item_fault(self, message):
+        self.report.fault("item %d" % self._item, message)
+
+    def _take_blob(self, content):
+        blob = self.blobs.add(content)
+        if blob is None:
+            self._item_fault("the blob was there before")
+        elif len(self.blobs) > items.MAX_BLOBS:
+            self._item_fault("there are more blobs than are allowed")
+        elif blob in self._withheld:
+            self._item_fault("the blob is one that is said to be withheld")
+        else:
+            self._fresh[blob] = self._item
+
+    def _take_checkpoint(self, text):
+        self._checkpoints += 1
+        if self._fresh:
+            self._item_fault("a checkpoint stands between a blob and its record")
+        if self._checkpoints > items.MAX_CHECKPOINTS:
+            self._item_fault("there are more checkpoints than are allowed")
+        of = self._heads.take(text, self._world, self._tree)
+        if of is not None and self._world is None:
+            self._put_off(self._heads.refuse, of, "checkpoint #%d" % self._tree.size)
+        self._sealed = True
+
+    # Records.
+
+    def _take_record(self, raw):
+        parts = items.split_record(raw)
+        if parts is None:
+            self._item_fault("it is no record with a link")
+            return
+        stored, link = parts
+        try:
+            record = Record(stored)
+        except Error as e:
+            self._fault(str(e))
+            self._lose()
+            record = None
+        if record is not None:
+            self._take_id(record)
+            self._link(record, stored, link)
+            self._open(record)
+        self._tree.append(stored)
+        self._expected += 1
+        self._settle_fresh()
+
+    def _lose(self):
+        if not self._lost:
+            self._lost = True
+            self._fault("the chain cannot be computed from here on: this is no record")
+
+    def _take_id(self, record):
+        if record.id != self._expected:
+            self._fault("record #%d is here: records are missing, repeated or out of order" % record.id)
+            self._expected = record.id
+
+    def _link(self, record, stored, link):
+        if self._lost:
+            return
+        self._before = self._chain
+        text = b"\n%d %s " % (record.id, record.kind.encode())
+        self._chain = hashlib.sha256(self._chain + text + base64.b64encode(stored)).digest()
+        if self._chain[:items.LINK_BYTES] != link and not self._broken:
+            self._broken = True
+            self._fault("the chain root does not begin with its link: this record or an earlier one was changed")
+
+    def _open(self, record):
+        """Find the payload of a record, and judge what it says."""
+        try:
+            record.open(self._payload(record))
+        except Error as e:
+            self._fault(str(e))
+            return
+        except KeyError:
+            self._miss(record.blob, "its payload is missing", True)
+            record.payload = Gone
+        self._judge(record)
+
+    def _payload(self, record):
+        if record.blob is None:
+            return record.inline
+        if record.blob in self._withheld:
+            self._withheld[record.blob] = True
+        content = self.blobs.get(record.blob)
+        self._fresh.pop(record.blob, None)
+        if len(content) != record.blob_bytes:
+            raise Error("its payload has %d bytes, and should have %d" % (len(content), record.blob_bytes))
+        try:
+            return cbor.decode(content)
+        except cbor.Error as e:
+            raise Error("its payload: %s" % e) from None
+
+    def _miss(self, blob, message, payload):
+        if blob not in self._missing:
+            self._missing[blob] = payload
+            self._missed.append((blob, place_of(self._expected), message))
+
+    def _settle_fresh(self):
+        """Blobs have to be needed by the record behind them."""
+        for item in self._fresh.values():
+            self.report.fault("item %d" % item, "the next record does not need this blob")
+        self._fresh.clear()
+
+    def _judge(self, record):
+        p, kind = record.payload, record.kind
+        if p is not Gone:
+            self._check_place(record)
+            if self._whole:
+                self._governance.take(record, self._world)
+            self._bring(record)
+            if kind in ("invocation.finished", "invocation.late"):
+                if not self._take_receipt(p["receipt"]):
+                    return
+            elif kind == "world.forked":
+                self._fork(p)
+            elif kind == "blob.redacted" and self._missing.pop(p["blob"], None) is not None:
+                self._redacted += 1
+        elif self._whole:
+            self._governance.take(record, self._world)
+        if self._whole:
+            self._execution.take(record)
+            self._ledger.take(record)
+            if kind == "invocation.finished" and p is not Gone:
+                self._no_verifier += p["receipt"]["kind"] not in self._verified
+
+    def _check_place(self, record):
+        """What a record says of where it stands."""
+        p, kind = record.payload, record.kind
+        if kind == "world.created":
+            if record.id != 1:
+                self._fault("a world is created by record 1")
+            self._created, self._world = True, p["world"]
+        elif kind in ("snapshot.created", "world.forked") and not self._lost and not self._broken:
+            if p["at"] != record.id - 1 or p["chain_root"] != self._before:
+                self._fault("the chain root that it names is not that of the record before it")
+
+    def _fork(self, p):
+        if self._world is None:
+            self._place(p["parent"])
+        elif p["parent"] != self._world:
+            self._fault("it is a fork of world %s, and this is world %s" % (p["parent"], self._world))
+        self._world = p["world"]
+        counts = self._receipts
+        counts["inherited"] += counts["checked"] + counts["unverifiable"]
+        counts["checked"] = counts["unverifiable"] = 0
+
+    def _take_receipt(self, receipt):
+        """Whether it is a receipt at all. What it says counts also where its hash is wrong: that is a fault already."""
+        try:
+            receipts.check(receipt)
+        except Error as e:
+            self._receipts["bad"] += 1
+            self._fault(str(e))
+            return False
+        if self._world not in (None, receipt["world"]):
+            self._receipts["bad"] += 1
+            self._fault("its receipt is of world %s, and this is world %s" % (receipt["world"], self._world))
+        elif receipts.hash_of(receipt) != receipt.get("hash"):
+            self._receipts["bad"] += 1
+            self._fault("its receipt has another hash")
+        else:
+            self._receipts["unverifiable"] += 1
+            if self._world is None:
+                self._put_off(self._refuse_receipts, receipt["world"], place_of(self._expected))
+        return True
+
+    def _refuse_receipts(self, count):
+        self._receipts["unverifiable"] -= count
+        self._receipts["bad"] += count
+
+    def _put_off(self, refuse, world, place):
+        """Note of which world something is, until it is known which world this is."""
+        self._unplaced.setdefault((refuse, world), [0, place])[0] += 1
+
+    def _place(self, is_world):
+        """Take which world the records so far are of."""
+        for (refuse, world), (count, place) in self._unplaced.items():
+            if world != is_world:
+                refuse(count)
+                self.report.fault(place, "here and %d times more something is of world %s, and this is world %s"
+                                  % (count - 1, world, is_world))
+        self._unplaced.clear()
+
+    # Manifests.
+
+    _verified = frozenset()  # kinds of effects that have a verifier
+
+    def _bring(self, record):
+        """A record that brings a manifest needs it, and all that it names."""
+        name = _BRINGS.get(record.kind)
+        if name is None:
+            return
+        manifest = self._manifest(record.payload[name])
+        if record.kind == "manifest.proposed":
+            return
+        if manifest is not None:
+            self._verified = frozenset(k for k, x in manifest["effects"].items() if x.get("verify"))
+        self._governance.govern(record.payload[name], manifest, record.id)
+
+    def _manifest(self, blob):
+        content = self._content(blob, "manifest")
+        if content is None:
+            return None
+        try:
+            manifest = cbor.decode(content)
+            names = list(contents(manifest))
+        except (cbor.Error, AttributeError, TypeError):
+            self._fault("manifest %s is none" % blob.hex())
+            return None
+        for name in names:
+            self._content(name, "content")
+        manifest.setdefault("effects", {})
+        return manifest
+
+    def _content(self, blob, what):
+        self._fresh.pop(blob, None)
+        try:
+            return self.blobs.get(blob)
+        except KeyError:
+            self._miss(blob, "%s %s is missing" % (what, blob.hex()), False)
+            return None
+
+    # The end.
+
+    def close(self):
+        """The report, when all items were taken."""
+        last = self._expected - 1
+        if self._fresh:
+            self._settle_fresh()
+        if last != self._header.last:
+            self.report.fault("bundle", "it ends with record #%d, and should with #%d" % (last, self._header.last))
+        if not self._sealed:
+            self.report.fault("bundle", "it does not end with a checkpoint of its last record")
+        if self._whole and not self._created:
+            self.report.fault("world", "record 1 does not say which world it is")
+        if self._world is None:
+            self._place(self._header.world)
+            self._world = self._header.world
+        if self._world != self._header.world:
+            self.report.fault("world", "it is %s, and the header says %s" % (self._world, self._header.world))
+        for key in self._heads.unsigned_keys():
+            self.report.fault("header", "key %s has signed no checkpoint" % key.hex())
+        withheld = self._close_missing()
+        self._fill(last, withheld)
+        return self.report.result()
+
+    def _close_missing(self):
+        withheld = 0
+        for blob, place, message in self._missed:
+            if blob not in self._missing:
+                continue
+            if self._missing[blob] and blob in self._withheld:
+                withheld += 1
+            else:
+                self.report.fault(place, message)
+        for blob, named in self._withheld.items():
+            if not named:
+                self.report.fault("header", "no record has the withheld payload %s" % blob.hex())
+        return withheld
+
+    def _fill(self, last, withheld):
+        unknown = not self._whole or self._execution.unknown
+        ledger = self._ledger.proof(self._whole)
+        ledger["no_verifier"] = self._no_verifier
+        values = self.report.values
+        values["trusted"] = self._heads.trusts(last)
+        values["world_id"] = self._world
+        values["records"] = last
+        if not self._whole:
+            values["from"] = self._header.first
+        values["execution_hash"] = NO_HASH if unknown else self._execution.result()
+        values["event_chain_root_hash"] = NO_HASH if self._lost or not self._chain else self._chain.hex()
+        values["tool_invocation_ledger_proof"] = ledger
+        values["receipts"] = self._receipts
+        values["governance"] = self._governance.proof()
+        values["redacted"] = self._redacted
+        if withheld:
+            values["withheld"] = withheld
+        values["checkpoints"] = self._heads.proof()
+
+
+def contents(manifest):
+    """The hashes of all that a manifest names."""
+    for reducer in manifest.get("reducers", {}).values():
+        yield from _hashes(reducer.get("source"))
+    for event in manifest.get("events", {}).values():
+        yield from _hashes(event.get("schema"))
+    for effect in manifest.get("effects", {}).values():
+        for owner in (effect, effect.get("verify") or {}):
+            for file in (owner.get("files") or {}).values():
+                yield from _hashes(file)
+
+
+def _hashes(value):
+    if value is None:
+        return
+    if not is_hash(value):
+        raise TypeError("not a hash")
+    yield value
