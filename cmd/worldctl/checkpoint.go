@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"io"
 
@@ -38,6 +39,9 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
   worldctl checkpoint --list`,
 		Args: args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if listed && (len(args) > 0 || keyFile != "") {
+				return usagef("leave --list out, or everything else", "--list signs nothing, and writes no file")
+			}
 			if listed {
 				return c.with(c.listCheckpoints)
 			}
@@ -47,18 +51,22 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 			}
 			return c.with(func(lw *local.World) error {
 				signed, err := lw.Checkpoint(keys...)
+				if errors.Is(err, local.ErrNoKeys) {
+					return hinted(err, "--key FILE signs it with a key of yours")
+				}
 				if err != nil {
 					return err
 				}
-				if len(args) == 1 && args[0] != "-" {
-					err = writeFile(c.path(args[0]), func(w io.Writer) error { return writeAll(w, signed.Note) })
-					if err == nil {
-						c.note("the checkpoint of #%d is in %s", signed.Size, args[0])
-					}
+				a := checkpointAnswer{signed.Checkpoint, string(signed.Note)}
+				if len(args) == 0 || args[0] == "-" {
+					return c.object("checkpoint", a, func() { fmt.Fprint(c.stdout, a.Note) })
+				}
+				if err := writeFile(c.path(args[0]), func(w io.Writer) error { return writeAll(w, signed.Note) }); err != nil {
 					return err
 				}
-				a := checkpointAnswer{signed.Checkpoint, string(signed.Note)}
-				return c.object("checkpoint", a, func() { fmt.Fprint(c.stdout, a.Note) })
+				return c.object("checkpoint", a, func() {
+					c.note("the checkpoint of #%d is in %s: keep it where nobody who runs the world can change it", a.Size, args[0])
+				})
 			})
 		},
 	}
@@ -95,14 +103,4 @@ func (c *cli) signingKeys(file string) ([]ed25519.PrivateKey, error) {
 func writeAll(w io.Writer, data []byte) error {
 	_, err := w.Write(data)
 	return err
-}
-
-// signerOf returns the key that signs a world's checkpoints, as --trust takes it;
-// empty where there is none.
-func signerOf(lw *local.World) (string, error) {
-	keys, err := lw.Signers()
-	if err != nil || len(keys) == 0 {
-		return "", err
-	}
-	return checkpoint.FormatKey(lw.Keys().World(), keys[len(keys)-1])
 }

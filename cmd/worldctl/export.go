@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,9 +15,10 @@ import (
 
 func newExportCommand(c *cli) *cobra.Command {
 	var format string
+	var bundled bundleFlags
 	cmd := &cobra.Command{
 		Use:   "export FILE",
-		Short: "Write the whole journal to a file",
+		Short: "Write the journal to a file: to import it, to read it, or to prove it",
 		Long: `Write the whole journal to a file, - for stdout. The receipt keys are not part
 of it.
 
@@ -26,13 +26,24 @@ of it.
   jsonl        the stored bytes and what they say, JSON lines
   cloudevents  a CloudEvents 1.0 event for each record, JSON lines
   otlp         OpenTelemetry spans, JSON lines as the Collector reads and writes them
+  bundle       all that somebody needs who verifies it offline, signed, in one file
 
-The first two can be imported again.`,
+The first two can be imported again. A bundle can be a part of the journal, from one
+record to another, and payloads over 4 KiB can be left out of it: their hashes stay,
+and what was signed is what it was.`,
 		Example: `  worldctl export town.cborseq
   worldctl export - --format jsonl | head
-  worldctl export traces.jsonl --format otlp`,
+  worldctl export traces.jsonl --format otlp
+  worldctl export town.bundle --format bundle
+  worldctl export march.bundle --format bundle --from march --redact '#1204'`,
 		Args: args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format == formatBundle {
+				return c.with(func(lw *local.World) error { return c.exportBundle(cmd.Context(), lw, args[0], &bundled) })
+			}
+			if err := bundled.refuse(cmd); err != nil {
+				return err
+			}
 			f := local.Format(format)
 			if !slices.Contains(local.Formats(), f) {
 				return usagef("type --format with one of "+formats(), "%q is not a format of exports", format)
@@ -55,6 +66,7 @@ The first two can be imported again.`,
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", string(local.CBORSeq), "`FORMAT` of the file: "+formats())
+	bundled.add(cmd)
 	return cmd
 }
 
@@ -64,7 +76,7 @@ func formats() string {
 	for _, f := range local.Formats() {
 		names = append(names, string(f))
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(append(names, formatBundle), ", ")
 }
 
 // writeFile puts a file in its place once it is complete. Until then, and after
@@ -73,7 +85,11 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
 		return writeDevice(path, write)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-")
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); err != nil {
+		return err // names the directory, and not a file that nobody knows
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".new-")
 	if err != nil {
 		return err
 	}
@@ -86,7 +102,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		return fmt.Errorf("export: %w", errors.Join(err, os.Remove(f.Name())))
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
@@ -43,13 +44,13 @@ func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg strin
 				return writeAll(c.stdout, data)
 			}
 			err = writeFile(c.path(to), func(w io.Writer) error { return writeAll(w, data) })
-			if err == nil {
-				c.note("the proof is in %s", to)
+			if err == nil && !c.quiet { // whoever checks it has no world
+				fmt.Fprintf(c.stderr, "the proof is in %s; to check it: worldctl verify %s --trust %s\n", to, to, p.Signers[len(p.Signers)-1])
 			}
 			return err
 		})
 	}
-	cmd.Flags().StringVar(&to, "to", "", "write the proof to this `FILE`")
+	cmd.Flags().StringVar(&to, "to", "", "write the proof to this `FILE`, and not to stdout")
 	return cmd
 }
 
@@ -75,10 +76,10 @@ func newProveReceiptCommand(c *cli) *cobra.Command {
 func newProveRecordCommand(c *cli) *cobra.Command {
 	return c.newProof(&cobra.Command{
 		Use:     "record RECORD",
-		Short:   "Prove that a record is in the journal",
-		Example: "  worldctl prove record 93 > ada.proof",
+		Short:   "Prove that a record is in the journal, and what it says",
+		Example: "  worldctl prove record 93 --to ada.proof",
 	}, func(lw *local.World, name string) (*verify.Proof, error) {
-		id, err := parseRecord(name)
+		id, err := (journal{lw}).moment(name)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +118,10 @@ was changed since.`,
 			return nil, err
 		}
 		p, err := lw.ProveConsistency(note)
-		if errors.Is(err, local.ErrOtherHistory) {
+		switch {
+		case errors.Is(err, checkpoint.ErrMalformed):
+			err = usagef(hintCheckpoint, "%s: %w", file, err)
+		case errors.Is(err, local.ErrOtherHistory), errors.Is(err, world.ErrNotFound):
 			err = hinted(fmt.Errorf("%w: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", file)
 		}
 		return p, err

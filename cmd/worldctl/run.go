@@ -109,12 +109,8 @@ Exit code 130 when it was interrupted, 6 when effects in doubt need a decision.`
 			return c.drive(ctx, "run", ticks, func(ctx context.Context, lw *local.World) (world.Progress, error) {
 				before := lw.Store().Head().ID
 				p, err := lw.Next(ctx)
-				switch {
-				case err != nil:
-				case p == world.Waiting:
-					err = awaitNews(ctx, lw, before)
-				case p == world.Idle && !untilIdle:
-					p, err = world.Waiting, lw.Store().Await(ctx, before)
+				if err == nil && (p == world.Waiting || p == world.Idle && !untilIdle) {
+					p, err = world.Waiting, awaitNews(ctx, lw, before) // a late answer comes to an idle world, too
 				}
 				return p, err
 			})

@@ -22,6 +22,7 @@ import (
 const (
 	hintBundle = "verify takes a bundle (worldctl export FILE --format bundle) or a proof (worldctl prove)"
 	hintTrust  = "--trust takes a key as worldctl keys list shows it, an SSH public key, or a file with some of them, a line each"
+	hintCheckpoint = "a checkpoint is what worldctl checkpoint FILE has written"
 	hintSigner = "ask whoever runs the world for its key, by a way that you trust: worldctl keys list shows it"
 )
 
@@ -43,7 +44,7 @@ func (c *cli) believed(trust, kept []string) (v local.Verification, err error) {
 			_, err = checkpoint.Parse(note)
 		}
 		if err != nil {
-			return v, usagef("--checkpoint takes a file that worldctl checkpoint has written", "%s: %w", file, err)
+			return v, usagef(hintCheckpoint, "%s: %w", file, err)
 		}
 		v.Kept = append(v.Kept, note)
 	}

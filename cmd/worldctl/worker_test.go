@@ -401,3 +401,47 @@ func TestKilledServerAndWorkersLoseNothing(t *testing.T) {
 	require.NoError(t, server.Wait())
 	w.exact(false)
 }
+
+func TestAWorkerSaysWhatItNeeds(t *testing.T) {
+	t.Setenv("WORLDCTL_TOKEN", "")
+	dir := t.TempDir()
+	open := filepath.Join(dir, "open")
+	require.NoError(t, os.WriteFile(open, []byte("wk_x\n"), 0o644))
+	for _, args := range [][]string{
+		{}, {"--server", "http://127.0.0.1:1"}, {"--server", "http://127.0.0.1:1", "-w", dir}, {"--server", "http://127.0.0.1:1", "--workers", "-1"},
+	} {
+		code, _, said := inProcess(t.Context(), append([]string{"worker", "--dir", dir}, args...)...)
+		require.Equal(t, exitUsage, code, said)
+		require.Contains(t, said, "hint: ")
+	}
+	code, _, said := inProcess(t.Context(), "worker", "--dir", dir, "--server", "http://127.0.0.1:1", "--token-file", open)
+	require.Equal(t, exitFailed, code, said)
+	require.Contains(t, said, "chmod 600")
+	require.NoDirExists(t, filepath.Join(dir, ".worker"))
+}
+
+func TestCtrlCEndsAWorkerCleanly(t *testing.T) {
+	w := newSinkWorld(t, newSink(t), 2, 2, 8, "external_key: per_attempt", "")
+	s := newShop(t, w, time.Second)
+	t.Setenv("WORLDCTL_TOKEN", s.token)
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	var said string
+	go func() {
+		code, _, text := inProcess(ctx, "worker", "--dir", t.TempDir(), "--server", s.url)
+		said = text
+		ended <- code
+	}()
+	require.True(t, s.progress(4))
+	interrupt()
+	require.Equal(t, exitInterrupted, <-ended)
+	require.Contains(t, said, "working for a world")
+	require.NotContains(t, said, s.token)
+	require.Empty(t, w.intents("--state", "in_doubt"))
+
+	code, _, text := inProcess(t.Context(), "worker", "--dir", t.TempDir(), "--server", s.url, "--world-id", "elsewhere")
+	require.Equal(t, exitFailed, code, text)
+	require.Contains(t, text, "hint: ")
+	s.close()
+	s.exact(false)
+}

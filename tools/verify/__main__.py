@@ -20,14 +20,15 @@ def main(argv=None):
     options = _parser().parse_args(argv)
     try:
         believed = [key for text in options.trust for key in _keys(text)]
-    except (OSError, checkpoint.Error) as e:
-        print("error: --trust: %s" % e, file=sys.stderr)
+        kept = [_kept(name) for name in options.checkpoint]
+    except (OSError, UnicodeDecodeError, checkpoint.Error) as e:
+        print("error: --trust or --checkpoint: %s" % e, file=sys.stderr)
         return USAGE
     if options.batch:
         return _batch(options.batch, believed)
     try:
         with open(options.file, "rb") as file:
-            report = verdict(file, believed)
+            report = verdict(file, believed, kept)
     except OSError as e:
         print("error: %s" % e, file=sys.stderr)
         return USAGE
@@ -38,13 +39,13 @@ def main(argv=None):
     return OK if report["ok"] and (report["trusted"] or not believed) else NOT
 
 
-def verdict(file, believed):
+def verdict(file, believed, kept=()):
     """The report on the bundle, or the proof, in a file."""
     if file.read(1) == b"{":
         file.seek(0)
         return proof.verify(file.read(proof.MAX_BYTES + 1), believed)
     file.seek(0)
-    return journal.verify(file, believed)
+    return journal.verify(file, believed, kept)
 
 
 def _parser():
@@ -53,20 +54,24 @@ def _parser():
     what.add_argument("file", nargs="?", metavar="FILE", help="a bundle or a proof")
     what.add_argument("--batch", metavar="DIR", help="verify every file in DIR, a line of JSON each")
     parser.add_argument("--trust", action="append", default=[], metavar="KEY", help="believe the owner of KEY")
+    parser.add_argument("--checkpoint", action="append", default=[], metavar="FILE",
+                        help="a checkpoint that was kept, and must be of this history")
     parser.add_argument("-o", dest="output", choices=("text", "json"), default="text")
     return parser
 
 
 def _keys(text):
-    """The key that a text is, or the keys in the file that it names."""
-    try:
-        return [checkpoint.parse_key(text)[1]]
-    except checkpoint.Error:
-        if not os.path.exists(text):
-            raise
+    """The key that a text is, or the keys in the file that it names, one a line."""
+    if not os.path.exists(text):
+        return [checkpoint.parse_signer(text)]
     with open(text, encoding="utf-8") as file:
         lines = [line.strip() for line in file]
-    return [checkpoint.parse_key(line)[1] for line in lines if line and not line.startswith("#")]
+    return [checkpoint.parse_signer(line) for line in lines if line and not line.startswith("#")]
+
+
+def _kept(name):
+    with open(name, encoding="utf-8", newline="") as file:
+        return checkpoint.Checkpoint(file.read(checkpoint.MAX_BYTES + 1))
 
 
 def _batch(directory, believed):

@@ -54,6 +54,17 @@ def parse_key(text):
     return parts[0][len("worldkernel/"):], raw[1:]
 
 
+def parse_signer(text):
+    """The public key in a text: as checkpoints have it, or as SSH does."""
+    kind, _, rest = text.partition(" ")
+    if kind != "ssh-ed25519":
+        return parse_key(text)[1]
+    raw = unbase64(rest.split()[0] if rest.strip() else "")
+    if raw[:19] != b"\0\0\0\x0bssh-ed25519\0\0\0\x20" or len(raw) != 51:
+        raise Error("not the SSH public key of an Ed25519 key")
+    return raw[19:]
+
+
 class Checkpoint:
     """A checkpoint, with the first signature of each name and key id."""
 

@@ -1,8 +1,5 @@
 """The items of a bundle: docs/bundle-format.md, *The items* and *The header*."""
 
-import hashlib
-import tempfile
-
 import cbor
 import packing
 from records import is_hash, is_uint
@@ -140,39 +137,6 @@ class Header:
             yield "a withheld payload has a hash of zeros"
         if len(self.withheld) > MAX_WITHHELD or len(self.keys) > MAX_KEYS:
             yield "it names more than is allowed"
-
-
-class Blobs:
-    """The blobs that were there so far, by hash. The bytes of more than a few are in a temporary file."""
-
-    def __init__(self):
-        self._where = {}
-        self._file = tempfile.SpooledTemporaryFile(max_size=16 << 20)
-
-    def __contains__(self, blob):
-        return blob in self._where
-
-    def __len__(self):
-        return len(self._where)
-
-    def add(self, content):
-        """Keep a content. None where it was there already, else its hash."""
-        blob = hashlib.sha256(content).digest()
-        if blob in self._where:
-            return None
-        self._where[blob] = (self._file.seek(0, 2), len(content))
-        self._file.write(content)
-        return blob
-
-    def get(self, blob):
-        """The content of a hash that is there."""
-        at, size = self._where[blob]
-        self._file.seek(at)
-        return self._file.read(size)
-
-    def close(self):
-        """Let go of the temporary file."""
-        self._file.close()
 
 
 def split_record(raw):

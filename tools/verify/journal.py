@@ -4,62 +4,54 @@ import base64
 import hashlib
 
 import cbor
-import checkpoint
 import items
 import merkle
-import packing
 import receipts
 from execution import Execution
 from governance import Governance
 from heads import Heads
 from ledger import Ledger
-from records import Error, Gone, Record, is_hash
+from records import Error, Gone, Record
 from report import NO_HASH, Report, place_of
+from shelf import Shelf
 
 _BRINGS = {"world.created": "manifest", "world.forked": "manifest", "manifest.applied": "manifest",
            "manifest.proposed": "candidate"}
 
 
-def verify(file, believed=()):
-    """The report on the bundle in a file. packing.Error or items.NotBundle says that it is none."""
+def verify(file, believed=(), kept=()):
+    """The report on the bundle in a file, for somebody who believes the owners of keys, and has kept checkpoints.
+
+    packing.Error or items.NotBundle says that it is none.
+    """
     unpacker, stream = items.stream_of(file)
     first = next(iter(stream), None)
     if first is None:
         raise items.NotBundle(unpacker.fault or stream.fault or "it is empty")
-    journal = Journal(items.Header(first), believed)
-    try:
-        for raw in stream:
-            journal.take(raw)
-        # What follows an item that ends the reading is still unpacked, for the hash at the end.
-        if stream.fault:
-            for _ in stream.rest():
-                pass
-        for fault in (unpacker.fault, stream.fault):
-            if fault:
-                journal.report.fault("bundle", fault)
-        return journal.close()
-    finally:
-        journal.blobs.close()
+    journal = Journal(items.Header(first), believed, kept)
+    for raw in stream:
+        journal.take(raw)
+    for _ in stream.rest():
+        pass  # behind what ended the reading, for the hash at the end
+    for fault in (unpacker.fault, stream.fault):
+        if fault:
+            journal.report.fault("bundle", fault)
+    return journal.close()
 
 
 class Journal:
     """What is known of a journal while its records come."""
 
-    def __init__(self, header, believed):
+    def __init__(self, header, believed, kept):
         self.report = Report()
-        self.blobs = items.Blobs()
+        self._shelf = Shelf(header, self.report.fault)
         self._header = header
         self._whole = header.first == 1
         self._chain, self._lost, self._broken = header.root, False, False
         self._expected = header.first
         self._item = 1
-        self._fresh = {}  # blobs since the last record: where each stands
-        self._withheld = dict.fromkeys(header.withheld, False)  # whether a record has the payload
-        self._missing = {}  # what is not there, and whether it is a payload
-        self._missed = []
-        self._redacted = 0
         self._sealed = False  # the last item is a checkpoint
-        self._effects = {}  # of the manifest in force
+        self._verified = frozenset()  # kinds of effects that the manifest in force has a verifier for
         # In a range a world.forked may still say that the world was another one before it. Until then receipts and
         # checkpoints are counted by the world that they name, with the first place.
         self._world = header.world if self._whole else None
@@ -71,13 +63,14 @@ class Journal:
         self._execution = Execution()
         self._ledger = Ledger(self._fault)
         self._governance = Governance(self._fault)
-        self._heads = Heads(self.report.fault, header.keys, believed)
+        self._heads = Heads(self.report.fault, header.keys, believed, kept)
         for fault in header.faults:
             self.report.fault("header", fault)
         try:
             self._tree = merkle.Tree(header.first - 1, header.nodes)
         except merkle.Error:
             self._tree = merkle.Tree(0, [])  # that is a fault of the header, and no checkpoint will fit
+        self._reach()
 
     def _fault(self, message):
         self.report.fault(place_of(self._expected), message)
@@ -96,7 +89,7 @@ class Journal:
             self._item_fault(str(e))
             return
         if isinstance(value, bytes):
-            self._take_blob(value)
+            self._shelf.put(value, self._item)
         elif isinstance(value, str):
             self._take_checkpoint(value)
         else:
@@ -105,27 +98,23 @@ class Journal:
     def _item_fault(self, message):
         self.report.fault("item %d" % self._item, message)
 
-    def _take_blob(self, content):
-        blob = self.blobs.add(content)
-        if blob is None:
-            self._item_fault("the blob was there before")
-        elif len(self.blobs) > items.MAX_BLOBS:
-            self._item_fault("there are more blobs than are allowed")
-        elif blob in self._withheld:
-            self._item_fault("the blob is one that is said to be withheld")
-        else:
-            self._fresh[blob] = self._item
-
     def _take_checkpoint(self, text):
         self._checkpoints += 1
-        if self._fresh:
-            self._item_fault("a checkpoint stands between a blob and its record")
+        self._shelf.settle()  # a blob stands right before its record
         if self._checkpoints > items.MAX_CHECKPOINTS:
             self._item_fault("there are more checkpoints than are allowed")
         of = self._heads.take(text, self._world, self._tree)
-        if of is not None and self._world is None:
-            self._put_off(self._heads.refuse, of, "checkpoint #%d" % self._tree.size)
+        if of is not None:
+            self._take_head(of)
         self._sealed = True
+
+    def _reach(self):
+        for of in self._heads.reach(self._world, self._tree):
+            self._take_head(of)
+
+    def _take_head(self, of):
+        if self._world is None:
+            self._put_off(self._heads.refuse, of, "checkpoint #%d" % self._tree.size)
 
     # Records.
 
@@ -146,8 +135,9 @@ class Journal:
             self._link(record, stored, link)
             self._open(record)
         self._tree.append(stored)
+        self._reach()
         self._expected += 1
-        self._settle_fresh()
+        self._shelf.settle()
 
     def _lose(self):
         if not self._lost:
@@ -172,39 +162,13 @@ class Journal:
     def _open(self, record):
         """Find the payload of a record, and judge what it says."""
         try:
-            record.open(self._payload(record))
+            record.open(self._shelf.payload(record))
         except Error as e:
             self._fault(str(e))
             return
         except KeyError:
-            self._miss(record.blob, "its payload is missing", True)
             record.payload = Gone
         self._judge(record)
-
-    def _payload(self, record):
-        if record.blob is None:
-            return record.inline
-        if record.blob in self._withheld:
-            self._withheld[record.blob] = True
-        content = self.blobs.get(record.blob)
-        self._fresh.pop(record.blob, None)
-        if len(content) != record.blob_bytes:
-            raise Error("its payload has %d bytes, and should have %d" % (len(content), record.blob_bytes))
-        try:
-            return cbor.decode(content)
-        except cbor.Error as e:
-            raise Error("its payload: %s" % e) from None
-
-    def _miss(self, blob, message, payload):
-        if blob not in self._missing:
-            self._missing[blob] = payload
-            self._missed.append((blob, place_of(self._expected), message))
-
-    def _settle_fresh(self):
-        """Blobs have to be needed by the record behind them."""
-        for item in self._fresh.values():
-            self.report.fault("item %d" % item, "the next record does not need this blob")
-        self._fresh.clear()
 
     def _judge(self, record):
         p, kind = record.payload, record.kind
@@ -218,8 +182,8 @@ class Journal:
                     return
             elif kind == "world.forked":
                 self._fork(p)
-            elif kind == "blob.redacted" and self._missing.pop(p["blob"], None) is not None:
-                self._redacted += 1
+            elif kind == "blob.redacted":
+                self._shelf.redact(p["blob"])
         elif self._whole:
             self._governance.take(record, self._world)
         if self._whole:
@@ -286,52 +250,26 @@ class Journal:
                                   % (count - 1, world, is_world))
         self._unplaced.clear()
 
-    # Manifests.
-
-    _verified = frozenset()  # kinds of effects that have a verifier
-
     def _bring(self, record):
         """A record that brings a manifest needs it, and all that it names."""
         name = _BRINGS.get(record.kind)
         if name is None:
             return
-        manifest = self._manifest(record.payload[name])
+        blob = record.payload[name]
+        manifest = self._shelf.manifest(blob, place_of(record.id))
         if record.kind == "manifest.proposed":
             return
         if manifest is not None:
-            self._verified = frozenset(k for k, x in manifest["effects"].items() if x.get("verify"))
-        self._governance.govern(record.payload[name], manifest, record.id)
-
-    def _manifest(self, blob):
-        content = self._content(blob, "manifest")
-        if content is None:
-            return None
-        try:
-            manifest = cbor.decode(content)
-            names = list(contents(manifest))
-        except (cbor.Error, AttributeError, TypeError):
-            self._fault("manifest %s is none" % blob.hex())
-            return None
-        for name in names:
-            self._content(name, "content")
-        manifest.setdefault("effects", {})
-        return manifest
-
-    def _content(self, blob, what):
-        self._fresh.pop(blob, None)
-        try:
-            return self.blobs.get(blob)
-        except KeyError:
-            self._miss(blob, "%s %s is missing" % (what, blob.hex()), False)
-            return None
+            effects = manifest.get("effects", {})
+            self._verified = frozenset(kind for kind, effect in effects.items() if effect.get("verify"))
+        self._governance.govern(blob, manifest, record.id)
 
     # The end.
 
     def close(self):
         """The report, when all items were taken."""
         last = self._expected - 1
-        if self._fresh:
-            self._settle_fresh()
+        self._shelf.settle()
         if last != self._header.last:
             self.report.fault("bundle", "it ends with record #%d, and should with #%d" % (last, self._header.last))
         if not self._sealed:
@@ -343,25 +281,9 @@ class Journal:
             self._world = self._header.world
         if self._world != self._header.world:
             self.report.fault("world", "it is %s, and the header says %s" % (self._world, self._header.world))
-        for key in self._heads.unsigned_keys():
-            self.report.fault("header", "key %s has signed no checkpoint" % key.hex())
-        withheld = self._close_missing()
-        self._fill(last, withheld)
+        self._heads.close()
+        self._fill(last, self._shelf.close())
         return self.report.result()
-
-    def _close_missing(self):
-        withheld = 0
-        for blob, place, message in self._missed:
-            if blob not in self._missing:
-                continue
-            if self._missing[blob] and blob in self._withheld:
-                withheld += 1
-            else:
-                self.report.fault(place, message)
-        for blob, named in self._withheld.items():
-            if not named:
-                self.report.fault("header", "no record has the withheld payload %s" % blob.hex())
-        return withheld
 
     def _fill(self, last, withheld):
         unknown = not self._whole or self._execution.unknown
@@ -378,27 +300,8 @@ class Journal:
         values["tool_invocation_ledger_proof"] = ledger
         values["receipts"] = self._receipts
         values["governance"] = self._governance.proof()
-        values["redacted"] = self._redacted
+        values["redacted"] = self._shelf.redacted
         if withheld:
             values["withheld"] = withheld
         values["checkpoints"] = self._heads.proof()
 
-
-def contents(manifest):
-    """The hashes of all that a manifest names."""
-    for reducer in manifest.get("reducers", {}).values():
-        yield from _hashes(reducer.get("source"))
-    for event in manifest.get("events", {}).values():
-        yield from _hashes(event.get("schema"))
-    for effect in manifest.get("effects", {}).values():
-        for owner in (effect, effect.get("verify") or {}):
-            for file in (owner.get("files") or {}).values():
-                yield from _hashes(file)
-
-
-def _hashes(value):
-    if value is None:
-        return
-    if not is_hash(value):
-        raise TypeError("not a hash")
-    yield value

@@ -18,20 +18,14 @@ class Report:
 
     def result(self):
         """The report as JSON has it."""
-        values = dict(self.values)
-        return {
-            "schema": "worldctl/verify/v1",
-            "ok": not self.faults,
-            "trusted": values.pop("trusted"),
-            **values,
-            "replay_proof_result": {
-                "ok": False,
-                "error": "not checked: this verifier has no kernel",
-                "first_divergence": None,
-                "gaps": [],
-            },
-            "faults": self.faults,
-        }
+        out = {"schema": "worldctl/verify/v1", "ok": not self.faults}
+        for key, value in self.values.items():
+            out[key] = value
+            if key == "tool_invocation_ledger_proof":
+                out["replay_proof_result"] = {"ok": False, "error": "not checked: this verifier has no kernel",
+                                              "first_divergence": None, "gaps": []}
+        out["faults"] = self.faults
+        return out
 
 
 def place_of(record):

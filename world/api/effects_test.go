@@ -135,7 +135,10 @@ func TestAnAttemptIsAcquiredRenewedAndCommitted(t *testing.T) {
 func TestWhatCannotBeAskedForIsRefused(t *testing.T) {
 	s, _ := remote(t)
 	for _, req := range []api.AcquireRequest{
-		{}, {Worker: "a\nb"}, {Worker: "hand", Most: host.MaxOffers + 1}, {Worker: "hand", Most: -1},
+		{},
+		{Worker: "a\nb"},
+		{Worker: "hand", Most: host.MaxOffers + 1},
+		{Worker: "hand", Most: -1},
 		{Worker: "hand", WaitSeconds: api.MaxWaitSeconds + 1},
 	} {
 		s.post("/api/worlds/w/effects/acquire", req).problem(http.StatusBadRequest, "malformed")

@@ -13,8 +13,10 @@ import (
 	"github.com/worldkernel/worldkernel/world/api"
 )
 
-// closing is how long adapters have to end once their places are given up.
-const closing = time.Second
+const (
+	closing = time.Second     // for adapters to end once their places are given up
+	handing = 5 * time.Second // for that, and for handing in what came of it
+)
 
 // desk is the work for one world, under whatever manifests come into force.
 type desk struct {
@@ -71,7 +73,7 @@ func (d *desk) work(ctx, life context.Context) error {
 		} else {
 			d.log.Info("another manifest is in force", "manifest", r.hash.String(), "kinds", kindsOf(h, r))
 		}
-		s := newShift(d, h, r, life)
+		s := newShift(life, d, h, r)
 		if left, err = s.run(ctx, left); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ type shift struct {
 	over context.Context
 }
 
-func newShift(d *desk, h *host.Host, r *rules, life context.Context) *shift {
+func newShift(life context.Context, d *desk, h *host.Host, r *rules) *shift {
 	s := &shift{desk: d, host: h, rules: r, life: life, kinds: kindsOf(h, r), places: make(chan struct{}, d.cfg.Workers)}
 	for range cap(s.places) {
 		s.places <- struct{}{}

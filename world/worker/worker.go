@@ -98,7 +98,7 @@ func work(ctx context.Context, cfg *Config, c *client, worlds []string) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(2*cfg.Grace, end)
+		timer := time.AfterFunc(cfg.Grace+handing, end)
 		context.AfterFunc(life, func() { timer.Stop() })
 	})()
 	desks := make([]*desk, len(worlds))
