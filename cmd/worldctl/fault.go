@@ -85,7 +85,7 @@ func (c *cli) inWorld(text string) string {
 	}
 	var pairs []string
 	for _, verb := range []string{
-		"send", "effect", "step", "run", "status", "tail", "cell", "state", "snapshot", "rollback", "timeline", "why", "intent", "receipt", "manifest", "policy", "replay", "verify", "export", "keys", "archive",
+		"send", "effect", "step", "run", "status", "tail", "cell", "state", "snapshot", "rollback", "timeline", "why", "intent", "receipt", "manifest", "policy", "replay", "verify", "prove", "checkpoint", "export", "keys", "archive",
 		"redact", "gc", "audit", "graph", "diff", "what-if", "fork",
 		"propose", "proposal", "shadow", "approve", "reject", "withdraw", "apply",
 	} {
@@ -156,6 +156,8 @@ func known(err error) (code int, hint string) {
 		return ofKeyring(keyring)
 	case isPassphrase(err):
 		return exitFailed, hintPassphrase
+	case errors.Is(err, local.ErrOtherHistory):
+		return exitVerify, "nothing was signed: worldctl verify says what is another; bring back .world from a copy"
 	case errors.Is(err, receipt.ErrNoEpoch):
 		return exitUsage, "worldctl keys list shows the epochs"
 	case errors.Is(err, local.ErrNoKeys):

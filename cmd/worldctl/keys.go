@@ -1,12 +1,14 @@
 package main
 
 import (
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -16,24 +18,78 @@ func newKeysCommand(c *cli) *cobra.Command {
 		newKeysListCommand(c), newKeysNewCommand(c), newKeysRotateCommand(c), newKeysSealCommand(c), newKeysUnsealCommand(c))
 }
 
-func newKeysListCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:     "list",
-		Short:   "List the receipt keys by id; secrets are never printed",
-		Example: "  worldctl keys list",
-		Args:    args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error { return c.listKeys(lw.Keys()) })
-		},
-	}
+// keyAnswer is an epoch of the keyring: the key of its receipts, and that of its
+// checkpoints.
+type keyAnswer struct {
+	receipt.KeyStatus
+	Signer string `json:"signer"` // as verify --trust takes it
 }
 
+func newKeysListCommand(c *cli) *cobra.Command {
+	var signers bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the receipt keys by id, and who signs checkpoints; secrets are never printed",
+		Long: `List the receipt keys by id, and the public keys that checkpoints are signed with:
+one for each epoch, derived from its secret. The last one signs. --signers prints these
+alone, a line each: whoever verifies what you show keeps them in a file, for --trust.`,
+		Example: "  worldctl keys list\n  worldctl keys list --signers > town.pub",
+		Args:    args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.with(func(lw *local.World) error {
+				if signers {
+					return c.listSigners(lw.Keys())
+				}
+				return c.listKeys(lw.Keys())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&signers, "signers", false, "only the keys that sign checkpoints")
+	return cmd
+}
+
+func keyAnswers(keys *receipt.Keyring) ([]keyAnswer, error) {
+	signers, err := keys.CheckpointKeys()
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]keyAnswer, len(signers))
+	for i, k := range keys.Keys() {
+		text, err := checkpoint.FormatKey(keys.World(), signers[i].Public().(ed25519.PublicKey))
+		if err != nil {
+			return nil, err
+		}
+		answers[i] = keyAnswer{k, text}
+	}
+	return answers, nil
+}
+
+const noKeys = "no keys: this world can be read, not run"
+
 func (c *cli) listKeys(keys *receipt.Keyring) error {
-	return list(c, "keys", "keys", all(keys.Keys()), columns[receipt.KeyStatus]{
+	answers, err := keyAnswers(keys)
+	if err != nil {
+		return err
+	}
+	err = list(c, "keys", "keys", all(answers), columns[keyAnswer]{
 		header: table.Row{"id", "epoch", "current", "revoked"},
-		row:    func(k receipt.KeyStatus) table.Row { return table.Row{k.ID, k.Epoch, k.Current, k.Revoked} },
-		none:   "no keys: this world can be read, not run",
+		row:    func(k keyAnswer) table.Row { return table.Row{k.ID, k.Epoch, k.Current, k.Revoked} },
+		none:   noKeys,
 	})
+	if err == nil && c.output == formTable {
+		for _, k := range answers { // too long for a table, and to be copied
+			fmt.Fprintf(c.stdout, "epoch %d signs checkpoints as %s\n", k.Epoch, k.Signer)
+		}
+	}
+	return err
+}
+
+func (c *cli) listSigners(keys *receipt.Keyring) error {
+	answers, err := keyAnswers(keys)
+	if err != nil {
+		return err
+	}
+	return list(c, "signers", "signers", all(answers), columns[keyAnswer]{line: func(k keyAnswer) string { return k.Signer }, none: noKeys})
 }
 
 func newKeysRotateCommand(c *cli) *cobra.Command {
@@ -44,7 +100,10 @@ func newKeysRotateCommand(c *cli) *cobra.Command {
 		Long: `Sign receipts with a new key from now on. The earlier keys still verify what
 they have signed. No new receipt of a revoked one is accepted; what the journal
 holds of it stays. Copies of .world/keyring from before do not verify what is
-signed from now on: make a new one.`,
+signed from now on: make a new one.
+
+Checkpoints are signed with another key from then on, too: tell it to whoever
+verifies what you show.`,
 		Example: `  worldctl keys rotate
   worldctl keys rotate --revoke 1`,
 		Args: args(0, 0),
@@ -58,7 +117,12 @@ signed from now on: make a new one.`,
 				if err != nil {
 					return err
 				}
-				return c.listKeys(keys)
+				if err := c.listKeys(keys); err != nil {
+					return err
+				}
+				all := keys.Keys()
+				c.note("checkpoints are signed with another key, too: whoever verifies with --trust needs that of epoch %d", all[len(all)-1].Epoch)
+				return nil
 			})
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +46,7 @@ func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg strin
 			}
 			err = writeFile(c.path(to), func(w io.Writer) error { return writeAll(w, data) })
 			if err == nil && !c.quiet { // whoever checks it has no world
-				fmt.Fprintf(c.stderr, "the proof is in %s; to check it: worldctl verify %s --trust %s\n", to, to, p.Signers[len(p.Signers)-1])
+				fmt.Fprintf(c.stderr, "the proof is in %s; to check it: worldctl verify %s --trust %s\n", to, to, strings.Join(p.Signers, " --trust "))
 			}
 			return err
 		})
@@ -121,7 +122,9 @@ was changed since.`,
 		switch {
 		case errors.Is(err, checkpoint.ErrMalformed):
 			err = usagef(hintCheckpoint, "%s: %w", file, err)
-		case errors.Is(err, local.ErrOtherHistory), errors.Is(err, world.ErrNotFound):
+		case errors.Is(err, world.ErrNotFound):
+			err = hinted(fmt.Errorf("%w: the journal has lost records that were signed: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", file)
+		case errors.Is(err, local.ErrOtherHistory):
 			err = hinted(fmt.Errorf("%w: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", file)
 		}
 		return p, err

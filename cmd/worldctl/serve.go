@@ -48,7 +48,7 @@ commands can be used on the worlds meanwhile.
 
 Every world runs by itself, as under run --until-idle=false; with --manual only POST
 /api/worlds/ID/step moves it. A world that cannot go on is not served any more, and
-/api/healthz says 503; the others go on.
+/healthz says 503; the others go on.
 
 Whoever asks needs a token (worldctl token new). Without --token-file one with all
 scopes is made at the start and printed to stderr, once; that is for loopback addresses

@@ -193,7 +193,7 @@ routing:
 
 func TestWorldThatCannotGoOnIsServedNoMoreAndTheOthersAre(t *testing.T) {
 	s := startServe(t, mute(t, "mute"), newCounter(t, "w"))
-	status, answer := s.ask("GET", "/api/healthz", "")
+	status, answer := s.ask("GET", "/healthz", "")
 	require.Equal(t, http.StatusOK, status, answer)
 	res := s.open(t.Context(), "GET", "/api/worlds/mute/records", "", "text/event-stream")
 	status, answer = s.ask("POST", "/api/worlds/mute/events", `{"event": "asked"}`)
@@ -206,7 +206,7 @@ func TestWorldThatCannotGoOnIsServedNoMoreAndTheOthersAre(t *testing.T) {
 	require.NoError(t, err, "who follows it is told the end")
 	require.NoError(t, res.Body.Close())
 
-	status, _ = s.ask("GET", "/api/healthz", "")
+	status, _ = s.ask("GET", "/healthz", "")
 	require.Equal(t, http.StatusServiceUnavailable, status)
 	status, answer = s.ask("GET", "/api/worlds/mute", "")
 	require.Equal(t, http.StatusServiceUnavailable, status)

@@ -141,6 +141,7 @@ func (c *cli) noteNext(lw *local.World, s *world.Status, a *statusAnswer) {
 		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", owed)
 	}
 	switch {
+	case c.owned != nil: // whoever owns it runs it
 	case asked > 0:
 		c.note("next: worldctl run, which asks the verifiers of %d in doubt", asked)
 	case !s.Idle && s.Parked == 0:

@@ -48,7 +48,7 @@ The scopes, of which none implies another:
 Without --file the line for a token file goes to stderr.`,
 		Example: `  worldctl token new ada --scope read,submit --file tokens
   worldctl token new prometheus --scope read --file tokens
-  worldctl token new worker-1 --scope work --world 5f2c7d10a9b34e68 --file tokens`,
+  worldctl token new worker-1 --scope work --world-id 5f2c7d10a9b34e68 --file tokens`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error { return c.newToken(args[0], scopes, worlds, file) },
 	}

@@ -26,8 +26,8 @@ happened at most once, the signatures of receipts, that every change of the rule
 was approved, that what was signed is still there, and that the inputs give the
 journal. A world that runs goes on meanwhile.
 
-FILE is a bundle (worldctl export --format bundle) or a proof (worldctl prove): they
-need no world, and no secret. --trust says whom you believe; without it the verdict
+FILE is a bundle (worldctl export --format bundle) or a proof (worldctl prove), - is
+stdin: they need no world, and no secret. --trust says whom you believe; without it the verdict
 is that all is consistent, and not whose it is. --checkpoint takes a checkpoint that
 you have kept: it must be of this history.
 
@@ -35,6 +35,7 @@ Exit code 3 if anything does not hold, or if nobody whom you trust has signed al
 it; every fault is named with its place.`,
 		Example: `  worldctl verify
   worldctl verify -o json
+  worldctl verify town.bundle
   worldctl verify town.bundle --trust town.pub --checkpoint monday.checkpoint
   worldctl verify refund.proof`,
 		Args: args(0, 1),
@@ -79,7 +80,7 @@ func (c *cli) verify(ctx context.Context, dir string, how local.Verification) er
 	if err != nil {
 		return ownedIn(dir, err)
 	}
-	return c.concludeVerify(r, len(how.Trust) > 0, remedy)
+	return c.concludeVerify(r, len(how.Trust) > 0, remedy, "worldctl checkpoint signs all of it")
 }
 
 func (c *cli) showReport(r *verify.Report) {
@@ -94,10 +95,14 @@ func (c *cli) showReport(r *verify.Report) {
 			r.Receipts.Checked, r.Receipts.Bad, r.Receipts.Unverifiable, r.Receipts.Inherited)},
 		{"snapshots", fmt.Sprintf("%d checked, %d bad", r.Snapshots.Checked, r.Snapshots.Bad)},
 		{"governance", fmt.Sprintf("%d proposals, %d applied, %d bad", r.Governance.Proposals, r.Governance.Applied, r.Governance.Bad)},
-		{"checkpoints", checkpointed(r)},
+		{"checkpoints", fmt.Sprintf("%d checked, %d bad", r.Checkpoints.Checked, r.Checkpoints.Bad)},
 		{"replay", replayed(r)},
 		{"anchor", anchored(r.Anchor)},
 		{"verdict", verdict(r)},
+	}
+	if last := r.Checkpoints.Last; last > 0 {
+		facts = slices.Insert(facts, len(facts)-3, [2]any{"signed up to", fmt.Sprintf("#%d", last)},
+			[2]any{"signed by", strings.Join(r.Checkpoints.Signers, "\n")})
 	}
 	if r.Redacted > 0 {
 		facts = slices.Insert(facts, len(facts)-3, [2]any{"redacted", fmt.Sprintf("%d payloads%s", r.Redacted, gaps(r.Replay.Gaps))})
@@ -115,16 +120,6 @@ func (c *cli) showFaults(faults []verify.Fault) {
 		t.AppendRow(table.Row{strconv.Itoa(i + 1), f.Place, f.Message})
 	}
 	t.Render()
-}
-
-// checkpointed says what is signed, and by whom.
-func checkpointed(r *verify.Report) string {
-	x := r.Checkpoints
-	text := fmt.Sprintf("%d checked, %d bad", x.Checked, x.Bad)
-	if x.Last > 0 {
-		text += fmt.Sprintf("; signed up to #%d by %s", x.Last, strings.Join(x.Signers, ", "))
-	}
-	return text
 }
 
 // replayed says whether the inputs give the journal. Of a part of one nobody can
@@ -168,6 +163,8 @@ func verdict(r *verify.Report) string {
 	switch {
 	case r.OK && r.Checkpoints.Last == 0:
 		return "consistent"
+	case r.OK && !r.Trusted && r.Checkpoints.Trusted > 0:
+		return fmt.Sprintf("consistent, signer trusted up to #%d", r.Checkpoints.Trusted)
 	case r.OK:
 		return signedVerdict("consistent", r.Trusted)
 	}

@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/jedib0t/go-pretty/v6/text"
+
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/world/bundle"
@@ -20,11 +22,14 @@ import (
 
 // What is done about files that are not what verify wants.
 const (
-	hintBundle = "verify takes a bundle (worldctl export FILE --format bundle) or a proof (worldctl prove)"
-	hintTrust  = "--trust takes a key as worldctl keys list shows it, an SSH public key, or a file with some of them, a line each"
+	hintBundle     = "verify takes a bundle (worldctl export FILE --format bundle) or a proof (worldctl prove)"
+	hintTrust      = "--trust takes a key as worldctl keys list shows it, an SSH public key, or a file with some of them, a line each"
 	hintCheckpoint = "a checkpoint is what worldctl checkpoint FILE has written"
-	hintSigner = "ask whoever runs the world for its key, by a way that you trust: worldctl keys list shows it"
+	hintSigner     = "ask whoever runs the world for its key, by a way that you trust: worldctl keys list shows it"
 )
+
+// sentenceColumns is where a sentence in a table is broken.
+const sentenceColumns = 80
 
 // errUntrusted says that what is consistent was not signed by whom it had to be.
 var errUntrusted = errors.New("none of those whom you trust has signed all of it")
@@ -89,18 +94,22 @@ func parseSigner(text string) (ed25519.PublicKey, error) {
 
 // verifyFile proves what is in a file: a bundle, or a proof.
 func (c *cli) verifyFile(ctx context.Context, file string, how local.Verification) error {
-	f, err := os.Open(c.path(file))
-	if errors.Is(err, fs.ErrNotExist) {
-		return usagef(hintBundle, "%w", err)
+	from := c.stdin
+	if file != "-" {
+		f, err := os.Open(c.path(file))
+		if errors.Is(err, fs.ErrNotExist) {
+			return usagef(hintBundle, "%w", err)
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // only read
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return usagef("worldctl -w "+file+" verify", "%s is a directory", file)
+		}
+		from = f
 	}
-	if err != nil {
-		return err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return usagef("worldctl -w "+file+" verify", "%s is a directory", file)
-	}
-	in := bufio.NewReader(f)
+	in := bufio.NewReader(from)
 	if first, _ := in.Peek(1); string(first) == "{" {
 		if len(how.Kept) > 0 {
 			return usagef("worldctl prove checkpoint FILE proves that a checkpoint is of the history", "--checkpoint does not go with a proof")
@@ -117,7 +126,8 @@ func (c *cli) verifyFile(ctx context.Context, file string, how local.Verificatio
 	if err != nil {
 		return err
 	}
-	return c.concludeVerify(r, len(how.Trust) > 0, "ask for another copy: this one is damaged, or was changed")
+	return c.concludeVerify(r, len(how.Trust) > 0, "ask for another copy: this one is damaged, or was changed",
+		"ask for a bundle that they have signed to its end: worldctl export FILE --format bundle")
 }
 
 // counted returns the progress of a verification.
@@ -133,18 +143,23 @@ func (c *cli) counted() (progress func(done, all uint64), stop func()) {
 	return progress, func() { end() }
 }
 
-// concludeVerify prints a report, and says whether it is what was hoped for.
-func (c *cli) concludeVerify(r *verify.Report, trust bool, remedy string) error {
+// concludeVerify prints a report, and says whether it is what was hoped for. remedy is
+// for faults, unsigned for what nobody has signed, or not to its end.
+func (c *cli) concludeVerify(r *verify.Report, trust bool, remedy, unsigned string) error {
 	if err := c.object("verify", r, func() { c.showReport(r) }); err != nil {
 		return err
 	}
 	switch {
 	case !r.OK:
 		return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(r.Faults)), "%s", remedy)
-	case trust && !r.Trusted:
-		return hinted(fmt.Errorf("%w: %w", errInvalid, errUntrusted), hintSigner)
+	case !trust || r.Trusted:
+		return nil
+	case r.Checkpoints.Last == 0:
+		return hinted(fmt.Errorf("%w: nothing of it is signed", errInvalid), "%s", unsigned)
+	case r.Checkpoints.Trusted > 0:
+		return hinted(fmt.Errorf("%w: of #%d records whom you trust has signed up to #%d only", errInvalid, r.Records, r.Checkpoints.Trusted), "%s", unsigned)
 	}
-	return nil
+	return hinted(fmt.Errorf("%w: %w", errInvalid, errUntrusted), hintSigner)
 }
 
 func (c *cli) verifyProof(in io.Reader, trust []ed25519.PublicKey) error {
@@ -176,7 +191,7 @@ func (c *cli) showProven(p *verify.Proven) {
 		c.showFaults(p.Faults)
 		return
 	}
-	facts := [][2]any{{"world", p.World}, {"proven", p.Says}}
+	facts := [][2]any{{"world", p.World}, {"proven", text.WrapSoft(p.Says, sentenceColumns)}}
 	if p.Record != nil {
 		facts = append(facts, [2]any{"record", fmt.Sprintf("#%d %s, tick %d", p.Record.ID, p.Record.Kind, p.Record.Time)})
 	}

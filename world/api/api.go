@@ -33,7 +33,7 @@ type Config struct {
 	Tokens       *Tokens        // nil: nobody gets in
 	Log          *slog.Logger   // a line for every request; nil: nobody reads it
 	AllowedHosts []string       // that Host and Origin may name besides loopback, as clients write them: a name, or name:port
-	OpenMetrics  bool           // /api/metrics asks for no token
+	OpenMetrics  bool           // /metrics asks for no token
 	Limits       Limits
 }
 
@@ -142,7 +142,7 @@ func (s *Server) HTTPServer() *http.Server {
 func (s *Server) SetTokens(t *Tokens) { s.tokens.Store(t) }
 
 // Stop answers all that is asked of a world with a problem from now on, and ends
-// what follows it: for one that cannot go on. /api/healthz tells it.
+// what follows it: for one that cannot go on. /healthz tells it.
 func (s *Server) Stop(id string) {
 	if h := s.worlds[id]; h != nil {
 		h.stopped.Store(true)

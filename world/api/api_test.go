@@ -409,10 +409,10 @@ func TestVerificationsTakeTurns(t *testing.T) {
 func TestVerificationOfWhatCannotBeReadNamesThePlace(t *testing.T) {
 	w := create(t, "w")
 	s := serve(t, api.Config{Worlds: []*local.World{w}})
-	require.True(t, ok[api.Health](s.get("/api/healthz")).OK)
+	require.True(t, ok[api.Health](s.get("/healthz")).OK)
 	require.NoError(t, w.Store().Close())
 	s.get("/api/worlds/w/verify").problem(http.StatusServiceUnavailable, "unreadable")
-	s.get("/api/healthz").problem(http.StatusServiceUnavailable, "ended")
+	s.get("/healthz").problem(http.StatusServiceUnavailable, "ended")
 	_, err := w.Submit(context.Background(), "ping", nil)
 	require.Error(t, err)
 }

@@ -50,7 +50,7 @@ func TestTokenIsForItsWorldsOnly(t *testing.T) {
 	list := ok[api.Worlds](as("/api/worlds")).Worlds
 	require.Len(t, list, 1)
 	require.Equal(t, "elsewhere", list[0].ID)
-	as("/api/metrics").problem(http.StatusForbidden, "scope")
+	as("/metrics").problem(http.StatusForbidden, "scope")
 }
 
 func TestWrongTokensAreRefused(t *testing.T) {
@@ -72,7 +72,7 @@ func TestHostsAndOriginsOfOthersAreRefused(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w"), AllowedHosts: []string{"worlds.example", "worlds.example:8443"}})
 	port := s.http.URL[strings.LastIndex(s.http.URL, ":"):]
 	ask := func(host, origin string) *answer {
-		req := s.request("GET", "/api/healthz", nil)
+		req := s.request("GET", "/healthz", nil)
 		req.Host = host
 		if origin != "" {
 			req.Header.Set("Origin", origin)

@@ -13,7 +13,7 @@ import (
 // metric returns the value of a metric as it is printed; "": there is none.
 func (s *served) metric(name string) string {
 	s.t.Helper()
-	a := s.get("/api/metrics")
+	a := s.get("/metrics")
 	require.Equal(s.t, http.StatusOK, a.Status, "%s", a.Body)
 	for line := range strings.Lines(string(a.Body)) {
 		if value, found := strings.CutPrefix(strings.TrimSpace(line), name+" "); found {
@@ -65,7 +65,7 @@ func TestMetricsCountFromWhenTheServerBegan(t *testing.T) {
 
 func TestMetricsAreOpenWhereTheConfigSaysSo(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w"), OpenMetrics: true})
-	req := s.request("GET", "/api/metrics", nil)
+	req := s.request("GET", "/metrics", nil)
 	req.Header.Del("Authorization")
 	require.Equal(t, http.StatusOK, s.do(req).Status)
 	req = s.request("GET", "/api/worlds", nil)

@@ -27,8 +27,8 @@ const ofWorld = "/api/worlds/{id}"
 func routes() []route {
 	get, post := http.MethodGet, http.MethodPost
 	return []route{
-		{method: get, path: "/api/healthz", scope: scopeOpen, answer: health},
-		{method: get, path: "/api/metrics", scope: ScopeRead, metrics: true, answer: showMetrics},
+		{method: get, path: "/healthz", scope: scopeOpen, answer: health},
+		{method: get, path: "/metrics", scope: ScopeRead, metrics: true, answer: showMetrics},
 		{method: get, path: "/api/openapi.yaml", scope: ScopeRead, answer: showDocumentYAML},
 		{method: get, path: "/api/openapi.json", scope: ScopeRead, answer: showDocumentJSON},
 		{method: get, path: "/api/worlds", scope: ScopeRead, or: ScopeWork, answer: listWorlds},

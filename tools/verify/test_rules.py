@@ -1,0 +1,335 @@
+"""The ledger and the changes of the rules, story by story, and proofs."""
+
+import base64
+import hashlib
+import json
+import unittest
+
+import cbor
+import checkpoint
+import ed25519
+import forge
+import governance
+import ledger
+import merkle
+import proof
+from records import Gone
+from test_bundle import stored
+from test_forms import Merkle
+
+K = b"\7" * 32
+
+
+class Told:
+    """A record as the ledger takes it."""
+
+    def __init__(self, number, kind, payload, caused_by=0):
+        self.id, self.kind, self.payload, self.caused_by = number, kind, payload, caused_by
+
+
+def emitted(decision="allow", **more):
+    return "intent.emitted", {"key": K, "decision": decision, "rules": [], **more}
+
+
+def parked(*rules):
+    return "intent.parked", {"key": K, "rules": list(rules)}
+
+
+def started(attempt=1):
+    return "invocation.started", {"key": K, "attempt": attempt, "nonce": bytes([attempt])}
+
+
+def finished(attempt=1, kind="invocation.finished"):
+    return kind, {"receipt": {"key": K, "attempt": attempt, "nonce": bytes([attempt]), "kind": "k"}}
+
+
+def about(kind, **payload):
+    return kind, {"key": K, "attempt": 1, **payload}
+
+
+def resolved(how):
+    return "intent.resolved", {"key": K, "decision": how}
+
+
+def ended(status="rejected", outcome="permanent_failure"):
+    return "intent.ended", {"key": K, "status": status, "outcome": outcome}
+
+
+def confirmed(mode, verdict="not_happened"):
+    return "intent.confirmed", {"key": K, "mode": mode, "verdict": verdict}
+
+
+def back(at, *effects):
+    return "rollback.applied", {"at": at, "effects": list(effects)}
+
+
+DENIED = ("intent.denied", {"key": K})
+EXPIRED = about("invocation.expired")
+AGAIN = about("intent.waiting", outcome="retryable_failure")
+UNDO = about("intent.waiting", outcome="compensatable_failure")
+MADE_UP = [K, "", "", "", "", 0, "compensate"]
+
+
+def doubt(action="park"):
+    return about("intent.in_doubt", action=action)
+
+
+LOST = (emitted(), started(), EXPIRED, doubt())
+
+GOOD = {
+    "allowed": (emitted(), started(), finished()),
+    "denied": (DENIED,),
+    "approved": (parked(), resolved("approve"), emitted("approved"), started(), finished()),
+    "approved and denied by the gate": (parked(), resolved("approve"), DENIED),
+    "disapproved": (parked(), resolved("deny"), DENIED),
+    "approval expired": (parked(), DENIED),
+    "tried again": (emitted(), started(), finished(), AGAIN, started(2), finished(2)),
+    "undone": (emitted(), started(), finished(), UNDO, ended(outcome="compensated")),
+    "in doubt, answered after all": (*LOST, finished()),
+    "in doubt, decided, late": (*LOST, resolved("executed"), ended("ok"), finished(kind="invocation.late")),
+    "in doubt, not executed": (*LOST, resolved("not_executed"), started(2), finished(2)),
+    "in doubt, retried": (emitted(), started(), EXPIRED, doubt("retry"), started(2)),
+    "in doubt, failed": (emitted(), started(), EXPIRED, doubt("fail"), ended()),
+    "not confirmed": (emitted(), started(), finished(), confirmed("strict"), ended()),
+    "confirmed by a person": (emitted(), started(), finished(), confirmed("human"), confirmed("person")),
+    "cancelled and decided again": (emitted(), back(0), (*ended("cancelled"), 3), emitted()),
+    "told again": (emitted(), started(), finished(), back(0), emitted("recorded")),
+    "made up for": (emitted(), started(), finished(), back(0, MADE_UP), ended(outcome="compensated"), emitted("rejected")),
+    "repeats another": (back(0), parked("possible_repeat"), resolved("reuse"), ended()),
+    "forked while open": (emitted(), ("world.forked", {}), (*parked(), 3)),
+    "forked in flight": (emitted(), started(), ("world.forked", {}), (*doubt(), 4)),
+    "decided in a payload that is gone": (("intent.emitted", Gone), started(), finished()),
+    "in a payload that is gone": (emitted(), started(), ("invocation.finished", Gone), ended()),
+}
+
+BAD = {
+    "duplicate": {
+        "decided twice": (emitted(), emitted()),
+        "started twice": (emitted(), started(), started(2)),
+        "attempt left out": (emitted(), started(2)),
+        "finished twice": (emitted(), started(), finished(), finished()),
+        "ended twice": (*LOST, resolved("executed"), ended(), ended()),
+        "asked again without a rollback": (emitted(), started(), finished(), emitted("recorded")),
+    },
+    "orphan": {
+        "started without decision": (started(),),
+        "started while parked": (parked(), started()),
+        "started after a denial": (DENIED, started()),
+        "allowed without approval": (parked(), emitted("approved")),
+        "finished without start": (emitted(), finished()),
+        "receipt of another attempt": (emitted(), started(), finished(2)),
+        "late without doubt": (emitted(), started(), finished(kind="invocation.late")),
+        "late twice": (*GOOD["in doubt, decided, late"], finished(kind="invocation.late")),
+        "waits without receipt": (emitted(), started(), AGAIN),
+        "doubt without expiry": (emitted(), started(), doubt()),
+        "decided without need": (emitted(), resolved("approve")),
+        "confirmed without receipt": (emitted(), confirmed("warn")),
+        "person not asked": (emitted(), started(), finished(), confirmed("person")),
+        "ended out of nothing": (emitted(), ended()),
+        "cancelled without rollback": (emitted(), ended("cancelled")),
+        "cancelled after a start": (emitted(), started(), back(0), (*ended("cancelled"), 4)),
+        "recorded while in flight": (emitted(), started(), back(0), emitted("recorded")),
+        "repeats without rollback": (parked("possible_repeat"),),
+        "one gone, two unknown": (("intent.emitted", Gone), started(), ("invocation.started", {**started()[1], "key": b"o"})),
+    },
+}
+
+
+class Ledger(unittest.TestCase):
+    def prove(self, story):
+        faults = []
+        told = ledger.Ledger(faults.append)
+        for number, record in enumerate(story, 2):  # back(0) leaves all but record 1
+            told.take(Told(number, *record))
+        return faults, told.proof(True)
+
+    def test_stories_that_journals_tell_hold(self):
+        for name, story in GOOD.items():
+            faults, proof_ = self.prove(story)
+            self.assertEqual((faults, proof_["ok"]), ([], True), name)
+
+    def test_stories_that_cannot_be_are_named(self):
+        for sort, stories in BAD.items():
+            for name, story in stories.items():
+                faults, proof_ = self.prove(story)
+                self.assertTrue(faults, name)
+                other = {"duplicate": "orphan", "orphan": "duplicate"}[sort]
+                self.assertEqual((len(proof_[sort + "_keys"]), proof_[other + "_keys"]), (1, []), name)
+
+    def test_what_is_owed_is_counted(self):
+        _, proof_ = self.prove(LOST)
+        self.assertEqual((proof_["in_doubt"], proof_["pending_idempotency_keys"]), (1, [K.hex()]))
+        self.assertEqual(self.prove([parked()])[1]["parked"], 1)
+
+
+class Governance(unittest.TestCase):
+    seeds = [bytes([n]) * 32 for n in (1, 2, 3)]
+    report = {"v": 1}
+
+    def setUp(self):
+        self.keys = [ed25519.public_key(seed) for seed in self.seeds]
+        self.hash = hashlib.sha256(cbor.encode(self.report)).digest()
+        self.faults = []
+        self.now = 1
+        self.told = governance.Governance(self.faults.append)
+        self.base, self.next = b"\1" * 32, b"\2" * 32
+
+    def govern(self, **rules):
+        self.told.govern(self.base, {"governance": rules}, self.now)
+
+    def listed(self, *which, **more):
+        self.govern(approvers=[{"name": "n", "key": self.keys[n]} for n in which], **more)
+
+    def tell(self, kind, **payload):
+        self.now += 1
+        self.told.take(Told(self.now, kind, payload or Gone), "w")
+
+    def propose(self, by=None):
+        text = governance.statement("worldkernel proposal v1", "w", self.base, self.next)
+        signature = None if by is None else [self.keys[by], ed25519.sign(self.seeds[by], text)]
+        self.tell("manifest.proposed", base=self.base, candidate=self.next, signature=signature)
+
+    def shadow(self, **more):
+        self.tell("manifest.shadowed", **{"proposal": 1, "report_hash": self.hash, "report": self.report, **more})
+
+    def approve(self, by, world="w", report=None):
+        terms = world, self.base, self.next, report or self.hash
+        signature = ed25519.sign(self.seeds[by], governance.statement("worldkernel approval v1", *terms))
+        self.tell("manifest.approved", proposal=1, world=world, base=self.base, candidate=self.next,
+                  report_hash=terms[3], signature=[self.keys[by], signature])
+
+    def apply(self):
+        self.tell("manifest.applied", proposal=1, base=self.base, manifest=self.next)
+        return self.told.bad
+
+    def test_one_key_is_enough_where_none_is_listed(self):
+        self.govern()
+        self.propose()
+        self.shadow()
+        self.approve(0)
+        self.assertEqual((self.apply(), self.faults), (0, []))
+        self.assertEqual(self.apply(), 1, "it is closed")
+
+    def test_only_listed_keys_count_and_once(self):
+        self.listed(0, 1, approvals=2)
+        self.propose()
+        self.shadow()
+        for by, good in ((0, True), (0, False), (2, False)):
+            before = len(self.faults)
+            self.approve(by)
+            self.assertEqual(len(self.faults) == before, good)
+        self.assertEqual(self.apply(), 1)
+
+    def test_four_eyes_are_two_keys(self):
+        for author, approvers, bad in ((0, (0,), 1), (0, (1,), 0), (None, (1,), 1), (None, (0, 1), 0), (2, (0,), 1)):
+            self.setUp()
+            self.listed(0, 1, four_eyes=True)
+            self.propose(author)
+            self.shadow()
+            for by in approvers:
+                self.approve(by)
+            self.assertEqual(self.apply(), bad, (author, approvers))
+
+    def test_approvals_are_of_the_last_report_of_this_world(self):
+        self.govern()
+        self.propose()
+        self.approve(0)
+        self.shadow()
+        self.approve(0, world="v")
+        self.approve(0, report=b"\3" * 32)
+        self.assertEqual((len(self.faults), self.apply()), (3, 1))
+        self.setUp()
+        self.govern()
+        self.propose()
+        self.shadow()
+        self.approve(0)
+        self.shadow()
+        self.assertEqual(self.apply(), 1, "another report needs other approvals")
+
+    def test_report_that_is_gone_is_what_its_approvers_signed(self):
+        self.govern()
+        self.propose()
+        self.tell("manifest.shadowed")
+        self.approve(0, report=b"\3" * 32)
+        self.assertEqual((self.apply(), self.faults), (0, []))
+
+
+def text(raw):
+    return base64.b64encode(raw).decode()
+
+
+class Proofs(unittest.TestCase):
+    def made(self, **more):
+        prover = Merkle()
+        records = [stored(n, "clock.advanced", [n]) for n in range(1, 12)]
+        head = forge.Forge("w")
+        for record in records:
+            head.record(record)
+        head.sign()
+        return {
+            "schema": proof.SCHEMA, "world": "w", "record": 5, "bytes": text(records[4]),
+            "inclusion": [text(x) for x in prover.path(4, records)], "checkpoint": cbor.decode(head.items[-1]),
+            "signers": [checkpoint.format_key("w", ed25519.public_key(forge.SEED))], **more,
+        }
+
+    @staticmethod
+    def verify(made, believed=()):
+        return proof.verify(json.dumps(made).encode(), believed)
+
+    def test_record_is_in_what_was_signed(self):
+        shown = self.verify(self.made())
+        self.assertEqual((shown["ok"], shown["trusted"], shown["record"]["id"]), (True, False, 5))
+        self.assertTrue(self.verify(self.made(), [ed25519.public_key(forge.SEED)])["trusted"])
+
+    def test_other_proofs_show_nothing(self):
+        good = self.made()
+        other = text(bytes(32))
+        for change in ({"record": 6}, {"inclusion": good["inclusion"][1:]}, {"inclusion": [other, *good["inclusion"][1:]]},
+                       {"bytes": text(stored(5, "clock.advanced", [9]))}, {"payload": other},
+                       {"world": "v"}, {"checkpoint": good["checkpoint"].replace("11", "12")}):
+            self.assertFalse(self.verify({**good, **change})["ok"], change)
+        for change in ({"more": 1}, {"signers": []}, {"older": good["checkpoint"]}, {"schema": "x"}, {"record": 1.0},
+                       {"bytes": "x"}):
+            with self.assertRaises(proof.NotProof, msg=change):
+                self.verify({**good, **change})
+
+    def test_cells_lead_to_the_root(self):
+        names = ["a/%d" % n for n in range(9)]
+        leaves = {hashlib.sha256(n.encode()).digest(): hashlib.sha256(b"v" + n.encode()).digest() for n in names}
+        root = self.sparse(leaves, 0)
+        for name in [*names, "b/1", "b/2"]:
+            key = hashlib.sha256(name.encode()).digest()
+            siblings, below = self.way(leaves, key)
+            at = proof._tree_root(key, siblings, below)
+            self.assertEqual(at, root, name)
+            self.assertNotEqual(proof._tree_root(key, [b"\1" * 32, *siblings[1:]], below), root)
+
+    def sparse(self, leaves, depth):
+        """The root as journal-format.md defines it."""
+        if not leaves:
+            return bytes(32)
+        if len(leaves) == 1:
+            (key, value), = leaves.items()
+            return hashlib.sha256(b"\0" + key + value).digest()
+        halves = self.halves(leaves, depth)
+        return hashlib.sha256(b"\1" + b"".join(self.sparse(half, depth + 1) for half in halves)).digest()
+
+    @staticmethod
+    def halves(leaves, depth):
+        sides = {}, {}
+        for key, value in leaves.items():
+            sides[int.from_bytes(key, "big") >> (255 - depth) & 1][key] = value
+        return sides
+
+    def way(self, leaves, key):
+        siblings, depth = [], 0
+        while len(leaves) > 1:
+            halves = self.halves(leaves, depth)
+            side = int.from_bytes(key, "big") >> (255 - depth) & 1
+            siblings.append(self.sparse(halves[1 - side], depth + 1))
+            leaves, depth = halves[side], depth + 1
+        return siblings, list(next(iter(leaves.items()))) if leaves else None
+
+
+if __name__ == "__main__":
+    unittest.main()
