@@ -95,6 +95,9 @@ func newProveCellCommand(c *cli) *cobra.Command {
 		Short:   "Prove what a cell was at a snapshot, or that it was not there",
 		Example: "  worldctl prove cell person/ada --snapshot s1",
 	}, func(lw *local.World, name string) (*verify.Proof, error) {
+		if snapshot == "" {
+			return nil, usagef("worldctl snapshot list shows the snapshots", "say in which one: --snapshot SNAPSHOT")
+		}
 		cell, err := parseCell(name)
 		if err != nil {
 			return nil, err
@@ -102,7 +105,6 @@ func newProveCellCommand(c *cli) *cobra.Command {
 		return lw.ProveCell(cell, snapshot)
 	})
 	cmd.Flags().StringVar(&snapshot, "snapshot", "", "name or hash prefix of the `SNAPSHOT`")
-	_ = cmd.MarkFlagRequired("snapshot") // the flag is there
 	return cmd
 }
 

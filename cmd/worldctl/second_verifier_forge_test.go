@@ -266,14 +266,31 @@ func (f *counterfeit) renumber() {
 	f.header.Last = world.Seq(next - 1)
 }
 
-// chain computes the links anew: anybody can.
+// chain computes the links anew, and the chain roots that records name: anybody can.
 func (f *counterfeit) chain() {
 	chain := canon.ResumeChain(f.header.Root)
 	for _, at := range f.records() {
-		if e, ok := f.envelope(at); ok {
-			root := chain.Add(e.ID, e.Kind, f.items[at].bytes)
-			f.items[at].link = bytes.Clone(root[:world.LinkBytes])
+		e, ok := f.envelope(at)
+		if !ok {
+			continue
 		}
+		if e.Blob.IsZero() {
+			f.name(at, world.Seq(e.ID-1), chain.Root())
+		}
+		root := chain.Add(e.ID, e.Kind, f.items[at].bytes)
+		f.items[at].link = bytes.Clone(root[:world.LinkBytes])
+	}
+}
+
+// name has a record that names a chain root name this one.
+func (f *counterfeit) name(at int, id world.Seq, root world.Hash) {
+	switch b := f.body(at).(type) {
+	case *world.SnapshotCreated:
+		b.At, b.ChainRoot = id, root
+		f.say(at, b)
+	case *world.Forked:
+		b.At, b.ChainRoot = id, root
+		f.say(at, b)
 	}
 }
 

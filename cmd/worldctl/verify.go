@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/store"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -86,28 +86,31 @@ func (c *cli) verify(ctx context.Context, dir string, how local.Verification) er
 func (c *cli) showReport(r *verify.Report) {
 	facts := [][2]any{
 		{"records", r.Records},
-		{"chain root", r.EventChainRootHash},
-		{"execution hash", r.ExecutionHash},
-		{"state root", r.StateRoot},
+		{"chain root", hashOrUnknown(r.EventChainRootHash)},
+		{"execution hash", hashOrUnknown(r.ExecutionHash)},
+		{"state root", hashOrUnknown(r.StateRoot)},
 		{"ledger", fmt.Sprintf("%s: %d pending, %d duplicate, %d orphaned", okay(r.Ledger.OK),
 			len(r.Ledger.PendingIdempotencyKeys), len(r.Ledger.DuplicateKeys), len(r.Ledger.OrphanKeys))},
 		{"receipts", fmt.Sprintf("%d checked, %d bad, %d unverifiable, %d inherited",
 			r.Receipts.Checked, r.Receipts.Bad, r.Receipts.Unverifiable, r.Receipts.Inherited)},
 		{"snapshots", fmt.Sprintf("%d checked, %d bad", r.Snapshots.Checked, r.Snapshots.Bad)},
 		{"governance", fmt.Sprintf("%d proposals, %d applied, %d bad", r.Governance.Proposals, r.Governance.Applied, r.Governance.Bad)},
-		{"checkpoints", fmt.Sprintf("%d checked, %d bad", r.Checkpoints.Checked, r.Checkpoints.Bad)},
-		{"replay", replayed(r)},
-		{"anchor", anchored(r.Anchor)},
-		{"verdict", verdict(r)},
+		{"replay", okay(r.Replay.OK)},
 	}
+	if r.From > 0 { // of the rest nobody can tell anything, and that is no fault
+		facts = [][2]any{{"records", fmt.Sprintf("#%d to #%d", r.From, r.Records)}, facts[1], facts[5], {"replay", r.Replay.Error}}
+	}
+	if n := r.Redacted + r.Withheld; n > 0 {
+		facts = append(facts, [2]any{"payloads gone", fmt.Sprintf("%d redacted, %d withheld%s", r.Redacted, r.Withheld, gaps(r.Replay.Gaps))})
+	}
+	facts = append(facts, [2]any{"checkpoints", fmt.Sprintf("%d checked, %d bad", r.Checkpoints.Checked, r.Checkpoints.Bad)})
 	if last := r.Checkpoints.Last; last > 0 {
-		facts = slices.Insert(facts, len(facts)-3, [2]any{"signed up to", fmt.Sprintf("#%d", last)},
-			[2]any{"signed by", strings.Join(r.Checkpoints.Signers, "\n")})
+		facts = append(facts, [2]any{"signed up to", fmt.Sprintf("#%d", last)}, [2]any{"signed by", strings.Join(r.Checkpoints.Signers, "\n")})
 	}
-	if r.Redacted > 0 {
-		facts = slices.Insert(facts, len(facts)-3, [2]any{"redacted", fmt.Sprintf("%d payloads%s", r.Redacted, gaps(r.Replay.Gaps))})
+	if r.Anchor != nil {
+		facts = append(facts, [2]any{"anchor", fmt.Sprintf("%s, at #%d", okay(r.Anchor.OK), r.Anchor.ID)})
 	}
-	c.facts(facts...)
+	c.facts(append(facts, [2]any{"verdict", verdict(r)})...)
 	if !r.OK {
 		c.showFaults(r.Faults)
 	}
@@ -120,15 +123,6 @@ func (c *cli) showFaults(faults []verify.Fault) {
 		t.AppendRow(table.Row{strconv.Itoa(i + 1), f.Place, f.Message})
 	}
 	t.Render()
-}
-
-// replayed says whether the inputs give the journal. Of a part of one nobody can
-// tell, which is no fault.
-func replayed(r *verify.Report) string {
-	if r.From > 0 {
-		return r.Replay.Error
-	}
-	return okay(r.Replay.OK)
 }
 
 // gaps says which records a replay could not recompute.
@@ -152,11 +146,12 @@ func okay(ok bool) string {
 	return "FAILED"
 }
 
-func anchored(a *verify.AnchorProof) string {
-	if a == nil {
-		return "none"
+// hashOrUnknown prints a hash that is zero where nobody knows it.
+func hashOrUnknown(h world.Hash) string {
+	if h.IsZero() {
+		return "unknown"
 	}
-	return fmt.Sprintf("%s, at #%d", okay(a.OK), a.ID)
+	return h.String()
 }
 
 func verdict(r *verify.Report) string {

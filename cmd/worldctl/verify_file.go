@@ -157,7 +157,7 @@ func (c *cli) concludeVerify(r *verify.Report, trust bool, remedy, unsigned stri
 	case r.Checkpoints.Last == 0:
 		return hinted(fmt.Errorf("%w: nothing of it is signed", errInvalid), "%s", unsigned)
 	case r.Checkpoints.Trusted > 0:
-		return hinted(fmt.Errorf("%w: of #%d records whom you trust has signed up to #%d only", errInvalid, r.Records, r.Checkpoints.Trusted), "%s", unsigned)
+		return hinted(fmt.Errorf("%w: there are %d records, and whom you trust has signed those up to #%d only", errInvalid, r.Records, r.Checkpoints.Trusted), "%s", unsigned)
 	}
 	return hinted(fmt.Errorf("%w: %w", errInvalid, errUntrusted), hintSigner)
 }

@@ -69,6 +69,7 @@ func pathFrom(dir string) string {
 //	number VAR NAME        likewise of a number
 //	forge DIR IN OUT HOW   make of a printed receipt one that must not be taken for it
 //	extends FILE LONGER    the second file is longer, and begins with the first
+//	flip IN OUT NTH        copy a file with one bit of the middle byte of its NTH tenth changed
 //	holds FILE KEYRING     the file holds the first secret of a keyring that is not sealed
 func TestScripts(t *testing.T) {
 	worlds, err := filepath.Abs("testdata/worlds")
@@ -86,7 +87,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "hold": hold, "release": release, "owned": owned, "awaits": awaits, "forge": forge, "field": field, "number": numberOf, "holds": holds,
-			"extends": extends,
+			"extends": extends, "flip": flip,
 		},
 	})
 }
@@ -157,6 +158,14 @@ func extends(ts *testscript.TestScript, _ bool, args []string) {
 	if len(longer) <= len(file) || longer[:len(file)] != file {
 		ts.Fatalf("%s does not go on from %s", args[1], args[0])
 	}
+}
+
+func flip(ts *testscript.TestScript, _ bool, args []string) {
+	data := []byte(ts.ReadFile(args[0]))
+	nth, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	data[(2*nth+1)*len(data)/20] ^= 1
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o600))
 }
 
 func forge(ts *testscript.TestScript, _ bool, args []string) {

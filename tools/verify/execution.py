@@ -4,6 +4,7 @@ import hashlib
 
 import receipts
 from records import Gone
+from report import NO_HASH
 
 # A payload of these kinds that is gone takes the hash with it.
 LINES = frozenset((
@@ -78,4 +79,4 @@ class Execution:
     def result(self):
         """The hash in hex; zeros where it is unknown."""
         self._release()
-        return "0" * 64 if self.unknown else self._hash.hexdigest()
+        return NO_HASH if self.unknown else self._hash.hexdigest()

@@ -123,7 +123,8 @@ class Made(unittest.TestCase):
         self.assertFault(packing.pack(whole.header() + b"".join([*whole.items[:2], other, *whole.items[3:]])), "link")
 
     def test_checkpoints_are_of_this_history(self):
-        for how, why in (({"world": "v"}, "of world v"), ({"size": 9}, "its size is 9"), ({"root": b"\1" * 32}, "another history")):
+        for how, why in (({"world": "v"}, "of world v"), ({"size": 9}, "its size is 9"),
+                         ({"root": b"\1" * 32}, "another history")):
             made = world(tick(1), sign=False)
             made.sign(**how)
             self.assertFault(made.bytes(), why)
@@ -131,6 +132,61 @@ class Made(unittest.TestCase):
         kept = checkpoint.Checkpoint(cbor.decode(other.items[-1]))
         self.assertEqual(verify(other.bytes(), kept=[kept])["faults"], [])
         self.assertFault(world(tick(1)).bytes(), "another history", kept=[kept])
+
+    def test_last_item_is_a_checkpoint(self):
+        made = world(tick(1))
+        made.record(stored(3, *tick(2)))
+        self.assertFault(made.bytes(), "does not end with a checkpoint")
+
+    def test_records_are_in_their_order(self):
+        made = world(tick(1), sign=False)
+        made.record(stored(4, *tick(2)))
+        made.sign()
+        self.assertFault(made.bytes(), "out of order")
+
+    def test_header_names_what_is_there(self):
+        whole = world(tick(1))
+        fields = cbor.decode(whole.header())
+        for at, value, why in (
+            (8, [KEY, KEY], "not ascending"), (8, sorted([KEY, b"\1" * 32]), "has signed no checkpoint"),
+            (4, 9, "should with #9"), (2, "v", "it is w, and"), (5, bytes(32), "before the first"),
+            (6, [b"\1" * 32], "number of nodes"), (8, [], "names no key"),
+        ):
+            header = cbor.encode([*fields[:at], value, *fields[at + 1:]])
+            faults = verify(packing.pack(header + b"".join(whole.items)))["faults"]
+            self.assertTrue(any(why in f["message"] for f in faults), (why, faults))
+
+    def test_packing_has_one_form(self):
+        data = world(tick(1)).bytes()
+        self.assertFault(data + b"x", "bytes follow")
+        self.assertFault(data[:4] + b"\1" + data[5:], "gzip header")
+        self.assertFault(data[:-1], "last 58 bytes")
+        self.assertFault(data[:-70], "cut off")
+        with self.assertRaises(packing.Error):
+            verify(b"PK" + data[2:])
+
+    def test_blobs_are_there_once_and_not_withheld(self):
+        content = cbor.encode([1, "e", 0, False, ["c/a"], "x" * 5000])
+        blob = hashlib.sha256(content).digest()
+        made = world(sign=False)
+        made.blob(content)
+        made.record(stored(2, "event.submitted", None, 0, [blob, len(content)]))
+        made.record(stored(3, "event.submitted", None, 0, [blob, len(content)]))
+        made.sign()
+        self.assertEqual(verify(made.bytes())["faults"], [])
+        made.items.insert(4, made.items[2])
+        self.assertFault(made.bytes(), "was there before")
+        del made.items[4]
+        made.withheld.append(blob)
+        self.assertFault(made.bytes(), "said to be withheld")
+        self.assertFault(world(("event.submitted", None, 0, [blob, 4096])).bytes(), "neither bytes nor")
+
+    def test_base64_has_one_form(self):
+        made = world(tick(1))
+        text = cbor.decode(made.items[-1])
+        root = text.split("\n")[2]
+        made.items[-1] = cbor.encode(text.replace(root, root[:-2] + chr(ord(root[-2]) + 1) + "="))
+        self.assertFault(made.bytes(), "only form of base64")
 
     def test_payload_that_is_gone_is_withheld_redacted_or_lost(self):
         content = cbor.encode([1, "e", 0, False, ["c/a"], "x" * 5000])

@@ -8,6 +8,7 @@ import unittest
 import cbor
 import checkpoint
 import ed25519
+import execution
 import forge
 import governance
 import ledger
@@ -162,6 +163,37 @@ class Ledger(unittest.TestCase):
         self.assertEqual(self.prove([parked()])[1]["parked"], 1)
 
 
+class History(unittest.TestCase):
+    def test_rollback_leaves_what_is_between(self):
+        history = ledger.History()
+        history.turn(10, 4)
+        history.turn(20, 12)  # to a snapshot after the first one
+        history.turn(30, 7)   # to one in the part that the first one left
+        held = [n for n in range(1, 35) if history.holds(n, 34)]
+        self.assertEqual(held, [*range(1, 8), *range(30, 35)])
+        held = [n for n in range(1, 26) if history.holds(n, 25)]
+        self.assertEqual(held, [*range(1, 5), *range(10, 13), *range(20, 26)])
+
+
+class Executed(unittest.TestCase):
+    def lines(self, *story):
+        run = execution.Execution()
+        for kind, payload in story:
+            run.take(Told(0, kind, payload))
+        return run.result()
+
+    def test_intent_has_the_line_of_its_last_outcome(self):
+        said = {"status": "error", "outcome": "retryable_failure", "key": K}
+        story = ("intent.emitted", {"key": K, "step": "s"}), ("invocation.finished", {"receipt": said})
+        once = hashlib.sha256(b"s:permanent_failure\n").hexdigest()
+        self.assertEqual(self.lines(*story), once)
+        self.assertEqual(self.lines(*story, story[1]), once)
+        self.assertEqual(self.lines(*story, ("intent.waiting", {"key": K})), hashlib.sha256().hexdigest())
+        again = hashlib.sha256(b"s:permanent_failure\n" * 2).hexdigest()
+        self.assertEqual(self.lines(*story, *story), again)
+        self.assertEqual(self.lines(*story, ("cell.failed", Gone)), "0" * 64)
+
+
 class Governance(unittest.TestCase):
     seeds = [bytes([n]) * 32 for n in (1, 2, 3)]
     report = {"v": 1}
@@ -245,6 +277,13 @@ class Governance(unittest.TestCase):
         self.approve(0)
         self.shadow()
         self.assertEqual(self.apply(), 1, "another report needs other approvals")
+        self.setUp()
+        self.govern()
+        self.propose()
+        self.shadow()
+        self.approve(0)
+        self.govern()
+        self.assertEqual(self.apply(), 1, "the report is from before the base was in force")
 
     def test_report_that_is_gone_is_what_its_approvers_signed(self):
         self.govern()
@@ -292,6 +331,13 @@ class Proofs(unittest.TestCase):
                        {"bytes": "x"}):
             with self.assertRaises(proof.NotProof, msg=change):
                 self.verify({**good, **change})
+
+    def test_record_has_its_own_number(self):
+        head = forge.Forge("w")
+        head.record(stored(2, "clock.advanced", [1]))
+        head.sign()
+        made = self.made(record=1, bytes=text(stored(2, "clock.advanced", [1])), inclusion=[])
+        self.assertFalse(self.verify({**made, "checkpoint": cbor.decode(head.items[-1])})["ok"])
 
     def test_cells_lead_to_the_root(self):
         names = ["a/%d" % n for n in range(9)]

@@ -45,11 +45,17 @@ func Formats() []Format { return []Format{CBORSeq, JSONLines, CloudEvents, OTLP}
 // where it was redacted.
 type recordWriter func(*bufio.Writer, *world.Record, world.Scanned) error
 
-// Export writes the whole journal. progress, which may be nil, is called with
-// the number of records written.
+// Export writes the whole journal, as it is when it begins. The world goes on
+// meanwhile. progress, which may be nil, is called with the number of records written.
 func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) error {
+	lw.still.RLock()
+	defer lw.still.RUnlock()
 	lw.mu.Lock()
-	defer lw.mu.Unlock()
+	end, err := lw.store.Head().ID, lw.w.Sync()
+	lw.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	var write recordWriter
 	switch format {
 	case CBORSeq:
@@ -80,6 +86,9 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 		}
 		if progress != nil {
 			progress(uint64(s.ID))
+		}
+		if s.ID == end {
+			break
 		}
 	}
 	return out.Flush()

@@ -74,7 +74,7 @@ func (lw *World) subjectOf(rec *world.Record) (string, error) {
 		if len(cell) > 0 {
 			return attributeText(string(cell)), nil
 		}
-		e, _ := lw.w.Intent(receipt.Key{Hash: key})
+		e, _ := lw.intent(receipt.Key{Hash: key})
 		return attributeText(e.Intent.Cell), nil
 	}
 	var cells []string

@@ -177,12 +177,22 @@ func (lw *World) intentOf(rec *world.Record) (receipt.Entry, bool) {
 		if !ok {
 			return receipt.Entry{}, false
 		}
-		return lw.w.Intent(receipt.Key{Hash: key})
+		return lw.intent(receipt.Key{Hash: key})
 	}
-	for _, e := range lw.w.Intents() {
+	lw.mu.Lock()
+	all := lw.w.Intents()
+	lw.mu.Unlock()
+	for _, e := range all {
 		if e.Finished == uint64(rec.ID) || e.Emitted == uint64(rec.ID) {
 			return e, true
 		}
 	}
 	return receipt.Entry{}, false
+}
+
+// intent returns what the ledger knows of an intent.
+func (lw *World) intent(key receipt.Key) (receipt.Entry, bool) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	return lw.w.Intent(key)
 }

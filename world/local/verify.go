@@ -35,19 +35,28 @@ func Verify(ctx context.Context, dir string, opts Options, v Verification) (*ver
 func (lw *World) Verify(ctx context.Context, v Verification) (*verify.Report, error) {
 	lw.still.RLock()
 	defer lw.still.RUnlock()
-	lw.mu.Lock()
-	past, keys := history{lw.store, ctx, lw.store.Head().ID}, lw.verifyKeys()
-	cfg := verify.Config{
-		Keys: keys, Registry: lw.opts.Registry, Anchor: lw.store.Head(), Damage: lw.store.Damage(), Records: lw.store.RecordDamage(),
-		Checkpoints: lw.notes(past.end),
-	}
-	signers, err := lw.keys.CheckpointKeys()
-	lw.mu.Unlock()
+	past, cfg, err := lw.proven(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cfg.Signers, cfg.Images = public(signers), lw.store.Heads()
 	return v.run(past, past.end, cfg)
+}
+
+// proven returns what is verified of the world as it is, once that is durable.
+func (lw *World) proven(ctx context.Context) (past history, cfg verify.Config, err error) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	if lw.w != nil {
+		if err := lw.w.Sync(); err != nil {
+			return past, cfg, err
+		}
+	}
+	signers, err := lw.keys.CheckpointKeys()
+	head := lw.store.Head()
+	return history{lw.store, ctx, head.ID}, verify.Config{
+		Keys: lw.verifyKeys(), Registry: lw.opts.Registry, Anchor: head, Damage: lw.store.Damage(), Records: lw.store.RecordDamage(),
+		Checkpoints: lw.notes(head.ID), Signers: public(signers), Images: lw.store.Heads(),
+	}, err
 }
 
 // notes yields the signed checkpoints that are kept of records up to one.

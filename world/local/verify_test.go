@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"context"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,4 +38,21 @@ func TestVerificationEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	w := open(t, dir)
 	require.NoError(t, w.Close())
+}
+
+// What is exported beside a run is what was there when that began.
+func TestWorldGoesOnWhileItIsExported(t *testing.T) {
+	for _, format := range local.Formats() {
+		dir, head := lived(t)
+		w := open(t, dir)
+		began, last := false, uint64(0)
+		require.NoError(t, w.Export(io.Discard, format, func(done uint64) {
+			if last = done; !began {
+				began = true
+				live(t, w)
+			}
+		}))
+		require.EqualValues(t, head.ID, last)
+		require.NoError(t, w.Close())
+	}
 }
