@@ -139,7 +139,8 @@ func parse(data []byte) (c Checkpoint, err error) {
 	}
 	head, signatures, found := strings.Cut(string(data), "\n\n")
 	lines := strings.Split(head, "\n")
-	if !found || len(lines) != 3 {
+	// A note's text ends at its last empty line; here there is one.
+	if !found || len(lines) != 3 || strings.HasPrefix(signatures, "\n") || strings.Contains(signatures, "\n\n") {
 		return c, fmt.Errorf("%w: not three lines and signatures", ErrMalformed)
 	}
 	for line := range strings.Lines(signatures) {

@@ -102,6 +102,8 @@ func TestMalformedCheckpoints(t *testing.T) {
 		"short root":       "worldkernel/town\n3\nAAAA\n\n",
 		"unsigned":         "worldkernel/town\n3\n" + root + "\n",
 		"a fourth line":    strings.Replace(string(good), "\n\n", "\nmore\n\n", 1),
+		"a second empty":   strings.Replace(string(good), "\n\n", "\n\n— worldkernel/town AAAAAAAA\n\n", 1),
+		"two empty lines":  strings.Replace(string(good), "\n\n", "\n\n\n", 1),
 		"too long":         string(good) + strings.Repeat("x", checkpoint.MaxBytes),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -167,6 +167,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		require.NoError(t, err)
 		said.all.Write(data)
 	}
+	said.all.Write(shown(t, dir))
 	for _, c := range birds {
 		require.Contains(t, said.all.String(), "secret://"+c.name, "its reference stands where it was")
 		for _, trace := range c.traces() {

@@ -95,7 +95,8 @@ GOOD = {
     "confirmed by a person": (emitted(), started(), finished(), confirmed("human"), confirmed("person")),
     "cancelled and decided again": (emitted(), back(0), (*ended("cancelled"), 3), emitted()),
     "told again": (emitted(), started(), finished(), back(0), emitted("recorded")),
-    "made up for": (emitted(), started(), finished(), back(0, MADE_UP), ended(outcome="compensated"), emitted("rejected")),
+    "made up for": (emitted(), started(), finished(), back(0, MADE_UP), ended(outcome="compensated"),
+                    emitted("rejected")),
     "repeats another": (back(0), parked("possible_repeat"), resolved("reuse"), ended()),
     "forked while open": (emitted(), ("world.forked", {}), (*parked(), 3)),
     "forked in flight": (emitted(), started(), ("world.forked", {}), (*doubt(), 4)),
@@ -131,7 +132,8 @@ BAD = {
         "cancelled after a start": (emitted(), started(), back(0), (*ended("cancelled"), 4)),
         "recorded while in flight": (emitted(), started(), back(0), emitted("recorded")),
         "repeats without rollback": (parked("possible_repeat"),),
-        "one gone, two unknown": (("intent.emitted", Gone), started(), ("invocation.started", {**started()[1], "key": b"o"})),
+        "one gone, two unknown": (("intent.emitted", Gone), started(),
+                                  ("invocation.started", {**started()[1], "key": b"o"})),
     },
 }
 
@@ -323,8 +325,10 @@ class Proofs(unittest.TestCase):
     def test_other_proofs_show_nothing(self):
         good = self.made()
         other = text(bytes(32))
-        for change in ({"record": 6}, {"inclusion": good["inclusion"][1:]}, {"inclusion": [other, *good["inclusion"][1:]]},
-                       {"bytes": text(stored(5, "clock.advanced", [9]))}, {"payload": other},
+        path = good["inclusion"][1:]
+        changed = text(stored(5, "clock.advanced", [9]))
+        for change in ({"record": 6}, {"inclusion": path}, {"inclusion": [other, *path]}, {"bytes": changed},
+                       {"payload": other},
                        {"world": "v"}, {"checkpoint": good["checkpoint"].replace("11", "12")}):
             self.assertFalse(self.verify({**good, **change})["ok"], change)
         for change in ({"more": 1}, {"signers": []}, {"older": good["checkpoint"]}, {"schema": "x"}, {"record": 1.0},

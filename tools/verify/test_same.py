@@ -61,7 +61,8 @@ class Same(unittest.TestCase):
     def test_proofs(self):
         self.make("town")
         self.run_it("-w", "w", "snapshot", "create", "s")
-        for what in (("record", "5"), ("cell", "market/main", "--snapshot", "s"), ("cell", "no/one", "--snapshot", "s")):
+        cells = [("cell", name, "--snapshot", "s") for name in ("market/main", "no/one")]
+        for what in (("record", "5"), *cells):
             made = self.run_it("-w", "w", "prove", *what)
             shown = proof.verify(made)
             self.assertTrue(shown["ok"], shown)

@@ -371,3 +371,23 @@ func TestFileThatCannotBeReadIsNoDamage(t *testing.T) {
 	require.ErrorIs(t, err, errDisk)
 	require.NotErrorIs(t, err, bundle.ErrNotBundle)
 }
+
+// A manifest is needed when it is proposed, and again when it is applied.
+func TestBlobThatComesAfterItsFirstRecordIsDamage(t *testing.T) {
+	w := shop(t, "a")
+	adopt(t, w)
+	items := split(t, unpack(t, write(t, w.Journal, cut{})))
+	before := func(kind world.Kind) int {
+		i := slices.IndexFunc(items, func(item []byte) bool {
+			return item[0]&0xe0 == aRecord && bytes.Contains(item[:min(len(item), 40)], []byte(kind))
+		})
+		require.Positive(t, i, kind)
+		return i
+	}
+	applied, proposed := before(world.KindApplied), before(world.KindProposed)
+	blob := items[proposed-1]
+	require.EqualValues(t, aBlob, blob[0]&0xe0)
+	moved := tampered(slices.Delete(slices.Insert(slices.Clone(items), applied, blob), proposed-1, proposed))
+	moved.at(t, applied)
+	require.Empty(t, damageOf(t, pack(t, slices.Concat(items...))))
+}

@@ -62,9 +62,10 @@ type indexer struct {
 	signed  world.Seq // the record of the last checkpoint
 	ends    bool      // the item at hand is a checkpoint of the last record
 
-	pending  []pendingBlob       // since the last record
-	withheld map[world.Hash]bool // true: a record has it
-	unused   []ed25519.PublicKey // keys that have signed nothing yet
+	pending  []pendingBlob            // since the last record
+	absent   map[world.Hash]world.Seq // blobs that were not there when a record needed them: redacted, withheld or missing
+	withheld map[world.Hash]bool      // true: a record has it
+	unused   []ed25519.PublicKey      // keys that have signed nothing yet
 }
 
 // pendingBlob is a blob that some record has to need.
@@ -76,7 +77,7 @@ type pendingBlob struct {
 
 func newIndexer(r *Reader, x *items) *indexer {
 	k := &indexer{
-		r: r, items: x, last: r.header.First - 1,
+		r: r, items: x, last: r.header.First - 1, absent: make(map[world.Hash]world.Seq),
 		withheld: make(map[world.Hash]bool, len(r.header.Withheld)), unused: r.header.Keys,
 	}
 	for _, name := range r.header.Withheld {
@@ -125,6 +126,9 @@ func (k *indexer) blob() error {
 		k.fault("blob %s is there already", name)
 		return nil
 	}
+	if by := k.absent[name]; by != 0 {
+		k.fault("blob %s stands after record #%d, which needs it", name, by)
+	}
 	if len(k.r.blobs) >= maxBlobs {
 		return fmt.Errorf("%w: more than %d blobs", ErrLimit, maxBlobs)
 	}
@@ -147,11 +151,16 @@ func (k *indexer) record() {
 	if _, withheld := k.withheld[s.Record.Blob]; withheld {
 		k.withheld[s.Record.Blob] = true
 	}
-	if len(k.pending) == 0 || s.Err != nil {
+	if s.Err != nil {
 		k.pending = nil // by what cannot be decoded, nothing is known of its needs
 		return
 	}
 	names := needs(s.Record, k.r)
+	for _, name := range names {
+		if _, there := k.r.blobs[name]; !there && k.absent[name] == 0 {
+			k.absent[name] = s.ID
+		}
+	}
 	for _, b := range k.pending {
 		if !slices.Contains(names, b.name) {
 			k.r.damaged(b.item, b.at, "blob %s is not needed by record #%d after it", b.name, s.ID)
