@@ -57,11 +57,12 @@ fuzz: ## run each fuzz target for FUZZTIME
 sim: ## run the simulation from SEED
 	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/... ./cmd/worldctl
 
-bench: build ## measure kernel, effects, recovery, shadows and the API beside what they are compared with, then the packages
+bench: build ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
 	bin/worldctl bench kernel
 	bin/worldctl bench effects
 	bin/worldctl bench recover
 	bin/worldctl bench shadow
+	bin/worldctl bench verify
 	bin/worldctl bench serve
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 

@@ -80,12 +80,16 @@ func stored(t *testing.T, dir string) (g good, id string) {
 func TestSimulationOfForgedRecordings(t *testing.T) {
 	const ofEach = 20
 	first, runs := size(t, 1, 15)
+	airline, ville := 10, 400
+	if runs > 1 {
+		airline, ville = 30, 1200
+	}
 	for _, c := range []struct {
 		name string
 		make func() (dir string)
 	}{
-		{"airline", func() string { return airlineOf(t, 30) }},
-		{"ville", func() string { return villeOf(t, 1200) }},
+		{"airline", func() string { return airlineOf(t, airline) }},
+		{"ville", func() string { return villeOf(t, ville) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, id := stored(t, c.make())

@@ -241,7 +241,7 @@ func owners(t *testing.T) ([]string, []ed25519.PublicKey) {
 //
 // SEED and SIM_RUNS are as for the simulations in world/worldtest.
 func TestSimulationOfGoodBundles(t *testing.T) {
-	const few = 60
+	const few = 50
 	first, runs := size(t, few, 1000)
 	worlds, trust := owners(t)
 	s := secondVerifier(t, worlds, trust...)
@@ -376,7 +376,7 @@ func mutantsOf(t *testing.T, g good, n int, rng *rand.Rand, turn func() craft) (
 //
 // SEED and SIM_RUNS are as for the simulations in world/worldtest.
 func TestSimulationOfForgedBundles(t *testing.T) {
-	const few, ofEach = 6, 50
+	const few, ofEach = 4, 50
 	first, runs := size(t, few, 60)
 	worlds, trust := owners(t)
 	s := secondVerifier(t, worlds, trust...)
