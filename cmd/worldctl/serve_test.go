@@ -323,6 +323,7 @@ func TestSignalsOfServers(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("nonsense\n"), 0o600))
 	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
 	s.await("the token file was not read")
+	s.token = eve
 	status, _ := s.ask("GET", "/api/worlds", "")
 	require.Equal(t, http.StatusOK, status)
 
