@@ -1,0 +1,112 @@
+package verify_test
+
+import (
+	"errors"
+	"iter"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// watched is a history that counts how often all of it is read, and can end in the midst.
+type watched struct {
+	world.History
+	reads int
+	end   world.Seq // 0: it does not
+}
+
+var errUnreadable = errors.New("the disk is broken")
+
+func (h *watched) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
+	if after == 0 {
+		h.reads++
+	}
+	return func(yield func(world.Scanned, error) bool) {
+		for s, err := range h.History.Scan(after) {
+			if h.end != 0 && s.ID == h.end {
+				yield(world.Scanned{}, errUnreadable)
+				return
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
+}
+
+// long is a world of more records than are handed over to the replay at once.
+func long(t *testing.T) *play {
+	t.Helper()
+	p := live(t)
+	for range 600 {
+		p.order()
+	}
+	p.Drive()
+	require.Greater(t, len(p.Journal.Records()), 1200)
+	return p
+}
+
+func TestJournalIsReadOnceForEverything(t *testing.T) {
+	p := long(t)
+	h := &watched{History: p.Journal}
+	r := run(t, h, verify.Config{Keys: worldtest.Keyring(t, "test")})
+	require.Empty(t, r.Faults)
+	require.True(t, r.Replay.OK)
+	require.Equal(t, p.StateRoot(), r.StateRoot)
+	require.Equal(t, 1, h.reads)
+}
+
+func TestReplayThatEndsEarlyHoldsNothingUp(t *testing.T) {
+	p := long(t)
+	x := tamper(p.Journal)
+	x.records[9].Bytes[len(x.records[9].Bytes)-1] ^= 1
+	r := withKeys(t, x)
+	require.Contains(t, places(r), place(10))
+	require.False(t, r.Replay.OK)
+	require.EqualValues(t, len(x.records), r.Records, "all of it was read")
+}
+
+func TestReadingThatEndsEndsTheReplay(t *testing.T) {
+	p := long(t)
+	for _, end := range []world.Seq{1, 2, 257, 1000} {
+		r := run(t, &watched{History: p.Journal, end: end}, verify.Config{})
+		require.Equal(t, []string{place(end)}, places(r), "one fault, once")
+		require.Contains(t, r.Replay.Error, errUnreadable.Error())
+	}
+}
+
+func TestImagesMustBeInTheJournal(t *testing.T) {
+	w := story(t)
+	var heads []world.Head
+	for _, s := range w.Journal.Records() {
+		heads = append(heads, world.Head{ID: s.ID, Root: s.Root})
+	}
+	last := heads[len(heads)-1].ID
+	later := append(heads[:len(heads):len(heads)], world.Head{ID: last + 1, Root: world.Hash{1}})
+	require.Empty(t, run(t, w.Journal, verify.Config{Images: later}).Faults, "what is still to come is the anchor's to say")
+	for _, some := range [][]world.Head{heads, heads[4:5]} {
+		some[0].Root[31] ^= 1
+		require.Equal(t, []string{place(some[0].ID)}, places(run(t, w.Journal, verify.Config{Images: some})))
+		some[0].Root[31] ^= 1
+	}
+}
+
+func TestDamagedRecordsAreAskedForWhereSomethingIsWrong(t *testing.T) {
+	w := story(t)
+	asked := 0
+	records := func(yield func(error) bool) {
+		asked++
+		yield(errUnreadable)
+	}
+	require.Empty(t, run(t, w.Journal, verify.Config{Records: records}).Faults)
+	require.Zero(t, asked)
+	other := w.Status().Head
+	other.Root[0] ^= 1
+	r := run(t, w.Journal, verify.Config{Records: records, Anchor: other})
+	require.Equal(t, []string{"store", "anchor"}, places(r))
+	require.Equal(t, 1, asked)
+}
