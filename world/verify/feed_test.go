@@ -38,8 +38,8 @@ func (h *watched) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 	}
 }
 
-// long is a world of more records than are handed over to the replay at once.
-func long(t *testing.T) *play {
+// lengthy is a world of more records than are handed over to the replay at once.
+func lengthy(t *testing.T) *play {
 	t.Helper()
 	p := live(t)
 	for range 600 {
@@ -51,7 +51,7 @@ func long(t *testing.T) *play {
 }
 
 func TestJournalIsReadOnceForEverything(t *testing.T) {
-	p := long(t)
+	p := lengthy(t)
 	h := &watched{History: p.Journal}
 	r := run(t, h, verify.Config{Keys: worldtest.Keyring(t, "test")})
 	require.Empty(t, r.Faults)
@@ -61,7 +61,7 @@ func TestJournalIsReadOnceForEverything(t *testing.T) {
 }
 
 func TestReplayThatEndsEarlyHoldsNothingUp(t *testing.T) {
-	p := long(t)
+	p := lengthy(t)
 	x := tamper(p.Journal)
 	x.records[9].Bytes[len(x.records[9].Bytes)-1] ^= 1
 	r := withKeys(t, x)
@@ -71,7 +71,7 @@ func TestReplayThatEndsEarlyHoldsNothingUp(t *testing.T) {
 }
 
 func TestReadingThatEndsEndsTheReplay(t *testing.T) {
-	p := long(t)
+	p := lengthy(t)
 	for _, end := range []world.Seq{1, 2, 257, 1000} {
 		r := run(t, &watched{History: p.Journal, end: end}, verify.Config{})
 		require.Equal(t, []string{place(end)}, places(r), "one fault, once")
