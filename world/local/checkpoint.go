@@ -111,9 +111,6 @@ func (lw *World) signAt(at world.Seq, keys []ed25519.PrivateKey) (*store.Signed,
 			return &known, nil
 		}
 	}
-	if err := lw.store.GrowTree(); err != nil {
-		return nil, err
-	}
 	tree, err := lw.store.TreeAt(at)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (s *Store) archive(to world.Seq, path string) (Archived, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return Archived{}, err
 	}
-	if err := s.growOver(to); err != nil {
+	if err := s.keepLeaves(to); err != nil {
 		return Archived{}, err
 	}
 	c, err := s.writeArchive(before, to, path)

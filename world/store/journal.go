@@ -91,7 +91,7 @@ func (s *Store) check(b world.Batch) error {
 // operation a kind, two lengths, key and value.
 func batchBytes(b world.Batch) int {
 	const header, operation = 12, 1 + 5 + 5
-	n := header
+	n := header + tileBytes(b, operation)
 	for _, r := range b.Records {
 		n += operation + recordKeyLen + frameBytes + len(r.Bytes)
 	}
@@ -128,6 +128,11 @@ func (s *Store) applyOne(p *pending) error {
 		}
 	}
 	if err := setRecords(batch, p.Records, s.opts.segmentBytes); err != nil {
+		return err
+	}
+	s.tips.mu.Lock()
+	defer s.tips.mu.Unlock()
+	if err := s.growTree(batch, p.Records); err != nil {
 		return err
 	}
 	if err := s.db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {

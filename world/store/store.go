@@ -49,9 +49,9 @@
 // Tiles are those of golang.org/x/mod/sumdb/tlog, of height 8, over the Merkle tree
 // of package checkpoint: tile N of level 0 holds the hashes of records 256N+1 to
 // 256N+256 as leaves, and of level L+1 the roots of the tiles 256N to 256N+255 of
-// level L. The last tile of a level may hold fewer. Tiles are derived from the
-// records: written before a checkpoint is signed, and before records are archived, up
-// to the last of those. What is in no tile yet is computed.
+// level L. Tiles are derived from the records, and written with the record that
+// completes them. An incomplete one, the last of its level, is there only where
+// records were archived, or in a copy. What is in no tile is computed.
 //
 // Signed checkpoints are notes of package checkpoint, not images; size is that of
 // the tree. They stay for ever.
@@ -186,6 +186,7 @@ type Store struct {
 	epoch  uint64
 	closed bool // for appends; reading goes on until pending ones are done
 
+	tips     tips
 	archives archives    // where records are that were moved out
 	released atomic.Bool // nothing can be read any more
 	failure  atomic.Pointer[error]

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 	"golang.org/x/mod/sumdb/tlog"
@@ -64,33 +66,91 @@ func (s *Store) TreeAt(at world.Seq) (*checkpoint.Tree, error) {
 	return checkpoint.Resume(uint64(at), nodes)
 }
 
-// GrowTree writes the tiles that are not there yet, so that the tree can be had by
-// reading the last records and few tiles. It is for the one who appends. It
-// is not synced: a tile lies after its records in the log, so it is never durable
-// before them, and a crash that loses it costs only time.
-func (s *Store) GrowTree() error {
-	err := s.failed()
-	t := s.tree()
-	for level := 0; err == nil && t.size>>(tileHeight*level) > 0; level++ {
-		err = t.grow(level)
-	}
-	if err != nil {
-		return fmt.Errorf("store: tree: %w", err)
+// tips are the last tiles of all levels, those that have not all their hashes yet:
+// they grow with the records, and are written with the record that completes them.
+type tips struct {
+	mu    sync.Mutex // guards what follows, and that what it says is what Pebble has
+	level [tileLevels]tip
+}
+
+// tip is the last tile of a level. A tip is made up when its tile is to grow for the
+// first time since the store was opened.
+type tip struct {
+	known  bool
+	n      uint64
+	hashes []tlog.Hash
+}
+
+// growTree puts into a batch the tiles that its records complete: they are durable
+// when the records are, and never before. Tips has been locked.
+func (s *Store) growTree(b *pebble.Batch, records []world.Stored) error {
+	t := s.storedTree()
+	for _, r := range records {
+		if err := s.tips.grow(b, t, 0, tlog.RecordHash(r.Bytes)); err != nil {
+			return fmt.Errorf("tree: %w", err)
+		}
 	}
 	return nil
 }
 
-// growOver is GrowTree, but the hashes of all records up to one are in tiles
-// afterwards: they are to be archived, and the archive may not be there when the
-// tree is asked for.
-func (s *Store) growOver(to world.Seq) error {
-	if err := s.GrowTree(); err != nil {
+// grow adds a hash to a level. The reader's tree is that before the batch.
+func (x *tips) grow(b *pebble.Batch, t *treeReader, level int, h tlog.Hash) error {
+	at := &x.level[level]
+	if !at.known {
+		var err error
+		if *at, err = t.tip(level); err != nil {
+			return err
+		}
+	}
+	if at.hashes = append(at.hashes, h); len(at.hashes) < tileHashes {
+		return nil
+	}
+	t.put(b, level, at.n, at.hashes)
+	root := rootOf(at.hashes)
+	at.n, at.hashes = at.n+1, at.hashes[:0]
+	return x.grow(b, t, level+1, root)
+}
+
+// tip makes up the last tile of a level.
+func (t *treeReader) tip(level int) (tip, error) {
+	count := t.size >> (tileHeight * level)
+	at := tip{known: true, n: count / tileHashes, hashes: make([]tlog.Hash, 0, tileHashes)}
+	if count%tileHashes == 0 {
+		return at, nil
+	}
+	hashes, err := t.hashes(level, at.n*tileHashes, count%tileHashes)
+	at.hashes = append(at.hashes, hashes...)
+	return at, err
+}
+
+// tile returns a copy of a tile, none where it is no tip.
+func (x *tips) tile(level int, n uint64) []tlog.Hash {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if at := x.level[level]; at.known && at.n == n {
+		return slices.Clone(at.hashes)
+	}
+	return nil
+}
+
+// keepLeaves writes the hashes of the records up to one that are in no tile yet:
+// they are to be archived, and the archive may not be there when the tree is asked
+// for.
+func (s *Store) keepLeaves(to world.Seq) error {
+	s.tips.mu.Lock()
+	defer s.tips.mu.Unlock()
+	t := s.storedTree()
+	n, count := uint64(to)/tileHashes, uint64(to)%tileHashes
+	have, err := t.stored(0, n)
+	if err != nil || uint64(len(have)) >= count {
 		return err
 	}
-	b := s.db.NewBatch()
-	if err := s.tree().begin(b, 0, uint64(to)); err != nil {
-		return errors.Join(err, b.Close())
+	hashes, err := t.leaves(have, n*tileHashes, count)
+	if err != nil {
+		return fmt.Errorf("tree: %w", err)
 	}
+	b := s.db.NewBatch()
+	t.put(b, 0, n, hashes)
 	return errors.Join(b.Commit(pebble.NoSync), b.Close())
 }
 
@@ -98,9 +158,11 @@ func (s *Store) growOver(to world.Seq) error {
 // keeps one tile of each level, and is for one goroutine.
 type treeReader struct {
 	store *Store
+	tips  *tips // where to look first; nil: nowhere
 	seal  *sealer
 	size  uint64 // in records
 	last  [tileLevels]readTile
+	body  []byte
 }
 
 // readTile is a tile that was looked for; there are no hashes where there is none.
@@ -111,6 +173,13 @@ type readTile struct {
 }
 
 func (s *Store) tree() *treeReader {
+	t := s.storedTree()
+	t.tips = &s.tips
+	return t
+}
+
+// storedTree is tree for the one who has locked the tips.
+func (s *Store) storedTree() *treeReader {
 	return &treeReader{store: s, seal: newSealer(), size: uint64(s.readable().ID)}
 }
 
@@ -181,96 +250,49 @@ func (t *treeReader) tile(level int, n uint64) ([]tlog.Hash, error) {
 		return last.hashes, nil
 	}
 	var hashes []tlog.Hash
-	body, err := t.store.sealed(tileKey(level, n))
-	switch {
-	case err == nil:
-		hashes, err = parseTile(tileKey(level, n), body)
-	case errors.Is(err, world.ErrNotFound):
-		err = nil
+	if t.tips != nil {
+		hashes = t.tips.tile(level, n)
 	}
-	if err != nil {
-		return nil, err
+	if len(hashes) == 0 {
+		var err error
+		if hashes, err = t.stored(level, n); err != nil {
+			return nil, err
+		}
 	}
 	t.last[level] = readTile{looked: true, n: n, hashes: hashes}
 	return hashes, nil
 }
 
-// grow writes the tiles of a level behind the last that is there: the complete ones,
-// and above the leaves, which are soon read, what there is of the next.
-func (t *treeReader) grow(level int) error {
-	n, err := t.grown(level)
-	if err != nil {
-		return err
+// tileBytes is what a batch needs for the tiles that its records complete, each with
+// so much besides key and value.
+func tileBytes(b world.Batch, operation int) (n int) {
+	for level := range tileLevels {
+		shift := tileHeight * (level + 1)
+		complete := uint64(b.Head.ID)>>shift - uint64(b.After.ID)>>shift
+		n += int(complete) * (operation + tileKeyLen + tileHashes*tlog.HashSize + sumLen)
 	}
-	b := t.store.db.NewBatch()
-	for ; n < t.size>>(tileHeight*(level+1)); n++ {
-		hashes, err := t.hashes(level, n*tileHashes, tileHashes)
-		if err != nil {
-			return errors.Join(err, b.Close())
-		}
-		if t.put(b, level, n, hashes); b.Len() > cutBytes {
-			if err := errors.Join(b.Commit(pebble.NoSync), b.Close()); err != nil {
-				return err
-			}
-			b = t.store.db.NewBatch()
-		}
-	}
-	if level > 0 {
-		if err := t.begin(b, level, t.size>>(tileHeight*level)); err != nil {
-			return errors.Join(err, b.Close())
-		}
-	}
-	return errors.Join(b.Commit(pebble.NoSync), b.Close())
+	return n
 }
 
-// begin puts into a batch the tile in which so many hashes of a level end, unless
-// that holds them.
-func (t *treeReader) begin(b *pebble.Batch, level int, count uint64) error {
-	n, part := count/tileHashes, count%tileHashes
-	have, err := t.tile(level, n)
-	if err != nil || uint64(len(have)) >= part {
-		return err
+// stored is tile for those that are in Pebble.
+func (t *treeReader) stored(level int, n uint64) ([]tlog.Hash, error) {
+	body, err := t.store.sealed(tileKey(level, n))
+	if errors.Is(err, world.ErrNotFound) {
+		return nil, nil
 	}
-	hashes, err := t.hashes(level, n*tileHashes, part)
-	if err == nil {
-		t.put(b, level, n, hashes)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return parseTile(tileKey(level, n), body)
 }
 
-// grown returns how many complete tiles of a level are there, one after the other.
-func (t *treeReader) grown(level int) (uint64, error) {
-	it, err := t.store.iterate(tileKey(level, 0), tileKey(level+1, 0))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	if !it.Last() {
-		return 0, it.Error()
-	}
-	body, err := openAt(t.seal, it)
-	if err != nil {
-		return 0, err
-	}
-	hashes, err := parseTile(it.Key(), body)
-	if err != nil {
-		return 0, err
-	}
-	_, n := splitTile(it.Key())
-	if len(hashes) < tileHashes {
-		return n, nil
-	}
-	return n + 1, nil
-}
-
-// put puts a tile into a batch. The reader keeps the hashes.
+// put puts a tile into a batch.
 func (t *treeReader) put(b *pebble.Batch, level int, n uint64, hashes []tlog.Hash) {
-	body := make([]byte, 0, len(hashes)*tlog.HashSize)
+	t.body = t.body[:0]
 	for _, h := range hashes {
-		body = append(body, h[:]...)
+		t.body = append(t.body, h[:]...)
 	}
-	t.seal.set(b, tileKey(level, n), body)
-	t.last[level] = readTile{looked: true, n: n, hashes: hashes}
+	t.seal.set(b, tileKey(level, n), t.body)
 }
 
 func tileKey(level int, n uint64) []byte {

@@ -4,7 +4,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -90,9 +89,6 @@ func TestTreeIsTheSameWithAndWithoutTiles(t *testing.T) {
 		g := newGrove(create(t, mem))
 		for range rapid.IntRange(1, 4).Draw(r, "batches") {
 			g.grow(t, rapid.IntRange(1, 400).Draw(r, "records"))
-			if rapid.Bool().Draw(r, "tiles") {
-				require.NoError(r, g.s.GrowTree())
-			}
 			if rapid.Bool().Draw(r, "reopened") {
 				require.NoError(r, g.s.Close())
 				g.s = reopen(t, mem)
@@ -133,18 +129,24 @@ func TestTreeIsTheSameWithAndWithoutTiles(t *testing.T) {
 	})
 }
 
-// Two levels of tiles, written at once or in several steps.
+// Two levels of tiles, written with batches that complete none, one or many, of
+// tiles that began before the store was opened or after.
 func TestTilesAreOfTheirRecords(t *testing.T) {
-	s, err := Create(testDir, Options{FS: memFS(t), AnchorKey: []byte("key")})
+	mem := memFS(t)
+	opts := Options{FS: mem, AnchorKey: []byte("key")}
+	s, err := Create(testDir, opts)
 	require.NoError(t, err)
 	g := newGrove(s)
 	for _, records := range []int{255, 1, 63_000, 3000, 700} {
 		g.grow(t, records)
-		require.NoError(t, s.GrowTree())
-		require.NoError(t, s.GrowTree(), "nothing is left to write")
+		g.requireTreeAt(t, len(g.roots)-1)
+		require.NoError(t, g.s.Close())
+		g.s, err = Open(testDir, opts)
+		require.NoError(t, err)
 		g.requireTreeAt(t, len(g.roots)-1)
 	}
-	want := map[string]int{"tile 0 of level 1": tileHashes, "tile 1 of level 1": 66_956/tileHashes - tileHashes, "tile 0 of level 2": 1}
+	s = g.s
+	want := map[string]int{"tile 0 of level 1": tileHashes}
 	for n := range 66_956 / tileHashes {
 		want[fmt.Sprintf("tile %d of level 0", n)] = tileHashes
 	}
@@ -190,9 +192,8 @@ func TestTreeNeedsNoArchive(t *testing.T) {
 			c := copyTo(t, g.s, world.Seq(600), mem)
 			removeCopy(t, c, mem)
 			g.grow(t, 300)
-			require.NoError(t, g.s.GrowTree())
 			require.Equal(t, map[string]int{
-				"tile 0 of level 0": tileHashes, "tile 1 of level 0": tileHashes, "tile 2 of level 0": tileHashes, "tile 0 of level 1": 3,
+				"tile 0 of level 0": tileHashes, "tile 1 of level 0": tileHashes, "tile 2 of level 0": tileHashes,
 			}, tiles(t, g.s))
 			for size := 590; size < len(g.roots); size += 30 {
 				g.requireTreeAt(t, size)
@@ -214,7 +215,6 @@ func TestCopyHasTheTreeOfItsOwnRecords(t *testing.T) {
 		g.sign(t)
 		signed := g.tree.Size()
 		g.grow(t, 10)
-		require.NoError(r, g.s.GrowTree())
 		g.sign(t)
 		at := rapid.SampledFrom([]world.Seq{0, g.head.ID, world.Last}).Draw(r, "at")
 		if at == 0 {
@@ -252,7 +252,6 @@ func TestCopyHasTheTreeOfItsOwnRecords(t *testing.T) {
 		copied.tree.Add(b.Records[0].Bytes)
 		copied.roots = append(copied.roots, copied.tree.Root())
 		copied.grow(t, 300)
-		require.NoError(r, c.GrowTree())
 		for _, n := range []int{1, int(size), int(size) + 1, len(copied.roots) - 1} {
 			copied.requireTreeAt(r, n)
 		}
@@ -311,12 +310,11 @@ func TestAnyFlippedByteOfATileOrASignedCheckpointIsNamed(t *testing.T) {
 	mem := memFS(t)
 	g := newGrove(create(t, mem))
 	g.grow(t, 600)
-	require.NoError(t, g.s.GrowTree())
 	g.sign(t)
 	require.NoError(t, g.s.Close())
 	for name, key := range map[string][]byte{
 		"tile 1 of level 0":         tileKey(0, 1),
-		"tile 0 of level 1":         tileKey(1, 0),
+		"tile 0 of level 0":         tileKey(0, 0),
 		"signed checkpoint of #600": signedKey(600),
 	} {
 		size := 0
@@ -355,7 +353,6 @@ func TestCrashLeavesNoWrongTile(t *testing.T) {
 		g := &grove{writer: resume(s), s: s, roots: slices.Clone(first.roots), tree: *tree}
 		for range 3 {
 			g.grow(t, 300)
-			require.NoError(t, s.GrowTree())
 			g.sign(t)
 		}
 		require.NoError(t, s.Close())
@@ -378,29 +375,8 @@ func TestCrashLeavesNoWrongTile(t *testing.T) {
 			require.LessOrEqual(t, int(c.Size), head)
 			require.Equal(t, all.roots[c.Size], c.Root)
 		}
-		require.NoError(t, g.s.GrowTree())
-		g.requireTreeAt(t, head)
 		require.NoError(t, g.s.Close())
 	})
 	require.Positive(t, none)
 	require.Positive(t, some)
-}
-
-// BenchmarkGrowTree grows the tree over records of 150 bytes. One op is a record.
-func BenchmarkGrowTree(b *testing.B) {
-	s, err := Create(filepath.Join(b.TempDir(), ".world"), Options{AnchorKey: []byte("key")})
-	require.NoError(b, err)
-	w := &writer{}
-	for w.head.ID < world.Seq(b.N) {
-		batch := world.Batch{After: w.head, Head: w.head}
-		for i := range 1000 {
-			w.add(&batch, fmt.Sprintf("%s%025d", strings.Repeat("p", 75), i))
-		}
-		appendAll(b, s, batch)
-	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	require.NoError(b, s.GrowTree())
-	b.StopTimer()
-	require.NoError(b, s.Close())
 }
