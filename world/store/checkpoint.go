@@ -119,6 +119,7 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *world.Image) (
 		return nil, err
 	}
 	defer k.old.close()
+	k.lately = s.written
 	for _, head := range k.leaving {
 		if err := k.letGo(head); err != nil {
 			return nil, err
@@ -130,6 +131,7 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *world.Image) (
 	if err := k.putAll(img); err != nil {
 		return nil, err
 	}
+	s.written = k.now
 	before.seal.set(batch, imageKey(img.Head.ID), appendImage(nil, img))
 	return k.kept, nil
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"path/filepath"
@@ -244,28 +243,6 @@ func (a apart) Rename(from, to string) error {
 	return a.FS.Rename(from, to)
 }
 
-// linking makes links one at a time, and none while a crash is simulated: files in
-// memory cannot do both.
-type linking struct {
-	vfs.FS
-
-	mu *sync.Mutex
-}
-
-func (l linking) Link(from, to string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.FS.Link(from, to)
-}
-
-// Lock takes turns with what makes crashes: MemFS.Lock read-locks twice what they
-// write-lock, and one that comes between waits for ever.
-func (l linking) Lock(name string) (io.Closer, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.FS.Lock(name)
-}
-
 func TestCrashWhileCopyingLeavesTheCopyOrNothing(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
 		for _, at := range []world.Seq{20, world.Last} {
@@ -291,23 +268,16 @@ func crashesWhileCopying(t *testing.T, mem *vfs.MemFS, at world.Seq, elsewhere b
 	var mu sync.Mutex
 	var crashes []*vfs.MemFS
 	rng := rand.New(rand.NewPCG(7, uint64(at)))
-	var files vfs.FS = linking{mem, &mu}
+	var files vfs.FS = mem
 	if elsewhere {
-		files = linking{apart{mem}, &mu}
+		files = apart{mem}
 	}
 	var on bool
-	recorder := errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileReadAt || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
-			return nil
-		}
-		mu.Lock()
-		defer mu.Unlock()
+	files = beforeWrites(files, &mu, func() {
 		if on {
 			crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * (len(crashes) % 3), RNG: rng}))
 		}
-		return nil
 	})
-	files = errorfs.Wrap(files, writesAt(recorder))
 	s, err := Open(testDir, testOptions(files))
 	require.NoError(t, err)
 	mu.Lock()

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -194,19 +195,13 @@ func TestCrashAtEveryWriteLosesNothingAcknowledged(t *testing.T) {
 			var mu sync.Mutex
 			var moments []moment
 			rng := rand.New(rand.NewPCG(7, uint64(seed)))
-			recorder := errorfs.InjectorFunc(func(op errorfs.Op) error {
-				if op.Kind == errorfs.OpFileReadAt || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
-					return nil
-				}
-				mu.Lock()
-				defer mu.Unlock()
+			files := beforeWrites(mem, &mu, func() {
 				// Asked first: what is acknowledged now is in the clone.
 				m := moment{created: st.created.Load(), acked: int(st.acked.Load())}
 				m.files = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: keep, RNG: rng})
 				moments = append(moments, m)
-				return nil
 			})
-			require.NoError(t, st.tell(testOptions(errorfs.Wrap(mem, writesAt(recorder)))))
+			require.NoError(t, st.tell(testOptions(files)))
 			require.Greater(t, len(moments), 100)
 			for i, m := range moments {
 				if i%everyNth != 0 {
@@ -219,6 +214,46 @@ func TestCrashAtEveryWriteLosesNothingAcknowledged(t *testing.T) {
 			st.survives(t, mem.CrashClone(vfs.CrashCloneCfg{}), true, len(st.batches))
 		})
 	}
+}
+
+// beforeWrites calls record before each write to files in memory, one at a time
+// under mu. Record may copy them as a crash would leave them.
+func beforeWrites(files vfs.FS, mu *sync.Mutex, record func()) vfs.FS {
+	return errorfs.Wrap(takingTurns{files, mu}, writesAt(func(op errorfs.Op) error {
+		if op.Kind != errorfs.OpFileReadAt && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+			mu.Lock()
+			defer mu.Unlock()
+			record()
+		}
+		return nil
+	}))
+}
+
+// takingTurns does under its mutex what files in memory cannot do while they are
+// copied: links, and what read-locks twice what the copy write-locks,
+// which waits for ever where that comes between.
+type takingTurns struct {
+	vfs.FS
+
+	mu *sync.Mutex
+}
+
+func (f takingTurns) Link(from, to string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.FS.Link(from, to)
+}
+
+func (f takingTurns) Lock(name string) (io.Closer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.FS.Lock(name)
+}
+
+func (f takingTurns) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.FS.ReuseForWrite(from, to, category)
 }
 
 // writesAt leaves out the kinds that errorfs cannot tell to be reads or writes.

@@ -86,34 +86,28 @@ func (u *undisturbed) scenes(t *testing.T, how manner, rng *rand.Rand) []scene {
 	var mu sync.Mutex
 	var scenes []scene
 	at := -1
-	recorder := errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if op.Kind == errorfs.OpFileReadAt || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
-			return nil
-		}
-		mu.Lock()
-		defer mu.Unlock()
+	files := beforeWrites(mem, &mu, func() {
 		if at < 0 || at == len(u.heads) {
-			return nil
+			return
 		}
 		every := how.every
 		if chapters()[at].some {
 			every *= 4 // of running, other tests tell
 		}
 		if rng.IntN(every) > 0 {
-			return nil
+			return
 		}
 		// Asked first: what is acknowledged now is in the clone.
 		s := scene{chapter: at, acked: world.Seq(to.acked.Load())}
 		s.files = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50 * rng.IntN(3), RNG: rng})
 		scenes = append(scenes, s)
-		return nil
 	})
 	turn := func(page int) {
 		mu.Lock()
 		defer mu.Unlock()
 		at = page
 	}
-	opts := doersOptions(errorfs.Wrap(mem, writesAt(recorder)))
+	opts := doersOptions(files)
 	a, err := begin(opts, to, how.late)
 	require.NoError(t, err)
 	for i, c := range chapters() {

@@ -110,7 +110,9 @@ func (s *Store) apply() {
 			s.images <- p.image
 			continue
 		}
-		p.err = s.applyOne(p)
+		if p.err = s.applyOne(p); p.err != nil {
+			_ = s.fail(fmt.Errorf("store: %w", p.err)) // now: the next would leave a gap
+		}
 		s.applied <- p
 	}
 	close(s.applied)

@@ -26,12 +26,21 @@ type keeper struct {
 
 	kept, leaving []world.Seq // heads of the images before it, ascending
 
+	lately, now written // by the image before it, and by it
+
 	// Cells whose versions letGo has deleted, and the keys of these. Order cannot
 	// show: they are only looked up.
 	touched [][]byte
 	gone    map[string]bool
 
 	key []byte
+}
+
+// written is the cells that an image has put there: the next one often puts most of
+// them there again, and need not search then for the versions that it follows.
+type written struct {
+	head  world.Seq
+	cells []string // ascending
 }
 
 func newKeeper(batch *pebble.Batch, before *view, img *world.Image, heads []world.Seq) (*keeper, error) {
@@ -168,40 +177,48 @@ func (k *keeper) left(name []byte) ([]leftVersion, error) {
 }
 
 func (k *keeper) putAll(img *world.Image) error {
+	k.now = written{head: k.head}
 	var name []byte
 	for _, c := range img.Cells {
 		name = cellName(name[:0], c.Cell)
-		if err := k.put(name, c.Bytes); err != nil {
+		_, lately := slices.BinarySearch(k.lately.cells, c.Cell)
+		there, err := k.put(name, c.Bytes, lately)
+		if err != nil {
 			return err
+		}
+		if there {
+			k.now.cells = append(k.now.cells, c.Cell)
 		}
 	}
 	for _, in := range img.Intents {
 		name = intentName(name[:0], in.Key)
-		if err := k.put(name, in.Bytes); err != nil {
+		if _, err := k.put(name, in.Bytes, false); err != nil {
 			return err
 		}
 	}
+	slices.Sort(k.now.cells)
 	return nil
 }
 
-// put writes a version at the new head. The one before it stays for as long as a
-// kept image needs it.
-func (k *keeper) put(name, body []byte) error {
+// put writes a version at the new head, and reports whether it is there: not where a
+// cell is gone and hides nothing. The one before it, which the last image may have
+// written, stays for as long as a kept image needs it.
+func (k *keeper) put(name, body []byte, lately bool) (bool, error) {
 	followed := false                   // a version that goes at once
 	if len(k.kept)+len(k.leaving) > 0 { // else there is none
 		var err error
-		if followed, err = k.follow(name); err != nil {
-			return err
+		if followed, err = k.follow(name, lately); err != nil {
+			return false, err
 		}
 	}
 	k.key = versionKey(k.key[:0], name, k.head)
 	if len(body) > 0 || name[0] != versionPrefix {
 		k.old.seal.set(k.batch, k.key, body)
-		return nil
+		return true, nil
 	}
 	left, err := k.left(name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	hidden := 0
 	for _, v := range left {
@@ -213,18 +230,25 @@ func (k *keeper) put(name, body []byte) error {
 		hidden--
 	}
 	if hidden == 0 {
-		return k.batch.Delete(k.key, nil) // the same head may have had one
+		return false, k.batch.Delete(k.key, nil) // the same head may have had one
 	}
 	k.old.seal.set(k.batch, k.key, body)
-	return nil
+	return true, nil
 }
 
 // follow lets go of the last version of a name before the new head, or notes what
 // it is kept for, and reports whether it goes.
-func (k *keeper) follow(name []byte) (bool, error) {
-	v, ok, err := k.old.lastAt(name, k.head)
-	if err != nil || !ok || v == k.head {
-		return false, err
+func (k *keeper) follow(name []byte, lately bool) (bool, error) {
+	v := k.lately.head
+	if !lately {
+		var ok bool
+		var err error
+		if v, ok, err = k.old.lastAt(name, k.head); err != nil || !ok {
+			return false, err
+		}
+	}
+	if v == k.head {
+		return false, nil
 	}
 	version := versionKey(k.key[:0], name, v)
 	k.key = version

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -203,15 +202,9 @@ func crashes(t *testing.T, mem *vfs.MemFS, f func(opts Options), at func(t *test
 		var mu sync.Mutex
 		var moments []*vfs.MemFS
 		rng := rand.New(rand.NewPCG(7, uint64(seed)))
-		f(testOptions(errorfs.Wrap(files, writesAt(func(op errorfs.Op) error {
-			if op.Kind == errorfs.OpFileReadAt || op.Kind.ReadOrWrite() != errorfs.OpIsWrite {
-				return nil
-			}
-			mu.Lock()
-			defer mu.Unlock()
+		f(testOptions(beforeWrites(files, &mu, func() {
 			moments = append(moments, files.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: keep, RNG: rng}))
-			return nil
-		}))))
+		})))
 		moments = append(moments, files.CrashClone(vfs.CrashCloneCfg{}))
 		require.Greater(t, len(moments), 20)
 		for i, m := range moments {

@@ -203,6 +203,7 @@ type Store struct {
 	imagedID world.Seq     // guarded by mu; its head's
 
 	heads    []world.Seq                // of images, ascending; writeImages's alone, which reads them once; nil: not yet
+	written  written                    // by the last image; writeImages's alone; empty: not known
 	inDB     atomic.Pointer[world.Head] // of what has reached Pebble; nil: head has
 	appended chan *pending              // to apply
 	applied  chan *pending              // from there to sync
