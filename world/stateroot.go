@@ -97,7 +97,7 @@ func (l CellLeaf) append(b []byte) []byte {
 
 // leaf returns a cell's leaf, under a reducer with some code.
 func (c *cell) leaf(code Hash) CellLeaf {
-	l := CellLeaf{N: c.n, History: Hash(c.history), Reducer: code, Parked: c.parked}
+	l := CellLeaf{N: c.n, History: c.history, Reducer: code, Parked: c.parked}
 	if len(c.state) > 0 {
 		l.State = canon.Sum(c.state)
 	}
