@@ -71,7 +71,7 @@ type SideEffect struct {
 	Step        receipt.StepID `json:"step_id"`
 	Cell        string         `json:"cell"`
 	Kind        string         `json:"kind"`
-	State       receipt.State  `json:"state"`  // committed; or open, in_flight, in_doubt or parked: it may yet happen
+	State       receipt.State  `json:"state"`  // committed; failed while its compensation is under way; else it may yet happen
 	Record      Seq            `json:"record"` // that committed it; else the last that says so
 	Disposition Disposition    `json:"disposition"`
 }

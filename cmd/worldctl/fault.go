@@ -97,7 +97,8 @@ func (c *cli) inWorld(text string) string {
 // lines returns what an error says, each line once.
 func lines(err error) []string {
 	var out []string
-	for line := range strings.SplitSeq(err.Error(), "\n") {
+	text := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimSpace(line); line != "" && !slices.Contains(out, line) {
 			out = append(out, line)
 		}

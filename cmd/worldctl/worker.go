@@ -90,7 +90,10 @@ func work(ctx context.Context, cfg worker.Config) error {
 	case err != nil || len(term) > 0:
 		return err
 	}
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return hinted(ctx.Err(), "what it has and the server has not is handed in by the next worker in %s", cfg.Dir)
+	}
+	return nil
 }
 
 // workerToken reads a worker's token, which nobody else may read.

@@ -436,6 +436,7 @@ func TestCtrlCEndsAWorkerCleanly(t *testing.T) {
 	interrupt()
 	require.Equal(t, exitInterrupted, <-ended)
 	require.Contains(t, said, "working for a world")
+	require.Contains(t, said, "hint: what it has and the server has not is handed in by the next worker in ")
 	require.NotContains(t, said, s.token)
 	require.Empty(t, w.intents("--state", "in_doubt"))
 

@@ -11,6 +11,7 @@
 //	          the parent's absolute path, a line; without it the outside answers
 //	secrets/  values of secret://NAME, a file each; made by people
 //	lock      held by the process that owns the world
+//	owner.sock  where worldctl run and serve carry out other processes' commands
 //
 // Three lines run a world:
 //

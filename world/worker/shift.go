@@ -266,6 +266,7 @@ func (s *shift) commit(r *receipt.Receipt, data []byte) {
 	said := refusal(err)
 	switch {
 	case err == nil:
+		s.tell(r)
 	case said == nil: // life is over
 		return
 	case !final(said):
@@ -278,6 +279,17 @@ func (s *shift) commit(r *receipt.Receipt, data []byte) {
 	s.host.Start([]world.Task{{Work: world.Forget, Permit: receipt.Permit{
 		Intent: receipt.Intent{Key: r.Key, Kind: r.Kind}, Attempt: r.Attempt,
 	}}})
+}
+
+// tell says what came of an effect.
+func (s *shift) tell(r *receipt.Receipt) {
+	about := []any{"kind", r.Kind, "key", r.Key.String(), "attempt", r.Attempt, "status", r.Status}
+	switch r.Status {
+	case receipt.StatusOK, receipt.StatusCancelled:
+		s.log.Debug("an effect was performed", about...)
+	default: // worldctl receipt show has what the adapter said
+		s.log.Warn("an effect has failed", append(about, "outcome", r.Outcome())...)
+	}
 }
 
 // final reports whether a result will never be taken. Where the world is not there,
