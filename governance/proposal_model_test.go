@@ -106,7 +106,7 @@ func TestOnlyWhatEnoughHaveSignedIsApplied(t *testing.T) {
 			"end": o.endAny, "reopen": o.reopen, "": o.check,
 		})
 	})
-	require.Greater(t, applied, 10, "it has to happen, or nothing is tested")
+	require.Positive(t, applied, "it has to happen, or nothing is tested")
 }
 
 func (o *office) pick(t *rapid.T) (uint64, *note) {
