@@ -89,7 +89,7 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 		Proposal: a.Proposal, Record: &a.Ended.Record, Manifest: a.Candidate, Version: a.Version, Base: a.Base,
 		Stale: staleUnder(lw, a),
 	}
-	for e, err := range (journal{lw}).scan(a.Ended.Record, world.KindMigrated) {
+	for e, err := range journalOf(lw).Scan(a.Ended.Record, world.KindMigrated) {
 		if err != nil {
 			return err
 		}

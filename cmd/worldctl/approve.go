@@ -76,7 +76,7 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 	}
 	return c.object("proposal", p, func() {
 		last := p.Approvals[len(p.Approvals)-1]
-		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", last.Record, p.Proposal, last, p.approvals())
+		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", last.Record, p.Proposal, nameOf(&last.Signer), p.approvals())
 		if p.Stage == governance.Approved {
 			c.note("next: worldctl apply %s", p.Proposal)
 		}

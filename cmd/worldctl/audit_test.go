@@ -14,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // TestFirstAtFindsTheFirstRecordNotBefore compares the search with one record
@@ -56,8 +57,8 @@ func TestFirstAtReportsWhatCannotBeRead(t *testing.T) {
 // all records.
 func TestTicksSelectWhatHappenedThen(t *testing.T) {
 	lw := eventful(t)
-	j := journal{lw}
-	all := collect(t, j.between(1, lw.Store().Head().ID, nil))
+	j := journalOf(lw)
+	all := collect(t, j.Between(1, lw.Store().Head().ID, nil))
 	last := uint64(all[len(all)-1].Time)
 	require.Greater(t, last, uint64(2))
 	at := func(tick uint64) int {
@@ -67,7 +68,7 @@ func TestTicksSelectWhatHappenedThen(t *testing.T) {
 		for to := from; to < last+2; to++ {
 			records, err := (&selection{fromTick: from, toTick: to}).records(j)
 			require.NoError(t, err)
-			require.Equal(t, all[at(from):at(to+1)], append([]*entry{}, collect(t, records)...), "%d to %d", from, to)
+			require.Equal(t, all[at(from):at(to+1)], append([]*view.Entry{}, collect(t, records)...), "%d to %d", from, to)
 		}
 	}
 }
@@ -78,8 +79,8 @@ func TestSavedRecordsAreWholeOrNotThere(t *testing.T) {
 	dir := t.TempDir()
 	broken := errors.New("broken")
 	c := &cli{quiet: true}
-	some := func(yield func(*entry, error) bool) {
-		e, err := journal{lw}.entry(1)
+	some := func(yield func(*view.Entry, error) bool) {
+		e, err := journalOf(lw).Entry(1)
 		_ = yield(e, err) && yield(nil, broken)
 	}
 	require.ErrorIs(t, c.saveRecords(lw.Store().Head(), filepath.Join(dir, "a"), some), broken)
@@ -98,5 +99,5 @@ func TestEveryFamilyOfKindsCanBeSelected(t *testing.T) {
 		found = append(found, string(name[1]))
 	}
 	slices.Sort(found)
-	require.Equal(t, families(), slices.Compact(found))
+	require.Equal(t, view.Families(), slices.Compact(found))
 }

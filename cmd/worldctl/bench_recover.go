@@ -226,7 +226,7 @@ func (b *recoverBench) judge(dir string, before int, toFirst time.Duration, r *r
 		return errors.Join(err, file.Close())
 	}
 	lost := b.cells*b.effects - len(performed)
-	for _, e := range ledger(lw) {
+	for _, e := range journalOf(lw).Ledger() {
 		if e.State != receipt.StateCommitted || !performed[e.Intent.Key.String()] {
 			lost++
 		}

@@ -215,8 +215,8 @@ func (b *snapshotBench) looks(ctx context.Context, dir string, r *rows) error {
 		}
 		show = append(show, time.Since(start).Seconds()*1e3)
 		start = time.Now()
-		t := teller{journal: journal{lw}, self: cell.String()}
-		for e, err := range t.ofCell(t.self, 1) {
+		t := teller{journal: journalOf(lw), self: cell.String()}
+		for e, err := range t.OfCell(t.self, 0) {
 			if err == nil {
 				_, err = t.tell(e)
 			}

@@ -8,28 +8,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
-
-type cellLine struct {
-	Cell      string      `json:"cell"`
-	N         uint64      `json:"n"`
-	StateHash *world.Hash `json:"state_hash"` // null where the cell has no state
-	Mailbox   int         `json:"mailbox"`
-	Parked    bool        `json:"parked"`
-}
-
-type cellAnswer struct {
-	Cell    string           `json:"cell"`
-	N       uint64           `json:"n"`
-	State   world.Data       `json:"state"`
-	Mailbox []world.MailView `json:"mailbox"`
-	Parked  bool             `json:"parked"`
-	At      world.Seq        `json:"at"` // the record that was looked at
-}
 
 func newCellCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and let parked ones go on"},
@@ -53,7 +36,7 @@ func newCellListCommand(c *cli) *cobra.Command {
 					cells = w.Cells()
 					return nil
 				})
-				return list(c, "cell-list", "cells", first(each(cells, lineOfCell), limit), columns[cellLine]{
+				return list(c, "cell-list", "cells", first(each(cells, func(v world.CellView) (view.CellLine, error) { return view.LineOfCell(v), nil }), limit), columns[view.CellLine]{
 					header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
 					row:    cellRow,
 					none:   "no cells yet: worldctl send NAME DATA, then worldctl run",
@@ -65,16 +48,7 @@ func newCellListCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-func lineOfCell(v world.CellView) (cellLine, error) {
-	line := cellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Parked: v.Parked}
-	if len(v.State) > 0 {
-		sum := canon.Sum(v.State)
-		line.StateHash = &sum
-	}
-	return line, nil
-}
-
-func cellRow(l cellLine) table.Row {
+func cellRow(l view.CellLine) table.Row {
 	state, parked := "", ""
 	if l.StateHash != nil {
 		state = l.StateHash.String()[:12]
@@ -101,12 +75,7 @@ moment is taken with all that was written at once with its last record.`,
 				if err != nil {
 					return err
 				}
-				answer := cellAnswer{
-					Cell: v.Cell.String(), N: v.N, State: v.State, Mailbox: v.Mail, Parked: v.Parked, At: seen,
-				}
-				if answer.Mailbox == nil {
-					answer.Mailbox = []world.MailView{}
-				}
+				answer := view.CellAt(v, seen)
 				return c.object("cell", answer, func() { c.showCell(lw, &answer) })
 			})
 		},
@@ -115,7 +84,7 @@ moment is taken with all that was written at once with its last record.`,
 	return cmd
 }
 
-func (c *cli) showCell(lw *local.World, a *cellAnswer) {
+func (c *cli) showCell(lw *local.World, a *view.Cell) {
 	state, err := indented(a.State)
 	if err != nil {
 		state = err.Error()
@@ -125,7 +94,7 @@ func (c *cli) showCell(lw *local.World, a *cellAnswer) {
 	if len(a.Mailbox) == 0 {
 		return
 	}
-	tell := teller{journal: journal{lw}, full: c.verbose}
+	tell := teller{journal: journalOf(lw), full: c.verbose}
 	t := c.newTable()
 	t.AppendHeader(table.Row{"record", "waits in the mailbox", "data"})
 	for _, m := range a.Mailbox {
@@ -164,7 +133,7 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 		Cell   string    `json:"cell"`
 		Record world.Seq `json:"record"`
 	}{Cell: name}
-	resumed.Record, err = journal{lw}.made(before, world.KindResumed, func(b world.Body) bool {
+	resumed.Record, err = journalOf(lw).made(before, world.KindResumed, func(b world.Body) bool {
 		return b.(*world.Resumed).Cell == name
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // briefRunes is how much of an event's data fits into a line.
@@ -32,8 +33,8 @@ func (t teller) data(d canon.Raw) string {
 }
 
 // tell says what a record records, in one line.
-func (t teller) tell(e *entry) (string, error) {
-	switch b := e.body.(type) {
+func (t teller) tell(e *view.Entry) (string, error) {
+	switch b := e.Body.(type) {
 	case nil:
 		return fmt.Sprintf("redacted: a payload of %d bytes, %s", e.BlobSize, e.Blob), nil
 	case *world.Created:
@@ -74,8 +75,8 @@ func (t teller) tell(e *entry) (string, error) {
 }
 
 // tellIntent is tell for the records of effects.
-func (t teller) tellIntent(e *entry) (string, error) {
-	switch b := e.body.(type) {
+func (t teller) tellIntent(e *view.Entry) (string, error) {
+	switch b := e.Body.(type) {
 	case *world.IntentEmitted:
 		return fmt.Sprintf("%sintent %s %s %s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, b.Decision, by(b.Rules), t.data(b.Params)), nil
 	case *world.IntentDenied:
@@ -104,8 +105,8 @@ func (t teller) tellIntent(e *entry) (string, error) {
 
 // tellDecision is tell for what people, verifiers and the kernel say about
 // intents.
-func (t teller) tellDecision(e *entry) string {
-	switch b := e.body.(type) {
+func (t teller) tellDecision(e *view.Entry) string {
+	switch b := e.Body.(type) {
 	case *world.OperatorEffect:
 		return fmt.Sprintf("%sasks for %s under %s: %s  %s", t.of(operator(b.Actor)), b.Kind, b.Cap, b.Reason, t.data(b.Params))
 	case *world.IntentParked:
@@ -188,13 +189,13 @@ func (t teller) of(cell string) string {
 }
 
 // cause names the event that a step handled.
-func (t teller) cause(step *entry) (string, error) {
-	e, err := t.entry(step.CausedBy)
+func (t teller) cause(step *view.Entry) (string, error) {
+	e, err := t.Entry(step.CausedBy)
 	if err != nil {
 		return "", err
 	}
 	name := string(e.Kind)
-	switch b := e.body.(type) {
+	switch b := e.Body.(type) {
 	case *world.Submitted:
 		name = b.Name
 	case *world.Emitted:

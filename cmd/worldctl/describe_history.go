@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // tellHistory says what a record records that is about the world as a whole.
-func (t teller) tellHistory(e *entry) string {
-	switch b := e.body.(type) {
+func (t teller) tellHistory(e *view.Entry) string {
+	switch b := e.Body.(type) {
 	case *world.SnapshotCreated:
 		text := fmt.Sprintf("snapshot %s of #%d, %d cells, state root %s", b.Name, b.At, b.Cells, b.StateRoot.String()[:12])
 		if b.Label != "" {
@@ -40,8 +41,8 @@ func (t teller) tellHistory(e *entry) string {
 }
 
 // tellChange is tellHistory for what is about a change of the rules.
-func (t teller) tellChange(e *entry) string {
-	switch b := e.body.(type) {
+func (t teller) tellChange(e *view.Entry) string {
+	switch b := e.Body.(type) {
 	case *world.ManifestProposed:
 		text := fmt.Sprintf("%s: manifest %s is proposed in the place of %s", t.proposedBy(e.ID), b.Candidate.String()[:12], b.Base.String()[:12])
 		if b.Signature != nil {
@@ -67,11 +68,11 @@ func (t teller) tellChange(e *entry) string {
 // proposedBy names the proposal that a record made: the record does not say it.
 func (t teller) proposedBy(record world.Seq) string {
 	name := "a proposal"
-	_ = t.lw.View(func(w *world.World) error { // the function never errs
+	_ = t.Local.View(func(w *world.World) error { // the function never errs
 		proposals, _ := w.Proposals()
 		for _, p := range proposals {
 			if world.Seq(p.Record) == record {
-				name = proposalName(p.N)
+				name = view.ProposalName(p.N)
 			}
 		}
 		return nil

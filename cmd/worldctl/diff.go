@@ -109,7 +109,7 @@ type side struct {
 }
 
 func sideOf(lw *local.World, m *world.Moment) *side {
-	return &side{journal: journal{lw}, moment: m, end: m.Head().ID}
+	return &side{journal: journalOf(lw), moment: m, end: m.Head().ID}
 }
 
 // side finds the moment that a person named: of the world that is meant or of

@@ -86,14 +86,14 @@ func compare(a, b *side, limit uint64) (*comparison, error) {
 	}
 	x.Cells = cellsOf(x.cells, d.Histories)
 	var err error
-	if x.Parted, err = world.PartingOf(a.lw.Store(), b.lw.Store(), a.end, b.end); err != nil {
+	if x.Parted, err = world.PartingOf(a.Local.Store(), b.Local.Store(), a.end, b.end); err != nil {
 		return nil, err
 	}
 	for _, s := range []struct {
 		of   *side
 		cost *receipt.Cost
 	}{{a, &x.Cost.A}, {b, &x.Cost.B}} {
-		spent, err := world.Spent(s.of.lw.Store(), x.Parted.Common, s.of.end)
+		spent, err := world.Spent(s.of.Local.Store(), x.Parted.Common, s.of.end)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func (s standing) String() string {
 func (s *side) standing() standing {
 	st := s.moment.Status()
 	return standing{
-		Dir: s.lw.Dir(), WorldID: st.ID, At: s.end, Time: st.Time, Manifest: st.Manifest, StateRoot: s.moment.StateRoot(),
+		Dir: s.Local.Dir(), WorldID: st.ID, At: s.end, Time: st.Time, Manifest: st.Manifest, StateRoot: s.moment.StateRoot(),
 	}
 }
 
@@ -178,7 +178,7 @@ func intentDifferenceOf(x, y *receipt.Entry, a, b *side) (intentDifference, erro
 
 // tellIntent returns what is to be said of an intent, and its params.
 func (s *side) tellIntent(e *receipt.Entry) (*intentSide, world.Data, error) {
-	line, err := (&intentReader{journal: s.journal}).line(*e)
+	line, err := s.IntentLine(e)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -214,7 +214,7 @@ func (c *cli) tellRecord(j journal, id world.Seq) string {
 	if id == 0 {
 		return "no further"
 	}
-	e, err := j.entry(id)
+	e, err := j.Entry(id)
 	if err != nil {
 		return err.Error()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // effectAnswer is what became of an operator's effect.
@@ -25,7 +26,7 @@ type effectAnswer struct {
 	Outcome    receipt.Outcome `json:"outcome"` // empty while there is none
 	Reason     string          `json:"reason"`
 	ParamsHash world.Hash      `json:"params_hash"`
-	Receipt    *receiptAnswer  `json:"receipt"` // null while there is none
+	Receipt    *view.Receipt   `json:"receipt"` // null while there is none
 }
 
 func newEffectCommand(c *cli) *cobra.Command {
@@ -107,36 +108,30 @@ func resting(e *receipt.Entry) bool {
 	case receipt.StateInDoubt:
 		return !e.Waiting // else its verifier is asked
 	case receipt.StateFailed:
-		return !compensating(e)
+		return !view.Compensating(e)
 	default:
 		return true
 	}
 }
 
-// compensating reports whether the effect that makes up for a failed one has not
-// ended.
-func compensating(e *receipt.Entry) bool {
-	return e.State == receipt.StateFailed && len(e.Held) > 0 && string(e.Held) != canon.Null
-}
-
 func (c *cli) showEffect(lw *local.World, key receipt.Key) error {
 	e := entryOf(lw, key)
-	now, err := journal{lw}.intent(e)
+	now, err := journalOf(lw).Intent(e)
 	if err != nil {
 		return err
 	}
 	a := effectAnswer{
 		Key: key, Cell: now.Cell, Kind: now.Kind, State: e.State, Outcome: e.Outcome, Reason: now.Reason, ParamsHash: e.Params,
 	}
-	last, ok, err := journal{lw}.answerTo(key, 0)
+	last, err := journalOf(lw).AnswerTo(e, 0)
 	if err != nil {
 		return err
 	}
-	if ok {
-		a.Receipt = last.full()
+	if last != nil {
+		a.Receipt = last.Full()
 	}
 	err = c.object("effect", a, func() {
-		if ok {
+		if last != nil {
 			c.showReceipt(a.Receipt)
 		} else {
 			c.showIntent(now)

@@ -106,7 +106,7 @@ func (c *cli) bundleOptions(lw *local.World, flags *bundleFlags) (o local.Bundle
 		if end.typed == "" {
 			continue
 		}
-		if *end.at, err = (journal{lw}).moment(end.typed); err != nil {
+		if *end.at, err = journalOf(lw).moment(end.typed); err != nil {
 			return o, err
 		}
 	}

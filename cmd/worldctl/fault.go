@@ -19,6 +19,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/store"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // The exit codes of cli.md.
@@ -216,7 +217,7 @@ func knownOfProposals(err error) (code int, hint string) {
 	name := "PROPOSAL"
 	var about *proposalError
 	if errors.As(err, &about) {
-		name = proposalName(about.n)
+		name = view.ProposalName(about.n)
 	}
 	var adapters *local.AdaptersError
 	switch {

@@ -63,7 +63,7 @@ flight in this world stays this world's. New effects of the fork
 func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
 	if at != "" {
 		var err error
-		if f.At, err = (journal{lw}).moment(at); err != nil {
+		if f.At, err = journalOf(lw).moment(at); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // The formats of graphs.
@@ -61,7 +62,7 @@ of why. Without RECORD it is the last event that was submitted or, where the las
 				return usagef("type --format mermaid or --format dot", "%q is not a format of graphs", format)
 			}
 			return c.with(func(lw *local.World) error {
-				j := journal{lw}
+				j := journalOf(lw)
 				e, err := j.findOrLast(args)
 				if err != nil {
 					return err
@@ -85,14 +86,14 @@ of why. Without RECORD it is the last event that was submitted or, where the las
 
 // findOrLast reads the record that a person named, else the last that something
 // began with.
-func (j journal) findOrLast(args []string) (*entry, error) {
+func (j journal) findOrLast(args []string) (*view.Entry, error) {
 	if len(args) > 0 {
 		return j.find(args[0])
 	}
-	end := j.end()
-	var input *entry
+	end := j.End()
+	var input *view.Entry
 	for id := end; id > 0 && (input == nil || end-id < lookBack); id-- {
-		e, err := j.entry(id)
+		e, err := j.Entry(id)
 		switch {
 		case err != nil:
 			return nil, err
@@ -108,7 +109,7 @@ func (j journal) findOrLast(args []string) (*entry, error) {
 // graph returns what a record followed from, and what follows from it, up to so
 // many links away and so many records; 0 is no bound. whole is false where there
 // are more records.
-func (j journal) graph(of *entry, links, most uint64) (g *graph, whole bool, err error) {
+func (j journal) graph(of *view.Entry, links, most uint64) (g *graph, whole bool, err error) {
 	g = &graph{Nodes: []node{}, Edges: []edge{}}
 	full := func() bool { return most != 0 && uint64(len(g.Nodes)) == most }
 	causes := j.causes(of)
@@ -136,14 +137,14 @@ func (j journal) graph(of *entry, links, most uint64) (g *graph, whole bool, err
 		if full() {
 			return g, false, nil
 		}
-		g.add(j, x.entry)
+		g.add(j, x.Entry)
 		g.Edges = append(g.Edges, edge{x.cause, x.ID})
 	}
 	return g, true, nil
 }
 
-func (g *graph) add(j journal, e *entry) {
-	g.Nodes = append(g.Nodes, node{e.ID, e.Kind, strings.Join(j.cells(e), ", "), e.Time})
+func (g *graph) add(j journal, e *view.Entry) {
+	g.Nodes = append(g.Nodes, node{e.ID, e.Kind, strings.Join(j.Cells(e), ", "), e.Time})
 }
 
 // inOrder turns round what was gathered from the effect to its causes.

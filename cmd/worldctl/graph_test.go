@@ -49,14 +49,14 @@ func TestLabelsSayWhatTheWorldSays(t *testing.T) {
 // every line is between records that are drawn.
 func TestGraphIsBounded(t *testing.T) {
 	lw := eventful(t)
-	j := journal{lw}
+	j := journalOf(lw)
 	of, err := j.find("2")
 	require.NoError(t, err)
 	all, whole, err := j.graph(of, 0, 0)
 	require.NoError(t, err)
 	require.True(t, whole)
 	require.Greater(t, len(all.Nodes), 10)
-	of, err = j.entry(all.Nodes[5].ID)
+	of, err = j.Entry(all.Nodes[5].ID)
 	require.NoError(t, err)
 	all, _, err = j.graph(of, 0, 0)
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newIntentCommand(c *cli) *cobra.Command {
@@ -36,16 +37,16 @@ its verifier is being asked.`,
 				return usagef(fmt.Sprintf("states are %v", receipt.States()), "%q is not a state of an intent", state)
 			}
 			return c.with(func(lw *local.World) error {
-				entries := slices.DeleteFunc(ledger(lw), func(e receipt.Entry) bool {
+				entries := slices.DeleteFunc(journalOf(lw).Ledger(), func(e receipt.Entry) bool {
 					return state != "" && e.State != receipt.State(state)
 				})
-				reader, err := journal{lw}.intentReader(entries)
+				lines, err := journalOf(lw).IntentLines(entries)
 				if err != nil {
 					return err
 				}
-				return list(c, "intent-list", "intents", first(each(entries, reader.line), limit), columns[intentLine]{
+				return list(c, "intent-list", "intents", first(each(entries, func(e receipt.Entry) (view.IntentLine, error) { return lines.Line(&e) }), limit), columns[view.IntentLine]{
 					header: table.Row{"key", "cell", "kind", "state", "decision", "rules", "why"},
-					row: func(l intentLine) table.Row {
+					row: func(l view.IntentLine) table.Row {
 						return table.Row{short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), l.Reason}
 					},
 					none: "no such intents",
@@ -67,7 +68,7 @@ func findIntent(lw *local.World, prefix string) (*receipt.Entry, error) {
 		return nil, usagef("worldctl intent list", "%q is not the key of an intent: want at least %d of its hex digits", prefix, minPrefix)
 	}
 	var found *receipt.Entry
-	for _, e := range ledger(lw) {
+	for _, e := range journalOf(lw).Ledger() {
 		if !strings.HasPrefix(e.Intent.Key.String(), prefix) {
 			continue
 		}

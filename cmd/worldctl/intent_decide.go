@@ -172,7 +172,7 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 
 func (c *cli) showDecided(lw *local.World, b *world.Resolved) error {
 	e := entryOf(lw, b.Key)
-	now, err := journal{lw}.intent(e)
+	now, err := journalOf(lw).Intent(e)
 	if err != nil {
 		return err
 	}

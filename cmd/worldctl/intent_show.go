@@ -7,44 +7,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
-
-// intentAnswer is an intent with all attempts and where the journal tells of it.
-type intentAnswer struct {
-	intentLine
-	Tag        string          `json:"tag"`
-	Occurrence uint64          `json:"occurrence"`
-	ParamsHash world.Hash      `json:"params_hash"` // what a decision is bound to
-	Outcome    receipt.Outcome `json:"outcome"`     // the last; empty while there is none
-	Cost       receipt.Cost    `json:"cost"`        // of all attempts
-	Reserved   receipt.Cost    `json:"reserved"`    // of budgets
-	Deadline   manifest.Tick   `json:"deadline"`    // the tick at which it is denied if it is parked; 0: none
-	For        *receipt.Key    `json:"for"`         // the intent that it makes up for; null: none
-	Repeats    *receipt.Key    `json:"repeats"`     // what a rollback left behind and it equals; null: nothing
-	Reused     bool            `json:"reused"`      // it was not performed: what it repeats is its result
-	Emitted    world.Seq       `json:"emitted"`
-	Started    world.Seq       `json:"started"`  // 0: not yet
-	Finished   world.Seq       `json:"finished"` // 0: not yet
-	Attempts   []attemptLine   `json:"attempts"`
-}
-
-// attemptLine is one attempt of an intent.
-type attemptLine struct {
-	Attempt uint64          `json:"attempt"`
-	Started world.Seq       `json:"started"`
-	Expired world.Seq       `json:"expired"` // when it was given up; 0: it was not
-	Receipt world.Seq       `json:"receipt"` // 0: none
-	Late    bool            `json:"late"`    // the receipt
-	Status  receipt.Status  `json:"status"`
-	Outcome receipt.Outcome `json:"outcome"`
-	Cost    receipt.Cost    `json:"cost"`
-	Unsent  bool            `json:"unsent"`
-	Reason  string          `json:"reason"` // why it was given up
-}
 
 func newIntentShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
@@ -60,7 +26,7 @@ attempt. KEY may be cut short, to no less than 8 digits.`,
 				if err != nil {
 					return err
 				}
-				a, err := journal{lw}.intent(e)
+				a, err := journalOf(lw).Intent(e)
 				if err != nil {
 					return err
 				}
@@ -70,81 +36,7 @@ attempt. KEY may be cut short, to no less than 8 digits.`,
 	}
 }
 
-// intent returns all that is known of an intent.
-func (j journal) intent(e *receipt.Entry) (*intentAnswer, error) {
-	reader, err := j.intentReader([]receipt.Entry{*e})
-	if err != nil {
-		return nil, err
-	}
-	line, err := reader.line(*e)
-	if err != nil {
-		return nil, err
-	}
-	a := &intentAnswer{
-		intentLine: line, Tag: e.Intent.Tag, Occurrence: e.Intent.Occurrence, ParamsHash: e.Params, Outcome: e.Outcome,
-		Reserved: e.Reserved, Deadline: manifest.Tick(e.Deadline), For: e.For, Repeats: e.Repeats, Reused: e.Reused,
-		Emitted: world.Seq(e.Emitted), Started: world.Seq(e.Started), Finished: world.Seq(e.Finished),
-	}
-	a.Attempts, err = j.attempts(e)
-	for _, x := range a.Attempts {
-		a.Cost.Tokens += x.Cost.Tokens
-		a.Cost.Bytes += x.Cost.Bytes
-		a.Cost.Micros += x.Cost.Micros
-		if !x.Unsent {
-			a.Cost.Calls++
-		}
-	}
-	return a, err
-}
-
-// attempts returns every attempt of an intent.
-func (j journal) attempts(e *receipt.Entry) ([]attemptLine, error) {
-	out := []attemptLine{}
-	if e.Started == 0 {
-		return out, nil
-	}
-	kinds := []world.Kind{world.KindStarted, world.KindExpired, world.KindFinished, world.KindLate}
-	for rec, err := range j.scan(world.Seq(e.Emitted), kinds...) {
-		if err != nil {
-			return nil, err
-		}
-		key, n := intentOf(rec.body)
-		if key != e.Intent.Key {
-			continue
-		}
-		if rec.Kind == world.KindStarted {
-			out = append(out, attemptLine{Attempt: n, Started: rec.ID})
-			continue
-		}
-		if n == 0 || n > uint64(len(out)) {
-			return nil, fmt.Errorf("record #%d is about attempt %d of %s, which was not started", rec.ID, n, key)
-		}
-		if err := out[n-1].add(rec); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// add takes what a record says of an attempt.
-func (x *attemptLine) add(rec *entry) error {
-	if b, ok := rec.body.(*world.Expired); ok {
-		x.Expired, x.Reason = rec.ID, b.Reason
-		return nil
-	}
-	a := answer{late: rec.Kind == world.KindLate}
-	var err error
-	switch b := rec.body.(type) {
-	case *world.Finished:
-		err = a.read(b.Receipt)
-	case *world.Late:
-		err = a.read(b.Receipt)
-	}
-	x.Receipt, x.Late, x.Status, x.Outcome, x.Cost, x.Unsent = rec.ID, a.late, a.Status, a.outcome, a.Cost, a.Unsent
-	return err
-}
-
-func (c *cli) showIntent(a *intentAnswer) {
+func (c *cli) showIntent(a *view.Intent) {
 	params, err := indented(a.Params)
 	if err != nil {
 		params = err.Error()

@@ -137,12 +137,12 @@ func manifestBefore(lw *local.World, digits string) (manifest.Hash, bool) {
 	const least = 8
 	found := make(map[manifest.Hash]bool)
 	var last manifest.Hash
-	for e, err := range (journal{lw}).scan(0, world.KindCreated, world.KindForked, world.KindApplied) {
+	for e, err := range journalOf(lw).Scan(0, world.KindCreated, world.KindForked, world.KindApplied) {
 		if err != nil {
 			break // verify tells of it
 		}
 		var h manifest.Hash
-		switch b := e.body.(type) {
+		switch b := e.Body.(type) {
 		case *world.Created:
 			h = b.Manifest
 		case *world.Forked:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // manifestAnswer is a manifest with its hash, which is that of its canonical
@@ -139,7 +140,8 @@ func governanceLines(g manifest.Governance) string {
 	}
 	text += ", by"
 	for _, who := range g.Approvers {
-		text += "\n" + signer(who.Key, g).String()
+		signer := view.SignerOf(who.Key, g)
+		text += "\n" + nameOf(&signer)
 	}
 	return text
 }

@@ -59,7 +59,7 @@ func momentArgs(root *cobra.Command, args []string) []string {
 // moment returns the record that a person named as a moment: the last that is
 // part of it.
 func (j journal) moment(name string) (world.Seq, error) {
-	end := j.end()
+	end := j.End()
 	switch {
 	case name == headName:
 		return end, nil
@@ -74,7 +74,7 @@ func (j journal) moment(name string) (world.Seq, error) {
 		}
 		return world.Seq(id), nil
 	}
-	s, err := findSnapshot(j.lw, name)
+	s, err := findSnapshot(j.Local, name)
 	if err != nil {
 		return 0, usagef(momentForms, "%q is no moment of this world: %w", name, err)
 	}
@@ -134,7 +134,7 @@ func look(lw *local.World, at string, use func(*world.Moment) error) error {
 
 // momentAt returns the world as it was at a moment that a person named.
 func momentAt(lw *local.World, name string) (*world.Moment, error) {
-	id, err := journal{lw}.moment(name)
+	id, err := journalOf(lw).moment(name)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func momentAt(lw *local.World, name string) (*world.Moment, error) {
 // cellThen returns a cell as it was at a moment that a person named, if it was
 // there, and the record of that.
 func cellThen(lw *local.World, cell reducer.Cell, name string) (v world.CellView, at world.Seq, found bool, err error) {
-	if at, err = (journal{lw}).moment(name); err != nil {
+	if at, err = journalOf(lw).moment(name); err != nil {
 		return v, 0, false, err
 	}
 	v, found, err = lw.CellAt(cell, at)

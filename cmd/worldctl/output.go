@@ -246,21 +246,6 @@ func each[S, T any](from []S, f func(S) (T, error)) iter.Seq2[T, error] {
 	}
 }
 
-// mapped yields what a function makes of items.
-func mapped[S, T any](items iter.Seq2[S, error], f func(S) T) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		for item, err := range items {
-			var t T
-			if err == nil {
-				t = f(item)
-			}
-			if !yield(t, err) {
-				return
-			}
-		}
-	}
-}
-
 // all yields the items of a slice.
 func all[T any](items []T) iter.Seq2[T, error] {
 	return each(items, func(item T) (T, error) { return item, nil })

@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // policyAnswer compares what was decided with what a world.yaml would decide.
@@ -106,7 +107,7 @@ func (c *cli) evalPolicies(ctx context.Context, lw *local.World, file string, hi
 		File: file, From: r.From, Decided: decidedSince(lw, r.From), Changed: r.Counts.Decisions, Intents: []judged{}, Counts: r.Counts,
 	}
 	for i := range r.Decisions {
-		x, err := journal{lw}.judged(&r.Decisions[i])
+		x, err := journalOf(lw).judged(&r.Decisions[i])
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func cloned(m *manifest.Manifest) (*manifest.Manifest, error) {
 // record.
 func decidedSince(lw *local.World, record uint64) int {
 	n := 0
-	for _, e := range ledger(lw) {
+	for _, e := range journalOf(lw).Ledger() {
 		if !e.Abandoned && slices.ContainsFunc(e.Asked, func(at uint64) bool { return at >= record }) {
 			n++
 		}
@@ -163,7 +164,7 @@ func decidedSince(lw *local.World, record uint64) int {
 
 // judged reads what was decided about an intent then.
 func (j journal) judged(d *governance.DecisionDifference) (judged, error) {
-	e, err := j.entry(world.Seq(d.Record))
+	e, err := j.Entry(world.Seq(d.Record))
 	if err != nil {
 		return judged{}, err
 	}
@@ -171,8 +172,8 @@ func (j journal) judged(d *governance.DecisionDifference) (judged, error) {
 		Cell: d.Cell, Kind: d.Kind, Params: d.Params, Record: e.ID, Time: e.Time, Before: ruling{Decision: d.Was},
 		After: ruling{Decision: d.Is, Code: d.Code, Rules: d.Rules},
 	}
-	x.Key, _ = intentOf(e.body)
-	switch b := e.body.(type) {
+	x.Key, _ = view.IntentOf(e.Body)
+	switch b := e.Body.(type) {
 	case *world.IntentEmitted:
 		x.Before.Rules = b.Rules
 	case *world.IntentParked:

@@ -8,45 +8,15 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // proposalLine is a proposal in a list.
-type proposalLine struct {
-	Proposal     string           `json:"proposal"`
-	Stage        governance.Stage `json:"stage"`
-	Author       string           `json:"author"`
-	SignedBy     *signerAnswer    `json:"signed_by"` // null: a name is all there is
-	Reason       string           `json:"reason"`
-	Record       world.Seq        `json:"record"`
-	Time         manifest.Tick    `json:"time"`
-	Base         manifest.Hash    `json:"base"`
-	BaseInForce  bool             `json:"base_in_force"`
-	Candidate    manifest.Hash    `json:"candidate"`
-	ReportHash   *manifest.Hash   `json:"report_hash"` // of the last shadow; null: there is none
-	ReportRecord world.Seq        `json:"report_record"`
-	Approved     uint64           `json:"approved"` // by how many that count
-	Needed       uint64           `json:"needed"`   // 0: it is closed
-	Ended        *endedAnswer     `json:"ended"`    // null: it is open
-}
-
-// signerAnswer is who holds a key.
-type signerAnswer struct {
-	Name        string             `json:"name"` // as an approver; empty: the key is not listed
-	Key         manifest.PublicKey `json:"key"`
-	Fingerprint string             `json:"fingerprint"` // as ssh-keygen -l prints it
-}
-
-// endedAnswer says how a proposal was closed.
-type endedAnswer struct {
-	Record world.Seq `json:"record"`
-	By     string    `json:"by"`
-	Reason string    `json:"reason"`
-}
+type proposalLine struct{ view.ProposalLine }
 
 func newProposalCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "proposal", Short: "Look at proposed changes of the rules, as who has to approve them"},
@@ -88,7 +58,7 @@ func proposalsOf(lw *local.World, closed bool) []proposalLine {
 		proposals, f := w.Proposals()
 		for _, p := range proposals {
 			if p.Open() || closed {
-				out = append(out, lineOf(p, f))
+				out = append(out, proposalLine{view.LineOfProposal(p, f)})
 			}
 		}
 		return nil
@@ -96,41 +66,10 @@ func proposalsOf(lw *local.World, closed bool) []proposalLine {
 	return out
 }
 
-func lineOf(p *governance.Proposal, f governance.InForce) proposalLine {
-	l := proposalLine{
-		Proposal: proposalName(p.N), Stage: p.Stage, Author: p.Author, Reason: p.Reason, Record: world.Seq(p.Record), Time: p.Time,
-		Base: p.Base, BaseInForce: p.Base == f.Manifest, Candidate: p.Candidate, ReportRecord: world.Seq(p.ReportAt),
-	}
-	if p.Signature != nil {
-		who := signer(p.Signature.Key, f.Governance)
-		l.SignedBy = &who
-	}
-	if p.ReportAt != 0 {
-		report := p.Report // which another shadow changes
-		l.ReportHash = &report
-	}
-	if p.Open() {
-		l.Approved, l.Needed = p.Counted(f.Governance), p.Needed(f.Governance)
-		return l
-	}
-	l.Ended = &endedAnswer{Record: world.Seq(p.Ended), By: p.By, Reason: p.Why}
-	for i := range p.Approvals { // by what the rules were then
-		if p.Approvals[i].Report == p.Report {
-			l.Approved++
-		}
-	}
-	return l
-}
-
-// signer returns who holds a key under rules.
-func signer(key manifest.PublicKey, g manifest.Governance) signerAnswer {
-	listed, _ := g.Approver(key)
-	return signerAnswer{Name: listed.Name, Key: key, Fingerprint: fingerprint(key)}
-}
-
 func fingerprint(key manifest.PublicKey) string { return sshkey.Fingerprint(key[:]) }
 
-func (s signerAnswer) String() string {
+// nameOf says who holds a key.
+func nameOf(s *view.Signer) string {
 	if s.Name == "" {
 		return s.Fingerprint
 	}
@@ -157,10 +96,8 @@ func (l *proposalLine) authorship() string {
 	if l.SignedBy == nil {
 		return visible(l.Author, "") + ", not signed"
 	}
-	return fmt.Sprintf("%s, signed with the key of %s", visible(l.Author, ""), l.SignedBy)
+	return fmt.Sprintf("%s, signed with the key of %s", visible(l.Author, ""), nameOf(l.SignedBy))
 }
-
-func proposalName(n uint64) string { return fmt.Sprintf("p%d", n) }
 
 // parseProposal returns the number of the proposal that a person named.
 func parseProposal(name string) (uint64, error) {

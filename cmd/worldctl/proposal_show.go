@@ -12,6 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // proposalAnswer is all that a reviewer has to know of a proposal.
@@ -21,7 +22,7 @@ type proposalAnswer struct {
 	changesAnswer
 	Code       string             `json:"code"`   // how the code of reducers differs, as unified diffs
 	Report     *governance.Report `json:"report"` // of the last shadow; null: there is none, or it was redacted
-	Approvals  []approvalAnswer   `json:"approvals"`
+	Approvals  []view.Approval    `json:"approvals"`
 	Missing    []string           `json:"missing"` // before it can be applied
 	WouldApply outlookAnswer      `json:"would_apply"`
 
@@ -29,21 +30,9 @@ type proposalAnswer struct {
 	was uint64 // the version of the base
 }
 
-// approvalAnswer is one signature under a proposal.
-type approvalAnswer struct {
-	signerAnswer
-	Record  world.Seq     `json:"record"`
-	Report  manifest.Hash `json:"report"`
-	Current bool          `json:"current"` // it is for the last report: others do not count
-	Actor   string        `json:"actor"`
-	Reason  string        `json:"reason"`
-}
-
 // outlookAnswer is what apply would come to now.
 type outlookAnswer struct {
-	OK       bool   `json:"ok"`
-	Migrated int    `json:"migrated"` // cells
-	Error    string `json:"error"`    // why it would be refused
+	view.Outlook
 
 	err error
 }
@@ -73,21 +62,14 @@ PROPOSAL is p1 or 1.`,
 
 // proposalOf returns a proposal as a reviewer sees it.
 func proposalOf(lw *local.World, n uint64) (*proposalAnswer, error) {
-	a := &proposalAnswer{n: n, Approvals: []approvalAnswer{}}
+	a := &proposalAnswer{n: n}
 	err := lw.View(func(w *world.World) (err error) {
 		if a.Report, err = w.ReportOf(lw.Store(), n); err != nil && !errors.Is(err, world.ErrRedacted) {
 			return err
 		}
 		proposals, f := w.Proposals()
 		p := proposals[n-1]
-		a.proposalLine, a.Missing = lineOf(p, f), missing(p, f)
-		for i := range p.Approvals {
-			x := &p.Approvals[i]
-			a.Approvals = append(a.Approvals, approvalAnswer{
-				signerAnswer: signer(x.Signature.Key, f.Governance), Record: world.Seq(x.Record), Report: x.Report,
-				Current: x.Report == p.Report, Actor: x.Actor, Reason: x.Reason,
-			})
-		}
+		a.ProposalLine, a.Missing, a.Approvals = view.LineOfProposal(p, f), missing(p, f), view.ApprovalsOf(p, f.Governance)
 		a.WouldApply.Migrated, a.WouldApply.err = w.WouldApply(lw.Store(), nil, n)
 		if a.WouldApply.OK = a.WouldApply.err == nil; !a.WouldApply.OK {
 			a.WouldApply.Error = a.WouldApply.err.Error()
@@ -132,7 +114,7 @@ func missing(p *governance.Proposal, f governance.InForce) []string {
 		return out
 	}
 	if p.ReportAt == 0 || p.ReportAt < f.Since {
-		out = append(out, fmt.Sprintf("a report of what it would have done: worldctl shadow %s", proposalName(p.N)))
+		out = append(out, fmt.Sprintf("a report of what it would have done: worldctl shadow %s", view.ProposalName(p.N)))
 	}
 	have, need := p.Counted(f.Governance), p.Needed(f.Governance)
 	if have >= need {
@@ -142,7 +124,7 @@ func missing(p *governance.Proposal, f governance.InForce) []string {
 	if who := whoMay(p, f.Governance); who == "" {
 		text += "and no approver is left to give them: let another one propose it"
 	} else {
-		text += fmt.Sprintf("by %s: worldctl approve %s --key FILE", who, proposalName(p.N))
+		text += fmt.Sprintf("by %s: worldctl approve %s --key FILE", who, view.ProposalName(p.N))
 	}
 	return append(out, text)
 }
@@ -205,7 +187,7 @@ func (c *cli) showProposal(a *proposalAnswer) {
 func (c *cli) showApprovals(a *proposalAnswer) {
 	fmt.Fprintf(c.stdout, "\napprovals: %s\n", a.approvals())
 	for _, x := range a.Approvals {
-		text := x.String() + fmt.Sprintf(", #%d, says %s", x.Record, visible(x.Actor, ""))
+		text := nameOf(&x.Signer) + fmt.Sprintf(", #%d, says %s", x.Record, visible(x.Actor, ""))
 		if x.Reason != "" {
 			text += ": " + visible(x.Reason, "")
 		}

@@ -9,42 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
-
-type receiptLine struct {
-	Key         receipt.Key          `json:"key"`
-	Cell        string               `json:"cell"`
-	Kind        string               `json:"kind"`
-	Status      receipt.Status       `json:"status"`
-	Attempt     uint64               `json:"attempt"`
-	Outcome     receipt.Outcome      `json:"outcome"`
-	Record      world.Seq            `json:"record"`
-	StepID      receipt.StepID       `json:"step_id"`
-	ExternalKey string               `json:"external_key"`
-	Payload     world.Data           `json:"payload"`
-	Cost        receipt.Cost         `json:"cost"`
-	Signed      bool                 `json:"signed"` // false: the kernel made it, because the outside was not asked or did not answer
-	Late        bool                 `json:"late"`   // its attempt had been given up: it changed nothing
-	Unsent      bool                 `json:"unsent"`
-	ExternalRef string               `json:"external_ref"`
-	StateChange *receipt.StateChange `json:"state_change"`
-}
-
-// receiptAnswer is a receipt with all that it says and its stored bytes, which
-// `receipt verify` takes.
-type receiptAnswer struct {
-	receipt.Receipt
-	Cell        string          `json:"cell"`
-	Outcome     receipt.Outcome `json:"outcome"`
-	Record      world.Seq       `json:"record"`
-	StepID      receipt.StepID  `json:"step_id"`
-	ExternalKey string          `json:"external_key"`
-	Signed      bool            `json:"signed"`
-	Late        bool            `json:"late"`
-	Raw         []byte          `json:"raw"` // prints as base64; null where it is not signed
-}
 
 func newReceiptCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "receipt", Short: "Look at the signed answers of the outside, and verify them"},
@@ -65,12 +32,12 @@ nothing.`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				tell := teller{journal: journal{lw}, full: c.verbose}
-				return list(c, "receipt-list", "receipts", first(mapped(tell.answersByIntent(), answer.line), limit), columns[receiptLine]{
+				tell := teller{journal: journalOf(lw), full: c.verbose}
+				return list(c, "receipt-list", "receipts", first(tell.answersByIntent(), limit), columns[view.ReceiptLine]{
 					header: table.Row{"key", "cell", "kind", "attempt", "status", "outcome", "record", "", "payload"},
-					row: func(l receiptLine) table.Row {
+					row: func(l view.ReceiptLine) table.Row {
 						return table.Row{
-							short(l.Key), l.Cell, l.Kind, l.Attempt, l.Status, l.Outcome, fmt.Sprintf("#%d", l.Record), l.mark(), tell.data(l.Payload),
+							short(l.Key), l.Cell, l.Kind, l.Attempt, l.Status, l.Outcome, fmt.Sprintf("#%d", l.Record), markOf(&l), tell.data(l.Payload),
 						}
 					},
 					none: "no receipts yet",
@@ -82,8 +49,8 @@ nothing.`,
 	return cmd
 }
 
-// mark says what is special about a receipt.
-func (l *receiptLine) mark() string {
+// markOf says what is special about a receipt.
+func markOf(l *view.ReceiptLine) string {
 	switch {
 	case l.Late:
 		return "late"
@@ -114,14 +81,14 @@ denied or ended the intent itself, has no signature and no such bytes.`,
 				if err != nil {
 					return err
 				}
-				a, ok, err := journal{lw}.answerTo(e.Intent.Key, attempt)
+				a, err := journalOf(lw).AnswerTo(e, attempt)
 				if err != nil {
 					return err
 				}
-				if !ok {
+				if a == nil {
 					return hinted(fmt.Errorf("intent %s is %s: it has no such receipt", e.Intent.Key, e.State), "worldctl intent show %s", short(e.Intent.Key))
 				}
-				full := a.full()
+				full := a.Full()
 				return c.object("receipt", full, func() { c.showReceipt(full) })
 			})
 		},
@@ -130,7 +97,7 @@ denied or ended the intent itself, has no signature and no such bytes.`,
 	return cmd
 }
 
-func (c *cli) showReceipt(a *receiptAnswer) {
+func (c *cli) showReceipt(a *view.Receipt) {
 	payload, err := indented(a.Payload)
 	if err != nil {
 		payload = err.Error()
@@ -193,18 +160,3 @@ func cost(n receipt.Cost) string {
 }
 
 func wall(nanoseconds int64) string { return time.Unix(0, nanoseconds).UTC().Format(time.RFC3339Nano) }
-
-func (a answer) line() receiptLine {
-	return receiptLine{
-		Key: a.Key, Cell: a.intent.Intent.Cell, Kind: a.Kind, Status: a.Status, Attempt: a.Attempt, Outcome: a.outcome,
-		Record: a.record, StepID: a.intent.Intent.Step, ExternalKey: a.Key.External(a.World), Payload: a.Payload, Cost: a.Cost,
-		Signed: a.raw != nil, Late: a.late, Unsent: a.Unsent, ExternalRef: a.ExternalRef, StateChange: a.StateChange,
-	}
-}
-
-func (a answer) full() *receiptAnswer {
-	return &receiptAnswer{
-		Receipt: a.Receipt, Cell: a.intent.Intent.Cell, Outcome: a.outcome, Record: a.record, StepID: a.intent.Intent.Step,
-		ExternalKey: a.Key.External(a.World), Signed: a.raw != nil, Late: a.late, Raw: a.raw,
-	}
-}

@@ -99,11 +99,11 @@ func (check *receiptCheck) add(key receipt.Key, record world.Seq, err error) {
 
 // journal verifies all receipts of a world.
 func (check *receiptCheck) journal(lw *local.World) error {
-	for a, err := range (journal{lw}).answers() {
+	for a, err := range journalOf(lw).Answers() {
 		if err != nil {
 			return err
 		}
-		if a.raw == nil {
+		if a.Raw == nil {
 			continue // the kernel made it: nobody signed it
 		}
 		if !lw.Keys().CanSign() {
@@ -114,7 +114,7 @@ func (check *receiptCheck) journal(lw *local.World) error {
 		if errors.Is(err, receipt.ErrRevokedKey) {
 			err = nil // the journal took it while the key was good
 		}
-		check.add(a.Key, a.record, err)
+		check.add(a.Key, a.Record, err)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (check *receiptCheck) raw(lw *local.World, data []byte) error {
 	}
 	record, err := world.Seq(0), lw.Keys().Verify(r)
 	if err == nil || errors.Is(err, receipt.ErrRevokedKey) {
-		at, unfit := journal{lw}.admits(data, r)
+		at, unfit := journalOf(lw).admits(data, r)
 		if err == nil || at > 0 && unfit == nil { // the journal took it while the key was good
 			record, err = at, unfit
 		}
@@ -174,19 +174,19 @@ func (check *receiptCheck) raw(lw *local.World, data []byte) error {
 // admits reports why a genuine receipt is not the one that the journal has, or
 // would take.
 func (j journal) admits(data []byte, r *receipt.Receipt) (world.Seq, error) {
-	e := byKey(j.lw)[r.Key]
-	if e == nil {
+	e, ok := j.LedgerEntry(r.Key)
+	if !ok {
 		return 0, receipt.ErrUnknownIntent
 	}
-	have, ok, err := j.answerTo(r.Key, r.Attempt)
+	have, err := j.AnswerTo(&e, r.Attempt)
 	current := r.Attempt == e.Attempt && r.Nonce == e.Nonce && (e.State == receipt.StateInFlight || e.State == receipt.StateInDoubt)
 	switch {
 	case err != nil:
 		return 0, err
-	case ok && have.raw != nil && bytes.Equal(have.raw, data):
-		return have.record, nil
-	case ok && have.raw != nil:
-		return have.record, receipt.ErrDuplicate
+	case have != nil && have.Raw != nil && bytes.Equal(have.Raw, data):
+		return have.Record, nil
+	case have != nil && have.Raw != nil:
+		return have.Record, receipt.ErrDuplicate
 	case !current && !slices.Contains(e.Lost, receipt.Lost{Attempt: r.Attempt, Nonce: r.Nonce}):
 		return 0, receipt.ErrWrongAttempt
 	case r.Kind != e.Intent.Kind || r.ParamsHash != e.Params || r.Cap != e.Intent.Cap:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // TestIndexTellsWhatTheWholeJournalTells compares what the index of the cells
@@ -21,8 +22,8 @@ import (
 // journal finds, for every record of a world in which everything happens.
 func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 	lw := eventful(t)
-	j := journal{lw}
-	all := collect(t, j.between(1, lw.Store().Head().ID, nil))
+	j := journalOf(lw)
+	all := collect(t, j.Between(1, lw.Store().Head().ID, nil))
 	kinds := make(map[world.Kind]bool)
 	causes := make(map[world.Seq]world.Seq) // by effect
 	for i, e := range all {
@@ -31,7 +32,7 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 		got, err := j.causeOf(e)
 		require.NoError(t, err)
 		require.Equal(t, causes[e.ID], got, "#%d", e.ID)
-		if key, attempt := intentOf(e.body); e.Kind == world.KindFinished || e.Kind == world.KindLate || e.Kind == world.KindExpired {
+		if key, attempt := view.IntentOf(e.Body); e.Kind == world.KindFinished || e.Kind == world.KindLate || e.Kind == world.KindExpired {
 			require.Equal(t, mention{got, world.KindStarted, key, attempt}, mentionIn(all[got-1]))
 		}
 	}
@@ -63,8 +64,8 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 // with what a reader of the whole journal finds.
 func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 	lw := eventful(t)
-	j := journal{lw}
-	all := collect(t, j.between(1, lw.Store().Head().ID, nil))
+	j := journalOf(lw)
+	all := collect(t, j.Between(1, lw.Store().Head().ID, nil))
 	for _, cell := range []string{"teller/ada", "teller/eve", "operator/ann", "teller/nobody"} {
 		var want []world.Seq
 		for i, e := range all {
@@ -89,7 +90,7 @@ func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 }
 
 // causeAmong finds what caused a record among all before it.
-func causeAmong(before []*entry, e *entry) world.Seq {
+func causeAmong(before []*view.Entry, e *view.Entry) world.Seq {
 	m := mentionIn(e)
 	if len(m.answers()) == 0 {
 		return e.CausedBy
@@ -114,8 +115,8 @@ func linksBetween(causes map[world.Seq]world.Seq, cause, effect world.Seq) uint6
 
 // concernsAmong reports whether a record tells of a cell: it names it, a step of
 // it brought it about, or an intent of the cell is what it is about.
-func concernsAmong(before []*entry, e *entry, cell string) bool {
-	if b, ok := e.body.(*world.OperatorEffect); ok {
+func concernsAmong(before []*view.Entry, e *view.Entry, cell string) bool {
+	if b, ok := e.Body.(*world.OperatorEffect); ok {
 		return operator(b.Actor) == cell
 	}
 	names := false
@@ -123,9 +124,9 @@ func concernsAmong(before []*entry, e *entry, cell string) bool {
 	if names {
 		return true
 	}
-	key, _ := intentOf(e.body)
+	key, _ := view.IntentOf(e.Body)
 	for _, x := range before {
-		switch b := x.body.(type) {
+		switch b := x.Body.(type) {
 		case *world.Stepped:
 			if x.ID == e.CausedBy && b.Cell == cell {
 				return true
@@ -135,7 +136,7 @@ func concernsAmong(before []*entry, e *entry, cell string) bool {
 				return concernsAmong(before, x, cell)
 			}
 		case *world.IntentEmitted, *world.IntentDenied, *world.IntentParked:
-			if k, _ := intentOf(b); k == key && concernsAmong(nil, x, cell) {
+			if k, _ := view.IntentOf(b); k == key && concernsAmong(nil, x, cell) {
 				return true
 			}
 		}

@@ -48,7 +48,7 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
 // replaySpan returns the record of the snapshot from which to replay, 0 for all,
 // and the last record to replay.
 func replaySpan(lw *local.World, from, to string) (first, last world.Seq, err error) {
-	last = journal{lw}.end()
+	last = journalOf(lw).End()
 	if from != "" {
 		s, err := findSnapshot(lw, from)
 		if err != nil {
@@ -57,7 +57,7 @@ func replaySpan(lw *local.World, from, to string) (first, last world.Seq, err er
 		first = world.Seq(s.Record)
 	}
 	if to != "" {
-		if last, err = (journal{lw}).moment(to); err != nil {
+		if last, err = journalOf(lw).moment(to); err != nil {
 			return 0, 0, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // rollbackAnswer is a rollback, or what one would leave behind.
@@ -159,7 +160,7 @@ func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b 
 	if err != nil {
 		return nil, fmt.Errorf("the rollback is done, but its manifest is not proposed: %w", err)
 	}
-	name := proposalName(n)
+	name := view.ProposalName(n)
 	return &name, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // course is how a world is driven and how far it has come.
@@ -27,15 +28,15 @@ type course struct {
 }
 
 type courseAnswer struct {
-	Ticks         uint64        `json:"ticks"`
-	Records       uint64        `json:"records"`
-	Time          manifest.Tick `json:"time"`
-	Head          world.Head    `json:"head"`
-	EventsPending int           `json:"events_pending"`
-	CellsParked   int           `json:"cells_parked"`
-	Intents       intentCounts  `json:"intents"`
-	Timers        int           `json:"timers"`
-	Idle          bool          `json:"idle"`
+	Ticks         uint64            `json:"ticks"`
+	Records       uint64            `json:"records"`
+	Time          manifest.Tick     `json:"time"`
+	Head          world.Head        `json:"head"`
+	EventsPending int               `json:"events_pending"`
+	CellsParked   int               `json:"cells_parked"`
+	Intents       view.IntentCounts `json:"intents"`
+	Timers        int               `json:"timers"`
+	Idle          bool              `json:"idle"`
 }
 
 func newStepCommand(c *cli) *cobra.Command {
@@ -268,13 +269,13 @@ func (c *cli) showCourse(verb string, d *course) error {
 	s := d.lw.Status()
 	a := courseAnswer{
 		Ticks: d.ticks, Records: uint64(s.Head.ID - d.from.ID), Time: s.Time, Head: s.Head, EventsPending: s.EventsPending,
-		CellsParked: s.Parked, Intents: countsOf(&s), Timers: s.Timers, Idle: s.Idle,
+		CellsParked: s.Parked, Intents: view.CountsOf(&s), Timers: s.Timers, Idle: s.Idle,
 	}
 	return c.object(verb, a, func() {
 		c.facts([2]any{"ticks", a.Ticks}, [2]any{"records", fmt.Sprintf("%d, up to #%d", a.Records, a.Head.ID)},
 			[2]any{"time", fmt.Sprintf("tick %d, %s", a.Time, calendar(d.lw, a.Time))},
 			[2]any{"events pending", a.EventsPending}, [2]any{"timers", a.Timers},
-			[2]any{"intents", a.Intents}, [2]any{"idle", a.Idle})
+			[2]any{"intents", counts(a.Intents)}, [2]any{"idle", a.Idle})
 		if a.CellsParked > 0 {
 			c.note("parked cells: %d; worldctl tail --kind cell.failed tells why", a.CellsParked)
 		}

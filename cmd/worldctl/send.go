@@ -90,16 +90,16 @@ func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) err
 	if err != nil {
 		return refused(err, lw, s.Name)
 	}
-	e, err := journal{lw}.entry(id)
+	e, err := journalOf(lw).Entry(id)
 	if err != nil {
 		return err
 	}
 	answer := sendAnswer{Record: id, Event: s.Name, To: []string{}}
-	if b, ok := e.body.(*world.Submitted); ok {
+	if b, ok := e.Body.(*world.Submitted); ok {
 		answer.To, answer.Due = b.To, b.Due
 	}
 	return c.object("send", answer, func() {
-		line, err := teller{journal: journal{lw}, full: c.verbose}.tell(e)
+		line, err := teller{journal: journalOf(lw), full: c.verbose}.tell(e)
 		if err != nil {
 			line = err.Error()
 		}

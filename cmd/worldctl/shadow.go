@@ -12,6 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // The forms of a shadow's text.
@@ -121,7 +122,7 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 			if stop(); err != nil {
 				return err
 			}
-			name := proposalName(n)
+			name := view.ProposalName(n)
 			return c.showShadowAnswer(&shadowAnswer{
 				Proposal: &name, Report: r, of: name, next: "worldctl approve " + name + " --key FILE", since: inForceSince(lw),
 			}, s.format)

@@ -124,8 +124,8 @@ type told struct {
 	} `json:"payload"`
 }
 
-// journalOf returns the records of a world, by their ids.
-func journalOf(t *testing.T, dir string) map[uint64]told {
+// recordedJournal returns the records of a world, by their ids.
+func recordedJournal(t *testing.T, dir string) map[uint64]told {
 	t.Helper()
 	out := make(map[uint64]told)
 	for _, rec := range jsonLines[told](t, worldctl(t, nil, "-w", dir, "tail", "-o", "jsonl")) {
@@ -174,7 +174,7 @@ func everythingOf(t *testing.T, dir string) everything {
 func TestAirlineShadows(t *testing.T) {
 	recorded := recordedCancellations(t)
 	dir := airlineHalfWay(t)
-	before, journal := everythingOf(t, dir), journalOf(t, dir)
+	before, journal := everythingOf(t, dir), recordedJournal(t, dir)
 
 	t.Run("a denial changes its decisions and their cells", func(t *testing.T) {
 		s := shadowOf(t, dir, exitFailed, noCancellations(t, dir))
@@ -239,7 +239,7 @@ func TestAirlineShadows(t *testing.T) {
 		require.Equal(t, proposed.Receipts, after.Receipts)
 		require.Equal(t, proposed.Cells, after.Cells)
 		require.Equal(t, proposed.Files, after.Files)
-		now := journalOf(t, dir)
+		now := recordedJournal(t, dir)
 		require.Equal(t, "manifest.shadowed", now[uint64(len(now))].Kind)
 		require.Len(t, now, int(s.To)+1)
 	})
@@ -320,7 +320,7 @@ func TestVilleShadows(t *testing.T) {
 	worldctl(t, nil, "init", dir, "--template", "ville")
 	worldctl(t, moves, "-w", dir, "send", "-")
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
-	before, journal := everythingOf(t, dir), journalOf(t, dir)
+	before, journal := everythingOf(t, dir), recordedJournal(t, dir)
 	const villager = "reducers/villager.star"
 
 	t.Run("a comment changes nothing", func(t *testing.T) {

@@ -125,7 +125,7 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 					return err
 				}
 				done := recorded{Name: s.Name}
-				done.Record, err = journal{lw}.made(before, world.KindPruned, func(b world.Body) bool {
+				done.Record, err = journalOf(lw).made(before, world.KindPruned, func(b world.Body) bool {
 					return b.(*world.SnapshotPruned).Name == s.Name
 				})
 				if err != nil {
@@ -166,7 +166,7 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
 					recorded
 					Pinned bool `json:"pinned"`
 				}{recorded{Name: s.Name}, !off}
-				done.Record, err = journal{lw}.made(before, world.KindPinned, func(b world.Body) bool {
+				done.Record, err = journalOf(lw).made(before, world.KindPinned, func(b world.Body) bool {
 					return b.(*world.SnapshotPinned).Name == s.Name
 				})
 				if err != nil {
@@ -209,7 +209,7 @@ are more, the oldest goes that is neither pinned nor the last.`,
 					Record world.Seq `json:"record"`
 					Pruned []string  `json:"pruned"`
 				}{Max: most, Pruned: pruned}
-				done.Record, err = journal{lw}.made(before, world.KindRetention, func(b world.Body) bool {
+				done.Record, err = journalOf(lw).made(before, world.KindRetention, func(b world.Body) bool {
 					return b.(*world.SnapshotRetention).Max == most
 				})
 				if err != nil {

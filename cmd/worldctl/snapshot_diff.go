@@ -11,6 +11,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // diffCodes explains the exit codes of diff verbs.
@@ -42,11 +43,11 @@ type alarmDifference struct {
 
 // cellDifference is a cell that is not the same at both moments.
 type cellDifference struct {
-	Cell   string    `json:"cell"`
-	Change string    `json:"change"` // added, gone or changed
-	A      *cellLine `json:"a"`      // null: it was not there
-	B      *cellLine `json:"b"`      // likewise
-	State  []change  `json:"state"`  // where the states differ
+	Cell   string         `json:"cell"`
+	Change string         `json:"change"` // added, gone or changed
+	A      *view.CellLine `json:"a"`      // null: it was not there
+	B      *view.CellLine `json:"b"`      // likewise
+	State  []change       `json:"state"`  // where the states differ
 }
 
 // stateDiffAnswer says how a cell's state differs between two moments.
@@ -221,12 +222,12 @@ func differenceOf(a, b *world.CellView) cellDifference {
 	var states [2]world.Data
 	for i, x := range []struct {
 		cell *world.CellView
-		line **cellLine
+		line **view.CellLine
 	}{{a, &d.A}, {b, &d.B}} {
 		if x.cell == nil {
 			continue
 		}
-		line, _ := lineOfCell(*x.cell) // it never errs
+		line := view.LineOfCell(*x.cell)
 		d.Cell, *x.line, states[i] = line.Cell, &line, x.cell.State
 	}
 	d.State = changes(states[0], states[1])
@@ -244,10 +245,10 @@ func (c *cli) showDiff(a *diffAnswer) {
 		for _, d := range a.Cells {
 			left, right := d.A, d.B
 			if left == nil {
-				left = new(cellLine)
+				left = new(view.CellLine)
 			}
 			if right == nil {
-				right = new(cellLine)
+				right = new(view.CellLine)
 			}
 			t.AppendRow(table.Row{d.Cell, d.Change, arrow(left.N, right.N), arrow(left.Mailbox, right.Mailbox), arrow(left.Parked, right.Parked)})
 		}

@@ -7,43 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
-
-type statusAnswer struct {
-	World    string        `json:"world"`
-	WorldID  string        `json:"world_id"`
-	Time     manifest.Tick `json:"time"`
-	Head     world.Head    `json:"head"`
-	Manifest struct {
-		Hash    world.Hash `json:"hash"`
-		Version uint64     `json:"version"`
-	} `json:"manifest"`
-	Cells         int          `json:"cells"`
-	EventsPending int          `json:"events_pending"`
-	Intents       intentCounts `json:"intents"`
-	Timers        int          `json:"timers"`
-	Snapshots     int          `json:"snapshots"`
-	Idle          bool         `json:"idle"`
-	Anchor        anchorAnswer `json:"anchor"`
-}
-
-type intentCounts struct {
-	Open      int `json:"open"`
-	InFlight  int `json:"in_flight"`
-	InDoubt   int `json:"in_doubt"`
-	Parked    int `json:"parked"`
-	Committed int `json:"committed"`
-	Failed    int `json:"failed"`
-	Denied    int `json:"denied"`
-}
-
-type anchorAnswer struct {
-	ID world.Seq `json:"id"`
-	OK bool      `json:"ok"`
-}
 
 func newStatusCommand(c *cli) *cobra.Command {
 	var at string
@@ -75,10 +42,10 @@ func (c *cli) status(lw *local.World, at string) error {
 	if err != nil {
 		return err
 	}
-	a := answerOf(&s)
+	a := view.StatusOf(&s)
 	// Opening refuses a store that is not what its anchor says, and every append
 	// moves both.
-	a.Anchor = anchorAnswer{ID: head.ID, OK: at != "" || head == s.Head}
+	a.Anchor = view.Anchor{ID: head.ID, OK: at != "" || head == s.Head}
 	return c.object("status", a, func() {
 		c.showStatus(&s, &a, clock)
 		if at == "" {
@@ -87,25 +54,8 @@ func (c *cli) status(lw *local.World, at string) error {
 	})
 }
 
-func answerOf(s *world.Status) statusAnswer {
-	a := statusAnswer{
-		World: s.World, WorldID: s.ID, Time: s.Time, Head: s.Head, Cells: s.Cells,
-		EventsPending: s.EventsPending, Intents: countsOf(s), Timers: s.Timers, Snapshots: s.Snapshots, Idle: s.Idle,
-	}
-	a.Manifest.Hash, a.Manifest.Version = s.Manifest, s.Version
-	return a
-}
-
-func countsOf(s *world.Status) intentCounts {
-	return intentCounts{
-		Open: s.Intents[receipt.StateOpen], InFlight: s.Intents[receipt.StateInFlight],
-		InDoubt: s.Intents[receipt.StateInDoubt], Parked: s.Intents[receipt.StateParked],
-		Committed: s.Intents[receipt.StateCommitted], Failed: s.Intents[receipt.StateFailed],
-		Denied: s.Intents[receipt.StateDenied],
-	}
-}
-
-func (n intentCounts) String() string {
+// counts puts into words how many intents are in which state.
+func counts(n view.IntentCounts) string {
 	text := fmt.Sprintf("%d committed, %d failed, %d denied, %d open, %d in flight",
 		n.Committed, n.Failed, n.Denied, n.Open, n.InFlight)
 	if n.Parked > 0 {
@@ -117,19 +67,19 @@ func (n intentCounts) String() string {
 	return text
 }
 
-func (c *cli) showStatus(s *world.Status, a *statusAnswer, clock manifest.Clock) {
+func (c *cli) showStatus(s *world.Status, a *view.Status, clock manifest.Clock) {
 	c.facts([2]any{"world", s.World}, [2]any{"id", s.ID},
 		[2]any{"time", fmt.Sprintf("tick %d, %s", s.Time, date(clock, s.Time))},
 		[2]any{"head", fmt.Sprintf("#%d %s", s.Head.ID, s.Head.Root)},
 		[2]any{"manifest", fmt.Sprintf("version %d %s", s.Version, s.Manifest)},
 		[2]any{"cells", fmt.Sprintf("%d, %d of them parked", s.Cells, s.Parked)},
 		[2]any{"events pending", s.EventsPending}, [2]any{"timers", s.Timers}, [2]any{"snapshots", s.Snapshots},
-		[2]any{"intents", a.Intents}, [2]any{"idle", s.Idle},
+		[2]any{"intents", counts(a.Intents)}, [2]any{"idle", s.Idle},
 		[2]any{"anchor", fmt.Sprintf("#%d, ok: %t", a.Anchor.ID, a.Anchor.OK)})
 }
 
 // noteNext says what to type next.
-func (c *cli) noteNext(lw *local.World, s *world.Status, a *statusAnswer) {
+func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 	if s.Parked > 0 {
 		c.note("next: worldctl tail --kind cell.failed, then worldctl cell resume CELL or worldctl cell skip CELL")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newTailCommand(c *cli) *cobra.Command {
@@ -41,7 +42,7 @@ and it ends at once.`,
 				if follow {
 					return c.follow(cmd.Context(), lw, &s)
 				}
-				records, err := s.records(journal{lw})
+				records, err := s.records(journalOf(lw))
 				if err != nil {
 					return err
 				}
@@ -57,15 +58,15 @@ and it ends at once.`,
 }
 
 // listRecords prints records where there may be millions.
-func (c *cli) listRecords(lw *local.World, name string, records iter.Seq2[*entry, error]) error {
+func (c *cli) listRecords(lw *local.World, name string, records iter.Seq2[*view.Entry, error]) error {
 	in := c.recordColumns(lw)
 	in.none = "no such records"
 	return list(c, name, "records", records, in)
 }
 
-func (c *cli) recordColumns(lw *local.World) columns[*entry] {
-	t := teller{journal: journal{lw}, full: c.verbose}
-	return columns[*entry]{line: func(e *entry) string {
+func (c *cli) recordColumns(lw *local.World) columns[*view.Entry] {
+	t := teller{journal: journalOf(lw), full: c.verbose}
+	return columns[*view.Entry]{line: func(e *view.Entry) string {
 		text, err := t.tell(e)
 		if err != nil {
 			text = err.Error()
@@ -94,12 +95,12 @@ func (s *selection) addFlags(cmd *cobra.Command) {
 
 // records yields the records of the selection, in order. Of the journal it reads
 // the range, or what the index names of the cell or of the cells of the cause.
-func (s *selection) records(j journal) (iter.Seq2[*entry, error], error) {
+func (s *selection) records(j journal) (iter.Seq2[*view.Entry, error], error) {
 	kinds := make([]world.Kind, len(s.kinds))
 	for i, name := range s.kinds {
-		if kinds[i] = world.Kind(name); !selects(kinds[i]) {
+		if kinds[i] = world.Kind(name); !view.Selects(kinds[i]) {
 			return nil, usagef("kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are "+
-				strings.Join(families(), ".*, ")+".*", "%q is not a kind of record", name)
+				strings.Join(view.Families(), ".*, ")+".*", "%q is not a kind of record", name)
 		}
 	}
 	if s.cell != "" {
@@ -111,7 +112,7 @@ func (s *selection) records(j journal) (iter.Seq2[*entry, error], error) {
 	if err != nil {
 		return nil, err
 	}
-	records := j.between(from, to, kinds)
+	records := j.Between(from, to, kinds)
 	switch {
 	case s.causedBy != "":
 		cause, err := j.find(s.causedBy)
@@ -120,40 +121,21 @@ func (s *selection) records(j journal) (iter.Seq2[*entry, error], error) {
 		}
 		records = j.broughtAbout(cause, s.cell)
 	case s.cell != "" && from <= to:
-		records = j.ofCell(s.cell, from)
+		records = j.OfCell(s.cell, from-1)
 	}
 	return last(within(records, from, to, kinds), s.last), nil
 }
 
-// families returns what the names of kinds begin with.
-func families() []string {
-	return []string{
-		"blob", "cell", "clock", "effect", "event", "intent", "invocation", "keys", "manifest", "rollback", "snapshot", "timer", "world",
-	}
-}
-
-// selects reports whether a kind is one, or stands for a family of them.
-func selects(kind world.Kind) bool {
-	family, whole := strings.CutSuffix(string(kind), ".*")
-	return kind.Known() || whole && slices.Contains(families(), family)
-}
-
-// among reports whether a kind is one of some, of which one may stand for a family,
-// or whether there are none.
-func among(kinds []world.Kind, kind world.Kind) bool {
-	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(k world.Kind) bool { return manifest.Match(string(k), string(kind)) })
-}
-
 // within yields those of a sequence of records that are in a range and of one of
 // some kinds, or of any where none is named.
-func within(records iter.Seq2[*entry, error], from, to world.Seq, kinds []world.Kind) iter.Seq2[*entry, error] {
-	return func(yield func(*entry, error) bool) {
+func within(records iter.Seq2[*view.Entry, error], from, to world.Seq, kinds []world.Kind) iter.Seq2[*view.Entry, error] {
+	return func(yield func(*view.Entry, error) bool) {
 		for e, err := range records {
 			if err == nil {
 				if e.ID > to {
 					return
 				}
-				if e.ID < from || !among(kinds, e.Kind) {
+				if e.ID < from || !view.Among(kinds, e.Kind) {
 					continue
 				}
 			}
@@ -166,33 +148,24 @@ func within(records iter.Seq2[*entry, error], from, to world.Seq, kinds []world.
 
 // broughtAbout yields what a record brought about directly, and of that what
 // tells of a cell where one is named.
-func (j journal) broughtAbout(cause *entry, cell string) iter.Seq2[*entry, error] {
-	return func(yield func(*entry, error) bool) {
+func (j journal) broughtAbout(cause *view.Entry, cell string) iter.Seq2[*view.Entry, error] {
+	return func(yield func(*view.Entry, error) bool) {
 		for x, err := range j.consequences(cause, 1) {
 			wanted := err != nil || cell == ""
 			if !wanted {
-				wanted, err = j.tellsOf(x.entry, cell)
+				wanted, err = j.TellsOf(x.Entry, cell)
 			}
-			if (wanted || err != nil) && !yield(x.entry, err) || err != nil {
+			if (wanted || err != nil) && !yield(x.Entry, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// tellsOf reports whether ofCell yields a record.
-func (j journal) tellsOf(e *entry, cell string) (bool, error) {
-	if slices.Contains(j.cells(e), cell) {
-		return true, nil
-	}
-	step, err := j.turn(e.ID)
-	return err == nil && step != nil && slices.Contains(j.cells(step), cell), err
-}
-
 // span returns the first record and the last that can be wanted; the first is
 // after the last where there is none.
 func (s *selection) span(j journal) (from, to world.Seq, err error) {
-	end := j.end()
+	end := j.End()
 	if s.end != 0 {
 		end = min(end, s.end)
 	}

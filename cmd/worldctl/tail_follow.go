@@ -16,9 +16,9 @@ var errInterrupted = errors.New("")
 // follow prints the records of a selection, and then those that are added, until
 // it is interrupted or nobody can add any more.
 func (c *cli) follow(ctx context.Context, lw *local.World, s *selection) error {
-	j := journal{lw}
+	j := journalOf(lw)
 	for {
-		s.end = j.end()
+		s.end = j.End()
 		records, err := s.records(j)
 		if err == nil {
 			err = errors.Join(list(c, "tail", "records", records, c.recordColumns(lw)), c.stdout.Flush())

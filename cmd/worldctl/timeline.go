@@ -11,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // moment is one record in words.
@@ -38,7 +39,7 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				t := teller{journal: journal{lw}, full: c.verbose}
+				t := teller{journal: journalOf(lw), full: c.verbose}
 				var err error
 				if t.self, err = t.findActor(args[0]); err != nil {
 					return err
@@ -70,17 +71,17 @@ func (j journal) findActor(name string) (string, error) {
 		return "", err
 	}
 	if cell.Reducer != reducer.Operator {
-		_, err := findCell(j.lw, name)
+		_, err := findCell(j.Local, name)
 		return name, err
 	}
-	for _, err := range j.lw.Store().CellRecords(name, 0) {
+	for _, err := range j.Local.Store().CellRecords(name, 0) {
 		return name, err
 	}
 	return "", hinted(fmt.Errorf("%s has asked for nothing", name), "worldctl tail --kind effect.submitted shows who has")
 }
 
 // moments puts records into words.
-func (t teller) moments(records iter.Seq2[*entry, error]) iter.Seq2[moment, error] {
+func (t teller) moments(records iter.Seq2[*view.Entry, error]) iter.Seq2[moment, error] {
 	return func(yield func(moment, error) bool) {
 		for e, err := range records {
 			var m moment

@@ -51,7 +51,7 @@ func (x *experiment) forkOff(change world.Amendment) error {
 
 // forkFrom forks a world at a moment of its past.
 func (x *experiment) forkFrom(lw, past *local.World, change world.Amendment) error {
-	at, err := journal{past}.moment(x.at)
+	at, err := journalOf(past).moment(x.at)
 	if err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (x *experiment) sides() (was, is *side, err error) {
 func sideAfter(lw *local.World, tick manifest.Tick) (*side, error) {
 	at := lw.Store().Head().ID
 	if tick < math.MaxUint64 {
-		beyond, err := firstAt(at, tick+1, journal{lw}.timeOf)
+		beyond, err := firstAt(at, tick+1, journalOf(lw).timeOf)
 		if err != nil {
 			return nil, err
 		}

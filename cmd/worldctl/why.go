@@ -11,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newWhyCommand(c *cli) *cobra.Command {
@@ -25,15 +26,15 @@ intent that asked for it, a person's decision to what it was about.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				t := teller{journal: journal{lw}, full: c.verbose}
+				t := teller{journal: journalOf(lw), full: c.verbose}
 				e, err := t.find(args[0])
 				if err != nil {
 					return err
 				}
-				return list(c, "why", "records", t.causes(e), columns[*entry]{
+				return list(c, "why", "records", t.causes(e), columns[*view.Entry]{
 					header: table.Row{"record", "tick", "kind", "what"},
 					plain:  true,
-					row: func(e *entry) table.Row {
+					row: func(e *view.Entry) table.Row {
 						what, err := t.tell(e)
 						if err != nil {
 							what = err.Error()
@@ -47,8 +48,8 @@ intent that asked for it, a person's decision to what it was about.`,
 }
 
 // causes yields a record and what caused it, up to an input.
-func (j journal) causes(e *entry) iter.Seq2[*entry, error] {
-	return func(yield func(*entry, error) bool) {
+func (j journal) causes(e *view.Entry) iter.Seq2[*view.Entry, error] {
+	return func(yield func(*view.Entry, error) bool) {
 		for yield(e, nil) {
 			cause, err := j.causeOf(e)
 			if err == nil && cause == 0 {
@@ -58,7 +59,7 @@ func (j journal) causes(e *entry) iter.Seq2[*entry, error] {
 				err = fmt.Errorf("record #%d says that #%d caused it, which comes later", e.ID, cause)
 			}
 			if err == nil {
-				e, err = j.entry(cause)
+				e, err = j.Entry(cause)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -70,13 +71,13 @@ func (j journal) causes(e *entry) iter.Seq2[*entry, error] {
 
 // causeOf returns the record that caused e, 0 for none. An answer is an input,
 // but someone asked: its cause is the permit. A decision was asked for as well.
-func (j journal) causeOf(e *entry) (world.Seq, error) {
+func (j journal) causeOf(e *view.Entry) (world.Seq, error) {
 	m := mentionIn(e)
 	if len(m.answers()) == 0 {
 		return e.CausedBy, nil
 	}
 	var before []world.Seq
-	for id, err := range j.lw.Store().CellRecords(entryOf(j.lw, m.key).Intent.Cell, 0) {
+	for id, err := range j.Local.Store().CellRecords(entryOf(j.Local, m.key).Intent.Cell, 0) {
 		if err != nil {
 			return 0, err
 		}
@@ -86,7 +87,7 @@ func (j journal) causeOf(e *entry) (world.Seq, error) {
 		before = append(before, id)
 	}
 	for _, id := range slices.Backward(before) { // what was asked for is seldom far
-		e, err := j.entry(id)
+		e, err := j.Entry(id)
 		if err != nil {
 			return 0, err
 		}
@@ -105,8 +106,8 @@ type mention struct {
 	attempt uint64      // 0: it is about no attempt
 }
 
-func mentionIn(e *entry) mention {
-	key, attempt := intentOf(e.body)
+func mentionIn(e *view.Entry) mention {
+	key, attempt := view.IntentOf(e.Body)
 	return mention{e.ID, e.Kind, key, attempt}
 }
 
@@ -137,7 +138,7 @@ func (m mention) answersTo(asked mention) bool {
 
 // consequence is a record that another one brought about.
 type consequence struct {
-	*entry
+	*view.Entry
 	cause world.Seq // what brought it about directly
 }
 
@@ -145,7 +146,7 @@ type consequence struct {
 // links away; 0 is no bound. Such records stand right behind their causes, or
 // concern a cell that those concern: so the indexes of these cells are read, each
 // once, from the cause on.
-func (j journal) consequences(of *entry, links uint64) iter.Seq2[consequence, error] {
+func (j journal) consequences(of *view.Entry, links uint64) iter.Seq2[consequence, error] {
 	return func(yield func(consequence, error) bool) {
 		s := spread{
 			journal: j, most: links,
@@ -155,7 +156,7 @@ func (j journal) consequences(of *entry, links uint64) iter.Seq2[consequence, er
 		s.mention(of)
 		err := s.add(of, 0)
 		for err == nil && len(s.cursors) > 0 {
-			var e *entry
+			var e *view.Entry
 			if e, err = s.next(); err != nil {
 				break
 			}
@@ -189,34 +190,34 @@ type spread struct {
 
 // cursor is a sequence of records, and where it has come to.
 type cursor struct {
-	at   *entry
-	next func() (*entry, error, bool)
+	at   *view.Entry
+	next func() (*view.Entry, error, bool)
 	stop func()
 }
 
 // add makes it read on where the consequences of a record that it found
 // can be.
-func (s *spread) add(e *entry, away uint64) error {
+func (s *spread) add(e *view.Entry, away uint64) error {
 	if s.most != 0 && away == s.most {
 		return nil
 	}
 	s.found[e.ID] = away
-	if err := s.read(s.following(e)); err != nil {
+	if err := s.read(s.Following(e.ID, e.ID)); err != nil {
 		return err
 	}
-	for _, cell := range s.cells(e) {
+	for _, cell := range s.Cells(e) {
 		if s.reads[cell] {
 			continue
 		}
 		s.reads[cell] = true
-		if err := s.read(s.concerning(cell, e.ID)); err != nil {
+		if err := s.read(s.Concerning(cell, e.ID)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *spread) read(records iter.Seq2[*entry, error]) error {
+func (s *spread) read(records iter.Seq2[*view.Entry, error]) error {
 	next, stop := iter.Pull2(records)
 	e, err, ok := next()
 	if !ok || err != nil {
@@ -229,7 +230,7 @@ func (s *spread) read(records iter.Seq2[*entry, error]) error {
 
 // next returns the first record that a cursor has come to, and moves the cursors
 // on.
-func (s *spread) next() (*entry, error) {
+func (s *spread) next() (*view.Entry, error) {
 	first := slices.MinFunc(s.cursors, func(a, b cursor) int { return int(a.at.ID) - int(b.at.ID) }).at
 	for i := len(s.cursors) - 1; i >= 0; i-- {
 		c := &s.cursors[i]
@@ -254,7 +255,7 @@ func (s *spread) stop() {
 	}
 }
 
-func (s *spread) mention(e *entry) {
+func (s *spread) mention(e *view.Entry) {
 	if m := mentionIn(e); m.key != (receipt.Key{}) {
 		s.mentions[m.key] = append(s.mentions[m.key], m)
 	}
@@ -262,7 +263,7 @@ func (s *spread) mention(e *entry) {
 
 // causeOf is journal.causeOf without a search; 0 also where the cause is none of
 // what it came by, and so does not follow from the first.
-func (s *spread) causeOf(e *entry) world.Seq {
+func (s *spread) causeOf(e *view.Entry) world.Seq {
 	m := mentionIn(e)
 	if len(m.answers()) == 0 {
 		return e.CausedBy

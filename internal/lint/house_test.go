@@ -34,7 +34,8 @@ var ours = house{
 		{"world/store", "world/bundle", "world/verify", "receipt/host", "manifest/source"}, // 4
 		{"receipt/host/..."},               // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
-		{"world/api"},                      // between 5 and 6: worlds over HTTP
+		{"world/view"},                     // between 5 and 6: what is shown of a world
+		{"world/api"},                      // likewise: worlds over HTTP
 		{"world/worker"},                   // likewise: who performs effects for them elsewhere
 		{"examples"},                       // embedded worlds, for cmd/worldctl only
 		{"cmd/worldctl", "internal/lint"},  // 6

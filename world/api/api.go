@@ -24,6 +24,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Config says what is served, and to whom. All but Worlds and Tokens may be left
@@ -89,7 +90,7 @@ func New(cfg Config) (*Server, error) {
 		if s.worlds[id] != nil {
 			return nil, fmt.Errorf("api: two worlds have the id %s", id)
 		}
-		s.worlds[id] = &hosted{journal: journal{lw}, id: id, verifying: make(chan struct{}, 1)}
+		s.worlds[id] = &hosted{journal: journal{view.Journal{Local: lw}}, id: id, verifying: make(chan struct{}, 1)}
 	}
 	var err error
 	if s.document, err = readDocument(); err != nil {
@@ -166,7 +167,7 @@ func (h *hosted) ended() error {
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := h.lw.Store().Await(now, world.Last); !errors.Is(err, context.Canceled) {
+	if err := h.Local.Store().Await(now, world.Last); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil

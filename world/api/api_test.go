@@ -18,6 +18,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // asked has effects of tool.b wait for a person.
@@ -102,7 +103,7 @@ func TestEventIsDurableAndRouted(t *testing.T) {
 	status := ok[api.Status](s.get("/api/worlds/w"))
 	require.Equal(t, later.ID, status.Head.ID)
 	require.Equal(t, 2, status.EventsPending)
-	require.Equal(t, api.Anchor{ID: later.ID, OK: true}, status.Anchor)
+	require.Equal(t, view.Anchor{ID: later.ID, OK: true}, status.Anchor)
 	require.False(t, status.Idle)
 }
 

@@ -6,37 +6,23 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Cells is a page of the cells of a world, by name.
 type Cells struct {
-	Schema string     `json:"schema"`
-	Cells  []CellLine `json:"cells"`
-	Next   *string    `json:"next"` // the path of what comes after it; null: nothing does
-}
-
-// CellLine is a cell in a list.
-type CellLine struct {
-	Cell      string      `json:"cell"`
-	N         uint64      `json:"n"`          // steps taken
-	StateHash *world.Hash `json:"state_hash"` // null where the cell has no state
-	Mailbox   int         `json:"mailbox"`
-	Parked    bool        `json:"parked"`
+	Schema string          `json:"schema"`
+	Cells  []view.CellLine `json:"cells"`
+	Next   *string         `json:"next"` // the path of what comes after it; null: nothing does
 }
 
 // Cell is a cell at a moment.
 type Cell struct {
-	Schema  string           `json:"schema"`
-	Cell    string           `json:"cell"`
-	N       uint64           `json:"n"` // steps taken
-	State   world.Data       `json:"state"`
-	Mailbox []world.MailView `json:"mailbox"`
-	Parked  bool             `json:"parked"`
-	At      world.Seq        `json:"at"` // the record of the moment
+	Schema string `json:"schema"`
+	view.Cell
 }
 
 func listCells(c *call) error {
@@ -44,9 +30,9 @@ func listCells(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := Cells{Schema: schemaOf("cell-list"), Cells: []CellLine{}}
+	out := Cells{Schema: schemaOf("cell-list"), Cells: []view.CellLine{}}
 	after := c.param("after")
-	err = c.world.lw.View(func(w *world.World) error {
+	err = c.world.Local.View(func(w *world.World) error {
 		cells := w.Cells()
 		from, found := slices.BinarySearchFunc(cells, after, func(v world.CellView, name string) int {
 			return strings.Compare(v.Cell.String(), name)
@@ -56,7 +42,7 @@ func listCells(c *call) error {
 		}
 		cells = cells[from:]
 		for _, v := range cells[:min(limit, len(cells))] {
-			out.Cells = append(out.Cells, lineOfCell(v))
+			out.Cells = append(out.Cells, view.LineOfCell(v))
 		}
 		if len(cells) > limit {
 			out.Next = c.next(out.Cells[limit-1].Cell)
@@ -67,15 +53,6 @@ func listCells(c *call) error {
 		return err
 	}
 	return c.ok(out)
-}
-
-func lineOfCell(v world.CellView) CellLine {
-	line := CellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Parked: v.Parked}
-	if len(v.State) > 0 {
-		sum := canon.Sum(v.State)
-		line.StateHash = &sum
-	}
-	return line
 }
 
 // cell returns the cell that the query names.
@@ -96,13 +73,13 @@ func showCell(c *call) error {
 	var at world.Seq
 	var found bool
 	if c.param("at") == "" {
-		err = c.world.lw.View(func(w *world.World) error {
+		err = c.world.Local.View(func(w *world.World) error {
 			v, found = w.Cell(cell)
 			at = w.Head().ID
 			return nil
 		})
 	} else if at, err = c.moment(); err == nil {
-		v, found, err = c.world.lw.CellAt(cell, at)
+		v, found, err = c.world.Local.CellAt(cell, at)
 	}
 	switch {
 	case errors.Is(err, world.ErrNotFound) && !errors.Is(err, world.ErrRedacted):
@@ -112,13 +89,7 @@ func showCell(c *call) error {
 	case !found:
 		return notFound("there is no such cell")
 	}
-	out := Cell{
-		Schema: schemaOf("cell"), Cell: v.Cell.String(), N: v.N, State: v.State, Mailbox: v.Mail, Parked: v.Parked, At: at,
-	}
-	if out.Mailbox == nil {
-		out.Mailbox = []world.MailView{}
-	}
-	return c.ok(out)
+	return c.ok(Cell{schemaOf("cell"), view.CellAt(v, at)})
 }
 
 // moment returns the record that at names: by its number, or that of a snapshot by
@@ -132,7 +103,7 @@ func (c *call) moment() (world.Seq, error) {
 		return world.Seq(id), nil
 	}
 	var s snapshot.Snapshot
-	err := c.world.lw.View(func(w *world.World) (err error) {
+	err := c.world.Local.View(func(w *world.World) (err error) {
 		s, err = w.FindSnapshot(name)
 		return err
 	})
@@ -150,11 +121,11 @@ func showTimeline(c *call) error {
 		return err
 	}
 	known := false
-	err = c.world.lw.View(func(w *world.World) error {
+	err = c.world.Local.View(func(w *world.World) error {
 		_, known = w.Cell(cell)
 		return nil
 	})
-	for _, failed := range c.world.lw.Store().CellRecords(s.cell, 0) { // also of one that a rollback undid
+	for _, failed := range c.world.Local.Store().CellRecords(s.cell, 0) { // also of one that a rollback undid
 		known, err = true, failed
 		break
 	}

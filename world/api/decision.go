@@ -5,6 +5,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Decisions is a page of what the gate decided, in the order of the journal.
@@ -39,7 +40,7 @@ func listDecisions(c *call) error {
 	}
 	out := Decisions{Schema: schemaOf("decisions"), Decisions: []Decision{}}
 	kinds := []world.Kind{world.KindIntent, world.KindDenied, world.KindParked}
-	out.Next, err = page(c, selection{after: world.Seq(after), kinds: kinds}, func(e *entry) error {
+	out.Next, err = page(c, selection{after: world.Seq(after), kinds: kinds}, func(e *view.Entry) error {
 		if d, ok := decisionOf(e); ok {
 			out.Decisions = append(out.Decisions, d)
 		}
@@ -52,9 +53,9 @@ func listDecisions(c *call) error {
 }
 
 // decisionOf reads a decision; ok is false where its payload was redacted.
-func decisionOf(e *entry) (d Decision, ok bool) {
+func decisionOf(e *view.Entry) (d Decision, ok bool) {
 	d = Decision{Record: e.ID, Time: e.Time}
-	switch b := e.body.(type) {
+	switch b := e.Body.(type) {
 	case *world.IntentEmitted:
 		d.Key, d.StepID, d.Cell, d.Kind, d.Tag, d.Cap, d.Params = b.Key, b.Step, b.Cell, b.Kind, b.Tag, b.Cap, b.Params
 		d.Decision, d.Rules = b.Decision, b.Rules

@@ -143,7 +143,7 @@ func acquireEffects(c *call) error {
 	ctx, cancel := context.WithTimeout(c.follow, time.Duration(req.WaitSeconds)*time.Second)
 	defer cancel()
 	defer context.AfterFunc(c.world.life, cancel)()
-	offers, rules, err := c.world.lw.AcquireEffects(ctx, req.Worker, req.Kinds, req.Most)
+	offers, rules, err := c.world.Local.AcquireEffects(ctx, req.Worker, req.Kinds, req.Most)
 	if err != nil {
 		return ofWorker(err)
 	}
@@ -167,7 +167,7 @@ func renewEffect(c *call) error {
 	if err != nil {
 		return badRequest("nonce", err.Error())
 	}
-	if err := c.world.lw.RenewEffect(req.Worker, req.Key, req.Attempt, nonce); err != nil {
+	if err := c.world.Local.RenewEffect(req.Worker, req.Key, req.Attempt, nonce); err != nil {
 		return ofWorker(err)
 	}
 	return c.ok(Renewed{Schema: schemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
@@ -178,7 +178,7 @@ func commitEffect(c *call) error {
 	if err := c.decodeWithin(c.receiptBytes(), &req); err != nil {
 		return err
 	}
-	if err := c.world.lw.CommitEffect(req.Worker, req.Receipt, time.Duration(req.RetryAfterMillis)*time.Millisecond); err != nil {
+	if err := c.world.Local.CommitEffect(req.Worker, req.Receipt, time.Duration(req.RetryAfterMillis)*time.Millisecond); err != nil {
 		return ofWorker(err)
 	}
 	return c.ok(Committed{Schema: schemaOf("effect-committed")})
@@ -189,7 +189,7 @@ func receiveReceipt(c *call) error {
 	if err := c.decodeWithin(c.receiptBytes(), &req); err != nil {
 		return err
 	}
-	id, err := c.world.lw.Receive(req.Receipt)
+	id, err := c.world.Local.Receive(req.Receipt)
 	if err != nil {
 		return ofWorker(err)
 	}
@@ -199,7 +199,7 @@ func receiveReceipt(c *call) error {
 // receiptBytes bounds a body with a receipt: as base64, with what is around it.
 func (c *call) receiptBytes() int64 {
 	const around = 64 << 10
-	m, _ := c.world.lw.InForce()
+	m, _ := c.world.Local.InForce()
 	return int64(min(m.Limits.WithDefaults().Receipt, DefaultBulkBytes))/3*4 + around
 }
 

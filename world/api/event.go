@@ -53,17 +53,17 @@ func submit(c *call) error {
 		return err
 	}
 	c.world.submitting.RLock()
-	id, err := c.world.lw.SubmitEvent(c.Context(), event)
+	id, err := c.world.Local.SubmitEvent(c.Context(), event)
 	c.world.submitting.RUnlock()
 	if err != nil {
 		return err
 	}
-	e, err := c.world.entry(id)
+	e, err := c.world.Entry(id)
 	if err != nil {
 		return err
 	}
 	out := Submitted{ID: id, Event: event.Name, To: []string{}}
-	if b, ok := e.body.(*world.Submitted); ok {
+	if b, ok := e.Body.(*world.Submitted); ok {
 		out.Due, out.To = b.Due, append(out.To, b.To...)
 	}
 	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), out)
@@ -127,7 +127,7 @@ func (h *hosted) submitAll(ctx context.Context, events []world.Submission) (*Bul
 	h.submitting.Lock()
 	defer h.submitting.Unlock()
 	before := h.head()
-	taken, err := h.lw.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
+	taken, err := h.Local.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
 		for _, e := range events {
 			if !yield(e, nil) {
 				return
@@ -162,11 +162,11 @@ func (j journal) recorded(after world.Seq, events []world.Submission) (world.Seq
 // hold reports whether the records from one on hold events.
 func (j journal) hold(first world.Seq, events []world.Submission) (bool, error) {
 	for i, want := range events {
-		e, err := j.entry(first + world.Seq(i))
+		e, err := j.Entry(first + world.Seq(i))
 		if err != nil {
 			return false, err
 		}
-		b, ok := e.body.(*world.Submitted)
+		b, ok := e.Body.(*world.Submitted)
 		if !ok || b.Name != want.Name || b.Due != want.At || b.Direct != (want.To != nil) || !bytes.Equal(b.Data, canonical(want.Data)) {
 			return false, nil
 		}

@@ -106,15 +106,15 @@ func (c *call) decide(e *receipt.Entry, b world.Resolved) error {
 	b.Key, b.Actor = e.Intent.Key, c.actor()
 	var err error
 	if b.How == confirmByHand {
-		err = c.world.lw.ConfirmByHand(c.Context(), b.Key, b.Actor, b.Reason)
+		err = c.world.Local.ConfirmByHand(c.Context(), b.Key, b.Actor, b.Reason)
 	} else {
-		err = c.world.lw.Resolve(c.Context(), b)
+		err = c.world.Local.Resolve(c.Context(), b)
 	}
 	if err != nil {
 		return err
 	}
-	now, _ := c.world.ledgerEntry(b.Key)
-	line, err := c.world.intentLine(&now)
+	now, _ := c.world.LedgerEntry(b.Key)
+	line, err := c.world.IntentLine(&now)
 	if err != nil {
 		return err
 	}

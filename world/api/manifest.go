@@ -19,7 +19,7 @@ type Manifest struct {
 }
 
 func showManifest(c *call) error {
-	m, hash := c.world.lw.InForce()
+	m, hash := c.world.Local.InForce()
 	raw, err := m.Encode()
 	if err != nil {
 		return err
@@ -34,11 +34,11 @@ func showContent(c *call) error {
 	if err != nil {
 		return notFound("there is no such content")
 	}
-	m, _ := c.world.lw.InForce()
+	m, _ := c.world.Local.InForce()
 	if !slices.Contains(m.Contents(), hash) {
 		return notFound("the manifest in force names no such content")
 	}
-	data, err := c.world.lw.Store().Blob(hash)
+	data, err := c.world.Local.Store().Blob(hash)
 	if err != nil {
 		return err
 	}

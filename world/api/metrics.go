@@ -68,7 +68,7 @@ func newMetrics(worlds []*hosted) *metrics {
 			outcomes: outcomes.MustCurryWith(by), receipts: receipts.MustCurryWith(by), late: late.With(by),
 			warnings: warnings.With(by), inDoubt: doubt.With(by),
 		}))
-		m.registry.MustRegister(&syncs{h.lw.Store(), prometheus.NewDesc("worldkernel_journal_sync_seconds",
+		m.registry.MustRegister(&syncs{h.Local.Store(), prometheus.NewDesc("worldkernel_journal_sync_seconds",
 			"How long appends waited for the journal to be synced.", nil, by)})
 	}
 	return m

@@ -11,55 +11,22 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/worldkernel/worldkernel/governance"
-	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Proposals is a page of proposals, from the oldest.
 type Proposals struct {
-	Schema    string         `json:"schema"`
-	Proposals []ProposalLine `json:"proposals"`
-	Next      *string        `json:"next"` // the path of what comes after it; null: nothing does
-}
-
-// ProposalLine is a proposal in a list.
-type ProposalLine struct {
-	Proposal     string           `json:"proposal"`
-	Stage        governance.Stage `json:"stage"`
-	Author       string           `json:"author"`
-	SignedBy     *Signer          `json:"signed_by"` // null: a name is all there is
-	Reason       string           `json:"reason"`
-	Record       world.Seq        `json:"record"`
-	Time         manifest.Tick    `json:"time"`
-	Base         manifest.Hash    `json:"base"`
-	BaseInForce  bool             `json:"base_in_force"`
-	Candidate    manifest.Hash    `json:"candidate"`
-	ReportHash   *manifest.Hash   `json:"report_hash"` // of the last shadow; null: there is none
-	ReportRecord world.Seq        `json:"report_record"`
-	Approved     uint64           `json:"approved"` // by how many that count
-	Needed       uint64           `json:"needed"`   // 0: it is closed
-	Ended        *Ended           `json:"ended"`    // null: it is open
-}
-
-// Signer is who holds a key.
-type Signer struct {
-	Name        string             `json:"name"` // as an approver; empty: the key is not listed
-	Key         manifest.PublicKey `json:"key"`
-	Fingerprint string             `json:"fingerprint"` // as ssh-keygen -l prints it
-}
-
-// Ended says how a proposal was closed.
-type Ended struct {
-	Record world.Seq `json:"record"`
-	By     string    `json:"by"`
-	Reason string    `json:"reason"`
+	Schema    string              `json:"schema"`
+	Proposals []view.ProposalLine `json:"proposals"`
+	Next      *string             `json:"next"` // the path of what comes after it; null: nothing does
 }
 
 // Proposal is all that a reviewer has to know of a proposal.
 type Proposal struct {
 	Schema string `json:"schema"`
-	ProposalLine
+	view.ProposalLine
 	Version    uint64             `json:"version"`   // of the candidate
 	Gains      []manifest.Change  `json:"gains"`     // rights, or may
 	Loses      []manifest.Change  `json:"loses"`     // rights
@@ -68,26 +35,9 @@ type Proposal struct {
 	Code       string             `json:"code"`      // how the code of reducers differs, as unified diffs
 	Report     *governance.Report `json:"report"`    // of the last shadow; null: there is none, or it was redacted
 	Statement  *string            `json:"statement"` // what an approval signs; null: nobody can approve it now
-	Approvals  []Approval         `json:"approvals"`
+	Approvals  []view.Approval    `json:"approvals"`
 	Missing    []string           `json:"missing"` // before it can be applied
-	WouldApply Outlook            `json:"would_apply"`
-}
-
-// Approval is one signature under a proposal.
-type Approval struct {
-	Signer
-	Record  world.Seq     `json:"record"`
-	Report  manifest.Hash `json:"report"`
-	Current bool          `json:"current"` // it is for the last report: others do not count
-	Actor   string        `json:"actor"`
-	Reason  string        `json:"reason"`
-}
-
-// Outlook is what apply would come to now.
-type Outlook struct {
-	OK       bool   `json:"ok"`
-	Migrated int    `json:"migrated"` // cells
-	Error    string `json:"error"`    // why it would be refused
+	WouldApply view.Outlook       `json:"would_apply"`
 }
 
 func listProposals(c *call) error {
@@ -103,8 +53,8 @@ func listProposals(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := Proposals{Schema: schemaOf("proposals"), Proposals: []ProposalLine{}}
-	err = c.world.lw.View(func(w *world.World) error {
+	out := Proposals{Schema: schemaOf("proposals"), Proposals: []view.ProposalLine{}}
+	err = c.world.Local.View(func(w *world.World) error {
 		all, f := w.Proposals()
 		last := uint64(0)
 		for _, p := range all {
@@ -115,7 +65,7 @@ func listProposals(c *call) error {
 				out.Next = c.next(strconv.FormatUint(last, 10))
 				break
 			}
-			out.Proposals, last = append(out.Proposals, proposalLine(p, f)), p.N
+			out.Proposals, last = append(out.Proposals, view.LineOfProposal(p, f)), p.N
 		}
 		return nil
 	})
@@ -123,40 +73,6 @@ func listProposals(c *call) error {
 		return err
 	}
 	return c.ok(out)
-}
-
-func proposalLine(p *governance.Proposal, f governance.InForce) ProposalLine {
-	l := ProposalLine{
-		Proposal: proposalName(p.N), Stage: p.Stage, Author: p.Author, Reason: p.Reason, Record: world.Seq(p.Record), Time: p.Time,
-		Base: p.Base, BaseInForce: p.Base == f.Manifest, Candidate: p.Candidate, ReportRecord: world.Seq(p.ReportAt),
-	}
-	if p.Signature != nil {
-		who := signer(p.Signature.Key, f.Governance)
-		l.SignedBy = &who
-	}
-	if p.ReportAt != 0 {
-		report := p.Report
-		l.ReportHash = &report
-	}
-	if p.Open() {
-		l.Approved, l.Needed = p.Counted(f.Governance), p.Needed(f.Governance)
-		return l
-	}
-	l.Ended = &Ended{Record: world.Seq(p.Ended), By: p.By, Reason: p.Why}
-	for i := range p.Approvals { // by what the rules were then
-		if p.Approvals[i].Report == p.Report {
-			l.Approved++
-		}
-	}
-	return l
-}
-
-func proposalName(n uint64) string { return "p" + strconv.FormatUint(n, 10) }
-
-// signer returns who holds a key under rules.
-func signer(key manifest.PublicKey, g manifest.Governance) Signer {
-	listed, _ := g.Approver(key)
-	return Signer{Name: listed.Name, Key: key, Fingerprint: sshkey.Fingerprint(key[:])}
 }
 
 // proposal returns the number of the proposal that the path names: 1 or p1.
@@ -182,27 +98,21 @@ func showProposal(c *call) error {
 
 // proposal returns a proposal as a reviewer sees it.
 func (j journal) proposal(n uint64) (*Proposal, error) {
-	a := &Proposal{Schema: schemaOf("proposal"), Approvals: []Approval{}}
-	err := j.lw.View(func(w *world.World) (err error) {
-		if a.Report, err = w.ReportOf(j.lw.Store(), n); err != nil && !errors.Is(err, world.ErrRedacted) {
+	a := &Proposal{Schema: schemaOf("proposal")}
+	err := j.Local.View(func(w *world.World) (err error) {
+		if a.Report, err = w.ReportOf(j.Local.Store(), n); err != nil && !errors.Is(err, world.ErrRedacted) {
 			return err
 		}
 		proposals, f := w.Proposals()
 		p := proposals[n-1]
-		a.ProposalLine, a.Missing = proposalLine(p, f), missing(p, f)
-		for i := range p.Approvals {
-			x := &p.Approvals[i]
-			a.Approvals = append(a.Approvals, Approval{
-				Signer: signer(x.Signature.Key, f.Governance), Record: world.Seq(x.Record), Report: x.Report,
-				Current: x.Report == p.Report, Actor: x.Actor, Reason: x.Reason,
-			})
-		}
+		a.ProposalLine, a.Missing = view.LineOfProposal(p, f), missing(p, f)
+		a.Approvals = view.ApprovalsOf(p, f.Governance)
 		if terms, err := w.Terms(n); err == nil {
 			statement := string(terms.Statement())
 			a.Statement = &statement
 		}
-		migrated, err := w.WouldApply(j.lw.Store(), nil, n)
-		if a.WouldApply = (Outlook{OK: err == nil, Migrated: migrated}); err != nil {
+		migrated, err := w.WouldApply(j.Local.Store(), nil, n)
+		if a.WouldApply = (view.Outlook{OK: err == nil, Migrated: migrated}); err != nil {
 			a.WouldApply.Error = err.Error()
 		}
 		return nil
@@ -260,7 +170,7 @@ func (j journal) compare(a *Proposal) error {
 
 // manifest reads a manifest that the world has.
 func (j journal) manifest(h manifest.Hash) (*manifest.Manifest, error) {
-	encoded, err := j.lw.Store().Blob(h)
+	encoded, err := j.Local.Store().Blob(h)
 	if err != nil {
 		return nil, err
 	}
@@ -299,6 +209,6 @@ func (j journal) source(r manifest.Reducer) (string, error) {
 	if r.Source.IsZero() {
 		return "", nil
 	}
-	code, err := j.lw.Store().Blob(r.Source)
+	code, err := j.Local.Store().Blob(r.Source)
 	return string(code), err
 }

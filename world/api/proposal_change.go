@@ -12,6 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // ProposeRequest asks for other rules: those that a patch makes of the manifest in
@@ -100,14 +101,14 @@ func propose(c *call) error {
 	if s := req.Signature; s != nil {
 		p.Signature = &governance.Signature{Key: s.Key, Bytes: s.Bytes}
 	}
-	base, err := c.world.manifest(c.world.lw.Status().Manifest)
+	base, err := c.world.manifest(c.world.Local.Status().Manifest)
 	if err != nil {
 		return err
 	}
 	if p.Candidate, err = patch.Apply(base); err != nil {
 		return err
 	}
-	n, err := c.world.lw.Propose(c.Context(), p)
+	n, err := c.world.Local.Propose(c.Context(), p)
 	if err != nil {
 		return c.notProposed(err)
 	}
@@ -130,11 +131,11 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.world.lw.Shadow(c.Context(), n, world.ShadowConfig{From: req.From, Last: req.Last}, c.actor())
+	r, err := c.world.Local.Shadow(c.Context(), n, world.ShadowConfig{From: req.From, Last: req.Last}, c.actor())
 	if err != nil {
 		return err
 	}
-	out := Shadow{Schema: schemaOf("shadow"), Proposal: proposalName(n)}
+	out := Shadow{Schema: schemaOf("shadow"), Proposal: view.ProposalName(n)}
 	encoded, err := r.Encode() // its lists are those of its bytes, which do not tell empty ones from none
 	if err == nil {
 		out.Report, err = governance.DecodeReport(encoded)
@@ -159,7 +160,7 @@ func approveProposal(c *call) error {
 	}
 	return c.change(func(n uint64) error {
 		var terms governance.Terms
-		err := c.world.lw.View(func(w *world.World) (err error) {
+		err := c.world.Local.View(func(w *world.World) (err error) {
 			terms, err = w.Terms(n)
 			return err
 		})
@@ -167,7 +168,7 @@ func approveProposal(c *call) error {
 			return err
 		}
 		s := governance.Signature{Key: req.Key, Bytes: req.Bytes}
-		return c.world.lw.Approve(c.Context(), n, terms, s, c.actor(), req.Reason)
+		return c.world.Local.Approve(c.Context(), n, terms, s, c.actor(), req.Reason)
 	})
 }
 
@@ -179,7 +180,7 @@ func (c *call) endProposal(end func(lw *local.World, ctx context.Context, n uint
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	return c.change(func(n uint64) error { return end(c.world.lw, c.Context(), n, c.actor(), req.Reason) })
+	return c.change(func(n uint64) error { return end(c.world.Local, c.Context(), n, c.actor(), req.Reason) })
 }
 
 // change changes the proposal that the path names and answers with what it is then.
@@ -206,17 +207,17 @@ func applyProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.world.lw.Apply(c.Context(), n, c.actor()); err != nil {
+	if err := c.world.Local.Apply(c.Context(), n, c.actor()); err != nil {
 		return err
 	}
-	out := Applied{Schema: schemaOf("apply"), Proposal: proposalName(n), Stale: []string{}}
-	err = c.world.lw.View(func(w *world.World) error {
+	out := Applied{Schema: schemaOf("apply"), Proposal: view.ProposalName(n), Stale: []string{}}
+	err = c.world.Local.View(func(w *world.World) error {
 		proposals, _ := w.Proposals()
 		p := proposals[n-1]
 		out.Record, out.Manifest, out.Base = world.Seq(p.Ended), p.Candidate, p.Base
 		for _, other := range proposals {
 			if other.Open() && other.Base != p.Candidate {
-				out.Stale = append(out.Stale, proposalName(other.N))
+				out.Stale = append(out.Stale, view.ProposalName(other.N))
 			}
 		}
 		return nil
@@ -229,7 +230,7 @@ func applyProposal(c *call) error {
 		return err
 	}
 	out.Version = m.Version
-	for e, err := range c.world.following(out.Record, out.Record) { // cells are migrated at once
+	for e, err := range c.world.Following(out.Record, out.Record) { // cells are migrated at once
 		if err != nil {
 			return err
 		}

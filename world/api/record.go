@@ -2,18 +2,18 @@ package api
 
 import (
 	"iter"
-	"slices"
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Records is a page of a journal.
 type Records struct {
-	Schema  string   `json:"schema"`
-	Records []Record `json:"records"`
-	Next    *string  `json:"next"` // the path of what comes after it; null: nothing does yet
+	Schema  string        `json:"schema"`
+	Records []view.Record `json:"records"`
+	Next    *string       `json:"next"` // the path of what comes after it; null: nothing does yet
 }
 
 // selection says which records are wanted: those for which all of it holds.
@@ -31,7 +31,7 @@ func (c *call) selection() (s selection, err error) {
 	s.after, s.cell = world.Seq(after), c.param("cell")
 	for _, name := range c.URL.Query()["kind"] {
 		kind := world.Kind(name)
-		if !selects(kind) {
+		if !view.Selects(kind) {
 			return s, badRequest("kind", "it is no kind of record, such as cell.stepped, nor a family of them, such as intent.*")
 		}
 		s.kinds = append(s.kinds, kind)
@@ -43,17 +43,6 @@ func (c *call) selection() (s selection, err error) {
 	}
 	return s, nil
 }
-
-// families returns what the names of kinds begin with.
-func families() []world.Kind {
-	return []world.Kind{
-		"blob.*", "cell.*", "clock.*", "effect.*", "event.*", "intent.*", "invocation.*", "keys.*", "manifest.*", "rollback.*",
-		"snapshot.*", "timer.*", "world.*",
-	}
-}
-
-// selects reports whether a kind is one, or stands for a family of them.
-func selects(kind world.Kind) bool { return kind.Known() || slices.Contains(families(), kind) }
 
 // listRecords answers with a page, or to who asks for that with a stream.
 func listRecords(c *call) error {
@@ -68,9 +57,9 @@ func listRecords(c *call) error {
 }
 
 func (c *call) pageOfRecords(s selection, schema string) error {
-	out := Records{Schema: schemaOf(schema), Records: []Record{}}
-	next, err := page(c, s, func(e *entry) error {
-		out.Records = append(out.Records, e.wire())
+	out := Records{Schema: schemaOf(schema), Records: []view.Record{}}
+	next, err := page(c, s, func(e *view.Entry) error {
+		out.Records = append(out.Records, e.View())
 		return nil
 	})
 	if err != nil {
@@ -83,7 +72,7 @@ func (c *call) pageOfRecords(s selection, schema string) error {
 // look is one record that was looked at.
 type look struct {
 	id    world.Seq
-	entry *entry // nil: it is not wanted
+	entry *view.Entry // nil: it is not wanted
 }
 
 // selected looks at the records of a selection, in order: of a cell at those that
@@ -91,10 +80,10 @@ type look struct {
 func (j journal) selected(s selection) iter.Seq2[look, error] {
 	return func(yield func(look, error) bool) {
 		if s.cell != "" {
-			for e, err := range j.ofCell(s.cell, s.after) {
+			for e, err := range j.OfCell(s.cell, s.after) {
 				x := look{entry: e}
 				if err == nil {
-					if x.id = e.ID; !among(s.kinds, e.Kind) {
+					if x.id = e.ID; !view.Among(s.kinds, e.Kind) {
 						x.entry = nil
 					}
 				}
@@ -104,13 +93,13 @@ func (j journal) selected(s selection) iter.Seq2[look, error] {
 			}
 			return
 		}
-		for r, err := range j.lw.Store().Scan(s.after) {
+		for r, err := range j.Local.Store().Scan(s.after) {
 			if err == nil {
 				err = r.Err
 			}
 			x := look{id: r.ID}
-			if err == nil && among(s.kinds, r.Record.Kind) {
-				x.entry, err = j.load(r.Record, r.Bytes)
+			if err == nil && view.Among(s.kinds, r.Record.Kind) {
+				x.entry, err = j.Load(r.Record, r.Bytes)
 			}
 			if !yield(x, err) || err != nil {
 				return
@@ -121,7 +110,7 @@ func (j journal) selected(s selection) iter.Seq2[look, error] {
 
 // page hands over the records of a page of a list, and returns the link to the next
 // page; nil: there is none yet. What it has handed over is durable.
-func page(c *call, s selection, use func(*entry) error) (next *string, err error) {
+func page(c *call, s selection, use func(*view.Entry) error) (next *string, err error) {
 	limit, err := c.limit()
 	if err != nil {
 		return nil, err
@@ -147,7 +136,7 @@ func page(c *call, s selection, use func(*entry) error) (next *string, err error
 		}
 	}
 	if last > 0 {
-		if err := c.world.lw.Store().Await(c.Context(), last-1); err != nil {
+		if err := c.world.Local.Store().Await(c.Context(), last-1); err != nil {
 			return nil, err
 		}
 	}
@@ -164,14 +153,14 @@ func showRecord(c *call) error {
 	}
 	if id := world.Seq(n); id > c.world.head() {
 		return notFound("there is no such record")
-	} else if err := c.world.lw.Store().Await(c.Context(), id-1); err != nil {
+	} else if err := c.world.Local.Store().Await(c.Context(), id-1); err != nil {
 		return err
 	}
-	e, err := c.world.entry(world.Seq(n))
+	e, err := c.world.Entry(world.Seq(n))
 	if err != nil {
 		return err
 	}
-	return c.ok(e.wire())
+	return c.ok(e.View())
 }
 
 // schemaOf names the form of an answer as worldctl does.

@@ -38,7 +38,7 @@ func listSnapshots(c *call) error {
 	}
 	out := Snapshots{Schema: schemaOf("snapshot-list"), Snapshots: []snapshot.Snapshot{}}
 	var all []snapshot.Snapshot
-	err = c.world.lw.View(func(w *world.World) error {
+	err = c.world.Local.View(func(w *world.World) error {
 		all = w.Snapshots()
 		return nil
 	})
@@ -66,7 +66,7 @@ func makeSnapshot(c *call) error {
 		return badRequest("name", "worldctl reads it as a moment: choose another name")
 	}
 	stop := c.server.metrics.time(c.server.metrics.snapshots, c.world.id)
-	s, err := c.world.lw.Snapshot(c.Context(), req.Name, req.Label, c.actor())
+	s, err := c.world.Local.Snapshot(c.Context(), req.Name, req.Label, c.actor())
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // StepRequest asks for ticks.
@@ -14,16 +15,16 @@ type StepRequest struct {
 
 // Course is what became of a world, as `worldctl step -o json` says it.
 type Course struct {
-	Schema        string        `json:"schema"`
-	Ticks         uint64        `json:"ticks"`   // that were run
-	Records       uint64        `json:"records"` // that the journal has more
-	Time          manifest.Tick `json:"time"`
-	Head          world.Head    `json:"head"`
-	EventsPending int           `json:"events_pending"`
-	CellsParked   int           `json:"cells_parked"`
-	Intents       IntentCounts  `json:"intents"`
-	Timers        int           `json:"timers"`
-	Idle          bool          `json:"idle"`
+	Schema        string            `json:"schema"`
+	Ticks         uint64            `json:"ticks"`   // that were run
+	Records       uint64            `json:"records"` // that the journal has more
+	Time          manifest.Tick     `json:"time"`
+	Head          world.Head        `json:"head"`
+	EventsPending int               `json:"events_pending"`
+	CellsParked   int               `json:"cells_parked"`
+	Intents       view.IntentCounts `json:"intents"`
+	Timers        int               `json:"timers"`
+	Idle          bool              `json:"idle"`
 }
 
 // step runs ticks. Where the deadline of the answer ends it, those before are
@@ -42,13 +43,13 @@ func step(c *call) error {
 	}
 	from := c.world.head()
 	for range ticks {
-		if err := c.world.lw.Step(c.Context()); err != nil {
+		if err := c.world.Local.Step(c.Context()); err != nil {
 			return err
 		}
 	}
-	s := c.world.lw.Status()
+	s := c.world.Local.Status()
 	return c.ok(Course{
 		Schema: schemaOf("step"), Ticks: ticks, Records: uint64(s.Head.ID - from), Time: s.Time, Head: s.Head,
-		EventsPending: s.EventsPending, CellsParked: s.Parked, Intents: countsOf(&s), Timers: s.Timers, Idle: s.Idle,
+		EventsPending: s.EventsPending, CellsParked: s.Parked, Intents: view.CountsOf(&s), Timers: s.Timers, Idle: s.Idle,
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // streamBuffer is how many bytes of a stream are gathered before they are sent.
@@ -65,7 +66,7 @@ func (s *stream) follow(ctx context.Context) error {
 			return s.ended(ctx, err)
 		}
 		waiting, stop := context.WithTimeout(ctx, s.server.cfg.Limits.Heartbeat)
-		err := s.world.lw.Store().Await(waiting, s.want.after)
+		err := s.world.Local.Store().Await(waiting, s.want.after)
 		stop()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			_, err = s.out.WriteString(":\n\n")
@@ -89,7 +90,7 @@ func (s *stream) ended(ctx context.Context, err error) error {
 
 // catchUp sends what there is.
 func (s *stream) catchUp(ctx context.Context) error {
-	store := s.world.lw.Store()
+	store := s.world.Local.Store()
 	for r, err := range store.Scan(s.want.after) {
 		if err == nil {
 			err = r.Err
@@ -122,19 +123,19 @@ var errRevoked = failed(http.StatusUnauthorized, "unauthorized", "the token is n
 
 // tell sends a record if it is wanted.
 func (s *stream) tell(r *world.Scanned) error {
-	if !among(s.want.kinds, r.Record.Kind) {
+	if !view.Among(s.want.kinds, r.Record.Kind) {
 		return nil
 	}
-	e, err := s.world.load(r.Record, r.Bytes)
+	e, err := s.world.Load(r.Record, r.Bytes)
 	if err != nil {
 		return err
 	}
 	if s.want.cell != "" {
-		if tells, err := s.world.tellsOf(e, s.want.cell); !tells || err != nil {
+		if tells, err := s.world.TellsOf(e, s.want.cell); !tells || err != nil {
 			return err
 		}
 	}
-	line, err := marshal(e.wire())
+	line, err := marshal(e.View())
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func showVerification(c *call) error {
 		return busy("verifying", "the world is being verified for others")
 	}
 	stop := c.server.metrics.time(c.server.metrics.replays, c.world.id)
-	r, err := c.world.lw.Verify(c.Context(), local.Verification{})
+	r, err := c.world.Local.Verify(c.Context(), local.Verification{})
 	if err != nil {
 		return err
 	}

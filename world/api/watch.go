@@ -8,6 +8,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // watched is a world whose journal is followed, to be counted.
@@ -24,7 +25,7 @@ type watched struct {
 
 func newWatched(h *hosted, n counters) *watched {
 	w := &watched{hosted: h, counters: n, doubted: make(map[receipt.Key]bool), news: make(chan struct{})}
-	_ = h.lw.View(func(now *world.World) error { // the function never errs
+	_ = h.Local.View(func(now *world.World) error { // the function never errs
 		w.counted = now.Head().ID
 		if now.Status().Intents[receipt.StateInDoubt] == 0 {
 			return nil // the common case, without a look at every intent
@@ -45,12 +46,12 @@ func (w *watched) watch(ctx context.Context) {
 	last := w.counted
 	err := ctx.Err()
 	for err == nil {
-		if err = w.lw.Store().Await(ctx, last); err != nil {
+		if err = w.Local.Store().Await(ctx, last); err != nil {
 			break
 		}
-		for r, failed := range w.lw.Store().Scan(last) {
+		for r, failed := range w.Local.Store().Scan(last) {
 			if failed == nil {
-				failed = w.lw.Store().Await(ctx, r.ID-1) // what is counted is durable
+				failed = w.Local.Store().Await(ctx, r.ID-1) // what is counted is durable
 			}
 			if err = failed; err != nil {
 				break
@@ -110,8 +111,8 @@ func (w *watched) count(r *world.Scanned) {
 	default:
 		return
 	}
-	if e, err := w.load(r.Record, r.Bytes); err == nil {
-		w.countBody(e.body)
+	if e, err := w.Load(r.Record, r.Bytes); err == nil {
+		w.countBody(e.Body)
 	}
 }
 
@@ -147,7 +148,7 @@ func (w *watched) countBody(body world.Body) {
 		}
 	}
 	// Whatever else is said of an intent ends the doubt about it.
-	if key, _ := intentOf(body); w.doubted[key] {
+	if key, _ := view.IntentOf(body); w.doubted[key] {
 		delete(w.doubted, key)
 		w.inDoubt.Set(float64(len(w.doubted)))
 	}

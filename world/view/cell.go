@@ -1,0 +1,44 @@
+package view
+
+import (
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// CellLine is a cell in a list.
+type CellLine struct {
+	Cell      string      `json:"cell"`
+	N         uint64      `json:"n"`          // steps taken
+	StateHash *world.Hash `json:"state_hash"` // null where the cell has no state
+	Mailbox   int         `json:"mailbox"`
+	Parked    bool        `json:"parked"`
+}
+
+// Cell is a cell at a moment.
+type Cell struct {
+	Cell    string           `json:"cell"`
+	N       uint64           `json:"n"` // steps taken
+	State   world.Data       `json:"state"`
+	Mailbox []world.MailView `json:"mailbox"`
+	Parked  bool             `json:"parked"`
+	At      world.Seq        `json:"at"` // the record of the moment
+}
+
+// LineOfCell returns a cell as lists have it.
+func LineOfCell(v world.CellView) CellLine {
+	line := CellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Parked: v.Parked}
+	if len(v.State) > 0 {
+		sum := canon.Sum(v.State)
+		line.StateHash = &sum
+	}
+	return line
+}
+
+// CellAt returns a cell as it is shown, at the record of a moment.
+func CellAt(v world.CellView, at world.Seq) Cell {
+	c := Cell{Cell: v.Cell.String(), N: v.N, State: v.State, Mailbox: v.Mail, Parked: v.Parked, At: at}
+	if c.Mailbox == nil {
+		c.Mailbox = []world.MailView{}
+	}
+	return c
+}

@@ -1,0 +1,295 @@
+package view
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// IntentLine is an intent in a list.
+type IntentLine struct {
+	Key         receipt.Key    `json:"key"`
+	Cell        string         `json:"cell"`
+	Kind        string         `json:"kind"`
+	State       receipt.State  `json:"state"`
+	Attempt     uint64         `json:"attempt"`
+	StepID      receipt.StepID `json:"step_id"`
+	ExternalKey string         `json:"external_key"`
+	Params      world.Data     `json:"params"`
+	Cap         string         `json:"cap"`
+	Decision    string         `json:"decision"`
+	Rules       []string       `json:"rules"`
+	Reason      string         `json:"reason"` // why it stands where it does, and what is owed
+}
+
+// Intent is an intent with all attempts and where the journal tells of it.
+type Intent struct {
+	IntentLine
+	Tag        string          `json:"tag"`
+	Occurrence uint64          `json:"occurrence"`
+	ParamsHash world.Hash      `json:"params_hash"` // what a decision is bound to
+	Outcome    receipt.Outcome `json:"outcome"`     // the last; empty while there is none
+	Cost       receipt.Cost    `json:"cost"`        // of all attempts
+	Reserved   receipt.Cost    `json:"reserved"`    // of budgets
+	Deadline   manifest.Tick   `json:"deadline"`    // the tick at which it is denied if it is parked; 0: none
+	For        *receipt.Key    `json:"for"`         // the intent that it makes up for; null: none
+	Repeats    *receipt.Key    `json:"repeats"`     // what a rollback left behind and it equals; null: nothing
+	Reused     bool            `json:"reused"`      // it was not performed: what it repeats is its result
+	Emitted    world.Seq       `json:"emitted"`
+	Started    world.Seq       `json:"started"`  // 0: not yet
+	Finished   world.Seq       `json:"finished"` // 0: not yet
+	Attempts   []Attempt       `json:"attempts"`
+}
+
+// Attempt is one attempt of an intent.
+type Attempt struct {
+	Attempt uint64          `json:"attempt"`
+	Started world.Seq       `json:"started"`
+	Expired world.Seq       `json:"expired"` // when it was given up; 0: it was not
+	Receipt world.Seq       `json:"receipt"` // 0: none
+	Late    bool            `json:"late"`    // the receipt
+	Status  receipt.Status  `json:"status"`
+	Outcome receipt.Outcome `json:"outcome"`
+	Cost    receipt.Cost    `json:"cost"`
+	Unsent  bool            `json:"unsent"`
+	Reason  string          `json:"reason"` // why it was given up
+}
+
+// Ledger returns what the ledger knows of all intents, in the order of the records
+// that made them, or that approved them.
+func (j Journal) Ledger() (entries []receipt.Entry) {
+	_ = j.Local.View(func(w *world.World) error { // the function never errs
+		entries = w.Intents()
+		return nil
+	})
+	return entries
+}
+
+// LedgerEntry returns what the ledger knows of an intent.
+func (j Journal) LedgerEntry(key receipt.Key) (e receipt.Entry, ok bool) {
+	_ = j.Local.View(func(w *world.World) error { // the function never errs
+		e, ok = w.Intent(key)
+		return nil
+	})
+	return e, ok
+}
+
+// Intent returns all that is known of an intent.
+func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
+	line, err := j.IntentLine(e)
+	if err != nil {
+		return nil, err
+	}
+	a := &Intent{
+		IntentLine: line, Tag: e.Intent.Tag, Occurrence: e.Intent.Occurrence, ParamsHash: e.Params, Outcome: e.Outcome,
+		Reserved: e.Reserved, Deadline: manifest.Tick(e.Deadline), For: e.For, Repeats: e.Repeats, Reused: e.Reused,
+		Emitted: world.Seq(e.Emitted), Started: world.Seq(e.Started), Finished: world.Seq(e.Finished),
+	}
+	a.Attempts, err = j.attempts(e)
+	for _, x := range a.Attempts {
+		a.Cost.Tokens += x.Cost.Tokens
+		a.Cost.Bytes += x.Cost.Bytes
+		a.Cost.Micros += x.Cost.Micros
+		if !x.Unsent {
+			a.Cost.Calls++
+		}
+	}
+	return a, err
+}
+
+// OfIntent yields, in order, the records about an intent from the one on that made
+// it, or that approved it.
+func (j Journal) OfIntent(of *receipt.Entry) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for e, err := range j.Concerning(of.Intent.Cell, world.Seq(of.Emitted)-1) {
+			if err == nil {
+				if key, _ := IntentOf(e.Body); key != of.Intent.Key {
+					continue
+				}
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// attempts returns every attempt of an intent.
+func (j Journal) attempts(e *receipt.Entry) ([]Attempt, error) {
+	out := []Attempt{}
+	if e.Started == 0 {
+		return out, nil
+	}
+	for rec, err := range j.OfIntent(e) {
+		if err != nil {
+			return nil, err
+		}
+		_, n := IntentOf(rec.Body)
+		if rec.Kind == world.KindStarted {
+			out = append(out, Attempt{Attempt: n, Started: rec.ID})
+			continue
+		}
+		if n == 0 || n > uint64(len(out)) {
+			continue // it tells of no attempt
+		}
+		if err := out[n-1].add(rec); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// add takes what a record says of an attempt.
+func (x *Attempt) add(rec *Entry) error {
+	a := Answer{Late: rec.Kind == world.KindLate}
+	var err error
+	switch b := rec.Body.(type) {
+	case *world.Expired:
+		x.Expired, x.Reason = rec.ID, b.Reason
+		return nil
+	case *world.Finished:
+		err = a.read(b.Receipt)
+	case *world.Late:
+		err = a.read(b.Receipt)
+	default:
+		return nil
+	}
+	x.Receipt, x.Late, x.Status, x.Outcome, x.Cost, x.Unsent = rec.ID, a.Late, a.Status, a.Ended, a.Cost, a.Unsent
+	return err
+}
+
+// IntentLine returns an intent as lists have it.
+func (j Journal) IntentLine(e *receipt.Entry) (IntentLine, error) {
+	return (&IntentLines{Journal: j}).Line(e)
+}
+
+// IntentLines joins what the ledger knows of intents with the records that tell of
+// them.
+type IntentLines struct {
+	Journal
+	doubts map[receipt.Key]string // why some intents are in doubt
+}
+
+// IntentLines returns what makes lines of some entries of the ledger. It reads the
+// journal once for all that are in doubt.
+func (j Journal) IntentLines(entries []receipt.Entry) (*IntentLines, error) {
+	r := &IntentLines{Journal: j, doubts: make(map[receipt.Key]string)}
+	var from uint64
+	for i := range entries {
+		if e := &entries[i]; e.State == receipt.StateInDoubt && (from == 0 || e.Emitted < from) {
+			from = e.Emitted
+		}
+	}
+	if from == 0 {
+		return r, nil
+	}
+	for e, err := range j.Scan(world.Seq(from), world.KindInDoubt) {
+		if err != nil {
+			return nil, err
+		}
+		if b, ok := e.Body.(*world.InDoubt); ok {
+			r.doubts[b.Key] = b.Reason
+		}
+	}
+	return r, nil
+}
+
+// Line returns what is known of an intent.
+func (r *IntentLines) Line(e *receipt.Entry) (IntentLine, error) {
+	made, err := r.Entry(world.Seq(e.Emitted))
+	if err != nil {
+		return IntentLine{}, err
+	}
+	line := IntentLine{
+		Key: e.Intent.Key, Cell: e.Intent.Cell, Kind: e.Intent.Kind, State: e.State, Attempt: e.Attempt,
+		StepID: e.Intent.Step, ExternalKey: e.Intent.Key.External(r.Local.Keys().World()), Cap: e.Intent.Cap,
+	}
+	switch b := made.Body.(type) { // nil: it was redacted
+	case *world.IntentEmitted:
+		line.Params, line.Decision, line.Rules = b.Params, b.Decision, b.Rules
+	case *world.IntentParked:
+		line.Params, line.Decision, line.Rules = b.Params, governance.RequireApproval.String(), b.Rules
+	case *world.IntentDenied:
+		line.Params, line.Rules = b.Params, b.Rules
+	}
+	err = r.explain(&line, e)
+	if line.Rules == nil {
+		line.Rules = []string{}
+	}
+	return line, err
+}
+
+// doubt returns why an intent is in doubt.
+func (r *IntentLines) doubt(e *receipt.Entry) (why string, err error) {
+	if why, ok := r.doubts[e.Intent.Key]; ok {
+		return why, nil
+	}
+	for rec, err := range r.OfIntent(e) {
+		if err != nil {
+			return why, err
+		}
+		if b, ok := rec.Body.(*world.InDoubt); ok {
+			why = b.Reason
+		}
+	}
+	return why, nil
+}
+
+// explain says why an intent stands where it does, and which verb is owed.
+func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
+	switch {
+	case e.State == receipt.StateInDoubt:
+		why, err := r.doubt(e)
+		if line.Reason = why + "; owed: intent resolve or intent retry"; e.Waiting {
+			line.Reason = why + "; its verifier cannot tell yet: run asks it again, or intent resolve"
+		}
+		return err
+	case e.State == receipt.StateParked && e.Deadline != 0 && e.Repeats != nil:
+		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; owed before tick %d: intent approve, intent approve --reuse or intent deny",
+			e.Repeats.String()[:12], e.Deadline)
+	case e.State == receipt.StateParked && e.Deadline != 0:
+		line.Reason = fmt.Sprintf("owed before tick %d: intent approve or intent deny", e.Deadline)
+	case e.State == receipt.StateParked:
+		line.Reason = "the outside is not what its receipt says; owed: intent confirm or intent deny"
+	case e.State == receipt.StateOpen && e.Waiting:
+		line.Reason = fmt.Sprintf("waits after attempt %d for the next", e.Attempt)
+	case e.State == receipt.StateFailed, e.State == receipt.StateDenied:
+		return r.explainEnd(line, e)
+	}
+	return nil
+}
+
+// explainEnd says why an intent came to nothing, where no receipt does.
+func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
+	end, err := r.Entry(world.Seq(e.Finished))
+	if err != nil {
+		return err
+	}
+	switch b := end.Body.(type) {
+	case *world.IntentDenied:
+		line.Decision, line.Reason = governance.Deny.String(), b.Code+": "+b.Reason
+		if len(b.Rules) > 0 {
+			line.Rules = b.Rules
+		}
+	case *world.IntentEnded:
+		line.Reason = explained(b.Payload)
+	}
+	switch {
+	case Compensating(e):
+		line.Reason = "its compensation is under way"
+	case e.Outcome == receipt.OutcomeCompensated:
+		line.Reason = "it was made up for"
+	}
+	return nil
+}
+
+// Compensating reports whether the effect that makes up for a failed one has not
+// ended.
+func Compensating(e *receipt.Entry) bool {
+	return e.State == receipt.StateFailed && len(e.Held) > 0 && string(e.Held) != canon.Null
+}

@@ -1,0 +1,264 @@
+// Package view has the forms in which people and programs see what a world holds:
+// records, intents, receipts, proposals, cells and status, as `worldctl -o json`
+// prints and world/api serves them.
+package view
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// Record is a record of a journal, as `worldctl tail -o jsonl` prints it.
+type Record struct {
+	ID       world.Seq     `json:"id"`
+	Time     manifest.Tick `json:"time"`
+	Kind     world.Kind    `json:"kind"`
+	CausedBy world.Seq     `json:"caused_by"`
+	Payload  world.Body    `json:"payload"`
+	Raw      []byte        `json:"raw"`                // the stored bytes; prints as base64
+	Redacted bool          `json:"redacted,omitempty"` // then there is no payload
+}
+
+// Entry is one record with its payload decoded.
+type Entry struct {
+	world.Record
+	Raw  []byte
+	Body world.Body // nil where the payload was redacted
+}
+
+// View returns the entry as it is shown.
+func (e *Entry) View() Record {
+	return Record{e.ID, e.Time, e.Kind, e.CausedBy, e.Body, e.Raw, e.Body == nil}
+}
+
+// MarshalJSON makes an entry print as it is shown, not as its Record.
+func (e *Entry) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(e.View())
+	return b.Bytes(), err
+}
+
+// Journal reads the records of a world one by one. It is safe for concurrent use.
+type Journal struct{ Local *local.World }
+
+// End returns the last record, once it is durable: while the world is run, the last
+// ones are on their way to where they can be read.
+func (j Journal) End() world.Seq {
+	last := j.Local.Store().Head().ID
+	if last > 0 {
+		_ = j.Local.Store().Await(context.Background(), last-1) // who reads finds out what is wrong
+	}
+	return last
+}
+
+// Stored returns the stored bytes of a record. The error is world.ErrNotFound where
+// there is none.
+func (j Journal) Stored(id world.Seq) ([]byte, error) {
+	raw, err := j.Local.Store().Record(id)
+	if errors.Is(err, world.ErrNotFound) && id <= j.End() {
+		return j.Local.Store().Record(id)
+	}
+	return raw, err
+}
+
+// Entry reads a record. The error is world.ErrNotFound where there is none.
+func (j Journal) Entry(id world.Seq) (*Entry, error) {
+	raw, err := j.Stored(id)
+	if err != nil {
+		return nil, err
+	}
+	return j.Decode(raw)
+}
+
+// Decode reads a record of its stored bytes.
+func (j Journal) Decode(raw []byte) (*Entry, error) {
+	rec, err := world.DecodeRecord(raw)
+	if err != nil {
+		return nil, err
+	}
+	return j.Load(rec, raw)
+}
+
+// Load reads the payload of a record.
+func (j Journal) Load(rec world.Record, raw []byte) (*Entry, error) {
+	if err := rec.Load(j.Local.Store()); errors.Is(err, world.ErrRedacted) {
+		return &Entry{Record: rec, Raw: raw}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return nil, err
+	}
+	return &Entry{Record: rec, Raw: raw, Body: body}, nil
+}
+
+// Scan reads, in order, the records of some kinds that come after one, up to End.
+func (j Journal) Scan(after world.Seq, kinds ...world.Kind) iter.Seq2[*Entry, error] {
+	return j.Between(after+1, j.End(), kinds)
+}
+
+// Between reads, in order, the records from one to another, of all kinds or of
+// those that are named; see Among.
+func (j Journal) Between(from, to world.Seq, kinds []world.Kind) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for s, err := range j.Local.Store().Scan(from - 1) {
+			if err == nil {
+				err = s.Err
+			}
+			var e *Entry
+			switch {
+			case err != nil:
+			case s.ID > to:
+				return
+			case Among(kinds, s.Record.Kind):
+				e, err = j.Load(s.Record, s.Bytes)
+			default:
+				continue
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Concerning yields, in order, the records after one that name a cell, or an intent
+// of it.
+func (j Journal) Concerning(cell string, after world.Seq) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for id, err := range j.Local.Store().CellRecords(cell, after) {
+			var e *Entry
+			if err == nil {
+				e, err = j.Entry(id)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// OfCell yields, in order, the records after one that tell what a cell, or an
+// operator, did and what happened to it: those that concern it, and what its steps
+// brought about.
+func (j Journal) OfCell(cell string, after world.Seq) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		told := after
+		rest := func(step world.Seq) bool {
+			for e, err := range j.Following(step, max(step, told)) {
+				if !yield(e, err) || err != nil {
+					return false
+				}
+				told = e.ID
+			}
+			return true
+		}
+		step, err := j.stepAt(cell, after)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if step != 0 && !rest(step) {
+			return
+		}
+		for e, err := range j.Concerning(cell, told) {
+			switch {
+			case err == nil && e.ID <= told:
+				continue // it was part of a turn
+			case !yield(e, err) || err != nil:
+				return
+			}
+			if told = e.ID; e.Kind == world.KindStepped && !rest(e.ID) {
+				return
+			}
+		}
+	}
+}
+
+// stepAt returns the step of a cell in whose turn a record was written, or that it
+// is; 0: it is in none.
+func (j Journal) stepAt(cell string, id world.Seq) (world.Seq, error) {
+	if id == 0 || id >= j.Local.Store().Head().ID {
+		return 0, nil
+	}
+	e, err := j.Entry(id)
+	if err == nil && e.Kind != world.KindStepped {
+		e, err = j.Turn(e)
+	}
+	if err != nil || e == nil {
+		return 0, err
+	}
+	if b, ok := e.Body.(*world.Stepped); !ok || b.Cell != cell {
+		return 0, nil
+	}
+	return e.ID, nil
+}
+
+// Following yields the records after one that follow at once from a step: the rest
+// of its turn.
+func (j Journal) Following(step, after world.Seq) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		last := j.End()
+		for id := after + 1; id <= last; id++ {
+			e, err := j.Entry(id)
+			if err == nil && (e.Kind.Input() || e.CausedBy < step || e.Kind == world.KindStepped || e.Kind == world.KindFailed) {
+				return
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Turn returns the step in whose turn a record was written, nil where it was in
+// none.
+func (j Journal) Turn(e *Entry) (*Entry, error) {
+	var err error
+	for err == nil && e.CausedBy != 0 {
+		dropped := e.Kind == world.KindDropped // by an event, which may have been sent in a turn
+		if e, err = j.Entry(e.CausedBy); err == nil && e.Kind == world.KindStepped {
+			return e, nil
+		}
+		if !dropped {
+			break
+		}
+	}
+	return nil, err
+}
+
+// Cells returns the cells and operators that a record concerns: it names them, or
+// an intent of theirs.
+func (j Journal) Cells(e *Entry) []string {
+	var cells []string
+	_ = world.EachCell(e.Kind, e.Payload, func(cell []byte) { // the payload was read before
+		cells = append(cells, string(cell))
+	})
+	if key, _ := IntentOf(e.Body); len(cells) == 0 && key != (receipt.Key{}) {
+		if of, ok := j.LedgerEntry(key); ok {
+			cells = append(cells, of.Intent.Cell)
+		}
+	}
+	return cells
+}
+
+// TellsOf reports whether OfCell yields a record.
+func (j Journal) TellsOf(e *Entry, cell string) (bool, error) {
+	if slices.Contains(j.Cells(e), cell) {
+		return true, nil
+	}
+	step, err := j.Turn(e)
+	return err == nil && step != nil && slices.Contains(j.Cells(step), cell), err
+}

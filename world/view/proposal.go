@@ -1,0 +1,109 @@
+package view
+
+import (
+	"strconv"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/sshkey"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// ProposalLine is a proposal in a list.
+type ProposalLine struct {
+	Proposal     string           `json:"proposal"`
+	Stage        governance.Stage `json:"stage"`
+	Author       string           `json:"author"`
+	SignedBy     *Signer          `json:"signed_by"` // null: a name is all there is
+	Reason       string           `json:"reason"`
+	Record       world.Seq        `json:"record"`
+	Time         manifest.Tick    `json:"time"`
+	Base         manifest.Hash    `json:"base"`
+	BaseInForce  bool             `json:"base_in_force"`
+	Candidate    manifest.Hash    `json:"candidate"`
+	ReportHash   *manifest.Hash   `json:"report_hash"` // of the last shadow; null: there is none
+	ReportRecord world.Seq        `json:"report_record"`
+	Approved     uint64           `json:"approved"` // by how many that count
+	Needed       uint64           `json:"needed"`   // 0: it is closed
+	Ended        *Ended           `json:"ended"`    // null: it is open
+}
+
+// Signer is who holds a key.
+type Signer struct {
+	Name        string             `json:"name"` // as an approver; empty: the key is not listed
+	Key         manifest.PublicKey `json:"key"`
+	Fingerprint string             `json:"fingerprint"` // as ssh-keygen -l prints it
+}
+
+// Ended says how a proposal was closed.
+type Ended struct {
+	Record world.Seq `json:"record"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+}
+
+// Approval is one signature under a proposal.
+type Approval struct {
+	Signer
+	Record  world.Seq     `json:"record"`
+	Report  manifest.Hash `json:"report"`
+	Current bool          `json:"current"` // it is for the last report: others do not count
+	Actor   string        `json:"actor"`
+	Reason  string        `json:"reason"`
+}
+
+// Outlook is what apply would come to now.
+type Outlook struct {
+	OK       bool   `json:"ok"`
+	Migrated int    `json:"migrated"` // cells
+	Error    string `json:"error"`    // why it would be refused
+}
+
+// LineOfProposal returns a proposal as lists have it, by the rules in force.
+func LineOfProposal(p *governance.Proposal, f governance.InForce) ProposalLine {
+	l := ProposalLine{
+		Proposal: ProposalName(p.N), Stage: p.Stage, Author: p.Author, Reason: p.Reason, Record: world.Seq(p.Record), Time: p.Time,
+		Base: p.Base, BaseInForce: p.Base == f.Manifest, Candidate: p.Candidate, ReportRecord: world.Seq(p.ReportAt),
+	}
+	if p.Signature != nil {
+		who := SignerOf(p.Signature.Key, f.Governance)
+		l.SignedBy = &who
+	}
+	if p.ReportAt != 0 {
+		report := p.Report
+		l.ReportHash = &report
+	}
+	if p.Open() {
+		l.Approved, l.Needed = p.Counted(f.Governance), p.Needed(f.Governance)
+		return l
+	}
+	l.Ended = &Ended{Record: world.Seq(p.Ended), By: p.By, Reason: p.Why}
+	for i := range p.Approvals { // by what the rules were then
+		if p.Approvals[i].Report == p.Report {
+			l.Approved++
+		}
+	}
+	return l
+}
+
+// ProposalName returns what people call the n-th proposal.
+func ProposalName(n uint64) string { return "p" + strconv.FormatUint(n, 10) }
+
+// SignerOf returns who holds a key under rules.
+func SignerOf(key manifest.PublicKey, g manifest.Governance) Signer {
+	listed, _ := g.Approver(key)
+	return Signer{Name: listed.Name, Key: key, Fingerprint: sshkey.Fingerprint(key[:])}
+}
+
+// ApprovalsOf returns the signatures under a proposal.
+func ApprovalsOf(p *governance.Proposal, g manifest.Governance) []Approval {
+	out := []Approval{}
+	for i := range p.Approvals {
+		x := &p.Approvals[i]
+		out = append(out, Approval{
+			Signer: SignerOf(x.Signature.Key, g), Record: world.Seq(x.Record), Report: x.Report,
+			Current: x.Report == p.Report, Actor: x.Actor, Reason: x.Reason,
+		})
+	}
+	return out
+}

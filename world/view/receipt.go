@@ -1,0 +1,169 @@
+package view
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// ReceiptLine is an answer in a list.
+type ReceiptLine struct {
+	Key         receipt.Key          `json:"key"`
+	Cell        string               `json:"cell"`
+	Kind        string               `json:"kind"`
+	Status      receipt.Status       `json:"status"`
+	Attempt     uint64               `json:"attempt"`
+	Outcome     receipt.Outcome      `json:"outcome"`
+	Record      world.Seq            `json:"record"`
+	StepID      receipt.StepID       `json:"step_id"`
+	ExternalKey string               `json:"external_key"`
+	Payload     world.Data           `json:"payload"`
+	Cost        receipt.Cost         `json:"cost"`
+	Signed      bool                 `json:"signed"` // false: the kernel made it, because the outside was not asked or did not answer
+	Late        bool                 `json:"late"`   // its attempt had been given up: it changed nothing
+	Unsent      bool                 `json:"unsent"`
+	ExternalRef string               `json:"external_ref"`
+	StateChange *receipt.StateChange `json:"state_change"`
+}
+
+// Receipt is an answer with all that it says and its stored bytes.
+type Receipt struct {
+	receipt.Receipt
+	Cell        string          `json:"cell"`
+	Outcome     receipt.Outcome `json:"outcome"`
+	Record      world.Seq       `json:"record"`
+	StepID      receipt.StepID  `json:"step_id"`
+	ExternalKey string          `json:"external_key"`
+	Signed      bool            `json:"signed"`
+	Late        bool            `json:"late"`
+	Raw         []byte          `json:"raw"` // prints as base64; null where it is not signed
+}
+
+// Answer is an answer to an intent: a receipt of the outside, or an end that the
+// kernel made where there is none.
+type Answer struct {
+	receipt.Receipt                 // unsigned where the kernel made it
+	Intent          receipt.Entry   // that it answers
+	Record          world.Seq       // that tells of it
+	Ended           receipt.Outcome // of the attempt that it answers
+	Raw             []byte          // the stored bytes of a receipt; nil: the kernel made it
+	Late            bool            // its attempt had been given up: it changed nothing
+}
+
+// AnswerKinds returns the kinds of records that hold answers.
+func AnswerKinds() []world.Kind {
+	return []world.Kind{world.KindFinished, world.KindLate, world.KindEnded, world.KindDenied}
+}
+
+// explanation is what the kernel tells a cell where it makes the answer itself.
+type explanation struct {
+	Code   string `cbor:"code"`
+	Reason string `cbor:"reason"`
+}
+
+// explained returns what the kernel says in an answer that it made.
+func explained(payload world.Data) string {
+	var x explanation
+	if canon.Unmarshal(payload, &x) != nil {
+		return "" // a person's payload
+	}
+	return x.Code + ": " + x.Reason
+}
+
+// Answers yields all answers in the order in which they came.
+func (j Journal) Answers() iter.Seq2[*Answer, error] {
+	return func(yield func(*Answer, error) bool) {
+		for e, err := range j.Scan(0, AnswerKinds()...) {
+			var a *Answer
+			if err == nil {
+				a, err = j.Answer(e)
+			}
+			if (a != nil || err != nil) && !yield(a, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// AnswerTo returns the last answer to an intent that is not late; nil where there is
+// none yet. Of an attempt that is not 0 it returns the receipt, late or not, and what
+// the kernel made only where there is none.
+func (j Journal) AnswerTo(e *receipt.Entry, attempt uint64) (found *Answer, err error) {
+	for rec, err := range j.OfIntent(e) {
+		if err != nil {
+			return nil, err
+		}
+		a, err := j.Answer(rec)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil && (attempt == 0 && !a.Late || attempt != 0 && attempt == a.Attempt && (a.Raw != nil || found == nil)) {
+			found = a
+		}
+	}
+	return found, nil
+}
+
+// Answer reads the answer that a record holds; nil where it holds none, or that was
+// redacted.
+func (j Journal) Answer(e *Entry) (*Answer, error) {
+	a := &Answer{Record: e.ID}
+	var err error
+	switch b := e.Body.(type) {
+	case *world.Finished:
+		err = a.read(b.Receipt)
+	case *world.Late:
+		a.Late = true
+		err = a.read(b.Receipt)
+	case *world.IntentEnded:
+		a.Key, a.Status, a.Payload, a.Ended = b.Key, b.Status, b.Payload, b.Outcome
+	case *world.IntentDenied:
+		a.Key, a.Status, a.Ended = b.Key, receipt.StatusDenied, receipt.OutcomePermanentFailure
+		a.Payload, err = canon.Marshal(explanation{b.Code, b.Reason})
+	default:
+		return nil, nil
+	}
+	if err == nil {
+		var ok bool
+		if a.Intent, ok = j.LedgerEntry(a.Key); !ok {
+			err = fmt.Errorf("the ledger knows no intent %s", a.Key)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record #%d: %w", e.ID, err)
+	}
+	if a.Raw == nil {
+		a.Version, a.World, a.Kind, a.Cap = receipt.ReceiptVersion, j.Local.Keys().World(), a.Intent.Intent.Kind, a.Intent.Intent.Cap
+		a.ParamsHash, a.Attempt = a.Intent.Params, a.Intent.Attempt
+	}
+	return a, nil
+}
+
+func (a *Answer) read(data []byte) error {
+	r, err := receipt.Decode(data)
+	if err != nil {
+		return err
+	}
+	a.Receipt, a.Raw, a.Ended = *r, data, r.Outcome()
+	return nil
+}
+
+// Line returns the answer as lists have it.
+func (a *Answer) Line() ReceiptLine {
+	return ReceiptLine{
+		Key: a.Key, Cell: a.Intent.Intent.Cell, Kind: a.Kind, Status: a.Status, Attempt: a.Attempt, Outcome: a.Ended,
+		Record: a.Record, StepID: a.Intent.Intent.Step, ExternalKey: a.Key.External(a.World), Payload: a.Payload, Cost: a.Cost,
+		Signed: a.Raw != nil, Late: a.Late, Unsent: a.Unsent, ExternalRef: a.ExternalRef, StateChange: a.StateChange,
+	}
+}
+
+// Full returns the answer with all that it says.
+func (a *Answer) Full() *Receipt {
+	return &Receipt{
+		Receipt: a.Receipt, Cell: a.Intent.Intent.Cell, Outcome: a.Ended, Record: a.Record, StepID: a.Intent.Intent.Step,
+		ExternalKey: a.Key.External(a.World), Signed: a.Raw != nil, Late: a.Late, Raw: a.Raw,
+	}
+}

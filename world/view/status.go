@@ -1,0 +1,64 @@
+package view
+
+import (
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Status says where a world stands, as `worldctl status -o json` does.
+type Status struct {
+	World         string         `json:"world"` // the manifest's name
+	WorldID       string         `json:"world_id"`
+	Time          manifest.Tick  `json:"time"`
+	Head          world.Head     `json:"head"`
+	Manifest      ManifestInLine `json:"manifest"`
+	Cells         int            `json:"cells"`
+	EventsPending int            `json:"events_pending"`
+	Intents       IntentCounts   `json:"intents"`
+	Timers        int            `json:"timers"`
+	Snapshots     int            `json:"snapshots"`
+	Idle          bool           `json:"idle"`
+	Anchor        Anchor         `json:"anchor"`
+}
+
+// ManifestInLine names a manifest.
+type ManifestInLine struct {
+	Hash    world.Hash `json:"hash"`
+	Version uint64     `json:"version"`
+}
+
+// IntentCounts counts intents by their state.
+type IntentCounts struct {
+	Open      int `json:"open"`
+	InFlight  int `json:"in_flight"`
+	InDoubt   int `json:"in_doubt"`
+	Parked    int `json:"parked"`
+	Committed int `json:"committed"`
+	Failed    int `json:"failed"`
+	Denied    int `json:"denied"`
+}
+
+// Anchor says whether what was acknowledged is what there is.
+type Anchor struct {
+	ID world.Seq `json:"id"`
+	OK bool      `json:"ok"`
+}
+
+// StatusOf returns a status as it is shown, but for the anchor.
+func StatusOf(s *world.Status) Status {
+	return Status{
+		World: s.World, WorldID: s.ID, Time: s.Time, Head: s.Head, Manifest: ManifestInLine{Hash: s.Manifest, Version: s.Version},
+		Cells: s.Cells, EventsPending: s.EventsPending, Intents: CountsOf(s), Timers: s.Timers, Snapshots: s.Snapshots, Idle: s.Idle,
+	}
+}
+
+// CountsOf returns how many intents are in which state.
+func CountsOf(s *world.Status) IntentCounts {
+	return IntentCounts{
+		Open: s.Intents[receipt.StateOpen], InFlight: s.Intents[receipt.StateInFlight],
+		InDoubt: s.Intents[receipt.StateInDoubt], Parked: s.Intents[receipt.StateParked],
+		Committed: s.Intents[receipt.StateCommitted], Failed: s.Intents[receipt.StateFailed],
+		Denied: s.Intents[receipt.StateDenied],
+	}
+}
