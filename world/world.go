@@ -49,6 +49,16 @@ type Submission struct {
 // Submit takes an event. It is durable on return; an *InputError says why it
 // was refused, and then nothing has changed.
 func (w *World) Submit(ctx context.Context, s Submission) (Seq, error) {
+	id, err := w.Accept(ctx, s)
+	if err != nil {
+		return 0, err
+	}
+	return id, w.sync()
+}
+
+// Accept is Submit, but for several events that are made durable together: this one
+// is not before Sync returns.
+func (w *World) Accept(ctx context.Context, s Submission) (Seq, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return 0, err
 	}
@@ -56,7 +66,7 @@ func (w *World) Submit(ctx context.Context, s Submission) (Seq, error) {
 	if err != nil {
 		return 0, err
 	}
-	return id, w.sync()
+	return id, w.appendFull()
 }
 
 // SubmitAll takes events until the first that is refused, or that the sequence

@@ -25,13 +25,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -68,6 +66,8 @@ type World struct {
 	signed world.Seq // up to where a checkpoint is signed, at least
 
 	edition atomic.Pointer[edition] // whose host is host
+
+	submitted submissions // that wait for their turn
 
 	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
 }
@@ -172,34 +172,6 @@ func (lw *World) Close() error {
 	// The host first: what it still finishes is kept in the effect store.
 	closed := lw.host.Close()
 	return errors.Join(given, closed, lw.w.Checkpoint(), lw.store.Close())
-}
-
-// Submit takes an event whose data is any value with a canonical form: maps,
-// lists, numbers, strings, or structs with cbor tags. It is durable on return.
-func (lw *World) Submit(ctx context.Context, name string, data any) (world.Seq, error) {
-	b, err := canon.Marshal(data)
-	if err != nil {
-		return 0, &world.InputError{Err: world.ErrBadData, Field: "data", Rule: err.Error()}
-	}
-	return lw.SubmitEvent(ctx, world.Submission{Name: name, Data: b})
-}
-
-// SubmitEvent is Submit with everything that can be said about an event.
-func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (id world.Seq, err error) {
-	err = lw.change(func() error {
-		id, err = lw.w.Submit(ctx, s)
-		return err
-	})
-	return id, err
-}
-
-// SubmitAll takes events in bulk; see world.World.SubmitAll.
-func (lw *World) SubmitAll(ctx context.Context, all iter.Seq2[world.Submission, error]) (taken uint64, err error) {
-	err = lw.change(func() error {
-		taken, err = lw.w.SubmitAll(ctx, all)
-		return err
-	})
-	return taken, err
 }
 
 // ErrNoKeys says that a world cannot go on because its keyring has no keys: it
