@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -85,8 +86,44 @@ func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 				got = append(got, x.ID)
 			}
 			require.Equal(t, append([]world.Seq(nil), want[at:]...), got, "%s from #%d", cell, e.ID)
+			tells, err := j.TellsOf(e, cell)
+			require.NoError(t, err)
+			require.Equal(t, slices.Contains(want, e.ID), tells, "%s in #%d", cell, e.ID)
 		}
 	}
+}
+
+// What is said of an intent and its answers is the same for one and in a list.
+func TestIntentsAndAnswersAreTheSameInListsAndAlone(t *testing.T) {
+	j := journalOf(eventful(t))
+	entries := j.Ledger()
+	lines, err := j.IntentLines(entries)
+	require.NoError(t, err)
+	last := make(map[receipt.Key]*view.Answer) // that is not late
+	for a, err := range j.Answers() {
+		require.NoError(t, err)
+		if !a.Late {
+			last[a.Key] = a
+		}
+	}
+	reasons := 0
+	for i := range entries {
+		e := &entries[i]
+		line, err := lines.Line(e)
+		require.NoError(t, err)
+		alone, err := j.Intent(e)
+		require.NoError(t, err)
+		require.Equal(t, alone.IntentLine, line)
+		require.Len(t, alone.Attempts, int(e.Attempt))
+		if line.Reason != "" {
+			reasons++
+		}
+		a, err := j.AnswerTo(e, 0)
+		require.NoError(t, err)
+		require.Equal(t, last[e.Intent.Key], a)
+	}
+	require.Greater(t, reasons, 3)
+	require.Greater(t, len(last), 5)
 }
 
 // causeAmong finds what caused a record among all before it.
