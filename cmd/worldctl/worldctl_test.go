@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
@@ -164,7 +165,11 @@ func flip(ts *testscript.TestScript, _ bool, args []string) {
 	data := []byte(ts.ReadFile(args[0]))
 	nth, err := strconv.Atoi(args[2])
 	ts.Check(err)
-	data[(2*nth+1)*len(data)/20] ^= 1
+	at := (2*nth + 1) * len(data) / 20
+	for utf8.Valid(data) && (data[at]|0x20 < 'b' || data[at]|0x20 > 'y') {
+		at++ // of a text, a letter: it is another one then
+	}
+	data[at] ^= 1
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o600))
 }
 

@@ -264,7 +264,7 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 	return nil
 }
 
-// explainEnd says why an intent came to nothing, where no receipt does.
+// explainEnd says why an intent came to nothing.
 func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 	end, err := r.Entry(world.Seq(e.Finished))
 	if err != nil {
@@ -278,6 +278,10 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 		}
 	case *world.IntentEnded:
 		line.Reason = explained(b.Payload)
+	case *world.Finished:
+		if line.Reason = failure(b.Receipt); line.Reason == "" {
+			line.Reason = string(e.Outcome)
+		}
 	}
 	switch {
 	case Compensating(e):
@@ -286,6 +290,24 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 		line.Reason = "it was made up for"
 	}
 	return nil
+}
+
+// failure returns what the outside says in a receipt of a failure, if it is a text:
+// adapters put it under error, recordings may have nothing else.
+func failure(data []byte) string {
+	r, err := receipt.Decode(data)
+	if err != nil {
+		return "" // the kernel took it
+	}
+	var payload any
+	if canon.Unmarshal(r.Payload, &payload) != nil {
+		return ""
+	}
+	if fields, ok := payload.(map[string]any); ok {
+		payload = fields["error"]
+	}
+	text, _ := payload.(string)
+	return text
 }
 
 // Compensating reports whether the effect that makes up for a failed one has not
