@@ -1,0 +1,56 @@
+package api_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// inDoubt serves a world in which nobody can tell what came of an intent of each of
+// some cells, and returns their paths.
+func inDoubt(t *testing.T, cells ...string) (s *served, paths []string) {
+	t.Helper()
+	lw := create(t, "w",
+		"tool.a: {adapter: stub, config: {script: answers.star}}",
+		`tool.a: {adapter: exec, config: {program: sh, args: ["-c", "kill -9 $$"]}, on_in_doubt: park}`,
+		`{type: any, params: {kinds: ["tool.*"]}}`, `{type: exec, params: {programs: [sh], args: ["*"]}}`)
+	s = serve(t, api.Config{Worlds: []*local.World{lw}})
+	for _, cell := range cells {
+		ok[api.Submitted](s.post("/api/worlds/w/events", act(cell, map[string]any{"effect": "tool.a", "param": "x"})))
+	}
+	require.NoError(t, lw.Run(t.Context()))
+	for _, line := range ok[intents](s.get("/api/worlds/w/intents?state=in_doubt")).Intents {
+		require.Contains(t, line.Reason, "sh was ended by")
+		require.Contains(t, line.Reason, "; owed: ")
+		paths = append(paths, "/api/worlds/w/intents/"+line.Key)
+	}
+	require.Len(t, paths, len(cells))
+	return s, paths
+}
+
+// What nobody can tell about is decided over the API: it happened, it did not, or it
+// is tried once more.
+func TestPersonDecidesAboutDoubtOverTheAPI(t *testing.T) {
+	s, at := inDoubt(t, "a", "b", "c")
+	s.do(s.as("reader", s.request("POST", at[0]+"/resolve", map[string]any{"reason": "so", "executed": false}))).problem(http.StatusForbidden, "scope")
+
+	d := ok[api.Decided](s.post(at[0]+"/resolve", map[string]any{"reason": "the bank has it", "executed": true, "payload": map[string]any{"paid": 1}}))
+	require.EqualValues(t, "committed", d.State)
+	require.Equal(t, "ada", d.Actor)
+	require.Equal(t, map[string]any{"paid": 1.0}, ok[map[string]any](s.get("/api/worlds/w/receipts/" + d.Key.String()))["payload"])
+
+	d = ok[api.Decided](s.post(at[1]+"/resolve", map[string]any{"reason": "the bank has nothing", "executed": false}))
+	require.EqualValues(t, "open", d.State, "it is not done yet")
+	require.EqualValues(t, "open", ok[api.Decided](s.post(at[2]+"/retry", map[string]any{"reason": "once more"})).State)
+	ok[api.Course](s.post("/api/worlds/w/step", nil))
+	ok[api.Course](s.post("/api/worlds/w/step", nil))
+	for _, path := range at[1:] {
+		require.Len(t, ok[intent](s.get(path)).Attempts, 2)
+	}
+	s.post(at[0]+"/resolve", map[string]any{"reason": "again", "executed": true}).problem(http.StatusConflict, "not-waiting")
+	require.Empty(t, ok[map[string]any](s.get("/api/worlds/w/verify"))["faults"])
+}
