@@ -44,7 +44,7 @@ its verifier is being asked.`,
 				if err != nil {
 					return err
 				}
-				return list(c, "intent-list", "intents", first(each(entries, func(e receipt.Entry) (view.IntentLine, error) { return lines.Line(&e) }), limit), columns[view.IntentLine]{
+				return list(c, "intent-list", "intents", first(each(entries, lines.Line), limit), columns[view.IntentLine]{
 					header: table.Row{"key", "cell", "kind", "state", "decision", "rules", "why"},
 					row: func(l view.IntentLine) table.Row {
 						return table.Row{short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), l.Reason}

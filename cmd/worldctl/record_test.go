@@ -109,7 +109,7 @@ func TestIntentsAndAnswersAreTheSameInListsAndAlone(t *testing.T) {
 	reasons := 0
 	for i := range entries {
 		e := &entries[i]
-		line, err := lines.Line(e)
+		line, err := lines.Line(*e)
 		require.NoError(t, err)
 		alone, err := j.Intent(e)
 		require.NoError(t, err)

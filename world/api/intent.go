@@ -56,7 +56,7 @@ func listIntents(c *call) error {
 		if err := c.Context().Err(); err != nil {
 			return err
 		}
-		line, err := lines.Line(&entries[i])
+		line, err := lines.Line(entries[i])
 		if err != nil {
 			return err
 		}

@@ -165,7 +165,7 @@ func (x *Attempt) add(rec *Entry) error {
 
 // IntentLine returns an intent as lists have it.
 func (j Journal) IntentLine(e *receipt.Entry) (IntentLine, error) {
-	return (&IntentLines{Journal: j}).Line(e)
+	return (&IntentLines{Journal: j}).Line(*e)
 }
 
 // IntentLines joins what the ledger knows of intents with the records that tell of
@@ -200,7 +200,7 @@ func (j Journal) IntentLines(entries []receipt.Entry) (*IntentLines, error) {
 }
 
 // Line returns what is known of an intent.
-func (r *IntentLines) Line(e *receipt.Entry) (IntentLine, error) {
+func (r *IntentLines) Line(e receipt.Entry) (IntentLine, error) {
 	made, err := r.Entry(world.Seq(e.Emitted))
 	if err != nil {
 		return IntentLine{}, err
@@ -217,7 +217,7 @@ func (r *IntentLines) Line(e *receipt.Entry) (IntentLine, error) {
 	case *world.IntentDenied:
 		line.Params, line.Rules = b.Params, b.Rules
 	}
-	err = r.explain(&line, e)
+	err = r.explain(&line, &e)
 	if line.Rules == nil {
 		line.Rules = []string{}
 	}
