@@ -153,6 +153,9 @@ func (r *Record) Load(blobs Blobs) error {
 	if canon.Sum(b) != r.Blob {
 		return fmt.Errorf("world: record #%d: payload %s: the blob's bytes have another hash", r.ID, r.Blob)
 	}
+	if uint64(len(b)) != r.BlobSize {
+		return fmt.Errorf("world: record #%d: payload %s has %d bytes, and the record says %d", r.ID, r.Blob, len(b), r.BlobSize)
+	}
 	r.Payload = b
 	return nil
 }
