@@ -22,8 +22,9 @@ func (j journal) answersByIntent() iter.Seq2[view.ReceiptLine, error] {
 			records[key] = append(records[key], e.ID)
 		}
 		for _, in := range j.Ledger() {
-			for a, err := range each(records[in.Intent.Key], j.answerLine) {
-				if !yield(a, err) || err != nil {
+			for _, id := range records[in.Intent.Key] {
+				line, ok, err := j.answerLine(id)
+				if (ok || err != nil) && !yield(line, err) || err != nil {
 					return
 				}
 			}
@@ -31,15 +32,16 @@ func (j journal) answersByIntent() iter.Seq2[view.ReceiptLine, error] {
 	}
 }
 
-// answerLine returns the answer of a record that holds one.
-func (j journal) answerLine(id world.Seq) (view.ReceiptLine, error) {
+// answerLine returns the answer of a record that held one; false: it has been
+// redacted since.
+func (j journal) answerLine(id world.Seq) (line view.ReceiptLine, ok bool, err error) {
 	e, err := j.Entry(id)
 	if err != nil {
-		return view.ReceiptLine{}, err
+		return line, false, err
 	}
 	a, err := j.Answer(e)
-	if err != nil {
-		return view.ReceiptLine{}, err
+	if a == nil || err != nil {
+		return line, false, err
 	}
-	return a.Line(), nil
+	return a.Line(), true, nil
 }

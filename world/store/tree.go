@@ -97,10 +97,11 @@ func (s *Store) growTree(b *pebble.Batch, records []world.Stored) error {
 func (x *tips) grow(b *pebble.Batch, t *treeReader, level int, h tlog.Hash) error {
 	at := &x.level[level]
 	if !at.known {
-		var err error
-		if *at, err = t.tip(level); err != nil {
+		made, err := t.tip(level)
+		if err != nil {
 			return err
 		}
+		*at = made
 	}
 	if at.hashes = append(at.hashes, h); len(at.hashes) < tileHashes {
 		return nil

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"errors"
@@ -61,6 +62,7 @@ type outside struct {
 	before func(ctx context.Context, call host.Call) error // nil: nothing
 	named  func(name string, call host.Call)               // nil: nobody wants to know
 	secret string
+	refuse bool // every call
 }
 
 func newOutside() *outside { return &outside{calls: make(map[string]int)} }
@@ -99,6 +101,9 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 	defer a.mu.Unlock()
 	a.calls[call.External]++
 	a.secret = secret
+	if a.refuse {
+		return host.Result{Status: receipt.StatusError, Payload: receipt.Data(canon.AppendText(nil, "no"))}, nil
+	}
 	return host.Result{Status: receipt.StatusOK, Payload: receipt.Data(canon.AppendText(nil, "done"))}, nil
 }
 
@@ -248,6 +253,26 @@ func TestAWorkerPerformsWhatAServedWorldAsksFor(t *testing.T) {
 	if err != nil {
 		require.ErrorIs(t, err, worker.ErrRefused)
 	}
+}
+
+// Who looks at a worker sees which effects failed, and not those that did not.
+func TestAWorkerTellsOfEffectsThatFailed(t *testing.T) {
+	s, o := serve(t, local.Options{}), newOutside()
+	var log bytes.Buffer // read when nobody writes any more
+	told := func(c *worker.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) }
+	stop := s.works(t.TempDir(), o, told)
+	s.want(0, 2)
+	s.until(receipt.StateCommitted, 2)
+	require.NoError(t, stop())
+	require.NotContains(t, log.String(), "an effect has failed")
+
+	o.refuse = true
+	stop = s.works(t.TempDir(), o, told)
+	s.want(2, 3)
+	s.until(receipt.StateFailed, 3)
+	require.NoError(t, stop())
+	require.Equal(t, 3, strings.Count(log.String(), `level=WARN msg="an effect has failed" world=w kind=tool.a key=`), log.String())
+	require.Contains(t, log.String(), "status=error outcome=permanent_failure")
 }
 
 func TestSeveralWorkersPerformEachEffectOnce(t *testing.T) {
