@@ -96,7 +96,7 @@ func (t teller) tellIntent(e *view.Entry) (string, error) {
 		}
 		return t.answered("late, so it changes nothing: receipt", r), nil
 	case *world.Expired:
-		return fmt.Sprintf("attempt %d of %s is given up: %s", b.Attempt, short(b.Key), b.Reason), nil
+		return fmt.Sprintf("attempt %d of %s is given up: %s", b.Attempt, short(b.Key), visible(b.Reason, "")), nil
 	case *world.Due:
 		return fmt.Sprintf("the wait after attempt %d of %s is over", b.Attempt, short(b.Key)), nil
 	}
@@ -116,7 +116,7 @@ func (t teller) tellDecision(e *view.Entry) string {
 		}
 		return fmt.Sprintf("%sintent %s %s parked%s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), until, t.data(b.Params))
 	case *world.InDoubt:
-		return fmt.Sprintf("%sintent %s in doubt after attempt %d, %s: %s", t.of(b.Cell), short(b.Key), b.Attempt, b.Action, b.Reason)
+		return fmt.Sprintf("%sintent %s in doubt after attempt %d, %s: %s", t.of(b.Cell), short(b.Key), b.Attempt, b.Action, visible(b.Reason, ""))
 	case *world.IntentWaiting:
 		next := "for its next attempt"
 		if b.Outcome == receipt.OutcomeCompensatable {

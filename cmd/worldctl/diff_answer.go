@@ -252,7 +252,7 @@ func (s *intentSide) String() string {
 	case s == nil:
 		return "not asked"
 	case s.Reason != "":
-		return string(s.State) + " (" + s.Reason + ")"
+		return string(s.State) + " (" + visible(s.Reason, "") + ")"
 	}
 	return string(s.State)
 }

@@ -100,7 +100,7 @@ func lines(err error) []string {
 	var out []string
 	text := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
 	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(line); line != "" && !slices.Contains(out, line) {
+		if line = visible(strings.TrimSpace(line), "\t"); line != "" && !slices.Contains(out, line) {
 			out = append(out, line)
 		}
 	}

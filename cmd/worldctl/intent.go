@@ -47,7 +47,7 @@ its verifier is being asked.`,
 				return list(c, "intent-list", "intents", first(each(entries, lines.Line), limit), columns[view.IntentLine]{
 					header: table.Row{"key", "cell", "kind", "state", "decision", "rules", "why"},
 					row: func(l view.IntentLine) table.Row {
-						return table.Row{short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), l.Reason}
+						return table.Row{short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, "")}
 					},
 					none: "no such intents",
 				})

@@ -45,7 +45,7 @@ func (c *cli) showIntent(a *view.Intent) {
 		{"key", a.Key}, {"cell", a.Cell}, {"kind", a.Kind}, {"state", a.State},
 	}
 	if a.Reason != "" {
-		facts = append(facts, [2]any{"why", a.Reason})
+		facts = append(facts, [2]any{"why", visible(a.Reason, "\n")})
 	}
 	facts = append(facts, [2]any{"decision", a.Decision}, [2]any{"rules", strings.Join(a.Rules, ", ")}, [2]any{"capability", a.Cap},
 		[2]any{"attempt", a.Attempt}, [2]any{"step", a.StepID}, [2]any{"external key", a.ExternalKey},
@@ -67,7 +67,7 @@ func (c *cli) showIntent(a *view.Intent) {
 	t := c.newTable()
 	t.AppendHeader(table.Row{"attempt", "started", "receipt", "status", "outcome", "cost", "given up"})
 	for _, x := range a.Attempts {
-		given := x.Reason
+		given := visible(x.Reason, "")
 		if x.Late {
 			given += " (and its receipt came late)"
 		}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -153,20 +152,6 @@ func (c *cli) changeLines(title, sign string, color text.Color, changes []manife
 	for _, change := range changes {
 		fmt.Fprintf(c.stdout, "%s %s\n", sign, visible(change.Name+": "+change.Text, ""))
 	}
-}
-
-// visible shows what could make a terminal hide the rest, but for the controls
-// that may stay: whoever wrote a manifest does not say what its reviewer sees.
-func visible(s, controls string) string {
-	var out strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) || strings.ContainsRune(controls, r) {
-			out.WriteRune(r)
-		} else {
-			fmt.Fprintf(&out, "<%U>", r)
-		}
-	}
-	return out.String()
 }
 
 // codeDiff returns how the code of reducers differs, by their names.

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"os"
 	"strings"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -260,4 +261,19 @@ func indented(d canon.Raw) (string, error) {
 	var out bytes.Buffer
 	err = json.Indent(&out, text, "", "  ")
 	return out.String(), err
+}
+
+// visible shows what could make a terminal hide the rest, but for the controls
+// that may stay: whoever wrote a manifest, or answered an effect, does not say what
+// its reader sees.
+func visible(s, controls string) string {
+	var out strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) || strings.ContainsRune(controls, r) {
+			out.WriteRune(r)
+		} else {
+			fmt.Fprintf(&out, "<%U>", r)
+		}
+	}
+	return out.String()
 }
