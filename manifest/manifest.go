@@ -9,6 +9,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,19 +89,20 @@ type Event struct {
 // Effect declares a kind of effect, the adapter that performs it and what is
 // done when that goes wrong.
 type Effect struct {
-	Adapter     string          `cbor:"adapter" json:"adapter"`
-	Config      Data            `cbor:"config,omitzero" json:"config,omitzero"`               // the adapter's own, a map
-	Files       map[string]Hash `cbor:"files,omitempty" json:"files,omitempty"`               // contents of the files that Config names, by its key
-	Timeout     int64           `cbor:"timeout" json:"timeout"`                               // nanoseconds, of one attempt
-	Class       string          `cbor:"class,omitempty" json:"class,omitempty"`               // ClassRead, ClassWrite, ClassDestructive or empty; for policies
-	Idempotent  bool            `cbor:"idempotent,omitempty" json:"idempotent,omitempty"`     // the outside does it once, however often it is asked under one external key
-	ExternalKey string          `cbor:"external_key,omitempty" json:"external_key,omitempty"` // ExternalPerAttempt, or empty: one for all attempts
-	Retry       Retry           `cbor:"retry" json:"retry"`
-	OnInDoubt   string          `cbor:"on_in_doubt" json:"on_in_doubt"`
-	OnRepeat    string          `cbor:"on_repeat,omitempty" json:"on_repeat,omitempty"` // empty, as it was before there was this key: RepeatPark
-	Verify      *Verify         `cbor:"verify,omitempty" json:"verify,omitempty"`
-	Compensate  *Compensate     `cbor:"compensate,omitempty" json:"compensate,omitempty"`
-	MaxCost     Budget          `cbor:"max_cost,omitzero" json:"max_cost,omitzero"` // reserved before it starts; without Calls
+	Adapter      string          `cbor:"adapter" json:"adapter"`
+	Config       Data            `cbor:"config,omitzero" json:"config,omitzero"`               // the adapter's own, a map
+	Files        map[string]Hash `cbor:"files,omitempty" json:"files,omitempty"`               // contents of the files that Config names, by its key
+	Timeout      int64           `cbor:"timeout" json:"timeout"`                               // nanoseconds, of one attempt
+	Class        string          `cbor:"class,omitempty" json:"class,omitempty"`               // ClassRead, ClassWrite, ClassDestructive or empty; for policies
+	Idempotent   bool            `cbor:"idempotent,omitempty" json:"idempotent,omitempty"`     // the outside does it once, however often it is asked under one external key
+	ExternalKey  string          `cbor:"external_key,omitempty" json:"external_key,omitempty"` // ExternalPerAttempt, or empty: one for all attempts
+	Retry        Retry           `cbor:"retry" json:"retry"`
+	OnInDoubt    string          `cbor:"on_in_doubt" json:"on_in_doubt"`
+	SettlesAfter int64           `cbor:"settles_after,omitempty" json:"settles_after,omitempty"` // nanoseconds after which an attempt in doubt cannot arrive outside any more; 0: Timeout
+	OnRepeat     string          `cbor:"on_repeat,omitempty" json:"on_repeat,omitempty"`         // empty, as it was before there was this key: RepeatPark
+	Verify       *Verify         `cbor:"verify,omitempty" json:"verify,omitempty"`
+	Compensate   *Compensate     `cbor:"compensate,omitempty" json:"compensate,omitempty"`
+	MaxCost      Budget          `cbor:"max_cost,omitzero" json:"max_cost,omitzero"` // reserved before it starts; without Calls
 }
 
 // Classes of effects, for policies to look at.
@@ -109,6 +111,10 @@ const (
 	ClassWrite       = "write"
 	ClassDestructive = "destructive"
 )
+
+// Settles returns the nanoseconds after which an attempt that nobody has an answer
+// to cannot arrive outside any more.
+func (e *Effect) Settles() int64 { return cmp.Or(e.SettlesAfter, e.Timeout, DefaultTimeout) }
 
 // ExternalPerAttempt is the value of Effect.ExternalKey that gives every attempt
 // an external key of its own.

@@ -24,10 +24,23 @@ func (r *risks) effect(path, name string, was, is *Effect) {
 	r.limits(path+"/retry", name, []limit{{name: "attempts", have: was.Retry.Attempts}}, []limit{{name: "attempts", have: is.Retry.Attempts}})
 	r.note(path+"/retry/backoff", name, "the second attempt comes after %s, not %s", time.Duration(is.Retry.Backoff), time.Duration(was.Retry.Backoff))
 	r.choice(path+"/on_in_doubt", name, "on_in_doubt", was.OnInDoubt, is.OnInDoubt, InDoubtPark, InDoubtVerify+" "+InDoubtFail, InDoubtRetry)
+	r.settles(path+"/settles_after", name, was, is)
 	r.choice(path+"/on_repeat", name, "on_repeat", cmp.Or(was.OnRepeat, RepeatPark), cmp.Or(is.OnRepeat, RepeatPark), RepeatPark, RepeatReuse, RepeatRun)
 	r.verify(path+"/verify", name, was.Verify, is.Verify)
 	r.compensate(path+"/compensate", name, was.Compensate, is.Compensate)
 	r.unclear(path+"/max_cost", name, "an attempt reserves otherwise from budgets", was.MaxCost != is.MaxCost)
+}
+
+// settles compares how long a verifier is not believed that nothing happened.
+func (r *risks) settles(path, name string, was, is *Effect) {
+	if was.SettlesAfter == is.SettlesAfter {
+		return
+	}
+	risk := Loses
+	if is.Settles() < was.Settles() {
+		risk = Gains
+	}
+	r.add(risk, path, name, "a verifier's word that nothing happened counts after %s, not %s", time.Duration(is.Settles()), time.Duration(was.Settles()))
 }
 
 // oneKey stands for the ExternalKey that is empty.

@@ -56,6 +56,7 @@ func TestChangesAreWeighed(t *testing.T) {
 		"attempts":               {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Retry.Attempts = 6 }) }, "gains /effects/tool.pay/retry/attempts", "loses /effects/tool.pay/retry/attempts"},
 		"in doubt, a person":     {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.OnInDoubt = "park" }) }, "loses /effects/tool.pay/on_in_doubt", "gains /effects/tool.pay/on_in_doubt"},
 		"in doubt, failed":       {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.OnInDoubt = "fail" }) }, "neutral /effects/tool.pay/on_in_doubt", "neutral /effects/tool.pay/on_in_doubt"},
+		"settles sooner":         {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.SettlesAfter = 1 }) }, "gains /effects/tool.pay/settles_after", "loses /effects/tool.pay/settles_after"},
 		"repeated":               {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.OnRepeat = "run" }) }, "gains /effects/tool.pay/on_repeat", "loses /effects/tool.pay/on_repeat"},
 		"no verifier":            {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Verify = nil }) }, "gains /effects/tool.pay/verify", "loses /effects/tool.pay/verify"},
 		"no compensation":        {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Compensate = nil }) }, "loses /effects/tool.pay/compensate", "gains /effects/tool.pay/compensate"},

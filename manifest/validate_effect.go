@@ -25,6 +25,12 @@ func (v *validator) effect(path, name string, e Effect) {
 	v.limit(path+"/retry/", limit{"attempts", e.Retry.Attempts, maxAttempts})
 	v.duration(path+"/retry/backoff", e.Retry.Backoff, maxBackoff)
 	v.inDoubt(path+"/on_in_doubt", e)
+	if e.SettlesAfter != 0 {
+		v.duration(path+"/settles_after", e.SettlesAfter, maxTimeout)
+		if e.OnInDoubt != InDoubtVerify {
+			v.fault(path+"/settles_after", "it says when a verifier can be believed that nothing happened, and on_in_doubt is not verify")
+		}
+	}
 	if e.OnRepeat != "" {
 		v.oneOf(path+"/on_repeat", e.OnRepeat, RepeatPark, RepeatReuse, RepeatRun)
 	}

@@ -198,6 +198,8 @@ func TestValidateNamesTheFault(t *testing.T) {
 		"negative backoff":      {pay(func(e *manifest.Effect) { e.Retry.Backoff = -1 }), "/effects/tool.pay/retry/backoff"},
 		"endless backoff":       {pay(func(e *manifest.Effect) { e.Retry.Backoff = 1 << 62 }), "/effects/tool.pay/retry/backoff"},
 		"unknown on_in_doubt":   {pay(func(e *manifest.Effect) { e.OnInDoubt = "ask" }), "/effects/tool.pay/on_in_doubt"},
+		"settles for nobody":    {pay(func(e *manifest.Effect) { e.OnInDoubt, e.SettlesAfter = manifest.InDoubtPark, 1 }), "/effects/tool.pay/settles_after"},
+		"settles before":        {pay(func(e *manifest.Effect) { e.SettlesAfter = -1 }), "/effects/tool.pay/settles_after"},
 		"unknown on_repeat":     {pay(func(e *manifest.Effect) { e.OnRepeat = "ask" }), "/effects/tool.pay/on_repeat"},
 		"verify without Verify": {pay(func(e *manifest.Effect) { e.Verify = nil }), "/effects/tool.pay/on_in_doubt"},
 		"retry of what is not idempotent": {pay(func(e *manifest.Effect) {

@@ -14,7 +14,7 @@ type Host interface {
 	// deterministic: the same permit gets the same receipt, whenever it is asked.
 	Live(kind string) bool
 	// Start begins to do tasks, whose records are durable, and returns at once.
-	// The answer to Recover is there when it returns.
+	// The answers to Recover and Withdraw are there when it returns.
 	Start(tasks []Task)
 	// Answers returns the answers that have come, oldest first, each once. It does
 	// not block. After an error nothing more will come.
@@ -31,12 +31,13 @@ type Work uint8
 
 // What a host does. Each but Forget is answered once, unless the process ends.
 const (
-	Perform Work = iota // perform the attempt
-	Recover             // a process that has ended performed it, perhaps: answer with the stored result, or that it is lost
-	Retry               // wait for the backoff before the next attempt, then answer Due
-	Verify              // nobody can tell whether it happened: ask the effect's verifier
-	Confirm             // compare the outside with the stored receipt: see Task.Receipt
-	Forget              // its receipt is in the journal: the stored result can go
+	Perform  Work = iota // perform the attempt
+	Recover              // a process that has ended performed it, perhaps: answer with the stored result, or that it is lost
+	Retry                // wait for the backoff before the next attempt, then answer Due
+	Verify               // nobody can tell whether it happened: ask the effect's verifier
+	Confirm              // compare the outside with the stored receipt: see Task.Receipt
+	Forget               // its receipt is in the journal: the stored result can go
+	Withdraw             // never perform the attempt, unless it was begun already
 )
 
 // Task is a piece of work for a host. Of the permit's intent, Retry and Forget
@@ -48,7 +49,7 @@ type Task struct {
 }
 
 // Answer is what became of one task. Just one of Receipt, Due, Lost, Found and
-// Err is set.
+// Err is set; to Withdraw none.
 type Answer struct {
 	Key     receipt.Key
 	Attempt uint64
@@ -58,12 +59,14 @@ type Answer struct {
 	Due     bool   // the backoff is over
 	Lost    string // why nobody can tell whether the attempt happened
 	Found   *Found // what a verifier says
+	Unbegun bool   // Withdraw: it was not begun, and never will be but by another Perform
 	Err     error  // a deterministic effect has no answer: it stays in flight and the world stops
 }
 
 // Found is what a verifier found out about an effect.
 type Found struct {
 	Verdict FoundVerdict
+	Final   bool   // NotHappened, and the outside sees to it that it never will
 	Payload Data   // Happened: what the cell is told; empty: null
 	Reason  string // one sentence: what was asked and what the answer was
 }

@@ -42,11 +42,12 @@ func (d *decoder) effect(key, n *yaml.Node) manifest.Effect {
 		"retry": func(n *yaml.Node) {
 			d.mapping(n, fields{"attempts": d.count(&e.Retry.Attempts), "backoff": d.duration(&e.Retry.Backoff)})
 		},
-		"on_in_doubt": d.text(&e.OnInDoubt),
-		"on_repeat":   d.text(&e.OnRepeat),
-		"verify":      func(n *yaml.Node) { e.Verify = d.verify(n) },
-		"compensate":  func(n *yaml.Node) { e.Compensate = d.compensate(n) },
-		"max_cost":    d.budget(&e.MaxCost),
+		"on_in_doubt":   d.text(&e.OnInDoubt),
+		"settles_after": d.duration(&e.SettlesAfter),
+		"on_repeat":     d.text(&e.OnRepeat),
+		"verify":        func(n *yaml.Node) { e.Verify = d.verify(n) },
+		"compensate":    func(n *yaml.Node) { e.Compensate = d.compensate(n) },
+		"max_cost":      d.budget(&e.MaxCost),
 	})
 	if config != key {
 		e.Config = d.config(config)

@@ -167,7 +167,7 @@ effects:
   tool.lookup: {adapter: exec, config: {program: ./tools/lookup}, timeout: 5s, idempotent: true, class: read}
   tool.refund: {adapter: http, config: {url: "http://127.0.0.1:8080/refunds", method: POST},
                 retry: {attempts: 7, backoff: 250ms}, on_in_doubt: verify, external_key: per_attempt, class: destructive,
-                verify: {adapter: http, config: {rate: 0.5}, mode: human}, on_repeat: reuse, max_cost: {tokens: 5, bytes: 64KiB, micros: 7},
+                verify: {adapter: http, config: {rate: 0.5}, mode: human}, settles_after: 2m, on_repeat: reuse, max_cost: {tokens: 5, bytes: 64KiB, micros: 7},
                 compensate: {kind: tool.refund_cancel, params: '{"id": receipt.payload.id}'}}
   tool.refund_cancel: {adapter: mcp, config: {url: "http://127.0.0.1:1"}, verify: {adapter: file}}
   tool.note: {adapter: file, config: {root: data}, on_in_doubt: fail}
@@ -203,7 +203,7 @@ func TestEffectsAndCapsArriveInTheManifest(t *testing.T) {
 	require.Equal(t, manifest.Effect{
 		Adapter: "http", Config: fromJSON(t, `{"url": "http://127.0.0.1:8080/refunds", "method": "POST"}`),
 		Timeout: manifest.DefaultTimeout, Class: "destructive", ExternalKey: "per_attempt",
-		Retry: manifest.Retry{Attempts: 7, Backoff: 250_000_000}, OnInDoubt: "verify", OnRepeat: "reuse",
+		Retry: manifest.Retry{Attempts: 7, Backoff: 250_000_000}, OnInDoubt: "verify", SettlesAfter: 120_000_000_000, OnRepeat: "reuse",
 		Verify:     &manifest.Verify{Adapter: "http", Config: fromJSON(t, `{"rate": 0.5}`), Mode: "human"},
 		Compensate: &manifest.Compensate{Kind: "tool.refund_cancel", Params: `{"id": receipt.payload.id}`},
 		MaxCost:    manifest.Budget{Tokens: 5, Bytes: 64 << 10, Micros: 7},

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,8 +39,9 @@ type Host struct {
 	queue     []world.Task
 	busy      int // workers; one whose lease ran out does not count any more
 	answers   []world.Answer
-	woken     bool                      // by Wake
-	news      chan struct{}             // closed when answers come; nil: nobody waits
+	woken     bool          // by Wake
+	news      chan struct{} // closed when answers come; nil: nobody waits
+	doubts    map[attempt]*doubt
 	notBefore map[receipt.Key]time.Time // what the outside asked for in its last answer
 	remote    remote
 	keeper    *time.Timer
@@ -51,7 +53,7 @@ type Host struct {
 func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS) (*Host, error) {
 	h := &Host{
 		cfg: cfg, effects: effects, secrets: hidden, limit: cfg.Manifest.Limits.WithDefaults().Receipt,
-		leases: newLeases(cfg.Lease), notBefore: make(map[receipt.Key]time.Time),
+		leases: newLeases(cfg.Lease), notBefore: make(map[receipt.Key]time.Time), doubts: make(map[attempt]*doubt),
 		remote: remote{errands: make(map[attempt]*errand)},
 	}
 	if anyLive(effects) && cfg.EffectLog != "" {
@@ -96,6 +98,7 @@ func (h *Host) Start(tasks []world.Task) {
 		return
 	}
 	begun := false
+	h.withdraw(tasks)
 	for _, t := range tasks {
 		switch t.Work {
 		case world.Forget:
@@ -104,6 +107,7 @@ func (h *Host) Start(tasks []world.Task) {
 			h.answer(h.recover(t))
 		case world.Retry:
 			h.retry(t)
+		case world.Withdraw: // was done first
 		case world.Perform, world.Verify, world.Confirm:
 			if t.Work == world.Perform && h.Live(t.Kind) {
 				h.log.recover(attempt{t.Key, t.Attempt}) // never again what has a result
@@ -113,6 +117,7 @@ func (h *Host) Start(tasks []world.Task) {
 					continue
 				}
 			}
+			h.beginDoubt(t)
 			h.queue = append(h.queue, t)
 		}
 	}
@@ -120,6 +125,35 @@ func (h *Host) Start(tasks []world.Task) {
 		h.log.settle()
 	}
 	h.hire()
+}
+
+// withdraw takes the live attempts that tasks want back out of what waits to be
+// begun, and says which were there. It is called with mu held.
+func (h *Host) withdraw(tasks []world.Task) {
+	wanted := make(map[attempt]bool)
+	for _, t := range tasks {
+		if t.Work == world.Withdraw {
+			wanted[attempt{t.Key, t.Attempt}] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	taken := func(t world.Task) bool {
+		if t.Work != world.Perform || !wanted[attempt{t.Key, t.Attempt}] {
+			return false
+		}
+		h.answer(world.Answer{Key: t.Key, Attempt: t.Attempt, Work: world.Withdraw, Unbegun: true})
+		return true
+	}
+	h.queue = slices.DeleteFunc(h.queue, taken)
+	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *errand) bool {
+		if e.ended || !taken(e.Task) {
+			return false
+		}
+		delete(h.remote.errands, attempt{e.Key, e.Attempt})
+		return true
+	})
 }
 
 func (h *Host) forget(t world.Task) {

@@ -21,9 +21,10 @@ import (
 // with receipt null where an attempt is in doubt and params null where a receipt
 // is to be confirmed, and answers with exit status 0 and
 //
-//	{"happened": true | false | null, "payload"?: ANY, "reason"?: TEXT}
+//	{"happened": true | false | null, "final"?: BOOL, "payload"?: ANY, "reason"?: TEXT}
 //
-// Any other answer is none.
+// final, with false: it never will happen, whatever is still on its way. Any other
+// answer is none.
 type execVerifier struct {
 	program program
 	perTry  bool // every attempt has an external key of its own
@@ -88,6 +89,7 @@ func (v *execVerifier) ask(ctx context.Context, attempt uint64, q question) (wor
 	}
 	var answer struct {
 		Happened *bool        `cbor:"happened"`
+		Final    bool         `cbor:"final"`
 		Payload  receipt.Data `cbor:"payload"`
 		Reason   string       `cbor:"reason"`
 	}
@@ -99,9 +101,9 @@ func (v *execVerifier) ask(ctx context.Context, attempt uint64, q question) (wor
 	}
 	found := v.unknown(answer.Reason)
 	if answer.Happened != nil {
-		found.Verdict = world.NotHappened
+		found.Verdict, found.Final = world.NotHappened, answer.Final
 		if *answer.Happened {
-			found.Verdict, found.Payload = world.Happened, answer.Payload
+			found = world.Found{Verdict: world.Happened, Payload: answer.Payload, Reason: found.Reason}
 		}
 	}
 	return found, nil

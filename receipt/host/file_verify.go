@@ -50,7 +50,7 @@ func (v *fileVerifier) Verify(ctx context.Context, call Call) (world.Found, erro
 	}
 	t, err := governance.ParseFile(v.setup.Config, call.Permit.Params)
 	if err != nil {
-		return world.Found{Verdict: world.NotHappened, Reason: err.Error()}, nil // as Perform said, too
+		return world.Found{Verdict: world.NotHappened, Final: true, Reason: err.Error()}, nil // as Perform said, too
 	}
 	switch t.Op {
 	case governance.FileWrite:
@@ -58,7 +58,7 @@ func (v *fileVerifier) Verify(ctx context.Context, call Call) (world.Found, erro
 	case governance.FileAppend:
 		return v.verifyAppend(t, call.Permit.Occurrence)
 	default:
-		return world.Found{Verdict: world.NotHappened, Reason: "op " + t.Op + " changes nothing and can be done again"}, nil
+		return world.Found{Verdict: world.NotHappened, Final: true, Reason: "op " + t.Op + " changes nothing and can be done again"}, nil
 	}
 }
 

@@ -163,7 +163,9 @@ type Deterministic interface {
 // Verifier asks the outside about effects of one kind. It must be safe for
 // concurrent use, and changes nothing outside.
 type Verifier interface {
-	// Verify tells whether an attempt in doubt happened.
+	// Verify tells whether an attempt in doubt happened. A NotHappened that is not
+	// Final counts only when it is said after the effect's settles_after; until then
+	// Verify is called again.
 	Verify(ctx context.Context, call Call) (world.Found, error)
 	// Confirm tells whether the outside still is what a receipt says. The call is
 	// that of the attempt, without params.

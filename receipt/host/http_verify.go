@@ -70,8 +70,8 @@ func (v *httpVerifier) target(method string, config map[string]canon.Raw, params
 }
 
 // Verify asks with GET ?key=KEY and the header Idempotency-Key: 200 says that
-// the effect happened, and its JSON body what came of it; 404 and 410 say that
-// it did not.
+// the effect happened, and its JSON body what came of it; 404 that it did not yet,
+// and 410 (RFC 9110 15.5.11: likely to be permanent) that it never will.
 func (v *httpVerifier) Verify(ctx context.Context, call Call) (world.Found, error) {
 	if v.config["url"] == nil {
 		return world.Found{Verdict: world.Unknown, Reason: "neither verify.config nor the effect's config has a url to ask"}, nil
@@ -86,8 +86,10 @@ func (v *httpVerifier) Verify(ctx context.Context, call Call) (world.Found, erro
 	}
 	found := world.Found{Verdict: world.Unknown, Reason: fmt.Sprintf("GET %s: %d", resourceOf(t), answer.status)}
 	switch answer.status {
-	case http.StatusNotFound, http.StatusGone:
+	case http.StatusNotFound:
 		found.Verdict = world.NotHappened
+	case http.StatusGone:
+		found.Verdict, found.Final = world.NotHappened, true
 	case http.StatusOK:
 		json, err := answer.json()
 		if len(answer.body) > 0 && json == nil || answer.tooLarge || err != nil && len(answer.body) > 0 {

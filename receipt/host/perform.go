@@ -207,10 +207,14 @@ func tooLarge(result Result, size int, limit uint64) Result {
 	return Result{Status: receipt.StatusError, Payload: failure("receipt_too_large", text), Cost: result.Cost, Unsent: result.Unsent}
 }
 
+// settles returns after how long an attempt in doubt cannot arrive outside any more.
+func (e *effect) settles() time.Duration { return time.Duration(e.declared.Settles()) }
+
 // verify asks a verifier. Where it cannot tell, a person has to.
 func (h *Host) verify(j *job) {
 	ctx, cancel := context.WithDeadline(h.tame, j.deadline)
 	defer cancel()
+	asked := time.Now()
 	found, err := h.find(ctx, j)
 	if err != nil {
 		found = world.Found{Verdict: world.Unknown, Reason: err.Error()}
@@ -219,9 +223,10 @@ func (h *Host) verify(j *job) {
 	found.Payload = h.secrets.redact(Result{Payload: found.Payload}).Payload
 	held := h.leases.release(j.claim(), j)
 	h.leases.forget(j.claim(), j.Attempt) // it may be asked again
-	if held {
-		h.post(world.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Found: &found})
+	if !held || j.Work == world.Verify && h.askLater(j, &found, asked) {
+		return
 	}
+	h.post(world.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Found: &found})
 }
 
 func (h *Host) find(ctx context.Context, j *job) (found world.Found, err error) {

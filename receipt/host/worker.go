@@ -137,6 +137,7 @@ func (h *Host) gaveUp(j *job) world.Answer {
 		a.Lost = reason
 	} else {
 		a.Found = &world.Found{Verdict: world.Unknown, Reason: reason}
+		h.endDoubt(j)
 	}
 	return a
 }
