@@ -36,12 +36,14 @@ func (l *Ledger) Claim(e *Entry, record uint64) {
 	l.touch(e)
 }
 
-// replace has another entry take the place of one that was denied.
+// replace has another entry take the place of one that was denied. Attempts are
+// numbered on: a number names one attempt of an intent, for good.
 func (l *Ledger) replace(old, e *Entry) {
-	e.Asked = old.Asked
+	e.Asked, e.Attempt, e.Unused = old.Asked, old.Attempt, old.Unused
 	for _, record := range old.Asked {
 		l.asked[l.askedAt(record)].entry = e
 	}
+	l.unindex(old)
 }
 
 // askedAt returns the place of the first asking at a record or after it.
@@ -84,12 +86,6 @@ func (l *Ledger) Abandon(e *Entry) {
 	l.touch(e)
 }
 
-// Match notes that an intent like an abandoned one was let through.
-func (l *Ledger) Match(e *Entry) {
-	e.Matched = true
-	l.touch(e)
-}
-
 // Return ends that an intent is abandoned.
 func (l *Ledger) Return(e *Entry) {
 	if !e.Abandoned {
@@ -120,20 +116,65 @@ func (l *Ledger) stay(e *Entry) {
 	l.left[what] = rest
 }
 
-// Left returns the first abandoned intent that asks for the same as another one
-// of the same cell, and has happened or may still happen; nil where there is
-// none.
-func (l *Ledger) Left(in *Intent) *Entry {
-	if len(l.left) == 0 {
-		return nil
+// Repeat notes that an intent asks for the same as an abandoned one.
+func (l *Ledger) Repeat(e, original *Entry) {
+	e.Repeats = &original.Intent.Key
+	l.index(e)
+	l.touch(e)
+}
+
+func (l *Ledger) index(e *Entry) {
+	if e.Repeats == nil {
+		return
 	}
+	if l.repeats == nil {
+		l.repeats = make(map[Key][]*Entry)
+	}
+	l.repeats[*e.Repeats] = append(l.repeats[*e.Repeats], e)
+}
+
+func (l *Ledger) unindex(e *Entry) {
+	if e.Repeats == nil {
+		return
+	}
+	same := func(x *Entry) bool { return x == e }
+	if rest := slices.DeleteFunc(l.repeats[*e.Repeats], same); len(rest) > 0 {
+		l.repeats[*e.Repeats] = rest
+	} else {
+		delete(l.repeats, *e.Repeats)
+	}
+}
+
+// Left returns the first abandoned intent that asks for the same as another one
+// of the same cell, that has happened or may still happen, for which no other
+// stands, and which is not waived; nil where there is none.
+func (l *Ledger) Left(in *Intent, waived func(*Entry) bool) *Entry {
 	var first *Entry
 	for _, e := range l.left[likeness{in.Cell, in.Kind, canon.Sum(in.Params)}] {
-		if e.Happens() && !e.Matched && (first == nil || byEmission(e, first) < 0) {
+		if e.MayHaveHappened() && (first == nil || byEmission(e, first) < 0) && !l.Claimed(e) && !waived(e) {
 			first = e
 		}
 	}
 	return first
+}
+
+// HasLeft reports whether any intent is abandoned.
+func (l *Ledger) HasLeft() bool { return len(l.left) > 0 }
+
+// Claimed reports whether an intent that repeats e was let through in the history
+// that goes on: it stands there for what e has done. One that a rollback leaves
+// behind in its turn stands for it no more.
+func (l *Ledger) Claimed(e *Entry) bool {
+	return slices.ContainsFunc(l.repeats[e.Intent.Key], func(x *Entry) bool { return !x.Abandoned && x.letThrough() })
+}
+
+// Repeated returns the intents that were found to repeat e. The caller must not
+// change the slice.
+func (l *Ledger) Repeated(e *Entry) []*Entry { return l.repeats[e.Intent.Key] }
+
+// letThrough reports whether an intent got what it asked for or was allowed to.
+func (e *Entry) letThrough() bool {
+	return e.State != StateDenied && (e.State != StateParked || e.Deadline == 0)
 }
 
 // Happens reports whether an intent's side effect is there, or may be: it was
@@ -143,18 +184,34 @@ func (e *Entry) Happens() bool {
 	case StateCommitted, StateInFlight, StateInDoubt:
 		return !e.Reused
 	case StateOpen:
-		return e.Attempt > 0
+		return e.Attempt > e.Unused
 	case StateParked:
-		return e.Deadline == 0
+		return e.Deadline == 0 || e.Attempt > e.Unused
 	default:
 		return e.Held != nil // its compensation is under way
 	}
 }
 
-// Untouched reports whether nothing of an intent was attempted yet.
-func (e *Entry) Untouched() bool {
-	return e.Attempt == 0 && (e.State == StateOpen || e.State == StateParked && e.Deadline != 0)
+// MayHaveHappened is Happens, and true of what counts as failed though nobody has
+// said that it did not happen.
+func (e *Entry) MayHaveHappened() bool {
+	return e.Happens() || e.State == StateFailed && e.Uncertain && e.Outcome != OutcomeCompensated
 }
+
+// IsUndone reports whether a rollback has had an intent made up for, or is having it.
+func (e *Entry) IsUndone() bool {
+	return e.Undone != 0 && (e.Held != nil || e.Outcome == OutcomeCompensated)
+}
+
+// Untouched reports whether nothing of an intent was attempted yet. What was given
+// back counts as never attempted.
+func (e *Entry) Untouched() bool {
+	return e.Attempt == e.Unused && (e.State == StateOpen || e.State == StateParked && e.Deadline != 0)
+}
+
+// OnlyAttempt reports whether nothing of an intent was attempted before the attempt
+// that is in flight.
+func (e *Entry) OnlyAttempt() bool { return e.State == StateInFlight && e.Attempt == e.Unused+1 }
 
 // Cancel ends an intent of which nothing was attempted. It may be asked for
 // again, as if it never had been.

@@ -13,6 +13,15 @@ func (l *Ledger) Doubt(e *Entry, verify bool) {
 	l.move(e, StateInDoubt)
 }
 
+// GiveBack ends the attempt in flight as if it had never been permitted: nobody
+// has begun it, and nobody will.
+func (l *Ledger) GiveBack(e *Entry) {
+	l.land(e)
+	e.Unused++
+	l.move(e, StateOpen)
+	l.queue(e)
+}
+
 // Reopen readies an intent, in flight or in doubt, for its next attempt: at
 // once, or when Due says that the backoff is over.
 func (l *Ledger) Reopen(e *Entry, wait bool) {
@@ -116,5 +125,15 @@ func (l *Ledger) giveUp(e *Entry) {
 	l.land(e)
 	if e.State == StateInFlight || e.State == StateInDoubt {
 		e.Lost = append(slices.Clone(e.Lost), Lost{Attempt: e.Attempt, Nonce: e.Nonce})
+		e.Uncertain = true
 	}
+}
+
+// Disprove notes that somebody said of the attempt in doubt that it did not
+// happen. The intent is open, and waits for Reopen or End.
+func (l *Ledger) Disprove(e *Entry) {
+	before := e.Uncertain
+	l.giveUp(e)
+	e.Uncertain = before
+	l.move(e, StateOpen)
 }

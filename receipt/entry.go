@@ -1,6 +1,7 @@
 package receipt
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -41,7 +42,10 @@ type Entry struct {
 	Repeats   *Key     // the abandoned intent that it equals, or nil
 	Reused    bool     // it was not executed: what Repeats came to is its result
 	Attested  bool     // committed by the word of a person or a verifier: there is no receipt
-	Matched   bool     // abandoned, and one like it was let through: the next is no repeat of it
+	Matched   bool     // see Match
+
+	Uncertain bool   // an attempt was given up, and nobody has said that it did not happen
+	Undone    uint64 // the rollback that had it made up for
 
 	dirty bool // in Ledger.dirty
 }
@@ -53,7 +57,11 @@ type Lost struct {
 	Nonce   Nonce
 }
 
-const entryVersion = 1
+const entryVersion = 2
+
+// The head and version of an entry that Encode wrote before there were Uncertain
+// and Undone: an array of 24.
+var entryV1 = []byte{0x98, 24, 1}
 
 // maxSlots bounds the memory that a damaged entry can ask for.
 const maxSlots = 1 << 24
@@ -67,8 +75,30 @@ func (e *Entry) lost(r *Receipt) int {
 	return slices.IndexFunc(e.Lost, func(x Lost) bool { return x.Attempt == r.Attempt && x.Nonce == r.Nonce })
 }
 
-// Encode returns the canonical bytes of an entry.
-func (e *Entry) Encode() ([]byte, error) { return canon.Marshal(e) }
+// Encode returns the canonical bytes of an entry, in the version of today.
+func (e *Entry) Encode() ([]byte, error) {
+	e.Version = entryVersion
+	return canon.Marshal(e)
+}
+
+// DecodeEntry parses what Encode wrote, in this version or in an earlier one.
+func DecodeEntry(data []byte) (*Entry, error) {
+	if body, old := bytes.CutPrefix(data, entryV1); old {
+		const lacks = "\xf4\x00" // false and 0
+		data = slices.Concat([]byte{0x98, 26, entryVersion}, body, []byte(lacks))
+	}
+	e := new(Entry)
+	if err := canon.Unmarshal(data, e); err != nil {
+		return nil, err
+	}
+	if e.Version != entryVersion {
+		return nil, ErrVersion
+	}
+	if string(e.Held) == canon.Null {
+		e.Held = nil
+	}
+	return e, nil
+}
 
 // Restore makes l the ledger that has exactly the entries in data, which
 // TakeDirty gave and Encode wrote. After an error l is empty.
@@ -89,15 +119,9 @@ func (l *Ledger) Restore(data [][]byte) error {
 }
 
 func (l *Ledger) restore(data []byte) error {
-	e := new(Entry)
-	if err := canon.Unmarshal(data, e); err != nil {
+	e, err := DecodeEntry(data)
+	if err != nil {
 		return err
-	}
-	if e.Version != entryVersion {
-		return ErrVersion
-	}
-	if string(e.Held) == canon.Null {
-		e.Held = nil
 	}
 	if l.entries[e.Intent.Key] != nil {
 		return fmt.Errorf("intent %s is there twice", e.Intent.Key)
@@ -131,5 +155,6 @@ func (l *Ledger) restore(data []byte) error {
 	if e.Abandoned {
 		l.leave(e)
 	}
+	l.index(e)
 	return nil
 }

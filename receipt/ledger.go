@@ -54,6 +54,7 @@ type Ledger struct {
 	dirty   []*Entry              // changed since the last TakeDirty, once each; those that Emit replaced stay
 	asked   []asking              // by record
 	left    map[likeness][]*Entry // abandoned; see Left
+	repeats map[Key][]*Entry      // by what they repeat
 }
 
 // Decide answers whether an intent may be executed now.
@@ -194,7 +195,7 @@ func (l *Ledger) enter(in Intent, record uint64) *Entry {
 	if l.entries == nil {
 		l.entries, l.counts = make(map[Key]*Entry), make(map[State]int)
 	}
-	e := &Entry{Version: entryVersion, Intent: in, Params: canon.Sum(in.Params), Emitted: record}
+	e := &Entry{Intent: in, Params: canon.Sum(in.Params), Emitted: record}
 	if old := l.entries[in.Key]; old != nil { // denied once
 		l.counts[old.State]--
 		l.stay(old)
@@ -282,11 +283,15 @@ func (l *Ledger) Check(r *Receipt) error {
 }
 
 // Late takes a receipt for an attempt that was given up: it changes nothing but
-// that another one like it is a duplicate.
+// that another one like it is a duplicate, and that what it says to have happened
+// may have, whatever was said of it before.
 func (l *Ledger) Late(r *Receipt) {
 	e := l.entries[r.Key]
 	at := e.lost(r)
 	e.Lost = slices.Delete(slices.Clone(e.Lost), at, at+1)
+	if r.Outcome() == OutcomeSideEffectCommitted {
+		e.Uncertain = true
+	}
 	l.touch(e)
 }
 

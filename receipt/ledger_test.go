@@ -412,18 +412,35 @@ func TestRestoreRefuses(t *testing.T) {
 		return encode(func(e *receipt.Entry) { e.State, e.Slot, e.Intent.Key.Hash[0] = receipt.StateInFlight, slot, n })
 	}
 	for name, data := range map[string][][]byte{
-		"not CBOR":        {[]byte("x")},
-		"unknown version": {encode(func(e *receipt.Entry) { e.Version = 9 })},
-		"unknown state":   {encode(func(e *receipt.Entry) { e.State = "lost" })},
-		"the same twice":  {good, good},
-		"slot too high":   {flying(1, 1<<60)},
-		"slot taken":      {flying(1, 3), flying(2, 3)},
+		"not CBOR":          {[]byte("x")},
+		"unknown version":   {append([]byte{0x98, 26, 9}, good[3:]...)},
+		"version 1 of more": {append([]byte{0x98, 24, 1}, good[3:]...)},
+		"unknown state":     {encode(func(e *receipt.Entry) { e.State = "lost" })},
+		"the same twice":    {good, good},
+		"slot too high":     {flying(1, 1<<60)},
+		"slot taken":        {flying(1, 3), flying(2, 3)},
 	} {
 		require.Error(t, l.Restore(data), name)
 		require.Zero(t, l.Len(), "after an error the ledger is empty")
 	}
 	require.NoError(t, l.Restore([][]byte{good}))
 	require.Equal(t, 1, l.Count(receipt.StateOpen))
+}
+
+// TestEntriesOfVersion1AreRead holds the reader of what was written before there were
+// Uncertain and Undone to the bytes of then, which ended before these.
+func TestEntriesOfVersion1AreRead(t *testing.T) {
+	var l, restored receipt.Ledger
+	e := l.Park(modelIntent(1), 7, 1)
+	today, err := e.Encode()
+	require.NoError(t, err)
+	require.Equal(t, []byte{0x98, 26, 2}, today[:3], "an array of 26, version 2")
+	require.Equal(t, []byte{0xf4, 0}, today[len(today)-2:])
+	before := append([]byte{0x98, 24, 1}, today[3:len(today)-2]...)
+	require.NoError(t, restored.Restore([][]byte{before}))
+	again, err := restored.Entry(modelIntent(1).Key).Encode()
+	require.NoError(t, err)
+	require.Equal(t, today, again)
 }
 
 // TestCommittedEntriesAreSmall bounds what an answered intent costs in memory

@@ -113,6 +113,12 @@ func (r *Receipt) Outcome() Outcome {
 	}
 }
 
+// GivenBack reports whether a host that stopped has made a receipt for an attempt
+// that nobody had begun.
+func (r *Receipt) GivenBack() bool {
+	return r.Status == StatusCancelled && r.Unsent && r.Outcome() == OutcomeRetryableFailure
+}
+
 // checkClass refuses what no adapter can make of an effect.
 func (r *Receipt) checkClass() error {
 	switch r.Class {

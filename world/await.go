@@ -206,6 +206,7 @@ func (w *World) admit() error {
 func (w *World) take(a *Answer) error {
 	var err error
 	switch {
+	case a.Work == Withdraw: // withdraw has looked at it
 	case a.Err != nil:
 		if !w.inFlight(a.Key, a.Attempt) {
 			return nil // Receive took a receipt for it meanwhile

@@ -84,6 +84,8 @@ const (
 	Kept         Disposition = "kept"         // an operator asked for it: it has nothing to do with the rollback
 	Compensated  Disposition = "compensate"   // its compensation is asked for
 	Acknowledged Disposition = "acknowledged" // it stays, and whoever rolls back knows of it
+	Cancelled    Disposition = "cancelled"    // nothing was attempted, or its attempt in flight was not begun: it never will be
+	MadeUpFor    Disposition = "made_up_for"  // it is in the history that comes back, and is done no more: an earlier rollback made up for it
 )
 
 // Forked is the payload of world.forked: from here on this is another world.

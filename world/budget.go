@@ -69,17 +69,22 @@ func (k *kernel) spend(e *receipt.Entry) {
 // settle puts the cost of an attempt in the place of what was reserved for it.
 // Without a cost nobody knows what it used: all stays reserved, for good.
 func (k *kernel) settle(e *receipt.Entry, r *receipt.Receipt) {
-	a, ok := k.accounts(e)
-	if !ok {
-		return
-	}
 	if r.Unsent {
+		k.returnCall(e)
+	} else if a, ok := k.accounts(e); ok {
+		a.Settle(e.Reserved, r.Cost)
+		e.Reserved = receipt.Cost{}
+	}
+}
+
+// returnCall gives back what was spent on an attempt, and set aside for it, of
+// which nothing has left.
+func (k *kernel) returnCall(e *receipt.Entry) {
+	if a, ok := k.accounts(e); ok {
 		a.Return()
 		a.Release(e.Reserved)
-	} else {
-		a.Settle(e.Reserved, r.Cost)
+		e.Reserved = receipt.Cost{}
 	}
-	e.Reserved = receipt.Cost{}
 }
 
 // release gives back what is reserved for an intent of which is known that it

@@ -135,8 +135,8 @@ func (f *cellFold) asked(key receipt.Key) (what cellFoldAsked, ok bool, err erro
 	if v == nil || err != nil {
 		return what, false, err
 	}
-	var e receipt.Entry
-	if err := canon.Unmarshal(v.Bytes, &e); err != nil {
+	e, err := receipt.DecodeEntry(v.Bytes)
+	if err != nil {
 		return what, false, err
 	}
 	if e.Abandoned || e.For != nil {

@@ -35,6 +35,8 @@ type imageCore struct {
 	Catalog   snapshot.Catalog `cbor:"catalog"`
 	Retention uint64           `cbor:"retention"`
 	Rollbacks []turning        `cbor:"rollbacks"`
+	RollbackV uint64           `cbor:"rollback_v,omitempty"`
+	Fresh     []Seq            `cbor:"fresh,omitempty"`
 	Recalls   []recall         `cbor:"recalls"`
 	Held      bool             `cbor:"held"`
 
@@ -94,7 +96,7 @@ func (k *kernel) image() (*Image, error) {
 		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
 		Scheduled: imageAlarms(k.scheduled), Timers: imageAlarms(k.timers),
 		Operators: k.operators, Budgets: imageBudgets{Caps: k.budgets.caps, World: k.budgets.world},
-		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, Recalls: k.recalls, Held: k.onHold,
+		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold,
 		Proposals: k.proposals, Since: k.since,
 	}
 	img := &Image{Head: k.head(), Keep: k.keeps()}
@@ -204,7 +206,7 @@ func (k *kernel) restore(img *Image) (Hash, error) {
 	k.inTick, k.handled, k.operators = core.InTick, core.Handled, core.Operators
 	k.budgets = budgets{caps: core.Budgets.Caps, world: core.Budgets.World}
 	k.catalog, k.retention, k.onHold = core.Catalog, core.Retention, core.Held
-	k.rollbacks, k.recalls = core.Rollbacks, core.Recalls
+	k.rollbacks, k.rollbackV, k.fresh, k.recalls = core.Rollbacks, core.RollbackV, core.Fresh, core.Recalls
 	k.proposals, k.since = core.Proposals, core.Since
 	names := make(map[string]*cell, len(core.Ready))
 	for i := range img.Cells {

@@ -18,11 +18,19 @@ func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step Seq) {
 	in := k.intent(id, c.name, e.Kind, e.Params)
 	in.Tag, in.Cap = e.Tag, e.Cap
 	in.Occurrence = c.countAsked(e.Kind, in.Params)
-	if k.askAgain(c, &in, step) || k.askRepeat(c, in, step) {
+	if k.askAgain(c, &in, step) {
 		return
 	}
-	if e := k.judge(c.id, in, step, nil); e.State != receipt.StateDenied {
+	left := k.repeated(&in)
+	if left != nil && k.askRepeat(c, in, left, step) {
+		return
+	}
+	asks := k.judge(c.id, in, step, nil)
+	if asks.State != receipt.StateDenied {
 		c.awaits = append(c.awaits, in.Key)
+	}
+	if left != nil {
+		k.ledger.Repeat(asks, left)
 	}
 }
 

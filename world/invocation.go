@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -98,16 +99,7 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id Seq) error {
 	k.settle(e, r)
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
-		givenBack := r.Status == receipt.StatusCancelled && r.Unsent // by a host that stopped: nothing was done
-		if (givenBack || k.attemptsLeft(e)) && k.reserveAgain(e) {
-			k.wait(e, id)
-			if givenBack {
-				e.Unused++
-			}
-			k.ledger.Reopen(e, !givenBack)
-			if !givenBack {
-				k.tasks = append(k.tasks, k.retryTask(e))
-			}
+		if k.goesOn(e, r, id) {
 			return nil
 		}
 		e.Outcome = receipt.OutcomePermanentFailure
@@ -125,6 +117,29 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id Seq) error {
 	k.ledger.Close(e)
 	k.tell(e, id, r.Status, r.Payload)
 	return nil
+}
+
+// goesOn readies an intent for its next attempt, if it may have one. What was given
+// back counts as never attempted: where nothing else was, and nobody waits for the
+// intent any more, it is cancelled.
+func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id Seq) bool {
+	givenBack := r.GivenBack()
+	unwanted := givenBack && e.Abandoned && e.Attempt == e.Unused+1 && !k.turnedAsV1()
+	if !givenBack && !k.attemptsLeft(e) || !unwanted && !k.reserveAgain(e) {
+		return false
+	}
+	k.wait(e, id)
+	if givenBack {
+		e.Unused++
+	}
+	k.ledger.Reopen(e, !givenBack)
+	switch {
+	case unwanted:
+		k.cancel(e, id)
+	case !givenBack:
+		k.tasks = append(k.tasks, k.retryTask(e))
+	}
+	return true
 }
 
 // wait records that a receipt was not the last word on its intent.
@@ -250,11 +265,19 @@ func (k *kernel) madeUp(compensation *receipt.Entry, cause Seq) {
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindEnded, cause)
 	switch {
+	case e.Undone != 0 && !k.awaits(e): // a rollback asked for it, and another led to where the cell had its receipt
 	case e.State != receipt.StateCommitted:
 		k.bring(e, id, held)
 	case !e.Abandoned: // a rollback asked for the compensation, in vain, and the step was taken again
 		k.recall(e, id)
 	}
+}
+
+// awaits reports whether a cell waits for the end of its intent.
+func (k *kernel) awaits(e *receipt.Entry) bool {
+	asker, err := reducer.ParseCell(e.Intent.Cell)
+	c := k.cells[asker]
+	return err == nil && c != nil && slices.Contains(c.awaits, e.Intent.Key)
 }
 
 // receiptEvent returns the data of the event that brings a cell its receipt.

@@ -9,13 +9,28 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// findLeft finds the intents of the history that a rollback leaves.
+// findLeft finds the intents of the history that a rollback leaves, and those that
+// come back with the one that it returns to.
 func (k *kernel) findLeft(p *past) {
 	to := Seq(p.to.Record)
 	for _, e := range k.ledger.AskedAfter(uint64(k.common(to))) {
-		asked := func(record uint64) bool { return k.inHistory(Seq(record), to) }
-		if e.For == nil && !slices.ContainsFunc(e.Asked, asked) {
+		switch {
+		case e.For != nil:
+		case !k.askedIn(e, to):
 			p.left = append(p.left, e)
+		case !k.askedIn(e, k.last):
+			p.back = append(p.back, e)
+		}
+	}
+}
+
+// findUnbegun takes the word of a rollback that was recorded for what its host had
+// not begun.
+func (k *kernel) findUnbegun(p *past, b *RolledBack) {
+	for _, x := range b.Abandoned {
+		e := k.ledger.Entry(x.Key)
+		if x.Disposition == Cancelled && x.State == receipt.StateInFlight && e != nil && e.OnlyAttempt() {
+			p.unbegun[e] = true
 		}
 	}
 }
@@ -29,8 +44,9 @@ type answered struct {
 // readAnswers reads what the compensations of a rollback are computed of.
 func (k *kernel) readAnswers(h History, p *past) error {
 	for _, e := range p.left {
+		e = k.doneBy(e)
 		rule := k.rules.effects[e.Intent.Kind]
-		if e.State != receipt.StateCommitted || rule == nil || rule.compensation == nil || e.Reused {
+		if e.State != receipt.StateCommitted || rule == nil || rule.compensation == nil || p.answers[e.Intent.Key] != nil {
 			continue
 		}
 		body, err := readBody(h, Seq(e.Finished))
@@ -58,23 +74,70 @@ func (k *kernel) readAnswers(h History, p *past) error {
 
 // sideEffects returns what a rollback leaves behind, and what becomes of each.
 func (k *kernel) sideEffects(b *RolledBack, p *past) []SideEffect {
+	if b.V == 1 {
+		return k.sideEffectsV1(b, p)
+	}
+	out := []SideEffect{}
+	listed := make(map[*receipt.Entry]bool)
+	list := func(e *receipt.Entry, d Disposition) {
+		if !listed[e] {
+			listed[e] = true
+			out = append(out, sideEffect(e, d))
+		}
+	}
+	for _, e := range p.left {
+		done := k.doneBy(e)
+		switch {
+		case !k.askedIn(e, k.last): // it was left behind before
+		case isOperators(e):
+			if e.Happens() {
+				list(e, Kept)
+			}
+		case e.Untouched() || p.unbegun[e]:
+			list(e, Cancelled)
+		case !done.MayHaveHappened() || done != e && k.askedIn(done, Seq(p.to.Record)):
+		case b.Compensate && k.undoing(done, p) != nil:
+			list(done, Compensated)
+		default:
+			list(done, b.known())
+		}
+	}
+	for _, e := range p.back {
+		if done := k.doneBy(e); done.IsUndone() && !k.inHistory(Seq(done.Undone), Seq(p.to.Record)) {
+			list(done, MadeUpFor)
+		}
+	}
+	return out
+}
+
+// known is the disposition of what stays as it is.
+func (b *RolledBack) known() Disposition {
+	if b.Ack {
+		return Acknowledged
+	}
+	return Kept
+}
+
+func sideEffect(e *receipt.Entry, d Disposition) SideEffect {
+	return SideEffect{
+		Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell, Kind: e.Intent.Kind, State: e.State,
+		Record: Seq(max(e.Emitted, e.Started, e.Finished)), Disposition: d,
+	}
+}
+
+// sideEffectsV1 is sideEffects as it was before rollback.applied had its version 2.
+func (k *kernel) sideEffectsV1(b *RolledBack, p *past) []SideEffect {
 	out := []SideEffect{}
 	for _, e := range p.left {
-		if e.Abandoned || !e.Happens() {
-			continue
-		}
-		x := SideEffect{
-			Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell, Kind: e.Intent.Kind, State: e.State,
-			Record: Seq(max(e.Emitted, e.Started, e.Finished)), Disposition: Kept,
-		}
 		switch {
+		case e.Abandoned || !e.HappensV1():
 		case isOperators(e):
+			out = append(out, sideEffect(e, Kept))
 		case b.Compensate && k.undoing(e, p) != nil:
-			x.Disposition = Compensated
-		case b.Ack:
-			x.Disposition = Acknowledged
+			out = append(out, sideEffect(e, Compensated))
+		default:
+			out = append(out, sideEffect(e, b.known()))
 		}
-		out = append(out, x)
 	}
 	return out
 }
@@ -109,26 +172,56 @@ func (k *kernel) undoing(e *receipt.Entry, p *past) *receipt.Intent {
 // in the ledger for whoever asks again.
 func (k *kernel) abandon(b *RolledBack, p *past, id Seq) {
 	for _, x := range b.Abandoned {
-		if x.Disposition != Compensated {
-			continue
+		switch e := k.ledger.Entry(x.Key); {
+		case x.Disposition == Compensated:
+			k.makeUpFor(e, p, id)
+		case x.Disposition == Cancelled && x.State == receipt.StateInFlight:
+			k.tasks = append(k.tasks, forget(e, e.Attempt))
+			k.returnCall(e)
+			k.ledger.GiveBack(e)
 		}
-		e := k.ledger.Entry(x.Key)
-		in := k.undoing(e, p)
-		k.ledger.Abandon(e)
-		e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, madeUpFor())
-		asker, _ := reducer.ParseCell(in.Cell) // it has been parsed before
-		k.judge(asker, *in, id, e)
 	}
 	for _, e := range p.left {
+		untouched := e.Untouched()
+		if b.V == 1 {
+			untouched = e.UntouchedV1()
+		}
 		switch {
 		case isOperators(e):
 			continue
-		case e.Untouched():
+		case untouched:
 			k.cancel(e, id)
 		}
 		k.ledger.Abandon(e)
 		if b.Fresh {
 			k.ledger.Match(e)
+		}
+	}
+	if b.V > 1 {
+		k.settleHistory(p)
+	}
+}
+
+// makeUpFor has the compensation of what is left behind asked for.
+func (k *kernel) makeUpFor(e *receipt.Entry, p *past, id Seq) {
+	in := k.undoing(e, p)
+	k.ledger.Abandon(e)
+	e.Undone = uint64(id)
+	e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, madeUpFor())
+	asker, _ := reducer.ParseCell(in.Cell) // it has been parsed before
+	k.judge(asker, *in, id, e)
+}
+
+// settleHistory notes of the intents that a rollback concerns which of them the
+// history that goes on has asked for: what comes back is abandoned no more.
+func (k *kernel) settleHistory(p *past) {
+	for _, e := range k.ledger.AskedAfter(uint64(p.settled)) {
+		switch {
+		case e.For != nil || isOperators(e):
+		case k.askedIn(e, k.last):
+			k.ledger.Return(e)
+		default:
+			k.ledger.Abandon(e)
 		}
 	}
 }

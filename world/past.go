@@ -51,9 +51,12 @@ func (k *kernel) common(of Seq) Seq {
 type past struct {
 	to      snapshot.Snapshot
 	core    imageCore
-	cells   map[reducer.Cell]*cell // those that changed since, as they were; others were not there
-	changed []*cell                // as they are, by name
-	left    []*receipt.Entry       // asked for in the history that is left, and not in the one that is returned to
+	cells   map[reducer.Cell]*cell  // those that changed since, as they were; others were not there
+	changed []*cell                 // as they are, by name
+	left    []*receipt.Entry        // asked for in a history that is left, and not in the one that is returned to
+	back    []*receipt.Entry        // asked for in the history that is returned to, and not in the one of now
+	unbegun map[*receipt.Entry]bool // of left: in flight, and the host has taken them back
+	settled Seq                     // of what was asked for up to here it is noted whether the history of now did
 	answers map[receipt.Key]*answered
 	codes   map[string]Hash // of the reducers that then had other code than now
 }
@@ -65,7 +68,13 @@ func (k *kernel) readPast(h History, b *RolledBack, images *Images) (*past, erro
 	if err != nil {
 		return nil, refuse(err, "name", "%q", b.Snapshot)
 	}
-	p := &past{to: s, cells: make(map[reducer.Cell]*cell), answers: make(map[receipt.Key]*answered)}
+	p := &past{
+		to: s, settled: k.common(Seq(s.Record)), cells: make(map[reducer.Cell]*cell),
+		answers: make(map[receipt.Key]*answered), unbegun: make(map[*receipt.Entry]bool),
+	}
+	if k.turnedAsV1() {
+		p.settled = 0 // until now nobody looked at what comes back
+	}
 	for _, c := range k.cells { // order cannot show: sorted below
 		if c.changed > Seq(s.Record) {
 			p.changed = append(p.changed, c)
@@ -90,6 +99,7 @@ func (k *kernel) readPast(h History, b *RolledBack, images *Images) (*past, erro
 		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
 	}
 	k.findLeft(p)
+	k.findUnbegun(p, b)
 	if b.Compensate {
 		err = k.readAnswers(h, p)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -140,49 +139,6 @@ func readBody(h History, id Seq) (Body, error) {
 		return nil, err
 	}
 	return rec.Body()
-}
-
-// possibleRepeat names the rule that parks an intent which equals a side effect
-// that a rollback left behind.
-const possibleRepeat = "possible_repeat"
-
-// askRepeat takes an effect that equals, but for the step, a side effect that a
-// rollback left behind. It reports whether that decides about it.
-func (k *kernel) askRepeat(c *cell, in receipt.Intent, step Seq) bool {
-	left := k.ledger.Left(&in)
-	if left == nil {
-		return false
-	}
-	switch onRepeat := k.rules.effects[in.Kind].OnRepeat; {
-	case onRepeat == manifest.RepeatRun:
-		k.ledger.Match(left)
-		return false
-	case onRepeat == manifest.RepeatReuse && left.State == receipt.StateCommitted:
-		id := k.writeEmitted(&in, &governance.Decision{Rules: []string{possibleRepeat}}, decidedReused, step)
-		e := k.ledger.Emit(in, uint64(id))
-		e.Repeats = &left.Intent.Key
-		c.awaits = append(c.awaits, in.Key)
-		k.reuse(e, id)
-	default:
-		e := k.park(in, []string{possibleRepeat}, step)
-		e.Repeats = &left.Intent.Key
-		c.awaits = append(c.awaits, in.Key)
-	}
-	return true
-}
-
-// reuse ends an intent with what the one that it repeats came to.
-func (k *kernel) reuse(e *receipt.Entry, cause Seq) {
-	left := k.ledger.Entry(*e.Repeats)
-	k.ledger.Match(left)
-	b := IntentEnded{
-		V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
-		Payload: explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),
-	}
-	k.body = b.append(k.body[:0])
-	id, _ := k.write(KindEnded, cause)
-	k.ledger.Reuse(e, left.Outcome, uint64(id))
-	k.recall(e, id)
 }
 
 // awaited takes an intent off the list of those whose end a cell waits for.

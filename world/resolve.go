@@ -41,6 +41,7 @@ func (k *kernel) resolve(b Resolved) error {
 	case Executed:
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case NotExecuted:
+		k.ledger.Disprove(e)
 		if !k.hasCall(e) || b.verifier() && !k.attemptsLeft(e) {
 			k.release(e)
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeNotExecuted, b.Reason))
@@ -63,12 +64,6 @@ func (k *kernel) approveRepeat(e *receipt.Entry, cause Seq) error {
 		k.ledger.Match(k.ledger.Entry(*e.Repeats))
 	}
 	return nil
-}
-
-// reusable reports whether an intent equals one that was left behind and has a
-// result.
-func (k *kernel) reusable(e *receipt.Entry) bool {
-	return e.Repeats != nil && k.ledger.Entry(*e.Repeats).State == receipt.StateCommitted
 }
 
 // verifierActor begins the actor of a decision that a verifier made.

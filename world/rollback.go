@@ -24,13 +24,19 @@ type SideEffectsError struct {
 }
 
 func (e *SideEffectsError) Error() string {
-	return fmt.Sprintf("world: a rollback to %s leaves %d side effects behind, and they have to be acknowledged", e.Snapshot, len(e.Effects))
+	n := 0
+	for _, x := range e.Effects {
+		if x.Disposition != Cancelled {
+			n++
+		}
+	}
+	return fmt.Sprintf("world: a rollback to %s leaves %d side effects behind, and they have to be acknowledged", e.Snapshot, n)
 }
 
 // Rollback returns cells, mailboxes and timers to what they were at a snapshot.
 // Snapshot, Reason and Actor of b are needed; Ack, Compensate and Fresh say how.
-// It is durable on return. What it returns is what the journal holds of it. The
-// errors are *SideEffectsError, ErrOtherState and *InputError.
+// It is durable on return. What it returns is what the journal holds of it. What
+// the host has not begun of what is left behind it never will. The errors are *SideEffectsError, ErrOtherState and *InputError.
 func (w *World) Rollback(ctx context.Context, b RolledBack) (*RolledBack, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return nil, err
@@ -38,12 +44,18 @@ func (w *World) Rollback(ctx context.Context, b RolledBack) (*RolledBack, error)
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
+	b.V, b.Abandoned = rollbackVersion, nil
 	p, err := w.k.readPast(w.cfg.History, &b, nil)
+	if err != nil {
+		return nil, err
+	}
+	withdrawn, err := w.withdraw(p)
 	if err != nil {
 		return nil, err
 	}
 	done, err := w.k.rollback(b, p)
 	if err != nil {
+		w.begins(withdrawn)
 		return nil, err
 	}
 	if err := w.sync(); err != nil {
@@ -72,10 +84,12 @@ func (k *kernel) rollback(b RolledBack, p *past) (*RolledBack, error) {
 	if b.Reason == "" || b.Actor == "" {
 		return nil, refuse(ErrNoReason, "reason", "say who rolls back, and why")
 	}
-	b.V, b.Reason, b.Actor = bodyVersion, journaled(b.Reason), journaled(b.Actor)
+	b.Reason, b.Actor = journaled(b.Reason), journaled(b.Actor)
 	b.Snapshot, b.Hash, b.SnapshotLen, b.PriorLen = p.to.Name, p.to.Hash, Seq(p.to.At), k.last
 	b.Abandoned = k.sideEffects(&b, p)
-	unknown := func(x SideEffect) bool { return x.Disposition == Kept && !operatorsCell(x.Cell) }
+	unknown := func(x SideEffect) bool {
+		return x.Disposition == Kept && !operatorsCell(x.Cell) || x.Disposition == MadeUpFor && !b.Ack
+	}
 	if slices.ContainsFunc(b.Abandoned, unknown) {
 		return nil, &SideEffectsError{Snapshot: b.Snapshot, Effects: b.Abandoned}
 	}
@@ -98,7 +112,7 @@ func (k *kernel) rollback(b RolledBack, p *past) (*RolledBack, error) {
 	k.body = b.append(k.body[:0])
 	id, _ := k.write(KindRollback, 0)
 	k.scheduled, k.timers = scheduled, timers
-	k.returnTo(p, id)
+	k.returnTo(&b, p, id)
 	for i := range all {
 		all[i].cell = k.cells[all[i].cell.id]
 	}
@@ -173,7 +187,7 @@ func (k *kernel) settleTree() {
 
 // returnTo makes cells and scheduler what they were. The cells' accounts stay:
 // what is spent is spent.
-func (k *kernel) returnTo(p *past, id Seq) {
+func (k *kernel) returnTo(b *RolledBack, p *past, id Seq) {
 	k.lineage = p.core.Lineage
 	for _, c := range k.scheduler.queue[k.scheduler.first:] {
 		c.queued = false
@@ -205,6 +219,10 @@ func (k *kernel) returnTo(p *past, id Seq) {
 		}
 	}
 	k.rollbacks = append(k.rollbacks, turning{Record: id, To: Seq(p.to.Record)})
+	k.rollbackV = b.V
+	if b.Fresh {
+		k.fresh = append(k.fresh, id)
+	}
 	k.inTick, k.handled = false, 0
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -74,7 +75,7 @@ func (s *stage) commands() map[string]command {
 
 var errSilent = errors.New("the outside is silent")
 
-// create: world [in_flight=N] [events_per_tick=N] [mailbox=N]
+// create: world [in_flight=N] [events_per_tick=N] [mailbox=N] [on_repeat=WORD], of tool.a
 // Every batch of its journal has one record or turn, so that it can stop anywhere.
 func (s *stage) create(t *testing.T, d *datadriven.TestData) (string, error) {
 	loaded, err := source.Load("worldtest/testdata/bots/world.yaml")
@@ -83,6 +84,10 @@ func (s *stage) create(t *testing.T, d *datadriven.TestData) (string, error) {
 	d.MaybeScanArgs(t, "in_flight", &m.Limits.InFlight)
 	d.MaybeScanArgs(t, "events_per_tick", &m.Limits.EventsPerTick)
 	d.MaybeScanArgs(t, "mailbox", &m.Limits.Mailbox)
+	a := m.Effects["tool.a"]
+	d.MaybeScanArgs(t, "on_repeat", &a.OnRepeat)
+	m.Effects = maps.Clone(m.Effects)
+	m.Effects["tool.a"] = a
 	s.w = worldtest.New(t, m, loaded.Contents, worldtest.Options{BatchRecords: 1, Answer: s.answer})
 	s.listed = 1 // world.created is the same everywhere
 	return "", nil

@@ -15,15 +15,22 @@ _BY_PERSON = "person"
 _REPEAT_RULE = "possible_repeat"
 
 
+def _given_back(receipt):
+    """Whether a host that stopped says of an attempt that nobody had begun it."""
+    return (receipt.get("status"), receipt.get("unsent"), receipt.get("outcome")) == ("cancelled", True, "retryable_failure")
+
+
 class Intent:
     """Where one intent stands, by what the journal has said of it."""
 
-    __slots__ = ("stage", "attempt", "nonce", "given", "asked", "hidden", "duplicate", "orphan")
+    __slots__ = ("stage", "attempt", "nonce", "given", "returned", "by", "asked", "hidden", "duplicate", "orphan")
 
     def __init__(self):
         self.stage = UNKNOWN
         self.attempt, self.nonce = 0, b""  # of the attempt that was started last
         self.given = []  # attempts that were given up without a receipt, which may still come
+        self.returned = 0  # attempts that were given back: nothing was done
+        self.by = 0  # the receipt that gave the last of them back
         self.asked = []  # records at which it was asked for: several where rollbacks led there again
         self.hidden = False  # a payload that is gone may have said more of it
         self.duplicate = self.orphan = False
@@ -252,6 +259,8 @@ class Ledger:
         elif not x.at(FLYING, DOUBTFUL):
             self._duplicate(key, x, "it was finished or given up before")
             return
+        if _given_back(receipt):
+            x.returned, x.by = x.returned + 1, self._record.id
         x.move(ANSWERED)
 
     def _late(self, p):
@@ -304,9 +313,10 @@ class Ledger:
             self._orphan(key, x, "it ended, and nothing had decided that")
 
     def _cancelled(self, key, x):
-        if not x.at(READY, PARKED) or x.attempt > 0:
+        by_rollback = self._history.is_last(self._record.caused_by)
+        if not x.at(READY, PARKED) or x.attempt > x.returned and not x.hidden:
             self._orphan(key, x, "it was cancelled, and it was attempted or had ended")
-        elif not self._history.is_last(self._record.caused_by) or self._reached(x):
+        elif not by_rollback and x.by != self._record.caused_by or self._reached(x):
             self._orphan(key, x, "it was cancelled, and no rollback left it behind")
         x.move(CANCELLED)
 
@@ -314,16 +324,25 @@ class Ledger:
 
     def _rolled_back(self, p):
         self._history.turn(self._record.id, p["at"] + 1)  # the snapshot.created is kept, too
-        for key, _, _, _, _, _, disposition in p["effects"]:
+        for key, _, _, _, state, _, disposition in p["effects"]:
             x = self._decided_on(key)
             if x.stage == UNKNOWN and not x.hidden:
                 self._orphan(key, x, "a rollback left it behind, and nobody had asked for it")
+            elif disposition == "cancelled" and state == "in_flight":
+                self._withdrawn(key, x)
             elif disposition != "compensate":
                 pass
             elif not x.at(ANSWERED):
                 self._orphan(key, x, "it is to be made up for, and it has not happened")
             else:
                 x.move(COMPENSATING)
+
+    def _withdrawn(self, key, x):
+        """A rollback ended an attempt that nobody had begun."""
+        if not x.at(FLYING):
+            self._orphan(key, x, "its attempt was taken back, and none was in flight")
+        x.returned += 1
+        x.move(READY)
 
     def _forked(self, _):
         self._fork = self._record.id

@@ -76,7 +76,7 @@ def body(kind, value):
     fields = KINDS[kind]
     if not isinstance(value, list) or not value or not is_uint(value[0]):
         raise Error("its payload is no array that begins with a version")
-    if value[0] != 1:
+    if value[0] not in _VERSIONS.get(kind, (1,)):
         raise Error("its payload has version %d, which is unknown" % value[0])
     if len(value) != len(fields) + 1:
         raise Error("its payload has %d items, %s has %d" % (len(value), kind, len(fields) + 1))
@@ -85,6 +85,8 @@ def body(kind, value):
         if not check(x):
             raise Error("its payload: %s is not what %s has there" % (name, kind))
         out[name] = x
+    if kind == "rollback.applied" and value[0] == 1 and any(x[6] in _SINCE_2 for x in out["effects"]):
+        raise Error("its payload: effects is not what %s has there" % kind)
     return out
 
 
@@ -124,13 +126,16 @@ def _is_map(x):
     return isinstance(x, dict)
 
 
+_VERSIONS = {"rollback.applied": (1, 2)}  # of all others there is one
+_SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
+
 _TYPES = {
     "text": _is_text, "uint": is_uint, "bool": _is_bool, "hash": is_hash, "nonce": _is_nonce, "any": _is_any,
     "texts": _list_of(_is_text), "uints": _list_of(is_uint), "receipt": _is_map, "report": _is_map,
     "signature": _is_signature, "signature?": lambda x: x is None or _is_signature(x),
     "effects": _list_of(_tuple_of(is_hash, _is_text, _is_text, _is_text,
                                   _one_of("committed", "failed", "open", "in_flight", "in_doubt", "parked"), is_uint,
-                                  _one_of("kept", "compensate", "acknowledged"))),
+                                  _one_of("kept", "compensate", "acknowledged", *_SINCE_2))),
 }
 
 _INTENT = "key:hash step:text cell:text effect:text tag:text cap:text occurrence:uint "

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -62,8 +61,8 @@ func (c *concerns) inLedger(key world.Hash) ([]byte, error) {
 	if err != nil || body == nil {
 		return nil, err
 	}
-	var e receipt.Entry
-	if err := canon.Unmarshal(body, &e); err != nil {
+	e, err := receipt.DecodeEntry(body)
+	if err != nil {
 		return nil, damaged(versionKey(nil, name, at), err)
 	}
 	return []byte(e.Intent.Cell), nil

@@ -114,6 +114,8 @@ func (v *verifier) rolledBack(place string, b *world.RolledBack) {
 		switch {
 		case x.stage == unknown && !x.hidden:
 			v.orphan(place, left.Key, x, "a rollback left it behind, and nobody had asked for it")
+		case left.Disposition == world.Cancelled && left.State == receipt.StateInFlight:
+			v.withdrawn(place, left.Key, x)
 		case left.Disposition != world.Compensated:
 		case !x.is(answered):
 			v.orphan(place, left.Key, x, "it is to be made up for, and it has not happened")
@@ -123,13 +125,23 @@ func (v *verifier) rolledBack(place string, b *world.RolledBack) {
 	}
 }
 
-// cancelled takes that a rollback ended an intent of which nothing was attempted.
+// withdrawn takes that a rollback ended an attempt which nobody had begun.
+func (v *verifier) withdrawn(place string, key receipt.Key, x *invocation) {
+	if !x.is(flying) {
+		v.orphan(place, key, x, "its attempt was taken back, and none was in flight")
+	}
+	x.returned++
+	x.move(ready)
+}
+
+// cancelled takes that an intent ended of which nothing was attempted: by a
+// rollback, or by the receipt that gave the attempt back after one.
 func (v *verifier) cancelled(place string, key receipt.Key, x *invocation) {
 	byRollback := len(v.turnings) > 0 && v.turnings[len(v.turnings)-1].record == v.cause
 	switch {
-	case !x.is(ready, parked) || x.last.attempt > 0:
+	case !x.is(ready, parked) || x.last.attempt > x.returned && !x.hidden:
 		v.orphan(place, key, x, "it was cancelled, and it was attempted or had ended")
-	case !byRollback || v.reached(x):
+	case !byRollback && x.by != v.cause || v.reached(x):
 		v.orphan(place, key, x, "it was cancelled, and no rollback left it behind")
 	}
 	x.move(cancelled)

@@ -42,6 +42,8 @@ type invocation struct {
 	stage     stage
 	last      tried       // the attempt that was started last
 	given     []tried     // given up without a receipt; one may still come
+	returned  uint64      // attempts that were given back: nothing was done
+	by        world.Seq   // the receipt that gave the last of them back
 	asked     []world.Seq // records at which it was asked for: several where rollbacks led there again
 	hidden    bool        // a payload that is gone may have said more of it
 	duplicate bool        // reported
@@ -169,6 +171,9 @@ func (v *verifier) finished(place string, r *receipt.Receipt) {
 	case !x.is(flying, doubtful):
 		v.duplicate(place, r.Key, x, "it was finished or given up before")
 		return
+	}
+	if r.GivenBack() {
+		x.returned, x.by = x.returned+1, v.now
 	}
 	x.move(answered)
 }

@@ -36,7 +36,11 @@ func (v *verifier) words(body world.Body) error {
 		return oneOf("effects", b.Effects, world.ForkHold, world.ForkLive, world.ForkRecorded)
 	case *world.RolledBack:
 		for _, x := range b.Abandoned {
-			if err := oneOf("disposition", x.Disposition, world.Kept, world.Compensated, world.Acknowledged); err != nil {
+			words := []world.Disposition{world.Kept, world.Compensated, world.Acknowledged}
+			if b.V > 1 {
+				words = append(words, world.Cancelled, world.MadeUpFor)
+			}
+			if err := oneOf("disposition", x.Disposition, words...); err != nil {
 				return err
 			}
 			if err := oneOf("state", x.State, receipt.StateCommitted, receipt.StateFailed, receipt.StateOpen, receipt.StateInFlight, receipt.StateInDoubt, receipt.StateParked); err != nil {

@@ -29,6 +29,9 @@ type Outside struct {
 	// Performed are the attempts that the world had performed, oldest first,
 	// whatever became of them. A Crash does not change it.
 	Performed []receipt.Permit
+	// Unbegun, if set, says of an attempt that a rollback leaves behind whether
+	// nobody has begun it: then it is no longer one of Performed.
+	Unbegun func(t world.Task) bool
 
 	world   string
 	keys    *receipt.Keyring
@@ -69,6 +72,9 @@ func (o *Outside) Start(tasks []world.Task) {
 		case world.Recover:
 			o.recover(t)
 			continue
+		case world.Withdraw:
+			o.withdraw(t)
+			continue
 		case world.Perform:
 			o.Performed = append(o.Performed, t.Permit)
 		case world.Retry, world.Verify, world.Confirm:
@@ -78,6 +84,16 @@ func (o *Outside) Start(tasks []world.Task) {
 			o.Play(t)
 		}
 	}
+}
+
+func (o *Outside) withdraw(t world.Task) {
+	same := func(x world.Task) bool { return x.Work == world.Perform && x.Key == t.Key && x.Attempt == t.Attempt }
+	if o.Unbegun == nil || !slices.ContainsFunc(o.tasks, same) || !o.Unbegun(t) {
+		return
+	}
+	o.tasks = slices.DeleteFunc(o.tasks, same)
+	o.Performed = slices.DeleteFunc(o.Performed, func(p receipt.Permit) bool { return p.Key == t.Key && p.Attempt == t.Attempt })
+	o.answers = append(o.answers, world.Answer{Key: t.Key, Attempt: t.Attempt, Work: world.Withdraw, Unbegun: true})
 }
 
 func (o *Outside) recover(t world.Task) {

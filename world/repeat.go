@@ -1,0 +1,117 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// An intent that equals, but for its key, what a rollback left behind: whether it
+// is a repeat, and what is done about it.
+//
+// What was done once is something to repeat in every history that does not have it.
+// In each of these one intent can stand for it: one that took its result, or one
+// that was let through though it was a repeat. When a rollback leaves that one
+// behind it stands for nothing any more; where it was executed it is something to
+// repeat itself.
+
+// possibleRepeat names the rule that parks an intent which equals a side effect
+// that a rollback left behind.
+const possibleRepeat = "possible_repeat"
+
+// rollbackVersion is the version of rollback.applied. Under version 1 what a
+// rollback left behind was told otherwise; see receipt.LeftV1.
+const rollbackVersion = 2
+
+// turnedAsV1 reports whether the last rollback was one of version 1: its rules hold
+// until the next.
+func (k *kernel) turnedAsV1() bool { return len(k.rollbacks) > 0 && k.rollbackV < rollbackVersion }
+
+// repeated returns the intent that was left behind and that another one repeats, or
+// nil.
+func (k *kernel) repeated(in *receipt.Intent) *receipt.Entry {
+	switch {
+	case !k.ledger.HasLeft():
+		return nil
+	case k.turnedAsV1():
+		return k.ledger.LeftV1(in)
+	default:
+		return k.ledger.Left(in, k.waived)
+	}
+}
+
+// waived reports whether the history of now has a rollback with fresh effects that
+// left an intent behind: what follows is meant anew.
+func (k *kernel) waived(e *receipt.Entry) bool {
+	return slices.ContainsFunc(k.fresh, func(turn Seq) bool {
+		return len(e.Asked) > 0 && e.Asked[0] < uint64(turn) && k.inHistory(turn, k.last) && !k.askedIn(e, turn)
+	})
+}
+
+// askedIn reports whether an intent was asked for in the history that led to a
+// record.
+func (k *kernel) askedIn(e *receipt.Entry, of Seq) bool {
+	return slices.ContainsFunc(e.Asked, func(record uint64) bool { return k.inHistory(Seq(record), of) })
+}
+
+// askRepeat takes an effect that repeats what a rollback left behind. It reports
+// whether that decides about it.
+func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step Seq) bool {
+	switch onRepeat := k.rules.effects[in.Kind].OnRepeat; {
+	case onRepeat == manifest.RepeatRun:
+		k.ledger.Match(left)
+		return false
+	case onRepeat == manifest.RepeatReuse && k.hasResult(left):
+		id := k.writeEmitted(&in, &governance.Decision{Rules: []string{possibleRepeat}}, decidedReused, step)
+		e := k.ledger.Emit(in, uint64(id))
+		k.ledger.Repeat(e, left)
+		c.awaits = append(c.awaits, in.Key)
+		k.reuse(e, id)
+	default:
+		e := k.park(in, []string{possibleRepeat}, step)
+		k.ledger.Repeat(e, left)
+		c.awaits = append(c.awaits, in.Key)
+	}
+	return true
+}
+
+// hasResult reports whether what was left behind has a result that another intent
+// can get: it happened, and nobody is making up for it.
+func (k *kernel) hasResult(left *receipt.Entry) bool {
+	return left.State == receipt.StateCommitted && (left.Held == nil || k.turnedAsV1())
+}
+
+// reusable reports whether an intent repeats one that has a result, and that no
+// other stands for.
+func (k *kernel) reusable(e *receipt.Entry) bool {
+	if e.Repeats == nil {
+		return false
+	}
+	left := k.ledger.Entry(*e.Repeats)
+	return k.hasResult(left) && (k.turnedAsV1() || left.Abandoned && !k.ledger.Claimed(left))
+}
+
+// reuse ends an intent with what the one that it repeats came to.
+func (k *kernel) reuse(e *receipt.Entry, cause Seq) {
+	left := k.ledger.Entry(*e.Repeats)
+	k.ledger.Match(left)
+	b := IntentEnded{
+		V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
+		Payload: explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),
+	}
+	k.body = b.append(k.body[:0])
+	id, _ := k.write(KindEnded, cause)
+	k.ledger.Reuse(e, left.Outcome, uint64(id))
+	k.recall(e, id)
+}
+
+// doneBy returns the intent that did what another one stands for: itself, or the
+// one whose result it took.
+func (k *kernel) doneBy(e *receipt.Entry) *receipt.Entry {
+	if e.Reused {
+		return k.ledger.Entry(*e.Repeats)
+	}
+	return e
+}

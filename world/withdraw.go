@@ -1,0 +1,57 @@
+package world
+
+import (
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// withdraw has the host take back what it has not begun of the attempts that a
+// rollback leaves behind, and notes them: but for those of intents that were
+// attempted before, which go on to their end. It returns the tasks that begin them after
+// all, where the rollback is refused.
+func (w *World) withdraw(p *past) ([]Task, error) {
+	if w.host == nil {
+		return nil, nil
+	}
+	var asked []Task
+	for _, e := range p.left {
+		if e.OnlyAttempt() && !isOperators(e) && w.host.Live(e.Intent.Kind) {
+			asked = append(asked, Task{Work: Withdraw, Permit: w.k.permit(e)})
+		}
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	w.host.Start(asked)
+	answers, err := w.host.Answers()
+	if err != nil {
+		return nil, err
+	}
+	var begin []Task
+	for _, a := range answers {
+		if a.Work != Withdraw {
+			w.came = append(w.came, a)
+			continue
+		}
+		if e := w.k.ledger.Entry(a.Key); a.Unbegun && w.inFlight(a.Key, a.Attempt) {
+			p.unbegun[e] = true
+			begin = append(begin, Task{Work: Perform, Permit: w.k.permit(e)})
+		}
+	}
+	w.findGivenBack(p)
+	return begin, nil
+}
+
+// findGivenBack notes the attempts that a host gave back which has ended since: the
+// world has not looked at their receipts yet, and after the rollback they answer
+// nothing any more.
+func (w *World) findGivenBack(p *past) {
+	for _, a := range w.came {
+		e := w.k.ledger.Entry(a.Key)
+		if a.Receipt == nil || e == nil || !e.OnlyAttempt() {
+			continue
+		}
+		if r, err := receipt.Decode(a.Receipt); err == nil && r.GivenBack() && w.k.ledger.Check(r) == nil {
+			p.unbegun[e] = true
+		}
+	}
+}
