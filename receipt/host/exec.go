@@ -16,7 +16,8 @@ import (
 const exitTempfail = 75
 
 // execAdapter runs one program for each effect, without a shell: params are
-// JSON on its standard input, its standard output is the payload.
+// JSON on its standard input, all there before it starts; its standard output is
+// the payload.
 //
 //	exit 0, JSON on stdout   ok
 //	exit 75 (EX_TEMPFAIL)    retryable_failure

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,11 +47,16 @@ func (p *program) run(ctx context.Context, input []byte, key string, attempt uin
 	if err != nil {
 		return nil, err
 	}
+	stdin, err := newInput(append(input, '\n'))
+	if err != nil {
+		return nil, fmt.Errorf("program %s: %w", p.Program, err)
+	}
+	defer stdin.Close() //nolint:errcheck // it was written in whole
 	done := &finished{limit: p.MaxBytes}
 	var killed atomic.Bool
 	cmd := exec.CommandContext(ctx, path, p.Args...)
 	cmd.Args[0], cmd.Dir, cmd.Env = p.Program, dir, env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(append(input, '\n')), done, &done.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, done, &done.stderr
 	cmd.WaitDelay = execGrace
 	cmd.Cancel = func() error {
 		killed.Store(true)

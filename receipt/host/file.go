@@ -214,7 +214,7 @@ func transient(err error) bool {
 			return true
 		}
 	}
-	return errors.Is(err, errSwapped)
+	return errors.Is(err, errSwapped) || errors.Is(err, errInput)
 }
 
 // cause returns what went wrong without the path of this machine that it went
