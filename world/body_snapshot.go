@@ -1,6 +1,8 @@
 package world
 
 import (
+	"slices"
+
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -61,6 +63,17 @@ type RolledBack struct {
 	Compensate  bool         `json:"compensate"`    // where a kind declares how, side effects are made up for
 	Fresh       bool         `json:"fresh_effects"` // the same steps get other keys than before
 	Abandoned   []SideEffect `json:"abandoned"`
+}
+
+// Count returns how many side effects have one of some dispositions.
+func (x *RolledBack) Count(of ...Disposition) int {
+	n := 0
+	for _, e := range x.Abandoned {
+		if slices.Contains(of, e.Disposition) {
+			n++
+		}
+	}
+	return n
 }
 
 // SideEffect is what the part of a history that a rollback leaves has done, or

@@ -88,11 +88,11 @@ func (k *kernel) sideEffects(b *RolledBack, p *past) []SideEffect {
 	for _, e := range p.left {
 		done := k.doneBy(e)
 		switch {
-		case !k.askedIn(e, k.last): // it was left behind before
 		case isOperators(e):
 			if e.Happens() {
 				list(e, Kept)
 			}
+		case !k.askedIn(e, k.last): // it was left behind before
 		case e.Untouched() || p.unbegun[e]:
 			list(e, Cancelled)
 		case !done.MayHaveHappened() || done != e && k.askedIn(done, Seq(p.to.Record)):

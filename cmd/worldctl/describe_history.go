@@ -27,7 +27,7 @@ func (t teller) tellHistory(e *view.Entry) string {
 	case *world.SnapshotRetention:
 		return fmt.Sprintf("%d snapshots are kept from now on", b.Max) + madeBy(b.Actor) + letGo(b.Pruned)
 	case *world.RolledBack:
-		text := fmt.Sprintf("rolled back to snapshot %s of #%d, leaving %d side effects", b.Snapshot, b.SnapshotLen, len(b.Abandoned))
+		text := fmt.Sprintf("rolled back to snapshot %s of #%d, leaving %d side effects", b.Snapshot, b.SnapshotLen, b.Count(world.Kept, world.Acknowledged, world.Compensated))
 		if b.Fresh {
 			text += ", with fresh effects"
 		}

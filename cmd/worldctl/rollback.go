@@ -167,14 +167,14 @@ func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b 
 func (c *cli) showRollback(done *world.RolledBack, s *snapshot.Snapshot, record world.Seq) {
 	c.showLeft(done.Abandoned)
 	fmt.Fprintf(c.stdout, "#%d cells, mailboxes and timers are what they were at %s: after #%d, in tick %d\n", record, s.Name, s.At, s.Time)
-	if n := len(done.Abandoned); n > 0 {
-		compensated := 0
-		for _, x := range done.Abandoned {
-			if x.Disposition == world.Compensated {
-				compensated++
-			}
-		}
-		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are made up for\n", n-compensated, compensated)
+	if stay, undone := done.Count(world.Kept, world.Acknowledged), done.Count(world.Compensated); stay+undone > 0 {
+		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are made up for\n", stay, undone)
+	}
+	if n := done.Count(world.Cancelled); n > 0 {
+		fmt.Fprintf(c.stdout, "not begun: %d, which are cancelled\n", n)
+	}
+	if n := done.Count(world.MadeUpFor); n > 0 {
+		fmt.Fprintf(c.stdout, "%d of the history that comes back were made up for since: they are done no more\n", n)
 	}
 }
 
