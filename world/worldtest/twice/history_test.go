@@ -1,0 +1,108 @@
+package twice
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// history is the dumbest model of what a journal says about histories: the
+// intents that the present one has asked for, and those of each snapshot.
+type history struct {
+	read      int // records
+	now       map[receipt.Key]bool
+	snapshots map[string]map[receipt.Key]bool
+	deals     map[receipt.Key]deal // of all that was ever asked for
+	steps     map[receipt.Key]receipt.StepID
+	parked    map[receipt.Key][]string // by which rules
+	failed    map[receipt.Key]bool     // given up in doubt, or repeated rashly: somebody said not to mind what they did
+	halfDone  map[receipt.Key]bool     // and not made up for
+	left      map[receipt.Key]bool     // by the last rollback
+	path      []string                 // snapshots of the present history
+	paths     map[string][]string      // of each snapshot: those of its own, itself included
+}
+
+func newHistory() *history {
+	return &history{
+		now: make(map[receipt.Key]bool), snapshots: make(map[string]map[receipt.Key]bool),
+		deals: make(map[receipt.Key]deal), steps: make(map[receipt.Key]receipt.StepID),
+		parked: make(map[receipt.Key][]string), failed: make(map[receipt.Key]bool), halfDone: make(map[receipt.Key]bool),
+		paths: make(map[string][]string),
+	}
+}
+
+// follow reads the next durable record, if there is one.
+func (h *history) follow(j *worldtest.Journal) (world.Body, error) {
+	all := j.Records()
+	if h.read >= len(all) {
+		return nil, nil
+	}
+	rec, err := world.DecodeRecord(all[h.read].Bytes)
+	if err != nil {
+		return nil, err
+	}
+	h.read++
+	if err := rec.Load(j); err != nil {
+		return nil, err
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return nil, err
+	}
+	h.take(body)
+	return body, nil
+}
+
+func (h *history) take(body world.Body) {
+	switch b := body.(type) {
+	case *world.IntentEmitted:
+		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
+	case *world.IntentParked:
+		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
+		h.parked[b.Key] = b.Rules
+	case *world.IntentDenied:
+		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
+	case *world.SnapshotCreated:
+		h.snapshots[b.Name] = maps.Clone(h.now)
+		h.path = append(slices.Clip(h.path), b.Name)
+		h.paths[b.Name] = h.path
+	case *world.RolledBack:
+		h.left = h.leaves(b.Snapshot)
+		h.now = maps.Clone(h.snapshots[b.Snapshot])
+		h.path = h.paths[b.Snapshot]
+	case *world.InDoubt:
+		h.failed[b.Key] = h.failed[b.Key] || b.Action == manifest.InDoubtFail
+	case *world.Resolved:
+		h.failed[b.Key] = h.failed[b.Key] || b.How == world.RetryAnyway
+	case *world.IntentEnded:
+		h.halfDone[b.Key] = b.Outcome == receipt.OutcomeCompensatable
+	}
+}
+
+// ask notes that an intent was asked for. A refund is nobody's question: what it
+// takes back is.
+func (h *history) ask(key receipt.Key, step receipt.StepID, d deal) {
+	h.deals[key], h.steps[key] = d, step
+	if d.kind != refundKind {
+		h.now[key] = true
+	}
+}
+
+// leaves returns what the present history asked for and that of a snapshot did
+// not.
+func (h *history) leaves(snapshot string) map[receipt.Key]bool {
+	left := make(map[receipt.Key]bool)
+	for key := range h.now {
+		if !h.snapshots[snapshot][key] {
+			left[key] = true
+		}
+	}
+	return left
+}
+
+// within reports whether a snapshot is of the present history.
+func (h *history) within(snapshot string) bool { return slices.Contains(h.path, snapshot) }

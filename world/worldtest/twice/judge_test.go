@@ -1,0 +1,224 @@
+package twice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+// judge holds what the bank did against what somebody said.
+type judge struct {
+	read      int                  // entries of the book
+	keys      map[string]int       // executions, of what was read
+	deals     map[deal]int         // likewise
+	begun     map[receipt.Key]bool // of which an attempt has ever begun
+	forbidden map[receipt.Key]bool // left by a rollback before anything was begun
+}
+
+func newJudge() judge {
+	return judge{
+		keys: make(map[string]int), deals: make(map[deal]int),
+		begun: make(map[receipt.Key]bool), forbidden: make(map[receipt.Key]bool),
+	}
+}
+
+// look reads what the journal and the bank's book have since the last time.
+func (j *judge) look(l *life) error {
+	for {
+		body, err := l.history.follow(l.home.journal)
+		if err != nil {
+			return err
+		}
+		if body == nil {
+			break
+		}
+		l.said.hear(body, l.history, l.Manifest(), l.home.id)
+		if b, ok := body.(*world.RolledBack); ok {
+			if err := j.compare(l, l.history.left, b.Abandoned); err != nil {
+				return fmt.Errorf("rollback to %s: %w", b.Snapshot, err)
+			}
+		}
+	}
+	for _, e := range l.bank.since(j.read) {
+		j.read++
+		if err := j.enter(l, e); err != nil {
+			return err
+		}
+	}
+	return j.late(l)
+}
+
+// enter takes an entry of the bank's book.
+func (j *judge) enter(l *life, e entry) error {
+	l.count("executed")
+	l.tellAt(e.at, "    the bank: %s, key %s", e.deal, brief(e.key))
+	j.keys[e.external]++
+	j.deals[e.deal]++
+	if of, ok := e.deal.refunded(); ok {
+		l.count("refunded")
+		return l.said.allowsRefund(e, of, j.keys[e.external], j.deals[of])
+	}
+	err := l.said.allows(e, j.keys[e.external])
+	if err != nil {
+		l.ledger(e.deal)
+	}
+	return err
+}
+
+// ledger tells what the ledger has about a deal.
+func (l *life) ledger(d deal) {
+	for _, e := range l.Intents() {
+		if l.history.deals[e.Intent.Key] == d {
+			l.tell("    the ledger: %s is %s %s, attempt %d, abandoned %t, matched %t, reused %t",
+				brief(e.Intent.Key), e.State, e.Outcome, e.Attempt, e.Abandoned, e.Matched, e.Reused)
+		}
+	}
+}
+
+// listed requires that a rollback which was refused says why.
+func (j *judge) listed(l *life, snapshot string, effects []world.SideEffect) error {
+	if err := j.look(l); err != nil {
+		return err
+	}
+	if err := j.compare(l, l.history.leaves(snapshot), effects); err != nil {
+		return fmt.Errorf("rollback to %s, which was refused: %w", snapshot, err)
+	}
+	return nil
+}
+
+// errUnlisted says that a rollback kept quiet about something.
+var errUnlisted = errors.New("it leaves behind, and does not list")
+
+// compare requires that all that was done, or may yet be, in the part that is left
+// is listed.
+func (j *judge) compare(l *life, left map[receipt.Key]bool, effects []world.SideEffect) error {
+	listed := make(map[receipt.Key]bool)
+	for _, x := range effects {
+		listed[x.Key] = true
+		l.count("listed")
+	}
+	for _, key := range sorted(left) {
+		d := l.history.deals[key]
+		times, coming := l.bank.happened(key)
+		if times == 0 && !coming || listed[key] || l.bank.tookBack(l.history.steps[key]) {
+			continue
+		}
+		excused := l.history.failed[key] || l.said.elsewhere[key] || l.history.halfDone[key] && l.avoids(halfDone)
+		if !excused {
+			e := l.entry(key)
+			return fmt.Errorf("%w: %s, key %s, which is %s (attempt %d, abandoned %t)", errUnlisted, d, brief(key), e.State, e.Attempt, e.Abandoned)
+		}
+	}
+	return nil
+}
+
+// leave notes what a rollback has just left behind before anything of it was
+// begun: nobody may begin it any more, unless it is asked for again. What a
+// process had in hand that was killed may have been begun, for all anybody knows.
+func (j *judge) leave(l *life) {
+	j.began(l)
+	for _, e := range l.Intents() {
+		key := e.Intent.Key
+		idle := e.State == receipt.StateInFlight || e.State == receipt.StateOpen
+		if e.Abandoned && idle && !j.begun[key] && len(e.Lost) == 0 && e.For == nil {
+			l.count("left unbegun")
+			j.forbidden[key] = true
+		}
+	}
+}
+
+func (j *judge) began(l *life) []receipt.Key {
+	begun := l.teller.news()
+	for _, key := range begun {
+		j.begun[key] = true
+	}
+	return begun
+}
+
+// late requires that nothing has begun that was forbidden.
+func (j *judge) late(l *life) error {
+	for _, key := range j.began(l) {
+		if j.forbidden[key] && l.entry(key).Abandoned && !l.avoids(unbegun) {
+			return fmt.Errorf("%s, key %s: a rollback left it before it was begun, and now it was", l.history.deals[key], brief(key))
+		}
+	}
+	for key := range j.forbidden {
+		if !l.entry(key).Abandoned {
+			delete(j.forbidden, key)
+		}
+	}
+	return nil
+}
+
+// end lets everything end that can, and judges what is left.
+func (l *life) end() error {
+	l.tell("the end: everybody decides, and the world runs until it is idle")
+	ctx := context.Background()
+	for range 200 {
+		if err := l.attempt(func(context.Context) error { return l.Run(ctx) }); err != nil {
+			return err
+		}
+		<-time.After(2 * timeout)
+		open := false
+		for _, e := range l.Intents() {
+			if e.State != receipt.StateParked && e.State != receipt.StateInDoubt {
+				continue
+			}
+			could, err := l.decideOn(ctx, &e, false)
+			if input := new(world.InputError); err != nil && !errors.As(err, &input) {
+				return err
+			}
+			open = open || could
+		}
+		if !open && l.Idle() {
+			return l.judge()
+		}
+	}
+	return errors.New("it never ends")
+}
+
+// judge requires that nobody was told of a payment that was not made, and that
+// the journal is what it says.
+func (l *life) judge() error {
+	if err := l.sound.look(l); err != nil {
+		return err
+	}
+	for _, c := range l.Cells() {
+		var s account
+		if len(c.State) == 0 {
+			continue
+		}
+		if err := canon.UnmarshalTrusted(c.State, &s); err != nil {
+			return err
+		}
+		for tag, status := range s.Paid {
+			kind, what := tag[:len(kinds[0])], tag[len(kinds[0])+1:]
+			d := deal{c.Cell.String(), kind, paramsOf(what)}
+			l.count("told " + status)
+			if status == string(receipt.StatusOK) && l.bank.standing(d) < 1 {
+				return fmt.Errorf("%s was told that %s is paid, and it is not", c.Cell, d)
+			}
+			if status == asked {
+				return fmt.Errorf("%s was never told what became of %s", c.Cell, d)
+			}
+		}
+	}
+	got, err := world.Replay(l.home.journal, world.ReplayConfig{Keys: l.home.keys, Registry: registry()})
+	if err != nil {
+		return err
+	}
+	if got.Head != l.Status().Head || got.StateRoot != l.StateRoot() {
+		return errors.New("the replay is another world")
+	}
+	r, err := verify.Verify(l.home.journal, verify.Config{Keys: l.home.keys, Registry: registry(), Anchor: l.Status().Head})
+	if err == nil && !r.OK {
+		err = fmt.Errorf("it does not verify: %v", r.Faults)
+	}
+	return err
+}

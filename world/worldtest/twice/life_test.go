@@ -1,0 +1,327 @@
+package twice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// life is one world and its forks, whatever is done to them, and the bank.
+type life struct {
+	rng   *rand.Rand
+	avoid []known
+	total map[string]int
+	story []scene
+	began time.Time
+
+	*process
+	home    *home
+	bank    *bank
+	said    *said
+	history *history
+	sound   judge
+	orders  []order // that were sent, oldest first
+	forks   int
+}
+
+// live lives the life of a seed, in a synctest bubble. The error says what was
+// done twice, or what else is wrong.
+func live(seed uint64, dir string, avoid []known, total map[string]int) (*life, error) {
+	l := &life{
+		rng: rand.New(rand.NewPCG(seed, 12)), avoid: avoid, total: total, began: time.Now(),
+		bank: newBank(seed, avoid), said: newSaid(avoid), history: newHistory(), sound: newJudge(),
+		home: newHome("world", dir, new(worldtest.Journal)),
+	}
+	m := rules(l.rng, avoid)
+	l.declared(&m)
+	if faults := m.Validate(); len(faults) > 0 {
+		return l, fmt.Errorf("the manifest: %v", faults)
+	}
+	p := new(process)
+	var err error
+	p.World, err = world.Create(l.config(p), world.Genesis{ID: l.home.id, Seed: 1, Manifest: &m})
+	if err != nil {
+		return l, err
+	}
+	l.process = p
+	defer func() { _ = l.home.kill(l.process) }() // nothing of it outlives the bubble
+	if err := l.disturb(); err != nil {
+		return l, err
+	}
+	return l, l.end()
+}
+
+func (l *life) config(p *process) world.Config {
+	return l.home.config(p, l.bank, 1+l.rng.IntN(3), time.Duration(1+l.rng.IntN(9))*time.Second)
+}
+
+// scene is a line of the story.
+type scene struct {
+	at   time.Time
+	text string
+}
+
+func (l *life) tell(format string, args ...any) { l.tellAt(time.Now(), format, args...) }
+
+func (l *life) tellAt(at time.Time, format string, args ...any) {
+	l.story = append(l.story, scene{at, fmt.Sprintf(format, args...)})
+}
+
+// tale is the story so far, in the order of time.
+func (l *life) tale() string {
+	slices.SortStableFunc(l.story, func(a, b scene) int { return a.at.Compare(b.at) })
+	var b strings.Builder
+	for _, s := range l.story {
+		fmt.Fprintf(&b, "%8.2fs  %s\n", s.at.Sub(l.began).Seconds(), s.text)
+	}
+	return b.String()
+}
+
+func (l *life) count(what string) { l.total[what]++ }
+
+// declared begins the story with what the manifest says.
+func (l *life) declared(m *manifest.Manifest) {
+	for _, kind := range append(slices.Clone(kinds), refundKind) {
+		e := m.Effects[kind]
+		text := fmt.Sprintf("%s: on_repeat %s, on_in_doubt %s, attempts %d", kind, e.OnRepeat, e.OnInDoubt, e.Retry.Attempts)
+		if e.Idempotent {
+			text += ", idempotent"
+		}
+		if e.Compensate != nil {
+			text += ", compensate"
+		}
+		l.tell("%s", text)
+	}
+}
+
+// disturb does things at random.
+func (l *life) disturb() error {
+	for range 15 + l.rng.IntN(45) {
+		if err := l.attempt(l.deed()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deed is one thing that is done to a world. Its error is the world's.
+type deed func(ctx context.Context) error
+
+func (l *life) deed() deed {
+	switch n := l.rng.IntN(40); {
+	case n < 7:
+		return l.pay
+	case n < 9:
+		return l.remark
+	case n < 12:
+		return l.step
+	case n < 21:
+		return l.drive
+	case n < 24:
+		return l.snapshot
+	case n < 29:
+		return l.rollback
+	case n < 31:
+		return l.again
+	case n < 36:
+		return l.decide
+	case n < 38:
+		return l.crash
+	case n < 39:
+		return l.restart
+	default:
+		return l.fork
+	}
+}
+
+// attempt does a deed, waits until all that goes on beside it has come to rest,
+// and judges. A journal that failed is the end of the process.
+func (l *life) attempt(do deed) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*timeout)
+	defer cancel()
+	input, refused := new(world.InputError), new(world.SideEffectsError)
+	err := do(ctx)
+	switch {
+	case err == nil, errors.As(err, &input), errors.As(err, &refused), errors.Is(err, context.DeadlineExceeded):
+		err = nil
+	case errors.Is(err, world.ErrNotFound) && l.avoids(confirmEarly):
+		err = nil
+	case errors.Is(err, worldtest.ErrInjected):
+		err = l.crash(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	synctest.Wait()
+	return l.sound.look(l)
+}
+
+func (l *life) pay(ctx context.Context) error {
+	o := order{To: pick(l.rng, clients...), Kind: pick(l.rng, kinds...), What: pick(l.rng, wares...)}
+	return l.send(ctx, o)
+}
+
+func (l *life) send(ctx context.Context, o order) error {
+	l.tell("pay %s %s for %s", o.Kind, o.What, o.To)
+	l.orders = append(l.orders, o)
+	_, err := l.Submit(ctx, world.Submission{Name: "pay", Data: encoded(o)})
+	return err
+}
+
+// remark changes a client's history: what it asks for next has another key.
+func (l *life) remark(ctx context.Context) error {
+	to := pick(l.rng, clients...)
+	l.tell("remark to %s", to)
+	_, err := l.Submit(ctx, world.Submission{Name: "remark", Data: encoded(order{To: to})})
+	return err
+}
+
+// again sends some of the last orders once more, in any order.
+func (l *life) again(ctx context.Context) error {
+	if l.rng.IntN(2) == 0 {
+		if err := l.remark(ctx); err != nil {
+			return err
+		}
+	}
+	last := slices.Clone(l.orders[max(0, len(l.orders)-4):])
+	l.rng.Shuffle(len(last), func(i, j int) { last[i], last[j] = last[j], last[i] })
+	for _, o := range last {
+		if err := l.send(ctx, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *life) step(ctx context.Context) error {
+	l.tell("step")
+	ctx, cancel := context.WithTimeout(ctx, span(l.rng, timeout))
+	defer cancel()
+	return l.Step(ctx)
+}
+
+// drive goes on for some time, or until nothing more can happen.
+func (l *life) drive(ctx context.Context) error {
+	wait := span(l.rng, pick(l.rng, time.Second, timeout, 2*timeout))
+	l.tell("run for %s", wait.Round(10*time.Millisecond))
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	err := l.Run(ctx)
+	if err == nil && l.rng.IntN(2) == 0 {
+		<-ctx.Done() // the bank goes on where the world is idle
+	}
+	return err
+}
+
+func (l *life) snapshot(ctx context.Context) error {
+	s, err := l.Snapshot(ctx, "", "", "ada")
+	if err == nil {
+		l.count("snapshot")
+		l.tell("snapshot %s", s.Name)
+	}
+	return err
+}
+
+// rollback goes back to any snapshot that is kept.
+func (l *life) rollback(ctx context.Context) error {
+	if l.avoids(unbegun) {
+		if err := l.Run(ctx); err != nil {
+			return err
+		}
+	}
+	var names []string
+	for _, s := range l.Snapshots() {
+		if !l.avoids(comeBack) || l.history.within(s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	b := world.RolledBack{
+		Snapshot: names[l.rng.IntN(len(names))], Actor: "ada", Reason: "so",
+		Ack: l.rng.IntN(3) > 0, Compensate: l.rng.IntN(4) == 0, Fresh: l.rng.IntN(12) == 0,
+	}
+	if l.forks > 0 && l.avoids(forkRefunds) {
+		b.Compensate = false
+	}
+	if !l.history.within(b.Snapshot) {
+		l.count("rollback to what was left")
+	}
+	_, err := l.Rollback(ctx, b)
+	refused := new(world.SideEffectsError)
+	if errors.As(err, &refused) {
+		l.count("rollback refused")
+		if err := l.sound.listed(l, b.Snapshot, refused.Effects); err != nil {
+			return err
+		}
+		b.Ack = true
+		_, err = l.Rollback(ctx, b)
+	}
+	if err == nil {
+		l.count("rollback")
+		l.tell("rollback to %s%s", b.Snapshot, how(&b))
+		synctest.Wait()
+		l.sound.leave(l)
+	}
+	return err
+}
+
+func how(b *world.RolledBack) string {
+	var all []string
+	for name, is := range map[string]bool{"ack": b.Ack, "compensate": b.Compensate, "fresh": b.Fresh} {
+		if is {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return " " + strings.Join(all, " ")
+}
+
+func (l *life) avoids(k known) bool { return slices.Contains(l.avoid, k) }
+
+// crash kills the process at a moment at which nothing is about to happen at
+// once, and begins the next.
+func (l *life) crash(context.Context) error {
+	l.count("kill")
+	l.tell("kill")
+	if err := l.home.kill(l.process); err != nil {
+		return err
+	}
+	return l.open()
+}
+
+// restart ends the process gracefully and begins the next.
+func (l *life) restart(context.Context) error {
+	l.count("stop")
+	l.tell("stop")
+	if err := l.home.stop(l.process); err != nil {
+		return err
+	}
+	return l.open()
+}
+
+func (l *life) open() error {
+	p := new(process)
+	var err error
+	if p.World, err = world.Open(l.config(p)); err == nil {
+		l.process = p
+	}
+	return err
+}
+
+// entry returns what the ledger knows of an intent.
+func (l *life) entry(key receipt.Key) receipt.Entry {
+	e, _ := l.Intent(key)
+	return e
+}

