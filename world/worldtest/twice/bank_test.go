@@ -221,11 +221,11 @@ func (b *bank) shows(external string) bool {
 	return b.done[external] > 0
 }
 
-// standing returns how many payments for a deal were made and not taken back.
-func (b *bank) standing(d deal) int {
+// made returns how often a deal was made, and how often that was taken back.
+func (b *bank) made(d deal) (times, undone int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.deals[d] - b.undone[d]
+	return b.deals[d], b.undone[d]
 }
 
 // since returns what the book has from its n-th entry on.

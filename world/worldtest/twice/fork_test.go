@@ -47,7 +47,15 @@ func (l *life) fork(ctx context.Context) error {
 	}
 	l.said.disown(l.bank, l.history, effects)
 	l.sound.forbidden = make(map[receipt.Key]bool) // what the parent left is the parent's
-	return l.open()
+	if err := l.open(); err != nil || !l.avoids(forkParks) {
+		return err
+	}
+	for _, e := range l.Intents() {
+		if e.State == receipt.StateParked && e.Attempt > 0 {
+			l.said.once(l.history.deals[e.Intent.Key], "a fork parked what was attempted")
+		}
+	}
+	return nil
 }
 
 // disown notes what a fork cannot know of its parents: what they have asked for

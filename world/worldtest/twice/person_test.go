@@ -32,6 +32,9 @@ func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool,
 	} else {
 		b.How = l.truth(e.Intent.Key)
 	}
+	if e.Intent.Kind == refundKind && l.avoids(doubtThenFailure) {
+		rash = false
+	}
 	if rash && e.State == receipt.StateInDoubt {
 		b.How = world.RetryAnyway
 	}

@@ -89,9 +89,10 @@ func (t desk) Verify(ctx context.Context, call host.Call) (world.Found, error) {
 	return t.ask(ctx, call.External)
 }
 
-// Confirm does the same.
-func (t desk) Confirm(ctx context.Context, call host.Call, _ *receipt.Receipt) (world.Found, error) {
-	return t.ask(ctx, call.External)
+// Confirm does the same. What a fork has of its parent the bank has under the
+// parent's name.
+func (t desk) Confirm(ctx context.Context, _ host.Call, r *receipt.Receipt) (world.Found, error) {
+	return t.ask(ctx, r.Key.External(r.World))
 }
 
 func (t desk) ask(ctx context.Context, external string) (world.Found, error) {
