@@ -2,13 +2,14 @@ GO       ?= go
 DEMO_DIR ?= build/town
 FUZZTIME ?= 10s
 SEED     ?= 1
+LIVES    ?= 20000
 LINTER   := bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fmt fuzz sim bench cover check check-fast clean
+.PHONY: help build demo test lint fmt fuzz sim twice twice-controls bench cover check check-fast clean
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/worldctl
 	$(GO) build -trimpath -o bin/worldctl ./cmd/worldctl
@@ -56,6 +57,12 @@ fuzz: ## run each fuzz target for FUZZTIME
 
 sim: ## run the simulation from SEED
 	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/... ./cmd/worldctl
+
+twice: ## live LIVES random lives from SEED on, and look for what is done twice
+	SEED=$(SEED) LIVES=$(LIVES) $(GO) test -count=1 -timeout 60m -v ./world/worldtest/twice
+
+twice-controls: ## take out what keeps things from being done twice, one by one, and see that 2,000 lives find it
+	$(GO) run -C tools ./mutants tools/mutants/twice.txt
 
 bench: build ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
 	bin/worldctl bench kernel
