@@ -47,12 +47,14 @@ func (l *life) fork(ctx context.Context) error {
 	}
 	l.said.disown(l.bank, l.history, effects)
 	l.sound.forbidden = make(map[receipt.Key]bool) // what the parent left is the parent's
-	if err := l.open(); err != nil || !l.avoids(forkParks) {
+	if err := l.open(); err != nil {
 		return err
 	}
 	for _, e := range l.Intents() {
-		if e.State == receipt.StateParked && e.Attempt > 0 {
-			l.said.once(l.history.deals[e.Intent.Key], "a fork parked what was attempted")
+		parked := e.State == receipt.StateParked && e.Attempt > 0 && l.avoids(forkParks)
+		asks := e.State == receipt.StateInDoubt && e.Waiting && l.avoids(forkVerifies)
+		if parked || asks {
+			l.said.once(l.history.deals[e.Intent.Key], "what a fork takes over is not what it is in its parent")
 		}
 	}
 	return nil

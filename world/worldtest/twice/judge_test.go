@@ -160,6 +160,11 @@ func (j *judge) late(l *life) error {
 func (l *life) end() error {
 	l.tell("the end: everybody decides, and the world runs until it is idle")
 	ctx := context.Background()
+	if l.avoids(confirmLost) { // another process asks again
+		if err := l.attempt(l.crash); err != nil {
+			return err
+		}
+	}
 	for range 200 {
 		if err := l.attempt(func(context.Context) error { return l.Run(ctx) }); err != nil {
 			return err
@@ -183,11 +188,12 @@ func (l *life) end() error {
 	return errors.New("it never ends")
 }
 
-// paid reports whether the bank has made a deal, and not taken it back. What a
-// parent has taken back since they parted a fork cannot know.
+// paid reports whether the bank has made a deal, and not taken it back. What was
+// taken back elsewhere a history cannot know: in a parent since they parted, or
+// in another history before a rollback led back to this one.
 func (l *life) paid(d deal) bool {
 	times, undone := l.bank.made(d)
-	return times > undone || times > 0 && l.forks > 0
+	return times > undone || times > 0 && (l.forks > 0 || l.returned)
 }
 
 // judge requires that nobody was told of a payment that was not made, and that
@@ -212,6 +218,7 @@ func (l *life) judge() error {
 				return fmt.Errorf("%s was told that %s is paid, and it is not", c.Cell, d)
 			}
 			if status == asked {
+				l.ledger(d)
 				return fmt.Errorf("%s was never told what became of %s", c.Cell, d)
 			}
 		}

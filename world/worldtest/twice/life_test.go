@@ -25,13 +25,14 @@ type life struct {
 	began time.Time
 
 	*process
-	home    *home
-	bank    *bank
-	said    *said
-	history *history
-	sound   judge
-	orders  []order // that were sent, oldest first
-	forks   int
+	home     *home
+	bank     *bank
+	said     *said
+	history  *history
+	sound    judge
+	orders   []order // that were sent, oldest first
+	forks    int
+	returned bool // to a part that a rollback had left
 }
 
 // live lives the life of a seed, in a synctest bubble. The error says what was
@@ -221,71 +222,6 @@ func (l *life) drive(ctx context.Context) error {
 		<-ctx.Done() // the bank goes on where the world is idle
 	}
 	return err
-}
-
-func (l *life) snapshot(ctx context.Context) error {
-	s, err := l.Snapshot(ctx, "", "", "ada")
-	if err == nil {
-		l.count("snapshot")
-		l.tell("snapshot %s", s.Name)
-	}
-	return err
-}
-
-// rollback goes back to any snapshot that is kept.
-func (l *life) rollback(ctx context.Context) error {
-	if l.avoids(unbegun) {
-		if err := l.Run(ctx); err != nil {
-			return err
-		}
-	}
-	var names []string
-	for _, s := range l.Snapshots() {
-		if !l.avoids(comeBack) || l.history.within(s.Name) {
-			names = append(names, s.Name)
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	b := world.RolledBack{
-		Snapshot: names[l.rng.IntN(len(names))], Actor: "ada", Reason: "so",
-		Ack: l.rng.IntN(3) > 0, Compensate: l.rng.IntN(4) == 0, Fresh: l.rng.IntN(12) == 0,
-	}
-	if l.forks > 0 && l.avoids(forkRefunds) {
-		b.Compensate = false
-	}
-	if !l.history.within(b.Snapshot) {
-		l.count("rollback to what was left")
-	}
-	_, err := l.Rollback(ctx, b)
-	refused := new(world.SideEffectsError)
-	if errors.As(err, &refused) {
-		l.count("rollback refused")
-		if err := l.sound.listed(l, b.Snapshot, refused.Effects); err != nil {
-			return err
-		}
-		b.Ack = true
-		_, err = l.Rollback(ctx, b)
-	}
-	if err == nil {
-		l.count("rollback")
-		l.tell("rollback to %s%s", b.Snapshot, how(&b))
-		synctest.Wait()
-		l.sound.leave(l)
-	}
-	return err
-}
-
-func how(b *world.RolledBack) string {
-	var all []string
-	for name, is := range map[string]bool{"ack": b.Ack, "compensate": b.Compensate, "fresh": b.Fresh} {
-		if is {
-			all = append(all, name)
-		}
-	}
-	slices.Sort(all)
-	return " " + strings.Join(all, " ")
 }
 
 func (l *life) avoids(k known) bool { return slices.Contains(l.avoid, k) }

@@ -1,0 +1,78 @@
+package twice
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing/synctest"
+
+	"github.com/worldkernel/worldkernel/world"
+)
+
+func (l *life) snapshot(ctx context.Context) error {
+	s, err := l.Snapshot(ctx, "", "", "ada")
+	if err == nil {
+		l.count("snapshot")
+		l.tell("snapshot %s", s.Name)
+	}
+	return err
+}
+
+// rollback goes back to any snapshot that is kept.
+func (l *life) rollback(ctx context.Context) error {
+	if l.avoids(unbegun) {
+		if err := l.Run(ctx); err != nil {
+			return err
+		}
+	}
+	var names []string
+	for _, s := range l.Snapshots() {
+		if !l.avoids(comeBack) || l.history.within(s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	b := world.RolledBack{
+		Snapshot: names[l.rng.IntN(len(names))], Actor: "ada", Reason: "so",
+		Ack: l.rng.IntN(3) > 0, Compensate: l.rng.IntN(4) == 0, Fresh: l.rng.IntN(12) == 0,
+	}
+	if l.forks > 0 && l.avoids(forkRefunds) {
+		b.Compensate = false
+	}
+	returns := !l.history.within(b.Snapshot)
+	_, err := l.Rollback(ctx, b)
+	refused := new(world.SideEffectsError)
+	if errors.As(err, &refused) {
+		l.count("rollback refused")
+		if err := l.sound.listed(l, b.Snapshot, refused.Effects); err != nil {
+			return err
+		}
+		b.Ack = true
+		_, err = l.Rollback(ctx, b)
+	}
+	if err == nil {
+		l.count("rollback")
+		if returns {
+			l.count("rollback to what was left")
+			l.returned = true
+		}
+		l.tell("rollback to %s%s", b.Snapshot, how(&b))
+		synctest.Wait()
+		l.sound.leave(l)
+	}
+	return err
+}
+
+func how(b *world.RolledBack) string {
+	var all []string
+	for name, is := range map[string]bool{"ack": b.Ack, "compensate": b.Compensate, "fresh": b.Fresh} {
+		if is {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return " " + strings.Join(all, " ")
+}
