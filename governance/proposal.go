@@ -10,6 +10,9 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
+// Hash names a manifest or a report by its content.
+type Hash = canon.Hash
+
 // Stage is how far a proposal has come: proposed, shadowed, approved, and then
 // applied; or it ends as rejected or withdrawn.
 type Stage string

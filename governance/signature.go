@@ -4,12 +4,8 @@ import (
 	"crypto/ed25519"
 	"fmt"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 )
-
-// Hash names a manifest or a report by its content.
-type Hash = canon.Hash
 
 // Terms are what a signature of a person binds: this change, of this manifest,
 // in this world, with what this report says it would have done.

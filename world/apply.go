@@ -123,8 +123,8 @@ func (k *kernel) apply(b Applied, next *rules) error {
 	if err != nil {
 		return err
 	}
-	b.V, b.Manifest, b.Base, b.Actor = bodyVersion, p.Candidate, p.Base, journaled(b.Actor)
-	k.body = b.append(k.body[:0])
+	b.V, b.Manifest, b.Base, b.Actor = BodyVersion, p.Candidate, p.Base, Text(b.Actor)
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindApplied, 0)
 	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {
 		return fmt.Errorf("world: %w", err)

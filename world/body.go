@@ -13,11 +13,15 @@ type Data = manifest.Data
 // the version of the struct.
 type Body interface {
 	version() uint64
-	append(b []byte) []byte
+	Append(b []byte) []byte
 }
 
-// bodyVersion is the version of every struct below.
-const bodyVersion = 1
+// BodyVersion is the version of every struct below but one.
+const BodyVersion = 1
+
+// RollbackVersion is the version of RolledBack. Under version 1 what a rollback left
+// behind was told otherwise; such journals are read.
+const RollbackVersion = 2
 
 // Created is the payload of world.created, record 1.
 type Created struct {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -162,17 +161,17 @@ func (x *IntentWaiting) version() uint64  { return x.V }
 func (x *IntentEnded) version() uint64    { return x.V }
 
 // None of these is on the path of every effect.
-func (x *OperatorEffect) append(b []byte) []byte { return appendStruct(b, x) }
-func (x *Expired) append(b []byte) []byte        { return appendStruct(b, x) }
-func (x *Due) append(b []byte) []byte            { return appendStruct(b, x) }
-func (x *Late) append(b []byte) []byte           { return appendStruct(b, x) }
-func (x *Resolved) append(b []byte) []byte       { return appendStruct(b, x) }
-func (x *Confirmed) append(b []byte) []byte      { return appendStruct(b, x) }
-func (x *KeysRotated) append(b []byte) []byte    { return appendStruct(b, x) }
-func (x *IntentParked) append(b []byte) []byte   { return appendStruct(b, x) }
-func (x *InDoubt) append(b []byte) []byte        { return appendStruct(b, x) }
-func (x *IntentWaiting) append(b []byte) []byte  { return appendStruct(b, x) }
-func (x *IntentEnded) append(b []byte) []byte    { return appendStruct(b, x) }
+func (x *OperatorEffect) Append(b []byte) []byte { return appendStruct(b, x) }
+func (x *Expired) Append(b []byte) []byte        { return appendStruct(b, x) }
+func (x *Due) Append(b []byte) []byte            { return appendStruct(b, x) }
+func (x *Late) Append(b []byte) []byte           { return appendStruct(b, x) }
+func (x *Resolved) Append(b []byte) []byte       { return appendStruct(b, x) }
+func (x *Confirmed) Append(b []byte) []byte      { return appendStruct(b, x) }
+func (x *KeysRotated) Append(b []byte) []byte    { return appendStruct(b, x) }
+func (x *IntentParked) Append(b []byte) []byte   { return appendStruct(b, x) }
+func (x *InDoubt) Append(b []byte) []byte        { return appendStruct(b, x) }
+func (x *IntentWaiting) Append(b []byte) []byte  { return appendStruct(b, x) }
+func (x *IntentEnded) Append(b []byte) []byte    { return appendStruct(b, x) }
 
 // appendStruct appends the library's encoding. What a kernel writes has passed
 // its checks, so that nothing in it can be refused.
@@ -188,8 +187,8 @@ func appendStruct(b []byte, x any) []byte {
 // is journaled.
 const MaxTextBytes = 1 << 10
 
-// journaled makes foreign text what a journal can hold.
-func journaled(text string) string {
+// Text makes foreign text what a journal can hold.
+func Text(text string) string {
 	text = strings.ToValidUTF8(text, string(utf8.RuneError))
 	if len(text) <= MaxTextBytes {
 		return text
@@ -197,18 +196,9 @@ func journaled(text string) string {
 	return strings.ToValidUTF8(text[:MaxTextBytes], "") + "…"
 }
 
-// explanation is what a cell is told where no receipt of the outside is.
-func explanation(code, reason string) Data {
+// Explanation is what a cell is told where no receipt of the outside is.
+func Explanation(code, reason string) Data {
 	b := canon.AppendMap(nil, 2)
 	b = canon.AppendText(canon.AppendText(b, "code"), code)
 	return canon.AppendText(canon.AppendText(b, "reason"), reason)
 }
-
-// Codes of what the kernel itself tells a cell.
-const (
-	CodeApprovalDenied  governance.Code = "approval_denied"
-	CodeApprovalExpired governance.Code = "approval_expired"
-	CodeInDoubt                         = "in_doubt"
-	CodeNotExecuted                     = "not_executed"
-	CodeNotConfirmed                    = "not_confirmed"
-)

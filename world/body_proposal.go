@@ -26,7 +26,7 @@ type ManifestShadowed struct {
 }
 
 // ManifestApproved is the payload of manifest.approved. What is signed is
-// governance.Terms; all of them are here, so that the record can be checked alone.
+// manifest.Terms; all of them are here, so that the record can be checked alone.
 type ManifestApproved struct {
 	_         struct{}             `cbor:",toarray"`
 	V         uint64               `json:"v"`
@@ -40,8 +40,8 @@ type ManifestApproved struct {
 	Reason    string               `json:"reason"`
 }
 
-// terms returns what was signed.
-func (x *ManifestApproved) terms() governance.Terms {
+// Terms returns what was signed.
+func (x *ManifestApproved) Terms() governance.Terms {
 	return governance.Terms{World: x.World, Base: x.Base, Candidate: x.Candidate, Report: x.Report}
 }
 
@@ -95,13 +95,13 @@ func (x *ManifestWithdrawn) version() uint64 { return x.V }
 func (x *Applied) version() uint64           { return x.V }
 func (x *Migrated) version() uint64          { return x.V }
 
-func (x *ManifestProposed) append(b []byte) []byte  { return appendStruct(b, x) }
-func (x *ManifestShadowed) append(b []byte) []byte  { return appendStruct(b, x) }
-func (x *ManifestApproved) append(b []byte) []byte  { return appendStruct(b, x) }
-func (x *ManifestRejected) append(b []byte) []byte  { return appendStruct(b, x) }
-func (x *ManifestWithdrawn) append(b []byte) []byte { return appendStruct(b, x) }
-func (x *Applied) append(b []byte) []byte           { return appendStruct(b, x) }
-func (x *Migrated) append(b []byte) []byte          { return appendStruct(b, x) }
+func (x *ManifestProposed) Append(b []byte) []byte  { return appendStruct(b, x) }
+func (x *ManifestShadowed) Append(b []byte) []byte  { return appendStruct(b, x) }
+func (x *ManifestApproved) Append(b []byte) []byte  { return appendStruct(b, x) }
+func (x *ManifestRejected) Append(b []byte) []byte  { return appendStruct(b, x) }
+func (x *ManifestWithdrawn) Append(b []byte) []byte { return appendStruct(b, x) }
+func (x *Applied) Append(b []byte) []byte           { return appendStruct(b, x) }
+func (x *Migrated) Append(b []byte) []byte          { return appendStruct(b, x) }
 
 // bodyOfChange returns a payload of the kinds that are about a change of the
 // world's rules, or nil.

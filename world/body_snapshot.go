@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -19,6 +20,17 @@ type SnapshotCreated struct {
 	Label     string   `json:"label"`
 	Actor     string   `json:"actor"`  // "": the world itself, by snapshot_every
 	Pruned    []string `json:"pruned"` // what the retention let go for it
+}
+
+// SnapshotHash returns what names a snapshot besides its name: H of the canonical array
+// [name, at, chain root, state root, cells].
+func (x *SnapshotCreated) SnapshotHash() Hash {
+	b := canon.AppendArray(nil, 5)
+	b = canon.AppendText(b, x.Name)
+	b = canon.AppendUint(b, uint64(x.At))
+	b = canon.AppendBytes(b, x.ChainRoot[:])
+	b = canon.AppendBytes(b, x.StateRoot[:])
+	return canon.Sum(canon.AppendUint(b, x.Cells))
 }
 
 // SnapshotPinned is the payload of snapshot.pinned.
@@ -143,13 +155,13 @@ func (x *RolledBack) version() uint64        { return x.V }
 func (x *Forked) version() uint64            { return x.V }
 func (x *Redacted) version() uint64          { return x.V }
 
-func (x *SnapshotCreated) append(b []byte) []byte   { return appendStruct(b, x) }
-func (x *SnapshotPinned) append(b []byte) []byte    { return appendStruct(b, x) }
-func (x *SnapshotPruned) append(b []byte) []byte    { return appendStruct(b, x) }
-func (x *SnapshotRetention) append(b []byte) []byte { return appendStruct(b, x) }
-func (x *RolledBack) append(b []byte) []byte        { return appendStruct(b, x) }
-func (x *Forked) append(b []byte) []byte            { return appendStruct(b, x) }
-func (x *Redacted) append(b []byte) []byte          { return appendStruct(b, x) }
+func (x *SnapshotCreated) Append(b []byte) []byte   { return appendStruct(b, x) }
+func (x *SnapshotPinned) Append(b []byte) []byte    { return appendStruct(b, x) }
+func (x *SnapshotPruned) Append(b []byte) []byte    { return appendStruct(b, x) }
+func (x *SnapshotRetention) Append(b []byte) []byte { return appendStruct(b, x) }
+func (x *RolledBack) Append(b []byte) []byte        { return appendStruct(b, x) }
+func (x *Forked) Append(b []byte) []byte            { return appendStruct(b, x) }
+func (x *Redacted) Append(b []byte) []byte          { return appendStruct(b, x) }
 
 // bodyOfHistory returns a payload of the kinds that are about a world's past, or
 // of those of a change of its rules, or nil.

@@ -74,7 +74,7 @@ func UnitEnd(h History, at, head Seq) (Seq, error) {
 		if err != nil {
 			return 0, err
 		}
-		if rec.Kind.beginsUnit() {
+		if beginsUnit(rec.Kind) {
 			break
 		}
 	}
@@ -83,7 +83,7 @@ func UnitEnd(h History, at, head Seq) (Seq, error) {
 
 // beginsUnit reports whether a record is the first of what is written at once: an
 // input, or the turn of a cell.
-func (k Kind) beginsUnit() bool { return k.Input() || k == KindStepped || k == KindFailed }
+func beginsUnit(k Kind) bool { return k.Input() || k == KindStepped || k == KindFailed }
 
 func readRecord(h History, id Seq) (Record, error) {
 	data, err := h.Record(id)

@@ -94,7 +94,7 @@ func (f *cellFold) applyEffect(rec *Record, body Body) error {
 		if _, _, err := f.asked(b.Key); err != nil {
 			return err
 		}
-		f.tell(rec.ID, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, explanation(b.Code, b.Reason))
+		f.tell(rec.ID, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, Explanation(b.Code, b.Reason))
 	case *Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {

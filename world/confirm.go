@@ -215,9 +215,9 @@ func (k *kernel) confirm(b Confirmed) error {
 	case b.Actor == "" || b.Reason == "":
 		return refuse(ErrNoReason, "reason", "say who confirms it, and why")
 	}
-	b.V = bodyVersion
-	b.Reason, b.Actor = journaled(b.Reason), journaled(b.Actor)
-	k.body = b.append(k.body[:0])
+	b.V = BodyVersion
+	b.Reason, b.Actor = Text(b.Reason), Text(b.Actor)
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindConfirmed, 0)
 	if b.Mode == modePerson {
 		if e.Held == nil {
@@ -272,12 +272,12 @@ func (k *kernel) confirmRecall(b *Confirmed, e *receipt.Entry, at int, id Seq) {
 // endUnconfirmed fails an intent whose recorded result is not what the outside
 // shows, and returns what its cell is told.
 func (k *kernel) endUnconfirmed(e *receipt.Entry, reason string, cause Seq) (Seq, Data) {
-	payload := explanation(CodeNotConfirmed, reason)
+	payload := Explanation(CodeNotConfirmed, reason)
 	b := IntentEnded{
-		V: bodyVersion, Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
+		V: BodyVersion, Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
 		Status: receipt.StatusRejected, Outcome: receipt.OutcomePermanentFailure, Payload: payload,
 	}
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	end, _ := k.write(KindEnded, cause)
 	k.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
 	return end, receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, payload)
@@ -288,8 +288,8 @@ func (k *kernel) rotated(b KeysRotated) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
-	b.V = bodyVersion
-	k.body = b.append(k.body[:0])
+	b.V = BodyVersion
+	k.body = b.Append(k.body[:0])
 	k.write(KindRotated, 0)
 	k.inTick = false
 	return nil

@@ -36,7 +36,7 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 	default:
 		return nil
 	}
-	if r.Close() != nil || body.version() != bodyVersion {
+	if r.Close() != nil || body.version() != BodyVersion {
 		return nil
 	}
 	return body

@@ -8,9 +8,9 @@ import "github.com/worldkernel/worldkernel/internal/canon"
 
 func (x *Created) version() uint64 { return x.V }
 
-func (x *Created) append(b []byte) []byte {
+func (x *Created) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 8)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.World)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, x.Seed)
@@ -22,46 +22,46 @@ func (x *Created) append(b []byte) []byte {
 
 func (x *Advanced) version() uint64 { return x.V }
 
-func (x *Advanced) append(b []byte) []byte {
+func (x *Advanced) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 2)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	return canon.AppendUint(b, uint64(x.To))
 }
 
 func (x *Submitted) version() uint64 { return x.V }
 
-func (x *Submitted) append(b []byte) []byte {
+func (x *Submitted) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 6)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, uint64(x.Due))
 	b = canon.AppendBool(b, x.Direct)
-	b = appendTexts(b, x.To)
+	b = canon.AppendTexts(b, x.To)
 	return canon.AppendRaw(b, x.Data)
 }
 
 func (x *Finished) version() uint64 { return x.V }
 
-func (x *Finished) append(b []byte) []byte {
+func (x *Finished) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 2)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	return canon.AppendRaw(b, x.Receipt)
 }
 
 func (x *Resumed) version() uint64 { return x.V }
 
-func (x *Resumed) append(b []byte) []byte {
+func (x *Resumed) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 3)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.Cell)
 	return canon.AppendBool(b, x.Skip)
 }
 
 func (x *Stepped) version() uint64 { return x.V }
 
-func (x *Stepped) append(b []byte) []byte {
+func (x *Stepped) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 6)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.Cell)
 	b = canon.AppendUint(b, x.N)
 	b = canon.AppendText(b, string(x.Outcome))
@@ -71,9 +71,9 @@ func (x *Stepped) append(b []byte) []byte {
 
 func (x *Failed) version() uint64 { return x.V }
 
-func (x *Failed) append(b []byte) []byte {
+func (x *Failed) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 5)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.Cell)
 	b = canon.AppendUint(b, x.N)
 	b = canon.AppendBool(b, x.Parked)
@@ -82,37 +82,37 @@ func (x *Failed) append(b []byte) []byte {
 
 func (x *Deleted) version() uint64 { return x.V }
 
-func (x *Deleted) append(b []byte) []byte {
+func (x *Deleted) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 3)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.Cell)
 	return canon.AppendUint(b, x.N)
 }
 
 func (x *Emitted) version() uint64 { return x.V }
 
-func (x *Emitted) append(b []byte) []byte {
+func (x *Emitted) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 4)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.Name)
-	b = appendTexts(b, x.To)
+	b = canon.AppendTexts(b, x.To)
 	return canon.AppendRaw(b, x.Data)
 }
 
 func (x *Dropped) version() uint64 { return x.V }
 
-func (x *Dropped) append(b []byte) []byte {
+func (x *Dropped) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 3)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.Name)
 	return canon.AppendText(b, x.Reason)
 }
 
 func (x *IntentEmitted) version() uint64 { return x.V }
 
-func (x *IntentEmitted) append(b []byte) []byte {
+func (x *IntentEmitted) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 11)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendBytes(b, x.Key.Hash[:])
 	b = canon.AppendText(b, string(x.Step))
 	b = canon.AppendText(b, x.Cell)
@@ -121,15 +121,15 @@ func (x *IntentEmitted) append(b []byte) []byte {
 	b = canon.AppendText(b, x.Cap)
 	b = canon.AppendUint(b, x.Occurrence)
 	b = canon.AppendText(b, x.Decision)
-	b = appendTexts(b, x.Rules)
+	b = canon.AppendTexts(b, x.Rules)
 	return canon.AppendRaw(b, x.Params)
 }
 
 func (x *IntentDenied) version() uint64 { return x.V }
 
-func (x *IntentDenied) append(b []byte) []byte {
+func (x *IntentDenied) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 12)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendBytes(b, x.Key.Hash[:])
 	b = canon.AppendText(b, string(x.Step))
 	b = canon.AppendText(b, x.Cell)
@@ -139,15 +139,15 @@ func (x *IntentDenied) append(b []byte) []byte {
 	b = canon.AppendUint(b, x.Occurrence)
 	b = canon.AppendText(b, x.Code)
 	b = canon.AppendText(b, x.Reason)
-	b = appendTexts(b, x.Rules)
+	b = canon.AppendTexts(b, x.Rules)
 	return canon.AppendRaw(b, x.Params)
 }
 
 func (x *Started) version() uint64 { return x.V }
 
-func (x *Started) append(b []byte) []byte {
+func (x *Started) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 5)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendBytes(b, x.Key.Hash[:])
 	b = canon.AppendUint(b, x.Attempt)
 	b = canon.AppendUint(b, x.Owner)
@@ -156,9 +156,9 @@ func (x *Started) append(b []byte) []byte {
 
 func (x *TimerSet) version() uint64 { return x.V }
 
-func (x *TimerSet) append(b []byte) []byte {
+func (x *TimerSet) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 5)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.Cell)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, uint64(x.Deadline))
@@ -167,17 +167,9 @@ func (x *TimerSet) append(b []byte) []byte {
 
 func (x *TimerFired) version() uint64 { return x.V }
 
-func (x *TimerFired) append(b []byte) []byte {
+func (x *TimerFired) Append(b []byte) []byte {
 	b = canon.AppendArray(b, 3)
-	b = canon.AppendUint(b, bodyVersion)
+	b = canon.AppendUint(b, BodyVersion)
 	b = canon.AppendText(b, x.Cell)
 	return canon.AppendText(b, x.Name)
-}
-
-func appendTexts(b []byte, texts []string) []byte {
-	b = canon.AppendArray(b, len(texts))
-	for _, s := range texts {
-		b = canon.AppendText(b, s)
-	}
-	return b
 }

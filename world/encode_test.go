@@ -11,8 +11,6 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 var allKinds = []Kind{
@@ -118,7 +116,7 @@ func TestHandWrittenBodiesEqualTheLibrarys(t *testing.T) {
 		for i, body := range all {
 			want, err := canon.Marshal(body)
 			require.NoError(rt, err)
-			got := body.append(nil)
+			got := body.Append(nil)
 			require.Equal(rt, want, got, "%s", allKinds[i])
 			rec := Record{Kind: allKinds[i], Payload: got}
 			back, err := rec.Body()
@@ -128,47 +126,11 @@ func TestHandWrittenBodiesEqualTheLibrarys(t *testing.T) {
 	})
 }
 
-func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, Hash{1})
-		c.n, c.parked = rapid.Uint64().Draw(rt, "n"), rapid.Bool().Draw(rt, "parked")
-		c.born = rapid.Bool().Draw(rt, "born")
-		want := imageCell{
-			Version: imageVersion, N: c.n, History: Hash{1}, Parked: c.parked, Unborn: !c.born,
-			Mail: []imageMail{}, Asked: []imageAsked{}, Awaits: []receipt.Key{},
-		}
-		for i := range rapid.IntRange(0, 2).Draw(rt, "awaits") {
-			key := receipt.Key{Hash: Hash{byte(i)}}
-			c.awaits, want.Awaits = append(c.awaits, key), append(want.Awaits, key)
-		}
-		for i := range rapid.IntRange(0, 3).Draw(rt, "mail") {
-			c.mail.push(mail{record: Seq(i), name: "e", data: Data{byte(i)}})
-			want.Mail = append(want.Mail, imageMail{Record: Seq(i), Name: "e", Data: Data{byte(i)}})
-		}
-		if rapid.Bool().Draw(rt, "state") {
-			c.state = []byte{0x18, 0xff}
-			want.State = c.state
-		}
-		for i := range rapid.IntRange(0, 3).Draw(rt, "asked") {
-			if c.asked == nil {
-				c.asked = make(map[asked]uint64)
-			}
-			c.asked[asked{byte(i)}] = uint64(i) + 1
-			want.Asked = append(want.Asked, imageAsked{What: append([]byte{byte(i)}, make([]byte, 15)...), Count: uint64(i) + 1})
-		}
-		library, err := canon.Marshal(want)
-		require.NoError(rt, err)
-		got, err := c.appendImage(nil)
-		require.NoError(rt, err)
-		require.Equal(rt, library, got)
-	})
-}
-
 func TestEveryKindHasABody(t *testing.T) {
 	for _, k := range allKinds {
 		require.True(t, k.Known())
 		require.NotNil(t, newBody(k), k)
-		require.NoError(t, EachCell(k, newBody(k).append(nil), func([]byte) {}), k)
+		require.NoError(t, EachCell(k, newBody(k).Append(nil), func([]byte) {}), k)
 	}
 	require.False(t, Kind("cell.danced").Known())
 	require.Nil(t, newBody("cell.danced"))
@@ -187,7 +149,7 @@ func TestFrequentBodiesAreDecodedAsTheLibraryDoes(t *testing.T) {
 	frequent := map[Kind]bool{KindSubmitted: true, KindEmitted: true, KindFinished: true, KindStepped: true}
 	rapid.Check(t, func(rt *rapid.T) {
 		for i, body := range bodies(rt) {
-			payload := body.append(nil)
+			payload := body.Append(nil)
 			got := decodeFrequent(allKinds[i], payload)
 			if !frequent[allKinds[i]] {
 				require.Nil(rt, got)
@@ -204,7 +166,7 @@ func TestFrequentBodiesAreDecodedAsTheLibraryDoes(t *testing.T) {
 
 func FuzzBody(f *testing.F) {
 	for i, k := range allKinds {
-		f.Add(byte(i), newBody(k).append(nil))
+		f.Add(byte(i), newBody(k).Append(nil))
 	}
 	f.Fuzz(func(t *testing.T, kind byte, payload []byte) {
 		rec := Record{ID: 1, Kind: allKinds[int(kind)%len(allKinds)], Payload: payload}
@@ -212,7 +174,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		require.Equal(t, payload, body.append(nil))
+		require.Equal(t, payload, body.Append(nil))
 		library, err := libraryBody(rec.Kind, payload)
 		require.NoError(t, err)
 		require.Equal(t, library, body)
@@ -235,18 +197,4 @@ func FuzzRecord(f *testing.F) {
 		})
 		require.Equal(t, data, again)
 	})
-}
-
-func TestOtherEnginesAreRefused(t *testing.T) {
-	mine := Created{Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version}
-	require.NoError(t, checkEngines(mine.Kernel, mine.Starlark, mine.CEL))
-	for _, change := range []func(*Created){
-		func(c *Created) { c.Kernel += "0" },
-		func(c *Created) { c.Starlark += "0" },
-		func(c *Created) { c.CEL += "0" },
-	} {
-		other := mine
-		change(&other)
-		require.ErrorIs(t, checkEngines(other.Kernel, other.Starlark, other.CEL), ErrEngine)
-	}
 }

@@ -59,9 +59,9 @@ func (k *kernel) fork(b Forked, next *rules) error {
 	if err != nil {
 		return err
 	}
-	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = bodyVersion, k.id, k.last, k.chain.Root(), journaled(b.Actor)
+	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = BodyVersion, k.id, k.last, k.chain.Root(), Text(b.Actor)
 	b.Manifest = next.hash
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindForked, 0)
 	k.id = b.World
 	k.govern(next, all, id)
@@ -79,13 +79,13 @@ func (k *kernel) disown(recorded bool, cause Seq) {
 	for len(k.ledger.InFlight()) > 0 {
 		e := k.ledger.InFlight()[0]
 		d := InDoubt{
-			V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
+			V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
 			Action: manifest.InDoubtPark, Reason: "it is in flight in the parent world",
 		}
 		if recorded {
 			d.Action = manifest.InDoubtRetry
 		}
-		k.body = d.append(k.body[:0])
+		k.body = d.Append(k.body[:0])
 		k.write(KindInDoubt, cause)
 		if recorded {
 			k.ledger.Reopen(e, false)

@@ -77,7 +77,7 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, origina
 		e.For = &original.Intent.Key
 	}
 	if e.State == receipt.StateDenied {
-		k.tell(e, Seq(e.Finished), receipt.StatusDenied, explanation(string(d.Code), d.Reason))
+		k.tell(e, Seq(e.Finished), receipt.StatusDenied, Explanation(string(d.Code), d.Reason))
 	}
 	return e
 }
@@ -93,10 +93,10 @@ func (k *kernel) park(in receipt.Intent, rules []string, cause Seq) *receipt.Ent
 
 func (k *kernel) writeParked(in *receipt.Intent, rules []string, deadline uint64, cause Seq) Seq {
 	b := IntentParked{
-		V: bodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+		V: BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Rules: rules, Deadline: deadline, Params: in.Params,
 	}
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindParked, cause)
 	return id
 }
@@ -124,20 +124,20 @@ const ruleOnHold = "fork_on_hold"
 
 func (k *kernel) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause Seq) Seq {
 	b := IntentEmitted{
-		V: bodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+		V: BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Decision: decision, Rules: d.Rules, Params: in.Params,
 	}
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindIntent, cause)
 	return id
 }
 
 func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause Seq) Seq {
 	b := IntentDenied{
-		V: bodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+		V: BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Code: string(code), Reason: reason, Rules: rules, Params: in.Params,
 	}
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindDenied, cause)
 	return id
 }
@@ -146,7 +146,7 @@ func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason st
 func (k *kernel) refuse(e *receipt.Entry, cause Seq, code governance.Code, reason string) {
 	id := k.writeDenied(&e.Intent, code, reason, nil, cause)
 	k.ledger.Refuse(e, uint64(id))
-	k.tell(e, id, receipt.StatusDenied, explanation(string(code), reason))
+	k.tell(e, id, receipt.StatusDenied, Explanation(string(code), reason))
 }
 
 // approve puts a parked intent before the gate again, which now asks for no
@@ -160,7 +160,7 @@ func (k *kernel) approve(e *receipt.Entry, cause Seq) error {
 	if d.Verdict != governance.Allow {
 		id := k.writeDenied(&e.Intent, d.Code, d.Reason, d.Rules, cause)
 		k.ledger.Refuse(e, uint64(id))
-		k.tell(e, id, receipt.StatusDenied, explanation(string(d.Code), d.Reason))
+		k.tell(e, id, receipt.StatusDenied, Explanation(string(d.Code), d.Reason))
 		return nil
 	}
 	id := k.writeEmitted(&e.Intent, &d, "approved", cause)
@@ -194,8 +194,8 @@ func (k *kernel) submitEffect(b OperatorEffect) (receipt.Key, error) {
 		return receipt.Key{}, refuse(ErrBadData, "params", "%v", err)
 	}
 	k.operators++
-	b.V, b.N, b.Reason = bodyVersion, k.operators, journaled(b.Reason)
-	k.body = b.append(k.body[:0])
+	b.V, b.N, b.Reason = BodyVersion, k.operators, Text(b.Reason)
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindOperator, 0)
 	k.inTick = false
 	operator := reducer.Cell{Reducer: reducer.Operator, Key: b.Actor}

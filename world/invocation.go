@@ -22,8 +22,8 @@ func (k *kernel) grant() {
 		}
 		attempt := e.Attempt + 1
 		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
-		b := Started{V: bodyVersion, Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
-		k.body = b.append(k.body[:0])
+		b := Started{V: BodyVersion, Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
+		k.body = b.Append(k.body[:0])
 		id, _ := k.write(KindStarted, Seq(e.Emitted))
 		k.ledger.Start(nonce, uint64(id))
 		k.spend(e)
@@ -60,8 +60,8 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 	}
 	switch err := k.ledger.Check(r); {
 	case errors.Is(err, receipt.ErrLate):
-		b := Late{V: bodyVersion, Receipt: data}
-		k.body = b.append(k.body[:0])
+		b := Late{V: BodyVersion, Receipt: data}
+		k.body = b.Append(k.body[:0])
 		id, _ := k.write(KindLate, 0)
 		k.ledger.Late(r)
 		k.tasks = append(k.tasks, forget(k.ledger.Entry(r.Key), r.Attempt))
@@ -75,8 +75,8 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 // finish ends the attempt in flight that a receipt answers. data is what the
 // journal is to hold of it.
 func (k *kernel) finish(r *receipt.Receipt, data []byte) (Seq, error) {
-	b := Finished{V: bodyVersion, Receipt: data}
-	k.body = b.append(k.body[:0])
+	b := Finished{V: BodyVersion, Receipt: data}
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindFinished, 0)
 	e := k.ledger.Finish(r, uint64(id))
 	k.tasks = append(k.tasks, forget(e, e.Attempt))
@@ -144,8 +144,8 @@ func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id Seq) bool {
 
 // wait records that a receipt was not the last word on its intent.
 func (k *kernel) wait(e *receipt.Entry, cause Seq) {
-	b := IntentWaiting{V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
-	k.body = b.append(k.body[:0])
+	b := IntentWaiting{V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
+	k.body = b.Append(k.body[:0])
 	k.write(KindWaiting, cause)
 }
 
@@ -177,23 +177,23 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 	if e == nil || e.State != receipt.StateInFlight || e.Attempt != attempt {
 		return errNotInFlight
 	}
-	reason = journaled(reason)
-	b := Expired{V: bodyVersion, Key: key, Attempt: attempt, Reason: reason}
-	k.body = b.append(k.body[:0])
+	reason = Text(reason)
+	b := Expired{V: BodyVersion, Key: key, Attempt: attempt, Reason: reason}
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindExpired, 0)
 	action := k.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
 	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.reserveCall(e)) {
 		action = manifest.InDoubtPark
 	}
-	d := InDoubt{V: bodyVersion, Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
-	k.body = d.append(k.body[:0])
+	d := InDoubt{V: BodyVersion, Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
+	k.body = d.Append(k.body[:0])
 	doubt, _ := k.write(KindInDoubt, id)
 	switch action {
 	case manifest.InDoubtRetry:
 		k.ledger.Reopen(e, true)
 		k.tasks = append(k.tasks, k.retryTask(e))
 	case manifest.InDoubtFail:
-		k.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeInDoubt, reason))
+		k.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, Explanation(CodeInDoubt, reason))
 	case manifest.InDoubtVerify:
 		k.ledger.Doubt(e, true)
 		k.tasks = append(k.tasks, Task{Work: Verify, Permit: k.permit(e)})
@@ -209,8 +209,8 @@ func (k *kernel) due(key receipt.Key, attempt uint64) error {
 	if e == nil || e.State != receipt.StateOpen || !e.Waiting || e.Attempt != attempt {
 		return errNotInFlight
 	}
-	b := Due{V: bodyVersion, Key: key, Attempt: attempt}
-	k.body = b.append(k.body[:0])
+	b := Due{V: BodyVersion, Key: key, Attempt: attempt}
+	k.body = b.Append(k.body[:0])
 	k.write(KindDue, 0)
 	k.ledger.Due(e)
 	k.grantAtBarrier()
@@ -219,8 +219,8 @@ func (k *kernel) due(key receipt.Key, attempt uint64) error {
 
 // end ends an intent without a receipt of the outside.
 func (k *kernel) end(e *receipt.Entry, cause Seq, status receipt.Status, outcome receipt.Outcome, payload Data) {
-	b := IntentEnded{V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: status, Outcome: outcome, Payload: payload}
-	k.body = b.append(k.body[:0])
+	b := IntentEnded{V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: status, Outcome: outcome, Payload: payload}
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindEnded, cause)
 	k.ledger.End(e, outcome, uint64(id))
 	k.tell(e, id, status, payload)
@@ -258,11 +258,11 @@ func (k *kernel) madeUp(compensation *receipt.Entry, cause Seq) {
 	e.Held = nil
 	k.ledger.Change(e)
 	b := IntentEnded{
-		V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+		V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: receipt.StatusError, Outcome: e.Outcome,
-		Payload: explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State)),
+		Payload: Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State)),
 	}
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindEnded, cause)
 	switch {
 	case e.Undone != 0 && !k.awaits(e): // a rollback asked for it, and another led to where the cell had its receipt

@@ -75,7 +75,7 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 // create writes record 1.
 func (k *kernel) create(c Created) {
 	k.id, k.seed = c.World, c.Seed
-	k.body = c.append(k.body[:0])
+	k.body = c.Append(k.body[:0])
 	k.since, _ = k.write(KindCreated, 0)
 }
 
@@ -102,8 +102,8 @@ func (k *kernel) submit(name string, data Data, direct *reducer.Cell, due manife
 	if err != nil {
 		return 0, err
 	}
-	b := Submitted{V: bodyVersion, Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
-	k.body = b.append(k.body[:0])
+	b := Submitted{V: BodyVersion, Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
+	k.body = b.Append(k.body[:0])
 	id, payload := k.write(KindSubmitted, 0)
 	k.inTick = false
 	x := mail{record: id, name: rule.name, data: tail(payload, data)}
@@ -197,8 +197,8 @@ func (k *kernel) advance(to manifest.Tick) error {
 	}
 	k.now = to
 	k.inTick, k.handled = true, 0
-	b := Advanced{V: bodyVersion, To: to}
-	k.body = b.append(k.body[:0])
+	b := Advanced{V: BodyVersion, To: to}
+	k.body = b.Append(k.body[:0])
 	k.write(KindAdvanced, 0)
 	for {
 		x, ok := k.scheduled.due(to)
@@ -215,8 +215,8 @@ func (k *kernel) advance(to manifest.Tick) error {
 			break
 		}
 		c := x.to[0]
-		fired := TimerFired{V: bodyVersion, Cell: c.name, Name: x.name}
-		k.body = fired.append(k.body[:0])
+		fired := TimerFired{V: BodyVersion, Cell: c.name, Name: x.name}
+		k.body = fired.Append(k.body[:0])
 		id, _ := k.write(KindFired, x.record)
 		k.deliver(c, mail{record: id, name: x.name, data: x.data})
 	}
@@ -239,8 +239,8 @@ func (k *kernel) resume(id reducer.Cell, skip bool) error {
 	if !c.parked {
 		return refuse(ErrNotParked, "cell", "%s", id)
 	}
-	b := Resumed{V: bodyVersion, Cell: c.name, Skip: skip}
-	k.body = b.append(k.body[:0])
+	b := Resumed{V: BodyVersion, Cell: c.name, Skip: skip}
+	k.body = b.Append(k.body[:0])
 	k.write(KindResumed, 0)
 	k.inTick = false
 	if skip {

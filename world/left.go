@@ -99,7 +99,7 @@ func (k *kernel) sideEffects(b *RolledBack, p *past) []SideEffect {
 		case b.Compensate && k.undoing(done, p) != nil:
 			list(done, Compensated)
 		default:
-			list(done, b.known())
+			list(done, known(b))
 		}
 	}
 	for _, e := range p.back {
@@ -111,7 +111,7 @@ func (k *kernel) sideEffects(b *RolledBack, p *past) []SideEffect {
 }
 
 // known is the disposition of what stays as it is.
-func (b *RolledBack) known() Disposition {
+func known(b *RolledBack) Disposition {
 	if b.Ack {
 		return Acknowledged
 	}
@@ -136,7 +136,7 @@ func (k *kernel) sideEffectsV1(b *RolledBack, p *past) []SideEffect {
 		case b.Compensate && k.undoing(e, p) != nil:
 			out = append(out, sideEffect(e, Compensated))
 		default:
-			out = append(out, sideEffect(e, b.known()))
+			out = append(out, sideEffect(e, known(b)))
 		}
 	}
 	return out
@@ -231,11 +231,11 @@ func (k *kernel) settleHistory(p *past) {
 func (k *kernel) cancel(e *receipt.Entry, cause Seq) {
 	k.release(e)
 	b := IntentEnded{
-		V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+		V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: receipt.StatusCancelled, Outcome: receipt.OutcomePermanentFailure,
-		Payload: explanation("rolled_back", "a rollback left it behind before anything was attempted"),
+		Payload: Explanation("rolled_back", "a rollback left it behind before anything was attempted"),
 	}
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindEnded, cause)
 	k.ledger.Cancel(e, uint64(id))
 }

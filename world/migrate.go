@@ -62,8 +62,8 @@ func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell) (
 // takeOver makes migrated states those of their cells.
 func (k *kernel) takeOver(all []migrated, cause Seq) {
 	for _, m := range all {
-		b := Migrated{V: bodyVersion, Cell: m.cell.name, N: m.cell.n, State: canon.Sum(m.state), Gas: m.gas}
-		k.body = b.append(k.body[:0])
+		b := Migrated{V: BodyVersion, Cell: m.cell.name, N: m.cell.n, State: canon.Sum(m.state), Gas: m.gas}
+		k.body = b.Append(k.body[:0])
 		k.write(KindMigrated, cause)
 		m.cell.state = m.state
 		k.touch(m.cell)

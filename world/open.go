@@ -76,7 +76,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		return nil, err
 	}
 	k.create(Created{
-		V: bodyVersion, World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
+		V: BodyVersion, World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
 		Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version,
 	})
 	k.blobs = append(blobs, k.blobs...)

@@ -133,7 +133,7 @@ func (k *kernel) propose(b ManifestProposed) (uint64, error) {
 	if b.Actor == "" {
 		return 0, refuse(ErrNoReason, "actor", "say who proposes it")
 	}
-	b.V, b.Actor, b.Reason = bodyVersion, journaled(b.Actor), journaled(b.Reason)
+	b.V, b.Actor, b.Reason = BodyVersion, Text(b.Actor), Text(b.Reason)
 	p, err := k.proposals.Add(governance.Proposal{
 		Base: b.Base, Candidate: b.Candidate, Record: uint64(k.last + 1), Time: k.now,
 		Author: b.Actor, Signature: b.Signature, Reason: b.Reason,
@@ -147,7 +147,7 @@ func (k *kernel) propose(b ManifestProposed) (uint64, error) {
 
 // noteChange writes a record about a proposal.
 func (k *kernel) noteChange(kind Kind, b Body) {
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	k.write(kind, 0)
 	k.inTick = false
 }
@@ -177,7 +177,7 @@ func (k *kernel) shadowed(b ManifestShadowed) error {
 	case r.To > uint64(k.last):
 		return refuse(ErrBadData, "report", "it ends with #%d, and the world with #%d", r.To, k.last)
 	}
-	b.V, b.Hash, b.Actor = bodyVersion, canon.Sum(b.Report), journaled(b.Actor)
+	b.V, b.Hash, b.Actor = BodyVersion, canon.Sum(b.Report), Text(b.Actor)
 	if err := k.proposals.Shadow(b.Proposal, b.Hash, uint64(k.last+1), f); err != nil {
 		return fmt.Errorf("world: %w", err)
 	}
@@ -192,8 +192,8 @@ func (k *kernel) approveProposal(b ManifestApproved) error {
 	if b.Actor == "" {
 		return refuse(ErrNoReason, "actor", "say who approves it")
 	}
-	b.V, b.Actor, b.Reason = bodyVersion, journaled(b.Actor), journaled(b.Reason)
-	err := k.proposals.Approve(b.Proposal, b.terms(), governance.Approval{
+	b.V, b.Actor, b.Reason = BodyVersion, Text(b.Actor), Text(b.Reason)
+	err := k.proposals.Approve(b.Proposal, b.Terms(), governance.Approval{
 		Record: uint64(k.last + 1), Signature: b.Signature, Actor: b.Actor, Reason: b.Reason,
 	}, k.inForce())
 	if err != nil {
@@ -204,7 +204,7 @@ func (k *kernel) approveProposal(b ManifestApproved) error {
 }
 
 func (k *kernel) reject(b ManifestRejected) error {
-	b.V, b.Actor, b.Reason = bodyVersion, journaled(b.Actor), journaled(b.Reason)
+	b.V, b.Actor, b.Reason = BodyVersion, Text(b.Actor), Text(b.Reason)
 	if b.Reason == "" {
 		return refuse(ErrNoReason, "reason", "say why, for the author")
 	}
@@ -212,7 +212,7 @@ func (k *kernel) reject(b ManifestRejected) error {
 }
 
 func (k *kernel) withdraw(b ManifestWithdrawn) error {
-	b.V, b.Actor, b.Reason = bodyVersion, journaled(b.Actor), journaled(b.Reason)
+	b.V, b.Actor, b.Reason = BodyVersion, Text(b.Actor), Text(b.Reason)
 	return k.endProposal(KindWithdrawn, b.Proposal, governance.Withdrawn, b.Actor, b.Reason, &b)
 }
 

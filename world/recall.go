@@ -116,13 +116,13 @@ func (k *kernel) recorded(h History, e *receipt.Entry) (receipt.Status, Data, er
 	case *IntentEnded:
 		return b.Status, b.Payload, nil
 	case *IntentDenied:
-		return receipt.StatusDenied, explanation(b.Code, b.Reason), nil
+		return receipt.StatusDenied, Explanation(b.Code, b.Reason), nil
 	}
 	return "", nil, fmt.Errorf("world: record #%d does not end intent %s", e.Finished, e.Intent.Key)
 }
 
 func madeUpFor() Data {
-	return explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
+	return Explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
 }
 
 // readBody reads the payload of a record.

@@ -172,7 +172,7 @@ func (r *Record) Body() (Body, error) {
 	if err := canon.Unmarshal(r.Payload, body); err != nil {
 		return nil, fmt.Errorf("world: record #%d: payload of %s: %w", r.ID, r.Kind, err)
 	}
-	if v := body.version(); v != bodyVersion && (r.Kind != KindRollback || v != rollbackVersion) {
+	if v := body.version(); v != BodyVersion && (r.Kind != KindRollback || v != RollbackVersion) {
 		return nil, fmt.Errorf("world: record #%d: payload of %s has unknown version %d", r.ID, r.Kind, v)
 	}
 	return body, nil

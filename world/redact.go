@@ -8,10 +8,6 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// ErrRedacted says that a payload was destroyed: a blob.redacted names it. It is
-// an ErrNotFound.
-var ErrRedacted = fmt.Errorf("%w: it was redacted", ErrNotFound)
-
 // ErrStillNeeded says that a payload cannot be redacted, because the kernel may
 // have to read it again.
 var ErrStillNeeded = errors.New("the world may need this payload again")
@@ -79,8 +75,8 @@ func (k *kernel) redacted(b Redacted) error {
 	if b.Reason == "" || b.Actor == "" {
 		return refuse(ErrNoReason, "reason", "say who redacts it, and why")
 	}
-	b.V, b.Reason, b.Actor = bodyVersion, journaled(b.Reason), journaled(b.Actor)
-	k.body = b.append(k.body[:0])
+	b.V, b.Reason, b.Actor = BodyVersion, Text(b.Reason), Text(b.Actor)
+	k.body = b.Append(k.body[:0])
 	k.write(KindRedacted, 0)
 	k.inTick = false
 	return nil

@@ -21,13 +21,9 @@ import (
 // that a rollback left behind.
 const possibleRepeat = "possible_repeat"
 
-// rollbackVersion is the version of rollback.applied. Under version 1 what a
-// rollback left behind was told otherwise; see receipt.LeftV1.
-const rollbackVersion = 2
-
 // turnedAsV1 reports whether the last rollback was one of version 1: its rules hold
 // until the next.
-func (k *kernel) turnedAsV1() bool { return len(k.rollbacks) > 0 && k.rollbackV < rollbackVersion }
+func (k *kernel) turnedAsV1() bool { return len(k.rollbacks) > 0 && k.rollbackV < RollbackVersion }
 
 // repeated returns the intent that was left behind and that another one repeats, or
 // nil.
@@ -98,10 +94,10 @@ func (k *kernel) reuse(e *receipt.Entry, cause Seq) {
 	left := k.ledger.Entry(*e.Repeats)
 	k.ledger.Match(left)
 	b := IntentEnded{
-		V: bodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
-		Payload: explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),
+		V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
+		Payload: Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),
 	}
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindEnded, cause)
 	k.ledger.Reuse(e, left.Outcome, uint64(id))
 	k.recall(e, id)

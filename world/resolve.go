@@ -22,9 +22,9 @@ func (k *kernel) resolve(b Resolved) error {
 	if len(b.Payload) == 0 {
 		b.Payload = Data(canon.Null)
 	}
-	b.V, b.Params = bodyVersion, e.Params
-	b.Reason, b.Actor = journaled(b.Reason), journaled(b.Actor)
-	k.body = b.append(k.body[:0])
+	b.V, b.Params = BodyVersion, e.Params
+	b.Reason, b.Actor = Text(b.Reason), Text(b.Actor)
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindResolved, 0)
 	k.inTick = false
 	switch b.How {
@@ -34,7 +34,7 @@ func (k *kernel) resolve(b Resolved) error {
 		k.reuse(e, id)
 	case Disapprove:
 		if e.Deadline == 0 {
-			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeNotConfirmed, b.Reason))
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, Explanation(CodeNotConfirmed, b.Reason))
 			return nil
 		}
 		k.refuse(e, id, CodeApprovalDenied, b.Actor+": "+b.Reason)
@@ -42,9 +42,9 @@ func (k *kernel) resolve(b Resolved) error {
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case NotExecuted:
 		k.ledger.Disprove(e)
-		if !k.hasCall(e) || b.verifier() && !k.attemptsLeft(e) {
+		if !k.hasCall(e) || byVerifier(b.Actor) && !k.attemptsLeft(e) {
 			k.release(e)
-			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, explanation(CodeNotExecuted, b.Reason))
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, Explanation(CodeNotExecuted, b.Reason))
 			return nil
 		}
 		k.attemptAgain(e)
@@ -69,8 +69,9 @@ func (k *kernel) approveRepeat(e *receipt.Entry, cause Seq) error {
 // verifierActor begins the actor of a decision that a verifier made.
 const verifierActor = "verifier/"
 
-func (x *Resolved) verifier() bool {
-	return len(x.Actor) > len(verifierActor) && x.Actor[:len(verifierActor)] == verifierActor
+// byVerifier reports whether an actor is a verifier.
+func byVerifier(actor string) bool {
+	return len(actor) > len(verifierActor) && actor[:len(verifierActor)] == verifierActor
 }
 
 // attemptAgain readies an intent in doubt for its next attempt, for which

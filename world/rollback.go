@@ -44,7 +44,7 @@ func (w *World) Rollback(ctx context.Context, b RolledBack) (*RolledBack, error)
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
-	b.V, b.Abandoned = rollbackVersion, nil
+	b.V, b.Abandoned = RollbackVersion, nil
 	p, err := w.k.readPast(w.cfg.History, &b, nil)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (k *kernel) rollback(b RolledBack, p *past) (*RolledBack, error) {
 	if b.Reason == "" || b.Actor == "" {
 		return nil, refuse(ErrNoReason, "reason", "say who rolls back, and why")
 	}
-	b.Reason, b.Actor = journaled(b.Reason), journaled(b.Actor)
+	b.Reason, b.Actor = Text(b.Reason), Text(b.Actor)
 	b.Snapshot, b.Hash, b.SnapshotLen, b.PriorLen = p.to.Name, p.to.Hash, Seq(p.to.At), k.last
 	b.Abandoned = k.sideEffects(&b, p)
 	unknown := func(x SideEffect) bool {
@@ -109,7 +109,7 @@ func (k *kernel) rollback(b RolledBack, p *past) (*RolledBack, error) {
 		k.dropTree() // it has the snapshot's leaves
 		return nil, err
 	}
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	id, _ := k.write(KindRollback, 0)
 	k.scheduled, k.timers = scheduled, timers
 	k.returnTo(&b, p, id)

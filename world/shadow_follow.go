@@ -243,7 +243,7 @@ func byPerson(body Body) bool {
 	case *Resumed:
 		return true
 	case *Resolved:
-		return !b.verifier()
+		return !byVerifier(b.Actor)
 	case *Confirmed:
 		return b.Mode == modePerson
 	default:

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/snapshot"
 )
@@ -92,29 +91,18 @@ func (k *kernel) snapshot(b SnapshotCreated) error {
 	if err := k.catalog.Check(b.Name); err != nil {
 		return refuse(err, "name", "%q", b.Name)
 	}
-	b.V, b.Label, b.Actor = bodyVersion, journaled(b.Label), journaled(b.Actor)
+	b.V, b.Label, b.Actor = BodyVersion, Text(b.Label), Text(b.Actor)
 	b.At, b.ChainRoot, b.StateRoot = k.last, k.chain.Root(), k.stateRoot()
 	b.Cells = uint64(k.tree.cells.Len())
 	k.catalog.SetMax(k.maxSnapshots())
 	b.Pruned = named(k.catalog.Add(snapshot.Snapshot{
 		Name: b.Name, Record: uint64(k.last + 1), At: uint64(b.At), Time: uint64(k.now),
-		Root: b.ChainRoot, State: b.StateRoot, Cells: b.Cells, Label: b.Label, Hash: b.hash(),
+		Root: b.ChainRoot, State: b.StateRoot, Cells: b.Cells, Label: b.Label, Hash: b.SnapshotHash(),
 	}))
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	k.write(KindSnapshot, 0)
 	k.inTick = false
 	return nil
-}
-
-// hash returns what names a snapshot besides its name: H of the canonical array
-// [name, at, chain root, state root, cells].
-func (x *SnapshotCreated) hash() Hash {
-	b := canon.AppendArray(nil, 5)
-	b = canon.AppendText(b, x.Name)
-	b = canon.AppendUint(b, uint64(x.At))
-	b = canon.AppendBytes(b, x.ChainRoot[:])
-	b = canon.AppendBytes(b, x.StateRoot[:])
-	return canon.Sum(canon.AppendUint(b, x.Cells))
 }
 
 func (k *kernel) maxSnapshots() uint64 {
@@ -131,8 +119,8 @@ func (k *kernel) pin(b SnapshotPinned) error {
 	if err := k.catalog.Pin(b.Name, b.Pinned); err != nil {
 		return refuse(err, "name", "%q", b.Name)
 	}
-	b.V, b.Actor = bodyVersion, journaled(b.Actor)
-	k.body = b.append(k.body[:0])
+	b.V, b.Actor = BodyVersion, Text(b.Actor)
+	k.body = b.Append(k.body[:0])
 	k.write(KindPinned, 0)
 	k.inTick = false
 	return nil
@@ -145,8 +133,8 @@ func (k *kernel) prune(b SnapshotPruned) error {
 	if err := k.catalog.Prune(b.Name); err != nil {
 		return refuse(err, "name", "%q", b.Name)
 	}
-	b.V, b.Actor = bodyVersion, journaled(b.Actor)
-	k.body = b.append(k.body[:0])
+	b.V, b.Actor = BodyVersion, Text(b.Actor)
+	k.body = b.Append(k.body[:0])
 	k.write(KindPruned, 0)
 	k.inTick = false
 	return nil
@@ -160,9 +148,9 @@ func (k *kernel) retain(b SnapshotRetention) ([]string, error) {
 		return nil, refuse(ErrRetention, "max", "0")
 	}
 	k.retention = b.Max
-	b.V, b.Actor = bodyVersion, journaled(b.Actor)
+	b.V, b.Actor = BodyVersion, Text(b.Actor)
 	b.Pruned = named(k.catalog.SetMax(b.Max))
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	k.write(KindRetention, 0)
 	k.inTick = false
 	return b.Pruned, nil

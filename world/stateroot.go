@@ -124,7 +124,7 @@ func alarmLeaves(scheduled, timers alarms, now manifest.Tick) []snapshot.Leaf {
 		for j, x := range sortedAlarms(h) {
 			b := canon.AppendArray(nil, 4)
 			b = canon.AppendUint(b, uint64(x.at-now))
-			b = appendTexts(b, cellNames(x.to))
+			b = canon.AppendTexts(b, cellNames(x.to))
 			b = canon.AppendText(b, x.name)
 			b = canon.AppendRaw(b, x.data)
 			key := binary.BigEndian.AppendUint64([]byte{byte(i)}, uint64(j))

@@ -182,8 +182,8 @@ func (k *kernel) checkRoom() error {
 func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	rule := k.rules.reducers[c.id.Reducer]
 	park := rule == nil || rule.park
-	b := Failed{V: bodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: journaled(err.Error())}
-	k.body = b.append(k.body[:0])
+	b := Failed{V: BodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: Text(err.Error())}
+	k.body = b.Append(k.body[:0])
 	k.write(KindFailed, x.record)
 	if park {
 		c.parked = true
@@ -204,19 +204,19 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	if string(c.state) == canon.Null {
 		c.state = nil
 	}
-	b := Stepped{V: bodyVersion, Cell: c.name, N: c.n, Outcome: receipt.OutcomePure, Gas: k.out.Gas}
+	b := Stepped{V: BodyVersion, Cell: c.name, N: c.n, Outcome: receipt.OutcomePure, Gas: k.out.Gas}
 	if len(c.state) > 0 {
 		b.State = canon.Sum(c.state)
 	}
 	if len(k.out.Effects) > 0 {
 		b.Outcome = receipt.OutcomeSuccess
 	}
-	k.body = b.append(k.body[:0])
+	k.body = b.Append(k.body[:0])
 	step, _ := k.write(KindStepped, x.record)
 	if len(c.state) == 0 {
 		c.state = nil
-		gone := Deleted{V: bodyVersion, Cell: c.name, N: c.n}
-		k.body = gone.append(k.body[:0])
+		gone := Deleted{V: BodyVersion, Cell: c.name, N: c.n}
+		k.body = gone.Append(k.body[:0])
 		k.write(KindDeleted, step)
 	}
 	for i := range k.plan.events {
@@ -227,8 +227,8 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	}
 	for i := range k.out.Timers {
 		t := &k.out.Timers[i]
-		set := TimerSet{V: bodyVersion, Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Data: t.Data}
-		k.body = set.append(k.body[:0])
+		set := TimerSet{V: BodyVersion, Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Data: t.Data}
+		k.body = set.Append(k.body[:0])
 		id, payload := k.write(KindTimer, step)
 		k.timers.add(alarm{at: set.Deadline, record: id, to: []*cell{c}, name: strings.Clone(t.Name), data: tail(payload, t.Data)})
 	}
@@ -237,15 +237,15 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 // emit sends a planned event.
 func (k *kernel) emit(e *plannedEvent, data Data, step Seq) {
 	to := k.plan.targets[e.from:e.to]
-	b := Emitted{V: bodyVersion, Name: e.rule.name, To: k.names(to), Data: data}
-	k.body = b.append(k.body[:0])
+	b := Emitted{V: BodyVersion, Name: e.rule.name, To: k.names(to), Data: data}
+	k.body = b.Append(k.body[:0])
 	id, payload := k.write(KindEmitted, step)
 	for _, c := range to {
 		k.deliver(c, mail{record: id, name: e.rule.name, data: tail(payload, data)})
 	}
 	if len(to) == 0 {
-		dropped := Dropped{V: bodyVersion, Name: e.rule.name, Reason: "no_route"}
-		k.body = dropped.append(k.body[:0])
+		dropped := Dropped{V: BodyVersion, Name: e.rule.name, Reason: "no_route"}
+		k.body = dropped.Append(k.body[:0])
 		k.write(KindDropped, id)
 	}
 }

@@ -141,7 +141,7 @@ func (w *World) Resolve(ctx context.Context, b Resolved) error {
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
-	if b.verifier() {
+	if byVerifier(b.Actor) {
 		return refuse(ErrNoReason, "actor", "%q is the name of a verifier: say who decides", b.Actor)
 	}
 	if err := w.k.resolve(b); err != nil {

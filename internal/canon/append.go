@@ -65,6 +65,15 @@ func AppendText(b []byte, s string) []byte {
 	return append(appendHead(b, majorText, uint64(len(s))), s...)
 }
 
+// AppendTexts appends an array of text strings.
+func AppendTexts(b []byte, texts []string) []byte {
+	b = AppendArray(b, len(texts))
+	for _, s := range texts {
+		b = AppendText(b, s)
+	}
+	return b
+}
+
 // AppendArray appends the head of an array; n items must follow.
 func AppendArray(b []byte, n int) []byte { return appendHead(b, majorArray, uint64(n)) }
 

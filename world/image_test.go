@@ -1,0 +1,64 @@
+package world
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
+)
+
+func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, Hash{1})
+		c.n, c.parked = rapid.Uint64().Draw(rt, "n"), rapid.Bool().Draw(rt, "parked")
+		c.born = rapid.Bool().Draw(rt, "born")
+		want := imageCell{
+			Version: imageVersion, N: c.n, History: Hash{1}, Parked: c.parked, Unborn: !c.born,
+			Mail: []imageMail{}, Asked: []imageAsked{}, Awaits: []receipt.Key{},
+		}
+		for i := range rapid.IntRange(0, 2).Draw(rt, "awaits") {
+			key := receipt.Key{Hash: Hash{byte(i)}}
+			c.awaits, want.Awaits = append(c.awaits, key), append(want.Awaits, key)
+		}
+		for i := range rapid.IntRange(0, 3).Draw(rt, "mail") {
+			c.mail.push(mail{record: Seq(i), name: "e", data: Data{byte(i)}})
+			want.Mail = append(want.Mail, imageMail{Record: Seq(i), Name: "e", Data: Data{byte(i)}})
+		}
+		if rapid.Bool().Draw(rt, "state") {
+			c.state = []byte{0x18, 0xff}
+			want.State = c.state
+		}
+		for i := range rapid.IntRange(0, 3).Draw(rt, "asked") {
+			if c.asked == nil {
+				c.asked = make(map[asked]uint64)
+			}
+			c.asked[asked{byte(i)}] = uint64(i) + 1
+			want.Asked = append(want.Asked, imageAsked{What: append([]byte{byte(i)}, make([]byte, 15)...), Count: uint64(i) + 1})
+		}
+		library, err := canon.Marshal(want)
+		require.NoError(rt, err)
+		got, err := c.appendImage(nil)
+		require.NoError(rt, err)
+		require.Equal(rt, library, got)
+	})
+}
+
+func TestOtherEnginesAreRefused(t *testing.T) {
+	mine := Created{Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version}
+	require.NoError(t, checkEngines(mine.Kernel, mine.Starlark, mine.CEL))
+	for _, change := range []func(*Created){
+		func(c *Created) { c.Kernel += "0" },
+		func(c *Created) { c.Starlark += "0" },
+		func(c *Created) { c.CEL += "0" },
+	} {
+		other := mine
+		change(&other)
+		require.ErrorIs(t, checkEngines(other.Kernel, other.Starlark, other.CEL), ErrEngine)
+	}
+}
