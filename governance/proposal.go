@@ -58,7 +58,7 @@ type Proposal struct {
 	Record    uint64
 	Time      manifest.Tick
 	Author    string // who proposed it, by name
-	Signature *Signature
+	Signature *manifest.Signature
 	Reason    string
 
 	Report    Hash   // of the last shadow; zero: there is none
@@ -75,7 +75,7 @@ type Approval struct {
 	_         struct{} `cbor:",toarray"`
 	Record    uint64
 	Report    Hash
-	Signature Signature
+	Signature manifest.Signature
 	Actor     string // by name
 	Reason    string
 }
@@ -84,8 +84,8 @@ type Approval struct {
 func (p *Proposal) Open() bool { return p.Ended == 0 }
 
 // Terms returns what an approval of the proposal in a world is to sign.
-func (p *Proposal) Terms(world string) Terms {
-	return Terms{World: world, Base: p.Base, Candidate: p.Candidate, Report: p.Report}
+func (p *Proposal) Terms(world string) manifest.Terms {
+	return manifest.Terms{World: world, Base: p.Base, Candidate: p.Candidate, Report: p.Report}
 }
 
 // counts reports whether an approval is of the last report and by somebody whose
@@ -199,7 +199,7 @@ func (ps *Proposals) Add(p Proposal, f InForce) (*Proposal, error) {
 		return nil, ErrNoChange
 	case open >= MaxOpen:
 		return nil, fmt.Errorf("%w: %d, reject or withdraw some", ErrTooMany, open)
-	case p.Signature != nil && !p.Signature.Verifies(Terms{World: f.World, Base: p.Base, Candidate: p.Candidate}):
+	case p.Signature != nil && !p.Signature.Verifies(manifest.Terms{World: f.World, Base: p.Base, Candidate: p.Candidate}):
 		return nil, ErrSignature
 	}
 	p.N, p.Stage = uint64(len(ps.list))+1, Proposed
@@ -227,7 +227,7 @@ func (p *Proposal) advance(f InForce) {
 }
 
 // Approve takes a signature under terms.
-func (ps *Proposals) Approve(n uint64, terms Terms, a Approval, f InForce) error {
+func (ps *Proposals) Approve(n uint64, terms manifest.Terms, a Approval, f InForce) error {
 	p, err := ps.reported(n, f)
 	if err != nil {
 		return err
@@ -260,10 +260,10 @@ func (ps *Proposals) Approve(n uint64, terms Terms, a Approval, f InForce) error
 
 // Terms returns what an approval of a proposal is to sign now, or why nobody can
 // approve it.
-func (ps *Proposals) Terms(n uint64, f InForce) (Terms, error) {
+func (ps *Proposals) Terms(n uint64, f InForce) (manifest.Terms, error) {
 	p, err := ps.reported(n, f)
 	if err != nil {
-		return Terms{}, err
+		return manifest.Terms{}, err
 	}
 	return p.Terms(f.World), nil
 }

@@ -45,7 +45,7 @@ func (o *office) approvedBy(x *note) map[manifest.PublicKey]bool {
 }
 
 // holds reports whether a signature is one under the present report.
-func (o *office) holds(x *note, s Signature) bool {
+func (o *office) holds(x *note, s manifest.Signature) bool {
 	statement := fmt.Appendf(nil, "worldkernel approval v1\nworld %s\nbase %s\ncandidate %s\nreport %s\n",
 		o.f.World, x.base, x.candidate, x.report)
 	return ed25519.Verify(s.Key[:], statement, s.Bytes)
@@ -155,7 +155,7 @@ func (o *office) shadowAny(t *rapid.T) {
 // approveAny hands in a signature, most of the time a good one.
 func (o *office) approveAny(t *rapid.T) {
 	n, x := o.pick(t)
-	terms := Terms{World: "w", Base: x.base, Candidate: x.candidate, Report: x.report}
+	terms := manifest.Terms{World: "w", Base: x.base, Candidate: x.candidate, Report: x.report}
 	signed := terms
 	switch rapid.IntRange(0, 15).Draw(t, "terms") {
 	case 0:
@@ -173,7 +173,7 @@ func (o *office) approveAny(t *rapid.T) {
 	case 6:
 		signed.Report = hashOf("s")
 	}
-	s := Sign(keyOf(rapid.ByteRange(1, 4).Draw(t, "who")), signed)
+	s := manifest.Sign(keyOf(rapid.ByteRange(1, 4).Draw(t, "who")), signed)
 	if rapid.IntRange(0, 15).Draw(t, "damage") == 0 {
 		s.Bytes[rapid.IntRange(0, len(s.Bytes)-1).Draw(t, "at")] ^= 1
 	}
@@ -183,17 +183,17 @@ func (o *office) approveAny(t *rapid.T) {
 // allApprove has everybody sign a proposal as it is.
 func (o *office) allApprove(t *rapid.T) {
 	n, x := o.pick(t)
-	terms := Terms{World: "w", Base: x.base, Candidate: x.candidate, Report: x.report}
+	terms := manifest.Terms{World: "w", Base: x.base, Candidate: x.candidate, Report: x.report}
 	for who := range byte(4) {
-		o.handIn(t, n, terms, Sign(keyOf(who+1), terms))
+		o.handIn(t, n, terms, manifest.Sign(keyOf(who+1), terms))
 	}
 }
 
-func (o *office) handIn(t *rapid.T, n uint64, terms Terms, s Signature) {
+func (o *office) handIn(t *rapid.T, n uint64, terms manifest.Terms, s manifest.Signature) {
 	x := o.notes[n-1]
 	good, before := o.good(x), len(o.approvedBy(x))
 	err := o.approve(n, terms, s)
-	if good && terms == (Terms{World: "w", Base: x.base, Candidate: x.candidate, Report: x.report}) && o.holds(x, s) {
+	if good && terms == (manifest.Terms{World: "w", Base: x.base, Candidate: x.candidate, Report: x.report}) && o.holds(x, s) {
 		x.signed[x.report] = append(x.signed[x.report], s.Key)
 	}
 	require.Equal(t, len(o.approvedBy(x)) > before, err == nil, "accepted exactly where it counts: %v", err)

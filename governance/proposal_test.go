@@ -35,7 +35,7 @@ func newDesk(t require.TestingT, g manifest.Governance) *desk {
 func (d *desk) propose(candidate string, author byte) *Proposal {
 	p := Proposal{Base: d.f.Manifest, Candidate: hashOf(candidate), Record: d.record + 1, Author: "ada"}
 	if author != 0 {
-		s := Sign(keyOf(author), Terms{World: d.f.World, Base: p.Base, Candidate: p.Candidate})
+		s := manifest.Sign(keyOf(author), manifest.Terms{World: d.f.World, Base: p.Base, Candidate: p.Candidate})
 		p.Signature = &s
 	}
 	added, err := d.ps.Add(p, d.f)
@@ -53,17 +53,17 @@ func (d *desk) shadow(n uint64, report string) error {
 }
 
 // sign has a person approve of a proposal as it is, but for change.
-func (d *desk) sign(n uint64, who byte, change ...func(*Terms)) error {
+func (d *desk) sign(n uint64, who byte, change ...func(*manifest.Terms)) error {
 	p, err := d.ps.Find(n)
 	require.NoError(d.t, err)
 	terms := p.Terms(d.f.World)
 	for _, c := range change {
 		c(&terms)
 	}
-	return d.approve(n, terms, Sign(keyOf(who), terms))
+	return d.approve(n, terms, manifest.Sign(keyOf(who), terms))
 }
 
-func (d *desk) approve(n uint64, terms Terms, s Signature) error {
+func (d *desk) approve(n uint64, terms manifest.Terms, s manifest.Signature) error {
 	err := d.ps.Approve(n, terms, Approval{Record: d.record + 1, Signature: s, Actor: "bob"}, d.f)
 	if err == nil {
 		d.record++
@@ -107,7 +107,7 @@ func TestProposalGoesFromStageToStage(t *testing.T) {
 	require.Equal(t, Shadowed, p.Stage)
 	terms, err := d.ps.Terms(1, d.f)
 	require.NoError(t, err)
-	require.Equal(t, Terms{World: d.f.World, Base: p.Base, Candidate: p.Candidate, Report: p.Report}, terms)
+	require.Equal(t, manifest.Terms{World: d.f.World, Base: p.Base, Candidate: p.Candidate, Report: p.Report}, terms)
 	require.NoError(t, d.sign(1, 1))
 	require.Equal(t, Shadowed, p.Stage, "one of two")
 	require.NoError(t, d.sign(1, 3))
@@ -118,7 +118,7 @@ func TestProposalGoesFromStageToStage(t *testing.T) {
 }
 
 func TestRefusedStepsChangeNothing(t *testing.T) {
-	other := func(change func(*Terms)) func(*desk) error {
+	other := func(change func(*manifest.Terms)) func(*desk) error {
 		return func(d *desk) error { return d.sign(1, 1, change) }
 	}
 	fork := func(d *desk) { d.f.World = "the fork" }
@@ -130,33 +130,35 @@ func TestRefusedStepsChangeNothing(t *testing.T) {
 	terms := func(n uint64) func(*desk) error {
 		return func(d *desk) error { _, err := d.ps.Terms(n, d.f); return err }
 	}
-	signed := Sign(keyOf(1), Terms{World: "w", Base: hashOf("A"), Candidate: hashOf("D")})
+	signed := manifest.Sign(keyOf(1), manifest.Terms{World: "w", Base: hashOf("A"), Candidate: hashOf("D")})
 	for name, c := range map[string]struct {
 		before func(*desk)
 		step   func(*desk) error
 		want   error
 	}{
-		"add: of another base":       {nil, add(Proposal{Base: hashOf("Z"), Candidate: hashOf("D")}), ErrStale},
-		"add: no change":             {nil, add(Proposal{Base: hashOf("A"), Candidate: hashOf("A")}), ErrNoChange},
-		"add: signed for another":    {nil, add(Proposal{Base: hashOf("A"), Candidate: hashOf("E"), Signature: &signed}), ErrSignature},
-		"add: signed elsewhere":      {fork, add(Proposal{Base: hashOf("A"), Candidate: hashOf("D"), Signature: &signed}), ErrSignature},
-		"shadow: there is none":      {nil, func(d *desk) error { return d.shadow(9, "r") }, ErrNoProposal},
-		"shadow: stale":              {stale, func(d *desk) error { return d.shadow(1, "r") }, ErrStale},
-		"shadow: closed":             {nil, func(d *desk) error { return d.shadow(3, "r") }, ErrClosed},
-		"approve: there is none":     {nil, func(d *desk) error { return d.ps.Approve(0, Terms{}, Approval{}, d.f) }, ErrNoProposal},
-		"approve: stale":             {stale, func(d *desk) error { return d.sign(1, 1) }, ErrStale},
-		"approve: closed":            {nil, func(d *desk) error { return d.sign(3, 1) }, ErrClosed},
-		"approve: not shadowed":      {nil, func(d *desk) error { return d.sign(2, 1) }, ErrNotShadowed},
-		"approve: old report":        {back, func(d *desk) error { return d.sign(1, 1) }, ErrOldReport},
-		"approve: other world":       {nil, other(func(t *Terms) { t.World = "the fork" }), ErrOtherTerms},
-		"approve: other base":        {nil, other(func(t *Terms) { t.Base = hashOf("Z") }), ErrOtherTerms},
-		"approve: other candidate":   {nil, other(func(t *Terms) { t.Candidate = hashOf("Z") }), ErrOtherTerms},
-		"approve: other report":      {nil, other(func(t *Terms) { t.Report = hashOf("Z") }), ErrOtherTerms},
-		"approve: of no report":      {nil, other(func(t *Terms) { t.Report = Hash{} }), ErrOtherTerms},
-		"approve: not listed":        {nil, func(d *desk) error { return d.sign(1, 7) }, ErrNotListed},
-		"approve: repeated":          {nil, func(d *desk) error { return d.sign(1, 2) }, ErrRepeated},
-		"approve: own":               {nil, func(d *desk) error { return d.sign(1, 3) }, ErrOwnProposal},
-		"approve: bad signature":     {nil, func(d *desk) error { return d.approve(1, d.ps.list[0].Terms("w"), Signature{Key: publicOf(1)}) }, ErrSignature},
+		"add: of another base":     {nil, add(Proposal{Base: hashOf("Z"), Candidate: hashOf("D")}), ErrStale},
+		"add: no change":           {nil, add(Proposal{Base: hashOf("A"), Candidate: hashOf("A")}), ErrNoChange},
+		"add: signed for another":  {nil, add(Proposal{Base: hashOf("A"), Candidate: hashOf("E"), Signature: &signed}), ErrSignature},
+		"add: signed elsewhere":    {fork, add(Proposal{Base: hashOf("A"), Candidate: hashOf("D"), Signature: &signed}), ErrSignature},
+		"shadow: there is none":    {nil, func(d *desk) error { return d.shadow(9, "r") }, ErrNoProposal},
+		"shadow: stale":            {stale, func(d *desk) error { return d.shadow(1, "r") }, ErrStale},
+		"shadow: closed":           {nil, func(d *desk) error { return d.shadow(3, "r") }, ErrClosed},
+		"approve: there is none":   {nil, func(d *desk) error { return d.ps.Approve(0, manifest.Terms{}, Approval{}, d.f) }, ErrNoProposal},
+		"approve: stale":           {stale, func(d *desk) error { return d.sign(1, 1) }, ErrStale},
+		"approve: closed":          {nil, func(d *desk) error { return d.sign(3, 1) }, ErrClosed},
+		"approve: not shadowed":    {nil, func(d *desk) error { return d.sign(2, 1) }, ErrNotShadowed},
+		"approve: old report":      {back, func(d *desk) error { return d.sign(1, 1) }, ErrOldReport},
+		"approve: other world":     {nil, other(func(t *manifest.Terms) { t.World = "the fork" }), ErrOtherTerms},
+		"approve: other base":      {nil, other(func(t *manifest.Terms) { t.Base = hashOf("Z") }), ErrOtherTerms},
+		"approve: other candidate": {nil, other(func(t *manifest.Terms) { t.Candidate = hashOf("Z") }), ErrOtherTerms},
+		"approve: other report":    {nil, other(func(t *manifest.Terms) { t.Report = hashOf("Z") }), ErrOtherTerms},
+		"approve: of no report":    {nil, other(func(t *manifest.Terms) { t.Report = Hash{} }), ErrOtherTerms},
+		"approve: not listed":      {nil, func(d *desk) error { return d.sign(1, 7) }, ErrNotListed},
+		"approve: repeated":        {nil, func(d *desk) error { return d.sign(1, 2) }, ErrRepeated},
+		"approve: own":             {nil, func(d *desk) error { return d.sign(1, 3) }, ErrOwnProposal},
+		"approve: bad signature": {nil, func(d *desk) error {
+			return d.approve(1, d.ps.list[0].Terms("w"), manifest.Signature{Key: publicOf(1)})
+		}, ErrSignature},
 		"approve: another's key":     {nil, func(d *desk) error { return d.approve(1, d.ps.list[0].Terms("w"), signedBy(d, 2, 1)) }, ErrSignature},
 		"approve: with the author's": {nil, func(d *desk) error { return d.approve(1, d.ps.list[0].Terms("w"), authors(d, 1)) }, ErrSignature},
 		"terms: there is none":       {nil, terms(9), ErrNoProposal},
@@ -192,17 +194,17 @@ func TestRefusedStepsChangeNothing(t *testing.T) {
 }
 
 // signedBy is what a person signs under p1, with the name of another's key.
-func signedBy(d *desk, who, as byte) Signature {
-	s := Sign(keyOf(who), d.ps.list[0].Terms(d.f.World))
+func signedBy(d *desk, who, as byte) manifest.Signature {
+	s := manifest.Sign(keyOf(who), d.ps.list[0].Terms(d.f.World))
 	s.Key = publicOf(as)
 	return s
 }
 
 // authors is a signature as an author of p1 makes one, who has seen no report.
-func authors(d *desk, who byte) Signature {
+func authors(d *desk, who byte) manifest.Signature {
 	terms := d.ps.list[0].Terms(d.f.World)
 	terms.Report = Hash{}
-	return Sign(keyOf(who), terms)
+	return manifest.Sign(keyOf(who), terms)
 }
 
 func TestOpenProposalsAreLimited(t *testing.T) {

@@ -32,11 +32,11 @@ func TestStatementsAndSignaturesAreWhatOthersMake(t *testing.T) {
 		seed[i] = byte(i)
 	}
 	const public = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"
-	terms := Terms{World: "0f1e2d3c", Base: hashOf("the manifest in force"), Candidate: hashOf("the candidate")}
+	terms := manifest.Terms{World: "0f1e2d3c", Base: hashOf("the manifest in force"), Candidate: hashOf("the candidate")}
 	reported := terms
 	reported.Report = hashOf("the report")
 	for name, c := range map[string]struct {
-		terms     Terms
+		terms     manifest.Terms
 		statement string
 		signature string
 	}{
@@ -62,7 +62,7 @@ func TestStatementsAndSignaturesAreWhatOthersMake(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.statement, string(c.terms.Statement()))
-			s := Sign(ed25519.NewKeyFromSeed(seed), c.terms)
+			s := manifest.Sign(ed25519.NewKeyFromSeed(seed), c.terms)
 			require.Equal(t, public, s.Key.String())
 			require.Equal(t, c.signature, hex.EncodeToString(s.Bytes))
 			require.True(t, s.Verifies(c.terms))
@@ -71,11 +71,11 @@ func TestStatementsAndSignaturesAreWhatOthersMake(t *testing.T) {
 	}
 }
 
-func termsGen() *rapid.Generator[Terms] {
+func termsGen() *rapid.Generator[manifest.Terms] {
 	hash := rapid.Custom(func(t *rapid.T) Hash { return Hash(rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "hash")) })
 	few := rapid.OneOf(hash, rapid.SampledFrom([]Hash{{}, hashOf("a"), hashOf("b")}))
-	return rapid.Custom(func(t *rapid.T) Terms {
-		return Terms{
+	return rapid.Custom(func(t *rapid.T) manifest.Terms {
+		return manifest.Terms{
 			World: rapid.StringMatching(`[a-z0-9-]{1,8}`).Draw(t, "world"),
 			Base:  few.Draw(t, "base"), Candidate: few.Draw(t, "candidate"), Report: few.Draw(t, "report"),
 		}
@@ -86,7 +86,7 @@ func TestSignatureHoldsForItsTermsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := termsGen().Draw(t, "a"), termsGen().Draw(t, "b")
 		who := rapid.ByteRange(1, 3).Draw(t, "who")
-		s := Sign(keyOf(who), a)
+		s := manifest.Sign(keyOf(who), a)
 		require.True(t, s.Verifies(a))
 		require.Equal(t, a == b, bytes.Equal(a.Statement(), b.Statement()), "other terms read otherwise")
 		require.Equal(t, a == b, s.Verifies(b))
@@ -96,15 +96,15 @@ func TestSignatureHoldsForItsTermsOnly(t *testing.T) {
 }
 
 func TestDamagedSignatureDoesNotVerify(t *testing.T) {
-	terms := Terms{World: "w", Base: hashOf("a"), Candidate: hashOf("b"), Report: hashOf("r")}
-	good := Sign(keyOf(1), terms)
+	terms := manifest.Terms{World: "w", Base: hashOf("a"), Candidate: hashOf("b"), Report: hashOf("r")}
+	good := manifest.Sign(keyOf(1), terms)
 	for _, n := range []int{0, 1, 63} {
-		require.False(t, Signature{Key: good.Key, Bytes: good.Bytes[:n]}.Verifies(terms), "%d bytes", n)
+		require.False(t, manifest.Signature{Key: good.Key, Bytes: good.Bytes[:n]}.Verifies(terms), "%d bytes", n)
 	}
-	require.False(t, Signature{Key: good.Key, Bytes: append(bytes.Clone(good.Bytes), 0)}.Verifies(terms), "65 bytes")
-	require.False(t, Signature{}.Verifies(terms))
+	require.False(t, manifest.Signature{Key: good.Key, Bytes: append(bytes.Clone(good.Bytes), 0)}.Verifies(terms), "65 bytes")
+	require.False(t, manifest.Signature{}.Verifies(terms))
 	for bit := range 8 * len(good.Bytes) {
-		bad := Signature{Key: good.Key, Bytes: bytes.Clone(good.Bytes)}
+		bad := manifest.Signature{Key: good.Key, Bytes: bytes.Clone(good.Bytes)}
 		bad.Bytes[bit/8] ^= 1 << (bit % 8)
 		require.False(t, bad.Verifies(terms), "bit %d", bit)
 	}

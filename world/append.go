@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
+	"github.com/worldkernel/worldkernel/journal"
 	"slices"
 )
 
@@ -14,7 +15,7 @@ func (w *World) tell() error {
 		return nil
 	}
 	for _, r := range k.recalls {
-		if !r.Confirm && Seq(k.ledger.Entry(r.Key).Finished) > w.settled {
+		if !r.Confirm && journal.Seq(k.ledger.Entry(r.Key).Finished) > w.settled {
 			if err := w.flush(); err != nil {
 				return err
 			}
@@ -40,7 +41,7 @@ func (w *World) appendFull() error {
 
 // flight is a batch on its way to the disk.
 type flight struct {
-	pending Pending
+	pending journal.Pending
 	ready   Ready
 }
 

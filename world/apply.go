@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
@@ -24,7 +25,7 @@ func (w *World) Apply(ctx context.Context, proposal uint64, actor string) error 
 	if err != nil {
 		return err
 	}
-	if err := w.k.apply(Applied{Proposal: proposal, Actor: actor}, next); err != nil {
+	if err := w.k.apply(journal.Applied{Proposal: proposal, Actor: actor}, next); err != nil {
 		return err
 	}
 	if err := w.Checkpoint(); err != nil {
@@ -58,7 +59,7 @@ func (w *World) Land(ctx context.Context) error {
 
 // WouldApply returns why a proposal would not be applied now, and how many cells
 // the candidate's code takes over if it is.
-func (m *Moment) WouldApply(h History, registry *reducer.Registry, proposal uint64) (migrated int, err error) {
+func (m *Moment) WouldApply(h journal.History, registry *reducer.Registry, proposal uint64) (migrated int, err error) {
 	next, err := m.k.ready(proposal, Config{History: h, Registry: registry})
 	if err != nil {
 		return 0, err
@@ -99,7 +100,7 @@ func (k *kernel) dropsNothing(next *rules) error {
 
 // apply writes a manifest.applied: next is in force from here on, and takes over
 // the states of the cells whose code changes.
-func (k *kernel) apply(b Applied, next *rules) error {
+func (k *kernel) apply(b journal.Applied, next *rules) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
@@ -123,9 +124,9 @@ func (k *kernel) apply(b Applied, next *rules) error {
 	if err != nil {
 		return err
 	}
-	b.V, b.Manifest, b.Base, b.Actor = BodyVersion, p.Candidate, p.Base, Text(b.Actor)
+	b.V, b.Manifest, b.Base, b.Actor = journal.BodyVersion, p.Candidate, p.Base, journal.Text(b.Actor)
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindApplied, 0)
+	id, _ := k.write(journal.KindApplied, 0)
 	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {
 		return fmt.Errorf("world: %w", err)
 	}
@@ -134,7 +135,7 @@ func (k *kernel) apply(b Applied, next *rules) error {
 }
 
 // govern puts rules in force, by a record.
-func (k *kernel) govern(next *rules, all []migrated, record Seq) {
+func (k *kernel) govern(next *rules, all []migrated, record journal.Seq) {
 	k.inTick = false
 	k.rules = next
 	if k.tree != nil {
@@ -147,7 +148,7 @@ func (k *kernel) govern(next *rules, all []migrated, record Seq) {
 
 // dismissVerifiers ends the wait for verifiers that the rules do not declare: a
 // person decides about what is in doubt, and recorded results are told as they are.
-func (k *kernel) dismissVerifiers(record Seq) {
+func (k *kernel) dismissVerifiers(record journal.Seq) {
 	verified := func(e *receipt.Entry) bool {
 		rule := k.rules.effects[e.Intent.Kind]
 		return rule != nil && rule.Verify != nil

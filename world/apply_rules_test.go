@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
@@ -79,8 +80,8 @@ type chronicle struct {
 	t     *testing.T
 	rng   *rand.Rand
 	now   page
-	kept  map[string]page    // of snapshots
-	pages map[world.Seq]page // of moments
+	kept  map[string]page      // of snapshots
+	pages map[journal.Seq]page // of moments
 	told  int
 }
 
@@ -112,12 +113,12 @@ var keys = []string{"a", "b", "c"}
 
 func newChronicle(t *testing.T, seed uint64) *chronicle {
 	c := &chronicle{
-		t: t, rng: rand.New(rand.NewPCG(seed, 5)), kept: make(map[string]page), pages: make(map[world.Seq]page),
+		t: t, rng: rand.New(rand.NewPCG(seed, 5)), kept: make(map[string]page), pages: make(map[journal.Seq]page),
 		now: page{lines: make(map[string][]string), code: map[string]int{"tale": 1, "note": 1}},
 	}
 	m, contents := ruled(1, 1)
 	c.World = worldtest.New(t, *m, contents, worldtest.Options{
-		Registry: taleRegistry(), BatchRecords: 1 + c.rng.IntN(5), CheckpointRecords: world.Seq(5 + c.rng.IntN(40)),
+		Registry: taleRegistry(), BatchRecords: 1 + c.rng.IntN(5), CheckpointRecords: journal.Seq(5 + c.rng.IntN(40)),
 	})
 	return c
 }
@@ -170,7 +171,7 @@ func (c *chronicle) rollback() bool {
 	}
 	to := all[c.rng.IntN(len(all))].Name
 	inForce, earlier := c.Status().Manifest, c.kept[to].code
-	_, err := c.Rollback(c.t.Context(), world.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try"})
+	_, err := c.Rollback(c.t.Context(), journal.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try"})
 	require.NoError(c.t, err)
 	require.Equal(c.t, inForce, c.Status().Manifest)
 	code := c.now.code

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -72,7 +73,7 @@ func TestKindUnderWayIsNotDropped(t *testing.T) {
 			func(p *play) { p.ask() },
 			receipt.StateParked,
 			func(p *play) {
-				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, world.Disapprove))
+				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, journal.Disapprove))
 				p.Drive()
 			},
 		},
@@ -81,7 +82,7 @@ func TestKindUnderWayIsNotDropped(t *testing.T) {
 			func(p *play) { p.ask(); p.lose() },
 			receipt.StateInDoubt,
 			func(p *play) {
-				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, world.Executed))
+				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, journal.Executed))
 				p.Drive()
 			},
 		},
@@ -89,7 +90,7 @@ func TestKindUnderWayIsNotDropped(t *testing.T) {
 			inDoubt(manifest.InDoubtVerify),
 			func(p *play) { p.ask(); p.lose() },
 			receipt.StateInDoubt,
-			func(p *play) { p.out.Find(p.out.Task(world.Verify), world.Happened, nil, "it is there"); p.Drive() },
+			func(p *play) { p.out.Find(p.out.Task(receipt.Verify), receipt.Happened, nil, "it is there"); p.Drive() },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,9 +131,9 @@ func everything(t *testing.T) *play {
 	for range 3 {
 		p.lose()
 	}
-	require.Len(t, p.out.Tasks(world.Verify), 1)
-	require.Len(t, p.out.Tasks(world.Retry), 1)
-	require.Len(t, p.out.Tasks(world.Perform), 1)
+	require.Len(t, p.out.Tasks(receipt.Verify), 1)
+	require.Len(t, p.out.Tasks(receipt.Retry), 1)
+	require.Len(t, p.out.Tasks(receipt.Perform), 1)
 	return p
 }
 
@@ -155,11 +156,11 @@ func TestApplyWithLiveEffectsPerformsNothingTwiceAndLosesNothing(t *testing.T) {
 			} else {
 				require.NoError(t, p.council().apply(p.ready(p.candidate(same))))
 			}
-			require.Empty(t, p.out.Tasks(world.Verify), "whoever looks on asks nobody")
+			require.Empty(t, p.out.Tasks(receipt.Verify), "whoever looks on asks nobody")
 			p.Drive()
-			require.Empty(t, p.out.Tasks(world.Perform))
-			require.Len(t, p.out.Tasks(world.Verify), 1)
-			require.Len(t, p.out.Tasks(world.Retry), 1)
+			require.Empty(t, p.out.Tasks(receipt.Perform))
+			require.Len(t, p.out.Tasks(receipt.Verify), 1)
+			require.Len(t, p.out.Tasks(receipt.Retry), 1)
 			require.Len(t, p.out.Performed, 4)
 			want := receipt.StateInDoubt
 			if x.stored {
@@ -169,13 +170,13 @@ func TestApplyWithLiveEffectsPerformsNothingTwiceAndLosesNothing(t *testing.T) {
 			all := p.Intents()
 			require.Equal(t, want, all[3].State)
 
-			p.out.Find(p.out.Task(world.Verify), world.Happened, nil, "it is there")
+			p.out.Find(p.out.Task(receipt.Verify), receipt.Happened, nil, "it is there")
 			p.Drive()
 			p.due()
 			p.reply(worldtest.OK(nil))
 			for _, e := range p.Intents() {
 				if e.State == receipt.StateInDoubt {
-					require.NoError(t, p.resolve(e.Intent.Key, world.Executed))
+					require.NoError(t, p.resolve(e.Intent.Key, journal.Executed))
 				}
 			}
 			p.Drive()
@@ -214,7 +215,7 @@ func TestStepOfAProposalEndsTheTick(t *testing.T) {
 			flying := p.performing()
 			p.out.Store(flying, worldtest.OK(nil)) // for whoever asks
 			step(p, n)
-			if len(p.out.Tasks(world.Perform)) > 0 {
+			if len(p.out.Tasks(receipt.Perform)) > 0 {
 				p.out.Reply(flying, worldtest.OK(nil))
 			}
 			p.Drive()
@@ -234,8 +235,8 @@ func TestLandWaitsForWhatIsInFlight(t *testing.T) {
 	require.ErrorIs(t, p.Land(ended), context.Canceled)
 	require.Len(t, p.InFlight(), 1)
 
-	p.out.Play = func(task world.Task) { // the second one, as soon as the first has landed
-		if task.Work == world.Perform {
+	p.out.Play = func(task receipt.Task) { // the second one, as soon as the first has landed
+		if task.Work == receipt.Perform {
 			p.out.Reply(task, worldtest.OK(nil))
 		}
 	}

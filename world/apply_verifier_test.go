@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -26,25 +27,25 @@ func TestVerifierThatIsDroppedWhileItIsAskedLeavesAPersonToDecide(t *testing.T) 
 	p := live(t, inDoubt(manifest.InDoubtVerify))
 	key := p.ask()
 	p.lose()
-	require.Len(t, p.out.Tasks(world.Verify), 1)
+	require.Len(t, p.out.Tasks(receipt.Verify), 1)
 	require.NoError(t, p.council().apply(p.ready(p.candidate(unverified("tool.a")))))
 	for range 2 {
 		progress, err := p.Next(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, world.Idle, progress, "there is nothing to wait for")
-		require.Empty(t, p.out.Tasks(world.Verify))
+		require.Empty(t, p.out.Tasks(receipt.Verify))
 		require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
 		require.True(t, p.Idle())
 		p.crash()
 	}
-	require.NoError(t, p.resolve(key, world.Executed))
+	require.NoError(t, p.resolve(key, journal.Executed))
 	p.Drive()
 	p.tells("x0 ok")
 }
 
 // A verdict that has come and is not yet taken is of the host before.
 func TestVerdictsOfTheHostBeforeAreAskedForAgain(t *testing.T) {
-	happened := func(p *play) { p.out.Find(p.out.Task(world.Verify), world.Happened, nil, "it is there") }
+	happened := func(p *play) { p.out.Find(p.out.Task(receipt.Verify), receipt.Happened, nil, "it is there") }
 	for name, hold := range map[string]func(*play){
 		"held until the tick is over": func(p *play) {
 			p.Submit("go", order{To: "b", Do: []act{{Effect: "tool.l"}}})
@@ -60,9 +61,9 @@ func TestVerdictsOfTheHostBeforeAreAskedForAgain(t *testing.T) {
 			_, err = p.Receive(data)
 			require.NoError(p.t, err)
 			happened(p)
-			p.out.Play = func(task world.Task) {
-				if task.Work == world.Confirm {
-					p.out.Find(task, world.Happened, nil, "it is there")
+			p.out.Play = func(task receipt.Task) {
+				if task.Work == receipt.Confirm {
+					p.out.Find(task, receipt.Happened, nil, "it is there")
 				}
 			}
 			_, err = p.Confirm(p.t.Context())
@@ -81,7 +82,7 @@ func TestVerdictsOfTheHostBeforeAreAskedForAgain(t *testing.T) {
 				p.Drive()
 				require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
 				if next.Effects["tool.a"].Verify == nil {
-					require.Empty(t, p.out.Tasks(world.Verify))
+					require.Empty(t, p.out.Tasks(receipt.Verify))
 					continue
 				}
 				progress, err := p.Next(t.Context())
@@ -105,21 +106,21 @@ func TestRecordedResultIsToldWhereItsVerifierIsDropped(t *testing.T) {
 			p.Drive()
 			p.snapshot("waiting")
 			p.reply(worldtest.OK(nil))
-			_, err := p.Rollback(t.Context(), world.RolledBack{Snapshot: "waiting", Actor: "ada", Reason: "a try", Ack: true})
+			_, err := p.Rollback(t.Context(), journal.RolledBack{Snapshot: "waiting", Actor: "ada", Reason: "a try", Ack: true})
 			require.NoError(t, err)
 			p.Drive()
-			require.Len(t, p.out.Tasks(world.Confirm), 1)
+			require.Len(t, p.out.Tasks(receipt.Confirm), 1)
 			p.tells()
 			require.NoError(t, p.council().apply(p.ready(p.candidate(drop))))
 			applied := p.Status().Head.ID
 			p.crash()
 			p.Drive()
-			require.Empty(t, p.out.Tasks(world.Confirm))
+			require.Empty(t, p.out.Tasks(receipt.Confirm))
 			p.tells("x0 ok")
 			require.Len(t, p.out.Performed, 1)
-			last, err := world.DecodeRecord(p.Journal.Records()[p.Status().Head.ID-1].Bytes)
+			last, err := journal.DecodeRecord(p.Journal.Records()[p.Status().Head.ID-1].Bytes)
 			require.NoError(t, err)
-			require.Equal(t, []any{world.KindStepped, applied}, []any{last.Kind, last.CausedBy})
+			require.Equal(t, []any{journal.KindStepped, applied}, []any{last.Kind, last.CausedBy})
 		})
 	}
 }

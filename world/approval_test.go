@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -27,7 +28,7 @@ func TestParkedIntentWaitsAndOthersGoOn(t *testing.T) {
 	p.reply(worldtest.OK(nil))
 	p.tells("y1 ok")
 	require.True(t, p.Idle(), "parked intents and their deadlines do not count")
-	parked := bodies[*world.IntentParked](t, p.Journal)
+	parked := bodies[*journal.IntentParked](t, p.Journal)
 	require.Len(t, parked, 1)
 	require.Equal(t, []string{"a person"}, parked[0].Rules)
 	require.EqualValues(t, 11, parked[0].Deadline)
@@ -38,7 +39,7 @@ func TestApprovalLetsExactlyThatOneRun(t *testing.T) {
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}}})
 	p.Drive()
 	second := p.Intents()[1].Intent.Key
-	require.NoError(t, p.resolve(second, world.Approve))
+	require.NoError(t, p.resolve(second, journal.Approve))
 	p.crash()
 	p.Drive()
 	require.Len(t, p.out.Performed, 1)
@@ -46,18 +47,18 @@ func TestApprovalLetsExactlyThatOneRun(t *testing.T) {
 	p.reply(worldtest.OK(nil))
 	p.tells("y1 ok")
 	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
-	require.ErrorIs(t, p.resolve(second, world.Approve), world.ErrNotWaiting)
+	require.ErrorIs(t, p.resolve(second, journal.Approve), world.ErrNotWaiting)
 }
 
 func TestDenialIsToldToTheCell(t *testing.T) {
 	p := live(t, approvals)
 	key := p.ask()
-	require.NoError(t, p.resolve(key, world.Disapprove))
+	require.NoError(t, p.resolve(key, journal.Disapprove))
 	p.Drive()
 	p.tells("x0 denied")
 	require.Equal(t, receipt.StateDenied, p.entry(key).State)
 	require.Empty(t, p.out.Performed)
-	denied := bodies[*world.IntentDenied](t, p.Journal)
+	denied := bodies[*journal.IntentDenied](t, p.Journal)
 	require.Equal(t, string(world.CodeApprovalDenied), denied[0].Code)
 	require.Equal(t, "ada: she looked", denied[0].Reason)
 }
@@ -68,14 +69,14 @@ func TestApprovalExpiresAtItsTick(t *testing.T) {
 	p.Step(8)
 	require.EqualValues(t, 10, p.Status().Time)
 	require.Equal(t, 2, p.Status().Intents[receipt.StateParked])
-	require.NoError(t, p.resolve(late, world.Approve))
-	p.out.Play = func(t world.Task) { p.out.Reply(t, worldtest.OK(nil)) }
+	require.NoError(t, p.resolve(late, journal.Approve))
+	p.out.Play = func(t receipt.Task) { p.out.Reply(t, worldtest.OK(nil)) }
 	p.Step(1)
 	require.Equal(t, receipt.StateDenied, p.entry(early).State, "at tick 11, and not one later")
 	p.tells("x0 denied", "x0 ok")
-	denied := bodies[*world.IntentDenied](t, p.Journal)
+	denied := bodies[*journal.IntentDenied](t, p.Journal)
 	require.Equal(t, string(world.CodeApprovalExpired), denied[0].Code)
-	require.ErrorIs(t, p.resolve(early, world.Approve), world.ErrNotWaiting)
+	require.ErrorIs(t, p.resolve(early, journal.Approve), world.ErrNotWaiting)
 }
 
 func TestExpiryIsNotForgottenInACrashOrAJump(t *testing.T) {
@@ -94,9 +95,9 @@ func TestApprovalIsBoundToTheParams(t *testing.T) {
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}}})
 	p.Drive()
 	x, y := p.Intents()[0], p.Intents()[1]
-	b := world.Resolved{Key: x.Intent.Key, How: world.Approve, Params: y.Params, Actor: "ada", Reason: "so"}
+	b := journal.Resolved{Key: x.Intent.Key, How: journal.Approve, Params: y.Params, Actor: "ada", Reason: "so"}
 	require.ErrorIs(t, p.Resolve(t.Context(), b), world.ErrOtherParams)
-	require.Empty(t, bodies[*world.Resolved](t, p.Journal))
+	require.Empty(t, bodies[*journal.Resolved](t, p.Journal))
 }
 
 func TestApprovalRunsTheGateAgain(t *testing.T) {
@@ -108,10 +109,10 @@ func TestApprovalRunsTheGateAgain(t *testing.T) {
 		})
 		key := p.ask()
 		p.Step(4)
-		require.NoError(t, p.resolve(key, world.Approve))
+		require.NoError(t, p.resolve(key, journal.Approve))
 		p.Drive()
 		p.tells("x0 denied")
-		require.Equal(t, string(governance.CodeExpired), bodies[*world.IntentDenied](t, p.Journal)[0].Code)
+		require.Equal(t, string(governance.CodeExpired), bodies[*journal.IntentDenied](t, p.Journal)[0].Code)
 		require.Empty(t, p.out.Performed)
 	})
 	t.Run("the budget is spent", func(t *testing.T) {
@@ -120,11 +121,11 @@ func TestApprovalRunsTheGateAgain(t *testing.T) {
 		p.Drive()
 		require.Equal(t, 2, p.Status().Intents[receipt.StateParked], "a parked intent reserves nothing")
 		for _, e := range p.Intents() {
-			require.NoError(t, p.resolve(e.Intent.Key, world.Approve))
+			require.NoError(t, p.resolve(e.Intent.Key, journal.Approve))
 		}
 		p.Drive()
 		p.tells("y1 denied")
-		require.Equal(t, string(governance.CodeBudgetExceeded), bodies[*world.IntentDenied](t, p.Journal)[0].Code)
+		require.Equal(t, string(governance.CodeBudgetExceeded), bodies[*journal.IntentDenied](t, p.Journal)[0].Code)
 		require.Len(t, p.out.Performed, 1)
 	})
 }
@@ -132,7 +133,7 @@ func TestApprovalRunsTheGateAgain(t *testing.T) {
 // operator asks for a tool.a in the name of ada.
 func (p *play) operator() receipt.Key {
 	p.t.Helper()
-	key, err := p.Emit(p.t.Context(), world.OperatorEffect{
+	key, err := p.Emit(p.t.Context(), journal.OperatorEffect{
 		Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "by hand", Params: mustData(p.t, map[string]string{"p": "x"}),
 	})
 	require.NoError(p.t, err)
@@ -186,17 +187,17 @@ func TestOperatorsEffectIsJudged(t *testing.T) {
 
 func TestRefusedOperatorsEffectLeavesNoTrace(t *testing.T) {
 	p := live(t, func(m *manifest.Manifest) { m.Limits.Payload = 100 })
-	good := world.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so", Params: mustData(t, "p")}
+	good := journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so", Params: mustData(t, "p")}
 	before := p.Status()
 	for name, c := range map[string]struct {
-		change func(*world.OperatorEffect)
+		change func(*journal.OperatorEffect)
 		want   error
 	}{
-		"no actor":       {func(b *world.OperatorEffect) { b.Actor = "" }, world.ErrBadKey},
-		"unknown kind":   {func(b *world.OperatorEffect) { b.Kind = "tool.none" }, world.ErrNoEffect},
-		"no reason":      {func(b *world.OperatorEffect) { b.Reason = "" }, world.ErrNoReason},
-		"params too big": {func(b *world.OperatorEffect) { b.Params = mustData(t, make([]byte, 101)) }, world.ErrTooLarge},
-		"bad params":     {func(b *world.OperatorEffect) { b.Params = []byte{0x18, 1} }, world.ErrBadData},
+		"no actor":       {func(b *journal.OperatorEffect) { b.Actor = "" }, world.ErrBadKey},
+		"unknown kind":   {func(b *journal.OperatorEffect) { b.Kind = "tool.none" }, world.ErrNoEffect},
+		"no reason":      {func(b *journal.OperatorEffect) { b.Reason = "" }, world.ErrNoReason},
+		"params too big": {func(b *journal.OperatorEffect) { b.Params = mustData(t, make([]byte, 101)) }, world.ErrTooLarge},
+		"bad params":     {func(b *journal.OperatorEffect) { b.Params = []byte{0x18, 1} }, world.ErrBadData},
 	} {
 		b := good
 		c.change(&b)
@@ -243,7 +244,7 @@ func TestCompensationEndsTheOriginal(t *testing.T) {
 			p.crash()
 			p.Drive()
 			require.Equal(t, receipt.StateInDoubt, p.entry(task.Key).State)
-			require.NoError(t, p.resolve(task.Key, world.RetryAnyway))
+			require.NoError(t, p.resolve(task.Key, journal.RetryAnyway))
 			p.Drive()
 			p.tells()
 			p.reply(c.reply)
@@ -251,7 +252,7 @@ func TestCompensationEndsTheOriginal(t *testing.T) {
 			e := p.entry(key)
 			require.Equal(t, []any{receipt.StateFailed, c.outcome}, []any{e.State, e.Outcome})
 			require.Empty(t, e.Held)
-			ended := bodies[*world.IntentEnded](t, p.Journal)
+			ended := bodies[*journal.IntentEnded](t, p.Journal)
 			require.Len(t, ended, 1)
 			require.Equal(t, []any{key, c.outcome}, []any{ended[0].Key, ended[0].Outcome})
 		})
@@ -277,7 +278,7 @@ func TestCompensationIsGated(t *testing.T) {
 		p.reply(halfDone())
 		p.tells()
 		p.crash()
-		require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, world.Approve))
+		require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, journal.Approve))
 		p.Drive()
 		p.reply(worldtest.OK(nil))
 		p.tells("x0 error")
@@ -289,7 +290,7 @@ func TestCompensationIsGated(t *testing.T) {
 		})
 		key := p.ask()
 		p.reply(halfDone())
-		require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, world.Disapprove))
+		require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, journal.Disapprove))
 		p.Drive()
 		p.tells("x0 error")
 		require.Equal(t, receipt.OutcomeCompensatable, p.entry(key).Outcome)

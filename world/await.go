@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -16,12 +17,12 @@ func (w *World) recover() error {
 		return nil // without keys: the world can only be read
 	}
 	k := w.k
-	var lost []Task
+	var lost []receipt.Task
 	for _, e := range k.ledger.InFlight() {
 		if w.host.Live(e.Intent.Kind) {
-			lost = append(lost, Task{Work: Recover, Permit: k.permit(e)})
+			lost = append(lost, receipt.Task{Work: receipt.Recover, Permit: k.permit(e)})
 		} else {
-			w.held = append(w.held, Task{Work: Perform, Permit: k.permit(e)})
+			w.held = append(w.held, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
 		}
 	}
 	for _, e := range k.ledger.Waiting() {
@@ -29,9 +30,9 @@ func (w *World) recover() error {
 	}
 	for _, e := range k.ledger.In(receipt.StateInDoubt) {
 		if e.Waiting {
-			w.held = append(w.held, Task{Work: Verify, Permit: k.permit(e)})
+			w.held = append(w.held, receipt.Task{Work: receipt.Verify, Permit: k.permit(e)})
 		}
-		lost = append(lost, Task{Work: Recover, Permit: k.permit(e)}) // a late result may have been stored
+		lost = append(lost, receipt.Task{Work: receipt.Recover, Permit: k.permit(e)}) // a late result may have been stored
 	}
 	if len(lost) == 0 {
 		return nil
@@ -71,15 +72,15 @@ func (w *World) begin() error {
 
 // begins has the host do tasks whose records are durable, but for what Receive
 // has ended since.
-func (w *World) begins(tasks []Task) {
+func (w *World) begins(tasks []receipt.Task) {
 	todo := tasks[:0]
 	for _, t := range tasks {
 		switch {
-		case t.Work == Perform && !w.inFlight(t.Key, t.Attempt):
+		case t.Work == receipt.Perform && !w.inFlight(t.Key, t.Attempt):
 			continue
-		case t.Work == Forget && !w.host.Live(t.Kind):
+		case t.Work == receipt.Forget && !w.host.Live(t.Kind):
 			continue // nothing was stored
-		case t.Work == Verify:
+		case t.Work == receipt.Verify:
 			w.asked++
 		}
 		todo = append(todo, t)
@@ -113,7 +114,7 @@ func (w *World) barrier(ctx context.Context, patient bool) error {
 		data, err := w.await(ctx, e.Intent.Key)
 		if err == nil {
 			if _, err = w.k.receive(data); err != nil {
-				w.held = append(w.held, Task{Work: Perform, Permit: w.k.permit(e)})
+				w.held = append(w.held, receipt.Task{Work: receipt.Perform, Permit: w.k.permit(e)})
 			}
 		}
 		if err != nil {
@@ -203,18 +204,18 @@ func (w *World) admit() error {
 }
 
 // take takes one answer.
-func (w *World) take(a *Answer) error {
+func (w *World) take(a *receipt.Answer) error {
 	var err error
 	switch {
-	case a.Work == Withdraw: // withdraw has looked at it
+	case a.Work == receipt.Withdraw: // withdraw has looked at it
 	case a.Err != nil:
 		if !w.inFlight(a.Key, a.Attempt) {
 			return nil // Receive took a receipt for it meanwhile
 		}
 		e := w.k.ledger.Entry(a.Key)
-		w.held = append(w.held, Task{Work: Perform, Permit: w.k.permit(e)})
+		w.held = append(w.held, receipt.Task{Work: receipt.Perform, Permit: w.k.permit(e)})
 		return fmt.Errorf("world: effect %s of %s: %w", e.Intent.Kind, e.Intent.Step, a.Err)
-	case a.Work == Confirm:
+	case a.Work == receipt.Confirm:
 		return w.takeConfirmation(a)
 	case a.Found != nil:
 		w.asked--
@@ -251,15 +252,15 @@ func (w *World) decideFound() error {
 		if e == nil || e.State != receipt.StateInDoubt || e.Attempt != a.Attempt {
 			continue
 		}
-		b := Resolved{
+		b := journal.Resolved{
 			Key: a.Key, Params: e.Params, Payload: a.Found.Payload, Reason: a.Found.Reason,
 			Actor: verifierActor + w.k.rules.effects[e.Intent.Kind].Verify.Adapter,
 		}
 		switch a.Found.Verdict {
-		case Happened:
-			b.How = Executed
-		case NotHappened:
-			b.How = NotExecuted
+		case receipt.Happened:
+			b.How = journal.Executed
+		case receipt.NotHappened:
+			b.How = journal.NotExecuted
 		default:
 			continue
 		}

@@ -9,28 +9,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // void is a journal that keeps nothing but what a world needs to go on.
-type void struct{ blobs map[Hash][]byte }
+type void struct{ blobs map[journal.Hash][]byte }
 
-func (v void) Append(b Batch) (Pending, error) {
+func (v void) Append(b journal.Batch) (journal.Pending, error) {
 	for _, blob := range b.Blobs {
 		v.blobs[blob.Hash] = blob.Bytes
 	}
 	return v, nil
 }
-func (void) Wait() error                        { return nil }
-func (void) Done() bool                         { return true }
-func (void) Notify(func())                      {}
-func (void) Checkpoint(*Image) error            { return nil }
-func (void) Image(Seq) (*Image, error)          { return nil, nil }
-func (void) Part(Seq, []string) (*Image, error) { return nil, ErrNotFound }
-func (void) Scan(Seq) iter.Seq2[Scanned, error] { return func(func(Scanned, error) bool) {} }
-func (void) Record(Seq) ([]byte, error)         { return nil, ErrNotFound }
-func (v void) Blob(h Hash) ([]byte, error)      { return v.blobs[h], nil }
+func (void) Wait() error                                        { return nil }
+func (void) Done() bool                                         { return true }
+func (void) Notify(func())                                      {}
+func (void) Checkpoint(*journal.Image) error                    { return nil }
+func (void) Image(journal.Seq) (*journal.Image, error)          { return nil, nil }
+func (void) Part(journal.Seq, []string) (*journal.Image, error) { return nil, journal.ErrNotFound }
+func (void) Scan(journal.Seq) iter.Seq2[journal.Scanned, error] {
+	return func(func(journal.Scanned, error) bool) {}
+}
+func (void) Record(journal.Seq) ([]byte, error)    { return nil, journal.ErrNotFound }
+func (v void) Blob(h journal.Hash) ([]byte, error) { return v.blobs[h], nil }
 
 type benchAccount struct {
 	Count uint64 `cbor:"count"`
@@ -54,14 +57,14 @@ func BenchmarkEvent(b *testing.B) {
 		Events:   map[string]manifest.Event{"credited": {}},
 		Routing:  []manifest.Route{{Event: "credited", Reducer: "account", Key: "event.data.to"}},
 	}.WithDefaults()
-	journal := void{blobs: make(map[Hash][]byte)}
+	kept := void{blobs: make(map[journal.Hash][]byte)}
 	w, err := Create(Config{
-		Journal: journal, History: journal, Registry: registry,
+		Journal: kept, History: kept, Registry: registry,
 		NewHost: func(string, *manifest.Manifest) (Host, error) { return nil, nil },
 	}, Genesis{ID: "bench", Manifest: &m})
 	require.NoError(b, err)
 	const cells = 10_000
-	data := make([]Data, cells)
+	data := make([]journal.Data, cells)
 	for i := range data {
 		data[i], err = canon.Marshal(benchCredit{To: fmt.Sprint("c", i), By: 7})
 		require.NoError(b, err)

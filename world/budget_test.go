@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -27,8 +28,8 @@ func noCalls(m *manifest.Manifest) { m.Budget.Tokens = 1 }
 
 func TestTwentyCellsOnAHundredCallsPerformExactlyAHundred(t *testing.T) {
 	p := live(t, calls(100), func(m *manifest.Manifest) { m.Limits.InFlight = 7 })
-	p.out.Play = func(t world.Task) {
-		if t.Work == world.Perform {
+	p.out.Play = func(t receipt.Task) {
+		if t.Work == receipt.Perform {
 			p.out.Reply(t, worldtest.OK(nil))
 		}
 	}
@@ -108,14 +109,14 @@ func TestStartedAttemptsEachSpendACall(t *testing.T) {
 }
 
 func TestEffectInDoubtKeepsItsCall(t *testing.T) {
-	for _, how := range []world.Resolution{world.Executed, world.NotExecuted} {
+	for _, how := range []journal.Resolution{journal.Executed, journal.NotExecuted} {
 		t.Run(string(how), func(t *testing.T) {
 			p := live(t, calls(2))
 			key := p.ask()
 			p.lose()
 			require.NoError(t, p.resolve(key, how))
 			p.Drive()
-			if how == world.NotExecuted {
+			if how == journal.NotExecuted {
 				p.reply(worldtest.OK(nil))
 				require.False(t, p.another(), "its second attempt spent the other one")
 				return
@@ -131,18 +132,18 @@ func TestRetryWithoutACallLeftIsRefused(t *testing.T) {
 	key := p.ask()
 	p.lose()
 	before := p.Status()
-	require.ErrorIs(t, p.resolve(key, world.RetryAnyway), world.ErrNoBudget)
+	require.ErrorIs(t, p.resolve(key, journal.RetryAnyway), world.ErrNoBudget)
 	require.Equal(t, before, p.Status())
-	require.NoError(t, p.resolve(key, world.Executed))
+	require.NoError(t, p.resolve(key, journal.Executed))
 }
 
 func TestWhatDidNotHappenEndsWithoutACallLeft(t *testing.T) {
 	p := live(t, calls(1))
 	key := p.ask()
 	p.lose()
-	require.NoError(t, p.resolve(key, world.NotExecuted))
+	require.NoError(t, p.resolve(key, journal.NotExecuted))
 	require.Equal(t, receipt.StateFailed, p.entry(key).State)
-	ends := bodies[*world.IntentEnded](t, p.Journal)
+	ends := bodies[*journal.IntentEnded](t, p.Journal)
 	require.Len(t, ends, 1)
 	require.Equal(t, receipt.StatusRejected, ends[0].Status)
 }
@@ -152,14 +153,14 @@ func TestIdempotentEffectInDoubtWithoutACallLeftParks(t *testing.T) {
 	key := p.ask()
 	p.lose()
 	require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
-	require.Equal(t, manifest.InDoubtPark, bodies[*world.InDoubt](t, p.Journal)[0].Action)
+	require.Equal(t, manifest.InDoubtPark, bodies[*journal.InDoubt](t, p.Journal)[0].Action)
 }
 
 func TestVerdictWithoutACallLeftEndsTheIntent(t *testing.T) {
 	p := live(t, calls(1), inDoubt(manifest.InDoubtVerify))
 	key := p.ask()
 	p.lose()
-	p.out.Find(p.out.Task(world.Verify), world.NotHappened, nil, "it is not there")
+	p.out.Find(p.out.Task(receipt.Verify), receipt.NotHappened, nil, "it is not there")
 	p.Drive()
 	require.Equal(t, receipt.StateFailed, p.entry(key).State)
 }
@@ -193,7 +194,7 @@ func TestCostSettlesWhatWasReserved(t *testing.T) {
 		"the process died": {func(p *play) { p.crash(); p.Drive() }, 1},
 		"executed": {func(p *play) {
 			lost := p.lose()
-			require.NoError(p.t, p.resolve(lost.Key, world.Executed))
+			require.NoError(p.t, p.resolve(lost.Key, journal.Executed))
 		}, 1},
 		"made good by its receipt": {func(p *play) {
 			p.out.Reply(p.lose(), used(5))
@@ -221,7 +222,7 @@ func TestVerifiedNotExecutedReleasesWhatWasReserved(t *testing.T) {
 	p := live(t, tokens, inDoubt(manifest.InDoubtVerify), tool(func(e *manifest.Effect) { e.Retry.Attempts = 1 }))
 	p.ask()
 	p.lose()
-	p.out.Find(p.out.Task(world.Verify), world.NotHappened, nil, "it is not there")
+	p.out.Find(p.out.Task(receipt.Verify), receipt.NotHappened, nil, "it is not there")
 	p.Drive()
 	p.tells("x0 rejected")
 	require.True(t, p.another())
@@ -245,12 +246,12 @@ func TestCallsAreNeverOverspent(t *testing.T) {
 		p := &play{World: w, out: out, t: t}
 		returned := 0
 		answer := func(rt *rapid.T) {
-			tasks := append(out.Tasks(world.Perform), out.Tasks(world.Retry)...)
+			tasks := append(out.Tasks(receipt.Perform), out.Tasks(receipt.Retry)...)
 			if len(tasks) == 0 {
 				return
 			}
 			task := rapid.SampledFrom(tasks).Draw(rt, "task")
-			if task.Work == world.Retry {
+			if task.Work == receipt.Retry {
 				out.Due(task)
 				return
 			}

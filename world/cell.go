@@ -6,6 +6,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -18,12 +19,12 @@ type cell struct {
 	n       uint64 // steps taken
 	history receipt.History
 	mail    mailbox
-	parked  bool // stopped before the first event of its mailbox
-	queued  bool // among the ready
-	born    bool // false: nothing has reached it yet, or a rollback undid that
-	dirty   bool // changed since the last checkpoint
-	stale   bool // changed since the state root was last computed
-	changed Seq  // it is as it was when this record was written, or younger
+	parked  bool        // stopped before the first event of its mailbox
+	queued  bool        // among the ready
+	born    bool        // false: nothing has reached it yet, or a rollback undid that
+	dirty   bool        // changed since the last checkpoint
+	stale   bool        // changed since the state root was last computed
+	changed journal.Seq // it is as it was when this record was written, or younger
 	// asked counts the intents of the cell's history by kind and params.
 	asked   map[asked]uint64
 	awaits  []receipt.Key       // intents whose end it has not been told
@@ -43,9 +44,9 @@ func newCell(id reducer.Cell, lineage receipt.History) *cell {
 
 // mail is one event that waits for a cell.
 type mail struct {
-	record Seq // what brought it; the cause of the step
+	record journal.Seq // what brought it; the cause of the step
 	name   string
-	data   Data
+	data   journal.Data
 }
 
 // mailbox is a FIFO queue. The zero value is empty.
@@ -90,7 +91,7 @@ func (c *cell) nextHistory(scratch []byte, x *mail) (receipt.History, []byte) {
 	return sha256.Sum256(b), b
 }
 
-func askedFor(kind string, params Data) asked {
+func askedFor(kind string, params journal.Data) asked {
 	b := make([]byte, 0, len(kind)+1+len(params))
 	b = append(append(b, kind...), 0)
 	h := canon.Sum(append(b, params...))

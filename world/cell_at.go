@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -14,28 +15,28 @@ import (
 
 // CellHistory is a History that finds what concerns one cell.
 type CellHistory interface {
-	History
+	journal.History
 	// CellRecords yields the ids after one of the records that concern a cell, in
 	// order, as EachCell and IntentOf say. An error ends it.
-	CellRecords(cell string, after Seq) iter.Seq2[Seq, error]
+	CellRecords(cell string, after journal.Seq) iter.Seq2[journal.Seq, error]
 	// IntentVersion returns an intent's ledger entry as it was in the last image
 	// before a record, or at it, that it changed in; nil where there is none.
-	IntentVersion(key Hash, at Seq) (*IntentVersion, error)
+	IntentVersion(key journal.Hash, at journal.Seq) (*journal.IntentVersion, error)
 }
 
 // Landmarks are what concerns every cell, and so stands in the index of none.
 type Landmarks struct {
-	Head      Seq   // nothing is known of what comes later
-	Images    []Seq // heads of the images that may be there, ascending
-	Rollbacks []Seq // records, ascending
-	Manifest  Hash  // in force at Head
+	Head      journal.Seq   // nothing is known of what comes later
+	Images    []journal.Seq // heads of the images that may be there, ascending
+	Rollbacks []journal.Seq // records, ascending
+	Manifest  journal.Hash  // in force at Head
 }
 
 // Landmarks returns those of all that is durable. The slices are the caller's.
 func (w *World) Landmarks() Landmarks {
 	l := Landmarks{Head: w.settled, Manifest: w.k.rules.hash}
 	for _, record := range w.k.catalog.Records() {
-		l.Images = append(l.Images, Seq(record))
+		l.Images = append(l.Images, journal.Seq(record))
 	}
 	if len(l.Images) == 0 || l.Images[len(l.Images)-1] < w.saved {
 		l.Images = append(l.Images, w.saved)
@@ -50,7 +51,7 @@ func (w *World) Landmarks() Landmarks {
 // with it: what At(h, at, registry).Cell(id) would say. It folds the cell's own
 // records since the last image before, and everything only where these do not
 // tell; see errWhole.
-func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at Seq, registry *reducer.Registry) (CellView, bool, error) {
+func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry *reducer.Registry) (CellView, bool, error) {
 	if at = min(at, known.Head); at == 0 {
 		return CellView{}, false, nil
 	}
@@ -68,7 +69,7 @@ func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at Seq, registry *r
 
 // UnitEnd returns the last record of what was written at once with a record, of a
 // history that ends with head.
-func UnitEnd(h History, at, head Seq) (Seq, error) {
+func UnitEnd(h journal.History, at, head journal.Seq) (journal.Seq, error) {
 	for ; at < head; at++ {
 		rec, err := readRecord(h, at+1)
 		if err != nil {
@@ -83,14 +84,16 @@ func UnitEnd(h History, at, head Seq) (Seq, error) {
 
 // beginsUnit reports whether a record is the first of what is written at once: an
 // input, or the turn of a cell.
-func beginsUnit(k Kind) bool { return k.Input() || k == KindStepped || k == KindFailed }
+func beginsUnit(k journal.Kind) bool {
+	return k.Input() || k == journal.KindStepped || k == journal.KindFailed
+}
 
-func readRecord(h History, id Seq) (Record, error) {
+func readRecord(h journal.History, id journal.Seq) (journal.Record, error) {
 	data, err := h.Record(id)
 	if err != nil {
-		return Record{}, fmt.Errorf("world: record #%d: %w", id, err)
+		return journal.Record{}, fmt.Errorf("world: record #%d: %w", id, err)
 	}
-	return DecodeRecord(data)
+	return journal.DecodeRecord(data)
 }
 
 // errWhole says that a cell's own records do not tell what it was. A rollback
@@ -103,25 +106,25 @@ var errWhole = errors.New("world: the whole world has to be folded")
 type cellFold struct {
 	h        CellHistory
 	registry *reducer.Registry
-	at       Seq
+	at       journal.Seq
 	name     string
 	cell     *cell
-	base     Seq // the head of the image that it began with; 0: none
+	base     journal.Seq // the head of the image that it began with; 0: none
 	seed     uint64
 	now      manifest.Tick
 	waiting  alarms                        // submitted events for the cell that fall due later; they have no cells
 	intents  map[receipt.Key]cellFoldAsked // asked for since base
-	rules    []Hash                        // manifests that may be in force, and are not tried yet
+	rules    []journal.Hash                // manifests that may be in force, and are not tried yet
 	rule     *reducerRule                  // of the one that is
-	unit     Seq                           // all records after at, up to this one, are of its unit
+	unit     journal.Seq                   // all records after at, up to this one, are of its unit
 }
 
 // cellFoldAsked is what a cell is told of its intent besides what became of it.
 type cellFoldAsked struct{ tag, kind string }
 
-func newCellFold(h CellHistory, id reducer.Cell, at Seq, registry *reducer.Registry) *cellFold {
+func newCellFold(h CellHistory, id reducer.Cell, at journal.Seq, registry *reducer.Registry) *cellFold {
 	return &cellFold{
-		h: h, registry: registry, at: at, unit: at, name: id.String(), cell: newCell(id, Hash{}),
+		h: h, registry: registry, at: at, unit: at, name: id.String(), cell: newCell(id, journal.Hash{}),
 		intents: make(map[receipt.Key]cellFoldAsked),
 	}
 }
@@ -145,11 +148,11 @@ func (f *cellFold) run(known *Landmarks) error {
 	if err := checkEngines(created.Kernel, created.Starlark, created.CEL); err != nil {
 		return err
 	}
-	f.seed, f.rules = created.Seed, []Hash{created.Manifest}
+	f.seed, f.rules = created.Seed, []journal.Hash{created.Manifest}
 	if found, err := f.begin(known.Images); found || err != nil {
 		return err
 	}
-	if slices.ContainsFunc(known.Rollbacks, func(r Seq) bool { return f.base < r && r <= f.at }) {
+	if slices.ContainsFunc(known.Rollbacks, func(r journal.Seq) bool { return f.base < r && r <= f.at }) {
 		return errWhole
 	}
 	f.rules = append(f.rules, known.Manifest)
@@ -166,11 +169,11 @@ func (f *cellFold) run(known *Landmarks) error {
 
 // begin finds the image to begin with. It reports whether that has the cell as
 // it was at f.at.
-func (f *cellFold) begin(images []Seq) (bool, error) {
+func (f *cellFold) begin(images []journal.Seq) (bool, error) {
 	next, _ := slices.BinarySearch(images, f.at)
 	if next < len(images) {
 		img, err := f.image(images[next])
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
 			return false, err
 		}
 		if err == nil && (img.Head.ID == f.at || len(img.Cells) > 0 && img.Cells[0].At <= f.at) {
@@ -180,7 +183,7 @@ func (f *cellFold) begin(images []Seq) (bool, error) {
 	for _, head := range slices.Backward(images[:next]) {
 		img, err := f.image(head)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, journal.ErrNotFound):
 			continue // it was let go
 		case err != nil:
 			return false, err
@@ -194,7 +197,7 @@ func (f *cellFold) begin(images []Seq) (bool, error) {
 }
 
 // image returns an image with no cell but the one that is looked for.
-func (f *cellFold) image(head Seq) (*Image, error) {
+func (f *cellFold) image(head journal.Seq) (*journal.Image, error) {
 	img, err := f.h.Part(head, []string{f.name})
 	if err != nil {
 		return nil, err
@@ -211,7 +214,7 @@ func (f *cellFold) image(head Seq) (*Image, error) {
 }
 
 // coreField reads one field of an imageCore: the others may be large.
-func coreField(img *Image, name string, field any) error {
+func coreField(img *journal.Image, name string, field any) error {
 	item, err := canon.Lookup(img.Core, name)
 	if err == nil {
 		err = canon.Unmarshal(item, field)
@@ -223,7 +226,7 @@ func coreField(img *Image, name string, field any) error {
 }
 
 // restore makes the cell what it is in an image.
-func (f *cellFold) restore(img *Image) error {
+func (f *cellFold) restore(img *journal.Image) error {
 	f.base = img.Head.ID
 	if len(img.Cells) == 0 {
 		return nil
@@ -234,7 +237,7 @@ func (f *cellFold) restore(img *Image) error {
 }
 
 // restoreWaiting reads what else of an image the cell's future needs.
-func (f *cellFold) restoreWaiting(img *Image) error {
+func (f *cellFold) restoreWaiting(img *journal.Image) error {
 	var scheduled []imageAlarm
 	if err := errors.Join(coreField(img, "manifest", &f.rules[0]), coreField(img, "scheduled", &scheduled)); err != nil {
 		return err

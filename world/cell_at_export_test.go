@@ -1,9 +1,12 @@
 package world
 
-import "github.com/worldkernel/worldkernel/reducer"
+import (
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/reducer"
+)
 
 // FoldCell is CellAt without falling back on At.
-func FoldCell(h CellHistory, known Landmarks, id reducer.Cell, at Seq, registry *reducer.Registry) (CellView, bool, error) {
+func FoldCell(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry *reducer.Registry) (CellView, bool, error) {
 	f := newCellFold(h, id, min(at, known.Head), registry)
 	if err := f.run(&known); err != nil {
 		return CellView{}, false, err
@@ -15,7 +18,7 @@ func FoldCell(h CellHistory, known Landmarks, id reducer.Cell, at Seq, registry 
 func ErrWhole() error { return errWhole }
 
 // EachMoment folds a journal from record 1 and visits what At says at each record.
-func EachMoment(h History, registry *reducer.Registry, visit func(at Seq, m *Moment)) error {
+func EachMoment(h journal.History, registry *reducer.Registry, visit func(at journal.Seq, m *Moment)) error {
 	k := newKernel(nil, false)
 	created, err := firstRecord(h)
 	if err != nil {
@@ -25,12 +28,12 @@ func EachMoment(h History, registry *reducer.Registry, visit func(at Seq, m *Mom
 		return err
 	}
 	f := folding{kernel: k, h: h}
-	f.cfg = ReplayConfig{Registry: registry, Visit: func(s Scanned) error {
+	f.cfg = ReplayConfig{Registry: registry, Visit: func(s journal.Scanned) error {
 		if err := k.tellRecalled(h); err != nil {
 			return err
 		}
 		visit(s.ID, &Moment{k: k})
 		return nil
 	}}
-	return f.fold(Head{})
+	return f.fold(journal.Head{})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -55,25 +56,25 @@ func (f *cellFold) deliver(x mail) {
 }
 
 // apply does to the cell what a record says.
-func (f *cellFold) apply(rec *Record, body Body) error {
+func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 	switch b := body.(type) {
-	case *Submitted:
+	case *journal.Submitted:
 		if b.Due > f.now {
 			f.waiting.add(alarm{at: b.Due, record: rec.ID, name: b.Name, data: b.Data})
 		} else {
 			f.deliver(mail{record: rec.ID, name: b.Name, data: b.Data})
 		}
-	case *Emitted:
+	case *journal.Emitted:
 		f.deliver(mail{record: rec.ID, name: b.Name, data: b.Data})
-	case *TimerFired:
+	case *journal.TimerFired:
 		return f.fire(rec, b)
-	case *Stepped:
+	case *journal.Stepped:
 		return f.step(rec, b)
-	case *Failed:
+	case *journal.Failed:
 		return f.fail(rec, b)
-	case *Resumed:
+	case *journal.Resumed:
 		return f.resume(b)
-	case *Deleted, *TimerSet: // the step has done it; the timer's record is read when it fires
+	case *journal.Deleted, *journal.TimerSet: // the step has done it; the timer's record is read when it fires
 	default:
 		return f.applyEffect(rec, body)
 	}
@@ -81,35 +82,35 @@ func (f *cellFold) apply(rec *Record, body Body) error {
 }
 
 // applyEffect does to the cell what a record about one of its intents says.
-func (f *cellFold) applyEffect(rec *Record, body Body) error {
+func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 	switch b := body.(type) {
-	case *IntentEmitted:
+	case *journal.IntentEmitted:
 		if b.Decision != governance.Allow.String() && b.Decision != "approved" {
 			return errWhole // the ledger had an answer
 		}
 		return f.ask(b.Key, cellFoldAsked{b.Tag, b.Kind})
-	case *IntentParked:
+	case *journal.IntentParked:
 		return f.ask(b.Key, cellFoldAsked{b.Tag, b.Kind})
-	case *IntentDenied:
+	case *journal.IntentDenied:
 		if _, _, err := f.asked(b.Key); err != nil {
 			return err
 		}
-		f.tell(rec.ID, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, Explanation(b.Code, b.Reason))
-	case *Finished:
+		f.tell(rec.ID, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, journal.Explanation(b.Code, b.Reason))
+	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
 			return err
 		}
 		return f.end(rec.ID, r.Key, r.Status, r.Payload)
-	case *IntentEnded:
+	case *journal.IntentEnded:
 		return f.end(rec.ID, b.Key, b.Status, b.Payload)
-	case *IntentWaiting:
+	case *journal.IntentWaiting:
 		return f.wait(rec, b)
-	case *Resolved:
-		if !slices.Contains([]Resolution{Approve, Disapprove, Executed, NotExecuted, RetryAnyway}, b.How) {
+	case *journal.Resolved:
+		if !slices.Contains([]journal.Resolution{journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway}, b.How) {
 			return errWhole
 		}
-	case *Started, *Expired, *Due, *Late, *InDoubt: // the cell is told nothing yet
+	case *journal.Started, *journal.Expired, *journal.Due, *journal.Late, *journal.InDoubt: // the cell is told nothing yet
 	default:
 		return errWhole
 	}
@@ -148,7 +149,7 @@ func (f *cellFold) asked(key receipt.Key) (what cellFoldAsked, ok bool, err erro
 }
 
 // end tells the cell what became of its intent.
-func (f *cellFold) end(id Seq, key receipt.Key, status receipt.Status, payload Data) error {
+func (f *cellFold) end(id journal.Seq, key receipt.Key, status receipt.Status, payload journal.Data) error {
 	what, ok, err := f.asked(key)
 	if err != nil {
 		return err
@@ -160,13 +161,13 @@ func (f *cellFold) end(id Seq, key receipt.Key, status receipt.Status, payload D
 	return nil
 }
 
-func (f *cellFold) tell(id Seq, what cellFoldAsked, status receipt.Status, payload Data) {
+func (f *cellFold) tell(id journal.Seq, what cellFoldAsked, status receipt.Status, payload journal.Data) {
 	f.deliver(mail{record: id, name: reducer.ReceiptEvent, data: receiptEvent(what.tag, what.kind, status, payload)})
 }
 
 // wait takes back a receipt that was not the last word on its intent, as the
 // record right after it says. What a compensation leads to is the ledger's.
-func (f *cellFold) wait(rec *Record, b *IntentWaiting) error {
+func (f *cellFold) wait(rec *journal.Record, b *journal.IntentWaiting) error {
 	m := &f.cell.mail
 	last := m.len() - 1
 	if b.Outcome != receipt.OutcomeRetryableFailure || last < 0 || m.all()[last].record != rec.CausedBy {
@@ -177,12 +178,12 @@ func (f *cellFold) wait(rec *Record, b *IntentWaiting) error {
 }
 
 // fire delivers what a timer was set with.
-func (f *cellFold) fire(rec *Record, b *TimerFired) error {
+func (f *cellFold) fire(rec *journal.Record, b *journal.TimerFired) error {
 	body, err := readBody(f.h, rec.CausedBy)
 	if err != nil {
 		return err
 	}
-	set, ok := body.(*TimerSet)
+	set, ok := body.(*journal.TimerSet)
 	if !ok || set.Cell != f.name {
 		return errWhole
 	}
@@ -192,7 +193,7 @@ func (f *cellFold) fire(rec *Record, b *TimerFired) error {
 
 // next returns the event that the n-th step handles, if the mailbox holds what
 // the step's record says.
-func (f *cellFold) next(rec *Record, n uint64) (*mail, error) {
+func (f *cellFold) next(rec *journal.Record, n uint64) (*mail, error) {
 	c := f.cell
 	if c.parked || c.mail.len() == 0 || c.mail.front().record != rec.CausedBy || c.n+1 != n {
 		return nil, errWhole
@@ -200,7 +201,7 @@ func (f *cellFold) next(rec *Record, n uint64) (*mail, error) {
 	return c.mail.front(), nil
 }
 
-func (f *cellFold) fail(rec *Record, b *Failed) error {
+func (f *cellFold) fail(rec *journal.Record, b *journal.Failed) error {
 	if _, err := f.next(rec, b.N); err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (f *cellFold) fail(rec *Record, b *Failed) error {
 	return nil
 }
 
-func (f *cellFold) resume(b *Resumed) error {
+func (f *cellFold) resume(b *journal.Resumed) error {
 	if !f.cell.parked {
 		return errWhole
 	}
@@ -229,7 +230,7 @@ func (f *cellFold) resume(b *Resumed) error {
 // Which manifest was in force is not looked up but found by that hash: the one of
 // the image is tried first, then the one of now. A reducer that comes to the same
 // states as the right one is as good.
-func (f *cellFold) step(rec *Record, b *Stepped) error {
+func (f *cellFold) step(rec *journal.Record, b *journal.Stepped) error {
 	x, err := f.next(rec, b.N)
 	if err != nil {
 		return err
@@ -261,9 +262,9 @@ func (f *cellFold) reduce(x *mail, out *reducer.Output) error {
 }
 
 // stateHash is what a cell.stepped says of a state.
-func stateHash(state Data) Hash {
+func stateHash(state journal.Data) journal.Hash {
 	if len(state) == 0 || string(state) == canon.Null {
-		return Hash{}
+		return journal.Hash{}
 	}
 	return canon.Sum(state)
 }

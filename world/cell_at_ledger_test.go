@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -13,7 +14,7 @@ import (
 )
 
 // turnBack goes back to the snapshot "before". The world is not driven.
-func (p *play) turnBack(b world.RolledBack) {
+func (p *play) turnBack(b journal.RolledBack) {
 	p.t.Helper()
 	b.Snapshot, b.Actor, b.Reason = "before", "ada", "so"
 	_, err := p.Rollback(p.t.Context(), b)
@@ -46,7 +47,7 @@ func TestCellAtIsNotToldOfAnEffectThatARollbackLeft(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
 	p.ask()
-	p.turnBack(world.RolledBack{Ack: true})
+	p.turnBack(journal.RolledBack{Ack: true})
 	p.snapshot("between")
 	p.reply(worldtest.OK(nil))
 	p.requireCellsAt()
@@ -57,15 +58,15 @@ func TestCellAtIsNotToldOfACompensationThatARollbackAskedFor(t *testing.T) {
 	p.snapshot("before")
 	p.ask()
 	p.reply(worldtest.OK(map[string]any{"id": 7}))
-	p.turnBack(world.RolledBack{Compensate: true})
+	p.turnBack(journal.RolledBack{Compensate: true})
 	p.Submit("go", order{To: "a", Say: "on"})
 	p.snapshot("between")
 	out := new(worldtest.Outside)
-	fork := &play{out: out, t: t, World: p.Fork(world.ForkHold, worldtest.Options{ID: "child", Outside: out, Registry: botRegistry()})}
+	fork := &play{out: out, t: t, World: p.Fork(journal.ForkHold, worldtest.Options{ID: "child", Outside: out, Registry: botRegistry()})}
 	p.Drive()
 	p.reply(worldtest.OK(nil))
 	all := fork.Intents()
-	require.NoError(t, fork.resolve(all[len(all)-1].Intent.Key, world.Approve))
+	require.NoError(t, fork.resolve(all[len(all)-1].Intent.Key, journal.Approve))
 	fork.Drive()
 	fork.reply(worldtest.OK(nil))
 	fork.requireCellsAt()
@@ -74,21 +75,21 @@ func TestCellAtIsNotToldOfACompensationThatARollbackAskedFor(t *testing.T) {
 // What is open when a world forks is parked in the fork, also what a rollback left
 // before.
 func TestCellAtIsNotToldOfAnEffectThatARollbackLeftAndAForkParked(t *testing.T) {
-	for _, how := range []world.Resolution{world.Approve, world.Disapprove} {
+	for _, how := range []journal.Resolution{journal.Approve, journal.Disapprove} {
 		t.Run(string(how), func(t *testing.T) {
 			p := live(t, tool(func(e *manifest.Effect) { e.Retry.Attempts = 2 }))
 			p.snapshot("before")
 			key := p.ask()
 			p.reply(worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure})
-			p.turnBack(world.RolledBack{Ack: true})
+			p.turnBack(journal.RolledBack{Ack: true})
 			p.Submit("go", order{To: "a", Say: "on"})
 			p.snapshot("between")
 			out := new(worldtest.Outside)
-			fork := &play{out: out, t: t, World: p.Fork(world.ForkHold, worldtest.Options{ID: "child", Outside: out, Registry: botRegistry()})}
+			fork := &play{out: out, t: t, World: p.Fork(journal.ForkHold, worldtest.Options{ID: "child", Outside: out, Registry: botRegistry()})}
 			fork.snapshot("parked")
 			require.NoError(t, fork.resolve(key, how))
 			fork.Drive()
-			if how == world.Approve {
+			if how == journal.Approve {
 				fork.reply(worldtest.OK(nil))
 			}
 			fork.tells()
@@ -110,7 +111,7 @@ func TestCellAtIsToldAgainWhatTheLedgerKnows(t *testing.T) {
 			p.snapshot("before")
 			p.ask()
 			p.reply(worldtest.OK(nil))
-			p.turnBack(world.RolledBack{Ack: true})
+			p.turnBack(journal.RolledBack{Ack: true})
 			p.snapshot("between")
 			p.Submit("go", order{To: "a", Say: c.say, Do: []act{{Effect: "tool.a", Param: "x"}}})
 			p.Drive()
@@ -130,9 +131,9 @@ func TestCellAtTakesNoReceiptThatIsNotConfirmed(t *testing.T) {
 	p.Submit("go", order{To: "a", Do: []act{{Fail: "told to"}}})
 	p.Drive()
 	p.reply(worldtest.OK(nil))
-	p.out.Play = func(task world.Task) {
-		if task.Work == world.Confirm {
-			p.out.Find(task, world.NotHappened, nil, "it is gone")
+	p.out.Play = func(task receipt.Task) {
+		if task.Work == receipt.Confirm {
+			p.out.Find(task, receipt.NotHappened, nil, "it is gone")
 		}
 	}
 	_, err := p.Confirm(t.Context())
@@ -153,11 +154,11 @@ func TestCellAtIsToldWhatAnImageStillHadToTell(t *testing.T) {
 	same := []act{{Effect: "tool.a", Param: "x"}}
 	w.Submit("go", order{To: "a", Do: same})
 	w.Run()
-	_, err = w.Rollback(t.Context(), world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
+	_, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
 	require.NoError(t, err)
 	w.Submit("go", order{To: "a", Say: "with another history", Do: same})
 	w.Journal.FailAppend = func(int) error {
-		if kinds := w.Kinds(); kinds[len(kinds)-1] == world.KindEnded {
+		if kinds := w.Kinds(); kinds[len(kinds)-1] == journal.KindEnded {
 			return worldtest.ErrInjected
 		}
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -61,7 +62,7 @@ func newLife(t *testing.T, seed uint64, returns bool, total map[string]int) *lif
 	l.out = l.outside()
 	l.World = worldtest.New(t, m, nil, worldtest.Options{
 		Outside: l.out, Registry: cellAtRegistry(),
-		BatchRecords: 1 + rng.IntN(12), CheckpointRecords: world.Seq(5 + rng.IntN(100)),
+		BatchRecords: 1 + rng.IntN(12), CheckpointRecords: journal.Seq(5 + rng.IntN(100)),
 	})
 	return l
 }
@@ -69,9 +70,9 @@ func newLife(t *testing.T, seed uint64, returns bool, total map[string]int) *lif
 // outside returns one whose verifiers answer at once.
 func (l *life) outside() *worldtest.Outside {
 	out := new(worldtest.Outside)
-	out.Play = func(task world.Task) {
-		if task.Work == world.Confirm {
-			out.Find(task, []world.FoundVerdict{world.Happened, world.NotHappened}[l.rng.IntN(2)], nil, "it was asked")
+	out.Play = func(task receipt.Task) {
+		if task.Work == receipt.Confirm {
+			out.Find(task, []receipt.FoundVerdict{receipt.Happened, receipt.NotHappened}[l.rng.IntN(2)], nil, "it was asked")
 		}
 	}
 	return out
@@ -187,7 +188,7 @@ func (l *life) acts(depth int) []act {
 
 // answer lets the outside say something about one of its tasks.
 func (l *life) answer() {
-	work := []world.Work{world.Perform, world.Perform, world.Retry}[l.rng.IntN(3)]
+	work := []receipt.Work{receipt.Perform, receipt.Perform, receipt.Retry}[l.rng.IntN(3)]
 	tasks := l.out.Tasks(work)
 	if len(tasks) == 0 {
 		return
@@ -202,7 +203,7 @@ func (l *life) answer() {
 		replies = append(replies, halfDone())
 	}
 	switch {
-	case work == world.Retry:
+	case work == receipt.Retry:
 		l.out.Due(task)
 	case l.rng.IntN(4) == 0:
 		l.out.Lose(task, "the line is dead")
@@ -215,16 +216,16 @@ func (l *life) answer() {
 // decide lets a person decide about an intent, if that waits for somebody.
 func (l *life) decide(ctx context.Context) {
 	for _, e := range l.Intents() {
-		var how []world.Resolution
+		var how []journal.Resolution
 		switch e.State {
 		case receipt.StateParked:
-			how = []world.Resolution{world.Approve, world.Disapprove}
+			how = []journal.Resolution{journal.Approve, journal.Disapprove}
 		case receipt.StateInDoubt:
-			how = []world.Resolution{world.Executed, world.NotExecuted, world.RetryAnyway}
+			how = []journal.Resolution{journal.Executed, journal.NotExecuted, journal.RetryAnyway}
 		default:
 			continue
 		}
-		b := world.Resolved{Key: e.Intent.Key, How: how[l.rng.IntN(len(how))], Params: e.Params, Actor: "ada", Reason: "so"}
+		b := journal.Resolved{Key: e.Intent.Key, How: how[l.rng.IntN(len(how))], Params: e.Params, Actor: "ada", Reason: "so"}
 		l.try(string(b.How), l.Resolve(ctx, b))
 		return
 	}
@@ -249,7 +250,7 @@ func (l *life) turnBack(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
-	_, err := l.Rollback(ctx, world.RolledBack{
+	_, err := l.Rollback(ctx, journal.RolledBack{
 		Snapshot: all[l.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so",
 		Ack: true, Compensate: l.rng.IntN(2) == 0, Fresh: l.rng.IntN(8) == 0,
 	})

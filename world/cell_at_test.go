@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
@@ -15,15 +16,15 @@ import (
 // cellIndex is a journal with an index of the records that concern each cell.
 type cellIndex struct {
 	*worldtest.Journal
-	records map[string][]world.Seq
+	records map[string][]journal.Seq
 }
 
 func indexOf(t *testing.T, j *worldtest.Journal) cellIndex {
 	t.Helper()
-	x := cellIndex{Journal: j, records: make(map[string][]world.Seq)}
-	asker := make(map[world.Hash]string)
+	x := cellIndex{Journal: j, records: make(map[string][]journal.Seq)}
+	asker := make(map[journal.Hash]string)
 	for _, s := range j.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(t, err)
 		require.NoError(t, rec.Load(j))
 		add := func(cell []byte) {
@@ -32,8 +33,8 @@ func indexOf(t *testing.T, j *worldtest.Journal) cellIndex {
 				x.records[string(cell)] = append(all, s.ID)
 			}
 		}
-		require.NoError(t, world.EachCell(rec.Kind, rec.Payload, add))
-		if key, cell, ok := world.IntentOf(rec.Kind, rec.Payload); ok {
+		require.NoError(t, journal.EachCell(rec.Kind, rec.Payload, add))
+		if key, cell, ok := journal.IntentOf(rec.Kind, rec.Payload); ok {
 			if len(cell) > 0 {
 				asker[key] = string(cell)
 			}
@@ -43,8 +44,8 @@ func indexOf(t *testing.T, j *worldtest.Journal) cellIndex {
 	return x
 }
 
-func (x cellIndex) CellRecords(cell string, after world.Seq) iter.Seq2[world.Seq, error] {
-	return func(yield func(world.Seq, error) bool) {
+func (x cellIndex) CellRecords(cell string, after journal.Seq) iter.Seq2[journal.Seq, error] {
+	return func(yield func(journal.Seq, error) bool) {
 		for _, id := range x.records[cell] {
 			if id > after && !yield(id, nil) {
 				return
@@ -53,7 +54,7 @@ func (x cellIndex) CellRecords(cell string, after world.Seq) iter.Seq2[world.Seq
 	}
 }
 
-func (x cellIndex) IntentVersion(key world.Hash, at world.Seq) (*world.IntentVersion, error) {
+func (x cellIndex) IntentVersion(key journal.Hash, at journal.Seq) (*journal.IntentVersion, error) {
 	img, err := x.Image(at)
 	if img == nil || err != nil {
 		return nil, err
@@ -80,7 +81,7 @@ func requireCellsAt(t *testing.T, w *worldtest.World, count *ways) {
 		require.NoError(t, err)
 		all = append(all, cell)
 	}
-	require.NoError(t, world.EachMoment(w.Journal, registry, func(at world.Seq, moment *world.Moment) {
+	require.NoError(t, world.EachMoment(w.Journal, registry, func(at journal.Seq, moment *world.Moment) {
 		whole := false
 		for _, cell := range all {
 			count.asked++
@@ -113,8 +114,8 @@ func TestCellAtIsTheCellOfTheWholeWorld(t *testing.T) {
 	}
 	t.Log(count, total)
 	require.Greater(t, float64(count.fast), 0.95*float64(count.asked), "nearly all is found without folding the world")
-	lived(t, total, world.KindResumed, world.KindFailed, world.KindFired, world.KindDenied, world.KindWaiting, world.KindEnded,
-		world.KindExpired, world.KindDue, world.KindResolved, world.KindFinished, world.KindSnapshot, world.KindApplied)
+	lived(t, total, journal.KindResumed, journal.KindFailed, journal.KindFired, journal.KindDenied, journal.KindWaiting, journal.KindEnded,
+		journal.KindExpired, journal.KindDue, journal.KindResolved, journal.KindFinished, journal.KindSnapshot, journal.KindApplied)
 }
 
 func TestCellAtIsTheCellOfTheWholeWorldThroughRollbacks(t *testing.T) {
@@ -128,11 +129,11 @@ func TestCellAtIsTheCellOfTheWholeWorldThroughRollbacks(t *testing.T) {
 	t.Log(count, total)
 	require.NotZero(t, count.fast)
 	require.Less(t, count.fast, count.asked, "some cells are not found without folding the world")
-	lived(t, total, world.KindRollback, world.KindInDoubt, world.KindWaiting, world.KindEnded, world.KindApplied)
+	lived(t, total, journal.KindRollback, journal.KindInDoubt, journal.KindWaiting, journal.KindEnded, journal.KindApplied)
 }
 
 // lived requires that worlds had records of all these kinds.
-func lived(t *testing.T, total map[string]int, kinds ...world.Kind) {
+func lived(t *testing.T, total map[string]int, kinds ...journal.Kind) {
 	t.Helper()
 	for _, kind := range kinds {
 		require.NotZero(t, total[string(kind)], kind)
@@ -145,10 +146,10 @@ func TestCellAtOfAForkIsTheCellOfTheWholeWorld(t *testing.T) {
 		l := newLife(t, seed, seed%3 == 0, make(map[string]int))
 		l.live()
 		require.NoError(t, l.Sync()) // a fork begins with what is durable
-		effects := []world.ForkEffects{world.ForkHold, world.ForkLive, world.ForkRecorded}[seed%3]
+		effects := []journal.ForkEffects{journal.ForkHold, journal.ForkLive, journal.ForkRecorded}[seed%3]
 		l.out = l.outside()
 		l.World = l.Fork(effects, worldtest.Options{
-			ID: "child", Outside: l.out, Registry: cellAtRegistry(), CheckpointRecords: world.Seq(5 + l.rng.IntN(50)),
+			ID: "child", Outside: l.out, Registry: cellAtRegistry(), CheckpointRecords: journal.Seq(5 + l.rng.IntN(50)),
 		})
 		l.live()
 		requireCellsAt(t, l.World, &count)
@@ -160,10 +161,10 @@ func TestCellAtOfAForkIsTheCellOfTheWholeWorld(t *testing.T) {
 // damaged is an index of a journal in which some records are others.
 type damaged struct {
 	cellIndex
-	record func(id world.Seq, data []byte) []byte
+	record func(id journal.Seq, data []byte) []byte
 }
 
-func (d damaged) Record(id world.Seq) ([]byte, error) {
+func (d damaged) Record(id journal.Seq) ([]byte, error) {
 	data, err := d.cellIndex.Record(id)
 	return d.record(id, data), err
 }
@@ -174,7 +175,7 @@ func TestCellAtTakesNoStepThatTheJournalDoesNotConfirm(t *testing.T) {
 	w.Run()
 	index, known := indexOf(t, w.Journal), w.Landmarks()
 	cell := reducer.Cell{Reducer: "bot", Key: "a"}
-	forged := damaged{index, func(_ world.Seq, data []byte) []byte {
+	forged := damaged{index, func(_ journal.Seq, data []byte) []byte {
 		return bytes.Replace(data, []byte("one"), []byte("two"), 1)
 	}}
 	_, _, err := world.FoldCell(forged, known, cell, known.Head, botRegistry())
@@ -197,13 +198,13 @@ func TestCellAtTakesNoStepWhoseEventItHasNot(t *testing.T) {
 
 func TestCellAtKnowsNothingBeforeTheFirstRecordOrOfPeople(t *testing.T) {
 	w := bots(t)
-	key, err := w.Emit(t.Context(), world.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
+	key, err := w.Emit(t.Context(), journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
 	require.NoError(t, err)
 	require.NotZero(t, key)
 	w.Run()
 	index, known := indexOf(t, w.Journal), w.Landmarks()
 	for _, cell := range []reducer.Cell{{Reducer: reducer.Operator, Key: "ada"}, {Reducer: "bot", Key: "a"}} {
-		for _, at := range []world.Seq{0, 1, known.Head, world.Last} {
+		for _, at := range []journal.Seq{0, 1, known.Head, journal.Last} {
 			_, ok, err := world.CellAt(index, known, cell, at, botRegistry())
 			require.NoError(t, err)
 			require.False(t, ok, "%s at #%d", cell, at)

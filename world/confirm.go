@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -66,9 +67,9 @@ func (w *World) Confirm(ctx context.Context) (Confirmation, error) {
 	return done, w.syncAfter(errors.Join(faults...))
 }
 
-func (c *Confirmation) count(b *Confirmed) {
+func (c *Confirmation) count(b *journal.Confirmed) {
 	switch {
-	case b.Verdict == Happened:
+	case b.Verdict == receipt.Happened:
 		c.Confirmed++
 	case b.Mode == manifest.VerifyStrict:
 		c.Failed++
@@ -80,38 +81,38 @@ func (c *Confirmation) count(b *Confirmed) {
 }
 
 // confirmOne asks the verifier of one intent.
-func (w *World) confirmOne(ctx context.Context, e *receipt.Entry) (Confirmed, error) {
-	data, err := w.recordedReceipt(Seq(e.Finished))
+func (w *World) confirmOne(ctx context.Context, e *receipt.Entry) (journal.Confirmed, error) {
+	data, err := w.recordedReceipt(journal.Seq(e.Finished))
 	if err != nil {
-		return Confirmed{}, err
+		return journal.Confirmed{}, err
 	}
-	w.host.Start([]Task{{Work: Confirm, Permit: w.k.permit(e), Receipt: data}})
+	w.host.Start([]receipt.Task{{Work: receipt.Confirm, Permit: w.k.permit(e), Receipt: data}})
 	for {
 		if err := w.host.Wait(ctx); err != nil {
-			return Confirmed{}, err
+			return journal.Confirmed{}, err
 		}
 		answers, err := w.host.Answers()
 		if err != nil {
-			return Confirmed{}, err
+			return journal.Confirmed{}, err
 		}
-		at := slices.IndexFunc(answers, func(a Answer) bool { return a.Work == Confirm && a.Key == e.Intent.Key })
+		at := slices.IndexFunc(answers, func(a receipt.Answer) bool { return a.Work == receipt.Confirm && a.Key == e.Intent.Key })
 		if at < 0 {
 			w.came = append(w.came, answers...)
 			continue
 		}
 		found := answers[at].Found
 		w.came = append(w.came, slices.Delete(answers, at, at+1)...)
-		if found.Verdict == Unknown {
-			return Confirmed{}, fmt.Errorf("%w: intent %s: %s", ErrUnconfirmed, e.Intent.Key, found.Reason)
+		if found.Verdict == receipt.Unknown {
+			return journal.Confirmed{}, fmt.Errorf("%w: intent %s: %s", ErrUnconfirmed, e.Intent.Key, found.Reason)
 		}
 		return w.k.confirmation(e, found), nil
 	}
 }
 
 // confirmation is what a verifier found out about a recorded result.
-func (k *kernel) confirmation(e *receipt.Entry, found *Found) Confirmed {
+func (k *kernel) confirmation(e *receipt.Entry, found *receipt.Found) journal.Confirmed {
 	verify := k.rules.effects[e.Intent.Kind].Verify
-	return Confirmed{
+	return journal.Confirmed{
 		Key: e.Intent.Key, Mode: verify.Mode, Verdict: found.Verdict,
 		Actor: verifierActor + verify.Adapter, Reason: found.Reason,
 	}
@@ -125,12 +126,12 @@ func (w *World) askConfirmations() error {
 			continue
 		}
 		e := w.k.ledger.Entry(r.Key)
-		data, err := w.recordedReceipt(Seq(e.Finished))
+		data, err := w.recordedReceipt(journal.Seq(e.Finished))
 		if err != nil {
 			return err
 		}
 		w.confirming[r.Key] = true
-		w.host.Start([]Task{{Work: Confirm, Permit: w.k.permit(e), Receipt: data}})
+		w.host.Start([]receipt.Task{{Work: receipt.Confirm, Permit: w.k.permit(e), Receipt: data}})
 	}
 	return nil
 }
@@ -138,13 +139,13 @@ func (w *World) askConfirmations() error {
 // takeConfirmation takes what a verifier found out about a recorded result that
 // a cell waits for. Where it could not tell, it is asked again when the world is
 // opened next.
-func (w *World) takeConfirmation(a *Answer) error {
+func (w *World) takeConfirmation(a *receipt.Answer) error {
 	if !w.confirming[a.Key] {
 		return nil // whoever asked has gone
 	}
 	w.confirming[a.Key] = false
 	e := w.k.ledger.Entry(a.Key)
-	if at := w.k.pendingRecall(a.Key); at < 0 || !w.k.recalls[at].Confirm || a.Found == nil || a.Found.Verdict == Unknown {
+	if at := w.k.pendingRecall(a.Key); at < 0 || !w.k.recalls[at].Confirm || a.Found == nil || a.Found.Verdict == receipt.Unknown {
 		return nil
 	}
 	delete(w.confirming, a.Key)
@@ -162,14 +163,14 @@ func (w *World) awaitsConfirmation() bool {
 }
 
 // recordedReceipt reads the receipt of an invocation.finished.
-func (w *World) recordedReceipt(id Seq) ([]byte, error) {
+func (w *World) recordedReceipt(id journal.Seq) ([]byte, error) {
 	body, err := readBody(w.cfg.History, id)
 	if err != nil {
 		return nil, err
 	}
-	finished, ok := body.(*Finished)
+	finished, ok := body.(*journal.Finished)
 	if !ok {
-		return nil, fmt.Errorf("world: record #%d is no %s", id, KindFinished)
+		return nil, fmt.Errorf("world: record #%d is no %s", id, journal.KindFinished)
 	}
 	return finished.Receipt, nil
 }
@@ -197,13 +198,13 @@ func (k *kernel) told(e *receipt.Entry) (*cell, int) {
 	}
 	c := k.cells[asker]
 	return c, slices.IndexFunc(c.mail.all(), func(x mail) bool {
-		return x.record == Seq(e.Finished) && x.name == reducer.ReceiptEvent
+		return x.record == journal.Seq(e.Finished) && x.name == reducer.ReceiptEvent
 	})
 }
 
 // confirm takes what a verifier or a person says about a recorded result. It
 // may come inside a tick: a result has to be confirmed before it is handled.
-func (k *kernel) confirm(b Confirmed) error {
+func (k *kernel) confirm(b journal.Confirmed) error {
 	e := k.ledger.Entry(b.Key)
 	switch {
 	case e == nil:
@@ -215,10 +216,10 @@ func (k *kernel) confirm(b Confirmed) error {
 	case b.Actor == "" || b.Reason == "":
 		return refuse(ErrNoReason, "reason", "say who confirms it, and why")
 	}
-	b.V = BodyVersion
-	b.Reason, b.Actor = Text(b.Reason), Text(b.Actor)
+	b.V = journal.BodyVersion
+	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindConfirmed, 0)
+	id, _ := k.write(journal.KindConfirmed, 0)
 	if b.Mode == modePerson {
 		if e.Held == nil {
 			k.recalls = append(k.recalls, recall{Key: b.Key, Record: id})
@@ -232,7 +233,7 @@ func (k *kernel) confirm(b Confirmed) error {
 		k.confirmRecall(&b, e, at, id)
 		return nil
 	}
-	if b.Verdict == Happened {
+	if b.Verdict == receipt.Happened {
 		return nil
 	}
 	c, at := k.told(e)
@@ -255,8 +256,8 @@ func (k *kernel) confirm(b Confirmed) error {
 
 // confirmRecall takes what a verifier says about a recorded result before its
 // cell is told it again.
-func (k *kernel) confirmRecall(b *Confirmed, e *receipt.Entry, at int, id Seq) {
-	if b.Verdict == Happened || b.Mode == manifest.VerifyWarn {
+func (k *kernel) confirmRecall(b *journal.Confirmed, e *receipt.Entry, at int, id journal.Seq) {
+	if b.Verdict == receipt.Happened || b.Mode == manifest.VerifyWarn {
 		k.recalls[at].Confirm, k.recalls[at].Record = false, id
 		return
 	}
@@ -271,26 +272,26 @@ func (k *kernel) confirmRecall(b *Confirmed, e *receipt.Entry, at int, id Seq) {
 
 // endUnconfirmed fails an intent whose recorded result is not what the outside
 // shows, and returns what its cell is told.
-func (k *kernel) endUnconfirmed(e *receipt.Entry, reason string, cause Seq) (Seq, Data) {
-	payload := Explanation(CodeNotConfirmed, reason)
-	b := IntentEnded{
-		V: BodyVersion, Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
+func (k *kernel) endUnconfirmed(e *receipt.Entry, reason string, cause journal.Seq) (journal.Seq, journal.Data) {
+	payload := journal.Explanation(CodeNotConfirmed, reason)
+	b := journal.IntentEnded{
+		V: journal.BodyVersion, Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
 		Status: receipt.StatusRejected, Outcome: receipt.OutcomePermanentFailure, Payload: payload,
 	}
 	k.body = b.Append(k.body[:0])
-	end, _ := k.write(KindEnded, cause)
+	end, _ := k.write(journal.KindEnded, cause)
 	k.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
 	return end, receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, payload)
 }
 
 // rotated notes that receipts are signed with another key.
-func (k *kernel) rotated(b KeysRotated) error {
+func (k *kernel) rotated(b journal.KeysRotated) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
-	b.V = BodyVersion
+	b.V = journal.BodyVersion
 	k.body = b.Append(k.body[:0])
-	k.write(KindRotated, 0)
+	k.write(journal.KindRotated, 0)
 	k.inTick = false
 	return nil
 }

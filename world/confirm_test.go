@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -15,13 +16,13 @@ import (
 
 // recorded returns a world that was opened again with receipts for the bots a
 // and b which they have not handled; the verifier says verdict about a's.
-func recorded(t *testing.T, mode string, verdict world.FoundVerdict) *play {
+func recorded(t *testing.T, mode string, verdict receipt.FoundVerdict) *play {
 	t.Helper()
 	return recordedAfter(t, mode, verdict)
 }
 
 // recordedAfter is recorded, and other bots have got an event before.
-func recordedAfter(t *testing.T, mode string, verdict world.FoundVerdict, others ...string) *play {
+func recordedAfter(t *testing.T, mode string, verdict receipt.FoundVerdict, others ...string) *play {
 	t.Helper()
 	p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: mode} }))
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}}})
@@ -30,18 +31,18 @@ func recordedAfter(t *testing.T, mode string, verdict world.FoundVerdict, others
 	for _, to := range others {
 		p.Submit("go", order{To: to})
 	}
-	for _, task := range p.out.Tasks(world.Perform) {
+	for _, task := range p.out.Tasks(receipt.Perform) {
 		data, err := worldtest.Sign(worldtest.Keyring(t, "test"), "test", task.Permit, worldtest.OK(nil))
 		require.NoError(t, err)
 		_, err = p.Receive(data)
 		require.NoError(t, err)
 	}
 	p.crash()
-	p.out.Play = func(t world.Task) {
-		if t.Work != world.Confirm {
+	p.out.Play = func(t receipt.Task) {
+		if t.Work != receipt.Confirm {
 			return
 		}
-		found := world.Happened
+		found := receipt.Happened
 		if t.Cell == "bot/a" {
 			found = verdict
 		}
@@ -51,7 +52,7 @@ func recordedAfter(t *testing.T, mode string, verdict world.FoundVerdict, others
 }
 
 func TestConfirmedResultIsDelivered(t *testing.T) {
-	p := recorded(t, manifest.VerifyStrict, world.Happened)
+	p := recorded(t, manifest.VerifyStrict, receipt.Happened)
 	done, err := p.Confirm(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, world.Confirmation{Confirmed: 2}, done)
@@ -64,7 +65,7 @@ func TestConfirmedResultIsDelivered(t *testing.T) {
 }
 
 func TestStrictConfirmationFailsTheIntent(t *testing.T) {
-	p := recorded(t, manifest.VerifyStrict, world.NotHappened)
+	p := recorded(t, manifest.VerifyStrict, receipt.NotHappened)
 	done, err := p.Confirm(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, world.Confirmation{Confirmed: 1, Failed: 1}, done)
@@ -76,7 +77,7 @@ func TestStrictConfirmationFailsTheIntent(t *testing.T) {
 }
 
 func TestWarningIsRecordedCountedAndPassed(t *testing.T) {
-	p := recorded(t, manifest.VerifyWarn, world.NotHappened)
+	p := recorded(t, manifest.VerifyWarn, receipt.NotHappened)
 	done, err := p.Confirm(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, world.Confirmation{Confirmed: 1, Warned: 1}, done)
@@ -88,7 +89,7 @@ func TestWarningIsRecordedCountedAndPassed(t *testing.T) {
 }
 
 func TestPersonConfirmsWhatTheVerifierDidNot(t *testing.T) {
-	p := recorded(t, manifest.VerifyHuman, world.NotHappened)
+	p := recorded(t, manifest.VerifyHuman, receipt.NotHappened)
 	done, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
 	require.Equal(t, world.Confirmation{Confirmed: 1, Parked: 1}, done)
@@ -100,7 +101,7 @@ func TestPersonConfirmsWhatTheVerifierDidNot(t *testing.T) {
 	key := p.Intents()[0].Intent.Key
 	require.Equal(t, receipt.StateParked, p.entry(key).State)
 	require.ErrorIs(t, p.ConfirmByHand(t.Context(), key, "ada", ""), world.ErrNoReason)
-	require.ErrorIs(t, p.resolve(key, world.Approve), world.ErrNotWaiting)
+	require.ErrorIs(t, p.resolve(key, journal.Approve), world.ErrNotWaiting)
 	require.NoError(t, p.ConfirmByHand(t.Context(), key, "ada", "she called them"))
 	require.ErrorIs(t, p.ConfirmByHand(t.Context(), key, "ada", "again"), world.ErrNotWaiting)
 	p.Drive()
@@ -109,11 +110,11 @@ func TestPersonConfirmsWhatTheVerifierDidNot(t *testing.T) {
 }
 
 func TestPersonRejectsWhatTheVerifierDidNotConfirm(t *testing.T) {
-	p := recorded(t, manifest.VerifyHuman, world.NotHappened)
+	p := recorded(t, manifest.VerifyHuman, receipt.NotHappened)
 	_, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
 	key := p.Intents()[0].Intent.Key
-	require.NoError(t, p.resolve(key, world.Disapprove))
+	require.NoError(t, p.resolve(key, journal.Disapprove))
 	p.Drive()
 	p.tells("x0 rejected")
 	e := p.entry(key)
@@ -124,7 +125,7 @@ func TestPersonRejectsWhatTheVerifierDidNotConfirm(t *testing.T) {
 // The bot was ready, and what it was ready for is taken away: it must neither
 // have a turn nor keep the tick open, in this process or in a replay.
 func TestParkedResultTakesItsCellsTurn(t *testing.T) {
-	p := recorded(t, manifest.VerifyHuman, world.NotHappened)
+	p := recorded(t, manifest.VerifyHuman, receipt.NotHappened)
 	_, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
 	p.requireSound()
@@ -135,22 +136,22 @@ func TestParkedResultTakesItsCellsTurn(t *testing.T) {
 }
 
 func TestVerifierThatCannotTellChangesNothing(t *testing.T) {
-	p := recorded(t, manifest.VerifyStrict, world.Unknown)
+	p := recorded(t, manifest.VerifyStrict, receipt.Unknown)
 	done, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrUnconfirmed)
 	require.Equal(t, world.Confirmation{Confirmed: 1}, done)
-	require.Len(t, bodies[*world.Confirmed](t, p.Journal), 1)
+	require.Len(t, bodies[*journal.Confirmed](t, p.Journal), 1)
 	p.Drive()
 	p.tells("x0 ok")
 }
 
 func TestAnswerThatNobodyWaitsForAnyMoreIsDropped(t *testing.T) {
-	p := recorded(t, manifest.VerifyStrict, world.Happened)
+	p := recorded(t, manifest.VerifyStrict, receipt.Happened)
 	answer := p.out.Play
 	p.out.Play = nil
 	_, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, worldtest.ErrNoAnswer)
-	for _, task := range p.out.Tasks(world.Confirm) {
+	for _, task := range p.out.Tasks(receipt.Confirm) {
 		answer(task)
 	}
 	p.Submit("go", order{To: "c", Do: []act{{Effect: "tool.l"}}})
@@ -158,16 +159,16 @@ func TestAnswerThatNobodyWaitsForAnyMoreIsDropped(t *testing.T) {
 	got, err := p.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, world.Waiting, got, "tool.l is in flight")
-	require.Empty(t, bodies[*world.Confirmed](t, p.Journal))
+	require.Empty(t, bodies[*journal.Confirmed](t, p.Journal))
 }
 
 func TestConfirmationEndsWithItsContext(t *testing.T) {
-	p := recorded(t, manifest.VerifyStrict, world.Happened)
+	p := recorded(t, manifest.VerifyStrict, receipt.Happened)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := p.Confirm(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, bodies[*world.Confirmed](t, p.Journal))
+	require.Empty(t, bodies[*journal.Confirmed](t, p.Journal))
 }
 
 // A result can be taken away in the middle of a round, where a process died: the
@@ -175,7 +176,7 @@ func TestConfirmationEndsWithItsContext(t *testing.T) {
 func TestResultIsTakenAwayInTheMiddleOfARound(t *testing.T) {
 	parked := 0
 	for n := range 8 {
-		p := recordedAfter(t, manifest.VerifyHuman, world.NotHappened, "c")
+		p := recordedAfter(t, manifest.VerifyHuman, receipt.NotHappened, "c")
 		left := n
 		p.Journal.FailWait = func(int) error {
 			if left--; left < 0 {

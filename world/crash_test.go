@@ -10,13 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-func mustData(t testing.TB, v any) world.Data {
+func mustData(t testing.TB, v any) journal.Data {
 	t.Helper()
 	b, err := canon.Marshal(v)
 	require.NoError(t, err)
@@ -41,8 +42,8 @@ func story() []order {
 }
 
 type result struct {
-	head world.Head
-	root world.Hash
+	head journal.Head
+	root journal.Hash
 	ran  int
 }
 
@@ -116,14 +117,14 @@ func runStory(t *testing.T, inject func(*worldtest.Journal)) (result, int) {
 // started reports whether the permit is in the journal.
 func started(t *testing.T, j *worldtest.Journal, p receipt.Permit) bool {
 	for _, s := range j.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(t, err)
-		if rec.Kind != world.KindStarted {
+		if rec.Kind != journal.KindStarted {
 			continue
 		}
 		body, err := rec.Body()
 		require.NoError(t, err)
-		if b, ok := body.(*world.Started); ok && b.Key == p.Key && b.Attempt == p.Attempt && b.Nonce == p.Nonce {
+		if b, ok := body.(*journal.Started); ok && b.Key == p.Key && b.Attempt == p.Attempt && b.Nonce == p.Nonce {
 			return true
 		}
 	}
@@ -157,7 +158,7 @@ func TestReplayIsRunIsAnyImageAndTail(t *testing.T) {
 		})
 		w.RequireReplay()
 		if len(j.Records()) > 1 {
-			n := world.Seq(rapid.IntRange(1, len(j.Records())-1).Draw(rt, "cut"))
+			n := journal.Seq(rapid.IntRange(1, len(j.Records())-1).Draw(rt, "cut"))
 			_, err := world.Replay(j.Truncate(n), world.ReplayConfig{Registry: botRegistry()})
 			var d *world.Divergence
 			if err != nil && !errors.As(err, &d) {
@@ -197,9 +198,9 @@ func TestReplayNamesTheFirstRecordThatDiffers(t *testing.T) {
 	w.Run()
 	j := w.Journal.Clone()
 	for i := range j.Records() {
-		rec, err := world.DecodeRecord(j.Records()[i].Bytes)
+		rec, err := journal.DecodeRecord(j.Records()[i].Bytes)
 		require.NoError(t, err)
-		if rec.Kind != world.KindStepped || rec.ID < 6 {
+		if rec.Kind != journal.KindStepped || rec.ID < 6 {
 			continue
 		}
 		j.Records()[i].Bytes = append([]byte(nil), j.Records()[i].Bytes...)
@@ -259,11 +260,11 @@ func TestReplayUpToARecordComparesAllThatItCounts(t *testing.T) {
 	w.Run()
 	records := w.Journal.Records()
 	for n := range records {
-		to := world.Seq(n + 1)
-		last := world.Seq(0)
+		to := journal.Seq(n + 1)
+		last := journal.Seq(0)
 		done, err := world.Replay(w.Journal, world.ReplayConfig{
 			Registry: botRegistry(), To: to,
-			Visit: func(s world.Scanned) error { last = s.ID; return nil },
+			Visit: func(s journal.Scanned) error { last = s.ID; return nil },
 		})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, done.Head.ID, to)

@@ -5,21 +5,22 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Parting is where two journals part.
 type Parting struct {
-	Common Seq `json:"common"` // the last record that both have; 0: none
-	A      Seq `json:"a"`      // the first of its own; 0: it ends with Common
-	B      Seq `json:"b"`      // likewise
+	Common journal.Seq `json:"common"` // the last record that both have; 0: none
+	A      journal.Seq `json:"a"`      // the first of its own; 0: it ends with Common
+	B      journal.Seq `json:"b"`      // likewise
 }
 
 // PartingOf finds where two journals part that end with the records endA and
 // endB. It reads a few records of each, as many as their number has binary
 // digits: the link that is stored with a record stands for all before it.
-func PartingOf(a, b History, endA, endB Seq) (Parting, error) {
-	common, beyond := Seq(0), min(endA, endB)+1
+func PartingOf(a, b journal.History, endA, endB journal.Seq) (Parting, error) {
+	common, beyond := journal.Seq(0), min(endA, endB)+1
 	for common+1 < beyond {
 		middle := common + (beyond-common)/2
 		x, err := linked(a, middle)
@@ -47,7 +48,7 @@ func PartingOf(a, b History, endA, endB Seq) (Parting, error) {
 }
 
 // linked returns a record with its link.
-func linked(h History, id Seq) (Scanned, error) {
+func linked(h journal.History, id journal.Seq) (journal.Scanned, error) {
 	for s, err := range h.Scan(id - 1) {
 		if err != nil {
 			return s, err
@@ -57,7 +58,7 @@ func linked(h History, id Seq) (Scanned, error) {
 		}
 		break
 	}
-	return Scanned{}, fmt.Errorf("world: record #%d: %w", id, ErrNotFound)
+	return journal.Scanned{}, fmt.Errorf("world: record #%d: %w", id, journal.ErrNotFound)
 }
 
 // Spending is what effects cost in a part of a journal.
@@ -68,7 +69,7 @@ type Spending struct {
 
 // Spent sums what effects cost by the records after one, up to another. It reads
 // them all.
-func Spent(h History, after, to Seq) (Spending, error) {
+func Spent(h journal.History, after, to journal.Seq) (Spending, error) {
 	var sum Spending
 	for s, err := range h.Scan(after) {
 		if err == nil {
@@ -81,9 +82,9 @@ func Spent(h History, after, to Seq) (Spending, error) {
 			break
 		}
 		switch s.Record.Kind {
-		case KindStarted:
+		case journal.KindStarted:
 			sum.Calls++
-		case KindFinished:
+		case journal.KindFinished:
 			rec := s.Record
 			err = sum.add(h, &rec)
 		default: // it costs nothing
@@ -96,7 +97,7 @@ func Spent(h History, after, to Seq) (Spending, error) {
 }
 
 // add adds what the receipt in a record says.
-func (sum *Spending) add(h History, rec *Record) error {
+func (sum *Spending) add(h journal.History, rec *journal.Record) error {
 	if err := rec.Load(h); err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (sum *Spending) add(h History, rec *Record) error {
 	if err != nil {
 		return err
 	}
-	finished, ok := body.(*Finished)
+	finished, ok := body.(*journal.Finished)
 	if !ok {
 		return errors.New("world: " + string(rec.Kind) + " holds something else")
 	}

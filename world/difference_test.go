@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -30,7 +31,7 @@ func wander(t *rapid.T, w *worldtest.World) {
 		_, err = w.World.Submit(context.Background(), s)
 		require.NoError(t, err)
 		if rapid.Bool().Draw(t, "operator") {
-			_, err = w.Emit(context.Background(), world.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
+			_, err = w.Emit(context.Background(), journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
 			require.NoError(t, err)
 		}
 		w.Step(rapid.IntRange(0, 2).Draw(t, "ticks"))
@@ -62,7 +63,7 @@ func TestDifferenceOfAMomentWithItselfIsEmpty(t *testing.T) {
 		wander(rt, w)
 		d := world.Compare(&w.Moment, &w.Moment)
 		require.True(rt, d.Same(), "%+v", d)
-		f := w.Fork(world.ForkRecorded, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: obliging})
+		f := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: obliging})
 		d = world.Compare(&w.Moment, &f.Moment)
 		require.True(rt, d.Same(), "%+v", d)
 		require.NotEqual(rt, w.Status().ID, f.Status().ID)
@@ -77,7 +78,7 @@ func TestDifferenceTurnsWithItsSides(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := bots(t)
 		wander(rt, w)
-		f := w.Fork(world.ForkRecorded, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: obliging})
+		f := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: obliging})
 		wander(rt, w)
 		wander(rt, f)
 		there, back := world.Compare(&w.Moment, &f.Moment), world.Compare(&f.Moment, &w.Moment)
@@ -106,7 +107,7 @@ func TestDifferenceNamesWhatDiffers(t *testing.T) {
 	w := bots(t)
 	w.Submit("go", order{To: "ada", Do: []act{{Effect: "tool.a", Param: "x"}}})
 	w.Run()
-	before := w.Fork(world.ForkRecorded, worldtest.Options{ID: "before", Registry: botRegistry(), Answer: obliging})
+	before := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "before", Registry: botRegistry(), Answer: obliging})
 	w.Submit("go", order{To: "ada", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.bad", Param: "x"}, {Timer: 9}}})
 	w.Submit("go", order{To: "ben"})
 	w.Step(1)
@@ -134,12 +135,12 @@ func TestDifferenceIsOfWhatStands(t *testing.T) {
 	w.Run()
 	_, err := w.Snapshot(context.Background(), "here", "", "ada")
 	require.NoError(t, err)
-	before := w.Fork(world.ForkRecorded, worldtest.Options{ID: "before", Registry: botRegistry(), Answer: obliging})
+	before := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "before", Registry: botRegistry(), Answer: obliging})
 	w.Submit("go", order{To: "ada", Do: []act{{Effect: "tool.a", Param: "y"}}})
 	w.Run()
 	d := world.Compare(&before.Moment, &w.Moment)
 	require.Len(t, d.IntentsAdded, 1)
-	_, err = w.Rollback(context.Background(), world.RolledBack{Snapshot: "here", Reason: "so", Actor: "ada", Ack: true})
+	_, err = w.Rollback(context.Background(), journal.RolledBack{Snapshot: "here", Reason: "so", Actor: "ada", Ack: true})
 	require.NoError(t, err)
 	d = world.Compare(&before.Moment, &w.Moment)
 	require.True(t, d.Same(), "%+v", d)
@@ -163,7 +164,7 @@ func TestDifferenceOfEndsShows(t *testing.T) {
 	ok, failed, none := live("ok", worldtest.OK("done")), live("failed", worldtest.Fail("no")), live("none", worldtest.Reply{Err: errBot})
 	require.Equal(t, [2]receipt.State{receipt.StateCommitted, receipt.StateFailed}, states(ok, failed))
 	require.Equal(t, [2]receipt.State{receipt.StateInFlight, receipt.StateCommitted}, states(none, ok))
-	held := none.Fork(world.ForkHold, worldtest.Options{ID: "held", Registry: botRegistry(), Answer: obliging})
+	held := none.Fork(journal.ForkHold, worldtest.Options{ID: "held", Registry: botRegistry(), Answer: obliging})
 	require.Equal(t, [2]receipt.State{receipt.StateInFlight, receipt.StateInDoubt}, states(none, held))
 }
 
@@ -203,12 +204,12 @@ func TestDifferenceOfAlarmsShows(t *testing.T) {
 
 // counting counts what is read of a journal.
 type counting struct {
-	world.History
+	journal.History
 	reads *int
 }
 
-func (c counting) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
-	return func(yield func(world.Scanned, error) bool) {
+func (c counting) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
+	return func(yield func(journal.Scanned, error) bool) {
 		for s, err := range c.History.Scan(after) {
 			*c.reads++
 			if !yield(s, err) {
@@ -222,7 +223,7 @@ func TestPartingIsFoundWithFewReads(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := bots(t)
 		wander(rt, w)
-		f := w.Fork(world.ForkLive, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: obliging})
+		f := w.Fork(journal.ForkLive, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: obliging})
 		at := w.Journal.Head().ID
 		wander(rt, w)
 		wander(rt, f)
@@ -239,7 +240,7 @@ func TestPartingIsFoundWithFewReads(t *testing.T) {
 		require.LessOrEqual(rt, reads, 2*bits.Len64(uint64(min(endA, endB))))
 
 		// Looked at only up to where they had not parted yet.
-		early := world.Seq(rapid.Uint64Range(1, uint64(at)).Draw(rt, "early"))
+		early := journal.Seq(rapid.Uint64Range(1, uint64(at)).Draw(rt, "early"))
 		got, err = world.PartingOf(w.Journal, f.Journal, early, at)
 		require.NoError(rt, err)
 		want = world.Parting{Common: early}
@@ -256,7 +257,7 @@ func TestStrangersPartBeforeTheFirstRecord(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, world.Parting{A: 1, B: 1}, got)
 	_, err = world.PartingOf(a.Journal, b.Journal, 5, 5)
-	require.ErrorIs(t, err, world.ErrNotFound)
+	require.ErrorIs(t, err, journal.ErrNotFound)
 }
 
 func TestSpentSumsReceipts(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -18,7 +19,7 @@ func TestEffectInDoubtParksByDefault(t *testing.T) {
 	p.lose()
 	require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
 	require.True(t, p.Idle(), "it waits for a person")
-	require.Empty(t, p.out.Tasks(world.Retry))
+	require.Empty(t, p.out.Tasks(receipt.Retry))
 	p.tells()
 }
 
@@ -31,7 +32,7 @@ func TestEffectInDoubtFailsWhereItIsToldTo(t *testing.T) {
 	p.out.Reply(lost, worldtest.OK(nil)) // too late
 	p.Drive()
 	p.tells("x0 rejected")
-	require.Len(t, bodies[*world.Late](t, p.Journal), 1)
+	require.Len(t, bodies[*journal.Late](t, p.Journal), 1)
 }
 
 func TestIdempotentEffectInDoubtIsAttemptedAgain(t *testing.T) {
@@ -52,28 +53,28 @@ func TestIdempotentEffectInDoubtIsAttemptedAgain(t *testing.T) {
 func TestVerifierDecidesAboutAnEffectInDoubt(t *testing.T) {
 	payload := mustData(t, "as the outside has it")
 	for name, c := range map[string]struct {
-		verdict world.FoundVerdict
+		verdict receipt.FoundVerdict
 		lost    int // attempts before
 		state   receipt.State
 		tells   []string
 		tried   int
 	}{
-		"happened":                  {world.Happened, 1, receipt.StateCommitted, []string{"x0 ok"}, 1},
-		"did not":                   {world.NotHappened, 1, receipt.StateInFlight, nil, 2},
-		"did not, the last attempt": {world.NotHappened, 3, receipt.StateFailed, []string{"x0 rejected"}, 3},
-		"nobody can tell":           {world.Unknown, 1, receipt.StateInDoubt, nil, 1},
+		"happened":                  {receipt.Happened, 1, receipt.StateCommitted, []string{"x0 ok"}, 1},
+		"did not":                   {receipt.NotHappened, 1, receipt.StateInFlight, nil, 2},
+		"did not, the last attempt": {receipt.NotHappened, 3, receipt.StateFailed, []string{"x0 rejected"}, 3},
+		"nobody can tell":           {receipt.Unknown, 1, receipt.StateInDoubt, nil, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := live(t, inDoubt(manifest.InDoubtVerify))
 			key := p.ask()
 			for range c.lost - 1 {
 				p.lose()
-				p.out.Find(p.out.Task(world.Verify), world.NotHappened, nil, "it is not there")
+				p.out.Find(p.out.Task(receipt.Verify), receipt.NotHappened, nil, "it is not there")
 				p.Drive()
 			}
 			p.lose()
 			require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
-			p.out.Find(p.out.Task(world.Verify), c.verdict, payload, "it was asked")
+			p.out.Find(p.out.Task(receipt.Verify), c.verdict, payload, "it was asked")
 			p.Drive()
 			require.Equal(t, c.state, p.entry(key).State, "it is decided as soon as the verifier has answered")
 			p.tells(c.tells...)
@@ -86,12 +87,12 @@ func TestVerifierIsAskedAgainByTheNextProcess(t *testing.T) {
 	p := live(t, inDoubt(manifest.InDoubtVerify))
 	key := p.ask()
 	p.crash()
-	require.Empty(t, p.out.Tasks(world.Verify), "looking at a world asks nobody")
+	require.Empty(t, p.out.Tasks(receipt.Verify), "looking at a world asks nobody")
 	p.Drive()
 	p.crash()
 	p.Drive()
-	require.Len(t, p.out.Tasks(world.Verify), 1)
-	p.out.Find(p.out.Task(world.Verify), world.Happened, nil, "it is there")
+	require.Len(t, p.out.Tasks(receipt.Verify), 1)
+	p.out.Find(p.out.Task(receipt.Verify), receipt.Happened, nil, "it is there")
 	p.Drive()
 	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
 	require.Len(t, p.out.Performed, 1)
@@ -102,10 +103,10 @@ func TestVerdictThatComesAfterTheReceiptChangesNothing(t *testing.T) {
 	key := p.ask()
 	lost := p.lose()
 	p.out.Reply(lost, worldtest.OK(nil)) // in doubt, and still welcome
-	p.out.Find(p.out.Task(world.Verify), world.NotHappened, nil, "it is not there")
+	p.out.Find(p.out.Task(receipt.Verify), receipt.NotHappened, nil, "it is not there")
 	p.Drive()
 	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
-	require.Empty(t, bodies[*world.Resolved](t, p.Journal))
+	require.Empty(t, bodies[*journal.Resolved](t, p.Journal))
 	p.tells("x0 ok")
 }
 
@@ -116,7 +117,7 @@ func TestReceiptOfAnAttemptInDoubtIsTaken(t *testing.T) {
 	p.out.Reply(lost, worldtest.OK(nil))
 	p.Drive()
 	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
-	require.Empty(t, bodies[*world.Late](t, p.Journal))
+	require.Empty(t, bodies[*journal.Late](t, p.Journal))
 	require.Zero(t, p.out.Stored())
 	p.tells("x0 ok")
 }
@@ -125,7 +126,7 @@ func TestLateReceiptIsOnTheRecordAndChangesNothing(t *testing.T) {
 	p := live(t)
 	key := p.ask()
 	lost := p.lose()
-	require.NoError(t, p.resolve(key, world.RetryAnyway))
+	require.NoError(t, p.resolve(key, journal.RetryAnyway))
 	p.Drive()
 	second := p.performing()
 	before := p.entry(key)
@@ -134,7 +135,7 @@ func TestLateReceiptIsOnTheRecordAndChangesNothing(t *testing.T) {
 	after := p.entry(key)
 	require.Equal(t, before.State, after.State)
 	require.Equal(t, before.Nonce, after.Nonce)
-	require.Len(t, bodies[*world.Late](t, p.Journal), 1)
+	require.Len(t, bodies[*journal.Late](t, p.Journal), 1)
 	require.Zero(t, p.out.Stored(), "it is in the journal")
 	p.tells()
 
@@ -154,14 +155,14 @@ func TestPersonDecidesAboutAnEffectInDoubt(t *testing.T) {
 		p := live(t)
 		key := p.ask()
 		p.lose()
-		require.NoError(t, p.resolve(key, world.Executed))
+		require.NoError(t, p.resolve(key, journal.Executed))
 		p.Drive()
 		e := p.entry(key)
 		require.Equal(t, []any{receipt.StateCommitted, receipt.OutcomeSideEffectCommitted}, []any{e.State, e.Outcome})
 		p.tells("x0 ok")
 		require.Len(t, p.out.Performed, 1)
 	})
-	for _, how := range []world.Resolution{world.NotExecuted, world.RetryAnyway} {
+	for _, how := range []journal.Resolution{journal.NotExecuted, journal.RetryAnyway} {
 		t.Run(string(how), func(t *testing.T) {
 			p := live(t, tool(func(e *manifest.Effect) { e.Retry.Attempts = 1 }))
 			key := p.ask()
@@ -191,33 +192,33 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 	require.Equal(t, receipt.StateParked, parked.State)
 	require.Equal(t, receipt.StateInFlight, flying.State)
 	require.Equal(t, receipt.StateDenied, denied.State)
-	good := func(e receipt.Entry, how world.Resolution) world.Resolved {
-		return world.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"}
+	good := func(e receipt.Entry, how journal.Resolution) journal.Resolved {
+		return journal.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"}
 	}
-	with := func(b world.Resolved, change func(*world.Resolved)) world.Resolved { change(&b); return b }
-	before, journal := p.Status(), p.Journal.Head()
+	with := func(b journal.Resolved, change func(*journal.Resolved)) journal.Resolved { change(&b); return b }
+	before, head := p.Status(), p.Journal.Head()
 	for name, c := range map[string]struct {
-		decision world.Resolved
+		decision journal.Resolved
 		want     error
 	}{
-		"unknown intent":         {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Key.Hash[0]++ }), world.ErrNoIntent},
-		"other params":           {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Params[0]++ }), world.ErrOtherParams},
-		"no params":              {with(good(parked, world.Approve), func(b *world.Resolved) { b.Params = world.Hash{} }), world.ErrOtherParams},
+		"unknown intent":         {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Key.Hash[0]++ }), world.ErrNoIntent},
+		"other params":           {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Params[0]++ }), world.ErrOtherParams},
+		"no params":              {with(good(parked, journal.Approve), func(b *journal.Resolved) { b.Params = journal.Hash{} }), world.ErrOtherParams},
 		"no decision":            {good(doubt, "perhaps"), world.ErrNotWaiting},
-		"no reason":              {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Reason = "" }), world.ErrNoReason},
-		"no actor":               {with(good(parked, world.Approve), func(b *world.Resolved) { b.Actor = "" }), world.ErrNoReason},
-		"approve in doubt":       {good(doubt, world.Approve), world.ErrNotWaiting},
+		"no reason":              {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Reason = "" }), world.ErrNoReason},
+		"no actor":               {with(good(parked, journal.Approve), func(b *journal.Resolved) { b.Actor = "" }), world.ErrNoReason},
+		"approve in doubt":       {good(doubt, journal.Approve), world.ErrNotWaiting},
 		"reuse in doubt":         {good(doubt, world.Reuse), world.ErrNotWaiting},
 		"reuse of no repeat":     {good(parked, world.Reuse), world.ErrNoRepeat},
-		"deny in doubt":          {good(doubt, world.Disapprove), world.ErrNotWaiting},
-		"executed parked":        {good(parked, world.Executed), world.ErrNotWaiting},
-		"not executed parked":    {good(parked, world.NotExecuted), world.ErrNotWaiting},
-		"retry in flight":        {good(flying, world.RetryAnyway), world.ErrNotWaiting},
-		"executed in flight":     {good(flying, world.Executed), world.ErrNotWaiting},
-		"approve denied":         {good(denied, world.Approve), world.ErrNotWaiting},
-		"payload not canonical":  {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Payload = []byte{0x18, 1} }), world.ErrBadData},
-		"payload not one item":   {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Payload = []byte{1, 1} }), world.ErrBadData},
-		"payload over the limit": {with(good(doubt, world.Executed), func(b *world.Resolved) { b.Payload = mustData(t, make([]byte, 5000)) }), world.ErrTooLarge},
+		"deny in doubt":          {good(doubt, journal.Disapprove), world.ErrNotWaiting},
+		"executed parked":        {good(parked, journal.Executed), world.ErrNotWaiting},
+		"not executed parked":    {good(parked, journal.NotExecuted), world.ErrNotWaiting},
+		"retry in flight":        {good(flying, journal.RetryAnyway), world.ErrNotWaiting},
+		"executed in flight":     {good(flying, journal.Executed), world.ErrNotWaiting},
+		"approve denied":         {good(denied, journal.Approve), world.ErrNotWaiting},
+		"payload not canonical":  {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Payload = []byte{0x18, 1} }), world.ErrBadData},
+		"payload not one item":   {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Payload = []byte{1, 1} }), world.ErrBadData},
+		"payload over the limit": {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Payload = mustData(t, make([]byte, 5000)) }), world.ErrTooLarge},
 	} {
 		err := p.Resolve(t.Context(), c.decision)
 		require.ErrorIs(t, err, c.want, name)
@@ -225,17 +226,17 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 		require.ErrorAs(t, err, &input, name)
 		require.NotEmpty(t, input.Field, name)
 		require.Equal(t, before, p.Status(), name)
-		require.Equal(t, journal, p.Journal.Head(), name)
+		require.Equal(t, head, p.Journal.Head(), name)
 	}
 	require.ErrorIs(t, p.ConfirmByHand(t.Context(), parked.Intent.Key, "ada", "so"), world.ErrNotWaiting)
 	require.ErrorIs(t, p.ConfirmByHand(t.Context(), receipt.Key{}, "ada", "so"), world.ErrNoIntent)
 	require.Equal(t, before, p.Status())
-	require.NoError(t, p.Resolve(t.Context(), good(doubt, world.Executed)))
-	require.ErrorIs(t, p.Resolve(t.Context(), good(doubt, world.Executed)), world.ErrNotWaiting, "once")
+	require.NoError(t, p.Resolve(t.Context(), good(doubt, journal.Executed)))
+	require.ErrorIs(t, p.Resolve(t.Context(), good(doubt, journal.Executed)), world.ErrNotWaiting, "once")
 }
 
 func TestDecisionsSurviveACrash(t *testing.T) {
-	for i, how := range []world.Resolution{world.Executed, world.NotExecuted, world.RetryAnyway} {
+	for i, how := range []journal.Resolution{journal.Executed, journal.NotExecuted, journal.RetryAnyway} {
 		t.Run(string(how), func(t *testing.T) {
 			p := live(t)
 			key := p.ask()
@@ -253,7 +254,7 @@ func TestDoubtSaysWhy(t *testing.T) {
 	p := live(t)
 	p.ask()
 	p.lose()
-	doubts := bodies[*world.InDoubt](t, p.Journal)
+	doubts := bodies[*journal.InDoubt](t, p.Journal)
 	require.Len(t, doubts, 1)
 	require.Equal(t, "the line is dead", doubts[0].Reason)
 	require.Equal(t, "bot/a", doubts[0].Cell)
@@ -268,12 +269,12 @@ func TestManyEffectsInDoubtAreDecidedOneByOne(t *testing.T) {
 	p.Drive()
 	p.crash()
 	p.Drive()
-	tasks := p.out.Tasks(world.Verify)
+	tasks := p.out.Tasks(receipt.Verify)
 	require.Len(t, tasks, 4)
 	for i, task := range tasks {
-		p.out.Find(task, []world.FoundVerdict{world.Happened, world.NotHappened}[i%2], nil, "seen")
+		p.out.Find(task, []receipt.FoundVerdict{receipt.Happened, receipt.NotHappened}[i%2], nil, "seen")
 	}
 	p.Drive()
 	require.Equal(t, 2, p.Status().Intents[receipt.StateCommitted])
-	require.Len(t, p.out.Tasks(world.Perform), 2)
+	require.Len(t, p.out.Tasks(receipt.Perform), 2)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -31,7 +32,7 @@ func TestTimeGoesOnWhileLiveEffectsAreInFlight(t *testing.T) {
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a"}, {Timer: 5}}})
 	p.Drive()
 	require.EqualValues(t, 6, p.Status().Time)
-	require.Len(t, p.out.Tasks(world.Perform), 1)
+	require.Len(t, p.out.Tasks(receipt.Perform), 1)
 	require.False(t, p.Idle())
 	p.reply(worldtest.OK(nil))
 	require.Equal(t, []string{"1:go ", "6:alarm after 5", "6:receipt 0 ok"}, p.seen("a"), "it is handled in the tick in which it came")
@@ -52,7 +53,7 @@ func TestReceiptsOfLiveEffectsAreAdmittedAsTheyCome(t *testing.T) {
 	p := live(t)
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}}})
 	p.Drive()
-	tasks := p.out.Tasks(world.Perform)
+	tasks := p.out.Tasks(receipt.Perform)
 	p.out.Reply(tasks[1], worldtest.OK(nil))
 	p.out.Reply(tasks[0], worldtest.Fail(nil))
 	p.Drive()
@@ -61,7 +62,7 @@ func TestReceiptsOfLiveEffectsAreAdmittedAsTheyCome(t *testing.T) {
 
 func TestStepAwaitsLiveReceiptsAtTheBarrier(t *testing.T) {
 	p := live(t)
-	p.out.Play = func(t world.Task) { p.out.Reply(t, worldtest.OK(nil)) }
+	p.out.Play = func(t receipt.Task) { p.out.Reply(t, worldtest.OK(nil)) }
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a"}}})
 	p.Step(1)
 	p.tells("0 ok")
@@ -73,7 +74,7 @@ func TestStepAwaitsLiveReceiptsAtTheBarrier(t *testing.T) {
 func TestDeterministicEffectsAreAwaitedBesideLiveOnes(t *testing.T) {
 	p := live(t)
 	p.out.Deterministic = []string{"tool.a"}
-	p.out.Play = func(t world.Task) {
+	p.out.Play = func(t receipt.Task) {
 		if t.Kind == "tool.a" {
 			p.out.Reply(t, worldtest.OK(nil))
 		}
@@ -90,21 +91,21 @@ func TestFreedSlotGoesToTheOldestOpenIntent(t *testing.T) {
 		p.Submit("go", order{To: to, Do: []act{{Effect: "tool.a", Param: to}}})
 	}
 	p.Drive()
-	require.Len(t, p.out.Tasks(world.Perform), 2)
-	p.out.Reply(p.out.Tasks(world.Perform)[1], worldtest.OK(nil))
+	require.Len(t, p.out.Tasks(receipt.Perform), 2)
+	p.out.Reply(p.out.Tasks(receipt.Perform)[1], worldtest.OK(nil))
 	p.Drive()
-	tasks := p.out.Tasks(world.Perform)
+	tasks := p.out.Tasks(receipt.Perform)
 	require.Equal(t, []string{"bot/a", "bot/c"}, []string{tasks[0].Cell, tasks[1].Cell})
 	require.EqualValues(t, 1, p.entry(tasks[1].Key).Slot, "the slot that was freed")
 	p.lose()
-	require.Equal(t, "bot/d", p.out.Tasks(world.Perform)[1].Cell, "an effect in doubt holds no slot")
+	require.Equal(t, "bot/d", p.out.Tasks(receipt.Perform)[1].Cell, "an effect in doubt holds no slot")
 }
 
 func TestRetryableFailureIsAttemptedAgainAfterItsBackoff(t *testing.T) {
 	p := live(t)
 	key := p.ask()
 	p.reply(retryable())
-	require.Empty(t, p.out.Tasks(world.Perform), "before its backoff is over")
+	require.Empty(t, p.out.Tasks(receipt.Perform), "before its backoff is over")
 	require.Equal(t, receipt.StateOpen, p.entry(key).State)
 	require.False(t, p.Idle())
 	p.due()
@@ -123,7 +124,7 @@ func TestRetryableFailureIsAttemptedAgainAfterItsBackoff(t *testing.T) {
 		nonces[permit.Nonce] = true
 	}
 	require.Len(t, nonces, 3)
-	require.Empty(t, p.out.Tasks(world.Retry))
+	require.Empty(t, p.out.Tasks(receipt.Retry))
 	require.Zero(t, p.out.Stored(), "what is in the journal is let go")
 }
 
@@ -149,7 +150,7 @@ func TestGivenBackAttemptsDoNotCount(t *testing.T) {
 	key := p.ask()
 	for range 3 {
 		p.reply(givenBack())
-		require.Empty(t, p.out.Tasks(world.Retry), "it needs no backoff")
+		require.Empty(t, p.out.Tasks(receipt.Retry), "it needs no backoff")
 	}
 	p.reply(retryable())
 	p.due()
@@ -183,7 +184,7 @@ func TestReceiptThatAlsoComesByHandIsTakenOnce(t *testing.T) {
 			require.NoError(t, err)
 			p.out.Reply(task, r)
 			p.Drive()
-			require.Len(t, bodies[*world.Finished](t, p.Journal), 1)
+			require.Len(t, bodies[*journal.Finished](t, p.Journal), 1)
 		})
 	}
 }
@@ -248,7 +249,7 @@ func TestLiveEffectInEveryWindow(t *testing.T) {
 		p.crash()
 		p.Drive()
 		require.Len(t, p.out.Performed, 1, "never performed again blindly")
-		require.Len(t, bodies[*world.InDoubt](t, p.Journal), 1)
+		require.Len(t, bodies[*journal.InDoubt](t, p.Journal), 1)
 		p.tells()
 	})
 	t.Run("3 result stored, not journaled", func(t *testing.T) {
@@ -292,7 +293,7 @@ func TestBackoffOfAProcessBeforeIsWaitedForAgain(t *testing.T) {
 	p.ask()
 	p.reply(retryable())
 	p.crash()
-	require.Empty(t, p.out.Tasks(world.Retry), "looking at a world touches nothing")
+	require.Empty(t, p.out.Tasks(receipt.Retry), "looking at a world touches nothing")
 	p.Drive()
 	p.due()
 	require.EqualValues(t, 2, p.performing().Attempt)

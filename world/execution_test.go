@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -18,18 +18,18 @@ import (
 // of the manifest.
 func (p *play) requireExecution(lines ...string) {
 	p.t.Helper()
-	x := world.NewExecution()
+	x := journal.NewExecution()
 	for _, s := range p.Journal.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(p.t, err)
 		require.NoError(p.t, rec.Load(p.Journal))
 		body, err := rec.Body()
 		require.NoError(p.t, err)
 		require.NoError(p.t, x.Add(body))
 	}
-	created := bodies[*world.Created](p.t, p.Journal)[0]
+	created := bodies[*journal.Created](p.t, p.Journal)[0]
 	want := fmt.Sprintf("manifest %s\n%s\n", created.Manifest, strings.Join(lines, "\n"))
-	require.Equal(p.t, world.Hash(sha256.Sum256([]byte(want))), x.Hash(), "%s", want)
+	require.Equal(p.t, journal.Hash(sha256.Sum256([]byte(want))), x.Hash(), "%s", want)
 }
 
 func (p *play) step(key receipt.Key) string { return string(p.entry(key).Intent.Step) }
@@ -66,18 +66,18 @@ func TestExecutionOfDecisions(t *testing.T) {
 		key := p.ask()
 		p.lose()
 		p.requireExecution("bot/a@1:success")
-		require.NoError(t, p.resolve(key, world.Executed))
+		require.NoError(t, p.resolve(key, journal.Executed))
 		p.requireExecution("bot/a@1:success", p.step(key)+":side_effect_committed")
 	})
 	t.Run("denied", func(t *testing.T) {
 		p := live(t, approvals)
 		key := p.ask()
 		p.requireExecution("bot/a@1:success")
-		require.NoError(t, p.resolve(key, world.Disapprove))
+		require.NoError(t, p.resolve(key, journal.Disapprove))
 		p.requireExecution("bot/a@1:success", p.step(key)+":permanent_failure")
 	})
 	t.Run("not confirmed", func(t *testing.T) {
-		p := recorded(t, manifest.VerifyStrict, world.NotHappened)
+		p := recorded(t, manifest.VerifyStrict, receipt.NotHappened)
 		_, err := p.Confirm(t.Context())
 		require.NoError(t, err)
 		all := p.Intents()
@@ -94,7 +94,7 @@ func TestLateReceiptIsNotPartOfTheExecution(t *testing.T) {
 	lost := p.lose()
 	p.out.Reply(lost, worldtest.OK(nil))
 	p.Drive()
-	require.Len(t, bodies[*world.Late](t, p.Journal), 1)
+	require.Len(t, bodies[*journal.Late](t, p.Journal), 1)
 	p.requireExecution("bot/a@1:success", p.step(key)+":permanent_failure", "bot/a@2:pure")
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -14,16 +15,16 @@ import (
 type folding struct {
 	*kernel
 
-	h      History
+	h      journal.History
 	cfg    ReplayConfig
-	base   *Image   // that it began with; nil: it began with record 1
-	images *Images  // for rollbacks to the snapshots that it came by; nil: there was none yet
-	passed []*Image // the same, in order, each with what had changed since the one before
+	base   *journal.Image   // that it began with; nil: it began with record 1
+	images *journal.Images  // for rollbacks to the snapshots that it came by; nil: there was none yet
+	passed []*journal.Image // the same, in order, each with what had changed since the one before
 }
 
 // fold applies the inputs after a head and compares all records. It leaves
 // nothing to be taken from the kernel.
-func (k *folding) fold(from Head) error {
+func (k *folding) fold(from journal.Head) error {
 	h, cfg := k.h, k.cfg
 	k.replaying = true
 	defer func() { k.replaying = false }()
@@ -44,7 +45,7 @@ func (k *folding) fold(from Head) error {
 		}
 		if got := &k.records[compared]; got.ID != s.ID || !bytes.Equal(got.Bytes, s.Bytes) {
 			return diverged(h, s, got.Bytes, nil)
-		} else if [LinkBytes]byte(got.Root[:LinkBytes]) != s.Link {
+		} else if [journal.LinkBytes]byte(got.Root[:journal.LinkBytes]) != s.Link {
 			return fmt.Errorf("world: record #%d: the chain root that was stored with it is another", s.ID)
 		}
 		compared++
@@ -64,7 +65,7 @@ func (k *folding) fold(from Head) error {
 
 // follow makes the kernel write the records that begin with the one in s: by
 // applying it if it is an input, by doing the next unit if not.
-func (k *folding) follow(s Scanned) error {
+func (k *folding) follow(s journal.Scanned) error {
 	h := k.h
 	if s.Err != nil {
 		return s.Err
@@ -87,7 +88,7 @@ func (k *folding) follow(s Scanned) error {
 			return fmt.Errorf("world: record #%d: payload of %s: %w", s.ID, rec.Kind, err)
 		}
 	}
-	if err := k.apply(&rec); errors.Is(err, ErrNotFound) { // what cannot be read differs from nothing
+	if err := k.apply(&rec); errors.Is(err, journal.ErrNotFound) { // what cannot be read differs from nothing
 		return fmt.Errorf("world: record #%d: %w", s.ID, err)
 	} else if err != nil {
 		return diverged(h, s, nil, err)
@@ -100,12 +101,12 @@ func (k *folding) follow(s Scanned) error {
 
 // apply gives a recorded input to the kernel. The frequent kinds are read
 // straight from the payload, which is known to be canonical.
-func (k *folding) apply(rec *Record) error {
+func (k *folding) apply(rec *journal.Record) error {
 	r := canon.NewReader(rec.Payload)
 	switch rec.Kind {
-	case KindSubmitted:
+	case journal.KindSubmitted:
 		return k.applySubmitted(r)
-	case KindFinished, KindLate: // which of the two is the ledger's to say
+	case journal.KindFinished, journal.KindLate: // which of the two is the ledger's to say
 		r.ArrayOf(2)
 		r.Uint() // the version
 		data := r.Raw()
@@ -119,63 +120,63 @@ func (k *folding) apply(rec *Record) error {
 	}
 }
 
-func (k *folding) applyBody(rec *Record) error {
+func (k *folding) applyBody(rec *journal.Record) error {
 	body, err := rec.Body()
 	if err != nil {
 		return err
 	}
 	switch b := body.(type) {
-	case *Created:
+	case *journal.Created:
 		if rec.ID != 1 {
-			return fmt.Errorf("%s is only ever record #1", KindCreated)
+			return fmt.Errorf("%s is only ever record #1", journal.KindCreated)
 		}
 		k.create(*b)
 		return nil
-	case *Advanced:
+	case *journal.Advanced:
 		return k.advance(b.To)
-	case *Resumed:
+	case *journal.Resumed:
 		cell, err := reducer.ParseCell(b.Cell)
 		if err != nil {
 			return err
 		}
 		return k.resume(cell, b.Skip)
-	case *OperatorEffect:
+	case *journal.OperatorEffect:
 		_, err := k.submitEffect(*b)
 		return err
-	case *Expired:
+	case *journal.Expired:
 		return k.expire(b.Key, b.Attempt, b.Reason)
-	case *Due:
+	case *journal.Due:
 		return k.due(b.Key, b.Attempt)
-	case *Resolved:
+	case *journal.Resolved:
 		return k.resolve(*b)
-	case *Confirmed:
+	case *journal.Confirmed:
 		return k.confirm(*b)
-	case *KeysRotated:
+	case *journal.KeysRotated:
 		return k.rotated(*b)
 	}
 	return k.applyHistory(rec.Kind, body)
 }
 
 // applyHistory gives the kernel an input that is about the world as a whole.
-func (k *folding) applyHistory(kind Kind, body Body) error {
+func (k *folding) applyHistory(kind journal.Kind, body journal.Body) error {
 	switch b := body.(type) {
-	case *SnapshotCreated:
+	case *journal.SnapshotCreated:
 		return k.pass(*b)
-	case *SnapshotPinned:
+	case *journal.SnapshotPinned:
 		return k.pin(*b)
-	case *SnapshotPruned:
+	case *journal.SnapshotPruned:
 		return k.prune(*b)
-	case *SnapshotRetention:
+	case *journal.SnapshotRetention:
 		_, err := k.retain(*b)
 		return err
-	case *RolledBack:
+	case *journal.RolledBack:
 		p, err := k.readPast(k.h, b, k.images)
 		if err != nil {
 			return err
 		}
 		_, err = k.rollback(*b, p)
 		return err
-	case *Forked:
+	case *journal.Forked:
 		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
 		if err != nil {
 			return err
@@ -184,14 +185,14 @@ func (k *folding) applyHistory(kind Kind, body Body) error {
 			return err
 		}
 		return k.keepImage()
-	case *Redacted:
+	case *journal.Redacted:
 		return k.redacted(*b)
 	}
 	return k.followChange(kind, body)
 }
 
 // pass comes by a snapshot and keeps its image: a rollback may return to it.
-func (k *folding) pass(b SnapshotCreated) error {
+func (k *folding) pass(b journal.SnapshotCreated) error {
 	if err := k.snapshot(b); err != nil {
 		return err
 	}
@@ -205,7 +206,7 @@ func (k *folding) keepImage() error {
 		return err
 	}
 	if k.images == nil {
-		k.images = new(Images)
+		k.images = new(journal.Images)
 		if k.base != nil {
 			k.images.Add(k.base)
 		}

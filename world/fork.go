@@ -1,6 +1,7 @@
 package world
 
 import (
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -13,13 +14,13 @@ type Amendment func(base *manifest.Manifest) (next *manifest.Manifest, contents 
 // cfg.Keys are its own. It lives by the rules that amend makes of its parent's;
 // nil: by these. It is durable on return. The journal must end between two ticks.
 // Open opens the new world.
-func Fork(cfg Config, b Forked, amend Amendment) error {
+func Fork(cfg Config, b journal.Forked, amend Amendment) error {
 	w, err := open(cfg)
 	if err != nil {
 		return err
 	}
 	next := w.k.rules
-	var blobs []Blob
+	var blobs []journal.Blob
 	if amend != nil {
 		m, contents, err := amend(next.manifest)
 		if err != nil {
@@ -28,7 +29,7 @@ func Fork(cfg Config, b Forked, amend Amendment) error {
 		if blobs, err = w.contentsOf(m, contents); err != nil {
 			return err
 		}
-		if next, err = compile(m, blobs[0].Hash, BlobList(blobs), cfg.Registry); err != nil {
+		if next, err = compile(m, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry); err != nil {
 			return err
 		}
 	}
@@ -40,12 +41,12 @@ func Fork(cfg Config, b Forked, amend Amendment) error {
 }
 
 // fork writes a world.forked. What is under way in the parent is the parent's.
-func (k *kernel) fork(b Forked, next *rules) error {
+func (k *kernel) fork(b journal.Forked, next *rules) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
 	switch b.Effects {
-	case ForkHold, ForkLive, ForkRecorded:
+	case journal.ForkHold, journal.ForkLive, journal.ForkRecorded:
 	default:
 		return refuse(ErrForkEffects, "effects", "%q", b.Effects)
 	}
@@ -59,15 +60,15 @@ func (k *kernel) fork(b Forked, next *rules) error {
 	if err != nil {
 		return err
 	}
-	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = BodyVersion, k.id, k.last, k.chain.Root(), Text(b.Actor)
+	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = journal.BodyVersion, k.id, k.last, k.chain.Root(), journal.Text(b.Actor)
 	b.Manifest = next.hash
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindForked, 0)
+	id, _ := k.write(journal.KindForked, 0)
 	k.id = b.World
 	k.govern(next, all, id)
 	k.proposals.Disown()
-	k.onHold = b.Effects == ForkHold
-	k.disown(b.Effects == ForkRecorded, id)
+	k.onHold = b.Effects == journal.ForkHold
+	k.disown(b.Effects == journal.ForkRecorded, id)
 	k.since = k.last
 	return nil
 }
@@ -75,18 +76,18 @@ func (k *kernel) fork(b Forked, next *rules) error {
 // disown parts a fork from what is under way in its parent. Where recordings
 // answer, all of it can be asked for; else nobody here knows what came of the
 // attempts in flight, and what has not started waits for a person.
-func (k *kernel) disown(recorded bool, cause Seq) {
+func (k *kernel) disown(recorded bool, cause journal.Seq) {
 	for len(k.ledger.InFlight()) > 0 {
 		e := k.ledger.InFlight()[0]
-		d := InDoubt{
-			V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
+		d := journal.InDoubt{
+			V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
 			Action: manifest.InDoubtPark, Reason: "it is in flight in the parent world",
 		}
 		if recorded {
 			d.Action = manifest.InDoubtRetry
 		}
 		k.body = d.Append(k.body[:0])
-		k.write(KindInDoubt, cause)
+		k.write(journal.KindInDoubt, cause)
 		if recorded {
 			k.ledger.Reopen(e, false)
 		} else {

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Host performs the effects that the ledger permitted. It does so in its own
@@ -13,10 +14,10 @@ type Host interface {
 	Live(kind string) bool
 	// Start begins to do tasks, whose records are durable, and returns at once.
 	// The answers to Recover and Withdraw are there when it returns.
-	Start(tasks []Task)
+	Start(tasks []receipt.Task)
 	// Answers returns the answers that have come, oldest first, each once. It does
 	// not block. After an error nothing more will come.
-	Answers() ([]Answer, error)
+	Answers() ([]receipt.Answer, error)
 	// Wait blocks until Answers has something to return, Wake is called, or ctx
 	// ends. Unlike the others, these two may be called beside them.
 	Wait(ctx context.Context) error

@@ -9,6 +9,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -20,8 +21,8 @@ type imageCore struct {
 	Version   uint64        `cbor:"version"`
 	World     string        `cbor:"world"`
 	Seed      uint64        `cbor:"seed"`
-	Lineage   Hash          `cbor:"lineage"`
-	Manifest  Hash          `cbor:"manifest"`
+	Lineage   journal.Hash  `cbor:"lineage"`
+	Manifest  journal.Hash  `cbor:"manifest"`
 	Now       manifest.Tick `cbor:"now"`
 	InTick    bool          `cbor:"in_tick"`
 	Handled   uint64        `cbor:"handled"`
@@ -36,12 +37,12 @@ type imageCore struct {
 	Retention uint64           `cbor:"retention"`
 	Rollbacks []turning        `cbor:"rollbacks"`
 	RollbackV uint64           `cbor:"rollback_v,omitempty"`
-	Fresh     []Seq            `cbor:"fresh,omitempty"`
+	Fresh     []journal.Seq    `cbor:"fresh,omitempty"`
 	Recalls   []recall         `cbor:"recalls"`
 	Held      bool             `cbor:"held"`
 
 	Proposals governance.Proposals `cbor:"proposals"`
-	Since     Seq                  `cbor:"since"`
+	Since     journal.Seq          `cbor:"since"`
 }
 
 type imageBudgets struct {
@@ -51,18 +52,18 @@ type imageBudgets struct {
 
 type imageAlarm struct {
 	At     manifest.Tick `cbor:"at"`
-	Record Seq           `cbor:"record"`
+	Record journal.Seq   `cbor:"record"`
 	To     []string      `cbor:"to"`
 	Name   string        `cbor:"name"`
-	Data   Data          `cbor:"data"`
+	Data   journal.Data  `cbor:"data"`
 }
 
 // imageCell is CellVersion.Bytes.
 type imageCell struct {
 	Version uint64        `cbor:"version"`
-	State   Data          `cbor:"state"` // null where the cell has none
+	State   journal.Data  `cbor:"state"` // null where the cell has none
 	N       uint64        `cbor:"n"`
-	History Hash          `cbor:"history"`
+	History journal.Hash  `cbor:"history"`
 	Parked  bool          `cbor:"parked"`
 	Mail    []imageMail   `cbor:"mail"`
 	Asked   []imageAsked  `cbor:"asked"` // sorted by What
@@ -74,9 +75,9 @@ type imageCell struct {
 
 type imageMail struct {
 	_      struct{} `cbor:",toarray"`
-	Record Seq
+	Record journal.Seq
 	Name   string
-	Data   Data
+	Data   journal.Data
 }
 
 type imageAsked struct {
@@ -89,7 +90,7 @@ const imageVersion = 1
 
 // image returns the kernel as it is, with the cells and intents that changed
 // since the last image. Everything written must have been taken.
-func (k *kernel) image() (*Image, error) {
+func (k *kernel) image() (*journal.Image, error) {
 	core := imageCore{
 		Version: imageVersion, World: k.id, Seed: k.seed, Lineage: k.lineage, Manifest: k.rules.hash,
 		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left),
@@ -99,13 +100,13 @@ func (k *kernel) image() (*Image, error) {
 		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold,
 		Proposals: k.proposals, Since: k.since,
 	}
-	img := &Image{Head: k.head(), Keep: k.keeps()}
+	img := &journal.Image{Head: k.head(), Keep: k.keeps()}
 	var err error
 	if img.Core, err = canon.Marshal(core); err != nil {
 		return nil, fmt.Errorf("world: image: %w", err)
 	}
 	slices.SortFunc(k.dirty, func(a, b *cell) int { return strings.Compare(a.name, b.name) })
-	img.Cells = make([]CellVersion, 0, len(k.dirty))
+	img.Cells = make([]journal.CellVersion, 0, len(k.dirty))
 	var b []byte
 	for _, c := range k.dirty {
 		c.dirty = false
@@ -116,7 +117,7 @@ func (k *kernel) image() (*Image, error) {
 		if b, err = c.appendImage(b); err != nil {
 			return nil, fmt.Errorf("world: image of cell %s: %w", c.name, err)
 		}
-		img.Cells = append(img.Cells, CellVersion{Cell: c.name, Bytes: b[start:len(b):len(b)]})
+		img.Cells = append(img.Cells, journal.CellVersion{Cell: c.name, Bytes: b[start:len(b):len(b)]})
 	}
 	clear(k.dirty)
 	k.dirty = k.dirty[:0]
@@ -125,7 +126,7 @@ func (k *kernel) image() (*Image, error) {
 		if err != nil {
 			return nil, fmt.Errorf("world: image of intent %s: %w", e.Intent.Key, err)
 		}
-		img.Intents = append(img.Intents, IntentVersion{Key: e.Intent.Key.Hash, Bytes: b})
+		img.Intents = append(img.Intents, journal.IntentVersion{Key: e.Intent.Key.Hash, Bytes: b})
 	}
 	return img, nil
 }
@@ -193,13 +194,13 @@ func (c *cell) sortedAsked() []asked {
 
 // restore fills an empty kernel from an image that holds all cells and intents.
 // It returns the hash of the manifest in force.
-func (k *kernel) restore(img *Image) (Hash, error) {
+func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	var core imageCore
 	if err := canon.Unmarshal(img.Core, &core); err != nil {
-		return Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
+		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
 	if core.Version != imageVersion {
-		return Hash{}, fmt.Errorf("world: image at #%d has unknown version %d", img.Head.ID, core.Version)
+		return journal.Hash{}, fmt.Errorf("world: image at #%d has unknown version %d", img.Head.ID, core.Version)
 	}
 	k.recorder = newRecorder(img.Head, core.Now)
 	k.id, k.seed, k.lineage = core.World, core.Seed, core.Lineage
@@ -212,7 +213,7 @@ func (k *kernel) restore(img *Image) (Hash, error) {
 	for i := range img.Cells {
 		c, err := decodeCell(&img.Cells[i])
 		if err != nil {
-			return Hash{}, fmt.Errorf("world: image at #%d: cell %s: %w", img.Head.ID, img.Cells[i].Cell, err)
+			return journal.Hash{}, fmt.Errorf("world: image at #%d: cell %s: %w", img.Head.ID, img.Cells[i].Cell, err)
 		}
 		if c.parked {
 			k.parked++
@@ -228,10 +229,10 @@ func (k *kernel) restore(img *Image) (Hash, error) {
 	k.scheduler.left = int(core.Left)
 	var err error
 	if k.scheduled, err = k.restoreAlarms(core.Scheduled); err != nil {
-		return Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
+		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
 	if k.timers, err = k.restoreAlarms(core.Timers); err != nil {
-		return Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
+		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
 	entries := make([][]byte, len(img.Intents))
 	for i, v := range img.Intents {
@@ -241,7 +242,7 @@ func (k *kernel) restore(img *Image) (Hash, error) {
 }
 
 // decodeCell returns the cell of a version.
-func decodeCell(v *CellVersion) (*cell, error) {
+func decodeCell(v *journal.CellVersion) (*cell, error) {
 	id, err := reducer.ParseCell(v.Cell)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
@@ -15,20 +16,20 @@ import (
 
 func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, Hash{1})
+		c := newCell(reducer.Cell{Reducer: "bot", Key: "a"}, journal.Hash{1})
 		c.n, c.parked = rapid.Uint64().Draw(rt, "n"), rapid.Bool().Draw(rt, "parked")
 		c.born = rapid.Bool().Draw(rt, "born")
 		want := imageCell{
-			Version: imageVersion, N: c.n, History: Hash{1}, Parked: c.parked, Unborn: !c.born,
+			Version: imageVersion, N: c.n, History: journal.Hash{1}, Parked: c.parked, Unborn: !c.born,
 			Mail: []imageMail{}, Asked: []imageAsked{}, Awaits: []receipt.Key{},
 		}
 		for i := range rapid.IntRange(0, 2).Draw(rt, "awaits") {
-			key := receipt.Key{Hash: Hash{byte(i)}}
+			key := receipt.Key{Hash: journal.Hash{byte(i)}}
 			c.awaits, want.Awaits = append(c.awaits, key), append(want.Awaits, key)
 		}
 		for i := range rapid.IntRange(0, 3).Draw(rt, "mail") {
-			c.mail.push(mail{record: Seq(i), name: "e", data: Data{byte(i)}})
-			want.Mail = append(want.Mail, imageMail{Record: Seq(i), Name: "e", Data: Data{byte(i)}})
+			c.mail.push(mail{record: journal.Seq(i), name: "e", data: journal.Data{byte(i)}})
+			want.Mail = append(want.Mail, imageMail{Record: journal.Seq(i), Name: "e", Data: journal.Data{byte(i)}})
 		}
 		if rapid.Bool().Draw(rt, "state") {
 			c.state = []byte{0x18, 0xff}
@@ -50,12 +51,12 @@ func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 }
 
 func TestOtherEnginesAreRefused(t *testing.T) {
-	mine := Created{Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version}
+	mine := journal.Created{Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version}
 	require.NoError(t, checkEngines(mine.Kernel, mine.Starlark, mine.CEL))
-	for _, change := range []func(*Created){
-		func(c *Created) { c.Kernel += "0" },
-		func(c *Created) { c.Starlark += "0" },
-		func(c *Created) { c.CEL += "0" },
+	for _, change := range []func(*journal.Created){
+		func(c *journal.Created) { c.Kernel += "0" },
+		func(c *journal.Created) { c.Starlark += "0" },
+		func(c *journal.Created) { c.CEL += "0" },
 	} {
 		other := mine
 		change(&other)

@@ -7,13 +7,14 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // ask puts an effect of a cell's step before the gate.
-func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step Seq) {
+func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step journal.Seq) {
 	id := receipt.NewStepID(c.name, c.n, i, c.history)
 	in := k.intent(id, c.name, e.Kind, e.Params)
 	in.Tag, in.Cap = e.Tag, e.Cap
@@ -35,9 +36,9 @@ func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step Seq) {
 }
 
 // intent gives an effect its identity.
-func (k *kernel) intent(step receipt.StepID, cell, kind string, params Data) receipt.Intent {
+func (k *kernel) intent(step receipt.StepID, cell, kind string, params journal.Data) receipt.Intent {
 	if len(params) == 0 {
-		params = Data(canon.Null)
+		params = journal.Data(canon.Null)
 	}
 	return receipt.Intent{
 		Key: receipt.NewKey(k.id, step, kind, params), Step: step, Cell: cell, Kind: kind, Params: bytes.Clone(params),
@@ -46,7 +47,7 @@ func (k *kernel) intent(step receipt.StepID, cell, kind string, params Data) rec
 
 // countAsked returns how many equal intents the cell's history holds, and counts
 // this one.
-func (c *cell) countAsked(kind string, params Data) uint64 {
+func (c *cell) countAsked(kind string, params journal.Data) uint64 {
 	what := askedFor(kind, params)
 	n := c.asked[what]
 	if c.asked == nil {
@@ -58,7 +59,7 @@ func (c *cell) countAsked(kind string, params Data) uint64 {
 
 // judge puts an intent before the gate and enters it into the ledger. in.Cap is
 // the capability asked for. original is the intent that it makes up for, or nil.
-func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, original *receipt.Entry) *receipt.Entry {
+func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq, original *receipt.Entry) *receipt.Entry {
 	d := k.decide(asker, &in, in.Cap, false)
 	in.Cap = d.Cap
 	var e *receipt.Entry
@@ -77,13 +78,13 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause Seq, origina
 		e.For = &original.Intent.Key
 	}
 	if e.State == receipt.StateDenied {
-		k.tell(e, Seq(e.Finished), receipt.StatusDenied, Explanation(string(d.Code), d.Reason))
+		k.tell(e, journal.Seq(e.Finished), receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
 	}
 	return e
 }
 
 // park has an intent wait for a person.
-func (k *kernel) park(in receipt.Intent, rules []string, cause Seq) *receipt.Entry {
+func (k *kernel) park(in receipt.Intent, rules []string, cause journal.Seq) *receipt.Entry {
 	deadline := uint64(k.now + k.rules.manifest.Defaults.ApprovalTTL)
 	if k.onHold {
 		deadline = receipt.NoDeadline
@@ -91,13 +92,13 @@ func (k *kernel) park(in receipt.Intent, rules []string, cause Seq) *receipt.Ent
 	return k.ledger.Park(in, deadline, uint64(k.writeParked(&in, rules, deadline, cause)))
 }
 
-func (k *kernel) writeParked(in *receipt.Intent, rules []string, deadline uint64, cause Seq) Seq {
-	b := IntentParked{
-		V: BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+func (k *kernel) writeParked(in *receipt.Intent, rules []string, deadline uint64, cause journal.Seq) journal.Seq {
+	b := journal.IntentParked{
+		V: journal.BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Rules: rules, Deadline: deadline, Params: in.Params,
 	}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindParked, cause)
+	id, _ := k.write(journal.KindParked, cause)
 	return id
 }
 
@@ -122,36 +123,36 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 // ruleOnHold has the effects of a fork wait for a person.
 const ruleOnHold = "fork_on_hold"
 
-func (k *kernel) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause Seq) Seq {
-	b := IntentEmitted{
-		V: BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+func (k *kernel) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause journal.Seq) journal.Seq {
+	b := journal.IntentEmitted{
+		V: journal.BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Decision: decision, Rules: d.Rules, Params: in.Params,
 	}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindIntent, cause)
+	id, _ := k.write(journal.KindIntent, cause)
 	return id
 }
 
-func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause Seq) Seq {
-	b := IntentDenied{
-		V: BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause journal.Seq) journal.Seq {
+	b := journal.IntentDenied{
+		V: journal.BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Code: string(code), Reason: reason, Rules: rules, Params: in.Params,
 	}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindDenied, cause)
+	id, _ := k.write(journal.KindDenied, cause)
 	return id
 }
 
 // refuse denies a parked intent.
-func (k *kernel) refuse(e *receipt.Entry, cause Seq, code governance.Code, reason string) {
+func (k *kernel) refuse(e *receipt.Entry, cause journal.Seq, code governance.Code, reason string) {
 	id := k.writeDenied(&e.Intent, code, reason, nil, cause)
 	k.ledger.Refuse(e, uint64(id))
-	k.tell(e, id, receipt.StatusDenied, Explanation(string(code), reason))
+	k.tell(e, id, receipt.StatusDenied, journal.Explanation(string(code), reason))
 }
 
 // approve puts a parked intent before the gate again, which now asks for no
 // approval. A slot is granted with the next tick.
-func (k *kernel) approve(e *receipt.Entry, cause Seq) error {
+func (k *kernel) approve(e *receipt.Entry, cause journal.Seq) error {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
 	if err != nil {
 		return err
@@ -160,7 +161,7 @@ func (k *kernel) approve(e *receipt.Entry, cause Seq) error {
 	if d.Verdict != governance.Allow {
 		id := k.writeDenied(&e.Intent, d.Code, d.Reason, d.Rules, cause)
 		k.ledger.Refuse(e, uint64(id))
-		k.tell(e, id, receipt.StatusDenied, Explanation(string(d.Code), d.Reason))
+		k.tell(e, id, receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
 		return nil
 	}
 	id := k.writeEmitted(&e.Intent, &d, "approved", cause)
@@ -171,7 +172,7 @@ func (k *kernel) approve(e *receipt.Entry, cause Seq) error {
 
 // submitEffect takes an effect that a person asks for. It goes the road of any
 // other; its receipt reaches no cell.
-func (k *kernel) submitEffect(b OperatorEffect) (receipt.Key, error) {
+func (k *kernel) submitEffect(b journal.OperatorEffect) (receipt.Key, error) {
 	if k.tickOpen() {
 		return receipt.Key{}, errTickOpen
 	}
@@ -188,15 +189,15 @@ func (k *kernel) submitEffect(b OperatorEffect) (receipt.Key, error) {
 		return receipt.Key{}, refuse(ErrNoReason, "reason", "an operator's effect needs one")
 	}
 	if len(b.Params) == 0 {
-		b.Params = Data(canon.Null)
+		b.Params = journal.Data(canon.Null)
 	}
 	if err := canon.Valid(b.Params); err != nil {
 		return receipt.Key{}, refuse(ErrBadData, "params", "%v", err)
 	}
 	k.operators++
-	b.V, b.N, b.Reason = BodyVersion, k.operators, Text(b.Reason)
+	b.V, b.N, b.Reason = journal.BodyVersion, k.operators, journal.Text(b.Reason)
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindOperator, 0)
+	id, _ := k.write(journal.KindOperator, 0)
 	k.inTick = false
 	operator := reducer.Cell{Reducer: reducer.Operator, Key: b.Actor}
 	step := receipt.StepID(operator.String() + "@" + strconv.FormatUint(b.N, 10))
@@ -225,7 +226,7 @@ func (k *kernel) compensation(original *receipt.Entry, r *receipt.Receipt) (*rec
 }
 
 // compensate puts the intent that makes up for another one before the gate.
-func (k *kernel) compensate(original *receipt.Entry, in receipt.Intent, cause Seq) error {
+func (k *kernel) compensate(original *receipt.Entry, in receipt.Intent, cause journal.Seq) error {
 	asker, err := reducer.ParseCell(in.Cell)
 	if err != nil {
 		return err

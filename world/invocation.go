@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -22,12 +23,12 @@ func (k *kernel) grant() {
 		}
 		attempt := e.Attempt + 1
 		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
-		b := Started{V: BodyVersion, Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
+		b := journal.Started{V: journal.BodyVersion, Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
 		k.body = b.Append(k.body[:0])
-		id, _ := k.write(KindStarted, Seq(e.Emitted))
+		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted))
 		k.ledger.Start(nonce, uint64(id))
 		k.spend(e)
-		k.tasks = append(k.tasks, Task{Work: Perform, Permit: k.permit(e)})
+		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
 	}
 }
 
@@ -41,7 +42,7 @@ func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
 
 // receive takes a receipt: it ends the attempt that it answers, and the intent
 // unless another attempt or a compensation follows.
-func (k *kernel) receive(data []byte) (Seq, error) {
+func (k *kernel) receive(data []byte) (journal.Seq, error) {
 	if most := k.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
 		return 0, fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
 	}
@@ -60,9 +61,9 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 	}
 	switch err := k.ledger.Check(r); {
 	case errors.Is(err, receipt.ErrLate):
-		b := Late{V: BodyVersion, Receipt: data}
+		b := journal.Late{V: journal.BodyVersion, Receipt: data}
 		k.body = b.Append(k.body[:0])
-		id, _ := k.write(KindLate, 0)
+		id, _ := k.write(journal.KindLate, 0)
 		k.ledger.Late(r)
 		k.tasks = append(k.tasks, forget(k.ledger.Entry(r.Key), r.Attempt))
 		return id, nil
@@ -74,10 +75,10 @@ func (k *kernel) receive(data []byte) (Seq, error) {
 
 // finish ends the attempt in flight that a receipt answers. data is what the
 // journal is to hold of it.
-func (k *kernel) finish(r *receipt.Receipt, data []byte) (Seq, error) {
-	b := Finished{V: BodyVersion, Receipt: data}
+func (k *kernel) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
+	b := journal.Finished{V: journal.BodyVersion, Receipt: data}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindFinished, 0)
+	id, _ := k.write(journal.KindFinished, 0)
 	e := k.ledger.Finish(r, uint64(id))
 	k.tasks = append(k.tasks, forget(e, e.Attempt))
 	if err := k.follows(e, r, id); err != nil {
@@ -88,14 +89,14 @@ func (k *kernel) finish(r *receipt.Receipt, data []byte) (Seq, error) {
 }
 
 // forget lets the stored result of an attempt go: its receipt is in the journal.
-func forget(e *receipt.Entry, attempt uint64) Task {
-	return Task{Work: Forget, Permit: receipt.Permit{
+func forget(e *receipt.Entry, attempt uint64) receipt.Task {
+	return receipt.Task{Work: receipt.Forget, Permit: receipt.Permit{
 		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: attempt,
 	}}
 }
 
 // follows does what follows from the receipt of an attempt.
-func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id Seq) error {
+func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
 	k.settle(e, r)
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
@@ -122,7 +123,7 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id Seq) error {
 // goesOn readies an intent for its next attempt, if it may have one. What was given
 // back counts as never attempted: where nothing else was, and nobody waits for the
 // intent any more, it is cancelled.
-func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id Seq) bool {
+func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
 	givenBack := r.GivenBack()
 	unwanted := givenBack && e.Abandoned && e.Attempt == e.Unused+1 && !k.turnedAsV1()
 	if !givenBack && !k.attemptsLeft(e) || !unwanted && !k.reserveAgain(e) {
@@ -143,10 +144,10 @@ func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id Seq) bool {
 }
 
 // wait records that a receipt was not the last word on its intent.
-func (k *kernel) wait(e *receipt.Entry, cause Seq) {
-	b := IntentWaiting{V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
+func (k *kernel) wait(e *receipt.Entry, cause journal.Seq) {
+	b := journal.IntentWaiting{V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
 	k.body = b.Append(k.body[:0])
-	k.write(KindWaiting, cause)
+	k.write(journal.KindWaiting, cause)
 }
 
 // attemptsLeft reports whether an intent may be attempted again.
@@ -154,8 +155,8 @@ func (k *kernel) attemptsLeft(e *receipt.Entry) bool {
 	return e.Attempt-e.Unused < k.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
 }
 
-func (k *kernel) retryTask(e *receipt.Entry) Task {
-	return Task{Work: Retry, Permit: receipt.Permit{
+func (k *kernel) retryTask(e *receipt.Entry) receipt.Task {
+	return receipt.Task{Work: receipt.Retry, Permit: receipt.Permit{
 		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: e.Attempt,
 	}}
 }
@@ -177,26 +178,26 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 	if e == nil || e.State != receipt.StateInFlight || e.Attempt != attempt {
 		return errNotInFlight
 	}
-	reason = Text(reason)
-	b := Expired{V: BodyVersion, Key: key, Attempt: attempt, Reason: reason}
+	reason = journal.Text(reason)
+	b := journal.Expired{V: journal.BodyVersion, Key: key, Attempt: attempt, Reason: reason}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindExpired, 0)
+	id, _ := k.write(journal.KindExpired, 0)
 	action := k.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
 	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.reserveCall(e)) {
 		action = manifest.InDoubtPark
 	}
-	d := InDoubt{V: BodyVersion, Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
+	d := journal.InDoubt{V: journal.BodyVersion, Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
 	k.body = d.Append(k.body[:0])
-	doubt, _ := k.write(KindInDoubt, id)
+	doubt, _ := k.write(journal.KindInDoubt, id)
 	switch action {
 	case manifest.InDoubtRetry:
 		k.ledger.Reopen(e, true)
 		k.tasks = append(k.tasks, k.retryTask(e))
 	case manifest.InDoubtFail:
-		k.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, Explanation(CodeInDoubt, reason))
+		k.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(CodeInDoubt, reason))
 	case manifest.InDoubtVerify:
 		k.ledger.Doubt(e, true)
-		k.tasks = append(k.tasks, Task{Work: Verify, Permit: k.permit(e)})
+		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Verify, Permit: k.permit(e)})
 	default:
 		k.ledger.Doubt(e, false)
 	}
@@ -209,26 +210,26 @@ func (k *kernel) due(key receipt.Key, attempt uint64) error {
 	if e == nil || e.State != receipt.StateOpen || !e.Waiting || e.Attempt != attempt {
 		return errNotInFlight
 	}
-	b := Due{V: BodyVersion, Key: key, Attempt: attempt}
+	b := journal.Due{V: journal.BodyVersion, Key: key, Attempt: attempt}
 	k.body = b.Append(k.body[:0])
-	k.write(KindDue, 0)
+	k.write(journal.KindDue, 0)
 	k.ledger.Due(e)
 	k.grantAtBarrier()
 	return nil
 }
 
 // end ends an intent without a receipt of the outside.
-func (k *kernel) end(e *receipt.Entry, cause Seq, status receipt.Status, outcome receipt.Outcome, payload Data) {
-	b := IntentEnded{V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: status, Outcome: outcome, Payload: payload}
+func (k *kernel) end(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
+	b := journal.IntentEnded{V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: status, Outcome: outcome, Payload: payload}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindEnded, cause)
+	id, _ := k.write(journal.KindEnded, cause)
 	k.ledger.End(e, outcome, uint64(id))
 	k.tell(e, id, status, payload)
 }
 
 // tell brings a cell the end of its intent. The end of a compensation is the
 // end of the intent that it was for.
-func (k *kernel) tell(e *receipt.Entry, record Seq, status receipt.Status, payload Data) {
+func (k *kernel) tell(e *receipt.Entry, record journal.Seq, status receipt.Status, payload journal.Data) {
 	if e.For != nil {
 		k.madeUp(e, record)
 		return
@@ -238,7 +239,7 @@ func (k *kernel) tell(e *receipt.Entry, record Seq, status receipt.Status, paylo
 
 // bring delivers a receipt to the cell of an intent, if that waits for it: a
 // rollback may have led away. Operators have no cell.
-func (k *kernel) bring(e *receipt.Entry, record Seq, data Data) {
+func (k *kernel) bring(e *receipt.Entry, record journal.Seq, data journal.Data) {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
 	if err != nil || asker.Reducer == reducer.Operator || e.Abandoned {
 		return
@@ -249,7 +250,7 @@ func (k *kernel) bring(e *receipt.Entry, record Seq, data Data) {
 }
 
 // madeUp ends the intent that a compensation was for.
-func (k *kernel) madeUp(compensation *receipt.Entry, cause Seq) {
+func (k *kernel) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 	e := k.ledger.Entry(*compensation.For)
 	if compensation.State == receipt.StateCommitted {
 		k.ledger.MadeUp(e)
@@ -257,13 +258,13 @@ func (k *kernel) madeUp(compensation *receipt.Entry, cause Seq) {
 	held := e.Held
 	e.Held = nil
 	k.ledger.Change(e)
-	b := IntentEnded{
-		V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+	b := journal.IntentEnded{
+		V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: receipt.StatusError, Outcome: e.Outcome,
-		Payload: Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State)),
+		Payload: journal.Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State)),
 	}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindEnded, cause)
+	id, _ := k.write(journal.KindEnded, cause)
 	switch {
 	case e.Undone != 0 && !k.awaits(e): // a rollback asked for it, and another led to where the cell had its receipt
 	case e.State != receipt.StateCommitted:
@@ -281,7 +282,7 @@ func (k *kernel) awaits(e *receipt.Entry) bool {
 }
 
 // receiptEvent returns the data of the event that brings a cell its receipt.
-func receiptEvent(tag, kind string, status receipt.Status, payload Data) Data {
+func receiptEvent(tag, kind string, status receipt.Status, payload journal.Data) journal.Data {
 	b := make([]byte, 0, 48+len(tag)+len(kind)+len(payload))
 	b = canon.AppendMap(b, 4) // keys in canonical order: the shorter first
 	b = canon.AppendText(canon.AppendText(b, "tag"), tag)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -38,12 +39,12 @@ type kernel struct {
 	catalog   snapshot.Catalog
 	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
 	rollbacks []turning
-	rollbackV uint64 // version of the last of them; 0: 1
-	fresh     []Seq  // those with fresh effects
+	rollbackV uint64        // version of the last of them; 0: 1
+	fresh     []journal.Seq // those with fresh effects
 	recalls   []recall
 	onHold    bool // a fork whose effects wait for persons
 	proposals governance.Proposals
-	since     Seq // the last record of what put the rules in force
+	since     journal.Seq // the last record of what put the rules in force
 
 	tree      *stateTree // nil: not computed yet
 	paranoid  bool
@@ -67,21 +68,21 @@ func (k *kernel) tickOpen() bool {
 
 func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 	return &kernel{
-		recorder: newRecorder(Head{}, 0), keys: keys, paranoid: paranoid,
+		recorder: newRecorder(journal.Head{}, 0), keys: keys, paranoid: paranoid,
 		cells: make(map[reducer.Cell]*cell),
 	}
 }
 
 // create writes record 1.
-func (k *kernel) create(c Created) {
+func (k *kernel) create(c journal.Created) {
 	k.id, k.seed = c.World, c.Seed
 	k.body = c.Append(k.body[:0])
-	k.since, _ = k.write(KindCreated, 0)
+	k.since, _ = k.write(journal.KindCreated, 0)
 }
 
 // submit takes an event from outside. It goes into mailboxes at once, or at
 // the tick due if that is still to come.
-func (k *kernel) submit(name string, data Data, direct *reducer.Cell, due manifest.Tick) (Seq, error) {
+func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, due manifest.Tick) (journal.Seq, error) {
 	if k.tickOpen() {
 		return 0, errTickOpen
 	}
@@ -102,9 +103,9 @@ func (k *kernel) submit(name string, data Data, direct *reducer.Cell, due manife
 	if err != nil {
 		return 0, err
 	}
-	b := Submitted{V: BodyVersion, Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
+	b := journal.Submitted{V: journal.BodyVersion, Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
 	k.body = b.Append(k.body[:0])
-	id, payload := k.write(KindSubmitted, 0)
+	id, payload := k.write(journal.KindSubmitted, 0)
 	k.inTick = false
 	x := mail{record: id, name: rule.name, data: tail(payload, data)}
 	if due > k.now {
@@ -119,7 +120,7 @@ func (k *kernel) submit(name string, data Data, direct *reducer.Cell, due manife
 
 // targets returns the cells that a submitted event goes to. Their mailboxes
 // have room.
-func (k *kernel) targets(rule *eventRule, data Data, direct *reducer.Cell) ([]*cell, error) {
+func (k *kernel) targets(rule *eventRule, data journal.Data, direct *reducer.Cell) ([]*cell, error) {
 	to := k.plan.targets[:0]
 	if direct != nil {
 		if k.rules.reducers[direct.Reducer] == nil {
@@ -197,9 +198,9 @@ func (k *kernel) advance(to manifest.Tick) error {
 	}
 	k.now = to
 	k.inTick, k.handled = true, 0
-	b := Advanced{V: BodyVersion, To: to}
+	b := journal.Advanced{V: journal.BodyVersion, To: to}
 	k.body = b.Append(k.body[:0])
-	k.write(KindAdvanced, 0)
+	k.write(journal.KindAdvanced, 0)
 	for {
 		x, ok := k.scheduled.due(to)
 		if !ok {
@@ -215,13 +216,13 @@ func (k *kernel) advance(to manifest.Tick) error {
 			break
 		}
 		c := x.to[0]
-		fired := TimerFired{V: BodyVersion, Cell: c.name, Name: x.name}
+		fired := journal.TimerFired{V: journal.BodyVersion, Cell: c.name, Name: x.name}
 		k.body = fired.Append(k.body[:0])
-		id, _ := k.write(KindFired, x.record)
+		id, _ := k.write(journal.KindFired, x.record)
 		k.deliver(c, mail{record: id, name: x.name, data: x.data})
 	}
 	for e := k.ledger.Overdue(uint64(to)); e != nil; e = k.ledger.Overdue(uint64(to)) {
-		k.refuse(e, Seq(e.Emitted), CodeApprovalExpired, "nobody approved it in time")
+		k.refuse(e, journal.Seq(e.Emitted), CodeApprovalExpired, "nobody approved it in time")
 	}
 	k.grant()
 	return nil
@@ -239,9 +240,9 @@ func (k *kernel) resume(id reducer.Cell, skip bool) error {
 	if !c.parked {
 		return refuse(ErrNotParked, "cell", "%s", id)
 	}
-	b := Resumed{V: BodyVersion, Cell: c.name, Skip: skip}
+	b := journal.Resumed{V: journal.BodyVersion, Cell: c.name, Skip: skip}
 	k.body = b.Append(k.body[:0])
-	k.write(KindResumed, 0)
+	k.write(journal.KindResumed, 0)
 	k.inTick = false
 	if skip {
 		c.history, k.scratch = c.nextHistory(k.scratch, c.mail.front())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -12,7 +13,7 @@ import (
 // findLeft finds the intents of the history that a rollback leaves, and those that
 // come back with the one that it returns to.
 func (k *kernel) findLeft(p *past) {
-	to := Seq(p.to.Record)
+	to := journal.Seq(p.to.Record)
 	for _, e := range k.ledger.AskedAfter(uint64(k.common(to))) {
 		switch {
 		case e.For != nil:
@@ -26,10 +27,10 @@ func (k *kernel) findLeft(p *past) {
 
 // findUnbegun takes the word of a rollback that was recorded for what its host had
 // not begun.
-func (k *kernel) findUnbegun(p *past, b *RolledBack) {
+func (k *kernel) findUnbegun(p *past, b *journal.RolledBack) {
 	for _, x := range b.Abandoned {
 		e := k.ledger.Entry(x.Key)
-		if x.Disposition == Cancelled && x.State == receipt.StateInFlight && e != nil && e.OnlyAttempt() {
+		if x.Disposition == journal.Cancelled && x.State == receipt.StateInFlight && e != nil && e.OnlyAttempt() {
 			p.unbegun[e] = true
 		}
 	}
@@ -38,22 +39,22 @@ func (k *kernel) findUnbegun(p *past, b *RolledBack) {
 // answered is what a compensation is computed of.
 type answered struct {
 	receipt *receipt.Receipt
-	params  Data
+	params  journal.Data
 }
 
 // readAnswers reads what the compensations of a rollback are computed of.
-func (k *kernel) readAnswers(h History, p *past) error {
+func (k *kernel) readAnswers(h journal.History, p *past) error {
 	for _, e := range p.left {
 		e = k.doneBy(e)
 		rule := k.rules.effects[e.Intent.Kind]
 		if e.State != receipt.StateCommitted || rule == nil || rule.compensation == nil || p.answers[e.Intent.Key] != nil {
 			continue
 		}
-		body, err := readBody(h, Seq(e.Finished))
+		body, err := readBody(h, journal.Seq(e.Finished))
 		if err != nil {
 			return err
 		}
-		finished, ok := body.(*Finished)
+		finished, ok := body.(*journal.Finished)
 		if !ok {
 			continue // a person said that it happened: there is no receipt
 		}
@@ -61,10 +62,10 @@ func (k *kernel) readAnswers(h History, p *past) error {
 		if a.receipt, err = receipt.Decode(finished.Receipt); err != nil {
 			return fmt.Errorf("world: record #%d: %w", e.Finished, err)
 		}
-		if body, err = readBody(h, Seq(e.Emitted)); err != nil {
+		if body, err = readBody(h, journal.Seq(e.Emitted)); err != nil {
 			return err
 		}
-		if intent, ok := body.(*IntentEmitted); ok {
+		if intent, ok := body.(*journal.IntentEmitted); ok {
 			a.params = intent.Params
 		}
 		p.answers[e.Intent.Key] = a
@@ -73,13 +74,13 @@ func (k *kernel) readAnswers(h History, p *past) error {
 }
 
 // sideEffects returns what a rollback leaves behind, and what becomes of each.
-func (k *kernel) sideEffects(b *RolledBack, p *past) []SideEffect {
+func (k *kernel) sideEffects(b *journal.RolledBack, p *past) []journal.SideEffect {
 	if b.V == 1 {
 		return k.sideEffectsV1(b, p)
 	}
-	out := []SideEffect{}
+	out := []journal.SideEffect{}
 	listed := make(map[*receipt.Entry]bool)
-	list := func(e *receipt.Entry, d Disposition) {
+	list := func(e *receipt.Entry, d journal.Disposition) {
 		if !listed[e] {
 			listed[e] = true
 			out = append(out, sideEffect(e, d))
@@ -90,51 +91,51 @@ func (k *kernel) sideEffects(b *RolledBack, p *past) []SideEffect {
 		switch {
 		case isOperators(e):
 			if e.Happens() {
-				list(e, Kept)
+				list(e, journal.Kept)
 			}
 		case !k.askedIn(e, k.last): // it was left behind before
 		case e.Untouched() || p.unbegun[e]:
-			list(e, Cancelled)
-		case !done.MayHaveHappened() || done != e && k.askedIn(done, Seq(p.to.Record)):
+			list(e, journal.Cancelled)
+		case !done.MayHaveHappened() || done != e && k.askedIn(done, journal.Seq(p.to.Record)):
 		case b.Compensate && k.undoing(done, p) != nil:
-			list(done, Compensated)
+			list(done, journal.Compensated)
 		default:
 			list(done, known(b))
 		}
 	}
 	for _, e := range p.back {
-		if done := k.doneBy(e); done.IsUndone() && !k.inHistory(Seq(done.Undone), Seq(p.to.Record)) {
-			list(done, MadeUpFor)
+		if done := k.doneBy(e); done.IsUndone() && !k.inHistory(journal.Seq(done.Undone), journal.Seq(p.to.Record)) {
+			list(done, journal.MadeUpFor)
 		}
 	}
 	return out
 }
 
 // known is the disposition of what stays as it is.
-func known(b *RolledBack) Disposition {
+func known(b *journal.RolledBack) journal.Disposition {
 	if b.Ack {
-		return Acknowledged
+		return journal.Acknowledged
 	}
-	return Kept
+	return journal.Kept
 }
 
-func sideEffect(e *receipt.Entry, d Disposition) SideEffect {
-	return SideEffect{
+func sideEffect(e *receipt.Entry, d journal.Disposition) journal.SideEffect {
+	return journal.SideEffect{
 		Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell, Kind: e.Intent.Kind, State: e.State,
-		Record: Seq(max(e.Emitted, e.Started, e.Finished)), Disposition: d,
+		Record: journal.Seq(max(e.Emitted, e.Started, e.Finished)), Disposition: d,
 	}
 }
 
 // sideEffectsV1 is sideEffects as it was before rollback.applied had its version 2.
-func (k *kernel) sideEffectsV1(b *RolledBack, p *past) []SideEffect {
-	out := []SideEffect{}
+func (k *kernel) sideEffectsV1(b *journal.RolledBack, p *past) []journal.SideEffect {
+	out := []journal.SideEffect{}
 	for _, e := range p.left {
 		switch {
 		case e.Abandoned || !e.HappensV1():
 		case isOperators(e):
-			out = append(out, sideEffect(e, Kept))
+			out = append(out, sideEffect(e, journal.Kept))
 		case b.Compensate && k.undoing(e, p) != nil:
-			out = append(out, sideEffect(e, Compensated))
+			out = append(out, sideEffect(e, journal.Compensated))
 		default:
 			out = append(out, sideEffect(e, known(b)))
 		}
@@ -170,12 +171,12 @@ func (k *kernel) undoing(e *receipt.Entry, p *past) *receipt.Intent {
 // abandon does what becomes of the intents that are left behind: those of which
 // nothing was attempted are cancelled, the others go on to their end, which waits
 // in the ledger for whoever asks again.
-func (k *kernel) abandon(b *RolledBack, p *past, id Seq) {
+func (k *kernel) abandon(b *journal.RolledBack, p *past, id journal.Seq) {
 	for _, x := range b.Abandoned {
 		switch e := k.ledger.Entry(x.Key); {
-		case x.Disposition == Compensated:
+		case x.Disposition == journal.Compensated:
 			k.makeUpFor(e, p, id)
-		case x.Disposition == Cancelled && x.State == receipt.StateInFlight:
+		case x.Disposition == journal.Cancelled && x.State == receipt.StateInFlight:
 			k.tasks = append(k.tasks, forget(e, e.Attempt))
 			k.returnCall(e)
 			k.ledger.GiveBack(e)
@@ -203,7 +204,7 @@ func (k *kernel) abandon(b *RolledBack, p *past, id Seq) {
 }
 
 // makeUpFor has the compensation of what is left behind asked for.
-func (k *kernel) makeUpFor(e *receipt.Entry, p *past, id Seq) {
+func (k *kernel) makeUpFor(e *receipt.Entry, p *past, id journal.Seq) {
 	in := k.undoing(e, p)
 	k.ledger.Abandon(e)
 	e.Undone = uint64(id)
@@ -228,21 +229,21 @@ func (k *kernel) settleHistory(p *past) {
 
 // cancel ends an intent of which nothing was attempted. Nobody is told: nobody
 // waits.
-func (k *kernel) cancel(e *receipt.Entry, cause Seq) {
+func (k *kernel) cancel(e *receipt.Entry, cause journal.Seq) {
 	k.release(e)
-	b := IntentEnded{
-		V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+	b := journal.IntentEnded{
+		V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: receipt.StatusCancelled, Outcome: receipt.OutcomePermanentFailure,
-		Payload: Explanation("rolled_back", "a rollback left it behind before anything was attempted"),
+		Payload: journal.Explanation("rolled_back", "a rollback left it behind before anything was attempted"),
 	}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindEnded, cause)
+	id, _ := k.write(journal.KindEnded, cause)
 	k.ledger.Cancel(e, uint64(id))
 }
 
 // tellAgain has cells told what became, since the snapshot, of the intents that
 // they waited for.
-func (k *kernel) tellAgain(p *past, id Seq) {
+func (k *kernel) tellAgain(p *past, id journal.Seq) {
 	k.recalls = slices.DeleteFunc(k.recalls, func(r recall) bool {
 		asker, _ := reducer.ParseCell(k.ledger.Entry(r.Key).Intent.Cell)
 		return k.cells[asker].changed > id

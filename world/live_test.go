@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -64,7 +65,7 @@ func (p *play) ask() receipt.Key {
 }
 
 // performing returns the attempt that the outside has longest to perform.
-func (p *play) performing() world.Task { return p.out.Task(world.Perform) }
+func (p *play) performing() receipt.Task { return p.out.Task(receipt.Perform) }
 
 func (p *play) reply(r worldtest.Reply) {
 	p.t.Helper()
@@ -75,12 +76,12 @@ func (p *play) reply(r worldtest.Reply) {
 // due ends the backoff of the attempt that waits longest.
 func (p *play) due() {
 	p.t.Helper()
-	p.out.Due(p.out.Task(world.Retry))
+	p.out.Due(p.out.Task(receipt.Retry))
 	p.Drive()
 }
 
 // lose leaves the oldest attempt in doubt, and returns it.
-func (p *play) lose() world.Task {
+func (p *play) lose() receipt.Task {
 	p.t.Helper()
 	t := p.performing()
 	p.out.Lose(t, "the line is dead")
@@ -97,8 +98,8 @@ func (p *play) entry(key receipt.Key) receipt.Entry {
 }
 
 // resolve decides about an intent, for a person.
-func (p *play) resolve(key receipt.Key, how world.Resolution) error {
-	return p.Resolve(p.t.Context(), world.Resolved{
+func (p *play) resolve(key receipt.Key, how journal.Resolution) error {
+	return p.Resolve(p.t.Context(), journal.Resolved{
 		Key: key, How: how, Params: p.entry(key).Params, Actor: "ada", Reason: "she looked",
 	})
 }
@@ -123,11 +124,11 @@ func (p *play) seen(bot string) []string {
 }
 
 // bodies returns the payloads of a kind, in order.
-func bodies[B world.Body](t *testing.T, j *worldtest.Journal) []B {
+func bodies[B journal.Body](t *testing.T, j *worldtest.Journal) []B {
 	t.Helper()
 	var out []B
 	for _, s := range j.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(t, err)
 		require.NoError(t, rec.Load(j))
 		body, err := rec.Body()
@@ -166,7 +167,7 @@ func (p *play) requireSound() {
 
 // requireSameFromImages requires that an image at every so many records, with
 // the records after it, gives what all records give.
-func (p *play) requireSameFromImages(every world.Seq) {
+func (p *play) requireSameFromImages(every journal.Seq) {
 	all := p.Journal.Head().ID
 	want := imageOf(p.t, p.Journal.Truncate(all))
 	require.NotNil(p.t, want)
@@ -186,7 +187,7 @@ func (p *play) requireSameFromImages(every world.Seq) {
 
 // imageOf opens a world and returns the image of all of it, nil where the
 // journal ends inside a unit.
-func imageOf(t *testing.T, j *worldtest.Journal) *world.Image {
+func imageOf(t *testing.T, j *worldtest.Journal) *journal.Image {
 	t.Helper()
 	if j.Head().ID == 0 {
 		return nil
@@ -201,13 +202,13 @@ func imageOf(t *testing.T, j *worldtest.Journal) *world.Image {
 		return nil
 	}
 	require.NoError(t, w.Checkpoint())
-	last, err := j.Image(world.Last)
+	last, err := j.Image(journal.Last)
 	require.NoError(t, err)
-	img := &world.Image{Head: last.Head, Core: last.Core, Cells: slices.Clone(last.Cells), Intents: slices.Clone(last.Intents)}
+	img := &journal.Image{Head: last.Head, Core: last.Core, Cells: slices.Clone(last.Cells), Intents: slices.Clone(last.Intents)}
 	for i := range img.Cells {
 		img.Cells[i].At = 0 // when it was written is not what the cell is
 	}
-	slices.SortFunc(img.Cells, func(a, b world.CellVersion) int { return bytes.Compare([]byte(a.Cell), []byte(b.Cell)) })
-	slices.SortFunc(img.Intents, func(a, b world.IntentVersion) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+	slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return bytes.Compare([]byte(a.Cell), []byte(b.Cell)) })
+	slices.SortFunc(img.Intents, func(a, b journal.IntentVersion) int { return bytes.Compare(a.Key[:], b.Key[:]) })
 	return img
 }

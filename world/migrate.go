@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -60,11 +61,11 @@ func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell) (
 }
 
 // takeOver makes migrated states those of their cells.
-func (k *kernel) takeOver(all []migrated, cause Seq) {
+func (k *kernel) takeOver(all []migrated, cause journal.Seq) {
 	for _, m := range all {
-		b := Migrated{V: BodyVersion, Cell: m.cell.name, N: m.cell.n, State: canon.Sum(m.state), Gas: m.gas}
+		b := journal.Migrated{V: journal.BodyVersion, Cell: m.cell.name, N: m.cell.n, State: canon.Sum(m.state), Gas: m.gas}
 		k.body = b.Append(k.body[:0])
-		k.write(KindMigrated, cause)
+		k.write(journal.KindMigrated, cause)
 		m.cell.state = m.state
 		k.touch(m.cell)
 	}

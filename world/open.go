@@ -5,6 +5,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -23,8 +24,8 @@ const (
 
 // Config is what a World works with. Journal, History and NewHost are needed.
 type Config struct {
-	Journal  Journal
-	History  History // what Journal holds
+	Journal  journal.Journal
+	History  journal.History // what Journal holds
 	NewHost  func(world string, m *manifest.Manifest) (Host, error)
 	Keys     *receipt.Keyring  // verifies receipts
 	Registry *reducer.Registry // Go reducers; nil: none
@@ -35,7 +36,7 @@ type Config struct {
 	BatchRecords int
 	// CheckpointRecords is how many records may follow a checkpoint before the
 	// next one is made. 0: DefaultCheckpointRecords.
-	CheckpointRecords Seq
+	CheckpointRecords journal.Seq
 }
 
 // withDefaults returns cfg with its zero sizes filled in.
@@ -63,20 +64,20 @@ func Create(cfg Config, g Genesis) (*World, error) {
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest: %w", err)
 	}
-	blobs := []Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
+	blobs := []journal.Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
 	for _, h := range g.Manifest.Contents() {
 		content, ok := g.Contents[h]
 		if !ok {
 			return nil, fmt.Errorf("world: manifest: content %s is missing", h)
 		}
-		blobs = append(blobs, Blob{Hash: h, Bytes: content})
+		blobs = append(blobs, journal.Blob{Hash: h, Bytes: content})
 	}
 	k := newKernel(cfg.Keys, cfg.Paranoid)
-	if k.rules, err = compile(g.Manifest, blobs[0].Hash, BlobList(blobs), cfg.Registry); err != nil {
+	if k.rules, err = compile(g.Manifest, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry); err != nil {
 		return nil, err
 	}
-	k.create(Created{
-		V: BodyVersion, World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
+	k.create(journal.Created{
+		V: journal.BodyVersion, World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
 		Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version,
 	})
 	k.blobs = append(blobs, k.blobs...)
@@ -101,7 +102,7 @@ func Open(cfg Config) (*World, error) {
 
 // open opens a world without a host.
 func open(cfg Config) (*World, error) {
-	img, err := cfg.History.Image(Last)
+	img, err := cfg.History.Image(journal.Last)
 	if err != nil {
 		return nil, err
 	}

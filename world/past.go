@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
@@ -14,12 +15,12 @@ import (
 // turning is where a rollback led: the history before Record goes on from To.
 type turning struct {
 	_      struct{} `cbor:",toarray"`
-	Record Seq
-	To     Seq
+	Record journal.Seq
+	To     journal.Seq
 }
 
 // inHistory reports whether a record belongs to the history that led to another.
-func (k *kernel) inHistory(record, of Seq) bool {
+func (k *kernel) inHistory(record, of journal.Seq) bool {
 	for _, t := range slices.Backward(k.rollbacks) {
 		if t.Record > of {
 			continue
@@ -34,11 +35,11 @@ func (k *kernel) inHistory(record, of Seq) bool {
 
 // common returns the last record that is in the history of now and in the one
 // that led to another record.
-func (k *kernel) common(of Seq) Seq {
+func (k *kernel) common(of journal.Seq) journal.Seq {
 	if k.inHistory(of, k.last) {
 		return of
 	}
-	var last Seq
+	var last journal.Seq
 	for _, t := range k.rollbacks { // histories part where a rollback led
 		if t.To > last && k.inHistory(t.To, of) && k.inHistory(t.To, k.last) {
 			last = t.To
@@ -56,32 +57,32 @@ type past struct {
 	left    []*receipt.Entry        // asked for in a history that is left, and not in the one that is returned to
 	back    []*receipt.Entry        // asked for in the history that is returned to, and not in the one of now
 	unbegun map[*receipt.Entry]bool // of left: in flight, and the host has taken them back
-	settled Seq                     // of what was asked for up to here it is noted whether the history of now did
+	settled journal.Seq             // of what was asked for up to here it is noted whether the history of now did
 	answers map[receipt.Key]*answered
-	codes   map[string]Hash // of the reducers that then had other code than now
+	codes   map[string]journal.Hash // of the reducers that then had other code than now
 }
 
 // readPast reads what a rollback needs. images, if not nil, are asked before h:
 // a replay's own.
-func (k *kernel) readPast(h History, b *RolledBack, images *Images) (*past, error) {
+func (k *kernel) readPast(h journal.History, b *journal.RolledBack, images *journal.Images) (*past, error) {
 	s, err := k.catalog.Find(b.Snapshot)
 	if err != nil {
 		return nil, refuse(err, "name", "%q", b.Snapshot)
 	}
 	p := &past{
-		to: s, settled: k.common(Seq(s.Record)), cells: make(map[reducer.Cell]*cell),
+		to: s, settled: k.common(journal.Seq(s.Record)), cells: make(map[reducer.Cell]*cell),
 		answers: make(map[receipt.Key]*answered), unbegun: make(map[*receipt.Entry]bool),
 	}
 	if k.turnedAsV1() {
 		p.settled = 0 // until now nobody looked at what comes back
 	}
 	for _, c := range k.cells { // order cannot show: sorted below
-		if c.changed > Seq(s.Record) {
+		if c.changed > journal.Seq(s.Record) {
 			p.changed = append(p.changed, c)
 		}
 	}
 	slices.SortFunc(p.changed, func(a, b *cell) int { return cmp.Compare(a.name, b.name) })
-	img, err := readPart(h, images, Seq(s.Record), cellNames(p.changed))
+	img, err := readPart(h, images, journal.Seq(s.Record), cellNames(p.changed))
 	if err != nil {
 		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
 	}
@@ -108,7 +109,7 @@ func (k *kernel) readPast(h History, b *RolledBack, images *Images) (*past, erro
 
 // codesThen returns the code that reducers had under another manifest, of those
 // that have other code now.
-func (k *kernel) codesThen(blobs Blobs, then Hash) (map[string]Hash, error) {
+func (k *kernel) codesThen(blobs journal.Blobs, then journal.Hash) (map[string]journal.Hash, error) {
 	if then == k.rules.hash {
 		return nil, nil
 	}
@@ -116,7 +117,7 @@ func (k *kernel) codesThen(blobs Blobs, then Hash) (map[string]Hash, error) {
 	if err != nil {
 		return nil, err
 	}
-	codes := make(map[string]Hash)
+	codes := make(map[string]journal.Hash)
 	for name, def := range m.Reducers { // order cannot show: a map of them
 		if rule := k.rules.reducers[name]; rule == nil || rule.hash != codeHash(def) {
 			codes[name] = codeHash(def)
@@ -124,13 +125,13 @@ func (k *kernel) codesThen(blobs Blobs, then Hash) (map[string]Hash, error) {
 	}
 	for name := range k.rules.reducers { // order cannot show: likewise
 		if _, was := m.Reducers[name]; !was {
-			codes[name] = Hash{}
+			codes[name] = journal.Hash{}
 		}
 	}
 	return codes, nil
 }
 
-func readPart(h History, images *Images, at Seq, cells []string) (*Image, error) {
+func readPart(h journal.History, images *journal.Images, at journal.Seq, cells []string) (*journal.Image, error) {
 	if images != nil {
 		if img, err := images.Part(at, cells); err == nil {
 			return img, nil

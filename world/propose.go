@@ -6,6 +6,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -16,9 +17,9 @@ const MaxManifestBytes = 4 << 20
 type Proposal struct {
 	Candidate *manifest.Manifest
 	Contents  map[manifest.Hash][]byte // that it names and the world may not have
-	Base      Hash                     // the manifest that it was made of
+	Base      journal.Hash             // the manifest that it was made of
 	Actor     string                   // the author
-	Signature *governance.Signature    // the author's; nil: a name is all there is
+	Signature *manifest.Signature      // the author's; nil: a name is all there is
 	Reason    string
 }
 
@@ -30,10 +31,10 @@ func (w *World) Propose(ctx context.Context, p Proposal) (n uint64, err error) {
 		if err != nil {
 			return err
 		}
-		if _, err := compile(p.Candidate, blobs[0].Hash, BlobList(blobs), w.cfg.Registry); err != nil {
+		if _, err := compile(p.Candidate, blobs[0].Hash, journal.BlobList(blobs), w.cfg.Registry); err != nil {
 			return err
 		}
-		n, err = w.k.propose(ManifestProposed{
+		n, err = w.k.propose(journal.ManifestProposed{
 			Base: p.Base, Candidate: blobs[0].Hash, Actor: p.Actor, Signature: p.Signature, Reason: p.Reason,
 		})
 		if err != nil {
@@ -46,7 +47,7 @@ func (w *World) Propose(ctx context.Context, p Proposal) (n uint64, err error) {
 }
 
 // contentsOf returns a manifest and all that it names.
-func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]byte) ([]Blob, error) {
+func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]byte) ([]journal.Blob, error) {
 	encoded, err := m.Encode()
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest: %w", err)
@@ -54,7 +55,7 @@ func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]by
 	if len(encoded) > MaxManifestBytes {
 		return nil, refuse(ErrManifestSize, "candidate", "a manifest has at most %d bytes, this one %d", MaxManifestBytes, len(encoded))
 	}
-	blobs := []Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
+	blobs := []journal.Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
 	for _, h := range m.Contents() {
 		content, ok := contents[h]
 		if !ok {
@@ -64,15 +65,15 @@ func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]by
 		} else if canon.Sum(content) != h {
 			return nil, fmt.Errorf("world: manifest: content %s has the bytes of another", h)
 		}
-		blobs = append(blobs, Blob{Hash: h, Bytes: content})
+		blobs = append(blobs, journal.Blob{Hash: h, Bytes: content})
 	}
 	return blobs, nil
 }
 
 // Approve takes a signature under the terms of a proposal.
-func (w *World) Approve(ctx context.Context, proposal uint64, t governance.Terms, s governance.Signature, actor, reason string) error {
+func (w *World) Approve(ctx context.Context, proposal uint64, t manifest.Terms, s manifest.Signature, actor, reason string) error {
 	return w.change(ctx, func() error {
-		return w.k.approveProposal(ManifestApproved{
+		return w.k.approveProposal(journal.ManifestApproved{
 			Proposal: proposal, World: t.World, Base: t.Base, Candidate: t.Candidate, Report: t.Report,
 			Signature: s, Actor: actor, Reason: reason,
 		})
@@ -82,14 +83,14 @@ func (w *World) Approve(ctx context.Context, proposal uint64, t governance.Terms
 // Reject ends a proposal for good.
 func (w *World) Reject(ctx context.Context, proposal uint64, actor, reason string) error {
 	return w.change(ctx, func() error {
-		return w.k.reject(ManifestRejected{Proposal: proposal, Actor: actor, Reason: reason})
+		return w.k.reject(journal.ManifestRejected{Proposal: proposal, Actor: actor, Reason: reason})
 	})
 }
 
 // Withdraw ends a proposal, as its author does who thinks better of it.
 func (w *World) Withdraw(ctx context.Context, proposal uint64, actor, reason string) error {
 	return w.change(ctx, func() error {
-		return w.k.withdraw(ManifestWithdrawn{Proposal: proposal, Actor: actor, Reason: reason})
+		return w.k.withdraw(journal.ManifestWithdrawn{Proposal: proposal, Actor: actor, Reason: reason})
 	})
 }
 
@@ -101,7 +102,7 @@ func (m *Moment) Proposals() ([]*governance.Proposal, governance.InForce) {
 
 // Terms returns what an approval of a proposal is to sign now, or why nobody can
 // approve it: the errors are governance's.
-func (m *Moment) Terms(proposal uint64) (governance.Terms, error) {
+func (m *Moment) Terms(proposal uint64) (manifest.Terms, error) {
 	t, err := m.k.proposals.Terms(proposal, m.k.inForce())
 	if err != nil {
 		return t, fmt.Errorf("world: %w", err)
@@ -110,30 +111,30 @@ func (m *Moment) Terms(proposal uint64) (governance.Terms, error) {
 }
 
 // ReportOf returns the last report about a proposal, nil where there is none.
-func (m *Moment) ReportOf(h History, proposal uint64) (*governance.Report, error) {
+func (m *Moment) ReportOf(h journal.History, proposal uint64) (*governance.Report, error) {
 	p, err := m.k.proposals.Find(proposal)
 	if err != nil || p.ReportAt == 0 {
 		return nil, err
 	}
-	body, err := readBody(h, Seq(p.ReportAt))
+	body, err := readBody(h, journal.Seq(p.ReportAt))
 	if err != nil {
 		return nil, err
 	}
-	b, ok := body.(*ManifestShadowed)
+	b, ok := body.(*journal.ManifestShadowed)
 	if !ok {
 		return nil, fmt.Errorf("world: record #%d holds no report", p.ReportAt)
 	}
 	return governance.DecodeReport(b.Report)
 }
 
-func (k *kernel) propose(b ManifestProposed) (uint64, error) {
+func (k *kernel) propose(b journal.ManifestProposed) (uint64, error) {
 	if k.tickOpen() {
 		return 0, errTickOpen
 	}
 	if b.Actor == "" {
 		return 0, refuse(ErrNoReason, "actor", "say who proposes it")
 	}
-	b.V, b.Actor, b.Reason = BodyVersion, Text(b.Actor), Text(b.Reason)
+	b.V, b.Actor, b.Reason = journal.BodyVersion, journal.Text(b.Actor), journal.Text(b.Reason)
 	p, err := k.proposals.Add(governance.Proposal{
 		Base: b.Base, Candidate: b.Candidate, Record: uint64(k.last + 1), Time: k.now,
 		Author: b.Actor, Signature: b.Signature, Reason: b.Reason,
@@ -141,18 +142,18 @@ func (k *kernel) propose(b ManifestProposed) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("world: %w", err)
 	}
-	k.noteChange(KindProposed, &b)
+	k.noteChange(journal.KindProposed, &b)
 	return p.N, nil
 }
 
 // noteChange writes a record about a proposal.
-func (k *kernel) noteChange(kind Kind, b Body) {
+func (k *kernel) noteChange(kind journal.Kind, b journal.Body) {
 	k.body = b.Append(k.body[:0])
 	k.write(kind, 0)
 	k.inTick = false
 }
 
-func (k *kernel) shadowed(b ManifestShadowed) error {
+func (k *kernel) shadowed(b journal.ManifestShadowed) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
@@ -177,46 +178,46 @@ func (k *kernel) shadowed(b ManifestShadowed) error {
 	case r.To > uint64(k.last):
 		return refuse(ErrBadData, "report", "it ends with #%d, and the world with #%d", r.To, k.last)
 	}
-	b.V, b.Hash, b.Actor = BodyVersion, canon.Sum(b.Report), Text(b.Actor)
+	b.V, b.Hash, b.Actor = journal.BodyVersion, canon.Sum(b.Report), journal.Text(b.Actor)
 	if err := k.proposals.Shadow(b.Proposal, b.Hash, uint64(k.last+1), f); err != nil {
 		return fmt.Errorf("world: %w", err)
 	}
-	k.noteChange(KindShadowed, &b)
+	k.noteChange(journal.KindShadowed, &b)
 	return nil
 }
 
-func (k *kernel) approveProposal(b ManifestApproved) error {
+func (k *kernel) approveProposal(b journal.ManifestApproved) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
 	if b.Actor == "" {
 		return refuse(ErrNoReason, "actor", "say who approves it")
 	}
-	b.V, b.Actor, b.Reason = BodyVersion, Text(b.Actor), Text(b.Reason)
+	b.V, b.Actor, b.Reason = journal.BodyVersion, journal.Text(b.Actor), journal.Text(b.Reason)
 	err := k.proposals.Approve(b.Proposal, b.Terms(), governance.Approval{
 		Record: uint64(k.last + 1), Signature: b.Signature, Actor: b.Actor, Reason: b.Reason,
 	}, k.inForce())
 	if err != nil {
 		return fmt.Errorf("world: %w", err)
 	}
-	k.noteChange(KindApproved, &b)
+	k.noteChange(journal.KindApproved, &b)
 	return nil
 }
 
-func (k *kernel) reject(b ManifestRejected) error {
-	b.V, b.Actor, b.Reason = BodyVersion, Text(b.Actor), Text(b.Reason)
+func (k *kernel) reject(b journal.ManifestRejected) error {
+	b.V, b.Actor, b.Reason = journal.BodyVersion, journal.Text(b.Actor), journal.Text(b.Reason)
 	if b.Reason == "" {
 		return refuse(ErrNoReason, "reason", "say why, for the author")
 	}
-	return k.endProposal(KindRejected, b.Proposal, governance.Rejected, b.Actor, b.Reason, &b)
+	return k.endProposal(journal.KindRejected, b.Proposal, governance.Rejected, b.Actor, b.Reason, &b)
 }
 
-func (k *kernel) withdraw(b ManifestWithdrawn) error {
-	b.V, b.Actor, b.Reason = BodyVersion, Text(b.Actor), Text(b.Reason)
-	return k.endProposal(KindWithdrawn, b.Proposal, governance.Withdrawn, b.Actor, b.Reason, &b)
+func (k *kernel) withdraw(b journal.ManifestWithdrawn) error {
+	b.V, b.Actor, b.Reason = journal.BodyVersion, journal.Text(b.Actor), journal.Text(b.Reason)
+	return k.endProposal(journal.KindWithdrawn, b.Proposal, governance.Withdrawn, b.Actor, b.Reason, &b)
 }
 
-func (k *kernel) endProposal(kind Kind, n uint64, stage governance.Stage, actor, reason string, b Body) error {
+func (k *kernel) endProposal(kind journal.Kind, n uint64, stage governance.Stage, actor, reason string, b journal.Body) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
@@ -231,20 +232,20 @@ func (k *kernel) endProposal(kind Kind, n uint64, stage governance.Stage, actor,
 }
 
 // followChange gives the kernel an input about a change of the rules.
-func (k *folding) followChange(kind Kind, body Body) error {
+func (k *folding) followChange(kind journal.Kind, body journal.Body) error {
 	switch b := body.(type) {
-	case *ManifestProposed:
+	case *journal.ManifestProposed:
 		_, err := k.propose(*b)
 		return err
-	case *ManifestShadowed:
+	case *journal.ManifestShadowed:
 		return k.shadowed(*b)
-	case *ManifestApproved:
+	case *journal.ManifestApproved:
 		return k.approveProposal(*b)
-	case *ManifestRejected:
+	case *journal.ManifestRejected:
 		return k.reject(*b)
-	case *ManifestWithdrawn:
+	case *journal.ManifestWithdrawn:
 		return k.withdraw(*b)
-	case *Applied:
+	case *journal.Applied:
 		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
 		if err != nil {
 			return err

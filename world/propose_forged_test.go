@@ -7,29 +7,30 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // forged returns a journal up to a record, which is of another kind or says
 // something else than it did; the chain is right.
-func forged(t *testing.T, j *worldtest.Journal, at world.Seq, kind world.Kind, body world.Body) *worldtest.Journal {
+func forged(t *testing.T, j *worldtest.Journal, at journal.Seq, kind journal.Kind, body journal.Body) *worldtest.Journal {
 	t.Helper()
 	c := j.Truncate(at)
 	records := c.Records()
 	last := &records[at-1]
-	rec, err := world.DecodeRecord(last.Bytes)
+	rec, err := journal.DecodeRecord(last.Bytes)
 	require.NoError(t, err)
 	payload, err := canon.Marshal(body)
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(payload), world.MaxInlineBytes)
+	require.LessOrEqual(t, len(payload), journal.MaxInlineBytes)
 	last.Bytes = canon.AppendEnvelope(nil, canon.Envelope{ID: uint64(at), Time: uint64(rec.Time), Kind: string(kind), Payload: payload})
 	last.Root = canon.ResumeChain(records[at-2].Root).Add(uint64(at), string(kind), last.Bytes)
 	return c
 }
 
 // lastBody returns the payload of the last record, which is of a kind.
-func lastBody[B world.Body](t *testing.T, c *council) (world.Seq, B) {
+func lastBody[B journal.Body](t *testing.T, c *council) (journal.Seq, B) {
 	t.Helper()
 	all := bodies[B](t, c.Journal)
 	return c.Journal.Head().ID, all[len(all)-1]
@@ -55,34 +56,34 @@ func TestForgedStepOfAProposalDoesNotReplay(t *testing.T) {
 	c.Submit("go", order{To: "a"})
 	c.Run()
 	c.put(c.version(2), 1, 2)
-	forge := func(kind world.Kind, body world.Body, want error) {
+	forge := func(kind journal.Kind, body journal.Body, want error) {
 		t.Helper()
 		requireForgeryFound(t, forged(t, c.Journal, c.Journal.Head().ID, kind, body), want)
 	}
 
 	require.NoError(t, c.proposeSigned(c.version(3)))
-	_, proposed := lastBody[*world.ManifestProposed](t, c)
-	for want, change := range map[error]func(*world.ManifestProposed){
-		governance.ErrStale:     func(b *world.ManifestProposed) { b.Base = b.Candidate },
-		governance.ErrNoChange:  func(b *world.ManifestProposed) { b.Candidate = b.Base },
-		governance.ErrSignature: func(b *world.ManifestProposed) { b.Candidate = world.Hash{7} },
-		world.ErrNoReason:       func(b *world.ManifestProposed) { b.Actor = "" },
+	_, proposed := lastBody[*journal.ManifestProposed](t, c)
+	for want, change := range map[error]func(*journal.ManifestProposed){
+		governance.ErrStale:     func(b *journal.ManifestProposed) { b.Base = b.Candidate },
+		governance.ErrNoChange:  func(b *journal.ManifestProposed) { b.Candidate = b.Base },
+		governance.ErrSignature: func(b *journal.ManifestProposed) { b.Candidate = journal.Hash{7} },
+		world.ErrNoReason:       func(b *journal.ManifestProposed) { b.Actor = "" },
 	} {
 		b := *proposed
 		change(&b)
-		forge(world.KindProposed, &b, want)
+		forge(journal.KindProposed, &b, want)
 	}
 
 	require.NoError(t, c.shadow(2))
-	at, shadowed := lastBody[*world.ManifestShadowed](t, c)
+	at, shadowed := lastBody[*journal.ManifestShadowed](t, c)
 	_, f := c.Proposals()
 	for name, x := range map[string]struct {
 		change func(*governance.Report)
 		want   error
 	}{
 		"another world":       {func(r *governance.Report) { r.World = "other" }, governance.ErrOtherTerms},
-		"another base":        {func(r *governance.Report) { r.Base = world.Hash{7} }, governance.ErrOtherTerms},
-		"another candidate":   {func(r *governance.Report) { r.Candidate = world.Hash{7} }, governance.ErrOtherTerms},
+		"another base":        {func(r *governance.Report) { r.Base = journal.Hash{7} }, governance.ErrOtherTerms},
+		"another candidate":   {func(r *governance.Report) { r.Candidate = journal.Hash{7} }, governance.ErrOtherTerms},
 		"of before the apply": {func(r *governance.Report) { r.To = f.Since - 1 }, governance.ErrOldReport},
 		"of the future":       {func(r *governance.Report) { r.To = uint64(at) }, world.ErrBadData},
 	} {
@@ -93,37 +94,37 @@ func TestForgedStepOfAProposalDoesNotReplay(t *testing.T) {
 		b.Report, err = r.Encode()
 		require.NoError(t, err, name)
 		b.Hash = canon.Sum(b.Report)
-		forge(world.KindShadowed, &b, x.want)
+		forge(journal.KindShadowed, &b, x.want)
 	}
 	b := *shadowed
 	b.Report = []byte{1}
-	forge(world.KindShadowed, &b, world.ErrBadData)
+	forge(journal.KindShadowed, &b, world.ErrBadData)
 	b = *shadowed
 	b.Hash[0]++
-	forge(world.KindShadowed, &b, nil)
+	forge(journal.KindShadowed, &b, nil)
 
 	require.NoError(t, c.sign(2, 1))
-	_, approved := lastBody[*world.ManifestApproved](t, c)
-	for want, change := range map[error]func(*world.ManifestApproved){
-		governance.ErrSignature:  func(b *world.ManifestApproved) { b.Signature.Bytes = make([]byte, 64) },
-		governance.ErrNotListed:  func(b *world.ManifestApproved) { b.Signature.Key[0]++ },
-		governance.ErrOtherTerms: func(b *world.ManifestApproved) { b.Report[0]++ },
-		governance.ErrClosed:     func(b *world.ManifestApproved) { b.Proposal = 1 },
-		world.ErrNoReason:        func(b *world.ManifestApproved) { b.Actor = "" },
+	_, approved := lastBody[*journal.ManifestApproved](t, c)
+	for want, change := range map[error]func(*journal.ManifestApproved){
+		governance.ErrSignature:  func(b *journal.ManifestApproved) { b.Signature.Bytes = make([]byte, 64) },
+		governance.ErrNotListed:  func(b *journal.ManifestApproved) { b.Signature.Key[0]++ },
+		governance.ErrOtherTerms: func(b *journal.ManifestApproved) { b.Report[0]++ },
+		governance.ErrClosed:     func(b *journal.ManifestApproved) { b.Proposal = 1 },
+		world.ErrNoReason:        func(b *journal.ManifestApproved) { b.Actor = "" },
 	} {
 		b := *approved
 		change(&b)
-		forge(world.KindApproved, &b, want)
+		forge(journal.KindApproved, &b, want)
 	}
 	all, _ := c.Proposals()
 	p := all[1]
-	applied := world.Applied{
+	applied := journal.Applied{
 		V: 1, Proposal: 2, Manifest: p.Candidate, Base: p.Base, Actor: "eve",
-		Kernel: world.KernelVersion, Starlark: bodies[*world.Applied](t, c.Journal)[0].Starlark, CEL: bodies[*world.Applied](t, c.Journal)[0].CEL,
+		Kernel: world.KernelVersion, Starlark: bodies[*journal.Applied](t, c.Journal)[0].Starlark, CEL: bodies[*journal.Applied](t, c.Journal)[0].CEL,
 	}
-	forge(world.KindApplied, &applied, governance.ErrNotApproved)
+	forge(journal.KindApplied, &applied, governance.ErrNotApproved)
 	require.NoError(t, c.Reject(t.Context(), 2, "bob", "no"))
-	forge(world.KindApplied, &applied, governance.ErrNotApproved)
+	forge(journal.KindApplied, &applied, governance.ErrNotApproved)
 }
 
 func TestForgedApplyDoesNotReplay(t *testing.T) {
@@ -135,17 +136,17 @@ func TestForgedApplyDoesNotReplay(t *testing.T) {
 	require.NoError(t, c.propose(c.version(9)))
 	all, _ := p.Proposals()
 	dropping := all[n-1]
-	applied := world.Applied{
+	applied := journal.Applied{
 		V: 1, Proposal: n, Manifest: dropping.Candidate, Base: dropping.Base, Actor: "eve", Kernel: world.KernelVersion,
 	}
-	created := bodies[*world.Created](t, p.Journal)[0]
+	created := bodies[*journal.Created](t, p.Journal)[0]
 	applied.Starlark, applied.CEL = created.Starlark, created.CEL
 	at := c.Journal.Head().ID
-	requireForgeryFound(t, forged(t, c.Journal, at, world.KindApplied, &applied), world.ErrUnderWay)
+	requireForgeryFound(t, forged(t, c.Journal, at, journal.KindApplied, &applied), world.ErrUnderWay)
 	applied.Kernel = "kernel/0"
-	requireForgeryFound(t, forged(t, c.Journal, at, world.KindApplied, &applied), world.ErrEngine)
+	requireForgeryFound(t, forged(t, c.Journal, at, journal.KindApplied, &applied), world.ErrEngine)
 	applied.Kernel, applied.Manifest = created.Kernel, p.Status().Manifest
-	requireForgeryFound(t, forged(t, c.Journal, at, world.KindApplied, &applied), nil)
+	requireForgeryFound(t, forged(t, c.Journal, at, journal.KindApplied, &applied), nil)
 	applied.Manifest, applied.Actor = dropping.Candidate, ""
-	requireForgeryFound(t, forged(t, c.Journal, at, world.KindApplied, &applied), world.ErrNoReason)
+	requireForgeryFound(t, forged(t, c.Journal, at, journal.KindApplied, &applied), world.ErrNoReason)
 }

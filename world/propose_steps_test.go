@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/governance"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -32,24 +33,24 @@ func TestEachStepOfAProposalIsOneRecordWithItsActor(t *testing.T) {
 	c.Submit("go", order{To: "a"})
 	c.Run()
 	want := []struct {
-		kind  world.Kind
+		kind  journal.Kind
 		actor string
 	}{
-		{world.KindProposed, "ada"},
-		{world.KindShadowed, "bob"},
-		{world.KindApproved, "cleo"},
-		{world.KindProposed, "ada"},
-		{world.KindWithdrawn, "ada"},
-		{world.KindApproved, "cleo"},
-		{world.KindProposed, "ada"},
-		{world.KindRejected, "bob"},
-		{world.KindApplied, "dan"},
+		{journal.KindProposed, "ada"},
+		{journal.KindShadowed, "bob"},
+		{journal.KindApproved, "cleo"},
+		{journal.KindProposed, "ada"},
+		{journal.KindWithdrawn, "ada"},
+		{journal.KindApproved, "cleo"},
+		{journal.KindProposed, "ada"},
+		{journal.KindRejected, "bob"},
+		{journal.KindApplied, "dan"},
 	}
 	for i, step := range c.steps() {
 		before := len(c.Journal.Records())
 		require.NoError(t, step())
 		require.Len(t, c.Journal.Records(), before+1)
-		rec, err := world.DecodeRecord(c.Journal.Records()[before].Bytes)
+		rec, err := journal.DecodeRecord(c.Journal.Records()[before].Bytes)
 		require.NoError(t, err)
 		require.NoError(t, rec.Load(c.Journal))
 		require.Equal(t, want[i].kind, rec.Kind)
@@ -65,20 +66,20 @@ func TestEachStepOfAProposalIsOneRecordWithItsActor(t *testing.T) {
 	require.EqualValues(t, 2, c.Status().Version)
 }
 
-func actorOf(t *testing.T, body world.Body) string {
+func actorOf(t *testing.T, body journal.Body) string {
 	t.Helper()
 	switch b := body.(type) {
-	case *world.ManifestProposed:
+	case *journal.ManifestProposed:
 		return b.Actor
-	case *world.ManifestShadowed:
+	case *journal.ManifestShadowed:
 		return b.Actor
-	case *world.ManifestApproved:
+	case *journal.ManifestApproved:
 		return b.Actor
-	case *world.ManifestRejected:
+	case *journal.ManifestRejected:
 		return b.Actor
-	case *world.ManifestWithdrawn:
+	case *journal.ManifestWithdrawn:
 		return b.Actor
-	case *world.Applied:
+	case *journal.Applied:
 		return b.Actor
 	default:
 		t.Fatalf("%T is no step of a proposal", body)
@@ -110,7 +111,7 @@ func TestCrashBetweenAllStepsOfAProposalShowsNowhere(t *testing.T) {
 
 // The journal fails at every append in turn; whoever comes back goes on.
 func TestFailingJournalLeavesAProposalBetweenTwoSteps(t *testing.T) {
-	adopting := func(inject func(j *worldtest.Journal, fail func(n int) error), at int) (world.Head, int) {
+	adopting := func(inject func(j *worldtest.Journal, fail func(n int) error), at int) (journal.Head, int) {
 		w, next := growing(t)
 		before := w.Status().Manifest
 		for i := range 3 {
@@ -211,7 +212,7 @@ func TestApprovalIsOfOneReport(t *testing.T) {
 	c.Submit("go", order{To: "a"})
 	c.Run()
 	require.NoError(t, c.shadow(1))
-	c.requireRefused(func() error { return c.approve(1, old, governance.Sign(approverKey(2), old)) }, governance.ErrOtherTerms)
+	c.requireRefused(func() error { return c.approve(1, old, manifest.Sign(approverKey(2), old)) }, governance.ErrOtherTerms)
 	require.NoError(t, c.sign(1, 2))
 	c.requireRefused(func() error { return c.apply(1) }, governance.ErrNotApproved)
 	require.NoError(t, c.sign(1, 1))
@@ -230,7 +231,7 @@ func TestApprovalDoesNotReplayElsewhere(t *testing.T) {
 	require.NoError(t, c.propose(c.version(2)))
 	require.NoError(t, c.shadow(1))
 	terms := c.terms(1)
-	given := governance.Sign(approverKey(1), terms)
+	given := manifest.Sign(approverKey(1), terms)
 	require.NoError(t, c.Reject(t.Context(), 1, "bob", "not yet"))
 
 	require.NoError(t, c.propose(c.version(2)), "the same once more")
@@ -254,9 +255,9 @@ func TestForkBeginsItsParentsProposalsAnew(t *testing.T) {
 	require.NoError(t, c.sign(2, 1))
 	require.NoError(t, c.sign(2, 2))
 	terms := c.terms(2)
-	given := governance.Sign(approverKey(2), terms)
+	given := manifest.Sign(approverKey(2), terms)
 
-	f := &council{World: c.Fork(world.ForkLive, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: answering().Answer}), t: t}
+	f := &council{World: c.Fork(journal.ForkLive, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: answering().Answer}), t: t}
 	all, _ := f.Proposals()
 	require.Equal(t, []governance.Stage{governance.Applied, governance.Proposed}, []governance.Stage{all[0].Stage, all[1].Stage})
 	require.Nil(t, all[1].Signature)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
@@ -63,7 +64,7 @@ func (c *council) proposeSigned(next *manifest.Manifest) error {
 	encoded, err := next.Encode()
 	require.NoError(c.t, err)
 	base := c.Status().Manifest
-	s := governance.Sign(approverKey(author), governance.Terms{World: c.Status().ID, Base: base, Candidate: canon.Sum(encoded)})
+	s := manifest.Sign(approverKey(author), manifest.Terms{World: c.Status().ID, Base: base, Candidate: canon.Sum(encoded)})
 	_, err = c.Propose(c.t.Context(), world.Proposal{Candidate: next, Base: base, Actor: "ada", Signature: &s, Reason: "better"})
 	return err
 }
@@ -73,21 +74,21 @@ func (c *council) shadow(n uint64) error {
 	return err
 }
 
-func (c *council) terms(n uint64) governance.Terms {
+func (c *council) terms(n uint64) manifest.Terms {
 	all, f := c.Proposals()
 	return all[n-1].Terms(f.World)
 }
 
 // sign has an approver sign a proposal as it is, but for change.
-func (c *council) sign(n uint64, who byte, change ...func(*governance.Terms)) error {
+func (c *council) sign(n uint64, who byte, change ...func(*manifest.Terms)) error {
 	terms := c.terms(n)
 	for _, change := range change {
 		change(&terms)
 	}
-	return c.approve(n, terms, governance.Sign(approverKey(who), terms))
+	return c.approve(n, terms, manifest.Sign(approverKey(who), terms))
 }
 
-func (c *council) approve(n uint64, terms governance.Terms, s governance.Signature) error {
+func (c *council) approve(n uint64, terms manifest.Terms, s manifest.Signature) error {
 	return c.Approve(c.t.Context(), n, terms, s, "cleo", "it is good")
 }
 
@@ -150,11 +151,11 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 	shadow := func(n uint64, who string) func() error {
 		return func() error { _, err := c.Shadow(ctx, n, world.ShadowConfig{}, who); return err }
 	}
-	sign := func(n uint64, who byte, change ...func(*governance.Terms)) func() error {
+	sign := func(n uint64, who byte, change ...func(*manifest.Terms)) func() error {
 		return func() error { return c.sign(n, who, change...) }
 	}
-	good := governance.Sign(approverKey(1), c.terms(1))
-	faulty := world.Hash{1}
+	good := manifest.Sign(approverKey(1), c.terms(1))
+	faulty := journal.Hash{1}
 	huge, invalid, unknown, broken := *c.version(6), *c.version(7), *c.version(8), *c.version(9)
 	huge.World = strings.Repeat("x", world.MaxManifestBytes)
 	invalid.Routing = []manifest.Route{{Event: "go", Reducer: "nobody", Key: `"x"`}}
@@ -178,7 +179,7 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 		"propose: too large":            {propose(func(p *world.Proposal) { p.Candidate = &huge }), world.ErrManifestSize},
 		"propose: not valid":            {propose(func(p *world.Proposal) { p.Candidate = &invalid }), nil},
 		"propose: of no such code":      {propose(func(p *world.Proposal) { p.Candidate = &unknown }), nil},
-		"propose: contents are missing": {propose(func(p *world.Proposal) { p.Candidate = &broken }), world.ErrNotFound},
+		"propose: contents are missing": {propose(func(p *world.Proposal) { p.Candidate = &broken }), journal.ErrNotFound},
 		"propose: contents are others": {propose(func(p *world.Proposal) {
 			p.Candidate = &broken
 			p.Contents = contents(&broken, []byte("def reduce(ctx, state, event):\n    return 1\n"))
@@ -194,10 +195,10 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 		"approve: not listed":            {sign(1, 9), governance.ErrNotListed},
 		"approve: repeated":              {sign(1, 2), governance.ErrRepeated},
 		"approve: own":                   {sign(1, author), governance.ErrOwnProposal},
-		"approve: other world":           {sign(1, 1, func(t *governance.Terms) { t.World = "other" }), governance.ErrOtherTerms},
-		"approve: other base":            {sign(1, 1, func(t *governance.Terms) { t.Base = faulty }), governance.ErrOtherTerms},
-		"approve: other candidate":       {sign(1, 1, func(t *governance.Terms) { t.Candidate = faulty }), governance.ErrOtherTerms},
-		"approve: other report":          {sign(1, 1, func(t *governance.Terms) { t.Report = faulty }), governance.ErrOtherTerms},
+		"approve: other world":           {sign(1, 1, func(t *manifest.Terms) { t.World = "other" }), governance.ErrOtherTerms},
+		"approve: other base":            {sign(1, 1, func(t *manifest.Terms) { t.Base = faulty }), governance.ErrOtherTerms},
+		"approve: other candidate":       {sign(1, 1, func(t *manifest.Terms) { t.Candidate = faulty }), governance.ErrOtherTerms},
+		"approve: other report":          {sign(1, 1, func(t *manifest.Terms) { t.Report = faulty }), governance.ErrOtherTerms},
 		"approve: another's signature":   {func() error { return c.approve(1, c.terms(1), signedAs(c.terms(1), 2, 1)) }, governance.ErrSignature},
 		"approve: as the author signs":   {func() error { return c.approve(1, c.terms(1), authored(c.terms(1))) }, governance.ErrSignature},
 		"reject: there is none":          {func() error { return c.Reject(ctx, 9, "bob", "no") }, governance.ErrNoProposal},
@@ -234,14 +235,14 @@ func contents(m *manifest.Manifest, source []byte) map[manifest.Hash][]byte {
 }
 
 // signedAs is what one signs, as the signature of another.
-func signedAs(t governance.Terms, who, as byte) governance.Signature {
-	s := governance.Sign(approverKey(who), t)
+func signedAs(t manifest.Terms, who, as byte) manifest.Signature {
+	s := manifest.Sign(approverKey(who), t)
 	s.Key = manifest.PublicKey(approverKey(as).Public().(ed25519.PublicKey))
 	return s
 }
 
 // authored is a signature of approver 1 as an author makes one.
-func authored(t governance.Terms) governance.Signature {
-	t.Report = world.Hash{}
-	return governance.Sign(approverKey(1), t)
+func authored(t manifest.Terms) manifest.Signature {
+	t.Report = journal.Hash{}
+	return manifest.Sign(approverKey(1), t)
 }

@@ -4,14 +4,16 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Ready is what a kernel has brought about since it was last asked: the batch
 // must be durable before a task is begun or an input acknowledged.
 type Ready struct {
-	Batch
-	Tasks []Task
+	journal.Batch
+	Tasks []receipt.Task
 }
 
 // arenaBytes is the size of the buffers that records are written to. Mailboxes
@@ -21,32 +23,32 @@ const arenaBytes = 64 << 10
 // recorder writes records: it numbers, encodes and chains them.
 type recorder struct {
 	chain   *canon.Chain
-	taken   Head // the head when Ready was last taken
-	last    Seq
+	taken   journal.Head // the head when Ready was last taken
+	last    journal.Seq
 	now     manifest.Tick
-	records []Stored
-	blobs   []Blob
-	tasks   []Task
+	records []journal.Stored
+	blobs   []journal.Blob
+	tasks   []receipt.Task
 	arena   []byte
 	body    []byte // scratch: the payload of the record being written
 }
 
-func newRecorder(head Head, now manifest.Tick) recorder {
+func newRecorder(head journal.Head, now manifest.Tick) recorder {
 	return recorder{chain: canon.ResumeChain(head.Root), taken: head, last: head.ID, now: now}
 }
 
 // head returns the head with everything written so far.
-func (r *recorder) head() Head { return Head{ID: r.last, Root: r.chain.Root()} }
+func (r *recorder) head() journal.Head { return journal.Head{ID: r.last, Root: r.chain.Root()} }
 
 // write appends a record whose payload is in r.body and returns its id and the
 // stable bytes that the payload ends with: records and blobs do not move.
-func (r *recorder) write(kind Kind, cause Seq) (id Seq, payload []byte) {
+func (r *recorder) write(kind journal.Kind, cause journal.Seq) (id journal.Seq, payload []byte) {
 	r.last++
 	e := canon.Envelope{ID: uint64(r.last), Time: uint64(r.now), Kind: string(kind), CausedBy: uint64(cause)}
-	if len(r.body) > MaxInlineBytes {
+	if len(r.body) > journal.MaxInlineBytes {
 		payload = slices.Clone(r.body)
 		e.Blob, e.BlobSize = canon.Sum(payload), uint64(len(payload))
-		r.blobs = append(r.blobs, Blob{Hash: e.Blob, Bytes: payload})
+		r.blobs = append(r.blobs, journal.Blob{Hash: e.Blob, Bytes: payload})
 	} else {
 		e.Payload = r.body
 	}
@@ -60,7 +62,7 @@ func (r *recorder) write(kind Kind, cause Seq) (id Seq, payload []byte) {
 		payload = bytes[len(bytes)-len(r.body):]
 	}
 	root := r.chain.Add(uint64(r.last), string(kind), bytes)
-	r.records = append(r.records, Stored{ID: r.last, Bytes: bytes, Root: root})
+	r.records = append(r.records, journal.Stored{ID: r.last, Bytes: bytes, Root: root})
 	return r.last, payload
 }
 
@@ -68,8 +70,8 @@ func (r *recorder) write(kind Kind, cause Seq) (id Seq, payload []byte) {
 const envelopeBytes = 128
 
 // tail returns the part of a payload that holds data, its last item.
-func tail(payload []byte, data Data) Data {
-	return Data(payload[len(payload)-max(len(data), 1):])
+func tail(payload []byte, data journal.Data) journal.Data {
+	return journal.Data(payload[len(payload)-max(len(data), 1):])
 }
 
 // pending reports how many records have been written and not taken.
@@ -79,7 +81,7 @@ func (r *recorder) pending() int { return len(r.records) }
 // result; into's memory is reused.
 func (r *recorder) take(into Ready) Ready {
 	out := Ready{
-		Batch: Batch{After: r.taken, Head: r.head(), Records: r.records, Blobs: r.blobs},
+		Batch: journal.Batch{After: r.taken, Head: r.head(), Records: r.records, Blobs: r.blobs},
 		Tasks: r.tasks,
 	}
 	r.taken = out.Head

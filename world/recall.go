@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -14,8 +15,8 @@ import (
 type recall struct {
 	_       struct{} `cbor:",toarray"`
 	Key     receipt.Key
-	Record  Seq  // that made it due: the cause of the step that handles it
-	Confirm bool // not yet: the outside is compared with it first
+	Record  journal.Seq // that made it due: the cause of the step that handles it
+	Confirm bool        // not yet: the outside is compared with it first
 }
 
 // Decisions about intents that the ledger knows already; the gate is not asked.
@@ -28,7 +29,7 @@ const (
 
 // askAgain takes an effect of a step that was taken before: a rollback led to it
 // again. It reports whether the ledger had an answer.
-func (k *kernel) askAgain(c *cell, in *receipt.Intent, step Seq) bool {
+func (k *kernel) askAgain(c *cell, in *receipt.Intent, step journal.Seq) bool {
 	e := k.ledger.Entry(in.Key)
 	if e == nil {
 		return false
@@ -58,7 +59,7 @@ func (k *kernel) askAgain(c *cell, in *receipt.Intent, step Seq) bool {
 }
 
 // recall has a cell told, at the next barrier, what its intent came to.
-func (k *kernel) recall(e *receipt.Entry, record Seq) {
+func (k *kernel) recall(e *receipt.Entry, record journal.Seq) {
 	rule := k.rules.effects[e.Intent.Kind]
 	confirm := e.State == receipt.StateCommitted && !e.Attested && !e.Reused && rule != nil && rule.Verify != nil
 	k.recalls = append(k.recalls, recall{Key: e.Intent.Key, Record: record, Confirm: confirm})
@@ -71,7 +72,7 @@ func (k *kernel) pendingRecall(key receipt.Key) int {
 
 // tellRecalled tells cells, at a barrier, what the journal holds for them. The
 // records that it reads are durable.
-func (k *kernel) tellRecalled(h History) error {
+func (k *kernel) tellRecalled(h journal.History) error {
 	if len(k.recalls) == 0 || k.scheduler.left > 0 {
 		return nil
 	}
@@ -93,18 +94,18 @@ func (k *kernel) tellRecalled(h History) error {
 }
 
 // recorded reads what an ended intent's cell was told.
-func (k *kernel) recorded(h History, e *receipt.Entry) (receipt.Status, Data, error) {
+func (k *kernel) recorded(h journal.History, e *receipt.Entry) (receipt.Status, journal.Data, error) {
 	if e.Reused {
 		if e = k.ledger.Entry(*e.Repeats); e == nil {
 			return "", nil, fmt.Errorf("world: the ledger lacks an intent that was repeated")
 		}
 	}
-	body, err := readBody(h, Seq(e.Finished))
+	body, err := readBody(h, journal.Seq(e.Finished))
 	if err != nil {
 		return "", nil, err
 	}
 	switch b := body.(type) {
-	case *Finished:
+	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
 			return "", nil, fmt.Errorf("world: record #%d: %w", e.Finished, err)
@@ -113,25 +114,25 @@ func (k *kernel) recorded(h History, e *receipt.Entry) (receipt.Status, Data, er
 			return receipt.StatusRejected, madeUpFor(), nil // by a rollback
 		}
 		return r.Status, r.Payload, nil
-	case *IntentEnded:
+	case *journal.IntentEnded:
 		return b.Status, b.Payload, nil
-	case *IntentDenied:
-		return receipt.StatusDenied, Explanation(b.Code, b.Reason), nil
+	case *journal.IntentDenied:
+		return receipt.StatusDenied, journal.Explanation(b.Code, b.Reason), nil
 	}
 	return "", nil, fmt.Errorf("world: record #%d does not end intent %s", e.Finished, e.Intent.Key)
 }
 
-func madeUpFor() Data {
-	return Explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
+func madeUpFor() journal.Data {
+	return journal.Explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
 }
 
 // readBody reads the payload of a record.
-func readBody(h History, id Seq) (Body, error) {
+func readBody(h journal.History, id journal.Seq) (journal.Body, error) {
 	data, err := h.Record(id)
 	if err != nil {
 		return nil, fmt.Errorf("world: record #%d: %w", id, err)
 	}
-	rec, err := DecodeRecord(data)
+	rec, err := journal.DecodeRecord(data)
 	if err != nil {
 		return nil, err
 	}

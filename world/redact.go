@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -14,21 +15,21 @@ var ErrStillNeeded = errors.New("the world may need this payload again")
 
 // Redact notes that the bytes of a payload are about to be destroyed. It is
 // durable on return. Whoever destroys them asks StillNeeds first.
-func (w *World) Redact(ctx context.Context, b Redacted) error {
+func (w *World) Redact(ctx context.Context, b journal.Redacted) error {
 	return w.change(ctx, func() error { return w.k.redacted(b) })
 }
 
 // StillNeeds returns why the payload of a record must stay, an ErrStillNeeded, or
 // nil. What a cell is told again after a rollback is read from the record that
 // ended its intent; a payload that is gone would stop the world there.
-func (m *Moment) StillNeeds(record Seq) error {
+func (m *Moment) StillNeeds(record journal.Seq) error {
 	for _, key := range m.k.ledger.Keys() {
 		e := m.k.ledger.Entry(key)
 		end := e
 		if e.Reused {
 			end = m.k.ledger.Entry(*e.Repeats)
 		}
-		if end == nil || Seq(end.Finished) != record {
+		if end == nil || journal.Seq(end.Finished) != record {
 			continue
 		}
 		if err := m.k.tellsAgain(e, record); err != nil {
@@ -45,7 +46,7 @@ var (
 )
 
 // tellsAgain returns why the end of an intent may be read again.
-func (k *kernel) tellsAgain(e *receipt.Entry, record Seq) error {
+func (k *kernel) tellsAgain(e *receipt.Entry, record journal.Seq) error {
 	if k.pendingRecall(e.Intent.Key) >= 0 {
 		return errUntold
 	}
@@ -68,16 +69,16 @@ func (k *kernel) tellsAgain(e *receipt.Entry, record Seq) error {
 }
 
 // redacted notes that a blob's bytes are destroyed.
-func (k *kernel) redacted(b Redacted) error {
+func (k *kernel) redacted(b journal.Redacted) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
 	if b.Reason == "" || b.Actor == "" {
 		return refuse(ErrNoReason, "reason", "say who redacts it, and why")
 	}
-	b.V, b.Reason, b.Actor = BodyVersion, Text(b.Reason), Text(b.Actor)
+	b.V, b.Reason, b.Actor = journal.BodyVersion, journal.Text(b.Reason), journal.Text(b.Actor)
 	k.body = b.Append(k.body[:0])
-	k.write(KindRedacted, 0)
+	k.write(journal.KindRedacted, 0)
 	k.inTick = false
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -23,7 +24,9 @@ const possibleRepeat = "possible_repeat"
 
 // turnedAsV1 reports whether the last rollback was one of version 1: its rules hold
 // until the next.
-func (k *kernel) turnedAsV1() bool { return len(k.rollbacks) > 0 && k.rollbackV < RollbackVersion }
+func (k *kernel) turnedAsV1() bool {
+	return len(k.rollbacks) > 0 && k.rollbackV < journal.RollbackVersion
+}
 
 // repeated returns the intent that was left behind and that another one repeats, or
 // nil.
@@ -41,20 +44,20 @@ func (k *kernel) repeated(in *receipt.Intent) *receipt.Entry {
 // waived reports whether the history of now has a rollback with fresh effects that
 // left an intent behind: what follows is meant anew.
 func (k *kernel) waived(e *receipt.Entry) bool {
-	return slices.ContainsFunc(k.fresh, func(turn Seq) bool {
+	return slices.ContainsFunc(k.fresh, func(turn journal.Seq) bool {
 		return len(e.Asked) > 0 && e.Asked[0] < uint64(turn) && k.inHistory(turn, k.last) && !k.askedIn(e, turn)
 	})
 }
 
 // askedIn reports whether an intent was asked for in the history that led to a
 // record.
-func (k *kernel) askedIn(e *receipt.Entry, of Seq) bool {
-	return slices.ContainsFunc(e.Asked, func(record uint64) bool { return k.inHistory(Seq(record), of) })
+func (k *kernel) askedIn(e *receipt.Entry, of journal.Seq) bool {
+	return slices.ContainsFunc(e.Asked, func(record uint64) bool { return k.inHistory(journal.Seq(record), of) })
 }
 
 // askRepeat takes an effect that repeats what a rollback left behind. It reports
 // whether that decides about it.
-func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step Seq) bool {
+func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step journal.Seq) bool {
 	switch onRepeat := k.rules.effects[in.Kind].OnRepeat; {
 	case onRepeat == manifest.RepeatRun:
 		k.ledger.Match(left)
@@ -90,15 +93,15 @@ func (k *kernel) reusable(e *receipt.Entry) bool {
 }
 
 // reuse ends an intent with what the one that it repeats came to.
-func (k *kernel) reuse(e *receipt.Entry, cause Seq) {
+func (k *kernel) reuse(e *receipt.Entry, cause journal.Seq) {
 	left := k.ledger.Entry(*e.Repeats)
 	k.ledger.Match(left)
-	b := IntentEnded{
-		V: BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
-		Payload: Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),
+	b := journal.IntentEnded{
+		V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
+		Payload: journal.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),
 	}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindEnded, cause)
+	id, _ := k.write(journal.KindEnded, cause)
 	k.ledger.Reuse(e, left.Outcome, uint64(id))
 	k.recall(e, id)
 }

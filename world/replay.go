@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -17,16 +18,16 @@ type ReplayConfig struct {
 	Keys     *receipt.Keyring  // verifies receipts; nil: they are not verified
 	Registry *reducer.Registry // Go reducers; nil: none
 	Paranoid bool              // run every reduction twice and compare
-	From     Seq               // the snapshot.created to begin with, whose image is kept; 0: record 1
-	To       Seq               // the last record to replay, and what was written at once with it; 0: all
+	From     journal.Seq       // the snapshot.created to begin with, whose image is kept; 0: record 1
+	To       journal.Seq       // the last record to replay, and what was written at once with it; 0: all
 	// Visit, if set, is called for every record after it has been replayed.
-	Visit func(s Scanned) error
+	Visit func(s journal.Scanned) error
 }
 
 // Replayed is what a replay came to.
 type Replayed struct {
-	Head      Head
-	StateRoot Hash
+	Head      journal.Head
+	StateRoot journal.Hash
 }
 
 // Divergence says where a journal holds something other than what follows from
@@ -34,10 +35,10 @@ type Replayed struct {
 //
 //nolint:errname // a divergence is the field's noun, and first of all a finding
 type Divergence struct {
-	Record   Seq    `json:"record"`
-	Cell     string `json:"cell,omitempty"`
-	Journal  string `json:"journal"`  // what the journal holds, as JSON
-	Computed string `json:"computed"` // what follows from the inputs, as JSON or in words
+	Record   journal.Seq `json:"record"`
+	Cell     string      `json:"cell,omitempty"`
+	Journal  string      `json:"journal"`  // what the journal holds, as JSON
+	Computed string      `json:"computed"` // what follows from the inputs, as JSON or in words
 }
 
 func (d *Divergence) Error() string {
@@ -55,15 +56,15 @@ var ErrEngine = errors.New("world: made by other engine versions")
 // compares every record. With From it begins later, unless a rollback leads to a
 // snapshot before that which was let go. The error is a *Divergence where they
 // differ.
-func Replay(h History, cfg ReplayConfig) (*Replayed, error) {
-	var img *Image
+func Replay(h journal.History, cfg ReplayConfig) (*Replayed, error) {
+	var img *journal.Image
 	if cfg.From != 0 {
 		var err error
 		if img, err = h.Image(cfg.From); err != nil {
 			return nil, err
 		}
 		if img == nil || img.Head.ID != cfg.From {
-			return nil, fmt.Errorf("world: image at #%d: %w", cfg.From, ErrNotFound)
+			return nil, fmt.Errorf("world: image at #%d: %w", cfg.From, journal.ErrNotFound)
 		}
 	}
 	k, err := loadThrough(h, img, cfg)
@@ -75,10 +76,10 @@ func Replay(h History, cfg ReplayConfig) (*Replayed, error) {
 
 // loadThrough is load; where a rollback after the image leads to a snapshot before
 // it that was let go since, from record 1, which comes by that.
-func loadThrough(h History, img *Image, cfg ReplayConfig) (*kernel, error) {
-	var visited Seq
+func loadThrough(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, error) {
+	var visited journal.Seq
 	if visit := cfg.Visit; visit != nil {
-		cfg.Visit = func(s Scanned) error {
+		cfg.Visit = func(s journal.Scanned) error {
 			if s.ID <= visited {
 				return nil
 			}
@@ -87,7 +88,7 @@ func loadThrough(h History, img *Image, cfg ReplayConfig) (*kernel, error) {
 		}
 	}
 	k, _, err := load(h, img, cfg)
-	if errors.Is(err, ErrNotFound) && img != nil {
+	if errors.Is(err, journal.ErrNotFound) && img != nil {
 		visited = max(visited, img.Head.ID)
 		k, _, err = load(h, nil, cfg)
 	}
@@ -96,7 +97,7 @@ func loadThrough(h History, img *Image, cfg ReplayConfig) (*kernel, error) {
 
 // At returns the world as it was after a record, and what was written at once
 // with it: from the last image before, and the records since.
-func At(h History, at Seq, registry *reducer.Registry) (*Moment, error) {
+func At(h journal.History, at journal.Seq, registry *reducer.Registry) (*Moment, error) {
 	img, err := h.Image(at)
 	if err != nil {
 		return nil, err
@@ -110,7 +111,7 @@ func At(h History, at Seq, registry *reducer.Registry) (*Moment, error) {
 
 // load folds a journal into a kernel, from an image (nil: from record 1). It
 // returns the images of the snapshots that it came by.
-func load(h History, img *Image, cfg ReplayConfig) (*kernel, []*Image, error) {
+func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*journal.Image, error) {
 	k := newKernel(cfg.Keys, cfg.Paranoid)
 	created, err := firstRecord(h)
 	if err != nil {
@@ -120,7 +121,7 @@ func load(h History, img *Image, cfg ReplayConfig) (*kernel, []*Image, error) {
 		return nil, nil, err
 	}
 	inForce := created.Manifest
-	var from Head
+	var from journal.Head
 	if img != nil {
 		if inForce, err = k.restore(img); err != nil {
 			return nil, nil, err
@@ -136,7 +137,7 @@ func load(h History, img *Image, cfg ReplayConfig) (*kernel, []*Image, error) {
 }
 
 // rulesOf returns the rules of a manifest that is a blob.
-func rulesOf(hash Hash, blobs Blobs, registry *reducer.Registry) (*rules, error) {
+func rulesOf(hash journal.Hash, blobs journal.Blobs, registry *reducer.Registry) (*rules, error) {
 	m, err := manifestOf(hash, blobs)
 	if err != nil {
 		return nil, err
@@ -144,7 +145,7 @@ func rulesOf(hash Hash, blobs Blobs, registry *reducer.Registry) (*rules, error)
 	return compile(m, hash, blobs, registry)
 }
 
-func manifestOf(hash Hash, blobs Blobs) (*manifest.Manifest, error) {
+func manifestOf(hash journal.Hash, blobs journal.Blobs) (*manifest.Manifest, error) {
 	encoded, err := blobs.Blob(hash)
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
@@ -156,12 +157,12 @@ func manifestOf(hash Hash, blobs Blobs) (*manifest.Manifest, error) {
 	return m, nil
 }
 
-func firstRecord(h History) (*Created, error) {
+func firstRecord(h journal.History) (*journal.Created, error) {
 	data, err := h.Record(1)
 	if err != nil {
 		return nil, fmt.Errorf("world: record #1: %w", err)
 	}
-	rec, err := DecodeRecord(data)
+	rec, err := journal.DecodeRecord(data)
 	if err != nil {
 		return nil, err
 	}
@@ -172,9 +173,9 @@ func firstRecord(h History) (*Created, error) {
 	if err != nil {
 		return nil, err
 	}
-	created, ok := body.(*Created)
+	created, ok := body.(*journal.Created)
 	if !ok {
-		return nil, fmt.Errorf("world: record #1 is %s, not %s", rec.Kind, KindCreated)
+		return nil, fmt.Errorf("world: record #1 is %s, not %s", rec.Kind, journal.KindCreated)
 	}
 	return created, nil
 }
@@ -192,7 +193,7 @@ func checkEngines(kernel, starlark, cel string) error {
 
 // diverged describes a difference; got is nil where cause says why there is
 // nothing to compare with.
-func diverged(h History, s Scanned, got []byte, cause error) error {
+func diverged(h journal.History, s journal.Scanned, got []byte, cause error) error {
 	d := &Divergence{Record: s.ID, Journal: describe(h, s.Bytes)}
 	if got != nil {
 		d.Computed = describe(h, got)
@@ -200,7 +201,7 @@ func diverged(h History, s Scanned, got []byte, cause error) error {
 		d.Computed = cause.Error()
 	}
 	if rec := s.Record; s.Err == nil && rec.Load(h) == nil {
-		_ = EachCell(rec.Kind, rec.Payload, func(cell []byte) { // what cannot be read names no cell
+		_ = journal.EachCell(rec.Kind, rec.Payload, func(cell []byte) { // what cannot be read names no cell
 			if d.Cell == "" {
 				d.Cell = string(cell)
 			}
@@ -209,8 +210,8 @@ func diverged(h History, s Scanned, got []byte, cause error) error {
 	return d
 }
 
-func describe(h History, data []byte) string {
-	rec, err := DecodeRecord(data)
+func describe(h journal.History, data []byte) string {
+	rec, err := journal.DecodeRecord(data)
 	if err == nil {
 		err = rec.Load(h)
 	}

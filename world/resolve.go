@@ -2,16 +2,17 @@ package world
 
 import (
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Reuse decides about a parked intent that equals a side effect which a rollback
 // left behind: it is not executed, and gets the result of that.
-const Reuse Resolution = "reuse"
+const Reuse journal.Resolution = "reuse"
 
 // resolve takes a decision about a parked intent or one in doubt. Another
 // attempt that it allows is granted with the next tick.
-func (k *kernel) resolve(b Resolved) error {
+func (k *kernel) resolve(b journal.Resolved) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
@@ -20,35 +21,35 @@ func (k *kernel) resolve(b Resolved) error {
 		return err
 	}
 	if len(b.Payload) == 0 {
-		b.Payload = Data(canon.Null)
+		b.Payload = journal.Data(canon.Null)
 	}
-	b.V, b.Params = BodyVersion, e.Params
-	b.Reason, b.Actor = Text(b.Reason), Text(b.Actor)
+	b.V, b.Params = journal.BodyVersion, e.Params
+	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindResolved, 0)
+	id, _ := k.write(journal.KindResolved, 0)
 	k.inTick = false
 	switch b.How {
-	case Approve:
+	case journal.Approve:
 		return k.approveRepeat(e, id)
 	case Reuse:
 		k.reuse(e, id)
-	case Disapprove:
+	case journal.Disapprove:
 		if e.Deadline == 0 {
-			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, Explanation(CodeNotConfirmed, b.Reason))
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(CodeNotConfirmed, b.Reason))
 			return nil
 		}
 		k.refuse(e, id, CodeApprovalDenied, b.Actor+": "+b.Reason)
-	case Executed:
+	case journal.Executed:
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
-	case NotExecuted:
+	case journal.NotExecuted:
 		k.ledger.Disprove(e)
 		if !k.hasCall(e) || byVerifier(b.Actor) && !k.attemptsLeft(e) {
 			k.release(e)
-			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, Explanation(CodeNotExecuted, b.Reason))
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(CodeNotExecuted, b.Reason))
 			return nil
 		}
 		k.attemptAgain(e)
-	case RetryAnyway:
+	case journal.RetryAnyway:
 		k.attemptAgain(e)
 	}
 	return nil
@@ -56,7 +57,7 @@ func (k *kernel) resolve(b Resolved) error {
 
 // approveRepeat is approve, and lets a side effect that was left behind be
 // repeated once: the next equal intent is no repeat of it.
-func (k *kernel) approveRepeat(e *receipt.Entry, cause Seq) error {
+func (k *kernel) approveRepeat(e *receipt.Entry, cause journal.Seq) error {
 	if err := k.approve(e, cause); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func (k *kernel) attemptAgain(e *receipt.Entry) {
 
 // resolvable returns the intent that a decision is about, or why it cannot be
 // taken.
-func (k *kernel) resolvable(b *Resolved) (*receipt.Entry, error) {
+func (k *kernel) resolvable(b *journal.Resolved) (*receipt.Entry, error) {
 	e := k.ledger.Entry(b.Key)
 	if e == nil {
 		return nil, refuse(ErrNoIntent, "key", "%s", b.Key)
@@ -93,13 +94,13 @@ func (k *kernel) resolvable(b *Resolved) (*receipt.Entry, error) {
 	}
 	want := receipt.StateInDoubt
 	switch b.How {
-	case Approve, Disapprove, Reuse:
+	case journal.Approve, journal.Disapprove, Reuse:
 		want = receipt.StateParked
-	case Executed, NotExecuted, RetryAnyway:
+	case journal.Executed, journal.NotExecuted, journal.RetryAnyway:
 	default:
 		return nil, refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
 	}
-	if e.State != want || (b.How == Approve || b.How == Reuse) && e.Deadline == 0 {
+	if e.State != want || (b.How == journal.Approve || b.How == Reuse) && e.Deadline == 0 {
 		return nil, refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
 	}
 	if b.How == Reuse && !k.reusable(e) {
@@ -111,7 +112,7 @@ func (k *kernel) resolvable(b *Resolved) (*receipt.Entry, error) {
 	if b.Actor == "" {
 		return nil, refuse(ErrNoReason, "actor", "say who decides")
 	}
-	if b.How == RetryAnyway && !k.hasCall(e) {
+	if b.How == journal.RetryAnyway && !k.hasCall(e) {
 		return nil, refuse(ErrNoBudget, "key", "%s", b.Key)
 	}
 	if err := canon.Valid(b.Payload); len(b.Payload) > 0 && err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
@@ -20,13 +21,13 @@ var ErrOtherState = errors.New("world: the stored image is not the snapshot's")
 // has acknowledged. Nothing has changed.
 type SideEffectsError struct {
 	Snapshot string
-	Effects  []SideEffect
+	Effects  []journal.SideEffect
 }
 
 func (e *SideEffectsError) Error() string {
 	n := 0
 	for _, x := range e.Effects {
-		if x.Disposition != Cancelled {
+		if x.Disposition != journal.Cancelled {
 			n++
 		}
 	}
@@ -37,14 +38,14 @@ func (e *SideEffectsError) Error() string {
 // Snapshot, Reason and Actor of b are needed; Ack, Compensate and Fresh say how.
 // It is durable on return. What it returns is what the journal holds of it. What
 // the host has not begun of what is left behind it never will. The errors are *SideEffectsError, ErrOtherState and *InputError.
-func (w *World) Rollback(ctx context.Context, b RolledBack) (*RolledBack, error) {
+func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (*journal.RolledBack, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return nil, err
 	}
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
-	b.V, b.Abandoned = RollbackVersion, nil
+	b.V, b.Abandoned = journal.RollbackVersion, nil
 	p, err := w.k.readPast(w.cfg.History, &b, nil)
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (w *World) Rollback(ctx context.Context, b RolledBack) (*RolledBack, error)
 }
 
 // Leaves returns what a rollback to a snapshot would leave behind.
-func (w *World) Leaves(b RolledBack) ([]SideEffect, error) {
+func (w *World) Leaves(b journal.RolledBack) ([]journal.SideEffect, error) {
 	p, err := w.k.readPast(w.cfg.History, &b, nil)
 	if err != nil {
 		return nil, err
@@ -77,18 +78,18 @@ func (w *World) Leaves(b RolledBack) ([]SideEffect, error) {
 }
 
 // rollback writes a rollback.applied and does what it says.
-func (k *kernel) rollback(b RolledBack, p *past) (*RolledBack, error) {
+func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, error) {
 	if k.tickOpen() {
 		return nil, errTickOpen
 	}
 	if b.Reason == "" || b.Actor == "" {
 		return nil, refuse(ErrNoReason, "reason", "say who rolls back, and why")
 	}
-	b.Reason, b.Actor = Text(b.Reason), Text(b.Actor)
-	b.Snapshot, b.Hash, b.SnapshotLen, b.PriorLen = p.to.Name, p.to.Hash, Seq(p.to.At), k.last
+	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
+	b.Snapshot, b.Hash, b.SnapshotLen, b.PriorLen = p.to.Name, p.to.Hash, journal.Seq(p.to.At), k.last
 	b.Abandoned = k.sideEffects(&b, p)
-	unknown := func(x SideEffect) bool {
-		return x.Disposition == Kept && !operatorsCell(x.Cell) || x.Disposition == MadeUpFor && !b.Ack
+	unknown := func(x journal.SideEffect) bool {
+		return x.Disposition == journal.Kept && !operatorsCell(x.Cell) || x.Disposition == journal.MadeUpFor && !b.Ack
 	}
 	if slices.ContainsFunc(b.Abandoned, unknown) {
 		return nil, &SideEffectsError{Snapshot: b.Snapshot, Effects: b.Abandoned}
@@ -110,7 +111,7 @@ func (k *kernel) rollback(b RolledBack, p *past) (*RolledBack, error) {
 		return nil, err
 	}
 	k.body = b.Append(k.body[:0])
-	id, _ := k.write(KindRollback, 0)
+	id, _ := k.write(journal.KindRollback, 0)
 	k.scheduled, k.timers = scheduled, timers
 	k.returnTo(&b, p, id)
 	for i := range all {
@@ -165,7 +166,7 @@ func (k *kernel) setLeavesThen(p *past) {
 		case !other:
 		case was != nil:
 			k.setLeavesUnder(code, was)
-		case c.changed <= Seq(p.to.Record):
+		case c.changed <= journal.Seq(p.to.Record):
 			k.setLeavesUnder(code, c)
 		}
 	}
@@ -187,7 +188,7 @@ func (k *kernel) settleTree() {
 
 // returnTo makes cells and scheduler what they were. The cells' accounts stay:
 // what is spent is spent.
-func (k *kernel) returnTo(b *RolledBack, p *past, id Seq) {
+func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 	k.lineage = p.core.Lineage
 	for _, c := range k.scheduler.queue[k.scheduler.first:] {
 		c.queued = false
@@ -218,7 +219,7 @@ func (k *kernel) returnTo(b *RolledBack, p *past, id Seq) {
 			k.scheduler.push(k.cells[cell])
 		}
 	}
-	k.rollbacks = append(k.rollbacks, turning{Record: id, To: Seq(p.to.Record)})
+	k.rollbacks = append(k.rollbacks, turning{Record: id, To: journal.Seq(p.to.Record)})
 	k.rollbackV = b.V
 	if b.Fresh {
 		k.fresh = append(k.fresh, id)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -12,9 +13,9 @@ import (
 )
 
 // dispositions returns what a rollback said of each side effect, by its tag.
-func (p *play) dispositions(b *world.RolledBack) map[string]world.Disposition {
+func (p *play) dispositions(b *journal.RolledBack) map[string]journal.Disposition {
 	p.t.Helper()
-	out := make(map[string]world.Disposition)
+	out := make(map[string]journal.Disposition)
 	for _, x := range b.Abandoned {
 		out[p.entry(x.Key).Intent.Tag] = x.Disposition
 	}
@@ -41,7 +42,7 @@ func TestWhatComesBackIsCompensatedWhenItIsLeftAgain(t *testing.T) {
 	p.crash()
 	p.back("after")
 	done := p.back("before", compensating)
-	require.Equal(t, map[string]world.Disposition{"x0": world.Compensated}, p.dispositions(done))
+	require.Equal(t, map[string]journal.Disposition{"x0": journal.Compensated}, p.dispositions(done))
 	require.Equal(t, "tool.l", p.performing().Kind)
 	p.reply(worldtest.OK(nil))
 	require.Empty(t, p.back("before", compensating).Abandoned, "it is made up for")
@@ -67,7 +68,7 @@ func TestWhatAnotherStoodForIsCompensated(t *testing.T) {
 	done := p.back("before", compensating)
 	require.Len(t, done.Abandoned, 1)
 	require.Equal(t, p.Intents()[0].Intent.Key, done.Abandoned[0].Key, "the intent that was performed")
-	require.Equal(t, world.Compensated, done.Abandoned[0].Disposition)
+	require.Equal(t, journal.Compensated, done.Abandoned[0].Disposition)
 	p.reply(worldtest.OK(nil))
 	p.other()
 	p.order("x") // the step of the second history
@@ -86,14 +87,14 @@ func TestReturnToWhatWasMadeUpForIsSaid(t *testing.T) {
 	p.reply(worldtest.OK(map[string]any{"id": 7}))
 	p.snapshot("after")
 	p.back("before", compensating)
-	b := world.RolledBack{Snapshot: "after", Actor: "ada", Reason: "so"}
+	b := journal.RolledBack{Snapshot: "after", Actor: "ada", Reason: "so"}
 	_, err := p.Rollback(t.Context(), b)
 	require.ErrorAs(t, err, new(*world.SideEffectsError), "while it is under way, too")
 	p.reply(worldtest.OK(nil))
 	_, err = p.Rollback(t.Context(), b)
 	require.ErrorAs(t, err, new(*world.SideEffectsError))
 	done := p.back("after")
-	require.Equal(t, map[string]world.Disposition{"x0": world.MadeUpFor}, p.dispositions(done))
+	require.Equal(t, map[string]journal.Disposition{"x0": journal.MadeUpFor}, p.dispositions(done))
 	p.tells("x0 ok")
 	require.Empty(t, p.back("before").Abandoned)
 	require.Len(t, p.out.Performed, 2)
@@ -143,7 +144,7 @@ func TestFreshEffectsAreMeantInTheirOwnHistoryOnly(t *testing.T) {
 	p.order("x")
 	p.Drive()
 	p.reply(worldtest.OK(nil))
-	p.back("before", func(b *world.RolledBack) { b.Fresh = true })
+	p.back("before", func(b *journal.RolledBack) { b.Fresh = true })
 	p.snapshot("fresh")
 	p.order("x")
 	p.Drive()
@@ -202,7 +203,7 @@ func TestWhatIsBeingMadeUpForHasNoResultToReuse(t *testing.T) {
 	require.ErrorIs(t, p.resolve(again, world.Reuse), world.ErrNoRepeat)
 	p.reply(worldtest.OK(nil))
 	require.ErrorIs(t, p.resolve(again, world.Reuse), world.ErrNoRepeat)
-	require.NoError(t, p.resolve(again, world.Approve))
+	require.NoError(t, p.resolve(again, journal.Approve))
 	p.Drive()
 	p.reply(worldtest.OK(nil))
 	p.tells("x0 ok")
@@ -233,7 +234,7 @@ func TestDoubtThatCountsAsFailedIsSomethingToRepeat(t *testing.T) {
 		p.snapshot("before")
 		key := p.ask()
 		p.lose()
-		require.NoError(t, p.resolve(key, world.RetryAnyway))
+		require.NoError(t, p.resolve(key, journal.RetryAnyway))
 		p.Drive()
 		p.reply(worldtest.Fail("no"))
 		repeated(p)
@@ -243,7 +244,7 @@ func TestDoubtThatCountsAsFailedIsSomethingToRepeat(t *testing.T) {
 		p.snapshot("before")
 		key := p.ask()
 		lost := p.lose()
-		require.NoError(t, p.resolve(key, world.NotExecuted))
+		require.NoError(t, p.resolve(key, journal.NotExecuted))
 		p.Drive()
 		require.Equal(t, receipt.StateFailed, p.entry(key).State)
 		p.out.Reply(lost, worldtest.OK(nil))
@@ -257,12 +258,12 @@ func TestWhatSurelyDidNotHappenIsNothingToRepeat(t *testing.T) {
 	p.snapshot("before")
 	key := p.ask()
 	p.lose()
-	require.NoError(t, p.resolve(key, world.NotExecuted))
+	require.NoError(t, p.resolve(key, journal.NotExecuted))
 	p.Drive()
 	p.reply(worldtest.Fail("no"))
 	require.Empty(t, p.back("before").Abandoned)
 	p.other()
 	p.order("x")
 	p.Drive()
-	require.Len(t, p.out.Tasks(world.Perform), 1)
+	require.Len(t, p.out.Tasks(receipt.Perform), 1)
 }

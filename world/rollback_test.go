@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -21,9 +22,9 @@ func (p *play) snapshot(name string) {
 }
 
 // back rolls back, whatever that leaves behind, and drives.
-func (p *play) back(to string, how ...func(*world.RolledBack)) *world.RolledBack {
+func (p *play) back(to string, how ...func(*journal.RolledBack)) *journal.RolledBack {
 	p.t.Helper()
-	b := world.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try", Ack: true}
+	b := journal.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try", Ack: true}
 	for _, change := range how {
 		change(&b)
 	}
@@ -33,7 +34,7 @@ func (p *play) back(to string, how ...func(*world.RolledBack)) *world.RolledBack
 	return done
 }
 
-func compensating(b *world.RolledBack) { b.Compensate = true }
+func compensating(b *journal.RolledBack) { b.Compensate = true }
 
 // order lets the bot a ask for one tool.a, with the next tick.
 func (p *play) order(param string) {
@@ -95,8 +96,8 @@ func TestWhatHasNotStartedIsCancelledAndMayStartLater(t *testing.T) {
 	require.Equal(t, 1, p.Status().Intents[receipt.StateOpen])
 	done := p.back("empty")
 	require.Len(t, done.Abandoned, 2)
-	require.Equal(t, world.Acknowledged, done.Abandoned[0].Disposition, "the one that started")
-	require.Equal(t, world.Cancelled, done.Abandoned[1].Disposition)
+	require.Equal(t, journal.Acknowledged, done.Abandoned[0].Disposition, "the one that started")
+	require.Equal(t, journal.Cancelled, done.Abandoned[1].Disposition)
 	require.Equal(t, 1, p.Status().Intents[receipt.StateDenied])
 	p.reply(worldtest.OK(nil))
 	require.Len(t, p.out.Performed, 1)
@@ -128,7 +129,7 @@ func TestEffectInDoubtIsWaitedForAgain(t *testing.T) {
 	lost := p.lose()
 	require.Equal(t, receipt.StateInDoubt, p.back("before").Abandoned[0].State)
 	p.tells()
-	require.NoError(t, p.resolve(lost.Key, world.Executed))
+	require.NoError(t, p.resolve(lost.Key, journal.Executed))
 	p.Drive()
 	p.tells("x0 ok")
 	p.back("before")
@@ -151,10 +152,10 @@ func TestRollbackCompensatesWhatSaysHow(t *testing.T) {
 	p.Drive()
 	p.reply(worldtest.OK(map[string]any{"id": 7}))
 	first := p.Intents()[0].Intent.Key
-	b := world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Compensate: true}
+	b := journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Compensate: true}
 	done, err := p.Rollback(t.Context(), b)
 	require.NoError(t, err, "what is compensated needs no acknowledgement")
-	require.Equal(t, world.Compensated, done.Abandoned[0].Disposition)
+	require.Equal(t, journal.Compensated, done.Abandoned[0].Disposition)
 	p.Drive()
 	task := p.performing()
 	require.Equal(t, "tool.l", task.Kind)
@@ -190,25 +191,25 @@ func TestCompensationThatCannotBeComputedIsAcknowledged(t *testing.T) {
 	p.snapshot("before")
 	p.Drive()
 	p.reply(worldtest.OK("no id"))
-	b := world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Compensate: true}
+	b := journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Compensate: true}
 	_, err := p.Rollback(t.Context(), b)
 	require.ErrorAs(t, err, new(*world.SideEffectsError))
-	require.Equal(t, world.Acknowledged, p.back("before", compensating).Abandoned[0].Disposition)
+	require.Equal(t, journal.Acknowledged, p.back("before", compensating).Abandoned[0].Disposition)
 	require.Len(t, p.out.Performed, 1)
 }
 
 func TestRecordedResultIsConfirmedBeforeItIsToldAgain(t *testing.T) {
 	for _, c := range []struct {
 		mode    string
-		verdict world.FoundVerdict
+		verdict receipt.FoundVerdict
 		tells   []string
 		state   receipt.State
 	}{
-		{manifest.VerifyStrict, world.Happened, []string{"x0 ok"}, receipt.StateCommitted},
-		{manifest.VerifyStrict, world.NotHappened, []string{"x0 rejected"}, receipt.StateFailed},
-		{manifest.VerifyWarn, world.NotHappened, []string{"x0 ok"}, receipt.StateCommitted},
-		{manifest.VerifyHuman, world.NotHappened, nil, receipt.StateParked},
-		{manifest.VerifyHuman, world.Unknown, nil, receipt.StateCommitted},
+		{manifest.VerifyStrict, receipt.Happened, []string{"x0 ok"}, receipt.StateCommitted},
+		{manifest.VerifyStrict, receipt.NotHappened, []string{"x0 rejected"}, receipt.StateFailed},
+		{manifest.VerifyWarn, receipt.NotHappened, []string{"x0 ok"}, receipt.StateCommitted},
+		{manifest.VerifyHuman, receipt.NotHappened, nil, receipt.StateParked},
+		{manifest.VerifyHuman, receipt.Unknown, nil, receipt.StateCommitted},
 	} {
 		t.Run(c.mode+" "+string(c.verdict), func(t *testing.T) {
 			p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: c.mode} }))
@@ -219,7 +220,7 @@ func TestRecordedResultIsConfirmedBeforeItIsToldAgain(t *testing.T) {
 			p.back("before")
 			p.tells()
 			key := p.Intents()[0].Intent.Key
-			p.out.Find(p.out.Task(world.Confirm), c.verdict, nil, "it was looked at")
+			p.out.Find(p.out.Task(receipt.Confirm), c.verdict, nil, "it was looked at")
 			p.Drive()
 			p.tells(c.tells...)
 			require.Equal(t, c.state, p.entry(key).State)
@@ -228,10 +229,10 @@ func TestRecordedResultIsConfirmedBeforeItIsToldAgain(t *testing.T) {
 				p.Drive()
 				p.tells("x0 ok")
 			}
-			if c.verdict == world.Unknown {
+			if c.verdict == receipt.Unknown {
 				p.crash()
 				p.Drive()
-				p.out.Find(p.out.Task(world.Confirm), world.Happened, nil, "it was looked at again")
+				p.out.Find(p.out.Task(receipt.Confirm), receipt.Happened, nil, "it was looked at again")
 				p.Drive()
 				p.tells("x0 ok")
 			}
@@ -275,7 +276,7 @@ func TestSpentBudgetStaysSpent(t *testing.T) {
 	p.order("x")
 	p.Drive()
 	p.reply(worldtest.OK(nil))
-	p.back("empty", func(b *world.RolledBack) { b.Fresh = true })
+	p.back("empty", func(b *journal.RolledBack) { b.Fresh = true })
 	p.crash()
 	p.order("x")
 	p.Drive()
@@ -294,15 +295,15 @@ func TestOtherStateThanTheSnapshotsIsNotReturnedTo(t *testing.T) {
 	p.reply(worldtest.OK(nil))
 	before := p.Status()
 	require.NoError(t, p.Checkpoint())
-	img, err := p.Journal.Image(world.Last)
+	img, err := p.Journal.Image(journal.Last)
 	require.NoError(t, err)
 	forged := *img
-	record := world.Seq(p.Snapshots()[0].Record)
+	record := journal.Seq(p.Snapshots()[0].Record)
 	forged.Head.ID = record // the state of now under the snapshot's name
 	keep := p.Journal.Images.Clone()
-	p.Journal.Images = world.Images{}
+	p.Journal.Images = journal.Images{}
 	p.Journal.Add(&forged)
-	_, err = p.Rollback(t.Context(), world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
+	_, err = p.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
 	require.ErrorIs(t, err, world.ErrOtherState)
 	require.Equal(t, before, p.Status())
 	p.Journal.Images = keep
@@ -320,7 +321,7 @@ func TestRollbackListsAThousandSideEffects(t *testing.T) {
 	}
 	w.Run()
 	before, records := w.Status(), len(w.Journal.Records())
-	b := world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "all of it"}
+	b := journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "all of it"}
 	_, err = w.Rollback(t.Context(), b)
 	left := new(world.SideEffectsError)
 	require.ErrorAs(t, err, &left)
@@ -348,15 +349,15 @@ func TestReplayFromASnapshotPassesRollbacksToOnesThatAreGone(t *testing.T) {
 	}
 	w.Submit("go", order{To: "a", Say: "three"})
 	w.Run()
-	_, err := w.Rollback(t.Context(), world.RolledBack{Snapshot: "one", Reason: "so", Actor: "ada", Ack: true})
+	_, err := w.Rollback(t.Context(), journal.RolledBack{Snapshot: "one", Reason: "so", Actor: "ada", Ack: true})
 	require.NoError(t, err)
-	require.NoError(t, w.Prune(t.Context(), world.SnapshotPruned{Name: "one", Actor: "ada"}))
+	require.NoError(t, w.Prune(t.Context(), journal.SnapshotPruned{Name: "one", Actor: "ada"}))
 	two, err := w.FindSnapshot("two")
 	require.NoError(t, err)
-	var visited []world.Seq
+	var visited []journal.Seq
 	got, err := world.Replay(w.Journal, world.ReplayConfig{
-		Registry: botRegistry(), From: world.Seq(two.Record),
-		Visit: func(s world.Scanned) error { visited = append(visited, s.ID); return nil },
+		Registry: botRegistry(), From: journal.Seq(two.Record),
+		Visit: func(s journal.Scanned) error { visited = append(visited, s.ID); return nil },
 	})
 	require.NoError(t, err)
 	require.Equal(t, w.Status().Head, got.Head)

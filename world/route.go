@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -73,9 +74,9 @@ func (r *rules) event(name string) (*eventRule, error) {
 }
 
 // check reports why data cannot be the event's.
-func (e *eventRule) check(data Data, limits *manifest.Limits) error {
+func (e *eventRule) check(data journal.Data, limits *manifest.Limits) error {
 	if len(data) == 0 {
-		data = Data(canon.Null)
+		data = journal.Data(canon.Null)
 	}
 	if uint64(len(data)) > limits.Payload {
 		return refuse(ErrTooLarge, "data", "%d bytes, the most is %d", len(data), limits.Payload)
@@ -91,7 +92,7 @@ func (e *eventRule) check(data Data, limits *manifest.Limits) error {
 
 // route appends the cells that an event goes to, in the order of the
 // manifest's routes, each once. An empty key means the routes' own keys.
-func (k *kernel) route(to []*cell, e *eventRule, key string, data Data) ([]*cell, error) {
+func (k *kernel) route(to []*cell, e *eventRule, key string, data journal.Data) ([]*cell, error) {
 	for _, rt := range e.routes {
 		var c *cell
 		switch {
@@ -116,7 +117,7 @@ func (k *kernel) route(to []*cell, e *eventRule, key string, data Data) ([]*cell
 }
 
 // routeByData finds the cell whose key is a field of the event's data.
-func (k *kernel) routeByData(rt route, data Data) (*cell, error) {
+func (k *kernel) routeByData(rt route, data journal.Data) (*cell, error) {
 	field := func() string {
 		s := "data"
 		for _, name := range rt.key.Path {

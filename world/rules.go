@@ -7,6 +7,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/reducer/star"
@@ -16,7 +17,7 @@ import (
 // the rules in force.
 type rules struct {
 	manifest *manifest.Manifest
-	hash     Hash
+	hash     journal.Hash
 	gate     *governance.Gate
 	reducers map[string]*reducerRule
 	events   map[string]*eventRule
@@ -32,7 +33,7 @@ type effectRule struct {
 // reducerRule is one reducer of the manifest, ready to run.
 type reducerRule struct {
 	name   string
-	hash   Hash // of the code that runs: part of a cell's leaf in the state root
+	hash   journal.Hash // of the code that runs: part of a cell's leaf in the state root
 	impl   reducer.Reducer
 	limits manifest.ReducerLimits
 	park   bool // on error
@@ -46,7 +47,7 @@ type eventRule struct {
 }
 
 // compile makes a manifest ready. Contents are looked up in blobs.
-func compile(m *manifest.Manifest, hash Hash, blobs Blobs, registry *reducer.Registry) (*rules, error) {
+func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry *reducer.Registry) (*rules, error) {
 	if faults := m.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("world: manifest %s: %s: %s", hash, faults[0].Path, faults[0].Msg)
 	}
@@ -80,7 +81,7 @@ func compile(m *manifest.Manifest, hash Hash, blobs Blobs, registry *reducer.Reg
 	return r, nil
 }
 
-func compileReducer(name string, def manifest.Reducer, blobs Blobs, registry *reducer.Registry) (*reducerRule, error) {
+func compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, registry *reducer.Registry) (*reducerRule, error) {
 	rule := &reducerRule{name: name, limits: def.Limits, park: def.OnError == manifest.OnErrorPark}
 	if def.Engine == manifest.EngineGo {
 		impl, err := registry.New(def.Name, def.Version)
@@ -106,14 +107,14 @@ func compileReducer(name string, def manifest.Reducer, blobs Blobs, registry *re
 }
 
 // codeHash stands for the code of a reducer.
-func codeHash(def manifest.Reducer) Hash {
+func codeHash(def manifest.Reducer) journal.Hash {
 	if def.Engine == manifest.EngineGo {
 		return canon.Sum([]byte(def.Name + "@" + def.Version))
 	}
 	return def.Source
 }
 
-func (r *rules) compileEvent(name string, def manifest.Event, blobs Blobs) (*eventRule, error) {
+func (r *rules) compileEvent(name string, def manifest.Event, blobs journal.Blobs) (*eventRule, error) {
 	rule := &eventRule{name: name}
 	if !def.Schema.IsZero() {
 		source, err := blobs.Blob(def.Schema)

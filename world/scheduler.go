@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -54,10 +55,10 @@ func (s *scheduler) remove(c *cell) {
 // event falls due.
 type alarm struct {
 	at     manifest.Tick
-	record Seq // timer.set or event.submitted
+	record journal.Seq // timer.set or event.submitted
 	to     []*cell
 	name   string
-	data   Data
+	data   journal.Data
 }
 
 // alarms is a heap in the order of at, then record.

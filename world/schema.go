@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // schema is a JSON Schema that event data must satisfy.
@@ -44,7 +45,7 @@ func compileSchema(file string, source []byte) (*schema, error) {
 }
 
 // check reports the first field of data that breaks the schema, and the rule.
-func (s *schema) check(data Data) (field, rule string, ok bool) {
+func (s *schema) check(data journal.Data) (field, rule string, ok bool) {
 	text, err := canon.ToJSON(data)
 	if err != nil {
 		return "data", err.Error(), false

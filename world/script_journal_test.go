@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // journal: the records since the last listing: id, tick, kind, cause, content
@@ -18,7 +18,7 @@ func (s *stage) journal(t *testing.T, _ *datadriven.TestData) (string, error) {
 	var out strings.Builder
 	for _, stored := range s.w.Journal.Records()[s.listed:] {
 		s.listed++
-		rec, err := world.DecodeRecord(stored.Bytes)
+		rec, err := journal.DecodeRecord(stored.Bytes)
 		require.NoError(t, err)
 		require.NoError(t, rec.Load(s.w.Journal))
 		body, err := rec.Body()
@@ -34,32 +34,32 @@ func (s *stage) journal(t *testing.T, _ *datadriven.TestData) (string, error) {
 }
 
 // short says the payload of a record in a few words.
-func (s *stage) short(t *testing.T, body world.Body) string {
+func (s *stage) short(t *testing.T, body journal.Body) string {
 	switch b := body.(type) {
-	case *world.Submitted:
+	case *journal.Submitted:
 		text := b.Name + " -> " + strings.Join(b.To, ", ")
 		if b.Due > 0 {
 			text += fmt.Sprintf(" at t%d", b.Due)
 		}
 		return text
-	case *world.Stepped:
+	case *journal.Stepped:
 		return fmt.Sprintf("%s@%d %s", b.Cell, b.N, b.Outcome)
-	case *world.Failed:
+	case *journal.Failed:
 		if b.Parked {
 			return fmt.Sprintf("%s@%d parked: %s", b.Cell, b.N, b.Error)
 		}
 		return fmt.Sprintf("%s@%d skipped: %s", b.Cell, b.N, b.Error)
-	case *world.Deleted:
+	case *journal.Deleted:
 		return fmt.Sprintf("%s@%d", b.Cell, b.N)
-	case *world.Emitted:
+	case *journal.Emitted:
 		return b.Name + " -> " + strings.Join(b.To, ", ")
-	case *world.Dropped:
+	case *journal.Dropped:
 		return b.Name + ": " + b.Reason
-	case *world.TimerSet:
+	case *journal.TimerSet:
 		return fmt.Sprintf("%s of %s at t%d", b.Name, b.Cell, b.Deadline)
-	case *world.TimerFired:
+	case *journal.TimerFired:
 		return b.Name + " of " + b.Cell
-	case *world.Resumed:
+	case *journal.Resumed:
 		if b.Skip {
 			return b.Cell + " without the event"
 		}
@@ -70,31 +70,31 @@ func (s *stage) short(t *testing.T, body world.Body) string {
 }
 
 // shortEffect says what happened to an effect, which goes by its tag.
-func (s *stage) shortEffect(t *testing.T, body world.Body) string {
+func (s *stage) shortEffect(t *testing.T, body journal.Body) string {
 	switch b := body.(type) {
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		s.tags[b.Key] = b.Tag
 		return fmt.Sprintf("%s %q of %s: %s by %s", b.Kind, b.Tag, b.Cell, b.Decision, strings.Join(b.Rules, ", "))
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		return fmt.Sprintf("%s %q of %s: %s %s", b.Kind, b.Tag, b.Cell, b.Code, strings.Join(b.Rules, ", "))
-	case *world.Started:
+	case *journal.Started:
 		return fmt.Sprintf("%q in slot %d", s.tags[b.Key], b.Owner)
-	case *world.Finished:
+	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		require.NoError(t, err)
 		payload, err := canon.ToJSON(r.Payload)
 		require.NoError(t, err)
 		return fmt.Sprintf("%q %s %s", s.tags[r.Key], r.Status, payload)
-	case *world.IntentParked:
+	case *journal.IntentParked:
 		s.tags[b.Key] = b.Tag
 		return fmt.Sprintf("%s %q of %s: parked by %s", b.Kind, b.Tag, b.Cell, strings.Join(b.Rules, ", "))
-	case *world.IntentEnded:
+	case *journal.IntentEnded:
 		return fmt.Sprintf("%q %s: %s", s.tags[b.Key], b.Status, b.Outcome)
-	case *world.Resolved:
+	case *journal.Resolved:
 		return fmt.Sprintf("%q %s", s.tags[b.Key], b.How)
-	case *world.SnapshotCreated:
+	case *journal.SnapshotCreated:
 		return b.Name
-	case *world.RolledBack:
+	case *journal.RolledBack:
 		return fmt.Sprintf("to %s at #%d, %d side effects", b.Snapshot, b.SnapshotLen, len(b.Abandoned))
 	}
 	return ""

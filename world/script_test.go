@@ -12,11 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -120,7 +121,7 @@ func (s *stage) snapshot(t *testing.T, d *datadriven.TestData) (string, error) {
 
 // rollback: rollback NAME [ack] [fresh] [compensate]
 func (s *stage) rollback(t *testing.T, d *datadriven.TestData) (string, error) {
-	b, err := s.w.Rollback(t.Context(), world.RolledBack{
+	b, err := s.w.Rollback(t.Context(), journal.RolledBack{
 		Snapshot: d.CmdArgs[0].Key, Actor: "ada", Reason: "a try",
 		Ack: d.HasArg("ack"), Fresh: d.HasArg("fresh"), Compensate: d.HasArg("compensate"),
 	})
@@ -138,8 +139,8 @@ func (s *stage) rollback(t *testing.T, d *datadriven.TestData) (string, error) {
 func (s *stage) decide(t *testing.T, d *datadriven.TestData) (string, error) {
 	for _, e := range s.w.Intents() {
 		if e.Intent.Tag == d.CmdArgs[0].Key && e.State == receipt.StateParked {
-			return "", s.w.Resolve(t.Context(), world.Resolved{
-				Key: e.Intent.Key, How: world.Resolution(d.CmdArgs[1].Key), Params: e.Params, Actor: "ada", Reason: "so",
+			return "", s.w.Resolve(t.Context(), journal.Resolved{
+				Key: e.Intent.Key, How: journal.Resolution(d.CmdArgs[1].Key), Params: e.Params, Actor: "ada", Reason: "so",
 			})
 		}
 	}

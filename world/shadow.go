@@ -8,6 +8,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -18,10 +19,10 @@ import (
 // begins where the manifest in force was applied; where a rollback has led to before
 // that, with the last snapshot there is.
 type ShadowConfig struct {
-	From     string            // begin with this snapshot, whatever Last says
-	Last     Seq               // begin with the last snapshot that so many records follow, or before the first record
-	Registry *reducer.Registry // Go reducers; nil: none. A World takes its own
-	Progress func(at Seq)      // now and then; nil: nobody looks
+	From     string               // begin with this snapshot, whatever Last says
+	Last     journal.Seq          // begin with the last snapshot that so many records follow, or before the first record
+	Registry *reducer.Registry    // Go reducers; nil: none. A World takes its own
+	Progress func(at journal.Seq) // now and then; nil: nobody looks
 }
 
 // ErrLeftPart says that a snapshot is in a part of the history that a rollback
@@ -55,7 +56,7 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 		if err != nil {
 			return fmt.Errorf("world: %w", err)
 		}
-		return w.k.shadowed(ManifestShadowed{Proposal: proposal, Report: data, Actor: actor})
+		return w.k.shadowed(journal.ManifestShadowed{Proposal: proposal, Report: data, Actor: actor})
 	})
 	return r, err
 }
@@ -70,7 +71,7 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 //
 // The errors are an *InputError of ErrMigration, ErrLeftPart, those of package
 // snapshot for a name, and those of reading: ErrRedacted where an input is gone.
-func (m *Moment) Rehearse(ctx context.Context, h History, next *manifest.Manifest, contents map[manifest.Hash][]byte, cfg ShadowConfig) (*governance.Report, error) {
+func (m *Moment) Rehearse(ctx context.Context, h journal.History, next *manifest.Manifest, contents map[manifest.Hash][]byte, cfg ShadowConfig) (*governance.Report, error) {
 	encoded, err := next.Encode()
 	if err != nil {
 		return nil, err
@@ -109,11 +110,11 @@ func (m *Moment) Rehearse(ctx context.Context, h History, next *manifest.Manifes
 // overlaid are contents in front of others.
 type overlaid struct {
 	contents map[manifest.Hash][]byte
-	Blobs
+	journal.Blobs
 }
 
 // Blob implements Blobs.
-func (o overlaid) Blob(h Hash) ([]byte, error) {
+func (o overlaid) Blob(h journal.Hash) ([]byte, error) {
 	if b, ok := o.contents[h]; ok {
 		return b, nil
 	}
@@ -123,42 +124,42 @@ func (o overlaid) Blob(h Hash) ([]byte, error) {
 // shadowFrom returns the name and the record of the snapshot that a shadow begins
 // with. Where that has no name it is the image of when the manifest in force was
 // applied, or 0: before the first record.
-func (k *kernel) shadowFrom(cfg ShadowConfig) (string, Seq, error) {
+func (k *kernel) shadowFrom(cfg ShadowConfig) (string, journal.Seq, error) {
 	if cfg.From != "" {
 		s, err := k.catalog.Find(cfg.From)
 		if err != nil {
 			return "", 0, refuse(err, "from", "want the name of a snapshot, or the beginning of its hash")
 		}
-		return s.Name, Seq(s.Record), nil
+		return s.Name, journal.Seq(s.Record), nil
 	}
 	var last snapshot.Snapshot
 	for _, s := range k.catalog.All() {
-		if at := Seq(s.Record); k.inHistory(at, k.last) && at+cfg.Last <= k.last {
+		if at := journal.Seq(s.Record); k.inHistory(at, k.last) && at+cfg.Last <= k.last {
 			last = s
 		}
 	}
 	switch {
 	case cfg.Last != 0:
-		return last.Name, Seq(last.Record), nil
+		return last.Name, journal.Seq(last.Record), nil
 	case k.since == 1:
 		return "", 0, nil
 	case k.inHistory(k.since, k.last):
 		return "", k.since, nil
 	default: // a rollback went to before it was applied
-		return last.Name, Seq(last.Record), nil
+		return last.Name, journal.Seq(last.Record), nil
 	}
 }
 
 // stretch is a part of the history without a rollback but, perhaps, its first
 // record, which leads to the end of the stretch before.
 type stretch struct {
-	first, last Seq
+	first, last journal.Seq
 	turned      bool
 }
 
 // stretches returns the parts of the history since a record, without those that
 // rollbacks left.
-func (k *kernel) stretches(from Seq) ([]stretch, error) {
+func (k *kernel) stretches(from journal.Seq) ([]stretch, error) {
 	var out []stretch // the last one first
 	of := k.last
 	for i := len(k.rollbacks) - 1; i >= 0; i-- {
@@ -187,21 +188,21 @@ type shadow struct {
 	*kernel
 
 	was    *kernel // what the history came to
-	h      History
+	h      journal.History
 	cfg    ShadowConfig
 	report *reporter
 
-	at                  Seq    // the record of the history that is lived through
-	deedsThen, deedsNow []deed // of the history and the shadow in this unit; memory that is used again
+	at                  journal.Seq // the record of the history that is lived through
+	deedsThen, deedsNow []deed      // of the history and the shadow in this unit; memory that is used again
 
-	unit     []Scanned // of the history: what followed from one input, or one turn
-	mine     int       // the first of the shadow's records that are its counterpart
-	again    bool      // the unit decides about intents that were asked for before
-	together bool      // nothing has been other than in the history, numbers included
-	freed    bool      // a slot, since grants were made
-	unlived  bool      // what follows from the last input is not the shadow's
-	aligned  Seq       // up to here the shadow's records have the history's numbers
-	runs     []run     // of those after
+	unit     []journal.Scanned // of the history: what followed from one input, or one turn
+	mine     int               // the first of the shadow's records that are its counterpart
+	again    bool              // the unit decides about intents that were asked for before
+	together bool              // nothing has been other than in the history, numbers included
+	freed    bool              // a slot, since grants were made
+	unlived  bool              // what follows from the last input is not the shadow's
+	aligned  journal.Seq       // up to here the shadow's records have the history's numbers
+	runs     []run             // of those after
 
 	wants map[receipt.Key]receipt.Key // of an intent of the history: the shadow's, where it is another
 	known map[request][]receipt.Key   // intents of the history that the shadow has not asked for; nil: nobody has looked
@@ -211,7 +212,7 @@ type shadow struct {
 
 // begin makes the kernel what the world was at a snapshot (0: before its first
 // record), under the candidate's rules.
-func (s *shadow) begin(candidate *rules, from Seq) error {
+func (s *shadow) begin(candidate *rules, from journal.Seq) error {
 	k := newKernel(nil, false)
 	k.replaying = true
 	s.kernel, s.together, s.at = k, true, from
@@ -224,7 +225,7 @@ func (s *shadow) begin(candidate *rules, from Seq) error {
 		return err
 	}
 	if img == nil || img.Head.ID != from {
-		return fmt.Errorf("world: image at #%d: %w", from, ErrNotFound)
+		return fmt.Errorf("world: image at #%d: %w", from, journal.ErrNotFound)
 	}
 	inForce, err := k.restore(img)
 	if err != nil {

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -23,7 +24,7 @@ func (s *shadow) finished(data []byte) error {
 	case e.State != receipt.StateInFlight && !late:
 		s.owe(e, r.Key, s.at)
 		return nil
-	case theirs != nil && ended(theirs) && Seq(theirs.Finished) == s.at:
+	case theirs != nil && ended(theirs) && journal.Seq(theirs.Finished) == s.at:
 		return s.giveLast(e, theirs, r, data)
 	default:
 		return s.give(e, r, data)
@@ -48,9 +49,9 @@ func (s *shadow) giveLast(e, theirs *receipt.Entry, r *receipt.Receipt, data []b
 
 // owe notes that an intent of the history has an end, by a record of it at the
 // latest, which the shadow's gets as soon as it is in flight.
-func (s *shadow) owe(e *receipt.Entry, key receipt.Key, upTo Seq) {
+func (s *shadow) owe(e *receipt.Entry, key receipt.Key, upTo journal.Seq) {
 	theirs := s.was.ledger.Entry(key)
-	if e == nil || ended(e) || theirs == nil || !ended(theirs) || Seq(theirs.Finished) > upTo {
+	if e == nil || ended(e) || theirs == nil || !ended(theirs) || journal.Seq(theirs.Finished) > upTo {
 		return
 	}
 	s.wake(e)
@@ -117,13 +118,13 @@ func (s *shadow) nextOwed() *receipt.Entry {
 
 // repay gives an attempt in flight the end that an intent of the history had.
 func (s *shadow) repay(e, theirs *receipt.Entry) error {
-	body, err := readBody(s.h, Seq(theirs.Finished))
+	body, err := readBody(s.h, journal.Seq(theirs.Finished))
 	if err != nil {
 		return err
 	}
 	before := s.last
 	switch b := body.(type) {
-	case *Finished:
+	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
 			return err
@@ -131,17 +132,17 @@ func (s *shadow) repay(e, theirs *receipt.Entry) error {
 		if err := s.giveLast(e, theirs, r, b.Receipt); err != nil {
 			return err
 		}
-	case *IntentEnded:
+	case *journal.IntentEnded:
 		n := len(s.records)
-		s.end(e, Seq(e.Started), b.Status, b.Outcome, b.Payload)
+		s.end(e, journal.Seq(e.Started), b.Status, b.Outcome, b.Payload)
 		s.records = s.records[:n] // the history has ended it elsewhere
-	case *IntentDenied: // the candidate has let it through: nobody knows
+	case *journal.IntentDenied: // the candidate has let it through: nobody knows
 		s.giveUp(e)
 		return nil
 	default:
 		return fmt.Errorf("world: record #%d does not end an intent", theirs.Finished)
 	}
-	s.equate(before+1, Seq(theirs.Finished))
+	s.equate(before+1, journal.Seq(theirs.Finished))
 	return nil
 }
 
@@ -218,7 +219,7 @@ func (s *shadow) theirs(mine receipt.Key) receipt.Key {
 // request is what two intents have in common that ask for the same.
 type request struct {
 	cell, kind string
-	params     Hash
+	params     journal.Hash
 	occurrence uint64
 }
 

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // turnBack makes of the shadow, which is where the history was at a snapshot, what
 // a rollback to that makes of the history: nothing changes but the tick, and what
 // has become of intents since is told.
-func (s *shadow) turnBack(rec Scanned) error {
+func (s *shadow) turnBack(rec journal.Scanned) error {
 	if err := s.toBoundary(); err != nil {
 		return err
 	}
@@ -63,13 +64,13 @@ func (s *shadow) tellLeft() error {
 // that rollbacks have left: by a person, about one that waits for approval; about an
 // attempt in doubt, by whoever has ended it.
 func (s *shadow) decideLeft(e, then *receipt.Entry) error {
-	if e.State == receipt.StateInDoubt && e.Attempt == then.Attempt && ended(then) && Seq(then.Finished) <= s.at {
+	if e.State == receipt.StateInDoubt && e.Attempt == then.Attempt && ended(then) && journal.Seq(then.Finished) <= s.at {
 		s.ledger.Reopen(e, false) // to be in flight for the answer
 		return nil
 	}
-	by := Seq(then.Emitted) // the record that approved it
+	by := journal.Seq(then.Emitted) // the record that approved it
 	if then.State == receipt.StateDenied {
-		by = Seq(then.Finished)
+		by = journal.Seq(then.Finished)
 	}
 	if e.State != receipt.StateParked || e.Deadline == 0 || e.Deadline == receipt.NoDeadline || then.State == receipt.StateParked || by > s.at {
 		return nil
@@ -78,7 +79,7 @@ func (s *shadow) decideLeft(e, then *receipt.Entry) error {
 	if err != nil {
 		return err
 	}
-	if rec, err = readRecord(s.h, rec.CausedBy); err != nil || rec.Kind != KindResolved {
+	if rec, err = readRecord(s.h, rec.CausedBy); err != nil || rec.Kind != journal.KindResolved {
 		return err
 	}
 	if err := rec.Load(s.h); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -32,7 +33,7 @@ func TestShadowLivesTheHistoryThatRollbacksLeft(t *testing.T) {
 				_, err := w.Snapshot(t.Context(), "", "", "ada")
 				require.NoError(t, err)
 			case len(all) > 0 && l.rng.IntN(3) == 0:
-				_, err := w.Rollback(t.Context(), world.RolledBack{
+				_, err := w.Rollback(t.Context(), journal.RolledBack{
 					Snapshot: all[l.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so", Ack: true,
 				})
 				require.NoError(t, err)
@@ -77,7 +78,7 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 	}{
 		"the last permit first": {
 			after: func(p *play) {
-				for _, task := range slices.Backward(p.out.Tasks(world.Perform)) {
+				for _, task := range slices.Backward(p.out.Tasks(receipt.Perform)) {
 					p.out.Reply(task, worldtest.OK("done"))
 					p.Drive()
 				}
@@ -95,7 +96,7 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 			change: func(m *manifest.Manifest) { m.Limits.InFlight = 2 },
 			after: func(p *play) {
 				for range 2 {
-					p.out.Reply(p.out.Tasks(world.Perform)[1], worldtest.OK("done"))
+					p.out.Reply(p.out.Tasks(receipt.Perform)[1], worldtest.OK("done"))
 					p.Drive()
 				}
 				p.reply(worldtest.OK("done"))
@@ -103,7 +104,7 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 		},
 		"some are still in flight": {
 			after: func(p *play) {
-				p.out.Reply(p.out.Tasks(world.Perform)[1], worldtest.OK("done"))
+				p.out.Reply(p.out.Tasks(receipt.Perform)[1], worldtest.OK("done"))
 				p.Drive()
 			},
 		},
@@ -144,7 +145,7 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 			after: func(p *play) {
 				for _, e := range p.Intents() {
 					if e.State == receipt.StateInDoubt {
-						require.NoError(p.t, p.resolve(e.Intent.Key, world.Executed))
+						require.NoError(p.t, p.resolve(e.Intent.Key, journal.Executed))
 					}
 				}
 				p.Drive()
@@ -154,7 +155,7 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 			before: func(p *play) { p.lose() },
 			after: func(p *play) {
 				first := p.out.Performed[0]
-				p.out.Reply(world.Task{Work: world.Perform, Permit: first}, worldtest.OK("late"))
+				p.out.Reply(receipt.Task{Work: receipt.Perform, Permit: first}, worldtest.OK("late"))
 				p.Drive()
 			},
 		},
@@ -162,7 +163,7 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 			change: deciding("tool.a", manifest.DecideRequireApproval),
 			after: func(p *play) {
 				for _, e := range p.Intents() {
-					require.NoError(p.t, p.resolve(e.Intent.Key, world.Approve))
+					require.NoError(p.t, p.resolve(e.Intent.Key, journal.Approve))
 				}
 				p.Drive()
 				p.reply(worldtest.OK("done"))
@@ -171,17 +172,17 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 		"approved, and then another disapproved": {
 			change: deciding("tool.a", manifest.DecideRequireApproval),
 			after: func(p *play) {
-				require.NoError(p.t, p.resolve(p.Intents()[1].Intent.Key, world.Approve))
+				require.NoError(p.t, p.resolve(p.Intents()[1].Intent.Key, journal.Approve))
 				p.Drive()
 				p.reply(worldtest.OK("done"))
-				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, world.Disapprove))
+				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, journal.Disapprove))
 				p.Drive()
 			},
 		},
 		"disapproved": {
 			change: deciding("tool.a", manifest.DecideRequireApproval),
 			after: func(p *play) {
-				require.NoError(p.t, p.resolve(p.Intents()[1].Intent.Key, world.Disapprove))
+				require.NoError(p.t, p.resolve(p.Intents()[1].Intent.Key, journal.Disapprove))
 				p.Drive()
 			},
 		},
@@ -204,7 +205,7 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 			if w.then != nil {
 				w.then(p)
 			}
-			for len(p.out.Tasks(world.Perform)) > 0 {
+			for len(p.out.Tasks(receipt.Perform)) > 0 {
 				p.reply(worldtest.OK("done"))
 			}
 			p.requireShadowIsNoOp()
@@ -213,8 +214,8 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 }
 
 // newest returns the attempt that the outside was given last.
-func newest(p *play) world.Task {
-	all := p.out.Tasks(world.Perform)
+func newest(p *play) receipt.Task {
+	all := p.out.Tasks(receipt.Perform)
 	return all[len(all)-1]
 }
 
@@ -247,7 +248,7 @@ func TestShadowTellsAgainWhatAPersonKnew(t *testing.T) {
 	p.snapshot("s")
 	p.order("x")
 	p.Drive()
-	require.NoError(t, p.resolve(p.lose().Key, world.Executed))
+	require.NoError(t, p.resolve(p.lose().Key, journal.Executed))
 	p.Drive()
 	p.back("s")
 	p.order("x")
@@ -264,7 +265,7 @@ func TestShadowFindsWhatWasInFlightUnderAnotherKey(t *testing.T) {
 	p.Drive()
 	p.reply(worldtest.OK("done"))
 	p.snapshot("s")
-	p.back("s", func(b *world.RolledBack) { b.Fresh = true })
+	p.back("s", func(b *journal.RolledBack) { b.Fresh = true })
 	p.order("x")
 	p.Drive()
 	p.snapshot("waiting")

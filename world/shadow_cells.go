@@ -7,6 +7,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -54,7 +55,7 @@ func (c *CellChange) report(unknown bool) governance.CellDifference {
 }
 
 // stateChanges returns where two states differ, and how many places more there are.
-func stateChanges(was, is Data) ([]governance.Change, uint64) {
+func stateChanges(was, is journal.Data) ([]governance.Change, uint64) {
 	all := canon.Changes(was, is)
 	out := make([]governance.Change, 0, min(len(all), governance.MaxChanges))
 	for _, c := range all[:min(len(all), governance.MaxChanges)] {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -16,7 +17,7 @@ import (
 // the shadow, and begins the next.
 func (s *shadow) compare() error {
 	mine := s.records[s.mine:]
-	if s.together && slices.EqualFunc(s.unit, mine, func(x Scanned, y Stored) bool { return bytes.Equal(x.Bytes, y.Bytes) }) {
+	if s.together && slices.EqualFunc(s.unit, mine, func(x journal.Scanned, y journal.Stored) bool { return bytes.Equal(x.Bytes, y.Bytes) }) {
 		s.aligned = s.last
 	} else if err := s.part(mine); err != nil {
 		return err
@@ -27,7 +28,7 @@ func (s *shadow) compare() error {
 }
 
 // part compares two units that are not byte for byte the same.
-func (s *shadow) part(mine []Stored) error {
+func (s *shadow) part(mine []journal.Stored) error {
 	s.together = false
 	if err := s.gatherThen(); err != nil {
 		return err
@@ -51,7 +52,7 @@ func (s *shadow) part(mine []Stored) error {
 		ours[0].at = theirs[0].at
 	}
 	for i := range theirs {
-		if theirs[i].rec.Kind == KindEnded {
+		if theirs[i].rec.Kind == journal.KindEnded {
 			s.owe(s.counterpart(theirs[i].key()), theirs[i].key(), theirs[i].rec.ID)
 		}
 		s.report.add(&theirs[i], inHistory)
@@ -86,18 +87,18 @@ func (s *shadow) gatherThen() error {
 }
 
 // gatherNow makes s.deedsNow the deeds of the shadow.
-func (s *shadow) gatherNow(mine []Stored) error {
+func (s *shadow) gatherNow(mine []journal.Stored) error {
 	s.deedsNow = s.deedsNow[:0]
 	stepper := ""
 	for i := range mine {
-		rec, err := DecodeRecord(mine[i].Bytes)
+		rec, err := journal.DecodeRecord(mine[i].Bytes)
 		if err != nil {
 			return err
 		}
 		if !counts(rec.Kind) {
 			continue
 		}
-		if err := rec.Load(BlobList(s.blobs)); err != nil {
+		if err := rec.Load(journal.BlobList(s.blobs)); err != nil {
 			return err
 		}
 		led := s.origin(rec.CausedBy)
@@ -110,19 +111,21 @@ func (s *shadow) gatherNow(mine []Stored) error {
 // deed is a derived record, as far as it counts: without numbers, gas and what is
 // made of the chain.
 type deed struct {
-	rec     Record
-	at      Seq    // of the history: that it is, or in whose place it is, or that led to it
-	event   Seq    // of the history, of a turn: what was handled, or what led to that
-	stepper string // the cell whose turn it is; empty: it followed from an input
-	again   bool   // an intent: it was asked for before
+	rec     journal.Record
+	at      journal.Seq // of the history: that it is, or in whose place it is, or that led to it
+	event   journal.Seq // of the history, of a turn: what was handled, or what led to that
+	stepper string      // the cell whose turn it is; empty: it followed from an input
+	again   bool        // an intent: it was asked for before
 }
 
 // counts reports whether records of a kind are deeds of the rules.
-func counts(k Kind) bool { return !k.Input() && k != KindStarted && k != KindMigrated }
+func counts(k journal.Kind) bool {
+	return !k.Input() && k != journal.KindStarted && k != journal.KindMigrated
+}
 
 // of notes whose turn it is.
 func (d *deed) of(stepper *string) {
-	if d.rec.Kind == KindStepped {
+	if d.rec.Kind == journal.KindStepped {
 		r := canon.NewReader(d.rec.Payload)
 		r.Array()
 		r.Uint() // the version
@@ -133,12 +136,12 @@ func (d *deed) of(stepper *string) {
 
 // intent reports whether the deed is what was decided about an effect.
 func (d *deed) intent() bool {
-	return d.rec.Kind == KindIntent || d.rec.Kind == KindDenied || d.rec.Kind == KindParked
+	return d.rec.Kind == journal.KindIntent || d.rec.Kind == journal.KindDenied || d.rec.Kind == journal.KindParked
 }
 
 // attempt reports whether the deed is what came of an attempt.
 func (d *deed) attempt() bool {
-	return d.rec.Kind == KindWaiting || d.rec.Kind == KindInDoubt || d.rec.Kind == KindEnded
+	return d.rec.Kind == journal.KindWaiting || d.rec.Kind == journal.KindInDoubt || d.rec.Kind == journal.KindEnded
 }
 
 // key returns the key of an intent, and of the records that have one likewise.
@@ -154,9 +157,9 @@ func (d *deed) key() receipt.Key {
 // verdict returns what was decided about an intent.
 func (d *deed) verdict() governance.Verdict {
 	switch d.rec.Kind {
-	case KindDenied:
+	case journal.KindDenied:
 		return governance.Deny
-	case KindParked:
+	case journal.KindParked:
 		return governance.RequireApproval
 	default:
 		return governance.Allow
@@ -165,21 +168,21 @@ func (d *deed) verdict() governance.Verdict {
 
 // said returns the places, in payloads of a kind, that are the same where the deed
 // is: not the number of the intent, nor what it cost to compute.
-func said(k Kind) []int {
+func said(k journal.Kind) []int {
 	switch k {
-	case KindStepped:
+	case journal.KindStepped:
 		return []int{1, 2, 3, 4} // cell, n, outcome, state
-	case KindFailed:
+	case journal.KindFailed:
 		return []int{1, 2, 3} // cell, n, parked
-	case KindIntent, KindParked:
+	case journal.KindIntent, journal.KindParked:
 		return []int{3, 4, 5, 7, 10} // cell, kind, tag, occurrence, params
-	case KindDenied:
+	case journal.KindDenied:
 		return []int{3, 4, 5, 7, 11}
-	case KindEnded:
+	case journal.KindEnded:
 		return []int{2, 4, 5, 6} // cell, status, outcome, payload
-	case KindWaiting:
+	case journal.KindWaiting:
 		return []int{2, 4} // cell, outcome
-	case KindInDoubt:
+	case journal.KindInDoubt:
 		return []int{2, 4} // cell, action
 	default:
 		return nil // all
@@ -187,7 +190,7 @@ func said(k Kind) []int {
 }
 
 // appendPlaces appends the items at some places of a record's payload, ascending.
-func appendPlaces(b []byte, rec *Record, places []int) []byte {
+func appendPlaces(b []byte, rec *journal.Record, places []int) []byte {
 	r := canon.NewReader(rec.Payload)
 	n := r.Array()
 	for i := 0; i < n && len(places) > 0; i++ {
@@ -233,7 +236,7 @@ func (s *shadow) diverge(theirs, ours []deed) {
 // cell returns the cell whose deed it is.
 func (d *deed) cell() string {
 	cell := d.stepper
-	_ = EachCell(d.rec.Kind, d.rec.Payload, func(name []byte) { // what cannot be read names no cell
+	_ = journal.EachCell(d.rec.Kind, d.rec.Payload, func(name []byte) { // what cannot be read names no cell
 		if cell == "" {
 			cell = string(name)
 		}
@@ -252,10 +255,10 @@ func (d *deed) text() string {
 
 // run is a row of records of the shadow that are records of the history, by
 // other numbers.
-type run struct{ mine, theirs, n Seq }
+type run struct{ mine, theirs, n journal.Seq }
 
 // equate notes that a record of the shadow is one of the history.
-func (s *shadow) equate(mine, theirs Seq) {
+func (s *shadow) equate(mine, theirs journal.Seq) {
 	if s.together {
 		s.aligned = mine
 		return
@@ -269,7 +272,7 @@ func (s *shadow) equate(mine, theirs Seq) {
 
 // origin returns the record of the history that one of the shadow's is, or the last
 // one before it: what led to it.
-func (s *shadow) origin(mine Seq) Seq {
+func (s *shadow) origin(mine journal.Seq) journal.Seq {
 	if mine <= s.aligned {
 		return mine
 	}

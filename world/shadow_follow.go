@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -11,7 +12,7 @@ import (
 
 // follow takes the next record of the history: an input comes to the shadow too,
 // and for every turn in the history one is taken.
-func (s *shadow) follow(rec Scanned) error {
+func (s *shadow) follow(rec journal.Scanned) error {
 	kind := rec.Record.Kind
 	switch {
 	case kind.Input():
@@ -20,7 +21,7 @@ func (s *shadow) follow(rec Scanned) error {
 		}
 		s.at, s.unlived = rec.ID, false
 		return s.input(rec)
-	case kind == KindStepped || kind == KindFailed:
+	case kind == journal.KindStepped || kind == journal.KindFailed:
 		if err := s.compare(); err != nil {
 			return err
 		}
@@ -67,10 +68,10 @@ func (s *shadow) toBoundary() error {
 }
 
 // input lets an input of the history come to the shadow.
-func (s *shadow) input(rec Scanned) error {
+func (s *shadow) input(rec journal.Scanned) error {
 	whole := &rec.Record
 	switch whole.Kind {
-	case KindFinished, KindExpired, KindDue, KindConfirmed, KindLate: // they come at barriers
+	case journal.KindFinished, journal.KindExpired, journal.KindDue, journal.KindConfirmed, journal.KindLate: // they come at barriers
 		if err := s.toBarrier(); err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func (s *shadow) input(rec Scanned) error {
 	if !s.lives(whole.Kind) {
 		s.pass(rec)
 		s.unlived = true
-		s.inTick = s.inTick && whole.Kind == KindLate // the others come between ticks
+		s.inTick = s.inTick && whole.Kind == journal.KindLate // the others come between ticks
 		return nil
 	}
 	if err := whole.Load(s.h); err != nil {
@@ -101,10 +102,10 @@ func (s *shadow) input(rec Scanned) error {
 
 // lives reports whether inputs of a kind mean something to a shadow. The others
 // are about the journal, or about another manifest.
-func (s *shadow) lives(kind Kind) bool {
+func (s *shadow) lives(kind journal.Kind) bool {
 	switch kind {
-	case KindCreated, KindSubmitted, KindAdvanced, KindFinished, KindExpired, KindDue, KindConfirmed,
-		KindResumed, KindOperator, KindResolved, KindForked:
+	case journal.KindCreated, journal.KindSubmitted, journal.KindAdvanced, journal.KindFinished, journal.KindExpired, journal.KindDue, journal.KindConfirmed,
+		journal.KindResumed, journal.KindOperator, journal.KindResolved, journal.KindForked:
 		return true
 	default:
 		return false
@@ -113,7 +114,7 @@ func (s *shadow) lives(kind Kind) bool {
 
 // pass writes a record as the history holds it, so that those after it have the
 // same numbers and the same chain.
-func (s *shadow) pass(rec Scanned) {
+func (s *shadow) pass(rec journal.Scanned) {
 	if !s.together {
 		return
 	}
@@ -122,7 +123,7 @@ func (s *shadow) pass(rec Scanned) {
 }
 
 // came notes which record an input of the history is in the shadow.
-func (s *shadow) came(rec Scanned, before Seq) {
+func (s *shadow) came(rec journal.Scanned, before journal.Seq) {
 	if s.last == before {
 		s.together = false
 		return
@@ -134,13 +135,13 @@ func (s *shadow) came(rec Scanned, before Seq) {
 }
 
 // accept applies an input. What cannot be applied is noted, and the history goes on.
-func (s *shadow) accept(rec *Record) error {
+func (s *shadow) accept(rec *journal.Record) error {
 	r := canon.NewReader(rec.Payload)
-	if rec.Kind == KindSubmitted {
+	if rec.Kind == journal.KindSubmitted {
 		s.refused(rec, s.applySubmitted(r))
 		return nil
 	}
-	if rec.Kind == KindFinished {
+	if rec.Kind == journal.KindFinished {
 		r.ArrayOf(2)
 		r.Uint() // the version
 		data := r.Raw()
@@ -154,14 +155,14 @@ func (s *shadow) accept(rec *Record) error {
 		return err
 	}
 	switch b := body.(type) {
-	case *Created:
+	case *journal.Created:
 		s.create(*b)
-	case *Advanced:
+	case *journal.Advanced:
 		return s.advanceTo(b.To)
-	case *OperatorEffect:
+	case *journal.OperatorEffect:
 		_, err := s.submitEffect(*b)
 		s.refused(rec, err)
-	case *Forked:
+	case *journal.Forked:
 		s.refused(rec, s.fork(*b, s.rules))
 	default:
 		s.decided(body)
@@ -170,7 +171,7 @@ func (s *shadow) accept(rec *Record) error {
 }
 
 // refused notes that the candidate does not take an input.
-func (s *shadow) refused(rec *Record, err error) {
+func (s *shadow) refused(rec *journal.Record, err error) {
 	if err != nil {
 		s.report.refused(rec.ID, err)
 	}
@@ -198,10 +199,10 @@ func (s *shadow) advanceTo(to manifest.Tick) error {
 
 // decided applies what a person, a verifier or the passing of time has decided. It
 // is left out where the shadow has nothing to decide.
-func (s *shadow) decided(body Body) {
+func (s *shadow) decided(body journal.Body) {
 	err := errNotInFlight
 	switch b := body.(type) {
-	case *Expired:
+	case *journal.Expired:
 		if e := s.counterpart(b.Key); e != nil {
 			s.wake(e)
 			if e.State == receipt.StateInFlight {
@@ -209,23 +210,23 @@ func (s *shadow) decided(body Body) {
 			}
 			err = s.expire(e.Intent.Key, e.Attempt, b.Reason)
 		}
-	case *Due:
+	case *journal.Due:
 		if e := s.counterpart(b.Key); e != nil {
 			err = s.due(e.Intent.Key, e.Attempt)
 		}
-	case *Resumed:
+	case *journal.Resumed:
 		var cell reducer.Cell
 		if cell, err = reducer.ParseCell(b.Cell); err == nil {
 			err = s.resume(cell, b.Skip)
 		}
-	case *Resolved:
+	case *journal.Resolved:
 		s.again = true
 		if e := s.counterpart(b.Key); e != nil {
 			mine := *b
 			mine.Key, mine.Params = e.Intent.Key, e.Params
 			err = s.resolve(mine)
 		}
-	case *Confirmed:
+	case *journal.Confirmed:
 		if e := s.counterpart(b.Key); e != nil {
 			mine := *b
 			mine.Key = e.Intent.Key
@@ -238,13 +239,13 @@ func (s *shadow) decided(body Body) {
 }
 
 // byPerson reports whether an input is a person's.
-func byPerson(body Body) bool {
+func byPerson(body journal.Body) bool {
 	switch b := body.(type) {
-	case *Resumed:
+	case *journal.Resumed:
 		return true
-	case *Resolved:
+	case *journal.Resolved:
 		return !byVerifier(b.Actor)
-	case *Confirmed:
+	case *journal.Confirmed:
 		return b.Mode == modePerson
 	default:
 		return false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -22,7 +23,7 @@ type reporter struct {
 // turn is what a cell does with an event.
 type turn struct {
 	cell  string
-	event Seq
+	event journal.Seq
 }
 
 // loose is a deed without its counterpart.
@@ -71,11 +72,11 @@ func (r *reporter) add(d *deed, by side) {
 // nobody asks whether it has one.
 func (d *deed) identity(b []byte) []byte {
 	switch d.rec.Kind {
-	case KindEmitted:
+	case journal.KindEmitted:
 		return append(canon.AppendText(append(b, 'e'), d.stepper), d.rec.Payload...)
-	case KindFailed:
+	case journal.KindFailed:
 		return appendPlaces(append(b, 'f'), &d.rec, []int{1, 2}) // cell, n
-	case KindIntent, KindParked, KindDenied:
+	case journal.KindIntent, journal.KindParked, journal.KindDenied:
 		class := byte('i')
 		if d.again {
 			class = 'a'
@@ -114,7 +115,7 @@ func note[T any](r *reporter, count *uint64, list *[]T, what []byte, x func() T)
 	r.All = canon.Sum(r.sum)
 }
 
-func (r *reporter) refused(record Seq, err error) {
+func (r *reporter) refused(record journal.Seq, err error) {
 	note(r, &r.Counts.Refused, &r.Refused, canon.AppendUint(nil, uint64(record)), func() governance.Refusal {
 		return governance.Refusal{Record: uint64(record), Error: excerpt(err.Error())}
 	})
@@ -139,13 +140,13 @@ func (r *reporter) report(d *deed, by side) {
 	failure := func() governance.Failure { return ofFailure(d) }
 	intent := func() governance.IntentDifference { return ofIntent(d).IntentDifference }
 	switch kind := d.rec.Kind; {
-	case kind == KindEmitted && by == inHistory:
+	case kind == journal.KindEmitted && by == inHistory:
 		note(r, &r.Counts.EventsGone, &r.EventsGone, what, event)
-	case kind == KindEmitted:
+	case kind == journal.KindEmitted:
 		note(r, &r.Counts.EventsNew, &r.EventsNew, what, event)
-	case kind == KindFailed && by == inHistory:
+	case kind == journal.KindFailed && by == inHistory:
 		note(r, &r.Counts.Mended, &r.Mended, what, failure)
-	case kind == KindFailed:
+	case kind == journal.KindFailed:
 		note(r, &r.Counts.Failed, &r.Failed, what, failure)
 	case d.again: // it was decided once more on one side: that it was parked there says all
 	case by == inHistory:
@@ -157,7 +158,7 @@ func (r *reporter) report(d *deed, by side) {
 
 func ofEvent(d *deed) governance.EventDifference {
 	x := governance.EventDifference{Cell: d.stepper, Record: uint64(d.at)}
-	if b, ok := d.body().(*Emitted); ok {
+	if b, ok := d.body().(*journal.Emitted); ok {
 		x.Name, x.To, x.Data = b.Name, b.To, quoted(b.Data)
 	}
 	return x
@@ -165,7 +166,7 @@ func ofEvent(d *deed) governance.EventDifference {
 
 func ofFailure(d *deed) governance.Failure {
 	x := governance.Failure{Record: uint64(d.at), Event: uint64(d.event)}
-	if b, ok := d.body().(*Failed); ok {
+	if b, ok := d.body().(*journal.Failed); ok {
 		x.Cell, x.Step, x.Error = b.Cell, b.N, excerpt(b.Error)
 	}
 	return x
@@ -182,13 +183,13 @@ type asking struct {
 func ofIntent(d *deed) asking {
 	x := asking{rules: []string{}}
 	switch b := d.body().(type) {
-	case *IntentEmitted:
+	case *journal.IntentEmitted:
 		x.Cell, x.Kind, x.Tag, x.Params, x.Occurrence = b.Cell, b.Kind, b.Tag, quoted(b.Params), b.Occurrence
 		x.rules = append(x.rules, b.Rules...)
-	case *IntentParked:
+	case *journal.IntentParked:
 		x.Cell, x.Kind, x.Tag, x.Params, x.Occurrence = b.Cell, b.Kind, b.Tag, quoted(b.Params), b.Occurrence
 		x.rules = append(x.rules, b.Rules...)
-	case *IntentDenied:
+	case *journal.IntentDenied:
 		x.Cell, x.Kind, x.Tag, x.Params, x.Occurrence = b.Cell, b.Kind, b.Tag, quoted(b.Params), b.Occurrence
 		x.code, x.rules = b.Code, append(x.rules, b.Rules...)
 	}
@@ -197,7 +198,7 @@ func ofIntent(d *deed) asking {
 }
 
 // body decodes the record; nil where it cannot be.
-func (d *deed) body() Body {
+func (d *deed) body() journal.Body {
 	body, err := d.rec.Body()
 	if err != nil {
 		return nil // it was written here, or has been replayed
@@ -211,19 +212,19 @@ func (s *shadow) placeFailures() error {
 	failed := make(map[turn]*governance.Failure)
 	for i := range s.report.Failed {
 		x := &s.report.Failed[i]
-		failed[turn{x.Cell, Seq(x.Event)}] = x
+		failed[turn{x.Cell, journal.Seq(x.Event)}] = x
 	}
 	if len(failed) == 0 {
 		return nil
 	}
-	for rec, err := range s.h.Scan(Seq(s.report.Divergence.Record) - 1) {
+	for rec, err := range s.h.Scan(journal.Seq(s.report.Divergence.Record) - 1) {
 		if err == nil {
 			err = rec.Err
 		}
 		if err != nil {
 			return err
 		}
-		if kind := rec.Record.Kind; kind != KindStepped && kind != KindFailed {
+		if kind := rec.Record.Kind; kind != journal.KindStepped && kind != journal.KindFailed {
 			continue
 		}
 		d := deed{rec: rec.Record}
@@ -242,7 +243,7 @@ func (s *shadow) placeFailures() error {
 }
 
 // quoted returns the beginning of data as JSON.
-func quoted(data Data) string {
+func quoted(data journal.Data) string {
 	if len(data) == 0 {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/snapshot"
 )
@@ -18,7 +19,7 @@ func (w *World) Snapshot(ctx context.Context, name, label, actor string) (snapsh
 	if actor == "" {
 		return snapshot.Snapshot{}, refuse(ErrNoReason, "actor", "say who makes the snapshot")
 	}
-	if err := w.snapshot(SnapshotCreated{Name: name, Label: label, Actor: actor}); err != nil {
+	if err := w.snapshot(journal.SnapshotCreated{Name: name, Label: label, Actor: actor}); err != nil {
 		return snapshot.Snapshot{}, err
 	}
 	s := w.k.catalog.Last()
@@ -26,7 +27,7 @@ func (w *World) Snapshot(ctx context.Context, name, label, actor string) (snapsh
 }
 
 // snapshot makes a snapshot and stores its image.
-func (w *World) snapshot(b SnapshotCreated) error {
+func (w *World) snapshot(b journal.SnapshotCreated) error {
 	if err := w.k.snapshot(b); err != nil {
 		return err
 	}
@@ -38,29 +39,29 @@ func (w *World) snapshot(b SnapshotCreated) error {
 // depends on nothing but the journal.
 func (w *World) autoSnapshot() error {
 	k := w.k
-	every := Seq(k.rules.manifest.Defaults.SnapshotEvery)
+	every := journal.Seq(k.rules.manifest.Defaults.SnapshotEvery)
 	if every == 0 || k.tickOpen() {
 		return nil
 	}
 	last := k.catalog.Last()
-	if k.last-Seq(last.Record) < every {
+	if k.last-journal.Seq(last.Record) < every {
 		return nil
 	}
-	return w.snapshot(SnapshotCreated{})
+	return w.snapshot(journal.SnapshotCreated{})
 }
 
 // Pin keeps a snapshot whatever the retention says, or lets that decide again.
-func (w *World) Pin(ctx context.Context, b SnapshotPinned) error {
+func (w *World) Pin(ctx context.Context, b journal.SnapshotPinned) error {
 	return w.change(ctx, func() error { return w.k.pin(b) })
 }
 
 // Prune lets a snapshot go.
-func (w *World) Prune(ctx context.Context, b SnapshotPruned) error {
+func (w *World) Prune(ctx context.Context, b journal.SnapshotPruned) error {
 	return w.change(ctx, func() error { return w.k.prune(b) })
 }
 
 // Retain says how many snapshots are kept. It returns those that this lets go.
-func (w *World) Retain(ctx context.Context, b SnapshotRetention) (pruned []string, err error) {
+func (w *World) Retain(ctx context.Context, b journal.SnapshotRetention) (pruned []string, err error) {
 	err = w.change(ctx, func() error {
 		pruned, err = w.k.retain(b)
 		return err
@@ -81,7 +82,7 @@ func (w *World) change(ctx context.Context, f func() error) error {
 }
 
 // snapshot writes a snapshot.created. Its image is the kernel right after it.
-func (k *kernel) snapshot(b SnapshotCreated) error {
+func (k *kernel) snapshot(b journal.SnapshotCreated) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
@@ -91,7 +92,7 @@ func (k *kernel) snapshot(b SnapshotCreated) error {
 	if err := k.catalog.Check(b.Name); err != nil {
 		return refuse(err, "name", "%q", b.Name)
 	}
-	b.V, b.Label, b.Actor = BodyVersion, Text(b.Label), Text(b.Actor)
+	b.V, b.Label, b.Actor = journal.BodyVersion, journal.Text(b.Label), journal.Text(b.Actor)
 	b.At, b.ChainRoot, b.StateRoot = k.last, k.chain.Root(), k.stateRoot()
 	b.Cells = uint64(k.tree.cells.Len())
 	k.catalog.SetMax(k.maxSnapshots())
@@ -100,7 +101,7 @@ func (k *kernel) snapshot(b SnapshotCreated) error {
 		Root: b.ChainRoot, State: b.StateRoot, Cells: b.Cells, Label: b.Label, Hash: b.SnapshotHash(),
 	}))
 	k.body = b.Append(k.body[:0])
-	k.write(KindSnapshot, 0)
+	k.write(journal.KindSnapshot, 0)
 	k.inTick = false
 	return nil
 }
@@ -112,35 +113,35 @@ func (k *kernel) maxSnapshots() uint64 {
 	return cmp.Or(k.rules.manifest.Defaults.Retention.MaxSnapshots, manifest.DefaultMaxSnapshots)
 }
 
-func (k *kernel) pin(b SnapshotPinned) error {
+func (k *kernel) pin(b journal.SnapshotPinned) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
 	if err := k.catalog.Pin(b.Name, b.Pinned); err != nil {
 		return refuse(err, "name", "%q", b.Name)
 	}
-	b.V, b.Actor = BodyVersion, Text(b.Actor)
+	b.V, b.Actor = journal.BodyVersion, journal.Text(b.Actor)
 	k.body = b.Append(k.body[:0])
-	k.write(KindPinned, 0)
+	k.write(journal.KindPinned, 0)
 	k.inTick = false
 	return nil
 }
 
-func (k *kernel) prune(b SnapshotPruned) error {
+func (k *kernel) prune(b journal.SnapshotPruned) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
 	if err := k.catalog.Prune(b.Name); err != nil {
 		return refuse(err, "name", "%q", b.Name)
 	}
-	b.V, b.Actor = BodyVersion, Text(b.Actor)
+	b.V, b.Actor = journal.BodyVersion, journal.Text(b.Actor)
 	k.body = b.Append(k.body[:0])
-	k.write(KindPruned, 0)
+	k.write(journal.KindPruned, 0)
 	k.inTick = false
 	return nil
 }
 
-func (k *kernel) retain(b SnapshotRetention) ([]string, error) {
+func (k *kernel) retain(b journal.SnapshotRetention) ([]string, error) {
 	if k.tickOpen() {
 		return nil, errTickOpen
 	}
@@ -148,10 +149,10 @@ func (k *kernel) retain(b SnapshotRetention) ([]string, error) {
 		return nil, refuse(ErrRetention, "max", "0")
 	}
 	k.retention = b.Max
-	b.V, b.Actor = BodyVersion, Text(b.Actor)
+	b.V, b.Actor = journal.BodyVersion, journal.Text(b.Actor)
 	b.Pruned = named(k.catalog.SetMax(b.Max))
 	k.body = b.Append(k.body[:0])
-	k.write(KindRetention, 0)
+	k.write(journal.KindRetention, 0)
 	k.inTick = false
 	return b.Pruned, nil
 }
@@ -166,11 +167,11 @@ func named(names []string) []string {
 
 // keeps returns the heads of the images, before the one of now, that a rollback or
 // a shadow may still ask for.
-func (k *kernel) keeps() []Seq {
-	var out []Seq
+func (k *kernel) keeps() []journal.Seq {
+	var out []journal.Seq
 	for _, record := range k.catalog.Records() {
-		if Seq(record) != k.last {
-			out = append(out, Seq(record))
+		if journal.Seq(record) != k.last {
+			out = append(out, journal.Seq(record))
 		}
 	}
 	if k.since > 1 && k.since != k.last {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/snapshot"
 )
@@ -20,7 +21,7 @@ type stateTree struct {
 // stateRoot returns the root of all that a rollback would return: cells,
 // mailboxes, timers and scheduled events. docs/journal-format.md has the leaves.
 // It costs what changed since it was last asked for, and what is scheduled.
-func (k *kernel) stateRoot() Hash {
+func (k *kernel) stateRoot() journal.Hash {
 	k.refreshTree()
 	return snapshot.StateRoot(k.tree.cells.Root(), k.tree.mailboxes.Root(), snapshot.Root(alarmLeaves(k.scheduled, k.timers, k.now)))
 }
@@ -47,15 +48,15 @@ func (k *kernel) setLeaves(c *cell) {
 
 // codeOf returns the hash of the code that handles a cell's events, zero where its
 // reducer is gone.
-func (k *kernel) codeOf(c *cell) Hash {
+func (k *kernel) codeOf(c *cell) journal.Hash {
 	if rule := k.rules.reducers[c.id.Reducer]; rule != nil {
 		return rule.hash
 	}
-	return Hash{}
+	return journal.Hash{}
 }
 
 // setLeavesUnder puts a cell into the tree whose reducer has some code.
-func (k *kernel) setLeavesUnder(code Hash, c *cell) {
+func (k *kernel) setLeavesUnder(code journal.Hash, c *cell) {
 	key := cellLeafKey(c.name)
 	if !c.born {
 		k.tree.cells.Delete(key)
@@ -72,19 +73,19 @@ func (k *kernel) setLeavesUnder(code Hash, c *cell) {
 	k.tree.mailboxes.Set(key, canon.Sum(k.scratch))
 }
 
-func cellLeafKey(name string) Hash { return canon.Sum([]byte(name)) }
+func cellLeafKey(name string) journal.Hash { return canon.Sum([]byte(name)) }
 
 // CellLeaf is what the state root says of a cell.
 type CellLeaf struct {
-	N       uint64 `json:"n"`            // steps taken
-	History Hash   `json:"history"`      // of the events that it has handled
-	State   Hash   `json:"state_hash"`   // zero: it has none
-	Reducer Hash   `json:"reducer_hash"` // of the code that handles its events
-	Parked  bool   `json:"parked"`
+	N       uint64       `json:"n"`            // steps taken
+	History journal.Hash `json:"history"`      // of the events that it has handled
+	State   journal.Hash `json:"state_hash"`   // zero: it has none
+	Reducer journal.Hash `json:"reducer_hash"` // of the code that handles its events
+	Parked  bool         `json:"parked"`
 }
 
 // Hash returns the leaf's value: H of canonical [n, history, state, reducer, parked].
-func (l CellLeaf) Hash() Hash { return canon.Sum(l.append(nil)) }
+func (l CellLeaf) Hash() journal.Hash { return canon.Sum(l.append(nil)) }
 
 func (l CellLeaf) append(b []byte) []byte {
 	b = canon.AppendArray(b, 5)
@@ -96,7 +97,7 @@ func (l CellLeaf) append(b []byte) []byte {
 }
 
 // leaf returns a cell's leaf, under a reducer with some code.
-func (c *cell) leaf(code Hash) CellLeaf {
+func (c *cell) leaf(code journal.Hash) CellLeaf {
 	l := CellLeaf{N: c.n, History: c.history, Reducer: code, Parked: c.parked}
 	if len(c.state) > 0 {
 		l.State = canon.Sum(c.state)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -19,8 +20,8 @@ type Status struct {
 	World         string // the manifest's name
 	ID            string
 	Time          manifest.Tick
-	Head          Head
-	Manifest      Hash
+	Head          journal.Head
+	Manifest      journal.Hash
 	Version       uint64 // the manifest's
 	Cells         int
 	EventsPending int // in mailboxes and scheduled
@@ -53,7 +54,7 @@ func (m *Moment) Status() Status {
 }
 
 // Head returns the last record that the moment knows.
-func (m *Moment) Head() Head { return m.k.head() }
+func (m *Moment) Head() journal.Head { return m.k.head() }
 
 // Idle reports whether nothing can happen without another input: no event that
 // can be handled, no effect under way, no timer. Parked cells do not count.
@@ -66,17 +67,17 @@ func (m *Moment) Idle() bool {
 // CellView is a cell as it stands. Its slices are the caller's.
 type CellView struct {
 	Cell   reducer.Cell
-	N      uint64 // steps taken
-	State  Data   // empty where the cell has none
+	N      uint64       // steps taken
+	State  journal.Data // empty where the cell has none
 	Mail   []MailView
 	Parked bool
 }
 
 // MailView is one event that waits for a cell.
 type MailView struct {
-	Record Seq    `json:"record"`
-	Name   string `json:"name"`
-	Data   Data   `json:"data"`
+	Record journal.Seq  `json:"record"`
+	Name   string       `json:"name"`
+	Data   journal.Data `json:"data"`
 }
 
 // Cell returns a cell as it stands.
@@ -142,7 +143,7 @@ func (m *Moment) InFlight() []receipt.Permit {
 
 // StateRoot returns the root of cells, mailboxes and timers; see package
 // snapshot. It costs time in proportion to the number of cells.
-func (m *Moment) StateRoot() Hash { return m.k.stateRoot() }
+func (m *Moment) StateRoot() journal.Hash { return m.k.stateRoot() }
 
 // Manifest returns the manifest in force. The caller must not change it.
 func (m *Moment) Manifest() *manifest.Manifest { return m.k.rules.manifest }

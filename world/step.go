@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -182,9 +183,9 @@ func (k *kernel) checkRoom() error {
 func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	rule := k.rules.reducers[c.id.Reducer]
 	park := rule == nil || rule.park
-	b := Failed{V: BodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: Text(err.Error())}
+	b := journal.Failed{V: journal.BodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: journal.Text(err.Error())}
 	k.body = b.Append(k.body[:0])
-	k.write(KindFailed, x.record)
+	k.write(journal.KindFailed, x.record)
 	if park {
 		c.parked = true
 		k.parked++
@@ -204,7 +205,7 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	if string(c.state) == canon.Null {
 		c.state = nil
 	}
-	b := Stepped{V: BodyVersion, Cell: c.name, N: c.n, Outcome: receipt.OutcomePure, Gas: k.out.Gas}
+	b := journal.Stepped{V: journal.BodyVersion, Cell: c.name, N: c.n, Outcome: receipt.OutcomePure, Gas: k.out.Gas}
 	if len(c.state) > 0 {
 		b.State = canon.Sum(c.state)
 	}
@@ -212,12 +213,12 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 		b.Outcome = receipt.OutcomeSuccess
 	}
 	k.body = b.Append(k.body[:0])
-	step, _ := k.write(KindStepped, x.record)
+	step, _ := k.write(journal.KindStepped, x.record)
 	if len(c.state) == 0 {
 		c.state = nil
-		gone := Deleted{V: BodyVersion, Cell: c.name, N: c.n}
+		gone := journal.Deleted{V: journal.BodyVersion, Cell: c.name, N: c.n}
 		k.body = gone.Append(k.body[:0])
-		k.write(KindDeleted, step)
+		k.write(journal.KindDeleted, step)
 	}
 	for i := range k.plan.events {
 		k.emit(&k.plan.events[i], k.out.Events[i].Data, step)
@@ -227,25 +228,25 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	}
 	for i := range k.out.Timers {
 		t := &k.out.Timers[i]
-		set := TimerSet{V: BodyVersion, Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Data: t.Data}
+		set := journal.TimerSet{V: journal.BodyVersion, Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Data: t.Data}
 		k.body = set.Append(k.body[:0])
-		id, payload := k.write(KindTimer, step)
+		id, payload := k.write(journal.KindTimer, step)
 		k.timers.add(alarm{at: set.Deadline, record: id, to: []*cell{c}, name: strings.Clone(t.Name), data: tail(payload, t.Data)})
 	}
 }
 
 // emit sends a planned event.
-func (k *kernel) emit(e *plannedEvent, data Data, step Seq) {
+func (k *kernel) emit(e *plannedEvent, data journal.Data, step journal.Seq) {
 	to := k.plan.targets[e.from:e.to]
-	b := Emitted{V: BodyVersion, Name: e.rule.name, To: k.names(to), Data: data}
+	b := journal.Emitted{V: journal.BodyVersion, Name: e.rule.name, To: k.names(to), Data: data}
 	k.body = b.Append(k.body[:0])
-	id, payload := k.write(KindEmitted, step)
+	id, payload := k.write(journal.KindEmitted, step)
 	for _, c := range to {
 		k.deliver(c, mail{record: id, name: e.rule.name, data: tail(payload, data)})
 	}
 	if len(to) == 0 {
-		dropped := Dropped{V: BodyVersion, Name: e.rule.name, Reason: "no_route"}
+		dropped := journal.Dropped{V: journal.BodyVersion, Name: e.rule.name, Reason: "no_route"}
 		k.body = dropped.Append(k.body[:0])
-		k.write(KindDropped, id)
+		k.write(journal.KindDropped, id)
 	}
 }

@@ -8,14 +8,14 @@ import (
 // rollback leaves behind, and notes them: but for those of intents that were
 // attempted before, which go on to their end. It returns the tasks that begin them after
 // all, where the rollback is refused.
-func (w *World) withdraw(p *past) ([]Task, error) {
+func (w *World) withdraw(p *past) ([]receipt.Task, error) {
 	if w.host == nil {
 		return nil, nil
 	}
-	var asked []Task
+	var asked []receipt.Task
 	for _, e := range p.left {
 		if e.OnlyAttempt() && !isOperators(e) && w.host.Live(e.Intent.Kind) {
-			asked = append(asked, Task{Work: Withdraw, Permit: w.k.permit(e)})
+			asked = append(asked, receipt.Task{Work: receipt.Withdraw, Permit: w.k.permit(e)})
 		}
 	}
 	if len(asked) == 0 {
@@ -26,15 +26,15 @@ func (w *World) withdraw(p *past) ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	var begin []Task
+	var begin []receipt.Task
 	for _, a := range answers {
-		if a.Work != Withdraw {
+		if a.Work != receipt.Withdraw {
 			w.came = append(w.came, a)
 			continue
 		}
 		if e := w.k.ledger.Entry(a.Key); a.Unbegun && w.inFlight(a.Key, a.Attempt) {
 			p.unbegun[e] = true
-			begin = append(begin, Task{Work: Perform, Permit: w.k.permit(e)})
+			begin = append(begin, receipt.Task{Work: receipt.Perform, Permit: w.k.permit(e)})
 		}
 	}
 	w.findGivenBack(p)

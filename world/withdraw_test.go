@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -20,7 +21,7 @@ func twoOrders(t *testing.T) *play {
 	p.order("x")
 	p.order("y")
 	p.Drive()
-	require.Len(t, p.out.Tasks(world.Perform), 2)
+	require.Len(t, p.out.Tasks(receipt.Perform), 2)
 	return p
 }
 
@@ -28,9 +29,9 @@ func twoOrders(t *testing.T) *play {
 // was done that should not be: it was permitted, not begun, rolled back, and performed.
 func TestWhatWasNotBegunNeverIsAfterARollback(t *testing.T) {
 	p := twoOrders(t)
-	p.out.Unbegun = func(task world.Task) bool { return task.Tag == "y0" }
+	p.out.Unbegun = func(task receipt.Task) bool { return task.Tag == "y0" }
 	done := p.back("before")
-	require.Equal(t, map[string]world.Disposition{"x0": world.Acknowledged, "y0": world.Cancelled}, p.dispositions(done))
+	require.Equal(t, map[string]journal.Disposition{"x0": journal.Acknowledged, "y0": journal.Cancelled}, p.dispositions(done))
 	require.Equal(t, 1, p.Status().Intents[receipt.StateDenied])
 	p.crash()
 	p.Drive()
@@ -50,15 +51,15 @@ func TestWhatWasNotBegunNeverIsAfterARollback(t *testing.T) {
 
 func TestRefusedRollbackLeavesWhatWasNotBegunToBeBegun(t *testing.T) {
 	p := twoOrders(t)
-	p.out.Unbegun = func(task world.Task) bool { return task.Tag == "y0" }
+	p.out.Unbegun = func(task receipt.Task) bool { return task.Tag == "y0" }
 	head := p.Status().Head
-	_, err := p.Rollback(t.Context(), world.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so"})
+	_, err := p.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so"})
 	var left *world.SideEffectsError
 	require.ErrorAs(t, err, &left)
 	require.Len(t, left.Effects, 2)
 	require.Contains(t, err.Error(), "leaves 1 side effects")
 	require.Equal(t, head, p.Status().Head)
-	require.Len(t, p.out.Tasks(world.Perform), 2)
+	require.Len(t, p.out.Tasks(receipt.Perform), 2)
 	p.reply(worldtest.OK(nil))
 	p.reply(worldtest.OK(nil))
 	p.tells("x0 ok", "y0 ok")
@@ -69,12 +70,12 @@ func TestRefusedRollbackLeavesWhatWasNotBegunToBeBegun(t *testing.T) {
 func TestWhatAStopGaveBackIsCancelledByARollback(t *testing.T) {
 	t.Run("unheard", func(t *testing.T) {
 		p := twoOrders(t)
-		p.out.Store(p.out.Tasks(world.Perform)[1], givenBack())
-		p.out.Store(p.out.Tasks(world.Perform)[0], worldtest.OK(nil))
+		p.out.Store(p.out.Tasks(receipt.Perform)[1], givenBack())
+		p.out.Store(p.out.Tasks(receipt.Perform)[0], worldtest.OK(nil))
 		p.crash()
 		done := p.back("before")
-		require.Equal(t, map[string]world.Disposition{"x0": world.Acknowledged, "y0": world.Cancelled}, p.dispositions(done))
-		require.Empty(t, p.out.Tasks(world.Perform))
+		require.Equal(t, map[string]journal.Disposition{"x0": journal.Acknowledged, "y0": journal.Cancelled}, p.dispositions(done))
+		require.Empty(t, p.out.Tasks(receipt.Perform))
 		require.Zero(t, p.out.Stored())
 	})
 	t.Run("heard", func(t *testing.T) {
@@ -90,18 +91,18 @@ func TestWhatAStopGaveBackIsCancelledByARollback(t *testing.T) {
 		require.EqualValues(t, 2, p.performing().Attempt)
 		p.out.Store(p.performing(), givenBack())
 		p.crash()
-		require.Equal(t, map[string]world.Disposition{"x0": world.Cancelled, "y0": world.Cancelled}, p.dispositions(p.back("before")))
-		require.Empty(t, p.out.Tasks(world.Perform))
+		require.Equal(t, map[string]journal.Disposition{"x0": journal.Cancelled, "y0": journal.Cancelled}, p.dispositions(p.back("before")))
+		require.Empty(t, p.out.Tasks(receipt.Perform))
 	})
 	t.Run("after the rollback", func(t *testing.T) {
 		p := twoOrders(t)
 		p.back("before")
-		p.out.Reply(p.out.Tasks(world.Perform)[1], givenBack())
+		p.out.Reply(p.out.Tasks(receipt.Perform)[1], givenBack())
 		p.Drive()
-		require.Len(t, p.out.Tasks(world.Perform), 1, "nobody waits for the other")
+		require.Len(t, p.out.Tasks(receipt.Perform), 1, "nobody waits for the other")
 		require.Equal(t, 1, p.Status().Intents[receipt.StateDenied])
 		p.reply(givenBack())
-		require.Empty(t, p.out.Tasks(world.Perform))
+		require.Empty(t, p.out.Tasks(receipt.Perform))
 	})
 }
 
@@ -112,10 +113,10 @@ func TestWhatWasAttemptedBeforeIsNotUntouched(t *testing.T) {
 	p.snapshot("before")
 	key := p.ask()
 	p.lose()
-	require.NoError(t, p.resolve(key, world.RetryAnyway))
+	require.NoError(t, p.resolve(key, journal.RetryAnyway))
 	p.Drive()
-	p.out.Unbegun = func(world.Task) bool { return true }
-	require.Equal(t, map[string]world.Disposition{"x0": world.Acknowledged}, p.dispositions(p.back("before")))
+	p.out.Unbegun = func(receipt.Task) bool { return true }
+	require.Equal(t, map[string]journal.Disposition{"x0": journal.Acknowledged}, p.dispositions(p.back("before")))
 	p.other()
 	p.order("x")
 	p.Drive()
@@ -129,7 +130,7 @@ func TestForkStopsWhatWasAttempted(t *testing.T) {
 	p.ask()
 	p.lose()
 	out := new(worldtest.Outside)
-	child := &play{World: p.Fork(world.ForkLive, worldtest.Options{ID: "child", Registry: botRegistry(), Outside: out, BatchRecords: 1}), out: out, t: t}
+	child := &play{World: p.Fork(journal.ForkLive, worldtest.Options{ID: "child", Registry: botRegistry(), Outside: out, BatchRecords: 1}), out: out, t: t}
 	child.Drive()
 	require.Equal(t, 1, child.Status().Intents[receipt.StateParked])
 	require.Len(t, child.back("before").Abandoned, 1)

@@ -13,6 +13,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -27,28 +28,28 @@ type World struct {
 	host       Host
 	flight     []flight               // batches under way, oldest first
 	spare      []Ready                // memory for the next
-	held       []Task                 // of a process before, until the world is driven
-	came       []Answer               // from the host, not yet looked at
+	held       []receipt.Task         // of a process before, until the world is driven
+	came       []receipt.Answer       // from the host, not yet looked at
 	answers    map[receipt.Key][]byte // of deterministic effects, not yet admitted
-	found      []Answer               // of verifiers, until the tick is over
+	found      []receipt.Answer       // of verifiers, until the tick is over
 	asked      int                    // verifiers that have not answered
 	confirming map[receipt.Key]bool   // recorded results that verifiers were asked about; false: they could not tell
-	saved      Seq                    // head of the last checkpoint
-	settled    Seq                    // head of what is known to be durable
+	saved      journal.Seq            // head of the last checkpoint
+	settled    journal.Seq            // head of what is known to be durable
 	broken     error
 }
 
 // Submission is an event from outside.
 type Submission struct {
 	Name string
-	Data Data          // canonical; empty is null
+	Data journal.Data  // canonical; empty is null
 	To   *reducer.Cell // nil: where the manifest's routes send it
 	At   manifest.Tick // the tick at which it falls due; 0: at once
 }
 
 // Submit takes an event. It is durable on return; an *InputError says why it
 // was refused, and then nothing has changed.
-func (w *World) Submit(ctx context.Context, s Submission) (Seq, error) {
+func (w *World) Submit(ctx context.Context, s Submission) (journal.Seq, error) {
 	id, err := w.Accept(ctx, s)
 	if err != nil {
 		return 0, err
@@ -58,7 +59,7 @@ func (w *World) Submit(ctx context.Context, s Submission) (Seq, error) {
 
 // Accept is Submit, but for several events that are made durable together: this one
 // is not before Sync returns.
-func (w *World) Accept(ctx context.Context, s Submission) (Seq, error) {
+func (w *World) Accept(ctx context.Context, s Submission) (journal.Seq, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return 0, err
 	}
@@ -99,7 +100,7 @@ func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error])
 
 // Receive takes a receipt that was made for an effect in flight. It is durable
 // on return. The errors are those of package receipt, and of a foreign format.
-func (w *World) Receive(data []byte) (Seq, error) {
+func (w *World) Receive(data []byte) (journal.Seq, error) {
 	if w.broken != nil {
 		return 0, w.broken
 	}
@@ -137,7 +138,7 @@ const (
 
 // Resolve takes a person's decision about a parked intent or one in doubt. It is
 // durable on return; an *InputError says why it was refused.
-func (w *World) Resolve(ctx context.Context, b Resolved) error {
+func (w *World) Resolve(ctx context.Context, b journal.Resolved) error {
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (w *World) ConfirmByHand(ctx context.Context, key receipt.Key, actor, reaso
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
-	b := Confirmed{Key: key, Mode: modePerson, Verdict: Happened, Actor: actor, Reason: reason}
+	b := journal.Confirmed{Key: key, Mode: modePerson, Verdict: receipt.Happened, Actor: actor, Reason: reason}
 	if err := w.k.confirm(b); err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (w *World) ConfirmByHand(ctx context.Context, key receipt.Key, actor, reaso
 
 // Emit takes an effect that a person asks for: it goes through the same gate
 // and ledger as any other, and begins with the next tick.
-func (w *World) Emit(ctx context.Context, b OperatorEffect) (receipt.Key, error) {
+func (w *World) Emit(ctx context.Context, b journal.OperatorEffect) (receipt.Key, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return receipt.Key{}, err
 	}
@@ -177,7 +178,7 @@ func (w *World) Emit(ctx context.Context, b OperatorEffect) (receipt.Key, error)
 }
 
 // NoteRotation records that receipts are signed with another key from now on.
-func (w *World) NoteRotation(ctx context.Context, b KeysRotated) error {
+func (w *World) NoteRotation(ctx context.Context, b journal.KeysRotated) error {
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -19,7 +20,7 @@ func TestEventReachesItsCell(t *testing.T) {
 	w.Submit("go", order{To: "a", Say: "hello"})
 	w.Run()
 	require.JSONEq(t, `{"seen": ["1:go hello"]}`, w.State("bot/a"))
-	require.Equal(t, []world.Kind{world.KindCreated, world.KindSubmitted, world.KindAdvanced, world.KindStepped}, w.Kinds())
+	require.Equal(t, []journal.Kind{journal.KindCreated, journal.KindSubmitted, journal.KindAdvanced, journal.KindStepped}, w.Kinds())
 	require.True(t, w.Idle())
 	w.RequireReplay()
 }
@@ -92,7 +93,7 @@ func TestEmittedEventWithoutRouteIsDroppedOnTheRecord(t *testing.T) {
 	w := bots(t)
 	w.Submit("go", order{To: "a", Do: []act{{Emit: "lost"}}})
 	w.Run()
-	require.Contains(t, w.Kinds(), world.KindDropped)
+	require.Contains(t, w.Kinds(), journal.KindDropped)
 	w.RequireReplay()
 }
 
@@ -113,11 +114,11 @@ func TestReceiptsAreAdmittedInIntentOrder(t *testing.T) {
 	w.Step(1)
 	var keys []receipt.Key
 	for _, s := range w.Journal.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(t, err)
 		body, err := rec.Body()
 		require.NoError(t, err)
-		if f, ok := body.(*world.Finished); ok {
+		if f, ok := body.(*journal.Finished); ok {
 			r, err := receipt.Decode(f.Receipt)
 			require.NoError(t, err)
 			keys = append(keys, r.Key)
@@ -314,9 +315,9 @@ func TestLargePayloadsAreBlobs(t *testing.T) {
 	w.Run()
 	blobs := 0
 	for _, s := range w.Journal.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(t, err)
-		require.Less(t, len(s.Bytes), world.MaxInlineBytes+200)
+		require.Less(t, len(s.Bytes), journal.MaxInlineBytes+200)
 		if !rec.Blob.IsZero() {
 			blobs++
 		}
@@ -357,7 +358,7 @@ func TestNoDataIsNull(t *testing.T) {
 	w.RequireReplay()
 }
 
-func mustJSON(t *testing.T, data world.Data) string {
+func mustJSON(t *testing.T, data journal.Data) string {
 	t.Helper()
 	b, err := data.MarshalJSON()
 	require.NoError(t, err)

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"github.com/worldkernel/worldkernel/receipt/host"
-	"github.com/worldkernel/worldkernel/receipt/host/llm"
-	"github.com/worldkernel/worldkernel/receipt/host/mcp"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/llm"
+	"github.com/worldkernel/worldkernel/host/mcp"
 )
 
 // adapters returns those that this program has besides the host's own, for one

@@ -7,15 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // applyAnswer is an apply, or what one would come to.
 type applyAnswer struct {
 	Proposal string        `json:"proposal"`
-	Record   *world.Seq    `json:"record"` // null: nothing has changed
+	Record   *journal.Seq  `json:"record"` // null: nothing has changed
 	Manifest manifest.Hash `json:"manifest"`
 	Version  uint64        `json:"version"`
 	Base     manifest.Hash `json:"base"`     // what was in force
@@ -89,7 +89,7 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 		Proposal: a.Proposal, Record: &a.Ended.Record, Manifest: a.Candidate, Version: a.Version, Base: a.Base,
 		Stale: staleUnder(lw, a),
 	}
-	for e, err := range journalOf(lw).Scan(a.Ended.Record, world.KindMigrated) {
+	for e, err := range recordsOf(lw).Scan(a.Ended.Record, journal.KindMigrated) {
 		if err != nil {
 			return err
 		}

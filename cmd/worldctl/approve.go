@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -87,7 +88,7 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 }
 
 // termsOf returns what an approval of a proposal signs now.
-func termsOf(lw *local.World, n uint64) (terms governance.Terms, err error) {
+func termsOf(lw *local.World, n uint64) (terms manifest.Terms, err error) {
 	err = lw.View(func(w *world.World) error {
 		terms, err = w.Terms(n)
 		return err
@@ -96,14 +97,14 @@ func termsOf(lw *local.World, n uint64) (terms governance.Terms, err error) {
 }
 
 // sign shows terms and signs them with the key in a file.
-func (c *cli) sign(file string, t governance.Terms) (governance.Signature, error) {
+func (c *cli) sign(file string, t manifest.Terms) (manifest.Signature, error) {
 	c.note("to sign with %s:\n%s", file, bytes.TrimSpace(t.Statement()))
 	key, err := c.approverKey(file)
 	if err == nil {
-		return governance.Sign(key, t), nil
+		return manifest.Sign(key, t), nil
 	}
 	if code, hint := judge(err); code == exitFailed {
 		err = &fault{err: err, code: exitUsage, hint: cmp.Or(hint, hintKey)}
 	}
-	return governance.Signature{}, err
+	return manifest.Signature{}, err
 }

@@ -7,18 +7,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 type archiveAnswer struct {
-	File  string     `json:"file"`
-	From  world.Seq  `json:"from"`
-	To    world.Seq  `json:"to"`
-	Root  world.Hash `json:"chain_root"` // at To
-	SHA   world.Hash `json:"sha256"`     // of the file without its last 40 bytes
-	World string     `json:"world"`
+	File  string       `json:"file"`
+	From  journal.Seq  `json:"from"`
+	To    journal.Seq  `json:"to"`
+	Root  journal.Hash `json:"chain_root"` // at To
+	SHA   journal.Hash `json:"sha256"`     // of the file without its last 40 bytes
+	World string       `json:"world"`
 }
 
 func newArchiveCommand(c *cli) *cobra.Command {
@@ -57,7 +58,7 @@ goes on reading the records from there: keep the file where it is, and a copy of
 
 // knownOfGrowth says what it comes to that something is not in the store any more.
 func knownOfGrowth(err error) (code int, hint string) {
-	var away *world.ArchivedError
+	var away *journal.ArchivedError
 	switch {
 	case errors.As(err, &away):
 		return exitFailed, fmt.Sprintf("put the file back as %s, or a link to it; the world runs without it, and snapshots after #%d can be read", away.File, away.To)
@@ -71,7 +72,7 @@ func knownOfGrowth(err error) (code int, hint string) {
 		return exitFailed, "name the record instead, as #123: worldctl tail shows it"
 	case errors.Is(err, world.ErrStillNeeded):
 		return exitConflict, "worldctl snapshot create, then snapshot prune of those before, or run the world until the result is handled"
-	case errors.Is(err, world.ErrRedacted):
+	case errors.Is(err, journal.ErrRedacted):
 		return exitFailed, "nobody can compute what follows from it: begin with a later snapshot (worldctl snapshot list); worldctl verify names the gap"
 	}
 	return exitFailed, ""

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -45,7 +45,7 @@ and the answers to it: see why.`,
 			return c.with(func(lw *local.World) error {
 				head := lw.Store().Head()
 				s.end = head.ID
-				records, err := s.records(journalOf(lw))
+				records, err := s.records(recordsOf(lw))
 				if err != nil {
 					return err
 				}
@@ -89,7 +89,7 @@ func checkVacant(file string) error {
 
 // saveRecords makes a file of records of a journal with that head, durably and
 // whole or not at all.
-func (c *cli) saveRecords(head world.Head, file string, records iter.Seq2[*view.Entry, error]) error {
+func (c *cli) saveRecords(head journal.Head, file string, records iter.Seq2[*view.Entry, error]) error {
 	n := uint64(0)
 	report, stop := c.progress("records", 0)
 	err := writeFile(c.path(file), func(w io.Writer) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -29,12 +29,12 @@ func TestFirstAtFindsTheFirstRecordNotBefore(t *testing.T) {
 			want = len(times)
 		}
 		reads := 0
-		got, err := firstAt(world.Seq(len(times)), manifest.Tick(tick), func(id world.Seq) (manifest.Tick, error) {
+		got, err := firstAt(journal.Seq(len(times)), manifest.Tick(tick), func(id journal.Seq) (manifest.Tick, error) {
 			reads++
 			return manifest.Tick(times[id-1]), nil
 		})
 		require.NoError(rt, err)
-		require.Equal(rt, world.Seq(want)+1, got)
+		require.Equal(rt, journal.Seq(want)+1, got)
 		require.LessOrEqual(rt, reads, 8)
 	})
 }
@@ -42,7 +42,7 @@ func TestFirstAtFindsTheFirstRecordNotBefore(t *testing.T) {
 func TestFirstAtReportsWhatCannotBeRead(t *testing.T) {
 	broken := errors.New("broken")
 	failed := false
-	_, err := firstAt(100, 7, func(id world.Seq) (manifest.Tick, error) {
+	_, err := firstAt(100, 7, func(id journal.Seq) (manifest.Tick, error) {
 		require.False(t, failed, "nothing more is read")
 		failed = id > 60
 		if failed {
@@ -57,7 +57,7 @@ func TestFirstAtReportsWhatCannotBeRead(t *testing.T) {
 // all records.
 func TestTicksSelectWhatHappenedThen(t *testing.T) {
 	lw := eventful(t)
-	j := journalOf(lw)
+	j := recordsOf(lw)
 	all := collect(t, j.Between(1, lw.Store().Head().ID, nil))
 	last := uint64(all[len(all)-1].Time)
 	require.Greater(t, last, uint64(2))
@@ -80,7 +80,7 @@ func TestSavedRecordsAreWholeOrNotThere(t *testing.T) {
 	broken := errors.New("broken")
 	c := &cli{quiet: true}
 	some := func(yield func(*view.Entry, error) bool) {
-		e, err := journalOf(lw).Entry(1)
+		e, err := recordsOf(lw).Entry(1)
 		_ = yield(e, err) && yield(nil, broken)
 	}
 	require.ErrorIs(t, c.saveRecords(lw.Store().Head(), filepath.Join(dir, "a"), some), broken)

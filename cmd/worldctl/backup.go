@@ -6,15 +6,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 type backupAnswer struct {
-	WorldID string     `json:"world_id"`
-	Head    world.Head `json:"head"`
-	Dir     string     `json:"dir"`
-	Linked  bool       `json:"linked"`
+	WorldID string       `json:"world_id"`
+	Head    journal.Head `json:"head"`
+	Dir     string       `json:"dir"`
+	Linked  bool         `json:"linked"`
 }
 
 func newBackupCommand(c *cli) *cobra.Command {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -283,7 +284,7 @@ func rawScan(db *pebble.DB) error {
 	}
 	chain := new(canon.Chain)
 	for ok := it.First(); ok; ok = it.Next() {
-		e, err := canon.DecodeEnvelopeAs(it.Value(), world.KindOf)
+		e, err := canon.DecodeEnvelopeAs(it.Value(), journal.KindOf)
 		if err != nil {
 			return errors.Join(err, it.Close())
 		}

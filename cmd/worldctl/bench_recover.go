@@ -14,10 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -76,19 +75,19 @@ func (o outside) Perform(_ context.Context, call host.Call) (host.Result, error)
 	return host.Result{Status: receipt.StatusOK, Payload: receipt.Data(canon.Null)}, err
 }
 
-func (o outside) Verify(_ context.Context, call host.Call) (world.Found, error) {
+func (o outside) Verify(_ context.Context, call host.Call) (receipt.Found, error) {
 	lines, err := os.ReadFile(o.file.Name())
 	if err != nil {
-		return world.Found{}, err
+		return receipt.Found{}, err
 	}
 	if bytes.Contains(lines, []byte(call.Permit.Key.String())) {
-		return world.Found{Verdict: world.Happened, Reason: "its line is there"}, nil
+		return receipt.Found{Verdict: receipt.Happened, Reason: "its line is there"}, nil
 	}
-	return world.Found{Verdict: world.NotHappened, Reason: "its line is not there"}, nil
+	return receipt.Found{Verdict: receipt.NotHappened, Reason: "its line is not there"}, nil
 }
 
-func (o outside) Confirm(context.Context, host.Call, *receipt.Receipt) (world.Found, error) {
-	return world.Found{Verdict: world.Happened, Reason: "nothing else writes there"}, nil
+func (o outside) Confirm(context.Context, host.Call, *receipt.Receipt) (receipt.Found, error) {
+	return receipt.Found{Verdict: receipt.Happened, Reason: "nothing else writes there"}, nil
 }
 
 func recoverOptions(dir string) (local.Options, *os.File, error) {
@@ -226,7 +225,7 @@ func (b *recoverBench) judge(dir string, before int, toFirst time.Duration, r *r
 		return errors.Join(err, file.Close())
 	}
 	lost := b.cells*b.effects - len(performed)
-	for _, e := range journalOf(lw).Ledger() {
+	for _, e := range recordsOf(lw).Ledger() {
 		if e.State != receipt.StateCommitted || !performed[e.Intent.Key.String()] {
 			lost++
 		}

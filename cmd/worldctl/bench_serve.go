@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/api"
@@ -175,7 +176,7 @@ func (b *serveBench) followed(ctx context.Context, client *benchClient, r *rows)
 	if err != nil {
 		return nil, errors.Join(err, good.Close())
 	}
-	var seen []world.Seq
+	var seen []journal.Seq
 	var failed error
 	var following sync.WaitGroup
 	following.Go(func() { seen, failed = readFollowed(good) })
@@ -212,7 +213,7 @@ func (b *serveBench) direct(ctx context.Context, dir string) (*submitted, error)
 	driven, stop := context.WithCancel(ctx)
 	defer stop()
 	idle := v.drive(driven, func(string) {})
-	s, err := b.load(ctx, func(ctx context.Context, e clientEvent) (world.Seq, error) {
+	s, err := b.load(ctx, func(ctx context.Context, e clientEvent) (journal.Seq, error) {
 		return lw.Submit(ctx, "client.sent", e)
 	})
 	stop()
@@ -226,13 +227,13 @@ func (b *serveBench) direct(ctx context.Context, dir string) (*submitted, error)
 // submitted is what clients have had accepted.
 type submitted struct {
 	accepted []uint64 // events, by client
-	ids      []world.Seq
+	ids      []journal.Seq
 	took     []time.Duration // each of them
 	wall     time.Duration
 }
 
 // load has every client submit its events, one after the other.
-func (b *serveBench) load(ctx context.Context, submit func(context.Context, clientEvent) (world.Seq, error)) (*submitted, error) {
+func (b *serveBench) load(ctx context.Context, submit func(context.Context, clientEvent) (journal.Seq, error)) (*submitted, error) {
 	parts, errs := make([]submitted, b.clients), make([]error, b.clients)
 	var working sync.WaitGroup
 	began := time.Now()
@@ -244,7 +245,7 @@ func (b *serveBench) load(ctx context.Context, submit func(context.Context, clie
 					return
 				}
 				start := time.Now()
-				var id world.Seq
+				var id journal.Seq
 				if id, errs[i] = submit(ctx, clientEvent{from, n}); errs[i] == nil {
 					p.ids, p.took = append(p.ids, id), append(p.took, time.Since(start))
 				}

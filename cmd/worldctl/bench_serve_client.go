@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/api"
 )
 
@@ -39,7 +39,7 @@ func (c *benchClient) do(ctx context.Context, method, path, accept string, body 
 }
 
 // submit submits an event and returns its record.
-func (c *benchClient) submit(ctx context.Context, e clientEvent) (id world.Seq, err error) {
+func (c *benchClient) submit(ctx context.Context, e clientEvent) (id journal.Seq, err error) {
 	data, err := json.Marshal(e)
 	if err != nil {
 		return 0, err
@@ -81,7 +81,7 @@ const lastClient = "the last one"
 
 // readFollowed reads a stream up to the event of the last client, and returns the
 // records of all events.
-func readFollowed(stream io.Reader) (seen []world.Seq, err error) {
+func readFollowed(stream io.Reader) (seen []journal.Seq, err error) {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -90,7 +90,7 @@ func readFollowed(stream io.Reader) (seen []world.Seq, err error) {
 			continue
 		}
 		var r struct {
-			ID      world.Seq `json:"id"`
+			ID      journal.Seq `json:"id"`
 			Payload struct {
 				Data clientEvent `json:"data"`
 			} `json:"payload"`

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -165,7 +166,7 @@ func snapshotTime(ctx context.Context, lw *local.World, name string) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	_, err = lw.Store().Part(world.Seq(s.Record), nil)
+	_, err = lw.Store().Part(journal.Seq(s.Record), nil)
 	return time.Since(start), err
 }
 
@@ -175,7 +176,7 @@ func rollbackTime(ctx context.Context, lw *local.World, name string) (time.Durat
 		return 0, err
 	}
 	start := time.Now()
-	b := world.RolledBack{Snapshot: name, Actor: "bench", Reason: "to measure"}
+	b := journal.RolledBack{Snapshot: name, Actor: "bench", Reason: "to measure"}
 	if _, err := lw.Rollback(ctx, b); err != nil {
 		return 0, err
 	}
@@ -210,12 +211,12 @@ func (b *snapshotBench) looks(ctx context.Context, dir string, r *rows) error {
 	for range lookRounds {
 		cell := reducer.Cell{Reducer: "account", Key: "c" + strconv.Itoa(rng.IntN(b.keys))}
 		start := time.Now()
-		if _, _, err := lw.CellAt(cell, world.Seq(1+rng.Uint64N(end))); err != nil {
+		if _, _, err := lw.CellAt(cell, journal.Seq(1+rng.Uint64N(end))); err != nil {
 			return err
 		}
 		show = append(show, time.Since(start).Seconds()*1e3)
 		start = time.Now()
-		t := teller{journal: journalOf(lw), self: cell.String()}
+		t := teller{records: recordsOf(lw), self: cell.String()}
 		for e, err := range t.OfCell(t.self, 0) {
 			if err == nil {
 				_, err = t.tell(e)
@@ -274,7 +275,7 @@ func (b *snapshotBench) forks(ctx context.Context, dir string, r *rows) error {
 		return err
 	}
 	start := time.Now()
-	if _, err := lw.Fork(dir+"-fork", local.ForkOptions{Effects: world.ForkHold, Actor: "bench"}); err != nil {
+	if _, err := lw.Fork(dir+"-fork", local.ForkOptions{Effects: journal.ForkHold, Actor: "bench"}); err != nil {
 		return err
 	}
 	r.add("world to fork", "MB", "", float64(size)/1e6)

@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -94,7 +95,7 @@ func (c *cli) showCell(lw *local.World, a *view.Cell) {
 	if len(a.Mailbox) == 0 {
 		return
 	}
-	tell := teller{journal: journalOf(lw), full: c.verbose}
+	tell := teller{records: recordsOf(lw), full: c.verbose}
 	t := c.newTable()
 	t.AppendHeader(table.Row{"record", "waits in the mailbox", "data"})
 	for _, m := range a.Mailbox {
@@ -130,11 +131,11 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 		return err
 	}
 	resumed := struct {
-		Cell   string    `json:"cell"`
-		Record world.Seq `json:"record"`
+		Cell   string      `json:"cell"`
+		Record journal.Seq `json:"record"`
 	}{Cell: name}
-	resumed.Record, err = journalOf(lw).made(before, world.KindResumed, func(b world.Body) bool {
-		return b.(*world.Resumed).Cell == name
+	resumed.Record, err = recordsOf(lw).made(before, journal.KindResumed, func(b journal.Body) bool {
+		return b.(*journal.Resumed).Cell == name
 	})
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func findCell(lw *local.World, name string) (world.CellView, error) {
 
 // cellAt returns the cell that a person named, as it was at a moment, and the
 // record of that.
-func cellAt(lw *local.World, name, at string) (v world.CellView, seen world.Seq, err error) {
+func cellAt(lw *local.World, name, at string) (v world.CellView, seen journal.Seq, err error) {
 	cell, err := parseCell(name)
 	if err != nil {
 		return v, 0, err

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -77,7 +77,7 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 
 func (c *cli) listCheckpoints(lw *local.World) error {
 	answers := func(yield func(checkpointAnswer, error) bool) {
-		for signed, err := range lw.Store().Checkpoints(1, world.Last) {
+		for signed, err := range lw.Store().Checkpoints(1, journal.Last) {
 			if !yield(checkpointAnswer{signed.Checkpoint, string(signed.Note)}, err) {
 				return
 			}

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -16,7 +16,7 @@ const briefRunes = 100
 
 // teller puts records into words.
 type teller struct {
-	journal
+	records
 	self string // the cell whose story it is; its name goes without saying
 	full bool   // data is not shortened
 }
@@ -37,37 +37,37 @@ func (t teller) tell(e *view.Entry) (string, error) {
 	switch b := e.Body.(type) {
 	case nil:
 		return fmt.Sprintf("redacted: a payload of %d bytes, %s", e.BlobSize, e.Blob), nil
-	case *world.Created:
+	case *journal.Created:
 		return fmt.Sprintf("world %s is created, id %s, seed %d", b.Name, b.World, b.Seed), nil
-	case *world.Advanced:
+	case *journal.Advanced:
 		return fmt.Sprintf("tick %d begins", b.To), nil
-	case *world.Submitted:
+	case *journal.Submitted:
 		due := ""
 		if b.Due > e.Time {
 			due = fmt.Sprintf(" due at tick %d", b.Due)
 		}
 		return t.event("event", b.Name, b.To, b.Data) + due, nil
-	case *world.Emitted:
+	case *journal.Emitted:
 		return t.event("emitted", b.Name, b.To, b.Data), nil
-	case *world.Dropped:
+	case *journal.Dropped:
 		return fmt.Sprintf("dropped %s: %s", b.Name, b.Reason), nil
-	case *world.Resumed:
+	case *journal.Resumed:
 		if b.Skip {
 			return t.of(b.Cell) + "resumed, without the event that failed", nil
 		}
 		return t.of(b.Cell) + "resumed, with the event that failed", nil
-	case *world.Migrated:
+	case *journal.Migrated:
 		return fmt.Sprintf("%sits state is taken over by other code", t.of(b.Cell)), nil
-	case *world.Deleted:
+	case *journal.Deleted:
 		return fmt.Sprintf("%sdeleted by step %d", t.of(b.Cell), b.N), nil
-	case *world.TimerSet:
+	case *journal.TimerSet:
 		return fmt.Sprintf("%stimer %s set for tick %d  %s", t.of(b.Cell), b.Name, b.Deadline, t.data(b.Data)), nil
-	case *world.TimerFired:
+	case *journal.TimerFired:
 		return fmt.Sprintf("%stimer %s fired", t.of(b.Cell), b.Name), nil
-	case *world.Stepped:
+	case *journal.Stepped:
 		on, err := t.cause(e)
 		return fmt.Sprintf("%sstep %d on %s: %s", t.of(b.Cell), b.N, on, b.Outcome), err
-	case *world.Failed:
+	case *journal.Failed:
 		on, err := t.cause(e)
 		return fmt.Sprintf("%sstep %d on %s failed%s: %s", t.of(b.Cell), b.N, on, parked(b.Parked), b.Error), err
 	}
@@ -77,27 +77,27 @@ func (t teller) tell(e *view.Entry) (string, error) {
 // tellIntent is tell for the records of effects.
 func (t teller) tellIntent(e *view.Entry) (string, error) {
 	switch b := e.Body.(type) {
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		return fmt.Sprintf("%sintent %s %s %s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, b.Decision, by(b.Rules), t.data(b.Params)), nil
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		return fmt.Sprintf("%sintent %s %s denied%s: %s: %s  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), b.Code, b.Reason, t.data(b.Params)), nil
-	case *world.Started:
+	case *journal.Started:
 		return fmt.Sprintf("permit %s attempt %d", short(b.Key), b.Attempt), nil
-	case *world.Finished:
+	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
 			return "", fmt.Errorf("record #%d: %w", e.ID, err)
 		}
 		return t.answered("receipt", r), nil
-	case *world.Late:
+	case *journal.Late:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
 			return "", fmt.Errorf("record #%d: %w", e.ID, err)
 		}
 		return t.answered("late, so it changes nothing: receipt", r), nil
-	case *world.Expired:
+	case *journal.Expired:
 		return fmt.Sprintf("attempt %d of %s is given up: %s", b.Attempt, short(b.Key), visible(b.Reason, "")), nil
-	case *world.Due:
+	case *journal.Due:
 		return fmt.Sprintf("the wait after attempt %d of %s is over", b.Attempt, short(b.Key)), nil
 	}
 	return t.tellDecision(e), nil
@@ -107,33 +107,33 @@ func (t teller) tellIntent(e *view.Entry) (string, error) {
 // intents.
 func (t teller) tellDecision(e *view.Entry) string {
 	switch b := e.Body.(type) {
-	case *world.OperatorEffect:
+	case *journal.OperatorEffect:
 		return fmt.Sprintf("%sasks for %s under %s: %s  %s", t.of(operator(b.Actor)), b.Kind, b.Cap, b.Reason, t.data(b.Params))
-	case *world.IntentParked:
+	case *journal.IntentParked:
 		until := ""
 		if b.Deadline != receipt.NoDeadline {
 			until = fmt.Sprintf(" until tick %d", b.Deadline)
 		}
 		return fmt.Sprintf("%sintent %s %s parked%s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), until, t.data(b.Params))
-	case *world.InDoubt:
+	case *journal.InDoubt:
 		return fmt.Sprintf("%sintent %s in doubt after attempt %d, %s: %s", t.of(b.Cell), short(b.Key), b.Attempt, b.Action, visible(b.Reason, ""))
-	case *world.IntentWaiting:
+	case *journal.IntentWaiting:
 		next := "for its next attempt"
 		if b.Outcome == receipt.OutcomeCompensatable {
 			next = "for its compensation"
 		}
 		return fmt.Sprintf("%sintent %s waits %s: attempt %d was a %s", t.of(b.Cell), short(b.Key), next, b.Attempt, b.Outcome)
-	case *world.IntentEnded:
+	case *journal.IntentEnded:
 		return fmt.Sprintf("%sintent %s ended %s: %s  %s", t.of(b.Cell), short(b.Key), b.Status, b.Outcome, t.data(b.Payload))
-	case *world.Resolved:
+	case *journal.Resolved:
 		return fmt.Sprintf("%s %s %s: %s", b.Actor, resolution(b.How), short(b.Key), b.Reason)
-	case *world.Confirmed:
+	case *journal.Confirmed:
 		verb := "confirms the result of"
-		if b.Verdict != world.Happened {
+		if b.Verdict != receipt.Happened {
 			verb = "does not confirm (" + b.Mode + ") the result of"
 		}
 		return fmt.Sprintf("%s %s %s: %s", b.Actor, verb, short(b.Key), b.Reason)
-	case *world.KeysRotated:
+	case *journal.KeysRotated:
 		text := fmt.Sprintf("%s signs receipts from now on, says %s", b.KeyID, b.Actor)
 		if len(b.Revoked) > 0 {
 			text += "; revoked: " + strings.Join(b.Revoked, ", ")
@@ -144,17 +144,17 @@ func (t teller) tellDecision(e *view.Entry) string {
 }
 
 // resolution puts a decision about an intent into words.
-func resolution(how world.Resolution) string {
+func resolution(how journal.Resolution) string {
 	switch how {
-	case world.Approve:
+	case journal.Approve:
 		return "approves"
-	case world.Disapprove:
+	case journal.Disapprove:
 		return "denies"
-	case world.Executed:
+	case journal.Executed:
 		return "says that it happened:"
-	case world.NotExecuted:
+	case journal.NotExecuted:
 		return "says that it did not happen:"
-	case world.RetryAnyway:
+	case journal.RetryAnyway:
 		return "lets it be attempted again:"
 	default:
 		return string(how)
@@ -196,15 +196,15 @@ func (t teller) cause(step *view.Entry) (string, error) {
 	}
 	name := string(e.Kind)
 	switch b := e.Body.(type) {
-	case *world.Submitted:
+	case *journal.Submitted:
 		name = b.Name
-	case *world.Emitted:
+	case *journal.Emitted:
 		name = b.Name
-	case *world.TimerFired:
+	case *journal.TimerFired:
 		name = "timer " + b.Name
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		name = "denial of " + b.Kind
-	case *world.Finished, *world.IntentEnded, *world.Confirmed, *world.IntentEmitted, *world.RolledBack:
+	case *journal.Finished, *journal.IntentEnded, *journal.Confirmed, *journal.IntentEmitted, *journal.RolledBack:
 		name = "receipt"
 	}
 	return fmt.Sprintf("%s (#%d)", name, e.ID), nil

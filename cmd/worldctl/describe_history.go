@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -11,30 +12,30 @@ import (
 // tellHistory says what a record records that is about the world as a whole.
 func (t teller) tellHistory(e *view.Entry) string {
 	switch b := e.Body.(type) {
-	case *world.SnapshotCreated:
+	case *journal.SnapshotCreated:
 		text := fmt.Sprintf("snapshot %s of #%d, %d cells, state root %s", b.Name, b.At, b.Cells, b.StateRoot.String()[:12])
 		if b.Label != "" {
 			text += ": " + b.Label
 		}
 		return text + madeBy(b.Actor) + letGo(b.Pruned)
-	case *world.SnapshotPinned:
+	case *journal.SnapshotPinned:
 		if b.Pinned {
 			return "snapshot " + b.Name + " is pinned" + madeBy(b.Actor)
 		}
 		return "snapshot " + b.Name + " is no longer pinned" + madeBy(b.Actor)
-	case *world.SnapshotPruned:
+	case *journal.SnapshotPruned:
 		return "snapshot " + b.Name + " is let go" + madeBy(b.Actor)
-	case *world.SnapshotRetention:
+	case *journal.SnapshotRetention:
 		return fmt.Sprintf("%d snapshots are kept from now on", b.Max) + madeBy(b.Actor) + letGo(b.Pruned)
-	case *world.RolledBack:
-		text := fmt.Sprintf("rolled back to snapshot %s of #%d, leaving %d side effects", b.Snapshot, b.SnapshotLen, b.Count(world.Kept, world.Acknowledged, world.Compensated))
+	case *journal.RolledBack:
+		text := fmt.Sprintf("rolled back to snapshot %s of #%d, leaving %d side effects", b.Snapshot, b.SnapshotLen, b.Count(journal.Kept, journal.Acknowledged, journal.Compensated))
 		if b.Fresh {
 			text += ", with fresh effects"
 		}
 		return text + madeBy(b.Actor) + ": " + b.Reason
-	case *world.Forked:
+	case *journal.Forked:
 		return fmt.Sprintf("world %s forks from %s at #%d, effects %s", b.World, b.Parent, b.At, b.Effects) + madeBy(b.Actor)
-	case *world.Redacted:
+	case *journal.Redacted:
 		return fmt.Sprintf("payload %s is destroyed", b.Blob) + madeBy(b.Actor) + ": " + b.Reason
 	}
 	return t.tellChange(e)
@@ -43,22 +44,22 @@ func (t teller) tellHistory(e *view.Entry) string {
 // tellChange is tellHistory for what is about a change of the rules.
 func (t teller) tellChange(e *view.Entry) string {
 	switch b := e.Body.(type) {
-	case *world.ManifestProposed:
+	case *journal.ManifestProposed:
 		text := fmt.Sprintf("%s: manifest %s is proposed in the place of %s", t.proposedBy(e.ID), b.Candidate.String()[:12], b.Base.String()[:12])
 		if b.Signature != nil {
 			text += ", signed with " + fingerprint(b.Signature.Key)
 		}
 		return text + madeBy(b.Actor) + because(b.Reason)
-	case *world.ManifestShadowed:
+	case *journal.ManifestShadowed:
 		return fmt.Sprintf("p%d is shadowed, report %s", b.Proposal, b.Hash.String()[:12]) + madeBy(b.Actor)
-	case *world.ManifestApproved:
+	case *journal.ManifestApproved:
 		return fmt.Sprintf("p%d is approved for report %s, signed with %s", b.Proposal, b.Report.String()[:12], fingerprint(b.Signature.Key)) +
 			madeBy(b.Actor) + because(b.Reason)
-	case *world.ManifestRejected:
+	case *journal.ManifestRejected:
 		return fmt.Sprintf("p%d is rejected", b.Proposal) + madeBy(b.Actor) + because(b.Reason)
-	case *world.ManifestWithdrawn:
+	case *journal.ManifestWithdrawn:
 		return fmt.Sprintf("p%d is withdrawn", b.Proposal) + madeBy(b.Actor) + because(b.Reason)
-	case *world.Applied:
+	case *journal.Applied:
 		return fmt.Sprintf("p%d is applied: manifest %s is in force, in the place of %s",
 			b.Proposal, b.Manifest.String()[:12], b.Base.String()[:12]) + madeBy(b.Actor)
 	}
@@ -66,12 +67,12 @@ func (t teller) tellChange(e *view.Entry) string {
 }
 
 // proposedBy names the proposal that a record made: the record does not say it.
-func (t teller) proposedBy(record world.Seq) string {
+func (t teller) proposedBy(record journal.Seq) string {
 	name := "a proposal"
 	_ = t.Local.View(func(w *world.World) error { // the function never errs
 		proposals, _ := w.Proposals()
 		for _, p := range proposals {
-			if world.Seq(p.Record) == record {
+			if journal.Seq(p.Record) == record {
 				name = view.ProposalName(p.N)
 			}
 		}

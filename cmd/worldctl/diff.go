@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -103,13 +104,13 @@ func (o *openWorlds) close(err error) error {
 
 // side is one of two moments that are compared.
 type side struct {
-	journal
+	records
 	moment *world.Moment
-	end    world.Seq // the last record that belongs to it
+	end    journal.Seq // the last record that belongs to it
 }
 
 func sideOf(lw *local.World, m *world.Moment) *side {
-	return &side{journal: journalOf(lw), moment: m, end: m.Head().ID}
+	return &side{records: recordsOf(lw), moment: m, end: m.Head().ID}
 }
 
 // side finds the moment that a person named: of the world that is meant or of

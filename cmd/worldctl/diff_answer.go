@@ -6,6 +6,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -31,10 +32,10 @@ type comparison struct {
 type standing struct {
 	Dir       string        `json:"dir"` // empty: the world is gone
 	WorldID   string        `json:"world_id"`
-	At        world.Seq     `json:"at"` // the last record that was looked at
+	At        journal.Seq   `json:"at"` // the last record that was looked at
 	Time      manifest.Tick `json:"time"`
-	Manifest  world.Hash    `json:"manifest"`
-	StateRoot world.Hash    `json:"state_root"`
+	Manifest  journal.Hash  `json:"manifest"`
+	StateRoot journal.Hash  `json:"state_root"`
 }
 
 type comparedCells struct {
@@ -52,17 +53,17 @@ type comparedIntents struct {
 
 // intentDifference is an intent that only one side has, or that ended otherwise.
 type intentDifference struct {
-	Cell       string      `json:"cell"`
-	Kind       string      `json:"kind"`
-	Params     world.Data  `json:"params"`
-	Occurrence uint64      `json:"occurrence"`
-	A          *intentSide `json:"a"` // null: it was not asked for
-	B          *intentSide `json:"b"` // likewise
+	Cell       string       `json:"cell"`
+	Kind       string       `json:"kind"`
+	Params     journal.Data `json:"params"`
+	Occurrence uint64       `json:"occurrence"`
+	A          *intentSide  `json:"a"` // null: it was not asked for
+	B          *intentSide  `json:"b"` // likewise
 }
 
 type intentSide struct {
 	Key     receipt.Key     `json:"key"`
-	Record  world.Seq       `json:"record"` // that made it
+	Record  journal.Seq     `json:"record"` // that made it
 	State   receipt.State   `json:"state"`
 	Outcome receipt.Outcome `json:"outcome"` // empty while there is none
 	Reason  string          `json:"reason"`
@@ -177,12 +178,12 @@ func intentDifferenceOf(x, y *receipt.Entry, a, b *side) (intentDifference, erro
 }
 
 // tellIntent returns what is to be said of an intent, and its params.
-func (s *side) tellIntent(e *receipt.Entry) (*intentSide, world.Data, error) {
+func (s *side) tellIntent(e *receipt.Entry) (*intentSide, journal.Data, error) {
 	line, err := s.IntentLine(e)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &intentSide{Key: e.Intent.Key, Record: world.Seq(e.Emitted), State: e.State, Outcome: e.Outcome, Reason: line.Reason}, line.Params, nil
+	return &intentSide{Key: e.Intent.Key, Record: journal.Seq(e.Emitted), State: e.State, Outcome: e.Outcome, Reason: line.Reason}, line.Params, nil
 }
 
 // summary is the whole comparison in one line.
@@ -200,7 +201,7 @@ func (c *cli) showComparison(x *comparison, a, b *side) {
 	fmt.Fprintln(c.stdout, x.summary())
 	c.facts([2]any{"a", x.A}, [2]any{"b", x.B},
 		[2]any{"parted", fmt.Sprintf("after #%d", x.Parted.Common)},
-		[2]any{"a goes on", c.tellRecord(a.journal, x.Parted.A)}, [2]any{"b goes on", c.tellRecord(b.journal, x.Parted.B)},
+		[2]any{"a goes on", c.tellRecord(a.records, x.Parted.A)}, [2]any{"b goes on", c.tellRecord(b.records, x.Parted.B)},
 		[2]any{"cost since", arrow(cost(x.Cost.A), cost(x.Cost.B))})
 	if x.Same {
 		return
@@ -210,7 +211,7 @@ func (c *cli) showComparison(x *comparison, a, b *side) {
 }
 
 // tellRecord says what a record records; 0: there is none.
-func (c *cli) tellRecord(j journal, id world.Seq) string {
+func (c *cli) tellRecord(j records, id journal.Seq) string {
 	if id == 0 {
 		return "no further"
 	}
@@ -218,7 +219,7 @@ func (c *cli) tellRecord(j journal, id world.Seq) string {
 	if err != nil {
 		return err.Error()
 	}
-	text, err := teller{journal: j, full: c.verbose}.tell(e)
+	text, err := teller{records: j, full: c.verbose}.tell(e)
 	if err != nil {
 		return err.Error()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -25,12 +26,12 @@ type effectAnswer struct {
 	State      receipt.State   `json:"state"`
 	Outcome    receipt.Outcome `json:"outcome"` // empty while there is none
 	Reason     string          `json:"reason"`
-	ParamsHash world.Hash      `json:"params_hash"`
+	ParamsHash journal.Hash    `json:"params_hash"`
 	Receipt    *view.Receipt   `json:"receipt"` // null while there is none
 }
 
 func newEffectCommand(c *cli) *cobra.Command {
-	var b world.OperatorEffect
+	var b journal.OperatorEffect
 	cmd := &cobra.Command{
 		Use:   "effect KIND [JSON|@FILE|-] --cap NAME --reason TEXT",
 		Short: "Do something outside yourself, through the same gate and ledger",
@@ -55,7 +56,7 @@ failed.`,
 	return cmd
 }
 
-func (c *cli) effect(ctx context.Context, lw *local.World, b world.OperatorEffect, params []string) error {
+func (c *cli) effect(ctx context.Context, lw *local.World, b journal.OperatorEffect, params []string) error {
 	var err error
 	if b.Actor, err = c.actor(b.Actor); err != nil {
 		return err
@@ -116,14 +117,14 @@ func resting(e *receipt.Entry) bool {
 
 func (c *cli) showEffect(lw *local.World, key receipt.Key) error {
 	e := entryOf(lw, key)
-	now, err := journalOf(lw).Intent(e)
+	now, err := recordsOf(lw).Intent(e)
 	if err != nil {
 		return err
 	}
 	a := effectAnswer{
 		Key: key, Cell: now.Cell, Kind: now.Kind, State: e.State, Outcome: e.Outcome, Reason: now.Reason, ParamsHash: e.Params,
 	}
-	last, err := journalOf(lw).AnswerTo(e, 0)
+	last, err := recordsOf(lw).AnswerTo(e, 0)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -23,13 +23,13 @@ func attempts(t *testing.T, dir string) (started, returned int) {
 		require.NoError(t, err)
 		require.NoError(t, s.Err)
 		switch s.Record.Kind {
-		case world.KindStarted:
+		case journal.KindStarted:
 			started++
-		case world.KindFinished:
+		case journal.KindFinished:
 			require.NoError(t, s.Record.Load(lw.Store()))
 			body, err := s.Record.Body()
 			require.NoError(t, err)
-			r, err := receipt.Decode(body.(*world.Finished).Receipt)
+			r, err := receipt.Decode(body.(*journal.Finished).Receipt)
 			require.NoError(t, err)
 			if r.Unsent {
 				returned++

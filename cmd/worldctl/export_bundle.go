@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -44,13 +44,13 @@ func (b *bundleFlags) refuse(cmd *cobra.Command) error {
 
 // bundleAnswer says what a bundle holds.
 type bundleAnswer struct {
-	File     string    `json:"file"`
-	World    string    `json:"world"`
-	From     world.Seq `json:"from"`
-	To       world.Seq `json:"to"`
-	Bytes    uint64    `json:"bytes"`
-	Withheld int       `json:"withheld"` // payloads
-	Signer   string    `json:"signer"`   // of its last checkpoint, as verify --trust takes it
+	File     string      `json:"file"`
+	World    string      `json:"world"`
+	From     journal.Seq `json:"from"`
+	To       journal.Seq `json:"to"`
+	Bytes    uint64      `json:"bytes"`
+	Withheld int         `json:"withheld"` // payloads
+	Signer   string      `json:"signer"`   // of its last checkpoint, as verify --trust takes it
 }
 
 // counting counts what is written to w.
@@ -101,12 +101,12 @@ func (c *cli) bundleOptions(lw *local.World, flags *bundleFlags) (o local.Bundle
 	o.From, o.To = 1, lw.Store().Head().ID
 	for _, end := range []struct {
 		typed string
-		at    *world.Seq
+		at    *journal.Seq
 	}{{flags.from, &o.From}, {flags.to, &o.To}} {
 		if end.typed == "" {
 			continue
 		}
-		if *end.at, err = journalOf(lw).moment(end.typed); err != nil {
+		if *end.at, err = recordsOf(lw).moment(end.typed); err != nil {
 			return o, err
 		}
 	}

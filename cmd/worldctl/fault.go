@@ -13,12 +13,13 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -315,7 +316,7 @@ func knownOfStore(err error) (code int, hint string) {
 		return exitVerify, "worldctl verify lists what is damaged; bring back .world from a copy, or worldctl import journal an export"
 	case errors.Is(err, store.ErrNewerFormat), errors.Is(err, world.ErrEngine):
 		return exitFailed, "worldctl version shows what this program can open; use the one that made the world"
-	case errors.Is(err, world.ErrFenced):
+	case errors.Is(err, journal.ErrFenced):
 		return exitConflict, "another process has taken this world over; what was acknowledged is safe"
 	case errors.Is(err, syscall.ENOSPC):
 		return exitFailed, "make room on the disk: what was acknowledged is safe, and worldctl status shows where the journal ends"

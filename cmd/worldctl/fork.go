@@ -8,18 +8,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 type forkAnswer struct {
-	WorldID   string            `json:"world_id"`
-	Parent    string            `json:"parent"`
-	At        world.Seq         `json:"at"`
-	ChainRoot world.Hash        `json:"chain_root"` // at At
-	Effects   world.ForkEffects `json:"effects"`
-	Dir       string            `json:"dir"`
-	Linked    bool              `json:"linked"`
+	WorldID   string              `json:"world_id"`
+	Parent    string              `json:"parent"`
+	At        journal.Seq         `json:"at"`
+	ChainRoot journal.Hash        `json:"chain_root"` // at At
+	Effects   journal.ForkEffects `json:"effects"`
+	Dir       string              `json:"dir"`
+	Linked    bool                `json:"linked"`
 }
 
 func newForkCommand(c *cli) *cobra.Command {
@@ -49,12 +50,12 @@ flight in this world stays this world's. New effects of the fork
 			if f.Actor, err = c.actor(as); err != nil {
 				return err
 			}
-			f.Effects = world.ForkEffects(effects)
+			f.Effects = journal.ForkEffects(effects)
 			return c.with(func(lw *local.World) error { return c.fork(lw, args[0], at, f) })
 		},
 	}
 	cmd.Flags().StringVar(&at, "at", "", "the `MOMENT` to fork at; the head if not given")
-	cmd.Flags().StringVar(&effects, "effects", string(world.ForkHold), "`WHO` performs the fork's effects: hold, live or recorded")
+	cmd.Flags().StringVar(&effects, "effects", string(journal.ForkHold), "`WHO` performs the fork's effects: hold, live or recorded")
 	cmd.Flags().StringVar(&f.ID, "id", "", "the fork's `ID`; a random one if not given")
 	addActor(cmd, &as)
 	return cmd
@@ -63,7 +64,7 @@ flight in this world stays this world's. New effects of the fork
 func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
 	if at != "" {
 		var err error
-		if f.At, err = journalOf(lw).moment(at); err != nil {
+		if f.At, err = recordsOf(lw).moment(at); err != nil {
 			return err
 		}
 	}
@@ -81,10 +82,10 @@ func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
 	}
 	return c.object("fork", answer, func() {
 		fmt.Fprintf(c.stdout, "world %s is in %s, forked from %s at #%d, %s\n", done.ID, dir, done.Parent, done.At, sharing(done.Linked))
-		next := map[world.ForkEffects]string{
-			world.ForkHold:     "its effects wait for you: worldctl -w " + dir + " intent list --state parked",
-			world.ForkLive:     "its effects are performed",
-			world.ForkRecorded: "its effects are answered by what this world recorded",
+		next := map[journal.ForkEffects]string{
+			journal.ForkHold:     "its effects wait for you: worldctl -w " + dir + " intent list --state parked",
+			journal.ForkLive:     "its effects are performed",
+			journal.ForkRecorded: "its effects are answered by what this world recorded",
 		}
 		c.note("next: worldctl -w %s run; %s", dir, next[done.Effects])
 	})

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -32,15 +32,15 @@ type graph struct {
 }
 
 type node struct {
-	ID   world.Seq     `json:"id"`
-	Kind world.Kind    `json:"kind"`
+	ID   journal.Seq   `json:"id"`
+	Kind journal.Kind  `json:"kind"`
 	Cell string        `json:"cell"` // that it concerns, several joined by a comma; empty: none
 	Time manifest.Tick `json:"time"`
 }
 
 type edge struct {
-	From world.Seq `json:"from"` // the cause
-	To   world.Seq `json:"to"`
+	From journal.Seq `json:"from"` // the cause
+	To   journal.Seq `json:"to"`
 }
 
 func newGraphCommand(c *cli) *cobra.Command {
@@ -62,7 +62,7 @@ of why. Without RECORD it is the last event that was submitted or, where the las
 				return usagef("type --format mermaid or --format dot", "%q is not a format of graphs", format)
 			}
 			return c.with(func(lw *local.World) error {
-				j := journalOf(lw)
+				j := recordsOf(lw)
 				e, err := j.findOrLast(args)
 				if err != nil {
 					return err
@@ -86,7 +86,7 @@ of why. Without RECORD it is the last event that was submitted or, where the las
 
 // findOrLast reads the record that a person named, else the last that something
 // began with.
-func (j journal) findOrLast(args []string) (*view.Entry, error) {
+func (j records) findOrLast(args []string) (*view.Entry, error) {
 	if len(args) > 0 {
 		return j.find(args[0])
 	}
@@ -97,7 +97,7 @@ func (j journal) findOrLast(args []string) (*view.Entry, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case e.Kind == world.KindSubmitted:
+		case e.Kind == journal.KindSubmitted:
 			return e, nil
 		case e.Kind.Input() && input == nil:
 			input = e
@@ -109,14 +109,14 @@ func (j journal) findOrLast(args []string) (*view.Entry, error) {
 // graph returns what a record followed from, and what follows from it, up to so
 // many links away and so many records; 0 is no bound. whole is false where there
 // are more records.
-func (j journal) graph(of *view.Entry, links, most uint64) (g *graph, whole bool, err error) {
+func (j records) graph(of *view.Entry, links, most uint64) (g *graph, whole bool, err error) {
 	g = &graph{Nodes: []node{}, Edges: []edge{}}
 	full := func() bool { return most != 0 && uint64(len(g.Nodes)) == most }
 	causes := j.causes(of)
 	if links != 0 {
 		causes = first(causes, links+1) // the record is the first
 	}
-	var effect world.Seq
+	var effect journal.Seq
 	for e, err := range causes {
 		if err != nil {
 			return nil, false, err
@@ -143,7 +143,7 @@ func (j journal) graph(of *view.Entry, links, most uint64) (g *graph, whole bool
 	return g, true, nil
 }
 
-func (g *graph) add(j journal, e *view.Entry) {
+func (g *graph) add(j records, e *view.Entry) {
 	g.Nodes = append(g.Nodes, node{e.ID, e.Kind, strings.Join(j.Cells(e), ", "), e.Time})
 }
 

@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/worldkernel/worldkernel/journal"
 	"pgregory.net/rapid"
-
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // TestLabelsSayWhatTheWorldSays reads escaped text as Mermaid and Graphviz do.
@@ -49,7 +48,7 @@ func TestLabelsSayWhatTheWorldSays(t *testing.T) {
 // every line is between records that are drawn.
 func TestGraphIsBounded(t *testing.T) {
 	lw := eventful(t)
-	j := journalOf(lw)
+	j := recordsOf(lw)
 	of, err := j.find("2")
 	require.NoError(t, err)
 	all, whole, err := j.graph(of, 0, 0)
@@ -64,7 +63,7 @@ func TestGraphIsBounded(t *testing.T) {
 		g, whole, err := j.graph(of, 0, most)
 		require.NoError(t, err)
 		require.Equal(t, most == 0 || most >= uint64(len(all.Nodes)), whole)
-		drawn := make(map[world.Seq]bool)
+		drawn := make(map[journal.Seq]bool)
 		for i, n := range g.Nodes {
 			drawn[n.ID] = true
 			require.True(t, i == 0 || g.Nodes[i-1].ID < n.ID)

@@ -9,17 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 type importAnswer struct {
-	World   string     `json:"world"`
-	WorldID string     `json:"world_id"`
-	Dir     string     `json:"dir"`
-	Records uint64     `json:"records"`
-	Head    world.Head `json:"head"`
-	CanRun  bool       `json:"can_run"` // it has receipt keys
+	World   string       `json:"world"`
+	WorldID string       `json:"world_id"`
+	Dir     string       `json:"dir"`
+	Records uint64       `json:"records"`
+	Head    journal.Head `json:"head"`
+	CanRun  bool         `json:"can_run"` // it has receipt keys
 }
 
 func newImportCommand(c *cli) *cobra.Command {

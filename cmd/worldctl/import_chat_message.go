@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // chatCall is one call of a tool, and its answer.
@@ -14,9 +14,9 @@ type chatCall struct {
 	message  int // that made it
 	id       string
 	kind     string // of effect
-	params   world.Data
+	params   journal.Data
 	answered bool
-	answer   world.Data
+	answer   journal.Data
 	failed   bool
 }
 
@@ -135,7 +135,7 @@ func (rec *chatRecording) call(value any) (chatCall, error) {
 
 // chatArguments turns the JSON text in which a model wrote arguments into data.
 // Models do not always write JSON: then the text itself is the data.
-func chatArguments(value any) (world.Data, error) {
+func chatArguments(value any) (journal.Data, error) {
 	switch v := value.(type) {
 	case map[string]any:
 		return canon.Marshal(v)

@@ -11,8 +11,8 @@ import (
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // chatRecording is what a file of recorded runs holds.
@@ -33,7 +33,7 @@ type chatRun struct {
 // chatMessage is a message that is not a tool result.
 type chatMessage struct {
 	index int // among all messages of the run, from 0
-	data  world.Data
+	data  journal.Data
 	calls int
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -74,7 +75,7 @@ func TestCallsFindTheirAnswers(t *testing.T) {
 	require.Equal(t, 4, rec.runs[0].messages[3].index, "messages keep their place among the answers")
 }
 
-func jsonOf(t *testing.T, data world.Data) string {
+func jsonOf(t *testing.T, data journal.Data) string {
 	t.Helper()
 	text, err := data.MarshalJSON()
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // TestImportMCPPrintsWhatAWorldCanUse puts what the verb prints into a

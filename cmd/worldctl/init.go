@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/examples"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -38,11 +38,11 @@ type birthFlags struct {
 }
 
 type initAnswer struct {
-	World    string     `json:"world"`
-	WorldID  string     `json:"world_id"`
-	Dir      string     `json:"dir"`
-	Template string     `json:"template"` // "" where the directory had a world.yaml
-	Head     world.Head `json:"head"`
+	World    string       `json:"world"`
+	WorldID  string       `json:"world_id"`
+	Dir      string       `json:"dir"`
+	Template string       `json:"template"` // "" where the directory had a world.yaml
+	Head     journal.Head `json:"head"`
 }
 
 type templateLine struct {

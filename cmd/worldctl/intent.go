@@ -37,10 +37,10 @@ its verifier is being asked.`,
 				return usagef(fmt.Sprintf("states are %v", receipt.States()), "%q is not a state of an intent", state)
 			}
 			return c.with(func(lw *local.World) error {
-				entries := slices.DeleteFunc(journalOf(lw).Ledger(), func(e receipt.Entry) bool {
+				entries := slices.DeleteFunc(recordsOf(lw).Ledger(), func(e receipt.Entry) bool {
 					return state != "" && e.State != receipt.State(state)
 				})
-				lines, err := journalOf(lw).IntentLines(entries)
+				lines, err := recordsOf(lw).IntentLines(entries)
 				if err != nil {
 					return err
 				}
@@ -68,7 +68,7 @@ func findIntent(lw *local.World, prefix string) (*receipt.Entry, error) {
 		return nil, usagef("worldctl intent list", "%q is not the key of an intent: want at least %d of its hex digits", prefix, minPrefix)
 	}
 	var found *receipt.Entry
-	for _, e := range journalOf(lw).Ledger() {
+	for _, e := range recordsOf(lw).Ledger() {
 		if !strings.HasPrefix(e.Intent.Key.String(), prefix) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -16,7 +17,7 @@ import (
 
 // choice is what a person decides about an intent, as typed.
 type choice struct {
-	how        world.Resolution // confirmByHand: its recorded result holds
+	how        journal.Resolution // confirmByHand: its recorded result holds
 	as         string
 	reason     string
 	paramsHash string
@@ -24,22 +25,22 @@ type choice struct {
 }
 
 // confirmByHand stands for World.ConfirmByHand among the resolutions.
-const confirmByHand world.Resolution = "confirm"
+const confirmByHand journal.Resolution = "confirm"
 
 // noReason is journaled where a person need not give a reason and gave none.
 const noReason = "no reason was given"
 
 // decidedAnswer is what became of an intent.
 type decidedAnswer struct {
-	Key        receipt.Key      `json:"key"`
-	Cell       string           `json:"cell"`
-	Kind       string           `json:"kind"`
-	How        world.Resolution `json:"how"`
-	Actor      string           `json:"actor"`
-	Reason     string           `json:"reason"` // of the decision
-	ParamsHash world.Hash       `json:"params_hash"`
-	State      receipt.State    `json:"state"`
-	Why        string           `json:"why"` // of the state
+	Key        receipt.Key        `json:"key"`
+	Cell       string             `json:"cell"`
+	Kind       string             `json:"kind"`
+	How        journal.Resolution `json:"how"`
+	Actor      string             `json:"actor"`
+	Reason     string             `json:"reason"` // of the decision
+	ParamsHash journal.Hash       `json:"params_hash"`
+	State      receipt.State      `json:"state"`
+	Why        string             `json:"why"` // of the state
 }
 
 func newIntentApproveCommand(c *cli) *cobra.Command {
@@ -57,7 +58,7 @@ Exit code 4 if the gate denies it now, 5 if its params have another hash.`
   worldctl intent approve 9f86d081884c --params-hash HASH --as eve
   worldctl intent approve 9f86d081884c --reuse --reason "the mail is out already"`
 	x.bindHash(cmd)
-	x.how, x.reason = world.Approve, noReason
+	x.how, x.reason = journal.Approve, noReason
 	var reuse bool
 	cmd.Flags().BoolVar(&reuse, "reuse", false, "do not perform it: it gets the result of what it repeats")
 	cmd.PreRun = func(*cobra.Command, []string) {
@@ -73,7 +74,7 @@ func newIntentDenyCommand(c *cli) *cobra.Command {
 	cmd.Long = "Do not let a parked intent go: it is denied, or it has failed if it is one whose\nrecorded result was not confirmed. Its cell is told."
 	cmd.Example = `  worldctl intent deny 9f86d081884c --reason "over the limit"`
 	x.bindHash(cmd)
-	x.how, x.reason = world.Disapprove, noReason
+	x.how, x.reason = journal.Disapprove, noReason
 	return cmd
 }
 
@@ -94,9 +95,9 @@ which its cell is told; if it did not, the next attempt may go.`
 		case notExecuted && x.payload != "":
 			return usagef("leave --payload away", "what did not happen has no payload")
 		}
-		x.how = world.NotExecuted
+		x.how = journal.NotExecuted
 		if executed {
-			x.how = world.Executed
+			x.how = journal.Executed
 		}
 		return nil
 	}
@@ -107,7 +108,7 @@ func newIntentRetryCommand(c *cli) *cobra.Command {
 	cmd, x := newDecideCommand(c, "retry", "Let an intent in doubt be attempted again, whether or not it happened")
 	cmd.Long = "Let an intent in doubt be attempted again, whether or not it happened: for what\ndoes no harm if it is done twice."
 	cmd.Example = `  worldctl intent retry 9f86d081884c --reason "a second mail does no harm"`
-	x.how = world.RetryAnyway
+	x.how = journal.RetryAnyway
 	return cmd
 }
 
@@ -145,7 +146,7 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 	if err != nil {
 		return err
 	}
-	b := world.Resolved{Key: e.Intent.Key, How: x.how, Params: e.Params, Reason: x.reason}
+	b := journal.Resolved{Key: e.Intent.Key, How: x.how, Params: e.Params, Reason: x.reason}
 	if b.Actor, err = c.actor(x.as); err != nil {
 		return err
 	}
@@ -170,9 +171,9 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 	return c.showDecided(lw, &b)
 }
 
-func (c *cli) showDecided(lw *local.World, b *world.Resolved) error {
+func (c *cli) showDecided(lw *local.World, b *journal.Resolved) error {
 	e := entryOf(lw, b.Key)
-	now, err := journalOf(lw).Intent(e)
+	now, err := recordsOf(lw).Intent(e)
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func (c *cli) showDecided(lw *local.World, b *world.Resolved) error {
 			short(b.Key), now.Kind, now.Cell, e.State, b.How, b.Actor, e.Params)
 		c.note("next: worldctl run")
 	})
-	if err == nil && b.How == world.Approve && e.State == receipt.StateDenied {
+	if err == nil && b.How == journal.Approve && e.State == receipt.StateDenied {
 		err = hinted(fmt.Errorf("%w: %s", errDenied, now.Reason), "worldctl timeline %s", e.Intent.Cell)
 	}
 	return err

@@ -7,7 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -26,7 +26,7 @@ attempt. KEY may be cut short, to no less than 8 digits.`,
 				if err != nil {
 					return err
 				}
-				a, err := journalOf(lw).Intent(e)
+				a, err := recordsOf(lw).Intent(e)
 				if err != nil {
 					return err
 				}
@@ -76,7 +76,7 @@ func (c *cli) showIntent(a *view.Intent) {
 	t.Render()
 }
 
-func numbered(id world.Seq) string {
+func numbered(id journal.Seq) string {
 	if id == 0 {
 		return "not yet"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -118,7 +119,7 @@ func (c *cli) editionOf(file string) (*edition, error) {
 // storedEdition reads a manifest that the world has.
 func storedEdition(lw *local.World, name string, h manifest.Hash) (*edition, error) {
 	encoded, err := lw.Store().Blob(h)
-	if errors.Is(err, world.ErrNotFound) {
+	if errors.Is(err, journal.ErrNotFound) {
 		return nil, hinted(fmt.Errorf("the world has no manifest %s", h), "%s", manifestForms)
 	}
 	if err != nil {
@@ -137,17 +138,17 @@ func manifestBefore(lw *local.World, digits string) (manifest.Hash, bool) {
 	const least = 8
 	found := make(map[manifest.Hash]bool)
 	var last manifest.Hash
-	for e, err := range journalOf(lw).Scan(0, world.KindCreated, world.KindForked, world.KindApplied) {
+	for e, err := range recordsOf(lw).Scan(0, journal.KindCreated, journal.KindForked, journal.KindApplied) {
 		if err != nil {
 			break // verify tells of it
 		}
 		var h manifest.Hash
 		switch b := e.Body.(type) {
-		case *world.Created:
+		case *journal.Created:
 			h = b.Manifest
-		case *world.Forked:
+		case *journal.Forked:
 			h = b.Manifest
-		case *world.Applied:
+		case *journal.Applied:
 			h = b.Manifest
 		}
 		if strings.HasPrefix(h.String(), digits) {

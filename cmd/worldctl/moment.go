@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
@@ -58,7 +59,7 @@ func momentArgs(root *cobra.Command, args []string) []string {
 
 // moment returns the record that a person named as a moment: the last that is
 // part of it.
-func (j journal) moment(name string) (world.Seq, error) {
+func (j records) moment(name string) (journal.Seq, error) {
 	end := j.End()
 	switch {
 	case name == headName:
@@ -72,13 +73,13 @@ func (j journal) moment(name string) (world.Seq, error) {
 		if id == 0 || id > uint64(end) {
 			return 0, noMoment("there is no record #%d: the journal ends at #%d", id, end)
 		}
-		return world.Seq(id), nil
+		return journal.Seq(id), nil
 	}
 	s, err := findSnapshot(j.Local, name)
 	if err != nil {
 		return 0, usagef(momentForms, "%q is no moment of this world: %w", name, err)
 	}
-	return world.Seq(s.Record), nil
+	return journal.Seq(s.Record), nil
 }
 
 func noMoment(format string, args ...any) error {
@@ -86,17 +87,17 @@ func noMoment(format string, args ...any) error {
 }
 
 // recordsBack returns the record so many before the last.
-func (j journal) recordsBack(name string, end world.Seq) (world.Seq, error) {
+func (j records) recordsBack(name string, end journal.Seq) (journal.Seq, error) {
 	back, err := strconv.ParseUint(strings.TrimPrefix(strings.TrimPrefix(name, headName), "-"), 10, 64)
 	if err != nil || back >= uint64(end) {
 		return 0, noMoment("%s is before record #1: the journal ends at #%d", name, end)
 	}
-	return end - world.Seq(back), nil
+	return end - journal.Seq(back), nil
 }
 
 // endOf returns the last record of a tick or, where nothing happened in it, the
 // last before.
-func (j journal) endOf(name string, end world.Seq) (world.Seq, error) {
+func (j records) endOf(name string, end journal.Seq) (journal.Seq, error) {
 	now, err := j.timeOf(end)
 	if err != nil {
 		return 0, err
@@ -134,7 +135,7 @@ func look(lw *local.World, at string, use func(*world.Moment) error) error {
 
 // momentAt returns the world as it was at a moment that a person named.
 func momentAt(lw *local.World, name string) (*world.Moment, error) {
-	id, err := journalOf(lw).moment(name)
+	id, err := recordsOf(lw).moment(name)
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +148,8 @@ func momentAt(lw *local.World, name string) (*world.Moment, error) {
 
 // cellThen returns a cell as it was at a moment that a person named, if it was
 // there, and the record of that.
-func cellThen(lw *local.World, cell reducer.Cell, name string) (v world.CellView, at world.Seq, found bool, err error) {
-	if at, err = journalOf(lw).moment(name); err != nil {
+func cellThen(lw *local.World, cell reducer.Cell, name string) (v world.CellView, at journal.Seq, found bool, err error) {
+	if at, err = recordsOf(lw).moment(name); err != nil {
 		return v, 0, false, err
 	}
 	v, found, err = lw.CellAt(cell, at)

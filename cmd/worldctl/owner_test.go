@@ -418,7 +418,7 @@ func TestWhatIsOnItsWayCanBeRead(t *testing.T) {
 		_, err = lw.Next(t.Context())
 		require.NoError(t, err)
 		last := lw.Store().Head().ID
-		e, err := journalOf(lw).Entry(last)
+		e, err := recordsOf(lw).Entry(last)
 		require.NoError(t, err)
 		require.Equal(t, last, e.ID)
 	}

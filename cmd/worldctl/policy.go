@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -36,7 +36,7 @@ type judged struct {
 	Cell   string        `json:"cell"`
 	Kind   string        `json:"kind"`
 	Params string        `json:"params"` // the beginning of them, as JSON
-	Record world.Seq     `json:"record"`
+	Record journal.Seq   `json:"record"`
 	Time   manifest.Tick `json:"time"`
 	Before ruling        `json:"before"`
 	After  ruling        `json:"after"`
@@ -107,7 +107,7 @@ func (c *cli) evalPolicies(ctx context.Context, lw *local.World, file string, hi
 		File: file, From: r.From, Decided: decidedSince(lw, r.From), Changed: r.Counts.Decisions, Intents: []judged{}, Counts: r.Counts,
 	}
 	for i := range r.Decisions {
-		x, err := journalOf(lw).judged(&r.Decisions[i])
+		x, err := recordsOf(lw).judged(&r.Decisions[i])
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func cloned(m *manifest.Manifest) (*manifest.Manifest, error) {
 // record.
 func decidedSince(lw *local.World, record uint64) int {
 	n := 0
-	for _, e := range journalOf(lw).Ledger() {
+	for _, e := range recordsOf(lw).Ledger() {
 		if !e.Abandoned && slices.ContainsFunc(e.Asked, func(at uint64) bool { return at >= record }) {
 			n++
 		}
@@ -163,8 +163,8 @@ func decidedSince(lw *local.World, record uint64) int {
 }
 
 // judged reads what was decided about an intent then.
-func (j journal) judged(d *governance.DecisionDifference) (judged, error) {
-	e, err := j.Entry(world.Seq(d.Record))
+func (j records) judged(d *governance.DecisionDifference) (judged, error) {
+	e, err := j.Entry(journal.Seq(d.Record))
 	if err != nil {
 		return judged{}, err
 	}
@@ -174,11 +174,11 @@ func (j journal) judged(d *governance.DecisionDifference) (judged, error) {
 	}
 	x.Key, _ = view.IntentOf(e.Body)
 	switch b := e.Body.(type) {
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		x.Before.Rules = b.Rules
-	case *world.IntentParked:
+	case *journal.IntentParked:
 		x.Before.Rules = b.Rules
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		x.Before.Code, x.Before.Rules = b.Code, b.Rules
 	}
 	for _, v := range []*ruling{&x.Before, &x.After} {

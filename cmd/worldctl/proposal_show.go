@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -64,7 +65,7 @@ PROPOSAL is p1 or 1.`,
 func proposalOf(lw *local.World, n uint64) (*proposalAnswer, error) {
 	a := &proposalAnswer{n: n}
 	err := lw.View(func(w *world.World) (err error) {
-		if a.Report, err = w.ReportOf(lw.Store(), n); err != nil && !errors.Is(err, world.ErrRedacted) {
+		if a.Report, err = w.ReportOf(lw.Store(), n); err != nil && !errors.Is(err, journal.ErrRedacted) {
 			return err
 		}
 		proposals, f := w.Proposals()

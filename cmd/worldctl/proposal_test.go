@@ -55,11 +55,11 @@ func TestMissingNamesWhoseApprovalWouldCount(t *testing.T) {
 	report, base := manifest.Hash{7}, manifest.Hash{8}
 	by := func(keys ...manifest.PublicKey) (out []governance.Approval) {
 		for _, key := range keys {
-			out = append(out, governance.Approval{Report: report, Signature: governance.Signature{Key: key}})
+			out = append(out, governance.Approval{Report: report, Signature: manifest.Signature{Key: key}})
 		}
 		return out
 	}
-	stale := governance.Approval{Report: manifest.Hash{6}, Signature: governance.Signature{Key: bob}}
+	stale := governance.Approval{Report: manifest.Hash{6}, Signature: manifest.Signature{Key: bob}}
 	for name, x := range map[string]struct {
 		rules     manifest.Governance
 		author    *manifest.PublicKey
@@ -78,7 +78,7 @@ func TestMissingNamesWhoseApprovalWouldCount(t *testing.T) {
 	} {
 		p := &governance.Proposal{N: 3, Base: base, Report: report, ReportAt: 5, Approvals: x.approvals}
 		if x.author != nil {
-			p.Signature = &governance.Signature{Key: *x.author}
+			p.Signature = &manifest.Signature{Key: *x.author}
 		}
 		want := []string{}
 		if x.want != "" {

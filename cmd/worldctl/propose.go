@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -92,7 +93,7 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 		return err
 	}
 	if x.key != "" {
-		s, err := c.sign(x.key, governance.Terms{World: f.World, Base: f.Manifest, Candidate: candidate.hash})
+		s, err := c.sign(x.key, manifest.Terms{World: f.World, Base: f.Manifest, Candidate: candidate.hash})
 		if err != nil {
 			return err
 		}
@@ -173,7 +174,7 @@ func notProposed(err error, name string) error {
 		}
 	case errors.Is(err, governance.ErrRepeated):
 		return hinted(err, "an author's signature proposes once: change the version in %s, then propose that", name)
-	case errors.Is(err, world.ErrNotFound):
+	case errors.Is(err, journal.ErrNotFound):
 		return &fault{err: err, code: exitUsage, hint: "a patch names contents that the world has; a world.yaml brings its own along: worldctl propose world.yaml"}
 	case code == exitFailed && hint == "":
 		return &fault{err: err, code: exitUsage, hint: "correct " + name + ", then propose it again"}

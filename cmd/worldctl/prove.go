@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
@@ -80,7 +80,7 @@ func newProveRecordCommand(c *cli) *cobra.Command {
 		Short:   "Prove that a record is in the journal, and what it says",
 		Example: "  worldctl prove record 93 --to ada.proof",
 	}, func(lw *local.World, name string) (*verify.Proof, error) {
-		id, err := journalOf(lw).moment(name)
+		id, err := recordsOf(lw).moment(name)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ was changed since.`,
 		switch {
 		case errors.Is(err, checkpoint.ErrMalformed):
 			err = usagef(hintCheckpoint, "%s: %w", file, err)
-		case errors.Is(err, world.ErrNotFound):
+		case errors.Is(err, journal.ErrNotFound):
 			err = hinted(fmt.Errorf("%w: the journal has lost records that were signed: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", file)
 		case errors.Is(err, local.ErrOtherHistory):
 			err = hinted(fmt.Errorf("%w: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", file)

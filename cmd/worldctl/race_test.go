@@ -18,7 +18,7 @@ import (
 // hundreds, and with it each takes several times as long. With it run the tests
 // themselves and what they call inProcess, the sink, and the processes of tests
 // that say raced. What performs effects beside the command line is raced by the
-// tests of receipt/host and world/local.
+// tests of host and world/local.
 func processes(m *testing.M) testscript.TestingM { return plain{m} }
 
 // plain are the tests, with the worldctl without the race detector first in PATH.

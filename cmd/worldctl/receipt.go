@@ -32,7 +32,7 @@ nothing.`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				tell := teller{journal: journalOf(lw), full: c.verbose}
+				tell := teller{records: recordsOf(lw), full: c.verbose}
 				return list(c, "receipt-list", "receipts", first(tell.answersByIntent(), limit), columns[view.ReceiptLine]{
 					header: table.Row{"key", "cell", "kind", "attempt", "status", "outcome", "record", "", "payload"},
 					row: func(l view.ReceiptLine) table.Row {
@@ -81,7 +81,7 @@ denied or ended the intent itself, has no signature and no such bytes.`,
 				if err != nil {
 					return err
 				}
-				a, err := journalOf(lw).AnswerTo(e, attempt)
+				a, err := recordsOf(lw).AnswerTo(e, attempt)
 				if err != nil {
 					return err
 				}

@@ -3,16 +3,16 @@ package main
 import (
 	"iter"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // answersByIntent yields all answers in the order of their intents, and those to
 // one intent in the order in which they came. It holds none back but their ids.
-func (j journal) answersByIntent() iter.Seq2[view.ReceiptLine, error] {
+func (j records) answersByIntent() iter.Seq2[view.ReceiptLine, error] {
 	return func(yield func(view.ReceiptLine, error) bool) {
-		records := make(map[receipt.Key][]world.Seq)
+		records := make(map[receipt.Key][]journal.Seq)
 		for e, err := range j.Scan(0, view.AnswerKinds()...) {
 			if err != nil {
 				yield(view.ReceiptLine{}, err)
@@ -34,7 +34,7 @@ func (j journal) answersByIntent() iter.Seq2[view.ReceiptLine, error] {
 
 // answerLine returns the answer of a record that held one; false: it has been
 // redacted since.
-func (j journal) answerLine(id world.Seq) (line view.ReceiptLine, ok bool, err error) {
+func (j records) answerLine(id journal.Seq) (line view.ReceiptLine, ok bool, err error) {
 	e, err := j.Entry(id)
 	if err != nil {
 		return line, false, err

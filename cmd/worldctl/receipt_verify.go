@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -29,7 +29,7 @@ type receiptCheck struct {
 
 type badReceipt struct {
 	Key    receipt.Key `json:"key"`
-	Record world.Seq   `json:"record"` // 0: it is not in the journal
+	Record journal.Seq `json:"record"` // 0: it is not in the journal
 	Error  string      `json:"error"`
 }
 
@@ -90,7 +90,7 @@ func (c *cli) showReceiptCheck(check *receiptCheck) {
 }
 
 // add counts one receipt and what verifying it came to.
-func (check *receiptCheck) add(key receipt.Key, record world.Seq, err error) {
+func (check *receiptCheck) add(key receipt.Key, record journal.Seq, err error) {
 	check.Checked++
 	if err != nil {
 		check.Bad = append(check.Bad, badReceipt{Key: key, Record: record, Error: err.Error()})
@@ -99,7 +99,7 @@ func (check *receiptCheck) add(key receipt.Key, record world.Seq, err error) {
 
 // journal verifies all receipts of a world.
 func (check *receiptCheck) journal(lw *local.World) error {
-	for a, err := range journalOf(lw).Answers() {
+	for a, err := range recordsOf(lw).Answers() {
 		if err != nil {
 			return err
 		}
@@ -160,9 +160,9 @@ func (check *receiptCheck) raw(lw *local.World, data []byte) error {
 		check.Unverifiable++
 		return nil
 	}
-	record, err := world.Seq(0), lw.Keys().Verify(r)
+	record, err := journal.Seq(0), lw.Keys().Verify(r)
 	if err == nil || errors.Is(err, receipt.ErrRevokedKey) {
-		at, unfit := journalOf(lw).admits(data, r)
+		at, unfit := recordsOf(lw).admits(data, r)
 		if err == nil || at > 0 && unfit == nil { // the journal took it while the key was good
 			record, err = at, unfit
 		}
@@ -173,7 +173,7 @@ func (check *receiptCheck) raw(lw *local.World, data []byte) error {
 
 // admits reports why a genuine receipt is not the one that the journal has, or
 // would take.
-func (j journal) admits(data []byte, r *receipt.Receipt) (world.Seq, error) {
+func (j records) admits(data []byte, r *receipt.Receipt) (journal.Seq, error) {
 	e, ok := j.LedgerEntry(r.Key)
 	if !ok {
 		return 0, receipt.ErrUnknownIntent

@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -23,29 +23,29 @@ import (
 // journal finds, for every record of a world in which everything happens.
 func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 	lw := eventful(t)
-	j := journalOf(lw)
+	j := recordsOf(lw)
 	all := collect(t, j.Between(1, lw.Store().Head().ID, nil))
-	kinds := make(map[world.Kind]bool)
-	causes := make(map[world.Seq]world.Seq) // by effect
+	kinds := make(map[journal.Kind]bool)
+	causes := make(map[journal.Seq]journal.Seq) // by effect
 	for i, e := range all {
 		kinds[e.Kind] = true
 		causes[e.ID] = causeAmong(all[:i], e)
 		got, err := j.causeOf(e)
 		require.NoError(t, err)
 		require.Equal(t, causes[e.ID], got, "#%d", e.ID)
-		if key, attempt := view.IntentOf(e.Body); e.Kind == world.KindFinished || e.Kind == world.KindLate || e.Kind == world.KindExpired {
-			require.Equal(t, mention{got, world.KindStarted, key, attempt}, mentionIn(all[got-1]))
+		if key, attempt := view.IntentOf(e.Body); e.Kind == journal.KindFinished || e.Kind == journal.KindLate || e.Kind == journal.KindExpired {
+			require.Equal(t, mention{got, journal.KindStarted, key, attempt}, mentionIn(all[got-1]))
 		}
 	}
-	for _, kind := range []world.Kind{
-		world.KindDropped, world.KindFired, world.KindFailed, world.KindParked, world.KindResolved, world.KindDenied, world.KindWaiting,
-		world.KindDue, world.KindExpired, world.KindInDoubt, world.KindLate, world.KindEnded,
+	for _, kind := range []journal.Kind{
+		journal.KindDropped, journal.KindFired, journal.KindFailed, journal.KindParked, journal.KindResolved, journal.KindDenied, journal.KindWaiting,
+		journal.KindDue, journal.KindExpired, journal.KindInDoubt, journal.KindLate, journal.KindEnded,
 	} {
 		require.True(t, kinds[kind], kind)
 	}
 	for _, e := range all {
 		for _, links := range []uint64{1, 2, 0} {
-			var want, got []world.Seq
+			var want, got []journal.Seq
 			for _, x := range all {
 				if away := linksBetween(causes, e.ID, x.ID); away > 0 && (links == 0 || away <= links) {
 					want = append(want, x.ID)
@@ -65,10 +65,10 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 // with what a reader of the whole journal finds.
 func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 	lw := eventful(t)
-	j := journalOf(lw)
+	j := recordsOf(lw)
 	all := collect(t, j.Between(1, lw.Store().Head().ID, nil))
 	for _, cell := range []string{"teller/ada", "teller/eve", "operator/ann", "teller/nobody"} {
-		var want []world.Seq
+		var want []journal.Seq
 		for i, e := range all {
 			if concernsAmong(all[:i], e, cell) {
 				want = append(want, e.ID)
@@ -81,11 +81,11 @@ func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 			records, err := s.records(j)
 			require.NoError(t, err)
 			at, _ := slices.BinarySearch(want, e.ID)
-			var got []world.Seq
+			var got []journal.Seq
 			for _, x := range collect(t, records) {
 				got = append(got, x.ID)
 			}
-			require.Equal(t, append([]world.Seq(nil), want[at:]...), got, "%s from #%d", cell, e.ID)
+			require.Equal(t, append([]journal.Seq(nil), want[at:]...), got, "%s from #%d", cell, e.ID)
 			tells, err := j.TellsOf(e, cell)
 			require.NoError(t, err)
 			require.Equal(t, slices.Contains(want, e.ID), tells, "%s in #%d", cell, e.ID)
@@ -95,7 +95,7 @@ func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 
 // What is said of an intent and its answers is the same for one and in a list.
 func TestIntentsAndAnswersAreTheSameInListsAndAlone(t *testing.T) {
-	j := journalOf(eventful(t))
+	j := recordsOf(eventful(t))
 	entries := j.Ledger()
 	lines, err := j.IntentLines(entries)
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestIntentsAndAnswersAreTheSameInListsAndAlone(t *testing.T) {
 }
 
 // causeAmong finds what caused a record among all before it.
-func causeAmong(before []*view.Entry, e *view.Entry) world.Seq {
+func causeAmong(before []*view.Entry, e *view.Entry) journal.Seq {
 	m := mentionIn(e)
 	if len(m.answers()) == 0 {
 		return e.CausedBy
@@ -141,7 +141,7 @@ func causeAmong(before []*view.Entry, e *view.Entry) world.Seq {
 }
 
 // linksBetween returns how many causes away an effect is, 0 where it is none.
-func linksBetween(causes map[world.Seq]world.Seq, cause, effect world.Seq) uint64 {
+func linksBetween(causes map[journal.Seq]journal.Seq, cause, effect journal.Seq) uint64 {
 	for n := uint64(1); effect != 0; n++ {
 		if effect = causes[effect]; effect == cause {
 			return n
@@ -153,26 +153,26 @@ func linksBetween(causes map[world.Seq]world.Seq, cause, effect world.Seq) uint6
 // concernsAmong reports whether a record tells of a cell: it names it, a step of
 // it brought it about, or an intent of the cell is what it is about.
 func concernsAmong(before []*view.Entry, e *view.Entry, cell string) bool {
-	if b, ok := e.Body.(*world.OperatorEffect); ok {
+	if b, ok := e.Body.(*journal.OperatorEffect); ok {
 		return operator(b.Actor) == cell
 	}
 	names := false
-	_ = world.EachCell(e.Kind, e.Payload, func(name []byte) { names = names || string(name) == cell })
+	_ = journal.EachCell(e.Kind, e.Payload, func(name []byte) { names = names || string(name) == cell })
 	if names {
 		return true
 	}
 	key, _ := view.IntentOf(e.Body)
 	for _, x := range before {
 		switch b := x.Body.(type) {
-		case *world.Stepped:
+		case *journal.Stepped:
 			if x.ID == e.CausedBy && b.Cell == cell {
 				return true
 			}
-		case *world.Emitted:
-			if x.ID == e.CausedBy && e.Kind == world.KindDropped {
+		case *journal.Emitted:
+			if x.ID == e.CausedBy && e.Kind == journal.KindDropped {
 				return concernsAmong(before, x, cell)
 			}
-		case *world.IntentEmitted, *world.IntentDenied, *world.IntentParked:
+		case *journal.IntentEmitted, *journal.IntentDenied, *journal.IntentParked:
 			if k, _ := view.IntentOf(b); k == key && concernsAmong(nil, x, cell) {
 				return true
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -13,7 +14,7 @@ import (
 type replayAnswer struct {
 	OK              bool              `json:"ok"`
 	Records         uint64            `json:"records"`          // that are equal
-	StateRoot       *world.Hash       `json:"state_root"`       // null where it diverged
+	StateRoot       *journal.Hash     `json:"state_root"`       // null where it diverged
 	FirstDivergence *world.Divergence `json:"first_divergence"` // null where it did not
 }
 
@@ -47,17 +48,17 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
 
 // replaySpan returns the record of the snapshot from which to replay, 0 for all,
 // and the last record to replay.
-func replaySpan(lw *local.World, from, to string) (first, last world.Seq, err error) {
-	last = journalOf(lw).End()
+func replaySpan(lw *local.World, from, to string) (first, last journal.Seq, err error) {
+	last = recordsOf(lw).End()
 	if from != "" {
 		s, err := findSnapshot(lw, from)
 		if err != nil {
 			return 0, 0, err
 		}
-		first = world.Seq(s.Record)
+		first = journal.Seq(s.Record)
 	}
 	if to != "" {
-		if last, err = journalOf(lw).moment(to); err != nil {
+		if last, err = recordsOf(lw).moment(to); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -67,7 +68,7 @@ func replaySpan(lw *local.World, from, to string) (first, last world.Seq, err er
 	return first, last, nil
 }
 
-func (c *cli) replay(lw *local.World, from, to world.Seq) error {
+func (c *cli) replay(lw *local.World, from, to journal.Seq) error {
 	report, stop := c.progress("records", uint64(to))
 	done, err := lw.ReplayFrom(from, to, report)
 	stop()
@@ -76,7 +77,7 @@ func (c *cli) replay(lw *local.World, from, to world.Seq) error {
 		answer.Records, answer.StateRoot = uint64(done.Head.ID-from), &done.StateRoot
 	} else if errors.As(err, &answer.FirstDivergence) {
 		answer.Records = uint64(answer.FirstDivergence.Record - 1 - from)
-	} else if from != 0 && errors.Is(err, world.ErrNotFound) {
+	} else if from != 0 && errors.Is(err, journal.ErrNotFound) {
 		return hinted(err, "a rollback since led to a snapshot before it that is not kept: worldctl replay computes all")
 	} else {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -16,12 +17,12 @@ import (
 
 // rollbackAnswer is a rollback, or what one would leave behind.
 type rollbackAnswer struct {
-	Record       *world.Seq         `json:"record"` // null: nothing has changed
-	Snapshot     string             `json:"snapshot"`
-	SnapshotHash world.Hash         `json:"snapshot_hash"`
-	PriorLen     world.Seq          `json:"prior_journal_len"`
-	Abandoned    []world.SideEffect `json:"abandoned"`
-	Proposal     *string            `json:"proposal"` // of the manifest that was in force at the snapshot; null: none was asked for, or it is in force
+	Record       *journal.Seq         `json:"record"` // null: nothing has changed
+	Snapshot     string               `json:"snapshot"`
+	SnapshotHash journal.Hash         `json:"snapshot_hash"`
+	PriorLen     journal.Seq          `json:"prior_journal_len"`
+	Abandoned    []journal.SideEffect `json:"abandoned"`
+	Proposal     *string              `json:"proposal"` // of the manifest that was in force at the snapshot; null: none was asked for, or it is in force
 }
 
 // rollbackFlags say how to roll back, as typed.
@@ -84,7 +85,7 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 	if err != nil {
 		return err
 	}
-	b := world.RolledBack{
+	b := journal.RolledBack{
 		Snapshot: s.Name, Reason: x.reason, Actor: by, Ack: x.ack, Compensate: x.compensate, Fresh: x.fresh,
 	}
 	answer := rollbackAnswer{Snapshot: s.Name, SnapshotHash: s.Hash, PriorLen: lw.Store().Head().ID}
@@ -140,7 +141,7 @@ func (c *cli) former(lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) (*
 	if !x.withManifest {
 		return nil, nil
 	}
-	m, err := lw.At(world.Seq(s.Record))
+	m, err := lw.At(journal.Seq(s.Record))
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +153,7 @@ func (c *cli) former(lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) (*
 }
 
 // proposeFormer proposes a manifest after the rollback that b asked for.
-func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b *world.RolledBack) (*string, error) {
+func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b *journal.RolledBack) (*string, error) {
 	n, err := lw.Propose(ctx, world.Proposal{
 		Candidate: e.manifest, Base: lw.Status().Manifest, Actor: b.Actor,
 		Reason: fmt.Sprintf("with the rollback to %s: %s", b.Snapshot, b.Reason),
@@ -164,22 +165,22 @@ func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b 
 	return &name, nil
 }
 
-func (c *cli) showRollback(done *world.RolledBack, s *snapshot.Snapshot, record world.Seq) {
+func (c *cli) showRollback(done *journal.RolledBack, s *snapshot.Snapshot, record journal.Seq) {
 	c.showLeft(done.Abandoned)
 	fmt.Fprintf(c.stdout, "#%d cells, mailboxes and timers are what they were at %s: after #%d, in tick %d\n", record, s.Name, s.At, s.Time)
-	if stay, undone := done.Count(world.Kept, world.Acknowledged), done.Count(world.Compensated); stay+undone > 0 {
+	if stay, undone := done.Count(journal.Kept, journal.Acknowledged), done.Count(journal.Compensated); stay+undone > 0 {
 		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are made up for\n", stay, undone)
 	}
-	if n := done.Count(world.Cancelled); n > 0 {
+	if n := done.Count(journal.Cancelled); n > 0 {
 		fmt.Fprintf(c.stdout, "not begun: %d, which are cancelled\n", n)
 	}
-	if n := done.Count(world.MadeUpFor); n > 0 {
+	if n := done.Count(journal.MadeUpFor); n > 0 {
 		fmt.Fprintf(c.stdout, "%d of the history that comes back were made up for since: they are done no more\n", n)
 	}
 }
 
 // showLeft prints every side effect that is left behind.
-func (c *cli) showLeft(left []world.SideEffect) {
+func (c *cli) showLeft(left []journal.SideEffect) {
 	if len(left) == 0 {
 		c.note("no side effects are left behind")
 		return

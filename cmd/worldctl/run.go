@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -20,7 +21,7 @@ import (
 // course is how a world is driven and how far it has come.
 type course struct {
 	lw     *local.World
-	from   world.Head
+	from   journal.Head
 	ticks  uint64
 	most   uint64 // ticks; 0: no bound
 	idle   bool   // nothing more can happen without another input
@@ -31,7 +32,7 @@ type courseAnswer struct {
 	Ticks         uint64            `json:"ticks"`
 	Records       uint64            `json:"records"`
 	Time          manifest.Tick     `json:"time"`
-	Head          world.Head        `json:"head"`
+	Head          journal.Head      `json:"head"`
 	EventsPending int               `json:"events_pending"`
 	CellsParked   int               `json:"cells_parked"`
 	Intents       view.IntentCounts `json:"intents"`
@@ -181,7 +182,7 @@ func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(con
 
 // awaitNews blocks until the outside has an answer, or the journal has a record
 // after one: another command may have brought it about.
-func awaitNews(ctx context.Context, lw *local.World, after world.Seq) error {
+func awaitNews(ctx context.Context, lw *local.World, after journal.Seq) error {
 	either, stop := context.WithCancel(ctx)
 	defer stop()
 	var grown sync.WaitGroup

@@ -15,8 +15,8 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/bundle"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -134,7 +134,7 @@ func appendHeader(b []byte, h *bundle.Header) []byte {
 	} else {
 		b = canon.AppendBytes(b, h.Root[:])
 	}
-	for _, list := range [][]world.Hash{h.Nodes, h.Withheld} {
+	for _, list := range [][]journal.Hash{h.Nodes, h.Withheld} {
 		b = canon.AppendArray(b, len(list))
 		for _, x := range list {
 			b = canon.AppendBytes(b, x[:])
@@ -165,18 +165,18 @@ func (f *counterfeit) envelope(at int) (canon.Envelope, bool) {
 }
 
 // Blob implements world.Blobs.
-func (f *counterfeit) Blob(name world.Hash) ([]byte, error) {
+func (f *counterfeit) Blob(name journal.Hash) ([]byte, error) {
 	for i := range f.items {
 		if x := &f.items[i]; x.sort == aBlob && canon.Sum(x.bytes) == name {
 			return x.bytes, nil
 		}
 	}
-	return nil, world.ErrNotFound
+	return nil, journal.ErrNotFound
 }
 
 // body returns what a record says, nil where its payload is not there.
-func (f *counterfeit) body(at int) world.Body {
-	rec, err := world.DecodeRecord(f.items[at].bytes)
+func (f *counterfeit) body(at int) journal.Body {
+	rec, err := journal.DecodeRecord(f.items[at].bytes)
 	if err != nil || rec.Load(f) != nil {
 		return nil
 	}
@@ -188,14 +188,14 @@ func (f *counterfeit) body(at int) world.Body {
 }
 
 // say has a record say something else. A payload that is a blob stays one.
-func (f *counterfeit) say(at int, body world.Body) {
+func (f *counterfeit) say(at int, body journal.Body) {
 	payload, err := canon.Marshal(body)
 	require.NoError(f.t, err)
 	e, ok := f.envelope(at)
 	require.True(f.t, ok)
 	was := e.Blob
-	e.Payload, e.Blob, e.BlobSize = payload, world.Hash{}, 0
-	if len(payload) > world.MaxInlineBytes {
+	e.Payload, e.Blob, e.BlobSize = payload, journal.Hash{}, 0
+	if len(payload) > journal.MaxInlineBytes {
 		e.Payload, e.Blob, e.BlobSize = nil, canon.Sum(payload), uint64(len(payload))
 	}
 	f.items[at].bytes = canon.AppendEnvelope(nil, e)
@@ -212,7 +212,7 @@ func (f *counterfeit) say(at int, body world.Body) {
 }
 
 // needed reports whether a record has a payload.
-func (f *counterfeit) needed(blob world.Hash) bool {
+func (f *counterfeit) needed(blob journal.Hash) bool {
 	return slices.ContainsFunc(f.records(), func(at int) bool {
 		e, ok := f.envelope(at)
 		return ok && e.Blob == blob
@@ -227,10 +227,10 @@ func (f *counterfeit) bring(at int, content []byte) {
 }
 
 // pick returns a record of some kinds, -1 where there is none.
-func (f *counterfeit) pick(kinds ...world.Kind) int {
+func (f *counterfeit) pick(kinds ...journal.Kind) int {
 	var at []int
 	for _, i := range f.records() {
-		if e, ok := f.envelope(i); ok && slices.Contains(kinds, world.Kind(e.Kind)) {
+		if e, ok := f.envelope(i); ok && slices.Contains(kinds, journal.Kind(e.Kind)) {
 			at = append(at, i)
 		}
 	}
@@ -263,7 +263,7 @@ func (f *counterfeit) renumber() {
 		}
 		f.items[at].bytes = canon.AppendEnvelope(nil, e)
 	}
-	f.header.Last = world.Seq(next - 1)
+	f.header.Last = journal.Seq(next - 1)
 }
 
 // chain computes the links anew, and the chain roots that records name: anybody can.
@@ -275,20 +275,20 @@ func (f *counterfeit) chain() {
 			continue
 		}
 		if e.Blob.IsZero() {
-			f.name(at, world.Seq(e.ID-1), chain.Root())
+			f.name(at, journal.Seq(e.ID-1), chain.Root())
 		}
 		root := chain.Add(e.ID, e.Kind, f.items[at].bytes)
-		f.items[at].link = bytes.Clone(root[:world.LinkBytes])
+		f.items[at].link = bytes.Clone(root[:journal.LinkBytes])
 	}
 }
 
 // name has a record that names a chain root name this one.
-func (f *counterfeit) name(at int, id world.Seq, root world.Hash) {
+func (f *counterfeit) name(at int, id journal.Seq, root journal.Hash) {
 	switch b := f.body(at).(type) {
-	case *world.SnapshotCreated:
+	case *journal.SnapshotCreated:
 		b.At, b.ChainRoot = id, root
 		f.say(at, b)
-	case *world.Forked:
+	case *journal.Forked:
 		b.At, b.ChainRoot = id, root
 		f.say(at, b)
 	}
@@ -318,10 +318,10 @@ func (f *counterfeit) note(size uint64, root checkpoint.Hash) []byte {
 
 // bundleOf writes a bundle of the records of a life from one on, with checkpoints
 // here and there, which the keys sign.
-func (l *life) bundleOf(first world.Seq, withheld []world.Hash, keys ...ed25519.PrivateKey) []byte {
+func (l *life) bundleOf(first journal.Seq, withheld []journal.Hash, keys ...ed25519.PrivateKey) []byte {
 	l.t.Helper()
 	records := l.w.Journal.Records()
-	h := bundle.Header{World: l.id, First: first, Last: world.Seq(len(records)), Withheld: withheld}
+	h := bundle.Header{World: l.id, First: first, Last: journal.Seq(len(records)), Withheld: withheld}
 	for _, key := range keys {
 		h.Keys = append(h.Keys, key.Public().(ed25519.PublicKey))
 	}
@@ -353,10 +353,10 @@ func (l *life) bundleOf(first world.Seq, withheld []world.Hash, keys ...ed25519.
 }
 
 // born returns the record from which on the world is its own.
-func (l *life) born() (at world.Seq) {
+func (l *life) born() (at journal.Seq) {
 	for s, err := range l.w.Journal.Scan(0) {
 		require.NoError(l.t, err)
-		if s.Record.Kind == world.KindForked || s.Record.Kind == world.KindCreated {
+		if s.Record.Kind == journal.KindForked || s.Record.Kind == journal.KindCreated {
 			at = s.ID
 		}
 	}
@@ -364,14 +364,14 @@ func (l *life) born() (at world.Seq) {
 }
 
 // blobsOf returns what a record needs, but for what was redacted.
-func (l *life) blobsOf(rec world.Record) (blobs [][]byte) {
+func (l *life) blobsOf(rec journal.Record) (blobs [][]byte) {
 	require.NoError(l.t, rec.Load(l.w.Journal))
 	if !rec.Blob.IsZero() && !l.redacted[rec.Blob] {
 		blobs = append(blobs, rec.Payload)
 	}
 	body, err := rec.Body()
 	require.NoError(l.t, err)
-	if name, brings := world.ManifestOf(body); brings {
+	if name, brings := journal.ManifestOf(body); brings {
 		blobs = append(blobs, contentsOf(l.t, l.w.Journal, name)...)
 	}
 	return blobs
@@ -384,6 +384,6 @@ func (l *life) owner() ed25519.PrivateKey {
 	return keys[len(keys)-1]
 }
 
-func sortedHashes(all iter.Seq[world.Hash]) []world.Hash {
-	return slices.SortedFunc(all, func(a, b world.Hash) int { return bytes.Compare(a[:], b[:]) })
+func sortedHashes(all iter.Seq[journal.Hash]) []journal.Hash {
+	return slices.SortedFunc(all, func(a, b journal.Hash) int { return bytes.Compare(a[:], b[:]) })
 }

@@ -10,11 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -27,14 +28,14 @@ type life struct {
 	out *worldtest.Outside // nil: effects are deterministic
 	id  string
 
-	lost     []world.Task // given up; their receipts may come late
-	redacted map[world.Hash]bool
+	lost     []receipt.Task // given up; their receipts may come late
+	redacted map[journal.Hash]bool
 }
 
 // lived returns a world that has lived through so many deeds.
 func lived(t *testing.T, seed uint64, loaded *source.Loaded, deeds int) *life {
 	t.Helper()
-	l := &life{t: t, rng: rand.New(rand.NewPCG(seed, 2)), id: "test", redacted: make(map[world.Hash]bool)}
+	l := &life{t: t, rng: rand.New(rand.NewPCG(seed, 2)), id: "test", redacted: make(map[journal.Hash]bool)}
 	m := *loaded.Manifest
 	m.Seed = seed
 	m.Limits.InFlight = uint64(1 + l.rng.IntN(4))
@@ -110,7 +111,7 @@ func (l *life) live(deeds int) {
 	if l.rng.IntN(2) == 0 { // else some of it is under way
 		for range 200 {
 			l.next()
-			l.answer(world.Perform, world.Retry, world.Verify)
+			l.answer(receipt.Perform, receipt.Retry, receipt.Verify)
 		}
 	}
 }
@@ -137,10 +138,10 @@ func (l *life) deed() {
 		}
 		l.try(l.w.TrySubmit([]string{"go", "go", "both", "skip", "lost"}[l.rng.IntN(5)], data))
 	case 3:
-		_, err := l.w.Emit(ctx, world.OperatorEffect{Actor: "ada", Kind: "tool." + l.cell(), Cap: "tools", Reason: "so"})
+		_, err := l.w.Emit(ctx, journal.OperatorEffect{Actor: "ada", Kind: "tool." + l.cell(), Cap: "tools", Reason: "so"})
 		l.try(err)
 	case 4, 5, 6:
-		l.answer([]world.Work{world.Perform, world.Retry, world.Verify}[l.rng.IntN(3)])
+		l.answer([]receipt.Work{receipt.Perform, receipt.Retry, receipt.Verify}[l.rng.IntN(3)])
 	case 7:
 		l.late()
 	case 8:
@@ -163,7 +164,7 @@ func (l *life) deed() {
 func (l *life) crash() {
 	require.NoError(l.t, l.w.Sync())
 	if l.out != nil {
-		for _, task := range l.out.Tasks(world.Perform) {
+		for _, task := range l.out.Tasks(receipt.Perform) {
 			l.receive(task.Permit)
 		}
 	}
@@ -171,7 +172,7 @@ func (l *life) crash() {
 	_, err := l.w.Confirm(context.Background())
 	l.try(err)
 	if l.rng.IntN(4) == 0 {
-		l.try(l.w.NoteRotation(context.Background(), world.KeysRotated{KeyID: "2-" + strings.Repeat("0", 16), Revoked: []string{}, Actor: "ada"}))
+		l.try(l.w.NoteRotation(context.Background(), journal.KeysRotated{KeyID: "2-" + strings.Repeat("0", 16), Revoked: []string{}, Actor: "ada"}))
 	}
 }
 
@@ -207,7 +208,7 @@ func (l *life) acts(depth int) []any {
 }
 
 // answer lets the outside say something about one of its tasks of some kinds.
-func (l *life) answer(works ...world.Work) {
+func (l *life) answer(works ...receipt.Work) {
 	if l.out == nil {
 		return
 	}
@@ -218,9 +219,9 @@ func (l *life) answer(works ...world.Work) {
 		}
 		task := tasks[l.rng.IntN(len(tasks))]
 		switch work {
-		case world.Retry:
+		case receipt.Retry:
 			l.out.Due(task)
-		case world.Perform:
+		case receipt.Perform:
 			if l.rng.IntN(5) == 0 {
 				l.lost = append(l.lost, task)
 				l.out.Lose(task, "the line is dead")
@@ -228,7 +229,7 @@ func (l *life) answer(works ...world.Work) {
 			}
 			l.out.Reply(task, l.reply(task.Permit))
 		default:
-			l.out.Find(task, []world.FoundVerdict{world.Happened, world.NotHappened, world.Unknown}[l.rng.IntN(3)], nil, "it was asked")
+			l.out.Find(task, []receipt.FoundVerdict{receipt.Happened, receipt.NotHappened, receipt.Unknown}[l.rng.IntN(3)], nil, "it was asked")
 		}
 		return
 	}
@@ -262,9 +263,9 @@ func (l *life) receive(p receipt.Permit) {
 }
 
 // confirm has the outside say at once whether it still shows a recorded result.
-func (l *life) confirm(task world.Task) {
-	if task.Work == world.Confirm {
-		l.out.Find(task, []world.FoundVerdict{world.Happened, world.NotHappened, world.Unknown}[l.rng.IntN(3)], nil, "it was looked at")
+func (l *life) confirm(task receipt.Task) {
+	if task.Work == receipt.Confirm {
+		l.out.Find(task, []receipt.FoundVerdict{receipt.Happened, receipt.NotHappened, receipt.Unknown}[l.rng.IntN(3)], nil, "it was looked at")
 	}
 }
 
@@ -279,8 +280,8 @@ func (l *life) decide() {
 		l.try(l.w.ConfirmByHand(context.Background(), e.Intent.Key, "ada", "she looked"))
 		return
 	}
-	how := []world.Resolution{world.Approve, world.Disapprove, world.Executed, world.NotExecuted, world.RetryAnyway, world.Reuse}[l.rng.IntN(6)]
-	l.try(l.w.Resolve(context.Background(), world.Resolved{Key: e.Intent.Key, Params: e.Params, How: how, Actor: "ada", Reason: "she looked"}))
+	how := []journal.Resolution{journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, world.Reuse}[l.rng.IntN(6)]
+	l.try(l.w.Resolve(context.Background(), journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: how, Actor: "ada", Reason: "she looked"}))
 }
 
 // turnBack makes a snapshot, lets one go, or goes back to one.
@@ -295,14 +296,14 @@ func (l *life) turnBack() {
 	name := all[l.rng.IntN(len(all))].Name
 	switch l.rng.IntN(6) {
 	case 0:
-		l.try(l.w.Pin(ctx, world.SnapshotPinned{Name: name, Pinned: true, Actor: "ada"}))
+		l.try(l.w.Pin(ctx, journal.SnapshotPinned{Name: name, Pinned: true, Actor: "ada"}))
 	case 1:
-		l.try(l.w.Prune(ctx, world.SnapshotPruned{Name: name, Actor: "ada"}))
+		l.try(l.w.Prune(ctx, journal.SnapshotPruned{Name: name, Actor: "ada"}))
 	case 2:
-		_, err := l.w.Retain(ctx, world.SnapshotRetention{Max: uint64(1 + l.rng.IntN(4)), Actor: "ada"})
+		_, err := l.w.Retain(ctx, journal.SnapshotRetention{Max: uint64(1 + l.rng.IntN(4)), Actor: "ada"})
 		l.try(err)
 	default:
-		_, err := l.w.Rollback(ctx, world.RolledBack{
+		_, err := l.w.Rollback(ctx, journal.RolledBack{
 			Snapshot: name, Actor: "ada", Reason: "so", Ack: true, Compensate: l.rng.IntN(2) == 0, Fresh: l.rng.IntN(4) == 0,
 		})
 		l.try(err)
@@ -311,7 +312,7 @@ func (l *life) turnBack() {
 
 // fork goes on in a fork of the world.
 func (l *life) fork(deeds int) {
-	effects := []world.ForkEffects{world.ForkHold, world.ForkLive, world.ForkRecorded}[l.rng.IntN(3)]
+	effects := []journal.ForkEffects{journal.ForkHold, journal.ForkLive, journal.ForkRecorded}[l.rng.IntN(3)]
 	l.id = "child"
 	o := worldtest.Options{ID: l.id, Answer: fateOf}
 	if l.out != nil {
@@ -336,13 +337,13 @@ func (l *life) redact() {
 		if l.w.StillNeeds(s.ID) != nil || !strings.HasPrefix(string(rec.Kind), "event.") && !strings.HasPrefix(string(rec.Kind), "invocation.") {
 			continue
 		}
-		require.NoError(l.t, l.w.Redact(context.Background(), world.Redacted{Blob: rec.Blob, Actor: "ada", Reason: "it names somebody"}))
+		require.NoError(l.t, l.w.Redact(context.Background(), journal.Redacted{Blob: rec.Blob, Actor: "ada", Reason: "it names somebody"}))
 		l.redacted[rec.Blob] = true
 	}
 }
 
 // kindsOf counts the kinds of a journal's records.
-func kindsOf(t *testing.T, w *worldtest.World, into map[world.Kind]int) {
+func kindsOf(t *testing.T, w *worldtest.World, into map[journal.Kind]int) {
 	t.Helper()
 	for s, err := range w.Journal.Scan(0) {
 		require.NoError(t, err)
@@ -351,7 +352,7 @@ func kindsOf(t *testing.T, w *worldtest.World, into map[world.Kind]int) {
 }
 
 // contentsOf returns the manifest that a record brings, and what that names.
-func contentsOf(t *testing.T, blobs world.Blobs, name world.Hash) [][]byte {
+func contentsOf(t *testing.T, blobs journal.Blobs, name journal.Hash) [][]byte {
 	t.Helper()
 	encoded, err := blobs.Blob(name)
 	require.NoError(t, err)
@@ -367,11 +368,11 @@ func contentsOf(t *testing.T, blobs world.Blobs, name world.Hash) [][]byte {
 }
 
 // withholdable returns payloads of a journal that may be left out of a bundle.
-func (l *life) withholdable() []world.Hash {
-	names := make(map[world.Hash]bool)
+func (l *life) withholdable() []journal.Hash {
+	names := make(map[journal.Hash]bool)
 	for s, err := range l.w.Journal.Scan(0) {
 		require.NoError(l.t, err)
-		if !s.Record.Blob.IsZero() && !l.redacted[s.Record.Blob] && !world.BringsManifest(s.Record.Kind) {
+		if !s.Record.Blob.IsZero() && !l.redacted[s.Record.Blob] && !journal.BringsManifest(s.Record.Kind) {
 			names[s.Record.Blob] = true
 		}
 	}

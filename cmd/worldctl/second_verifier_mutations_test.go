@@ -6,11 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // depth is how far a forger goes.
@@ -41,8 +40,8 @@ var editsOfRecords = []edit{
 	{name: "a second start", do: secondStart, doubted: true, past: true},
 	{name: "the end of another", do: endOfAnother, doubted: true, past: true},
 	{name: "a start without a decision", do: startWithoutDecision, doubted: true, past: true},
-	{name: "an end that was removed", do: drop(world.KindFinished), due: agreement},
-	{name: "a decision that was removed", do: drop(world.KindIntent, world.KindParked, world.KindResolved, world.KindInDoubt), due: agreement},
+	{name: "an end that was removed", do: drop(journal.KindFinished), due: agreement},
+	{name: "a decision that was removed", do: drop(journal.KindIntent, journal.KindParked, journal.KindResolved, journal.KindInDoubt), due: agreement},
 	{name: "a manifest that nobody approved", do: withoutApprovals, past: true},
 	{name: "approved by a stranger", do: approvedByAStranger, past: true},
 	{name: "approved on other terms", do: approvedOnOtherTerms, past: true},
@@ -68,7 +67,7 @@ func (f *counterfeit) remove(at int) {
 }
 
 func endWithoutStart(f *counterfeit) bool {
-	at := f.pick(world.KindFinished)
+	at := f.pick(journal.KindFinished)
 	if at < 0 {
 		return false
 	}
@@ -82,7 +81,7 @@ func endWithoutStart(f *counterfeit) bool {
 
 // receiptOf returns the receipt in a record, nil where it has none.
 func (f *counterfeit) receiptOf(at int) *receipt.Receipt {
-	b, ok := f.body(at).(*world.Finished)
+	b, ok := f.body(at).(*journal.Finished)
 	if !ok {
 		return nil
 	}
@@ -97,14 +96,14 @@ func (f *counterfeit) startOf(end int) int {
 	if r == nil {
 		return -1
 	}
-	return f.last(end, func(b world.Body) bool {
-		s, ok := b.(*world.Started)
+	return f.last(end, func(b journal.Body) bool {
+		s, ok := b.(*journal.Started)
 		return ok && s.Key == r.Key && s.Attempt == r.Attempt
 	})
 }
 
 // last returns the last record before another one that says something.
-func (f *counterfeit) last(before int, says func(world.Body) bool) int {
+func (f *counterfeit) last(before int, says func(journal.Body) bool) int {
 	for at := before - 1; at >= 0; at-- {
 		if f.items[at].sort == aRecord && says(f.body(at)) {
 			return at
@@ -114,7 +113,7 @@ func (f *counterfeit) last(before int, says func(world.Body) bool) int {
 }
 
 func secondStart(f *counterfeit) bool {
-	at := f.pick(world.KindStarted)
+	at := f.pick(journal.KindStarted)
 	if at < 0 {
 		return false
 	}
@@ -123,7 +122,7 @@ func secondStart(f *counterfeit) bool {
 }
 
 func endOfAnother(f *counterfeit) bool {
-	one, other := f.pick(world.KindFinished), f.pick(world.KindFinished)
+	one, other := f.pick(journal.KindFinished), f.pick(journal.KindFinished)
 	if one < 0 {
 		return false
 	}
@@ -136,17 +135,17 @@ func endOfAnother(f *counterfeit) bool {
 }
 
 func startWithoutDecision(f *counterfeit) bool {
-	at := f.pick(world.KindStarted)
-	start, ok := world.Body(nil), at >= 0
+	at := f.pick(journal.KindStarted)
+	start, ok := journal.Body(nil), at >= 0
 	if ok {
 		start = f.body(at)
 	}
-	s, ok := start.(*world.Started)
+	s, ok := start.(*journal.Started)
 	if !ok || s.Attempt > 1 {
 		return false
 	}
-	decision := f.last(at, func(b world.Body) bool {
-		x, ok := b.(*world.IntentEmitted)
+	decision := f.last(at, func(b journal.Body) bool {
+		x, ok := b.(*journal.IntentEmitted)
 		return ok && x.Key == s.Key && (x.Decision == "allow" || x.Decision == "approved")
 	})
 	if decision < 0 {
@@ -156,7 +155,7 @@ func startWithoutDecision(f *counterfeit) bool {
 	return true
 }
 
-func drop(kinds ...world.Kind) func(*counterfeit) bool {
+func drop(kinds ...journal.Kind) func(*counterfeit) bool {
 	return func(f *counterfeit) bool {
 		at := f.pick(kinds...)
 		if at >= 0 {
@@ -167,13 +166,13 @@ func drop(kinds ...world.Kind) func(*counterfeit) bool {
 }
 
 // applied returns an applied change of the rules, and the approvals of it.
-func (f *counterfeit) applied() (at int, b *world.Applied, approvals []int) {
-	if at = f.pick(world.KindApplied); at < 0 || f.header.First > 1 {
+func (f *counterfeit) applied() (at int, b *journal.Applied, approvals []int) {
+	if at = f.pick(journal.KindApplied); at < 0 || f.header.First > 1 {
 		return -1, nil, nil
 	}
-	b = f.body(at).(*world.Applied)
+	b = f.body(at).(*journal.Applied)
 	for _, i := range f.records() {
-		if a, ok := f.body(i).(*world.ManifestApproved); ok && a.Proposal == b.Proposal {
+		if a, ok := f.body(i).(*journal.ManifestApproved); ok && a.Proposal == b.Proposal {
 			approvals = append(approvals, i)
 		}
 	}
@@ -189,7 +188,7 @@ func withoutApprovals(f *counterfeit) bool {
 }
 
 // council reports whether the rules say who may approve.
-func (f *counterfeit) council(m world.Hash) bool {
+func (f *counterfeit) council(m journal.Hash) bool {
 	encoded, err := f.Blob(m)
 	require.NoError(f.t, err)
 	rules, err := manifest.Decode(encoded)
@@ -203,14 +202,14 @@ func approvedByAStranger(f *counterfeit) bool {
 		return false
 	}
 	at := approvals[f.rng.IntN(len(approvals))]
-	a := f.body(at).(*world.ManifestApproved)
-	a.Signature = governance.Sign(approverKey(stranger), termsIn(a))
+	a := f.body(at).(*journal.ManifestApproved)
+	a.Signature = manifest.Sign(approverKey(stranger), termsIn(a))
 	f.say(at, a)
 	return true
 }
 
-func termsIn(a *world.ManifestApproved) governance.Terms {
-	return governance.Terms{World: a.World, Base: a.Base, Candidate: a.Candidate, Report: a.Report}
+func termsIn(a *journal.ManifestApproved) manifest.Terms {
+	return manifest.Terms{World: a.World, Base: a.Base, Candidate: a.Candidate, Report: a.Report}
 }
 
 func approvedOnOtherTerms(f *counterfeit) bool {
@@ -219,11 +218,11 @@ func approvedOnOtherTerms(f *counterfeit) bool {
 		return false
 	}
 	at := approvals[f.rng.IntN(len(approvals))]
-	a := f.body(at).(*world.ManifestApproved)
+	a := f.body(at).(*journal.ManifestApproved)
 	terms := termsIn(a)
 	terms.Report[f.rng.IntN(len(terms.Report))] ^= 1
 	for who := range byte(approvers) { // the same person
-		if s := governance.Sign(approverKey(who+1), terms); s.Key == a.Signature.Key {
+		if s := manifest.Sign(approverKey(who+1), terms); s.Key == a.Signature.Key {
 			a.Signature = s
 		}
 	}
@@ -232,7 +231,7 @@ func approvedOnOtherTerms(f *counterfeit) bool {
 }
 
 // editedManifest returns a manifest with other limits.
-func (f *counterfeit) editedManifest(name world.Hash) []byte {
+func (f *counterfeit) editedManifest(name journal.Hash) []byte {
 	encoded, err := f.Blob(name)
 	require.NoError(f.t, err)
 	m, err := manifest.Decode(encoded)
@@ -262,7 +261,7 @@ func editedCandidate(f *counterfeit) bool {
 	}
 	number := uint64(0)
 	for _, i := range f.records() {
-		p, ok := f.body(i).(*world.ManifestProposed)
+		p, ok := f.body(i).(*journal.ManifestProposed)
 		if !ok {
 			continue
 		}
@@ -280,7 +279,7 @@ func editedCandidate(f *counterfeit) bool {
 }
 
 func receiptEdited(f *counterfeit) bool {
-	at := f.pick(world.KindFinished, world.KindLate)
+	at := f.pick(journal.KindFinished, journal.KindLate)
 	if at < 0 {
 		return false
 	}
@@ -291,7 +290,7 @@ func receiptEdited(f *counterfeit) bool {
 	r.StartedAt++
 	data, err := r.Encode()
 	require.NoError(f.t, err)
-	f.say(at, &world.Finished{V: 1, Receipt: data})
+	f.say(at, &journal.Finished{V: 1, Receipt: data})
 	return true
 }
 
@@ -299,7 +298,7 @@ func receiptEdited(f *counterfeit) bool {
 // name of another world where that is not empty.
 func receiptSigned(id string) func(*counterfeit) bool {
 	return func(f *counterfeit) bool {
-		at := f.pick(world.KindFinished)
+		at := f.pick(journal.KindFinished)
 		if at < 0 {
 			return false
 		}
@@ -317,17 +316,17 @@ func receiptSigned(id string) func(*counterfeit) bool {
 		require.NoError(f.t, err)
 		data, err := keys.Sign(r)
 		require.NoError(f.t, err)
-		f.say(at, &world.Finished{V: 1, Receipt: data})
+		f.say(at, &journal.Finished{V: 1, Receipt: data})
 		return true
 	}
 }
 
 func stateHash(f *counterfeit) bool {
-	at := f.pick(world.KindStepped)
+	at := f.pick(journal.KindStepped)
 	if at < 0 {
 		return false
 	}
-	b := f.body(at).(*world.Stepped)
+	b := f.body(at).(*journal.Stepped)
 	b.State[f.rng.IntN(len(b.State))] ^= 1 << f.rng.IntN(8)
 	f.say(at, b)
 	return true
@@ -375,11 +374,11 @@ func bitOfPayload(f *counterfeit) bool {
 }
 
 func bitOfManifest(f *counterfeit) bool {
-	at := f.pick(world.KindCreated)
+	at := f.pick(journal.KindCreated)
 	if at < 0 {
 		return false
 	}
-	b := f.body(at).(*world.Created)
+	b := f.body(at).(*journal.Created)
 	i := slices.IndexFunc(f.items, func(x item) bool { return x.sort == aBlob && canon.Sum(x.bytes) == b.Manifest })
 	f.items[i].bytes = f.flipped(f.items[i].bytes)
 	_, err := manifest.Decode(f.items[i].bytes)

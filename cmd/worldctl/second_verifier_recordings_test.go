@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -109,8 +109,8 @@ func TestSimulationOfForgedRecordings(t *testing.T) {
 
 // saying are the parts of a report that mean the same wherever a world is verified.
 type saying struct {
-	ExecutionHash world.Hash
-	ChainRoot     world.Hash
+	ExecutionHash journal.Hash
+	ChainRoot     journal.Hash
 	Records       uint64
 	Ledger        [4]any
 	Governance    any

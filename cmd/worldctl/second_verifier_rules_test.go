@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
@@ -70,7 +69,7 @@ func (l *life) change() {
 	require.NoError(l.t, err)
 	p := world.Proposal{Candidate: &next, Contents: contents, Base: l.w.Status().Manifest, Actor: "ada", Reason: "better"}
 	if who := byte(l.rng.IntN(approvers + 1)); who > 0 {
-		s := governance.Sign(approverKey(who), governance.Terms{World: frame.World, Base: p.Base, Candidate: canon.Sum(encoded)})
+		s := manifest.Sign(approverKey(who), manifest.Terms{World: frame.World, Base: p.Base, Candidate: canon.Sum(encoded)})
 		p.Signature = &s
 	}
 	_, err = l.w.Propose(ctx, p)
@@ -88,7 +87,7 @@ func (l *life) seeThrough(n uint64) {
 		return
 	}
 	for who := range byte(approvers) {
-		l.try(l.w.Approve(ctx, n, terms, governance.Sign(approverKey(who+1), terms), "cleo", "it is good"))
+		l.try(l.w.Approve(ctx, n, terms, manifest.Sign(approverKey(who+1), terms), "cleo", "it is good"))
 	}
 	l.try(l.w.Apply(ctx, n, "dan"))
 }

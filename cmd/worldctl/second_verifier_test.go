@@ -20,10 +20,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
-	"github.com/worldkernel/worldkernel/manifest/source"
-	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/bundle"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -61,11 +61,11 @@ type finding struct {
 	Trusted bool          `json:"trusted"`
 	WorldID string        `json:"world_id"`
 	Records uint64        `json:"records"`
-	From    world.Seq     `json:"from"`
+	From    journal.Seq   `json:"from"`
 	Fault   *verify.Fault `json:"fault"`
 
-	ExecutionHash      world.Hash         `json:"execution_hash"`
-	EventChainRootHash world.Hash         `json:"event_chain_root_hash"`
+	ExecutionHash      journal.Hash       `json:"execution_hash"`
+	EventChainRootHash journal.Hash       `json:"event_chain_root_hash"`
 	Ledger             verify.LedgerProof `json:"tool_invocation_ledger_proof"`
 	Receipts           verify.Receipts    `json:"receipts"`
 	Governance         verify.Governance  `json:"governance"`
@@ -118,7 +118,7 @@ var errUnread = errors.New("no replay")
 // unreplayed is a history that cannot be replayed.
 type unreplayed struct{ *bundle.Reader }
 
-func (unreplayed) Record(world.Seq) ([]byte, error) { return nil, errUnread }
+func (unreplayed) Record(journal.Seq) ([]byte, error) { return nil, errUnread }
 
 // judge verifies a bundle as `worldctl verify FILE --trust` does.
 func (s *second) judge(data []byte) ours {
@@ -206,16 +206,16 @@ type good struct {
 }
 
 // goodBundle returns a bundle of a random world; every fifth is a range of it.
-func goodBundle(t *testing.T, seed uint64, loaded *source.Loaded, kinds map[world.Kind]int) (g good, l *life) {
+func goodBundle(t *testing.T, seed uint64, loaded *source.Loaded, kinds map[journal.Kind]int) (g good, l *life) {
 	t.Helper()
 	l = lived(t, seed, loaded, 30+int(seed%4)*40)
 	kindsOf(t, l.w, kinds)
 	g.keys = []ed25519.PrivateKey{l.owner()}
-	first := world.Seq(1)
+	first := journal.Seq(1)
 	if seed%5 == 0 {
-		first += world.Seq(l.rng.IntN(int(l.w.Journal.Head().ID)))
+		first += journal.Seq(l.rng.IntN(int(l.w.Journal.Head().ID)))
 	}
-	var withheld []world.Hash
+	var withheld []journal.Hash
 	if names := l.withholdable(); len(names) > 0 && first == 1 && l.rng.IntN(3) == 0 {
 		withheld = names[:1]
 	}
@@ -246,7 +246,7 @@ func TestSimulationOfGoodBundles(t *testing.T) {
 	worlds, trust := owners(t)
 	s := secondVerifier(t, worlds, trust...)
 	loaded := botsOf(t)
-	kinds := make(map[world.Kind]int)
+	kinds := make(map[journal.Kind]int)
 	for begin := first; begin < first+uint64(runs); begin += 100 {
 		dir := t.TempDir()
 		all := make(map[string][]byte)
@@ -279,7 +279,7 @@ func TestSimulationOfGoodBundles(t *testing.T) {
 }
 
 // kindsThere returns the kinds of records that docs/journal-format.md names.
-func kindsThere(t *testing.T) (kinds []world.Kind) {
+func kindsThere(t *testing.T) (kinds []journal.Kind) {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/journal-format.md")
 	require.NoError(t, err)
@@ -290,8 +290,8 @@ func kindsThere(t *testing.T) (kinds []world.Kind) {
 		if row, is := strings.CutPrefix(line, "| `"); is {
 			first, _, _ := strings.Cut(row, " |")
 			for kind := range strings.SplitSeq(strings.TrimSuffix(first, "`"), "`, `") {
-				require.True(t, world.Kind(kind).Known(), kind)
-				kinds = append(kinds, world.Kind(kind))
+				require.True(t, journal.Kind(kind).Known(), kind)
+				kinds = append(kinds, journal.Kind(kind))
 			}
 		}
 	}
@@ -382,7 +382,7 @@ func TestSimulationOfForgedBundles(t *testing.T) {
 	s := secondVerifier(t, worlds, trust...)
 	loaded := botsOf(t)
 	counts := make(tallies)
-	kinds := make(map[world.Kind]int)
+	kinds := make(map[journal.Kind]int)
 	for seed := first; seed < first+uint64(runs); seed++ {
 		g, l := goodBundle(t, seed, loaded, kinds)
 		turn := inTurn(crafts(), seed*ofEach)

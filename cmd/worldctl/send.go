@@ -10,13 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 type sendAnswer struct {
-	Record world.Seq     `json:"record"`
+	Record journal.Seq   `json:"record"`
 	Event  string        `json:"event"`
 	Due    manifest.Tick `json:"due"` // 0: at once
 	To     []string      `json:"to"`
@@ -90,16 +91,16 @@ func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) err
 	if err != nil {
 		return refused(err, lw, s.Name)
 	}
-	e, err := journalOf(lw).Entry(id)
+	e, err := recordsOf(lw).Entry(id)
 	if err != nil {
 		return err
 	}
 	answer := sendAnswer{Record: id, Event: s.Name, To: []string{}}
-	if b, ok := e.Body.(*world.Submitted); ok {
+	if b, ok := e.Body.(*journal.Submitted); ok {
 		answer.To, answer.Due = b.To, b.Due
 	}
 	return c.object("send", answer, func() {
-		line, err := teller{journal: journalOf(lw), full: c.verbose}.tell(e)
+		line, err := teller{records: recordsOf(lw), full: c.verbose}.tell(e)
 		if err != nil {
 			line = err.Error()
 		}

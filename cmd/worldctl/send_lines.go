@@ -10,6 +10,7 @@ import (
 	"iter"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
@@ -62,8 +63,8 @@ func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, at mani
 		return b.stopped(err, lw, accepted)
 	}
 	answer := struct {
-		Accepted uint64     `json:"accepted"`
-		Head     world.Head `json:"head"`
+		Accepted uint64       `json:"accepted"`
+		Head     journal.Head `json:"head"`
 	}{accepted, lw.Store().Head()}
 	return c.object("send-bulk", answer, func() {
 		fmt.Fprintf(c.stdout, "%d events accepted, the journal ends at #%d\n", accepted, answer.Head.ID)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -153,8 +154,8 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 func (c *cli) shadowConfig(lw *local.World, s *shadowing) (cfg world.ShadowConfig, stop func()) {
 	report, stop := c.progress("records", uint64(lw.Store().Head().ID))
 	return world.ShadowConfig{
-		From: s.from, Last: world.Seq(s.last),
-		Progress: func(at world.Seq) { report(uint64(at)) },
+		From: s.from, Last: journal.Seq(s.last),
+		Progress: func(at journal.Seq) { report(uint64(at)) },
 	}, stop
 }
 
@@ -165,7 +166,7 @@ func rehearse(ctx context.Context, lw *local.World, change world.Amendment, cfg 
 		return nil, err
 	}
 	r, err := lw.Rehearse(ctx, next, contents, cfg)
-	if errors.Is(err, world.ErrNotFound) && !errors.Is(err, world.ErrRedacted) {
+	if errors.Is(err, journal.ErrNotFound) && !errors.Is(err, journal.ErrRedacted) {
 		err = hinted(err, "a patch names contents that the world has; a world.yaml brings its own along")
 	}
 	return r, err
@@ -253,7 +254,7 @@ func shadowTrouble(err error, s *shadowing) error {
 	switch {
 	case errors.Is(err, world.ErrLeftPart):
 		err = hinted(err, "worldctl snapshot list shows others; without --from it begins where it can")
-	case errors.Is(err, world.ErrRedacted):
+	case errors.Is(err, journal.ErrRedacted):
 		err = hinted(err, "nobody can tell what would have followed from it: worldctl shadow %s --from SNAPSHOT begins after that record, and worldctl snapshot list shows with what",
 			s.what+s.patch)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -98,8 +99,8 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 
 // recorded is what a record did to the catalog.
 type recorded struct {
-	Name   string    `json:"name"`
-	Record world.Seq `json:"record"`
+	Name   string      `json:"name"`
+	Record journal.Seq `json:"record"`
 }
 
 func newSnapshotPruneCommand(c *cli) *cobra.Command {
@@ -121,12 +122,12 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 					return err
 				}
 				before := lw.Store().Head().ID
-				if err := lw.Prune(cmd.Context(), world.SnapshotPruned{Name: s.Name, Actor: by}); err != nil {
+				if err := lw.Prune(cmd.Context(), journal.SnapshotPruned{Name: s.Name, Actor: by}); err != nil {
 					return err
 				}
 				done := recorded{Name: s.Name}
-				done.Record, err = journalOf(lw).made(before, world.KindPruned, func(b world.Body) bool {
-					return b.(*world.SnapshotPruned).Name == s.Name
+				done.Record, err = recordsOf(lw).made(before, journal.KindPruned, func(b journal.Body) bool {
+					return b.(*journal.SnapshotPruned).Name == s.Name
 				})
 				if err != nil {
 					return err
@@ -159,15 +160,15 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
 					return err
 				}
 				before := lw.Store().Head().ID
-				if err := lw.Pin(cmd.Context(), world.SnapshotPinned{Name: s.Name, Pinned: !off, Actor: by}); err != nil {
+				if err := lw.Pin(cmd.Context(), journal.SnapshotPinned{Name: s.Name, Pinned: !off, Actor: by}); err != nil {
 					return err
 				}
 				done := struct {
 					recorded
 					Pinned bool `json:"pinned"`
 				}{recorded{Name: s.Name}, !off}
-				done.Record, err = journalOf(lw).made(before, world.KindPinned, func(b world.Body) bool {
-					return b.(*world.SnapshotPinned).Name == s.Name
+				done.Record, err = recordsOf(lw).made(before, journal.KindPinned, func(b journal.Body) bool {
+					return b.(*journal.SnapshotPinned).Name == s.Name
 				})
 				if err != nil {
 					return err
@@ -200,17 +201,17 @@ are more, the oldest goes that is neither pinned nor the last.`,
 			}
 			return c.with(func(lw *local.World) error {
 				before := lw.Store().Head().ID
-				pruned, err := lw.Retain(cmd.Context(), world.SnapshotRetention{Max: most, Actor: by})
+				pruned, err := lw.Retain(cmd.Context(), journal.SnapshotRetention{Max: most, Actor: by})
 				if err != nil {
 					return err
 				}
 				done := struct {
-					Max    uint64    `json:"max"`
-					Record world.Seq `json:"record"`
-					Pruned []string  `json:"pruned"`
+					Max    uint64      `json:"max"`
+					Record journal.Seq `json:"record"`
+					Pruned []string    `json:"pruned"`
 				}{Max: most, Pruned: pruned}
-				done.Record, err = journalOf(lw).made(before, world.KindRetention, func(b world.Body) bool {
-					return b.(*world.SnapshotRetention).Max == most
+				done.Record, err = recordsOf(lw).made(before, journal.KindRetention, func(b journal.Body) bool {
+					return b.(*journal.SnapshotRetention).Max == most
 				})
 				if err != nil {
 					return err

@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -30,8 +31,8 @@ type diffAnswer struct {
 
 // sideAnswer is one of the moments that are compared.
 type sideAnswer struct {
-	At        world.Seq  `json:"at"` // the last record that was looked at
-	StateRoot world.Hash `json:"state_root"`
+	At        journal.Seq  `json:"at"` // the last record that was looked at
+	StateRoot journal.Hash `json:"state_root"`
 }
 
 // alarmDifference is a world.AlarmChange as it prints.
@@ -52,11 +53,11 @@ type cellDifference struct {
 
 // stateDiffAnswer says how a cell's state differs between two moments.
 type stateDiffAnswer struct {
-	Cell  string    `json:"cell"`
-	A     world.Seq `json:"a"` // the records that were looked at
-	B     world.Seq `json:"b"`
-	Same  bool      `json:"same"`
-	State []change  `json:"state"`
+	Cell  string      `json:"cell"`
+	A     journal.Seq `json:"a"` // the records that were looked at
+	B     journal.Seq `json:"b"`
+	Same  bool        `json:"same"`
+	State []change    `json:"state"`
 }
 
 func newStateCommand(c *cli) *cobra.Command {
@@ -120,11 +121,11 @@ func (c *cli) stateDiff(lw *local.World, name, from, to string) error {
 		return err
 	}
 	answer := stateDiffAnswer{Cell: name}
-	var states [2]world.Data
+	var states [2]journal.Data
 	found := false
 	for i, x := range []struct {
 		at   string
-		seen *world.Seq
+		seen *journal.Seq
 	}{{from, &answer.A}, {to, &answer.B}} {
 		v, seen, ok, err := cellThen(lw, cell, x.at)
 		if err != nil {
@@ -153,7 +154,7 @@ func (c *cli) stateDiff(lw *local.World, name, from, to string) error {
 
 // line prints a change: the path, and what is there on both sides.
 func (x change) line() string {
-	side := func(d *world.Data) string {
+	side := func(d *journal.Data) string {
 		if d == nil {
 			return "nothing"
 		}
@@ -219,7 +220,7 @@ func differenceOf(a, b *world.CellView) cellDifference {
 	} else if b == nil {
 		d.Change = "gone"
 	}
-	var states [2]world.Data
+	var states [2]journal.Data
 	for i, x := range []struct {
 		cell *world.CellView
 		line **view.CellLine

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -34,7 +35,7 @@ func (c *cli) status(lw *local.World, at string) error {
 	}
 	var s world.Status
 	var clock manifest.Clock
-	var head world.Head // of what is stored
+	var head journal.Head // of what is stored
 	err := look(lw, at, func(m *world.Moment) error {
 		s, clock, head = m.Status(), m.Manifest().Clock, lw.Store().Head()
 		return nil

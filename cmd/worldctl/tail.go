@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -42,7 +42,7 @@ and it ends at once.`,
 				if follow {
 					return c.follow(cmd.Context(), lw, &s)
 				}
-				records, err := s.records(journalOf(lw))
+				records, err := s.records(recordsOf(lw))
 				if err != nil {
 					return err
 				}
@@ -65,7 +65,7 @@ func (c *cli) listRecords(lw *local.World, name string, records iter.Seq2[*view.
 }
 
 func (c *cli) recordColumns(lw *local.World) columns[*view.Entry] {
-	t := teller{journal: journalOf(lw), full: c.verbose}
+	t := teller{records: recordsOf(lw), full: c.verbose}
 	return columns[*view.Entry]{line: func(e *view.Entry) string {
 		text, err := t.tell(e)
 		if err != nil {
@@ -81,9 +81,9 @@ type selection struct {
 	cell             string
 	from, to         string // records, the first and the last
 	fromTick, toTick uint64
-	end              world.Seq // later ones are not looked at; 0: all are
-	causedBy         string    // a record
-	last             uint64    // so many of them; 0: all
+	end              journal.Seq // later ones are not looked at; 0: all are
+	causedBy         string      // a record
+	last             uint64      // so many of them; 0: all
 }
 
 func newSelection() selection { return selection{toTick: math.MaxUint64} }
@@ -95,10 +95,10 @@ func (s *selection) addFlags(cmd *cobra.Command) {
 
 // records yields the records of the selection, in order. Of the journal it reads
 // the range, or what the index names of the cell or of the cells of the cause.
-func (s *selection) records(j journal) (iter.Seq2[*view.Entry, error], error) {
-	kinds := make([]world.Kind, len(s.kinds))
+func (s *selection) records(j records) (iter.Seq2[*view.Entry, error], error) {
+	kinds := make([]journal.Kind, len(s.kinds))
 	for i, name := range s.kinds {
-		if kinds[i] = world.Kind(name); !view.Selects(kinds[i]) {
+		if kinds[i] = journal.Kind(name); !view.Selects(kinds[i]) {
 			return nil, usagef("kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are "+
 				strings.Join(view.Families(), ".*, ")+".*", "%q is not a kind of record", name)
 		}
@@ -128,7 +128,7 @@ func (s *selection) records(j journal) (iter.Seq2[*view.Entry, error], error) {
 
 // within yields those of a sequence of records that are in a range and of one of
 // some kinds, or of any where none is named.
-func within(records iter.Seq2[*view.Entry, error], from, to world.Seq, kinds []world.Kind) iter.Seq2[*view.Entry, error] {
+func within(records iter.Seq2[*view.Entry, error], from, to journal.Seq, kinds []journal.Kind) iter.Seq2[*view.Entry, error] {
 	return func(yield func(*view.Entry, error) bool) {
 		for e, err := range records {
 			if err == nil {
@@ -148,7 +148,7 @@ func within(records iter.Seq2[*view.Entry, error], from, to world.Seq, kinds []w
 
 // broughtAbout yields what a record brought about directly, and of that what
 // tells of a cell where one is named.
-func (j journal) broughtAbout(cause *view.Entry, cell string) iter.Seq2[*view.Entry, error] {
+func (j records) broughtAbout(cause *view.Entry, cell string) iter.Seq2[*view.Entry, error] {
 	return func(yield func(*view.Entry, error) bool) {
 		for x, err := range j.consequences(cause, 1) {
 			wanted := err != nil || cell == ""
@@ -164,7 +164,7 @@ func (j journal) broughtAbout(cause *view.Entry, cell string) iter.Seq2[*view.En
 
 // span returns the first record and the last that can be wanted; the first is
 // after the last where there is none.
-func (s *selection) span(j journal) (from, to world.Seq, err error) {
+func (s *selection) span(j records) (from, to journal.Seq, err error) {
 	end := j.End()
 	if s.end != 0 {
 		end = min(end, s.end)
@@ -202,24 +202,24 @@ func (s *selection) span(j journal) (from, to world.Seq, err error) {
 	}
 	from, to = max(from, 1), min(to, end)
 	if s.last != 0 && len(s.kinds) == 0 && s.cell == "" && s.causedBy == "" && uint64(to) > s.last {
-		from = max(from, to-world.Seq(s.last)+1) // the records before need not be read
+		from = max(from, to-journal.Seq(s.last)+1) // the records before need not be read
 	}
 	return from, to, nil
 }
 
 // firstAt returns the first of the records up to an end whose time is not before
 // a tick; the one after the end where there is none. Times never decrease.
-func firstAt(end world.Seq, tick manifest.Tick, timeOf func(world.Seq) (manifest.Tick, error)) (world.Seq, error) {
+func firstAt(end journal.Seq, tick manifest.Tick, timeOf func(journal.Seq) (manifest.Tick, error)) (journal.Seq, error) {
 	var failed error
 	before := sort.Search(int(end), func(before int) bool {
 		if failed != nil {
 			return true
 		}
 		var t manifest.Tick
-		t, failed = timeOf(world.Seq(before) + 1)
+		t, failed = timeOf(journal.Seq(before) + 1)
 		return t >= tick
 	})
-	return world.Seq(before) + 1, failed
+	return journal.Seq(before) + 1, failed
 }
 
 // last yields the last items, in order; 0: all.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // errInterrupted has no text: whoever follows a journal ends that by interrupting
@@ -16,7 +16,7 @@ var errInterrupted = errors.New("")
 // follow prints the records of a selection, and then those that are added, until
 // it is interrupted or nobody can add any more.
 func (c *cli) follow(ctx context.Context, lw *local.World, s *selection) error {
-	j := journalOf(lw)
+	j := recordsOf(lw)
 	for {
 		s.end = j.End()
 		records, err := s.records(j)

@@ -7,9 +7,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -17,8 +17,8 @@ import (
 // moment is one record in words.
 type moment struct {
 	Time   manifest.Tick `json:"time"`
-	Record world.Seq     `json:"record"`
-	Kind   world.Kind    `json:"kind"`
+	Record journal.Seq   `json:"record"`
+	Kind   journal.Kind  `json:"kind"`
 	What   string        `json:"what"`
 }
 
@@ -39,13 +39,13 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				t := teller{journal: journalOf(lw), full: c.verbose}
+				t := teller{records: recordsOf(lw), full: c.verbose}
 				var err error
 				if t.self, err = t.findActor(args[0]); err != nil {
 					return err
 				}
 				s.cell = t.self
-				records, err := s.records(t.journal)
+				records, err := s.records(t.records)
 				if err != nil {
 					return err
 				}
@@ -65,7 +65,7 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 }
 
 // findActor returns the cell, or the operator, that a person named.
-func (j journal) findActor(name string) (string, error) {
+func (j records) findActor(name string) (string, error) {
 	cell, err := parseCell(name)
 	if err != nil {
 		return "", err

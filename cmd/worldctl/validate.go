@@ -9,16 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/manifest/source"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 type validateAnswer struct {
-	OK     bool        `json:"ok"`
-	World  string      `json:"world"`
-	Hash   *world.Hash `json:"hash"` // null where it is not valid
-	Faults []faultLine `json:"faults"`
+	OK     bool          `json:"ok"`
+	World  string        `json:"world"`
+	Hash   *journal.Hash `json:"hash"` // null where it is not valid
+	Faults []faultLine   `json:"faults"`
 }
 
 type faultLine struct {

@@ -10,9 +10,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -147,7 +147,7 @@ func okay(ok bool) string {
 }
 
 // hashOrUnknown prints a hash that is zero where nobody knows it.
-func hashOrUnknown(h world.Hash) string {
+func hashOrUnknown(h journal.Hash) string {
 	if h.IsZero() {
 		return "unknown"
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
-	"github.com/worldkernel/worldkernel/world/bundle"
+	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
 )

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -23,7 +23,7 @@ type whatIfAnswer struct {
 }
 
 type forkedAnswer struct {
-	At      world.Seq     `json:"at"` // the last record that both have
+	At      journal.Seq   `json:"at"` // the last record that both have
 	Time    manifest.Tick `json:"time"`
 	WorldID string        `json:"world_id"`
 	Dir     string        `json:"dir"` // empty: it is gone
@@ -38,14 +38,14 @@ type againAnswer struct {
 }
 
 type refusedAnswer struct {
-	Record world.Seq `json:"record"` // of the world
-	Event  string    `json:"event"`
-	Reason string    `json:"reason"`
+	Record journal.Seq `json:"record"` // of the world
+	Event  string      `json:"event"`
+	Reason string      `json:"reason"`
 }
 
 type leftOut struct {
-	Kind    world.Kind `json:"kind"`
-	Records uint64     `json:"records"`
+	Kind    journal.Kind `json:"kind"`
+	Records uint64       `json:"records"`
 }
 
 // unknownAnswer is the first effect that nothing recorded answers.
@@ -53,7 +53,7 @@ type unknownAnswer struct {
 	Tick       manifest.Tick `json:"tick"` // in which it was asked for
 	Cell       string        `json:"cell"`
 	Kind       string        `json:"kind"`
-	Params     world.Data    `json:"params"`
+	Params     journal.Data  `json:"params"`
 	Occurrence uint64        `json:"occurrence"`
 }
 

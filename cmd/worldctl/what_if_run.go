@@ -8,8 +8,9 @@ import (
 	"io"
 	"math"
 
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -24,7 +25,7 @@ type experiment struct {
 	forkDir string
 	past    string // directory of the copy; empty: there is none
 
-	parted       world.Seq     // the last record that both have
+	parted       journal.Seq   // the last record that both have
 	came         manifest.Tick // where the world is
 	idle         bool          // the world
 	last         manifest.Tick // no later one is run in the fork
@@ -51,7 +52,7 @@ func (x *experiment) forkOff(change world.Amendment) error {
 
 // forkFrom forks a world at a moment of its past.
 func (x *experiment) forkFrom(lw, past *local.World, change world.Amendment) error {
-	at, err := journalOf(past).moment(x.at)
+	at, err := recordsOf(past).moment(x.at)
 	if err != nil {
 		return err
 	}
@@ -59,11 +60,11 @@ func (x *experiment) forkFrom(lw, past *local.World, change world.Amendment) err
 	if err != nil {
 		return err
 	}
-	made, err := lw.Fork(x.forkDir, local.ForkOptions{At: at, Effects: world.ForkRecorded, Actor: by, Amend: change})
+	made, err := lw.Fork(x.forkDir, local.ForkOptions{At: at, Effects: journal.ForkRecorded, Actor: by, Amend: change})
 	switch {
 	case errors.Is(err, local.ErrNotEmpty):
 		return hinted(err, "--keep names a directory that is not there yet, or is empty")
-	case change != nil && errors.Is(err, world.ErrNotFound):
+	case change != nil && errors.Is(err, journal.ErrNotFound):
 		return hinted(err, "a patch names contents that the world has; --patch world.yaml brings its own along")
 	case err != nil:
 		return err
@@ -205,7 +206,7 @@ func (x *experiment) sides() (was, is *side, err error) {
 func sideAfter(lw *local.World, tick manifest.Tick) (*side, error) {
 	at := lw.Store().Head().ID
 	if tick < math.MaxUint64 {
-		beyond, err := firstAt(at, tick+1, journalOf(lw).timeOf)
+		beyond, err := firstAt(at, tick+1, recordsOf(lw).timeOf)
 		if err != nil {
 			return nil, err
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -26,7 +26,7 @@ intent that asked for it, a person's decision to what it was about.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				t := teller{journal: journalOf(lw), full: c.verbose}
+				t := teller{records: recordsOf(lw), full: c.verbose}
 				e, err := t.find(args[0])
 				if err != nil {
 					return err
@@ -48,7 +48,7 @@ intent that asked for it, a person's decision to what it was about.`,
 }
 
 // causes yields a record and what caused it, up to an input.
-func (j journal) causes(e *view.Entry) iter.Seq2[*view.Entry, error] {
+func (j records) causes(e *view.Entry) iter.Seq2[*view.Entry, error] {
 	return func(yield func(*view.Entry, error) bool) {
 		for yield(e, nil) {
 			cause, err := j.causeOf(e)
@@ -71,12 +71,12 @@ func (j journal) causes(e *view.Entry) iter.Seq2[*view.Entry, error] {
 
 // causeOf returns the record that caused e, 0 for none. An answer is an input,
 // but someone asked: its cause is the permit. A decision was asked for as well.
-func (j journal) causeOf(e *view.Entry) (world.Seq, error) {
+func (j records) causeOf(e *view.Entry) (journal.Seq, error) {
 	m := mentionIn(e)
 	if len(m.answers()) == 0 {
 		return e.CausedBy, nil
 	}
-	var before []world.Seq
+	var before []journal.Seq
 	for id, err := range j.Local.Store().CellRecords(entryOf(j.Local, m.key).Intent.Cell, 0) {
 		if err != nil {
 			return 0, err
@@ -100,8 +100,8 @@ func (j journal) causeOf(e *view.Entry) (world.Seq, error) {
 
 // mention is what a record about an intent is about.
 type mention struct {
-	record  world.Seq
-	kind    world.Kind
+	record  journal.Seq
+	kind    journal.Kind
 	key     receipt.Key // zero: it is about no intent
 	attempt uint64      // 0: it is about no attempt
 }
@@ -113,16 +113,16 @@ func mentionIn(e *view.Entry) mention {
 
 // answers returns the kinds of records that asked for one of this kind, which
 // names no cause itself.
-func (m mention) answers() []world.Kind {
+func (m mention) answers() []journal.Kind {
 	switch m.kind {
-	case world.KindFinished, world.KindLate, world.KindExpired:
-		return []world.Kind{world.KindStarted}
-	case world.KindDue:
-		return []world.Kind{world.KindWaiting, world.KindInDoubt}
-	case world.KindResolved:
-		return []world.Kind{world.KindParked, world.KindInDoubt, world.KindConfirmed}
-	case world.KindConfirmed:
-		return []world.Kind{world.KindFinished, world.KindEnded, world.KindConfirmed}
+	case journal.KindFinished, journal.KindLate, journal.KindExpired:
+		return []journal.Kind{journal.KindStarted}
+	case journal.KindDue:
+		return []journal.Kind{journal.KindWaiting, journal.KindInDoubt}
+	case journal.KindResolved:
+		return []journal.Kind{journal.KindParked, journal.KindInDoubt, journal.KindConfirmed}
+	case journal.KindConfirmed:
+		return []journal.Kind{journal.KindFinished, journal.KindEnded, journal.KindConfirmed}
 	default:
 		return nil
 	}
@@ -139,18 +139,18 @@ func (m mention) answersTo(asked mention) bool {
 // consequence is a record that another one brought about.
 type consequence struct {
 	*view.Entry
-	cause world.Seq // what brought it about directly
+	cause journal.Seq // what brought it about directly
 }
 
 // consequences yields, in order, what a record brought about, up to so many
 // links away; 0 is no bound. Such records stand right behind their causes, or
 // concern a cell that those concern: so the indexes of these cells are read, each
 // once, from the cause on.
-func (j journal) consequences(of *view.Entry, links uint64) iter.Seq2[consequence, error] {
+func (j records) consequences(of *view.Entry, links uint64) iter.Seq2[consequence, error] {
 	return func(yield func(consequence, error) bool) {
 		s := spread{
-			journal: j, most: links,
-			found: make(map[world.Seq]uint64), mentions: make(map[receipt.Key][]mention), reads: make(map[string]bool),
+			records: j, most: links,
+			found: make(map[journal.Seq]uint64), mentions: make(map[receipt.Key][]mention), reads: make(map[string]bool),
 		}
 		defer s.stop()
 		s.mention(of)
@@ -180,9 +180,9 @@ func (j journal) consequences(of *view.Entry, links uint64) iter.Seq2[consequenc
 // spread reads the indexes of several cells at once, in the order of the journal,
 // and knows which of the records that it came by follow from the first.
 type spread struct {
-	journal
+	records
 	most     uint64
-	found    map[world.Seq]uint64 // whose consequences are wanted: links to the first record
+	found    map[journal.Seq]uint64 // whose consequences are wanted: links to the first record
 	mentions map[receipt.Key][]mention
 	reads    map[string]bool // cells
 	cursors  []cursor
@@ -263,7 +263,7 @@ func (s *spread) mention(e *view.Entry) {
 
 // causeOf is journal.causeOf without a search; 0 also where the cause is none of
 // what it came by, and so does not follow from the first.
-func (s *spread) causeOf(e *view.Entry) world.Seq {
+func (s *spread) causeOf(e *view.Entry) journal.Seq {
 	m := mentionIn(e)
 	if len(m.answers()) == 0 {
 		return e.CausedBy

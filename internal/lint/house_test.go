@@ -27,12 +27,12 @@ var ours = house{
 	floors: [][]string{
 		{"internal/canon"}, // 0
 		{"receipt", "manifest", "snapshot", "checkpoint"}, // 1
-		{"reducer"},                    // 2a
-		{"reducer/star", "governance"}, // 2b
-		{"world"},                      // 3
-		{"internal/sshkey"},            // between 3 and 4: not pure, and above nothing
-		{"world/store", "world/bundle", "world/verify", "receipt/host", "manifest/source"}, // 4
-		{"receipt/host/..."},               // 4, heavy adapters: host does not know them
+		{"reducer"}, // between 1 and 2: what engines implement
+		{"reducer/star", "governance", "journal"}, // 2
+		{"world"},           // 3
+		{"internal/sshkey"}, // between 3 and 4: not pure, and above nothing
+		{"journal/store", "journal/bundle", "world/verify", "world/source", "host"}, // 4
+		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
 		{"world/view"},                     // between 5 and 6: what is shown of a world
 		{"world/api"},                      // likewise: worlds over HTTP

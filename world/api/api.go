@@ -22,7 +22,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -59,7 +59,7 @@ type Server struct {
 
 // hosted is a world that is served.
 type hosted struct {
-	journal
+	records
 	id        string
 	verifying chan struct{} // holds whoever verifies
 
@@ -90,7 +90,7 @@ func New(cfg Config) (*Server, error) {
 		if s.worlds[id] != nil {
 			return nil, fmt.Errorf("api: two worlds have the id %s", id)
 		}
-		s.worlds[id] = &hosted{journal: journal{view.Journal{Local: lw}}, id: id, verifying: make(chan struct{}, 1)}
+		s.worlds[id] = &hosted{records: records{view.Journal{Local: lw}}, id: id, verifying: make(chan struct{}, 1)}
 	}
 	var err error
 	if s.document, err = readDocument(); err != nil {
@@ -167,7 +167,7 @@ func (h *hosted) ended() error {
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := h.Local.Store().Await(now, world.Last); !errors.Is(err, context.Canceled) {
+	if err := h.Local.Store().Await(now, journal.Last); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -42,8 +42,8 @@ func act(to string, acts ...map[string]any) map[string]any {
 // records is the answer to a page of records, without payloads that have no form.
 type records struct {
 	Records []struct {
-		ID      world.Seq       `json:"id"`
-		Kind    world.Kind      `json:"kind"`
+		ID      journal.Seq     `json:"id"`
+		Kind    journal.Kind    `json:"kind"`
 		Payload json.RawMessage `json:"payload"`
 	} `json:"records"`
 	Next *string `json:"next"`

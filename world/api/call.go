@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // Media types of bodies.
@@ -180,7 +180,7 @@ func decodeJSON(data []byte, into any) error {
 }
 
 // dataOf returns the canonical bytes of a JSON value; nil: there is none.
-func dataOf(field string, value json.RawMessage) (world.Data, error) {
+func dataOf(field string, value json.RawMessage) (journal.Data, error) {
 	if len(value) == 0 {
 		return nil, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
@@ -70,7 +71,7 @@ func showCell(c *call) error {
 		return err
 	}
 	var v world.CellView
-	var at world.Seq
+	var at journal.Seq
 	var found bool
 	if c.param("at") == "" {
 		err = c.world.Local.View(func(w *world.World) error {
@@ -82,7 +83,7 @@ func showCell(c *call) error {
 		v, found, err = c.world.Local.CellAt(cell, at)
 	}
 	switch {
-	case errors.Is(err, world.ErrNotFound) && !errors.Is(err, world.ErrRedacted):
+	case errors.Is(err, journal.ErrNotFound) && !errors.Is(err, journal.ErrRedacted):
 		return notFound("there is no such moment")
 	case err != nil:
 		return err
@@ -94,20 +95,20 @@ func showCell(c *call) error {
 
 // moment returns the record that at names: by its number, or that of a snapshot by
 // its name or the beginning of its hash.
-func (c *call) moment() (world.Seq, error) {
+func (c *call) moment() (journal.Seq, error) {
 	name := c.param("at")
 	if id, err := strconv.ParseUint(name, 10, 64); err == nil {
-		if id == 0 || world.Seq(id) > c.world.head() {
+		if id == 0 || journal.Seq(id) > c.world.head() {
 			return 0, notFound("there is no such record")
 		}
-		return world.Seq(id), nil
+		return journal.Seq(id), nil
 	}
 	var s snapshot.Snapshot
 	err := c.world.Local.View(func(w *world.World) (err error) {
 		s, err = w.FindSnapshot(name)
 		return err
 	})
-	return world.Seq(s.Record), err
+	return journal.Seq(s.Record), err
 }
 
 // showTimeline tells what a cell, or an operator, did and what happened to it.

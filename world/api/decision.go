@@ -2,9 +2,9 @@ package api
 
 import (
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -18,7 +18,7 @@ type Decisions struct {
 // Decision is what the gate decided about an intent. One that a person approved is
 // decided twice.
 type Decision struct {
-	Record   world.Seq      `json:"record"`
+	Record   journal.Seq    `json:"record"`
 	Time     manifest.Tick  `json:"time"`
 	Key      receipt.Key    `json:"key"`
 	StepID   receipt.StepID `json:"step_id"`
@@ -30,7 +30,7 @@ type Decision struct {
 	Rules    []string       `json:"rules"`    // of the policy, that decided
 	Code     string         `json:"code"`     // of a denial
 	Reason   string         `json:"reason"`   // likewise
-	Params   world.Data     `json:"params"`
+	Params   journal.Data   `json:"params"`
 }
 
 func listDecisions(c *call) error {
@@ -39,8 +39,8 @@ func listDecisions(c *call) error {
 		return err
 	}
 	out := Decisions{Schema: schemaOf("decisions"), Decisions: []Decision{}}
-	kinds := []world.Kind{world.KindIntent, world.KindDenied, world.KindParked}
-	out.Next, err = page(c, selection{after: world.Seq(after), kinds: kinds}, func(e *view.Entry) error {
+	kinds := []journal.Kind{journal.KindIntent, journal.KindDenied, journal.KindParked}
+	out.Next, err = page(c, selection{after: journal.Seq(after), kinds: kinds}, func(e *view.Entry) error {
 		if d, ok := decisionOf(e); ok {
 			out.Decisions = append(out.Decisions, d)
 		}
@@ -56,13 +56,13 @@ func listDecisions(c *call) error {
 func decisionOf(e *view.Entry) (d Decision, ok bool) {
 	d = Decision{Record: e.ID, Time: e.Time}
 	switch b := e.Body.(type) {
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		d.Key, d.StepID, d.Cell, d.Kind, d.Tag, d.Cap, d.Params = b.Key, b.Step, b.Cell, b.Kind, b.Tag, b.Cap, b.Params
 		d.Decision, d.Rules = b.Decision, b.Rules
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		d.Key, d.StepID, d.Cell, d.Kind, d.Tag, d.Cap, d.Params = b.Key, b.Step, b.Cell, b.Kind, b.Tag, b.Cap, b.Params
 		d.Decision, d.Rules, d.Code, d.Reason = governance.Deny.String(), b.Rules, b.Code, b.Reason
-	case *world.IntentParked:
+	case *journal.IntentParked:
 		d.Key, d.StepID, d.Cell, d.Kind, d.Tag, d.Cap, d.Params = b.Key, b.Step, b.Cell, b.Kind, b.Tag, b.Cap, b.Params
 		d.Decision, d.Rules = governance.RequireApproval.String(), b.Rules
 	default:

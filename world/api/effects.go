@@ -10,10 +10,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -30,9 +30,9 @@ type AcquireRequest struct {
 
 // Offers are attempts that are the caller's from now on, and nobody else's ever.
 type Offers struct {
-	Schema   string     `json:"schema"`
-	Manifest world.Hash `json:"manifest"` // in force when they were asked for
-	Offers   []Offer    `json:"offers"`
+	Schema   string       `json:"schema"`
+	Manifest journal.Hash `json:"manifest"` // in force when they were asked for
+	Offers   []Offer      `json:"offers"`
 }
 
 // Offer is one attempt to perform.
@@ -116,8 +116,8 @@ type ReceiveRequest struct {
 
 // Received says which record has a receipt.
 type Received struct {
-	Schema string    `json:"schema"`
-	Record world.Seq `json:"record"`
+	Schema string      `json:"schema"`
+	Record journal.Seq `json:"record"`
 }
 
 func acquireEffects(c *call) error {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
@@ -25,7 +26,7 @@ type EventRequest struct {
 
 // Submitted says that an event was accepted. It is durable.
 type Submitted struct {
-	ID    world.Seq     `json:"id"` // of its record
+	ID    journal.Seq   `json:"id"` // of its record
 	Event string        `json:"event"`
 	Due   manifest.Tick `json:"due"` // 0: at once
 	To    []string      `json:"to"`
@@ -34,9 +35,9 @@ type Submitted struct {
 // Bulk says how many events were accepted, the ones that came first, and the ids of
 // their records, which have no gap between them. They are durable.
 type Bulk struct {
-	Accepted uint64    `json:"accepted"`
-	First    world.Seq `json:"first"` // 0 where none was
-	Last     world.Seq `json:"last"`  // likewise
+	Accepted uint64      `json:"accepted"`
+	First    journal.Seq `json:"first"` // 0 where none was
+	Last     journal.Seq `json:"last"`  // likewise
 }
 
 // submit takes an event, or many, a line each.
@@ -63,7 +64,7 @@ func submit(c *call) error {
 		return err
 	}
 	out := Submitted{ID: id, Event: event.Name, To: []string{}}
-	if b, ok := e.Body.(*world.Submitted); ok {
+	if b, ok := e.Body.(*journal.Submitted); ok {
 		out.Due, out.To = b.Due, append(out.To, b.To...)
 	}
 	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), out)
@@ -142,15 +143,15 @@ func (h *hosted) submitAll(ctx context.Context, events []world.Submission) (*Bul
 	if done.First, lost = h.recorded(before, events[:taken]); lost != nil {
 		return done, errors.Join(err, lost)
 	}
-	done.Last = done.First + world.Seq(taken) - 1
+	done.Last = done.First + journal.Seq(taken) - 1
 	return done, err
 }
 
 // recorded returns the first of the records after one that hold events which the
 // world has just taken. It writes those of one call without a gap; what others had
 // it write since comes after them.
-func (j journal) recorded(after world.Seq, events []world.Submission) (world.Seq, error) {
-	n := world.Seq(len(events))
+func (j records) recorded(after journal.Seq, events []world.Submission) (journal.Seq, error) {
+	n := journal.Seq(len(events))
 	for first := j.head() + 1; first > after+n; first-- {
 		if same, err := j.hold(first-n, events); same || err != nil {
 			return first - n, err
@@ -160,13 +161,13 @@ func (j journal) recorded(after world.Seq, events []world.Submission) (world.Seq
 }
 
 // hold reports whether the records from one on hold events.
-func (j journal) hold(first world.Seq, events []world.Submission) (bool, error) {
+func (j records) hold(first journal.Seq, events []world.Submission) (bool, error) {
 	for i, want := range events {
-		e, err := j.Entry(first + world.Seq(i))
+		e, err := j.Entry(first + journal.Seq(i))
 		if err != nil {
 			return false, err
 		}
-		b, ok := e.Body.(*world.Submitted)
+		b, ok := e.Body.(*journal.Submitted)
 		if !ok || b.Name != want.Name || b.Due != want.At || b.Direct != (want.To != nil) || !bytes.Equal(b.Data, canonical(want.Data)) {
 			return false, nil
 		}
@@ -175,7 +176,7 @@ func (j journal) hold(first world.Seq, events []world.Submission) (bool, error) 
 }
 
 // canonical returns data as records hold it.
-func canonical(d world.Data) []byte {
+func canonical(d journal.Data) []byte {
 	if len(d) == 0 {
 		return []byte(canon.Null)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -27,31 +28,31 @@ type ResolveRequest struct {
 
 // Decided is what became of an intent, as `worldctl intent approve -o json` says it.
 type Decided struct {
-	Schema     string           `json:"schema"`
-	Key        receipt.Key      `json:"key"`
-	Cell       string           `json:"cell"`
-	Kind       string           `json:"kind"`
-	How        world.Resolution `json:"how"`
-	Actor      string           `json:"actor"`
-	Reason     string           `json:"reason"` // of the decision
-	ParamsHash world.Hash       `json:"params_hash"`
-	State      receipt.State    `json:"state"`
-	Why        string           `json:"why"` // of the state
+	Schema     string             `json:"schema"`
+	Key        receipt.Key        `json:"key"`
+	Cell       string             `json:"cell"`
+	Kind       string             `json:"kind"`
+	How        journal.Resolution `json:"how"`
+	Actor      string             `json:"actor"`
+	Reason     string             `json:"reason"` // of the decision
+	ParamsHash journal.Hash       `json:"params_hash"`
+	State      receipt.State      `json:"state"`
+	Why        string             `json:"why"` // of the state
 }
 
 // confirmByHand stands for local.World.ConfirmByHand among the resolutions.
-const confirmByHand world.Resolution = "confirm"
+const confirmByHand journal.Resolution = "confirm"
 
 // noReason is journaled where a person need not give a reason and gave none.
 const noReason = "no reason was given"
 
-func approveIntent(c *call) error { return c.decideAs(world.Approve, noReason) }
-func denyIntent(c *call) error    { return c.decideAs(world.Disapprove, noReason) }
-func retryIntent(c *call) error   { return c.decideAs(world.RetryAnyway, "") }
+func approveIntent(c *call) error { return c.decideAs(journal.Approve, noReason) }
+func denyIntent(c *call) error    { return c.decideAs(journal.Disapprove, noReason) }
+func retryIntent(c *call) error   { return c.decideAs(journal.RetryAnyway, "") }
 func confirmIntent(c *call) error { return c.decideAs(confirmByHand, "") }
 
 // decideAs takes a decision. otherwise is the reason where none is given.
-func (c *call) decideAs(how world.Resolution, otherwise string) error {
+func (c *call) decideAs(how journal.Resolution, otherwise string) error {
 	var req DecisionRequest
 	if err := c.decode(&req); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (c *call) decideAs(how world.Resolution, otherwise string) error {
 	if err != nil {
 		return err
 	}
-	b := world.Resolved{How: how, Params: e.Params, Reason: cmp.Or(req.Reason, otherwise)}
+	b := journal.Resolved{How: how, Params: e.Params, Reason: cmp.Or(req.Reason, otherwise)}
 	if req.ParamsHash != "" {
 		if b.Params, err = canon.ParseHash(req.ParamsHash); err != nil {
 			return badRequest("params_hash", "it has to be 64 hex digits")
@@ -69,7 +70,7 @@ func (c *call) decideAs(how world.Resolution, otherwise string) error {
 	switch {
 	case how == confirmByHand && b.Params != e.Params:
 		return world.ErrOtherParams
-	case req.Reuse && how != world.Approve:
+	case req.Reuse && how != journal.Approve:
 		return badRequest("reuse", "only an approval can reuse a result")
 	case req.Reuse:
 		b.How = world.Reuse
@@ -86,7 +87,7 @@ func resolveIntent(c *call) error {
 	if err != nil {
 		return err
 	}
-	b := world.Resolved{How: world.NotExecuted, Params: e.Params, Reason: req.Reason}
+	b := journal.Resolved{How: journal.NotExecuted, Params: e.Params, Reason: req.Reason}
 	if b.Payload, err = dataOf("payload", req.Payload); err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func resolveIntent(c *call) error {
 	case req.Executed == nil:
 		return badRequest("executed", "say whether it happened: true or false")
 	case *req.Executed:
-		b.How = world.Executed
+		b.How = journal.Executed
 	case len(b.Payload) > 0:
 		return badRequest("payload", "what did not happen has none")
 	}
@@ -102,7 +103,7 @@ func resolveIntent(c *call) error {
 }
 
 // decide has the world take a decision, and answers with what became of it.
-func (c *call) decide(e *receipt.Entry, b world.Resolved) error {
+func (c *call) decide(e *receipt.Entry, b journal.Resolved) error {
 	b.Key, b.Actor = e.Intent.Key, c.actor()
 	var err error
 	if b.How == confirmByHand {
@@ -118,7 +119,7 @@ func (c *call) decide(e *receipt.Entry, b world.Resolved) error {
 	if err != nil {
 		return err
 	}
-	if b.How == world.Approve && now.State == receipt.StateDenied {
+	if b.How == journal.Approve && now.State == receipt.StateDenied {
 		return failed(http.StatusForbidden, "denied", "the gate denies it now: "+line.Reason)
 	}
 	return c.ok(Decided{

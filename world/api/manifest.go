@@ -5,15 +5,15 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Manifest is the manifest in force. Its hash is that of its bytes, and not of the
 // form that is for reading.
 type Manifest struct {
 	Schema   string             `json:"schema"`
-	Hash     world.Hash         `json:"hash"`
+	Hash     journal.Hash       `json:"hash"`
 	Manifest *manifest.Manifest `json:"manifest"`
 	Raw      []byte             `json:"raw"` // canonical CBOR; prints as base64
 }

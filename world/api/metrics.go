@@ -6,8 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
-
-	"github.com/worldkernel/worldkernel/world/store"
+	"github.com/worldkernel/worldkernel/journal/store"
 )
 
 // metrics count what has happened in the worlds since the server was made. They are

@@ -7,13 +7,14 @@ import (
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // Problem is the answer to a request that failed: application/problem+json
@@ -106,7 +107,7 @@ func refusals() []refusal {
 		{world.ErrMigration, http.StatusConflict, "migration"},
 		{world.ErrUnderWay, http.StatusConflict, "under-way"},
 		{world.ErrLeftPart, http.StatusConflict, "left-part"},
-		{world.ErrRedacted, http.StatusGone, "redacted"},
+		{journal.ErrRedacted, http.StatusGone, "redacted"},
 		{governance.ErrNoProposal, http.StatusNotFound, "not-found"},
 		{governance.ErrClosed, http.StatusConflict, "closed"},
 		{governance.ErrStale, http.StatusConflict, "stale"},
@@ -183,7 +184,7 @@ func failureOfWorld(err error) *failure {
 		return failed(http.StatusConflict, "no-recording", "the recording that answers effects has no answer for one")
 	case errors.As(err, &damage):
 		return failed(http.StatusServiceUnavailable, "unreadable", "the journal cannot be read: "+damage.What)
-	case errors.Is(err, store.ErrClosed), errors.Is(err, world.ErrFenced), errors.Is(err, world.ErrUnknown):
+	case errors.Is(err, store.ErrClosed), errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrUnknown):
 		return failed(http.StatusServiceUnavailable, "ended", "the world has ended in this process")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return busy("deadline", "it was not done in time; what was done is durable")

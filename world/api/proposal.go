@@ -11,6 +11,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -97,10 +98,10 @@ func showProposal(c *call) error {
 }
 
 // proposal returns a proposal as a reviewer sees it.
-func (j journal) proposal(n uint64) (*Proposal, error) {
+func (j records) proposal(n uint64) (*Proposal, error) {
 	a := &Proposal{Schema: schemaOf("proposal")}
 	err := j.Local.View(func(w *world.World) (err error) {
-		if a.Report, err = w.ReportOf(j.Local.Store(), n); err != nil && !errors.Is(err, world.ErrRedacted) {
+		if a.Report, err = w.ReportOf(j.Local.Store(), n); err != nil && !errors.Is(err, journal.ErrRedacted) {
 			return err
 		}
 		proposals, f := w.Proposals()
@@ -140,7 +141,7 @@ func missing(p *governance.Proposal, f governance.InForce) []string {
 }
 
 // compare finds what the candidate has otherwise than its base.
-func (j journal) compare(a *Proposal) error {
+func (j records) compare(a *Proposal) error {
 	base, err := j.manifest(a.Base)
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ func (j journal) compare(a *Proposal) error {
 }
 
 // manifest reads a manifest that the world has.
-func (j journal) manifest(h manifest.Hash) (*manifest.Manifest, error) {
+func (j records) manifest(h manifest.Hash) (*manifest.Manifest, error) {
 	encoded, err := j.Local.Store().Blob(h)
 	if err != nil {
 		return nil, err
@@ -178,7 +179,7 @@ func (j journal) manifest(h manifest.Hash) (*manifest.Manifest, error) {
 }
 
 // codeDiff returns how the code of reducers differs, by their names.
-func (j journal) codeDiff(a, b *manifest.Manifest) (string, error) {
+func (j records) codeDiff(a, b *manifest.Manifest) (string, error) {
 	names := make(map[string]bool)
 	for _, m := range []*manifest.Manifest{a, b} {
 		for name := range m.Reducers { // order cannot show: sorted below
@@ -205,7 +206,7 @@ func (j journal) codeDiff(a, b *manifest.Manifest) (string, error) {
 }
 
 // source returns the code of a reducer, nothing for one that has none.
-func (j journal) source(r manifest.Reducer) (string, error) {
+func (j records) source(r manifest.Reducer) (string, error) {
 	if r.Source.IsZero() {
 		return "", nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world"
@@ -43,8 +44,8 @@ type ReasonRequest struct {
 
 // ShadowRequest says on how much of the history a proposal is run.
 type ShadowRequest struct {
-	From string    `json:"from"` // a snapshot; empty: see world.ShadowConfig
-	Last world.Seq `json:"last"` // the last snapshot that so many records follow
+	From string      `json:"from"` // a snapshot; empty: see world.ShadowConfig
+	Last journal.Seq `json:"last"` // the last snapshot that so many records follow
 }
 
 // Shadow is a report with what follows from it, as `worldctl shadow -o json` has it.
@@ -70,7 +71,7 @@ type CostDelta struct {
 type Applied struct {
 	Schema   string        `json:"schema"`
 	Proposal string        `json:"proposal"`
-	Record   world.Seq     `json:"record"`
+	Record   journal.Seq   `json:"record"`
 	Manifest manifest.Hash `json:"manifest"`
 	Version  uint64        `json:"version"`
 	Base     manifest.Hash `json:"base"`     // what was in force
@@ -99,7 +100,7 @@ func propose(c *call) error {
 		p.Contents[h] = content
 	}
 	if s := req.Signature; s != nil {
-		p.Signature = &governance.Signature{Key: s.Key, Bytes: s.Bytes}
+		p.Signature = &manifest.Signature{Key: s.Key, Bytes: s.Bytes}
 	}
 	base, err := c.world.manifest(c.world.Local.Status().Manifest)
 	if err != nil {
@@ -159,7 +160,7 @@ func approveProposal(c *call) error {
 		return err
 	}
 	return c.change(func(n uint64) error {
-		var terms governance.Terms
+		var terms manifest.Terms
 		err := c.world.Local.View(func(w *world.World) (err error) {
 			terms, err = w.Terms(n)
 			return err
@@ -167,7 +168,7 @@ func approveProposal(c *call) error {
 		if err != nil {
 			return err
 		}
-		s := governance.Signature{Key: req.Key, Bytes: req.Bytes}
+		s := manifest.Signature{Key: req.Key, Bytes: req.Bytes}
 		return c.world.Local.Approve(c.Context(), n, terms, s, c.actor(), req.Reason)
 	})
 }
@@ -214,7 +215,7 @@ func applyProposal(c *call) error {
 	err = c.world.Local.View(func(w *world.World) error {
 		proposals, _ := w.Proposals()
 		p := proposals[n-1]
-		out.Record, out.Manifest, out.Base = world.Seq(p.Ended), p.Candidate, p.Base
+		out.Record, out.Manifest, out.Base = journal.Seq(p.Ended), p.Candidate, p.Base
 		for _, other := range proposals {
 			if other.Open() && other.Base != p.Candidate {
 				out.Stale = append(out.Stale, view.ProposalName(other.N))
@@ -234,7 +235,7 @@ func applyProposal(c *call) error {
 		if err != nil {
 			return err
 		}
-		if e.Kind == world.KindMigrated {
+		if e.Kind == journal.KindMigrated {
 			out.Migrated++
 		}
 	}
@@ -253,7 +254,7 @@ func (c *call) notProposed(err error) error {
 	switch {
 	case errors.As(err, &code), errors.As(err, &policy), errors.As(err, &grant):
 		detail += ": " + err.Error()
-	case errors.Is(err, world.ErrNotFound):
+	case errors.Is(err, journal.ErrNotFound):
 		detail += ": it names contents that neither the world nor the request has"
 	}
 	return failed(http.StatusUnprocessableEntity, "bad-manifest", detail)

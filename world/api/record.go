@@ -4,8 +4,8 @@ import (
 	"iter"
 	"strconv"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -18,8 +18,8 @@ type Records struct {
 
 // selection says which records are wanted: those for which all of it holds.
 type selection struct {
-	after world.Seq
-	kinds []world.Kind
+	after journal.Seq
+	kinds []journal.Kind
 	cell  string
 }
 
@@ -28,9 +28,9 @@ func (c *call) selection() (s selection, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.after, s.cell = world.Seq(after), c.param("cell")
+	s.after, s.cell = journal.Seq(after), c.param("cell")
 	for _, name := range c.URL.Query()["kind"] {
-		kind := world.Kind(name)
+		kind := journal.Kind(name)
 		if !view.Selects(kind) {
 			return s, badRequest("kind", "it is no kind of record, such as cell.stepped, nor a family of them, such as intent.*")
 		}
@@ -71,13 +71,13 @@ func (c *call) pageOfRecords(s selection, schema string) error {
 
 // look is one record that was looked at.
 type look struct {
-	id    world.Seq
+	id    journal.Seq
 	entry *view.Entry // nil: it is not wanted
 }
 
 // selected looks at the records of a selection, in order: of a cell at those that
 // tell of it.
-func (j journal) selected(s selection) iter.Seq2[look, error] {
+func (j records) selected(s selection) iter.Seq2[look, error] {
 	return func(yield func(look, error) bool) {
 		if s.cell != "" {
 			for e, err := range j.OfCell(s.cell, s.after) {
@@ -115,7 +115,7 @@ func page(c *call, s selection, use func(*view.Entry) error) (next *string, err 
 	if err != nil {
 		return nil, err
 	}
-	head, looked, last, more := c.world.head(), 0, world.Seq(0), false
+	head, looked, last, more := c.world.head(), 0, journal.Seq(0), false
 	for x, err := range c.world.selected(s) {
 		if err == nil {
 			err = c.Context().Err()
@@ -151,12 +151,12 @@ func showRecord(c *call) error {
 	if err != nil {
 		return err
 	}
-	if id := world.Seq(n); id > c.world.head() {
+	if id := journal.Seq(n); id > c.world.head() {
 		return notFound("there is no such record")
 	} else if err := c.world.Local.Store().Await(c.Context(), id-1); err != nil {
 		return err
 	}
-	e, err := c.world.Entry(world.Seq(n))
+	e, err := c.world.Entry(journal.Seq(n))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package api
 import (
 	"net/http"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -15,10 +15,10 @@ type Worlds struct {
 
 // WorldLine is a world in a list.
 type WorldLine struct {
-	ID   string     `json:"id"`
-	Name string     `json:"name"` // the manifest's
-	Head world.Head `json:"head"`
-	Idle bool       `json:"idle"`
+	ID   string       `json:"id"`
+	Name string       `json:"name"` // the manifest's
+	Head journal.Head `json:"head"`
+	Idle bool         `json:"idle"`
 }
 
 // Status says where a world stands, as `worldctl status -o json` does.

@@ -3,8 +3,8 @@ package api
 import (
 	"strconv"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -19,7 +19,7 @@ type Course struct {
 	Ticks         uint64            `json:"ticks"`   // that were run
 	Records       uint64            `json:"records"` // that the journal has more
 	Time          manifest.Tick     `json:"time"`
-	Head          world.Head        `json:"head"`
+	Head          journal.Head      `json:"head"`
 	EventsPending int               `json:"events_pending"`
 	CellsParked   int               `json:"cells_parked"`
 	Intents       view.IntentCounts `json:"intents"`

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -21,7 +21,7 @@ const streamBuffer = 32 << 10
 type stream struct {
 	*call
 	want selection
-	sent world.Seq // the last record that the follower's id stands for
+	sent journal.Seq // the last record that the follower's id stands for
 	out  *bufio.Writer
 }
 
@@ -33,7 +33,7 @@ func (c *call) stream(want selection) error {
 		if err != nil {
 			return badRequest("Last-Event-ID", "it has to be the number of a record")
 		}
-		want.after = world.Seq(id)
+		want.after = journal.Seq(id)
 	}
 	select {
 	case c.server.followers <- struct{}{}:
@@ -122,7 +122,7 @@ func (s *stream) catchUp(ctx context.Context) error {
 var errRevoked = failed(http.StatusUnauthorized, "unauthorized", "the token is not one that this server takes")
 
 // tell sends a record if it is wanted.
-func (s *stream) tell(r *world.Scanned) error {
+func (s *stream) tell(r *journal.Scanned) error {
 	if !view.Among(s.want.kinds, r.Record.Kind) {
 		return nil
 	}

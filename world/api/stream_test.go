@@ -16,13 +16,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/api"
 )
 
 // event is one server-sent event.
 type event struct {
-	id   world.Seq
+	id   journal.Seq
 	kind string
 	data string
 }
@@ -66,7 +66,7 @@ func (f *follower) next() (e event, ok bool) {
 		case "id":
 			id, err := strconv.ParseUint(value, 10, 64)
 			require.NoError(f.t, err)
-			e.id = world.Seq(id)
+			e.id = journal.Seq(id)
 		case "event":
 			e.kind = value
 		case "data":
@@ -114,7 +114,7 @@ func TestFollowersMissNothingAndGetNothingTwice(t *testing.T) {
 				}
 			}
 			for n, e := range got {
-				if e.id != world.Seq(n+1) {
+				if e.id != journal.Seq(n+1) {
 					t.Errorf("event %d is #%d", n, e.id)
 					return
 				}
@@ -135,7 +135,7 @@ func TestStreamSaysWhatPagesSay(t *testing.T) {
 			require.True(t, more)
 			require.Equal(t, string(want), e.data)
 			var line struct {
-				ID   world.Seq
+				ID   journal.Seq
 				Kind string
 			}
 			require.NoError(t, json.Unmarshal(want, &line))

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -15,10 +16,10 @@ import (
 // Verification is what a verification of a world found: everything that was found
 // counts against one of the two proofs.
 type Verification struct {
-	ExecutionHash      world.Hash  `json:"execution_hash"`
-	EventChainRootHash world.Hash  `json:"event_chain_root_hash"`
-	Ledger             LedgerProof `json:"tool_invocation_ledger_proof"`
-	Replay             ReplayProof `json:"replay_proof_result"`
+	ExecutionHash      journal.Hash `json:"execution_hash"`
+	EventChainRootHash journal.Hash `json:"event_chain_root_hash"`
+	Ledger             LedgerProof  `json:"tool_invocation_ledger_proof"`
+	Replay             ReplayProof  `json:"replay_proof_result"`
 }
 
 // LedgerProof says whether every effect happened at most once, and every receipt is
@@ -44,7 +45,7 @@ type ReplayProof struct {
 	FirstDivergence *world.Divergence   `json:"first_divergence"`
 	Gaps            []verify.Gap        `json:"gaps"`
 	Records         uint64              `json:"records"`
-	StateRoot       world.Hash          `json:"state_root"`
+	StateRoot       journal.Hash        `json:"state_root"`
 	Snapshots       verify.Snapshots    `json:"snapshots"`
 	Checkpoints     CheckpointCounts    `json:"checkpoints"`
 	Governance      verify.Governance   `json:"governance"`
@@ -55,9 +56,9 @@ type ReplayProof struct {
 
 // CheckpointCounts counts signed checkpoints by whether they are of this history.
 type CheckpointCounts struct {
-	Checked uint64    `json:"checked"`
-	Bad     uint64    `json:"bad"`
-	Last    world.Seq `json:"last"` // the record that the last good one reaches; 0: there is none
+	Checked uint64      `json:"checked"`
+	Bad     uint64      `json:"bad"`
+	Last    journal.Seq `json:"last"` // the record that the last good one reaches; 0: there is none
 }
 
 // showVerification verifies the world, which goes on meanwhile. One verification at

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -18,7 +19,7 @@ type watched struct {
 	doubted map[receipt.Key]bool // the intents in doubt; watch's alone
 
 	mu      sync.Mutex
-	counted world.Seq     // the last record that was
+	counted journal.Seq   // the last record that was
 	ended   error         // why no more will be
 	news    chan struct{} // closed when one of these changes
 }
@@ -65,7 +66,7 @@ func (w *watched) watch(ctx context.Context) {
 }
 
 // reach takes note of what was counted.
-func (w *watched) reach(last world.Seq, ended error) {
+func (w *watched) reach(last journal.Seq, ended error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.counted, w.ended = last, ended
@@ -91,23 +92,23 @@ func (w *watched) await(ctx context.Context) error {
 }
 
 // count takes what a record tells. One that cannot be read tells nothing.
-func (w *watched) count(r *world.Scanned) {
+func (w *watched) count(r *journal.Scanned) {
 	switch r.Record.Kind {
-	case world.KindSubmitted:
+	case journal.KindSubmitted:
 		w.events.Inc()
 		return
-	case world.KindFailed:
+	case journal.KindFailed:
 		w.steps.WithLabelValues("failed").Inc()
 		return
-	case world.KindParked:
+	case journal.KindParked:
 		w.decisions.WithLabelValues(governance.RequireApproval.String()).Inc()
 		return
-	case world.KindDenied:
+	case journal.KindDenied:
 		w.decisions.WithLabelValues(governance.Deny.String()).Inc()
 		w.outcomes.WithLabelValues(string(receipt.OutcomePermanentFailure)).Inc()
 		return
-	case world.KindStepped, world.KindIntent, world.KindFinished, world.KindLate, world.KindEnded, world.KindConfirmed,
-		world.KindInDoubt, world.KindResolved, world.KindStarted, world.KindWaiting:
+	case journal.KindStepped, journal.KindIntent, journal.KindFinished, journal.KindLate, journal.KindEnded, journal.KindConfirmed,
+		journal.KindInDoubt, journal.KindResolved, journal.KindStarted, journal.KindWaiting:
 	default:
 		return
 	}
@@ -116,32 +117,32 @@ func (w *watched) count(r *world.Scanned) {
 	}
 }
 
-func (w *watched) countBody(body world.Body) {
+func (w *watched) countBody(body journal.Body) {
 	switch b := body.(type) {
-	case *world.Stepped:
+	case *journal.Stepped:
 		w.steps.WithLabelValues(string(b.Outcome)).Inc()
 		return
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		w.decisions.WithLabelValues(b.Decision).Inc()
 		return
-	case *world.InDoubt:
+	case *journal.InDoubt:
 		if b.Action == manifest.InDoubtRetry {
 			return // it is attempted again
 		}
 		w.doubted[b.Key] = true
 		w.inDoubt.Set(float64(len(w.doubted)))
 		return
-	case *world.IntentEnded:
+	case *journal.IntentEnded:
 		w.outcomes.WithLabelValues(string(b.Outcome)).Inc()
-	case *world.Confirmed:
-		if b.Mode == manifest.VerifyWarn && b.Verdict != world.Happened {
+	case *journal.Confirmed:
+		if b.Mode == manifest.VerifyWarn && b.Verdict != receipt.Happened {
 			w.warnings.Inc()
 		}
 		return
-	case *world.Late:
+	case *journal.Late:
 		w.late.Inc()
 		return
-	case *world.Finished:
+	case *journal.Finished:
 		if r, err := receipt.Decode(b.Receipt); err == nil {
 			w.receipts.WithLabelValues(string(r.Status)).Inc()
 			w.outcomes.WithLabelValues(string(r.Outcome())).Inc()

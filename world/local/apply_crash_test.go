@@ -9,13 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -38,7 +39,7 @@ func (j *mortalJournal) count() {
 	}
 }
 
-func (j *mortalJournal) Append(b world.Batch) (world.Pending, error) {
+func (j *mortalJournal) Append(b journal.Batch) (journal.Pending, error) {
 	j.count()
 	p, err := j.Store.Append(b)
 	if err == nil {
@@ -48,7 +49,7 @@ func (j *mortalJournal) Append(b world.Batch) (world.Pending, error) {
 	return p, err
 }
 
-func (j *mortalJournal) Checkpoint(img *world.Image) error {
+func (j *mortalJournal) Checkpoint(img *journal.Image) error {
 	j.count()
 	err := j.Store.Checkpoint(img)
 	j.count()

@@ -13,11 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -159,14 +158,14 @@ func approve(t *testing.T, w *local.World, next *manifest.Manifest) uint64 {
 	require.NoError(t, err)
 	_, err = w.Shadow(t.Context(), n, world.ShadowConfig{}, "ann")
 	require.NoError(t, err)
-	var terms governance.Terms
+	var terms manifest.Terms
 	require.NoError(t, w.View(func(w *world.World) error {
 		all, f := w.Proposals()
 		terms = all[n-1].Terms(f.World)
 		return nil
 	}))
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	require.NoError(t, w.Approve(t.Context(), n, terms, governance.Sign(key, terms), "bob", ""))
+	require.NoError(t, w.Approve(t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
 	return n
 }
 

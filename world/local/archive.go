@@ -1,10 +1,9 @@
 package local
 
 import (
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"path/filepath"
-
-	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // Archive moves the records before a snapshot's to a new file, but for record 1,
@@ -25,5 +24,5 @@ func (lw *World) Archive(snapshot, file string) (a store.Archived, err error) {
 	if err := lw.w.Checkpoint(); err != nil {
 		return store.Archived{}, err
 	}
-	return lw.store.Archive(world.Seq(s.Record)-1, file)
+	return lw.store.Archive(journal.Seq(s.Record)-1, file)
 }

@@ -6,14 +6,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // BackedUp says what Backup or Restore made.
 type BackedUp struct {
 	ID     string
-	Head   world.Head // of the copy
+	Head   journal.Head // of the copy
 	Dir    string
 	Linked bool // the records and images of both are one on the disk, by hard links
 }
@@ -66,7 +67,7 @@ func (lw *World) duplicate(dir string, check func(*store.Store) error) (done *Ba
 				return err
 			}
 		}
-		copied, err := lw.copyStore(hidden, ring{keys: lw.keys}, world.Last, check)
+		copied, err := lw.copyStore(hidden, ring{keys: lw.keys}, journal.Last, check)
 		if err != nil {
 			return err
 		}

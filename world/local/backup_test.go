@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 func TestBackupIsTheWorldAsItWas(t *testing.T) {

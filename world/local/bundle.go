@@ -12,9 +12,9 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/bundle"
-	"github.com/worldkernel/worldkernel/world/store"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/bundle"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -23,8 +23,8 @@ var ErrNoRange = errors.New("there are no such records")
 
 // BundleOptions say what a bundle holds. The zero value is for all of a world.
 type BundleOptions struct {
-	From, To world.Seq            // the first record and the last; 0: 1, and the last there is
-	Withhold []world.Seq          // records whose payloads are left out: only those that are not part of the record can be
+	From, To journal.Seq          // the first record and the last; 0: 1, and the last there is
+	Withhold []journal.Seq        // records whose payloads are left out: only those that are not part of the record can be
 	Keys     []ed25519.PrivateKey // sign the last checkpoint besides the world's own key
 	Progress func(done uint64)    // called with the number of records written; may be nil
 }
@@ -67,9 +67,9 @@ func (lw *World) ExportBundle(ctx context.Context, w io.Writer, o BundleOptions)
 	return x.Close()
 }
 
-func (lw *World) bundleRecord(x *bundle.Writer, s world.Scanned) error {
+func (lw *World) bundleRecord(x *bundle.Writer, s journal.Scanned) error {
 	rec := s.Record
-	if err := rec.Load(lw.store); err != nil && !errors.Is(err, world.ErrRedacted) {
+	if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
 		return err
 	}
 	blobs, err := lw.blobsOf(&rec)
@@ -140,19 +140,19 @@ func (lw *World) bundleHeader(o *BundleOptions) (h bundle.Header, notes []store.
 		}
 		h.Withheld = append(h.Withheld, blob)
 	}
-	slices.SortFunc(h.Withheld, func(a, b world.Hash) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(h.Withheld, func(a, b journal.Hash) int { return bytes.Compare(a[:], b[:]) })
 	h.Withheld = slices.Compact(h.Withheld)
 	return h, notes, nil
 }
 
 // ownUpTo returns why the journal up to a record cannot be signed: of a fork, what
 // is before it was its parent.
-func (lw *World) ownUpTo(last world.Seq) error {
+func (lw *World) ownUpTo(last journal.Seq) error {
 	for s, err := range lw.store.Scan(last) {
 		if err = cmp.Or(err, s.Err); err != nil {
 			return err
 		}
-		if s.Record.Kind == world.KindForked {
+		if s.Record.Kind == journal.KindForked {
 			return fmt.Errorf("%w of this world: it begins with #%d, and what is before is its parent's", ErrNoRange, s.ID)
 		}
 	}
@@ -160,15 +160,15 @@ func (lw *World) ownUpTo(last world.Seq) error {
 }
 
 // before returns the chain root and the nodes of the Merkle tree before a record.
-func (lw *World) before(first world.Seq) (world.Hash, []world.Hash, error) {
+func (lw *World) before(first journal.Seq) (journal.Hash, []journal.Hash, error) {
 	tree, err := lw.store.TreeAt(first - 1)
 	if err != nil {
-		return world.Hash{}, nil, err
+		return journal.Hash{}, nil, err
 	}
 	chain := new(canon.Chain)
 	for s, err := range lw.store.Scan(0) {
 		if err = cmp.Or(err, s.Err); err != nil {
-			return world.Hash{}, nil, err
+			return journal.Hash{}, nil, err
 		}
 		if s.ID == first {
 			break
@@ -192,6 +192,6 @@ func VerifyBundle(ctx context.Context, from io.Reader, opts Options, v Verificat
 		Begin:    verify.Begin{First: h.First, Root: h.Root, Nodes: h.Nodes, World: h.World},
 		Withheld: h.Withheld, Checkpoints: r.Checkpoints(), Signers: h.Keys, Sealed: true,
 	}
-	report, err := v.run(history{r, ctx, world.Last}, h.Last, cfg)
+	report, err := v.run(history{r, ctx, journal.Last}, h.Last, cfg)
 	return report, errors.Join(err, r.Close())
 }

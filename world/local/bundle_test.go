@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
@@ -65,7 +66,7 @@ func TestKeptCheckpointIsOfTheHistory(t *testing.T) {
 	live(t, w)
 	with := local.Verification{Kept: [][]byte{kept.Note}}
 	require.Empty(t, verified(t, bundleOf(t, w, local.BundleOptions{}), with).Faults)
-	short := bundleOf(t, w, local.BundleOptions{To: world.Seq(kept.Size) - 1})
+	short := bundleOf(t, w, local.BundleOptions{To: journal.Seq(kept.Size) - 1})
 	require.Empty(t, verified(t, short, local.Verification{}).Faults)
 	require.NotEmpty(t, verified(t, short, with).Faults, "what it was signed over is missing")
 	p, err := w.ProveConsistency(kept.Note)
@@ -93,10 +94,10 @@ func TestBundleOfARange(t *testing.T) {
 	require.EqualValues(t, 3, r.From)
 	require.EqualValues(t, head.ID-2, r.Records)
 	require.False(t, r.Replay.OK)
-	for _, o := range []local.BundleOptions{{From: 5, To: 4}, {To: head.ID + 1}, {Withhold: []world.Seq{head.ID + 1}}} {
+	for _, o := range []local.BundleOptions{{From: 5, To: 4}, {To: head.ID + 1}, {Withhold: []journal.Seq{head.ID + 1}}} {
 		require.ErrorIs(t, w.ExportBundle(t.Context(), new(bytes.Buffer), o), local.ErrNoRange)
 	}
-	require.ErrorIs(t, w.ExportBundle(t.Context(), new(bytes.Buffer), local.BundleOptions{Withhold: []world.Seq{1}}), local.ErrInline)
+	require.ErrorIs(t, w.ExportBundle(t.Context(), new(bytes.Buffer), local.BundleOptions{Withhold: []journal.Seq{1}}), local.ErrInline)
 }
 
 // A payload that is not for everybody is left out, and nothing else with it.
@@ -104,7 +105,7 @@ func TestWithheldPayloadIsNotInTheBundle(t *testing.T) {
 	dir, _ := lived(t)
 	w := open(t, dir)
 	defer func() { require.NoError(t, w.Close()) }()
-	large := world.Seq(0)
+	large := journal.Seq(0)
 	for s, err := range w.Store().Scan(0) {
 		require.NoError(t, err)
 		if large == 0 && !s.Record.Blob.IsZero() {
@@ -112,7 +113,7 @@ func TestWithheldPayloadIsNotInTheBundle(t *testing.T) {
 		}
 	}
 	require.NotZero(t, large)
-	r := verified(t, bundleOf(t, w, local.BundleOptions{Withhold: []world.Seq{large}}), local.Verification{})
+	r := verified(t, bundleOf(t, w, local.BundleOptions{Withhold: []journal.Seq{large}}), local.Verification{})
 	require.Empty(t, r.Faults)
 	require.EqualValues(t, 1, r.Withheld)
 	require.NotEmpty(t, r.Replay.Gaps)
@@ -158,7 +159,7 @@ func TestProofsOfAWorld(t *testing.T) {
 	}
 	require.True(t, proven[receipt.StateCommitted] && proven[receipt.StateDenied])
 	_, err = w.ProveReceipt(receipt.Key{})
-	require.ErrorIs(t, err, world.ErrNotFound)
+	require.ErrorIs(t, err, journal.ErrNotFound)
 
 	cell := reducer.Cell{Reducer: "bot", Key: "a"}
 	p, err := w.ProveCell(cell, "s")
@@ -175,5 +176,5 @@ func TestProofsOfAWorld(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, verify.ProofRecord, shown(t, p, w).Kind)
 	_, err = w.ProveRecord(w.Status().Head.ID + 1)
-	require.ErrorIs(t, err, world.ErrNotFound)
+	require.ErrorIs(t, err, journal.ErrNotFound)
 }

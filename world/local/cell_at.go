@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -10,7 +11,7 @@ import (
 // CellAt returns the cell of At, where there is one. It costs the cell's own
 // records since the snapshot before, and what At does only where these do not
 // tell, because of a rollback between. The world goes on meanwhile.
-func (lw *World) CellAt(cell reducer.Cell, at world.Seq) (v world.CellView, found bool, err error) {
+func (lw *World) CellAt(cell reducer.Cell, at journal.Seq) (v world.CellView, found bool, err error) {
 	known, err := lw.landmarks(at)
 	if err != nil {
 		return v, false, err
@@ -20,7 +21,7 @@ func (lw *World) CellAt(cell reducer.Cell, at world.Seq) (v world.CellView, foun
 
 // UnitEnd returns the last record of what was written at once with a record. The
 // error is world.ErrNotFound where there is no such record.
-func (lw *World) UnitEnd(at world.Seq) (world.Seq, error) {
+func (lw *World) UnitEnd(at journal.Seq) (journal.Seq, error) {
 	known, err := lw.landmarks(at)
 	if err != nil {
 		return 0, err
@@ -29,12 +30,12 @@ func (lw *World) UnitEnd(at world.Seq) (world.Seq, error) {
 }
 
 // landmarks returns the world's, if they reach as far as a record.
-func (lw *World) landmarks(at world.Seq) (world.Landmarks, error) {
+func (lw *World) landmarks(at journal.Seq) (world.Landmarks, error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	known := lw.w.Landmarks()
 	if at == 0 || at > known.Head {
-		return known, fmt.Errorf("record #%d of %d: %w", at, known.Head, world.ErrNotFound)
+		return known, fmt.Errorf("record #%d of %d: %w", at, known.Head, journal.ErrNotFound)
 	}
 	return known, nil
 }

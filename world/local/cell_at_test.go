@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -42,7 +43,7 @@ func TestCellAtIsTheCellOfAt(t *testing.T) {
 	send("a", map[string]any{"fail": "told to"})
 	require.NoError(t, w.Run(ctx))
 	snapshot("second")
-	_, err := w.Rollback(ctx, world.RolledBack{Snapshot: "first", Reason: "so", Actor: "ada", Ack: true})
+	_, err := w.Rollback(ctx, journal.RolledBack{Snapshot: "first", Reason: "so", Actor: "ada", Ack: true})
 	require.NoError(t, err)
 	require.NoError(t, w.Run(ctx))
 	send("c")
@@ -50,18 +51,18 @@ func TestCellAtIsTheCellOfAt(t *testing.T) {
 	require.NoError(t, w.Close())
 	w = open(t, dir)
 	requireCellsOfAt(t, w)
-	for _, at := range []world.Seq{0, w.Status().Head.ID + 1} {
+	for _, at := range []journal.Seq{0, w.Status().Head.ID + 1} {
 		_, _, err = w.CellAt(reducer.Cell{Reducer: "bot", Key: "a"}, at)
-		require.ErrorIs(t, err, world.ErrNotFound)
+		require.ErrorIs(t, err, journal.ErrNotFound)
 		_, err = w.UnitEnd(at)
-		require.ErrorIs(t, err, world.ErrNotFound)
+		require.ErrorIs(t, err, journal.ErrNotFound)
 	}
 	require.NoError(t, w.Close())
 }
 
 func requireCellsOfAt(t *testing.T, w *local.World) {
 	t.Helper()
-	for at := world.Seq(1); at <= w.Status().Head.ID; at++ {
+	for at := journal.Seq(1); at <= w.Status().Head.ID; at++ {
 		m, err := w.At(at)
 		require.NoError(t, err)
 		end, err := w.UnitEnd(at)
@@ -102,13 +103,13 @@ func BenchmarkCellAt(b *testing.B) {
 	head := w.Status().Head.ID
 	for _, part := range []struct {
 		name        string
-		first, last world.Seq
+		first, last journal.Seq
 	}{{"anywhere", 1, head}, {"near the end", head - 1000, head}} {
 		b.Run(part.name, func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
 				cell := reducer.Cell{Reducer: "tally", Key: fmt.Sprint("c", rng.IntN(cells))}
-				at := part.first + world.Seq(rng.Uint64N(uint64(part.last-part.first)))
+				at := part.first + journal.Seq(rng.Uint64N(uint64(part.last-part.first)))
 				began := time.Now()
 				_, _, err := w.CellAt(cell, at)
 				took = append(took, time.Since(began))

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // ErrOtherHistory says that the journal is not the one of which a checkpoint was
@@ -71,7 +71,7 @@ func public(keys []ed25519.PrivateKey) []ed25519.PublicKey {
 // Consistency returns the proof that the tree over the records up to one begins
 // like the tree over those up to an earlier one. The error is world.ErrNotFound
 // where the journal has fewer.
-func (lw *World) Consistency(from, to world.Seq) (tlog.TreeProof, error) {
+func (lw *World) Consistency(from, to journal.Seq) (tlog.TreeProof, error) {
 	if err := lw.has(to); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (lw *World) Consistency(from, to world.Seq) (tlog.TreeProof, error) {
 
 // Inclusion returns the proof that a record is in the tree over the records up to
 // another one. The error is world.ErrNotFound where the journal has fewer.
-func (lw *World) Inclusion(record, size world.Seq) (tlog.RecordProof, error) {
+func (lw *World) Inclusion(record, size journal.Seq) (tlog.RecordProof, error) {
 	if err := lw.has(size); err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (lw *World) sign(keys []ed25519.PrivateKey) (*store.Signed, error) {
 
 // signAt returns the checkpoint of the records up to one, signed with the keys. The
 // record is durable.
-func (lw *World) signAt(at world.Seq, keys []ed25519.PrivateKey) (*store.Signed, error) {
+func (lw *World) signAt(at journal.Seq, keys []ed25519.PrivateKey) (*store.Signed, error) {
 	last, err := lw.lastSigned(lw.store.Head().ID)
 	if err != nil {
 		return nil, err
@@ -130,12 +130,12 @@ func (lw *World) signAt(at world.Seq, keys []ed25519.PrivateKey) (*store.Signed,
 
 // lastSigned returns the last signed checkpoint, nil where there is none, of a
 // journal that ends at a head and must begin with what was signed.
-func (lw *World) lastSigned(head world.Seq) (*store.Signed, error) {
+func (lw *World) lastSigned(head journal.Seq) (*store.Signed, error) {
 	last, err := lw.store.LastCheckpoint()
 	if last == nil || err != nil {
 		return nil, err
 	}
-	at := world.Seq(last.Size)
+	at := journal.Seq(last.Size)
 	if at > head {
 		return nil, fmt.Errorf("%w: that had #%d, this one ends at #%d", ErrOtherHistory, at, head)
 	}
@@ -152,14 +152,14 @@ func (lw *World) lastSigned(head world.Seq) (*store.Signed, error) {
 // signDue signs a checkpoint if that is due by the manifest's checkpoint_every. It
 // is asked for after every tick.
 func (lw *World) signDue() error {
-	every := world.Seq(cmp.Or(lw.w.Manifest().Defaults.CheckpointEvery, manifest.DefaultCheckpointEvery))
+	every := journal.Seq(cmp.Or(lw.w.Manifest().Defaults.CheckpointEvery, manifest.DefaultCheckpointEvery))
 	if lw.store.Head().ID < lw.signed+every {
 		return nil
 	}
 	// What is signed is remembered from here on only.
 	last, err := lw.store.LastCheckpoint()
 	if err == nil && last != nil {
-		lw.signed = world.Seq(last.Size)
+		lw.signed = journal.Seq(last.Size)
 	}
 	if err == nil && lw.store.Head().ID >= lw.signed+every {
 		var keys []ed25519.PrivateKey

@@ -16,9 +16,10 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 func cosigner() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)) }
@@ -30,7 +31,7 @@ func signedOf(t *testing.T, w *local.World) (all []store.Signed) {
 	signers, err := w.Signers()
 	require.NoError(t, err)
 	var tree checkpoint.Tree
-	for c, err := range w.Store().Checkpoints(0, world.Last) {
+	for c, err := range w.Store().Checkpoints(0, journal.Last) {
 		require.NoError(t, err)
 		s, err := checkpoint.Open(c.Note, signers...)
 		require.NoError(t, err)
@@ -38,13 +39,13 @@ func signedOf(t *testing.T, w *local.World) (all []store.Signed) {
 		require.Equal(t, c.Checkpoint, s.Checkpoint)
 		require.Equal(t, w.Keys().World(), c.World)
 		for tree.Size() < c.Size {
-			record, err := w.Store().Record(world.Seq(tree.Size() + 1))
+			record, err := w.Store().Record(journal.Seq(tree.Size() + 1))
 			require.NoError(t, err)
 			tree.Add(record)
 		}
 		require.Equal(t, tree.Root(), c.Root)
 		for _, older := range append(all, c) {
-			p, err := w.Consistency(world.Seq(older.Size), world.Seq(c.Size))
+			p, err := w.Consistency(journal.Seq(older.Size), journal.Seq(c.Size))
 			require.NoError(t, err)
 			require.NoError(t, tlog.CheckTree(p, int64(c.Size), tlog.Hash(c.Root), int64(older.Size), tlog.Hash(older.Root)))
 		}
@@ -82,9 +83,9 @@ func TestCheckpointSignsTheJournalAsItIs(t *testing.T) {
 		require.NoError(t, tlog.CheckRecord(p, int64(c.Size), tlog.Hash(c.Root), int64(id), tlog.RecordHash(record)))
 	}
 	_, err = w.Inclusion(1, head.ID+1)
-	require.ErrorIs(t, err, world.ErrNotFound)
+	require.ErrorIs(t, err, journal.ErrNotFound)
 	_, err = w.Consistency(1, head.ID+1)
-	require.ErrorIs(t, err, world.ErrNotFound)
+	require.ErrorIs(t, err, journal.ErrNotFound)
 	_, err = w.Submit(t.Context(), "go", map[string]any{"to": "a", "do": []any{}})
 	require.NoError(t, err)
 	_, err = w.Next(t.Context())
@@ -269,7 +270,7 @@ func TestBackupKeepsWhatWasSignedAndAForkSignsItsOwn(t *testing.T) {
 	require.Equal(t, []store.Signed{*first, *second}, signedOf(t, b))
 	require.NoError(t, b.Close())
 
-	for name, at := range map[string]world.Seq{"of all": 0, "of a part": world.Seq(first.Size)} {
+	for name, at := range map[string]journal.Seq{"of all": 0, "of a part": journal.Seq(first.Size)} {
 		t.Run(name, func(t *testing.T) {
 			fork := filepath.Join(t.TempDir(), "fork")
 			_, err := w.Fork(fork, local.ForkOptions{ID: "fork", At: at, Actor: "ada"})

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // Why a world cannot be made.

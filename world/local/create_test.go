@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 func TestCreateMakesAWorldOnce(t *testing.T) {

@@ -8,12 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // moment is where a process dies on an effect's way.
@@ -100,24 +101,24 @@ func openStore(hidden string, keys *receipt.Keyring) (*store.Store, error) {
 type dyingJournal struct {
 	*store.Store
 	at   moment
-	seen map[world.Kind]int
+	seen map[journal.Kind]int
 }
 
-func (j *dyingJournal) Append(b world.Batch) (world.Pending, error) {
+func (j *dyingJournal) Append(b journal.Batch) (journal.Pending, error) {
 	if j.seen == nil {
-		j.seen = make(map[world.Kind]int)
+		j.seen = make(map[journal.Kind]int)
 	}
-	here := make(map[world.Kind]bool)
+	here := make(map[journal.Kind]bool)
 	for _, s := range b.Records {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		if err != nil {
 			return nil, err
 		}
 		here[rec.Kind] = true
 		j.seen[rec.Kind]++
 	}
-	permits := j.seen[world.KindStarted]
-	if here[world.KindStarted] && (j.at == beforePermit || j.at == beforeSecond && permits == 2) {
+	permits := j.seen[journal.KindStarted]
+	if here[journal.KindStarted] && (j.at == beforePermit || j.at == beforeSecond && permits == 2) {
 		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // in which a host that was told too early would be seen
 		die()
 	}
@@ -129,11 +130,11 @@ func (j *dyingJournal) Append(b world.Batch) (world.Pending, error) {
 		return nil, err
 	}
 	switch {
-	case j.at == afterPermit && here[world.KindStarted]:
+	case j.at == afterPermit && here[journal.KindStarted]:
 		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // what must not come cannot be waited for
 		die()
-	case j.at == afterFinished && here[world.KindFinished],
-		j.at == afterDelivered && j.seen[world.KindStepped] == 2:
+	case j.at == afterFinished && here[journal.KindFinished],
+		j.at == afterDelivered && j.seen[journal.KindStepped] == 2:
 		die()
 	}
 	return p, nil
@@ -145,7 +146,7 @@ type dyingHost struct {
 	at moment
 }
 
-func (h dyingHost) Answers() ([]world.Answer, error) {
+func (h dyingHost) Answers() ([]receipt.Answer, error) {
 	answers, err := h.Host.Answers()
 	for _, a := range answers {
 		if a.Receipt != nil && h.at == afterStored {

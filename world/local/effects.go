@@ -3,13 +3,14 @@ package local
 import (
 	"context"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
 
 // Emit takes an effect that a person asks for, and returns its key; see
 // world.World.Emit.
-func (lw *World) Emit(ctx context.Context, b world.OperatorEffect) (key receipt.Key, err error) {
+func (lw *World) Emit(ctx context.Context, b journal.OperatorEffect) (key receipt.Key, err error) {
 	err = lw.change(func() error {
 		key, err = lw.w.Emit(ctx, b)
 		return err
@@ -18,7 +19,7 @@ func (lw *World) Emit(ctx context.Context, b world.OperatorEffect) (key receipt.
 }
 
 // Resolve takes a person's decision about an intent; see world.World.Resolve.
-func (lw *World) Resolve(ctx context.Context, b world.Resolved) error {
+func (lw *World) Resolve(ctx context.Context, b journal.Resolved) error {
 	return lw.change(func() error { return lw.w.Resolve(ctx, b) })
 }
 

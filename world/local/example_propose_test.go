@@ -81,7 +81,7 @@ func ExampleWorld_Propose() {
 	}
 	fmt.Println("without approvals:", errors.Is(w.Apply(ctx, n, "ann"), governance.ErrNotApproved))
 
-	var terms governance.Terms // what is signed: the change, and this report
+	var terms manifest.Terms // what is signed: the change, and this report
 	check(w.View(func(now *world.World) error {
 		all, inForce := now.Proposals()
 		terms = all[n-1].Terms(inForce.World)
@@ -89,7 +89,7 @@ func ExampleWorld_Propose() {
 	}))
 	_, key, err := ed25519.GenerateKey(nil)
 	check(err)
-	check(w.Approve(ctx, n, terms, governance.Sign(key, terms), "ben", "as it should be"))
+	check(w.Approve(ctx, n, terms, manifest.Sign(key, terms), "ben", "as it should be"))
 	check(w.Apply(ctx, n, "ann"))
 	fmt.Println("in force:", w.Status().Manifest == terms.Candidate)
 	check(w.Close())

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/worldkernel/worldkernel/examples"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -49,7 +50,7 @@ func ExampleWorld_Rehearse() {
 	_, err = w.Submit(ctx, "counter.added", map[string]any{"name": "tea", "by": 3})
 	check(err)
 	check(w.Run(ctx))
-	then, err := w.At(world.Seq(report.To))
+	then, err := w.At(journal.Seq(report.To))
 	check(err)
 	again, err := then.Rehearse(ctx, w.Store(), &next, files, world.ShadowConfig{From: report.Snapshot})
 	check(err)

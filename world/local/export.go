@@ -9,8 +9,8 @@ import (
 	"io"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Format is a format of exported journals. The first two hold the stored bytes of
@@ -43,7 +43,7 @@ func Formats() []Format { return []Format{CBORSeq, JSONLines, CloudEvents, OTLP}
 
 // recordWriter writes what a format makes of a record. Its payload is loaded; nil
 // where it was redacted.
-type recordWriter func(*bufio.Writer, *world.Record, world.Scanned) error
+type recordWriter func(*bufio.Writer, *journal.Record, journal.Scanned) error
 
 // Export writes the whole journal, as it is when it begins. The world goes on
 // meanwhile. progress, which may be nil, is called with the number of records written.
@@ -78,7 +78,7 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 			return s.Err
 		}
 		rec := s.Record
-		if err := rec.Load(lw.store); err != nil && !errors.Is(err, world.ErrRedacted) {
+		if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
 			return err
 		}
 		if err := write(out, &rec, s); err != nil {
@@ -96,15 +96,15 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 
 // blobsOf returns the blobs that a record needs: its payload, unless it was
 // redacted, and what a manifest names that it brings into the world.
-func (lw *World) blobsOf(rec *world.Record) ([]world.Blob, error) {
-	var out []world.Blob
+func (lw *World) blobsOf(rec *journal.Record) ([]journal.Blob, error) {
+	var out []journal.Blob
 	if rec.Payload == nil {
 		return nil, nil
 	}
 	if !rec.Blob.IsZero() {
-		out = append(out, world.Blob{Hash: rec.Blob, Bytes: rec.Payload})
+		out = append(out, journal.Blob{Hash: rec.Blob, Bytes: rec.Payload})
 	}
-	if !world.BringsManifest(rec.Kind) {
+	if !journal.BringsManifest(rec.Kind) {
 		return out, nil
 	}
 	contents, err := lw.contentsOf(rec)
@@ -116,12 +116,12 @@ func (lw *World) blobsOf(rec *world.Record) ([]world.Blob, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, world.Blob{Hash: h, Bytes: content})
+		out = append(out, journal.Blob{Hash: h, Bytes: content})
 	}
 	return out, nil
 }
 
-func (lw *World) writeCBOR(out *bufio.Writer, rec *world.Record, s world.Scanned) error {
+func (lw *World) writeCBOR(out *bufio.Writer, rec *journal.Record, s journal.Scanned) error {
 	blobs, err := lw.blobsOf(rec)
 	if err != nil {
 		return err
@@ -137,16 +137,16 @@ func (lw *World) writeCBOR(out *bufio.Writer, rec *world.Record, s world.Scanned
 
 // jsonLine is a line of JSONLines.
 type jsonLine struct {
-	ID       world.Seq         `json:"id"`
+	ID       journal.Seq       `json:"id"`
 	Time     manifest.Tick     `json:"time"`
-	Kind     world.Kind        `json:"kind"`
-	CausedBy world.Seq         `json:"caused_by"`
+	Kind     journal.Kind      `json:"kind"`
+	CausedBy journal.Seq       `json:"caused_by"`
 	Payload  any               `json:"payload"`
 	Raw      string            `json:"raw"`
 	Blobs    map[string]string `json:"blobs,omitempty"`
 }
 
-func (lw *World) writeJSONLine(out *bufio.Writer, rec *world.Record, s world.Scanned) error {
+func (lw *World) writeJSONLine(out *bufio.Writer, rec *journal.Record, s journal.Scanned) error {
 	blobs, err := lw.blobsOf(rec)
 	if err != nil {
 		return err
@@ -190,8 +190,8 @@ type inForce struct {
 }
 
 // follow takes what a record changes from there on.
-func (f *inForce) follow(rec *world.Record, blobs world.Blobs) error {
-	if !world.BringsManifest(rec.Kind) || rec.Kind == world.KindProposed {
+func (f *inForce) follow(rec *journal.Record, blobs journal.Blobs) error {
+	if !journal.BringsManifest(rec.Kind) || rec.Kind == journal.KindProposed {
 		return nil
 	}
 	body, err := rec.Body()
@@ -199,12 +199,12 @@ func (f *inForce) follow(rec *world.Record, blobs world.Blobs) error {
 		return err
 	}
 	switch b := body.(type) {
-	case *world.Created:
+	case *journal.Created:
 		f.world = b.World
-	case *world.Forked:
+	case *journal.Forked:
 		f.world = b.World
 	}
-	hash, _ := world.ManifestOf(body)
+	hash, _ := journal.ManifestOf(body)
 	encoded, err := blobs.Blob(hash)
 	if err != nil {
 		return err

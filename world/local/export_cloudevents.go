@@ -7,8 +7,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // What begins the source and the type of every CloudEvent. It is no
@@ -28,19 +28,19 @@ type cloudEvents struct {
 // cloudEvent is a record in the JSON event format of CloudEvents 1.0. Numbers are
 // text: the specification's Integer has 32 bits.
 type cloudEvent struct {
-	SpecVersion string     `json:"specversion"`
-	ID          string     `json:"id"`
-	Source      string     `json:"source"`
-	Type        string     `json:"type"`
-	Subject     string     `json:"subject,omitempty"`
-	Time        string     `json:"time"`
-	Tick        string     `json:"tick"`
-	CausedBy    string     `json:"causedby,omitempty"`
-	ContentType string     `json:"datacontenttype"`
-	Data        world.Body `json:"data"` // null: redacted
+	SpecVersion string       `json:"specversion"`
+	ID          string       `json:"id"`
+	Source      string       `json:"source"`
+	Type        string       `json:"type"`
+	Subject     string       `json:"subject,omitempty"`
+	Time        string       `json:"time"`
+	Tick        string       `json:"tick"`
+	CausedBy    string       `json:"causedby,omitempty"`
+	ContentType string       `json:"datacontenttype"`
+	Data        journal.Body `json:"data"` // null: redacted
 }
 
-func (c *cloudEvents) write(out *bufio.Writer, rec *world.Record, _ world.Scanned) error {
+func (c *cloudEvents) write(out *bufio.Writer, rec *journal.Record, _ journal.Scanned) error {
 	if err := c.follow(rec, c.lw.store); err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func number[N ~uint64](n N) string { return strconv.FormatUint(uint64(n), 10) }
 
 // subjectOf returns the cell that a record is about, "" where that is none or
 // several. A record that names an intent is about the intent's cell.
-func (lw *World) subjectOf(rec *world.Record) (string, error) {
-	if key, cell, ok := world.IntentOf(rec.Kind, rec.Payload); ok {
+func (lw *World) subjectOf(rec *journal.Record) (string, error) {
+	if key, cell, ok := journal.IntentOf(rec.Kind, rec.Payload); ok {
 		if len(cell) > 0 {
 			return attributeText(string(cell)), nil
 		}
@@ -78,7 +78,7 @@ func (lw *World) subjectOf(rec *world.Record) (string, error) {
 		return attributeText(e.Intent.Cell), nil
 	}
 	var cells []string
-	err := world.EachCell(rec.Kind, rec.Payload, func(cell []byte) { cells = append(cells, string(cell)) })
+	err := journal.EachCell(rec.Kind, rec.Payload, func(cell []byte) { cells = append(cells, string(cell)) })
 	if err != nil || len(cells) != 1 {
 		return "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -57,10 +58,10 @@ type cloudEvent struct {
 
 // jsonRecord is a line of local.JSONLines.
 type jsonRecord struct {
-	ID       world.Seq         `json:"id"`
+	ID       journal.Seq       `json:"id"`
 	Time     manifest.Tick     `json:"time"`
-	Kind     world.Kind        `json:"kind"`
-	CausedBy world.Seq         `json:"caused_by"`
+	Kind     journal.Kind      `json:"kind"`
+	CausedBy journal.Seq       `json:"caused_by"`
 	Payload  json.RawMessage   `json:"payload"`
 	Raw      []byte            `json:"raw"`
 	Blobs    map[string][]byte `json:"blobs"`
@@ -101,7 +102,7 @@ func requireCloudEvents(t *testing.T, w *local.World) []cloudEvent {
 }
 
 // subjects returns the subjects of the events of a kind, "" where one has none.
-func subjects(events []cloudEvent, kind world.Kind) []string {
+func subjects(events []cloudEvent, kind journal.Kind) []string {
 	var out []string
 	for _, e := range events {
 		if e.Type != "worldkernel."+string(kind) {
@@ -121,15 +122,15 @@ func TestCloudEventsSayWhatTheRecordsDo(t *testing.T) {
 	w := open(t, dir)
 	events := requireCloudEvents(t, w)
 	require.Equal(t, "worldkernel:test", events[0].Source)
-	require.Equal(t, []string{""}, subjects(events, world.KindCreated))
-	require.Equal(t, []string{"bot/a"}, subjects(events, world.KindSubmitted))
-	require.Equal(t, []string{"bot/b"}, subjects(events, world.KindEmitted))
-	require.Equal(t, []string{"bot/a"}, subjects(events, world.KindStarted), "it names the intent alone")
-	require.Equal(t, []string{"bot/a"}, subjects(events, world.KindFinished))
+	require.Equal(t, []string{""}, subjects(events, journal.KindCreated))
+	require.Equal(t, []string{"bot/a"}, subjects(events, journal.KindSubmitted))
+	require.Equal(t, []string{"bot/b"}, subjects(events, journal.KindEmitted))
+	require.Equal(t, []string{"bot/a"}, subjects(events, journal.KindStarted), "it names the intent alone")
+	require.Equal(t, []string{"bot/a"}, subjects(events, journal.KindFinished))
 	_, err := w.Submit(t.Context(), "both", map[string]any{"to": "c"})
 	require.NoError(t, err)
 	events = requireCloudEvents(t, w)
-	require.Equal(t, []string{"bot/a", ""}, subjects(events, world.KindSubmitted), "one that reaches two cells is about none")
+	require.Equal(t, []string{"bot/a", ""}, subjects(events, journal.KindSubmitted), "one that reaches two cells is about none")
 	require.NoError(t, w.Close())
 }
 
@@ -137,8 +138,8 @@ func TestCloudEventsOfLiveEffects(t *testing.T) {
 	opts, begun := lines()
 	w := alive(t, opts, begun)
 	events := requireCloudEvents(t, w)
-	require.Equal(t, []string{"operator/ada"}, subjects(events, world.KindOperator))
-	require.Equal(t, []string{"bot/a", "bot/a"}, subjects(events, world.KindResolved))
+	require.Equal(t, []string{"operator/ada"}, subjects(events, journal.KindOperator))
+	require.Equal(t, []string{"bot/a", "bot/a"}, subjects(events, journal.KindResolved))
 	require.NoError(t, w.Close())
 }
 
@@ -151,7 +152,7 @@ func TestCloudEventsOfAForkNameTheForkFromItsRecordOn(t *testing.T) {
 	fork := open(t, to)
 	for i, e := range requireCloudEvents(t, fork) {
 		want := "worldkernel:test"
-		if world.Seq(i+1) > head.ID {
+		if journal.Seq(i+1) > head.ID {
 			want = "worldkernel:child"
 		}
 		require.Equal(t, want, e.Source, e.ID)
@@ -180,7 +181,7 @@ func TestCloudEventsAreTimedByTheClockInForce(t *testing.T) {
 
 func TestCloudEventsOfARedactedPayloadHaveNullForData(t *testing.T) {
 	dir := told(t)
-	record := largeOf(t, dir, world.KindSubmitted)
+	record := largeOf(t, dir, journal.KindSubmitted)
 	_, err := local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "asked for", "ada")
 	require.NoError(t, err)
 	w := open(t, dir)

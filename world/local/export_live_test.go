@@ -11,8 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -74,11 +75,11 @@ func alive(t *testing.T, opts local.Options, begun <-chan string) *local.World {
 		all = w.Intents()
 		return nil
 	}))
-	for i, how := range []world.Resolution{world.Approve, world.Disapprove} {
+	for i, how := range []journal.Resolution{journal.Approve, journal.Disapprove} {
 		e := all[2+i]
-		require.NoError(t, w.Resolve(t.Context(), world.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"}))
+		require.NoError(t, w.Resolve(t.Context(), journal.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"}))
 	}
-	_, err = w.Emit(t.Context(), world.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
+	_, err = w.Emit(t.Context(), journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
 	require.NoError(t, err)
 	require.NoError(t, w.Run(t.Context()))
 	submit(ask("tool.a", "silent"))
@@ -107,19 +108,19 @@ func TestExportOfLiveEffectsComesBackByteForByte(t *testing.T) {
 	before := w.Status()
 	require.Equal(t, 1, before.Intents[receipt.StateInFlight])
 	require.NoError(t, w.Close())
-	for format, journal := range journals {
-		for _, kind := range []world.Kind{
-			world.KindWaiting, world.KindDue, world.KindParked, world.KindResolved, world.KindOperator, world.KindDenied,
+	for format, text := range journals {
+		for _, kind := range []journal.Kind{
+			journal.KindWaiting, journal.KindDue, journal.KindParked, journal.KindResolved, journal.KindOperator, journal.KindDenied,
 		} {
-			require.Contains(t, string(journal), string(kind))
+			require.Contains(t, string(text), string(kind))
 		}
 		again := filepath.Join(t.TempDir(), "again")
-		require.NoError(t, local.Import(again, bytes.NewReader(journal), ring(t, "test", 1), opts, nil))
+		require.NoError(t, local.Import(again, bytes.NewReader(text), ring(t, "test", 1), opts, nil))
 		w, err := local.Open(again, opts)
 		require.NoError(t, err)
 		var out bytes.Buffer
 		require.NoError(t, w.Export(&out, format, nil))
-		require.True(t, bytes.HasPrefix(out.Bytes(), journal), "%s", format)
+		require.True(t, bytes.HasPrefix(out.Bytes(), text), "%s", format)
 		require.Equal(t, 1, w.Status().Intents[receipt.StateInDoubt], "what was in flight there is in doubt here")
 		r, err := w.Verify(t.Context(), local.Verification{})
 		require.NoError(t, err)

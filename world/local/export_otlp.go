@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // spans writes what happened in a world as spans, as docs/exports.md says: one
@@ -24,7 +24,7 @@ type spans struct {
 
 // reign is a world that records belong to, from one of them on.
 type reign struct {
-	from world.Seq
+	from journal.Seq
 	id   string
 }
 
@@ -32,7 +32,7 @@ func newSpans(lw *World) *spans {
 	return &spans{lw: lw, places: places{lw: lw}, open: make(map[receipt.Key]startedSpan)}
 }
 
-func (x *spans) write(out *bufio.Writer, rec *world.Record, _ world.Scanned) error {
+func (x *spans) write(out *bufio.Writer, rec *journal.Record, _ journal.Scanned) error {
 	before := x.world
 	if err := x.follow(rec, x.lw.store); err != nil {
 		return err
@@ -54,18 +54,18 @@ func (x *spans) write(out *bufio.Writer, rec *world.Record, _ world.Scanned) err
 }
 
 // spanOf returns the span that a record ends, or nil.
-func (x *spans) spanOf(rec *world.Record) (*otlpSpan, error) {
+func (x *spans) spanOf(rec *journal.Record) (*otlpSpan, error) {
 	switch rec.Kind {
-	case world.KindSubmitted, world.KindOperator, world.KindFired:
+	case journal.KindSubmitted, journal.KindOperator, journal.KindFired:
 		return x.rootSpan(rec)
-	case world.KindStepped, world.KindFailed:
+	case journal.KindStepped, journal.KindFailed:
 		return x.stepSpan(rec)
-	case world.KindEmitted:
+	case journal.KindEmitted:
 		_, err := x.places.note(rec)
 		return nil, err
-	case world.KindStarted:
+	case journal.KindStarted:
 		return nil, x.start(rec)
-	case world.KindFinished, world.KindLate, world.KindExpired, world.KindDenied:
+	case journal.KindFinished, journal.KindLate, journal.KindExpired, journal.KindDenied:
 		return x.effectSpan(rec)
 	default:
 		return nil, nil
@@ -73,7 +73,7 @@ func (x *spans) spanOf(rec *world.Record) (*otlpSpan, error) {
 }
 
 // span returns the span of a record that has taken no time.
-func (x *spans) span(rec *world.Record, name string, kind otlpSpanKind) *otlpSpan {
+func (x *spans) span(rec *journal.Record, name string, kind otlpSpanKind) *otlpSpan {
 	s := &otlpSpan{Name: name, Kind: kind, ID: x.spanID(rec.ID), Start: x.nanos(rec)}
 	s.End = s.Start
 	s.Attributes.number("worldkernel.record", uint64(rec.ID))
@@ -92,7 +92,7 @@ func (x *spans) stand(s *otlpSpan, at place) {
 
 // rootSpan is the span of what comes from outside or from a timer: it begins a
 // trace.
-func (x *spans) rootSpan(rec *world.Record) (*otlpSpan, error) {
+func (x *spans) rootSpan(rec *journal.Record) (*otlpSpan, error) {
 	at, err := x.places.note(rec)
 	if err != nil {
 		return nil, err
@@ -100,17 +100,17 @@ func (x *spans) rootSpan(rec *world.Record) (*otlpSpan, error) {
 	s := x.span(rec, "", otlpInternal)
 	s.Trace = x.traceID(rec.ID)
 	switch rec.Kind {
-	case world.KindOperator:
+	case journal.KindOperator:
 		s.Name = "operator"
 		if rec.Payload != nil {
 			body, err := rec.Body()
 			if err != nil {
 				return nil, err
 			}
-			s.Attributes.text("worldkernel.actor", body.(*world.OperatorEffect).Actor)
+			s.Attributes.text("worldkernel.actor", body.(*journal.OperatorEffect).Actor)
 		}
 		return s, nil
-	case world.KindFired:
+	case journal.KindFired:
 		s.Name = "timer " + at.event
 		set, err := x.places.of(rec.CausedBy)
 		if err != nil {
@@ -130,7 +130,7 @@ func (x *spans) rootSpan(rec *world.Record) (*otlpSpan, error) {
 }
 
 // stepSpan is the span of a turn of a cell.
-func (x *spans) stepSpan(rec *world.Record) (*otlpSpan, error) {
+func (x *spans) stepSpan(rec *journal.Record) (*otlpSpan, error) {
 	body, err := rec.Body()
 	if err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (x *spans) stepSpan(rec *world.Record) (*otlpSpan, error) {
 	a.text("worldkernel.event", at.event)
 	name := ""
 	switch b := body.(type) {
-	case *world.Stepped:
+	case *journal.Stepped:
 		name = b.Cell
 		a.text("worldkernel.cell", name)
 		a.number("worldkernel.step", b.N)
@@ -155,7 +155,7 @@ func (x *spans) stepSpan(rec *world.Record) (*otlpSpan, error) {
 		if _, err := x.places.note(rec); err != nil {
 			return nil, err
 		}
-	case *world.Failed:
+	case *journal.Failed:
 		name = b.Cell
 		a.text("worldkernel.cell", name)
 		a.number("worldkernel.step", b.N)
@@ -174,17 +174,17 @@ func (x *spans) stepSpan(rec *world.Record) (*otlpSpan, error) {
 // nanos returns the time of a record: the world's calendar, and as many
 // nanoseconds as the record's number, so that the order within a tick can be
 // seen.
-func (x *spans) nanos(rec *world.Record) string {
+func (x *spans) nanos(rec *journal.Record) string {
 	return unixNanos(x.manifest.Clock.At(rec.Time) + int64(rec.ID))
 }
 
 // traceID and spanID return the first 16 and 8 bytes of
 // H( world id ‖ 0x00 ‖ record in decimal ), with the id of the world that the
 // record belongs to: a fork's are its parent's up to where it begins.
-func (x *spans) traceID(id world.Seq) string { return x.recordID(id, 16) }
-func (x *spans) spanID(id world.Seq) string  { return x.recordID(id, 8) }
+func (x *spans) traceID(id journal.Seq) string { return x.recordID(id, 16) }
+func (x *spans) spanID(id journal.Seq) string  { return x.recordID(id, 8) }
 
-func (x *spans) recordID(id world.Seq, size int) string {
+func (x *spans) recordID(id journal.Seq, size int) string {
 	whose := ""
 	for _, r := range slices.Backward(x.worlds) {
 		if r.from <= id {

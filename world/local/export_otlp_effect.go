@@ -8,25 +8,25 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // startedSpan is an attempt in flight.
 type startedSpan struct {
-	intent   world.Seq // the intent.emitted that it follows from
-	time     int64     // of its permit, by the world's calendar
-	nanos    string    // likewise, as its span has it
+	intent   journal.Seq // the intent.emitted that it follows from
+	time     int64       // of its permit, by the world's calendar
+	nanos    string      // likewise, as its span has it
 	manifest *manifest.Manifest
 }
 
-func (x *spans) start(rec *world.Record) error {
+func (x *spans) start(rec *journal.Record) error {
 	body, err := rec.Body()
 	if err != nil {
 		return err
 	}
-	b := body.(*world.Started)
+	b := body.(*journal.Started)
 	x.open[b.Key] = startedSpan{
 		intent: rec.CausedBy, time: x.manifest.Clock.At(rec.Time), nanos: x.nanos(rec), manifest: x.manifest,
 	}
@@ -34,7 +34,7 @@ func (x *spans) start(rec *world.Record) error {
 }
 
 // effectSpan is the span of an attempt that has ended, or of a denial.
-func (x *spans) effectSpan(rec *world.Record) (*otlpSpan, error) {
+func (x *spans) effectSpan(rec *journal.Record) (*otlpSpan, error) {
 	e, ok := x.lw.intentOf(rec)
 	if !ok {
 		return nil, nil // it was redacted, and was not its intent's last word
@@ -52,11 +52,11 @@ func (x *spans) effectSpan(rec *world.Record) (*otlpSpan, error) {
 	}
 	s := x.span(rec, "", otlpInternal)
 	x.stand(s, at)
-	if rec.Kind == world.KindDenied {
+	if rec.Kind == journal.KindDenied {
 		return s, s.denial(&e, rec)
 	}
 	flight, open := x.open[e.Intent.Key]
-	if open && rec.Kind != world.KindLate {
+	if open && rec.Kind != journal.KindLate {
 		delete(x.open, e.Intent.Key)
 		s.Start = flight.nanos
 		if asked, err = x.lw.record(flight.intent); err != nil {
@@ -83,7 +83,7 @@ func (x *spans) effectSpan(rec *world.Record) (*otlpSpan, error) {
 }
 
 // denial makes a span one of an effect that never was: none of a tool or a model.
-func (s *otlpSpan) denial(e *receipt.Entry, rec *world.Record) error {
+func (s *otlpSpan) denial(e *receipt.Entry, rec *journal.Record) error {
 	s.Name = "deny " + e.Intent.Kind
 	if _, err := s.intent(e, rec); err != nil {
 		return err
@@ -96,27 +96,27 @@ func (s *otlpSpan) denial(e *receipt.Entry, rec *world.Record) error {
 	if err != nil {
 		return err
 	}
-	b := body.(*world.IntentDenied)
+	b := body.(*journal.IntentDenied)
 	s.fail(b.Code, b.Reason)
 	return nil
 }
 
 // ending adds how an attempt ended.
-func (s *otlpSpan) ending(rec *world.Record, flight startedSpan, chat bool) error {
+func (s *otlpSpan) ending(rec *journal.Record, flight startedSpan, chat bool) error {
 	body, err := rec.Body()
 	if err != nil {
 		return err
 	}
-	var data world.Data
+	var data journal.Data
 	switch b := body.(type) {
-	case *world.Expired:
+	case *journal.Expired:
 		s.Attributes.number("worldkernel.attempt", b.Attempt)
 		s.fail("expired", b.Reason)
 		return nil
-	case *world.Late:
+	case *journal.Late:
 		s.Attributes.yes("worldkernel.late", true)
 		data = b.Receipt
-	case *world.Finished:
+	case *journal.Finished:
 		data = b.Receipt
 	}
 	r, err := receipt.Decode(data)
@@ -133,7 +133,7 @@ func (s *otlpSpan) ending(rec *world.Record, flight startedSpan, chat bool) erro
 }
 
 // intent adds what an effect is, and returns its params where they are known.
-func (s *otlpSpan) intent(e *receipt.Entry, asked *world.Record) (params world.Data, err error) {
+func (s *otlpSpan) intent(e *receipt.Entry, asked *journal.Record) (params journal.Data, err error) {
 	a := &s.Attributes
 	a.text("worldkernel.key", e.Intent.Key.String())
 	a.text("worldkernel.step_id", string(e.Intent.Step))
@@ -145,15 +145,15 @@ func (s *otlpSpan) intent(e *receipt.Entry, asked *world.Record) (params world.D
 	}
 	body, err := asked.Body()
 	switch b := body.(type) {
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		a.text("worldkernel.decision", b.Decision)
 		a.texts("worldkernel.rules", b.Rules)
 		return b.Params, nil
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		a.text("worldkernel.decision", "deny")
 		a.texts("worldkernel.rules", b.Rules)
 		return b.Params, nil
-	case *world.IntentParked:
+	case *journal.IntentParked:
 		a.text("worldkernel.decision", "require_approval")
 		a.texts("worldkernel.rules", b.Rules)
 		return b.Params, nil
@@ -171,7 +171,7 @@ func (s *otlpSpan) tool(kind string) {
 }
 
 // chat makes a span one of a model.
-func (s *otlpSpan) chat(config, params world.Data) {
+func (s *otlpSpan) chat(config, params journal.Data) {
 	s.Name, s.Kind = "chat", otlpClient
 	s.Attributes.text("gen_ai.operation.name", "chat")
 	t, err := governance.ParseLLM(config, params)
@@ -262,7 +262,7 @@ func (s *otlpSpan) receipt(r *receipt.Receipt, chat bool) {
 }
 
 // textAt returns the text under a key of a map, "" where there is none.
-func textAt(data world.Data, key string) string {
+func textAt(data journal.Data, key string) string {
 	item, err := canon.Lookup(data, key)
 	if err != nil {
 		return ""
@@ -271,7 +271,7 @@ func textAt(data world.Data, key string) string {
 }
 
 // textOf returns an item that is a text, "" for another.
-func textOf(item world.Data) string {
+func textOf(item journal.Data) string {
 	r := canon.NewReader(item)
 	text := r.Text()
 	if r.Close() != nil {
@@ -282,10 +282,10 @@ func textOf(item world.Data) string {
 
 // complaint returns what the payload of a failure says, at most as much of it as
 // a journal would hold of an error.
-func complaint(payload world.Data) string {
+func complaint(payload journal.Data) string {
 	text := cmp.Or(textAt(payload, "error"), textOf(payload))
-	if len(text) <= world.MaxTextBytes {
+	if len(text) <= journal.MaxTextBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:world.MaxTextBytes], "") + "…"
+	return strings.ToValidUTF8(text[:journal.MaxTextBytes], "") + "…"
 }

@@ -12,10 +12,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -157,8 +157,8 @@ func requireCounts(t *testing.T, w *local.World, all []*span) {
 	for s, err := range w.Store().Scan(0) {
 		require.NoError(t, err)
 		switch s.Record.Kind {
-		case world.KindSubmitted, world.KindOperator, world.KindFired, world.KindStepped, world.KindFailed,
-			world.KindFinished, world.KindLate, world.KindExpired, world.KindDenied:
+		case journal.KindSubmitted, journal.KindOperator, journal.KindFired, journal.KindStepped, journal.KindFailed,
+			journal.KindFinished, journal.KindLate, journal.KindExpired, journal.KindDenied:
 			want[decimal(uint64(s.ID))] = true
 		}
 	}
@@ -386,7 +386,7 @@ func TestSpanOfARedactedReceiptSaysWhatIsKnown(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Run(t.Context()))
 	require.NoError(t, w.Close())
-	for _, kind := range []world.Kind{world.KindFinished, world.KindIntent, world.KindSubmitted} {
+	for _, kind := range []journal.Kind{journal.KindFinished, journal.KindIntent, journal.KindSubmitted} {
 		_, err = local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: largeOf(t, dir, kind)}, "asked for", "ada")
 		require.NoError(t, err)
 	}
@@ -446,7 +446,7 @@ func TestSpansOfAHistoryThatWasLeft(t *testing.T) {
 		require.NoError(t, w.Run(t.Context()))
 	}
 	submit()
-	_, err = w.Rollback(t.Context(), world.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true})
+	_, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true})
 	require.NoError(t, err)
 	submit()
 	all := requireSpans(t, w)

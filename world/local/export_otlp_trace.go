@@ -3,9 +3,9 @@ package local
 import (
 	"errors"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Bounds of looking for the trace of a record.
@@ -17,11 +17,11 @@ const (
 // place is where what a record causes stands: in the trace that began with one
 // record, under the span of another. 0 is under none.
 type place struct {
-	trace  world.Seq
-	under  world.Seq
-	beside world.Seq // of a step: under what it stands itself
-	answer world.Seq // whose span tells how the effect went that the cell is told of
-	event  string    // that the record brings to a cell
+	trace  journal.Seq
+	under  journal.Seq
+	beside journal.Seq // of a step: under what it stands itself
+	answer journal.Seq // whose span tells how the effect went that the cell is told of
+	event  string      // that the record brings to a cell
 }
 
 // places finds places. A trace begins with what comes from outside: an event, an
@@ -35,16 +35,16 @@ type place struct {
 // maxCauses ends it.
 type places struct {
 	lw         *World
-	young, old map[world.Seq]place
+	young, old map[journal.Seq]place
 }
 
 // of returns the place of what a record causes.
-func (p *places) of(id world.Seq) (place, error) { return p.find(id, maxCauses) }
+func (p *places) of(id journal.Seq) (place, error) { return p.find(id, maxCauses) }
 
 // note keeps the place of what a record causes that has just been read.
-func (p *places) note(rec *world.Record) (place, error) { return p.keep(rec, maxCauses) }
+func (p *places) note(rec *journal.Record) (place, error) { return p.keep(rec, maxCauses) }
 
-func (p *places) find(id world.Seq, most int) (place, error) {
+func (p *places) find(id journal.Seq, most int) (place, error) {
 	if at, ok := p.young[id]; ok {
 		return at, nil
 	}
@@ -61,27 +61,27 @@ func (p *places) find(id world.Seq, most int) (place, error) {
 	return p.keep(rec, most)
 }
 
-func (p *places) keep(rec *world.Record, most int) (place, error) {
+func (p *places) keep(rec *journal.Record, most int) (place, error) {
 	at, err := p.compute(rec, most-1)
 	if err != nil {
 		return place{}, err
 	}
 	if len(p.young) >= maxPlaces || p.young == nil {
-		p.young, p.old = make(map[world.Seq]place), p.young
+		p.young, p.old = make(map[journal.Seq]place), p.young
 	}
 	p.young[rec.ID] = at
 	return at, nil
 }
 
-func (p *places) compute(rec *world.Record, most int) (place, error) {
+func (p *places) compute(rec *journal.Record, most int) (place, error) {
 	switch rec.Kind {
-	case world.KindSubmitted, world.KindOperator, world.KindFired:
+	case journal.KindSubmitted, journal.KindOperator, journal.KindFired:
 		event, err := eventOf(rec)
 		return place{trace: rec.ID, under: rec.ID, beside: rec.ID, event: event}, err
-	case world.KindStepped:
+	case journal.KindStepped:
 		at, err := p.find(rec.CausedBy, most)
 		return place{trace: at.trace, under: rec.ID, beside: at.under}, err
-	case world.KindEmitted:
+	case journal.KindEmitted:
 		event, err := eventOf(rec)
 		if err != nil {
 			return place{}, err
@@ -89,7 +89,7 @@ func (p *places) compute(rec *world.Record, most int) (place, error) {
 		at, err := p.find(rec.CausedBy, most)
 		at.event = event
 		return at, err
-	case world.KindTimer:
+	case journal.KindTimer:
 		return p.find(rec.CausedBy, most)
 	default:
 		asker, err := p.lw.askerOf(rec)
@@ -98,7 +98,7 @@ func (p *places) compute(rec *world.Record, most int) (place, error) {
 		}
 		at, err := p.find(asker, most)
 		at = place{trace: at.trace, under: at.beside, beside: at.beside, event: reducer.ReceiptEvent}
-		if rec.Kind == world.KindFinished || rec.Kind == world.KindDenied {
+		if rec.Kind == journal.KindFinished || rec.Kind == journal.KindDenied {
 			at.answer = rec.ID
 		}
 		return at, err
@@ -107,17 +107,17 @@ func (p *places) compute(rec *world.Record, most int) (place, error) {
 
 // eventOf returns the name of the event that a record brings, "" where that was
 // redacted.
-func eventOf(rec *world.Record) (string, error) {
+func eventOf(rec *journal.Record) (string, error) {
 	if rec.Payload == nil {
 		return "", nil
 	}
 	body, err := rec.Body()
 	switch b := body.(type) {
-	case *world.Submitted:
+	case *journal.Submitted:
 		return b.Name, nil
-	case *world.Emitted:
+	case *journal.Emitted:
 		return b.Name, nil
-	case *world.TimerFired:
+	case *journal.TimerFired:
 		return b.Name, nil
 	default:
 		return "", err
@@ -125,16 +125,16 @@ func eventOf(rec *world.Record) (string, error) {
 }
 
 // record reads a record with its payload, which is nil where it was redacted.
-func (lw *World) record(id world.Seq) (*world.Record, error) {
+func (lw *World) record(id journal.Seq) (*journal.Record, error) {
 	data, err := lw.store.Record(id)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := world.DecodeRecord(data)
+	rec, err := journal.DecodeRecord(data)
 	if err != nil {
 		return nil, err
 	}
-	if err := rec.Load(lw.store); err != nil && !errors.Is(err, world.ErrRedacted) {
+	if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
 		return nil, err
 	}
 	return &rec, nil
@@ -142,7 +142,7 @@ func (lw *World) record(id world.Seq) (*world.Record, error) {
 
 // askerOf returns the step, or whatever else it was, that had asked for the
 // intent of a record, the last time before it; 0 where the record is about none.
-func (lw *World) askerOf(rec *world.Record) (world.Seq, error) {
+func (lw *World) askerOf(rec *journal.Record) (journal.Seq, error) {
 	e, ok := lw.intentOf(rec)
 	if !ok {
 		return 0, nil
@@ -156,11 +156,11 @@ func (lw *World) askerOf(rec *world.Record) (world.Seq, error) {
 
 // askedFor returns the record that says, the last time up to another, that an
 // intent was asked for; nil where there is none.
-func (lw *World) askedFor(e *receipt.Entry, upTo world.Seq) (*world.Record, error) {
-	var last world.Seq
+func (lw *World) askedFor(e *receipt.Entry, upTo journal.Seq) (*journal.Record, error) {
+	var last journal.Seq
 	for _, id := range e.Asked {
-		if world.Seq(id) <= upTo {
-			last = world.Seq(id)
+		if journal.Seq(id) <= upTo {
+			last = journal.Seq(id)
 		}
 	}
 	if last == 0 {
@@ -171,9 +171,9 @@ func (lw *World) askedFor(e *receipt.Entry, upTo world.Seq) (*world.Record, erro
 
 // intentOf returns what the ledger knows of the intent that a record is about.
 // Where the record was redacted the ledger still knows which intent it ended.
-func (lw *World) intentOf(rec *world.Record) (receipt.Entry, bool) {
+func (lw *World) intentOf(rec *journal.Record) (receipt.Entry, bool) {
 	if rec.Payload != nil {
-		key, _, ok := world.IntentOf(rec.Kind, rec.Payload)
+		key, _, ok := journal.IntentOf(rec.Kind, rec.Payload)
 		if !ok {
 			return receipt.Entry{}, false
 		}

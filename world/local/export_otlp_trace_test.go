@@ -6,8 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // TestPlaceDoesNotDependOnWhatIsKept finds the place of every record twice: kept
@@ -33,7 +32,7 @@ func TestPlaceDoesNotDependOnWhatIsKept(t *testing.T) {
 		require.NoError(t, lw.Run(ctx))
 	}
 	again()
-	_, err = lw.Rollback(ctx, world.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true})
+	_, err = lw.Rollback(ctx, journal.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true})
 	require.NoError(t, err)
 	again()
 	kept := places{lw: lw}
@@ -66,7 +65,7 @@ func TestTraceBeginsInTheMiddleWhereTooManyCausesWereLeftBehind(t *testing.T) {
 	last := lw.Status().Head.ID
 	whole, err := (&places{lw: lw}).find(last, maxCauses)
 	require.NoError(t, err)
-	require.Equal(t, world.Seq(2), whole.trace)
+	require.Equal(t, journal.Seq(2), whole.trace)
 	cut, err := (&places{lw: lw}).find(last, 3)
 	require.NoError(t, err)
 	require.Equal(t, last-3, cut.trace)

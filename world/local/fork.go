@@ -9,27 +9,28 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // ForkOptions say what a fork gets. The zero value makes a fork of all there is,
 // with a random id, whose effects wait for persons.
 type ForkOptions struct {
-	ID      string            // 1 to 64 letters, digits, '-', '_' or '.'; empty: a random one
-	At      world.Seq         // the last record that both have; 0: the last there is
-	Effects world.ForkEffects // empty: world.ForkHold
-	Actor   string            // who forks, for the fork's journal
-	Amend   world.Amendment   // the fork's rules; nil: those of its parent
+	ID      string              // 1 to 64 letters, digits, '-', '_' or '.'; empty: a random one
+	At      journal.Seq         // the last record that both have; 0: the last there is
+	Effects journal.ForkEffects // empty: world.ForkHold
+	Actor   string              // who forks, for the fork's journal
+	Amend   world.Amendment     // the fork's rules; nil: those of its parent
 }
 
 // Forked says what Fork made.
 type Forked struct {
 	ID        string
-	Parent    string    // the parent's id
-	At        world.Seq // the last record that both have
-	ChainRoot world.Hash
-	Effects   world.ForkEffects
+	Parent    string      // the parent's id
+	At        journal.Seq // the last record that both have
+	ChainRoot journal.Hash
+	Effects   journal.ForkEffects
 	Dir       string
 	Linked    bool // the records and images of both are one on the disk, by hard links
 }
@@ -44,9 +45,9 @@ type Forked struct {
 // and if the world's keyring is sealed, its own is, with the same passphrase. A
 // crash leaves the fork or no directory.
 func (lw *World) Fork(dir string, f ForkOptions) (*Forked, error) {
-	f.Effects = cmp.Or(f.Effects, world.ForkHold)
+	f.Effects = cmp.Or(f.Effects, journal.ForkHold)
 	switch f.Effects {
-	case world.ForkHold, world.ForkLive, world.ForkRecorded:
+	case journal.ForkHold, journal.ForkLive, journal.ForkRecorded:
 	default:
 		return nil, &world.InputError{Err: world.ErrForkEffects, Field: "effects", Rule: fmt.Sprintf("%q", f.Effects)}
 	}
@@ -72,7 +73,7 @@ func (lw *World) Fork(dir string, f ForkOptions) (*Forked, error) {
 		return nil, err
 	}
 	var done *Forked
-	makeAt := func(at world.Seq) error {
+	makeAt := func(at journal.Seq) error {
 		return whole(dir, lw.dir, func(making string) error {
 			done, err = lw.forkTo(making, keys, at, f)
 			return err
@@ -100,7 +101,7 @@ func (r *forkError) Error() string { return r.err.Error() }
 func (r *forkError) Unwrap() error { return r.err }
 
 // forkTo makes all of a fork in a directory that nobody else knows yet.
-func (lw *World) forkTo(making string, keys ring, at world.Seq, f ForkOptions) (done *Forked, err error) {
+func (lw *World) forkTo(making string, keys ring, at journal.Seq, f ForkOptions) (done *Forked, err error) {
 	hidden := filepath.Join(making, hiddenDir)
 	if err := os.Mkdir(hidden, 0o700); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (lw *World) forkTo(making string, keys ring, at world.Seq, f ForkOptions) (
 	if err := writeKeyring(filepath.Join(hidden, keyringFile), keys); err != nil {
 		return nil, err
 	}
-	if f.Effects == world.ForkRecorded {
+	if f.Effects == journal.ForkRecorded {
 		parent, err := filepath.Abs(lw.dir)
 		if err != nil {
 			return nil, err
@@ -119,7 +120,7 @@ func (lw *World) forkTo(making string, keys ring, at world.Seq, f ForkOptions) (
 	}
 	copied, err := lw.copyStore(hidden, keys, at, func(s *store.Store) error {
 		fork := World{dir: making, hidden: hidden, store: s, keys: keys.keys, opts: lw.opts}
-		err := world.Fork(fork.config(), world.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor}, f.Amend)
+		err := world.Fork(fork.config(), journal.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor}, f.Amend)
 		if err != nil {
 			return &forkError{err}
 		}
@@ -139,7 +140,7 @@ func (lw *World) forkTo(making string, keys ring, at world.Seq, f ForkOptions) (
 
 // copyStore copies the store up to a record to another hidden directory, and lets
 // use use the copy.
-func (lw *World) copyStore(hidden string, keys ring, at world.Seq, use func(*store.Store) error) (store.Copied, error) {
+func (lw *World) copyStore(hidden string, keys ring, at journal.Seq, use func(*store.Store) error) (store.Copied, error) {
 	var copied store.Copied
 	s, err := openStore(hidden, keys.keys, lw.opts, func(dir string, opts store.Options) (*store.Store, error) {
 		s, done, err := lw.store.CopyTo(dir, at, opts)
@@ -154,17 +155,17 @@ func (lw *World) copyStore(hidden string, keys ring, at world.Seq, use func(*sto
 
 // boundary is a moment to fork at.
 type boundary struct {
-	at     world.Seq // no tick is open there, as far as the journal tells
-	before world.Seq // one of which that is certain; 0: at is, or there is none
+	at     journal.Seq // no tick is open there, as far as the journal tells
+	before journal.Seq // one of which that is certain; 0: at is, or there is none
 }
 
 // boundary finds the last moment that is not after a record (0: the head) at
 // which no tick is open.
-func (lw *World) boundary(at world.Seq) (boundary, error) {
+func (lw *World) boundary(at journal.Seq) (boundary, error) {
 	end := lw.store.Head().ID
 	at = cmp.Or(at, end)
 	if at > end {
-		return boundary{}, fmt.Errorf("record #%d of %d: %w", at, end, world.ErrNotFound)
+		return boundary{}, fmt.Errorf("record #%d of %d: %w", at, end, journal.ErrNotFound)
 	}
 	moment := &lw.w.Moment
 	if at == end {
@@ -202,9 +203,9 @@ func (lw *World) boundary(at world.Seq) (boundary, error) {
 
 // opens reports whether the records of a kind come only where no tick is open: of
 // the inputs all but what comes of effects.
-func opens(kind world.Kind) bool {
+func opens(kind journal.Kind) bool {
 	switch kind {
-	case world.KindFinished, world.KindExpired, world.KindDue, world.KindLate:
+	case journal.KindFinished, journal.KindExpired, journal.KindDue, journal.KindLate:
 		return false
 	default:
 		return kind.Input()
@@ -213,7 +214,7 @@ func opens(kind world.Kind) bool {
 
 // opened returns the record before the last that opens, up to one; 0 where that is
 // the first.
-func (lw *World) opened(at world.Seq) (world.Seq, error) {
+func (lw *World) opened(at journal.Seq) (journal.Seq, error) {
 	for ; at > 0; at-- {
 		kind, err := lw.kindOf(at)
 		if err != nil {
@@ -226,12 +227,12 @@ func (lw *World) opened(at world.Seq) (world.Seq, error) {
 	return 0, nil
 }
 
-func (lw *World) kindOf(id world.Seq) (world.Kind, error) {
+func (lw *World) kindOf(id journal.Seq) (journal.Kind, error) {
 	data, err := lw.store.Record(id)
 	if err != nil {
 		return "", err
 	}
-	rec, err := world.DecodeRecord(data)
+	rec, err := journal.DecodeRecord(data)
 	return rec.Kind, err
 }
 

@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // These tell a process that it is to die while it copies a world, and when.
@@ -37,7 +37,7 @@ var copyings = map[string]func(lw *World, to string) error{
 			if err != nil {
 				return err
 			}
-			if _, err = lw.forkTo(making, keys, lw.store.Head().ID, ForkOptions{Effects: world.ForkHold}); err != nil {
+			if _, err = lw.forkTo(making, keys, lw.store.Head().ID, ForkOptions{Effects: journal.ForkHold}); err != nil {
 				return err
 			}
 			return dieCopying(nil)

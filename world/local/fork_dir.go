@@ -3,13 +3,12 @@ package local
 import (
 	"errors"
 	"fmt"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // ErrNotEmpty says that a directory which is to become that of a world has

@@ -10,10 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -33,7 +34,7 @@ func TestForkHasTheSamePastAndGoesItsOwnWay(t *testing.T) {
 	done, err := w.Fork(to, local.ForkOptions{ID: "child", Actor: "ada"})
 	require.NoError(t, err)
 	require.Equal(t, &local.Forked{
-		ID: "child", Parent: "test", At: head.ID, ChainRoot: head.Root, Effects: world.ForkHold, Dir: to, Linked: done.Linked,
+		ID: "child", Parent: "test", At: head.ID, ChainRoot: head.Root, Effects: journal.ForkHold, Dir: to, Linked: done.Linked,
 	}, done)
 	require.Equal(t, head, w.Status().Head, "the parent does not change")
 
@@ -69,21 +70,21 @@ func TestForkBeginsWhereNoTickIsOpen(t *testing.T) {
 	require.NoError(t, err)
 	live(t, w)
 	last := w.Status().Head.ID
-	var starts []world.Seq // moments before an input from outside
+	var starts []journal.Seq // moments before an input from outside
 	for s, err := range w.Store().Scan(0) {
 		require.NoError(t, err)
 		switch s.Record.Kind {
-		case world.KindAdvanced, world.KindSubmitted, world.KindSnapshot:
+		case journal.KindAdvanced, journal.KindSubmitted, journal.KindSnapshot:
 			starts = append(starts, s.ID-1)
 		}
 	}
 	starts = append(starts, last)
 	require.Contains(t, starts, head.ID)
-	for at := world.Seq(1); at <= last; at++ {
+	for at := journal.Seq(1); at <= last; at++ {
 		to := filepath.Join(t.TempDir(), "fork")
 		done, err := w.Fork(to, local.ForkOptions{At: at})
 		require.NoError(t, err, "at #%d", at)
-		want := world.Seq(0)
+		want := journal.Seq(0)
 		for _, start := range starts {
 			if start <= at {
 				want = start
@@ -96,7 +97,7 @@ func TestForkBeginsWhereNoTickIsOpen(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 	_, err = w.Fork(filepath.Join(t.TempDir(), "fork"), local.ForkOptions{At: last + 1})
-	require.ErrorIs(t, err, world.ErrNotFound)
+	require.ErrorIs(t, err, journal.ErrNotFound)
 	require.NoError(t, w.Close())
 }
 
@@ -153,7 +154,7 @@ func TestForkThatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 		"a bad id":       {to: empty, f: local.ForkOptions{ID: "no spaces please"}, want: local.ErrBadID},
 		"the same id":    {to: empty, f: local.ForkOptions{ID: "test"}, want: world.ErrSameWorld},
 		"unknown effect": {to: empty, f: local.ForkOptions{Effects: "dry"}, want: world.ErrForkEffects},
-		"in the future":  {to: filepath.Join(empty, "x", "y"), f: local.ForkOptions{At: head.ID + 9}, want: world.ErrNotFound},
+		"in the future":  {to: filepath.Join(empty, "x", "y"), f: local.ForkOptions{At: head.ID + 9}, want: journal.ErrNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			beside, err := filepath.Glob(filepath.Join(filepath.Dir(empty), "*"))
@@ -176,7 +177,7 @@ func TestForkThatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 }
 
 // forkOfCalls returns a world that has asked the outside once, and a fork of it.
-func forkOfCalls(t *testing.T, effects world.ForkEffects) (dir, to string, opts local.Options) {
+func forkOfCalls(t *testing.T, effects journal.ForkEffects) (dir, to string, opts local.Options) {
 	t.Helper()
 	dir = t.TempDir()
 	for name, text := range map[string]string{"world.yaml": fmt.Sprintf(windowsManifest, parks), "caller.star": windowsReducer} {
@@ -210,7 +211,7 @@ func again(t *testing.T, to string, opts local.Options) *local.World {
 }
 
 func TestRecordedForkIsAnsweredByItsParent(t *testing.T) {
-	dir, to, opts := forkOfCalls(t, world.ForkRecorded)
+	dir, to, opts := forkOfCalls(t, journal.ForkRecorded)
 	f := again(t, to, opts)
 	require.Equal(t, 1, f.Status().Intents[receipt.StateCommitted])
 	require.Len(t, calls(t, dir), 1, "nobody asked the outside")
@@ -236,7 +237,7 @@ func TestRecordedForkIsAnsweredByItsParent(t *testing.T) {
 }
 
 func TestLiveForkAsksTheOutsideByItself(t *testing.T) {
-	dir, to, opts := forkOfCalls(t, world.ForkLive)
+	dir, to, opts := forkOfCalls(t, journal.ForkLive)
 	f := again(t, to, opts)
 	require.Equal(t, 1, f.Status().Intents[receipt.StateCommitted])
 	keys := calls(t, dir)

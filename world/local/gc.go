@@ -2,12 +2,11 @@ package local
 
 import (
 	"errors"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // Freed is what Collect found that nothing referred to.

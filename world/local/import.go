@@ -14,10 +14,11 @@ import (
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // importBatch is how many imported records become durable at once.
@@ -111,12 +112,12 @@ func importTo(dir string, keyring ring, opts Options, first exported, next func(
 // exported is one record of an export, with the blobs that come with it.
 type exported struct {
 	data  []byte
-	blobs []world.Blob
+	blobs []journal.Blob
 }
 
 // worldIDOf returns the world that an export's first record created.
 func worldIDOf(first exported) (string, error) {
-	rec, err := world.DecodeRecord(first.data)
+	rec, err := journal.DecodeRecord(first.data)
 	if err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
@@ -124,18 +125,18 @@ func worldIDOf(first exported) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("import: %w", err)
 	}
-	created, ok := body.(*world.Created)
+	created, ok := body.(*journal.Created)
 	if !ok {
-		return "", fmt.Errorf("import: the first record is %s: an export begins with %s", rec.Kind, world.KindCreated)
+		return "", fmt.Errorf("import: the first record is %s: an export begins with %s", rec.Kind, journal.KindCreated)
 	}
 	return created.World, nil
 }
 
 // appendAll appends an export's records in batches.
 func appendAll(s *store.Store, x exported, next func() (exported, error), progress func(uint64)) error {
-	a := appender{store: s, missing: make(map[world.Hash]world.Seq)}
+	a := appender{store: s, missing: make(map[journal.Hash]journal.Seq)}
 	for {
-		rec, err := world.DecodeRecord(x.data)
+		rec, err := journal.DecodeRecord(x.data)
 		if err != nil {
 			return unread(a.batch.Head.ID, err)
 		}
@@ -166,37 +167,37 @@ func appendAll(s *store.Store, x exported, next func() (exported, error), progre
 type appender struct {
 	store   *store.Store
 	chain   canon.Chain
-	batch   world.Batch
-	missing map[world.Hash]world.Seq // payloads that did not come, and first records that have them
+	batch   journal.Batch
+	missing map[journal.Hash]journal.Seq // payloads that did not come, and first records that have them
 }
 
 // add appends a record. With one that says that a payload was redacted the batch
 // ends, so that the store is told.
-func (a *appender) add(rec world.Record, x exported) error {
+func (a *appender) add(rec journal.Record, x exported) error {
 	head := a.batch.Head
 	if rec.ID != head.ID+1 {
 		return fmt.Errorf("import: record #%d follows record #%d: records are missing, repeated or out of order", rec.ID, head.ID)
 	}
-	head = world.Head{ID: rec.ID, Root: a.chain.Add(uint64(rec.ID), string(rec.Kind), x.data)}
-	a.batch.Records = append(a.batch.Records, world.Stored{ID: rec.ID, Bytes: x.data, Root: head.Root})
+	head = journal.Head{ID: rec.ID, Root: a.chain.Add(uint64(rec.ID), string(rec.Kind), x.data)}
+	a.batch.Records = append(a.batch.Records, journal.Stored{ID: rec.ID, Bytes: x.data, Root: head.Root})
 	a.batch.Blobs = append(a.batch.Blobs, x.blobs...)
 	a.batch.Head = head
 	for _, b := range x.blobs {
 		delete(a.missing, b.Hash)
 	}
-	if !rec.Blob.IsZero() && rec.Load(world.BlobList(x.blobs)) != nil && a.missing[rec.Blob] == 0 {
+	if !rec.Blob.IsZero() && rec.Load(journal.BlobList(x.blobs)) != nil && a.missing[rec.Blob] == 0 {
 		if _, err := a.store.Blob(rec.Blob); err != nil {
 			a.missing[rec.Blob] = rec.ID
 		}
 	}
-	if rec.Kind != world.KindRedacted {
+	if rec.Kind != journal.KindRedacted {
 		return nil
 	}
 	body, err := rec.Body()
 	if err != nil {
 		return unread(rec.ID-1, err)
 	}
-	if b, ok := body.(*world.Redacted); ok {
+	if b, ok := body.(*journal.Redacted); ok {
 		delete(a.missing, b.Blob)
 		return a.store.Redact(b.Blob, a.flush)
 	}
@@ -212,7 +213,7 @@ func (a *appender) flush() error {
 	if err != nil {
 		return err
 	}
-	a.batch = world.Batch{After: a.batch.Head, Head: a.batch.Head}
+	a.batch = journal.Batch{After: a.batch.Head, Head: a.batch.Head}
 	return p.Wait()
 }
 
@@ -225,7 +226,7 @@ func (a *appender) close() error {
 }
 
 // unread says behind which record an export cannot be read; 0 is its beginning.
-func unread(after world.Seq, err error) error {
+func unread(after journal.Seq, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = fmt.Errorf("the file is cut off: %w", err)
 	}
@@ -262,7 +263,7 @@ func cborItems(in *bufio.Reader) func() (exported, error) {
 				x.data = bytes.Clone(item)
 				return x, nil
 			}
-			x.blobs = append(x.blobs, world.Blob{Hash: canon.Sum(content), Bytes: bytes.Clone(content)})
+			x.blobs = append(x.blobs, journal.Blob{Hash: canon.Sum(content), Bytes: bytes.Clone(content)})
 		}
 	}
 }
@@ -281,7 +282,7 @@ func jsonLines(in *bufio.Reader) func() (exported, error) {
 			if canon.Sum(content).String() != name {
 				return exported{}, fmt.Errorf("blob %s: the content has another hash", name)
 			}
-			x.blobs = append(x.blobs, world.Blob{Hash: canon.Sum(content), Bytes: content})
+			x.blobs = append(x.blobs, journal.Blob{Hash: canon.Sum(content), Bytes: content})
 		}
 		return x, line.check(x.blobs)
 	}
@@ -289,10 +290,10 @@ func jsonLines(in *bufio.Reader) func() (exported, error) {
 
 // importedLine is a jsonLine as it is read back.
 type importedLine struct {
-	ID       world.Seq         `json:"id"`
+	ID       journal.Seq       `json:"id"`
 	Time     manifest.Tick     `json:"time"`
-	Kind     world.Kind        `json:"kind"`
-	CausedBy world.Seq         `json:"caused_by"`
+	Kind     journal.Kind      `json:"kind"`
+	CausedBy journal.Seq       `json:"caused_by"`
 	Payload  any               `json:"payload"`
 	Raw      []byte            `json:"raw"` // base64, by encoding/json
 	Blobs    map[string][]byte `json:"blobs"`
@@ -300,8 +301,8 @@ type importedLine struct {
 
 // check compares what a line says to people with its raw bytes: a file that was
 // changed in only one of them is refused.
-func (l *importedLine) check(blobs world.BlobList) error {
-	rec, err := world.DecodeRecord(l.Raw)
+func (l *importedLine) check(blobs journal.BlobList) error {
+	rec, err := journal.DecodeRecord(l.Raw)
 	if err != nil {
 		return err
 	}

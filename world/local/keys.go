@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -32,7 +33,7 @@ func Rotate(ctx context.Context, dir string, opts Options, actor string, revoke 
 
 func (lw *World) noteRotation(ctx context.Context, keys *receipt.Keyring, actor string) error {
 	lw.keys = keys
-	b := world.KeysRotated{Actor: actor, Revoked: []string{}}
+	b := journal.KeysRotated{Actor: actor, Revoked: []string{}}
 	for _, k := range keys.Keys() {
 		if k.Current {
 			b.KeyID = k.ID

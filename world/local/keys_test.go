@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // opensWith returns options with a passphrase.
@@ -48,7 +48,7 @@ func received(t testing.TB, w *local.World) []byte {
 		require.NoError(t, rec.Load(w.Store()))
 		body, err := rec.Body()
 		require.NoError(t, err)
-		if finished, ok := body.(*world.Finished); ok {
+		if finished, ok := body.(*journal.Finished); ok {
 			return finished.Receipt
 		}
 	}

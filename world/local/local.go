@@ -3,7 +3,7 @@
 //
 // A world directory holds world.yaml, the sources that it names, and .world/:
 //
-//	store/    the journal and what is derived from it (package world/store)
+//	store/    the journal and what is derived from it (package journal/store)
 //	anchor    where the journal was when it was last acknowledged
 //	keyring   the receipt keys, readable by the owner only
 //	effects   results of live effects that the journal does not hold yet
@@ -30,11 +30,12 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // Names within a world directory.
@@ -63,7 +64,7 @@ type World struct {
 	host   *host.Host
 	keys   *receipt.Keyring
 	opts   Options
-	signed world.Seq // up to where a checkpoint is signed, at least
+	signed journal.Seq // up to where a checkpoint is signed, at least
 
 	edition atomic.Pointer[edition] // whose host is host
 
@@ -135,8 +136,8 @@ func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(str
 	}
 	return open(hidden, store.Options{
 		AnchorKey: anchorKey, Fatal: opts.Fatal, EachCell: eachCell,
-		IntentOf: func(kind string, payload []byte) (world.Hash, []byte, bool) {
-			return world.IntentOf(world.Kind(kind), payload)
+		IntentOf: func(kind string, payload []byte) (journal.Hash, []byte, bool) {
+			return journal.IntentOf(journal.Kind(kind), payload)
 		},
 	})
 }
@@ -144,7 +145,7 @@ func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(str
 // eachCell tells the store's index which cells a record concerns. A payload
 // that cannot be read is in no index; verification reports it.
 func eachCell(kind string, payload []byte, visit func(cell []byte)) {
-	_ = world.EachCell(world.Kind(kind), payload, visit)
+	_ = journal.EachCell(journal.Kind(kind), payload, visit)
 }
 
 // abandon lets go of what has been opened.
@@ -255,7 +256,7 @@ func (lw *World) change(f func() error) error {
 }
 
 // Receive takes a receipt made elsewhere for an effect in flight.
-func (lw *World) Receive(data []byte) (id world.Seq, err error) {
+func (lw *World) Receive(data []byte) (id journal.Seq, err error) {
 	err = lw.change(func() error {
 		id, err = lw.w.Receive(data)
 		return err

@@ -12,11 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
 )
 
 // files returns a directory with a world.yaml and no world yet.
@@ -55,7 +56,7 @@ func open(t testing.TB, dir string) *local.World {
 }
 
 // lived returns the directory of a world that has run, and its head.
-func lived(t testing.TB) (string, world.Head) {
+func lived(t testing.TB) (string, journal.Head) {
 	t.Helper()
 	dir := create(t)
 	w := open(t, dir)

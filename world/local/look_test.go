@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -46,7 +47,7 @@ func TestLookNeedsNoRecording(t *testing.T) {
 	dir, _ := lived(t)
 	to := filepath.Join(t.TempDir(), "fork")
 	parent := open(t, dir)
-	_, err := parent.Fork(to, local.ForkOptions{Effects: world.ForkRecorded, Actor: "ada"})
+	_, err := parent.Fork(to, local.ForkOptions{Effects: journal.ForkRecorded, Actor: "ada"})
 	require.NoError(t, err)
 	for range 2 {
 		w, err := local.Look(to, local.Options{})

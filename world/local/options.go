@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -29,7 +30,7 @@ type Options struct {
 	Secrets    func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
 	Effects    string                            // directory of a world whose receipts answer all effects; empty: the one in .world/recorded, else the adapters do
 	Workers    int                               // effects performed at once; 0: host.DefaultWorkers
-	Checkpoint world.Seq                         // records between two checkpoints; 0: world.DefaultCheckpointRecords
+	Checkpoint journal.Seq                       // records between two checkpoints; 0: world.DefaultCheckpointRecords
 	Grace      time.Duration                     // see host.Config; 0: its default
 	Remote     bool                              // live effects wait for workers in other processes: see AcquireEffects
 	Lease      time.Duration                     // of what such a worker has acquired, see host.Config; 0: its default

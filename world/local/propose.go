@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // Propose asks for a change of the rules and returns the proposal's number. What
@@ -93,7 +93,7 @@ func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents ma
 }
 
 // Approve takes a signature under the terms of a proposal.
-func (lw *World) Approve(ctx context.Context, proposal uint64, t governance.Terms, s governance.Signature, actor, reason string) error {
+func (lw *World) Approve(ctx context.Context, proposal uint64, t manifest.Terms, s manifest.Signature, actor, reason string) error {
 	return lw.change(func() error { return lw.w.Approve(ctx, proposal, t, s, actor, reason) })
 }
 

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/store"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -23,12 +24,12 @@ var ErrNoReceipt = errors.New("it has no receipt")
 // ProveRecord proves to somebody who has nothing else of the world that a record is
 // in its history. It signs a checkpoint of all that has happened for it. The error
 // is world.ErrNotFound where there is no such record.
-func (lw *World) ProveRecord(id world.Seq) (*verify.Proof, error) {
+func (lw *World) ProveRecord(id journal.Seq) (*verify.Proof, error) {
 	data, err := lw.store.Record(id)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := world.DecodeRecord(data)
+	rec, err := journal.DecodeRecord(data)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +40,11 @@ func (lw *World) ProveRecord(id world.Seq) (*verify.Proof, error) {
 	p.Record, p.Bytes = id, data
 	if !rec.Blob.IsZero() {
 		// What was redacted is not shown; that the record is there is proven all the same.
-		if p.Payload, err = lw.store.Blob(rec.Blob); err != nil && !errors.Is(err, world.ErrRedacted) {
+		if p.Payload, err = lw.store.Blob(rec.Blob); err != nil && !errors.Is(err, journal.ErrRedacted) {
 			return nil, err
 		}
 	}
-	p.Inclusion, err = lw.Inclusion(id, world.Seq(signed.Size))
+	p.Inclusion, err = lw.Inclusion(id, journal.Seq(signed.Size))
 	if p.Inclusion == nil {
 		p.Inclusion = tlog.RecordProof{} // the only record
 	}
@@ -53,13 +54,13 @@ func (lw *World) ProveRecord(id world.Seq) (*verify.Proof, error) {
 // ProveReceipt proves what ended an intent, as ProveRecord does. The error is
 // ErrNoReceipt where no receipt did.
 func (lw *World) ProveReceipt(key receipt.Key) (*verify.Proof, error) {
-	var at world.Seq
+	var at journal.Seq
 	err := lw.View(func(w *world.World) error {
 		e, found := w.Intent(key)
 		if !found {
-			return fmt.Errorf("intent %s: %w", key, world.ErrNotFound)
+			return fmt.Errorf("intent %s: %w", key, journal.ErrNotFound)
 		}
-		at = world.Seq(e.Finished)
+		at = journal.Seq(e.Finished)
 		return nil
 	})
 	if err != nil {
@@ -72,7 +73,7 @@ func (lw *World) ProveReceipt(key receipt.Key) (*verify.Proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rec, err := world.DecodeRecord(p.Bytes); err != nil || rec.Kind != world.KindFinished {
+	if rec, err := journal.DecodeRecord(p.Bytes); err != nil || rec.Kind != journal.KindFinished {
 		return nil, errors.Join(err, fmt.Errorf("intent %s: %w: record #%d has ended it", key, ErrNoReceipt, at))
 	}
 	return p, nil
@@ -90,11 +91,11 @@ func (lw *World) ProveCell(cell reducer.Cell, name string) (*verify.Proof, error
 	if err != nil {
 		return nil, err
 	}
-	m, err := lw.At(world.Seq(s.Record))
+	m, err := lw.At(journal.Seq(s.Record))
 	if err != nil {
 		return nil, err
 	}
-	p, err := lw.ProveRecord(world.Seq(s.Record))
+	p, err := lw.ProveRecord(journal.Seq(s.Record))
 	if err != nil {
 		return nil, err
 	}
@@ -120,10 +121,10 @@ func (lw *World) ProveConsistency(older []byte) (*verify.Proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lw.has(world.Seq(was.Size)); err != nil {
+	if err := lw.has(journal.Seq(was.Size)); err != nil {
 		return nil, err
 	}
-	tree, err := lw.store.TreeAt(world.Seq(was.Size))
+	tree, err := lw.store.TreeAt(journal.Seq(was.Size))
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (lw *World) ProveConsistency(older []byte) (*verify.Proof, error) {
 	if p.Signers, err = lw.signersOf(signed.Note, older); err != nil {
 		return nil, err
 	}
-	p.Consistency, err = lw.Consistency(world.Seq(was.Size), world.Seq(signed.Size))
+	p.Consistency, err = lw.Consistency(journal.Seq(was.Size), journal.Seq(signed.Size))
 	if p.Consistency == nil {
 		p.Consistency = tlog.TreeProof{} // it is the same checkpoint
 	}

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // recording reads the receipts of the world in a directory, so that they can
@@ -50,9 +50,9 @@ func (lw *World) recorded() iter.Seq2[host.Recorded, error] {
 
 // answerIn returns the answer that a record holds, or nil. It remembers the
 // intents that ask.
-func (lw *World) answerIn(rec world.Record, intents map[receipt.Key]host.Recorded) (*host.Recorded, error) {
+func (lw *World) answerIn(rec journal.Record, intents map[receipt.Key]host.Recorded) (*host.Recorded, error) {
 	switch rec.Kind {
-	case world.KindIntent, world.KindFinished, world.KindEnded:
+	case journal.KindIntent, journal.KindFinished, journal.KindEnded:
 	default:
 		return nil, nil
 	}
@@ -64,15 +64,15 @@ func (lw *World) answerIn(rec world.Record, intents map[receipt.Key]host.Recorde
 		return nil, err
 	}
 	switch b := body.(type) {
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		intents[b.Key] = host.Recorded{Cell: b.Cell, Kind: b.Kind, Params: b.Params, Occurrence: b.Occurrence}
-	case *world.IntentEnded:
+	case *journal.IntentEnded:
 		answer := intents[b.Key]
 		if b.Status == receipt.StatusOK {
 			answer.Result = host.Result{Status: b.Status, Payload: b.Payload}
 			return &answer, nil
 		}
-	case *world.Finished:
+	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
 			return nil, err

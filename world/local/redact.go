@@ -8,32 +8,32 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Why a blob is not redacted. Besides these there are world.ErrStillNeeded and,
 // where it is redacted already, world.ErrRedacted.
 var (
 	ErrNoPayload  = errors.New("no record has such a payload")
-	ErrInline     = fmt.Errorf("its payload is part of the record: only what is larger than %d bytes can be redacted", world.MaxInlineBytes)
+	ErrInline     = fmt.Errorf("its payload is part of the record: only what is larger than %d bytes can be redacted", journal.MaxInlineBytes)
 	ErrSeveral    = errors.New("several payloads have this hash prefix")
 	ErrOfManifest = errors.New("a manifest names it, and without it the world cannot be replayed")
 )
 
 // Redaction is what was redacted.
 type Redaction struct {
-	Blob    world.Hash  `json:"blob"`
-	Bytes   uint64      `json:"bytes"`
-	Records []world.Seq `json:"records"` // whose payload it was
-	Record  world.Seq   `json:"record"`  // that says so
+	Blob    journal.Hash  `json:"blob"`
+	Bytes   uint64        `json:"bytes"`
+	Records []journal.Seq `json:"records"` // whose payload it was
+	Record  journal.Seq   `json:"record"`  // that says so
 }
 
 // Payload names a payload: by what its hash begins with or, where Record is not 0,
 // by its record.
 type Payload struct {
 	Prefix string
-	Record world.Seq
+	Record journal.Seq
 }
 
 // Redact destroys a payload in the world of a directory. The record of it is
@@ -71,7 +71,7 @@ func (lw *World) redact(ctx context.Context, p Payload, reason, actor string) (r
 		if err := lw.w.Checkpoint(); err != nil { // so that opening does not need it
 			return err
 		}
-		b := world.Redacted{Blob: r.Blob, Reason: reason, Actor: actor}
+		b := journal.Redacted{Blob: r.Blob, Reason: reason, Actor: actor}
 		return lw.store.Redact(r.Blob, func() error {
 			err := lw.w.Redact(ctx, b)
 			r.Record = lw.store.Head().ID
@@ -82,12 +82,12 @@ func (lw *World) redact(ctx context.Context, p Payload, reason, actor string) (r
 }
 
 // payloadOf returns the hash of the payload of a record.
-func (lw *World) payloadOf(id world.Seq) (world.Hash, error) {
+func (lw *World) payloadOf(id journal.Seq) (journal.Hash, error) {
 	data, err := lw.store.Record(id)
 	if err != nil {
-		return world.Hash{}, err
+		return journal.Hash{}, err
 	}
-	rec, err := world.DecodeRecord(data)
+	rec, err := journal.DecodeRecord(data)
 	if err == nil && rec.Blob.IsZero() {
 		err = fmt.Errorf("record #%d: %w", id, ErrInline)
 	}
@@ -104,7 +104,7 @@ func (lw *World) findPayload(p Payload) (Redaction, error) {
 		}
 		prefix = blob.String()
 	}
-	found, named := Redaction{}, world.Seq(0)
+	found, named := Redaction{}, journal.Seq(0)
 	for s, err := range lw.store.Scan(0) {
 		if err := cmp.Or(err, s.Err); err != nil {
 			return Redaction{}, err
@@ -138,22 +138,22 @@ func (lw *World) findPayload(p Payload) (Redaction, error) {
 
 // names reports whether a record brings a manifest that is, or names, a
 // blob whose hash begins with a prefix.
-func (lw *World) names(rec *world.Record, prefix string) (bool, error) {
-	if !world.BringsManifest(rec.Kind) {
+func (lw *World) names(rec *journal.Record, prefix string) (bool, error) {
+	if !journal.BringsManifest(rec.Kind) {
 		return false, nil
 	}
 	contents, err := lw.contentsOf(rec)
-	return slices.ContainsFunc(contents, func(h world.Hash) bool { return strings.HasPrefix(h.String(), prefix) }), err
+	return slices.ContainsFunc(contents, func(h journal.Hash) bool { return strings.HasPrefix(h.String(), prefix) }), err
 }
 
 // contentsOf returns the hashes of the manifest that a record brings into the
 // world, and of all that it names; none for another record.
-func (lw *World) contentsOf(rec *world.Record) ([]world.Hash, error) {
+func (lw *World) contentsOf(rec *journal.Record) ([]journal.Hash, error) {
 	body, err := rec.Body()
 	if err != nil {
 		return nil, err
 	}
-	hash, brings := world.ManifestOf(body)
+	hash, brings := journal.ManifestOf(body)
 	if !brings {
 		return nil, nil
 	}
@@ -165,5 +165,5 @@ func (lw *World) contentsOf(rec *world.Record) ([]world.Hash, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]world.Hash{hash}, m.Contents()...), nil
+	return append([]journal.Hash{hash}, m.Contents()...), nil
 }

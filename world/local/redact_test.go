@@ -9,16 +9,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
 // largeOf returns the first record of a kind whose payload is a blob.
-func largeOf(t testing.TB, dir string, kind world.Kind) world.Seq {
+func largeOf(t testing.TB, dir string, kind journal.Kind) journal.Seq {
 	t.Helper()
 	w := open(t, dir)
-	var found world.Seq
+	var found journal.Seq
 	for s, err := range w.Store().Scan(0) {
 		require.NoError(t, err)
 		if found == 0 && s.Record.Kind == kind && !s.Record.Blob.IsZero() {
@@ -48,10 +48,10 @@ func told(t testing.TB) string {
 // inputs: an import has all that a replay reads.
 func TestDerivedPayloadThatWasRedactedIsComputedAgain(t *testing.T) {
 	dir := told(t)
-	record := largeOf(t, dir, world.KindEmitted)
+	record := largeOf(t, dir, journal.KindEmitted)
 	done, err := local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "asked for", "ada")
 	require.NoError(t, err)
-	require.Equal(t, []world.Seq{record}, done.Records)
+	require.Equal(t, []journal.Seq{record}, done.Records)
 	for _, format := range formats() {
 		data := export(t, dir, format)
 		again := filepath.Join(t.TempDir(), "again")
@@ -59,7 +59,7 @@ func TestDerivedPayloadThatWasRedactedIsComputedAgain(t *testing.T) {
 		require.Equal(t, data, export(t, again, format))
 		w := open(t, again)
 		_, err := w.Store().Blob(done.Blob)
-		require.ErrorIs(t, err, world.ErrRedacted)
+		require.ErrorIs(t, err, journal.ErrRedacted)
 		require.NoError(t, w.Close())
 		r, err := local.Verify(t.Context(), again, local.Options{}, local.Verification{})
 		require.NoError(t, err)
@@ -82,21 +82,21 @@ func requireWithoutRedaction(t *testing.T, data []byte, format local.Format) {
 // goes on, and nobody can compute it from the beginning.
 func TestRedactedInputIsAGapInTheReplay(t *testing.T) {
 	dir := told(t)
-	record := largeOf(t, dir, world.KindSubmitted)
+	record := largeOf(t, dir, journal.KindSubmitted)
 	_, err := local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "asked for", "ada")
 	require.NoError(t, err)
 	w := open(t, dir)
 	live(t, w)
 	_, err = w.Replay(0, nil)
-	require.ErrorIs(t, err, world.ErrRedacted)
+	require.ErrorIs(t, err, journal.ErrRedacted)
 	_, err = w.At(record)
-	require.ErrorIs(t, err, world.ErrRedacted)
+	require.ErrorIs(t, err, journal.ErrRedacted)
 	require.NoError(t, w.Close())
 	r, err := local.Verify(t.Context(), dir, local.Options{}, local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
-	require.Equal(t, []verify.Gap{{From: record, To: world.Seq(r.Records)}}, r.Replay.Gaps)
+	require.Equal(t, []verify.Gap{{From: record, To: journal.Seq(r.Records)}}, r.Replay.Gaps)
 	importRefused(t, export(t, dir, local.CBORSeq), ring(t, "test", 1))
 	_, err = local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "again", "ada")
-	require.ErrorIs(t, err, world.ErrRedacted)
+	require.ErrorIs(t, err, journal.ErrRedacted)
 }

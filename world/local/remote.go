@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 )
 
 // ErrNotRemote says that this process performs the world's effects itself: see

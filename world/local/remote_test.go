@@ -7,9 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -22,7 +23,7 @@ func elsewhere(p *probes) local.Options {
 }
 
 // permitted runs a world until a worker has acquired an attempt.
-func permitted(t *testing.T, w *local.World) (receipt.Permit, world.Hash) {
+func permitted(t *testing.T, w *local.World) (receipt.Permit, journal.Hash) {
 	t.Helper()
 	for {
 		p, err := w.Next(t.Context())
@@ -107,7 +108,7 @@ func TestApplyLetsWorkersEnd(t *testing.T) {
 	n := approve(t, w, performedBy(t, w, "probe", "second", "tool.a"))
 	ask(t, w, "x", "tool.a", 1)
 	permit, before := permitted(t, w)
-	polled := make(chan world.Hash, 1)
+	polled := make(chan journal.Hash, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

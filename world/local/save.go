@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
@@ -45,9 +46,9 @@ type savedHead struct {
 	Record   uint64
 	At       uint64
 	Time     uint64
-	Root     world.Hash
-	State    world.Hash
-	Manifest world.Hash
+	Root     journal.Hash
+	State    journal.Hash
+	Manifest journal.Hash
 	Reducers []savedReducer
 	Cells    uint64
 }
@@ -55,15 +56,15 @@ type savedHead struct {
 type savedReducer struct {
 	_    struct{} `cbor:",toarray"`
 	Name string
-	Code world.Hash
+	Code journal.Hash
 }
 
 type savedCell struct {
 	_       struct{} `cbor:",toarray"`
 	Cell    string
 	N       uint64
-	History world.Hash
-	State   world.Data // null where the cell has none
+	History journal.Hash
+	State   journal.Data // null where the cell has none
 	Parked  bool
 	Mail    []savedMail
 }
@@ -71,7 +72,7 @@ type savedCell struct {
 type savedMail struct {
 	_    struct{} `cbor:",toarray"`
 	Name string
-	Data world.Data
+	Data journal.Data
 }
 
 type savedAlarm struct {
@@ -79,7 +80,7 @@ type savedAlarm struct {
 	Remaining manifest.Tick
 	To        []string
 	Name      string
-	Data      world.Data
+	Data      journal.Data
 }
 
 type savedAlarms struct {
@@ -155,7 +156,7 @@ func (lw *World) ReadSnapshot(r io.Reader) (snapshot.Snapshot, error) {
 }
 
 // hash is what snapshot.created makes of the same: see snapshot.Snapshot.
-func (h *savedHead) hash() world.Hash {
+func (h *savedHead) hash() journal.Hash {
 	b := canon.AppendArray(nil, 5)
 	b = canon.AppendText(b, h.Name)
 	b = canon.AppendUint(b, h.At)
@@ -166,9 +167,9 @@ func (h *savedHead) hash() world.Hash {
 
 // snapshotImage reads what a snapshot's file holds from its image.
 func (lw *World) snapshotImage(s snapshot.Snapshot) (*saved, error) {
-	img, err := lw.store.Image(world.Seq(s.Record))
-	if err == nil && (img == nil || img.Head.ID != world.Seq(s.Record)) {
-		err = world.ErrNotFound
+	img, err := lw.store.Image(journal.Seq(s.Record))
+	if err == nil && (img == nil || img.Head.ID != journal.Seq(s.Record)) {
+		err = journal.ErrNotFound
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the image of snapshot %s: %w", s.Name, err)
@@ -200,7 +201,7 @@ func (lw *World) snapshotImage(s snapshot.Snapshot) (*saved, error) {
 }
 
 // take takes from the kernel's image what its state root is computed of.
-func (x *saved) take(img *world.Image) error {
+func (x *saved) take(img *journal.Image) error {
 	if err := lookup(img.Core, "manifest", &x.head.Manifest); err != nil {
 		return err
 	}
@@ -211,10 +212,10 @@ func (x *saved) take(img *world.Image) error {
 	for name, into := range map[string]*[]savedAlarm{"scheduled": &x.alarms.Scheduled, "timers": &x.alarms.Timers} { // order cannot show: one each
 		var list []struct {
 			At     manifest.Tick `cbor:"at"`
-			Record world.Seq     `cbor:"record"`
+			Record journal.Seq   `cbor:"record"`
 			To     []string      `cbor:"to"`
 			Name   string        `cbor:"name"`
-			Data   world.Data    `cbor:"data"`
+			Data   journal.Data  `cbor:"data"`
 		}
 		if err := lookup(img.Core, name, &list); err != nil {
 			return err
@@ -231,16 +232,16 @@ func (x *saved) take(img *world.Image) error {
 	return nil
 }
 
-func (x *saved) takeCell(v *world.CellVersion) error {
+func (x *saved) takeCell(v *journal.CellVersion) error {
 	if _, err := canon.Lookup(v.Bytes, "unborn"); err == nil {
 		return nil
 	}
 	c := savedCell{Cell: v.Cell}
 	var mail []struct {
 		_      struct{} `cbor:",toarray"`
-		Record world.Seq
+		Record journal.Seq
 		Name   string
-		Data   world.Data
+		Data   journal.Data
 	}
 	err := cmp.Or(
 		lookup(v.Bytes, "n", &c.N), lookup(v.Bytes, "history", &c.History), lookup(v.Bytes, "state", &c.State),

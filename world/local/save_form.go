@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/snapshot"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // readSaved reads a saved snapshot that has the state root that it names. All its
@@ -105,8 +105,8 @@ func (x *saved) check() error {
 	return nil
 }
 
-func (x *saved) stateRoot() world.Hash {
-	code := make(map[string]world.Hash, len(x.head.Reducers))
+func (x *saved) stateRoot() journal.Hash {
+	code := make(map[string]journal.Hash, len(x.head.Reducers))
 	for _, r := range x.head.Reducers {
 		code[r.Name] = r.Code
 	}
@@ -125,8 +125,8 @@ func (x *saved) stateRoot() world.Hash {
 
 // leaf returns the value of a cell's leaf: H of [n, h, H(state) or zeros, reducer
 // hash, parked].
-func (c *savedCell) leaf(code world.Hash) world.Hash {
-	var state world.Hash
+func (c *savedCell) leaf(code journal.Hash) journal.Hash {
+	var state journal.Hash
 	if string(c.State) != canon.Null {
 		state = canon.Sum(c.State)
 	}
@@ -139,7 +139,7 @@ func (c *savedCell) leaf(code world.Hash) world.Hash {
 }
 
 // mailLeaf returns the value of a mailbox's leaf: H of [[name, data], …].
-func (c *savedCell) mailLeaf() world.Hash {
+func (c *savedCell) mailLeaf() journal.Hash {
 	b := canon.AppendArray(nil, len(c.Mail))
 	for _, m := range c.Mail {
 		b = canon.AppendArray(b, 2)

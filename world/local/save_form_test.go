@@ -8,21 +8,21 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // aSaved is a file's content with everything in it.
 func aSaved() *saved {
-	ten := world.Data(canon.AppendUint(nil, 10))
+	ten := journal.Data(canon.AppendUint(nil, 10))
 	return &saved{
 		head: savedHead{
 			Format: savedFormat, World: "w", Name: "before", Record: 9, At: 8, Time: 3, Cells: 2,
-			Reducers: []savedReducer{{Name: "bot", Code: world.Hash{1}}},
+			Reducers: []savedReducer{{Name: "bot", Code: journal.Hash{1}}},
 		},
 		cells: []savedCell{
-			{Cell: "bot/a", N: 3, History: world.Hash{2}, State: ten, Mail: []savedMail{{Name: "go", Data: ten}}},
-			{Cell: "bot/b", N: 1, State: world.Data(canon.Null), Parked: true, Mail: []savedMail{}},
+			{Cell: "bot/a", N: 3, History: journal.Hash{2}, State: ten, Mail: []savedMail{{Name: "go", Data: ten}}},
+			{Cell: "bot/b", N: 1, State: journal.Data(canon.Null), Parked: true, Mail: []savedMail{}},
 		},
 		alarms: savedAlarms{
 			Scheduled: []savedAlarm{{Remaining: 2, To: []string{"bot/a"}, Name: "go", Data: ten}},
@@ -71,7 +71,7 @@ func TestSavedContentHasOneStateRoot(t *testing.T) {
 		func(x *saved) { x.cells[0].Cell = "bot/A" },
 		func(x *saved) { x.cells[0].N++ },
 		func(x *saved) { x.cells[0].History[0]++ },
-		func(x *saved) { x.cells[0].State = world.Data(canon.Null) },
+		func(x *saved) { x.cells[0].State = journal.Data(canon.Null) },
 		func(x *saved) { x.cells[1].Parked = false },
 		func(x *saved) { x.cells[0].Mail[0].Name = "no" },
 		func(x *saved) { x.cells[0].Mail = nil },

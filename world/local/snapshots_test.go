@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
@@ -32,10 +33,10 @@ func turned(t *testing.T) *local.World {
 	require.NoError(t, w.Run(ctx))
 	_, err = w.Snapshot(ctx, "second", "", "ada")
 	require.NoError(t, err)
-	left, err := w.Leaves(world.RolledBack{Snapshot: "first"})
+	left, err := w.Leaves(journal.RolledBack{Snapshot: "first"})
 	require.NoError(t, err)
 	require.Empty(t, left)
-	done, err := w.Rollback(ctx, world.RolledBack{Snapshot: "first", Reason: "so", Actor: "ada"})
+	done, err := w.Rollback(ctx, journal.RolledBack{Snapshot: "first", Reason: "so", Actor: "ada"})
 	require.NoError(t, err)
 	require.Equal(t, "first", done.Snapshot)
 	return w
@@ -60,11 +61,11 @@ func TestAtIsWhatWasThen(t *testing.T) {
 	require.NoError(t, err)
 	// The rollback returned to an image that is not kept any more, and the one
 	// before it is from later.
-	require.NoError(t, w.Prune(ctx, world.SnapshotPruned{Name: "first", Actor: "ada"}))
+	require.NoError(t, w.Prune(ctx, journal.SnapshotPruned{Name: "first", Actor: "ada"}))
 	check()
-	for _, at := range []world.Seq{0, w.Status().Head.ID + 1} {
+	for _, at := range []journal.Seq{0, w.Status().Head.ID + 1} {
 		_, err = w.At(at)
-		require.ErrorIs(t, err, world.ErrNotFound)
+		require.ErrorIs(t, err, journal.ErrNotFound)
 	}
 }
 
@@ -77,7 +78,7 @@ func TestReplayFromASnapshotIsReplay(t *testing.T) {
 		s, err = w.FindSnapshot("first")
 		return err
 	}))
-	seen := world.Seq(s.Record)
+	seen := journal.Seq(s.Record)
 	got, err := w.ReplayFrom(seen, 0, func(done uint64) { seen++; require.Equal(t, uint64(seen), done) })
 	require.NoError(t, err)
 	require.Equal(t, want, got)
@@ -116,7 +117,7 @@ func TestSavedSnapshotIsFoundAgain(t *testing.T) {
 	require.ErrorIs(t, err, local.ErrSavedOther)
 	require.NoError(t, other.Close())
 
-	require.NoError(t, w.Prune(ctx, world.SnapshotPruned{Name: "first", Actor: "ada"}))
+	require.NoError(t, w.Prune(ctx, journal.SnapshotPruned{Name: "first", Actor: "ada"}))
 	_, err = w.ReadSnapshot(bytes.NewReader(data))
 	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
 	_, err = w.SaveSnapshot(&file, "first")
@@ -153,10 +154,10 @@ func another(t *testing.T) string {
 func TestRetentionLetsTheOldestGo(t *testing.T) {
 	ctx := context.Background()
 	w := turned(t)
-	require.NoError(t, w.Pin(ctx, world.SnapshotPinned{Name: "first", Pinned: true, Actor: "ada"}))
+	require.NoError(t, w.Pin(ctx, journal.SnapshotPinned{Name: "first", Pinned: true, Actor: "ada"}))
 	_, err := w.Snapshot(ctx, "third", "", "ada")
 	require.NoError(t, err)
-	pruned, err := w.Retain(ctx, world.SnapshotRetention{Max: 2, Actor: "ada"})
+	pruned, err := w.Retain(ctx, journal.SnapshotRetention{Max: 2, Actor: "ada"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"second"}, pruned)
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/manifest/source"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/store"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 func TestAnEditedSourceIsSeenAndChangesNothing(t *testing.T) {

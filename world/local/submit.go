@@ -6,12 +6,13 @@ import (
 	"sync"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 )
 
 // Submit takes an event whose data is any value with a canonical form: maps,
 // lists, numbers, strings, or structs with cbor tags. It is durable on return.
-func (lw *World) Submit(ctx context.Context, name string, data any) (world.Seq, error) {
+func (lw *World) Submit(ctx context.Context, name string, data any) (journal.Seq, error) {
 	b, err := canon.Marshal(data)
 	if err != nil {
 		return 0, &world.InputError{Err: world.ErrBadData, Field: "data", Rule: err.Error()}
@@ -21,7 +22,7 @@ func (lw *World) Submit(ctx context.Context, name string, data any) (world.Seq, 
 
 // SubmitEvent is Submit with everything that can be said about an event. Those that
 // several callers submit at the same time share a sync.
-func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (world.Seq, error) {
+func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (journal.Seq, error) {
 	if err := lw.canRun(); err != nil {
 		return 0, err
 	}
@@ -47,7 +48,7 @@ type submission struct {
 	world.Submission
 	ctx context.Context // of the caller
 
-	id  world.Seq // guarded by World.mu, like err
+	id  journal.Seq // guarded by World.mu, like err
 	err error
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -41,7 +42,7 @@ func TestThoseWhoSubmitAtTheSameTimeShareASync(t *testing.T) {
 	lw := quiet(t)
 	const callers = 32
 	var group sync.WaitGroup
-	ids, errs := make([]world.Seq, callers+2), make([]error, callers+2)
+	ids, errs := make([]journal.Seq, callers+2), make([]error, callers+2)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	before, head := lw.store.Stats().JournalSyncs, lw.store.Head().ID
@@ -69,18 +70,18 @@ func TestThoseWhoSubmitAtTheSameTimeShareASync(t *testing.T) {
 	require.Equal(t, uint64(1), lw.store.Stats().JournalSyncs-before)
 	require.ErrorIs(t, errs[callers], world.ErrUnknownEvent)
 	require.ErrorIs(t, errs[callers+1], context.Canceled)
-	found := map[world.Seq]bool{}
+	found := map[journal.Seq]bool{}
 	for i := range callers {
 		require.NoError(t, errs[i])
 		require.Greater(t, ids[i], head)
 		found[ids[i]] = true
 		raw, err := lw.store.Record(ids[i])
 		require.NoError(t, err)
-		rec, err := world.DecodeRecord(raw)
+		rec, err := journal.DecodeRecord(raw)
 		require.NoError(t, err)
 		body, err := rec.Body()
 		require.NoError(t, err)
-		require.Equal(t, []string{fmt.Sprint("cell/", i)}, body.(*world.Submitted).To)
+		require.Equal(t, []string{fmt.Sprint("cell/", i)}, body.(*journal.Submitted).To)
 	}
 	require.Len(t, found, callers)
 	require.Equal(t, head+callers, lw.store.Head().ID)

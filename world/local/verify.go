@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -60,7 +61,7 @@ func (lw *World) proven(ctx context.Context) (past history, cfg verify.Config, e
 }
 
 // notes yields the signed checkpoints that are kept of records up to one.
-func (lw *World) notes(to world.Seq) iter.Seq2[[]byte, error] {
+func (lw *World) notes(to journal.Seq) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		for signed, err := range lw.store.Checkpoints(1, to) {
 			if !yield(signed.Note, err) {
@@ -71,7 +72,7 @@ func (lw *World) notes(to world.Seq) iter.Seq2[[]byte, error] {
 }
 
 // run verifies a history of so many records.
-func (v Verification) run(past history, all world.Seq, cfg verify.Config) (*verify.Report, error) {
+func (v Verification) run(past history, all journal.Seq, cfg verify.Config) (*verify.Report, error) {
 	cfg.Trust, cfg.Kept = v.Trust, v.Kept
 	cfg.Damage, cfg.Records = until(past.ctx, cfg.Damage), until(past.ctx, cfg.Records)
 	if v.Progress != nil {
@@ -101,14 +102,14 @@ func until(ctx context.Context, all iter.Seq[error]) iter.Seq[error] {
 // history is what a journal held when its last record was end. Once ctx ends it
 // cannot be read any more.
 type history struct {
-	world.History
+	journal.History
 	ctx context.Context
-	end world.Seq
+	end journal.Seq
 }
 
 // Scan implements world.History.
-func (h history) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
-	return func(yield func(world.Scanned, error) bool) {
+func (h history) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
+	return func(yield func(journal.Scanned, error) bool) {
 		if after >= h.end {
 			return
 		}
@@ -124,13 +125,13 @@ func (h history) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 }
 
 // Image implements world.History.
-func (h history) Image(at world.Seq) (*world.Image, error) {
+func (h history) Image(at journal.Seq) (*journal.Image, error) {
 	return h.History.Image(min(at, h.end))
 }
 
 // Replay recomputes the world from record 1 up to a record (0: all). The error
 // is a *world.Divergence where the journal holds something else.
-func (lw *World) Replay(to world.Seq, progress func(done uint64)) (*world.Replayed, error) {
+func (lw *World) Replay(to journal.Seq, progress func(done uint64)) (*world.Replayed, error) {
 	return lw.ReplayFrom(0, to, progress)
 }
 

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // Load reads a world file with all that it names, as Create would. The error is

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
@@ -14,7 +15,7 @@ import (
 // Past is a part of another world's journal, for Follow.
 type Past struct {
 	World *World
-	After world.Seq     // the records after this one
+	After journal.Seq   // the records after this one
 	Last  manifest.Tick // up to the end of this tick
 }
 
@@ -28,14 +29,14 @@ type Followed struct {
 
 // Refusal is an event that was not taken a second time.
 type Refusal struct {
-	Record world.Seq // of the other world
+	Record journal.Seq // of the other world
 	Event  string
 	Err    error // a *world.InputError
 }
 
 // LeftOut says how many inputs of a kind were not repeated.
 type LeftOut struct {
-	Kind    world.Kind
+	Kind    journal.Kind
 	Records uint64
 }
 
@@ -63,8 +64,8 @@ func (lw *World) Follow(ctx context.Context, p Past) (Followed, error) {
 type follower struct {
 	lw   *World
 	past Past
-	read func() (world.Scanned, error, bool)
-	at   world.Scanned
+	read func() (journal.Scanned, error, bool)
+	at   journal.Scanned
 	more bool
 	done Followed
 }
@@ -81,13 +82,13 @@ func (f *follower) advance() error {
 // take repeats what the record says, or the run of events that begins with it.
 func (f *follower) take(ctx context.Context) error {
 	switch kind := f.at.Record.Kind; kind {
-	case world.KindSubmitted:
+	case journal.KindSubmitted:
 		return f.submit(ctx)
-	case world.KindAdvanced:
+	case journal.KindAdvanced:
 		if err := f.lw.keepUp(ctx, f.at.Record.Time); err != nil {
 			return err
 		}
-	case world.KindResolved, world.KindConfirmed:
+	case journal.KindResolved, journal.KindConfirmed:
 		byPerson, err := f.byPerson()
 		if err != nil {
 			return err
@@ -95,7 +96,7 @@ func (f *follower) take(ctx context.Context) error {
 		if byPerson {
 			f.leaveOut(kind)
 		}
-	case world.KindResumed, world.KindOperator, world.KindRollback, world.KindApplied:
+	case journal.KindResumed, journal.KindOperator, journal.KindRollback, journal.KindApplied:
 		f.leaveOut(kind)
 	default: // it follows from the others, or is about this journal
 	}
@@ -126,11 +127,11 @@ func (lw *World) time() (now manifest.Tick) {
 // noted, and the others go on.
 func (f *follower) submit(ctx context.Context) error {
 	now := f.lw.time()
-	for f.more && f.at.Record.Kind == world.KindSubmitted {
+	for f.more && f.at.Record.Kind == journal.KindSubmitted {
 		var last Refusal
 		var read error
 		taken, err := f.lw.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
-			for f.more && f.at.Record.Kind == world.KindSubmitted {
+			for f.more && f.at.Record.Kind == journal.KindSubmitted {
 				var s world.Submission
 				if s, read = f.submission(now); read == nil {
 					last = Refusal{Record: f.at.ID, Event: s.Name}
@@ -169,7 +170,7 @@ func (f *follower) submission(now manifest.Tick) (world.Submission, error) {
 	if err != nil {
 		return s, err
 	}
-	b, ok := body.(*world.Submitted)
+	b, ok := body.(*journal.Submitted)
 	if !ok {
 		return s, errors.New(string(f.at.Record.Kind) + " holds something else")
 	}
@@ -187,7 +188,7 @@ func (f *follower) submission(now manifest.Tick) (world.Submission, error) {
 	return s, nil
 }
 
-func (f *follower) body() (world.Body, error) {
+func (f *follower) body() (journal.Body, error) {
 	rec := f.at.Record
 	if err := rec.Load(f.past.World.store); err != nil {
 		return nil, err
@@ -206,15 +207,15 @@ func (f *follower) byPerson() (bool, error) {
 	}
 	actor := ""
 	switch b := body.(type) {
-	case *world.Resolved:
+	case *journal.Resolved:
 		actor = b.Actor
-	case *world.Confirmed:
+	case *journal.Confirmed:
 		actor = b.Actor
 	}
 	return !strings.HasPrefix(actor, verifierActor), nil
 }
 
-func (f *follower) leaveOut(kind world.Kind) {
+func (f *follower) leaveOut(kind journal.Kind) {
 	for i := range f.done.LeftOut {
 		if f.done.LeftOut[i].Kind == kind {
 			f.done.LeftOut[i].Records++

@@ -9,9 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -61,11 +62,11 @@ func wander(t *testing.T, w *local.World, rng *rand.Rand, inputs int) {
 }
 
 // recordedFork forks a world, and returns both, open, and where they part.
-func recordedFork(t *testing.T, dir string, at world.Seq, amend ...world.Amendment) (parent, fork *local.World, forked *local.Forked) {
+func recordedFork(t *testing.T, dir string, at journal.Seq, amend ...world.Amendment) (parent, fork *local.World, forked *local.Forked) {
 	t.Helper()
 	parent = open(t, dir)
 	to := filepath.Join(t.TempDir(), "fork")
-	options := local.ForkOptions{At: at, Effects: world.ForkRecorded, Actor: "ada"}
+	options := local.ForkOptions{At: at, Effects: journal.ForkRecorded, Actor: "ada"}
 	for _, amend := range amend {
 		options.Amend = amend
 	}
@@ -101,7 +102,7 @@ func TestForkThatFollowsItsParentComesToTheSame(t *testing.T) {
 		before := w.Status()
 		require.NoError(t, w.Close())
 
-		parent, fork, forked := recordedFork(t, dir, world.Seq(1+rng.Uint64N(uint64(before.Head.ID))))
+		parent, fork, forked := recordedFork(t, dir, journal.Seq(1+rng.Uint64N(uint64(before.Head.ID))))
 		_, err := fork.Follow(context.Background(), local.Past{World: parent, After: forked.At, Last: math.MaxUint64})
 		require.NoError(t, err)
 		require.NoError(t, fork.RunUntil(context.Background(), before.Time))
@@ -190,7 +191,7 @@ func TestFollowLeavesOutWhatItCannotRepeat(t *testing.T) {
 	require.Equal(t, uint64(1), followed.Refused)
 	require.Equal(t, skipped, followed.First.Record)
 	require.ErrorIs(t, followed.First.Err, world.ErrNoRoute)
-	require.Equal(t, []local.LeftOut{{Kind: world.KindResumed, Records: 1}}, followed.LeftOut)
+	require.Equal(t, []local.LeftOut{{Kind: journal.KindResumed, Records: 1}}, followed.LeftOut)
 	d := differs(t, parent, fork)
 	require.Len(t, d.CellsGone, 1, "skip/b")
 	require.Len(t, d.CellsChanged, 1, "nobody lets bot/a go on")

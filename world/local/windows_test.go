@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
@@ -58,14 +59,14 @@ type aWindow struct {
 	declare string   // of the effect
 	cells   []string // that ask for one effect each; nil: one cell
 
-	last    world.Kind    // what the journal of the dead process ends with
+	last    journal.Kind  // what the journal of the dead process ends with
 	had     int           // how often the outside was changed before it died
 	became  receipt.State // of all intents, once the world has run again
 	told    string        // every cell, by then: its receipts
 	has     int           // how often the outside was changed by then
 	nothing bool          // no record was added
 
-	decide   world.Resolution // of whom it is in doubt
+	decide   journal.Resolution // of whom it is in doubt
 	hasAfter int
 }
 
@@ -79,51 +80,51 @@ const (
 func windows() []aWindow {
 	return []aWindow{
 		{
-			name: "1_no_permit", at: beforePermit, declare: parks, last: world.KindSubmitted,
+			name: "1_no_permit", at: beforePermit, declare: parks, last: journal.KindSubmitted,
 			became: receipt.StateCommitted, told: "[ok]", has: 1,
 		},
 		{
-			name: "1_intent_without_permit", at: beforeSecond, declare: parks, cells: []string{"a", "b"}, last: world.KindStarted,
+			name: "1_intent_without_permit", at: beforeSecond, declare: parks, cells: []string{"a", "b"}, last: journal.KindStarted,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 2,
 		},
 		{
-			name: "2_permit_durable", at: afterPermit, declare: parks, last: world.KindStarted,
-			became: receipt.StateInDoubt, told: "[]", decide: world.NotExecuted, hasAfter: 1,
+			name: "2_permit_durable", at: afterPermit, declare: parks, last: journal.KindStarted,
+			became: receipt.StateInDoubt, told: "[]", decide: journal.NotExecuted, hasAfter: 1,
 		},
 		{
-			name: "2_adapter_called", at: beforePerform, declare: parks, last: world.KindStarted,
-			became: receipt.StateInDoubt, told: "[]", decide: world.NotExecuted, hasAfter: 1,
+			name: "2_adapter_called", at: beforePerform, declare: parks, last: journal.KindStarted,
+			became: receipt.StateInDoubt, told: "[]", decide: journal.NotExecuted, hasAfter: 1,
 		},
 		{
-			name: "2_performed", at: afterPerform, declare: parks, last: world.KindStarted,
-			had: 1, became: receipt.StateInDoubt, told: "[]", has: 1, decide: world.Executed, hasAfter: 1,
+			name: "2_performed", at: afterPerform, declare: parks, last: journal.KindStarted,
+			had: 1, became: receipt.StateInDoubt, told: "[]", has: 1, decide: journal.Executed, hasAfter: 1,
 		},
 		{
-			name: "2_performed_retried", at: afterPerform, declare: retries, last: world.KindStarted,
+			name: "2_performed_retried", at: afterPerform, declare: retries, last: journal.KindStarted,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 2,
 		},
 		{
-			name: "2_performed_failed", at: afterPerform, declare: fails, last: world.KindStarted,
+			name: "2_performed_failed", at: afterPerform, declare: fails, last: journal.KindStarted,
 			had: 1, became: receipt.StateFailed, told: "[rejected]", has: 1,
 		},
 		{
-			name: "2_performed_verified", at: afterPerform, declare: verifies, last: world.KindStarted,
+			name: "2_performed_verified", at: afterPerform, declare: verifies, last: journal.KindStarted,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 1,
 		},
 		{
-			name: "2_permit_durable_verified", at: afterPermit, declare: verifies, last: world.KindStarted,
+			name: "2_permit_durable_verified", at: afterPermit, declare: verifies, last: journal.KindStarted,
 			became: receipt.StateCommitted, told: "[ok]", has: 1,
 		},
 		{
-			name: "3_stored", at: afterStored, declare: parks, last: world.KindStarted,
+			name: "3_stored", at: afterStored, declare: parks, last: journal.KindStarted,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 1,
 		},
 		{
-			name: "4_journaled", at: afterFinished, declare: parks, last: world.KindFinished,
+			name: "4_journaled", at: afterFinished, declare: parks, last: journal.KindFinished,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 1,
 		},
 		{
-			name: "5_delivered", at: afterDelivered, declare: parks, last: world.KindStepped,
+			name: "5_delivered", at: afterDelivered, declare: parks, last: journal.KindStepped,
 			had: 1, became: receipt.StateCommitted, told: "[ok]", has: 1, nothing: true,
 		},
 	}
@@ -213,7 +214,7 @@ func (c *aWindow) killed(t *testing.T) string {
 
 	s, err := openStore(filepath.Join(dir, ".world"), keys)
 	require.NoError(t, err)
-	var last world.Kind
+	var last journal.Kind
 	for rec, err := range s.Scan(0) {
 		require.NoError(t, err)
 		last = rec.Record.Kind
@@ -268,10 +269,10 @@ func (c *aWindow) stands(t *testing.T, w *local.World, state receipt.State, told
 // decided takes a person's word for what has happened.
 func (c *aWindow) decided(t *testing.T, w *local.World) {
 	t.Helper()
-	var b world.Resolved
+	var b journal.Resolved
 	require.NoError(t, w.View(func(w *world.World) error {
 		e := w.Intents()[0]
-		b = world.Resolved{Key: e.Intent.Key, Params: e.Params, How: c.decide, Actor: "ann", Reason: "she looked"}
+		b = journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: c.decide, Actor: "ann", Reason: "she looked"}
 		return nil
 	}))
 	require.NoError(t, w.Resolve(t.Context(), b))

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // What rollbacks and forks do to intents: the part of the proof that knows which
@@ -26,14 +26,14 @@ const (
 
 // turning is where a rollback led: the history before record goes on from to.
 type turning struct {
-	record world.Seq
-	to     world.Seq
+	record journal.Seq
+	to     journal.Seq
 }
 
 // reached reports whether an intent was asked for in the history that goes on.
 func (v *verifier) reached(x *invocation) bool { return slices.ContainsFunc(x.asked, v.inHistory) }
 
-func (v *verifier) inHistory(record world.Seq) bool {
+func (v *verifier) inHistory(record journal.Seq) bool {
 	end := v.now
 	for _, t := range slices.Backward(v.turnings) {
 		if t.record > end {
@@ -49,7 +49,7 @@ func (v *verifier) inHistory(record world.Seq) bool {
 
 // emitted takes a decision that lets an intent go, or that answers it out of the
 // ledger.
-func (v *verifier) emitted(place string, b *world.IntentEmitted) {
+func (v *verifier) emitted(place string, b *journal.IntentEmitted) {
 	switch b.Decision {
 	case byGate, byLeave:
 		v.decided(place, b.Key, ready)
@@ -68,7 +68,7 @@ func (v *verifier) emitted(place string, b *world.IntentEmitted) {
 
 // claimed takes that an intent is asked for which the ledger knows: a rollback has
 // led to its step again.
-func (v *verifier) claimed(place string, b *world.IntentEmitted) {
+func (v *verifier) claimed(place string, b *journal.IntentEmitted) {
 	x := v.decidedOn(b.Key)
 	may := map[string][]stage{
 		recorded: {answered, ended},
@@ -90,7 +90,7 @@ func (v *verifier) claimed(place string, b *world.IntentEmitted) {
 
 // parked takes that an intent waits for approval: by a decision of the gate, or
 // because a fork leaves to its parent what was open.
-func (v *verifier) parked(place string, b *world.IntentParked) {
+func (v *verifier) parked(place string, b *journal.IntentParked) {
 	x := v.invocation(b.Key)
 	switch {
 	case !v.forks():
@@ -107,16 +107,16 @@ func (v *verifier) parked(place string, b *world.IntentParked) {
 
 // rolledBack takes that cells are again what they were at a snapshot. What it says
 // of compensations ends the intents that they are for a second time.
-func (v *verifier) rolledBack(place string, b *world.RolledBack) {
+func (v *verifier) rolledBack(place string, b *journal.RolledBack) {
 	v.turnings = append(v.turnings, turning{record: v.now, to: b.SnapshotLen + 1}) // the snapshot.created
 	for _, left := range b.Abandoned {
 		x := v.decidedOn(left.Key)
 		switch {
 		case x.stage == unknown && !x.hidden:
 			v.orphan(place, left.Key, x, "a rollback left it behind, and nobody had asked for it")
-		case left.Disposition == world.Cancelled && left.State == receipt.StateInFlight:
+		case left.Disposition == journal.Cancelled && left.State == receipt.StateInFlight:
 			v.withdrawn(place, left.Key, x)
-		case left.Disposition != world.Compensated:
+		case left.Disposition != journal.Compensated:
 		case !x.is(answered):
 			v.orphan(place, left.Key, x, "it is to be made up for, and it has not happened")
 		default:
@@ -148,7 +148,7 @@ func (v *verifier) cancelled(place string, key receipt.Key, x *invocation) {
 }
 
 // forked takes that another world begins: all that is known is its parent's.
-func (v *verifier) forked(place string, b *world.Forked) {
+func (v *verifier) forked(place string, b *journal.Forked) {
 	if v.report.WorldID != "" && b.Parent != v.report.WorldID {
 		v.fault(place, "it is a fork of world %s, and this is world %s", b.Parent, v.report.WorldID)
 	}
@@ -162,11 +162,11 @@ func (v *verifier) forks() bool { return v.fork != 0 && v.cause == v.fork }
 
 // gone notes a payload that nobody can read any more. It may have been about any
 // intent that has not ended: each has the benefit of the doubt, once.
-func (v *verifier) gone(kind world.Kind) {
+func (v *verifier) gone(kind journal.Kind) {
 	switch {
-	case kind == world.KindRollback:
+	case kind == journal.KindRollback:
 		v.turnings = append(v.turnings, turning{record: v.now}) // to where, nobody can tell
-	case kind == world.KindIntent || kind == world.KindParked || kind == world.KindDenied:
+	case kind == journal.KindIntent || kind == journal.KindParked || kind == journal.KindDenied:
 		v.unnamed++
 	case !strings.HasPrefix(string(kind), "intent.") && !strings.HasPrefix(string(kind), "invocation."):
 		return

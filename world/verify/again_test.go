@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -28,7 +29,7 @@ func TestRecordedResultIsAskedForAgainOnceARollback(t *testing.T) {
 	require.Equal(t, key, p.forged(claim(key[0], "rejected")).OrphanKeys, "nothing made up for it")
 	require.Equal(t, key, p.forged(claim(key[0], "allow")).DuplicateKeys, "nor does it let it be decided again")
 	require.Equal(t, key, p.forged(claim(key[0], "perhaps")).OrphanKeys)
-	ghost := receipt.Key{Hash: world.Hash{9}}
+	ghost := receipt.Key{Hash: journal.Hash{9}}
 	require.Equal(t, []receipt.Key{ghost}, p.forged(claim(ghost, "recorded")).OrphanKeys)
 }
 
@@ -39,11 +40,11 @@ func TestRollbackThatLeadsPastTheStepLetsNobodyAskAgain(t *testing.T) {
 	p.snapshot("after")
 	p.order()
 	p.Drive()
-	p.back(func(b *world.RolledBack) { b.Snapshot = "after" })
+	p.back(func(b *journal.RolledBack) { b.Snapshot = "after" })
 	p.proven()
 	require.Equal(t, keysOf(p, 0), p.forged(claim(keysOf(p, 0)[0], "recorded")).DuplicateKeys)
 	p.back()
-	p.back(func(b *world.RolledBack) { b.Snapshot = "after" })
+	p.back(func(b *journal.RolledBack) { b.Snapshot = "after" })
 	p.proven()
 	require.Equal(t, keysOf(p, 0), p.forged(claim(keysOf(p, 0)[0], "recorded")).DuplicateKeys, "it is in the history that was returned to")
 }
@@ -72,13 +73,13 @@ func TestCancelledIntentMayBeginAgainAndNothingElse(t *testing.T) {
 	p.proven()
 	keys := keysOf(p, 1)
 	f := &forger{t: t}
-	require.Equal(t, keys, p.forged(&world.Finished{V: 1, Receipt: f.receipt(open, 1, receipt.Nonce{})}).OrphanKeys)
+	require.Equal(t, keys, p.forged(&journal.Finished{V: 1, Receipt: f.receipt(open, 1, receipt.Nonce{})}).OrphanKeys)
 	require.Equal(t, keys, p.forged(start(&open, 1)).OrphanKeys)
 	require.Equal(t, keys, p.forged(claim(keys[0], "recorded")).OrphanKeys)
 	require.Equal(t, keys, p.forged(end(keys[0], receipt.StatusOK)).DuplicateKeys)
-	rollback, _, _ := find(t, p.Journal, world.KindRollback)
+	rollback, _, _ := find(t, p.Journal, journal.KindRollback)
 	x := tamper(p.Journal)
-	x.addCausedBy(t, world.KindEnded, rollback, marshal(t, end(flying.Intent.Key, receipt.StatusCancelled)))
+	x.addCausedBy(t, journal.KindEnded, rollback, marshal(t, end(flying.Intent.Key, receipt.StatusCancelled)))
 	require.Equal(t, keysOf(p, 0), withKeys(t, x.relink(t)).Ledger.OrphanKeys, "it was attempted")
 	p.Drive()
 	p.reply(worldtest.OK(nil))
@@ -95,7 +96,7 @@ func TestRollbackCancelsNothingOfTheHistoryThatItReturnsTo(t *testing.T) {
 	p.back()
 	p.proven()
 	x := tamper(p.Journal)
-	id := x.add(t, world.KindEnded, marshal(t, end(keysOf(p, 1)[0], receipt.StatusCancelled)))
+	id := x.add(t, journal.KindEnded, marshal(t, end(keysOf(p, 1)[0], receipt.StatusCancelled)))
 	r := withKeys(t, x.relink(t))
 	require.Contains(t, places(r), place(id))
 	require.Equal(t, keysOf(p, 1), r.Ledger.OrphanKeys)
@@ -108,7 +109,7 @@ func TestDeniedIntentMayBeDeniedAgainAfterARollback(t *testing.T) {
 	p.Drive()
 	p.back()
 	p.Drive()
-	denials := bodies[*world.IntentDenied](t, p.Journal)
+	denials := bodies[*journal.IntentDenied](t, p.Journal)
 	require.Len(t, denials, 2)
 	p.proven()
 	require.Equal(t, keysOf(p, 0), p.forged(denials[1]).DuplicateKeys, "no other rollback led to it")
@@ -138,7 +139,7 @@ func TestRollbackEndsWhatItsCompensationMakesUpFor(t *testing.T) {
 			p.Drive()
 			require.Equal(t, []string{"allow", "allow", "waits"}, p.decisions())
 			p.reply(c.reply)
-			require.Equal(t, c.outcome, bodies[*world.IntentEnded](t, p.Journal)[0].Outcome)
+			require.Equal(t, c.outcome, bodies[*journal.IntentEnded](t, p.Journal)[0].Outcome)
 			p.proven()
 			require.Equal(t, keysOf(p, 0), p.forged(start(&p.Intents()[0], 2)).DuplicateKeys)
 			p.back()
@@ -156,17 +157,17 @@ func TestReceiptThatNothingMadeUpForCanBeConfirmed(t *testing.T) {
 	p.back(compensate)
 	p.Drive()
 	p.reply(worldtest.Fail(nil))
-	p.out.Find(p.out.Task(world.Confirm), world.Happened, nil, "it was looked at")
+	p.out.Find(p.out.Task(receipt.Confirm), receipt.Happened, nil, "it was looked at")
 	p.Drive()
-	require.Len(t, bodies[*world.Confirmed](t, p.Journal), 1)
+	require.Len(t, bodies[*journal.Confirmed](t, p.Journal), 1)
 	p.proven()
 }
 
 func TestRollbackCannotMakeUpForWhatHasNotHappened(t *testing.T) {
 	p := asked(t, undo)
-	ghost := receipt.Key{Hash: world.Hash{9}}
-	left := func(key receipt.Key) *world.RolledBack {
-		return &world.RolledBack{V: 1, SnapshotLen: 2, Abandoned: []world.SideEffect{{Key: key, Disposition: world.Compensated}}}
+	ghost := receipt.Key{Hash: journal.Hash{9}}
+	left := func(key receipt.Key) *journal.RolledBack {
+		return &journal.RolledBack{V: 1, SnapshotLen: 2, Abandoned: []journal.SideEffect{{Key: key, Disposition: journal.Compensated}}}
 	}
 	require.Equal(t, keysOf(p, 0), p.forged(left(keysOf(p, 0)[0])).OrphanKeys, "it is in flight")
 	require.Equal(t, []receipt.Key{ghost}, p.forged(left(ghost)).OrphanKeys)
@@ -176,19 +177,19 @@ func TestRecordedResultMayBeConfirmedWhenItIsAskedForAgain(t *testing.T) {
 	verified := func(mode string) func(*manifest.Manifest) {
 		return tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: mode} })
 	}
-	again := func(t *testing.T, mode string, verdict world.FoundVerdict) *play {
+	again := func(t *testing.T, mode string, verdict receipt.FoundVerdict) *play {
 		p := asked(t, verified(mode))
 		p.reply(worldtest.OK(nil))
 		p.back()
 		p.Drive()
-		p.out.Find(p.out.Task(world.Confirm), verdict, nil, "it was looked at")
+		p.out.Find(p.out.Task(receipt.Confirm), verdict, nil, "it was looked at")
 		p.Drive()
 		return p
 	}
-	t.Run("happened", func(t *testing.T) { again(t, manifest.VerifyStrict, world.Happened).proven() })
+	t.Run("happened", func(t *testing.T) { again(t, manifest.VerifyStrict, receipt.Happened).proven() })
 	t.Run("strict", func(t *testing.T) {
-		p := again(t, manifest.VerifyStrict, world.NotHappened)
-		require.Len(t, bodies[*world.IntentEnded](t, p.Journal), 1)
+		p := again(t, manifest.VerifyStrict, receipt.NotHappened)
+		require.Len(t, bodies[*journal.IntentEnded](t, p.Journal), 1)
 		p.proven()
 		p.back()
 		p.Drive()
@@ -196,23 +197,23 @@ func TestRecordedResultMayBeConfirmedWhenItIsAskedForAgain(t *testing.T) {
 		p.proven()
 	})
 	t.Run("warn", func(t *testing.T) {
-		require.EqualValues(t, 1, again(t, manifest.VerifyWarn, world.NotHappened).proven().Ledger.ConfirmedNot)
+		require.EqualValues(t, 1, again(t, manifest.VerifyWarn, receipt.NotHappened).proven().Ledger.ConfirmedNot)
 	})
 	t.Run("human confirms", func(t *testing.T) {
-		p := again(t, manifest.VerifyHuman, world.NotHappened)
+		p := again(t, manifest.VerifyHuman, receipt.NotHappened)
 		key := keysOf(p, 0)[0]
 		require.EqualValues(t, 1, p.proven().Ledger.Parked)
-		verdict := &world.Confirmed{V: 1, Key: key, Mode: manifest.VerifyStrict, Verdict: world.Happened}
+		verdict := &journal.Confirmed{V: 1, Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}
 		require.Equal(t, keysOf(p, 0), p.forged(verdict).OrphanKeys, "a person has to")
 		require.NoError(t, p.ConfirmByHand(t.Context(), key, "ada", "she called them"))
 		p.Drive()
 		p.proven()
-		byHand := &world.Confirmed{V: 1, Key: key, Mode: "person", Verdict: world.Happened}
+		byHand := &journal.Confirmed{V: 1, Key: key, Mode: "person", Verdict: receipt.Happened}
 		require.Equal(t, keysOf(p, 0), p.forged(byHand).OrphanKeys, "she was not asked again")
 	})
 	t.Run("human denies", func(t *testing.T) {
-		p := again(t, manifest.VerifyHuman, world.NotHappened)
-		resolve(t, p.World, 0, world.Disapprove)
+		p := again(t, manifest.VerifyHuman, receipt.NotHappened)
+		resolve(t, p.World, 0, journal.Disapprove)
 		p.Drive()
 		p.proven()
 	})
@@ -236,11 +237,11 @@ func repeat(t *testing.T, on string) *play {
 func TestRepeatGetsTheResultOfWhatWasLeftBehind(t *testing.T) {
 	parked := func(t *testing.T) *play {
 		p := repeat(t, "")
-		require.Equal(t, []string{"possible_repeat"}, bodies[*world.IntentParked](t, p.Journal)[0].Rules)
+		require.Equal(t, []string{"possible_repeat"}, bodies[*journal.IntentParked](t, p.Journal)[0].Rules)
 		require.EqualValues(t, 1, p.proven().Ledger.Parked)
 		return p
 	}
-	for how, attempts := range map[world.Resolution]uint64{world.Reuse: 1, world.Disapprove: 1, world.Approve: 2} {
+	for how, attempts := range map[journal.Resolution]uint64{world.Reuse: 1, journal.Disapprove: 1, journal.Approve: 2} {
 		t.Run(string(how), func(t *testing.T) {
 			p := parked(t)
 			resolve(t, p.World, 1, how)
@@ -252,17 +253,17 @@ func TestRepeatGetsTheResultOfWhatWasLeftBehind(t *testing.T) {
 	t.Run("by the manifest", func(t *testing.T) {
 		p := repeat(t, manifest.RepeatReuse)
 		require.Equal(t, []string{"allow", "reused"}, p.decisions())
-		require.Equal(t, receipt.StatusOK, bodies[*world.IntentEnded](t, p.Journal)[0].Status)
+		require.Equal(t, receipt.StatusOK, bodies[*journal.IntentEnded](t, p.Journal)[0].Status)
 		require.EqualValues(t, 1, p.proven().Ledger.Attempts)
 		require.Equal(t, keysOf(p, 1), p.forged(start(&p.Intents()[1], 1)).DuplicateKeys, "it never starts")
 		require.Equal(t, keysOf(p, 1), p.forged(end(keysOf(p, 1)[0], receipt.StatusOK)).DuplicateKeys)
 	})
 	t.Run("made up", func(t *testing.T) {
 		p := asked(t)
-		ghost := receipt.Key{Hash: world.Hash{9}}
+		ghost := receipt.Key{Hash: journal.Hash{9}}
 		require.Equal(t, []receipt.Key{ghost}, p.forged(claim(ghost, "reused")).OrphanKeys)
-		require.Equal(t, []receipt.Key{ghost}, p.forged(&world.IntentParked{
-			V: 1, Key: ghost, Rules: []string{"possible_repeat"}, Params: world.Data(canon.Null),
+		require.Equal(t, []receipt.Key{ghost}, p.forged(&journal.IntentParked{
+			V: 1, Key: ghost, Rules: []string{"possible_repeat"}, Params: journal.Data(canon.Null),
 		}).OrphanKeys)
 	})
 }
@@ -273,7 +274,7 @@ func TestLedgerOfManyRollbacksIsProven(t *testing.T) {
 		p.back()
 		p.order(act{"effect": "tool.a", "param": "x"}, act{"effect": "tool.b", "param": "y"})
 		p.Drive()
-		for len(p.out.Tasks(world.Perform)) > 0 {
+		for len(p.out.Tasks(receipt.Perform)) > 0 {
 			p.reply(worldtest.OK(nil))
 		}
 		p.proven()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -35,7 +35,7 @@ func TestAnyFlippedByteOfALinkIsNamed(t *testing.T) {
 	w.Submit("go", order("a"))
 	w.Run()
 	for i, s := range w.Journal.Records() {
-		for at := range world.LinkBytes {
+		for at := range journal.LinkBytes {
 			x := tamper(w.Journal)
 			x.records[i].Root[at] ^= 0x10
 			require.Contains(t, places(withKeys(t, x)), place(s.ID), "byte %d", at)
@@ -50,16 +50,16 @@ func TestMissingRepeatedAndSwappedRecordsAreNamed(t *testing.T) {
 		dropped := tamper(w.Journal)
 		dropped.records = slices.Delete(dropped.records, i, i+1)
 		if i < n-1 { // the last one is the anchor's to miss
-			require.Contains(t, places(withKeys(t, dropped)), place(world.Seq(i+2)), "without #%d", i+1)
-			require.Contains(t, places(withKeys(t, dropped.relink(t))), place(world.Seq(i+2)), "without #%d, in a new chain", i+1)
+			require.Contains(t, places(withKeys(t, dropped)), place(journal.Seq(i+2)), "without #%d", i+1)
+			require.Contains(t, places(withKeys(t, dropped.relink(t))), place(journal.Seq(i+2)), "without #%d, in a new chain", i+1)
 		}
 		repeated := tamper(w.Journal)
 		repeated.records = slices.Insert(repeated.records, i, repeated.records[i])
-		require.Contains(t, places(withKeys(t, repeated)), place(world.Seq(i+1)), "#%d twice", i+1)
+		require.Contains(t, places(withKeys(t, repeated)), place(journal.Seq(i+1)), "#%d twice", i+1)
 		if i > 0 {
 			swapped := tamper(w.Journal)
 			swapped.records[i], swapped.records[i-1] = swapped.records[i-1], swapped.records[i]
-			require.Contains(t, places(withKeys(t, swapped)), place(world.Seq(i+1)), "#%d before #%d", i+1, i)
+			require.Contains(t, places(withKeys(t, swapped)), place(journal.Seq(i+1)), "#%d before #%d", i+1, i)
 		}
 	}
 }
@@ -79,13 +79,13 @@ func TestJournalThatEndsBeforeItsAnchorIsNamed(t *testing.T) {
 
 func TestJournalThatEndsInsideAUnitIsNamed(t *testing.T) {
 	w := story(t)
-	inside := []world.Kind{
-		world.KindDeleted, world.KindEmitted, world.KindDropped, world.KindIntent, world.KindDenied, world.KindTimer,
-		world.KindFired, world.KindStarted,
+	inside := []journal.Kind{
+		journal.KindDeleted, journal.KindEmitted, journal.KindDropped, journal.KindIntent, journal.KindDenied, journal.KindTimer,
+		journal.KindFired, journal.KindStarted,
 	}
-	met := make(map[world.Kind]bool)
+	met := make(map[journal.Kind]bool)
 	for i, kind := range w.Kinds()[1:] {
-		last := world.Seq(i + 1)
+		last := journal.Seq(i + 1)
 		r := withKeys(t, w.Journal.Truncate(last))
 		if !slices.Contains(inside, kind) {
 			require.Empty(t, r.Faults, "#%d may be the last", last)
@@ -100,13 +100,13 @@ func TestJournalThatEndsInsideAUnitIsNamed(t *testing.T) {
 
 func TestMissingAndFlippedBlobsAreNamed(t *testing.T) {
 	w := story(t)
-	_, _, created := find(t, w.Journal, world.KindCreated)
-	want := map[world.Hash]world.Seq{created.(*world.Created).Manifest: 1}
+	_, _, created := find(t, w.Journal, journal.KindCreated)
+	want := map[journal.Hash]journal.Seq{created.(*journal.Created).Manifest: 1}
 	for _, h := range w.Manifest().Contents() {
 		want[h] = 1
 	}
 	for _, s := range w.Journal.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(t, err)
 		if !rec.Blob.IsZero() {
 			want[rec.Blob] = rec.ID

@@ -1,9 +1,8 @@
 package verify
 
 import (
+	"github.com/worldkernel/worldkernel/journal"
 	"iter"
-
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // feed hands the records that scan reads over to a replay beside it, so that the
@@ -16,7 +15,7 @@ type feed struct {
 
 // fed is what a Scan yields.
 type fed struct {
-	world.Scanned
+	journal.Scanned
 	err error
 }
 
@@ -30,7 +29,7 @@ func newFeed() *feed {
 
 // give hands over one record, or what ended the reading. There is no feed where
 // nothing is replayed.
-func (f *feed) give(s world.Scanned, err error) {
+func (f *feed) give(s journal.Scanned, err error) {
 	if f == nil {
 		return
 	}
@@ -57,18 +56,18 @@ func (f *feed) close() {
 
 // fedHistory is a history whose first Scan of everything gets its records from a feed.
 type fedHistory struct {
-	world.History
+	journal.History
 	*feed
 }
 
 // Scan implements world.History.
-func (h *fedHistory) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
+func (h *fedHistory) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	if after != 0 || h.feed == nil {
 		return h.History.Scan(after)
 	}
 	chunks := h.chunks
 	h.feed = nil
-	return func(yield func(world.Scanned, error) bool) {
+	return func(yield func(journal.Scanned, error) bool) {
 		for chunk := range chunks {
 			for _, r := range chunk {
 				if !yield(r.Scanned, r.err) {

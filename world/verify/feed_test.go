@@ -7,28 +7,28 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // watched is a history that counts how often all of it is read, and can end in the midst.
 type watched struct {
-	world.History
+	journal.History
 	reads int
-	end   world.Seq // 0: it does not
+	end   journal.Seq // 0: it does not
 }
 
 var errUnreadable = errors.New("the disk is broken")
 
-func (h *watched) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
+func (h *watched) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	if after == 0 {
 		h.reads++
 	}
-	return func(yield func(world.Scanned, error) bool) {
+	return func(yield func(journal.Scanned, error) bool) {
 		for s, err := range h.History.Scan(after) {
 			if h.end != 0 && s.ID == h.end {
-				yield(world.Scanned{}, errUnreadable)
+				yield(journal.Scanned{}, errUnreadable)
 				return
 			}
 			if !yield(s, err) {
@@ -72,7 +72,7 @@ func TestReplayThatEndsEarlyHoldsNothingUp(t *testing.T) {
 
 func TestReadingThatEndsEndsTheReplay(t *testing.T) {
 	p := lengthy(t)
-	for _, end := range []world.Seq{1, 2, 257, 1000} {
+	for _, end := range []journal.Seq{1, 2, 257, 1000} {
 		r := run(t, &watched{History: p.Journal, end: end}, verify.Config{})
 		require.Equal(t, []string{place(end)}, places(r), "one fault, once")
 		require.Contains(t, r.Replay.Error, errUnreadable.Error())
@@ -81,14 +81,14 @@ func TestReadingThatEndsEndsTheReplay(t *testing.T) {
 
 func TestImagesMustBeInTheJournal(t *testing.T) {
 	w := story(t)
-	var heads []world.Head
+	var heads []journal.Head
 	for _, s := range w.Journal.Records() {
-		heads = append(heads, world.Head{ID: s.ID, Root: s.Root})
+		heads = append(heads, journal.Head{ID: s.ID, Root: s.Root})
 	}
 	last := heads[len(heads)-1].ID
-	later := append(heads[:len(heads):len(heads)], world.Head{ID: last + 1, Root: world.Hash{1}})
+	later := append(heads[:len(heads):len(heads)], journal.Head{ID: last + 1, Root: journal.Hash{1}})
 	require.Empty(t, run(t, w.Journal, verify.Config{Images: later}).Faults, "what is still to come is the anchor's to say")
-	for _, some := range [][]world.Head{heads, heads[4:5]} {
+	for _, some := range [][]journal.Head{heads, heads[4:5]} {
 		some[0].Root[31] ^= 1
 		require.Equal(t, []string{place(some[0].ID)}, places(run(t, w.Journal, verify.Config{Images: some})))
 		some[0].Root[31] ^= 1

@@ -7,39 +7,39 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 func TestForgedLedgerIsNamed(t *testing.T) {
 	w := story(t)
-	_, started, permit := find(t, w.Journal, world.KindStarted)
-	_, finished, _ := find(t, w.Journal, world.KindFinished)
-	_, emitted, _ := find(t, w.Journal, world.KindIntent)
-	key := permit.(*world.Started).Key
-	ghost := *permit.(*world.Started)
+	_, started, permit := find(t, w.Journal, journal.KindStarted)
+	_, finished, _ := find(t, w.Journal, journal.KindFinished)
+	_, emitted, _ := find(t, w.Journal, journal.KindIntent)
+	key := permit.(*journal.Started).Key
+	ghost := *permit.(*journal.Started)
 	ghost.Key.Hash[0] ^= 1
 	ghostStart, err := canon.Marshal(&ghost)
 	require.NoError(t, err)
-	end := permit.(*world.Started)
+	end := permit.(*journal.Started)
 	ghostPermit := receipt.Permit{Intent: receipt.Intent{Key: ghost.Key, Kind: "tool.a"}, Attempt: end.Attempt, Nonce: end.Nonce}
 	signed, err := worldtest.Sign(worldtest.Keyring(t, "test"), "test", ghostPermit, worldtest.OK(nil))
 	require.NoError(t, err)
-	ghostEnd, err := canon.Marshal(&world.Finished{V: 1, Receipt: signed})
+	ghostEnd, err := canon.Marshal(&journal.Finished{V: 1, Receipt: signed})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
-		kind              world.Kind
+		kind              journal.Kind
 		payload           []byte
 		duplicate, orphan []receipt.Key
 	}{
-		"started twice":             {world.KindStarted, started, []receipt.Key{key}, nil},
-		"finished twice":            {world.KindFinished, finished, []receipt.Key{key}, nil},
-		"decided twice":             {world.KindIntent, emitted, []receipt.Key{key}, nil},
-		"started without decision":  {world.KindStarted, ghostStart, nil, []receipt.Key{ghost.Key}},
-		"finished without a start":  {world.KindFinished, ghostEnd, nil, []receipt.Key{ghost.Key}},
-		"denied after it was asked": {world.KindDenied, deny(t, key), []receipt.Key{key}, nil},
+		"started twice":             {journal.KindStarted, started, []receipt.Key{key}, nil},
+		"finished twice":            {journal.KindFinished, finished, []receipt.Key{key}, nil},
+		"decided twice":             {journal.KindIntent, emitted, []receipt.Key{key}, nil},
+		"started without decision":  {journal.KindStarted, ghostStart, nil, []receipt.Key{ghost.Key}},
+		"finished without a start":  {journal.KindFinished, ghostEnd, nil, []receipt.Key{ghost.Key}},
+		"denied after it was asked": {journal.KindDenied, deny(t, key), []receipt.Key{key}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := tamper(w.Journal)
@@ -57,14 +57,14 @@ func TestForgedLedgerIsNamed(t *testing.T) {
 
 func deny(t testing.TB, key receipt.Key) []byte {
 	t.Helper()
-	payload, err := canon.Marshal(&world.IntentDenied{V: 1, Key: key, Rules: []string{}, Params: world.Data(canon.Null)})
+	payload, err := canon.Marshal(&journal.IntentDenied{V: 1, Key: key, Rules: []string{}, Params: journal.Data(canon.Null)})
 	require.NoError(t, err)
 	return payload
 }
 
 func TestForgedReceiptIsNamed(t *testing.T) {
 	w := story(t)
-	id, _, _ := find(t, w.Journal, world.KindFinished)
+	id, _, _ := find(t, w.Journal, journal.KindFinished)
 	foreign := keyring(t, receipt.Epoch{Number: 1, Secret: bytes.Repeat([]byte{9}, receipt.SecretBytes)})
 	for name, c := range map[string]struct {
 		keys  *receipt.Keyring
@@ -75,8 +75,8 @@ func TestForgedReceiptIsNamed(t *testing.T) {
 		"changed after it was signed":        {worldtest.Keyring(t, "test"), func(r *receipt.Receipt) { r.StartedAt++ }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := edit(t, w.Journal, world.KindFinished, func(b world.Body) {
-				f := b.(*world.Finished)
+			x := edit(t, w.Journal, journal.KindFinished, func(b journal.Body) {
+				f := b.(*journal.Finished)
 				f.Receipt = resign(t, f.Receipt, c.keys, c.after)
 			})
 			r := withKeys(t, x)
@@ -90,27 +90,27 @@ func TestForgedReceiptIsNamed(t *testing.T) {
 
 func TestForgedHistoryDivergesWhereItStopsFollowing(t *testing.T) {
 	w := story(t)
-	stepped, _, _ := find(t, w.Journal, world.KindStepped)
+	stepped, _, _ := find(t, w.Journal, journal.KindStepped)
 	for name, c := range map[string]struct {
-		kind   world.Kind
-		change func(world.Body)
-		at     world.Seq // 0: at the record that was changed
+		kind   journal.Kind
+		change func(journal.Body)
+		at     journal.Seq // 0: at the record that was changed
 	}{
-		"gas":      {world.KindStepped, func(b world.Body) { b.(*world.Stepped).Gas++ }, 0},
-		"outcome":  {world.KindStepped, func(b world.Body) { b.(*world.Stepped).Outcome = receipt.OutcomePure }, 0},
-		"decision": {world.KindIntent, func(b world.Body) { b.(*world.IntentEmitted).Rules = []string{"mine"} }, 0},
-		"denial":   {world.KindDenied, func(b world.Body) { b.(*world.IntentDenied).Code = "other" }, 0},
-		"nonce":    {world.KindStarted, func(b world.Body) { b.(*world.Started).Nonce[0]++ }, 0},
-		"deadline": {world.KindTimer, func(b world.Body) { b.(*world.TimerSet).Deadline++ }, 0},
-		"to whom":  {world.KindSubmitted, func(b world.Body) { b.(*world.Submitted).To = []string{"bot/z"} }, 0},
-		"reason":   {world.KindFailed, func(b world.Body) { b.(*world.Failed).Error = "other" }, 0},
-		"clock":    {world.KindAdvanced, func(b world.Body) { b.(*world.Advanced).To++ }, 0},
-		"input": {world.KindSubmitted, func(b world.Body) {
+		"gas":      {journal.KindStepped, func(b journal.Body) { b.(*journal.Stepped).Gas++ }, 0},
+		"outcome":  {journal.KindStepped, func(b journal.Body) { b.(*journal.Stepped).Outcome = receipt.OutcomePure }, 0},
+		"decision": {journal.KindIntent, func(b journal.Body) { b.(*journal.IntentEmitted).Rules = []string{"mine"} }, 0},
+		"denial":   {journal.KindDenied, func(b journal.Body) { b.(*journal.IntentDenied).Code = "other" }, 0},
+		"nonce":    {journal.KindStarted, func(b journal.Body) { b.(*journal.Started).Nonce[0]++ }, 0},
+		"deadline": {journal.KindTimer, func(b journal.Body) { b.(*journal.TimerSet).Deadline++ }, 0},
+		"to whom":  {journal.KindSubmitted, func(b journal.Body) { b.(*journal.Submitted).To = []string{"bot/z"} }, 0},
+		"reason":   {journal.KindFailed, func(b journal.Body) { b.(*journal.Failed).Error = "other" }, 0},
+		"clock":    {journal.KindAdvanced, func(b journal.Body) { b.(*journal.Advanced).To++ }, 0},
+		"input": {journal.KindSubmitted, func(b journal.Body) {
 			data, err := canon.Marshal(map[string]any{"to": "a", "say": "other"})
 			require.NoError(t, err)
-			b.(*world.Submitted).Data = data
+			b.(*journal.Submitted).Data = data
 		}, stepped},
-		"engine": {world.KindCreated, func(b world.Body) { b.(*world.Created).Kernel = "kernel/0" }, 1},
+		"engine": {journal.KindCreated, func(b journal.Body) { b.(*journal.Created).Kernel = "kernel/0" }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			id, _, _ := find(t, w.Journal, c.kind)
@@ -118,7 +118,7 @@ func TestForgedHistoryDivergesWhereItStopsFollowing(t *testing.T) {
 			require.False(t, r.OK)
 			require.False(t, r.Replay.OK)
 			require.NotEmpty(t, r.Replay.Error)
-			if c.kind == world.KindCreated {
+			if c.kind == journal.KindCreated {
 				return // replay refuses to begin
 			}
 			require.NotNil(t, r.Replay.FirstDivergence)
@@ -133,6 +133,6 @@ func TestForgedHistoryDivergesWhereItStopsFollowing(t *testing.T) {
 
 func TestStoresDamageIsAFault(t *testing.T) {
 	w := story(t)
-	r := run(t, w.Journal, verify.Config{Damage: func(yield func(error) bool) { yield(world.ErrNotFound) }})
+	r := run(t, w.Journal, verify.Config{Damage: func(yield func(error) bool) { yield(journal.ErrNotFound) }})
 	require.Equal(t, []string{"store"}, places(r))
 }

@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -29,7 +29,7 @@ func parent(t *testing.T) *play {
 	return p
 }
 
-func (p *play) fork(effects world.ForkEffects) *play {
+func (p *play) fork(effects journal.ForkEffects) *play {
 	p.t.Helper()
 	out := new(worldtest.Outside)
 	return &play{World: p.Fork(effects, worldtest.Options{ID: "child", Outside: out}), out: out, t: p.t}
@@ -45,16 +45,16 @@ func (p *play) provenChild() *verify.Report {
 }
 
 func TestForkLeavesToItsParentWhatIsUnderWay(t *testing.T) {
-	for _, effects := range []world.ForkEffects{world.ForkHold, world.ForkLive} {
+	for _, effects := range []journal.ForkEffects{journal.ForkHold, journal.ForkLive} {
 		t.Run(string(effects), func(t *testing.T) {
 			p := parent(t).fork(effects)
 			r := p.provenChild()
 			require.Equal(t, verify.Receipts{Inherited: 2}, r.Receipts)
 			require.EqualValues(t, 1, r.Ledger.InDoubt)
 			require.EqualValues(t, 2, r.Ledger.Parked)
-			resolve(t, p.World, 3, world.Disapprove)
-			resolve(t, p.World, 2, world.NotExecuted)
-			resolve(t, p.World, 1, world.Approve)
+			resolve(t, p.World, 3, journal.Disapprove)
+			resolve(t, p.World, 2, journal.NotExecuted)
+			resolve(t, p.World, 1, journal.Approve)
 			p.Drive()
 			p.reply(worldtest.OK(nil))
 			p.reply(worldtest.OK(nil))
@@ -67,11 +67,11 @@ func TestForkLeavesToItsParentWhatIsUnderWay(t *testing.T) {
 }
 
 func TestForkWithRecordedEffectsAsksAgain(t *testing.T) {
-	p := parent(t).fork(world.ForkRecorded)
+	p := parent(t).fork(journal.ForkRecorded)
 	p.Drive()
-	p.out.Due(p.out.Task(world.Retry))
+	p.out.Due(p.out.Task(receipt.Retry))
 	p.Drive()
-	for len(p.out.Tasks(world.Perform)) > 0 {
+	for len(p.out.Tasks(receipt.Perform)) > 0 {
 		p.reply(worldtest.OK(nil))
 	}
 	r := p.provenChild()
@@ -82,19 +82,19 @@ func TestForkWithRecordedEffectsAsksAgain(t *testing.T) {
 func TestRollbackInAForkPastItsBeginning(t *testing.T) {
 	p := asked(t)
 	p.reply(worldtest.OK(nil))
-	p = p.fork(world.ForkLive)
+	p = p.fork(journal.ForkLive)
 	p.back()
 	p.Drive()
-	require.Equal(t, []string{"possible_repeat"}, bodies[*world.IntentParked](t, p.Journal)[0].Rules, "it has another key in another world")
+	require.Equal(t, []string{"possible_repeat"}, bodies[*journal.IntentParked](t, p.Journal)[0].Rules, "it has another key in another world")
 	p.provenChild()
 }
 
 func TestForkOfAForkIsItsOwnWorld(t *testing.T) {
-	p := parent(t).fork(world.ForkHold)
-	resolve(t, p.World, 1, world.Approve)
+	p := parent(t).fork(journal.ForkHold)
+	resolve(t, p.World, 1, journal.Approve)
 	p.Drive()
 	p.reply(worldtest.OK(nil))
-	f := p.Fork(world.ForkHold, worldtest.Options{ID: "grandchild", Outside: new(worldtest.Outside)})
+	f := p.Fork(journal.ForkHold, worldtest.Options{ID: "grandchild", Outside: new(worldtest.Outside)})
 	for keys, want := range map[*receipt.Keyring]verify.Receipts{
 		worldtest.Keyring(t, "grandchild"): {Inherited: 3},
 		nil:                                {Inherited: 3},
@@ -107,40 +107,40 @@ func TestForkOfAForkIsItsOwnWorld(t *testing.T) {
 }
 
 func TestReceiptsOfAnotherWorldThanTheForkAreNamed(t *testing.T) {
-	p := parent(t).fork(world.ForkLive)
-	resolve(t, p.World, 2, world.NotExecuted)
+	p := parent(t).fork(journal.ForkLive)
+	resolve(t, p.World, 2, journal.NotExecuted)
 	p.Drive()
 	p.reply(worldtest.OK(nil))
 	r := run(t, p.Journal, verify.Config{Keys: worldtest.Keyring(t, "test")})
 	require.Equal(t, verify.Receipts{Inherited: 2, Bad: 1}, r.Receipts, "the parent's keys are not the fork's")
 
 	all := p.Journal.Records()
-	var last world.Seq
+	var last journal.Seq
 	for _, s := range all {
-		if rec, err := world.DecodeRecord(s.Bytes); err == nil && rec.Kind == world.KindFinished {
+		if rec, err := journal.DecodeRecord(s.Bytes); err == nil && rec.Kind == journal.KindFinished {
 			last = rec.ID
 		}
 	}
-	first, _, _ := find(t, p.Journal, world.KindFinished)
+	first, _, _ := find(t, p.Journal, journal.KindFinished)
 	for name, c := range map[string]struct {
-		id    world.Seq
+		id    journal.Seq
 		world string
 	}{
 		"a child's before the fork": {first, "child"},
 		"a parent's after it":       {last, "test"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rec, err := world.DecodeRecord(all[c.id-1].Bytes)
+			rec, err := journal.DecodeRecord(all[c.id-1].Bytes)
 			require.NoError(t, err)
 			body, err := rec.Body()
 			require.NoError(t, err)
-			r, err := receipt.Decode(body.(*world.Finished).Receipt)
+			r, err := receipt.Decode(body.(*journal.Finished).Receipt)
 			require.NoError(t, err)
 			r.World = c.world
 			data, err := worldtest.Keyring(t, c.world).Sign(r)
 			require.NoError(t, err)
 			x := tamper(p.Journal)
-			x.set(t, c.id, marshal(t, &world.Finished{V: 1, Receipt: data}))
+			x.set(t, c.id, marshal(t, &journal.Finished{V: 1, Receipt: data}))
 			got := run(t, x.relink(t), verify.Config{Keys: worldtest.Keyring(t, "child")})
 			require.Contains(t, places(got), place(c.id))
 			require.EqualValues(t, 1, got.Receipts.Bad)
@@ -150,16 +150,16 @@ func TestReceiptsOfAnotherWorldThanTheForkAreNamed(t *testing.T) {
 
 // Nobody has the parent's keys, and still its receipts say what they say.
 func TestInheritedReceiptWithAnotherHashIsNamed(t *testing.T) {
-	p := parent(t).fork(world.ForkHold)
-	id, _, body := find(t, p.Journal, world.KindFinished)
-	data := bytes.Clone(body.(*world.Finished).Receipt)
+	p := parent(t).fork(journal.ForkHold)
+	id, _, body := find(t, p.Journal, journal.KindFinished)
+	data := bytes.Clone(body.(*journal.Finished).Receipt)
 	r, err := receipt.Decode(data)
 	require.NoError(t, err)
 	r.Hash[0] ^= 1
 	data, err = r.Encode()
 	require.NoError(t, err)
 	x := tamper(p.Journal)
-	x.set(t, id, marshal(t, &world.Finished{V: 1, Receipt: data}))
+	x.set(t, id, marshal(t, &journal.Finished{V: 1, Receipt: data}))
 	got := run(t, x.relink(t), verify.Config{Keys: worldtest.Keyring(t, "child")})
 	require.Contains(t, places(got), place(id))
 	require.Equal(t, verify.Receipts{Inherited: 1, Bad: 1}, got.Receipts)
@@ -169,16 +169,16 @@ func TestInheritedReceiptWithAnotherHashIsNamed(t *testing.T) {
 func TestForkedLedgerIsHeldToWhatAForkDoes(t *testing.T) {
 	p := parent(t)
 	all := p.Intents()
-	doubt := &world.InDoubt{V: 1, Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}
+	doubt := &journal.InDoubt{V: 1, Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}
 	require.Equal(t, keysOf(p, 2), p.forged(doubt).OrphanKeys, "nothing expired, and there was no fork")
-	f := p.fork(world.ForkHold)
-	fork, _, _ := find(t, f.Journal, world.KindForked)
+	f := p.fork(journal.ForkHold)
+	fork, _, _ := find(t, f.Journal, journal.KindForked)
 	for name, c := range map[string]struct {
-		body world.Body
+		body journal.Body
 		key  receipt.Key
 	}{
-		"parked and had ended": {&world.IntentParked{V: 1, Key: all[0].Intent.Key, Rules: []string{}, Params: world.Data{0xf6}}, all[0].Intent.Key},
-		"in doubt already":     {&world.InDoubt{V: 1, Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}, all[2].Intent.Key},
+		"parked and had ended": {&journal.IntentParked{V: 1, Key: all[0].Intent.Key, Rules: []string{}, Params: journal.Data{0xf6}}, all[0].Intent.Key},
+		"in doubt already":     {&journal.InDoubt{V: 1, Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}, all[2].Intent.Key},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := tamper(f.Journal)

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Governance counts changes of the rules by whether the rules before them allowed
@@ -33,25 +32,25 @@ var (
 // inForce is what proposals are measured by.
 type inForce struct {
 	manifest   manifest.Hash
-	since      world.Seq            // the record that put it in force
+	since      journal.Seq          // the record that put it in force
 	governance *manifest.Governance // nil where the manifest cannot be read
 }
 
 // proposal is what the journal has said of one so far.
 type proposal struct {
-	record          world.Seq
+	record          journal.Seq
 	base, candidate manifest.Hash
-	author          *governance.Signature // nil: a name is all there is
+	author          *manifest.Signature // nil: a name is all there is
 	closed          bool
 
 	report   manifest.Hash // the last one
-	shadowed world.Seq     // the record that holds it; 0: there is none
+	shadowed journal.Seq   // the record that holds it; 0: there is none
 	wrong    bool          // it is not what its hash says
 	approved []manifest.PublicKey
 }
 
 // begin takes a report, of which there are no approvals yet.
-func (p *proposal) begin(report manifest.Hash, at world.Seq) {
+func (p *proposal) begin(report manifest.Hash, at journal.Seq) {
 	p.report, p.shadowed, p.wrong, p.approved = report, at, false, nil
 }
 
@@ -74,23 +73,23 @@ func (p *proposal) needed(g *manifest.Governance) uint64 {
 }
 
 // change takes a record about the world's rules. The rules before it judge it.
-func (v *verifier) change(place string, body world.Body) {
+func (v *verifier) change(place string, body journal.Body) {
 	switch b := body.(type) {
-	case *world.ManifestProposed:
+	case *journal.ManifestProposed:
 		v.proposed(place, b)
-	case *world.ManifestShadowed:
+	case *journal.ManifestShadowed:
 		v.shadowed(place, b)
-	case *world.ManifestApproved:
+	case *journal.ManifestApproved:
 		if err := v.approve(b); err != nil {
 			v.fault(place, "approval of p%d: %v", b.Proposal, err)
 		}
-	case *world.ManifestRejected:
+	case *journal.ManifestRejected:
 		v.closeProposal(place, b.Proposal)
-	case *world.ManifestWithdrawn:
+	case *journal.ManifestWithdrawn:
 		v.closeProposal(place, b.Proposal)
-	case *world.Applied:
+	case *journal.Applied:
 		v.applied(place, b)
-	case *world.Forked:
+	case *journal.Forked:
 		v.disown()
 	}
 }
@@ -118,10 +117,10 @@ func (v *verifier) openProposal(n uint64) (*proposal, error) {
 
 // proposed takes a proposal. A signature of its author that is none does not count
 // as that of one of two.
-func (v *verifier) proposed(place string, b *world.ManifestProposed) {
+func (v *verifier) proposed(place string, b *journal.ManifestProposed) {
 	v.report.Governance.Proposals++
 	p := &proposal{record: v.now, base: b.Base, candidate: b.Candidate, author: b.Signature}
-	terms := governance.Terms{World: v.report.WorldID, Base: b.Base, Candidate: b.Candidate}
+	terms := manifest.Terms{World: v.report.WorldID, Base: b.Base, Candidate: b.Candidate}
 	switch {
 	case p.author == nil:
 	case !signed(*p.author, terms):
@@ -137,12 +136,12 @@ func (v *verifier) proposed(place string, b *world.ManifestProposed) {
 }
 
 // signed reports whether s is a signature of its key over terms.
-func signed(s governance.Signature, terms governance.Terms) bool {
+func signed(s manifest.Signature, terms manifest.Terms) bool {
 	return ed25519.Verify(s.Key[:], terms.Statement(), s.Bytes)
 }
 
 // shadowed takes a report, which makes the approvals of the one before void.
-func (v *verifier) shadowed(place string, b *world.ManifestShadowed) {
+func (v *verifier) shadowed(place string, b *journal.ManifestShadowed) {
 	p, err := v.openProposal(b.Proposal)
 	if err != nil {
 		v.fault(place, "report about p%d: %v", b.Proposal, err)
@@ -156,7 +155,7 @@ func (v *verifier) shadowed(place string, b *world.ManifestShadowed) {
 }
 
 // approve takes an approval, or returns why it does not count.
-func (v *verifier) approve(b *world.ManifestApproved) error {
+func (v *verifier) approve(b *journal.ManifestApproved) error {
 	p, err := v.openProposal(b.Proposal)
 	if err != nil {
 		return err
@@ -165,11 +164,11 @@ func (v *verifier) approve(b *world.ManifestApproved) error {
 	if v.unread > max(at, p.record) && b.Report != report {
 		report, at = b.Report, v.unread // which was about this proposal, by the word of the approver
 	}
-	terms := governance.Terms{World: b.World, Base: b.Base, Candidate: b.Candidate, Report: b.Report}
+	terms := manifest.Terms{World: b.World, Base: b.Base, Candidate: b.Candidate, Report: b.Report}
 	switch {
 	case at <= v.rules.since || report.IsZero():
 		return errUnreported
-	case terms != governance.Terms{World: v.report.WorldID, Base: p.base, Candidate: p.candidate, Report: report}:
+	case terms != manifest.Terms{World: v.report.WorldID, Base: p.base, Candidate: p.candidate, Report: report}:
 		return errOtherTerms
 	case !signed(b.Signature, terms):
 		return fmt.Errorf("the signature is not one of key %s over its terms", b.Signature.Key)
@@ -211,7 +210,7 @@ func (v *verifier) closeProposal(place string, n uint64) {
 }
 
 // applied takes that other rules are in force.
-func (v *verifier) applied(place string, b *world.Applied) {
+func (v *verifier) applied(place string, b *journal.Applied) {
 	v.report.Governance.Applied++
 	p, err := v.openProposal(b.Proposal)
 	if err == nil {
@@ -225,7 +224,7 @@ func (v *verifier) applied(place string, b *world.Applied) {
 }
 
 // mayApply returns why a proposal could not be applied.
-func (v *verifier) mayApply(p *proposal, b *world.Applied) error {
+func (v *verifier) mayApply(p *proposal, b *journal.Applied) error {
 	switch {
 	case p.base != v.rules.manifest || b.Base != v.rules.manifest:
 		return fmt.Errorf("%s was in force, and not its base", v.rules.manifest)
@@ -256,14 +255,14 @@ func (v *verifier) disown() {
 
 // goneChange notes a payload about the rules that nobody can read any more. Only
 // reports are large enough to be redacted: nothing else has the benefit of the doubt.
-func (v *verifier) goneChange(place string, kind world.Kind) {
+func (v *verifier) goneChange(place string, kind journal.Kind) {
 	switch kind {
-	case world.KindShadowed:
+	case journal.KindShadowed:
 		v.unread = v.now
-	case world.KindProposed:
+	case journal.KindProposed:
 		v.report.Governance.Proposals++
 		v.proposals = append(v.proposals, &proposal{record: v.now, closed: true})
-	case world.KindApplied:
+	case journal.KindApplied:
 		v.report.Governance.Applied++
 		v.report.Governance.Bad++
 		v.rules = inForce{since: v.now}

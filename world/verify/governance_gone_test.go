@@ -6,12 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
 // destroy has the payload of the first record of a kind be a blob, and redacts it.
-func (x *tampered) destroy(t *testing.T, kind world.Kind) {
+func (x *tampered) destroy(t *testing.T, kind journal.Kind) {
 	t.Helper()
 	for i := range x.records {
 		e, err := canon.DecodeEnvelope(x.records[i].Bytes)
@@ -20,10 +20,10 @@ func (x *tampered) destroy(t *testing.T, kind world.Kind) {
 			continue
 		}
 		if e.Blob.IsZero() {
-			e.Blob, e.BlobSize, e.Payload = canon.Sum(e.Payload), world.MaxInlineBytes+1, nil
+			e.Blob, e.BlobSize, e.Payload = canon.Sum(e.Payload), journal.MaxInlineBytes+1, nil
 			x.records[i].Bytes = canon.AppendEnvelope(nil, e)
 		}
-		x.redact(t, world.Seq(e.ID))
+		x.redact(t, journal.Seq(e.ID))
 		return
 	}
 	t.Fatalf("the journal holds no %s", kind)
@@ -34,14 +34,14 @@ func TestOnlyReportsAreTakenAtTheirWordWhenGone(t *testing.T) {
 	p := c.propose(2, 0)
 	c.sign(p, 1, 2)
 	c.apply(p)
-	proposed, _, _ := find(t, c.Journal, world.KindProposed)
-	approved, _, body := find(t, c.Journal, world.KindApproved)
-	applied, _, _ := find(t, c.Journal, world.KindApplied)
-	for kind, want := range map[world.Kind][]string{
-		world.KindShadowed: nil,
-		world.KindProposed: {place(proposed + 1), place(approved), place(approved + 1), place(applied)},
-		world.KindApproved: {place(applied)},
-		world.KindApplied:  {place(applied)},
+	proposed, _, _ := find(t, c.Journal, journal.KindProposed)
+	approved, _, body := find(t, c.Journal, journal.KindApproved)
+	applied, _, _ := find(t, c.Journal, journal.KindApplied)
+	for kind, want := range map[journal.Kind][]string{
+		journal.KindShadowed: nil,
+		journal.KindProposed: {place(proposed + 1), place(approved), place(approved + 1), place(applied)},
+		journal.KindApproved: {place(applied)},
+		journal.KindApplied:  {place(applied)},
 	} {
 		t.Run(string(kind), func(t *testing.T) {
 			x := tamper(c.Journal)
@@ -52,8 +52,8 @@ func TestOnlyReportsAreTakenAtTheirWordWhenGone(t *testing.T) {
 		})
 	}
 	x := tamper(c.Journal)
-	x.destroy(t, world.KindShadowed)
-	x.set(t, approved, marshal(t, flip(body.(*world.ManifestApproved))))
+	x.destroy(t, journal.KindShadowed)
+	x.set(t, approved, marshal(t, flip(body.(*journal.ManifestApproved))))
 	require.Equal(t, []string{place(approved), place(applied)}, places(run(t, x.relink(t), verify.Config{})), "signatures are checked all the same")
 }
 
@@ -62,13 +62,13 @@ func TestManifestThatIsGoneApprovesNothing(t *testing.T) {
 	p := c.propose(2, 0)
 	c.sign(p, 1)
 	c.apply(p)
-	approved, _, _ := find(t, c.Journal, world.KindApproved)
-	applied, _, _ := find(t, c.Journal, world.KindApplied)
-	_, _, created := find(t, c.Journal, world.KindCreated)
+	approved, _, _ := find(t, c.Journal, journal.KindApproved)
+	applied, _, _ := find(t, c.Journal, journal.KindApplied)
+	_, _, created := find(t, c.Journal, journal.KindCreated)
 	x := tamper(c.Journal)
-	gone := created.(*world.Created).Manifest
+	gone := created.(*journal.Created).Manifest
 	x.blobs[gone] = nil
-	x.add(t, world.KindRedacted, marshal(t, &world.Redacted{V: 1, Blob: gone, Actor: "eve", Reason: "it lists approvers"}))
+	x.add(t, journal.KindRedacted, marshal(t, &journal.Redacted{V: 1, Blob: gone, Actor: "eve", Reason: "it lists approvers"}))
 	r := run(t, x.relink(t), verify.Config{})
 	require.Contains(t, places(r), place(approved))
 	require.Contains(t, places(r), place(applied))

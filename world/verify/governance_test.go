@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -50,7 +50,7 @@ func (c *council) propose(version uint64, author byte) uint64 {
 	require.NoError(c.t, err)
 	p := world.Proposal{Candidate: &next, Base: c.Status().Manifest, Actor: "ada", Reason: "better"}
 	if author != 0 {
-		s := governance.Sign(approver(author), governance.Terms{World: c.Status().ID, Base: p.Base, Candidate: canon.Sum(encoded)})
+		s := manifest.Sign(approver(author), manifest.Terms{World: c.Status().ID, Base: p.Base, Candidate: canon.Sum(encoded)})
 		p.Signature = &s
 	}
 	n, err := c.Propose(c.t.Context(), p)
@@ -65,7 +65,7 @@ func (c *council) shadow(n uint64) {
 	require.NoError(c.t, err)
 }
 
-func (c *council) terms(n uint64) governance.Terms {
+func (c *council) terms(n uint64) manifest.Terms {
 	all, f := c.Proposals()
 	return all[n-1].Terms(f.World)
 }
@@ -74,7 +74,7 @@ func (c *council) sign(n uint64, who ...byte) {
 	c.t.Helper()
 	for _, who := range who {
 		t := c.terms(n)
-		require.NoError(c.t, c.Approve(c.t.Context(), n, t, governance.Sign(approver(who), t), "cleo", "it is good"))
+		require.NoError(c.t, c.Approve(c.t.Context(), n, t, manifest.Sign(approver(who), t), "cleo", "it is good"))
 	}
 }
 
@@ -84,37 +84,37 @@ func (c *council) apply(n uint64) {
 }
 
 // The records that a forger adds. They have what the kernel asks for, but for change.
-func (c *council) approval(n uint64, who byte, change ...func(*governance.Terms)) *world.ManifestApproved {
+func (c *council) approval(n uint64, who byte, change ...func(*manifest.Terms)) *journal.ManifestApproved {
 	t := c.terms(n)
 	for _, change := range change {
 		change(&t)
 	}
-	return &world.ManifestApproved{
+	return &journal.ManifestApproved{
 		V: 1, Proposal: n, World: t.World, Base: t.Base, Candidate: t.Candidate, Report: t.Report,
-		Signature: governance.Sign(approver(who), t), Actor: "eve",
+		Signature: manifest.Sign(approver(who), t), Actor: "eve",
 	}
 }
 
-func (c *council) application(n uint64, change ...func(*world.Applied)) *world.Applied {
+func (c *council) application(n uint64, change ...func(*journal.Applied)) *journal.Applied {
 	t := c.terms(n)
-	b := &world.Applied{V: 1, Proposal: n, Manifest: t.Candidate, Base: t.Base, Actor: "eve", Kernel: world.KernelVersion}
+	b := &journal.Applied{V: 1, Proposal: n, Manifest: t.Candidate, Base: t.Base, Actor: "eve", Kernel: world.KernelVersion}
 	for _, change := range change {
 		change(b)
 	}
 	return b
 }
 
-func reportOn(n uint64) *world.ManifestShadowed {
-	data := world.Data(canon.Null)
-	return &world.ManifestShadowed{V: 1, Proposal: n, Hash: canon.Sum(data), Report: data, Actor: "eve"}
+func reportOn(n uint64) *journal.ManifestShadowed {
+	data := journal.Data(canon.Null)
+	return &journal.ManifestShadowed{V: 1, Proposal: n, Hash: canon.Sum(data), Report: data, Actor: "eve"}
 }
 
 // about has an approval be of the report that reportOn makes.
-func about(t *governance.Terms) { t.Report = reportOn(1).Hash }
+func about(t *manifest.Terms) { t.Report = reportOn(1).Hash }
 
 // forgery is what was added to a journal, and which of it are faults by themselves.
 type forgery struct {
-	add    []world.Body
+	add    []journal.Body
 	faults []int
 	bad    uint64
 }
@@ -123,13 +123,13 @@ func (c *council) requireNamed(x forgery) {
 	c.t.Helper()
 	good := run(c.t, c.Journal, verify.Config{}).Governance
 	j := tamper(c.Journal)
-	var ids []world.Seq
+	var ids []journal.Seq
 	for _, b := range x.add {
 		ids = append(ids, j.add(c.t, kindOf(c.t, b), marshal(c.t, b)))
-		if _, applied := b.(*world.Applied); applied {
+		if _, applied := b.(*journal.Applied); applied {
 			good.Applied++
 		}
-		if _, proposed := b.(*world.ManifestProposed); proposed {
+		if _, proposed := b.(*journal.ManifestProposed); proposed {
 			good.Proposals++
 		}
 	}
@@ -151,7 +151,7 @@ func (c *council) requireNamed(x forgery) {
 	require.Equal(c.t, good, r.Governance)
 }
 
-func flip(b *world.ManifestApproved) *world.ManifestApproved {
+func flip(b *journal.ManifestApproved) *journal.ManifestApproved {
 	b.Signature.Bytes[7] ^= 1
 	return b
 }
@@ -169,23 +169,23 @@ func TestForgedApprovalIsNamed(t *testing.T) {
 	moved.Proposal = p
 	swapped := c.approval(p, 2)
 	swapped.Signature = moved.Signature
-	unreported := c.approval(p, 2, func(t *governance.Terms) { t.Report = world.Hash{} })
+	unreported := c.approval(p, 2, func(t *manifest.Terms) { t.Report = journal.Hash{} })
 	bad := []int{0, 1}
 	for name, x := range map[string]forgery{
-		"none":                                      {[]world.Body{apply}, []int{0}, 1},
-		"a signature flipped":                       {[]world.Body{flip(c.approval(p, 2)), apply}, bad, 1},
-		"of another proposal":                       {[]world.Body{moved, apply}, bad, 1},
-		"signature of another proposal":             {[]world.Body{swapped, apply}, bad, 1},
-		"an author's signature":                     {[]world.Body{unreported, apply}, bad, 1},
-		"of another report":                         {[]world.Body{c.approval(p, 2, func(t *governance.Terms) { t.Report[0]++ }), apply}, bad, 1},
-		"of another world":                          {[]world.Body{c.approval(p, 2, func(t *governance.Terms) { t.World = "other" }), apply}, bad, 1},
-		"of another base":                           {[]world.Body{c.approval(p, 2, func(t *governance.Terms) { t.Base[0]++ }), apply}, bad, 1},
-		"of another candidate":                      {[]world.Body{c.approval(p, 2, func(t *governance.Terms) { t.Candidate[0]++ }), apply}, bad, 1},
-		"a second one by one key":                   {[]world.Body{c.approval(p, 1), apply}, bad, 1},
-		"by a key that is not listed":               {[]world.Body{c.approval(p, 9), apply}, bad, 1},
-		"of a closed proposal":                      {[]world.Body{c.approval(one, 3)}, []int{0}, 0},
-		"once of the report before":                 {[]world.Body{reportOn(p), c.approval(p, 2, about), apply}, []int{2}, 1},
-		"of the report before, and two of the last": {[]world.Body{reportOn(p), c.approval(p, 2), c.approval(p, 1, about), c.approval(p, 3, about), apply}, []int{1}, 0},
+		"none":                                      {[]journal.Body{apply}, []int{0}, 1},
+		"a signature flipped":                       {[]journal.Body{flip(c.approval(p, 2)), apply}, bad, 1},
+		"of another proposal":                       {[]journal.Body{moved, apply}, bad, 1},
+		"signature of another proposal":             {[]journal.Body{swapped, apply}, bad, 1},
+		"an author's signature":                     {[]journal.Body{unreported, apply}, bad, 1},
+		"of another report":                         {[]journal.Body{c.approval(p, 2, func(t *manifest.Terms) { t.Report[0]++ }), apply}, bad, 1},
+		"of another world":                          {[]journal.Body{c.approval(p, 2, func(t *manifest.Terms) { t.World = "other" }), apply}, bad, 1},
+		"of another base":                           {[]journal.Body{c.approval(p, 2, func(t *manifest.Terms) { t.Base[0]++ }), apply}, bad, 1},
+		"of another candidate":                      {[]journal.Body{c.approval(p, 2, func(t *manifest.Terms) { t.Candidate[0]++ }), apply}, bad, 1},
+		"a second one by one key":                   {[]journal.Body{c.approval(p, 1), apply}, bad, 1},
+		"by a key that is not listed":               {[]journal.Body{c.approval(p, 9), apply}, bad, 1},
+		"of a closed proposal":                      {[]journal.Body{c.approval(one, 3)}, []int{0}, 0},
+		"once of the report before":                 {[]journal.Body{reportOn(p), c.approval(p, 2, about), apply}, []int{2}, 1},
+		"of the report before, and two of the last": {[]journal.Body{reportOn(p), c.approval(p, 2), c.approval(p, 1, about), c.approval(p, 3, about), apply}, []int{1}, 0},
 	} {
 		t.Run(name, func(t *testing.T) { (&council{c.World, t}).requireNamed(x) })
 	}
@@ -199,40 +199,40 @@ func TestForgedApplyIsNamed(t *testing.T) {
 	c.sign(p, 1, 2)
 	wrong := reportOn(p)
 	wrong.Report = canon.AppendText(nil, "other")
-	back := governance.Terms{World: c.Status().ID, Base: c.terms(p).Candidate, Candidate: first, Report: reportOn(3).Hash}
-	approveBack := func(who byte) *world.ManifestApproved {
-		b := c.approval(p, who, func(t *governance.Terms) { *t = back })
+	back := manifest.Terms{World: c.Status().ID, Base: c.terms(p).Candidate, Candidate: first, Report: reportOn(3).Hash}
+	approveBack := func(who byte) *journal.ManifestApproved {
+		b := c.approval(p, who, func(t *manifest.Terms) { *t = back })
 		b.Proposal = 3
 		return b
 	}
 	for name, x := range map[string]forgery{
-		"by no proposal":      {[]world.Body{c.application(p, func(b *world.Applied) { b.Proposal = 9 })}, []int{0}, 1},
-		"by proposal 0":       {[]world.Body{c.application(p, func(b *world.Applied) { b.Proposal = 0 })}, []int{0}, 1},
-		"of a closed one":     {[]world.Body{&world.ManifestRejected{V: 1, Proposal: p, Actor: "eve"}, c.application(p)}, []int{1}, 1},
-		"twice":               {[]world.Body{c.application(p), c.application(p)}, []int{1}, 1},
-		"of another manifest": {[]world.Body{c.application(p, func(b *world.Applied) { b.Manifest = c.terms(stale).Candidate })}, []int{0}, 1},
-		"on another base":     {[]world.Body{c.application(p, func(b *world.Applied) { b.Base[0]++ })}, []int{0}, 1},
-		"of a stale proposal": {[]world.Body{c.application(p), c.application(stale)}, []int{1}, 1},
+		"by no proposal":      {[]journal.Body{c.application(p, func(b *journal.Applied) { b.Proposal = 9 })}, []int{0}, 1},
+		"by proposal 0":       {[]journal.Body{c.application(p, func(b *journal.Applied) { b.Proposal = 0 })}, []int{0}, 1},
+		"of a closed one":     {[]journal.Body{&journal.ManifestRejected{V: 1, Proposal: p, Actor: "eve"}, c.application(p)}, []int{1}, 1},
+		"twice":               {[]journal.Body{c.application(p), c.application(p)}, []int{1}, 1},
+		"of another manifest": {[]journal.Body{c.application(p, func(b *journal.Applied) { b.Manifest = c.terms(stale).Candidate })}, []int{0}, 1},
+		"on another base":     {[]journal.Body{c.application(p, func(b *journal.Applied) { b.Base[0]++ })}, []int{0}, 1},
+		"of a stale proposal": {[]journal.Body{c.application(p), c.application(stale)}, []int{1}, 1},
 		"of a stale proposal on the base of now": {
-			[]world.Body{
+			[]journal.Body{
 				c.application(p), reportOn(stale), c.approval(stale, 1, about), c.approval(stale, 2, about),
-				c.application(stale, func(b *world.Applied) { b.Base = back.Base }),
+				c.application(stale, func(b *journal.Applied) { b.Base = back.Base }),
 			},
 			[]int{4},
 			1,
 		},
-		"without a report": {[]world.Body{&world.ManifestProposed{V: 1, Base: first, Candidate: back.Base, Actor: "eve"}, c.application(p, func(b *world.Applied) { b.Proposal = 3 })}, []int{1}, 1},
+		"without a report": {[]journal.Body{&journal.ManifestProposed{V: 1, Base: first, Candidate: back.Base, Actor: "eve"}, c.application(p, func(b *journal.Applied) { b.Proposal = 3 })}, []int{1}, 1},
 		"on a report that is not what its hash says": {
-			[]world.Body{wrong, c.approval(p, 1, about), c.approval(p, 2, about), c.application(p)},
+			[]journal.Body{wrong, c.approval(p, 1, about), c.approval(p, 2, about), c.application(p)},
 			[]int{0, 3},
 			1,
 		},
 		"on a report from before the last apply": {
-			[]world.Body{
+			[]journal.Body{
 				c.application(p),
-				&world.ManifestProposed{V: 1, Base: back.Base, Candidate: first, Actor: "eve"},
+				&journal.ManifestProposed{V: 1, Base: back.Base, Candidate: first, Actor: "eve"},
 				reportOn(3), approveBack(1), approveBack(2),
-				&world.Applied{V: 1, Proposal: 3, Manifest: first, Base: back.Base, Actor: "eve"},
+				&journal.Applied{V: 1, Proposal: 3, Manifest: first, Base: back.Base, Actor: "eve"},
 				c.approval(stale, 3), c.application(stale),
 			},
 			[]int{6, 7},
@@ -247,26 +247,26 @@ func TestFourEyesAreCounted(t *testing.T) {
 	c := councilOf(t, 1, true)
 	unsigned, signed := c.propose(2, 0), c.propose(3, 3)
 	c.sign(unsigned, 1)
-	all := bodies[*world.ManifestProposed](t, c.Journal)
+	all := bodies[*journal.ManifestProposed](t, c.Journal)
 	again := *all[signed-1]
 	forged := again
-	forged.Signature = &governance.Signature{Key: again.Signature.Key, Bytes: bytes.Repeat([]byte{7}, ed25519.SignatureSize)}
-	third := func(b world.Body) world.Body {
+	forged.Signature = &manifest.Signature{Key: again.Signature.Key, Bytes: bytes.Repeat([]byte{7}, ed25519.SignatureSize)}
+	third := func(b journal.Body) journal.Body {
 		switch b := b.(type) {
-		case *world.ManifestApproved:
+		case *journal.ManifestApproved:
 			b.Proposal = 3
-		case *world.Applied:
+		case *journal.Applied:
 			b.Proposal = 3
 		}
 		return b
 	}
-	proposed := func(b *world.ManifestProposed) []world.Body {
-		return []world.Body{b, reportOn(3), third(c.approval(signed, 1, about)), third(c.application(signed))}
+	proposed := func(b *journal.ManifestProposed) []journal.Body {
+		return []journal.Body{b, reportOn(3), third(c.approval(signed, 1, about)), third(c.application(signed))}
 	}
 	for name, x := range map[string]forgery{
-		"one has signed":                   {[]world.Body{c.application(unsigned)}, []int{0}, 1},
-		"the author approves":              {[]world.Body{c.approval(signed, 3), c.application(signed)}, []int{0, 1}, 1},
-		"nobody but the author":            {[]world.Body{c.application(signed)}, []int{0}, 1},
+		"one has signed":                   {[]journal.Body{c.application(unsigned)}, []int{0}, 1},
+		"the author approves":              {[]journal.Body{c.approval(signed, 3), c.application(signed)}, []int{0, 1}, 1},
+		"nobody but the author":            {[]journal.Body{c.application(signed)}, []int{0}, 1},
 		"the author's signature is forged": {proposed(&forged), []int{0, 3}, 1},
 		"the author's signature is old":    {proposed(&again), []int{0, 3}, 1},
 	} {
@@ -309,14 +309,14 @@ func TestForkOwesItsOwnApprovals(t *testing.T) {
 	p := c.propose(2, 3)
 	c.sign(p, 1)
 	report := c.terms(p)
-	f := &council{World: c.Fork(world.ForkLive, worldtest.Options{ID: "child"}), t: t}
-	parents := f.approval(p, 1, func(t *governance.Terms) { *t = report })
-	f.requireNamed(forgery{[]world.Body{f.application(p)}, []int{0}, 1})
-	f.requireNamed(forgery{[]world.Body{parents, f.application(p)}, []int{0, 1}, 1})
+	f := &council{World: c.Fork(journal.ForkLive, worldtest.Options{ID: "child"}), t: t}
+	parents := f.approval(p, 1, func(t *manifest.Terms) { *t = report })
+	f.requireNamed(forgery{[]journal.Body{f.application(p)}, []int{0}, 1})
+	f.requireNamed(forgery{[]journal.Body{parents, f.application(p)}, []int{0, 1}, 1})
 	f.shadow(p)
-	f.requireNamed(forgery{[]world.Body{parents}, []int{0}, 0})
+	f.requireNamed(forgery{[]journal.Body{parents}, []int{0}, 0})
 	f.sign(p, 1)
-	f.requireNamed(forgery{[]world.Body{f.application(p)}, []int{0}, 1}) // its author has not signed here
+	f.requireNamed(forgery{[]journal.Body{f.application(p)}, []int{0}, 1}) // its author has not signed here
 	f.sign(p, 3)
 	f.apply(p)
 	r := run(t, f.Journal, verify.Config{Keys: worldtest.Keyring(t, "child")})

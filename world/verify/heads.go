@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // head is a signed checkpoint that is still to be compared with the journal.
@@ -143,7 +143,7 @@ func (v *verifier) compareHead(h *head) {
 		r.Unverifiable++
 	default:
 		r.Checked++
-		r.Last, r.Signers = world.Seq(h.Size), keyTexts(h.World, h.By)
+		r.Last, r.Signers = journal.Seq(h.Size), keyTexts(h.World, h.By)
 		if slices.ContainsFunc(h.By, v.trusts) {
 			r.Trusted = r.Last
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -38,7 +38,7 @@ func text(t testing.TB, id string, b byte) string {
 	return s
 }
 
-func treeOf(records []world.Stored) *checkpoint.Tree {
+func treeOf(records []journal.Stored) *checkpoint.Tree {
 	tree := new(checkpoint.Tree)
 	for _, s := range records {
 		tree.Add(s.Bytes)
@@ -47,7 +47,7 @@ func treeOf(records []world.Stored) *checkpoint.Tree {
 }
 
 // sign returns a checkpoint of a world's records.
-func sign(t testing.TB, id string, records []world.Stored, by ...byte) []byte {
+func sign(t testing.TB, id string, records []journal.Stored, by ...byte) []byte {
 	t.Helper()
 	var keys []ed25519.PrivateKey
 	for _, b := range by {
@@ -85,7 +85,7 @@ func TestSignedHistoryIsTrustedByWhoBelievesItsSigner(t *testing.T) {
 			nil,
 			[][]byte{sign(t, "test", all[:3], 1), sign(t, "test", all, 1)},
 			nil,
-			verify.Checkpoints{Checked: 2, Last: world.Seq(n), Signers: []string{text(t, "test", 1)}},
+			verify.Checkpoints{Checked: 2, Last: journal.Seq(n), Signers: []string{text(t, "test", 1)}},
 			false,
 		},
 		"the signer is": {
@@ -93,7 +93,7 @@ func TestSignedHistoryIsTrustedByWhoBelievesItsSigner(t *testing.T) {
 			[]byte{1},
 			[][]byte{sign(t, "test", all[:3], 1), sign(t, "test", all, 1)},
 			nil,
-			verify.Checkpoints{Checked: 2, Last: world.Seq(n), Trusted: world.Seq(n), Signers: []string{text(t, "test", 1)}},
+			verify.Checkpoints{Checked: 2, Last: journal.Seq(n), Trusted: journal.Seq(n), Signers: []string{text(t, "test", 1)}},
 			true,
 		},
 		"one of two signers is": {
@@ -101,7 +101,7 @@ func TestSignedHistoryIsTrustedByWhoBelievesItsSigner(t *testing.T) {
 			[]byte{2},
 			[][]byte{sign(t, "test", all, 1, 2)},
 			nil,
-			verify.Checkpoints{Checked: 1, Last: world.Seq(n), Trusted: world.Seq(n), Signers: []string{text(t, "test", 1), text(t, "test", 2)}},
+			verify.Checkpoints{Checked: 1, Last: journal.Seq(n), Trusted: journal.Seq(n), Signers: []string{text(t, "test", 1), text(t, "test", 2)}},
 			true,
 		},
 		"the signer of an older one is": {
@@ -109,7 +109,7 @@ func TestSignedHistoryIsTrustedByWhoBelievesItsSigner(t *testing.T) {
 			[]byte{2},
 			[][]byte{sign(t, "test", all[:3], 2), sign(t, "test", all, 1)},
 			nil,
-			verify.Checkpoints{Checked: 2, Last: world.Seq(n), Trusted: 3, Signers: []string{text(t, "test", 1)}},
+			verify.Checkpoints{Checked: 2, Last: journal.Seq(n), Trusted: 3, Signers: []string{text(t, "test", 1)}},
 			false,
 		},
 		"not of all": {
@@ -117,7 +117,7 @@ func TestSignedHistoryIsTrustedByWhoBelievesItsSigner(t *testing.T) {
 			[]byte{1},
 			[][]byte{sign(t, "test", all[:n-1], 1)},
 			nil,
-			verify.Checkpoints{Checked: 1, Last: world.Seq(n - 1), Trusted: world.Seq(n - 1), Signers: []string{text(t, "test", 1)}},
+			verify.Checkpoints{Checked: 1, Last: journal.Seq(n - 1), Trusted: journal.Seq(n - 1), Signers: []string{text(t, "test", 1)}},
 			false,
 		},
 		"by what somebody kept": {
@@ -125,7 +125,7 @@ func TestSignedHistoryIsTrustedByWhoBelievesItsSigner(t *testing.T) {
 			[]byte{1},
 			nil,
 			[][]byte{sign(t, "test", all, 1), sign(t, "test", all[:3], 1)},
-			verify.Checkpoints{Checked: 2, Last: world.Seq(n), Trusted: world.Seq(n), Signers: []string{text(t, "test", 1)}},
+			verify.Checkpoints{Checked: 2, Last: journal.Seq(n), Trusted: journal.Seq(n), Signers: []string{text(t, "test", 1)}},
 			true,
 		},
 		"without any key": {
@@ -156,7 +156,7 @@ func TestCheckpointThatDoesNotHoldIsNamed(t *testing.T) {
 	forged := bytes.Clone(good)
 	forged[len(forged)-8] ^= 1
 	longer := tamper(w.Journal)
-	longer.add(t, world.KindAdvanced, marshal(t, &world.Advanced{V: 1, To: 99}))
+	longer.add(t, journal.KindAdvanced, marshal(t, &journal.Advanced{V: 1, To: 99}))
 	last := fmt.Sprintf("checkpoint #%d", n)
 	for name, c := range map[string]struct {
 		notes [][]byte
@@ -226,7 +226,7 @@ func TestEveryCheckpointCoversTheRecordsBeforeIt(t *testing.T) {
 				require.Contains(t, found, placeOfHead(n+1), "#%d was changed", i+1)
 			}
 		}
-		found = places(run(t, w.Journal.Truncate(world.Seq(i)), cfg))
+		found = places(run(t, w.Journal.Truncate(journal.Seq(i)), cfg))
 		for n := range all {
 			if n < i {
 				require.NotContains(t, found, placeOfHead(n+1), "cut after #%d", i)
@@ -255,7 +255,7 @@ func TestJournalThatHasToEndWithACheckpointDoes(t *testing.T) {
 func TestCheckpointIsOfTheWorldThatItsRecordWas(t *testing.T) {
 	p := parent(t)
 	before := len(p.Journal.Records())
-	child := p.fork(world.ForkHold)
+	child := p.fork(journal.ForkHold)
 	all := child.Journal.Records()
 	for n := 1; n <= len(all); n++ {
 		is, isNot := "test", "child"
@@ -274,7 +274,7 @@ func TestCheckpointIsOfTheWorldThatItsRecordWas(t *testing.T) {
 func TestCheckpointCoversWhatCannotBeRead(t *testing.T) {
 	x := tamper(story(t).Journal)
 	id := x.add(t, "later.kind", []byte(canon.Null))
-	x.add(t, world.KindAdvanced, marshal(t, &world.Advanced{V: 1, To: 99}))
+	x.add(t, journal.KindAdvanced, marshal(t, &journal.Advanced{V: 1, To: 99}))
 	x.relink(t)
 	cfg := verify.Config{Trust: publics(1), Checkpoints: notes(sign(t, "test", x.records, 1))}
 	r := run(t, x, cfg)
@@ -292,23 +292,23 @@ func TestCheckpointCoversWhatCannotBeRead(t *testing.T) {
 }
 
 func TestForkOfAnotherWorldThanThisIsNamed(t *testing.T) {
-	p := parent(t).fork(world.ForkHold)
-	id, _, _ := find(t, p.Journal, world.KindForked)
-	x := edit(t, p.Journal, world.KindForked, func(b world.Body) { b.(*world.Forked).Parent = "nobody" })
+	p := parent(t).fork(journal.ForkHold)
+	id, _, _ := find(t, p.Journal, journal.KindForked)
+	x := edit(t, p.Journal, journal.KindForked, func(b journal.Body) { b.(*journal.Forked).Parent = "nobody" })
 	require.Contains(t, places(run(t, x, verify.Config{})), place(id))
 
-	twice := p.Fork(world.ForkHold, worldtest.Options{ID: "grandchild", Outside: new(worldtest.Outside)})
+	twice := p.Fork(journal.ForkHold, worldtest.Options{ID: "grandchild", Outside: new(worldtest.Outside)})
 	y, begin := partOf(twice.Journal, "grandchild", id)
 	require.Empty(t, run(t, y, verify.Config{Begin: begin}).Faults)
 	last := len(p.Journal.Records()) - int(id) + 1
-	forked := bodies[*world.Forked](t, twice.Journal)[1]
+	forked := bodies[*journal.Forked](t, twice.Journal)[1]
 	forked.Parent = "nobody"
 	e, err := canon.DecodeEnvelope(y.records[last].Bytes)
 	require.NoError(t, err)
 	e.Payload = marshal(t, forked)
 	y.records[last].Bytes = canon.AppendEnvelope(nil, e)
 	y.relinkFrom(t, begin.Root)
-	require.Equal(t, []string{place(id + world.Seq(last))}, places(run(t, y, verify.Config{Begin: begin})))
+	require.Equal(t, []string{place(id + journal.Seq(last))}, places(run(t, y, verify.Config{Begin: begin})))
 }
 
 func TestWorldThatTheCallerExpectsIsCompared(t *testing.T) {
@@ -331,15 +331,15 @@ func TestJournalThatCannotBeReadToItsEnd(t *testing.T) {
 
 // breaks is a history that cannot be read after a record.
 type breaks struct {
-	world.History
-	after world.Seq
+	journal.History
+	after journal.Seq
 }
 
-func (b breaks) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
-	return func(yield func(world.Scanned, error) bool) {
+func (b breaks) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
+	return func(yield func(journal.Scanned, error) bool) {
 		for s, err := range b.History.Scan(after) {
 			if s.ID > b.after {
-				yield(world.Scanned{}, errors.New("a bad block"))
+				yield(journal.Scanned{}, errors.New("a bad block"))
 				return
 			}
 			if !yield(s, err) {
@@ -352,26 +352,26 @@ func (b breaks) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 // endless is a part of a journal of many ticks, made while it is read.
 type endless struct {
 	worldtest.Journal
-	first, last world.Seq
-	visit       func(world.Seq)
+	first, last journal.Seq
+	visit       func(journal.Seq)
 }
 
-func (e *endless) records(yield func(world.Stored) bool) {
-	chain := canon.ResumeChain(world.Hash{1})
+func (e *endless) records(yield func(journal.Stored) bool) {
+	chain := canon.ResumeChain(journal.Hash{1})
 	for id := e.first; id <= e.last; id++ {
 		payload := append([]byte{0x82, 1}, canon.AppendUint(nil, uint64(id))...)
-		data := canon.AppendEnvelope(nil, canon.Envelope{ID: uint64(id), Time: uint64(id), Kind: string(world.KindAdvanced), Payload: payload})
-		if !yield(world.Stored{ID: id, Bytes: data, Root: chain.Add(uint64(id), string(world.KindAdvanced), data)}) {
+		data := canon.AppendEnvelope(nil, canon.Envelope{ID: uint64(id), Time: uint64(id), Kind: string(journal.KindAdvanced), Payload: payload})
+		if !yield(journal.Stored{ID: id, Bytes: data, Root: chain.Add(uint64(id), string(journal.KindAdvanced), data)}) {
 			return
 		}
 	}
 }
 
-func (e *endless) Scan(world.Seq) iter.Seq2[world.Scanned, error] {
-	return func(yield func(world.Scanned, error) bool) {
+func (e *endless) Scan(journal.Seq) iter.Seq2[journal.Scanned, error] {
+	return func(yield func(journal.Scanned, error) bool) {
 		for s := range e.records {
 			e.visit(s.ID)
-			if !yield(world.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
+			if !yield(journal.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
 				return
 			}
 		}
@@ -400,7 +400,7 @@ func TestMemoryDoesNotGrowWithJournalAndCheckpoints(t *testing.T) {
 	const last, every = 100_000, 100
 	nodes := []checkpoint.Hash{{1}}
 	var heap []uint64
-	e := &endless{first: 2, last: last, visit: func(id world.Seq) {
+	e := &endless{first: 2, last: last, visit: func(id journal.Seq) {
 		if id%(last/10) == 0 {
 			var m runtime.MemStats
 			runtime.GC()
@@ -409,7 +409,7 @@ func TestMemoryDoesNotGrowWithJournalAndCheckpoints(t *testing.T) {
 		}
 	}}
 	r := run(t, e, verify.Config{
-		Begin:       verify.Begin{First: e.first, Root: world.Hash{1}, Nodes: nodes, World: "test"},
+		Begin:       verify.Begin{First: e.first, Root: journal.Hash{1}, Nodes: nodes, World: "test"},
 		Checkpoints: e.signed(t, nodes, every), Trust: publics(1), Sealed: true,
 	})
 	require.Empty(t, r.Faults)

@@ -3,6 +3,7 @@ package verify
 import (
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -40,14 +41,14 @@ type tried struct {
 // invocation is what the journal has said of one intent so far.
 type invocation struct {
 	stage     stage
-	last      tried       // the attempt that was started last
-	given     []tried     // given up without a receipt; one may still come
-	returned  uint64      // attempts that were given back: nothing was done
-	by        world.Seq   // the receipt that gave the last of them back
-	asked     []world.Seq // records at which it was asked for: several where rollbacks led there again
-	hidden    bool        // a payload that is gone may have said more of it
-	duplicate bool        // reported
-	orphan    bool        // reported
+	last      tried         // the attempt that was started last
+	given     []tried       // given up without a receipt; one may still come
+	returned  uint64        // attempts that were given back: nothing was done
+	by        journal.Seq   // the receipt that gave the last of them back
+	asked     []journal.Seq // records at which it was asked for: several where rollbacks led there again
+	hidden    bool          // a payload that is gone may have said more of it
+	duplicate bool          // reported
+	orphan    bool          // reported
 }
 
 // is reports whether an intent is, or may be, at one of some stages.
@@ -86,40 +87,40 @@ func (v *verifier) decidedOn(key receipt.Key) *invocation {
 
 // ledger holds a record against what is known of its intent. r is the receipt in it,
 // nil where there is none.
-func (v *verifier) ledger(place string, body world.Body, r *receipt.Receipt) {
+func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 	switch b := body.(type) {
-	case *world.Finished:
+	case *journal.Finished:
 		if r != nil {
 			v.finished(place, r)
 			if v.effects[r.Kind].Verify == nil {
 				v.report.Ledger.NoVerifier++
 			}
 		}
-	case *world.Late:
+	case *journal.Late:
 		if r != nil {
 			v.late(place, r)
 		}
-	case *world.RolledBack:
+	case *journal.RolledBack:
 		v.rolledBack(place, b)
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		v.emitted(place, b)
-	case *world.IntentParked:
+	case *journal.IntentParked:
 		v.parked(place, b)
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		v.decided(place, b.Key, denied)
-	case *world.Started:
+	case *journal.Started:
 		v.started(place, b)
-	case *world.IntentWaiting:
+	case *journal.IntentWaiting:
 		v.waiting(place, b)
-	case *world.Expired:
+	case *journal.Expired:
 		v.expired(place, b)
-	case *world.InDoubt:
+	case *journal.InDoubt:
 		v.inDoubt(place, b)
-	case *world.Resolved:
+	case *journal.Resolved:
 		v.resolved(place, b)
-	case *world.Confirmed:
+	case *journal.Confirmed:
 		v.confirmed(place, b)
-	case *world.IntentEnded:
+	case *journal.IntentEnded:
 		v.ended(place, b)
 	}
 }
@@ -144,7 +145,7 @@ func (v *verifier) decided(place string, key receipt.Key, to stage) {
 
 // started takes a permit: it needs a decision, and the attempt before must be
 // over.
-func (v *verifier) started(place string, b *world.Started) {
+func (v *verifier) started(place string, b *journal.Started) {
 	x := v.decidedOn(b.Key)
 	v.report.Ledger.Attempts++
 	switch {
@@ -193,7 +194,7 @@ func (v *verifier) late(place string, r *receipt.Receipt) {
 
 // waiting says that the receipt before it was not the last word: another
 // attempt may follow, or a compensation that ends it.
-func (v *verifier) waiting(place string, b *world.IntentWaiting) {
+func (v *verifier) waiting(place string, b *journal.IntentWaiting) {
 	x := v.decidedOn(b.Key)
 	switch {
 	case !x.is(answered) || b.Attempt != x.last.attempt:
@@ -205,7 +206,7 @@ func (v *verifier) waiting(place string, b *world.IntentWaiting) {
 	}
 }
 
-func (v *verifier) expired(place string, b *world.Expired) {
+func (v *verifier) expired(place string, b *journal.Expired) {
 	x := v.decidedOn(b.Key)
 	if !x.is(flying) || b.Attempt != x.last.attempt {
 		v.orphan(place, b.Key, x, "an attempt expired that was not in flight")
@@ -216,7 +217,7 @@ func (v *verifier) expired(place string, b *world.Expired) {
 
 // inDoubt says what is done about an attempt that expired, or that is the parent's
 // where a fork leaves it.
-func (v *verifier) inDoubt(place string, b *world.InDoubt) {
+func (v *verifier) inDoubt(place string, b *journal.InDoubt) {
 	x := v.decidedOn(b.Key)
 	before := expired
 	if v.forks() {
@@ -235,24 +236,24 @@ func (v *verifier) inDoubt(place string, b *world.InDoubt) {
 }
 
 // resolved takes a decision about what is parked or in doubt.
-func (v *verifier) resolved(place string, b *world.Resolved) {
+func (v *verifier) resolved(place string, b *journal.Resolved) {
 	x := v.decidedOn(b.Key)
-	owed := map[world.Resolution]stage{
-		world.Approve: parked, world.Disapprove: parked, world.Reuse: parked,
-		world.Executed: doubtful, world.NotExecuted: doubtful, world.RetryAnyway: doubtful,
+	owed := map[journal.Resolution]stage{
+		journal.Approve: parked, journal.Disapprove: parked, world.Reuse: parked,
+		journal.Executed: doubtful, journal.NotExecuted: doubtful, journal.RetryAnyway: doubtful,
 	}[b.How]
 	switch {
-	case b.How == world.Disapprove && x.stage == held:
+	case b.How == journal.Disapprove && x.stage == held:
 		x.move(ending)
 	case owed == unknown || !x.is(owed):
 		v.orphan(place, b.Key, x, "a decision about it, and none was owed")
-	case b.How == world.Approve:
+	case b.How == journal.Approve:
 		x.move(approved)
-	case b.How == world.Disapprove:
+	case b.How == journal.Disapprove:
 		x.move(refused)
 	case b.How == world.Reuse:
 		x.move(ending)
-	case b.How == world.Executed:
+	case b.How == journal.Executed:
 		x.giveUp(ending)
 	default:
 		x.giveUp(resolved)
@@ -264,7 +265,7 @@ const byPerson = "person"
 
 // confirmed takes what a verifier, or a person, says about a recorded result:
 // before its cell handles it, or is told it again after a rollback.
-func (v *verifier) confirmed(place string, b *world.Confirmed) {
+func (v *verifier) confirmed(place string, b *journal.Confirmed) {
 	x := v.decidedOn(b.Key)
 	switch {
 	case b.Mode == byPerson && x.is(held):
@@ -273,7 +274,7 @@ func (v *verifier) confirmed(place string, b *world.Confirmed) {
 		v.orphan(place, b.Key, x, "a person confirmed it and was not asked")
 	case !x.is(answered):
 		v.orphan(place, b.Key, x, "it was confirmed without a receipt")
-	case b.Verdict == world.Happened:
+	case b.Verdict == receipt.Happened:
 	case b.Mode == manifest.VerifyWarn:
 		v.report.Ledger.ConfirmedNot++
 	case b.Mode == manifest.VerifyHuman:
@@ -285,7 +286,7 @@ func (v *verifier) confirmed(place string, b *world.Confirmed) {
 
 // ended takes the kernel's own end of an intent: after a decision, a
 // compensation, a rollback, or a result that was not confirmed.
-func (v *verifier) ended(place string, b *world.IntentEnded) {
+func (v *verifier) ended(place string, b *journal.IntentEnded) {
 	x := v.decidedOn(b.Key)
 	switch {
 	case b.Status == receipt.StatusCancelled:

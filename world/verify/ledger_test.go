@@ -6,10 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -33,29 +33,29 @@ func ledgerStory(t testing.TB) *worldtest.World {
 	w, out := liveBots(t)
 	w.Submit("go", order("a", act{"effect": "tool.a", "param": "x"}, act{"effect": "tool.b", "param": "y"}))
 	w.Drive()
-	out.Reply(out.Task(world.Perform), worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure})
+	out.Reply(out.Task(receipt.Perform), worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure})
 	w.Drive()
-	out.Due(out.Task(world.Retry))
+	out.Due(out.Task(receipt.Retry))
 	w.Drive()
-	lost := out.Task(world.Perform)
+	lost := out.Task(receipt.Perform)
 	out.Lose(lost, "the line is dead")
 	w.Drive()
-	resolve(t, w, 0, world.RetryAnyway)
+	resolve(t, w, 0, journal.RetryAnyway)
 	w.Drive()
 	out.Reply(lost, worldtest.OK("late"))
-	out.Reply(out.Task(world.Perform), worldtest.OK(nil))
+	out.Reply(out.Task(receipt.Perform), worldtest.OK(nil))
 	w.Drive()
 	w.Submit("go", order("b", act{"effect": "tool.a"}, act{"effect": "tool.a"}))
 	w.Drive()
-	out.Lose(out.Task(world.Perform), "the line is dead")
+	out.Lose(out.Task(receipt.Perform), "the line is dead")
 	w.Drive()
 	return w
 }
 
-func resolve(t testing.TB, w *worldtest.World, intent int, how world.Resolution) {
+func resolve(t testing.TB, w *worldtest.World, intent int, how journal.Resolution) {
 	t.Helper()
 	e := w.Intents()[intent]
-	require.NoError(t, w.Resolve(t.Context(), world.Resolved{
+	require.NoError(t, w.Resolve(t.Context(), journal.Resolved{
 		Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so",
 	}))
 }
@@ -75,9 +75,9 @@ func TestDoubtAndApprovalAreOwedAndNoFaults(t *testing.T) {
 
 func TestBadLateReceiptIsNamed(t *testing.T) {
 	w := ledgerStory(t)
-	id, _, _ := find(t, w.Journal, world.KindLate)
-	x := edit(t, w.Journal, world.KindLate, func(b world.Body) {
-		late := b.(*world.Late)
+	id, _, _ := find(t, w.Journal, journal.KindLate)
+	x := edit(t, w.Journal, journal.KindLate, func(b journal.Body) {
+		late := b.(*journal.Late)
 		late.Receipt = resign(t, late.Receipt, worldtest.Keyring(t, "test"), func(r *receipt.Receipt) { r.StartedAt++ })
 	})
 	r := withKeys(t, x)
@@ -92,9 +92,9 @@ type forger struct {
 	ghost                            receipt.Key
 }
 
-func (f *forger) receipt(e receipt.Entry, attempt uint64, nonce receipt.Nonce) world.Data {
+func (f *forger) receipt(e receipt.Entry, attempt uint64, nonce receipt.Nonce) journal.Data {
 	in := e.Intent
-	in.Params = world.Data(canon.Null)
+	in.Params = journal.Data(canon.Null)
 	data, err := worldtest.Sign(worldtest.Keyring(f.t, "test"), "test", receipt.Permit{Intent: in, Attempt: attempt, Nonce: nonce}, worldtest.OK(nil))
 	require.NoError(f.t, err)
 	return data
@@ -105,49 +105,49 @@ func TestMadeUpLedgersAreNamed(t *testing.T) {
 	all := w.Intents()
 	f := &forger{t: t, done: all[0], parked: all[1], doubtful: all[2], inFlight: all[3]}
 	f.ghost.Hash[0] = 9
-	null := world.Data(canon.Null)
-	started := func(e receipt.Entry, attempt uint64) *world.Started {
-		return &world.Started{V: 1, Key: e.Intent.Key, Attempt: attempt, Nonce: receipt.Nonce{7}}
+	null := journal.Data(canon.Null)
+	started := func(e receipt.Entry, attempt uint64) *journal.Started {
+		return &journal.Started{V: 1, Key: e.Intent.Key, Attempt: attempt, Nonce: receipt.Nonce{7}}
 	}
-	resolved := func(key receipt.Key, how world.Resolution) *world.Resolved {
-		return &world.Resolved{V: 1, Key: key, How: how, Actor: "eve", Reason: "so", Payload: null}
+	resolved := func(key receipt.Key, how journal.Resolution) *journal.Resolved {
+		return &journal.Resolved{V: 1, Key: key, How: how, Actor: "eve", Reason: "so", Payload: null}
 	}
-	ended := func(key receipt.Key) *world.IntentEnded {
-		return &world.IntentEnded{V: 1, Key: key, Cell: "bot/a", Status: receipt.StatusOK, Outcome: receipt.OutcomeSideEffectCommitted, Payload: null}
+	ended := func(key receipt.Key) *journal.IntentEnded {
+		return &journal.IntentEnded{V: 1, Key: key, Cell: "bot/a", Status: receipt.StatusOK, Outcome: receipt.OutcomeSideEffectCommitted, Payload: null}
 	}
 	const dup, lone = "duplicate", "orphan"
 	for name, c := range map[string]struct {
-		kind world.Kind
-		body world.Body
+		kind journal.Kind
+		body journal.Body
 		key  receipt.Key
 		list string
 	}{
-		"started while in doubt":        {world.KindStarted, started(f.doubtful, 2), f.doubtful.Intent.Key, dup},
-		"started while in flight":       {world.KindStarted, started(f.inFlight, 2), f.inFlight.Intent.Key, dup},
-		"started after its end":         {world.KindStarted, started(f.done, 4), f.done.Intent.Key, dup},
-		"started while parked":          {world.KindStarted, started(f.parked, 1), f.parked.Intent.Key, lone},
-		"allowed without approval":      {world.KindIntent, &world.IntentEmitted{V: 1, Key: f.parked.Intent.Key, Decision: "approved", Rules: []string{}, Params: null}, f.parked.Intent.Key, lone},
-		"parked twice":                  {world.KindParked, &world.IntentParked{V: 1, Key: f.parked.Intent.Key, Rules: []string{}, Params: null}, f.parked.Intent.Key, dup},
-		"finished with another nonce":   {world.KindFinished, &world.Finished{V: 1, Receipt: f.receipt(f.inFlight, 1, receipt.Nonce{7})}, f.inFlight.Intent.Key, lone},
-		"finished ahead":                {world.KindFinished, &world.Finished{V: 1, Receipt: f.receipt(f.inFlight, 2, f.inFlight.Nonce)}, f.inFlight.Intent.Key, lone},
-		"finished twice":                {world.KindFinished, &world.Finished{V: 1, Receipt: f.receipt(f.done, f.done.Attempt, f.done.Nonce)}, f.done.Intent.Key, dup},
-		"late for what is in flight":    {world.KindLate, &world.Late{V: 1, Receipt: f.receipt(f.inFlight, 1, f.inFlight.Nonce)}, f.inFlight.Intent.Key, lone},
-		"late for nothing":              {world.KindLate, &world.Late{V: 1, Receipt: f.receipt(f.done, 2, receipt.Nonce{7})}, f.done.Intent.Key, lone},
-		"expired after its end":         {world.KindExpired, &world.Expired{V: 1, Key: f.done.Intent.Key, Attempt: f.done.Attempt}, f.done.Intent.Key, lone},
-		"expired and never started":     {world.KindExpired, &world.Expired{V: 1, Key: f.ghost, Attempt: 1}, f.ghost, lone},
-		"in doubt without expiry":       {world.KindInDoubt, &world.InDoubt{V: 1, Key: f.inFlight.Intent.Key, Attempt: 1, Action: "fail"}, f.inFlight.Intent.Key, lone},
-		"waiting without a receipt":     {world.KindWaiting, &world.IntentWaiting{V: 1, Key: f.inFlight.Intent.Key, Attempt: 1, Outcome: receipt.OutcomeRetryableFailure}, f.inFlight.Intent.Key, lone},
-		"executed, nothing in doubt":    {world.KindResolved, resolved(f.inFlight.Intent.Key, world.Executed), f.inFlight.Intent.Key, lone},
-		"retried after its end":         {world.KindResolved, resolved(f.done.Intent.Key, world.RetryAnyway), f.done.Intent.Key, lone},
-		"approved, and in doubt":        {world.KindResolved, resolved(f.doubtful.Intent.Key, world.Approve), f.doubtful.Intent.Key, lone},
-		"denied, and never asked":       {world.KindResolved, resolved(f.ghost, world.Disapprove), f.ghost, lone},
-		"an unknown decision":           {world.KindResolved, resolved(f.ghost, "perhaps"), f.ghost, lone},
-		"confirmed without a receipt":   {world.KindConfirmed, &world.Confirmed{V: 1, Key: f.inFlight.Intent.Key, Mode: "strict", Verdict: world.NotHappened}, f.inFlight.Intent.Key, lone},
-		"ended while in flight":         {world.KindEnded, ended(f.inFlight.Intent.Key), f.inFlight.Intent.Key, lone},
-		"ended while in doubt":          {world.KindEnded, ended(f.doubtful.Intent.Key), f.doubtful.Intent.Key, lone},
-		"ended after its receipt":       {world.KindEnded, ended(f.done.Intent.Key), f.done.Intent.Key, dup},
-		"ended and never asked for":     {world.KindEnded, ended(f.ghost), f.ghost, lone},
-		"denied after it was committed": {world.KindDenied, &world.IntentDenied{V: 1, Key: f.done.Intent.Key, Rules: []string{}, Params: null}, f.done.Intent.Key, dup},
+		"started while in doubt":        {journal.KindStarted, started(f.doubtful, 2), f.doubtful.Intent.Key, dup},
+		"started while in flight":       {journal.KindStarted, started(f.inFlight, 2), f.inFlight.Intent.Key, dup},
+		"started after its end":         {journal.KindStarted, started(f.done, 4), f.done.Intent.Key, dup},
+		"started while parked":          {journal.KindStarted, started(f.parked, 1), f.parked.Intent.Key, lone},
+		"allowed without approval":      {journal.KindIntent, &journal.IntentEmitted{V: 1, Key: f.parked.Intent.Key, Decision: "approved", Rules: []string{}, Params: null}, f.parked.Intent.Key, lone},
+		"parked twice":                  {journal.KindParked, &journal.IntentParked{V: 1, Key: f.parked.Intent.Key, Rules: []string{}, Params: null}, f.parked.Intent.Key, dup},
+		"finished with another nonce":   {journal.KindFinished, &journal.Finished{V: 1, Receipt: f.receipt(f.inFlight, 1, receipt.Nonce{7})}, f.inFlight.Intent.Key, lone},
+		"finished ahead":                {journal.KindFinished, &journal.Finished{V: 1, Receipt: f.receipt(f.inFlight, 2, f.inFlight.Nonce)}, f.inFlight.Intent.Key, lone},
+		"finished twice":                {journal.KindFinished, &journal.Finished{V: 1, Receipt: f.receipt(f.done, f.done.Attempt, f.done.Nonce)}, f.done.Intent.Key, dup},
+		"late for what is in flight":    {journal.KindLate, &journal.Late{V: 1, Receipt: f.receipt(f.inFlight, 1, f.inFlight.Nonce)}, f.inFlight.Intent.Key, lone},
+		"late for nothing":              {journal.KindLate, &journal.Late{V: 1, Receipt: f.receipt(f.done, 2, receipt.Nonce{7})}, f.done.Intent.Key, lone},
+		"expired after its end":         {journal.KindExpired, &journal.Expired{V: 1, Key: f.done.Intent.Key, Attempt: f.done.Attempt}, f.done.Intent.Key, lone},
+		"expired and never started":     {journal.KindExpired, &journal.Expired{V: 1, Key: f.ghost, Attempt: 1}, f.ghost, lone},
+		"in doubt without expiry":       {journal.KindInDoubt, &journal.InDoubt{V: 1, Key: f.inFlight.Intent.Key, Attempt: 1, Action: "fail"}, f.inFlight.Intent.Key, lone},
+		"waiting without a receipt":     {journal.KindWaiting, &journal.IntentWaiting{V: 1, Key: f.inFlight.Intent.Key, Attempt: 1, Outcome: receipt.OutcomeRetryableFailure}, f.inFlight.Intent.Key, lone},
+		"executed, nothing in doubt":    {journal.KindResolved, resolved(f.inFlight.Intent.Key, journal.Executed), f.inFlight.Intent.Key, lone},
+		"retried after its end":         {journal.KindResolved, resolved(f.done.Intent.Key, journal.RetryAnyway), f.done.Intent.Key, lone},
+		"approved, and in doubt":        {journal.KindResolved, resolved(f.doubtful.Intent.Key, journal.Approve), f.doubtful.Intent.Key, lone},
+		"denied, and never asked":       {journal.KindResolved, resolved(f.ghost, journal.Disapprove), f.ghost, lone},
+		"an unknown decision":           {journal.KindResolved, resolved(f.ghost, "perhaps"), f.ghost, lone},
+		"confirmed without a receipt":   {journal.KindConfirmed, &journal.Confirmed{V: 1, Key: f.inFlight.Intent.Key, Mode: "strict", Verdict: receipt.NotHappened}, f.inFlight.Intent.Key, lone},
+		"ended while in flight":         {journal.KindEnded, ended(f.inFlight.Intent.Key), f.inFlight.Intent.Key, lone},
+		"ended while in doubt":          {journal.KindEnded, ended(f.doubtful.Intent.Key), f.doubtful.Intent.Key, lone},
+		"ended after its receipt":       {journal.KindEnded, ended(f.done.Intent.Key), f.done.Intent.Key, dup},
+		"ended and never asked for":     {journal.KindEnded, ended(f.ghost), f.ghost, lone},
+		"denied after it was committed": {journal.KindDenied, &journal.IntentDenied{V: 1, Key: f.done.Intent.Key, Rules: []string{}, Params: null}, f.done.Intent.Key, dup},
 	} {
 		t.Run(name, func(t *testing.T) {
 			payload, err := canon.Marshal(c.body)
@@ -170,17 +170,17 @@ func TestMadeUpLedgersAreNamed(t *testing.T) {
 
 // What a kernel adds after a decision, nobody may leave out.
 func TestDecisionThatNothingFollowsDoesNotLetAnAttemptGo(t *testing.T) {
-	for how, intent := range map[world.Resolution]int{world.Executed: 2, world.Disapprove: 1, world.Approve: 1} {
+	for how, intent := range map[journal.Resolution]int{journal.Executed: 2, journal.Disapprove: 1, journal.Approve: 1} {
 		t.Run(string(how), func(t *testing.T) {
 			w := ledgerStory(t)
 			e := w.Intents()[intent]
-			decision, err := canon.Marshal(&world.Resolved{V: 1, Key: e.Intent.Key, How: how, Params: e.Params, Actor: "eve", Reason: "so", Payload: world.Data(canon.Null)})
+			decision, err := canon.Marshal(&journal.Resolved{V: 1, Key: e.Intent.Key, How: how, Params: e.Params, Actor: "eve", Reason: "so", Payload: journal.Data(canon.Null)})
 			require.NoError(t, err)
-			permit, err := canon.Marshal(&world.Started{V: 1, Key: e.Intent.Key, Attempt: e.Attempt + 1})
+			permit, err := canon.Marshal(&journal.Started{V: 1, Key: e.Intent.Key, Attempt: e.Attempt + 1})
 			require.NoError(t, err)
 			x := tamper(w.Journal)
-			x.add(t, world.KindResolved, decision)
-			id := x.add(t, world.KindStarted, permit)
+			x.add(t, journal.KindResolved, decision)
+			id := x.add(t, journal.KindStarted, permit)
 			r := withKeys(t, x.relink(t))
 			require.Contains(t, places(r), place(id))
 			require.False(t, r.Ledger.OK)
@@ -190,9 +190,9 @@ func TestDecisionThatNothingFollowsDoesNotLetAnAttemptGo(t *testing.T) {
 
 func TestLateReceiptThatComesTwiceIsNamed(t *testing.T) {
 	w := ledgerStory(t)
-	_, late, _ := find(t, w.Journal, world.KindLate)
+	_, late, _ := find(t, w.Journal, journal.KindLate)
 	x := tamper(w.Journal)
-	id := x.add(t, world.KindLate, late)
+	id := x.add(t, journal.KindLate, late)
 	r := withKeys(t, x.relink(t))
 	require.Contains(t, places(r), place(id))
 	require.Equal(t, []receipt.Key{w.Intents()[0].Intent.Key}, r.Ledger.OrphanKeys)
@@ -201,12 +201,12 @@ func TestLateReceiptThatComesTwiceIsNamed(t *testing.T) {
 func TestAttemptThatIsNotTheNextIsNamed(t *testing.T) {
 	w := ledgerStory(t)
 	e := w.Intents()[2]
-	resolve(t, w, 2, world.RetryAnyway)
+	resolve(t, w, 2, journal.RetryAnyway)
 	for attempt, fine := range map[uint64]bool{e.Attempt: false, e.Attempt + 1: true, e.Attempt + 2: false} {
-		permit, err := canon.Marshal(&world.Started{V: 1, Key: e.Intent.Key, Attempt: attempt})
+		permit, err := canon.Marshal(&journal.Started{V: 1, Key: e.Intent.Key, Attempt: attempt})
 		require.NoError(t, err)
 		x := tamper(w.Journal)
-		x.add(t, world.KindStarted, permit)
+		x.add(t, journal.KindStarted, permit)
 		require.Equal(t, fine, withKeys(t, x.relink(t)).Ledger.OK)
 	}
 }

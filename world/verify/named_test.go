@@ -6,23 +6,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
 // imageless is a history that keeps no images, like a bundle's.
 type imageless struct{ *tampered }
 
-func (imageless) Image(world.Seq) (*world.Image, error) { return nil, nil }
+func (imageless) Image(journal.Seq) (*journal.Image, error) { return nil, nil }
 
 // Where an input is gone nothing is replayed any more, but the chain is all there:
 // what names a root of it can be compared.
 func TestChainRootsThatRecordsNameAreComparedWhereNothingIsReplayed(t *testing.T) {
 	p := told(t)
 	at := snapshots(t, p)[0]
-	for name, change := range map[string]func(*world.SnapshotCreated){
-		"another root":   func(b *world.SnapshotCreated) { b.ChainRoot[0]++ },
-		"another record": func(b *world.SnapshotCreated) { b.At-- },
+	for name, change := range map[string]func(*journal.SnapshotCreated){
+		"another root":   func(b *journal.SnapshotCreated) { b.ChainRoot[0]++ },
+		"another record": func(b *journal.SnapshotCreated) { b.At-- },
 	} {
 		for _, redacted := range []bool{false, true} {
 			x := tamper(p.Journal)
@@ -30,9 +30,9 @@ func TestChainRootsThatRecordsNameAreComparedWhereNothingIsReplayed(t *testing.T
 				x.redact(t, 2)
 			}
 			require.Empty(t, withKeys(t, imageless{x}).Faults)
-			rec, err := world.DecodeRecord(x.records[at-1].Bytes)
+			rec, err := journal.DecodeRecord(x.records[at-1].Bytes)
 			require.NoError(t, err)
-			b := new(world.SnapshotCreated)
+			b := new(journal.SnapshotCreated)
 			require.NoError(t, canon.Unmarshal(rec.Payload, b))
 			change(b)
 			x.set(t, at, marshal(t, b))

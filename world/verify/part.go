@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // What can be said of a part of a journal, which does not begin with record 1: that
@@ -41,7 +41,7 @@ func (v *verifier) worldBefore() string {
 		if err != nil {
 			break // scan reports it
 		}
-		if s.Err != nil || s.Record.Kind != world.KindForked {
+		if s.Err != nil || s.Record.Kind != journal.KindForked {
 			continue
 		}
 		rec := s.Record
@@ -49,7 +49,7 @@ func (v *verifier) worldBefore() string {
 			continue
 		}
 		body, err := rec.Body()
-		if b, ok := body.(*world.Forked); ok && err == nil {
+		if b, ok := body.(*journal.Forked); ok && err == nil {
 			return b.Parent
 		}
 	}
@@ -58,18 +58,18 @@ func (v *verifier) worldBefore() string {
 
 // misnamed is a chain root that a record names and that is another.
 type misnamed struct {
-	record world.Seq
+	record journal.Seq
 	fault  Fault
 }
 
 // named compares the chain root that a record names with the chain.
-func (v *verifier) named(place string, body world.Body) {
-	var at world.Seq
-	var root world.Hash
+func (v *verifier) named(place string, body journal.Body) {
+	var at journal.Seq
+	var root journal.Hash
 	switch b := body.(type) {
-	case *world.SnapshotCreated:
+	case *journal.SnapshotCreated:
 		at, root = b.At, b.ChainRoot
-	case *world.Forked:
+	case *journal.Forked:
 		at, root = b.At, b.ChainRoot
 	default:
 		return

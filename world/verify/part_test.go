@@ -9,13 +9,13 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // partOf returns the records of a journal from one on, and where they begin.
-func partOf(j *worldtest.Journal, id string, first world.Seq) (*tampered, verify.Begin) {
+func partOf(j *worldtest.Journal, id string, first journal.Seq) (*tampered, verify.Begin) {
 	x := tamper(j)
 	past := x.records[:first-1]
 	x.records = slices.Clone(x.records[first-1:])
@@ -23,7 +23,7 @@ func partOf(j *worldtest.Journal, id string, first world.Seq) (*tampered, verify
 }
 
 // relinkFrom computes the chain of a part anew.
-func (x *tampered) relinkFrom(t testing.TB, root world.Hash) {
+func (x *tampered) relinkFrom(t testing.TB, root journal.Hash) {
 	t.Helper()
 	chain := canon.ResumeChain(root)
 	for i := range x.records {
@@ -39,7 +39,7 @@ func TestEveryPartOfAGoodJournalIsGood(t *testing.T) {
 	all := p.Journal.Records()
 	head := p.Status().Head
 	whole := withKeys(t, p.Journal)
-	for first := world.Seq(2); first <= head.ID; first++ {
+	for first := journal.Seq(2); first <= head.ID; first++ {
 		x, begin := partOf(p.Journal, "test", first)
 		done := uint64(0)
 		r := run(t, x, verify.Config{
@@ -70,8 +70,8 @@ func TestEveryPartOfAGoodJournalIsGood(t *testing.T) {
 func TestPartThatWasChangedIsNamed(t *testing.T) {
 	p := told(t)
 	all := p.Journal.Records()
-	finished, _, _ := find(t, p.Journal, world.KindFinished)
-	made, _, _ := find(t, p.Journal, world.KindSnapshot)
+	finished, _, _ := find(t, p.Journal, journal.KindFinished)
+	made, _, _ := find(t, p.Journal, journal.KindSnapshot)
 	last := placeOfHead(len(all))
 	const first = 4
 	for name, c := range map[string]struct {
@@ -95,7 +95,7 @@ func TestPartThatWasChangedIsNamed(t *testing.T) {
 			e.ID++
 			x.records[len(x.records)-1].Bytes = canon.AppendEnvelope(nil, e)
 			x.relinkFrom(t, b.Root)
-		}, []string{place(world.Seq(len(all))), last}},
+		}, []string{place(journal.Seq(len(all))), last}},
 		"a receipt": {func(t *testing.T, x *tampered, b *verify.Begin) {
 			at := int(finished - first)
 			e, err := canon.DecodeEnvelope(x.records[at].Bytes)
@@ -141,10 +141,10 @@ func TestPartSaysNothingOfWhatIsBeforeIt(t *testing.T) {
 // Receipts and checkpoints from before a fork are its parent's.
 func TestPartThatAForkIsIn(t *testing.T) {
 	p := parent(t)
-	before := world.Seq(len(p.Journal.Records()))
-	child := p.fork(world.ForkHold)
+	before := journal.Seq(len(p.Journal.Records()))
+	child := p.fork(journal.ForkHold)
 	all := child.Journal.Records()
-	for first := world.Seq(2); first <= before+2; first++ {
+	for first := journal.Seq(2); first <= before+2; first++ {
 		x, begin := partOf(child.Journal, "child", first)
 		list := [][]byte{sign(t, "child", all, 1)}
 		if first <= before+1 {

@@ -6,10 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -51,9 +51,9 @@ func (p *play) snapshot(name string) {
 }
 
 // back rolls back to the snapshot "before".
-func (p *play) back(change ...func(*world.RolledBack)) {
+func (p *play) back(change ...func(*journal.RolledBack)) {
 	p.t.Helper()
-	b := world.RolledBack{Snapshot: "before", Reason: "a try", Actor: "ada", Ack: true}
+	b := journal.RolledBack{Snapshot: "before", Reason: "a try", Actor: "ada", Ack: true}
 	for _, c := range change {
 		c(&b)
 	}
@@ -61,12 +61,12 @@ func (p *play) back(change ...func(*world.RolledBack)) {
 	require.NoError(p.t, err)
 }
 
-func compensate(b *world.RolledBack) { b.Compensate = true }
+func compensate(b *journal.RolledBack) { b.Compensate = true }
 
 // reply answers the attempt that the outside has longest to perform.
 func (p *play) reply(r worldtest.Reply) {
 	p.t.Helper()
-	p.out.Reply(p.out.Task(world.Perform), r)
+	p.out.Reply(p.out.Task(receipt.Perform), r)
 	p.Drive()
 }
 
@@ -81,16 +81,16 @@ func asked(t *testing.T, change ...func(*manifest.Manifest)) *play {
 }
 
 func (p *play) decisions() (out []string) {
-	for _, b := range bodies[*world.IntentEmitted](p.t, p.Journal) {
+	for _, b := range bodies[*journal.IntentEmitted](p.t, p.Journal) {
 		out = append(out, b.Decision)
 	}
 	return out
 }
 
-func bodies[B world.Body](t *testing.T, j *worldtest.Journal) (out []B) {
+func bodies[B journal.Body](t *testing.T, j *worldtest.Journal) (out []B) {
 	t.Helper()
 	for _, s := range j.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(t, err)
 		require.NoError(t, rec.Load(j))
 		body, err := rec.Body()
@@ -114,10 +114,10 @@ func (p *play) proven() *verify.Report {
 
 // forged adds records with these bodies, and requires that a ledger is found out
 // at the last one. It returns the proof.
-func (p *play) forged(add ...world.Body) verify.LedgerProof {
+func (p *play) forged(add ...journal.Body) verify.LedgerProof {
 	p.t.Helper()
 	x := tamper(p.Journal)
-	var id world.Seq
+	var id journal.Seq
 	for _, b := range add {
 		id = x.add(p.t, kindOf(p.t, b), marshal(p.t, b))
 	}
@@ -127,53 +127,53 @@ func (p *play) forged(add ...world.Body) verify.LedgerProof {
 	return r.Ledger
 }
 
-func kindOf(t *testing.T, b world.Body) world.Kind {
+func kindOf(t *testing.T, b journal.Body) journal.Kind {
 	t.Helper()
 	switch b.(type) {
-	case *world.IntentEmitted:
-		return world.KindIntent
-	case *world.IntentParked:
-		return world.KindParked
-	case *world.IntentDenied:
-		return world.KindDenied
-	case *world.Started:
-		return world.KindStarted
-	case *world.Finished:
-		return world.KindFinished
-	case *world.IntentEnded:
-		return world.KindEnded
-	case *world.Confirmed:
-		return world.KindConfirmed
-	case *world.InDoubt:
-		return world.KindInDoubt
-	case *world.RolledBack:
-		return world.KindRollback
-	case *world.ManifestProposed:
-		return world.KindProposed
-	case *world.ManifestShadowed:
-		return world.KindShadowed
-	case *world.ManifestApproved:
-		return world.KindApproved
-	case *world.ManifestRejected:
-		return world.KindRejected
-	case *world.Applied:
-		return world.KindApplied
+	case *journal.IntentEmitted:
+		return journal.KindIntent
+	case *journal.IntentParked:
+		return journal.KindParked
+	case *journal.IntentDenied:
+		return journal.KindDenied
+	case *journal.Started:
+		return journal.KindStarted
+	case *journal.Finished:
+		return journal.KindFinished
+	case *journal.IntentEnded:
+		return journal.KindEnded
+	case *journal.Confirmed:
+		return journal.KindConfirmed
+	case *journal.InDoubt:
+		return journal.KindInDoubt
+	case *journal.RolledBack:
+		return journal.KindRollback
+	case *journal.ManifestProposed:
+		return journal.KindProposed
+	case *journal.ManifestShadowed:
+		return journal.KindShadowed
+	case *journal.ManifestApproved:
+		return journal.KindApproved
+	case *journal.ManifestRejected:
+		return journal.KindRejected
+	case *journal.Applied:
+		return journal.KindApplied
 	}
 	t.Fatalf("no kind for %T", b)
 	return ""
 }
 
 // The records that a forger adds.
-func claim(key receipt.Key, decision string) *world.IntentEmitted {
-	return &world.IntentEmitted{V: 1, Key: key, Decision: decision, Rules: []string{}, Params: world.Data(canon.Null)}
+func claim(key receipt.Key, decision string) *journal.IntentEmitted {
+	return &journal.IntentEmitted{V: 1, Key: key, Decision: decision, Rules: []string{}, Params: journal.Data(canon.Null)}
 }
 
-func start(e *receipt.Entry, attempt uint64) *world.Started {
-	return &world.Started{V: 1, Key: e.Intent.Key, Attempt: attempt, Nonce: receipt.Nonce{7}}
+func start(e *receipt.Entry, attempt uint64) *journal.Started {
+	return &journal.Started{V: 1, Key: e.Intent.Key, Attempt: attempt, Nonce: receipt.Nonce{7}}
 }
 
-func end(key receipt.Key, status receipt.Status) *world.IntentEnded {
-	return &world.IntentEnded{V: 1, Key: key, Cell: "bot/a", Status: status, Outcome: receipt.OutcomePermanentFailure, Payload: world.Data(canon.Null)}
+func end(key receipt.Key, status receipt.Status) *journal.IntentEnded {
+	return &journal.IntentEnded{V: 1, Key: key, Cell: "bot/a", Status: status, Outcome: receipt.OutcomePermanentFailure, Payload: journal.Data(canon.Null)}
 }
 
 func keysOf(p *play, intents ...int) (out []receipt.Key) {

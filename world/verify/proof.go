@@ -8,6 +8,7 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -33,7 +34,7 @@ type Proof struct {
 	Schema string `json:"schema"` // ProofSchema
 	World  string `json:"world"`  // its id at the checkpoint
 
-	Record    world.Seq        `json:"record,omitempty"`
+	Record    journal.Seq      `json:"record,omitempty"`
 	Bytes     []byte           `json:"bytes,omitempty"`    // of the record, as they are stored
 	Payload   []byte           `json:"payload,omitempty"`  // where it is a blob; left out where it is not to be shown
 	Inclusion tlog.RecordProof `json:"inclusion,omitzero"` // of tlog.ProveRecord

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -21,7 +21,7 @@ func sorts(t testing.TB) map[string]verify.Proof {
 	w.Submit("go", order("a", act{"effect": "tool.a", "param": "x"}))
 	w.Run()
 	all := w.Journal.Records()
-	finished := world.Seq(slices.Index(w.Kinds(), world.KindFinished) + 1)
+	finished := journal.Seq(slices.Index(w.Kinds(), journal.KindFinished) + 1)
 	return map[string]verify.Proof{
 		"record":      proofOf(t, w.Journal, all, 2),
 		"receipt":     proofOf(t, w.Journal, all, finished),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
@@ -20,7 +21,7 @@ import (
 )
 
 // hashes returns the stored hashes of the tree over records.
-func hashes(t require.TestingT, records []world.Stored) tlog.HashReaderFunc {
+func hashes(t require.TestingT, records []journal.Stored) tlog.HashReaderFunc {
 	var all []tlog.Hash
 	reader := tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
 		out := make([]tlog.Hash, len(indexes))
@@ -38,7 +39,7 @@ func hashes(t require.TestingT, records []world.Stored) tlog.HashReaderFunc {
 }
 
 // proofOf returns the proof of a record, against a checkpoint of key 1.
-func proofOf(t testing.TB, h world.History, records []world.Stored, id world.Seq) verify.Proof {
+func proofOf(t testing.TB, h journal.History, records []journal.Stored, id journal.Seq) verify.Proof {
 	t.Helper()
 	inclusion, err := tlog.ProveRecord(int64(len(records)), int64(id-1), hashes(t, records))
 	require.NoError(t, err)
@@ -46,7 +47,7 @@ func proofOf(t testing.TB, h world.History, records []world.Stored, id world.Seq
 		World: "test", Record: id, Bytes: records[id-1].Bytes, Inclusion: inclusion,
 		Checkpoint: string(sign(t, "test", records, 1)), Signers: []string{text(t, "test", 1)},
 	}
-	rec, err := world.DecodeRecord(p.Bytes)
+	rec, err := journal.DecodeRecord(p.Bytes)
 	require.NoError(t, err)
 	if !rec.Blob.IsZero() {
 		p.Payload, err = h.Blob(rec.Blob)
@@ -55,7 +56,7 @@ func proofOf(t testing.TB, h world.History, records []world.Stored, id world.Seq
 	return p
 }
 
-func consistencyOf(t testing.TB, records []world.Stored, older int) verify.Proof {
+func consistencyOf(t testing.TB, records []journal.Stored, older int) verify.Proof {
 	t.Helper()
 	path, err := tlog.ProveTree(int64(len(records)), int64(older), hashes(t, records))
 	require.NoError(t, err)
@@ -77,8 +78,8 @@ func celled(t testing.TB, name string) verify.Proof {
 	require.NoError(t, err)
 	w.Submit("go", order("a"))
 	w.Run()
-	id, _, made := find(t, w.Journal, world.KindSnapshot)
-	moment, err := world.At(w.Journal, made.(*world.SnapshotCreated).At, nil)
+	id, _, made := find(t, w.Journal, journal.KindSnapshot)
+	moment, err := world.At(w.Journal, made.(*journal.SnapshotCreated).At, nil)
 	require.NoError(t, err)
 	cell, err := reducer.ParseCell(name)
 	require.NoError(t, err)
@@ -132,7 +133,7 @@ func TestEveryRecordIsProvenToAThirdParty(t *testing.T) {
 	receipts, shown := 0, 0
 	for n := range all {
 		n++
-		for _, id := range []world.Seq{1, world.Seq(n+1) / 2, world.Seq(n)} {
+		for _, id := range []journal.Seq{1, journal.Seq(n+1) / 2, journal.Seq(n)} {
 			if id == 0 {
 				continue
 			}
@@ -142,7 +143,7 @@ func TestEveryRecordIsProvenToAThirdParty(t *testing.T) {
 			require.True(t, r.Trusted)
 			require.Equal(t, []string{text(t, "test", 1)}, r.Signers)
 			require.Equal(t, &checkpoint.Checkpoint{World: "test", Size: uint64(n), Root: treeOf(all[:n]).Root()}, r.Checkpoint)
-			rec, err := world.DecodeRecord(p.Bytes)
+			rec, err := journal.DecodeRecord(p.Bytes)
 			require.NoError(t, err)
 			require.NoError(t, rec.Load(w.Journal))
 			body, err := rec.Body()
@@ -151,7 +152,7 @@ func TestEveryRecordIsProvenToAThirdParty(t *testing.T) {
 				ID: id, Time: rec.Time, Kind: rec.Kind, CausedBy: rec.CausedBy, Payload: body, PayloadHash: rec.Blob,
 			}, r.Record)
 			require.Contains(t, r.Says, "record #")
-			if f, ok := body.(*world.Finished); ok {
+			if f, ok := body.(*journal.Finished); ok {
 				want, err := receipt.Decode(f.Receipt)
 				require.NoError(t, err)
 				require.Equal(t, want, r.Receipt)
@@ -262,14 +263,14 @@ func TestTwoHeadsAreOfOneHistory(t *testing.T) {
 func TestPartsOfAProofThatDoNotBelongTogetherAreNamed(t *testing.T) {
 	w := story(t)
 	all := w.Journal.Records()
-	finished, _, _ := find(t, w.Journal, world.KindFinished)
-	long := world.Seq(slices.IndexFunc(all, func(s world.Stored) bool {
-		rec, err := world.DecodeRecord(s.Bytes)
+	finished, _, _ := find(t, w.Journal, journal.KindFinished)
+	long := journal.Seq(slices.IndexFunc(all, func(s journal.Stored) bool {
+		rec, err := journal.DecodeRecord(s.Bytes)
 		return err == nil && !rec.Blob.IsZero()
 	}) + 1)
 	other := proofOf(t, w.Journal, all, finished-1)
 	for name, c := range map[string]struct {
-		id     world.Seq
+		id     journal.Seq
 		change func(p *verify.Proof)
 		parts  []string
 	}{
@@ -305,9 +306,9 @@ func TestPartsOfAProofThatDoNotBelongTogetherAreNamed(t *testing.T) {
 // A receipt that was changed after it was signed, in a history that was signed.
 func TestReceiptWithAnotherHashIsNotProven(t *testing.T) {
 	w := story(t)
-	id, _, _ := find(t, w.Journal, world.KindFinished)
-	x := edit(t, w.Journal, world.KindFinished, func(b world.Body) {
-		f := b.(*world.Finished)
+	id, _, _ := find(t, w.Journal, journal.KindFinished)
+	x := edit(t, w.Journal, journal.KindFinished, func(b journal.Body) {
+		f := b.(*journal.Finished)
 		r, err := receipt.Decode(f.Receipt)
 		require.NoError(t, err)
 		r.StartedAt++
@@ -321,9 +322,9 @@ func TestReceiptWithAnotherHashIsNotProven(t *testing.T) {
 // cannot make somebody who knows that one believe another receipt.
 func TestReceiptIsForgedByTheKeyOfCheckpointsOnly(t *testing.T) {
 	w := story(t)
-	id, _, _ := find(t, w.Journal, world.KindFinished)
-	forged := edit(t, w.Journal, world.KindFinished, func(b world.Body) {
-		f := b.(*world.Finished)
+	id, _, _ := find(t, w.Journal, journal.KindFinished)
+	forged := edit(t, w.Journal, journal.KindFinished, func(b journal.Body) {
+		f := b.(*journal.Finished)
 		r, err := receipt.Decode(f.Receipt)
 		require.NoError(t, err)
 		r.Payload = receipt.Data(canon.Null)
@@ -352,7 +353,7 @@ func TestProofsOfAnyRecordOfAnyTree(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, len(all)).Draw(rt, "size")
 		id := rapid.IntRange(1, n).Draw(rt, "record")
-		p := proofOf(t, w.Journal, all[:n], world.Seq(id))
+		p := proofOf(t, w.Journal, all[:n], journal.Seq(id))
 		require.True(rt, check(t, p, 1).Trusted)
 		if n > 1 {
 			p.Inclusion = slices.Clone(p.Inclusion)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -49,12 +50,12 @@ const (
 
 // ProvenRecord is a record that is in the history that was signed.
 type ProvenRecord struct {
-	ID          world.Seq     `json:"id"`
+	ID          journal.Seq   `json:"id"`
 	Time        manifest.Tick `json:"time"`
-	Kind        world.Kind    `json:"kind"`
-	CausedBy    world.Seq     `json:"caused_by"`
-	Payload     world.Body    `json:"payload,omitempty"`
-	PayloadHash world.Hash    `json:"payload_hash,omitzero"` // where the payload is a blob
+	Kind        journal.Kind  `json:"kind"`
+	CausedBy    journal.Seq   `json:"caused_by"`
+	Payload     journal.Body  `json:"payload,omitempty"`
+	PayloadHash journal.Hash  `json:"payload_hash,omitzero"` // where the payload is a blob
 }
 
 // ProvenCell is what a cell was when a snapshot was made.
@@ -62,9 +63,9 @@ type ProvenCell struct {
 	Name     string          `json:"name"`
 	Present  bool            `json:"present"`
 	Snapshot string          `json:"snapshot"`
-	At       world.Seq       `json:"at"` // after this record
+	At       journal.Seq     `json:"at"` // after this record
 	Leaf     *world.CellLeaf `json:"leaf,omitempty"`
-	State    world.Data      `json:"state,omitempty"` // left out where it has none
+	State    journal.Data    `json:"state,omitempty"` // left out where it has none
 }
 
 // CheckProof says what a proof shows to somebody who believes the owners of some
@@ -179,7 +180,7 @@ func (c *proofCheck) record() {
 			c.fault("inclusion", "it does not lead from the record to the root of the checkpoint: %v", err)
 		}
 	}
-	rec, err := world.DecodeRecord(p.Bytes)
+	rec, err := journal.DecodeRecord(p.Bytes)
 	if err != nil {
 		c.fault("bytes", "%v", err)
 		return
@@ -193,13 +194,13 @@ func (c *proofCheck) record() {
 	body := c.payload(&rec)
 	c.out.Record.Payload = body
 	switch b := body.(type) {
-	case *world.Finished:
+	case *journal.Finished:
 		c.receipt(b.Receipt)
-	case *world.Late:
+	case *journal.Late:
 		c.receipt(b.Receipt)
 	}
 	if p.Cell != nil {
-		made, ok := body.(*world.SnapshotCreated)
+		made, ok := body.(*journal.SnapshotCreated)
 		if !ok {
 			c.fault("cell", "the record is no snapshot.created")
 			return
@@ -209,7 +210,7 @@ func (c *proofCheck) record() {
 }
 
 // payload returns what a record says, nil where that is not shown.
-func (c *proofCheck) payload(rec *world.Record) world.Body {
+func (c *proofCheck) payload(rec *journal.Record) journal.Body {
 	switch p := c.proof; {
 	case rec.Blob.IsZero():
 		if len(p.Payload) > 0 {
@@ -246,7 +247,7 @@ func (c *proofCheck) receipt(data []byte) {
 }
 
 // cell checks what a snapshot says of a cell.
-func (c *proofCheck) cell(made *world.SnapshotCreated) {
+func (c *proofCheck) cell(made *journal.SnapshotCreated) {
 	p := c.proof.Cell
 	c.out.Kind = ProofCell
 	c.out.Cell = &ProvenCell{Name: p.Name, Present: p.Present, Snapshot: made.Name, At: made.At, Leaf: p.Leaf, State: p.State}

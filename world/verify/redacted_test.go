@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -19,13 +19,13 @@ import (
 func long() string { return strings.Repeat("long ", 1000) }
 
 // redact destroys the payload of a record, and says so.
-func (x *tampered) redact(t testing.TB, id world.Seq) world.Hash {
+func (x *tampered) redact(t testing.TB, id journal.Seq) journal.Hash {
 	t.Helper()
-	rec, err := world.DecodeRecord(x.records[id-1].Bytes)
+	rec, err := journal.DecodeRecord(x.records[id-1].Bytes)
 	require.NoError(t, err)
 	require.False(t, rec.Blob.IsZero())
 	x.blobs[rec.Blob] = nil
-	x.add(t, world.KindRedacted, marshal(t, &world.Redacted{V: 1, Blob: rec.Blob, Actor: "ada", Reason: "it names somebody"}))
+	x.add(t, journal.KindRedacted, marshal(t, &journal.Redacted{V: 1, Blob: rec.Blob, Actor: "ada", Reason: "it names somebody"}))
 	x.relink(t)
 	return rec.Blob
 }
@@ -46,11 +46,11 @@ func told(t *testing.T) *play {
 	return p
 }
 
-func snapshots(t *testing.T, p *play) (out []world.Seq) {
+func snapshots(t *testing.T, p *play) (out []journal.Seq) {
 	t.Helper()
 	for i, kind := range p.Kinds() {
-		if kind == world.KindSnapshot {
-			out = append(out, world.Seq(i+1))
+		if kind == journal.KindSnapshot {
+			out = append(out, journal.Seq(i+1))
 		}
 	}
 	return out
@@ -99,7 +99,7 @@ func TestReplayEndsWhereNoImageIsKept(t *testing.T) {
 			p.order()
 			p.Drive()
 			p.snapshot("last")
-			require.NoError(p.t, p.Prune(p.t.Context(), world.SnapshotPruned{Name: "early", Actor: "ada"}))
+			require.NoError(p.t, p.Prune(p.t.Context(), journal.SnapshotPruned{Name: "early", Actor: "ada"}))
 			require.NoError(p.t, p.retainOne())
 		},
 	} {
@@ -118,7 +118,7 @@ func TestReplayEndsWhereNoImageIsKept(t *testing.T) {
 				require.Equal(t, p.StateRoot(), r.StateRoot)
 				return
 			}
-			require.Equal(t, []verify.Gap{{From: 2, To: world.Seq(len(x.records))}}, r.Replay.Gaps)
+			require.Equal(t, []verify.Gap{{From: 2, To: journal.Seq(len(x.records))}}, r.Replay.Gaps)
 			require.Zero(t, r.StateRoot)
 		})
 	}
@@ -126,7 +126,7 @@ func TestReplayEndsWhereNoImageIsKept(t *testing.T) {
 
 // retainOne keeps the last snapshot alone.
 func (p *play) retainOne() error {
-	_, err := p.Retain(p.t.Context(), world.SnapshotRetention{Max: 1, Actor: "ada"})
+	_, err := p.Retain(p.t.Context(), journal.SnapshotRetention{Max: 1, Actor: "ada"})
 	return err
 }
 
@@ -162,7 +162,7 @@ func TestRollbackBehindAGapMayLeadToWhatIsNotKept(t *testing.T) {
 	rolledBack := p.Status().Head.ID
 	p.Drive()
 	p.snapshot("after")
-	require.NoError(t, p.Prune(t.Context(), world.SnapshotPruned{Name: "before", Actor: "ada"}))
+	require.NoError(t, p.Prune(t.Context(), journal.SnapshotPruned{Name: "before", Actor: "ada"}))
 	p.order()
 	p.Drive()
 	p.proven()
@@ -178,16 +178,16 @@ func TestRollbackBehindAGapMayLeadToWhatIsNotKept(t *testing.T) {
 // images gives other images than those that a journal keeps.
 type images struct {
 	*tampered
-	change func(*world.Image)
+	change func(*journal.Image)
 }
 
-func (h images) Image(at world.Seq) (*world.Image, error) {
+func (h images) Image(at journal.Seq) (*journal.Image, error) {
 	img, err := h.tampered.Image(at)
 	if img == nil || err != nil {
 		return img, err
 	}
 	changed := *img
-	changed.Cells = append([]world.CellVersion(nil), img.Cells...)
+	changed.Cells = append([]journal.CellVersion(nil), img.Cells...)
 	h.change(&changed)
 	return &changed, nil
 }
@@ -196,18 +196,18 @@ func TestReplayBeginsWithNoImageThatIsNotTheSnapshots(t *testing.T) {
 	p := told(t)
 	p.snapshot("after")
 	at := snapshots(t, p)
-	for name, change := range map[string]func(*world.Image){
-		"another state": func(img *world.Image) {
+	for name, change := range map[string]func(*journal.Image){
+		"another state": func(img *journal.Image) {
 			for i, c := range img.Cells {
 				img.Cells[i].Bytes = bytes.Replace(c.Bytes, []byte("long long"), []byte("short but"), 1)
 			}
 		},
-		"another chain": func(img *world.Image) { img.Head.Root[0] ^= 1 },
+		"another chain": func(img *journal.Image) { img.Head.Root[0] ^= 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := tamper(p.Journal)
 			x.redact(t, 2)
-			r := withKeys(t, images{x, func(img *world.Image) {
+			r := withKeys(t, images{x, func(img *journal.Image) {
 				if img.Head.ID == at[0] {
 					change(img)
 				}
@@ -226,7 +226,7 @@ func TestRedactedReceiptIsNoFault(t *testing.T) {
 	p.snapshot("before")
 	p.Drive()
 	p.reply(worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure, Payload: long()})
-	p.out.Due(p.out.Task(world.Retry))
+	p.out.Due(p.out.Task(receipt.Retry))
 	p.Drive()
 	p.reply(worldtest.OK(long() + "y"))
 	p.reply(worldtest.OK(long() + "x"))
@@ -236,8 +236,8 @@ func TestRedactedReceiptIsNoFault(t *testing.T) {
 	p.proven()
 	x := tamper(p.Journal)
 	for i, kind := range p.Kinds() {
-		if kind == world.KindFinished {
-			x.redact(t, world.Seq(i+1))
+		if kind == journal.KindFinished {
+			x.redact(t, journal.Seq(i+1))
 		}
 	}
 	r := withKeys(t, x)
@@ -249,7 +249,7 @@ func TestRedactedReceiptIsNoFault(t *testing.T) {
 
 	require.Empty(t, r.Ledger.PendingIdempotencyKeys, "when they were asked for again they had ended")
 	first := p.Intents()[0]
-	x.add(t, world.KindStarted, marshal(t, start(&first, first.Attempt+1)))
+	x.add(t, journal.KindStarted, marshal(t, start(&first, first.Attempt+1)))
 	require.Equal(t, keysOf(p, 0), withKeys(t, x.relink(t)).Ledger.DuplicateKeys)
 }
 
@@ -261,14 +261,14 @@ func TestRedactedDecisionIsNoFault(t *testing.T) {
 	p.reply(worldtest.OK(nil))
 	p.proven()
 	x := tamper(p.Journal)
-	id, _, _ := find(t, p.Journal, world.KindIntent)
+	id, _, _ := find(t, p.Journal, journal.KindIntent)
 	x.redact(t, id)
 	r := withKeys(t, x)
 	require.Empty(t, r.Faults)
 	require.Empty(t, r.Replay.Gaps, "it is computed, and its hash is in its record")
 
-	ghost := &world.Started{V: 1, Key: receipt.Key{Hash: world.Hash{9}}, Attempt: 1}
-	at := x.add(t, world.KindStarted, marshal(t, ghost))
+	ghost := &journal.Started{V: 1, Key: receipt.Key{Hash: journal.Hash{9}}, Attempt: 1}
+	at := x.add(t, journal.KindStarted, marshal(t, ghost))
 	r = withKeys(t, x.relink(t))
 	require.Contains(t, places(r), place(at))
 	require.Equal(t, []receipt.Key{ghost.Key}, r.Ledger.OrphanKeys, "one payload stands for one intent")
@@ -278,8 +278,8 @@ func TestSnapshotOfAnotherStateIsNamed(t *testing.T) {
 	p := told(t)
 	p.snapshot("after")
 	require.Equal(t, verify.Snapshots{Checked: 2}, p.proven().Snapshots)
-	id, _, _ := find(t, p.Journal, world.KindSnapshot)
-	r := withKeys(t, edit(t, p.Journal, world.KindSnapshot, func(b world.Body) { b.(*world.SnapshotCreated).StateRoot[0] ^= 1 }))
+	id, _, _ := find(t, p.Journal, journal.KindSnapshot)
+	r := withKeys(t, edit(t, p.Journal, journal.KindSnapshot, func(b journal.Body) { b.(*journal.SnapshotCreated).StateRoot[0] ^= 1 }))
 	require.Contains(t, places(r), place(id))
 	require.Equal(t, verify.Snapshots{Bad: 1}, r.Snapshots)
 	require.Equal(t, id, r.Replay.FirstDivergence.Record)
@@ -304,9 +304,9 @@ func TestContentsOfProposedManifestsAreChecked(t *testing.T) {
 	p.Drive()
 	p.reply(worldtest.OK(nil))
 	require.Zero(t, p.proven().Ledger.NoVerifier, "the manifest in force declares one")
-	id, _, body := find(t, p.Journal, world.KindProposed)
+	id, _, body := find(t, p.Journal, journal.KindProposed)
 	x := tamper(p.Journal)
-	x.blobs[body.(*world.ManifestProposed).Candidate] = nil
+	x.blobs[body.(*journal.ManifestProposed).Candidate] = nil
 	require.Contains(t, places(withKeys(t, x)), place(id))
 }
 
@@ -323,19 +323,19 @@ func TestAnyPayloadMayBeRedacted(t *testing.T) {
 	)
 	p.snapshot("before")
 	p.Drive()
-	resolve(t, p.World, 2, world.Disapprove)
-	resolve(t, p.World, 1, world.Approve)
+	resolve(t, p.World, 2, journal.Disapprove)
+	resolve(t, p.World, 1, journal.Approve)
 	p.Drive()
 	p.reply(worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure, Payload: said})
-	p.out.Due(p.out.Task(world.Retry))
-	p.out.Lose(p.out.Task(world.Perform), "the line is dead")
+	p.out.Due(p.out.Task(receipt.Retry))
+	p.out.Lose(p.out.Task(receipt.Perform), "the line is dead")
 	p.Drive()
 	all := p.Intents()
 	e := all[slices.IndexFunc(all, func(e receipt.Entry) bool { return e.State == receipt.StateInDoubt })]
 	payload, err := canon.Marshal(said)
 	require.NoError(t, err)
-	require.NoError(t, p.Resolve(t.Context(), world.Resolved{
-		Key: e.Intent.Key, How: world.Executed, Params: e.Params, Actor: "ada", Reason: "so", Payload: payload,
+	require.NoError(t, p.Resolve(t.Context(), journal.Resolved{
+		Key: e.Intent.Key, How: journal.Executed, Params: e.Params, Actor: "ada", Reason: "so", Payload: payload,
 	}))
 	p.Drive()
 	p.reply(worldtest.OK(said))
@@ -345,10 +345,10 @@ func TestAnyPayloadMayBeRedacted(t *testing.T) {
 	}
 	p.snapshot("after")
 	p.proven()
-	redacted := make(map[world.Kind]bool)
+	redacted := make(map[journal.Kind]bool)
 	every := tamper(p.Journal)
 	for i, s := range p.Journal.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(t, err)
 		if rec.Blob.IsZero() {
 			continue
@@ -356,15 +356,15 @@ func TestAnyPayloadMayBeRedacted(t *testing.T) {
 		redacted[rec.Kind] = true
 		one := tamper(p.Journal)
 		for _, x := range []*tampered{one, every} {
-			x.redact(t, world.Seq(i+1))
+			x.redact(t, journal.Seq(i+1))
 			r := withKeys(t, x)
 			require.Empty(t, r.Faults, "without %s #%d", rec.Kind, rec.ID)
 			require.Equal(t, p.StateRoot(), r.StateRoot)
 		}
 	}
-	for _, kind := range []world.Kind{
-		world.KindSubmitted, world.KindIntent, world.KindParked, world.KindDenied, world.KindFinished, world.KindEnded,
-		world.KindResolved, world.KindEmitted,
+	for _, kind := range []journal.Kind{
+		journal.KindSubmitted, journal.KindIntent, journal.KindParked, journal.KindDenied, journal.KindFinished, journal.KindEnded,
+		journal.KindResolved, journal.KindEmitted,
 	} {
 		require.True(t, redacted[kind], "%s", kind)
 	}

@@ -4,26 +4,27 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 )
 
 // played is what a replay came to.
 type played struct {
-	at        world.Seq // the last record that was the same
-	snapshots uint64    // among the records that were
-	state     world.Hash
+	at        journal.Seq // the last record that was the same
+	snapshots uint64      // among the records that were
+	state     journal.Hash
 	err       error
 }
 
 // play replays a history from a snapshot, or from record 1 where from is 0. Receipts
 // are scan's to check, so it takes them at their word: a bad one is one fault, not two.
-func (v *verifier) play(h world.History, from world.Seq) played {
+func (v *verifier) play(h journal.History, from journal.Seq) played {
 	p := played{at: from}
 	done, err := world.Replay(h, world.ReplayConfig{
 		Registry: v.cfg.Registry, From: from,
-		Visit: func(s world.Scanned) error {
+		Visit: func(s journal.Scanned) error {
 			p.at = s.ID
-			if s.Record.Kind == world.KindSnapshot {
+			if s.Record.Kind == journal.KindSnapshot {
 				p.snapshots++
 			}
 			if v.cfg.Progress != nil {
@@ -60,13 +61,13 @@ func (v *verifier) replay(p played) {
 			v.report.StateRoot = p.state
 			v.report.Replay.OK = true
 			return
-		case v.report.Redacted+v.report.Withheld == 0 || !errors.Is(p.err, world.ErrNotFound):
+		case v.report.Redacted+v.report.Withheld == 0 || !errors.Is(p.err, journal.ErrNotFound):
 			v.diverged(p.err)
 			return
 		}
 		from := v.next(p.at + 1)
 		if from == 0 {
-			v.gap(p.at+1, world.Seq(v.report.Records))
+			v.gap(p.at+1, journal.Seq(v.report.Records))
 			v.report.Replay.OK = true
 			return
 		}
@@ -76,7 +77,7 @@ func (v *verifier) replay(p played) {
 }
 
 // gap reports records that could not be recomputed.
-func (v *verifier) gap(from, to world.Seq) {
+func (v *verifier) gap(from, to journal.Seq) {
 	v.report.Replay.Gaps = append(v.report.Replay.Gaps, Gap{From: min(from, to), To: to})
 }
 
@@ -87,7 +88,7 @@ func (v *verifier) diverged(err error) {
 	if d := new(world.Divergence); errors.As(err, &d) {
 		v.report.Replay.FirstDivergence = d
 		place = placeOf(d.Record)
-		if v.kind(d.Record) == world.KindSnapshot {
+		if v.kind(d.Record) == journal.KindSnapshot {
 			v.report.Snapshots.Bad++
 		}
 	}
@@ -97,12 +98,12 @@ func (v *verifier) diverged(err error) {
 }
 
 // kind returns the kind of a record, "" where it cannot be read.
-func (v *verifier) kind(id world.Seq) world.Kind {
+func (v *verifier) kind(id journal.Seq) journal.Kind {
 	data, err := v.h.Record(id)
 	if err != nil {
 		return ""
 	}
-	rec, err := world.DecodeRecord(data)
+	rec, err := journal.DecodeRecord(data)
 	if err != nil {
 		return ""
 	}
@@ -112,19 +113,19 @@ func (v *verifier) kind(id world.Seq) world.Kind {
 // next returns the first snapshot at or after a record whose image is kept and
 // has the roots that the journal names, 0 where there is none. What is wrong with
 // those that it passes over is reported.
-func (v *verifier) next(from world.Seq) world.Seq {
+func (v *verifier) next(from journal.Seq) journal.Seq {
 	for s, err := range v.h.Scan(from - 1) {
 		if err != nil {
 			break // scan has reported it
 		}
-		if s.Err != nil || s.Record.Kind != world.KindSnapshot {
+		if s.Err != nil || s.Record.Kind != journal.KindSnapshot {
 			continue
 		}
 		switch err := v.image(&s); {
 		case err == nil:
 			v.report.Snapshots.Checked++
 			return s.ID
-		case errors.Is(err, world.ErrNotFound): // it was pruned
+		case errors.Is(err, journal.ErrNotFound): // it was pruned
 		default:
 			v.report.Snapshots.Bad++
 			v.fault(placeOf(s.ID), "%v", err)
@@ -134,7 +135,7 @@ func (v *verifier) next(from world.Seq) world.Seq {
 }
 
 // image checks the kept image of a snapshot against its record.
-func (v *verifier) image(s *world.Scanned) error {
+func (v *verifier) image(s *journal.Scanned) error {
 	rec := s.Record
 	if err := rec.Load(v.h); err != nil {
 		return err
@@ -147,8 +148,8 @@ func (v *verifier) image(s *world.Scanned) error {
 	if err != nil {
 		return err
 	}
-	b, ok := body.(*world.SnapshotCreated)
-	if !ok || done.StateRoot != b.StateRoot || [world.LinkBytes]byte(done.Head.Root[:world.LinkBytes]) != s.Link {
+	b, ok := body.(*journal.SnapshotCreated)
+	if !ok || done.StateRoot != b.StateRoot || [journal.LinkBytes]byte(done.Head.Root[:journal.LinkBytes]) != s.Link {
 		return world.ErrOtherState
 	}
 	return nil

@@ -6,9 +6,9 @@ import (
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // scan walks the journal once: chain, anchor, tree, checkpoints, receipts, intents,
@@ -56,7 +56,7 @@ func (v *verifier) scan() {
 
 // link adds a record to the chain, and compares its root with what is stored of it
 // and with the anchor. Of a record that cannot be read its number and kind are enough.
-func (v *verifier) link(place string, s *world.Scanned) {
+func (v *verifier) link(place string, s *journal.Scanned) {
 	id, kind := s.Record.ID, s.Record.Kind
 	if s.Err != nil {
 		e, err := canon.DecodeEnvelope(s.Bytes)
@@ -64,7 +64,7 @@ func (v *verifier) link(place string, s *world.Scanned) {
 			v.lost = true
 			v.fault(place, "the chain cannot be computed from here on: this is no record any more")
 		}
-		id, kind = world.Seq(e.ID), world.Kind(e.Kind)
+		id, kind = journal.Seq(e.ID), journal.Kind(e.Kind)
 	}
 	if v.lost {
 		return
@@ -74,7 +74,7 @@ func (v *verifier) link(place string, s *world.Scanned) {
 	}
 	v.before = v.chain.Root()
 	root := v.chain.Add(uint64(id), string(kind), s.Bytes)
-	if [world.LinkBytes]byte(root[:world.LinkBytes]) != s.Link && !v.broken {
+	if [journal.LinkBytes]byte(root[:journal.LinkBytes]) != s.Link && !v.broken {
 		v.broken = true // and so are all links after it
 		v.fault(place, "the chain root that was stored with it is another: this record or an earlier one was changed")
 	}
@@ -88,18 +88,18 @@ func (v *verifier) link(place string, s *world.Scanned) {
 	}
 }
 
-func placeOf(id world.Seq) string { return "record #" + strconv.FormatUint(uint64(id), 10) }
+func placeOf(id journal.Seq) string { return "record #" + strconv.FormatUint(uint64(id), 10) }
 
 // record checks one record by itself.
-func (v *verifier) record(place string, rec *world.Record) {
+func (v *verifier) record(place string, rec *journal.Record) {
 	v.now, v.cause = rec.ID, rec.CausedBy
-	if err := rec.Load(v.h); errors.Is(err, world.ErrNotFound) {
+	if err := rec.Load(v.h); errors.Is(err, journal.ErrNotFound) {
 		v.miss(place, miss{blob: rec.Blob, payload: true}, err)
 		if !v.part() {
 			v.gone(rec.Kind)
 			v.goneChange(place, rec.Kind)
 		}
-		v.unwritten = v.unwritten || world.Executes(rec.Kind)
+		v.unwritten = v.unwritten || journal.Executes(rec.Kind)
 		return
 	} else if err != nil {
 		v.fault(place, "%v", err)
@@ -126,26 +126,26 @@ func (v *verifier) record(place string, rec *world.Record) {
 
 // body checks what a record says, but for what it says of an intent, and returns the
 // receipt in it, nil where there is none.
-func (v *verifier) body(place string, body world.Body) *receipt.Receipt {
+func (v *verifier) body(place string, body journal.Body) *receipt.Receipt {
 	if !v.part() {
 		v.change(place, body)
 	}
-	if hash, brings := world.ManifestOf(body); brings {
+	if hash, brings := journal.ManifestOf(body); brings {
 		m := v.contents(place, hash)
-		if _, proposed := body.(*world.ManifestProposed); !proposed {
+		if _, proposed := body.(*journal.ManifestProposed); !proposed {
 			v.govern(hash, m)
 		}
 	}
 	switch b := body.(type) {
-	case *world.Created:
+	case *journal.Created:
 		v.report.WorldID = b.World
-	case *world.Finished:
+	case *journal.Finished:
 		return v.receipt(place, b.Receipt)
-	case *world.Late:
+	case *journal.Late:
 		return v.receipt(place, b.Receipt)
-	case *world.Forked:
+	case *journal.Forked:
 		v.forked(place, b)
-	case *world.Redacted:
+	case *journal.Redacted:
 		if v.missing[b.Blob] {
 			delete(v.missing, b.Blob)
 			v.report.Redacted++
@@ -179,7 +179,7 @@ func (v *verifier) blob(place, what string, hash manifest.Hash) []byte {
 		err = errors.New("the bytes have another hash")
 	}
 	switch {
-	case errors.Is(err, world.ErrNotFound):
+	case errors.Is(err, journal.ErrNotFound):
 		v.miss(place, miss{blob: hash}, fmt.Errorf("%s %s: %w", what, hash, err))
 	case err != nil:
 		v.fault(place, "%s %s: %v", what, hash, err)
@@ -192,7 +192,7 @@ func (v *verifier) blob(place, what string, hash manifest.Hash) []byte {
 // miss is a blob that is not there: a fault, unless the journal goes on to say that
 // it was redacted, or it is a payload that was withheld.
 type miss struct {
-	blob    world.Hash
+	blob    journal.Hash
 	payload bool // of a record
 	fault   Fault
 }

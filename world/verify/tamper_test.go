@@ -9,47 +9,47 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // tampered is a journal that somebody changed.
 type tampered struct {
-	world.History
-	records []world.Stored
-	blobs   map[world.Hash][]byte // instead of the history's; nil: gone
+	journal.History
+	records []journal.Stored
+	blobs   map[journal.Hash][]byte // instead of the history's; nil: gone
 }
 
 func tamper(j *worldtest.Journal) *tampered {
-	return &tampered{History: j, records: slices.Clone(j.Records()), blobs: make(map[world.Hash][]byte)}
+	return &tampered{History: j, records: slices.Clone(j.Records()), blobs: make(map[journal.Hash][]byte)}
 }
 
-func (x *tampered) Record(id world.Seq) ([]byte, error) {
+func (x *tampered) Record(id journal.Seq) ([]byte, error) {
 	if id == 0 || int(id) > len(x.records) {
-		return nil, world.ErrNotFound
+		return nil, journal.ErrNotFound
 	}
 	return x.records[id-1].Bytes, nil
 }
 
-func (x *tampered) Blob(h world.Hash) ([]byte, error) {
+func (x *tampered) Blob(h journal.Hash) ([]byte, error) {
 	if b, ok := x.blobs[h]; ok {
 		if b == nil {
-			return nil, world.ErrNotFound
+			return nil, journal.ErrNotFound
 		}
 		return b, nil
 	}
 	return x.History.Blob(h)
 }
 
-func (x *tampered) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
-	return func(yield func(world.Scanned, error) bool) {
+func (x *tampered) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
+	return func(yield func(journal.Scanned, error) bool) {
 		for _, s := range x.records {
 			if s.ID <= after {
 				continue
 			}
-			if !yield(world.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
+			if !yield(journal.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
 				return
 			}
 		}
@@ -57,37 +57,37 @@ func (x *tampered) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 }
 
 // set replaces the payload of record id.
-func (x *tampered) set(t testing.TB, id world.Seq, payload []byte) {
+func (x *tampered) set(t testing.TB, id journal.Seq, payload []byte) {
 	t.Helper()
 	e, err := canon.DecodeEnvelope(x.records[id-1].Bytes)
 	require.NoError(t, err)
-	e.Payload, e.Blob, e.BlobSize = payload, world.Hash{}, 0
+	e.Payload, e.Blob, e.BlobSize = payload, journal.Hash{}, 0
 	x.records[id-1].Bytes = canon.AppendEnvelope(nil, e)
 }
 
 // add appends a record.
-func (x *tampered) add(t testing.TB, kind world.Kind, payload []byte) world.Seq {
+func (x *tampered) add(t testing.TB, kind journal.Kind, payload []byte) journal.Seq {
 	t.Helper()
 	last, err := canon.DecodeEnvelope(x.records[len(x.records)-1].Bytes)
 	require.NoError(t, err)
-	cause := world.Seq(last.ID)
+	cause := journal.Seq(last.ID)
 	if kind.Input() {
 		cause = 0
 	}
 	return x.addCausedBy(t, kind, cause, payload)
 }
 
-func (x *tampered) addCausedBy(t testing.TB, kind world.Kind, cause world.Seq, payload []byte) world.Seq {
+func (x *tampered) addCausedBy(t testing.TB, kind journal.Kind, cause journal.Seq, payload []byte) journal.Seq {
 	t.Helper()
 	last, err := canon.DecodeEnvelope(x.records[len(x.records)-1].Bytes)
 	require.NoError(t, err)
 	id := last.ID + 1
 	bytes := canon.AppendEnvelope(nil, canon.Envelope{ID: id, Time: last.Time, Kind: string(kind), CausedBy: uint64(cause), Payload: payload})
-	x.records = append(x.records, world.Stored{ID: world.Seq(id), Bytes: bytes})
-	return world.Seq(id)
+	x.records = append(x.records, journal.Stored{ID: journal.Seq(id), Bytes: bytes})
+	return journal.Seq(id)
 }
 
-func marshal(t testing.TB, body world.Body) []byte {
+func marshal(t testing.TB, body journal.Body) []byte {
 	t.Helper()
 	payload, err := canon.Marshal(body)
 	require.NoError(t, err)
@@ -108,10 +108,10 @@ func (x *tampered) relink(t testing.TB) *tampered {
 }
 
 // find returns the id, payload and body of the first record of a kind.
-func find(t testing.TB, j *worldtest.Journal, kind world.Kind) (world.Seq, []byte, world.Body) {
+func find(t testing.TB, j *worldtest.Journal, kind journal.Kind) (journal.Seq, []byte, journal.Body) {
 	t.Helper()
 	for _, s := range j.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(t, err)
 		if rec.Kind == kind {
 			require.NoError(t, rec.Load(j))
@@ -126,7 +126,7 @@ func find(t testing.TB, j *worldtest.Journal, kind world.Kind) (world.Seq, []byt
 
 // edit changes the body of the first record of a kind and computes the chain
 // anew.
-func edit(t testing.TB, j *worldtest.Journal, kind world.Kind, change func(world.Body)) *tampered {
+func edit(t testing.TB, j *worldtest.Journal, kind journal.Kind, change func(journal.Body)) *tampered {
 	t.Helper()
 	id, _, body := find(t, j, kind)
 	change(body)
@@ -174,4 +174,4 @@ func places(r *verify.Report) []string {
 	return out
 }
 
-func place(id world.Seq) string { return fmt.Sprintf("record #%d", id) }
+func place(id journal.Seq) string { return fmt.Sprintf("record #%d", id) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -26,14 +27,14 @@ import (
 type Config struct {
 	Keys     *receipt.Keyring  // checks receipts; nil or without keys: they count as unverifiable
 	Registry *reducer.Registry // Go reducers, for the replay
-	Anchor   world.Head        // what was acknowledged; zero: there is no anchor
-	Images   []world.Head      // of which images of the world are kept, ascending: they must be in the journal
+	Anchor   journal.Head      // what was acknowledged; zero: there is no anchor
+	Images   []journal.Head    // of which images of the world are kept, ascending: they must be in the journal
 	Damage   iter.Seq[error]   // faults of the store below the journal, but for its records; nil: none
 	Records  iter.Seq[error]   // all faults of its records: asked for where there is one, for a Scan ends at the first; nil: none
 	Progress func(done uint64) // called with the number of records done, by one goroutine at a time; may be nil
 
 	Begin    Begin
-	Withheld []world.Hash // payloads that were left out of the journal, as whoever made it says
+	Withheld []journal.Hash // payloads that were left out of the journal, as whoever made it says
 
 	Checkpoints iter.Seq2[[]byte, error] // signed ones that came with the journal, ascending by size; nil: none
 	Kept        [][]byte                 // signed ones that somebody kept elsewhere: each must be of this history
@@ -45,8 +46,8 @@ type Config struct {
 // Begin is where a journal begins that may be a part of one. The zero value is the
 // beginning of a world.
 type Begin struct {
-	First world.Seq         // its first record; 0: 1
-	Root  world.Hash        // the chain root before it. No checkpoint covers it
+	First journal.Seq       // its first record; 0: 1
+	Root  journal.Hash      // the chain root before it. No checkpoint covers it
 	Nodes []checkpoint.Hash // of checkpoint.Tree.Nodes, of the records before it
 	World string            // the world's id, at the journal's end; "": not compared
 }
@@ -57,10 +58,10 @@ type Report struct {
 	Trusted            bool         `json:"trusted"`               // someone whom the caller believes has signed the last record and all before it
 	WorldID            string       `json:"world_id"`              // of a fork: its own
 	Records            uint64       `json:"records"`               // the number of the last one
-	From               world.Seq    `json:"from,omitempty"`        // the first record, where it is not 1
-	ExecutionHash      world.Hash   `json:"execution_hash"`        // zero where a payload that it is of is gone, or From is set
-	EventChainRootHash world.Hash   `json:"event_chain_root_hash"` // zero where a record is no record any more
-	StateRoot          world.Hash   `json:"state_root"`            // zero where the replay does not reach the last record
+	From               journal.Seq  `json:"from,omitempty"`        // the first record, where it is not 1
+	ExecutionHash      journal.Hash `json:"execution_hash"`        // zero where a payload that it is of is gone, or From is set
+	EventChainRootHash journal.Hash `json:"event_chain_root_hash"` // zero where a record is no record any more
+	StateRoot          journal.Hash `json:"state_root"`            // zero where the replay does not reach the last record
 	Ledger             LedgerProof  `json:"tool_invocation_ledger_proof"`
 	Replay             ReplayProof  `json:"replay_proof_result"`
 	Receipts           Receipts     `json:"receipts"`
@@ -77,11 +78,11 @@ type Report struct {
 // ones have its root at their size, the world's id, and the signature of a key that
 // is known.
 type Checkpoints struct {
-	Checked uint64    `json:"checked"`
-	Bad     uint64    `json:"bad"`
-	Last    world.Seq `json:"last"`    // the record that the last good one reaches; 0: there is none
-	Trusted world.Seq `json:"trusted"` // the same, of those that someone signed whom the caller believes
-	Signers []string  `json:"signers"` // of the last good one, as checkpoint.FormatKey writes them
+	Checked uint64      `json:"checked"`
+	Bad     uint64      `json:"bad"`
+	Last    journal.Seq `json:"last"`    // the record that the last good one reaches; 0: there is none
+	Trusted journal.Seq `json:"trusted"` // the same, of those that someone signed whom the caller believes
+	Signers []string    `json:"signers"` // of the last good one, as checkpoint.FormatKey writes them
 
 	Unverifiable uint64 `json:"unverifiable,omitempty"` // no key was known: only root and world were compared
 }
@@ -114,8 +115,8 @@ type ReplayProof struct {
 // Gap is a range of records that could not be recomputed, because an input was
 // redacted or withheld: up to the next snapshot whose image is kept, or to the end.
 type Gap struct {
-	From world.Seq `json:"from"`
-	To   world.Seq `json:"to"`
+	From journal.Seq `json:"from"`
+	To   journal.Seq `json:"to"`
 }
 
 // Snapshots counts snapshots by whether the state root that their records name
@@ -135,8 +136,8 @@ type Receipts struct {
 
 // AnchorProof says whether what was acknowledged is in the journal.
 type AnchorProof struct {
-	OK bool      `json:"ok"`
-	ID world.Seq `json:"id"`
+	OK bool        `json:"ok"`
+	ID journal.Seq `json:"id"`
 }
 
 // Fault is one thing that is wrong.
@@ -148,11 +149,11 @@ type Fault struct {
 // Verify checks all that can be checked. The error says that it could not be
 // done, or that a key is none (checkpoint.ErrBadKey); what is wrong with the world is
 // in the report.
-func Verify(h world.History, cfg Config) (*Report, error) {
+func Verify(h journal.History, cfg Config) (*Report, error) {
 	v := &verifier{
-		h: h, cfg: cfg, execution: world.NewExecution(),
+		h: h, cfg: cfg, execution: journal.NewExecution(),
 		intents: make(map[receipt.Key]*invocation),
-		missing: make(map[world.Hash]bool), withheld: make(map[world.Hash]bool),
+		missing: make(map[journal.Hash]bool), withheld: make(map[journal.Hash]bool),
 		chain: canon.ResumeChain(cfg.Begin.Root), tree: new(checkpoint.Tree),
 		report: &Report{
 			Checkpoints: Checkpoints{Signers: []string{}},
@@ -197,35 +198,35 @@ func Verify(h world.History, cfg Config) (*Report, error) {
 }
 
 type verifier struct {
-	h         world.History
+	h         journal.History
 	cfg       Config
 	report    *Report
 	chain     *canon.Chain
-	before    world.Hash // the chain root before the present record
-	broken    bool       // a link was not its root's
-	lost      bool       // the chain cannot be computed any more
+	before    journal.Hash // the chain root before the present record
+	broken    bool         // a link was not its root's
+	lost      bool         // the chain cannot be computed any more
 	tree      *checkpoint.Tree
 	heads     heads
 	feed      *feed // to the replay; nil: there is none
-	execution *world.Execution
+	execution *journal.Execution
 	effects   map[string]manifest.Effect // of the manifest in force
 	rules     inForce
 	proposals []*proposal // in their order
-	unread    world.Seq   // the last report that is gone, about nobody knows which proposal; 0: none
+	unread    journal.Seq // the last report that is gone, about nobody knows which proposal; 0: none
 
-	now       world.Seq // the record that is looked at
-	cause     world.Seq // of it
+	now       journal.Seq // the record that is looked at
+	cause     journal.Seq // of it
 	intents   map[receipt.Key]*invocation
 	order     []receipt.Key // of intents, as the journal first names them
 	turnings  []turning
-	fork      world.Seq // the last world.forked; 0: none
-	unnamed   uint64    // decisions whose payloads are gone, about nobody knows which intents
-	unsigned  string    // place of the first receipt of the present world that the keys are not for
-	missing   map[world.Hash]bool
-	withheld  map[world.Hash]bool // what the caller says of it
-	missed    []miss              // in the order of the journal
-	misnamed  []misnamed          // chain roots that records name and that are others, in the order of the journal
-	unwritten bool                // the execution hash lacks what a payload said that is gone
+	fork      journal.Seq // the last world.forked; 0: none
+	unnamed   uint64      // decisions whose payloads are gone, about nobody knows which intents
+	unsigned  string      // place of the first receipt of the present world that the keys are not for
+	missing   map[journal.Hash]bool
+	withheld  map[journal.Hash]bool // what the caller says of it
+	missed    []miss                // in the order of the journal
+	misnamed  []misnamed            // chain roots that records name and that are others, in the order of the journal
+	unwritten bool                  // the execution hash lacks what a payload said that is gone
 }
 
 func (v *verifier) fault(place, format string, args ...any) {

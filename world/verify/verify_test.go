@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -47,7 +47,7 @@ func story(t testing.TB) *worldtest.World {
 	return w
 }
 
-func run(t testing.TB, h world.History, cfg verify.Config) *verify.Report {
+func run(t testing.TB, h journal.History, cfg verify.Config) *verify.Report {
 	t.Helper()
 	r, err := verify.Verify(h, cfg)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func run(t testing.TB, h world.History, cfg verify.Config) *verify.Report {
 }
 
 // withKeys verifies with the keys that the world's receipts were signed with.
-func withKeys(t testing.TB, h world.History) *verify.Report {
+func withKeys(t testing.TB, h journal.History) *verify.Report {
 	t.Helper()
 	return run(t, h, verify.Config{Keys: worldtest.Keyring(t, "test")})
 }
@@ -137,8 +137,8 @@ func TestWithoutKeysReceiptsAreUnverifiable(t *testing.T) {
 func TestReceiptOfARevokedKeyStillProves(t *testing.T) {
 	w := story(t)
 	first := []byte(strings.Repeat("1", receipt.SecretBytes))
-	resigned := edit(t, w.Journal, world.KindFinished, func(b world.Body) {
-		f := b.(*world.Finished)
+	resigned := edit(t, w.Journal, journal.KindFinished, func(b journal.Body) {
+		f := b.(*journal.Finished)
 		f.Receipt = resign(t, f.Receipt, keyring(t, receipt.Epoch{Number: 1, Secret: first}), nil)
 	})
 	rotated := keyring(t, receipt.Epoch{Number: 1, Secret: first, Revoked: true}, receipt.Epoch{Number: 2, Secret: first})
@@ -147,8 +147,8 @@ func TestReceiptOfARevokedKeyStillProves(t *testing.T) {
 	require.EqualValues(t, 1, r.Receipts.Bad, "the other one is of a key that nobody knows")
 
 	forger := keyring(t, receipt.Epoch{Number: 1, Secret: []byte(strings.Repeat("2", receipt.SecretBytes))})
-	forged := edit(t, w.Journal, world.KindFinished, func(b world.Body) {
-		f := b.(*world.Finished)
+	forged := edit(t, w.Journal, journal.KindFinished, func(b journal.Body) {
+		f := b.(*journal.Finished)
 		f.Receipt = resign(t, f.Receipt, forger, func(r *receipt.Receipt) { r.KeyID = rotated.Keys()[0].ID })
 	})
 	r = run(t, forged, verify.Config{Keys: rotated})
@@ -160,9 +160,9 @@ func TestExecutionHashIsOfWhatHappenedInItsOrder(t *testing.T) {
 	w.Submit("go", order("a", act{"effect": "tool.a"}, act{"effect": "tool.bad"}, act{"effect": "tool.b", "param": "error"}))
 	w.Submit("go", order("b", act{"fail": "told to"}))
 	w.Run()
-	_, _, created := find(t, w.Journal, world.KindCreated)
+	_, _, created := find(t, w.Journal, journal.KindCreated)
 	step := func(i int) receipt.StepID { return w.Intents()[i].Intent.Step }
-	lines := "manifest " + created.(*world.Created).Manifest.String() + "\n" +
+	lines := "manifest " + created.(*journal.Created).Manifest.String() + "\n" +
 		"bot/a@1:success\n" +
 		string(step(1)) + ":permanent_failure\n" + // denied
 		"bot/b@1:permanent_failure\n" +
@@ -184,13 +184,13 @@ func TestReportHasTheKeysOfTheSpecification(t *testing.T) {
 		return out
 	}
 	for name, c := range map[string]struct {
-		history world.History
-		anchor  world.Head
+		history journal.History
+		anchor  journal.Head
 		extra   []string
 	}{
-		"good":            {w.Journal, world.Head{}, nil},
+		"good":            {w.Journal, journal.Head{}, nil},
 		"with an anchor":  {w.Journal, w.Status().Head, []string{"anchor"}},
-		"with divergence": {edit(t, w.Journal, world.KindStepped, func(b world.Body) { b.(*world.Stepped).Gas++ }), world.Head{}, nil},
+		"with divergence": {edit(t, w.Journal, journal.KindStepped, func(b journal.Body) { b.(*journal.Stepped).Gas++ }), journal.Head{}, nil},
 	} {
 		text, err := json.Marshal(run(t, c.history, verify.Config{Anchor: c.anchor}))
 		require.NoError(t, err)

@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
 // withhold leaves the payload of a record out.
-func (x *tampered) withhold(t testing.TB, id world.Seq) world.Hash {
+func (x *tampered) withhold(t testing.TB, id journal.Seq) journal.Hash {
 	t.Helper()
-	rec, err := world.DecodeRecord(x.records[id-1].Bytes)
+	rec, err := journal.DecodeRecord(x.records[id-1].Bytes)
 	require.NoError(t, err)
 	require.False(t, rec.Blob.IsZero())
 	x.blobs[rec.Blob] = nil
@@ -25,7 +25,7 @@ func TestWithheldPayloadIsNoFault(t *testing.T) {
 	x := tamper(p.Journal)
 	hash := x.withhold(t, 2)
 	r := run(t, x, verify.Config{
-		Withheld: []world.Hash{hash, {1}}, Trust: publics(1), Sealed: true,
+		Withheld: []journal.Hash{hash, {1}}, Trust: publics(1), Sealed: true,
 		Checkpoints: notes(sign(t, "test", x.records, 1)),
 	})
 	require.Empty(t, r.Faults)
@@ -37,7 +37,7 @@ func TestWithheldPayloadIsNoFault(t *testing.T) {
 	require.Equal(t, p.StateRoot(), r.StateRoot)
 
 	x.redact(t, 2)
-	r = run(t, x, verify.Config{Withheld: []world.Hash{hash}})
+	r = run(t, x, verify.Config{Withheld: []journal.Hash{hash}})
 	require.Empty(t, r.Faults)
 	require.EqualValues(t, 1, r.Redacted, "the journal's word comes first")
 	require.Zero(t, r.Withheld)
@@ -46,10 +46,10 @@ func TestWithheldPayloadIsNoFault(t *testing.T) {
 func TestWithheldPayloadOfAPartIsNoFault(t *testing.T) {
 	p := told(t)
 	x, begin := partOf(p.Journal, "test", 2)
-	rec, err := world.DecodeRecord(x.records[0].Bytes)
+	rec, err := journal.DecodeRecord(x.records[0].Bytes)
 	require.NoError(t, err)
 	x.blobs[rec.Blob] = nil
-	r := run(t, x, verify.Config{Begin: begin, Withheld: []world.Hash{rec.Blob}})
+	r := run(t, x, verify.Config{Begin: begin, Withheld: []journal.Hash{rec.Blob}})
 	require.Empty(t, r.Faults)
 	require.EqualValues(t, 1, r.Withheld)
 	require.Equal(t, []string{place(2)}, places(run(t, x, verify.Config{Begin: begin})))
@@ -60,18 +60,18 @@ func TestOnlyPayloadsThatAreNamedAreWithheld(t *testing.T) {
 	p := told(t)
 	x := tamper(p.Journal)
 	x.withhold(t, 2)
-	require.Contains(t, places(run(t, x, verify.Config{Withheld: []world.Hash{{1}}})), place(2))
+	require.Contains(t, places(run(t, x, verify.Config{Withheld: []journal.Hash{{1}}})), place(2))
 
-	_, _, created := find(t, p.Journal, world.KindCreated)
-	for _, hash := range append(p.Manifest().Contents(), created.(*world.Created).Manifest) {
+	_, _, created := find(t, p.Journal, journal.KindCreated)
+	for _, hash := range append(p.Manifest().Contents(), created.(*journal.Created).Manifest) {
 		y := tamper(p.Journal)
 		y.blobs[hash] = nil
-		require.Contains(t, places(run(t, y, verify.Config{Withheld: []world.Hash{hash}})), place(1))
+		require.Contains(t, places(run(t, y, verify.Config{Withheld: []journal.Hash{hash}})), place(1))
 	}
 
 	z := tamper(p.Journal)
-	rec, err := world.DecodeRecord(z.records[1].Bytes)
+	rec, err := journal.DecodeRecord(z.records[1].Bytes)
 	require.NoError(t, err)
 	z.blobs[rec.Blob] = []byte("another")
-	require.Contains(t, places(run(t, z, verify.Config{Withheld: []world.Hash{rec.Blob}})), place(2), "what is there is compared")
+	require.Contains(t, places(run(t, z, verify.Config{Withheld: []journal.Hash{rec.Blob}})), place(2), "what is there is compared")
 }

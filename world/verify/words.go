@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -11,34 +12,34 @@ import (
 
 // words returns that a record has to say one of a few words, and says another. The
 // replay would find it out, but not in its gaps, nor in a part of a journal.
-func (v *verifier) words(body world.Body) error {
+func (v *verifier) words(body journal.Body) error {
 	switch b := body.(type) {
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		if v.part() { // else the ledger says it
 			return oneOf("decision", b.Decision, byGate, byLeave, recorded, waits, rejected, reused)
 		}
-	case *world.Resolved:
+	case *journal.Resolved:
 		if v.part() {
-			return oneOf("decision", b.How, world.Approve, world.Disapprove, world.Executed, world.NotExecuted, world.RetryAnyway, world.Reuse)
+			return oneOf("decision", b.How, journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, world.Reuse)
 		}
-	case *world.Stepped:
+	case *journal.Stepped:
 		return oneOf("outcome", b.Outcome, receipt.OutcomePure, receipt.OutcomeSuccess)
-	case *world.InDoubt:
+	case *journal.InDoubt:
 		return oneOf("action", b.Action, manifest.InDoubtPark, manifest.InDoubtVerify, manifest.InDoubtRetry, manifest.InDoubtFail)
-	case *world.IntentWaiting:
+	case *journal.IntentWaiting:
 		return oneOf("outcome", b.Outcome, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable)
-	case *world.Confirmed:
+	case *journal.Confirmed:
 		if err := oneOf("mode", b.Mode, manifest.VerifyStrict, manifest.VerifyWarn, manifest.VerifyHuman, byPerson); err != nil {
 			return err
 		}
-		return oneOf("verdict", b.Verdict, world.Happened, world.NotHappened)
-	case *world.Forked:
-		return oneOf("effects", b.Effects, world.ForkHold, world.ForkLive, world.ForkRecorded)
-	case *world.RolledBack:
+		return oneOf("verdict", b.Verdict, receipt.Happened, receipt.NotHappened)
+	case *journal.Forked:
+		return oneOf("effects", b.Effects, journal.ForkHold, journal.ForkLive, journal.ForkRecorded)
+	case *journal.RolledBack:
 		for _, x := range b.Abandoned {
-			words := []world.Disposition{world.Kept, world.Compensated, world.Acknowledged}
+			words := []journal.Disposition{journal.Kept, journal.Compensated, journal.Acknowledged}
 			if b.V > 1 {
-				words = append(words, world.Cancelled, world.MadeUpFor)
+				words = append(words, journal.Cancelled, journal.MadeUpFor)
 			}
 			if err := oneOf("disposition", x.Disposition, words...); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -16,25 +17,25 @@ import (
 func TestWordsThatNoKernelWritesAreFaults(t *testing.T) {
 	p := told(t)
 	key := keysOf(p, 0)[0]
-	left := func(state receipt.State, d world.Disposition) *world.RolledBack {
-		return &world.RolledBack{V: 1, Abandoned: []world.SideEffect{{Key: key, State: state, Disposition: d}}}
+	left := func(state receipt.State, d journal.Disposition) *journal.RolledBack {
+		return &journal.RolledBack{V: 1, Abandoned: []journal.SideEffect{{Key: key, State: state, Disposition: d}}}
 	}
 	for name, c := range map[string]struct {
-		kind      world.Kind
-		good, bad world.Body
+		kind      journal.Kind
+		good, bad journal.Body
 	}{
-		"outcome of a step":    {world.KindStepped, &world.Stepped{V: 1, Outcome: receipt.OutcomePure}, &world.Stepped{V: 1, Outcome: "purer"}},
-		"outcome of a receipt": {world.KindWaiting, &world.IntentWaiting{V: 1, Key: key, Outcome: receipt.OutcomeCompensatable}, &world.IntentWaiting{V: 1, Key: key, Outcome: receipt.OutcomePure}},
-		"what is done":         {world.KindInDoubt, &world.InDoubt{V: 1, Key: key, Action: manifest.InDoubtPark}, &world.InDoubt{V: 1, Key: key, Action: "hope"}},
-		"mode":                 {world.KindConfirmed, &world.Confirmed{V: 1, Key: key, Mode: manifest.VerifyStrict, Verdict: world.Happened}, &world.Confirmed{V: 1, Key: key, Mode: "lax", Verdict: world.Happened}},
-		"verdict":              {world.KindConfirmed, &world.Confirmed{V: 1, Key: key, Mode: manifest.VerifyWarn, Verdict: world.NotHappened}, &world.Confirmed{V: 1, Key: key, Mode: manifest.VerifyWarn, Verdict: world.Unknown}},
-		"disposition":          {world.KindRollback, left(receipt.StateFailed, world.Kept), left(receipt.StateFailed, "lost")},
-		"state":                {world.KindRollback, left(receipt.StateCommitted, world.Kept), left(receipt.StateDenied, world.Kept)},
-		"decision":             {world.KindIntent, claim(key, "allow"), claim(key, "perhaps")},
-		"decision of a person": {world.KindResolved, &world.Resolved{V: 1, Key: key, How: world.Reuse}, &world.Resolved{V: 1, Key: key, How: "perhaps"}},
+		"outcome of a step":    {journal.KindStepped, &journal.Stepped{V: 1, Outcome: receipt.OutcomePure}, &journal.Stepped{V: 1, Outcome: "purer"}},
+		"outcome of a receipt": {journal.KindWaiting, &journal.IntentWaiting{V: 1, Key: key, Outcome: receipt.OutcomeCompensatable}, &journal.IntentWaiting{V: 1, Key: key, Outcome: receipt.OutcomePure}},
+		"what is done":         {journal.KindInDoubt, &journal.InDoubt{V: 1, Key: key, Action: manifest.InDoubtPark}, &journal.InDoubt{V: 1, Key: key, Action: "hope"}},
+		"mode":                 {journal.KindConfirmed, &journal.Confirmed{V: 1, Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}, &journal.Confirmed{V: 1, Key: key, Mode: "lax", Verdict: receipt.Happened}},
+		"verdict":              {journal.KindConfirmed, &journal.Confirmed{V: 1, Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.NotHappened}, &journal.Confirmed{V: 1, Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.Unknown}},
+		"disposition":          {journal.KindRollback, left(receipt.StateFailed, journal.Kept), left(receipt.StateFailed, "lost")},
+		"state":                {journal.KindRollback, left(receipt.StateCommitted, journal.Kept), left(receipt.StateDenied, journal.Kept)},
+		"decision":             {journal.KindIntent, claim(key, "allow"), claim(key, "perhaps")},
+		"decision of a person": {journal.KindResolved, &journal.Resolved{V: 1, Key: key, How: world.Reuse}, &journal.Resolved{V: 1, Key: key, How: "perhaps"}},
 	} {
 		for _, part := range []bool{false, true} {
-			faults := func(b world.Body) int {
+			faults := func(b journal.Body) int {
 				x := tamper(p.Journal)
 				x.redact(t, 2)
 				x.add(t, c.kind, marshal(t, b))
@@ -48,7 +49,7 @@ func TestWordsThatNoKernelWritesAreFaults(t *testing.T) {
 				return len(run(t, imageless{x}, cfg).Faults)
 			}
 			more := 1
-			if ledger := c.kind == world.KindIntent || c.kind == world.KindResolved; ledger && !part {
+			if ledger := c.kind == journal.KindIntent || c.kind == journal.KindResolved; ledger && !part {
 				more = 0 // the ledger takes neither
 			}
 			require.Equal(t, faults(c.good)+more, faults(c.bad), "%s, part: %t", name, part)

@@ -2,26 +2,27 @@ package view
 
 import (
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 )
 
 // CellLine is a cell in a list.
 type CellLine struct {
-	Cell      string      `json:"cell"`
-	N         uint64      `json:"n"`          // steps taken
-	StateHash *world.Hash `json:"state_hash"` // null where the cell has no state
-	Mailbox   int         `json:"mailbox"`
-	Parked    bool        `json:"parked"`
+	Cell      string        `json:"cell"`
+	N         uint64        `json:"n"`          // steps taken
+	StateHash *journal.Hash `json:"state_hash"` // null where the cell has no state
+	Mailbox   int           `json:"mailbox"`
+	Parked    bool          `json:"parked"`
 }
 
 // Cell is a cell at a moment.
 type Cell struct {
 	Cell    string           `json:"cell"`
 	N       uint64           `json:"n"` // steps taken
-	State   world.Data       `json:"state"`
+	State   journal.Data     `json:"state"`
 	Mailbox []world.MailView `json:"mailbox"`
 	Parked  bool             `json:"parked"`
-	At      world.Seq        `json:"at"` // the record of the moment
+	At      journal.Seq      `json:"at"` // the record of the moment
 }
 
 // LineOfCell returns a cell as lists have it.
@@ -35,7 +36,7 @@ func LineOfCell(v world.CellView) CellLine {
 }
 
 // CellAt returns a cell as it is shown, at the record of a moment.
-func CellAt(v world.CellView, at world.Seq) Cell {
+func CellAt(v world.CellView, at journal.Seq) Cell {
 	c := Cell{Cell: v.Cell.String(), N: v.N, State: v.State, Mailbox: v.Mail, Parked: v.Parked, At: at}
 	if c.Mailbox == nil {
 		c.Mailbox = []world.MailView{}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -20,7 +21,7 @@ type IntentLine struct {
 	Attempt     uint64         `json:"attempt"`
 	StepID      receipt.StepID `json:"step_id"`
 	ExternalKey string         `json:"external_key"`
-	Params      world.Data     `json:"params"`
+	Params      journal.Data   `json:"params"`
 	Cap         string         `json:"cap"`
 	Decision    string         `json:"decision"`
 	Rules       []string       `json:"rules"`
@@ -32,7 +33,7 @@ type Intent struct {
 	IntentLine
 	Tag        string          `json:"tag"`
 	Occurrence uint64          `json:"occurrence"`
-	ParamsHash world.Hash      `json:"params_hash"` // what a decision is bound to
+	ParamsHash journal.Hash    `json:"params_hash"` // what a decision is bound to
 	Outcome    receipt.Outcome `json:"outcome"`     // the last; empty while there is none
 	Cost       receipt.Cost    `json:"cost"`        // of all attempts
 	Reserved   receipt.Cost    `json:"reserved"`    // of budgets
@@ -40,18 +41,18 @@ type Intent struct {
 	For        *receipt.Key    `json:"for"`         // the intent that it makes up for; null: none
 	Repeats    *receipt.Key    `json:"repeats"`     // what a rollback left behind and it equals; null: nothing
 	Reused     bool            `json:"reused"`      // it was not performed: what it repeats is its result
-	Emitted    world.Seq       `json:"emitted"`
-	Started    world.Seq       `json:"started"`  // 0: not yet
-	Finished   world.Seq       `json:"finished"` // 0: not yet
+	Emitted    journal.Seq     `json:"emitted"`
+	Started    journal.Seq     `json:"started"`  // 0: not yet
+	Finished   journal.Seq     `json:"finished"` // 0: not yet
 	Attempts   []Attempt       `json:"attempts"`
 }
 
 // Attempt is one attempt of an intent.
 type Attempt struct {
 	Attempt uint64          `json:"attempt"`
-	Started world.Seq       `json:"started"`
-	Expired world.Seq       `json:"expired"` // when it was given up; 0: it was not
-	Receipt world.Seq       `json:"receipt"` // 0: none
+	Started journal.Seq     `json:"started"`
+	Expired journal.Seq     `json:"expired"` // when it was given up; 0: it was not
+	Receipt journal.Seq     `json:"receipt"` // 0: none
 	Late    bool            `json:"late"`    // the receipt
 	Status  receipt.Status  `json:"status"`
 	Outcome receipt.Outcome `json:"outcome"`
@@ -88,7 +89,7 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 	a := &Intent{
 		IntentLine: line, Tag: e.Intent.Tag, Occurrence: e.Intent.Occurrence, ParamsHash: e.Params, Outcome: e.Outcome,
 		Reserved: e.Reserved, Deadline: manifest.Tick(e.Deadline), For: e.For, Repeats: e.Repeats, Reused: e.Reused,
-		Emitted: world.Seq(e.Emitted), Started: world.Seq(e.Started), Finished: world.Seq(e.Finished),
+		Emitted: journal.Seq(e.Emitted), Started: journal.Seq(e.Started), Finished: journal.Seq(e.Finished),
 	}
 	a.Attempts, err = j.attempts(e)
 	for _, x := range a.Attempts {
@@ -106,7 +107,7 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 // it, or that approved it.
 func (j Journal) OfIntent(of *receipt.Entry) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		for e, err := range j.Concerning(of.Intent.Cell, world.Seq(of.Emitted)-1) {
+		for e, err := range j.Concerning(of.Intent.Cell, journal.Seq(of.Emitted)-1) {
 			if err == nil {
 				if key, _ := IntentOf(e.Body); key != of.Intent.Key {
 					continue
@@ -130,7 +131,7 @@ func (j Journal) attempts(e *receipt.Entry) ([]Attempt, error) {
 			return nil, err
 		}
 		_, n := IntentOf(rec.Body)
-		if rec.Kind == world.KindStarted {
+		if rec.Kind == journal.KindStarted {
 			out = append(out, Attempt{Attempt: n, Started: rec.ID})
 			continue
 		}
@@ -146,15 +147,15 @@ func (j Journal) attempts(e *receipt.Entry) ([]Attempt, error) {
 
 // add takes what a record says of an attempt.
 func (x *Attempt) add(rec *Entry) error {
-	a := Answer{Late: rec.Kind == world.KindLate}
+	a := Answer{Late: rec.Kind == journal.KindLate}
 	var err error
 	switch b := rec.Body.(type) {
-	case *world.Expired:
+	case *journal.Expired:
 		x.Expired, x.Reason = rec.ID, b.Reason
 		return nil
-	case *world.Finished:
+	case *journal.Finished:
 		err = a.read(b.Receipt)
-	case *world.Late:
+	case *journal.Late:
 		err = a.read(b.Receipt)
 	default:
 		return nil
@@ -188,11 +189,11 @@ func (j Journal) IntentLines(entries []receipt.Entry) (*IntentLines, error) {
 	if from == 0 {
 		return r, nil
 	}
-	for e, err := range j.Scan(world.Seq(from), world.KindInDoubt) {
+	for e, err := range j.Scan(journal.Seq(from), journal.KindInDoubt) {
 		if err != nil {
 			return nil, err
 		}
-		if b, ok := e.Body.(*world.InDoubt); ok {
+		if b, ok := e.Body.(*journal.InDoubt); ok {
 			r.doubts[b.Key] = b.Reason
 		}
 	}
@@ -201,7 +202,7 @@ func (j Journal) IntentLines(entries []receipt.Entry) (*IntentLines, error) {
 
 // Line returns what is known of an intent.
 func (r *IntentLines) Line(e receipt.Entry) (IntentLine, error) {
-	made, err := r.Entry(world.Seq(e.Emitted))
+	made, err := r.Entry(journal.Seq(e.Emitted))
 	if err != nil {
 		return IntentLine{}, err
 	}
@@ -210,11 +211,11 @@ func (r *IntentLines) Line(e receipt.Entry) (IntentLine, error) {
 		StepID: e.Intent.Step, ExternalKey: e.Intent.Key.External(r.Local.Keys().World()), Cap: e.Intent.Cap,
 	}
 	switch b := made.Body.(type) { // nil: it was redacted
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		line.Params, line.Decision, line.Rules = b.Params, b.Decision, b.Rules
-	case *world.IntentParked:
+	case *journal.IntentParked:
 		line.Params, line.Decision, line.Rules = b.Params, governance.RequireApproval.String(), b.Rules
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		line.Params, line.Rules = b.Params, b.Rules
 	}
 	err = r.explain(&line, &e)
@@ -233,7 +234,7 @@ func (r *IntentLines) doubt(e *receipt.Entry) (why string, err error) {
 		if err != nil {
 			return why, err
 		}
-		if b, ok := rec.Body.(*world.InDoubt); ok {
+		if b, ok := rec.Body.(*journal.InDoubt); ok {
 			why = b.Reason
 		}
 	}
@@ -266,19 +267,19 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 
 // explainEnd says why an intent came to nothing.
 func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
-	end, err := r.Entry(world.Seq(e.Finished))
+	end, err := r.Entry(journal.Seq(e.Finished))
 	if err != nil {
 		return err
 	}
 	switch b := end.Body.(type) {
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		line.Decision, line.Reason = governance.Deny.String(), b.Code+": "+b.Reason
 		if len(b.Rules) > 0 {
 			line.Rules = b.Rules
 		}
-	case *world.IntentEnded:
+	case *journal.IntentEnded:
 		line.Reason = explained(b.Payload)
-	case *world.Finished:
+	case *journal.Finished:
 		if line.Reason = failure(b.Receipt); line.Reason == "" {
 			line.Reason = string(e.Outcome)
 		}

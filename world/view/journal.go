@@ -11,28 +11,28 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // Record is a record of a journal, as `worldctl tail -o jsonl` prints it.
 type Record struct {
-	ID       world.Seq     `json:"id"`
+	ID       journal.Seq   `json:"id"`
 	Time     manifest.Tick `json:"time"`
-	Kind     world.Kind    `json:"kind"`
-	CausedBy world.Seq     `json:"caused_by"`
-	Payload  world.Body    `json:"payload"`
+	Kind     journal.Kind  `json:"kind"`
+	CausedBy journal.Seq   `json:"caused_by"`
+	Payload  journal.Body  `json:"payload"`
 	Raw      []byte        `json:"raw"`                // the stored bytes; prints as base64
 	Redacted bool          `json:"redacted,omitempty"` // then there is no payload
 }
 
 // Entry is one record with its payload decoded.
 type Entry struct {
-	world.Record
+	journal.Record
 	Raw  []byte
-	Body world.Body // nil where the payload was redacted
+	Body journal.Body // nil where the payload was redacted
 }
 
 // View returns the entry as it is shown.
@@ -54,7 +54,7 @@ type Journal struct{ Local *local.World }
 
 // End returns the last record, once it is durable: while the world is run, the last
 // ones are on their way to where they can be read.
-func (j Journal) End() world.Seq {
+func (j Journal) End() journal.Seq {
 	last := j.Local.Store().Head().ID
 	if last > 0 {
 		_ = j.Local.Store().Await(context.Background(), last-1) // who reads finds out what is wrong
@@ -64,16 +64,16 @@ func (j Journal) End() world.Seq {
 
 // Stored returns the stored bytes of a record. The error is world.ErrNotFound where
 // there is none.
-func (j Journal) Stored(id world.Seq) ([]byte, error) {
+func (j Journal) Stored(id journal.Seq) ([]byte, error) {
 	raw, err := j.Local.Store().Record(id)
-	if errors.Is(err, world.ErrNotFound) && id <= j.End() {
+	if errors.Is(err, journal.ErrNotFound) && id <= j.End() {
 		return j.Local.Store().Record(id)
 	}
 	return raw, err
 }
 
 // Entry reads a record. The error is world.ErrNotFound where there is none.
-func (j Journal) Entry(id world.Seq) (*Entry, error) {
+func (j Journal) Entry(id journal.Seq) (*Entry, error) {
 	raw, err := j.Stored(id)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (j Journal) Entry(id world.Seq) (*Entry, error) {
 
 // Decode reads a record of its stored bytes.
 func (j Journal) Decode(raw []byte) (*Entry, error) {
-	rec, err := world.DecodeRecord(raw)
+	rec, err := journal.DecodeRecord(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func (j Journal) Decode(raw []byte) (*Entry, error) {
 }
 
 // Load reads the payload of a record.
-func (j Journal) Load(rec world.Record, raw []byte) (*Entry, error) {
-	if err := rec.Load(j.Local.Store()); errors.Is(err, world.ErrRedacted) {
+func (j Journal) Load(rec journal.Record, raw []byte) (*Entry, error) {
+	if err := rec.Load(j.Local.Store()); errors.Is(err, journal.ErrRedacted) {
 		return &Entry{Record: rec, Raw: raw}, nil
 	} else if err != nil {
 		return nil, err
@@ -105,13 +105,13 @@ func (j Journal) Load(rec world.Record, raw []byte) (*Entry, error) {
 }
 
 // Scan reads, in order, the records of some kinds that come after one, up to End.
-func (j Journal) Scan(after world.Seq, kinds ...world.Kind) iter.Seq2[*Entry, error] {
+func (j Journal) Scan(after journal.Seq, kinds ...journal.Kind) iter.Seq2[*Entry, error] {
 	return j.Between(after+1, j.End(), kinds)
 }
 
 // Between reads, in order, the records from one to another, of all kinds or of
 // those that are named; see Among.
-func (j Journal) Between(from, to world.Seq, kinds []world.Kind) iter.Seq2[*Entry, error] {
+func (j Journal) Between(from, to journal.Seq, kinds []journal.Kind) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for s, err := range j.Local.Store().Scan(from - 1) {
 			if err == nil {
@@ -136,7 +136,7 @@ func (j Journal) Between(from, to world.Seq, kinds []world.Kind) iter.Seq2[*Entr
 
 // Concerning yields, in order, the records after one that name a cell, or an intent
 // of it.
-func (j Journal) Concerning(cell string, after world.Seq) iter.Seq2[*Entry, error] {
+func (j Journal) Concerning(cell string, after journal.Seq) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for id, err := range j.Local.Store().CellRecords(cell, after) {
 			var e *Entry
@@ -153,10 +153,10 @@ func (j Journal) Concerning(cell string, after world.Seq) iter.Seq2[*Entry, erro
 // OfCell yields, in order, the records after one that tell what a cell, or an
 // operator, did and what happened to it: those that concern it, and what its steps
 // brought about.
-func (j Journal) OfCell(cell string, after world.Seq) iter.Seq2[*Entry, error] {
+func (j Journal) OfCell(cell string, after journal.Seq) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		told := after
-		rest := func(step world.Seq) bool {
+		rest := func(step journal.Seq) bool {
 			for e, err := range j.Following(step, max(step, told)) {
 				if !yield(e, err) || err != nil {
 					return false
@@ -180,7 +180,7 @@ func (j Journal) OfCell(cell string, after world.Seq) iter.Seq2[*Entry, error] {
 			case !yield(e, err) || err != nil:
 				return
 			}
-			if told = e.ID; e.Kind == world.KindStepped && !rest(e.ID) {
+			if told = e.ID; e.Kind == journal.KindStepped && !rest(e.ID) {
 				return
 			}
 		}
@@ -189,18 +189,18 @@ func (j Journal) OfCell(cell string, after world.Seq) iter.Seq2[*Entry, error] {
 
 // stepAt returns the step of a cell in whose turn a record was written, or that it
 // is; 0: it is in none.
-func (j Journal) stepAt(cell string, id world.Seq) (world.Seq, error) {
+func (j Journal) stepAt(cell string, id journal.Seq) (journal.Seq, error) {
 	if id == 0 || id >= j.Local.Store().Head().ID {
 		return 0, nil
 	}
 	e, err := j.Entry(id)
-	if err == nil && e.Kind != world.KindStepped {
+	if err == nil && e.Kind != journal.KindStepped {
 		e, err = j.Turn(e)
 	}
 	if err != nil || e == nil {
 		return 0, err
 	}
-	if b, ok := e.Body.(*world.Stepped); !ok || b.Cell != cell {
+	if b, ok := e.Body.(*journal.Stepped); !ok || b.Cell != cell {
 		return 0, nil
 	}
 	return e.ID, nil
@@ -208,12 +208,12 @@ func (j Journal) stepAt(cell string, id world.Seq) (world.Seq, error) {
 
 // Following yields the records after one that follow at once from a step: the rest
 // of its turn.
-func (j Journal) Following(step, after world.Seq) iter.Seq2[*Entry, error] {
+func (j Journal) Following(step, after journal.Seq) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		last := j.End()
 		for id := after + 1; id <= last; id++ {
 			e, err := j.Entry(id)
-			if err == nil && (e.Kind.Input() || e.CausedBy < step || e.Kind == world.KindStepped || e.Kind == world.KindFailed) {
+			if err == nil && (e.Kind.Input() || e.CausedBy < step || e.Kind == journal.KindStepped || e.Kind == journal.KindFailed) {
 				return
 			}
 			if !yield(e, err) || err != nil {
@@ -228,8 +228,8 @@ func (j Journal) Following(step, after world.Seq) iter.Seq2[*Entry, error] {
 func (j Journal) Turn(e *Entry) (*Entry, error) {
 	var err error
 	for err == nil && e.CausedBy != 0 {
-		dropped := e.Kind == world.KindDropped // by an event, which may have been sent in a turn
-		if e, err = j.Entry(e.CausedBy); err == nil && e.Kind == world.KindStepped {
+		dropped := e.Kind == journal.KindDropped // by an event, which may have been sent in a turn
+		if e, err = j.Entry(e.CausedBy); err == nil && e.Kind == journal.KindStepped {
 			return e, nil
 		}
 		if !dropped {
@@ -243,7 +243,7 @@ func (j Journal) Turn(e *Entry) (*Entry, error) {
 // an intent of theirs.
 func (j Journal) Cells(e *Entry) []string {
 	var cells []string
-	_ = world.EachCell(e.Kind, e.Payload, func(cell []byte) { // the payload was read before
+	_ = journal.EachCell(e.Kind, e.Payload, func(cell []byte) { // the payload was read before
 		cells = append(cells, string(cell))
 	})
 	if key, _ := IntentOf(e.Body); len(cells) == 0 && key != (receipt.Key{}) {

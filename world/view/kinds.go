@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Families returns what the names of kinds of records begin with.
@@ -18,46 +18,46 @@ func Families() []string {
 
 // Selects reports whether a kind is one, or stands for a family of them, such as
 // intent.*.
-func Selects(kind world.Kind) bool {
+func Selects(kind journal.Kind) bool {
 	family, whole := strings.CutSuffix(string(kind), ".*")
 	return kind.Known() || whole && slices.Contains(Families(), family)
 }
 
 // Among reports whether a kind is one of some, of which one may stand for a family
 // such as intent.*, or whether there are none.
-func Among(kinds []world.Kind, kind world.Kind) bool {
-	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(k world.Kind) bool { return manifest.Match(string(k), string(kind)) })
+func Among(kinds []journal.Kind, kind journal.Kind) bool {
+	return len(kinds) == 0 || slices.ContainsFunc(kinds, func(k journal.Kind) bool { return manifest.Match(string(k), string(kind)) })
 }
 
 // IntentOf returns the intent that a record is about, and the attempt where it is
 // about one; zero where it is about none.
-func IntentOf(body world.Body) (receipt.Key, uint64) {
+func IntentOf(body journal.Body) (receipt.Key, uint64) {
 	switch b := body.(type) {
-	case *world.Finished:
+	case *journal.Finished:
 		return answeredBy(b.Receipt)
-	case *world.Late:
+	case *journal.Late:
 		return answeredBy(b.Receipt)
-	case *world.Started:
+	case *journal.Started:
 		return b.Key, b.Attempt
-	case *world.Expired:
+	case *journal.Expired:
 		return b.Key, b.Attempt
-	case *world.Due:
+	case *journal.Due:
 		return b.Key, b.Attempt
-	case *world.InDoubt:
+	case *journal.InDoubt:
 		return b.Key, b.Attempt
-	case *world.IntentWaiting:
+	case *journal.IntentWaiting:
 		return b.Key, b.Attempt
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		return b.Key, 0
-	case *world.IntentParked:
+	case *journal.IntentParked:
 		return b.Key, 0
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		return b.Key, 0
-	case *world.IntentEnded:
+	case *journal.IntentEnded:
 		return b.Key, 0
-	case *world.Resolved:
+	case *journal.Resolved:
 		return b.Key, 0
-	case *world.Confirmed:
+	case *journal.Confirmed:
 		return b.Key, 0
 	}
 	return receipt.Key{}, 0

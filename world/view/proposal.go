@@ -5,8 +5,8 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // ProposalLine is a proposal in a list.
@@ -16,13 +16,13 @@ type ProposalLine struct {
 	Author       string           `json:"author"`
 	SignedBy     *Signer          `json:"signed_by"` // null: a name is all there is
 	Reason       string           `json:"reason"`
-	Record       world.Seq        `json:"record"`
+	Record       journal.Seq      `json:"record"`
 	Time         manifest.Tick    `json:"time"`
 	Base         manifest.Hash    `json:"base"`
 	BaseInForce  bool             `json:"base_in_force"`
 	Candidate    manifest.Hash    `json:"candidate"`
 	ReportHash   *manifest.Hash   `json:"report_hash"` // of the last shadow; null: there is none
-	ReportRecord world.Seq        `json:"report_record"`
+	ReportRecord journal.Seq      `json:"report_record"`
 	Approved     uint64           `json:"approved"` // by how many that count
 	Needed       uint64           `json:"needed"`   // 0: it is closed
 	Ended        *Ended           `json:"ended"`    // null: it is open
@@ -37,15 +37,15 @@ type Signer struct {
 
 // Ended says how a proposal was closed.
 type Ended struct {
-	Record world.Seq `json:"record"`
-	By     string    `json:"by"`
-	Reason string    `json:"reason"`
+	Record journal.Seq `json:"record"`
+	By     string      `json:"by"`
+	Reason string      `json:"reason"`
 }
 
 // Approval is one signature under a proposal.
 type Approval struct {
 	Signer
-	Record  world.Seq     `json:"record"`
+	Record  journal.Seq   `json:"record"`
 	Report  manifest.Hash `json:"report"`
 	Current bool          `json:"current"` // it is for the last report: others do not count
 	Actor   string        `json:"actor"`
@@ -62,8 +62,8 @@ type Outlook struct {
 // LineOfProposal returns a proposal as lists have it, by the rules in force.
 func LineOfProposal(p *governance.Proposal, f governance.InForce) ProposalLine {
 	l := ProposalLine{
-		Proposal: ProposalName(p.N), Stage: p.Stage, Author: p.Author, Reason: p.Reason, Record: world.Seq(p.Record), Time: p.Time,
-		Base: p.Base, BaseInForce: p.Base == f.Manifest, Candidate: p.Candidate, ReportRecord: world.Seq(p.ReportAt),
+		Proposal: ProposalName(p.N), Stage: p.Stage, Author: p.Author, Reason: p.Reason, Record: journal.Seq(p.Record), Time: p.Time,
+		Base: p.Base, BaseInForce: p.Base == f.Manifest, Candidate: p.Candidate, ReportRecord: journal.Seq(p.ReportAt),
 	}
 	if p.Signature != nil {
 		who := SignerOf(p.Signature.Key, f.Governance)
@@ -77,7 +77,7 @@ func LineOfProposal(p *governance.Proposal, f governance.InForce) ProposalLine {
 		l.Approved, l.Needed = p.Counted(f.Governance), p.Needed(f.Governance)
 		return l
 	}
-	l.Ended = &Ended{Record: world.Seq(p.Ended), By: p.By, Reason: p.Why}
+	l.Ended = &Ended{Record: journal.Seq(p.Ended), By: p.By, Reason: p.Why}
 	for i := range p.Approvals { // by what the rules were then
 		if p.Approvals[i].Report == p.Report {
 			l.Approved++
@@ -101,7 +101,7 @@ func ApprovalsOf(p *governance.Proposal, g manifest.Governance) []Approval {
 	for i := range p.Approvals {
 		x := &p.Approvals[i]
 		out = append(out, Approval{
-			Signer: SignerOf(x.Signature.Key, g), Record: world.Seq(x.Record), Report: x.Report,
+			Signer: SignerOf(x.Signature.Key, g), Record: journal.Seq(x.Record), Report: x.Report,
 			Current: x.Report == p.Report, Actor: x.Actor, Reason: x.Reason,
 		})
 	}

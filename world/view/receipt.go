@@ -5,8 +5,8 @@ import (
 	"iter"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // ReceiptLine is an answer in a list.
@@ -17,10 +17,10 @@ type ReceiptLine struct {
 	Status      receipt.Status       `json:"status"`
 	Attempt     uint64               `json:"attempt"`
 	Outcome     receipt.Outcome      `json:"outcome"`
-	Record      world.Seq            `json:"record"`
+	Record      journal.Seq          `json:"record"`
 	StepID      receipt.StepID       `json:"step_id"`
 	ExternalKey string               `json:"external_key"`
-	Payload     world.Data           `json:"payload"`
+	Payload     journal.Data         `json:"payload"`
 	Cost        receipt.Cost         `json:"cost"`
 	Signed      bool                 `json:"signed"` // false: the kernel made it, because the outside was not asked or did not answer
 	Late        bool                 `json:"late"`   // its attempt had been given up: it changed nothing
@@ -34,7 +34,7 @@ type Receipt struct {
 	receipt.Receipt
 	Cell        string          `json:"cell"`
 	Outcome     receipt.Outcome `json:"outcome"`
-	Record      world.Seq       `json:"record"`
+	Record      journal.Seq     `json:"record"`
 	StepID      receipt.StepID  `json:"step_id"`
 	ExternalKey string          `json:"external_key"`
 	Signed      bool            `json:"signed"`
@@ -47,15 +47,15 @@ type Receipt struct {
 type Answer struct {
 	receipt.Receipt                 // unsigned where the kernel made it
 	Intent          receipt.Entry   // that it answers
-	Record          world.Seq       // that tells of it
+	Record          journal.Seq     // that tells of it
 	Ended           receipt.Outcome // of the attempt that it answers
 	Raw             []byte          // the stored bytes of a receipt; nil: the kernel made it
 	Late            bool            // its attempt had been given up: it changed nothing
 }
 
 // AnswerKinds returns the kinds of records that hold answers.
-func AnswerKinds() []world.Kind {
-	return []world.Kind{world.KindFinished, world.KindLate, world.KindEnded, world.KindDenied}
+func AnswerKinds() []journal.Kind {
+	return []journal.Kind{journal.KindFinished, journal.KindLate, journal.KindEnded, journal.KindDenied}
 }
 
 // explanation is what the kernel tells a cell where it makes the answer itself.
@@ -65,7 +65,7 @@ type explanation struct {
 }
 
 // explained returns what the kernel says in an answer that it made.
-func explained(payload world.Data) string {
+func explained(payload journal.Data) string {
 	var x explanation
 	if canon.Unmarshal(payload, &x) != nil {
 		return "" // a person's payload
@@ -113,14 +113,14 @@ func (j Journal) Answer(e *Entry) (*Answer, error) {
 	a := &Answer{Record: e.ID}
 	var err error
 	switch b := e.Body.(type) {
-	case *world.Finished:
+	case *journal.Finished:
 		err = a.read(b.Receipt)
-	case *world.Late:
+	case *journal.Late:
 		a.Late = true
 		err = a.read(b.Receipt)
-	case *world.IntentEnded:
+	case *journal.IntentEnded:
 		a.Key, a.Status, a.Payload, a.Ended = b.Key, b.Status, b.Payload, b.Outcome
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		a.Key, a.Status, a.Ended = b.Key, receipt.StatusDenied, receipt.OutcomePermanentFailure
 		a.Payload, err = canon.Marshal(explanation{b.Code, b.Reason})
 	default:

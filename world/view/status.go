@@ -1,6 +1,7 @@
 package view
 
 import (
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -11,7 +12,7 @@ type Status struct {
 	World         string         `json:"world"` // the manifest's name
 	WorldID       string         `json:"world_id"`
 	Time          manifest.Tick  `json:"time"`
-	Head          world.Head     `json:"head"`
+	Head          journal.Head   `json:"head"`
 	Manifest      ManifestInLine `json:"manifest"`
 	Cells         int            `json:"cells"`
 	EventsPending int            `json:"events_pending"`
@@ -24,8 +25,8 @@ type Status struct {
 
 // ManifestInLine names a manifest.
 type ManifestInLine struct {
-	Hash    world.Hash `json:"hash"`
-	Version uint64     `json:"version"`
+	Hash    journal.Hash `json:"hash"`
+	Version uint64       `json:"version"`
 }
 
 // IntentCounts counts intents by their state.
@@ -41,8 +42,8 @@ type IntentCounts struct {
 
 // Anchor says whether what was acknowledged is what there is.
 type Anchor struct {
-	ID world.Seq `json:"id"`
-	OK bool      `json:"ok"`
+	ID journal.Seq `json:"id"`
+	OK bool        `json:"ok"`
 }
 
 // StatusOf returns a status as it is shown, but for the anchor.

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt/host"
 )
 
 // rules are a manifest in force, and what was read of its contents.

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/api"
 )
 
@@ -195,7 +194,7 @@ func (s *shift) changed() (manifest.Hash, error) {
 
 // begin has the host perform what was acquired. What must not be is fenced off.
 func (s *shift) begin(offers []offer) {
-	tasks := make([]world.Task, 0, len(offers))
+	tasks := make([]receipt.Task, 0, len(offers))
 	for i := range offers {
 		p := offers[i].permit
 		if !s.host.Live(p.Kind) {
@@ -206,7 +205,7 @@ func (s *shift) begin(offers []offer) {
 		if offers[i].rules != s.rules.hash || s.over.Err() != nil {
 			s.leases.lose(attemptOf(&p))
 		}
-		tasks = append(tasks, world.Task{Work: world.Perform, Permit: p})
+		tasks = append(tasks, receipt.Task{Work: receipt.Perform, Permit: p})
 	}
 	s.host.Start(tasks)
 }
@@ -216,7 +215,7 @@ func (s *shift) hear() {
 	for {
 		err := s.host.Wait(context.Background())
 		if err == nil {
-			var answers []world.Answer
+			var answers []receipt.Answer
 			answers, err = s.host.Answers()
 			for i := range answers {
 				s.answered(&answers[i])
@@ -233,7 +232,7 @@ func (s *shift) hear() {
 }
 
 // answered hands a result in, and makes the place free after that.
-func (s *shift) answered(a *world.Answer) {
+func (s *shift) answered(a *receipt.Answer) {
 	at := attempt{a.Key, a.Attempt}
 	if a.Receipt == nil {
 		s.log.Warn("nobody can tell what came of an effect", "key", a.Key.String(), "attempt", a.Attempt, "reason", a.Lost)
@@ -276,7 +275,7 @@ func (s *shift) commit(r *receipt.Receipt, data []byte) {
 	default:
 		s.log.Warn("the server does not take a result", "key", r.Key.String(), "attempt", r.Attempt, "reason", said.detail)
 	}
-	s.host.Start([]world.Task{{Work: world.Forget, Permit: receipt.Permit{
+	s.host.Start([]receipt.Task{{Work: receipt.Forget, Permit: receipt.Permit{
 		Intent: receipt.Intent{Key: r.Key, Kind: r.Kind}, Attempt: r.Attempt,
 	}}})
 }

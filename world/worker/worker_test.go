@@ -20,11 +20,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -537,14 +536,14 @@ func (s *served) apply(change func(*manifest.Manifest)) {
 	require.NoError(s.t, err)
 	_, err = s.Shadow(s.t.Context(), n, world.ShadowConfig{}, "ann")
 	require.NoError(s.t, err)
-	var terms governance.Terms
+	var terms manifest.Terms
 	require.NoError(s.t, s.View(func(w *world.World) error {
 		all, f := w.Proposals()
 		terms = all[n-1].Terms(f.World)
 		return nil
 	}))
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	require.NoError(s.t, s.Approve(s.t.Context(), n, terms, governance.Sign(key, terms), "bob", ""))
+	require.NoError(s.t, s.Approve(s.t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
 	require.NoError(s.t, s.Apply(s.t.Context(), n, "ann"))
 }
 

@@ -34,7 +34,7 @@ func Adopt(ctx context.Context, w *world.World, next *manifest.Manifest, content
 			return err
 		}
 		key := ed25519.NewKeyFromSeed([]byte(approver)[:ed25519.SeedSize])
-		if err := w.Approve(ctx, p.N, terms, governance.Sign(key, terms), who, ""); err != nil {
+		if err := w.Approve(ctx, p.N, terms, manifest.Sign(key, terms), who, ""); err != nil {
 			return err
 		}
 	}

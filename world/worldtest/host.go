@@ -6,7 +6,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // scripted is a world.Host that answers out of a Script, at once.
@@ -14,20 +13,20 @@ type scripted struct {
 	world   string
 	keys    *receipt.Keyring
 	answer  Script
-	answers []world.Answer
+	answers []receipt.Answer
 }
 
 // Live implements world.Host.
 func (h *scripted) Live(string) bool { return false }
 
 // Start implements world.Host.
-func (h *scripted) Start(tasks []world.Task) {
+func (h *scripted) Start(tasks []receipt.Task) {
 	for _, t := range tasks {
-		if t.Work == world.Forget {
+		if t.Work == receipt.Forget {
 			continue
 		}
 		data, err := h.perform(t.Permit)
-		h.answers = append(h.answers, world.Answer{Key: t.Key, Attempt: t.Attempt, Receipt: data, Err: err})
+		h.answers = append(h.answers, receipt.Answer{Key: t.Key, Attempt: t.Attempt, Receipt: data, Err: err})
 	}
 }
 
@@ -53,14 +52,14 @@ func Sign(keys *receipt.Keyring, worldID string, p receipt.Permit, reply Reply) 
 
 // Answers implements world.Host. It gives one answer at a time, the newest
 // first, so that a test fails if the order in which answers arrive can show.
-func (h *scripted) Answers() ([]world.Answer, error) {
+func (h *scripted) Answers() ([]receipt.Answer, error) {
 	last := len(h.answers) - 1
 	if last < 0 {
 		return nil, nil
 	}
 	a := h.answers[last]
 	h.answers = h.answers[:last]
-	return []world.Answer{a}, nil
+	return []receipt.Answer{a}, nil
 }
 
 // Wake implements world.Host: its Wait never blocks on the journal.

@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // Journal is a world.Journal and world.History in memory. What has been waited
 // for survives a Crash, what has not is lost. The zero value is empty; it is
 // not safe for concurrent use.
 type Journal struct {
-	world.Images // implement Image and Part
+	journal.Images // implement Image and Part
 
 	// FailAppend, if set, is asked before every append, with the number of those
 	// that came before; an error refuses the append.
@@ -25,16 +25,16 @@ type Journal struct {
 	FailWait func(n int) error
 
 	appends int
-	durable []world.Stored
-	blobs   map[world.Hash][]byte
+	durable []journal.Stored
+	blobs   map[journal.Hash][]byte
 	queue   []*pending
 }
 
 type pending struct {
 	j     *Journal
 	n     int
-	batch world.Batch
-	image *world.Image // a checkpoint that was made after it
+	batch journal.Batch
+	image *journal.Image // a checkpoint that was made after it
 	done  bool
 }
 
@@ -42,16 +42,16 @@ type pending struct {
 var ErrInjected = errors.New("worldtest: injected failure")
 
 // Head returns the head of what is durable.
-func (j *Journal) Head() world.Head {
+func (j *Journal) Head() journal.Head {
 	if len(j.durable) == 0 {
-		return world.Head{}
+		return journal.Head{}
 	}
 	last := j.durable[len(j.durable)-1]
-	return world.Head{ID: last.ID, Root: last.Root}
+	return journal.Head{ID: last.ID, Root: last.Root}
 }
 
 // Append implements world.Journal.
-func (j *Journal) Append(b world.Batch) (world.Pending, error) {
+func (j *Journal) Append(b journal.Batch) (journal.Pending, error) {
 	n := j.appends
 	j.appends++
 	if j.FailAppend != nil {
@@ -64,7 +64,7 @@ func (j *Journal) Append(b world.Batch) (world.Pending, error) {
 		head = j.queue[len(j.queue)-1].batch.Head
 	}
 	if b.After != head {
-		return nil, fmt.Errorf("worldtest: append after #%d to a journal that ends at #%d: %w", b.After.ID, head.ID, world.ErrFenced)
+		return nil, fmt.Errorf("worldtest: append after #%d to a journal that ends at #%d: %w", b.After.ID, head.ID, journal.ErrFenced)
 	}
 	if err := checkChain(b); err != nil {
 		return nil, err
@@ -79,10 +79,10 @@ func (j *Journal) Append(b world.Batch) (world.Pending, error) {
 }
 
 // checkChain recomputes what a batch says of itself.
-func checkChain(b world.Batch) error {
+func checkChain(b journal.Batch) error {
 	chain, id := canon.ResumeChain(b.After.Root), b.After.ID
 	for _, s := range b.Records {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func checkChain(b world.Batch) error {
 			return fmt.Errorf("worldtest: record #%d is not the next in the chain", s.ID)
 		}
 	}
-	if (world.Head{ID: id, Root: chain.Root()}) != b.Head {
+	if (journal.Head{ID: id, Root: chain.Root()}) != b.Head {
 		return fmt.Errorf("worldtest: the batch does not end at its head #%d", b.Head.ID)
 	}
 	return nil
@@ -103,12 +103,12 @@ func (p *pending) Wait() error {
 	if p.j.FailWait != nil {
 		failed = p.j.FailWait(p.n)
 	}
-	if failed != nil && !errors.Is(failed, world.ErrUnknown) {
+	if failed != nil && !errors.Is(failed, journal.ErrUnknown) {
 		return failed
 	}
 	for !p.done {
 		if len(p.j.queue) == 0 {
-			return world.ErrUnknown // lost in a crash
+			return journal.ErrUnknown // lost in a crash
 		}
 		p.j.settle(p.j.queue[0])
 		p.j.queue = p.j.queue[1:]
@@ -126,7 +126,7 @@ func (j *Journal) settle(p *pending) {
 	p.done = true
 	j.durable = append(j.durable, p.batch.Records...)
 	if j.blobs == nil {
-		j.blobs = make(map[world.Hash][]byte)
+		j.blobs = make(map[journal.Hash][]byte)
 	}
 	for _, b := range p.batch.Blobs {
 		j.blobs[b.Hash] = b.Bytes
@@ -141,7 +141,7 @@ func (j *Journal) Crash() { j.queue = nil }
 
 // Clone returns a copy of what is durable, as another journal.
 func (j *Journal) Clone() *Journal {
-	c := &Journal{durable: slices.Clone(j.durable), blobs: make(map[world.Hash][]byte)}
+	c := &Journal{durable: slices.Clone(j.durable), blobs: make(map[journal.Hash][]byte)}
 	for h, b := range j.blobs {
 		c.blobs[h] = b
 	}
@@ -150,19 +150,19 @@ func (j *Journal) Clone() *Journal {
 }
 
 // Truncate returns a copy that ends with record n, without checkpoints.
-func (j *Journal) Truncate(n world.Seq) *Journal {
+func (j *Journal) Truncate(n journal.Seq) *Journal {
 	c := j.Clone()
 	c.durable = c.durable[:n]
-	c.Images = world.Images{}
+	c.Images = journal.Images{}
 	return c
 }
 
 // Records returns what is durable. The caller must not change it.
-func (j *Journal) Records() []world.Stored { return j.durable }
+func (j *Journal) Records() []journal.Stored { return j.durable }
 
 // Checkpoint implements world.Journal: it becomes durable after the appends
 // before it, never earlier.
-func (j *Journal) Checkpoint(img *world.Image) error {
+func (j *Journal) Checkpoint(img *journal.Image) error {
 	if len(j.queue) > 0 {
 		j.queue[len(j.queue)-1].image = img
 	} else {
@@ -172,10 +172,10 @@ func (j *Journal) Checkpoint(img *world.Image) error {
 }
 
 // Scan implements world.History.
-func (j *Journal) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
-	return func(yield func(world.Scanned, error) bool) {
+func (j *Journal) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
+	return func(yield func(journal.Scanned, error) bool) {
 		for _, s := range j.durable[min(int(after), len(j.durable)):] {
-			if !yield(world.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
+			if !yield(journal.NewScanned(s.ID, s.Bytes, s.Root[:]), nil) {
 				return
 			}
 		}
@@ -183,18 +183,18 @@ func (j *Journal) Scan(after world.Seq) iter.Seq2[world.Scanned, error] {
 }
 
 // Record implements world.History.
-func (j *Journal) Record(id world.Seq) ([]byte, error) {
+func (j *Journal) Record(id journal.Seq) ([]byte, error) {
 	if id == 0 || int(id) > len(j.durable) {
-		return nil, fmt.Errorf("record #%d: %w", id, world.ErrNotFound)
+		return nil, fmt.Errorf("record #%d: %w", id, journal.ErrNotFound)
 	}
 	return j.durable[id-1].Bytes, nil
 }
 
 // Blob implements world.Blobs.
-func (j *Journal) Blob(h world.Hash) ([]byte, error) {
+func (j *Journal) Blob(h journal.Hash) ([]byte, error) {
 	b, ok := j.blobs[h]
 	if !ok {
-		return nil, fmt.Errorf("blob %s: %w", h, world.ErrNotFound)
+		return nil, fmt.Errorf("blob %s: %w", h, journal.ErrNotFound)
 	}
 	return b, nil
 }

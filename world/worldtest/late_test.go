@@ -15,13 +15,13 @@ import (
 // patient is a scripted host that gives the oldest answer first.
 type patient struct{ scripted }
 
-func (h *patient) Answers() ([]world.Answer, error) {
+func (h *patient) Answers() ([]receipt.Answer, error) {
 	if len(h.answers) == 0 {
 		return nil, nil
 	}
 	a := h.answers[0]
 	h.answers = h.answers[1:]
-	return []world.Answer{a}, nil
+	return []receipt.Answer{a}, nil
 }
 
 func TestLateErrorOfAnAnsweredEffectIsNobodysConcern(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -14,13 +15,13 @@ import (
 func (w *World) RequireMoments(rng *rand.Rand) {
 	w.t.Helper()
 	for _, s := range w.Snapshots() {
-		got, err := world.Replay(w.Journal, world.ReplayConfig{Keys: w.cfg.Keys, Registry: w.cfg.Registry, From: world.Seq(s.Record)})
+		got, err := world.Replay(w.Journal, world.ReplayConfig{Keys: w.cfg.Keys, Registry: w.cfg.Registry, From: journal.Seq(s.Record)})
 		require.NoError(w.t, err, "from snapshot %s", s.Name)
 		require.Equal(w.t, w.Status().Head, got.Head)
 		require.Equal(w.t, w.StateRoot(), got.StateRoot, "from snapshot %s", s.Name)
 	}
 	for range 3 {
-		at := world.Seq(1 + rng.Uint64N(uint64(w.Journal.Head().ID)))
+		at := journal.Seq(1 + rng.Uint64N(uint64(w.Journal.Head().ID)))
 		want, err := world.Replay(w.Journal, world.ReplayConfig{Registry: w.cfg.Registry, To: at})
 		require.NoError(w.t, err)
 		got, err := world.At(w.Journal, at, w.cfg.Registry)

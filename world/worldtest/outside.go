@@ -7,7 +7,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Outside is a world.Host whose effects are live and whose answers a test gives
@@ -25,18 +24,18 @@ type Outside struct {
 	Deterministic []string
 	// Play, if set, is called for every task that waits for an answer, as soon as
 	// the world hands it out. It may answer it or not.
-	Play func(t world.Task)
+	Play func(t receipt.Task)
 	// Performed are the attempts that the world had performed, oldest first,
 	// whatever became of them. A Crash does not change it.
 	Performed []receipt.Permit
 	// Unbegun, if set, says of an attempt that a rollback leaves behind whether
 	// nobody has begun it: then it is no longer one of Performed.
-	Unbegun func(t world.Task) bool
+	Unbegun func(t receipt.Task) bool
 
 	world   string
 	keys    *receipt.Keyring
-	tasks   []world.Task
-	answers []world.Answer
+	tasks   []receipt.Task
+	answers []receipt.Answer
 	stored  []stored
 }
 
@@ -47,7 +46,7 @@ type stored struct {
 	receipt []byte
 }
 
-func (s *stored) of(t *world.Task) bool { return s.key == t.Key && s.attempt == t.Attempt }
+func (s *stored) of(t *receipt.Task) bool { return s.key == t.Key && s.attempt == t.Attempt }
 
 // ErrNoAnswer is what a world fails with that waits for an Outside without
 // answers: nobody would ever give one.
@@ -63,21 +62,21 @@ func (o *Outside) open(id string, keys *receipt.Keyring) {
 func (o *Outside) Live(kind string) bool { return !slices.Contains(o.Deterministic, kind) }
 
 // Start implements world.Host.
-func (o *Outside) Start(tasks []world.Task) {
+func (o *Outside) Start(tasks []receipt.Task) {
 	for _, t := range tasks {
 		switch t.Work {
-		case world.Forget:
+		case receipt.Forget:
 			o.stored = slices.DeleteFunc(o.stored, func(s stored) bool { return s.of(&t) })
 			continue
-		case world.Recover:
+		case receipt.Recover:
 			o.recover(t)
 			continue
-		case world.Withdraw:
+		case receipt.Withdraw:
 			o.withdraw(t)
 			continue
-		case world.Perform:
+		case receipt.Perform:
 			o.Performed = append(o.Performed, t.Permit)
-		case world.Retry, world.Verify, world.Confirm:
+		case receipt.Retry, receipt.Verify, receipt.Confirm:
 		}
 		o.tasks = append(o.tasks, t)
 		if o.Play != nil {
@@ -86,26 +85,28 @@ func (o *Outside) Start(tasks []world.Task) {
 	}
 }
 
-func (o *Outside) withdraw(t world.Task) {
-	same := func(x world.Task) bool { return x.Work == world.Perform && x.Key == t.Key && x.Attempt == t.Attempt }
+func (o *Outside) withdraw(t receipt.Task) {
+	same := func(x receipt.Task) bool {
+		return x.Work == receipt.Perform && x.Key == t.Key && x.Attempt == t.Attempt
+	}
 	if o.Unbegun == nil || !slices.ContainsFunc(o.tasks, same) || !o.Unbegun(t) {
 		return
 	}
 	o.tasks = slices.DeleteFunc(o.tasks, same)
 	o.Performed = slices.DeleteFunc(o.Performed, func(p receipt.Permit) bool { return p.Key == t.Key && p.Attempt == t.Attempt })
-	o.answers = append(o.answers, world.Answer{Key: t.Key, Attempt: t.Attempt, Work: world.Withdraw, Unbegun: true})
+	o.answers = append(o.answers, receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: receipt.Withdraw, Unbegun: true})
 }
 
-func (o *Outside) recover(t world.Task) {
+func (o *Outside) recover(t receipt.Task) {
 	if i := slices.IndexFunc(o.stored, func(s stored) bool { return s.of(&t) }); i >= 0 {
-		o.say(t, world.Answer{Receipt: o.stored[i].receipt})
+		o.say(t, receipt.Answer{Receipt: o.stored[i].receipt})
 		return
 	}
-	o.say(t, world.Answer{Lost: "no result of it was stored"})
+	o.say(t, receipt.Answer{Lost: "no result of it was stored"})
 }
 
 // Answers implements world.Host.
-func (o *Outside) Answers() ([]world.Answer, error) {
+func (o *Outside) Answers() ([]receipt.Answer, error) {
 	out := o.answers
 	o.answers = nil
 	return out, nil
@@ -123,19 +124,19 @@ func (o *Outside) Wait(ctx context.Context) error {
 }
 
 // Tasks returns the tasks of one kind of work that have no answer, oldest first.
-func (o *Outside) Tasks(work world.Work) []world.Task {
-	return slices.DeleteFunc(slices.Clone(o.tasks), func(t world.Task) bool { return t.Work != work })
+func (o *Outside) Tasks(work receipt.Work) []receipt.Task {
+	return slices.DeleteFunc(slices.Clone(o.tasks), func(t receipt.Task) bool { return t.Work != work })
 }
 
 // Task returns the oldest of Tasks. It panics where there is none.
-func (o *Outside) Task(work world.Work) world.Task { return o.Tasks(work)[0] }
+func (o *Outside) Task(work receipt.Work) receipt.Task { return o.Tasks(work)[0] }
 
 // Stored returns how many results the effect store holds.
 func (o *Outside) Stored() int { return len(o.stored) }
 
 // Store performs a task and keeps the result, and tells nobody: what is left
 // where a process dies just then.
-func (o *Outside) Store(t world.Task, r Reply) {
+func (o *Outside) Store(t receipt.Task, r Reply) {
 	data, err := Sign(o.keys, o.world, t.Permit, r)
 	if err != nil {
 		panic(err) // a payload without a canonical form
@@ -144,29 +145,29 @@ func (o *Outside) Store(t world.Task, r Reply) {
 }
 
 // Reply performs a task, also one that was lost before.
-func (o *Outside) Reply(t world.Task, r Reply) {
+func (o *Outside) Reply(t receipt.Task, r Reply) {
 	if r.Err != nil {
-		o.say(t, world.Answer{Err: r.Err})
+		o.say(t, receipt.Answer{Err: r.Err})
 		return
 	}
 	o.Store(t, r)
-	o.say(t, world.Answer{Receipt: o.stored[len(o.stored)-1].receipt})
+	o.say(t, receipt.Answer{Receipt: o.stored[len(o.stored)-1].receipt})
 }
 
 // Lose gives up a task to perform: nobody can tell whether it happened.
-func (o *Outside) Lose(t world.Task, why string) { o.say(t, world.Answer{Lost: why}) }
+func (o *Outside) Lose(t receipt.Task, why string) { o.say(t, receipt.Answer{Lost: why}) }
 
 // Due ends the backoff that a task to retry waits for.
-func (o *Outside) Due(t world.Task) { o.say(t, world.Answer{Due: true}) }
+func (o *Outside) Due(t receipt.Task) { o.say(t, receipt.Answer{Due: true}) }
 
 // Find answers a task to verify or to confirm.
-func (o *Outside) Find(t world.Task, verdict world.FoundVerdict, payload manifest.Data, reason string) {
-	o.say(t, world.Answer{Found: &world.Found{Verdict: verdict, Payload: payload, Reason: reason}})
+func (o *Outside) Find(t receipt.Task, verdict receipt.FoundVerdict, payload manifest.Data, reason string) {
+	o.say(t, receipt.Answer{Found: &receipt.Found{Verdict: verdict, Payload: payload, Reason: reason}})
 }
 
 // say answers a task.
-func (o *Outside) say(t world.Task, a world.Answer) {
-	o.tasks = slices.DeleteFunc(o.tasks, func(x world.Task) bool {
+func (o *Outside) say(t receipt.Task, a receipt.Answer) {
+	o.tasks = slices.DeleteFunc(o.tasks, func(x receipt.Task) bool {
 		return x.Work == t.Work && x.Key == t.Key && x.Attempt == t.Attempt
 	})
 	a.Key, a.Attempt, a.Work = t.Key, t.Attempt, t.Work

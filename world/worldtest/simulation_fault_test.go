@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -26,7 +27,7 @@ type simulation struct {
 // told is what the durable journal tells of an intent.
 type told struct {
 	decided, started, finished int
-	permit                     world.Started
+	permit                     journal.Started
 	receipt                    []byte
 }
 
@@ -34,18 +35,18 @@ type told struct {
 func (s *simulation) look() {
 	for _, stored := range s.journal.Records()[s.read:] {
 		s.read++
-		rec, err := world.DecodeRecord(stored.Bytes)
+		rec, err := journal.DecodeRecord(stored.Bytes)
 		require.NoError(s.t, err)
 		require.NoError(s.t, rec.Load(s.journal))
 		body, err := rec.Body()
 		require.NoError(s.t, err)
 		switch b := body.(type) {
-		case *world.IntentEmitted:
+		case *journal.IntentEmitted:
 			s.told(b.Key).decided++
-		case *world.Started:
+		case *journal.Started:
 			s.told(b.Key).started++
 			s.told(b.Key).permit = *b
-		case *world.Finished:
+		case *journal.Finished:
 			r, err := receipt.Decode(b.Receipt)
 			require.NoError(s.t, err)
 			s.told(r.Key).finished++
@@ -96,7 +97,7 @@ func (s *simulation) fail(wait bool) error {
 	case 1:
 		if wait {
 			s.total.Unknown++
-			return world.ErrUnknown
+			return journal.ErrUnknown
 		}
 	}
 	return nil
@@ -143,7 +144,7 @@ func (s *simulation) patiently(do func() (done bool, err error)) {
 		case err == nil:
 			require.Equal(s.t, s.journal.Head(), s.w.Status().Head, "returned before it was durable")
 			return
-		case errors.Is(err, ErrInjected), errors.Is(err, world.ErrUnknown):
+		case errors.Is(err, ErrInjected), errors.Is(err, journal.ErrUnknown):
 			_, again := s.w.Receive(nil)
 			require.ErrorIs(s.t, err, again, "after a failure the world refuses everything with its reason")
 			s.crash()
@@ -160,7 +161,7 @@ func (s *simulation) patiently(do func() (done bool, err error)) {
 func (s *simulation) crash() {
 	s.total.Crashes++
 	s.w.cfg.BatchRecords = 1 + s.rng.IntN(12)
-	s.w.cfg.CheckpointRecords = world.Seq(1 + s.rng.IntN(60))
+	s.w.cfg.CheckpointRecords = journal.Seq(1 + s.rng.IntN(60))
 	durable := s.journal.Head()
 	s.w.Crash()
 	require.Equal(s.t, durable, s.w.Status().Head)
@@ -211,7 +212,7 @@ func (s *simulation) meddle() {
 		s.total.Received++
 		_, err := s.w.Receive(s.sign(s.w.cfg.Keys, flight[0]))
 		switch {
-		case errors.Is(err, ErrInjected), errors.Is(err, world.ErrUnknown):
+		case errors.Is(err, ErrInjected), errors.Is(err, journal.ErrUnknown):
 			s.crash()
 		default:
 			require.NoError(s.t, err)

@@ -9,10 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -66,7 +67,7 @@ type liveSimulation struct {
 	calls uint64
 	fates map[attemptOf]Reply // what the outside made of an attempt
 	done  map[receipt.Key]int // how often it did what it was asked to
-	lost  []world.Task        // performed, and given up
+	lost  []receipt.Task      // performed, and given up
 	sent  uint64              // attempts that left
 }
 
@@ -93,7 +94,7 @@ func newLiveSimulation(t *testing.T, seed uint64, loaded *source.Loaded, total m
 	}
 	s.out.Play = s.perform
 	s.w = New(t, m, loaded.Contents, Options{
-		Outside: s.out, BatchRecords: 1 + rng.IntN(12), CheckpointRecords: world.Seq(1 + rng.IntN(60)),
+		Outside: s.out, BatchRecords: 1 + rng.IntN(12), CheckpointRecords: journal.Seq(1 + rng.IntN(60)),
 	})
 	s.w.Journal.FailAppend, s.w.Journal.FailWait = s.fail, s.fail
 	return s
@@ -109,8 +110,8 @@ func (s *liveSimulation) fail(int) error {
 
 // perform decides at once what becomes of an attempt; whether anybody hears of
 // it is another matter.
-func (s *liveSimulation) perform(t world.Task) {
-	if t.Work != world.Perform {
+func (s *liveSimulation) perform(t receipt.Task) {
+	if t.Work != receipt.Perform {
 		return
 	}
 	at := attemptOf{t.Key, t.Attempt}
@@ -136,16 +137,16 @@ func (s *liveSimulation) perform(t world.Task) {
 	s.fates[at] = r
 }
 
-func (s *liveSimulation) permitted(t world.Task) bool {
+func (s *liveSimulation) permitted(t receipt.Task) bool {
 	for _, stored := range s.w.Journal.Records() {
-		rec, err := world.DecodeRecord(stored.Bytes)
+		rec, err := journal.DecodeRecord(stored.Bytes)
 		require.NoError(s.t, err)
-		if rec.Kind != world.KindStarted {
+		if rec.Kind != journal.KindStarted {
 			continue
 		}
 		body, err := rec.Body()
 		require.NoError(s.t, err)
-		if b, ok := body.(*world.Started); ok && b.Key == t.Key && b.Attempt == t.Attempt && b.Nonce == t.Nonce {
+		if b, ok := body.(*journal.Started); ok && b.Key == t.Key && b.Attempt == t.Attempt && b.Nonce == t.Nonce {
 			return true
 		}
 	}
@@ -202,7 +203,7 @@ func (s *liveSimulation) disturb() {
 			}
 			s.try(s.w.TrySubmit("go", map[string]any{"to": cellName(s.rng), "do": do}))
 		case 2:
-			_, err := s.w.Emit(ctx, world.OperatorEffect{Actor: "ada", Kind: "tool." + cellName(s.rng), Cap: "tools", Reason: "so"})
+			_, err := s.w.Emit(ctx, journal.OperatorEffect{Actor: "ada", Kind: "tool." + cellName(s.rng), Cap: "tools", Reason: "so"})
 			s.try(err)
 		case 3, 4, 5:
 			s.answer()
@@ -233,7 +234,7 @@ func (s *liveSimulation) turnBack() {
 		s.try(err)
 		return
 	}
-	_, err := s.w.Rollback(ctx, world.RolledBack{
+	_, err := s.w.Rollback(ctx, journal.RolledBack{
 		Snapshot: all[s.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so", Ack: true, Fresh: s.rng.IntN(8) == 0,
 	})
 	if s.try(err) {
@@ -243,25 +244,25 @@ func (s *liveSimulation) turnBack() {
 
 // answer lets the outside say something about one of its tasks.
 func (s *liveSimulation) answer() {
-	works := []world.Work{world.Perform, world.Retry, world.Verify, world.Confirm}
+	works := []receipt.Work{receipt.Perform, receipt.Retry, receipt.Verify, receipt.Confirm}
 	tasks := s.out.Tasks(works[s.rng.IntN(len(works))])
 	if len(tasks) == 0 {
 		return
 	}
 	t := tasks[s.rng.IntN(len(tasks))]
 	switch t.Work {
-	case world.Retry:
+	case receipt.Retry:
 		s.out.Due(t)
-	case world.Confirm:
+	case receipt.Confirm:
 		s.total["confirmed"]++
-		s.out.Find(t, world.Happened, nil, "it is still there")
-	case world.Verify:
+		s.out.Find(t, receipt.Happened, nil, "it is still there")
+	case receipt.Verify:
 		s.total["verified"]++
-		verdict := world.Unknown
+		verdict := receipt.Unknown
 		if s.rng.IntN(3) > 0 {
-			verdict = world.NotHappened
+			verdict = receipt.NotHappened
 			if s.happened(t.Key, t.Attempt) {
-				verdict = world.Happened
+				verdict = receipt.Happened
 			}
 		}
 		s.out.Find(t, verdict, nil, "it was asked")
@@ -271,7 +272,7 @@ func (s *liveSimulation) answer() {
 }
 
 // tell says what became of an attempt, or loses it on the way.
-func (s *liveSimulation) tell(t world.Task) {
+func (s *liveSimulation) tell(t receipt.Task) {
 	r := s.fates[attemptOf{t.Key, t.Attempt}]
 	switch s.rng.IntN(6) {
 	case 0, 1:
@@ -311,14 +312,14 @@ func (s *liveSimulation) late() {
 // decide lets a person who knows the truth decide about an intent, if that
 // waits for somebody.
 func (s *liveSimulation) decide(e *receipt.Entry) {
-	b := world.Resolved{Key: e.Intent.Key, Params: e.Params, Actor: "ada", Reason: "she looked"}
+	b := journal.Resolved{Key: e.Intent.Key, Params: e.Params, Actor: "ada", Reason: "she looked"}
 	switch {
 	case e.State == receipt.StateParked:
-		b.How = []world.Resolution{world.Approve, world.Disapprove}[s.rng.IntN(2)]
+		b.How = []journal.Resolution{journal.Approve, journal.Disapprove}[s.rng.IntN(2)]
 	case e.State == receipt.StateInDoubt && s.happened(e.Intent.Key, e.Attempt):
-		b.How = world.Executed
+		b.How = journal.Executed
 	case e.State == receipt.StateInDoubt:
-		b.How = world.NotExecuted
+		b.How = journal.NotExecuted
 	default:
 		return
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
 
@@ -103,7 +104,7 @@ func simulate(t *testing.T, seed uint64, loaded *source.Loaded, total *meddling)
 	s := &simulation{t: t, rng: rng, total: total, journal: new(Journal), ledger: make(map[receipt.Key]*told)}
 	s.w = New(t, m, loaded.Contents, Options{
 		Journal: s.journal, Answer: s.perform,
-		BatchRecords: 1 + rng.IntN(12), CheckpointRecords: world.Seq(1 + rng.IntN(60)),
+		BatchRecords: 1 + rng.IntN(12), CheckpointRecords: journal.Seq(1 + rng.IntN(60)),
 	})
 	s.journal.FailAppend = func(int) error { return s.fail(false) }
 	s.journal.FailWait = func(int) error { return s.fail(true) }
@@ -129,7 +130,7 @@ func simulate(t *testing.T, seed uint64, loaded *source.Loaded, total *meddling)
 // receipts.
 func forkOff(t *testing.T, rng *rand.Rand, parent *World) {
 	before := parent.Status()
-	effects := []world.ForkEffects{world.ForkHold, world.ForkLive, world.ForkRecorded}[rng.IntN(3)]
+	effects := []journal.ForkEffects{journal.ForkHold, journal.ForkLive, journal.ForkRecorded}[rng.IntN(3)]
 	child := parent.Fork(effects, Options{ID: "child", Answer: fate})
 	script := plan(rng)
 	for i := range script {
@@ -140,21 +141,21 @@ func forkOff(t *testing.T, rng *rand.Rand, parent *World) {
 	child.RequireMoments(rng)
 	require.Equal(t, before, parent.Status())
 	for _, stored := range child.Journal.Records() {
-		rec, err := world.DecodeRecord(stored.Bytes)
+		rec, err := journal.DecodeRecord(stored.Bytes)
 		require.NoError(t, err)
-		if rec.Kind != world.KindFinished {
+		if rec.Kind != journal.KindFinished {
 			continue
 		}
 		require.NoError(t, rec.Load(child.Journal))
 		body, err := rec.Body()
 		require.NoError(t, err)
-		r, err := receipt.Decode(body.(*world.Finished).Receipt)
+		r, err := receipt.Decode(body.(*journal.Finished).Receipt)
 		require.NoError(t, err)
 		mine, other := child.cfg.Keys, parent.cfg.Keys
 		if stored.ID <= before.Head.ID {
 			mine, other = other, mine
 		} else {
-			require.NotEqual(t, world.ForkHold, effects, "nothing was allowed")
+			require.NotEqual(t, journal.ForkHold, effects, "nothing was allowed")
 		}
 		require.NoError(t, mine.Verify(r))
 		require.Error(t, other.Verify(r))
@@ -259,7 +260,7 @@ func do(ctx context.Context, t *testing.T, w *World, d *deed) error {
 		_, err := w.Snapshot(ctx, "", "", "ada")
 		return err
 	case "rollback":
-		b := world.RolledBack{Snapshot: "none", Actor: "ada", Reason: "so", Ack: true, Fresh: d.fresh}
+		b := journal.RolledBack{Snapshot: "none", Actor: "ada", Reason: "so", Ack: true, Fresh: d.fresh}
 		if all := w.Snapshots(); len(all) > 0 {
 			b.Snapshot = all[len(all)/2].Name
 		}
@@ -290,15 +291,15 @@ func submission(t *testing.T, w *World, d *deed) world.Submission {
 func events(w *World) int {
 	n := 0
 	for _, stored := range w.Journal.Records() {
-		rec, err := world.DecodeRecord(stored.Bytes)
+		rec, err := journal.DecodeRecord(stored.Bytes)
 		require.NoError(w.t, err)
 		switch rec.Kind {
-		case world.KindSubmitted, world.KindRollback, world.KindApplied:
+		case journal.KindSubmitted, journal.KindRollback, journal.KindApplied:
 			n++
-		case world.KindSnapshot:
+		case journal.KindSnapshot:
 			body, err := rec.Body()
 			require.NoError(w.t, err)
-			if b, ok := body.(*world.SnapshotCreated); ok && b.Actor != "" {
+			if b, ok := body.(*journal.SnapshotCreated); ok && b.Actor != "" {
 				n++
 			}
 		}

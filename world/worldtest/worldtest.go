@@ -23,13 +23,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/manifest/source"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // Options say what a world in memory works with. The zero value performs
@@ -43,7 +44,7 @@ type Options struct {
 
 	// BatchRecords and CheckpointRecords are those of world.Config.
 	BatchRecords      int
-	CheckpointRecords world.Seq
+	CheckpointRecords journal.Seq
 }
 
 // Script answers an effect.
@@ -104,11 +105,11 @@ func New(t testing.TB, m manifest.Manifest, contents map[manifest.Hash][]byte, o
 
 // Fork makes another world, which shares the past of w up to now. o.ID is needed;
 // o.Journal is not used.
-func (w *World) Fork(effects world.ForkEffects, o Options) *World {
+func (w *World) Fork(effects journal.ForkEffects, o Options) *World {
 	w.t.Helper()
 	o.Journal = w.Journal.Clone()
 	f := &World{Journal: o.Journal, t: w.t, cfg: config(w.t, o)}
-	require.NoError(w.t, world.Fork(f.cfg, world.Forked{World: o.ID, Effects: effects, Actor: "worldtest"}, nil))
+	require.NoError(w.t, world.Fork(f.cfg, journal.Forked{World: o.ID, Effects: effects, Actor: "worldtest"}, nil))
 	var err error
 	f.World, err = world.Open(f.cfg)
 	require.NoError(w.t, err)
@@ -230,11 +231,11 @@ func (w *World) RequireReplay() {
 }
 
 // Kinds returns the kinds of all records, in order.
-func (w *World) Kinds() []world.Kind {
+func (w *World) Kinds() []journal.Kind {
 	w.t.Helper()
-	var kinds []world.Kind
+	var kinds []journal.Kind
 	for _, s := range w.Journal.Records() {
-		rec, err := world.DecodeRecord(s.Bytes)
+		rec, err := journal.DecodeRecord(s.Bytes)
 		require.NoError(w.t, err)
 		kinds = append(kinds, rec.Kind)
 	}

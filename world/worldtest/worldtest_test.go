@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -96,8 +96,8 @@ func TestCrashLosesWhatWasNotDurableAndNothingElse(t *testing.T) {
 
 func TestUnknownAppendIsDurableAllTheSame(t *testing.T) {
 	w := bots(t, worldtest.Options{})
-	w.Journal.FailWait = func(int) error { return world.ErrUnknown }
-	require.ErrorIs(t, w.TrySubmit("go", order("a")), world.ErrUnknown)
+	w.Journal.FailWait = func(int) error { return journal.ErrUnknown }
+	require.ErrorIs(t, w.TrySubmit("go", order("a")), journal.ErrUnknown)
 	w.Journal.FailWait = nil
 	w.Crash()
 	require.Equal(t, 1, w.Status().EventsPending)
@@ -106,29 +106,29 @@ func TestUnknownAppendIsDurableAllTheSame(t *testing.T) {
 
 func TestRefusedAppendEndsTheWorld(t *testing.T) {
 	w := bots(t, worldtest.Options{})
-	w.Journal.FailAppend = func(int) error { return world.ErrFenced }
-	require.ErrorIs(t, w.TrySubmit("go", order("a")), world.ErrFenced)
+	w.Journal.FailAppend = func(int) error { return journal.ErrFenced }
+	require.ErrorIs(t, w.TrySubmit("go", order("a")), journal.ErrFenced)
 	w.Journal.FailAppend = nil
-	require.ErrorIs(t, w.World.Step(context.Background()), world.ErrFenced, "until it is opened again")
+	require.ErrorIs(t, w.World.Step(context.Background()), journal.ErrFenced, "until it is opened again")
 }
 
 func TestJournalFencesAnAppendToAnotherHead(t *testing.T) {
 	w := bots(t, worldtest.Options{})
 	first := w.Journal.Records()[0]
-	_, err := w.Journal.Append(world.Batch{Head: world.Head{ID: 1, Root: first.Root}, Records: []world.Stored{first}})
-	require.ErrorIs(t, err, world.ErrFenced)
+	_, err := w.Journal.Append(journal.Batch{Head: journal.Head{ID: 1, Root: first.Root}, Records: []journal.Stored{first}})
+	require.ErrorIs(t, err, journal.ErrFenced)
 }
 
 func TestJournalRefusesABatchWhoseChainIsWrong(t *testing.T) {
 	first := bots(t, worldtest.Options{}).Journal.Records()[0]
-	for name, b := range map[string]world.Batch{
+	for name, b := range map[string]journal.Batch{
 		"another root of the record": {
-			Head: world.Head{ID: 1, Root: first.Root}, Records: []world.Stored{{ID: 1, Bytes: first.Bytes, Root: world.Hash{1}}},
+			Head: journal.Head{ID: 1, Root: first.Root}, Records: []journal.Stored{{ID: 1, Bytes: first.Bytes, Root: journal.Hash{1}}},
 		},
-		"another head":        {Head: world.Head{ID: 1, Root: world.Hash{1}}, Records: []world.Stored{first}},
-		"another id":          {Head: world.Head{ID: 2, Root: first.Root}, Records: []world.Stored{{ID: 2, Bytes: first.Bytes, Root: first.Root}}},
-		"bytes of no record":  {Head: world.Head{ID: 1}, Records: []world.Stored{{ID: 1, Bytes: []byte{0xff}}}},
-		"a head of no record": {Head: world.Head{ID: 1, Root: first.Root}},
+		"another head":        {Head: journal.Head{ID: 1, Root: journal.Hash{1}}, Records: []journal.Stored{first}},
+		"another id":          {Head: journal.Head{ID: 2, Root: first.Root}, Records: []journal.Stored{{ID: 2, Bytes: first.Bytes, Root: first.Root}}},
+		"bytes of no record":  {Head: journal.Head{ID: 1}, Records: []journal.Stored{{ID: 1, Bytes: []byte{0xff}}}},
+		"a head of no record": {Head: journal.Head{ID: 1, Root: first.Root}},
 	} {
 		j := new(worldtest.Journal)
 		_, err := j.Append(b)
@@ -146,13 +146,13 @@ func TestCloneAndTruncateLeaveTheJournalAlone(t *testing.T) {
 	require.EqualValues(t, 2, cut.Head().ID)
 	clone := w.Journal.Clone()
 	require.Equal(t, before, clone.Head())
-	clone.Records()[0] = world.Stored{}
-	require.NotEqual(t, world.Stored{}, w.Journal.Records()[0])
+	clone.Records()[0] = journal.Stored{}
+	require.NotEqual(t, journal.Stored{}, w.Journal.Records()[0])
 	require.Equal(t, before, w.Journal.Head())
 	_, err := cut.Record(3)
-	require.ErrorIs(t, err, world.ErrNotFound)
-	_, err = cut.Blob(world.Hash{1})
-	require.ErrorIs(t, err, world.ErrNotFound)
+	require.ErrorIs(t, err, journal.ErrNotFound)
+	_, err = cut.Blob(journal.Hash{1})
+	require.ErrorIs(t, err, journal.ErrNotFound)
 }
 
 func TestEffectWithAReceiptIsNotPerformedAgain(t *testing.T) {

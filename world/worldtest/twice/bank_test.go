@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
 )
 
 // deal is what a payment is for, whoever asks for it under whatever key.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -21,15 +22,15 @@ func (l *life) fork(ctx context.Context) error {
 	if err := end(l.process); err != nil {
 		return err
 	}
-	journal, at := l.home.journal.Clone(), "head"
+	past, at := l.home.journal.Clone(), "head"
 	if all := l.Snapshots(); len(all) > 0 && l.rng.IntN(2) == 0 {
 		s := all[l.rng.IntN(len(all))]
-		journal, at = journal.Truncate(world.Seq(s.Record)), s.Name
+		past, at = past.Truncate(journal.Seq(s.Record)), s.Name
 	}
-	effects := pick(l.rng, world.ForkHold, world.ForkLive, world.ForkLive)
-	child := newHome(fmt.Sprintf("fork%d", l.forks+1), l.home.dir, journal)
-	err := world.Fork(world.Config{Journal: journal, History: journal, Keys: child.keys, Registry: registry()},
-		world.Forked{World: child.id, Effects: effects, Actor: "ada"}, nil)
+	effects := pick(l.rng, journal.ForkHold, journal.ForkLive, journal.ForkLive)
+	child := newHome(fmt.Sprintf("fork%d", l.forks+1), l.home.dir, past)
+	err := world.Fork(world.Config{Journal: past, History: past, Keys: child.keys, Registry: registry()},
+		journal.Forked{World: child.id, Effects: effects, Actor: "ada"}, nil)
 	if err != nil { // a tick is open there
 		return l.open()
 	}
@@ -40,8 +41,8 @@ func (l *life) fork(ctx context.Context) error {
 		return err
 	}
 	l.home, l.history = child, newHistory()
-	for l.history.read < len(journal.Records()) {
-		if _, err := l.history.follow(journal); err != nil {
+	for l.history.read < len(past.Records()) {
+		if _, err := l.history.follow(past); err != nil {
 			return err
 		}
 	}
@@ -63,7 +64,7 @@ func (l *life) fork(ctx context.Context) error {
 // disown notes what a fork cannot know of its parents: what they have asked for
 // after the point at which they parted. A fork that is live is meant to do that,
 // too; one on hold asks a person each time.
-func (s *said) disown(b *bank, child *history, effects world.ForkEffects) {
+func (s *said) disown(b *bank, child *history, effects journal.ForkEffects) {
 	for key := range child.deals {
 		s.elsewhere[key] = true
 	}
@@ -72,7 +73,7 @@ func (s *said) disown(b *bank, child *history, effects world.ForkEffects) {
 		if coming {
 			times++
 		}
-		if _, known := child.deals[key]; known || effects != world.ForkLive {
+		if _, known := child.deals[key]; known || effects != journal.ForkLive {
 			continue
 		}
 		for range times - s.parted[key] {

@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -36,12 +36,12 @@ func newHistory() *history {
 }
 
 // follow reads the next durable record, if there is one.
-func (h *history) follow(j *worldtest.Journal) (world.Body, error) {
+func (h *history) follow(j *worldtest.Journal) (journal.Body, error) {
 	all := j.Records()
 	if h.read >= len(all) {
 		return nil, nil
 	}
-	rec, err := world.DecodeRecord(all[h.read].Bytes)
+	rec, err := journal.DecodeRecord(all[h.read].Bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -57,28 +57,28 @@ func (h *history) follow(j *worldtest.Journal) (world.Body, error) {
 	return body, nil
 }
 
-func (h *history) take(body world.Body) {
+func (h *history) take(body journal.Body) {
 	switch b := body.(type) {
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
-	case *world.IntentParked:
+	case *journal.IntentParked:
 		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
 		h.parked[b.Key] = b.Rules
-	case *world.IntentDenied:
+	case *journal.IntentDenied:
 		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
-	case *world.SnapshotCreated:
+	case *journal.SnapshotCreated:
 		h.snapshots[b.Name] = maps.Clone(h.now)
 		h.path = append(slices.Clip(h.path), b.Name)
 		h.paths[b.Name] = h.path
-	case *world.RolledBack:
+	case *journal.RolledBack:
 		h.left = h.leaves(b.Snapshot)
 		h.now = maps.Clone(h.snapshots[b.Snapshot])
 		h.path = h.paths[b.Snapshot]
-	case *world.InDoubt:
+	case *journal.InDoubt:
 		h.failed[b.Key] = h.failed[b.Key] || b.Action == manifest.InDoubtFail
-	case *world.Resolved:
-		h.failed[b.Key] = h.failed[b.Key] || b.How == world.RetryAnyway
-	case *world.IntentEnded:
+	case *journal.Resolved:
+		h.failed[b.Key] = h.failed[b.Key] || b.How == journal.RetryAnyway
+	case *journal.IntentEnded:
 		h.halfDone[b.Key] = b.Outcome == receipt.OutcomeCompensatable
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -39,7 +40,7 @@ func (j *judge) look(l *life) error {
 			break
 		}
 		l.said.hear(body, l.history, l.Manifest(), l.home.id)
-		if b, ok := body.(*world.RolledBack); ok {
+		if b, ok := body.(*journal.RolledBack); ok {
 			if err := j.compare(l, l.history.left, b.Abandoned); err != nil {
 				return fmt.Errorf("rollback to %s: %w", b.Snapshot, err)
 			}
@@ -82,7 +83,7 @@ func (l *life) ledger(d deal) {
 }
 
 // listed requires that a rollback which was refused says why.
-func (j *judge) listed(l *life, snapshot string, effects []world.SideEffect) error {
+func (j *judge) listed(l *life, snapshot string, effects []journal.SideEffect) error {
 	if err := j.look(l); err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ var errUnlisted = errors.New("it leaves behind, and does not list")
 
 // compare requires that all that was done, or may yet be, in the part that is left
 // is listed.
-func (j *judge) compare(l *life, left map[receipt.Key]bool, effects []world.SideEffect) error {
+func (j *judge) compare(l *life, left map[receipt.Key]bool, effects []journal.SideEffect) error {
 	listed := make(map[receipt.Key]bool)
 	for _, x := range effects {
 		listed[x.Key] = true

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -155,7 +156,7 @@ func (l *life) attempt(do deed) error {
 	switch {
 	case err == nil, errors.As(err, &input), errors.As(err, &refused), errors.Is(err, context.DeadlineExceeded):
 		err = nil
-	case errors.Is(err, world.ErrNotFound) && l.avoids(confirmEarly):
+	case errors.Is(err, journal.ErrNotFound) && l.avoids(confirmEarly):
 		err = nil
 	case errors.Is(err, worldtest.ErrInjected):
 		err = l.crash(ctx)

@@ -3,6 +3,7 @@ package twice
 import (
 	"context"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -26,7 +27,7 @@ func (l *life) decide(ctx context.Context) error {
 // unless she is rash: then she has it done again without looking. It reports
 // whether she could decide.
 func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool, error) {
-	b := world.Resolved{Key: e.Intent.Key, Params: e.Params, Actor: "ada", Reason: "she looked"}
+	b := journal.Resolved{Key: e.Intent.Key, Params: e.Params, Actor: "ada", Reason: "she looked"}
 	if e.State == receipt.StateParked {
 		b.How = l.approval(e)
 	} else {
@@ -36,12 +37,12 @@ func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool,
 		rash = false
 	}
 	if rash && e.State == receipt.StateInDoubt {
-		b.How = world.RetryAnyway
+		b.How = journal.RetryAnyway
 	}
 	if b.How == "" {
 		return false, nil
 	}
-	if b.How == world.Approve && e.Deadline == 0 {
+	if b.How == journal.Approve && e.Deadline == 0 {
 		return true, l.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason)
 	}
 	err := l.Resolve(ctx, b)
@@ -53,10 +54,10 @@ func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool,
 }
 
 // approval is what she says about a parked intent.
-func (l *life) approval(e *receipt.Entry) world.Resolution {
-	how := pick(l.rng, world.Approve, world.Approve, world.Disapprove, world.Reuse)
+func (l *life) approval(e *receipt.Entry) journal.Resolution {
+	how := pick(l.rng, journal.Approve, journal.Approve, journal.Disapprove, world.Reuse)
 	if how == world.Reuse && !l.reusable(e) {
-		return world.Disapprove
+		return journal.Disapprove
 	}
 	return how
 }
@@ -70,13 +71,13 @@ func (l *life) reusable(e *receipt.Entry) bool {
 
 // truth is what she says about an intent in doubt: nothing while a request for it
 // may still arrive.
-func (l *life) truth(key receipt.Key) world.Resolution {
+func (l *life) truth(key receipt.Key) journal.Resolution {
 	switch times, coming := l.bank.happened(key); {
 	case times > 0:
-		return world.Executed
+		return journal.Executed
 	case coming || l.teller.at(key):
 		return ""
 	default:
-		return world.NotExecuted
+		return journal.NotExecuted
 	}
 }

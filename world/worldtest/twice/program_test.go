@@ -17,10 +17,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // These tell a process of a program's life what it is: the host that runs the
@@ -169,7 +168,7 @@ func beHost() error {
 	params := encoded(map[string]any{"what": strings.Repeat("x", n-len(`{"what":""}`))})
 	in := receipt.Intent{Step: "client/ada@1.0~0", Cell: "client/ada", Kind: "run", Params: params}
 	in.Key = receipt.NewKey(home.id, in.Step, in.Kind, in.Params)
-	h.Start([]world.Task{{Work: world.Perform, Permit: receipt.Permit{Intent: in, Attempt: 1}}})
+	h.Start([]receipt.Task{{Work: receipt.Perform, Permit: receipt.Permit{Intent: in, Attempt: 1}}})
 	if err := h.Wait(context.Background()); err != nil {
 		return err
 	}

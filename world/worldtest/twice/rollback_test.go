@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing/synctest"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -35,7 +36,7 @@ func (l *life) rollback(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	b := world.RolledBack{
+	b := journal.RolledBack{
 		Snapshot: names[l.rng.IntN(len(names))], Actor: "ada", Reason: "so",
 		Ack: l.rng.IntN(3) > 0, Compensate: l.rng.IntN(4) == 0, Fresh: l.rng.IntN(12) == 0,
 	}
@@ -66,7 +67,7 @@ func (l *life) rollback(ctx context.Context) error {
 	return err
 }
 
-func how(b *world.RolledBack) string {
+func how(b *journal.RolledBack) string {
 	var all []string
 	for name, is := range map[string]bool{"ack": b.Ack, "compensate": b.Compensate, "fresh": b.Fresh} {
 		if is {

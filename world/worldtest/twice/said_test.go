@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // said is what somebody has said may be done once more than once: persons, by
@@ -36,31 +36,31 @@ func newSaid(avoid []known) *said {
 func (s *said) once(d deal, who string) { s.deals[d] = append(s.deals[d], who) }
 
 // hear takes what a record of the journal says.
-func (s *said) hear(body world.Body, h *history, m *manifest.Manifest, id string) {
+func (s *said) hear(body journal.Body, h *history, m *manifest.Manifest, id string) {
 	maps.Copy(s.known, h.deals)
 	switch b := body.(type) {
-	case *world.Resolved:
+	case *journal.Resolved:
 		d, rules := h.deals[b.Key], h.parked[b.Key]
 		switch {
-		case b.How == world.RetryAnyway:
+		case b.How == journal.RetryAnyway:
 			s.once(d, "a person: retry")
 			s.keys[b.Key.External(id)] = append(s.keys[b.Key.External(id)], "a person: retry")
-		case b.How == world.Approve && (s.elsewhere[b.Key] || slices.Contains(rules, "possible_repeat") || slices.Contains(rules, "fork_on_hold")):
+		case b.How == journal.Approve && (s.elsewhere[b.Key] || slices.Contains(rules, "possible_repeat") || slices.Contains(rules, "fork_on_hold")):
 			s.once(d, "a person: approve of "+strings.Join(rules, ", "))
 		}
-	case *world.RolledBack:
+	case *journal.RolledBack:
 		if b.Fresh {
 			s.fresh(h)
 		}
-	case *world.InDoubt:
+	case *journal.InDoubt:
 		if b.Action == manifest.InDoubtFail {
 			s.once(h.deals[b.Key], "on_in_doubt: fail")
 		}
-	case *world.IntentEnded:
+	case *journal.IntentEnded:
 		if b.Outcome == receipt.OutcomeCompensatable && slices.Contains(s.avoid, halfDone) {
 			s.once(h.deals[b.Key], "it was half done")
 		}
-	case *world.IntentEmitted:
+	case *journal.IntentEmitted:
 		if m.Effects[b.Kind].OnRepeat == manifest.RepeatRun && !s.ran[b.Key] {
 			s.ran[b.Key] = true
 			s.once(h.deals[b.Key], "on_repeat: run")

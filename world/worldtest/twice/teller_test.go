@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/receipt/host"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // errLine is all that is known where the bank did not answer.
@@ -85,28 +84,28 @@ func told(end ending) host.Result {
 }
 
 // Verify asks the bank, which tells the truth of the moment.
-func (t desk) Verify(ctx context.Context, call host.Call) (world.Found, error) {
+func (t desk) Verify(ctx context.Context, call host.Call) (receipt.Found, error) {
 	return t.ask(ctx, call.External)
 }
 
 // Confirm does the same. What a fork has of its parent the bank has under the
 // parent's name.
-func (t desk) Confirm(ctx context.Context, _ host.Call, r *receipt.Receipt) (world.Found, error) {
+func (t desk) Confirm(ctx context.Context, _ host.Call, r *receipt.Receipt) (receipt.Found, error) {
 	return t.ask(ctx, r.Key.External(r.World))
 }
 
-func (t desk) ask(ctx context.Context, external string) (world.Found, error) {
+func (t desk) ask(ctx context.Context, external string) (receipt.Found, error) {
 	select {
 	case <-time.After(50 * time.Millisecond):
 	case <-ctx.Done():
-		return world.Found{}, ctx.Err()
+		return receipt.Found{}, ctx.Err()
 	case <-t.dead:
-		return world.Found{}, errLine
+		return receipt.Found{}, errLine
 	}
 	if t.bank.shows(external) {
-		return world.Found{Verdict: world.Happened, Reason: "the bank has it"}, nil
+		return receipt.Found{Verdict: receipt.Happened, Reason: "the bank has it"}, nil
 	}
-	return world.Found{Verdict: world.NotHappened, Reason: "the bank does not have it"}, nil
+	return receipt.Found{Verdict: receipt.NotHappened, Reason: "the bank does not have it"}, nil
 }
 
 // begin notes that an attempt begins; false: the process is dead.

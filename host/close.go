@@ -1,0 +1,164 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// leaveBehind is how long Close waits for adapters that ignore the end of their
+// context, and for those that do not close.
+const leaveBehind = 2 * time.Second
+
+// Close ends the Host. What can be asked again is dropped; live attempts that
+// nobody has started are given back, which the effect store keeps; running ones
+// have Config.Grace to end before their contexts do, and workers elsewhere to
+// commit what they hold. What then still runs is left behind: nobody will know
+// what became of it. The error is that of the effect store or of an adapter's
+// Close.
+func (h *Host) Close() error {
+	h.closing.Do(func() { h.closeErr = h.drain() })
+	return h.closeErr
+}
+
+func (h *Host) drain() error {
+	unstarted := h.shut()
+	h.stop()
+	var faults []error
+	for _, j := range unstarted {
+		faults = append(faults, h.giveBack(j))
+	}
+	if !within(h.cfg.Grace, &h.workers) {
+		h.kill()
+		h.leave()
+		within(leaveBehind, &h.workers)
+	}
+	h.kill()
+	if h.log != nil {
+		faults = append(faults, h.log.close())
+	}
+	faults = append(faults, closeAll(h.effects))
+	return errors.Join(faults...)
+}
+
+// shut lets nothing in any more and returns the live attempts that were queued.
+func (h *Host) shut() []*job {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	h.tell()
+	ring(&h.remote.news)
+	if h.keeper != nil {
+		h.keeper.Stop()
+	}
+	for _, e := range h.remote.queue {
+		if !e.ended {
+			h.queue = append(h.queue, e.Task)
+		}
+	}
+	var unstarted []*job
+	for _, t := range h.queue {
+		if t.Work != receipt.Perform || !h.Live(t.Kind) {
+			continue
+		}
+		if j := h.claim(t); j != nil { // or it runs, under the same permit
+			unstarted = append(unstarted, j)
+		}
+	}
+	h.queue, h.remote.queue = nil, nil
+	return unstarted
+}
+
+// leave waits no longer for workers elsewhere.
+func (h *Host) leave() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.remote.errands { // order cannot show: none is told
+		h.takeBack(e)
+	}
+}
+
+// GiveBack says of attempts in flight that nothing was done for them, where that
+// is so because a Recording was to answer: a process without it would not know.
+// It is called last before Close.
+func (h *Host) GiveBack(permits []receipt.Permit) error {
+	if h.log == nil {
+		return nil
+	}
+	for _, p := range permits {
+		e := h.effects[p.Kind]
+		if e == nil || !e.outside {
+			continue
+		}
+		if err := h.giveBack(&job{Task: receipt.Task{Permit: p}, effect: e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBack answers for an attempt that was never begun.
+func (h *Host) giveBack(j *job) error {
+	payload := failure("given_back", "given back: nothing was done")
+	now := time.Now().UnixNano()
+	data, err := h.sign(j.Permit, Result{
+		Status: receipt.StatusCancelled, Class: receipt.OutcomeRetryableFailure, Unsent: true, Payload: payload,
+	}, now, now)
+	if err == nil {
+		h.log.put(entry{attempt{j.Key, j.Attempt}, data})
+	}
+	return err
+}
+
+// failure is the payload of a receipt that the Host itself makes.
+func failure(code, text string) receipt.Data {
+	payload := canon.AppendMap(nil, 2)
+	payload = canon.AppendText(canon.AppendText(payload, "code"), code)
+	return canon.AppendText(canon.AppendText(payload, "error"), text)
+}
+
+// within waits for all, but not for longer than that.
+func within(wait time.Duration, all *sync.WaitGroup) bool {
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// closeAll closes the adapters and verifiers that can be closed, all at once.
+func closeAll(effects map[string]*effect) error {
+	var (
+		all    sync.WaitGroup
+		mu     sync.Mutex
+		faults []error
+	)
+	for _, e := range effects {
+		for _, part := range []any{e.adapter, e.verifier} {
+			if c, ok := part.(io.Closer); ok {
+				all.Go(func() {
+					err := c.Close()
+					mu.Lock()
+					defer mu.Unlock()
+					faults = append(faults, err)
+				})
+			}
+		}
+	}
+	within(leaveBehind, &all)
+	mu.Lock()
+	defer mu.Unlock()
+	return errors.Join(faults...)
+}

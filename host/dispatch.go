@@ -1,0 +1,301 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// ErrClosed is what Await returns after Close.
+var ErrClosed = errors.New("host: closed")
+
+var _ world.Host = (*Host)(nil)
+
+// Host performs effects in goroutines of its own; see [world.Host]. It is safe
+// for concurrent use. Its queues have no bound of their own: a world never has
+// more than limits.in_flight effects in flight.
+type Host struct {
+	cfg     Config
+	effects map[string]*effect // by kind
+	secrets *secrets
+	limit   uint64     // bytes of one receipt
+	log     *effectLog // nil where no effect is live
+	leases  *leases
+
+	tame, live context.Context // of what can be asked again, and of live attempts
+	stop, kill context.CancelFunc
+	workers    sync.WaitGroup
+	closing    sync.Once
+	closeErr   error // of closing
+
+	mu        sync.Mutex // guards what follows
+	queue     []receipt.Task
+	busy      int // workers; one whose lease ran out does not count any more
+	answers   []receipt.Answer
+	woken     bool          // by Wake
+	news      chan struct{} // closed when answers come; nil: nobody waits
+	doubts    map[attempt]*doubt
+	notBefore map[receipt.Key]time.Time // what the outside asked for in its last answer
+	remote    remote
+	keeper    *time.Timer
+	keeping   bool // keeper is set
+	closed    bool
+	failed    error // of the effect store: nothing is acknowledged after it
+}
+
+func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS) (*Host, error) {
+	h := &Host{
+		cfg: cfg, effects: effects, secrets: hidden, limit: cfg.Manifest.Limits.WithDefaults().Receipt,
+		leases: newLeases(cfg.Lease), notBefore: make(map[receipt.Key]time.Time), doubts: make(map[attempt]*doubt),
+		remote: remote{errands: make(map[attempt]*errand)},
+	}
+	if anyLive(effects) && cfg.EffectLog != "" {
+		var err error
+		if h.log, err = openEffectLog(files, cfg.EffectLog, cfg.World); err != nil {
+			return nil, err
+		}
+		h.log.start(h.publish, h.fail)
+	}
+	h.tame, h.stop = context.WithCancel(context.Background())
+	h.live, h.kill = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// Live reports whether nobody may repeat an attempt of an effect.
+func (h *Host) Live(kind string) bool {
+	e := h.effects[kind]
+	return e != nil && e.live
+}
+
+// Stats counts what a Host has done.
+type Stats struct {
+	EffectSyncs uint64 // of the effect store
+	EffectBytes uint64 // written to it
+}
+
+// Stats returns the counts since New.
+func (h *Host) Stats() Stats {
+	if h.log == nil {
+		return Stats{}
+	}
+	return Stats{EffectSyncs: h.log.syncs.Load(), EffectBytes: h.log.written.Load()}
+}
+
+// Start begins to do tasks and returns at once. After Close it does nothing.
+// Whatever an earlier process has left has to be asked for, with Recover, before
+// the first live effect is performed: the rest is forgotten then.
+func (h *Host) Start(tasks []receipt.Task) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	begun := false
+	h.withdraw(tasks)
+	for _, t := range tasks {
+		switch t.Work {
+		case receipt.Forget:
+			h.forget(t)
+		case receipt.Recover:
+			h.answer(h.recover(t))
+		case receipt.Retry:
+			h.retry(t)
+		case receipt.Withdraw: // was done first
+		case receipt.Perform, receipt.Verify, receipt.Confirm:
+			if t.Work == receipt.Perform && h.Live(t.Kind) {
+				h.log.recover(attempt{t.Key, t.Attempt}) // never again what has a result
+				begun = true
+				if h.cfg.Remote {
+					h.offer(t)
+					continue
+				}
+			}
+			h.beginDoubt(t)
+			h.queue = append(h.queue, t)
+		}
+	}
+	if begun {
+		h.log.settle()
+	}
+	h.hire()
+}
+
+// withdraw takes the live attempts that tasks want back out of what waits to be
+// begun, and says which were there. It is called with mu held.
+func (h *Host) withdraw(tasks []receipt.Task) {
+	wanted := make(map[attempt]bool)
+	for _, t := range tasks {
+		if t.Work == receipt.Withdraw {
+			wanted[attempt{t.Key, t.Attempt}] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	taken := func(t receipt.Task) bool {
+		if t.Work != receipt.Perform || !wanted[attempt{t.Key, t.Attempt}] {
+			return false
+		}
+		h.answer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: receipt.Withdraw, Unbegun: true})
+		return true
+	}
+	h.queue = slices.DeleteFunc(h.queue, taken)
+	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *errand) bool {
+		if e.ended || !taken(e.Task) {
+			return false
+		}
+		delete(h.remote.errands, attempt{e.Key, e.Attempt})
+		return true
+	})
+}
+
+func (h *Host) forget(t receipt.Task) {
+	if h.log != nil {
+		at := attempt{t.Key, t.Attempt}
+		h.log.forget(at)
+		if e := h.remote.errands[at]; e != nil {
+			h.takeBack(e)
+			e.settle(nil)
+			delete(h.remote.errands, at)
+		}
+		h.leases.forget(claim{receipt.Perform, t.Key}, t.Attempt)
+	}
+}
+
+func (h *Host) recover(t receipt.Task) receipt.Answer {
+	a := receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work}
+	if h.log != nil {
+		a.Receipt = h.log.recover(attempt{t.Key, t.Attempt})
+	}
+	if a.Receipt == nil {
+		a.Lost = "the process that performed it has ended and no result of it was stored"
+	}
+	return a
+}
+
+// retry answers Due when the wait after a failed attempt is over.
+func (h *Host) retry(t receipt.Task) {
+	now := time.Now()
+	var initial time.Duration
+	if e := h.effects[t.Kind]; e != nil {
+		initial = time.Duration(e.declared.Retry.Backoff)
+	}
+	wait := max(backoffAfter(initial, t.Key, t.Attempt), h.notBefore[t.Key].Sub(now))
+	delete(h.notBefore, t.Key)
+	time.AfterFunc(wait, func() {
+		h.post(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Due: true})
+	})
+}
+
+// Answers returns the answers that have come, in their order, each once. After
+// Close it fails with ErrClosed, and when the effect store has failed with that
+// error: then nothing more will come.
+func (h *Host) Answers() ([]receipt.Answer, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.over(); err != nil {
+		return nil, err
+	}
+	answers := h.answers
+	h.answers, h.woken = nil, false
+	return answers, nil
+}
+
+// Wake ends every Wait until Answers is called.
+func (h *Host) Wake() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.woken = true
+	h.tell()
+}
+
+// Wait blocks until there are answers, Wake is called, ctx ends, or nothing more
+// will come (see Answers). Any number of callers may wait.
+func (h *Host) Wait(ctx context.Context) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h.mu.Lock()
+		err, news := h.over(), h.news
+		if err == nil && len(h.answers) == 0 && !h.woken && news == nil {
+			news = make(chan struct{})
+			h.news = news
+		}
+		ready := err != nil || len(h.answers) > 0 || h.woken
+		h.mu.Unlock()
+		if ready {
+			return err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (h *Host) over() error {
+	if h.closed {
+		return ErrClosed
+	}
+	return h.failed
+}
+
+// post gives one answer.
+func (h *Host) post(a receipt.Answer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answer(a)
+}
+
+// answer is post with mu held.
+func (h *Host) answer(a receipt.Answer) {
+	h.answers = append(h.answers, a)
+	h.tell()
+}
+
+// tell wakes everybody in Wait. It is called with mu held.
+func (h *Host) tell() { ring(&h.news) }
+
+// ring wakes those who wait for news.
+func ring(news *chan struct{}) {
+	if *news != nil {
+		close(*news)
+		*news = nil
+	}
+}
+
+// publish gives the answers to live effects, whose results are durable now.
+func (h *Host) publish(group []entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range group {
+		if e := &group[i]; e.receipt != nil {
+			h.answers = append(h.answers, receipt.Answer{Key: e.key, Attempt: e.number, Work: receipt.Perform, Receipt: e.receipt})
+			if done := h.remote.errands[e.attempt]; done != nil {
+				done.settle(nil)
+			}
+		}
+	}
+	h.tell()
+}
+
+func (h *Host) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed = err
+	for _, e := range h.remote.errands { // order cannot show: each is told
+		if e.result != nil {
+			e.settle(err)
+		}
+	}
+	h.tell()
+	ring(&h.remote.news)
+}

@@ -1,0 +1,224 @@
+// Package host performs effects: it takes the tasks that a world released, has
+// the adapter of each effect's kind perform it, and answers with signed
+// receipts. See [world.Host] for what a world expects of it.
+//
+// # Adapters
+//
+// An adapter is a value with one method, Perform: it gets a [Call], one attempt
+// of an intent, and returns a [Result], which becomes the receipt. It is called
+// from several goroutines at once and must not keep or change the slices of the
+// Call. A [Factory] makes one adapter for each effect of the manifest that names
+// it, from the effect's config:
+//
+//	type greeter struct{ url string }
+//
+//	func (g greeter) Perform(ctx context.Context, call host.Call) (host.Result, error)
+//
+//	host.Config{Adapters: map[string]host.Factory{
+//		"greeter": func(s host.Setup) (host.Adapter, error) {
+//			var config struct{ URL string `cbor:"url"` }
+//			return greeter{config.URL}, s.Decode(&config)
+//		},
+//	}}
+//
+// An effect happens at most once because the Host calls Perform once for each
+// attempt, ever, and because the ledger grants the next attempt only when the
+// last one surely left nothing behind, or may be repeated. So all depends on
+// Perform telling the truth about what it knows:
+//
+//   - The outside answered: a Result. Status ok, or error with what it said.
+//     A failure is permanent unless Class says otherwise: retryable_failure
+//     (nothing was left behind, or the effect is idempotent and may be done
+//     again), or compensatable_failure (something was, and has to be made up
+//     for).
+//   - Nothing left this machine (params refused, no connection, no such program):
+//     a Result with Unsent, which costs no call, and mostly with Class
+//     retryable_failure.
+//   - Anything else, such as a connection lost after the request: an error.
+//     The attempt is in doubt, and the manifest's on_in_doubt decides what comes
+//     next. Never guess: a wrong "nothing happened" is a second payment.
+//
+// Perform does not repeat by itself: a second try is an attempt of its own, with
+// its own permit and receipt. It hands Call.External to an outside that can tell
+// repetitions by it. It must end when its context does, which is at the effect's
+// timeout, or when the Host closes: one that does not loses its lease
+// (Config.Lease later) and counts as lost, though its result is still taken
+// should it ever come. Adapters that are an [io.Closer] are closed with the Host.
+//
+// Secrets come from Setup.Secret, when they are needed. Their values are taken
+// out of results and errors on the way to the journal.
+//
+// An adapter that declares itself [Deterministic] touches nothing outside: the
+// same permit gets the same result, always. Its receipts carry the world's
+// calendar time, so the same permit gets the same receipt, byte for byte, and a
+// world that was killed simply asks again. An error of such an adapter stops the
+// world. There are two, recorded and stub.
+//
+// # The effect store
+//
+// The result of a live effect is in the effect store, synced, before a world
+// hears of it, and until its journal has it: a process that dies in between
+// leaves it to the next one. The store is one file of frames, integers
+// big-endian:
+//
+//	frame = checksum(4) length(4) place(8) body(length)
+//
+// checksum is CRC-32C of all that follows it, place the frame's own offset in
+// the file. The body of the first frame is "worldkernel/effects/v1", a zero byte
+// and the world's id; that of each other one is a group of entries that one sync
+// made durable:
+//
+//	entry = key(32) attempt(8) length(4) receipt(length)
+//
+// An entry without a receipt says that the attempt's result is in the journal.
+// The next group is written when the last one is durable, so only the last can be
+// torn: what stands behind the last whole frame is cut off, but if a whole frame
+// follows that is a [DamageError]. A large store that is mostly dead is written
+// anew beside the old one and renamed over it.
+//
+// # Workers in other processes
+//
+// A Host with [Config.Remote] hands its live attempts out, each once, to workers
+// that ask for them, and performs the rest itself. A worker performs them with a
+// Host of its own for the same manifest, which has an effect store of its own
+// and a keyring for the world's id that nobody needs to know:
+//
+//	for each of own.Stored(): owner.Commit, own.Start(Forget)   // of an earlier process
+//	owner.Acquire -> own.Start(Perform) -> own.Answers
+//	each receipt: owner.Commit, own.Start(Forget)
+//	each Lost: nothing, and Renew no more
+//	until then: owner.Renew, more often than Offer.Lease
+//
+// So a result is in one of the two stores at every moment. A lease that is not
+// renewed runs out, and the attempt is lost as if its process had ended here; the
+// result is still taken should it come. Nothing is handed out twice, not even
+// what its worker never heard of.
+//
+// # Adapter recorded
+//
+// config: {cassette: FILE}. A cassette is JSON lines, blank ones ignored:
+//
+//	{"cell": "agent/7", "kind": "tool.lookup", "params": {"id": 3}, "payload": {"name": "Ann"}}
+//	{"cell": "agent/7", "kind": "tool.lookup", "params": {"id": 4}, "status": "error", "payload": "no such id"}
+//
+//	cell, kind, params   what asked, and what it asked for; params equal the
+//	                     intent's as data, so 1 is not 1.0
+//	occurrence           which one of the equal intents in the cell's history
+//	                     this answers, from 0; lines without it count up in the
+//	                     order of the file
+//	status               "ok" (without it) or "error"
+//	outcome              of an error: "retryable_failure" or
+//	                     "compensatable_failure"; without it it is permanent
+//	payload              the receipt's
+//
+// What the cassette does not hold is a [MissError].
+//
+// # Adapter stub
+//
+// config: {answers: FILE} or {script: FILE}. Answers are JSON lines as well:
+//
+//	{"kind": "tool.lookup", "params": {"id": 3}, "payload": {"name": "Ann"}}
+//	{"kind": "tool.lookup", "status": "error", "payload": "no such id"}
+//
+// A line without params answers all params that no other line of its kind
+// answers; what no line answers is a MissError. A script is Starlark:
+//
+//	def answer(kind, params, n):
+//	    if n > 2:
+//	        return error("tired", outcome="retryable_failure")   # status error, with this payload
+//	    return {"name": "Ann", "asked": n}
+//
+// n is the occurrence, and outcome the outcome, as in a cassette. The language
+// is that of reducer/star, bound by the default limits of a reducer's step but
+// for the size of the answer; nothing is kept between calls. A script must not
+// define error and reduce itself.
+package host
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Adapter performs the effects of one kind. It must be safe for concurrent use.
+type Adapter interface {
+	// Perform makes one attempt. It must end when ctx does. An error means that
+	// nobody can tell what happened, and says why; what the outside answered, and
+	// what surely did not happen, is a Result.
+	Perform(ctx context.Context, call Call) (Result, error)
+}
+
+// Deterministic is implemented by adapters that can promise that the result
+// depends on nothing but the permit and the manifest. Without it an adapter is
+// live.
+type Deterministic interface {
+	Deterministic() bool
+}
+
+// Verifier asks the outside about effects of one kind. It must be safe for
+// concurrent use, and changes nothing outside.
+type Verifier interface {
+	// Verify tells whether an attempt in doubt happened. A NotHappened that is not
+	// Final counts only when it is said after the effect's settles_after; until then
+	// Verify is called again.
+	Verify(ctx context.Context, call Call) (receipt.Found, error)
+	// Confirm tells whether the outside still is what a receipt says. The call is
+	// that of the attempt, without params.
+	Confirm(ctx context.Context, call Call, r *receipt.Receipt) (receipt.Found, error)
+}
+
+// Factory makes the adapter of one effect. It touches nothing outside: that is
+// for Perform.
+type Factory func(effect Setup) (Adapter, error)
+
+// VerifierFactory makes the verifier of one effect, under the rules of Factory.
+type VerifierFactory func(effect Setup) (Verifier, error)
+
+// Setup is what a manifest says about an effect.
+type Setup struct {
+	Kind   string
+	Effect manifest.Effect
+	Config manifest.Data                          // the adapter's or verifier's: a map, or empty
+	File   func(configKey string) ([]byte, error) // content of the file that config names there; must not be changed
+	Dir    string                                 // the world's directory: relative paths begin there
+
+	// Secret returns the value of a reference such as "secret://NAME". What it
+	// returns is kept out of results and errors: see secret.go. Call it when the
+	// value is needed, not in a Factory.
+	Secret func(reference string) (string, error)
+}
+
+// Decode parses the config into a struct by its cbor tags. Keys without a
+// field are errors.
+func (s Setup) Decode(v any) error {
+	if len(s.Config) == 0 {
+		return nil
+	}
+	if err := canon.UnmarshalTrusted(s.Config, v); err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	return nil
+}
+
+// Call is one attempt to perform.
+type Call struct {
+	Permit   receipt.Permit
+	External string       // idempotency key for the outside
+	Cap      manifest.Cap // the capability that allows it
+}
+
+// Result is what came of an attempt.
+type Result struct {
+	Status      receipt.Status  // ok, error, timeout or cancelled; others are the kernel's to give
+	Class       receipt.Outcome // of a failure: retryable_failure or compensatable_failure; empty: permanent
+	Unsent      bool            // nothing left this machine
+	Payload     receipt.Data    // canonical; empty: null
+	Cost        receipt.Cost    // without Calls
+	ExternalRef string
+	StateChange *receipt.StateChange
+	RetryAfter  time.Duration // the outside asks to wait that long before the next attempt
+}

@@ -1,0 +1,198 @@
+package llm
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// maxResponseBytes is the greatest answer that is read.
+const maxResponseBytes = 16 << 20
+
+// exchange is what is known of one request and its answer.
+type exchange struct {
+	requestBytes int
+	// sent says that there was a connection. Whether bytes were written to it
+	// cannot be known in time: a request that is given up may still be on its
+	// way to the goroutine that writes it.
+	sent atomic.Bool
+
+	answered bool // the answer is whole, or too large
+	status   int
+	header   http.Header
+	body     []byte
+}
+
+// watch is a middleware of the SDK.
+func (x *exchange) watch(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.sent.Store(true) }}
+	resp, err := next(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	x.status, x.header = resp.StatusCode, resp.Header
+	if x.body, err = io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes+1)); err != nil {
+		return nil, err
+	}
+	x.answered = true
+	resp.Body = http.NoBody
+	return resp, nil
+}
+
+// answered is the result of an answer.
+func (a *adapter) answered(x *exchange, price governance.LLMPrice) host.Result {
+	r := host.Result{Status: receipt.StatusError, Cost: receipt.Cost{Bytes: uint64(x.requestBytes + len(x.body))}}
+	data, err := canon.FromJSON(x.body)
+	switch {
+	case x.status < 200 || x.status > 299:
+		code, reason := providerError(x.status, data)
+		r.Payload = fault(code, reason, x.status)
+		if a.setup.Effect.Idempotent && (x.status == http.StatusTooManyRequests || x.status >= 500) {
+			r.Class, r.RetryAfter = receipt.OutcomeRetryableFailure, retryAfter(x.header)
+		}
+	case len(x.body) > maxResponseBytes:
+		r.Payload = fault("too_large", fmt.Sprintf("the answer is larger than %d bytes", maxResponseBytes), x.status)
+	case err != nil:
+		r.Payload = fault("not_a_completion", "the answer is not JSON: "+err.Error(), x.status)
+	default:
+		r.Cost.Tokens, r.Cost.Micros = cost(data, price)
+		r.ExternalRef = text(data, "id")
+		if payload, ok := completion(data); ok {
+			r.Status, r.Payload = receipt.StatusOK, payload
+		} else {
+			_, reason := providerError(x.status, data)
+			r.Payload = fault("not_a_completion", reason, x.status)
+		}
+	}
+	return r
+}
+
+// completion returns the payload of a chat completion.
+func completion(data canon.Raw) (canon.Raw, bool) {
+	choices, err := canon.Lookup(data, "choices")
+	if err != nil {
+		return nil, false
+	}
+	list := canon.NewReader(choices)
+	if list.Array() == 0 {
+		return nil, false
+	}
+	choice := list.Raw()
+	message, err := canon.Lookup(choice, "message")
+	if err != nil || canon.NewReader(message).Kind() != canon.KindMap {
+		return nil, false
+	}
+	return encode(map[string]canon.Raw{
+		"message": message, "finish_reason": item(choice, "finish_reason"),
+		"usage": item(data, "usage"), "model": item(data, "model"),
+	}), true
+}
+
+// cost returns tokens and micro-units of money, rounded up; too much of either
+// is the greatest there is.
+func cost(data canon.Raw, price governance.LLMPrice) (tokens, micros uint64) {
+	prompt, answer := number(data, "usage", "prompt_tokens"), number(data, "usage", "completion_tokens")
+	if tokens = number(data, "usage", "total_tokens"); tokens == 0 {
+		if tokens = prompt + answer; tokens < prompt {
+			tokens = math.MaxUint64
+		}
+	}
+	hi, lo := bits.Mul64(prompt, price.Prompt)
+	hi2, lo2 := bits.Mul64(answer, price.Completion)
+	lo, carry := bits.Add64(lo, lo2, 0)
+	hi, over := bits.Add64(hi, hi2, carry)
+	lo, carry = bits.Add64(lo, 999, 0)
+	if over != 0 || hi >= 1000-carry {
+		return tokens, math.MaxUint64
+	}
+	hi += carry
+	micros, _ = bits.Div64(hi, lo, 1000)
+	return tokens, micros
+}
+
+// providerError returns the provider's word and sentence for what went wrong,
+// which servers put in different places.
+func providerError(status int, data canon.Raw) (code, reason string) {
+	for _, path := range [][]string{{"error", "code"}, {"error", "type"}, {"code"}} {
+		if code = text(data, path...); code != "" {
+			break
+		}
+	}
+	if code == "" {
+		code = "http_" + strconv.Itoa(status)
+	}
+	for _, path := range [][]string{{"error", "message"}, {"error"}, {"message"}, {"detail"}} {
+		if reason = text(data, path...); reason != "" {
+			return code, reason
+		}
+	}
+	return code, fmt.Sprintf("the server answered %d %s without a completion", status, http.StatusText(status))
+}
+
+func retryAfter(header http.Header) time.Duration {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	return max(0, time.Until(at))
+}
+
+func fault(code, reason string, status int) canon.Raw {
+	fields := map[string]canon.Raw{
+		"code":  canon.AppendText(nil, strings.ToValidUTF8(code, "\uFFFD")),
+		"error": canon.AppendText(nil, strings.ToValidUTF8(reason, "\uFFFD")),
+	}
+	if status != 0 {
+		fields["status"] = canon.AppendUint(nil, uint64(status))
+	}
+	return encode(fields)
+}
+
+// encode encodes items that are canonical, which cannot fail.
+func encode(fields map[string]canon.Raw) canon.Raw {
+	raw, err := canon.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// item returns what is at path, or null.
+func item(data canon.Raw, path ...string) canon.Raw {
+	raw, err := canon.Lookup(data, path...)
+	if err != nil {
+		return canon.Raw(canon.Null)
+	}
+	return raw
+}
+
+// text returns the text at path, or none.
+func text(data canon.Raw, path ...string) string {
+	r := canon.NewReader(item(data, path...))
+	return r.Text()
+}
+
+// number returns the natural number at path, or 0.
+func number(data canon.Raw, path ...string) uint64 {
+	r := canon.NewReader(item(data, path...))
+	return r.Uint()
+}

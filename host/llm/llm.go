@@ -1,0 +1,133 @@
+// Package llm performs chat completions against servers that speak the OpenAI
+// API. It is a package of its own so that who embeds the kernel without it
+// compiles no SDK.
+//
+// governance.ParseLLM says what config and params are. Each call is one request
+// on a connection of its own, with the header Idempotency-Key; redirects are
+// not followed, and neither proxies nor keys come from the environment. An
+// address is dialled wherever it is: base_url stands in the manifest, which
+// people review.
+//
+// # Payload
+//
+//	message        the first choice's, as the server wrote it: role, content, tool_calls, …
+//	finish_reason  likewise
+//	model, usage   as the server wrote them, or null
+//
+// and of what failed {code, error, status?}: status is that of HTTP, code the
+// provider's word for it where it has one.
+//
+// # Failures
+//
+//	no connection was made         retryable, nothing left
+//	no whole answer came           nobody can tell; of an idempotent effect: retryable
+//	429, 5xx                       permanent; of an idempotent effect: retryable, after Retry-After
+//	any other status but 2xx       permanent
+//	the answer is no completion    permanent: it was made, and paid for
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// New is a host.Factory.
+func New(s host.Setup) (host.Adapter, error) {
+	target, err := governance.ParseLLM(s.Config, nil)
+	if err != nil {
+		return nil, err
+	}
+	client := &http.Client{
+		Transport:     transport(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	// openai.NewClient would read OPENAI_* from the environment; a service does not.
+	chat := openai.NewChatCompletionService(
+		option.WithBaseURL(target.BaseURL), option.WithHTTPClient(client), option.WithMaxRetries(0),
+	)
+	return &adapter{setup: s, chat: chat}, nil
+}
+
+func transport() *http.Transport {
+	return &http.Transport{
+		DialContext: new(net.Dialer).DialContext, // and no Proxy
+		// net/http itself sends a request with an Idempotency-Key again when a
+		// connection that it had kept turns out to be closed.
+		DisableKeepAlives: true,
+	}
+}
+
+type adapter struct {
+	setup host.Setup
+	chat  openai.ChatCompletionService
+}
+
+// Perform asks for one completion.
+func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
+	target, err := governance.ParseLLM(a.setup.Config, call.Permit.Params)
+	if err != nil {
+		return refused(err), nil
+	}
+	body, err := canon.ToJSON(target.Request)
+	if err != nil {
+		return refused(err), nil
+	}
+	x := &exchange{requestBytes: len(body)}
+	options := []option.RequestOption{
+		option.WithRequestBody("application/json", body),
+		option.WithHeader("Idempotency-Key", call.External),
+		option.WithMiddleware(x.watch),
+	}
+	if target.APIKey != "" {
+		key, err := a.setup.Secret(target.APIKey)
+		if err != nil {
+			return a.unanswered(ctx, x, err)
+		}
+		options = append(options, option.WithAPIKey(key))
+	}
+	// What the SDK makes of an answer is lossy (numbers) and lenient (an error
+	// is a completion without choices), so it is read from the bytes, also where
+	// ctx ended after the last of them.
+	if _, err = a.chat.New(ctx, openai.ChatCompletionNewParams{}, options...); !x.answered {
+		return a.unanswered(ctx, x, err)
+	}
+	return a.answered(x, target.Price), nil
+}
+
+// refused is the result of a call that could not be made of its params.
+func refused(err error) host.Result {
+	code, reason := governance.CodeBadParams, err.Error()
+	if denied := (*governance.CapError)(nil); errors.As(err, &denied) {
+		code, reason = denied.Code, denied.Reason
+	}
+	return host.Result{Status: receipt.StatusError, Unsent: true, Payload: fault(string(code), reason, 0)}
+}
+
+// unanswered is the result of a request without a whole answer.
+func (a *adapter) unanswered(ctx context.Context, x *exchange, err error) (host.Result, error) {
+	sent := x.sent.Load()
+	if sent && !a.setup.Effect.Idempotent {
+		return host.Result{}, fmt.Errorf("llm: %w", err)
+	}
+	r := host.Result{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure, Unsent: !sent}
+	code := "not_sent"
+	if sent {
+		r.Status, code = receipt.StatusTimeout, "no_answer"
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		r.Status, code = receipt.StatusTimeout, "timeout"
+	}
+	r.Payload = fault(code, err.Error(), 0)
+	return r, nil
+}

@@ -1,0 +1,357 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+const secretKey = "sk-canary-0123456789"
+
+const answer = `{"id":"chatcmpl-7","object":"chat.completion","model":"m-2026","choices":[
+	{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"hello","score":12345678901234567890}}],
+	"usage":{"prompt_tokens":1500,"completion_tokens":10,"total_tokens":1510}}`
+
+func fromJSON(t testing.TB, text string) canon.Raw {
+	t.Helper()
+	raw, err := canon.FromJSON([]byte(text))
+	require.NoError(t, err)
+	return raw
+}
+
+// adapterFor returns an adapter of a server, with config that is added to what
+// it has.
+func adapterFor(t testing.TB, url, config string, effect manifest.Effect) host.Adapter {
+	t.Helper()
+	a, err := New(host.Setup{
+		Kind: "model.chat", Effect: effect, Config: fromJSON(t, `{"base_url":"`+url+`/v1"`+config+`}`),
+		Secret: func(reference string) (string, error) {
+			if reference != "secret://KEY" {
+				return "", errors.New("there is no such secret")
+			}
+			return secretKey, nil
+		},
+	})
+	require.NoError(t, err)
+	return a
+}
+
+func callOf(t testing.TB, params string) host.Call {
+	return host.Call{
+		Permit:   receipt.Permit{Intent: receipt.Intent{Kind: "model.chat", Params: fromJSON(t, params)}, Attempt: 1},
+		External: "worldkernel:w:abc",
+	}
+}
+
+func serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// canned answers everything with one response.
+func canned(status int, body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // what is unread resets the connection
+		w.Header().Set("Content-Type", "application/json")
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func endless(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	for blanks := []byte(strings.Repeat(" ", 1<<20)); ; {
+		if _, err := w.Write(blanks); err != nil {
+			return
+		}
+	}
+}
+
+func at(t testing.TB, payload canon.Raw, path ...string) string {
+	t.Helper()
+	raw, err := canon.Lookup(payload, path...)
+	require.NoError(t, err, "%v", payload)
+	out, err := canon.ToJSON(raw)
+	require.NoError(t, err)
+	return string(out)
+}
+
+func TestRequestIsWhatTheGateJudged(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "sk-environment")
+	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/elsewhere")
+	t.Setenv("OPENAI_ORG_ID", "org-environment")
+	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Environment: 1")
+	require.Nil(t, transport().Proxy, "nor a proxy")
+	type seen struct {
+		path, body string
+		header     http.Header
+	}
+	requests := make(chan seen, 2)
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		requests <- seen{r.URL.Path, string(body), r.Header}
+		canned(200, answer)(w, r)
+	})
+	const config = `,"api_key":"secret://KEY","model":"m-1","price":{"prompt":3,"completion":7}`
+	a := adapterFor(t, s.URL, config, manifest.Effect{})
+	got, err := a.Perform(t.Context(), callOf(t, `{"messages":[{"role":"user","content":"<&> ☃"}],"temperature":0.1,"seed":9007199254740993,
+		"top_k":1.0,"huge":123456789012345678901234567890}`))
+	require.NoError(t, err)
+	require.Equal(t, receipt.StatusOK, got.Status)
+	require.Equal(t, `"hello"`, at(t, got.Payload, "message", "content"))
+	require.Equal(t, `12345678901234567890`, at(t, got.Payload, "message", "score"))
+	require.Equal(t, `"stop"`, at(t, got.Payload, "finish_reason"))
+	require.Equal(t, `"m-2026"`, at(t, got.Payload, "model"))
+	require.Equal(t, `1500`, at(t, got.Payload, "usage", "prompt_tokens"))
+	require.Equal(t, "chatcmpl-7", got.ExternalRef)
+	request := <-requests
+	require.Equal(t, receipt.Cost{Tokens: 1510, Micros: 5, Bytes: uint64(len(request.body) + len(answer))}, got.Cost, "4.57 rounded up")
+	require.Equal(t, "/v1/chat/completions", request.path)
+	require.Equal(t, `{"huge":123456789012345678901234567890,"seed":9007199254740993,"model":"m-1","top_k":1.0,`+
+		`"messages":[{"role":"user","content":"<&> ☃"}],"temperature":0.1}`, request.body)
+	require.Equal(t, "Bearer "+secretKey, request.header.Get("Authorization"))
+	require.Equal(t, "worldkernel:w:abc", request.header.Get("Idempotency-Key"))
+	for _, name := range []string{"X-Environment", "OpenAI-Organization", "Cookie"} {
+		require.Empty(t, request.header.Get(name))
+	}
+
+	_, err = adapterFor(t, s.URL, "", manifest.Effect{}).Perform(t.Context(), callOf(t, `{"messages":[]}`))
+	require.NoError(t, err)
+	require.Empty(t, (<-requests).header.Get("Authorization"), "no api_key: none is sent")
+}
+
+func TestNothingIsSentOfWhatIsRefused(t *testing.T) {
+	var asked atomic.Int32
+	s := serve(t, func(http.ResponseWriter, *http.Request) { asked.Add(1) })
+	got, err := adapterFor(t, s.URL, "", manifest.Effect{}).Perform(t.Context(), callOf(t, `{"stream":true}`))
+	require.NoError(t, err)
+	require.Equal(t, receipt.StatusError, got.Status)
+	require.Empty(t, got.Class, "permanent")
+	require.True(t, got.Unsent)
+	require.Equal(t, `"param_not_allowed"`, at(t, got.Payload, "code"))
+
+	got, err = adapterFor(t, s.URL, `,"api_key":"secret://OTHER"`, manifest.Effect{}).Perform(t.Context(), callOf(t, `{}`))
+	require.NoError(t, err)
+	require.True(t, got.Unsent)
+	require.Equal(t, receipt.OutcomeRetryableFailure, got.Class, "the secret may be there next time")
+	require.Zero(t, asked.Load())
+
+	_, err = New(host.Setup{Config: fromJSON(t, `{"base_url":"gopher://h"}`)})
+	var denied *governance.CapError
+	require.ErrorAs(t, err, &denied)
+}
+
+func TestAnsweredFailures(t *testing.T) {
+	const providerSays = `{"error":{"message":"quota is used up","type":"insufficient_quota","code":null}}`
+	for _, c := range []struct {
+		name         string
+		handler      http.HandlerFunc
+		code, reason string
+		retryable    bool // of an idempotent effect
+		after        time.Duration
+	}{
+		{name: "401", handler: canned(401, `{"error":{"message":"bad key","code":"invalid_api_key"}}`), code: `"invalid_api_key"`, reason: "bad key"},
+		{name: "400 as text", handler: canned(400, `nope`), code: `"http_400"`, reason: "Bad Request"},
+		{name: "422 of another shape", handler: canned(422, `{"detail":"no messages"}`), code: `"http_422"`, reason: "no messages"},
+		{name: "429", handler: canned(429, providerSays, "Retry-After", "17"), code: `"insufficient_quota"`, reason: "quota is used up", retryable: true, after: 17 * time.Second},
+		{name: "429 of the past", handler: canned(429, providerSays, "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"), code: `"insufficient_quota"`, reason: "quota", retryable: true},
+		{name: "500", handler: canned(500, `{"error":"model crashed"}`), code: `"http_500"`, reason: "model crashed", retryable: true},
+		{name: "503, and the SDK is asked to retry", handler: canned(503, ``, "x-should-retry", "true"), code: `"http_503"`, reason: "503", retryable: true},
+		{name: "redirect", handler: canned(307, ``, "Location", "/v1/elsewhere"), code: `"http_307"`, reason: "307"},
+		{name: "not JSON", handler: canned(200, `<html>`), code: `"not_a_completion"`, reason: "not JSON"},
+		{name: "error with status 200", handler: canned(200, `{"error":{"message":"overloaded"}}`), code: `"not_a_completion"`, reason: "overloaded"},
+		{name: "no choices", handler: canned(200, `{"choices":[]}`), code: `"not_a_completion"`},
+		{name: "no message", handler: canned(200, `{"choices":[{"message":"hi"}]}`), code: `"not_a_completion"`},
+		{name: "cut JSON", handler: canned(200, answer[:100]), code: `"not_a_completion"`},
+		{name: "endless", handler: endless, code: `"too_large"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var asked atomic.Int32
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) { asked.Add(1); c.handler(w, r) })
+			for n, idempotent := range []bool{false, true} {
+				a := adapterFor(t, s.URL, `,"api_key":"secret://KEY"`, manifest.Effect{Idempotent: idempotent})
+				got, err := a.Perform(t.Context(), callOf(t, `{"messages":[]}`))
+				require.NoError(t, err)
+				require.Equal(t, receipt.StatusError, got.Status, "%v", got.Payload)
+				require.False(t, got.Unsent)
+				require.Equal(t, c.code, at(t, got.Payload, "code"))
+				require.Contains(t, at(t, got.Payload, "error"), c.reason)
+				require.NotContains(t, string(got.Payload), secretKey)
+				if c.retryable && idempotent {
+					require.Equal(t, receipt.OutcomeRetryableFailure, got.Class)
+					require.Equal(t, c.after, got.RetryAfter)
+				} else {
+					require.Empty(t, got.Class)
+				}
+				require.EqualValues(t, n+1, asked.Load(), "one request a call")
+			}
+		})
+	}
+}
+
+func TestRetryAfterADate(t *testing.T) {
+	header := http.Header{"Retry-After": {time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)}}
+	require.InDelta(t, time.Hour, retryAfter(header), float64(time.Minute))
+	for _, value := range []string{"", "soon", "-3", "1e9"} {
+		require.Zero(t, retryAfter(http.Header{"Retry-After": {value}}), value)
+	}
+}
+
+// closedPort returns the address of a port that nobody listens on.
+func closedPort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return "http://" + l.Addr().String()
+}
+
+func TestUnsent(t *testing.T) {
+	tls := httptest.NewTLSServer(canned(200, answer))
+	t.Cleanup(tls.Close)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and never says hello
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	t.Cleanup(cancel)
+	for _, c := range []struct {
+		name, url string
+		ctx       context.Context
+		status    receipt.Status
+	}{
+		{"refused", closedPort(t), t.Context(), receipt.StatusError},
+		{"TLS", tls.URL, t.Context(), receipt.StatusError},
+		{"timeout before the request", "https://" + silent.Addr().String(), short, receipt.StatusTimeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := adapterFor(t, c.url, `,"api_key":"secret://KEY"`, manifest.Effect{}).Perform(c.ctx, callOf(t, `{}`))
+			require.NoError(t, err)
+			require.True(t, got.Unsent)
+			require.Equal(t, receipt.OutcomeRetryableFailure, got.Class)
+			require.Equal(t, c.status, got.Status)
+			require.NotContains(t, string(got.Payload), secretKey)
+		})
+	}
+}
+
+func TestNobodyCanTell(t *testing.T) {
+	arrived := make(chan struct{}, 1)
+	for _, c := range []struct {
+		name    string
+		handler http.HandlerFunc
+		hangs   bool
+	}{
+		{"no answer", func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			arrived <- struct{}{}
+			<-r.Context().Done()
+		}, true},
+		{"half an answer", func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = io.WriteString(w, answer[:50])
+			_ = http.NewResponseController(w).Flush()
+			arrived <- struct{}{}
+			<-r.Context().Done()
+		}, true},
+		{"cut before the answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, false},
+		{"truncated", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", fmt.Sprint(len(answer)))
+			_, _ = io.WriteString(w, answer[:50])
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var asked atomic.Int32
+			s := serve(t, func(w http.ResponseWriter, r *http.Request) { asked.Add(1); c.handler(w, r) })
+			perform := func(idempotent bool) (host.Result, error) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if c.hangs {
+					go func() { <-arrived; cancel() }()
+				}
+				a := adapterFor(t, s.URL, `,"api_key":"secret://KEY"`, manifest.Effect{Idempotent: idempotent})
+				return a.Perform(ctx, callOf(t, `{}`))
+			}
+			_, err := perform(false)
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), secretKey)
+			got, err := perform(true)
+			require.NoError(t, err)
+			require.Equal(t, receipt.StatusTimeout, got.Status)
+			require.Equal(t, receipt.OutcomeRetryableFailure, got.Class)
+			require.False(t, got.Unsent)
+			require.EqualValues(t, 2, asked.Load(), "one request a call")
+		})
+	}
+}
+
+// TestConnectionsAreNotKept holds net/http to sending each request once: with
+// an Idempotency-Key it would send it again on a kept connection that broke.
+func TestConnectionsAreNotKept(t *testing.T) {
+	var connections atomic.Int32
+	s := httptest.NewUnstartedServer(canned(200, answer))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	a := adapterFor(t, s.URL, "", manifest.Effect{})
+	for range 3 {
+		_, err := a.Perform(t.Context(), callOf(t, `{}`))
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 3, connections.Load())
+}
+
+func TestBadKeyIsNotShown(t *testing.T) {
+	s := serve(t, canned(200, answer))
+	a, err := New(host.Setup{
+		Config: fromJSON(t, `{"base_url":"`+s.URL+`","api_key":"secret://KEY"}`),
+		Secret: func(string) (string, error) { return "sk-canary\nsecond line", nil },
+	})
+	require.NoError(t, err)
+	got, err := a.Perform(t.Context(), callOf(t, `{}`))
+	require.NotContains(t, fmt.Sprintf("%s %v", got.Payload, err), "canary")
+}
+
+func TestCostIsExactAndBounded(t *testing.T) {
+	const most = `{"usage":{"prompt_tokens":18446744073709551615,"completion_tokens":18446744073709551615}}`
+	for _, c := range []struct {
+		usage          string
+		price          governance.LLMPrice
+		tokens, micros uint64
+	}{
+		{`{"usage":{"prompt_tokens":1000,"completion_tokens":0,"total_tokens":1000}}`, governance.LLMPrice{Prompt: 3}, 1000, 3},
+		{`{"usage":{"prompt_tokens":1,"completion_tokens":1}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 2, 1},
+		{`{"usage":{"prompt_tokens":-5,"total_tokens":1.5}}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 0, 0},
+		{`{}`, governance.LLMPrice{Prompt: 3, Completion: 7}, 0, 0},
+		{most, governance.LLMPrice{Prompt: 3, Completion: 7}, math.MaxUint64, 184467440737095517},
+		{most, governance.LLMPrice{Prompt: math.MaxUint64, Completion: 7}, math.MaxUint64, math.MaxUint64},
+	} {
+		tokens, micros := cost(fromJSON(t, c.usage), c.price)
+		require.Equal(t, c.tokens, tokens, c.usage)
+		require.Equal(t, c.micros, micros, c.usage)
+	}
+}

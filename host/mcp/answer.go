@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// result is what came of a call that failed with err, or did not.
+func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, err error) (host.Result, error) {
+	response := x.answer()
+	repeatable := a.setup.Effect.Idempotent || a.setup.Effect.Class == "" && tool != nil && describe(tool).Idempotent
+	status := int(x.status.Load())
+	if err == nil && response == nil {
+		err = errors.New("the SDK took an answer that was not seen")
+	}
+	switch {
+	case response != nil && response.Error == nil:
+		return answered(response.Result), nil
+	case response != nil:
+		return permanent(false, errorCode(response.Error), response.Error.Error()), nil
+	case !x.sent.Load():
+		return unsent(ctx, err), nil
+	case errors.Is(err, mcp.ErrSessionMissing): // it was refused for that before anything else
+		return retryable(receipt.StatusError, "session_missing", err), nil
+	case status == http.StatusTooManyRequests || status >= 500:
+		if repeatable {
+			return retryable(receipt.StatusError, fmt.Sprintf("http_%d", status), err), nil
+		}
+		return permanent(false, fmt.Sprintf("http_%d", status), err.Error()), nil
+	case status >= 300:
+		return permanent(false, fmt.Sprintf("http_%d", status), err.Error()), nil
+	case !repeatable:
+		return host.Result{}, fmt.Errorf("mcp: %w", err)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return retryable(receipt.StatusTimeout, "timeout", err), nil
+	default:
+		return retryable(receipt.StatusTimeout, "no_answer", err), nil
+	}
+}
+
+// answered is the result of a tool's result, which is read from its bytes
+// because the SDK's form of it has lost the digits of great numbers.
+func answered(result json.RawMessage) host.Result {
+	data, err := canon.FromJSON(result)
+	if err != nil {
+		return permanent(false, "not_a_result", err.Error())
+	}
+	if _, err := canon.Lookup(data, "content"); err != nil {
+		return permanent(false, "not_a_result", "the answer has no content: a result, or one that asks for input, which nobody here can give")
+	}
+	isError := canon.NewReader(item(data, "isError"))
+	r := host.Result{Status: receipt.StatusOK}
+	failed := isError.Kind() == canon.KindBool && isError.Bool()
+	if failed {
+		r.Status = receipt.StatusError
+	}
+	r.Payload = encode(map[string]canon.Raw{
+		"content": item(data, "content"), "structured": item(data, "structuredContent"), "is_error": canon.AppendBool(nil, failed),
+	})
+	return r
+}
+
+// unsent is the result of a call that did not leave.
+func unsent(ctx context.Context, err error) host.Result {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return permanent(true, "not_started", err.Error())
+	}
+	r := retryable(receipt.StatusError, "not_sent", err)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		r = retryable(receipt.StatusTimeout, "timeout", err)
+	}
+	r.Unsent = true
+	return r
+}
+
+func retryable(status receipt.Status, code string, err error) host.Result {
+	return host.Result{Status: status, Class: receipt.OutcomeRetryableFailure, Payload: fault(code, err.Error())}
+}
+
+func permanent(unsent bool, code, reason string) host.Result {
+	return host.Result{Status: receipt.StatusError, Unsent: unsent, Payload: fault(code, reason)}
+}
+
+// refused is the result of a call that could not be made of its params.
+func refused(err error) host.Result {
+	if denied := (*governance.CapError)(nil); errors.As(err, &denied) {
+		return permanent(true, string(denied.Code), denied.Reason)
+	}
+	return permanent(true, string(governance.CodeBadParams), err.Error())
+}
+
+func errorCode(err error) string {
+	if fault := (*jsonrpc.Error)(nil); errors.As(err, &fault) {
+		return fmt.Sprintf("jsonrpc_%d", fault.Code)
+	}
+	return "jsonrpc"
+}
+
+func fault(code, reason string) canon.Raw {
+	return encode(map[string]canon.Raw{
+		"code": canon.AppendText(nil, code), "error": canon.AppendText(nil, strings.ToValidUTF8(reason, "\uFFFD")),
+	})
+}
+
+// encode encodes items that are canonical, which cannot fail.
+func encode(fields map[string]canon.Raw) canon.Raw {
+	raw, err := canon.Marshal(fields)
+	if err != nil {
+		panic(err)
+	}
+	return raw
+}
+
+// item returns a field, or null.
+func item(data canon.Raw, name string) canon.Raw {
+	raw, err := canon.Lookup(data, name)
+	if err != nil {
+		return canon.Raw(canon.Null)
+	}
+	return raw
+}

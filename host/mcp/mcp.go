@@ -1,0 +1,119 @@
+// Package mcp calls the tools of servers that speak the Model Context Protocol,
+// over the standard streams of a program that it runs or over streamable HTTP.
+// It is a package of its own so that who embeds the kernel without it compiles
+// no SDK.
+//
+// governance.ParseMCP says what config and params are. A program is run without
+// a shell, in the world's directory, in a process group of its own, and knows
+// of its surroundings only PATH, LANG and the config's env; its name is
+// relative to the world's directory if it has a slash. The first call begins a
+// session with the server, which calls share; after one has broken the next
+// call begins another. A call carries its idempotency key in _meta, as
+// "worldkernel/idempotency-key". Redirects are not followed, proxies do not
+// come from the environment, and an address is dialled wherever it is: it
+// stands in the manifest, which people review.
+//
+// # Payload
+//
+//	content      as the server wrote it
+//	structured   likewise, or null
+//	is_error     whether the tool failed: then the status is error
+//
+// and of what failed otherwise {code, error}.
+//
+// # Failures
+//
+//	no session, or the call did not leave   retryable, nothing left
+//	the program is not there                permanent, nothing left
+//	the server has no such tool             permanent, nothing left
+//	no whole answer came                    nobody can tell
+//	the server answers with an error        permanent
+//	HTTP 429, 5xx                           permanent
+//
+// Where no whole answer came, and of HTTP 429 and 5xx, the failure is retryable
+// if the effect is idempotent, or has no class and the server says that the tool
+// reads only or is idempotent.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// metaKey is where in _meta a server finds the idempotency key of a call.
+const metaKey = "worldkernel/idempotency-key"
+
+// Factory returns a host.Factory; make one for each Host. Its adapters are
+// io.Closers. Those of effects whose configs name the same server in the same
+// way share a session; the last Close ends it and the server's program.
+func Factory() host.Factory {
+	p := &pool{servers: map[string]*server{}}
+	return func(s host.Setup) (host.Adapter, error) {
+		server, err := p.get(s)
+		if err != nil {
+			return nil, err
+		}
+		return &adapter{setup: s, server: server, release: sync.OnceFunc(func() { p.put(server) })}, nil
+	}
+}
+
+type adapter struct {
+	setup host.Setup
+	*server
+	release func()
+}
+
+// Close ends the session if no other adapter needs it.
+func (a *adapter) Close() error {
+	a.release()
+	return nil
+}
+
+// Perform calls a tool.
+func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
+	target, err := governance.ParseMCP(a.setup.Config, call.Permit.Params)
+	if err != nil {
+		return refused(err), nil
+	}
+	arguments, err := canon.ToJSON(target.Arguments)
+	if err != nil {
+		return refused(err), nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.life, cancel)()
+	params := &mcp.CallToolParams{Name: target.Tool, Arguments: json.RawMessage(arguments), Meta: mcp.Meta{metaKey: call.External}}
+	for again := true; ; again = false {
+		s, err := a.session(ctx)
+		if err != nil {
+			return unsent(ctx, err), nil
+		}
+		tool, err := s.tool(ctx, target.Tool)
+		if err == nil && tool == nil {
+			return permanent(true, "no_such_tool", fmt.Sprintf("the server has no tool %q", target.Tool)), nil
+		}
+		x := &exchange{}
+		if err == nil {
+			_, err = s.CallTool(context.WithValue(ctx, exchangeKey{}, x), params)
+		}
+		unsent := err != nil && !x.sent.Load() && ctx.Err() == nil
+		if unsent || errors.Is(err, mcp.ErrConnectionClosed) {
+			a.drop(s)
+		}
+		if unsent && again { // the session may have broken before this call
+			continue
+		}
+		r, err := a.result(ctx, x, tool, err)
+		r.Cost.Bytes = uint64(len(arguments) + len(r.Payload))
+		return r, err
+	}
+}

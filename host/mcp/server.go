@@ -1,0 +1,237 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// Bounds of a server.
+const (
+	maxMessageBytes = 16 << 20        // of one message, or one response to a request
+	maxTools        = 10_000          // that a server may list
+	startTimeout    = 2 * time.Minute // of the beginning of a session: the program may have to be fetched first
+)
+
+// Why there is no session.
+var (
+	errClosed   = errors.New("the adapter is closed")
+	errTooMany  = fmt.Errorf("the server lists more than %d tools", maxTools)
+	errTooLarge = fmt.Errorf("the server's answer is larger than %d bytes", maxMessageBytes)
+)
+
+// pool holds the servers that are in use.
+type pool struct {
+	mu      sync.Mutex
+	servers map[string]*server
+}
+
+// get returns the server that a config names; put gives it back.
+func (p *pool) get(s host.Setup) (*server, error) {
+	target, err := governance.ParseMCPConfig(s.Config)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]canon.Raw
+	if err := s.Decode(&fields); err != nil {
+		return nil, err
+	}
+	delete(fields, "tool")
+	name := s.Dir + "\x00" + string(encode(fields))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sv := p.servers[name]
+	if sv == nil {
+		sv = newServer(s, target)
+		sv.name = name
+		p.servers[name] = sv
+	}
+	sv.users++
+	return sv, nil
+}
+
+func (p *pool) put(sv *server) {
+	p.mu.Lock()
+	sv.users--
+	last := sv.users == 0
+	if last {
+		delete(p.servers, sv.name)
+	}
+	p.mu.Unlock()
+	if last {
+		sv.close()
+	}
+}
+
+// server is a server and the session with it, if there is one.
+type server struct {
+	target *governance.MCPTarget
+	dir    string // the world's
+	secret func(reference string) (string, error)
+	life   context.Context // ends at close
+	end    context.CancelFunc
+
+	name  string // in the pool
+	users int    // guarded by the pool
+
+	mu      sync.Mutex
+	current *opening       // nil: none
+	ending  sync.WaitGroup // of sessions that were dropped
+}
+
+// opening is a session, or the attempt to begin one. It is bound to no call: a
+// server that starts more slowly than a call may take is there for the next.
+type opening struct {
+	ready   chan struct{} // closed when one of the following is set
+	session *session
+	err     error
+}
+
+func newServer(s host.Setup, target *governance.MCPTarget) *server {
+	life, end := context.WithCancel(context.Background())
+	return &server{target: target, dir: s.Dir, secret: s.Secret, life: life, end: end}
+}
+
+// session returns the session, or begins one.
+func (sv *server) session(ctx context.Context) (*session, error) {
+	sv.mu.Lock()
+	o := sv.current
+	if o == nil || o.failed() {
+		o = &opening{ready: make(chan struct{})}
+		sv.current = o
+		go func() {
+			defer close(o.ready)
+			if o.session, o.err = sv.begin(); o.err == nil {
+				o.session.opening = o
+			}
+		}()
+	}
+	sv.mu.Unlock()
+	select {
+	case <-o.ready:
+		return o.session, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// failed reports whether o came to nothing.
+func (o *opening) failed() bool {
+	select {
+	case <-o.ready:
+		return o.err != nil
+	default:
+		return false
+	}
+}
+
+// drop forgets a session that is of no use any more.
+func (sv *server) drop(s *session) {
+	sv.mu.Lock()
+	defer sv.mu.Unlock()
+	if sv.current == s.opening && sv.life.Err() == nil { // else close ends it, or has
+		sv.current = nil
+		sv.ending.Go(s.end)
+	}
+}
+
+func (sv *server) close() {
+	sv.end()
+	sv.mu.Lock()
+	o := sv.current
+	sv.mu.Unlock()
+	if o != nil {
+		<-o.ready
+		if o.session != nil {
+			o.session.end()
+		}
+	}
+	sv.ending.Wait()
+}
+
+func (sv *server) begin() (*session, error) {
+	if sv.life.Err() != nil {
+		return nil, errClosed
+	}
+	ctx, cancel := context.WithTimeout(sv.life, startTimeout)
+	defer cancel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "worldkernel", Version: "1"}, &mcp.ClientOptions{
+		Capabilities:   &mcp.ClientCapabilities{},                  // it offers the server nothing
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // it would call tools again and again
+	})
+	if sv.target.URL != nil {
+		return open(ctx, client, sv.web(), func() {}, func(err error) error { return err })
+	}
+	p, err := sv.start()
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, client, p, p.stop, p.explain)
+}
+
+// session is a session with a server. It is safe for concurrent use.
+type session struct {
+	*mcp.ClientSession
+	opening *opening
+
+	mu    sync.Mutex
+	tools map[string]*mcp.Tool
+}
+
+func open(ctx context.Context, client *mcp.Client, t mcp.Transport, stop func(), explain func(error) error) (*session, error) {
+	cs, err := client.Connect(ctx, t, nil)
+	if err != nil {
+		stop()
+		return nil, explain(err)
+	}
+	s := &session{ClientSession: cs}
+	if err := s.list(ctx); err != nil {
+		s.end()
+		return nil, explain(err)
+	}
+	return s, nil
+}
+
+// end ends the session, and the server's program if there is one, once no call
+// waits for an answer.
+func (s *session) end() { _ = s.Close() }
+
+// tool returns what the server says of a tool, asking it again where it did not
+// know the tool before; nil: there is none.
+func (s *session) tool(ctx context.Context, name string) (*mcp.Tool, error) {
+	for again := true; ; again = false {
+		s.mu.Lock()
+		tool := s.tools[name]
+		s.mu.Unlock()
+		if tool != nil || !again {
+			return tool, nil
+		}
+		if err := s.list(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *session) list(ctx context.Context) error {
+	tools := map[string]*mcp.Tool{}
+	for tool, err := range s.Tools(ctx, nil) {
+		if err != nil {
+			return err
+		}
+		if tools[tool.Name] = tool; len(tools) > maxTools {
+			return errTooMany
+		}
+	}
+	s.mu.Lock()
+	s.tools = tools
+	s.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,224 @@
+//go:build unix
+
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// webServer is an MCP server over HTTP whose answers to calls of tools, which
+// it counts, can be others.
+type webServer struct {
+	*httptest.Server
+	calls  atomic.Int32
+	old    atomic.Bool                      // it has sessions, which the protocol has given up
+	onCall atomic.Pointer[http.HandlerFunc] // nil: the server's own
+}
+
+func serve(t testing.TB, options *mcp.StreamableHTTPOptions) *webServer {
+	t.Helper()
+	server := newTestServer()
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, options)
+	w := &webServer{}
+	w.Server = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if r.Header.Get("Authorization") != "Bearer "+secretToken {
+			http.Error(rw, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		if w.old.Load() && bytes.Contains(body, []byte(`"server/discover"`)) {
+			http.Error(rw, "what?", http.StatusBadRequest)
+			return
+		}
+		if bytes.Contains(body, []byte(`"tools/call"`)) {
+			w.calls.Add(1)
+			if h := w.onCall.Load(); h != nil {
+				(*h)(rw, r)
+				return
+			}
+		}
+		handler.ServeHTTP(rw, r)
+	}))
+	t.Cleanup(w.Close)
+	return w
+}
+
+func (w *webServer) adapter(t testing.TB) host.Adapter {
+	s := setupOf(t, `{"url":"`+w.URL+`","secret_headers":{"Authorization":"secret://TOKEN"}}`, manifest.Effect{})
+	s.Secret = func(string) (string, error) { return "Bearer " + secretToken, nil }
+	return adapterOf(t, s)
+}
+
+func TestHTTPCallIsExact(t *testing.T) {
+	require.Nil(t, transport().Proxy)
+	for name, options := range map[string]*mcp.StreamableHTTPOptions{"events": nil, "JSON": {JSONResponse: true}, "stateless": {Stateless: true}} {
+		t.Run(name, func(t *testing.T) {
+			w := serve(t, options)
+			a := w.adapter(t)
+			for range 3 {
+				got, err := a.Perform(t.Context(), callOf(t, "echo", `{"n":12345678901234567890123,"f":1.0,"s":"<&>\n☃"}`))
+				require.NoError(t, err)
+				require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+				require.Equal(t, fromJSON(t, `{"f":1.0,"n":12345678901234567890123,"s":"<&>\n☃"}`), field(t, got.Payload, "structured", "arguments"))
+				require.Equal(t, `"worldkernel:w:abc"`, at(t, got.Payload, "structured", "key"))
+			}
+			got, err := a.Perform(t.Context(), callOf(t, "refuse", `{}`))
+			require.NoError(t, err)
+			require.Equal(t, `"jsonrpc_-32602"`, at(t, got.Payload, "code"))
+			require.EqualValues(t, 4, w.calls.Load())
+		})
+	}
+}
+
+func answerWith(status int, body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func TestHTTPFailures(t *testing.T) {
+	const half = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":"
+	retry := receipt.OutcomeRetryableFailure
+	for _, c := range []struct {
+		name       string
+		handler    http.HandlerFunc
+		code       string          // empty: nobody can tell
+		class      receipt.Outcome // of echo
+		idempotent receipt.Outcome // of a tool that the server says is idempotent
+	}{
+		{"400", answerWith(400, "nope"), `"http_400"`, "", ""},
+		{"401", answerWith(401, "nope"), `"http_401"`, "", ""},
+		{"429", answerWith(429, "nope"), `"http_429"`, "", retry},
+		{"500", answerWith(500, "nope"), `"http_500"`, "", retry},
+		{"503", answerWith(503, "nope"), `"http_503"`, "", retry},
+		{"redirect", answerWith(307, "", "Location", "/elsewhere"), `"http_307"`, "", ""},
+		{"cut before the answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "", "", retry},
+		{"cut in the answer", answerWith(200, half, "Content-Type", "text/event-stream"), "", "", retry},
+		{"truncated", answerWith(200, "{", "Content-Type", "application/json", "Content-Length", "100"), "", "", retry},
+		{"not JSON", answerWith(200, "<html>", "Content-Type", "application/json"), "", "", retry},
+		{"HTML", answerWith(200, "<html>", "Content-Type", "text/html"), "", "", retry},
+		{"over-size", answerWith(200, strings.Repeat(" ", maxMessageBytes+1)+"{}", "Content-Type", "application/json"), "", "", retry},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := serve(t, nil)
+			a := w.adapter(t)
+			w.onCall.Store(&c.handler)
+			got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+			if c.code == "" {
+				require.Error(t, err)
+				require.NotContains(t, err.Error(), secretToken)
+			} else {
+				require.NoError(t, err)
+				require.Equal(t, c.code, at(t, got.Payload, "code"))
+				require.Equal(t, receipt.StatusError, got.Status)
+				require.Equal(t, c.class, got.Class)
+				require.False(t, got.Unsent)
+				require.NotContains(t, string(got.Payload), secretToken)
+			}
+			got, err = a.Perform(t.Context(), callOf(t, "surroundings", `{}`))
+			require.NoError(t, err)
+			require.Equal(t, c.idempotent, got.Class)
+			require.False(t, got.Unsent)
+			require.EqualValues(t, 2, w.calls.Load(), "one request a call")
+			w.onCall.Store(nil)
+			got, err = a.Perform(t.Context(), callOf(t, "echo", `{}`))
+			require.NoError(t, err)
+			require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+		})
+	}
+}
+
+func TestHTTPTimeout(t *testing.T) {
+	w := serve(t, nil)
+	a := w.adapter(t)
+	arrived := make(chan struct{})
+	hang := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	})
+	w.onCall.Store(&hang)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-arrived; cancel() }()
+	_, err := a.Perform(ctx, callOf(t, "echo", `{}`))
+	require.ErrorIs(t, err, context.Canceled)
+
+	hung, call := make(chan error), callOf(t, "echo", `{}`)
+	go func() {
+		_, err := a.Perform(t.Context(), call)
+		hung <- err
+	}()
+	<-arrived
+	require.NoError(t, a.(io.Closer).Close(), "Close cuts calls")
+	require.Error(t, <-hung)
+}
+
+func TestHTTPUnsent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	refused := adapterOf(t, setupOf(t, `{"url":"http://`+l.Addr().String()+`"}`, manifest.Effect{}))
+	tls := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(tls.Close)
+	untrusted := adapterOf(t, setupOf(t, `{"url":"`+tls.URL+`"}`, manifest.Effect{}))
+	w := serve(t, nil)
+	stranger := adapterOf(t, setupOf(t, `{"url":"`+w.URL+`"}`, manifest.Effect{}))
+	for name, a := range map[string]host.Adapter{"refused": refused, "TLS": untrusted, "401 before the session": stranger} {
+		got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+		require.NoError(t, err, name)
+		require.True(t, got.Unsent, name)
+		require.Equal(t, receipt.OutcomeRetryableFailure, got.Class, name)
+		require.Equal(t, receipt.StatusError, got.Status, name)
+	}
+
+	// The server goes away within a session.
+	a := w.adapter(t)
+	got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+	require.NoError(t, err)
+	require.Equal(t, receipt.StatusOK, got.Status)
+	w.Close()
+	got, err = a.Perform(t.Context(), callOf(t, "echo", `{}`))
+	require.NoError(t, err)
+	require.True(t, got.Unsent, "%s", got.Payload)
+}
+
+// TestHTTPSessionForgotten restarts the server: it knows the session no more,
+// and says so before it does anything.
+func TestHTTPSessionForgotten(t *testing.T) {
+	w := serve(t, nil)
+	w.old.Store(true)
+	a := w.adapter(t)
+	forgotten := answerWith(404, "session not found")
+	got, err := a.Perform(t.Context(), callOf(t, "echo", `{}`))
+	require.NoError(t, err)
+	require.Equal(t, receipt.StatusOK, got.Status)
+	w.onCall.Store(&forgotten)
+	got, err = a.Perform(t.Context(), callOf(t, "echo", `{}`))
+	require.NoError(t, err)
+	require.Equal(t, `"session_missing"`, at(t, got.Payload, "code"))
+	require.Equal(t, receipt.OutcomeRetryableFailure, got.Class)
+	require.False(t, got.Unsent)
+	w.onCall.Store(nil)
+	got, err = a.Perform(t.Context(), callOf(t, "echo", `{}`))
+	require.NoError(t, err)
+	require.Equal(t, receipt.StatusOK, got.Status)
+}

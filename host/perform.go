@@ -1,0 +1,263 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// effect is what a Host knows of one kind.
+type effect struct {
+	adapter  Adapter
+	verifier Verifier // nil: none is declared
+	live     bool
+	outside  bool // it would be live without the Recording that answers for it
+	declared manifest.Effect
+}
+
+func (e *effect) timeout() time.Duration {
+	if e.declared.Timeout == 0 {
+		return time.Duration(manifest.DefaultTimeout)
+	}
+	return time.Duration(e.declared.Timeout)
+}
+
+// do sees a job through to its answer.
+func (h *Host) do(j *job) {
+	switch {
+	case j.Work != receipt.Perform:
+		h.verify(j)
+	case h.Live(j.Kind):
+		h.attempt(j)
+	default:
+		a := receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work}
+		a.Receipt, a.Err = h.ask(j)
+		h.post(a)
+	}
+}
+
+// ask makes the receipt of a deterministic effect: the world's time stands in
+// for the clock's, so that the same permit has the same receipt.
+func (h *Host) ask(j *job) ([]byte, error) {
+	if j.effect == nil {
+		return nil, fmt.Errorf("host: the manifest has no effect %s, which %s asks for", j.Kind, j.Step)
+	}
+	result, err := perform(h.tame, j.effect.adapter, h.call(j))
+	if err != nil {
+		return nil, fmt.Errorf("host: %w", h.hide(err))
+	}
+	data, err := h.sign(j.Permit, result, j.Time, j.Time)
+	if err != nil {
+		return nil, fmt.Errorf("host: receipt of %s for %s: %w", j.Kind, j.Step, err)
+	}
+	return data, nil
+}
+
+// attempt makes one attempt of a live effect. Its result is in the effect store
+// before anyone hears of it.
+func (h *Host) attempt(j *job) {
+	ctx, cancel := context.WithDeadline(h.live, j.deadline)
+	defer cancel()
+	if h.cfg.Fence != nil {
+		var err error
+		if ctx, err = h.cfg.Fence(ctx, j.Permit); err != nil {
+			h.fenced(j)
+			return
+		}
+	}
+	started := time.Now()
+	result, err := perform(ctx, j.effect.adapter, h.call(j))
+	finished := started.Add(time.Since(started)) // also where the wall clock was set back
+	var data []byte
+	if err == nil {
+		result = h.secrets.redact(result)
+		if result.Status == receipt.StatusCancelled && h.live.Err() == nil {
+			result.Status = receipt.StatusError // nobody has stopped it: see giveBack
+		}
+		result.Cost.Calls = result.calls()
+		data, err = h.sign(j.Permit, result, started.UnixNano(), finished.UnixNano())
+	}
+	held := h.leases.release(j.claim(), j)
+	switch {
+	case err == nil:
+		h.remember(j, result, finished)
+		h.log.put(entry{attempt{j.Key, j.Attempt}, data})
+	case held:
+		h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: h.hide(err).Error()})
+	}
+}
+
+// fenced ends a job whose attempt must not be made.
+func (h *Host) fenced(j *job) {
+	held := h.leases.release(j.claim(), j)
+	if err := h.giveBack(j); err != nil && held {
+		h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: err.Error()})
+	}
+}
+
+// remember keeps what the outside asked for until Retry comes.
+func (h *Host) remember(j *job, result Result, finished time.Time) {
+	if result.RetryAfter <= 0 || result.Class != receipt.OutcomeRetryableFailure || j.Attempt >= j.effect.declared.Retry.Attempts {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notBefore[j.Key] = finished.Add(min(result.RetryAfter, maxRetryAfter))
+}
+
+func (h *Host) call(j *job) Call {
+	c := Call{Permit: j.Permit, External: j.Key.External(h.cfg.World), Cap: h.cfg.Manifest.Caps[j.Cap]}
+	if j.effect.declared.ExternalKey == manifest.ExternalPerAttempt {
+		c.External += ":" + strconv.FormatUint(j.Attempt, 10)
+	}
+	return c
+}
+
+// hide keeps secrets out of an error; one without any stays what it is.
+func (h *Host) hide(err error) error {
+	if text := h.secrets.redactText(err.Error()); text != err.Error() {
+		return errors.New(text)
+	}
+	return err
+}
+
+// perform calls the adapter; its panic is its own fault, not the world's end.
+func perform(ctx context.Context, a Adapter, call Call) (result Result, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the adapter of %s panicked on %s: %v", call.Permit.Kind, call.Permit.Step, fault)
+		}
+	}()
+	result, err = a.Perform(ctx, call)
+	if err == nil {
+		err = result.check()
+	}
+	if err != nil {
+		return result, fmt.Errorf("%s for %s: %w", call.Permit.Kind, call.Permit.Step, err)
+	}
+	return result, nil
+}
+
+// check refuses what no adapter can say of an effect.
+func (r *Result) check() error {
+	switch r.Status {
+	case receipt.StatusOK:
+		if r.Class != "" {
+			return fmt.Errorf("the adapter gave the outcome %q with the status ok", r.Class)
+		}
+		return nil
+	case receipt.StatusError, receipt.StatusTimeout, receipt.StatusCancelled:
+	default:
+		return fmt.Errorf("the adapter gave the status %q", r.Status)
+	}
+	switch r.Class {
+	case "", receipt.OutcomePermanentFailure, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable:
+		return nil
+	default:
+		return fmt.Errorf("the adapter gave the outcome %q", r.Class)
+	}
+}
+
+// calls is how many calls a result costs.
+func (r *Result) calls() uint64 {
+	if r.Unsent {
+		return 0
+	}
+	return 1
+}
+
+// sign makes the receipt of a permit.
+func (h *Host) sign(p receipt.Permit, result Result, started, finished int64) ([]byte, error) {
+	r := receipt.New(h.cfg.World, p, result.Status, result.Payload)
+	r.StartedAt, r.FinishedAt = started, finished
+	return h.complete(r, result)
+}
+
+// complete fills a result in and signs: or the one that says that the receipt
+// would be too large.
+func (h *Host) complete(r receipt.Receipt, result Result) ([]byte, error) {
+	data, err := h.fill(r, result)
+	if err == nil && uint64(len(data)) > h.limit {
+		data, err = h.fill(r, tooLarge(result, len(data), h.limit))
+	}
+	if err == nil && uint64(len(data)) > h.limit {
+		err = receipt.ErrOverSize
+	}
+	return data, err
+}
+
+func (h *Host) fill(r receipt.Receipt, result Result) ([]byte, error) {
+	r.Status, r.Payload = result.Status, result.Payload
+	r.Cost, r.Class, r.Unsent = result.Cost, result.Class, result.Unsent
+	r.ExternalRef, r.StateChange = result.ExternalRef, result.StateChange
+	return h.cfg.Keys.Sign(&r)
+}
+
+// tooLarge replaces a result whose receipt no world would take. The effect did
+// happen, so the cell is told instead of being left waiting.
+func tooLarge(result Result, size int, limit uint64) Result {
+	text := fmt.Sprintf("the receipt would have %d bytes; limits.receipt is %d", size, limit)
+	return Result{Status: receipt.StatusError, Payload: failure("receipt_too_large", text), Cost: result.Cost, Unsent: result.Unsent}
+}
+
+// settles returns after how long an attempt in doubt cannot arrive outside any more.
+func (e *effect) settles() time.Duration { return time.Duration(e.declared.Settles()) }
+
+// verify asks a verifier. Where it cannot tell, a person has to.
+func (h *Host) verify(j *job) {
+	ctx, cancel := context.WithDeadline(h.tame, j.deadline)
+	defer cancel()
+	asked := time.Now()
+	found, err := h.find(ctx, j)
+	if err != nil {
+		found = receipt.Found{Verdict: receipt.Unknown, Reason: err.Error()}
+	}
+	found.Reason = h.secrets.redactText(found.Reason)
+	found.Payload = h.secrets.redact(Result{Payload: found.Payload}).Payload
+	held := h.leases.release(j.claim(), j)
+	h.leases.forget(j.claim(), j.Attempt) // it may be asked again
+	if !held || j.Work == receipt.Verify && h.askLater(j, &found, asked) {
+		return
+	}
+	h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Found: &found})
+}
+
+func (h *Host) find(ctx context.Context, j *job) (found receipt.Found, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("the verifier of %s panicked: %v", j.Kind, fault)
+		}
+	}()
+	if j.effect.verifier == nil {
+		return found, fmt.Errorf("%s declares no verifier", j.Kind)
+	}
+	if j.Work == receipt.Verify {
+		found, err = j.effect.verifier.Verify(ctx, h.call(j))
+	} else {
+		var r *receipt.Receipt
+		if r, err = receipt.Decode(j.Receipt); err == nil {
+			found, err = j.effect.verifier.Confirm(ctx, h.call(j), r)
+		}
+	}
+	if err != nil {
+		return found, err
+	}
+	switch found.Verdict {
+	case receipt.Happened, receipt.NotHappened, receipt.Unknown:
+	default:
+		return found, fmt.Errorf("the verifier of %s gave the verdict %q", j.Kind, found.Verdict)
+	}
+	if len(found.Payload) == 0 {
+		return found, nil
+	}
+	if err := canon.Valid(found.Payload); err != nil {
+		return found, fmt.Errorf("the verifier of %s: payload: %w", j.Kind, err)
+	}
+	return found, nil
+}

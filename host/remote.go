@@ -1,0 +1,191 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Bounds of Acquire.
+const (
+	MaxOffers      = 64  // attempts handed out at once
+	MaxWorkerBytes = 128 // of a worker's name
+)
+
+// What the Host answers workers.
+var (
+	ErrWorkerName     = fmt.Errorf("host: a worker's name is 1 to %d bytes of printable text", MaxWorkerBytes)
+	ErrNotHeld        = errors.New("host: the worker does not hold the attempt")
+	ErrBadReceipt     = errors.New("host: the receipt is not one of a worker for that attempt")
+	ErrUnknownAttempt = errors.New("host: the attempt was not handed out by this host")
+	ErrOtherResult    = errors.New("host: the attempt has another result already")
+)
+
+// Offer is one attempt that a worker in another process has acquired: it makes
+// a [world.Task] of the permit for a Host of its own.
+type Offer struct {
+	Permit  receipt.Permit
+	Lease   time.Duration // how long the attempt is the worker's without Renew
+	Timeout time.Duration // of the effect
+}
+
+// remote is what a Host knows of the attempts that workers in other processes
+// perform. Host.mu guards it.
+type remote struct {
+	queue   []*errand // not acquired yet, in the order of their permits
+	errands map[attempt]*errand
+	news    chan struct{} // closed when there is more to acquire; nil: nobody waits
+}
+
+// errand is one of these attempts, from its permit until the journal has its
+// result.
+type errand struct {
+	receipt.Task                 // without params once it is acquired
+	job          *job            // whose it is or was; nil: it is not acquired yet
+	held         bool            // and counts as one of Host.workers
+	blank        receipt.Receipt // what its receipt says beside the result
+	result       []byte          // what was committed, signed; nil: nothing yet
+	ended        bool            // settled is closed
+	settled      chan struct{}   // closed when the result, or another one, is durable, or will not be: see err
+	err          error
+}
+
+func (e *errand) settle(err error) {
+	if !e.ended {
+		e.ended, e.err = true, err
+		close(e.settled)
+	}
+}
+
+// offer has an attempt wait for a worker. It is called with mu held.
+func (h *Host) offer(t receipt.Task) {
+	at := attempt{t.Key, t.Attempt}
+	if data, ok := h.log.get(at); ok {
+		h.answer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Receipt: data})
+		return
+	}
+	if h.remote.errands[at] != nil {
+		return
+	}
+	e := &errand{Task: t, settled: make(chan struct{})}
+	h.remote.errands[at] = e
+	h.remote.queue = append(h.remote.queue, e)
+	ring(&h.remote.news)
+}
+
+// Acquire hands attempts of live effects to a worker in another process: see
+// Config.Remote. It waits until there is one of the given kinds (none given: of
+// any), and returns up to most, from 1 to MaxOffers, in the order of their
+// permits. Nobody gets an attempt that was handed out before, to whomever.
+// When the deadline of ctx passes it returns none, when ctx is cancelled that
+// error; after Close ErrClosed, and when the effect store has failed its error.
+func (h *Host) Acquire(ctx context.Context, worker string, kinds []string, most int) ([]Offer, error) {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) }
+	if worker == "" || len(worker) > MaxWorkerBytes || !utf8.ValidString(worker) || strings.ContainsFunc(worker, odd) {
+		return nil, ErrWorkerName
+	}
+	most = max(1, min(most, MaxOffers))
+	for {
+		if err := ctx.Err(); errors.Is(err, context.Canceled) {
+			return nil, err // whoever asked has gone, and would never perform it
+		}
+		offers, news, err := h.handOut(worker, kinds, most)
+		if err != nil || len(offers) > 0 || ctx.Err() != nil {
+			return offers, err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// handOut is Acquire of what is there. If that is nothing, news says when to
+// look again.
+func (h *Host) handOut(worker string, kinds []string, most int) (offers []Offer, news <-chan struct{}, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.over(); err != nil {
+		return nil, nil, err
+	}
+	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *errand) bool {
+		switch {
+		case e.ended: // Forget came first
+			return true
+		case len(offers) >= most || len(kinds) > 0 && !slices.Contains(kinds, e.Kind):
+			return false
+		}
+		if j := h.claim(e.Task); j != nil {
+			offers = append(offers, Offer{Permit: e.Permit, Lease: h.cfg.Lease, Timeout: j.effect.timeout()})
+			h.lend(e, j, worker)
+		}
+		return true
+	})
+	if len(offers) == 0 && h.remote.news == nil {
+		h.remote.news = make(chan struct{})
+	}
+	return offers, h.remote.news, nil
+}
+
+// lend notes whose an attempt is. It is called with mu held.
+func (h *Host) lend(e *errand, j *job, worker string) {
+	// The adapter has ended at its timeout, or the worker's own Host has given it
+	// up a lease later; another lease is for telling us. A worker that still
+	// renews then has lost sight of the attempt, and it must not be in flight for
+	// ever.
+	j.worker, j.deadline = worker, j.deadline.Add(2*h.cfg.Lease)
+	e.job, e.held, e.blank = j, true, receipt.New(h.cfg.World, e.Permit, "", nil)
+	e.Params, j.Params = nil, nil // the hash is enough
+	h.workers.Add(1)
+}
+
+// takeBack ends that a worker holds an attempt. It is called with mu held.
+func (h *Host) takeBack(e *errand) {
+	if e.held {
+		e.held = false
+		h.leases.release(e.job.claim(), e.job)
+		h.workers.Done()
+	}
+}
+
+// Renew prolongs the lease of an attempt by its term, from now. ErrNotHeld where
+// the worker does not hold it, has committed its result, or has held it for
+// longer than the effect's timeout and two leases.
+func (h *Host) Renew(worker string, key receipt.Key, number uint64, nonce receipt.Nonce) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.remote.errands[attempt{key, number}]
+	if e == nil || !e.held || e.job.worker != worker || e.blank.Nonce != nonce || !h.leases.prolong(e.job.claim(), e.job, time.Now()) {
+		return ErrNotHeld
+	}
+	return nil
+}
+
+// Stored returns the receipts in the effect store that nobody has forgotten yet,
+// the oldest first: also after Close. What it returns stays there until Forget,
+// as if Recover had asked for each. It is for a worker that starts: its owner
+// may not have them yet.
+func (h *Host) Stored() [][]byte {
+	if h.log == nil {
+		return nil
+	}
+	return h.log.all()
+}
+
+// RetryAfter returns how long the outside asked to wait in its last answer for
+// an intent whose next attempt is allowed, 0 if it did not, and forgets it. It
+// is for a worker: its owner waits.
+func (h *Host) RetryAfter(key receipt.Key) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	wait := time.Until(h.notBefore[key]) // of the zero time: as far in the past as can be
+	delete(h.notBefore, key)
+	return max(wait, 0)
+}

@@ -1,0 +1,142 @@
+package host
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// job is a task in a worker's hands.
+type job struct {
+	receipt.Task
+	effect   *effect
+	deadline time.Time
+	worker   string // who performs it in another process; empty: this one does
+	lost     bool   // its lease ran out, and its worker is not one of busy any more; guarded by Host.mu
+}
+
+func (j *job) claim() claim { return claim{j.Work, j.Key} }
+
+// hire starts workers for what is queued. It is called with mu held.
+func (h *Host) hire() {
+	for n := min(len(h.queue), h.cfg.Workers-h.busy); n > 0; n-- {
+		h.busy++
+		h.workers.Go(h.run)
+	}
+}
+
+// run is one worker: it ends when there is nothing to do, or when it was too
+// slow and another has its place.
+func (h *Host) run() {
+	var last *job
+	for {
+		j := h.next(last)
+		if j == nil {
+			return
+		}
+		h.do(j)
+		last = j
+	}
+}
+
+func (h *Host) next(last *job) *job {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if last != nil && last.lost {
+		return nil
+	}
+	for len(h.queue) > 0 && !h.closed {
+		t := h.queue[0]
+		h.queue = h.queue[1:]
+		if j := h.claim(t); j != nil {
+			return j
+		}
+	}
+	h.busy--
+	return nil
+}
+
+// claim makes a job of a task, unless it is nobody's business any more. What
+// can be asked again needs no lease.
+func (h *Host) claim(t receipt.Task) *job {
+	j := &job{Task: t, effect: h.effects[t.Kind]}
+	if t.Work == receipt.Perform && !h.Live(t.Kind) {
+		return j
+	}
+	if h.failed != nil {
+		return nil // its result could not be stored
+	}
+	if j.effect == nil {
+		j.effect = new(effect)
+	}
+	now := time.Now()
+	j.deadline = now.Add(j.effect.timeout())
+	if t.Work == receipt.Perform {
+		if data, ok := h.log.get(attempt{t.Key, t.Attempt}); ok {
+			h.answer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Receipt: data})
+			return nil
+		}
+	}
+	if h.leases.acquire(j.claim(), t.Attempt, j, now) != receipt.AllowExecute {
+		return nil // who holds it answers, or has answered
+	}
+	h.keep()
+	return j
+}
+
+// keep sees to it that leases are looked after. It is called with mu held.
+func (h *Host) keep() {
+	switch wait := h.cfg.Lease / 3; {
+	case h.keeping || h.closed:
+		return
+	case h.keeper == nil:
+		h.keeper = time.AfterFunc(wait, h.look)
+	default:
+		h.keeper.Reset(wait)
+	}
+	h.keeping = true
+}
+
+// look renews the leases of this process and gives up jobs whose lease ran out:
+// they have ignored the end of their context, and their places are needed, or
+// they are with a worker elsewhere that is gone.
+func (h *Host) look() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return
+	}
+	now := time.Now()
+	h.leases.renew(now)
+	lost, others := h.leases.expired(now)
+	for _, j := range lost {
+		if j.worker == "" {
+			j.lost = true
+			h.busy--
+		} else {
+			h.takeBack(h.remote.errands[attempt{j.Key, j.Attempt}])
+		}
+		h.answer(h.gaveUp(j))
+	}
+	h.keeping = false
+	if others {
+		h.keep()
+	}
+	h.hire()
+}
+
+func (h *Host) gaveUp(j *job) receipt.Answer {
+	a := receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work}
+	reason := fmt.Sprintf("the lease ran out: it had not ended %s after its timeout of %s", h.cfg.Lease, j.effect.timeout())
+	if j.worker != "" {
+		reason = fmt.Sprintf("worker %s has not renewed its lease", j.worker)
+	}
+	if j.Work == receipt.Perform {
+		a.Lost = reason
+	} else {
+		a.Found = &receipt.Found{Verdict: receipt.Unknown, Reason: reason}
+		h.endDoubt(j)
+	}
+	return a
+}

@@ -1,0 +1,240 @@
+package journal
+
+import (
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Data is one canonical CBOR item; it prints as JSON.
+type Data = manifest.Data
+
+// Body is the payload of a record: a pointer to the struct of its kind. On disk
+// it is a canonical CBOR array of the fields in their order, the first being
+// the version of the struct.
+type Body interface {
+	// Append appends the canonical bytes of the payload.
+	Append(b []byte) []byte
+	version() uint64
+}
+
+// BodyVersion is the version of every struct below but one.
+const BodyVersion = 1
+
+// RollbackVersion is the version of RolledBack. Under version 1 what a rollback left
+// behind was told otherwise; such journals are read.
+const RollbackVersion = 2
+
+// Created is the payload of world.created, record 1.
+type Created struct {
+	_        struct{} `cbor:",toarray"`
+	V        uint64   `json:"v"`
+	World    string   `json:"world"` // the id, which keys and receipts are bound to
+	Name     string   `json:"name"`  // the manifest's
+	Seed     uint64   `json:"seed"`
+	Manifest Hash     `json:"manifest"`
+	Kernel   string   `json:"kernel"` // the engine versions that replay needs
+	Starlark string   `json:"starlark"`
+	CEL      string   `json:"cel"`
+}
+
+// Advanced is the payload of clock.advanced: a tick begins.
+type Advanced struct {
+	_  struct{}      `cbor:",toarray"`
+	V  uint64        `json:"v"`
+	To manifest.Tick `json:"to"`
+}
+
+// Submitted is the payload of event.submitted.
+type Submitted struct {
+	_      struct{}      `cbor:",toarray"`
+	V      uint64        `json:"v"`
+	Name   string        `json:"name"`
+	Due    manifest.Tick `json:"due"`    // 0: at once
+	Direct bool          `json:"direct"` // the caller named the cell; else the routes did
+	To     []string      `json:"to"`     // cells
+	Data   Data          `json:"data"`
+}
+
+// Finished is the payload of invocation.finished, the ledger's commit.
+type Finished struct {
+	_       struct{} `cbor:",toarray"`
+	V       uint64   `json:"v"`
+	Receipt Data     `json:"receipt"`
+}
+
+// Resumed is the payload of cell.resumed: a person lets a parked cell go on.
+type Resumed struct {
+	_    struct{} `cbor:",toarray"`
+	V    uint64   `json:"v"`
+	Cell string   `json:"cell"`
+	Skip bool     `json:"skip"` // without the event that failed
+}
+
+// Stepped is the payload of cell.stepped, caused by the event it handled.
+type Stepped struct {
+	_       struct{}        `cbor:",toarray"`
+	V       uint64          `json:"v"`
+	Cell    string          `json:"cell"`
+	N       uint64          `json:"n"` // number of the step in the cell's history
+	Outcome receipt.Outcome `json:"outcome"`
+	State   Hash            `json:"state"` // of the new state; zero where there is none
+	Gas     uint64          `json:"gas"`
+}
+
+// Failed is the payload of cell.failed: the step left no trace but this.
+type Failed struct {
+	_      struct{} `cbor:",toarray"`
+	V      uint64   `json:"v"`
+	Cell   string   `json:"cell"`
+	N      uint64   `json:"n"` // the number that the step had or would have had
+	Parked bool     `json:"parked"`
+	Error  string   `json:"error"`
+}
+
+// Deleted is the payload of cell.deleted: the step returned no state.
+type Deleted struct {
+	_    struct{} `cbor:",toarray"`
+	V    uint64   `json:"v"`
+	Cell string   `json:"cell"`
+	N    uint64   `json:"n"`
+}
+
+// Emitted is the payload of event.emitted, caused by the step that sent it.
+type Emitted struct {
+	_    struct{} `cbor:",toarray"`
+	V    uint64   `json:"v"`
+	Name string   `json:"name"`
+	To   []string `json:"to"`
+	Data Data     `json:"data"`
+}
+
+// Dropped is the payload of event.dropped, caused by the event that reached
+// nobody.
+type Dropped struct {
+	_      struct{} `cbor:",toarray"`
+	V      uint64   `json:"v"`
+	Name   string   `json:"name"`
+	Reason string   `json:"reason"`
+}
+
+// IntentEmitted is the payload of intent.emitted: an effect that the gate
+// allowed.
+type IntentEmitted struct {
+	_          struct{}       `cbor:",toarray"`
+	V          uint64         `json:"v"`
+	Key        receipt.Key    `json:"key"`
+	Step       receipt.StepID `json:"step_id"`
+	Cell       string         `json:"cell"`
+	Kind       string         `json:"kind"`
+	Tag        string         `json:"tag"`
+	Cap        string         `json:"cap"`
+	Occurrence uint64         `json:"occurrence"`
+	Decision   string         `json:"decision"`
+	Rules      []string       `json:"rules"`
+	Params     Data           `json:"params"`
+}
+
+// IntentDenied is the payload of intent.denied: an effect that the gate did not
+// allow, and why.
+type IntentDenied struct {
+	_          struct{}       `cbor:",toarray"`
+	V          uint64         `json:"v"`
+	Key        receipt.Key    `json:"key"`
+	Step       receipt.StepID `json:"step_id"`
+	Cell       string         `json:"cell"`
+	Kind       string         `json:"kind"`
+	Tag        string         `json:"tag"`
+	Cap        string         `json:"cap"`
+	Occurrence uint64         `json:"occurrence"`
+	Code       string         `json:"code"`
+	Reason     string         `json:"reason"`
+	Rules      []string       `json:"rules"`
+	Params     Data           `json:"params"`
+}
+
+// Started is the payload of invocation.started: a permit.
+type Started struct {
+	_       struct{}      `cbor:",toarray"`
+	V       uint64        `json:"v"`
+	Key     receipt.Key   `json:"key"`
+	Attempt uint64        `json:"attempt"`
+	Owner   uint64        `json:"owner"` // the slot
+	Nonce   receipt.Nonce `json:"nonce"`
+}
+
+// TimerSet is the payload of timer.set.
+type TimerSet struct {
+	_        struct{}      `cbor:",toarray"`
+	V        uint64        `json:"v"`
+	Cell     string        `json:"cell"`
+	Name     string        `json:"name"`
+	Deadline manifest.Tick `json:"deadline"`
+	Data     Data          `json:"data"`
+}
+
+// TimerFired is the payload of timer.fired, caused by the timer.set.
+type TimerFired struct {
+	_    struct{} `cbor:",toarray"`
+	V    uint64   `json:"v"`
+	Cell string   `json:"cell"`
+	Name string   `json:"name"`
+}
+
+func newBody(k Kind) Body {
+	switch k {
+	case KindCreated:
+		return new(Created)
+	case KindAdvanced:
+		return new(Advanced)
+	case KindSubmitted:
+		return new(Submitted)
+	case KindFinished:
+		return new(Finished)
+	case KindResumed:
+		return new(Resumed)
+	case KindStepped:
+		return new(Stepped)
+	case KindFailed:
+		return new(Failed)
+	case KindDeleted:
+		return new(Deleted)
+	case KindEmitted:
+		return new(Emitted)
+	case KindDropped:
+		return new(Dropped)
+	case KindIntent:
+		return new(IntentEmitted)
+	case KindDenied:
+		return new(IntentDenied)
+	case KindStarted:
+		return new(Started)
+	case KindOperator:
+		return new(OperatorEffect)
+	case KindExpired:
+		return new(Expired)
+	case KindDue:
+		return new(Due)
+	case KindLate:
+		return new(Late)
+	case KindResolved:
+		return new(Resolved)
+	case KindConfirmed:
+		return new(Confirmed)
+	case KindRotated:
+		return new(KeysRotated)
+	case KindParked:
+		return new(IntentParked)
+	case KindInDoubt:
+		return new(InDoubt)
+	case KindWaiting:
+		return new(IntentWaiting)
+	case KindEnded:
+		return new(IntentEnded)
+	case KindTimer:
+		return new(TimerSet)
+	case KindFired:
+		return new(TimerFired)
+	default:
+		return bodyOfHistory(k)
+	}
+}

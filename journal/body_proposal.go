@@ -1,0 +1,140 @@
+package journal
+
+import "github.com/worldkernel/worldkernel/manifest"
+
+// ManifestProposed is the payload of manifest.proposed: somebody asks for other
+// rules. Proposals are numbered by their order in the journal.
+type ManifestProposed struct {
+	_         struct{}            `cbor:",toarray"`
+	V         uint64              `json:"v"`
+	Base      Hash                `json:"base"` // the manifest in force
+	Candidate Hash                `json:"candidate"`
+	Actor     string              `json:"actor"` // the author
+	Signature *manifest.Signature `json:"signature"`
+	Reason    string              `json:"reason"`
+}
+
+// ManifestShadowed is the payload of manifest.shadowed: what a proposal would
+// have done with the history before this record.
+type ManifestShadowed struct {
+	_        struct{} `cbor:",toarray"`
+	V        uint64   `json:"v"`
+	Proposal uint64   `json:"proposal"`
+	Hash     Hash     `json:"report_hash"`
+	Report   Data     `json:"report"` // a governance.Report
+	Actor    string   `json:"actor"`
+}
+
+// ManifestApproved is the payload of manifest.approved. What is signed is
+// manifest.Terms; all of them are here, so that the record can be checked alone.
+type ManifestApproved struct {
+	_         struct{}           `cbor:",toarray"`
+	V         uint64             `json:"v"`
+	Proposal  uint64             `json:"proposal"`
+	World     string             `json:"world"`
+	Base      Hash               `json:"base"`
+	Candidate Hash               `json:"candidate"`
+	Report    Hash               `json:"report_hash"`
+	Signature manifest.Signature `json:"signature"`
+	Actor     string             `json:"actor"`
+	Reason    string             `json:"reason"`
+}
+
+// Terms returns what was signed.
+func (x *ManifestApproved) Terms() manifest.Terms {
+	return manifest.Terms{World: x.World, Base: x.Base, Candidate: x.Candidate, Report: x.Report}
+}
+
+// ManifestRejected is the payload of manifest.rejected.
+type ManifestRejected struct {
+	_        struct{} `cbor:",toarray"`
+	V        uint64   `json:"v"`
+	Proposal uint64   `json:"proposal"`
+	Actor    string   `json:"actor"`
+	Reason   string   `json:"reason"`
+}
+
+// ManifestWithdrawn is the payload of manifest.withdrawn.
+type ManifestWithdrawn struct {
+	_        struct{} `cbor:",toarray"`
+	V        uint64   `json:"v"`
+	Proposal uint64   `json:"proposal"`
+	Actor    string   `json:"actor"`
+	Reason   string   `json:"reason"`
+}
+
+// Applied is the payload of manifest.applied: other rules are in force.
+type Applied struct {
+	_        struct{} `cbor:",toarray"`
+	V        uint64   `json:"v"`
+	Proposal uint64   `json:"proposal"`
+	Manifest Hash     `json:"manifest"`
+	Base     Hash     `json:"base"` // the manifest that was in force
+	Actor    string   `json:"actor"`
+	Kernel   string   `json:"kernel"` // the engine versions that replay needs from here on
+	Starlark string   `json:"starlark"`
+	CEL      string   `json:"cel"`
+}
+
+// Migrated is the payload of cell.migrated: the code of the cell's reducer has
+// changed, and has taken over its state.
+type Migrated struct {
+	_     struct{} `cbor:",toarray"`
+	V     uint64   `json:"v"`
+	Cell  string   `json:"cell"`
+	N     uint64   `json:"n"`     // steps taken
+	State Hash     `json:"state"` // of the new state
+	Gas   uint64   `json:"gas"`
+}
+
+func (x *ManifestProposed) version() uint64  { return x.V }
+func (x *ManifestShadowed) version() uint64  { return x.V }
+func (x *ManifestApproved) version() uint64  { return x.V }
+func (x *ManifestRejected) version() uint64  { return x.V }
+func (x *ManifestWithdrawn) version() uint64 { return x.V }
+func (x *Applied) version() uint64           { return x.V }
+func (x *Migrated) version() uint64          { return x.V }
+
+// Append implements Body.
+func (x *ManifestProposed) Append(b []byte) []byte { return appendStruct(b, x) }
+
+// Append implements Body.
+func (x *ManifestShadowed) Append(b []byte) []byte { return appendStruct(b, x) }
+
+// Append implements Body.
+func (x *ManifestApproved) Append(b []byte) []byte { return appendStruct(b, x) }
+
+// Append implements Body.
+func (x *ManifestRejected) Append(b []byte) []byte { return appendStruct(b, x) }
+
+// Append implements Body.
+func (x *ManifestWithdrawn) Append(b []byte) []byte { return appendStruct(b, x) }
+
+// Append implements Body.
+func (x *Applied) Append(b []byte) []byte { return appendStruct(b, x) }
+
+// Append implements Body.
+func (x *Migrated) Append(b []byte) []byte { return appendStruct(b, x) }
+
+// bodyOfChange returns a payload of the kinds that are about a change of the
+// world's rules, or nil.
+func bodyOfChange(k Kind) Body {
+	switch k {
+	case KindProposed:
+		return new(ManifestProposed)
+	case KindShadowed:
+		return new(ManifestShadowed)
+	case KindApproved:
+		return new(ManifestApproved)
+	case KindRejected:
+		return new(ManifestRejected)
+	case KindWithdrawn:
+		return new(ManifestWithdrawn)
+	case KindApplied:
+		return new(Applied)
+	case KindMigrated:
+		return new(Migrated)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,232 @@
+package bundle
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// read unpacks a bundle, and makes the index of it.
+func (r *Reader) read(from io.Reader, most int64) error {
+	u, odd, err := newUnpacker(from, r.file, most)
+	if err != nil {
+		return err
+	}
+	x := newItems(u, 0)
+	item, _, err := x.next()
+	switch {
+	case u.failed != nil || u.in.failed != nil:
+		return fmt.Errorf("bundle: %w", errors.Join(u.failed, u.in.failed))
+	case err != nil:
+		return fmt.Errorf("%w: its first item: %w", ErrNotBundle, err)
+	}
+	if r.header, err = decodeHeader(item); err != nil {
+		return err
+	}
+	if odd != nil {
+		r.damaged(0, 0, "%w", odd)
+	}
+	for _, fault := range r.header.faults() {
+		r.damaged(1, 0, "%w", fault)
+	}
+	k := newIndexer(r, x)
+	for err = nil; err == nil; {
+		err = k.next()
+	}
+	if u.failed != nil || u.in.failed != nil {
+		return fmt.Errorf("bundle: %w", errors.Join(u.failed, u.in.failed))
+	}
+	r.end = x.at
+	k.close(u, err)
+	if r.omitted > 0 {
+		r.damage = append(r.damage, &DamageError{Err: fmt.Errorf("%d more parts of it are damaged", r.omitted)})
+	}
+	return nil
+}
+
+// indexer walks the items behind the header and judges what each is and where it
+// stands.
+type indexer struct {
+	r       *Reader
+	items   *items
+	item    []byte // at hand
+	at      int64  // where it begins
+	records uint64
+	last    journal.Seq // id of the last record
+	signed  journal.Seq // the record of the last checkpoint
+	ends    bool        // the item at hand is a checkpoint of the last record
+
+	pending  []pendingBlob                // since the last record
+	absent   map[journal.Hash]journal.Seq // blobs that were not there when a record needed them: redacted, withheld or missing
+	withheld map[journal.Hash]bool        // true: a record has it
+	unused   []ed25519.PublicKey          // keys that have signed nothing yet
+}
+
+// pendingBlob is a blob that some record has to need.
+type pendingBlob struct {
+	name journal.Hash
+	item uint64
+	at   int64
+}
+
+func newIndexer(r *Reader, x *items) *indexer {
+	k := &indexer{
+		r: r, items: x, last: r.header.First - 1, absent: make(map[journal.Hash]journal.Seq),
+		withheld: make(map[journal.Hash]bool, len(r.header.Withheld)), unused: r.header.Keys,
+	}
+	for _, name := range r.header.Withheld {
+		k.withheld[name] = false
+	}
+	return k
+}
+
+// next takes the next item. An error ends the reading.
+func (k *indexer) next() (err error) {
+	if k.item, k.at, err = k.items.next(); err != nil {
+		return err
+	}
+	k.ends = false
+	switch k.item[0] & majorMask {
+	case majorBytes:
+		return k.blob()
+	case majorArray:
+		k.record()
+		return nil
+	case majorText:
+		return k.note()
+	default:
+		k.fault("it is no item of a bundle")
+		return nil
+	}
+}
+
+// fault keeps what is wrong with the item at hand.
+func (k *indexer) fault(format string, args ...any) {
+	k.r.damaged(k.items.n, k.at, format, args...)
+}
+
+func (k *indexer) blob() error {
+	r := canon.NewReader(k.item)
+	content := r.Bytes()
+	if err := r.Close(); err != nil {
+		k.fault("a blob: %w", err)
+		return nil
+	}
+	name := canon.Sum(content)
+	if _, withheld := k.withheld[name]; withheld {
+		k.fault("blob %s is withheld, the header says", name)
+	}
+	if _, twice := k.r.blobs[name]; twice {
+		k.fault("blob %s is there already", name)
+		return nil
+	}
+	if by := k.absent[name]; by != 0 {
+		k.fault("blob %s stands after record #%d, which needs it", name, by)
+	}
+	if len(k.r.blobs) >= maxBlobs {
+		return fmt.Errorf("%w: more than %d blobs", ErrLimit, maxBlobs)
+	}
+	k.r.blobs[name] = span{at: k.at + int64(len(k.item)-len(content)), bytes: len(content)}
+	k.pending = append(k.pending, pendingBlob{name, k.items.n, k.at})
+	return nil
+}
+
+func (k *indexer) record() {
+	s, ok := scanned(k.item, k.last+1)
+	if !ok {
+		k.fault("an array that is no [record, link]")
+		return
+	}
+	if k.records%placeEvery == 0 {
+		k.r.places = append(k.r.places, place{s.ID, k.at})
+	}
+	k.records++
+	k.last = s.ID
+	if _, withheld := k.withheld[s.Record.Blob]; withheld {
+		k.withheld[s.Record.Blob] = true
+	}
+	if s.Err != nil {
+		k.pending = nil // by what cannot be decoded, nothing is known of its needs
+		return
+	}
+	names := needs(s.Record, k.r)
+	for _, name := range names {
+		if _, there := k.r.blobs[name]; !there && k.absent[name] == 0 {
+			k.absent[name] = s.ID
+		}
+	}
+	for _, b := range k.pending {
+		if !slices.Contains(names, b.name) {
+			k.r.damaged(b.item, b.at, "blob %s is not needed by record #%d after it", b.name, s.ID)
+		}
+	}
+	k.pending = nil
+}
+
+func (k *indexer) note() error {
+	r := canon.NewReader(k.item)
+	note := r.TextBytes()
+	if err := r.Close(); err != nil {
+		k.fault("a checkpoint: %w", err)
+		return nil
+	}
+	c, err := checkpoint.Parse(note)
+	if err != nil {
+		k.fault("%w", err)
+		return nil
+	}
+	switch id := journal.Seq(c.Size); {
+	case c.World != k.r.header.World:
+		k.fault("a checkpoint of world %s in a bundle of world %s", c.World, k.r.header.World)
+		return nil
+	case id != k.last || k.records == 0:
+		k.fault("a checkpoint at %d stands behind record #%d", c.Size, k.last)
+		return nil
+	case len(k.pending) > 0:
+		k.fault("a checkpoint at %d stands between a blob and its record", c.Size)
+		return nil
+	case id <= k.signed:
+		k.fault("a checkpoint at %d, and there is one already", c.Size)
+		return nil
+	case len(k.r.notes) >= maxCheckpoints:
+		return fmt.Errorf("%w: more than %d checkpoints", ErrLimit, maxCheckpoints)
+	}
+	k.signed, k.ends = k.last, true
+	k.r.notes = append(k.r.notes, span{at: k.at + int64(len(k.item)-len(note)), bytes: len(note)})
+	if s, err := checkpoint.Open(note, k.unused...); err == nil && len(s.By) > 0 {
+		k.unused = without(k.unused, s.By)
+	}
+	return nil
+}
+
+// close judges the whole when there is no next item, for whatever reason.
+func (k *indexer) close(u *unpacker, err error) {
+	if !u.ended || !errors.Is(err, io.EOF) && k.items.at != u.n {
+		k.r.damaged(k.items.n+1, k.items.at, "%w; what follows was not read", err)
+		return
+	}
+	for _, b := range k.pending {
+		k.r.damaged(b.item, b.at, "blob %s is not needed by any record after it", b.name)
+	}
+	h := k.r.header
+	if !k.ends || k.last != h.Last {
+		k.r.damaged(0, 0, "it ends behind record #%d, and not with a checkpoint of record #%d, the last one by its header", k.last, h.Last)
+	}
+	for _, name := range h.Withheld {
+		if !k.withheld[name] {
+			k.r.damaged(1, 0, "header: blob %s is withheld, and no record has it as payload", name)
+		}
+	}
+	for _, key := range k.unused {
+		k.r.damaged(1, 0, "header: key %x has signed no checkpoint", []byte(key))
+	}
+	if !errors.Is(err, io.EOF) { // what follows the packed items
+		k.r.damaged(0, 0, "%w", err)
+	}
+}

@@ -1,0 +1,160 @@
+package bundle
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"github.com/worldkernel/worldkernel/journal"
+	"io"
+	"slices"
+)
+
+// CBOR major types, RFC 8949 section 3.1, in the high three bits of a head.
+const (
+	majorMask  = 0xe0
+	majorBytes = 2 << 5
+	majorText  = 3 << 5
+	majorArray = 4 << 5
+	majorMap   = 5 << 5
+	majorTag   = 6 << 5
+)
+
+// What a record's item is around the record.
+const (
+	headOfPair = majorArray | 2
+	headOfLink = majorBytes | journal.LinkBytes
+)
+
+var (
+	errCutOff    = errors.New("it is cut off")
+	errMalformed = errors.New("no item begins like this, and where the next one begins is unknown")
+)
+
+// items reads a CBOR sequence item by item. It looks for where an item ends, and
+// at nothing else in it: what it is, and whether it is canonical, is judged by who
+// reads it. So a fault within an item does not hide those after it.
+type items struct {
+	in  *bufio.Reader
+	at  int64 // where the next item begins
+	n   uint64
+	buf []byte
+}
+
+const (
+	readBytes = 64 << 10 // at once, whatever length the file claims
+	keptBytes = 1 << 20  // of a buffer, for the next item
+)
+
+func newItems(from io.Reader, at int64) *items {
+	return &items{in: bufio.NewReaderSize(from, readBytes), at: at}
+}
+
+// next returns the next item, valid until the one after it, and where it begins.
+// io.EOF means that there is none; after any error there is no next.
+func (x *items) next() (item []byte, at int64, err error) {
+	at = x.at
+	if cap(x.buf) > keptBytes {
+		x.buf = nil
+	}
+	x.buf = x.buf[:0]
+	for left := uint64(1); left > 0; { // items within this one that have not begun
+		major, n, err := x.head()
+		if err != nil {
+			return nil, at, x.broken(err)
+		}
+		left--
+		switch major {
+		case majorBytes, majorText:
+			if err := x.take(n); err != nil {
+				return nil, at, x.broken(err)
+			}
+		case majorArray:
+			left += min(n, maxItemBytes)
+		case majorMap:
+			left += 2 * min(n, maxItemBytes)
+		case majorTag:
+			left++
+		}
+		if uint64(len(x.buf))+left > maxItemBytes {
+			return nil, at, errItemSize()
+		}
+	}
+	x.at += int64(len(x.buf))
+	x.n++
+	return x.buf, at, nil
+}
+
+func errItemSize() error {
+	return fmt.Errorf("%w: an item of more than %d bytes", ErrLimit, maxItemBytes)
+}
+
+// broken tells the end of the sequence from an end within an item.
+func (x *items) broken(err error) error {
+	if errors.Is(err, io.EOF) && len(x.buf) > 0 || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errCutOff
+	}
+	return err
+}
+
+// head reads a head, RFC 8949 section 3.
+func (x *items) head() (major byte, n uint64, err error) {
+	first, err := x.in.ReadByte()
+	if err != nil {
+		return 0, 0, err
+	}
+	x.buf = append(x.buf, first)
+	major, info := first&majorMask, first&^majorMask
+	switch {
+	case info < 24:
+		return major, uint64(info), nil
+	case info > 27: // of indefinite length, or reserved
+		return 0, 0, errMalformed
+	}
+	var arg [8]byte
+	part := arg[8-1<<(info-24):]
+	if _, err := io.ReadFull(x.in, part); err != nil {
+		return 0, 0, err
+	}
+	x.buf = append(x.buf, part...)
+	return major, binary.BigEndian.Uint64(arg[:]), nil
+}
+
+// take reads n bytes. It makes room for them as they come.
+func (x *items) take(n uint64) error {
+	if n > maxItemBytes {
+		return errItemSize()
+	}
+	for n > 0 {
+		some, start := int(min(n, readBytes)), len(x.buf)
+		x.buf = slices.Grow(x.buf, some)[:start+some]
+		if _, err := io.ReadFull(x.in, x.buf[start:]); err != nil {
+			return err
+		}
+		n -= uint64(some)
+	}
+	return nil
+}
+
+// recordOf returns the record and the link of an item that has the shape of a
+// record's. Whether that is a record, decoding it says.
+func recordOf(item []byte) (record, link []byte, ok bool) {
+	end := len(item) - 1 - journal.LinkBytes
+	if end < 2 || item[0] != headOfPair || item[1]&majorMask != majorArray || item[end] != headOfLink {
+		return nil, nil, false
+	}
+	return item[1:end:end], item[end+1:], true
+}
+
+// scanned decodes a record's item; next is the id that it has if it does not say
+// another itself. The result has the item's bytes.
+func scanned(item []byte, next journal.Seq) (s journal.Scanned, ok bool) {
+	record, link, ok := recordOf(item)
+	if !ok {
+		return s, false
+	}
+	if s = journal.NewScanned(next, record, link); s.Err == nil {
+		s.ID = s.Record.ID
+	}
+	return s, true
+}

@@ -1,0 +1,206 @@
+package bundle
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// Writer writes a bundle, item by item. It computes chain and Merkle tree itself,
+// so that nothing is written that does not belong together: that is an ErrInvalid.
+// After an error it writes nothing more, and what was written is no bundle. Equal
+// calls write equal bytes. It is not safe for concurrent use.
+type Writer struct {
+	header Header
+	to     *packer
+	n      int64 // bytes before they are packed
+	chain  *canon.Chain
+	tree   *checkpoint.Tree
+	last   journal.Seq // record
+	signed journal.Seq // record of the last checkpoint; 0: none
+	ends   bool        // the last item is a checkpoint
+
+	written  map[journal.Hash]bool
+	pending  journal.BlobList      // since the last record
+	withheld map[journal.Hash]bool // true: a record has it
+	unused   []ed25519.PublicKey   // keys that have signed nothing yet
+	notes    int
+
+	buf []byte
+	err error
+}
+
+// NewWriter begins a bundle. The lists of h need not be sorted.
+func NewWriter(w io.Writer, h Header) (*Writer, error) {
+	h = h.sorted()
+	if err := h.overLimit(); err != nil {
+		return nil, err
+	}
+	if faults := h.faults(); len(faults) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, faults[0])
+	}
+	tree, err := checkpoint.Resume(uint64(h.First-1), h.Nodes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	x := &Writer{
+		header: h, to: newPacker(w), chain: canon.ResumeChain(h.Root), tree: tree, last: h.First - 1,
+		written: make(map[journal.Hash]bool), withheld: make(map[journal.Hash]bool, len(h.Withheld)), unused: h.Keys,
+	}
+	for _, name := range h.Withheld {
+		x.withheld[name] = false
+	}
+	x.item(h.append(nil))
+	return x, x.err
+}
+
+// Blob writes a content that the next record needs, unless it was written before
+// or is withheld. The Writer keeps it until that record.
+func (x *Writer) Blob(content []byte) error {
+	name := canon.Sum(content)
+	if _, withheld := x.withheld[name]; x.err != nil || withheld || x.written[name] {
+		return x.err
+	}
+	if len(x.written) >= maxBlobs {
+		return x.fail(fmt.Errorf("%w: more than %d blobs", ErrLimit, maxBlobs))
+	}
+	x.written[name] = true
+	x.pending = append(x.pending, journal.Blob{Hash: name, Bytes: content})
+	x.ends = false
+	x.item(canon.AppendBytes(x.buf[:0], content))
+	return x.err
+}
+
+// Record writes the next record, with the link that its journal keeps beside it.
+func (x *Writer) Record(s journal.Scanned) error {
+	rec := s.Record
+	switch {
+	case x.err != nil:
+		return x.err
+	case s.Err != nil:
+		return x.fail(s.Err)
+	case rec.ID != x.last+1 || rec.ID > x.header.Last:
+		return x.invalid("record #%d is not the next of #%d to #%d", rec.ID, x.last+1, x.header.Last)
+	}
+	root := x.chain.Add(uint64(rec.ID), string(rec.Kind), s.Bytes)
+	if [journal.LinkBytes]byte(root[:]) != s.Link {
+		return x.invalid("record #%d has another chain root than its link says", rec.ID)
+	}
+	if _, withheld := x.withheld[rec.Blob]; withheld {
+		x.withheld[rec.Blob] = true
+	}
+	if len(x.pending) > 0 {
+		names := needs(rec, x.pending)
+		for _, b := range x.pending {
+			if !slices.Contains(names, b.Hash) {
+				return x.invalid("record #%d does not need blob %s", rec.ID, b.Hash)
+			}
+		}
+		x.pending = nil
+	}
+	x.tree.Add(s.Bytes)
+	x.last, x.ends = rec.ID, false
+	x.item(appendRecord(x.buf[:0], s.Bytes, s.Link[:]))
+	return x.err
+}
+
+// Checkpoint writes a signed checkpoint of the records up to the last one that was
+// written. At least one of Header.Keys has signed it.
+func (x *Writer) Checkpoint(note []byte) error {
+	if x.err != nil {
+		return x.err
+	}
+	signed, err := checkpoint.Open(note, x.header.Keys...)
+	switch {
+	case err != nil:
+		return x.fail(fmt.Errorf("%w: after record #%d: %w", ErrInvalid, x.last, err))
+	case signed.World != x.header.World || signed.Size != uint64(x.last) || x.last < x.header.First || signed.Root != x.tree.Root():
+		return x.invalid("the checkpoint of world %s at %d is not one of the records up to #%d of world %s", signed.World, signed.Size, x.last, x.header.World)
+	case len(signed.By) == 0:
+		return x.invalid("none of the header's keys has signed the checkpoint at %d", signed.Size)
+	case len(x.pending) > 0:
+		return x.invalid("a blob was written since record #%d, and its record was not", x.last)
+	case x.signed == x.last:
+		return x.invalid("there is a checkpoint at %d already", signed.Size)
+	case x.notes >= maxCheckpoints:
+		return x.fail(fmt.Errorf("%w: more than %d checkpoints", ErrLimit, maxCheckpoints))
+	}
+	x.unused = without(x.unused, signed.By)
+	x.notes++
+	x.signed, x.ends = x.last, true
+	x.item(canon.AppendText(x.buf[:0], string(note)))
+	return x.err
+}
+
+// Close ends the bundle. It does not close the writer below.
+func (x *Writer) Close() error {
+	switch {
+	case x.err != nil:
+		return x.err
+	case !x.ends || x.signed != x.header.Last:
+		return x.invalid("it does not end with a checkpoint of record #%d", x.header.Last)
+	case len(x.unused) > 0:
+		return x.invalid("key %x has signed no checkpoint", []byte(x.unused[0]))
+	}
+	for _, name := range x.header.Withheld {
+		if !x.withheld[name] {
+			return x.invalid("blob %s is withheld, and no record has it as payload", name)
+		}
+	}
+	if err := x.to.Close(); err != nil {
+		return x.fail(fmt.Errorf("bundle: %w", err))
+	}
+	x.err = fmt.Errorf("%w: it has ended", ErrInvalid)
+	return nil
+}
+
+func (x *Writer) fail(err error) error {
+	x.err = err
+	return err
+}
+
+func (x *Writer) invalid(format string, args ...any) error {
+	return x.fail(fmt.Errorf("%w: "+format, append([]any{ErrInvalid}, args...)...))
+}
+
+// item writes an item that was appended to the Writer's buffer.
+func (x *Writer) item(b []byte) {
+	if cap(b) <= keptBytes {
+		x.buf = b[:0]
+	}
+	x.n += int64(len(b))
+	switch {
+	case len(b) > maxItemBytes:
+		x.err = errItemSize()
+	case x.n > DefaultMaxBytes:
+		x.err = errUnpacked(DefaultMaxBytes)
+	case !inRatio(x.n, x.to.n): // what is packed already a reader has read before this item
+		x.err = errUnpacked(freeBytes + maxRatio*x.to.n)
+	default:
+		if _, err := x.to.Write(b); err != nil {
+			x.err = fmt.Errorf("bundle: %w", err)
+		}
+	}
+}
+
+func appendRecord(b, record, link []byte) []byte {
+	b = append(b, headOfPair)
+	b = append(b, record...)
+	return canon.AppendBytes(b, link)
+}
+
+// without returns the keys that are not among others.
+func without(keys, others []ed25519.PublicKey) (left []ed25519.PublicKey) {
+	for _, key := range keys {
+		if !slices.ContainsFunc(others, func(o ed25519.PublicKey) bool { return bytes.Equal(o, key) }) {
+			left = append(left, key)
+		}
+	}
+	return left
+}

@@ -1,0 +1,199 @@
+package journal
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+var allKinds = []Kind{
+	KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindStepped, KindFailed, KindDeleted,
+	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired,
+	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
+	KindParked, KindInDoubt, KindWaiting, KindEnded,
+	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
+	KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied, KindMigrated,
+}
+
+// bodies draws a body of every kind, with all its fields set.
+func bodies(rt *rapid.T) []Body {
+	text := func() string { return rapid.String().Draw(rt, "text") }
+	num := func() uint64 { return rapid.Uint64().Draw(rt, "number") }
+	hash := func() (h Hash) {
+		copy(h[:], rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(rt, "hash"))
+		return h
+	}
+	texts := func() []string {
+		return append([]string{}, rapid.SliceOfN(rapid.String(), 0, 3).Draw(rt, "texts")...)
+	}
+	data := func() Data {
+		b, err := canon.Marshal(map[string]any{text(): []any{num(), text(), nil, 1.5}})
+		require.NoError(rt, err)
+		return b
+	}
+	tick := func() manifest.Tick { return manifest.Tick(num()) }
+	flag := rapid.Bool().Draw(rt, "flag")
+	nonce := func() (n receipt.Nonce) { h := hash(); copy(n[:], h[:]); return n }
+	key := receipt.Key{Hash: hash()}
+	signature := manifest.Signature{Key: manifest.PublicKey(hash()), Bytes: rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(rt, "signature")}
+	return []Body{
+		&Created{V: 1, World: text(), Name: text(), Seed: num(), Manifest: hash(), Kernel: text(), Starlark: text(), CEL: text()},
+		&Advanced{V: 1, To: tick()},
+		&Submitted{V: 1, Name: text(), Due: tick(), Direct: flag, To: texts(), Data: data()},
+		&Finished{V: 1, Receipt: data()},
+		&Resumed{V: 1, Cell: text(), Skip: flag},
+		&Stepped{V: 1, Cell: text(), N: num(), Outcome: receipt.OutcomePure, State: hash(), Gas: num()},
+		&Failed{V: 1, Cell: text(), N: num(), Parked: flag, Error: text()},
+		&Deleted{V: 1, Cell: text(), N: num()},
+		&Emitted{V: 1, Name: text(), To: texts(), Data: data()},
+		&Dropped{V: 1, Name: text(), Reason: text()},
+		&IntentEmitted{
+			V: 1, Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
+			Occurrence: num(), Decision: text(), Rules: texts(), Params: data(),
+		},
+		&IntentDenied{
+			V: 1, Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
+			Occurrence: num(), Code: text(), Reason: text(), Rules: texts(), Params: data(),
+		},
+		&Started{V: 1, Key: key, Attempt: num(), Owner: num(), Nonce: nonce()},
+		&TimerSet{V: 1, Cell: text(), Name: text(), Deadline: tick(), Data: data()},
+		&TimerFired{V: 1, Cell: text(), Name: text()},
+		&OperatorEffect{V: 1, Actor: text(), N: num(), Kind: text(), Cap: text(), Reason: text(), Params: data()},
+		&Expired{V: 1, Key: key, Attempt: num(), Reason: text()},
+		&Due{V: 1, Key: key, Attempt: num()},
+		&Late{V: 1, Receipt: data()},
+		&Resolved{V: 1, Key: key, How: Approve, Params: hash(), Actor: text(), Reason: text(), Payload: data()},
+		&Confirmed{V: 1, Key: key, Mode: text(), Verdict: receipt.Happened, Actor: text(), Reason: text()},
+		&KeysRotated{V: 1, KeyID: text(), Revoked: texts(), Actor: text()},
+		&IntentParked{
+			V: 1, Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
+			Occurrence: num(), Rules: texts(), Deadline: num(), Params: data(),
+		},
+		&InDoubt{V: 1, Key: key, Cell: text(), Attempt: num(), Action: text(), Reason: text()},
+		&IntentWaiting{V: 1, Key: key, Cell: text(), Attempt: num(), Outcome: receipt.OutcomeRetryableFailure},
+		&IntentEnded{
+			V: 1, Key: key, Cell: text(), Step: receipt.StepID(text()), Status: receipt.StatusRejected,
+			Outcome: receipt.OutcomePermanentFailure, Payload: data(),
+		},
+		&SnapshotCreated{
+			V: 1, Name: text(), At: Seq(num()), ChainRoot: hash(), StateRoot: hash(), Cells: num(), Label: text(), Actor: text(), Pruned: texts(),
+		},
+		&SnapshotPinned{V: 1, Name: text(), Pinned: flag, Actor: text()},
+		&SnapshotPruned{V: 1, Name: text(), Actor: text()},
+		&SnapshotRetention{V: 1, Max: num(), Actor: text(), Pruned: texts()},
+		&RolledBack{
+			V: 1, Snapshot: text(), Hash: hash(), SnapshotLen: Seq(num()), PriorLen: Seq(num()), Reason: text(), Actor: text(),
+			Ack: flag, Compensate: flag, Fresh: flag, Abandoned: []SideEffect{
+				{Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), State: receipt.StateCommitted, Record: Seq(num()), Disposition: Kept},
+			},
+		},
+		&Forked{V: 1, World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Manifest: hash(), Actor: text()},
+		&Redacted{V: 1, Blob: hash(), Actor: text(), Reason: text()},
+		&ManifestProposed{V: 1, Base: hash(), Candidate: hash(), Actor: text(), Signature: &signature, Reason: text()},
+		&ManifestShadowed{V: 1, Proposal: num(), Hash: hash(), Report: data(), Actor: text()},
+		&ManifestApproved{
+			V: 1, Proposal: num(), World: text(), Base: hash(), Candidate: hash(), Report: hash(),
+			Signature: signature, Actor: text(), Reason: text(),
+		},
+		&ManifestRejected{V: 1, Proposal: num(), Actor: text(), Reason: text()},
+		&ManifestWithdrawn{V: 1, Proposal: num(), Actor: text(), Reason: text()},
+		&Applied{V: 1, Proposal: num(), Manifest: hash(), Base: hash(), Actor: text(), Kernel: text(), Starlark: text(), CEL: text()},
+		&Migrated{V: 1, Cell: text(), N: num(), State: hash(), Gas: num()},
+	}
+}
+
+func TestHandWrittenBodiesEqualTheLibrarys(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		all := bodies(rt)
+		require.Len(rt, all, len(allKinds))
+		for i, body := range all {
+			want, err := canon.Marshal(body)
+			require.NoError(rt, err)
+			got := body.Append(nil)
+			require.Equal(rt, want, got, "%s", allKinds[i])
+			rec := Record{Kind: allKinds[i], Payload: got}
+			back, err := rec.Body()
+			require.NoError(rt, err)
+			require.Equal(rt, body, back)
+		}
+	})
+}
+
+func TestEveryKindHasABody(t *testing.T) {
+	for _, k := range allKinds {
+		require.True(t, k.Known())
+		require.NotNil(t, newBody(k), k)
+		require.NoError(t, EachCell(k, newBody(k).Append(nil), func([]byte) {}), k)
+	}
+	require.False(t, Kind("cell.danced").Known())
+	require.Nil(t, newBody("cell.danced"))
+}
+
+// libraryBody is Record.Body without the decoders written by hand.
+func libraryBody(kind Kind, payload []byte) (Body, error) {
+	body := newBody(kind)
+	if err := canon.Unmarshal(payload, body); err != nil {
+		return nil, err
+	}
+	return body, nil
+}
+
+func TestFrequentBodiesAreDecodedAsTheLibraryDoes(t *testing.T) {
+	frequent := map[Kind]bool{KindSubmitted: true, KindEmitted: true, KindFinished: true, KindStepped: true}
+	rapid.Check(t, func(rt *rapid.T) {
+		for i, body := range bodies(rt) {
+			payload := body.Append(nil)
+			got := decodeFrequent(allKinds[i], payload)
+			if !frequent[allKinds[i]] {
+				require.Nil(rt, got)
+				continue
+			}
+			library, err := libraryBody(allKinds[i], payload)
+			require.NoError(rt, err)
+			require.Equal(rt, library, got)
+			require.Nil(rt, decodeFrequent(allKinds[i], append(payload, 0)), "what follows it is the library's to refuse")
+			require.Nil(rt, decodeFrequent(allKinds[i], payload[:len(payload)-1]))
+		}
+	})
+}
+
+func FuzzBody(f *testing.F) {
+	for i, k := range allKinds {
+		f.Add(byte(i), newBody(k).Append(nil))
+	}
+	f.Fuzz(func(t *testing.T, kind byte, payload []byte) {
+		rec := Record{ID: 1, Kind: allKinds[int(kind)%len(allKinds)], Payload: payload}
+		body, err := rec.Body()
+		if err != nil {
+			return
+		}
+		require.Equal(t, payload, body.Append(nil))
+		library, err := libraryBody(rec.Kind, payload)
+		require.NoError(t, err)
+		require.Equal(t, library, body)
+		_, err = rec.MarshalJSON()
+		require.NoError(t, err)
+	})
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add(canon.AppendEnvelope(nil, canon.Envelope{ID: 1, Kind: string(KindCreated), Payload: []byte{1}}))
+	f.Add(canon.AppendEnvelope(nil, canon.Envelope{ID: math.MaxUint64, Time: 7, Kind: string(KindFired), Blob: Hash{1}, BlobSize: 9}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rec, err := DecodeRecord(data)
+		if err != nil {
+			return
+		}
+		again := canon.AppendEnvelope(nil, canon.Envelope{
+			ID: uint64(rec.ID), Time: uint64(rec.Time), Kind: string(rec.Kind), CausedBy: uint64(rec.CausedBy),
+			Payload: rec.Payload, Blob: rec.Blob, BlobSize: rec.BlobSize,
+		})
+		require.Equal(t, data, again)
+	})
+}

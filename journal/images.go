@@ -1,0 +1,71 @@
+package journal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Images keeps images in memory, as a History returns them: what a journal in
+// memory and a replay need. The zero value is empty.
+type Images struct {
+	kept []*Image // whole, by head
+}
+
+// Add takes an image as Journal.Checkpoint does. It keeps the slices.
+func (x *Images) Add(img *Image) {
+	whole := &Image{Head: img.Head, Core: img.Core}
+	if last := x.at(Last); last != nil {
+		whole.Cells, whole.Intents = slices.Clone(last.Cells), slices.Clone(last.Intents)
+	}
+	for _, c := range img.Cells {
+		at, found := slices.BinarySearchFunc(whole.Cells, c.Cell, func(v CellVersion, name string) int { return strings.Compare(v.Cell, name) })
+		if found {
+			whole.Cells = slices.Delete(whole.Cells, at, at+1)
+		}
+		if c.At = img.Head.ID; len(c.Bytes) > 0 {
+			whole.Cells = slices.Insert(whole.Cells, at, c)
+		}
+	}
+	for _, e := range img.Intents {
+		at := slices.IndexFunc(whole.Intents, func(v IntentVersion) bool { return v.Key == e.Key })
+		if at < 0 {
+			whole.Intents = append(whole.Intents, e)
+		} else {
+			whole.Intents[at] = e
+		}
+	}
+	x.kept = slices.DeleteFunc(x.kept, func(old *Image) bool { return !slices.Contains(img.Keep, old.Head.ID) })
+	x.kept = append(x.kept, whole)
+}
+
+// Clone returns a copy.
+func (x *Images) Clone() Images { return Images{kept: slices.Clone(x.kept)} }
+
+// at returns the last image whose head is not after a record, or nil.
+func (x *Images) at(record Seq) *Image {
+	for _, img := range slices.Backward(x.kept) {
+		if img.Head.ID <= record {
+			return img
+		}
+	}
+	return nil
+}
+
+// Image is History.Image.
+func (x *Images) Image(at Seq) (*Image, error) { return x.at(at), nil }
+
+// Part is History.Part.
+func (x *Images) Part(at Seq, cells []string) (*Image, error) {
+	img := x.at(at)
+	if img == nil || img.Head.ID != at {
+		return nil, fmt.Errorf("image at #%d: %w", at, ErrNotFound)
+	}
+	part := &Image{Head: img.Head, Core: img.Core}
+	for _, c := range img.Cells {
+		if slices.Contains(cells, c.Cell) {
+			part.Cells = append(part.Cells, c)
+		}
+	}
+	return part, nil
+}

@@ -1,0 +1,195 @@
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Kind says what a record records. docs/journal-format.md lists the payloads.
+type Kind string
+
+// The kinds of inputs: what comes from outside and is not computed.
+const (
+	KindCreated   Kind = "world.created"
+	KindAdvanced  Kind = "clock.advanced"
+	KindSubmitted Kind = "event.submitted"
+	KindFinished  Kind = "invocation.finished"
+	KindResumed   Kind = "cell.resumed"
+	KindOperator  Kind = "effect.submitted"
+	KindExpired   Kind = "invocation.expired"
+	KindDue       Kind = "invocation.due"
+	KindLate      Kind = "invocation.late"
+	KindResolved  Kind = "intent.resolved"
+	KindConfirmed Kind = "intent.confirmed"
+	KindRotated   Kind = "keys.rotated"
+	KindSnapshot  Kind = "snapshot.created"
+	KindPinned    Kind = "snapshot.pinned"
+	KindPruned    Kind = "snapshot.pruned"
+	KindRetention Kind = "snapshot.retention"
+	KindRollback  Kind = "rollback.applied"
+	KindForked    Kind = "world.forked"
+	KindRedacted  Kind = "blob.redacted"
+	KindProposed  Kind = "manifest.proposed"
+	KindShadowed  Kind = "manifest.shadowed"
+	KindApproved  Kind = "manifest.approved"
+	KindRejected  Kind = "manifest.rejected"
+	KindWithdrawn Kind = "manifest.withdrawn"
+	KindApplied   Kind = "manifest.applied"
+)
+
+// The kinds of derived records: replay computes and compares them.
+const (
+	KindStepped  Kind = "cell.stepped"
+	KindFailed   Kind = "cell.failed"
+	KindDeleted  Kind = "cell.deleted"
+	KindMigrated Kind = "cell.migrated"
+	KindEmitted  Kind = "event.emitted"
+	KindDropped  Kind = "event.dropped"
+	KindIntent   Kind = "intent.emitted"
+	KindDenied   Kind = "intent.denied"
+	KindParked   Kind = "intent.parked"
+	KindInDoubt  Kind = "intent.in_doubt"
+	KindWaiting  Kind = "intent.waiting"
+	KindEnded    Kind = "intent.ended"
+	KindStarted  Kind = "invocation.started"
+	KindTimer    Kind = "timer.set"
+	KindFired    Kind = "timer.fired"
+)
+
+// Input reports whether records of kind k come from outside.
+func (k Kind) Input() bool {
+	switch k {
+	case KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindOperator,
+		KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
+		KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
+		KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied:
+		return true
+	default:
+		return false
+	}
+}
+
+// Known reports whether k is a registered kind.
+func (k Kind) Known() bool {
+	switch k {
+	case KindStepped, KindFailed, KindDeleted, KindMigrated, KindEmitted, KindDropped,
+		KindIntent, KindDenied, KindParked, KindInDoubt, KindWaiting, KindEnded, KindStarted, KindTimer, KindFired:
+		return true
+	default:
+		return k.Input()
+	}
+}
+
+// KindOf returns the kind that bytes spell, without allocating for the frequent ones.
+func KindOf(b []byte) string {
+	switch Kind(b) {
+	case KindAdvanced:
+		return string(KindAdvanced)
+	case KindSubmitted:
+		return string(KindSubmitted)
+	case KindFinished:
+		return string(KindFinished)
+	case KindStepped:
+		return string(KindStepped)
+	case KindEmitted:
+		return string(KindEmitted)
+	case KindIntent:
+		return string(KindIntent)
+	case KindStarted:
+		return string(KindStarted)
+	case KindTimer:
+		return string(KindTimer)
+	case KindFired:
+		return string(KindFired)
+	default:
+		return string(b) // the rare ones
+	}
+}
+
+// Record is one record of a journal, decoded.
+type Record struct {
+	ID       Seq
+	Time     manifest.Tick
+	Kind     Kind
+	CausedBy Seq    // 0 for an input
+	Payload  []byte // canonical; nil where Blob is set and has not been read
+	Blob     Hash   // names the payload where it is kept as a blob
+	BlobSize uint64 // bytes
+}
+
+// MaxInlineBytes is the size up to which a payload is part of its record.
+// Larger ones are blobs, so that they can be redacted without breaking the
+// chain.
+const MaxInlineBytes = 4 << 10
+
+// DecodeRecord parses the stored bytes of a record. The payload is part of data.
+func DecodeRecord(data []byte) (Record, error) {
+	e, err := canon.DecodeEnvelopeAs(data, KindOf)
+	if err != nil {
+		return Record{}, fmt.Errorf("journal: record: %w", err)
+	}
+	r := Record{
+		ID: Seq(e.ID), Time: manifest.Tick(e.Time), Kind: Kind(e.Kind),
+		CausedBy: Seq(e.CausedBy), Payload: e.Payload, Blob: e.Blob, BlobSize: e.BlobSize,
+	}
+	if !r.Kind.Known() {
+		return Record{}, fmt.Errorf("journal: record #%d: unknown kind %q: it was written by a later version", r.ID, e.Kind)
+	}
+	return r, nil
+}
+
+// Load reads the payload from blobs where it is kept as one.
+func (r *Record) Load(blobs Blobs) error {
+	if r.Blob.IsZero() || r.Payload != nil {
+		return nil
+	}
+	b, err := blobs.Blob(r.Blob)
+	if err != nil {
+		return fmt.Errorf("journal: record #%d: payload %s: %w", r.ID, r.Blob, err)
+	}
+	if canon.Sum(b) != r.Blob {
+		return fmt.Errorf("journal: record #%d: payload %s: the blob's bytes have another hash", r.ID, r.Blob)
+	}
+	if uint64(len(b)) != r.BlobSize {
+		return fmt.Errorf("journal: record #%d: payload %s has %d bytes, and the record says %d", r.ID, r.Blob, len(b), r.BlobSize)
+	}
+	r.Payload = b
+	return nil
+}
+
+// Body decodes the payload into its kind's struct, a pointer such as *Stepped.
+func (r *Record) Body() (Body, error) {
+	if body := decodeFrequent(r.Kind, r.Payload); body != nil {
+		return body, nil
+	}
+	body := newBody(r.Kind)
+	if body == nil {
+		return nil, fmt.Errorf("journal: record #%d: unknown kind %q", r.ID, r.Kind)
+	}
+	if err := canon.Unmarshal(r.Payload, body); err != nil {
+		return nil, fmt.Errorf("journal: record #%d: payload of %s: %w", r.ID, r.Kind, err)
+	}
+	if v := body.version(); v != BodyVersion && (r.Kind != KindRollback || v != RollbackVersion) {
+		return nil, fmt.Errorf("journal: record #%d: payload of %s has unknown version %d", r.ID, r.Kind, v)
+	}
+	return body, nil
+}
+
+// MarshalJSON prints a record as `tail -o json` and `export --format jsonl`
+// do, without the raw bytes. The payload must have been loaded.
+func (r *Record) MarshalJSON() ([]byte, error) {
+	body, err := r.Body()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(struct {
+		ID       Seq           `json:"id"`
+		Time     manifest.Tick `json:"time"`
+		Kind     Kind          `json:"kind"`
+		CausedBy Seq           `json:"caused_by"`
+		Payload  Body          `json:"payload"`
+	}{r.ID, r.Time, r.Kind, r.CausedBy, body})
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+	"github.com/stretchr/testify/require"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+func TestAwaitReturnsOnceTheRecordIsDurable(t *testing.T) {
+	s := create(t, memFS(t))
+	w := &writer{}
+	var waiting sync.WaitGroup
+	for after := range journal.Seq(3) {
+		for range 4 {
+			waiting.Go(func() {
+				if err := s.Await(t.Context(), after); err != nil {
+					t.Error(err)
+				}
+				if head := s.anchoredHead(t); head <= after {
+					t.Errorf("the wait for what comes after #%d ended at #%d", after, head)
+				}
+			})
+		}
+	}
+	appendAll(t, s, w.batch("a"), w.batch("b", "c"))
+	waiting.Wait()
+	require.NoError(t, s.Close())
+}
+
+// anchoredHead returns what the anchor says, from the disk.
+func (s *Store) anchoredHead(t *testing.T) journal.Seq {
+	slot, err := readAnchor(s.opts.FS, s.path(anchorName))
+	if err != nil {
+		t.Error(err)
+	}
+	return slot.Head.ID
+}
+
+func TestAwaitKnowsWhatWasThereWhenTheStoreWasOpened(t *testing.T) {
+	mem := memFS(t)
+	s := create(t, mem)
+	appendAll(t, s, (&writer{}).batch("a"))
+	require.NoError(t, s.Close())
+	s = reopen(t, mem)
+	require.NoError(t, s.Await(t.Context(), 0))
+	require.NoError(t, s.Close())
+}
+
+func TestAwaitEndsWithItsContext(t *testing.T) {
+	s := create(t, memFS(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.Await(ctx, 0), context.Canceled)
+	require.NoError(t, s.Close())
+}
+
+func TestAwaitEndsWhenTheStoreCloses(t *testing.T) {
+	s := create(t, memFS(t))
+	appendAll(t, s, (&writer{}).batch("a"))
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if err := s.Await(t.Context(), 1); err == nil {
+			t.Error("there is no record #2")
+		}
+	})
+	require.NoError(t, s.Close())
+	waiting.Wait()
+	require.ErrorIs(t, s.Await(t.Context(), 1), ErrClosed)
+	require.NoError(t, s.Await(t.Context(), 0), "what is durable stays so")
+}
+
+func TestAwaitEndsWhenTheStoreFails(t *testing.T) {
+	var broken atomic.Bool
+	files := errorfs.Wrap(memFS(t), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if broken.Load() && op.Kind == errorfs.OpFileSyncData && strings.HasSuffix(op.Path, anchorName) {
+			return errorfs.ErrInjected
+		}
+		return nil
+	}))
+	s, err := Create(testDir, testOptions(files))
+	require.NoError(t, err)
+	broken.Store(true)
+	p, err := s.Append((&writer{}).batch("a"))
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Await(t.Context(), 0), errorfs.ErrInjected)
+	require.ErrorIs(t, p.Wait(), errorfs.ErrInjected)
+	_ = s.Close()
+}

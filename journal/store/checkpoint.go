@@ -1,0 +1,146 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// errEarly says that an image is older than the one before it. It is the
+// caller's fault.
+var errEarly = errors.New("a later image is stored already")
+
+// imageWriter is a checkpoint that is to be written.
+type imageWriter struct {
+	*journal.Image
+
+	done chan struct{}
+}
+
+// Checkpoint implements world.Journal, for any head from the last checkpoint's to
+// the last append's. It returns at once; the image is written beside the appends
+// that follow, and the records since the last checkpoint are indexed by cell with
+// it. It is one batch and is not synced: it lies after its records in the log, so
+// it is never durable before them, and a crash that loses it costs only time.
+func (s *Store) Checkpoint(img *journal.Image) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return err
+	}
+	if err := s.checkImage(img.Head); err != nil {
+		return fmt.Errorf("store: checkpoint at #%d: %w", img.Head.ID, err)
+	}
+	w := &imageWriter{Image: img, done: make(chan struct{})}
+	s.imaged, s.imagedID = w.done, img.Head.ID
+	s.appended <- &pending{image: w}
+	return nil
+}
+
+// checkImage refuses a head that the journal does not have, as far as it can be
+// told at once: the record of an older one may still be on its way to Pebble.
+func (s *Store) checkImage(head journal.Head) error {
+	last := s.imagedID
+	if s.imaged == nil {
+		v, err := s.look()
+		if err != nil {
+			return err
+		}
+		last, err = v.lastHead()
+		v.close()
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case head.ID > s.head.ID:
+		return fmt.Errorf("the journal ends at #%d", s.head.ID)
+	case head.ID < last:
+		return fmt.Errorf("%w: that of #%d", errEarly, last)
+	case head.ID == s.head.ID && head.Root != s.head.Root:
+		return damagedRecord(head.ID, errLink)
+	case head.ID <= s.readable().ID:
+		return s.onChain(head)
+	}
+	return nil
+}
+
+// writeImages writes checkpoints, in order.
+func (s *Store) writeImages() {
+	for w := range s.images {
+		if s.failed() == nil {
+			if err := s.writeImage(w.Image); err != nil {
+				_ = s.fail(fmt.Errorf("store: checkpoint at #%d: %w", w.Head.ID, err))
+			}
+		}
+		close(w.done)
+	}
+}
+
+func (s *Store) writeImage(img *journal.Image) error {
+	if err := s.onChain(img.Head); err != nil {
+		return err
+	}
+	before, err := s.look()
+	if err != nil {
+		return err
+	}
+	defer before.close()
+	if s.heads == nil {
+		if s.heads, err = before.heads(); err != nil {
+			return err
+		}
+	}
+	batch := s.db.NewBatch()
+	kept, err := s.fillImage(batch, before, img)
+	if err != nil {
+		return errors.Join(err, batch.Close())
+	}
+	s.heads = append(kept, img.Head.ID)
+	return errors.Join(batch.Commit(pebble.NoSync), batch.Close())
+}
+
+// fillImage puts into a batch all that an image changes, and returns the heads of
+// those before it that stay. The batch shows nothing of itself: what there was is
+// asked of before alone.
+func (s *Store) fillImage(batch *pebble.Batch, before *view, img *journal.Image) (kept []journal.Seq, err error) {
+	last := journal.Seq(0)
+	if len(s.heads) > 0 {
+		last = s.heads[len(s.heads)-1]
+	}
+	if err := s.addPostings(batch, before, last, img.Head.ID); err != nil {
+		return nil, err
+	}
+	k, err := newKeeper(batch, before, img, s.heads)
+	if err != nil {
+		return nil, err
+	}
+	defer k.old.close()
+	k.lately = s.written
+	for _, head := range k.leaving {
+		if err := k.letGo(head); err != nil {
+			return nil, err
+		}
+	}
+	if err := k.tidy(); err != nil {
+		return nil, err
+	}
+	if err := k.putAll(img); err != nil {
+		return nil, err
+	}
+	s.written = k.now
+	before.seal.set(batch, imageKey(img.Head.ID), appendImage(nil, img))
+	return k.kept, nil
+}
+
+// settleImages waits until the checkpoints that were asked for are written.
+func (s *Store) settleImages() {
+	s.mu.Lock()
+	imaged := s.imaged
+	s.mu.Unlock()
+	if imaged != nil {
+		<-imaged
+	}
+}

@@ -1,0 +1,259 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// stagedName is where Pebble's part of a copy lies until it is moved to its own
+// place. It is beside the store because what goes wrong while Pebble makes it
+// counts as the store's own disk that fails; the disk of the copy may be full.
+const stagedName = "store.copy"
+
+// Copied says what CopyTo made.
+type Copied struct {
+	Head   journal.Head // of the copy
+	Bytes  int64        // of the copy's files
+	Linked bool         // its tables are those of the store, by hard links
+}
+
+// CopyTo makes another store in dir, as Create would, of the records up to one
+// (world.Last: all that there are) and what belongs to them, and opens it. What
+// is younger is left out: later records, and whatever was derived of more than
+// the last image at or before that record. Blobs are not looked through. Where
+// opts.AnchorKey is another it is another world's store, which has signed nothing
+// yet: signed checkpoints are left out too.
+//
+// It cannot end at a record that was archived (world.ErrArchived); other archives
+// are read by both, where they are.
+//
+// Its anchor is under opts.AnchorKey; opts.FS must be the store's. Appends wait
+// for as long as it takes to link the tables, and no longer. A crash leaves this
+// store as it was, and in dir the copy or nothing that opens. One copy can be
+// made at a time.
+func (s *Store) CopyTo(dir string, at journal.Seq, opts Options) (*Store, Copied, error) {
+	if end := s.Head().ID; at == 0 || at > end && at != journal.Last {
+		return nil, Copied{}, fmt.Errorf("store: copy %s: record #%d of %d: %w", s.dir, at, end, journal.ErrNotFound)
+	}
+	if a := s.archives.of(at); a != nil { // its records cannot be had in part
+		return nil, Copied{}, fmt.Errorf("store: copy %s at #%d: records #%d to #%d are %w in %s", s.dir, at, a.First, a.Last.ID, journal.ErrArchived, a.File)
+	}
+	var done Copied
+	c, err := start("copy "+s.dir+" to", dir, opts, func(c *Store) (err error) {
+		done, err = c.createFrom(s, at)
+		return err
+	})
+	if err != nil {
+		return nil, Copied{}, errors.Join(err, s.opts.FS.RemoveAll(s.path(stagedName)))
+	}
+	return c, done, nil
+}
+
+// headAt returns the head that the journal had at a record: from the nearest that
+// is known, of an image, and the records since.
+func (s *Store) headAt(at journal.Seq) (head journal.Head, err error) {
+	err = s.settled(func(v *view) error {
+		img, err := v.image(at)
+		if img != nil {
+			head = img.Head
+		}
+		return err
+	})
+	if err == nil {
+		err = s.onChain(head)
+	}
+	if err != nil || head.ID == at {
+		return head, err
+	}
+	for r, err := range s.scan(head) {
+		if err != nil {
+			return head, err
+		}
+		if r.ID == at {
+			return journal.Head{ID: r.ID, Root: r.Root}, nil
+		}
+	}
+	return head, damagedRecord(at, journal.ErrNotFound)
+}
+
+// createFrom is create, but of what another store holds.
+func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error) {
+	files := s.opts.FS
+	if err := files.MkdirAll(s.dir, 0o700); err != nil {
+		return done, err
+	}
+	if err := syncDir(files, files.PathDir(s.dir)); err != nil {
+		return done, err
+	}
+	if s.lock, err = acquire(files, s.path(lockName)); err != nil {
+		return done, err
+	}
+	if err := s.vacant(); err != nil {
+		return done, err
+	}
+	if done.Head, err = from.stage(); err != nil {
+		return done, err
+	}
+	if err := from.place(s.path(newStoreName)); err != nil {
+		return done, err
+	}
+	if done.Bytes, done.Linked, err = from.shared(s.path(newStoreName)); err != nil {
+		return done, err
+	}
+	var changes []func() error
+	if at < done.Head.ID {
+		if done.Head, err = from.headAt(at); err != nil {
+			return done, err
+		}
+		changes = append(changes, func() error { return s.cut(at) })
+	}
+	if !bytes.Equal(s.opts.AnchorKey, from.opts.AnchorKey) {
+		if last, err := from.LastCheckpoint(); last != nil || err != nil {
+			changes = append(changes, s.dropSigned)
+		}
+	}
+	if err := s.making(changes); err != nil {
+		return done, err
+	}
+	return done, s.nameIt(done.Head, from.epoch)
+}
+
+// making makes changes to a store that has no name yet.
+func (s *Store) making(changes []func() error) (err error) {
+	if len(changes) == 0 {
+		return nil
+	}
+	options := s.pebbleOptions()
+	options.ErrorIfNotExists = true
+	if s.db, err = pebble.Open(s.path(newStoreName), options); err != nil {
+		return unreadable(err)
+	}
+	defer func() {
+		err = errors.Join(err, s.db.Close())
+		s.db = nil
+	}()
+	for _, change := range changes {
+		if err := change(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nameIt gives a store that is made its anchor and its name, and owns it.
+func (s *Store) nameIt(head journal.Head, epoch uint64) error {
+	files := s.opts.FS
+	if err := createAnchorAt(files, s.path(anchorName), s.opts.AnchorKey, head, epoch); err != nil {
+		return err
+	}
+	if err := syncDir(files, s.dir); err != nil {
+		return err
+	}
+	if err := files.Rename(s.path(newStoreName), s.path(storeName)); err != nil {
+		return err
+	}
+	if err := syncDir(files, s.dir); err != nil {
+		return err
+	}
+	return s.own()
+}
+
+// stage makes a copy of Pebble's files beside them, when all that was asked for
+// is in them, and returns the head that they hold.
+func (s *Store) stage() (journal.Head, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return journal.Head{}, err
+	}
+	last := &pending{Batch: journal.Batch{After: s.head, Head: s.head}, done: make(chan struct{})}
+	s.appended <- last // behind all others
+	if err := last.Wait(); err != nil {
+		return journal.Head{}, err
+	}
+	if s.imaged != nil {
+		<-s.imaged
+	}
+	if err := s.flush(); err != nil { // else the copy would begin with reading the log
+		return journal.Head{}, err
+	}
+	if err := s.failed(); err != nil {
+		return journal.Head{}, err
+	}
+	if err := s.opts.FS.RemoveAll(s.path(stagedName)); err != nil { // left by a crash
+		return journal.Head{}, err
+	}
+	return s.head, s.db.Checkpoint(s.path(stagedName))
+}
+
+// place moves what was staged to where the copy is made, or copies it where that
+// is on another disk.
+func (s *Store) place(making string) error {
+	files, staged := s.opts.FS, s.path(stagedName)
+	if files.Rename(staged, making) == nil {
+		return errors.Join(syncDir(files, files.PathDir(making)), syncDir(files, s.dir))
+	}
+	if err := files.MkdirAll(making, 0o755); err != nil {
+		return err
+	}
+	names, err := files.List(staged)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := vfs.Copy(files, files.PathJoin(staged, name), files.PathJoin(making, name)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(syncDir(files, making), files.RemoveAll(staged))
+}
+
+// shared returns how long the files of a copy are, and whether tables among them
+// are the store's own. Only the operating system's files have an identity.
+func (s *Store) shared(making string) (bytes int64, linked bool, err error) {
+	files := s.opts.FS
+	names, err := files.List(making)
+	if err != nil {
+		return 0, false, err
+	}
+	for _, name := range names {
+		copied := files.PathJoin(making, name)
+		info, err := files.Stat(copied)
+		if err != nil {
+			return 0, false, err
+		}
+		bytes += info.Size()
+		if vfs.Root(files) != vfs.Default || !strings.HasSuffix(name, ".sst") {
+			continue
+		}
+		a, err := os.Stat(copied)
+		if err != nil {
+			return 0, false, err
+		}
+		// A compaction may have removed the store's meanwhile.
+		if b, err := os.Stat(files.PathJoin(s.path(storeName), name)); err == nil && os.SameFile(a, b) {
+			linked = true
+		}
+	}
+	return bytes, linked, nil
+}
+
+// createAnchorAt makes an anchor of a journal that is there already, synced but
+// for its name.
+func createAnchorAt(files vfs.FS, path string, key []byte, head journal.Head, epoch uint64) error {
+	if err := createAnchor(files, path, key); err != nil {
+		return err
+	}
+	a, err := openAnchor(files, path, key)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.write(head, epoch), a.file.Close())
+}

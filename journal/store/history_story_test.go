@@ -1,0 +1,203 @@
+package store
+
+import (
+	"context"
+	"crypto/ed25519"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// deed is what a doer is told to do: tool:KIND, ping:CELL, timer:TICKS.
+type deed struct {
+	To  string   `cbor:"to,omitempty"`
+	Do  []string `cbor:"do,omitempty"`
+	Pad string   `cbor:"pad,omitempty"`
+}
+
+func doer(ctx *reducer.Context, seen []string, e reducer.Event) ([]string, error) {
+	if e.Name == reducer.ReceiptEvent {
+		r, err := reducer.Decode[reducer.Receipt](e.Data)
+		return append(seen, fmt.Sprintf("%s %s", r.Tag, r.Status)), err
+	}
+	d, err := reducer.Decode[deed](e.Data)
+	if err != nil {
+		return seen, err
+	}
+	for i, do := range d.Do {
+		switch verb, what, _ := strings.Cut(do, ":"); verb {
+		case "tool":
+			ctx.Effect(what, map[string]string{"p": what + d.To}, fmt.Sprint(what, i))
+		case "ping":
+			ctx.EmitTo("ping", deed{To: what}, what)
+		case "timer":
+			ticks, err := strconv.ParseUint(what, 10, 64)
+			if err != nil {
+				return seen, err
+			}
+			ctx.Timer(manifest.Tick(ticks), "alarm", deed{To: d.To, Do: []string{"ping:late"}})
+		}
+	}
+	return append(seen, fmt.Sprintf("%d %s %d", ctx.Time(), e.Name, len(d.Do)), d.Pad), nil
+}
+
+// doers is the manifest in which tool.ask needs a person, until ask is allowed.
+func doers(version uint64, ask string) *manifest.Manifest {
+	m := manifest.Manifest{
+		World: "doers", Version: version, Seed: 7,
+		Reducers: map[string]manifest.Reducer{"doer": {Engine: manifest.EngineGo, Name: "doer", Version: "1", Grants: []string{"tools"}}},
+		Events:   map[string]manifest.Event{"go": {}, "ping": {}},
+		Effects: map[string]manifest.Effect{
+			"tool.a": {Adapter: "test", Compensate: &manifest.Compensate{Kind: "tool.undo", Params: `{"of": intent.params.p}`}},
+			"tool.b": {Adapter: "test"}, "tool.undo": {Adapter: "test"}, "tool.ask": {Adapter: "test"},
+		},
+		Caps: map[string]manifest.Cap{"tools": {Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"tool.*"}}}},
+		Policies: []manifest.Policy{
+			{Name: "all", When: "true", Decide: manifest.DecideAllow},
+			{Name: "ask", When: `intent.kind == "tool.ask"`, Decide: ask},
+		},
+		Routing: []manifest.Route{
+			{Event: "go", Reducer: "doer", Key: "event.data.to"},
+			{Event: "ping", Reducer: "doer", Key: "event.data.to"},
+		},
+		Limits: manifest.Limits{InFlight: 2},
+	}
+	m = m.WithDefaults()
+	return &m
+}
+
+// chapter is a part of the story. One that was cut short can be told again.
+type chapter struct {
+	name string
+	tell func(context.Context, *actors) error
+	some bool // it is several batches; else it is one, so that it has happened or not
+}
+
+// chapters are a story of snapshots, rollbacks and manifests, and what happens
+// between them. An intent is asked for before the first snapshot and answered
+// after it, so that the rollbacks have something to tell again; another never
+// starts, so that they have something to cancel; the timers outlive the ticks of
+// their chapters.
+func chapters() []chapter {
+	big := strings.Repeat("long ", 1000)
+	return []chapter{
+		acting("run", 2, "", deed{To: "a", Do: []string{"tool:tool.a", "tool:tool.ask", "timer:3"}}, deed{To: "b", Do: []string{"ping:c"}, Pad: big}),
+		snapshotting("first"),
+		acting("run on", 5, "doer/a", deed{To: "a", Do: []string{"tool:tool.a", "tool:tool.b"}}, deed{To: "c", Do: []string{"tool:tool.ask", "timer:9"}}),
+		snapshotting("second"),
+		acting("run a little", 6, "", deed{To: "b", Do: []string{"tool:tool.b"}, Pad: big}),
+		snapshotting("third"),
+		changing("prune", func(ctx context.Context, a *actors) error {
+			return a.Prune(ctx, journal.SnapshotPruned{Name: "second", Actor: "ada"})
+		}),
+		acting("run after pruning", 8, "", deed{To: "d", Do: []string{"tool:tool.a", "ping:a"}}),
+		returning("roll back to the first", journal.RolledBack{Snapshot: "first", Ack: true, Compensate: true}),
+		acting("run after the rollback", 10, "", deed{To: "a", Do: []string{"tool:tool.b", "timer:2"}}, deed{To: "e", Do: []string{"tool:tool.ask"}}),
+		changing("propose", func(ctx context.Context, a *actors) error {
+			_, err := a.Propose(ctx, world.Proposal{
+				Candidate: doers(2, manifest.DecideAllow), Base: a.Status().Manifest, Actor: "ada",
+			})
+			return err
+		}),
+		changing("shadow", func(ctx context.Context, a *actors) error {
+			_, err := a.Shadow(ctx, 1, world.ShadowConfig{}, "ada")
+			return err
+		}),
+		changing("approve", func(ctx context.Context, a *actors) error {
+			all, f := a.Proposals()
+			terms := all[0].Terms(f.World)
+			return a.Approve(ctx, 1, terms, manifest.Sign(ed25519.NewKeyFromSeed(make([]byte, 32)), terms), "bob", "")
+		}),
+		changing("apply", func(ctx context.Context, a *actors) error { return a.Apply(ctx, 1, "ada") }),
+		changing("retain one", func(ctx context.Context, a *actors) error {
+			_, err := a.Retain(ctx, journal.SnapshotRetention{Max: 1, Actor: "ada"})
+			return err
+		}),
+		snapshotting("fourth"),
+		acting("run on the other manifest", 12, "", deed{To: "e", Do: []string{"tool:tool.ask", "tool:tool.a"}, Pad: big}),
+		returning("roll back to the fourth", journal.RolledBack{Snapshot: "fourth", Ack: true, Fresh: true}),
+		acting("run to the end", 14, "", deed{To: "b", Do: []string{"tool:tool.a"}}, deed{To: "f"}),
+	}
+}
+
+func changing(name string, tell func(context.Context, *actors) error) chapter {
+	return chapter{name: name, tell: tell}
+}
+
+func snapshotting(name string) chapter {
+	return changing("snapshot "+name, func(ctx context.Context, a *actors) error {
+		_, err := a.Snapshot(ctx, name, "", "ada")
+		return err
+	})
+}
+
+func returning(name string, b journal.RolledBack) chapter {
+	b.Actor, b.Reason = "ada", "a try"
+	return changing(name, func(ctx context.Context, a *actors) error {
+		_, err := a.Rollback(ctx, b)
+		return err
+	})
+}
+
+// acting submits deeds, those that the journal does not have, approves what a cell
+// asks for, and runs to a tick.
+func acting(name string, until manifest.Tick, approve string, deeds ...deed) chapter {
+	return chapter{name: name, some: true, tell: func(ctx context.Context, a *actors) error {
+		for _, d := range deeds {
+			d.Pad += name // no chapter has the deeds of another
+			data, err := canon.Marshal(d)
+			if err != nil {
+				return err
+			}
+			if there, err := a.submitted(data); err != nil {
+				return err
+			} else if there {
+				continue
+			}
+			if _, err = a.Submit(ctx, world.Submission{Name: "go", Data: data}); err != nil {
+				return err
+			}
+		}
+		for _, e := range a.Intents() {
+			if e.Intent.Cell != approve || e.State != receipt.StateParked {
+				continue
+			}
+			b := journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: journal.Approve, Actor: "ada", Reason: "so"}
+			if err := a.Resolve(ctx, b); err != nil {
+				return err
+			}
+		}
+		for a.Time() < until {
+			if err := a.Step(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+}
+
+func (a *actors) submitted(data []byte) (bool, error) {
+	for s, err := range a.shelf.Scan(0) {
+		if err != nil {
+			return false, err
+		}
+		if s.Record.Kind != journal.KindSubmitted {
+			continue
+		}
+		rec := s.Record
+		if err := rec.Load(a.shelf); err != nil {
+			return false, err
+		}
+		if strings.HasSuffix(string(rec.Payload), string(data)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,242 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// Image implements world.History. A piece of it that is not what was written is
+// a *DamageError.
+func (s *Store) Image(at journal.Seq) (img *journal.Image, err error) {
+	err = s.settled(func(v *view) error {
+		img, err = v.image(at)
+		if img == nil || err != nil {
+			return err
+		}
+		if err = s.onChain(img.Head); err == nil {
+			err = v.fill(img)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: image: %w", err)
+	}
+	return img, nil
+}
+
+// Part implements world.History. It seeks the cells that are named, and reads no
+// others.
+func (s *Store) Part(at journal.Seq, cells []string) (img *journal.Image, err error) {
+	err = s.settled(func(v *view) error {
+		img, err = v.image(at)
+		if err == nil && (img == nil || img.Head.ID != at) {
+			err = fmt.Errorf("%s: %w", nameOf(imageKey(at)), journal.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		if err = s.onChain(img.Head); err == nil {
+			err = v.fillPart(img, cells)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: image: %w", err)
+	}
+	return img, nil
+}
+
+// CellVersion returns the last version of a cell that was written with an image
+// at or before a record, nil where there is none. It is the cell as it was at the
+// version's At: what changed it later, but before the record, may be in no image
+// that is kept. Bytes are empty where the cell was not there any more.
+func (s *Store) CellVersion(cell string, at journal.Seq) (found *journal.CellVersion, err error) {
+	err = s.settled(func(v *view) error {
+		written, body, err := v.version(cellName(nil, cell), at)
+		if body != nil {
+			found = &journal.CellVersion{Cell: cell, At: written, Bytes: body}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: cell %s at #%d: %w", cell, at, err)
+	}
+	return found, nil
+}
+
+// IntentVersion is CellVersion for an intent's ledger entry.
+func (s *Store) IntentVersion(key journal.Hash, at journal.Seq) (found *journal.IntentVersion, err error) {
+	err = s.settled(func(v *view) error {
+		_, body, err := v.version(intentName(nil, key), at)
+		if body != nil {
+			found = &journal.IntentVersion{Key: key, Bytes: body}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: intent %s at #%d: %w", key, at, err)
+	}
+	return found, nil
+}
+
+// view is the images, what belongs to them and the index, at one moment: a later
+// checkpoint may let go of any of it meanwhile. It is for one goroutine.
+type view struct {
+	snapshot *pebble.Snapshot
+	seal     *sealer
+}
+
+func (s *Store) look() (*view, error) {
+	if s.released.Load() {
+		return nil, ErrClosed
+	}
+	return &view{snapshot: s.db.NewSnapshot(), seal: newSealer()}, nil
+}
+
+// close needs no error: that of a snapshot is always nil.
+func (v *view) close() { _ = v.snapshot.Close() }
+
+// settled lets read look at all that was asked for.
+func (s *Store) settled(read func(*view) error) error {
+	s.settleImages()
+	v, err := s.look()
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	return read(v)
+}
+
+func (v *view) iterate(lower, upper []byte) (*pebble.Iterator, error) {
+	return v.snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+}
+
+// heads returns the heads of all images, ascending. It may have to read them all.
+func (v *view) heads() ([]journal.Seq, error) {
+	it, err := v.iterate([]byte{imagePrefix}, []byte{imagePrefix + 1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	var heads []journal.Seq
+	for ok := it.First(); ok; ok = it.Next() {
+		if !hasNumber(it.Key()) {
+			return nil, damaged(it.Key(), errShape)
+		}
+		heads = append(heads, recordID(it.Key()))
+	}
+	if err := it.Error(); err != nil {
+		return nil, &DamageError{What: "the heads of images", Err: err}
+	}
+	return heads, nil
+}
+
+// lastHead returns the head of the last image, up to which records are indexed by
+// cell.
+func (v *view) lastHead() (journal.Seq, error) {
+	it, err := v.iterate([]byte{imagePrefix}, []byte{imagePrefix + 1})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	switch {
+	case it.Last() && hasNumber(it.Key()):
+		return recordID(it.Key()), nil
+	case it.Valid():
+		return 0, damaged(it.Key(), errShape)
+	case it.Error() != nil:
+		return 0, &DamageError{What: "the head of the last image", Err: it.Error()}
+	}
+	return 0, nil
+}
+
+// image returns the last image at or before a record, without cells and intents,
+// nil where there is none.
+func (v *view) image(at journal.Seq) (*journal.Image, error) {
+	it, err := v.iterate([]byte{imagePrefix}, []byte{imagePrefix + 1})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	if !it.SeekLT(append(imageKey(at), 0)) {
+		if err := it.Error(); err != nil {
+			return nil, damaged(imageKey(at), err)
+		}
+		return nil, nil
+	}
+	body, err := openAt(v.seal, it)
+	if err != nil {
+		return nil, err
+	}
+	return parseImage(it.Key(), bytes.Clone(body))
+}
+
+func appendImage(b []byte, img *journal.Image) []byte {
+	return append(append(b, img.Head.Root[:]...), img.Core...)
+}
+
+func parseImage(key, body []byte) (*journal.Image, error) {
+	img := &journal.Image{}
+	if !hasNumber(key) || len(body) < len(img.Head.Root) {
+		return nil, damaged(key, errShape)
+	}
+	img.Head.ID = recordID(key)
+	copy(img.Head.Root[:], body)
+	img.Core = body[len(img.Head.Root):]
+	return img, nil
+}
+
+// fill reads all cells and intents of an image.
+func (v *view) fill(img *journal.Image) error {
+	var kept arena
+	err := v.eachVersion(versionPrefix, img.Head.ID, func(name []byte, at journal.Seq, body []byte) {
+		if len(body) > 0 {
+			cell := string(name[1 : len(name)-1])
+			img.Cells = append(img.Cells, journal.CellVersion{Cell: cell, At: at, Bytes: kept.copy(body)})
+		}
+	})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(img.Cells)
+	err = v.eachVersion(ledgerPrefix, img.Head.ID, func(name []byte, _ journal.Seq, body []byte) {
+		img.Intents = append(img.Intents, journal.IntentVersion{Key: journal.Hash(name[1:]), Bytes: kept.copy(body)})
+	})
+	slices.Reverse(img.Intents)
+	return err
+}
+
+func (v *view) fillPart(img *journal.Image, cells []string) error {
+	cells = slices.Compact(slices.SortedFunc(slices.Values(cells), strings.Compare))
+	x, err := v.versions(versionPrefix, versionPrefix)
+	if err != nil {
+		return err
+	}
+	defer x.close()
+	for _, cell := range cells {
+		at, body, err := x.read(cellName(nil, cell), img.Head.ID)
+		if err != nil {
+			return err
+		}
+		if len(body) > 0 {
+			img.Cells = append(img.Cells, journal.CellVersion{Cell: cell, At: at, Bytes: body})
+		}
+	}
+	return nil
+}
+
+// version returns the last version of a name at or before a record, a copy; nil
+// where there is none.
+func (v *view) version(name []byte, at journal.Seq) (journal.Seq, []byte, error) {
+	x, err := v.versions(name[0], name[0])
+	if err != nil {
+		return 0, nil, err
+	}
+	defer x.close()
+	return x.read(name, at)
+}

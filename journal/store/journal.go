@@ -1,0 +1,201 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// maxPending is how many appends may be under way; the next one waits.
+const maxPending = 64
+
+// errGap says that a batch is not what its heads say. It is the caller's fault.
+var errGap = errors.New("the records do not lead from one head to the other without gap")
+
+// pending is an append under way, or a checkpoint that waits for its turn.
+type pending struct {
+	journal.Batch
+
+	image *imageWriter // where it is a checkpoint; then there is nothing else
+	batch *pebble.Batch
+	err   error // set before done is closed
+	done  chan struct{}
+}
+
+// Wait implements world.Pending. It may be called more than once.
+func (p *pending) Wait() error {
+	<-p.done
+	return p.err
+}
+
+// Done implements world.Pending.
+func (p *pending) Done() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Notify implements world.Journal.
+func (s *Store) Notify(wake func()) { s.wake.Store(&wake) }
+
+// Append implements world.Journal. It returns at once; the batch's slices are in
+// use until the Pending has been waited for. An append that failed, or whose
+// Pending did, ends the store: every later one answers with the same error.
+func (s *Store) Append(b journal.Batch) (journal.Pending, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	if err := s.check(b); err != nil {
+		return nil, fmt.Errorf("store: append after #%d: %w", b.After.ID, err)
+	}
+	s.head = b.Head
+	p := &pending{Batch: b, done: make(chan struct{})}
+	s.appended <- p
+	return p, nil
+}
+
+func (s *Store) writable() error {
+	if s.closed {
+		return ErrClosed
+	}
+	return s.failed()
+}
+
+func (s *Store) check(b journal.Batch) error {
+	if b.After != s.head {
+		return fmt.Errorf("%w: the journal ends at #%d", journal.ErrFenced, s.head.ID)
+	}
+	last := b.After
+	for _, r := range b.Records {
+		if r.ID != last.ID+1 {
+			return fmt.Errorf("%w: #%d follows #%d", errGap, r.ID, last.ID)
+		}
+		last = journal.Head{ID: r.ID, Root: r.Root}
+	}
+	if last != b.Head {
+		return fmt.Errorf("%w: they end at #%d, the head is #%d", errGap, last.ID, b.Head.ID)
+	}
+	return nil
+}
+
+// batchBytes is at least what Pebble needs for b: a header, and for every
+// operation a kind, two lengths, key and value.
+func batchBytes(b journal.Batch) int {
+	const header, operation = 12, 1 + 5 + 5
+	n := header + tileBytes(b, operation)
+	for _, r := range b.Records {
+		n += operation + recordKeyLen + frameBytes + len(r.Bytes)
+	}
+	for _, blob := range b.Blobs {
+		n += operation + 1 + len(blob.Hash) + len(blob.Bytes)
+	}
+	return n
+}
+
+// apply puts appends into Pebble's memory and on their way to the disk, in
+// order, while the world computes the next. A checkpoint goes on to writeImages
+// when the records before it are there.
+func (s *Store) apply() {
+	for p := range s.appended {
+		if p.image != nil {
+			s.images <- p.image
+			continue
+		}
+		if p.err = s.applyOne(p); p.err != nil {
+			_ = s.fail(fmt.Errorf("store: %w", p.err)) // now: the next would leave a gap
+		}
+		s.applied <- p
+	}
+	close(s.applied)
+	close(s.images)
+}
+
+func (s *Store) applyOne(p *pending) error {
+	if err := s.failed(); err != nil {
+		return err
+	}
+	batch := s.db.NewBatchWithSize(batchBytes(p.Batch))
+	for _, blob := range p.Blobs {
+		if err := batch.Set(hashKey(blobPrefix, blob.Hash), blob.Bytes, nil); err != nil {
+			return err
+		}
+	}
+	if err := setRecords(batch, p.Records, s.opts.segmentBytes); err != nil {
+		return err
+	}
+	s.tips.mu.Lock()
+	defer s.tips.mu.Unlock()
+	if err := s.growTree(batch, p.Records); err != nil {
+		return err
+	}
+	if err := s.db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
+		return fmt.Errorf("append after #%d: %w", p.After.ID, err)
+	}
+	p.batch = batch
+	s.inDB.Store(&p.Head)
+	return nil
+}
+
+// sync waits for the store to sync appends, in order. Pebble syncs all that have
+// gathered with one call.
+func (s *Store) sync() {
+	for p := range s.applied {
+		if p.err == nil {
+			began := time.Now()
+			p.err = errors.Join(p.batch.SyncWait(), p.batch.Close())
+			s.syncTook.note(time.Since(began))
+		}
+		p.batch = nil
+		s.synced <- p
+	}
+	close(s.synced)
+}
+
+// acknowledge moves the anchor to the newest append that is synced, for all
+// that came while the anchor was written, and then releases them. The next
+// append syncs meanwhile.
+func (s *Store) acknowledge() {
+	s.acked.reach(s.anchor.slot.Head.ID) // what there was when the store was opened
+	defer s.acked.end()
+	for p := range s.synced {
+		group := []*pending{p}
+		for len(s.synced) > 0 {
+			group = append(group, <-s.synced)
+		}
+		err := s.anchorAt(group)
+		for _, p := range group {
+			p.err = err
+			close(p.done)
+		}
+		if err == nil {
+			s.acked.reach(group[len(group)-1].Head.ID)
+		}
+		if wake := s.wake.Load(); wake != nil {
+			(*wake)()
+		}
+	}
+}
+
+func (s *Store) anchorAt(group []*pending) error {
+	for _, p := range group {
+		if p.err != nil {
+			return s.fail(fmt.Errorf("store: %w", p.err))
+		}
+	}
+	if err := s.failed(); err != nil {
+		return err
+	}
+	s.anchorSyncs.Add(1)
+	if err := s.anchor.write(group[len(group)-1].Head, s.epoch); err != nil {
+		return s.fail(fmt.Errorf("store: %w", err))
+	}
+	return nil
+}

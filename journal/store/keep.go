@@ -1,0 +1,262 @@
+package store
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// keeper writes an image's versions and lets go of older ones, in one batch. A
+// version written at v and followed by one at n is in the images kept at heads
+// in [v, n), and goes with the last of them. Which those are is not searched
+// for: a version that has been followed has a note under the largest of these
+// heads, and only when that image goes is the version looked at again. So a
+// checkpoint costs what changed, not what there is.
+//
+// A cell that is gone is a version without a body, which hides those before it.
+// It is never a cell's first: then it would hide nothing.
+type keeper struct {
+	batch *pebble.Batch
+	view  *view
+	old   *versions   // all, as they were before the batch
+	head  journal.Seq // the new image's
+
+	kept, leaving []journal.Seq // heads of the images before it, ascending
+
+	lately, now written // by the image before it, and by it
+
+	// Cells whose versions letGo has deleted, and the keys of these. Order cannot
+	// show: they are only looked up.
+	touched [][]byte
+	gone    map[string]bool
+
+	key []byte
+}
+
+// written is the cells that an image has put there: the next one often puts most of
+// them there again, and need not search then for the versions that it follows.
+type written struct {
+	head  journal.Seq
+	cells []string // ascending
+}
+
+func newKeeper(batch *pebble.Batch, before *view, img *journal.Image, heads []journal.Seq) (*keeper, error) {
+	old, err := before.versions(versionPrefix, ledgerPrefix)
+	if err != nil {
+		return nil, err
+	}
+	k := &keeper{batch: batch, view: before, old: old, head: img.Head.ID, gone: map[string]bool{}}
+	for _, head := range heads {
+		if head != img.Head.ID && slices.Contains(img.Keep, head) {
+			k.kept = append(k.kept, head)
+		} else {
+			k.leaving = append(k.leaving, head)
+		}
+	}
+	return k, nil
+}
+
+// neededBy returns the largest kept head whose image has a version written at v
+// and followed by one at next.
+func (k *keeper) neededBy(v, next journal.Seq) (journal.Seq, bool) {
+	at, _ := slices.BinarySearch(k.kept, next)
+	if at == 0 || k.kept[at-1] < v {
+		return 0, false
+	}
+	return k.kept[at-1], true
+}
+
+func (k *keeper) note(head journal.Seq, version []byte) {
+	k.old.seal.set(k.batch, noteKey(head, version), nil)
+}
+
+// letGo deletes an image, and the versions that only it needed.
+func (k *keeper) letGo(head journal.Seq) error {
+	it, err := k.view.iterate(numberKey(notePrefix, head), numberKey(notePrefix, head+1))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := k.letGoOf(it, head); err != nil {
+			return err
+		}
+	}
+	if err := it.Error(); err != nil {
+		return &DamageError{What: "a note of " + nameOf(imageKey(head)), ID: head, Err: err}
+	}
+	return k.batch.Delete(imageKey(head), nil)
+}
+
+// letGoOf moves the note where it stands to the next image that needs the
+// version, or deletes both.
+func (k *keeper) letGoOf(it *pebble.Iterator, head journal.Seq) error {
+	body, err := openAt(k.old.seal, it)
+	if err == nil {
+		err = checkShape(it.Key(), body)
+	}
+	if err != nil {
+		return err
+	}
+	if err := k.batch.Delete(it.Key(), nil); err != nil {
+		return err
+	}
+	version, name, v, _ := splitNote(it.Key())
+	if to, ok := k.neededBy(v, head); ok {
+		k.note(to, version)
+		return nil
+	}
+	k.gone[string(version)] = true
+	if name[0] == versionPrefix {
+		k.touched = append(k.touched, slices.Clone(name))
+	}
+	return k.batch.Delete(version, nil)
+}
+
+// tidy deletes what says of cells that they are gone and hides nothing any more.
+func (k *keeper) tidy() error {
+	slices.SortFunc(k.touched, bytes.Compare)
+	for _, name := range slices.CompactFunc(k.touched, bytes.Equal) { // several images may have gone
+		left, err := k.left(name)
+		if err != nil {
+			return err
+		}
+		for i, v := range left {
+			if !v.empty {
+				break
+			}
+			key := versionKey(nil, name, v.at)
+			k.gone[string(key)] = true
+			if err := k.batch.Delete(key, nil); err != nil {
+				return err
+			}
+			if i+1 == len(left) {
+				break
+			}
+			if head, ok := k.neededBy(v.at, left[i+1].at); ok {
+				if err := k.batch.Delete(noteKey(head, key), nil); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// leftVersion is a version that is there and stays, so far.
+type leftVersion struct {
+	at    journal.Seq
+	empty bool
+}
+
+// left returns the versions of a cell that letGo and tidy have left, in order.
+func (k *keeper) left(name []byte) ([]leftVersion, error) {
+	var left []leftVersion
+	it := k.old.it
+	for ok := it.SeekGE(name); ok; ok = it.Next() {
+		got, at, whole := splitVersion(it.Key())
+		if !whole || !bytes.Equal(got, name) {
+			return left, nil
+		}
+		if k.gone[string(it.Key())] {
+			continue
+		}
+		body, err := k.old.body()
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, leftVersion{at: at, empty: len(body) == 0})
+	}
+	if err := it.Error(); err != nil {
+		return nil, damaged(versionKey(nil, name, 0), err)
+	}
+	return left, nil
+}
+
+func (k *keeper) putAll(img *journal.Image) error {
+	k.now = written{head: k.head}
+	var name []byte
+	for _, c := range img.Cells {
+		name = cellName(name[:0], c.Cell)
+		_, lately := slices.BinarySearch(k.lately.cells, c.Cell)
+		there, err := k.put(name, c.Bytes, lately)
+		if err != nil {
+			return err
+		}
+		if there {
+			k.now.cells = append(k.now.cells, c.Cell)
+		}
+	}
+	for _, in := range img.Intents {
+		name = intentName(name[:0], in.Key)
+		if _, err := k.put(name, in.Bytes, false); err != nil {
+			return err
+		}
+	}
+	slices.Sort(k.now.cells)
+	return nil
+}
+
+// put writes a version at the new head, and reports whether it is there: not where a
+// cell is gone and hides nothing. The one before it, which the last image may have
+// written, stays for as long as a kept image needs it.
+func (k *keeper) put(name, body []byte, lately bool) (bool, error) {
+	followed := false                   // a version that goes at once
+	if len(k.kept)+len(k.leaving) > 0 { // else there is none
+		var err error
+		if followed, err = k.follow(name, lately); err != nil {
+			return false, err
+		}
+	}
+	k.key = versionKey(k.key[:0], name, k.head)
+	if len(body) > 0 || name[0] != versionPrefix {
+		k.old.seal.set(k.batch, k.key, body)
+		return true, nil
+	}
+	left, err := k.left(name)
+	if err != nil {
+		return false, err
+	}
+	hidden := 0
+	for _, v := range left {
+		if v.at < k.head {
+			hidden++
+		}
+	}
+	if followed {
+		hidden--
+	}
+	if hidden == 0 {
+		return false, k.batch.Delete(k.key, nil) // the same head may have had one
+	}
+	k.old.seal.set(k.batch, k.key, body)
+	return true, nil
+}
+
+// follow lets go of the last version of a name before the new head, or notes what
+// it is kept for, and reports whether it goes.
+func (k *keeper) follow(name []byte, lately bool) (bool, error) {
+	v := k.lately.head
+	if !lately {
+		var ok bool
+		var err error
+		if v, ok, err = k.old.lastAt(name, k.head); err != nil || !ok {
+			return false, err
+		}
+	}
+	if v == k.head {
+		return false, nil
+	}
+	version := versionKey(k.key[:0], name, v)
+	k.key = version
+	if len(k.gone) > 0 && k.gone[string(version)] {
+		return false, nil
+	}
+	if head, ok := k.neededBy(v, k.head); ok {
+		k.note(head, version)
+		return false, nil
+	}
+	return true, k.batch.Delete(version, nil)
+}

@@ -1,0 +1,221 @@
+package store
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// First bytes of keys; see the package comment.
+const (
+	blobPrefix    = 'b'
+	versionPrefix = 'c'
+	notePrefix    = 'h'
+	imagePrefix   = 'i'
+	recordPrefix  = 'j'
+	ledgerPrefix  = 'l'
+	metaPrefix    = 'm'
+	postingPrefix = 'x'
+	signedPrefix  = 'p'
+	tilePrefix    = 't'
+
+	archivePrefix   = 'a'
+	redactionPrefix = 'r'
+)
+
+// Lengths in bytes.
+const (
+	idLen        = 8
+	frameLen     = 4
+	linkLen      = journal.LinkBytes
+	crcLen       = 4
+	sumLen       = 8
+	recordKeyLen = 1 + idLen
+)
+
+// What is wrong with a value.
+var (
+	errShape    = errors.New("it has not the shape it was written in")
+	errSum      = errors.New("the checksum does not match")
+	errLink     = errors.New("the link to the record before it does not match")
+	errWrongID  = errors.New("it is the record of another id")
+	errBlobHash = errors.New("the content has another hash")
+)
+
+// DamageError names a piece of the store that is not what was written.
+type DamageError struct {
+	What string      // "record #5", "cell version agent/x at #123", "blob 9f86…"
+	ID   journal.Seq // of the record, or of the checkpoint; 0 where it has none
+	Err  error       // what is wrong with it
+}
+
+// Error leaves out what follows the first line: Pebble's notes to itself.
+func (e *DamageError) Error() string {
+	cause, _, _ := strings.Cut(e.Err.Error(), "\n")
+	return fmt.Sprintf("%s is damaged: %s", e.What, cause)
+}
+
+// Unwrap returns what is wrong.
+func (e *DamageError) Unwrap() error { return e.Err }
+
+func damagedRecord(id journal.Seq, err error) error {
+	return &DamageError{What: fmt.Sprintf("record #%d", id), ID: id, Err: err}
+}
+
+// damaged names the key that err is about.
+func damaged(key []byte, err error) error {
+	var at journal.Seq
+	if _, version, ok := splitVersion(key); ok {
+		at = version
+	} else if hasNumber(key) {
+		at = recordID(key)
+	}
+	return &DamageError{What: nameOf(key), ID: at, Err: err}
+}
+
+// hasNumber reports whether a number follows the first byte of a key.
+func hasNumber(key []byte) bool {
+	switch key[0] {
+	case recordPrefix, imagePrefix, archivePrefix, signedPrefix:
+		return len(key) == recordKeyLen
+	case postingPrefix, notePrefix:
+		return len(key) > recordKeyLen
+	}
+	return false
+}
+
+func nameOf(key []byte) string {
+	name, at, ok := splitVersion(key)
+	switch {
+	case ok && name[0] == versionPrefix:
+		return fmt.Sprintf("cell version %s at #%d", name[1:len(name)-1], at)
+	case ok:
+		return fmt.Sprintf("ledger entry %x at #%d", name[1:], at)
+	case key[0] == blobPrefix:
+		return fmt.Sprintf("blob %x", key[1:])
+	case key[0] == redactionPrefix:
+		return fmt.Sprintf("redaction of blob %x", key[1:])
+	case string(key) == string(metaPrefix):
+		return "format version"
+	case key[0] == tilePrefix && len(key) == tileKeyLen:
+		level, n := splitTile(key)
+		return fmt.Sprintf("tile %d of level %d", n, level)
+	case !hasNumber(key):
+		return fmt.Sprintf("key %x", key)
+	case key[0] == recordPrefix:
+		return fmt.Sprintf("record #%d", recordID(key))
+	case key[0] == archivePrefix:
+		return fmt.Sprintf("archive up to #%d", recordID(key))
+	case key[0] == imagePrefix:
+		return fmt.Sprintf("image at #%d", recordID(key))
+	case key[0] == signedPrefix:
+		return fmt.Sprintf("signed checkpoint of #%d", recordID(key))
+	case key[0] == postingPrefix:
+		return fmt.Sprintf("index of cells from %s at #%d", key[recordKeyLen:], recordID(key))
+	default:
+		return fmt.Sprintf("note of image #%d about %s", recordID(key), nameOf(key[recordKeyLen:]))
+	}
+}
+
+func recordKey(id journal.Seq) []byte { return numberKey(recordPrefix, id) }
+
+func imageKey(at journal.Seq) []byte { return numberKey(imagePrefix, at) }
+
+func numberKey(prefix byte, n journal.Seq) []byte {
+	return binary.BigEndian.AppendUint64([]byte{prefix}, uint64(n))
+}
+
+// recordID returns the number that follows the first byte of a key.
+func recordID(key []byte) journal.Seq { return journal.Seq(binary.BigEndian.Uint64(key[1:])) }
+
+func hashKey(prefix byte, h journal.Hash) []byte { return append([]byte{prefix}, h[:]...) }
+
+// cellName appends to b what the keys of all versions of a cell begin with. No
+// cell's name holds a zero byte.
+func cellName(b []byte, cell string) []byte {
+	return append(append(append(b, versionPrefix), cell...), 0)
+}
+
+// intentName is cellName for an intent's ledger entries.
+func intentName(b []byte, key journal.Hash) []byte { return append(append(b, ledgerPrefix), key[:]...) }
+
+// versionKey appends the key of a version that was written with the image at a
+// head to b.
+func versionKey(b, name []byte, at journal.Seq) []byte {
+	return binary.BigEndian.AppendUint64(append(b, name...), uint64(at))
+}
+
+// splitVersion takes the key of a cell version or a ledger entry apart.
+func splitVersion(key []byte) (name []byte, at journal.Seq, ok bool) {
+	end := len(key) - idLen
+	if end < 2 {
+		return nil, 0, false
+	}
+	switch key[0] {
+	case versionPrefix:
+		ok = end > 2 && bytes.IndexByte(key, 0) == end-1
+	case ledgerPrefix:
+		ok = end == 1+len(journal.Hash{})
+	}
+	if !ok {
+		return nil, 0, false
+	}
+	return key[:end], journal.Seq(binary.BigEndian.Uint64(key[end:])), true
+}
+
+// noteKey returns the note that a version lives because of the image at head.
+func noteKey(head journal.Seq, version []byte) []byte {
+	return append(binary.BigEndian.AppendUint64([]byte{notePrefix}, uint64(head)), version...)
+}
+
+// splitNote returns the key of the version that a note is about.
+func splitNote(key []byte) (version, name []byte, at journal.Seq, ok bool) {
+	if key[0] != notePrefix || len(key) <= recordKeyLen {
+		return nil, nil, 0, false
+	}
+	version = key[recordKeyLen:]
+	name, at, ok = splitVersion(version)
+	return version, name, at, ok && at <= recordID(key)
+}
+
+// sealer writes and checks values that carry a sum. It is for one goroutine.
+type sealer struct {
+	hash    hash.Hash
+	scratch [sha256.Size]byte
+}
+
+func newSealer() *sealer { return &sealer{hash: sha256.New()} }
+
+func (s *sealer) sum(key, body []byte) []byte {
+	s.hash.Reset()
+	s.hash.Write(key)
+	s.hash.Write(body)
+	return s.hash.Sum(s.scratch[:0])[:sumLen]
+}
+
+// set puts body under key. A batch that is not indexed cannot refuse it.
+func (s *sealer) set(b *pebble.Batch, key, body []byte) {
+	op := b.SetDeferred(len(key), len(body)+sumLen)
+	copy(op.Key, key)
+	copy(op.Value, body)
+	copy(op.Value[len(body):], s.sum(key, body))
+}
+
+// open returns the body of value, a part of it.
+func (s *sealer) open(key, value []byte) ([]byte, error) {
+	n := len(value) - sumLen
+	if n < 0 {
+		return nil, damaged(key, errShape)
+	}
+	if !bytes.Equal(value[n:], s.sum(key, value[:n])) {
+		return nil, damaged(key, errSum)
+	}
+	return value[:n], nil
+}

@@ -1,0 +1,264 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// Names in a world's directory. A store is made under newStoreName and renamed,
+// so that a store with its final name is whole and has an anchor.
+const (
+	storeName    = "store"
+	newStoreName = "store.new"
+	anchorName   = "anchor"
+	lockName     = "lock"
+)
+
+func (s *Store) path(name string) string { return s.opts.FS.PathJoin(s.dir, name) }
+
+func (s *Store) exists(name string) (bool, error) {
+	_, err := s.opts.FS.Stat(s.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *Store) create() error {
+	files := s.opts.FS
+	if err := files.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	if err := syncDir(files, files.PathDir(s.dir)); err != nil {
+		return err
+	}
+	var err error
+	if s.lock, err = acquire(files, s.path(lockName)); err != nil {
+		return err
+	}
+	if err := s.vacant(); err != nil {
+		return err
+	}
+	if err := s.makeStore(); err != nil {
+		return err
+	}
+	if err := createAnchor(files, s.path(anchorName), s.opts.AnchorKey); err != nil {
+		return err
+	}
+	if err := syncDir(files, s.dir); err != nil {
+		return err
+	}
+	if err := files.Rename(s.path(newStoreName), s.path(storeName)); err != nil {
+		return err
+	}
+	if err := syncDir(files, s.dir); err != nil {
+		return err
+	}
+	return s.own()
+}
+
+// vacant refuses a directory with a world in it, or with what is left of one:
+// an anchor of acknowledged records. Leftovers of an earlier create may go.
+func (s *Store) vacant() error {
+	if there, err := s.exists(storeName); err != nil {
+		return err
+	} else if there {
+		return ErrExists
+	}
+	slot, err := readAnchor(s.opts.FS, s.path(anchorName))
+	if err == nil && slot.Head.ID > 0 {
+		return fmt.Errorf("%w: its anchor says that #%d was acknowledged, but its store is gone", ErrExists, slot.Head.ID)
+	}
+	if err != nil && !errors.Is(err, ErrNoAnchor) && !errors.Is(err, ErrBadAnchor) {
+		return err
+	}
+	return s.opts.FS.RemoveAll(s.path(newStoreName))
+}
+
+func (s *Store) makeStore() error {
+	db, err := pebble.Open(s.path(newStoreName), s.pebbleOptions())
+	if err != nil {
+		return err
+	}
+	return errors.Join(setMeta(db, meta{format: FormatVersion}), db.Close())
+}
+
+func syncDir(files vfs.FS, path string) error {
+	dir, err := files.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func (s *Store) open() error {
+	there, err := s.exists(storeName)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return fmt.Errorf("%w: it has no %s", ErrNotWorld, storeName)
+	}
+	if s.lock, err = acquire(s.opts.FS, s.path(lockName)); err != nil {
+		return err
+	}
+	return s.own()
+}
+
+// own opens anchor and store, whose lock is held, compares them, and makes this
+// process the owner: a new epoch, first in the store, then in the anchor.
+// Records after the anchored head were never acknowledged; they are kept, and
+// syncing the epoch syncs them too.
+func (s *Store) own() error {
+	var err error
+	if s.anchor, err = openAnchor(s.opts.FS, s.path(anchorName), s.opts.AnchorKey); err != nil {
+		return err
+	}
+	m, owed, err := s.inspect()
+	if err != nil {
+		return err
+	}
+	if len(owed.bytes) > 0 {
+		if err := s.purge(owed.bytes); err != nil {
+			return err
+		}
+	}
+	options, scheduler := s.pebbleOptions(), newPatientScheduler()
+	options.ErrorIfNotExists = true
+	options.Experimental.CompactionScheduler = scheduler
+	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
+		return unreadable(err)
+	}
+	if err := s.opts.FS.RemoveAll(s.path(stagedName)); err != nil { // of a copy that a crash ended
+		return err
+	}
+	m.epoch++
+	if err := setMeta(s.db, m); err != nil {
+		return err
+	}
+	if err := cmp.Or(s.settleRedactions(owed), s.loadArchives()); err != nil {
+		return err
+	}
+	s.epoch = m.epoch
+	if err := s.anchor.write(s.head, s.epoch); err != nil {
+		return err
+	}
+	s.armed.Store(true)
+	scheduler.begin()
+	return nil
+}
+
+// inspect finds the head and compares it with the anchor, without writing:
+// Pebble takes a damaged log for one that ends early, moves what comes before
+// into tables and deletes it, and with it what could still be rescued.
+func (s *Store) inspect() (m meta, owed owedRedactions, err error) {
+	options := s.pebbleOptions()
+	options.ErrorIfNotExists, options.ReadOnly = true, true
+	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
+		return meta{}, owed, unreadable(err)
+	}
+	defer func() {
+		err = errors.Join(err, s.db.Close())
+		s.db = nil
+	}()
+	if m, err = s.meta(); err != nil {
+		return meta{}, owed, err
+	}
+	if m.epoch < s.anchor.slot.Epoch {
+		return meta{}, owed, fmt.Errorf("%w: the store has seen owner epoch %d, the anchor %d: an older copy was put in its place, or its log is damaged",
+			ErrBehindAnchor, m.epoch, s.anchor.slot.Epoch)
+	}
+	if err := s.findHead(); err != nil {
+		return meta{}, owed, err
+	}
+	owed, err = s.oweRedactions()
+	return m, owed, err
+}
+
+// findHead finds the last record, and its root by scanning from the anchored
+// head: there is little after it, whatever the size of the journal.
+func (s *Store) findHead() error {
+	anchored := s.anchor.slot.Head
+	last, err := s.lastID()
+	if err != nil {
+		return unreadable(err)
+	}
+	if last < anchored.ID {
+		return fmt.Errorf("%w: the store ends at #%d, but the anchor says #%d was acknowledged: records are missing",
+			ErrBehindAnchor, last, anchored.ID)
+	}
+	if err := s.onChain(anchored); err != nil {
+		return fmt.Errorf("%w: %w", ErrOffAnchor, err)
+	}
+	s.head = journal.Head{ID: last}
+	head := anchored
+	for r, err := range s.scan(anchored) {
+		if err != nil {
+			return err
+		}
+		head = journal.Head{ID: r.ID, Root: r.Root}
+	}
+	s.head = head
+	return nil
+}
+
+// onChain reports whether the record at head has head's root.
+func (s *Store) onChain(head journal.Head) error {
+	if head.ID == 0 {
+		return nil
+	}
+	e, err := s.entry(head.ID)
+	if errors.Is(err, journal.ErrArchived) {
+		return nil // nobody can tell, and images have sums
+	}
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(e.link, head.Root[:linkLen]) {
+		return damagedRecord(head.ID, errLink)
+	}
+	return nil
+}
+
+// meta is the value of 'm'.
+type meta struct {
+	format uint32
+	epoch  uint64
+}
+
+func (s *Store) meta() (meta, error) {
+	body, err := s.sealed([]byte{metaPrefix})
+	if errors.Is(err, journal.ErrNotFound) {
+		return meta{}, fmt.Errorf("%w: the store has no format version", ErrNotWorld)
+	}
+	if err != nil {
+		return meta{}, err
+	}
+	if len(body) != 12 {
+		return meta{}, &DamageError{What: nameOf([]byte{metaPrefix}), Err: errShape}
+	}
+	m := meta{format: binary.BigEndian.Uint32(body), epoch: binary.BigEndian.Uint64(body[4:])}
+	if m.format > FormatVersion {
+		return meta{}, fmt.Errorf("%w: it has format %d, this program knows up to %d", ErrNewerFormat, m.format, FormatVersion)
+	}
+	return m, nil
+}
+
+func setMeta(db *pebble.DB, m meta) error {
+	body := binary.BigEndian.AppendUint32(nil, m.format)
+	body = binary.BigEndian.AppendUint64(body, m.epoch)
+	b := db.NewBatch()
+	newSealer().set(b, []byte{metaPrefix}, body)
+	if err := db.ApplyNoSyncWait(b, pebble.Sync); err != nil { // Commit would not return an error
+		return err
+	}
+	return errors.Join(b.SyncWait(), b.Close())
+}

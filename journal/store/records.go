@@ -1,0 +1,180 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// Record implements world.History. A record that is not what was written is a
+// *DamageError; its place in the chain is not checked, which takes a Scan.
+func (s *Store) Record(id journal.Seq) ([]byte, error) {
+	e, err := s.entry(id)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return e.record, nil
+}
+
+// Blob implements world.Blobs. A blob that has not its hash is a *DamageError, one
+// that was redacted a world.ErrRedacted.
+func (s *Store) Blob(h journal.Hash) ([]byte, error) {
+	key := hashKey(blobPrefix, h)
+	value, err := s.get(key)
+	if errors.Is(err, journal.ErrNotFound) {
+		err = cmp.Or(s.redacted(h), err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	if canon.Sum(value) != h {
+		return nil, fmt.Errorf("store: %w", damaged(key, errBlobHash))
+	}
+	return value, nil
+}
+
+// Scan implements world.History. The error that ends it is a *DamageError where
+// a record is damaged, missing or off the chain. The bytes may be kept.
+// Records are read ahead while the caller works on those before.
+func (s *Store) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
+	return func(yield func(journal.Scanned, error) bool) {
+		chunks, stop := make(chan scanChunk, 2), make(chan struct{})
+		var reader sync.WaitGroup
+		reader.Go(func() { s.readAhead(after, chunks, stop) })
+		defer reader.Wait()
+		defer close(stop)
+		for c := range chunks {
+			for _, r := range c.records {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if c.err != nil {
+				yield(journal.Scanned{}, fmt.Errorf("store: scan: %w", c.err))
+				return
+			}
+		}
+	}
+}
+
+// scanChunk is some records that were read ahead, and what ended the reading.
+type scanChunk struct {
+	records []journal.Scanned
+	err     error
+}
+
+// chunkRecords is how many records are handed over at once.
+const chunkRecords = 512
+
+func (s *Store) readAhead(after journal.Seq, chunks chan<- scanChunk, stop <-chan struct{}) {
+	defer close(chunks)
+	var kept arena
+	var c scanChunk
+	send := func() bool {
+		select {
+		case chunks <- c:
+			c = scanChunk{records: make([]journal.Scanned, 0, chunkRecords)}
+			return true
+		case <-stop:
+			return false
+		}
+	}
+	for e, err := range s.entries(after + 1) {
+		if err != nil {
+			c.err = err
+			break
+		}
+		c.records = append(c.records, journal.NewScanned(journal.Seq(e.ID), kept.copy(e.record), e.link))
+		if len(c.records) == chunkRecords && !send() {
+			return
+		}
+	}
+	send()
+}
+
+func (s *Store) scan(after journal.Head) iter.Seq2[journal.Stored, error] {
+	return func(yield func(journal.Stored, error) bool) {
+		chain := canon.ResumeChain(after.Root)
+		var kept arena
+		for e, err := range s.entries(after.ID + 1) {
+			if err != nil {
+				yield(journal.Stored{}, err)
+				return
+			}
+			id := journal.Seq(e.ID)
+			root := chain.Add(e.ID, e.Kind, e.record)
+			if !bytes.Equal(root[:linkLen], e.link) {
+				yield(journal.Stored{}, damagedRecord(id, errLink))
+				return
+			}
+			if !yield(journal.Stored{ID: id, Bytes: kept.copy(e.record), Root: root}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// payload returns the payload of a record, from its blob if it has one.
+func (s *Store) payload(e entry) ([]byte, error) {
+	if e.Blob.IsZero() {
+		return e.Payload, nil
+	}
+	return s.Blob(e.Blob)
+}
+
+// get returns a copy of a value.
+func (s *Store) get(key []byte) ([]byte, error) {
+	if s.released.Load() {
+		return nil, ErrClosed
+	}
+	value, closer, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, fmt.Errorf("%s: %w", nameOf(key), journal.ErrNotFound)
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	value = bytes.Clone(value)
+	return value, closer.Close()
+}
+
+// sealed returns a copy of the body of a value that carries a sum.
+func (s *Store) sealed(key []byte) ([]byte, error) {
+	value, err := s.get(key)
+	if err != nil {
+		return nil, err
+	}
+	return newSealer().open(key, value)
+}
+
+func (s *Store) iterate(lower, upper []byte) (*pebble.Iterator, error) {
+	if s.released.Load() {
+		return nil, ErrClosed
+	}
+	return s.db.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+}
+
+// arena keeps copies of many small slices in few large ones.
+type arena struct{ free []byte }
+
+const arenaChunk = 64 << 10 // bytes
+
+func (a *arena) copy(b []byte) []byte {
+	if len(b) > arenaChunk/8 {
+		return bytes.Clone(b)
+	}
+	if len(b) > cap(a.free)-len(a.free) {
+		a.free = make([]byte, 0, arenaChunk)
+	}
+	start := len(a.free)
+	a.free = append(a.free, b...)
+	return a.free[start:len(a.free):len(a.free)]
+}

@@ -1,0 +1,248 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// redaction is the value of 'r': after is the head before its blob.redacted. It
+// is written before that record, so that an Open after a crash knows which blobs
+// to look at, and it stays: by it a reader tells a redacted blob from a lost one.
+type redaction struct {
+	blob  journal.Hash
+	after journal.Seq
+	done  bool // the bytes are gone
+}
+
+func (r redaction) put(b *pebble.Batch) {
+	body := binary.BigEndian.AppendUint64(nil, uint64(r.after))
+	if r.done {
+		body = append(body, 1)
+	} else {
+		body = append(body, 0)
+	}
+	newSealer().set(b, hashKey(redactionPrefix, r.blob), body)
+}
+
+func parseRedaction(key, body []byte) (redaction, error) {
+	if len(key) != 1+len(journal.Hash{}) || len(body) != idLen+1 || body[idLen] > 1 {
+		return redaction{}, damaged(key, errShape)
+	}
+	return redaction{
+		blob: journal.Hash(key[1:]), after: journal.Seq(binary.BigEndian.Uint64(body)), done: body[idLen] == 1,
+	}, nil
+}
+
+// Redact has journal make the blob.redacted of a blob durable; the next Open
+// destroys the bytes, once no record after the last image needs them. The
+// checkpoints that were asked for before are durable when journal is called. After
+// an error of journal nothing is destroyed.
+func (s *Store) Redact(blob journal.Hash, journal func() error) error {
+	s.settleImages()
+	if err := s.put(redaction{blob: blob, after: s.Head().ID}); err != nil {
+		return fmt.Errorf("store: redact %s: %w", blob, err)
+	}
+	return journal() // a note without its record is dropped by the next Open
+}
+
+// put makes a redaction durable.
+func (s *Store) put(r redaction) error {
+	if s.released.Load() {
+		return ErrClosed
+	}
+	b := s.db.NewBatch()
+	r.put(b)
+	return s.commit(b)
+}
+
+// commit makes a batch durable, and all that Pebble was given before it.
+func (s *Store) commit(b *pebble.Batch) error {
+	if err := s.db.ApplyNoSyncWait(b, pebble.Sync); err != nil { // Commit would not return an error
+		return err
+	}
+	return errors.Join(b.SyncWait(), b.Close())
+}
+
+// redacted returns what is said of a blob that is not there.
+func (s *Store) redacted(blob journal.Hash) error {
+	_, err := s.sealed(hashKey(redactionPrefix, blob))
+	if err == nil {
+		return fmt.Errorf("blob %s: %w", blob, journal.ErrRedacted)
+	}
+	if errors.Is(err, journal.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// owedRedactions are those that an Open is to bring to an end.
+type owedRedactions struct {
+	bytes []redaction // to be destroyed
+	void  []redaction // without a record: a crash came between
+}
+
+func (s *Store) oweRedactions() (owed owedRedactions, err error) {
+	it, err := s.iterate([]byte{redactionPrefix}, []byte{redactionPrefix + 1})
+	if err != nil {
+		return owed, err
+	}
+	defer func() { _ = it.Close() }() // its error is Error's
+	seal := newSealer()
+	for ok := it.First(); ok; ok = it.Next() {
+		body, err := openAt(seal, it)
+		if err != nil {
+			return owed, err
+		}
+		r, err := parseRedaction(it.Key(), body)
+		if err != nil {
+			return owed, err
+		}
+		if r.done {
+			continue
+		}
+		switch said, needed, err := s.judge(r); {
+		case err != nil:
+			return owed, err
+		case !said:
+			owed.void = append(owed.void, r)
+		case !needed:
+			owed.bytes = append(owed.bytes, r)
+		}
+	}
+	return owed, it.Error()
+}
+
+// judge reports whether the journal says that a blob is redacted, and whether an
+// Open still needs it: as the payload of a record that no image covers.
+func (s *Store) judge(r redaction) (said, needed bool, err error) {
+	v, err := s.look()
+	if err != nil {
+		return false, false, err
+	}
+	defer v.close()
+	imaged, err := v.lastHead()
+	if err != nil {
+		return false, false, err
+	}
+	for e, err := range s.entries(min(r.after, imaged) + 1) {
+		if err != nil {
+			return false, false, err
+		}
+		if id := journal.Seq(e.ID); id > imaged && e.Blob == r.blob {
+			needed = true
+		} else if id <= r.after || journal.Kind(e.Kind) != journal.KindRedacted {
+			continue
+		}
+		if blob, err := s.redactedBy(e); err != nil {
+			return false, false, err
+		} else if blob == r.blob {
+			said = true
+		}
+	}
+	return said, needed, nil
+}
+
+// redactedBy returns the blob that a record redacts, zero for any other record.
+func (s *Store) redactedBy(e entry) (journal.Hash, error) {
+	if journal.Kind(e.Kind) != journal.KindRedacted {
+		return journal.Hash{}, nil
+	}
+	rec, err := journal.DecodeRecord(e.record)
+	if err != nil {
+		return journal.Hash{}, err
+	}
+	if err := rec.Load(s); err != nil {
+		return journal.Hash{}, err
+	}
+	body, err := rec.Body()
+	if err != nil {
+		return journal.Hash{}, damagedRecord(rec.ID, err)
+	}
+	b, ok := body.(*journal.Redacted)
+	if !ok {
+		return journal.Hash{}, damagedRecord(rec.ID, errShape)
+	}
+	return b.Blob, nil
+}
+
+// purge destroys the bytes of redacted blobs, while the store is being opened and
+// nobody else reads or writes it: then no log is in use that holds them. Pebble
+// writes over logs only of the session that began them, and removes those of the
+// sessions before once they are in tables. A crash in the middle has it done again.
+func (s *Store) purge(owed []redaction) (err error) {
+	options := s.pebbleOptions()
+	options.ErrorIfNotExists = true
+	options.DisableAutomaticCompactions = true
+	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
+		return unreadable(err)
+	}
+	defer func() {
+		err = errors.Join(err, s.db.Close())
+		s.db = nil
+	}()
+	b := s.db.NewBatch()
+	for _, r := range owed {
+		if err := b.Delete(hashKey(blobPrefix, r.blob), nil); err != nil {
+			return err
+		}
+	}
+	if err := s.commit(b); err != nil {
+		return err
+	}
+	for _, r := range owed {
+		if err := s.compact(hashKey(blobPrefix, r.blob), append(hashKey(blobPrefix, r.blob), 0)); err != nil {
+			return err
+		}
+	}
+	// What images let go of may hold copies: mailboxes, and events that were due.
+	for _, prefix := range []byte{imagePrefix, versionPrefix, ledgerPrefix} {
+		if err := s.rewrite(prefix); err != nil {
+			return err
+		}
+	}
+	return s.db.Flush()
+}
+
+// rewrite writes all tables of a prefix anew, without what was deleted. Pebble
+// leaves a table of its last level as it is, unless something new covers it.
+func (s *Store) rewrite(prefix byte) error {
+	b := s.db.NewBatch()
+	last := append([]byte{prefix}, bytes.Repeat([]byte{0xff}, 2*len(journal.Hash{}))...)
+	if err := cmp.Or(b.Delete([]byte{prefix}, nil), b.Delete(last, nil)); err != nil {
+		return err
+	}
+	if err := s.commit(b); err != nil {
+		return err
+	}
+	return s.compact([]byte{prefix}, []byte{prefix + 1})
+}
+
+// compact pushes what lies over a range of keys down to the last level.
+func (s *Store) compact(from, to []byte) error {
+	return s.db.Compact(context.Background(), from, to, false)
+}
+
+// settleRedactions notes that bytes are gone, and drops notes without a record.
+func (s *Store) settleRedactions(owed owedRedactions) error {
+	if len(owed.bytes)+len(owed.void) == 0 {
+		return nil
+	}
+	b := s.db.NewBatch()
+	for _, r := range owed.bytes {
+		r.done = true
+		r.put(b)
+	}
+	for _, r := range owed.void {
+		if err := b.Delete(hashKey(redactionPrefix, r.blob), nil); err != nil {
+			return err
+		}
+	}
+	return s.commit(b)
+}

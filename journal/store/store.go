@@ -1,0 +1,365 @@
+// Package store is the durable side of a world: its journal, blobs, images in
+// versions of cells and ledger entries, and the index of records by cell, on
+// Pebble, with an anchor beside it that knows what was acknowledged.
+//
+// A world's directory holds
+//
+//	store/   Pebble
+//	anchor   the last acknowledged head, under a MAC
+//	lock     an OS file lock; its text names the owner
+//
+// # Keys
+//
+// Integers in keys and values are big-endian and of 64 bits, where nothing else
+// is said; ‖ is concatenation.
+//
+//	'j' ‖ id                       segment: records from that id on, each
+//	                               length (32 bits) ‖ record ‖ link ‖ crc
+//	'b' ‖ hash                     blob
+//	'i' ‖ checkpoint               image: root ‖ core ‖ sum
+//	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum; empty: the cell is gone
+//	'l' ‖ key ‖ checkpoint         ledger entry ‖ sum
+//	'h' ‖ checkpoint ‖ KEY         note about the version under KEY: sum
+//	'x' ‖ checkpoint ‖ cell        posting lists ‖ sum, from that cell on
+//	'r' ‖ hash                     redaction: head before its record ‖ done (1 byte) ‖ sum
+//	'a' ‖ last id                  archive: first id ‖ root ‖ SHA-256 ‖ path ‖ sum
+//	't' ‖ level (1 byte) ‖ number  tile: hashes of 32 bytes ‖ sum
+//	'p' ‖ size                     signed checkpoint ‖ sum
+//	'm'                            format version (32 bits) ‖ owner epoch ‖ sum
+//
+// record is the stored bytes of a record; link the first 8 bytes of the chain
+// root with it; crc the CRC-32C of all before it, so that a damaged record is
+// found even where the chain before it is lost. sum is the first 8 bytes of
+// SHA-256(key ‖ value). checkpoint is the id of the head that a checkpoint was
+// taken at.
+//
+// The image at a checkpoint is its root and core and, of every cell and every
+// intent, the last version at or before it. A version is there as long as an
+// image needs it: one written at v and followed by one at n belongs to the images
+// at checkpoints in [v, n), and has a note under the last of them, by which it is
+// found when that image goes; one that nothing follows has none. A cell's first
+// version is never an empty one.
+//
+// Posting lists are sorted by cell, several to a value, each
+// uvarint(len(cell)) ‖ cell ‖ uvarint(len(list)) ‖ list; a list holds the ids,
+// after the checkpoint before, of the records that concern the cell: uvarints,
+// each the distance to the id before it, the first to 0. They stay when images
+// go. Records after the last checkpoint are in no list yet.
+//
+// Tiles are those of golang.org/x/mod/sumdb/tlog, of height 8, over the Merkle tree
+// of package checkpoint: tile N of level 0 holds the hashes of records 256N+1 to
+// 256N+256 as leaves, and of level L+1 the roots of the tiles 256N to 256N+255 of
+// level L. Tiles are derived from the records, and written with the record that
+// completes them. An incomplete one, the last of its level, is there only where
+// records were archived, or in a copy. What is in no tile is computed.
+//
+// Signed checkpoints are notes of package checkpoint, not images; size is that of
+// the tree. They stay for ever.
+//
+// # Anchor
+//
+// Two slots, at offsets 0 and 4096, written in turn, so that a torn write
+// leaves the other:
+//
+//	"wkanchor" ‖ version (32 bits) ‖ sequence ‖ id ‖ root ‖ owner epoch ‖ mac ‖ sum
+//
+// mac is HMAC-SHA256 over all before it under Options.AnchorKey, sum the first
+// 8 bytes of SHA-256 over all before it: a slot without a right sum was torn or
+// damaged, one with a right sum and a wrong mac was written with another key.
+// The slot with the higher sequence counts. It is written after the store has
+// synced and before an append is acknowledged, so it never leads the store.
+//
+// # Archives
+//
+// Records from the second on can be moved to files, several one after the other;
+// 'a' names each, and its keys are the ids of their last records. Payloads that are
+// blobs stay, so that they can be redacted. A file is
+//
+//	"wkarchv1"
+//	members   each a gzip file of records, as a segment holds them
+//	index     of each member: its offset ‖ its first id ‖ the chain root before it
+//	footer    offset of the index ‖ number of members ‖ first id ‖ last id ‖
+//	          the chain root before the first record ‖ that with the last ‖
+//	          SHA-256 of all before it ‖ "wkarchv1"
+//
+// Roots and SHA-256 are of 32 bytes. A member ends with the record that brings it
+// to 256 KiB, uncompressed, so one record costs one member.
+package store
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// FormatVersion is the version of the layout that this package writes.
+const FormatVersion = 1
+
+// Why a store cannot be opened, created or used. The text around them names
+// the directory and the records.
+var (
+	ErrNotWorld     = errors.New("not a world")
+	ErrExists       = errors.New("there is a world already")
+	ErrNoAnchor     = errors.New("the anchor is missing")
+	ErrBadAnchor    = errors.New("the anchor is not valid")
+	ErrBehindAnchor = errors.New("the store is behind its anchor")
+	ErrOffAnchor    = errors.New("the store is not the one that was anchored")
+	ErrNewerFormat  = errors.New("the store was written by a newer version")
+	ErrClosed       = errors.New("the store is closed")
+)
+
+// Options say how a store is kept. The zero value works; AnchorKey should be
+// secret wherever others can write to the directory.
+type Options struct {
+	FS        vfs.FS                           // nil: the operating system's
+	Logf      func(format string, args ...any) // what Pebble complains about; nil: nobody listens
+	AnchorKey []byte                           // HMAC key of the anchor
+
+	// EachCell calls visit for the cells that a record concerns, for CellRecords.
+	// It must do the same for the same record. Nil: none.
+	EachCell func(kind string, payload []byte, visit func(cell []byte))
+
+	// IntentOf returns the key of the intent that a record is about, and its cell
+	// where the record names that, else an empty one; ok is false for a record about
+	// no intent. One that names no cell concerns the cell that an earlier record
+	// named, or the intent's ledger entry. It must return the same for the same
+	// record. Nil: no record is about an intent.
+	IntentOf func(kind string, payload []byte) (key journal.Hash, cell []byte, ok bool)
+
+	// Fatal ends the process, because the disk under the journal fails and
+	// going on could lose what was acknowledged; also in Create and Open, where
+	// Pebble would otherwise try forever. The error says what to do. It must not
+	// return. Nil: print to stderr and exit with 1.
+	Fatal func(error)
+
+	memTableBytes uint64 // for tests that want many small files
+	segmentBytes  int    // for tests that want a record a segment
+}
+
+func (o Options) withDefaults() Options {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logf == nil {
+		o.Logf = func(string, ...any) {}
+	}
+	if o.EachCell == nil {
+		o.EachCell = func(string, []byte, func([]byte)) {}
+	}
+	if o.IntentOf == nil {
+		o.IntentOf = func(string, []byte) (journal.Hash, []byte, bool) { return journal.Hash{}, nil, false }
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(err error) { fmt.Fprintln(os.Stderr, err) }
+	}
+	if o.memTableBytes == 0 {
+		o.memTableBytes = memTableBytes
+	}
+	if o.segmentBytes == 0 {
+		o.segmentBytes = segmentBytes
+	}
+	return o
+}
+
+// Store is a world on disk and its owner: a world.Journal and a world.History.
+// Reading is safe for concurrent use, also beside one appending caller. No
+// slice that it returns is used again by the store.
+type Store struct {
+	dir    string
+	opts   Options
+	lock   *fileLock
+	anchor *anchor
+	db     *pebble.DB
+
+	mu     sync.Mutex   // guards what follows, and orders appends
+	head   journal.Head // of what was appended
+	epoch  uint64
+	closed bool // for appends; reading goes on until pending ones are done
+
+	tips     tips
+	archives archives    // where records are that were moved out
+	released atomic.Bool // nothing can be read any more
+	failure  atomic.Pointer[error]
+	failing  chan struct{} // closed when there is a failure
+	armed    atomic.Bool   // a failing log ends the process; not yet while opening
+	stalled  atomic.Bool   // an append may be waiting for Pebble to make room
+
+	logSyncs, anchorSyncs atomic.Uint64 // see Stats
+	syncTook              latency
+	wake                  atomic.Pointer[func()]
+	acked                 acknowledged // for Await
+
+	imaged   chan struct{} // guarded by mu; closed when the last checkpoint is written; nil: there was none
+	imagedID journal.Seq   // guarded by mu; its head's
+
+	heads    []journal.Seq                // of images, ascending; writeImages's alone, which reads them once; nil: not yet
+	written  written                      // by the last image; writeImages's alone; empty: not known
+	inDB     atomic.Pointer[journal.Head] // of what has reached Pebble; nil: head has
+	appended chan *pending                // to apply
+	applied  chan *pending                // from there to sync
+	synced   chan *pending                // from there to acknowledge
+	images   chan *imageWriter            // from apply to writeImages
+	done     sync.WaitGroup
+}
+
+var (
+	_ journal.Journal = (*Store)(nil)
+	_ journal.History = (*Store)(nil)
+)
+
+// Create makes an empty world in dir, which is created if need be, and opens
+// it. A crash in the middle leaves either that world or none.
+func Create(dir string, opts Options) (*Store, error) {
+	return start("create", dir, opts, (*Store).create)
+}
+
+// Open opens the world in dir and becomes its owner. It refuses, changing
+// nothing, a world that has an owner (*LockedError), and a store that lacks
+// records that were acknowledged (ErrBehindAnchor).
+func Open(dir string, opts Options) (*Store, error) {
+	return start("open", dir, opts, (*Store).open)
+}
+
+func start(verb, dir string, opts Options, begin func(*Store) error) (*Store, error) {
+	s := &Store{dir: dir, opts: opts.withDefaults(), failing: make(chan struct{})}
+	if err := begin(s); err != nil {
+		_ = s.release() // what matters is why it could not be opened
+		return nil, fmt.Errorf("store: %s %s: %w", verb, dir, err)
+	}
+	s.inDB.Store(&journal.Head{ID: s.head.ID, Root: s.head.Root})
+	s.appended = make(chan *pending, maxPending)
+	s.applied = make(chan *pending, maxPending)
+	s.synced = make(chan *pending, maxPending)
+	s.images = make(chan *imageWriter, 1)
+	for _, worker := range []func(){s.apply, s.sync, s.acknowledge, s.writeImages} {
+		s.done.Go(worker)
+	}
+	return s, nil
+}
+
+// Head returns the head of the last batch that was appended, durable or not.
+func (s *Store) Head() journal.Head {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.head
+}
+
+// Stats counts what a store has done since it was opened.
+type Stats struct {
+	JournalSyncs uint64 // of Pebble's log
+	AnchorSyncs  uint64
+	SyncTook     Latency // how long appends waited for the log's
+}
+
+// Stats returns the counts so far.
+func (s *Store) Stats() Stats {
+	return Stats{JournalSyncs: s.logSyncs.Load(), AnchorSyncs: s.anchorSyncs.Load(), SyncTook: s.syncTook.read()}
+}
+
+// Close waits for pending appends and gives the world up. Closing twice is
+// fine. Iterators must have ended.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.appended)
+	s.mu.Unlock()
+	s.done.Wait()
+	s.released.Store(true)
+	flushed := s.flush()
+	closed := s.db.Close()
+	s.db = nil
+	if flushed == nil && closed == nil && s.failed() == nil {
+		s.dropLogs()
+	}
+	if err := errors.Join(flushed, closed, s.release()); err != nil {
+		return fmt.Errorf("store: close %s: %w", s.dir, err)
+	}
+	return nil
+}
+
+// dropLogs removes the logs that a flush has emptied. Pebble keeps them to write
+// over, and they may take more room than all tables. The newest is in use. What
+// cannot be removed does no harm.
+func (s *Store) dropLogs() {
+	dir := s.path(storeName)
+	names, err := s.opts.FS.List(dir)
+	if err != nil {
+		return
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".log") })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	for _, name := range names[:max(0, len(names)-1)] {
+		_ = s.opts.FS.Remove(s.opts.FS.PathJoin(dir, name))
+	}
+}
+
+// flush moves the log into tables, which the next Open would have to do twice.
+// Without it nothing is lost.
+func (s *Store) flush() error {
+	if s.failed() != nil {
+		return nil
+	}
+	flushed, err := s.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-s.failing: // Pebble would try again, forever
+		return s.failed()
+	}
+}
+
+// release closes what is open, the lock last.
+func (s *Store) release() error {
+	var errs []error
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.anchor != nil {
+		errs = append(errs, s.anchor.file.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// readable returns the head up to which records can be read.
+func (s *Store) readable() journal.Head {
+	if head := s.inDB.Load(); head != nil {
+		return *head
+	}
+	return s.head // while opening
+}
+
+// fail makes err what every later append answers, unless an earlier one does,
+// and returns the one that does.
+func (s *Store) fail(err error) error {
+	if s.failure.CompareAndSwap(nil, &err) {
+		close(s.failing)
+	}
+	return *s.failure.Load()
+}
+
+// failed returns the first failure.
+func (s *Store) failed() error {
+	if err := s.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

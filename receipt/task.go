@@ -1,0 +1,57 @@
+package receipt
+
+// Work is what a host is to do with an attempt.
+type Work uint8
+
+// What a host does. Each but Forget is answered once, unless the process ends.
+const (
+	Perform  Work = iota // perform the attempt
+	Recover              // a process that has ended performed it, perhaps: answer with the stored result, or that it is lost
+	Retry                // wait for the backoff before the next attempt, then answer Due
+	Verify               // nobody can tell whether it happened: ask the effect's verifier
+	Confirm              // compare the outside with the stored receipt: see Task.Receipt
+	Forget               // its receipt is in the journal: the stored result can go
+	Withdraw             // never perform the attempt, unless it was begun already
+)
+
+// Task is a piece of work for a host. Of the permit's intent, Retry and Forget
+// have key and kind only.
+type Task struct {
+	Work
+	Permit
+	Receipt []byte // Confirm: the receipt that the journal holds
+}
+
+// Answer is what became of one task. Just one of Receipt, Due, Lost, Found and
+// Err is set; to Withdraw none.
+type Answer struct {
+	Key     Key
+	Attempt uint64
+	Work    Work
+
+	Receipt []byte // signed and canonical; durable where the effect is live
+	Due     bool   // the backoff is over
+	Lost    string // why nobody can tell whether the attempt happened
+	Found   *Found // what a verifier says
+	Unbegun bool   // Withdraw: it was not begun, and never will be but by another Perform
+	Err     error  // a deterministic effect has no answer: it stays in flight and the world stops
+}
+
+// Found is what a verifier found out about an effect.
+type Found struct {
+	Verdict FoundVerdict
+	Final   bool   // NotHappened, and the outside sees to it that it never will
+	Payload Data   // Happened: what the cell is told; empty: null
+	Reason  string // one sentence: what was asked and what the answer was
+}
+
+// FoundVerdict says whether the outside shows an effect.
+type FoundVerdict string
+
+// What a verifier can find. An effect in doubt happened, did not happen, or
+// nobody can tell; a recorded receipt is confirmed (Happened) or not.
+const (
+	Happened    FoundVerdict = "happened"
+	NotHappened FoundVerdict = "not_happened"
+	Unknown     FoundVerdict = "unknown"
+)
