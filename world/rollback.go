@@ -58,6 +58,7 @@ func (w *World) Rollback(ctx context.Context, b RolledBack) (*RolledBack, error)
 		w.begins(withdrawn)
 		return nil, err
 	}
+	clear(w.confirming) // what is to be told is other than before
 	if err := w.sync(); err != nil {
 		return nil, err
 	}

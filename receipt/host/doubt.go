@@ -55,6 +55,16 @@ func (h *Host) askLater(j *job, found *world.Found, asked time.Time) bool {
 	return true
 }
 
+// overtaken answers for a verifier that was to be asked again, and the intent has had
+// another attempt meanwhile: somebody else has decided. It is called with mu held.
+func (h *Host) overtaken(j *job) world.Answer {
+	h.endDoubt(j)
+	return world.Answer{
+		Key: j.Key, Attempt: j.Attempt, Work: j.Work,
+		Found: &world.Found{Verdict: world.Unknown, Reason: "a later attempt of it is asked about"},
+	}
+}
+
 func (h *Host) askAgain(t world.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
