@@ -54,6 +54,16 @@ func (h *Host) askLater(j *job, found *receipt.Found, asked time.Time) bool {
 	return true
 }
 
+// overtaken answers for a verifier that was to be asked again, and the intent has had
+// another attempt meanwhile: somebody else has decided. It is called with mu held.
+func (h *Host) overtaken(j *job) receipt.Answer {
+	h.endDoubt(j)
+	return receipt.Answer{
+		Key: j.Key, Attempt: j.Attempt, Work: j.Work,
+		Found: &receipt.Found{Verdict: receipt.Unknown, Reason: "a later attempt of it is asked about"},
+	}
+}
+
 func (h *Host) askAgain(t receipt.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -131,4 +132,27 @@ func TestWithdrawTakesBackWhatNoWorkerElsewhereHasAcquired(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, nth(t, 2).Key, offers[0].Permit.Key)
 	h.Start([]receipt.Task{{Work: receipt.Forget, Permit: nth(t, 1)}, {Work: receipt.Forget, Permit: nth(t, 2)}})
+}
+
+// TestEveryQuestionIsAnsweredOnce, also about an attempt that a person has decided
+// about while the verifier was to be asked again.
+func TestEveryQuestionIsAnsweredOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := withVerifier(t, asked{verify: func(_ context.Context, call host.Call) (receipt.Found, error) {
+			if call.Permit.Attempt == 2 {
+				time.Sleep(2 * time.Second) // it is being asked when the first is to be again
+			}
+			return receipt.Found{Verdict: receipt.NotHappened}, nil
+		}}).open(t)
+		second := nth(t, 1)
+		second.Attempt = 2
+		h.Start(task(receipt.Verify, nth(t, 1)))
+		time.Sleep(time.Second / 2) // of the bubble's time
+		h.Start(task(receipt.Verify, second))
+		found := map[uint64]receipt.FoundVerdict{}
+		for _, a := range await(t, h, 2) {
+			found[a.Attempt] = a.Found.Verdict
+		}
+		require.Equal(t, map[uint64]receipt.FoundVerdict{1: receipt.Unknown, 2: receipt.NotHappened}, found)
+	})
 }

@@ -111,8 +111,12 @@ func (h *Host) remember(j *job, result Result, finished time.Time) {
 	h.notBefore[j.Key] = finished.Add(min(result.RetryAfter, maxRetryAfter))
 }
 
-func (h *Host) call(j *job) Call {
-	c := Call{Permit: j.Permit, External: j.Key.External(h.cfg.World), Cap: h.cfg.Manifest.Caps[j.Cap]}
+func (h *Host) call(j *job) Call { return h.callFor(j, h.cfg.World) }
+
+// callFor is the call of an attempt that a world made: this one, or of a receipt that
+// a fork has from its parent, that.
+func (h *Host) callFor(j *job, world string) Call {
+	c := Call{Permit: j.Permit, External: j.Key.External(world), Cap: h.cfg.Manifest.Caps[j.Cap]}
 	if j.effect.declared.ExternalKey == manifest.ExternalPerAttempt {
 		c.External += ":" + strconv.FormatUint(j.Attempt, 10)
 	}
@@ -242,7 +246,7 @@ func (h *Host) find(ctx context.Context, j *job) (found receipt.Found, err error
 	} else {
 		var r *receipt.Receipt
 		if r, err = receipt.Decode(j.Receipt); err == nil {
-			found, err = j.effect.verifier.Confirm(ctx, h.call(j), r)
+			found, err = j.effect.verifier.Confirm(ctx, h.callFor(j, r.World), r)
 		}
 	}
 	if err != nil {

@@ -78,7 +78,10 @@ func (h *Host) claim(t receipt.Task) *job {
 			return nil
 		}
 	}
-	if h.leases.acquire(j.claim(), t.Attempt, j, now) != receipt.AllowExecute {
+	if d := h.leases.acquire(j.claim(), t.Attempt, j, now); d != receipt.AllowExecute {
+		if d == receipt.Rejected && t.Work == receipt.Verify {
+			h.answer(h.overtaken(j))
+		}
 		return nil // who holds it answers, or has answered
 	}
 	h.keep()

@@ -193,9 +193,10 @@ func (e *Entry) Happens() bool {
 }
 
 // MayHaveHappened is Happens, and true of what counts as failed though nobody has
-// said that it did not happen.
+// said that it did not happen, or though it left something behind.
 func (e *Entry) MayHaveHappened() bool {
-	return e.Happens() || e.State == StateFailed && e.Uncertain && e.Outcome != OutcomeCompensated
+	half := e.Outcome == OutcomeCompensatable
+	return e.Happens() || e.State == StateFailed && (half || e.Uncertain && e.Outcome != OutcomeCompensated)
 }
 
 // IsUndone reports whether a rollback has had an intent made up for, or is having it.

@@ -126,6 +126,11 @@ func (w *World) askConfirmations() error {
 			continue
 		}
 		e := w.k.ledger.Entry(r.Key)
+		if journal.Seq(e.Finished) > w.settled { // it cannot be read yet
+			if err := w.sync(); err != nil {
+				return err
+			}
+		}
 		data, err := w.recordedReceipt(journal.Seq(e.Finished))
 		if err != nil {
 			return err

@@ -97,6 +97,12 @@ func (k *kernel) disown(recorded bool, cause journal.Seq) {
 	if recorded {
 		return
 	}
+	for _, e := range k.ledger.In(receipt.StateInDoubt) {
+		if e.Waiting { // the verifier would ask about this world's external key, and the attempt was made under the parent's
+			e.Waiting = false
+			k.ledger.Change(e)
+		}
+	}
 	for _, e := range k.ledger.In(receipt.StateOpen) {
 		k.writeParked(&e.Intent, []string{ruleOnHold}, receipt.NoDeadline, cause)
 		k.ledger.Stop(e)

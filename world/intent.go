@@ -208,7 +208,7 @@ func (k *kernel) submitEffect(b journal.OperatorEffect) (receipt.Key, error) {
 }
 
 // compensation returns the intent that makes up for one that failed and left
-// something behind, or nil where its kind declares none.
+// something behind, or nil where its kind declares none, or where it was tried.
 func (k *kernel) compensation(original *receipt.Entry, r *receipt.Receipt) (*receipt.Intent, error) {
 	rule := k.rules.effects[original.Intent.Kind]
 	if rule == nil || rule.compensation == nil || original.For != nil {
@@ -221,8 +221,19 @@ func (k *kernel) compensation(original *receipt.Entry, r *receipt.Receipt) (*rec
 	if err != nil {
 		return nil, err
 	}
-	in := k.intent(original.Intent.Step+"!compensate", original.Intent.Cell, rule.Compensate.Kind, params)
-	return &in, nil
+	step := original.Intent.Step + "!compensate"
+	for {
+		in := k.intent(step, original.Intent.Cell, rule.Compensate.Kind, params)
+		switch e := k.ledger.Entry(in.Key); {
+		case e == nil:
+			return &in, nil
+		case e.For != nil && *e.For == original.Intent.Key:
+			return nil, nil
+		}
+		// A fork takes a step that its parent has taken: one is the parent's intent,
+		// the other its own, and each has its own compensation.
+		step += receipt.StepID("~" + original.Intent.Key.String()[:16])
+	}
 }
 
 // compensate puts the intent that makes up for another one before the gate.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -93,11 +94,13 @@ func (k *kernel) sideEffects(b *journal.RolledBack, p *past) []journal.SideEffec
 			if e.Happens() {
 				list(e, journal.Kept)
 			}
+		case p.unbegun[e]:
+			list(e, journal.Cancelled)
 		case !k.askedIn(e, k.last): // it was left behind before
-		case e.Untouched() || p.unbegun[e]:
+		case e.Untouched():
 			list(e, journal.Cancelled)
 		case !done.MayHaveHappened() || done != e && k.askedIn(done, journal.Seq(p.to.Record)):
-		case b.Compensate && k.undoing(done, p) != nil:
+		case b.Compensate && done.Undone == 0 && k.undoing(done, p) != nil:
 			list(done, journal.Compensated)
 		default:
 			list(done, known(b))
@@ -109,6 +112,13 @@ func (k *kernel) sideEffects(b *journal.RolledBack, p *past) []journal.SideEffec
 		}
 	}
 	return out
+}
+
+// undoingV1 reports whether a compensation can be asked for under the key that it had
+// then, which the parent of a fork may have used.
+func (k *kernel) undoingV1(e *receipt.Entry, p *past) bool {
+	in := k.undoing(e, p)
+	return in != nil && strings.HasSuffix(string(in.Step), "!compensate")
 }
 
 // known is the disposition of what stays as it is.
@@ -134,7 +144,7 @@ func (k *kernel) sideEffectsV1(b *journal.RolledBack, p *past) []journal.SideEff
 		case e.Abandoned || !e.HappensV1():
 		case isOperators(e):
 			out = append(out, sideEffect(e, journal.Kept))
-		case b.Compensate && k.undoing(e, p) != nil:
+		case b.Compensate && k.undoingV1(e, p):
 			out = append(out, sideEffect(e, journal.Compensated))
 		default:
 			out = append(out, sideEffect(e, known(b)))
@@ -162,8 +172,8 @@ func (k *kernel) undoing(e *receipt.Entry, p *past) *receipt.Intent {
 	original := *e
 	original.Intent.Params = a.params
 	in, err := k.compensation(&original, a.receipt)
-	if err != nil || in == nil || k.ledger.Entry(in.Key) != nil {
-		return nil // it cannot be computed, or was tried before
+	if err != nil {
+		return nil // it cannot be computed
 	}
 	return in
 }
@@ -210,6 +220,7 @@ func (k *kernel) makeUpFor(e *receipt.Entry, p *past, id journal.Seq) {
 	e.Undone = uint64(id)
 	e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, madeUpFor())
 	asker, _ := reducer.ParseCell(in.Cell) // it has been parsed before
+	k.ledger.Change(e)
 	k.judge(asker, *in, id, e)
 }
 

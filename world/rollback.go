@@ -59,6 +59,7 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (*journal.Ro
 		w.begins(withdrawn)
 		return nil, err
 	}
+	clear(w.confirming) // what is to be told is other than before
 	if err := w.sync(); err != nil {
 		return nil, err
 	}

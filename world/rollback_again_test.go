@@ -267,3 +267,132 @@ func TestWhatSurelyDidNotHappenIsNothingToRepeat(t *testing.T) {
 	p.Drive()
 	require.Len(t, p.out.Tasks(receipt.Perform), 1)
 }
+
+// halves is a failure that left something behind.
+func halves() worldtest.Reply {
+	return worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeCompensatable, Payload: map[string]any{"id": 7}}
+}
+
+func TestFailureThatIsHalfDoneIsSomethingToRepeat(t *testing.T) {
+	p := undone(t)
+	p.snapshot("before")
+	p.order("x")
+	p.Drive()
+	p.reply(halves())
+	p.reply(worldtest.Fail("no")) // its compensation
+	p.tells("x0 error")
+	require.Len(t, p.back("before").Abandoned, 1)
+	p.other()
+	p.order("x")
+	p.Drive()
+	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
+}
+
+// TestMakingUpForIsNotForgottenInACrash: the result of what is being made up for is
+// for nobody, also in the next process, which begins with an image.
+func TestMakingUpForIsNotForgottenInACrash(t *testing.T) {
+	p := undone(t)
+	p.snapshot("before")
+	p.order("x")
+	p.Drive()
+	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p.back("before")
+	p.other()
+	p.order("x")
+	p.Drive()
+	require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, world.Reuse))
+	p.Drive()
+	p.back("before", compensating) // of what was left behind before
+	p.crash()
+	p.Submit("go", order{To: "a", Say: "a third history"})
+	p.order("x")
+	p.Drive()
+	third := p.Intents()[3].Intent.Key
+	require.ErrorIs(t, p.resolve(third, world.Reuse), world.ErrNoRepeat)
+	require.Equal(t, receipt.StateParked, p.entry(third).State)
+}
+
+// forked returns the play of a fork, which is not judged: its receipts are of two
+// worlds.
+func (p *play) forked(effects journal.ForkEffects) *play {
+	p.t.Helper()
+	out := new(worldtest.Outside)
+	return &play{out: out, t: p.t, World: p.Fork(effects, worldtest.Options{
+		ID: "child", Registry: botRegistry(), Outside: out, BatchRecords: 1,
+	})}
+}
+
+// TestForkDoesNotAskForItsParent: a verifier would be asked about the external key of
+// the fork, of which the outside never heard.
+func TestForkDoesNotAskForItsParent(t *testing.T) {
+	p := live(t, inDoubt(manifest.InDoubtVerify))
+	p.ask()
+	p.lose()
+	require.Len(t, p.out.Tasks(receipt.Verify), 1)
+	child := p.forked(journal.ForkLive)
+	child.Drive()
+	require.Empty(t, child.out.Tasks(receipt.Verify))
+	require.Equal(t, 1, child.Status().Intents[receipt.StateInDoubt], "a person decides")
+	child.RequireReplay()
+}
+
+func TestForkDoesNotMakeUpForWhatItsParentIsMakingUpFor(t *testing.T) {
+	p := undone(t)
+	p.snapshot("before")
+	p.order("x")
+	p.Drive()
+	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p.snapshot("after")
+	p.back("before", compensating)
+	p.back("after")
+	child := p.forked(journal.ForkLive)
+	require.Equal(t, journal.Acknowledged, child.back("before", compensating).Abandoned[0].Disposition)
+	require.Empty(t, child.out.Performed)
+}
+
+// TestForkAndItsParentMakeUpForTheSameStep: one step, two intents, two compensations.
+func TestForkAndItsParentMakeUpForTheSameStep(t *testing.T) {
+	p := undone(t)
+	p.snapshot("before")
+	p.order("x")
+	p.Drive()
+	child := p.forked(journal.ForkLive) // where it is in doubt
+	child.back("before")
+	child.order("x") // the same step, which is another intent here
+	child.Drive()
+	theirs, mine := child.Intents()[0].Intent, child.Intents()[1].Intent
+	require.Equal(t, theirs.Step, mine.Step)
+	require.NoError(t, child.resolve(mine.Key, journal.Approve))
+	child.Drive()
+	child.reply(halves())
+	child.reply(worldtest.OK(nil))
+	require.NoError(t, child.resolve(theirs.Key, journal.RetryAnyway))
+	child.Drive()
+	child.reply(halves())
+	child.reply(worldtest.OK(nil))
+	require.Equal(t, receipt.OutcomeCompensated, child.entry(theirs.Key).Outcome)
+	require.Equal(t, receipt.OutcomeCompensated, child.entry(mine.Key).Outcome)
+	require.Equal(t, mine.Step+"!compensate", child.Intents()[2].Intent.Step)
+	require.Equal(t, mine.Step+"!compensate~"+receipt.StepID(theirs.Key.String()[:16]), child.Intents()[3].Intent.Step)
+	child.RequireReplay()
+}
+
+// TestConfirmationIsAskedAgainAfterARollback: the one that was asked before has
+// nobody to tell.
+func TestConfirmationIsAskedAgainAfterARollback(t *testing.T) {
+	p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: manifest.VerifyWarn} }))
+	p.order("x")
+	p.snapshot("before")
+	p.Drive()
+	p.reply(worldtest.OK(nil))
+	p.back("before")
+	require.Len(t, p.out.Tasks(receipt.Confirm), 1)
+	p.out.Find(p.out.Task(receipt.Confirm), receipt.Unknown, nil, "the line is dead")
+	p.Drive()
+	require.Empty(t, p.out.Tasks(receipt.Confirm))
+	p.back("before")
+	require.Len(t, p.out.Tasks(receipt.Confirm), 1)
+	p.out.Find(p.out.Task(receipt.Confirm), receipt.Happened, nil, "it is there")
+	p.Drive()
+	p.tells("x0 ok")
+}

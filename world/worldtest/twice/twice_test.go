@@ -46,7 +46,7 @@ func avoided() []known {
 	avoid, ok := os.LookupEnv("TWICE_AVOID")
 	if !ok {
 		return []known{
-			doubtThenFailure, reuseRefunded, halfDone, forkRefunds, forkParks, forkVerifies, confirmLost, confirmEarly,
+			reuseRefunded, halfDone, forkRefunds, forkVerifies, confirmLost, confirmEarly,
 		}
 	}
 	var all []known
