@@ -115,26 +115,3 @@ func (x *Applied) Append(b []byte) []byte { return appendStruct(b, x) }
 
 // Append implements Body.
 func (x *Migrated) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// bodyOfChange returns a payload of the kinds that are about a change of the
-// world's rules, or nil.
-func bodyOfChange(k Kind) Body {
-	switch k {
-	case KindProposed:
-		return new(ManifestProposed)
-	case KindShadowed:
-		return new(ManifestShadowed)
-	case KindApproved:
-		return new(ManifestApproved)
-	case KindRejected:
-		return new(ManifestRejected)
-	case KindWithdrawn:
-		return new(ManifestWithdrawn)
-	case KindApplied:
-		return new(Applied)
-	case KindMigrated:
-		return new(Migrated)
-	default:
-		return nil
-	}
-}

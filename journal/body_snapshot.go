@@ -175,26 +175,3 @@ func (x *Forked) Append(b []byte) []byte { return appendStruct(b, x) }
 
 // Append implements Body.
 func (x *Redacted) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// bodyOfHistory returns a payload of the kinds that are about a world's past, or
-// of those of a change of its rules, or nil.
-func bodyOfHistory(k Kind) Body {
-	switch k {
-	case KindSnapshot:
-		return new(SnapshotCreated)
-	case KindPinned:
-		return new(SnapshotPinned)
-	case KindPruned:
-		return new(SnapshotPruned)
-	case KindRetention:
-		return new(SnapshotRetention)
-	case KindRollback:
-		return new(RolledBack)
-	case KindForked:
-		return new(Forked)
-	case KindRedacted:
-		return new(Redacted)
-	default:
-		return bodyOfChange(k)
-	}
-}

@@ -10,34 +10,28 @@ import (
 // intent alone concern its cell; see IntentOf. The names are valid as long as
 // payload, which must be canonical.
 func EachCell(k Kind, payload []byte, visit func(cell []byte)) error {
+	row := rows[k]
 	r := canon.NewReader(payload)
 	r.Array()
-	r.Uint() // the version
-	switch k {
-	case KindResumed, KindStepped, KindFailed, KindDeleted, KindMigrated, KindTimer, KindFired:
-		visitText(r, visit)
-	case KindIntent, KindDenied, KindParked:
-		r.Bytes()     // the key
-		r.TextBytes() // the step
-		visitText(r, visit)
-	case KindInDoubt, KindWaiting, KindEnded:
-		r.Bytes() // the key
-		visitText(r, visit)
-	case KindOperator:
-		visitText(r, func(actor []byte) {
+	switch {
+	case row.cell > 0:
+		visitText(at(r, row.cell), visit)
+	case row.cells > 0:
+		visitTexts(at(r, row.cells), visit)
+	case row.operator > 0:
+		visitText(at(r, row.operator), func(actor []byte) {
 			visit([]byte(reducer.Cell{Reducer: reducer.Operator, Key: string(actor)}.String()))
 		})
-	case KindSubmitted:
-		r.TextBytes() // the name
-		r.Uint()      // due
-		r.Bool()      // direct
-		visitTexts(r, visit)
-	case KindEmitted:
-		r.TextBytes() // the name
-		visitTexts(r, visit)
-	default: // no cell
 	}
 	return r.Err()
+}
+
+// at moves r, which has read the head of a payload, to one of its items.
+func at(r *canon.Reader, item int) *canon.Reader {
+	for ; item > 0; item-- {
+		r.Raw()
+	}
+	return r
 }
 
 func visitTexts(r *canon.Reader, visit func([]byte)) {
@@ -57,23 +51,20 @@ func visitText(r *canon.Reader, visit func([]byte)) {
 // false for a record about no intent, and for one that cannot be read. The cell
 // is a part of payload, which must be canonical.
 func IntentOf(k Kind, payload []byte) (key Hash, cell []byte, ok bool) {
+	row := rows[k]
 	r := canon.NewReader(payload)
 	r.Array()
-	r.Uint() // the version
 	var name []byte
-	switch k {
-	case KindIntent, KindDenied, KindParked:
-		name = r.Bytes()
-		r.TextBytes() // the step
-		cell = r.TextBytes()
-	case KindInDoubt, KindWaiting, KindEnded:
-		name, cell = r.Bytes(), r.TextBytes()
-	case KindStarted, KindExpired, KindDue, KindResolved, KindConfirmed:
-		name = r.Bytes()
-	case KindFinished, KindLate:
-		name = keyOfReceipt(r.Rest())
+	switch {
+	case row.receipt > 0:
+		name = keyOfReceipt(at(r, row.receipt).Rest())
+	case row.key > 0:
+		name = at(r, row.key).Bytes()
 	default:
 		return Hash{}, nil, false
+	}
+	if row.key > 0 && row.cell > 0 {
+		cell = at(r, row.cell-row.key-1).TextBytes()
 	}
 	if r.Err() != nil || len(name) != len(key) {
 		return Hash{}, nil, false

@@ -59,30 +59,6 @@ const (
 	KindFired    Kind = "timer.fired"
 )
 
-// Input reports whether records of kind k come from outside.
-func (k Kind) Input() bool {
-	switch k {
-	case KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindOperator,
-		KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
-		KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
-		KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied:
-		return true
-	default:
-		return false
-	}
-}
-
-// Known reports whether k is a registered kind.
-func (k Kind) Known() bool {
-	switch k {
-	case KindStepped, KindFailed, KindDeleted, KindMigrated, KindEmitted, KindDropped,
-		KindIntent, KindDenied, KindParked, KindInDoubt, KindWaiting, KindEnded, KindStarted, KindTimer, KindFired:
-		return true
-	default:
-		return k.Input()
-	}
-}
-
 // KindOf returns the kind that bytes spell, without allocating for the frequent ones.
 func KindOf(b []byte) string {
 	switch Kind(b) {
