@@ -42,7 +42,22 @@ var (
 	ErrNotApproved = errors.New("approvals are missing")
 	ErrTooMany     = errors.New("too many proposals are open")
 	ErrNoChange    = errors.New("the candidate is the manifest in force")
+	ErrSame        = errors.New("an open proposal asks for the candidate already")
 )
+
+// SameError says that an open proposal asks for a candidate already: two of the same
+// would share neither report nor approvals.
+type SameError struct {
+	N         uint64 // of that proposal
+	Candidate Hash
+}
+
+// Is makes it an ErrSame.
+func (e *SameError) Is(target error) bool { return target == ErrSame }
+
+func (e *SameError) Error() string {
+	return fmt.Sprintf("p%d proposes the same, manifest %s", e.N, e.Candidate)
+}
 
 // MaxOpen is how many proposals of a world may be open at a time.
 const MaxOpen = 100
@@ -177,6 +192,18 @@ func (ps *Proposals) Current(n uint64, f InForce) (*Proposal, error) {
 		err = fmt.Errorf("%w: p%d was made of %s, and %s is in force", ErrStale, n, p.Base, f.Manifest)
 	}
 	return p, err
+}
+
+// Same returns a *SameError where an open proposal that was made of the manifest in
+// force has a candidate. Journals from before this rule hold such proposals, so Add
+// takes them.
+func (ps *Proposals) Same(candidate Hash, f InForce) error {
+	for _, p := range ps.list {
+		if p.Open() && p.Base == f.Manifest && p.Candidate == candidate {
+			return &SameError{N: p.N, Candidate: candidate}
+		}
+	}
+	return nil
 }
 
 // Add takes a proposal, whose N and Stage it sets. Base, Candidate, Record, Time,

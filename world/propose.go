@@ -24,11 +24,15 @@ type Proposal struct {
 }
 
 // Propose asks for a change of the rules and returns the proposal's number. What
-// is refused here could never be applied.
+// is refused here could never be applied, or is proposed already: that is a
+// *governance.SameError.
 func (w *World) Propose(ctx context.Context, p Proposal) (n uint64, err error) {
 	err = w.change(ctx, func() error {
 		blobs, err := w.contentsOf(p.Candidate, p.Contents)
 		if err != nil {
+			return err
+		}
+		if err := w.ProposedAlready(blobs[0].Hash); err != nil {
 			return err
 		}
 		if _, err := compile(p.Candidate, blobs[0].Hash, journal.BlobList(blobs), w.cfg.Registry); err != nil {
@@ -92,6 +96,12 @@ func (w *World) Withdraw(ctx context.Context, proposal uint64, actor, reason str
 	return w.change(ctx, func() error {
 		return w.k.withdraw(journal.ManifestWithdrawn{Proposal: proposal, Actor: actor, Reason: reason})
 	})
+}
+
+// ProposedAlready returns a *governance.SameError where a candidate would not be
+// taken because of that: to know it before something is signed.
+func (m *Moment) ProposedAlready(candidate journal.Hash) error {
+	return m.k.proposals.Same(candidate, m.k.inForce())
 }
 
 // Proposals returns the proposals of the world, oldest first, which are not to be

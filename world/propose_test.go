@@ -246,3 +246,17 @@ func authored(t manifest.Terms) manifest.Signature {
 	t.Report = journal.Hash{}
 	return manifest.Sign(approverKey(1), t)
 }
+
+// TestOneCandidateIsProposedOnce at a time, by whichever door.
+func TestOneCandidateIsProposedOnce(t *testing.T) {
+	c := councilOf(t, 1, false)
+	require.NoError(t, c.propose(c.version(2)))
+	err := c.propose(c.version(2))
+	require.ErrorIs(t, err, governance.ErrSame)
+	var same *governance.SameError
+	require.ErrorAs(t, err, &same)
+	require.EqualValues(t, 1, same.N)
+	require.NoError(t, c.propose(c.version(3)))
+	require.NoError(t, c.Withdraw(t.Context(), 1, "ada", "not yet"))
+	require.NoError(t, c.propose(c.version(2)), "the first is closed")
+}

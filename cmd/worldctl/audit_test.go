@@ -92,7 +92,7 @@ func TestSavedRecordsAreWholeOrNotThere(t *testing.T) {
 // TestEveryFamilyOfKindsCanBeSelected holds the families to the kinds that the
 // kernel writes.
 func TestEveryFamilyOfKindsCanBeSelected(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join("..", "..", "world", "record.go"))
+	source, err := os.ReadFile(filepath.Join("..", "..", "journal", "record.go"))
 	require.NoError(t, err)
 	var found []string
 	for _, name := range regexp.MustCompile(`Kind += "([a-z]+)\.[a-z_]+"`).FindAllSubmatch(source, -1) {

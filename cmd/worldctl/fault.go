@@ -86,14 +86,21 @@ func (c *cli) inWorld(text string) string {
 		return text
 	}
 	var pairs []string
-	for _, verb := range []string{
-		"send", "effect", "step", "run", "status", "tail", "cell", "state", "snapshot", "rollback", "timeline", "why", "intent", "receipt", "manifest", "policy", "replay", "verify", "prove", "checkpoint", "export", "keys", "archive",
-		"redact", "gc", "audit", "graph", "diff", "what-if", "fork",
-		"propose", "proposal", "shadow", "approve", "reject", "withdraw", "apply",
-	} {
-		pairs = append(pairs, "worldctl "+verb, "worldctl -w "+c.world+" "+verb)
+	for _, verb := range newRootCommand(&cli{}).Commands() {
+		if !worldless(verb.Name()) {
+			pairs = append(pairs, "worldctl "+verb.Name(), "worldctl -w "+c.world+" "+verb.Name())
+		}
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// worldless reports whether a verb is about no world, or names its worlds itself.
+func worldless(verb string) bool {
+	switch verb {
+	case "init", "validate", "serve", "worker", "token", "bench", "version", "help", "completion":
+		return true
+	}
+	return false
 }
 
 // lines returns what an error says, each line once.
@@ -221,7 +228,11 @@ func knownOfProposals(err error) (code int, hint string) {
 		name = view.ProposalName(about.n)
 	}
 	var adapters *local.AdaptersError
+	var same *governance.SameError
 	switch {
+	case errors.As(err, &same):
+		is := view.ProposalName(same.N)
+		return exitConflict, fmt.Sprintf("go on with that one: worldctl shadow %[1]s, worldctl approve %[1]s --key FILE; worldctl proposal show %[1]s says what is missing", is)
 	case errors.Is(err, governance.ErrNoProposal):
 		return exitUsage, "worldctl proposal list --all shows those that there are"
 	case errors.Is(err, governance.ErrNoChange):

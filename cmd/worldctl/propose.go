@@ -89,7 +89,8 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	if err != nil {
 		return err
 	}
-	if err := openAlready(lw, candidate.hash); err != nil {
+	err = lw.View(func(w *world.World) error { return w.ProposedAlready(candidate.hash) })
+	if err != nil {
 		return err
 	}
 	if x.key != "" {
@@ -131,20 +132,6 @@ func (c *cli) readWish(lw *local.World, name string, patch bool) (world.Amendmen
 	return func(*manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
 		return e.manifest, nil, nil
 	}, nil
-}
-
-// openAlready refuses a candidate that an open proposal asks for on the manifest in
-// force: two of the same would share neither report nor approvals.
-func openAlready(lw *local.World, candidate manifest.Hash) error {
-	for _, l := range proposalsOf(lw, false) {
-		if l.BaseInForce && l.Candidate == candidate {
-			return &fault{
-				err: fmt.Errorf("%s proposes the same, manifest %s", l.Proposal, candidate), code: exitConflict,
-				hint: fmt.Sprintf("go on with that one: worldctl shadow %[1]s, worldctl approve %[1]s --key FILE; worldctl proposal show %[1]s says what is missing", l.Proposal),
-			}
-		}
-	}
-	return nil
 }
 
 // unread makes what is wrong with a file that was to be proposed an error of who

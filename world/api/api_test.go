@@ -357,6 +357,9 @@ func TestProposalsEnd(t *testing.T) {
 		if verb == "reject" {
 			s.post(at, nil).problem(http.StatusUnprocessableEntity, "no-reason")
 		}
+		s.post("/api/worlds/w/proposals", map[string]any{"patch": map[string]any{
+			"base_manifest_hash": base, "ops": []any{}, "new_version": version,
+		}}).problem(http.StatusConflict, "proposed-already")
 		require.NotEqual(t, governance.Proposed, ok[proposal](s.post(at, map[string]any{"reason": "no"})).Stage)
 	}
 }

@@ -121,6 +121,7 @@ func refusals() []refusal {
 		{governance.ErrOtherTerms, http.StatusForbidden, "signature"},
 		{governance.ErrTooMany, http.StatusConflict, "too-many-proposals"},
 		{governance.ErrNoChange, unprocessable, "no-change"},
+		{governance.ErrSame, http.StatusConflict, "proposed-already"},
 		{manifest.ErrOtherBase, http.StatusConflict, "stale"},
 		{manifest.ErrBadPatch, unprocessable, "bad-patch"},
 		{manifest.ErrNoPath, unprocessable, "bad-patch"},

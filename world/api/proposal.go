@@ -112,14 +112,14 @@ func (j records) proposal(n uint64) (*Proposal, error) {
 			statement := string(terms.Statement())
 			a.Statement = &statement
 		}
-		migrated, err := w.WouldApply(j.Local.Store(), nil, n)
-		if a.WouldApply = (view.Outlook{OK: err == nil, Migrated: migrated}); err != nil {
-			a.WouldApply.Error = err.Error()
-		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
+	}
+	migrated, err := j.Local.WouldApply(n)
+	if a.WouldApply = (view.Outlook{OK: err == nil, Migrated: migrated}); err != nil {
+		a.WouldApply.Error = err.Error()
 	}
 	return a, j.compare(a)
 }
