@@ -14,7 +14,7 @@ import items
 import journal
 import packing
 
-VECTOR = os.path.join(os.path.dirname(__file__), "..", "..", "world", "bundle", "testdata", "vector.txt")
+VECTOR = os.path.join(os.path.dirname(__file__), "..", "..", "journal", "bundle", "testdata", "vector.txt")
 KEY = ed25519.public_key(forge.SEED)
 
 
