@@ -219,14 +219,14 @@ func TestCrashAtEveryWriteLosesNothingAcknowledged(t *testing.T) {
 // beforeWrites calls record before each write to files in memory, one at a time
 // under mu. Record may copy them as a crash would leave them.
 func beforeWrites(files vfs.FS, mu *sync.Mutex, record func()) vfs.FS {
-	return errorfs.Wrap(takingTurns{files, mu}, writesAt(func(op errorfs.Op) error {
+	return reusing{errorfs.Wrap(takingTurns{files, mu}, writesAt(func(op errorfs.Op) error {
 		if op.Kind != errorfs.OpFileReadAt && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			mu.Lock()
 			defer mu.Unlock()
 			record()
 		}
 		return nil
-	}))
+	}))}
 }
 
 // takingTurns does under its mutex what files in memory cannot do while they are
@@ -250,10 +250,15 @@ func (f takingTurns) Lock(name string) (io.Closer, error) {
 	return f.FS.Lock(name)
 }
 
-func (f takingTurns) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.FS.ReuseForWrite(from, to, category)
+// reusing stands before errorfs, which hands out a log that is to be written over as
+// it is: none of its operations would be seen.
+type reusing struct{ vfs.FS }
+
+func (f reusing) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.Rename(from, to); err != nil {
+		return nil, err
+	}
+	return f.OpenReadWrite(to, category)
 }
 
 // writesAt leaves out the kinds that errorfs cannot tell to be reads or writes.
@@ -279,12 +284,12 @@ type ends struct {
 func (st *story) tellUnder(mem *vfs.MemFS, fault errorfs.InjectorFunc) ends {
 	end := make(chan ends, 8)
 	var dead atomic.Bool
-	opts := testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	opts := testOptions(reusing{errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if dead.Load() {
 			select {} // Pebble would try again, forever
 		}
 		return fault(op)
-	})))
+	}))})
 	opts.Fatal = func(err error) {
 		dead.Store(true)
 		end <- ends{err: err, fatal: true}

@@ -295,5 +295,11 @@ func (f *guardFile) SyncTo(length int64) (bool, error) {
 	return full, f.report(err)
 }
 
+// Stat implements vfs.File. Pebble asks a log that it is to write over for its size.
+func (f *guardFile) Stat() (vfs.FileInfo, error) {
+	info, err := f.File.Stat()
+	return info, f.report(err)
+}
+
 // Close implements vfs.File.
 func (f *guardFile) Close() error { return f.report(f.File.Close()) }
