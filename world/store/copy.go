@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/worldkernel/worldkernel/world"
@@ -127,25 +126,18 @@ func (s *Store) createFrom(from *Store, at world.Seq) (done Copied, err error) {
 }
 
 // making makes changes to a store that has no name yet.
-func (s *Store) making(changes []func() error) (err error) {
+func (s *Store) making(changes []func() error) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	options := s.pebbleOptions()
-	options.ErrorIfNotExists = true
-	if s.db, err = pebble.Open(s.path(newStoreName), options); err != nil {
-		return unreadable(err)
-	}
-	defer func() {
-		err = errors.Join(err, s.db.Close())
-		s.db = nil
-	}()
-	for _, change := range changes {
-		if err := change(); err != nil {
-			return err
+	return s.using(newStoreName, s.pebbleOptions(), func() error {
+		for _, change := range changes {
+			if err := change(); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // nameIt gives a store that is made its anchor and its name, and owns it.

@@ -280,8 +280,8 @@ type ends struct {
 	fatal bool
 }
 
-// tellUnder runs a story over a failing disk, up to its end or that of the process.
-func (st *story) tellUnder(mem *vfs.MemFS, fault errorfs.InjectorFunc) ends {
+// under does something over a failing disk, up to its end or that of the process.
+func under(mem vfs.FS, fault errorfs.InjectorFunc, do func(Options) error) ends {
 	end := make(chan ends, 8)
 	var dead atomic.Bool
 	opts := testOptions(reusing{errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -295,7 +295,7 @@ func (st *story) tellUnder(mem *vfs.MemFS, fault errorfs.InjectorFunc) ends {
 		end <- ends{err: err, fatal: true}
 		select {}
 	}
-	go func() { end <- ends{err: st.tell(opts)} }()
+	go func() { end <- ends{err: do(opts)} }()
 	return <-end
 }
 
@@ -306,7 +306,7 @@ func TestEveryFailingOperationIsAnErrorAndLosesNothing(t *testing.T) {
 			for n := int64(1); ; n += everyNth {
 				mem, st := memFS(t), newStory()
 				var count, injected atomic.Int64
-				got := st.tellUnder(mem, func(op errorfs.Op) error {
+				got := under(mem, func(op errorfs.Op) error {
 					if op.Kind == errorfs.OpStat && strings.HasSuffix(op.Path, storeName) {
 						return nil // a world that cannot be seen is not a world
 					}
@@ -315,7 +315,7 @@ func TestEveryFailingOperationIsAnErrorAndLosesNothing(t *testing.T) {
 						return &vfsError{op, syscall.EIO}
 					}
 					return nil
-				})
+				}, st.tell)
 				if injected.Load() == 0 {
 					require.NoError(t, got.err)
 					break

@@ -177,17 +177,13 @@ func (s *Store) redactedBy(e entry) (world.Hash, error) {
 // nobody else reads or writes it: then no log is in use that holds them. Pebble
 // writes over logs only of the session that began them, and removes those of the
 // sessions before once they are in tables. A crash in the middle has it done again.
-func (s *Store) purge(owed []redaction) (err error) {
+func (s *Store) purge(owed []redaction) error {
 	options := s.pebbleOptions()
-	options.ErrorIfNotExists = true
 	options.DisableAutomaticCompactions = true
-	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
-		return unreadable(err)
-	}
-	defer func() {
-		err = errors.Join(err, s.db.Close())
-		s.db = nil
-	}()
+	return s.using(storeName, options, func() error { return s.destroy(owed) })
+}
+
+func (s *Store) destroy(owed []redaction) error {
 	b := s.db.NewBatch()
 	for _, r := range owed {
 		if err := b.Delete(hashKey(blobPrefix, r.blob), nil); err != nil {

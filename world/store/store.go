@@ -191,7 +191,8 @@ type Store struct {
 	released atomic.Bool // nothing can be read any more
 	failure  atomic.Pointer[error]
 	failing  chan struct{} // closed when there is a failure
-	armed    atomic.Bool   // a failing log ends the process; not yet while opening
+	opened   atomic.Bool   // it has been; until then somebody waits for what Pebble flushes
+	logging  atomic.Bool   // a failing log ends the process, because Pebble may change to another
 	stalled  atomic.Bool   // an append may be waiting for Pebble to make room
 
 	logSyncs, anchorSyncs atomic.Uint64 // see Stats
