@@ -223,7 +223,18 @@ func (s *Store) rewrite(prefix byte) error {
 
 // compact pushes what lies over a range of keys down to the last level.
 func (s *Store) compact(from, to []byte) error {
-	return s.db.Compact(context.Background(), from, to, false)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	compacted := make(chan error, 1)
+	go func() { compacted <- s.db.Compact(ctx, from, to, false) }()
+	select {
+	case err := <-compacted:
+		return err
+	case <-s.failing: // Pebble would try to flush again, forever
+		cancel()
+		<-compacted
+		return s.failed()
+	}
 }
 
 // settleRedactions notes that bytes are gone, and drops notes without a record.
