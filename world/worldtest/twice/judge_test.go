@@ -109,8 +109,7 @@ func (j *judge) compare(l *life, left map[receipt.Key]bool, effects []world.Side
 		if times == 0 && !coming || listed[key] || l.bank.tookBack(l.history.steps[key]) {
 			continue
 		}
-		excused := l.history.failed[key] || l.said.elsewhere[key] || l.history.halfDone[key] && l.avoids(halfDone)
-		if !excused {
+		if excused := l.history.failed[key] || l.said.elsewhere[key]; !excused {
 			e := l.entry(key)
 			return fmt.Errorf("%w: %s, key %s, which is %s (attempt %d, abandoned %t)", errUnlisted, d, brief(key), e.State, e.Attempt, e.Abandoned)
 		}
@@ -144,7 +143,7 @@ func (j *judge) began(l *life) []receipt.Key {
 // late requires that nothing has begun that was forbidden.
 func (j *judge) late(l *life) error {
 	for _, key := range j.began(l) {
-		if j.forbidden[key] && l.entry(key).Abandoned && !l.avoids(unbegun) {
+		if j.forbidden[key] && l.entry(key).Abandoned {
 			return fmt.Errorf("%s, key %s: a rollback left it before it was begun, and now it was", l.history.deals[key], brief(key))
 		}
 	}
@@ -160,11 +159,6 @@ func (j *judge) late(l *life) error {
 func (l *life) end() error {
 	l.tell("the end: everybody decides, and the world runs until it is idle")
 	ctx := context.Background()
-	if l.avoids(confirmLost) { // another process asks again
-		if err := l.attempt(l.crash); err != nil {
-			return err
-		}
-	}
 	for range 200 {
 		if err := l.attempt(func(context.Context) error { return l.Run(ctx) }); err != nil {
 			return err
