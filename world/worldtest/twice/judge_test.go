@@ -160,7 +160,7 @@ func (l *life) end() error {
 	l.tell("the end: everybody decides, and the world runs until it is idle")
 	ctx := context.Background()
 	for range 200 {
-		if err := l.attempt(func(context.Context) error { return l.Run(ctx) }); err != nil {
+		if err := l.attempt(l.untilIdle); err != nil {
 			return err
 		}
 		<-time.After(2 * timeout)
@@ -180,6 +180,17 @@ func (l *life) end() error {
 		}
 	}
 	return errors.New("it never ends")
+}
+
+// untilIdle runs the world until nothing more can happen: less than a day, or never.
+func (l *life) untilIdle(context.Context) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
+	defer cancel()
+	err := l.Run(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("it waits for ever")
+	}
+	return err
 }
 
 // paid reports whether the bank has made a deal, and not taken it back. What was
