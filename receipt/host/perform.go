@@ -227,7 +227,11 @@ func (h *Host) verify(j *job) {
 	found.Payload = h.secrets.redact(Result{Payload: found.Payload}).Payload
 	held := h.leases.release(j.claim(), j)
 	h.leases.forget(j.claim(), j.Attempt) // it may be asked again
-	if !held || j.Work == world.Verify && h.askLater(j, &found, asked) {
+	if !held {
+		h.yield(j)
+		return
+	}
+	if j.Work == world.Verify && h.askLater(j, &found, asked) {
 		return
 	}
 	h.post(world.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Found: &found})
