@@ -33,11 +33,11 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 # internal/lint lets no goroutine into the pure floors, and starts none: there the
 # race detector would find nothing, and the tests take five times as long. In
 # journal/store it tries a few of all crashes, faults and flipped bytes.
-PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance world journal/bundle
+PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world
 
 test: ## run all tests in random order, with the race detector where there are goroutines
 	$(GO) test -race -shuffle=on -timeout 15m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
-	$(GO) test -shuffle=on -timeout 15m $(PLAIN:%=./%) ./world/store
+	$(GO) test -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store
 
 $(LINTER): tools/go.mod tools/go.sum
 	$(GO) build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -226,7 +226,11 @@ func (h *Host) verify(j *job) {
 	found.Payload = h.secrets.redact(Result{Payload: found.Payload}).Payload
 	held := h.leases.release(j.claim(), j)
 	h.leases.forget(j.claim(), j.Attempt) // it may be asked again
-	if !held || j.Work == receipt.Verify && h.askLater(j, &found, asked) {
+	if !held {
+		h.yield(j)
+		return
+	}
+	if j.Work == receipt.Verify && h.askLater(j, &found, asked) {
 		return
 	}
 	h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Found: &found})

@@ -29,7 +29,7 @@ var (
 )
 
 // Offer is one attempt that a worker in another process has acquired: it makes
-// a [world.Task] of the permit for a Host of its own.
+// a [receipt.Task] of the permit for a Host of its own.
 type Offer struct {
 	Permit  receipt.Permit
 	Lease   time.Duration // how long the attempt is the worker's without Renew

@@ -108,6 +108,45 @@ func TestStartedAttemptsEachSpendACall(t *testing.T) {
 	require.False(t, p.another())
 }
 
+// Only a receipt that says that nothing left gives the call back, and the attempt with
+// it, whatever else it says.
+func TestSentAttemptKeepsItsCall(t *testing.T) {
+	for _, status := range []receipt.Status{receipt.StatusOK, receipt.StatusError, receipt.StatusTimeout, receipt.StatusCancelled} {
+		for _, class := range []receipt.Outcome{"", receipt.OutcomePermanentFailure, receipt.OutcomeRetryableFailure} {
+			for _, unsent := range []bool{false, true} {
+				if status == receipt.StatusOK && (class != "" || unsent) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s,%s,unsent=%v", status, class, unsent), func(t *testing.T) {
+					p := live(t, calls(2), tool(func(e *manifest.Effect) { e.Retry.Attempts = 1 }))
+					p.ask()
+					p.reply(worldtest.Reply{Status: status, Class: class, Unsent: unsent})
+					if len(p.out.Tasks(receipt.Perform)) > 0 {
+						require.True(t, unsent, "it was the only attempt")
+						p.reply(worldtest.OK(nil))
+					} else if unsent {
+						require.True(t, p.another())
+					}
+					require.True(t, p.another())
+					require.False(t, p.another())
+				})
+			}
+		}
+	}
+}
+
+// The call of an attempt under way is spent and not reserved any more: what it gives
+// back when it ends is no other's reservation.
+func TestSpentCallIsNotReservedAnyMore(t *testing.T) {
+	p := live(t, calls(2), func(m *manifest.Manifest) { m.Limits.InFlight = 1 })
+	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}}})
+	p.Drive()
+	p.reply(worldtest.Reply{Status: receipt.StatusError, Unsent: true}) // x gives its call back, y has one
+	p.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.a", Param: "y"}}})
+	p.Drive()
+	require.Equal(t, 1, p.Status().Intents[receipt.StateDenied], "one call was left for two")
+}
+
 func TestEffectInDoubtKeepsItsCall(t *testing.T) {
 	for _, how := range []journal.Resolution{journal.Executed, journal.NotExecuted} {
 		t.Run(string(how), func(t *testing.T) {

@@ -62,6 +62,8 @@ func knownOfGrowth(err error) (code int, hint string) {
 	switch {
 	case errors.As(err, &away):
 		return exitFailed, fmt.Sprintf("put the file back as %s, or a link to it; the world runs without it, and snapshots after #%d can be read", away.File, away.To)
+	case errors.Is(err, local.ErrBytesLeft):
+		return exitFailed, "check the disk and the room on it; then worldctl status opens the world, and so ends the redaction"
 	case errors.Is(err, store.ErrNothingToArchive):
 		return exitFailed, "worldctl snapshot list shows later snapshots; worldctl snapshot create makes one"
 	case errors.Is(err, store.ErrNeededToOpen):

@@ -164,7 +164,7 @@ func (f *counterfeit) envelope(at int) (canon.Envelope, bool) {
 	return e, err == nil
 }
 
-// Blob implements world.Blobs.
+// Blob implements journal.Blobs.
 func (f *counterfeit) Blob(name journal.Hash) ([]byte, error) {
 	for i := range f.items {
 		if x := &f.items[i]; x.sort == aBlob && canon.Sum(x.bytes) == name {

@@ -13,7 +13,7 @@
 // The last item is a checkpoint of the last record. A second gzip member, which
 // unpacks to nothing, holds the SHA-256 of the first.
 //
-// A [Reader] is a world.History. What is wrong with records, their chain and the
+// A [Reader] is a journal.History. What is wrong with records, their chain and the
 // roots of checkpoints is found by whoever verifies that history, as in any other
 // journal; what is wrong with the file below that, the Reader says itself.
 package bundle

@@ -23,7 +23,7 @@ type Options struct {
 	MaxBytes int64  // how large a bundle may be unpacked; 0: DefaultMaxBytes
 }
 
-// Reader reads a bundle: it is the world.History of it. It holds an index in
+// Reader reads a bundle: it is the journal.History of it. It holds an index in
 // memory, of 48 bytes for every blob and little for every 512 records, and the
 // rest in a temporary file. It is safe for concurrent use.
 type Reader struct {
@@ -109,7 +109,7 @@ func (r *Reader) bytes(at span) ([]byte, error) {
 	return b, nil
 }
 
-// Blob implements world.History.
+// Blob implements journal.History.
 func (r *Reader) Blob(h journal.Hash) ([]byte, error) {
 	at, ok := r.blobs[h]
 	if !ok {
@@ -122,7 +122,7 @@ func (r *Reader) Blob(h journal.Hash) ([]byte, error) {
 	return b, err
 }
 
-// Scan implements world.History. A record that cannot be decoded is yielded with
+// Scan implements journal.History. A record that cannot be decoded is yielded with
 // the id that it has by its place; after the first item that is cut off, or no
 // item, there is nothing, and that is no error: Damage tells of it.
 func (r *Reader) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
@@ -169,7 +169,7 @@ func (r *Reader) placeOf(after journal.Seq) place {
 	return place{at: r.end}
 }
 
-// Record implements world.History.
+// Record implements journal.History.
 func (r *Reader) Record(id journal.Seq) ([]byte, error) {
 	for s, err := range r.Scan(max(id, 1) - 1) {
 		if err != nil {
@@ -185,10 +185,10 @@ func (r *Reader) Record(id journal.Seq) ([]byte, error) {
 	return nil, fmt.Errorf("record #%d: %w", id, journal.ErrNotFound)
 }
 
-// Image implements world.History: a bundle has no images.
+// Image implements journal.History: a bundle has no images.
 func (*Reader) Image(journal.Seq) (*journal.Image, error) { return nil, nil }
 
-// Part implements world.History.
+// Part implements journal.History.
 func (*Reader) Part(at journal.Seq, _ []string) (*journal.Image, error) {
 	return nil, fmt.Errorf("image at #%d: %w", at, journal.ErrNotFound)
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -55,7 +56,7 @@ func (x *archives) of(id journal.Seq) *Archived {
 // cannot be read.
 func (s *Store) Archived() []Archived { return slices.Clone(s.archives.all()) }
 
-// Missing returns why an archive's file cannot be read, a world.ErrArchived, or
+// Missing returns why an archive's file cannot be read, a journal.ErrArchived, or
 // nil. It does not read all of it.
 func (s *Store) Missing(a Archived) error {
 	_, f, err := s.openArchived(a)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -19,7 +20,7 @@ type imageWriter struct {
 	done chan struct{}
 }
 
-// Checkpoint implements world.Journal, for any head from the last checkpoint's to
+// Checkpoint implements journal.Journal, for any head from the last checkpoint's to
 // the last append's. It returns at once; the image is written beside the appends
 // that follow, and the records since the last checkpoint are indexed by cell with
 // it. It is one batch and is not synced: it lies after its records in the log, so

@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -25,13 +25,13 @@ type Copied struct {
 }
 
 // CopyTo makes another store in dir, as Create would, of the records up to one
-// (world.Last: all that there are) and what belongs to them, and opens it. What
+// (journal.Last: all that there are) and what belongs to them, and opens it. What
 // is younger is left out: later records, and whatever was derived of more than
 // the last image at or before that record. Blobs are not looked through. Where
 // opts.AnchorKey is another it is another world's store, which has signed nothing
 // yet: signed checkpoints are left out too.
 //
-// It cannot end at a record that was archived (world.ErrArchived); other archives
+// It cannot end at a record that was archived (journal.ErrArchived); other archives
 // are read by both, where they are.
 //
 // Its anchor is under opts.AnchorKey; opts.FS must be the store's. Appends wait
@@ -126,25 +126,18 @@ func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error)
 }
 
 // making makes changes to a store that has no name yet.
-func (s *Store) making(changes []func() error) (err error) {
+func (s *Store) making(changes []func() error) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	options := s.pebbleOptions()
-	options.ErrorIfNotExists = true
-	if s.db, err = pebble.Open(s.path(newStoreName), options); err != nil {
-		return unreadable(err)
-	}
-	defer func() {
-		err = errors.Join(err, s.db.Close())
-		s.db = nil
-	}()
-	for _, change := range changes {
-		if err := change(); err != nil {
-			return err
+	return s.using(newStoreName, s.pebbleOptions(), func() error {
+		for _, change := range changes {
+			if err := change(); err != nil {
+				return err
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // nameIt gives a store that is made its anchor and its name, and owns it.

@@ -11,12 +11,14 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
-	"github.com/worldkernel/worldkernel/journal"
 	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 const copyDir = "f/.world"
@@ -177,6 +179,57 @@ func TestCopyOfAllWaitsForWhatIsUnderWay(t *testing.T) {
 	require.Empty(t, damageOf(c))
 	removeCopy(t, c, h.mem)
 	require.NoError(t, h.s.Close())
+}
+
+// What a copy holds has been acknowledged: until the append under way is, nothing is
+// copied, and what fails is in no copy.
+func TestCopyHoldsNothingThatIsNotAcknowledged(t *testing.T) {
+	for _, fails := range []error{nil, syscall.EIO} {
+		t.Run(fmt.Sprint(fails), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { copyBesideAnAppend(t, fails) })
+		})
+	}
+}
+
+// copyBesideAnAppend makes a copy while the last step of an append, which writes the
+// anchor, does not end; then it ends so.
+func copyBesideAnAppend(t *testing.T, so error) {
+	mem := memFS(t)
+	held := make(chan struct{})
+	var on atomic.Bool
+	opts := testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if on.Load() && op.Kind == errorfs.OpFileSyncData && op.Path == anchorPath {
+			<-held
+			return so
+		}
+		return nil
+	})))
+	s, err := Create(testDir, opts)
+	require.NoError(t, err)
+	w := &writer{}
+	appendAll(t, s, w.batch("a/1"))
+	on.Store(true)
+	p, err := s.Append(w.batch("a/1"))
+	require.NoError(t, err)
+	var c *Store
+	copied := make(chan error, 1)
+	go func() {
+		var err error
+		c, _, err = s.CopyTo(copyDir, journal.Last, copyOptions(opts.FS))
+		copied <- err
+	}()
+	synctest.Wait()
+	early := filesOf(t, mem, copyDir)
+	close(held)
+	require.ErrorIs(t, p.Wait(), so)
+	err = <-copied
+	if err == nil {
+		require.Equal(t, w.head, c.Head())
+		require.NoError(t, c.Close())
+	}
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, err, so)
+	require.NotContains(t, early, copyDir+"/"+storeName, "it did not wait")
 }
 
 func TestCopyReadsTheArchivesOfTheStore(t *testing.T) {

@@ -218,14 +218,14 @@ func TestCrashAtEveryWriteLosesNothingAcknowledged(t *testing.T) {
 // beforeWrites calls record before each write to files in memory, one at a time
 // under mu. Record may copy them as a crash would leave them.
 func beforeWrites(files vfs.FS, mu *sync.Mutex, record func()) vfs.FS {
-	return errorfs.Wrap(takingTurns{files, mu}, writesAt(func(op errorfs.Op) error {
+	return reusing{errorfs.Wrap(takingTurns{files, mu}, writesAt(func(op errorfs.Op) error {
 		if op.Kind != errorfs.OpFileReadAt && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			mu.Lock()
 			defer mu.Unlock()
 			record()
 		}
 		return nil
-	}))
+	}))}
 }
 
 // takingTurns does under its mutex what files in memory cannot do while they are
@@ -249,10 +249,15 @@ func (f takingTurns) Lock(name string) (io.Closer, error) {
 	return f.FS.Lock(name)
 }
 
-func (f takingTurns) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.FS.ReuseForWrite(from, to, category)
+// reusing stands before errorfs, which hands out a log that is to be written over as
+// it is: none of its operations would be seen.
+type reusing struct{ vfs.FS }
+
+func (f reusing) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if err := f.Rename(from, to); err != nil {
+		return nil, err
+	}
+	return f.OpenReadWrite(to, category)
 }
 
 // writesAt leaves out the kinds that errorfs cannot tell to be reads or writes.
@@ -274,22 +279,22 @@ type ends struct {
 	fatal bool
 }
 
-// tellUnder runs a story over a failing disk, up to its end or that of the process.
-func (st *story) tellUnder(mem *vfs.MemFS, fault errorfs.InjectorFunc) ends {
+// under does something over a failing disk, up to its end or that of the process.
+func under(mem vfs.FS, fault errorfs.InjectorFunc, do func(Options) error) ends {
 	end := make(chan ends, 8)
 	var dead atomic.Bool
-	opts := testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	opts := testOptions(reusing{errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if dead.Load() {
 			select {} // Pebble would try again, forever
 		}
 		return fault(op)
-	})))
+	}))})
 	opts.Fatal = func(err error) {
 		dead.Store(true)
 		end <- ends{err: err, fatal: true}
 		select {}
 	}
-	go func() { end <- ends{err: st.tell(opts)} }()
+	go func() { end <- ends{err: do(opts)} }()
 	return <-end
 }
 
@@ -300,7 +305,7 @@ func TestEveryFailingOperationIsAnErrorAndLosesNothing(t *testing.T) {
 			for n := int64(1); ; n += everyNth {
 				mem, st := memFS(t), newStory()
 				var count, injected atomic.Int64
-				got := st.tellUnder(mem, func(op errorfs.Op) error {
+				got := under(mem, func(op errorfs.Op) error {
 					if op.Kind == errorfs.OpStat && strings.HasSuffix(op.Path, storeName) {
 						return nil // a world that cannot be seen is not a world
 					}
@@ -309,7 +314,7 @@ func TestEveryFailingOperationIsAnErrorAndLosesNothing(t *testing.T) {
 						return &vfsError{op, syscall.EIO}
 					}
 					return nil
-				})
+				}, st.tell)
 				if injected.Load() == 0 {
 					require.NoError(t, got.err)
 					break

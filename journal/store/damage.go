@@ -29,7 +29,7 @@ func unreadable(err error) error {
 // was written. After one that is damaged the chain is unknown up to the next head
 // that is known otherwise; the records between are checked one by one, and one error
 // names them as unchecked. A payload that a record names and that is not there is a
-// world.ErrNotFound, unless it was redacted: whether the journal says so is not looked
+// journal.ErrNotFound, unless it was redacted: whether the journal says so is not looked
 // at here.
 //
 // A Scan whose records follow from each other, with their payloads and the Heads in
@@ -49,7 +49,7 @@ func (s *Store) Heads() []journal.Head {
 }
 
 // Damage reads everything but the records in the store, archives too, and yields a
-// *DamageError or *world.ArchivedError for each piece that is not what was written.
+// *DamageError or *journal.ArchivedError for each piece that is not what was written.
 func (s *Store) Damage() iter.Seq[error] {
 	return func(yield func(error) bool) {
 		s.settleImages()

@@ -245,7 +245,7 @@ func TestCrashInHistoryIsBeforeOrAfter(t *testing.T) {
 func (u *undisturbed) tellUnder(mem *vfs.MemFS, at int, to *told, fault errorfs.InjectorFunc) ends {
 	end := make(chan ends, 8)
 	var armed, dead atomic.Bool
-	opts := doersOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	opts := doersOptions(reusing{errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if dead.Load() {
 			select {} // Pebble would try again, forever
 		}
@@ -253,7 +253,7 @@ func (u *undisturbed) tellUnder(mem *vfs.MemFS, at int, to *told, fault errorfs.
 			return nil
 		}
 		return fault(op)
-	})))
+	}))})
 	opts.Fatal = func(err error) {
 		dead.Store(true)
 		end <- ends{err: err, fatal: true}

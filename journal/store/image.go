@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Image implements world.History. A piece of it that is not what was written is
+// Image implements journal.History. A piece of it that is not what was written is
 // a *DamageError.
 func (s *Store) Image(at journal.Seq) (img *journal.Image, err error) {
 	err = s.settled(func(v *view) error {
@@ -29,7 +30,7 @@ func (s *Store) Image(at journal.Seq) (img *journal.Image, err error) {
 	return img, nil
 }
 
-// Part implements world.History. It seeks the cells that are named, and reads no
+// Part implements journal.History. It seeks the cells that are named, and reads no
 // others.
 func (s *Store) Part(at journal.Seq, cells []string) (img *journal.Image, err error) {
 	err = s.settled(func(v *view) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -25,13 +26,13 @@ type pending struct {
 	done  chan struct{}
 }
 
-// Wait implements world.Pending. It may be called more than once.
+// Wait implements journal.Pending. It may be called more than once.
 func (p *pending) Wait() error {
 	<-p.done
 	return p.err
 }
 
-// Done implements world.Pending.
+// Done implements journal.Pending.
 func (p *pending) Done() bool {
 	select {
 	case <-p.done:
@@ -41,10 +42,10 @@ func (p *pending) Done() bool {
 	}
 }
 
-// Notify implements world.Journal.
+// Notify implements journal.Journal.
 func (s *Store) Notify(wake func()) { s.wake.Store(&wake) }
 
-// Append implements world.Journal. It returns at once; the batch's slices are in
+// Append implements journal.Journal. It returns at once; the batch's slices are in
 // use until the Pending has been waited for. An append that failed, or whose
 // Pending did, ends the store: every later one answers with the same error.
 func (s *Store) Append(b journal.Batch) (journal.Pending, error) {

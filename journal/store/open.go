@@ -91,6 +91,22 @@ func (s *Store) makeStore() error {
 	return errors.Join(setMeta(db, meta{format: FormatVersion}), db.Close())
 }
 
+// using opens Pebble's files under a name, does work with them and closes them. The
+// work may fill more than a log, so one that fails ends the process.
+func (s *Store) using(name string, options *pebble.Options, work func() error) (err error) {
+	options.ErrorIfNotExists = true
+	if s.db, err = pebble.Open(s.path(name), options); err != nil {
+		return unreadable(err)
+	}
+	s.logging.Store(true)
+	defer func() {
+		s.logging.Store(false)
+		err = errors.Join(err, s.db.Close())
+		s.db = nil
+	}()
+	return work()
+}
+
 func syncDir(files vfs.FS, path string) error {
 	dir, err := files.OpenDir(path)
 	if err != nil {
@@ -144,6 +160,7 @@ func (s *Store) own() error {
 	if err := setMeta(s.db, m); err != nil {
 		return err
 	}
+	s.logging.Store(true) // what follows may fill more than a log
 	if err := cmp.Or(s.settleRedactions(owed), s.loadArchives()); err != nil {
 		return err
 	}
@@ -151,7 +168,7 @@ func (s *Store) own() error {
 	if err := s.anchor.write(s.head, s.epoch); err != nil {
 		return err
 	}
-	s.armed.Store(true)
+	s.opened.Store(true)
 	scheduler.begin()
 	return nil
 }

@@ -100,7 +100,7 @@ func (p *patientScheduler) begin() {
 func (s *Store) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			if s.stalled.Load() || !s.armed.Load() {
+			if s.stalled.Load() || !s.opened.Load() {
 				s.fatal(err)
 			}
 			_ = s.fail(s.unwritable(err)) // the next append says so
@@ -139,10 +139,11 @@ func (l logger) Fatalf(format string, args ...any) {
 
 // logBroken is told of every error in writing Pebble's log. After one Pebble
 // may have lost a write, and it panics as soon as it changes to another log; so
-// the process ends here. While the store is being opened, opening fails. (Where
+// the process ends here. While Pebble opens its files, or closes them again without
+// the world having been opened, it changes to no other, and returns the error. (Where
 // a directory cannot be synced Pebble panics at once, in any goroutine.)
 func (s *Store) logBroken(err error) {
-	if s.armed.Load() {
+	if s.logging.Load() {
 		s.fatal(err)
 	}
 }
@@ -293,6 +294,12 @@ func (f *guardFile) count() {
 func (f *guardFile) SyncTo(length int64) (bool, error) {
 	full, err := f.File.SyncTo(length)
 	return full, f.report(err)
+}
+
+// Stat implements vfs.File. Pebble asks a log that it is to write over for its size.
+func (f *guardFile) Stat() (vfs.FileInfo, error) {
+	info, err := f.File.Stat()
+	return info, f.report(err)
 }
 
 // Close implements vfs.File.

@@ -14,7 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Record implements world.History. A record that is not what was written is a
+// Record implements journal.History. A record that is not what was written is a
 // *DamageError; its place in the chain is not checked, which takes a Scan.
 func (s *Store) Record(id journal.Seq) ([]byte, error) {
 	e, err := s.entry(id)
@@ -24,8 +24,8 @@ func (s *Store) Record(id journal.Seq) ([]byte, error) {
 	return e.record, nil
 }
 
-// Blob implements world.Blobs. A blob that has not its hash is a *DamageError, one
-// that was redacted a world.ErrRedacted.
+// Blob implements journal.Blobs. A blob that has not its hash is a *DamageError, one
+// that was redacted a journal.ErrRedacted.
 func (s *Store) Blob(h journal.Hash) ([]byte, error) {
 	key := hashKey(blobPrefix, h)
 	value, err := s.get(key)
@@ -41,7 +41,7 @@ func (s *Store) Blob(h journal.Hash) ([]byte, error) {
 	return value, nil
 }
 
-// Scan implements world.History. The error that ends it is a *DamageError where
+// Scan implements journal.History. The error that ends it is a *DamageError where
 // a record is damaged, missing or off the chain. The bytes may be kept.
 // Records are read ahead while the caller works on those before.
 func (s *Store) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {

@@ -176,17 +176,13 @@ func (s *Store) redactedBy(e entry) (journal.Hash, error) {
 // nobody else reads or writes it: then no log is in use that holds them. Pebble
 // writes over logs only of the session that began them, and removes those of the
 // sessions before once they are in tables. A crash in the middle has it done again.
-func (s *Store) purge(owed []redaction) (err error) {
+func (s *Store) purge(owed []redaction) error {
 	options := s.pebbleOptions()
-	options.ErrorIfNotExists = true
 	options.DisableAutomaticCompactions = true
-	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
-		return unreadable(err)
-	}
-	defer func() {
-		err = errors.Join(err, s.db.Close())
-		s.db = nil
-	}()
+	return s.using(storeName, options, func() error { return s.destroy(owed) })
+}
+
+func (s *Store) destroy(owed []redaction) error {
 	b := s.db.NewBatch()
 	for _, r := range owed {
 		if err := b.Delete(hashKey(blobPrefix, r.blob), nil); err != nil {
@@ -226,7 +222,18 @@ func (s *Store) rewrite(prefix byte) error {
 
 // compact pushes what lies over a range of keys down to the last level.
 func (s *Store) compact(from, to []byte) error {
-	return s.db.Compact(context.Background(), from, to, false)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	compacted := make(chan error, 1)
+	go func() { compacted <- s.db.Compact(ctx, from, to, false) }()
+	select {
+	case err := <-compacted:
+		return err
+	case <-s.failing: // Pebble would try to flush again, forever
+		cancel()
+		<-compacted
+		return s.failed()
+	}
 }
 
 // settleRedactions notes that bytes are gone, and drops notes without a record.

@@ -8,9 +8,12 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -247,4 +250,98 @@ func TestCrashLeavesAPayloadOrEndsItsRedaction(t *testing.T) {
 	})
 	require.Positive(t, gone)
 	require.Positive(t, whole)
+}
+
+// redactsUnder redacts a payload over a failing disk and opens the world again, which
+// destroys the bytes. It reports whether the record was acknowledged.
+func redactsUnder(t *testing.T, files vfs.FS, blob journal.Hash, fault errorfs.InjectorFunc) (got ends, acked bool) {
+	t.Helper()
+	var durable atomic.Bool
+	got = under(files, fault, func(opts Options) error {
+		s, err := Open(testDir, opts)
+		if err != nil {
+			return err
+		}
+		err = s.Redact(blob, func() error {
+			p, err := s.Append(resume(s).redaction(t, blob))
+			if err == nil {
+				err = p.Wait()
+			}
+			durable.Store(err == nil)
+			return err
+		})
+		if err := errors.Join(err, s.Close()); err != nil {
+			return err
+		}
+		if s, err = Open(testDir, opts); err != nil {
+			return err
+		}
+		return s.Close()
+	})
+	return got, durable.Load()
+}
+
+// requireRedactedOrNot opens what a failing disk has left. Where it finds the record
+// the payload is in no file any more; else all is as it was. It reports which.
+func requireRedactedOrNot(t *testing.T, files *vfs.MemFS, blob journal.Hash, before journal.Head, acked bool) (redacted bool) {
+	t.Helper()
+	s := reopen(t, files)
+	require.Empty(t, damageOf(s))
+	require.Len(t, scanAll(t, s, 0), int(s.Head().ID))
+	redacted = s.Head().ID > before.ID
+	_, err := s.Blob(blob)
+	require.NoError(t, s.Close())
+	if !redacted {
+		require.False(t, acked)
+		require.NoError(t, err)
+		return false
+	}
+	require.ErrorIs(t, err, journal.ErrRedacted)
+	require.Empty(t, holding(t, files, "w", marker))
+	return true
+}
+
+// TestFailingDiskLeavesAPayloadOrEndsItsRedaction fails every operation of a redaction,
+// alone and with all after it. It is an error or the end of the process, never Pebble's
+// panic, and with a whole disk the next Open ends what is on the record.
+func TestFailingDiskLeavesAPayloadOrEndsItsRedaction(t *testing.T) {
+	slowUnderRace(t)
+	mem := memFS(t)
+	before, blob := aSecret(t, mem, true)
+	fatal, found := map[bool]int{}, map[bool]int{}
+	for _, disk := range []struct {
+		err   error
+		after bool // and all after that fail
+		full  bool // only what needs room fails
+	}{{syscall.EIO, false, false}, {syscall.EIO, true, false}, {syscall.ENOSPC, true, true}} {
+		for n, injected := int64(1), true; injected; n++ {
+			files := clone(mem)
+			var count atomic.Int64
+			got, acked := redactsUnder(t, files, blob, func(op errorfs.Op) error {
+				if disk.full && op.Kind != errorfs.OpCreate && op.Kind != errorfs.OpFileWrite && op.Kind != errorfs.OpFileWriteAt {
+					return nil
+				}
+				if i := count.Add(1); i == n || disk.after && i > n {
+					return &vfsError{op, disk.err}
+				}
+				return nil
+			})
+			injected = count.Load() >= n
+			if got.err == nil { // Pebble could do without, as in removing a file
+				require.True(t, acked)
+			} else {
+				require.ErrorIs(t, got.err, disk.err)
+			}
+			fatal[got.fatal]++
+			if !t.Run(fmt.Sprintf("%+v,operation=%d", disk, n), func(t *testing.T) {
+				found[requireRedactedOrNot(t, files.CrashClone(vfs.CrashCloneCfg{}), blob, before.head, acked)]++
+			}) {
+				t.Fatal("ended with", got.err)
+			}
+		}
+	}
+	for _, some := range []bool{false, true} {
+		require.Positive(t, fatal[some])
+		require.Positive(t, found[some])
+	}
 }

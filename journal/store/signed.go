@@ -19,7 +19,7 @@ type Signed struct {
 
 // PutCheckpoint keeps a signed checkpoint for ever, in the place of one of the same
 // size. It is durable on return, and so are the records that it is of: where there
-// are fewer it is refused with world.ErrNotFound. Neither root nor signatures are
+// are fewer it is refused with journal.ErrNotFound. Neither root nor signatures are
 // checked.
 func (s *Store) PutCheckpoint(note []byte) error {
 	c, err := checkpoint.Parse(note)

@@ -98,6 +98,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -170,7 +171,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Store is a world on disk and its owner: a world.Journal and a world.History.
+// Store is a world on disk and its owner: a journal.Journal and a journal.History.
 // Reading is safe for concurrent use, also beside one appending caller. No
 // slice that it returns is used again by the store.
 type Store struct {
@@ -190,7 +191,8 @@ type Store struct {
 	released atomic.Bool // nothing can be read any more
 	failure  atomic.Pointer[error]
 	failing  chan struct{} // closed when there is a failure
-	armed    atomic.Bool   // a failing log ends the process; not yet while opening
+	opened   atomic.Bool   // it has been; until then somebody waits for what Pebble flushes
+	logging  atomic.Bool   // a failing log ends the process, because Pebble may change to another
 	stalled  atomic.Bool   // an append may be waiting for Pebble to make room
 
 	logSyncs, anchorSyncs atomic.Uint64 // see Stats

@@ -256,6 +256,27 @@ func TestAppendRefusesAnotherHeadAndGaps(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// Two owners may have come equally far with something else: the id alone would let one
+// go on from what the other wrote.
+func TestAppendFollowsARootAndNotAnIDAlone(t *testing.T) {
+	s := create(t, memFS(t))
+	w, other := &writer{}, &writer{}
+	appendAll(t, s, w.batch("a"))
+	other.batch("b")
+	require.Equal(t, w.head.ID, other.head.ID)
+	_, err := s.Append(other.batch("c"))
+	require.ErrorIs(t, err, journal.ErrFenced)
+
+	elsewhere := w.batch("d")
+	elsewhere.Head.Root = other.head.Root
+	_, err = s.Append(elsewhere)
+	require.ErrorIs(t, err, errGap, "it does not end with the root of its last record")
+
+	require.Len(t, scanAll(t, s, 0), 1)
+	appendAll(t, s, resume(s).batch("e"))
+	require.NoError(t, s.Close())
+}
+
 // A checkpoint is one batch, so no version is newer than the image; were there
 // one, it is not part of the image.
 func TestImageHoldsNothingNewerThanItsHead(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 
 // Hashes returns the hashes of the Merkle tree over the records, which package
 // checkpoint defines, for proofs: from tiles, and from records where there are
-// none. What is beyond the last record is world.ErrNotFound. It is safe for
+// none. What is beyond the last record is journal.ErrNotFound. It is safe for
 // concurrent use.
 func (s *Store) Hashes() tlog.HashReader {
 	return tlog.HashReaderFunc(func(indexes []int64) ([]tlog.Hash, error) {
@@ -43,7 +43,7 @@ func (s *Store) Hashes() tlog.HashReader {
 }
 
 // TreeAt returns the Merkle tree over the records up to one. The error is
-// world.ErrNotFound where there are fewer.
+// journal.ErrNotFound where there are fewer.
 func (s *Store) TreeAt(at journal.Seq) (*checkpoint.Tree, error) {
 	if end := s.readable().ID; at > end {
 		return nil, fmt.Errorf("store: tree: record #%d of %d: %w", at, end, journal.ErrNotFound)

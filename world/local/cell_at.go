@@ -20,7 +20,7 @@ func (lw *World) CellAt(cell reducer.Cell, at journal.Seq) (v world.CellView, fo
 }
 
 // UnitEnd returns the last record of what was written at once with a record. The
-// error is world.ErrNotFound where there is no such record.
+// error is journal.ErrNotFound where there is no such record.
 func (lw *World) UnitEnd(at journal.Seq) (journal.Seq, error) {
 	known, err := lw.landmarks(at)
 	if err != nil {

@@ -69,7 +69,7 @@ func public(keys []ed25519.PrivateKey) []ed25519.PublicKey {
 }
 
 // Consistency returns the proof that the tree over the records up to one begins
-// like the tree over those up to an earlier one. The error is world.ErrNotFound
+// like the tree over those up to an earlier one. The error is journal.ErrNotFound
 // where the journal has fewer.
 func (lw *World) Consistency(from, to journal.Seq) (tlog.TreeProof, error) {
 	if err := lw.has(to); err != nil {
@@ -79,7 +79,7 @@ func (lw *World) Consistency(from, to journal.Seq) (tlog.TreeProof, error) {
 }
 
 // Inclusion returns the proof that a record is in the tree over the records up to
-// another one. The error is world.ErrNotFound where the journal has fewer.
+// another one. The error is journal.ErrNotFound where the journal has fewer.
 func (lw *World) Inclusion(record, size journal.Seq) (tlog.RecordProof, error) {
 	if err := lw.has(size); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 type ForkOptions struct {
 	ID      string              // 1 to 64 letters, digits, '-', '_' or '.'; empty: a random one
 	At      journal.Seq         // the last record that both have; 0: the last there is
-	Effects journal.ForkEffects // empty: world.ForkHold
+	Effects journal.ForkEffects // empty: journal.ForkHold
 	Actor   string              // who forks, for the fork's journal
 	Amend   world.Amendment     // the fork's rules; nil: those of its parent
 }

@@ -23,7 +23,7 @@ var ErrNoReceipt = errors.New("it has no receipt")
 
 // ProveRecord proves to somebody who has nothing else of the world that a record is
 // in its history. It signs a checkpoint of all that has happened for it. The error
-// is world.ErrNotFound where there is no such record.
+// is journal.ErrNotFound where there is no such record.
 func (lw *World) ProveRecord(id journal.Seq) (*verify.Proof, error) {
 	data, err := lw.store.Record(id)
 	if err != nil {
@@ -110,7 +110,7 @@ func (lw *World) ProveCell(cell reducer.Cell, name string) (*verify.Proof, error
 
 // ProveConsistency proves that a checkpoint that somebody keeps is of this history:
 // that everything before it is still what it was. The errors are those of package
-// checkpoint, ErrOtherHistory where it is not, and world.ErrNotFound where the
+// checkpoint, ErrOtherHistory where it is not, and journal.ErrNotFound where the
 // history has not come that far.
 func (lw *World) ProveConsistency(older []byte) (*verify.Proof, error) {
 	was, err := checkpoint.Parse(older)

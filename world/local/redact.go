@@ -7,19 +7,24 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
 // Why a blob is not redacted. Besides these there are world.ErrStillNeeded and,
-// where it is redacted already, world.ErrRedacted.
+// where it is redacted already, journal.ErrRedacted.
 var (
 	ErrNoPayload  = errors.New("no record has such a payload")
 	ErrInline     = fmt.Errorf("its payload is part of the record: only what is larger than %d bytes can be redacted", journal.MaxInlineBytes)
 	ErrSeveral    = errors.New("several payloads have this hash prefix")
 	ErrOfManifest = errors.New("a manifest names it, and without it the world cannot be replayed")
 )
+
+// ErrBytesLeft says that a redaction is on the record, and that the bytes may be in the
+// store until the world is opened the next time, which destroys them.
+var ErrBytesLeft = errors.New("the redaction is on the record, its bytes go when the world is opened again")
 
 // Redaction is what was redacted.
 type Redaction struct {
@@ -38,23 +43,36 @@ type Payload struct {
 
 // Redact destroys a payload in the world of a directory. The record of it is
 // durable before the bytes go; when Redact returns they are in no file of the
-// store. A crash between is made up for by the next Open.
+// store. A crash between is made up for by the next Open, and so is an error
+// (ErrBytesLeft), also one that Options.Fatal gets.
 func Redact(ctx context.Context, dir string, opts Options, p Payload, reason, actor string) (Redaction, error) {
+	var left atomic.Bool
+	told := func(err error) error {
+		if left.Load() {
+			return fmt.Errorf("%w: %w", ErrBytesLeft, err)
+		}
+		return err
+	}
+	if fatal := opts.Fatal; fatal != nil {
+		opts.Fatal = func(err error) { fatal(told(err)) }
+	}
 	lw, err := Open(dir, opts)
 	if err != nil {
 		return Redaction{}, err
 	}
 	r, err := lw.redact(ctx, p, reason, actor)
+	left.Store(err == nil)
 	if err := errors.Join(err, lw.Close()); err != nil {
-		return Redaction{}, err
+		return Redaction{}, told(err)
 	}
 	if known := lw.passphrase; known != nil {
 		opts.Passphrase = func() ([]byte, error) { return known, nil }
 	}
 	lw, err = own(dir, opts) // which destroys the bytes
 	if err != nil {
-		return Redaction{}, err
+		return Redaction{}, told(err)
 	}
+	left.Store(false)
 	return r, lw.abandon()
 }
 

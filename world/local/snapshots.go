@@ -58,7 +58,7 @@ func (lw *World) Leaves(b journal.RolledBack) (left []journal.SideEffect, err er
 
 // At returns the world as it was after a record, and what was written at once
 // with it. It costs the records since the snapshot before. The error is
-// world.ErrNotFound where there is no such record.
+// journal.ErrNotFound where there is no such record.
 func (lw *World) At(at journal.Seq) (*world.Moment, error) {
 	if err := lw.has(at); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (lw *World) At(at journal.Seq) (*world.Moment, error) {
 	return world.At(lw.store, at, lw.opts.Registry)
 }
 
-// has reports, as world.ErrNotFound, that there is no such record.
+// has reports, as journal.ErrNotFound, that there is no such record.
 func (lw *World) has(at journal.Seq) error {
 	if end := lw.store.Head().ID; at == 0 || at > end {
 		return fmt.Errorf("record #%d of %d: %w", at, end, journal.ErrNotFound)

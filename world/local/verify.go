@@ -107,7 +107,7 @@ type history struct {
 	end journal.Seq
 }
 
-// Scan implements world.History.
+// Scan implements journal.History.
 func (h history) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	return func(yield func(journal.Scanned, error) bool) {
 		if after >= h.end {
@@ -124,7 +124,7 @@ func (h history) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	}
 }
 
-// Image implements world.History.
+// Image implements journal.History.
 func (h history) Image(at journal.Seq) (*journal.Image, error) {
 	return h.History.Image(min(at, h.end))
 }

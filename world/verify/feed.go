@@ -1,8 +1,9 @@
 package verify
 
 import (
-	"github.com/worldkernel/worldkernel/journal"
 	"iter"
+
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // feed hands the records that scan reads over to a replay beside it, so that the
@@ -60,7 +61,7 @@ type fedHistory struct {
 	*feed
 }
 
-// Scan implements world.History.
+// Scan implements journal.History.
 func (h *fedHistory) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	if after != 0 || h.feed == nil {
 		return h.History.Scan(after)

@@ -62,7 +62,7 @@ func (j Journal) End() journal.Seq {
 	return last
 }
 
-// Stored returns the stored bytes of a record. The error is world.ErrNotFound where
+// Stored returns the stored bytes of a record. The error is journal.ErrNotFound where
 // there is none.
 func (j Journal) Stored(id journal.Seq) ([]byte, error) {
 	raw, err := j.Local.Store().Record(id)
@@ -72,7 +72,7 @@ func (j Journal) Stored(id journal.Seq) ([]byte, error) {
 	return raw, err
 }
 
-// Entry reads a record. The error is world.ErrNotFound where there is none.
+// Entry reads a record. The error is journal.ErrNotFound where there is none.
 func (j Journal) Entry(id journal.Seq) (*Entry, error) {
 	raw, err := j.Stored(id)
 	if err != nil {

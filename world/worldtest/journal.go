@@ -11,7 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// Journal is a world.Journal and world.History in memory. What has been waited
+// Journal is a journal.Journal and journal.History in memory. What has been waited
 // for survives a Crash, what has not is lost. The zero value is empty; it is
 // not safe for concurrent use.
 type Journal struct {
@@ -21,7 +21,7 @@ type Journal struct {
 	// that came before; an error refuses the append.
 	FailAppend func(n int) error
 	// FailWait, if set, is asked when an append is waited for. After an error
-	// the batch is lost, or, where that is world.ErrUnknown, durable all the same.
+	// the batch is lost, or, where that is journal.ErrUnknown, durable all the same.
 	FailWait func(n int) error
 
 	appends int
@@ -50,7 +50,7 @@ func (j *Journal) Head() journal.Head {
 	return journal.Head{ID: last.ID, Root: last.Root}
 }
 
-// Append implements world.Journal.
+// Append implements journal.Journal.
 func (j *Journal) Append(b journal.Batch) (journal.Pending, error) {
 	n := j.appends
 	j.appends++
@@ -97,7 +97,7 @@ func checkChain(b journal.Batch) error {
 	return nil
 }
 
-// Wait implements world.Pending: all batches up to this one become durable.
+// Wait implements journal.Pending: all batches up to this one become durable.
 func (p *pending) Wait() error {
 	var failed error
 	if p.j.FailWait != nil {
@@ -116,10 +116,10 @@ func (p *pending) Wait() error {
 	return failed
 }
 
-// Done implements world.Pending: nobody has to wait for memory.
+// Done implements journal.Pending: nobody has to wait for memory.
 func (p *pending) Done() bool { return true }
 
-// Notify implements world.Journal.
+// Notify implements journal.Journal.
 func (j *Journal) Notify(func()) {}
 
 func (j *Journal) settle(p *pending) {
@@ -160,7 +160,7 @@ func (j *Journal) Truncate(n journal.Seq) *Journal {
 // Records returns what is durable. The caller must not change it.
 func (j *Journal) Records() []journal.Stored { return j.durable }
 
-// Checkpoint implements world.Journal: it becomes durable after the appends
+// Checkpoint implements journal.Journal: it becomes durable after the appends
 // before it, never earlier.
 func (j *Journal) Checkpoint(img *journal.Image) error {
 	if len(j.queue) > 0 {
@@ -171,7 +171,7 @@ func (j *Journal) Checkpoint(img *journal.Image) error {
 	return nil
 }
 
-// Scan implements world.History.
+// Scan implements journal.History.
 func (j *Journal) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	return func(yield func(journal.Scanned, error) bool) {
 		for _, s := range j.durable[min(int(after), len(j.durable)):] {
@@ -182,7 +182,7 @@ func (j *Journal) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	}
 }
 
-// Record implements world.History.
+// Record implements journal.History.
 func (j *Journal) Record(id journal.Seq) ([]byte, error) {
 	if id == 0 || int(id) > len(j.durable) {
 		return nil, fmt.Errorf("record #%d: %w", id, journal.ErrNotFound)
@@ -190,7 +190,7 @@ func (j *Journal) Record(id journal.Seq) ([]byte, error) {
 	return j.durable[id-1].Bytes, nil
 }
 
-// Blob implements world.Blobs.
+// Blob implements journal.Blobs.
 func (j *Journal) Blob(h journal.Hash) ([]byte, error) {
 	b, ok := j.blobs[h]
 	if !ok {

@@ -17,7 +17,7 @@ import (
 //	w := worldtest.Load(t, "testdata/shop", worldtest.Options{Outside: out})
 //	w.Submit("order.placed", map[string]any{"customer": "ada"})
 //	w.Drive()
-//	out.Lose(out.Task(world.Perform), "the line is dead")
+//	out.Lose(out.Task(receipt.Perform), "the line is dead")
 //	w.Drive()
 type Outside struct {
 	// Deterministic are the kinds that are not live.

@@ -31,8 +31,7 @@ func (d deal) String() string { return d.kind + d.params + " of " + d.cell }
 // What was sent to it arrives, whatever has become of the sender. Of what it did
 // it keeps a book, by external key and by deal. It is safe for concurrent use.
 type bank struct {
-	seed  uint64
-	avoid []known
+	seed uint64
 
 	mu     sync.Mutex
 	fates  map[deal]uint64 // how many it has given out
@@ -54,9 +53,9 @@ type entry struct {
 	undone   int // of them, that were taken back
 }
 
-func newBank(seed uint64, avoid []known) *bank {
+func newBank(seed uint64) *bank {
 	return &bank{
-		seed: seed, avoid: avoid, fates: make(map[deal]uint64), done: make(map[string]int),
+		seed: seed, fates: make(map[deal]uint64), done: make(map[string]int),
 		coming: make(map[string]int), deals: make(map[deal]int), undone: make(map[deal]int), madeUp: make(map[receipt.StepID]int),
 	}
 }
@@ -107,9 +106,6 @@ func (b *bank) fate(call host.Call, e *manifest.Effect) fate {
 		f.line, f.drop = dropped, span(rng, f.way+f.back+1)
 	case 1:
 		f.line = silent
-	}
-	if e.Idempotent && call.Permit.Attempt > 1 && slices.Contains(b.avoid, doubtThenFailure) {
-		f.ending = paid
 	}
 	return f
 }

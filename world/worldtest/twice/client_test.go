@@ -2,7 +2,6 @@ package twice
 
 import (
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -76,7 +75,7 @@ func registry() *reducer.Registry {
 }
 
 // rules makes up the manifest of a life.
-func rules(rng *rand.Rand, avoid []known) manifest.Manifest {
+func rules(rng *rand.Rand) manifest.Manifest {
 	m := manifest.Manifest{
 		World: "twice", Version: 1, Seed: 1, Clock: manifest.Clock{Tick: int64(time.Second)},
 		Reducers: map[string]manifest.Reducer{"client": {
@@ -105,7 +104,7 @@ func rules(rng *rand.Rand, avoid []known) manifest.Manifest {
 		})
 	}
 	for _, kind := range kinds {
-		m.Effects[kind] = effect(rng, kind, avoid)
+		m.Effects[kind] = effect(rng, kind)
 	}
 	return m.WithDefaults()
 }
@@ -114,7 +113,7 @@ func rules(rng *rand.Rand, avoid []known) manifest.Manifest {
 const timeout = 10 * time.Second
 
 // effect makes up what a kind of payment is declared as.
-func effect(rng *rand.Rand, kind string, avoid []known) manifest.Effect {
+func effect(rng *rand.Rand, kind string) manifest.Effect {
 	e := manifest.Effect{
 		Adapter: "bank", Timeout: int64(timeout), Verify: &manifest.Verify{Adapter: "bank"},
 		Retry:      manifest.Retry{Attempts: uint64(1 + rng.IntN(3)), Backoff: int64(time.Second)},
@@ -122,20 +121,11 @@ func effect(rng *rand.Rand, kind string, avoid []known) manifest.Effect {
 		OnRepeat:   pick(rng, manifest.RepeatPark, manifest.RepeatReuse, manifest.RepeatReuse, manifest.RepeatRun),
 		OnInDoubt:  pick(rng, manifest.InDoubtPark, manifest.InDoubtVerify, manifest.InDoubtVerify, manifest.InDoubtFail),
 	}
-	if e.OnRepeat == manifest.RepeatReuse && slices.Contains(avoid, thirdHistory) {
-		e.OnRepeat = manifest.RepeatPark
-	}
-	if e.OnInDoubt == manifest.InDoubtVerify && slices.Contains(avoid, earlyVerifier) {
-		e.OnInDoubt = manifest.InDoubtPark
-	}
 	if e.Idempotent && rng.IntN(2) == 0 {
 		e.OnInDoubt = manifest.InDoubtRetry
 	}
 	if rng.IntN(2) == 0 {
 		e.Compensate = &manifest.Compensate{Kind: refundKind, Params: `{"of": "` + kind + `", "what": intent.params.what}`}
-	}
-	if e.OnRepeat == manifest.RepeatReuse && slices.Contains(avoid, reuseRefunded) {
-		e.Compensate = nil
 	}
 	return e
 }

@@ -48,17 +48,7 @@ func (l *life) fork(ctx context.Context) error {
 	}
 	l.said.disown(l.bank, l.history, effects)
 	l.sound.forbidden = make(map[receipt.Key]bool) // what the parent left is the parent's
-	if err := l.open(); err != nil {
-		return err
-	}
-	for _, e := range l.Intents() {
-		parked := e.State == receipt.StateParked && e.Attempt > 0 && l.avoids(forkParks)
-		asks := e.State == receipt.StateInDoubt && e.Waiting && l.avoids(forkVerifies)
-		if parked || asks {
-			l.said.once(l.history.deals[e.Intent.Key], "what a fork takes over is not what it is in its parent")
-		}
-	}
-	return nil
+	return l.open()
 }
 
 // disown notes what a fork cannot know of its parents: what they have asked for

@@ -20,7 +20,6 @@ type history struct {
 	steps     map[receipt.Key]receipt.StepID
 	parked    map[receipt.Key][]string // by which rules
 	failed    map[receipt.Key]bool     // given up in doubt, or repeated rashly: somebody said not to mind what they did
-	halfDone  map[receipt.Key]bool     // and not made up for
 	left      map[receipt.Key]bool     // by the last rollback
 	path      []string                 // snapshots of the present history
 	paths     map[string][]string      // of each snapshot: those of its own, itself included
@@ -30,7 +29,7 @@ func newHistory() *history {
 	return &history{
 		now: make(map[receipt.Key]bool), snapshots: make(map[string]map[receipt.Key]bool),
 		deals: make(map[receipt.Key]deal), steps: make(map[receipt.Key]receipt.StepID),
-		parked: make(map[receipt.Key][]string), failed: make(map[receipt.Key]bool), halfDone: make(map[receipt.Key]bool),
+		parked: make(map[receipt.Key][]string), failed: make(map[receipt.Key]bool),
 		paths: make(map[string][]string),
 	}
 }
@@ -78,8 +77,6 @@ func (h *history) take(body journal.Body) {
 		h.failed[b.Key] = h.failed[b.Key] || b.Action == manifest.InDoubtFail
 	case *journal.Resolved:
 		h.failed[b.Key] = h.failed[b.Key] || b.How == journal.RetryAnyway
-	case *journal.IntentEnded:
-		h.halfDone[b.Key] = b.Outcome == receipt.OutcomeCompensatable
 	}
 }
 

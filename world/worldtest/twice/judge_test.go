@@ -110,8 +110,7 @@ func (j *judge) compare(l *life, left map[receipt.Key]bool, effects []journal.Si
 		if times == 0 && !coming || listed[key] || l.bank.tookBack(l.history.steps[key]) {
 			continue
 		}
-		excused := l.history.failed[key] || l.said.elsewhere[key] || l.history.halfDone[key] && l.avoids(halfDone)
-		if !excused {
+		if excused := l.history.failed[key] || l.said.elsewhere[key]; !excused {
 			e := l.entry(key)
 			return fmt.Errorf("%w: %s, key %s, which is %s (attempt %d, abandoned %t)", errUnlisted, d, brief(key), e.State, e.Attempt, e.Abandoned)
 		}
@@ -145,7 +144,7 @@ func (j *judge) began(l *life) []receipt.Key {
 // late requires that nothing has begun that was forbidden.
 func (j *judge) late(l *life) error {
 	for _, key := range j.began(l) {
-		if j.forbidden[key] && l.entry(key).Abandoned && !l.avoids(unbegun) {
+		if j.forbidden[key] && l.entry(key).Abandoned {
 			return fmt.Errorf("%s, key %s: a rollback left it before it was begun, and now it was", l.history.deals[key], brief(key))
 		}
 	}
@@ -161,13 +160,8 @@ func (j *judge) late(l *life) error {
 func (l *life) end() error {
 	l.tell("the end: everybody decides, and the world runs until it is idle")
 	ctx := context.Background()
-	if l.avoids(confirmLost) { // another process asks again
-		if err := l.attempt(l.crash); err != nil {
-			return err
-		}
-	}
 	for range 200 {
-		if err := l.attempt(func(context.Context) error { return l.Run(ctx) }); err != nil {
+		if err := l.attempt(l.untilIdle); err != nil {
 			return err
 		}
 		<-time.After(2 * timeout)
@@ -187,6 +181,17 @@ func (l *life) end() error {
 		}
 	}
 	return errors.New("it never ends")
+}
+
+// untilIdle runs the world until nothing more can happen: less than a day, or never.
+func (l *life) untilIdle(context.Context) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
+	defer cancel()
+	err := l.Run(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return errors.New("it waits for ever")
+	}
+	return err
 }
 
 // paid reports whether the bank has made a deal, and not taken it back. What was

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -20,7 +19,6 @@ import (
 // life is one world and its forks, whatever is done to them, and the bank.
 type life struct {
 	rng   *rand.Rand
-	avoid []known
 	total map[string]int
 	story []scene
 	began time.Time
@@ -38,13 +36,13 @@ type life struct {
 
 // live lives the life of a seed, in a synctest bubble. The error says what was
 // done twice, or what else is wrong.
-func live(seed uint64, dir string, avoid []known, total map[string]int) (*life, error) {
+func live(seed uint64, dir string, total map[string]int) (*life, error) {
 	l := &life{
-		rng: rand.New(rand.NewPCG(seed, 12)), avoid: avoid, total: total, began: time.Now(),
-		bank: newBank(seed, avoid), said: newSaid(avoid), history: newHistory(), sound: newJudge(),
+		rng: rand.New(rand.NewPCG(seed, 12)), total: total, began: time.Now(),
+		bank: newBank(seed), said: newSaid(), history: newHistory(), sound: newJudge(),
 		home: newHome("world", dir, new(worldtest.Journal)),
 	}
-	m := rules(l.rng, avoid)
+	m := rules(l.rng)
 	l.declared(&m)
 	if faults := m.Validate(); len(faults) > 0 {
 		return l, fmt.Errorf("the manifest: %v", faults)
@@ -156,8 +154,6 @@ func (l *life) attempt(do deed) error {
 	switch {
 	case err == nil, errors.As(err, &input), errors.As(err, &refused), errors.Is(err, context.DeadlineExceeded):
 		err = nil
-	case errors.Is(err, journal.ErrNotFound) && l.avoids(confirmEarly):
-		err = nil
 	case errors.Is(err, worldtest.ErrInjected):
 		err = l.crash(ctx)
 	}
@@ -224,8 +220,6 @@ func (l *life) drive(ctx context.Context) error {
 	}
 	return err
 }
-
-func (l *life) avoids(k known) bool { return slices.Contains(l.avoid, k) }
 
 // crash kills the process at a moment at which nothing is about to happen at
 // once, and begins the next.

@@ -33,9 +33,6 @@ func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool,
 	} else {
 		b.How = l.truth(e.Intent.Key)
 	}
-	if e.Intent.Kind == refundKind && l.avoids(doubtThenFailure) {
-		rash = false
-	}
 	if rash && e.State == receipt.StateInDoubt {
 		b.How = journal.RetryAnyway
 	}
@@ -63,10 +60,7 @@ func (l *life) approval(e *receipt.Entry) journal.Resolution {
 }
 
 func (l *life) reusable(e *receipt.Entry) bool {
-	if e.Repeats == nil || l.entry(*e.Repeats).State != receipt.StateCommitted || l.avoids(thirdHistory) {
-		return false
-	}
-	return l.Manifest().Effects[e.Intent.Kind].Compensate == nil || !l.avoids(reuseRefunded)
+	return e.Repeats != nil && l.entry(*e.Repeats).State == receipt.StateCommitted
 }
 
 // truth is what she says about an intent in doubt: nothing while a request for it

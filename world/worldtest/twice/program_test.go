@@ -54,11 +54,6 @@ func TestMain(m *testing.M) {
 // of theirs reads its params: at random lengths, after random parts. The program
 // acts on what it got, when it has got all there is. Every tenth life is one.
 func TestProgramsActOnWholeParamsOrOnNone(t *testing.T) {
-	for _, k := range avoided() {
-		if k == cutParams {
-			t.Skip("known: a program acts on half of its params where its host is killed")
-		}
-	}
 	first, lives := number(t, "SEED", 1), int(number(t, "LIVES", fewLives))
 	acted, killed := 0, 0
 	for n := 0; n < lives; n += 10 {

@@ -22,26 +22,13 @@ func (l *life) snapshot(ctx context.Context) error {
 
 // rollback goes back to any snapshot that is kept.
 func (l *life) rollback(ctx context.Context) error {
-	if l.avoids(unbegun) {
-		if err := l.Run(ctx); err != nil {
-			return err
-		}
-	}
-	var names []string
-	for _, s := range l.Snapshots() {
-		if !l.avoids(comeBack) || l.history.within(s.Name) {
-			names = append(names, s.Name)
-		}
-	}
-	if len(names) == 0 {
+	all := l.Snapshots()
+	if len(all) == 0 {
 		return nil
 	}
 	b := journal.RolledBack{
-		Snapshot: names[l.rng.IntN(len(names))], Actor: "ada", Reason: "so",
+		Snapshot: all[l.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so",
 		Ack: l.rng.IntN(3) > 0, Compensate: l.rng.IntN(4) == 0, Fresh: l.rng.IntN(12) == 0,
-	}
-	if l.forks > 0 && l.avoids(forkRefunds) {
-		b.Compensate = false
 	}
 	returns := !l.history.within(b.Snapshot)
 	_, err := l.Rollback(ctx, b)

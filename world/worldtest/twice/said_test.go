@@ -15,7 +15,6 @@ import (
 // what they decided, and the manifest, by what it declares. It comes from the
 // journals, which are what everybody can be held to.
 type said struct {
-	avoid []known
 	deals map[deal][]string // who said so
 	keys  map[string][]string
 	ran   map[receipt.Key]bool // of kinds declared on_repeat: run
@@ -26,9 +25,9 @@ type said struct {
 	parted    map[receipt.Key]int  // executions that live forks were allowed to repeat
 }
 
-func newSaid(avoid []known) *said {
+func newSaid() *said {
 	return &said{
-		avoid: avoid, deals: make(map[deal][]string), keys: make(map[string][]string), known: make(map[receipt.Key]deal), parted: make(map[receipt.Key]int),
+		deals: make(map[deal][]string), keys: make(map[string][]string), known: make(map[receipt.Key]deal), parted: make(map[receipt.Key]int),
 		ran: make(map[receipt.Key]bool), elsewhere: make(map[receipt.Key]bool),
 	}
 }
@@ -55,10 +54,6 @@ func (s *said) hear(body journal.Body, h *history, m *manifest.Manifest, id stri
 	case *journal.InDoubt:
 		if b.Action == manifest.InDoubtFail {
 			s.once(h.deals[b.Key], "on_in_doubt: fail")
-		}
-	case *journal.IntentEnded:
-		if b.Outcome == receipt.OutcomeCompensatable && slices.Contains(s.avoid, halfDone) {
-			s.once(h.deals[b.Key], "it was half done")
 		}
 	case *journal.IntentEmitted:
 		if m.Effects[b.Kind].OnRepeat == manifest.RepeatRun && !s.ran[b.Key] {

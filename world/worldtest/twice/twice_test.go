@@ -7,7 +7,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -18,43 +17,6 @@ import (
 
 // fewLives are lived where nobody asks for more.
 const fewLives = 150
-
-// known is a way in which something is done twice, as long as it is known and not
-// mended: lives keep clear of it.
-type known string
-
-const (
-	thirdHistory  known = "third"    // a result is reused, and a third history pays again
-	comeBack      known = "comeback" // a rollback into a part that was left, and the next one lists nothing
-	earlyVerifier known = "verifier" // the verifier looks before the request has arrived
-	cutParams     known = "params"   // a program acts on half of its params
-	unbegun       known = "unbegun"  // permitted, not begun, rolled back, performed
-
-	// Found here.
-	doubtThenFailure known = "doubt"    // an attempt in doubt is followed by one that fails, and what the first did is forgotten
-	reuseRefunded    known = "refunded" // a result is reused while what it stands for is taken back
-	halfDone         known = "halfway"  // what failed half done and was not made up for is no side effect to a rollback, nor a repeat
-	forkRefunds      known = "forked"   // a fork makes up for what its parent is making up for, once more
-	forkParks        known = "parks"    // what was attempted, and a fork parks, is no side effect to a rollback, nor a repeat
-	forkVerifies     known = "verifies" // a fork asks under its own external key what became of its parent's attempt, hears no, and makes it again
-	confirmLost      known = "untold"   // a result is confirmed while a rollback leaves it, and is not told when it is asked for again
-	confirmEarly     known = "confirm"  // a recorded result is to be confirmed before its record is durable, and the run fails
-)
-
-// avoided are the ways that are not mended. TWICE_AVOID names others instead.
-func avoided() []known {
-	avoid, ok := os.LookupEnv("TWICE_AVOID")
-	if !ok {
-		return []known{
-			reuseRefunded, halfDone, forkRefunds, forkVerifies, confirmLost, confirmEarly,
-		}
-	}
-	var all []known
-	for name := range strings.SplitSeq(avoid, ",") {
-		all = append(all, known(name))
-	}
-	return all
-}
 
 // TestNothingIsDoneTwiceOverAnyHistory lives random lives through rollbacks,
 // forks, repeats, verifiers, kills and stops, beside a bank that counts. Nothing
@@ -106,7 +68,7 @@ func lived(t *testing.T, seed uint64, total map[string]int) (l *life, err error)
 	dir, err := os.MkdirTemp(base, "twice")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
-	synctest.Test(t, func(*testing.T) { l, err = live(seed, dir, avoided(), total) })
+	synctest.Test(t, func(*testing.T) { l, err = live(seed, dir, total) })
 	return l, err
 }
 
