@@ -5,7 +5,7 @@ SEED     ?= 1
 LINTER   := bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fmt fuzz sim bench cover check check-fast clean
+.PHONY: help build demo test lint fmt fuzz sim bench cover check check-fast clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,12 +37,14 @@ PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reduc
 test: ## run all tests in random order, with the race detector where there are goroutines
 	$(GO) test -race -shuffle=on -timeout 15m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
 	$(GO) test -shuffle=on -timeout 15m $(PLAIN:%=./%) ./world/store
+	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
 
 $(LINTER): tools/go.mod tools/go.sum
 	$(GO) build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 lint: $(LINTER) ## run golangci-lint (built once, from tools/go.mod) and the house rules
 	$(LINTER) run
+	cd tools/bench && ../../$(LINTER) run
 	$(GO) test -count=1 ./internal/lint
 
 fmt: $(LINTER) ## format all Go files
@@ -57,13 +59,16 @@ fuzz: ## run each fuzz target for FUZZTIME
 sim: ## run the simulation from SEED
 	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/... ./cmd/worldctl
 
-bench: build ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
-	bin/worldctl bench kernel
-	bin/worldctl bench effects
-	bin/worldctl bench recover
-	bin/worldctl bench shadow
-	bin/worldctl bench verify
-	bin/worldctl bench serve
+bin/bench:
+	$(GO) build -C tools/bench -trimpath -o ../../$@ .
+
+bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
+	bin/bench kernel
+	bin/bench effects
+	bin/bench recover
+	bin/bench shadow
+	bin/bench verify
+	bin/bench serve
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 cover: ## print the coverage of all tests
