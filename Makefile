@@ -5,14 +5,18 @@ SEED     ?= 1
 LIVES    ?= 20000
 LINTER   := bin/golangci-lint
 
+# What is released is built without C, and says in a panic where it was all the same
+# without the symbols for debuggers.
+RELEASE  := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
+
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fmt fuzz sim twice twice-controls bench cover check check-fast clean
+.PHONY: help build demo test lint fmt fuzz sim twice twice-controls bench cover check check-fast clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/worldctl
-	$(GO) build -trimpath -o bin/worldctl ./cmd/worldctl
+	$(RELEASE) -o bin/worldctl ./cmd/worldctl
 
 demo: build ## create a town under DEMO_DIR, run it until idle, look at it, verify it
 	rm -rf "$(DEMO_DIR)"
@@ -38,12 +42,14 @@ PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reduc
 test: ## run all tests in random order, with the race detector where there are goroutines
 	$(GO) test -race -shuffle=on -timeout 15m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
 	$(GO) test -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store
+	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
 
 $(LINTER): tools/go.mod tools/go.sum
 	$(GO) build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 lint: $(LINTER) ## run golangci-lint (built once, from tools/go.mod) and the house rules
 	$(LINTER) run
+	cd tools/bench && ../../$(LINTER) run
 	$(GO) test -count=1 ./internal/lint
 
 fmt: $(LINTER) ## format all Go files
@@ -64,13 +70,16 @@ twice: ## live LIVES random lives from SEED on, and look for what is done twice
 twice-controls: ## take out what keeps things from being done twice, one by one, and see that 2,000 lives find it
 	$(GO) run -C tools ./mutants tools/mutants/twice.txt
 
-bench: build ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
-	bin/worldctl bench kernel
-	bin/worldctl bench effects
-	bin/worldctl bench recover
-	bin/worldctl bench shadow
-	bin/worldctl bench verify
-	bin/worldctl bench serve
+bin/bench:
+	$(GO) build -C tools/bench -trimpath -o ../../$@ .
+
+bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
+	bin/bench kernel
+	bin/bench effects
+	bin/bench recover
+	bin/bench shadow
+	bin/bench verify
+	bin/bench serve
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 cover: ## print the coverage of all tests

@@ -7,7 +7,7 @@ import (
 )
 
 // adapters returns those that this program has besides the host's own, for one
-// host: their SDKs are for programs that want them.
+// host: programs that want neither link neither.
 func adapters() map[string]host.Factory {
 	return map[string]host.Factory{"llm": llm.New, "mcp": mcp.Factory()}
 }

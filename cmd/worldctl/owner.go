@@ -182,7 +182,7 @@ func (c *cli) besideOwner(cmd *cobra.Command) error {
 		cmd = cmd.Parent()
 	}
 	switch cmd.Name() {
-	case "init", "restore", "import", "bench":
+	case "init", "restore", "import":
 		return errBesides
 	}
 	return nil

@@ -430,7 +430,7 @@ func TestWhatIsOnItsWayCanBeRead(t *testing.T) {
 func TestVerbsOfTheirOwnAreRefusedBesideTheOwner(t *testing.T) {
 	dir := newWorld(t)
 	attended(t, dir, ownerPatience)
-	for _, verb := range [][]string{{"run"}, {"step"}, {"init", "x"}, {"restore", "x"}, {"import", "journal", "x"}, {"bench", "kernel"}, {"gc"}, {"keys", "rotate"}} {
+	for _, verb := range [][]string{{"run"}, {"step"}, {"init", "x"}, {"restore", "x"}, {"import", "journal", "x"}, {"gc"}, {"keys", "rotate"}} {
 		_, printed, code := answerTo(t, dir, request{Version: socketVersion, Args: append([]string{"-w", dir}, verb...), Origin: origin{Dir: dir}})
 		require.Equal(t, exitConflict, code, "%s: %s", verb, printed)
 		own, _, said := inProcess(t.Context(), append([]string{"-w", dir}, "run")...)

@@ -118,7 +118,7 @@ a decision, 130 interrupted.`,
 		newProposeCommand(c), newProposalCommand(c), newShadowCommand(c), newApproveCommand(c), newRejectCommand(c), newWithdrawCommand(c), newApplyCommand(c),
 		newReplayCommand(c), newVerifyCommand(c), newProveCommand(c), newCheckpointCommand(c),
 		newForkCommand(c), newBackupCommand(c), newRestoreCommand(c),
-		newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newImportCommand(c), newKeysCommand(c), newServeCommand(c), newTokenCommand(c), newWorkerCommand(c), newBenchCommand(c), newVersionCommand(c),
+		newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newImportCommand(c), newKeysCommand(c), newServeCommand(c), newTokenCommand(c), newWorkerCommand(c), newVersionCommand(c),
 	)
 	return group(root)
 }

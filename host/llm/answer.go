@@ -1,6 +1,8 @@
 package llm
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -11,8 +13,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/openai/openai-go/v3/option"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
@@ -31,27 +31,34 @@ type exchange struct {
 	// way to the goroutine that writes it.
 	sent atomic.Bool
 
-	answered bool // the answer is whole, or too large
-	status   int
-	header   http.Header
-	body     []byte
+	status int
+	header http.Header
+	body   []byte // whole, or too large
 }
 
-// watch is a middleware of the SDK.
-func (x *exchange) watch(req *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+// request makes the request, which is watched on its way out.
+func (x *exchange) request(ctx context.Context, url string, body []byte) (*http.Request, error) {
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.sent.Store(true) }}
-	resp, err := next(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", "worldkernel")
+	return req, nil
+}
+
+// perform sends the request and reads its answer to the end.
+func (x *exchange) perform(client *http.Client, req *http.Request) error {
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
 	defer resp.Body.Close() //nolint:errcheck // it was read
 	x.status, x.header = resp.StatusCode, resp.Header
-	if x.body, err = io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes+1)); err != nil {
-		return nil, err
-	}
-	x.answered = true
-	resp.Body = http.NoBody
-	return resp, nil
+	x.body, err = io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes+1))
+	return err
 }
 
 // answered is the result of an answer.

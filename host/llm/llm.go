@@ -1,6 +1,6 @@
 // Package llm performs chat completions against servers that speak the OpenAI
-// API. It is a package of its own so that who embeds the kernel without it
-// compiles no SDK.
+// API. The one request that it makes is net/http's: an SDK cost more to build
+// than all the rest of the program.
 //
 // governance.ParseLLM says what config and params are. Each call is one request
 // on a connection of its own, with the header Idempotency-Key; redirects are
@@ -32,9 +32,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
+	"net/url"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
@@ -48,15 +46,14 @@ func New(s host.Setup) (host.Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := &http.Client{
+	address, err := url.JoinPath(target.BaseURL, "chat/completions")
+	if err != nil {
+		return nil, err
+	}
+	return &adapter{setup: s, url: address, client: &http.Client{
 		Transport:     transport(),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-	// openai.NewClient would read OPENAI_* from the environment; a service does not.
-	chat := openai.NewChatCompletionService(
-		option.WithBaseURL(target.BaseURL), option.WithHTTPClient(client), option.WithMaxRetries(0),
-	)
-	return &adapter{setup: s, chat: chat}, nil
+	}}, nil
 }
 
 func transport() *http.Transport {
@@ -69,8 +66,9 @@ func transport() *http.Transport {
 }
 
 type adapter struct {
-	setup host.Setup
-	chat  openai.ChatCompletionService
+	setup  host.Setup
+	url    string
+	client *http.Client
 }
 
 // Perform asks for one completion.
@@ -84,22 +82,19 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		return refused(err), nil
 	}
 	x := &exchange{requestBytes: len(body)}
-	options := []option.RequestOption{
-		option.WithRequestBody("application/json", body),
-		option.WithHeader("Idempotency-Key", call.External),
-		option.WithMiddleware(x.watch),
+	req, err := x.request(ctx, a.url, body)
+	if err != nil {
+		return refused(err), nil
 	}
+	req.Header.Set("Idempotency-Key", call.External)
 	if target.APIKey != "" {
 		key, err := a.setup.Secret(target.APIKey)
 		if err != nil {
 			return a.unanswered(ctx, x, err)
 		}
-		options = append(options, option.WithAPIKey(key))
+		req.Header.Set("Authorization", "Bearer "+key)
 	}
-	// What the SDK makes of an answer is lossy (numbers) and lenient (an error
-	// is a completion without choices), so it is read from the bytes, also where
-	// ctx ended after the last of them.
-	if _, err = a.chat.New(ctx, openai.ChatCompletionNewParams{}, options...); !x.answered {
+	if err := x.perform(a.client, req); err != nil {
 		return a.unanswered(ctx, x, err)
 	}
 	return a.answered(x, target.Price), nil

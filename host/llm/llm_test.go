@@ -140,6 +140,14 @@ func TestRequestIsWhatTheGateJudged(t *testing.T) {
 	_, err = adapterFor(t, s.URL, "", manifest.Effect{}).Perform(t.Context(), callOf(t, `{"messages":[]}`))
 	require.NoError(t, err)
 	require.Empty(t, (<-requests).header.Get("Authorization"), "no api_key: none is sent")
+
+	for base, want := range map[string]string{"": "/chat/completions", "/v1/": "/v1/chat/completions", "/v1?": "/v1/chat/completions"} {
+		a, err := New(host.Setup{Config: fromJSON(t, `{"base_url":"`+s.URL+base+`"}`)})
+		require.NoError(t, err)
+		_, err = a.Perform(t.Context(), callOf(t, `{"messages":[]}`))
+		require.NoError(t, err)
+		require.Equal(t, want, (<-requests).path)
+	}
 }
 
 func TestNothingIsSentOfWhatIsRefused(t *testing.T) {
@@ -178,7 +186,7 @@ func TestAnsweredFailures(t *testing.T) {
 		{name: "429", handler: canned(429, providerSays, "Retry-After", "17"), code: `"insufficient_quota"`, reason: "quota is used up", retryable: true, after: 17 * time.Second},
 		{name: "429 of the past", handler: canned(429, providerSays, "Retry-After", "Mon, 02 Jan 2006 15:04:05 GMT"), code: `"insufficient_quota"`, reason: "quota", retryable: true},
 		{name: "500", handler: canned(500, `{"error":"model crashed"}`), code: `"http_500"`, reason: "model crashed", retryable: true},
-		{name: "503, and the SDK is asked to retry", handler: canned(503, ``, "x-should-retry", "true"), code: `"http_503"`, reason: "503", retryable: true},
+		{name: "503, and the client is asked to retry", handler: canned(503, ``, "x-should-retry", "true"), code: `"http_503"`, reason: "503", retryable: true},
 		{name: "redirect", handler: canned(307, ``, "Location", "/v1/elsewhere"), code: `"http_307"`, reason: "307"},
 		{name: "not JSON", handler: canned(200, `<html>`), code: `"not_a_completion"`, reason: "not JSON"},
 		{name: "error with status 200", handler: canned(200, `{"error":{"message":"overloaded"}}`), code: `"not_a_completion"`, reason: "overloaded"},

@@ -67,8 +67,8 @@ func Validate(file string, opts Options) (*manifest.Manifest, error) {
 }
 
 // load reads a world file and makes sure that all its effects can be performed.
-func load(file string, opts Options) (*source.Loaded, error) {
-	options := []source.Option{checked(filepath.Dir(file), opts)}
+func load(file string, opts Options, options ...source.Option) (*source.Loaded, error) {
+	options = append(options, checked(filepath.Dir(file), opts))
 	for name := range opts.Adapters {
 		options = append(options, source.WithAdapter(name))
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // ErrEdited says that a world.yaml, with the files that it names, makes another
@@ -22,16 +23,23 @@ func (lw *World) CheckSource() error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	loaded, err := load(filepath.Join(lw.dir, ManifestFile), lw.opts)
+	// Every command asks this, and nearly always nothing was edited.
+	if same, err := lw.isInForce(path, source.WithoutCode()); err == nil && same {
+		return nil
+	}
+	same, err := lw.isInForce(path)
+	if err == nil && !same {
+		err = fmt.Errorf("%s: %w", path, ErrEdited)
+	}
+	return err
+}
+
+// isInForce reports whether a world file makes the manifest in force.
+func (lw *World) isInForce(file string, options ...source.Option) (bool, error) {
+	loaded, err := load(file, lw.opts, options...)
 	if err != nil {
-		return err
+		return false, err
 	}
 	encoded, err := loaded.Manifest.Encode()
-	if err != nil {
-		return err
-	}
-	if canon.Sum(encoded) != lw.Status().Manifest {
-		return fmt.Errorf("%s: %w", path, ErrEdited)
-	}
-	return nil
+	return err == nil && canon.Sum(encoded) == lw.Status().Manifest, err
 }

@@ -20,6 +20,9 @@ import (
 
 // checkReducer reports why a source, named by n, is no Starlark reducer.
 func (d *decoder) checkReducer(n *yaml.Node, file string, source []byte) {
+	if d.withoutCode {
+		return
+	}
 	_, err := star.Compile(file, source)
 	var e *star.SyntaxError
 	if errors.As(err, &e) {
@@ -36,6 +39,9 @@ func (d *decoder) checkScript(n *yaml.Node, file string, source []byte) {
 		d.refuse(n, "the file %q is larger than %d bytes", file, MaxCodeBytes)
 		return
 	}
+	if d.withoutCode {
+		return
+	}
 	_, err := new(syntax.FileOptions).Parse(file, source, 0)
 	var e syntax.Error
 	if errors.As(err, &e) {
@@ -47,7 +53,7 @@ func (d *decoder) checkScript(n *yaml.Node, file string, source []byte) {
 
 // checkCEL reports why the expression at n is not what check asks for.
 func (d *decoder) checkCEL(n *yaml.Node, expr string, check func(string) error) {
-	if d.refused[n] || strings.TrimSpace(expr) == "" {
+	if d.withoutCode || d.refused[n] || strings.TrimSpace(expr) == "" {
 		return // reported already, or by Validate
 	}
 	err := check(expr)
@@ -86,6 +92,9 @@ func (noLoader) Load(string) (any, error) { return nil, errRemote }
 // checkSchema reports why data is no JSON Schema (draft 2020-12 where it names
 // no other).
 func (d *decoder) checkSchema(file string, data []byte) {
+	if d.withoutCode {
+		return
+	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	var e *json.SyntaxError
 	if errors.As(err, &e) {

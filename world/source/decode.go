@@ -15,14 +15,15 @@ import (
 // decoder turns nodes into values and gathers faults. After a fault it goes on
 // with the zero value.
 type decoder struct {
-	path     string // of the world file, as given
-	fsys     fs.FS  // its directory
-	lines    []string
-	adapters map[string][]string            // see builtIn
-	check    func(*Loaded) []manifest.Fault // see WithCheck; nil: none
-	contents map[manifest.Hash][]byte
-	faults   []Fault
-	refused  map[*yaml.Node]bool
+	path        string // of the world file, as given
+	fsys        fs.FS  // its directory
+	lines       []string
+	adapters    map[string][]string            // see builtIn
+	check       func(*Loaded) []manifest.Fault // see WithCheck; nil: none
+	withoutCode bool                           // see WithoutCode
+	contents    map[manifest.Hash][]byte
+	faults      []Fault
+	refused     map[*yaml.Node]bool
 }
 
 func newDecoder(fsys fs.FS, path string, data []byte) *decoder {

@@ -84,6 +84,10 @@ func WithCheck(check func(*Loaded) []manifest.Fault) Option {
 	return func(d *decoder) { d.check = check }
 }
 
+// WithoutCode makes Load take schemas, Starlark and CEL without compiling them: for
+// who compares the manifest with one whose code is known to be good.
+func WithoutCode() Option { return func(d *decoder) { d.withoutCode = true } }
+
 // Load reads a world file and all that it names. What is wrong with them is
 // reported all at once, as an *Error; any other error says that the file
 // itself cannot be read. Load is safe for concurrent use.

@@ -93,6 +93,14 @@ func TestLoadedHoldsExactlyItsContents(t *testing.T) {
 	}
 }
 
+func TestWithoutCodeTheManifestIsTheSame(t *testing.T) {
+	whole, err := loadText(goodWorld, nil)
+	require.NoError(t, err)
+	bare, err := loadText(goodWorld, nil, WithoutCode())
+	require.NoError(t, err)
+	require.Equal(t, whole, bare)
+}
+
 func TestFieldsArriveInTheManifest(t *testing.T) {
 	loaded, err := loadText(goodWorld, nil)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ type verifyBench struct {
 	dir     string
 }
 
-func newBenchVerifyCommand(c *cli) *cobra.Command {
+func newVerifyCommand(p *program) *cobra.Command {
 	var b verifyBench
 	cmd := &cobra.Command{
 		Use:   "verify",
@@ -35,14 +35,14 @@ Accounts add up what they are sent. The same open world is replayed and verified
 after the other in each round, and the medians are shown. Then it is verified once more
 as a directory, and so is one of a quarter of its records, over as many cells: what is
 alive on the heap must not grow with the journal.`,
-		Example: "  worldctl bench verify\n  worldctl bench verify --records 200000 --rounds 1",
-		Args:    args(0, 0),
+		Example: "  bench verify\n  bench verify --records 200000 --rounds 1",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := benchRounds(b.dir, b.rounds, c.note, func(dir string, r *rows) error { return b.round(cmd.Context(), dir, r) })
+			figures, err := benchRounds(b.dir, b.rounds, p.note, func(dir string, r *rows) error { return b.round(cmd.Context(), dir, r) })
 			if err != nil {
 				return err
 			}
-			return c.figures("bench-verify", figures)
+			return p.figures("verify", figures)
 		},
 	}
 	f := cmd.Flags()
@@ -105,7 +105,7 @@ func (b *verifyBench) times(ctx context.Context, dir string, r *rows) error {
 // proven returns why a world was not proven.
 func proven(r *verify.Report, err error) error {
 	if err == nil && !r.OK {
-		err = fmt.Errorf("%w: %v", errInvalid, r.Faults)
+		err = fmt.Errorf("the world is not proven: %v", r.Faults)
 	}
 	return err
 }

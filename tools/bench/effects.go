@@ -26,7 +26,7 @@ type effectsBench struct {
 	dir     string
 }
 
-func newBenchEffectsCommand(c *cli) *cobra.Command {
+func newEffectsCommand(p *program) *cobra.Command {
 	var b effectsBench
 	cmd := &cobra.Command{
 		Use:   "effects",
@@ -39,14 +39,14 @@ stands around it: gate, ledger, journal, chain, signatures, effect store. Beside
 it in the same run, a table of intents and one of receipts in SQLite (WAL,
 synchronous=FULL): with a transaction for each row of 1 cell, and with one for
 the rows of all cells. All is measured round by round; the medians are shown.`,
-		Example: "  worldctl bench effects\n  worldctl bench effects --cells 100 --effects 100 --rounds 5",
-		Args:    args(0, 0),
+		Example: "  bench effects\n  bench effects --cells 100 --effects 100 --rounds 5",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := b.run(cmd.Context(), c.note)
+			figures, err := b.run(cmd.Context(), p.note)
 			if err != nil {
 				return err
 			}
-			return c.figures("bench-effects", figures)
+			return p.figures("effects", figures)
 		},
 	}
 	f := cmd.Flags()

@@ -8,7 +8,7 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// BenchmarkVerify is the world's part of `worldctl bench verify`, for profiles.
+// BenchmarkVerify is the world's part of `bench verify`, for profiles.
 func BenchmarkVerify(b *testing.B) {
 	const records = 200_000
 	size := verifyBench{cells: 10_000}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,19 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/spf13/cobra"
-
 	"github.com/worldkernel/worldkernel/world/local"
 )
-
-func newBenchCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "bench",
-		Short: "Measure this machine, each figure beside its ceiling in the same run",
-	}, newBenchKernelCommand(c), newBenchEffectsCommand(c), newBenchRecoverCommand(c), newBenchSnapshotCommand(c),
-		newBenchShadowCommand(c), newBenchVerifyCommand(c), newBenchServeCommand(c))
-}
 
 // measured is what one run of some work cost.
 type measured struct {
@@ -74,36 +61,10 @@ func median(name, unit, reach string, values []float64) figure {
 	return f
 }
 
-func (c *cli) figures(name string, figures []figure) error {
-	answer := struct {
-		CPUs    int      `json:"cpus"`
-		Go      string   `json:"go"`
-		Figures []figure `json:"figures"`
-	}{runtime.NumCPU(), runtime.Version(), figures}
-	return c.object(name, answer, func() {
-		t := c.newTable()
-		t.AppendHeader(table.Row{"figure", "median", "least", "most", "unit", "reach"})
-		for _, f := range figures {
-			t.AppendRow(table.Row{f.Name, cmp.Or(number(f.Value), "0"), number(f.Least), number(f.Most), f.Unit, f.Reach})
-		}
-		t.Render()
-	})
-}
-
-func number(v float64) string {
-	switch {
-	case v == 0:
-		return ""
-	case v >= 100:
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%.3g", v)
-}
-
 // benchRounds measures several rounds, each in a directory of its own, and
 // returns the medians.
 func benchRounds(parent string, n int, note func(string, ...any), round func(dir string, r *rows) error) ([]figure, error) {
-	dir, err := os.MkdirTemp(parent, "worldctl-bench-")
+	dir, err := os.MkdirTemp(parent, "bench-")
 	if err != nil {
 		return nil, err
 	}

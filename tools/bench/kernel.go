@@ -31,7 +31,7 @@ type kernelBench struct {
 	dir    string
 }
 
-func newBenchKernelCommand(c *cli) *cobra.Command {
+func newKernelCommand(p *program) *cobra.Command {
 	var b kernelBench
 	cmd := &cobra.Command{
 		Use:   "kernel",
@@ -42,14 +42,14 @@ The ceiling of durable steps encodes, chains and appends the same records to a
 Pebble store of its own, synced and pipelined in the same batches, without a
 kernel. The ceiling of replay reads them from there, decodes and chains them.
 All is measured in one run, round by round; the medians are shown.`,
-		Example: "  worldctl bench kernel\n  worldctl bench kernel --events 100000 --idle 100000 --rounds 1",
-		Args:    args(0, 0),
+		Example: "  bench kernel\n  bench kernel --events 100000 --idle 100000 --rounds 1",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := b.run(cmd.Context(), c.note)
+			figures, err := b.run(cmd.Context(), p.note)
 			if err != nil {
 				return err
 			}
-			return c.figures("bench-kernel", figures)
+			return p.figures("kernel", figures)
 		},
 	}
 	f := cmd.Flags()
@@ -129,7 +129,7 @@ func (l *load) next(n int) iter.Seq2[world.Submission, error] {
 
 // run measures everything, round by round.
 func (b *kernelBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	dir, err := os.MkdirTemp(b.dir, "worldctl-bench-")
+	dir, err := os.MkdirTemp(b.dir, "bench-")
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
@@ -30,7 +29,7 @@ type serveBench struct {
 	dir     string
 }
 
-func newBenchServeCommand(c *cli) *cobra.Command {
+func newServeCommand(p *program) *cobra.Command {
 	var b serveBench
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -46,17 +45,17 @@ machine's processors.
 
 Beside it in the same round as many clients submit to a world of the same kind without
 HTTP. The medians of the rounds are shown.`,
-		Example: "  worldctl bench serve\n  worldctl bench serve --clients 8 --for 5s --rounds 3",
-		Args:    args(0, 0),
+		Example: "  bench serve\n  bench serve --clients 8 --for 5s --rounds 3",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if b.clients < 1 || b.rounds < 1 {
-				return usagef("worldctl bench serve --clients 64 --rounds 1", "there is nothing to measure")
+				return errors.New("there is nothing to measure: type --clients 64 --rounds 1")
 			}
-			figures, err := b.run(cmd.Context(), c.note)
+			figures, err := b.run(cmd.Context(), p.note)
 			if err != nil {
 				return err
 			}
-			return c.figures("bench-serve", figures)
+			return p.figures("serve", figures)
 		},
 	}
 	f := cmd.Flags()
@@ -121,49 +120,62 @@ func (b *serveBench) run(ctx context.Context, note func(string, ...any)) ([]figu
 	})
 }
 
-// service makes a world and what drives it.
-func (b *serveBench) service(ctx context.Context, dir string) (*service, error) {
-	lw, err := benchWorld(dir, map[string]string{local.ManifestFile: benchServeManifest}, benchServeOptions())
-	if err == nil {
-		err = lw.Close() // the service opens it, as it does others
-	}
-	if err != nil {
-		return nil, err
-	}
-	quiet := slog.New(slog.DiscardHandler)
-	v := &service{log: serviceLog{quiet, quiet}, options: benchServeOptions()}
-	return v, v.open(ctx, []string{dir}, func(_ string, err error) error { return err })
-}
-
 // served has the clients submit over HTTP.
-func (b *serveBench) served(ctx context.Context, dir string, r *rows) (*submitted, error) {
-	v, err := b.service(ctx, dir)
+func (b *serveBench) served(ctx context.Context, dir string, r *rows) (s *submitted, err error) {
+	lw, err := benchWorld(dir, map[string]string{local.ManifestFile: benchServeManifest}, benchServeOptions())
 	if err != nil {
 		return nil, err
 	}
 	secret, hash := api.NewToken()
-	tokens, err := api.ParseTokens([]byte(tokenLine("bench", []api.Scope{api.ScopeRead, api.ScopeSubmit}, hash, nil)))
+	tokens, err := api.ParseTokens(fmt.Appendf(nil, "bench %s,%s %s *", api.ScopeRead, api.ScopeSubmit, hash))
 	if err != nil {
-		return nil, errors.Join(err, v.close())
+		return nil, errors.Join(err, lw.Close())
 	}
-	urls := make(chan string, 1)
-	v.out = func(a serveAnswer) error { urls <- a.URL + "/api/worlds/" + a.Worlds[0].ID; return nil }
+	server, err := api.New(api.Config{Worlds: []*local.World{lw}, Tokens: tokens})
+	if err != nil {
+		return nil, errors.Join(err, lw.Close())
+	}
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return nil, errors.Join(err, server.Close(), lw.Close())
+	}
+	srv := server.HTTPServer()
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = srv.Serve(listener) }) // always an error; requests fail with another
+	stop := driven(ctx, lw)
+	s, err = b.followed(ctx, newBenchClient("http://"+listener.Addr().String()+"/api/worlds/"+lw.Status().ID, secret, b.clients), r)
+	err = errors.Join(err, stop(), srv.Close())
+	serving.Wait()
+	if err = errors.Join(err, server.Close()); err == nil {
+		err = s.check(ctx, lw)
+	}
+	return s, errors.Join(err, lw.Close())
+}
+
+// driven keeps a world running until stop, which returns why it could not go on.
+func driven(ctx context.Context, lw *local.World) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	serving, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() { ended <- v.run(serving, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, tokens) }()
-	var s *submitted
-	select {
-	case err = <-ended:
-		return nil, errors.Join(err, v.close())
-	case url := <-urls:
-		s, err = b.followed(ctx, newBenchClient(url, secret, b.clients), r)
+	go func() {
+		for {
+			before := lw.Store().Head().ID
+			p, err := lw.Next(ctx)
+			if err == nil && (p == world.Waiting || p == world.Idle) {
+				err = lw.Store().Await(ctx, before) // this world has no effects to wait for
+			}
+			if err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	return func() error {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return lw.Sync()
 	}
-	stop()
-	if err = errors.Join(err, <-ended, v.failed()); err == nil {
-		err = s.check(ctx, v.worlds[0].lw)
-	}
-	return s, errors.Join(err, v.close())
 }
 
 // followed has the clients submit while others follow.
@@ -205,23 +217,18 @@ func (b *serveBench) followed(ctx context.Context, client *benchClient, r *rows)
 // direct has the clients submit to a world that is driven in the same way, without
 // HTTP.
 func (b *serveBench) direct(ctx context.Context, dir string) (*submitted, error) {
-	v, err := b.service(ctx, dir)
+	lw, err := benchWorld(dir, map[string]string{local.ManifestFile: benchServeManifest}, benchServeOptions())
 	if err != nil {
 		return nil, err
 	}
-	lw := v.worlds[0].lw
-	driven, stop := context.WithCancel(ctx)
-	defer stop()
-	idle := v.drive(driven, func(string) {})
+	stop := driven(ctx, lw)
 	s, err := b.load(ctx, func(ctx context.Context, e clientEvent) (journal.Seq, error) {
 		return lw.Submit(ctx, "client.sent", e)
 	})
-	stop()
-	<-idle
-	if err = errors.Join(err, v.failed()); err == nil {
+	if err = errors.Join(err, stop()); err == nil {
 		err = s.check(ctx, lw)
 	}
-	return s, errors.Join(err, v.close())
+	return s, errors.Join(err, lw.Close())
 }
 
 // submitted is what clients have had accepted.

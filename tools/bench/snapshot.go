@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // snapshotBench is the size of `bench snapshot`.
@@ -29,7 +30,7 @@ type snapshotBench struct {
 	dir    string
 }
 
-func newBenchSnapshotCommand(c *cli) *cobra.Command {
+func newSnapshotCommand(p *program) *cobra.Command {
 	var b snapshotBench
 	cmd := &cobra.Command{
 		Use:   "snapshot",
@@ -40,16 +41,16 @@ A snapshot and a rollback after one cell in a hundred has changed are compared
 with those after all have. A snapshot counts until its image is stored. Looks
 back are at random cells and moments of a long journal. The fork is of a world
 whose store has so many bytes.`,
-		Example: "  worldctl bench snapshot\n  worldctl bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1",
-		Args:    args(0, 0),
+		Example: "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := benchRounds(b.dir, b.rounds, c.note, func(dir string, r *rows) error {
+			figures, err := benchRounds(b.dir, b.rounds, p.note, func(dir string, r *rows) error {
 				return b.round(cmd.Context(), dir, r)
 			})
 			if err != nil {
 				return err
 			}
-			return c.figures("bench-snapshot", figures)
+			return p.figures("snapshot", figures)
 		},
 	}
 	f := cmd.Flags()
@@ -216,20 +217,28 @@ func (b *snapshotBench) looks(ctx context.Context, dir string, r *rows) error {
 		}
 		show = append(show, time.Since(start).Seconds()*1e3)
 		start = time.Now()
-		t := teller{records: recordsOf(lw), self: cell.String()}
-		for e, err := range t.OfCell(t.self, 0) {
-			if err == nil {
-				_, err = t.tell(e)
-			}
-			if err != nil {
-				return err
-			}
+		if err := readTimeline(view.Journal{Local: lw}, cell.String()); err != nil {
+			return err
 		}
 		tell = append(tell, time.Since(start).Seconds()*1e3)
 	}
 	r.add("records to look back over", "records", "", float64(end))
 	r.add("cell show --at, median", "ms", "<= 50", median("", "", "", show).Value)
 	r.add("timeline, median", "ms", "<= 100", median("", "", "", tell).Value)
+	return nil
+}
+
+// readTimeline reads what worldctl timeline puts into words: the records of a cell
+// and the causes of its steps.
+func readTimeline(j view.Journal, cell string) error {
+	for e, err := range j.OfCell(cell, 0) {
+		if err == nil && e.Kind == journal.KindStepped {
+			_, err = j.Entry(e.CausedBy)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // recoverBench is the size of `bench recover`.
@@ -27,7 +28,7 @@ type recoverBench struct {
 	dir            string
 }
 
-func newBenchRecoverCommand(c *cli) *cobra.Command {
+func newRecoverCommand(p *program) *cobra.Command {
 	var b recoverBench
 	var child string
 	cmd := &cobra.Command{
@@ -40,17 +41,17 @@ which every performance is a line in a file. Half-way it is killed with SIGKILL;
 a new process then opens the world and goes on. What is in doubt is decided by a
 verifier that looks the line up. In the end every effect must have one line, and
 be committed.`,
-		Example: "  worldctl bench recover\n  worldctl bench recover --rounds 1",
-		Args:    args(0, 0),
+		Example: "  bench recover\n  bench recover --rounds 1",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if child != "" {
 				return runRecoverable(cmd.Context(), child)
 			}
-			figures, err := b.run(cmd.Context(), c.note)
+			figures, err := b.run(cmd.Context(), p.note)
 			if err != nil {
 				return err
 			}
-			return c.figures("bench-recover", figures)
+			return p.figures("recover", figures)
 		},
 	}
 	f := cmd.Flags()
@@ -178,7 +179,7 @@ func begin(ctx context.Context, dir string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "bench", "recover", "--child", dir)
+	cmd := exec.CommandContext(ctx, self, "recover", "--child", dir)
 	cmd.Stderr = os.Stderr
 	return cmd, cmd.Start()
 }
@@ -225,7 +226,7 @@ func (b *recoverBench) judge(dir string, before int, toFirst time.Duration, r *r
 		return errors.Join(err, file.Close())
 	}
 	lost := b.cells*b.effects - len(performed)
-	for _, e := range recordsOf(lw).Ledger() {
+	for _, e := range (view.Journal{Local: lw}).Ledger() {
 		if e.State != receipt.StateCommitted || !performed[e.Intent.Key.String()] {
 			lost++
 		}

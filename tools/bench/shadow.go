@@ -27,7 +27,7 @@ type shadowBench struct {
 	dir    string
 }
 
-func newBenchShadowCommand(c *cli) *cobra.Command {
+func newShadowCommand(p *program) *cobra.Command {
 	var b shadowBench
 	cmd := &cobra.Command{
 		Use:   "shadow",
@@ -39,14 +39,14 @@ replayed, and run under candidates that do the same (another comment in the code
 another policy), that use more gas, and that deny the effect of every cell. One after
 the other in each round, on one open world, once with the reducer in Starlark and once
 in Go; the medians are shown.`,
-		Example: "  worldctl bench shadow\n  worldctl bench shadow --events 100000 --rounds 1",
-		Args:    args(0, 0),
+		Example: "  bench shadow\n  bench shadow --events 100000 --rounds 1",
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := b.run(cmd.Context(), c.note)
+			figures, err := b.run(cmd.Context(), p.note)
 			if err != nil {
 				return err
 			}
-			return c.figures("bench-shadow", figures)
+			return p.figures("shadow", figures)
 		},
 	}
 	f := cmd.Flags()
@@ -155,7 +155,7 @@ func denying() benchCandidate {
 }
 
 func (b *shadowBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	dir, err := os.MkdirTemp(b.dir, "worldctl-bench-")
+	dir, err := os.MkdirTemp(b.dir, "bench-")
 	if err != nil {
 		return nil, err
 	}
@@ -220,10 +220,22 @@ func (b *shadowBench) world(
 	return nil
 }
 
+// inForce returns a copy of the manifest in force.
+func inForce(lw *local.World) (m *manifest.Manifest, err error) {
+	err = lw.View(func(w *world.World) error {
+		encoded, err := w.Manifest().Encode()
+		if err == nil {
+			m, err = manifest.Decode(encoded)
+		}
+		return err
+	})
+	return m, err
+}
+
 // shadow measures the shadow of a candidate, and sees that it is worth what it
 // took.
 func (b *shadowBench) shadow(ctx context.Context, lw *local.World, c *benchCandidate) (*governance.Report, measured, error) {
-	next, err := cloned(inForce(lw))
+	next, err := inForce(lw)
 	if err != nil {
 		return nil, measured{}, err
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkEffects is the world's part of `worldctl bench effects`, for profiles.
+// BenchmarkEffects is the world's part of `bench effects`, for profiles.
 func BenchmarkEffects(b *testing.B) {
 	const cells, effects = 100, 100
 	for b.Loop() {

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain is the program where a benchmark starts itself as a second process.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "recover" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestEveryBenchmarkMeasures runs each in small. They hold themselves to what must have
+// come of the work.
+func TestEveryBenchmarkMeasures(t *testing.T) {
+	for _, line := range []string{
+		"kernel --events 2000 --cells 10 --idle 100 --rounds 1",
+		"effects --cells 1,3 --effects 4 --rounds 2",
+		"recover --cells 5 --effects 10 --rounds 1",
+		"snapshot --cells 100 --events 500 --keys 10 --bytes 200000 --rounds 1",
+		"shadow --events 200 --cells 10 --rounds 1",
+		"verify --records 2000 --cells 10 --rounds 1",
+		"serve --clients 3 --for 50ms --rounds 1",
+	} {
+		name, _, _ := strings.Cut(line, " ")
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			root := newRootCommand(&program{stdout: &out, stderr: io.Discard})
+			root.SetArgs(append(strings.Fields(line), "--dir", t.TempDir(), "-o", "json"))
+			require.NoError(t, root.ExecuteContext(t.Context()))
+			var answer struct {
+				Bench   string
+				Figures []figure
+			}
+			require.NoError(t, json.Unmarshal([]byte(out.String()), &answer))
+			require.Equal(t, name, answer.Bench)
+			require.NotEmpty(t, answer.Figures)
+		})
+	}
+}
+
+func TestFiguresAreATable(t *testing.T) {
+	var out strings.Builder
+	p := &program{stdout: &out, output: "table"}
+	require.NoError(t, p.figures("kernel", []figure{median("open", "s", "<= 1", []float64{0.3, 0.1, 0.2}), {Name: "lost", Unit: "effects"}}))
+	require.Equal(t, ""+
+		"figure  median  least  most  unit     reach\n"+
+		"open    0.2     0.1    0.3   s        <= 1\n"+
+		"lost    0                    effects  \n", out.String())
+	p.output = "xml"
+	require.Error(t, p.figures("kernel", nil))
+}
