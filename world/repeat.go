@@ -43,10 +43,11 @@ func (k *kernel) repeated(in *receipt.Intent) *receipt.Entry {
 }
 
 // waived reports whether the history of now has a rollback with fresh effects that
-// left an intent behind: what follows is meant anew.
+// left an intent behind: what follows is meant anew. What was cancelled then and let
+// go by a later history was not left by it.
 func (k *kernel) waived(e *receipt.Entry) bool {
 	return slices.ContainsFunc(k.fresh, func(turn Seq) bool {
-		return len(e.Asked) > 0 && e.Asked[0] < uint64(turn) && k.inHistory(turn, k.last) && !k.askedIn(e, turn)
+		return e.Emitted < uint64(turn) && k.inHistory(turn, k.last) && !k.askedIn(e, turn)
 	})
 }
 
