@@ -99,7 +99,7 @@ func (k *kernel) sideEffects(b *RolledBack, p *past) []SideEffect {
 		case e.Untouched():
 			list(e, Cancelled)
 		case !done.MayHaveHappened() || done != e && k.askedIn(done, Seq(p.to.Record)):
-		case b.Compensate && done.Undone == 0 && k.undoing(done, p) != nil:
+		case b.Compensate && done.Undone == 0 && !k.resultIn(done, Seq(p.to.Record)) && k.undoing(done, p) != nil:
 			list(done, Compensated)
 		default:
 			list(done, b.known())

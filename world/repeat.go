@@ -57,6 +57,12 @@ func (k *kernel) askedIn(e *receipt.Entry, of Seq) bool {
 	return slices.ContainsFunc(e.Asked, func(record uint64) bool { return k.inHistory(Seq(record), of) })
 }
 
+// resultIn reports whether an intent of the history that led to a record has the
+// result of e: that history counts on it.
+func (k *kernel) resultIn(e *receipt.Entry, of Seq) bool {
+	return slices.ContainsFunc(k.ledger.Repeated(e), func(x *receipt.Entry) bool { return x.Reused && k.askedIn(x, of) })
+}
+
 // askRepeat takes an effect that repeats what a rollback left behind. It reports
 // whether that decides about it.
 func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step Seq) bool {
