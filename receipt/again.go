@@ -40,6 +40,7 @@ func (l *Ledger) Claim(e *Entry, record uint64) {
 // numbered on: a number names one attempt of an intent, for good.
 func (l *Ledger) replace(old, e *Entry) {
 	e.Asked, e.Attempt, e.Unused = old.Asked, old.Attempt, old.Unused
+	e.Former = uint64(len(old.Asked))
 	for _, record := range old.Asked {
 		l.asked[l.askedAt(record)].entry = e
 	}
@@ -195,8 +196,25 @@ func (e *Entry) Happens() bool {
 // MayHaveHappened is Happens, and true of what counts as failed though nobody has
 // said that it did not happen, or though it left something behind.
 func (e *Entry) MayHaveHappened() bool {
-	half := e.Outcome == OutcomeCompensatable
-	return e.Happens() || e.State == StateFailed && (half || e.Uncertain && e.Outcome != OutcomeCompensated)
+	switch e.State {
+	case StateFailed:
+		return e.Held != nil || e.Outcome == OutcomeCompensatable || e.Uncertain && e.Outcome != OutcomeCompensated
+	case StateDenied:
+		return e.Attempt > e.Unused // in a fork, which does not know what became of its parent's
+	default:
+		return e.Happens()
+	}
+}
+
+// AskedNow returns the records at which an intent was asked for as it is: not those
+// that led to a denial before it was decided anew. The caller must not change them.
+func (e *Entry) AskedNow() []uint64 { return e.Asked[e.Former:] }
+
+// TouchAll has all entries written with the next image.
+func (l *Ledger) TouchAll() {
+	for _, e := range l.entries { // order cannot show: TakeDirty sorts
+		l.touch(e)
+	}
 }
 
 // IsUndone reports whether a rollback has had an intent made up for, or is having it.

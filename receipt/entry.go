@@ -46,6 +46,7 @@ type Entry struct {
 
 	Uncertain bool   // an attempt was given up, and nobody has said that it did not happen
 	Undone    uint64 // the rollback that had it made up for
+	Former    uint64 // how many of Asked led to a denial, after which it was decided anew
 
 	dirty bool // in Ledger.dirty
 }
@@ -59,9 +60,13 @@ type Lost struct {
 
 const entryVersion = 2
 
-// The head and version of an entry that Encode wrote before there were Uncertain
-// and Undone: an array of 24.
+// The head and version of an entry that Encode wrote before there were Uncertain,
+// Undone and Former: an array of 24.
 var entryV1 = []byte{0x98, 24, 1}
+
+// OfVersion1 reports whether Encode wrote an entry in version 1: what it does not say
+// has to be found out from the journal.
+func OfVersion1(data []byte) bool { return bytes.HasPrefix(data, entryV1) }
 
 // maxSlots bounds the memory that a damaged entry can ask for.
 const maxSlots = 1 << 24
@@ -84,14 +89,14 @@ func (e *Entry) Encode() ([]byte, error) {
 // DecodeEntry parses what Encode wrote, in this version or in an earlier one.
 func DecodeEntry(data []byte) (*Entry, error) {
 	if body, old := bytes.CutPrefix(data, entryV1); old {
-		const lacks = "\xf4\x00" // false and 0
-		data = slices.Concat([]byte{0x98, 26, entryVersion}, body, []byte(lacks))
+		const lacks = "\xf4\x00\x00" // false, 0 and 0
+		data = slices.Concat([]byte{0x98, 27, entryVersion}, body, []byte(lacks))
 	}
 	e := new(Entry)
 	if err := canon.Unmarshal(data, e); err != nil {
 		return nil, err
 	}
-	if e.Version != entryVersion {
+	if e.Version != entryVersion || e.Former > uint64(len(e.Asked)) {
 		return nil, ErrVersion
 	}
 	if string(e.Held) == canon.Null {

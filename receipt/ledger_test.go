@@ -413,7 +413,7 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	for name, data := range map[string][][]byte{
 		"not CBOR":          {[]byte("x")},
-		"unknown version":   {append([]byte{0x98, 26, 9}, good[3:]...)},
+		"unknown version":   {append([]byte{0x98, 27, 9}, good[3:]...)},
 		"version 1 of more": {append([]byte{0x98, 24, 1}, good[3:]...)},
 		"unknown state":     {encode(func(e *receipt.Entry) { e.State = "lost" })},
 		"the same twice":    {good, good},
@@ -428,15 +428,17 @@ func TestRestoreRefuses(t *testing.T) {
 }
 
 // TestEntriesOfVersion1AreRead holds the reader of what was written before there were
-// Uncertain and Undone to the bytes of then, which ended before these.
+// Uncertain, Undone and Former to the bytes of then, which ended before these.
 func TestEntriesOfVersion1AreRead(t *testing.T) {
 	var l, restored receipt.Ledger
 	e := l.Park(modelIntent(1), 7, 1)
 	today, err := e.Encode()
 	require.NoError(t, err)
-	require.Equal(t, []byte{0x98, 26, 2}, today[:3], "an array of 26, version 2")
-	require.Equal(t, []byte{0xf4, 0}, today[len(today)-2:])
-	before := append([]byte{0x98, 24, 1}, today[3:len(today)-2]...)
+	require.Equal(t, []byte{0x98, 27, 2}, today[:3], "an array of 27, version 2")
+	require.Equal(t, []byte{0xf4, 0, 0}, today[len(today)-3:])
+	before := append([]byte{0x98, 24, 1}, today[3:len(today)-3]...)
+	require.True(t, receipt.OfVersion1(before))
+	require.False(t, receipt.OfVersion1(today))
 	require.NoError(t, restored.Restore([][]byte{before}))
 	again, err := restored.Entry(modelIntent(1).Key).Encode()
 	require.NoError(t, err)

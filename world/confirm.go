@@ -286,6 +286,8 @@ func (k *kernel) endUnconfirmed(e *receipt.Entry, reason string, cause journal.S
 	k.body = b.Append(k.body[:0])
 	end, _ := k.write(journal.KindEnded, cause)
 	k.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
+	e.Uncertain = true // its receipt says that it happened, and the verifier may have looked too early
+	k.ledger.Change(e)
 	return end, receiptEvent(e.Intent.Tag, e.Intent.Kind, receipt.StatusRejected, payload)
 }
 

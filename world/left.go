@@ -13,17 +13,26 @@ import (
 
 // findLeft finds the intents of the history that a rollback leaves, and those that
 // come back with the one that it returns to.
-func (k *kernel) findLeft(p *past) {
+func (k *kernel) findLeft(p *past, v uint64) {
 	to := journal.Seq(p.to.Record)
 	for _, e := range k.ledger.AskedAfter(uint64(k.common(to))) {
+		asked := k.askedIn
+		if v == 1 {
+			asked = k.askedInV1
+		}
 		switch {
 		case e.For != nil:
-		case !k.askedIn(e, to):
+		case !asked(e, to):
 			p.left = append(p.left, e)
-		case !k.askedIn(e, k.last):
+		case !asked(e, k.last):
 			p.back = append(p.back, e)
 		}
 	}
+}
+
+// askedInV1 is askedIn as it was: a denial counted like what was done later.
+func (k *kernel) askedInV1(e *receipt.Entry, of journal.Seq) bool {
+	return slices.ContainsFunc(e.Asked, func(record uint64) bool { return k.inHistory(journal.Seq(record), of) })
 }
 
 // findUnbegun takes the word of a rollback that was recorded for what its host had
@@ -100,7 +109,7 @@ func (k *kernel) sideEffects(b *journal.RolledBack, p *past) []journal.SideEffec
 		case e.Untouched():
 			list(e, journal.Cancelled)
 		case !done.MayHaveHappened() || done != e && k.askedIn(done, journal.Seq(p.to.Record)):
-		case b.Compensate && done.Undone == 0 && k.undoing(done, p) != nil:
+		case b.Compensate && done.Undone == 0 && !k.resultIn(done, journal.Seq(p.to.Record)) && k.undoing(done, p) != nil:
 			list(done, journal.Compensated)
 		default:
 			list(done, known(b))
@@ -263,6 +272,9 @@ func (k *kernel) tellAgain(p *past, id journal.Seq) {
 	for _, c := range p.changed {
 		for _, key := range c.awaits {
 			e := k.ledger.Entry(key)
+			if !k.turnedAsV1() && !k.askedIn(e, k.last) { // it was cancelled here, and decided anew elsewhere
+				k.ledger.Claim(e, uint64(id))
+			}
 			k.ledger.Return(e)
 			if d := k.ledger.Decide(key); d != receipt.WaitOtherWorker {
 				ended = append(ended, e)

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -106,9 +107,17 @@ func open(cfg Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, lost, err := load(cfg.History, img, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid})
+	from := img
+	if isOfVersion1(img) {
+		from = nil // its ledger does not say enough: the journal does
+	}
+	k, lost, err := load(cfg.History, from, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid})
 	if err != nil {
 		return nil, err
+	}
+	if from != img {
+		k.ledger.TouchAll()
+		lost = slices.DeleteFunc(lost, func(x *journal.Image) bool { return x.Head.ID <= img.Head.ID }) // stored already
 	}
 	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k: k}, settled: k.taken.ID}
 	if img != nil {
@@ -121,6 +130,12 @@ func open(cfg Config) (*World, error) {
 		w.saved = img.Head.ID
 	}
 	return w, nil
+}
+
+// isOfVersion1 reports whether an image has entries of the ledger that an earlier
+// release wrote.
+func isOfVersion1(img *journal.Image) bool {
+	return img != nil && slices.ContainsFunc(img.Intents, func(v journal.IntentVersion) bool { return receipt.OfVersion1(v.Bytes) })
 }
 
 func (w *World) start() error {

@@ -99,7 +99,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, images *jour
 	if p.codes, err = k.codesThen(h, p.core.Manifest); err != nil {
 		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
 	}
-	k.findLeft(p)
+	k.findLeft(p, b.V)
 	k.findUnbegun(p, b)
 	if b.Compensate {
 		err = k.readAnswers(h, p)

@@ -78,11 +78,11 @@ func (k *kernel) tellRecalled(h journal.History) error {
 	}
 	var later []recall
 	for _, r := range k.recalls {
-		if r.Confirm {
+		e := k.ledger.Entry(r.Key)
+		if r.Confirm || k.isOnItsWayBack(e) {
 			later = append(later, r)
 			continue
 		}
-		e := k.ledger.Entry(r.Key)
 		status, payload, err := k.recorded(h, e)
 		if err != nil {
 			return err
@@ -91,6 +91,12 @@ func (k *kernel) tellRecalled(h journal.History) error {
 	}
 	k.recalls = later
 	return nil
+}
+
+// isOnItsWayBack reports whether the result that an intent took is being made up for:
+// what that comes to decides what its cell is told.
+func (k *kernel) isOnItsWayBack(e *receipt.Entry) bool {
+	return e.Reused && !k.turnedAsV1() && k.doneBy(e).IsUndone() && k.doneBy(e).Held != nil
 }
 
 // recorded reads what an ended intent's cell was told.

@@ -42,17 +42,24 @@ func (k *kernel) repeated(in *receipt.Intent) *receipt.Entry {
 }
 
 // waived reports whether the history of now has a rollback with fresh effects that
-// left an intent behind: what follows is meant anew.
+// left an intent behind: what follows is meant anew. What was cancelled then and let
+// go by a later history was not left by it.
 func (k *kernel) waived(e *receipt.Entry) bool {
 	return slices.ContainsFunc(k.fresh, func(turn journal.Seq) bool {
-		return len(e.Asked) > 0 && e.Asked[0] < uint64(turn) && k.inHistory(turn, k.last) && !k.askedIn(e, turn)
+		return e.Emitted < uint64(turn) && k.inHistory(turn, k.last) && !k.askedIn(e, turn)
 	})
 }
 
-// askedIn reports whether an intent was asked for in the history that led to a
-// record.
+// askedIn reports whether an intent, as it is, was asked for in the history that led
+// to a record.
 func (k *kernel) askedIn(e *receipt.Entry, of journal.Seq) bool {
-	return slices.ContainsFunc(e.Asked, func(record uint64) bool { return k.inHistory(journal.Seq(record), of) })
+	return slices.ContainsFunc(e.AskedNow(), func(record uint64) bool { return k.inHistory(journal.Seq(record), of) })
+}
+
+// resultIn reports whether an intent of the history that led to a record has the
+// result of e: that history counts on it.
+func (k *kernel) resultIn(e *receipt.Entry, of journal.Seq) bool {
+	return slices.ContainsFunc(k.ledger.Repeated(e), func(x *receipt.Entry) bool { return x.Reused && k.askedIn(x, of) })
 }
 
 // askRepeat takes an effect that repeats what a rollback left behind. It reports

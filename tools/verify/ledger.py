@@ -148,7 +148,10 @@ class Ledger:
     def _decide(self, key, to):
         x = self._intent(key)
         again = x.stage in (DENIED, CANCELLED) and not self._reached(x)
-        if x.stage == UNKNOWN or x.hidden or again:
+        if again:
+            x.asked = [self._record.id]
+            x.move(to)
+        elif x.stage == UNKNOWN or x.hidden:
             x.asked.append(self._record.id)
             x.move(to)
         elif x.stage == APPROVED and to != PARKED or to == DENIED and x.stage in (PARKED, REFUSED):

@@ -131,7 +131,10 @@ func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	x := v.invocation(key)
 	switch {
-	case x.stage == unknown, x.hidden, (x.stage == denied || x.stage == cancelled) && !v.reached(x):
+	case (x.stage == denied || x.stage == cancelled) && !v.reached(x):
+		x.asked = []journal.Seq{v.now}
+		x.move(to)
+	case x.stage == unknown, x.hidden:
 		x.asked = append(x.asked, v.now)
 		x.move(to)
 	case x.is(approved) && to != parked, to == denied && x.is(parked, refused):
