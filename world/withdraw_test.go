@@ -138,3 +138,25 @@ func TestForkStopsWhatWasAttempted(t *testing.T) {
 	child.Drive()
 	require.Empty(t, out.Performed)
 }
+
+// TestWhatIsAskedForAnewIsWithdrawnAnew, and the history that asked for it first is
+// still one that did.
+func TestWhatIsAskedForAnewIsWithdrawnAnew(t *testing.T) {
+	p := live(t)
+	p.snapshot("before")
+	p.order("x")
+	p.Drive()
+	p.snapshot("asked")
+	p.out.Unbegun = func(world.Task) bool { return true }
+	for attempt := range 3 {
+		require.EqualValues(t, attempt+1, p.performing().Attempt)
+		require.Equal(t, map[string]world.Disposition{"x0": world.Cancelled}, p.dispositions(p.back("before")))
+		require.Empty(t, p.out.Tasks(world.Perform))
+		p.order("x")
+		p.Drive()
+	}
+	p.reply(worldtest.OK(nil))
+	p.back("asked")
+	p.tells("x0 ok")
+	require.Equal(t, map[string]world.Disposition{"x0": world.Acknowledged}, p.dispositions(p.back("before")))
+}
