@@ -67,7 +67,7 @@ sim: ## run the simulation from SEED
 twice: ## live LIVES random lives from SEED on, and look for what is done twice
 	SEED=$(SEED) LIVES=$(LIVES) $(GO) test -count=1 -timeout 60m -v ./world/worldtest/twice
 
-twice-controls: ## take out what keeps things from being done twice, one by one, and see that 2,000 lives find it
+twice-controls: ## take out what keeps things from being done twice, one by one, and see that 2,000 lives or the tests beside it find it
 	$(GO) run -C tools ./mutants tools/mutants/twice.txt
 
 bin/bench:

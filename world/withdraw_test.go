@@ -139,3 +139,25 @@ func TestForkStopsWhatWasAttempted(t *testing.T) {
 	child.Drive()
 	require.Empty(t, out.Performed)
 }
+
+// TestWhatIsAskedForAnewIsWithdrawnAnew, and the history that asked for it first is
+// still one that did.
+func TestWhatIsAskedForAnewIsWithdrawnAnew(t *testing.T) {
+	p := live(t)
+	p.snapshot("before")
+	p.order("x")
+	p.Drive()
+	p.snapshot("asked")
+	p.out.Unbegun = func(receipt.Task) bool { return true }
+	for attempt := range 3 {
+		require.EqualValues(t, attempt+1, p.performing().Attempt)
+		require.Equal(t, map[string]journal.Disposition{"x0": journal.Cancelled}, p.dispositions(p.back("before")))
+		require.Empty(t, p.out.Tasks(receipt.Perform))
+		p.order("x")
+		p.Drive()
+	}
+	p.reply(worldtest.OK(nil))
+	p.back("asked")
+	p.tells("x0 ok")
+	require.Equal(t, map[string]journal.Disposition{"x0": journal.Acknowledged}, p.dispositions(p.back("before")))
+}

@@ -23,6 +23,8 @@ type Journal struct {
 	// FailWait, if set, is asked when an append is waited for. After an error
 	// the batch is lost, or, where that is journal.ErrUnknown, durable all the same.
 	FailWait func(n int) error
+	// Slow appends nothing before it is waited for.
+	Slow bool
 
 	appends int
 	durable []journal.Stored
@@ -116,8 +118,8 @@ func (p *pending) Wait() error {
 	return failed
 }
 
-// Done implements journal.Pending: nobody has to wait for memory.
-func (p *pending) Done() bool { return true }
+// Done implements journal.Pending: nobody has to wait for memory that is not slow.
+func (p *pending) Done() bool { return p.done || !p.j.Slow }
 
 // Notify implements journal.Journal.
 func (j *Journal) Notify(func()) {}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -19,7 +18,6 @@ type history struct {
 	deals     map[receipt.Key]deal // of all that was ever asked for
 	steps     map[receipt.Key]receipt.StepID
 	parked    map[receipt.Key][]string // by which rules
-	failed    map[receipt.Key]bool     // given up in doubt, or repeated rashly: somebody said not to mind what they did
 	left      map[receipt.Key]bool     // by the last rollback
 	path      []string                 // snapshots of the present history
 	paths     map[string][]string      // of each snapshot: those of its own, itself included
@@ -29,8 +27,8 @@ func newHistory() *history {
 	return &history{
 		now: make(map[receipt.Key]bool), snapshots: make(map[string]map[receipt.Key]bool),
 		deals: make(map[receipt.Key]deal), steps: make(map[receipt.Key]receipt.StepID),
-		parked: make(map[receipt.Key][]string), failed: make(map[receipt.Key]bool),
-		paths: make(map[string][]string),
+		parked: make(map[receipt.Key][]string),
+		paths:  make(map[string][]string),
 	}
 }
 
@@ -73,10 +71,6 @@ func (h *history) take(body journal.Body) {
 		h.left = h.leaves(b.Snapshot)
 		h.now = maps.Clone(h.snapshots[b.Snapshot])
 		h.path = h.paths[b.Snapshot]
-	case *journal.InDoubt:
-		h.failed[b.Key] = h.failed[b.Key] || b.Action == manifest.InDoubtFail
-	case *journal.Resolved:
-		h.failed[b.Key] = h.failed[b.Key] || b.How == journal.RetryAnyway
 	}
 }
 

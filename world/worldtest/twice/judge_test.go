@@ -107,13 +107,11 @@ func (j *judge) compare(l *life, left map[receipt.Key]bool, effects []journal.Si
 	for _, key := range sorted(left) {
 		d := l.history.deals[key]
 		times, coming := l.bank.happened(key)
-		if times == 0 && !coming || listed[key] || l.bank.tookBack(l.history.steps[key]) {
+		if times == 0 && !coming || listed[key] || l.bank.tookBack(l.history.steps[key]) || l.said.elsewhere[key] {
 			continue
 		}
-		if excused := l.history.failed[key] || l.said.elsewhere[key]; !excused {
-			e := l.entry(key)
-			return fmt.Errorf("%w: %s, key %s, which is %s (attempt %d, abandoned %t)", errUnlisted, d, brief(key), e.State, e.Attempt, e.Abandoned)
-		}
+		e := l.entry(key)
+		return fmt.Errorf("%w: %s, key %s, which is %s (attempt %d, abandoned %t)", errUnlisted, d, brief(key), e.State, e.Attempt, e.Abandoned)
 	}
 	return nil
 }

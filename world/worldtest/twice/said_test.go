@@ -51,10 +51,6 @@ func (s *said) hear(body journal.Body, h *history, m *manifest.Manifest, id stri
 		if b.Fresh {
 			s.fresh(h)
 		}
-	case *journal.InDoubt:
-		if b.Action == manifest.InDoubtFail {
-			s.once(h.deals[b.Key], "on_in_doubt: fail")
-		}
 	case *journal.IntentEmitted:
 		if m.Effects[b.Kind].OnRepeat == manifest.RepeatRun && !s.ran[b.Key] {
 			s.ran[b.Key] = true
