@@ -4,6 +4,10 @@ FUZZTIME ?= 10s
 SEED     ?= 1
 LINTER   := bin/golangci-lint
 
+# What is released is built without C, and says in a panic where it was all the same
+# without the symbols for debuggers.
+RELEASE  := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
+
 .DEFAULT_GOAL := help
 .PHONY: help build demo test lint fmt fuzz sim bench cover check check-fast clean bin/bench
 
@@ -11,7 +15,7 @@ help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/worldctl
-	$(GO) build -trimpath -o bin/worldctl ./cmd/worldctl
+	$(RELEASE) -o bin/worldctl ./cmd/worldctl
 
 demo: build ## create a town under DEMO_DIR, run it until idle, look at it, verify it
 	rm -rf "$(DEMO_DIR)"
