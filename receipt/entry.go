@@ -61,7 +61,7 @@ const entryVersion = 2
 
 // The head and version of an entry that Encode wrote before there were Uncertain
 // and Undone: an array of 24.
-var entryV1 = []byte{0x98, 24, 1}
+const entryV1 = "\x98\x18\x01"
 
 // maxSlots bounds the memory that a damaged entry can ask for.
 const maxSlots = 1 << 24
@@ -83,7 +83,7 @@ func (e *Entry) Encode() ([]byte, error) {
 
 // DecodeEntry parses what Encode wrote, in this version or in an earlier one.
 func DecodeEntry(data []byte) (*Entry, error) {
-	if body, old := bytes.CutPrefix(data, entryV1); old {
+	if body, old := bytes.CutPrefix(data, []byte(entryV1)); old {
 		const lacks = "\xf4\x00" // false and 0
 		data = slices.Concat([]byte{0x98, 26, entryVersion}, body, []byte(lacks))
 	}

@@ -111,8 +111,8 @@ func (k *kernel) sideEffects(b *RolledBack, p *past) []SideEffect {
 }
 
 // known is the disposition of what stays as it is.
-func (b *RolledBack) known() Disposition {
-	if b.Ack {
+func (x *RolledBack) known() Disposition {
+	if x.Ack {
 		return Acknowledged
 	}
 	return Kept
