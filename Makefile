@@ -4,13 +4,15 @@ FUZZTIME ?= 10s
 SEED     ?= 1
 LIVES    ?= 20000
 LINTER   := bin/golangci-lint
+VULNDB   ?= https://vuln.go.dev
 
 # What is released is built without C, and says in a panic where it was all the same
 # without the symbols for debuggers.
-RELEASE  := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
+RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fmt fuzz sim twice twice-controls bench cover check check-fast clean bin/bench
+.PHONY: help build demo test lint fmt fuzz sim twice twice-controls bench cover check check-fast platforms tidy vuln clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,12 +38,13 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 
 # internal/lint lets no goroutine into the pure floors, and starts none: there the
 # race detector would find nothing, and the tests take five times as long. In
-# journal/store it tries a few of all crashes, faults and flipped bytes.
+# journal/store it tries a few of all crashes, faults and flipped bytes. These run as
+# they are released, without C.
 PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world
 
 test: ## run all tests in random order, with the race detector where there are goroutines
 	$(GO) test -race -shuffle=on -timeout 15m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
-	$(GO) test -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store
+	CGO_ENABLED=0 $(GO) test -trimpath -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store
 	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
 
 $(LINTER): tools/go.mod tools/go.sum
@@ -94,6 +97,26 @@ check-fast: # check without golangci-lint, which has to be built first
 	$(GO) vet ./...
 	$(GO) build ./...
 	$(GO) test -count=1 -timeout 5m ./internal/lint
+
+platforms: ## build and vet without C for PLATFORMS
+	@for p in $(PLATFORMS); do echo "$$p" && \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet -trimpath ./... && \
+		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath ./... || exit 1; \
+	done
+
+tidy: ## see that go.mod and go.sum of all modules hold what is needed, and no more
+	$(GO) mod tidy -diff
+	$(GO) -C tools/bench mod tidy -diff
+	$(GO) -C tools mod tidy -diff
+
+bin/govulncheck: tools/go.mod tools/go.sum
+	$(GO) build -C tools -o ../$@ golang.org/x/vuln/cmd/govulncheck
+
+vuln: bin/govulncheck ## look for known vulnerabilities in VULNDB, if it can be reached
+	@said=$$(bin/govulncheck -db "$(VULNDB)" ./... 2>&1); code=$$?; echo "$$said"; case "$$said" in \
+		*"fetching vulnerabilities:"*) echo "SKIPPED: nothing was looked for, $(VULNDB) cannot be reached" ;; \
+		*) exit $$code ;; \
+	esac
 
 clean: ## remove what the build and the demo made
 	rm -rf bin build

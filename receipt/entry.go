@@ -62,11 +62,11 @@ const entryVersion = 2
 
 // The head and version of an entry that Encode wrote before there were Uncertain,
 // Undone and Former: an array of 24.
-var entryV1 = []byte{0x98, 24, 1}
+const entryV1 = "\x98\x18\x01"
 
 // OfVersion1 reports whether Encode wrote an entry in version 1: what it does not say
 // has to be found out from the journal.
-func OfVersion1(data []byte) bool { return bytes.HasPrefix(data, entryV1) }
+func OfVersion1(data []byte) bool { return bytes.HasPrefix(data, []byte(entryV1)) }
 
 // maxSlots bounds the memory that a damaged entry can ask for.
 const maxSlots = 1 << 24
@@ -88,7 +88,7 @@ func (e *Entry) Encode() ([]byte, error) {
 
 // DecodeEntry parses what Encode wrote, in this version or in an earlier one.
 func DecodeEntry(data []byte) (*Entry, error) {
-	if body, old := bytes.CutPrefix(data, entryV1); old {
+	if body, old := bytes.CutPrefix(data, []byte(entryV1)); old {
 		const lacks = "\xf4\x00\x00" // false, 0 and 0
 		data = slices.Concat([]byte{0x98, 27, entryVersion}, body, []byte(lacks))
 	}
