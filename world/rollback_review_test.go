@@ -211,31 +211,3 @@ func TestWhatTwoHistoriesReusedIsNotMadeUpForInOne(t *testing.T) {
 	p.tells("x0 ok")
 	require.Len(t, p.out.Performed, 1, "the second history was told that it is paid")
 }
-
-// TestWhatTwoHistoriesReusedIsNotMadeUpForInOne: the second and the third history have
-// the result of the first. Who returns from the third to the second counts on it there.
-func TestWhatTwoHistoriesReusedIsNotMadeUpForInOne(t *testing.T) {
-	p := undone(t)
-	reuse := func() {
-		p.order("x")
-		p.Drive()
-		all := p.Intents()
-		require.NoError(t, p.resolve(all[len(all)-1].Intent.Key, world.Reuse))
-		p.Drive()
-		p.tells("x0 ok")
-	}
-	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
-	p.back("before")
-	p.other()
-	reuse()
-	p.snapshot("second")
-	p.back("before")
-	p.Submit("go", order{To: "a", Say: "a third history"})
-	reuse()
-	p.back("second", compensating)
-	p.tells("x0 ok")
-	require.Len(t, p.out.Performed, 1, "the second history was told that it is paid")
-}
