@@ -200,7 +200,7 @@ func (e *Entry) MayHaveHappened() bool {
 	case StateFailed:
 		return e.Held != nil || e.Outcome == OutcomeCompensatable || e.Uncertain && e.Outcome != OutcomeCompensated
 	case StateDenied:
-		return e.Attempt > e.Unused // in a fork, which does not know what became of its parent's
+		return e.Uncertain // in a fork, which does not know what became of its parent's
 	default:
 		return e.Happens()
 	}

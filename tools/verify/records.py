@@ -85,7 +85,7 @@ def body(kind, value):
         if not check(x):
             raise Error("its payload: %s is not what %s has there" % (name, kind))
         out[name] = x
-    if kind == "rollback.applied" and value[0] == 1 and any(x[6] in _SINCE_2 for x in out["effects"]):
+    if kind == "rollback.applied" and value[0] == 1 and any(x[4] == "denied" or x[6] in _SINCE_2 for x in out["effects"]):
         raise Error("its payload: effects is not what %s has there" % kind)
     return out
 
@@ -134,7 +134,7 @@ _TYPES = {
     "texts": _list_of(_is_text), "uints": _list_of(is_uint), "receipt": _is_map, "report": _is_map,
     "signature": _is_signature, "signature?": lambda x: x is None or _is_signature(x),
     "effects": _list_of(_tuple_of(is_hash, _is_text, _is_text, _is_text,
-                                  _one_of("committed", "failed", "open", "in_flight", "in_doubt", "parked"), is_uint,
+                                  _one_of("committed", "failed", "denied", "open", "in_flight", "in_doubt", "parked"), is_uint,
                                   _one_of("kept", "compensate", "acknowledged", *_SINCE_2))),
 }
 
