@@ -91,7 +91,7 @@ Secrets are in no backup: bring .world/secrets back yourself.`,
 // notBackup says what to do about what is no backup.
 func notBackup(backup string, err error) error {
 	if errors.Is(err, local.ErrNoWorld) {
-		return hinted(err, "name a directory that worldctl backup has made, not %s", backup)
+		return hinted(err, "name a directory that a backup has made, not %s", backup)
 	}
 	return err
 }

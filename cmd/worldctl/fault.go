@@ -97,7 +97,7 @@ func (c *cli) inWorld(text string) string {
 // worldless reports whether a verb is about no world, or names its worlds itself.
 func worldless(verb string) bool {
 	switch verb {
-	case "init", "validate", "serve", "worker", "token", "bench", "version", "help", "completion":
+	case "init", "validate", "restore", "import", "serve", "worker", "token", "version", "help", "completion":
 		return true
 	}
 	return false

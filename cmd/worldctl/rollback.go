@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
@@ -158,6 +159,9 @@ func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b 
 		Candidate: e.manifest, Base: lw.Status().Manifest, Actor: b.Actor,
 		Reason: fmt.Sprintf("with the rollback to %s: %s", b.Snapshot, b.Reason),
 	})
+	if same := (*governance.SameError)(nil); errors.As(err, &same) {
+		n, err = same.N, nil // it is proposed already
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the rollback is done, but its manifest is not proposed: %w", err)
 	}
