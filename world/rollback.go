@@ -37,7 +37,8 @@ func (e *SideEffectsError) Error() string {
 // Rollback returns cells, mailboxes and timers to what they were at a snapshot.
 // Snapshot, Reason and Actor of b are needed; Ack, Compensate and Fresh say how.
 // It is durable on return. What it returns is what the journal holds of it. What
-// the host has not begun of what is left behind it never will. The errors are *SideEffectsError, ErrOtherState and *InputError.
+// the host has not begun of what is left behind it never will. The errors are
+// *SideEffectsError, ErrOtherState and *InputError.
 func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (*journal.RolledBack, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return nil, err
