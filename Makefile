@@ -65,7 +65,7 @@ fuzz: ## run each fuzz target for FUZZTIME
 	done
 
 sim: ## run the simulation from SEED
-	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/... ./cmd/worldctl
+	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/... ./worldctl
 
 twice: ## live LIVES random lives from SEED on, and look for what is done twice
 	SEED=$(SEED) LIVES=$(LIVES) $(GO) test -count=1 -timeout 60m -v ./world/worldtest/twice

@@ -1,25 +1,15 @@
-// Command worldctl creates, runs, inspects and verifies worlds of agents: one
-// file a verb, and a hint with every error.
+// Command worldctl creates, runs, inspects and verifies worlds of agents.
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"runtime/debug"
-	"syscall"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/llm"
+	"github.com/worldkernel/worldkernel/host/mcp"
+	"github.com/worldkernel/worldkernel/worldctl"
 )
 
-// collectorPercent is how much the heap grows between collections, unless GOGC
-// says otherwise: worlds live long and their garbage is short-lived.
-const collectorPercent = 400
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectorPercent)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	worldctl.Main(worldctl.Options{Adapters: func() map[string]host.Factory {
+		return map[string]host.Factory{"llm": llm.New, "mcp": mcp.Factory()}
+	}})
 }

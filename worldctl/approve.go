@@ -1,0 +1,110 @@
+package worldctl
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// hintKey says where a key to sign with comes from.
+const hintKey = "type --key FILE, with an SSH key of type ed25519; worldctl keys new --approver FILE makes one"
+
+func newApproveCommand(c *cli) *cobra.Command {
+	var key, reason, as string
+	cmd := &cobra.Command{
+		Use:   "approve PROPOSAL --key FILE",
+		Short: "Approve a proposed change of the rules, with a signature",
+		Long: `Approve a proposed change of the rules, with a signature over this change, of this
+manifest, in this world, with what the last report says that it would have done: a later
+report needs new approvals. What is signed is shown. PROPOSAL is p1 or 1; worldctl
+proposal show tells all about it.
+
+FILE is the private key of an approver, an SSH key of type ed25519. Where the rules list
+approvers it must be one of theirs.
+
+Exit code 4 if the approval does not count: the key is not listed, has approved already,
+or is the author's where four_eyes is on; or if nothing was shadowed yet.`,
+		Example: `  worldctl approve p1 --key ~/.ssh/id_ed25519
+  worldctl approve p1 --key ~/.ssh/alice -m "checked with the desk"`,
+		Args: args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if key == "" {
+				return usagef(hintKey, "an approval is signed, and no key was given")
+			}
+			by, err := c.actor(as)
+			if err != nil {
+				return err
+			}
+			return c.onProposal(args[0], func(lw *local.World, n uint64) error {
+				return c.approve(cmd.Context(), lw, n, governance.Approval{Actor: by, Reason: reason}, key)
+			})
+		},
+	}
+	addKey(cmd, &key)
+	addMessage(cmd, &reason)
+	addActor(cmd, &as)
+	return cmd
+}
+
+// addKey adds the flag that names a key to sign with.
+func addKey(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "key", "", "sign with the private key in this `FILE`: an SSH key of type ed25519")
+}
+
+// approve signs what a proposal's last report is about. a says who does it.
+func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governance.Approval, key string) error {
+	terms, err := termsOf(lw, n)
+	if err != nil {
+		return err
+	}
+	if a.Signature, err = c.sign(key, terms); err != nil {
+		return err
+	}
+	if err := lw.Approve(ctx, n, terms, a.Signature, a.Actor, a.Reason); err != nil {
+		return err
+	}
+	p, err := proposalOf(lw, n)
+	if err != nil {
+		return err
+	}
+	return c.object("proposal", p, func() {
+		last := p.Approvals[len(p.Approvals)-1]
+		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", last.Record, p.Proposal, nameOf(&last.Signer), p.approvals())
+		if p.Stage == governance.Approved {
+			c.note("next: worldctl apply %s", p.Proposal)
+		}
+		for _, what := range p.Missing {
+			c.note("missing: %s", what)
+		}
+	})
+}
+
+// termsOf returns what an approval of a proposal signs now.
+func termsOf(lw *local.World, n uint64) (terms manifest.Terms, err error) {
+	err = lw.View(func(w *world.World) error {
+		terms, err = w.Terms(n)
+		return err
+	})
+	return terms, err
+}
+
+// sign shows terms and signs them with the key in a file.
+func (c *cli) sign(file string, t manifest.Terms) (manifest.Signature, error) {
+	c.note("to sign with %s:\n%s", file, bytes.TrimSpace(t.Statement()))
+	key, err := c.approverKey(file)
+	if err == nil {
+		return manifest.Sign(key, t), nil
+	}
+	if code, hint := judge(err); code == exitFailed {
+		err = &fault{err: err, code: exitUsage, hint: cmp.Or(hint, hintKey)}
+	}
+	return manifest.Signature{}, err
+}

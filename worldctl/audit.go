@@ -1,0 +1,121 @@
+package worldctl
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+func newAuditCommand(c *cli) *cobra.Command {
+	s := newSelection()
+	var limit uint64
+	var file string
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Select records by kind, cell, time, id and cause, and print or save them",
+		Long: `Select records by kind, cell, time, id and cause, all of which must hold, and
+print them as tail does or save them to a file: JSON lines with the stored bytes,
+in base64, under raw. What a record brought about is what names it as its cause,
+and the answers to it: see why.`,
+		Example: `  worldctl audit --kind intent.denied --from-time 100 --to-time 200
+  worldctl audit --cell agent/ada --from-id 50 -o jsonl
+  worldctl audit --kind 'manifest.*'
+  worldctl audit --caused-by 20
+  worldctl audit --kind intent.resolved --save decisions.jsonl`,
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("to-time") {
+				s.toTick = math.MaxUint64
+			}
+			if err := checkVacant(c.path(file)); err != nil {
+				return err
+			}
+			return c.with(func(lw *local.World) error {
+				head := lw.Store().Head()
+				s.end = head.ID
+				records, err := s.records(recordsOf(lw))
+				if err != nil {
+					return err
+				}
+				records = first(records, limit)
+				if file == "" {
+					return c.listRecords(lw, "audit", records)
+				}
+				return c.saveRecords(head, file, records)
+			})
+		},
+	}
+	s.addFlags(cmd)
+	cmd.Flags().StringVar(&s.from, "from-id", "", "only from this `RECORD` on")
+	cmd.Flags().StringVar(&s.to, "to-id", "", "only up to this `RECORD`")
+	cmd.Flags().Uint64Var(&s.fromTick, "from-time", 0, "only from this `TICK` on")
+	cmd.Flags().Uint64Var(&s.toTick, "to-time", 0, "only up to this `TICK`")
+	cmd.Flags().StringVar(&s.causedBy, "caused-by", "", "only what this `RECORD` brought about directly")
+	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N` of them")
+	cmd.Flags().StringVar(&file, "save", "", "write them to a new `FILE` instead, as JSON lines")
+	return cmd
+}
+
+// checkVacant reports an error where a file has a name already: what was saved
+// once is evidence.
+func checkVacant(file string) error {
+	if file == "" {
+		return nil
+	}
+	_, err := os.Lstat(file)
+	switch {
+	case err == nil:
+		return &fault{
+			err: fmt.Errorf("%s: %w", file, fs.ErrExist), code: exitConflict,
+			hint: "choose another file: what has been saved is not overwritten",
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+// saveRecords makes a file of records of a journal with that head, durably and
+// whole or not at all.
+func (c *cli) saveRecords(head journal.Head, file string, records iter.Seq2[*view.Entry, error]) error {
+	n := uint64(0)
+	report, stop := c.progress("records", 0)
+	err := writeFile(c.path(file), func(w io.Writer) error {
+		out := bufio.NewWriter(w)
+		for e, err := range records {
+			if err != nil {
+				return err
+			}
+			line, err := marshal(e)
+			if err != nil {
+				return err
+			}
+			if _, err := out.Write(append(line, '\n')); err != nil {
+				return err
+			}
+			n++
+			report(n)
+		}
+		return out.Flush()
+	})
+	stop()
+	if err == nil {
+		err = syncFile(filepath.Dir(c.path(file)))
+	}
+	if err == nil {
+		c.note("%d records are in %s, taken at #%d, chain root %s", n, file, head.ID, head.Root)
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+func newCellCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and let parked ones go on"},
+		newCellListCommand(c), newCellShowCommand(c),
+		newCellResumeCommand(c, "resume", "Let a parked cell go on, with the event that failed", world.RetryEvent),
+		newCellResumeCommand(c, "skip", "Let a parked cell go on, without the event that failed", world.SkipEvent))
+}
+
+func newCellListCommand(c *cli) *cobra.Command {
+	var limit uint64
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List all cells by name",
+		Example: `  worldctl cell list
+  worldctl cell list -o jsonl`,
+		Args: args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.with(func(lw *local.World) error {
+				var cells []world.CellView
+				_ = lw.View(func(w *world.World) error { // the function never errs
+					cells = w.Cells()
+					return nil
+				})
+				return list(c, "cell-list", "cells", first(each(cells, func(v world.CellView) (view.CellLine, error) { return view.LineOfCell(v), nil }), limit), columns[view.CellLine]{
+					header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
+					row:    cellRow,
+					none:   "no cells yet: worldctl send NAME DATA, then worldctl run",
+				})
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N`")
+	return cmd
+}
+
+func cellRow(l view.CellLine) table.Row {
+	state, parked := "", ""
+	if l.StateHash != nil {
+		state = l.StateHash.String()[:12]
+	}
+	if l.Parked {
+		parked = "parked"
+	}
+	return table.Row{l.Cell, l.N, state, l.Mailbox, parked}
+}
+
+func newCellShowCommand(c *cli) *cobra.Command {
+	var at string
+	cmd := &cobra.Command{
+		Use:   "show CELL",
+		Short: "Show a cell's state and what waits in its mailbox",
+		Long: `Show a cell's state and what waits in its mailbox, now or as it was at a moment. A
+moment is taken with all that was written at once with its last record.`,
+		Example: `  worldctl cell show agent/ada
+  worldctl cell show agent/ada --at t5 -o json`,
+		Args: args(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return c.with(func(lw *local.World) error {
+				v, seen, err := cellAt(lw, args[0], at)
+				if err != nil {
+					return err
+				}
+				answer := view.CellAt(v, seen)
+				return c.object("cell", answer, func() { c.showCell(lw, &answer) })
+			})
+		},
+	}
+	cmd.Flags().StringVar(&at, "at", "", "as it was at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	return cmd
+}
+
+func (c *cli) showCell(lw *local.World, a *view.Cell) {
+	state, err := indented(a.State)
+	if err != nil {
+		state = err.Error()
+	}
+	c.facts([2]any{"cell", a.Cell}, [2]any{"steps", a.N}, [2]any{"parked", a.Parked},
+		[2]any{"at", fmt.Sprintf("#%d", a.At)}, [2]any{"state", state})
+	if len(a.Mailbox) == 0 {
+		return
+	}
+	tell := teller{records: recordsOf(lw), full: c.verbose}
+	t := c.newTable()
+	t.AppendHeader(table.Row{"record", "waits in the mailbox", "data"})
+	for _, m := range a.Mailbox {
+		t.AppendRow(table.Row{fmt.Sprintf("#%d", m.Record), m.Name, tell.data(m.Data)})
+	}
+	t.Render()
+}
+
+func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cobra.Command {
+	return &cobra.Command{
+		Use:     verb + " CELL",
+		Short:   short,
+		Example: "  worldctl cell " + verb + " agent/ada",
+		Args:    args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(func(lw *local.World) error { return c.resume(cmd.Context(), lw, args[0], how) })
+		},
+	}
+}
+
+func (c *cli) resume(ctx context.Context, lw *local.World, name string, how world.Resumption) error {
+	cell, err := parseCell(name)
+	if err != nil {
+		return err
+	}
+	before := lw.Store().Head().ID
+	switch err := lw.Resume(ctx, cell, how); {
+	case errors.Is(err, world.ErrNoCell):
+		return hinted(err, "worldctl cell list")
+	case errors.Is(err, world.ErrNotParked):
+		return hinted(err, "worldctl cell list shows which cells are parked")
+	case err != nil:
+		return err
+	}
+	resumed := struct {
+		Cell   string      `json:"cell"`
+		Record journal.Seq `json:"record"`
+	}{Cell: name}
+	resumed.Record, err = recordsOf(lw).made(before, journal.KindResumed, func(b journal.Body) bool {
+		return b.(*journal.Resumed).Cell == name
+	})
+	if err != nil {
+		return err
+	}
+	return c.object("cell-resumed", resumed, func() {
+		fmt.Fprintf(c.stdout, "#%d %s goes on\n", resumed.Record, name)
+		c.note("next: worldctl run")
+	})
+}
+
+func parseCell(name string) (reducer.Cell, error) {
+	cell, err := reducer.ParseCell(name)
+	if err != nil {
+		return cell, usagef("worldctl cell list", "%w", err)
+	}
+	return cell, nil
+}
+
+// findCell returns the cell that a person named.
+func findCell(lw *local.World, name string) (world.CellView, error) {
+	v, _, err := cellAt(lw, name, "")
+	return v, err
+}
+
+// cellAt returns the cell that a person named, as it was at a moment, and the
+// record of that.
+func cellAt(lw *local.World, name, at string) (v world.CellView, seen journal.Seq, err error) {
+	cell, err := parseCell(name)
+	if err != nil {
+		return v, 0, err
+	}
+	var found bool
+	if at == "" {
+		err = lw.View(func(w *world.World) error {
+			v, found = w.Cell(cell)
+			seen = w.Head().ID
+			return nil
+		})
+	} else {
+		v, seen, found, err = cellThen(lw, cell, at)
+	}
+	if err == nil && !found {
+		err = hinted(&world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: name}, "worldctl cell list")
+	}
+	return v, seen, err
+}

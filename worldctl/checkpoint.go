@@ -1,0 +1,106 @@
+package worldctl
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// checkpointAnswer is a signed checkpoint.
+type checkpointAnswer struct {
+	checkpoint.Checkpoint
+	Note string `json:"note"` // as it is signed
+}
+
+func newCheckpointCommand(c *cli) *cobra.Command {
+	var keyFile string
+	var listed bool
+	cmd := &cobra.Command{
+		Use:   "checkpoint [FILE]",
+		Short: "Sign the journal as it is, for somebody to keep",
+		Long: `Sign the journal as it is, and print the checkpoint or write it to FILE. Whoever
+keeps it can tell later that nothing before it was changed:
+worldctl verify BUNDLE --checkpoint FILE. Keep it where whoever runs the world
+cannot change it; worldctl keys list shows the key that signs it.
+
+With --key another key signs besides. The world signs by itself too, every
+defaults.checkpoint_every records; --list shows all that it has signed.`,
+		Example: `  worldctl checkpoint
+  worldctl checkpoint town.checkpoint
+  worldctl checkpoint --key ~/.ssh/id_ed25519
+  worldctl checkpoint --list`,
+		Args: args(0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if listed && (len(args) > 0 || keyFile != "") {
+				return usagef("leave --list out, or everything else", "--list signs nothing, and writes no file")
+			}
+			if listed {
+				return c.with(c.listCheckpoints)
+			}
+			keys, err := c.signingKeys(keyFile)
+			if err != nil {
+				return err
+			}
+			return c.with(func(lw *local.World) error {
+				signed, err := lw.Checkpoint(keys...)
+				if errors.Is(err, local.ErrNoKeys) {
+					return hinted(err, "--key FILE signs it with a key of yours")
+				}
+				if err != nil {
+					return err
+				}
+				a := checkpointAnswer{signed.Checkpoint, string(signed.Note)}
+				if len(args) == 0 || args[0] == "-" {
+					return c.object("checkpoint", a, func() { fmt.Fprint(c.stdout, a.Note) })
+				}
+				if err := writeFile(c.path(args[0]), func(w io.Writer) error { return writeAll(w, signed.Note) }); err != nil {
+					return err
+				}
+				return c.object("checkpoint", a, func() {
+					c.note("the checkpoint of #%d is in %s: keep it where nobody who runs the world can change it", a.Size, args[0])
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&keyFile, "key", "", "`FILE` of an Ed25519 SSH key that signs besides the world's own")
+	cmd.Flags().BoolVar(&listed, "list", false, "list what was signed so far, and sign nothing")
+	return cmd
+}
+
+func (c *cli) listCheckpoints(lw *local.World) error {
+	answers := func(yield func(checkpointAnswer, error) bool) {
+		for signed, err := range lw.Store().Checkpoints(1, journal.Last) {
+			if !yield(checkpointAnswer{signed.Checkpoint, string(signed.Note)}, err) {
+				return
+			}
+		}
+	}
+	return list(c, "checkpoints", "checkpoints", answers, columns[checkpointAnswer]{
+		header: table.Row{"size", "root"},
+		row:    func(a checkpointAnswer) table.Row { return table.Row{a.Size, a.Root} },
+		none:   "nothing was signed yet: worldctl checkpoint",
+	})
+}
+
+// signingKeys returns the keys that sign besides the world's own: that of a file,
+// if there is one.
+func (c *cli) signingKeys(file string) ([]ed25519.PrivateKey, error) {
+	if file == "" {
+		return nil, nil
+	}
+	key, err := c.approverKey(file)
+	return []ed25519.PrivateKey{key}, err
+}
+
+func writeAll(w io.Writer, data []byte) error {
+	_, err := w.Write(data)
+	return err
+}

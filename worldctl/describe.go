@@ -1,0 +1,229 @@
+package worldctl
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// briefRunes is how much of an event's data fits into a line.
+const briefRunes = 100
+
+// teller puts records into words.
+type teller struct {
+	records
+	self string // the cell whose story it is; its name goes without saying
+	full bool   // data is not shortened
+}
+
+func (t teller) data(d canon.Raw) string {
+	text, err := d.MarshalJSON()
+	if err != nil {
+		return err.Error()
+	}
+	if runes := []rune(string(text)); !t.full && len(runes) > briefRunes {
+		return string(runes[:briefRunes]) + "…"
+	}
+	return string(text)
+}
+
+// tell says what a record records, in one line.
+func (t teller) tell(e *view.Entry) (string, error) {
+	switch b := e.Body.(type) {
+	case nil:
+		return fmt.Sprintf("redacted: a payload of %d bytes, %s", e.BlobSize, e.Blob), nil
+	case *journal.Created:
+		return fmt.Sprintf("world %s is created, id %s, seed %d", b.Name, b.World, b.Seed), nil
+	case *journal.Advanced:
+		return fmt.Sprintf("tick %d begins", b.To), nil
+	case *journal.Submitted:
+		due := ""
+		if b.Due > e.Time {
+			due = fmt.Sprintf(" due at tick %d", b.Due)
+		}
+		return t.event("event", b.Name, b.To, b.Data) + due, nil
+	case *journal.Emitted:
+		return t.event("emitted", b.Name, b.To, b.Data), nil
+	case *journal.Dropped:
+		return fmt.Sprintf("dropped %s: %s", b.Name, b.Reason), nil
+	case *journal.Resumed:
+		if b.Skip {
+			return t.of(b.Cell) + "resumed, without the event that failed", nil
+		}
+		return t.of(b.Cell) + "resumed, with the event that failed", nil
+	case *journal.Migrated:
+		return fmt.Sprintf("%sits state is taken over by other code", t.of(b.Cell)), nil
+	case *journal.Deleted:
+		return fmt.Sprintf("%sdeleted by step %d", t.of(b.Cell), b.N), nil
+	case *journal.TimerSet:
+		return fmt.Sprintf("%stimer %s set for tick %d  %s", t.of(b.Cell), b.Name, b.Deadline, t.data(b.Data)), nil
+	case *journal.TimerFired:
+		return fmt.Sprintf("%stimer %s fired", t.of(b.Cell), b.Name), nil
+	case *journal.Stepped:
+		on, err := t.cause(e)
+		return fmt.Sprintf("%sstep %d on %s: %s", t.of(b.Cell), b.N, on, b.Outcome), err
+	case *journal.Failed:
+		on, err := t.cause(e)
+		return fmt.Sprintf("%sstep %d on %s failed%s: %s", t.of(b.Cell), b.N, on, parked(b.Parked), b.Error), err
+	}
+	return t.tellIntent(e)
+}
+
+// tellIntent is tell for the records of effects.
+func (t teller) tellIntent(e *view.Entry) (string, error) {
+	switch b := e.Body.(type) {
+	case *journal.IntentEmitted:
+		return fmt.Sprintf("%sintent %s %s %s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, b.Decision, by(b.Rules), t.data(b.Params)), nil
+	case *journal.IntentDenied:
+		return fmt.Sprintf("%sintent %s %s denied%s: %s: %s  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), b.Code, b.Reason, t.data(b.Params)), nil
+	case *journal.Started:
+		return fmt.Sprintf("permit %s attempt %d", short(b.Key), b.Attempt), nil
+	case *journal.Finished:
+		r, err := receipt.Decode(b.Receipt)
+		if err != nil {
+			return "", fmt.Errorf("record #%d: %w", e.ID, err)
+		}
+		return t.answered("receipt", r), nil
+	case *journal.Late:
+		r, err := receipt.Decode(b.Receipt)
+		if err != nil {
+			return "", fmt.Errorf("record #%d: %w", e.ID, err)
+		}
+		return t.answered("late, so it changes nothing: receipt", r), nil
+	case *journal.Expired:
+		return fmt.Sprintf("attempt %d of %s is given up: %s", b.Attempt, short(b.Key), visible(b.Reason, "")), nil
+	case *journal.Due:
+		return fmt.Sprintf("the wait after attempt %d of %s is over", b.Attempt, short(b.Key)), nil
+	}
+	return t.tellDecision(e), nil
+}
+
+// tellDecision is tell for what people, verifiers and the kernel say about
+// intents.
+func (t teller) tellDecision(e *view.Entry) string {
+	switch b := e.Body.(type) {
+	case *journal.OperatorEffect:
+		return fmt.Sprintf("%sasks for %s under %s: %s  %s", t.of(operator(b.Actor)), b.Kind, b.Cap, b.Reason, t.data(b.Params))
+	case *journal.IntentParked:
+		until := ""
+		if b.Deadline != receipt.NoDeadline {
+			until = fmt.Sprintf(" until tick %d", b.Deadline)
+		}
+		return fmt.Sprintf("%sintent %s %s parked%s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), until, t.data(b.Params))
+	case *journal.InDoubt:
+		return fmt.Sprintf("%sintent %s in doubt after attempt %d, %s: %s", t.of(b.Cell), short(b.Key), b.Attempt, b.Action, visible(b.Reason, ""))
+	case *journal.IntentWaiting:
+		next := "for its next attempt"
+		if b.Outcome == receipt.OutcomeCompensatable {
+			next = "for its compensation"
+		}
+		return fmt.Sprintf("%sintent %s waits %s: attempt %d was a %s", t.of(b.Cell), short(b.Key), next, b.Attempt, b.Outcome)
+	case *journal.IntentEnded:
+		return fmt.Sprintf("%sintent %s ended %s: %s  %s", t.of(b.Cell), short(b.Key), b.Status, b.Outcome, t.data(b.Payload))
+	case *journal.Resolved:
+		return fmt.Sprintf("%s %s %s: %s", b.Actor, resolution(b.How), short(b.Key), b.Reason)
+	case *journal.Confirmed:
+		verb := "confirms the result of"
+		if b.Verdict != receipt.Happened {
+			verb = "does not confirm (" + b.Mode + ") the result of"
+		}
+		return fmt.Sprintf("%s %s %s: %s", b.Actor, verb, short(b.Key), b.Reason)
+	case *journal.KeysRotated:
+		text := fmt.Sprintf("%s signs receipts from now on, says %s", b.KeyID, b.Actor)
+		if len(b.Revoked) > 0 {
+			text += "; revoked: " + strings.Join(b.Revoked, ", ")
+		}
+		return text
+	}
+	return t.tellHistory(e)
+}
+
+// resolution puts a decision about an intent into words.
+func resolution(how journal.Resolution) string {
+	switch how {
+	case journal.Approve:
+		return "approves"
+	case journal.Disapprove:
+		return "denies"
+	case journal.Executed:
+		return "says that it happened:"
+	case journal.NotExecuted:
+		return "says that it did not happen:"
+	case journal.RetryAnyway:
+		return "lets it be attempted again:"
+	default:
+		return string(how)
+	}
+}
+
+func (t teller) answered(what string, r *receipt.Receipt) string {
+	attempt := ""
+	if r.Attempt > 1 {
+		attempt = fmt.Sprintf(" attempt %d", r.Attempt)
+	}
+	return fmt.Sprintf("%s %s%s %s %s  %s", what, short(r.Key), attempt, r.Kind, r.Status, t.data(r.Payload))
+}
+
+// event tells of an event and whom it reaches.
+func (t teller) event(verb, name string, to []string, data canon.Raw) string {
+	if t.self != "" && verb == "event" || slices.Contains(to, t.self) && t.self != "" {
+		return fmt.Sprintf("received %s  %s", name, t.data(data))
+	}
+	whom := strings.Join(to, ", ")
+	if whom == "" {
+		whom = "nobody"
+	}
+	return fmt.Sprintf("%s %s → %s  %s", verb, name, whom, t.data(data))
+}
+
+func (t teller) of(cell string) string {
+	if cell == t.self {
+		return ""
+	}
+	return cell + " "
+}
+
+// cause names the event that a step handled.
+func (t teller) cause(step *view.Entry) (string, error) {
+	e, err := t.Entry(step.CausedBy)
+	if err != nil {
+		return "", err
+	}
+	name := string(e.Kind)
+	switch b := e.Body.(type) {
+	case *journal.Submitted:
+		name = b.Name
+	case *journal.Emitted:
+		name = b.Name
+	case *journal.TimerFired:
+		name = "timer " + b.Name
+	case *journal.IntentDenied:
+		name = "denial of " + b.Kind
+	case *journal.Finished, *journal.IntentEnded, *journal.Confirmed, *journal.IntentEmitted, *journal.RolledBack:
+		name = "receipt"
+	}
+	return fmt.Sprintf("%s (#%d)", name, e.ID), nil
+}
+
+func parked(is bool) string {
+	if is {
+		return ", parked"
+	}
+	return ""
+}
+
+func by(rules []string) string {
+	if len(rules) == 0 {
+		return ""
+	}
+	return " by " + strings.Join(rules, ", ")
+}
+
+// short is an intent's key as people read it; any prefix of at least
+// minPrefix digits finds it again.
+func short(k receipt.Key) string { return k.String()[:12] }

@@ -1,0 +1,189 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// effectAnswer is what became of an operator's effect.
+type effectAnswer struct {
+	Key        receipt.Key     `json:"key"`
+	Cell       string          `json:"cell"`
+	Kind       string          `json:"kind"`
+	State      receipt.State   `json:"state"`
+	Outcome    receipt.Outcome `json:"outcome"` // empty while there is none
+	Reason     string          `json:"reason"`
+	ParamsHash journal.Hash    `json:"params_hash"`
+	Receipt    *view.Receipt   `json:"receipt"` // null while there is none
+}
+
+func newEffectCommand(c *cli) *cobra.Command {
+	var b journal.OperatorEffect
+	cmd := &cobra.Command{
+		Use:   "effect KIND [JSON|@FILE|-] --cap NAME --reason TEXT",
+		Short: "Do something outside yourself, through the same gate and ledger",
+		Long: `Do something outside yourself, through the gate and the ledger that the effects of
+cells go through: with a capability, under the policies, once, and with a signed
+receipt. The params are JSON, the content of a file, or stdin; without them null.
+The world runs until the effect has ended, waits for approval or is in doubt.
+
+Exit code 4 if it is denied or waits for approval, 6 if it is in doubt, 1 if it
+failed.`,
+		Example: `  worldctl effect tool.refund '{"amount": 20}' --cap tools --reason "ticket 7"
+  worldctl effect mail.send @mail.json --cap mail --reason "monthly report" --as ada`,
+		Args: args(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			b.Kind = args[0]
+			return c.with(func(lw *local.World) error { return c.effect(cmd.Context(), lw, b, args[1:]) })
+		},
+	}
+	cmd.Flags().StringVar(&b.Cap, "cap", "", "the capability that allows it: `NAME`")
+	cmd.Flags().StringVar(&b.Reason, "reason", "", "why, for those who read the journal: `TEXT`")
+	cmd.Flags().StringVar(&b.Actor, "as", "", "who asks: `NAME`; your login if not given")
+	return cmd
+}
+
+func (c *cli) effect(ctx context.Context, lw *local.World, b journal.OperatorEffect, params []string) error {
+	var err error
+	if b.Actor, err = c.actor(b.Actor); err != nil {
+		return err
+	}
+	if b.Cap == "" {
+		return usagef("name one of the world's capabilities: "+named(lw, capsOf), "--cap is missing")
+	}
+	if len(params) > 0 {
+		if b.Params, err = c.parseData("params", params[0]); err != nil {
+			return err
+		}
+	}
+	c.noteEdited(lw)
+	key, err := lw.Emit(ctx, b)
+	if errors.Is(err, world.ErrNoEffect) {
+		return hinted(err, "the world's effects are %s", named(lw, effectsOf))
+	}
+	if err == nil {
+		err = settled(ctx, lw, key)
+	}
+	if err != nil {
+		return err
+	}
+	return c.showEffect(lw, key)
+}
+
+// settled drives the world until an intent has ended, waits for a person, or
+// cannot get on.
+func settled(ctx context.Context, lw *local.World, key receipt.Key) error {
+	for {
+		before := lw.Store().Head().ID
+		if resting(entryOf(lw, key)) {
+			return lw.Sync()
+		}
+		p, err := lw.Next(ctx)
+		if err == nil && p == world.Waiting {
+			err = awaitNews(ctx, lw, before)
+		}
+		if err != nil || p == world.Idle {
+			return err
+		}
+	}
+}
+
+// resting reports whether an intent gets on only by an input, or not at all.
+func resting(e *receipt.Entry) bool {
+	switch e.State {
+	case receipt.StateOpen, receipt.StateInFlight:
+		return false
+	case receipt.StateInDoubt:
+		return !e.Waiting // else its verifier is asked
+	case receipt.StateFailed:
+		return !view.Compensating(e)
+	default:
+		return true
+	}
+}
+
+func (c *cli) showEffect(lw *local.World, key receipt.Key) error {
+	e := entryOf(lw, key)
+	now, err := recordsOf(lw).Intent(e)
+	if err != nil {
+		return err
+	}
+	a := effectAnswer{
+		Key: key, Cell: now.Cell, Kind: now.Kind, State: e.State, Outcome: e.Outcome, Reason: now.Reason, ParamsHash: e.Params,
+	}
+	last, err := recordsOf(lw).AnswerTo(e, 0)
+	if err != nil {
+		return err
+	}
+	if last != nil {
+		a.Receipt = last.Full()
+	}
+	err = c.object("effect", a, func() {
+		if last != nil {
+			c.showReceipt(a.Receipt)
+		} else {
+			c.showIntent(now)
+		}
+	})
+	return errors.Join(err, unsuccessful(e, now.Reason))
+}
+
+// unsuccessful says what is wrong with an operator's effect; nil: it happened.
+func unsuccessful(e *receipt.Entry, reason string) error {
+	key := short(e.Intent.Key)
+	switch e.State {
+	case receipt.StateCommitted:
+		return nil
+	case receipt.StateDenied:
+		return hinted(fmt.Errorf("%w: %s", errDenied, reason), "worldctl intent show %s", key)
+	case receipt.StateParked:
+		return hinted(fmt.Errorf("%w until tick %d", errNotApproved, e.Deadline), "worldctl intent approve %s --reason TEXT, then worldctl run", key)
+	case receipt.StateInDoubt:
+		return hinted(fmt.Errorf("%w: %s", errOwed, reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
+	default:
+		return hinted(fmt.Errorf("the effect is %s: %s", e.State, e.Outcome), "worldctl intent show %s", key)
+	}
+}
+
+// parseData reads JSON as it is given on a command line: itself, @FILE, or - for
+// stdin.
+func (c *cli) parseData(field, arg string) (canon.Raw, error) {
+	text := []byte(arg)
+	if name, isFile := strings.CutPrefix(arg, "@"); isFile || arg == "-" {
+		var err error
+		if text, err = c.read(name); err != nil {
+			return nil, err
+		}
+	}
+	data, err := canon.FromJSON(text)
+	if err != nil {
+		return nil, hinted(&world.InputError{Err: world.ErrBadData, Field: field, Rule: err.Error()}, "%s is one JSON value with finite numbers", field)
+	}
+	return data, nil
+}
+
+// named lists names of the manifest in force for a hint.
+func named(lw *local.World, of func(*world.World) []string) string {
+	var names []string
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		names = of(w)
+		return nil
+	})
+	return strings.Join(names, ", ")
+}
+
+func capsOf(w *world.World) []string    { return slices.Sorted(maps.Keys(w.Manifest().Caps)) }
+func effectsOf(w *world.World) []string { return slices.Sorted(maps.Keys(w.Manifest().Effects)) }

@@ -1,0 +1,117 @@
+package worldctl
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func newExportCommand(c *cli) *cobra.Command {
+	var format string
+	var bundled bundleFlags
+	cmd := &cobra.Command{
+		Use:   "export FILE",
+		Short: "Write the journal to a file: to import it, to read it, or to prove it",
+		Long: `Write the whole journal to a file, - for stdout. The receipt keys are not part
+of it.
+
+  cborseq      the stored bytes, a CBOR sequence (RFC 8742)
+  jsonl        the stored bytes and what they say, JSON lines
+  cloudevents  a CloudEvents 1.0 event for each record, JSON lines
+  otlp         OpenTelemetry spans, JSON lines as the Collector reads and writes them
+  bundle       all that somebody needs who verifies it offline, signed, in one file
+
+The first two can be imported again. A bundle can be a part of the journal, from one
+record to another, and payloads over 4 KiB can be left out of it: their hashes stay,
+and what was signed is what it was.`,
+		Example: `  worldctl export town.cborseq
+  worldctl export - --format jsonl | head
+  worldctl export traces.jsonl --format otlp
+  worldctl export town.bundle --format bundle
+  worldctl export march.bundle --format bundle --from march --redact '#1204'`,
+		Args: args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format == formatBundle {
+				return c.with(func(lw *local.World) error { return c.exportBundle(cmd.Context(), lw, args[0], &bundled) })
+			}
+			if err := bundled.refuse(cmd); err != nil {
+				return err
+			}
+			f := local.Format(format)
+			if !slices.Contains(local.Formats(), f) {
+				return usagef("type --format with one of "+formats(), "%q is not a format of exports", format)
+			}
+			return c.with(func(lw *local.World) error {
+				report, stop := c.progress("records", uint64(lw.Store().Head().ID))
+				write := func(w io.Writer) error { return lw.Export(w, f, report) }
+				if args[0] == "-" {
+					err := write(c.stdout)
+					stop()
+					return err
+				}
+				err := writeFile(c.path(args[0]), write)
+				stop()
+				if err == nil {
+					c.note("%d records are in %s", lw.Store().Head().ID, args[0])
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", string(local.CBORSeq), "`FORMAT` of the file: "+formats())
+	bundled.add(cmd)
+	return cmd
+}
+
+// formats lists the formats of exports.
+func formats() string {
+	var names []string
+	for _, f := range local.Formats() {
+		names = append(names, string(f))
+	}
+	return strings.Join(append(names, formatBundle), ", ")
+}
+
+// writeFile puts a file in its place once it is complete. Until then, and after
+// an error, what was there before stays.
+func writeFile(path string, write func(io.Writer) error) error {
+	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
+		return writeDevice(path, write)
+	}
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); err != nil {
+		return err // names the directory, and not a file that nobody knows
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".new-")
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Chmod(0o644)
+	}
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// writeDevice writes to what is no file, such as a pipe: it must stay what it is.
+func writeDevice(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,115 @@
+package worldctl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+type forkAnswer struct {
+	WorldID   string              `json:"world_id"`
+	Parent    string              `json:"parent"`
+	At        journal.Seq         `json:"at"`
+	ChainRoot journal.Hash        `json:"chain_root"` // at At
+	Effects   journal.ForkEffects `json:"effects"`
+	Dir       string              `json:"dir"`
+	Linked    bool                `json:"linked"`
+}
+
+func newForkCommand(c *cli) *cobra.Command {
+	var at, effects, as string
+	var f local.ForkOptions
+	cmd := &cobra.Command{
+		Use:   "fork DIR",
+		Short: "Make another world that shares the past of this one",
+		Long: `Make another world in DIR, which must be empty or not there. It has the past of
+this one up to a moment, and an id and receipt keys of its own. It begins where no
+tick is open: at that moment, or at the last before it. This world does not change.
+
+DIR gets the files beside world.yaml too, but not .world/secrets. What was in
+flight in this world stays this world's. New effects of the fork
+
+  hold       wait for a person: intent approve
+  live       are performed, as those of another world: with other external keys
+  recorded   are answered by the receipts of this world, whose directory the fork
+             remembers in .world/recorded; nothing reaches the outside
+
+` + momentForms + ".",
+		Example: `  worldctl -w town fork ../town-2
+  worldctl fork try --at before-import --effects recorded`,
+		Args: args(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var err error
+			if f.Actor, err = c.actor(as); err != nil {
+				return err
+			}
+			f.Effects = journal.ForkEffects(effects)
+			return c.with(func(lw *local.World) error { return c.fork(lw, args[0], at, f) })
+		},
+	}
+	cmd.Flags().StringVar(&at, "at", "", "the `MOMENT` to fork at; the head if not given")
+	cmd.Flags().StringVar(&effects, "effects", string(journal.ForkHold), "`WHO` performs the fork's effects: hold, live or recorded")
+	cmd.Flags().StringVar(&f.ID, "id", "", "the fork's `ID`; a random one if not given")
+	addActor(cmd, &as)
+	return cmd
+}
+
+func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
+	if at != "" {
+		var err error
+		if f.At, err = recordsOf(lw).moment(at); err != nil {
+			return err
+		}
+	}
+	asked := cmp.Or(f.At, lw.Store().Head().ID)
+	done, err := lw.Fork(c.path(dir), f)
+	if err != nil {
+		return notCopied(dir, err)
+	}
+	answer := forkAnswer{
+		WorldID: done.ID, Parent: done.Parent, At: done.At, ChainRoot: done.ChainRoot, Effects: done.Effects,
+		Dir: dir, Linked: done.Linked,
+	}
+	if asked > done.At {
+		c.note("note: #%d is in the middle of a tick; the fork begins before that", asked)
+	}
+	return c.object("fork", answer, func() {
+		fmt.Fprintf(c.stdout, "world %s is in %s, forked from %s at #%d, %s\n", done.ID, dir, done.Parent, done.At, sharing(done.Linked))
+		next := map[journal.ForkEffects]string{
+			journal.ForkHold:     "its effects wait for you: worldctl -w " + dir + " intent list --state parked",
+			journal.ForkLive:     "its effects are performed",
+			journal.ForkRecorded: "its effects are answered by what this world recorded",
+		}
+		c.note("next: worldctl -w %s run; %s", dir, next[done.Effects])
+	})
+}
+
+// sharing says what a copy takes of the disk.
+func sharing(linked bool) string {
+	if linked {
+		return "linked: what both have is on the disk once"
+	}
+	return "copied"
+}
+
+// notCopied says what to do about a copy of a world that was not made.
+func notCopied(dir string, err error) error {
+	switch {
+	case errors.Is(err, local.ErrExists):
+		return &fault{err: err, code: exitConflict, hint: "no world is written over: name another directory, or move that one away: mv " + dir + " " + filepath.Clean(dir) + ".old"}
+	case errors.Is(err, local.ErrNotEmpty):
+		return &fault{err: err, code: exitConflict, hint: "name a directory that is empty or not there"}
+	case errors.Is(err, world.ErrSameWorld):
+		return &fault{err: err, code: exitUsage, hint: "choose another --id, or none: then it is a random one"}
+	case errors.Is(err, world.ErrForkEffects):
+		return &fault{err: err, code: exitUsage, hint: "type --effects hold, --effects live or --effects recorded"}
+	}
+	return err
+}

@@ -1,0 +1,129 @@
+package worldctl
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestFullDiskUnderAWorldLosesNothing fills the file system that a world is on,
+// while events come in.
+func TestFullDiskUnderAWorldLosesNothing(t *testing.T) {
+	mount := t.TempDir()
+	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=32m"); err != nil {
+		t.Skipf("cannot mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(mount, syscall.MNT_DETACH)) })
+	ballast := filepath.Join(mount, "ballast")
+	require.NoError(t, os.WriteFile(ballast, make([]byte, 8<<20), 0o600))
+	dir := filepath.Join(mount, "w")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/worlds/desk")))
+	worldctl(t, nil, "init", dir)
+	line := `{"event": "ticket.opened", "data": {"customer": "ada", "amount": 1, "note": "` + strings.Repeat("n", 1000) + `"}}` + "\n"
+	some := strings.Repeat(line, 1000)
+	var acknowledged struct {
+		Head struct {
+			ID uint64 `json:"id"`
+		} `json:"head"`
+	}
+	require.NoError(t, json.Unmarshal(worldctl(t, strings.NewReader(some), "-w", dir, "send", "-", "-o", "jsonl"), &acknowledged))
+
+	code, _, said := outcomeOf(t, strings.NewReader(strings.Repeat(line, 100_000)), "-w", dir, "send", "-")
+	require.Equal(t, exitFailed, code, said)
+	require.Contains(t, said, "error: ")
+	require.Contains(t, said, dir)
+	require.Contains(t, said, "free space on")
+	require.NotContains(t, said, "goroutine")
+
+	require.NoError(t, os.Remove(ballast))
+	var left struct {
+		OK      bool   `json:"ok"`
+		Records uint64 `json:"records"`
+	}
+	require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "verify", "-o", "json"), &left))
+	require.True(t, left.OK)
+	require.GreaterOrEqual(t, left.Records, acknowledged.Head.ID)
+	worldctl(t, strings.NewReader(line), "-w", dir, "send", "-")
+}
+
+// TestRedactOnAFullDiskSaysWhatIsLeftToDo redacts with less and less left of the file
+// system that a world is on. It says what happened and what to do, and with room again
+// the payload is as it was, or in no file where its redaction is on the record.
+func TestRedactOnAFullDiskSaysWhatIsLeftToDo(t *testing.T) {
+	mount := t.TempDir()
+	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=16m"); err != nil {
+		t.Skipf("cannot mount a tmpfs: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(mount, syscall.MNT_DETACH)) })
+	whole := filepath.Join(t.TempDir(), "w")
+	require.NoError(t, os.CopyFS(whole, os.DirFS("testdata/worlds/desk")))
+	rules, err := os.ReadFile(filepath.Join(whole, "world.yaml"))
+	require.NoError(t, err)
+	rules = bytes.Replace(rules, []byte("payload: 4KiB"), []byte("payload: 64KiB"), 1)
+	require.NoError(t, os.WriteFile(filepath.Join(whole, "world.yaml"), rules, 0o600))
+	worldctl(t, nil, "init", whole)
+	worldctl(t, nil, "-w", whole, "send", "ticket.logged", `"`+strings.Repeat("fQ7zKp2LxV9mRt4WbN8sYc3", 300)+`"`)
+	worldctl(t, nil, "-w", whole, "run")
+
+	dir, ballast := filepath.Join(mount, "w"), filepath.Join(mount, "ballast")
+	failed, left := 0, 0
+	for room, code := 0, exitFailed; code != exitOK; room += 4 << 10 {
+		require.NoError(t, os.CopyFS(dir, os.DirFS(whole)))
+		require.NoError(t, os.Chmod(filepath.Join(dir, ".world", "keyring"), 0o600))
+		leave(t, ballast, room)
+		var said string
+		code, _, said = outcomeOf(t, nil, "-w", dir, "redact", "#2", "--reason", "ada asked")
+		require.NotContains(t, said, "goroutine")
+		require.NoError(t, os.Remove(ballast))
+		if code != exitOK {
+			require.Equal(t, exitFailed, code, said)
+			require.Contains(t, said, "error: ")
+			require.Contains(t, said, "no space left on device")
+			require.Contains(t, said, "hint: ")
+			failed++
+		}
+		if redacted := redactedIn(t, dir); strings.Contains(said, "is on the record") {
+			require.True(t, redacted, said)
+			left++
+		} else if code == exitOK {
+			require.True(t, redacted)
+		}
+		require.NoError(t, os.RemoveAll(dir))
+	}
+	require.Positive(t, failed)
+	require.Positive(t, left)
+}
+
+// leave fills the file system of a file with it, up to so many bytes.
+func leave(t *testing.T, ballast string, room int) {
+	t.Helper()
+	var fs syscall.Statfs_t
+	require.NoError(t, syscall.Statfs(filepath.Dir(ballast), &fs))
+	require.NoError(t, os.WriteFile(ballast, make([]byte, max(0, int(fs.Bavail)*int(fs.Bsize)-room)), 0o600))
+}
+
+// redactedIn reports whether a world says that a payload is redacted. Then no file
+// holds it.
+func redactedIn(t *testing.T, dir string) bool {
+	t.Helper()
+	var v struct {
+		OK       bool   `json:"ok"`
+		Redacted uint64 `json:"redacted"`
+	}
+	require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "verify", "-o", "json"), &v))
+	require.True(t, v.OK)
+	found, err := exec.Command("grep", "-rlF", "fQ7zKp2LxV9mRt4WbN8sYc3", dir).Output()
+	if v.Redacted == 0 {
+		require.NoError(t, err)
+		return false
+	}
+	require.Empty(t, string(found))
+	return true
+}

@@ -1,0 +1,89 @@
+package worldctl
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+type importAnswer struct {
+	World   string       `json:"world"`
+	WorldID string       `json:"world_id"`
+	Dir     string       `json:"dir"`
+	Records uint64       `json:"records"`
+	Head    journal.Head `json:"head"`
+	CanRun  bool         `json:"can_run"` // it has receipt keys
+}
+
+func newImportCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{Use: "import", Short: "Make a world of a journal or of recorded runs, or effects of an MCP server"},
+		newImportJournalCommand(c), newImportChatCommand(c), newImportMCPCommand(c))
+}
+
+func newImportJournalCommand(c *cli) *cobra.Command {
+	var keyring string
+	cmd := &cobra.Command{
+		Use:   "journal FILE",
+		Short: "Make a world of an exported journal",
+		Long: `Make a world in the directory of -w (or this one) of what export wrote, - for
+stdin. Its chain is checked and it is replayed before the world is there.
+Without the keyring of the world that wrote it, it can be read and verified, not
+run.`,
+		Example: "  worldctl -w copy import journal town.cborseq --keyring town/.world/keyring",
+		Args:    args(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var keys []byte
+			if keyring != "" {
+				var err error
+				if keys, err = os.ReadFile(keyring); err != nil {
+					return err
+				}
+			}
+			return c.importJournal(args[0], keys)
+		},
+	}
+	cmd.Flags().StringVar(&keyring, "keyring", "", "the keyring `FILE` of the world that wrote it")
+	return cmd
+}
+
+func (c *cli) importJournal(file string, keyring []byte) error {
+	in := c.stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // only read
+		in = f
+	}
+	if c.world == "" {
+		c.world = "."
+	}
+	report, stop := c.progress("records", 0)
+	err := undoing(c.world, func() error { return local.Import(c.world, bufio.NewReader(in), keyring, c.options(), report) })
+	stop()
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return hinted(err, "export it again: what is there breaks off")
+	}
+	if err != nil {
+		return err
+	}
+	sweepImports(c.world)
+	return c.with(func(lw *local.World) error {
+		s := lw.Status()
+		answer := importAnswer{
+			World: s.World, WorldID: s.ID, Dir: c.world, Records: uint64(s.Head.ID), Head: s.Head, CanRun: lw.Keys().CanSign(),
+		}
+		return c.object("import-journal", answer, func() {
+			fmt.Fprintf(c.stdout, "world %s is in %s, %d records\n", s.World, c.world, answer.Records)
+			c.note("next: worldctl verify")
+		})
+	})
+}

@@ -1,0 +1,338 @@
+package worldctl
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// newImport returns a cli without a terminal whose world is dir.
+func newImport(dir string) *cli { return &cli{stderr: io.Discard, world: dir, output: formTable} }
+
+const (
+	chatAsks    = `{"role":"assistant","content":null,"tool_calls":[{"id":"x","function":{"name":"look","arguments":"{}"}}]}`
+	chatAnswers = `{"role":"tool","tool_call_id":"x","content":"fine"}`
+)
+
+func TestRecordingsInEveryForm(t *testing.T) {
+	run := `{"messages":[` + chatAsks + "," + chatAnswers + `]}`
+	for name, c := range map[string]struct {
+		text string
+		keys []string
+	}{
+		"array":        {"[" + run + ",\n" + run + "]\n", []string{"0", "1"}},
+		"lines":        {run + "\n\n" + run, []string{"0", "1"}},
+		"one":          {run, []string{"0"}},
+		"indented":     {strings.ReplaceAll(run, ",", ",\n  "), []string{"0"}},
+		"task, trial":  {`{"task_id":3,"trial":1,"id":"x","traj":[]}`, []string{"3.1"}},
+		"task as text": {`{"task_id":"a","trial":"b","traj":[]}`, []string{"a.b"}},
+		"id":           {`[{"task_id":3,"id":"x","trajectory":[]}]`, []string{"x"}},
+		"id number":    {`{"id":12345678901234567890,"messages":[]}`, []string{"12345678901234567890"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rec, err := readChat("f", []byte(c.text))
+			require.NoError(t, err)
+			var keys []string
+			for _, run := range rec.runs {
+				keys = append(keys, run.key)
+			}
+			require.Equal(t, c.keys, keys)
+		})
+	}
+}
+
+func TestCallsFindTheirAnswers(t *testing.T) {
+	data, err := os.ReadFile("testdata/chat.json")
+	require.NoError(t, err)
+	rec, err := readChat("chat.json", data)
+	require.NoError(t, err)
+	require.Equal(t, chatSums{Runs: 3, Messages: 11, Calls: 6, Failed: 2}, rec.sums())
+	require.Equal(t, map[string]string{"tool.find_book": "find_book", "tool.checkshelf": "checkShelf", "tool.renew": "renew"}, rec.tools)
+
+	again := rec.runs[0].calls[1:]
+	require.Equal(t, again[0].id, again[1].id, "recordings use ids again")
+	require.Equal(t, again[0].params, again[1].params, "white space is no difference")
+	require.True(t, again[0].failed)
+	require.False(t, again[1].failed)
+
+	renew := rec.runs[1].calls
+	require.JSONEq(t, `"renewed"`, jsonOf(t, renew[0].answer), "answers come in any order")
+	require.JSONEq(t, `"again"`, jsonOf(t, renew[1].answer))
+	require.JSONEq(t, `{"arguments":"the third one"}`, jsonOf(t, renew[2].params), "arguments that are no JSON stay text")
+	require.True(t, renew[2].failed)
+	require.Equal(t, 4, rec.runs[0].messages[3].index, "messages keep their place among the answers")
+}
+
+func jsonOf(t *testing.T, data journal.Data) string {
+	t.Helper()
+	text, err := data.MarshalJSON()
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestFaultsOfARecordingHaveAPlace(t *testing.T) {
+	ok := `{"messages":[]}` + "\n"
+	run := func(messages string) string {
+		return ok + "\n" + `{"messages":[{"role":"user","content":"hi"},` + messages + `]}`
+	}
+	calls := func(calls string) string { return run(`{"role":"assistant","tool_calls":` + calls + `}`) }
+	call := func(id, function string) string { return calls(`[{"id":` + id + `,"function":` + function + `}]`) }
+	type at struct{ line, run, message int }
+	for name, c := range map[string]struct {
+		text string
+		want at
+		is   error
+	}{
+		"empty file":             {"", at{1, -1, -1}, errNoRuns},
+		"empty array":            {" [ ]", at{1, -1, -1}, errNoRuns},
+		"not JSON":               {ok + ok + "{oops}\n" + ok, at{3, 2, -1}, nil},
+		"cut line":               {ok + `{"messages":[`, at{2, 1, -1}, io.ErrUnexpectedEOF},
+		"cut array":              {"[" + ok, at{2, -1, -1}, io.ErrUnexpectedEOF},
+		"after the array":        {"[" + ok + "]\n[]", at{3, -1, -1}, nil},
+		"key twice":              {ok + `{"messages":[],"messages":[]}`, at{2, 1, -1}, nil},
+		"run is a number":        {ok + "3", at{2, 1, -1}, nil},
+		"no messages":            {ok + "{}", at{2, 1, -1}, nil},
+		"messages are text":      {ok + `{"traj":"x"}`, at{2, 1, -1}, nil},
+		"id is a list":           {ok + `{"id":[],"messages":[]}`, at{2, 1, -1}, nil},
+		"id is no key":           {ok + `{"id":"a\nb","messages":[]}`, at{2, 1, -1}, nil},
+		"same name":              {ok + `{"id":0,"messages":[]}`, at{2, 1, -1}, errRunTwice},
+		"message is text":        {run(`"x"`), at{3, 1, 1}, nil},
+		"no role":                {run(`{"content":"x"}`), at{3, 1, 1}, nil},
+		"empty role":             {run(`{"role":""}`), at{3, 1, 1}, nil},
+		"calls are an object":    {calls(`{}`), at{3, 1, 1}, nil},
+		"call is text":           {calls(`["x"]`), at{3, 1, 1}, nil},
+		"call without id":        {calls(`[{"function":{"name":"a","arguments":"{}"}}]`), at{3, 1, 1}, nil},
+		"call without function":  {calls(`[{"id":"x"}]`), at{3, 1, 1}, nil},
+		"function without name":  {call(`"x"`, `{"arguments":"{}"}`), at{3, 1, 1}, nil},
+		"arguments are a number": {call(`"x"`, `{"name":"a","arguments":3}`), at{3, 1, 1}, nil},
+		"tool name too long":     {call(`"x"`, `{"name":"`+strings.Repeat("a", 124)+`","arguments":"{}"}`), at{3, 1, 1}, errToolName},
+		"tool names collide": {
+			calls(`[{"id":"x","function":{"name":"Look","arguments":"{}"}},{"id":"y","function":{"name":"look","arguments":"{}"}}]`),
+			at{3, 1, 1},
+			errToolName,
+		},
+		"user calls a tool":    {run(strings.ReplaceAll(chatAsks, "assistant", "user") + "," + chatAnswers), at{3, 1, 1}, nil},
+		"old function_call":    {run(`{"role":"assistant","function_call":{"name":"a"}}`), at{3, 1, 1}, nil},
+		"call unanswered":      {run(chatAsks), at{3, 1, 1}, errUnanswered},
+		"second unanswered":    {run(chatAsks + "," + chatAnswers + "," + chatAsks), at{3, 1, 3}, errUnanswered},
+		"answer without call":  {run(chatAnswers), at{3, 1, 1}, errUnasked},
+		"answer before call":   {run(chatAnswers + "," + chatAsks), at{3, 1, 1}, errUnasked},
+		"answered twice":       {run(chatAsks + "," + chatAnswers + "," + chatAnswers), at{3, 1, 3}, errUnasked},
+		"answer to another id": {run(chatAsks + "," + strings.ReplaceAll(chatAnswers, `"x"`, `"y"`)), at{3, 1, 2}, errUnasked},
+		"answer without id":    {run(chatAsks + `,{"role":"tool","content":"x"}`), at{3, 1, 2}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := readChat("f", []byte(c.text))
+			var fault *chatError
+			require.ErrorAs(t, err, &fault)
+			require.Equal(t, c.want, at{fault.line, fault.run, fault.message}, err)
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+		})
+	}
+}
+
+func TestImportedRunsGoThroughTheKernel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	a, err := newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{ID: "library"})
+	require.NoError(t, err)
+	require.Equal(t, "chat", a.World)
+	require.Equal(t, "library", a.WorldID)
+
+	lw, err := local.Open(dir, local.Options{Paranoid: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, lw.Close()) }()
+	require.NoError(t, lw.Run(t.Context()))
+	s := lw.Status()
+	require.True(t, s.Idle)
+	require.Zero(t, s.Parked)
+	require.Equal(t, 3, s.Cells)
+	require.Equal(t, 4, s.Intents[receipt.StateCommitted])
+	require.Equal(t, 2, s.Intents[receipt.StateFailed])
+	require.EqualValues(t, 9, s.Time, "message j falls due at tick j + 1")
+	require.NoError(t, lw.View(func(w *world.World) error {
+		for _, cell := range w.Cells() {
+			if cell.Cell.Key == "walk-in" {
+				require.JSONEq(t, `{"messages":{"user":1,"assistant":2},"calls":3,"answers":{"ok":2,"error":1},
+					"last":{"index":5,"role":"assistant","content":"Zwei Bücher sind verlängert. 📚"}}`, jsonOf(t, cell.State))
+			}
+		}
+		return nil
+	}))
+}
+
+func TestTheSameRecordingMakesTheSameManifest(t *testing.T) {
+	hash := func() manifest.Hash {
+		dir := filepath.Join(t.TempDir(), "x")
+		_, err := newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+		require.NoError(t, err)
+		lw, err := local.Open(dir, local.Options{})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, lw.Close()) }()
+		return lw.Status().Manifest
+	}
+	first := hash()
+	require.Equal(t, first, hash())
+}
+
+func TestRunsWithoutToolsNeedNoCassette(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "talk: \"it's\" #1.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"messages":[{"role":"user","content":"hi"}]}`), 0o600))
+	dir := t.TempDir()
+	_, err := newImport(dir).importChat(t.Context(), file, local.Birth{})
+	require.NoError(t, err)
+	_, err = os.Stat(filepath.Join(dir, chatCassette))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestManyCallsInOneMessage(t *testing.T) {
+	var asks, answers []string
+	for range manifest.DefaultEffects + 1 {
+		asks = append(asks, `{"id":"x","function":{"name":"look","arguments":"{}"}}`)
+		answers = append(answers, chatAnswers)
+	}
+	text := `{"messages":[{"role":"assistant","content":null,"tool_calls":[` + strings.Join(asks, ",") + `]},` + strings.Join(answers, ",") + `]}`
+	file := filepath.Join(t.TempDir(), "many.json")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	dir := t.TempDir()
+	_, err := newImport(dir).importChat(t.Context(), file, local.Birth{})
+	require.NoError(t, err)
+	lw, err := local.Open(dir, local.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, lw.Close()) }()
+	require.NoError(t, lw.Run(t.Context()))
+	require.Equal(t, len(asks), lw.Status().Intents[receipt.StateCommitted])
+}
+
+func TestAFailedImportLeavesNothing(t *testing.T) {
+	over := `{"messages":[{"role":"user","content":"` + strings.Repeat("a", manifest.DefaultPayload) + `"}]}`
+	for name, c := range map[string]struct {
+		text  string
+		birth local.Birth
+	}{
+		"not a recording":   {text: "{}"},
+		"message too large": {text: over},
+		"bad id":            {text: `{"messages":[]}`, birth: local.Birth{ID: "no id"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "f.json")
+			require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
+			dir := t.TempDir()
+			_, err := newImport(filepath.Join(dir, "deep", "world")).importChat(t.Context(), file, c.birth)
+			require.Error(t, err)
+			requireEmpty(t, dir)
+			_, err = newImport(dir).importChat(t.Context(), file, c.birth)
+			require.Error(t, err)
+			requireEmpty(t, dir)
+		})
+	}
+}
+
+func TestAMessageThatIsTooLargeIsNamed(t *testing.T) {
+	text := `{"messages":[]}` + "\n" + `{"messages":[{"role":"user","content":""},{"role":"user","content":"` + strings.Repeat("a", manifest.DefaultPayload) + `"}]}`
+	file := filepath.Join(t.TempDir(), "f.json")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	_, err := newImport(t.TempDir()).importChat(t.Context(), file, local.Birth{})
+	require.ErrorIs(t, err, world.ErrTooLarge)
+	var fault *chatError
+	require.ErrorAs(t, err, &fault)
+	require.Equal(t, chatPlace{file, 2, 1, 1}, fault.chatPlace)
+}
+
+func TestImportWritesOverNothing(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600))
+	_, err := newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+	require.ErrorIs(t, err, errNotEmpty)
+
+	dir = t.TempDir()
+	_, err = newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+	require.NoError(t, err)
+	_, err = newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+	require.ErrorIs(t, err, local.ErrExists)
+
+	_, err = newImport("testdata/chat.json").importChat(t.Context(), "testdata/chat.json", local.Birth{})
+	require.Error(t, err)
+	_, err = newImport(t.TempDir()).importChat(t.Context(), filepath.Join(dir, "nothing.json"), local.Birth{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestAKilledImportIsSweptAway(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, importing+"1", ".world")
+	require.NoError(t, os.MkdirAll(left, 0o700))
+	mine := filepath.Join(dir, "mine")
+	require.NoError(t, os.WriteFile(mine, nil, 0o600))
+	_, err := newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+	require.ErrorIs(t, err, errNotEmpty)
+	_, err = os.Stat(left)
+	require.NoError(t, err, "beside something else it stays")
+
+	require.NoError(t, os.Remove(mine))
+	_, err = newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+	require.NoError(t, err)
+	_, err = os.Stat(left)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func requireEmpty(t *testing.T, dir string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
+
+func TestAirline(t *testing.T) {
+	file, err := filepath.Abs(filepath.Join("..", "..", "shared", "data", "airline", "runs.json"))
+	require.NoError(t, err)
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("needs the recording %s", file)
+	}
+	dir := t.TempDir()
+	_, err = newImport(dir).importChat(t.Context(), file, local.Birth{})
+	require.NoError(t, err)
+	lw, err := local.Open(dir, local.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, lw.Close()) }()
+	require.NoError(t, lw.Run(t.Context()))
+
+	s := lw.Status()
+	require.True(t, s.Idle)
+	require.Equal(t, 60, s.Cells)
+	require.Zero(t, s.Parked)
+	require.Equal(t, 22, s.Intents[receipt.StateFailed])
+	require.Equal(t, 361-22, s.Intents[receipt.StateCommitted])
+	keys, repeated := map[receipt.Key]bool{}, 0
+	require.NoError(t, lw.View(func(w *world.World) error {
+		for _, e := range w.Intents() {
+			keys[e.Intent.Key] = true
+			if e.Intent.Occurrence > 0 {
+				repeated++
+			}
+		}
+		return nil
+	}))
+	require.Len(t, keys, 361, "every call has a key of its own")
+	require.Equal(t, 11, repeated, "10 are repeated letter by letter, one with its arguments in another order")
+	for range 3 {
+		got, err := lw.Replay(0, nil)
+		require.NoError(t, err)
+		require.Equal(t, s.Head, got.Head)
+	}
+	report, err := lw.Verify(t.Context(), local.Verification{})
+	require.NoError(t, err)
+	require.True(t, report.OK)
+}

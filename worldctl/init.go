@@ -1,0 +1,236 @@
+package worldctl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/examples"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// defaultTemplate is what a directory without a world.yaml gets.
+const defaultTemplate = "counter"
+
+// eventsFile is where an example keeps the events that it begins with.
+const eventsFile = "events.jsonl"
+
+// founding is what init was asked for.
+type founding struct {
+	dir      string
+	template string // "": none was named
+	birthFlags
+}
+
+// birthFlags are the flags that say what a new world gets.
+type birthFlags struct {
+	id      string
+	seed    uint64
+	keyring string
+}
+
+type initAnswer struct {
+	World    string       `json:"world"`
+	WorldID  string       `json:"world_id"`
+	Dir      string       `json:"dir"`
+	Template string       `json:"template"` // "" where the directory had a world.yaml
+	Head     journal.Head `json:"head"`
+}
+
+type templateLine struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+}
+
+func newInitCommand(c *cli) *cobra.Command {
+	var f founding
+	var listed bool
+	cmd := &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Make a world that runs offline",
+		Long: `Make a world in a directory. One that has a world.yaml already gets its journal
+under .world and is not changed otherwise; any other gets the files of a
+template, ` + defaultTemplate + ` if none is named. Without DIR it is that of -w, or this one.
+
+With the same --id, --seed and --keyring the same inputs give the same journal.`,
+		Example: `  worldctl init town --template town
+  worldctl init --list`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if listed {
+				return c.listTemplates()
+			}
+			switch {
+			case len(args) == 1 && c.world != "" && filepath.Clean(args[0]) != filepath.Clean(c.world):
+				return usagef("name the directory once", "init was given two directories: %s and %s", args[0], c.world)
+			case len(args) == 1:
+				f.dir = args[0]
+			default:
+				f.dir = cmp.Or(c.world, ".")
+			}
+			birth, err := f.birth(cmd)
+			if err != nil {
+				return err
+			}
+			return c.init(&f, birth)
+		},
+	}
+	cmd.Flags().StringVar(&f.template, "template", "", "begin with the files of this `NAME`")
+	cmd.Flags().BoolVar(&listed, "list", false, "list the templates, and make nothing")
+	f.add(cmd)
+	return cmd
+}
+
+func (b *birthFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&b.id, "id", "", "the world's `ID`; a random one if not given")
+	cmd.Flags().Uint64Var(&b.seed, "seed", 0, "the `N` that randomness comes from; the one in world.yaml if not given")
+	cmd.Flags().StringVar(&b.keyring, "keyring", "", "a keyring `FILE` made for the same id; a new one if not given")
+}
+
+func (b *birthFlags) birth(cmd *cobra.Command) (local.Birth, error) {
+	birth := local.Birth{ID: b.id}
+	if cmd.Flags().Changed("seed") {
+		birth.Seed = &b.seed
+	}
+	if b.keyring != "" {
+		var err error
+		if birth.Keyring, err = os.ReadFile(b.keyring); err != nil {
+			return birth, err
+		}
+	}
+	return birth, nil
+}
+
+func (c *cli) listTemplates() error {
+	templates := each(examples.Names(), func(name string) (templateLine, error) {
+		return templateLine{Name: name, What: examples.Describe(name)}, nil
+	})
+	return list(c, "templates", "templates", templates, columns[templateLine]{
+		header: table.Row{"template", "what it is"},
+		row:    func(t templateLine) table.Row { return table.Row{t.Name, t.What} },
+	})
+}
+
+func (c *cli) init(f *founding, birth local.Birth) error {
+	answer := initAnswer{Dir: f.dir}
+	if c.world = f.dir; filepath.Clean(f.dir) == "." {
+		c.world = ""
+	}
+	err := undoing(f.dir, func() error {
+		var err error
+		if answer.Template, err = f.files(); err != nil {
+			return err
+		}
+		return local.Create(f.dir, birth, c.options())
+	})
+	if err != nil {
+		return toCorrect(err, filepath.Join(f.dir, local.ManifestFile))
+	}
+	sweepImports(f.dir)
+	return c.with(func(lw *local.World) error {
+		s := lw.Status()
+		answer.World, answer.WorldID, answer.Head = s.World, s.ID, s.Head
+		return c.object("init", answer, func() {
+			fmt.Fprintf(c.stdout, "world %s is in %s, id %s\n", s.World, f.dir, s.ID)
+			c.next(f.dir, answer.Template)
+		})
+	})
+}
+
+// next says what to type in a new world.
+func (c *cli) next(dir, template string) {
+	c.note("next:")
+	events := filepath.Join(dir, eventsFile)
+	if _, err := os.Stat(events); err == nil {
+		c.note("  worldctl send - < %s", events)
+	} else if event := examples.Event(template); event != "" {
+		c.note("  worldctl send %s", event)
+	} else {
+		c.note("  worldctl send NAME '{...}'     an event of %s", filepath.Join(dir, local.ManifestFile))
+	}
+	c.note("  worldctl run\n  worldctl cell list\n  worldctl verify")
+}
+
+// files puts a template's files into the directory, unless it has a world.yaml.
+// It returns the template's name.
+func (f *founding) files() (string, error) {
+	yaml := filepath.Join(f.dir, local.ManifestFile)
+	_, err := os.Lstat(yaml)
+	switch {
+	case err == nil && f.template == "":
+		return "", nil
+	case err == nil:
+		return "", &fault{
+			err: fmt.Errorf("%s: %w", yaml, fs.ErrExist), code: exitConflict,
+			hint: "worldctl init " + f.dir + " makes a world of it; a template needs another directory",
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
+	}
+	name := f.template
+	if name == "" {
+		name = defaultTemplate
+	}
+	err = examples.Copy(name, f.dir)
+	switch {
+	case errors.Is(err, examples.ErrUnknown):
+		return "", usagef("worldctl init --list", "there is no template %q", name)
+	case errors.Is(err, fs.ErrExist):
+		return "", &fault{err: err, code: exitConflict, hint: "a template needs a directory without such files: worldctl init OTHER"}
+	}
+	return name, err
+}
+
+// undoing makes something in a directory, and takes away again what it added
+// when it fails.
+func undoing(dir string, work func() error) error {
+	before, err := os.ReadDir(dir)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return err
+	}
+	top := firstMissing(dir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if missing {
+		err = syncUp(dir, top)
+	}
+	if err == nil {
+		err = work()
+	}
+	switch {
+	case err == nil:
+		return nil
+	case missing:
+		return errors.Join(err, os.RemoveAll(top))
+	}
+	after, _ := os.ReadDir(dir) // what cannot be listed cannot be removed
+	for _, x := range after {
+		was := func(old fs.DirEntry) bool { return old.Name() == x.Name() }
+		if !slices.ContainsFunc(before, was) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, x.Name())))
+		}
+	}
+	return err
+}
+
+// firstMissing returns the topmost directory on the way to dir that is not
+// there.
+func firstMissing(dir string) string {
+	for {
+		up := filepath.Dir(dir)
+		if _, err := os.Lstat(up); up == dir || !errors.Is(err, fs.ErrNotExist) {
+			return dir
+		}
+		dir = up
+	}
+}

@@ -1,0 +1,217 @@
+package worldctl
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// choice is what a person decides about an intent, as typed.
+type choice struct {
+	how        journal.Resolution // confirmByHand: its recorded result holds
+	as         string
+	reason     string
+	paramsHash string
+	payload    string
+}
+
+// confirmByHand stands for World.ConfirmByHand among the resolutions.
+const confirmByHand journal.Resolution = "confirm"
+
+// noReason is journaled where a person need not give a reason and gave none.
+const noReason = "no reason was given"
+
+// decidedAnswer is what became of an intent.
+type decidedAnswer struct {
+	Key        receipt.Key        `json:"key"`
+	Cell       string             `json:"cell"`
+	Kind       string             `json:"kind"`
+	How        journal.Resolution `json:"how"`
+	Actor      string             `json:"actor"`
+	Reason     string             `json:"reason"` // of the decision
+	ParamsHash journal.Hash       `json:"params_hash"`
+	State      receipt.State      `json:"state"`
+	Why        string             `json:"why"` // of the state
+}
+
+func newIntentApproveCommand(c *cli) *cobra.Command {
+	cmd, x := newDecideCommand(c, "approve", "Let a parked intent go, if the gate still allows it")
+	cmd.Long = `Let a parked intent go, if the gate still allows it: it judges again, under the
+manifest in force. The approval is for the params that the intent has, whose hash
+is printed; --params-hash makes sure that they are those that were reviewed.
+
+One that waits because it equals a side effect which a rollback left behind happens
+once more if it is approved. With --reuse it does not, and gets the result of that:
+see intent show.
+
+Exit code 4 if the gate denies it now, 5 if its params have another hash.`
+	cmd.Example = `  worldctl intent approve 9f86d081884c --reason "checked with ada"
+  worldctl intent approve 9f86d081884c --params-hash HASH --as eve
+  worldctl intent approve 9f86d081884c --reuse --reason "the mail is out already"`
+	x.bindHash(cmd)
+	x.how, x.reason = journal.Approve, noReason
+	var reuse bool
+	cmd.Flags().BoolVar(&reuse, "reuse", false, "do not perform it: it gets the result of what it repeats")
+	cmd.PreRun = func(*cobra.Command, []string) {
+		if reuse {
+			x.how = world.Reuse
+		}
+	}
+	return cmd
+}
+
+func newIntentDenyCommand(c *cli) *cobra.Command {
+	cmd, x := newDecideCommand(c, "deny", "Do not let a parked intent go")
+	cmd.Long = "Do not let a parked intent go: it is denied, or it has failed if it is one whose\nrecorded result was not confirmed. Its cell is told."
+	cmd.Example = `  worldctl intent deny 9f86d081884c --reason "over the limit"`
+	x.bindHash(cmd)
+	x.how, x.reason = journal.Disapprove, noReason
+	return cmd
+}
+
+func newIntentResolveCommand(c *cli) *cobra.Command {
+	cmd, x := newDecideCommand(c, "resolve", "Say whether an intent in doubt happened")
+	var executed, notExecuted bool
+	cmd.Long = `Say whether an intent in doubt happened. If it did, it ends with the payload given,
+which its cell is told; if it did not, the next attempt may go.`
+	cmd.Example = `  worldctl intent resolve 9f86d081884c --executed --payload '{"id": 7}' --reason "it is in the bank's list"
+  worldctl intent resolve 9f86d081884c --not-executed --reason "the bank has never heard of it"`
+	cmd.Flags().BoolVar(&executed, "executed", false, "it happened")
+	cmd.Flags().BoolVar(&notExecuted, "not-executed", false, "it did not happen")
+	cmd.Flags().StringVar(&x.payload, "payload", "", "what its cell is told: `JSON`, @FILE or - for stdin; null if not given")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		switch {
+		case executed == notExecuted:
+			return usagef("look at the outside first, then type one of the two", "intent resolve needs one of --executed and --not-executed")
+		case notExecuted && x.payload != "":
+			return usagef("leave --payload away", "what did not happen has no payload")
+		}
+		x.how = journal.NotExecuted
+		if executed {
+			x.how = journal.Executed
+		}
+		return nil
+	}
+	return cmd
+}
+
+func newIntentRetryCommand(c *cli) *cobra.Command {
+	cmd, x := newDecideCommand(c, "retry", "Let an intent in doubt be attempted again, whether or not it happened")
+	cmd.Long = "Let an intent in doubt be attempted again, whether or not it happened: for what\ndoes no harm if it is done twice."
+	cmd.Example = `  worldctl intent retry 9f86d081884c --reason "a second mail does no harm"`
+	x.how = journal.RetryAnyway
+	return cmd
+}
+
+func newIntentConfirmCommand(c *cli) *cobra.Command {
+	cmd, x := newDecideCommand(c, "confirm", "Say that a recorded result holds, which its verifier could not confirm")
+	cmd.Long = "Say that a recorded result holds, which its verifier could not confirm: its cell is\ntold of it. intent deny says that it does not."
+	cmd.Example = `  worldctl intent confirm 9f86d081884c --reason "the file was moved by us"`
+	x.how = confirmByHand
+	return cmd
+}
+
+// newDecideCommand makes a command that decides about an intent.
+func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
+	x := new(choice)
+	cmd := &cobra.Command{
+		Use:   verb + " KEY",
+		Short: short,
+		Args:  args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(func(lw *local.World) error { return c.decide(cmd.Context(), lw, args[0], *x) })
+		},
+	}
+	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`")
+	cmd.Flags().StringVar(&x.as, "as", "", "who decides: `NAME`; your login if not given")
+	return cmd, x
+}
+
+func (x *choice) bindHash(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&x.paramsHash, "params-hash", "", "decide only if the intent's params have this `HASH`; see intent show")
+}
+
+// decide has the world take a person's decision, and prints what became of it.
+func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice) error {
+	e, err := findIntent(lw, key)
+	if err != nil {
+		return err
+	}
+	b := journal.Resolved{Key: e.Intent.Key, How: x.how, Params: e.Params, Reason: x.reason}
+	if b.Actor, err = c.actor(x.as); err != nil {
+		return err
+	}
+	if x.paramsHash != "" {
+		if b.Params, err = canon.ParseHash(x.paramsHash); err != nil {
+			return usagef("worldctl intent show "+key+" prints it", "--params-hash: %w", err)
+		}
+	}
+	if x.payload != "" {
+		if b.Payload, err = c.parseData("payload", x.payload); err != nil {
+			return err
+		}
+	}
+	if x.how == confirmByHand {
+		err = lw.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason)
+	} else {
+		err = lw.Resolve(ctx, b)
+	}
+	if err != nil {
+		return notDecided(err, e)
+	}
+	return c.showDecided(lw, &b)
+}
+
+func (c *cli) showDecided(lw *local.World, b *journal.Resolved) error {
+	e := entryOf(lw, b.Key)
+	now, err := recordsOf(lw).Intent(e)
+	if err != nil {
+		return err
+	}
+	answer := decidedAnswer{
+		Key: b.Key, Cell: now.Cell, Kind: now.Kind, How: b.How, Actor: b.Actor, Reason: b.Reason,
+		ParamsHash: e.Params, State: e.State, Why: now.Reason,
+	}
+	err = c.object("intent-decided", answer, func() {
+		fmt.Fprintf(c.stdout, "intent %s, %s of %s, is %s now: %s by %s\nparams hash %s\n",
+			short(b.Key), now.Kind, now.Cell, e.State, b.How, b.Actor, e.Params)
+		c.note("next: worldctl run")
+	})
+	if err == nil && b.How == journal.Approve && e.State == receipt.StateDenied {
+		err = hinted(fmt.Errorf("%w: %s", errDenied, now.Reason), "worldctl timeline %s", e.Intent.Cell)
+	}
+	return err
+}
+
+// notDecided adds to a refused decision where its intent stands.
+func notDecided(err error, e *receipt.Entry) error {
+	if _, hint := known(err); hint != "" {
+		return err
+	}
+	return hinted(err, "worldctl intent show %s", short(e.Intent.Key))
+}
+
+// verifierName begins the names in which verifiers decide.
+const verifierName = "verifier/"
+
+// actor returns the name in which a person decides.
+func (c *cli) actor(as string) (string, error) {
+	as = c.actorOf(as)
+	err := manifest.CheckKey(as)
+	if err == nil && strings.HasPrefix(as, verifierName) {
+		err = fmt.Errorf("%q is the name of a verifier", as)
+	}
+	if err != nil {
+		return "", usagef("say who you are: --as NAME", "who decides? %w", err)
+	}
+	return as, nil
+}

@@ -1,0 +1,84 @@
+package worldctl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+func newIntentShowCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show KEY",
+		Short: "Show an intent: what was asked, what the gate decided, and where it stands",
+		Long: `Show an intent: what was asked, what the gate decided, where it stands and every
+attempt. KEY may be cut short, to no less than 8 digits.`,
+		Example: "  worldctl intent show 9f86d081884c",
+		Args:    args(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return c.with(func(lw *local.World) error {
+				e, err := findIntent(lw, args[0])
+				if err != nil {
+					return err
+				}
+				a, err := recordsOf(lw).Intent(e)
+				if err != nil {
+					return err
+				}
+				return c.object("intent", a, func() { c.showIntent(a) })
+			})
+		},
+	}
+}
+
+func (c *cli) showIntent(a *view.Intent) {
+	params, err := indented(a.Params)
+	if err != nil {
+		params = err.Error()
+	}
+	facts := [][2]any{
+		{"key", a.Key}, {"cell", a.Cell}, {"kind", a.Kind}, {"state", a.State},
+	}
+	if a.Reason != "" {
+		facts = append(facts, [2]any{"why", visible(a.Reason, "\n")})
+	}
+	facts = append(facts, [2]any{"decision", a.Decision}, [2]any{"rules", strings.Join(a.Rules, ", ")}, [2]any{"capability", a.Cap},
+		[2]any{"attempt", a.Attempt}, [2]any{"step", a.StepID}, [2]any{"external key", a.ExternalKey},
+		[2]any{"emitted", numbered(a.Emitted)}, [2]any{"started", numbered(a.Started)}, [2]any{"finished", numbered(a.Finished)},
+		[2]any{"cost", cost(a.Cost)}, [2]any{"reserved", cost(a.Reserved)})
+	if a.Deadline != 0 {
+		facts = append(facts, [2]any{"deadline", fmt.Sprintf("tick %d", a.Deadline)})
+	}
+	if a.For != nil {
+		facts = append(facts, [2]any{"makes up for", *a.For})
+	}
+	if a.Repeats != nil {
+		facts = append(facts, [2]any{"repeats", *a.Repeats}, [2]any{"reused", a.Reused})
+	}
+	c.facts(append(facts, [2]any{"params hash", a.ParamsHash}, [2]any{"params", params})...)
+	if len(a.Attempts) == 0 {
+		return
+	}
+	t := c.newTable()
+	t.AppendHeader(table.Row{"attempt", "started", "receipt", "status", "outcome", "cost", "given up"})
+	for _, x := range a.Attempts {
+		given := visible(x.Reason, "")
+		if x.Late {
+			given += " (and its receipt came late)"
+		}
+		t.AppendRow(table.Row{x.Attempt, numbered(x.Started), numbered(x.Receipt), x.Status, x.Outcome, cost(x.Cost), given})
+	}
+	t.Render()
+}
+
+func numbered(id journal.Seq) string {
+	if id == 0 {
+		return "not yet"
+	}
+	return fmt.Sprintf("#%d", id)
+}

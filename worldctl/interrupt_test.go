@@ -1,0 +1,49 @@
+package worldctl
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCtrlCLosesNothing interrupts a run that is at work, as a person at a
+// terminal does.
+func TestCtrlCLosesNothing(t *testing.T) {
+	const events = 20_000 // each in a tick of its own: minutes, if nobody interrupts
+	dir := filepath.Join(t.TempDir(), "w")
+	worldctl(t, nil, "init", dir)
+	var lines strings.Builder
+	for at := range events {
+		fmt.Fprintf(&lines, `{"event": "counter.added", "data": {"name": "tea", "by": 1}, "at": %d}`+"\n", at+1)
+	}
+	worldctl(t, strings.NewReader(lines.String()), "-w", dir, "send", "-")
+
+	cmd := exec.Command("worldctl", "-w", dir, "run", "-v")
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	said := bufio.NewScanner(stderr)
+	require.True(t, said.Scan())
+	require.Contains(t, said.Text(), "tick 1: ")
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	last := ""
+	for said.Scan() {
+		last = said.Text()
+	}
+	require.Error(t, cmd.Wait())
+	require.Equal(t, exitInterrupted, cmd.ProcessState.ExitCode())
+	require.Contains(t, last, "hint: what was done is durable")
+
+	require.True(t, verified(t, dir).OK)
+	code, out, _ := outcome(t, "-w", dir, "run", "--ticks", "3", "-o", "jsonl")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, `"ticks":3`)
+	require.NotContains(t, out, `"events_pending":0`)
+	require.True(t, verified(t, dir).OK)
+}

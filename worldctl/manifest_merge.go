@@ -1,0 +1,202 @@
+package worldctl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// errConflicts says that patches were not merged. Why has been printed.
+var errConflicts = errors.New("the patches conflict: nothing is merged")
+
+// mergeAnswer is what patches make together, or why they do not.
+type mergeAnswer struct {
+	Hash      *manifest.Hash     `json:"hash"`     // null where they conflict
+	Manifest  *manifest.Manifest `json:"manifest"` // likewise
+	Conflicts []conflictAnswer   `json:"conflicts"`
+}
+
+// conflictAnswer is a conflict with the names of the patches' files.
+type conflictAnswer struct {
+	Path     string        `json:"path"`
+	Kind     string        `json:"kind"`
+	Severity string        `json:"severity"`
+	Patches  []string      `json:"patches"`
+	Ops      []manifest.Op `json:"ops"` // of each patch
+}
+
+func newManifestPatchCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "patch BASE PATCH",
+		Short: "Print what a patch makes of a manifest, as JSON with its hash",
+		Long: `Print what a patch makes of a manifest, as JSON with its hash. BASE is a world.yaml, a
+moment of the world such as head, or the hash of a manifest that the world has. PATCH is
+a file as worldctl manifest diff --patch prints it. Nothing is changed.`,
+		Example:     `  worldctl manifest patch head stricter.json`,
+		Args:        args(2, 2),
+		Annotations: map[string]string{takesMoments: "yes"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return c.onBase(args[0], args[1:], func(base *edition, patches []manifest.Patch) error {
+				m, err := patches[0].Apply(base.manifest)
+				if err != nil {
+					return ofPatch(err, args[1], base)
+				}
+				e, err := newEdition("", m, nil)
+				if err != nil {
+					return err
+				}
+				return c.objectJSON("manifest-patch", manifestAnswer{e.hash, m})
+			})
+		},
+	}
+}
+
+func newManifestMergeCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "merge BASE PATCH...",
+		Short: "Print what several patches make of one manifest together, or where they conflict",
+		Long: `Print what several patches make of one manifest together, as JSON with its hash, or
+all the places where they conflict. No patch wins by coming last: of patches that
+conflict nothing is merged, and the exit code is 5. Nothing is changed.
+
+BASE and PATCH are as for worldctl manifest patch. All patches need this base.`,
+		Example:     `  worldctl manifest merge head limits.json tools.json`,
+		Args:        args(2, manifest.MaxMergePatches+1),
+		Annotations: map[string]string{takesMoments: "yes"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return c.onBase(args[0], args[1:], func(base *edition, patches []manifest.Patch) error {
+				return c.merge(base, args[1:], patches)
+			})
+		},
+	}
+}
+
+// onBase finds a manifest, reads patches, and lets use work with them.
+func (c *cli) onBase(name string, files []string, use func(*edition, []manifest.Patch) error) (err error) {
+	var worlds openWorlds
+	defer func() { err = worlds.close(err) }()
+	base, err := c.edition(&worlds, name)
+	if err != nil {
+		return err
+	}
+	patches := make([]manifest.Patch, len(files))
+	for i, file := range files {
+		data, err := os.ReadFile(c.path(file))
+		if err != nil {
+			return err
+		}
+		p, err := manifest.ParsePatchJSON(data)
+		if err != nil {
+			return hinted(fmt.Errorf("%s: %w", file, err), "a patch is as worldctl manifest diff A B --patch prints it")
+		}
+		patches[i] = *p
+	}
+	return use(base, patches)
+}
+
+// ofPatch names the file in what is wrong with a patch, and what to do about it.
+func ofPatch(err error, file string, base *edition) error {
+	if errors.Is(err, manifest.ErrOtherBase) {
+		err = &fault{err: err, code: exitConflict, hint: fmt.Sprintf("make it for %s: worldctl manifest diff %s B --patch", base.name, base.name)}
+	} else {
+		err = hinted(err, "correct the file")
+	}
+	return fmt.Errorf("%s: %w", file, err)
+}
+
+func (c *cli) merge(base *edition, files []string, patches []manifest.Patch) error {
+	m, conflicts, err := manifest.Merge(base.manifest, patches)
+	var of *manifest.PatchError
+	switch {
+	case errors.As(err, &of):
+		return ofPatch(of.Err, files[of.Patch], base)
+	case err != nil:
+		return hinted(err, "each patch may be right alone: make one of them that fits the others")
+	}
+	answer := mergeAnswer{Conflicts: []conflictAnswer{}}
+	if m != nil {
+		e, err := newEdition("", m, nil)
+		if err != nil {
+			return err
+		}
+		answer.Hash, answer.Manifest = &e.hash, m
+		return c.objectJSON("manifest-merge", answer)
+	}
+	for _, x := range conflicts {
+		a := conflictAnswer{Path: x.Path, Kind: x.Kind, Severity: x.Severity, Ops: x.Ops}
+		for _, i := range x.Patches {
+			a.Patches = append(a.Patches, files[i])
+		}
+		answer.Conflicts = append(answer.Conflicts, a)
+	}
+	if c.output == formTable {
+		err = c.showConflicts(answer.Conflicts)
+	} else {
+		err = c.object("manifest-merge", answer, nil)
+	}
+	return errors.Join(err, &fault{
+		err: errConflicts, code: exitConflict, hint: "decide what is to stand at each path, write that into one of the patches, and merge again",
+	})
+}
+
+func (c *cli) showConflicts(conflicts []conflictAnswer) error {
+	return list(c, "manifest-merge", "conflicts", all(conflicts), columns[conflictAnswer]{
+		header: table.Row{"path", "kind", "severity", "patches ask for"},
+		row: func(x conflictAnswer) table.Row {
+			var asked []string
+			for i, op := range x.Ops {
+				asked = append(asked, x.Patches[i]+": "+opText(op))
+			}
+			return table.Row{x.Path, x.Kind, x.Severity, strings.Join(asked, "\n")}
+		},
+	})
+}
+
+func opText(op manifest.Op) string {
+	var printed struct {
+		Value json.RawMessage `json:"value"`
+	}
+	b, err := marshal(op)
+	if err == nil {
+		err = json.Unmarshal(b, &printed)
+	}
+	if err != nil {
+		return op.Op + " " + op.Path
+	}
+	return strings.TrimSpace(op.Op + " " + op.Path + " " + string(printed.Value))
+}
+
+// objectJSON is object for what has no other form than JSON.
+func (c *cli) objectJSON(name string, v any) error {
+	b, err := marshal(v)
+	if err == nil && c.output != formLines {
+		b, err = withSchema(name, b)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stdout, "%s\n", b)
+	return nil
+}
+
+// alwaysJSON prints what a file is to hold: JSON without a schema.
+func (c *cli) alwaysJSON(v any) error {
+	b, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, b, "", "  "); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stdout, "%s\n", &out)
+	return nil
+}

@@ -1,0 +1,279 @@
+package worldctl
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// The forms of an answer.
+const (
+	formTable = "table"
+	formJSON  = "json"
+	formLines = "jsonl"
+)
+
+func (c *cli) checkOutput() error {
+	switch c.output {
+	case formTable, formJSON, formLines:
+		return nil
+	}
+	return usagef("type -o table, -o json or -o jsonl", "%q is not a form of output", c.output)
+}
+
+// widthOf returns the columns of a terminal, and 0 for anything else.
+func widthOf(w io.Writer) int {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		return 80
+	}
+	return width
+}
+
+// plain reports whether colors are not wanted.
+func (c *cli) plain() bool { return c.noColor || c.origin.Plain }
+
+// note tells the person at the terminal something that is not data.
+func (c *cli) note(format string, args ...any) {
+	if !c.quiet {
+		fmt.Fprintln(c.stderr, c.inWorld(fmt.Sprintf(format, args...)))
+	}
+}
+
+// object prints one answer: v as JSON with its schema, or what table prints.
+func (c *cli) object(name string, v any, table func()) error {
+	if c.output == formTable {
+		table()
+		return nil
+	}
+	b, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	if c.output == formJSON {
+		if b, err = withSchema(name, b); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(c.stdout, "%s\n", b)
+	return err
+}
+
+// withSchema puts the schema's name before the members of an object.
+func withSchema(name string, object []byte) ([]byte, error) {
+	head := schemaHead(name)
+	if len(object) > len("{}") {
+		head += ","
+	}
+	var out bytes.Buffer
+	err := json.Indent(&out, append([]byte(head), object[1:]...), "", "  ")
+	return out.Bytes(), err
+}
+
+func schemaHead(name string) string { return `{"schema":"worldctl/` + name + `/v1"` }
+
+// marshal is json.Marshal that leaves <, > and & as they are.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// columns says how the items of a list become a table.
+type columns[T any] struct {
+	header table.Row
+	row    func(T) table.Row
+	line   func(T) string // instead of a table: for lists that may be too long to align
+	plain  bool           // no box, and lines of at most plainColumns where nothing else says how long
+	none   string         // what to say when there is nothing; empty: nothing
+}
+
+// list prints items: a table, a JSON object that holds them under key, or a
+// JSON object a line. Items are not held back, except for a table.
+func list[T any](c *cli, name, key string, items iter.Seq2[T, error], in columns[T]) error {
+	if c.output == formTable {
+		return listTable(c, items, in)
+	}
+	separator := "\n"
+	if c.output == formJSON {
+		fmt.Fprintf(c.stdout, "%s,%q:[", schemaHead(name), key)
+	}
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		b, err := marshal(item)
+		if err != nil {
+			return err
+		}
+		if c.output == formJSON {
+			_, err = fmt.Fprintf(c.stdout, "%s%s", separator, b)
+		} else {
+			_, err = fmt.Fprintf(c.stdout, "%s\n", b)
+		}
+		if err != nil {
+			return err
+		}
+		separator = ",\n"
+	}
+	if c.output == formJSON {
+		fmt.Fprintln(c.stdout, "\n]}")
+	}
+	return nil
+}
+
+func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
+	t := c.newTable()
+	if !c.verbose && !in.plain {
+		t.Style().Size.WidthMax = c.origin.Width // a line that wraps is hard to read
+	}
+	t.AppendHeader(in.header)
+	rows := []table.Row{in.header}
+	n := 0
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		n++
+		if in.line == nil {
+			rows = append(rows, in.row(item))
+		} else if _, err := fmt.Fprintln(c.stdout, in.line(item)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case n == 0 && in.none != "":
+		c.note("%s", in.none)
+	case n > 0 && in.line == nil:
+		if in.plain {
+			c.unbox(t, rows)
+		}
+		t.AppendRows(rows[1:])
+		t.Render()
+	}
+	return nil
+}
+
+// plainColumns is how long a line gets where no terminal says how wide it is.
+const plainColumns = 100
+
+// unbox makes a table of rows plain lines, the last column shortened to what is
+// left of a line, if it is to be.
+func (c *cli) unbox(t table.Writer, rows []table.Row) {
+	const gap = "  "
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", gap
+	t.SuppressTrailingSpaces()
+	if c.verbose {
+		return
+	}
+	left, last := cmp.Or(c.origin.Width, plainColumns), len(rows[0])
+	for column := range last - 1 {
+		widest := 0
+		for _, row := range rows {
+			widest = max(widest, text.StringWidth(fmt.Sprint(row[column])))
+		}
+		left -= widest + len(gap)
+	}
+	t.SetColumnConfigs([]table.ColumnConfig{{Number: last, WidthMax: max(left, 1), WidthMaxEnforcer: func(cell string, most int) string {
+		return text.Snip(strings.ReplaceAll(cell, "\n", " "), most, "…")
+	}}})
+}
+
+// facts prints names and values, one pair a line.
+func (c *cli) facts(pairs ...[2]any) {
+	t := c.newTable()
+	for _, p := range pairs {
+		t.AppendRow(table.Row{p[0], p[1]})
+	}
+	t.Render()
+}
+
+func (c *cli) newTable() table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(c.stdout)
+	style := table.StyleLight
+	style.Format.Header = text.FormatLower
+	if c.origin.Width > 0 && !c.plain() {
+		style.Color.Header = text.Colors{text.Bold}
+	}
+	t.SetStyle(style)
+	return t
+}
+
+// first bounds a list; 0 is no bound.
+func first[T any](items iter.Seq2[T, error], limit uint64) iter.Seq2[T, error] {
+	if limit == 0 {
+		return items
+	}
+	return func(yield func(T, error) bool) {
+		left := limit
+		for item, err := range items {
+			left--
+			if !yield(item, err) || left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// each yields the results of a function over a slice, until the first error.
+func each[S, T any](from []S, f func(S) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, s := range from {
+			t, err := f(s)
+			if !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// all yields the items of a slice.
+func all[T any](items []T) iter.Seq2[T, error] {
+	return each(items, func(item T) (T, error) { return item, nil })
+}
+
+// indented prints data over several lines.
+func indented(d canon.Raw) (string, error) {
+	text, err := d.MarshalJSON()
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	err = json.Indent(&out, text, "", "  ")
+	return out.String(), err
+}
+
+// visible shows what could make a terminal hide the rest, but for the controls
+// that may stay: whoever wrote a manifest, or answered an effect, does not say what
+// its reader sees.
+func visible(s, controls string) string {
+	var out strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) || strings.ContainsRune(controls, r) {
+			out.WriteRune(r)
+		} else {
+			fmt.Fprintf(&out, "<%U>", r)
+		}
+	}
+	return out.String()
+}

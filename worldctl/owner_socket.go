@@ -1,0 +1,98 @@
+package worldctl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+)
+
+// socketFile is where the owner of a world listens, in the directory of the world.
+const socketFile = ".world/owner.sock"
+
+// maxSocketPath is how long the path of a socket can be on every system.
+const maxSocketPath = 103
+
+var errLongPath = errors.New("its path is too long for a socket")
+
+// socket is what an owner listens on.
+type socket struct {
+	net.Listener
+
+	path string
+}
+
+// listen makes the socket of a world that this process owns: nobody else can be
+// using the one that a killed owner has left. Until it is for this user alone,
+// .world and accept keep others out.
+func listen(dir string) (*socket, error) {
+	s := &socket{path: filepath.Join(dir, socketFile)}
+	if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	err := reach(s.path, func(path string) error {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			return err
+		}
+		l.SetUnlinkOnClose(false) // path may be good for this moment only
+		s.Listener = l
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(s.path, 0o600); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// accept returns the next connection of somebody who may use the socket.
+func (s *socket) accept() (net.Conn, error) {
+	for {
+		conn, err := s.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if mayAsk(conn.(*net.UnixConn)) {
+			return conn, nil
+		}
+		_ = conn.Close() // nobody whom this process would tell anything
+	}
+}
+
+// close removes the socket. What was accepted stays open.
+func (s *socket) close() {
+	_ = os.Remove(s.path) // the next owner does it otherwise
+	_ = s.Close()
+}
+
+// dial connects to the owner of the world in a directory.
+func dial(dir string) (conn net.Conn, err error) {
+	err = reach(filepath.Join(dir, socketFile), func(path string) error {
+		conn, err = net.Dial("unix", path)
+		return err
+	})
+	return conn, err
+}
+
+// reach lets use use a path of a socket, by another name where it is too long.
+func reach(path string, use func(path string) error) error {
+	if len(path) <= maxSocketPath {
+		return use(path)
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() //nolint:errcheck // only its name is used
+	other := filepath.Join(descriptors, fmt.Sprint(dir.Fd()), filepath.Base(path))
+	if _, err := os.Stat(filepath.Dir(other)); err != nil {
+		return fmt.Errorf("%s: %w", path, errLongPath)
+	}
+	return use(other)
+}

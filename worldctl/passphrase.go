@@ -1,0 +1,118 @@
+package worldctl
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// passphraseEnv is the variable that a passphrase can be in.
+const passphraseEnv = "WORLDCTL_PASSPHRASE"
+
+// maxPassphraseBytes tells a passphrase from a file that is none.
+const maxPassphraseBytes = 1024
+
+var (
+	errNoPassphrase    = errors.New("no passphrase was given")
+	errEmptyPassphrase = errors.New("the passphrase is empty")
+	errOtherPassphrase = errors.New("the two passphrases differ")
+)
+
+// passphrase is where the passphrase of a sealed keyring comes from: a file, the
+// environment, or the person at the terminal, in this order.
+type passphrase struct {
+	file  string // of --passphrase-file
+	known []byte // what was answered, so that nobody is asked again
+}
+
+// ask returns the passphrase of a keyring that is sealed already.
+func (c *cli) ask() ([]byte, error) {
+	p, err := c.once(&c.passphrase, func() ([]byte, error) {
+		return c.onTerminal(func(prompt prompter) ([]byte, error) { return prompt("passphrase of the keyring: ") })
+	})
+	if errors.Is(err, errNoPassphrase) {
+		err = fmt.Errorf("%w: %w", local.ErrSealed, err)
+	}
+	return p, err
+}
+
+// askNew returns a passphrase that is to seal a keyring: what cannot be seen is
+// typed twice.
+func (c *cli) askNew() ([]byte, error) {
+	return c.once(&c.passphrase, func() ([]byte, error) {
+		return c.onTerminal(func(prompt prompter) ([]byte, error) {
+			first, err := prompt("new passphrase: ")
+			if err != nil {
+				return nil, err
+			}
+			again, err := prompt("again: ")
+			if err == nil && !bytes.Equal(first, again) {
+				err = errOtherPassphrase
+			}
+			return first, err
+		})
+	})
+}
+
+// once returns a passphrase, which ask asks for if it comes from nowhere else.
+func (c *cli) once(p *passphrase, ask func() ([]byte, error)) ([]byte, error) {
+	if p.known != nil {
+		return p.known, nil
+	}
+	var err error
+	if text, set := c.passphraseVariable(); p.file != "" {
+		p.known, err = readPassphrase(c.path(p.file))
+	} else if set {
+		p.known = []byte(text)
+	} else {
+		p.known, err = ask()
+	}
+	if err == nil && len(p.known) == 0 {
+		err = errEmptyPassphrase
+	}
+	return p.known, err
+}
+
+// readPassphrase returns the content of a file without the end of its line.
+func readPassphrase(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	data, err := io.ReadAll(io.LimitReader(f, maxPassphraseBytes+1))
+	if err == nil && len(data) > maxPassphraseBytes {
+		err = fmt.Errorf("%s holds no passphrase: it has more than %d bytes", name, maxPassphraseBytes)
+	}
+	return bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r")), err
+}
+
+type prompter func(text string) ([]byte, error)
+
+// onTerminal lets ask talk to the person at the terminal, past stdin and
+// stdout, which data may come and go through.
+func (c *cli) onTerminal(ask func(prompter) ([]byte, error)) ([]byte, error) {
+	if c.prompt != nil {
+		return ask(c.prompt)
+	}
+	in, ok := c.stdin.(*os.File)
+	if !c.origin.Console && (!ok || !term.IsTerminal(int(in.Fd()))) {
+		return nil, errNoPassphrase
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return nil, errNoPassphrase
+	}
+	defer tty.Close() //nolint:errcheck // nothing is left to be written
+	return ask(func(text string) ([]byte, error) {
+		fmt.Fprint(tty, text)
+		defer fmt.Fprintln(tty)
+		return term.ReadPassword(int(tty.Fd()))
+	})
+}

@@ -1,0 +1,138 @@
+package worldctl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/internal/sshkey"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// proposalLine is a proposal in a list.
+type proposalLine struct{ view.ProposalLine }
+
+func newProposalCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{Use: "proposal", Short: "Look at proposed changes of the rules, as who has to approve them"},
+		newProposalListCommand(c), newProposalShowCommand(c))
+}
+
+func newProposalListCommand(c *cli) *cobra.Command {
+	var closed bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the proposals that are open, from the oldest",
+		Example: `  worldctl proposal list
+  worldctl proposal list --all -o jsonl`,
+		Args: args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.with(func(lw *local.World) error {
+				return list(c, "proposals", "proposals", all(proposalsOf(lw, closed)), columns[proposalLine]{
+					header: table.Row{"proposal", "stage", "author", "record", "candidate", "approvals", "reason"},
+					row: func(l proposalLine) table.Row {
+						return table.Row{
+							l.Proposal, l.standing(), visible(l.Author, ""), fmt.Sprintf("#%d", l.Record), l.Candidate.String()[:12],
+							l.approvals(), visible(l.Reason, ""),
+						}
+					},
+					none: "no proposals are open: worldctl propose makes one; worldctl proposal list --all shows those that are closed",
+				})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&closed, "all", false, "those too that were applied, rejected or withdrawn")
+	return cmd
+}
+
+// proposalsOf returns the proposals of a world, the closed ones where they are
+// wanted.
+func proposalsOf(lw *local.World, closed bool) []proposalLine {
+	out := []proposalLine{}
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		proposals, f := w.Proposals()
+		for _, p := range proposals {
+			if p.Open() || closed {
+				out = append(out, proposalLine{view.LineOfProposal(p, f)})
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+func fingerprint(key manifest.PublicKey) string { return sshkey.Fingerprint(key[:]) }
+
+// nameOf says who holds a key.
+func nameOf(s *view.Signer) string {
+	if s.Name == "" {
+		return s.Fingerprint
+	}
+	return visible(s.Name, "") + " (" + s.Fingerprint + ")"
+}
+
+// standing is the stage, and whether it can get any further.
+func (l *proposalLine) standing() string {
+	if l.Ended == nil && !l.BaseInForce {
+		return string(l.Stage) + ", stale"
+	}
+	return string(l.Stage)
+}
+
+func (l *proposalLine) approvals() string {
+	if l.Ended != nil {
+		return strconv.FormatUint(l.Approved, 10)
+	}
+	return fmt.Sprintf("%d of %d", l.Approved, l.Needed)
+}
+
+// authorship is who proposed it, and how anybody knows.
+func (l *proposalLine) authorship() string {
+	if l.SignedBy == nil {
+		return visible(l.Author, "") + ", not signed"
+	}
+	return fmt.Sprintf("%s, signed with the key of %s", visible(l.Author, ""), nameOf(l.SignedBy))
+}
+
+// parseProposal returns the number of the proposal that a person named.
+func parseProposal(name string) (uint64, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(name, "p"), 10, 64)
+	if err != nil || n == 0 {
+		return 0, usagef("worldctl proposal list --all", "%q is no proposal: they are p1, p2 and so on", name)
+	}
+	return n, nil
+}
+
+// proposalError is an error about a proposal, so that what to do about it can
+// name it.
+type proposalError struct {
+	n   uint64
+	err error
+}
+
+func (e *proposalError) Error() string { return e.err.Error() }
+func (e *proposalError) Unwrap() error { return e.err }
+
+// onProposal lets use work with the world and the proposal that a person named.
+func (c *cli) onProposal(name string, use func(lw *local.World, n uint64) error) error {
+	n, err := parseProposal(name)
+	if err != nil {
+		return err
+	}
+	return c.with(func(lw *local.World) error {
+		if err := use(lw, n); err != nil {
+			return &proposalError{n, err}
+		}
+		return nil
+	})
+}
+
+// addMessage adds the flag that says why, for the journal.
+func addMessage(cmd *cobra.Command, reason *string) {
+	cmd.Flags().StringVarP(reason, "message", "m", "", "why, for those who read the journal: `TEXT`")
+}

@@ -1,0 +1,60 @@
+package worldctl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func newRejectCommand(c *cli) *cobra.Command {
+	return c.ending((*local.World).Reject, &cobra.Command{
+		Use:     "reject PROPOSAL -m TEXT",
+		Short:   "Reject a proposed change of the rules, for good",
+		Long:    "Reject a proposed change of the rules, for good: what is to be better about it is\nproposed anew. PROPOSAL is p1 or 1.",
+		Example: `  worldctl reject p1 -m "refunds are not to be automatic"`,
+	})
+}
+
+func newWithdrawCommand(c *cli) *cobra.Command {
+	return c.ending((*local.World).Withdraw, &cobra.Command{
+		Use:   "withdraw PROPOSAL [-m TEXT]",
+		Short: "Take back a proposed change of the rules, for good",
+		Long:  "Take back a proposed change of the rules, for good. PROPOSAL is p1 or 1.",
+		Example: `  worldctl withdraw p1
+  worldctl withdraw p1 -m "p2 says the same on the manifest in force"`,
+	})
+}
+
+// ending makes cmd the verb that ends a proposal as end does.
+func (c *cli) ending(end func(lw *local.World, ctx context.Context, n uint64, actor, reason string) error, cmd *cobra.Command) *cobra.Command {
+	var reason, as string
+	cmd.Args = args(1, 1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		by, err := c.actor(as)
+		if err != nil {
+			return err
+		}
+		return c.onProposal(args[0], func(lw *local.World, n uint64) error {
+			if err := end(lw, cmd.Context(), n, by, reason); err != nil {
+				return err
+			}
+			return c.showEnded(lw, n)
+		})
+	}
+	addMessage(cmd, &reason)
+	addActor(cmd, &as)
+	return cmd
+}
+
+func (c *cli) showEnded(lw *local.World, n uint64) error {
+	a, err := proposalOf(lw, n)
+	if err != nil {
+		return err
+	}
+	return c.object("proposal", a, func() {
+		fmt.Fprintf(c.stdout, "#%d %s is %s by %s\n", a.Ended.Record, a.Proposal, a.Stage, a.Ended.By)
+	})
+}

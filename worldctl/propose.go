@@ -1,0 +1,170 @@
+package worldctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// wish is a change of the rules as a person types it.
+type wish struct {
+	name   string // of a manifest; empty: the world.yaml in the world's directory
+	patch  string // a file, in the place of name
+	reason string
+	key    string // a file; empty: the author does not sign
+	as     string
+}
+
+func newProposeCommand(c *cli) *cobra.Command {
+	var x wish
+	cmd := &cobra.Command{
+		Use:   "propose [FILE]",
+		Short: "Propose a change of the rules: another manifest for the world",
+		Long: `Propose a change of the rules: that another manifest is put in force. Nothing changes
+by that. What is proposed is shadowed, then approved, then applied.
+
+FILE is a world.yaml, or a directory with one; without it, it is the world.yaml in the
+world's directory. It may also name a manifest that the world has: a moment at which
+it was in force, such as a snapshot, or its hash. --patch takes a patch of the manifest
+in force, as JSON; what it names, the world must have.
+
+With --key, the author signs the change. Where the rules say four_eyes, that tells
+whose approval is another one's.
+
+Exit code 2 if there is nothing to propose, 5 if the patch is for another manifest or
+an open proposal asks for the same.`,
+		Example: `  worldctl propose -m "refunds above 50 need a person"
+  worldctl propose stricter.yaml --key ~/.ssh/id_ed25519
+  worldctl propose --patch stricter.json -m "after the audit"
+  worldctl propose before-lunch -m "back to the old policies"`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if x.name = args[0]; x.patch != "" {
+					return usagef("type one of them", "a manifest and a patch do not go together")
+				}
+			}
+			return c.with(func(lw *local.World) error { return c.propose(cmd.Context(), lw, &x) })
+		},
+	}
+	cmd.Flags().StringVar(&x.patch, "patch", "", "propose what this `FILE` makes of the manifest in force")
+	addMessage(cmd, &x.reason)
+	addKey(cmd, &x.key)
+	addActor(cmd, &x.as)
+	return cmd
+}
+
+func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
+	by, err := c.actor(x.as)
+	if err != nil {
+		return err
+	}
+	name := cmp.Or(x.patch, x.name, filepath.Join(lw.Dir(), local.ManifestFile))
+	change, err := c.readWish(lw, name, x.patch != "")
+	if err != nil {
+		return unread(err, name)
+	}
+	p := world.Proposal{Actor: by, Reason: x.reason}
+	var f governance.InForce
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		_, f = w.Proposals()
+		return nil
+	})
+	p.Base = f.Manifest
+	if p.Candidate, p.Contents, err = change(inForce(lw)); err != nil {
+		return unread(err, name)
+	}
+	candidate, err := newEdition(name, p.Candidate, nil)
+	if err != nil {
+		return err
+	}
+	err = lw.View(func(w *world.World) error { return w.ProposedAlready(candidate.hash) })
+	if err != nil {
+		return err
+	}
+	if x.key != "" {
+		s, err := c.sign(x.key, manifest.Terms{World: f.World, Base: f.Manifest, Candidate: candidate.hash})
+		if err != nil {
+			return err
+		}
+		p.Signature = &s
+	}
+	n, err := lw.Propose(ctx, p)
+	if err != nil {
+		return notProposed(err, name)
+	}
+	a, err := proposalOf(lw, n)
+	if err != nil {
+		return err
+	}
+	return c.object("proposal", a, func() {
+		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: %smanifest %s, in the place of %s\n",
+			a.Record, a.Proposal, a.authorship(), a.newVersion(), a.Candidate, a.Base)
+		c.showChanges(&a.changesAnswer, a.Code)
+		c.note("next: worldctl shadow %s says what it would have done", a.Proposal)
+	})
+}
+
+// readWish reads the manifest, or the patch, that a person named.
+func (c *cli) readWish(lw *local.World, name string, patch bool) (world.Amendment, error) {
+	info, err := os.Stat(c.path(name))
+	if err == nil && info.IsDir() {
+		name = filepath.Join(name, local.ManifestFile)
+	}
+	if patch || c.isFile(name) {
+		return c.readAmendment(name)
+	}
+	e, err := editionIn(lw, name)
+	if err != nil {
+		return nil, err
+	}
+	return func(*manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
+		return e.manifest, nil, nil
+	}, nil
+}
+
+// unread makes what is wrong with a file that was to be proposed an error of who
+// typed it.
+func unread(err error, name string) error {
+	if errors.Is(err, manifest.ErrOtherBase) {
+		return &fault{
+			err: err, code: exitConflict,
+			hint: "worldctl manifest show is what is in force: make the change again there, as a FILE, then worldctl manifest diff head FILE --patch prints the patch",
+		}
+	}
+	code, hint := judge(err)
+	if code != exitFailed {
+		return err
+	}
+	return &fault{err: err, code: exitUsage, hint: cmp.Or(hint, "check "+name)}
+}
+
+// notProposed says what to do about a candidate that the world does not take.
+func notProposed(err error, name string) error {
+	code, hint := judge(err)
+	switch {
+	case errors.Is(err, governance.ErrNoChange):
+		return &fault{
+			err: fmt.Errorf("nothing to propose: %w", err), code: exitUsage,
+			hint: "change " + name + " first; worldctl manifest show is what is in force",
+		}
+	case errors.Is(err, governance.ErrRepeated):
+		return hinted(err, "an author's signature proposes once: change the version in %s, then propose that", name)
+	case errors.Is(err, journal.ErrNotFound):
+		return &fault{err: err, code: exitUsage, hint: "a patch names contents that the world has; a world.yaml brings its own along: worldctl propose world.yaml"}
+	case code == exitFailed && hint == "":
+		return &fault{err: err, code: exitUsage, hint: "correct " + name + ", then propose it again"}
+	}
+	return err
+}

@@ -1,0 +1,144 @@
+package worldctl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+func newProveCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "prove",
+		Short: "Make a small proof of one thing, for somebody who has nothing else",
+		Long: `Make a small proof of one thing, for somebody who has nothing else of the world:
+it is printed as JSON, or written to the file that --to names, and worldctl verify
+FILE checks it, or tools/verify. It shows what it proves and nothing else of the
+world; a checkpoint of the whole journal is signed for it.`,
+	}, newProveReceiptCommand(c), newProveRecordCommand(c), newProveCellCommand(c), newProveCheckpointCommand(c))
+}
+
+// newProof makes a command of one that makes a proof.
+func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg string) (*verify.Proof, error)) *cobra.Command {
+	var to string
+	cmd.Args = args(1, 1)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		return c.with(func(lw *local.World) error {
+			p, err := prove(lw, args[0])
+			if err != nil {
+				return err
+			}
+			data, err := p.Encode()
+			if err != nil {
+				return err
+			}
+			data = append(data, '\n')
+			if to == "" || to == "-" {
+				return writeAll(c.stdout, data)
+			}
+			err = writeFile(c.path(to), func(w io.Writer) error { return writeAll(w, data) })
+			if err == nil && !c.quiet { // whoever checks it has no world
+				fmt.Fprintf(c.stderr, "the proof is in %s; to check it: worldctl verify %s --trust %s\n", to, to, strings.Join(p.Signers, " --trust "))
+			}
+			return err
+		})
+	}
+	cmd.Flags().StringVar(&to, "to", "", "write the proof to this `FILE`, and not to stdout")
+	return cmd
+}
+
+func newProveReceiptCommand(c *cli) *cobra.Command {
+	return c.newProof(&cobra.Command{
+		Use:     "receipt KEY",
+		Short:   "Prove what the outside answered to an intent",
+		Long:    "Prove what the outside answered to an intent. KEY is what its key begins with, 8\ndigits at least.",
+		Example: "  worldctl prove receipt 4f1c29a0 --to refund.proof",
+	}, func(lw *local.World, key string) (*verify.Proof, error) {
+		e, err := findIntent(lw, key)
+		if err != nil {
+			return nil, err
+		}
+		p, err := lw.ProveReceipt(e.Intent.Key)
+		if errors.Is(err, local.ErrNoReceipt) {
+			err = hinted(err, "worldctl intent show %s tells where it stands", key)
+		}
+		return p, err
+	})
+}
+
+func newProveRecordCommand(c *cli) *cobra.Command {
+	return c.newProof(&cobra.Command{
+		Use:     "record RECORD",
+		Short:   "Prove that a record is in the journal, and what it says",
+		Example: "  worldctl prove record 93 --to ada.proof",
+	}, func(lw *local.World, name string) (*verify.Proof, error) {
+		id, err := recordsOf(lw).moment(name)
+		if err != nil {
+			return nil, err
+		}
+		return lw.ProveRecord(id)
+	})
+}
+
+func newProveCellCommand(c *cli) *cobra.Command {
+	var snapshot string
+	cmd := c.newProof(&cobra.Command{
+		Use:     "cell CELL --snapshot SNAPSHOT",
+		Short:   "Prove what a cell was at a snapshot, or that it was not there",
+		Example: "  worldctl prove cell person/ada --snapshot s1",
+	}, func(lw *local.World, name string) (*verify.Proof, error) {
+		if snapshot == "" {
+			return nil, usagef("worldctl snapshot list shows the snapshots", "say in which one: --snapshot SNAPSHOT")
+		}
+		cell, err := parseCell(name)
+		if err != nil {
+			return nil, err
+		}
+		return lw.ProveCell(cell, snapshot)
+	})
+	cmd.Flags().StringVar(&snapshot, "snapshot", "", "name or hash prefix of the `SNAPSHOT`")
+	return cmd
+}
+
+func newProveCheckpointCommand(c *cli) *cobra.Command {
+	return c.newProof(&cobra.Command{
+		Use:   "checkpoint FILE",
+		Short: "Prove that a checkpoint that was kept is of this history",
+		Long: `Prove that a checkpoint that was kept is of this history: that nothing before it
+was changed since.`,
+		Example: "  worldctl prove checkpoint monday.checkpoint --to since-monday.proof",
+	}, func(lw *local.World, file string) (*verify.Proof, error) {
+		note, err := readSmall(c.path(file), checkpoint.MaxBytes)
+		if err != nil {
+			return nil, err
+		}
+		p, err := lw.ProveConsistency(note)
+		switch {
+		case errors.Is(err, checkpoint.ErrMalformed):
+			err = usagef(hintCheckpoint, "%s: %w", file, err)
+		case errors.Is(err, journal.ErrNotFound):
+			err = hinted(fmt.Errorf("%w: the journal has lost records that were signed: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", file)
+		case errors.Is(err, local.ErrOtherHistory):
+			err = hinted(fmt.Errorf("%w: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", file)
+		}
+		return p, err
+	})
+}
+
+// readSmall returns what a file holds, but not much more than it may.
+func readSmall(file string, most int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	return io.ReadAll(io.LimitReader(f, most+1))
+}

@@ -1,0 +1,69 @@
+package worldctl
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func newRedactCommand(c *cli) *cobra.Command {
+	var reason, as string
+	cmd := &cobra.Command{
+		Use:   "redact BLOB --reason TEXT",
+		Short: "Destroy the payload of a record, on the record",
+		Long: `Destroy the payload of a record, and journal that: BLOB is its hash, cut short to
+no less than 8 digits, or #123, the record. Only payloads over 4 KiB are kept beside
+their records and can be redacted. The chain stays whole, replay has a gap there.
+
+What is not reached: states that cells made of it, mailboxes that still hold it,
+snapshots from before, and copies: exports, backups, forks.`,
+		Example: `  worldctl redact '#1204' --reason "a customer asked for it"
+  worldctl redact 9f86d081884c --reason "a key was in there"`,
+		Args: args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := parsePayload(args[0])
+			if err != nil {
+				return err
+			}
+			if strings.TrimSpace(reason) == "" {
+				return world.ErrNoReason
+			}
+			by, err := c.actor(as)
+			if err != nil {
+				return err
+			}
+			dir, err := c.dir()
+			if err != nil {
+				return err
+			}
+			done, err := local.Redact(cmd.Context(), dir, c.options(), p, reason, by)
+			if err != nil {
+				return notOpened(dir, err)
+			}
+			return c.object("redact", done, func() {
+				fmt.Fprintf(c.stdout, "#%d %d bytes are destroyed: blob %s\n", done.Record, done.Bytes, done.Blob)
+				c.note("exports, backups, forks and snapshots from before may hold copies")
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why: `TEXT`")
+	addActor(cmd, &as)
+	return cmd
+}
+
+// parsePayload reads what a person names a payload by.
+func parsePayload(name string) (local.Payload, error) {
+	if strings.HasPrefix(name, "#") {
+		id, err := parseRecord(name)
+		return local.Payload{Record: id}, err
+	}
+	if ok, _ := regexp.MatchString("^[0-9a-f]{8,64}$", name); !ok {
+		return local.Payload{}, usagef("worldctl tail -o jsonl shows records; write '#123' for the payload of one", "%q is not a payload: want 8 to 64 hex digits, or #123", name)
+	}
+	return local.Payload{Prefix: name}, nil
+}

@@ -1,0 +1,198 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/snapshot"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// rollbackAnswer is a rollback, or what one would leave behind.
+type rollbackAnswer struct {
+	Record       *journal.Seq         `json:"record"` // null: nothing has changed
+	Snapshot     string               `json:"snapshot"`
+	SnapshotHash journal.Hash         `json:"snapshot_hash"`
+	PriorLen     journal.Seq          `json:"prior_journal_len"`
+	Abandoned    []journal.SideEffect `json:"abandoned"`
+	Proposal     *string              `json:"proposal"` // of the manifest that was in force at the snapshot; null: none was asked for, or it is in force
+}
+
+// rollbackFlags say how to roll back, as typed.
+type rollbackFlags struct {
+	reason, as             string
+	ack, compensate, fresh bool
+	dry                    bool
+	withManifest           bool
+}
+
+func (x *rollbackFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`")
+	cmd.Flags().BoolVar(&x.ack, "ack", false, "side effects stay that are left behind, and you know it")
+	cmd.Flags().BoolVar(&x.compensate, "compensate", false, "ask for what makes up for them, where their kind declares that")
+	cmd.Flags().BoolVar(&x.fresh, "fresh-effects", false, "the same steps ask for new effects, and get no recorded results")
+	cmd.Flags().BoolVar(&x.dry, "dry-run", false, "only print what would be left behind")
+	cmd.Flags().BoolVar(&x.withManifest, "with-manifest", false, "then propose the manifest that was in force at the snapshot")
+	addActor(cmd, &x.as)
+}
+
+// rollbackHelp is what rollback and snapshot restore have in common.
+const rollbackHelp = `Time, ledger, budgets, keys and manifest do not return, and the journal only grows.
+
+What was done outside since then stays done. Where there is such a side effect, all
+are printed and nothing happens (exit code 4) unless --ack says that you know of
+them. With --compensate, those whose kind declares what makes up for it are made up
+for, by intents like any other. A step that is reached again through the same
+history gets its recorded results; --fresh-effects has it ask anew.
+
+With --with-manifest, the manifest that was in force at the snapshot is proposed after
+that, if another one is in force now: to be shadowed, approved and applied like any.`
+
+func newRollbackCommand(c *cli) *cobra.Command {
+	var x rollbackFlags
+	cmd := &cobra.Command{
+		Use:   "rollback SNAPSHOT",
+		Short: "Return cells, mailboxes and timers to what they were at a snapshot",
+		Long:  "Return cells, mailboxes and timers to what they were at a snapshot, if its state root\nis that of the journal.\n" + rollbackHelp,
+		Example: `  worldctl rollback before-lunch --reason "the agent went astray" --dry-run
+  worldctl rollback before-lunch --reason "the agent went astray" --ack`,
+		Args: args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.with(func(lw *local.World) error {
+				s, err := findSnapshot(lw, args[0])
+				if err != nil {
+					return err
+				}
+				return c.rollback(cmd.Context(), lw, &s, &x)
+			})
+		},
+	}
+	x.add(cmd)
+	return cmd
+}
+
+// rollback returns the world to a snapshot, or prints what that would leave
+// behind.
+func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) error {
+	by, err := c.actor(x.as)
+	if err != nil {
+		return err
+	}
+	b := journal.RolledBack{
+		Snapshot: s.Name, Reason: x.reason, Actor: by, Ack: x.ack, Compensate: x.compensate, Fresh: x.fresh,
+	}
+	answer := rollbackAnswer{Snapshot: s.Name, SnapshotHash: s.Hash, PriorLen: lw.Store().Head().ID}
+	former, err := c.former(lw, s, x)
+	if err != nil {
+		return err
+	}
+	if x.dry {
+		if answer.Abandoned, err = lw.Leaves(b); err != nil {
+			return err
+		}
+		return c.object("rollback", answer, func() {
+			c.showLeft(answer.Abandoned)
+			c.note("nothing has changed; without --dry-run, cells, mailboxes and timers return to #%d", s.At)
+			if former != nil {
+				c.note("manifest %s, which was in force then, would be proposed", former.hash)
+			}
+		})
+	}
+	done, err := lw.Rollback(ctx, b)
+	var left *world.SideEffectsError
+	if errors.As(err, &left) {
+		answer.Abandoned, answer.PriorLen = left.Effects, lw.Store().Head().ID
+		return errors.Join(c.object("rollback", answer, func() { c.showLeft(left.Effects) }), err)
+	}
+	if err != nil {
+		return err
+	}
+	record := done.PriorLen + 1
+	answer.Record, answer.PriorLen, answer.Abandoned = &record, done.PriorLen, done.Abandoned
+	var refused error
+	if former != nil {
+		answer.Proposal, refused = c.proposeFormer(ctx, lw, former, &b)
+	}
+	return errors.Join(c.object("rollback", answer, func() {
+		c.showRollback(done, s, record)
+		switch {
+		case answer.Proposal != nil:
+			fmt.Fprintf(c.stdout, "%s is proposed: manifest %s, which was in force at %s\n", *answer.Proposal, former.hash, s.Name)
+			c.note("next: worldctl shadow %s, or worldctl run under the manifest that is in force now", *answer.Proposal)
+		case x.withManifest && former == nil:
+			fmt.Fprintf(c.stdout, "the manifest that was in force at %s is in force now\n", s.Name)
+			c.note("next: worldctl run")
+		default:
+			c.note("next: worldctl run")
+		}
+	}), refused)
+}
+
+// former returns the manifest that was in force at a snapshot, if it is to be
+// proposed and another one is in force now.
+func (c *cli) former(lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) (*edition, error) {
+	if !x.withManifest {
+		return nil, nil
+	}
+	m, err := lw.At(journal.Seq(s.Record))
+	if err != nil {
+		return nil, err
+	}
+	e, err := newEdition(s.Name, m.Manifest(), lw.Store().Blob)
+	if err != nil || e.hash == lw.Status().Manifest {
+		return nil, err
+	}
+	return e, nil
+}
+
+// proposeFormer proposes a manifest after the rollback that b asked for.
+func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b *journal.RolledBack) (*string, error) {
+	n, err := lw.Propose(ctx, world.Proposal{
+		Candidate: e.manifest, Base: lw.Status().Manifest, Actor: b.Actor,
+		Reason: fmt.Sprintf("with the rollback to %s: %s", b.Snapshot, b.Reason),
+	})
+	if same := (*governance.SameError)(nil); errors.As(err, &same) {
+		n, err = same.N, nil // it is proposed already
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the rollback is done, but its manifest is not proposed: %w", err)
+	}
+	name := view.ProposalName(n)
+	return &name, nil
+}
+
+func (c *cli) showRollback(done *journal.RolledBack, s *snapshot.Snapshot, record journal.Seq) {
+	c.showLeft(done.Abandoned)
+	fmt.Fprintf(c.stdout, "#%d cells, mailboxes and timers are what they were at %s: after #%d, in tick %d\n", record, s.Name, s.At, s.Time)
+	if stay, undone := done.Count(journal.Kept, journal.Acknowledged), done.Count(journal.Compensated); stay+undone > 0 {
+		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are made up for\n", stay, undone)
+	}
+	if n := done.Count(journal.Cancelled); n > 0 {
+		fmt.Fprintf(c.stdout, "not begun: %d, which are cancelled\n", n)
+	}
+	if n := done.Count(journal.MadeUpFor); n > 0 {
+		fmt.Fprintf(c.stdout, "%d of the history that comes back were made up for since: they are done no more\n", n)
+	}
+}
+
+// showLeft prints every side effect that is left behind.
+func (c *cli) showLeft(left []journal.SideEffect) {
+	if len(left) == 0 {
+		c.note("no side effects are left behind")
+		return
+	}
+	t := c.newTable()
+	t.AppendHeader(table.Row{"key", "cell", "kind", "state", "record", "disposition"})
+	for _, x := range left {
+		t.AppendRow(table.Row{short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition})
+	}
+	t.Render()
+}

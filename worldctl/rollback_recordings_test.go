@@ -1,0 +1,104 @@
+package worldctl
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// airlineHalfWay returns a world of the recorded runs that has a snapshot half
+// after 20 ticks, and that was run to its end.
+func airlineHalfWay(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "airline")
+	worldctl(t, nil, "import", "chat", recording(t, "airline/runs.json"), "-w", dir)
+	worldctl(t, nil, "-w", dir, "run", "--ticks", "20")
+	worldctl(t, nil, "-w", dir, "snapshot", "create", "half")
+	worldctl(t, nil, "-w", dir, "run", "--until-idle")
+	return dir
+}
+
+// started counts the attempts that a world has permitted.
+func started(t *testing.T, dir string) int {
+	t.Helper()
+	return bytes.Count(worldctl(t, nil, "-w", dir, "tail", "--kind", "invocation.started", "-o", "jsonl"), []byte("\n"))
+}
+
+func TestAirlineRolledBackAndRunAgainCallsNothingTwice(t *testing.T) {
+	dir := airlineHalfWay(t)
+	undisturbed := verified(t, dir)
+	require.Equal(t, 361, started(t, dir))
+	for range 2 {
+		before := worldctl(t, nil, "-w", dir, "status", "-o", "json")
+		err := exec.Command("worldctl", "-w", dir, "rollback", "half", "--reason", "again").Run()
+		exit := new(exec.ExitError)
+		require.ErrorAs(t, err, &exit)
+		require.Equal(t, exitDenied, exit.ExitCode(), "nobody has acknowledged what was done")
+		require.Equal(t, string(before), string(worldctl(t, nil, "-w", dir, "status", "-o", "json")))
+
+		worldctl(t, nil, "-w", dir, "rollback", "half", "--reason", "again", "--ack")
+		verified(t, dir)
+		worldctl(t, nil, "-w", dir, "run", "--until-idle")
+		require.Equal(t, 361, started(t, dir), "the recorded receipts answered")
+		require.Equal(t, undisturbed.StateRoot, verified(t, dir).StateRoot)
+		var from struct {
+			OK        bool   `json:"ok"`
+			StateRoot string `json:"state_root"`
+		}
+		require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "replay", "--from", "half", "-o", "json"), &from))
+		require.True(t, from.OK)
+		require.Equal(t, undisturbed.StateRoot, from.StateRoot, "the snapshot and the tail are the run")
+	}
+}
+
+func TestAirlineCallThatOnlyLooksTheSameIsParked(t *testing.T) {
+	dir := airlineHalfWay(t)
+	type intent struct {
+		Cell, Kind, State string
+		Params            json.RawMessage
+		Rules             []string
+	}
+	worldctl(t, nil, "-w", dir, "rollback", "half", "--reason", "what if they ask otherwise", "--ack")
+	worldctl(t, strings.NewReader(`{"run": "2.1", "index": 99, "role": "user", "content": "Wait, one more thing.", "calls": []}`),
+		"-w", dir, "send", "chat.message", "--to", "agent/2.1", "-")
+	worldctl(t, nil, "-w", dir, "run", "--until-idle")
+	parked := jsonLines[intent](t, worldctl(t, nil, "-w", dir, "intent", "list", "--state", "parked", "-o", "jsonl"))
+	require.NotEmpty(t, parked)
+	for _, in := range parked {
+		require.Equal(t, "agent/2.1", in.Cell, "the others took the same steps")
+		require.Equal(t, []string{"possible_repeat"}, in.Rules)
+	}
+	require.Equal(t, 361, started(t, dir), "nothing was called")
+	verified(t, dir)
+}
+
+func TestVilleFromASnapshotIsTheRun(t *testing.T) {
+	f, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
+	require.NoError(t, err)
+	defer f.Close() //nolint:errcheck // only read
+	moves, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	dir := filepath.Join(t.TempDir(), "ville")
+	worldctl(t, nil, "init", dir, "--template", "ville")
+	worldctl(t, moves, "-w", dir, "send", "-")
+	worldctl(t, nil, "-w", dir, "run", "--ticks", "500")
+	worldctl(t, nil, "-w", dir, "snapshot", "create", "half")
+	worldctl(t, nil, "-w", dir, "run", "--until-idle")
+	worldctl(t, nil, "-w", dir, "rollback", "half", "--reason", "once more", "--ack")
+	worldctl(t, nil, "-w", dir, "run", "--until-idle")
+	whole := verified(t, dir)
+	var from struct {
+		OK        bool   `json:"ok"`
+		StateRoot string `json:"state_root"`
+	}
+	require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "replay", "--from", "half", "-o", "json"), &from))
+	require.True(t, from.OK)
+	require.Equal(t, whole.StateRoot, from.StateRoot, "a snapshot and its tail are the run")
+}

@@ -1,0 +1,261 @@
+package worldctl
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// cli is one run of the program: its streams and its global flags.
+type cli struct {
+	opts   Options
+	args   []string
+	stdin  io.Reader
+	stdout *bufio.Writer
+	stderr io.Writer
+	origin origin
+
+	owned  *local.World // is open in this process, and stays so; nil: the command line was typed here
+	prompt prompter     // asks whoever typed it; nil: the terminal of this process
+
+	world   string
+	output  string
+	noColor bool
+	quiet   bool
+	verbose bool
+
+	paranoid bool // of step and run
+	confirm  bool // likewise
+	workers  int  // of run
+	effects  string
+
+	passphrase passphrase
+}
+
+// execute carries out the command line, or has the owner of the world do it.
+func (c *cli) execute(ctx context.Context) int {
+	root := newRootCommand(c)
+	root.SetArgs(momentArgs(root, c.args))
+	root.SetIn(c.stdin)
+	root.SetOut(c.stdout)
+	root.SetErr(c.stderr)
+	err := root.ExecuteContext(ctx)
+	var elsewhere *ownedError
+	if errors.As(err, &elsewhere) && c.owned == nil {
+		code, answered, failed := c.askOwner(ctx, elsewhere.dir)
+		if answered && failed == nil {
+			return code
+		}
+		if answered {
+			err = failed
+		}
+	}
+	if flushed := c.stdout.Flush(); err == nil {
+		err = flushed
+	}
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errEnding) {
+		err = fmt.Errorf("%w: %w", errEnding, err)
+	}
+	if err == nil {
+		return exitOK
+	}
+	return c.report(err)
+}
+
+func newRootCommand(c *cli) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "worldctl",
+		Short: "Create, run, inspect and verify deterministic worlds of agents",
+		Long: `Create, run, inspect and verify deterministic worlds of agents.
+
+A world is a directory with a world.yaml and its journal under .world/. Data
+goes to stdout, everything else to stderr.
+
+Exit codes: 0 ok, 1 failed, 2 usage, 3 verification failed or replay diverged,
+4 denied or approval missing, 5 conflict or world locked, 6 effects in doubt need
+a decision, 130 interrupted.`,
+		Example: `  worldctl init town --template town
+  worldctl -w town send - < town/events.jsonl
+  worldctl -w town run
+  worldctl -w town verify`,
+		Version:           version().Version,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return errors.Join(c.checkOutput(), c.besideOwner(cmd)) },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&c.world, "world", "w", "", "the world's `DIR`; the nearest one upwards if not given")
+	flags.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the answer: table, json or jsonl")
+	flags.BoolVar(&c.noColor, "no-color", false, "no colors; NO_COLOR does the same")
+	flags.StringVar(&c.passphrase.file, "passphrase-file", "", "`FILE` with the passphrase of a sealed keyring; "+passphraseEnv+" does the same")
+	flags.BoolVarP(&c.quiet, "quiet", "q", false, "nothing on stderr but errors")
+	flags.BoolVarP(&c.verbose, "verbose", "v", false, "data in full, and a line for every tick")
+	root.SetFlagErrorFunc(c.flagError)
+	root.AddCommand(
+		newInitCommand(c), newValidateCommand(c), newSendCommand(c), newEffectCommand(c), newStepCommand(c), newRunCommand(c),
+		newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),
+		newStateCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newDiffCommand(c), newWhatIfCommand(c),
+		newIntentCommand(c), newReceiptCommand(c), newManifestCommand(c), newPolicyCommand(c),
+		newProposeCommand(c), newProposalCommand(c), newShadowCommand(c), newApproveCommand(c), newRejectCommand(c), newWithdrawCommand(c), newApplyCommand(c),
+		newReplayCommand(c), newVerifyCommand(c), newProveCommand(c), newCheckpointCommand(c),
+		newForkCommand(c), newBackupCommand(c), newRestoreCommand(c),
+		newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newImportCommand(c), newKeysCommand(c), newServeCommand(c), newTokenCommand(c), newWorkerCommand(c), newVersionCommand(c),
+	)
+	return group(root)
+}
+
+// group makes a command that only has verbs answer a verb that it does not
+// have.
+func group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(verbs...)
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 0:
+			return unknownVerb(cmd, args[0])
+		case cmd.HasParent():
+			return usagef("type "+cmd.CommandPath()+" --help", "%s needs a verb: %s", cmd.CommandPath(), verbsOf(cmd))
+		}
+		return cmd.Help()
+	}
+	return cmd
+}
+
+func verbsOf(cmd *cobra.Command) string {
+	var names []string
+	for _, verb := range cmd.Commands() {
+		if verb.IsAvailableCommand() {
+			names = append(names, verb.Name())
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func unknownVerb(cmd *cobra.Command, verb string) error {
+	if cmd.SuggestionsMinimumDistance == 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	hint := "type " + cmd.CommandPath() + " --help"
+	if like := cmd.SuggestionsFor(verb); len(like) > 0 {
+		hint = "did you mean " + cmd.CommandPath() + " " + strings.Join(like, " or ") + "?"
+	}
+	return usagef(hint, "%s has no verb %q", cmd.CommandPath(), verb)
+}
+
+// flagError explains a flag that a command does not have. A mistyped verb is
+// the likelier mistake where there is one.
+func (c *cli) flagError(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() {
+		_, rest, findErr := cmd.Root().Find(c.args)
+		at := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+		if findErr == nil && at == 0 {
+			return unknownVerb(cmd, rest[0])
+		}
+	}
+	return usagef("type "+cmd.CommandPath()+" --help", "%w", err)
+}
+
+// args bounds the number of a verb's arguments.
+func args(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if least <= len(args) && len(args) <= most {
+			return nil
+		}
+		return usagef("type "+cmd.CommandPath()+" --help", "%d arguments do not fit: %s", len(args), cmd.UseLine())
+	}
+}
+
+// dir returns the directory of the world that is meant.
+func (c *cli) dir() (string, error) {
+	if c.world != "" {
+		return c.path(c.world), nil
+	}
+	return local.Find(c.path("."))
+}
+
+// with opens the world for use and gives it up again. Where that is open in this
+// process already, it stays so.
+func (c *cli) with(use func(lw *local.World) error) error {
+	dir, err := c.dir()
+	if err != nil {
+		return err
+	}
+	if c.owns(dir) {
+		return use(c.owned)
+	}
+	lw, err := local.Open(dir, c.options())
+	if err != nil {
+		return ownedIn(dir, err)
+	}
+	err = use(lw)
+	if closed := lw.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func (c *cli) options() local.Options {
+	return local.Options{
+		Registry: c.opts.Reducers, Adapters: c.opts.adapters(), Verifiers: c.opts.Verifiers,
+		Paranoid: c.paranoid, Workers: c.workers, Effects: c.effects, Passphrase: c.ask,
+		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
+	}
+}
+
+// noteEdited says, without making it an error, that world.yaml is not what the
+// world runs.
+func (c *cli) noteEdited(lw *local.World) {
+	if c.quiet {
+		return
+	}
+	if text := otherSource(lw); text != "" {
+		c.note("note: %s", text)
+	}
+}
+
+// otherSource says that world.yaml is not what the world runs; empty: it is, or there
+// is none. Nobody knows which of the two came later.
+func otherSource(lw *local.World) string {
+	switch err := lw.CheckSource(); {
+	case errors.Is(err, local.ErrEdited):
+		return fmt.Sprintf("%s is not the manifest in force: worldctl manifest diff head %s tells the difference, and worldctl propose would propose what the file says",
+			local.ManifestFile, filepath.Join(lw.Dir(), local.ManifestFile))
+	case err != nil:
+		return fmt.Sprintf("%s is broken (%s), but the world runs the manifest in force: worldctl propose asks for a change, once it is corrected",
+			local.ManifestFile, lines(err)[0])
+	}
+	return ""
+}
+
+// ownedIn is notOpened for what the owner of the world can do instead, if it has
+// one.
+func ownedIn(dir string, err error) error {
+	err = notOpened(dir, err)
+	if locked := (*store.LockedError)(nil); errors.As(err, &locked) {
+		return &ownedError{dir, err}
+	}
+	return err
+}
+
+// notOpened names the directory in what to do about a world that was not
+// opened.
+func notOpened(dir string, err error) error {
+	if errors.Is(err, local.ErrNoRecording) {
+		return hinted(err, "bring it back to where it was, or write where it is into %s", filepath.Join(dir, ".world", "recorded"))
+	}
+	if errors.Is(err, local.ErrNoWorld) {
+		return hinted(err, "worldctl init %s", dir)
+	}
+	return err
+}

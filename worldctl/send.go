@@ -1,0 +1,137 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+type sendAnswer struct {
+	Record journal.Seq   `json:"record"`
+	Event  string        `json:"event"`
+	Due    manifest.Tick `json:"due"` // 0: at once
+	To     []string      `json:"to"`
+}
+
+func newSendCommand(c *cli) *cobra.Command {
+	var to string
+	var at uint64
+	cmd := &cobra.Command{
+		Use:   "send NAME [JSON|@FILE|-]",
+		Short: "Submit an event, or many",
+		Long: `Submit an event. Its data is JSON, the content of a file, or stdin; without it
+null. What is accepted is durable before this returns, and worldctl run lets the
+cells handle it.
+
+worldctl send - takes many, as JSON lines on stdin: {"event": NAME, "data": ...},
+with "at": TICK and "to": CELL where wanted; --at and --to are for the lines
+without. At the first line that is refused
+it stops, and says which one it was and how many were accepted before it.`,
+		Example: `  worldctl send ticket.opened '{"customer": "ada", "amount": 30}'
+  worldctl send ticket.opened @ticket.json --at 10
+  zcat events.jsonl.gz | worldctl send -`,
+		Args: args(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "-" && len(args) > 1 {
+				return usagef("worldctl send - < FILE", "send - takes no data: names and data are on its lines")
+			}
+			return c.with(func(lw *local.World) error {
+				if args[0] == "-" {
+					return c.sendLines(cmd.Context(), lw, to, manifest.Tick(at))
+				}
+				s, err := c.submission(args, to, manifest.Tick(at))
+				if err != nil {
+					return err
+				}
+				return c.send(cmd.Context(), lw, s)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "send it to this `CELL`, whatever the routes say; with -, lines that name none")
+	cmd.Flags().Uint64Var(&at, "at", 0, "let it fall due at this `TICK`; 0 is at once; with -, lines that name none")
+	return cmd
+}
+
+// submission makes an event of a command line.
+func (c *cli) submission(args []string, to string, at manifest.Tick) (world.Submission, error) {
+	s := world.Submission{Name: args[0], At: at}
+	if to != "" {
+		cell, err := parseCell(to)
+		if err != nil {
+			return s, err
+		}
+		s.To = &cell
+	}
+	if len(args) == 1 {
+		return s, nil
+	}
+	data, err := c.parseData("data", args[1])
+	if errors.Is(err, world.ErrBadData) {
+		return s, hinted(err, "data is one JSON value with finite numbers: worldctl send %s '{\"field\": 1}'", s.Name)
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Data = data
+	return s, nil
+}
+
+func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) error {
+	id, err := lw.SubmitEvent(ctx, s)
+	if err != nil {
+		return refused(err, lw, s.Name)
+	}
+	e, err := recordsOf(lw).Entry(id)
+	if err != nil {
+		return err
+	}
+	answer := sendAnswer{Record: id, Event: s.Name, To: []string{}}
+	if b, ok := e.Body.(*journal.Submitted); ok {
+		answer.To, answer.Due = b.To, b.Due
+	}
+	return c.object("send", answer, func() {
+		line, err := teller{records: recordsOf(lw), full: c.verbose}.tell(e)
+		if err != nil {
+			line = err.Error()
+		}
+		fmt.Fprintf(c.stdout, "#%d %s\n", id, line)
+		c.note("next: worldctl run")
+	})
+}
+
+// refused adds to a refused input what a person can do about it.
+func refused(err error, lw *local.World, event string) error {
+	var m *manifest.Manifest
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		m = w.Manifest()
+		return nil
+	})
+	switch {
+	case errors.Is(err, world.ErrUnknownEvent):
+		return hinted(err, "the world's events are %s", strings.Join(slices.Sorted(maps.Keys(m.Events)), ", "))
+	case errors.Is(err, world.ErrSchema):
+		return hinted(err, "the schema of %s is in %s", event, m.Events[event].File)
+	case errors.Is(err, world.ErrNoRoute):
+		return hinted(err, "name the cell: worldctl send %s DATA --to REDUCER/KEY, with a reducer of %s",
+			event, strings.Join(slices.Sorted(maps.Keys(m.Reducers)), ", "))
+	case errors.Is(err, world.ErrBadKey):
+		return hinted(err, "put the key into the data, or name the cell: worldctl send %s DATA --to REDUCER/KEY", event)
+	case errors.Is(err, world.ErrTooLarge):
+		return hinted(err, "send less, or where to find the rest; world.yaml sets limits.payload when a world is made")
+	case errors.Is(err, world.ErrMailboxFull):
+		return hinted(err, "let the cell work first: worldctl run")
+	case errors.Is(err, world.ErrBadTick):
+		return hinted(err, "worldctl status shows the time")
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/api"
+)
+
+// serving says how worlds are served.
+type serving struct {
+	addr   string
+	tokens string // the token file; empty: one token is made
+	hosts  []string
+	manual bool
+	remote bool
+}
+
+// serveAnswer says where the worlds are.
+type serveAnswer struct {
+	URL    string        `json:"url"`
+	Worlds []servedWorld `json:"worlds"`
+}
+
+type servedWorld struct {
+	ID  string `json:"id"`
+	Dir string `json:"dir"`
+}
+
+func newServeCommand(c *cli) *cobra.Command {
+	var s serving
+	cmd := &cobra.Command{
+		Use:   "serve [DIR...]",
+		Short: "Run worlds and serve them over HTTP",
+		Long: `Run worlds and serve them over HTTP, until Ctrl-C: the API of docs/api.md, which
+GET /api/openapi.yaml describes. The URL is printed to stdout, the log to stderr: with
+-o json as JSON lines, with -v a line for every request, with -q errors only. Other
+commands can be used on the worlds meanwhile.
+
+Every world runs by itself, as under run --until-idle=false; with --manual only POST
+/api/worlds/ID/step moves it. A world that cannot go on is not served any more, and
+/healthz says 503; the others go on.
+
+Whoever asks needs a token (worldctl token new). Without --token-file one with all
+scopes is made at the start and printed to stderr, once; that is for loopback addresses
+only. SIGHUP has the token file read again.
+
+Requests are answered to loopback names, to the address of --addr, and to --allow-host.
+There is no TLS: for other machines let a reverse proxy end TLS, pass Host on, and be
+named by --allow-host.
+
+Ctrl-C and SIGTERM end it: requests and effects that are under way get some seconds to
+finish. Exit code 130 after Ctrl-C, 0 after SIGTERM, and that of the world's error where
+one could not go on.`,
+		Example: `  worldctl serve town
+  worldctl serve town desk --addr 127.0.0.1:8080 --token-file tokens
+  worldctl serve --manual -o json`,
+		PreRunE: func(*cobra.Command, []string) error {
+			if c.workers < 0 {
+				return usagef("worldctl serve --workers 1", "%d is no number of workers", c.workers)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, dirs []string) error { return c.serve(cmd.Context(), &s, dirs) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.addr, "addr", "127.0.0.1:0", "listen on this `HOST:PORT`; port 0 is any free one")
+	f.StringVar(&s.tokens, "token-file", "", "`FILE` of the tokens that are taken, see worldctl token")
+	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` or HOST:PORT by which clients may call this server, as they write it; can be repeated")
+	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
+	f.BoolVar(&s.remote, "remote-workers", false, "let workers elsewhere perform live effects, over the API")
+	f.IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
+	return cmd
+}
+
+// serve serves worlds until ctx or all of them end.
+func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
+	if c.owned != nil {
+		return errBesides
+	}
+	dirs, err := c.servedDirs(typed)
+	if err != nil {
+		return err
+	}
+	addr, err := s.resolve()
+	if err != nil {
+		return err
+	}
+	tokens, secret, err := c.servedTokens(s.tokens)
+	if err != nil {
+		return err
+	}
+	v := &service{serving: *s, log: c.logger(), adds: c.opts, options: c.options(), out: c.announce}
+	v.options.Remote = s.remote
+	if err := v.open(ctx, dirs, func(dir string, err error) error {
+		if len(typed) > 0 {
+			c.world = dir // for the hint
+		}
+		return notOpened(dir, err)
+	}); err != nil {
+		return err
+	}
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	if secret != "" {
+		c.showToken(secret)
+	}
+	err = v.run(ctx, addr, tokens)
+	signal.Stop(term) // after which one that ended ctx is there
+	err = errors.Join(err, v.close(), v.failed())
+	switch {
+	case err != nil || ctx.Err() == nil:
+		return err
+	case len(term) > 0:
+		return nil // how servers are ended
+	}
+	return ctx.Err()
+}
+
+// servedDirs returns the directories of the worlds that are meant.
+func (c *cli) servedDirs(typed []string) ([]string, error) {
+	switch {
+	case len(typed) == 0:
+		dir, err := c.dir()
+		return []string{dir}, err
+	case c.world != "":
+		return nil, usagef("worldctl serve "+c.world+" "+strings.Join(typed, " "), "serve was given worlds in two ways: -w %s and %s", c.world, strings.Join(typed, " "))
+	}
+	return typed, nil
+}
+
+// resolve returns the address to listen on.
+func (s *serving) resolve() (*net.TCPAddr, error) {
+	addr, err := net.ResolveTCPAddr("tcp", s.addr)
+	if err != nil {
+		return nil, usagef("type --addr 127.0.0.1:8080, or another HOST:PORT", "--addr %s: %w", s.addr, err)
+	}
+	if s.tokens == "" && !addr.IP.IsLoopback() {
+		return nil, usagef("worldctl token new NAME --scope read --file FILE, then worldctl serve --token-file FILE",
+			"%s can be reached from other machines: that takes a --token-file", s.addr)
+	}
+	return addr, nil
+}
+
+// servedTokens reads the tokens that are taken. Without a file it makes one, and
+// returns its secret.
+func (c *cli) servedTokens(file string) (tokens *api.Tokens, secret string, err error) {
+	if file != "" {
+		tokens, err = readTokens(file)
+		return tokens, "", err
+	}
+	secret, hash := api.NewToken()
+	tokens, err = api.ParseTokens([]byte(tokenLine(c.actorOf(""), api.Scopes(), hash, nil)))
+	return tokens, secret, err
+}
+
+// showToken prints the token that was made, which is nowhere else.
+func (c *cli) showToken(secret string) {
+	if c.output == formTable {
+		fmt.Fprintf(c.stderr, "token: %s\n", secret)
+		return
+	}
+	fmt.Fprintf(c.stderr, "{\"token\":%q}\n", secret)
+}
+
+// announce prints at once where the worlds are.
+func (c *cli) announce(a serveAnswer) error {
+	err := c.object("serve", a, func() { fmt.Fprintln(c.stdout, a.URL) })
+	return errors.Join(err, c.stdout.Flush())
+}
+
+// absolute returns the absolute paths of directories, which others than this
+// process are told.
+func absolute(dirs []string) ([]string, error) {
+	out := make([]string, len(dirs))
+	for i, dir := range dirs {
+		at, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = at
+	}
+	return out, nil
+}

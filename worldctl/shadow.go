@@ -1,0 +1,267 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// The forms of a shadow's text.
+const (
+	formatText     = "text"
+	formatMarkdown = "markdown"
+)
+
+// shadowing is what a person asks to be shadowed, and how.
+type shadowing struct {
+	what   string // a proposal, or a file that makes a manifest
+	patch  string // such a file
+	from   string // a snapshot
+	last   uint64
+	format string
+	as     string
+}
+
+// shadowAnswer is a report with what follows from it.
+type shadowAnswer struct {
+	Proposal *string `json:"proposal"` // null: nobody has proposed it
+	*governance.Report
+	Diverged   bool            `json:"diverged"`
+	CostDelta  costDelta       `json:"cost_delta"`
+	ReportHash governance.Hash `json:"report_hash"`
+	Same       bool            `json:"no_op"`
+
+	of, next string
+	since    uint64 // the record that put the manifest in force
+}
+
+// costDelta is what a candidate would have cost more.
+type costDelta struct {
+	Calls  int64 `json:"calls"`
+	Tokens int64 `json:"tokens"`
+	Bytes  int64 `json:"bytes"`
+	Micros int64 `json:"micros"`
+}
+
+func newShadowCommand(c *cli) *cobra.Command {
+	var s shadowing
+	cmd := &cobra.Command{
+		Use:   "shadow PROPOSAL|FILE",
+		Short: "Run other rules on what really happened, and show what would have been otherwise",
+		Long: `Run other rules on what really happened, and show what would have been otherwise:
+decisions, cells, effects asked for, events, steps that fail. The recorded inputs
+come when they came, recorded receipts answer the effects, and nothing is performed
+or changed. Where the history has no answer, that is what is said.
+
+The report about a proposal becomes a record, and its hash is what an approval
+signs. FILE is a world.yaml, or a patch of the manifest in force as JSON, that nobody
+has proposed yet: the report about it is shown only.
+
+The history is what came since the manifest in force was applied.
+
+` + diffCodes,
+		Example: `  worldctl shadow p1
+  worldctl shadow stricter.yaml
+  worldctl shadow p1 --from before-lunch -o json
+  worldctl shadow p1 --format markdown > report.md`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.what = strings.Join(args, "")
+			err := c.shadow(cmd.Context(), &s)
+			if errors.Is(err, context.Canceled) {
+				err = hinted(err, "the world has not changed")
+			}
+			return shadowTrouble(err, &s)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.patch, "patch", "", "the `FILE` that makes a manifest of the one in force, as the argument does")
+	f.StringVar(&s.from, "from", "", "begin with this `SNAPSHOT`")
+	f.Uint64Var(&s.last, "last", 0, "begin with the last snapshot that `N` records follow, or with the first record")
+	f.StringVar(&s.format, "format", formatText, "`FORMAT` of the text: text, or markdown for a pull request")
+	addActor(cmd, &s.as)
+	return cmd
+}
+
+// check refuses what nothing can be shadowed by.
+func (s *shadowing) check() error {
+	switch {
+	case s.what != "" && s.patch != "":
+		return usagef("type one of them", "%s and --patch %s are two candidates", s.what, s.patch)
+	case s.what == "" && s.patch == "":
+		return usagef("worldctl shadow p1; worldctl proposal list shows those that there are", "it is not said what to shadow: a proposal or a file")
+	case s.from != "" && s.last != 0:
+		return usagef("type one of them", "--from and --last do not go together")
+	case s.format != formatText && s.format != formatMarkdown:
+		return usagef("type --format text or --format markdown", "%q is not a format of reports", s.format)
+	}
+	return nil
+}
+
+func (c *cli) shadow(ctx context.Context, s *shadowing) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	by, err := c.actor(s.as)
+	if err != nil {
+		return err
+	}
+	if _, err := parseProposal(s.what); err == nil {
+		return c.onProposal(s.what, func(lw *local.World, n uint64) error {
+			cfg, stop := c.shadowConfig(lw, s)
+			r, err := lw.Shadow(ctx, n, cfg, by)
+			if stop(); err != nil {
+				return err
+			}
+			name := view.ProposalName(n)
+			return c.showShadowAnswer(&shadowAnswer{
+				Proposal: &name, Report: r, of: name, next: "worldctl approve " + name + " --key FILE", since: inForceSince(lw),
+			}, s.format)
+		})
+	}
+	file := s.what + s.patch
+	change, err := c.readAmendment(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = hinted(err, "proposals are p1, p2 and so on: worldctl proposal list; a file is a world.yaml or a patch")
+	}
+	if err != nil {
+		return err
+	}
+	return c.with(func(lw *local.World) error {
+		cfg, stop := c.shadowConfig(lw, s)
+		r, err := rehearse(ctx, lw, change, cfg)
+		if stop(); err != nil {
+			return err
+		}
+		return c.showShadowAnswer(&shadowAnswer{
+			Report: r, of: file, next: "worldctl propose " + file, since: inForceSince(lw),
+		}, s.format)
+	})
+}
+
+// shadowConfig says how much of the history is run through, and shows on a
+// terminal how far that has come until stop is called.
+func (c *cli) shadowConfig(lw *local.World, s *shadowing) (cfg world.ShadowConfig, stop func()) {
+	report, stop := c.progress("records", uint64(lw.Store().Head().ID))
+	return world.ShadowConfig{
+		From: s.from, Last: journal.Seq(s.last),
+		Progress: func(at journal.Seq) { report(uint64(at)) },
+	}, stop
+}
+
+// rehearse shadows a manifest that change makes of the one in force.
+func rehearse(ctx context.Context, lw *local.World, change world.Amendment, cfg world.ShadowConfig) (*governance.Report, error) {
+	next, contents, err := change(inForce(lw))
+	if err != nil {
+		return nil, err
+	}
+	r, err := lw.Rehearse(ctx, next, contents, cfg)
+	if errors.Is(err, journal.ErrNotFound) && !errors.Is(err, journal.ErrRedacted) {
+		err = hinted(err, "a patch names contents that the world has; a world.yaml brings its own along")
+	}
+	return r, err
+}
+
+// inForce returns the manifest that a world runs.
+func inForce(lw *local.World) (m *manifest.Manifest) {
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		m = w.Manifest()
+		return nil
+	})
+	return m
+}
+
+// inForceSince returns the record that put the manifest in force.
+func inForceSince(lw *local.World) (record uint64) {
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		_, f := w.Proposals()
+		record = f.Since
+		return nil
+	})
+	return record
+}
+
+// complete fills in what follows from the report. Its lists are those of its
+// bytes, which tell empty ones from none as little as JSON should.
+func (a *shadowAnswer) complete() error {
+	encoded, err := a.Encode()
+	if err != nil {
+		return err
+	}
+	if a.Report, err = governance.DecodeReport(encoded); err != nil {
+		return err
+	}
+	if a.ReportHash, err = a.Hash(); err != nil {
+		return err
+	}
+	was, is := a.CostWas, a.CostIs
+	a.CostDelta = costDelta{
+		Calls: int64(is.Calls - was.Calls), Tokens: int64(is.Tokens - was.Tokens),
+		Bytes: int64(is.Bytes - was.Bytes), Micros: int64(is.Micros - was.Micros),
+	}
+	a.Diverged, a.Same = a.Divergence != nil, a.NoOp()
+	return nil
+}
+
+func (c *cli) showShadowAnswer(a *shadowAnswer, format string) error {
+	if err := a.complete(); err != nil {
+		return err
+	}
+	err := c.object("shadow", a, func() {
+		switch {
+		case format != formatMarkdown:
+			c.showShadow(a.of, a.Report)
+		case c.verbose:
+			writeMarkdown(c.stdout, a.of, a.Report, 0, a.next)
+		default:
+			writeMarkdown(c.stdout, a.of, a.Report, markdownLines, a.next)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if a.From < a.since {
+		c.note("the history begins before #%d, which put the manifest in force: what that has changed is told with the rest", a.since)
+	}
+	if a.Events == 0 && a.From > 1 {
+		c.note("note: no event has come since %s: --last N or --from SNAPSHOT shadow more of the history", beganAt(a.Report))
+	}
+	if a.Proposal == nil {
+		c.note("nobody has proposed this, and no record tells of it")
+	}
+	if a.Base != a.Candidate {
+		c.note("next: %s", a.next)
+	}
+	if !a.Same {
+		return errDifferent
+	}
+	return nil
+}
+
+// shadowTrouble gives an error of shadow the exit code that is not taken for an
+// answer. What conflicts with the world as it is keeps its own.
+func shadowTrouble(err error, s *shadowing) error {
+	switch {
+	case errors.Is(err, world.ErrLeftPart):
+		err = hinted(err, "worldctl snapshot list shows others; without --from it begins where it can")
+	case errors.Is(err, journal.ErrRedacted):
+		err = hinted(err, "nobody can tell what would have followed from it: worldctl shadow %s --from SNAPSHOT begins after that record, and worldctl snapshot list shows with what",
+			s.what+s.patch)
+	}
+	if err != nil {
+		if code, _ := judge(err); code == exitConflict {
+			return err
+		}
+	}
+	return trouble(err)
+}

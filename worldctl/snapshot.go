@@ -1,0 +1,231 @@
+package worldctl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/snapshot"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+func newSnapshotCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{Use: "snapshot", Short: "Make snapshots, which a rollback can return to, and look at them"},
+		newSnapshotCreateCommand(c), newSnapshotListCommand(c), newSnapshotShowCommand(c), newSnapshotDiffCommand(c),
+		newSnapshotPruneCommand(c), newSnapshotPinCommand(c), newSnapshotRetentionCommand(c),
+		newSnapshotSaveCommand(c), newSnapshotRestoreCommand(c))
+}
+
+// addActor adds the flag that says who does it, for the journal.
+func addActor(cmd *cobra.Command, as *string) {
+	cmd.Flags().StringVar(as, "as", "", "who does it: `NAME`; your login if not given")
+}
+
+func newSnapshotCreateCommand(c *cli) *cobra.Command {
+	var label, as string
+	cmd := &cobra.Command{
+		Use:   "create [NAME]",
+		Short: "Make a snapshot of the world as it is",
+		Long: `Make a snapshot of the world as it is. It costs what changed since the last one.
+Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
+		Example: `  worldctl snapshot create before-lunch -m "all tickets answered"
+  worldctl snapshot create -o json`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := strings.Join(args, "")
+			switch {
+			case len(args) == 1 && name == "":
+				return fmt.Errorf("%w: it is empty", snapshot.ErrBadName)
+			case readsAsMoment(name):
+				return usagef("choose another name", "%w: %q reads as a moment: %s", snapshot.ErrBadName, name, momentForms)
+			}
+			by, err := c.actor(as)
+			if err != nil {
+				return err
+			}
+			return c.with(func(lw *local.World) error {
+				s, err := lw.Snapshot(cmd.Context(), name, label, by)
+				if err != nil {
+					return err
+				}
+				return c.object("snapshot", s, func() {
+					fmt.Fprintf(c.stdout, "snapshot %s at #%d, tick %d, state root %s\n", s.Name, s.Record, s.Time, s.State)
+					c.note("next: worldctl rollback %s --reason TEXT returns to it", s.Name)
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&label, "message", "m", "", "what it is for: `TEXT`")
+	addActor(cmd, &as)
+	return cmd
+}
+
+func newSnapshotListCommand(c *cli) *cobra.Command {
+	var limit uint64
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the snapshots that are kept, from the oldest",
+		Example: `  worldctl snapshot list
+  worldctl snapshot list -o jsonl`,
+		Args: args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.with(func(lw *local.World) error {
+				var kept []snapshot.Snapshot
+				_ = lw.View(func(w *world.World) error { // the function never errs
+					kept = w.Snapshots()
+					return nil
+				})
+				return list(c, "snapshot-list", "snapshots", first(all(kept), limit), columns[snapshot.Snapshot]{
+					header: table.Row{"name", "record", "tick", "cells", "state root", "hash", "pinned", "label"},
+					row: func(s snapshot.Snapshot) table.Row {
+						pinned := ""
+						if s.Pinned {
+							pinned = "pinned"
+						}
+						return table.Row{s.Name, fmt.Sprintf("#%d", s.Record), s.Time, s.Cells, s.State.String()[:12], s.Hash.String()[:12], pinned, s.Label}
+					},
+					none: "no snapshots yet: worldctl snapshot create",
+				})
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N`")
+	return cmd
+}
+
+// recorded is what a record did to the catalog.
+type recorded struct {
+	Name   string      `json:"name"`
+	Record journal.Seq `json:"record"`
+}
+
+func newSnapshotPruneCommand(c *cli) *cobra.Command {
+	var as string
+	cmd := &cobra.Command{
+		Use:     "prune NAME",
+		Short:   "Let a snapshot go, with what only it needs",
+		Long:    "Let a snapshot go, with what only it needs: no rollback returns to it any more. The\nlast one stays, and so does one that is pinned.",
+		Example: "  worldctl snapshot prune before-lunch",
+		Args:    args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			by, err := c.actor(as)
+			if err != nil {
+				return err
+			}
+			return c.with(func(lw *local.World) error {
+				s, err := findSnapshot(lw, args[0])
+				if err != nil {
+					return err
+				}
+				before := lw.Store().Head().ID
+				if err := lw.Prune(cmd.Context(), journal.SnapshotPruned{Name: s.Name, Actor: by}); err != nil {
+					return err
+				}
+				done := recorded{Name: s.Name}
+				done.Record, err = recordsOf(lw).made(before, journal.KindPruned, func(b journal.Body) bool {
+					return b.(*journal.SnapshotPruned).Name == s.Name
+				})
+				if err != nil {
+					return err
+				}
+				return c.object("snapshot-pruned", done, func() { fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, s.Name) })
+			})
+		},
+	}
+	addActor(cmd, &as)
+	return cmd
+}
+
+func newSnapshotPinCommand(c *cli) *cobra.Command {
+	var as string
+	var off bool
+	cmd := &cobra.Command{
+		Use:   "pin NAME",
+		Short: "Keep a snapshot whatever the retention says",
+		Example: `  worldctl snapshot pin before-lunch
+  worldctl snapshot pin before-lunch --off`,
+		Args: args(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			by, err := c.actor(as)
+			if err != nil {
+				return err
+			}
+			return c.with(func(lw *local.World) error {
+				s, err := findSnapshot(lw, args[0])
+				if err != nil {
+					return err
+				}
+				before := lw.Store().Head().ID
+				if err := lw.Pin(cmd.Context(), journal.SnapshotPinned{Name: s.Name, Pinned: !off, Actor: by}); err != nil {
+					return err
+				}
+				done := struct {
+					recorded
+					Pinned bool `json:"pinned"`
+				}{recorded{Name: s.Name}, !off}
+				done.Record, err = recordsOf(lw).made(before, journal.KindPinned, func(b journal.Body) bool {
+					return b.(*journal.SnapshotPinned).Name == s.Name
+				})
+				if err != nil {
+					return err
+				}
+				return c.object("snapshot-pinned", done, func() {
+					fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, s.Name, done.Pinned)
+				})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&off, "off", false, "let the retention decide again")
+	addActor(cmd, &as)
+	return cmd
+}
+
+func newSnapshotRetentionCommand(c *cli) *cobra.Command {
+	var as string
+	var most uint64
+	cmd := &cobra.Command{
+		Use:   "retention --max N",
+		Short: "Say how many snapshots are kept, in the place of what the manifest says",
+		Long: `Say how many snapshots are kept, in the place of what the manifest says: while there
+are more, the oldest goes that is neither pinned nor the last.`,
+		Example: "  worldctl snapshot retention --max 50",
+		Args:    args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			by, err := c.actor(as)
+			if err != nil {
+				return err
+			}
+			return c.with(func(lw *local.World) error {
+				before := lw.Store().Head().ID
+				pruned, err := lw.Retain(cmd.Context(), journal.SnapshotRetention{Max: most, Actor: by})
+				if err != nil {
+					return err
+				}
+				done := struct {
+					Max    uint64      `json:"max"`
+					Record journal.Seq `json:"record"`
+					Pruned []string    `json:"pruned"`
+				}{Max: most, Pruned: pruned}
+				done.Record, err = recordsOf(lw).made(before, journal.KindRetention, func(b journal.Body) bool {
+					return b.(*journal.SnapshotRetention).Max == most
+				})
+				if err != nil {
+					return err
+				}
+				return c.object("snapshot-retention", done, func() {
+					fmt.Fprintf(c.stdout, "#%d at most %d snapshots are kept\n", done.Record, most)
+					if len(pruned) > 0 {
+						fmt.Fprintf(c.stdout, "gone: %s\n", strings.Join(pruned, ", "))
+					}
+				})
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&most, "max", 0, "keep at most `N`")
+	addActor(cmd, &as)
+	return cmd
+}

@@ -1,0 +1,115 @@
+package worldctl
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+func newStatusCommand(c *cli) *cobra.Command {
+	var at string
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show where the world stands, or stood",
+		Example: `  worldctl status -o json
+  worldctl status --at t5`,
+		Args: args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			return c.with(func(lw *local.World) error { return c.status(lw, at) })
+		},
+	}
+	cmd.Flags().StringVar(&at, "at", "", "as it was at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	return cmd
+}
+
+func (c *cli) status(lw *local.World, at string) error {
+	if at == "" {
+		c.noteEdited(lw)
+	}
+	var s world.Status
+	var clock manifest.Clock
+	var head journal.Head // of what is stored
+	err := look(lw, at, func(m *world.Moment) error {
+		s, clock, head = m.Status(), m.Manifest().Clock, lw.Store().Head()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	a := view.StatusOf(&s)
+	// Opening refuses a store that is not what its anchor says, and every append
+	// moves both.
+	a.Anchor = view.Anchor{ID: head.ID, OK: at != "" || head == s.Head}
+	return c.object("status", a, func() {
+		c.showStatus(&s, &a, clock)
+		if at == "" {
+			c.noteNext(lw, &s, &a)
+		}
+	})
+}
+
+// counts puts into words how many intents are in which state.
+func counts(n view.IntentCounts) string {
+	text := fmt.Sprintf("%d committed, %d failed, %d denied, %d open, %d in flight",
+		n.Committed, n.Failed, n.Denied, n.Open, n.InFlight)
+	if n.Parked > 0 {
+		text += fmt.Sprintf(", %d parked", n.Parked)
+	}
+	if n.InDoubt > 0 {
+		text += fmt.Sprintf(", %d in doubt", n.InDoubt)
+	}
+	return text
+}
+
+func (c *cli) showStatus(s *world.Status, a *view.Status, clock manifest.Clock) {
+	c.facts([2]any{"world", s.World}, [2]any{"id", s.ID},
+		[2]any{"time", fmt.Sprintf("tick %d, %s", s.Time, date(clock, s.Time))},
+		[2]any{"head", fmt.Sprintf("#%d %s", s.Head.ID, s.Head.Root)},
+		[2]any{"manifest", fmt.Sprintf("version %d %s", s.Version, s.Manifest)},
+		[2]any{"cells", fmt.Sprintf("%d, %d of them parked", s.Cells, s.Parked)},
+		[2]any{"events pending", s.EventsPending}, [2]any{"timers", s.Timers}, [2]any{"snapshots", s.Snapshots},
+		[2]any{"intents", counts(a.Intents)}, [2]any{"idle", s.Idle},
+		[2]any{"anchor", fmt.Sprintf("#%d, ok: %t", a.Anchor.ID, a.Anchor.OK)})
+}
+
+// noteNext says what to type next.
+func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
+	if s.Parked > 0 {
+		c.note("next: worldctl tail --kind cell.failed, then worldctl cell resume CELL or worldctl cell skip CELL")
+	}
+	if n := a.Intents.Parked; n > 0 {
+		c.note("next: worldctl intent list --state parked, for a person has to decide about %d", n)
+	}
+	owed, asked := inDoubt(lw)
+	if owed > 0 {
+		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", owed)
+	}
+	switch {
+	case c.owned != nil: // whoever owns it runs it
+	case asked > 0:
+		c.note("next: worldctl run, which asks the verifiers of %d in doubt", asked)
+	case !s.Idle && s.Parked == 0:
+		c.note("next: worldctl run")
+	}
+}
+
+// calendar returns the world's calendar time of a tick.
+func calendar(lw *local.World, t manifest.Tick) string {
+	var clock manifest.Clock
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		clock = w.Manifest().Clock
+		return nil
+	})
+	return date(clock, t)
+}
+
+func date(clock manifest.Clock, t manifest.Tick) string {
+	return time.Unix(0, clock.At(t)).UTC().Format(time.RFC3339)
+}

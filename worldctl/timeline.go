@@ -1,0 +1,97 @@
+package worldctl
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// moment is one record in words.
+type moment struct {
+	Time   manifest.Tick `json:"time"`
+	Record journal.Seq   `json:"record"`
+	Kind   journal.Kind  `json:"kind"`
+	What   string        `json:"what"`
+}
+
+func newTimelineCommand(c *cli) *cobra.Command {
+	s := newSelection()
+	var limit uint64
+	cmd := &cobra.Command{
+		Use:   "timeline CELL",
+		Short: "Tell what a cell did: events, steps, intents, receipts",
+		Long: `Tell what a cell did and what happened to it, in the order of the journal: the
+events it received, the steps it took on them, what it emitted, what it asked
+for and what the gate, people and the outside answered, with every attempt. What
+a person asked for is told of operator/NAME. -v prints data in full.`,
+		Example: `  worldctl timeline agent/ada
+  worldctl timeline agent/ada --from 100 --to 200
+  worldctl timeline operator/ada
+  worldctl timeline agent/ada -o jsonl`,
+		Args: args(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return c.with(func(lw *local.World) error {
+				t := teller{records: recordsOf(lw), full: c.verbose}
+				var err error
+				if t.self, err = t.findActor(args[0]); err != nil {
+					return err
+				}
+				s.cell = t.self
+				records, err := s.records(t.records)
+				if err != nil {
+					return err
+				}
+				return list(c, "timeline", "moments", first(t.moments(records), limit), columns[moment]{
+					header: table.Row{"tick", "record", "what"},
+					row:    func(m moment) table.Row { return table.Row{m.Time, fmt.Sprintf("#%d", m.Record), m.What} },
+					plain:  true,
+					none:   "nothing has happened to it",
+				})
+			})
+		},
+	}
+	cmd.Flags().StringVar(&s.from, "from", "", "only from this `RECORD` on")
+	cmd.Flags().StringVar(&s.to, "to", "", "only up to this `RECORD`")
+	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N` records")
+	return cmd
+}
+
+// findActor returns the cell, or the operator, that a person named.
+func (j records) findActor(name string) (string, error) {
+	cell, err := parseCell(name)
+	if err != nil {
+		return "", err
+	}
+	if cell.Reducer != reducer.Operator {
+		_, err := findCell(j.Local, name)
+		return name, err
+	}
+	for _, err := range j.Local.Store().CellRecords(name, 0) {
+		return name, err
+	}
+	return "", hinted(fmt.Errorf("%s has asked for nothing", name), "worldctl tail --kind effect.submitted shows who has")
+}
+
+// moments puts records into words.
+func (t teller) moments(records iter.Seq2[*view.Entry, error]) iter.Seq2[moment, error] {
+	return func(yield func(moment, error) bool) {
+		for e, err := range records {
+			var m moment
+			if err == nil {
+				m = moment{Time: e.Time, Record: e.ID, Kind: e.Kind}
+				m.What, err = t.tell(e)
+			}
+			if !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}

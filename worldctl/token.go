@@ -1,0 +1,154 @@
+package worldctl
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/api"
+)
+
+// tokenAnswer is a new token, or the end of one.
+type tokenAnswer struct {
+	Name   string      `json:"name"`
+	Token  string      `json:"token,omitempty"` // printed once: the file betrays none
+	Scopes []api.Scope `json:"scopes,omitempty"`
+	Worlds []string    `json:"worlds,omitempty"` // ids; none: all
+	Line   string      `json:"line,omitempty"`   // for a token file
+	File   string      `json:"file,omitempty"`   // that has it; empty: none
+}
+
+func newTokenCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "token",
+		Short: "Make, list and revoke the tokens of worldctl serve",
+	}, newTokenNewCommand(c), newTokenListCommand(c), newTokenRevokeCommand(c))
+}
+
+func newTokenNewCommand(c *cli) *cobra.Command {
+	var scopes, worlds []string
+	var file string
+	cmd := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Make a token, and print it once",
+		Long: `Make a token and print it, once: the file has its hash only. NAME is the actor that
+journals name. A server that is running takes it after SIGHUP.
+
+The scopes, of which none implies another:
+  read     look at everything
+  submit   submit events
+  approve  decide about intents and proposals
+  admin    step, make snapshots, propose and apply rules
+  work     perform effects
+
+Without --file the line for a token file goes to stderr.`,
+		Example: `  worldctl token new ada --scope read,submit --file tokens
+  worldctl token new prometheus --scope read --file tokens
+  worldctl token new worker-1 --scope work --world-id 5f2c7d10a9b34e68 --file tokens`,
+		Args: args(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error { return c.newToken(args[0], scopes, worlds, file) },
+	}
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "what its bearer may do: `SCOPE,...`")
+	cmd.Flags().StringSliceVar(&worlds, "world-id", nil, "only in the worlds with these `ID,...`; all if not given")
+	cmd.Flags().StringVar(&file, "file", "", "add the token's line to this `FILE`, which is made if it is not there")
+	return cmd
+}
+
+func (c *cli) newToken(name string, names, worlds []string, file string) error {
+	var scopes []api.Scope
+	for _, s := range names {
+		scopes = append(scopes, api.Scope(s))
+	}
+	if len(scopes) == 0 {
+		return usagef("worldctl token new "+name+" --scope read,submit", "token new needs --scope: what its bearer may do")
+	}
+	if c.world != "" {
+		return usagef("type --world-id ID, which worldctl -w "+c.world+" status -o json tells as world_id", "-w does not say for which worlds a token is")
+	}
+	secret, hash := api.NewToken()
+	line := tokenLine(name, scopes, hash, worlds)
+	if _, err := api.ParseTokens([]byte(line)); err != nil {
+		return usagef("type worldctl token new --help", "%w", err)
+	}
+	a := tokenAnswer{Name: name, Token: secret, Scopes: scopes, Worlds: worlds, Line: line, File: file}
+	if file != "" {
+		err := changeTokens(c.path(file), func(text []byte) ([]byte, error) {
+			if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
+				text = append(text, '\n')
+			}
+			return append(text, line+"\n"...), nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return c.object("token", a, func() {
+		fmt.Fprintln(c.stdout, secret)
+		if file == "" {
+			c.note("for a token file: %s", line)
+		}
+	})
+}
+
+func newTokenListCommand(c *cli) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:     "list --file FILE",
+		Short:   "List the names, scopes and worlds of a token file",
+		Example: "  worldctl token list --file tokens",
+		Args:    args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			tokens, err := c.tokensIn(file)
+			if err != nil {
+				return err
+			}
+			return list(c, "tokens", "tokens", all(tokens.Lines()), columns[api.TokenLine]{
+				header: table.Row{"name", "scopes", "worlds"},
+				row: func(t api.TokenLine) table.Row {
+					return table.Row{t.Name, commas(t.Scopes), cmp.Or(strings.Join(t.Worlds, ","), "all")}
+				},
+				none: "no token is taken",
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "file", "", "the token `FILE`")
+	return cmd
+}
+
+func newTokenRevokeCommand(c *cli) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:     "revoke NAME --file FILE",
+		Short:   "Take a token out of its file",
+		Long:    "Take a token out of its file. A server that is running takes it until SIGHUP.",
+		Example: "  worldctl token revoke ada --file tokens && kill -HUP PID",
+		Args:    args(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			name := args[0]
+			if _, err := c.tokensIn(file); err != nil {
+				return err
+			}
+			err := changeTokens(c.path(file), func(text []byte) ([]byte, error) { return withoutToken(text, name) })
+			if err != nil {
+				return err
+			}
+			return c.object("token-revoked", tokenAnswer{Name: name, File: file}, func() {
+				fmt.Fprintf(c.stdout, "%s is revoked\n", name)
+				c.note("a server that is running takes it until SIGHUP")
+			})
+		},
+	}
+	cmd.Flags().StringVar(&file, "file", "", "the token `FILE`")
+	return cmd
+}
+
+func (c *cli) tokensIn(file string) (*api.Tokens, error) {
+	if file == "" {
+		return nil, usagef("type --file FILE", "which token file is meant?")
+	}
+	return readTokens(c.path(file))
+}

@@ -1,0 +1,102 @@
+package worldctl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
+)
+
+type validateAnswer struct {
+	OK     bool          `json:"ok"`
+	World  string        `json:"world"`
+	Hash   *journal.Hash `json:"hash"` // null where it is not valid
+	Faults []faultLine   `json:"faults"`
+}
+
+type faultLine struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+func newValidateCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "validate [FILE]",
+		Short: "Check a world.yaml and all that it names",
+		Long:  "Check a world.yaml and all that it names. All faults are reported at once, each\nwith its line and column.",
+		Example: `  worldctl validate
+  worldctl validate town/world.yaml -o json`,
+		Args: args(0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return c.validate(args[0])
+			}
+			dir := c.world
+			if found, err := local.Find("."); dir == "" && err == nil {
+				dir = relative(found)
+			}
+			return c.validate(filepath.Join(dir, local.ManifestFile))
+		},
+	}
+}
+
+// relative shortens a path in or above the working directory.
+func relative(path string) string {
+	if here, err := filepath.Abs("."); err == nil {
+		if rel, err := filepath.Rel(here, path); err == nil {
+			return rel
+		}
+	}
+	return path
+}
+
+func (c *cli) validate(file string) error {
+	m, err := local.Validate(file, c.options())
+	var faults *source.Error
+	if err != nil && !errors.As(err, &faults) {
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = fmt.Errorf("%s: %w", file, at.Err)
+		}
+		return hinted(err, "name the file: worldctl validate DIR/world.yaml")
+	}
+	answer := validateAnswer{OK: err == nil, Faults: []faultLine{}}
+	if err == nil {
+		encoded, err := m.Encode()
+		if err != nil {
+			return err
+		}
+		hash := canon.Sum(encoded)
+		answer.World, answer.Hash = m.World, &hash
+	} else {
+		for _, f := range faults.Faults {
+			answer.Faults = append(answer.Faults, faultLine{f.File, f.Line, f.Column, f.Msg})
+		}
+	}
+	if err != nil {
+		err = toCorrect(err, file)
+	}
+	return errors.Join(c.object("validate", answer, func() {
+		if answer.OK {
+			fmt.Fprintf(c.stdout, "%s is valid: world %s, manifest %s\n", file, answer.World, answer.Hash)
+		}
+	}), err)
+}
+
+// toCorrect names the world file in what to do about its faults.
+func toCorrect(err error, file string) error {
+	var faults *source.Error
+	if !errors.As(err, &faults) {
+		return err
+	}
+	return hinted(err, "correct the file, then: worldctl validate %s", file)
+}

@@ -1,0 +1,167 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+func newVerifyCommand(c *cli) *cobra.Command {
+	var trust, kept []string
+	cmd := &cobra.Command{
+		Use:   "verify [FILE]",
+		Short: "Prove the world: chain, ledger, receipts, governance, checkpoints, replay",
+		Long: `Prove the world from its stored bytes alone: the hash chain, that every effect
+happened at most once, the signatures of receipts, that every change of the rules
+was approved, that what was signed is still there, and that the inputs give the
+journal. A world that runs goes on meanwhile.
+
+FILE is a bundle (worldctl export --format bundle) or a proof (worldctl prove), - is
+stdin: they need no world, and no secret. --trust says whom you believe; without it the verdict
+is that all is consistent, and not whose it is. --checkpoint takes a checkpoint that
+you have kept: it must be of this history.
+
+Exit code 3 if anything does not hold, or if nobody whom you trust has signed all of
+it; every fault is named with its place.`,
+		Example: `  worldctl verify
+  worldctl verify -o json
+  worldctl verify town.bundle
+  worldctl verify town.bundle --trust town.pub --checkpoint monday.checkpoint
+  worldctl verify refund.proof`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			how, err := c.believed(trust, kept)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return c.verifyFile(cmd.Context(), args[0], how)
+			}
+			dir, err := c.dir()
+			if err != nil {
+				return err
+			}
+			return c.verify(cmd.Context(), dir, how)
+		},
+	}
+	cmd.Flags().StringArrayVar(&trust, "trust", nil, "believe the owner of this public `KEY`, or those in a file; may be repeated")
+	cmd.Flags().StringArrayVar(&kept, "checkpoint", nil, "`FILE` with a checkpoint that must be of this history; may be repeated")
+	return cmd
+}
+
+// verify does not open the world: one that is too damaged for that gets its
+// report all the same.
+func (c *cli) verify(ctx context.Context, dir string, how local.Verification) error {
+	const remedy = "bring back a copy of .world that verifies, or worldctl import journal an export"
+	var stop func()
+	how.Progress, stop = c.counted()
+	var r *verify.Report
+	var err error
+	if c.owns(dir) {
+		r, err = c.owned.Verify(ctx, how)
+	} else {
+		r, err = local.Verify(ctx, dir, c.options(), how)
+	}
+	stop()
+	var damage *store.DamageError
+	if errors.As(err, &damage) {
+		return hinted(err, remedy)
+	}
+	if err != nil {
+		return ownedIn(dir, err)
+	}
+	return c.concludeVerify(r, len(how.Trust) > 0, remedy, "worldctl checkpoint signs all of it")
+}
+
+func (c *cli) showReport(r *verify.Report) {
+	facts := [][2]any{
+		{"records", r.Records},
+		{"chain root", hashOrUnknown(r.EventChainRootHash)},
+		{"execution hash", hashOrUnknown(r.ExecutionHash)},
+		{"state root", hashOrUnknown(r.StateRoot)},
+		{"ledger", fmt.Sprintf("%s: %d pending, %d duplicate, %d orphaned", okay(r.Ledger.OK),
+			len(r.Ledger.PendingIdempotencyKeys), len(r.Ledger.DuplicateKeys), len(r.Ledger.OrphanKeys))},
+		{"receipts", fmt.Sprintf("%d checked, %d bad, %d unverifiable, %d inherited",
+			r.Receipts.Checked, r.Receipts.Bad, r.Receipts.Unverifiable, r.Receipts.Inherited)},
+		{"snapshots", fmt.Sprintf("%d checked, %d bad", r.Snapshots.Checked, r.Snapshots.Bad)},
+		{"governance", fmt.Sprintf("%d proposals, %d applied, %d bad", r.Governance.Proposals, r.Governance.Applied, r.Governance.Bad)},
+		{"replay", okay(r.Replay.OK)},
+	}
+	if r.From > 0 { // of the rest nobody can tell anything, and that is no fault
+		facts = [][2]any{{"records", fmt.Sprintf("#%d to #%d", r.From, r.Records)}, facts[1], facts[5], {"replay", r.Replay.Error}}
+	}
+	if n := r.Redacted + r.Withheld; n > 0 {
+		facts = append(facts, [2]any{"payloads gone", fmt.Sprintf("%d redacted, %d withheld%s", r.Redacted, r.Withheld, gaps(r.Replay.Gaps))})
+	}
+	facts = append(facts, [2]any{"checkpoints", fmt.Sprintf("%d checked, %d bad", r.Checkpoints.Checked, r.Checkpoints.Bad)})
+	if last := r.Checkpoints.Last; last > 0 {
+		facts = append(facts, [2]any{"signed up to", fmt.Sprintf("#%d", last)}, [2]any{"signed by", strings.Join(r.Checkpoints.Signers, "\n")})
+	}
+	if r.Anchor != nil {
+		facts = append(facts, [2]any{"anchor", fmt.Sprintf("%s, at #%d", okay(r.Anchor.OK), r.Anchor.ID)})
+	}
+	c.facts(append(facts, [2]any{"verdict", verdict(r)})...)
+	if !r.OK {
+		c.showFaults(r.Faults)
+	}
+}
+
+func (c *cli) showFaults(faults []verify.Fault) {
+	t := c.newTable()
+	t.AppendHeader(table.Row{"", "place", "fault"})
+	for i, f := range faults {
+		t.AppendRow(table.Row{strconv.Itoa(i + 1), f.Place, f.Message})
+	}
+	t.Render()
+}
+
+// gaps says which records a replay could not recompute.
+func gaps(all []verify.Gap) string {
+	text := ""
+	for i, g := range all {
+		if i == 0 {
+			text = "; not replayed: "
+		} else {
+			text += ", "
+		}
+		text += fmt.Sprintf("#%d to #%d", g.From, g.To)
+	}
+	return text
+}
+
+func okay(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "FAILED"
+}
+
+// hashOrUnknown prints a hash that is zero where nobody knows it.
+func hashOrUnknown(h journal.Hash) string {
+	if h.IsZero() {
+		return "unknown"
+	}
+	return h.String()
+}
+
+func verdict(r *verify.Report) string {
+	switch {
+	case r.OK && r.Checkpoints.Last == 0:
+		return "consistent"
+	case r.OK && !r.Trusted && r.Checkpoints.Trusted > 0:
+		return fmt.Sprintf("consistent, signer trusted up to #%d", r.Checkpoints.Trusted)
+	case r.OK:
+		return signedVerdict("consistent", r.Trusted)
+	}
+	return fmt.Sprintf("NOT CONSISTENT: %d faults", len(r.Faults))
+}

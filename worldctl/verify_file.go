@@ -1,0 +1,216 @@
+package worldctl
+
+import (
+	"bufio"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/sshkey"
+	"github.com/worldkernel/worldkernel/journal/bundle"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/verify"
+)
+
+// What is done about files that are not what verify wants.
+const (
+	hintBundle     = "verify takes a bundle (worldctl export FILE --format bundle) or a proof (worldctl prove)"
+	hintTrust      = "--trust takes a key as worldctl keys list shows it, an SSH public key, or a file with some of them, a line each"
+	hintCheckpoint = "a checkpoint is what worldctl checkpoint FILE has written"
+	hintSigner     = "ask whoever runs the world for its key, by a way that you trust: worldctl keys list shows it"
+)
+
+// sentenceColumns is where a sentence in a table is broken.
+const sentenceColumns = 80
+
+// errUntrusted says that what is consistent was not signed by whom it had to be.
+var errUntrusted = errors.New("none of those whom you trust has signed all of it")
+
+// believed reads whom --trust names, and the checkpoints that --checkpoint does.
+func (c *cli) believed(trust, kept []string) (v local.Verification, err error) {
+	for _, text := range trust {
+		keys, err := c.trusted(text)
+		if err != nil {
+			return v, err
+		}
+		v.Trust = append(v.Trust, keys...)
+	}
+	for _, file := range kept {
+		note, err := readSmall(c.path(file), checkpoint.MaxBytes)
+		if err == nil {
+			_, err = checkpoint.Parse(note)
+		}
+		if err != nil {
+			return v, usagef(hintCheckpoint, "%s: %w", file, err)
+		}
+		v.Kept = append(v.Kept, note)
+	}
+	return v, nil
+}
+
+// trusted reads a key, or the keys in a file.
+func (c *cli) trusted(text string) ([]ed25519.PublicKey, error) {
+	if key, err := parseSigner(text); err == nil {
+		return []ed25519.PublicKey{key}, nil
+	}
+	data, err := readSmall(c.path(text), sshkey.MaxFileBytes)
+	if err != nil {
+		return nil, usagef(hintTrust, "--trust %s is no key, and no file: %w", text, err)
+	}
+	var keys []ed25519.PublicKey
+	for n, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, err := parseSigner(line)
+		if err != nil {
+			return nil, usagef(hintTrust, "%s:%d: %w", text, n+1, err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, usagef(hintTrust, "%s holds no key", text)
+	}
+	return keys, nil
+}
+
+// parseSigner reads a public key: as checkpoints have it, or as SSH does.
+func parseSigner(text string) (ed25519.PublicKey, error) {
+	if !strings.HasPrefix(text, "ssh-") {
+		_, key, err := checkpoint.ParseKey(text)
+		return key, err
+	}
+	key, _, err := sshkey.ParsePublic([]byte(text))
+	return key, err
+}
+
+// verifyFile proves what is in a file: a bundle, or a proof.
+func (c *cli) verifyFile(ctx context.Context, file string, how local.Verification) error {
+	from := c.stdin
+	if file != "-" {
+		f, err := os.Open(c.path(file))
+		if errors.Is(err, fs.ErrNotExist) {
+			return usagef(hintBundle, "%w", err)
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close() //nolint:errcheck // only read
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			return usagef("worldctl -w "+file+" verify", "%s is a directory", file)
+		}
+		from = f
+	}
+	in := bufio.NewReader(from)
+	if first, _ := in.Peek(1); string(first) == "{" {
+		if len(how.Kept) > 0 {
+			return usagef("worldctl prove checkpoint FILE proves that a checkpoint is of the history", "--checkpoint does not go with a proof")
+		}
+		return c.verifyProof(in, how.Trust)
+	}
+	progress, stop := c.counted()
+	how.Progress = progress
+	r, err := local.VerifyBundle(ctx, in, c.options(), how)
+	stop()
+	if errors.Is(err, bundle.ErrNotBundle) {
+		return hinted(fmt.Errorf("%w: %s: %w", errInvalid, file, err), hintBundle)
+	}
+	if err != nil {
+		return err
+	}
+	return c.concludeVerify(r, len(how.Trust) > 0, "ask for another copy: this one is damaged, or was changed",
+		"ask for a bundle that they have signed to its end: worldctl export FILE --format bundle")
+}
+
+// counted returns the progress of a verification.
+func (c *cli) counted() (progress func(done, all uint64), stop func()) {
+	var report func(done uint64)
+	end := func() {}
+	progress = func(done, all uint64) {
+		if report == nil {
+			report, end = c.progress("records", all)
+		}
+		report(done)
+	}
+	return progress, func() { end() }
+}
+
+// concludeVerify prints a report, and says whether it is what was hoped for. remedy is
+// for faults, unsigned for what nobody has signed, or not to its end.
+func (c *cli) concludeVerify(r *verify.Report, trust bool, remedy, unsigned string) error {
+	if err := c.object("verify", r, func() { c.showReport(r) }); err != nil {
+		return err
+	}
+	switch {
+	case !r.OK:
+		return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(r.Faults)), "%s", remedy)
+	case !trust || r.Trusted:
+		return nil
+	case r.Checkpoints.Last == 0:
+		return hinted(fmt.Errorf("%w: nothing of it is signed", errInvalid), "%s", unsigned)
+	case r.Checkpoints.Trusted > 0:
+		return hinted(fmt.Errorf("%w: there are %d records, and whom you trust has signed those up to #%d only", errInvalid, r.Records, r.Checkpoints.Trusted), "%s", unsigned)
+	}
+	return hinted(fmt.Errorf("%w: %w", errInvalid, errUntrusted), hintSigner)
+}
+
+func (c *cli) verifyProof(in io.Reader, trust []ed25519.PublicKey) error {
+	data, err := io.ReadAll(io.LimitReader(in, verify.MaxProofBytes+1))
+	if err != nil {
+		return err
+	}
+	p, err := verify.CheckProof(data, trust)
+	if errors.Is(err, verify.ErrNotProof) {
+		return hinted(fmt.Errorf("%w: %w", errInvalid, err), hintBundle)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.object("proof", p, func() { c.showProven(p) }); err != nil {
+		return err
+	}
+	switch {
+	case !p.OK:
+		return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(p.Faults)), "it proves nothing: ask for another")
+	case len(trust) > 0 && !p.Trusted:
+		return hinted(fmt.Errorf("%w: %w", errInvalid, errUntrusted), hintSigner)
+	}
+	return nil
+}
+
+func (c *cli) showProven(p *verify.Proven) {
+	if !p.OK {
+		c.showFaults(p.Faults)
+		return
+	}
+	facts := [][2]any{{"world", p.World}, {"proven", text.WrapSoft(p.Says, sentenceColumns)}}
+	if p.Record != nil {
+		facts = append(facts, [2]any{"record", fmt.Sprintf("#%d %s, tick %d", p.Record.ID, p.Record.Kind, p.Record.Time)})
+	}
+	if r := p.Receipt; r != nil {
+		facts = append(facts, [2]any{"receipt", fmt.Sprintf("%s %s, attempt %d: %s", r.Kind, r.Key, r.Attempt, r.Status)},
+			[2]any{"answer", (&teller{full: c.verbose}).data(r.Payload)})
+	}
+	if cell := p.Cell; cell != nil && cell.Present {
+		facts = append(facts, [2]any{"state", (&teller{full: c.verbose}).data(cell.State)})
+	}
+	facts = append(facts, [2]any{"signed up to", fmt.Sprintf("#%d", p.Checkpoint.Size)},
+		[2]any{"signed by", strings.Join(p.Signers, "\n")}, [2]any{"verdict", signedVerdict("proven", p.Trusted)})
+	c.facts(facts...)
+}
+
+// signedVerdict says of what holds whether somebody has signed it whom one trusts.
+func signedVerdict(holds string, trusted bool) string {
+	if trusted {
+		return holds + ", signer trusted"
+	}
+	return holds + ", signer not trusted"
+}

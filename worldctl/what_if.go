@@ -1,0 +1,177 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// question is what a what-if asks.
+type question struct {
+	at        string
+	send      string // a file of JSON lines; -: stdin
+	patch     string // a file: a patch or a world file
+	keep      string // the fork's directory; empty: a temporary one
+	only      bool
+	untilIdle bool
+	ticks     uint64 // 0: no bound
+	limit     uint64 // of the cells that are told of
+}
+
+func newWhatIfCommand(c *cli) *cobra.Command {
+	var q question
+	cmd := &cobra.Command{
+		Use:   "what-if --at MOMENT [--send FILE] [--patch FILE]",
+		Short: "Fork, change, run with recorded effects, and show what comes of it",
+		Long: `Fork the world at a moment of its past, change something, run the fork, and show how
+it differs from what really was. The world does not change, and nothing outside is
+touched: what was recorded answers the fork's effects. Where nothing recorded does,
+what follows is unknown: the run ends there, says which effect it was, and compares
+the two up to the tick before.
+
+--send takes JSON lines as worldctl send - does. --patch takes a patch of the manifest
+in force at that moment, as JSON, or a whole world.yaml to put in its place; cells keep
+their states. The events that the world got after the moment are sent again, in the
+ticks in which they came, unless --only says that they are not. What persons decided
+is not repeated.
+
+The fork runs until it is idle if the world is, else up to the tick at which the world
+is. --keep leaves it in a directory of your choice.
+
+` + diffCodes,
+		Example: `  worldctl what-if --at t5 --send refund.jsonl
+  worldctl what-if --at before-lunch --patch stricter.yaml
+  echo '{"event": "ticket.opened", "data": {"customer": "ada", "amount": 9}}' |
+      worldctl what-if --at -20 --send - --only --keep ../fork`,
+		Args: args(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := c.whatIf(cmd.Context(), q)
+			if errors.Is(err, context.Canceled) {
+				err = hinted(err, "the world has not changed")
+			}
+			return trouble(err)
+		},
+	}
+	cmd.Flags().StringVar(&q.at, "at", "", "fork at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	cmd.Flags().StringVar(&q.send, "send", "", "send the events in this `FILE` of JSON lines; - is stdin")
+	cmd.Flags().StringVar(&q.patch, "patch", "", "put the manifest in force that this `FILE` makes: a patch as JSON, or a world.yaml")
+	cmd.Flags().BoolVar(&q.only, "only", false, "do not send what the world got after the moment")
+	cmd.Flags().StringVar(&q.keep, "keep", "", "make the fork in this `DIR` and leave it there")
+	cmd.Flags().BoolVar(&q.untilIdle, "until-idle", false, "run on until the fork is idle, also where the world is not")
+	cmd.Flags().Uint64Var(&q.ticks, "ticks", 0, "compare the two `N` ticks after the moment; 0 is no bound")
+	cmd.Flags().Uint64Var(&q.limit, "limit", 0, "only the first `N` cells")
+	return cmd
+}
+
+// check refuses a question that is none.
+func (q *question) check() error {
+	switch {
+	case q.at == "":
+		return usagef("worldctl what-if --at t5 --send FILE", "it is not said when: --at MOMENT")
+	case q.send == "" && q.patch == "" && !q.only:
+		return usagef("--send FILE, --patch FILE, or --only, without what came after the moment", "it is not said what would be different")
+	case q.untilIdle && q.ticks > 0:
+		return usagef("type one of them", "--until-idle and --ticks do not go together")
+	}
+	return nil
+}
+
+func (c *cli) whatIf(ctx context.Context, q question) (err error) {
+	if err := q.check(); err != nil {
+		return err
+	}
+	x := experiment{question: q, cli: c, forkDir: c.path(q.keep)}
+	if x.dir, err = c.dir(); err != nil {
+		return err
+	}
+	change, err := c.readAmendment(q.patch)
+	if err != nil {
+		return err
+	}
+	events, closeEvents, err := c.openEvents(q.send)
+	if err != nil {
+		return err
+	}
+	defer closeEvents()
+	temporary, err := os.MkdirTemp("", "worldctl-what-if-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	if x.forkDir == "" {
+		x.forkDir = filepath.Join(temporary, "fork")
+	}
+	if c.owns(x.dir) {
+		x.past = filepath.Join(temporary, "past")
+	}
+	if err := x.forkOff(change); err != nil {
+		return err
+	}
+	if err := x.live(ctx, events); err != nil {
+		return err
+	}
+	if !x.answer.Same {
+		return errDifferent
+	}
+	return nil
+}
+
+// openEvents opens the file of events that is named, nil for none.
+func (c *cli) openEvents(name string) (io.Reader, func(), error) {
+	switch name {
+	case "":
+		return nil, func() {}, nil
+	case "-":
+		return c.stdin, func() {}, nil
+	}
+	f, err := os.Open(c.path(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, func() { _ = f.Close() }, nil // only read
+}
+
+// readAmendment reads a patch or a world file; without one nothing is amended.
+func (c *cli) readAmendment(file string) (world.Amendment, error) {
+	switch filepath.Ext(file) {
+	case "":
+		if file == "" {
+			return nil, nil
+		}
+	case ".yaml", ".yml":
+		loaded, err := local.Load(c.path(file), c.options())
+		if err != nil {
+			return nil, toCorrect(err, file)
+		}
+		return func(*manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
+			return loaded.Manifest, loaded.Contents, nil
+		}, nil
+	}
+	data, err := os.ReadFile(c.path(file))
+	if err != nil {
+		return nil, err
+	}
+	patch, err := manifest.ParsePatchJSON(data)
+	if err != nil {
+		return nil, hinted(fmt.Errorf("%s: %w", file, err), `a patch is {"base_manifest_hash": ..., "ops": [{"op": "set", "path": "/...", "value": ...}]}; a world file ends in .yaml`)
+	}
+	return func(base *manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
+		next, err := patch.Apply(base)
+		switch {
+		case errors.Is(err, manifest.ErrOtherBase):
+			err = hinted(fmt.Errorf("%s: %w", file, err), "make it for the manifest in force at that moment: worldctl status --at MOMENT shows its hash")
+		case err != nil:
+			err = hinted(fmt.Errorf("%s: %w", file, err), "correct the file")
+		}
+		return next, nil, err
+	}, nil
+}

@@ -1,0 +1,121 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/world/worker"
+)
+
+// tokenEnv is the variable that a worker's token can be in.
+const tokenEnv = "WORLDCTL_TOKEN"
+
+// maxTokenBytes tells a token from a file that is none.
+const maxTokenBytes = 1024
+
+func newWorkerCommand(c *cli) *cobra.Command {
+	var cfg worker.Config
+	var tokenFile string
+	cmd := &cobra.Command{
+		Use:   "worker --server URL",
+		Short: "Perform the effects of worlds that another process serves",
+		Long: `Perform the live effects of worlds that worldctl serve --remote-workers serves
+elsewhere, until Ctrl-C. Any number of workers can work for one world, each with a
+directory of its own: every attempt goes to one of them, once.
+
+The directory holds what the server may not have yet, under .worker/, and values of
+secret://NAME, as .worker/secrets/NAME; the variable WORLDCTL_SECRET_NAME does the
+same. Relative paths of effects begin there. Whatever happens to the worker, start it
+again with the same directory.
+
+The token needs the scope work. It is read from --token-file, or from ` + tokenEnv + `.
+
+Ctrl-C and SIGTERM end it: it asks for nothing more, and what it performs gets some
+seconds to finish and to be handed in. Exit code 130 after Ctrl-C, 0 after SIGTERM.`,
+		Example: `  worldctl token new hand-1 --scope work --file tokens
+  worldctl worker --server http://127.0.0.1:8080 --token-file hand-1.token --dir hand-1
+  WORLDCTL_TOKEN=wk_... worldctl worker --server https://worlds.example --world-id town --workers 4`,
+		Args: args(0, 0),
+		PreRunE: func(*cobra.Command, []string) error {
+			switch {
+			case cfg.Server == "":
+				return usagef("worldctl worker --server http://127.0.0.1:8080", "worker needs --server: for whom it works")
+			case cfg.Workers < 0:
+				return usagef("worldctl worker --workers 1", "%d is no number of workers", cfg.Workers)
+			case c.world != "":
+				return usagef("type --world-id ID", "-w names a directory, and the worlds of a worker are elsewhere")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if cfg.Token, err = workerToken(tokenFile); err != nil {
+				return err
+			}
+			cfg.Adapters, cfg.Log = c.opts.Adapters, c.logger().Logger
+			return work(cmd.Context(), cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Server, "server", "", "`URL` of the server, as worldctl serve prints it")
+	f.StringVar(&tokenFile, "token-file", "", "`FILE` with the token; "+tokenEnv+" does the same")
+	f.StringVar(&cfg.Dir, "dir", ".", "the worker's own `DIR`")
+	f.StringVar(&cfg.Name, "name", "", "`NAME` by which the server knows the worker; it stays with the directory")
+	f.StringArrayVar(&cfg.Worlds, "world-id", nil, "work for the world with this `ID`; for all that the server lists if not given; can be repeated")
+	f.IntVar(&cfg.Workers, "workers", 0, "perform at most `N` effects of a world at once; 0 is the host's default")
+	return cmd
+}
+
+// work works until ctx ends, or the server lets it work for no world.
+func work(ctx context.Context, cfg worker.Config) error {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	err := worker.Run(ctx, cfg)
+	signal.Stop(term) // after which one that ended ctx is there
+	switch {
+	case errors.Is(err, worker.ErrRefused):
+		return hinted(err, "it takes a token with the scope work for the world, and worldctl serve --remote-workers")
+	case errors.Is(err, worker.ErrInUse):
+		return &fault{err: err, code: exitConflict, hint: "each worker has a directory of its own: --dir"}
+	case err != nil || len(term) > 0:
+		return err
+	}
+	if ctx.Err() != nil {
+		return hinted(ctx.Err(), "what it has and the server has not is handed in by the next worker in %s", cfg.Dir)
+	}
+	return nil
+}
+
+// workerToken reads a worker's token, which nobody else may read.
+func workerToken(file string) (string, error) {
+	if file == "" {
+		if token := os.Getenv(tokenEnv); token != "" {
+			return token, nil
+		}
+		return "", usagef("worldctl token new NAME --scope work --file FILE, where the server is", "worker needs --token-file, or the token in %s", tokenEnv)
+	}
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return "", err
+	case info.Mode().Perm()&0o077 != 0:
+		return "", hinted(fmt.Errorf("%s: others can read it", file), "chmod 600 %s", file)
+	case info.Size() > maxTokenBytes:
+		return "", &fs.PathError{Op: "read", Path: file, Err: errors.New("it is too large for a token")}
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(data)), nil
+}

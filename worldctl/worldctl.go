@@ -1,0 +1,58 @@
+// Package worldctl is the command line, one file a verb: it parses, calls and
+// prints, and gives every error a hint. A program of one's own that calls Main has
+// all of it, with the reducers, adapters and verifiers that it brings.
+package worldctl
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// collectorPercent is how much the heap grows between collections, unless GOGC
+// says otherwise: worlds live long and their garbage is short-lived.
+const collectorPercent = 400
+
+// Options are what a program adds to worlds. The zero value opens worlds whose
+// reducers are all in Starlark and whose adapters are the host's own.
+type Options struct {
+	Reducers  *reducer.Registry               // in Go; nil: none
+	Adapters  func() map[string]host.Factory  // anew for every host, by the names that world.yaml calls them: see host/llm and host/mcp; nil: none
+	Verifiers map[string]host.VerifierFactory // by the names of adapters
+}
+
+// adapters makes those of one host.
+func (o Options) adapters() map[string]host.Factory {
+	if o.Adapters == nil {
+		return nil
+	}
+	return o.Adapters()
+}
+
+// Main carries out the command line of this process, and ends it with the exit
+// code that worldctl --help lists. It is to be called once, from main.
+func Main(opts Options) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectorPercent)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, opts, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program, without the process: it returns the exit code.
+func run(ctx context.Context, opts Options, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := &cli{
+		opts: opts, args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
+		origin: origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != ""},
+	}
+	return c.execute(ctx)
+}
