@@ -15,7 +15,7 @@ func (w *World) tell() error {
 		return nil
 	}
 	for _, r := range k.recalls {
-		if !r.Confirm && journal.Seq(k.ledger.Entry(r.Key).Finished) > w.settled {
+		if !r.Confirm && journal.Seq(k.ledger.Entry(r.Key).Finished) > w.durable {
 			if err := w.flush(); err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ func (w *World) append() error {
 	}
 	w.flight = append(w.flight, flight{pending: p, ready: r})
 	if len(w.flight) > maxFlight {
-		if err := w.settle(); err != nil {
+		if err := w.finishBatch(); err != nil {
 			return err
 		}
 	}
@@ -80,29 +80,29 @@ func (w *World) appendAll() error {
 			return err
 		}
 	}
-	return w.settleDone()
+	return w.finishDone()
 }
 
-// settleDone settles the batches that are durable.
-func (w *World) settleDone() error {
+// finishDone finishes the batches that are durable.
+func (w *World) finishDone() error {
 	for len(w.flight) > 0 && w.flight[0].pending.Done() {
-		if err := w.settle(); err != nil {
+		if err := w.finishBatch(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle waits until the oldest batch under way is durable and releases its
+// finishBatch waits until the oldest batch under way is durable and releases its
 // permits.
-func (w *World) settle() error {
+func (w *World) finishBatch() error {
 	f := w.flight[0]
 	w.flight = slices.Delete(w.flight, 0, 1)
 	if err := f.pending.Wait(); err != nil {
 		return w.fail(err)
 	}
 	w.begins(f.ready.Tasks)
-	w.settled = f.ready.Head.ID
+	w.durable = f.ready.Head.ID
 	w.spare = append(w.spare, f.ready)
 	return nil
 }
@@ -126,7 +126,7 @@ func (w *World) flush() error {
 		}
 	}
 	for len(w.flight) > 0 {
-		if err := w.settle(); err != nil {
+		if err := w.finishBatch(); err != nil {
 			return err
 		}
 	}

@@ -168,7 +168,7 @@ func (w *World) more(ctx context.Context) error {
 	if err := w.host.Wait(ctx); err != nil {
 		return err
 	}
-	return w.settleDone()
+	return w.finishDone()
 }
 
 // admit takes the answers that have come. Those of deterministic effects wait
@@ -183,7 +183,7 @@ func (w *World) admit() error {
 	}
 	// After Answers, which ends the effect of Wake: what became durable later
 	// wakes again.
-	if err := w.settleDone(); err != nil {
+	if err := w.finishDone(); err != nil {
 		w.came = append(w.came, answers...)
 		return err
 	}

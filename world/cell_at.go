@@ -34,7 +34,7 @@ type Landmarks struct {
 
 // Landmarks returns those of all that is durable. The slices are the caller's.
 func (w *World) Landmarks() Landmarks {
-	l := Landmarks{Head: w.settled, Manifest: w.k.rules.hash}
+	l := Landmarks{Head: w.durable, Manifest: w.k.rules.hash}
 	for _, record := range w.k.catalog.Records() {
 		l.Images = append(l.Images, journal.Seq(record))
 	}

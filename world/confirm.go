@@ -126,7 +126,7 @@ func (w *World) askConfirmations() error {
 			continue
 		}
 		e := w.k.ledger.Entry(r.Key)
-		if journal.Seq(e.Finished) > w.settled { // it cannot be read yet
+		if journal.Seq(e.Finished) > w.durable { // it cannot be read yet
 			if err := w.sync(); err != nil {
 				return err
 			}

@@ -97,7 +97,7 @@ func forget(e *receipt.Entry, attempt uint64) receipt.Task {
 
 // follows does what follows from the receipt of an attempt.
 func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
-	k.settle(e, r)
+	k.charge(e, r)
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
 		if k.goesOn(e, r, id) {

@@ -82,7 +82,7 @@ func (e migrator) Migrate(in *reducer.Input, out *reducer.Output) (err error) {
 	if out.State, err = e.enc.encode(out.State[:0], "state", next, limits.State, "limits.state"); err != nil {
 		return e.failure(err)
 	}
-	return e.settle()
+	return e.checkGas()
 }
 
 var errNoState = errors.New("migrate returned None: it returns the state to go on with")
@@ -107,18 +107,18 @@ func (e *engine) Reduce(in *reducer.Input, out *reducer.Output) (err error) {
 	}
 	out.State = out.State[:0]
 	if next == starlark.None {
-		return e.settle()
+		return e.checkGas()
 	}
 	out.State, err = e.enc.encode(out.State, "state", next, limits.State, "limits.state")
 	if err != nil {
 		return e.failure(err)
 	}
-	return e.settle()
+	return e.checkGas()
 }
 
-// settle fails a step that ended over its gas, which the interpreter notices
+// checkGas fails a step that ended over its gas, which the interpreter notices
 // only at its next instruction.
-func (e *engine) settle() error {
+func (e *engine) checkGas() error {
 	if e.over == nil && e.thread.Steps <= e.gas {
 		return nil
 	}
