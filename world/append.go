@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// tell tells cells what the journal holds for them, if that is due. It is asked
+// deliverRecalled brings cells what the journal holds for them, if that is due. It is asked
 // for after every unit, as a replay does.
-func (w *World) tell() error {
+func (w *World) deliverRecalled() error {
 	k := w.k
 	if len(k.recalls) == 0 || k.scheduler.left > 0 {
 		return nil
@@ -21,7 +21,7 @@ func (w *World) tell() error {
 			}
 		}
 	}
-	if err := k.tellRecalled(w.cfg.History); err != nil {
+	if err := k.deliverRecalled(w.cfg.History); err != nil {
 		return w.fail(err)
 	}
 	return nil
@@ -30,7 +30,7 @@ func (w *World) tell() error {
 // appendFull appends what the kernel brought about, if it is enough for a
 // batch.
 func (w *World) appendFull() error {
-	if err := w.tell(); err != nil {
+	if err := w.deliverRecalled(); err != nil {
 		return err
 	}
 	if w.k.pending() < w.cfg.BatchRecords {
@@ -101,7 +101,7 @@ func (w *World) finishBatch() error {
 	if err := f.pending.Wait(); err != nil {
 		return w.fail(err)
 	}
-	w.begins(f.ready.Tasks)
+	w.startTasks(f.ready.Tasks)
 	w.durable = f.ready.Head.ID
 	w.spare = append(w.spare, f.ready)
 	return nil
@@ -112,7 +112,7 @@ func (w *World) sync() error {
 	if w.broken != nil {
 		return w.broken
 	}
-	if err := w.tell(); err != nil {
+	if err := w.deliverRecalled(); err != nil {
 		return err
 	}
 	return w.flush()

@@ -149,7 +149,7 @@ func (f *cellFold) run(known *Landmarks) error {
 		return err
 	}
 	f.seed, f.rules = created.Seed, []journal.Hash{created.Manifest}
-	if found, err := f.begin(known.Images); found || err != nil {
+	if found, err := f.firstImage(known.Images); found || err != nil {
 		return err
 	}
 	if slices.ContainsFunc(known.Rollbacks, func(r journal.Seq) bool { return f.base < r && r <= f.at }) {
@@ -167,9 +167,9 @@ func (f *cellFold) run(known *Landmarks) error {
 	return nil
 }
 
-// begin finds the image to begin with. It reports whether that has the cell as
+// firstImage finds the image to begin with. It reports whether that has the cell as
 // it was at f.at.
-func (f *cellFold) begin(images []journal.Seq) (bool, error) {
+func (f *cellFold) firstImage(images []journal.Seq) (bool, error) {
 	next, _ := slices.BinarySearch(images, f.at)
 	if next < len(images) {
 		img, err := f.image(images[next])

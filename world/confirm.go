@@ -39,7 +39,7 @@ func (w *World) Confirm(ctx context.Context) (Confirmation, error) {
 	if w.broken != nil {
 		return done, w.broken
 	}
-	if err := w.begin(); err != nil {
+	if err := w.startHeld(); err != nil {
 		return done, err
 	}
 	var faults []error

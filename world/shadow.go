@@ -89,7 +89,7 @@ func (m *Moment) Rehearse(ctx context.Context, h journal.History, next *manifest
 	if err != nil {
 		return nil, err
 	}
-	if err := s.begin(candidate, from); err != nil {
+	if err := s.startAt(candidate, from); err != nil {
 		return nil, err
 	}
 	s.report = newReporter(governance.Report{
@@ -210,9 +210,9 @@ type shadow struct {
 	debts uint64                      // that were ever noted
 }
 
-// begin makes the kernel what the world was at a snapshot (0: before its first
+// startAt makes the kernel what the world was at a snapshot (0: before its first
 // record), under the candidate's rules.
-func (s *shadow) begin(candidate *rules, from journal.Seq) error {
+func (s *shadow) startAt(candidate *rules, from journal.Seq) error {
 	k := newKernel(nil, false)
 	k.replaying = true
 	s.kernel, s.together, s.at = k, true, from

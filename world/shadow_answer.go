@@ -77,13 +77,13 @@ type debt struct {
 	n  uint64      // its place among those that were noted
 }
 
-// answer gives, at a barrier, the answers that came before they were asked for,
+// giveAnswers gives, at a barrier, the answers that came before they were asked for,
 // and those that were known when the shadow began.
-func (s *shadow) answer() error {
+func (s *shadow) giveAnswers() error {
 	if s.scheduler.left > 0 {
 		return nil
 	}
-	if err := s.tellRecalled(s.h); err != nil {
+	if err := s.deliverRecalled(s.h); err != nil {
 		return err
 	}
 	if s.freed {

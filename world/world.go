@@ -280,10 +280,10 @@ func (w *World) finishTick(ctx context.Context) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	if err := w.begin(); err != nil {
+	if err := w.startHeld(); err != nil {
 		return err
 	}
-	if err := w.tell(); err != nil {
+	if err := w.deliverRecalled(); err != nil {
 		return err
 	}
 	if !w.k.tickOpen() && w.firstDue() == nil {

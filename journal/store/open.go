@@ -169,7 +169,7 @@ func (s *Store) own() error {
 		return err
 	}
 	s.opened.Store(true)
-	scheduler.begin()
+	scheduler.allow()
 	return nil
 }
 
