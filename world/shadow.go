@@ -193,7 +193,7 @@ type shadow struct {
 	report *reporter
 
 	at                  journal.Seq // the record of the history that is lived through
-	deedsThen, deedsNow []deed      // of the history and the shadow in this unit; memory that is used again
+	derivedThen, derivedNow []derived      // of the history and the shadow in this unit; memory that is used again
 
 	unit     []journal.Scanned // of the history: what followed from one input, or one turn
 	mine     int               // the first of the shadow's records that are its counterpart
