@@ -51,7 +51,7 @@ func (s *shadow) answerLeft() error {
 		if err := s.decideLeft(x.mine, x.then); err != nil {
 			return err
 		}
-		s.owe(x.mine, x.then.Intent.Key, s.at)
+		s.noteAnswer(x.mine, x.then.Intent.Key, s.at)
 	}
 	if err := s.giveAnswers(); err != nil {
 		return err

@@ -53,7 +53,7 @@ func (s *shadow) part(mine []journal.Stored) error {
 	}
 	for i := range theirs {
 		if theirs[i].rec.Kind == journal.KindEnded {
-			s.owe(s.counterpart(theirs[i].key()), theirs[i].key(), theirs[i].rec.ID)
+			s.noteAnswer(s.counterpart(theirs[i].key()), theirs[i].key(), theirs[i].rec.ID)
 		}
 		s.report.add(&theirs[i], inHistory)
 	}
