@@ -155,10 +155,8 @@ func approveProposal(c *call) error {
 	}
 	return c.change(func(n uint64) error {
 		var terms manifest.Terms
-		err := c.world.Local.View(func(w *world.World) (err error) {
-			terms, err = w.Terms(n)
-			return err
-		})
+		var err error
+		c.world.Local.View(func(w *world.Moment) { terms, err = w.Terms(n) })
 		if err != nil {
 			return err
 		}

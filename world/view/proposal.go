@@ -108,14 +108,13 @@ func ApprovalsOf(p *governance.Proposal, g manifest.Governance) []Approval {
 // they are wanted.
 func (j Journal) Proposals(closed bool) []ProposalLine {
 	out := []ProposalLine{}
-	_ = j.Local.View(func(w *world.World) error { // the function never errs
+	j.Local.View(func(w *world.Moment) {
 		proposals, f := w.Proposals()
 		for _, p := range proposals {
 			if p.Open() || closed {
 				out = append(out, LineOfProposal(p, f))
 			}
 		}
-		return nil
 	})
 	return out
 }

@@ -48,9 +48,10 @@ type Applied struct {
 // Proposal returns a proposal as a reviewer sees it.
 func (j Journal) Proposal(n uint64) (*Proposal, error) {
 	a := &Proposal{Missing: []string{}}
-	err := j.Local.View(func(w *world.World) (err error) {
-		if a.Report, err = w.ReportOf(j.Local.Store(), n); err != nil && !errors.Is(err, journal.ErrRedacted) {
-			return err
+	var err error
+	j.Local.View(func(w *world.Moment) {
+		if a.Report, err = w.ReportOf(n); err != nil && !errors.Is(err, journal.ErrRedacted) {
+			return
 		}
 		proposals, f := w.Proposals()
 		p := proposals[n-1]
@@ -59,20 +60,17 @@ func (j Journal) Proposal(n uint64) (*Proposal, error) {
 			statement := string(terms.Statement())
 			a.Statement = &statement
 		}
-		return nil
+		x := &a.WouldApply
+		if x.Migrated, x.Err = w.WouldApply(n); x.Err != nil {
+			x.Error = x.Err.Error()
+		}
+		x.OK = x.Err == nil
+		err = j.compare(a)
 	})
-	if err != nil {
-		return nil, err
-	}
 	for _, lack := range a.Lacks {
 		a.Missing = append(a.Missing, lack.Text)
 	}
-	x := &a.WouldApply
-	if x.Migrated, x.Err = j.Local.WouldApply(n); x.Err != nil {
-		x.Error = x.Err.Error()
-	}
-	x.OK = x.Err == nil
-	return a, j.compare(a)
+	return a, err
 }
 
 // compare finds what the candidate of a proposal has otherwise than its base.
