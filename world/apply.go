@@ -59,7 +59,7 @@ func (w *World) Land(ctx context.Context) error {
 
 // WouldApply returns why a proposal would not be applied now, and how many cells
 // the candidate's code takes over if it is.
-func (m *Moment) WouldApply(h journal.History, registry *reducer.Registry, proposal uint64) (migrated int, err error) {
+func (m *Moment) WouldApply(h journal.History, registry reducer.Registry, proposal uint64) (migrated int, err error) {
 	next, err := m.k.ready(proposal, Config{History: h, Registry: registry})
 	if err != nil {
 		return 0, err

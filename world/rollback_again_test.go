@@ -318,7 +318,7 @@ func (p *play) forked(effects journal.ForkEffects) *play {
 	p.t.Helper()
 	out := new(worldtest.Outside)
 	return &play{out: out, t: p.t, World: p.Fork(effects, worldtest.Options{
-		ID: "child", Registry: botRegistry(), Outside: out, BatchRecords: 1,
+		ID: "child", Reducers: botRegistry(), Outside: out, BatchRecords: 1,
 	})}
 }
 

@@ -21,7 +21,7 @@ import (
 type ShadowConfig struct {
 	From     string               // begin with this snapshot, whatever Last says
 	Last     journal.Seq          // begin with the last snapshot that so many records follow, or before the first record
-	Registry *reducer.Registry    // Go reducers; nil: none. A World takes its own
+	Registry reducer.Registry     // Go reducers; nil: none. A World takes its own
 	Progress func(at journal.Seq) // now and then; nil: nobody looks
 }
 

@@ -159,12 +159,12 @@ func TestShadowSaysWhatNobodyCanKnow(t *testing.T) {
 	next := *w.Manifest()
 	setVersion(&next, "bot", "curious")
 	registry := cellAtRegistry()
-	registry.Register("bot", "curious", reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
+	registry["bot@curious"] = reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
 		if e.Name == "go" {
 			ctx.Effect("tool.a", map[string]string{"p": "what else?"}, "more")
 		}
 		return bot(ctx, s, e)
-	}))
+	})
 	r, err := w.Rehearse(t.Context(), w.Journal, &next, nil, world.ShadowConfig{Registry: registry})
 	require.NoError(t, err)
 	require.Equal(t, uint64(3), r.Counts.IntentsNew)
@@ -193,7 +193,7 @@ func deciding(kind, how string) func(*manifest.Manifest) {
 
 // answering answers effects by what they ask for.
 func answering() worldtest.Options {
-	return worldtest.Options{Registry: cellAtRegistry(), Answer: func(p receipt.Permit) worldtest.Reply {
+	return worldtest.Options{Reducers: cellAtRegistry(), Answer: func(p receipt.Permit) worldtest.Reply {
 		if len(p.Params)%2 == 0 {
 			return worldtest.Fail("no")
 		}

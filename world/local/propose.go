@@ -85,7 +85,7 @@ func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents ma
 		if err := w.Sync(); err != nil {
 			return err
 		}
-		cfg.Registry = lw.opts.Registry
+		cfg.Registry = lw.opts.Reducers
 		r, err = w.Rehearse(ctx, lw.store, m, contents, cfg)
 		return err
 	})
@@ -112,7 +112,7 @@ func (lw *World) Withdraw(ctx context.Context, proposal uint64, actor, reason st
 // be run on at once.
 func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error {
 	return lw.change(func() error {
-		if _, err := lw.w.WouldApply(lw.store, lw.opts.Registry, proposal); err != nil {
+		if _, err := lw.w.WouldApply(lw.store, lw.opts.Reducers, proposal); err != nil {
 			return err
 		}
 		if err := lw.checkCandidate(proposal); err != nil {
@@ -129,7 +129,7 @@ func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error
 // how many cells it would migrate.
 func (lw *World) WouldApply(proposal uint64) (migrated int, err error) {
 	err = lw.View(func(w *world.World) error {
-		migrated, err = w.WouldApply(lw.store, lw.opts.Registry, proposal)
+		migrated, err = w.WouldApply(lw.store, lw.opts.Reducers, proposal)
 		return err
 	})
 	return migrated, err
