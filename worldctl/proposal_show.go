@@ -20,7 +20,7 @@ import (
 type proposalAnswer struct {
 	proposalLine
 	Version uint64 `json:"version"` // of the candidate
-	changesAnswer
+	view.ManifestChanges
 	Code       string             `json:"code"`   // how the code of reducers differs, as unified diffs
 	Report     *governance.Report `json:"report"` // of the last shadow; null: there is none, or it was redacted
 	Approvals  []view.Approval    `json:"approvals"`
@@ -91,10 +91,10 @@ func (a *proposalAnswer) compare(lw *local.World) error {
 		return err
 	}
 	a.Version, a.was = candidate.manifest.Version, base.manifest.Version
-	if a.changesAnswer, err = changesOf(base, candidate); err != nil {
+	if a.ManifestChanges, err = view.ChangesOf(base.manifest, candidate.manifest); err != nil {
 		return err
 	}
-	a.Code, err = codeDiff(base, candidate)
+	a.Code, err = view.CodeDiff(base.manifest, candidate.manifest, base.content, candidate.content)
 	return err
 }
 
@@ -172,7 +172,7 @@ func (c *cli) showProposal(a *proposalAnswer) {
 		facts = append(facts, [2]any{string(a.Stage), text})
 	}
 	c.facts(facts...)
-	c.showChanges(&a.changesAnswer, a.Code)
+	c.showChanges(&a.ManifestChanges, a.Code)
 	if a.Report != nil {
 		fmt.Fprintf(c.stdout, "\nreport %s, #%d:\n", a.ReportHash, a.ReportRecord)
 		c.showShadow(a.Proposal, a.Report)

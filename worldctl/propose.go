@@ -111,7 +111,7 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	return c.object("proposal", a, func() {
 		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: %smanifest %s, in the place of %s\n",
 			a.Record, a.Proposal, a.authorship(), a.newVersion(), a.Candidate, a.Base)
-		c.showChanges(&a.changesAnswer, a.Code)
+		c.showChanges(&a.ManifestChanges, a.Code)
 		c.note("next: worldctl shadow %s says what it would have done", a.Proposal)
 	})
 }

@@ -3,12 +3,8 @@ package api
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
@@ -28,11 +24,8 @@ type Proposals struct {
 type Proposal struct {
 	Schema string `json:"schema"`
 	view.ProposalLine
-	Version    uint64             `json:"version"`   // of the candidate
-	Gains      []manifest.Change  `json:"gains"`     // rights, or may
-	Loses      []manifest.Change  `json:"loses"`     // rights
-	Changes    []manifest.Change  `json:"changes"`   // the rest
-	Patch      manifest.Patch     `json:"patch"`     // makes the candidate of its base
+	Version uint64 `json:"version"` // of the candidate
+	view.ManifestChanges
 	Code       string             `json:"code"`      // how the code of reducers differs, as unified diffs
 	Report     *governance.Report `json:"report"`    // of the last shadow; null: there is none, or it was redacted
 	Statement  *string            `json:"statement"` // what an approval signs; null: nobody can approve it now
@@ -151,21 +144,11 @@ func (j records) compare(a *Proposal) error {
 		return err
 	}
 	a.Version = candidate.Version
-	a.Gains, a.Loses, a.Changes = []manifest.Change{}, []manifest.Change{}, []manifest.Change{}
-	for _, change := range manifest.Changes(base, candidate) {
-		switch change.Risk {
-		case manifest.Gains:
-			a.Gains = append(a.Gains, change)
-		case manifest.Loses:
-			a.Loses = append(a.Loses, change)
-		default:
-			a.Changes = append(a.Changes, change)
-		}
-	}
-	if a.Patch, err = manifest.Diff(base, candidate); err != nil {
+	if a.ManifestChanges, err = view.ChangesOf(base, candidate); err != nil {
 		return err
 	}
-	a.Code, err = j.codeDiff(base, candidate)
+	content := j.Local.Store().Blob
+	a.Code, err = view.CodeDiff(base, candidate, content, content)
 	return err
 }
 
@@ -176,40 +159,4 @@ func (j records) manifest(h manifest.Hash) (*manifest.Manifest, error) {
 		return nil, err
 	}
 	return manifest.Decode(encoded)
-}
-
-// codeDiff returns how the code of reducers differs, by their names.
-func (j records) codeDiff(a, b *manifest.Manifest) (string, error) {
-	names := make(map[string]bool)
-	for _, m := range []*manifest.Manifest{a, b} {
-		for name := range m.Reducers { // order cannot show: sorted below
-			names[name] = true
-		}
-	}
-	var out strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		was, is := a.Reducers[name], b.Reducers[name]
-		if was.Source == is.Source {
-			continue
-		}
-		before, err := j.source(was)
-		if err != nil {
-			return "", err
-		}
-		after, err := j.source(is)
-		if err != nil {
-			return "", err
-		}
-		out.WriteString(udiff.Unified("a/"+name+" "+was.File, "b/"+name+" "+is.File, before, after))
-	}
-	return out.String(), nil
-}
-
-// source returns the code of a reducer, nothing for one that has none.
-func (j records) source(r manifest.Reducer) (string, error) {
-	if r.Source.IsZero() {
-		return "", nil
-	}
-	code, err := j.Local.Store().Blob(r.Source)
-	return string(code), err
 }

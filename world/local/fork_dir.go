@@ -3,12 +3,13 @@ package local
 import (
 	"errors"
 	"fmt"
-	"github.com/worldkernel/worldkernel/journal/store"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/worldkernel/worldkernel/journal/store"
 )
 
 // ErrNotEmpty says that a directory which is to become that of a world has
