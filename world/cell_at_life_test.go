@@ -28,6 +28,12 @@ func cellAtRegistry() reducer.Registry {
 		}
 		return s, err
 	})
+	r["bot@curious"] = reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
+		if e.Name == "go" {
+			ctx.Effect("tool.a", map[string]string{"p": "what else?"}, "more")
+		}
+		return bot(ctx, s, e)
+	})
 	return r
 }
 

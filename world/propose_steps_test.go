@@ -217,7 +217,7 @@ func TestApprovalIsOfOneReport(t *testing.T) {
 	c.requireRefused(func() error { return c.apply(1) }, governance.ErrNotApproved)
 	require.NoError(t, c.sign(1, 1))
 	require.NoError(t, c.apply(1))
-	report, err := c.ReportOf(c.Journal, 1)
+	report, err := c.ReportOf(1)
 	require.NoError(t, err)
 	hash, err := report.Hash()
 	require.NoError(t, err)

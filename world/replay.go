@@ -106,7 +106,7 @@ func At(h journal.History, at journal.Seq, registry reducer.Registry) (*Moment, 
 	if err != nil {
 		return nil, err
 	}
-	return &Moment{k: k}, nil
+	return &Moment{k, h, registry}, nil
 }
 
 // load folds a journal into a kernel, from an image (nil: from record 1). It

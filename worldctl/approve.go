@@ -89,10 +89,7 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 
 // termsOf returns what an approval of a proposal signs now.
 func termsOf(lw *local.World, n uint64) (terms manifest.Terms, err error) {
-	err = lw.View(func(w *world.World) error {
-		terms, err = w.Terms(n)
-		return err
-	})
+	lw.View(func(w *world.Moment) { terms, err = w.Terms(n) })
 	return terms, err
 }
 

@@ -69,14 +69,13 @@ func (t teller) tellChange(e *view.Entry) string {
 // proposedBy names the proposal that a record made: the record does not say it.
 func (t teller) proposedBy(record journal.Seq) string {
 	name := "a proposal"
-	_ = t.Local.View(func(w *world.World) error { // the function never errs
+	t.Local.View(func(w *world.Moment) {
 		proposals, _ := w.Proposals()
 		for _, p := range proposals {
 			if journal.Seq(p.Record) == record {
 				name = view.ProposalName(p.N)
 			}
 		}
-		return nil
 	})
 	return name
 }

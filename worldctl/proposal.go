@@ -54,14 +54,13 @@ func newProposalListCommand(c *cli) *cobra.Command {
 // wanted.
 func proposalsOf(lw *local.World, closed bool) []proposalLine {
 	out := []proposalLine{}
-	_ = lw.View(func(w *world.World) error { // the function never errs
+	lw.View(func(w *world.Moment) {
 		proposals, f := w.Proposals()
 		for _, p := range proposals {
 			if p.Open() || closed {
 				out = append(out, proposalLine{view.LineOfProposal(p, f)})
 			}
 		}
-		return nil
 	})
 	return out
 }

@@ -64,18 +64,19 @@ PROPOSAL is p1 or 1.`,
 // proposalOf returns a proposal as a reviewer sees it.
 func proposalOf(lw *local.World, n uint64) (*proposalAnswer, error) {
 	a := &proposalAnswer{n: n}
-	err := lw.View(func(w *world.World) (err error) {
-		if a.Report, err = w.ReportOf(lw.Store(), n); err != nil && !errors.Is(err, journal.ErrRedacted) {
-			return err
+	var err error
+	lw.View(func(w *world.Moment) {
+		if a.Report, err = w.ReportOf(n); err != nil && !errors.Is(err, journal.ErrRedacted) {
+			return
 		}
 		proposals, f := w.Proposals()
 		p := proposals[n-1]
 		a.ProposalLine, a.Missing, a.Approvals = view.LineOfProposal(p, f), missing(p, f), view.ApprovalsOf(p, f.Governance)
-		a.WouldApply.Migrated, a.WouldApply.err = w.WouldApply(lw.Store(), nil, n)
+		a.WouldApply.Migrated, a.WouldApply.err = w.WouldApply(n)
 		if a.WouldApply.OK = a.WouldApply.err == nil; !a.WouldApply.OK {
 			a.WouldApply.Error = a.WouldApply.err.Error()
 		}
-		return a.compare(lw)
+		err = a.compare(lw)
 	})
 	return a, err
 }

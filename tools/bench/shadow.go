@@ -221,12 +221,11 @@ func (b *shadowBench) world(
 
 // inForce returns a copy of the manifest in force.
 func inForce(lw *local.World) (m *manifest.Manifest, err error) {
-	err = lw.View(func(w *world.World) error {
-		encoded, err := w.Manifest().Encode()
-		if err == nil {
+	lw.View(func(w *world.Moment) {
+		var encoded []byte
+		if encoded, err = w.Manifest().Encode(); err == nil {
 			m, err = manifest.Decode(encoded)
 		}
-		return err
 	})
 	return m, err
 }

@@ -48,7 +48,7 @@ func listProposals(c *call) error {
 		return err
 	}
 	out := Proposals{Schema: schemaOf("proposals"), Proposals: []view.ProposalLine{}}
-	err = c.world.Local.View(func(w *world.World) error {
+	c.world.Local.View(func(w *world.Moment) {
 		all, f := w.Proposals()
 		last := uint64(0)
 		for _, p := range all {
@@ -61,11 +61,7 @@ func listProposals(c *call) error {
 			}
 			out.Proposals, last = append(out.Proposals, view.LineOfProposal(p, f)), p.N
 		}
-		return nil
 	})
-	if err != nil {
-		return err
-	}
 	return c.ok(out)
 }
 
@@ -93,10 +89,12 @@ func showProposal(c *call) error {
 // proposal returns a proposal as a reviewer sees it.
 func (j records) proposal(n uint64) (*Proposal, error) {
 	a := &Proposal{Schema: schemaOf("proposal")}
-	err := j.Local.View(func(w *world.World) (err error) {
-		if a.Report, err = w.ReportOf(j.Local.Store(), n); err != nil && !errors.Is(err, journal.ErrRedacted) {
-			return err
+	var err error
+	j.Local.View(func(w *world.Moment) {
+		if a.Report, err = w.ReportOf(n); err != nil && !errors.Is(err, journal.ErrRedacted) {
+			return
 		}
+		err = nil
 		proposals, f := w.Proposals()
 		p := proposals[n-1]
 		a.ProposalLine, a.Missing = view.LineOfProposal(p, f), missing(p, f)
@@ -105,14 +103,13 @@ func (j records) proposal(n uint64) (*Proposal, error) {
 			statement := string(terms.Statement())
 			a.Statement = &statement
 		}
-		return nil
+		migrated, refused := w.WouldApply(n)
+		if a.WouldApply = (view.Outlook{OK: refused == nil, Migrated: migrated}); refused != nil {
+			a.WouldApply.Error = refused.Error()
+		}
 	})
 	if err != nil {
 		return nil, err
-	}
-	migrated, err := j.Local.WouldApply(n)
-	if a.WouldApply = (view.Outlook{OK: err == nil, Migrated: migrated}); err != nil {
-		a.WouldApply.Error = err.Error()
 	}
 	return a, j.compare(a)
 }

@@ -161,10 +161,8 @@ func approveProposal(c *call) error {
 	}
 	return c.change(func(n uint64) error {
 		var terms manifest.Terms
-		err := c.world.Local.View(func(w *world.World) (err error) {
-			terms, err = w.Terms(n)
-			return err
-		})
+		var err error
+		c.world.Local.View(func(w *world.Moment) { terms, err = w.Terms(n) })
 		if err != nil {
 			return err
 		}
@@ -212,7 +210,7 @@ func applyProposal(c *call) error {
 		return err
 	}
 	out := Applied{Schema: schemaOf("apply"), Proposal: view.ProposalName(n), Stale: []string{}}
-	err = c.world.Local.View(func(w *world.World) error {
+	c.world.Local.View(func(w *world.Moment) {
 		proposals, _ := w.Proposals()
 		p := proposals[n-1]
 		out.Record, out.Manifest, out.Base = journal.Seq(p.Ended), p.Candidate, p.Base
@@ -221,11 +219,7 @@ func applyProposal(c *call) error {
 				out.Stale = append(out.Stale, view.ProposalName(other.N))
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		return err
-	}
 	m, err := c.world.manifest(out.Manifest)
 	if err != nil {
 		return err

@@ -49,10 +49,7 @@ func (lw *World) Rollback(ctx context.Context, b journal.RolledBack) (done *jour
 
 // Leaves returns what a rollback to a snapshot would leave behind.
 func (lw *World) Leaves(b journal.RolledBack) (left []journal.SideEffect, err error) {
-	err = lw.View(func(w *world.World) error {
-		left, err = w.Leaves(b)
-		return err
-	})
+	lw.View(func(w *world.Moment) { left, err = w.Leaves(b) })
 	return left, err
 }
 
