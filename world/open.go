@@ -28,9 +28,9 @@ type Config struct {
 	Journal  journal.Journal
 	History  journal.History // what Journal holds
 	NewHost  func(world string, m *manifest.Manifest) (Host, error)
-	Keys     *receipt.Keyring  // verifies receipts
-	Registry *reducer.Registry // Go reducers; nil: none
-	Paranoid bool              // run every reduction twice and compare
+	Keys     *receipt.Keyring // verifies receipts
+	Registry reducer.Registry // Go reducers; nil: none
+	Paranoid bool             // run every reduction twice and compare
 
 	// BatchRecords is how many records a batch gathers before it is appended
 	// while the next is computed. 0: DefaultBatchRecords.

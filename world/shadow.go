@@ -187,7 +187,7 @@ type shadow struct {
 
 	was      *kernel // what the history came to
 	h        journal.History
-	registry *reducer.Registry
+	registry reducer.Registry
 	cfg      ShadowConfig
 	report   *reporter
 
