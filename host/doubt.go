@@ -2,8 +2,9 @@ package host
 
 import (
 	"fmt"
-	"github.com/worldkernel/worldkernel/receipt"
 	"time"
+
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // A verifier that looks before an attempt has arrived sees nothing of it, and a next

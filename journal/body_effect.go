@@ -160,8 +160,7 @@ func (x *InDoubt) version() uint64        { return x.V }
 func (x *IntentWaiting) version() uint64  { return x.V }
 func (x *IntentEnded) version() uint64    { return x.V }
 
-// None of these is on the path of every effect.
-// Append implements Body.
+// Append implements Body. None of these is on the path of every effect.
 func (x *OperatorEffect) Append(b []byte) []byte { return appendStruct(b, x) }
 
 // Append implements Body.

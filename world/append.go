@@ -3,8 +3,9 @@ package world
 import (
 	"errors"
 	"fmt"
-	"github.com/worldkernel/worldkernel/journal"
 	"slices"
+
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // deliverRecalled brings cells what the journal holds for them, if that is due. It is asked

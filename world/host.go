@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+
 	"github.com/worldkernel/worldkernel/receipt"
 )
 

@@ -312,13 +312,13 @@ func TestMakingUpForIsNotForgottenInACrash(t *testing.T) {
 	require.Equal(t, receipt.StateParked, p.entry(third).State)
 }
 
-// forked returns the play of a fork, which is not judged: its receipts are of two
+// forked returns the play of a fork with live effects, which is not judged: its receipts are of two
 // worlds.
-func (p *play) forked(effects journal.ForkEffects) *play {
+func (p *play) forked() *play {
 	p.t.Helper()
 	out := new(worldtest.Outside)
-	return &play{out: out, t: p.t, World: p.Fork(effects, worldtest.Options{
-		ID: "child", Registry: botRegistry(), Outside: out, BatchRecords: 1,
+	return &play{out: out, t: p.t, World: p.Fork(journal.ForkLive, worldtest.Options{
+		ID: "child", Reducers: botRegistry(), Outside: out, BatchRecords: 1,
 	})}
 }
 
@@ -329,7 +329,7 @@ func TestForkDoesNotAskForItsParent(t *testing.T) {
 	p.ask()
 	p.lose()
 	require.Len(t, p.out.Tasks(receipt.Verify), 1)
-	child := p.forked(journal.ForkLive)
+	child := p.forked()
 	child.Drive()
 	require.Empty(t, child.out.Tasks(receipt.Verify))
 	require.Equal(t, 1, child.Status().Intents[receipt.StateInDoubt], "a person decides")
@@ -345,7 +345,7 @@ func TestForkDoesNotMakeUpForWhatItsParentIsMakingUpFor(t *testing.T) {
 	p.snapshot("after")
 	p.back("before", compensating)
 	p.back("after")
-	child := p.forked(journal.ForkLive)
+	child := p.forked()
 	require.Equal(t, journal.Acknowledged, child.back("before", compensating).Abandoned[0].Disposition)
 	require.Empty(t, child.out.Performed)
 }
@@ -356,7 +356,7 @@ func TestForkAndItsParentMakeUpForTheSameStep(t *testing.T) {
 	p.snapshot("before")
 	p.order("x")
 	p.Drive()
-	child := p.forked(journal.ForkLive) // where it is in doubt
+	child := p.forked() // where it is in doubt
 	child.back("before")
 	child.order("x") // the same step, which is another intent here
 	child.Drive()

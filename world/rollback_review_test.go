@@ -148,7 +148,7 @@ func TestDenialInAForkMakesNoAttemptUndone(t *testing.T) {
 	key := p.ask()
 	p.lose()
 	require.Equal(t, receipt.StateOpen, p.entry(key).State)
-	child := p.forked(journal.ForkLive)
+	child := p.forked()
 	require.Equal(t, receipt.StateParked, child.entry(key).State)
 	require.NoError(t, child.resolve(key, journal.Disapprove))
 	child.Drive()

@@ -61,7 +61,7 @@ func knownOfGrowth(err error) (code int, hint string) {
 	var away *journal.ArchivedError
 	switch {
 	case errors.As(err, &away):
-		return exitFailed, fmt.Sprintf("put the file back as %s, or a link to it; the world runs without it, and snapshots after #%d can be read", away.File, away.To)
+		return exitFailed, fmt.Sprintf("put the file back as %s, or into the directory of the world, or a link to it; the world runs without it, and snapshots after #%d can be read", away.File, away.To)
 	case errors.Is(err, local.ErrBytesLeft):
 		return exitFailed, "check the disk and the room on it; then worldctl status opens the world, and so ends the redaction"
 	case errors.Is(err, store.ErrNothingToArchive):

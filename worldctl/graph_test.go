@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"github.com/worldkernel/worldkernel/journal"
 	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // TestLabelsSayWhatTheWorldSays reads escaped text as Mermaid and Graphviz do.

@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newManifestCommand(c *cli) *cobra.Command {
@@ -32,7 +33,7 @@ type edition struct {
 	name     string
 	manifest *manifest.Manifest
 	hash     manifest.Hash
-	content  func(manifest.Hash) ([]byte, error) // that it names
+	content  view.Contents // that it names
 }
 
 // editionAnswer names an edition.
@@ -51,7 +52,7 @@ func (a editionAnswer) String() string {
 	return fmt.Sprintf("%s: world %s, version %d, manifest %s", a.Name, a.World, a.Version, a.Hash)
 }
 
-func newEdition(name string, m *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) (*edition, error) {
+func newEdition(name string, m *manifest.Manifest, content view.Contents) (*edition, error) {
 	encoded, err := m.Encode()
 	if err != nil {
 		return nil, err

@@ -5,9 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"github.com/worldkernel/worldkernel/journal"
 	"io"
 	"slices"
+
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // CBOR major types, RFC 8949 section 3.1, in the high three bits of a head.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/worldkernel/worldkernel/journal"
 )
 

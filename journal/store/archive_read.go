@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"iter"
 	"slices"
 	"sync"
@@ -16,7 +17,7 @@ import (
 
 // Archived is a file that holds records which the store holds no more.
 type Archived struct {
-	File  string // its absolute path
+	File  string // the absolute path that it was given
 	First journal.Seq
 	Last  journal.Head
 	Sum   journal.Hash // SHA-256 of the file without its last 40 bytes, which it names
@@ -66,8 +67,14 @@ func (s *Store) Missing(a Archived) error {
 	return f.Close()
 }
 
+// openArchived opens an archive's file. Where it is gone, the world may have been
+// moved and have taken it along: one of its name in the world's directory serves.
 func (s *Store) openArchived(a Archived) (*archiveFile, vfs.File, error) {
-	file, f, err := openArchive(s.opts.FS, a.File)
+	files := s.opts.FS
+	file, f, err := openArchive(files, a.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, f, err = openArchive(files, files.PathJoin(files.PathDir(s.dir), files.PathBase(a.File)))
+	}
 	if err == nil && (file.first != a.First || file.last != a.Last.ID || file.sum != a.Sum) {
 		err = errors.Join(errors.New("it is another archive"), f.Close())
 	}

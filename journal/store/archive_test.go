@@ -167,6 +167,20 @@ func TestMissingArchiveIsNamedAndTheRestIsThere(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestArchiveMovesWithItsWorld finds in the world's directory what is at its path no more.
+func TestArchiveMovesWithItsWorld(t *testing.T) {
+	mem := memFS(t)
+	_, all := aPast(t, mem, 300)
+	s := reopen(t, mem)
+	require.NoError(t, mem.MkdirAll("/far", 0o700))
+	_, err := s.Archive(30, "/far/a")
+	require.NoError(t, err)
+	require.NoError(t, mem.Rename("/far/a", mem.PathJoin(mem.PathDir(s.dir), "a")))
+	requireJournal(t, s, all)
+	require.Empty(t, damageOf(s))
+	require.NoError(t, s.Close())
+}
+
 // TestAnotherArchiveIsNotTaken puts in its place one of as many records.
 func TestAnotherArchiveIsNotTaken(t *testing.T) {
 	mem := memFS(t)

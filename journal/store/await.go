@@ -2,8 +2,9 @@ package store
 
 import (
 	"context"
-	"github.com/worldkernel/worldkernel/journal"
 	"sync"
+
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // acknowledged is how far the journal is durable, and who waits for more of it.

@@ -8,8 +8,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	"github.com/worldkernel/worldkernel/journal"
 	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // history is a store and what it should hold: the images in memory.

@@ -9,8 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
-	"github.com/worldkernel/worldkernel/journal"
 	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/journal"
 )
 
 // model is a journal as a slice, and an image as maps.

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/worldkernel/worldkernel/journal"
 )
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -231,7 +232,7 @@ func (s *Store) compact(from, to []byte) error {
 		return err
 	case <-s.failing: // Pebble would try to flush again, forever
 		cancel()
-		<-compacted
+		_ = <-compacted // ends at once
 		return s.failed()
 	}
 }

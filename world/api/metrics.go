@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
+
 	"github.com/worldkernel/worldkernel/journal/store"
 )
 

@@ -1,19 +1,10 @@
 package api
 
 import (
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/worldkernel/worldkernel/governance"
-	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -27,18 +18,7 @@ type Proposals struct {
 // Proposal is all that a reviewer has to know of a proposal.
 type Proposal struct {
 	Schema string `json:"schema"`
-	view.ProposalLine
-	Version    uint64             `json:"version"`   // of the candidate
-	Gains      []manifest.Change  `json:"gains"`     // rights, or may
-	Loses      []manifest.Change  `json:"loses"`     // rights
-	Changes    []manifest.Change  `json:"changes"`   // the rest
-	Patch      manifest.Patch     `json:"patch"`     // makes the candidate of its base
-	Code       string             `json:"code"`      // how the code of reducers differs, as unified diffs
-	Report     *governance.Report `json:"report"`    // of the last shadow; null: there is none, or it was redacted
-	Statement  *string            `json:"statement"` // what an approval signs; null: nobody can approve it now
-	Approvals  []view.Approval    `json:"approvals"`
-	Missing    []string           `json:"missing"` // before it can be applied
-	WouldApply view.Outlook       `json:"would_apply"`
+	*view.Proposal
 }
 
 func listProposals(c *call) error {
@@ -55,23 +35,15 @@ func listProposals(c *call) error {
 		return err
 	}
 	out := Proposals{Schema: schemaOf("proposals"), Proposals: []view.ProposalLine{}}
-	err = c.world.Local.View(func(w *world.World) error {
-		all, f := w.Proposals()
-		last := uint64(0)
-		for _, p := range all {
-			if p.N <= after || !p.Open() && !closed {
-				continue
-			}
-			if len(out.Proposals) == limit {
-				out.Next = c.next(strconv.FormatUint(last, 10))
-				break
-			}
-			out.Proposals, last = append(out.Proposals, view.LineOfProposal(p, f)), p.N
+	for _, l := range c.world.Proposals(closed) {
+		if l.N <= after {
+			continue
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		if len(out.Proposals) == limit {
+			out.Next = c.next(strconv.FormatUint(out.Proposals[limit-1].N, 10))
+			break
+		}
+		out.Proposals = append(out.Proposals, l)
 	}
 	return c.ok(out)
 }
@@ -85,131 +57,4 @@ func (c *call) proposal() (uint64, error) {
 	return n, nil
 }
 
-func showProposal(c *call) error {
-	n, err := c.proposal()
-	if err != nil {
-		return err
-	}
-	out, err := c.world.proposal(n)
-	if err != nil {
-		return err
-	}
-	return c.ok(out)
-}
-
-// proposal returns a proposal as a reviewer sees it.
-func (j records) proposal(n uint64) (*Proposal, error) {
-	a := &Proposal{Schema: schemaOf("proposal")}
-	err := j.Local.View(func(w *world.World) (err error) {
-		if a.Report, err = w.ReportOf(j.Local.Store(), n); err != nil && !errors.Is(err, journal.ErrRedacted) {
-			return err
-		}
-		proposals, f := w.Proposals()
-		p := proposals[n-1]
-		a.ProposalLine, a.Missing = view.LineOfProposal(p, f), missing(p, f)
-		a.Approvals = view.ApprovalsOf(p, f.Governance)
-		if terms, err := w.Terms(n); err == nil {
-			statement := string(terms.Statement())
-			a.Statement = &statement
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	migrated, err := j.Local.WouldApply(n)
-	if a.WouldApply = (view.Outlook{OK: err == nil, Migrated: migrated}); err != nil {
-		a.WouldApply.Error = err.Error()
-	}
-	return a, j.compare(a)
-}
-
-// missing returns what a proposal needs before it can be applied, nothing where
-// nothing would help.
-func missing(p *governance.Proposal, f governance.InForce) []string {
-	out := []string{}
-	if !p.Open() || p.Base != f.Manifest {
-		return out
-	}
-	if p.ReportAt == 0 || p.ReportAt < f.Since {
-		out = append(out, "a report of what it would have done")
-	}
-	if have, need := p.Counted(f.Governance), p.Needed(f.Governance); have < need {
-		out = append(out, fmt.Sprintf("%d of %d approvals", need-have, need))
-	}
-	return out
-}
-
-// compare finds what the candidate has otherwise than its base.
-func (j records) compare(a *Proposal) error {
-	base, err := j.manifest(a.Base)
-	if err != nil {
-		return err
-	}
-	candidate, err := j.manifest(a.Candidate)
-	if err != nil {
-		return err
-	}
-	a.Version = candidate.Version
-	a.Gains, a.Loses, a.Changes = []manifest.Change{}, []manifest.Change{}, []manifest.Change{}
-	for _, change := range manifest.Changes(base, candidate) {
-		switch change.Risk {
-		case manifest.Gains:
-			a.Gains = append(a.Gains, change)
-		case manifest.Loses:
-			a.Loses = append(a.Loses, change)
-		default:
-			a.Changes = append(a.Changes, change)
-		}
-	}
-	if a.Patch, err = manifest.Diff(base, candidate); err != nil {
-		return err
-	}
-	a.Code, err = j.codeDiff(base, candidate)
-	return err
-}
-
-// manifest reads a manifest that the world has.
-func (j records) manifest(h manifest.Hash) (*manifest.Manifest, error) {
-	encoded, err := j.Local.Store().Blob(h)
-	if err != nil {
-		return nil, err
-	}
-	return manifest.Decode(encoded)
-}
-
-// codeDiff returns how the code of reducers differs, by their names.
-func (j records) codeDiff(a, b *manifest.Manifest) (string, error) {
-	names := make(map[string]bool)
-	for _, m := range []*manifest.Manifest{a, b} {
-		for name := range m.Reducers { // order cannot show: sorted below
-			names[name] = true
-		}
-	}
-	var out strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		was, is := a.Reducers[name], b.Reducers[name]
-		if was.Source == is.Source {
-			continue
-		}
-		before, err := j.source(was)
-		if err != nil {
-			return "", err
-		}
-		after, err := j.source(is)
-		if err != nil {
-			return "", err
-		}
-		out.WriteString(udiff.Unified("a/"+name+" "+was.File, "b/"+name+" "+is.File, before, after))
-	}
-	return out.String(), nil
-}
-
-// source returns the code of a reducer, nothing for one that has none.
-func (j records) source(r manifest.Reducer) (string, error) {
-	if r.Source.IsZero() {
-		return "", nil
-	}
-	code, err := j.Local.Store().Blob(r.Source)
-	return string(code), err
-}
+func showProposal(c *call) error { return c.change(func(uint64) error { return nil }) }

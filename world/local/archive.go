@@ -1,9 +1,10 @@
 package local
 
 import (
+	"path/filepath"
+
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
-	"path/filepath"
 )
 
 // Archive moves the records before a snapshot's to a new file, but for record 1,

@@ -2,11 +2,12 @@ package local
 
 import (
 	"errors"
-	"github.com/worldkernel/worldkernel/journal/store"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/worldkernel/worldkernel/journal/store"
 )
 
 // Freed is what Collect found that nothing referred to.

@@ -23,12 +23,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/worldkernel/worldkernel/host"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/worldkernel/worldkernel/host"
 )
 
 // Config says for whom a worker works, and how. All but Server, Token and Dir may

@@ -11,7 +11,7 @@ import (
 
 // fork ends the world's process, and goes on in a fork. The parent never runs
 // again; what it has sent arrives all the same.
-func (l *life) fork(ctx context.Context) error {
+func (l *life) fork(context.Context) error {
 	if l.forks == 2 || !l.Idle() && l.rng.IntN(2) == 0 {
 		return nil
 	}

@@ -95,7 +95,7 @@ func newProgramLife(t *testing.T, seed uint64) *programLife {
 	}
 	l.pause = rng.IntN(l.size)
 	var err error
-	l.dir, err = os.MkdirTemp("", "twice") // a socket's path has to be short
+	l.dir, err = os.MkdirTemp("", "twice") //nolint:usetesting // a socket's path has to be short
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(l.dir) })
 	return l

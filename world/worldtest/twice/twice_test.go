@@ -65,7 +65,7 @@ func lived(t *testing.T, seed uint64, total map[string]int) (l *life, err error)
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		base = "/dev/shm"
 	}
-	dir, err := os.MkdirTemp(base, "twice")
+	dir, err := os.MkdirTemp(base, "twice") //nolint:usetesting // in memory, where it can be
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
 	synctest.Test(t, func(*testing.T) { l, err = live(seed, dir, total) })

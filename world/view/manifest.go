@@ -1,0 +1,92 @@
+package view
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/worldkernel/worldkernel/internal/sshkey"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// ManifestChanges is what one manifest has otherwise than another.
+type ManifestChanges struct {
+	Gains   []manifest.Change `json:"gains"`   // rights, or may
+	Loses   []manifest.Change `json:"loses"`   // rights
+	Changes []manifest.Change `json:"changes"` // the rest
+	Patch   manifest.Patch    `json:"patch"`   // makes b of a
+}
+
+// Contents reads the contents that a manifest names.
+type Contents func(manifest.Hash) ([]byte, error)
+
+// ChangesOf returns what manifest b has otherwise than a, risk first.
+func ChangesOf(a, b *manifest.Manifest) (ManifestChanges, error) {
+	d := ManifestChanges{Gains: []manifest.Change{}, Loses: []manifest.Change{}, Changes: []manifest.Change{}}
+	keys := fingerprints(a.Governance, b.Governance)
+	for _, change := range manifest.Changes(a, b) {
+		change.Text = keys.Replace(change.Text)
+		switch change.Risk {
+		case manifest.Gains:
+			d.Gains = append(d.Gains, change)
+		case manifest.Loses:
+			d.Loses = append(d.Loses, change)
+		default:
+			d.Changes = append(d.Changes, change)
+		}
+	}
+	var err error
+	d.Patch, err = manifest.Diff(a, b)
+	return d, err
+}
+
+// fingerprints puts, behind the keys of approvers, how ssh-keygen -l prints them: who
+// compares keys compares those.
+func fingerprints(rules ...manifest.Governance) *strings.Replacer {
+	var pairs []string
+	for _, g := range rules {
+		for _, who := range g.Approvers {
+			pairs = append(pairs, who.Key.String(), who.Key.String()+" "+sshkey.Fingerprint(who.Key[:]))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// CodeDiff returns how the code of the reducers of two manifests differs, as a
+// unified diff, by their names.
+func CodeDiff(a, b *manifest.Manifest, ofA, ofB Contents) (string, error) {
+	names := maps.Clone(a.Reducers)
+	maps.Copy(names, b.Reducers)
+	var out strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		was, is := a.Reducers[name], b.Reducers[name]
+		if was.Source == is.Source {
+			continue
+		}
+		before, err := ofA.source(was)
+		if err != nil {
+			return "", err
+		}
+		after, err := ofB.source(is)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(udiff.Unified("a/"+name+" "+was.File, "b/"+name+" "+is.File, before, after))
+	}
+	return out.String(), nil
+}
+
+// source returns the code of a reducer, nothing for one that has none.
+func (read Contents) source(r manifest.Reducer) (string, error) {
+	if r.Source.IsZero() {
+		return "", nil
+	}
+	code, err := read(r.Source)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", r.File, err)
+	}
+	return string(code), nil
+}
