@@ -184,7 +184,7 @@ func deciding(kind, how string) func(*manifest.Manifest) {
 
 // answering answers effects by what they ask for.
 func answering() worldtest.Options {
-	return worldtest.Options{Registry: cellAtRegistry(), Answer: func(p receipt.Permit) worldtest.Reply {
+	return worldtest.Options{Reducers: cellAtRegistry(), Answer: func(p receipt.Permit) worldtest.Reply {
 		if len(p.Params)%2 == 0 {
 			return worldtest.Fail("no")
 		}

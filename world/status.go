@@ -15,8 +15,8 @@ import (
 // use.
 type Moment struct {
 	k        *kernel
-	past     journal.History   // that led there
-	registry *reducer.Registry // what Go reducers there are
+	past     journal.History  // that led there
+	registry reducer.Registry // what Go reducers there are
 }
 
 // Status says where a world stands.

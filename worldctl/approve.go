@@ -79,17 +79,17 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 	if err != nil {
 		return err
 	}
-	p, err := proposalOf(lw, n)
+	p, err := recordsOf(lw).Proposal(n)
 	if err != nil {
 		return err
 	}
 	return c.object("proposal", p, func() {
 		own := slices.IndexFunc(p.Approvals, func(a view.Approval) bool { return a.Record == id })
-		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", id, p.Proposal, nameOf(&p.Approvals[own].Signer), p.approvals())
+		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", id, p.Proposal, nameOf(&p.Approvals[own].Signer), approvals(&p.ProposalLine))
 		if p.Stage == governance.Approved {
 			c.note("next: worldctl apply %s", p.Proposal)
 		}
-		for _, what := range p.Missing {
+		for _, what := range missing(p) {
 			c.note("missing: %s", what)
 		}
 	})

@@ -156,7 +156,7 @@ func unsuccessful(e *receipt.Entry, reason string) error {
 	case receipt.StateParked:
 		return hinted(fmt.Errorf("%w until tick %d", errNotApproved, e.Deadline), "worldctl intent approve %s --reason TEXT, then worldctl run", key)
 	case receipt.StateInDoubt:
-		return hinted(fmt.Errorf("%w: %s", errOwed, reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
+		return hinted(fmt.Errorf("%w: %s", errUndecided, reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
 	default:
 		return hinted(fmt.Errorf("the effect is %s: %s", e.State, e.Outcome), "worldctl intent show %s", key)
 	}

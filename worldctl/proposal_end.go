@@ -56,7 +56,7 @@ func (c *cli) ending(end func(w *world.World, ctx context.Context, n uint64, act
 }
 
 func (c *cli) showEnded(lw *local.World, n uint64) error {
-	a, err := proposalOf(lw, n)
+	a, err := recordsOf(lw).Proposal(n)
 	if err != nil {
 		return err
 	}

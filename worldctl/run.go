@@ -174,7 +174,7 @@ func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(con
 			return failed
 		}
 		if err == nil {
-			err = errors.Join(unconfirmed, d.owed())
+			err = errors.Join(unconfirmed, d.undecided())
 		}
 		return errors.Join(c.showCourse(verb, &d), err)
 	})
@@ -218,22 +218,22 @@ func (c *cli) confirmed(ctx context.Context, lw *local.World) error {
 	return err
 }
 
-// owed says how many effects in doubt need a person's decision; nil: none. Where
+// undecided says how many effects in doubt need a person's decision; nil: none. Where
 // nothing more can happen verifiers have said that they cannot tell.
-func (d *course) owed() error {
+func (d *course) undecided() error {
 	n, asked := inDoubt(d.lw)
 	if d.idle {
 		n += asked
 	}
 	if n > 0 {
-		return fmt.Errorf("%w: %d of them", errOwed, n)
+		return fmt.Errorf("%w: %d of them", errUndecided, n)
 	}
 	return nil
 }
 
 // inDoubt counts the effects in doubt that a person has to decide about, and
 // those whose verifiers are asked first.
-func inDoubt(lw *local.World) (owed, asked int) {
+func inDoubt(lw *local.World) (undecided, asked int) {
 	lw.View(func(w *world.Moment) {
 		if w.Status().Intents[receipt.StateInDoubt] == 0 {
 			return // the common case, without a look at every intent
@@ -244,11 +244,11 @@ func inDoubt(lw *local.World) (owed, asked int) {
 			case e.Waiting:
 				asked++
 			default:
-				owed++
+				undecided++
 			}
 		}
 	})
-	return owed, asked
+	return undecided, asked
 }
 
 func (d *course) run(ctx context.Context, next func(context.Context, *local.World) (world.Progress, error)) error {

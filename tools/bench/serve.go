@@ -97,9 +97,8 @@ func tallied(_ *reducer.Context, t tally, e clientEvent) (tally, error) {
 }
 
 func benchServeOptions() local.Options {
-	registry := new(reducer.Registry)
-	registry.Register("tally", "1", reducer.Typed(1, tallied))
-	return local.Options{Registry: registry}
+	registry := reducer.Registry{"tally@1": reducer.Typed(1, tallied)}
+	return local.Options{Reducers: registry}
 }
 
 // run measures both ways, round by round.

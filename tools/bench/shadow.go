@@ -118,10 +118,9 @@ func rings(ctx *reducer.Context, a ringer, e reducer.Event) (ringer, error) {
 }
 
 func ringOptions() local.Options {
-	registry := new(reducer.Registry)
-	registry.Register("ringer", "1", reducer.Typed(1, rings))
+	registry := reducer.Registry{"ringer@1": reducer.Typed(1, rings)}
 	return local.Options{
-		Registry: registry,
+		Reducers: registry,
 		Adapters: map[string]host.Factory{"echo": func(host.Setup) (host.Adapter, error) { return echo{}, nil }},
 	}
 }

@@ -126,7 +126,7 @@ func submitLines(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(http.StatusCreated, jsonType, done)
+	return c.respond(http.StatusCreated, jsonType, done)
 }
 
 // stopped adds to an error at which line it came, and what was accepted before.

@@ -119,7 +119,7 @@ func own(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r, err = settle(path, r, opts); err == nil && opts.Effects == "" {
+	if r, err = latestKeyring(path, r, opts); err == nil && opts.Effects == "" {
 		opts.Effects, err = readRecorded(hidden)
 	}
 	if err != nil {
