@@ -87,7 +87,11 @@ func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 	if n := a.Intents.Parked; n > 0 {
 		c.note("next: worldctl intent list --state parked, for a person has to decide about %d", n)
 	}
-	owed, asked := inDoubt(lw)
+	var owed, asked int
+	_ = lw.View(func(w *world.World) error { // the function never errs
+		owed, asked = w.InDoubt()
+		return nil
+	})
 	if owed > 0 {
 		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", owed)
 	}

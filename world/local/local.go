@@ -231,20 +231,6 @@ func (lw *World) performer() *host.Host {
 	return lw.host
 }
 
-// Run runs ticks until the world is idle or ctx ends. Other calls may be made
-// while it waits for the outside.
-func (lw *World) Run(ctx context.Context) error {
-	for {
-		p, err := lw.Next(ctx)
-		if err == nil && p == world.Waiting {
-			err = lw.Wait(ctx)
-		}
-		if err != nil || p == world.Idle {
-			return err
-		}
-	}
-}
-
 // change lets f change the world, if that can run.
 func (lw *World) change(f func() error) error {
 	if err := lw.canRun(); err != nil {
