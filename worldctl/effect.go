@@ -120,7 +120,7 @@ func unsuccessful(e *receipt.Entry, reason string) error {
 	case receipt.StateParked:
 		return hinted(fmt.Errorf("%w until tick %d", errNotApproved, e.Deadline), "worldctl intent approve %s --reason TEXT, then worldctl run", key)
 	case receipt.StateInDoubt:
-		return hinted(fmt.Errorf("%w: %s", errOwed, reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
+		return hinted(fmt.Errorf("%w: %s", errUndecided, reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
 	default:
 		return hinted(fmt.Errorf("the effect is %s: %s", e.State, e.Outcome), "worldctl intent show %s", key)
 	}
@@ -144,14 +144,11 @@ func (c *cli) parseData(field, arg string) (canon.Raw, error) {
 }
 
 // named lists names of the manifest in force for a hint.
-func named(lw *local.World, of func(*world.World) []string) string {
+func named(lw *local.World, of func(*world.Moment) []string) string {
 	var names []string
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		names = of(w)
-		return nil
-	})
+	lw.View(func(w *world.Moment) { names = of(w) })
 	return strings.Join(names, ", ")
 }
 
-func capsOf(w *world.World) []string    { return slices.Sorted(maps.Keys(w.Manifest().Caps)) }
-func effectsOf(w *world.World) []string { return slices.Sorted(maps.Keys(w.Manifest().Effects)) }
+func capsOf(w *world.Moment) []string    { return slices.Sorted(maps.Keys(w.Manifest().Caps)) }
+func effectsOf(w *world.Moment) []string { return slices.Sorted(maps.Keys(w.Manifest().Effects)) }

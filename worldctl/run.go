@@ -130,8 +130,8 @@ func (c *cli) drive(ctx context.Context, verb string, course local.Course) error
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return err
 		}
-		if err == nil && done.Owed > 0 {
-			unconfirmed = errors.Join(unconfirmed, fmt.Errorf("%w: %d of them", errOwed, done.Owed))
+		if err == nil && done.Undecided > 0 {
+			unconfirmed = errors.Join(unconfirmed, fmt.Errorf("%w: %d of them", errUndecided, done.Undecided))
 		}
 		if err == nil {
 			err = unconfirmed

@@ -172,15 +172,14 @@ func TestImportedRunsGoThroughTheKernel(t *testing.T) {
 	require.Equal(t, 4, s.Intents[receipt.StateCommitted])
 	require.Equal(t, 2, s.Intents[receipt.StateFailed])
 	require.EqualValues(t, 9, s.Time, "message j falls due at tick j + 1")
-	require.NoError(t, lw.View(func(w *world.World) error {
+	lw.View(func(w *world.Moment) {
 		for _, cell := range w.Cells() {
 			if cell.Cell.Key == "walk-in" {
 				require.JSONEq(t, `{"messages":{"user":1,"assistant":2},"calls":3,"answers":{"ok":2,"error":1},
 					"last":{"index":5,"role":"assistant","content":"Zwei Bücher sind verlängert. 📚"}}`, jsonOf(t, cell.State))
 			}
 		}
-		return nil
-	}))
+	})
 }
 
 func TestTheSameRecordingMakesTheSameManifest(t *testing.T) {
@@ -323,15 +322,14 @@ func TestAirline(t *testing.T) {
 	require.Equal(t, 22, s.Intents[receipt.StateFailed])
 	require.Equal(t, 361-22, s.Intents[receipt.StateCommitted])
 	keys, repeated := map[receipt.Key]bool{}, 0
-	require.NoError(t, lw.View(func(w *world.World) error {
+	lw.View(func(w *world.Moment) {
 		for _, e := range w.Intents() {
 			keys[e.Intent.Key] = true
 			if e.Intent.Occurrence > 0 {
 				repeated++
 			}
 		}
-		return nil
-	}))
+	})
 	require.Len(t, keys, 361, "every call has a key of its own")
 	require.Equal(t, 11, repeated, "10 are repeated letter by letter, one with its arguments in another order")
 	for range 3 {

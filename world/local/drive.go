@@ -25,10 +25,10 @@ type Course struct {
 
 // Driven says what came of driving a world.
 type Driven struct {
-	Ticks   uint64
-	Records uint64
-	Status  world.Status
-	Owed    int // effects in doubt that need a person's decision
+	Ticks     uint64
+	Records   uint64
+	Status    world.Status
+	Undecided int // effects in doubt that need a person's decision
 }
 
 // Drive runs ticks as far as the course says or until ctx ends, which is an error;
@@ -41,13 +41,12 @@ func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
 	from := lw.store.Head().ID
 	ticks, idle, err := lw.drive(ctx, &c)
 	d := Driven{Ticks: ticks}
-	_ = lw.View(func(w *world.World) error { // the function never errs
+	lw.View(func(w *world.Moment) {
 		d.Status = w.Status()
 		var asked int
-		if d.Owed, asked = w.InDoubt(); idle {
-			d.Owed += asked // their verifiers have said that they cannot tell
+		if d.Undecided, asked = w.InDoubt(); idle {
+			d.Undecided += asked // their verifiers have said that they cannot tell
 		}
-		return nil
 	})
 	d.Records = uint64(d.Status.Head.ID - from)
 	return d, err
@@ -105,9 +104,8 @@ func (lw *World) stops(c *Course) (end bool) {
 	if c.Stop == nil {
 		return false
 	}
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		end = c.Stop(&w.Moment)
-		return nil
+	lw.View(func(w *world.Moment) {
+		end = c.Stop(w)
 	})
 	return end
 }
