@@ -230,20 +230,6 @@ func (lw *World) performer() *host.Host {
 	return lw.host
 }
 
-// Run runs ticks until the world is idle or ctx ends. Other calls may be made
-// while it waits for the outside.
-func (lw *World) Run(ctx context.Context) error {
-	for {
-		p, err := lw.Next(ctx)
-		if err == nil && p == world.Waiting {
-			err = lw.Wait(ctx)
-		}
-		if err != nil || p == world.Idle {
-			return err
-		}
-	}
-}
-
 // View lets read look at the world while nothing changes it. What read gets must
 // not be used after it returns.
 func (lw *World) View(read func(*world.Moment)) {
