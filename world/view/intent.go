@@ -279,7 +279,7 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 		}
 	}
 	switch {
-	case Compensating(e):
+	case e.Compensating():
 		line.Reason = "its compensation is under way"
 	case e.Outcome == receipt.OutcomeCompensated:
 		line.Reason = "it was made up for"
@@ -303,10 +303,4 @@ func failure(data []byte) string {
 	}
 	text, _ := payload.(string)
 	return text
-}
-
-// Compensating reports whether the effect that makes up for a failed one has not
-// ended.
-func Compensating(e *receipt.Entry) bool {
-	return e.State == receipt.StateFailed && len(e.Held) > 0 && string(e.Held) != canon.Null
 }
