@@ -7,10 +7,12 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -71,22 +73,24 @@ type scope struct {
 	dir    string
 }
 
-// command completes the command of a benchmark: its flags, and the printing of the
-// figures that run returns.
+// command makes the command of a benchmark, which prints the figures that run returns,
+// and its flags, to add to. The first line of the text is its short one.
 func (s *scope) command(
-	p *program, rounds int, run func(context.Context, func(string, ...any)) ([]figure, error), cmd *cobra.Command,
-) *cobra.Command {
-	cmd.Args = cobra.NoArgs
+	p *program, name, text, example string, rounds int, run func(context.Context, func(string, ...any)) ([]figure, error),
+) (*cobra.Command, *pflag.FlagSet) {
+	short, _, _ := strings.Cut(text, ".\n")
+	cmd := &cobra.Command{Use: name, Short: short, Long: text, Example: example, Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		figures, err := run(cmd.Context(), p.note)
 		if err != nil {
 			return err
 		}
-		return p.figures(cmd.Name(), figures)
+		return p.figures(name, figures)
 	}
-	cmd.Flags().IntVar(&s.rounds, "rounds", rounds, "how often to measure")
-	cmd.Flags().StringVar(&s.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
-	return cmd
+	f := cmd.Flags()
+	f.IntVar(&s.rounds, "rounds", rounds, "how often to measure")
+	f.StringVar(&s.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
+	return cmd, f
 }
 
 // measure gives the work a directory that is gone afterwards, and returns the medians

@@ -25,22 +25,18 @@ type effectsBench struct {
 	scope
 }
 
-func newEffectsCommand(p *program) *cobra.Command {
-	var b effectsBench
-	cmd := b.command(p, 3, b.run, &cobra.Command{
-		Use:   "effects",
-		Short: "Durable live effects, beside the same by hand in SQLite",
-		Long: `Durable live effects, beside the same by hand in SQLite.
+const effectsText = `Durable live effects, beside the same by hand in SQLite.
 
 Every cell asks for one effect after the other, each when the one before is
 answered. The adapter answers at once, so that what is measured is all that
 stands around it: gate, ledger, journal, chain, signatures, effect store. Beside
 it in the same run, a table of intents and one of receipts in SQLite (WAL,
 synchronous=FULL): with a transaction for each row of 1 cell, and with one for
-the rows of all cells. All is measured round by round; the medians are shown.`,
-		Example: "  bench effects\n  bench effects --cells 100 --effects 100 --rounds 5",
-	})
-	f := cmd.Flags()
+the rows of all cells. All is measured round by round; the medians are shown.`
+
+func newEffectsCommand(p *program) *cobra.Command {
+	var b effectsBench
+	cmd, f := b.command(p, "effects", effectsText, "  bench effects\n  bench effects --cells 100 --effects 100 --rounds 5", 3, b.run)
 	f.IntSliceVar(&b.cells, "cells", []int{1, 50, 100, 200, 1000}, "how many cells")
 	f.IntSliceVar(&b.effects, "effects", []int{20, 100}, "how many effects each of them asks for")
 	return cmd

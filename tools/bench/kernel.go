@@ -29,20 +29,16 @@ type kernelBench struct {
 	scope
 }
 
-func newKernelCommand(p *program) *cobra.Command {
-	var b kernelBench
-	cmd := b.command(p, 3, b.run, &cobra.Command{
-		Use:   "kernel",
-		Short: "Durable steps, replay, opening and memory, beside their ceilings",
-		Long: `Durable steps, replay, opening and memory, beside their ceilings.
+const kernelText = `Durable steps, replay, opening and memory, beside their ceilings.
 
 The ceiling of durable steps encodes, chains and appends the same records to a
 Pebble store of its own, synced and pipelined in the same batches, without a
 kernel. The ceiling of replay reads them from there, decodes and chains them.
-All is measured in one run, round by round; the medians are shown.`,
-		Example: "  bench kernel\n  bench kernel --events 100000 --idle 100000 --rounds 1",
-	})
-	f := cmd.Flags()
+All is measured in one run, round by round; the medians are shown.`
+
+func newKernelCommand(p *program) *cobra.Command {
+	var b kernelBench
+	cmd, f := b.command(p, "kernel", kernelText, "  bench kernel\n  bench kernel --events 100000 --idle 100000 --rounds 1", 3, b.run)
 	f.IntVar(&b.events, "events", 1_000_000, "how many events to handle")
 	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
 	f.IntVar(&b.idle, "idle", 1_000_000, "how many idle cells of 200 bytes to hold")

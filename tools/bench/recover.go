@@ -27,21 +27,18 @@ type recoverBench struct {
 	scope
 }
 
-func newRecoverCommand(p *program) *cobra.Command {
-	var b recoverBench
-	var child string
-	cmd := b.command(p, 3, b.run, &cobra.Command{
-		Use:   "recover",
-		Short: "Kill a world half-way, and time its first new effect",
-		Long: `Kill a world half-way, and time its first new effect.
+const recoverText = `Kill a world half-way, and time its first new effect.
 
 A process of its own runs cells that ask for one live effect after the other, of
 which every performance is a line in a file. Half-way it is killed with SIGKILL;
 a new process then opens the world and goes on. What is in doubt is decided by a
 verifier that looks the line up. In the end every effect must have one line, and
-be committed.`,
-		Example: "  bench recover\n  bench recover --rounds 1",
-	})
+be committed.`
+
+func newRecoverCommand(p *program) *cobra.Command {
+	var b recoverBench
+	var child string
+	cmd, f := b.command(p, "recover", recoverText, "  bench recover\n  bench recover --rounds 1", 3, b.run)
 	inFull := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if child != "" {
@@ -49,7 +46,6 @@ be committed.`,
 		}
 		return inFull(cmd, args)
 	}
-	f := cmd.Flags()
 	f.IntVar(&b.cells, "cells", 100, "how many cells")
 	f.IntVar(&b.effects, "effects", 100, "how many effects each of them asks for")
 	f.StringVar(&child, "child", "", "run the world in `DIR`")

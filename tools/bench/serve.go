@@ -28,12 +28,7 @@ type serveBench struct {
 	scope
 }
 
-func newServeCommand(p *program) *cobra.Command {
-	var b serveBench
-	cmd := b.command(p, 1, b.run, &cobra.Command{
-		Use:   "serve",
-		Short: "Events of many clients over HTTP, beside the same within the process",
-		Long: `Events of many clients over HTTP, beside the same within the process.
+const serveText = `Events of many clients over HTTP, beside the same within the process.
 
 A world is served on loopback, as worldctl serve does, and driven meanwhile. Every
 client submits numbered events, each when the one before is accepted, which is durable
@@ -43,10 +38,11 @@ accepted is there once, in the order of its client. Clients and server share thi
 machine's processors.
 
 Beside it in the same round as many clients submit to a world of the same kind without
-HTTP. The medians of the rounds are shown.`,
-		Example: "  bench serve\n  bench serve --clients 8 --for 5s --rounds 3",
-	})
-	f := cmd.Flags()
+HTTP. The medians of the rounds are shown.`
+
+func newServeCommand(p *program) *cobra.Command {
+	var b serveBench
+	cmd, f := b.command(p, "serve", serveText, "  bench serve\n  bench serve --clients 8 --for 5s --rounds 3", 1, b.run)
 	f.IntVar(&b.clients, "clients", 64, "how many clients")
 	f.DurationVar(&b.span, "for", 30*time.Second, "for how long they submit, each way; as 30s")
 	return cmd

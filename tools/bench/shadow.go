@@ -24,21 +24,17 @@ type shadowBench struct {
 	scope
 }
 
-func newShadowCommand(p *program) *cobra.Command {
-	var b shadowBench
-	cmd := b.command(p, 5, b.run, &cobra.Command{
-		Use:   "shadow",
-		Short: "Shadows of a world under other rules, beside its replay",
-		Long: `Shadows of a world under other rules, beside its replay.
+const shadowText = `Shadows of a world under other rules, beside its replay.
 
 Accounts add up what they are sent, and each asks for one effect. The same history is
 replayed, and run under candidates that do the same (another comment in the code,
 another policy), that use more gas, and that deny the effect of every cell. One after
 the other in each round, on one open world, once with the reducer in Starlark and once
-in Go; the medians are shown.`,
-		Example: "  bench shadow\n  bench shadow --events 100000 --rounds 1",
-	})
-	f := cmd.Flags()
+in Go; the medians are shown.`
+
+func newShadowCommand(p *program) *cobra.Command {
+	var b shadowBench
+	cmd, f := b.command(p, "shadow", shadowText, "  bench shadow\n  bench shadow --events 100000 --rounds 1", 5, b.run)
 	f.IntVar(&b.events, "events", 300_000, "how many events to handle")
 	f.IntVar(&b.cells, "cells", 3_000, "over how many cells")
 	return cmd

@@ -29,20 +29,16 @@ type snapshotBench struct {
 	scope
 }
 
-func newSnapshotCommand(p *program) *cobra.Command {
-	var b snapshotBench
-	cmd := b.command(p, 3, b.run, &cobra.Command{
-		Use:   "snapshot",
-		Short: "Snapshots, rollbacks, forks and looks back, beside what they would cost in full",
-		Long: `Snapshots, rollbacks, forks and looks back, beside what they would cost in full.
+const snapshotText = `Snapshots, rollbacks, forks and looks back, beside what they would cost in full.
 
 A snapshot and a rollback after one cell in a hundred has changed are compared
 with those after all have. A snapshot counts until its image is stored. Looks
 back are at random cells and moments of a long journal. The fork is of a world
-whose store has so many bytes.`,
-		Example: "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1",
-	})
-	f := cmd.Flags()
+whose store has so many bytes.`
+
+func newSnapshotCommand(p *program) *cobra.Command {
+	var b snapshotBench
+	cmd, f := b.command(p, "snapshot", snapshotText, "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1", 3, b.run)
 	f.IntVar(&b.cells, "cells", 100_000, "how many cells of 200 bytes to take snapshots of")
 	f.IntVar(&b.share, "share", 100, "one in `N` of them changes between two snapshots")
 	f.IntVar(&b.events, "events", 500_000, "how many events, of two records each, to look back over")

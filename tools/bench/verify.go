@@ -23,20 +23,16 @@ type verifyBench struct {
 	scope
 }
 
-func newVerifyCommand(p *program) *cobra.Command {
-	var b verifyBench
-	cmd := b.command(p, 3, b.run, &cobra.Command{
-		Use:   "verify",
-		Short: "Verification of a world beside its replay, and what memory it takes",
-		Long: `Verification of a world beside its replay, and what memory it takes.
+const verifyText = `Verification of a world beside its replay, and what memory it takes.
 
 Accounts add up what they are sent. The same open world is replayed and verified, one
 after the other in each round, and the medians are shown. Then it is verified once more
 as a directory, and so is one of a quarter of its records, over as many cells: what is
-alive on the heap must not grow with the journal.`,
-		Example: "  bench verify\n  bench verify --records 200000 --rounds 1",
-	})
-	f := cmd.Flags()
+alive on the heap must not grow with the journal.`
+
+func newVerifyCommand(p *program) *cobra.Command {
+	var b verifyBench
+	cmd, f := b.command(p, "verify", verifyText, "  bench verify\n  bench verify --records 200000 --rounds 1", 3, b.run)
 	f.IntVar(&b.records, "records", 1_000_000, "how many records to verify")
 	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
 	return cmd
