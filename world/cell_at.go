@@ -34,7 +34,7 @@ type Landmarks struct {
 
 // Landmarks returns those of all that is durable. The slices are the caller's.
 func (w *World) Landmarks() Landmarks {
-	l := Landmarks{Head: w.settled, Manifest: w.k.rules.hash}
+	l := Landmarks{Head: w.durable, Manifest: w.k.rules.hash}
 	for _, record := range w.k.catalog.Records() {
 		l.Images = append(l.Images, journal.Seq(record))
 	}
@@ -51,7 +51,7 @@ func (w *World) Landmarks() Landmarks {
 // with it: what At(h, at, registry).Cell(id) would say. It folds the cell's own
 // records since the last image before, and everything only where these do not
 // tell; see errWhole.
-func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry *reducer.Registry) (CellView, bool, error) {
+func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry reducer.Registry) (CellView, bool, error) {
 	if at = min(at, known.Head); at == 0 {
 		return CellView{}, false, nil
 	}
@@ -105,7 +105,7 @@ var errWhole = errors.New("world: the whole world has to be folded")
 // cellFold folds one cell.
 type cellFold struct {
 	h        CellHistory
-	registry *reducer.Registry
+	registry reducer.Registry
 	at       journal.Seq
 	name     string
 	cell     *cell
@@ -122,7 +122,7 @@ type cellFold struct {
 // cellFoldAsked is what a cell is told of its intent besides what became of it.
 type cellFoldAsked struct{ tag, kind string }
 
-func newCellFold(h CellHistory, id reducer.Cell, at journal.Seq, registry *reducer.Registry) *cellFold {
+func newCellFold(h CellHistory, id reducer.Cell, at journal.Seq, registry reducer.Registry) *cellFold {
 	return &cellFold{
 		h: h, registry: registry, at: at, unit: at, name: id.String(), cell: newCell(id, journal.Hash{}),
 		intents: make(map[receipt.Key]cellFoldAsked),
@@ -149,7 +149,7 @@ func (f *cellFold) run(known *Landmarks) error {
 		return err
 	}
 	f.seed, f.rules = created.Seed, []journal.Hash{created.Manifest}
-	if found, err := f.begin(known.Images); found || err != nil {
+	if found, err := f.firstImage(known.Images); found || err != nil {
 		return err
 	}
 	if slices.ContainsFunc(known.Rollbacks, func(r journal.Seq) bool { return f.base < r && r <= f.at }) {
@@ -167,9 +167,9 @@ func (f *cellFold) run(known *Landmarks) error {
 	return nil
 }
 
-// begin finds the image to begin with. It reports whether that has the cell as
+// firstImage finds the image to begin with. It reports whether that has the cell as
 // it was at f.at.
-func (f *cellFold) begin(images []journal.Seq) (bool, error) {
+func (f *cellFold) firstImage(images []journal.Seq) (bool, error) {
 	next, _ := slices.BinarySearch(images, f.at)
 	if next < len(images) {
 		img, err := f.image(images[next])

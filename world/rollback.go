@@ -57,26 +57,26 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (*journal.Ro
 	}
 	done, err := w.k.rollback(b, p)
 	if err != nil {
-		w.begins(withdrawn)
+		w.startTasks(withdrawn)
 		return nil, err
 	}
 	clear(w.confirming) // what is to be told is other than before
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
-	if err := w.k.tellRecalled(w.cfg.History); err != nil {
+	if err := w.k.deliverRecalled(w.cfg.History); err != nil {
 		return nil, w.fail(err)
 	}
 	return done, w.Checkpoint()
 }
 
 // Leaves returns what a rollback to a snapshot would leave behind.
-func (w *World) Leaves(b journal.RolledBack) ([]journal.SideEffect, error) {
-	p, err := w.k.readPast(w.cfg.History, &b, nil)
+func (m *Moment) Leaves(b journal.RolledBack) ([]journal.SideEffect, error) {
+	p, err := m.k.readPast(m.past, &b, nil)
 	if err != nil {
 		return nil, err
 	}
-	return w.k.sideEffects(&b, p), nil
+	return m.k.sideEffects(&b, p), nil
 }
 
 // rollback writes a rollback.applied and does what it says.
@@ -121,7 +121,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 	}
 	k.takeOver(all, id)
 	k.abandon(&b, p, id)
-	k.tellAgain(p, id)
+	k.repeatAnswers(p, id)
 	if b.Fresh {
 		k.refresh()
 	}

@@ -13,7 +13,11 @@ import (
 
 // Moment is a world at one moment, for looking at. It is not safe for concurrent
 // use.
-type Moment struct{ k *kernel }
+type Moment struct {
+	k        *kernel
+	past     journal.History  // that led there
+	registry reducer.Registry // what Go reducers there are
+}
 
 // Status says where a world stands.
 type Status struct {
@@ -130,6 +134,19 @@ func (m *Moment) Intent(key receipt.Key) (receipt.Entry, bool) {
 		return receipt.Entry{}, false
 	}
 	return *e, true
+}
+
+// InDoubt counts the effects in doubt that a person has to decide about, and those
+// whose verifiers are asked first.
+func (m *Moment) InDoubt() (undecided, asked int) {
+	for _, e := range m.k.ledger.In(receipt.StateInDoubt) {
+		if e.Waiting {
+			asked++
+		} else {
+			undecided++
+		}
+	}
+	return undecided, asked
 }
 
 // InFlight returns the permits of the effects in flight, in their order.

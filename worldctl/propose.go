@@ -17,8 +17,8 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// wish is a change of the rules as a person types it.
-type wish struct {
+// proposeFlags are a change of the rules as a person types it.
+type proposeFlags struct {
 	name   string // of a manifest; empty: the world.yaml in the world's directory
 	patch  string // a file, in the place of name
 	reason string
@@ -27,7 +27,7 @@ type wish struct {
 }
 
 func newProposeCommand(c *cli) *cobra.Command {
-	var x wish
+	var x proposeFlags
 	cmd := &cobra.Command{
 		Use:   "propose [FILE]",
 		Short: "Propose a change of the rules: another manifest for the world",
@@ -65,22 +65,19 @@ an open proposal asks for the same.`,
 	return cmd
 }
 
-func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
+func (c *cli) propose(ctx context.Context, lw *local.World, x *proposeFlags) error {
 	by, err := c.actor(x.as)
 	if err != nil {
 		return err
 	}
 	name := cmp.Or(x.patch, x.name, filepath.Join(lw.Dir(), local.ManifestFile))
-	change, err := c.readWish(lw, name, x.patch != "")
+	change, err := c.readCandidate(lw, name, x.patch != "")
 	if err != nil {
 		return unread(err, name)
 	}
 	p := world.Proposal{Actor: by, Reason: x.reason}
 	var f governance.InForce
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		_, f = w.Proposals()
-		return nil
-	})
+	lw.View(func(w *world.Moment) { _, f = w.Proposals() })
 	p.Base = f.Manifest
 	if p.Candidate, p.Contents, err = change(inForce(lw)); err != nil {
 		return unread(err, name)
@@ -89,8 +86,7 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	if err != nil {
 		return err
 	}
-	err = lw.View(func(w *world.World) error { return w.ProposedAlready(candidate.hash) })
-	if err != nil {
+	if lw.View(func(w *world.Moment) { err = w.ProposedAlready(candidate.hash) }); err != nil {
 		return err
 	}
 	if x.key != "" {
@@ -104,20 +100,20 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	if err != nil {
 		return notProposed(err, name)
 	}
-	a, err := proposalOf(lw, n)
+	a, err := recordsOf(lw).Proposal(n)
 	if err != nil {
 		return err
 	}
 	return c.object("proposal", a, func() {
 		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: %smanifest %s, in the place of %s\n",
-			a.Record, a.Proposal, a.authorship(), a.newVersion(), a.Candidate, a.Base)
+			a.Record, a.Proposal, authorship(&a.ProposalLine), newVersion(a), a.Candidate, a.Base)
 		c.showChanges(&a.ManifestChanges, a.Code)
 		c.note("next: worldctl shadow %s says what it would have done", a.Proposal)
 	})
 }
 
-// readWish reads the manifest, or the patch, that a person named.
-func (c *cli) readWish(lw *local.World, name string, patch bool) (world.Amendment, error) {
+// readCandidate reads the manifest, or the patch, that a person named.
+func (c *cli) readCandidate(lw *local.World, name string, patch bool) (world.Amendment, error) {
 	info, err := os.Stat(c.path(name))
 	if err == nil && info.IsDir() {
 		name = filepath.Join(name, local.ManifestFile)

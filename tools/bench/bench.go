@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -128,13 +127,6 @@ func (s *scope) each(note func(string, ...any), round func(dir string, r *rows) 
 	return s.measure(func(dir string, r *rows) error {
 		return s.repeat(note, dir, func(at string) error { return round(at, r) })
 	})
-}
-
-// withReducer is a program with one reducer in Go.
-func withReducer(name string, f reducer.Factory) local.Options {
-	registry := new(reducer.Registry)
-	registry.Register(name, "1", f)
-	return local.Options{Registry: registry}
 }
 
 // withEcho adds the live adapter that answers at once.

@@ -92,7 +92,7 @@ func (echo) Perform(context.Context, host.Call) (host.Result, error) {
 
 // effectsOptions has a reducer that asks for effects one after the other.
 func effectsOptions() local.Options {
-	return withEcho(withReducer("agent", reducer.Typed(1, callOn)))
+	return withEcho(local.Options{Reducers: reducer.Registry{"agent@1": reducer.Typed(1, callOn)}})
 }
 
 // run measures every combination, round by round.

@@ -79,7 +79,7 @@ func credited(_ *reducer.Context, a account, c credit) (account, error) {
 }
 
 func benchOptions() local.Options {
-	return withReducer("account", reducer.Typed(1, credited))
+	return local.Options{Reducers: reducer.Registry{"account@1": reducer.Typed(1, credited)}}
 }
 
 // load makes events, in memory that it reuses.
@@ -327,7 +327,7 @@ type note struct {
 // noteOptions has a reducer whose state takes 200 bytes.
 func noteOptions() local.Options {
 	text := strings.Repeat("x", 200-len("\xa1\x64text\x78\x00"))
-	return withReducer("note", reducer.Typed(1, func(*reducer.Context, note, credit) (note, error) {
+	return local.Options{Reducers: reducer.Registry{"note@1": reducer.Typed(1, func(*reducer.Context, note, credit) (note, error) {
 		return note{Text: text}, nil
-	}))
+	})}}
 }

@@ -101,7 +101,7 @@ func rings(ctx *reducer.Context, a ringer, e reducer.Event) (ringer, error) {
 }
 
 func ringOptions() local.Options {
-	return withEcho(withReducer("ringer", reducer.Typed(1, rings)))
+	return withEcho(local.Options{Reducers: reducer.Registry{"ringer@1": reducer.Typed(1, rings)}})
 }
 
 // benchCandidate is a manifest that shadows are measured of.
@@ -195,12 +195,11 @@ func (b *shadowBench) world(
 
 // inForce returns a copy of the manifest in force.
 func inForce(lw *local.World) (m *manifest.Manifest, err error) {
-	err = lw.View(func(w *world.World) error {
-		encoded, err := w.Manifest().Encode()
-		if err == nil {
+	lw.View(func(w *world.Moment) {
+		var encoded []byte
+		if encoded, err = w.Manifest().Encode(); err == nil {
 			m, err = manifest.Decode(encoded)
 		}
-		return err
 	})
 	return m, err
 }

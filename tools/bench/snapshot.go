@@ -83,9 +83,9 @@ routing:
 `
 
 func memoOptions() local.Options {
-	return withReducer("note", reducer.Typed(1, func(_ *reducer.Context, n memo, e noted) (memo, error) {
+	return local.Options{Reducers: reducer.Registry{"note@1": reducer.Typed(1, func(_ *reducer.Context, n memo, e noted) (memo, error) {
 		return memo{Count: n.Count + 1, Text: e.Text}, nil
-	}))
+	})}}
 }
 
 // touch has every so many of the cells handle an event.

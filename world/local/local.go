@@ -120,7 +120,7 @@ func own(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r, err = settle(path, r, opts); err == nil && opts.Effects == "" {
+	if r, err = latestKeyring(path, r, opts); err == nil && opts.Effects == "" {
 		opts.Effects, err = readRecorded(hidden)
 	}
 	if err != nil {
@@ -231,20 +231,6 @@ func (lw *World) performer() *host.Host {
 	return lw.host
 }
 
-// Run runs ticks until the world is idle or ctx ends. Other calls may be made
-// while it waits for the outside.
-func (lw *World) Run(ctx context.Context) error {
-	for {
-		p, err := lw.Next(ctx)
-		if err == nil && p == world.Waiting {
-			err = lw.Wait(ctx)
-		}
-		if err != nil || p == world.Idle {
-			return err
-		}
-	}
-}
-
 // change lets f change the world, if that can run.
 func (lw *World) change(f func() error) error {
 	if err := lw.canRun(); err != nil {
@@ -269,12 +255,24 @@ func (lw *World) Resume(ctx context.Context, cell reducer.Cell, how world.Resump
 	return lw.change(func() error { return lw.w.Resume(ctx, cell, how) })
 }
 
-// View lets read look at the world while nothing changes it. What read gets
-// must not be used after it returns.
-func (lw *World) View(read func(*world.World) error) error {
+// View lets read look at the world while nothing changes it. What read gets must
+// not be used after it returns.
+func (lw *World) View(read func(*world.Moment)) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	return read(lw.w)
+	read(&lw.w.Moment)
+}
+
+// Update lets change change the world while nobody else does, and returns its error.
+// What it gets must not be used after it returns. What runs the world and what
+// changes its rules takes more than that: see Next, Step, Propose and Apply of lw.
+func (lw *World) Update(change func(*world.World) error) error {
+	if err := lw.canRun(); err != nil {
+		return err
+	}
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	return change(lw.w)
 }
 
 // Status returns where the world stands.
