@@ -185,6 +185,7 @@ type Setup struct {
 	Config manifest.Data                          // the adapter's or verifier's: a map, or empty
 	File   func(configKey string) ([]byte, error) // content of the file that config names there; must not be changed
 	Dir    string                                 // the world's directory: relative paths begin there
+	Shared map[any]any                            // of all factories of one Host, one at a time: for what their adapters have in common
 
 	// Secret returns the value of a reference such as "secret://NAME". What it
 	// returns is kept out of results and errors: see secret.go. Call it when the

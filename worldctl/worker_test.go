@@ -112,7 +112,7 @@ type shop struct {
 func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 	t.Helper()
 	s := &shop{sinkWorld: w, acquired: make(map[string]bool)}
-	lw, err := local.Open(w.dir, local.Options{Adapters: released().adapters(), Remote: true, Lease: lease, Grace: lease})
+	lw, err := local.Open(w.dir, local.Options{Adapters: released().Adapters, Remote: true, Lease: lease, Grace: lease})
 	require.NoError(t, err)
 	s.lw = lw
 	token, hash := api.NewToken()

@@ -45,10 +45,7 @@ func (d *desk) fetch(ctx context.Context) (*rules, error) {
 func (d *desk) open(ctx context.Context, r *rules) (*host.Host, error) {
 	cfg := host.Config{
 		World: d.id, Keys: d.keys, Dir: d.cfg.Dir, Secrets: d.cfg.Secrets, EffectLog: filepath.Join(d.dir, "effects"),
-		Workers: d.cfg.Workers, Grace: closing, Fence: d.leases.fence,
-	}
-	if d.cfg.Adapters != nil {
-		cfg.Adapters = d.cfg.Adapters()
+		Workers: d.cfg.Workers, Grace: closing, Fence: d.leases.fence, Adapters: d.cfg.Adapters,
 	}
 	var missing error // a content could not be read
 	cfg.Content = func(h manifest.Hash) (data []byte, err error) {
