@@ -100,13 +100,13 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	if err != nil {
 		return notProposed(err, name)
 	}
-	a, err := proposalOf(lw, n)
+	a, err := recordsOf(lw).Proposal(n)
 	if err != nil {
 		return err
 	}
 	return c.object("proposal", a, func() {
 		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: %smanifest %s, in the place of %s\n",
-			a.Record, a.Proposal, a.authorship(), a.newVersion(), a.Candidate, a.Base)
+			a.Record, a.Proposal, authorship(&a.ProposalLine), newVersion(a), a.Candidate, a.Base)
 		c.showChanges(&a.ManifestChanges, a.Code)
 		c.note("next: worldctl shadow %s says what it would have done", a.Proposal)
 	})

@@ -122,13 +122,6 @@ func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error
 	})
 }
 
-// WouldApply returns why Apply would not put a proposal's candidate in force now, and
-// how many cells it would migrate.
-func (lw *World) WouldApply(proposal uint64) (migrated int, err error) {
-	lw.View(func(w *world.Moment) { migrated, err = w.WouldApply(proposal) })
-	return migrated, err
-}
-
 // checkCandidate makes sure that this program can perform the effects of a
 // candidate that there is: another program may have proposed it.
 func (lw *World) checkCandidate(proposal uint64) error {
