@@ -163,7 +163,7 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name string, s Setup) (made T, err error) {
 	factory, ok := factories[name]
 	if !ok {
-		return made, fmt.Errorf("there is no %s %q, only %q", what, name, slices.Sorted(maps.Keys(factories)))
+		return made, &manifest.NoAdapterError{What: what, Name: name, Known: slices.Sorted(maps.Keys(factories))}
 	}
 	if made, err = factory(s); err != nil {
 		return made, fmt.Errorf("%s %s: %w", what, name, err)

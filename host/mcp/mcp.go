@@ -89,11 +89,11 @@ func (a *adapter) Close() error {
 func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
 	target, err := governance.ParseMCP(a.setup.Config, call.Permit.Params)
 	if err != nil {
-		return refused(err), nil
+		return host.Refused(err), nil
 	}
 	arguments, err := canon.ToJSON(target.Arguments)
 	if err != nil {
-		return refused(err), nil
+		return host.Refused(err), nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
