@@ -79,7 +79,7 @@ func runTown(t *testing.T) *local.World {
 func cells(t *testing.T, w *local.World) []world.CellView {
 	t.Helper()
 	var out []world.CellView
-	require.NoError(t, w.View(func(w *world.World) error { out = w.Cells(); return nil }))
+	w.View(func(w *world.Moment) { out = w.Cells() })
 	return out
 }
 
@@ -88,13 +88,13 @@ func state[T any](t *testing.T, w *local.World, cell string) T {
 	id, err := reducer.ParseCell(cell)
 	require.NoError(t, err)
 	var s T
-	require.NoError(t, w.View(func(w *world.World) error {
+	w.View(func(w *world.Moment) {
 		c, ok := w.Cell(id)
 		require.True(t, ok, cell)
 		text, err := canon.ToJSON(c.State)
 		require.NoError(t, err)
-		return json.Unmarshal(text, &s)
-	}))
+		require.NoError(t, json.Unmarshal(text, &s))
+	})
 	return s
 }
 

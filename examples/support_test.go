@@ -61,14 +61,13 @@ func booked(t *testing.T, w *local.World) map[string]int {
 func only(t *testing.T, w *local.World, s receipt.State) receipt.Entry {
 	t.Helper()
 	var found []receipt.Entry
-	require.NoError(t, w.View(func(w *world.World) error {
+	w.View(func(w *world.Moment) {
 		for _, e := range w.Intents() {
 			if e.State == s {
 				found = append(found, e)
 			}
 		}
-		return nil
-	}))
+	})
 	require.Len(t, found, 1)
 	return found[0]
 }

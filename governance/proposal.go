@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -106,9 +107,28 @@ func (p *Proposal) Terms(world string) manifest.Terms {
 // counts reports whether an approval is of the last report and by somebody whose
 // approval counts.
 func (p *Proposal) counts(a *Approval, g manifest.Governance) bool {
-	_, listed := g.Approver(a.Signature.Key)
-	own := g.FourEyes && p.by(a.Signature.Key)
-	return a.Report == p.Report && !own && (listed || len(g.Approvers) == 0)
+	return a.Report == p.Report && p.eligible(a.Signature.Key, g) == nil
+}
+
+// eligible returns why no approval with a key counts.
+func (p *Proposal) eligible(key manifest.PublicKey, g manifest.Governance) error {
+	_, listed := g.Approver(key)
+	switch {
+	case !listed && len(g.Approvers) > 0:
+		return fmt.Errorf("%w: %s", ErrNotListed, key)
+	case g.FourEyes && p.by(key):
+		return ErrOwnProposal
+	}
+	return nil
+}
+
+// mayApprove returns why one more approval with a key would not count.
+func (p *Proposal) mayApprove(key manifest.PublicKey, g manifest.Governance) error {
+	err := p.eligible(key, g)
+	if err == nil && slices.ContainsFunc(p.Approvals, func(a Approval) bool { return a.Report == p.Report && a.Signature.Key == key }) {
+		err = ErrRepeated
+	}
+	return err
 }
 
 // by reports whether the author has signed with a key.
@@ -150,6 +170,43 @@ func (p *Proposal) approved(g manifest.Governance) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %d of %d", ErrNotApproved, have, need)
+}
+
+// Lack is something that a proposal needs before it can be applied.
+type Lack struct {
+	Step Stage  // that brings it; empty: none does
+	Text string // such as "1 of 2 approvals, by alice"
+}
+
+// Lacks returns what a proposal needs before it can be applied, nothing where nothing
+// would help: it is closed, or was made of another manifest than the one in force.
+func (p *Proposal) Lacks(f InForce) []Lack {
+	if !p.Open() || p.Base != f.Manifest {
+		return nil
+	}
+	var out []Lack
+	if p.ReportAt == 0 || p.ReportAt < f.Since {
+		out = append(out, Lack{Shadowed, "a report of what it would have done"})
+	}
+	have, need := p.Counted(f.Governance), p.Needed(f.Governance)
+	if have >= need {
+		return out
+	}
+	who := "whoever has a key"
+	if len(f.Governance.Approvers) > 0 {
+		var names []string
+		for _, a := range f.Governance.Approvers {
+			if p.mayApprove(a.Key, f.Governance) == nil {
+				names = append(names, a.Name)
+			}
+		}
+		who = strings.Join(names, ", ")
+	}
+	text := fmt.Sprintf("%d of %d approvals, ", need-have, need)
+	if who == "" {
+		return append(out, Lack{"", text + "and no approver is left to give them: let another one propose it"})
+	}
+	return append(out, Lack{Approved, text + "by " + who})
 }
 
 // InForce is what a proposal is measured by.
@@ -260,7 +317,6 @@ func (ps *Proposals) Approve(n uint64, terms manifest.Terms, a Approval, f InFor
 		return err
 	}
 	want := p.Terms(f.World)
-	_, listed := f.Governance.Approver(a.Signature.Key)
 	switch {
 	case terms.World != want.World:
 		return fmt.Errorf("%w: world %s, and this is %s", ErrOtherTerms, terms.World, want.World)
@@ -270,13 +326,11 @@ func (ps *Proposals) Approve(n uint64, terms manifest.Terms, a Approval, f InFor
 		return fmt.Errorf("%w: candidate %s, and that of p%d is %s", ErrOtherTerms, terms.Candidate, n, want.Candidate)
 	case terms.Report != want.Report:
 		return fmt.Errorf("%w: report %s, and the last of p%d is %s", ErrOtherTerms, terms.Report, n, want.Report)
-	case !listed && len(f.Governance.Approvers) > 0:
-		return fmt.Errorf("%w: %s", ErrNotListed, a.Signature.Key)
-	case f.Governance.FourEyes && p.by(a.Signature.Key):
-		return ErrOwnProposal
-	case slices.ContainsFunc(p.Approvals, func(b Approval) bool { return b.Report == p.Report && b.Signature.Key == a.Signature.Key }):
-		return ErrRepeated
-	case !a.Signature.Verifies(want):
+	}
+	if err := p.mayApprove(a.Signature.Key, f.Governance); err != nil {
+		return err
+	}
+	if !a.Signature.Verifies(want) {
 		return ErrSignature
 	}
 	a.Report = p.Report

@@ -1,46 +1,62 @@
 package reducer
 
 import (
-	"fmt"
+	"maps"
 	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/manifest"
 )
 
 // Factory makes a Reducer for one world, so that an instance may keep scratch
 // memory without locks.
 type Factory func() Reducer
 
-// Registry holds the Go reducers of a program by name and version. The zero
-// value is empty and ready. Fill it before opening worlds; after that it is
-// safe for concurrent use.
-type Registry struct {
-	factories map[string]Factory
+// Registry holds the Go reducers of a program by NAME@VERSION, as manifests name
+// them. It must not be changed once a world has it.
+type Registry map[string]Factory
+
+// MissingError says that a world cannot go on in this program, which lacks some of
+// its Go reducers.
+type MissingError struct {
+	Reducers []string // NAME@VERSION, sorted, at least one
+	Known    []string // what the program has, likewise
 }
 
-// Register adds a reducer. It panics when name@version is taken: two reducers
-// under one name are a programmer's error.
-func (r *Registry) Register(name, version string, f Factory) {
+func (e *MissingError) Error() string {
+	text := "this program has no Go reducer " + strings.Join(e.Reducers, ", ")
+	if len(e.Known) > 0 {
+		text += "; it has " + strings.Join(e.Known, ", ")
+	}
+	return text
+}
+
+// New returns a new instance of a reducer, or a *MissingError.
+func (r Registry) New(name, version string) (Reducer, error) {
 	id := name + "@" + version
-	if r.factories == nil {
-		r.factories = make(map[string]Factory)
+	if f, ok := r[id]; ok {
+		return f(), nil
 	}
-	if _, taken := r.factories[id]; taken {
-		panic("reducer: " + id + " is registered twice")
-	}
-	r.factories[id] = f
+	return nil, r.missing(id)
 }
 
-// New returns a new instance of the reducer, or an error that lists the
-// reducers that there are. A nil Registry is empty.
-func (r *Registry) New(name, version string) (Reducer, error) {
-	var known []string
-	if r != nil {
-		if f, ok := r.factories[name+"@"+version]; ok {
-			return f(), nil
+// Lacks returns a *MissingError about the reducers of a manifest that are not
+// there, or nil.
+func (r Registry) Lacks(m *manifest.Manifest) error {
+	var missing []string
+	for _, def := range m.Reducers { // order cannot show: sorted below
+		id := def.Name + "@" + def.Version
+		if _, ok := r[id]; def.Engine == manifest.EngineGo && !ok && !slices.Contains(missing, id) {
+			missing = append(missing, id)
 		}
-		for id := range r.factories { // order cannot show: sorted below
-			known = append(known, id)
-		}
-		slices.Sort(known)
 	}
-	return nil, fmt.Errorf("reducer: this program has no Go reducer %s@%s (it has %q)", name, version, known)
+	if missing == nil {
+		return nil
+	}
+	slices.Sort(missing)
+	return r.missing(missing...)
+}
+
+func (r Registry) missing(ids ...string) error {
+	return &MissingError{Reducers: ids, Known: slices.Sorted(maps.Keys(r))}
 }

@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
 func TestRegistryMakesInstancesOfTheirOwn(t *testing.T) {
-	var r reducer.Registry
-	r.Register("counter", "1", counter)
+	r := reducer.Registry{"counter@1": counter}
 	a, err := r.New("counter", "1")
 	require.NoError(t, err)
 	b, err := r.New("counter", "1")
@@ -18,20 +18,23 @@ func TestRegistryMakesInstancesOfTheirOwn(t *testing.T) {
 	require.NotSame(t, a, b)
 }
 
-func TestRegistryNamesWhatItHas(t *testing.T) {
-	var r reducer.Registry
-	r.Register("counter", "1", counter)
-	r.Register("agent", "2", counter)
+func TestRegistryNamesWhatItLacksAndHas(t *testing.T) {
+	r := reducer.Registry{"counter@1": counter, "agent@2": counter}
+	var lacks *reducer.MissingError
 	_, err := r.New("counter", "2")
-	require.ErrorContains(t, err, `counter@2`)
-	require.ErrorContains(t, err, `["agent@2" "counter@1"]`)
-	var none *reducer.Registry
-	_, err = none.New("counter", "1")
-	require.Error(t, err)
-}
+	require.ErrorAs(t, err, &lacks)
+	require.Equal(t, &reducer.MissingError{Reducers: []string{"counter@2"}, Known: []string{"agent@2", "counter@1"}}, lacks)
 
-func TestRegistryRefusesOneNameTwice(t *testing.T) {
-	var r reducer.Registry
-	r.Register("counter", "1", counter)
-	require.Panics(t, func() { r.Register("counter", "1", counter) })
+	m := &manifest.Manifest{Reducers: map[string]manifest.Reducer{
+		"a": {Engine: manifest.EngineGo, Name: "counter", Version: "1"}, "s": {Engine: manifest.EngineStarlark},
+	}}
+	require.NoError(t, r.Lacks(m))
+	for _, name := range []string{"x", "y"} {
+		m.Reducers[name] = manifest.Reducer{Engine: manifest.EngineGo, Name: "counter", Version: "3"}
+	}
+	m.Reducers["b"] = manifest.Reducer{Engine: manifest.EngineGo, Name: "agent", Version: "3"}
+	require.ErrorAs(t, r.Lacks(m), &lacks)
+	require.Equal(t, []string{"agent@3", "counter@3"}, lacks.Reducers)
+	require.ErrorAs(t, reducer.Registry(nil).Lacks(m), &lacks)
+	require.Empty(t, lacks.Known)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // Apply puts the candidate of a proposal in force. It is durable on return, and a
@@ -20,7 +19,7 @@ func (w *World) Apply(ctx context.Context, proposal uint64, actor string) error 
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
-	next, err := w.k.ready(proposal, w.cfg)
+	next, err := w.ready(proposal)
 	if err != nil {
 		return err
 	}
@@ -58,8 +57,8 @@ func (w *World) Land(ctx context.Context) error {
 
 // WouldApply returns why a proposal would not be applied now, and how many cells
 // the candidate's code takes over if it is.
-func (m *Moment) WouldApply(h journal.History, registry *reducer.Registry, proposal uint64) (migrated int, err error) {
-	next, err := m.k.ready(proposal, Config{History: h, Registry: registry})
+func (m *Moment) WouldApply(proposal uint64) (migrated int, err error) {
+	next, err := m.ready(proposal)
 	if err != nil {
 		return 0, err
 	}
@@ -75,16 +74,16 @@ func (k *kernel) inForce() governance.InForce {
 }
 
 // ready returns the rules of a proposal that can be applied.
-func (k *kernel) ready(proposal uint64, cfg Config) (*rules, error) {
-	p, err := k.proposals.Ready(proposal, k.inForce())
+func (m *Moment) ready(proposal uint64) (*rules, error) {
+	p, err := m.k.proposals.Ready(proposal, m.k.inForce())
 	if err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
-	next, err := rulesOf(p.Candidate, cfg.History, cfg.Registry)
+	next, err := rulesOf(p.Candidate, m.past, m.registry)
 	if err != nil {
 		return nil, err
 	}
-	return next, k.dropsNothing(next)
+	return next, m.k.dropsNothing(next)
 }
 
 // dropsNothing refuses rules without a kind of which effects are under way.

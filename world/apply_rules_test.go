@@ -41,10 +41,10 @@ func tale(version int) reducer.Factory {
 	})
 }
 
-func taleRegistry() *reducer.Registry {
-	r := new(reducer.Registry)
+func taleRegistry() reducer.Registry {
+	r := reducer.Registry{}
 	for v := range versions {
-		r.Register("tale", strconv.Itoa(v+1), tale(v+1))
+		r["tale@"+strconv.Itoa(v+1)] = tale(v + 1)
 	}
 	return r
 }
@@ -118,7 +118,7 @@ func newChronicle(t *testing.T, seed uint64) *chronicle {
 	}
 	m, contents := ruled(1, 1)
 	c.World = worldtest.New(t, *m, contents, worldtest.Options{
-		Registry: taleRegistry(), BatchRecords: 1 + c.rng.IntN(5), CheckpointRecords: journal.Seq(5 + c.rng.IntN(40)),
+		Reducers: taleRegistry(), BatchRecords: 1 + c.rng.IntN(5), CheckpointRecords: journal.Seq(5 + c.rng.IntN(40)),
 	})
 	return c
 }

@@ -47,10 +47,9 @@ type benchCredit struct {
 
 // BenchmarkEvent is the road of one event through the kernel, without a disk.
 func BenchmarkEvent(b *testing.B) {
-	registry := new(reducer.Registry)
-	registry.Register("account", "1", reducer.Typed(1, func(_ *reducer.Context, a benchAccount, c benchCredit) (benchAccount, error) {
+	registry := reducer.Registry{"account@1": reducer.Typed(1, func(_ *reducer.Context, a benchAccount, c benchCredit) (benchAccount, error) {
 		return benchAccount{Count: a.Count + 1, Total: a.Total + c.By}, nil
-	}))
+	})}
 	m := manifest.Manifest{
 		World:    "bench",
 		Reducers: map[string]manifest.Reducer{"account": {Engine: manifest.EngineGo, Name: "account", Version: "1"}},

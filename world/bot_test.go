@@ -66,10 +66,8 @@ func bot(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
 	return s, nil
 }
 
-func botRegistry() *reducer.Registry {
-	r := new(reducer.Registry)
-	r.Register("bot", "1", reducer.Typed(1, bot))
-	return r
+func botRegistry() reducer.Registry {
+	return reducer.Registry{"bot@1": reducer.Typed(1, bot)}
 }
 
 func botManifest() manifest.Manifest {
@@ -115,8 +113,8 @@ func botsWith(t testing.TB, o worldtest.Options, change ...func(*manifest.Manife
 	for _, c := range change {
 		c(&m)
 	}
-	if o.Registry == nil {
-		o.Registry = botRegistry()
+	if o.Reducers == nil {
+		o.Reducers = botRegistry()
 	}
 	if o.Answer == nil {
 		o.Answer = func(receipt.Permit) worldtest.Reply { return worldtest.OK("done") }

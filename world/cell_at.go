@@ -51,7 +51,7 @@ func (w *World) Landmarks() Landmarks {
 // with it: what At(h, at, registry).Cell(id) would say. It folds the cell's own
 // records since the last image before, and everything only where these do not
 // tell; see errWhole.
-func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry *reducer.Registry) (CellView, bool, error) {
+func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry reducer.Registry) (CellView, bool, error) {
 	if at = min(at, known.Head); at == 0 {
 		return CellView{}, false, nil
 	}
@@ -105,7 +105,7 @@ var errWhole = errors.New("world: the whole world has to be folded")
 // cellFold folds one cell.
 type cellFold struct {
 	h        CellHistory
-	registry *reducer.Registry
+	registry reducer.Registry
 	at       journal.Seq
 	name     string
 	cell     *cell
@@ -122,7 +122,7 @@ type cellFold struct {
 // cellFoldAsked is what a cell is told of its intent besides what became of it.
 type cellFoldAsked struct{ tag, kind string }
 
-func newCellFold(h CellHistory, id reducer.Cell, at journal.Seq, registry *reducer.Registry) *cellFold {
+func newCellFold(h CellHistory, id reducer.Cell, at journal.Seq, registry reducer.Registry) *cellFold {
 	return &cellFold{
 		h: h, registry: registry, at: at, unit: at, name: id.String(), cell: newCell(id, journal.Hash{}),
 		intents: make(map[receipt.Key]cellFoldAsked),

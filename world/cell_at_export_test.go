@@ -6,7 +6,7 @@ import (
 )
 
 // FoldCell is CellAt without falling back on At.
-func FoldCell(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry *reducer.Registry) (CellView, bool, error) {
+func FoldCell(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, registry reducer.Registry) (CellView, bool, error) {
 	f := newCellFold(h, id, min(at, known.Head), registry)
 	if err := f.run(&known); err != nil {
 		return CellView{}, false, err
@@ -18,7 +18,7 @@ func FoldCell(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, r
 func ErrWhole() error { return errWhole }
 
 // EachMoment folds a journal from record 1 and visits what At says at each record.
-func EachMoment(h journal.History, registry *reducer.Registry, visit func(at journal.Seq, m *Moment)) error {
+func EachMoment(h journal.History, registry reducer.Registry, visit func(at journal.Seq, m *Moment)) error {
 	k := newKernel(nil, false)
 	created, err := firstRecord(h)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestCellAtIsNotToldOfACompensationThatARollbackAskedFor(t *testing.T) {
 	p.Submit("go", order{To: "a", Say: "on"})
 	p.snapshot("between")
 	out := new(worldtest.Outside)
-	fork := &play{out: out, t: t, World: p.Fork(journal.ForkHold, worldtest.Options{ID: "child", Outside: out, Registry: botRegistry()})}
+	fork := &play{out: out, t: t, World: p.Fork(journal.ForkHold, worldtest.Options{ID: "child", Outside: out, Reducers: botRegistry()})}
 	p.Drive()
 	p.reply(worldtest.OK(nil))
 	all := fork.Intents()
@@ -85,7 +85,7 @@ func TestCellAtIsNotToldOfAnEffectThatARollbackLeftAndAForkParked(t *testing.T) 
 			p.Submit("go", order{To: "a", Say: "on"})
 			p.snapshot("between")
 			out := new(worldtest.Outside)
-			fork := &play{out: out, t: t, World: p.Fork(journal.ForkHold, worldtest.Options{ID: "child", Outside: out, Registry: botRegistry()})}
+			fork := &play{out: out, t: t, World: p.Fork(journal.ForkHold, worldtest.Options{ID: "child", Outside: out, Reducers: botRegistry()})}
 			fork.snapshot("parked")
 			require.NoError(t, fork.resolve(key, how))
 			fork.Drive()

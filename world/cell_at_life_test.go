@@ -19,15 +19,21 @@ import (
 )
 
 // cellAtRegistry has two versions of the bot, which come to other states.
-func cellAtRegistry() *reducer.Registry {
+func cellAtRegistry() reducer.Registry {
 	r := botRegistry()
-	r.Register("bot", "2", reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
+	r["bot@2"] = reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
 		s, err := bot(ctx, s, e)
 		if len(s.Seen) > 0 {
 			s.Seen[len(s.Seen)-1] += "!"
 		}
 		return s, err
-	}))
+	})
+	r["bot@curious"] = reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
+		if e.Name == "go" {
+			ctx.Effect("tool.a", map[string]string{"p": "what else?"}, "more")
+		}
+		return bot(ctx, s, e)
+	})
 	return r
 }
 
@@ -61,7 +67,7 @@ func newLife(t *testing.T, seed uint64, returns bool, total map[string]int) *lif
 	l := &life{t: t, rng: rng, returns: returns, total: total}
 	l.out = l.outside()
 	l.World = worldtest.New(t, m, nil, worldtest.Options{
-		Outside: l.out, Registry: cellAtRegistry(),
+		Outside: l.out, Reducers: cellAtRegistry(),
 		BatchRecords: 1 + rng.IntN(12), CheckpointRecords: journal.Seq(5 + rng.IntN(100)),
 	})
 	return l

@@ -149,7 +149,7 @@ func TestCellAtOfAForkIsTheCellOfTheWholeWorld(t *testing.T) {
 		effects := []journal.ForkEffects{journal.ForkHold, journal.ForkLive, journal.ForkRecorded}[seed%3]
 		l.out = l.outside()
 		l.World = l.Fork(effects, worldtest.Options{
-			ID: "child", Outside: l.out, Registry: cellAtRegistry(), CheckpointRecords: journal.Seq(5 + l.rng.IntN(50)),
+			ID: "child", Outside: l.out, Reducers: cellAtRegistry(), CheckpointRecords: journal.Seq(5 + l.rng.IntN(50)),
 		})
 		l.live()
 		requireCellsAt(t, l.World, &count)

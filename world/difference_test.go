@@ -63,7 +63,7 @@ func TestDifferenceOfAMomentWithItselfIsEmpty(t *testing.T) {
 		wander(rt, w)
 		d := world.Compare(&w.Moment, &w.Moment)
 		require.True(rt, d.Same(), "%+v", d)
-		f := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: obliging})
+		f := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "fork", Reducers: botRegistry(), Answer: obliging})
 		d = world.Compare(&w.Moment, &f.Moment)
 		require.True(rt, d.Same(), "%+v", d)
 		require.NotEqual(rt, w.Status().ID, f.Status().ID)
@@ -78,7 +78,7 @@ func TestDifferenceTurnsWithItsSides(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := bots(t)
 		wander(rt, w)
-		f := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: obliging})
+		f := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "fork", Reducers: botRegistry(), Answer: obliging})
 		wander(rt, w)
 		wander(rt, f)
 		there, back := world.Compare(&w.Moment, &f.Moment), world.Compare(&f.Moment, &w.Moment)
@@ -107,7 +107,7 @@ func TestDifferenceNamesWhatDiffers(t *testing.T) {
 	w := bots(t)
 	w.Submit("go", order{To: "ada", Do: []act{{Effect: "tool.a", Param: "x"}}})
 	w.Run()
-	before := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "before", Registry: botRegistry(), Answer: obliging})
+	before := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "before", Reducers: botRegistry(), Answer: obliging})
 	w.Submit("go", order{To: "ada", Do: []act{{Effect: "tool.a", Param: "x"}, {Effect: "tool.bad", Param: "x"}, {Timer: 9}}})
 	w.Submit("go", order{To: "ben"})
 	w.Step(1)
@@ -135,7 +135,7 @@ func TestDifferenceIsOfWhatStands(t *testing.T) {
 	w.Run()
 	_, err := w.Snapshot(context.Background(), "here", "", "ada")
 	require.NoError(t, err)
-	before := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "before", Registry: botRegistry(), Answer: obliging})
+	before := w.Fork(journal.ForkRecorded, worldtest.Options{ID: "before", Reducers: botRegistry(), Answer: obliging})
 	w.Submit("go", order{To: "ada", Do: []act{{Effect: "tool.a", Param: "y"}}})
 	w.Run()
 	d := world.Compare(&before.Moment, &w.Moment)
@@ -164,7 +164,7 @@ func TestDifferenceOfEndsShows(t *testing.T) {
 	ok, failed, none := live("ok", worldtest.OK("done")), live("failed", worldtest.Fail("no")), live("none", worldtest.Reply{Err: errBot})
 	require.Equal(t, [2]receipt.State{receipt.StateCommitted, receipt.StateFailed}, states(ok, failed))
 	require.Equal(t, [2]receipt.State{receipt.StateInFlight, receipt.StateCommitted}, states(none, ok))
-	held := none.Fork(journal.ForkHold, worldtest.Options{ID: "held", Registry: botRegistry(), Answer: obliging})
+	held := none.Fork(journal.ForkHold, worldtest.Options{ID: "held", Reducers: botRegistry(), Answer: obliging})
 	require.Equal(t, [2]receipt.State{receipt.StateInFlight, receipt.StateInDoubt}, states(none, held))
 }
 
@@ -223,7 +223,7 @@ func TestPartingIsFoundWithFewReads(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := bots(t)
 		wander(rt, w)
-		f := w.Fork(journal.ForkLive, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: obliging})
+		f := w.Fork(journal.ForkLive, worldtest.Options{ID: "fork", Reducers: botRegistry(), Answer: obliging})
 		at := w.Journal.Head().ID
 		wander(rt, w)
 		wander(rt, f)

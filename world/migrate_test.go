@@ -26,13 +26,13 @@ var errStubborn = errors.New("this one does not change")
 
 // grownRegistry has the bots, and their next version, which takes over the states
 // of version 1 but for those that hold the word stubborn.
-func grownRegistry() *reducer.Registry {
+func grownRegistry() reducer.Registry {
 	r := botRegistry()
 	f := reducer.Typed(1, func(_ *reducer.Context, s grown, e reducer.Event) (grown, error) {
 		s.Lines = append(s.Lines, e.Name)
 		return s, nil
 	})
-	r.Register("bot", "2", reducer.Migrating(f, func(state reducer.Data) (grown, error) {
+	r["bot@2"] = reducer.Migrating(f, func(state reducer.Data) (grown, error) {
 		var old botState
 		if err := canon.Unmarshal(state, &old); err != nil {
 			return grown{}, err
@@ -43,7 +43,7 @@ func grownRegistry() *reducer.Registry {
 			}
 		}
 		return grown{Version: 2, Lines: old.Seen}, nil
-	}))
+	})
 	return r
 }
 
@@ -52,7 +52,7 @@ func growing(t *testing.T) (*worldtest.World, manifest.Manifest) {
 	t.Helper()
 	m := botManifest()
 	w := worldtest.New(t, m, nil, worldtest.Options{
-		Registry: grownRegistry(), Answer: func(receipt.Permit) worldtest.Reply { return worldtest.OK(nil) },
+		Reducers: grownRegistry(), Answer: func(receipt.Permit) worldtest.Reply { return worldtest.OK(nil) },
 	})
 	next := *w.Manifest()
 	next.Reducers = map[string]manifest.Reducer{}

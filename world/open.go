@@ -26,9 +26,9 @@ type Config struct {
 	Journal  journal.Journal
 	History  journal.History // what Journal holds
 	NewHost  func(world string, m *manifest.Manifest) (Host, error)
-	Keys     *receipt.Keyring  // verifies receipts
-	Registry *reducer.Registry // Go reducers; nil: none
-	Paranoid bool              // run every reduction twice and compare
+	Keys     *receipt.Keyring // verifies receipts
+	Registry reducer.Registry // Go reducers; nil: none
+	Paranoid bool             // run every reduction twice and compare
 
 	// BatchRecords is how many records a batch gathers before it is appended
 	// while the next is computed. 0: DefaultBatchRecords.
@@ -80,7 +80,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		Kernel: KernelVersion, Engines: engines(),
 	})
 	k.blobs = append(blobs, k.blobs...)
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k: k}, settled: k.taken.ID}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, settled: k.taken.ID}
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func open(cfg Config) (*World, error) {
 		k.ledger.TouchAll()
 		lost = slices.DeleteFunc(lost, func(x *journal.Image) bool { return x.Head.ID <= img.Head.ID }) // stored already
 	}
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k: k}, settled: k.taken.ID}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, settled: k.taken.ID}
 	if img != nil {
 		w.saved = img.Head.ID
 	}

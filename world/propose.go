@@ -121,12 +121,12 @@ func (m *Moment) Terms(proposal uint64) (manifest.Terms, error) {
 }
 
 // ReportOf returns the last report about a proposal, nil where there is none.
-func (m *Moment) ReportOf(h journal.History, proposal uint64) (*governance.Report, error) {
+func (m *Moment) ReportOf(proposal uint64) (*governance.Report, error) {
 	p, err := m.k.proposals.Find(proposal)
 	if err != nil || p.ReportAt == 0 {
 		return nil, err
 	}
-	body, err := readBody(h, journal.Seq(p.ReportAt))
+	body, err := readBody(m.past, journal.Seq(p.ReportAt))
 	if err != nil {
 		return nil, err
 	}

@@ -217,7 +217,7 @@ func TestApprovalIsOfOneReport(t *testing.T) {
 	c.requireRefused(func() error { return c.apply(1) }, governance.ErrNotApproved)
 	require.NoError(t, c.sign(1, 1))
 	require.NoError(t, c.apply(1))
-	report, err := c.ReportOf(c.Journal, 1)
+	report, err := c.ReportOf(1)
 	require.NoError(t, err)
 	hash, err := report.Hash()
 	require.NoError(t, err)
@@ -257,7 +257,7 @@ func TestForkBeginsItsParentsProposalsAnew(t *testing.T) {
 	terms := c.terms(2)
 	given := manifest.Sign(approverKey(2), terms)
 
-	f := &council{World: c.Fork(journal.ForkLive, worldtest.Options{ID: "fork", Registry: botRegistry(), Answer: answering().Answer}), t: t}
+	f := &council{World: c.Fork(journal.ForkLive, worldtest.Options{ID: "fork", Reducers: botRegistry(), Answer: answering().Answer}), t: t}
 	all, _ := f.Proposals()
 	require.Equal(t, []governance.Stage{governance.Applied, governance.Proposed}, []governance.Stage{all[0].Stage, all[1].Stage})
 	require.Nil(t, all[1].Signature)

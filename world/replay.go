@@ -16,11 +16,11 @@ import (
 // ReplayConfig is what a replay works with. The zero value replays worlds
 // without Go reducers and takes receipts at their word.
 type ReplayConfig struct {
-	Keys     *receipt.Keyring  // verifies receipts; nil: they are not verified
-	Registry *reducer.Registry // Go reducers; nil: none
-	Paranoid bool              // run every reduction twice and compare
-	From     journal.Seq       // the snapshot.created to begin with, whose image is kept; 0: record 1
-	To       journal.Seq       // the last record to replay, and what was written at once with it; 0: all
+	Keys     *receipt.Keyring // verifies receipts; nil: they are not verified
+	Registry reducer.Registry // Go reducers; nil: none
+	Paranoid bool             // run every reduction twice and compare
+	From     journal.Seq      // the snapshot.created to begin with, whose image is kept; 0: record 1
+	To       journal.Seq      // the last record to replay, and what was written at once with it; 0: all
 	// Visit, if set, is called for every record after it has been replayed.
 	Visit func(s journal.Scanned) error
 }
@@ -98,7 +98,7 @@ func loadThrough(h journal.History, img *journal.Image, cfg ReplayConfig) (*kern
 
 // At returns the world as it was after a record, and what was written at once
 // with it: from the last image before, and the records since.
-func At(h journal.History, at journal.Seq, registry *reducer.Registry) (*Moment, error) {
+func At(h journal.History, at journal.Seq, registry reducer.Registry) (*Moment, error) {
 	img, err := h.Image(at)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func At(h journal.History, at journal.Seq, registry *reducer.Registry) (*Moment,
 	if err != nil {
 		return nil, err
 	}
-	return &Moment{k: k}, nil
+	return &Moment{k, h, registry}, nil
 }
 
 // load folds a journal into a kernel, from an image (nil: from record 1). It
@@ -138,7 +138,7 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*
 }
 
 // rulesOf returns the rules of a manifest that is a blob.
-func rulesOf(hash journal.Hash, blobs journal.Blobs, registry *reducer.Registry) (*rules, error) {
+func rulesOf(hash journal.Hash, blobs journal.Blobs, registry reducer.Registry) (*rules, error) {
 	m, err := manifestOf(hash, blobs)
 	if err != nil {
 		return nil, err

@@ -71,12 +71,12 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (*journal.Ro
 }
 
 // Leaves returns what a rollback to a snapshot would leave behind.
-func (w *World) Leaves(b journal.RolledBack) ([]journal.SideEffect, error) {
-	p, err := w.k.readPast(w.cfg.History, &b, nil)
+func (m *Moment) Leaves(b journal.RolledBack) ([]journal.SideEffect, error) {
+	p, err := m.k.readPast(m.past, &b, nil)
 	if err != nil {
 		return nil, err
 	}
-	return w.k.sideEffects(&b, p), nil
+	return m.k.sideEffects(&b, p), nil
 }
 
 // rollback writes a rollback.applied and does what it says.

@@ -318,7 +318,7 @@ func (p *play) forked() *play {
 	p.t.Helper()
 	out := new(worldtest.Outside)
 	return &play{out: out, t: p.t, World: p.Fork(journal.ForkLive, worldtest.Options{
-		ID: "child", Registry: botRegistry(), Outside: out, BatchRecords: 1,
+		ID: "child", Reducers: botRegistry(), Outside: out, BatchRecords: 1,
 	})}
 }
 

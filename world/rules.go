@@ -47,7 +47,7 @@ type eventRule struct {
 }
 
 // compile makes a manifest ready. Contents are looked up in blobs.
-func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry *reducer.Registry) (*rules, error) {
+func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry reducer.Registry) (*rules, error) {
 	if faults := m.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("world: manifest %s: %s: %s", hash, faults[0].Path, faults[0].Msg)
 	}
@@ -81,7 +81,7 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 	return r, nil
 }
 
-func compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, registry *reducer.Registry) (*reducerRule, error) {
+func compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, registry reducer.Registry) (*reducerRule, error) {
 	rule := &reducerRule{name: name, limits: def.Limits, park: def.OnError == manifest.OnErrorPark}
 	if def.Engine == manifest.EngineGo {
 		impl, err := registry.New(def.Name, def.Version)

@@ -21,7 +21,6 @@ import (
 type ShadowConfig struct {
 	From     string               // begin with this snapshot, whatever Last says
 	Last     journal.Seq          // begin with the last snapshot that so many records follow, or before the first record
-	Registry *reducer.Registry    // Go reducers; nil: none. A World takes its own
 	Progress func(at journal.Seq) // now and then; nil: nobody looks
 }
 
@@ -48,8 +47,7 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 		if err != nil {
 			return err
 		}
-		cfg.Registry = w.cfg.Registry
-		if r, err = w.Rehearse(ctx, w.cfg.History, next, nil, cfg); err != nil {
+		if r, err = w.Rehearse(ctx, next, nil, cfg); err != nil {
 			return err
 		}
 		data, err := r.Encode()
@@ -61,23 +59,23 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 	return r, err
 }
 
-// Rehearse runs a manifest on the recorded history that led to the moment, which h
-// holds, and reports what would have been otherwise. It changes nothing and
+// Rehearse runs a manifest on the recorded history that led to the moment and
+// reports what would have been otherwise. It changes nothing and
 // performs nothing: inputs come when they came, and effects are answered by the
 // receipts of the intents that ask for the same: by cell, kind, params and
 // occurrence. Where the history has no answer, that is what the report says. Parts
 // that a rollback left are no part of the history, but their receipts answer.
-// contents are those that next names and h may not hold.
+// contents are those that next names and the history may not hold.
 //
 // The errors are an *InputError of ErrMigration, ErrLeftPart, those of package
 // snapshot for a name, and those of reading: ErrRedacted where an input is gone.
-func (m *Moment) Rehearse(ctx context.Context, h journal.History, next *manifest.Manifest, contents map[manifest.Hash][]byte, cfg ShadowConfig) (*governance.Report, error) {
+func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents map[manifest.Hash][]byte, cfg ShadowConfig) (*governance.Report, error) {
 	encoded, err := next.Encode()
 	if err != nil {
 		return nil, err
 	}
-	s := &shadow{was: m.k, h: h, cfg: cfg, wants: make(map[receipt.Key]receipt.Key), owed: make(map[receipt.Key]debt)}
-	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, h}, cfg.Registry)
+	s := &shadow{was: m.k, h: m.past, registry: m.registry, cfg: cfg, wants: make(map[receipt.Key]receipt.Key), owed: make(map[receipt.Key]debt)}
+	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, m.past}, m.registry)
 	if err != nil {
 		return nil, err
 	}
@@ -187,10 +185,11 @@ func (k *kernel) stretches(from journal.Seq) ([]stretch, error) {
 type shadow struct {
 	*kernel
 
-	was    *kernel // what the history came to
-	h      journal.History
-	cfg    ShadowConfig
-	report *reporter
+	was      *kernel // what the history came to
+	h        journal.History
+	registry reducer.Registry
+	cfg      ShadowConfig
+	report   *reporter
 
 	at                  journal.Seq // the record of the history that is lived through
 	deedsThen, deedsNow []deed      // of the history and the shadow in this unit; memory that is used again
@@ -231,7 +230,7 @@ func (s *shadow) begin(candidate *rules, from journal.Seq) error {
 	if err != nil {
 		return err
 	}
-	if k.rules, err = rulesOf(inForce, s.h, s.cfg.Registry); err != nil {
+	if k.rules, err = rulesOf(inForce, s.h, s.registry); err != nil {
 		return err
 	}
 	all, err := k.migrate(candidate, k.otherCode(candidate))

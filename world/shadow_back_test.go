@@ -47,7 +47,7 @@ func TestShadowLivesTheHistoryThatRollbacksLeft(t *testing.T) {
 		}
 		w.Run()
 		next := *w.Manifest()
-		r, err := w.Rehearse(t.Context(), w.Journal, &next, nil, world.ShadowConfig{Registry: cellAtRegistry()})
+		r, err := w.Rehearse(t.Context(), &next, nil, world.ShadowConfig{})
 		require.NoError(t, err)
 		require.Zero(t, r.Counts, "seed %d: %+v", seed, r)
 		requireNoOp(t, r)
@@ -278,7 +278,7 @@ func TestShadowFindsWhatWasInFlightUnderAnotherKey(t *testing.T) {
 func (p *play) requireShadowIsNoOp() {
 	p.t.Helper()
 	next := *p.Manifest()
-	r, err := p.Rehearse(p.t.Context(), p.Journal, &next, nil, world.ShadowConfig{Registry: botRegistry()})
+	r, err := p.Rehearse(p.t.Context(), &next, nil, world.ShadowConfig{})
 	require.NoError(p.t, err)
 	requireNoOp(p.t, r)
 }

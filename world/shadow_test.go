@@ -12,7 +12,6 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
@@ -20,13 +19,12 @@ import (
 // rehearse runs a life's own manifest, or what change makes of it, on its history.
 func rehearse(t *testing.T, l *life, cfg world.ShadowConfig, change ...func(*manifest.Manifest)) *governance.Report {
 	t.Helper()
-	cfg.Registry = cellAtRegistry()
 	before, root := l.Status(), l.StateRoot()
 	next := *l.Manifest()
 	for _, change := range change {
 		change(&next)
 	}
-	r, err := l.Rehearse(t.Context(), l.Journal, &next, nil, cfg)
+	r, err := l.Rehearse(t.Context(), &next, nil, cfg)
 	require.NoError(t, err)
 	require.Equal(t, before, l.Status(), "a shadow changes nothing")
 	require.Equal(t, root, l.StateRoot(), "a shadow changes nothing")
@@ -106,9 +104,9 @@ func TestShadowIsTheWorldThatHadTheCandidateAllAlong(t *testing.T) {
 					now.Step(int(at - now.Time()))
 				}
 				next := *now.Manifest()
-				r, err := then.Rehearse(t.Context(), then.Journal, &next, nil, world.ShadowConfig{Registry: cellAtRegistry()})
+				r, err := then.Rehearse(t.Context(), &next, nil, world.ShadowConfig{})
 				require.NoError(t, err)
-				again, err := then.Rehearse(t.Context(), then.Journal, &next, nil, world.ShadowConfig{Registry: cellAtRegistry()})
+				again, err := then.Rehearse(t.Context(), &next, nil, world.ShadowConfig{})
 				require.NoError(t, err)
 				require.Equal(t, r, again)
 				if r.Counts.IntentsNew > 0 {
@@ -158,14 +156,7 @@ func TestShadowSaysWhatNobodyCanKnow(t *testing.T) {
 	}
 	next := *w.Manifest()
 	setVersion(&next, "bot", "curious")
-	registry := cellAtRegistry()
-	registry.Register("bot", "curious", reducer.Typed(1, func(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
-		if e.Name == "go" {
-			ctx.Effect("tool.a", map[string]string{"p": "what else?"}, "more")
-		}
-		return bot(ctx, s, e)
-	}))
-	r, err := w.Rehearse(t.Context(), w.Journal, &next, nil, world.ShadowConfig{Registry: registry})
+	r, err := w.Rehearse(t.Context(), &next, nil, world.ShadowConfig{})
 	require.NoError(t, err)
 	require.Equal(t, uint64(3), r.Counts.IntentsNew)
 	require.Equal(t, uint64(3), r.Counts.Unknown, "%v", r.Unknown)
@@ -193,7 +184,7 @@ func deciding(kind, how string) func(*manifest.Manifest) {
 
 // answering answers effects by what they ask for.
 func answering() worldtest.Options {
-	return worldtest.Options{Registry: cellAtRegistry(), Answer: func(p receipt.Permit) worldtest.Reply {
+	return worldtest.Options{Reducers: cellAtRegistry(), Answer: func(p receipt.Permit) worldtest.Reply {
 		if len(p.Params)%2 == 0 {
 			return worldtest.Fail("no")
 		}

@@ -13,7 +13,11 @@ import (
 
 // Moment is a world at one moment, for looking at. It is not safe for concurrent
 // use.
-type Moment struct{ k *kernel }
+type Moment struct {
+	k        *kernel
+	past     journal.History  // that led there
+	registry reducer.Registry // what Go reducers there are
+}
 
 // Status says where a world stands.
 type Status struct {

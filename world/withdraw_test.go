@@ -130,7 +130,7 @@ func TestForkStopsWhatWasAttempted(t *testing.T) {
 	p.ask()
 	p.lose()
 	out := new(worldtest.Outside)
-	child := &play{World: p.Fork(journal.ForkLive, worldtest.Options{ID: "child", Registry: botRegistry(), Outside: out, BatchRecords: 1}), out: out, t: t}
+	child := &play{World: p.Fork(journal.ForkLive, worldtest.Options{ID: "child", Reducers: botRegistry(), Outside: out, BatchRecords: 1}), out: out, t: t}
 	child.Drive()
 	require.Equal(t, 1, child.Status().Intents[receipt.StateParked])
 	require.Len(t, child.back("before").Abandoned, 1)

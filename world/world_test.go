@@ -297,12 +297,12 @@ func TestReducerThatLooksElsewhereFailsItsStep(t *testing.T) {
 	calls := 0
 	m := botManifest()
 	registry := botRegistry()
-	registry.Register("impure", "1", reducer.Typed(1, func(_ *reducer.Context, _ int, _ reducer.Event) (int, error) {
+	registry["impure@1"] = reducer.Typed(1, func(_ *reducer.Context, _ int, _ reducer.Event) (int, error) {
 		calls++
 		return calls, nil
-	}))
+	})
 	m.Reducers["bot"] = manifest.Reducer{Engine: manifest.EngineGo, Name: "impure", Version: "1"}
-	w := worldtest.New(t, m, nil, worldtest.Options{Registry: registry, Answer: func(receipt.Permit) worldtest.Reply { return worldtest.OK(nil) }})
+	w := worldtest.New(t, m, nil, worldtest.Options{Reducers: registry, Answer: func(receipt.Permit) worldtest.Reply { return worldtest.OK(nil) }})
 	w.Submit("go", order{To: "a"})
 	w.Run()
 	require.Equal(t, 1, w.Status().Parked)

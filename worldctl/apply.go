@@ -7,21 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
-
-// applyAnswer is an apply, or what one would come to.
-type applyAnswer struct {
-	Proposal string        `json:"proposal"`
-	Record   *journal.Seq  `json:"record"` // null: nothing has changed
-	Manifest manifest.Hash `json:"manifest"`
-	Version  uint64        `json:"version"`
-	Base     manifest.Hash `json:"base"`     // what was in force
-	Migrated int           `json:"migrated"` // cells whose code took over their state
-	Stale    []string      `json:"stale"`    // open proposals of what is not in force any more
-}
 
 func newApplyCommand(c *cli) *cobra.Command {
 	var dry bool
@@ -59,20 +47,20 @@ migration fails. Then nothing has changed.`,
 }
 
 func (c *cli) rehearseApply(lw *local.World, n uint64) error {
-	a, err := proposalOf(lw, n)
+	p, err := recordsOf(lw).Proposal(n)
+	if err == nil {
+		err = p.WouldApply.Err
+	}
 	if err != nil {
 		return err
 	}
-	if !a.WouldApply.OK {
-		return a.WouldApply.err
+	a, err := recordsOf(lw).Applied(p)
+	if err != nil {
+		return err
 	}
-	answer := applyAnswer{
-		Proposal: a.Proposal, Manifest: a.Candidate, Version: a.Version, Base: a.Base, Migrated: a.WouldApply.Migrated,
-		Stale: staleUnder(lw, a),
-	}
-	return c.object("apply", answer, func() {
-		fmt.Fprintf(c.stdout, "%s would put manifest %s, version %d, in force\n", a.Proposal, a.Candidate, a.Version)
-		c.showApplied(&answer)
+	return c.object("apply", a, func() {
+		fmt.Fprintf(c.stdout, "%s would put manifest %s, version %d, in force\n", a.Proposal, a.Manifest, a.Version)
+		c.showApplied(a)
 		c.note("nothing has changed; worldctl apply %s does it", a.Proposal)
 	})
 }
@@ -81,25 +69,17 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 	if err := lw.Apply(ctx, n, by); err != nil {
 		return err
 	}
-	a, err := proposalOf(lw, n)
+	p, err := recordsOf(lw).Proposal(n)
 	if err != nil {
 		return err
 	}
-	answer := applyAnswer{
-		Proposal: a.Proposal, Record: &a.Ended.Record, Manifest: a.Candidate, Version: a.Version, Base: a.Base,
-		Stale: staleUnder(lw, a),
+	a, err := recordsOf(lw).Applied(p)
+	if err != nil {
+		return err
 	}
-	for e, err := range recordsOf(lw).Scan(a.Ended.Record, journal.KindMigrated) {
-		if err != nil {
-			return err
-		}
-		if e.CausedBy == a.Ended.Record {
-			answer.Migrated++
-		}
-	}
-	return c.object("apply", answer, func() {
-		fmt.Fprintf(c.stdout, "#%d %s is applied: manifest %s, version %d, is in force\n", a.Ended.Record, a.Proposal, a.Candidate, a.Version)
-		c.showApplied(&answer)
+	return c.object("apply", a, func() {
+		fmt.Fprintf(c.stdout, "#%d %s is applied: manifest %s, version %d, is in force\n", *a.Record, a.Proposal, a.Manifest, a.Version)
+		c.showApplied(a)
 		next := "worldctl run"
 		if text := otherSource(lw); text != "" {
 			next += "; but " + text
@@ -108,20 +88,8 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 	})
 }
 
-// staleUnder returns the open proposals that cannot be applied where the
-// candidate of one is in force.
-func staleUnder(lw *local.World, a *proposalAnswer) []string {
-	out := []string{}
-	for _, l := range proposalsOf(lw, false) {
-		if l.Proposal != a.Proposal && l.Base != a.Candidate {
-			out = append(out, l.Proposal)
-		}
-	}
-	return out
-}
-
 // showApplied says what an apply does besides.
-func (c *cli) showApplied(a *applyAnswer) {
+func (c *cli) showApplied(a *view.Applied) {
 	fmt.Fprintf(c.stdout, "cells migrated: %d\n", a.Migrated)
 	if len(a.Stale) > 0 {
 		fmt.Fprintf(c.stdout, "stale, because they were made of another manifest: %s\n", strings.Join(a.Stale, ", "))

@@ -71,17 +71,17 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 	if err := lw.Approve(ctx, n, terms, a.Signature, a.Actor, a.Reason); err != nil {
 		return err
 	}
-	p, err := proposalOf(lw, n)
+	p, err := recordsOf(lw).Proposal(n)
 	if err != nil {
 		return err
 	}
 	return c.object("proposal", p, func() {
 		last := p.Approvals[len(p.Approvals)-1]
-		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", last.Record, p.Proposal, nameOf(&last.Signer), p.approvals())
+		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", last.Record, p.Proposal, nameOf(&last.Signer), approvals(&p.ProposalLine))
 		if p.Stage == governance.Approved {
 			c.note("next: worldctl apply %s", p.Proposal)
 		}
-		for _, what := range p.Missing {
+		for _, what := range missing(p) {
 			c.note("missing: %s", what)
 		}
 	})
@@ -89,10 +89,7 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 
 // termsOf returns what an approval of a proposal signs now.
 func termsOf(lw *local.World, n uint64) (terms manifest.Terms, err error) {
-	err = lw.View(func(w *world.World) error {
-		terms, err = w.Terms(n)
-		return err
-	})
+	lw.View(func(w *world.Moment) { terms, err = w.Terms(n) })
 	return terms, err
 }
 

@@ -33,10 +33,7 @@ func newCellListCommand(c *cli) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
 				var cells []world.CellView
-				_ = lw.View(func(w *world.World) error { // the function never errs
-					cells = w.Cells()
-					return nil
-				})
+				lw.View(func(w *world.Moment) { cells = w.Cells() })
 				return list(c, "cell-list", "cells", first(each(cells, func(v world.CellView) (view.CellLine, error) { return view.LineOfCell(v), nil }), limit), columns[view.CellLine]{
 					header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
 					row:    cellRow,
@@ -169,10 +166,9 @@ func cellAt(lw *local.World, name, at string) (v world.CellView, seen journal.Se
 	}
 	var found bool
 	if at == "" {
-		err = lw.View(func(w *world.World) error {
+		lw.View(func(w *world.Moment) {
 			v, found = w.Cell(cell)
 			seen = w.Head().ID
-			return nil
 		})
 	} else {
 		v, seen, found, err = cellThen(lw, cell, at)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -47,13 +48,13 @@ func (t teller) tellChange(e *view.Entry) string {
 	case *journal.ManifestProposed:
 		text := fmt.Sprintf("%s: manifest %s is proposed in the place of %s", t.proposedBy(e.ID), b.Candidate.String()[:12], b.Base.String()[:12])
 		if b.Signature != nil {
-			text += ", signed with " + fingerprint(b.Signature.Key)
+			text += ", signed with " + sshkey.Fingerprint(b.Signature.Key[:])
 		}
 		return text + madeBy(b.Actor) + because(b.Reason)
 	case *journal.ManifestShadowed:
 		return fmt.Sprintf("p%d is shadowed, report %s", b.Proposal, b.Hash.String()[:12]) + madeBy(b.Actor)
 	case *journal.ManifestApproved:
-		return fmt.Sprintf("p%d is approved for report %s, signed with %s", b.Proposal, b.Report.String()[:12], fingerprint(b.Signature.Key)) +
+		return fmt.Sprintf("p%d is approved for report %s, signed with %s", b.Proposal, b.Report.String()[:12], sshkey.Fingerprint(b.Signature.Key[:])) +
 			madeBy(b.Actor) + because(b.Reason)
 	case *journal.ManifestRejected:
 		return fmt.Sprintf("p%d is rejected", b.Proposal) + madeBy(b.Actor) + because(b.Reason)
@@ -69,14 +70,13 @@ func (t teller) tellChange(e *view.Entry) string {
 // proposedBy names the proposal that a record made: the record does not say it.
 func (t teller) proposedBy(record journal.Seq) string {
 	name := "a proposal"
-	_ = t.Local.View(func(w *world.World) error { // the function never errs
+	t.Local.View(func(w *world.Moment) {
 		proposals, _ := w.Proposals()
 		for _, p := range proposals {
 			if journal.Seq(p.Record) == record {
 				name = view.ProposalName(p.N)
 			}
 		}
-		return nil
 	})
 	return name
 }

@@ -176,14 +176,11 @@ func (c *cli) parseData(field, arg string) (canon.Raw, error) {
 }
 
 // named lists names of the manifest in force for a hint.
-func named(lw *local.World, of func(*world.World) []string) string {
+func named(lw *local.World, of func(*world.Moment) []string) string {
 	var names []string
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		names = of(w)
-		return nil
-	})
+	lw.View(func(w *world.Moment) { names = of(w) })
 	return strings.Join(names, ", ")
 }
 
-func capsOf(w *world.World) []string    { return slices.Sorted(maps.Keys(w.Manifest().Caps)) }
-func effectsOf(w *world.World) []string { return slices.Sorted(maps.Keys(w.Manifest().Effects)) }
+func capsOf(w *world.Moment) []string    { return slices.Sorted(maps.Keys(w.Manifest().Caps)) }
+func effectsOf(w *world.Moment) []string { return slices.Sorted(maps.Keys(w.Manifest().Effects)) }

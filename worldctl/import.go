@@ -67,7 +67,7 @@ func (c *cli) importJournal(file string, keyring []byte) error {
 		c.world = "."
 	}
 	report, stop := c.progress("records", 0)
-	err := undoing(c.world, func() error { return local.Import(c.world, bufio.NewReader(in), keyring, c.options(), report) })
+	err := local.Import(c.world, bufio.NewReader(in), keyring, c.options(), report)
 	stop()
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return hinted(err, "export it again: what is there breaks off")
@@ -75,7 +75,6 @@ func (c *cli) importJournal(file string, keyring []byte) error {
 	if err != nil {
 		return err
 	}
-	sweepImports(c.world)
 	return c.with(func(lw *local.World) error {
 		s := lw.Status()
 		answer := importAnswer{

@@ -134,7 +134,6 @@ func (c *cli) init(f *founding, birth local.Birth) error {
 	if err != nil {
 		return toCorrect(err, filepath.Join(f.dir, local.ManifestFile))
 	}
-	sweepImports(f.dir)
 	return c.with(func(lw *local.World) error {
 		s := lw.Status()
 		answer.World, answer.WorldID, answer.Head = s.World, s.ID, s.Head

@@ -113,18 +113,17 @@ func (j records) endOf(name string, end journal.Seq) (journal.Seq, error) {
 // findSnapshot returns the snapshot that a person named.
 func findSnapshot(lw *local.World, name string) (snapshot.Snapshot, error) {
 	var s snapshot.Snapshot
-	err := lw.View(func(w *world.World) (err error) {
-		s, err = w.FindSnapshot(name)
-		return err
-	})
+	var err error
+	lw.View(func(w *world.Moment) { s, err = w.FindSnapshot(name) })
 	return s, err
 }
 
 // look lets use look at the world as it was at a moment, or as it is where none
 // is named.
-func look(lw *local.World, at string, use func(*world.Moment) error) error {
+func look(lw *local.World, at string, use func(*world.Moment) error) (err error) {
 	if at == "" {
-		return lw.View(func(w *world.World) error { return use(&w.Moment) })
+		lw.View(func(w *world.Moment) { err = use(w) })
+		return err
 	}
 	m, err := momentAt(lw, at)
 	if err != nil {

@@ -367,10 +367,9 @@ func TestAnOwnerWaitsForItsCommands(t *testing.T) {
 	held, release := make(chan struct{}), make(chan struct{})
 	var holding sync.WaitGroup
 	holding.Go(func() {
-		_ = o.lw.View(func(*world.World) error { // the function never errs
+		o.lw.View(func(*world.Moment) {
 			close(held)
 			<-release
-			return nil
 		})
 	})
 	<-held

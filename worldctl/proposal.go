@@ -8,15 +8,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/internal/sshkey"
-	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
-
-// proposalLine is a proposal in a list.
-type proposalLine struct{ view.ProposalLine }
 
 func newProposalCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "proposal", Short: "Look at proposed changes of the rules, as who has to approve them"},
@@ -33,12 +27,12 @@ func newProposalListCommand(c *cli) *cobra.Command {
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				return list(c, "proposals", "proposals", all(proposalsOf(lw, closed)), columns[proposalLine]{
+				return list(c, "proposals", "proposals", all(recordsOf(lw).Proposals(closed)), columns[view.ProposalLine]{
 					header: table.Row{"proposal", "stage", "author", "record", "candidate", "approvals", "reason"},
-					row: func(l proposalLine) table.Row {
+					row: func(l view.ProposalLine) table.Row {
 						return table.Row{
-							l.Proposal, l.standing(), visible(l.Author, ""), fmt.Sprintf("#%d", l.Record), l.Candidate.String()[:12],
-							l.approvals(), visible(l.Reason, ""),
+							l.Proposal, stageOf(&l), visible(l.Author, ""), fmt.Sprintf("#%d", l.Record), l.Candidate.String()[:12],
+							approvals(&l), visible(l.Reason, ""),
 						}
 					},
 					none: "no proposals are open: worldctl propose makes one; worldctl proposal list --all shows those that are closed",
@@ -50,24 +44,6 @@ func newProposalListCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// proposalsOf returns the proposals of a world, the closed ones where they are
-// wanted.
-func proposalsOf(lw *local.World, closed bool) []proposalLine {
-	out := []proposalLine{}
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		proposals, f := w.Proposals()
-		for _, p := range proposals {
-			if p.Open() || closed {
-				out = append(out, proposalLine{view.LineOfProposal(p, f)})
-			}
-		}
-		return nil
-	})
-	return out
-}
-
-func fingerprint(key manifest.PublicKey) string { return sshkey.Fingerprint(key[:]) }
-
 // nameOf says who holds a key.
 func nameOf(s *view.Signer) string {
 	if s.Name == "" {
@@ -76,15 +52,15 @@ func nameOf(s *view.Signer) string {
 	return visible(s.Name, "") + " (" + s.Fingerprint + ")"
 }
 
-// standing is the stage, and whether it can get any further.
-func (l *proposalLine) standing() string {
+// stageOf is the stage, and whether it can get any further.
+func stageOf(l *view.ProposalLine) string {
 	if l.Ended == nil && !l.BaseInForce {
 		return string(l.Stage) + ", stale"
 	}
 	return string(l.Stage)
 }
 
-func (l *proposalLine) approvals() string {
+func approvals(l *view.ProposalLine) string {
 	if l.Ended != nil {
 		return strconv.FormatUint(l.Approved, 10)
 	}
@@ -92,7 +68,7 @@ func (l *proposalLine) approvals() string {
 }
 
 // authorship is who proposed it, and how anybody knows.
-func (l *proposalLine) authorship() string {
+func authorship(l *view.ProposalLine) string {
 	if l.SignedBy == nil {
 		return visible(l.Author, "") + ", not signed"
 	}

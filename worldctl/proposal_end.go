@@ -50,7 +50,7 @@ func (c *cli) ending(end func(lw *local.World, ctx context.Context, n uint64, ac
 }
 
 func (c *cli) showEnded(lw *local.World, n uint64) error {
-	a, err := proposalOf(lw, n)
+	a, err := recordsOf(lw).Proposal(n)
 	if err != nil {
 		return err
 	}

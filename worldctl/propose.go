@@ -77,10 +77,7 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	}
 	p := world.Proposal{Actor: by, Reason: x.reason}
 	var f governance.InForce
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		_, f = w.Proposals()
-		return nil
-	})
+	lw.View(func(w *world.Moment) { _, f = w.Proposals() })
 	p.Base = f.Manifest
 	if p.Candidate, p.Contents, err = change(inForce(lw)); err != nil {
 		return unread(err, name)
@@ -89,8 +86,7 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	if err != nil {
 		return err
 	}
-	err = lw.View(func(w *world.World) error { return w.ProposedAlready(candidate.hash) })
-	if err != nil {
+	if lw.View(func(w *world.Moment) { err = w.ProposedAlready(candidate.hash) }); err != nil {
 		return err
 	}
 	if x.key != "" {
@@ -104,13 +100,13 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	if err != nil {
 		return notProposed(err, name)
 	}
-	a, err := proposalOf(lw, n)
+	a, err := recordsOf(lw).Proposal(n)
 	if err != nil {
 		return err
 	}
 	return c.object("proposal", a, func() {
 		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: %smanifest %s, in the place of %s\n",
-			a.Record, a.Proposal, a.authorship(), a.newVersion(), a.Candidate, a.Base)
+			a.Record, a.Proposal, authorship(&a.ProposalLine), newVersion(a), a.Candidate, a.Base)
 		c.showChanges(&a.ManifestChanges, a.Code)
 		c.note("next: worldctl shadow %s says what it would have done", a.Proposal)
 	})

@@ -230,9 +230,9 @@ func (d *course) owed() error {
 // inDoubt counts the effects in doubt that a person has to decide about, and
 // those whose verifiers are asked first.
 func inDoubt(lw *local.World) (owed, asked int) {
-	_ = lw.View(func(w *world.World) error { // the function never errs
+	lw.View(func(w *world.Moment) {
 		if w.Status().Intents[receipt.StateInDoubt] == 0 {
-			return nil // the common case, without a look at every intent
+			return // the common case, without a look at every intent
 		}
 		for _, e := range w.Intents() {
 			switch {
@@ -243,7 +243,6 @@ func inDoubt(lw *local.World) (owed, asked int) {
 				owed++
 			}
 		}
-		return nil
 	})
 	return owed, asked
 }

@@ -112,10 +112,7 @@ func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) err
 // refused adds to a refused input what a person can do about it.
 func refused(err error, lw *local.World, event string) error {
 	var m *manifest.Manifest
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		m = w.Manifest()
-		return nil
-	})
+	lw.View(func(w *world.Moment) { m = w.Manifest() })
 	switch {
 	case errors.Is(err, world.ErrUnknownEvent):
 		return hinted(err, "the world's events are %s", strings.Join(slices.Sorted(maps.Keys(m.Events)), ", "))

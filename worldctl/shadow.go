@@ -174,19 +174,15 @@ func rehearse(ctx context.Context, lw *local.World, change world.Amendment, cfg 
 
 // inForce returns the manifest that a world runs.
 func inForce(lw *local.World) (m *manifest.Manifest) {
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		m = w.Manifest()
-		return nil
-	})
+	lw.View(func(w *world.Moment) { m = w.Manifest() })
 	return m
 }
 
 // inForceSince returns the record that put the manifest in force.
 func inForceSince(lw *local.World) (record uint64) {
-	_ = lw.View(func(w *world.World) error { // the function never errs
+	lw.View(func(w *world.Moment) {
 		_, f := w.Proposals()
 		record = f.Since
-		return nil
 	})
 	return record
 }

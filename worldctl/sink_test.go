@@ -203,7 +203,7 @@ func states[T any](t *testing.T, dir string) map[string]T {
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
 	out := make(map[string]T)
-	require.NoError(t, lw.View(func(w *world.World) error {
+	lw.View(func(w *world.Moment) {
 		for _, c := range w.Cells() {
 			text, err := canon.ToJSON(c.State)
 			require.NoError(t, err)
@@ -211,8 +211,7 @@ func states[T any](t *testing.T, dir string) map[string]T {
 			require.NoError(t, json.Unmarshal(text, &state))
 			out[c.Cell.String()] = state
 		}
-		return nil
-	}))
+	})
 	require.NoError(t, lw.Close())
 	return out
 }

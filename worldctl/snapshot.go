@@ -75,10 +75,7 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
 				var kept []snapshot.Snapshot
-				_ = lw.View(func(w *world.World) error { // the function never errs
-					kept = w.Snapshots()
-					return nil
-				})
+				lw.View(func(w *world.Moment) { kept = w.Snapshots() })
 				return list(c, "snapshot-list", "snapshots", first(all(kept), limit), columns[snapshot.Snapshot]{
 					header: table.Row{"name", "record", "tick", "cells", "state root", "hash", "pinned", "label"},
 					row: func(s snapshot.Snapshot) table.Row {

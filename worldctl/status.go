@@ -103,10 +103,7 @@ func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 // calendar returns the world's calendar time of a tick.
 func calendar(lw *local.World, t manifest.Tick) string {
 	var clock manifest.Clock
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		clock = w.Manifest().Clock
-		return nil
-	})
+	lw.View(func(w *world.Moment) { clock = w.Manifest().Clock })
 	return date(clock, t)
 }
 

@@ -71,10 +71,8 @@ func (x *experiment) forkFrom(lw, past *local.World, change world.Amendment) err
 	}
 	x.parted, x.answer.Patched = made.At, change != nil
 	x.answer.Forked = forkedAnswer{At: made.At, WorldID: made.ID, Dir: x.keep}
-	return past.View(func(w *world.World) error {
-		x.came, x.idle = w.Time(), w.Idle()
-		return nil
-	})
+	past.View(func(w *world.Moment) { x.came, x.idle = w.Time(), w.Idle() })
+	return nil
 }
 
 // live runs the fork and compares the two.

@@ -23,7 +23,7 @@ const collectorPercent = 400
 // Options are what a program adds to worlds. The zero value opens worlds whose
 // reducers are all in Starlark and whose adapters are the host's own.
 type Options struct {
-	Reducers  *reducer.Registry               // in Go; nil: none
+	Reducers  reducer.Registry                // in Go; nil: none
 	Adapters  func() map[string]host.Factory  // anew for every host, by the names that world.yaml calls them: see host/llm and host/mcp; nil: none
 	Verifiers map[string]host.VerifierFactory // by the names of adapters
 }

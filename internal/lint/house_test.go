@@ -34,7 +34,8 @@ var ours = house{
 		{"journal/store", "journal/bundle", "world/verify", "world/source", "host"}, // 4
 		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
-		{"world/view"},                     // between 5 and 6: what is shown of a world
+		{"world/chat"},                     // between 5 and 6: worlds of recorded runs
+		{"world/view"},                     // likewise: what is shown of a world
 		{"world/api"},                      // likewise: worlds over HTTP
 		{"world/worker"},                   // likewise: who performs effects for them elsewhere
 		{"examples"},                       // embedded worlds, for worldctl only

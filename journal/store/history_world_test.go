@@ -164,8 +164,7 @@ func doersConfig(s *shelf) world.Config {
 	if err != nil {
 		panic(err)
 	}
-	registry := new(reducer.Registry)
-	registry.Register("doer", "1", reducer.Typed(1, doer))
+	registry := reducer.Registry{"doer@1": reducer.Typed(1, doer)}
 	return world.Config{
 		Journal: s, History: s, Keys: keys, Registry: registry, BatchRecords: 3,
 		NewHost: func(id string, _ *manifest.Manifest) (world.Host, error) {

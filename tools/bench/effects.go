@@ -107,10 +107,9 @@ func (echo) Perform(context.Context, host.Call) (host.Result, error) {
 
 // effectsOptions has a reducer that asks for effects one after the other.
 func effectsOptions() local.Options {
-	registry := new(reducer.Registry)
-	registry.Register("agent", "1", reducer.Typed(1, callOn))
+	registry := reducer.Registry{"agent@1": reducer.Typed(1, callOn)}
 	return local.Options{
-		Registry: registry,
+		Reducers: registry,
 		Adapters: map[string]host.Factory{"echo": func(host.Setup) (host.Adapter, error) { return echo{}, nil }},
 	}
 }

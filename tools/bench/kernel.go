@@ -95,9 +95,8 @@ func credited(_ *reducer.Context, a account, c credit) (account, error) {
 }
 
 func benchOptions() local.Options {
-	registry := new(reducer.Registry)
-	registry.Register("account", "1", reducer.Typed(1, credited))
-	return local.Options{Registry: registry}
+	registry := reducer.Registry{"account@1": reducer.Typed(1, credited)}
+	return local.Options{Reducers: registry}
 }
 
 // load makes events, in memory that it reuses.
@@ -356,10 +355,10 @@ type note struct {
 
 // noteOptions has a reducer whose state takes 200 bytes.
 func noteOptions() local.Options {
-	registry := new(reducer.Registry)
+	registry := reducer.Registry{}
 	text := strings.Repeat("x", 200-len("\xa1\x64text\x78\x00"))
-	registry.Register("note", "1", reducer.Typed(1, func(*reducer.Context, note, credit) (note, error) {
+	registry["note@1"] = reducer.Typed(1, func(*reducer.Context, note, credit) (note, error) {
 		return note{Text: text}, nil
-	}))
-	return local.Options{Registry: registry}
+	})
+	return local.Options{Reducers: registry}
 }

@@ -97,9 +97,8 @@ func tallied(_ *reducer.Context, t tally, e clientEvent) (tally, error) {
 }
 
 func benchServeOptions() local.Options {
-	registry := new(reducer.Registry)
-	registry.Register("tally", "1", reducer.Typed(1, tallied))
-	return local.Options{Registry: registry}
+	registry := reducer.Registry{"tally@1": reducer.Typed(1, tallied)}
+	return local.Options{Reducers: registry}
 }
 
 // run measures both ways, round by round.
@@ -296,21 +295,24 @@ func (s *submitted) check(ctx context.Context, lw *local.World) error {
 	if n := len(slices.Compact(s.ids)); n != len(s.took) {
 		return fmt.Errorf("%w: %d events have %d records", errNotExact, len(s.took), n)
 	}
-	return lw.View(func(w *world.World) error {
-		for i, want := range s.accepted {
-			var got tally
-			cell, ok := w.Cell(reducer.Cell{Reducer: "tally", Key: "c" + strconv.Itoa(i)})
-			if ok {
-				var err error
-				if got, err = reducer.Decode[tally](cell.State); err != nil {
-					return err
-				}
-			}
-			if got != (tally{Count: want}) {
-				return fmt.Errorf("%w: of client %d %d events were accepted, %d came, %d of them not in their turn",
-					errNotExact, i, want, got.Count, got.Wrong)
+	cells := make([]world.CellView, len(s.accepted))
+	lw.View(func(w *world.Moment) {
+		for i := range cells {
+			cells[i], _ = w.Cell(reducer.Cell{Reducer: "tally", Key: "c" + strconv.Itoa(i)})
+		}
+	})
+	for i, want := range s.accepted {
+		var got tally
+		if len(cells[i].State) > 0 {
+			var err error
+			if got, err = reducer.Decode[tally](cells[i].State); err != nil {
+				return err
 			}
 		}
-		return nil
-	})
+		if got != (tally{Count: want}) {
+			return fmt.Errorf("%w: of client %d %d events were accepted, %d came, %d of them not in their turn",
+				errNotExact, i, want, got.Count, got.Wrong)
+		}
+	}
+	return nil
 }

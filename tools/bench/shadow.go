@@ -118,10 +118,9 @@ func rings(ctx *reducer.Context, a ringer, e reducer.Event) (ringer, error) {
 }
 
 func ringOptions() local.Options {
-	registry := new(reducer.Registry)
-	registry.Register("ringer", "1", reducer.Typed(1, rings))
+	registry := reducer.Registry{"ringer@1": reducer.Typed(1, rings)}
 	return local.Options{
-		Registry: registry,
+		Reducers: registry,
 		Adapters: map[string]host.Factory{"echo": func(host.Setup) (host.Adapter, error) { return echo{}, nil }},
 	}
 }
@@ -222,12 +221,11 @@ func (b *shadowBench) world(
 
 // inForce returns a copy of the manifest in force.
 func inForce(lw *local.World) (m *manifest.Manifest, err error) {
-	err = lw.View(func(w *world.World) error {
-		encoded, err := w.Manifest().Encode()
-		if err == nil {
+	lw.View(func(w *world.Moment) {
+		var encoded []byte
+		if encoded, err = w.Manifest().Encode(); err == nil {
 			m, err = manifest.Decode(encoded)
 		}
-		return err
 	})
 	return m, err
 }

@@ -96,11 +96,10 @@ routing:
 `
 
 func memoOptions() local.Options {
-	registry := new(reducer.Registry)
-	registry.Register("note", "1", reducer.Typed(1, func(_ *reducer.Context, n memo, e noted) (memo, error) {
+	registry := reducer.Registry{"note@1": reducer.Typed(1, func(_ *reducer.Context, n memo, e noted) (memo, error) {
 		return memo{Count: n.Count + 1, Text: e.Text}, nil
-	}))
-	return local.Options{Registry: registry}
+	})}
+	return local.Options{Reducers: registry}
 }
 
 // touch has every so many of the cells handle an event.

@@ -33,7 +33,7 @@ func listCells(c *call) error {
 	}
 	out := Cells{Schema: schemaOf("cell-list"), Cells: []view.CellLine{}}
 	after := c.param("after")
-	err = c.world.Local.View(func(w *world.World) error {
+	c.world.Local.View(func(w *world.Moment) {
 		cells := w.Cells()
 		from, found := slices.BinarySearchFunc(cells, after, func(v world.CellView, name string) int {
 			return strings.Compare(v.Cell.String(), name)
@@ -48,11 +48,7 @@ func listCells(c *call) error {
 		if len(cells) > limit {
 			out.Next = c.next(out.Cells[limit-1].Cell)
 		}
-		return nil
 	})
-	if err != nil {
-		return err
-	}
 	return c.ok(out)
 }
 
@@ -74,10 +70,9 @@ func showCell(c *call) error {
 	var at journal.Seq
 	var found bool
 	if c.param("at") == "" {
-		err = c.world.Local.View(func(w *world.World) error {
+		c.world.Local.View(func(w *world.Moment) {
 			v, found = w.Cell(cell)
 			at = w.Head().ID
-			return nil
 		})
 	} else if at, err = c.moment(); err == nil {
 		v, found, err = c.world.Local.CellAt(cell, at)
@@ -104,10 +99,8 @@ func (c *call) moment() (journal.Seq, error) {
 		return journal.Seq(id), nil
 	}
 	var s snapshot.Snapshot
-	err := c.world.Local.View(func(w *world.World) (err error) {
-		s, err = w.FindSnapshot(name)
-		return err
-	})
+	var err error
+	c.world.Local.View(func(w *world.Moment) { s, err = w.FindSnapshot(name) })
 	return journal.Seq(s.Record), err
 }
 
@@ -122,10 +115,7 @@ func showTimeline(c *call) error {
 		return err
 	}
 	known := false
-	err = c.world.Local.View(func(w *world.World) error {
-		_, known = w.Cell(cell)
-		return nil
-	})
+	c.world.Local.View(func(w *world.Moment) { _, known = w.Cell(cell) })
 	for _, failed := range c.world.Local.Store().CellRecords(s.cell, 0) { // also of one that a rollback undid
 		known, err = true, failed
 		break

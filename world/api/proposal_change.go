@@ -69,14 +69,8 @@ type CostDelta struct {
 
 // Applied is an apply, as `worldctl apply -o json` tells of it.
 type Applied struct {
-	Schema   string        `json:"schema"`
-	Proposal string        `json:"proposal"`
-	Record   journal.Seq   `json:"record"`
-	Manifest manifest.Hash `json:"manifest"`
-	Version  uint64        `json:"version"`
-	Base     manifest.Hash `json:"base"`     // what was in force
-	Migrated int           `json:"migrated"` // cells whose code took over their state
-	Stale    []string      `json:"stale"`    // open proposals of what is not in force any more
+	Schema string `json:"schema"`
+	*view.Applied
 }
 
 func propose(c *call) error {
@@ -102,7 +96,7 @@ func propose(c *call) error {
 	if s := req.Signature; s != nil {
 		p.Signature = &manifest.Signature{Key: s.Key, Bytes: s.Bytes}
 	}
-	base, err := c.world.manifest(c.world.Local.Status().Manifest)
+	base, err := c.world.Manifest(c.world.Local.Status().Manifest)
 	if err != nil {
 		return err
 	}
@@ -113,11 +107,11 @@ func propose(c *call) error {
 	if err != nil {
 		return c.notProposed(err)
 	}
-	out, err := c.world.proposal(n)
+	made, err := c.world.Proposal(n)
 	if err != nil {
 		return err
 	}
-	return c.created(c.link("proposals", out.Proposal), out)
+	return c.created(c.link("proposals", made.Proposal), Proposal{schemaOf("proposal"), made})
 }
 
 func shadowProposal(c *call) error {
@@ -161,10 +155,8 @@ func approveProposal(c *call) error {
 	}
 	return c.change(func(n uint64) error {
 		var terms manifest.Terms
-		err := c.world.Local.View(func(w *world.World) (err error) {
-			terms, err = w.Terms(n)
-			return err
-		})
+		var err error
+		c.world.Local.View(func(w *world.Moment) { terms, err = w.Terms(n) })
 		if err != nil {
 			return err
 		}
@@ -193,11 +185,11 @@ func (c *call) change(how func(n uint64) error) error {
 	if err != nil {
 		return err
 	}
-	out, err := c.world.proposal(n)
+	p, err := c.world.Proposal(n)
 	if err != nil {
 		return err
 	}
-	return c.ok(out)
+	return c.ok(Proposal{schemaOf("proposal"), p})
 }
 
 func applyProposal(c *call) error {
@@ -211,35 +203,15 @@ func applyProposal(c *call) error {
 	if err := c.world.Local.Apply(c.Context(), n, c.actor()); err != nil {
 		return err
 	}
-	out := Applied{Schema: schemaOf("apply"), Proposal: view.ProposalName(n), Stale: []string{}}
-	err = c.world.Local.View(func(w *world.World) error {
-		proposals, _ := w.Proposals()
-		p := proposals[n-1]
-		out.Record, out.Manifest, out.Base = journal.Seq(p.Ended), p.Candidate, p.Base
-		for _, other := range proposals {
-			if other.Open() && other.Base != p.Candidate {
-				out.Stale = append(out.Stale, view.ProposalName(other.N))
-			}
-		}
-		return nil
-	})
+	p, err := c.world.Proposal(n)
 	if err != nil {
 		return err
 	}
-	m, err := c.world.manifest(out.Manifest)
+	out, err := c.world.Applied(p)
 	if err != nil {
 		return err
 	}
-	out.Version = m.Version
-	for e, err := range c.world.Following(out.Record, out.Record) { // cells are migrated at once
-		if err != nil {
-			return err
-		}
-		if e.Kind == journal.KindMigrated {
-			out.Migrated++
-		}
-	}
-	return c.ok(out)
+	return c.ok(Applied{schemaOf("apply"), out})
 }
 
 // notProposed says what is wrong with a candidate that the world does not take.

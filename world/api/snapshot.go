@@ -38,10 +38,7 @@ func listSnapshots(c *call) error {
 	}
 	out := Snapshots{Schema: schemaOf("snapshot-list"), Snapshots: []snapshot.Snapshot{}}
 	var all []snapshot.Snapshot
-	err = c.world.Local.View(func(w *world.World) error {
-		all = w.Snapshots()
-		return nil
-	})
+	c.world.Local.View(func(w *world.Moment) { all = w.Snapshots() })
 	for i := range all {
 		switch {
 		case all[i].Record <= after:
@@ -50,9 +47,6 @@ func listSnapshots(c *call) error {
 		case out.Next == nil:
 			out.Next = c.next(strconv.FormatUint(out.Snapshots[limit-1].Record, 10))
 		}
-	}
-	if err != nil {
-		return err
 	}
 	return c.ok(out)
 }

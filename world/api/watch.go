@@ -26,17 +26,16 @@ type watched struct {
 
 func newWatched(h *hosted, n counters) *watched {
 	w := &watched{hosted: h, counters: n, doubted: make(map[receipt.Key]bool), news: make(chan struct{})}
-	_ = h.Local.View(func(now *world.World) error { // the function never errs
+	h.Local.View(func(now *world.Moment) {
 		w.counted = now.Head().ID
 		if now.Status().Intents[receipt.StateInDoubt] == 0 {
-			return nil // the common case, without a look at every intent
+			return // the common case, without a look at every intent
 		}
 		for _, e := range now.Intents() {
 			if e.State == receipt.StateInDoubt {
 				w.doubted[e.Intent.Key] = true
 			}
 		}
-		return nil
 	})
 	w.inDoubt.Set(float64(len(w.doubted)))
 	return w

@@ -108,7 +108,7 @@ func TestKilledAtEveryWriteOfAChange(t *testing.T) {
 	require.NoError(t, w.Run(t.Context()))
 	var next *manifest.Manifest
 	var contents map[manifest.Hash][]byte
-	require.NoError(t, w.View(func(w *world.World) error { next, contents = migrating(w.Manifest()); return nil }))
+	w.View(func(w *world.Moment) { next, contents = migrating(w.Manifest()) })
 	require.NoError(t, w.Close())
 
 	inForce := make(map[bool]int)
@@ -124,7 +124,7 @@ func TestKilledAtEveryWriteOfAChange(t *testing.T) {
 		requireMigrated(t, w, applied)
 		requireSound(t, w)
 		if !applied {
-			require.NoError(t, w.View(func(w *world.World) error { return worldtest.Adopt(t.Context(), w, next, contents) }))
+			require.NoError(t, w.Update(func(w *world.World) error { return worldtest.Adopt(t.Context(), w, next, contents) }))
 		}
 		requireMigrated(t, w, true)
 		ask(t, w, "x", "tool.a", 2)

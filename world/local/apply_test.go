@@ -137,7 +137,7 @@ func openWith(t *testing.T, dir string, opts local.Options) *local.World {
 func performedBy(t *testing.T, w *local.World, adapter, name string, kinds ...string) *manifest.Manifest {
 	t.Helper()
 	var next manifest.Manifest
-	require.NoError(t, w.View(func(w *world.World) error { next = *w.Manifest(); return nil }))
+	w.View(func(w *world.Moment) { next = *w.Manifest() })
 	effects := maps.Clone(next.Effects)
 	for _, kind := range kinds {
 		e := effects["tool.a"]
@@ -159,13 +159,14 @@ func approve(t *testing.T, w *local.World, next *manifest.Manifest) uint64 {
 	_, err = w.Shadow(t.Context(), n, world.ShadowConfig{}, "ann")
 	require.NoError(t, err)
 	var terms manifest.Terms
-	require.NoError(t, w.View(func(w *world.World) error {
+	w.View(func(w *world.Moment) {
 		all, f := w.Proposals()
 		terms = all[n-1].Terms(f.World)
-		return nil
-	}))
+	})
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	require.NoError(t, w.Approve(t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
+	w.View(func(w *world.Moment) { _, err = w.WouldApply(n) })
+	require.NoError(t, err, "a moment knows the world's Go reducers")
 	return n
 }
 
@@ -180,15 +181,14 @@ func ask(t *testing.T, w *local.World, to, kind string, n int) {
 func heard(t *testing.T, w *local.World, key string) []any {
 	t.Helper()
 	var out []any
-	require.NoError(t, w.View(func(w *world.World) error {
+	w.View(func(w *world.Moment) {
 		c, ok := w.Cell(reducer.Cell{Reducer: "caller", Key: key})
 		require.True(t, ok)
 		v, err := canon.Decode(c.State)
 		require.NoError(t, err)
 		out, ok = v.([]any)
 		require.True(t, ok)
-		return nil
-	}))
+	})
 	return out
 }
 

@@ -188,7 +188,7 @@ func VerifyBundle(ctx context.Context, from io.Reader, opts Options, v Verificat
 	}
 	h := r.Header()
 	cfg := verify.Config{
-		Registry: opts.Registry, Damage: r.Damage(),
+		Registry: opts.Reducers, Damage: r.Damage(),
 		Begin:    verify.Begin{First: h.First, Root: h.Root, Nodes: h.Nodes, World: h.World},
 		Withheld: h.Withheld, Checkpoints: r.Checkpoints(), Signers: h.Keys, Sealed: true,
 	}

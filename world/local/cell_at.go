@@ -16,7 +16,7 @@ func (lw *World) CellAt(cell reducer.Cell, at journal.Seq) (v world.CellView, fo
 	if err != nil {
 		return v, false, err
 	}
-	return world.CellAt(lw.store, known, cell, at, lw.opts.Registry)
+	return world.CellAt(lw.store, known, cell, at, lw.opts.Reducers)
 }
 
 // UnitEnd returns the last record of what was written at once with a record. The

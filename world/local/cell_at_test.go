@@ -125,10 +125,9 @@ func BenchmarkCellAt(b *testing.B) {
 // tallies returns a world of cells that count.
 func tallies(t testing.TB) *local.World {
 	t.Helper()
-	registry := new(reducer.Registry)
-	registry.Register("tally", "1", reducer.Typed(1, func(_ *reducer.Context, s tally, _ tick) (tally, error) {
+	registry := reducer.Registry{"tally@1": reducer.Typed(1, func(_ *reducer.Context, s tally, _ tick) (tally, error) {
 		return tally{Count: s.Count + 1}, nil
-	}))
+	})}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, local.ManifestFile), []byte(`world: tallies
 version: 1
@@ -139,7 +138,7 @@ events:
 routing:
   - {event: tick, reducer: tally, key: event.data.of}
 `), 0o600))
-	opts := local.Options{Registry: registry}
+	opts := local.Options{Reducers: registry}
 	require.NoError(t, local.Create(dir, local.Birth{ID: "tallies"}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/journal/store"
@@ -53,6 +55,31 @@ func Create(dir string, b Birth, opts Options) error {
 			return err
 		}
 		return errors.Join(lw.host.Close(), lw.w.Checkpoint())
+	})
+}
+
+// CreateNew makes a world of files, world.yaml among them, in a directory that is
+// empty or not there, and lets begin use it. After a crash or an error the world is
+// not there, with nothing of what begin did.
+func CreateNew(dir string, files map[string][]byte, b Birth, opts Options, begin func(*World) error) error {
+	return whole(dir, dir, func(making string) error {
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			at := filepath.Join(making, filepath.FromSlash(name))
+			if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
+				return err
+			}
+			if err := errors.Join(writeNew(at, files[name], 0o666), syncDir(filepath.Dir(at))); err != nil {
+				return err
+			}
+		}
+		if err := Create(making, b, opts); err != nil {
+			return err
+		}
+		lw, err := Open(making, opts)
+		if err != nil {
+			return err
+		}
+		return errors.Join(begin(lw), lw.Close())
 	})
 }
 

@@ -62,7 +62,7 @@ func ExampleWorld_Propose() {
 	check(w.Run(ctx))
 
 	var next manifest.Manifest
-	check(w.View(func(now *world.World) error { next = *now.Manifest(); return nil }))
+	w.View(func(now *world.Moment) { next = *now.Manifest() })
 	next.Version++
 	next.Policies = append(slices.Clone(next.Policies), manifest.Policy{
 		Name: "none above 1000", When: `intent.kind == "bank.pay" && intent.params.amount > 1000`, Decide: manifest.DecideDeny,
@@ -82,11 +82,10 @@ func ExampleWorld_Propose() {
 	fmt.Println("without approvals:", errors.Is(w.Apply(ctx, n, "ann"), governance.ErrNotApproved))
 
 	var terms manifest.Terms // what is signed: the change, and this report
-	check(w.View(func(now *world.World) error {
+	w.View(func(now *world.Moment) {
 		all, inForce := now.Proposals()
 		terms = all[n-1].Terms(inForce.World)
-		return nil
-	}))
+	})
 	_, key, err := ed25519.GenerateKey(nil)
 	check(err)
 	check(w.Approve(ctx, n, terms, manifest.Sign(key, terms), "ben", "as it should be"))

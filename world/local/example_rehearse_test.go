@@ -34,7 +34,7 @@ func ExampleWorld_Rehearse() {
     return {"times": 1, "total": 2 * event.data["by"]}
 `)
 	var next manifest.Manifest
-	check(w.View(func(now *world.World) error { next = *now.Manifest(); return nil }))
+	w.View(func(now *world.Moment) { next = *now.Manifest() })
 	code := next.Reducers["counter"]
 	code.Source = manifest.Hash(sha256.Sum256(source))
 	next.Reducers = maps.Clone(next.Reducers)
@@ -52,7 +52,7 @@ func ExampleWorld_Rehearse() {
 	check(w.Run(ctx))
 	then, err := w.At(journal.Seq(report.To))
 	check(err)
-	again, err := then.Rehearse(ctx, w.Store(), &next, files, world.ShadowConfig{From: report.Snapshot})
+	again, err := then.Rehearse(ctx, &next, files, world.ShadowConfig{From: report.Snapshot})
 	check(err)
 	was, err := report.Hash()
 	check(err)

@@ -29,12 +29,12 @@ func Example() {
 	check(err)
 	check(w.Run(ctx))
 
-	check(w.View(func(now *world.World) error {
+	w.View(func(now *world.Moment) {
 		tea, _ := now.Cell(reducer.Cell{Reducer: "counter", Key: "tea"})
 		state, err := canon.ToJSON(tea.State)
+		check(err)
 		fmt.Printf("tick %d: %s is %s\n", now.Status().Time, tea.Cell, state)
-		return err
-	}))
+	})
 	check(w.Close())
 	// Output: tick 1: counter/tea is {"times":1,"total":2}
 }

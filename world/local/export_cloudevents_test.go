@@ -165,7 +165,7 @@ func TestCloudEventsAreTimedByTheClockInForce(t *testing.T) {
 	dir, head := lived(t)
 	w := open(t, dir)
 	var next manifest.Manifest
-	require.NoError(t, w.View(func(w *world.World) error { next = *w.Manifest(); return nil }))
+	w.View(func(w *world.Moment) { next = *w.Manifest() })
 	next.Clock = manifest.Clock{Epoch: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano(), Tick: int64(time.Hour)}
 	require.NoError(t, w.Apply(t.Context(), approve(t, w, &next), "ann"))
 	live(t, w)

@@ -71,10 +71,7 @@ func alive(t *testing.T, opts local.Options, begun <-chan string) *local.World {
 	submit(ask("tool.a", "ok"), ask("tool.a", "busy"), ask("tool.b", "ok"), ask("tool.b", "no"))
 	require.NoError(t, w.Run(t.Context()))
 	var all []receipt.Entry
-	require.NoError(t, w.View(func(w *world.World) error {
-		all = w.Intents()
-		return nil
-	}))
+	w.View(func(w *world.Moment) { all = w.Intents() })
 	for i, how := range []journal.Resolution{journal.Approve, journal.Disapprove} {
 		e := all[2+i]
 		require.NoError(t, w.Resolve(t.Context(), journal.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"}))

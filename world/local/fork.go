@@ -114,7 +114,7 @@ func (lw *World) forkTo(making string, keys ring, at journal.Seq, f ForkOptions)
 		if err != nil {
 			return nil, err
 		}
-		if err := writeNew(filepath.Join(hidden, recordedFile), []byte(parent+"\n")); err != nil {
+		if err := writeNew(filepath.Join(hidden, recordedFile), []byte(parent+"\n"), 0o600); err != nil {
 			return nil, err
 		}
 	}

@@ -43,6 +43,17 @@ var copyings = map[string]func(lw *World, to string) error{
 			return dieCopying(nil)
 		})
 	},
+	"a new world is there and has not begun": func(lw *World, to string) error {
+		files := map[string][]byte{}
+		for _, name := range []string{ManifestFile, "answers.star", "bot.star", "order.json"} {
+			data, err := os.ReadFile(filepath.Join(lw.dir, name))
+			if err != nil {
+				return err
+			}
+			files[name] = data
+		}
+		return CreateNew(to, files, Birth{}, Options{}, func(*World) error { return dieCopying(nil) })
+	},
 	"the backup's store is named": func(lw *World, to string) error {
 		_, err := lw.duplicate(to, dieCopying)
 		return err

@@ -19,8 +19,8 @@ var ErrNotEmpty = errors.New("the directory is not empty")
 // makingDir is in the names of directories that are to become those of worlds.
 const makingDir = ".making-"
 
-// whole makes a directory of fill's content, like a model: it is there with all of
-// it, durable, or as it was, not there or empty.
+// whole makes a directory of fill's content, with the mode of a model if there is
+// one: it is there with all of it, durable, or as it was, not there or empty.
 func whole(dir, model string, fill func(making string) error) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -29,14 +29,16 @@ func whole(dir, model string, fill func(making string) error) error {
 	if err := vacant(dir); err != nil {
 		return err
 	}
-	info, err := os.Stat(model)
-	if err != nil {
+	var mode fs.FileMode
+	if info, err := os.Stat(model); err == nil {
+		mode = info.Mode().Perm()
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	up := filepath.Dir(dir)
 	made, err := makeDir(up)
 	if err == nil {
-		err = wholeIn(up, dir, info.Mode().Perm(), fill)
+		err = wholeIn(up, dir, mode, fill)
 	}
 	for i := 0; err == nil && i < len(made); i++ {
 		err = syncDir(filepath.Dir(made[i])) // its name
@@ -53,7 +55,11 @@ func wholeIn(up, dir string, mode fs.FileMode, fill func(making string) error) e
 	if err != nil {
 		return err
 	}
-	err = os.Chmod(made, mode|0o700)
+	if mode != 0 {
+		err = os.Chmod(made, mode|0o700)
+	} else { // as the umask has it
+		err = errors.Join(os.Remove(made), os.Mkdir(made, 0o755))
+	}
 	if err == nil {
 		err = fill(made)
 	}
@@ -70,7 +76,8 @@ func wholeIn(up, dir string, mode fs.FileMode, fill func(making string) error) e
 	return syncDir(up)
 }
 
-// take puts what was made in the place of a directory that is empty or not there.
+// take puts what was made in the place of a directory that is empty or not there,
+// or into it where this process is in it.
 func take(dir, made string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,6 +86,9 @@ func take(dir, made string) error {
 	if err != nil {
 		return err
 	}
+	if here, err := os.Stat("."); err == nil && os.SameFile(here, info) {
+		return moveUp(dir, made)
+	}
 	if err := os.Remove(dir); err != nil { // os.Rename replaces none
 		return err
 	}
@@ -86,6 +96,33 @@ func take(dir, made string) error {
 		return errors.Join(err, os.Mkdir(dir, info.Mode().Perm()))
 	}
 	return nil
+}
+
+// moveUp moves what was made into the directory that this process is in, which
+// nobody would find themselves in if another took its place. .world comes last: it
+// makes dir a world.
+func moveUp(dir, made string) error {
+	entries, err := os.ReadDir(made)
+	move := func(name string) {
+		if err == nil {
+			err = os.Rename(filepath.Join(made, name), filepath.Join(dir, name))
+		}
+	}
+	for _, e := range entries {
+		if e.Name() != hiddenDir {
+			move(e.Name())
+		}
+	}
+	if err == nil {
+		err = syncDir(dir)
+	}
+	move(hiddenDir)
+	for _, e := range entries {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(err, syncDir(dir), os.RemoveAll(made))
 }
 
 // vacant refuses what cannot become the directory of a world.
@@ -182,9 +219,9 @@ func copyFile(to, from string) error {
 	return errors.Join(err, out.Chmod(info.Mode().Perm()), out.Sync(), out.Close())
 }
 
-// writeNew writes a file that only its owner may read, synced.
-func writeNew(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// writeNew writes a file that is not there yet, synced.
+func writeNew(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}

@@ -112,10 +112,8 @@ func writeKeyring(path string, r ring) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(0o600))
-	if err != nil {
+	if err := writeNew(path, data, 0o600); err != nil {
 		return fmt.Errorf("keyring: %w", err)
 	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
+	return nil
 }

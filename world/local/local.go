@@ -269,12 +269,24 @@ func (lw *World) Resume(ctx context.Context, cell reducer.Cell, how world.Resump
 	return lw.change(func() error { return lw.w.Resume(ctx, cell, how) })
 }
 
-// View lets read look at the world while nothing changes it. What read gets
-// must not be used after it returns.
-func (lw *World) View(read func(*world.World) error) error {
+// View lets read look at the world while nothing changes it. What read gets must
+// not be used after it returns.
+func (lw *World) View(read func(*world.Moment)) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	return read(lw.w)
+	read(&lw.w.Moment)
+}
+
+// Update lets change change the world while nobody else does, and returns its error.
+// What it gets must not be used after it returns. What runs the world and what
+// changes its rules takes more than that: see Next, Step, Propose and Apply of lw.
+func (lw *World) Update(change func(*world.World) error) error {
+	if err := lw.canRun(); err != nil {
+		return err
+	}
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	return change(lw.w)
 }
 
 // Status returns where the world stands.

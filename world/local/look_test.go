@@ -35,10 +35,7 @@ func TestLookedAtWorldStaysAsItIs(t *testing.T) {
 
 func cells(t *testing.T, lw *local.World) (all []world.CellView) {
 	t.Helper()
-	require.NoError(t, lw.View(func(w *world.World) error {
-		all = w.Cells()
-		return nil
-	}))
+	lw.View(func(w *world.Moment) { all = w.Cells() })
 	return all
 }
 

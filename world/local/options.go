@@ -16,7 +16,7 @@ import (
 // Options say how a world is opened. The zero value opens worlds whose
 // reducers are all in Starlark.
 type Options struct {
-	Registry *reducer.Registry       // Go reducers
+	Reducers reducer.Registry        // in Go
 	Adapters map[string]host.Factory // adapters besides the built-in ones
 	Paranoid bool                    // run every reduction twice and compare
 	Fatal    func(error)             // ends the process when the disk fails under a journal; see store.Options
@@ -38,7 +38,7 @@ type Options struct {
 
 func (lw *World) config() world.Config {
 	return world.Config{
-		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Registry, Paranoid: lw.opts.Paranoid,
+		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, Paranoid: lw.opts.Paranoid,
 		CheckpointRecords: lw.opts.Checkpoint,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			next, err := newEdition(m)

@@ -80,16 +80,13 @@ func (lw *World) Shadow(ctx context.Context, proposal uint64, cfg world.ShadowCo
 
 // Rehearse runs a manifest that nobody has proposed on the world's history; see
 // world.Moment.Rehearse.
-func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents map[manifest.Hash][]byte, cfg world.ShadowConfig) (r *governance.Report, err error) {
-	err = lw.View(func(w *world.World) error {
-		if err := w.Sync(); err != nil {
-			return err
-		}
-		cfg.Registry = lw.opts.Registry
-		r, err = w.Rehearse(ctx, lw.store, m, contents, cfg)
-		return err
-	})
-	return r, err
+func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents map[manifest.Hash][]byte, cfg world.ShadowConfig) (*governance.Report, error) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	if err := lw.w.Sync(); err != nil {
+		return nil, err
+	}
+	return lw.w.Rehearse(ctx, m, contents, cfg)
 }
 
 // Approve takes a signature under the terms of a proposal.
@@ -112,7 +109,7 @@ func (lw *World) Withdraw(ctx context.Context, proposal uint64, actor, reason st
 // be run on at once.
 func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error {
 	return lw.change(func() error {
-		if _, err := lw.w.WouldApply(lw.store, lw.opts.Registry, proposal); err != nil {
+		if _, err := lw.w.WouldApply(proposal); err != nil {
 			return err
 		}
 		if err := lw.checkCandidate(proposal); err != nil {
@@ -123,16 +120,6 @@ func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error
 		}
 		return lw.w.Apply(ctx, proposal, actor)
 	})
-}
-
-// WouldApply returns why Apply would not put a proposal's candidate in force now, and
-// how many cells it would migrate.
-func (lw *World) WouldApply(proposal uint64) (migrated int, err error) {
-	err = lw.View(func(w *world.World) error {
-		migrated, err = w.WouldApply(lw.store, lw.opts.Registry, proposal)
-		return err
-	})
-	return migrated, err
 }
 
 // checkCandidate makes sure that this program can perform the effects of a

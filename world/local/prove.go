@@ -54,18 +54,13 @@ func (lw *World) ProveRecord(id journal.Seq) (*verify.Proof, error) {
 // ProveReceipt proves what ended an intent, as ProveRecord does. The error is
 // ErrNoReceipt where no receipt did.
 func (lw *World) ProveReceipt(key receipt.Key) (*verify.Proof, error) {
-	var at journal.Seq
-	err := lw.View(func(w *world.World) error {
-		e, found := w.Intent(key)
-		if !found {
-			return fmt.Errorf("intent %s: %w", key, journal.ErrNotFound)
-		}
-		at = journal.Seq(e.Finished)
-		return nil
-	})
-	if err != nil {
-		return nil, err
+	var e receipt.Entry
+	var found bool
+	lw.View(func(w *world.Moment) { e, found = w.Intent(key) })
+	if !found {
+		return nil, fmt.Errorf("intent %s: %w", key, journal.ErrNotFound)
 	}
+	at := journal.Seq(e.Finished)
 	if at == 0 {
 		return nil, fmt.Errorf("intent %s: %w", key, ErrNoReceipt)
 	}
@@ -84,10 +79,8 @@ func (lw *World) ProveReceipt(key receipt.Key) (*verify.Proof, error) {
 // those of package snapshot.
 func (lw *World) ProveCell(cell reducer.Cell, name string) (*verify.Proof, error) {
 	var s snapshot.Snapshot
-	err := lw.View(func(w *world.World) (err error) {
-		s, err = w.FindSnapshot(name)
-		return err
-	})
+	var err error
+	lw.View(func(w *world.Moment) { s, err = w.FindSnapshot(name) })
 	if err != nil {
 		return nil, err
 	}

@@ -23,11 +23,10 @@ type tick struct {
 
 // A world with Go reducers needs them wherever it is opened, imports included.
 func TestGoReducersComeFromTheProgram(t *testing.T) {
-	registry := new(reducer.Registry)
-	registry.Register("tally", "1", reducer.Typed(1, func(_ *reducer.Context, s tally, _ tick) (tally, error) {
+	registry := reducer.Registry{"tally@1": reducer.Typed(1, func(_ *reducer.Context, s tally, _ tick) (tally, error) {
 		return tally{Count: s.Count + 1}, nil
-	}))
-	with := local.Options{Registry: registry}
+	})}
+	with := local.Options{Reducers: registry}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, local.ManifestFile), []byte(`world: tallies
 version: 1

@@ -100,10 +100,8 @@ type saved struct {
 // ReadSnapshot finds it again.
 func (lw *World) SaveSnapshot(w io.Writer, name string) (snapshot.Snapshot, error) {
 	var s snapshot.Snapshot
-	err := lw.View(func(w *world.World) (err error) {
-		s, err = w.FindSnapshot(name)
-		return err
-	})
+	var err error
+	lw.View(func(w *world.Moment) { s, err = w.FindSnapshot(name) })
 	if err != nil {
 		return s, err
 	}
@@ -132,10 +130,7 @@ func (lw *World) ReadSnapshot(r io.Reader) (snapshot.Snapshot, error) {
 		return snapshot.Snapshot{}, err
 	}
 	var s snapshot.Snapshot
-	err = lw.View(func(w *world.World) (err error) {
-		s, err = w.FindSnapshot(x.head.hash().String())
-		return err
-	})
+	lw.View(func(w *world.Moment) { s, err = w.FindSnapshot(x.head.hash().String()) })
 	if err != nil && x.head.World != lw.keys.World() {
 		err = fmt.Errorf("%w: it is of %s, this is %s", ErrSavedOther, x.head.World, lw.keys.World())
 	}

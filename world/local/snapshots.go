@@ -49,10 +49,7 @@ func (lw *World) Rollback(ctx context.Context, b journal.RolledBack) (done *jour
 
 // Leaves returns what a rollback to a snapshot would leave behind.
 func (lw *World) Leaves(b journal.RolledBack) (left []journal.SideEffect, err error) {
-	err = lw.View(func(w *world.World) error {
-		left, err = w.Leaves(b)
-		return err
-	})
+	lw.View(func(w *world.Moment) { left, err = w.Leaves(b) })
 	return left, err
 }
 
@@ -63,7 +60,7 @@ func (lw *World) At(at journal.Seq) (*world.Moment, error) {
 	if err := lw.has(at); err != nil {
 		return nil, err
 	}
-	return world.At(lw.store, at, lw.opts.Registry)
+	return world.At(lw.store, at, lw.opts.Reducers)
 }
 
 // has reports, as journal.ErrNotFound, that there is no such record.
@@ -79,7 +76,7 @@ func (lw *World) has(at journal.Seq) error {
 func (lw *World) ReplayFrom(from, to journal.Seq, progress func(done uint64)) (*world.Replayed, error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Registry, From: from, To: to}
+	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, From: from, To: to}
 	if progress != nil {
 		cfg.Visit = func(s journal.Scanned) error {
 			progress(uint64(s.ID))

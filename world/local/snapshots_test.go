@@ -74,10 +74,8 @@ func TestReplayFromASnapshotIsReplay(t *testing.T) {
 	want, err := w.Replay(0, nil)
 	require.NoError(t, err)
 	var s snapshot.Snapshot
-	require.NoError(t, w.View(func(w *world.World) error {
-		s, err = w.FindSnapshot("first")
-		return err
-	}))
+	w.View(func(w *world.Moment) { s, err = w.FindSnapshot("first") })
+	require.NoError(t, err)
 	seen := journal.Seq(s.Record)
 	got, err := w.ReplayFrom(seen, 0, func(done uint64) { seen++; require.Equal(t, uint64(seen), done) })
 	require.NoError(t, err)

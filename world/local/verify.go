@@ -55,7 +55,7 @@ func (lw *World) proven(ctx context.Context) (past history, cfg verify.Config, e
 	signers, err := lw.keys.CheckpointKeys()
 	head := lw.store.Head()
 	return history{lw.store, ctx, head.ID}, verify.Config{
-		Keys: lw.verifyKeys(), Registry: lw.opts.Registry, Anchor: head, Damage: lw.store.Damage(), Records: lw.store.RecordDamage(),
+		Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, Anchor: head, Damage: lw.store.Damage(), Records: lw.store.RecordDamage(),
 		Checkpoints: lw.notes(head.ID), Signers: public(signers), Images: lw.store.Heads(),
 	}, err
 }

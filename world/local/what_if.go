@@ -42,10 +42,7 @@ func (lw *World) RunUntil(ctx context.Context, last manifest.Tick) error {
 }
 
 func (lw *World) nextTick() (at manifest.Tick, ok bool) {
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		at, ok = w.NextTick()
-		return nil
-	})
+	lw.View(func(w *world.Moment) { at, ok = w.NextTick() })
 	return at, ok
 }
 

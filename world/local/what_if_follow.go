@@ -116,10 +116,7 @@ func (lw *World) keepUp(ctx context.Context, to manifest.Tick) error {
 }
 
 func (lw *World) time() (now manifest.Tick) {
-	_ = lw.View(func(w *world.World) error { // the function never errs
-		now = w.Time()
-		return nil
-	})
+	lw.View(func(w *world.Moment) { now = w.Time() })
 	return now
 }
 

@@ -238,7 +238,7 @@ func calls(t *testing.T, dir string) []string {
 // stands holds the world to where all its intents and cells have to be.
 func (c *aWindow) stands(t *testing.T, w *local.World, state receipt.State, told string, has int) {
 	t.Helper()
-	require.NoError(t, w.View(func(w *world.World) error {
+	w.View(func(w *world.Moment) {
 		intents := w.Intents()
 		require.Len(t, intents, len(c.askers()))
 		for _, e := range intents {
@@ -251,8 +251,7 @@ func (c *aWindow) stands(t *testing.T, w *local.World, state receipt.State, told
 			require.NoError(t, err)
 			require.Equal(t, told, fmt.Sprint(v))
 		}
-		return nil
-	}))
+	})
 	all := calls(t, w.Dir())
 	require.Len(t, all, has)
 	if c.declare == retries {
@@ -270,10 +269,9 @@ func (c *aWindow) stands(t *testing.T, w *local.World, state receipt.State, told
 func (c *aWindow) decided(t *testing.T, w *local.World) {
 	t.Helper()
 	var b journal.Resolved
-	require.NoError(t, w.View(func(w *world.World) error {
+	w.View(func(w *world.Moment) {
 		e := w.Intents()[0]
 		b = journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: c.decide, Actor: "ann", Reason: "she looked"}
-		return nil
-	}))
+	})
 	require.NoError(t, w.Resolve(t.Context(), b))
 }

@@ -26,7 +26,7 @@ import (
 // a whole journal that nobody signed.
 type Config struct {
 	Keys     *receipt.Keyring  // checks receipts; nil or without keys: they count as unverifiable
-	Registry *reducer.Registry // Go reducers, for the replay
+	Registry reducer.Registry  // Go reducers, for the replay
 	Anchor   journal.Head      // what was acknowledged; zero: there is no anchor
 	Images   []journal.Head    // of which images of the world are kept, ascending: they must be in the journal
 	Damage   iter.Seq[error]   // faults of the store below the journal, but for its records; nil: none

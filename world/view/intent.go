@@ -64,19 +64,13 @@ type Attempt struct {
 // Ledger returns what the ledger knows of all intents, in the order of the records
 // that made them, or that approved them.
 func (j Journal) Ledger() (entries []receipt.Entry) {
-	_ = j.Local.View(func(w *world.World) error { // the function never errs
-		entries = w.Intents()
-		return nil
-	})
+	j.Local.View(func(w *world.Moment) { entries = w.Intents() })
 	return entries
 }
 
 // LedgerEntry returns what the ledger knows of an intent.
 func (j Journal) LedgerEntry(key receipt.Key) (e receipt.Entry, ok bool) {
-	_ = j.Local.View(func(w *world.World) error { // the function never errs
-		e, ok = w.Intent(key)
-		return nil
-	})
+	j.Local.View(func(w *world.Moment) { e, ok = w.Intent(key) })
 	return e, ok
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // ProposalLine is a proposal in a list.
@@ -26,6 +27,8 @@ type ProposalLine struct {
 	Approved     uint64           `json:"approved"` // by how many that count
 	Needed       uint64           `json:"needed"`   // 0: it is closed
 	Ended        *Ended           `json:"ended"`    // null: it is open
+
+	N uint64 `json:"-"` // its number
 }
 
 // Signer is who holds a key.
@@ -52,17 +55,10 @@ type Approval struct {
 	Reason  string        `json:"reason"`
 }
 
-// Outlook is what apply would come to now.
-type Outlook struct {
-	OK       bool   `json:"ok"`
-	Migrated int    `json:"migrated"` // cells
-	Error    string `json:"error"`    // why it would be refused
-}
-
 // LineOfProposal returns a proposal as lists have it, by the rules in force.
 func LineOfProposal(p *governance.Proposal, f governance.InForce) ProposalLine {
 	l := ProposalLine{
-		Proposal: ProposalName(p.N), Stage: p.Stage, Author: p.Author, Reason: p.Reason, Record: journal.Seq(p.Record), Time: p.Time,
+		N: p.N, Proposal: ProposalName(p.N), Stage: p.Stage, Author: p.Author, Reason: p.Reason, Record: journal.Seq(p.Record), Time: p.Time,
 		Base: p.Base, BaseInForce: p.Base == f.Manifest, Candidate: p.Candidate, ReportRecord: journal.Seq(p.ReportAt),
 	}
 	if p.Signature != nil {
@@ -105,5 +101,20 @@ func ApprovalsOf(p *governance.Proposal, g manifest.Governance) []Approval {
 			Current: x.Report == p.Report, Actor: x.Actor, Reason: x.Reason,
 		})
 	}
+	return out
+}
+
+// Proposals returns the proposals of the world, oldest first, the closed ones where
+// they are wanted.
+func (j Journal) Proposals(closed bool) []ProposalLine {
+	out := []ProposalLine{}
+	j.Local.View(func(w *world.Moment) {
+		proposals, f := w.Proposals()
+		for _, p := range proposals {
+			if p.Open() || closed {
+				out = append(out, LineOfProposal(p, f))
+			}
+		}
+	})
 	return out
 }

@@ -529,7 +529,7 @@ func TestAnotherManifestIsFetchedBeforeItsEffectsArePerformed(t *testing.T) {
 func (s *served) apply(change func(*manifest.Manifest)) {
 	s.t.Helper()
 	var next manifest.Manifest
-	require.NoError(s.t, s.View(func(w *world.World) error { next = *w.Manifest(); return nil }))
+	s.View(func(w *world.Moment) { next = *w.Manifest() })
 	next.Effects = maps.Clone(next.Effects)
 	change(&next)
 	n, err := s.Propose(s.t.Context(), world.Proposal{Candidate: &next, Base: s.Status().Manifest, Actor: "ann"})
@@ -537,11 +537,10 @@ func (s *served) apply(change func(*manifest.Manifest)) {
 	_, err = s.Shadow(s.t.Context(), n, world.ShadowConfig{}, "ann")
 	require.NoError(s.t, err)
 	var terms manifest.Terms
-	require.NoError(s.t, s.View(func(w *world.World) error {
+	s.View(func(w *world.Moment) {
 		all, f := w.Proposals()
 		terms = all[n-1].Terms(f.World)
-		return nil
-	}))
+	})
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
 	require.NoError(s.t, s.Approve(s.t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
 	require.NoError(s.t, s.Apply(s.t.Context(), n, "ann"))

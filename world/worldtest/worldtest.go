@@ -37,7 +37,7 @@ import (
 // effects with the adapters that its manifest names.
 type Options struct {
 	ID       string // default "test"
-	Registry *reducer.Registry
+	Reducers reducer.Registry
 	Answer   Script   // performs all effects, as deterministic ones, instead of the manifest's adapters
 	Outside  *Outside // performs all effects, as live ones, instead of Answer
 	Journal  *Journal // default: a new one
@@ -121,7 +121,7 @@ func config(t testing.TB, o Options) world.Config {
 	t.Helper()
 	keys := Keyring(t, o.ID)
 	return world.Config{
-		Journal: o.Journal, History: o.Journal, Keys: keys, Registry: o.Registry, Paranoid: true,
+		Journal: o.Journal, History: o.Journal, Keys: keys, Registry: o.Reducers, Paranoid: true,
 		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			if o.Outside != nil {

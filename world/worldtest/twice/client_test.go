@@ -68,10 +68,8 @@ func client(ctx *reducer.Context, s account, event reducer.Event) (account, erro
 // paramsOf returns the params of a payment, as JSON.
 func paramsOf(what string) string { return `{"what":"` + what + `"}` }
 
-func registry() *reducer.Registry {
-	r := new(reducer.Registry)
-	r.Register("client", "1", reducer.Typed(1, client))
-	return r
+func registry() reducer.Registry {
+	return reducer.Registry{"client@1": reducer.Typed(1, client)}
 }
 
 // rules makes up the manifest of a life.

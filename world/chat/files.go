@@ -1,11 +1,10 @@
-package worldctl
+package chat
 
 import (
 	"bytes"
 	"embed"
-	"io/fs"
+	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,22 +16,23 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-//go:embed import_chat
-var chatFiles embed.FS
+//go:embed files
+var templates embed.FS
 
-// chatCassette is the file that holds the recorded answers.
-const chatCassette = "cassette.jsonl"
+// cassetteFile is the file that holds the recorded answers.
+const cassetteFile = "cassette.jsonl"
 
-// chatSums counts what is in a recording.
-type chatSums struct {
+// Sums counts what is in a recording.
+type Sums struct {
 	Runs     int `json:"runs"`
 	Messages int `json:"messages"` // that are not tool results
 	Calls    int `json:"calls"`
 	Failed   int `json:"failed"` // calls whose answer is an error
 }
 
-func (rec *chatRecording) sums() chatSums {
-	s := chatSums{Runs: len(rec.runs)}
+// Sums counts what is in the recording.
+func (rec *Recording) Sums() Sums {
+	s := Sums{Runs: len(rec.runs)}
 	for _, run := range rec.runs {
 		s.Messages += len(run.messages)
 		s.Calls += len(run.calls)
@@ -45,51 +45,40 @@ func (rec *chatRecording) sums() chatSums {
 	return s
 }
 
-// writeFiles writes the manifest and what it names.
-func (rec *chatRecording) writeFiles(dir string) error {
-	manifestText, err := rec.manifest()
+// files are the manifest and what it names.
+func (rec *Recording) files() (map[string][]byte, error) {
+	text, err := rec.manifest()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	cassette, err := rec.cassette()
-	if err != nil {
-		return err
-	}
-	files := map[string][]byte{local.ManifestFile: manifestText}
+	files := map[string][]byte{local.ManifestFile: text}
 	if len(rec.tools) > 0 {
-		files[chatCassette] = cassette
+		if files[cassetteFile], err = rec.cassette(); err != nil {
+			return nil, err
+		}
 	}
 	for _, name := range []string{"reducers/agent.star", "schemas/message.json"} {
-		if files[name], err = fs.ReadFile(chatFiles, "import_chat/"+name); err != nil {
-			return err
+		if files[name], err = templates.ReadFile("files/" + name); err != nil {
+			return nil, err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		at := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
-			return err
-		}
-		if err := os.WriteFile(at, files[name], 0o666); err != nil {
-			return err
-		}
-	}
-	return nil
+	return files, nil
 }
 
-// chatTool is a tool in the manifest.
-type chatTool struct {
+// tool is a tool in the manifest.
+type tool struct {
 	Kind    string
 	Renamed string // its name in the recording, where that is another
 }
 
-func (rec *chatRecording) manifest() ([]byte, error) {
-	var tools []chatTool
+func (rec *Recording) manifest() ([]byte, error) {
+	var tools []tool
 	for _, kind := range slices.Sorted(maps.Keys(rec.tools)) {
-		tool := chatTool{Kind: kind}
+		t := tool{Kind: kind}
 		if name := rec.tools[kind]; "tool."+name != kind {
-			tool.Renamed = strconv.Quote(name)
+			t.Renamed = strconv.Quote(name)
 		}
-		tools = append(tools, tool)
+		tools = append(tools, t)
 	}
 	most := 0
 	for _, run := range rec.runs {
@@ -100,24 +89,24 @@ func (rec *chatRecording) manifest() ([]byte, error) {
 	if most <= manifest.DefaultEffects {
 		most = 0
 	}
-	t, err := template.ParseFS(chatFiles, "import_chat/world.yaml.tmpl")
+	t, err := template.ParseFS(templates, "files/world.yaml.tmpl")
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	err = t.Execute(&out, struct {
-		chatSums
+		Sums
 		File, World string
-		Tools       []chatTool
+		Tools       []tool
 		ManyCalls   int
-	}{rec.sums(), strconv.Quote(filepath.Base(rec.file)), strconv.Quote(rec.world()), tools, most})
+	}{rec.Sums(), strconv.Quote(filepath.Base(rec.name)), strconv.Quote(rec.world()), tools, most})
 	return out.Bytes(), err
 }
 
 // world names the world after the file, so that the same recording makes the
 // same manifest in every directory.
-func (rec *chatRecording) world() string {
-	base := filepath.Base(rec.file)
+func (rec *Recording) world() string {
+	base := filepath.Base(rec.name)
 	name := strings.ToValidUTF8(strings.TrimSuffix(base, filepath.Ext(base)), "_")
 	name = strings.Map(func(c rune) rune {
 		if strconv.IsPrint(c) {
@@ -133,8 +122,10 @@ func (rec *chatRecording) world() string {
 
 // cassette returns the recorded answers as lines for the recorded adapter,
 // which finds the n-th equal call of a cell at its n-th equal line.
-func (rec *chatRecording) cassette() ([]byte, error) {
+func (rec *Recording) cassette() ([]byte, error) {
 	var out bytes.Buffer
+	lines := json.NewEncoder(&out)
+	lines.SetEscapeHTML(false)
 	for _, run := range rec.runs {
 		cell, err := canon.Marshal("agent/" + run.key)
 		if err != nil {
@@ -151,11 +142,9 @@ func (rec *chatRecording) cassette() ([]byte, error) {
 			if call.failed {
 				line.Status = "error"
 			}
-			text, err := marshal(line)
-			if err != nil {
+			if err := lines.Encode(line); err != nil {
 				return nil, err
 			}
-			out.Write(append(text, '\n'))
 		}
 	}
 	return out.Bytes(), nil

@@ -1,4 +1,4 @@
-package worldctl
+package chat
 
 import (
 	"errors"
@@ -18,8 +18,17 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// newImport returns a cli without a terminal whose world is dir.
-func newImport(dir string) *cli { return &cli{stderr: io.Discard, world: dir, output: formTable} }
+// create makes a world of the recording in a file.
+func create(t *testing.T, file, dir string, b local.Birth) error {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	rec, err := Read(file, data)
+	if err == nil {
+		err = rec.Create(t.Context(), dir, b, local.Options{}, nil)
+	}
+	return err
+}
 
 const (
 	chatAsks    = `{"role":"assistant","content":null,"tool_calls":[{"id":"x","function":{"name":"look","arguments":"{}"}}]}`
@@ -42,7 +51,7 @@ func TestRecordingsInEveryForm(t *testing.T) {
 		"id number":    {`{"id":12345678901234567890,"messages":[]}`, []string{"12345678901234567890"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rec, err := readChat("f", []byte(c.text))
+			rec, err := Read("f", []byte(c.text))
 			require.NoError(t, err)
 			var keys []string
 			for _, run := range rec.runs {
@@ -56,9 +65,9 @@ func TestRecordingsInEveryForm(t *testing.T) {
 func TestCallsFindTheirAnswers(t *testing.T) {
 	data, err := os.ReadFile("testdata/chat.json")
 	require.NoError(t, err)
-	rec, err := readChat("chat.json", data)
+	rec, err := Read("chat.json", data)
 	require.NoError(t, err)
-	require.Equal(t, chatSums{Runs: 3, Messages: 11, Calls: 6, Failed: 2}, rec.sums())
+	require.Equal(t, Sums{Runs: 3, Messages: 11, Calls: 6, Failed: 2}, rec.Sums())
 	require.Equal(t, map[string]string{"tool.find_book": "find_book", "tool.checkshelf": "checkShelf", "tool.renew": "renew"}, rec.tools)
 
 	again := rec.runs[0].calls[1:]
@@ -134,8 +143,8 @@ func TestFaultsOfARecordingHaveAPlace(t *testing.T) {
 		"answer without id":    {run(chatAsks + `,{"role":"tool","content":"x"}`), at{3, 1, 2}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := readChat("f", []byte(c.text))
-			var fault *chatError
+			_, err := Read("f", []byte(c.text))
+			var fault *Error
 			require.ErrorAs(t, err, &fault)
 			require.Equal(t, c.want, at{fault.line, fault.run, fault.message}, err)
 			if c.is != nil {
@@ -147,37 +156,36 @@ func TestFaultsOfARecordingHaveAPlace(t *testing.T) {
 
 func TestImportedRunsGoThroughTheKernel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	a, err := newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{ID: "library"})
+	err := create(t, "testdata/chat.json", dir, local.Birth{ID: "library"})
 	require.NoError(t, err)
-	require.Equal(t, "chat", a.World)
-	require.Equal(t, "library", a.WorldID)
 
 	lw, err := local.Open(dir, local.Options{Paranoid: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, lw.Close()) }()
 	require.NoError(t, lw.Run(t.Context()))
 	s := lw.Status()
+	require.Equal(t, "chat", s.World)
+	require.Equal(t, "library", s.ID)
 	require.True(t, s.Idle)
 	require.Zero(t, s.Parked)
 	require.Equal(t, 3, s.Cells)
 	require.Equal(t, 4, s.Intents[receipt.StateCommitted])
 	require.Equal(t, 2, s.Intents[receipt.StateFailed])
 	require.EqualValues(t, 9, s.Time, "message j falls due at tick j + 1")
-	require.NoError(t, lw.View(func(w *world.World) error {
+	lw.View(func(w *world.Moment) {
 		for _, cell := range w.Cells() {
 			if cell.Cell.Key == "walk-in" {
 				require.JSONEq(t, `{"messages":{"user":1,"assistant":2},"calls":3,"answers":{"ok":2,"error":1},
 					"last":{"index":5,"role":"assistant","content":"Zwei Bücher sind verlängert. 📚"}}`, jsonOf(t, cell.State))
 			}
 		}
-		return nil
-	}))
+	})
 }
 
 func TestTheSameRecordingMakesTheSameManifest(t *testing.T) {
 	hash := func() manifest.Hash {
 		dir := filepath.Join(t.TempDir(), "x")
-		_, err := newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+		err := create(t, "testdata/chat.json", dir, local.Birth{})
 		require.NoError(t, err)
 		lw, err := local.Open(dir, local.Options{})
 		require.NoError(t, err)
@@ -192,9 +200,9 @@ func TestRunsWithoutToolsNeedNoCassette(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "talk: \"it's\" #1.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"messages":[{"role":"user","content":"hi"}]}`), 0o600))
 	dir := t.TempDir()
-	_, err := newImport(dir).importChat(t.Context(), file, local.Birth{})
+	err := create(t, file, dir, local.Birth{})
 	require.NoError(t, err)
-	_, err = os.Stat(filepath.Join(dir, chatCassette))
+	_, err = os.Stat(filepath.Join(dir, cassetteFile))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
@@ -208,7 +216,7 @@ func TestManyCallsInOneMessage(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "many.json")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	dir := t.TempDir()
-	_, err := newImport(dir).importChat(t.Context(), file, local.Birth{})
+	err := create(t, file, dir, local.Birth{})
 	require.NoError(t, err)
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
@@ -231,10 +239,10 @@ func TestAFailedImportLeavesNothing(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "f.json")
 			require.NoError(t, os.WriteFile(file, []byte(c.text), 0o600))
 			dir := t.TempDir()
-			_, err := newImport(filepath.Join(dir, "deep", "world")).importChat(t.Context(), file, c.birth)
+			err := create(t, file, filepath.Join(dir, "deep", "world"), c.birth)
 			require.Error(t, err)
 			requireEmpty(t, dir)
-			_, err = newImport(dir).importChat(t.Context(), file, c.birth)
+			err = create(t, file, dir, c.birth)
 			require.Error(t, err)
 			requireEmpty(t, dir)
 		})
@@ -245,47 +253,45 @@ func TestAMessageThatIsTooLargeIsNamed(t *testing.T) {
 	text := `{"messages":[]}` + "\n" + `{"messages":[{"role":"user","content":""},{"role":"user","content":"` + strings.Repeat("a", manifest.DefaultPayload) + `"}]}`
 	file := filepath.Join(t.TempDir(), "f.json")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	_, err := newImport(t.TempDir()).importChat(t.Context(), file, local.Birth{})
+	err := create(t, file, t.TempDir(), local.Birth{})
 	require.ErrorIs(t, err, world.ErrTooLarge)
-	var fault *chatError
+	var fault *Error
 	require.ErrorAs(t, err, &fault)
-	require.Equal(t, chatPlace{file, 2, 1, 1}, fault.chatPlace)
+	require.Equal(t, place{file, 2, 1, 1}, fault.place)
 }
 
 func TestImportWritesOverNothing(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mine"), nil, 0o600))
-	_, err := newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
-	require.ErrorIs(t, err, errNotEmpty)
+	err := create(t, "testdata/chat.json", dir, local.Birth{})
+	require.ErrorIs(t, err, local.ErrNotEmpty)
 
 	dir = t.TempDir()
-	_, err = newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+	err = create(t, "testdata/chat.json", dir, local.Birth{})
 	require.NoError(t, err)
-	_, err = newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+	err = create(t, "testdata/chat.json", dir, local.Birth{})
 	require.ErrorIs(t, err, local.ErrExists)
 
-	_, err = newImport("testdata/chat.json").importChat(t.Context(), "testdata/chat.json", local.Birth{})
+	err = create(t, "testdata/chat.json", "testdata/chat.json", local.Birth{})
 	require.Error(t, err)
-	_, err = newImport(t.TempDir()).importChat(t.Context(), filepath.Join(dir, "nothing.json"), local.Birth{})
-	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestAKilledImportIsSweptAway(t *testing.T) {
-	dir := t.TempDir()
-	left := filepath.Join(dir, importing+"1", ".world")
-	require.NoError(t, os.MkdirAll(left, 0o700))
-	mine := filepath.Join(dir, "mine")
-	require.NoError(t, os.WriteFile(mine, nil, 0o600))
-	_, err := newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
-	require.ErrorIs(t, err, errNotEmpty)
-	_, err = os.Stat(left)
-	require.NoError(t, err, "beside something else it stays")
-
-	require.NoError(t, os.Remove(mine))
-	_, err = newImport(dir).importChat(t.Context(), "testdata/chat.json", local.Birth{})
+// A directory is filled and not replaced where somebody may be in it.
+func TestImportIntoTheWorkingDirectory(t *testing.T) {
+	file, err := filepath.Abs("testdata/chat.json")
 	require.NoError(t, err)
-	_, err = os.Stat(left)
-	require.ErrorIs(t, err, fs.ErrNotExist)
+	up := t.TempDir()
+	dir := filepath.Join(up, "here")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	t.Chdir(dir)
+	require.NoError(t, create(t, file, ".", local.Birth{}))
+	require.FileExists(t, local.ManifestFile)
+	lw, err := local.Open(".", local.Options{})
+	require.NoError(t, err)
+	require.NoError(t, lw.Close())
+	entries, err := os.ReadDir(up)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "and nothing is beside it")
 }
 
 func requireEmpty(t *testing.T, dir string) {
@@ -296,13 +302,13 @@ func requireEmpty(t *testing.T, dir string) {
 }
 
 func TestAirline(t *testing.T) {
-	file, err := filepath.Abs(filepath.Join("..", "..", "shared", "data", "airline", "runs.json"))
+	file, err := filepath.Abs(filepath.Join("..", "..", "..", "shared", "data", "airline", "runs.json"))
 	require.NoError(t, err)
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		t.Skipf("needs the recording %s", file)
 	}
 	dir := t.TempDir()
-	_, err = newImport(dir).importChat(t.Context(), file, local.Birth{})
+	err = create(t, file, dir, local.Birth{})
 	require.NoError(t, err)
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
@@ -316,15 +322,14 @@ func TestAirline(t *testing.T) {
 	require.Equal(t, 22, s.Intents[receipt.StateFailed])
 	require.Equal(t, 361-22, s.Intents[receipt.StateCommitted])
 	keys, repeated := map[receipt.Key]bool{}, 0
-	require.NoError(t, lw.View(func(w *world.World) error {
+	lw.View(func(w *world.Moment) {
 		for _, e := range w.Intents() {
 			keys[e.Intent.Key] = true
 			if e.Intent.Occurrence > 0 {
 				repeated++
 			}
 		}
-		return nil
-	}))
+	})
 	require.Len(t, keys, 361, "every call has a key of its own")
 	require.Equal(t, 11, repeated, "10 are repeated letter by letter, one with its arguments in another order")
 	for range 3 {

@@ -1,4 +1,4 @@
-package worldctl
+package chat
 
 import (
 	"bytes"
@@ -15,43 +15,43 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// chatRecording is what a file of recorded runs holds.
-type chatRecording struct {
-	file  string
-	runs  []chatRun
+// Recording is what a file of recorded runs holds: see Read.
+type Recording struct {
+	name  string
+	runs  []run
 	tools map[string]string // effect kind to the tool's name as recorded
 }
 
-// chatRun is one run: what becomes one cell.
-type chatRun struct {
-	place    chatPlace
+// run is one run: what becomes one cell.
+type run struct {
+	place    place
 	key      string // of the cell
-	messages []chatMessage
-	calls    []chatCall // in the order in which they were made
+	messages []message
+	calls    []call // in the order in which they were made
 }
 
-// chatMessage is a message that is not a tool result.
-type chatMessage struct {
+// message is a message that is not a tool result.
+type message struct {
 	index int // among all messages of the run, from 0
 	data  journal.Data
 	calls int
 }
 
-// chatPlace is where in a recording something stands.
-type chatPlace struct {
+// place is where in a recording something stands.
+type place struct {
 	file    string
 	line    int // where the run begins, from 1
 	run     int // from 0; -1: in no run
 	message int // from 0; -1: in no message
 }
 
-// chatError says where a recording is not one.
-type chatError struct {
-	chatPlace
+// Error says where a recording cannot be a world.
+type Error struct {
+	place
 	err error
 }
 
-func (e *chatError) Error() string {
+func (e *Error) Error() string {
 	s := fmt.Sprintf("%s:%d: ", e.file, e.line)
 	if e.run >= 0 {
 		s += fmt.Sprintf("run %d", e.run)
@@ -63,12 +63,12 @@ func (e *chatError) Error() string {
 	return s + e.err.Error()
 }
 
-func (e *chatError) Unwrap() error { return e.err }
+func (e *Error) Unwrap() error { return e.err }
 
-func (p chatPlace) at(message int) chatPlace { p.message = message; return p }
+func (p place) at(message int) place { p.message = message; return p }
 
-func (p chatPlace) fault(format string, args ...any) error {
-	return &chatError{p, fmt.Errorf(format, args...)}
+func (p place) fault(format string, args ...any) error {
+	return &Error{p, fmt.Errorf(format, args...)}
 }
 
 // Why a recording cannot become a world, besides having the wrong shape.
@@ -80,12 +80,12 @@ var (
 	errToolName   = errors.New("a tool cannot be an effect")
 )
 
-// readChat parses a recording: a JSON array of runs, or one after the other as
-// JSON lines are. The error is a *chatError.
-func readChat(file string, data []byte) (*chatRecording, error) {
-	rec := &chatRecording{file: file, tools: make(map[string]string)}
+// Read parses a recording: a JSON array of runs, or one after the other as
+// JSON lines are. The error is a *Error.
+func Read(file string, data []byte) (*Recording, error) {
+	rec := &Recording{name: file, tools: make(map[string]string)}
 	named := make(map[string]int)
-	for text, err := range chatRuns(file, data) {
+	for text, err := range runTexts(file, data) {
 		if err != nil {
 			return nil, err
 		}
@@ -100,26 +100,26 @@ func readChat(file string, data []byte) (*chatRecording, error) {
 		rec.runs = append(rec.runs, *run)
 	}
 	if len(rec.runs) == 0 {
-		return nil, chatPlace{file, 1, -1, -1}.fault("%w", errNoRuns)
+		return nil, place{file, 1, -1, -1}.fault("%w", errNoRuns)
 	}
 	return rec, nil
 }
 
-// chatText is the JSON of one run.
-type chatText struct {
-	chatPlace
+// runText is the JSON of one run.
+type runText struct {
+	place
 	json []byte
 }
 
-// chatRuns takes the runs of a recording apart.
-func chatRuns(file string, data []byte) iter.Seq2[chatText, error] {
-	return func(yield func(chatText, error) bool) {
+// runTexts takes the runs of a recording apart.
+func runTexts(file string, data []byte) iter.Seq2[runText, error] {
+	return func(yield func(runText, error) bool) {
 		dec := json.NewDecoder(bytes.NewReader(data))
 		array := bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("["))
 		if array {
 			_, _ = dec.Token() // the bracket that has been seen
 		}
-		place := chatPlace{file, 1, 0, -1}
+		place := place{file, 1, 0, -1}
 		for counted := 0; !array || dec.More(); place.run++ {
 			rest := data[dec.InputOffset():]
 			begin := len(data) - len(bytes.TrimLeft(rest, " \t\r\n,"))
@@ -131,21 +131,21 @@ func chatRuns(file string, data []byte) iter.Seq2[chatText, error] {
 				return
 			}
 			if err != nil {
-				yield(chatText{}, place.fault("%w", notJSON(err)))
+				yield(runText{}, place.fault("%w", notJSON(err)))
 				return
 			}
-			if !yield(chatText{place, text}, nil) {
+			if !yield(runText{place, text}, nil) {
 				return
 			}
 		}
-		if err := chatArrayEnds(dec); err != nil {
+		if err := arrayEnds(dec); err != nil {
 			place.line, place.run = 1+bytes.Count(data, []byte("\n")), -1
-			yield(chatText{}, place.fault("%w", err))
+			yield(runText{}, place.fault("%w", err))
 		}
 	}
 }
 
-func chatArrayEnds(dec *json.Decoder) error {
+func arrayEnds(dec *json.Decoder) error {
 	if _, err := dec.Token(); err != nil {
 		return notJSON(err)
 	}
@@ -163,7 +163,7 @@ func notJSON(err error) error {
 }
 
 // run parses one run.
-func (rec *chatRecording) run(text chatText) (*chatRun, error) {
+func (rec *Recording) run(text runText) (*run, error) {
 	raw, err := canon.FromJSON(text.json)
 	if err != nil {
 		return nil, text.fault("%w", err)
@@ -176,17 +176,17 @@ func (rec *chatRecording) run(text chatText) (*chatRun, error) {
 	if !ok {
 		return nil, text.fault("want an object with the run's messages, not %s", shapeOf(value))
 	}
-	run := &chatRun{place: text.chatPlace}
-	if run.key, err = chatKey(fields, text.run); err != nil {
+	run := &run{place: text.place}
+	if run.key, err = keyOf(fields, text.run); err != nil {
 		return nil, text.fault("%w", err)
 	}
-	messages, err := chatMessages(fields)
+	messages, err := messagesOf(fields)
 	if err != nil {
 		return nil, text.fault("%w", err)
 	}
 	for i, m := range messages {
 		if err := rec.message(run, i, m); err != nil {
-			return nil, &chatError{text.at(i), err}
+			return nil, &Error{text.at(i), err}
 		}
 	}
 	for _, call := range run.calls {
@@ -197,18 +197,18 @@ func (rec *chatRecording) run(text chatText) (*chatRun, error) {
 	return run, nil
 }
 
-// chatKey names a run: TASK.TRIAL, or its id, or its index.
-func chatKey(fields map[string]any, index int) (string, error) {
+// keyOf names a run: TASK.TRIAL, or its id, or its index.
+func keyOf(fields map[string]any, index int) (string, error) {
 	key := strconv.Itoa(index)
-	task, err := chatLabel(fields, "task_id")
+	task, err := label(fields, "task_id")
 	if err != nil {
 		return "", err
 	}
-	trial, err := chatLabel(fields, "trial")
+	trial, err := label(fields, "trial")
 	if err != nil {
 		return "", err
 	}
-	id, err := chatLabel(fields, "id")
+	id, err := label(fields, "id")
 	if err != nil {
 		return "", err
 	}
@@ -221,8 +221,8 @@ func chatKey(fields map[string]any, index int) (string, error) {
 	return key, manifest.CheckKey(key)
 }
 
-// chatLabel returns a text or an integer as text; "" is none.
-func chatLabel(fields map[string]any, name string) (string, error) {
+// label returns a text or an integer as text; "" is none.
+func label(fields map[string]any, name string) (string, error) {
 	switch v := fields[name].(type) {
 	case nil:
 		return "", nil
@@ -235,7 +235,7 @@ func chatLabel(fields map[string]any, name string) (string, error) {
 	}
 }
 
-func chatMessages(fields map[string]any) ([]any, error) {
+func messagesOf(fields map[string]any) ([]any, error) {
 	for _, name := range []string{"messages", "traj", "trajectory"} {
 		value, ok := fields[name]
 		if !ok {

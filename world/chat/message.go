@@ -1,4 +1,4 @@
-package worldctl
+package chat
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// chatCall is one call of a tool, and its answer.
-type chatCall struct {
+// call is one call of a tool, and its answer.
+type call struct {
 	message  int // that made it
 	id       string
 	kind     string // of effect
@@ -21,12 +21,12 @@ type chatCall struct {
 }
 
 // message parses message i of a run, and matches an answer with its call.
-func (rec *chatRecording) message(run *chatRun, i int, value any) error {
+func (rec *Recording) message(run *run, i int, value any) error {
 	fields, ok := value.(map[string]any)
 	if !ok {
 		return fmt.Errorf("want an object, not %s", shapeOf(value))
 	}
-	role, err := chatWord(fields, "role")
+	role, err := word(fields, "role")
 	if err != nil {
 		return err
 	}
@@ -50,14 +50,14 @@ func (rec *chatRecording) message(run *chatRun, i int, value any) error {
 	data, err := canon.Marshal(map[string]any{
 		"run": run.key, "index": i, "role": role, "content": fields["content"], "calls": made,
 	})
-	run.messages = append(run.messages, chatMessage{index: i, data: data, calls: len(calls)})
+	run.messages = append(run.messages, message{index: i, data: data, calls: len(calls)})
 	return err
 }
 
 // answer gives a tool's result to the call that it answers: of those with its
 // id the first without an answer, for recordings use ids again.
-func (run *chatRun) answer(fields map[string]any) error {
-	id, err := chatWord(fields, "tool_call_id")
+func (run *run) answer(fields map[string]any) error {
+	id, err := word(fields, "tool_call_id")
 	if err != nil {
 		return err
 	}
@@ -67,16 +67,16 @@ func (run *chatRun) answer(fields map[string]any) error {
 			continue
 		}
 		call.answered = true
-		call.failed = strings.HasPrefix(chatContent(fields["content"]), "Error")
+		call.failed = strings.HasPrefix(textOf(fields["content"]), "Error")
 		call.answer, err = canon.Marshal(fields["content"])
 		return err
 	}
 	return fmt.Errorf("%w: no call before it has the id %q and waits", errUnasked, id)
 }
 
-// chatContent returns the text at the beginning of a content, which is a text,
+// textOf returns the text at the beginning of a content, which is a text,
 // or a list of parts of which the first may be one.
-func chatContent(content any) string {
+func textOf(content any) string {
 	if parts, ok := content.([]any); ok && len(parts) > 0 {
 		if part, ok := parts[0].(map[string]any); ok {
 			content = part["text"]
@@ -87,7 +87,7 @@ func chatContent(content any) string {
 }
 
 // calls parses the tool calls of a message.
-func (rec *chatRecording) calls(fields map[string]any) ([]chatCall, error) {
+func (rec *Recording) calls(fields map[string]any) ([]call, error) {
 	if fields["function_call"] != nil {
 		return nil, fmt.Errorf("function_call: this old form has no ids; want tool_calls")
 	}
@@ -98,7 +98,7 @@ func (rec *chatRecording) calls(fields map[string]any) ([]chatCall, error) {
 	if !ok {
 		return nil, fmt.Errorf("tool_calls: want a list, not %s", shapeOf(fields["tool_calls"]))
 	}
-	calls := make([]chatCall, len(list))
+	calls := make([]call, len(list))
 	for n, value := range list {
 		var err error
 		if calls[n], err = rec.call(value); err != nil {
@@ -108,34 +108,34 @@ func (rec *chatRecording) calls(fields map[string]any) ([]chatCall, error) {
 	return calls, nil
 }
 
-func (rec *chatRecording) call(value any) (chatCall, error) {
-	var call chatCall
+func (rec *Recording) call(value any) (call, error) {
+	var call call
 	fields, ok := value.(map[string]any)
 	if !ok {
 		return call, fmt.Errorf("want an object, not %s", shapeOf(value))
 	}
 	var err error
-	if call.id, err = chatWord(fields, "id"); err != nil {
+	if call.id, err = word(fields, "id"); err != nil {
 		return call, err
 	}
 	function, ok := fields["function"].(map[string]any)
 	if !ok {
 		return call, fmt.Errorf("function: want an object, not %s", shapeOf(fields["function"]))
 	}
-	name, err := chatWord(function, "name")
+	name, err := word(function, "name")
 	if err != nil {
 		return call, fmt.Errorf("function.%w", err)
 	}
 	if call.kind, err = rec.tool(name); err != nil {
 		return call, err
 	}
-	call.params, err = chatArguments(function["arguments"])
+	call.params, err = argumentsOf(function["arguments"])
 	return call, err
 }
 
-// chatArguments turns the JSON text in which a model wrote arguments into data.
+// argumentsOf turns the JSON text in which a model wrote arguments into data.
 // Models do not always write JSON: then the text itself is the data.
-func chatArguments(value any) (journal.Data, error) {
+func argumentsOf(value any) (journal.Data, error) {
 	switch v := value.(type) {
 	case map[string]any:
 		return canon.Marshal(v)
@@ -152,7 +152,7 @@ func chatArguments(value any) (journal.Data, error) {
 
 // tool returns the kind of effect that stands for a tool. Names of effects are
 // in lower case; what else they cannot hold becomes an underscore.
-func (rec *chatRecording) tool(name string) (string, error) {
+func (rec *Recording) tool(name string) (string, error) {
 	kind := "tool." + strings.Map(func(c rune) rune {
 		if 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-' {
 			return c
@@ -169,8 +169,8 @@ func (rec *chatRecording) tool(name string) (string, error) {
 	return kind, nil
 }
 
-// chatWord returns a text that has to be there.
-func chatWord(fields map[string]any, name string) (string, error) {
+// word returns a text that has to be there.
+func word(fields map[string]any, name string) (string, error) {
 	word, ok := fields[name].(string)
 	switch {
 	case !ok:

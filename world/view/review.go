@@ -1,0 +1,129 @@
+package view
+
+import (
+	"errors"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Proposal is all that a reviewer has to know of a proposal.
+type Proposal struct {
+	ProposalLine
+	Version uint64 `json:"version"` // of the candidate
+	ManifestChanges
+	Code       string             `json:"code"`      // how the code of reducers differs, as unified diffs
+	Report     *governance.Report `json:"report"`    // of the last shadow; null: there is none, or it was redacted
+	Statement  *string            `json:"statement"` // what an approval signs; null: nobody can approve it now
+	Approvals  []Approval         `json:"approvals"`
+	Missing    []string           `json:"missing"` // before it can be applied
+	WouldApply Outlook            `json:"would_apply"`
+
+	Lacks       []governance.Lack `json:"-"` // what Missing tells of
+	BaseVersion uint64            `json:"-"`
+}
+
+// Outlook is what apply would come to now.
+type Outlook struct {
+	OK       bool   `json:"ok"`
+	Migrated int    `json:"migrated"` // cells
+	Error    string `json:"error"`    // why it would be refused
+
+	Err error `json:"-"` // likewise
+}
+
+// Applied is an apply, or what one would come to.
+type Applied struct {
+	Proposal string        `json:"proposal"`
+	Record   *journal.Seq  `json:"record"` // null: nothing has changed
+	Manifest manifest.Hash `json:"manifest"`
+	Version  uint64        `json:"version"`
+	Base     manifest.Hash `json:"base"`     // what was in force
+	Migrated int           `json:"migrated"` // cells whose code took over their state
+	Stale    []string      `json:"stale"`    // open proposals of what is not in force any more
+}
+
+// Proposal returns a proposal as a reviewer sees it.
+func (j Journal) Proposal(n uint64) (*Proposal, error) {
+	a := &Proposal{Missing: []string{}}
+	var err error
+	j.Local.View(func(w *world.Moment) {
+		if a.Report, err = w.ReportOf(n); err != nil && !errors.Is(err, journal.ErrRedacted) {
+			return
+		}
+		proposals, f := w.Proposals()
+		p := proposals[n-1]
+		a.ProposalLine, a.Approvals, a.Lacks = LineOfProposal(p, f), ApprovalsOf(p, f.Governance), p.Lacks(f)
+		if terms, err := w.Terms(n); err == nil {
+			statement := string(terms.Statement())
+			a.Statement = &statement
+		}
+		x := &a.WouldApply
+		if x.Migrated, x.Err = w.WouldApply(n); x.Err != nil {
+			x.Error = x.Err.Error()
+		}
+		x.OK = x.Err == nil
+		err = j.compare(a)
+	})
+	for _, lack := range a.Lacks {
+		a.Missing = append(a.Missing, lack.Text)
+	}
+	return a, err
+}
+
+// compare finds what the candidate of a proposal has otherwise than its base.
+func (j Journal) compare(a *Proposal) error {
+	base, err := j.Manifest(a.Base)
+	if err != nil {
+		return err
+	}
+	candidate, err := j.Manifest(a.Candidate)
+	if err != nil {
+		return err
+	}
+	a.Version, a.BaseVersion = candidate.Version, base.Version
+	if a.ManifestChanges, err = ChangesOf(base, candidate); err != nil {
+		return err
+	}
+	content := j.Local.Store().Blob
+	a.Code, err = CodeDiff(base, candidate, content, content)
+	return err
+}
+
+// Manifest reads a manifest that the world has. The error is journal.ErrNotFound
+// where it has none of that hash.
+func (j Journal) Manifest(h manifest.Hash) (*manifest.Manifest, error) {
+	encoded, err := j.Local.Store().Blob(h)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Decode(encoded)
+}
+
+// Applied returns what an apply of a proposal came to, or, while that is open, would
+// come to.
+func (j Journal) Applied(p *Proposal) (*Applied, error) {
+	a := &Applied{
+		Proposal: p.Proposal, Manifest: p.Candidate, Version: p.Version, Base: p.Base, Migrated: p.WouldApply.Migrated, Stale: []string{},
+	}
+	for _, l := range j.Proposals(false) {
+		if l.N != p.N && l.Base != p.Candidate {
+			a.Stale = append(a.Stale, l.Proposal)
+		}
+	}
+	if p.Ended == nil {
+		return a, nil
+	}
+	a.Record = &p.Ended.Record
+	for e, err := range j.Following(p.Ended.Record, p.Ended.Record) { // cells are migrated at once
+		if err != nil {
+			return nil, err
+		}
+		if e.Kind == journal.KindMigrated {
+			a.Migrated++
+		}
+	}
+	return a, nil
+}
