@@ -35,7 +35,7 @@ type World struct {
 	asked      int                    // verifiers that have not answered
 	confirming map[receipt.Key]bool   // recorded results that verifiers were asked about; false: they could not tell
 	saved      journal.Seq            // head of the last checkpoint
-	settled    journal.Seq            // head of what is known to be durable
+	durable    journal.Seq            // head of what is known to be durable
 	broken     error
 }
 
@@ -77,7 +77,7 @@ func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error])
 		return 0, err
 	}
 	var taken uint64
-	start := w.settled
+	start := w.durable
 	for s, err := range all {
 		if err == nil {
 			err = ctx.Err()
@@ -87,15 +87,15 @@ func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error])
 		}
 		if err != nil {
 			err = w.syncAfter(err)
-			return min(taken, uint64(w.settled-start)), err
+			return min(taken, uint64(w.durable-start)), err
 		}
 		taken++
 		if err := w.appendFull(); err != nil {
-			return uint64(w.settled - start), err // an event is one record
+			return uint64(w.durable - start), err // an event is one record
 		}
 	}
 	err := w.sync()
-	return min(taken, uint64(w.settled-start)), err
+	return min(taken, uint64(w.durable-start)), err
 }
 
 // Receive takes a receipt that was made for an effect in flight. It is durable
@@ -280,10 +280,10 @@ func (w *World) finishTick(ctx context.Context) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	if err := w.begin(); err != nil {
+	if err := w.startHeld(); err != nil {
 		return err
 	}
-	if err := w.tell(); err != nil {
+	if err := w.deliverRecalled(); err != nil {
 		return err
 	}
 	if !w.k.tickOpen() && w.firstDue() == nil {

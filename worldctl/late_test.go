@@ -29,7 +29,7 @@ func TestLateReceiptIsShownAndMarked(t *testing.T) {
 	code, _, said := inProcess(t.Context(), "init", dir)
 	require.Equal(t, exitOK, code, said)
 	var effect struct{ Key string }
-	out := must(exitOwed, "effect", "bank.call", "--cap", "desk", "--reason", "ring", "--as", "ann", "-o", "jsonl")
+	out := must(exitUndecided, "effect", "bank.call", "--cap", "desk", "--reason", "ring", "--as", "ann", "-o", "jsonl")
 	require.NoError(t, json.Unmarshal([]byte(out), &effect))
 	must(exitOK, "intent", "resolve", effect.Key, "--not-executed", "--reason", "asked them")
 

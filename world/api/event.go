@@ -120,7 +120,7 @@ func submitLines(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(http.StatusCreated, jsonType, done)
+	return c.respond(http.StatusCreated, jsonType, done)
 }
 
 // submitAll takes events and finds their records.

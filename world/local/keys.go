@@ -128,10 +128,10 @@ func (lw *World) replaceKeyring(r ring) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// settle returns the keyring of a world that this process owns now: it may have
+// latestKeyring returns the keyring of a world that this process owns now: it may have
 // been replaced between its reading and the lock. What a replacement has left
 // that was killed is removed: it can hold secrets that are sealed otherwise.
-func settle(path string, r ring, opts Options) (ring, error) {
+func latestKeyring(path string, r ring, opts Options) (ring, error) {
 	if err := remove(path + replacing); err != nil {
 		return r, err
 	}

@@ -120,7 +120,7 @@ func own(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r, err = settle(path, r, opts); err == nil && opts.Effects == "" {
+	if r, err = latestKeyring(path, r, opts); err == nil && opts.Effects == "" {
 		opts.Effects, err = readRecorded(hidden)
 	}
 	if err != nil {
@@ -229,20 +229,6 @@ func (lw *World) performer() *host.Host {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	return lw.host
-}
-
-// Run runs ticks until the world is idle or ctx ends. Other calls may be made
-// while it waits for the outside.
-func (lw *World) Run(ctx context.Context) error {
-	for {
-		p, err := lw.Next(ctx)
-		if err == nil && p == world.Waiting {
-			err = lw.Wait(ctx)
-		}
-		if err != nil || p == world.Idle {
-			return err
-		}
-	}
 }
 
 // change lets f change the world, if that can run.

@@ -60,7 +60,7 @@ func resolve(t testing.TB, w *worldtest.World, intent int, how journal.Resolutio
 	}))
 }
 
-func TestDoubtAndApprovalAreOwedAndNoFaults(t *testing.T) {
+func TestOpenDecisionsAreNoFaults(t *testing.T) {
 	w := ledgerStory(t)
 	r := withKeys(t, w.Journal)
 	require.Empty(t, r.Faults)
