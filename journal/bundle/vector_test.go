@@ -25,7 +25,7 @@ import (
 
 const (
 	vectorFile  = "testdata/vector-2.txt" // what -update writes
-	vectorFirst = 4 // record of the second bundle, a range
+	vectorFirst = 4                       // record of the second bundle, a range
 	vectorCode  = "def reduce(ctx, state, event):\n    return (state or 0) + 1\n"
 )
 
