@@ -53,8 +53,7 @@ func TestApprovalLetsExactlyThatOneRun(t *testing.T) {
 func TestDenialIsToldToTheCell(t *testing.T) {
 	p := live(t, approvals)
 	key := p.ask()
-	require.NoError(t, p.resolve(key, journal.Disapprove))
-	p.Drive()
+	p.decide(key, journal.Disapprove)
 	p.tells("x0 denied")
 	require.Equal(t, receipt.StateDenied, p.entry(key).State)
 	require.Empty(t, p.out.Performed)
@@ -96,7 +95,7 @@ func TestApprovalIsBoundToTheParams(t *testing.T) {
 	p.Drive()
 	x, y := p.Intents()[0], p.Intents()[1]
 	b := journal.Resolved{Key: x.Intent.Key, How: journal.Approve, Params: y.Params, Actor: "ada", Reason: "so"}
-	require.ErrorIs(t, p.Resolve(t.Context(), b), world.ErrOtherParams)
+	require.ErrorIs(t, worldtest.ErrorOf(p.Resolve(t.Context(), b)), world.ErrOtherParams)
 	require.Empty(t, bodies[*journal.Resolved](t, p.Journal))
 }
 
@@ -109,8 +108,7 @@ func TestApprovalRunsTheGateAgain(t *testing.T) {
 		})
 		key := p.ask()
 		p.Step(4)
-		require.NoError(t, p.resolve(key, journal.Approve))
-		p.Drive()
+		p.decide(key, journal.Approve)
 		p.tells("x0 denied")
 		require.Equal(t, string(governance.CodeExpired), bodies[*journal.IntentDenied](t, p.Journal)[0].Code)
 		require.Empty(t, p.out.Performed)
@@ -244,8 +242,7 @@ func TestCompensationEndsTheOriginal(t *testing.T) {
 			p.crash()
 			p.Drive()
 			require.Equal(t, receipt.StateInDoubt, p.entry(task.Key).State)
-			require.NoError(t, p.resolve(task.Key, journal.RetryAnyway))
-			p.Drive()
+			p.decide(task.Key, journal.RetryAnyway)
 			p.tells()
 			p.reply(c.reply)
 			p.tells("x0 error") // what the cell asked for has failed, once and for all
@@ -278,8 +275,7 @@ func TestCompensationIsGated(t *testing.T) {
 		p.reply(halfDone())
 		p.tells()
 		p.crash()
-		require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, journal.Approve))
-		p.Drive()
+		p.decide(p.Intents()[1].Intent.Key, journal.Approve)
 		p.reply(worldtest.OK(nil))
 		p.tells("x0 error")
 		require.Equal(t, receipt.OutcomeCompensated, p.entry(key).Outcome)
@@ -290,8 +286,7 @@ func TestCompensationIsGated(t *testing.T) {
 		})
 		key := p.ask()
 		p.reply(halfDone())
-		require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, journal.Disapprove))
-		p.Drive()
+		p.decide(p.Intents()[1].Intent.Key, journal.Disapprove)
 		p.tells("x0 error")
 		require.Equal(t, receipt.OutcomeCompensatable, p.entry(key).Outcome)
 	})

@@ -116,8 +116,7 @@ func TestCellAtIsToldAgainWhatTheLedgerKnows(t *testing.T) {
 			p.Submit("go", order{To: "a", Say: c.say, Do: []act{{Effect: "tool.a", Param: "x"}}})
 			p.Drive()
 			if all := p.Intents(); all[len(all)-1].State == receipt.StateParked {
-				require.NoError(t, p.resolve(all[len(all)-1].Intent.Key, world.Reuse))
-				p.Drive()
+				p.decide(all[len(all)-1].Intent.Key, world.Reuse)
 			}
 			p.tells("x0 ok")
 			p.requireCellsAt()
@@ -138,8 +137,8 @@ func TestCellAtTakesNoReceiptThatIsNotConfirmed(t *testing.T) {
 	}
 	_, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
-	require.NoError(t, p.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent))
-	require.NoError(t, p.ConfirmByHand(t.Context(), key, "ada", "so"))
+	require.NoError(t, worldtest.ErrorOf(p.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent)))
+	require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "so")))
 	p.Drive()
 	p.tells("x0 ok")
 	p.requireCellsAt()

@@ -126,8 +126,7 @@ func TestLateReceiptIsOnTheRecordAndChangesNothing(t *testing.T) {
 	p := live(t)
 	key := p.ask()
 	lost := p.lose()
-	require.NoError(t, p.resolve(key, journal.RetryAnyway))
-	p.Drive()
+	p.decide(key, journal.RetryAnyway)
 	second := p.performing()
 	before := p.entry(key)
 	p.out.Reply(lost, worldtest.OK("too late"))
@@ -155,8 +154,7 @@ func TestPersonDecidesAboutAnEffectInDoubt(t *testing.T) {
 		p := live(t)
 		key := p.ask()
 		p.lose()
-		require.NoError(t, p.resolve(key, journal.Executed))
-		p.Drive()
+		p.decide(key, journal.Executed)
 		e := p.entry(key)
 		require.Equal(t, []any{receipt.StateCommitted, receipt.OutcomeSideEffectCommitted}, []any{e.State, e.Outcome})
 		p.tells("x0 ok")
@@ -167,8 +165,7 @@ func TestPersonDecidesAboutAnEffectInDoubt(t *testing.T) {
 			p := live(t, tool(func(e *manifest.Effect) { e.Retry.Attempts = 1 }))
 			key := p.ask()
 			p.lose()
-			require.NoError(t, p.resolve(key, how))
-			p.Drive()
+			p.decide(key, how)
 			p.tells()
 			require.EqualValues(t, 2, p.performing().Attempt, "a person's word is not counted")
 			p.reply(worldtest.OK(nil))
@@ -220,7 +217,7 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 		"payload not one item":   {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Payload = []byte{1, 1} }), world.ErrBadData},
 		"payload over the limit": {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Payload = mustData(t, make([]byte, 5000)) }), world.ErrTooLarge},
 	} {
-		err := p.Resolve(t.Context(), c.decision)
+		err := worldtest.ErrorOf(p.Resolve(t.Context(), c.decision))
 		require.ErrorIs(t, err, c.want, name)
 		input := new(world.InputError)
 		require.ErrorAs(t, err, &input, name)
@@ -228,11 +225,11 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 		require.Equal(t, before, p.Status(), name)
 		require.Equal(t, head, p.Journal.Head(), name)
 	}
-	require.ErrorIs(t, p.ConfirmByHand(t.Context(), parked.Intent.Key, "ada", "so"), world.ErrNotWaiting)
-	require.ErrorIs(t, p.ConfirmByHand(t.Context(), receipt.Key{}, "ada", "so"), world.ErrNoIntent)
+	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), parked.Intent.Key, "ada", "so")), world.ErrNotWaiting)
+	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), receipt.Key{}, "ada", "so")), world.ErrNoIntent)
 	require.Equal(t, before, p.Status())
-	require.NoError(t, p.Resolve(t.Context(), good(doubt, journal.Executed)))
-	require.ErrorIs(t, p.Resolve(t.Context(), good(doubt, journal.Executed)), world.ErrNotWaiting, "once")
+	require.NoError(t, worldtest.ErrorOf(p.Resolve(t.Context(), good(doubt, journal.Executed))))
+	require.ErrorIs(t, worldtest.ErrorOf(p.Resolve(t.Context(), good(doubt, journal.Executed))), world.ErrNotWaiting, "once")
 }
 
 func TestDecisionsSurviveACrash(t *testing.T) {

@@ -99,9 +99,16 @@ func (p *play) entry(key receipt.Key) receipt.Entry {
 
 // resolve decides about an intent, for a person.
 func (p *play) resolve(key receipt.Key, how journal.Resolution) error {
-	return p.Resolve(p.t.Context(), journal.Resolved{
+	return worldtest.ErrorOf(p.Resolve(p.t.Context(), journal.Resolved{
 		Key: key, How: how, Params: p.entry(key).Params, Actor: "ada", Reason: "she looked",
-	})
+	}))
+}
+
+// decide is resolve, and what comes of it.
+func (p *play) decide(key receipt.Key, how journal.Resolution) {
+	p.t.Helper()
+	require.NoError(p.t, p.resolve(key, how))
+	p.Drive()
 }
 
 // tells requires what the bot a has seen of receipts.

@@ -35,7 +35,7 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 	if actor == "" {
 		return nil, refuse(ErrNoReason, "actor", "say who has it shadowed")
 	}
-	err = w.change(ctx, func() error {
+	_, err = w.change(ctx, func() error {
 		if err := w.sync(); err != nil {
 			return err
 		}

@@ -70,7 +70,11 @@ func (c *cli) effect(ctx context.Context, lw *local.World, b journal.OperatorEff
 		}
 	}
 	c.noteEdited(lw)
-	key, err := lw.Emit(ctx, b)
+	var key receipt.Key
+	err = lw.Update(func(w *world.World) (err error) {
+		key, err = w.Emit(ctx, b)
+		return err
+	})
 	if errors.Is(err, world.ErrNoEffect) {
 		return hinted(err, "the world's effects are %s", named(lw, effectsOf))
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -41,7 +43,11 @@ func TestLateReceiptIsShownAndMarked(t *testing.T) {
 	must(exitOK, "run")
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
-	record, err := lw.Receive(late)
+	var record journal.Seq
+	err = lw.Update(func(w *world.World) error {
+		record, err = w.Receive(late)
+		return err
+	})
 	require.NoError(t, err)
 	require.NoError(t, lw.Close())
 

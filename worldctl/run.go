@@ -146,7 +146,11 @@ func (c *cli) confirmed(ctx context.Context, lw *local.World) error {
 	if !c.confirm {
 		return nil
 	}
-	n, err := lw.Confirm(ctx)
+	var n world.Confirmation
+	err := lw.Update(func(w *world.World) (err error) {
+		n, err = w.Confirm(ctx)
+		return err
+	})
 	c.note("recorded results: %d confirmed, %d failed, %d warned of, %d parked", n.Confirmed, n.Failed, n.Warned, n.Parked)
 	return err
 }

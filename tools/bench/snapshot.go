@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -26,42 +27,29 @@ type snapshotBench struct {
 	events int
 	keys   int
 	bytes  int64
-	rounds int
-	dir    string
+	scope
 }
 
-func newSnapshotCommand(p *program) *cobra.Command {
-	var b snapshotBench
-	cmd := &cobra.Command{
-		Use:   "snapshot",
-		Short: "Snapshots, rollbacks, forks and looks back, beside what they would cost in full",
-		Long: `Snapshots, rollbacks, forks and looks back, beside what they would cost in full.
+const snapshotText = `Snapshots, rollbacks, forks and looks back, beside what they would cost in full.
 
 A snapshot and a rollback after one cell in a hundred has changed are compared
 with those after all have. A snapshot counts until its image is stored. Looks
 back are at random cells and moments of a long journal. The fork is of a world
-whose store has so many bytes.`,
-		Example: "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := benchRounds(b.dir, b.rounds, p.note, func(dir string, r *rows) error {
-				return b.round(cmd.Context(), dir, r)
-			})
-			if err != nil {
-				return err
-			}
-			return p.figures("snapshot", figures)
-		},
-	}
-	f := cmd.Flags()
+whose store has so many bytes.`
+
+func newSnapshotCommand(p *program) *cobra.Command {
+	var b snapshotBench
+	cmd, f := b.command(p, "snapshot", snapshotText, "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1", 3, b.run)
 	f.IntVar(&b.cells, "cells", 100_000, "how many cells of 200 bytes to take snapshots of")
 	f.IntVar(&b.share, "share", 100, "one in `N` of them changes between two snapshots")
 	f.IntVar(&b.events, "events", 500_000, "how many events, of two records each, to look back over")
 	f.IntVar(&b.keys, "keys", 10_000, "over how many cells")
 	f.Int64Var(&b.bytes, "bytes", 1<<30, "how large a world to fork")
-	f.IntVar(&b.rounds, "rounds", 3, "how often to measure")
-	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
 	return cmd
+}
+
+func (b *snapshotBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
+	return b.each(note, func(dir string, r *rows) error { return b.round(ctx, dir, r) })
 }
 
 func (b *snapshotBench) round(ctx context.Context, dir string, r *rows) error {
@@ -96,10 +84,9 @@ routing:
 `
 
 func memoOptions() local.Options {
-	registry := reducer.Registry{"note@1": reducer.Typed(1, func(_ *reducer.Context, n memo, e noted) (memo, error) {
+	return local.Options{Reducers: reducer.Registry{"note@1": reducer.Typed(1, func(_ *reducer.Context, n memo, e noted) (memo, error) {
 		return memo{Count: n.Count + 1, Text: e.Text}, nil
-	})}
-	return local.Options{Reducers: registry}
+	})}}
 }
 
 // touch has every so many of the cells handle an event.
@@ -112,7 +99,7 @@ func (b *snapshotBench) touch(ctx context.Context, lw *local.World, every int, t
 			}
 		}
 	}
-	if _, err := lw.SubmitAll(ctx, all); err != nil {
+	if _, _, err := lw.SubmitAll(ctx, all); err != nil {
 		return err
 	}
 	return lw.Run(ctx)
@@ -162,7 +149,11 @@ func snapshotTime(ctx context.Context, lw *local.World, name string) (time.Durat
 		return 0, err
 	}
 	start := time.Now()
-	s, err := lw.Snapshot(ctx, name, "", "bench")
+	var s snapshot.Snapshot
+	err := lw.Update(func(w *world.World) (err error) {
+		s, err = w.Snapshot(ctx, name, "", "bench")
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -177,10 +168,14 @@ func rollbackTime(ctx context.Context, lw *local.World, name string) (time.Durat
 	}
 	start := time.Now()
 	b := journal.RolledBack{Snapshot: name, Actor: "bench", Reason: "to measure"}
-	if _, err := lw.Rollback(ctx, b); err != nil {
+	err := lw.Update(func(w *world.World) error {
+		_, err := w.Rollback(ctx, b)
+		return err
+	})
+	if err != nil {
 		return 0, err
 	}
-	_, err := lw.Store().Image(0)
+	_, err = lw.Store().Image(0)
 	return time.Since(start), err
 }
 
@@ -265,7 +260,7 @@ func (b *snapshotBench) forks(ctx context.Context, dir string, r *rows) error {
 				}
 			}
 		}
-		if _, err := lw.SubmitAll(ctx, all); err != nil {
+		if _, _, err := lw.SubmitAll(ctx, all); err != nil {
 			return err
 		}
 		if err := lw.Run(ctx); err != nil {

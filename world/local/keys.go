@@ -46,7 +46,8 @@ func (lw *World) noteRotation(ctx context.Context, keys *receipt.Keyring, actor 
 	if lw.w, err = world.Open(lw.config()); err != nil {
 		return err
 	}
-	return lw.w.NoteRotation(ctx, b)
+	_, err = lw.w.NoteRotation(ctx, b)
+	return err
 }
 
 // Seal makes the keyring of the world in a directory open with the passphrase

@@ -74,7 +74,7 @@ func (c *council) sign(n uint64, who ...byte) {
 	c.t.Helper()
 	for _, who := range who {
 		t := c.terms(n)
-		require.NoError(c.t, c.Approve(c.t.Context(), n, t, manifest.Sign(approver(who), t), "cleo", "it is good"))
+		require.NoError(c.t, worldtest.ErrorOf(c.Approve(c.t.Context(), n, t, manifest.Sign(approver(who), t), "cleo", "it is good")))
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *council) approval(n uint64, who byte, change ...func(*manifest.Terms)) 
 
 func (c *council) application(n uint64, change ...func(*journal.Applied)) *journal.Applied {
 	t := c.terms(n)
-	b := &journal.Applied{V: 1, Proposal: n, Manifest: t.Candidate, Base: t.Base, Actor: "eve", Kernel: world.KernelVersion}
+	b := &journal.Applied{V: journal.EnginesVersion, Proposal: n, Manifest: t.Candidate, Base: t.Base, Actor: "eve", Kernel: world.KernelVersion}
 	for _, change := range change {
 		change(b)
 	}
@@ -232,7 +232,7 @@ func TestForgedApplyIsNamed(t *testing.T) {
 				c.application(p),
 				&journal.ManifestProposed{V: 1, Base: back.Base, Candidate: first, Actor: "eve"},
 				reportOn(3), approveBack(1), approveBack(2),
-				&journal.Applied{V: 1, Proposal: 3, Manifest: first, Base: back.Base, Actor: "eve"},
+				&journal.Applied{V: journal.EnginesVersion, Proposal: 3, Manifest: first, Base: back.Base, Actor: "eve"},
 				c.approval(stale, 3), c.application(stale),
 			},
 			[]int{6, 7},
@@ -296,7 +296,7 @@ func TestEveryApprovedChangeIsProven(t *testing.T) {
 		c.Crash()
 		c.apply(n)
 		if version%2 == 0 {
-			require.NoError(t, c.Withdraw(t.Context(), left, "ada", "no"))
+			require.NoError(t, worldtest.ErrorOf(c.Withdraw(t.Context(), left, "ada", "no")))
 		}
 	}
 	r := withKeys(t, c.Journal)
