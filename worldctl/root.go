@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // cli is one run of the program: its streams and its global flags.
@@ -24,7 +25,7 @@ type cli struct {
 	stdin  io.Reader
 	stdout *bufio.Writer
 	stderr io.Writer
-	origin origin
+	origin owner.Origin
 
 	owned  *local.World // is open in this process, and stays so; nil: the command line was typed here
 	prompt prompter     // asks whoever typed it; nil: the terminal of this process
@@ -64,8 +65,8 @@ func (c *cli) execute(ctx context.Context) int {
 	if flushed := c.stdout.Flush(); err == nil {
 		err = flushed
 	}
-	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errEnding) {
-		err = fmt.Errorf("%w: %w", errEnding, err)
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), owner.ErrEnding) {
+		err = fmt.Errorf("%w: %w", owner.ErrEnding, err)
 	}
 	if err == nil {
 		return exitOK

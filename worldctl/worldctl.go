@@ -14,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // collectorPercent is how much the heap grows between collections, unless GOGC
@@ -44,7 +45,7 @@ func Main(opts Options) {
 func run(ctx context.Context, opts Options, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &cli{
 		opts: opts, args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
-		origin: origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != ""},
+		origin: owner.Origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != ""},
 	}
 	return c.execute(ctx)
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,14 +135,7 @@ func awaits(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func owned(ts *testscript.TestScript, _ bool, args []string) {
-	for {
-		conn, err := dial(ts.MkAbs(args[0]))
-		if err == nil {
-			ts.Check(conn.Close())
-			return
-		}
-		runtime.Gosched()
-	}
+	awaitOwner(ts.MkAbs(args[0]))
 }
 
 func release(ts *testscript.TestScript, _ bool, _ []string) {
