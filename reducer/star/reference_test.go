@@ -178,4 +178,3 @@ func asJSON(t *testing.T, d reducer.Data) string {
 	require.NoError(t, err)
 	return string(text)
 }
-
