@@ -70,7 +70,7 @@ func runTown(t *testing.T) *local.World {
 	day, err := os.Open(filepath.Join(w.Dir(), "events.jsonl"))
 	require.NoError(t, err)
 	defer day.Close() //nolint:errcheck // only read
-	_, err = w.SubmitAll(t.Context(), lines(day))
+	_, _, err = w.SubmitAll(t.Context(), lines(day))
 	require.NoError(t, err)
 	require.NoError(t, w.Run(t.Context()))
 	return w
@@ -218,7 +218,7 @@ func TestVilleRemembersEveryMeetingTwice(t *testing.T) {
 	moves, err := gzip.NewReader(file)
 	require.NoError(t, err)
 	w := create(t, "ville")
-	taken, err := w.SubmitAll(t.Context(), lines(moves))
+	_, taken, err := w.SubmitAll(t.Context(), lines(moves))
 	require.NoError(t, err)
 	require.EqualValues(t, 25_965, taken)
 	require.NoError(t, w.Run(t.Context()))

@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // order is what the tests look at of a desk's state.
@@ -37,7 +38,7 @@ func runSupport(t *testing.T, old, changed string) *local.World {
 	t.Cleanup(func() { require.NoError(t, w.Close()) })
 	events, err := os.ReadFile(filepath.Join(dir, "events.jsonl"))
 	require.NoError(t, err)
-	_, err = w.SubmitAll(t.Context(), lines(bytes.NewReader(events)))
+	_, _, err = w.SubmitAll(t.Context(), lines(bytes.NewReader(events)))
 	require.NoError(t, err)
 	require.NoError(t, w.Run(t.Context()))
 	return w
@@ -81,13 +82,17 @@ func TestSupportPaysOnceAndAsksWhereItCannotTell(t *testing.T) {
 	big, cut := only(t, w, receipt.StateParked), only(t, w, receipt.StateInDoubt)
 	require.Equal(t, "desk/B-2", big.Intent.Cell)
 	require.Equal(t, "desk/D-4", cut.Intent.Cell)
-	require.NoError(t, w.Resolve(t.Context(), journal.Resolved{
-		Key: big.Intent.Key, How: journal.Approve, Params: big.Params, Actor: "eve", Reason: "it is on its way back",
+	require.NoError(t, w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Resolve(t.Context(), journal.Resolved{
+			Key: big.Intent.Key, How: journal.Approve, Params: big.Params, Actor: "eve", Reason: "it is on its way back",
+		}))
 	}))
 	told, err := canon.Marshal(map[string]any{"booked": "D-4"})
 	require.NoError(t, err)
-	require.NoError(t, w.Resolve(t.Context(), journal.Resolved{
-		Key: cut.Intent.Key, How: journal.Executed, Params: cut.Params, Payload: told, Actor: "eve", Reason: "it is in the book",
+	require.NoError(t, w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Resolve(t.Context(), journal.Resolved{
+			Key: cut.Intent.Key, How: journal.Executed, Params: cut.Params, Payload: told, Actor: "eve", Reason: "it is in the book",
+		}))
 	}))
 	require.NoError(t, w.Run(t.Context()))
 	require.Equal(t, map[string]int{"A-1": 1, "B-2": 1, "D-4": 1}, booked(t, w))

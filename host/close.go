@@ -50,7 +50,7 @@ func (h *Host) shut() []*job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	h.tell()
+	h.wake()
 	ring(&h.remote.news)
 	if h.keeper != nil {
 		h.keeper.Stop()
@@ -77,7 +77,7 @@ func (h *Host) shut() []*job {
 func (h *Host) leave() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, e := range h.remote.errands { // order cannot show: none is told
+	for _, e := range h.remote.tasks { // order cannot show: none is ended
 		h.takeBack(e)
 	}
 }

@@ -54,7 +54,7 @@ func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS
 	h := &Host{
 		cfg: cfg, effects: effects, secrets: hidden, limit: cfg.Manifest.Limits.WithDefaults().Receipt,
 		leases: newLeases(cfg.Lease), notBefore: make(map[receipt.Key]time.Time), doubts: make(map[attempt]*doubt),
-		remote: remote{errands: make(map[attempt]*errand)},
+		remote: remote{tasks: make(map[attempt]*remoteTask)},
 	}
 	if anyLive(effects) && cfg.EffectLog != "" {
 		var err error
@@ -104,7 +104,7 @@ func (h *Host) Start(tasks []receipt.Task) {
 		case receipt.Forget:
 			h.forget(t)
 		case receipt.Recover:
-			h.answer(h.recover(t))
+			h.addAnswer(h.recover(t))
 		case receipt.Retry:
 			h.retry(t)
 		case receipt.Withdraw: // was done first
@@ -122,7 +122,7 @@ func (h *Host) Start(tasks []receipt.Task) {
 		}
 	}
 	if begun {
-		h.log.settle()
+		h.log.dropStale()
 	}
 	h.hire()
 }
@@ -143,15 +143,15 @@ func (h *Host) withdraw(tasks []receipt.Task) {
 		if t.Work != receipt.Perform || !wanted[attempt{t.Key, t.Attempt}] {
 			return false
 		}
-		h.answer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: receipt.Withdraw, Unbegun: true})
+		h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: receipt.Withdraw, Unbegun: true})
 		return true
 	}
 	h.queue = slices.DeleteFunc(h.queue, taken)
-	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *errand) bool {
+	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *remoteTask) bool {
 		if e.ended || !taken(e.Task) {
 			return false
 		}
-		delete(h.remote.errands, attempt{e.Key, e.Attempt})
+		delete(h.remote.tasks, attempt{e.Key, e.Attempt})
 		return true
 	})
 }
@@ -160,10 +160,10 @@ func (h *Host) forget(t receipt.Task) {
 	if h.log != nil {
 		at := attempt{t.Key, t.Attempt}
 		h.log.forget(at)
-		if e := h.remote.errands[at]; e != nil {
+		if e := h.remote.tasks[at]; e != nil {
 			h.takeBack(e)
-			e.settle(nil)
-			delete(h.remote.errands, at)
+			e.finish(nil)
+			delete(h.remote.tasks, at)
 		}
 		h.leases.forget(claim{receipt.Perform, t.Key}, t.Attempt)
 	}
@@ -213,7 +213,7 @@ func (h *Host) Wake() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.woken = true
-	h.tell()
+	h.wake()
 }
 
 // Wait blocks until there are answers, Wake is called, ctx ends, or nothing more
@@ -252,17 +252,17 @@ func (h *Host) over() error {
 func (h *Host) post(a receipt.Answer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.answer(a)
+	h.addAnswer(a)
 }
 
-// answer is post with mu held.
-func (h *Host) answer(a receipt.Answer) {
+// addAnswer is post with mu held.
+func (h *Host) addAnswer(a receipt.Answer) {
 	h.answers = append(h.answers, a)
-	h.tell()
+	h.wake()
 }
 
-// tell wakes everybody in Wait. It is called with mu held.
-func (h *Host) tell() { ring(&h.news) }
+// wake wakes everybody in Wait. It is called with mu held.
+func (h *Host) wake() { ring(&h.news) }
 
 // ring wakes those who wait for news.
 func ring(news *chan struct{}) {
@@ -279,23 +279,23 @@ func (h *Host) publish(group []entry) {
 	for i := range group {
 		if e := &group[i]; e.receipt != nil {
 			h.answers = append(h.answers, receipt.Answer{Key: e.key, Attempt: e.number, Work: receipt.Perform, Receipt: e.receipt})
-			if done := h.remote.errands[e.attempt]; done != nil {
-				done.settle(nil)
+			if done := h.remote.tasks[e.attempt]; done != nil {
+				done.finish(nil)
 			}
 		}
 	}
-	h.tell()
+	h.wake()
 }
 
 func (h *Host) fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.failed = err
-	for _, e := range h.remote.errands { // order cannot show: each is told
+	for _, e := range h.remote.tasks { // order cannot show: each is ended
 		if e.result != nil {
-			e.settle(err)
+			e.finish(err)
 		}
 	}
-	h.tell()
+	h.wake()
 	ring(&h.remote.news)
 }

@@ -71,7 +71,7 @@ func (h *Host) yield(j *job) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if j.Work == receipt.Verify && !j.lost {
-		h.answer(h.overtaken(j))
+		h.addAnswer(h.overtaken(j))
 	}
 }
 

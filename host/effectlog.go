@@ -144,7 +144,7 @@ func (l *effectLog) drop(at attempt) {
 	l.waiting = append(l.waiting, entry{attempt: at})
 }
 
-// recover is get for what an earlier process has left, and keeps it from settle.
+// recover is get for what an earlier process has left, and keeps it from dropStale.
 func (l *effectLog) recover(at attempt) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,9 +152,9 @@ func (l *effectLog) recover(at attempt) []byte {
 	return l.kept[at]
 }
 
-// settle drops what earlier processes have left and nobody wanted back: the
+// dropStale drops what earlier processes have left and nobody wanted back: the
 // journal had it, but not the time to say so.
-func (l *effectLog) settle() {
+func (l *effectLog) dropStale() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for at := range l.stale {
@@ -172,7 +172,7 @@ func (l *effectLog) get(at attempt) ([]byte, bool) {
 }
 
 // all returns what is durable and not forgotten, in the order in which it was
-// made, and keeps it from settle.
+// made, and keeps it from dropStale.
 func (l *effectLog) all() [][]byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()

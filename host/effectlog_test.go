@@ -209,11 +209,11 @@ func TestWhatNobodyRecoversIsDroppedWithTheFirstAttempt(t *testing.T) {
 	s := run(l)
 	require.Equal(t, result(3).receipt, l.recover(result(3).attempt))
 	require.Nil(t, l.recover(result(9).attempt))
-	l.settle()
+	l.dropStale()
 	require.Equal(t, results(3), l.kept)
 	l.put(result(6))
 	s.until(1)
-	l.settle()
+	l.dropStale()
 	require.Equal(t, results(3, 6), reopen(t, crash(mem)))
 	require.NoError(t, l.close())
 }

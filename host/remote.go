@@ -39,28 +39,28 @@ type Offer struct {
 // remote is what a Host knows of the attempts that workers in other processes
 // perform. Host.mu guards it.
 type remote struct {
-	queue   []*errand // not acquired yet, in the order of their permits
-	errands map[attempt]*errand
-	news    chan struct{} // closed when there is more to acquire; nil: nobody waits
+	queue []*remoteTask // not acquired yet, in the order of their permits
+	tasks map[attempt]*remoteTask
+	news  chan struct{} // closed when there is more to acquire; nil: nobody waits
 }
 
-// errand is one of these attempts, from its permit until the journal has its
+// remoteTask is one of these attempts, from its permit until the journal has its
 // result.
-type errand struct {
+type remoteTask struct {
 	receipt.Task                 // without params once it is acquired
 	job          *job            // whose it is or was; nil: it is not acquired yet
 	held         bool            // and counts as one of Host.workers
 	blank        receipt.Receipt // what its receipt says beside the result
 	result       []byte          // what was committed, signed; nil: nothing yet
-	ended        bool            // settled is closed
-	settled      chan struct{}   // closed when the result, or another one, is durable, or will not be: see err
+	ended        bool            // finished is closed
+	finished     chan struct{}   // closed when the result, or another one, is durable, or will not be: see err
 	err          error
 }
 
-func (e *errand) settle(err error) {
+func (e *remoteTask) finish(err error) {
 	if !e.ended {
 		e.ended, e.err = true, err
-		close(e.settled)
+		close(e.finished)
 	}
 }
 
@@ -68,14 +68,14 @@ func (e *errand) settle(err error) {
 func (h *Host) offer(t receipt.Task) {
 	at := attempt{t.Key, t.Attempt}
 	if data, ok := h.log.get(at); ok {
-		h.answer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Receipt: data})
+		h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Receipt: data})
 		return
 	}
-	if h.remote.errands[at] != nil {
+	if h.remote.tasks[at] != nil {
 		return
 	}
-	e := &errand{Task: t, settled: make(chan struct{})}
-	h.remote.errands[at] = e
+	e := &remoteTask{Task: t, finished: make(chan struct{})}
+	h.remote.tasks[at] = e
 	h.remote.queue = append(h.remote.queue, e)
 	ring(&h.remote.news)
 }
@@ -115,7 +115,7 @@ func (h *Host) handOut(worker string, kinds []string, most int) (offers []Offer,
 	if err := h.over(); err != nil {
 		return nil, nil, err
 	}
-	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *errand) bool {
+	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *remoteTask) bool {
 		switch {
 		case e.ended: // Forget came first
 			return true
@@ -135,7 +135,7 @@ func (h *Host) handOut(worker string, kinds []string, most int) (offers []Offer,
 }
 
 // lend notes whose an attempt is. It is called with mu held.
-func (h *Host) lend(e *errand, j *job, worker string) {
+func (h *Host) lend(e *remoteTask, j *job, worker string) {
 	// The adapter has ended at its timeout, or the worker's own Host has given it
 	// up a lease later; another lease is for telling us. A worker that still
 	// renews then has lost sight of the attempt, and it must not be in flight for
@@ -147,7 +147,7 @@ func (h *Host) lend(e *errand, j *job, worker string) {
 }
 
 // takeBack ends that a worker holds an attempt. It is called with mu held.
-func (h *Host) takeBack(e *errand) {
+func (h *Host) takeBack(e *remoteTask) {
 	if e.held {
 		e.held = false
 		h.leases.release(e.job.claim(), e.job)
@@ -161,7 +161,7 @@ func (h *Host) takeBack(e *errand) {
 func (h *Host) Renew(worker string, key receipt.Key, number uint64, nonce receipt.Nonce) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := h.remote.errands[attempt{key, number}]
+	e := h.remote.tasks[attempt{key, number}]
 	if e == nil || !e.held || e.job.worker != worker || e.blank.Nonce != nonce || !h.leases.prolong(e.job.claim(), e.job, time.Now()) {
 		return ErrNotHeld
 	}

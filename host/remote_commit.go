@@ -41,17 +41,17 @@ func (h *Host) Commit(worker string, data []byte, retryAfter time.Duration) erro
 			h.dropped(e)
 		}
 	}
-	<-e.settled
+	<-e.finished
 	return e.err // nobody writes it any more
 }
 
 // accept finds the attempt that a receipt answers, or none where the result is
 // durable already, and reports whether it is the first one.
-func (h *Host) accept(worker string, r *receipt.Receipt, signed []byte) (e *errand, first bool, err error) {
+func (h *Host) accept(worker string, r *receipt.Receipt, signed []byte) (e *remoteTask, first bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	at := attempt{r.Key, r.Attempt}
-	if e = h.remote.errands[at]; e == nil {
+	if e = h.remote.tasks[at]; e == nil {
 		if h.log == nil {
 			return nil, false, ErrUnknownAttempt
 		}
@@ -80,11 +80,11 @@ func (h *Host) accept(worker string, r *receipt.Receipt, signed []byte) (e *erra
 
 // dropped is told that the effect store did not take a result. Where neither
 // Close nor a failure shows yet, fail is about to be called.
-func (h *Host) dropped(e *errand) {
+func (h *Host) dropped(e *remoteTask) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.over(); err != nil {
-		e.settle(err)
+		e.finish(err)
 	}
 }
 

@@ -74,13 +74,13 @@ func (h *Host) claim(t receipt.Task) *job {
 	j.deadline = now.Add(j.effect.timeout())
 	if t.Work == receipt.Perform {
 		if data, ok := h.log.get(attempt{t.Key, t.Attempt}); ok {
-			h.answer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Receipt: data})
+			h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Receipt: data})
 			return nil
 		}
 	}
 	if d := h.leases.acquire(j.claim(), t.Attempt, j, now); d != receipt.AllowExecute {
 		if d == receipt.Rejected && t.Work == receipt.Verify {
-			h.answer(h.overtaken(j))
+			h.addAnswer(h.overtaken(j))
 		}
 		return nil // who holds it answers, or has answered
 	}
@@ -118,9 +118,9 @@ func (h *Host) look() {
 			j.lost = true
 			h.busy--
 		} else {
-			h.takeBack(h.remote.errands[attempt{j.Key, j.Attempt}])
+			h.takeBack(h.remote.tasks[attempt{j.Key, j.Attempt}])
 		}
-		h.answer(h.gaveUp(j))
+		h.addAnswer(h.gaveUp(j))
 	}
 	h.keeping = false
 	if others {

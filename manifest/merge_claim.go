@@ -58,7 +58,7 @@ func claimsOf(base []byte, p *Patch, i int) ([]claim, error) {
 		}
 		claims[k] = c
 	}
-	settle(tree, claims)
+	findPlaces(tree, claims)
 	for k := range claims { // changes tree
 		if tree, err = claims[k].op.apply(tree); err != nil {
 			return nil, claims[k].wrap(err)
@@ -76,8 +76,8 @@ func (c *claim) wrap(err error) error {
 	return fmt.Errorf("%w: /ops/%d: %s %q", err, c.order, c.op.Op, c.op.Path)
 }
 
-// settle finds the places of a patch's claims, which are its paths before.
-func settle(base any, claims []claim) {
+// findPlaces finds the places of a patch's claims, which are its paths before.
+func findPlaces(base any, claims []claim) {
 	moved := make(map[string]bool) // lists whose items move, by their pointers
 	for i := range claims {
 		path := claims[i].place

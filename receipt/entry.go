@@ -71,6 +71,24 @@ func OfVersion1(data []byte) bool { return bytes.HasPrefix(data, []byte(entryV1)
 // maxSlots bounds the memory that a damaged entry can ask for.
 const maxSlots = 1 << 24
 
+// Compensating reports whether the effect that makes up for a failed one has not
+// ended.
+func (e *Entry) Compensating() bool {
+	return e.State == StateFailed && len(e.Held) > 0 && string(e.Held) != canon.Null
+}
+
+// Resting reports whether the intent gets on only by an input, or not at all.
+func (e *Entry) Resting() bool {
+	switch e.State {
+	case StateOpen, StateInFlight:
+		return false
+	case StateInDoubt:
+		return !e.Waiting // else its verifier is asked
+	default:
+		return !e.Compensating()
+	}
+}
+
 func (e *Entry) ended() bool {
 	return e.State == StateCommitted || e.State == StateFailed || e.State == StateDenied
 }

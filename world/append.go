@@ -8,21 +8,21 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// tell tells cells what the journal holds for them, if that is due. It is asked
+// deliverRecalled brings cells what the journal holds for them, if that is due. It is asked
 // for after every unit, as a replay does.
-func (w *World) tell() error {
+func (w *World) deliverRecalled() error {
 	k := w.k
 	if len(k.recalls) == 0 || k.scheduler.left > 0 {
 		return nil
 	}
 	for _, r := range k.recalls {
-		if !r.Confirm && journal.Seq(k.ledger.Entry(r.Key).Finished) > w.settled {
+		if !r.Confirm && journal.Seq(k.ledger.Entry(r.Key).Finished) > w.durable {
 			if err := w.flush(); err != nil {
 				return err
 			}
 		}
 	}
-	if err := k.tellRecalled(w.cfg.History); err != nil {
+	if err := k.deliverRecalled(w.cfg.History); err != nil {
 		return w.fail(err)
 	}
 	return nil
@@ -31,7 +31,7 @@ func (w *World) tell() error {
 // appendFull appends what the kernel brought about, if it is enough for a
 // batch.
 func (w *World) appendFull() error {
-	if err := w.tell(); err != nil {
+	if err := w.deliverRecalled(); err != nil {
 		return err
 	}
 	if w.k.pending() < w.cfg.BatchRecords {
@@ -63,7 +63,7 @@ func (w *World) append() error {
 	}
 	w.flight = append(w.flight, flight{pending: p, ready: r})
 	if len(w.flight) > maxFlight {
-		if err := w.settle(); err != nil {
+		if err := w.finishBatch(); err != nil {
 			return err
 		}
 	}
@@ -81,29 +81,29 @@ func (w *World) appendAll() error {
 			return err
 		}
 	}
-	return w.settleDone()
+	return w.finishDone()
 }
 
-// settleDone settles the batches that are durable.
-func (w *World) settleDone() error {
+// finishDone finishes the batches that are durable.
+func (w *World) finishDone() error {
 	for len(w.flight) > 0 && w.flight[0].pending.Done() {
-		if err := w.settle(); err != nil {
+		if err := w.finishBatch(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settle waits until the oldest batch under way is durable and releases its
+// finishBatch waits until the oldest batch under way is durable and releases its
 // permits.
-func (w *World) settle() error {
+func (w *World) finishBatch() error {
 	f := w.flight[0]
 	w.flight = slices.Delete(w.flight, 0, 1)
 	if err := f.pending.Wait(); err != nil {
 		return w.fail(err)
 	}
-	w.begins(f.ready.Tasks)
-	w.settled = f.ready.Head.ID
+	w.startTasks(f.ready.Tasks)
+	w.durable = f.ready.Head.ID
 	w.spare = append(w.spare, f.ready)
 	return nil
 }
@@ -113,7 +113,7 @@ func (w *World) sync() error {
 	if w.broken != nil {
 		return w.broken
 	}
-	if err := w.tell(); err != nil {
+	if err := w.deliverRecalled(); err != nil {
 		return err
 	}
 	return w.flush()
@@ -127,7 +127,7 @@ func (w *World) flush() error {
 		}
 	}
 	for len(w.flight) > 0 {
-		if err := w.settle(); err != nil {
+		if err := w.finishBatch(); err != nil {
 			return err
 		}
 	}

@@ -96,7 +96,7 @@ func TestApprovalIsBoundToTheParams(t *testing.T) {
 	p.Drive()
 	x, y := p.Intents()[0], p.Intents()[1]
 	b := journal.Resolved{Key: x.Intent.Key, How: journal.Approve, Params: y.Params, Actor: "ada", Reason: "so"}
-	require.ErrorIs(t, p.Resolve(t.Context(), b), world.ErrOtherParams)
+	require.ErrorIs(t, worldtest.ErrorOf(p.Resolve(t.Context(), b)), world.ErrOtherParams)
 	require.Empty(t, bodies[*journal.Resolved](t, p.Journal))
 }
 

@@ -56,8 +56,8 @@ func (w *World) recover() error {
 	return w.sync()
 }
 
-// begin has the host do what has been held back since the world was opened.
-func (w *World) begin() error {
+// startHeld has the host do what has been held back since the world was opened.
+func (w *World) startHeld() error {
 	if len(w.held) == 0 {
 		return nil
 	}
@@ -66,13 +66,13 @@ func (w *World) begin() error {
 	}
 	held := w.held
 	w.held = nil
-	w.begins(held)
+	w.startTasks(held)
 	return nil
 }
 
-// begins has the host do tasks whose records are durable, but for what Receive
+// startTasks has the host do tasks whose records are durable, but for what Receive
 // has ended since.
-func (w *World) begins(tasks []receipt.Task) {
+func (w *World) startTasks(tasks []receipt.Task) {
 	todo := tasks[:0]
 	for _, t := range tasks {
 		switch {
@@ -159,7 +159,7 @@ func (w *World) more(ctx context.Context) error {
 	if err := w.appendAll(); err != nil {
 		return err
 	}
-	if err := w.begin(); err != nil {
+	if err := w.startHeld(); err != nil {
 		return err
 	}
 	if len(w.came) > 0 {
@@ -168,7 +168,7 @@ func (w *World) more(ctx context.Context) error {
 	if err := w.host.Wait(ctx); err != nil {
 		return err
 	}
-	return w.settleDone()
+	return w.finishDone()
 }
 
 // admit takes the answers that have come. Those of deterministic effects wait
@@ -183,7 +183,7 @@ func (w *World) admit() error {
 	}
 	// After Answers, which ends the effect of Wake: what became durable later
 	// wakes again.
-	if err := w.settleDone(); err != nil {
+	if err := w.finishDone(); err != nil {
 		w.came = append(w.came, answers...)
 		return err
 	}
@@ -267,7 +267,7 @@ func (w *World) decideFound() error {
 		if err := w.k.resolve(b); err != nil {
 			return w.syncAfter(err)
 		}
-		if err := w.tell(); err != nil {
+		if err := w.deliverRecalled(); err != nil {
 			return err
 		}
 	}

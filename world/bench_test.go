@@ -77,7 +77,7 @@ func BenchmarkEvent(b *testing.B) {
 				}
 			}
 		}
-		_, err := w.SubmitAll(ctx, events)
+		_, _, err := w.SubmitAll(ctx, events)
 		require.NoError(b, err)
 		require.NoError(b, w.Step(ctx))
 	}

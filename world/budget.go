@@ -66,9 +66,9 @@ func (k *kernel) spend(e *receipt.Entry) {
 	e.Reserved.Calls = 0
 }
 
-// settle puts the cost of an attempt in the place of what was reserved for it.
+// charge puts the cost of an attempt in the place of what was reserved for it.
 // Without a cost nobody knows what it used: all stays reserved, for good.
-func (k *kernel) settle(e *receipt.Entry, r *receipt.Receipt) {
+func (k *kernel) charge(e *receipt.Entry, r *receipt.Receipt) {
 	if r.Unsent {
 		k.returnCall(e)
 	} else if a, ok := k.accounts(e); ok {

@@ -34,7 +34,7 @@ type Landmarks struct {
 
 // Landmarks returns those of all that is durable. The slices are the caller's.
 func (w *World) Landmarks() Landmarks {
-	l := Landmarks{Head: w.settled, Manifest: w.k.rules.hash}
+	l := Landmarks{Head: w.durable, Manifest: w.k.rules.hash}
 	for _, record := range w.k.catalog.Records() {
 		l.Images = append(l.Images, journal.Seq(record))
 	}
@@ -149,7 +149,7 @@ func (f *cellFold) run(known *Landmarks) error {
 		return err
 	}
 	f.seed, f.rules = created.Seed, []journal.Hash{created.Manifest}
-	if found, err := f.begin(known.Images); found || err != nil {
+	if found, err := f.firstImage(known.Images); found || err != nil {
 		return err
 	}
 	if slices.ContainsFunc(known.Rollbacks, func(r journal.Seq) bool { return f.base < r && r <= f.at }) {
@@ -167,9 +167,9 @@ func (f *cellFold) run(known *Landmarks) error {
 	return nil
 }
 
-// begin finds the image to begin with. It reports whether that has the cell as
+// firstImage finds the image to begin with. It reports whether that has the cell as
 // it was at f.at.
-func (f *cellFold) begin(images []journal.Seq) (bool, error) {
+func (f *cellFold) firstImage(images []journal.Seq) (bool, error) {
 	next, _ := slices.BinarySearch(images, f.at)
 	if next < len(images) {
 		img, err := f.image(images[next])

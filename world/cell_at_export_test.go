@@ -29,7 +29,7 @@ func EachMoment(h journal.History, registry reducer.Registry, visit func(at jour
 	}
 	f := folding{kernel: k, h: h}
 	f.cfg = ReplayConfig{Registry: registry, Visit: func(s journal.Scanned) error {
-		if err := k.tellRecalled(h); err != nil {
+		if err := k.deliverRecalled(h); err != nil {
 			return err
 		}
 		visit(s.ID, &Moment{k: k})

@@ -95,7 +95,7 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 		if _, _, err := f.asked(b.Key); err != nil {
 			return err
 		}
-		f.tell(rec.ID, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, journal.Explanation(b.Code, b.Reason))
+		f.deliverReceipt(rec.ID, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, journal.Explanation(b.Code, b.Reason))
 	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
@@ -157,11 +157,11 @@ func (f *cellFold) end(id journal.Seq, key receipt.Key, status receipt.Status, p
 	if !ok {
 		return errWhole
 	}
-	f.tell(id, what, status, payload)
+	f.deliverReceipt(id, what, status, payload)
 	return nil
 }
 
-func (f *cellFold) tell(id journal.Seq, what cellFoldAsked, status receipt.Status, payload journal.Data) {
+func (f *cellFold) deliverReceipt(id journal.Seq, what cellFoldAsked, status receipt.Status, payload journal.Data) {
 	f.deliver(mail{record: id, name: reducer.ReceiptEvent, data: receiptEvent(what.tag, what.kind, status, payload)})
 }
 

@@ -138,8 +138,8 @@ func TestCellAtTakesNoReceiptThatIsNotConfirmed(t *testing.T) {
 	}
 	_, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
-	require.NoError(t, p.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent))
-	require.NoError(t, p.ConfirmByHand(t.Context(), key, "ada", "so"))
+	require.NoError(t, worldtest.ErrorOf(p.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent)))
+	require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "so")))
 	p.Drive()
 	p.tells("x0 ok")
 	p.requireCellsAt()

@@ -119,7 +119,7 @@ func (l *life) deed() {
 	case 9:
 		for _, c := range l.Cells() {
 			if c.Parked {
-				l.try("resume", l.Resume(ctx, c.Cell, world.Resumption(l.rng.IntN(2))))
+				l.try("resume", worldtest.ErrorOf(l.Resume(ctx, c.Cell, world.Resumption(l.rng.IntN(2)))))
 				return
 			}
 		}
@@ -232,7 +232,7 @@ func (l *life) decide(ctx context.Context) {
 			continue
 		}
 		b := journal.Resolved{Key: e.Intent.Key, How: how[l.rng.IntN(len(how))], Params: e.Params, Actor: "ada", Reason: "so"}
-		l.try(string(b.How), l.Resolve(ctx, b))
+		l.try(string(b.How), worldtest.ErrorOf(l.Resolve(ctx, b)))
 		return
 	}
 }
@@ -245,7 +245,7 @@ func (l *life) confirm(ctx context.Context) {
 	}
 	for _, e := range l.Intents() {
 		if e.State == receipt.StateParked && e.Deadline == 0 && l.rng.IntN(2) == 0 {
-			l.try("by hand", l.ConfirmByHand(ctx, e.Intent.Key, "ada", "so"))
+			l.try("by hand", worldtest.ErrorOf(l.ConfirmByHand(ctx, e.Intent.Key, "ada", "so")))
 			return
 		}
 	}

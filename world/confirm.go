@@ -39,7 +39,7 @@ func (w *World) Confirm(ctx context.Context) (Confirmation, error) {
 	if w.broken != nil {
 		return done, w.broken
 	}
-	if err := w.begin(); err != nil {
+	if err := w.startHeld(); err != nil {
 		return done, err
 	}
 	var faults []error
@@ -126,7 +126,7 @@ func (w *World) askConfirmations() error {
 			continue
 		}
 		e := w.k.ledger.Entry(r.Key)
-		if journal.Seq(e.Finished) > w.settled { // it cannot be read yet
+		if journal.Seq(e.Finished) > w.durable { // it cannot be read yet
 			if err := w.sync(); err != nil {
 				return err
 			}

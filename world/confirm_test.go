@@ -100,10 +100,10 @@ func TestPersonConfirmsWhatTheVerifierDidNot(t *testing.T) {
 	require.True(t, p.Idle())
 	key := p.Intents()[0].Intent.Key
 	require.Equal(t, receipt.StateParked, p.entry(key).State)
-	require.ErrorIs(t, p.ConfirmByHand(t.Context(), key, "ada", ""), world.ErrNoReason)
+	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "")), world.ErrNoReason)
 	require.ErrorIs(t, p.resolve(key, journal.Approve), world.ErrNotWaiting)
-	require.NoError(t, p.ConfirmByHand(t.Context(), key, "ada", "she called them"))
-	require.ErrorIs(t, p.ConfirmByHand(t.Context(), key, "ada", "again"), world.ErrNotWaiting)
+	require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "she called them")))
+	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "again")), world.ErrNotWaiting)
 	p.Drive()
 	p.tells("x0 ok")
 	require.Equal(t, receipt.StateCommitted, p.entry(key).State)

@@ -239,7 +239,7 @@ func TestBulkSaysHowManyAreDurable(t *testing.T) {
 			return nil
 		}
 		before := len(j.Records())
-		taken, err := w.SubmitAll(context.Background(), events)
+		id, taken, err := w.SubmitAll(context.Background(), events)
 		if n < 14 { // batches of 3
 			require.ErrorIs(t, err, worldtest.ErrInjected)
 		} else {
@@ -247,6 +247,11 @@ func TestBulkSaysHowManyAreDurable(t *testing.T) {
 			require.EqualValues(t, 40, taken)
 		}
 		require.EqualValues(t, len(j.Records())-before, taken, "failed at wait %d", n)
+		if taken > 0 {
+			require.EqualValues(t, before+1, id, "the record of the first")
+		} else {
+			require.Zero(t, id)
+		}
 	}
 }
 

@@ -220,7 +220,7 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 		"payload not one item":   {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Payload = []byte{1, 1} }), world.ErrBadData},
 		"payload over the limit": {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Payload = mustData(t, make([]byte, 5000)) }), world.ErrTooLarge},
 	} {
-		err := p.Resolve(t.Context(), c.decision)
+		err := worldtest.ErrorOf(p.Resolve(t.Context(), c.decision))
 		require.ErrorIs(t, err, c.want, name)
 		input := new(world.InputError)
 		require.ErrorAs(t, err, &input, name)
@@ -228,11 +228,11 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 		require.Equal(t, before, p.Status(), name)
 		require.Equal(t, head, p.Journal.Head(), name)
 	}
-	require.ErrorIs(t, p.ConfirmByHand(t.Context(), parked.Intent.Key, "ada", "so"), world.ErrNotWaiting)
-	require.ErrorIs(t, p.ConfirmByHand(t.Context(), receipt.Key{}, "ada", "so"), world.ErrNoIntent)
+	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), parked.Intent.Key, "ada", "so")), world.ErrNotWaiting)
+	require.ErrorIs(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), receipt.Key{}, "ada", "so")), world.ErrNoIntent)
 	require.Equal(t, before, p.Status())
-	require.NoError(t, p.Resolve(t.Context(), good(doubt, journal.Executed)))
-	require.ErrorIs(t, p.Resolve(t.Context(), good(doubt, journal.Executed)), world.ErrNotWaiting, "once")
+	require.NoError(t, worldtest.ErrorOf(p.Resolve(t.Context(), good(doubt, journal.Executed))))
+	require.ErrorIs(t, worldtest.ErrorOf(p.Resolve(t.Context(), good(doubt, journal.Executed))), world.ErrNotWaiting, "once")
 }
 
 func TestDecisionsSurviveACrash(t *testing.T) {

@@ -60,7 +60,7 @@ func (k *folding) fold(from journal.Head) error {
 		return &Divergence{Record: missing.ID, Journal: "nothing", Computed: describe(h, missing.Bytes)}
 	}
 	k.take(Ready{})
-	return k.tellRecalled(h)
+	return k.deliverRecalled(h)
 }
 
 // follow makes the kernel write the records that begin with the one in s: by
@@ -70,7 +70,7 @@ func (k *folding) follow(s journal.Scanned) error {
 	if s.Err != nil {
 		return s.Err
 	}
-	if err := k.tellRecalled(h); err != nil {
+	if err := k.deliverRecalled(h); err != nil {
 		return err
 	}
 	rec := s.Record

@@ -78,7 +78,7 @@ func (k *kernel) judge(asker reducer.Cell, in receipt.Intent, cause journal.Seq,
 		e.For = &original.Intent.Key
 	}
 	if e.State == receipt.StateDenied {
-		k.tell(e, journal.Seq(e.Finished), receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
+		k.deliverReceipt(e, journal.Seq(e.Finished), receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
 	}
 	return e
 }
@@ -147,7 +147,7 @@ func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason st
 func (k *kernel) refuse(e *receipt.Entry, cause journal.Seq, code governance.Code, reason string) {
 	id := k.writeDenied(&e.Intent, code, reason, nil, cause)
 	k.ledger.Refuse(e, uint64(id))
-	k.tell(e, id, receipt.StatusDenied, journal.Explanation(string(code), reason))
+	k.deliverReceipt(e, id, receipt.StatusDenied, journal.Explanation(string(code), reason))
 }
 
 // approve puts a parked intent before the gate again, which now asks for no
@@ -161,7 +161,7 @@ func (k *kernel) approve(e *receipt.Entry, cause journal.Seq) error {
 	if d.Verdict != governance.Allow {
 		id := k.writeDenied(&e.Intent, d.Code, d.Reason, d.Rules, cause)
 		k.ledger.Refuse(e, uint64(id))
-		k.tell(e, id, receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
+		k.deliverReceipt(e, id, receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
 		return nil
 	}
 	id := k.writeEmitted(&e.Intent, &d, "approved", cause)

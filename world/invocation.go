@@ -97,7 +97,7 @@ func forget(e *receipt.Entry, attempt uint64) receipt.Task {
 
 // follows does what follows from the receipt of an attempt.
 func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) error {
-	k.settle(e, r)
+	k.charge(e, r)
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
 		if k.goesOn(e, r, id) {
@@ -116,7 +116,7 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) e
 	default: // it is the last word
 	}
 	k.ledger.Close(e)
-	k.tell(e, id, r.Status, r.Payload)
+	k.deliverReceipt(e, id, r.Status, r.Payload)
 	return nil
 }
 
@@ -224,12 +224,12 @@ func (k *kernel) end(e *receipt.Entry, cause journal.Seq, status receipt.Status,
 	k.body = b.Append(k.body[:0])
 	id, _ := k.write(journal.KindEnded, cause)
 	k.ledger.End(e, outcome, uint64(id))
-	k.tell(e, id, status, payload)
+	k.deliverReceipt(e, id, status, payload)
 }
 
-// tell brings a cell the end of its intent. The end of a compensation is the
+// deliverReceipt brings a cell the end of its intent. The end of a compensation is the
 // end of the intent that it was for.
-func (k *kernel) tell(e *receipt.Entry, record journal.Seq, status receipt.Status, payload journal.Data) {
+func (k *kernel) deliverReceipt(e *receipt.Entry, record journal.Seq, status receipt.Status, payload journal.Data) {
 	if e.For != nil {
 		k.madeUp(e, record)
 		return

@@ -261,9 +261,9 @@ func (k *kernel) cancel(e *receipt.Entry, cause journal.Seq) {
 	k.ledger.Cancel(e, uint64(id))
 }
 
-// tellAgain has cells told what became, since the snapshot, of the intents that
+// repeatAnswers has cells hear what became, since the snapshot, of the intents that
 // they waited for.
-func (k *kernel) tellAgain(p *past, id journal.Seq) {
+func (k *kernel) repeatAnswers(p *past, id journal.Seq) {
 	k.recalls = slices.DeleteFunc(k.recalls, func(r recall) bool {
 		asker, _ := reducer.ParseCell(k.ledger.Entry(r.Key).Intent.Cell)
 		return k.cells[asker].changed > id

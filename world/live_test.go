@@ -99,9 +99,9 @@ func (p *play) entry(key receipt.Key) receipt.Entry {
 
 // resolve decides about an intent, for a person.
 func (p *play) resolve(key receipt.Key, how journal.Resolution) error {
-	return p.Resolve(p.t.Context(), journal.Resolved{
+	return worldtest.ErrorOf(p.Resolve(p.t.Context(), journal.Resolved{
 		Key: key, How: how, Params: p.entry(key).Params, Actor: "ada", Reason: "she looked",
-	})
+	}))
 }
 
 // tells requires what the bot a has seen of receipts.

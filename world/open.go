@@ -82,7 +82,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version,
 	})
 	k.blobs = append(blobs, k.blobs...)
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, settled: k.taken.ID}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, durable: k.taken.ID}
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func open(cfg Config) (*World, error) {
 		k.ledger.TouchAll()
 		lost = slices.DeleteFunc(lost, func(x *journal.Image) bool { return x.Head.ID <= img.Head.ID }) // stored already
 	}
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, settled: k.taken.ID}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, durable: k.taken.ID}
 	if img != nil {
 		w.saved = img.Head.ID
 	}

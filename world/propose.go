@@ -27,7 +27,7 @@ type Proposal struct {
 // is refused here could never be applied, or is proposed already: that is a
 // *governance.SameError.
 func (w *World) Propose(ctx context.Context, p Proposal) (n uint64, err error) {
-	err = w.change(ctx, func() error {
+	_, err = w.change(ctx, func() error {
 		blobs, err := w.contentsOf(p.Candidate, p.Contents)
 		if err != nil {
 			return err
@@ -74,8 +74,8 @@ func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]by
 	return blobs, nil
 }
 
-// Approve takes a signature under the terms of a proposal.
-func (w *World) Approve(ctx context.Context, proposal uint64, t manifest.Terms, s manifest.Signature, actor, reason string) error {
+// Approve takes a signature under the terms of a proposal. It returns its record.
+func (w *World) Approve(ctx context.Context, proposal uint64, t manifest.Terms, s manifest.Signature, actor, reason string) (journal.Seq, error) {
 	return w.change(ctx, func() error {
 		return w.k.approveProposal(journal.ManifestApproved{
 			Proposal: proposal, World: t.World, Base: t.Base, Candidate: t.Candidate, Report: t.Report,
@@ -84,15 +84,16 @@ func (w *World) Approve(ctx context.Context, proposal uint64, t manifest.Terms, 
 	})
 }
 
-// Reject ends a proposal for good.
-func (w *World) Reject(ctx context.Context, proposal uint64, actor, reason string) error {
+// Reject ends a proposal for good. It returns its record.
+func (w *World) Reject(ctx context.Context, proposal uint64, actor, reason string) (journal.Seq, error) {
 	return w.change(ctx, func() error {
 		return w.k.reject(journal.ManifestRejected{Proposal: proposal, Actor: actor, Reason: reason})
 	})
 }
 
-// Withdraw ends a proposal, as its author does who thinks better of it.
-func (w *World) Withdraw(ctx context.Context, proposal uint64, actor, reason string) error {
+// Withdraw ends a proposal, as its author does who thinks better of it. It returns its
+// record.
+func (w *World) Withdraw(ctx context.Context, proposal uint64, actor, reason string) (journal.Seq, error) {
 	return w.change(ctx, func() error {
 		return w.k.withdraw(journal.ManifestWithdrawn{Proposal: proposal, Actor: actor, Reason: reason})
 	})

@@ -123,7 +123,7 @@ func TestForgedStepOfAProposalDoesNotReplay(t *testing.T) {
 		Kernel: world.KernelVersion, Starlark: bodies[*journal.Applied](t, c.Journal)[0].Starlark, CEL: bodies[*journal.Applied](t, c.Journal)[0].CEL,
 	}
 	forge(journal.KindApplied, &applied, governance.ErrNotApproved)
-	require.NoError(t, c.Reject(t.Context(), 2, "bob", "no"))
+	require.NoError(t, worldtest.ErrorOf(c.Reject(t.Context(), 2, "bob", "no")))
 	forge(journal.KindApplied, &applied, governance.ErrNotApproved)
 }
 

@@ -20,10 +20,10 @@ func (c *council) steps() []func() error {
 		func() error { return c.shadow(1) },
 		func() error { return c.sign(1, 1) },
 		func() error { return c.propose(c.version(3)) },
-		func() error { return c.Withdraw(ctx, 2, "ada", "no more") },
+		func() error { return worldtest.ErrorOf(c.Withdraw(ctx, 2, "ada", "no more")) },
 		func() error { return c.sign(1, 2) },
 		func() error { return c.propose(c.version(4)) },
-		func() error { return c.Reject(ctx, 3, "bob", "no") },
+		func() error { return worldtest.ErrorOf(c.Reject(ctx, 3, "bob", "no")) },
 		func() error { return c.apply(1) },
 	}
 }
@@ -171,7 +171,7 @@ func TestSecondProposalOnABaseIsStaleAfterTheFirstIsApplied(t *testing.T) {
 		c.requireRefused(func() error { return c.sign(2, 2) }, governance.ErrStale)
 		c.requireRefused(func() error { return c.shadow(2) }, governance.ErrStale)
 	}
-	require.NoError(t, c.Withdraw(t.Context(), 2, "ada", "it is made again"), "what is stale can end")
+	require.NoError(t, worldtest.ErrorOf(c.Withdraw(t.Context(), 2, "ada", "it is made again")), "what is stale can end")
 	c.RequireReplay()
 }
 
@@ -232,7 +232,7 @@ func TestApprovalDoesNotReplayElsewhere(t *testing.T) {
 	require.NoError(t, c.shadow(1))
 	terms := c.terms(1)
 	given := manifest.Sign(approverKey(1), terms)
-	require.NoError(t, c.Reject(t.Context(), 1, "bob", "not yet"))
+	require.NoError(t, worldtest.ErrorOf(c.Reject(t.Context(), 1, "bob", "not yet")))
 
 	require.NoError(t, c.propose(c.version(2)), "the same once more")
 	require.NoError(t, c.shadow(2))

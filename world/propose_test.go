@@ -89,7 +89,7 @@ func (c *council) sign(n uint64, who byte, change ...func(*manifest.Terms)) erro
 }
 
 func (c *council) approve(n uint64, terms manifest.Terms, s manifest.Signature) error {
-	return c.Approve(c.t.Context(), n, terms, s, "cleo", "it is good")
+	return worldtest.ErrorOf(c.Approve(c.t.Context(), n, terms, s, "cleo", "it is good"))
 }
 
 func (c *council) apply(n uint64) error { return c.Apply(c.t.Context(), n, "dan") }
@@ -140,7 +140,7 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 	require.NoError(t, c.sign(1, 2))
 	require.NoError(t, c.propose(c.version(3)))
 	require.NoError(t, c.propose(c.version(4)))
-	require.NoError(t, c.Reject(t.Context(), 3, "bob", "no"))
+	require.NoError(t, worldtest.ErrorOf(c.Reject(t.Context(), 3, "bob", "no")))
 
 	ctx := t.Context()
 	propose := func(change func(*world.Proposal)) func() error {
@@ -189,7 +189,7 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 		"shadow: nobody":                 {shadow(2, ""), world.ErrNoReason},
 		"shadow: closed":                 {shadow(3, "bob"), governance.ErrClosed},
 		"approve: there is none":         {func() error { return c.approve(9, c.terms(1), good) }, governance.ErrNoProposal},
-		"approve: nobody":                {func() error { return c.Approve(ctx, 1, c.terms(1), good, "", "") }, world.ErrNoReason},
+		"approve: nobody":                {func() error { return worldtest.ErrorOf(c.Approve(ctx, 1, c.terms(1), good, "", "")) }, world.ErrNoReason},
 		"approve: closed":                {sign(3, 1), governance.ErrClosed},
 		"approve: not shadowed":          {sign(2, 1), governance.ErrNotShadowed},
 		"approve: not listed":            {sign(1, 9), governance.ErrNotListed},
@@ -201,13 +201,13 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 		"approve: other report":          {sign(1, 1, func(t *manifest.Terms) { t.Report = faulty }), governance.ErrOtherTerms},
 		"approve: another's signature":   {func() error { return c.approve(1, c.terms(1), signedAs(c.terms(1), 2, 1)) }, governance.ErrSignature},
 		"approve: as the author signs":   {func() error { return c.approve(1, c.terms(1), authored(c.terms(1))) }, governance.ErrSignature},
-		"reject: there is none":          {func() error { return c.Reject(ctx, 9, "bob", "no") }, governance.ErrNoProposal},
-		"reject: nobody":                 {func() error { return c.Reject(ctx, 2, "", "no") }, world.ErrNoReason},
-		"reject: without a reason":       {func() error { return c.Reject(ctx, 2, "bob", "") }, world.ErrNoReason},
-		"reject: closed":                 {func() error { return c.Reject(ctx, 3, "bob", "no") }, governance.ErrClosed},
-		"withdraw: there is none":        {func() error { return c.Withdraw(ctx, 9, "ada", "") }, governance.ErrNoProposal},
-		"withdraw: nobody":               {func() error { return c.Withdraw(ctx, 2, "", "") }, world.ErrNoReason},
-		"withdraw: closed":               {func() error { return c.Withdraw(ctx, 3, "ada", "") }, governance.ErrClosed},
+		"reject: there is none":          {func() error { return worldtest.ErrorOf(c.Reject(ctx, 9, "bob", "no")) }, governance.ErrNoProposal},
+		"reject: nobody":                 {func() error { return worldtest.ErrorOf(c.Reject(ctx, 2, "", "no")) }, world.ErrNoReason},
+		"reject: without a reason":       {func() error { return worldtest.ErrorOf(c.Reject(ctx, 2, "bob", "")) }, world.ErrNoReason},
+		"reject: closed":                 {func() error { return worldtest.ErrorOf(c.Reject(ctx, 3, "bob", "no")) }, governance.ErrClosed},
+		"withdraw: there is none":        {func() error { return worldtest.ErrorOf(c.Withdraw(ctx, 9, "ada", "")) }, governance.ErrNoProposal},
+		"withdraw: nobody":               {func() error { return worldtest.ErrorOf(c.Withdraw(ctx, 2, "", "")) }, world.ErrNoReason},
+		"withdraw: closed":               {func() error { return worldtest.ErrorOf(c.Withdraw(ctx, 3, "ada", "")) }, governance.ErrClosed},
 		"apply: there is none":           {func() error { return c.apply(9) }, governance.ErrNoProposal},
 		"apply: closed":                  {func() error { return c.apply(3) }, governance.ErrClosed},
 		"apply: not shadowed":            {func() error { return c.apply(2) }, governance.ErrNotShadowed},
@@ -257,6 +257,6 @@ func TestOneCandidateIsProposedOnce(t *testing.T) {
 	require.ErrorAs(t, err, &same)
 	require.EqualValues(t, 1, same.N)
 	require.NoError(t, c.propose(c.version(3)))
-	require.NoError(t, c.Withdraw(t.Context(), 1, "ada", "not yet"))
+	require.NoError(t, worldtest.ErrorOf(c.Withdraw(t.Context(), 1, "ada", "not yet")))
 	require.NoError(t, c.propose(c.version(2)), "the first is closed")
 }

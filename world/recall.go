@@ -70,9 +70,9 @@ func (k *kernel) pendingRecall(key receipt.Key) int {
 	return slices.IndexFunc(k.recalls, func(r recall) bool { return r.Key == key })
 }
 
-// tellRecalled tells cells, at a barrier, what the journal holds for them. The
+// deliverRecalled brings cells, at a barrier, what the journal holds for them. The
 // records that it reads are durable.
-func (k *kernel) tellRecalled(h journal.History) error {
+func (k *kernel) deliverRecalled(h journal.History) error {
 	if len(k.recalls) == 0 || k.scheduler.left > 0 {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 var ErrStillNeeded = errors.New("the world may need this payload again")
 
 // Redact notes that the bytes of a payload are about to be destroyed. It is
-// durable on return. Whoever destroys them asks StillNeeds first.
-func (w *World) Redact(ctx context.Context, b journal.Redacted) error {
+// durable on return. Whoever destroys them asks StillNeeds first. It returns its record.
+func (w *World) Redact(ctx context.Context, b journal.Redacted) (journal.Seq, error) {
 	return w.change(ctx, func() error { return w.k.redacted(b) })
 }
 

@@ -28,7 +28,7 @@ func TestReceiptThatACellMayBeToldAgainIsNotRedacted(t *testing.T) {
 	p.reply(worldtest.OK(nil))
 	require.ErrorIs(t, p.StillNeeds(p.ended()), world.ErrStillNeeded, "a rollback leads to it again")
 	p.snapshot("after")
-	require.NoError(t, p.Prune(t.Context(), journal.SnapshotPruned{Name: "before", Actor: "ada"}))
+	require.NoError(t, worldtest.ErrorOf(p.Prune(t.Context(), journal.SnapshotPruned{Name: "before", Actor: "ada"})))
 	require.NoError(t, p.StillNeeds(p.ended()))
 	require.NoError(t, p.StillNeeds(1), "it ends no intent")
 }
@@ -42,7 +42,7 @@ func TestReceiptThatARollbackLeftBehindIsNotRedacted(t *testing.T) {
 	end := p.ended()
 	p.back("before")
 	p.snapshot("after")
-	require.NoError(t, p.Prune(t.Context(), journal.SnapshotPruned{Name: "before", Actor: "ada"}))
+	require.NoError(t, worldtest.ErrorOf(p.Prune(t.Context(), journal.SnapshotPruned{Name: "before", Actor: "ada"})))
 	require.ErrorIs(t, p.StillNeeds(end), world.ErrStillNeeded)
 }
 
@@ -50,9 +50,9 @@ func TestRedactionIsOnTheRecordWithItsReason(t *testing.T) {
 	p := live(t)
 	head := p.Status().Head.ID
 	b := journal.Redacted{Blob: journal.Hash{1}, Actor: "ada"}
-	require.ErrorIs(t, p.Redact(t.Context(), b), world.ErrNoReason)
+	require.ErrorIs(t, worldtest.ErrorOf(p.Redact(t.Context(), b)), world.ErrNoReason)
 	require.Equal(t, head, p.Status().Head.ID)
 	b.Reason = "asked for"
-	require.NoError(t, p.Redact(t.Context(), b))
+	require.NoError(t, worldtest.ErrorOf(p.Redact(t.Context(), b)))
 	require.Equal(t, head+1, p.Status().Head.ID)
 }

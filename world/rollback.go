@@ -57,14 +57,14 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (*journal.Ro
 	}
 	done, err := w.k.rollback(b, p)
 	if err != nil {
-		w.begins(withdrawn)
+		w.startTasks(withdrawn)
 		return nil, err
 	}
 	clear(w.confirming) // what is to be told is other than before
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
-	if err := w.k.tellRecalled(w.cfg.History); err != nil {
+	if err := w.k.deliverRecalled(w.cfg.History); err != nil {
 		return nil, w.fail(err)
 	}
 	return done, w.Checkpoint()
@@ -121,7 +121,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 	}
 	k.takeOver(all, id)
 	k.abandon(&b, p, id)
-	k.tellAgain(p, id)
+	k.repeatAnswers(p, id)
 	if b.Fresh {
 		k.refresh()
 	}

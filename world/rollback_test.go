@@ -225,7 +225,7 @@ func TestRecordedResultIsConfirmedBeforeItIsToldAgain(t *testing.T) {
 			p.tells(c.tells...)
 			require.Equal(t, c.state, p.entry(key).State)
 			if c.state == receipt.StateParked {
-				require.NoError(t, p.ConfirmByHand(t.Context(), key, "ada", "she knows"))
+				require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "she knows")))
 				p.Drive()
 				p.tells("x0 ok")
 			}
@@ -351,7 +351,7 @@ func TestReplayFromASnapshotPassesRollbacksToOnesThatAreGone(t *testing.T) {
 	w.Run()
 	_, err := w.Rollback(t.Context(), journal.RolledBack{Snapshot: "one", Reason: "so", Actor: "ada", Ack: true})
 	require.NoError(t, err)
-	require.NoError(t, w.Prune(t.Context(), journal.SnapshotPruned{Name: "one", Actor: "ada"}))
+	require.NoError(t, worldtest.ErrorOf(w.Prune(t.Context(), journal.SnapshotPruned{Name: "one", Actor: "ada"})))
 	two, err := w.FindSnapshot("two")
 	require.NoError(t, err)
 	var visited []journal.Seq

@@ -139,9 +139,9 @@ func (s *stage) rollback(t *testing.T, d *datadriven.TestData) (string, error) {
 func (s *stage) decide(t *testing.T, d *datadriven.TestData) (string, error) {
 	for _, e := range s.w.Intents() {
 		if e.Intent.Tag == d.CmdArgs[0].Key && e.State == receipt.StateParked {
-			return "", s.w.Resolve(t.Context(), journal.Resolved{
+			return "", worldtest.ErrorOf(s.w.Resolve(t.Context(), journal.Resolved{
 				Key: e.Intent.Key, How: journal.Resolution(d.CmdArgs[1].Key), Params: e.Params, Actor: "ada", Reason: "so",
-			})
+			}))
 		}
 	}
 	d.Fatalf(t, "no effect of that tag is parked")
@@ -226,7 +226,7 @@ func (s *stage) resume(t *testing.T, d *datadriven.TestData) (string, error) {
 	if d.HasArg("skip") {
 		how = world.SkipEvent
 	}
-	return "", s.w.Resume(t.Context(), cell, how)
+	return "", worldtest.ErrorOf(s.w.Resume(t.Context(), cell, how))
 }
 
 // crash: crash [after=BATCHES]: the process dies, at once or, while it runs, when

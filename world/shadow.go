@@ -35,7 +35,7 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 	if actor == "" {
 		return nil, refuse(ErrNoReason, "actor", "say who has it shadowed")
 	}
-	err = w.change(ctx, func() error {
+	_, err = w.change(ctx, func() error {
 		if err := w.sync(); err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents
 	if err != nil {
 		return nil, err
 	}
-	s := &shadow{was: m.k, h: m.past, registry: m.registry, cfg: cfg, wants: make(map[receipt.Key]receipt.Key), owed: make(map[receipt.Key]debt)}
+	s := &shadow{was: m.k, h: m.past, registry: m.registry, cfg: cfg, wants: make(map[receipt.Key]receipt.Key), unanswered: make(map[receipt.Key]dueAnswer)}
 	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, m.past}, m.registry)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents
 	if err != nil {
 		return nil, err
 	}
-	if err := s.begin(candidate, from); err != nil {
+	if err := s.startAt(candidate, from); err != nil {
 		return nil, err
 	}
 	s.report = newReporter(governance.Report{
@@ -191,8 +191,8 @@ type shadow struct {
 	cfg      ShadowConfig
 	report   *reporter
 
-	at                  journal.Seq // the record of the history that is lived through
-	deedsThen, deedsNow []deed      // of the history and the shadow in this unit; memory that is used again
+	at                      journal.Seq // the record of the history that is lived through
+	derivedThen, derivedNow []derived   // of the history and the shadow in this unit; memory that is used again
 
 	unit     []journal.Scanned // of the history: what followed from one input, or one turn
 	mine     int               // the first of the shadow's records that are its counterpart
@@ -203,15 +203,15 @@ type shadow struct {
 	aligned  journal.Seq       // up to here the shadow's records have the history's numbers
 	runs     []run             // of those after
 
-	wants map[receipt.Key]receipt.Key // of an intent of the history: the shadow's, where it is another
-	known map[request][]receipt.Key   // intents of the history that the shadow has not asked for; nil: nobody has looked
-	owed  map[receipt.Key]debt        // by the shadow's intents
-	debts uint64                      // that were ever noted
+	wants      map[receipt.Key]receipt.Key // of an intent of the history: the shadow's, where it is another
+	known      map[request][]receipt.Key   // intents of the history that the shadow has not asked for; nil: nobody has looked
+	unanswered map[receipt.Key]dueAnswer   // answers that the history has and the shadow's intents have not
+	noted      uint64                      // that were ever noted
 }
 
-// begin makes the kernel what the world was at a snapshot (0: before its first
+// startAt makes the kernel what the world was at a snapshot (0: before its first
 // record), under the candidate's rules.
-func (s *shadow) begin(candidate *rules, from journal.Seq) error {
+func (s *shadow) startAt(candidate *rules, from journal.Seq) error {
 	k := newKernel(nil, false)
 	k.replaying = true
 	s.kernel, s.together, s.at = k, true, from

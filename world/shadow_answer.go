@@ -22,7 +22,7 @@ func (s *shadow) finished(data []byte) error {
 	late := e.State == receipt.StateInDoubt && e.Attempt == r.Attempt
 	switch {
 	case e.State != receipt.StateInFlight && !late:
-		s.owe(e, r.Key, s.at)
+		s.noteAnswer(e, r.Key, s.at)
 		return nil
 	case theirs != nil && ended(theirs) && journal.Seq(theirs.Finished) == s.at:
 		return s.giveLast(e, theirs, r, data)
@@ -47,17 +47,17 @@ func (s *shadow) giveLast(e, theirs *receipt.Entry, r *receipt.Receipt, data []b
 	return s.give(e, r, data)
 }
 
-// owe notes that an intent of the history has an end, by a record of it at the
+// noteAnswer notes that an intent of the history has an end, by a record of it at the
 // latest, which the shadow's gets as soon as it is in flight.
-func (s *shadow) owe(e *receipt.Entry, key receipt.Key, upTo journal.Seq) {
+func (s *shadow) noteAnswer(e *receipt.Entry, key receipt.Key, upTo journal.Seq) {
 	theirs := s.was.ledger.Entry(key)
 	if e == nil || ended(e) || theirs == nil || !ended(theirs) || journal.Seq(theirs.Finished) > upTo {
 		return
 	}
 	s.wake(e)
-	if _, ok := s.owed[e.Intent.Key]; !ok {
-		s.owed[e.Intent.Key] = debt{to: key, n: s.debts}
-		s.debts++
+	if _, ok := s.unanswered[e.Intent.Key]; !ok {
+		s.unanswered[e.Intent.Key] = dueAnswer{to: key, n: s.noted}
+		s.noted++
 	}
 }
 
@@ -71,53 +71,53 @@ func (s *shadow) wake(e *receipt.Entry) {
 	}
 }
 
-// debt is an answer that the history has and one of the shadow's intents has not.
-type debt struct {
+// dueAnswer is an answer that the history has and one of the shadow's intents has not.
+type dueAnswer struct {
 	to receipt.Key // the history's intent
 	n  uint64      // its place among those that were noted
 }
 
-// answer gives, at a barrier, the answers that came before they were asked for,
+// giveAnswers gives, at a barrier, the answers that came before they were asked for,
 // and those that were known when the shadow began.
-func (s *shadow) answer() error {
+func (s *shadow) giveAnswers() error {
 	if s.scheduler.left > 0 {
 		return nil
 	}
-	if err := s.tellRecalled(s.h); err != nil {
+	if err := s.deliverRecalled(s.h); err != nil {
 		return err
 	}
 	if s.freed {
 		s.freed = false
 		s.grant()
 	}
-	for len(s.owed) > 0 {
-		e := s.nextOwed()
+	for len(s.unanswered) > 0 {
+		e := s.nextUnanswered()
 		if e == nil {
 			return nil
 		}
-		theirs := s.was.ledger.Entry(s.owed[e.Intent.Key].to)
-		delete(s.owed, e.Intent.Key)
-		if err := s.repay(e, theirs); err != nil { // it frees a slot
+		theirs := s.was.ledger.Entry(s.unanswered[e.Intent.Key].to)
+		delete(s.unanswered, e.Intent.Key)
+		if err := s.giveRecorded(e, theirs); err != nil { // it frees a slot
 			return err
 		}
 	}
 	return nil
 }
 
-// nextOwed returns the intent in flight whose answer was noted first, or nil.
-func (s *shadow) nextOwed() *receipt.Entry {
+// nextUnanswered returns the intent in flight whose answer was noted first, or nil.
+func (s *shadow) nextUnanswered() *receipt.Entry {
 	var next *receipt.Entry
 	for _, e := range s.ledger.InFlight() {
-		d, ok := s.owed[e.Intent.Key]
-		if ok && (next == nil || d.n < s.owed[next.Intent.Key].n) {
+		d, ok := s.unanswered[e.Intent.Key]
+		if ok && (next == nil || d.n < s.unanswered[next.Intent.Key].n) {
 			next = e
 		}
 	}
 	return next
 }
 
-// repay gives an attempt in flight the end that an intent of the history had.
-func (s *shadow) repay(e, theirs *receipt.Entry) error {
+// giveRecorded gives an attempt in flight the end that an intent of the history had.
+func (s *shadow) giveRecorded(e, theirs *receipt.Entry) error {
 	body, err := readBody(s.h, journal.Seq(theirs.Finished))
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (s *shadow) asks(mine, key receipt.Key) {
 		s.giveUp(e)
 		return
 	}
-	s.owe(e, key, s.at)
+	s.noteAnswer(e, key, s.at)
 }
 
 // giveUp takes the slot from an intent that nobody will answer.

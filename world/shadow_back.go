@@ -24,15 +24,15 @@ func (s *shadow) turnBack(rec journal.Scanned) error {
 	}
 	s.now = rec.Record.Time
 	s.inTick, s.handled, s.together, s.unlived = false, 0, false, true
-	if err := s.tellLeft(); err != nil {
+	if err := s.answerLeft(); err != nil {
 		return err
 	}
 	return s.compare()
 }
 
-// tellLeft gives the shadow's intents, in the order in which the history tells of
+// answerLeft gives the shadow's intents, in the order in which the history tells of
 // them, the ends that came in the parts that rollbacks have left.
-func (s *shadow) tellLeft() error {
+func (s *shadow) answerLeft() error {
 	type pair struct{ mine, then *receipt.Entry }
 	var all []pair
 	theirs := s.theirKeys()
@@ -51,9 +51,9 @@ func (s *shadow) tellLeft() error {
 		if err := s.decideLeft(x.mine, x.then); err != nil {
 			return err
 		}
-		s.owe(x.mine, x.then.Intent.Key, s.at)
+		s.noteAnswer(x.mine, x.then.Intent.Key, s.at)
 	}
-	if err := s.answer(); err != nil {
+	if err := s.giveAnswers(); err != nil {
 		return err
 	}
 	s.records = s.records[:0] // the history tells of them where nobody lives
@@ -89,7 +89,7 @@ func (s *shadow) decideLeft(e, then *receipt.Entry) error {
 	if err != nil {
 		return err
 	}
-	if err := s.answer(); err != nil { // those whose ends came before
+	if err := s.giveAnswers(); err != nil { // those whose ends came before
 		return err
 	}
 	s.decided(body)

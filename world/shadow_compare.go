@@ -36,7 +36,7 @@ func (s *shadow) part(mine []journal.Stored) error {
 	if err := s.gatherNow(mine); err != nil {
 		return err
 	}
-	theirs, ours := s.deedsThen, s.deedsNow
+	theirs, ours := s.derivedThen, s.derivedNow
 	for len(theirs) > 0 && len(ours) > 0 && theirs[0].same(&ours[0]) {
 		s.equate(ours[0].rec.ID, theirs[0].rec.ID)
 		if ours[0].intent() && !bytes.Equal(ours[0].rec.Payload, theirs[0].rec.Payload) {
@@ -53,7 +53,7 @@ func (s *shadow) part(mine []journal.Stored) error {
 	}
 	for i := range theirs {
 		if theirs[i].rec.Kind == journal.KindEnded {
-			s.owe(s.counterpart(theirs[i].key()), theirs[i].key(), theirs[i].rec.ID)
+			s.noteAnswer(s.counterpart(theirs[i].key()), theirs[i].key(), theirs[i].rec.ID)
 		}
 		s.report.add(&theirs[i], inHistory)
 	}
@@ -66,9 +66,9 @@ func (s *shadow) part(mine []journal.Stored) error {
 	return nil
 }
 
-// gatherThen makes s.deedsThen the deeds of the history in this unit.
+// gatherThen makes s.derivedThen the derived records of the history in this unit.
 func (s *shadow) gatherThen() error {
-	s.deedsThen = s.deedsThen[:0]
+	s.derivedThen = s.derivedThen[:0]
 	stepper := ""
 	for i := range s.unit {
 		rec := s.unit[i].Record
@@ -78,17 +78,17 @@ func (s *shadow) gatherThen() error {
 		if err := rec.Load(s.h); err != nil {
 			return err
 		}
-		d := deed{rec: rec, at: rec.ID, event: rec.CausedBy, again: s.again}
+		d := derived{rec: rec, at: rec.ID, event: rec.CausedBy, again: s.again}
 		if d.of(&stepper); !d.attempt() || s.counterpart(d.key()) != nil { // else a rollback left the intent, or it is gone
-			s.deedsThen = append(s.deedsThen, d)
+			s.derivedThen = append(s.derivedThen, d)
 		}
 	}
 	return nil
 }
 
-// gatherNow makes s.deedsNow the deeds of the shadow.
+// gatherNow makes s.derivedNow the derived records of the shadow.
 func (s *shadow) gatherNow(mine []journal.Stored) error {
-	s.deedsNow = s.deedsNow[:0]
+	s.derivedNow = s.derivedNow[:0]
 	stepper := ""
 	for i := range mine {
 		rec, err := journal.DecodeRecord(mine[i].Bytes)
@@ -102,15 +102,15 @@ func (s *shadow) gatherNow(mine []journal.Stored) error {
 			return err
 		}
 		led := s.origin(rec.CausedBy)
-		s.deedsNow = append(s.deedsNow, deed{rec: rec, at: led, event: led, again: s.again})
-		s.deedsNow[len(s.deedsNow)-1].of(&stepper)
+		s.derivedNow = append(s.derivedNow, derived{rec: rec, at: led, event: led, again: s.again})
+		s.derivedNow[len(s.derivedNow)-1].of(&stepper)
 	}
 	return nil
 }
 
-// deed is a derived record, as far as it counts: without numbers, gas and what is
+// derived is a derived record, as far as it counts: without numbers, gas and what is
 // made of the chain.
-type deed struct {
+type derived struct {
 	rec     journal.Record
 	at      journal.Seq // of the history: that it is, or in whose place it is, or that led to it
 	event   journal.Seq // of the history, of a turn: what was handled, or what led to that
@@ -118,13 +118,13 @@ type deed struct {
 	again   bool        // an intent: it was asked for before
 }
 
-// counts reports whether records of a kind are deeds of the rules.
+// counts reports whether records of a kind are what rules derive.
 func counts(k journal.Kind) bool {
 	return !k.Input() && k != journal.KindStarted && k != journal.KindMigrated
 }
 
 // of notes whose turn it is.
-func (d *deed) of(stepper *string) {
+func (d *derived) of(stepper *string) {
 	if d.rec.Kind == journal.KindStepped {
 		r := canon.NewReader(d.rec.Payload)
 		r.Array()
@@ -134,18 +134,18 @@ func (d *deed) of(stepper *string) {
 	d.stepper = *stepper
 }
 
-// intent reports whether the deed is what was decided about an effect.
-func (d *deed) intent() bool {
+// intent reports whether the derived record is what was decided about an effect.
+func (d *derived) intent() bool {
 	return d.rec.Kind == journal.KindIntent || d.rec.Kind == journal.KindDenied || d.rec.Kind == journal.KindParked
 }
 
-// attempt reports whether the deed is what came of an attempt.
-func (d *deed) attempt() bool {
+// attempt reports whether the derived record is what came of an attempt.
+func (d *derived) attempt() bool {
 	return d.rec.Kind == journal.KindWaiting || d.rec.Kind == journal.KindInDoubt || d.rec.Kind == journal.KindEnded
 }
 
 // key returns the key of an intent, and of the records that have one likewise.
-func (d *deed) key() receipt.Key {
+func (d *derived) key() receipt.Key {
 	r := canon.NewReader(d.rec.Payload)
 	r.Array()
 	r.Uint() // the version
@@ -155,7 +155,7 @@ func (d *deed) key() receipt.Key {
 }
 
 // verdict returns what was decided about an intent.
-func (d *deed) verdict() governance.Verdict {
+func (d *derived) verdict() governance.Verdict {
 	switch d.rec.Kind {
 	case journal.KindDenied:
 		return governance.Deny
@@ -166,7 +166,7 @@ func (d *deed) verdict() governance.Verdict {
 	}
 }
 
-// said returns the places, in payloads of a kind, that are the same where the deed
+// said returns the places, in payloads of a kind, that are the same where the derived record
 // is: not the number of the intent, nor what it cost to compute.
 func said(k journal.Kind) []int {
 	switch k {
@@ -202,8 +202,8 @@ func appendPlaces(b []byte, rec *journal.Record, places []int) []byte {
 	return b
 }
 
-// same reports whether two deeds are one.
-func (d *deed) same(o *deed) bool {
+// same reports whether two derived records are one.
+func (d *derived) same(o *derived) bool {
 	switch {
 	case d.rec.Kind != o.rec.Kind:
 		return false
@@ -219,7 +219,7 @@ func (d *deed) same(o *deed) bool {
 }
 
 // diverge notes where the two part for the first time.
-func (s *shadow) diverge(theirs, ours []deed) {
+func (s *shadow) diverge(theirs, ours []derived) {
 	if s.report.Divergence != nil {
 		return
 	}
@@ -233,8 +233,8 @@ func (s *shadow) diverge(theirs, ours []deed) {
 	s.report.Divergence = d
 }
 
-// cell returns the cell whose deed it is.
-func (d *deed) cell() string {
+// cell returns the cell whose record it is.
+func (d *derived) cell() string {
 	cell := d.stepper
 	_ = journal.EachCell(d.rec.Kind, d.rec.Payload, func(name []byte) { // what cannot be read names no cell
 		if cell == "" {
@@ -244,8 +244,8 @@ func (d *deed) cell() string {
 	return cell
 }
 
-// text returns a deed as JSON.
-func (d *deed) text() string {
+// text returns a derived record as JSON.
+func (d *derived) text() string {
 	text, err := d.rec.MarshalJSON()
 	if err != nil {
 		return err.Error()

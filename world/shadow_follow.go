@@ -40,7 +40,7 @@ func (s *shadow) follow(rec journal.Scanned) error {
 
 // turnOnce takes one turn, if one is left in the tick.
 func (s *shadow) turnOnce() error {
-	if err := s.answer(); err != nil {
+	if err := s.giveAnswers(); err != nil {
 		return err
 	}
 	s.next()
@@ -52,7 +52,7 @@ func (s *shadow) toBarrier() error {
 	for s.scheduler.left > 0 {
 		s.next()
 	}
-	return s.answer()
+	return s.giveAnswers()
 }
 
 // toBoundary takes the turns that are left in the tick.

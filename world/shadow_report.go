@@ -16,7 +16,7 @@ type reporter struct {
 
 	scratch, sum []byte
 
-	open map[string][]*loose // deeds that the other side has not done, by what they are; oldest first
+	open map[string][]*loose // derived records that the other side has not, by what they are; oldest first
 	next uint64
 }
 
@@ -26,9 +26,9 @@ type turn struct {
 	event journal.Seq
 }
 
-// loose is a deed without its counterpart.
+// loose is a derived record without its counterpart.
 type loose struct {
-	deed
+	derived
 	side side
 	n    uint64
 }
@@ -45,9 +45,9 @@ func newReporter(r governance.Report) *reporter {
 	return &reporter{Report: r, open: make(map[string][]*loose)}
 }
 
-// add takes a deed that the other side has not done at the same place. It may do so
+// add takes a derived record that the other side has not at the same place. It may do so
 // at another, before or after.
-func (r *reporter) add(d *deed, by side) {
+func (r *reporter) add(d *derived, by side) {
 	what := d.identity(r.scratch[:0])
 	if r.scratch = what; len(what) == 0 {
 		return
@@ -58,19 +58,19 @@ func (r *reporter) add(d *deed, by side) {
 			delete(r.open, string(what))
 		}
 		if by == inShadow {
-			r.decided(&other.deed, d, what)
+			r.decided(&other.derived, d, what)
 		} else {
-			r.decided(d, &other.deed, what)
+			r.decided(d, &other.derived, what)
 		}
 		return
 	}
 	r.next++
-	r.open[string(what)] = append(r.open[string(what)], &loose{deed: *d, side: by, n: r.next})
+	r.open[string(what)] = append(r.open[string(what)], &loose{derived: *d, side: by, n: r.next})
 }
 
-// identity appends what a deed has in common with its counterpart; nothing where
+// identity appends what a derived record has in common with its counterpart; nothing where
 // nobody asks whether it has one.
-func (d *deed) identity(b []byte) []byte {
+func (d *derived) identity(b []byte) []byte {
 	switch d.rec.Kind {
 	case journal.KindEmitted:
 		return append(canon.AppendText(append(b, 'e'), d.stepper), d.rec.Payload...)
@@ -90,7 +90,7 @@ func (d *deed) identity(b []byte) []byte {
 
 // decided compares what the gate has said of an intent in the history and in the
 // shadow.
-func (r *reporter) decided(then, now *deed, what []byte) {
+func (r *reporter) decided(then, now *derived, what []byte) {
 	was, is := then.verdict(), now.verdict()
 	if was == is {
 		return
@@ -121,7 +121,7 @@ func (r *reporter) refused(record journal.Seq, err error) {
 	})
 }
 
-// leftOver reports the deeds that only one side has done.
+// leftOver reports the derived records that only one side has.
 func (r *reporter) leftOver() {
 	var all []*loose
 	for _, rest := range r.open { // order cannot show: sorted below
@@ -129,12 +129,12 @@ func (r *reporter) leftOver() {
 	}
 	slices.SortFunc(all, func(a, b *loose) int { return cmp.Compare(a.n, b.n) })
 	for _, x := range all {
-		r.report(&x.deed, x.side)
+		r.report(&x.derived, x.side)
 	}
 }
 
-// report reports a deed that only one side has done.
-func (r *reporter) report(d *deed, by side) {
+// report reports a derived record that only one side has.
+func (r *reporter) report(d *derived, by side) {
 	what := append(d.identity(nil), byte(by))
 	event := func() governance.EventDifference { return ofEvent(d) }
 	failure := func() governance.Failure { return ofFailure(d) }
@@ -156,7 +156,7 @@ func (r *reporter) report(d *deed, by side) {
 	}
 }
 
-func ofEvent(d *deed) governance.EventDifference {
+func ofEvent(d *derived) governance.EventDifference {
 	x := governance.EventDifference{Cell: d.stepper, Record: uint64(d.at)}
 	if b, ok := d.body().(*journal.Emitted); ok {
 		x.Name, x.To, x.Data = b.Name, b.To, quoted(b.Data)
@@ -164,7 +164,7 @@ func ofEvent(d *deed) governance.EventDifference {
 	return x
 }
 
-func ofFailure(d *deed) governance.Failure {
+func ofFailure(d *derived) governance.Failure {
 	x := governance.Failure{Record: uint64(d.at), Event: uint64(d.event)}
 	if b, ok := d.body().(*journal.Failed); ok {
 		x.Cell, x.Step, x.Error = b.Cell, b.N, excerpt(b.Error)
@@ -180,7 +180,7 @@ type asking struct {
 	rules []string
 }
 
-func ofIntent(d *deed) asking {
+func ofIntent(d *derived) asking {
 	x := asking{rules: []string{}}
 	switch b := d.body().(type) {
 	case *journal.IntentEmitted:
@@ -198,7 +198,7 @@ func ofIntent(d *deed) asking {
 }
 
 // body decodes the record; nil where it cannot be.
-func (d *deed) body() journal.Body {
+func (d *derived) body() journal.Body {
 	body, err := d.rec.Body()
 	if err != nil {
 		return nil // it was written here, or has been replayed
@@ -227,7 +227,7 @@ func (s *shadow) placeFailures() error {
 		if kind := rec.Record.Kind; kind != journal.KindStepped && kind != journal.KindFailed {
 			continue
 		}
-		d := deed{rec: rec.Record}
+		d := derived{rec: rec.Record}
 		if err := d.rec.Load(s.h); err != nil {
 			return err
 		}

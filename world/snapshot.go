@@ -50,35 +50,44 @@ func (w *World) autoSnapshot() error {
 	return w.snapshot(journal.SnapshotCreated{})
 }
 
-// Pin keeps a snapshot whatever the retention says, or lets that decide again.
-func (w *World) Pin(ctx context.Context, b journal.SnapshotPinned) error {
+// Pin keeps a snapshot whatever the retention says, or lets that decide again. It
+// returns its record.
+func (w *World) Pin(ctx context.Context, b journal.SnapshotPinned) (journal.Seq, error) {
 	return w.change(ctx, func() error { return w.k.pin(b) })
 }
 
-// Prune lets a snapshot go.
-func (w *World) Prune(ctx context.Context, b journal.SnapshotPruned) error {
+// Prune lets a snapshot go. It returns its record.
+func (w *World) Prune(ctx context.Context, b journal.SnapshotPruned) (journal.Seq, error) {
 	return w.change(ctx, func() error { return w.k.prune(b) })
 }
 
-// Retain says how many snapshots are kept. It returns those that this lets go.
-func (w *World) Retain(ctx context.Context, b journal.SnapshotRetention) (pruned []string, err error) {
-	err = w.change(ctx, func() error {
+// Retain says how many snapshots are kept. It returns its record, and those that
+// this lets go.
+func (w *World) Retain(ctx context.Context, b journal.SnapshotRetention) (id journal.Seq, pruned []string, err error) {
+	id, err = w.change(ctx, func() error {
 		pruned, err = w.k.retain(b)
 		return err
 	})
-	return pruned, err
+	return id, pruned, err
 }
 
-// change makes a change between ticks. It is durable on return, and so is what
-// it makes superfluous gone.
-func (w *World) change(ctx context.Context, f func() error) error {
+// change makes a change between ticks and returns the record that f begins with. It
+// is durable on return, and so is what it makes superfluous gone.
+func (w *World) change(ctx context.Context, f func() error) (journal.Seq, error) {
+	id, err := w.input(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	return id, w.Checkpoint()
+}
+
+// input lets f write an input between ticks and returns the first record of f.
+func (w *World) input(ctx context.Context, f func() error) (journal.Seq, error) {
 	if err := w.finishTick(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	if err := f(); err != nil {
-		return err
-	}
-	return w.Checkpoint()
+	id := w.k.last + 1
+	return id, f()
 }
 
 // snapshot writes a snapshot.created. Its image is the kernel right after it.

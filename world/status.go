@@ -136,6 +136,19 @@ func (m *Moment) Intent(key receipt.Key) (receipt.Entry, bool) {
 	return *e, true
 }
 
+// InDoubt counts the effects in doubt that a person has to decide about, and those
+// whose verifiers are asked first.
+func (m *Moment) InDoubt() (undecided, asked int) {
+	for _, e := range m.k.ledger.In(receipt.StateInDoubt) {
+		if e.Waiting {
+			asked++
+		} else {
+			undecided++
+		}
+	}
+	return undecided, asked
+}
+
 // InFlight returns the permits of the effects in flight, in their order.
 func (m *Moment) InFlight() []receipt.Permit {
 	var out []receipt.Permit

@@ -35,7 +35,7 @@ type World struct {
 	asked      int                    // verifiers that have not answered
 	confirming map[receipt.Key]bool   // recorded results that verifiers were asked about; false: they could not tell
 	saved      journal.Seq            // head of the last checkpoint
-	settled    journal.Seq            // head of what is known to be durable
+	durable    journal.Seq            // head of what is known to be durable
 	broken     error
 }
 
@@ -50,11 +50,7 @@ type Submission struct {
 // Submit takes an event. It is durable on return; an *InputError says why it
 // was refused, and then nothing has changed.
 func (w *World) Submit(ctx context.Context, s Submission) (journal.Seq, error) {
-	id, err := w.Accept(ctx, s)
-	if err != nil {
-		return 0, err
-	}
-	return id, w.sync()
+	return w.synced(w.Accept(ctx, s))
 }
 
 // Accept is Submit, but for several events that are made durable together: this one
@@ -70,14 +66,23 @@ func (w *World) Accept(ctx context.Context, s Submission) (journal.Seq, error) {
 	return id, w.appendFull()
 }
 
-// SubmitAll takes events until the first that is refused, or that the sequence
-// has an error for. It returns how many were taken; those are durable.
-func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error]) (uint64, error) {
-	if err := w.finishTick(ctx); err != nil {
-		return 0, err
+// SubmitAll takes events until the first that is refused, or that the sequence has an
+// error for. It returns how many were taken, which are durable, and the record of the
+// first, 0 where none was; those of the others follow it without a gap.
+func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error]) (first journal.Seq, taken uint64, err error) {
+	first, err = w.input(ctx, func() error {
+		taken, err = w.submitAll(ctx, all)
+		return err
+	})
+	if taken == 0 {
+		first = 0
 	}
+	return first, taken, err
+}
+
+func (w *World) submitAll(ctx context.Context, all iter.Seq2[Submission, error]) (uint64, error) {
 	var taken uint64
-	start := w.settled
+	start := w.durable
 	for s, err := range all {
 		if err == nil {
 			err = ctx.Err()
@@ -87,15 +92,15 @@ func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error])
 		}
 		if err != nil {
 			err = w.syncAfter(err)
-			return min(taken, uint64(w.settled-start)), err
+			return min(taken, uint64(w.durable-start)), err
 		}
 		taken++
 		if err := w.appendFull(); err != nil {
-			return uint64(w.settled - start), err // an event is one record
+			return uint64(w.durable - start), err // an event is one record
 		}
 	}
 	err := w.sync()
-	return min(taken, uint64(w.settled-start)), err
+	return min(taken, uint64(w.durable-start)), err
 }
 
 // Receive takes a receipt that was made for an effect in flight. It is durable
@@ -116,15 +121,18 @@ func (w *World) Receive(data []byte) (journal.Seq, error) {
 	return id, w.sync()
 }
 
-// Resume lets a parked cell go on: with the event that failed, or past it.
-func (w *World) Resume(ctx context.Context, cell reducer.Cell, how Resumption) error {
-	if err := w.finishTick(ctx); err != nil {
-		return err
+// Resume lets a parked cell go on: with the event that failed, or past it. It returns
+// its record.
+func (w *World) Resume(ctx context.Context, cell reducer.Cell, how Resumption) (journal.Seq, error) {
+	return w.synced(w.input(ctx, func() error { return w.k.resume(cell, how == SkipEvent) }))
+}
+
+// synced makes durable what an input brought about, unless that was refused.
+func (w *World) synced(id journal.Seq, err error) (journal.Seq, error) {
+	if err != nil {
+		return 0, err
 	}
-	if err := w.k.resume(cell, how == SkipEvent); err != nil {
-		return err
-	}
-	return w.sync()
+	return id, w.sync()
 }
 
 // Resumption says how a parked cell goes on.
@@ -136,56 +144,38 @@ const (
 	SkipEvent                    // drop it
 )
 
-// Resolve takes a person's decision about a parked intent or one in doubt. It is
-// durable on return; an *InputError says why it was refused.
-func (w *World) Resolve(ctx context.Context, b journal.Resolved) error {
-	if err := w.finishTick(ctx); err != nil {
-		return err
-	}
-	if byVerifier(b.Actor) {
-		return refuse(ErrNoReason, "actor", "%q is the name of a verifier: say who decides", b.Actor)
-	}
-	if err := w.k.resolve(b); err != nil {
-		return err
-	}
-	return w.sync()
+// Resolve takes a person's decision about a parked intent or one in doubt, and
+// returns its record. It is durable on return; an *InputError says why it was refused.
+func (w *World) Resolve(ctx context.Context, b journal.Resolved) (journal.Seq, error) {
+	return w.synced(w.input(ctx, func() error {
+		if byVerifier(b.Actor) {
+			return refuse(ErrNoReason, "actor", "%q is the name of a verifier: say who decides", b.Actor)
+		}
+		return w.k.resolve(b)
+	}))
 }
 
 // ConfirmByHand takes a person's word that a recorded result holds which its
-// verifier could not confirm.
-func (w *World) ConfirmByHand(ctx context.Context, key receipt.Key, actor, reason string) error {
-	if err := w.finishTick(ctx); err != nil {
-		return err
-	}
+// verifier could not confirm. It returns its record.
+func (w *World) ConfirmByHand(ctx context.Context, key receipt.Key, actor, reason string) (journal.Seq, error) {
 	b := journal.Confirmed{Key: key, Mode: modePerson, Verdict: receipt.Happened, Actor: actor, Reason: reason}
-	if err := w.k.confirm(b); err != nil {
-		return err
-	}
-	return w.sync()
+	return w.synced(w.input(ctx, func() error { return w.k.confirm(b) }))
 }
 
 // Emit takes an effect that a person asks for: it goes through the same gate
 // and ledger as any other, and begins with the next tick.
-func (w *World) Emit(ctx context.Context, b journal.OperatorEffect) (receipt.Key, error) {
-	if err := w.finishTick(ctx); err != nil {
-		return receipt.Key{}, err
-	}
-	key, err := w.k.submitEffect(b)
-	if err != nil {
-		return receipt.Key{}, err
-	}
-	return key, w.sync()
+func (w *World) Emit(ctx context.Context, b journal.OperatorEffect) (key receipt.Key, err error) {
+	_, err = w.synced(w.input(ctx, func() error {
+		key, err = w.k.submitEffect(b)
+		return err
+	}))
+	return key, err
 }
 
-// NoteRotation records that receipts are signed with another key from now on.
-func (w *World) NoteRotation(ctx context.Context, b journal.KeysRotated) error {
-	if err := w.finishTick(ctx); err != nil {
-		return err
-	}
-	if err := w.k.rotated(b); err != nil {
-		return err
-	}
-	return w.sync()
+// NoteRotation records that receipts are signed with another key from now on. It
+// returns its record.
+func (w *World) NoteRotation(ctx context.Context, b journal.KeysRotated) (journal.Seq, error) {
+	return w.synced(w.input(ctx, func() error { return w.k.rotated(b) }))
 }
 
 // Step runs the next tick, whether or not there is anything to do in it, and
@@ -280,10 +270,10 @@ func (w *World) finishTick(ctx context.Context) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	if err := w.begin(); err != nil {
+	if err := w.startHeld(); err != nil {
 		return err
 	}
-	if err := w.tell(); err != nil {
+	if err := w.deliverRecalled(); err != nil {
 		return err
 	}
 	if !w.k.tickOpen() && w.firstDue() == nil {

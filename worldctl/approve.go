@@ -5,13 +5,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // hintKey says where a key to sign with comes from.
@@ -68,7 +71,12 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 	if a.Signature, err = c.sign(key, terms); err != nil {
 		return err
 	}
-	if err := lw.Approve(ctx, n, terms, a.Signature, a.Actor, a.Reason); err != nil {
+	var id journal.Seq
+	err = lw.Update(func(w *world.World) (err error) {
+		id, err = w.Approve(ctx, n, terms, a.Signature, a.Actor, a.Reason)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	p, err := recordsOf(lw).Proposal(n)
@@ -76,8 +84,8 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 		return err
 	}
 	return c.object("proposal", p, func() {
-		last := p.Approvals[len(p.Approvals)-1]
-		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", last.Record, p.Proposal, nameOf(&last.Signer), approvals(&p.ProposalLine))
+		own := slices.IndexFunc(p.Approvals, func(a view.Approval) bool { return a.Record == id })
+		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", id, p.Proposal, nameOf(&p.Approvals[own].Signer), approvals(&p.ProposalLine))
 		if p.Stage == governance.Approved {
 			c.note("next: worldctl apply %s", p.Proposal)
 		}

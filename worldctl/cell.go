@@ -118,23 +118,20 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 	if err != nil {
 		return err
 	}
-	before := lw.Store().Head().ID
-	switch err := lw.Resume(ctx, cell, how); {
+	resumed := struct {
+		Cell   string      `json:"cell"`
+		Record journal.Seq `json:"record"`
+	}{Cell: name}
+	err = lw.Update(func(w *world.World) (err error) {
+		resumed.Record, err = w.Resume(ctx, cell, how)
+		return err
+	})
+	switch {
 	case errors.Is(err, world.ErrNoCell):
 		return hinted(err, "worldctl cell list")
 	case errors.Is(err, world.ErrNotParked):
 		return hinted(err, "worldctl cell list shows which cells are parked")
 	case err != nil:
-		return err
-	}
-	resumed := struct {
-		Cell   string      `json:"cell"`
-		Record journal.Seq `json:"record"`
-	}{Cell: name}
-	resumed.Record, err = recordsOf(lw).made(before, journal.KindResumed, func(b journal.Body) bool {
-		return b.(*journal.Resumed).Cell == name
-	})
-	if err != nil {
 		return err
 	}
 	return c.object("cell-resumed", resumed, func() {

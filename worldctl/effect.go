@@ -70,49 +70,21 @@ func (c *cli) effect(ctx context.Context, lw *local.World, b journal.OperatorEff
 		}
 	}
 	c.noteEdited(lw)
-	key, err := lw.Emit(ctx, b)
+	var key receipt.Key
+	err = lw.Update(func(w *world.World) (err error) {
+		key, err = w.Emit(ctx, b)
+		return err
+	})
 	if errors.Is(err, world.ErrNoEffect) {
 		return hinted(err, "the world's effects are %s", named(lw, effectsOf))
 	}
 	if err == nil {
-		err = settled(ctx, lw, key)
+		err = lw.RunIntent(ctx, key)
 	}
 	if err != nil {
 		return err
 	}
 	return c.showEffect(lw, key)
-}
-
-// settled drives the world until an intent has ended, waits for a person, or
-// cannot get on.
-func settled(ctx context.Context, lw *local.World, key receipt.Key) error {
-	for {
-		before := lw.Store().Head().ID
-		if resting(entryOf(lw, key)) {
-			return lw.Sync()
-		}
-		p, err := lw.Next(ctx)
-		if err == nil && p == world.Waiting {
-			err = awaitNews(ctx, lw, before)
-		}
-		if err != nil || p == world.Idle {
-			return err
-		}
-	}
-}
-
-// resting reports whether an intent gets on only by an input, or not at all.
-func resting(e *receipt.Entry) bool {
-	switch e.State {
-	case receipt.StateOpen, receipt.StateInFlight:
-		return false
-	case receipt.StateInDoubt:
-		return !e.Waiting // else its verifier is asked
-	case receipt.StateFailed:
-		return !view.Compensating(e)
-	default:
-		return true
-	}
 }
 
 func (c *cli) showEffect(lw *local.World, key receipt.Key) error {
@@ -152,7 +124,7 @@ func unsuccessful(e *receipt.Entry, reason string) error {
 	case receipt.StateParked:
 		return hinted(fmt.Errorf("%w until tick %d", errNotApproved, e.Deadline), "worldctl intent approve %s --reason TEXT, then worldctl run", key)
 	case receipt.StateInDoubt:
-		return hinted(fmt.Errorf("%w: %s", errOwed, reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
+		return hinted(fmt.Errorf("%w: %s", errUndecided, reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
 	default:
 		return hinted(fmt.Errorf("the effect is %s: %s", e.State, e.Outcome), "worldctl intent show %s", key)
 	}

@@ -98,7 +98,7 @@ func TestKilledWorldNeverOverspends(t *testing.T) {
 		if code == exitOK {
 			break
 		}
-		require.Equal(t, exitOwed, code, said)
+		require.Equal(t, exitUndecided, code, said)
 		w.decide()
 	}
 	require.Equal(t, budgetCalls, w.spent(), "all of it is spent, and none of it twice")
@@ -119,7 +119,7 @@ func TestKilledWorldNeverOverspends(t *testing.T) {
 func TestDoubtDoesNotGiveItsCallBack(t *testing.T) {
 	w := newSinkWorld(t, newSink(t, "-deaf"), budgetCells, budgetEffects, 64, "external_key: per_attempt\n    timeout: 300ms", budgeted)
 	code, _, said := outcome(t, "-w", w.dir, "run")
-	require.Equal(t, exitOwed, code, said)
+	require.Equal(t, exitUndecided, code, said)
 	require.Len(t, w.intents("--state", "in_doubt"), budgetCells)
 	require.Equal(t, budgetCells, w.spent())
 
@@ -128,7 +128,7 @@ func TestDoubtDoesNotGiveItsCallBack(t *testing.T) {
 	w.sink.start()
 	w.begin(budgetCells)
 	code, _, said = outcome(t, "-w", w.dir, "run")
-	require.Equal(t, exitOwed, code, said)
+	require.Equal(t, exitUndecided, code, said)
 	require.Equal(t, budgetCalls, w.spent())
 	key := w.intents("--state", "in_doubt")[0].Key
 	code, _, said = outcome(t, "-w", w.dir, "intent", "retry", key, "--reason", "do it")

@@ -31,7 +31,7 @@ const (
 	exitVerify      = 3
 	exitDenied      = 4
 	exitConflict    = 5
-	exitOwed        = 6
+	exitUndecided   = 6
 	exitInterrupted = 130
 )
 
@@ -64,7 +64,7 @@ var errDifferent = errors.New("")
 var (
 	errDenied      = errors.New("the effect is denied")
 	errNotApproved = errors.New("the effect waits for approval")
-	errOwed        = errors.New("effects in doubt need a decision")
+	errUndecided   = errors.New("effects in doubt need a decision")
 )
 
 // report prints an error and its hint, and returns the exit code.
@@ -272,10 +272,10 @@ func knownOfIntents(err error) (code int, hint string) {
 		return exitDenied, ""
 	case errors.Is(err, errNotApproved):
 		return exitDenied, "worldctl intent list --state parked"
-	case errors.Is(err, errOwed):
-		return exitOwed, "worldctl intent list --state in_doubt"
+	case errors.Is(err, errUndecided):
+		return exitUndecided, "worldctl intent list --state in_doubt"
 	case errors.Is(err, world.ErrConfirmationRequired):
-		return exitOwed, "worldctl intent list --state parked"
+		return exitUndecided, "worldctl intent list --state parked"
 	case errors.Is(err, world.ErrUnconfirmed):
 		return exitFailed, "nothing has changed: type it again when the outside answers, or without --confirm"
 	case errors.Is(err, world.ErrNoRepeat):

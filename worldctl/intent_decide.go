@@ -160,11 +160,14 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 			return err
 		}
 	}
-	if x.how == confirmByHand {
-		err = lw.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason)
-	} else {
-		err = lw.Resolve(ctx, b)
-	}
+	err = lw.Update(func(w *world.World) (err error) {
+		if x.how == confirmByHand {
+			_, err = w.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason)
+		} else {
+			_, err = w.Resolve(ctx, b)
+		}
+		return err
+	})
 	if err != nil {
 		return notDecided(err, e)
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -29,7 +31,7 @@ func TestLateReceiptIsShownAndMarked(t *testing.T) {
 	code, _, said := inProcess(t.Context(), "init", dir)
 	require.Equal(t, exitOK, code, said)
 	var effect struct{ Key string }
-	out := must(exitOwed, "effect", "bank.call", "--cap", "desk", "--reason", "ring", "--as", "ann", "-o", "jsonl")
+	out := must(exitUndecided, "effect", "bank.call", "--cap", "desk", "--reason", "ring", "--as", "ann", "-o", "jsonl")
 	require.NoError(t, json.Unmarshal([]byte(out), &effect))
 	must(exitOK, "intent", "resolve", effect.Key, "--not-executed", "--reason", "asked them")
 
@@ -41,7 +43,11 @@ func TestLateReceiptIsShownAndMarked(t *testing.T) {
 	must(exitOK, "run")
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
-	record, err := lw.Receive(late)
+	var record journal.Seq
+	err = lw.Update(func(w *world.World) error {
+		record, err = w.Receive(late)
+		return err
+	})
 	require.NoError(t, err)
 	require.NoError(t, lw.Close())
 

@@ -98,7 +98,7 @@ func (r *remote) follow(ctx context.Context, from *bufio.Reader) (code int, err 
 		case frameWant:
 			go r.feed() // stdin may never come to its end
 		case framePrompt:
-			go r.answer(string(f.data))
+			go r.askPerson(string(f.data))
 		case frameExit:
 			return int(f.data[0]), nil
 		default:
@@ -125,8 +125,8 @@ func (r *remote) feed() {
 	_ = r.send(frame{frameIn, data[:n]}) // where the owner has gone, follow finds out
 }
 
-// answer asks the person at the terminal.
-func (r *remote) answer(text string) {
+// askPerson asks the person at the terminal.
+func (r *remote) askPerson(text string) {
 	reply := frame{kind: frameNobody}
 	typed, err := r.onTerminal(func(prompt prompter) ([]byte, error) { return prompt(text) })
 	if err == nil {

@@ -392,20 +392,6 @@ func TestAnOwnerWaitsForItsCommands(t *testing.T) {
 	require.NoError(t, conn.Close())
 }
 
-// TestNewsAreWhatOthersHaveDone waits where the outside has none.
-func TestNewsAreWhatOthersHaveDone(t *testing.T) {
-	lw, err := local.Open(newWorld(t), local.Options{})
-	require.NoError(t, err)
-	p, err := lw.Next(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, world.Idle, p)
-	require.NoError(t, awaitNews(t.Context(), lw, 0))
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	require.ErrorIs(t, awaitNews(ctx, lw, 1), context.Canceled)
-	require.NoError(t, lw.Close())
-}
-
 // TestWhatIsOnItsWayCanBeRead reads each record as soon as the world has it, which
 // is before it can be read.
 func TestWhatIsOnItsWayCanBeRead(t *testing.T) {

@@ -6,11 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 func newRejectCommand(c *cli) *cobra.Command {
-	return c.ending((*local.World).Reject, &cobra.Command{
+	return c.ending((*world.World).Reject, &cobra.Command{
 		Use:     "reject PROPOSAL -m TEXT",
 		Short:   "Reject a proposed change of the rules, for good",
 		Long:    "Reject a proposed change of the rules, for good: what is to be better about it is\nproposed anew. PROPOSAL is p1 or 1.",
@@ -19,7 +21,7 @@ func newRejectCommand(c *cli) *cobra.Command {
 }
 
 func newWithdrawCommand(c *cli) *cobra.Command {
-	return c.ending((*local.World).Withdraw, &cobra.Command{
+	return c.ending((*world.World).Withdraw, &cobra.Command{
 		Use:   "withdraw PROPOSAL [-m TEXT]",
 		Short: "Take back a proposed change of the rules, for good",
 		Long:  "Take back a proposed change of the rules, for good. PROPOSAL is p1 or 1.",
@@ -29,7 +31,7 @@ func newWithdrawCommand(c *cli) *cobra.Command {
 }
 
 // ending makes cmd the verb that ends a proposal as end does.
-func (c *cli) ending(end func(lw *local.World, ctx context.Context, n uint64, actor, reason string) error, cmd *cobra.Command) *cobra.Command {
+func (c *cli) ending(end func(w *world.World, ctx context.Context, n uint64, actor, reason string) (journal.Seq, error), cmd *cobra.Command) *cobra.Command {
 	var reason, as string
 	cmd.Args = args(1, 1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -38,7 +40,11 @@ func (c *cli) ending(end func(lw *local.World, ctx context.Context, n uint64, ac
 			return err
 		}
 		return c.onProposal(args[0], func(lw *local.World, n uint64) error {
-			if err := end(lw, cmd.Context(), n, by, reason); err != nil {
+			err := lw.Update(func(w *world.World) error {
+				_, err := end(w, cmd.Context(), n, by, reason)
+				return err
+			})
+			if err != nil {
 				return err
 			}
 			return c.showEnded(lw, n)

@@ -17,8 +17,8 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// wish is a change of the rules as a person types it.
-type wish struct {
+// proposeFlags are a change of the rules as a person types it.
+type proposeFlags struct {
 	name   string // of a manifest; empty: the world.yaml in the world's directory
 	patch  string // a file, in the place of name
 	reason string
@@ -27,7 +27,7 @@ type wish struct {
 }
 
 func newProposeCommand(c *cli) *cobra.Command {
-	var x wish
+	var x proposeFlags
 	cmd := &cobra.Command{
 		Use:   "propose [FILE]",
 		Short: "Propose a change of the rules: another manifest for the world",
@@ -65,13 +65,13 @@ an open proposal asks for the same.`,
 	return cmd
 }
 
-func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
+func (c *cli) propose(ctx context.Context, lw *local.World, x *proposeFlags) error {
 	by, err := c.actor(x.as)
 	if err != nil {
 		return err
 	}
 	name := cmp.Or(x.patch, x.name, filepath.Join(lw.Dir(), local.ManifestFile))
-	change, err := c.readWish(lw, name, x.patch != "")
+	change, err := c.readCandidate(lw, name, x.patch != "")
 	if err != nil {
 		return unread(err, name)
 	}
@@ -112,8 +112,8 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *wish) error {
 	})
 }
 
-// readWish reads the manifest, or the patch, that a person named.
-func (c *cli) readWish(lw *local.World, name string, patch bool) (world.Amendment, error) {
+// readCandidate reads the manifest, or the patch, that a person named.
+func (c *cli) readCandidate(lw *local.World, name string, patch bool) (world.Amendment, error) {
 	info, err := os.Stat(c.path(name))
 	if err == nil && info.IsDir() {
 		name = filepath.Join(name, local.ManifestFile)

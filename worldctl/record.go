@@ -19,20 +19,6 @@ type records struct{ view.Journal }
 
 func recordsOf(lw *local.World) records { return records{view.Journal{Local: lw}} }
 
-// made returns the last record of a kind since one for which is holds: what a
-// person has just brought about, whatever others have meanwhile.
-func (j records) made(since journal.Seq, kind journal.Kind, is func(journal.Body) bool) (id journal.Seq, err error) {
-	for e, err := range j.Scan(since, kind) {
-		if err != nil {
-			return 0, err
-		}
-		if is(e.Body) {
-			id = e.ID
-		}
-	}
-	return id, nil
-}
-
 // timeOf returns the time of a record.
 func (j records) timeOf(id journal.Seq) (manifest.Tick, error) {
 	raw, err := j.Stored(id)

@@ -14,8 +14,10 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // TestIndexTellsWhatTheWholeJournalTells compares what the index of the cells
@@ -246,7 +248,7 @@ func eventful(t *testing.T) *local.World {
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, lw.Close()) })
-	_, err = lw.Receive(answer)
+	err = lw.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Receive(answer)) })
 	require.NoError(t, err)
 	return lw
 }

@@ -95,7 +95,7 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 		return err
 	}
 	if x.dry {
-		if answer.Abandoned, err = lw.Leaves(b); err != nil {
+		if lw.View(func(w *world.Moment) { answer.Abandoned, err = w.Leaves(b) }); err != nil {
 			return err
 		}
 		return c.object("rollback", answer, func() {
@@ -106,7 +106,11 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 			}
 		})
 	}
-	done, err := lw.Rollback(ctx, b)
+	var done *journal.RolledBack
+	err = lw.Update(func(w *world.World) (err error) {
+		done, err = w.Rollback(ctx, b)
+		return err
+	})
 	var left *world.SideEffectsError
 	if errors.As(err, &left) {
 		answer.Abandoned, answer.PriorLen = left.Effects, lw.Store().Head().ID

@@ -5,40 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
-
-// course is how a world is driven and how far it has come.
-type course struct {
-	lw     *local.World
-	from   journal.Head
-	ticks  uint64
-	most   uint64 // ticks; 0: no bound
-	idle   bool   // nothing more can happen without another input
-	report func(ticks uint64)
-}
-
-type courseAnswer struct {
-	Ticks         uint64            `json:"ticks"`
-	Records       uint64            `json:"records"`
-	Time          manifest.Tick     `json:"time"`
-	Head          journal.Head      `json:"head"`
-	EventsPending int               `json:"events_pending"`
-	CellsParked   int               `json:"cells_parked"`
-	Intents       view.IntentCounts `json:"intents"`
-	Timers        int               `json:"timers"`
-	Idle          bool              `json:"idle"`
-}
 
 func newStepCommand(c *cli) *cobra.Command {
 	var n uint64
@@ -56,9 +30,7 @@ Exit code 6 when effects in doubt need a decision.`,
 			if n == 0 {
 				return usagef("worldctl step -n 1", "0 is no number of ticks to run")
 			}
-			return c.drive(cmd.Context(), "step", n, func(ctx context.Context, lw *local.World) (world.Progress, error) {
-				return world.Ticked, lw.Step(ctx)
-			})
+			return c.drive(cmd.Context(), "step", local.Course{Ticks: n, Every: true})
 		},
 	}
 	cmd.Flags().Uint64VarP(&n, "ticks", "n", 1, "`N` ticks")
@@ -73,8 +45,8 @@ func (c *cli) driveFlags(cmd *cobra.Command) {
 }
 
 func newRunCommand(c *cli) *cobra.Command {
+	var course local.Course
 	var untilIdle bool
-	var ticks uint64
 	var span time.Duration
 	var effects string
 	cmd := &cobra.Command{
@@ -102,24 +74,15 @@ Exit code 130 when it was interrupted, 6 when effects in doubt need a decision.`
 			return err
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
 			if cmd.Flags().Changed("for") {
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(ctx, span)
-				defer cancel()
+				course.Until = time.Now().Add(span)
 			}
-			return c.drive(ctx, "run", ticks, func(ctx context.Context, lw *local.World) (world.Progress, error) {
-				before := lw.Store().Head().ID
-				p, err := lw.Next(ctx)
-				if err == nil && (p == world.Waiting || p == world.Idle && !untilIdle) {
-					p, err = world.Waiting, awaitNews(ctx, lw, before) // a late answer comes to an idle world, too
-				}
-				return p, err
-			})
+			course.Stay = !untilIdle
+			return c.drive(cmd.Context(), "run", course)
 		},
 	}
 	cmd.Flags().BoolVar(&untilIdle, "until-idle", true, "stop when idle; =false waits for what other processes send, until Ctrl-C or the end of --for")
-	cmd.Flags().Uint64Var(&ticks, "ticks", 0, "at most `N` ticks; 0 is no bound")
+	cmd.Flags().Uint64Var(&course.Ticks, "ticks", 0, "at most `N` ticks; 0 is no bound")
 	cmd.Flags().DurationVar(&span, "for", 0, "at most for this `DURATION`, as 10s")
 	cmd.Flags().StringVar(&effects, "effects", "live", "`WHO` performs effects: live, or recorded:DIR, the receipts of another world")
 	cmd.Flags().IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
@@ -144,9 +107,9 @@ func recordedIn(effects string) (string, error) {
 	return "", usagef("type --effects live or --effects recorded:DIR", "%q does not say who performs effects", effects)
 }
 
-// drive runs ticks until next has no more or the bound is reached, and prints
-// what became of the world, also when it was interrupted.
-func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(context.Context, *local.World) (world.Progress, error)) error {
+// drive drives the world that is meant, and prints what became of it, also when it
+// was interrupted.
+func (c *cli) drive(ctx context.Context, verb string, course local.Course) error {
 	return c.own(ctx, func(lw *local.World) error {
 		c.noteEdited(lw)
 		unconfirmed := c.confirmed(ctx, lw)
@@ -154,53 +117,27 @@ func (c *cli) drive(ctx context.Context, verb string, most uint64, next func(con
 		if unconfirmed != nil && (errors.Is(unconfirmed, world.ErrUnconfirmed) || !errors.Is(unconfirmed, world.ErrConfirmationRequired)) {
 			return unconfirmed
 		}
-		report, stop := c.progress("ticks", most)
-		d := course{lw: lw, from: lw.Store().Head(), most: most, report: report}
+		report, stop := c.progress("ticks", course.Ticks)
+		course.Ticked = report
 		if c.verbose {
-			d.report = func(uint64) {
+			course.Ticked = func(uint64) {
 				s := lw.Status()
 				c.note("tick %d: #%d, %d events pending", s.Time, s.Head.ID, s.EventsPending)
 			}
 		}
-		err := d.run(ctx, next)
+		done, err := lw.Drive(ctx, course)
 		stop()
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = nil // --for is over
-		}
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return err
 		}
-		if failed := lw.Sync(); failed != nil {
-			return failed
+		if err == nil && done.Undecided > 0 {
+			unconfirmed = errors.Join(unconfirmed, fmt.Errorf("%w: %d of them", errUndecided, done.Undecided))
 		}
 		if err == nil {
-			err = errors.Join(unconfirmed, d.owed())
+			err = unconfirmed
 		}
-		return errors.Join(c.showCourse(verb, &d), err)
+		return errors.Join(c.showCourse(verb, lw, view.CourseOf(&done)), err)
 	})
-}
-
-// awaitNews blocks until the outside has an answer, or the journal has a record
-// after one: another command may have brought it about.
-func awaitNews(ctx context.Context, lw *local.World, after journal.Seq) error {
-	either, stop := context.WithCancel(ctx)
-	defer stop()
-	var grown sync.WaitGroup
-	var failed error
-	grown.Go(func() {
-		failed = lw.Store().Await(either, after)
-		stop()
-	})
-	err := lw.Wait(either)
-	stop()
-	grown.Wait()
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case errors.Is(err, context.Canceled):
-		return failed
-	}
-	return err
 }
 
 // confirmed compares recorded results with the outside, where that is wanted.
@@ -209,71 +146,19 @@ func (c *cli) confirmed(ctx context.Context, lw *local.World) error {
 	if !c.confirm {
 		return nil
 	}
-	n, err := lw.Confirm(ctx)
+	var n world.Confirmation
+	err := lw.Update(func(w *world.World) (err error) {
+		n, err = w.Confirm(ctx)
+		return err
+	})
 	c.note("recorded results: %d confirmed, %d failed, %d warned of, %d parked", n.Confirmed, n.Failed, n.Warned, n.Parked)
 	return err
 }
 
-// owed says how many effects in doubt need a person's decision; nil: none. Where
-// nothing more can happen verifiers have said that they cannot tell.
-func (d *course) owed() error {
-	n, asked := inDoubt(d.lw)
-	if d.idle {
-		n += asked
-	}
-	if n > 0 {
-		return fmt.Errorf("%w: %d of them", errOwed, n)
-	}
-	return nil
-}
-
-// inDoubt counts the effects in doubt that a person has to decide about, and
-// those whose verifiers are asked first.
-func inDoubt(lw *local.World) (owed, asked int) {
-	lw.View(func(w *world.Moment) {
-		if w.Status().Intents[receipt.StateInDoubt] == 0 {
-			return // the common case, without a look at every intent
-		}
-		for _, e := range w.Intents() {
-			switch {
-			case e.State != receipt.StateInDoubt:
-			case e.Waiting:
-				asked++
-			default:
-				owed++
-			}
-		}
-	})
-	return owed, asked
-}
-
-func (d *course) run(ctx context.Context, next func(context.Context, *local.World) (world.Progress, error)) error {
-	for d.most == 0 || d.ticks < d.most {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		p, err := next(ctx, d.lw)
-		if err != nil || p == world.Idle {
-			d.idle = err == nil
-			return err
-		}
-		if p == world.Ticked {
-			d.ticks++
-			d.report(d.ticks)
-		}
-	}
-	return nil
-}
-
-func (c *cli) showCourse(verb string, d *course) error {
-	s := d.lw.Status()
-	a := courseAnswer{
-		Ticks: d.ticks, Records: uint64(s.Head.ID - d.from.ID), Time: s.Time, Head: s.Head, EventsPending: s.EventsPending,
-		CellsParked: s.Parked, Intents: view.CountsOf(&s), Timers: s.Timers, Idle: s.Idle,
-	}
+func (c *cli) showCourse(verb string, lw *local.World, a view.Course) error {
 	return c.object(verb, a, func() {
 		c.facts([2]any{"ticks", a.Ticks}, [2]any{"records", fmt.Sprintf("%d, up to #%d", a.Records, a.Head.ID)},
-			[2]any{"time", fmt.Sprintf("tick %d, %s", a.Time, calendar(d.lw, a.Time))},
+			[2]any{"time", fmt.Sprintf("tick %d, %s", a.Time, calendar(lw, a.Time))},
 			[2]any{"events pending", a.EventsPending}, [2]any{"timers", a.Timers},
 			[2]any{"intents", counts(a.Intents)}, [2]any{"idle", a.Idle})
 		if a.CellsParked > 0 {

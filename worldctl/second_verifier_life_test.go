@@ -151,7 +151,7 @@ func (l *life) deed() {
 	case 10:
 		l.change()
 	case 11:
-		l.try(l.w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: l.cell()}, []world.Resumption{world.RetryEvent, world.SkipEvent}[l.rng.IntN(2)]))
+		l.try(worldtest.ErrorOf(l.w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: l.cell()}, []world.Resumption{world.RetryEvent, world.SkipEvent}[l.rng.IntN(2)])))
 	case 12:
 		l.crash()
 	default:
@@ -172,7 +172,7 @@ func (l *life) crash() {
 	_, err := l.w.Confirm(context.Background())
 	l.try(err)
 	if l.rng.IntN(4) == 0 {
-		l.try(l.w.NoteRotation(context.Background(), journal.KeysRotated{KeyID: "2-" + strings.Repeat("0", 16), Revoked: []string{}, Actor: "ada"}))
+		l.try(worldtest.ErrorOf(l.w.NoteRotation(context.Background(), journal.KeysRotated{KeyID: "2-" + strings.Repeat("0", 16), Revoked: []string{}, Actor: "ada"})))
 	}
 }
 
@@ -277,11 +277,11 @@ func (l *life) decide() {
 	}
 	e := &all[l.rng.IntN(len(all))]
 	if e.State == receipt.StateParked && l.rng.IntN(3) == 0 {
-		l.try(l.w.ConfirmByHand(context.Background(), e.Intent.Key, "ada", "she looked"))
+		l.try(worldtest.ErrorOf(l.w.ConfirmByHand(context.Background(), e.Intent.Key, "ada", "she looked")))
 		return
 	}
 	how := []journal.Resolution{journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, world.Reuse}[l.rng.IntN(6)]
-	l.try(l.w.Resolve(context.Background(), journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: how, Actor: "ada", Reason: "she looked"}))
+	l.try(worldtest.ErrorOf(l.w.Resolve(context.Background(), journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: how, Actor: "ada", Reason: "she looked"})))
 }
 
 // turnBack makes a snapshot, lets one go, or goes back to one.
@@ -296,11 +296,11 @@ func (l *life) turnBack() {
 	name := all[l.rng.IntN(len(all))].Name
 	switch l.rng.IntN(6) {
 	case 0:
-		l.try(l.w.Pin(ctx, journal.SnapshotPinned{Name: name, Pinned: true, Actor: "ada"}))
+		l.try(worldtest.ErrorOf(l.w.Pin(ctx, journal.SnapshotPinned{Name: name, Pinned: true, Actor: "ada"})))
 	case 1:
-		l.try(l.w.Prune(ctx, journal.SnapshotPruned{Name: name, Actor: "ada"}))
+		l.try(worldtest.ErrorOf(l.w.Prune(ctx, journal.SnapshotPruned{Name: name, Actor: "ada"})))
 	case 2:
-		_, err := l.w.Retain(ctx, journal.SnapshotRetention{Max: uint64(1 + l.rng.IntN(4)), Actor: "ada"})
+		_, _, err := l.w.Retain(ctx, journal.SnapshotRetention{Max: uint64(1 + l.rng.IntN(4)), Actor: "ada"})
 		l.try(err)
 	default:
 		_, err := l.w.Rollback(ctx, journal.RolledBack{
@@ -337,7 +337,7 @@ func (l *life) redact() {
 		if l.w.StillNeeds(s.ID) != nil || !strings.HasPrefix(string(rec.Kind), "event.") && !strings.HasPrefix(string(rec.Kind), "invocation.") {
 			continue
 		}
-		require.NoError(l.t, l.w.Redact(context.Background(), journal.Redacted{Blob: rec.Blob, Actor: "ada", Reason: "it names somebody"}))
+		require.NoError(l.t, worldtest.ErrorOf(l.w.Redact(context.Background(), journal.Redacted{Blob: rec.Blob, Actor: "ada", Reason: "it names somebody"})))
 		l.redacted[rec.Blob] = true
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // approverKey returns the key of one of three people who may approve, or of a
@@ -35,9 +36,9 @@ func (l *life) change() {
 		}
 		switch l.rng.IntN(8) {
 		case 0:
-			l.try(l.w.Withdraw(ctx, p.N, "ada", "no"))
+			l.try(worldtest.ErrorOf(l.w.Withdraw(ctx, p.N, "ada", "no")))
 		case 7:
-			l.try(l.w.Reject(ctx, p.N, "bob", "no"))
+			l.try(worldtest.ErrorOf(l.w.Reject(ctx, p.N, "bob", "no")))
 		case 1, 2:
 			_, err := l.w.Shadow(ctx, p.N, world.ShadowConfig{}, "bob")
 			l.try(err)
@@ -87,7 +88,7 @@ func (l *life) seeThrough(n uint64) {
 		return
 	}
 	for who := range byte(approvers) {
-		l.try(l.w.Approve(ctx, n, terms, manifest.Sign(approverKey(who+1), terms), "cleo", "it is good"))
+		l.try(worldtest.ErrorOf(l.w.Approve(ctx, n, terms, manifest.Sign(approverKey(who+1), terms), "cleo", "it is good")))
 	}
 	l.try(l.w.Apply(ctx, n, "dan"))
 }

@@ -95,7 +95,7 @@ func (b *bulk) stopped(err error, lw *local.World, accepted uint64) error {
 func (b *bulk) submit(ctx context.Context, lw *local.World) (accepted uint64, err error) {
 	for err == nil && b.read() {
 		var n uint64
-		n, err = lw.SubmitAll(ctx, b.submissions())
+		_, n, err = lw.SubmitAll(ctx, b.submissions())
 		accepted += n
 	}
 	if err == nil && !errors.Is(b.ended, io.EOF) {

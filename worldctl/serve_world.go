@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -98,12 +97,13 @@ func (v *service) drive(ctx context.Context, stop func(id string)) (idle <-chan 
 			continue
 		}
 		driving.Go(func() {
-			err, synced := w.run(ctx), w.lw.Sync()
+			_, err := w.lw.Drive(ctx, local.Course{Stay: true})
+			if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+				w.failed = err
+			}
 			if ctx.Err() != nil {
-				w.failed = synced
 				return
 			}
-			w.failed = errors.Join(err, synced)
 			stop(w.id)
 			_, hint := judge(w.failed)
 			v.log.Error("the world has stopped", "world", w.id, "dir", w.dir, "error", w.failed, "hint", hint)
@@ -115,20 +115,4 @@ func (v *service) drive(ctx context.Context, stop func(id string)) (idle <-chan 
 		close(ended)
 	}()
 	return ended
-}
-
-// run drives the world until ctx ends or it cannot go on. Where nothing can happen it
-// waits for the outside, and for a record that somebody else has brought about.
-func (w *running) run(ctx context.Context) error {
-	for {
-		before := w.lw.Store().Head().ID
-		p, err := w.lw.Next(ctx)
-		if err == nil && (p == world.Waiting || p == world.Idle) {
-			// A late answer of the outside comes to an idle world, too.
-			err = awaitNews(ctx, w.lw, before)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }

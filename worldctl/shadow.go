@@ -98,7 +98,11 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 	if _, err := parseProposal(s.what); err == nil {
 		return c.onProposal(s.what, func(lw *local.World, n uint64) error {
 			cfg, stop := c.shadowConfig(lw, s)
-			r, err := lw.Shadow(ctx, n, cfg, by)
+			var r *governance.Report
+			err := lw.Update(func(w *world.World) (err error) {
+				r, err = w.Shadow(ctx, n, cfg, by)
+				return err
+			})
 			if stop(); err != nil {
 				return err
 			}

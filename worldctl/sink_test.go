@@ -148,7 +148,7 @@ func unattempted(key string) string {
 	return strings.Join(parts[:min(len(parts), 3)], ":")
 }
 
-// finish runs the world and decides what is in doubt until nothing is owed.
+// finish runs the world and decides what is in doubt until nothing is undecided.
 func (w *sinkWorld) finish() {
 	w.t.Helper()
 	for {
@@ -164,7 +164,7 @@ func (w *sinkWorld) finish() {
 			require.Equal(w.t, exitOK, code, said)
 			return
 		}
-		require.Equal(w.t, exitOwed, code, said)
+		require.Equal(w.t, exitUndecided, code, said)
 		w.decide()
 	}
 }
@@ -281,7 +281,7 @@ func TestKilledSinkIsNeverAskedTwice(t *testing.T) {
 		if ended, err := w.sink.await(random.IntN(cells*effects/kills), done); ended {
 			var exit *exec.ExitError
 			require.ErrorAs(t, err, &exit)
-			require.Equal(t, exitOwed, exit.ExitCode(), "every cell waits for a decision")
+			require.Equal(t, exitUndecided, exit.ExitCode(), "every cell waits for a decision")
 			w.decide()
 			_, done = w.run()
 		}
@@ -298,7 +298,7 @@ func TestLateAnswersAreNotAskedForTwice(t *testing.T) {
 	s := newSink(t, "-slow", "25", "-delay", "1500ms")
 	w := newSinkWorld(t, s, cells, effects, 64, "external_key: per_attempt\n    timeout: 500ms", "")
 	code, _, said := outcome(t, "-w", w.dir, "run")
-	require.Equal(t, exitOwed, code, said)
+	require.Equal(t, exitUndecided, code, said)
 	w.finish()
 	w.exact(false)
 }

@@ -48,7 +48,11 @@ Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
 				return err
 			}
 			return c.with(func(lw *local.World) error {
-				s, err := lw.Snapshot(cmd.Context(), name, label, by)
+				var s snapshot.Snapshot
+				err := lw.Update(func(w *world.World) (err error) {
+					s, err = w.Snapshot(cmd.Context(), name, label, by)
+					return err
+				})
 				if err != nil {
 					return err
 				}
@@ -118,13 +122,10 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				before := lw.Store().Head().ID
-				if err := lw.Prune(cmd.Context(), journal.SnapshotPruned{Name: s.Name, Actor: by}); err != nil {
-					return err
-				}
 				done := recorded{Name: s.Name}
-				done.Record, err = recordsOf(lw).made(before, journal.KindPruned, func(b journal.Body) bool {
-					return b.(*journal.SnapshotPruned).Name == s.Name
+				err = lw.Update(func(w *world.World) (err error) {
+					done.Record, err = w.Prune(cmd.Context(), journal.SnapshotPruned{Name: s.Name, Actor: by})
+					return err
 				})
 				if err != nil {
 					return err
@@ -156,16 +157,13 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				before := lw.Store().Head().ID
-				if err := lw.Pin(cmd.Context(), journal.SnapshotPinned{Name: s.Name, Pinned: !off, Actor: by}); err != nil {
-					return err
-				}
 				done := struct {
 					recorded
 					Pinned bool `json:"pinned"`
 				}{recorded{Name: s.Name}, !off}
-				done.Record, err = recordsOf(lw).made(before, journal.KindPinned, func(b journal.Body) bool {
-					return b.(*journal.SnapshotPinned).Name == s.Name
+				err = lw.Update(func(w *world.World) (err error) {
+					done.Record, err = w.Pin(cmd.Context(), journal.SnapshotPinned{Name: s.Name, Pinned: !off, Actor: by})
+					return err
 				})
 				if err != nil {
 					return err
@@ -197,26 +195,22 @@ are more, the oldest goes that is neither pinned nor the last.`,
 				return err
 			}
 			return c.with(func(lw *local.World) error {
-				before := lw.Store().Head().ID
-				pruned, err := lw.Retain(cmd.Context(), journal.SnapshotRetention{Max: most, Actor: by})
-				if err != nil {
-					return err
-				}
 				done := struct {
 					Max    uint64      `json:"max"`
 					Record journal.Seq `json:"record"`
 					Pruned []string    `json:"pruned"`
-				}{Max: most, Pruned: pruned}
-				done.Record, err = recordsOf(lw).made(before, journal.KindRetention, func(b journal.Body) bool {
-					return b.(*journal.SnapshotRetention).Max == most
+				}{Max: most}
+				err := lw.Update(func(w *world.World) (err error) {
+					done.Record, done.Pruned, err = w.Retain(cmd.Context(), journal.SnapshotRetention{Max: most, Actor: by})
+					return err
 				})
 				if err != nil {
 					return err
 				}
 				return c.object("snapshot-retention", done, func() {
 					fmt.Fprintf(c.stdout, "#%d at most %d snapshots are kept\n", done.Record, most)
-					if len(pruned) > 0 {
-						fmt.Fprintf(c.stdout, "gone: %s\n", strings.Join(pruned, ", "))
+					if len(done.Pruned) > 0 {
+						fmt.Fprintf(c.stdout, "gone: %s\n", strings.Join(done.Pruned, ", "))
 					}
 				})
 			})

@@ -87,9 +87,10 @@ func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 	if n := a.Intents.Parked; n > 0 {
 		c.note("next: worldctl intent list --state parked, for a person has to decide about %d", n)
 	}
-	owed, asked := inDoubt(lw)
-	if owed > 0 {
-		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", owed)
+	var undecided, asked int
+	lw.View(func(w *world.Moment) { undecided, asked = w.InDoubt() })
+	if undecided > 0 {
+		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", undecided)
 	}
 	switch {
 	case c.owned != nil: // whoever owns it runs it

@@ -125,7 +125,7 @@ func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 	require.NoError(t, err)
 	var driving sync.WaitGroup
 	driving.Go(func() {
-		if err := (&running{lw: lw}).run(ctx); ctx.Err() == nil {
+		if _, err := lw.Drive(ctx, local.Course{Stay: true}); ctx.Err() == nil {
 			t.Errorf("the world: %v", err)
 		}
 	})

@@ -20,7 +20,7 @@ import (
 
 // result is what came of a call that failed with err, or did not.
 func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, err error) (host.Result, error) {
-	response := x.answer()
+	response := x.reply()
 	repeatable := a.setup.Effect.Idempotent || a.setup.Effect.Class == "" && tool != nil && describe(tool).Idempotent
 	status := int(x.status.Load())
 	if err == nil && response == nil {

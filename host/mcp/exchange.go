@@ -29,8 +29,8 @@ type exchangeKey struct{}
 // methodCall is the method of the one request that does something.
 const methodCall = "tools/call"
 
-// answer returns the response of the server, or nil where it did not come.
-func (x *exchange) answer() *jsonrpc.Response {
+// reply returns the response of the server, or nil where it did not come.
+func (x *exchange) reply() *jsonrpc.Response {
 	if r := x.response.Load(); r != nil {
 		return r
 	}

@@ -109,7 +109,7 @@ func (sv *server) session(ctx context.Context) (*session, error) {
 		sv.current = o
 		go func() {
 			defer close(o.ready)
-			if o.session, o.err = sv.begin(); o.err == nil {
+			if o.session, o.err = sv.connect(); o.err == nil {
 				o.session.opening = o
 			}
 		}()
@@ -157,7 +157,7 @@ func (sv *server) close() {
 	sv.ending.Wait()
 }
 
-func (sv *server) begin() (*session, error) {
+func (sv *server) connect() (*session, error) {
 	if sv.life.Err() != nil {
 		return nil, errClosed
 	}

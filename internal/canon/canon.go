@@ -108,7 +108,7 @@ func Marshal(v any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("canon: %w", err)
 	}
-	return b, settle(b)
+	return b, normalize(b)
 }
 
 // MarshalTo is [Marshal] into a buffer that the caller reuses; on an error the
@@ -118,13 +118,13 @@ func MarshalTo(buf *bytes.Buffer, v any) error {
 	if err := codec.enc.MarshalToBuffer(v, buf); err != nil {
 		return fmt.Errorf("canon: %w", err)
 	}
-	return settle(buf.Bytes()[start:])
+	return normalize(buf.Bytes()[start:])
 }
 
-// settle does what the library has no option for: it makes negative zeros zero,
+// normalize does what the library has no option for: it makes negative zeros zero,
 // and refuses what lies outside the data model or came with a faulty [Raw].
-func settle(b []byte) error {
-	r := Reader{data: b, settle: true}
+func normalize(b []byte) error {
+	r := Reader{data: b, normalize: true}
 	r.skip(MaxDepth)
 	return r.Close()
 }

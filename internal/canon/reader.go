@@ -21,10 +21,10 @@ func (e *SyntaxError) Error() string {
 // sticks: read all that is expected, then ask Close. The slices and strings it
 // returns are parts of the input (Bytes, TextBytes, Raw) or copies of it (Text).
 type Reader struct {
-	data   []byte
-	off    int
-	err    error
-	settle bool // negative zero is overwritten by zero instead of refused
+	data      []byte
+	off       int
+	err       error
+	normalize bool // negative zero is overwritten by zero instead of refused
 }
 
 // NewReader returns a Reader at the start of data.

@@ -103,7 +103,7 @@ func (r *Reader) skipOther(start int) {
 		ok = true
 	case headFloat16:
 		bits := float16.Frombits(binary.BigEndian.Uint16(arg))
-		if bits == 0x8000 && r.settle {
+		if bits == 0x8000 && r.normalize {
 			arg[0], bits = 0, 0
 		}
 		ok = bits.IsFinite() && bits != 0x8000

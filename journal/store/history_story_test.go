@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // deed is what a doer is told to do: tool:KIND, ping:CELL, timer:TICKS.
@@ -95,7 +96,7 @@ func chapters() []chapter {
 		acting("run a little", 6, "", deed{To: "b", Do: []string{"tool:tool.b"}, Pad: big}),
 		snapshotting("third"),
 		changing("prune", func(ctx context.Context, a *actors) error {
-			return a.Prune(ctx, journal.SnapshotPruned{Name: "second", Actor: "ada"})
+			return worldtest.ErrorOf(a.Prune(ctx, journal.SnapshotPruned{Name: "second", Actor: "ada"}))
 		}),
 		acting("run after pruning", 8, "", deed{To: "d", Do: []string{"tool:tool.a", "ping:a"}}),
 		returning("roll back to the first", journal.RolledBack{Snapshot: "first", Ack: true, Compensate: true}),
@@ -113,11 +114,11 @@ func chapters() []chapter {
 		changing("approve", func(ctx context.Context, a *actors) error {
 			all, f := a.Proposals()
 			terms := all[0].Terms(f.World)
-			return a.Approve(ctx, 1, terms, manifest.Sign(ed25519.NewKeyFromSeed(make([]byte, 32)), terms), "bob", "")
+			return worldtest.ErrorOf(a.Approve(ctx, 1, terms, manifest.Sign(ed25519.NewKeyFromSeed(make([]byte, 32)), terms), "bob", ""))
 		}),
 		changing("apply", func(ctx context.Context, a *actors) error { return a.Apply(ctx, 1, "ada") }),
 		changing("retain one", func(ctx context.Context, a *actors) error {
-			_, err := a.Retain(ctx, journal.SnapshotRetention{Max: 1, Actor: "ada"})
+			_, _, err := a.Retain(ctx, journal.SnapshotRetention{Max: 1, Actor: "ada"})
 			return err
 		}),
 		snapshotting("fourth"),
@@ -170,7 +171,7 @@ func acting(name string, until manifest.Tick, approve string, deeds ...deed) cha
 				continue
 			}
 			b := journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: journal.Approve, Actor: "ada", Reason: "so"}
-			if err := a.Resolve(ctx, b); err != nil {
+			if err := worldtest.ErrorOf(a.Resolve(ctx, b)); err != nil {
 				return err
 			}
 		}

@@ -139,12 +139,12 @@ func (s *Store) own() error {
 	if s.anchor, err = openAnchor(s.opts.FS, s.path(anchorName), s.opts.AnchorKey); err != nil {
 		return err
 	}
-	m, owed, err := s.inspect()
+	m, found, err := s.inspect()
 	if err != nil {
 		return err
 	}
-	if len(owed.bytes) > 0 {
-		if err := s.purge(owed.bytes); err != nil {
+	if len(found.bytes) > 0 {
+		if err := s.purge(found.bytes); err != nil {
 			return err
 		}
 	}
@@ -162,7 +162,7 @@ func (s *Store) own() error {
 		return err
 	}
 	s.logging.Store(true) // what follows may fill more than a log
-	if err := cmp.Or(s.settleRedactions(owed), s.loadArchives()); err != nil {
+	if err := cmp.Or(s.finishRedactions(found), s.loadArchives()); err != nil {
 		return err
 	}
 	s.epoch = m.epoch
@@ -170,35 +170,35 @@ func (s *Store) own() error {
 		return err
 	}
 	s.opened.Store(true)
-	scheduler.begin()
+	scheduler.allow()
 	return nil
 }
 
 // inspect finds the head and compares it with the anchor, without writing:
 // Pebble takes a damaged log for one that ends early, moves what comes before
 // into tables and deletes it, and with it what could still be rescued.
-func (s *Store) inspect() (m meta, owed owedRedactions, err error) {
+func (s *Store) inspect() (m meta, found unfinishedRedactions, err error) {
 	options := s.pebbleOptions()
 	options.ErrorIfNotExists, options.ReadOnly = true, true
 	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
-		return meta{}, owed, unreadable(err)
+		return meta{}, found, unreadable(err)
 	}
 	defer func() {
 		err = errors.Join(err, s.db.Close())
 		s.db = nil
 	}()
 	if m, err = s.meta(); err != nil {
-		return meta{}, owed, err
+		return meta{}, found, err
 	}
 	if m.epoch < s.anchor.slot.Epoch {
-		return meta{}, owed, fmt.Errorf("%w: the store has seen owner epoch %d, the anchor %d: an older copy was put in its place, or its log is damaged",
+		return meta{}, found, fmt.Errorf("%w: the store has seen owner epoch %d, the anchor %d: an older copy was put in its place, or its log is damaged",
 			ErrBehindAnchor, m.epoch, s.anchor.slot.Epoch)
 	}
 	if err := s.findHead(); err != nil {
-		return meta{}, owed, err
+		return meta{}, found, err
 	}
-	owed, err = s.oweRedactions()
-	return m, owed, err
+	found, err = s.unfinished()
+	return m, found, err
 }
 
 // findHead finds the last record, and its root by scanning from the anchored

@@ -83,8 +83,8 @@ func (p *patientScheduler) TrySchedule() (bool, pebble.CompactionGrantHandle) {
 	return p.CompactionScheduler.TrySchedule()
 }
 
-// begin lets compactions begin. One that has asked before does not ask again.
-func (p *patientScheduler) begin() {
+// allow lets compactions begin. One that has asked before does not ask again.
+func (p *patientScheduler) allow() {
 	p.open.Store(true)
 	if waiting, _ := p.db.GetWaitingCompaction(); !waiting {
 		return

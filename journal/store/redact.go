@@ -83,41 +83,41 @@ func (s *Store) redacted(blob journal.Hash) error {
 	return err
 }
 
-// owedRedactions are those that an Open is to bring to an end.
-type owedRedactions struct {
+// unfinishedRedactions are those that an Open has to bring to an end.
+type unfinishedRedactions struct {
 	bytes []redaction // to be destroyed
 	void  []redaction // without a record: a crash came between
 }
 
-func (s *Store) oweRedactions() (owed owedRedactions, err error) {
+func (s *Store) unfinished() (found unfinishedRedactions, err error) {
 	it, err := s.iterate([]byte{redactionPrefix}, []byte{redactionPrefix + 1})
 	if err != nil {
-		return owed, err
+		return found, err
 	}
 	defer func() { _ = it.Close() }() // its error is Error's
 	seal := newSealer()
 	for ok := it.First(); ok; ok = it.Next() {
 		body, err := openAt(seal, it)
 		if err != nil {
-			return owed, err
+			return found, err
 		}
 		r, err := parseRedaction(it.Key(), body)
 		if err != nil {
-			return owed, err
+			return found, err
 		}
 		if r.done {
 			continue
 		}
 		switch said, needed, err := s.judge(r); {
 		case err != nil:
-			return owed, err
+			return found, err
 		case !said:
-			owed.void = append(owed.void, r)
+			found.void = append(found.void, r)
 		case !needed:
-			owed.bytes = append(owed.bytes, r)
+			found.bytes = append(found.bytes, r)
 		}
 	}
-	return owed, it.Error()
+	return found, it.Error()
 }
 
 // judge reports whether the journal says that a blob is redacted, and whether an
@@ -177,15 +177,15 @@ func (s *Store) redactedBy(e entry) (journal.Hash, error) {
 // nobody else reads or writes it: then no log is in use that holds them. Pebble
 // writes over logs only of the session that began them, and removes those of the
 // sessions before once they are in tables. A crash in the middle has it done again.
-func (s *Store) purge(owed []redaction) error {
+func (s *Store) purge(found []redaction) error {
 	options := s.pebbleOptions()
 	options.DisableAutomaticCompactions = true
-	return s.using(storeName, options, func() error { return s.destroy(owed) })
+	return s.using(storeName, options, func() error { return s.destroy(found) })
 }
 
-func (s *Store) destroy(owed []redaction) error {
+func (s *Store) destroy(found []redaction) error {
 	b := s.db.NewBatch()
-	for _, r := range owed {
+	for _, r := range found {
 		if err := b.Delete(hashKey(blobPrefix, r.blob), nil); err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func (s *Store) destroy(owed []redaction) error {
 	if err := s.commit(b); err != nil {
 		return err
 	}
-	for _, r := range owed {
+	for _, r := range found {
 		if err := s.compact(hashKey(blobPrefix, r.blob), append(hashKey(blobPrefix, r.blob), 0)); err != nil {
 			return err
 		}
@@ -237,17 +237,17 @@ func (s *Store) compact(from, to []byte) error {
 	}
 }
 
-// settleRedactions notes that bytes are gone, and drops notes without a record.
-func (s *Store) settleRedactions(owed owedRedactions) error {
-	if len(owed.bytes)+len(owed.void) == 0 {
+// finishRedactions notes that bytes are gone, and drops notes without a record.
+func (s *Store) finishRedactions(found unfinishedRedactions) error {
+	if len(found.bytes)+len(found.void) == 0 {
 		return nil
 	}
 	b := s.db.NewBatch()
-	for _, r := range owed.bytes {
+	for _, r := range found.bytes {
 		r.done = true
 		r.put(b)
 	}
-	for _, r := range owed.void {
+	for _, r := range found.void {
 		if err := b.Delete(hashKey(redactionPrefix, r.blob), nil); err != nil {
 			return err
 		}

@@ -33,12 +33,12 @@ func (c *stepContext) init(e *engine) {
 	c.random = starlark.NewBuiltin("random", c.doRandom)
 }
 
-func (c *stepContext) begin(in *reducer.Input, out *reducer.Output, limits manifest.ReducerLimits) {
+func (c *stepContext) bind(in *reducer.Input, out *reducer.Output, limits manifest.ReducerLimits) {
 	c.in, c.out, c.limits, c.rand, c.event.data = in, out, limits, nil, nil
 }
 
-// end forgets the step, whose memory is the caller's.
-func (c *stepContext) end() {
+// unbind forgets the step, whose memory is the caller's.
+func (c *stepContext) unbind() {
 	c.in, c.out, c.rand, c.event.data = nil, nil, nil, nil
 }
 

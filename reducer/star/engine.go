@@ -42,7 +42,7 @@ func (e *engine) load(program *starlark.Program, limits manifest.ReducerLimits) 
 	defer e.recover(&err)
 	e.thread.OnMaxSteps = e.reached
 	e.dec.m, e.enc.m = &e.meter, &e.meter
-	e.begin(limits.Gas, limits.Value)
+	e.resetMeter(limits.Gas, limits.Value)
 	globals, err := program.Init(&e.thread, e.predeclared())
 	if err != nil {
 		return e.failure(err)
@@ -66,7 +66,7 @@ type migrator struct{ *engine }
 func (e migrator) Migrate(in *reducer.Input, out *reducer.Output) (err error) {
 	defer e.recover(&err)
 	limits := in.Limits.WithDefaults()
-	e.begin(limits.Gas, limits.Value)
+	e.resetMeter(limits.Gas, limits.Value)
 	defer func() { out.Gas = e.thread.Steps }()
 	state, err := e.dec.decode("state", in.State)
 	if err != nil {
@@ -82,7 +82,7 @@ func (e migrator) Migrate(in *reducer.Input, out *reducer.Output) (err error) {
 	if out.State, err = e.enc.encode(out.State[:0], "state", next, limits.State, "limits.state"); err != nil {
 		return e.failure(err)
 	}
-	return e.settle()
+	return e.checkGas()
 }
 
 var errNoState = errors.New("migrate returned None: it returns the state to go on with")
@@ -91,10 +91,10 @@ var errNoState = errors.New("migrate returned None: it returns the state to go o
 func (e *engine) Reduce(in *reducer.Input, out *reducer.Output) (err error) {
 	defer e.recover(&err)
 	limits := in.Limits.WithDefaults()
-	e.begin(limits.Gas, limits.Value)
+	e.resetMeter(limits.Gas, limits.Value)
 	defer func() { out.Gas = e.thread.Steps }()
-	e.ctx.begin(in, out, limits)
-	defer e.ctx.end()
+	e.ctx.bind(in, out, limits)
+	defer e.ctx.unbind()
 	state, err := e.dec.decode("state", in.State)
 	if err != nil {
 		return e.failure(err)
@@ -107,18 +107,18 @@ func (e *engine) Reduce(in *reducer.Input, out *reducer.Output) (err error) {
 	}
 	out.State = out.State[:0]
 	if next == starlark.None {
-		return e.settle()
+		return e.checkGas()
 	}
 	out.State, err = e.enc.encode(out.State, "state", next, limits.State, "limits.state")
 	if err != nil {
 		return e.failure(err)
 	}
-	return e.settle()
+	return e.checkGas()
 }
 
-// settle fails a step that ended over its gas, which the interpreter notices
+// checkGas fails a step that ended over its gas, which the interpreter notices
 // only at its next instruction.
-func (e *engine) settle() error {
+func (e *engine) checkGas() error {
 	if e.over == nil && e.thread.Steps <= e.gas {
 		return nil
 	}

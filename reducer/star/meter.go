@@ -47,8 +47,8 @@ type meter struct {
 	over   error // the first limit exceeded; it is what the step fails with
 }
 
-// begin starts a step.
-func (m *meter) begin(gas, value uint64) {
+// resetMeter gives a step its limits.
+func (m *meter) resetMeter(gas, value uint64) {
 	m.gas, m.value, m.over = gas, value, nil
 	m.thread.Steps = 0
 	m.thread.Uncancel()

@@ -103,7 +103,7 @@ func benchWorld(dir string, files map[string]string, opts local.Options) (*local
 // drive sends events in bulk and lets the world handle them, benchChunk of them a tick.
 func drive(ctx context.Context, lw *local.World, load *load) error {
 	for !load.done() {
-		if _, err := lw.SubmitAll(ctx, load.next(benchChunk)); err != nil {
+		if _, _, err := lw.SubmitAll(ctx, load.next(benchChunk)); err != nil {
 			return err
 		}
 		if err := lw.Step(ctx); err != nil {

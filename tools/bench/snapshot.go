@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -112,7 +113,7 @@ func (b *snapshotBench) touch(ctx context.Context, lw *local.World, every int, t
 			}
 		}
 	}
-	if _, err := lw.SubmitAll(ctx, all); err != nil {
+	if _, _, err := lw.SubmitAll(ctx, all); err != nil {
 		return err
 	}
 	return lw.Run(ctx)
@@ -162,7 +163,11 @@ func snapshotTime(ctx context.Context, lw *local.World, name string) (time.Durat
 		return 0, err
 	}
 	start := time.Now()
-	s, err := lw.Snapshot(ctx, name, "", "bench")
+	var s snapshot.Snapshot
+	err := lw.Update(func(w *world.World) (err error) {
+		s, err = w.Snapshot(ctx, name, "", "bench")
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
@@ -177,10 +182,14 @@ func rollbackTime(ctx context.Context, lw *local.World, name string) (time.Durat
 	}
 	start := time.Now()
 	b := journal.RolledBack{Snapshot: name, Actor: "bench", Reason: "to measure"}
-	if _, err := lw.Rollback(ctx, b); err != nil {
+	err := lw.Update(func(w *world.World) error {
+		_, err := w.Rollback(ctx, b)
+		return err
+	})
+	if err != nil {
 		return 0, err
 	}
-	_, err := lw.Store().Image(0)
+	_, err = lw.Store().Image(0)
 	return time.Since(start), err
 }
 
@@ -265,7 +274,7 @@ func (b *snapshotBench) forks(ctx context.Context, dir string, r *rows) error {
 				}
 			}
 		}
-		if _, err := lw.SubmitAll(ctx, all); err != nil {
+		if _, _, err := lw.SubmitAll(ctx, all); err != nil {
 			return err
 		}
 		if err := lw.Run(ctx); err != nil {

@@ -13,7 +13,7 @@ from heads import Heads
 from ledger import Ledger
 from records import Error, Gone, Record
 from report import NO_HASH, Report, place_of
-from shelf import Shelf
+from blobs import JournalBlobs
 
 _BRINGS = {"world.created": "manifest", "world.forked": "manifest", "manifest.applied": "manifest",
            "manifest.proposed": "candidate"}
@@ -44,7 +44,7 @@ class Journal:
 
     def __init__(self, header, believed, kept):
         self.report = Report()
-        self._shelf = Shelf(header, self.report.fault)
+        self._blobs = JournalBlobs(header, self.report.fault)
         self._header = header
         self._whole = header.first == 1
         self._chain, self._lost, self._broken = header.root, False, False
@@ -89,7 +89,7 @@ class Journal:
             self._item_fault(str(e))
             return
         if isinstance(value, bytes):
-            self._shelf.put(value, self._item)
+            self._blobs.put(value, self._item)
         elif isinstance(value, str):
             self._take_checkpoint(value)
         else:
@@ -100,7 +100,7 @@ class Journal:
 
     def _take_checkpoint(self, text):
         self._checkpoints += 1
-        self._shelf.settle()  # a blob stands right before its record
+        self._blobs.settle()  # a blob stands right before its record
         if self._checkpoints > items.MAX_CHECKPOINTS:
             self._item_fault("there are more checkpoints than are allowed")
         of = self._heads.take(text, self._world, self._tree)
@@ -137,7 +137,7 @@ class Journal:
         self._tree.append(stored)
         self._reach()
         self._expected += 1
-        self._shelf.settle()
+        self._blobs.settle()
 
     def _lose(self):
         if not self._lost:
@@ -162,7 +162,7 @@ class Journal:
     def _open(self, record):
         """Find the payload of a record, and judge what it says."""
         try:
-            record.open(self._shelf.payload(record))
+            record.open(self._blobs.payload(record))
         except Error as e:
             self._fault(str(e))
             return
@@ -183,7 +183,7 @@ class Journal:
             elif kind == "world.forked":
                 self._fork(p)
             elif kind == "blob.redacted":
-                self._shelf.redact(p["blob"])
+                self._blobs.redact(p["blob"])
         elif self._whole:
             self._governance.take(record, self._world)
         if self._whole:
@@ -256,7 +256,7 @@ class Journal:
         if name is None:
             return
         blob = record.payload[name]
-        manifest = self._shelf.manifest(blob, place_of(record.id))
+        manifest = self._blobs.manifest(blob, place_of(record.id))
         if record.kind == "manifest.proposed":
             return
         if manifest is not None:
@@ -269,7 +269,7 @@ class Journal:
     def close(self):
         """The report, when all items were taken."""
         last = self._expected - 1
-        self._shelf.settle()
+        self._blobs.settle()
         if last != self._header.last:
             self.report.fault("bundle", "it ends with record #%d, and should with #%d" % (last, self._header.last))
         if not self._sealed:
@@ -282,7 +282,7 @@ class Journal:
         if self._world != self._header.world:
             self.report.fault("world", "it is %s, and the header says %s" % (self._world, self._header.world))
         self._heads.close()
-        self._fill(last, self._shelf.close())
+        self._fill(last, self._blobs.close())
         return self.report.result()
 
     def _fill(self, last, withheld):
@@ -300,7 +300,7 @@ class Journal:
         values["tool_invocation_ledger_proof"] = ledger
         values["receipts"] = self._receipts
         values["governance"] = self._governance.proof()
-        values["redacted"] = self._shelf.redacted
+        values["redacted"] = self._blobs.redacted
         if withheld:
             values["withheld"] = withheld
         values["checkpoints"] = self._heads.proof()

@@ -207,11 +207,11 @@ class Ledger:
     def _resolved(self, p):
         key, how = p["key"], p["decision"]
         x = self._decided_on(key)
-        owed = PARKED if how in ("approve", "deny", "reuse") else DOUBTFUL
+        wanted = PARKED if how in ("approve", "deny", "reuse") else DOUBTFUL
         if how == "deny" and x.stage == HELD:
             x.move(ENDING)
-        elif not x.at(owed):
-            self._orphan(key, x, "a decision about it, and none was owed")
+        elif not x.at(wanted):
+            self._orphan(key, x, "a decision about it, and none was asked for")
         elif how == "executed":
             x.give_up(ENDING)
         elif how in ("not_executed", "retry"):

@@ -66,10 +66,6 @@ type hosted struct {
 	life    context.Context // of those who follow its journal or wait for its effects; ends with the server
 	end     context.CancelFunc
 	stopped atomic.Bool
-
-	// submitting is held while many events are submitted and their records found, so
-	// that the same events of two callers are told apart; by who submits one, to read.
-	submitting sync.RWMutex
 }
 
 // New returns a server. Close ends it.

@@ -235,7 +235,7 @@ func TestIntentsAreTold(t *testing.T) {
 			require.Equal(t, "deny", line.Decision)
 			require.Equal(t, false, ok[map[string]any](s.get(path))["signed"])
 		case "parked":
-			require.Contains(t, line.Reason, "owed")
+			require.Contains(t, line.Reason, "decide")
 			s.get(path).problem(http.StatusNotFound, "not-found")
 		}
 	}

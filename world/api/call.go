@@ -60,17 +60,17 @@ func (c *call) listen(until time.Time) {
 }
 
 // ok answers with JSON.
-func (c *call) ok(v any) error { return c.answer(http.StatusOK, jsonType, v) }
+func (c *call) ok(v any) error { return c.respond(http.StatusOK, jsonType, v) }
 
 // created answers with JSON, and says where it is.
 func (c *call) created(at string, v any) error {
 	if at != "" {
 		c.out.Header().Set("Location", at)
 	}
-	return c.answer(http.StatusCreated, jsonType, v)
+	return c.respond(http.StatusCreated, jsonType, v)
 }
 
-func (c *call) answer(status int, mediaType string, v any) error {
+func (c *call) respond(status int, mediaType string, v any) error {
 	body, err := marshal(v)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (c *call) fail(err error) {
 	for name, values := range f.header { // order cannot show: each is a header of its own
 		c.out.Header()[name] = values
 	}
-	_ = c.answer(f.Status, problemType, f.Problem)
+	_ = c.respond(f.Status, problemType, f.Problem)
 }
 
 // marshal is json.Marshal that leaves <, > and & as they are.

@@ -25,7 +25,7 @@ func inDoubt(t *testing.T, cells ...string) (s *served, paths []string) {
 	require.NoError(t, lw.Run(t.Context()))
 	for _, line := range ok[intents](s.get("/api/worlds/w/intents?state=in_doubt")).Intents {
 		require.Contains(t, line.Reason, "sh was ended by")
-		require.Contains(t, line.Reason, "; owed: ")
+		require.Contains(t, line.Reason, "; decide with ")
 		paths = append(paths, "/api/worlds/w/intents/"+line.Key)
 	}
 	require.Len(t, paths, len(cells))

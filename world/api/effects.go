@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -189,7 +190,11 @@ func receiveReceipt(c *call) error {
 	if err := c.decodeWithin(c.receiptBytes(), &req); err != nil {
 		return err
 	}
-	id, err := c.world.Local.Receive(req.Receipt)
+	var id journal.Seq
+	err := c.world.Local.Update(func(w *world.World) (err error) {
+		id, err = w.Receive(req.Receipt)
+		return err
+	})
 	if err != nil {
 		return ofWorker(err)
 	}

@@ -2,14 +2,12 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -53,9 +51,7 @@ func submit(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.world.submitting.RLock()
 	id, err := c.world.Local.SubmitEvent(c.Context(), event)
-	c.world.submitting.RUnlock()
 	if err != nil {
 		return err
 	}
@@ -113,74 +109,24 @@ func submitLines(c *call) error {
 		}
 		events, lines = append(events, event), append(lines, n)
 	}
-	done, err := c.world.submitAll(c.Context(), events)
-	if err != nil && done.Accepted < uint64(len(lines)) {
-		return c.stopped(err, lines[done.Accepted], done)
-	}
-	if err != nil {
-		return err
-	}
-	return c.answer(http.StatusCreated, jsonType, done)
-}
-
-// submitAll takes events and finds their records.
-func (h *hosted) submitAll(ctx context.Context, events []world.Submission) (*Bulk, error) {
-	h.submitting.Lock()
-	defer h.submitting.Unlock()
-	before := h.head()
-	taken, err := h.Local.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
+	first, taken, err := c.world.Local.SubmitAll(c.Context(), func(yield func(world.Submission, error) bool) {
 		for _, e := range events {
 			if !yield(e, nil) {
 				return
 			}
 		}
 	})
-	done := &Bulk{Accepted: taken}
-	if taken == 0 {
-		return done, err
+	done := &Bulk{Accepted: taken, First: first}
+	if taken > 0 {
+		done.Last = first + journal.Seq(taken) - 1
 	}
-	var lost error
-	if done.First, lost = h.recorded(before, events[:taken]); lost != nil {
-		return done, errors.Join(err, lost)
+	if err != nil && done.Accepted < uint64(len(lines)) {
+		return c.stopped(err, lines[done.Accepted], done)
 	}
-	done.Last = done.First + journal.Seq(taken) - 1
-	return done, err
-}
-
-// recorded returns the first of the records after one that hold events which the
-// world has just taken. It writes those of one call without a gap; what others had
-// it write since comes after them.
-func (j records) recorded(after journal.Seq, events []world.Submission) (journal.Seq, error) {
-	n := journal.Seq(len(events))
-	for first := j.head() + 1; first > after+n; first-- {
-		if same, err := j.hold(first-n, events); same || err != nil {
-			return first - n, err
-		}
+	if err != nil {
+		return err
 	}
-	return 0, fmt.Errorf("api: the journal does not hold %d events after #%d that the world took", n, after)
-}
-
-// hold reports whether the records from one on hold events.
-func (j records) hold(first journal.Seq, events []world.Submission) (bool, error) {
-	for i, want := range events {
-		e, err := j.Entry(first + journal.Seq(i))
-		if err != nil {
-			return false, err
-		}
-		b, ok := e.Body.(*journal.Submitted)
-		if !ok || b.Name != want.Name || b.Due != want.At || b.Direct != (want.To != nil) || !bytes.Equal(b.Data, canonical(want.Data)) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-// canonical returns data as records hold it.
-func canonical(d journal.Data) []byte {
-	if len(d) == 0 {
-		return []byte(canon.Null)
-	}
-	return d
+	return c.respond(http.StatusCreated, jsonType, done)
 }
 
 // stopped adds to an error at which line it came, and what was accepted before.

@@ -105,12 +105,14 @@ func resolveIntent(c *call) error {
 // decide has the world take a decision, and answers with what became of it.
 func (c *call) decide(e *receipt.Entry, b journal.Resolved) error {
 	b.Key, b.Actor = e.Intent.Key, c.actor()
-	var err error
-	if b.How == confirmByHand {
-		err = c.world.Local.ConfirmByHand(c.Context(), b.Key, b.Actor, b.Reason)
-	} else {
-		err = c.world.Local.Resolve(c.Context(), b)
-	}
+	err := c.world.Local.Update(func(w *world.World) (err error) {
+		if b.How == confirmByHand {
+			_, err = w.ConfirmByHand(c.Context(), b.Key, b.Actor, b.Reason)
+		} else {
+			_, err = w.Resolve(c.Context(), b)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}

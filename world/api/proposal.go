@@ -57,4 +57,10 @@ func (c *call) proposal() (uint64, error) {
 	return n, nil
 }
 
-func showProposal(c *call) error { return c.change(func(uint64) error { return nil }) }
+func showProposal(c *call) error {
+	n, err := c.proposal()
+	if err != nil {
+		return err
+	}
+	return c.showProposal(n)
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -113,7 +112,11 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	r, err := c.world.Local.Shadow(c.Context(), n, world.ShadowConfig{From: req.From, Last: req.Last}, c.actor())
+	var r *governance.Report
+	err = c.world.Local.Update(func(w *world.World) (err error) {
+		r, err = w.Shadow(c.Context(), n, world.ShadowConfig{From: req.From, Last: req.Last}, c.actor())
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -130,38 +133,44 @@ func approveProposal(c *call) error {
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	return c.change(func(n uint64) error {
-		var terms manifest.Terms
-		var err error
-		c.world.Local.View(func(w *world.Moment) { terms, err = w.Terms(n) })
+	return c.change(func(w *world.World, n uint64) error {
+		terms, err := w.Terms(n)
 		if err != nil {
 			return err
 		}
 		s := manifest.Signature{Key: req.Key, Bytes: req.Bytes}
-		return c.world.Local.Approve(c.Context(), n, terms, s, c.actor(), req.Reason)
+		_, err = w.Approve(c.Context(), n, terms, s, c.actor(), req.Reason)
+		return err
 	})
 }
 
-func rejectProposal(c *call) error   { return c.endProposal((*local.World).Reject) }
-func withdrawProposal(c *call) error { return c.endProposal((*local.World).Withdraw) }
+func rejectProposal(c *call) error   { return c.endProposal((*world.World).Reject) }
+func withdrawProposal(c *call) error { return c.endProposal((*world.World).Withdraw) }
 
-func (c *call) endProposal(end func(lw *local.World, ctx context.Context, n uint64, actor, reason string) error) error {
+func (c *call) endProposal(end func(w *world.World, ctx context.Context, n uint64, actor, reason string) (journal.Seq, error)) error {
 	var req ReasonRequest
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	return c.change(func(n uint64) error { return end(c.world.Local, c.Context(), n, c.actor(), req.Reason) })
+	return c.change(func(w *world.World, n uint64) error {
+		_, err := end(w, c.Context(), n, c.actor(), req.Reason)
+		return err
+	})
 }
 
 // change changes the proposal that the path names and answers with what it is then.
-func (c *call) change(how func(n uint64) error) error {
+func (c *call) change(how func(w *world.World, n uint64) error) error {
 	n, err := c.proposal()
 	if err == nil {
-		err = how(n)
+		err = c.world.Local.Update(func(w *world.World) error { return how(w, n) })
 	}
 	if err != nil {
 		return err
 	}
+	return c.showProposal(n)
+}
+
+func (c *call) showProposal(n uint64) error {
 	p, err := c.world.Proposal(n)
 	if err != nil {
 		return err

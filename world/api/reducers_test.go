@@ -17,11 +17,11 @@ import (
 // TestReviewersAreToldOfGoReducersWhatApplySays has a candidate with reducers of the
 // program: what the proposal says of apply is what apply does.
 func TestReviewersAreToldOfGoReducersWhatApplySays(t *testing.T) {
-	registry := new(reducer.Registry)
+	registry := make(reducer.Registry)
 	for _, version := range []string{"1", "2"} {
-		registry.Register("tally", version, reducer.Typed(1, func(_ *reducer.Context, n uint64, _ struct{}) (uint64, error) { return n + 1, nil }))
+		registry["tally@"+version] = reducer.Typed(1, func(_ *reducer.Context, n uint64, _ struct{}) (uint64, error) { return n + 1, nil })
 	}
-	dir, with := t.TempDir(), local.Options{Registry: registry}
+	dir, with := t.TempDir(), local.Options{Reducers: registry}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, local.ManifestFile), []byte(`world: tallies
 version: 1
 reducers:

@@ -60,7 +60,11 @@ func makeSnapshot(c *call) error {
 		return badRequest("name", "worldctl reads it as a moment: choose another name")
 	}
 	stop := c.server.metrics.time(c.server.metrics.snapshots, c.world.id)
-	s, err := c.world.Local.Snapshot(c.Context(), req.Name, req.Label, c.actor())
+	var s snapshot.Snapshot
+	err := c.world.Local.Update(func(w *world.World) (err error) {
+		s, err = w.Snapshot(c.Context(), req.Name, req.Label, c.actor())
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,7 @@ package api
 import (
 	"strconv"
 
-	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -15,16 +14,8 @@ type StepRequest struct {
 
 // Course is what became of a world, as `worldctl step -o json` says it.
 type Course struct {
-	Schema        string            `json:"schema"`
-	Ticks         uint64            `json:"ticks"`   // that were run
-	Records       uint64            `json:"records"` // that the journal has more
-	Time          manifest.Tick     `json:"time"`
-	Head          journal.Head      `json:"head"`
-	EventsPending int               `json:"events_pending"`
-	CellsParked   int               `json:"cells_parked"`
-	Intents       view.IntentCounts `json:"intents"`
-	Timers        int               `json:"timers"`
-	Idle          bool              `json:"idle"`
+	Schema string `json:"schema"`
+	view.Course
 }
 
 // step runs ticks. Where the deadline of the answer ends it, those before are
@@ -41,15 +32,9 @@ func step(c *call) error {
 	if most := c.server.cfg.Limits.Ticks; ticks == 0 || ticks > uint64(most) {
 		return badRequest("ticks", "it has to be from 1 to "+strconv.Itoa(most))
 	}
-	from := c.world.head()
-	for range ticks {
-		if err := c.world.Local.Step(c.Context()); err != nil {
-			return err
-		}
+	driven, err := c.world.Local.Drive(c.Context(), local.Course{Ticks: ticks, Every: true})
+	if err != nil {
+		return err
 	}
-	s := c.world.Local.Status()
-	return c.ok(Course{
-		Schema: schemaOf("step"), Ticks: ticks, Records: uint64(s.Head.ID - from), Time: s.Time, Head: s.Head,
-		EventsPending: s.EventsPending, CellsParked: s.Parked, Intents: view.CountsOf(&s), Timers: s.Timers, Idle: s.Idle,
-	})
+	return c.ok(Course{schemaOf("step"), view.CourseOf(&driven)})
 }

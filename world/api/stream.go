@@ -102,7 +102,7 @@ func (s *stream) catchUp(ctx context.Context) error {
 			err = store.Await(ctx, r.ID-1)
 		}
 		if err == nil {
-			err = s.tell(&r)
+			err = s.sendRecord(&r)
 		}
 		if err != nil {
 			return err
@@ -121,8 +121,8 @@ func (s *stream) catchUp(ctx context.Context) error {
 // errRevoked says that the follower's token is not taken any more.
 var errRevoked = failed(http.StatusUnauthorized, "unauthorized", "the token is not one that this server takes")
 
-// tell sends a record if it is wanted.
-func (s *stream) tell(r *journal.Scanned) error {
+// sendRecord sends a record if it is wanted.
+func (s *stream) sendRecord(r *journal.Scanned) error {
 	if !view.Among(s.want.kinds, r.Record.Kind) {
 		return nil
 	}

@@ -11,9 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // TestVerificationNamesTheRecordThatIsDamaged flips one bit of a record on the disk.
@@ -37,7 +39,7 @@ func TestVerificationNamesTheRecordThatIsDamaged(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, w.Run(context.Background()))
-	_, err := w.Snapshot(context.Background(), "", "", "test")
+	err := w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(context.Background(), "", "", "test")) })
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	flip(t, filepath.Join(w.Dir(), ".world", "store"), mark)

@@ -35,7 +35,7 @@ func (rec *Recording) Create(ctx context.Context, dir string, b local.Birth, opt
 func (rec *Recording) submit(ctx context.Context, lw *local.World, report func(done uint64)) error {
 	var at place
 	var done uint64
-	_, err := lw.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
+	_, _, err := lw.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
 		for _, run := range rec.runs {
 			for _, m := range run.messages {
 				at = run.place.at(m.index)

@@ -20,6 +20,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 const changingManifest = `world: changing
@@ -156,7 +157,9 @@ func approve(t *testing.T, w *local.World, next *manifest.Manifest) uint64 {
 	t.Helper()
 	n, err := w.Propose(t.Context(), world.Proposal{Candidate: next, Base: w.Status().Manifest, Actor: "ann"})
 	require.NoError(t, err)
-	_, err = w.Shadow(t.Context(), n, world.ShadowConfig{}, "ann")
+	err = w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Shadow(t.Context(), n, world.ShadowConfig{}, "ann"))
+	})
 	require.NoError(t, err)
 	var terms manifest.Terms
 	w.View(func(w *world.Moment) {
@@ -164,7 +167,9 @@ func approve(t *testing.T, w *local.World, next *manifest.Manifest) uint64 {
 		terms = all[n-1].Terms(f.World)
 	})
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	require.NoError(t, w.Approve(t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
+	require.NoError(t, w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Approve(t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
+	}))
 	w.View(func(w *world.Moment) { _, err = w.WouldApply(n) })
 	require.NoError(t, err, "a moment knows the world's Go reducers")
 	return n

@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 func bundleOf(t *testing.T, w *local.World, o local.BundleOptions) []byte {
@@ -136,7 +137,7 @@ func TestProofsOfAWorld(t *testing.T) {
 	dir, _ := lived(t)
 	w := open(t, dir)
 	defer func() { require.NoError(t, w.Close()) }()
-	_, err := w.Snapshot(t.Context(), "s", "", "ada")
+	err := w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(t.Context(), "s", "", "ada")) })
 	require.NoError(t, err)
 	live(t, w)
 	var intents []receipt.Entry

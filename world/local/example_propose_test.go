@@ -70,8 +70,11 @@ func ExampleWorld_Propose() {
 	n, err := w.Propose(ctx, world.Proposal{Candidate: &next, Base: w.Status().Manifest, Actor: "ann"})
 	check(err)
 
-	report, err := w.Shadow(ctx, n, world.ShadowConfig{}, "ann")
-	check(err)
+	var report *governance.Report
+	check(w.Update(func(w *world.World) error {
+		report, err = w.Shadow(ctx, n, world.ShadowConfig{}, "ann")
+		return err
+	}))
 	fmt.Printf("p%d, shadowed in %d events:\n", n, report.Events)
 	for _, d := range report.Decisions {
 		fmt.Printf("%s %s %s: %s, not %s, by %s\n", d.Cell, d.Kind, d.Params, d.Is, d.Was, d.Rules[0])
@@ -88,7 +91,10 @@ func ExampleWorld_Propose() {
 	})
 	_, key, err := ed25519.GenerateKey(nil)
 	check(err)
-	check(w.Approve(ctx, n, terms, manifest.Sign(key, terms), "ben", "as it should be"))
+	check(w.Update(func(w *world.World) error {
+		_, err := w.Approve(ctx, n, terms, manifest.Sign(key, terms), "ben", "as it should be")
+		return err
+	}))
 	check(w.Apply(ctx, n, "ann"))
 	fmt.Println("in force:", w.Status().Manifest == terms.Candidate)
 	check(w.Close())

@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // line is a live adapter that does what the params say.
@@ -74,9 +75,13 @@ func alive(t *testing.T, opts local.Options, begun <-chan string) *local.World {
 	w.View(func(w *world.Moment) { all = w.Intents() })
 	for i, how := range []journal.Resolution{journal.Approve, journal.Disapprove} {
 		e := all[2+i]
-		require.NoError(t, w.Resolve(t.Context(), journal.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"}))
+		require.NoError(t, w.Update(func(w *world.World) error {
+			return worldtest.ErrorOf(w.Resolve(t.Context(), journal.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"}))
+		}))
 	}
-	_, err = w.Emit(t.Context(), journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
+	err = w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Emit(t.Context(), journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"}))
+	})
 	require.NoError(t, err)
 	require.NoError(t, w.Run(t.Context()))
 	submit(ask("tool.a", "silent"))

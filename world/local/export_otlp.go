@@ -18,12 +18,12 @@ type spans struct {
 	lw     *World
 	places places
 	inForce
-	worlds []reign                     // whose the records are
+	worlds []ownedFrom                 // whose the records are
 	open   map[receipt.Key]startedSpan // attempts in flight
 }
 
-// reign is a world that records belong to, from one of them on.
-type reign struct {
+// ownedFrom is a world that records belong to, from one of them on.
+type ownedFrom struct {
 	from journal.Seq
 	id   string
 }
@@ -38,7 +38,7 @@ func (x *spans) write(out *bufio.Writer, rec *journal.Record, _ journal.Scanned)
 		return err
 	}
 	if x.world != before {
-		x.worlds = append(x.worlds, reign{rec.ID, x.world})
+		x.worlds = append(x.worlds, ownedFrom{rec.ID, x.world})
 	}
 	s, err := x.spanOf(rec)
 	if err != nil || s == nil {

@@ -16,7 +16,9 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
@@ -438,7 +440,7 @@ func TestSpansOfAForkAreItsParentsUpToWhereItBegins(t *testing.T) {
 // it then asks for again and is told from the ledger.
 func TestSpansOfAHistoryThatWasLeft(t *testing.T) {
 	w := open(t, create(t))
-	_, err := w.Snapshot(t.Context(), "before", "", "ada")
+	err := w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(t.Context(), "before", "", "ada")) })
 	require.NoError(t, err)
 	submit := func() {
 		_, err := w.Submit(t.Context(), "go", map[string]any{"to": "a", "do": []any{map[string]any{"effect": "tool.a", "param": "x"}}})
@@ -446,7 +448,9 @@ func TestSpansOfAHistoryThatWasLeft(t *testing.T) {
 		require.NoError(t, w.Run(t.Context()))
 	}
 	submit()
-	_, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true})
+	err = w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true}))
+	})
 	require.NoError(t, err)
 	submit()
 	all := requireSpans(t, w)

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // TestPlaceDoesNotDependOnWhatIsKept finds the place of every record twice: kept
@@ -18,7 +20,7 @@ func TestPlaceDoesNotDependOnWhatIsKept(t *testing.T) {
 	require.NoError(t, Create(dir, Birth{ID: "test"}, Options{}))
 	lw, err := Open(dir, Options{})
 	require.NoError(t, err)
-	_, err = lw.Snapshot(t.Context(), "before", "", "ada")
+	err = lw.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(t.Context(), "before", "", "ada")) })
 	require.NoError(t, err)
 	ctx := context.Background()
 	again := func() {
@@ -33,7 +35,9 @@ func TestPlaceDoesNotDependOnWhatIsKept(t *testing.T) {
 		require.NoError(t, lw.Run(ctx))
 	}
 	again()
-	_, err = lw.Rollback(ctx, journal.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true})
+	err = lw.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Rollback(ctx, journal.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true}))
+	})
 	require.NoError(t, err)
 	again()
 	kept := places{lw: lw}

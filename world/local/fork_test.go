@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // sound verifies a world and returns the report.
@@ -66,7 +67,7 @@ func TestForkHasTheSamePastAndGoesItsOwnWay(t *testing.T) {
 func TestForkBeginsWhereNoTickIsOpen(t *testing.T) {
 	dir, head := lived(t)
 	w := open(t, dir)
-	_, err := w.Snapshot(t.Context(), "here", "", "ada")
+	err := w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(t.Context(), "here", "", "ada")) })
 	require.NoError(t, err)
 	live(t, w)
 	last := w.Status().Head.ID

@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 func formats() []local.Format { return []local.Format{local.CBORSeq, local.JSONLines} }
@@ -98,11 +99,11 @@ func TestWorldWithoutKeysCanBeReadAndNotRun(t *testing.T) {
 	ctx := context.Background()
 	_, err = w.Submit(ctx, "go", map[string]any{"to": "a"})
 	require.ErrorIs(t, err, local.ErrNoKeys)
-	_, err = w.SubmitAll(ctx, func(func(world.Submission, error) bool) {})
+	_, _, err = w.SubmitAll(ctx, func(func(world.Submission, error) bool) {})
 	require.ErrorIs(t, err, local.ErrNoKeys)
 	require.ErrorIs(t, w.Step(ctx), local.ErrNoKeys)
 	require.ErrorIs(t, w.Run(ctx), local.ErrNoKeys)
-	_, err = w.Receive(nil)
+	err = w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Receive(nil)) })
 	require.ErrorIs(t, err, local.ErrNoKeys, "nobody could tell whether it is forged")
 	require.Equal(t, head, w.Status().Head)
 }

@@ -46,7 +46,8 @@ func (lw *World) noteRotation(ctx context.Context, keys *receipt.Keyring, actor 
 	if lw.w, err = world.Open(lw.config()); err != nil {
 		return err
 	}
-	return lw.w.NoteRotation(ctx, b)
+	_, err = lw.w.NoteRotation(ctx, b)
+	return err
 }
 
 // Seal makes the keyring of the world in a directory open with the passphrase
@@ -128,10 +129,10 @@ func (lw *World) replaceKeyring(r ring) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// settle returns the keyring of a world that this process owns now: it may have
+// latestKeyring returns the keyring of a world that this process owns now: it may have
 // been replaced between its reading and the lock. What a replacement has left
 // that was killed is removed: it can hold secrets that are sealed otherwise.
-func settle(path string, r ring, opts Options) (ring, error) {
+func latestKeyring(path string, r ring, opts Options) (ring, error) {
 	if err := remove(path + replacing); err != nil {
 		return r, err
 	}

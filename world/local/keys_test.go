@@ -12,7 +12,9 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // opensWith returns options with a passphrase.
@@ -100,14 +102,14 @@ func TestReceiptOfARevokedKeyIsRefusedAndChangesNothing(t *testing.T) {
 	dir, _ := lived(t)
 	w := open(t, dir)
 	old := received(t, w)
-	_, err := w.Receive(old)
+	err := w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Receive(old)) })
 	require.ErrorIs(t, err, receipt.ErrDuplicate)
 	require.NoError(t, w.Close())
 
 	_, err = local.Rotate(t.Context(), dir, local.Options{}, "ada")
 	require.NoError(t, err)
 	w = open(t, dir)
-	_, err = w.Receive(old)
+	err = w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Receive(old)) })
 	require.ErrorIs(t, err, receipt.ErrDuplicate, "rotated is not revoked")
 	require.NoError(t, w.Close())
 
@@ -116,7 +118,7 @@ func TestReceiptOfARevokedKeyIsRefusedAndChangesNothing(t *testing.T) {
 	require.Len(t, keys.Keys(), 3)
 	w = open(t, dir) // and the anchor is that of the revoked key
 	head := w.Status().Head
-	_, err = w.Receive(old)
+	err = w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Receive(old)) })
 	require.ErrorIs(t, err, receipt.ErrRevokedKey)
 	require.Equal(t, head, w.Status().Head)
 	live(t, w)

@@ -34,7 +34,6 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -120,7 +119,7 @@ func own(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r, err = settle(path, r, opts); err == nil && opts.Effects == "" {
+	if r, err = latestKeyring(path, r, opts); err == nil && opts.Effects == "" {
 		opts.Effects, err = readRecorded(hidden)
 	}
 	if err != nil {
@@ -188,8 +187,8 @@ func (lw *World) canRun() error {
 
 // Step runs the next tick, and signs the checkpoint that is due then.
 func (lw *World) Step(ctx context.Context) error {
-	return lw.change(func() error {
-		if err := lw.w.Step(ctx); err != nil {
+	return lw.Update(func(w *world.World) error {
+		if err := w.Step(ctx); err != nil {
 			return err
 		}
 		return lw.signDue()
@@ -199,8 +198,8 @@ func (lw *World) Step(ctx context.Context) error {
 // Next does what can be done without waiting for the outside, and signs the
 // checkpoint that is due then; see world.World.Next.
 func (lw *World) Next(ctx context.Context) (p world.Progress, err error) {
-	err = lw.change(func() error {
-		if p, err = lw.w.Next(ctx); err != nil {
+	err = lw.Update(func(w *world.World) error {
+		if p, err = w.Next(ctx); err != nil {
 			return err
 		}
 		return lw.signDue()
@@ -209,7 +208,7 @@ func (lw *World) Next(ctx context.Context) (p world.Progress, err error) {
 }
 
 // Sync makes durable what Next has brought about so far.
-func (lw *World) Sync() error { return lw.change(lw.w.Sync) }
+func (lw *World) Sync() error { return lw.Update((*world.World).Sync) }
 
 // Wait blocks until the outside has brought an answer, or ctx ends. Other calls
 // may be made meanwhile.
@@ -229,44 +228,6 @@ func (lw *World) performer() *host.Host {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	return lw.host
-}
-
-// Run runs ticks until the world is idle or ctx ends. Other calls may be made
-// while it waits for the outside.
-func (lw *World) Run(ctx context.Context) error {
-	for {
-		p, err := lw.Next(ctx)
-		if err == nil && p == world.Waiting {
-			err = lw.Wait(ctx)
-		}
-		if err != nil || p == world.Idle {
-			return err
-		}
-	}
-}
-
-// change lets f change the world, if that can run.
-func (lw *World) change(f func() error) error {
-	if err := lw.canRun(); err != nil {
-		return err
-	}
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	return f()
-}
-
-// Receive takes a receipt made elsewhere for an effect in flight.
-func (lw *World) Receive(data []byte) (id journal.Seq, err error) {
-	err = lw.change(func() error {
-		id, err = lw.w.Receive(data)
-		return err
-	})
-	return id, err
-}
-
-// Resume lets a parked cell go on.
-func (lw *World) Resume(ctx context.Context, cell reducer.Cell, how world.Resumption) error {
-	return lw.change(func() error { return lw.w.Resume(ctx, cell, how) })
 }
 
 // View lets read look at the world while nothing changes it. What read gets must

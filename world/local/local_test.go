@@ -18,6 +18,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // files returns a directory with a world.yaml and no world yet.
@@ -225,7 +226,7 @@ func TestManyCallersTakeTurns(t *testing.T) {
 			}
 			_, err := w.Verify(t.Context(), local.Verification{})
 			errs <- err
-			errs <- w.Resume(ctx, cell, world.RetryEvent)
+			errs <- w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Resume(ctx, cell, world.RetryEvent)) })
 		})
 	}
 	group.Wait()

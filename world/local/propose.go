@@ -15,11 +15,11 @@ import (
 // is refused here could never be applied: see world.World.Propose,
 // and *AdaptersError.
 func (lw *World) Propose(ctx context.Context, p world.Proposal) (n uint64, err error) {
-	err = lw.change(func() error {
+	err = lw.Update(func(w *world.World) error {
 		if err := lw.checkAdapters(p.Candidate, p.Contents); err != nil {
 			return err
 		}
-		n, err = lw.w.Propose(ctx, p)
+		n, err = w.Propose(ctx, p)
 		return err
 	})
 	return n, err
@@ -68,16 +68,6 @@ func checked(dir string, opts Options) source.Option {
 	})
 }
 
-// Shadow runs the candidate of a proposal on the world's history and records what
-// comes of it; see world.World.Shadow.
-func (lw *World) Shadow(ctx context.Context, proposal uint64, cfg world.ShadowConfig, actor string) (r *governance.Report, err error) {
-	err = lw.change(func() error {
-		r, err = lw.w.Shadow(ctx, proposal, cfg, actor)
-		return err
-	})
-	return r, err
-}
-
 // Rehearse runs a manifest that nobody has proposed on the world's history; see
 // world.Moment.Rehearse.
 func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents map[manifest.Hash][]byte, cfg world.ShadowConfig) (*governance.Report, error) {
@@ -89,36 +79,21 @@ func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents ma
 	return lw.w.Rehearse(ctx, m, contents, cfg)
 }
 
-// Approve takes a signature under the terms of a proposal.
-func (lw *World) Approve(ctx context.Context, proposal uint64, t manifest.Terms, s manifest.Signature, actor, reason string) error {
-	return lw.change(func() error { return lw.w.Approve(ctx, proposal, t, s, actor, reason) })
-}
-
-// Reject ends a proposal for good.
-func (lw *World) Reject(ctx context.Context, proposal uint64, actor, reason string) error {
-	return lw.change(func() error { return lw.w.Reject(ctx, proposal, actor, reason) })
-}
-
-// Withdraw ends a proposal for its author.
-func (lw *World) Withdraw(ctx context.Context, proposal uint64, actor, reason string) error {
-	return lw.change(func() error { return lw.w.Withdraw(ctx, proposal, actor, reason) })
-}
-
 // Apply puts the candidate of a proposal in force, once no effect is in flight; see
-// world.World.Apply, and *AdaptersError. Other calls wait meanwhile. The world can
+// world.World.Apply, and *AdaptersError; world.Moment.WouldApply says beforehand. Other calls wait meanwhile. The world can
 // be run on at once.
 func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error {
-	return lw.change(func() error {
-		if _, err := lw.w.WouldApply(proposal); err != nil {
+	return lw.Update(func(w *world.World) error {
+		if _, err := w.WouldApply(proposal); err != nil {
 			return err
 		}
 		if err := lw.checkCandidate(proposal); err != nil {
 			return err
 		}
-		if err := lw.w.Land(ctx); err != nil {
+		if err := w.Land(ctx); err != nil {
 			return err
 		}
-		return lw.w.Apply(ctx, proposal, actor)
+		return w.Apply(ctx, proposal, actor)
 	})
 }
 

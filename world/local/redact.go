@@ -11,6 +11,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // Why a blob is not redacted. Besides these there are world.ErrStillNeeded and,
@@ -77,7 +78,7 @@ func Redact(ctx context.Context, dir string, opts Options, p Payload, reason, ac
 }
 
 func (lw *World) redact(ctx context.Context, p Payload, reason, actor string) (r Redaction, err error) {
-	err = lw.change(func() error {
+	err = lw.Update(func(*world.World) error {
 		if r, err = lw.findPayload(p); err != nil {
 			return err
 		}
@@ -91,8 +92,7 @@ func (lw *World) redact(ctx context.Context, p Payload, reason, actor string) (r
 		}
 		b := journal.Redacted{Blob: r.Blob, Reason: reason, Actor: actor}
 		return lw.store.Redact(r.Blob, func() error {
-			err := lw.w.Redact(ctx, b)
-			r.Record = lw.store.Head().ID
+			r.Record, err = lw.w.Redact(ctx, b)
 			return err
 		})
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // ErrNotRemote says that this process performs the world's effects itself: see
@@ -75,8 +76,10 @@ func (lw *World) CommitEffect(worker string, data []byte, retryAfter time.Durati
 		if err != nil {
 			return err
 		}
-		_, err = lw.Receive(signed)
-		return err
+		return lw.Update(func(w *world.World) error {
+			_, err := w.Receive(signed)
+			return err
+		})
 	})
 }
 

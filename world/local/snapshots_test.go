@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // turned opens a world with a snapshot "first" with mail and timers, one of later
@@ -28,15 +29,20 @@ func turned(t *testing.T) *local.World {
 	require.NoError(t, w.Step(ctx))
 	_, err = w.Submit(ctx, "go", map[string]any{"to": "b", "say": "waits"})
 	require.NoError(t, err)
-	_, err = w.Snapshot(ctx, "first", "with mail", "ada")
+	err = w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(ctx, "first", "with mail", "ada")) })
 	require.NoError(t, err)
 	require.NoError(t, w.Run(ctx))
-	_, err = w.Snapshot(ctx, "second", "", "ada")
+	err = w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(ctx, "second", "", "ada")) })
 	require.NoError(t, err)
-	left, err := w.Leaves(journal.RolledBack{Snapshot: "first"})
+	var left []journal.SideEffect
+	w.View(func(w *world.Moment) { left, err = w.Leaves(journal.RolledBack{Snapshot: "first"}) })
 	require.NoError(t, err)
 	require.Empty(t, left)
-	done, err := w.Rollback(ctx, journal.RolledBack{Snapshot: "first", Reason: "so", Actor: "ada"})
+	var done *journal.RolledBack
+	err = w.Update(func(w *world.World) error {
+		done, err = w.Rollback(ctx, journal.RolledBack{Snapshot: "first", Reason: "so", Actor: "ada"})
+		return err
+	})
 	require.NoError(t, err)
 	require.Equal(t, "first", done.Snapshot)
 	return w
@@ -57,11 +63,13 @@ func TestAtIsWhatWasThen(t *testing.T) {
 		require.Len(t, view.Mail, 1)
 	}
 	check()
-	_, err := w.Snapshot(ctx, "third", "", "ada")
+	err := w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(ctx, "third", "", "ada")) })
 	require.NoError(t, err)
 	// The rollback returned to an image that is not kept any more, and the one
 	// before it is from later.
-	require.NoError(t, w.Prune(ctx, journal.SnapshotPruned{Name: "first", Actor: "ada"}))
+	require.NoError(t, w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Prune(ctx, journal.SnapshotPruned{Name: "first", Actor: "ada"}))
+	}))
 	check()
 	for _, at := range []journal.Seq{0, w.Status().Head.ID + 1} {
 		_, err = w.At(at)
@@ -115,7 +123,9 @@ func TestSavedSnapshotIsFoundAgain(t *testing.T) {
 	require.ErrorIs(t, err, local.ErrSavedOther)
 	require.NoError(t, other.Close())
 
-	require.NoError(t, w.Prune(ctx, journal.SnapshotPruned{Name: "first", Actor: "ada"}))
+	require.NoError(t, w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Prune(ctx, journal.SnapshotPruned{Name: "first", Actor: "ada"}))
+	}))
 	_, err = w.ReadSnapshot(bytes.NewReader(data))
 	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
 	_, err = w.SaveSnapshot(&file, "first")
@@ -152,10 +162,16 @@ func another(t *testing.T) string {
 func TestRetentionLetsTheOldestGo(t *testing.T) {
 	ctx := context.Background()
 	w := turned(t)
-	require.NoError(t, w.Pin(ctx, journal.SnapshotPinned{Name: "first", Pinned: true, Actor: "ada"}))
-	_, err := w.Snapshot(ctx, "third", "", "ada")
+	require.NoError(t, w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Pin(ctx, journal.SnapshotPinned{Name: "first", Pinned: true, Actor: "ada"}))
+	}))
+	err := w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Snapshot(ctx, "third", "", "ada")) })
 	require.NoError(t, err)
-	pruned, err := w.Retain(ctx, journal.SnapshotRetention{Max: 2, Actor: "ada"})
+	var pruned []string
+	err = w.Update(func(w *world.World) error {
+		_, pruned, err = w.Retain(ctx, journal.SnapshotRetention{Max: 2, Actor: "ada"})
+		return err
+	})
 	require.NoError(t, err)
 	require.Equal(t, []string{"second"}, pruned)
 }

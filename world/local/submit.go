@@ -35,12 +35,12 @@ func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (journal.S
 }
 
 // SubmitAll takes events in bulk; see world.World.SubmitAll.
-func (lw *World) SubmitAll(ctx context.Context, all iter.Seq2[world.Submission, error]) (taken uint64, err error) {
-	err = lw.change(func() error {
-		taken, err = lw.w.SubmitAll(ctx, all)
+func (lw *World) SubmitAll(ctx context.Context, all iter.Seq2[world.Submission, error]) (first journal.Seq, taken uint64, err error) {
+	err = lw.Update(func(w *world.World) error {
+		first, taken, err = w.SubmitAll(ctx, all)
 		return err
 	})
-	return taken, err
+	return first, taken, err
 }
 
 // submission is an event that a caller waits for.

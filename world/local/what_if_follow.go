@@ -127,7 +127,7 @@ func (f *follower) submit(ctx context.Context) error {
 	for f.more && f.at.Record.Kind == journal.KindSubmitted {
 		var last Refusal
 		var read error
-		taken, err := f.lw.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
+		_, taken, err := f.lw.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
 			for f.more && f.at.Record.Kind == journal.KindSubmitted {
 				var s world.Submission
 				if s, read = f.submission(now); read == nil {

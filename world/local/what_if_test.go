@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // wander lets a world of bots live through what was made up: events at once, later
@@ -167,7 +168,9 @@ func TestFollowLeavesOutWhatItCannotRepeat(t *testing.T) {
 	_, err := w.Submit(ctx, "go", map[string]any{"to": "a", "do": []any{map[string]any{"fail": "it has to"}}})
 	require.NoError(t, err)
 	require.NoError(t, w.Step(ctx))
-	require.NoError(t, w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent))
+	require.NoError(t, w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent))
+	}))
 	_, err = w.Submit(ctx, "skip", map[string]any{"to": "b"})
 	require.NoError(t, err)
 	_, err = w.Submit(ctx, "go", map[string]any{"to": "b"})

@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 const windowsManifest = `world: windows
@@ -273,5 +274,5 @@ func (c *aWindow) decided(t *testing.T, w *local.World) {
 		e := w.Intents()[0]
 		b = journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: c.decide, Actor: "ann", Reason: "she looked"}
 	})
-	require.NoError(t, w.Resolve(t.Context(), b))
+	require.NoError(t, w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Resolve(t.Context(), b)) }))
 }

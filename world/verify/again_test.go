@@ -205,7 +205,7 @@ func TestRecordedResultMayBeConfirmedWhenItIsAskedForAgain(t *testing.T) {
 		require.EqualValues(t, 1, p.proven().Ledger.Parked)
 		verdict := &journal.Confirmed{V: 1, Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}
 		require.Equal(t, keysOf(p, 0), p.forged(verdict).OrphanKeys, "a person has to")
-		require.NoError(t, p.ConfirmByHand(t.Context(), key, "ada", "she called them"))
+		require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "she called them")))
 		p.Drive()
 		p.proven()
 		byHand := &journal.Confirmed{V: 1, Key: key, Mode: "person", Verdict: receipt.Happened}

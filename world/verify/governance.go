@@ -49,8 +49,8 @@ type proposal struct {
 	approved []manifest.PublicKey
 }
 
-// begin takes a report, of which there are no approvals yet.
-func (p *proposal) begin(report manifest.Hash, at journal.Seq) {
+// setReport takes a report, of which there are no approvals yet.
+func (p *proposal) setReport(report manifest.Hash, at journal.Seq) {
 	p.report, p.shadowed, p.wrong, p.approved = report, at, false, nil
 }
 
@@ -147,7 +147,7 @@ func (v *verifier) shadowed(place string, b *journal.ManifestShadowed) {
 		v.fault(place, "report about p%d: %v", b.Proposal, err)
 		return
 	}
-	p.begin(b.Hash, v.now)
+	p.setReport(b.Hash, v.now)
 	if h := canon.Sum(b.Report); h != b.Hash {
 		p.wrong = true
 		v.fault(place, "report about p%d: its hash is %s, and the record says %s", b.Proposal, h, b.Hash)
@@ -179,7 +179,7 @@ func (v *verifier) approve(b *journal.ManifestApproved) error {
 		return err
 	}
 	if report != p.report {
-		p.begin(report, at)
+		p.setReport(report, at)
 	}
 	p.approved = append(p.approved, b.Signature.Key)
 	return nil

@@ -74,7 +74,7 @@ func (c *council) sign(n uint64, who ...byte) {
 	c.t.Helper()
 	for _, who := range who {
 		t := c.terms(n)
-		require.NoError(c.t, c.Approve(c.t.Context(), n, t, manifest.Sign(approver(who), t), "cleo", "it is good"))
+		require.NoError(c.t, worldtest.ErrorOf(c.Approve(c.t.Context(), n, t, manifest.Sign(approver(who), t), "cleo", "it is good")))
 	}
 }
 
@@ -296,7 +296,7 @@ func TestEveryApprovedChangeIsProven(t *testing.T) {
 		c.Crash()
 		c.apply(n)
 		if version%2 == 0 {
-			require.NoError(t, c.Withdraw(t.Context(), left, "ada", "no"))
+			require.NoError(t, worldtest.ErrorOf(c.Withdraw(t.Context(), left, "ada", "no")))
 		}
 	}
 	r := withKeys(t, c.Journal)

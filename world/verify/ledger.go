@@ -241,15 +241,15 @@ func (v *verifier) inDoubt(place string, b *journal.InDoubt) {
 // resolved takes a decision about what is parked or in doubt.
 func (v *verifier) resolved(place string, b *journal.Resolved) {
 	x := v.decidedOn(b.Key)
-	owed := map[journal.Resolution]stage{
+	wanted := map[journal.Resolution]stage{
 		journal.Approve: parked, journal.Disapprove: parked, world.Reuse: parked,
 		journal.Executed: doubtful, journal.NotExecuted: doubtful, journal.RetryAnyway: doubtful,
 	}[b.How]
 	switch {
 	case b.How == journal.Disapprove && x.stage == held:
 		x.move(ending)
-	case owed == unknown || !x.is(owed):
-		v.orphan(place, b.Key, x, "a decision about it, and none was owed")
+	case wanted == unknown || !x.is(wanted):
+		v.orphan(place, b.Key, x, "a decision about it, and none was asked for")
 	case b.How == journal.Approve:
 		x.move(approved)
 	case b.How == journal.Disapprove:

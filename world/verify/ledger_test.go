@@ -55,12 +55,12 @@ func ledgerStory(t testing.TB) *worldtest.World {
 func resolve(t testing.TB, w *worldtest.World, intent int, how journal.Resolution) {
 	t.Helper()
 	e := w.Intents()[intent]
-	require.NoError(t, w.Resolve(t.Context(), journal.Resolved{
+	require.NoError(t, worldtest.ErrorOf(w.Resolve(t.Context(), journal.Resolved{
 		Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so",
-	}))
+	})))
 }
 
-func TestDoubtAndApprovalAreOwedAndNoFaults(t *testing.T) {
+func TestOpenDecisionsAreNoFaults(t *testing.T) {
 	w := ledgerStory(t)
 	r := withKeys(t, w.Journal)
 	require.Empty(t, r.Faults)

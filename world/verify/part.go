@@ -15,8 +15,8 @@ import (
 // part reports whether the journal does not begin with record 1.
 func (v *verifier) part() bool { return v.cfg.Begin.First > 1 }
 
-// begin goes on from what is before the first record.
-func (v *verifier) begin() {
+// startPart goes on from what is before the first record.
+func (v *verifier) startPart() {
 	if a := v.cfg.Anchor; a.ID != 0 {
 		v.report.Anchor = &AnchorProof{ID: a.ID}
 	}

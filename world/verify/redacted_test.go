@@ -99,7 +99,7 @@ func TestReplayEndsWhereNoImageIsKept(t *testing.T) {
 			p.order()
 			p.Drive()
 			p.snapshot("last")
-			require.NoError(p.t, p.Prune(p.t.Context(), journal.SnapshotPruned{Name: "early", Actor: "ada"}))
+			require.NoError(p.t, worldtest.ErrorOf(p.Prune(p.t.Context(), journal.SnapshotPruned{Name: "early", Actor: "ada"})))
 			require.NoError(p.t, p.retainOne())
 		},
 	} {
@@ -126,7 +126,7 @@ func TestReplayEndsWhereNoImageIsKept(t *testing.T) {
 
 // retainOne keeps the last snapshot alone.
 func (p *play) retainOne() error {
-	_, err := p.Retain(p.t.Context(), journal.SnapshotRetention{Max: 1, Actor: "ada"})
+	_, _, err := p.Retain(p.t.Context(), journal.SnapshotRetention{Max: 1, Actor: "ada"})
 	return err
 }
 
@@ -162,7 +162,7 @@ func TestRollbackBehindAGapMayLeadToWhatIsNotKept(t *testing.T) {
 	rolledBack := p.Status().Head.ID
 	p.Drive()
 	p.snapshot("after")
-	require.NoError(t, p.Prune(t.Context(), journal.SnapshotPruned{Name: "before", Actor: "ada"}))
+	require.NoError(t, worldtest.ErrorOf(p.Prune(t.Context(), journal.SnapshotPruned{Name: "before", Actor: "ada"})))
 	p.order()
 	p.Drive()
 	p.proven()
@@ -334,9 +334,9 @@ func TestAnyPayloadMayBeRedacted(t *testing.T) {
 	e := all[slices.IndexFunc(all, func(e receipt.Entry) bool { return e.State == receipt.StateInDoubt })]
 	payload, err := canon.Marshal(said)
 	require.NoError(t, err)
-	require.NoError(t, p.Resolve(t.Context(), journal.Resolved{
+	require.NoError(t, worldtest.ErrorOf(p.Resolve(t.Context(), journal.Resolved{
 		Key: e.Intent.Key, How: journal.Executed, Params: e.Params, Actor: "ada", Reason: "so", Payload: payload,
-	}))
+	})))
 	p.Drive()
 	p.reply(worldtest.OK(said))
 	for range 2 {

@@ -173,7 +173,7 @@ func Verify(h journal.History, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	defer v.heads.stop()
-	v.begin()
+	v.startPart()
 	var replayed <-chan played
 	if !v.part() {
 		replayed = v.begun()

@@ -25,7 +25,7 @@ type IntentLine struct {
 	Cap         string         `json:"cap"`
 	Decision    string         `json:"decision"`
 	Rules       []string       `json:"rules"`
-	Reason      string         `json:"reason"` // why it stands where it does, and what is owed
+	Reason      string         `json:"reason"` // why it stands where it does, and what a person has to do
 }
 
 // Intent is an intent with all attempts and where the journal tells of it.
@@ -235,22 +235,22 @@ func (r *IntentLines) doubt(e *receipt.Entry) (why string, err error) {
 	return why, nil
 }
 
-// explain says why an intent stands where it does, and which verb is owed.
+// explain says why an intent stands where it does, and which verb decides.
 func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 	switch {
 	case e.State == receipt.StateInDoubt:
 		why, err := r.doubt(e)
-		if line.Reason = why + "; owed: intent resolve or intent retry"; e.Waiting {
+		if line.Reason = why + "; decide with intent resolve or intent retry"; e.Waiting {
 			line.Reason = why + "; its verifier cannot tell yet: run asks it again, or intent resolve"
 		}
 		return err
 	case e.State == receipt.StateParked && e.Deadline != 0 && e.Repeats != nil:
-		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; owed before tick %d: intent approve, intent approve --reuse or intent deny",
+		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; decide before tick %d: intent approve, intent approve --reuse or intent deny",
 			e.Repeats.String()[:12], e.Deadline)
 	case e.State == receipt.StateParked && e.Deadline != 0:
-		line.Reason = fmt.Sprintf("owed before tick %d: intent approve or intent deny", e.Deadline)
+		line.Reason = fmt.Sprintf("decide before tick %d: intent approve or intent deny", e.Deadline)
 	case e.State == receipt.StateParked:
-		line.Reason = "the outside is not what its receipt says; owed: intent confirm or intent deny"
+		line.Reason = "the outside is not what its receipt says; decide with intent confirm or intent deny"
 	case e.State == receipt.StateOpen && e.Waiting:
 		line.Reason = fmt.Sprintf("waits after attempt %d for the next", e.Attempt)
 	case e.State == receipt.StateFailed, e.State == receipt.StateDenied:
@@ -279,7 +279,7 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 		}
 	}
 	switch {
-	case Compensating(e):
+	case e.Compensating():
 		line.Reason = "its compensation is under way"
 	case e.Outcome == receipt.OutcomeCompensated:
 		line.Reason = "it was made up for"
@@ -303,10 +303,4 @@ func failure(data []byte) string {
 	}
 	text, _ := payload.(string)
 	return text
-}
-
-// Compensating reports whether the effect that makes up for a failed one has not
-// ended.
-func Compensating(e *receipt.Entry) bool {
-	return e.State == receipt.StateFailed && len(e.Held) > 0 && string(e.Held) != canon.Null
 }

@@ -21,14 +21,14 @@ type rules struct {
 }
 
 // fetch reads the manifest in force.
-func (d *desk) fetch(ctx context.Context) (*rules, error) {
+func (w *worldWorker) fetch(ctx context.Context) (*rules, error) {
 	r := &rules{contents: make(map[manifest.Hash][]byte)}
-	err := persist(ctx, d.note("manifest"), func(ctx context.Context) error {
+	err := persist(ctx, w.note("manifest"), func(ctx context.Context) error {
 		var answer struct { // of api.Manifest, what a machine needs
 			Hash manifest.Hash `json:"hash"`
 			Raw  []byte        `json:"raw"`
 		}
-		if err := d.client.get(ctx, ofWorld(d.id, "/manifest"), &answer); err != nil {
+		if err := w.client.get(ctx, ofWorld(w.id, "/manifest"), &answer); err != nil {
 			return err
 		}
 		var err error
@@ -42,17 +42,17 @@ func (d *desk) fetch(ctx context.Context) (*rules, error) {
 }
 
 // open makes the host for a manifest, of all effects that this program can perform.
-func (d *desk) open(ctx context.Context, r *rules) (*host.Host, error) {
+func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 	cfg := host.Config{
-		World: d.id, Keys: d.keys, Dir: d.cfg.Dir, Secrets: d.cfg.Secrets, EffectLog: filepath.Join(d.dir, "effects"),
-		Workers: d.cfg.Workers, Grace: closing, Fence: d.leases.fence,
+		World: w.id, Keys: w.keys, Dir: w.cfg.Dir, Secrets: w.cfg.Secrets, EffectLog: filepath.Join(w.dir, "effects"),
+		Workers: w.cfg.Workers, Grace: closing, Fence: w.leases.fence,
 	}
-	if d.cfg.Adapters != nil {
-		cfg.Adapters = d.cfg.Adapters()
+	if w.cfg.Adapters != nil {
+		cfg.Adapters = w.cfg.Adapters()
 	}
 	var missing error // a content could not be read
 	cfg.Content = func(h manifest.Hash) (data []byte, err error) {
-		data, err = d.content(ctx, r, h)
+		data, err = w.content(ctx, r, h)
 		missing = errors.Join(missing, err)
 		return data, err
 	}
@@ -67,20 +67,20 @@ func (d *desk) open(ctx context.Context, r *rules) (*host.Host, error) {
 		if missing != nil {
 			return nil, missing
 		}
-		d.log.Warn("an effect is left to others", "kind", fault.Kind, "reason", fault.Err)
+		w.log.Warn("an effect is left to others", "kind", fault.Kind, "reason", fault.Err)
 		delete(m.Effects, fault.Kind)
 	}
 	return host.New(cfg)
 }
 
 // content reads a content that the manifest names.
-func (d *desk) content(ctx context.Context, r *rules, h manifest.Hash) ([]byte, error) {
+func (w *worldWorker) content(ctx context.Context, r *rules, h manifest.Hash) ([]byte, error) {
 	if data, ok := r.contents[h]; ok {
 		return data, nil
 	}
 	var data []byte
-	err := persist(ctx, d.note("content"), func(ctx context.Context) error {
-		if err := d.client.get(ctx, ofWorld(d.id, "/contents/"+h.String()), &data); err != nil {
+	err := persist(ctx, w.note("content"), func(ctx context.Context) error {
+		if err := w.client.get(ctx, ofWorld(w.id, "/contents/"+h.String()), &data); err != nil {
 			return err
 		}
 		if canon.Sum(data) != h {

@@ -92,7 +92,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return work(ctx, &cfg, c, worlds)
 }
 
-// work runs a desk for each world until all have ended.
+// work runs a worldWorker for each world until all have ended.
 func work(ctx context.Context, cfg *Config, c *client, worlds []string) error {
 	// Handing in may go on for a while after ctx.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -101,20 +101,20 @@ func work(ctx context.Context, cfg *Config, c *client, worlds []string) error {
 		timer := time.AfterFunc(cfg.Grace+handing, end)
 		context.AfterFunc(life, func() { timer.Stop() })
 	})()
-	desks := make([]*desk, len(worlds))
+	workers := make([]*worldWorker, len(worlds))
 	for i, id := range worlds {
 		var err error
-		if desks[i], err = newDesk(cfg, c, id); err != nil {
+		if workers[i], err = newWorldWorker(cfg, c, id); err != nil {
 			return err
 		}
 	}
 	var all sync.WaitGroup
 	faults := make([]error, len(worlds))
-	for i, d := range desks {
+	for i, w := range workers {
 		all.Go(func() {
-			if err := d.work(ctx, life); err != nil {
-				d.log.Error("the work for a world has ended", "error", err)
-				faults[i] = fmt.Errorf("worker: world %s: %w", d.id, err)
+			if err := w.work(ctx, life); err != nil {
+				w.log.Error("the work for a world has ended", "error", err)
+				faults[i] = fmt.Errorf("worker: world %s: %w", w.id, err)
 			}
 		})
 	}

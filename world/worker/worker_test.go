@@ -28,6 +28,7 @@ import (
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/worker"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 const (
@@ -534,7 +535,9 @@ func (s *served) apply(change func(*manifest.Manifest)) {
 	change(&next)
 	n, err := s.Propose(s.t.Context(), world.Proposal{Candidate: &next, Base: s.Status().Manifest, Actor: "ann"})
 	require.NoError(s.t, err)
-	_, err = s.Shadow(s.t.Context(), n, world.ShadowConfig{}, "ann")
+	err = s.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Shadow(s.t.Context(), n, world.ShadowConfig{}, "ann"))
+	})
 	require.NoError(s.t, err)
 	var terms manifest.Terms
 	s.View(func(w *world.Moment) {
@@ -542,7 +545,9 @@ func (s *served) apply(change func(*manifest.Manifest)) {
 		terms = all[n-1].Terms(f.World)
 	})
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
-	require.NoError(s.t, s.Approve(s.t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
+	require.NoError(s.t, s.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Approve(s.t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
+	}))
 	require.NoError(s.t, s.Apply(s.t.Context(), n, "ann"))
 }
 

@@ -34,12 +34,16 @@ func Adopt(ctx context.Context, w *world.World, next *manifest.Manifest, content
 			return err
 		}
 		key := ed25519.NewKeyFromSeed([]byte(approver)[:ed25519.SeedSize])
-		if err := w.Approve(ctx, p.N, terms, manifest.Sign(key, terms), who, ""); err != nil {
+		if _, err := w.Approve(ctx, p.N, terms, manifest.Sign(key, terms), who, ""); err != nil {
 			return err
 		}
 	}
 	return w.Apply(ctx, p.N, who)
 }
+
+// ErrorOf returns the error of what returns something else, too, such as the record that
+// it wrote.
+func ErrorOf[T any](_ T, err error) error { return err }
 
 // proposal returns an open proposal of a manifest.
 func proposal(ctx context.Context, w *world.World, next *manifest.Manifest, contents map[manifest.Hash][]byte, who string) (*governance.Proposal, error) {

@@ -112,7 +112,7 @@ func (p *pending) Wait() error {
 		if len(p.j.queue) == 0 {
 			return journal.ErrUnknown // lost in a crash
 		}
-		p.j.settle(p.j.queue[0])
+		p.j.makeDurable(p.j.queue[0])
 		p.j.queue = p.j.queue[1:]
 	}
 	return failed
@@ -124,7 +124,7 @@ func (p *pending) Done() bool { return p.done || !p.j.Slow }
 // Notify implements journal.Journal.
 func (j *Journal) Notify(func()) {}
 
-func (j *Journal) settle(p *pending) {
+func (j *Journal) makeDurable(p *pending) {
 	p.done = true
 	j.durable = append(j.durable, p.batch.Records...)
 	if j.blobs == nil {

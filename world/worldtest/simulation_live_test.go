@@ -323,7 +323,7 @@ func (s *liveSimulation) decide(e *receipt.Entry) {
 	default:
 		return
 	}
-	if s.try(s.w.Resolve(context.Background(), b)) {
+	if s.try(ErrorOf(s.w.Resolve(context.Background(), b))) {
 		s.total[string(b.How)]++
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // decide has a person decide about an intent that waits for one.
@@ -40,9 +41,9 @@ func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool,
 		return false, nil
 	}
 	if b.How == journal.Approve && e.Deadline == 0 {
-		return true, l.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason)
+		return true, worldtest.ErrorOf(l.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason))
 	}
-	err := l.Resolve(ctx, b)
+	err := worldtest.ErrorOf(l.Resolve(ctx, b))
 	if err == nil {
 		l.count(string(b.How))
 		l.tell("%s %s, %s", b.How, brief(b.Key), l.history.deals[b.Key])

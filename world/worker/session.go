@@ -14,9 +14,9 @@ import (
 	"github.com/worldkernel/worldkernel/world/api"
 )
 
-// shift is the work for one world under one manifest.
-type shift struct {
-	*desk
+// session is the work for one world under one manifest.
+type session struct {
+	*worldWorker
 	host  *host.Host
 	rules *rules
 	life  context.Context // of what has to be done in any case
@@ -29,8 +29,8 @@ type shift struct {
 	over context.Context
 }
 
-func newShift(life context.Context, d *desk, h *host.Host, r *rules) *shift {
-	s := &shift{desk: d, host: h, rules: r, life: life, kinds: kindsOf(h, r), places: make(chan struct{}, d.cfg.Workers)}
+func newSession(life context.Context, w *worldWorker, h *host.Host, r *rules) *session {
+	s := &session{worldWorker: w, host: h, rules: r, life: life, kinds: kindsOf(h, r), places: make(chan struct{}, w.cfg.Workers)}
 	for range cap(s.places) {
 		s.places <- struct{}{}
 	}
@@ -39,16 +39,16 @@ func newShift(life context.Context, d *desk, h *host.Host, r *rules) *shift {
 
 // run works until ctx ends or another manifest is in force, and returns the attempts
 // that were acquired under that. An error is final.
-func (s *shift) run(ctx context.Context, left []offer) (later []offer, err error) {
+func (s *session) run(ctx context.Context, left []offer) (later []offer, err error) {
 	s.over, s.end = context.WithCancelCause(ctx)
 	defer s.end(nil)
-	s.deliver() // what an earlier process or shift has left comes first
+	s.deliver() // what an earlier process or session has left comes first
 	for range left {
 		<-s.places
 	}
 	var hearing sync.WaitGroup
 	hearing.Go(s.hear)
-	s.begin(left)
+	s.perform(left)
 	later, err = s.ask()
 	s.clear()
 	closed := s.host.Close()
@@ -65,7 +65,7 @@ func (s *shift) run(ctx context.Context, left []offer) (later []offer, err error
 }
 
 // deliver hands in what the effect store holds.
-func (s *shift) deliver() {
+func (s *session) deliver() {
 	var all sync.WaitGroup
 	slots := make(chan struct{}, s.cfg.Workers)
 	for _, data := range s.host.Stored() {
@@ -81,7 +81,7 @@ func (s *shift) deliver() {
 }
 
 // ask acquires attempts and begins them.
-func (s *shift) ask() (later []offer, err error) {
+func (s *session) ask() (later []offer, err error) {
 	for s.over.Err() == nil {
 		free := s.take()
 		offers, in, err := s.acquire(free)
@@ -93,18 +93,18 @@ func (s *shift) ask() (later []offer, err error) {
 			return nil, unlessOver(s.over, err)
 		case in != s.rules.hash:
 			for range offers {
-				s.places <- struct{}{} // they are for the next shift
+				s.places <- struct{}{} // they are for the next session
 			}
 			return offers, nil
 		}
-		s.begin(offers)
+		s.perform(offers)
 	}
 	return nil, nil
 }
 
 // take takes the free places, as many as can be asked for: at least one, unless
 // that is over.
-func (s *shift) take() (n int) {
+func (s *session) take() (n int) {
 	select {
 	case <-s.places:
 		n++
@@ -125,7 +125,7 @@ func (s *shift) take() (n int) {
 // acquire asks for attempts and returns them with the manifest in force. Once it
 // has asked it waits for the answer, also where there is nothing more to do: what
 // is in it would be lost to everybody.
-func (s *shift) acquire(most int) (out []offer, in manifest.Hash, err error) {
+func (s *session) acquire(most int) (out []offer, in manifest.Hash, err error) {
 	in = s.rules.hash
 	if most == 0 {
 		return nil, in, nil
@@ -156,7 +156,7 @@ func (s *shift) acquire(most int) (out []offer, in manifest.Hash, err error) {
 }
 
 // accept takes note of what was acquired. What was long on its way is renewed first.
-func (s *shift) accept(answer *api.Offers, asked time.Time) []offer {
+func (s *session) accept(answer *api.Offers, asked time.Time) []offer {
 	var out []offer
 	var late sync.WaitGroup
 	waited := time.Since(asked)
@@ -180,7 +180,7 @@ func (s *shift) accept(answer *api.Offers, asked time.Time) []offer {
 
 // changed waits for a while and returns the manifest in force then. It stands in for
 // acquire where nothing can be performed here.
-func (s *shift) changed() (manifest.Hash, error) {
+func (s *session) changed() (manifest.Hash, error) {
 	timer := time.NewTimer(maxWait)
 	defer timer.Stop()
 	select {
@@ -192,8 +192,8 @@ func (s *shift) changed() (manifest.Hash, error) {
 	return r.hash, err
 }
 
-// begin has the host perform what was acquired. What must not be is fenced off.
-func (s *shift) begin(offers []offer) {
+// perform has the host perform what was acquired. What must not be is fenced off.
+func (s *session) perform(offers []offer) {
 	tasks := make([]receipt.Task, 0, len(offers))
 	for i := range offers {
 		p := offers[i].permit
@@ -211,7 +211,7 @@ func (s *shift) begin(offers []offer) {
 }
 
 // hear takes what the host has to say, until it is closed.
-func (s *shift) hear() {
+func (s *session) hear() {
 	for {
 		err := s.host.Wait(context.Background())
 		if err == nil {
@@ -232,7 +232,7 @@ func (s *shift) hear() {
 }
 
 // answered hands a result in, and makes the place free after that.
-func (s *shift) answered(a *receipt.Answer) {
+func (s *session) answered(a *receipt.Answer) {
 	at := attempt{a.Key, a.Attempt}
 	if a.Receipt == nil {
 		s.log.Warn("nobody can tell what came of an effect", "key", a.Key.String(), "attempt", a.Attempt, "reason", a.Lost)
@@ -247,7 +247,7 @@ func (s *shift) answered(a *receipt.Answer) {
 	})
 }
 
-func (s *shift) done(at attempt) {
+func (s *session) done(at attempt) {
 	if s.leases.drop(at) { // else it was lost before, and its result has come after all
 		s.places <- struct{}{}
 	}
@@ -255,7 +255,7 @@ func (s *shift) done(at attempt) {
 
 // commit hands a result in until the server has it or refuses it for good. It stays
 // in the effect store where neither comes in time.
-func (s *shift) commit(r *receipt.Receipt, data []byte) {
+func (s *session) commit(r *receipt.Receipt, data []byte) {
 	wait := s.host.RetryAfter(r.Key)
 	err := persist(s.life, s.note("result"), func(ctx context.Context) error {
 		return s.client.post(ctx, ofWorld(s.id, "/effects/commit"), api.CommitRequest{
@@ -265,7 +265,7 @@ func (s *shift) commit(r *receipt.Receipt, data []byte) {
 	said := refusal(err)
 	switch {
 	case err == nil:
-		s.tell(r)
+		s.logResult(r)
 	case said == nil: // life is over
 		return
 	case !final(said):
@@ -280,8 +280,8 @@ func (s *shift) commit(r *receipt.Receipt, data []byte) {
 	}}})
 }
 
-// tell says what came of an effect.
-func (s *shift) tell(r *receipt.Receipt) {
+// logResult says what came of an effect.
+func (s *session) logResult(r *receipt.Receipt) {
 	about := []any{"kind", r.Kind, "key", r.Key.String(), "attempt", r.Attempt, "status", r.Status}
 	switch r.Status {
 	case receipt.StatusOK, receipt.StatusCancelled:
@@ -302,7 +302,7 @@ func final(said *refusedError) bool {
 }
 
 // clear waits until nothing is under way, for as long as that may take.
-func (s *shift) clear() {
+func (s *session) clear() {
 	timer := time.NewTimer(s.cfg.Grace)
 	defer timer.Stop()
 	for range cap(s.places) {

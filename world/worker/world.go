@@ -18,8 +18,8 @@ const (
 	handing = 5 * time.Second // for that, and for handing in what came of it
 )
 
-// desk is the work for one world, under whatever manifests come into force.
-type desk struct {
+// worldWorker works for one world, under whatever manifests come into force.
+type worldWorker struct {
 	cfg    *Config
 	client *client
 	id     string
@@ -29,7 +29,7 @@ type desk struct {
 	leases *leases
 }
 
-func newDesk(cfg *Config, c *client, id string) (*desk, error) {
+func newWorldWorker(cfg *Config, c *client, id string) (*worldWorker, error) {
 	dir, err := worldDir(filepath.Join(cfg.Dir, ownDir), id)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func newDesk(cfg *Config, c *client, id string) (*desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &desk{cfg: cfg, client: c, id: id, dir: dir, log: cfg.Log.With("world", id), keys: keys, leases: newLeases()}, nil
+	return &worldWorker{cfg: cfg, client: c, id: id, dir: dir, log: cfg.Log.With("world", id), keys: keys, leases: newLeases()}, nil
 }
 
 // offer is an attempt that this worker has acquired.
@@ -49,8 +49,8 @@ type offer struct {
 	rules  manifest.Hash // under which it was asked for
 }
 
-// work takes shift after shift until ctx ends. life bounds what has to be done then.
-func (d *desk) work(ctx, life context.Context) error {
+// work runs one session after another until ctx ends. life bounds what has to be done then.
+func (w *worldWorker) work(ctx, life context.Context) error {
 	var left []offer
 	for first := true; ; first = false {
 		if len(left) == 0 && ctx.Err() != nil {
@@ -60,35 +60,35 @@ func (d *desk) work(ctx, life context.Context) error {
 		if len(left) > 0 {
 			asking = life
 		}
-		r, err := d.fetch(asking)
+		r, err := w.fetch(asking)
 		if err != nil {
 			return unlessOver(asking, err)
 		}
-		h, err := d.open(asking, r)
+		h, err := w.open(asking, r)
 		if err != nil {
 			return unlessOver(asking, err)
 		}
 		if first {
-			d.log.Info("working for a world", "name", d.cfg.Name, "manifest", r.hash.String(), "kinds", kindsOf(h, r))
+			w.log.Info("working for a world", "name", w.cfg.Name, "manifest", r.hash.String(), "kinds", kindsOf(h, r))
 		} else {
-			d.log.Info("another manifest is in force", "manifest", r.hash.String(), "kinds", kindsOf(h, r))
+			w.log.Info("another manifest is in force", "manifest", r.hash.String(), "kinds", kindsOf(h, r))
 		}
-		s := newShift(life, d, h, r)
+		s := newSession(life, w, h, r)
 		if left, err = s.run(ctx, left); err != nil {
 			return err
 		}
 	}
 }
 
-// note returns what tells of a failure that is not the last.
-func (d *desk) note(what string) func(error, time.Duration) {
+// note returns what logs a failure after which the worker tries again.
+func (w *worldWorker) note(what string) func(error, time.Duration) {
 	return func(err error, wait time.Duration) {
-		d.log.Warn("the server does not answer", "about", what, "error", err, "again_in", wait)
+		w.log.Warn("the server does not answer", "about", what, "error", err, "again_in", wait)
 	}
 }
 
 // keep renews a lease until it is not held, or over.
-func (d *desk) keep(p receipt.Permit, h *lease) {
+func (w *worldWorker) keep(p receipt.Permit, h *lease) {
 	timer := time.NewTimer(h.term / 3)
 	defer timer.Stop()
 	for {
@@ -97,7 +97,7 @@ func (d *desk) keep(p receipt.Permit, h *lease) {
 			return
 		case <-timer.C:
 		}
-		if d.leases.lost(h) || !d.renew(&p, h) {
+		if w.leases.lost(h) || !w.renew(&p, h) {
 			return
 		}
 		timer.Reset(h.term / 3)
@@ -105,19 +105,19 @@ func (d *desk) keep(p receipt.Permit, h *lease) {
 }
 
 // renew reports whether another renewal makes sense.
-func (d *desk) renew(p *receipt.Permit, h *lease) bool {
+func (w *worldWorker) renew(p *receipt.Permit, h *lease) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), h.term/3)
 	defer cancel()
 	asked := time.Now()
-	err := d.client.post(ctx, ofWorld(d.id, "/effects/renew"), api.RenewRequest{
-		Worker: d.cfg.Name, Key: p.Key, Attempt: p.Attempt, Nonce: h.nonce.String(),
+	err := w.client.post(ctx, ofWorld(w.id, "/effects/renew"), api.RenewRequest{
+		Worker: w.cfg.Name, Key: p.Key, Attempt: p.Attempt, Nonce: h.nonce.String(),
 	}, new(api.Renewed))
 	said := refusal(err)
 	switch {
 	case err == nil:
-		d.leases.prolong(h, asked)
+		w.leases.prolong(h, asked)
 	case said != nil && said.status == http.StatusConflict:
-		d.leases.lose(attemptOf(p))
+		w.leases.lose(attemptOf(p))
 		return false
 	}
 	return true

@@ -39,7 +39,7 @@ class Blobs:
         self._file.close()
 
 
-class Shelf:
+class JournalBlobs:
     """What records need, besides themselves. fault is told of what is missing, or there and not needed."""
 
     def __init__(self, header, fault):

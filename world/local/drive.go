@@ -1,0 +1,174 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Course says how a world is driven. The zero value drives it until it is idle.
+type Course struct {
+	Ticks  uint64                   // at most; 0: no bound
+	Every  bool                     // also those in which nothing can happen, each to its end: see Step
+	Stay   bool                     // wait for others where the world is idle
+	Until  time.Time                // no longer than this; zero: no bound
+	Stop   func(*world.Moment) bool // asked before each step whether it is the end; nil: never
+	Ticked func(done uint64)        // told of each tick; nil: nobody is
+}
+
+// Driven says what came of driving a world.
+type Driven struct {
+	Ticks     uint64
+	Records   uint64
+	Status    world.Status
+	Undecided int // effects in doubt that need a person's decision
+}
+
+// Drive runs ticks as far as the course says or until ctx ends, which is an error;
+// what was done is durable then, too. Where nothing can happen it waits for the
+// outside and for what others bring about: other calls may be made meanwhile. An
+// effect that a recording has no answer for ends it with the *host.MissError of the
+// first in the order of their permits, whichever the host came upon first: so the
+// world stands the same wherever it is run.
+func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
+	from := lw.store.Head().ID
+	ticks, idle, err := lw.drive(ctx, &c)
+	d := Driven{Ticks: ticks}
+	lw.View(func(w *world.Moment) {
+		d.Status = w.Status()
+		var asked int
+		if d.Undecided, asked = w.InDoubt(); idle {
+			d.Undecided += asked // their verifiers have said that they cannot tell
+		}
+	})
+	d.Records = uint64(d.Status.Head.ID - from)
+	return d, err
+}
+
+// drive is Drive; idle says that it ended because nothing more could happen.
+func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool, err error) {
+	within, end := ctx, func() {}
+	if !c.Until.IsZero() {
+		within, end = context.WithDeadline(ctx, c.Until)
+	}
+	defer end()
+	for err == nil && !idle && (c.Ticks == 0 || ticks < c.Ticks) && !lw.stops(c) {
+		if err = within.Err(); err != nil {
+			break
+		}
+		before := lw.store.Head().ID
+		var p world.Progress
+		p, err = lw.advance(within, c)
+		switch {
+		case lw.missedLater(err):
+			err = nil
+		case err != nil || p == world.Handled:
+		case p == world.Ticked:
+			ticks++
+			if c.Ticked != nil {
+				c.Ticked(ticks)
+			}
+		case p == world.Idle && !c.Stay:
+			idle = true
+		default: // a late answer comes to an idle world, too
+			err = lw.awaitNews(within, before)
+		}
+	}
+	if err == nil || within.Err() != nil {
+		if failed := lw.Sync(); failed != nil {
+			err = failed
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = nil
+	}
+	return ticks, idle, err
+}
+
+func (lw *World) advance(ctx context.Context, c *Course) (world.Progress, error) {
+	if c.Every {
+		return world.Ticked, lw.Step(ctx)
+	}
+	return lw.Next(ctx)
+}
+
+// stops asks whether the course is at its end.
+func (lw *World) stops(c *Course) (end bool) {
+	if c.Stop == nil {
+		return false
+	}
+	lw.View(func(w *world.Moment) {
+		end = c.Stop(w)
+	})
+	return end
+}
+
+// Run runs ticks until the world is idle or ctx ends. Other calls may be made
+// while it waits.
+func (lw *World) Run(ctx context.Context) error {
+	_, _, err := lw.drive(ctx, &Course{})
+	return err
+}
+
+// RunUntil runs, as Run does, until what comes next is in a tick after one, or
+// nothing does.
+func (lw *World) RunUntil(ctx context.Context, last manifest.Tick) error {
+	_, _, err := lw.drive(ctx, &Course{Stop: func(m *world.Moment) bool {
+		at, ok := m.NextTick()
+		return ok && at > last
+	}})
+	return err
+}
+
+// RunIntent runs, as Run does, until an intent gets on only by an input, or not at
+// all.
+func (lw *World) RunIntent(ctx context.Context, key receipt.Key) error {
+	_, _, err := lw.drive(ctx, &Course{Stop: func(m *world.Moment) bool {
+		e, ok := m.Intent(key)
+		return !ok || e.Resting()
+	}})
+	return err
+}
+
+// awaitNews blocks until the outside has an answer, or the journal has a record
+// after one: another call may have brought it about.
+func (lw *World) awaitNews(ctx context.Context, after journal.Seq) error {
+	either, stop := context.WithCancel(ctx)
+	defer stop()
+	var grown sync.WaitGroup
+	var failed error
+	grown.Go(func() {
+		failed = lw.store.Await(either, after)
+		stop()
+	})
+	err := lw.Wait(either)
+	stop()
+	grown.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.Canceled):
+		return failed
+	}
+	return err
+}
+
+// missedLater reports whether an error says that an effect has no answer while
+// another one, which was permitted before, may still get one.
+func (lw *World) missedLater(err error) bool {
+	var miss *host.MissError
+	if !errors.As(err, &miss) {
+		return false
+	}
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	flight := lw.w.InFlight()
+	return len(flight) > 0 && flight[0].Step != miss.Step
+}
