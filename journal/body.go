@@ -17,7 +17,7 @@ type Body interface {
 	version() uint64
 }
 
-// BodyVersion is the version of every struct below but one.
+// BodyVersion is the version of every struct whose row in kinds.go names no other.
 const BodyVersion = 1
 
 // RollbackVersion is the version of RolledBack. Under version 1 what a rollback left
@@ -32,9 +32,8 @@ type Created struct {
 	Name     string   `json:"name"`  // the manifest's
 	Seed     uint64   `json:"seed"`
 	Manifest Hash     `json:"manifest"`
-	Kernel   string   `json:"kernel"` // the engine versions that replay needs
-	Starlark string   `json:"starlark"`
-	CEL      string   `json:"cel"`
+	Kernel   string   `json:"kernel"` // the version of the kernel, and engines, that replay needs
+	Engines  Engines  `json:"engines"`
 }
 
 // Advanced is the payload of clock.advanced: a tick begins.

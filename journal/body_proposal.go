@@ -1,6 +1,9 @@
 package journal
 
-import "github.com/worldkernel/worldkernel/manifest"
+import (
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
 
 // ManifestProposed is the payload of manifest.proposed: somebody asks for other
 // rules. Proposals are numbered by their order in the journal.
@@ -71,9 +74,8 @@ type Applied struct {
 	Manifest Hash     `json:"manifest"`
 	Base     Hash     `json:"base"` // the manifest that was in force
 	Actor    string   `json:"actor"`
-	Kernel   string   `json:"kernel"` // the engine versions that replay needs from here on
-	Starlark string   `json:"starlark"`
-	CEL      string   `json:"cel"`
+	Kernel   string   `json:"kernel"` // what replay needs from here on, as in Created
+	Engines  Engines  `json:"engines"`
 }
 
 // Migrated is the payload of cell.migrated: the code of the cell's reducer has
@@ -111,7 +113,16 @@ func (x *ManifestRejected) Append(b []byte) []byte { return appendStruct(b, x) }
 func (x *ManifestWithdrawn) Append(b []byte) []byte { return appendStruct(b, x) }
 
 // Append implements Body.
-func (x *Applied) Append(b []byte) []byte { return appendStruct(b, x) }
+func (x *Applied) Append(b []byte) []byte {
+	b = canon.AppendArray(b, 6+x.Engines.items(x.V))
+	b = canon.AppendUint(b, x.V)
+	b = canon.AppendUint(b, x.Proposal)
+	b = canon.AppendBytes(b, x.Manifest[:])
+	b = canon.AppendBytes(b, x.Base[:])
+	b = canon.AppendText(b, x.Actor)
+	b = canon.AppendText(b, x.Kernel)
+	return x.Engines.append(b, x.V)
+}
 
 // Append implements Body.
 func (x *Migrated) Append(b []byte) []byte { return appendStruct(b, x) }

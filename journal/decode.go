@@ -9,10 +9,18 @@ import (
 )
 
 // decodeFrequent reads the payloads of the kinds that most records have without the
-// library, which takes several times as long. It returns what that would, or nil for
-// what it leaves to it: other kinds, and whatever is wrong.
+// library, which takes several times as long, and those of version 1 whose struct has
+// another shape today. It returns nil for what it leaves to the library: other kinds,
+// and whatever is wrong.
 func decodeFrequent(kind Kind, payload []byte) Body {
 	r := canon.NewReader(payload)
+	short := false
+	hash := func() (h Hash) {
+		b := r.Bytes()
+		short = short || len(b) != len(h)
+		copy(h[:], b)
+		return h
+	}
 	var body Body
 	switch kind {
 	case KindSubmitted:
@@ -26,17 +34,17 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 		body = &Finished{V: r.Uint(), Receipt: bytes.Clone(r.Raw())}
 	case KindStepped:
 		r.ArrayOf(6)
-		x := &Stepped{V: r.Uint(), Cell: r.Text(), N: r.Uint(), Outcome: receipt.Outcome(r.Text())}
-		state := r.Bytes()
-		x.Gas = r.Uint()
-		if len(state) != len(x.State) {
-			return nil
-		}
-		x.State, body = Hash(state), x
+		body = &Stepped{V: r.Uint(), Cell: r.Text(), N: r.Uint(), Outcome: receipt.Outcome(r.Text()), State: hash(), Gas: r.Uint()}
+	case KindCreated:
+		r.ArrayOf(8)
+		body = &Created{V: r.Uint(), World: r.Text(), Name: r.Text(), Seed: r.Uint(), Manifest: hash(), Kernel: r.Text(), Engines: readEngineFields(r)}
+	case KindApplied:
+		r.ArrayOf(8)
+		body = &Applied{V: r.Uint(), Proposal: r.Uint(), Manifest: hash(), Base: hash(), Actor: r.Text(), Kernel: r.Text(), Engines: readEngineFields(r)}
 	default:
 		return nil
 	}
-	if r.Close() != nil || body.version() != BodyVersion {
+	if short || r.Close() != nil || body.version() != BodyVersion {
 		return nil
 	}
 	return body

@@ -10,15 +10,14 @@ func (x *Created) version() uint64 { return x.V }
 
 // Append implements Body.
 func (x *Created) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 8)
-	b = canon.AppendUint(b, BodyVersion)
+	b = canon.AppendArray(b, 6+x.Engines.items(x.V))
+	b = canon.AppendUint(b, x.V)
 	b = canon.AppendText(b, x.World)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, x.Seed)
 	b = canon.AppendBytes(b, x.Manifest[:])
 	b = canon.AppendText(b, x.Kernel)
-	b = canon.AppendText(b, x.Starlark)
-	return canon.AppendText(b, x.CEL)
+	return x.Engines.append(b, x.V)
 }
 
 func (x *Advanced) version() uint64 { return x.V }

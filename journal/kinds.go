@@ -7,6 +7,10 @@ type row struct {
 	input bool        // it comes from outside; else it is derived: replay computes and compares it
 	body  func() Body // an empty one
 
+	// Versions of the body that it reads, both 1 if 0. Version 1 of a body that begins
+	// later is decodeFrequent's.
+	first, last uint64
+
 	// Where things stand in the payload: item 0 is the version. 0: it has none.
 	cell     int // the cell that it concerns
 	cells    int // the list of cells that it concerns
@@ -17,7 +21,7 @@ type row struct {
 
 // rows has every kind.
 var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing changes, looked at for every record
-	KindCreated:   {input: true, body: func() Body { return new(Created) }},
+	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion},
 	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }},
 	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4},
 	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1},
@@ -33,7 +37,7 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindPinned:    {input: true, body: func() Body { return new(SnapshotPinned) }},
 	KindPruned:    {input: true, body: func() Body { return new(SnapshotPruned) }},
 	KindRetention: {input: true, body: func() Body { return new(SnapshotRetention) }},
-	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }},
+	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }, last: RollbackVersion},
 	KindForked:    {input: true, body: func() Body { return new(Forked) }},
 	KindRedacted:  {input: true, body: func() Body { return new(Redacted) }},
 	KindProposed:  {input: true, body: func() Body { return new(ManifestProposed) }},
@@ -41,7 +45,7 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindApproved:  {input: true, body: func() Body { return new(ManifestApproved) }},
 	KindRejected:  {input: true, body: func() Body { return new(ManifestRejected) }},
 	KindWithdrawn: {input: true, body: func() Body { return new(ManifestWithdrawn) }},
-	KindApplied:   {input: true, body: func() Body { return new(Applied) }},
+	KindApplied:   {input: true, body: func() Body { return new(Applied) }, first: EnginesVersion, last: EnginesVersion},
 
 	KindStepped:  {body: func() Body { return new(Stepped) }, cell: 1},
 	KindFailed:   {body: func() Body { return new(Failed) }, cell: 1},

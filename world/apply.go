@@ -9,7 +9,6 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 // Apply puts the candidate of a proposal in force. It is durable on return, and a
@@ -111,9 +110,9 @@ func (k *kernel) apply(b journal.Applied, next *rules) error {
 		return refuse(ErrNoReason, "actor", "say who applies it")
 	}
 	if b.Kernel == "" {
-		b.Kernel, b.Starlark, b.CEL = KernelVersion, star.Version, governance.Version
+		b.V, b.Kernel, b.Engines = journal.EnginesVersion, KernelVersion, engines()
 	}
-	if err := checkEngines(b.Kernel, b.Starlark, b.CEL); err != nil {
+	if err := checkEngines(b.Kernel, b.Engines); err != nil {
 		return err
 	}
 	if err := k.dropsNothing(next); err != nil {
@@ -123,7 +122,7 @@ func (k *kernel) apply(b journal.Applied, next *rules) error {
 	if err != nil {
 		return err
 	}
-	b.V, b.Manifest, b.Base, b.Actor = journal.BodyVersion, p.Candidate, p.Base, journal.Text(b.Actor)
+	b.Manifest, b.Base, b.Actor = p.Candidate, p.Base, journal.Text(b.Actor)
 	k.body = b.Append(k.body[:0])
 	id, _ := k.write(journal.KindApplied, 0)
 	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {

@@ -73,8 +73,7 @@ func TestKindUnderWayIsNotDropped(t *testing.T) {
 			func(p *play) { p.ask() },
 			receipt.StateParked,
 			func(p *play) {
-				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, journal.Disapprove))
-				p.Drive()
+				p.decide(p.Intents()[0].Intent.Key, journal.Disapprove)
 			},
 		},
 		"in doubt": {
@@ -82,8 +81,7 @@ func TestKindUnderWayIsNotDropped(t *testing.T) {
 			func(p *play) { p.ask(); p.lose() },
 			receipt.StateInDoubt,
 			func(p *play) {
-				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, journal.Executed))
-				p.Drive()
+				p.decide(p.Intents()[0].Intent.Key, journal.Executed)
 			},
 		},
 		"a verifier is asked": {

@@ -38,8 +38,7 @@ func TestVerifierThatIsDroppedWhileItIsAskedLeavesAPersonToDecide(t *testing.T) 
 		require.True(t, p.Idle())
 		p.crash()
 	}
-	require.NoError(t, p.resolve(key, journal.Executed))
-	p.Drive()
+	p.decide(key, journal.Executed)
 	p.tells("x0 ok")
 }
 

@@ -153,8 +153,7 @@ func TestEffectInDoubtKeepsItsCall(t *testing.T) {
 			p := live(t, calls(2))
 			key := p.ask()
 			p.lose()
-			require.NoError(t, p.resolve(key, how))
-			p.Drive()
+			p.decide(key, how)
 			if how == journal.NotExecuted {
 				p.reply(worldtest.OK(nil))
 				require.False(t, p.another(), "its second attempt spent the other one")

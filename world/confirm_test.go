@@ -114,8 +114,7 @@ func TestPersonRejectsWhatTheVerifierDidNotConfirm(t *testing.T) {
 	_, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
 	key := p.Intents()[0].Intent.Key
-	require.NoError(t, p.resolve(key, journal.Disapprove))
-	p.Drive()
+	p.decide(key, journal.Disapprove)
 	p.tells("x0 rejected")
 	e := p.entry(key)
 	require.Equal(t, receipt.StateFailed, e.State)

@@ -101,9 +101,7 @@ func TestLateReceiptIsNotPartOfTheExecution(t *testing.T) {
 func TestExecutionOfWhatIsAskedForAgain(t *testing.T) {
 	t.Run("recorded and waits", func(t *testing.T) {
 		p := live(t)
-		p.order("x")
-		p.snapshot("before")
-		p.Drive()
+		p.ordered()
 		key := p.Intents()[0].Intent.Key
 		p.back("before")
 		p.reply(worldtest.OK(nil))
@@ -125,9 +123,7 @@ func TestExecutionOfWhatIsAskedForAgain(t *testing.T) {
 	})
 	t.Run("compensated", func(t *testing.T) {
 		p := undone(t)
-		p.order("x")
-		p.snapshot("before")
-		p.Drive()
+		p.ordered()
 		p.reply(worldtest.OK(map[string]any{"id": 7}))
 		key := p.Intents()[0].Intent.Key
 		p.back("before", compensating)
@@ -138,9 +134,7 @@ func TestExecutionOfWhatIsAskedForAgain(t *testing.T) {
 	t.Run("reused", func(t *testing.T) {
 		p := live(t, tool(func(e *manifest.Effect) { e.OnRepeat = manifest.RepeatReuse }))
 		p.snapshot("before")
-		p.order("x")
-		p.Drive()
-		p.reply(worldtest.OK(nil))
+		p.done("x", worldtest.OK(nil))
 		p.back("before")
 		p.Submit("go", order{To: "a", Say: "another history", Do: []act{{Effect: "tool.a", Param: "x"}}})
 		p.Drive()

@@ -6,12 +6,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
@@ -51,15 +49,17 @@ func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 }
 
 func TestOtherEnginesAreRefused(t *testing.T) {
-	mine := journal.Created{Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version}
-	require.NoError(t, checkEngines(mine.Kernel, mine.Starlark, mine.CEL))
-	for _, change := range []func(*journal.Created){
-		func(c *journal.Created) { c.Kernel += "0" },
-		func(c *journal.Created) { c.Starlark += "0" },
-		func(c *journal.Created) { c.CEL += "0" },
-	} {
-		other := mine
-		change(&other)
-		require.ErrorIs(t, checkEngines(other.Kernel, other.Starlark, other.CEL), ErrEngine)
+	require.NoError(t, checkEngines(KernelVersion, engines()))
+	require.NoError(t, checkEngines(KernelVersion, engines()[:1]), "one that came later is not named")
+	require.ErrorIs(t, checkEngines(KernelVersion+"0", engines()), ErrEngine)
+	for i := range engines() {
+		for _, change := range []func(*journal.Engine){
+			func(e *journal.Engine) { e.Version += "0" },
+			func(e *journal.Engine) { e.Name += "0" },
+		} {
+			other := engines()
+			change(&other[i])
+			require.ErrorIs(t, checkEngines(KernelVersion, other), ErrEngine)
+		}
 	}
 }

@@ -104,6 +104,13 @@ func (p *play) resolve(key receipt.Key, how journal.Resolution) error {
 	}))
 }
 
+// decide is resolve, and what comes of it.
+func (p *play) decide(key receipt.Key, how journal.Resolution) {
+	p.t.Helper()
+	require.NoError(p.t, p.resolve(key, how))
+	p.Drive()
+}
+
 // tells requires what the bot a has seen of receipts.
 func (p *play) tells(want ...string) {
 	p.t.Helper()

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 // KernelVersion is recorded in world.created: a journal means what the kernel
@@ -78,8 +76,8 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		return nil, err
 	}
 	k.create(journal.Created{
-		V: journal.BodyVersion, World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
-		Kernel: KernelVersion, Starlark: star.Version, CEL: governance.Version,
+		V: journal.EnginesVersion, World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
+		Kernel: KernelVersion, Engines: engines(),
 	})
 	k.blobs = append(blobs, k.blobs...)
 	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, durable: k.taken.ID}

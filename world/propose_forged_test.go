@@ -119,8 +119,8 @@ func TestForgedStepOfAProposalDoesNotReplay(t *testing.T) {
 	all, _ := c.Proposals()
 	p := all[1]
 	applied := journal.Applied{
-		V: 1, Proposal: 2, Manifest: p.Candidate, Base: p.Base, Actor: "eve",
-		Kernel: world.KernelVersion, Starlark: bodies[*journal.Applied](t, c.Journal)[0].Starlark, CEL: bodies[*journal.Applied](t, c.Journal)[0].CEL,
+		V: journal.EnginesVersion, Proposal: 2, Manifest: p.Candidate, Base: p.Base, Actor: "eve",
+		Kernel: world.KernelVersion, Engines: bodies[*journal.Applied](t, c.Journal)[0].Engines,
 	}
 	forge(journal.KindApplied, &applied, governance.ErrNotApproved)
 	require.NoError(t, worldtest.ErrorOf(c.Reject(t.Context(), 2, "bob", "no")))
@@ -137,10 +137,10 @@ func TestForgedApplyDoesNotReplay(t *testing.T) {
 	all, _ := p.Proposals()
 	dropping := all[n-1]
 	applied := journal.Applied{
-		V: 1, Proposal: n, Manifest: dropping.Candidate, Base: dropping.Base, Actor: "eve", Kernel: world.KernelVersion,
+		V: journal.EnginesVersion, Proposal: n, Manifest: dropping.Candidate, Base: dropping.Base, Actor: "eve", Kernel: world.KernelVersion,
 	}
 	created := bodies[*journal.Created](t, p.Journal)[0]
-	applied.Starlark, applied.CEL = created.Starlark, created.CEL
+	applied.Engines = created.Engines
 	at := c.Journal.Head().ID
 	requireForgeryFound(t, forged(t, c.Journal, at, journal.KindApplied, &applied), world.ErrUnderWay)
 	applied.Kernel = "kernel/0"

@@ -23,9 +23,7 @@ func (p *play) ended() journal.Seq {
 func TestReceiptThatACellMayBeToldAgainIsNotRedacted(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	require.ErrorIs(t, p.StillNeeds(p.ended()), world.ErrStillNeeded, "a rollback leads to it again")
 	p.snapshot("after")
 	require.NoError(t, worldtest.ErrorOf(p.Prune(t.Context(), journal.SnapshotPruned{Name: "before", Actor: "ada"})))
@@ -36,9 +34,7 @@ func TestReceiptThatACellMayBeToldAgainIsNotRedacted(t *testing.T) {
 func TestReceiptThatARollbackLeftBehindIsNotRedacted(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	end := p.ended()
 	p.back("before")
 	p.snapshot("after")

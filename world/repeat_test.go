@@ -8,7 +8,6 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -20,13 +19,9 @@ import (
 func TestWhatOneStandsForTheNextDoesNotRepeat(t *testing.T) {
 	p := live(t, tool(func(e *manifest.Effect) { e.OnRepeat = manifest.RepeatReuse }))
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	p.back("before")
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	require.Empty(t, p.out.Tasks(receipt.Perform), "it has the result of the first")
 	p.order("x")
 	p.Drive()
@@ -36,15 +31,10 @@ func TestWhatOneStandsForTheNextDoesNotRepeat(t *testing.T) {
 func TestWhatAPersonRefusedStandsForNothing(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	p.back("before")
-	p.other()
-	p.order("x")
-	p.Drive()
-	require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, journal.Disapprove))
-	p.Drive()
+	p.otherwise()
+	p.decide(p.Intents()[1].Intent.Key, journal.Disapprove)
 	p.order("x")
 	p.Drive()
 	require.Equal(t, receipt.StateParked, p.Intents()[2].State, "it repeats the first")
@@ -55,16 +45,11 @@ func TestWhatAPersonRefusedStandsForNothing(t *testing.T) {
 func TestWhoReturnsToWhatWasReusedLeavesNothingBehind(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	p.snapshot("after")
 	p.back("before")
-	p.other()
-	p.order("x")
-	p.Drive()
-	require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, world.Reuse))
-	p.Drive()
+	p.otherwise()
+	p.reuse(1)
 	p.tells("x0 ok")
 	require.Empty(t, p.back("after").Abandoned)
 	require.Len(t, p.back("before").Abandoned, 1)
@@ -76,19 +61,15 @@ func TestOneAttemptThatDidNotHappenSaysNothingOfAnother(t *testing.T) {
 	p.snapshot("before")
 	key := p.ask()
 	p.lose()
-	require.NoError(t, p.resolve(key, journal.RetryAnyway))
-	p.Drive()
+	p.decide(key, journal.RetryAnyway)
 	p.lose()
-	require.NoError(t, p.resolve(key, journal.NotExecuted))
-	p.Drive()
+	p.decide(key, journal.NotExecuted)
 	if p.entry(key).State == receipt.StateInFlight {
 		p.reply(worldtest.Fail("no"))
 	}
 	require.Equal(t, receipt.StateFailed, p.entry(key).State)
 	require.Len(t, p.back("before").Abandoned, 1)
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	require.Equal(t, 1, p.Status().Intents[receipt.StateParked], "the first may have happened")
 }
 
@@ -97,15 +78,12 @@ func TestWhatWasMadeUpForIsNothingToRepeat(t *testing.T) {
 	p.snapshot("before")
 	key := p.ask()
 	p.lose()
-	require.NoError(t, p.resolve(key, journal.RetryAnyway))
-	p.Drive()
+	p.decide(key, journal.RetryAnyway)
 	p.reply(worldtest.OK(map[string]any{"id": 7}))
 	p.back("before", compensating)
 	p.reply(worldtest.OK(nil))
 	require.Equal(t, receipt.OutcomeCompensated, p.entry(key).Outcome)
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	require.Equal(t, "x0", p.performing().Tag)
 }
 
@@ -114,23 +92,17 @@ func TestWhatWasMadeUpForIsNothingToRepeat(t *testing.T) {
 func TestWhoLeavesAHistoryOfFreshEffectsMeansNothingAnew(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
-	p.back("before", func(b *journal.RolledBack) { b.Fresh = true })
+	p.done("x", worldtest.OK(nil))
+	p.back("before", fresh)
 	p.back("before")
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
 }
 
 func TestWhatComesBackIsNothingToRepeat(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	p.tells("x0 ok")
 	p.snapshot("after")
 	p.back("before")

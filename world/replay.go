@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -117,7 +118,7 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkEngines(created.Kernel, created.Starlark, created.CEL); err != nil {
+	if err := checkEngines(created.Kernel, created.Engines); err != nil {
 		return nil, nil, err
 	}
 	inForce := created.Manifest
@@ -180,12 +181,20 @@ func firstRecord(h journal.History) (*journal.Created, error) {
 	return created, nil
 }
 
-func checkEngines(kernel, starlark, cel string) error {
-	for _, e := range []struct{ need, have string }{
-		{kernel, KernelVersion}, {starlark, star.Version}, {cel, governance.Version},
-	} {
-		if e.need != e.have {
-			return fmt.Errorf("%w: it needs %s, this program has %s", ErrEngine, e.need, e.have)
+// engines returns those of this program.
+func engines() journal.Engines {
+	return journal.Engines{{Name: journal.EngineCEL, Version: governance.Version}, {Name: journal.EngineStarlark, Version: star.Version}}
+}
+
+// checkEngines refuses what this program would replay otherwise than it was.
+func checkEngines(kernel string, need journal.Engines) error {
+	if kernel != KernelVersion {
+		return fmt.Errorf("%w: it needs %s, this program has %s", ErrEngine, kernel, KernelVersion)
+	}
+	have := engines()
+	for _, e := range need {
+		if has := have.Of(e.Name); has != e.Version {
+			return fmt.Errorf("%w: it needs %s, this program has %s", ErrEngine, e.Version, cmp.Or(has, "no "+e.Name))
 		}
 	}
 	return nil

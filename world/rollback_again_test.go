@@ -29,14 +29,24 @@ func (p *play) other() {
 	p.Submit("go", order{To: "a", Say: "something else"})
 }
 
+// otherwise is other, and then the same order.
+func (p *play) otherwise() {
+	p.t.Helper()
+	p.other()
+	p.order("x")
+	p.Drive()
+}
+
+// reuse gives an intent, by its place in the ledger, the result of the one it repeats.
+func (p *play) reuse(intent int) {
+	p.t.Helper()
+	p.decide(p.Intents()[intent].Intent.Key, world.Reuse)
+}
+
 // TestWhatComesBackIsCompensatedWhenItIsLeftAgain is the second of the ways in which
 // something was lost sight of: a rollback led to the part that another one had left.
 func TestWhatComesBackIsCompensatedWhenItIsLeftAgain(t *testing.T) {
-	p := undone(t)
-	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p := paid(t)
 	p.snapshot("after")
 	p.back("before")
 	p.crash()
@@ -51,28 +61,19 @@ func TestWhatComesBackIsCompensatedWhenItIsLeftAgain(t *testing.T) {
 // TestWhatAnotherStoodForIsCompensated leaves behind what had its result from a part
 // that was left before.
 func TestWhatAnotherStoodForIsCompensated(t *testing.T) {
-	p := undone(t)
-	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p := paid(t)
 	p.back("before")
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	second := p.Intents()[1]
 	require.Equal(t, receipt.StateParked, second.State)
-	require.NoError(t, p.resolve(second.Intent.Key, world.Reuse))
-	p.Drive()
+	p.decide(second.Intent.Key, world.Reuse)
 	p.tells("x0 ok")
 	done := p.back("before", compensating)
 	require.Len(t, done.Abandoned, 1)
 	require.Equal(t, p.Intents()[0].Intent.Key, done.Abandoned[0].Key, "the intent that was performed")
 	require.Equal(t, journal.Compensated, done.Abandoned[0].Disposition)
 	p.reply(worldtest.OK(nil))
-	p.other()
-	p.order("x") // the step of the second history
-	p.Drive()
+	p.otherwise() // the step of the second history
 	p.tells("x0 rejected")
 	require.Len(t, p.out.Performed, 2, "the payment, and its return")
 }
@@ -80,19 +81,12 @@ func TestWhatAnotherStoodForIsCompensated(t *testing.T) {
 // TestReturnToWhatWasMadeUpForIsSaid returns to a part in which a cell counts on what
 // has been undone since: somebody has to know.
 func TestReturnToWhatWasMadeUpForIsSaid(t *testing.T) {
-	p := undone(t)
-	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p := paid(t)
 	p.snapshot("after")
 	p.back("before", compensating)
-	b := journal.RolledBack{Snapshot: "after", Actor: "ada", Reason: "so"}
-	_, err := p.Rollback(t.Context(), b)
-	require.ErrorAs(t, err, new(*world.SideEffectsError), "while it is under way, too")
+	p.requireSideEffects("after", "while it is under way, too")
 	p.reply(worldtest.OK(nil))
-	_, err = p.Rollback(t.Context(), b)
-	require.ErrorAs(t, err, new(*world.SideEffectsError))
+	p.requireSideEffects("after", "when it is made up for")
 	done := p.back("after")
 	require.Equal(t, map[string]journal.Disposition{"x0": journal.MadeUpFor}, p.dispositions(done))
 	p.tells("x0 ok")
@@ -101,11 +95,7 @@ func TestReturnToWhatWasMadeUpForIsSaid(t *testing.T) {
 }
 
 func TestCompensationInVainIsNoReturnToWhatWasMadeUpFor(t *testing.T) {
-	p := undone(t)
-	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p := paid(t)
 	p.snapshot("after")
 	p.back("before", compensating)
 	p.reply(worldtest.Fail("no"))
@@ -122,11 +112,7 @@ func TestCompensationThatEndsAfterTheReturnIsToldOnce(t *testing.T) {
 		left  int
 	}{"done": {worldtest.OK(nil), 0}, "in vain": {worldtest.Fail("no"), 1}} {
 		t.Run(name, func(t *testing.T) {
-			p := undone(t)
-			p.snapshot("before")
-			p.order("x")
-			p.Drive()
-			p.reply(worldtest.OK(map[string]any{"id": 7}))
+			p := paid(t)
 			p.tells("x0 ok")
 			p.snapshot("after")
 			p.back("before", compensating)
@@ -141,20 +127,14 @@ func TestCompensationThatEndsAfterTheReturnIsToldOnce(t *testing.T) {
 func TestFreshEffectsAreMeantInTheirOwnHistoryOnly(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
-	p.back("before", func(b *journal.RolledBack) { b.Fresh = true })
+	p.done("x", worldtest.OK(nil))
+	p.back("before", fresh)
 	p.snapshot("fresh")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	require.Len(t, p.out.Performed, 2, "it is meant anew")
 	p.back("fresh")
 	p.crash()
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	require.Equal(t, receipt.StateParked, p.Intents()[2].State, "the second is left behind, and the first is waived")
 	p.back("before")
 	p.other()
@@ -168,9 +148,7 @@ func TestFreshEffectsAreMeantInTheirOwnHistoryOnly(t *testing.T) {
 func TestAResultIsForOneIntent(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	p.back("before")
 	p.other()
 	p.order("x")
@@ -191,20 +169,15 @@ func TestWhatIsBeingMadeUpForHasNoResultToReuse(t *testing.T) {
 		e.Compensate = &manifest.Compensate{Kind: "tool.l", Params: `{"undo": receipt.payload.id}`}
 	}))
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p.done("x", worldtest.OK(map[string]any{"id": 7}))
 	p.back("before", compensating)
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	again := p.Intents()[2].Intent.Key
 	require.Equal(t, receipt.StateParked, p.entry(again).State)
 	require.ErrorIs(t, p.resolve(again, world.Reuse), world.ErrNoRepeat)
 	p.reply(worldtest.OK(nil))
 	require.ErrorIs(t, p.resolve(again, world.Reuse), world.ErrNoRepeat)
-	require.NoError(t, p.resolve(again, journal.Approve))
-	p.Drive()
+	p.decide(again, journal.Approve)
 	p.reply(worldtest.OK(nil))
 	p.tells("x0 ok")
 }
@@ -215,9 +188,7 @@ func TestDoubtThatCountsAsFailedIsSomethingToRepeat(t *testing.T) {
 	repeated := func(p *play) {
 		p.t.Helper()
 		require.Len(t, p.back("before").Abandoned, 1, "it may have happened")
-		p.other()
-		p.order("x")
-		p.Drive()
+		p.otherwise()
 		all := p.Intents()
 		require.Equal(p.t, receipt.StateParked, all[len(all)-1].State)
 	}
@@ -234,8 +205,7 @@ func TestDoubtThatCountsAsFailedIsSomethingToRepeat(t *testing.T) {
 		p.snapshot("before")
 		key := p.ask()
 		p.lose()
-		require.NoError(t, p.resolve(key, journal.RetryAnyway))
-		p.Drive()
+		p.decide(key, journal.RetryAnyway)
 		p.reply(worldtest.Fail("no"))
 		repeated(p)
 	})
@@ -244,8 +214,7 @@ func TestDoubtThatCountsAsFailedIsSomethingToRepeat(t *testing.T) {
 		p.snapshot("before")
 		key := p.ask()
 		lost := p.lose()
-		require.NoError(t, p.resolve(key, journal.NotExecuted))
-		p.Drive()
+		p.decide(key, journal.NotExecuted)
 		require.Equal(t, receipt.StateFailed, p.entry(key).State)
 		p.out.Reply(lost, worldtest.OK(nil))
 		p.Drive()
@@ -258,13 +227,10 @@ func TestWhatSurelyDidNotHappenIsNothingToRepeat(t *testing.T) {
 	p.snapshot("before")
 	key := p.ask()
 	p.lose()
-	require.NoError(t, p.resolve(key, journal.NotExecuted))
-	p.Drive()
+	p.decide(key, journal.NotExecuted)
 	p.reply(worldtest.Fail("no"))
 	require.Empty(t, p.back("before").Abandoned)
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	require.Len(t, p.out.Tasks(receipt.Perform), 1)
 }
 
@@ -276,32 +242,21 @@ func halves() worldtest.Reply {
 func TestFailureThatIsHalfDoneIsSomethingToRepeat(t *testing.T) {
 	p := undone(t)
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(halves())
+	p.done("x", halves())
 	p.reply(worldtest.Fail("no")) // its compensation
 	p.tells("x0 error")
 	require.Len(t, p.back("before").Abandoned, 1)
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	require.Equal(t, 1, p.Status().Intents[receipt.StateParked])
 }
 
 // TestMakingUpForIsNotForgottenInACrash: the result of what is being made up for is
 // for nobody, also in the next process, which begins with an image.
 func TestMakingUpForIsNotForgottenInACrash(t *testing.T) {
-	p := undone(t)
-	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p := paid(t)
 	p.back("before")
-	p.other()
-	p.order("x")
-	p.Drive()
-	require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, world.Reuse))
-	p.Drive()
+	p.otherwise()
+	p.reuse(1)
 	p.back("before", compensating) // of what was left behind before
 	p.crash()
 	p.Submit("go", order{To: "a", Say: "a third history"})
@@ -337,11 +292,7 @@ func TestForkDoesNotAskForItsParent(t *testing.T) {
 }
 
 func TestForkDoesNotMakeUpForWhatItsParentIsMakingUpFor(t *testing.T) {
-	p := undone(t)
-	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p := paid(t)
 	p.snapshot("after")
 	p.back("before", compensating)
 	p.back("after")
@@ -362,12 +313,10 @@ func TestForkAndItsParentMakeUpForTheSameStep(t *testing.T) {
 	child.Drive()
 	theirs, mine := child.Intents()[0].Intent, child.Intents()[1].Intent
 	require.Equal(t, theirs.Step, mine.Step)
-	require.NoError(t, child.resolve(mine.Key, journal.Approve))
-	child.Drive()
+	child.decide(mine.Key, journal.Approve)
 	child.reply(halves())
 	child.reply(worldtest.OK(nil))
-	require.NoError(t, child.resolve(theirs.Key, journal.RetryAnyway))
-	child.Drive()
+	child.decide(theirs.Key, journal.RetryAnyway)
 	child.reply(halves())
 	child.reply(worldtest.OK(nil))
 	require.Equal(t, receipt.OutcomeCompensated, child.entry(theirs.Key).Outcome)
@@ -381,9 +330,7 @@ func TestForkAndItsParentMakeUpForTheSameStep(t *testing.T) {
 // nobody to tell.
 func TestConfirmationIsAskedAgainAfterARollback(t *testing.T) {
 	p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: manifest.VerifyWarn} }))
-	p.order("x")
-	p.snapshot("before")
-	p.Drive()
+	p.ordered()
 	p.reply(worldtest.OK(nil))
 	p.back("before")
 	require.Len(t, p.out.Tasks(receipt.Confirm), 1)

@@ -12,42 +12,40 @@ import (
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
+// denied has a person deny an intent, and returns to before it was asked for. The part
+// in which it is denied has a snapshot.
+func (p *play) denied() receipt.Key {
+	p.t.Helper()
+	p.snapshot("before")
+	key := p.ask()
+	p.decide(key, journal.Disapprove)
+	p.tells("x0 denied")
+	p.snapshot("denied")
+	p.back("before")
+	return key
+}
+
 // TestWhatWasDeniedHereAndDoneElsewhereIsLeftBehind: in one history a person denies
 // the intent, in another it is performed under the same key. Whoever returns to the
 // first leaves a deed behind.
 func TestWhatWasDeniedHereAndDoneElsewhereIsLeftBehind(t *testing.T) {
 	p := live(t, approvals)
-	p.snapshot("before")
-	key := p.ask()
-	require.NoError(t, p.resolve(key, journal.Disapprove))
-	p.Drive()
-	p.tells("x0 denied")
-	p.snapshot("denied")
-	p.back("before")
+	key := p.denied()
 	require.Equal(t, key, p.ask(), "the same step")
-	require.NoError(t, p.resolve(key, journal.Approve))
-	p.Drive()
+	p.decide(key, journal.Approve)
 	p.reply(worldtest.OK(nil))
 	p.tells("x0 ok")
 	require.Len(t, p.out.Performed, 1)
-
-	_, err := p.Rollback(t.Context(), journal.RolledBack{Snapshot: "denied", Actor: "ada", Reason: "so"})
-	require.ErrorAs(t, err, new(*world.SideEffectsError), "it was done, and nobody acknowledged it")
+	p.requireSideEffects("denied", "it was done, and nobody acknowledged it")
 }
 
 func TestWhatWasDeniedHereAndDoneElsewhereIsARepeat(t *testing.T) {
 	p := live(t, approvals, func(m *manifest.Manifest) { // the second order's tag is another
 		m.Policies[len(m.Policies)-1].When = `intent.kind == "tool.a" && intent.tag == "x0"`
 	})
-	p.snapshot("before")
-	key := p.ask()
-	require.NoError(t, p.resolve(key, journal.Disapprove))
-	p.Drive()
-	p.snapshot("denied")
-	p.back("before")
+	key := p.denied()
 	p.ask()
-	require.NoError(t, p.resolve(key, journal.Approve))
-	p.Drive()
+	p.decide(key, journal.Approve)
 	p.reply(worldtest.OK(nil))
 	p.back("denied")
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.l", Param: "y"}, {Effect: "tool.a", Param: "x"}}})
@@ -60,12 +58,7 @@ func TestWhatWasDeniedHereAndDoneElsewhereIsARepeat(t *testing.T) {
 // cell was told that it was denied.
 func TestWhatWasDeniedHereAndWaitsElsewhereIsCancelled(t *testing.T) {
 	p := live(t, approvals)
-	p.snapshot("before")
-	key := p.ask()
-	require.NoError(t, p.resolve(key, journal.Disapprove))
-	p.Drive()
-	p.snapshot("denied")
-	p.back("before")
+	key := p.denied()
 	p.ask()
 	require.Equal(t, receipt.StateParked, p.entry(key).State)
 	p.back("denied")
@@ -78,9 +71,7 @@ func TestWhatWasDeniedHereAndWaitsElsewhereIsCancelled(t *testing.T) {
 func TestStrictConfirmationMakesNoDeedUndone(t *testing.T) {
 	p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: manifest.VerifyStrict} }))
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	p.back("before")
 	p.order("x") // the same step: its recorded result is confirmed before it is told
 	p.Drive()
@@ -88,9 +79,7 @@ func TestStrictConfirmationMakesNoDeedUndone(t *testing.T) {
 	p.Drive()
 	p.tells("x0 rejected")
 	require.Len(t, p.back("before").Abandoned, 1, "its receipt says that it happened")
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	require.Len(t, p.out.Performed, 1)
 }
 
@@ -102,7 +91,7 @@ func TestFreshEffectsDoNotWaiveWhatWasDoneAfterThem(t *testing.T) {
 	p.out.Unbegun = func(receipt.Task) bool { return first }
 	p.snapshot("before")
 	key := p.ask()
-	p.back("before", func(b *journal.RolledBack) { b.Fresh = true })
+	p.back("before", fresh)
 	require.Equal(t, receipt.StateDenied, p.entry(key).State)
 	first = false
 	p.snapshot("fresh")
@@ -120,22 +109,13 @@ func TestFreshEffectsDoNotWaiveWhatWasDoneAfterThem(t *testing.T) {
 // TestReusedResultIsNotToldWhileItIsBeingMadeUpFor: a step whose result was reused is
 // taken again while the payment is on its way back.
 func TestReusedResultIsNotToldWhileItIsBeingMadeUpFor(t *testing.T) {
-	p := undone(t)
-	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p := paid(t)
 	p.back("before")
-	p.other()
-	p.order("x")
-	p.Drive()
-	require.NoError(t, p.resolve(p.Intents()[1].Intent.Key, world.Reuse))
-	p.Drive()
+	p.otherwise()
+	p.reuse(1)
 	p.back("before", compensating)
-	p.other()
-	p.order("x") // the step of the second history
-	p.Drive()
-	p.tells() // the compensation is under way: it is not told that it was done
+	p.otherwise() // the step of the second history
+	p.tells()     // the compensation is under way: it is not told that it was done
 	p.reply(worldtest.OK(nil))
 	p.tells("x0 rejected")
 }
@@ -150,11 +130,8 @@ func TestDenialInAForkMakesNoAttemptUndone(t *testing.T) {
 	require.Equal(t, receipt.StateOpen, p.entry(key).State)
 	child := p.forked()
 	require.Equal(t, receipt.StateParked, child.entry(key).State)
-	require.NoError(t, child.resolve(key, journal.Disapprove))
-	child.Drive()
-	b := journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so"}
-	_, err := child.Rollback(t.Context(), b)
-	require.ErrorAs(t, err, new(*world.SideEffectsError), "it may have happened")
+	child.decide(key, journal.Disapprove)
+	child.requireSideEffects("before", "it may have happened")
 	child.back("before")
 	child.order("x")
 	child.Drive()
@@ -170,8 +147,7 @@ func TestWhatTheHistoryThatGoesOnCountsOnIsNotMadeUpFor(t *testing.T) {
 	p.snapshot("before")
 	one := p.ask()
 	two := p.ask()
-	require.NoError(t, p.resolve(two, journal.Approve))
-	p.Drive()
+	p.decide(two, journal.Approve)
 	p.reply(worldtest.OK(map[string]any{"id": 7}))
 	p.back("before")
 	require.Equal(t, one, p.ask())
@@ -192,14 +168,11 @@ func TestWhatTwoHistoriesReusedIsNotMadeUpForInOne(t *testing.T) {
 		p.order("x")
 		p.Drive()
 		all := p.Intents()
-		require.NoError(t, p.resolve(all[len(all)-1].Intent.Key, world.Reuse))
-		p.Drive()
+		p.decide(all[len(all)-1].Intent.Key, world.Reuse)
 		p.tells("x0 ok")
 	}
 	p.snapshot("before")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(map[string]any{"id": 7}))
+	p.done("x", worldtest.OK(map[string]any{"id": 7}))
 	p.back("before")
 	p.other()
 	reuse()

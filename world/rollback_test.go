@@ -36,17 +36,45 @@ func (p *play) back(to string, how ...func(*journal.RolledBack)) *journal.Rolled
 
 func compensating(b *journal.RolledBack) { b.Compensate = true }
 
+func fresh(b *journal.RolledBack) { b.Fresh = true }
+
+// requireSideEffects holds a rollback to being refused because nobody has acknowledged
+// what it leaves behind.
+func (p *play) requireSideEffects(to string, why string, how ...func(*journal.RolledBack)) {
+	p.t.Helper()
+	b := journal.RolledBack{Snapshot: to, Actor: "ada", Reason: "so"}
+	for _, change := range how {
+		change(&b)
+	}
+	_, err := p.Rollback(p.t.Context(), b)
+	require.ErrorAs(p.t, err, new(*world.SideEffectsError), why)
+}
+
 // order lets the bot a ask for one tool.a, with the next tick.
 func (p *play) order(param string) {
 	p.t.Helper()
 	p.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: param}}})
 }
 
-func TestEffectInFlightAtARollbackRunsToItsReceiptAndWaitsThere(t *testing.T) {
-	p := live(t)
+// done orders, drives, and answers what is then performed.
+func (p *play) done(param string, r worldtest.Reply) {
+	p.t.Helper()
+	p.order(param)
+	p.Drive()
+	p.reply(r)
+}
+
+// ordered orders x and makes the snapshot before its step is taken.
+func (p *play) ordered() {
+	p.t.Helper()
 	p.order("x")
 	p.snapshot("before")
 	p.Drive()
+}
+
+func TestEffectInFlightAtARollbackRunsToItsReceiptAndWaitsThere(t *testing.T) {
+	p := live(t)
+	p.ordered()
 	done := p.back("before")
 	require.Len(t, done.Abandoned, 1)
 	require.Equal(t, receipt.StateInFlight, done.Abandoned[0].State)
@@ -111,9 +139,7 @@ func TestWhatHasNotStartedIsCancelledAndMayStartLater(t *testing.T) {
 
 func TestRecordedFailureIsToldAgainToo(t *testing.T) {
 	p := live(t)
-	p.order("x")
-	p.snapshot("before")
-	p.Drive()
+	p.ordered()
 	p.reply(worldtest.Fail("no"))
 	p.tells("x0 error")
 	require.Empty(t, p.back("before").Abandoned, "nothing happened")
@@ -123,14 +149,11 @@ func TestRecordedFailureIsToldAgainToo(t *testing.T) {
 
 func TestEffectInDoubtIsWaitedForAgain(t *testing.T) {
 	p := live(t)
-	p.order("x")
-	p.snapshot("before")
-	p.Drive()
+	p.ordered()
 	lost := p.lose()
 	require.Equal(t, receipt.StateInDoubt, p.back("before").Abandoned[0].State)
 	p.tells()
-	require.NoError(t, p.resolve(lost.Key, journal.Executed))
-	p.Drive()
+	p.decide(lost.Key, journal.Executed)
 	p.tells("x0 ok")
 	p.back("before")
 	p.tells("x0 ok")
@@ -145,11 +168,18 @@ func undone(t *testing.T) *play {
 	}))
 }
 
+// paid is a play whose x has happened, and would be made up for.
+func paid(t *testing.T) *play {
+	t.Helper()
+	p := undone(t)
+	p.snapshot("before")
+	p.done("x", worldtest.OK(map[string]any{"id": 7}))
+	return p
+}
+
 func TestRollbackCompensatesWhatSaysHow(t *testing.T) {
 	p := undone(t)
-	p.order("x")
-	p.snapshot("before")
-	p.Drive()
+	p.ordered()
 	p.reply(worldtest.OK(map[string]any{"id": 7}))
 	first := p.Intents()[0].Intent.Key
 	b := journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Compensate: true}
@@ -174,9 +204,7 @@ func TestRollbackCompensatesWhatSaysHow(t *testing.T) {
 
 func TestCompensationThatFailsLeavesWhatWas(t *testing.T) {
 	p := undone(t)
-	p.order("x")
-	p.snapshot("before")
-	p.Drive()
+	p.ordered()
 	p.reply(worldtest.OK(map[string]any{"id": 7}))
 	first := p.Intents()[0].Intent.Key
 	p.back("before", compensating)
@@ -187,13 +215,9 @@ func TestCompensationThatFailsLeavesWhatWas(t *testing.T) {
 
 func TestCompensationThatCannotBeComputedIsAcknowledged(t *testing.T) {
 	p := undone(t)
-	p.order("x")
-	p.snapshot("before")
-	p.Drive()
+	p.ordered()
 	p.reply(worldtest.OK("no id"))
-	b := journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Compensate: true}
-	_, err := p.Rollback(t.Context(), b)
-	require.ErrorAs(t, err, new(*world.SideEffectsError))
+	p.requireSideEffects("before", "its compensation cannot be computed", compensating)
 	require.Equal(t, journal.Acknowledged, p.back("before", compensating).Abandoned[0].Disposition)
 	require.Len(t, p.out.Performed, 1)
 }
@@ -213,9 +237,7 @@ func TestRecordedResultIsConfirmedBeforeItIsToldAgain(t *testing.T) {
 	} {
 		t.Run(c.mode+" "+string(c.verdict), func(t *testing.T) {
 			p := live(t, tool(func(e *manifest.Effect) { e.Verify = &manifest.Verify{Adapter: "test", Mode: c.mode} }))
-			p.order("x")
-			p.snapshot("before")
-			p.Drive()
+			p.ordered()
 			p.reply(worldtest.OK(nil))
 			p.back("before")
 			p.tells()
@@ -244,18 +266,14 @@ func TestRecordedResultIsConfirmedBeforeItIsToldAgain(t *testing.T) {
 func TestRollbackReachesAHistoryThatWasLeft(t *testing.T) {
 	p := live(t)
 	p.snapshot("root")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	p.order("y")
 	p.Drive()
 	p.snapshot("left")
 	p.reply(worldtest.OK(nil))
 	p.tells("x0 ok", "y0 ok")
 	require.Len(t, p.back("root").Abandoned, 2)
-	p.order("z")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("z", worldtest.OK(nil))
 	p.crash()
 	done := p.back("left")
 	require.Len(t, done.Abandoned, 1, "what was done for z")
@@ -273,14 +291,10 @@ func TestSpentBudgetStaysSpent(t *testing.T) {
 		m.Reducers["bot"] = r
 	})
 	p.snapshot("empty")
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
-	p.back("empty", func(b *journal.RolledBack) { b.Fresh = true })
+	p.done("x", worldtest.OK(nil))
+	p.back("empty", fresh)
 	p.crash()
-	p.order("x")
-	p.Drive()
-	p.reply(worldtest.OK(nil))
+	p.done("x", worldtest.OK(nil))
 	p.order("y")
 	p.Drive()
 	p.tells("x0 ok", "y0 denied")
@@ -289,9 +303,7 @@ func TestSpentBudgetStaysSpent(t *testing.T) {
 
 func TestOtherStateThanTheSnapshotsIsNotReturnedTo(t *testing.T) {
 	p := live(t)
-	p.order("x")
-	p.snapshot("before")
-	p.Drive()
+	p.ordered()
 	p.reply(worldtest.OK(nil))
 	before := p.Status()
 	require.NoError(t, p.Checkpoint())

@@ -172,18 +172,15 @@ func TestShadowTellsWhatARollbackLeftInItsOrder(t *testing.T) {
 		"approved, and then another disapproved": {
 			change: deciding("tool.a", manifest.DecideRequireApproval),
 			after: func(p *play) {
-				require.NoError(p.t, p.resolve(p.Intents()[1].Intent.Key, journal.Approve))
-				p.Drive()
+				p.decide(p.Intents()[1].Intent.Key, journal.Approve)
 				p.reply(worldtest.OK("done"))
-				require.NoError(p.t, p.resolve(p.Intents()[0].Intent.Key, journal.Disapprove))
-				p.Drive()
+				p.decide(p.Intents()[0].Intent.Key, journal.Disapprove)
 			},
 		},
 		"disapproved": {
 			change: deciding("tool.a", manifest.DecideRequireApproval),
 			after: func(p *play) {
-				require.NoError(p.t, p.resolve(p.Intents()[1].Intent.Key, journal.Disapprove))
-				p.Drive()
+				p.decide(p.Intents()[1].Intent.Key, journal.Disapprove)
 			},
 		},
 	}
@@ -248,8 +245,7 @@ func TestShadowTellsAgainWhatAPersonKnew(t *testing.T) {
 	p.snapshot("s")
 	p.order("x")
 	p.Drive()
-	require.NoError(t, p.resolve(p.lose().Key, journal.Executed))
-	p.Drive()
+	p.decide(p.lose().Key, journal.Executed)
 	p.back("s")
 	p.order("x")
 	p.Drive()
@@ -261,11 +257,9 @@ func TestShadowTellsAgainWhatAPersonKnew(t *testing.T) {
 // the shadow's, which knows of no rollback.
 func TestShadowFindsWhatWasInFlightUnderAnotherKey(t *testing.T) {
 	p := live(t)
-	p.order("first")
-	p.Drive()
-	p.reply(worldtest.OK("done"))
+	p.done("first", worldtest.OK("done"))
 	p.snapshot("s")
-	p.back("s", func(b *journal.RolledBack) { b.Fresh = true })
+	p.back("s", fresh)
 	p.order("x")
 	p.Drive()
 	p.snapshot("waiting")

@@ -113,13 +113,10 @@ func TestWhatWasAttemptedBeforeIsNotUntouched(t *testing.T) {
 	p.snapshot("before")
 	key := p.ask()
 	p.lose()
-	require.NoError(t, p.resolve(key, journal.RetryAnyway))
-	p.Drive()
+	p.decide(key, journal.RetryAnyway)
 	p.out.Unbegun = func(receipt.Task) bool { return true }
 	require.Equal(t, map[string]journal.Disposition{"x0": journal.Acknowledged}, p.dispositions(p.back("before")))
-	p.other()
-	p.order("x")
-	p.Drive()
+	p.otherwise()
 	require.Equal(t, 1, p.Status().Intents[receipt.StateParked], "it may have happened")
 }
 
@@ -134,9 +131,7 @@ func TestForkStopsWhatWasAttempted(t *testing.T) {
 	child.Drive()
 	require.Equal(t, 1, child.Status().Intents[receipt.StateParked])
 	require.Len(t, child.back("before").Abandoned, 1)
-	child.other()
-	child.order("x")
-	child.Drive()
+	child.otherwise()
 	require.Empty(t, out.Performed)
 }
 

@@ -7,9 +7,14 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -61,26 +66,73 @@ func median(name, unit, reach string, values []float64) figure {
 	return f
 }
 
-// benchRounds measures several rounds, each in a directory of its own, and
-// returns the medians.
-func benchRounds(parent string, n int, note func(string, ...any), round func(dir string, r *rows) error) ([]figure, error) {
-	dir, err := os.MkdirTemp(parent, "bench-")
+// scope is how often a benchmark measures, and on which disk.
+type scope struct {
+	rounds int
+	dir    string
+}
+
+// command makes the command of a benchmark, which prints the figures that run returns,
+// and its flags, to add to. The first line of the text is its short one.
+func (s *scope) command(
+	p *program, name, text, example string, rounds int, run func(context.Context, func(string, ...any)) ([]figure, error),
+) (*cobra.Command, *pflag.FlagSet) {
+	short, _, _ := strings.Cut(text, ".\n")
+	cmd := &cobra.Command{Use: name, Short: short, Long: text, Example: example, Args: cobra.NoArgs}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		figures, err := run(cmd.Context(), p.note)
+		if err != nil {
+			return err
+		}
+		return p.figures(name, figures)
+	}
+	f := cmd.Flags()
+	f.IntVar(&s.rounds, "rounds", rounds, "how often to measure")
+	f.StringVar(&s.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
+	return cmd, f
+}
+
+// measure gives the work a directory that is gone afterwards, and returns the medians
+// of what it has measured.
+func (s *scope) measure(work func(dir string, r *rows) error) ([]figure, error) {
+	dir, err := os.MkdirTemp(s.dir, "bench-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	r := newRows()
-	for i := range n {
-		note("round %d of %d", i+1, n)
-		at := filepath.Join(dir, strconv.Itoa(i))
-		if err := round(at, r); err != nil {
-			return nil, err
-		}
-		if err := os.RemoveAll(at); err != nil {
-			return nil, err
-		}
+	if err := work(dir, r); err != nil {
+		return nil, err
 	}
 	return r.medians(), nil
+}
+
+// repeat measures several rounds, each in a directory of its own.
+func (s *scope) repeat(note func(string, ...any), dir string, round func(at string) error) error {
+	for i := range s.rounds {
+		note("round %d of %d", i+1, s.rounds)
+		at := filepath.Join(dir, strconv.Itoa(i))
+		if err := round(at); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each is measure of nothing but rounds.
+func (s *scope) each(note func(string, ...any), round func(dir string, r *rows) error) ([]figure, error) {
+	return s.measure(func(dir string, r *rows) error {
+		return s.repeat(note, dir, func(at string) error { return round(at, r) })
+	})
+}
+
+// withEcho adds the live adapter that answers at once.
+func withEcho(opts local.Options) local.Options {
+	opts.Adapters = map[string]host.Factory{"echo": func(host.Setup) (host.Adapter, error) { return echo{}, nil }}
+	return opts
 }
 
 // benchWorld makes a world for a benchmark, whose files are the map's.

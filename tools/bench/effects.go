@@ -22,38 +22,23 @@ import (
 type effectsBench struct {
 	cells   []int
 	effects []int
-	rounds  int
-	dir     string
+	scope
 }
 
-func newEffectsCommand(p *program) *cobra.Command {
-	var b effectsBench
-	cmd := &cobra.Command{
-		Use:   "effects",
-		Short: "Durable live effects, beside the same by hand in SQLite",
-		Long: `Durable live effects, beside the same by hand in SQLite.
+const effectsText = `Durable live effects, beside the same by hand in SQLite.
 
 Every cell asks for one effect after the other, each when the one before is
 answered. The adapter answers at once, so that what is measured is all that
 stands around it: gate, ledger, journal, chain, signatures, effect store. Beside
 it in the same run, a table of intents and one of receipts in SQLite (WAL,
 synchronous=FULL): with a transaction for each row of 1 cell, and with one for
-the rows of all cells. All is measured round by round; the medians are shown.`,
-		Example: "  bench effects\n  bench effects --cells 100 --effects 100 --rounds 5",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := b.run(cmd.Context(), p.note)
-			if err != nil {
-				return err
-			}
-			return p.figures("effects", figures)
-		},
-	}
-	f := cmd.Flags()
+the rows of all cells. All is measured round by round; the medians are shown.`
+
+func newEffectsCommand(p *program) *cobra.Command {
+	var b effectsBench
+	cmd, f := b.command(p, "effects", effectsText, "  bench effects\n  bench effects --cells 100 --effects 100 --rounds 5", 3, b.run)
 	f.IntSliceVar(&b.cells, "cells", []int{1, 50, 100, 200, 1000}, "how many cells")
 	f.IntSliceVar(&b.effects, "effects", []int{20, 100}, "how many effects each of them asks for")
-	f.IntVar(&b.rounds, "rounds", 3, "how often to measure")
-	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
 	return cmd
 }
 
@@ -107,16 +92,12 @@ func (echo) Perform(context.Context, host.Call) (host.Result, error) {
 
 // effectsOptions has a reducer that asks for effects one after the other.
 func effectsOptions() local.Options {
-	registry := reducer.Registry{"agent@1": reducer.Typed(1, callOn)}
-	return local.Options{
-		Reducers: registry,
-		Adapters: map[string]host.Factory{"echo": func(host.Setup) (host.Adapter, error) { return echo{}, nil }},
-	}
+	return withEcho(local.Options{Reducers: reducer.Registry{"agent@1": reducer.Typed(1, callOn)}})
 }
 
 // run measures every combination, round by round.
 func (b *effectsBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	return benchRounds(b.dir, b.rounds, note, func(dir string, r *rows) error {
+	return b.each(note, func(dir string, r *rows) error {
 		for _, effects := range b.effects {
 			for _, cells := range b.cells {
 				at := filepath.Join(dir, fmt.Sprintf("%dx%d", cells, effects))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -27,37 +26,22 @@ type kernelBench struct {
 	events int
 	cells  int
 	idle   int
-	rounds int
-	dir    string
+	scope
 }
 
-func newKernelCommand(p *program) *cobra.Command {
-	var b kernelBench
-	cmd := &cobra.Command{
-		Use:   "kernel",
-		Short: "Durable steps, replay, opening and memory, beside their ceilings",
-		Long: `Durable steps, replay, opening and memory, beside their ceilings.
+const kernelText = `Durable steps, replay, opening and memory, beside their ceilings.
 
 The ceiling of durable steps encodes, chains and appends the same records to a
 Pebble store of its own, synced and pipelined in the same batches, without a
 kernel. The ceiling of replay reads them from there, decodes and chains them.
-All is measured in one run, round by round; the medians are shown.`,
-		Example: "  bench kernel\n  bench kernel --events 100000 --idle 100000 --rounds 1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := b.run(cmd.Context(), p.note)
-			if err != nil {
-				return err
-			}
-			return p.figures("kernel", figures)
-		},
-	}
-	f := cmd.Flags()
+All is measured in one run, round by round; the medians are shown.`
+
+func newKernelCommand(p *program) *cobra.Command {
+	var b kernelBench
+	cmd, f := b.command(p, "kernel", kernelText, "  bench kernel\n  bench kernel --events 100000 --idle 100000 --rounds 1", 3, b.run)
 	f.IntVar(&b.events, "events", 1_000_000, "how many events to handle")
 	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
 	f.IntVar(&b.idle, "idle", 1_000_000, "how many idle cells of 200 bytes to hold")
-	f.IntVar(&b.rounds, "rounds", 3, "how often to measure")
-	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
 	return cmd
 }
 
@@ -95,8 +79,7 @@ func credited(_ *reducer.Context, a account, c credit) (account, error) {
 }
 
 func benchOptions() local.Options {
-	registry := reducer.Registry{"account@1": reducer.Typed(1, credited)}
-	return local.Options{Reducers: registry}
+	return local.Options{Reducers: reducer.Registry{"account@1": reducer.Typed(1, credited)}}
 }
 
 // load makes events, in memory that it reuses.
@@ -128,25 +111,13 @@ func (l *load) next(n int) iter.Seq2[world.Submission, error] {
 
 // run measures everything, round by round.
 func (b *kernelBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	dir, err := os.MkdirTemp(b.dir, "bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	rows := newRows()
-	for round := range b.rounds {
-		note("round %d of %d", round+1, b.rounds)
-		at := filepath.Join(dir, strconv.Itoa(round))
-		if err := b.round(ctx, at, rows); err != nil {
-			return nil, err
+	return b.measure(func(dir string, r *rows) error {
+		if err := b.repeat(note, dir, func(at string) error { return b.round(ctx, at, r) }); err != nil {
+			return err
 		}
-		if err := os.RemoveAll(at); err != nil {
-			return nil, err
-		}
-	}
-	note("idle cells")
-	err = errors.Join(b.starlark(ctx, filepath.Join(dir, "star"), rows), b.memory(ctx, filepath.Join(dir, "idle"), rows))
-	return rows.medians(), err
+		note("idle cells")
+		return errors.Join(b.starlark(ctx, filepath.Join(dir, "star"), r), b.memory(ctx, filepath.Join(dir, "idle"), r))
+	})
 }
 
 // rows gathers the values of figures over the rounds.
@@ -355,10 +326,8 @@ type note struct {
 
 // noteOptions has a reducer whose state takes 200 bytes.
 func noteOptions() local.Options {
-	registry := reducer.Registry{}
 	text := strings.Repeat("x", 200-len("\xa1\x64text\x78\x00"))
-	registry["note@1"] = reducer.Typed(1, func(*reducer.Context, note, credit) (note, error) {
+	return local.Options{Reducers: reducer.Registry{"note@1": reducer.Typed(1, func(*reducer.Context, note, credit) (note, error) {
 		return note{Text: text}, nil
-	})
-	return local.Options{Reducers: registry}
+	})}}
 }

@@ -24,41 +24,30 @@ import (
 // recoverBench is the size of `bench recover`.
 type recoverBench struct {
 	cells, effects int
-	rounds         int
-	dir            string
+	scope
 }
 
-func newRecoverCommand(p *program) *cobra.Command {
-	var b recoverBench
-	var child string
-	cmd := &cobra.Command{
-		Use:   "recover",
-		Short: "Kill a world half-way, and time its first new effect",
-		Long: `Kill a world half-way, and time its first new effect.
+const recoverText = `Kill a world half-way, and time its first new effect.
 
 A process of its own runs cells that ask for one live effect after the other, of
 which every performance is a line in a file. Half-way it is killed with SIGKILL;
 a new process then opens the world and goes on. What is in doubt is decided by a
 verifier that looks the line up. In the end every effect must have one line, and
-be committed.`,
-		Example: "  bench recover\n  bench recover --rounds 1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if child != "" {
-				return runRecoverable(cmd.Context(), child)
-			}
-			figures, err := b.run(cmd.Context(), p.note)
-			if err != nil {
-				return err
-			}
-			return p.figures("recover", figures)
-		},
+be committed.`
+
+func newRecoverCommand(p *program) *cobra.Command {
+	var b recoverBench
+	var child string
+	cmd, f := b.command(p, "recover", recoverText, "  bench recover\n  bench recover --rounds 1", 3, b.run)
+	inFull := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if child != "" {
+			return runRecoverable(cmd.Context(), child)
+		}
+		return inFull(cmd, args)
 	}
-	f := cmd.Flags()
 	f.IntVar(&b.cells, "cells", 100, "how many cells")
 	f.IntVar(&b.effects, "effects", 100, "how many effects each of them asks for")
-	f.IntVar(&b.rounds, "rounds", 3, "how often to measure")
-	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
 	f.StringVar(&child, "child", "", "run the world in `DIR`")
 	_ = f.MarkHidden("child") // it exists
 	return cmd
@@ -101,19 +90,28 @@ func recoverOptions(dir string) (local.Options, *os.File, error) {
 
 // runRecoverable runs the world in a directory until it is idle.
 func runRecoverable(ctx context.Context, dir string) error {
-	opts, file, err := recoverOptions(dir)
+	lw, file, err := openRecoverable(dir)
 	if err != nil {
 		return err
-	}
-	lw, err := local.Open(dir, opts)
-	if err != nil {
-		return errors.Join(err, file.Close())
 	}
 	return errors.Join(lw.Run(ctx), lw.Close(), file.Close())
 }
 
+// openRecoverable opens the world in a directory, and the file of what it performs.
+func openRecoverable(dir string) (*local.World, *os.File, error) {
+	opts, file, err := recoverOptions(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	lw, err := local.Open(dir, opts)
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return lw, file, nil
+}
+
 func (b *recoverBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	return benchRounds(b.dir, b.rounds, note, func(dir string, r *rows) error { return b.round(ctx, dir, r) })
+	return b.each(note, func(dir string, r *rows) error { return b.round(ctx, dir, r) })
 }
 
 func (b *recoverBench) round(ctx context.Context, dir string, r *rows) error {
@@ -217,13 +215,9 @@ func (b *recoverBench) judge(dir string, before int, toFirst time.Duration, r *r
 	for _, key := range lines {
 		performed[key] = true
 	}
-	opts, file, err := recoverOptions(dir)
+	lw, file, err := openRecoverable(dir)
 	if err != nil {
 		return err
-	}
-	lw, err := local.Open(dir, opts)
-	if err != nil {
-		return errors.Join(err, file.Close())
 	}
 	lost := b.cells*b.effects - len(performed)
 	for _, e := range (view.Journal{Local: lw}).Ledger() {

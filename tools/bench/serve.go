@@ -25,16 +25,10 @@ type serveBench struct {
 	clients int
 	span    time.Duration
 	events  int // of each client; 0: as many as it can in span
-	rounds  int
-	dir     string
+	scope
 }
 
-func newServeCommand(p *program) *cobra.Command {
-	var b serveBench
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Events of many clients over HTTP, beside the same within the process",
-		Long: `Events of many clients over HTTP, beside the same within the process.
+const serveText = `Events of many clients over HTTP, beside the same within the process.
 
 A world is served on loopback, as worldctl serve does, and driven meanwhile. Every
 client submits numbered events, each when the one before is accepted, which is durable
@@ -44,25 +38,13 @@ accepted is there once, in the order of its client. Clients and server share thi
 machine's processors.
 
 Beside it in the same round as many clients submit to a world of the same kind without
-HTTP. The medians of the rounds are shown.`,
-		Example: "  bench serve\n  bench serve --clients 8 --for 5s --rounds 3",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if b.clients < 1 || b.rounds < 1 {
-				return errors.New("there is nothing to measure: type --clients 64 --rounds 1")
-			}
-			figures, err := b.run(cmd.Context(), p.note)
-			if err != nil {
-				return err
-			}
-			return p.figures("serve", figures)
-		},
-	}
-	f := cmd.Flags()
+HTTP. The medians of the rounds are shown.`
+
+func newServeCommand(p *program) *cobra.Command {
+	var b serveBench
+	cmd, f := b.command(p, "serve", serveText, "  bench serve\n  bench serve --clients 8 --for 5s --rounds 3", 1, b.run)
 	f.IntVar(&b.clients, "clients", 64, "how many clients")
 	f.DurationVar(&b.span, "for", 30*time.Second, "for how long they submit, each way; as 30s")
-	f.IntVar(&b.rounds, "rounds", 1, "how often to measure")
-	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
 	return cmd
 }
 
@@ -97,13 +79,15 @@ func tallied(_ *reducer.Context, t tally, e clientEvent) (tally, error) {
 }
 
 func benchServeOptions() local.Options {
-	registry := reducer.Registry{"tally@1": reducer.Typed(1, tallied)}
-	return local.Options{Reducers: registry}
+	return local.Options{Reducers: reducer.Registry{"tally@1": reducer.Typed(1, tallied)}}
 }
 
 // run measures both ways, round by round.
 func (b *serveBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	return benchRounds(b.dir, b.rounds, note, func(dir string, r *rows) error {
+	if b.clients < 1 || b.rounds < 1 {
+		return nil, errors.New("there is nothing to measure: type --clients 64 --rounds 1")
+	}
+	return b.each(note, func(dir string, r *rows) error {
 		served, err := b.served(ctx, filepath.Join(dir, "served"), r)
 		if err != nil {
 			return err

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/governance"
-	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -23,37 +21,22 @@ import (
 type shadowBench struct {
 	events int
 	cells  int
-	rounds int
-	dir    string
+	scope
 }
 
-func newShadowCommand(p *program) *cobra.Command {
-	var b shadowBench
-	cmd := &cobra.Command{
-		Use:   "shadow",
-		Short: "Shadows of a world under other rules, beside its replay",
-		Long: `Shadows of a world under other rules, beside its replay.
+const shadowText = `Shadows of a world under other rules, beside its replay.
 
 Accounts add up what they are sent, and each asks for one effect. The same history is
 replayed, and run under candidates that do the same (another comment in the code,
 another policy), that use more gas, and that deny the effect of every cell. One after
 the other in each round, on one open world, once with the reducer in Starlark and once
-in Go; the medians are shown.`,
-		Example: "  bench shadow\n  bench shadow --events 100000 --rounds 1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := b.run(cmd.Context(), p.note)
-			if err != nil {
-				return err
-			}
-			return p.figures("shadow", figures)
-		},
-	}
-	f := cmd.Flags()
+in Go; the medians are shown.`
+
+func newShadowCommand(p *program) *cobra.Command {
+	var b shadowBench
+	cmd, f := b.command(p, "shadow", shadowText, "  bench shadow\n  bench shadow --events 100000 --rounds 1", 5, b.run)
 	f.IntVar(&b.events, "events", 300_000, "how many events to handle")
 	f.IntVar(&b.cells, "cells", 3_000, "over how many cells")
-	f.IntVar(&b.rounds, "rounds", 5, "how often to measure")
-	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
 	return cmd
 }
 
@@ -118,11 +101,7 @@ func rings(ctx *reducer.Context, a ringer, e reducer.Event) (ringer, error) {
 }
 
 func ringOptions() local.Options {
-	registry := reducer.Registry{"ringer@1": reducer.Typed(1, rings)}
-	return local.Options{
-		Reducers: registry,
-		Adapters: map[string]host.Factory{"echo": func(host.Setup) (host.Adapter, error) { return echo{}, nil }},
-	}
+	return withEcho(local.Options{Reducers: reducer.Registry{"ringer@1": reducer.Typed(1, rings)}})
 }
 
 // benchCandidate is a manifest that shadows are measured of.
@@ -154,27 +133,22 @@ func denying() benchCandidate {
 }
 
 func (b *shadowBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	dir, err := os.MkdirTemp(b.dir, "bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	r := newRows()
-	err = b.world(ctx, filepath.Join(dir, "star"), "Starlark: ", "engine: starlark, source: account.star", []benchCandidate{
-		withCode("another comment", "# Rings once.\n"+benchShadowStarlark),
-		withCode("more gas", strings.Replace(benchShadowStarlark, `state["count"] += 1`, `state["count"] += 0 + 1`, 1)),
-		denying(),
-	}, r, note)
-	if err != nil {
-		return nil, err
-	}
-	err = b.world(ctx, filepath.Join(dir, "go"), "Go: ", `engine: go, name: ringer, version: "1"`, []benchCandidate{
-		{name: "another policy", change: func(m *manifest.Manifest) {
-			m.Policies = append(m.Policies, manifest.Policy{Name: "gongs", When: `intent.kind == "gong.ring"`, Decide: manifest.DecideAllow})
-		}},
-		denying(),
-	}, r, note)
-	return r.medians(), err
+	return b.measure(func(dir string, r *rows) error {
+		err := b.world(ctx, filepath.Join(dir, "star"), "Starlark: ", "engine: starlark, source: account.star", []benchCandidate{
+			withCode("another comment", "# Rings once.\n"+benchShadowStarlark),
+			withCode("more gas", strings.Replace(benchShadowStarlark, `state["count"] += 1`, `state["count"] += 0 + 1`, 1)),
+			denying(),
+		}, r, note)
+		if err != nil {
+			return err
+		}
+		return b.world(ctx, filepath.Join(dir, "go"), "Go: ", `engine: go, name: ringer, version: "1"`, []benchCandidate{
+			{name: "another policy", change: func(m *manifest.Manifest) {
+				m.Policies = append(m.Policies, manifest.Policy{Name: "gongs", When: `intent.kind == "gong.ring"`, Decide: manifest.DecideAllow})
+			}},
+			denying(),
+		}, r, note)
+	})
 }
 
 // world measures a world, round by round.

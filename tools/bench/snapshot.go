@@ -27,42 +27,29 @@ type snapshotBench struct {
 	events int
 	keys   int
 	bytes  int64
-	rounds int
-	dir    string
+	scope
 }
 
-func newSnapshotCommand(p *program) *cobra.Command {
-	var b snapshotBench
-	cmd := &cobra.Command{
-		Use:   "snapshot",
-		Short: "Snapshots, rollbacks, forks and looks back, beside what they would cost in full",
-		Long: `Snapshots, rollbacks, forks and looks back, beside what they would cost in full.
+const snapshotText = `Snapshots, rollbacks, forks and looks back, beside what they would cost in full.
 
 A snapshot and a rollback after one cell in a hundred has changed are compared
 with those after all have. A snapshot counts until its image is stored. Looks
 back are at random cells and moments of a long journal. The fork is of a world
-whose store has so many bytes.`,
-		Example: "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := benchRounds(b.dir, b.rounds, p.note, func(dir string, r *rows) error {
-				return b.round(cmd.Context(), dir, r)
-			})
-			if err != nil {
-				return err
-			}
-			return p.figures("snapshot", figures)
-		},
-	}
-	f := cmd.Flags()
+whose store has so many bytes.`
+
+func newSnapshotCommand(p *program) *cobra.Command {
+	var b snapshotBench
+	cmd, f := b.command(p, "snapshot", snapshotText, "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1", 3, b.run)
 	f.IntVar(&b.cells, "cells", 100_000, "how many cells of 200 bytes to take snapshots of")
 	f.IntVar(&b.share, "share", 100, "one in `N` of them changes between two snapshots")
 	f.IntVar(&b.events, "events", 500_000, "how many events, of two records each, to look back over")
 	f.IntVar(&b.keys, "keys", 10_000, "over how many cells")
 	f.Int64Var(&b.bytes, "bytes", 1<<30, "how large a world to fork")
-	f.IntVar(&b.rounds, "rounds", 3, "how often to measure")
-	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
 	return cmd
+}
+
+func (b *snapshotBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
+	return b.each(note, func(dir string, r *rows) error { return b.round(ctx, dir, r) })
 }
 
 func (b *snapshotBench) round(ctx context.Context, dir string, r *rows) error {
@@ -97,10 +84,9 @@ routing:
 `
 
 func memoOptions() local.Options {
-	registry := reducer.Registry{"note@1": reducer.Typed(1, func(_ *reducer.Context, n memo, e noted) (memo, error) {
+	return local.Options{Reducers: reducer.Registry{"note@1": reducer.Typed(1, func(_ *reducer.Context, n memo, e noted) (memo, error) {
 		return memo{Count: n.Count + 1, Text: e.Text}, nil
-	})}
-	return local.Options{Reducers: registry}
+	})}}
 }
 
 // touch has every so many of the cells handle an event.

@@ -20,37 +20,26 @@ import (
 type verifyBench struct {
 	records int
 	cells   int
-	rounds  int
-	dir     string
+	scope
 }
 
-func newVerifyCommand(p *program) *cobra.Command {
-	var b verifyBench
-	cmd := &cobra.Command{
-		Use:   "verify",
-		Short: "Verification of a world beside its replay, and what memory it takes",
-		Long: `Verification of a world beside its replay, and what memory it takes.
+const verifyText = `Verification of a world beside its replay, and what memory it takes.
 
 Accounts add up what they are sent. The same open world is replayed and verified, one
 after the other in each round, and the medians are shown. Then it is verified once more
 as a directory, and so is one of a quarter of its records, over as many cells: what is
-alive on the heap must not grow with the journal.`,
-		Example: "  bench verify\n  bench verify --records 200000 --rounds 1",
-		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			figures, err := benchRounds(b.dir, b.rounds, p.note, func(dir string, r *rows) error { return b.round(cmd.Context(), dir, r) })
-			if err != nil {
-				return err
-			}
-			return p.figures("verify", figures)
-		},
-	}
-	f := cmd.Flags()
+alive on the heap must not grow with the journal.`
+
+func newVerifyCommand(p *program) *cobra.Command {
+	var b verifyBench
+	cmd, f := b.command(p, "verify", verifyText, "  bench verify\n  bench verify --records 200000 --rounds 1", 3, b.run)
 	f.IntVar(&b.records, "records", 1_000_000, "how many records to verify")
 	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
-	f.IntVar(&b.rounds, "rounds", 3, "how often to measure")
-	f.StringVar(&b.dir, "dir", "", "`DIR` to measure in, for its disk; a temporary one if not given")
 	return cmd
+}
+
+func (b *verifyBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
+	return b.each(note, func(dir string, r *rows) error { return b.round(ctx, dir, r) })
 }
 
 func (b *verifyBench) round(ctx context.Context, dir string, r *rows) error {

@@ -73,9 +73,9 @@ def is_hash(value):
 
 def body(kind, value):
     """The payload of a kind by names, checked."""
-    fields = KINDS[kind]
     if not isinstance(value, list) or not value or not is_uint(value[0]):
         raise Error("its payload is no array that begins with a version")
+    fields = _WAS.get((kind, value[0]), KINDS[kind])
     if value[0] not in _VERSIONS.get(kind, (1,)):
         raise Error("its payload has version %d, which is unknown" % value[0])
     if len(value) != len(fields) + 1:
@@ -126,12 +126,13 @@ def _is_map(x):
     return isinstance(x, dict)
 
 
-_VERSIONS = {"rollback.applied": (1, 2)}  # of all others there is one
+_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2)}  # of all others there is one
 _SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
 
 _TYPES = {
     "text": _is_text, "uint": is_uint, "bool": _is_bool, "hash": is_hash, "nonce": _is_nonce, "any": _is_any,
     "texts": _list_of(_is_text), "uints": _list_of(is_uint), "receipt": _is_map, "report": _is_map,
+    "engines": lambda x: _list_of(_tuple_of(_is_text, _is_text))(x) and x == [[k, v] for k, v in sorted(dict(x).items())],
     "signature": _is_signature, "signature?": lambda x: x is None or _is_signature(x),
     "effects": _list_of(_tuple_of(is_hash, _is_text, _is_text, _is_text,
                                   _one_of("committed", "failed", "denied", "open", "in_flight", "in_doubt", "parked"), is_uint,
@@ -141,7 +142,7 @@ _TYPES = {
 _INTENT = "key:hash step:text cell:text effect:text tag:text cap:text occurrence:uint "
 
 _SHAPES = {
-    "world.created": "world:text name:text seed:uint manifest:hash kernel:text starlark:text cel:text",
+    "world.created": "world:text name:text seed:uint manifest:hash kernel:text engines:engines",
     "clock.advanced": "to:uint",
     "event.submitted": "name:text due:uint direct:bool cells:texts data:any",
     "effect.submitted": "actor:text n:uint effect:text cap:text reason:text params:any",
@@ -168,7 +169,7 @@ _SHAPES = {
                          "actor:text reason:text",
     "manifest.rejected": "proposal:uint actor:text reason:text",
     "manifest.withdrawn": "proposal:uint actor:text reason:text",
-    "manifest.applied": "proposal:uint manifest:hash base:hash actor:text kernel:text starlark:text cel:text",
+    "manifest.applied": "proposal:uint manifest:hash base:hash actor:text kernel:text engines:engines",
     "blob.redacted": "blob:hash actor:text reason:text",
     "cell.stepped": "cell:text n:uint outcome:pure|success state:hash gas:uint",
     "cell.failed": "cell:text n:uint parked:bool error:text",
@@ -192,7 +193,12 @@ def _check_of(kind):
     return _TYPES[kind] if kind in _TYPES else _one_of(*kind.split("|"))
 
 
-KINDS = {
-    kind: [(name, _check_of(of)) for name, of in (field.split(":") for field in shape.split())]
-    for kind, shape in _SHAPES.items()
+def _fields(shape):
+    return [(name, _check_of(of)) for name, of in (field.split(":") for field in shape.split())]
+
+
+KINDS = {kind: _fields(shape) for kind, shape in _SHAPES.items()}
+_WAS = {  # version 1 of what has another shape since
+    (kind, 1): _fields(shape.replace("engines:engines", "starlark:text cel:text"))
+    for kind, shape in _SHAPES.items() if "engines:engines" in shape
 }

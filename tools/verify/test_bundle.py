@@ -14,7 +14,7 @@ import items
 import journal
 import packing
 
-VECTOR = os.path.join(os.path.dirname(__file__), "..", "..", "journal", "bundle", "testdata", "vector.txt")
+VECTORS = os.path.join(os.path.dirname(__file__), "..", "..", "journal", "bundle", "testdata")
 KEY = ed25519.public_key(forge.SEED)
 
 
@@ -47,9 +47,11 @@ def tick(n):
 
 
 class Vector(unittest.TestCase):
+    file = "vector-2.txt"
+
     def setUp(self):
         self.bundles, self.values, self.packed = [], [], ""
-        with open(VECTOR, encoding="utf-8") as file:
+        with open(os.path.join(VECTORS, self.file), encoding="utf-8") as file:
             self.keys = []
             for line in file:
                 self.take(line.rstrip("\n"))
@@ -94,6 +96,10 @@ class Vector(unittest.TestCase):
                 pass
 
 
+class VectorOfEngineFields(Vector):
+    file = "vector.txt"
+
+
 class Made(unittest.TestCase):
     def assertFault(self, data, part, **how):
         faults = verify(data, **how)["faults"]
@@ -116,6 +122,21 @@ class Made(unittest.TestCase):
             made = list(whole.items)
             move(made)
             self.assertFalse(verify(packing.pack(whole.header() + b"".join(made)))["ok"])
+
+    def test_engines_are_listed_in_one_way(self):
+        rules = manifest()
+        head = ["w", "w", 1, hashlib.sha256(rules).digest(), "k"]
+        cel, starlark = ["cel", "c"], ["starlark", "s"]
+        for ok, body in (
+            (True, [1, *head, "s", "c"]), (True, [2, *head, [cel, starlark]]), (True, [2, *head, []]),
+            (False, [2, *head, [starlark, cel]]), (False, [2, *head, [cel, cel]]), (False, [2, *head, None]),
+            (False, [2, *head, "s", "c"]), (False, [1, *head, [cel]]), (False, [3, *head, [cel]]),
+        ):
+            out = forge.Forge("w")
+            out.blob(rules)
+            out.record(cbor.encode([1, 0, "world.created", 0, cbor.encode(body)]))
+            out.sign()
+            self.assertEqual(verify(out.bytes())["ok"], ok, body)
 
     def test_changed_record_breaks_its_link(self):
         whole = world(tick(1), tick(2))

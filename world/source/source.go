@@ -1,35 +1,8 @@
 // Package source reads world.yaml, the form in which people write a manifest,
 // and the files that it names.
 //
-// The file is one YAML document, a mapping with these keys; what is not listed
-// is refused:
-//
-//	world      text, required
-//	version    integer
-//	seed       integer
-//	clock      epoch: RFC 3339 time; tick: Go duration, greater than 0
-//	reducers   NAME: engine: starlark with source: FILE, or engine: go with name and version: text;
-//	           grants: list of capability names; on_error: park or skip; budget;
-//	           limits: gas, events, effects, timers: integer; state, value: size
-//	events     NAME: schema: FILE, a JSON Schema; or nothing
-//	effects    NAME: adapter: text; config: a mapping of the adapter's own;
-//	           timeout: Go duration; class: read, write or destructive; idempotent: boolean;
-//	           external_key: per_attempt; retry: attempts: integer, backoff: Go duration;
-//	           on_in_doubt: park, verify, retry or fail;
-//	           verify: adapter: text, config: as above, mode: strict, warn or human;
-//	           compensate: kind: text, params: CEL, see governance.CheckTransform;
-//	           max_cost: a budget without calls
-//	caps       NAME: type: any, http, llm, mcp, file or exec; params: see manifest.CapParams;
-//	           budget; expires: tick
-//	policies   list of name: text, when: CEL, see governance.CheckPolicy,
-//	           decide: allow, deny or require_approval
-//	routing    list of event: pattern, reducer: name, key: see manifest.ParseKeyExpr
-//	budget     calls, tokens, micros: integer; bytes: size; of the whole world
-//	defaults   approval_ttl: ticks; snapshot_every, checkpoint_every: records; retention: max_snapshots: integer
-//	limits     events_per_tick, in_flight, mailbox, alarms: integer; payload, receipt: size
-//	governance approvals: integer; four_eyes: boolean; approvers: list of FILE, each an SSH public
-//	           key of type ed25519, see sshkey.ParsePublic; who has it is named by FILE's
-//	           last part without .pub
+// The file is one YAML document, a mapping. docs/world-yaml.md lists its keys, with
+// their types, defaults and limits; what is not listed is refused.
 //
 // An integer is written in decimal. A size is an integer of bytes, or one with
 // the unit B, KiB, MiB or GiB. A FILE is a path relative to the directory of
