@@ -112,7 +112,7 @@ type shop struct {
 func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 	t.Helper()
 	s := &shop{sinkWorld: w, acquired: make(map[string]bool)}
-	lw, err := local.Open(w.dir, local.Options{Adapters: released().adapters(), Remote: true, Lease: lease, Grace: lease})
+	lw, err := local.Open(w.dir, local.Options{Adapters: released().Adapters, Remote: true, Lease: lease, Grace: lease})
 	require.NoError(t, err)
 	s.lw = lw
 	token, hash := api.NewToken()
@@ -121,7 +121,7 @@ func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 	server, err := api.New(api.Config{Worlds: []*local.World{lw}, Tokens: tokens})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	o, err := attend(ctx, lw, released(), ownerPatience)
+	o, err := attend(ctx, lw, released())
 	require.NoError(t, err)
 	var driving sync.WaitGroup
 	driving.Go(func() {
@@ -143,7 +143,7 @@ func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 		require.NoError(t, server.Close())
 		cancel()
 		driving.Wait()
-		o.close()
+		o.Close()
 		require.NoError(t, lw.Close())
 	})
 	t.Cleanup(s.close)
