@@ -88,14 +88,14 @@ func compare(a, b *side, limit uint64) (*comparison, error) {
 	}
 	x.Cells = cellsOf(x.cells, d.Histories)
 	var err error
-	if x.Parted, err = world.PartingOf(a.Local.Store(), b.Local.Store(), a.end, b.end); err != nil {
+	if x.Parted, err = world.PartingOf(a.Local, b.Local, a.end, b.end); err != nil {
 		return nil, err
 	}
 	for _, s := range []struct {
 		of   *side
 		cost *receipt.Cost
 	}{{a, &x.Cost.A}, {b, &x.Cost.B}} {
-		spent, err := world.Spent(s.of.Local.Store(), x.Parted.Common, s.of.end)
+		spent, err := world.Spent(s.of.Local, x.Parted.Common, s.of.end)
 		if err != nil {
 			return nil, err
 		}

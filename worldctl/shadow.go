@@ -131,7 +131,7 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 // shadowConfig says how much of the history is run through, and shows on a
 // terminal how far that has come until stop is called.
 func (c *cli) shadowConfig(lw *local.World, s *shadowing) (cfg world.ShadowConfig, stop func()) {
-	report, stop := c.progress("records", uint64(lw.Store().Head().ID))
+	report, stop := c.progress("records", uint64(lw.Head().ID))
 	return world.ShadowConfig{
 		From: s.from, Last: journal.Seq(s.last),
 		Progress: func(at journal.Seq) { report(uint64(at)) },
