@@ -208,7 +208,7 @@ func (c *cli) with(use func(lw *local.World) error) error {
 
 func (c *cli) options() local.Options {
 	return local.Options{
-		Reducers: c.opts.Reducers, Adapters: c.opts.adapters(), Verifiers: c.opts.Verifiers,
+		Reducers: c.opts.Reducers, Adapters: c.opts.Adapters, Verifiers: c.opts.Verifiers,
 		Paranoid: c.paranoid, Workers: c.workers, Effects: c.effects, Passphrase: c.ask,
 		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
 	}

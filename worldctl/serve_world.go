@@ -37,9 +37,7 @@ func (v *service) open(ctx context.Context, dirs []string, explain func(dir stri
 		return err
 	}
 	for i, dir := range dirs {
-		opts := v.options
-		opts.Adapters = v.adds.adapters()
-		lw, err := local.Open(at[i], opts)
+		lw, err := local.Open(at[i], v.options)
 		if err != nil {
 			return errors.Join(explain(dir, fmt.Errorf("%s: %w", dir, err)), v.close())
 		}

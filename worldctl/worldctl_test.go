@@ -37,9 +37,7 @@ func TestMain(m *testing.M) {
 
 // released is what the released program adds to worlds.
 func released() Options {
-	return Options{Adapters: func() map[string]host.Factory {
-		return map[string]host.Factory{"llm": llm.New, "mcp": mcp.Factory()}
-	}}
+	return Options{Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New}}
 }
 
 // racedScripts are those whose worlds perform effects by processes, are left in
