@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -155,13 +154,11 @@ func (l *life) drive() {
 
 func (l *life) submit(ctx context.Context) {
 	s := world.Submission{Name: []string{"go", "go", "skip.go", "both"}[l.rng.IntN(4)]}
-	var err error
-	s.Data, err = canon.Marshal(order{To: l.name(), Say: "hello", Do: l.acts(2)})
-	require.NoError(l.t, err)
+	s.Data = mustData(l.t, order{To: l.name(), Say: "hello", Do: l.acts(2)})
 	if l.rng.IntN(3) == 0 {
 		s.At = l.Status().Time + manifest.Tick(l.rng.IntN(4))
 	}
-	_, err = l.World.World.Submit(ctx, s)
+	_, err := l.World.World.Submit(ctx, s)
 	l.try("submit", err)
 }
 

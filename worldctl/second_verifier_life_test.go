@@ -2,7 +2,6 @@ package worldctl
 
 import (
 	"context"
-	"crypto/ed25519"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -46,7 +45,7 @@ func lived(t *testing.T, seed uint64, loaded *source.Loaded, actions int) *life 
 	if l.rng.IntN(2) == 0 {
 		m.Governance = manifest.Governance{Approvals: uint64(1 + l.rng.IntN(2)), FourEyes: l.rng.IntN(2) == 0}
 		for who := range byte(approvers) {
-			key := manifest.PublicKey(approverKey(who + 1).Public().(ed25519.PublicKey))
+			key := manifest.PublicKey(worldtest.Public(who + 1))
 			m.Governance.Approvers = append(m.Governance.Approvers, manifest.Approver{Name: string(rune('a' + who)), Key: key})
 		}
 	}
