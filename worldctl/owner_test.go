@@ -264,7 +264,7 @@ func TestWhatIsOnItsWayCanBeRead(t *testing.T) {
 		require.NoError(t, err)
 		_, err = lw.Next(t.Context())
 		require.NoError(t, err)
-		last := lw.Store().Head().ID
+		last := lw.Head().ID
 		e, err := recordsOf(lw).Entry(last)
 		require.NoError(t, err)
 		require.Equal(t, last, e.ID)

@@ -211,11 +211,11 @@ func (s *served) until(state receipt.State, n int) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	for {
-		head := s.Store().Head().ID
+		head := s.Head().ID
 		if s.Status().Intents[state] == n {
 			return
 		}
-		require.NoError(s.t, s.Store().Await(ctx, head), "%v", s.Status().Intents)
+		require.NoError(s.t, s.Await(ctx, head), "%v", s.Status().Intents)
 	}
 }
 
