@@ -199,7 +199,7 @@ func (c *cli) with(use func(lw *local.World) error) error {
 	if err != nil {
 		return ownedIn(dir, err)
 	}
-	if at, end := lw.Status().Head.ID, lw.Store().Head().ID; lw.Lacks() != nil && at < end {
+	if at, end := lw.Status().Head.ID, lw.Head().ID; lw.Lacks() != nil && at < end {
 		c.note("note: %v: cells and intents are shown as of #%d of %d", lw.Lacks(), at, end)
 	}
 	err = use(lw)

@@ -114,7 +114,7 @@ func (lw *World) load(cfg world.Config) (err error) {
 
 // Lacks returns nil, or a *reducer.MissingError: then the world is not run and not
 // changed, and cells and intents are as they were before the first record that such a
-// reducer has to compute. Store holds the records after it.
+// reducer has to compute. The records after it can be read.
 func (lw *World) Lacks() error { return lw.lacks }
 
 // own becomes the owner of what is stored in a directory, whether or not it

@@ -57,7 +57,7 @@ routing:
 	w, err = local.Open(left, local.Options{})
 	require.NoError(t, err)
 	require.ErrorAs(t, w.Lacks(), new(*reducer.MissingError))
-	require.Equal(t, head, w.Store().Head(), "the records are there")
+	require.Equal(t, head, w.Head(), "the records are there")
 	require.Equal(t, 1, w.Status().EventsPending, "of cells all is shown that needs no reducer")
 	require.EqualValues(t, 3, w.Status().Head.ID)
 	_, _, err = w.CellAt(reducer.Cell{Reducer: "tally", Key: "a"}, head.ID)
