@@ -67,7 +67,7 @@ func newRollbackCommand(c *cli) *cobra.Command {
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				s, err := findSnapshot(lw, args[0])
+				s, err := recordsOf(lw).Snapshot(args[0])
 				if errors.Is(err, snapshot.ErrNoSnapshot) {
 					return hinted(err, "only to a snapshot: worldctl snapshot list shows those that are kept, worldctl snapshot create makes one of what is now")
 				}
