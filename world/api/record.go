@@ -32,7 +32,7 @@ func (c *call) selection() (s selection, err error) {
 	for _, name := range c.URL.Query()["kind"] {
 		kind := journal.Kind(name)
 		if !view.Selects(kind) {
-			return s, badRequest("kind", "it is no kind of record, such as cell.stepped, nor a family of them, such as intent.*")
+			return s, badRequest("kind", "unknown kind: want one such as cell.stepped, or a family such as intent.*")
 		}
 		s.kinds = append(s.kinds, kind)
 	}
