@@ -13,13 +13,14 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // whatIfOf makes a what-if of a question, with a directory of its own for what does
 // not stay.
 func (c *cli) whatIfOf(q *question, temporary string) (w local.WhatIf, closeEvents func(), err error) {
 	w = local.WhatIf{
-		At:    func(past *local.World) (journal.Seq, error) { return recordsOf(past).moment(q.at) },
+		At:    func(past *local.World) (journal.Seq, error) { return recordsOf(past).At(q.at) },
 		Alone: q.only, Ticks: q.ticks, UntilIdle: q.untilIdle, Dir: c.path(q.keep),
 	}
 	if q.keep == "" {
@@ -90,7 +91,7 @@ func (c *cli) concludeWhatIf(q *question, x *local.Supposed) error {
 	if err != nil {
 		return err
 	}
-	if a.Difference, err = compare(was, is, q.limit); err != nil {
+	if a.Difference, err = view.Compare(was, is, q.limit); err != nil {
 		return err
 	}
 	a.Difference.A.Dir, a.Difference.B.Dir = dir, q.keep
@@ -128,7 +129,7 @@ const hintLine = `a line is {"event": NAME, "data": ..., "at": TICK, "to": CELL}
 
 // sides returns the moments to compare: where the fork has come to, or the end of
 // the tick before what is unknown, and the world as it was then.
-func sides(x *local.Supposed, unknown *unknownAnswer) (was, is *side, err error) {
+func sides(x *local.Supposed, unknown *unknownAnswer) (was, is *view.Side, err error) {
 	last := x.Last
 	if unknown != nil {
 		last = unknown.Tick - 1
@@ -143,14 +144,10 @@ func sides(x *local.Supposed, unknown *unknownAnswer) (was, is *side, err error)
 }
 
 // sideAfter returns a world as it was before the first tick after one.
-func sideAfter(lw *local.World, tick manifest.Tick) (*side, error) {
-	at := lw.Head().ID
-	if tick < math.MaxUint64 {
-		beyond, err := firstAt(at, tick+1, recordsOf(lw).timeOf)
-		if err != nil {
-			return nil, err
-		}
-		at = beyond - 1
+func sideAfter(lw *local.World, tick manifest.Tick) (*view.Side, error) {
+	at, err := recordsOf(lw).EndOf(tick, lw.Head().ID)
+	if err != nil {
+		return nil, err
 	}
 	m, err := lw.At(at)
 	if err != nil {
