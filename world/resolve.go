@@ -1,8 +1,12 @@
 package world
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -73,6 +77,15 @@ const verifierActor = "verifier/"
 // byVerifier reports whether an actor is a verifier.
 func byVerifier(actor string) bool {
 	return len(actor) > len(verifierActor) && actor[:len(verifierActor)] == verifierActor
+}
+
+// CheckActor returns why a person cannot decide under a name.
+func CheckActor(name string) error {
+	err := manifest.CheckKey(name)
+	if err == nil && strings.HasPrefix(name, verifierActor) {
+		err = fmt.Errorf("%q is the name of a verifier", name)
+	}
+	return err
 }
 
 // attemptAgain readies an intent in doubt for its next attempt, for which

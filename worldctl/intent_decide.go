@@ -3,13 +3,11 @@ package worldctl
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -17,30 +15,11 @@ import (
 
 // choice is what a person decides about an intent, as typed.
 type choice struct {
-	how        journal.Resolution // confirmByHand: its recorded result holds
+	how        journal.Resolution // local.Confirm: its recorded result holds
 	as         string
 	reason     string
 	paramsHash string
 	payload    string
-}
-
-// confirmByHand stands for World.ConfirmByHand among the resolutions.
-const confirmByHand journal.Resolution = "confirm"
-
-// noReason is journaled where a person need not give a reason and gave none.
-const noReason = "no reason was given"
-
-// decidedAnswer is what became of an intent.
-type decidedAnswer struct {
-	Key        receipt.Key        `json:"key"`
-	Cell       string             `json:"cell"`
-	Kind       string             `json:"kind"`
-	How        journal.Resolution `json:"how"`
-	Actor      string             `json:"actor"`
-	Reason     string             `json:"reason"` // of the decision
-	ParamsHash journal.Hash       `json:"params_hash"`
-	State      receipt.State      `json:"state"`
-	Why        string             `json:"why"` // of the state
 }
 
 func newIntentApproveCommand(c *cli) *cobra.Command {
@@ -58,7 +37,7 @@ Exit code 4 if the gate denies it now, 5 if its params have another hash.`
   worldctl intent approve 9f86d081884c --params-hash HASH --as eve
   worldctl intent approve 9f86d081884c --reuse --reason "the mail is out already"`
 	x.bindHash(cmd)
-	x.how, x.reason = journal.Approve, noReason
+	x.how = journal.Approve
 	var reuse bool
 	cmd.Flags().BoolVar(&reuse, "reuse", false, "do not perform it: it gets the result of what it repeats")
 	cmd.PreRun = func(*cobra.Command, []string) {
@@ -74,7 +53,7 @@ func newIntentDenyCommand(c *cli) *cobra.Command {
 	cmd.Long = "Deny a parked intent. One whose recorded result was not confirmed fails instead.\nIts cell is told."
 	cmd.Example = `  worldctl intent deny 9f86d081884c --reason "over the limit"`
 	x.bindHash(cmd)
-	x.how, x.reason = journal.Disapprove, noReason
+	x.how = journal.Disapprove
 	return cmd
 }
 
@@ -116,7 +95,7 @@ func newIntentConfirmCommand(c *cli) *cobra.Command {
 	cmd, x := newDecideCommand(c, "confirm", "Say that a recorded result holds, which its verifier could not confirm")
 	cmd.Long = "Say that a recorded result holds, which its verifier could not confirm: its cell is\ntold of it. intent deny says that it does not."
 	cmd.Example = `  worldctl intent confirm 9f86d081884c --reason "the file was moved by us"`
-	x.how = confirmByHand
+	x.how = local.Confirm
 	return cmd
 }
 
@@ -160,37 +139,20 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 			return err
 		}
 	}
-	err = lw.Update(func(w *world.World) (err error) {
-		if x.how == confirmByHand {
-			_, err = w.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason)
-		} else {
-			_, err = w.Resolve(ctx, b)
-		}
-		return err
-	})
-	if err != nil {
+	if err := lw.Decide(ctx, &b); err != nil {
 		return notDecided(err, e)
 	}
-	return c.showDecided(lw, &b)
-}
-
-func (c *cli) showDecided(lw *local.World, b *journal.Resolved) error {
-	e := entryOf(lw, b.Key)
-	now, err := recordsOf(lw).Intent(e)
+	d, err := recordsOf(lw).Decided(&b)
 	if err != nil {
 		return err
 	}
-	answer := decidedAnswer{
-		Key: b.Key, Cell: now.Cell, Kind: now.Kind, How: b.How, Actor: b.Actor, Reason: b.Reason,
-		ParamsHash: e.Params, State: e.State, Why: now.Reason,
-	}
-	err = c.object("intent-decided", answer, func() {
+	err = c.object("intent-decided", d, func() {
 		fmt.Fprintf(c.stdout, "intent %s, %s of %s, is %s now: %s by %s\nparams hash %s\n",
-			short(b.Key), now.Kind, now.Cell, e.State, b.How, b.Actor, e.Params)
+			short(d.Key), d.Kind, d.Cell, d.State, d.How, d.Actor, d.ParamsHash)
 		c.note("next: worldctl run")
 	})
-	if err == nil && b.How == journal.Approve && e.State == receipt.StateDenied {
-		err = hinted(fmt.Errorf("%w: %s", errDenied, now.Reason), "worldctl timeline %s", e.Intent.Cell)
+	if err == nil && d.Denied() {
+		err = hinted(fmt.Errorf("%w: %s", errDenied, d.Why), "worldctl timeline %s", d.Cell)
 	}
 	return err
 }
@@ -203,17 +165,10 @@ func notDecided(err error, e *receipt.Entry) error {
 	return hinted(err, "worldctl intent show %s", short(e.Intent.Key))
 }
 
-// verifierName begins the names in which verifiers decide.
-const verifierName = "verifier/"
-
 // actor returns the name in which a person decides.
 func (c *cli) actor(as string) (string, error) {
 	as = c.actorOf(as)
-	err := manifest.CheckKey(as)
-	if err == nil && strings.HasPrefix(as, verifierName) {
-		err = fmt.Errorf("%q is the name of a verifier", as)
-	}
-	if err != nil {
+	if err := world.CheckActor(as); err != nil {
 		return "", usagef("say who you are: --as NAME", "who decides? %w", err)
 	}
 	return as, nil

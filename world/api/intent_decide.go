@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -9,6 +8,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // DecisionRequest is what a person decides about an intent. Who that is the token
@@ -28,31 +29,17 @@ type ResolveRequest struct {
 
 // Decided is what became of an intent, as `worldctl intent approve -o json` says it.
 type Decided struct {
-	Schema     string             `json:"schema"`
-	Key        receipt.Key        `json:"key"`
-	Cell       string             `json:"cell"`
-	Kind       string             `json:"kind"`
-	How        journal.Resolution `json:"how"`
-	Actor      string             `json:"actor"`
-	Reason     string             `json:"reason"` // of the decision
-	ParamsHash journal.Hash       `json:"params_hash"`
-	State      receipt.State      `json:"state"`
-	Why        string             `json:"why"` // of the state
+	Schema string `json:"schema"`
+	*view.Decided
 }
 
-// confirmByHand stands for local.World.ConfirmByHand among the resolutions.
-const confirmByHand journal.Resolution = "confirm"
+func approveIntent(c *call) error { return c.decideAs(journal.Approve) }
+func denyIntent(c *call) error    { return c.decideAs(journal.Disapprove) }
+func retryIntent(c *call) error   { return c.decideAs(journal.RetryAnyway) }
+func confirmIntent(c *call) error { return c.decideAs(local.Confirm) }
 
-// noReason is journaled where a person need not give a reason and gave none.
-const noReason = "no reason was given"
-
-func approveIntent(c *call) error { return c.decideAs(journal.Approve, noReason) }
-func denyIntent(c *call) error    { return c.decideAs(journal.Disapprove, noReason) }
-func retryIntent(c *call) error   { return c.decideAs(journal.RetryAnyway, "") }
-func confirmIntent(c *call) error { return c.decideAs(confirmByHand, "") }
-
-// decideAs takes a decision. otherwise is the reason where none is given.
-func (c *call) decideAs(how journal.Resolution, otherwise string) error {
+// decideAs takes a decision.
+func (c *call) decideAs(how journal.Resolution) error {
 	var req DecisionRequest
 	if err := c.decode(&req); err != nil {
 		return err
@@ -61,15 +48,13 @@ func (c *call) decideAs(how journal.Resolution, otherwise string) error {
 	if err != nil {
 		return err
 	}
-	b := journal.Resolved{How: how, Params: e.Params, Reason: cmp.Or(req.Reason, otherwise)}
+	b := journal.Resolved{How: how, Params: e.Params, Reason: req.Reason}
 	if req.ParamsHash != "" {
 		if b.Params, err = canon.ParseHash(req.ParamsHash); err != nil {
 			return badRequest("params_hash", "it has to be 64 hex digits")
 		}
 	}
 	switch {
-	case how == confirmByHand && b.Params != e.Params:
-		return world.ErrOtherParams
 	case req.Reuse && how != journal.Approve:
 		return badRequest("reuse", "only an approval can reuse a result")
 	case req.Reuse:
@@ -105,27 +90,15 @@ func resolveIntent(c *call) error {
 // decide has the world take a decision, and answers with what became of it.
 func (c *call) decide(e *receipt.Entry, b journal.Resolved) error {
 	b.Key, b.Actor = e.Intent.Key, c.actor()
-	err := c.world.Local.Update(func(w *world.World) (err error) {
-		if b.How == confirmByHand {
-			_, err = w.ConfirmByHand(c.Context(), b.Key, b.Actor, b.Reason)
-		} else {
-			_, err = w.Resolve(c.Context(), b)
-		}
+	if err := c.world.Local.Decide(c.Context(), &b); err != nil {
 		return err
-	})
+	}
+	d, err := c.world.Decided(&b)
 	if err != nil {
 		return err
 	}
-	now, _ := c.world.LedgerEntry(b.Key)
-	line, err := c.world.IntentLine(&now)
-	if err != nil {
-		return err
+	if d.Denied() {
+		return failed(http.StatusForbidden, "denied", "the gate denies it now: "+d.Why)
 	}
-	if b.How == journal.Approve && now.State == receipt.StateDenied {
-		return failed(http.StatusForbidden, "denied", "the gate denies it now: "+line.Reason)
-	}
-	return c.ok(Decided{
-		Schema: schemaOf("intent-decided"), Key: b.Key, Cell: line.Cell, Kind: line.Kind, How: b.How, Actor: b.Actor, Reason: b.Reason,
-		ParamsHash: now.Params, State: now.State, Why: line.Reason,
-	})
+	return c.ok(Decided{schemaOf("intent-decided"), d})
 }

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // Scope is what a token lets its bearer do. None implies another.
@@ -159,9 +159,6 @@ func (t *Tokens) add(x token) error {
 	return nil
 }
 
-// verifierName begins the names in which verifiers decide.
-const verifierName = "verifier/"
-
 func parseToken(text string) (token, error) {
 	const fields = 4
 	words := strings.Fields(text)
@@ -169,11 +166,8 @@ func parseToken(text string) (token, error) {
 		return token{}, fmt.Errorf("%d words, want NAME SCOPES SHA256 WORLDS", len(words))
 	}
 	x := token{name: words[0]}
-	if err := manifest.CheckKey(x.name); err != nil {
+	if err := world.CheckActor(x.name); err != nil {
 		return token{}, fmt.Errorf("the name: %w", err)
-	}
-	if strings.HasPrefix(x.name, verifierName) {
-		return token{}, fmt.Errorf("%q is the name of a verifier", x.name)
 	}
 	for name := range strings.SplitSeq(words[1], ",") {
 		if !slices.Contains(Scopes(), Scope(name)) {

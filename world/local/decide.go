@@ -1,0 +1,37 @@
+package local
+
+import (
+	"context"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Confirm is a person's word that a recorded result holds: see
+// world.World.ConfirmByHand.
+const Confirm journal.Resolution = "confirm"
+
+// noReason is journaled where a person need not give a reason and gave none.
+const noReason = "no reason was given"
+
+// Decide takes a person's decision about an intent, Confirm among them. Who approves
+// or denies need not say why.
+func (lw *World) Decide(ctx context.Context, b *journal.Resolved) error {
+	switch b.How {
+	case journal.Approve, journal.Disapprove, world.Reuse:
+		if b.Reason == "" {
+			b.Reason = noReason
+		}
+	}
+	return lw.Update(func(w *world.World) (err error) {
+		if b.How != Confirm {
+			_, err = w.Resolve(ctx, *b)
+			return err
+		}
+		if e, ok := w.Intent(b.Key); ok && e.Params != b.Params {
+			return world.ErrOtherParams
+		}
+		_, err = w.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason)
+		return err
+	})
+}
