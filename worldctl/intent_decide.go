@@ -197,7 +197,7 @@ func (c *cli) showDecided(lw *local.World, b *journal.Resolved) error {
 
 // notDecided adds to a refused decision where its intent stands.
 func notDecided(err error, e *receipt.Entry) error {
-	if _, hint := known(err); hint != "" {
+	if hintOf(err) != "" {
 		return err
 	}
 	return hinted(err, "worldctl intent show %s", short(e.Intent.Key))
