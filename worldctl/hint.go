@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -65,6 +66,8 @@ func hintOfType(err error) string {
 	var adapters *local.AdaptersError
 	var same *governance.SameError
 	var away *journal.ArchivedError
+	var missing *reducer.MissingError
+	var moment *view.MomentError
 	switch {
 	case errors.As(err, &locked):
 		return "a world has one owner at a time: wait until that process has ended, then type this again"
@@ -74,10 +77,14 @@ func hintOfType(err error) string {
 		return "worldctl run performs it; or let the world in " + miss.File + " go on until it has asked for the same. Nothing was done outside"
 	case errors.As(err, &miss):
 		return "add the answer to " + miss.File + " and make the world again: the effect waits, and nothing was lost"
+	case errors.As(err, &missing):
+		return hintReducers
+	case errors.As(err, &moment):
+		return momentForms
 	case errors.As(err, &keyring):
 		return hintOfKeyring(keyring)
 	case errors.As(err, &left):
-		return "--compensate asks for what makes up for them, where their kind declares that; --ack says that the others stay, and that you know it"
+		return "--compensate asks for their compensations, where their kind declares one; --ack says that the others stay, and that you know it"
 	case errors.As(err, &same):
 		is := view.ProposalName(same.N)
 		return fmt.Sprintf("go on with that one: worldctl shadow %[1]s, worldctl approve %[1]s --key FILE; worldctl proposal show %[1]s says what is missing", is)
@@ -103,6 +110,9 @@ func hintOfKeyring(err *local.KeyringError) string {
 	return "bring it back from your copy: without it this world is neither run nor verified; an export of it can still be imported, to be read"
 }
 
+// hintReducers says what opens a world with Go reducers.
+const hintReducers = "a program that has it runs and replays the world: worldctl init DIR --template go writes one; this one can only read"
+
 // hintPassphrase says how a sealed keyring is opened.
 const hintPassphrase = "give its passphrase with --passphrase-file FILE, in " + passphraseEnv + ", or on the terminal"
 
@@ -126,6 +136,13 @@ func hintsOfWorlds() []hint {
 		{[]error{local.ErrOtherHistory}, "nothing was signed: worldctl verify says what is another; bring back .world from a copy"},
 		{[]error{receipt.ErrNoEpoch}, "worldctl keys list shows the epochs"},
 		{[]error{local.ErrNoKeys}, "worldctl import journal FILE --keyring KEYRING makes a world that can run"},
+		{[]error{view.ErrOrder}, "--from is where the range begins, and --to where it ends"},
+		{
+			[]error{view.ErrKind},
+			"kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are " +
+				strings.Join(view.Families(), ".*, ") + ".*",
+		},
+		{[]error{world.ErrNoCell}, "worldctl cell list"},
 		{[]error{errBesides}, "wait until that process has ended, or end it, then type this again"},
 		{[]error{owner.ErrVersion}, "use the program that runs the world: worldctl version tells which one this is"},
 		{[]error{owner.ErrRefuses}, "type it again in a moment"},
@@ -138,7 +155,7 @@ func hintsOfRules() []hint {
 		{[]error{governance.ErrNoProposal}, "worldctl proposal list --all shows those that there are"},
 		{[]error{governance.ErrNoChange}, "worldctl manifest show is what is in force: change something first"},
 		{[]error{governance.ErrTooMany}, "worldctl proposal list shows them"},
-		{[]error{governance.ErrClosed}, "worldctl proposal show PROPOSAL says how it ended; what is still wanted is proposed anew: worldctl propose"},
+		{[]error{governance.ErrClosed}, "worldctl proposal show PROPOSAL says how it ended; propose again what is still wanted: worldctl propose"},
 		{[]error{governance.ErrStale}, "make the change again on the manifest in force, which worldctl manifest show tells, and worldctl propose it; worldctl withdraw PROPOSAL takes this one back"},
 		{[]error{governance.ErrOldReport}, "worldctl shadow PROPOSAL makes a new report, for new approvals"},
 		{[]error{governance.ErrNotShadowed}, "worldctl shadow PROPOSAL says what it would have done"},

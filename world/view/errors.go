@@ -38,8 +38,17 @@ type Fault struct {
 }
 
 // FaultOf returns the first fault of the table that an error is; one with ExitFailed
-// and no code where it is none.
+// and no code where it is none. A moment that reads as none is a mistake in the command
+// line, whatever else it is.
 func FaultOf(err error) Fault {
+	f := inTable(err)
+	if as[*MomentError](err) && f.Exit == ExitFailed && !errors.Is(err, journal.ErrNotFound) {
+		f.Exit = ExitUsage
+	}
+	return f
+}
+
+func inTable(err error) Fault {
 	for _, table := range [][]Fault{faultsOfWorlds(), faultsOfInput(), faultsOfRules(), faultsOfSnapshots(), faultsOfReceipts(), faultsOfDisk()} {
 		for _, f := range table {
 			if f.is(err) {
@@ -122,6 +131,7 @@ func faultsOfInput() []Fault {
 		{is(world.ErrOtherParams), "other-params", conflict, ExitConflict, ""},
 		{is(world.ErrNoRepeat), "no-repeat", conflict, ExitFailed, ""},
 		{is(world.ErrNoBudget), "no-budget", forbidden, ExitDenied, ""},
+		{is(ErrOrder, ErrKind), "", 0, ExitUsage, ""},
 		{is(world.ErrConfirmationRequired), "", 0, ExitUndecided, ""},
 		{is(world.ErrUnconfirmed, world.ErrNotParked, world.ErrNoEffect), "", 0, ExitFailed, ""},
 	}
