@@ -224,6 +224,8 @@ func knownOfMoments(err error) (code int, hint string) {
 func knownOfSnapshots(err error) (code int, hint string) {
 	var left *world.SideEffectsError
 	switch {
+	case errors.As(err, &left) && left.Back() == len(left.Effects):
+		return exitDenied, "--ack says that you know it: the cells count on what is done no more"
 	case errors.As(err, &left):
 		return exitDenied, "--compensate asks for their compensations, where their kind declares one; --ack says that the others stay, and that you know it"
 	case errors.Is(err, world.ErrOtherState):
