@@ -16,7 +16,6 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // policyAnswer compares what was decided with what a world.yaml would decide.
@@ -172,7 +171,7 @@ func (j records) judged(d *governance.DecisionDifference) (judged, error) {
 		Cell: d.Cell, Kind: d.Kind, Params: d.Params, Record: e.ID, Time: e.Time, Before: ruling{Decision: d.Was},
 		After: ruling{Decision: d.Is, Code: d.Code, Rules: d.Rules},
 	}
-	x.Key, _ = view.IntentOf(e.Body)
+	x.Key, _ = e.Intent()
 	switch b := e.Body.(type) {
 	case *journal.IntentEmitted:
 		x.Before.Rules = b.Rules

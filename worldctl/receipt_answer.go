@@ -18,7 +18,7 @@ func (j records) answersByIntent() iter.Seq2[view.ReceiptLine, error] {
 				yield(view.ReceiptLine{}, err)
 				return
 			}
-			key, _ := view.IntentOf(e.Body)
+			key, _ := e.Intent()
 			records[key] = append(records[key], e.ID)
 		}
 		for _, in := range j.Ledger() {

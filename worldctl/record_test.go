@@ -35,7 +35,7 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 		got, err := j.causeOf(e)
 		require.NoError(t, err)
 		require.Equal(t, causes[e.ID], got, "#%d", e.ID)
-		if key, attempt := view.IntentOf(e.Body); e.Kind == journal.KindFinished || e.Kind == journal.KindLate || e.Kind == journal.KindExpired {
+		if key, attempt := e.Intent(); e.Kind == journal.KindFinished || e.Kind == journal.KindLate || e.Kind == journal.KindExpired {
 			require.Equal(t, mention{got, journal.KindStarted, key, attempt}, mentionIn(all[got-1]))
 		}
 	}
@@ -163,7 +163,7 @@ func concernsAmong(before []*view.Entry, e *view.Entry, cell string) bool {
 	if names {
 		return true
 	}
-	key, _ := view.IntentOf(e.Body)
+	key, _ := e.Intent()
 	for _, x := range before {
 		switch b := x.Body.(type) {
 		case *journal.Stepped:
@@ -175,7 +175,7 @@ func concernsAmong(before []*view.Entry, e *view.Entry, cell string) bool {
 				return concernsAmong(before, x, cell)
 			}
 		case *journal.IntentEmitted, *journal.IntentDenied, *journal.IntentParked:
-			if k, _ := view.IntentOf(b); k == key && concernsAmong(nil, x, cell) {
+			if k, _ := x.Intent(); k == key && concernsAmong(nil, x, cell) {
 				return true
 			}
 		}

@@ -100,7 +100,7 @@ func (s *selection) records(j records) (iter.Seq2[*view.Entry, error], error) {
 	for i, name := range s.kinds {
 		if kinds[i] = journal.Kind(name); !view.Selects(kinds[i]) {
 			return nil, usagef("kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are "+
-				strings.Join(view.Families(), ".*, ")+".*", "%q is not a kind of record", name)
+				strings.Join(journal.Families(), ".*, ")+".*", "%q is not a kind of record", name)
 		}
 	}
 	if s.cell != "" {

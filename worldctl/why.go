@@ -107,7 +107,7 @@ type mention struct {
 }
 
 func mentionIn(e *view.Entry) mention {
-	key, attempt := view.IntentOf(e.Body)
+	key, attempt := e.Intent()
 	return mention{e.ID, e.Kind, key, attempt}
 }
 
