@@ -123,7 +123,7 @@ func (cfg *Config) secrets() *secrets {
 // build makes what the effects of the manifest need: all of it, or as much as
 // it can and what is wrong with the rest.
 func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
-	network := newHTTPNetwork()
+	network, common := newHTTPNetwork(), make(map[any]any)
 	adapters := map[string]Factory{
 		"recorded": newRecorded(), "stub": newStub(), "file": newFile, "exec": newExec, "http": newHTTP(network),
 	}
@@ -136,7 +136,7 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
 		e := &effect{declared: cfg.Manifest.Effects[kind]}
 		effects[kind] = e
-		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve}
+		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve, Shared: common}
 		s.Config, s.File = e.declared.Config, cfg.files(e.declared.Files, contents)
 		a, err := build(adapters, "adapter", e.declared.Adapter, s)
 		d, ok := a.(Deterministic)
@@ -163,7 +163,7 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name string, s Setup) (made T, err error) {
 	factory, ok := factories[name]
 	if !ok {
-		return made, fmt.Errorf("there is no %s %q, only %q", what, name, slices.Sorted(maps.Keys(factories)))
+		return made, &manifest.NoAdapterError{What: what, Name: name, Known: slices.Sorted(maps.Keys(factories))}
 	}
 	if made, err = factory(s); err != nil {
 		return made, fmt.Errorf("%s %s: %w", what, name, err)

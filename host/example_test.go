@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,9 +11,9 @@ import (
 	"path/filepath"
 
 	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // outbox drops notes into a directory: an adapter, and a verifier that can tell
@@ -36,12 +37,12 @@ func (o *outbox) Perform(_ context.Context, call host.Call) (host.Result, error)
 	var note struct {
 		Text string `cbor:"text"`
 	}
-	if err := canon.Unmarshal(call.Permit.Params, &note); err != nil {
-		return nothingLeft(err), nil
+	if err := call.Decode(&note); err != nil {
+		return host.Refused(err), nil
 	}
 	f, err := os.OpenFile(o.file(call), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		failed := nothingLeft(err)
+		failed := host.Refused(err)
 		failed.Class = receipt.OutcomeRetryableFailure
 		return failed, nil
 	}
@@ -49,16 +50,10 @@ func (o *outbox) Perform(_ context.Context, call host.Call) (host.Result, error)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return host.Result{}, err // half a note, or a whole one: in doubt
 	}
-	return host.Result{
-		Status: receipt.StatusOK, Payload: canon.AppendUint(nil, uint64(len(note.Text))),
-		Cost:        receipt.Cost{Bytes: uint64(len(note.Text))},
-		StateChange: &receipt.StateChange{Resource: o.file(call), ContentHash: canon.Sum([]byte(note.Text))},
-	}, nil
-}
-
-// nothingLeft is the result of a failure that changed nothing outside.
-func nothingLeft(err error) host.Result {
-	return host.Result{Status: receipt.StatusError, Unsent: true, Payload: canon.AppendText(nil, err.Error())}
+	done, err := host.OK(len(note.Text))
+	done.Cost.Bytes = uint64(len(note.Text))
+	done.StateChange = &receipt.StateChange{Resource: o.file(call), ContentHash: sha256.Sum256([]byte(note.Text))}
+	return done, err
 }
 
 // Verify tells whether an attempt in doubt happened.
@@ -69,14 +64,15 @@ func (o *outbox) Verify(_ context.Context, call host.Call) (receipt.Found, error
 	case err != nil:
 		return receipt.Found{}, err // nobody can tell: a person decides
 	default:
-		return receipt.Found{Verdict: receipt.Happened, Payload: canon.AppendUint(nil, uint64(info.Size())), Reason: "the note is there"}, nil
+		size, err := reducer.Encode(info.Size())
+		return receipt.Found{Verdict: receipt.Happened, Payload: size, Reason: "the note is there"}, err
 	}
 }
 
 // Confirm tells whether the outside still is what a receipt says.
 func (o *outbox) Confirm(_ context.Context, _ host.Call, r *receipt.Receipt) (receipt.Found, error) {
 	text, err := os.ReadFile(r.StateChange.Resource)
-	if err == nil && canon.Sum(text) == r.StateChange.ContentHash {
+	if err == nil && sha256.Sum256(text) == r.StateChange.ContentHash {
 		return receipt.Found{Verdict: receipt.Happened, Reason: "the note is as it was"}, nil
 	}
 	return receipt.Found{Verdict: receipt.NotHappened, Reason: "the note is gone, or another one"}, nil
@@ -90,7 +86,7 @@ func ExampleAdapter() {
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 	keys, err := receipt.NewKeyring("town", []receipt.Epoch{{Number: 1, Secret: make([]byte, receipt.SecretBytes)}})
 	check(err)
-	config := must(canon.FromJSON([]byte(`{"dir": "."}`)))
+	config := must(reducer.Encode(map[string]any{"dir": "."}))
 	h, err := host.New(host.Config{
 		World: "town", Keys: keys, Dir: dir, EffectLog: filepath.Join(dir, "effects"),
 		Manifest: &manifest.Manifest{Effects: map[string]manifest.Effect{
@@ -100,14 +96,14 @@ func ExampleAdapter() {
 		Verifiers: map[string]host.VerifierFactory{"outbox": func(s host.Setup) (host.Verifier, error) { return newOutbox(s) }},
 	})
 	check(err)
-	params := must(canon.FromJSON([]byte(`{"text": "gone to lunch"}`)))
+	params := must(reducer.Encode(map[string]any{"text": "gone to lunch"}))
 	const step = "desk/ada@1.0~0000000000000000"
 	permit := receipt.Permit{Attempt: 1, Intent: receipt.Intent{
 		Key: receipt.NewKey("town", step, "note.drop", params), Step: step, Cell: "desk/ada", Kind: "note.drop", Params: params,
 	}}
 
 	r := must(receipt.Decode(answer(h, receipt.Perform, permit).Receipt))
-	fmt.Println(r.Status, r.Outcome(), string(must(canon.ToJSON(r.Payload))))
+	fmt.Println(r.Status, r.Outcome(), must(reducer.Decode[int](r.Payload)))
 	found := answer(h, receipt.Verify, permit).Found
 	fmt.Println(found.Verdict+":", found.Reason)
 	check(h.Close())

@@ -136,9 +136,12 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -185,6 +188,7 @@ type Setup struct {
 	Config manifest.Data                          // the adapter's or verifier's: a map, or empty
 	File   func(configKey string) ([]byte, error) // content of the file that config names there; must not be changed
 	Dir    string                                 // the world's directory: relative paths begin there
+	Shared map[any]any                            // of all factories of one Host, one at a time: for what their adapters have in common
 
 	// Secret returns the value of a reference such as "secret://NAME". What it
 	// returns is kept out of results and errors: see secret.go. Call it when the
@@ -211,6 +215,15 @@ type Call struct {
 	Cap      manifest.Cap // the capability that allows it
 }
 
+// Decode parses the params into a Go value by its cbor tags. Keys without a field
+// are errors.
+func (c Call) Decode(v any) error {
+	if err := canon.UnmarshalTrusted(c.Permit.Params, v); err != nil {
+		return fmt.Errorf("params: %w", err)
+	}
+	return nil
+}
+
 // Result is what came of an attempt.
 type Result struct {
 	Status      receipt.Status  // ok, error, timeout or cancelled; others are the kernel's to give
@@ -221,4 +234,21 @@ type Result struct {
 	ExternalRef string
 	StateChange *receipt.StateChange
 	RetryAfter  time.Duration // the outside asks to wait that long before the next attempt
+}
+
+// OK is the Result of an attempt that succeeded, with a Go value that is told to the
+// cell. An error says that the value has no canonical form.
+func OK(payload any) (Result, error) {
+	data, err := canon.Marshal(payload)
+	return Result{Status: receipt.StatusOK, Payload: data}, err
+}
+
+// Refused is the Result of an attempt that was not made, for it could not be: nothing
+// left this machine, and the cell is told {code, error}.
+func Refused(err error) Result {
+	code, reason := governance.CodeBadParams, err.Error()
+	if denied := (*governance.CapError)(nil); errors.As(err, &denied) {
+		code, reason = denied.Code, denied.Reason
+	}
+	return Result{Status: receipt.StatusError, Unsent: true, Payload: failure(string(code), strings.ToValidUTF8(reason, "\uFFFD"))}
 }

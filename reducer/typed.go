@@ -173,7 +173,12 @@ type Receipt struct {
 	Payload Data   `cbor:"payload"`
 }
 
-// Decode parses an event's data into a Go value.
+// Encode returns a Go value as data. JSON is made data by json.Unmarshal, and data
+// JSON by json.Marshal.
+func Encode(v any) (Data, error) { return canon.Marshal(v) }
+
+// Decode parses data into a Go value by its cbor tags. Keys without a field are
+// errors.
 func Decode[T any](data Data) (T, error) {
 	var v T
 	err := canon.UnmarshalTrusted(data, &v)

@@ -1,6 +1,7 @@
 package reducer_test
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"testing"
@@ -202,4 +203,22 @@ func TestParseCell(t *testing.T) {
 		_, err := reducer.ParseCell(bad)
 		require.Error(t, err, bad)
 	}
+}
+
+// TestPayloadsComeFromGoAndJSON and go there again.
+func TestPayloadsComeFromGoAndJSON(t *testing.T) {
+	made, err := reducer.Encode(count{7})
+	require.NoError(t, err)
+	text, err := json.Marshal(made)
+	require.NoError(t, err)
+	require.Equal(t, `{"n":7}`, string(text))
+	var read reducer.Data
+	require.NoError(t, json.Unmarshal([]byte(` {"n": 7} `), &read))
+	require.Equal(t, made, read)
+	back, err := reducer.Decode[count](read)
+	require.NoError(t, err)
+	require.Equal(t, count{7}, back)
+	require.Error(t, json.Unmarshal([]byte(`{"n": 1, "n": 2}`), &read))
+	_, err = reducer.Encode(math.NaN())
+	require.Error(t, err)
 }

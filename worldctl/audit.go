@@ -43,7 +43,7 @@ and the answers to it: see why.`,
 				return err
 			}
 			return c.with(func(lw *local.World) error {
-				head := lw.Store().Head()
+				head := lw.Head()
 				s.end = head.ID
 				records, err := s.records(recordsOf(lw))
 				if err != nil {

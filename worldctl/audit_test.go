@@ -57,7 +57,7 @@ func TestFirstAtReportsWhatCannotBeRead(t *testing.T) {
 func TestTicksSelectWhatHappenedThen(t *testing.T) {
 	lw := eventful(t)
 	j := recordsOf(lw)
-	all := collect(t, j.Between(1, lw.Store().Head().ID, nil))
+	all := collect(t, j.Between(1, lw.Head().ID, nil))
 	last := uint64(all[len(all)-1].Time)
 	require.Greater(t, last, uint64(2))
 	at := func(tick uint64) int {
@@ -82,7 +82,7 @@ func TestSavedRecordsAreWholeOrNotThere(t *testing.T) {
 		e, err := recordsOf(lw).Entry(1)
 		_ = yield(e, err) && yield(nil, broken)
 	}
-	require.ErrorIs(t, c.saveRecords(lw.Store().Head(), filepath.Join(dir, "a"), some), broken)
+	require.ErrorIs(t, c.saveRecords(lw.Head(), filepath.Join(dir, "a"), some), broken)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)

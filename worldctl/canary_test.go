@@ -253,10 +253,10 @@ func silent(t *testing.T, dir, secrets string, birds []canary) {
 	require.Greater(t, files, 5)
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
-	for s, err := range lw.Store().Scan(0) {
+	for s, err := range lw.Scan(0) {
 		require.NoError(t, err)
 		search(fmt.Sprintf("record #%d", s.ID), s.Bytes)
-		require.NoError(t, s.Record.Load(lw.Store()))
+		require.NoError(t, s.Record.Load(lw))
 		search(fmt.Sprintf("payload of #%d", s.ID), s.Record.Payload)
 	}
 	require.NoError(t, lw.Close())

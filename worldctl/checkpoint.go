@@ -77,7 +77,7 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 
 func (c *cli) listCheckpoints(lw *local.World) error {
 	answers := func(yield func(checkpointAnswer, error) bool) {
-		for signed, err := range lw.Store().Checkpoints(1, journal.Last) {
+		for signed, err := range lw.Checkpoints(1, journal.Last) {
 			if !yield(checkpointAnswer{signed.Checkpoint, string(signed.Note)}, err) {
 				return
 			}

@@ -12,9 +12,6 @@ import (
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
-// briefRunes is how much of an event's data fits into a line.
-const briefRunes = 100
-
 // teller puts records into words.
 type teller struct {
 	records
@@ -27,10 +24,10 @@ func (t teller) data(d canon.Raw) string {
 	if err != nil {
 		return err.Error()
 	}
-	if runes := []rune(string(text)); !t.full && len(runes) > briefRunes {
-		return string(runes[:briefRunes]) + "…"
+	if t.full {
+		return string(text)
 	}
-	return string(text)
+	return view.Brief(string(text))
 }
 
 // tell says what a record records, in one line.

@@ -10,6 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // comparison says how two moments differ, of one world or of two.
@@ -87,14 +88,14 @@ func compare(a, b *side, limit uint64) (*comparison, error) {
 	}
 	x.Cells = cellsOf(x.cells, d.Histories)
 	var err error
-	if x.Parted, err = world.PartingOf(a.Local.Store(), b.Local.Store(), a.end, b.end); err != nil {
+	if x.Parted, err = world.PartingOf(a.Local, b.Local, a.end, b.end); err != nil {
 		return nil, err
 	}
 	for _, s := range []struct {
 		of   *side
 		cost *receipt.Cost
 	}{{a, &x.Cost.A}, {b, &x.Cost.B}} {
-		spent, err := world.Spent(s.of.Local.Store(), x.Parted.Common, s.of.end)
+		spent, err := world.Spent(s.of.Local, x.Parted.Common, s.of.end)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +195,7 @@ func (x *comparison) summary() string {
 	d := &x.found
 	line := fmt.Sprintf("cells: %d added, %d gone, %d changed; intents: %d added, %d gone, %d changed",
 		len(d.CellsAdded), len(d.CellsGone), len(d.CellsChanged), len(d.IntentsAdded), len(d.IntentsGone), len(d.IntentsChanged))
-	return line + "; cost: " + arrow(cost(x.Cost.A), cost(x.Cost.B))
+	return line + "; cost: " + view.Arrow(view.Cost(x.Cost.A), view.Cost(x.Cost.B))
 }
 
 func (c *cli) showComparison(x *comparison, a, b *side) {
@@ -202,7 +203,7 @@ func (c *cli) showComparison(x *comparison, a, b *side) {
 	c.facts([2]any{"a", x.A}, [2]any{"b", x.B},
 		[2]any{"parted", fmt.Sprintf("after #%d", x.Parted.Common)},
 		[2]any{"a goes on", c.tellRecord(a.records, x.Parted.A)}, [2]any{"b goes on", c.tellRecord(b.records, x.Parted.B)},
-		[2]any{"cost since", arrow(cost(x.Cost.A), cost(x.Cost.B))})
+		[2]any{"cost since", view.Arrow(view.Cost(x.Cost.A), view.Cost(x.Cost.B))})
 	if x.Same {
 		return
 	}

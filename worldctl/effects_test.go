@@ -19,14 +19,14 @@ func attempts(t *testing.T, dir string) (started, returned int) {
 	t.Helper()
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
-	for s, err := range lw.Store().Scan(0) {
+	for s, err := range lw.Scan(0) {
 		require.NoError(t, err)
 		require.NoError(t, s.Err)
 		switch s.Record.Kind {
 		case journal.KindStarted:
 			started++
 		case journal.KindFinished:
-			require.NoError(t, s.Record.Load(lw.Store()))
+			require.NoError(t, s.Record.Load(lw))
 			body, err := s.Record.Body()
 			require.NoError(t, err)
 			r, err := receipt.Decode(body.(*journal.Finished).Receipt)

@@ -49,7 +49,7 @@ and what was signed is what it was.`,
 				return usagef("type --format with one of "+formats(), "%q is not a format of exports", format)
 			}
 			return c.with(func(lw *local.World) error {
-				report, stop := c.progress("records", uint64(lw.Store().Head().ID))
+				report, stop := c.progress("records", uint64(lw.Head().ID))
 				write := func(w io.Writer) error { return lw.Export(w, f, report) }
 				if args[0] == "-" {
 					err := write(c.stdout)
@@ -59,7 +59,7 @@ and what was signed is what it was.`,
 				err := writeFile(c.path(args[0]), write)
 				stop()
 				if err == nil {
-					c.note("%d records are in %s", lw.Store().Head().ID, args[0])
+					c.note("%d records are in %s", lw.Head().ID, args[0])
 				}
 				return err
 			})

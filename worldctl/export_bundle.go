@@ -98,7 +98,7 @@ func (c *cli) exportBundle(ctx context.Context, lw *local.World, file string, fl
 }
 
 func (c *cli) bundleOptions(lw *local.World, flags *bundleFlags) (o local.BundleOptions, err error) {
-	o.From, o.To = 1, lw.Store().Head().ID
+	o.From, o.To = 1, lw.Head().ID
 	for _, end := range []struct {
 		typed string
 		at    *journal.Seq

@@ -147,8 +147,6 @@ func known(err error) (code int, hint string) {
 		return exitInterrupted, "what was done is durable; worldctl run goes on from there"
 	case errors.As(err, &locked):
 		return exitConflict, "a world has one owner at a time: wait until that process has ended, then type this again"
-	case isOfOwner(err):
-		return knownOfOwner(err)
 	case errors.As(err, &diverged):
 		return exitVerify, fmt.Sprintf("worldctl why %d", diverged.Record)
 	case errors.As(err, &miss):
@@ -174,6 +172,9 @@ func known(err error) (code int, hint string) {
 		return exitFailed, "worldctl import journal FILE --keyring KEYRING makes a world that can run"
 	case errors.Is(err, errInvalid):
 		return exitVerify, ""
+	}
+	if code, hint = knownOfOwner(err); hint != "" {
+		return code, hint
 	}
 	if code, hint = knownOfSnapshots(err); code != exitFailed || hint != "" {
 		return code, hint

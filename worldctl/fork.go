@@ -68,7 +68,7 @@ func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
 			return err
 		}
 	}
-	asked := cmp.Or(f.At, lw.Store().Head().ID)
+	asked := cmp.Or(f.At, lw.Head().ID)
 	done, err := lw.Fork(c.path(dir), f)
 	if err != nil {
 		return notCopied(dir, err)

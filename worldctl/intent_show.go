@@ -50,7 +50,7 @@ func (c *cli) showIntent(a *view.Intent) {
 	facts = append(facts, [2]any{"decision", a.Decision}, [2]any{"rules", strings.Join(a.Rules, ", ")}, [2]any{"capability", a.Cap},
 		[2]any{"attempt", a.Attempt}, [2]any{"step", a.StepID}, [2]any{"external key", a.ExternalKey},
 		[2]any{"emitted", numbered(a.Emitted)}, [2]any{"started", numbered(a.Started)}, [2]any{"finished", numbered(a.Finished)},
-		[2]any{"cost", cost(a.Cost)}, [2]any{"reserved", cost(a.Reserved)})
+		[2]any{"cost", view.Cost(a.Cost)}, [2]any{"reserved", view.Cost(a.Reserved)})
 	if a.Deadline != 0 {
 		facts = append(facts, [2]any{"deadline", fmt.Sprintf("tick %d", a.Deadline)})
 	}
@@ -71,7 +71,7 @@ func (c *cli) showIntent(a *view.Intent) {
 		if x.Late {
 			given += " (and its receipt came late)"
 		}
-		t.AppendRow(table.Row{x.Attempt, numbered(x.Started), numbered(x.Receipt), x.Status, x.Outcome, cost(x.Cost), given})
+		t.AppendRow(table.Row{x.Attempt, numbered(x.Started), numbered(x.Receipt), x.Status, x.Outcome, view.Cost(x.Cost), given})
 	}
 	t.Render()
 }

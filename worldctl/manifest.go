@@ -84,7 +84,7 @@ func editionIn(lw *local.World, name string) (*edition, error) {
 	}
 	m, err := momentAt(lw, name)
 	if err == nil {
-		return newEdition(name, m.Manifest(), lw.Store().Blob)
+		return newEdition(name, m.Manifest(), lw.Blob)
 	}
 	h, found := manifestBefore(lw, name)
 	if !found {
@@ -119,7 +119,7 @@ func (c *cli) editionOf(file string) (*edition, error) {
 
 // storedEdition reads a manifest that the world has.
 func storedEdition(lw *local.World, name string, h manifest.Hash) (*edition, error) {
-	encoded, err := lw.Store().Blob(h)
+	encoded, err := lw.Blob(h)
 	if errors.Is(err, journal.ErrNotFound) {
 		return nil, hinted(fmt.Errorf("the world has no manifest %s", h), "%s", manifestForms)
 	}
@@ -130,7 +130,7 @@ func storedEdition(lw *local.World, name string, h manifest.Hash) (*edition, err
 	if err != nil {
 		return nil, hinted(fmt.Errorf("%s is no manifest: %w", h, err), "%s", manifestForms)
 	}
-	return newEdition(name, m, lw.Store().Blob)
+	return newEdition(name, m, lw.Blob)
 }
 
 // manifestBefore finds a manifest that is or was in force by the first digits of
@@ -162,7 +162,7 @@ func manifestBefore(lw *local.World, digits string) (manifest.Hash, bool) {
 // atMoment is edition for a moment of the world; none is its head.
 func (c *cli) atMoment(lw *local.World, at string) (e *edition, err error) {
 	err = look(lw, at, func(m *world.Moment) error {
-		e, err = newEdition(at, m.Manifest(), lw.Store().Blob)
+		e, err = newEdition(at, m.Manifest(), lw.Blob)
 		return err
 	})
 	return e, err

@@ -131,7 +131,7 @@ func atMost(b manifest.Budget) string {
 
 // governanceLines says who changes the manifest, an approver a line.
 func governanceLines(g manifest.Governance) string {
-	text := "needs " + some(g.Needed(), "approval", "")
+	text := "needs " + view.Count(g.Needed(), "approval", "")
 	if g.FourEyes {
 		text += ", four_eyes"
 	}

@@ -7,19 +7,6 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// origin is where and by whom a command line was typed: in this process, or in
-// another one for which this one carries it out.
-type origin struct {
-	Width   int  `json:"width"`   // of the terminal that stdout is, in columns; 0: it is none
-	Console bool `json:"console"` // stderr is a terminal
-	Plain   bool `json:"plain"`   // no colors are wanted
-
-	// Where it was typed in another process. They are empty for this one.
-	Dir        string  `json:"dir"`        // the working directory
-	Login      string  `json:"login"`      // for the journal
-	Passphrase *string `json:"passphrase"` // in the environment; nil: there is none
-}
-
 // path returns the path that a person typed as this process can use it. Nothing,
 // and what stands for a stream, stay what they are.
 func (c *cli) path(typed string) string {

@@ -9,13 +9,13 @@ import (
 	"iter"
 	"os"
 	"strings"
-	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // The forms of an answer.
@@ -263,17 +263,4 @@ func indented(d canon.Raw) (string, error) {
 	return out.String(), err
 }
 
-// visible shows what could make a terminal hide the rest, but for the controls
-// that may stay: whoever wrote a manifest, or answered an effect, does not say what
-// its reader sees.
-func visible(s, controls string) string {
-	var out strings.Builder
-	for _, r := range s {
-		if unicode.IsPrint(r) || strings.ContainsRune(controls, r) {
-			out.WriteRune(r)
-		} else {
-			fmt.Fprintf(&out, "<%U>", r)
-		}
-	}
-	return out.String()
-}
+func visible(s, controls string) string { return view.Visible(s, controls) }

@@ -3,53 +3,18 @@ package worldctl
 import (
 	"bufio"
 	"context"
-	"fmt"
-	"net"
+	"errors"
+	"os"
 	"path/filepath"
-	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
-// A world has one owner, and a process that drives one is its owner for long. So
-// that other processes can be used on the world meanwhile, it listens on the Unix
-// socket .world/owner.sock, which only its own user may use, and carries out what
-// was typed elsewhere: the same command in this process, with the world that is
-// open here, and with the streams, the working directory and the surroundings of
-// whoever typed it.
-//
-// A connection is for one command:
-//
-//	caller  request   a JSON object and a newline, at most 8 MiB
-//	owner   response  likewise; the connection ends where it says refused
-//	both    frames    kind (1 byte) ‖ length (32 bits, big-endian) ‖ so many bytes, at most 64 KiB
-//
-// The kinds of frames are with their names. Of stdin the caller sends only what it
-// is asked for, so that nothing is read that the command does not want. The caller
-// interrupts the command with a frame or by closing the connection. Both begin with
-// the version of this; whoever finds another one goes no further.
-
-// The limits of an owner.
-const (
-	maxCommands    = 64               // carried out at once
-	maxConnections = 2 * maxCommands  // those that are refused among them
-	ownerPatience  = 30 * time.Second // with a caller that says nothing, or does not read
-)
-
-// owner carries out the commands of other processes on a world that this one owns.
-type owner struct {
-	lw       *local.World
-	opts     Options
-	patience time.Duration
-	socket   *socket
-	end      context.CancelCauseFunc // of all commands
-	unbind   func() bool             // from what ends them besides
-	commands chan struct{}           // holds one for each
-	running  sync.WaitGroup
-}
+// errBesides says that a verb has no business with a world that is open.
+var errBesides = errors.New("this cannot be done beside the process that owns the world")
 
 // own opens the world, for what drives it, and gives it up again. Meanwhile the
 // commands of other processes are carried out.
@@ -69,13 +34,13 @@ func (c *cli) own(ctx context.Context, use func(lw *local.World) error) error {
 	if err != nil {
 		return notOpened(dir, err)
 	}
-	o, err := attend(ctx, lw, c.opts, ownerPatience)
+	o, err := attend(ctx, lw, c.opts)
 	if err != nil {
 		c.note("note: other processes cannot use this world meanwhile: %s", err)
 	}
 	err = use(lw)
 	if o != nil {
-		o.close()
+		o.Close()
 	}
 	if closed := lw.Close(); err == nil {
 		err = closed
@@ -83,95 +48,61 @@ func (c *cli) own(ctx context.Context, use func(lw *local.World) error) error {
 	return err
 }
 
-// attend listens for what other processes ask to be done with a world, until
-// close. What is still being done then is interrupted, and so it is when ctx ends.
-func attend(ctx context.Context, lw *local.World, opts Options, patience time.Duration) (*owner, error) {
-	s, err := listen(lw.Dir())
-	if err != nil {
-		return nil, err
-	}
-	o := &owner{lw: lw, opts: opts, patience: patience, socket: s, commands: make(chan struct{}, maxCommands)}
-	commands, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	o.end = end
-	o.unbind = context.AfterFunc(ctx, func() { end(errEnding) })
-	o.running.Go(func() { o.accept(commands) })
-	return o, nil
-}
-
-// close returns once nothing uses the world any more. The world is still locked
-// when the socket goes: whoever finds none finds the lock.
-func (o *owner) close() {
-	o.unbind()
-	o.end(errEnding)
-	o.socket.close()
-	o.running.Wait()
-}
-
-func (o *owner) accept(ctx context.Context) {
-	connections := make(chan struct{}, maxConnections)
-	for {
-		select {
-		case connections <- struct{}{}:
-		case <-ctx.Done():
-			return
+// attend carries out the command lines of other processes on a world that is open
+// here, as run does what is typed here.
+func attend(ctx context.Context, lw *local.World, opts Options) (*owner.Owner, error) {
+	return owner.Attend(ctx, lw.Dir(), func(ctx context.Context, args []string, from owner.Origin, s owner.Streams) int {
+		c := &cli{
+			opts: opts, args: args, origin: from, owned: lw,
+			stdin: s.Stdin, stdout: bufio.NewWriter(s.Stdout), stderr: s.Stderr,
 		}
-		conn, err := o.socket.accept()
-		if err != nil {
-			return // it is closed
+		c.prompt = func(text string) ([]byte, error) {
+			typed, err := s.Prompt(text)
+			if errors.Is(err, owner.ErrNobody) {
+				err = errNoPassphrase
+			}
+			return typed, err
 		}
-		o.running.Go(func() {
-			defer func() { <-connections }()
-			defer conn.Close() //nolint:errcheck // whatever was to be said has been written
-			o.attendTo(ctx, conn)
-		})
-	}
+		return c.execute(ctx)
+	})
 }
 
-// attendTo carries out what comes over a connection, unless it is refused. Who
-// does not say what within the time is not answered.
-func (o *owner) attendTo(ctx context.Context, conn net.Conn) {
-	r := bufio.NewReader(conn)
-	var asked request
-	if err := conn.SetDeadline(time.Now().Add(o.patience)); err != nil {
-		return
-	}
-	if err := readHeader(r, &asked); err != nil {
-		return
-	}
-	answer := response{Version: socketVersion}
-	select {
-	case o.commands <- struct{}{}:
-		defer func() { <-o.commands }()
-	default:
-		answer.Refused = fmt.Sprintf("%d commands are being carried out already", maxCommands)
-	}
-	if asked.Version != socketVersion {
-		answer.Refused = fmt.Sprintf("version %d is asked for", asked.Version)
-	}
-	if err := writeHeader(conn, answer); err != nil || answer.Refused != "" {
-		return
-	}
-	if err := conn.SetDeadline(time.Time{}); err != nil {
-		return
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	l := &link{ctx: ctx, stop: stop, conn: conn, patience: o.patience, replies: make(chan frame, 1)}
-	var heard sync.WaitGroup
-	heard.Go(func() { l.hear(r) })
-	code := o.carryOut(l, &asked)
-	_ = l.send(frame{frameExit, []byte{byte(code)}}) // the caller may have gone
-	stop(nil)
-	_ = conn.Close() // which ends hear
-	heard.Wait()
+// ownedError says that a world cannot be opened because another process owns it,
+// which can carry out the command.
+type ownedError struct {
+	dir string
+	err error
 }
 
-// carryOut is run for what was typed elsewhere.
-func (o *owner) carryOut(l *link, asked *request) (code int) {
-	c := &cli{
-		opts: o.opts, args: asked.Args, origin: asked.Origin, owned: o.lw, prompt: l.prompt,
-		stdin: stdinOf{l}, stdout: bufio.NewWriter(stdoutOf{l}), stderr: stderrOf{l},
+func (e *ownedError) Error() string { return e.err.Error() }
+func (e *ownedError) Unwrap() error { return e.err }
+
+// askOwner has the owner of a world carry out this command line, and returns its
+// exit code. answered is false where nobody does, so that the world is locked and
+// no more.
+func (c *cli) askOwner(ctx context.Context, dir string) (code int, answered bool, err error) {
+	from := c.origin
+	if from.Dir, err = os.Getwd(); err != nil {
+		return 0, false, err
 	}
-	return c.execute(l.ctx)
+	from.Login = c.actorOf("")
+	if text, set := os.LookupEnv(passphraseEnv); set {
+		from.Passphrase = &text
+	}
+	return owner.Ask(ctx, dir, c.args, from, owner.Streams{
+		Stdin: c.stdin, Stdout: flushed{c.stdout}, Stderr: c.stderr,
+		Prompt: func(text string) ([]byte, error) {
+			return c.onTerminal(func(prompt prompter) ([]byte, error) { return prompt(text) })
+		},
+	})
+}
+
+// flushed prints at once.
+type flushed struct{ *bufio.Writer }
+
+func (f flushed) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	return n, errors.Join(err, f.Flush())
 }
 
 // besideOwner refuses verbs that have no business with a world that is open.
@@ -187,4 +118,19 @@ func (c *cli) besideOwner(cmd *cobra.Command) error {
 		return errBesides
 	}
 	return nil
+}
+
+// knownOfOwner says what it comes to that another process owns the world.
+func knownOfOwner(err error) (code int, hint string) {
+	switch {
+	case errors.Is(err, errBesides):
+		return exitConflict, "wait until that process has ended, or end it, then type this again"
+	case errors.Is(err, owner.ErrVersion):
+		return exitConflict, "use the program that runs the world: worldctl version tells which one this is"
+	case errors.Is(err, owner.ErrRefuses):
+		return exitConflict, "type it again in a moment"
+	case errors.Is(err, owner.ErrGone):
+		return exitFailed, "worldctl status tells where the world stands, and worldctl tail whether this was still done"
+	}
+	return exitFailed, ""
 }

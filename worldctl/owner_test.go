@@ -4,23 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // besideRun makes a world and has it run, in this process, until the test ends. end
@@ -39,7 +35,7 @@ func besideRun(t *testing.T) (dir string, end func() int) {
 		}
 		ended <- code
 	}()
-	awaitOwner(t, dir)
+	awaitOwner(dir)
 	end = sync.OnceValue(func() int {
 		stop()
 		return <-ended
@@ -48,12 +44,10 @@ func besideRun(t *testing.T) (dir string, end func() int) {
 	return dir, end
 }
 
-func awaitOwner(t *testing.T, dir string) {
-	t.Helper()
+// awaitOwner returns once the owner of a world carries out commands.
+func awaitOwner(dir string) {
 	for {
-		conn, err := dial(dir)
-		if err == nil {
-			require.NoError(t, conn.Close())
+		if _, answered, _ := owner.Ask(context.Background(), dir, []string{"version"}, owner.Origin{}, owner.Streams{Stdout: io.Discard, Stderr: io.Discard}); answered {
 			return
 		}
 		runtime.Gosched()
@@ -61,18 +55,20 @@ func awaitOwner(t *testing.T, dir string) {
 }
 
 // attended owns a world without driving it.
-func attended(t *testing.T, dir string, patience time.Duration) *owner {
+func attended(t *testing.T, dir string) {
 	t.Helper()
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
-	o, err := attend(t.Context(), lw, released(), patience)
+	o, err := attend(t.Context(), lw, released())
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		o.close()
+		o.Close()
 		require.NoError(t, lw.Close())
 	})
-	return o
 }
+
+// socketFile is where the owner of a world listens.
+const socketFile = ".world/owner.sock"
 
 func newWorld(t *testing.T) string {
 	t.Helper()
@@ -218,178 +214,44 @@ func TestAnInterruptReachesTheCommand(t *testing.T) {
 	require.NoError(t, lines.Close())
 }
 
-// TestOnlyTheOwnersUserMayUseTheSocket looks at who is kept out.
-func TestOnlyTheOwnersUserMayUseTheSocket(t *testing.T) {
-	dir := newWorld(t)
-	attended(t, dir, ownerPatience)
-	info, err := os.Stat(filepath.Join(dir, socketFile))
-	require.NoError(t, err)
-	require.Equal(t, fs.ModeSocket|0o600, info.Mode())
-}
-
-// TestTheSocketOfAKilledOwnerIsInNobodysWay leaves one behind that nobody listens
-// on, and uses a path that is too long for one.
-func TestTheSocketOfAKilledOwnerIsInNobodysWay(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), strings.Repeat("deep", 30), "w")
-	code, _, said := inProcess(t.Context(), "init", dir)
-	require.Equal(t, exitOK, code, said)
-	lw, err := local.Open(dir, local.Options{})
-	require.NoError(t, err)
-	s, err := listen(dir)
-	require.NoError(t, err)
-	require.NoError(t, s.Close()) // as the end of a process does
-	require.FileExists(t, s.path)
-	code, _, said = inProcess(t.Context(), "-w", dir, "status")
-	require.Equal(t, exitConflict, code)
-	require.Contains(t, said, "locked by pid")
-	require.NoError(t, lw.Close())
-
-	code, _, said = inProcess(t.Context(), "-w", dir, "status")
-	require.Equal(t, exitOK, code, said)
-	attended(t, dir, ownerPatience)
-	code, _, said = inProcess(t.Context(), "-w", dir, "status")
-	require.Equal(t, exitOK, code, said)
-}
-
 func TestASocketIsGoneWithItsOwner(t *testing.T) {
 	dir, end := besideRun(t)
 	end()
 	require.NoFileExists(t, filepath.Join(dir, socketFile))
 }
 
-// TestACallerThatDoesNotReadIsDropped prints much to somebody who reads nothing.
-func TestACallerThatDoesNotReadIsDropped(t *testing.T) {
-	dir := newWorld(t)
-	var lines strings.Builder
-	for range 4000 {
-		lines.WriteString(`{"event": "counter.added", "data": {"name": "tea", "by": 1}}` + "\n")
-	}
-	code := run(t.Context(), released(), []string{"-w", dir, "send", "-"}, strings.NewReader(lines.String()), io.Discard, io.Discard)
-	require.Equal(t, exitOK, code)
-	o := attended(t, dir, time.Millisecond)
-	conn, r := asking(t, dir, request{Version: socketVersion, Args: []string{"-w", dir, "tail", "-o", "jsonl"}})
-	require.NoError(t, readHeader(r, new(response)))
-	o.commandsEnd()
-	require.NoError(t, conn.Close())
-	require.True(t, verifiedOpen(t, o.lw))
-}
-
-// commandsEnd returns once no command is being carried out.
-func (o *owner) commandsEnd() {
-	for len(o.commands) > 0 {
-		runtime.Gosched()
-	}
-}
-
-func verifiedOpen(t *testing.T, lw *local.World) bool {
-	r, err := lw.Verify(t.Context(), local.Verification{})
-	require.NoError(t, err)
-	return r.OK
-}
-
-// asking connects to an owner and asks it for something.
-func asking(t *testing.T, dir string, asked request) (net.Conn, *bufio.Reader) {
+// answerTo has the owner of a world carry out a command line that reads nothing, and
+// returns what it prints and how it ends.
+func answerTo(t *testing.T, dir string, from owner.Origin, args ...string) (printed string, code int) {
 	t.Helper()
-	conn, err := dial(dir)
+	var out strings.Builder
+	code, answered, err := owner.Ask(t.Context(), dir, append([]string{"-w", dir}, args...), from,
+		owner.Streams{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
 	require.NoError(t, err)
-	require.NoError(t, writeHeader(conn, asked))
-	return conn, bufio.NewReader(conn)
+	require.True(t, answered)
+	return out.String(), code
 }
 
-// answerTo returns what the owner prints and how the command ends.
-func answerTo(t *testing.T, dir string, asked request) (said response, printed string, code int) {
-	t.Helper()
-	conn, r := asking(t, dir, asked)
-	defer conn.Close() //nolint:errcheck // it was read to its end
-	require.NoError(t, readHeader(r, &said))
-	if said.Refused != "" {
-		return said, "", 0
-	}
-	for {
-		f, err := readFrame(r)
-		require.NoError(t, err)
-		if f.kind == frameExit {
-			return said, printed, int(f.data[0])
-		}
-		printed += string(f.data)
-	}
-}
-
-func TestAnotherVersionIsRefused(t *testing.T) {
-	dir := newWorld(t)
-	attended(t, dir, ownerPatience)
-	said, _, _ := answerTo(t, dir, request{Version: socketVersion + 1, Args: []string{"status"}})
-	require.Equal(t, response{Version: socketVersion, Refused: fmt.Sprintf("version %d is asked for", socketVersion+1)}, said)
-}
-
-// TestAnOwnerOfAnotherVersionIsAClearError stands in for one.
-func TestAnOwnerOfAnotherVersionIsAClearError(t *testing.T) {
+// TestASocketThatNobodyListensOnIsALockedWorld leaves what a killed owner would.
+func TestASocketThatNobodyListensOnIsALockedWorld(t *testing.T) {
 	dir := newWorld(t)
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
-	s, err := listen(dir)
-	require.NoError(t, err)
-	go func() {
-		conn, err := s.Accept()
-		if err == nil {
-			err = errors.Join(readHeader(bufio.NewReader(conn), new(request)), writeHeader(conn, response{Version: 7}), conn.Close())
-		}
-		if err != nil {
-			t.Error(err)
-		}
-	}()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, socketFile), nil, 0o600))
 	code, _, said := inProcess(t.Context(), "-w", dir, "status")
 	require.Equal(t, exitConflict, code)
-	require.Contains(t, said, "its socket has version 7, this program knows 1")
-	require.Contains(t, said, "hint: ")
-	s.close()
+	require.Contains(t, said, "locked by pid")
 	require.NoError(t, lw.Close())
 }
 
-func TestMoreCommandsThanTheLimitAreRefused(t *testing.T) {
-	dir := newWorld(t)
-	o := attended(t, dir, ownerPatience)
-	for range maxCommands {
-		conn, r := asking(t, dir, request{Version: socketVersion, Args: []string{"-w", dir, "tail", "-f"}})
-		t.Cleanup(func() { _ = conn.Close() })
-		require.NoError(t, readHeader(r, new(response)))
+// TestWhatTheOwnerDoesNotDoIsAConflict has no owner of another version, or one with
+// too much to do: see package owner.
+func TestWhatTheOwnerDoesNotDoIsAConflict(t *testing.T) {
+	for _, err := range []error{owner.ErrVersion, owner.ErrRefuses} {
+		code, hint := judge(fmt.Errorf("%w: really", err))
+		require.Equal(t, exitConflict, code)
+		require.NotEmpty(t, hint)
 	}
-	code, _, said := inProcess(t.Context(), "-w", dir, "status")
-	require.Equal(t, exitConflict, code)
-	require.Contains(t, said, "64 commands are being carried out already")
-	o.close()
-}
-
-// TestAnOwnerWaitsForItsCommands holds one up while the owner ends.
-func TestAnOwnerWaitsForItsCommands(t *testing.T) {
-	dir := newWorld(t)
-	o := attended(t, dir, ownerPatience)
-	held, release := make(chan struct{}), make(chan struct{})
-	var holding sync.WaitGroup
-	holding.Go(func() {
-		o.lw.View(func(*world.Moment) {
-			close(held)
-			<-release
-		})
-	})
-	<-held
-	conn, r := asking(t, dir, request{Version: socketVersion, Args: []string{"-w", dir, "status"}})
-	require.NoError(t, readHeader(r, new(response)))
-	left := make(chan int)
-	go func() {
-		o.close()
-		left <- len(o.commands)
-	}()
-	for _, err := os.Stat(o.socket.path); err == nil; _, err = os.Stat(o.socket.path) {
-		runtime.Gosched()
-	}
-	close(release)
-	require.Zero(t, <-left, "the world may be closed now")
-	holding.Wait()
-	f, err := readFrame(r)
-	require.NoError(t, err, "and whoever typed it gets the answer")
-	require.Equal(t, frameOut, f.kind)
-	require.NoError(t, conn.Close())
 }
 
 // TestWhatIsOnItsWayCanBeRead reads each record as soon as the world has it, which
@@ -402,7 +264,7 @@ func TestWhatIsOnItsWayCanBeRead(t *testing.T) {
 		require.NoError(t, err)
 		_, err = lw.Next(t.Context())
 		require.NoError(t, err)
-		last := lw.Store().Head().ID
+		last := lw.Head().ID
 		e, err := recordsOf(lw).Entry(last)
 		require.NoError(t, err)
 		require.Equal(t, last, e.ID)
@@ -414,9 +276,9 @@ func TestWhatIsOnItsWayCanBeRead(t *testing.T) {
 // do not ask for.
 func TestVerbsOfTheirOwnAreRefusedBesideTheOwner(t *testing.T) {
 	dir := newWorld(t)
-	attended(t, dir, ownerPatience)
+	attended(t, dir)
 	for _, verb := range [][]string{{"run"}, {"step"}, {"init", "x"}, {"restore", "x"}, {"import", "journal", "x"}, {"gc"}, {"keys", "rotate"}} {
-		_, printed, code := answerTo(t, dir, request{Version: socketVersion, Args: append([]string{"-w", dir}, verb...), Origin: origin{Dir: dir}})
+		printed, code := answerTo(t, dir, owner.Origin{Dir: dir}, verb...)
 		require.Equal(t, exitConflict, code, "%s: %s", verb, printed)
 		own, _, said := inProcess(t.Context(), append([]string{"-w", dir}, "run")...)
 		require.Equal(t, exitConflict, own, said)
@@ -428,12 +290,10 @@ func TestVerbsOfTheirOwnAreRefusedBesideTheOwner(t *testing.T) {
 // as somebody else, with a passphrase variable of its own.
 func TestPathsAndNamesAreThoseOfWhoeverTypedThem(t *testing.T) {
 	dir, there := newWorld(t), t.TempDir()
-	attended(t, dir, ownerPatience)
+	attended(t, dir)
 	require.NoError(t, os.WriteFile(filepath.Join(there, "tea.json"), []byte(`{"name": "tea", "by": 3}`), 0o600))
 	ask := func(args ...string) string {
-		_, printed, code := answerTo(t, dir, request{
-			Version: socketVersion, Args: append([]string{"-w", dir}, args...), Origin: origin{Dir: there, Login: "ada"},
-		})
+		printed, code := answerTo(t, dir, owner.Origin{Dir: there, Login: "ada"}, args...)
 		require.Equal(t, exitOK, code, printed)
 		return printed
 	}
@@ -460,33 +320,27 @@ func TestAPromptIsAnsweredWhereTheCommandWasTyped(t *testing.T) {
 	t.Setenv(passphraseEnv, "open sesame")
 	code, _, said := inProcess(t.Context(), "keys", "new", "--approver", key, "--encrypt")
 	require.Equal(t, exitOK, code, said)
-	attended(t, dir, ownerPatience)
+	attended(t, dir)
 	edit := filepath.Join(dir, "world.yaml")
 	text, err := os.ReadFile(edit)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(edit, bytes.Replace(text, []byte("version: 1"), []byte("version: 2"), 1), 0o600))
 
 	for _, typed := range []string{"", "open sesame"} {
-		conn, r := asking(t, dir, request{Version: socketVersion, Args: []string{"-w", dir, "propose", "--key", key, "-m", "x"}})
-		require.NoError(t, readHeader(r, new(response)))
-		for asked := false; ; {
-			f, err := readFrame(r)
-			require.NoError(t, err)
-			if f.kind == framePrompt {
-				require.Contains(t, string(f.data), "passphrase of "+key)
-				reply := frame{frameAnswer, []byte(typed)}
-				if typed == "" {
-					reply = frame{kind: frameNobody}
+		var asked string
+		var out strings.Builder
+		code, answered, err := owner.Ask(t.Context(), dir, []string{"-w", dir, "propose", "--key", key, "-m", "x"}, owner.Origin{}, owner.Streams{
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+			Prompt: func(text string) ([]byte, error) {
+				if asked = text; typed == "" {
+					return nil, errNoPassphrase
 				}
-				require.NoError(t, writeFrame(conn, reply))
-				asked = true
-			}
-			if f.kind == frameExit {
-				require.True(t, asked)
-				require.Equal(t, typed == "open sesame", int(f.data[0]) == exitOK)
-				break
-			}
-		}
-		require.NoError(t, conn.Close())
+				return []byte(typed), nil
+			},
+		})
+		require.NoError(t, err)
+		require.True(t, answered)
+		require.Contains(t, asked, "passphrase of "+key)
+		require.Equal(t, typed == "open sesame", code == exitOK, out.String())
 	}
 }

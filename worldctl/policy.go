@@ -195,7 +195,7 @@ func (c *cli) showPolicies(a *policyAnswer) error {
 	err := list(c, "policy-eval", "intents", all(a.Intents), columns[judged]{
 		header: table.Row{"key", "cell", "kind", "params", "was", "would be"},
 		row: func(x judged) table.Row {
-			return table.Row{short(x.Key), x.Cell, x.Kind, brief(x.Params), x.Before.String(), x.After.String()}
+			return table.Row{short(x.Key), x.Cell, x.Kind, view.Brief(x.Params), x.Before.String(), x.After.String()}
 		},
 		none: "no decision would be another",
 	})
@@ -204,7 +204,7 @@ func (c *cli) showPolicies(a *policyAnswer) error {
 	}
 	c.facts([2]any{"decided", a.Decided}, [2]any{"changed", a.Changed})
 	if more := a.Changed - uint64(len(a.Intents)); more > 0 {
-		c.note("… and %s more, which are not listed", thousands(more))
+		c.note("… and %s more, which are not listed", view.Thousands(more))
 	}
 	besides := a.Counts
 	besides.Decisions = 0

@@ -2,7 +2,6 @@ package worldctl
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -121,7 +120,7 @@ func (c *cli) showReceipt(a *view.Receipt) {
 		facts = append(facts, [2]any{"changed", x.Resource})
 	}
 	if a.Cost != (receipt.Cost{}) {
-		facts = append(facts, [2]any{"cost", cost(a.Cost)})
+		facts = append(facts, [2]any{"cost", view.Cost(a.Cost)})
 	}
 	if a.Unsent {
 		facts = append(facts, [2]any{"unsent", "nothing left this machine"})
@@ -136,27 +135,6 @@ func (c *cli) showReceipt(a *view.Receipt) {
 		facts = append(facts, [2]any{"signed with", "nothing: the kernel made it"})
 	}
 	c.facts(append(facts, [2]any{"payload", payload})...)
-}
-
-// cost puts what an effect used up into words.
-func cost(n receipt.Cost) string {
-	var out []string
-	for _, u := range []struct {
-		n    uint64
-		name string
-	}{{n.Calls, "call"}, {n.Tokens, "token"}, {n.Bytes, "byte"}, {n.Micros, "micro"}} {
-		switch u.n {
-		case 0:
-		case 1:
-			out = append(out, "1 "+u.name)
-		default:
-			out = append(out, fmt.Sprintf("%d %ss", u.n, u.name))
-		}
-	}
-	if len(out) == 0 {
-		return "no calls"
-	}
-	return strings.Join(out, ", ")
 }
 
 func wall(nanoseconds int64) string { return time.Unix(0, nanoseconds).UTC().Format(time.RFC3339Nano) }

@@ -37,7 +37,7 @@ func (j records) find(name string) (*view.Entry, error) {
 	}
 	e, err := j.Entry(id)
 	if errors.Is(err, journal.ErrNotFound) {
-		return nil, hinted(fmt.Errorf("there is no record #%d", id), "worldctl tail --limit 10 shows the last ones, up to #%d", j.Local.Store().Head().ID)
+		return nil, hinted(fmt.Errorf("there is no record #%d", id), "worldctl tail --limit 10 shows the last ones, up to #%d", j.Local.Head().ID)
 	}
 	return e, err
 }

@@ -26,7 +26,7 @@ import (
 func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 	lw := eventful(t)
 	j := recordsOf(lw)
-	all := collect(t, j.Between(1, lw.Store().Head().ID, nil))
+	all := collect(t, j.Between(1, lw.Head().ID, nil))
 	kinds := make(map[journal.Kind]bool)
 	causes := make(map[journal.Seq]journal.Seq) // by effect
 	for i, e := range all {
@@ -68,7 +68,7 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 	lw := eventful(t)
 	j := recordsOf(lw)
-	all := collect(t, j.Between(1, lw.Store().Head().ID, nil))
+	all := collect(t, j.Between(1, lw.Head().ID, nil))
 	for _, cell := range []string{"teller/ada", "teller/eve", "operator/ann", "teller/nobody"} {
 		var want []journal.Seq
 		for i, e := range all {

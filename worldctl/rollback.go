@@ -89,7 +89,7 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 	b := journal.RolledBack{
 		Snapshot: s.Name, Reason: x.reason, Actor: by, Ack: x.ack, Compensate: x.compensate, Fresh: x.fresh,
 	}
-	answer := rollbackAnswer{Snapshot: s.Name, SnapshotHash: s.Hash, PriorLen: lw.Store().Head().ID}
+	answer := rollbackAnswer{Snapshot: s.Name, SnapshotHash: s.Hash, PriorLen: lw.Head().ID}
 	former, err := c.former(lw, s, x)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 	})
 	var left *world.SideEffectsError
 	if errors.As(err, &left) {
-		answer.Abandoned, answer.PriorLen = left.Effects, lw.Store().Head().ID
+		answer.Abandoned, answer.PriorLen = left.Effects, lw.Head().ID
 		return errors.Join(c.object("rollback", answer, func() { c.showLeft(left.Effects) }), err)
 	}
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *cli) former(lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) (*
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEdition(s.Name, m.Manifest(), lw.Store().Blob)
+	e, err := newEdition(s.Name, m.Manifest(), lw.Blob)
 	if err != nil || e.hash == lw.Status().Manifest {
 		return nil, err
 	}

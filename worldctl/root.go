@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // cli is one run of the program: its streams and its global flags.
@@ -24,7 +25,7 @@ type cli struct {
 	stdin  io.Reader
 	stdout *bufio.Writer
 	stderr io.Writer
-	origin origin
+	origin owner.Origin
 
 	owned  *local.World // is open in this process, and stays so; nil: the command line was typed here
 	prompt prompter     // asks whoever typed it; nil: the terminal of this process
@@ -64,8 +65,8 @@ func (c *cli) execute(ctx context.Context) int {
 	if flushed := c.stdout.Flush(); err == nil {
 		err = flushed
 	}
-	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errEnding) {
-		err = fmt.Errorf("%w: %w", errEnding, err)
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), owner.ErrEnding) {
+		err = fmt.Errorf("%w: %w", owner.ErrEnding, err)
 	}
 	if err == nil {
 		return exitOK
@@ -207,7 +208,7 @@ func (c *cli) with(use func(lw *local.World) error) error {
 
 func (c *cli) options() local.Options {
 	return local.Options{
-		Reducers: c.opts.Reducers, Adapters: c.opts.adapters(), Verifiers: c.opts.Verifiers,
+		Reducers: c.opts.Reducers, Adapters: c.opts.Adapters, Verifiers: c.opts.Verifiers,
 		Paranoid: c.paranoid, Workers: c.workers, Effects: c.effects, Passphrase: c.ask,
 		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
 	}

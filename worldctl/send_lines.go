@@ -65,7 +65,7 @@ func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, at mani
 	answer := struct {
 		Accepted uint64       `json:"accepted"`
 		Head     journal.Head `json:"head"`
-	}{accepted, lw.Store().Head()}
+	}{accepted, lw.Head()}
 	return c.object("send-bulk", answer, func() {
 		fmt.Fprintf(c.stdout, "%d events accepted, the journal ends at #%d\n", accepted, answer.Head.ID)
 		c.note("next: worldctl run")

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // service is worlds that are run and served by this process.
@@ -24,9 +25,9 @@ type service struct {
 type running struct {
 	lw     *local.World
 	id     string
-	dir    string // as it was typed
-	owner  *owner // nil: other processes cannot use the world meanwhile
-	failed error  // why it could not go on; not read before its goroutine has ended
+	dir    string       // as it was typed
+	owner  *owner.Owner // nil: other processes cannot use the world meanwhile
+	failed error        // why it could not go on; not read before its goroutine has ended
 }
 
 // open opens all worlds, or none. explain says more about one that was not opened.
@@ -36,15 +37,13 @@ func (v *service) open(ctx context.Context, dirs []string, explain func(dir stri
 		return err
 	}
 	for i, dir := range dirs {
-		opts := v.options
-		opts.Adapters = v.adds.adapters()
-		lw, err := local.Open(at[i], opts)
+		lw, err := local.Open(at[i], v.options)
 		if err != nil {
 			return errors.Join(explain(dir, fmt.Errorf("%s: %w", dir, err)), v.close())
 		}
 		w := &running{lw: lw, id: lw.Status().ID, dir: dir}
 		v.worlds = append(v.worlds, w)
-		if w.owner, err = attend(ctx, lw, v.adds, ownerPatience); err != nil {
+		if w.owner, err = attend(ctx, lw, v.adds); err != nil {
 			v.log.Warn("other processes cannot use this world meanwhile", "world", w.id, "error", err)
 		}
 		if text := otherSource(lw); text != "" {
@@ -62,7 +61,7 @@ func (v *service) close() error {
 	for i, w := range v.worlds {
 		closing.Go(func() {
 			if w.owner != nil {
-				w.owner.close()
+				w.owner.Close()
 			}
 			errs[i] = w.lw.Close()
 		})

@@ -32,27 +32,6 @@ type shadowing struct {
 	as     string
 }
 
-// shadowAnswer is a report with what follows from it.
-type shadowAnswer struct {
-	Proposal *string `json:"proposal"` // null: nobody has proposed it
-	*governance.Report
-	Diverged   bool            `json:"diverged"`
-	CostDelta  costDelta       `json:"cost_delta"`
-	ReportHash governance.Hash `json:"report_hash"`
-	Same       bool            `json:"no_op"`
-
-	of, next string
-	since    uint64 // the record that put the manifest in force
-}
-
-// costDelta is what a candidate would have cost more.
-type costDelta struct {
-	Calls  int64 `json:"calls"`
-	Tokens int64 `json:"tokens"`
-	Bytes  int64 `json:"bytes"`
-	Micros int64 `json:"micros"`
-}
-
 func newShadowCommand(c *cli) *cobra.Command {
 	var s shadowing
 	cmd := &cobra.Command{
@@ -128,9 +107,7 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 				return err
 			}
 			name := view.ProposalName(n)
-			return c.showShadowAnswer(&shadowAnswer{
-				Proposal: &name, Report: r, of: name, next: "worldctl approve " + name + " --key FILE", since: inForceSince(lw),
-			}, s.format)
+			return c.showRun(&shadowRun{n, r, name, "worldctl approve " + name + " --key FILE", inForceSince(lw)}, s.format)
 		})
 	}
 	file := s.what + s.patch
@@ -147,16 +124,14 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 		if stop(); err != nil {
 			return err
 		}
-		return c.showShadowAnswer(&shadowAnswer{
-			Report: r, of: file, next: "worldctl propose " + file, since: inForceSince(lw),
-		}, s.format)
+		return c.showRun(&shadowRun{0, r, file, "worldctl propose " + file, inForceSince(lw)}, s.format)
 	})
 }
 
 // shadowConfig says how much of the history is run through, and shows on a
 // terminal how far that has come until stop is called.
 func (c *cli) shadowConfig(lw *local.World, s *shadowing) (cfg world.ShadowConfig, stop func()) {
-	report, stop := c.progress("records", uint64(lw.Store().Head().ID))
+	report, stop := c.progress("records", uint64(lw.Head().ID))
 	return world.ShadowConfig{
 		From: s.from, Last: journal.Seq(s.last),
 		Progress: func(at journal.Seq) { report(uint64(at)) },
@@ -191,56 +166,44 @@ func inForceSince(lw *local.World) (record uint64) {
 	return record
 }
 
-// complete fills in what follows from the report. Its lists are those of its
-// bytes, which tell empty ones from none as little as JSON should.
-func (a *shadowAnswer) complete() error {
-	encoded, err := a.Encode()
+// shadowRun is what a shadow came to.
+type shadowRun struct {
+	proposal uint64 // 0: nobody has proposed it
+	report   *governance.Report
+	of, next string
+	since    uint64 // the record that put the manifest in force
+}
+
+func (c *cli) showRun(x *shadowRun, format string) error {
+	a, err := view.ShadowOf(x.proposal, x.report)
 	if err != nil {
 		return err
 	}
-	if a.Report, err = governance.DecodeReport(encoded); err != nil {
-		return err
-	}
-	if a.ReportHash, err = a.Hash(); err != nil {
-		return err
-	}
-	was, is := a.CostWas, a.CostIs
-	a.CostDelta = costDelta{
-		Calls: int64(is.Calls - was.Calls), Tokens: int64(is.Tokens - was.Tokens),
-		Bytes: int64(is.Bytes - was.Bytes), Micros: int64(is.Micros - was.Micros),
-	}
-	a.Diverged, a.Same = a.Divergence != nil, a.NoOp()
-	return nil
-}
-
-func (c *cli) showShadowAnswer(a *shadowAnswer, format string) error {
-	if err := a.complete(); err != nil {
-		return err
-	}
-	err := c.object("shadow", a, func() {
-		switch {
-		case format != formatMarkdown:
-			c.showShadow(a.of, a.Report)
-		case c.verbose:
-			writeMarkdown(c.stdout, a.of, a.Report, 0, a.next)
-		default:
-			writeMarkdown(c.stdout, a.of, a.Report, markdownLines, a.next)
+	err = c.object("shadow", a, func() {
+		most := markdownLines
+		if c.verbose {
+			most = 0
+		}
+		if format == formatMarkdown {
+			view.WriteMarkdown(c.stdout, x.of, a.Report, most, x.next)
+		} else {
+			c.showShadow(x.of, a.Report)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	if a.From < a.since {
-		c.note("the history begins before #%d, which put the manifest in force: what that has changed is told with the rest", a.since)
+	if a.From < x.since {
+		c.note("the history begins before #%d, which put the manifest in force: what that has changed is told with the rest", x.since)
 	}
 	if a.Events == 0 && a.From > 1 {
-		c.note("note: no event has come since %s: --last N or --from SNAPSHOT shadow more of the history", beganAt(a.Report))
+		c.note("note: no event has come since %s: --last N or --from SNAPSHOT shadow more of the history", view.BeganAt(a.Report))
 	}
-	if a.Proposal == nil {
+	if x.proposal == 0 {
 		c.note("nobody has proposed this, and no record tells of it")
 	}
 	if a.Base != a.Candidate {
-		c.note("next: %s", a.next)
+		c.note("next: %s", x.next)
 	}
 	if !a.Same {
 		return errDifferent

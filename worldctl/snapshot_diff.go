@@ -251,7 +251,7 @@ func (c *cli) showDiff(a *diffAnswer) {
 			if right == nil {
 				right = new(view.CellLine)
 			}
-			t.AppendRow(table.Row{d.Cell, d.Change, arrow(left.N, right.N), arrow(left.Mailbox, right.Mailbox), arrow(left.Parked, right.Parked)})
+			t.AppendRow(table.Row{d.Cell, d.Change, view.Arrow(left.N, right.N), view.Arrow(left.Mailbox, right.Mailbox), view.Arrow(left.Parked, right.Parked)})
 		}
 		t.Render()
 	}
@@ -271,12 +271,4 @@ func (c *cli) showDiff(a *diffAnswer) {
 			fmt.Fprintf(c.stdout, "%s: %d -> %d, and not the same\n", x.what, x.n.A, x.n.B)
 		}
 	}
-}
-
-// arrow prints what a value was and is, once where it did not change.
-func arrow[T comparable](a, b T) string {
-	if a == b {
-		return fmt.Sprint(a)
-	}
-	return fmt.Sprintf("%v -> %v", a, b)
 }

@@ -37,7 +37,7 @@ func (c *cli) status(lw *local.World, at string) error {
 	var clock manifest.Clock
 	var head journal.Head // of what is stored
 	err := look(lw, at, func(m *world.Moment) error {
-		s, clock, head = m.Status(), m.Manifest().Clock, lw.Store().Head()
+		s, clock, head = m.Status(), m.Manifest().Clock, lw.Head()
 		return nil
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // errInterrupted has no text: whoever follows a journal ends that by interrupting
@@ -35,8 +36,8 @@ func (c *cli) follow(ctx context.Context, lw *local.World, s *selection) error {
 		}
 		asked, _ := parseRecord(s.from) // records found no fault with it; 0 where it is not given
 		s.from, s.last = fmt.Sprint(max(asked, s.end+1)), 0
-		switch err := lw.Store().Await(ctx, s.end); {
-		case errors.Is(context.Cause(ctx), errEnding), errors.Is(err, store.ErrClosed):
+		switch err := lw.Await(ctx, s.end); {
+		case errors.Is(context.Cause(ctx), owner.ErrEnding), errors.Is(err, store.ErrClosed):
 			c.note("note: the process that ran this world has ended")
 			return nil
 		case errors.Is(err, context.Canceled):

@@ -74,7 +74,7 @@ func (j records) findActor(name string) (string, error) {
 		_, err := findCell(j.Local, name)
 		return name, err
 	}
-	for _, err := range j.Local.Store().CellRecords(name, 0) {
+	for _, err := range j.Local.CellRecords(name, 0) {
 		return name, err
 	}
 	return "", hinted(fmt.Errorf("%s has asked for nothing", name), "worldctl tail --kind effect.submitted shows who has")

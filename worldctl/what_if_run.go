@@ -157,7 +157,7 @@ func (x *experiment) run(ctx context.Context) error {
 	if err := x.child.Sync(); err != nil {
 		return err
 	}
-	spent, err := world.Spent(x.child.Store(), x.parted, x.child.Store().Head().ID)
+	spent, err := world.Spent(x.child, x.parted, x.child.Head().ID)
 	x.answer.Answered = spent.Answers
 	return err
 }
@@ -202,7 +202,7 @@ func (x *experiment) sides() (was, is *side, err error) {
 
 // sideAfter returns a world as it was before the first tick after one.
 func sideAfter(lw *local.World, tick manifest.Tick) (*side, error) {
-	at := lw.Store().Head().ID
+	at := lw.Head().ID
 	if tick < math.MaxUint64 {
 		beyond, err := firstAt(at, tick+1, recordsOf(lw).timeOf)
 		if err != nil {

@@ -77,7 +77,7 @@ func (j records) causeOf(e *view.Entry) (journal.Seq, error) {
 		return e.CausedBy, nil
 	}
 	var before []journal.Seq
-	for id, err := range j.Local.Store().CellRecords(entryOf(j.Local, m.key).Intent.Cell, 0) {
+	for id, err := range j.Local.CellRecords(entryOf(j.Local, m.key).Intent.Cell, 0) {
 		if err != nil {
 			return 0, err
 		}

@@ -112,7 +112,7 @@ type shop struct {
 func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 	t.Helper()
 	s := &shop{sinkWorld: w, acquired: make(map[string]bool)}
-	lw, err := local.Open(w.dir, local.Options{Adapters: released().adapters(), Remote: true, Lease: lease, Grace: lease})
+	lw, err := local.Open(w.dir, local.Options{Adapters: released().Adapters, Remote: true, Lease: lease, Grace: lease})
 	require.NoError(t, err)
 	s.lw = lw
 	token, hash := api.NewToken()
@@ -121,7 +121,7 @@ func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 	server, err := api.New(api.Config{Worlds: []*local.World{lw}, Tokens: tokens})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	o, err := attend(ctx, lw, released(), ownerPatience)
+	o, err := attend(ctx, lw, released())
 	require.NoError(t, err)
 	var driving sync.WaitGroup
 	driving.Go(func() {
@@ -143,7 +143,7 @@ func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 		require.NoError(t, server.Close())
 		cancel()
 		driving.Wait()
-		o.close()
+		o.Close()
 		require.NoError(t, lw.Close())
 	})
 	t.Cleanup(s.close)
@@ -177,14 +177,14 @@ func (s *shop) progress(effects int) bool {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	for goal := s.lw.Status().Intents[receipt.StateCommitted] + effects; ; {
-		head := s.lw.Store().Head().ID
+		head := s.lw.Head().ID
 		switch now := s.lw.Status(); {
 		case now.Intents[receipt.StateCommitted] >= goal:
 			return true
 		case now.Idle:
 			return false
 		}
-		require.NoError(s.t, s.lw.Store().Await(ctx, head), "%v", s.lw.Status().Intents)
+		require.NoError(s.t, s.lw.Await(ctx, head), "%v", s.lw.Status().Intents)
 	}
 }
 
@@ -204,7 +204,7 @@ func (s *shop) settleDoubts(all []*workerProcess, random *rand.Rand) (doubts int
 	defer cancel()
 	for {
 		// What was open goes to nobody, and waits until the workers are back.
-		head := s.lw.Store().Head().ID
+		head := s.lw.Head().ID
 		s.sink.settle()
 		held := 0
 		for _, in := range s.intents("--state", "in_flight") {
@@ -215,7 +215,7 @@ func (s *shop) settleDoubts(all []*workerProcess, random *rand.Rand) (doubts int
 		if held == 0 {
 			break
 		}
-		_ = s.lw.Store().Await(ctx, head)
+		_ = s.lw.Await(ctx, head)
 		require.NoError(s.t, ctx.Err())
 	}
 	for _, in := range s.intents("--state", "in_doubt") {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
 // collectorPercent is how much the heap grows between collections, unless GOGC
@@ -23,17 +24,9 @@ const collectorPercent = 400
 // Options are what a program adds to worlds. The zero value opens worlds whose
 // reducers are all in Starlark and whose adapters are the host's own.
 type Options struct {
-	Reducers  reducer.Registry                // in Go; nil: none
-	Adapters  func() map[string]host.Factory  // anew for every host, by the names that world.yaml calls them: see host/llm and host/mcp; nil: none
+	Reducers  reducer.Registry                // in Go, by NAME@VERSION
+	Adapters  map[string]host.Factory         // by the names that world.yaml calls them: see host/llm and host/mcp
 	Verifiers map[string]host.VerifierFactory // by the names of adapters
-}
-
-// adapters makes those of one host.
-func (o Options) adapters() map[string]host.Factory {
-	if o.Adapters == nil {
-		return nil
-	}
-	return o.Adapters()
 }
 
 // Main carries out the command line of this process, and ends it with the exit
@@ -52,7 +45,7 @@ func Main(opts Options) {
 func run(ctx context.Context, opts Options, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &cli{
 		opts: opts, args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
-		origin: origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != ""},
+		origin: owner.Origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != ""},
 	}
 	return c.execute(ctx)
 }

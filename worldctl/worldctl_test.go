@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,9 +37,7 @@ func TestMain(m *testing.M) {
 
 // released is what the released program adds to worlds.
 func released() Options {
-	return Options{Adapters: func() map[string]host.Factory {
-		return map[string]host.Factory{"llm": llm.New, "mcp": mcp.Factory()}
-	}}
+	return Options{Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New}}
 }
 
 // racedScripts are those whose worlds perform effects by processes, are left in
@@ -138,14 +135,7 @@ func awaits(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func owned(ts *testscript.TestScript, _ bool, args []string) {
-	for {
-		conn, err := dial(ts.MkAbs(args[0]))
-		if err == nil {
-			ts.Check(conn.Close())
-			return
-		}
-		runtime.Gosched()
-	}
+	awaitOwner(ts.MkAbs(args[0]))
 }
 
 func release(ts *testscript.TestScript, _ bool, _ []string) {

@@ -9,7 +9,5 @@ import (
 )
 
 func main() {
-	worldctl.Main(worldctl.Options{Adapters: func() map[string]host.Factory {
-		return map[string]host.Factory{"llm": llm.New, "mcp": mcp.Factory()}
-	}})
+	worldctl.Main(worldctl.Options{Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New}})
 }

@@ -75,16 +75,16 @@ type adapter struct {
 func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
 	target, err := governance.ParseLLM(a.setup.Config, call.Permit.Params)
 	if err != nil {
-		return refused(err), nil
+		return host.Refused(err), nil
 	}
 	body, err := canon.ToJSON(target.Request)
 	if err != nil {
-		return refused(err), nil
+		return host.Refused(err), nil
 	}
 	x := &exchange{requestBytes: len(body)}
 	req, err := x.request(ctx, a.url, body)
 	if err != nil {
-		return refused(err), nil
+		return host.Refused(err), nil
 	}
 	req.Header.Set("Idempotency-Key", call.External)
 	if target.APIKey != "" {
@@ -98,15 +98,6 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		return a.unanswered(ctx, x, err)
 	}
 	return a.answered(x, target.Price), nil
-}
-
-// refused is the result of a call that could not be made of its params.
-func refused(err error) host.Result {
-	code, reason := governance.CodeBadParams, err.Error()
-	if denied := (*governance.CapError)(nil); errors.As(err, &denied) {
-		code, reason = denied.Code, denied.Reason
-	}
-	return host.Result{Status: receipt.StatusError, Unsent: true, Payload: fault(string(code), reason, 0)}
 }
 
 // unanswered is the result of a request without a whole answer.

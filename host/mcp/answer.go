@@ -12,7 +12,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -92,14 +91,6 @@ func retryable(status receipt.Status, code string, err error) host.Result {
 
 func permanent(unsent bool, code, reason string) host.Result {
 	return host.Result{Status: receipt.StatusError, Unsent: unsent, Payload: fault(code, reason)}
-}
-
-// refused is the result of a call that could not be made of its params.
-func refused(err error) host.Result {
-	if denied := (*governance.CapError)(nil); errors.As(err, &denied) {
-		return permanent(true, string(denied.Code), denied.Reason)
-	}
-	return permanent(true, string(governance.CodeBadParams), err.Error())
 }
 
 func errorCode(err error) string {

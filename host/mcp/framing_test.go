@@ -72,7 +72,7 @@ func writtenInASession(t *testing.T) []byte {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	s := setupOf(t, `{"command":["/bin/sh","-c","tee written | \"$SERVER\""],"env":{"SERVER":`+quote(t, self)+`,"`+serverEnv+`":"stdio"}}`, manifest.Effect{})
-	a, err := Factory()(s)
+	a, err := New(s)
 	require.NoError(t, err)
 	for _, arguments := range []string{hostileArguments, `{"n":1}`} {
 		got, err := a.Perform(t.Context(), callOf(t, "echo", arguments))

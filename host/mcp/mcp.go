@@ -52,19 +52,26 @@ import (
 // metaKey is where in _meta a server finds the idempotency key of a call.
 const metaKey = "worldkernel/idempotency-key"
 
-// Factory returns a host.Factory; make one for each Host. Its adapters are
-// io.Closers. Those of effects whose configs name the same server in the same
-// way share a session; the last Close ends it and the server's program.
-func Factory() host.Factory {
-	p := &pool{servers: map[string]*server{}}
-	return func(s host.Setup) (host.Adapter, error) {
-		server, err := p.get(s)
-		if err != nil {
-			return nil, err
+// New is a host.Factory. Its adapters are io.Closers. Those of one Host whose configs
+// name the same server in the same way share a session; the last Close ends it and
+// the server's program.
+func New(s host.Setup) (host.Adapter, error) {
+	p, ok := s.Shared[poolKey{}].(*pool)
+	if !ok {
+		p = &pool{servers: map[string]*server{}}
+		if s.Shared != nil {
+			s.Shared[poolKey{}] = p
 		}
-		return &adapter{setup: s, server: server, release: sync.OnceFunc(func() { p.put(server) })}, nil
 	}
+	server, err := p.get(s)
+	if err != nil {
+		return nil, err
+	}
+	return &adapter{setup: s, server: server, release: sync.OnceFunc(func() { p.put(server) })}, nil
 }
+
+// poolKey is where in what factories share the pool is.
+type poolKey struct{}
 
 type adapter struct {
 	setup host.Setup
@@ -82,11 +89,11 @@ func (a *adapter) Close() error {
 func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
 	target, err := governance.ParseMCP(a.setup.Config, call.Permit.Params)
 	if err != nil {
-		return refused(err), nil
+		return host.Refused(err), nil
 	}
 	arguments, err := canon.ToJSON(target.Arguments)
 	if err != nil {
-		return refused(err), nil
+		return host.Refused(err), nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

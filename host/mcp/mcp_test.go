@@ -126,7 +126,7 @@ func stdioConfig(t testing.TB, mode string) string {
 
 func adapterOf(t testing.TB, s host.Setup) host.Adapter {
 	t.Helper()
-	a, err := Factory()(s)
+	a, err := New(s)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.(io.Closer).Close()) })
 	return a
@@ -185,12 +185,12 @@ func TestProgramKnowsWhatConfigSays(t *testing.T) {
 }
 
 func TestSessionIsShared(t *testing.T) {
-	factory := Factory()
 	s := setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{})
-	one, err := factory(s)
+	s.Shared = make(map[any]any)
+	one, err := New(s)
 	require.NoError(t, err)
 	s.Config = fromJSON(t, strings.Replace(stdioConfig(t, "stdio"), "{", `{"tool":"surroundings",`, 1))
-	two, err := factory(s)
+	two, err := New(s)
 	require.NoError(t, err)
 	pid := func(a host.Adapter) string {
 		got, err := a.Perform(t.Context(), callOf(t, "surroundings", `{}`))
@@ -342,7 +342,7 @@ func TestServerDoesNotStart(t *testing.T) {
 	t.Run("deaf", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		t.Cleanup(cancel)
-		a, err := Factory()(setupOf(t, stdioConfig(t, "deaf"), manifest.Effect{}))
+		a, err := New(setupOf(t, stdioConfig(t, "deaf"), manifest.Effect{}))
 		require.NoError(t, err)
 		got, err := a.Perform(ctx, callOf(t, "echo", `{}`))
 		require.NoError(t, err)
@@ -372,7 +372,7 @@ func TestServerIsTriedAgain(t *testing.T) {
 // and a call that hangs.
 func TestCloseEndsTheGroup(t *testing.T) {
 	for _, child := range []string{`{"loud":1}`, `{}`} {
-		a, err := Factory()(setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{}))
+		a, err := New(setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{}))
 		require.NoError(t, err)
 		got, err := a.Perform(t.Context(), callOf(t, "spawn", child))
 		require.NoError(t, err)

@@ -59,6 +59,12 @@ func (r Raw) MarshalJSON() ([]byte, error) {
 	return ToJSON(r)
 }
 
+// UnmarshalJSON makes r the canonical form of JSON; see [FromJSON].
+func (r *Raw) UnmarshalJSON(data []byte) (err error) {
+	*r, err = FromJSON(data)
+	return err
+}
+
 // modes are the library's encoder and decoder, set up for the format above.
 type modes struct {
 	enc cbor.UserBufferEncMode

@@ -39,6 +39,7 @@ var ours = house{
 		{"world/api"},                      // likewise: worlds over HTTP
 		{"world/worker"},                   // likewise: who performs effects for them elsewhere
 		{"examples"},                       // embedded worlds, for worldctl only
+		{"worldctl/owner"},                 // below it: what is typed beside a process that owns a world
 		{"worldctl"},                       // 7
 		{"cmd/worldctl", "internal/lint"},  // above it: what is linked into one program
 	},

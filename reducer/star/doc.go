@@ -1,4 +1,5 @@
-// Package star runs reducers written in Starlark.
+// Package star runs reducers written in Starlark. docs/starlark.md is for who writes
+// them: every name that they can use, with an example.
 //
 // # A program
 //

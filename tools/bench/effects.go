@@ -172,12 +172,12 @@ func runEffects(ctx context.Context, dir string, cells, effects int) (m measured
 			return m, s, 0, err
 		}
 	}
-	before := lw.Store().Stats()
+	before := lw.StoreStats()
 	m, err = measure(func() error { return lw.Run(ctx) })
 	if err != nil {
 		return m, s, 0, err
 	}
-	after := lw.Store().Stats()
+	after := lw.StoreStats()
 	s = syncs{
 		journal: after.JournalSyncs - before.JournalSyncs, anchor: after.AnchorSyncs - before.AnchorSyncs,
 		effects: lw.HostStats().EffectSyncs,

@@ -271,7 +271,7 @@ func (quietLogger) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a
 
 func envelopesOf(lw *local.World) ([]canon.Envelope, error) {
 	out := make([]canon.Envelope, 0, lw.Status().Head.ID)
-	for s, err := range lw.Store().Scan(0) {
+	for s, err := range lw.Scan(0) {
 		if err != nil {
 			return nil, err
 		}

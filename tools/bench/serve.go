@@ -141,10 +141,10 @@ func driven(ctx context.Context, lw *local.World) (stop func() error) {
 	ended := make(chan error, 1)
 	go func() {
 		for {
-			before := lw.Store().Head().ID
+			before := lw.Head().ID
 			p, err := lw.Next(ctx)
 			if err == nil && (p == world.Waiting || p == world.Idle) {
-				err = lw.Store().Await(ctx, before) // this world has no effects to wait for
+				err = lw.Await(ctx, before) // this world has no effects to wait for
 			}
 			if err != nil {
 				ended <- err

@@ -145,7 +145,7 @@ func (b *snapshotBench) snapshots(ctx context.Context, dir string, r *rows) erro
 // snapshotTime makes a snapshot and waits until its image is stored. What was
 // written before is stored before.
 func snapshotTime(ctx context.Context, lw *local.World, name string) (time.Duration, error) {
-	if _, err := lw.Store().Image(0); err != nil {
+	if _, err := lw.Image(0); err != nil {
 		return 0, err
 	}
 	start := time.Now()
@@ -157,13 +157,13 @@ func snapshotTime(ctx context.Context, lw *local.World, name string) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	_, err = lw.Store().Part(journal.Seq(s.Record), nil)
+	_, err = lw.Part(journal.Seq(s.Record), nil)
 	return time.Since(start), err
 }
 
 // rollbackTime rolls back and waits until what returned is stored.
 func rollbackTime(ctx context.Context, lw *local.World, name string) (time.Duration, error) {
-	if _, err := lw.Store().Image(0); err != nil {
+	if _, err := lw.Image(0); err != nil {
 		return 0, err
 	}
 	start := time.Now()
@@ -175,7 +175,7 @@ func rollbackTime(ctx context.Context, lw *local.World, name string) (time.Durat
 	if err != nil {
 		return 0, err
 	}
-	_, err = lw.Store().Image(0)
+	_, err = lw.Image(0)
 	return time.Since(start), err
 }
 

@@ -163,7 +163,7 @@ func (h *hosted) ended() error {
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := h.Local.Store().Await(now, journal.Last); !errors.Is(err, context.Canceled) {
+	if err := h.Local.Await(now, journal.Last); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil

@@ -414,7 +414,7 @@ func TestVerificationOfWhatCannotBeReadNamesThePlace(t *testing.T) {
 	w := create(t, "w")
 	s := serve(t, api.Config{Worlds: []*local.World{w}})
 	require.True(t, ok[api.Health](s.get("/healthz")).OK)
-	require.NoError(t, w.Store().Close())
+	require.NoError(t, w.Close())
 	s.get("/api/worlds/w/verify").problem(http.StatusServiceUnavailable, "unreadable")
 	s.get("/healthz").problem(http.StatusServiceUnavailable, "ended")
 	_, err := w.Submit(context.Background(), "ping", nil)

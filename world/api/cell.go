@@ -116,7 +116,7 @@ func showTimeline(c *call) error {
 	}
 	known := false
 	c.world.Local.View(func(w *world.Moment) { _, known = w.Cell(cell) })
-	for _, failed := range c.world.Local.Store().CellRecords(s.cell, 0) { // also of one that a rollback undid
+	for _, failed := range c.world.Local.CellRecords(s.cell, 0) { // also of one that a rollback undid
 		known, err = true, failed
 		break
 	}

@@ -9,4 +9,4 @@ import (
 type records struct{ view.Journal }
 
 // head returns the last record that can be read.
-func (j records) head() journal.Seq { return j.Local.Store().Head().ID }
+func (j records) head() journal.Seq { return j.Local.Head().ID }

@@ -38,7 +38,7 @@ func showContent(c *call) error {
 	if !slices.Contains(m.Contents(), hash) {
 		return notFound("the manifest in force names no such content")
 	}
-	data, err := c.world.Local.Store().Blob(hash)
+	data, err := c.world.Local.Blob(hash)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // metrics count what has happened in the worlds since the server was made. They are
@@ -68,7 +69,7 @@ func newMetrics(worlds []*hosted) *metrics {
 			outcomes: outcomes.MustCurryWith(by), receipts: receipts.MustCurryWith(by), late: late.With(by),
 			warnings: warnings.With(by), inDoubt: doubt.With(by),
 		}))
-		m.registry.MustRegister(&syncs{h.Local.Store(), prometheus.NewDesc("worldkernel_journal_sync_seconds",
+		m.registry.MustRegister(&syncs{h.Local, prometheus.NewDesc("worldkernel_journal_sync_seconds",
 			"How long appends waited for the journal to be synced.", nil, by)})
 	}
 	return m
@@ -80,9 +81,9 @@ func (m *metrics) time(what *prometheus.HistogramVec, world string) (stop func()
 	return func() { what.WithLabelValues(world).Observe(now().Sub(began).Seconds()) }
 }
 
-// syncs tells how long a store's syncs took.
+// syncs tells how long the syncs of a world's store took.
 type syncs struct {
-	store *store.Store
+	world *local.World
 	desc  *prometheus.Desc
 }
 
@@ -91,7 +92,7 @@ func (s *syncs) Describe(to chan<- *prometheus.Desc) { to <- s.desc }
 
 // Collect implements prometheus.Collector.
 func (s *syncs) Collect(to chan<- prometheus.Metric) {
-	took := s.store.Stats().SyncTook
+	took := s.world.StoreStats().SyncTook
 	buckets, sum := make(map[float64]uint64), uint64(0)
 	for i, n := range took.Buckets {
 		sum += n

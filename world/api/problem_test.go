@@ -124,7 +124,7 @@ func TestLogTellsOfRequestsWithoutWhatIsInThem(t *testing.T) {
 	w := create(t, "w")
 	s := serve(t, api.Config{Worlds: wrap(w), Log: slog.New(slog.NewTextHandler(log, nil))})
 	s.post("/api/worlds/w/events", act("hush-hush"))
-	require.NoError(t, w.Store().Close())
+	require.NoError(t, w.Close())
 	s.get("/api/worlds/w/records/1")
 	a := s.post("/api/worlds/w/events", act("hush-hush"))
 	require.GreaterOrEqual(t, a.Status, 500)

@@ -49,21 +49,8 @@ type ShadowRequest struct {
 
 // Shadow is a report with what follows from it, as `worldctl shadow -o json` has it.
 type Shadow struct {
-	Schema   string `json:"schema"`
-	Proposal string `json:"proposal"`
-	*governance.Report
-	Diverged   bool            `json:"diverged"`
-	CostDelta  CostDelta       `json:"cost_delta"`
-	ReportHash governance.Hash `json:"report_hash"`
-	Same       bool            `json:"no_op"`
-}
-
-// CostDelta is what a candidate would have cost more.
-type CostDelta struct {
-	Calls  int64 `json:"calls"`
-	Tokens int64 `json:"tokens"`
-	Bytes  int64 `json:"bytes"`
-	Micros int64 `json:"micros"`
+	Schema string `json:"schema"`
+	*view.Shadow
 }
 
 // Applied is an apply, as `worldctl apply -o json` tells of it.
@@ -133,21 +120,11 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := Shadow{Schema: schemaOf("shadow"), Proposal: view.ProposalName(n)}
-	encoded, err := r.Encode() // its lists are those of its bytes, which do not tell empty ones from none
-	if err == nil {
-		out.Report, err = governance.DecodeReport(encoded)
-	}
+	out, err := view.ShadowOf(n, r)
 	if err != nil {
 		return err
 	}
-	was, is := r.CostWas, r.CostIs
-	out.CostDelta = CostDelta{
-		Calls: int64(is.Calls - was.Calls), Tokens: int64(is.Tokens - was.Tokens),
-		Bytes: int64(is.Bytes - was.Bytes), Micros: int64(is.Micros - was.Micros),
-	}
-	out.ReportHash, out.Diverged, out.Same = canon.Sum(encoded), r.Divergence != nil, r.NoOp()
-	return c.ok(out)
+	return c.ok(Shadow{schemaOf("shadow"), out})
 }
 
 // approveProposal takes a signature over the statement that showProposal shows.

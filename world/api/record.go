@@ -93,7 +93,7 @@ func (j records) selected(s selection) iter.Seq2[look, error] {
 			}
 			return
 		}
-		for r, err := range j.Local.Store().Scan(s.after) {
+		for r, err := range j.Local.Scan(s.after) {
 			if err == nil {
 				err = r.Err
 			}
@@ -136,7 +136,7 @@ func page(c *call, s selection, use func(*view.Entry) error) (next *string, err 
 		}
 	}
 	if last > 0 {
-		if err := c.world.Local.Store().Await(c.Context(), last-1); err != nil {
+		if err := c.world.Local.Await(c.Context(), last-1); err != nil {
 			return nil, err
 		}
 	}
@@ -153,7 +153,7 @@ func showRecord(c *call) error {
 	}
 	if id := journal.Seq(n); id > c.world.head() {
 		return notFound("there is no such record")
-	} else if err := c.world.Local.Store().Await(c.Context(), id-1); err != nil {
+	} else if err := c.world.Local.Await(c.Context(), id-1); err != nil {
 		return err
 	}
 	e, err := c.world.Entry(journal.Seq(n))

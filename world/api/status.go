@@ -40,7 +40,7 @@ func listWorlds(c *call) error {
 
 func showStatus(c *call) error {
 	s := c.world.Local.Status()
-	stored := c.world.Local.Store().Head()
+	stored := c.world.Local.Head()
 	out := Status{schemaOf("status"), view.StatusOf(&s)}
 	// Opening refuses a store that is not what its anchor says, and every append
 	// moves both.

@@ -66,7 +66,7 @@ func (s *stream) follow(ctx context.Context) error {
 			return s.ended(ctx, err)
 		}
 		waiting, stop := context.WithTimeout(ctx, s.server.cfg.Limits.Heartbeat)
-		err := s.world.Local.Store().Await(waiting, s.want.after)
+		err := s.world.Local.Await(waiting, s.want.after)
 		stop()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			_, err = s.out.WriteString(":\n\n")
@@ -90,8 +90,7 @@ func (s *stream) ended(ctx context.Context, err error) error {
 
 // catchUp sends what there is.
 func (s *stream) catchUp(ctx context.Context) error {
-	store := s.world.Local.Store()
-	for r, err := range store.Scan(s.want.after) {
+	for r, err := range s.world.Local.Scan(s.want.after) {
 		if err == nil {
 			err = r.Err
 		}
@@ -99,7 +98,7 @@ func (s *stream) catchUp(ctx context.Context) error {
 			err = errRevoked
 		}
 		if err == nil {
-			err = store.Await(ctx, r.ID-1)
+			err = s.world.Local.Await(ctx, r.ID-1)
 		}
 		if err == nil {
 			err = s.sendRecord(&r)

@@ -46,12 +46,12 @@ func (w *watched) watch(ctx context.Context) {
 	last := w.counted
 	err := ctx.Err()
 	for err == nil {
-		if err = w.Local.Store().Await(ctx, last); err != nil {
+		if err = w.Local.Await(ctx, last); err != nil {
 			break
 		}
-		for r, failed := range w.Local.Store().Scan(last) {
+		for r, failed := range w.Local.Scan(last) {
 			if failed == nil {
-				failed = w.Local.Store().Await(ctx, r.ID-1) // what is counted is durable
+				failed = w.Local.Await(ctx, r.ID-1) // what is counted is durable
 			}
 			if err = failed; err != nil {
 				break

@@ -107,7 +107,7 @@ func TestWithheldPayloadIsNotInTheBundle(t *testing.T) {
 	w := open(t, dir)
 	defer func() { require.NoError(t, w.Close()) }()
 	large := journal.Seq(0)
-	for s, err := range w.Store().Scan(0) {
+	for s, err := range w.Scan(0) {
 		require.NoError(t, err)
 		if large == 0 && !s.Record.Blob.IsZero() {
 			large = s.ID

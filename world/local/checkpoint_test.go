@@ -31,7 +31,7 @@ func signedOf(t *testing.T, w *local.World) (all []store.Signed) {
 	signers, err := w.Signers()
 	require.NoError(t, err)
 	var tree checkpoint.Tree
-	for c, err := range w.Store().Checkpoints(0, journal.Last) {
+	for c, err := range w.Checkpoints(0, journal.Last) {
 		require.NoError(t, err)
 		s, err := checkpoint.Open(c.Note, signers...)
 		require.NoError(t, err)
@@ -39,7 +39,7 @@ func signedOf(t *testing.T, w *local.World) (all []store.Signed) {
 		require.Equal(t, c.Checkpoint, s.Checkpoint)
 		require.Equal(t, w.Keys().World(), c.World)
 		for tree.Size() < c.Size {
-			record, err := w.Store().Record(journal.Seq(tree.Size() + 1))
+			record, err := w.Record(journal.Seq(tree.Size() + 1))
 			require.NoError(t, err)
 			tree.Add(record)
 		}
@@ -76,7 +76,7 @@ func TestCheckpointSignsTheJournalAsItIs(t *testing.T) {
 	require.Equal(t, []store.Signed{*both}, signedOf(t, w))
 
 	for id := range head.ID {
-		record, err := w.Store().Record(id + 1)
+		record, err := w.Record(id + 1)
 		require.NoError(t, err)
 		p, err := w.Inclusion(id+1, head.ID)
 		require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestCheckpointsAreSignedWhenTheyAreDue(t *testing.T) {
 		events = append(events, world.Submission{Name: "go", Data: data})
 	}
 	signed := func() uint64 {
-		c, err := w.Store().LastCheckpoint()
+		c, err := local.StoreOf(w).LastCheckpoint()
 		require.NoError(t, err)
 		if c == nil {
 			return 0
@@ -228,7 +228,7 @@ func TestNoOtherHistoryIsSigned(t *testing.T) {
 	for uint64(twin.Status().Head.ID) < c.Size {
 		require.NoError(t, step())
 	}
-	require.NoError(t, twin.Store().PutCheckpoint(c.Note))
+	require.NoError(t, local.StoreOf(twin).PutCheckpoint(c.Note))
 	_, err = twin.Checkpoint(cosigner())
 	require.ErrorIs(t, err, local.ErrOtherHistory)
 	for err = nil; err == nil && uint64(twin.Status().Head.ID) < c.Size+300; {

@@ -156,7 +156,7 @@ func requireSpans(t *testing.T, w *local.World) []*span {
 func requireCounts(t *testing.T, w *local.World, all []*span) {
 	t.Helper()
 	want, got := make(map[string]bool), make(map[string]bool)
-	for s, err := range w.Store().Scan(0) {
+	for s, err := range w.Scan(0) {
 		require.NoError(t, err)
 		switch s.Record.Kind {
 		case journal.KindSubmitted, journal.KindOperator, journal.KindFired, journal.KindStepped, journal.KindFailed,

@@ -51,7 +51,7 @@ func TestForkHasTheSamePastAndGoesItsOwnWay(t *testing.T) {
 	require.Zero(t, w.Status().Intents[receipt.StateParked])
 	require.Zero(t, sound(t, w).Receipts.Inherited)
 	var got [2][]byte
-	for i, s := range []*store.Store{w.Store(), f.Store()} {
+	for i, s := range []*local.World{w, f} {
 		got[i], err = s.Record(head.ID)
 		require.NoError(t, err)
 	}
@@ -72,7 +72,7 @@ func TestForkBeginsWhereNoTickIsOpen(t *testing.T) {
 	live(t, w)
 	last := w.Status().Head.ID
 	var starts []journal.Seq // moments before an input from outside
-	for s, err := range w.Store().Scan(0) {
+	for s, err := range w.Scan(0) {
 		require.NoError(t, err)
 		switch s.Record.Kind {
 		case journal.KindAdvanced, journal.KindSubmitted, journal.KindSnapshot:

@@ -44,10 +44,10 @@ func proven(t testing.TB, dir string, opts local.Options) {
 // received returns the stored bytes of a receipt of a world that has lived.
 func received(t testing.TB, w *local.World) []byte {
 	t.Helper()
-	for s, err := range w.Store().Scan(0) {
+	for s, err := range w.Scan(0) {
 		require.NoError(t, err)
 		rec := s.Record
-		require.NoError(t, rec.Load(w.Store()))
+		require.NoError(t, rec.Load(w))
 		body, err := rec.Body()
 		require.NoError(t, err)
 		if finished, ok := body.(*journal.Finished); ok {
@@ -79,11 +79,11 @@ func TestRotatedWorldSignsWithItsNewKey(t *testing.T) {
 	require.NoError(t, w.Keys().Verify(old))
 	live(t, w)
 	signed := map[string]bool{}
-	for s, err := range w.Store().Scan(head.ID) {
+	for s, err := range w.Scan(head.ID) {
 		require.NoError(t, err)
 		for _, k := range keys.Keys() {
 			rec := s.Record
-			require.NoError(t, rec.Load(w.Store()))
+			require.NoError(t, rec.Load(w))
 			signed[k.ID] = signed[k.ID] || bytes.Contains(rec.Payload, []byte(k.ID))
 		}
 	}

@@ -265,6 +265,3 @@ func (lw *World) Keys() *receipt.Keyring { return lw.keys }
 
 // HostStats counts what the world's host has done.
 func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
-
-// Store returns the world's journal, for reading.
-func (lw *World) Store() *store.Store { return lw.store }

@@ -19,7 +19,7 @@ func largeOf(t testing.TB, dir string, kind journal.Kind) journal.Seq {
 	t.Helper()
 	w := open(t, dir)
 	var found journal.Seq
-	for s, err := range w.Store().Scan(0) {
+	for s, err := range w.Scan(0) {
 		require.NoError(t, err)
 		if found == 0 && s.Record.Kind == kind && !s.Record.Blob.IsZero() {
 			found = s.ID
@@ -58,7 +58,7 @@ func TestDerivedPayloadThatWasRedactedIsComputedAgain(t *testing.T) {
 		require.NoError(t, local.Import(again, bytes.NewReader(data), ring(t, "test", 1), local.Options{}, nil))
 		require.Equal(t, data, export(t, again, format))
 		w := open(t, again)
-		_, err := w.Store().Blob(done.Blob)
+		_, err := w.Blob(done.Blob)
 		require.ErrorIs(t, err, journal.ErrRedacted)
 		require.NoError(t, w.Close())
 		r, err := local.Verify(t.Context(), again, local.Options{}, local.Verification{})

@@ -93,7 +93,7 @@ func TestAResultIsTakenByTheNextProcess(t *testing.T) {
 	require.Equal(t, 1, w.Status().Intents[receipt.StateInDoubt])
 	require.NoError(t, w.CommitEffect("hand", made(t, permit), 0))
 	require.Equal(t, 1, w.Status().Intents[receipt.StateCommitted])
-	require.Equal(t, w.Status().Head, w.Store().Head(), "it is in the journal")
+	require.Equal(t, w.Status().Head, w.Head(), "it is in the journal")
 	require.NoError(t, w.Run(t.Context()))
 	require.Equal(t, []any{"made elsewhere"}, heard(t, w, "x"))
 	requireSound(t, w)

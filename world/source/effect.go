@@ -65,8 +65,7 @@ func (d *decoder) effect(key, n *yaml.Node) manifest.Effect {
 func (d *decoder) adapter(n *yaml.Node, name string) []string {
 	keys, known := d.adapters[name]
 	if !known {
-		names := strings.Join(slices.Sorted(maps.Keys(d.adapters)), ", ")
-		d.refuse(n, "there is no adapter %q; there are: %s", name, names)
+		d.refuse(n, "%s", &manifest.NoAdapterError{What: "adapter", Name: name, Known: slices.Sorted(maps.Keys(d.adapters))})
 	}
 	return keys
 }

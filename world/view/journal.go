@@ -55,9 +55,9 @@ type Journal struct{ Local *local.World }
 // End returns the last record, once it is durable: while the world is run, the last
 // ones are on their way to where they can be read.
 func (j Journal) End() journal.Seq {
-	last := j.Local.Store().Head().ID
+	last := j.Local.Head().ID
 	if last > 0 {
-		_ = j.Local.Store().Await(context.Background(), last-1) // who reads finds out what is wrong
+		_ = j.Local.Await(context.Background(), last-1) // who reads finds out what is wrong
 	}
 	return last
 }
@@ -65,9 +65,9 @@ func (j Journal) End() journal.Seq {
 // Stored returns the stored bytes of a record. The error is journal.ErrNotFound where
 // there is none.
 func (j Journal) Stored(id journal.Seq) ([]byte, error) {
-	raw, err := j.Local.Store().Record(id)
+	raw, err := j.Local.Record(id)
 	if errors.Is(err, journal.ErrNotFound) && id <= j.End() {
-		return j.Local.Store().Record(id)
+		return j.Local.Record(id)
 	}
 	return raw, err
 }
@@ -92,7 +92,7 @@ func (j Journal) Decode(raw []byte) (*Entry, error) {
 
 // Load reads the payload of a record.
 func (j Journal) Load(rec journal.Record, raw []byte) (*Entry, error) {
-	if err := rec.Load(j.Local.Store()); errors.Is(err, journal.ErrRedacted) {
+	if err := rec.Load(j.Local); errors.Is(err, journal.ErrRedacted) {
 		return &Entry{Record: rec, Raw: raw}, nil
 	} else if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (j Journal) Scan(after journal.Seq, kinds ...journal.Kind) iter.Seq2[*Entry
 // those that are named; see Among.
 func (j Journal) Between(from, to journal.Seq, kinds []journal.Kind) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		for s, err := range j.Local.Store().Scan(from - 1) {
+		for s, err := range j.Local.Scan(from - 1) {
 			if err == nil {
 				err = s.Err
 			}
@@ -138,7 +138,7 @@ func (j Journal) Between(from, to journal.Seq, kinds []journal.Kind) iter.Seq2[*
 // of it.
 func (j Journal) Concerning(cell string, after journal.Seq) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
-		for id, err := range j.Local.Store().CellRecords(cell, after) {
+		for id, err := range j.Local.CellRecords(cell, after) {
 			var e *Entry
 			if err == nil {
 				e, err = j.Entry(id)
@@ -190,7 +190,7 @@ func (j Journal) OfCell(cell string, after journal.Seq) iter.Seq2[*Entry, error]
 // stepAt returns the step of a cell in whose turn a record was written, or that it
 // is; 0: it is in none.
 func (j Journal) stepAt(cell string, id journal.Seq) (journal.Seq, error) {
-	if id == 0 || id >= j.Local.Store().Head().ID {
+	if id == 0 || id >= j.Local.Head().ID {
 		return 0, nil
 	}
 	e, err := j.Entry(id)

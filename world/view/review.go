@@ -87,7 +87,7 @@ func (j Journal) compare(a *Proposal) error {
 	if a.ManifestChanges, err = ChangesOf(base, candidate); err != nil {
 		return err
 	}
-	content := j.Local.Store().Blob
+	content := j.Local.Blob
 	a.Code, err = CodeDiff(base, candidate, content, content)
 	return err
 }
@@ -95,7 +95,7 @@ func (j Journal) compare(a *Proposal) error {
 // Manifest reads a manifest that the world has. The error is journal.ErrNotFound
 // where it has none of that hash.
 func (j Journal) Manifest(h manifest.Hash) (*manifest.Manifest, error) {
-	encoded, err := j.Local.Store().Blob(h)
+	encoded, err := j.Local.Blob(h)
 	if err != nil {
 		return nil, err
 	}

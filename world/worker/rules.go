@@ -45,10 +45,7 @@ func (w *worldWorker) fetch(ctx context.Context) (*rules, error) {
 func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 	cfg := host.Config{
 		World: w.id, Keys: w.keys, Dir: w.cfg.Dir, Secrets: w.cfg.Secrets, EffectLog: filepath.Join(w.dir, "effects"),
-		Workers: w.cfg.Workers, Grace: closing, Fence: w.leases.fence,
-	}
-	if w.cfg.Adapters != nil {
-		cfg.Adapters = w.cfg.Adapters()
+		Workers: w.cfg.Workers, Grace: closing, Fence: w.leases.fence, Adapters: w.cfg.Adapters,
 	}
 	var missing error // a content could not be read
 	cfg.Content = func(h manifest.Hash) (data []byte, err error) {

@@ -41,7 +41,7 @@ type Config struct {
 	Name   string   // empty: the one that Dir has, or a new one
 	Dir    string   // one for each worker, and for one server
 
-	Adapters func() map[string]host.Factory         // besides the host's own, anew for each call; nil: none
+	Adapters map[string]host.Factory                // besides the host's own
 	Secrets  func(reference string) (string, error) // nil: the environment and .worker/secrets, see host.Secrets
 	Workers  int                                    // effects performed at once, of each world; below 1: host.DefaultWorkers
 	Grace    time.Duration                          // how long what runs has to end when the worker is stopped; 0: host.DefaultGrace

@@ -211,11 +211,11 @@ func (s *served) until(state receipt.State, n int) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	for {
-		head := s.Store().Head().ID
+		head := s.Head().ID
 		if s.Status().Intents[state] == n {
 			return
 		}
-		require.NoError(s.t, s.Store().Await(ctx, head), "%v", s.Status().Intents)
+		require.NoError(s.t, s.Await(ctx, head), "%v", s.Status().Intents)
 	}
 }
 
@@ -224,7 +224,7 @@ func (s *served) works(dir string, o *outside, change ...func(*worker.Config)) (
 	s.t.Helper()
 	s.t.Setenv("WORLDCTL_SECRET_KEY", "only the worker has it")
 	cfg := worker.Config{
-		Server: s.http.URL, Token: s.token, Dir: dir, Adapters: o.adapters, Workers: 8, Grace: 2 * time.Second,
+		Server: s.http.URL, Token: s.token, Dir: dir, Adapters: o.adapters(), Workers: 8, Grace: 2 * time.Second,
 		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
 	}
 	for _, c := range change {
@@ -567,7 +567,7 @@ func TestAnEffectThatAWorkerCannotPerformIsLeftToOthers(t *testing.T) {
 	s.until(receipt.StateCommitted, 1)
 	require.Equal(t, 1, s.Status().Intents[receipt.StateInFlight], "nobody here knows its adapter")
 	special := s.works(t.TempDir(), o, func(c *worker.Config) {
-		c.Adapters = func() map[string]host.Factory { return map[string]host.Factory{"special": o.adapters()["outside"]} }
+		c.Adapters = map[string]host.Factory{"special": o.adapters()["outside"]}
 	})
 	s.until(receipt.StateCommitted, 2)
 	require.NoError(t, plain())

@@ -1,4 +1,4 @@
-package worldctl
+package view
 
 import (
 	"fmt"
@@ -8,33 +8,34 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 )
 
-// section is one kind of difference in a report, as a table.
-type section struct {
-	title  string
-	total  uint64 // how many there are
-	told   uint64 // how many of them the rows tell of
-	header []string
-	rows   [][]string
+// Section is one kind of difference in a report, as a table.
+type Section struct {
+	Title  string
+	Total  uint64 // how many there are
+	Header []string
+	Rows   [][]string
+
+	told uint64 // how many of them the rows tell of
 }
 
-// more says how many differences the rows leave out.
-func (s *section) more() string {
-	if s.told >= s.total {
+// More says how many differences the rows leave out.
+func (s *Section) More() string {
+	if s.told >= s.Total {
 		return ""
 	}
-	return fmt.Sprintf("… and %s more", thousands(s.total-s.told))
+	return fmt.Sprintf("… and %s more", Thousands(s.Total-s.told))
 }
 
-// sectionsOf returns the differences of a report, in the order in which they
+// Sections returns the differences of a report, in the order in which they
 // matter to a reviewer, those of which there are none among them. most bounds the
 // rows of each, in which like ones are counted together; 0: a row for each that is
 // listed.
-func sectionsOf(r *governance.Report, most int) []section {
+func Sections(r *governance.Report, most int) []Section {
 	n := &r.Counts
 	failures := []string{"times", "record", "cell", "step", "on", "error"}
 	intents := []string{"times", "kind", "decision", "record", "cell", "params"}
 	events := []string{"times", "event", "reaches", "record", "from", "data"}
-	return []section{
+	return []Section{
 		counted("decisions changed", n.Decisions, r.Decisions, most, decisionRow,
 			"times", "was", "would be", "kind", "by", "record", "cell", "params"),
 		cellsSection(r, most),
@@ -51,8 +52,8 @@ func sectionsOf(r *governance.Report, most int) []section {
 
 // counted makes a section of differences. row returns what those have in common
 // that are counted together, and the columns after the count.
-func counted[T any](title string, total uint64, listed []T, most int, row func(*T) (like string, columns []string), header ...string) section {
-	s := section{title: title, total: total, header: header}
+func counted[T any](title string, total uint64, listed []T, most int, row func(*T) (like string, columns []string), header ...string) Section {
+	s := Section{Title: title, Total: total, Header: header}
 	var counts []uint64
 	places := make(map[string]int)
 	for i := range listed {
@@ -65,13 +66,13 @@ func counted[T any](title string, total uint64, listed []T, most int, row func(*
 			at = len(counts)
 			places[like], counts = at, append(counts, 0)
 			if most == 0 || at < most {
-				s.rows = append(s.rows, columns)
+				s.Rows = append(s.Rows, columns)
 			}
 		}
 		counts[at]++
 	}
-	for i, columns := range s.rows {
-		s.rows[i] = append([]string{thousands(counts[i])}, columns...)
+	for i, columns := range s.Rows {
+		s.Rows[i] = append([]string{Thousands(counts[i])}, columns...)
 		s.told += counts[i]
 	}
 	return s
@@ -85,11 +86,11 @@ func decisionRow(d *governance.DecisionDifference) (string, []string) {
 	if by == "" {
 		by = d.Code
 	}
-	return like(d.Was, d.Is, d.Kind, by), []string{d.Was, d.Is, d.Kind, by, record(d.Record), d.Cell, brief(d.Params)}
+	return like(d.Was, d.Is, d.Kind, by), []string{d.Was, d.Is, d.Kind, by, numbered(d.Record), d.Cell, Brief(d.Params)}
 }
 
 func intentRow(d *governance.IntentDifference) (string, []string) {
-	return like(d.Kind, d.Decision), []string{d.Kind, d.Decision, record(d.Record), d.Cell, brief(d.Params)}
+	return like(d.Kind, d.Decision), []string{d.Kind, d.Decision, numbered(d.Record), d.Cell, Brief(d.Params)}
 }
 
 func eventRow(d *governance.EventDifference) (string, []string) {
@@ -97,27 +98,27 @@ func eventRow(d *governance.EventDifference) (string, []string) {
 	if reaches == "" {
 		reaches = "nobody"
 	}
-	return d.Name, []string{d.Name, reaches, record(d.Record), d.Cell, brief(d.Data)}
+	return d.Name, []string{d.Name, reaches, numbered(d.Record), d.Cell, Brief(d.Data)}
 }
 
 func failureRow(d *governance.Failure) (string, []string) {
-	return d.Error, []string{record(d.Record), d.Cell, strconv.FormatUint(d.Step, 10), record(d.Event), d.Error}
+	return d.Error, []string{numbered(d.Record), d.Cell, strconv.FormatUint(d.Step, 10), numbered(d.Event), d.Error}
 }
 
 func refusalRow(d *governance.Refusal) (string, []string) {
-	return d.Error, []string{record(d.Record), d.Error}
+	return d.Error, []string{numbered(d.Record), d.Error}
 }
 
 func unknownRow(d *governance.Unknown) (string, []string) {
-	return like(d.Kind, d.Why), []string{d.Kind, d.Why, d.Cell, brief(d.Params)}
+	return like(d.Kind, d.Why), []string{d.Kind, d.Why, d.Cell, Brief(d.Params)}
 }
 
 // statePlaces is how many places of a cell's state are shown.
 const statePlaces = 3
 
 // cellsSection tells of each cell, and of the places in which its state differs.
-func cellsSection(r *governance.Report, most int) section {
-	s := section{title: "cells changed", total: r.Counts.Cells, header: []string{"cell", "is", "steps", "where its state differs"}}
+func cellsSection(r *governance.Report, most int) Section {
+	s := Section{Title: "cells changed", Total: r.Counts.Cells, Header: []string{"cell", "is", "steps", "where its state differs"}}
 	for i := range r.Cells {
 		if most != 0 && i == most {
 			break
@@ -132,14 +133,14 @@ func cellsSection(r *governance.Report, most int) section {
 			lines = append(lines, placeLine(&x))
 		}
 		if more := uint64(len(d.State)-len(places)) + d.More; more > 0 {
-			lines = append(lines, fmt.Sprintf("… and %s more places", thousands(more)))
+			lines = append(lines, fmt.Sprintf("… and %s more places", Thousands(more)))
 		}
 		if len(lines) == 0 {
 			lines = []string{""}
 		}
-		s.rows = append(s.rows, []string{d.Cell, cellIs(d), arrow(d.StepsWas, d.StepsIs), lines[0]})
+		s.Rows = append(s.Rows, []string{d.Cell, cellIs(d), Arrow(d.StepsWas, d.StepsIs), lines[0]})
 		for _, line := range lines[1:] {
-			s.rows = append(s.rows, []string{"", "", "", line})
+			s.Rows = append(s.Rows, []string{"", "", "", line})
 		}
 		s.told++
 	}
@@ -166,19 +167,22 @@ func placeLine(x *governance.Change) string {
 	if path == "" {
 		path = "(all)"
 	}
-	return fmt.Sprintf("%s: %s -> %s", path, brief(orNothing(x.Was)), brief(orNothing(x.Is)))
+	return fmt.Sprintf("%s: %s -> %s", path, Brief(orNothing(x.Was)), Brief(orNothing(x.Is)))
 }
 
-// record names a record; 0 is none.
-func record(id uint64) string {
+// numbered names a record; 0 is none.
+func numbered(id uint64) string {
 	if id == 0 {
 		return ""
 	}
 	return "#" + strconv.FormatUint(id, 10)
 }
 
-// brief shortens data to what fits into a line.
-func brief(data string) string {
+// briefRunes is how much data fits into a line.
+const briefRunes = 100
+
+// Brief shortens data to what fits into a line.
+func Brief(data string) string {
 	if runes := []rune(data); len(runes) > briefRunes {
 		return string(runes[:briefRunes]) + "…"
 	}

@@ -1,4 +1,4 @@
-package worldctl
+package owner
 
 import (
 	"bufio"

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package worldctl
+package owner
 
 import "net"
 

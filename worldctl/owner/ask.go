@@ -1,4 +1,4 @@
-package worldctl
+package owner
 
 import (
 	"bufio"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"time"
 )
@@ -16,47 +15,29 @@ import (
 // it.
 const interruptPatience = 5 * time.Second
 
-// ownedError says that a world cannot be opened because another process owns it,
-// which can carry out the command.
-type ownedError struct {
-	dir string
-	err error
-}
-
-func (e *ownedError) Error() string { return e.err.Error() }
-func (e *ownedError) Unwrap() error { return e.err }
-
 // remote is the end of a connection to an owner where the command was typed.
 type remote struct {
-	*cli
+	Streams
 
 	conn    net.Conn
 	writing sync.Mutex
 }
 
-// askOwner has the owner of a world carry out this command line, and returns its
-// exit code. answered is false where nobody does, so that the world is locked and
-// no more.
-func (c *cli) askOwner(ctx context.Context, dir string) (code int, answered bool, err error) {
+// Ask has the owner of the world in a directory carry out a command line that was
+// typed here, and returns its exit code. The end of ctx interrupts it. answered is
+// false where nobody listens; its error then says why.
+func Ask(ctx context.Context, dir string, args []string, from Origin, s Streams) (code int, answered bool, err error) {
 	conn, err := dial(dir)
 	if err != nil {
 		return 0, false, err
 	}
 	defer conn.Close() //nolint:errcheck // all that matters has been read
-	asked := request{Version: socketVersion, Args: c.args, Origin: c.origin}
-	if asked.Origin.Dir, err = os.Getwd(); err != nil {
-		return 0, false, err
-	}
-	asked.Origin.Login = c.actorOf("")
-	if text, set := os.LookupEnv(passphraseEnv); set {
-		asked.Origin.Passphrase = &text
-	}
-	if err := conn.SetDeadline(time.Now().Add(ownerPatience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patienceLimit)); err != nil {
 		return 0, false, err
 	}
 	r := bufio.NewReader(conn)
 	var answer response
-	if err := writeHeader(conn, asked); err != nil {
+	if err := writeHeader(conn, request{Version: socketVersion, Args: args, Origin: from}); err != nil {
 		return 0, false, err
 	}
 	if err := readHeader(r, &answer); err != nil {
@@ -64,14 +45,14 @@ func (c *cli) askOwner(ctx context.Context, dir string) (code int, answered bool
 	}
 	switch {
 	case answer.Version != socketVersion:
-		return 0, true, fmt.Errorf("%w: its socket has version %d, this program knows %d", errOwnerVersion, answer.Version, socketVersion)
+		return 0, true, fmt.Errorf("%w: its socket has version %d, this program knows %d", ErrVersion, answer.Version, socketVersion)
 	case answer.Refused != "":
-		return 0, true, fmt.Errorf("%w: %s", errOwnerRefuses, answer.Refused)
+		return 0, true, fmt.Errorf("%w: %s", ErrRefuses, answer.Refused)
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return 0, false, err
 	}
-	code, err = (&remote{cli: c, conn: conn}).follow(ctx, r)
+	code, err = (&remote{Streams: s, conn: conn}).follow(ctx, r)
 	return code, true, err
 }
 
@@ -87,14 +68,13 @@ func (r *remote) follow(ctx context.Context, from *bufio.Reader) (code int, err 
 		case err != nil && ctx.Err() != nil:
 			return 0, ctx.Err()
 		case err != nil:
-			return 0, fmt.Errorf("%w: %w", errOwnerGone, err)
+			return 0, fmt.Errorf("%w: %w", ErrGone, err)
 		}
 		switch f.kind {
 		case frameOut:
-			_, err = r.stdout.Write(f.data)
-			err = errors.Join(err, r.stdout.Flush())
+			_, err = r.Stdout.Write(f.data)
 		case frameErr:
-			_, err = r.stderr.Write(f.data)
+			_, err = r.Stderr.Write(f.data)
 		case frameWant:
 			go r.feed() // stdin may never come to its end
 		case framePrompt:
@@ -114,9 +94,9 @@ func (r *remote) follow(ctx context.Context, from *bufio.Reader) (code int, err 
 // interrupted.
 func (r *remote) feed() {
 	data := make([]byte, maxFrameBytes)
-	n, err := r.stdin.Read(data)
+	n, err := r.Stdin.Read(data)
 	for n == 0 && err == nil {
-		n, err = r.stdin.Read(data)
+		n, err = r.Stdin.Read(data)
 	}
 	if n == 0 && !errors.Is(err, io.EOF) {
 		_ = r.send(frame{frameCancel, nil})
@@ -128,7 +108,7 @@ func (r *remote) feed() {
 // askPerson asks the person at the terminal.
 func (r *remote) askPerson(text string) {
 	reply := frame{kind: frameNobody}
-	typed, err := r.onTerminal(func(prompt prompter) ([]byte, error) { return prompt(text) })
+	typed, err := r.Prompt(text)
 	if err == nil {
 		reply = frame{frameAnswer, typed}
 	}

@@ -1,4 +1,4 @@
-package worldctl
+package owner
 
 import (
 	"bufio"
@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// socketVersion is the version of what owner.go says about the socket.
+// socketVersion is the version of what the package comment says.
 const socketVersion = 1
 
 // The limits of what is read from a socket.
@@ -20,14 +20,27 @@ const (
 	maxFrameBytes  = 64 << 10
 )
 
-// errFrame says that what came over a socket is not what owner.go says.
+// errFrame says that what came over a socket is not what the package comment says.
 var errFrame = errors.New("not the language of the owner's socket")
 
 // request is a command line that is to be carried out.
 type request struct {
 	Version int      `json:"version"`
 	Args    []string `json:"args"`
-	Origin  origin   `json:"origin"`
+	Origin  Origin   `json:"origin"`
+}
+
+// Origin is where and by whom a command line was typed: in this process, or in
+// another one for which this one carries it out.
+type Origin struct {
+	Width   int  `json:"width"`   // of the terminal that stdout is, in columns; 0: it is none
+	Console bool `json:"console"` // stderr is a terminal
+	Plain   bool `json:"plain"`   // no colors are wanted
+
+	// Where it was typed in another process. They are empty for this one.
+	Dir        string  `json:"dir"`        // the working directory
+	Login      string  `json:"login"`      // for the journal
+	Passphrase *string `json:"passphrase"` // in the environment; nil: there is none
 }
 
 // response says whether it is.

@@ -1,4 +1,4 @@
-package worldctl
+package owner
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func (l *link) send(f frame) error {
 		err = writeFrame(l.conn, f)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err = fmt.Errorf("%w for %s", errSlow, l.patience)
+		err = fmt.Errorf("%w for %s", ErrSlow, l.patience)
 	}
 	if err != nil {
 		l.stop(err)
@@ -87,7 +87,7 @@ func (l *link) prompt(text string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case reply.kind != frameAnswer:
-		return nil, errNoPassphrase
+		return nil, ErrNobody
 	}
 	return reply.data, nil
 }
@@ -123,7 +123,7 @@ func (l stdinOf) Read(p []byte) (int, error) {
 // it is the owner that ends, whoever typed the command still gets to know what
 // became of it.
 func (l stdoutOf) Write(p []byte) (int, error) {
-	if l.ctx.Err() != nil && !errors.Is(context.Cause(l.ctx), errEnding) {
+	if l.ctx.Err() != nil && !errors.Is(context.Cause(l.ctx), ErrEnding) {
 		return 0, l.ctx.Err()
 	}
 	return l.print(frameOut, p)

@@ -1,4 +1,4 @@
-package worldctl
+package view
 
 import (
 	"fmt"
@@ -10,23 +10,24 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 )
 
-// writeMarkdown writes a report for a pull request: what is open stands first,
+// WriteMarkdown writes a report for a pull request: what is open stands first,
 // all else is folded. next is the command to type then; empty: there is none.
-func writeMarkdown(w io.Writer, of string, r *governance.Report, most int, next string) {
-	fmt.Fprintf(w, "### %s\n\n", headline(codeSpan(of), r))
-	sections := sectionsOf(r, most)
+func WriteMarkdown(w io.Writer, of string, r *governance.Report, most int, next string) {
+	fmt.Fprintf(w, "### %s\n\n", Headline(codeSpan(of), r))
+	sections := Sections(r, most)
 	fmt.Fprint(w, "| what | how many |\n|---|--:|\n")
 	for _, s := range sections {
-		fmt.Fprintf(w, "| %s | %s |\n", s.title, thousands(s.total))
+		fmt.Fprintf(w, "| %s | %s |\n", s.Title, Thousands(s.Total))
 	}
 	for i, s := range sections {
-		if s.total > 0 {
+		if s.Total > 0 {
 			writeFolded(w, &s, i == 0) // the decisions are what most come for
 		}
 	}
 	if d := r.Divergence; d != nil {
-		fmt.Fprintf(w, "\n<details><summary>the first record that would be another: %s%s</summary>\n\n", code(record(d.Record)), code(ofCell(d.Cell)))
-		writeTable(w, []string{"", "record"}, [][]string{{"recorded", orNothing(d.Recorded)}, {"now", orNothing(d.Computed)}})
+		record, cell, recorded, computed := FirstOther(d)
+		fmt.Fprintf(w, "\n<details><summary>the first record that would be another: %s%s</summary>\n\n", code(record), code(cell))
+		writeTable(w, []string{"", "record"}, [][]string{{"recorded", recorded}, {"now", computed}})
 		fmt.Fprint(w, "\n</details>\n")
 	}
 	fmt.Fprintln(w)
@@ -38,20 +39,20 @@ func writeMarkdown(w io.Writer, of string, r *governance.Report, most int, next 
 
 func factRows(r *governance.Report) [][]string {
 	var rows [][]string
-	for _, f := range reportFacts(r) {
+	for _, f := range ReportFacts(r) {
 		rows = append(rows, f[:])
 	}
 	return rows
 }
 
-func writeFolded(w io.Writer, s *section, open bool) {
+func writeFolded(w io.Writer, s *Section, open bool) {
 	attribute := ""
 	if open {
 		attribute = " open"
 	}
-	fmt.Fprintf(w, "\n<details%s><summary>%s: %s</summary>\n\n", attribute, s.title, thousands(s.total))
-	writeTable(w, s.header, s.rows)
-	if more := s.more(); more != "" {
+	fmt.Fprintf(w, "\n<details%s><summary>%s: %s</summary>\n\n", attribute, s.Title, Thousands(s.Total))
+	writeTable(w, s.Header, s.Rows)
+	if more := s.More(); more != "" {
 		fmt.Fprintf(w, "\n%s\n", more)
 	}
 	fmt.Fprint(w, "\n</details>\n")
@@ -73,7 +74,7 @@ func writeTable(w io.Writer, header []string, rows [][]string) {
 // nothing in it can end, and in which no site looks for links and names. What a
 // code span has no safe form for is written as HTML.
 func codeSpan(text string) string {
-	switch text = visible(text, ""); {
+	switch text = Visible(text, ""); {
 	case text == "":
 		return ""
 	case strings.ContainsAny(text, "|`\\") || text[0] == ' ' || text[len(text)-1] == ' ':
@@ -88,7 +89,7 @@ func code(text string) string {
 		return ""
 	}
 	var out strings.Builder
-	for _, r := range visible(text, "") {
+	for _, r := range Visible(text, "") {
 		switch {
 		case r == ' ' || unicode.IsLetter(r) || unicode.IsDigit(r):
 			out.WriteRune(r)

@@ -1,0 +1,127 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/governance"
+)
+
+// Headline says in a sentence what would have been otherwise.
+func Headline(of string, r *governance.Report) string {
+	what := verdicts(r)
+	events := eventCount(r)
+	switch {
+	case r.NoOp():
+		return fmt.Sprintf("%s would have changed nothing in %s", of, events)
+	case len(what) == 0:
+		return fmt.Sprintf("%s would have come to the same in %s, by other records", of, events)
+	case len(what) == 1:
+		return fmt.Sprintf("%s would have %s in %s; nothing else", of, what[0], events)
+	}
+	last := len(what) - 1
+	return fmt.Sprintf("%s would have %s, and %s, in %s", of, strings.Join(what[:last], ", "), what[last], events)
+}
+
+// verdicts returns what a candidate would have done, each thing with its verb.
+func verdicts(r *governance.Report) []string {
+	n := &r.Counts
+	var out []string
+	add := func(verb string, things ...string) {
+		var there []string
+		for _, s := range things {
+			if s != "" {
+				there = append(there, s)
+			}
+		}
+		if len(there) > 0 {
+			out = append(out, verb+" "+strings.Join(there, " and "))
+		}
+	}
+	add("changed", Count(n.Decisions, "decision", ""), Count(n.Cells, "cell", ""))
+	add("asked for", Count(n.IntentsNew, "effect", " more"), Count(n.IntentsGone, "effect", " less"))
+	add("emitted", Count(n.EventsNew, "event", " more"), Count(n.EventsGone, "event", " less"))
+	add("failed in", Count(n.Failed, "step", ""))
+	add("mended", Count(n.Mended, "step", ""))
+	add("refused", Count(n.Refused, "input", ""))
+	add("waited for", Count(n.Unknown, "answer", " that nothing recorded gives"))
+	add("left out", Count(n.LeftOut, "decision", " of persons"))
+	if r.CostWas != r.CostIs {
+		out = append(out, fmt.Sprintf("cost %s instead of %s", Cost(r.CostIs), Cost(r.CostWas)))
+	}
+	return out
+}
+
+// Count counts things, and says nothing where there are none.
+func Count(n uint64, thing, rest string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 " + thing + rest
+	}
+	return Thousands(n) + " " + thing + "s" + rest
+}
+
+// eventCount says how many events of the history a report is about.
+func eventCount(r *governance.Report) string {
+	return cmp.Or(Count(r.Events, "event", ""), "0 events")
+}
+
+// Thousands prints a number as people read it: 2,340.
+func Thousands(n uint64) string {
+	const group = 3
+	s := strconv.FormatUint(n, 10)
+	for at := len(s) - group; at > 0; at -= group {
+		s = s[:at] + "," + s[at:]
+	}
+	return s
+}
+
+// ReportFacts returns what a report says besides its differences.
+func ReportFacts(r *governance.Report) [][2]string {
+	facts := [][2]string{
+		{"history", fmt.Sprintf("from %s, to #%d; %s", BeganAt(r), r.To, eventCount(r))},
+		{"cost", Arrow(Cost(r.CostWas), Cost(r.CostIs))},
+	}
+	if r.Counts.LeftOut > 0 {
+		facts = append(facts, [2]string{
+			"left out", Count(r.Counts.LeftOut, "decision", " of persons, where there was nothing to decide"),
+		})
+	}
+	hash, err := r.Hash()
+	text := hash.String()
+	if err != nil {
+		text = err.Error()
+	}
+	return append(facts, [2]string{"base", r.Base.String()}, [2]string{"candidate", r.Candidate.String()}, [2]string{"report", text})
+}
+
+// BeganAt says where the history begins that a report is about.
+func BeganAt(r *governance.Report) string {
+	switch {
+	case r.Snapshot != "":
+		return fmt.Sprintf("snapshot %s, #%d", r.Snapshot, r.From)
+	case r.From > 1:
+		return fmt.Sprintf("#%d, which put the manifest in force", r.From)
+	}
+	return "the first record"
+}
+
+// FirstOther says of which record a divergence tells, of which cell, what it is and
+// what it would be.
+func FirstOther(d *governance.Divergence) (record, cell, recorded, computed string) {
+	if cell = d.Cell; cell != "" {
+		cell = " of " + cell
+	}
+	return numbered(d.Record), cell, orNothing(d.Recorded), orNothing(d.Computed)
+}
+
+func orNothing(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	return text
+}

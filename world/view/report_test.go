@@ -1,0 +1,183 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"html"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/governance"
+)
+
+// sample is a report with something of everything.
+func sample(t *testing.T) *governance.Report {
+	t.Helper()
+	text, err := os.ReadFile("testdata/report.json")
+	require.NoError(t, err)
+	r := new(governance.Report)
+	require.NoError(t, json.Unmarshal(text, r))
+	return r
+}
+
+func TestHeadlineSaysWhatThereIsAndNothingElse(t *testing.T) {
+	for want, r := range map[string]governance.Report{
+		"p1 would have changed nothing in 2,340 events":                    {},
+		"p1 would have changed 16 decisions in 2,340 events; nothing else": {Counts: governance.Counts{Decisions: 16}},
+		"p1 would have changed 1 cell, and emitted 1,000,000 events less, in 2,340 events": {
+			Counts: governance.Counts{Cells: 1, EventsGone: 1_000_000},
+		},
+		"p1 would have come to the same in 2,340 events, by other records": {Divergence: new(governance.Divergence)},
+	} {
+		r.Events = 2340
+		require.Equal(t, want, Headline("p1", &r))
+	}
+	require.Equal(t, "p1 would have changed nothing in 1 event", Headline("p1", &governance.Report{Events: 1}))
+	require.Equal(t, "p1 would have changed nothing in 0 events", Headline("p1", &governance.Report{}))
+}
+
+// evilReport has all its texts, from whomever they come, say the same.
+func evilReport(evil string) *governance.Report {
+	return &governance.Report{
+		Snapshot: evil, Divergence: &governance.Divergence{Cell: evil, Recorded: evil, Computed: evil},
+		Counts: governance.Counts{
+			Cells: 1, EventsNew: 1, EventsGone: 1, IntentsNew: 1, IntentsGone: 1, Decisions: 1, Failed: 1, Mended: 1, Refused: 1, Unknown: 1,
+		},
+		Cells:       []governance.CellDifference{{Cell: evil, What: "changed", State: []governance.Change{{Path: evil, Was: evil, Is: evil}}}},
+		EventsNew:   []governance.EventDifference{{Cell: evil, Name: evil, To: []string{evil}, Data: evil}},
+		EventsGone:  []governance.EventDifference{{Cell: evil, Name: evil, To: []string{evil}, Data: evil}},
+		IntentsNew:  []governance.IntentDifference{{Cell: evil, Kind: evil, Params: evil, Decision: evil}},
+		IntentsGone: []governance.IntentDifference{{Cell: evil, Kind: evil, Params: evil, Decision: evil}},
+		Decisions:   []governance.DecisionDifference{{Cell: evil, Kind: evil, Params: evil, Was: evil, Is: evil, Rules: []string{evil}}},
+		Failed:      []governance.Failure{{Cell: evil, Error: evil}}, Mended: []governance.Failure{{Cell: evil, Error: evil}},
+		Refused: []governance.Refusal{{Error: evil}},
+		Unknown: []governance.Unknown{{Cell: evil, Kind: evil, Params: evil, Why: evil}},
+	}
+}
+
+func TestMarkdownIsAReportForAPullRequest(t *testing.T) {
+	var out bytes.Buffer
+	r := sample(t)
+	r.Counts = governance.Counts{Decisions: 18, Failed: 1}
+	r.Divergence = nil
+	WriteMarkdown(&out, "p1", r, 20, "worldctl approve p1 --key FILE")
+	body, facts, found := strings.Cut(out.String(), "|  |  |\n")
+	require.True(t, found)
+	require.Equal(t, "### `p1` would have changed 18 decisions, failed in 1 step, and cost 10 calls, 130 tokens instead of 12 calls, 100 tokens, in 2,340 events\n"+`
+| what | how many |
+|---|--:|
+| decisions changed | 18 |
+| cells changed | 0 |
+| intents new | 0 |
+| intents gone | 0 |
+| events new | 0 |
+| events gone | 0 |
+| steps that fail | 1 |
+| steps that fail no more | 0 |
+| inputs refused | 0 |
+| unknown beyond here | 0 |
+
+<details open><summary>decisions changed: 18</summary>
+
+| times | was | would be | kind | by | record | cell | params |
+|---|---|---|---|---|---|---|---|
+`+"| `16` | `deny` | `allow` | `tool.refund` | `refunds` | `#50` | `agent/c0` | `{\"amount\":60}` |\n"+`
+… and 2 more
+
+</details>
+
+<details><summary>steps that fail: 1</summary>
+
+| times | record | cell | step | on | error |
+|---|---|---|---|---|---|
+`+"| `1` | `#45` | `agent/ada` | `3` | `#44` | <code>no &#124; such &#96;key&#96;</code> |\n"+`
+</details>
+
+`, body)
+	require.True(t, strings.HasSuffix(facts, "\nNext: `worldctl approve p1 --key FILE`\n"), facts)
+	hash, err := r.Hash()
+	require.NoError(t, err)
+	require.Contains(t, facts, "| `report` | `"+hash.String()+"` |\n")
+}
+
+// TestMarkdownHoldsWhateverData has texts of all kinds in all places: every line of
+// a table has its columns, and says what the data says.
+func TestMarkdownHoldsWhateverData(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		parts := rapid.OneOf(rapid.SampledFrom([]string{
+			"|", "`", "``", "\\", "\n", "\r\n", "</details>", "<b>", "&#124;", "@ann", "#12", "**", "~", " ", "[x](y)", "\x00",
+		}), rapid.String())
+		evil := "x" + strings.Join(rapid.SliceOfN(parts, 0, 5).Draw(rt, "text"), "")
+		evil = string([]rune(evil)[:min(60, len([]rune(evil)))])
+
+		span := codeSpan(evil)
+		require.Equal(rt, Visible(evil, ""), readSpan(rt, span))
+		require.Equal(rt, Visible(evil, ""), readSpan(rt, code(evil)))
+
+		var out bytes.Buffer
+		WriteMarkdown(&out, evil, evilReport(evil), 20, evil)
+		columns := 0
+		for line := range strings.SplitSeq(out.String(), "\n") {
+			switch {
+			case !strings.HasPrefix(line, "|"):
+				columns = 0
+				known := line == "" || slices.ContainsFunc([]string{"### ", "<details", "</details>", "Next: "}, func(begin string) bool {
+					return strings.HasPrefix(line, begin)
+				})
+				require.True(rt, known, line)
+			case columns == 0:
+				columns = strings.Count(line, "|")
+			default:
+				require.Equal(rt, columns, strings.Count(line, "|"), line)
+			}
+		}
+		begun := strings.Count(out.String(), "\n<details")
+		require.Equal(rt, begun, strings.Count(out.String(), "\n</details>\n"))
+	})
+}
+
+// readSpan reads code in Markdown as CommonMark does: a span ends with the next
+// backtick, and in HTML what is escaped is no mark.
+func readSpan(rt *rapid.T, span string) string {
+	if inner, ok := strings.CutPrefix(span, "<code>"); ok {
+		inner, ok = strings.CutSuffix(inner, "</code>")
+		require.True(rt, ok)
+		require.NotRegexp(rt, "[<>|`*_~\\[\\]\\\\@\n]", inner)
+		return html.UnescapeString(inner)
+	}
+	inner := strings.TrimSuffix(strings.TrimPrefix(span, "`"), "`")
+	require.Equal(rt, "`"+inner+"`", span)
+	require.NotRegexp(rt, "[|`\n]|^ | $", inner)
+	return inner
+}
+
+func TestShadowJSONKeepsItsKeys(t *testing.T) {
+	for _, r := range []*governance.Report{sample(t), {}} {
+		shadow, err := ShadowOf(1, r)
+		require.NoError(t, err)
+		text, err := json.Marshal(shadow)
+		require.NoError(t, err)
+		var answer map[string]any
+		require.NoError(t, json.Unmarshal(text, &answer))
+		require.Equal(t, []string{
+			"all", "base", "candidate", "cells_changed", "cost_delta", "cost_is", "cost_was", "counts", "decisions_changed", "diverged",
+			"events", "events_gone", "events_new", "failed", "first_divergence", "from", "intents_gone", "intents_new", "kernel", "mended", "no_op",
+			"proposal", "refused", "report_hash", "root", "snapshot", "to", "unknown", "world",
+		}, slices.Sorted(maps.Keys(answer)))
+		require.Equal(t, r.NoOp(), answer["no_op"])
+		require.Equal(t, r.Divergence != nil, answer["diverged"])
+		require.IsType(t, []any{}, answer["cells_changed"], "none is an empty list")
+		hash, err := r.Hash()
+		require.NoError(t, err)
+		require.Equal(t, hash.String(), answer["report_hash"])
+		if !r.NoOp() {
+			require.Equal(t, map[string]any{"calls": -2.0, "tokens": 30.0, "bytes": 0.0, "micros": 0.0}, answer["cost_delta"])
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package view
+
+import "github.com/worldkernel/worldkernel/governance"
+
+// Shadow is a report with what follows from it.
+type Shadow struct {
+	Proposal *string `json:"proposal"` // null: nobody has proposed it
+	*governance.Report
+	Diverged   bool            `json:"diverged"`
+	CostDelta  CostDelta       `json:"cost_delta"`
+	ReportHash governance.Hash `json:"report_hash"`
+	Same       bool            `json:"no_op"`
+}
+
+// CostDelta is what a candidate would have cost more.
+type CostDelta struct {
+	Calls  int64 `json:"calls"`
+	Tokens int64 `json:"tokens"`
+	Bytes  int64 `json:"bytes"`
+	Micros int64 `json:"micros"`
+}
+
+// ShadowOf returns a report as it is shown, about a proposal; 0: nobody has proposed
+// it. Its lists are those of its bytes, which tell empty ones from none as little as
+// JSON should.
+func ShadowOf(proposal uint64, r *governance.Report) (*Shadow, error) {
+	encoded, err := r.Encode()
+	if err != nil {
+		return nil, err
+	}
+	a := new(Shadow)
+	if a.Report, err = governance.DecodeReport(encoded); err != nil {
+		return nil, err
+	}
+	if a.ReportHash, err = a.Hash(); err != nil {
+		return nil, err
+	}
+	if proposal != 0 {
+		name := ProposalName(proposal)
+		a.Proposal = &name
+	}
+	was, is := a.CostWas, a.CostIs
+	a.CostDelta = CostDelta{
+		Calls: int64(is.Calls - was.Calls), Tokens: int64(is.Tokens - was.Tokens),
+		Bytes: int64(is.Bytes - was.Bytes), Micros: int64(is.Micros - was.Micros),
+	}
+	a.Diverged, a.Same = a.Divergence != nil, a.NoOp()
+	return a, nil
+}

@@ -1,0 +1,53 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Visible shows what could make a terminal hide the rest, but for the controls
+// that may stay: whoever wrote a manifest, or answered an effect, does not say what
+// its reader sees.
+func Visible(s, controls string) string {
+	var out strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) || strings.ContainsRune(controls, r) {
+			out.WriteRune(r)
+		} else {
+			fmt.Fprintf(&out, "<%U>", r)
+		}
+	}
+	return out.String()
+}
+
+// Cost puts what an effect used up into words.
+func Cost(n receipt.Cost) string {
+	var out []string
+	for _, u := range []struct {
+		n    uint64
+		name string
+	}{{n.Calls, "call"}, {n.Tokens, "token"}, {n.Bytes, "byte"}, {n.Micros, "micro"}} {
+		switch u.n {
+		case 0:
+		case 1:
+			out = append(out, "1 "+u.name)
+		default:
+			out = append(out, fmt.Sprintf("%d %ss", u.n, u.name))
+		}
+	}
+	if len(out) == 0 {
+		return "no calls"
+	}
+	return strings.Join(out, ", ")
+}
+
+// Arrow prints what a value was and is, once where it did not change.
+func Arrow[T comparable](a, b T) string {
+	if a == b {
+		return fmt.Sprint(a)
+	}
+	return fmt.Sprintf("%v -> %v", a, b)
+}
