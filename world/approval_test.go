@@ -28,7 +28,7 @@ func TestParkedIntentWaitsAndOthersGoOn(t *testing.T) {
 	p.reply(worldtest.OK(nil))
 	p.tells("y1 ok")
 	require.True(t, p.Idle(), "parked intents and their deadlines do not count")
-	parked := bodies[*journal.IntentParked](t, p.Journal)
+	parked := worldtest.Bodies[*journal.IntentParked](t, p.Journal)
 	require.Len(t, parked, 1)
 	require.Equal(t, []string{"a person"}, parked[0].Rules)
 	require.EqualValues(t, 11, parked[0].Deadline)
@@ -57,7 +57,7 @@ func TestDenialIsToldToTheCell(t *testing.T) {
 	p.tells("x0 denied")
 	require.Equal(t, receipt.StateDenied, p.entry(key).State)
 	require.Empty(t, p.out.Performed)
-	denied := bodies[*journal.IntentDenied](t, p.Journal)
+	denied := worldtest.Bodies[*journal.IntentDenied](t, p.Journal)
 	require.Equal(t, string(world.CodeApprovalDenied), denied[0].Code)
 	require.Equal(t, "ada: she looked", denied[0].Reason)
 }
@@ -73,7 +73,7 @@ func TestApprovalExpiresAtItsTick(t *testing.T) {
 	p.Step(1)
 	require.Equal(t, receipt.StateDenied, p.entry(early).State, "at tick 11, and not one later")
 	p.tells("x0 denied", "x0 ok")
-	denied := bodies[*journal.IntentDenied](t, p.Journal)
+	denied := worldtest.Bodies[*journal.IntentDenied](t, p.Journal)
 	require.Equal(t, string(world.CodeApprovalExpired), denied[0].Code)
 	require.ErrorIs(t, p.resolve(early, journal.Approve), world.ErrNotWaiting)
 }
@@ -96,7 +96,7 @@ func TestApprovalIsBoundToTheParams(t *testing.T) {
 	x, y := p.Intents()[0], p.Intents()[1]
 	b := journal.Resolved{Key: x.Intent.Key, How: journal.Approve, Params: y.Params, Actor: "ada", Reason: "so"}
 	require.ErrorIs(t, worldtest.ErrorOf(p.Resolve(t.Context(), b)), world.ErrOtherParams)
-	require.Empty(t, bodies[*journal.Resolved](t, p.Journal))
+	require.Empty(t, worldtest.Bodies[*journal.Resolved](t, p.Journal))
 }
 
 func TestApprovalRunsTheGateAgain(t *testing.T) {
@@ -110,7 +110,7 @@ func TestApprovalRunsTheGateAgain(t *testing.T) {
 		p.Step(4)
 		p.decide(key, journal.Approve)
 		p.tells("x0 denied")
-		require.Equal(t, string(governance.CodeExpired), bodies[*journal.IntentDenied](t, p.Journal)[0].Code)
+		require.Equal(t, string(governance.CodeExpired), worldtest.Bodies[*journal.IntentDenied](t, p.Journal)[0].Code)
 		require.Empty(t, p.out.Performed)
 	})
 	t.Run("the budget is spent", func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestApprovalRunsTheGateAgain(t *testing.T) {
 		}
 		p.Drive()
 		p.tells("y1 denied")
-		require.Equal(t, string(governance.CodeBudgetExceeded), bodies[*journal.IntentDenied](t, p.Journal)[0].Code)
+		require.Equal(t, string(governance.CodeBudgetExceeded), worldtest.Bodies[*journal.IntentDenied](t, p.Journal)[0].Code)
 		require.Len(t, p.out.Performed, 1)
 	})
 }
@@ -249,7 +249,7 @@ func TestCompensationEndsTheOriginal(t *testing.T) {
 			e := p.entry(key)
 			require.Equal(t, []any{receipt.StateFailed, c.outcome}, []any{e.State, e.Outcome})
 			require.Empty(t, e.Held)
-			ended := bodies[*journal.IntentEnded](t, p.Journal)
+			ended := worldtest.Bodies[*journal.IntentEnded](t, p.Journal)
 			require.Len(t, ended, 1)
 			require.Equal(t, []any{key, c.outcome}, []any{ended[0].Key, ended[0].Outcome})
 		})

@@ -181,7 +181,7 @@ func TestWhatDidNotHappenEndsWithoutACallLeft(t *testing.T) {
 	p.lose()
 	require.NoError(t, p.resolve(key, journal.NotExecuted))
 	require.Equal(t, receipt.StateFailed, p.entry(key).State)
-	ends := bodies[*journal.IntentEnded](t, p.Journal)
+	ends := worldtest.Bodies[*journal.IntentEnded](t, p.Journal)
 	require.Len(t, ends, 1)
 	require.Equal(t, receipt.StatusRejected, ends[0].Status)
 }
@@ -191,7 +191,7 @@ func TestIdempotentEffectInDoubtWithoutACallLeftParks(t *testing.T) {
 	key := p.ask()
 	p.lose()
 	require.Equal(t, receipt.StateInDoubt, p.entry(key).State)
-	require.Equal(t, manifest.InDoubtPark, bodies[*journal.InDoubt](t, p.Journal)[0].Action)
+	require.Equal(t, manifest.InDoubtPark, worldtest.Bodies[*journal.InDoubt](t, p.Journal)[0].Action)
 }
 
 func TestVerdictWithoutACallLeftEndsTheIntent(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -86,7 +85,7 @@ func (l *life) outside() *worldtest.Outside {
 
 func (l *life) live() {
 	for range 20 + l.rng.IntN(40) {
-		l.deed()
+		l.action()
 	}
 	l.drive()
 	for _, kind := range l.Kinds() {
@@ -105,7 +104,7 @@ func (l *life) try(what string, err error) {
 	l.total[what]++
 }
 
-func (l *life) deed() {
+func (l *life) action() {
 	ctx := context.Background()
 	switch l.rng.IntN(18) {
 	case 0, 1, 2, 3:
@@ -155,13 +154,11 @@ func (l *life) drive() {
 
 func (l *life) submit(ctx context.Context) {
 	s := world.Submission{Name: []string{"go", "go", "skip.go", "both"}[l.rng.IntN(4)]}
-	var err error
-	s.Data, err = canon.Marshal(order{To: l.name(), Say: "hello", Do: l.acts(2)})
-	require.NoError(l.t, err)
+	s.Data = mustData(l.t, order{To: l.name(), Say: "hello", Do: l.acts(2)})
 	if l.rng.IntN(3) == 0 {
 		s.At = l.Status().Time + manifest.Tick(l.rng.IntN(4))
 	}
-	_, err = l.World.World.Submit(ctx, s)
+	_, err := l.World.World.Submit(ctx, s)
 	l.try("submit", err)
 }
 

@@ -139,7 +139,7 @@ func TestVerifierThatCannotTellChangesNothing(t *testing.T) {
 	done, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrUnconfirmed)
 	require.Equal(t, world.Confirmation{Confirmed: 1}, done)
-	require.Len(t, bodies[*journal.Confirmed](t, p.Journal), 1)
+	require.Len(t, worldtest.Bodies[*journal.Confirmed](t, p.Journal), 1)
 	p.Drive()
 	p.tells("x0 ok")
 }
@@ -158,7 +158,7 @@ func TestAnswerThatNobodyWaitsForAnyMoreIsDropped(t *testing.T) {
 	got, err := p.Next(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, world.Waiting, got, "tool.l is in flight")
-	require.Empty(t, bodies[*journal.Confirmed](t, p.Journal))
+	require.Empty(t, worldtest.Bodies[*journal.Confirmed](t, p.Journal))
 }
 
 func TestConfirmationEndsWithItsContext(t *testing.T) {
@@ -167,7 +167,7 @@ func TestConfirmationEndsWithItsContext(t *testing.T) {
 	cancel()
 	_, err := p.Confirm(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Empty(t, bodies[*journal.Confirmed](t, p.Journal))
+	require.Empty(t, worldtest.Bodies[*journal.Confirmed](t, p.Journal))
 }
 
 // A result can be taken away in the middle of a round, where a process died: the

@@ -32,7 +32,7 @@ func TestEffectInDoubtFailsWhereItIsToldTo(t *testing.T) {
 	p.out.Reply(lost, worldtest.OK(nil)) // too late
 	p.Drive()
 	p.tells("x0 rejected")
-	require.Len(t, bodies[*journal.Late](t, p.Journal), 1)
+	require.Len(t, worldtest.Bodies[*journal.Late](t, p.Journal), 1)
 }
 
 func TestIdempotentEffectInDoubtIsAttemptedAgain(t *testing.T) {
@@ -106,7 +106,7 @@ func TestVerdictThatComesAfterTheReceiptChangesNothing(t *testing.T) {
 	p.out.Find(p.out.Task(receipt.Verify), receipt.NotHappened, nil, "it is not there")
 	p.Drive()
 	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
-	require.Empty(t, bodies[*journal.Resolved](t, p.Journal))
+	require.Empty(t, worldtest.Bodies[*journal.Resolved](t, p.Journal))
 	p.tells("x0 ok")
 }
 
@@ -117,7 +117,7 @@ func TestReceiptOfAnAttemptInDoubtIsTaken(t *testing.T) {
 	p.out.Reply(lost, worldtest.OK(nil))
 	p.Drive()
 	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
-	require.Empty(t, bodies[*journal.Late](t, p.Journal))
+	require.Empty(t, worldtest.Bodies[*journal.Late](t, p.Journal))
 	require.Zero(t, p.out.Stored())
 	p.tells("x0 ok")
 }
@@ -134,7 +134,7 @@ func TestLateReceiptIsOnTheRecordAndChangesNothing(t *testing.T) {
 	after := p.entry(key)
 	require.Equal(t, before.State, after.State)
 	require.Equal(t, before.Nonce, after.Nonce)
-	require.Len(t, bodies[*journal.Late](t, p.Journal), 1)
+	require.Len(t, worldtest.Bodies[*journal.Late](t, p.Journal), 1)
 	require.Zero(t, p.out.Stored(), "it is in the journal")
 	p.tells()
 
@@ -251,7 +251,7 @@ func TestDoubtSaysWhy(t *testing.T) {
 	p := live(t)
 	p.ask()
 	p.lose()
-	doubts := bodies[*journal.InDoubt](t, p.Journal)
+	doubts := worldtest.Bodies[*journal.InDoubt](t, p.Journal)
 	require.Len(t, doubts, 1)
 	require.Equal(t, "the line is dead", doubts[0].Reason)
 	require.Equal(t, "bot/a", doubts[0].Cell)

@@ -184,7 +184,7 @@ func TestReceiptThatAlsoComesByHandIsTakenOnce(t *testing.T) {
 			require.NoError(t, err)
 			p.out.Reply(task, r)
 			p.Drive()
-			require.Len(t, bodies[*journal.Finished](t, p.Journal), 1)
+			require.Len(t, worldtest.Bodies[*journal.Finished](t, p.Journal), 1)
 		})
 	}
 }
@@ -249,7 +249,7 @@ func TestLiveEffectInEveryWindow(t *testing.T) {
 		p.crash()
 		p.Drive()
 		require.Len(t, p.out.Performed, 1, "never performed again blindly")
-		require.Len(t, bodies[*journal.InDoubt](t, p.Journal), 1)
+		require.Len(t, worldtest.Bodies[*journal.InDoubt](t, p.Journal), 1)
 		p.tells()
 	})
 	t.Run("3 result stored, not journaled", func(t *testing.T) {

@@ -27,7 +27,7 @@ func (p *play) requireExecution(lines ...string) {
 		require.NoError(p.t, err)
 		require.NoError(p.t, x.Add(body))
 	}
-	created := bodies[*journal.Created](p.t, p.Journal)[0]
+	created := worldtest.Bodies[*journal.Created](p.t, p.Journal)[0]
 	want := fmt.Sprintf("manifest %s\n%s\n", created.Manifest, strings.Join(lines, "\n"))
 	require.Equal(p.t, journal.Hash(sha256.Sum256([]byte(want))), x.Hash(), "%s", want)
 }
@@ -94,7 +94,7 @@ func TestLateReceiptIsNotPartOfTheExecution(t *testing.T) {
 	lost := p.lose()
 	p.out.Reply(lost, worldtest.OK(nil))
 	p.Drive()
-	require.Len(t, bodies[*journal.Late](t, p.Journal), 1)
+	require.Len(t, worldtest.Bodies[*journal.Late](t, p.Journal), 1)
 	p.requireExecution("bot/a@1:success", p.step(key)+":permanent_failure", "bot/a@2:pure")
 }
 

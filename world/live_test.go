@@ -130,23 +130,6 @@ func (p *play) seen(bot string) []string {
 	return state.Seen
 }
 
-// bodies returns the payloads of a kind, in order.
-func bodies[B journal.Body](t *testing.T, j *worldtest.Journal) []B {
-	t.Helper()
-	var out []B
-	for _, s := range j.Records() {
-		rec, err := journal.DecodeRecord(s.Bytes)
-		require.NoError(t, err)
-		require.NoError(t, rec.Load(j))
-		body, err := rec.Body()
-		require.NoError(t, err)
-		if b, ok := body.(B); ok {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
 // crash loses what is not durable. The world is not driven.
 func (p *play) crash() {
 	p.t.Helper()

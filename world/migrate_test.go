@@ -76,7 +76,7 @@ func TestNewCodeTakesOverEveryState(t *testing.T) {
 	w.Run()
 	require.NoError(t, adopt(t, w, &next))
 	require.JSONEq(t, `{"version": 2, "lines": ["1:go hello"]}`, w.State("bot/b1"))
-	taken := bodies[*journal.Migrated](t, w.Journal)
+	taken := worldtest.Bodies[*journal.Migrated](t, w.Journal)
 	require.Len(t, taken, 3)
 	require.Equal(t, "bot/b0", taken[0].Cell, "in the order of their names")
 	w.Submit("go", order{To: "b1"})

@@ -32,7 +32,7 @@ func forged(t *testing.T, j *worldtest.Journal, at journal.Seq, kind journal.Kin
 // lastBody returns the payload of the last record, which is of a kind.
 func lastBody[B journal.Body](t *testing.T, c *council) (journal.Seq, B) {
 	t.Helper()
-	all := bodies[B](t, c.Journal)
+	all := worldtest.Bodies[B](t, c.Journal)
 	return c.Journal.Head().ID, all[len(all)-1]
 }
 
@@ -120,7 +120,7 @@ func TestForgedStepOfAProposalDoesNotReplay(t *testing.T) {
 	p := all[1]
 	applied := journal.Applied{
 		V: journal.EnginesVersion, Proposal: 2, Manifest: p.Candidate, Base: p.Base, Actor: "eve",
-		Kernel: world.KernelVersion, Engines: bodies[*journal.Applied](t, c.Journal)[0].Engines,
+		Kernel: world.KernelVersion, Engines: worldtest.Bodies[*journal.Applied](t, c.Journal)[0].Engines,
 	}
 	forge(journal.KindApplied, &applied, governance.ErrNotApproved)
 	require.NoError(t, worldtest.ErrorOf(c.Reject(t.Context(), 2, "bob", "no")))
@@ -139,7 +139,7 @@ func TestForgedApplyDoesNotReplay(t *testing.T) {
 	applied := journal.Applied{
 		V: journal.EnginesVersion, Proposal: n, Manifest: dropping.Candidate, Base: dropping.Base, Actor: "eve", Kernel: world.KernelVersion,
 	}
-	created := bodies[*journal.Created](t, p.Journal)[0]
+	created := worldtest.Bodies[*journal.Created](t, p.Journal)[0]
 	applied.Engines = created.Engines
 	at := c.Journal.Head().ID
 	requireForgeryFound(t, forged(t, c.Journal, at, journal.KindApplied, &applied), world.ErrUnderWay)

@@ -212,7 +212,7 @@ func TestApprovalIsOfOneReport(t *testing.T) {
 	c.Submit("go", order{To: "a"})
 	c.Run()
 	require.NoError(t, c.shadow(1))
-	c.requireRefused(func() error { return c.approve(1, old, manifest.Sign(approverKey(2), old)) }, governance.ErrOtherTerms)
+	c.requireRefused(func() error { return c.approve(1, old, manifest.Sign(worldtest.Key(2), old)) }, governance.ErrOtherTerms)
 	require.NoError(t, c.sign(1, 2))
 	c.requireRefused(func() error { return c.apply(1) }, governance.ErrNotApproved)
 	require.NoError(t, c.sign(1, 1))
@@ -231,7 +231,7 @@ func TestApprovalDoesNotReplayElsewhere(t *testing.T) {
 	require.NoError(t, c.propose(c.version(2)))
 	require.NoError(t, c.shadow(1))
 	terms := c.terms(1)
-	given := manifest.Sign(approverKey(1), terms)
+	given := manifest.Sign(worldtest.Key(1), terms)
 	require.NoError(t, worldtest.ErrorOf(c.Reject(t.Context(), 1, "bob", "not yet")))
 
 	require.NoError(t, c.propose(c.version(2)), "the same once more")
@@ -255,7 +255,7 @@ func TestForkBeginsItsParentsProposalsAnew(t *testing.T) {
 	require.NoError(t, c.sign(2, 1))
 	require.NoError(t, c.sign(2, 2))
 	terms := c.terms(2)
-	given := manifest.Sign(approverKey(2), terms)
+	given := manifest.Sign(worldtest.Key(2), terms)
 
 	f := &council{World: c.Fork(journal.ForkLive, worldtest.Options{ID: "fork", Reducers: botRegistry(), Answer: answering().Answer}), t: t}
 	all, _ := f.Proposals()

@@ -1,8 +1,6 @@
 package world_test
 
 import (
-	"bytes"
-	"crypto/ed25519"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,11 +14,6 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
-
-// approverKey returns the key of an approver, who is known by a number.
-func approverKey(who byte) ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{who}, ed25519.SeedSize))
-}
 
 // council is a world of bots whose rules change by proposals. Its methods return
 // what the world says.
@@ -39,7 +32,7 @@ func governedBy(approvals uint64, fourEyes bool) func(*manifest.Manifest) {
 	return func(m *manifest.Manifest) {
 		m.Governance = manifest.Governance{Approvals: approvals, FourEyes: fourEyes}
 		for who := range byte(3) {
-			key := manifest.PublicKey(approverKey(who + 1).Public().(ed25519.PublicKey))
+			key := manifest.PublicKey(worldtest.Public(who + 1))
 			m.Governance.Approvers = append(m.Governance.Approvers, manifest.Approver{Name: fmt.Sprint("person ", who+1), Key: key})
 		}
 	}
@@ -64,7 +57,7 @@ func (c *council) proposeSigned(next *manifest.Manifest) error {
 	encoded, err := next.Encode()
 	require.NoError(c.t, err)
 	base := c.Status().Manifest
-	s := manifest.Sign(approverKey(author), manifest.Terms{World: c.Status().ID, Base: base, Candidate: canon.Sum(encoded)})
+	s := manifest.Sign(worldtest.Key(author), manifest.Terms{World: c.Status().ID, Base: base, Candidate: canon.Sum(encoded)})
 	_, err = c.Propose(c.t.Context(), world.Proposal{Candidate: next, Base: base, Actor: "ada", Signature: &s, Reason: "better"})
 	return err
 }
@@ -85,7 +78,7 @@ func (c *council) sign(n uint64, who byte, change ...func(*manifest.Terms)) erro
 	for _, change := range change {
 		change(&terms)
 	}
-	return c.approve(n, terms, manifest.Sign(approverKey(who), terms))
+	return c.approve(n, terms, manifest.Sign(worldtest.Key(who), terms))
 }
 
 func (c *council) approve(n uint64, terms manifest.Terms, s manifest.Signature) error {
@@ -154,7 +147,7 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 	sign := func(n uint64, who byte, change ...func(*manifest.Terms)) func() error {
 		return func() error { return c.sign(n, who, change...) }
 	}
-	good := manifest.Sign(approverKey(1), c.terms(1))
+	good := manifest.Sign(worldtest.Key(1), c.terms(1))
 	faulty := journal.Hash{1}
 	huge, invalid, unknown, broken := *c.version(6), *c.version(7), *c.version(8), *c.version(9)
 	huge.World = strings.Repeat("x", world.MaxManifestBytes)
@@ -236,15 +229,15 @@ func contents(m *manifest.Manifest, source []byte) map[manifest.Hash][]byte {
 
 // signedAs is what one signs, as the signature of another.
 func signedAs(t manifest.Terms, who, as byte) manifest.Signature {
-	s := manifest.Sign(approverKey(who), t)
-	s.Key = manifest.PublicKey(approverKey(as).Public().(ed25519.PublicKey))
+	s := manifest.Sign(worldtest.Key(who), t)
+	s.Key = manifest.PublicKey(worldtest.Public(as))
 	return s
 }
 
 // authored is a signature of approver 1 as an author makes one.
 func authored(t manifest.Terms) manifest.Signature {
 	t.Report = journal.Hash{}
-	return manifest.Sign(approverKey(1), t)
+	return manifest.Sign(worldtest.Key(1), t)
 }
 
 // TestOneCandidateIsProposedOnce at a time, by whichever door.

@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -189,9 +188,7 @@ func TestRollbackCompensatesWhatSaysHow(t *testing.T) {
 	p.Drive()
 	task := p.performing()
 	require.Equal(t, "tool.l", task.Kind)
-	text, err := canon.ToJSON(task.Params)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"of": "x", "undo": 7}`, string(text))
+	require.JSONEq(t, `{"of": "x", "undo": 7}`, mustJSON(t, journal.Data(task.Params)))
 	p.tells()
 	p.reply(worldtest.OK(nil))
 	require.Equal(t, receipt.OutcomeCompensated, p.entry(first).Outcome)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // editsOfItems leave all else as it is.
@@ -27,12 +28,12 @@ var editsOfItems = []edit{
 	})},
 	{name: "a checkpoint by a stranger", do: noteOf(func(f *counterfeit, size uint64, root checkpoint.Hash) []byte {
 		x := *f
-		x.keys = []ed25519.PrivateKey{approverKey(stranger)}
+		x.keys = []ed25519.PrivateKey{worldtest.Key(stranger)}
 		return x.note(size, root)
 	})},
 	{name: "a checkpoint by a stranger, too", due: agreement, do: noteOf(func(f *counterfeit, size uint64, root checkpoint.Hash) []byte {
 		x := *f
-		x.keys = append([]ed25519.PrivateKey{approverKey(stranger)}, f.keys...)
+		x.keys = append([]ed25519.PrivateKey{worldtest.Key(stranger)}, f.keys...)
 		return x.note(size, root)
 	})},
 	{name: "a bit of a checkpoint", do: bitOfNote},
@@ -41,7 +42,7 @@ var editsOfItems = []edit{
 	{name: "a checkpoint twice", do: noteTwice},
 	{name: "no checkpoint at the end", do: noteless},
 	{name: "a key that has not signed", do: func(f *counterfeit) bool {
-		f.header.Keys = append(slices.Clone(f.header.Keys), approverKey(stranger).Public().(ed25519.PublicKey))
+		f.header.Keys = append(slices.Clone(f.header.Keys), worldtest.Public(stranger))
 		slices.SortFunc(f.header.Keys, func(a, b ed25519.PublicKey) int { return bytes.Compare(a, b) })
 		return true
 	}},

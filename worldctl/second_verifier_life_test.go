@@ -2,7 +2,6 @@ package worldctl
 
 import (
 	"context"
-	"crypto/ed25519"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -32,8 +31,8 @@ type life struct {
 	redacted map[journal.Hash]bool
 }
 
-// lived returns a world that has lived through so many deeds.
-func lived(t *testing.T, seed uint64, loaded *source.Loaded, deeds int) *life {
+// lived returns a world that has lived through so many actions.
+func lived(t *testing.T, seed uint64, loaded *source.Loaded, actions int) *life {
 	t.Helper()
 	l := &life{t: t, rng: rand.New(rand.NewPCG(seed, 2)), id: "test", redacted: make(map[journal.Hash]bool)}
 	m := *loaded.Manifest
@@ -46,7 +45,7 @@ func lived(t *testing.T, seed uint64, loaded *source.Loaded, deeds int) *life {
 	if l.rng.IntN(2) == 0 {
 		m.Governance = manifest.Governance{Approvals: uint64(1 + l.rng.IntN(2)), FourEyes: l.rng.IntN(2) == 0}
 		for who := range byte(approvers) {
-			key := manifest.PublicKey(approverKey(who + 1).Public().(ed25519.PublicKey))
+			key := manifest.PublicKey(worldtest.Public(who + 1))
 			m.Governance.Approvers = append(m.Governance.Approvers, manifest.Approver{Name: string(rune('a' + who)), Key: key})
 		}
 	}
@@ -58,9 +57,9 @@ func lived(t *testing.T, seed uint64, loaded *source.Loaded, deeds int) *life {
 		m.Policies = append(m.Policies, manifest.Policy{Name: "ask", When: `intent.kind == "tool.d"`, Decide: manifest.DecideRequireApproval})
 	}
 	l.w = worldtest.New(t, m, loaded.Contents, o)
-	l.live(deeds)
+	l.live(actions)
 	if l.rng.IntN(3) == 0 {
-		l.fork(deeds / 2)
+		l.fork(actions / 2)
 	}
 	if l.rng.IntN(2) == 0 {
 		l.redact()
@@ -104,9 +103,9 @@ func fateOf(p receipt.Permit) worldtest.Reply {
 	}
 }
 
-func (l *life) live(deeds int) {
-	for range deeds {
-		l.deed()
+func (l *life) live(actions int) {
+	for range actions {
+		l.action()
 	}
 	if l.rng.IntN(2) == 0 { // else some of it is under way
 		for range 200 {
@@ -128,7 +127,7 @@ func (l *life) next() {
 	l.try(err)
 }
 
-func (l *life) deed() {
+func (l *life) action() {
 	ctx := context.Background()
 	switch l.rng.IntN(16) {
 	case 0, 1, 2:
@@ -311,7 +310,7 @@ func (l *life) turnBack() {
 }
 
 // fork goes on in a fork of the world.
-func (l *life) fork(deeds int) {
+func (l *life) fork(actions int) {
 	effects := []journal.ForkEffects{journal.ForkHold, journal.ForkLive, journal.ForkRecorded}[l.rng.IntN(3)]
 	l.id = "child"
 	o := worldtest.Options{ID: l.id, Answer: fateOf}
@@ -322,7 +321,7 @@ func (l *life) fork(deeds int) {
 	l.next() // a receipt may have come in the middle of a tick, and forks begin between two
 	require.NoError(l.t, l.w.Sync())
 	l.w = l.w.Fork(effects, o)
-	l.live(deeds)
+	l.live(actions)
 }
 
 // redact destroys a few payloads that the world does not need any more.

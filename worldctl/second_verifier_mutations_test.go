@@ -10,6 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // depth is how far a forger goes.
@@ -203,7 +204,7 @@ func approvedByAStranger(f *counterfeit) bool {
 	}
 	at := approvals[f.rng.IntN(len(approvals))]
 	a := f.body(at).(*journal.ManifestApproved)
-	a.Signature = manifest.Sign(approverKey(stranger), termsIn(a))
+	a.Signature = manifest.Sign(worldtest.Key(stranger), termsIn(a))
 	f.say(at, a)
 	return true
 }
@@ -222,7 +223,7 @@ func approvedOnOtherTerms(f *counterfeit) bool {
 	terms := termsIn(a)
 	terms.Report[f.rng.IntN(len(terms.Report))] ^= 1
 	for who := range byte(approvers) { // the same person
-		if s := manifest.Sign(approverKey(who+1), terms); s.Key == a.Signature.Key {
+		if s := manifest.Sign(worldtest.Key(who+1), terms); s.Key == a.Signature.Key {
 			a.Signature = s
 		}
 	}

@@ -3,7 +3,6 @@ package worldctl
 import (
 	"bytes"
 	"context"
-	"crypto/ed25519"
 	"fmt"
 	"maps"
 
@@ -14,12 +13,6 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
-
-// approverKey returns the key of one of three people who may approve, or of a
-// stranger.
-func approverKey(who byte) ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{who}, ed25519.SeedSize))
-}
 
 const (
 	approvers = 3
@@ -70,7 +63,7 @@ func (l *life) change() {
 	require.NoError(l.t, err)
 	p := world.Proposal{Candidate: &next, Contents: contents, Base: l.w.Status().Manifest, Actor: "ada", Reason: "better"}
 	if who := byte(l.rng.IntN(approvers + 1)); who > 0 {
-		s := manifest.Sign(approverKey(who), manifest.Terms{World: frame.World, Base: p.Base, Candidate: canon.Sum(encoded)})
+		s := manifest.Sign(worldtest.Key(who), manifest.Terms{World: frame.World, Base: p.Base, Candidate: canon.Sum(encoded)})
 		p.Signature = &s
 	}
 	_, err = l.w.Propose(ctx, p)
@@ -88,7 +81,7 @@ func (l *life) seeThrough(n uint64) {
 		return
 	}
 	for who := range byte(approvers) {
-		l.try(worldtest.ErrorOf(l.w.Approve(ctx, n, terms, manifest.Sign(approverKey(who+1), terms), "cleo", "it is good")))
+		l.try(worldtest.ErrorOf(l.w.Approve(ctx, n, terms, manifest.Sign(worldtest.Key(who+1), terms), "cleo", "it is good")))
 	}
 	l.try(l.w.Apply(ctx, n, "dan"))
 }

@@ -24,12 +24,6 @@ import (
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-func key(b byte) ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{b}, ed25519.SeedSize))
-}
-
-func public(b byte) ed25519.PublicKey { return key(b).Public().(ed25519.PublicKey) }
-
 // cut says what of a journal a bundle is made of.
 type cut struct {
 	world    string      // "": test
@@ -41,19 +35,11 @@ type cut struct {
 // headerOf returns the header of a bundle of the records from the first of a cut on.
 func headerOf(j *worldtest.Journal, c cut) bundle.Header {
 	records := j.Records()
-	h := bundle.Header{World: cmp.Or(c.world, "test"), First: max(c.first, 1), Last: journal.Seq(len(records)), Withheld: c.withheld, Keys: []ed25519.PublicKey{public(1)}}
+	h := bundle.Header{World: cmp.Or(c.world, "test"), First: max(c.first, 1), Last: journal.Seq(len(records)), Withheld: c.withheld, Keys: []ed25519.PublicKey{worldtest.Public(1)}}
 	if h.First > 1 {
-		h.Root, h.Nodes = records[h.First-2].Root, treeOf(records[:h.First-1]).Nodes()
+		h.Root, h.Nodes = records[h.First-2].Root, worldtest.TreeOf(records[:h.First-1]).Nodes()
 	}
 	return h
-}
-
-func treeOf(records []journal.Stored) *checkpoint.Tree {
-	tree := new(checkpoint.Tree)
-	for _, s := range records {
-		tree.Add(s.Bytes)
-	}
-	return tree
 }
 
 // sign returns a signed checkpoint of a journal up to a record.
@@ -64,7 +50,7 @@ func sign(t testing.TB, j *worldtest.Journal, at journal.Seq, keys ...ed25519.Pr
 
 func signAs(t testing.TB, id string, j *worldtest.Journal, at journal.Seq, keys ...ed25519.PrivateKey) []byte {
 	t.Helper()
-	note, err := checkpoint.Checkpoint{World: id, Size: uint64(at), Root: treeOf(j.Records()[:at]).Root()}.Sign(keys...)
+	note, err := checkpoint.Checkpoint{World: id, Size: uint64(at), Root: worldtest.TreeOf(j.Records()[:at]).Root()}.Sign(keys...)
 	require.NoError(t, err)
 	return note
 }
@@ -107,7 +93,7 @@ func write(t testing.TB, j *worldtest.Journal, c cut) []byte {
 		}
 		require.NoError(t, w.Record(s))
 		if s.ID == h.Last || slices.Contains(c.signed, s.ID) {
-			require.NoError(t, w.Checkpoint(signAs(t, h.World, j, s.ID, key(1))))
+			require.NoError(t, w.Checkpoint(signAs(t, h.World, j, s.ID, worldtest.Key(1))))
 		}
 	}
 	require.NoError(t, w.Close())
@@ -220,7 +206,7 @@ func TestBundleIsTheHistoryOfItsJournal(t *testing.T) {
 		notes = append(notes, string(note))
 	}
 	for i, at := range []journal.Seq{1, 4, r.Header().Last} {
-		require.Equal(t, string(sign(t, w.Journal, at, key(1))), notes[i])
+		require.Equal(t, string(sign(t, w.Journal, at, worldtest.Key(1))), notes[i])
 	}
 	require.Len(t, notes, 3)
 	_, err := r.Blob(canon.Sum([]byte("another")))

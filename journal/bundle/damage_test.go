@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/bundle"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // damageOf returns what a bundle says of itself.
@@ -263,7 +264,7 @@ func TestHeaderIsJudged(t *testing.T) {
 		"another world":        func(h *bundle.Header) { h.World = "another" },
 		"no world":             func(h *bundle.Header) { h.World = "" },
 		"no key":               func(h *bundle.Header) { h.Keys = nil },
-		"a key of nothing":     func(h *bundle.Header) { h.Keys = slices.Insert(h.Keys, 0, public(2)) },
+		"a key of nothing":     func(h *bundle.Header) { h.Keys = slices.Insert(h.Keys, 0, worldtest.Public(2)) },
 		"keys that go nowhere": func(h *bundle.Header) { h.Keys = append(h.Keys, h.Keys...) },
 	} {
 		t.Run(name, func(t *testing.T) {

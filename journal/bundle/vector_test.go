@@ -54,9 +54,9 @@ func counted(t *testing.T) *worldtest.World {
 func vectorBundle(t *testing.T, j *worldtest.Journal, first journal.Seq) []byte {
 	t.Helper()
 	h := headerOf(j, cut{first: first})
-	h.Keys = []ed25519.PublicKey{public(2)}
+	h.Keys = []ed25519.PublicKey{worldtest.Public(2)}
 	if first == 1 {
-		h.Withheld, h.Keys = payloads(t, j), append(h.Keys, public(1))
+		h.Withheld, h.Keys = payloads(t, j), append(h.Keys, worldtest.Public(1))
 	}
 	var out bytes.Buffer
 	w, err := bundle.NewWriter(&out, h)
@@ -69,9 +69,9 @@ func vectorBundle(t *testing.T, j *worldtest.Journal, first journal.Seq) []byte 
 		require.NoError(t, w.Record(s))
 		switch s.ID {
 		case 2:
-			require.NoError(t, w.Checkpoint(sign(t, j, 2, key(1))))
+			require.NoError(t, w.Checkpoint(sign(t, j, 2, worldtest.Key(1))))
 		case h.Last:
-			require.NoError(t, w.Checkpoint(sign(t, j, h.Last, key(2), key(3))))
+			require.NoError(t, w.Checkpoint(sign(t, j, h.Last, worldtest.Key(2), worldtest.Key(3))))
 		}
 	}
 	require.NoError(t, w.Close())
@@ -123,8 +123,8 @@ func vectors(t *testing.T, whole, part []byte) string {
 	t.Helper()
 	out := new(strings.Builder)
 	for b := range byte(3) {
-		fmt.Fprintf(out, "key %d: seed %s, public %x\n", b+1, strings.Repeat(hex.EncodeToString([]byte{b + 1}), ed25519.SeedSize), []byte(public(b+1)))
-		text, err := checkpoint.FormatKey("test", public(b+1))
+		fmt.Fprintf(out, "key %d: seed %s, public %x\n", b+1, strings.Repeat(hex.EncodeToString([]byte{b + 1}), ed25519.SeedSize), []byte(worldtest.Public(b+1)))
+		text, err := checkpoint.FormatKey("test", worldtest.Public(b+1))
 		require.NoError(t, err)
 		fmt.Fprintf(out, "  %s\n", text)
 	}

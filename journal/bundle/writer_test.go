@@ -76,44 +76,44 @@ func TestWriterRefusesWhatMakesNoBundle(t *testing.T) {
 		"no checkpoint": {asItIs, func(s *steps) error { s.records(1, s.last()); return s.w.Close() }},
 		"no last checkpoint": {asItIs, func(s *steps) error {
 			s.records(1, 4)
-			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, 4, key(1))))
+			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, 4, worldtest.Key(1))))
 			s.records(5, s.last())
 			return s.w.Close()
 		}},
 		"not all records": {asItIs, func(s *steps) error {
 			s.records(1, 4)
-			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, 4, key(1))))
+			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, 4, worldtest.Key(1))))
 			return s.w.Close()
 		}},
-		"a checkpoint elsewhere": {asItIs, func(s *steps) error { s.records(1, 4); return s.w.Checkpoint(sign(s.t, s.j, 5, key(1))) }},
+		"a checkpoint elsewhere": {asItIs, func(s *steps) error { s.records(1, 4); return s.w.Checkpoint(sign(s.t, s.j, 5, worldtest.Key(1))) }},
 		"a checkpoint of nothing": {
 			func(h *bundle.Header) { h.First = 2; h.Root = canon.Sum(nil); h.Nodes = []journal.Hash{canon.Sum(nil)} },
-			func(s *steps) error { return s.w.Checkpoint(sign(s.t, s.j, 1, key(1))) },
+			func(s *steps) error { return s.w.Checkpoint(sign(s.t, s.j, 1, worldtest.Key(1))) },
 		},
 		"a checkpoint twice": {asItIs, func(s *steps) error {
 			s.records(1, 4)
-			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, 4, key(1))))
-			return s.w.Checkpoint(sign(s.t, s.j, 4, key(1)))
+			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, 4, worldtest.Key(1))))
+			return s.w.Checkpoint(sign(s.t, s.j, 4, worldtest.Key(1)))
 		}},
 		"a checkpoint behind a blob": {asItIs, func(s *steps) error {
 			s.records(1, 4)
 			require.NoError(s.t, s.w.Blob([]byte("more")))
-			return s.w.Checkpoint(sign(s.t, s.j, 4, key(1)))
+			return s.w.Checkpoint(sign(s.t, s.j, 4, worldtest.Key(1)))
 		}},
 		"a checkpoint of another history": {asItIs, func(s *steps) error {
 			s.records(1, 4)
-			return s.w.Checkpoint(sign(s.t, shop(s.t, "b").Journal, 4, key(1)))
+			return s.w.Checkpoint(sign(s.t, shop(s.t, "b").Journal, 4, worldtest.Key(1)))
 		}},
-		"a checkpoint of a stranger": {asItIs, func(s *steps) error { s.records(1, 4); return s.w.Checkpoint(sign(s.t, s.j, 4, key(2))) }},
+		"a checkpoint of a stranger": {asItIs, func(s *steps) error { s.records(1, 4); return s.w.Checkpoint(sign(s.t, s.j, 4, worldtest.Key(2))) }},
 		"no checkpoint at all":       {asItIs, func(s *steps) error { s.records(1, 4); return s.w.Checkpoint([]byte("text")) }},
-		"a key that signs nothing": {func(h *bundle.Header) { h.Keys = append(h.Keys, public(2)) }, func(s *steps) error {
+		"a key that signs nothing": {func(h *bundle.Header) { h.Keys = append(h.Keys, worldtest.Public(2)) }, func(s *steps) error {
 			s.records(1, s.last())
-			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, s.last(), key(1))))
+			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, s.last(), worldtest.Key(1))))
 			return s.w.Close()
 		}},
 		"withheld and never there": {func(h *bundle.Header) { h.Withheld = []journal.Hash{canon.Sum(nil)} }, func(s *steps) error {
 			s.records(1, s.last())
-			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, s.last(), key(1))))
+			require.NoError(s.t, s.w.Checkpoint(sign(s.t, s.j, s.last(), worldtest.Key(1))))
 			return s.w.Close()
 		}},
 	} {
@@ -180,7 +180,7 @@ func TestBundleThatCannotBeWrittenIsNone(t *testing.T) {
 			err = errors.Join(err, w.Record(x))
 		}
 		if err == nil {
-			require.NoError(t, w.Checkpoint(sign(t, j, j.Head().ID, key(1))))
+			require.NoError(t, w.Checkpoint(sign(t, j, j.Head().ID, worldtest.Key(1))))
 			err = w.Close()
 		}
 		require.ErrorIs(t, err, errFull)

@@ -29,8 +29,8 @@ func TestRecordedResultIsAskedForAgainOnceARollback(t *testing.T) {
 	require.Equal(t, key, p.forged(claim(key[0], "rejected")).OrphanKeys, "nothing made up for it")
 	require.Equal(t, key, p.forged(claim(key[0], "allow")).DuplicateKeys, "nor does it let it be decided again")
 	require.Equal(t, key, p.forged(claim(key[0], "perhaps")).OrphanKeys)
-	ghost := receipt.Key{Hash: journal.Hash{9}}
-	require.Equal(t, []receipt.Key{ghost}, p.forged(claim(ghost, "recorded")).OrphanKeys)
+	absent := receipt.Key{Hash: journal.Hash{9}}
+	require.Equal(t, []receipt.Key{absent}, p.forged(claim(absent, "recorded")).OrphanKeys)
 }
 
 // A rollback to a moment after the intent was asked for does not lead to its step.
@@ -109,7 +109,7 @@ func TestDeniedIntentMayBeDeniedAgainAfterARollback(t *testing.T) {
 	p.Drive()
 	p.back()
 	p.Drive()
-	denials := bodies[*journal.IntentDenied](t, p.Journal)
+	denials := worldtest.Bodies[*journal.IntentDenied](t, p.Journal)
 	require.Len(t, denials, 2)
 	p.proven()
 	require.Equal(t, keysOf(p, 0), p.forged(denials[1]).DuplicateKeys, "no other rollback led to it")
@@ -139,7 +139,7 @@ func TestRollbackEndsWhatItsCompensationMakesUpFor(t *testing.T) {
 			p.Drive()
 			require.Equal(t, []string{"allow", "allow", "waits"}, p.decisions())
 			p.reply(c.reply)
-			require.Equal(t, c.outcome, bodies[*journal.IntentEnded](t, p.Journal)[0].Outcome)
+			require.Equal(t, c.outcome, worldtest.Bodies[*journal.IntentEnded](t, p.Journal)[0].Outcome)
 			p.proven()
 			require.Equal(t, keysOf(p, 0), p.forged(start(&p.Intents()[0], 2)).DuplicateKeys)
 			p.back()
@@ -159,18 +159,18 @@ func TestReceiptThatNothingMadeUpForCanBeConfirmed(t *testing.T) {
 	p.reply(worldtest.Fail(nil))
 	p.out.Find(p.out.Task(receipt.Confirm), receipt.Happened, nil, "it was looked at")
 	p.Drive()
-	require.Len(t, bodies[*journal.Confirmed](t, p.Journal), 1)
+	require.Len(t, worldtest.Bodies[*journal.Confirmed](t, p.Journal), 1)
 	p.proven()
 }
 
 func TestRollbackCannotMakeUpForWhatHasNotHappened(t *testing.T) {
 	p := asked(t, undo)
-	ghost := receipt.Key{Hash: journal.Hash{9}}
+	absent := receipt.Key{Hash: journal.Hash{9}}
 	left := func(key receipt.Key) *journal.RolledBack {
 		return &journal.RolledBack{V: 1, SnapshotLen: 2, Abandoned: []journal.SideEffect{{Key: key, Disposition: journal.Compensated}}}
 	}
 	require.Equal(t, keysOf(p, 0), p.forged(left(keysOf(p, 0)[0])).OrphanKeys, "it is in flight")
-	require.Equal(t, []receipt.Key{ghost}, p.forged(left(ghost)).OrphanKeys)
+	require.Equal(t, []receipt.Key{absent}, p.forged(left(absent)).OrphanKeys)
 }
 
 func TestRecordedResultMayBeConfirmedWhenItIsAskedForAgain(t *testing.T) {
@@ -189,7 +189,7 @@ func TestRecordedResultMayBeConfirmedWhenItIsAskedForAgain(t *testing.T) {
 	t.Run("happened", func(t *testing.T) { again(t, manifest.VerifyStrict, receipt.Happened).proven() })
 	t.Run("strict", func(t *testing.T) {
 		p := again(t, manifest.VerifyStrict, receipt.NotHappened)
-		require.Len(t, bodies[*journal.IntentEnded](t, p.Journal), 1)
+		require.Len(t, worldtest.Bodies[*journal.IntentEnded](t, p.Journal), 1)
 		p.proven()
 		p.back()
 		p.Drive()
@@ -237,7 +237,7 @@ func repeat(t *testing.T, on string) *play {
 func TestRepeatGetsTheResultOfWhatWasLeftBehind(t *testing.T) {
 	parked := func(t *testing.T) *play {
 		p := repeat(t, "")
-		require.Equal(t, []string{"possible_repeat"}, bodies[*journal.IntentParked](t, p.Journal)[0].Rules)
+		require.Equal(t, []string{"possible_repeat"}, worldtest.Bodies[*journal.IntentParked](t, p.Journal)[0].Rules)
 		require.EqualValues(t, 1, p.proven().Ledger.Parked)
 		return p
 	}
@@ -253,17 +253,17 @@ func TestRepeatGetsTheResultOfWhatWasLeftBehind(t *testing.T) {
 	t.Run("by the manifest", func(t *testing.T) {
 		p := repeat(t, manifest.RepeatReuse)
 		require.Equal(t, []string{"allow", "reused"}, p.decisions())
-		require.Equal(t, receipt.StatusOK, bodies[*journal.IntentEnded](t, p.Journal)[0].Status)
+		require.Equal(t, receipt.StatusOK, worldtest.Bodies[*journal.IntentEnded](t, p.Journal)[0].Status)
 		require.EqualValues(t, 1, p.proven().Ledger.Attempts)
 		require.Equal(t, keysOf(p, 1), p.forged(start(&p.Intents()[1], 1)).DuplicateKeys, "it never starts")
 		require.Equal(t, keysOf(p, 1), p.forged(end(keysOf(p, 1)[0], receipt.StatusOK)).DuplicateKeys)
 	})
 	t.Run("made up", func(t *testing.T) {
 		p := asked(t)
-		ghost := receipt.Key{Hash: journal.Hash{9}}
-		require.Equal(t, []receipt.Key{ghost}, p.forged(claim(ghost, "reused")).OrphanKeys)
-		require.Equal(t, []receipt.Key{ghost}, p.forged(&journal.IntentParked{
-			V: 1, Key: ghost, Rules: []string{"possible_repeat"}, Params: journal.Data(canon.Null),
+		absent := receipt.Key{Hash: journal.Hash{9}}
+		require.Equal(t, []receipt.Key{absent}, p.forged(claim(absent, "reused")).OrphanKeys)
+		require.Equal(t, []receipt.Key{absent}, p.forged(&journal.IntentParked{
+			V: 1, Key: absent, Rules: []string{"possible_repeat"}, Params: journal.Data(canon.Null),
 		}).OrphanKeys)
 	})
 }

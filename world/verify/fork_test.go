@@ -85,7 +85,7 @@ func TestRollbackInAForkPastItsBeginning(t *testing.T) {
 	p = p.fork(journal.ForkLive)
 	p.back()
 	p.Drive()
-	require.Equal(t, []string{"possible_repeat"}, bodies[*journal.IntentParked](t, p.Journal)[0].Rules, "it has another key in another world")
+	require.Equal(t, []string{"possible_repeat"}, worldtest.Bodies[*journal.IntentParked](t, p.Journal)[0].Rules, "it has another key in another world")
 	p.provenChild()
 }
 

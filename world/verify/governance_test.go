@@ -23,10 +23,6 @@ type council struct {
 	t *testing.T
 }
 
-func approver(who byte) ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{who}, ed25519.SeedSize))
-}
-
 func councilOf(t *testing.T, approvals uint64, fourEyes bool) *council {
 	t.Helper()
 	loaded, err := source.Load("../worldtest/testdata/bots/world.yaml")
@@ -34,7 +30,7 @@ func councilOf(t *testing.T, approvals uint64, fourEyes bool) *council {
 	m := *loaded.Manifest
 	m.Governance = manifest.Governance{Approvals: approvals, FourEyes: fourEyes}
 	for who := byte(1); who <= 3; who++ {
-		key := manifest.PublicKey(approver(who).Public().(ed25519.PublicKey))
+		key := manifest.PublicKey(worldtest.Public(who))
 		m.Governance.Approvers = append(m.Governance.Approvers, manifest.Approver{Name: fmt.Sprint("person ", who), Key: key})
 	}
 	return &council{World: worldtest.New(t, m, loaded.Contents, worldtest.Options{}), t: t}
@@ -50,7 +46,7 @@ func (c *council) propose(version uint64, author byte) uint64 {
 	require.NoError(c.t, err)
 	p := world.Proposal{Candidate: &next, Base: c.Status().Manifest, Actor: "ada", Reason: "better"}
 	if author != 0 {
-		s := manifest.Sign(approver(author), manifest.Terms{World: c.Status().ID, Base: p.Base, Candidate: canon.Sum(encoded)})
+		s := manifest.Sign(worldtest.Key(author), manifest.Terms{World: c.Status().ID, Base: p.Base, Candidate: canon.Sum(encoded)})
 		p.Signature = &s
 	}
 	n, err := c.Propose(c.t.Context(), p)
@@ -74,7 +70,7 @@ func (c *council) sign(n uint64, who ...byte) {
 	c.t.Helper()
 	for _, who := range who {
 		t := c.terms(n)
-		require.NoError(c.t, worldtest.ErrorOf(c.Approve(c.t.Context(), n, t, manifest.Sign(approver(who), t), "cleo", "it is good")))
+		require.NoError(c.t, worldtest.ErrorOf(c.Approve(c.t.Context(), n, t, manifest.Sign(worldtest.Key(who), t), "cleo", "it is good")))
 	}
 }
 
@@ -91,7 +87,7 @@ func (c *council) approval(n uint64, who byte, change ...func(*manifest.Terms)) 
 	}
 	return &journal.ManifestApproved{
 		V: 1, Proposal: n, World: t.World, Base: t.Base, Candidate: t.Candidate, Report: t.Report,
-		Signature: manifest.Sign(approver(who), t), Actor: "eve",
+		Signature: manifest.Sign(worldtest.Key(who), t), Actor: "eve",
 	}
 }
 
@@ -247,7 +243,7 @@ func TestFourEyesAreCounted(t *testing.T) {
 	c := councilOf(t, 1, true)
 	unsigned, signed := c.propose(2, 0), c.propose(3, 3)
 	c.sign(unsigned, 1)
-	all := bodies[*journal.ManifestProposed](t, c.Journal)
+	all := worldtest.Bodies[*journal.ManifestProposed](t, c.Journal)
 	again := *all[signed-1]
 	forged := again
 	forged.Signature = &manifest.Signature{Key: again.Signature.Key, Bytes: bytes.Repeat([]byte{7}, ed25519.SignatureSize)}

@@ -18,32 +18,18 @@ import (
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-func signer(b byte) ed25519.PrivateKey {
-	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{b}, ed25519.SeedSize))
-}
-
-func public(b byte) ed25519.PublicKey { return signer(b).Public().(ed25519.PublicKey) }
-
 func publics(list ...byte) (out []ed25519.PublicKey) {
 	for _, b := range list {
-		out = append(out, public(b))
+		out = append(out, worldtest.Public(b))
 	}
 	return out
 }
 
 func text(t testing.TB, id string, b byte) string {
 	t.Helper()
-	s, err := checkpoint.FormatKey(id, public(b))
+	s, err := checkpoint.FormatKey(id, worldtest.Public(b))
 	require.NoError(t, err)
 	return s
-}
-
-func treeOf(records []journal.Stored) *checkpoint.Tree {
-	tree := new(checkpoint.Tree)
-	for _, s := range records {
-		tree.Add(s.Bytes)
-	}
-	return tree
 }
 
 // sign returns a checkpoint of a world's records.
@@ -51,9 +37,9 @@ func sign(t testing.TB, id string, records []journal.Stored, by ...byte) []byte 
 	t.Helper()
 	var keys []ed25519.PrivateKey
 	for _, b := range by {
-		keys = append(keys, signer(b))
+		keys = append(keys, worldtest.Key(b))
 	}
-	note, err := checkpoint.Checkpoint{World: id, Size: uint64(len(records)), Root: treeOf(records).Root()}.Sign(keys...)
+	note, err := checkpoint.Checkpoint{World: id, Size: uint64(len(records)), Root: worldtest.TreeOf(records).Root()}.Sign(keys...)
 	require.NoError(t, err)
 	return note
 }
@@ -301,7 +287,7 @@ func TestForkOfAnotherWorldThanThisIsNamed(t *testing.T) {
 	y, begin := partOf(twice.Journal, "grandchild", id)
 	require.Empty(t, run(t, y, verify.Config{Begin: begin}).Faults)
 	last := len(p.Journal.Records()) - int(id) + 1
-	forked := bodies[*journal.Forked](t, twice.Journal)[1]
+	forked := worldtest.Bodies[*journal.Forked](t, twice.Journal)[1]
 	forked.Parent = "nobody"
 	e, err := canon.DecodeEnvelope(y.records[last].Bytes)
 	require.NoError(t, err)
@@ -388,7 +374,7 @@ func (e *endless) signed(t testing.TB, nodes []checkpoint.Hash, every uint64) it
 			if tree.Size()%every > 0 {
 				continue
 			}
-			note, err := checkpoint.Checkpoint{World: "test", Size: tree.Size(), Root: tree.Root()}.Sign(signer(1))
+			note, err := checkpoint.Checkpoint{World: "test", Size: tree.Size(), Root: tree.Root()}.Sign(worldtest.Key(1))
 			if !yield(note, err) {
 				return
 			}

@@ -19,7 +19,7 @@ func partOf(j *worldtest.Journal, id string, first journal.Seq) (*tampered, veri
 	x := tamper(j)
 	past := x.records[:first-1]
 	x.records = slices.Clone(x.records[first-1:])
-	return x, verify.Begin{First: first, Root: past[len(past)-1].Root, Nodes: treeOf(past).Nodes(), World: id}
+	return x, verify.Begin{First: first, Root: past[len(past)-1].Root, Nodes: worldtest.TreeOf(past).Nodes(), World: id}
 }
 
 // relinkFrom computes the chain of a part anew.

@@ -81,23 +81,8 @@ func asked(t *testing.T, change ...func(*manifest.Manifest)) *play {
 }
 
 func (p *play) decisions() (out []string) {
-	for _, b := range bodies[*journal.IntentEmitted](p.t, p.Journal) {
+	for _, b := range worldtest.Bodies[*journal.IntentEmitted](p.t, p.Journal) {
 		out = append(out, b.Decision)
-	}
-	return out
-}
-
-func bodies[B journal.Body](t *testing.T, j *worldtest.Journal) (out []B) {
-	t.Helper()
-	for _, s := range j.Records() {
-		rec, err := journal.DecodeRecord(s.Bytes)
-		require.NoError(t, err)
-		require.NoError(t, rec.Load(j))
-		body, err := rec.Body()
-		require.NoError(t, err)
-		if b, ok := body.(B); ok {
-			out = append(out, b)
-		}
 	}
 	return out
 }

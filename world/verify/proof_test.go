@@ -142,7 +142,7 @@ func TestEveryRecordIsProvenToAThirdParty(t *testing.T) {
 			require.True(t, r.OK, "%v", r.Faults)
 			require.True(t, r.Trusted)
 			require.Equal(t, []string{text(t, "test", 1)}, r.Signers)
-			require.Equal(t, &checkpoint.Checkpoint{World: "test", Size: uint64(n), Root: treeOf(all[:n]).Root()}, r.Checkpoint)
+			require.Equal(t, &checkpoint.Checkpoint{World: "test", Size: uint64(n), Root: worldtest.TreeOf(all[:n]).Root()}, r.Checkpoint)
 			rec, err := journal.DecodeRecord(p.Bytes)
 			require.NoError(t, err)
 			require.NoError(t, rec.Load(w.Journal))
@@ -341,7 +341,7 @@ func TestReceiptIsForgedByTheKeyOfCheckpointsOnly(t *testing.T) {
 	require.False(t, check(t, p, 1).Trusted, "under the forger's own signature")
 	p.Signers = []string{text(t, "test", 1)}
 	require.False(t, check(t, p, 1).OK, "which is not this one's")
-	head := checkpoint.Checkpoint{World: "test", Size: uint64(len(forged.records)), Root: treeOf(forged.records).Root()}
+	head := checkpoint.Checkpoint{World: "test", Size: uint64(len(forged.records)), Root: worldtest.TreeOf(forged.records).Root()}
 	_, signature, _ := strings.Cut(honest.Checkpoint, "\n\n")
 	p.Checkpoint = head.Text() + "\n" + signature
 	require.False(t, check(t, p, 1).OK, "under a signature of something else")

@@ -10,6 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // Nothing computes again what records say in a gap of the replay, or in a part of a
@@ -43,7 +44,7 @@ func TestWordsThatNoKernelWritesAreFaults(t *testing.T) {
 				cfg := verify.Config{}
 				if part {
 					past := x.records[:2]
-					cfg.Begin = verify.Begin{First: 3, Root: past[1].Root, Nodes: treeOf(past).Nodes(), World: "test"}
+					cfg.Begin = verify.Begin{First: 3, Root: past[1].Root, Nodes: worldtest.TreeOf(past).Nodes(), World: "test"}
 					x.records = x.records[2:]
 				}
 				return len(run(t, imageless{x}, cfg).Faults)

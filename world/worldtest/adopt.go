@@ -1,6 +1,7 @@
 package worldtest
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 
@@ -40,6 +41,14 @@ func Adopt(ctx context.Context, w *world.World, next *manifest.Manifest, content
 	}
 	return w.Apply(ctx, p.N, who)
 }
+
+// Key returns the key of a person, or of a signer, who is known by a number.
+func Key(who byte) ed25519.PrivateKey {
+	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{who}, ed25519.SeedSize))
+}
+
+// Public returns the public one.
+func Public(who byte) ed25519.PublicKey { return Key(who).Public().(ed25519.PublicKey) }
 
 // ErrorOf returns the error of what returns something else, too, such as the record that
 // it wrote.

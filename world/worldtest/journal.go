@@ -6,7 +6,11 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 )
@@ -161,6 +165,31 @@ func (j *Journal) Truncate(n journal.Seq) *Journal {
 
 // Records returns what is durable. The caller must not change it.
 func (j *Journal) Records() []journal.Stored { return j.durable }
+
+// Bodies returns the bodies of a journal's records that are of one type, in order.
+func Bodies[B journal.Body](t testing.TB, j *Journal) (out []B) {
+	t.Helper()
+	for _, s := range j.Records() {
+		rec, err := journal.DecodeRecord(s.Bytes)
+		require.NoError(t, err)
+		require.NoError(t, rec.Load(j))
+		body, err := rec.Body()
+		require.NoError(t, err)
+		if b, ok := body.(B); ok {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// TreeOf returns the tree over records.
+func TreeOf(records []journal.Stored) *checkpoint.Tree {
+	tree := new(checkpoint.Tree)
+	for _, s := range records {
+		tree.Add(s.Bytes)
+	}
+	return tree
+}
 
 // Checkpoint implements journal.Journal: it becomes durable after the appends
 // before it, never earlier.

@@ -37,12 +37,6 @@ func (p *play) otherwise() {
 	p.Drive()
 }
 
-// reuse gives an intent, by its place in the ledger, the result of the one it repeats.
-func (p *play) reuse(intent int) {
-	p.t.Helper()
-	p.decide(p.Intents()[intent].Intent.Key, world.Reuse)
-}
-
 // TestWhatComesBackIsCompensatedWhenItIsLeftAgain is the second of the ways in which
 // something was lost sight of: a rollback led to the part that another one had left.
 func TestWhatComesBackIsCompensatedWhenItIsLeftAgain(t *testing.T) {
@@ -256,7 +250,7 @@ func TestMakingUpForIsNotForgottenInACrash(t *testing.T) {
 	p := paid(t)
 	p.back("before")
 	p.otherwise()
-	p.reuse(1)
+	p.decide(p.Intents()[1].Intent.Key, world.Reuse)
 	p.back("before", compensating) // of what was left behind before
 	p.crash()
 	p.Submit("go", order{To: "a", Say: "a third history"})
