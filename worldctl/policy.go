@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // policyAnswer compares what was decided with what a world.yaml would decide.
