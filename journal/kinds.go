@@ -76,6 +76,8 @@ type row struct {
 	attempt  int // the number of the attempt that it is about
 	receipt  int // the receipt of the intent that it is about
 
+	answers []Kind // what asked for it, of the same intent: it names no cause itself
+
 	// What it says in one line; where that takes more than its fields, worldctl knows how.
 	// {field} stands for the field of that name in JSON, {cell} with a space behind it or
 	// for nothing where it goes without saying; what is in [], which ends with a field, is
@@ -88,14 +90,14 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion, words: "world {name} is created, id {world}, seed {seed}"},
 	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, words: "tick {to} begins"},
 	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4},
-	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1},
+	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1, answers: []Kind{KindStarted}},
 	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, cell: 1},
 	KindOperator:  {input: true, body: func() Body { return new(OperatorEffect) }, operator: 1},
-	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, attempt: 2, words: "attempt {attempt} of {key} is given up: {reason}"},
-	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, attempt: 2, words: "the wait after attempt {attempt} of {key} is over"},
-	KindLate:      {input: true, body: func() Body { return new(Late) }, receipt: 1},
-	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1},
-	KindConfirmed: {input: true, body: func() Body { return new(Confirmed) }, key: 1},
+	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, attempt: 2, answers: []Kind{KindStarted}, words: "attempt {attempt} of {key} is given up: {reason}"},
+	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, attempt: 2, answers: []Kind{KindWaiting, KindInDoubt}, words: "the wait after attempt {attempt} of {key} is over"},
+	KindLate:      {input: true, body: func() Body { return new(Late) }, receipt: 1, answers: []Kind{KindStarted}},
+	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1, answers: []Kind{KindParked, KindInDoubt, KindConfirmed}},
+	KindConfirmed: {input: true, body: func() Body { return new(Confirmed) }, key: 1, answers: []Kind{KindFinished, KindEnded, KindConfirmed}},
 	KindRotated:   {input: true, body: func() Body { return new(KeysRotated) }, words: "{key_id} signs receipts from now on, says {actor}[; revoked: {revoked}]"},
 	KindSnapshot:  {input: true, body: func() Body { return new(SnapshotCreated) }, words: "snapshot {name} of #{at}, {cells} cells, state root {state_root}[: {label}][, says {actor}][; let go: {pruned}]"},
 	KindPinned:    {input: true, body: func() Body { return new(SnapshotPinned) }},
@@ -158,3 +160,9 @@ func newBody(k Kind) Body {
 	}
 	return nil
 }
+
+// Answers returns the kinds of records one of which asked for a record of kind k, of the
+// same intent, where such a record names no cause itself: an answer of the outside is an
+// input, and so is a decision, but someone asked. It is empty where the record says what
+// caused it, and not to be written to.
+func (k Kind) Answers() []Kind { return rows[k].answers }

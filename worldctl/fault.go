@@ -173,6 +173,9 @@ func known(err error) (code int, hint string) {
 	case errors.Is(err, errInvalid):
 		return exitVerify, ""
 	}
+	if code, hint = knownOfMoments(err); hint != "" {
+		return code, hint
+	}
 	if code, hint = knownOfOwner(err); hint != "" {
 		return code, hint
 	}
@@ -189,6 +192,25 @@ func known(err error) (code int, hint string) {
 		return code, hint
 	}
 	return knownOfStore(err)
+}
+
+// knownOfMoments says what a look at the past, or at a part of it, comes to.
+func knownOfMoments(err error) (code int, hint string) {
+	var moment *view.MomentError
+	switch {
+	case errors.As(err, &moment) && errors.Is(err, journal.ErrNotFound):
+		return exitFailed, momentForms
+	case errors.As(err, &moment):
+		return exitUsage, momentForms
+	case errors.Is(err, view.ErrOrder):
+		return exitUsage, "--from is where the range begins, and --to where it ends"
+	case errors.Is(err, view.ErrKind):
+		return exitUsage, "kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are " +
+			strings.Join(journal.Families(), ".*, ") + ".*"
+	case errors.Is(err, world.ErrNoCell):
+		return exitFailed, "worldctl cell list"
+	}
+	return exitFailed, ""
 }
 
 // knownOfSnapshots says what snapshots, and rollbacks to them, come to.

@@ -44,7 +44,7 @@ nothing.`,
 			})
 		},
 	}
-	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N`")
+	addLimit(cmd, &limit, "receipts")
 	return cmd
 }
 

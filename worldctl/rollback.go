@@ -67,7 +67,7 @@ func newRollbackCommand(c *cli) *cobra.Command {
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				s, err := findSnapshot(lw, args[0])
+				s, err := recordsOf(lw).Snapshot(args[0])
 				if err != nil {
 					return err
 				}

@@ -32,7 +32,7 @@ not overwritten.`,
 }
 
 func (c *cli) saveSnapshot(lw *local.World, name, to string) error {
-	s, err := findSnapshot(lw, name)
+	s, err := recordsOf(lw).Snapshot(name)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func newStatusCommand(c *cli) *cobra.Command {
 			return c.with(func(lw *local.World) error { return c.status(lw, at) })
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "as it was at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	addAt(cmd, &at, "as it was at this")
 	return cmd
 }
 

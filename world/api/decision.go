@@ -40,7 +40,7 @@ func listDecisions(c *call) error {
 	}
 	out := Decisions{Schema: schemaOf("decisions"), Decisions: []Decision{}}
 	kinds := []journal.Kind{journal.KindIntent, journal.KindDenied, journal.KindParked}
-	out.Next, err = page(c, selection{after: journal.Seq(after), kinds: kinds}, func(e *view.Entry) error {
+	out.Next, err = page(c, view.Selection{After: journal.Seq(after), Kinds: kinds}, func(e *view.Entry) error {
 		if d, ok := decisionOf(e); ok {
 			out.Decisions = append(out.Decisions, d)
 		}
