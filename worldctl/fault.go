@@ -17,6 +17,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -34,6 +35,9 @@ const (
 	exitUndecided   = 6
 	exitInterrupted = 130
 )
+
+// hintReducers says what opens a world with Go reducers.
+const hintReducers = "a program that has it runs and replays the world: worldctl init DIR --template go writes one; this one can only read"
 
 // fault is an error with what only a verb knows about it.
 type fault struct {
@@ -142,6 +146,7 @@ func known(err error) (code int, hint string) {
 	var diverged *world.Divergence
 	var miss *host.MissError
 	var keyring *local.KeyringError
+	var missing *reducer.MissingError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted, "what was done is durable; worldctl run goes on from there"
@@ -168,6 +173,8 @@ func known(err error) (code int, hint string) {
 		return exitVerify, "nothing was signed: worldctl verify says what is another; bring back .world from a copy"
 	case errors.Is(err, receipt.ErrNoEpoch):
 		return exitUsage, "worldctl keys list shows the epochs"
+	case errors.As(err, &missing):
+		return exitFailed, hintReducers
 	case errors.Is(err, local.ErrNoKeys):
 		return exitFailed, "worldctl import journal FILE --keyring KEYRING makes a world that can run"
 	case errors.Is(err, errInvalid):

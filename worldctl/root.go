@@ -209,6 +209,9 @@ func (c *cli) with(use func(lw *local.World) error) error {
 	if err != nil {
 		return ownedIn(dir, err)
 	}
+	if at, end := lw.Status().Head.ID, lw.Head().ID; lw.Lacks() != nil && at < end {
+		c.note("note: %v: cells and intents are shown as of #%d of %d", lw.Lacks(), at, end)
+	}
 	err = use(lw)
 	if closed := lw.Close(); err == nil {
 		err = closed
