@@ -272,7 +272,7 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 	case e.Compensating():
 		line.Reason = "its compensation is under way"
 	case e.Outcome == receipt.OutcomeCompensated:
-		line.Reason = "it was made up for"
+		line.Reason = "it was compensated"
 	}
 	return nil
 }
