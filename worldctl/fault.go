@@ -213,7 +213,7 @@ func knownOfMoments(err error) (code int, hint string) {
 		return exitUsage, "--from is where the range begins, and --to where it ends"
 	case errors.Is(err, view.ErrKind):
 		return exitUsage, "kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are " +
-			strings.Join(view.Families(), ".*, ") + ".*"
+			strings.Join(journal.Families(), ".*, ") + ".*"
 	case errors.Is(err, world.ErrNoCell):
 		return exitFailed, "worldctl cell list"
 	}
