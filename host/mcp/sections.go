@@ -19,16 +19,19 @@ type Sections struct {
 
 // What is in Sections.
 type (
+	// SectionEffect is an effect.
 	SectionEffect struct {
 		Adapter    string         `yaml:"adapter" json:"adapter"`
 		Config     map[string]any `yaml:"config,flow" json:"config"`
 		Class      string         `yaml:"class" json:"class"`
 		Idempotent bool           `yaml:"idempotent,omitempty" json:"idempotent"`
 	}
+	// SectionCap is a capability.
 	SectionCap struct {
 		Type   string              `yaml:"type" json:"type"`
 		Params map[string][]string `yaml:"params" json:"params"`
 	}
+	// SectionPolicy is a policy.
 	SectionPolicy struct {
 		Name   string `yaml:"name" json:"name"`
 		When   string `yaml:"when" json:"when"`
