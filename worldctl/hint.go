@@ -83,6 +83,8 @@ func hintOfType(err error) string {
 		return momentForms
 	case errors.As(err, &keyring):
 		return hintOfKeyring(keyring)
+	case errors.As(err, &left) && left.Back() == len(left.Effects):
+		return "--ack says that you know it: the cells count on what is done no more"
 	case errors.As(err, &left):
 		return "--compensate asks for their compensations, where their kind declares one; --ack says that the others stay, and that you know it"
 	case errors.As(err, &same):
@@ -140,7 +142,7 @@ func hintsOfWorlds() []hint {
 		{
 			[]error{view.ErrKind},
 			"kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are " +
-				strings.Join(view.Families(), ".*, ") + ".*",
+				strings.Join(journal.Families(), ".*, ") + ".*",
 		},
 		{[]error{world.ErrNoCell}, "worldctl cell list"},
 		{[]error{errBesides}, "wait until that process has ended, or end it, then type this again"},

@@ -96,7 +96,7 @@ func (c *cli) showPolicies(a *view.PolicyEval) error {
 	besides := a.Counts
 	besides.Decisions = 0
 	if besides != (governance.Counts{}) {
-		c.note("it would not have been the only difference: worldctl shadow %s tells what the whole file comes to", a.File)
+		c.note("it would not have been the only difference: worldctl shadow %s shows what the whole file would change", a.File)
 	}
 	return nil
 }
