@@ -18,7 +18,9 @@ package worldtest
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,6 +86,28 @@ func Load(t testing.TB, dir string, o Options) *World {
 	loaded, err := source.Load(filepath.Join(dir, "world.yaml"))
 	require.NoError(t, err)
 	return New(t, *loaded.Manifest, loaded.Contents, o)
+}
+
+// Caller is the world.yaml of a world that has one effect, declared in a line of YAML.
+// Its reducer, in caller.star, gets the events go and may ask for all effects of a kind
+// that begins as the one declared.
+func Caller(name, effect string) string {
+	family, _, _ := strings.Cut(effect, ".")
+	return fmt.Sprintf(`world: %s
+version: 1
+reducers:
+  caller: {engine: starlark, source: caller.star, grants: [outside]}
+events:
+  go:
+effects:
+  %s
+caps:
+  outside: {type: any, params: {kinds: ["%s.*"]}}
+policies:
+  - {name: all, when: "true", decide: allow}
+routing:
+  - {event: go, reducer: caller, key: event.data.to}
+`, name, effect, family)
 }
 
 // New makes a world of a manifest and the contents that it names.
