@@ -17,6 +17,8 @@ type row struct {
 	operator int // the name of an operator, who stands in the place of a cell
 	key      int // the intent that it is about
 	receipt  int // the receipt of the intent that it is about
+
+	answers []Kind // what asked for it, of the same intent: it names no cause itself
 }
 
 // rows has every kind.
@@ -24,14 +26,14 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion},
 	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }},
 	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4},
-	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1},
+	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1, answers: []Kind{KindStarted}},
 	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, cell: 1},
 	KindOperator:  {input: true, body: func() Body { return new(OperatorEffect) }, operator: 1},
-	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1},
-	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1},
-	KindLate:      {input: true, body: func() Body { return new(Late) }, receipt: 1},
-	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1},
-	KindConfirmed: {input: true, body: func() Body { return new(Confirmed) }, key: 1},
+	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, answers: []Kind{KindStarted}},
+	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, answers: []Kind{KindWaiting, KindInDoubt}},
+	KindLate:      {input: true, body: func() Body { return new(Late) }, receipt: 1, answers: []Kind{KindStarted}},
+	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1, answers: []Kind{KindParked, KindInDoubt, KindConfirmed}},
+	KindConfirmed: {input: true, body: func() Body { return new(Confirmed) }, key: 1, answers: []Kind{KindFinished, KindEnded, KindConfirmed}},
 	KindRotated:   {input: true, body: func() Body { return new(KeysRotated) }},
 	KindSnapshot:  {input: true, body: func() Body { return new(SnapshotCreated) }},
 	KindPinned:    {input: true, body: func() Body { return new(SnapshotPinned) }},
@@ -77,3 +79,9 @@ func newBody(k Kind) Body {
 	}
 	return nil
 }
+
+// Answers returns the kinds of records one of which asked for a record of kind k, of the
+// same intent, where such a record names no cause itself: an answer of the outside is an
+// input, and so is a decision, but someone asked. It is empty where the record says what
+// caused it, and not to be written to.
+func (k Kind) Answers() []Kind { return rows[k].answers }

@@ -110,6 +110,9 @@ func (w *World) finishBatch() error {
 
 // sync makes everything durable that has happened.
 func (w *World) sync() error {
+	if w.lacks != nil {
+		return nil // nothing has
+	}
 	if w.broken != nil {
 		return w.broken
 	}

@@ -40,8 +40,9 @@ type IntentChange struct{ A, B receipt.Entry }
 
 // AlarmChange says how many timers or scheduled events there are.
 type AlarmChange struct {
-	A, B int
-	Same bool // they are for the same cells, with the same data, in as many ticks
+	A    int  `json:"a"`
+	B    int  `json:"b"`
+	Same bool `json:"same"` // they are for the same cells, with the same data, in as many ticks
 }
 
 // Same reports whether nothing differs. Two moments with one state root are the

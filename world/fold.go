@@ -75,6 +75,9 @@ func (k *folding) follow(s journal.Scanned) error {
 	}
 	rec := s.Record
 	if !rec.Kind.Input() {
+		if k.lacksNext() {
+			return k.rules.lacks
+		}
 		if !k.next() {
 			return diverged(h, s, nil, errors.New("nothing: the tick has nothing more to do"))
 		}
@@ -88,7 +91,7 @@ func (k *folding) follow(s journal.Scanned) error {
 			return fmt.Errorf("world: record #%d: payload of %s: %w", s.ID, rec.Kind, err)
 		}
 	}
-	if err := k.apply(&rec); errors.Is(err, journal.ErrNotFound) { // what cannot be read differs from nothing
+	if err := k.apply(&rec); errors.Is(err, journal.ErrNotFound) || isMissing(err) { // what cannot be known differs from nothing
 		return fmt.Errorf("world: record #%d: %w", s.ID, err)
 	} else if err != nil {
 		return diverged(h, s, nil, err)
@@ -178,7 +181,7 @@ func (k *folding) applyHistory(kind journal.Kind, body journal.Body) error {
 		return err
 	case *journal.Forked:
 		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
-		if err != nil {
+		if err != nil && !isMissing(err) {
 			return err
 		}
 		if err := k.fork(*b, next); err != nil {

@@ -19,6 +19,9 @@ func Fork(cfg Config, b journal.Forked, amend Amendment) error {
 	if err != nil {
 		return err
 	}
+	if w.lacks != nil {
+		return w.lacks
+	}
 	next := w.k.rules
 	var blobs []journal.Blob
 	if amend != nil {

@@ -274,6 +274,16 @@ func (k *kernel) next() bool {
 	return true
 }
 
+// lacksNext reports whether next would give a turn to a cell whose reducer this program
+// lacks.
+func (k *kernel) lacksNext() bool {
+	if k.rules.lacks == nil || !k.tickOpen() {
+		return false
+	}
+	rule := k.rules.reducers[k.scheduler.queue[k.scheduler.first].id.Reducer]
+	return rule != nil && rule.impl == nil
+}
+
 // nextAlarm returns the tick at which the next timer or scheduled event is due.
 func (k *kernel) nextAlarm() (manifest.Tick, bool) {
 	var at manifest.Tick

@@ -29,6 +29,9 @@ func (k *kernel) migrate(next *rules, cells []*cell) ([]migrated, error) {
 		if rule == nil || len(c.state) == 0 {
 			continue
 		}
+		if rule.impl == nil {
+			return nil, next.lacks
+		}
 		impl, ok := rule.impl.(reducer.Migrator)
 		if !ok {
 			continue

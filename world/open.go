@@ -87,7 +87,8 @@ func Create(cfg Config, g Genesis) (*World, error) {
 	return w, w.start()
 }
 
-// Open loads the last checkpoint of a world and replays the records after it.
+// Open loads the last checkpoint of a world and replays the records after it. Where the
+// program lacks Go reducers the world can only be read: see World.Lacks.
 func Open(cfg Config) (*World, error) {
 	w, err := open(cfg)
 	if err != nil {
@@ -110,14 +111,20 @@ func open(cfg Config) (*World, error) {
 		from = nil // its ledger does not say enough: the journal does
 	}
 	k, lost, err := load(cfg.History, from, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid})
-	if err != nil {
+	if err != nil && !isMissing(err) {
 		return nil, err
+	}
+	if err != nil {
+		k.take(Ready{})
+	} else {
+		err = k.rules.lacks
 	}
 	if from != img {
 		k.ledger.TouchAll()
 		lost = slices.DeleteFunc(lost, func(x *journal.Image) bool { return x.Head.ID <= img.Head.ID }) // stored already
 	}
 	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, durable: k.taken.ID}
+	w.broken, w.lacks = err, err
 	if img != nil {
 		w.saved = img.Head.ID
 	}

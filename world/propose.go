@@ -258,7 +258,7 @@ func (k *folding) followChange(kind journal.Kind, body journal.Body) error {
 		return k.withdraw(*b)
 	case *journal.Applied:
 		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
-		if err != nil {
+		if err != nil && !isMissing(err) {
 			return err
 		}
 		if err := k.kernel.apply(*b, next); err != nil {

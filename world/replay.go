@@ -111,7 +111,8 @@ func At(h journal.History, at journal.Seq, registry reducer.Registry) (*Moment, 
 }
 
 // load folds a journal into a kernel, from an image (nil: from record 1). It
-// returns the images of the snapshots that it came by.
+// returns the images of the snapshots that it came by. Where the error is a
+// *reducer.MissingError the kernel is what it was before it needed that reducer.
 func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*journal.Image, error) {
 	k := newKernel(cfg.Keys, cfg.Paranoid)
 	created, err := firstRecord(h)
@@ -129,7 +130,7 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*
 		}
 		from = img.Head
 	}
-	if k.rules, err = rulesOf(inForce, h, cfg.Registry); err != nil {
+	if k.rules, err = rulesOf(inForce, h, cfg.Registry); err != nil && !isMissing(err) {
 		return nil, nil, err
 	}
 	f := folding{kernel: k, h: h, cfg: cfg, base: img}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,6 +23,7 @@ type rules struct {
 	reducers map[string]*reducerRule
 	events   map[string]*eventRule
 	effects  map[string]*effectRule
+	lacks    error // a *reducer.MissingError; nil: all reducers are there
 }
 
 // effectRule is one declared effect.
@@ -33,8 +35,8 @@ type effectRule struct {
 // reducerRule is one reducer of the manifest, ready to run.
 type reducerRule struct {
 	name   string
-	hash   journal.Hash // of the code that runs: part of a cell's leaf in the state root
-	impl   reducer.Reducer
+	hash   journal.Hash    // of the code that runs: part of a cell's leaf in the state root
+	impl   reducer.Reducer // nil: the program lacks it
 	limits manifest.ReducerLimits
 	park   bool // on error
 }
@@ -46,7 +48,8 @@ type eventRule struct {
 	routes []route
 }
 
-// compile makes a manifest ready. Contents are looked up in blobs.
+// compile makes a manifest ready. Contents are looked up in blobs. Where the error is a
+// *reducer.MissingError there are rules all the same, for what needs none of these.
 func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry reducer.Registry) (*rules, error) {
 	if faults := m.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("world: manifest %s: %s: %s", hash, faults[0].Path, faults[0].Msg)
@@ -60,7 +63,7 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 		reducers: make(map[string]*reducerRule), events: make(map[string]*eventRule), effects: make(map[string]*effectRule),
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
-		if r.reducers[name], err = compileReducer(name, m.Reducers[name], blobs, registry); err != nil {
+		if r.reducers[name], err = compileReducer(name, m.Reducers[name], blobs, registry); err != nil && !isMissing(err) {
 			return nil, err
 		}
 	}
@@ -78,18 +81,25 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 		}
 		r.effects[kind] = rule
 	}
-	return r, nil
+	if err := registry.Lacks(m); err != nil {
+		r.lacks = fmt.Errorf("world: %w", err)
+	}
+	return r, r.lacks
+}
+
+func isMissing(err error) bool {
+	var missing *reducer.MissingError
+	return errors.As(err, &missing)
 }
 
 func compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, registry reducer.Registry) (*reducerRule, error) {
 	rule := &reducerRule{name: name, limits: def.Limits, park: def.OnError == manifest.OnErrorPark}
-	if def.Engine == manifest.EngineGo {
-		impl, err := registry.New(def.Name, def.Version)
-		if err != nil {
-			return nil, fmt.Errorf("world: reducer %s: %w", name, err)
+	if rule.hash = codeHash(def); def.Engine == manifest.EngineGo {
+		var err error
+		if rule.impl, err = registry.New(def.Name, def.Version); err != nil {
+			err = fmt.Errorf("world: reducer %s: %w", name, err)
 		}
-		rule.impl, rule.hash = impl, codeHash(def)
-		return rule, nil
+		return rule, err
 	}
 	source, err := blobs.Blob(def.Source)
 	if err != nil {
@@ -102,7 +112,6 @@ func compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, regi
 	if rule.impl, err = program.Reducer(); err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
-	rule.hash = codeHash(def)
 	return rule, nil
 }
 

@@ -37,7 +37,12 @@ type World struct {
 	saved      journal.Seq            // head of the last checkpoint
 	durable    journal.Seq            // head of what is known to be durable
 	broken     error
+	lacks      error // a *reducer.MissingError
 }
+
+// Lacks returns nil, or a *reducer.MissingError: then nothing can change the world,
+// and it is as it was before the first record that such a reducer has to compute.
+func (w *World) Lacks() error { return w.lacks }
 
 // Submission is an event from outside.
 type Submission struct {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"math"
 	"os"
 	"path/filepath"
 
@@ -19,7 +18,7 @@ import (
 )
 
 func newAuditCommand(c *cli) *cobra.Command {
-	s := newSelection()
+	var s selected
 	var limit uint64
 	var file string
 	cmd := &cobra.Command{
@@ -29,27 +28,24 @@ func newAuditCommand(c *cli) *cobra.Command {
 print them as tail does or save them to a file: JSON lines with the stored bytes,
 in base64, under raw. What a record brought about is what names it as its cause,
 and the answers to it: see why.`,
-		Example: `  worldctl audit --kind intent.denied --from-time 100 --to-time 200
-  worldctl audit --cell agent/ada --from-id 50 -o jsonl
+		Example: `  worldctl audit --kind intent.denied --from t100 --to t200
+  worldctl audit --cell agent/ada --from '#50' -o jsonl
   worldctl audit --kind 'manifest.*'
   worldctl audit --caused-by 20
   worldctl audit --kind intent.resolved --save decisions.jsonl`,
 		Args: args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("to-time") {
-				s.toTick = math.MaxUint64
-			}
+		RunE: func(*cobra.Command, []string) error {
 			if err := checkVacant(c.path(file)); err != nil {
 				return err
 			}
 			return c.with(func(lw *local.World) error {
-				head := lw.Head()
-				s.end = head.ID
-				records, err := s.records(recordsOf(lw))
+				want, err := s.in(recordsOf(lw))
 				if err != nil {
 					return err
 				}
-				records = first(records, limit)
+				head := lw.Head()
+				want.Until = head.ID
+				records := first(recordsOf(lw).Select(want), limit)
 				if file == "" {
 					return c.listRecords(lw, "audit", records)
 				}
@@ -58,12 +54,8 @@ and the answers to it: see why.`,
 		},
 	}
 	s.addFlags(cmd)
-	cmd.Flags().StringVar(&s.from, "from-id", "", "only from this `RECORD` on")
-	cmd.Flags().StringVar(&s.to, "to-id", "", "only up to this `RECORD`")
-	cmd.Flags().Uint64Var(&s.fromTick, "from-time", 0, "only from this `TICK` on")
-	cmd.Flags().Uint64Var(&s.toTick, "to-time", 0, "only up to this `TICK`")
-	cmd.Flags().StringVar(&s.causedBy, "caused-by", "", "only what this `RECORD` brought about directly")
-	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N` of them")
+	cmd.Flags().StringVar(&s.causedBy, "caused-by", "", "only what the record of this `MOMENT` brought about directly")
+	addLimit(cmd, &limit, "of them")
 	cmd.Flags().StringVar(&file, "save", "", "write them to a new `FILE` instead, as JSON lines")
 	return cmd
 }

@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,48 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
-	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/view"
 )
-
-// TestFirstAtFindsTheFirstRecordNotBefore compares the search with one record
-// after another, and bounds what it reads.
-func TestFirstAtFindsTheFirstRecordNotBefore(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		times := rapid.SliceOfN(rapid.Uint64Range(0, 20), 0, 200).Draw(rt, "times")
-		slices.Sort(times)
-		tick := rapid.Uint64Range(0, 22).Draw(rt, "tick")
-		want := slices.IndexFunc(times, func(at uint64) bool { return at >= tick })
-		if want < 0 {
-			want = len(times)
-		}
-		reads := 0
-		got, err := firstAt(journal.Seq(len(times)), manifest.Tick(tick), func(id journal.Seq) (manifest.Tick, error) {
-			reads++
-			return manifest.Tick(times[id-1]), nil
-		})
-		require.NoError(rt, err)
-		require.Equal(rt, journal.Seq(want)+1, got)
-		require.LessOrEqual(rt, reads, 8)
-	})
-}
-
-func TestFirstAtReportsWhatCannotBeRead(t *testing.T) {
-	broken := errors.New("broken")
-	failed := false
-	_, err := firstAt(100, 7, func(id journal.Seq) (manifest.Tick, error) {
-		require.False(t, failed, "nothing more is read")
-		failed = id > 60
-		if failed {
-			return 0, broken
-		}
-		return 1, nil
-	})
-	require.ErrorIs(t, err, broken)
-}
 
 // TestTicksSelectWhatHappenedThen compares every range of ticks with the times of
 // all records.
@@ -66,9 +28,9 @@ func TestTicksSelectWhatHappenedThen(t *testing.T) {
 	}
 	for from := range last + 2 {
 		for to := from; to < last+2; to++ {
-			records, err := (&selection{fromTick: from, toTick: to}).records(j)
-			require.NoError(t, err)
-			require.Equal(t, all[at(from):at(to+1)], append([]*view.Entry{}, collect(t, records)...), "%d to %d", from, to)
+			var s view.Selection
+			require.NoError(t, s.Range(j.Journal, fmt.Sprintf("t%d", from), fmt.Sprintf("t%d", to)))
+			require.Equal(t, all[at(from):at(to+1)], append([]*view.Entry{}, collect(t, j.Select(&s))...), "%d to %d", from, to)
 		}
 	}
 }

@@ -16,10 +16,10 @@ import (
 )
 
 func newCellCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and let parked ones go on"},
+	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and resume parked ones"},
 		newCellListCommand(c), newCellShowCommand(c),
-		newCellResumeCommand(c, "resume", "Let a parked cell go on, with the event that failed", world.RetryEvent),
-		newCellResumeCommand(c, "skip", "Let a parked cell go on, without the event that failed", world.SkipEvent))
+		newCellResumeCommand(c, "resume", "Resume a parked cell, with the event that failed", world.RetryEvent),
+		newCellResumeCommand(c, "skip", "Resume a parked cell, without the event that failed", world.SkipEvent))
 }
 
 func newCellListCommand(c *cli) *cobra.Command {
@@ -42,7 +42,7 @@ func newCellListCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N`")
+	addLimit(cmd, &limit, "cells")
 	return cmd
 }
 
@@ -69,16 +69,15 @@ moment is taken with all that was written at once with its last record.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				v, seen, err := cellAt(lw, args[0], at)
+				answer, err := findCell(lw, args[0], at)
 				if err != nil {
 					return err
 				}
-				answer := view.CellAt(v, seen)
 				return c.object("cell", answer, func() { c.showCell(lw, &answer) })
 			})
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "as it was at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	addAt(cmd, &at, "as it was at this")
 	return cmd
 }
 
@@ -127,8 +126,6 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 		return err
 	})
 	switch {
-	case errors.Is(err, world.ErrNoCell):
-		return hinted(err, "worldctl cell list")
 	case errors.Is(err, world.ErrNotParked):
 		return hinted(err, "worldctl cell list shows which cells are parked")
 	case err != nil:
@@ -148,30 +145,11 @@ func parseCell(name string) (reducer.Cell, error) {
 	return cell, nil
 }
 
-// findCell returns the cell that a person named.
-func findCell(lw *local.World, name string) (world.CellView, error) {
-	v, _, err := cellAt(lw, name, "")
-	return v, err
-}
-
-// cellAt returns the cell that a person named, as it was at a moment, and the
-// record of that.
-func cellAt(lw *local.World, name, at string) (v world.CellView, seen journal.Seq, err error) {
+// findCell returns the cell that a person named, as it is or was at a moment.
+func findCell(lw *local.World, name, at string) (view.Cell, error) {
 	cell, err := parseCell(name)
 	if err != nil {
-		return v, 0, err
+		return view.Cell{}, err
 	}
-	var found bool
-	if at == "" {
-		lw.View(func(w *world.Moment) {
-			v, found = w.Cell(cell)
-			seen = w.Head().ID
-		})
-	} else {
-		v, seen, found, err = cellThen(lw, cell, at)
-	}
-	if err == nil && !found {
-		err = hinted(&world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: name}, "worldctl cell list")
-	}
-	return v, seen, err
+	return recordsOf(lw).Cell(cell, at)
 }

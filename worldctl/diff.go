@@ -8,56 +8,136 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
+
+// diffCodes explains the exit codes of diff and what-if.
+const diffCodes = "Exit code 0 if they are the same, 1 if they differ, 2 if that cannot be told."
+
+// manifestWord stands before moments whose manifests are meant.
+const manifestWord = "manifest"
 
 func newDiffCommand(c *cli) *cobra.Command {
 	var limit uint64
+	var patch bool
 	cmd := &cobra.Command{
-		Use:   "diff A B",
-		Short: "Show how two moments differ, of this world or of others: cells, intents, cost",
-		Long: `Show how two moments differ: where their journals part, which cells differ and where
-their states do, which intents only one of them has and which ended otherwise, and
-what effects cost since they parted. Intents are the same where cell, kind, params
-and occurrence are: their keys differ between worlds.
+		Use:   "diff [CELL | manifest] A B",
+		Short: "Show how two moments, worlds, cells or manifests differ",
+		Long: `Show how A and B differ. What is compared is what is named.
 
-A and B are moments of the world: a record (120 or #120), the end of a tick (t5),
-head, records before it (-10), a snapshot. Or moments of other worlds: DIR, which
-is its head, or DIR@MOMENT. A directory whose name reads as a moment is ./DIR.
+Moments: a record (120 or #120), the end of a tick (t5), a time of the world's calendar,
+head, records before it (-10), a snapshot. Or moments of other worlds: DIR, which is its
+head, or DIR@MOMENT. A directory whose name reads as a moment is ./DIR. The answer is
+where their journals part, which cells differ and where their states do, which intents
+only one of them has and which ended otherwise, and what effects cost since they parted.
+Intents are the same where cell, kind, params and occurrence are: their keys differ
+between worlds.
+
+A cell: with CELL before A and B, its state at two moments of this world, a line a place.
+
+Manifests: world.yaml files, hashes of manifests that the world has, or, with the word
+manifest before A and B, the manifests that were in force at two moments. The answer is
+for one who has to approve of it: first what gains rights, or may, such as new
+capabilities, grants, budgets and policies that allow; then what loses them; then the
+code of reducers; then the rest. A patch names the contents of files by their hash and
+does not carry them.
 
 ` + diffCodes,
 		Example: `  worldctl diff t5 head
+  worldctl diff before-lunch after-lunch
   worldctl diff head ../fork
-  worldctl diff ./monday@t100 ./tuesday@t100 -o json`,
-		Args:        args(2, 2),
+  worldctl diff ./monday@t100 ./tuesday@t100 -o json
+  worldctl diff agent/ada t5 head
+  worldctl diff head world.yaml
+  worldctl diff head stricter.yaml --patch > stricter.json
+  worldctl diff manifest t5 head`,
+		Args:        args(2, 3),
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return trouble(c.diff(args[0], args[1], limit))
+			what, a, b := "", args[0], args[1]
+			if len(args) == 3 {
+				what, a, b = args[0], args[1], args[2]
+			}
+			if patch && what == "" {
+				what = manifestWord
+			}
+			return trouble(c.diff(what, [2]string{a, b}, limit, patch))
 		},
 	}
-	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N` cells")
+	addLimit(cmd, &limit, "cells")
+	cmd.Flags().BoolVar(&patch, "patch", false, "of manifests: print the patch that makes B of A, as JSON")
 	return cmd
 }
 
-func (c *cli) diff(from, to string, limit uint64) (err error) {
+// diff compares what two names are of: cells where what names one, manifests, or
+// moments.
+func (c *cli) diff(what string, names [2]string, limit uint64, patch bool) (err error) {
 	var worlds openWorlds
 	defer func() { err = worlds.close(err) }()
-	var sides [2]*side
-	for i, name := range []string{from, to} {
-		if sides[i], err = c.side(&worlds, name); err != nil {
-			return err
-		}
+	switch {
+	case what == manifestWord || isManifestFile(names[0]) || isManifestFile(names[1]):
+		return c.diffManifests(&worlds, names, patch)
+	case what != "":
+		return c.with(func(lw *local.World) error { return c.diffCell(lw, what, names) })
 	}
-	answer, err := compare(sides[0], sides[1], limit)
+	var sides [2]*view.Side
+	for i, name := range names {
+		if sides[i], err = c.side(&worlds, name); err == nil {
+			continue
+		}
+		if _, other := c.edition(&worlds, name); other == nil {
+			return c.diffManifests(&worlds, names, patch)
+		}
+		return err
+	}
+	answer, err := view.Compare(sides[0], sides[1], limit)
 	if err != nil {
 		return err
 	}
-	if err := c.object("diff", answer, func() { c.showComparison(answer, sides[0], sides[1]) }); err != nil || answer.Same {
+	return unless(answer.Same, c.object("diff", answer, func() { c.showComparison(answer, sides[0], sides[1]) }))
+}
+
+func (c *cli) diffCell(lw *local.World, name string, at [2]string) error {
+	cell, err := parseCell(name)
+	if err != nil {
 		return err
 	}
-	return errDifferent
+	answer, err := recordsOf(lw).CompareCell(cell, at[0], at[1])
+	if err != nil {
+		return err
+	}
+	return unless(answer.Same, c.object("state-diff", answer, func() {
+		for _, x := range answer.State {
+			fmt.Fprintln(c.stdout, lineOf(&x))
+		}
+		if answer.Same {
+			c.note("%s has the same state at #%d and #%d", name, answer.A, answer.B)
+		}
+	}))
+}
+
+// unless is the error of a diff whose answer has been given: that they differ, if they
+// do.
+func unless(same bool, err error) error {
+	if err == nil && !same {
+		err = errDifferent
+	}
+	return err
+}
+
+// trouble gives an error of a diff verb, that they differ aside, the exit code
+// that is not taken for an answer.
+func trouble(err error) error {
+	code, hint := exitOK, ""
+	if err != nil {
+		code, hint = judge(err)
+	}
+	if err == nil || errors.Is(err, errDifferent) || code == exitInterrupted {
+		return err
+	}
+	return &fault{err: err, code: exitUsage, hint: hint}
 }
 
 // openWorlds are worlds that are open together, each once.
@@ -102,51 +182,44 @@ func (o *openWorlds) close(err error) error {
 	return err
 }
 
-// side is one of two moments that are compared.
-type side struct {
-	records
-	moment *world.Moment
-	end    journal.Seq // the last record that belongs to it
-}
-
-func sideOf(lw *local.World, m *world.Moment) *side {
-	return &side{records: recordsOf(lw), moment: m, end: m.Head().ID}
-}
-
 // side finds the moment that a person named: of the world that is meant or of
 // another one. A bare name that is both is a moment.
-func (c *cli) side(worlds *openWorlds, name string) (*side, error) {
+func (c *cli) side(worlds *openWorlds, name string) (*view.Side, error) {
 	if cut := strings.LastIndex(name, "@"); cut > 0 {
 		return c.sideIn(worlds, name[:cut], name[cut+1:])
 	}
 	if strings.ContainsRune(name, filepath.Separator) || name == "." || name == ".." {
-		return c.sideIn(worlds, name, headName)
+		return c.sideIn(worlds, name, view.HeadName)
 	}
 	dir, err := c.dir()
 	if err == nil {
 		if _, err := worlds.look(c, dir); err != nil {
 			return nil, err
 		}
-		var s *side
+		var s *view.Side
 		if s, err = c.sideIn(worlds, dir, name); err == nil {
 			return s, nil
 		}
 	}
-	if s, other := c.sideIn(worlds, name, headName); !errors.Is(other, local.ErrNoWorld) {
+	if s, other := c.sideIn(worlds, name, view.HeadName); !errors.Is(other, local.ErrNoWorld) {
 		return s, other
 	}
-	return nil, hinted(fmt.Errorf("%q: %w", name, err), "%s; or DIR or DIR@MOMENT for another world", momentForms)
+	return nil, hinted(fmt.Errorf("%q: %w", name, err), "%s; or DIR or DIR@MOMENT for another world, or a world.yaml", momentForms)
 }
 
 // sideIn finds a moment of the world in a directory.
-func (c *cli) sideIn(worlds *openWorlds, dir, at string) (*side, error) {
+func (c *cli) sideIn(worlds *openWorlds, dir, at string) (*view.Side, error) {
 	lw, err := worlds.look(c, dir)
 	if err != nil {
 		return nil, err
 	}
-	m, err := momentAt(lw, at)
+	m, err := recordsOf(lw).World(at)
 	if err != nil {
 		return nil, err
 	}
 	return sideOf(lw, m), nil
+}
+
+func sideOf(lw *local.World, m *world.Moment) *view.Side {
+	return &view.Side{Journal: view.Journal{Local: lw}, Moment: m}
 }

@@ -26,9 +26,8 @@ type bundleFlags struct {
 
 func (b *bundleFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&b.from, "from", "", "of a bundle: its first `RECORD`")
-	f.StringVar(&b.to, "to", "", "of a bundle: its last `RECORD`")
-	f.StringArrayVar(&b.withhold, "redact", nil, "of a bundle: leave the payload of this `RECORD` out; may be repeated")
+	addRange(cmd, &b.from, &b.to)
+	f.StringArrayVar(&b.withhold, "redact", nil, "of a bundle: leave the payload of the record of this `MOMENT` out; may be repeated")
 	f.StringVar(&b.keyFile, "key", "", "of a bundle: `FILE` of an Ed25519 SSH key that signs it besides the world's own")
 }
 
@@ -98,23 +97,14 @@ func (c *cli) exportBundle(ctx context.Context, lw *local.World, file string, fl
 }
 
 func (c *cli) bundleOptions(lw *local.World, flags *bundleFlags) (o local.BundleOptions, err error) {
-	o.From, o.To = 1, lw.Head().ID
-	for _, end := range []struct {
-		typed string
-		at    *journal.Seq
-	}{{flags.from, &o.From}, {flags.to, &o.To}} {
-		if end.typed == "" {
-			continue
-		}
-		if *end.at, err = recordsOf(lw).moment(end.typed); err != nil {
-			return o, err
-		}
+	if o.From, o.To, err = recordsOf(lw).Part(flags.from, flags.to); err != nil {
+		return o, err
 	}
 	if o.From > o.To {
 		return o, usagef("--from is the first record and --to the last", "there are no records from #%d to #%d", o.From, o.To)
 	}
 	for _, name := range flags.withhold {
-		id, err := parseRecord(name)
+		id, err := recordsOf(lw).At(name)
 		if err != nil {
 			return o, err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -34,6 +35,9 @@ const (
 	exitUndecided   = 6
 	exitInterrupted = 130
 )
+
+// hintReducers says what opens a world with Go reducers.
+const hintReducers = "a program that has it runs and replays the world: worldctl init DIR --template go writes one; this one can only read"
 
 // fault is an error with what only a verb knows about it.
 type fault struct {
@@ -142,6 +146,7 @@ func known(err error) (code int, hint string) {
 	var diverged *world.Divergence
 	var miss *host.MissError
 	var keyring *local.KeyringError
+	var missing *reducer.MissingError
 	switch {
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted, "what was done is durable; worldctl run goes on from there"
@@ -168,10 +173,15 @@ func known(err error) (code int, hint string) {
 		return exitVerify, "nothing was signed: worldctl verify says what is another; bring back .world from a copy"
 	case errors.Is(err, receipt.ErrNoEpoch):
 		return exitUsage, "worldctl keys list shows the epochs"
+	case errors.As(err, &missing):
+		return exitFailed, hintReducers
 	case errors.Is(err, local.ErrNoKeys):
 		return exitFailed, "worldctl import journal FILE --keyring KEYRING makes a world that can run"
 	case errors.Is(err, errInvalid):
 		return exitVerify, ""
+	}
+	if code, hint = knownOfMoments(err); hint != "" {
+		return code, hint
 	}
 	if code, hint = knownOfOwner(err); hint != "" {
 		return code, hint
@@ -191,12 +201,31 @@ func known(err error) (code int, hint string) {
 	return knownOfStore(err)
 }
 
+// knownOfMoments says what a look at the past, or at a part of it, comes to.
+func knownOfMoments(err error) (code int, hint string) {
+	var moment *view.MomentError
+	switch {
+	case errors.As(err, &moment) && errors.Is(err, journal.ErrNotFound):
+		return exitFailed, momentForms
+	case errors.As(err, &moment):
+		return exitUsage, momentForms
+	case errors.Is(err, view.ErrOrder):
+		return exitUsage, "--from is where the range begins, and --to where it ends"
+	case errors.Is(err, view.ErrKind):
+		return exitUsage, "kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are " +
+			strings.Join(view.Families(), ".*, ") + ".*"
+	case errors.Is(err, world.ErrNoCell):
+		return exitFailed, "worldctl cell list"
+	}
+	return exitFailed, ""
+}
+
 // knownOfSnapshots says what snapshots, and rollbacks to them, come to.
 func knownOfSnapshots(err error) (code int, hint string) {
 	var left *world.SideEffectsError
 	switch {
 	case errors.As(err, &left):
-		return exitDenied, "--compensate asks for what makes up for them, where their kind declares that; --ack says that the others stay, and that you know it"
+		return exitDenied, "--compensate asks for their compensations, where their kind declares one; --ack says that the others stay, and that you know it"
 	case errors.Is(err, world.ErrOtherState):
 		return exitVerify, "nothing has changed: worldctl verify says what is damaged; another snapshot may be whole: worldctl snapshot list"
 	case errors.Is(err, world.ErrRetention):
@@ -243,7 +272,7 @@ func knownOfProposals(err error) (code int, hint string) {
 	case errors.Is(err, governance.ErrTooMany):
 		return exitConflict, "worldctl proposal list shows them"
 	case errors.Is(err, governance.ErrClosed):
-		return exitConflict, "worldctl proposal show " + name + " says how it ended; what is still wanted is proposed anew: worldctl propose"
+		return exitConflict, "worldctl proposal show " + name + " says how it ended; propose again what is still wanted: worldctl propose"
 	case errors.Is(err, governance.ErrStale):
 		return exitConflict, "make the change again on the manifest in force, which worldctl manifest show tells, and worldctl propose it; worldctl withdraw " + name + " takes this one back"
 	case errors.Is(err, governance.ErrOldReport):

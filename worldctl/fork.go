@@ -54,7 +54,7 @@ flight in this world stays this world's. New effects of the fork
 			return c.with(func(lw *local.World) error { return c.fork(lw, args[0], at, f) })
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "the `MOMENT` to fork at; the head if not given")
+	addAt(cmd, &at, "fork at this")
 	cmd.Flags().StringVar(&effects, "effects", string(journal.ForkHold), "`WHO` performs the fork's effects: hold, live or recorded")
 	cmd.Flags().StringVar(&f.ID, "id", "", "the fork's `ID`; a random one if not given")
 	addActor(cmd, &as)
@@ -64,7 +64,7 @@ flight in this world stays this world's. New effects of the fork
 func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
 	if at != "" {
 		var err error
-		if f.At, err = recordsOf(lw).moment(at); err != nil {
+		if f.At, err = recordsOf(lw).At(at); err != nil {
 			return err
 		}
 	}

@@ -52,16 +52,16 @@ func TestGraphIsBounded(t *testing.T) {
 	j := recordsOf(lw)
 	of, err := j.find("2")
 	require.NoError(t, err)
-	all, whole, err := j.graph(of, 0, 0)
+	all, whole, err := j.Graph(of, 0, 0)
 	require.NoError(t, err)
 	require.True(t, whole)
 	require.Greater(t, len(all.Nodes), 10)
 	of, err = j.Entry(all.Nodes[5].ID)
 	require.NoError(t, err)
-	all, _, err = j.graph(of, 0, 0)
+	all, _, err = j.Graph(of, 0, 0)
 	require.NoError(t, err)
 	for most := range uint64(len(all.Nodes)) + 2 {
-		g, whole, err := j.graph(of, 0, most)
+		g, whole, err := j.Graph(of, 0, most)
 		require.NoError(t, err)
 		require.Equal(t, most == 0 || most >= uint64(len(all.Nodes)), whole)
 		drawn := make(map[journal.Seq]bool)
@@ -76,7 +76,7 @@ func TestGraphIsBounded(t *testing.T) {
 		}
 	}
 	for links := uint64(1); links < 5; links++ {
-		g, whole, err := j.graph(of, links, 0)
+		g, whole, err := j.Graph(of, links, 0)
 		require.NoError(t, err)
 		require.True(t, whole)
 		require.Subset(t, all.Edges, g.Edges)

@@ -55,7 +55,7 @@ its verifier is being asked.`,
 		},
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only those in `STATE`: open, in_flight, in_doubt, parked, committed, failed or denied")
-	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N`")
+	addLimit(cmd, &limit, "intents")
 	return cmd
 }
 

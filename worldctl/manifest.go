@@ -19,8 +19,8 @@ import (
 )
 
 func newManifestCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "manifest", Short: "Look at manifests, compare, change and merge them"},
-		newManifestShowCommand(c), newManifestHashCommand(c), newManifestDiffCommand(c),
+	return group(&cobra.Command{Use: "manifest", Short: "Look at manifests, change and merge them"},
+		newManifestShowCommand(c), newManifestHashCommand(c),
 		newManifestPatchCommand(c), newManifestMergeCommand(c))
 }
 
@@ -66,6 +66,13 @@ func (c *cli) edition(worlds *openWorlds, name string) (*edition, error) {
 	if c.isFile(name) {
 		return c.editionOf(name)
 	}
+	if strings.Contains(name, "@") || strings.ContainsRune(name, filepath.Separator) {
+		s, err := c.side(worlds, name)
+		if err != nil {
+			return nil, err
+		}
+		return newEdition(name, s.Moment.Manifest(), s.Local.Blob)
+	}
 	dir, err := c.dir()
 	if err != nil {
 		return nil, hinted(fmt.Errorf("%q: no such file, and %w", name, err), "%s", manifestForms)
@@ -82,7 +89,7 @@ func editionIn(lw *local.World, name string) (*edition, error) {
 	if h, err := canon.ParseHash(name); err == nil {
 		return storedEdition(lw, name, h)
 	}
-	m, err := momentAt(lw, name)
+	m, err := recordsOf(lw).World(name)
 	if err == nil {
 		return newEdition(name, m.Manifest(), lw.Blob)
 	}
@@ -96,12 +103,8 @@ func editionIn(lw *local.World, name string) (*edition, error) {
 // isFile reports whether a name is that of a world file, there or not, or of
 // whatever file there is.
 func (c *cli) isFile(name string) bool {
-	switch filepath.Ext(name) {
-	case ".yaml", ".yml":
-		return true
-	}
 	info, err := os.Stat(c.path(name))
-	return err == nil && !info.IsDir()
+	return isManifestFile(name) || err == nil && !info.IsDir()
 }
 
 // editionOf reads a world file.

@@ -39,7 +39,7 @@ func newManifestPatchCommand(c *cli) *cobra.Command {
 		Short: "Print what a patch makes of a manifest, as JSON with its hash",
 		Long: `Print what a patch makes of a manifest, as JSON with its hash. BASE is a world.yaml, a
 moment of the world such as head, or the hash of a manifest that the world has. PATCH is
-a file as worldctl manifest diff --patch prints it. Nothing is changed.`,
+a file as worldctl diff --patch prints it. Nothing is changed.`,
 		Example:     `  worldctl manifest patch head stricter.json`,
 		Args:        args(2, 2),
 		Annotations: map[string]string{takesMoments: "yes"},
@@ -95,7 +95,7 @@ func (c *cli) onBase(name string, files []string, use func(*edition, []manifest.
 		}
 		p, err := manifest.ParsePatchJSON(data)
 		if err != nil {
-			return hinted(fmt.Errorf("%s: %w", file, err), "a patch is as worldctl manifest diff A B --patch prints it")
+			return hinted(fmt.Errorf("%s: %w", file, err), "a patch is as worldctl diff A B --patch prints it")
 		}
 		patches[i] = *p
 	}
@@ -105,7 +105,7 @@ func (c *cli) onBase(name string, files []string, use func(*edition, []manifest.
 // ofPatch names the file in what is wrong with a patch, and what to do about it.
 func ofPatch(err error, file string, base *edition) error {
 	if errors.Is(err, manifest.ErrOtherBase) {
-		err = &fault{err: err, code: exitConflict, hint: fmt.Sprintf("make it for %s: worldctl manifest diff %s B --patch", base.name, base.name)}
+		err = &fault{err: err, code: exitConflict, hint: fmt.Sprintf("make it for %s: worldctl diff %s B --patch", base.name, base.name)}
 	} else {
 		err = hinted(err, "correct the file")
 	}

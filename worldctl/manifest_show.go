@@ -38,7 +38,7 @@ func newManifestShowCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "as it was at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	addAt(cmd, &at, "as it was at this")
 	return cmd
 }
 
@@ -58,7 +58,7 @@ func newManifestHashCommand(c *cli) *cobra.Command {
 				return c.showHash(e)
 			}
 			return c.with(func(lw *local.World) error {
-				e, err := c.atMoment(lw, headName)
+				e, err := c.atMoment(lw, view.HeadName)
 				if err != nil {
 					return err
 				}

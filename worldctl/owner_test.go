@@ -91,7 +91,7 @@ func TestManyCommandsAtOnceLoseNothing(t *testing.T) {
 				if code != exitOK {
 					t.Error(said)
 				}
-				for _, verb := range [][]string{{"status"}, {"cell", "list"}, {"tail", "--limit", "5"}, {"audit", "--kind", "cell.*"}} {
+				for _, verb := range [][]string{{"status"}, {"cell", "list"}, {"tail", "--last", "5"}, {"audit", "--kind", "cell.*"}} {
 					if code, _, said := inProcess(t.Context(), append([]string{"-w", dir, "-o", "json"}, verb...)...); code != exitOK {
 						t.Error(said)
 					}

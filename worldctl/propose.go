@@ -136,7 +136,7 @@ func unread(err error, name string) error {
 	if errors.Is(err, manifest.ErrOtherBase) {
 		return &fault{
 			err: err, code: exitConflict,
-			hint: "worldctl manifest show is what is in force: make the change again there, as a FILE, then worldctl manifest diff head FILE --patch prints the patch",
+			hint: "worldctl manifest show is what is in force: make the change again there, as a FILE, then worldctl diff head FILE --patch prints the patch",
 		}
 	}
 	code, hint := judge(err)

@@ -80,7 +80,7 @@ func newProveRecordCommand(c *cli) *cobra.Command {
 		Short:   "Prove that a record is in the journal, and what it says",
 		Example: "  worldctl prove record 93 --to ada.proof",
 	}, func(lw *local.World, name string) (*verify.Proof, error) {
-		id, err := recordsOf(lw).moment(name)
+		id, err := recordsOf(lw).At(name)
 		if err != nil {
 			return nil, err
 		}

@@ -32,11 +32,12 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 	for i, e := range all {
 		kinds[e.Kind] = true
 		causes[e.ID] = causeAmong(all[:i], e)
-		got, err := j.causeOf(e)
+		got, err := j.CauseOf(e)
 		require.NoError(t, err)
 		require.Equal(t, causes[e.ID], got, "#%d", e.ID)
 		if key, attempt := view.IntentOf(e.Body); e.Kind == journal.KindFinished || e.Kind == journal.KindLate || e.Kind == journal.KindExpired {
-			require.Equal(t, mention{got, journal.KindStarted, key, attempt}, mentionIn(all[got-1]))
+			permit := all[got-1].Body.(*journal.Started)
+			require.Equal(t, []any{key, attempt}, []any{permit.Key, permit.Attempt})
 		}
 	}
 	for _, kind := range []journal.Kind{
@@ -53,9 +54,9 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 					want = append(want, x.ID)
 				}
 			}
-			for x, err := range j.consequences(e, links) {
+			for x, err := range j.Consequences(e, links) {
 				require.NoError(t, err)
-				require.Equal(t, causes[x.ID], x.cause, "#%d", x.ID)
+				require.Equal(t, causes[x.ID], x.Cause, "#%d", x.ID)
 				got = append(got, x.ID)
 			}
 			require.Equal(t, want, got, "#%d, %d links", e.ID, links)
@@ -78,13 +79,11 @@ func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 		}
 		require.Equal(t, cell != "teller/nobody", len(want) > 5)
 		for _, e := range all {
-			s := newSelection()
-			s.cell, s.from = cell, fmt.Sprint(e.ID)
-			records, err := s.records(j)
-			require.NoError(t, err)
+			s := view.Selection{Cell: cell}
+			require.NoError(t, s.Range(j.Journal, fmt.Sprint(e.ID), ""))
 			at, _ := slices.BinarySearch(want, e.ID)
 			var got []journal.Seq
-			for _, x := range collect(t, records) {
+			for _, x := range collect(t, j.Select(&s)) {
 				got = append(got, x.ID)
 			}
 			require.Equal(t, append([]journal.Seq(nil), want[at:]...), got, "%s from #%d", cell, e.ID)
@@ -130,12 +129,13 @@ func TestIntentsAndAnswersAreTheSameInListsAndAlone(t *testing.T) {
 
 // causeAmong finds what caused a record among all before it.
 func causeAmong(before []*view.Entry, e *view.Entry) journal.Seq {
-	m := mentionIn(e)
-	if len(m.answers()) == 0 {
+	key, attempt := view.IntentOf(e.Body)
+	if len(e.Kind.Answers()) == 0 {
 		return e.CausedBy
 	}
 	for _, x := range slices.Backward(before) {
-		if m.answersTo(mentionIn(x)) {
+		of, to := view.IntentOf(x.Body)
+		if slices.Contains(e.Kind.Answers(), x.Kind) && of == key && (to == attempt || to == 0 || attempt == 0) {
 			return x.ID
 		}
 	}

@@ -3,10 +3,12 @@ package worldctl
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -58,9 +60,8 @@ snapshots from before, and copies: exports, backups, forks.`,
 
 // parsePayload reads what a person names a payload by.
 func parsePayload(name string) (local.Payload, error) {
-	if strings.HasPrefix(name, "#") {
-		id, err := parseRecord(name)
-		return local.Payload{Record: id}, err
+	if id, err := strconv.ParseUint(strings.TrimPrefix(name, "#"), 10, 64); err == nil && strings.HasPrefix(name, "#") {
+		return local.Payload{Record: journal.Seq(id)}, nil
 	}
 	if ok, _ := regexp.MatchString("^[0-9a-f]{8,64}$", name); !ok {
 		return local.Payload{}, usagef("worldctl tail -o jsonl shows records; write '#123' for the payload of one", "%q is not a payload: want 8 to 64 hex digits, or #123", name)

@@ -9,6 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 type replayAnswer struct {
@@ -24,7 +25,8 @@ func newReplayCommand(c *cli) *cobra.Command {
 		Use:   "replay",
 		Short: "Compute the world again from its inputs, and compare every record",
 		Long: `Compute the world again from its inputs, without I/O, and compare every record
-byte for byte: from the first, or from a snapshot, whose image is believed.
+byte for byte: from the first or, with --from, from the last snapshot that is not
+after that moment, whose image is believed.
 
 Exit code 3 if a record differs; it is named with its cell and both values.`,
 		Example: `  worldctl replay
@@ -33,7 +35,7 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				first, last, err := replaySpan(lw, from, to)
+				first, last, err := c.replaySpan(lw, from, to)
 				if err != nil {
 					return err
 				}
@@ -41,31 +43,26 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "only what comes after this `SNAPSHOT`")
-	cmd.Flags().StringVar(&to, "to", "", "only up to this `MOMENT` (a record, t5, -10, head or a snapshot) and what was written at once with it")
+	addRange(cmd, &from, &to)
 	return cmd
 }
 
 // replaySpan returns the record of the snapshot from which to replay, 0 for all,
 // and the last record to replay.
-func replaySpan(lw *local.World, from, to string) (first, last journal.Seq, err error) {
-	last = recordsOf(lw).End()
-	if from != "" {
-		s, err := findSnapshot(lw, from)
-		if err != nil {
-			return 0, 0, err
-		}
-		first = journal.Seq(s.Record)
+func (c *cli) replaySpan(lw *local.World, from, to string) (first, last journal.Seq, err error) {
+	j := view.Journal{Local: lw}
+	if first, last, err = j.Part(from, to); err != nil || from == "" {
+		return 0, last, err
 	}
-	if to != "" {
-		if last, err = recordsOf(lw).moment(to); err != nil {
-			return 0, 0, err
-		}
+	s, ok := j.SnapshotBefore(first)
+	if !ok {
+		c.note("note: no snapshot is kept of what was before %s: all is replayed", from)
+		return 0, last, nil
 	}
-	if last < first {
-		return 0, 0, usagef("the snapshot comes before the last record", "%s was made in record #%d, after #%d", from, first, last)
+	if journal.Seq(s.Record) < first {
+		c.note("note: it begins after #%d: snapshot %s is the last before %s", s.Record, s.Name, from)
 	}
-	return first, last, nil
+	return journal.Seq(s.Record), last, nil
 }
 
 func (c *cli) replay(lw *local.World, from, to journal.Seq) error {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -102,18 +101,53 @@ a decision, 130 interrupted.`,
 	flags.StringVar(&c.passphrase.file, "passphrase-file", "", "`FILE` with the passphrase of a sealed keyring; "+passphraseEnv+" does the same")
 	flags.BoolVarP(&c.quiet, "quiet", "q", false, "nothing on stderr but errors")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "data in full, and a line for every tick")
-	root.SetFlagErrorFunc(c.flagError)
-	root.AddCommand(
-		newInitCommand(c), newValidateCommand(c), newSendCommand(c), newEffectCommand(c), newStepCommand(c), newRunCommand(c),
-		newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),
-		newStateCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newDiffCommand(c), newWhatIfCommand(c),
-		newIntentCommand(c), newReceiptCommand(c), newManifestCommand(c), newPolicyCommand(c),
-		newProposeCommand(c), newProposalCommand(c), newShadowCommand(c), newApproveCommand(c), newRejectCommand(c), newWithdrawCommand(c), newApplyCommand(c),
-		newReplayCommand(c), newVerifyCommand(c), newProveCommand(c), newCheckpointCommand(c),
-		newForkCommand(c), newBackupCommand(c), newRestoreCommand(c),
-		newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newImportCommand(c), newKeysCommand(c), newServeCommand(c), newTokenCommand(c), newWorkerCommand(c), newVersionCommand(c),
-	)
+	root.SetFlagErrorFunc(flagError)
+	for _, g := range c.groups() {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.id + ": " + g.about})
+		for _, verb := range g.verbs {
+			verb.GroupID = g.id
+			root.AddCommand(verb)
+		}
+	}
+	root.AddCommand(newVersionCommand(c))
 	return group(root)
+}
+
+// verbs are those that are for one purpose.
+type verbs struct {
+	id, about string
+	verbs     []*cobra.Command
+}
+
+// groups returns all verbs as --help and docs/cli.md show them.
+func (c *cli) groups() []verbs {
+	return []verbs{
+		{"world", "make one, send it events, run it", []*cobra.Command{
+			newInitCommand(c), newValidateCommand(c), newSendCommand(c), newStepCommand(c), newRunCommand(c),
+		}},
+		{"look", "where it stands, what happened, and why", []*cobra.Command{
+			newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),
+		}},
+		{"past", "snapshots, ways back, and what would have been", []*cobra.Command{
+			newDiffCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newForkCommand(c), newWhatIfCommand(c),
+		}},
+		{"outside", "effects, what answered them, and what a person has to decide", []*cobra.Command{
+			newEffectCommand(c), newIntentCommand(c), newReceiptCommand(c), newImportCommand(c),
+		}},
+		{"rules", "look at the manifest, and change it with approval", []*cobra.Command{
+			newManifestCommand(c), newPolicyCommand(c), newProposeCommand(c), newProposalCommand(c), newShadowCommand(c),
+			newApproveCommand(c), newRejectCommand(c), newWithdrawCommand(c), newApplyCommand(c),
+		}},
+		{"proof", "for whoever was not there", []*cobra.Command{
+			newVerifyCommand(c), newReplayCommand(c), newProveCommand(c), newCheckpointCommand(c),
+		}},
+		{"serve", "worlds over HTTP, and workers elsewhere", []*cobra.Command{
+			newServeCommand(c), newTokenCommand(c), newWorkerCommand(c),
+		}},
+		{"keep", "copies, exports, keys, and what may go", []*cobra.Command{
+			newBackupCommand(c), newRestoreCommand(c), newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newKeysCommand(c),
+		}},
+	}
 }
 
 // group makes a command that only has verbs answer a verb that it does not
@@ -141,30 +175,6 @@ func verbsOf(cmd *cobra.Command) string {
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-func unknownVerb(cmd *cobra.Command, verb string) error {
-	if cmd.SuggestionsMinimumDistance == 0 {
-		cmd.SuggestionsMinimumDistance = 2
-	}
-	hint := "type " + cmd.CommandPath() + " --help"
-	if like := cmd.SuggestionsFor(verb); len(like) > 0 {
-		hint = "did you mean " + cmd.CommandPath() + " " + strings.Join(like, " or ") + "?"
-	}
-	return usagef(hint, "%s has no verb %q", cmd.CommandPath(), verb)
-}
-
-// flagError explains a flag that a command does not have. A mistyped verb is
-// the likelier mistake where there is one.
-func (c *cli) flagError(cmd *cobra.Command, err error) error {
-	if cmd.HasSubCommands() {
-		_, rest, findErr := cmd.Root().Find(c.args)
-		at := slices.IndexFunc(rest, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-		if findErr == nil && at == 0 {
-			return unknownVerb(cmd, rest[0])
-		}
-	}
-	return usagef("type "+cmd.CommandPath()+" --help", "%w", err)
 }
 
 // args bounds the number of a verb's arguments.
@@ -199,6 +209,9 @@ func (c *cli) with(use func(lw *local.World) error) error {
 	if err != nil {
 		return ownedIn(dir, err)
 	}
+	if at, end := lw.Status().Head.ID, lw.Head().ID; lw.Lacks() != nil && at < end {
+		c.note("note: %v: cells and intents are shown as of #%d of %d", lw.Lacks(), at, end)
+	}
 	err = use(lw)
 	if closed := lw.Close(); err == nil {
 		err = closed
@@ -230,7 +243,7 @@ func (c *cli) noteEdited(lw *local.World) {
 func otherSource(lw *local.World) string {
 	switch err := lw.CheckSource(); {
 	case errors.Is(err, local.ErrEdited):
-		return fmt.Sprintf("%s is not the manifest in force: worldctl manifest diff head %s tells the difference, and worldctl propose would propose what the file says",
+		return fmt.Sprintf("%s is not the manifest in force: worldctl diff head %s tells the difference, and worldctl propose would propose what the file says",
 			local.ManifestFile, filepath.Join(lw.Dir(), local.ManifestFile))
 	case err != nil:
 		return fmt.Sprintf("%s is broken (%s), but the world runs the manifest in force: worldctl propose asks for a change, once it is corrected",

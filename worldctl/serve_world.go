@@ -38,6 +38,9 @@ func (v *service) open(ctx context.Context, dirs []string, explain func(dir stri
 	}
 	for i, dir := range dirs {
 		lw, err := local.Open(at[i], v.options)
+		if err == nil && lw.Lacks() != nil {
+			err = errors.Join(lw.Lacks(), lw.Close())
+		}
 		if err != nil {
 			return errors.Join(explain(dir, fmt.Errorf("%s: %w", dir, err)), v.close())
 		}

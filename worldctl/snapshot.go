@@ -11,11 +11,12 @@ import (
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newSnapshotCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "snapshot", Short: "Make snapshots, which a rollback can return to, and look at them"},
-		newSnapshotCreateCommand(c), newSnapshotListCommand(c), newSnapshotShowCommand(c), newSnapshotDiffCommand(c),
+		newSnapshotCreateCommand(c), newSnapshotListCommand(c), newSnapshotShowCommand(c),
 		newSnapshotPruneCommand(c), newSnapshotPinCommand(c), newSnapshotRetentionCommand(c),
 		newSnapshotSaveCommand(c), newSnapshotRestoreCommand(c))
 }
@@ -40,7 +41,7 @@ Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
 			switch {
 			case len(args) == 1 && name == "":
 				return fmt.Errorf("%w: it is empty", snapshot.ErrBadName)
-			case readsAsMoment(name):
+			case view.ReadsAsMoment(name):
 				return usagef("choose another name", "%w: %q reads as a moment: %s", snapshot.ErrBadName, name, momentForms)
 			}
 			by, err := c.actor(as)
@@ -94,7 +95,7 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N`")
+	addLimit(cmd, &limit, "snapshots")
 	return cmd
 }
 
@@ -108,8 +109,8 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use:     "prune NAME",
-		Short:   "Let a snapshot go, with what only it needs",
-		Long:    "Let a snapshot go, with what only it needs: no rollback returns to it any more. The\nlast one stays, and so does one that is pinned.",
+		Short:   "Delete a snapshot, with what only it needs",
+		Long:    "Delete a snapshot, with what only it needs: no rollback returns to it any more. The\nlast one stays, and so does one that is pinned.",
 		Example: "  worldctl snapshot prune before-lunch",
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,7 +119,7 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 				return err
 			}
 			return c.with(func(lw *local.World) error {
-				s, err := findSnapshot(lw, args[0])
+				s, err := recordsOf(lw).Snapshot(args[0])
 				if err != nil {
 					return err
 				}
@@ -153,7 +154,7 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
 				return err
 			}
 			return c.with(func(lw *local.World) error {
-				s, err := findSnapshot(lw, args[0])
+				s, err := recordsOf(lw).Snapshot(args[0])
 				if err != nil {
 					return err
 				}

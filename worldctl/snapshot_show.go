@@ -20,7 +20,7 @@ proved by worldctl prove cell.`,
 		Args:    args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				s, err := findSnapshot(lw, args[0])
+				s, err := recordsOf(lw).Snapshot(args[0])
 				if err != nil {
 					return err
 				}

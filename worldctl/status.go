@@ -25,7 +25,7 @@ func newStatusCommand(c *cli) *cobra.Command {
 			return c.with(func(lw *local.World) error { return c.status(lw, at) })
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "as it was at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	addAt(cmd, &at, "as it was at this")
 	return cmd
 }
 
@@ -46,7 +46,7 @@ func (c *cli) status(lw *local.World, at string) error {
 	a := view.StatusOf(&s)
 	// Opening refuses a store that is not what its anchor says, and every append
 	// moves both.
-	a.Anchor = view.Anchor{ID: head.ID, OK: at != "" || head == s.Head}
+	a.Anchor = view.Anchor{ID: head.ID, OK: at != "" || head == s.Head || lw.Lacks() != nil}
 	return c.object("status", a, func() {
 		c.showStatus(&s, &a, clock)
 		if at == "" {
@@ -93,7 +93,7 @@ func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 		c.note("next: worldctl intent list --state in_doubt, for a person has to decide about %d", undecided)
 	}
 	switch {
-	case c.owned != nil: // whoever owns it runs it
+	case c.owned != nil || lw.Lacks() != nil: // whoever owns it runs it, or another program
 	case asked > 0:
 		c.note("next: worldctl run, which asks the verifiers of %d in doubt", asked)
 	case !s.Idle && s.Parked == 0:

@@ -1,24 +1,53 @@
 package worldctl
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"iter"
-	"math"
-	"slices"
-	"sort"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
+// selected is a view.Selection as it is typed.
+type selected struct {
+	view.Selection
+	kinds    []string
+	from, to string
+	causedBy string
+}
+
+func (s *selected) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringSliceVar(&s.kinds, "kind", nil, "only records of this `KIND`, such as cell.failed, or intent.* for all that begin so; may be repeated")
+	cmd.Flags().StringVar(&s.Cell, "cell", "", "only what this `CELL` did and what happened to it")
+	addRange(cmd, &s.from, &s.to)
+}
+
+// in reads what was typed, for a world.
+func (s *selected) in(j records) (_ *view.Selection, err error) {
+	if s.Kinds, err = view.ParseKinds(s.kinds); err != nil {
+		return nil, err
+	}
+	if s.Cell != "" {
+		if _, err := parseCell(s.Cell); err != nil {
+			return nil, err
+		}
+	}
+	if s.causedBy != "" {
+		if s.CausedBy, err = j.At(s.causedBy); err != nil {
+			return nil, err
+		}
+	}
+	return &s.Selection, s.Range(j.Journal, s.from, s.to)
+}
+
 func newTailCommand(c *cli) *cobra.Command {
-	s := newSelection()
+	var s selected
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "tail",
@@ -29,30 +58,29 @@ each carries its stored bytes, in base64, under raw.
 With --follow it goes on with what the process that runs the world adds, once that is
 durable, until Ctrl-C or the end of that process. Where none does, nothing is added,
 and it ends at once.`,
-		Example: `  worldctl tail --limit 20
-  worldctl tail -f --limit 10
+		Example: `  worldctl tail --last 20
+  worldctl tail -f --last 10
   worldctl tail --cell agent/ada --kind cell.failed
-  worldctl tail --since 100 -o jsonl`,
+  worldctl tail --from t100 --to t200 -o jsonl`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if follow && c.output == formJSON {
 				return usagef("worldctl tail -f -o jsonl", "-o json is one object, and what is followed has no end")
 			}
 			return c.with(func(lw *local.World) error {
-				if follow {
-					return c.follow(cmd.Context(), lw, &s)
-				}
-				records, err := s.records(recordsOf(lw))
+				want, err := s.in(recordsOf(lw))
 				if err != nil {
 					return err
 				}
-				return c.listRecords(lw, "tail", records)
+				if follow {
+					return c.follow(cmd.Context(), lw, want)
+				}
+				return c.listRecords(lw, "tail", recordsOf(lw).Select(want))
 			})
 		},
 	}
 	s.addFlags(cmd)
-	cmd.Flags().StringVar(&s.from, "since", "", "only from this `RECORD` on")
-	cmd.Flags().Uint64Var(&s.last, "limit", 0, "only the last `N` of them")
+	cmd.Flags().Uint64Var(&s.Last, "last", 0, "only the last `N` of them; 0: all")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "then print what is added, as it is added")
 	return cmd
 }
@@ -75,174 +103,39 @@ func (c *cli) recordColumns(lw *local.World) columns[*view.Entry] {
 	}}
 }
 
-// selection says which records are wanted: those for which all of it holds.
-type selection struct {
-	kinds            []string
-	cell             string
-	from, to         string // records, the first and the last
-	fromTick, toTick uint64
-	end              journal.Seq // later ones are not looked at; 0: all are
-	causedBy         string      // a record
-	last             uint64      // so many of them; 0: all
-}
+// errInterrupted has no text: whoever follows a journal ends that by interrupting
+// it.
+var errInterrupted = errors.New("")
 
-func newSelection() selection { return selection{toTick: math.MaxUint64} }
-
-func (s *selection) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&s.kinds, "kind", nil, "only records of this `KIND`, such as cell.failed, or intent.* for all that begin so; may be repeated")
-	cmd.Flags().StringVar(&s.cell, "cell", "", "only what this `CELL` did and what happened to it")
-}
-
-// records yields the records of the selection, in order. Of the journal it reads
-// the range, or what the index names of the cell or of the cells of the cause.
-func (s *selection) records(j records) (iter.Seq2[*view.Entry, error], error) {
-	kinds := make([]journal.Kind, len(s.kinds))
-	for i, name := range s.kinds {
-		if kinds[i] = journal.Kind(name); !view.Selects(kinds[i]) {
-			return nil, usagef("kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are "+
-				strings.Join(view.Families(), ".*, ")+".*", "%q is not a kind of record", name)
+// follow prints the records of a selection, and then those that are added, until
+// it is interrupted or nobody can add any more.
+func (c *cli) follow(ctx context.Context, lw *local.World, s *view.Selection) error {
+	j := recordsOf(lw)
+	for {
+		s.Until = j.End()
+		err := errors.Join(list(c, "tail", "records", j.Select(s), c.recordColumns(lw)), c.stdout.Flush())
+		switch {
+		case errors.Is(err, context.Canceled):
+			return &fault{err: errInterrupted, code: exitInterrupted}
+		case err != nil:
+			return err
 		}
-	}
-	if s.cell != "" {
-		if _, err := reducer.ParseCell(s.cell); err != nil {
-			return nil, usagef("worldctl cell list", "%w", err)
+		if c.owned == nil {
+			c.note("note: nobody runs this world, so nothing is added; worldctl run does")
+			return nil
 		}
-	}
-	from, to, err := s.span(j)
-	if err != nil {
-		return nil, err
-	}
-	records := j.Between(from, to, kinds)
-	switch {
-	case s.causedBy != "":
-		cause, err := j.find(s.causedBy)
-		if err != nil {
-			return nil, err
+		if _, to, err := s.Span(j.Journal); err != nil || to < s.Until {
+			return err // the range has ended
 		}
-		records = j.broughtAbout(cause, s.cell)
-	case s.cell != "" && from <= to:
-		records = j.OfCell(s.cell, from-1)
-	}
-	return last(within(records, from, to, kinds), s.last), nil
-}
-
-// within yields those of a sequence of records that are in a range and of one of
-// some kinds, or of any where none is named.
-func within(records iter.Seq2[*view.Entry, error], from, to journal.Seq, kinds []journal.Kind) iter.Seq2[*view.Entry, error] {
-	return func(yield func(*view.Entry, error) bool) {
-		for e, err := range records {
-			if err == nil {
-				if e.ID > to {
-					return
-				}
-				if e.ID < from || !view.Among(kinds, e.Kind) {
-					continue
-				}
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// broughtAbout yields what a record brought about directly, and of that what
-// tells of a cell where one is named.
-func (j records) broughtAbout(cause *view.Entry, cell string) iter.Seq2[*view.Entry, error] {
-	return func(yield func(*view.Entry, error) bool) {
-		for x, err := range j.consequences(cause, 1) {
-			wanted := err != nil || cell == ""
-			if !wanted {
-				wanted, err = j.TellsOf(x.Entry, cell)
-			}
-			if (wanted || err != nil) && !yield(x.Entry, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// span returns the first record and the last that can be wanted; the first is
-// after the last where there is none.
-func (s *selection) span(j records) (from, to journal.Seq, err error) {
-	end := j.End()
-	if s.end != 0 {
-		end = min(end, s.end)
-	}
-	from, to = 1, end
-	if s.from != "" {
-		if from, err = parseRecord(s.from); err != nil {
-			return 0, 0, err
-		}
-	}
-	if s.to != "" {
-		if to, err = parseRecord(s.to); err != nil {
-			return 0, 0, err
-		}
-		if from > to {
-			return 0, 0, usagef("the first record comes before the last", "no record is from #%d on and up to #%d", from, to)
-		}
-	}
-	if s.fromTick > s.toTick {
-		return 0, 0, usagef("the first tick comes before the last", "no record is from tick %d on and up to tick %d", s.fromTick, s.toTick)
-	}
-	if s.fromTick > 0 {
-		first, err := firstAt(end, manifest.Tick(s.fromTick), j.timeOf)
-		if err != nil {
-			return 0, 0, err
-		}
-		from = max(from, first)
-	}
-	if s.toTick < math.MaxUint64 {
-		beyond, err := firstAt(end, manifest.Tick(s.toTick)+1, j.timeOf)
-		if err != nil {
-			return 0, 0, err
-		}
-		to = min(to, beyond-1)
-	}
-	from, to = max(from, 1), min(to, end)
-	if s.last != 0 && len(s.kinds) == 0 && s.cell == "" && s.causedBy == "" && uint64(to) > s.last {
-		from = max(from, to-journal.Seq(s.last)+1) // the records before need not be read
-	}
-	return from, to, nil
-}
-
-// firstAt returns the first of the records up to an end whose time is not before
-// a tick; the one after the end where there is none. Times never decrease.
-func firstAt(end journal.Seq, tick manifest.Tick, timeOf func(journal.Seq) (manifest.Tick, error)) (journal.Seq, error) {
-	var failed error
-	before := sort.Search(int(end), func(before int) bool {
-		if failed != nil {
-			return true
-		}
-		var t manifest.Tick
-		t, failed = timeOf(journal.Seq(before) + 1)
-		return t >= tick
-	})
-	return journal.Seq(before) + 1, failed
-}
-
-// last yields the last items, in order; 0: all.
-func last[T any](items iter.Seq2[T, error], limit uint64) iter.Seq2[T, error] {
-	if limit == 0 {
-		return items
-	}
-	return func(yield func(T, error) bool) {
-		var kept []T
-		for item, err := range items {
-			if err != nil {
-				yield(item, err)
-				return
-			}
-			if uint64(len(kept)) == limit {
-				kept = slices.Delete(kept, 0, 1)
-			}
-			kept = append(kept, item)
-		}
-		for _, item := range kept {
-			if !yield(item, nil) {
-				return
-			}
+		s.After, s.Last = s.Until, 0
+		switch err := lw.Await(ctx, s.Until); {
+		case errors.Is(context.Cause(ctx), owner.ErrEnding), errors.Is(err, store.ErrClosed):
+			c.note("note: the process that ran this world has ended")
+			return nil
+		case errors.Is(err, context.Canceled):
+			return &fault{err: errInterrupted, code: exitInterrupted}
+		case err != nil:
+			return err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -23,7 +25,7 @@ type moment struct {
 }
 
 func newTimelineCommand(c *cli) *cobra.Command {
-	s := newSelection()
+	var s selected
 	var limit uint64
 	cmd := &cobra.Command{
 		Use:   "timeline CELL",
@@ -33,7 +35,7 @@ events it received, the steps it took on them, what it emitted, what it asked
 for and what the gate, people and the outside answered, with every attempt. What
 a person asked for is told of operator/NAME. -v prints data in full.`,
 		Example: `  worldctl timeline agent/ada
-  worldctl timeline agent/ada --from 100 --to 200
+  worldctl timeline agent/ada --from t100 --to t200
   worldctl timeline operator/ada
   worldctl timeline agent/ada -o jsonl`,
 		Args: args(1, 1),
@@ -44,12 +46,12 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 				if t.self, err = t.findActor(args[0]); err != nil {
 					return err
 				}
-				s.cell = t.self
-				records, err := s.records(t.records)
+				s.Cell = t.self
+				want, err := s.in(t.records)
 				if err != nil {
 					return err
 				}
-				return list(c, "timeline", "moments", first(t.moments(records), limit), columns[moment]{
+				return list(c, "timeline", "moments", first(t.moments(t.Select(want)), limit), columns[moment]{
 					header: table.Row{"tick", "record", "what"},
 					row:    func(m moment) table.Row { return table.Row{m.Time, fmt.Sprintf("#%d", m.Record), m.What} },
 					plain:  true,
@@ -58,9 +60,8 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&s.from, "from", "", "only from this `RECORD` on")
-	cmd.Flags().StringVar(&s.to, "to", "", "only up to this `RECORD`")
-	cmd.Flags().Uint64Var(&limit, "limit", 0, "only the first `N` records")
+	addRange(cmd, &s.from, &s.to)
+	addLimit(cmd, &limit, "records")
 	return cmd
 }
 
@@ -70,14 +71,11 @@ func (j records) findActor(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if cell.Reducer != reducer.Operator {
-		_, err := findCell(j.Local, name)
-		return name, err
+	err = j.Concerned(cell)
+	if errors.Is(err, world.ErrNoCell) && cell.Reducer == reducer.Operator {
+		err = hinted(fmt.Errorf("%s has asked for nothing", name), "worldctl tail --kind effect.submitted shows who has")
 	}
-	for _, err := range j.Local.CellRecords(name, 0) {
-		return name, err
-	}
-	return "", hinted(fmt.Errorf("%s has asked for nothing", name), "worldctl tail --kind effect.submitted shows who has")
+	return name, err
 }
 
 // moments puts records into words.

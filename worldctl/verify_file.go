@@ -150,8 +150,10 @@ func (c *cli) concludeVerify(r *verify.Report, trust bool, remedy, unsigned stri
 		return err
 	}
 	switch {
-	case !r.OK:
+	case len(r.Faults) > 0:
 		return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(r.Faults)), "%s", remedy)
+	case !r.OK:
+		return hinted(errors.New(r.Replay.Error), "all else was checked, and there is no fault; %s", hintReducers)
 	case !trust || r.Trusted:
 		return nil
 	case r.Checkpoints.Last == 0:

@@ -61,14 +61,14 @@ is. --keep leaves it in a directory of your choice.
 			return trouble(err)
 		},
 	}
-	cmd.Flags().StringVar(&q.at, "at", "", "fork at this `MOMENT`: a record, t5, -10, head or a snapshot")
+	addAt(cmd, &q.at, "fork at this")
 	cmd.Flags().StringVar(&q.send, "send", "", "send the events in this `FILE` of JSON lines; - is stdin")
 	cmd.Flags().StringVar(&q.patch, "patch", "", "put the manifest in force that this `FILE` makes: a patch as JSON, or a world.yaml")
 	cmd.Flags().BoolVar(&q.only, "only", false, "do not send what the world got after the moment")
 	cmd.Flags().StringVar(&q.keep, "keep", "", "make the fork in this `DIR` and leave it there")
 	cmd.Flags().BoolVar(&q.untilIdle, "until-idle", false, "run on until the fork is idle, also where the world is not")
 	cmd.Flags().Uint64Var(&q.ticks, "ticks", 0, "compare the two `N` ticks after the moment; 0 is no bound")
-	cmd.Flags().Uint64Var(&q.limit, "limit", 0, "only the first `N` cells")
+	addLimit(cmd, &q.limit, "cells")
 	return cmd
 }
 

@@ -7,19 +7,20 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // whatIfAnswer says what came of a what-if.
 type whatIfAnswer struct {
-	Forked     forkedAnswer   `json:"forked"`
-	Patched    bool           `json:"patched"`
-	Sent       uint64         `json:"sent"` // events that were asked about
-	Again      againAnswer    `json:"again"`
-	Answered   uint64         `json:"answered"`   // effects, by what was recorded
-	Unanswered uint64         `json:"unanswered"` // effects that nothing recorded answers
-	Unknown    *unknownAnswer `json:"unknown"`    // null: all was answered
-	Same       bool           `json:"same"`
-	Difference *comparison    `json:"diff"` // a: the world; b: the fork
+	Forked     forkedAnswer     `json:"forked"`
+	Patched    bool             `json:"patched"`
+	Sent       uint64           `json:"sent"` // events that were asked about
+	Again      againAnswer      `json:"again"`
+	Answered   uint64           `json:"answered"`   // effects, by what was recorded
+	Unanswered uint64           `json:"unanswered"` // effects that nothing recorded answers
+	Unknown    *unknownAnswer   `json:"unknown"`    // null: all was answered
+	Same       bool             `json:"same"`
+	Difference *view.Comparison `json:"diff"` // a: the world; b: the fork
 }
 
 type forkedAnswer struct {
@@ -68,7 +69,7 @@ func againOf(f *local.Followed) againAnswer {
 	return a
 }
 
-func (c *cli) showWhatIf(a *whatIfAnswer, was, is *side) {
+func (c *cli) showWhatIf(a *whatIfAnswer, was, is *view.Side) {
 	if u := a.Unknown; u != nil {
 		fmt.Fprintf(c.stdout, "unknown beyond tick %d: in tick %d %s asks for %s %s (occurrence %d), and nothing recorded answers it\n",
 			u.Tick-1, u.Tick, u.Cell, u.Kind, teller{full: c.verbose}.data(u.Params), u.Occurrence)

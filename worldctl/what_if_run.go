@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // experiment is a what-if under way. The world and its fork are open together
@@ -52,7 +53,7 @@ func (x *experiment) forkOff(change world.Amendment) error {
 
 // forkFrom forks a world at a moment of its past.
 func (x *experiment) forkFrom(lw, past *local.World, change world.Amendment) error {
-	at, err := recordsOf(past).moment(x.at)
+	at, err := recordsOf(past).At(x.at)
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (x *experiment) live(ctx context.Context, events io.Reader) (err error) {
 	if err != nil {
 		return err
 	}
-	if x.answer.Difference, err = compare(was, is, x.limit); err != nil {
+	if x.answer.Difference, err = view.Compare(was, is, x.limit); err != nil {
 		return err
 	}
 	x.answer.Difference.A.Dir, x.answer.Difference.B.Dir = x.dir, x.keep
@@ -186,7 +187,7 @@ func (x *experiment) unknown(err error) error {
 
 // sides returns the moments to compare: where the fork has come to, or the end of
 // the tick before what is unknown, and the world as it was then.
-func (x *experiment) sides() (was, is *side, err error) {
+func (x *experiment) sides() (was, is *view.Side, err error) {
 	last := x.last
 	if x.answer.Unknown != nil {
 		last = x.answer.Unknown.Tick - 1
@@ -201,14 +202,10 @@ func (x *experiment) sides() (was, is *side, err error) {
 }
 
 // sideAfter returns a world as it was before the first tick after one.
-func sideAfter(lw *local.World, tick manifest.Tick) (*side, error) {
-	at := lw.Head().ID
-	if tick < math.MaxUint64 {
-		beyond, err := firstAt(at, tick+1, recordsOf(lw).timeOf)
-		if err != nil {
-			return nil, err
-		}
-		at = beyond - 1
+func sideAfter(lw *local.World, tick manifest.Tick) (*view.Side, error) {
+	at, err := recordsOf(lw).EndOf(tick, lw.Head().ID)
+	if err != nil {
+		return nil, err
 	}
 	m, err := lw.At(at)
 	if err != nil {

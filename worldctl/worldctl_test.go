@@ -23,6 +23,7 @@ import (
 	"github.com/worldkernel/worldkernel/host/llm"
 	"github.com/worldkernel/worldkernel/host/mcp"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -32,7 +33,14 @@ func TestMain(m *testing.M) {
 	if _, set := os.LookupEnv("GORACE"); !set {
 		_ = os.Setenv("GORACE", "atexit_sleep_ms=0 halt_on_error=1")
 	}
-	testscript.Main(processes(m), map[string]func(){"worldctl": func() { Main(released()) }, "sink": sinkMain})
+	testscript.Main(processes(m), map[string]func(){
+		"worldctl": func() { Main(released()) }, "sink": sinkMain,
+		"deskctl": func() { // a program of one's own
+			Main(Options{Reducers: reducer.Registry{"ticket@1": reducer.Typed(1, func(_ *reducer.Context, n int, _ struct{ ID string }) (int, error) {
+				return n + 1, nil
+			})}})
+		},
+	})
 }
 
 // released is what the released program adds to worlds.

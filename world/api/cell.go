@@ -3,12 +3,9 @@ package api
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -66,42 +63,14 @@ func showCell(c *call) error {
 	if err != nil {
 		return err
 	}
-	var v world.CellView
-	var at journal.Seq
-	var found bool
-	if c.param("at") == "" {
-		c.world.Local.View(func(w *world.Moment) {
-			v, found = w.Cell(cell)
-			at = w.Head().ID
-		})
-	} else if at, err = c.moment(); err == nil {
-		v, found, err = c.world.Local.CellAt(cell, at)
+	v, err := c.world.Cell(cell, c.param("at"))
+	if moment := (*view.MomentError)(nil); errors.As(err, &moment) && moment.Rule != "" {
+		return notFound(err.Error())
 	}
-	switch {
-	case errors.Is(err, journal.ErrNotFound) && !errors.Is(err, journal.ErrRedacted):
-		return notFound("there is no such moment")
-	case err != nil:
+	if err != nil {
 		return err
-	case !found:
-		return notFound("there is no such cell")
 	}
-	return c.ok(Cell{schemaOf("cell"), view.CellAt(v, at)})
-}
-
-// moment returns the record that at names: by its number, or that of a snapshot by
-// its name or the beginning of its hash.
-func (c *call) moment() (journal.Seq, error) {
-	name := c.param("at")
-	if id, err := strconv.ParseUint(name, 10, 64); err == nil {
-		if id == 0 || journal.Seq(id) > c.world.head() {
-			return 0, notFound("there is no such record")
-		}
-		return journal.Seq(id), nil
-	}
-	var s snapshot.Snapshot
-	var err error
-	c.world.Local.View(func(w *world.Moment) { s, err = w.FindSnapshot(name) })
-	return journal.Seq(s.Record), err
+	return c.ok(Cell{schemaOf("cell"), v})
 }
 
 // showTimeline tells what a cell, or an operator, did and what happened to it.
@@ -114,17 +83,8 @@ func showTimeline(c *call) error {
 	if err != nil {
 		return err
 	}
-	known := false
-	c.world.Local.View(func(w *world.Moment) { _, known = w.Cell(cell) })
-	for _, failed := range c.world.Local.CellRecords(s.cell, 0) { // also of one that a rollback undid
-		known, err = true, failed
-		break
-	}
-	if err != nil {
+	if err := c.world.Concerned(cell); err != nil {
 		return err
-	}
-	if !known {
-		return notFound("there is no such cell")
 	}
 	return c.pageOfRecords(s, "timeline")
 }

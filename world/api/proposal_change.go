@@ -18,7 +18,7 @@ import (
 // ProposeRequest asks for other rules: those that a patch makes of the manifest in
 // force.
 type ProposeRequest struct {
-	Patch     json.RawMessage   `json:"patch"`    // as worldctl manifest diff --patch prints it
+	Patch     json.RawMessage   `json:"patch"`    // as worldctl diff --patch prints it
 	Contents  map[string][]byte `json:"contents"` // that the patch names and the world does not have: base64 by their SHA-256
 	Reason    string            `json:"reason"`
 	Signature *Signature        `json:"signature"` // the author's, over base and candidate; nil: a name is all there is

@@ -24,7 +24,7 @@ func listReceipts(c *call) error {
 		return err
 	}
 	out := Receipts{Schema: schemaOf("receipt-list"), Receipts: []view.ReceiptLine{}}
-	out.Next, err = page(c, selection{after: journal.Seq(after), kinds: view.AnswerKinds()}, func(e *view.Entry) error {
+	out.Next, err = page(c, view.Selection{After: journal.Seq(after), Kinds: view.AnswerKinds()}, func(e *view.Entry) error {
 		a, err := c.world.Answer(e)
 		if a != nil {
 			out.Receipts = append(out.Receipts, a.Line())

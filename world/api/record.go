@@ -1,11 +1,9 @@
 package api
 
 import (
-	"iter"
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -16,32 +14,19 @@ type Records struct {
 	Next    *string       `json:"next"` // the path of what comes after it; null: nothing does yet
 }
 
-// selection says which records are wanted: those for which all of it holds.
-type selection struct {
-	after journal.Seq
-	kinds []journal.Kind
-	cell  string
-}
-
-func (c *call) selection() (s selection, err error) {
+func (c *call) selection() (s view.Selection, err error) {
 	after, err := c.number("after")
 	if err != nil {
 		return s, err
 	}
-	s.after, s.cell = journal.Seq(after), c.param("cell")
-	for _, name := range c.URL.Query()["kind"] {
-		kind := journal.Kind(name)
-		if !view.Selects(kind) {
-			return s, badRequest("kind", "it is no kind of record, such as cell.stepped, nor a family of them, such as intent.*")
-		}
-		s.kinds = append(s.kinds, kind)
+	s.After, s.Cell = journal.Seq(after), c.param("cell")
+	if s.Kinds, err = view.ParseKinds(c.URL.Query()["kind"]); err != nil {
+		return s, badRequest("kind", err.Error())
 	}
-	if s.cell != "" {
-		if _, err := reducer.ParseCell(s.cell); err != nil {
-			return s, badRequest("cell", err.Error())
-		}
+	if s.Cell != "" {
+		_, err = c.cell()
 	}
-	return s, nil
+	return s, err
 }
 
 // listRecords answers with a page, or to who asks for that with a stream.
@@ -56,7 +41,7 @@ func listRecords(c *call) error {
 	return c.pageOfRecords(s, "tail")
 }
 
-func (c *call) pageOfRecords(s selection, schema string) error {
+func (c *call) pageOfRecords(s view.Selection, schema string) error {
 	out := Records{Schema: schemaOf(schema), Records: []view.Record{}}
 	next, err := page(c, s, func(e *view.Entry) error {
 		out.Records = append(out.Records, e.View())
@@ -69,63 +54,24 @@ func (c *call) pageOfRecords(s selection, schema string) error {
 	return c.ok(out)
 }
 
-// look is one record that was looked at.
-type look struct {
-	id    journal.Seq
-	entry *view.Entry // nil: it is not wanted
-}
-
-// selected looks at the records of a selection, in order: of a cell at those that
-// tell of it.
-func (j records) selected(s selection) iter.Seq2[look, error] {
-	return func(yield func(look, error) bool) {
-		if s.cell != "" {
-			for e, err := range j.OfCell(s.cell, s.after) {
-				x := look{entry: e}
-				if err == nil {
-					if x.id = e.ID; !view.Among(s.kinds, e.Kind) {
-						x.entry = nil
-					}
-				}
-				if !yield(x, err) || err != nil {
-					return
-				}
-			}
-			return
-		}
-		for r, err := range j.Local.Scan(s.after) {
-			if err == nil {
-				err = r.Err
-			}
-			x := look{id: r.ID}
-			if err == nil && view.Among(s.kinds, r.Record.Kind) {
-				x.entry, err = j.Load(r.Record, r.Bytes)
-			}
-			if !yield(x, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // page hands over the records of a page of a list, and returns the link to the next
 // page; nil: there is none yet. What it has handed over is durable.
-func page(c *call, s selection, use func(*view.Entry) error) (next *string, err error) {
+func page(c *call, s view.Selection, use func(*view.Entry) error) (next *string, err error) {
 	limit, err := c.limit()
 	if err != nil {
 		return nil, err
 	}
 	head, looked, last, more := c.world.head(), 0, journal.Seq(0), false
-	for x, err := range c.world.selected(s) {
+	for x, err := range c.world.Look(&s) {
 		if err == nil {
 			err = c.Context().Err()
 		}
 		if err != nil {
 			return nil, err
 		}
-		looked, last = looked+1, x.id
-		if x.entry != nil {
-			if err := use(x.entry); err != nil {
+		looked, last = looked+1, x.ID
+		if x.Entry != nil {
+			if err := use(x.Entry); err != nil {
 				return nil, err
 			}
 			limit--

@@ -2,10 +2,10 @@ package api
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Snapshots is a page of the snapshots that are kept, from the oldest.
@@ -56,7 +56,7 @@ func makeSnapshot(c *call) error {
 	if err := c.decode(&req); err != nil {
 		return err
 	}
-	if readsAsMoment(req.Name) {
+	if view.ReadsAsMoment(req.Name) {
 		return badRequest("name", "worldctl reads it as a moment: choose another name")
 	}
 	stop := c.server.metrics.time(c.server.metrics.snapshots, c.world.id)
@@ -70,19 +70,4 @@ func makeSnapshot(c *call) error {
 	}
 	stop()
 	return c.created("", Snapshot{schemaOf("snapshot"), s})
-}
-
-// readsAsMoment reports whether worldctl takes a name for a moment: head, head-10,
-// -10 or t5.
-func readsAsMoment(name string) bool {
-	if name == "head" {
-		return true
-	}
-	for _, sign := range []string{"-", "head-", "t"} {
-		digits, found := strings.CutPrefix(name, sign)
-		if found && digits != "" && strings.Trim(digits, "0123456789") == "" {
-			return true
-		}
-	}
-	return false
 }

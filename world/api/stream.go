@@ -20,20 +20,20 @@ const streamBuffer = 32 << 10
 // number of a record, event its kind, data its line. What is sent is durable.
 type stream struct {
 	*call
-	want selection
+	want view.Selection
 	sent journal.Seq // the last record that the follower's id stands for
 	out  *bufio.Writer
 }
 
 // stream lets the caller follow the journal until they go, are too slow, or the
 // server ends.
-func (c *call) stream(want selection) error {
+func (c *call) stream(want view.Selection) error {
 	if text := c.Header.Get("Last-Event-ID"); text != "" {
 		id, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			return badRequest("Last-Event-ID", "it has to be the number of a record")
 		}
-		want.after = journal.Seq(id)
+		want.After = journal.Seq(id)
 	}
 	select {
 	case c.server.followers <- struct{}{}:
@@ -51,7 +51,7 @@ func (c *call) stream(want selection) error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	c.out.WriteHeader(http.StatusOK)
-	s := &stream{call: c, want: want, sent: want.after}
+	s := &stream{call: c, want: want, sent: want.After}
 	s.out = bufio.NewWriterSize(patient{c}, streamBuffer)
 	if err := s.flush(); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (s *stream) follow(ctx context.Context) error {
 			return s.ended(ctx, err)
 		}
 		waiting, stop := context.WithTimeout(ctx, s.server.cfg.Limits.Heartbeat)
-		err := s.world.Local.Await(waiting, s.want.after)
+		err := s.world.Local.Await(waiting, s.want.After)
 		stop()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			_, err = s.out.WriteString(":\n\n")
@@ -90,7 +90,8 @@ func (s *stream) ended(ctx context.Context, err error) error {
 
 // catchUp sends what there is.
 func (s *stream) catchUp(ctx context.Context) error {
-	for r, err := range s.world.Local.Scan(s.want.after) {
+	store := s.world.Local
+	for r, err := range store.Scan(s.want.After) {
 		if err == nil {
 			err = r.Err
 		}
@@ -106,13 +107,13 @@ func (s *stream) catchUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.want.after = r.ID
+		s.want.After = r.ID
 	}
-	if s.sent < s.want.after { // so that a follower who comes back need not pass them again
-		if _, err := fmt.Fprintf(s.out, "id: %d\n\n", s.want.after); err != nil {
+	if s.sent < s.want.After { // so that a follower who comes back need not pass them again
+		if _, err := fmt.Fprintf(s.out, "id: %d\n\n", s.want.After); err != nil {
 			return err
 		}
-		s.sent = s.want.after
+		s.sent = s.want.After
 	}
 	return s.flush()
 }
@@ -122,15 +123,15 @@ var errRevoked = failed(http.StatusUnauthorized, "unauthorized", "the token is n
 
 // sendRecord sends a record if it is wanted.
 func (s *stream) sendRecord(r *journal.Scanned) error {
-	if !view.Among(s.want.kinds, r.Record.Kind) {
+	if !view.Among(s.want.Kinds, r.Record.Kind) {
 		return nil
 	}
 	e, err := s.world.Load(r.Record, r.Bytes)
 	if err != nil {
 		return err
 	}
-	if s.want.cell != "" {
-		if tells, err := s.world.TellsOf(e, s.want.cell); !tells || err != nil {
+	if s.want.Cell != "" {
+		if tells, err := s.world.TellsOf(e, s.want.Cell); !tells || err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,9 @@ func (lw *World) landmarks(at journal.Seq) (world.Landmarks, error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	known := lw.w.Landmarks()
+	if lw.lacks != nil && at > known.Head {
+		return known, lw.lacks
+	}
 	if at == 0 || at > known.Head {
 		return known, fmt.Errorf("record #%d of %d: %w", at, known.Head, journal.ErrNotFound)
 	}

@@ -63,6 +63,7 @@ type World struct {
 	host   *host.Host
 	keys   *receipt.Keyring
 	opts   Options
+	lacks  error       // see Lacks
 	signed journal.Seq // up to where a checkpoint is signed, at least
 
 	edition atomic.Pointer[edition] // whose host is host
@@ -91,17 +92,30 @@ func Find(dir string) (string, error) {
 }
 
 // Open opens the world in a directory and becomes its owner. What a crash left
-// half-done is caught up on before the next input.
+// half-done is caught up on before the next input. Where the program lacks Go reducers
+// the world can only be read: see Lacks.
 func Open(dir string, opts Options) (*World, error) {
 	lw, err := own(dir, opts)
 	if err != nil {
 		return nil, err
 	}
-	if lw.w, err = world.Open(lw.config()); err != nil {
+	if err := lw.load(lw.config()); err != nil {
 		return nil, errors.Join(err, lw.abandon())
 	}
 	return lw, nil
 }
+
+func (lw *World) load(cfg world.Config) (err error) {
+	if lw.w, err = world.Open(cfg); err == nil {
+		lw.lacks = lw.w.Lacks()
+	}
+	return err
+}
+
+// Lacks returns nil, or a *reducer.MissingError: then the world is not run and not
+// changed, and cells and intents are as they were before the first record that such a
+// reducer has to compute. The records after it can be read.
+func (lw *World) Lacks() error { return lw.lacks }
 
 // own becomes the owner of what is stored in a directory, whether or not it
 // makes a world.
@@ -162,6 +176,9 @@ func (lw *World) Close() error {
 	defer lw.still.Unlock()
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
+	if lw.lacks != nil {
+		return lw.abandon()
+	}
 	if lw.host == nil {
 		return errors.Join(lw.w.Checkpoint(), lw.abandon())
 	}
@@ -182,7 +199,7 @@ func (lw *World) canRun() error {
 	if !lw.keys.CanSign() {
 		return ErrNoKeys
 	}
-	return nil
+	return lw.lacks
 }
 
 // Step runs the next tick, and signs the checkpoint that is due then.

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Look opens the world in a directory to be read, in no other process meanwhile.
@@ -18,7 +17,7 @@ func Look(dir string, opts Options) (*World, error) {
 	}
 	cfg := lw.config() // verifies with the world's keys
 	if lw.keys, err = receipt.NewKeyring(lw.keys.World(), nil); err == nil {
-		lw.w, err = world.Open(cfg)
+		err = lw.load(cfg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, lw.abandon())

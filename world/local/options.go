@@ -45,7 +45,7 @@ func (lw *World) config() world.Config {
 			if err != nil {
 				return nil, err
 			}
-			if !lw.keys.CanSign() {
+			if !lw.keys.CanSign() || lw.opts.Reducers.Lacks(m) != nil {
 				lw.edition.Store(next)
 				return nil, nil // nothing will be started: see canRun
 			}

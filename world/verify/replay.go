@@ -3,8 +3,10 @@ package verify
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -54,12 +56,17 @@ func (v *verifier) begun() <-chan played {
 // replay reports what the replay from record 1 came to. Where an input is gone it goes
 // on from the next snapshot that can be loaded.
 func (v *verifier) replay(p played) {
+	var missing *reducer.MissingError
 	for {
 		v.report.Snapshots.Checked += p.snapshots
 		switch {
 		case p.err == nil:
 			v.report.StateRoot = p.state
 			v.report.Replay.OK = true
+			return
+		case errors.As(p.err, &missing):
+			v.report.Replay.Needs = missing.Reducers
+			v.report.Replay.Error = "not replayed here: needs " + strings.Join(missing.Reducers, ", ")
 			return
 		case v.report.Redacted+v.report.Withheld == 0 || !errors.Is(p.err, journal.ErrNotFound):
 			v.diverged(p.err)

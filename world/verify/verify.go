@@ -54,7 +54,7 @@ type Begin struct {
 
 // Report is what verification found. Its JSON is `worldctl verify -o json`.
 type Report struct {
-	OK                 bool         `json:"ok"`
+	OK                 bool         `json:"ok"`                    // all was checked, and there is no fault
 	Trusted            bool         `json:"trusted"`               // someone whom the caller believes has signed the last record and all before it
 	WorldID            string       `json:"world_id"`              // of a fork: its own
 	Records            uint64       `json:"records"`               // the number of the last one
@@ -110,6 +110,7 @@ type ReplayProof struct {
 	Error           string            `json:"error"` // "" where there is none
 	FirstDivergence *world.Divergence `json:"first_divergence"`
 	Gaps            []Gap             `json:"gaps"`
+	Needs           []string          `json:"needs,omitempty"` // Go reducers that this program lacks, so that it was not replayed: no fault, and not OK
 }
 
 // Gap is a range of records that could not be recomputed, because an input was
@@ -193,7 +194,7 @@ func Verify(h journal.History, cfg Config) (*Report, error) {
 	}
 	v.closeNamed()
 	r := v.report
-	r.OK = len(r.Faults) == 0
+	r.OK = len(r.Faults) == 0 && len(r.Replay.Needs) == 0
 	return r, nil
 }
 

@@ -3,6 +3,7 @@ package view
 import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -42,4 +43,25 @@ func CellAt(v world.CellView, at journal.Seq) Cell {
 		c.Mailbox = []world.MailView{}
 	}
 	return c
+}
+
+// Cell returns a cell as it is or, where a person named a moment, as it was then. The
+// error is that of Moment, or world.ErrNoCell.
+func (j Journal) Cell(cell reducer.Cell, moment string) (Cell, error) {
+	var v world.CellView
+	var found bool
+	var at journal.Seq
+	var err error
+	if moment == "" {
+		j.Local.View(func(w *world.Moment) {
+			v, found = w.Cell(cell)
+			at = w.Head().ID
+		})
+	} else if at, err = j.At(moment); err == nil {
+		v, found, err = j.Local.CellAt(cell, at)
+	}
+	if err == nil && !found {
+		err = &world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: cell.String()}
+	}
+	return CellAt(v, at), err
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -148,6 +150,15 @@ func (j Journal) Concerning(cell string, after journal.Seq) iter.Seq2[*Entry, er
 			}
 		}
 	}
+}
+
+// Concerned reports, as world.ErrNoCell, a cell or an operator that no record concerns. A
+// cell that a rollback undid was there.
+func (j Journal) Concerned(cell reducer.Cell) error {
+	for _, err := range j.Local.CellRecords(cell.String(), 0) {
+		return err
+	}
+	return &world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: cell.String()}
 }
 
 // OfCell yields, in order, the records after one that tell what a cell, or an

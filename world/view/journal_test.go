@@ -94,7 +94,7 @@ func TestIntentSaysWhereItStandsAndWhy(t *testing.T) {
 			`policy_denied: effect "bank.pay" is denied by policy "no huge payments"`, 0, receipt.OutcomePermanentFailure, "denied 0 false",
 		},
 		{"teller/dan", receipt.StateFailed, "allow", []string{"all else"}, "try later", 3, receipt.OutcomePermanentFailure, "error 3 true"},
-		{"teller/eve", receipt.StateFailed, "allow", []string{"all else"}, "it was made up for", 1, receipt.OutcomeCompensated, "error 1 false"},
+		{"teller/eve", receipt.StateFailed, "allow", []string{"all else"}, "it was compensated", 1, receipt.OutcomeCompensated, "error 1 false"},
 	} {
 		e := j.intentOf(t, c.cell)
 		a, err := j.Intent(e)

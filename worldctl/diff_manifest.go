@@ -2,11 +2,11 @@ package worldctl
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
-	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -19,38 +19,16 @@ type manifestDiffAnswer struct {
 	view.ManifestChanges
 }
 
-func newManifestDiffCommand(c *cli) *cobra.Command {
-	var asPatch bool
-	cmd := &cobra.Command{
-		Use:   "diff A B",
-		Short: "Show how two manifests differ: what gains rights first",
-		Long: `Show how two manifests differ, as one who has to approve of it reads it: first what
-gains rights, or may, such as new capabilities, grants, budgets and policies that
-allow; then what loses them; then the code of reducers; then the rest.
-
-A and B are world.yaml files, moments of the world at which a manifest was in force
-(head, t5, 120, -10, a snapshot), or hashes of manifests that the world has. A patch
-names the contents of files by their hash and does not carry them.
-
-` + diffCodes,
-		Example: `  worldctl manifest diff head world.yaml
-  worldctl manifest diff head stricter.yaml --patch > stricter.json`,
-		Args:        args(2, 2),
-		Annotations: map[string]string{takesMoments: "yes"},
-		RunE: func(_ *cobra.Command, args []string) error {
-			return trouble(c.manifestDiff(args[0], args[1], asPatch))
-		},
-	}
-	cmd.Flags().BoolVar(&asPatch, "patch", false, "print the patch that makes B of A, as JSON")
-	return cmd
+// isManifestFile reports whether a name is that of a world file, there or not.
+func isManifestFile(name string) bool {
+	extension := filepath.Ext(name)
+	return extension == ".yaml" || extension == ".yml"
 }
 
-func (c *cli) manifestDiff(from, to string, asPatch bool) (err error) {
-	var worlds openWorlds
-	defer func() { err = worlds.close(err) }()
+func (c *cli) diffManifests(worlds *openWorlds, names [2]string, asPatch bool) (err error) {
 	var sides [2]*edition
-	for i, name := range []string{from, to} {
-		if sides[i], err = c.edition(&worlds, name); err != nil {
+	for i, name := range names {
+		if sides[i], err = c.edition(worlds, name); err != nil {
 			return err
 		}
 	}
@@ -64,10 +42,7 @@ func (c *cli) manifestDiff(from, to string, asPatch bool) (err error) {
 	} else {
 		err = c.showManifestDiff(&answer, a, b)
 	}
-	if err != nil || a.hash == b.hash {
-		return err
-	}
-	return errDifferent
+	return unless(a.hash == b.hash, err)
 }
 
 func (c *cli) showManifestDiff(d *manifestDiffAnswer, a, b *edition) error {

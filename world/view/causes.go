@@ -1,0 +1,223 @@
+package view
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Causes yields a record and what caused it, up to an input.
+func (j Journal) Causes(e *Entry) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		for yield(e, nil) {
+			cause, err := j.CauseOf(e)
+			if err == nil && cause == 0 {
+				return
+			}
+			if err == nil && cause >= e.ID {
+				err = fmt.Errorf("record #%d says that #%d caused it, which comes later", e.ID, cause)
+			}
+			if err == nil {
+				e, err = j.Entry(cause)
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// CauseOf returns the record that caused e, 0 for none. An answer is an input,
+// but someone asked: its cause is the permit. A decision was asked for as well.
+func (j Journal) CauseOf(e *Entry) (journal.Seq, error) {
+	m := mentionIn(e)
+	if len(m.kind.Answers()) == 0 {
+		return e.CausedBy, nil
+	}
+	var before []journal.Seq
+	of, _ := j.LedgerEntry(m.key)
+	for id, err := range j.Local.CellRecords(of.Intent.Cell, 0) {
+		if err != nil {
+			return 0, err
+		}
+		if id >= e.ID {
+			break
+		}
+		before = append(before, id)
+	}
+	for _, id := range slices.Backward(before) { // what was asked for is seldom far
+		e, err := j.Entry(id)
+		if err != nil {
+			return 0, err
+		}
+		if m.answersTo(mentionIn(e)) {
+			return id, nil
+		}
+	}
+	return 0, nil
+}
+
+// mention is what a record about an intent is about.
+type mention struct {
+	record  journal.Seq
+	kind    journal.Kind
+	key     receipt.Key // zero: it is about no intent
+	attempt uint64      // 0: it is about no attempt
+}
+
+func mentionIn(e *Entry) mention {
+	key, attempt := IntentOf(e.Body)
+	return mention{e.ID, e.Kind, key, attempt}
+}
+
+// answersTo reports whether an earlier record may have asked for this one: it is
+// about the same attempt, or about the same intent where one of them is about no
+// attempt. The last such record did.
+func (m mention) answersTo(asked mention) bool {
+	return slices.Contains(m.kind.Answers(), asked.kind) && m.key == asked.key &&
+		(m.attempt == asked.attempt || m.attempt == 0 || asked.attempt == 0)
+}
+
+// Consequence is a record that another one brought about.
+type Consequence struct {
+	*Entry
+	Cause journal.Seq // what brought it about directly
+}
+
+// Consequences yields, in order, what a record brought about, up to so many
+// links away; 0 is no bound. Such records stand right behind their causes, or
+// concern a cell that those concern: so the indexes of these cells are read, each
+// once, from the cause on.
+func (j Journal) Consequences(of *Entry, links uint64) iter.Seq2[Consequence, error] {
+	return func(yield func(Consequence, error) bool) {
+		s := spread{
+			Journal: j, most: links,
+			found: make(map[journal.Seq]uint64), mentions: make(map[receipt.Key][]mention), reads: make(map[string]bool),
+		}
+		defer s.stop()
+		s.mention(of)
+		err := s.add(of, 0)
+		for err == nil && len(s.cursors) > 0 {
+			var e *Entry
+			if e, err = s.next(); err != nil {
+				break
+			}
+			cause := s.causeOf(e)
+			s.mention(e)
+			away, ok := s.found[cause]
+			if !ok {
+				continue
+			}
+			if !yield(Consequence{e, cause}, nil) {
+				return
+			}
+			err = s.add(e, away+1)
+		}
+		if err != nil {
+			yield(Consequence{}, err)
+		}
+	}
+}
+
+// spread reads the indexes of several cells at once, in the order of the journal,
+// and knows which of the records that it came by follow from the first.
+type spread struct {
+	Journal
+	most     uint64
+	found    map[journal.Seq]uint64 // whose consequences are wanted: links to the first record
+	mentions map[receipt.Key][]mention
+	reads    map[string]bool // cells
+	cursors  []cursor
+}
+
+// cursor is a sequence of records, and where it has come to.
+type cursor struct {
+	at   *Entry
+	next func() (*Entry, error, bool)
+	stop func()
+}
+
+// add makes it read on where the consequences of a record that it found
+// can be.
+func (s *spread) add(e *Entry, away uint64) error {
+	if s.most != 0 && away == s.most {
+		return nil
+	}
+	s.found[e.ID] = away
+	if err := s.read(s.Following(e.ID, e.ID)); err != nil {
+		return err
+	}
+	for _, cell := range s.Cells(e) {
+		if s.reads[cell] {
+			continue
+		}
+		s.reads[cell] = true
+		if err := s.read(s.Concerning(cell, e.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *spread) read(records iter.Seq2[*Entry, error]) error {
+	next, stop := iter.Pull2(records)
+	e, err, ok := next()
+	if !ok || err != nil {
+		stop()
+		return err
+	}
+	s.cursors = append(s.cursors, cursor{e, next, stop})
+	return nil
+}
+
+// next returns the first record that a cursor has come to, and moves the cursors
+// on.
+func (s *spread) next() (*Entry, error) {
+	first := slices.MinFunc(s.cursors, func(a, b cursor) int { return int(a.at.ID) - int(b.at.ID) }).at
+	for i := len(s.cursors) - 1; i >= 0; i-- {
+		c := &s.cursors[i]
+		if c.at.ID != first.ID {
+			continue
+		}
+		e, err, ok := c.next()
+		if err != nil {
+			return nil, err
+		}
+		if c.at = e; !ok {
+			c.stop()
+			s.cursors = slices.Delete(s.cursors, i, i+1)
+		}
+	}
+	return first, nil
+}
+
+func (s *spread) stop() {
+	for _, c := range s.cursors {
+		c.stop()
+	}
+}
+
+func (s *spread) mention(e *Entry) {
+	if m := mentionIn(e); m.key != (receipt.Key{}) {
+		s.mentions[m.key] = append(s.mentions[m.key], m)
+	}
+}
+
+// causeOf is Journal.CauseOf without a search; 0 also where the cause is none of
+// what it came by, and so does not follow from the first.
+func (s *spread) causeOf(e *Entry) journal.Seq {
+	m := mentionIn(e)
+	if len(m.kind.Answers()) == 0 {
+		return e.CausedBy
+	}
+	for _, asked := range slices.Backward(s.mentions[m.key]) {
+		if m.answersTo(asked) {
+			return asked.record
+		}
+	}
+	return 0
+}

@@ -1,0 +1,278 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Comparison says how two moments differ, of one world or of two.
+type Comparison struct {
+	A       Standing                    `json:"a"`
+	B       Standing                    `json:"b"`
+	Same    bool                        `json:"same"`
+	Parted  world.Parting               `json:"parted"`
+	Cells   ComparedCells               `json:"cells"`
+	Intents Differing[IntentDifference] `json:"intents"`
+	Cost    struct {                    // of effects, since the two parted
+		A receipt.Cost `json:"a"`
+		B receipt.Cost `json:"b"`
+	} `json:"cost"`
+	Timers    world.AlarmChange `json:"timers"`
+	Scheduled world.AlarmChange `json:"scheduled"`
+
+	Found world.Difference `json:"-"` // all of it, where Cells are bounded
+}
+
+// Standing is one of the moments.
+type Standing struct {
+	Dir       string        `json:"dir"` // empty: the world is gone
+	WorldID   string        `json:"world_id"`
+	At        journal.Seq   `json:"at"` // the last record that was looked at
+	Time      manifest.Tick `json:"time"`
+	Manifest  journal.Hash  `json:"manifest"`
+	StateRoot journal.Hash  `json:"state_root"`
+}
+
+// Differing are things that differ, by what has become of them.
+type Differing[T any] struct {
+	Added   []T `json:"added"`
+	Gone    []T `json:"gone"`
+	Changed []T `json:"changed"`
+}
+
+// ComparedCells are the cells that differ.
+type ComparedCells struct {
+	Differing[CellDifference]
+	Histories int `json:"histories"` // look the same and came there by other events
+}
+
+// CellDifference is a cell that is not the same at both moments.
+type CellDifference struct {
+	Cell   string        `json:"cell"`
+	Change string        `json:"change"` // added, gone or changed
+	A      *CellLine     `json:"a"`      // null: it was not there
+	B      *CellLine     `json:"b"`      // likewise
+	State  []StateChange `json:"state"`  // where the states differ
+}
+
+// StateChange is one place in which two states differ.
+type StateChange struct {
+	Path string        `json:"path"`        // a JSON pointer; empty: the whole
+	A    *journal.Data `json:"a,omitempty"` // absent: there is nothing at the path
+	B    *journal.Data `json:"b,omitempty"` // likewise
+}
+
+// IntentDifference is an intent that only one side has, or that ended otherwise.
+type IntentDifference struct {
+	Cell       string       `json:"cell"`
+	Kind       string       `json:"kind"`
+	Params     journal.Data `json:"params"`
+	Occurrence uint64       `json:"occurrence"`
+	A          *IntentSide  `json:"a"` // null: it was not asked for
+	B          *IntentSide  `json:"b"` // likewise
+}
+
+// IntentSide is where an intent stands at one of the moments.
+type IntentSide struct {
+	Key     receipt.Key     `json:"key"`
+	Record  journal.Seq     `json:"record"` // that made it
+	State   receipt.State   `json:"state"`
+	Outcome receipt.Outcome `json:"outcome"` // empty while there is none
+	Reason  string          `json:"reason"`
+}
+
+// CellComparison says how a cell's state differs between two moments.
+type CellComparison struct {
+	Cell  string        `json:"cell"`
+	A     journal.Seq   `json:"a"` // the records that were looked at
+	B     journal.Seq   `json:"b"`
+	Same  bool          `json:"same"`
+	State []StateChange `json:"state"`
+}
+
+// Side is one of two moments that are compared, and the journal that it is in.
+type Side struct {
+	Journal
+	Moment *world.Moment
+}
+
+// end is the last record that belongs to it.
+func (s *Side) end() journal.Seq { return s.Moment.Head().ID }
+
+// Compare compares two moments. limit bounds the cells that are told of; 0: none.
+func Compare(a, b *Side, limit uint64) (*Comparison, error) {
+	d := world.Compare(a.Moment, b.Moment)
+	x := &Comparison{A: a.standing(), B: b.standing(), Same: d.Same(), Timers: d.Timers, Scheduled: d.Scheduled, Found: d}
+	x.Cells = comparedCells(&d, limit)
+	var err error
+	if x.Parted, err = world.PartingOf(a.Local, b.Local, a.end(), b.end()); err != nil {
+		return nil, err
+	}
+	if x.Cost.A, err = a.spent(x.Parted.Common); err != nil {
+		return nil, err
+	}
+	if x.Cost.B, err = b.spent(x.Parted.Common); err != nil {
+		return nil, err
+	}
+	x.Intents, err = comparedIntents(&d, a, b)
+	return x, err
+}
+
+func (s *Side) spent(since journal.Seq) (receipt.Cost, error) {
+	spent, err := world.Spent(s.Local, since, s.end())
+	return spent.Cost, err
+}
+
+func (s *Side) standing() Standing {
+	st := s.Moment.Status()
+	return Standing{
+		Dir: s.Local.Dir(), WorldID: st.ID, At: s.end(), Time: st.Time, Manifest: st.Manifest, StateRoot: s.Moment.StateRoot(),
+	}
+}
+
+// String says which moment it is.
+func (s Standing) String() string {
+	text := fmt.Sprintf("#%d, tick %d of world %s", s.At, s.Time, s.WorldID)
+	if s.Dir != "" {
+		text += " in " + s.Dir
+	}
+	return text
+}
+
+// ByName returns all cells that differ, by name.
+func (c *ComparedCells) ByName() []CellDifference {
+	all := slices.Concat(c.Added, c.Gone, c.Changed)
+	slices.SortFunc(all, func(a, b CellDifference) int { return strings.Compare(a.Cell, b.Cell) })
+	return all
+}
+
+// comparedCells returns the first cells that differ, by name.
+func comparedCells(d *world.Difference, limit uint64) ComparedCells {
+	var all ComparedCells
+	for i := range d.CellsAdded {
+		all.Added = append(all.Added, differenceOf("added", nil, &d.CellsAdded[i]))
+	}
+	for i := range d.CellsGone {
+		all.Gone = append(all.Gone, differenceOf("gone", &d.CellsGone[i], nil))
+	}
+	for i := range d.CellsChanged {
+		all.Changed = append(all.Changed, differenceOf("changed", &d.CellsChanged[i].A, &d.CellsChanged[i].B))
+	}
+	cells := all.ByName()
+	if limit > 0 {
+		cells = cells[:min(limit, uint64(len(cells)))]
+	}
+	told := ComparedCells{Differing: none[CellDifference](), Histories: d.Histories}
+	into := map[string]*[]CellDifference{"added": &told.Added, "gone": &told.Gone, "changed": &told.Changed}
+	for _, c := range cells {
+		*into[c.Change] = append(*into[c.Change], c)
+	}
+	return told
+}
+
+// none is nothing that differs: lists, and no null, as JSON.
+func none[T any]() Differing[T] { return Differing[T]{[]T{}, []T{}, []T{}} }
+
+// differenceOf compares a cell at both moments; nil: it was not there.
+func differenceOf(change string, a, b *world.CellView) CellDifference {
+	d := CellDifference{Change: change}
+	var states [2]journal.Data
+	for i, x := range []struct {
+		cell *world.CellView
+		line **CellLine
+	}{{a, &d.A}, {b, &d.B}} {
+		if x.cell == nil {
+			continue
+		}
+		line := LineOfCell(*x.cell)
+		d.Cell, *x.line, states[i] = line.Cell, &line, x.cell.State
+	}
+	d.State = stateChanges(states[0], states[1])
+	return d
+}
+
+// stateChanges returns where two states differ; see canon.Changes.
+func stateChanges(a, b journal.Data) []StateChange {
+	out := []StateChange{}
+	for _, c := range canon.Changes(a, b) {
+		x := StateChange{Path: c.Path}
+		if c.A != nil {
+			x.A = &c.A
+		}
+		if c.B != nil {
+			x.B = &c.B
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func comparedIntents(d *world.Difference, a, b *Side) (Differing[IntentDifference], error) {
+	out := none[IntentDifference]()
+	add := func(to *[]IntentDifference, x, y *receipt.Entry) (err error) {
+		var one IntentDifference
+		for _, s := range []struct {
+			of    *Side
+			entry *receipt.Entry
+			side  **IntentSide
+		}{{a, x, &one.A}, {b, y, &one.B}} {
+			if s.entry == nil {
+				continue
+			}
+			line, err := s.of.IntentLine(s.entry)
+			if err != nil {
+				return err
+			}
+			e := &s.entry.Intent
+			one.Cell, one.Kind, one.Params, one.Occurrence = e.Cell, e.Kind, line.Params, e.Occurrence
+			*s.side = &IntentSide{e.Key, journal.Seq(s.entry.Emitted), s.entry.State, s.entry.Outcome, line.Reason}
+		}
+		*to = append(*to, one)
+		return nil
+	}
+	for i := range d.IntentsAdded {
+		if err := add(&out.Added, nil, &d.IntentsAdded[i]); err != nil {
+			return out, err
+		}
+	}
+	for i := range d.IntentsGone {
+		if err := add(&out.Gone, &d.IntentsGone[i], nil); err != nil {
+			return out, err
+		}
+	}
+	for i := range d.IntentsChanged {
+		if err := add(&out.Changed, &d.IntentsChanged[i].A, &d.IntentsChanged[i].B); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// CompareCell compares the state of a cell at two moments that a person named. The
+// error is that of Cell, world.ErrNoCell only where it was there at neither.
+func (j Journal) CompareCell(cell reducer.Cell, a, b string) (*CellComparison, error) {
+	for _, name := range []string{a, b} { // an empty one is none, and not now
+		if _, err := j.At(name); err != nil {
+			return nil, err
+		}
+	}
+	was, err := j.Cell(cell, a)
+	if err != nil && !errors.Is(err, world.ErrNoCell) {
+		return nil, err
+	}
+	is, other := j.Cell(cell, b)
+	if other != nil && (err != nil || !errors.Is(other, world.ErrNoCell)) {
+		return nil, other
+	}
+	changes := stateChanges(was.State, is.State)
+	return &CellComparison{Cell: cell.String(), A: was.At, B: is.At, Same: len(changes) == 0, State: changes}, nil
+}

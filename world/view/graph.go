@@ -1,0 +1,97 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Graph is how records follow from each other. Causes come before effects.
+type Graph struct {
+	Nodes []GraphNode `json:"nodes"`
+	Edges []GraphEdge `json:"edges"`
+}
+
+// GraphNode is a record of a graph.
+type GraphNode struct {
+	ID   journal.Seq   `json:"id"`
+	Kind journal.Kind  `json:"kind"`
+	Cell string        `json:"cell"` // that it concerns, several joined by a comma; empty: none
+	Time manifest.Tick `json:"time"`
+}
+
+// GraphEdge says that one record followed from another.
+type GraphEdge struct {
+	From journal.Seq `json:"from"` // the cause
+	To   journal.Seq `json:"to"`
+}
+
+// Graph returns what a record followed from, and what follows from it, up to so
+// many links away and so many records; 0 is no bound. whole is false where there
+// are more records.
+func (j Journal) Graph(of *Entry, links, most uint64) (g *Graph, whole bool, err error) {
+	g = &Graph{Nodes: []GraphNode{}, Edges: []GraphEdge{}}
+	full := func() bool { return most != 0 && uint64(len(g.Nodes)) == most }
+	var effect journal.Seq
+	for e, err := range j.Causes(of) {
+		if err != nil {
+			return nil, false, err
+		}
+		if links != 0 && uint64(len(g.Nodes)) > links {
+			break // the record itself is the first
+		}
+		if full() {
+			return g.inOrder(), false, nil
+		}
+		if g.add(j, e); effect != 0 {
+			g.Edges = append(g.Edges, GraphEdge{e.ID, effect})
+		}
+		effect = e.ID
+	}
+	g.inOrder()
+	for x, err := range j.Consequences(of, links) {
+		if err != nil {
+			return nil, false, err
+		}
+		if full() {
+			return g, false, nil
+		}
+		g.add(j, x.Entry)
+		g.Edges = append(g.Edges, GraphEdge{x.Cause, x.ID})
+	}
+	return g, true, nil
+}
+
+func (g *Graph) add(j Journal, e *Entry) {
+	g.Nodes = append(g.Nodes, GraphNode{e.ID, e.Kind, strings.Join(j.Cells(e), ", "), e.Time})
+}
+
+// inOrder turns round what was gathered from the effect to its causes.
+func (g *Graph) inOrder() *Graph {
+	slices.Reverse(g.Nodes)
+	slices.Reverse(g.Edges)
+	return g
+}
+
+const lookBack = 10_000 // records in which the last event is looked for
+
+// LastBeginning reads the last record that something began with: the last event that
+// was submitted or, where the last records hold none, the last input.
+func (j Journal) LastBeginning() (*Entry, error) {
+	end := j.End()
+	var input *Entry
+	for id := end; id > 0 && (input == nil || end-id < lookBack); id-- {
+		e, err := j.Entry(id)
+		switch {
+		case err != nil:
+			return nil, err
+		case e.Kind == journal.KindSubmitted:
+			return e, nil
+		case e.Kind.Input() && input == nil:
+			input = e
+		}
+	}
+	return input, nil
+}

@@ -1,0 +1,234 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// Why no record can be selected.
+var (
+	ErrKind  = errors.New("is not a kind of record")
+	ErrOrder = errors.New("a range begins before it ends")
+)
+
+// Selection says which records are wanted: those for which all of it holds. The zero
+// value wants all.
+type Selection struct {
+	After    journal.Seq // only later ones
+	Until    journal.Seq // and no later ones; 0: all
+	From, To Moment      // the first and the last
+	Kinds    []journal.Kind
+	Cell     string      // that they tell of, or an operator
+	CausedBy journal.Seq // what brought them about directly
+	Last     uint64      // so many of them, at the end; 0: all
+}
+
+// ParseKinds reads the names of kinds of records and of their families. The error is
+// ErrKind.
+func ParseKinds(names []string) ([]journal.Kind, error) {
+	var kinds []journal.Kind
+	for _, name := range names {
+		if !Selects(journal.Kind(name)) {
+			return nil, fmt.Errorf("%q %w", name, ErrKind)
+		}
+		kinds = append(kinds, journal.Kind(name))
+	}
+	return kinds, nil
+}
+
+// Range sets From and To to the moments that a person named; an empty name is none.
+// The error is ErrOrder or a *MomentError.
+func (s *Selection) Range(j Journal, from, to string) (err error) {
+	for _, end := range []struct {
+		name   string
+		moment *Moment
+	}{{from, &s.From}, {to, &s.To}} {
+		if end.name == "" {
+			continue
+		}
+		if *end.moment, err = j.Moment(end.name); err != nil {
+			return err
+		}
+	}
+	a, b := s.From, s.To
+	if !a.IsZero() && !b.IsZero() && a.tick == b.tick && (a.record > b.record || a.first > b.last) {
+		return fmt.Errorf("%w: not with %s, to end with %s", ErrOrder, a, b)
+	}
+	return nil
+}
+
+// Span returns the first record and the last that can be wanted; the first is after the
+// last where there is none.
+func (s *Selection) Span(j Journal) (from, to journal.Seq, err error) {
+	end := j.End()
+	if s.Until != 0 {
+		end = min(end, s.Until)
+	}
+	from, to = s.After+1, end
+	if !s.From.IsZero() {
+		first, err := j.firstOf(s.From, end)
+		if err != nil {
+			return 0, 0, err
+		}
+		from = max(from, first)
+	}
+	if !s.To.IsZero() {
+		last, err := j.lastOf(s.To, end)
+		if err != nil {
+			return 0, 0, err
+		}
+		to = min(to, last)
+	}
+	return from, to, nil
+}
+
+// Part returns the first record and the last of a range whose ends a person named, none
+// for those of the journal, and which must be there. The error is that of Range.
+func (j Journal) Part(from, to string) (first, last journal.Seq, err error) {
+	var s Selection
+	if err := s.Range(j, from, to); err != nil {
+		return 0, 0, err
+	}
+	for _, name := range []string{from, to} {
+		if name == "" {
+			continue
+		}
+		if _, err := j.At(name); err != nil {
+			return 0, 0, err
+		}
+	}
+	return s.Span(j)
+}
+
+// Looked is a record that was looked at for a selection.
+type Looked struct {
+	ID    journal.Seq
+	Entry *Entry // nil: it is not wanted
+}
+
+// Look yields, in order, the records that have to be looked at to find those of a
+// selection: of the journal the range, or what the index names of the cell or of the
+// cells of the cause. Last does not count.
+func (j Journal) Look(s *Selection) iter.Seq2[Looked, error] {
+	return func(yield func(Looked, error) bool) {
+		from, to, err := s.Span(j)
+		if err != nil {
+			yield(Looked{}, err)
+			return
+		}
+		if from > to {
+			return
+		}
+		looks := j.looks(s, from)
+		if s.Last != 0 && len(s.Kinds) == 0 && s.Cell == "" && s.CausedBy == 0 && uint64(to) > s.Last {
+			looks = j.looks(s, max(from, to-journal.Seq(s.Last)+1)) // the records before need not be read
+		}
+		for x, err := range looks {
+			if err == nil && x.ID > to {
+				return
+			}
+			if err == nil && x.ID < from {
+				continue
+			}
+			if !yield(x, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// looks is Look from a record on, or from before.
+func (j Journal) looks(s *Selection, from journal.Seq) iter.Seq2[Looked, error] {
+	entries := j.OfCell(s.Cell, from-1)
+	switch {
+	case s.CausedBy != 0:
+		entries = j.broughtAbout(s.CausedBy, s.Cell)
+	case s.Cell == "":
+		return j.scanned(s, from)
+	}
+	return func(yield func(Looked, error) bool) {
+		for e, err := range entries {
+			x := Looked{Entry: e}
+			if err == nil {
+				if x.ID = e.ID; !Among(s.Kinds, e.Kind) {
+					x.Entry = nil
+				}
+			}
+			if !yield(x, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// scanned reads what is wanted of every record from one on.
+func (j Journal) scanned(s *Selection, from journal.Seq) iter.Seq2[Looked, error] {
+	return func(yield func(Looked, error) bool) {
+		for r, err := range j.Local.Scan(from - 1) {
+			if err == nil {
+				err = r.Err
+			}
+			x := Looked{ID: r.ID}
+			if err == nil && Among(s.Kinds, r.Record.Kind) {
+				x.Entry, err = j.Load(r.Record, r.Bytes)
+			}
+			if !yield(x, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Select yields the records of a selection, in order.
+func (j Journal) Select(s *Selection) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		var kept []*Entry // the last ones
+		for x, err := range j.Look(s) {
+			switch {
+			case err != nil:
+				yield(nil, err)
+				return
+			case x.Entry == nil:
+			case s.Last == 0:
+				if !yield(x.Entry, nil) {
+					return
+				}
+			default:
+				if uint64(len(kept)) == s.Last {
+					kept = slices.Delete(kept, 0, 1)
+				}
+				kept = append(kept, x.Entry)
+			}
+		}
+		for _, e := range kept {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// broughtAbout yields what a record brought about directly, and of that what tells of
+// a cell where one is named.
+func (j Journal) broughtAbout(cause journal.Seq, cell string) iter.Seq2[*Entry, error] {
+	return func(yield func(*Entry, error) bool) {
+		of, err := j.Entry(cause)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for x, err := range j.Consequences(of, 1) {
+			wanted := err != nil || cell == ""
+			if !wanted {
+				wanted, err = j.TellsOf(x.Entry, cell)
+			}
+			if (wanted || err != nil) && !yield(x.Entry, err) || err != nil {
+				return
+			}
+		}
+	}
+}
