@@ -213,7 +213,7 @@ func knownOfMoments(err error) (code int, hint string) {
 		return exitUsage, "--from is where the range begins, and --to where it ends"
 	case errors.Is(err, view.ErrKind):
 		return exitUsage, "kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are " +
-			strings.Join(view.Families(), ".*, ") + ".*"
+			strings.Join(journal.Families(), ".*, ") + ".*"
 	case errors.Is(err, world.ErrNoCell):
 		return exitFailed, "worldctl cell list"
 	}
@@ -224,6 +224,8 @@ func knownOfMoments(err error) (code int, hint string) {
 func knownOfSnapshots(err error) (code int, hint string) {
 	var left *world.SideEffectsError
 	switch {
+	case errors.As(err, &left) && left.Back() == len(left.Effects):
+		return exitDenied, "--ack says that you know it: the cells count on what is done no more"
 	case errors.As(err, &left):
 		return exitDenied, "--compensate asks for their compensations, where their kind declares one; --ack says that the others stay, and that you know it"
 	case errors.Is(err, world.ErrOtherState):

@@ -68,6 +68,9 @@ func newRollbackCommand(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
 				s, err := recordsOf(lw).Snapshot(args[0])
+				if errors.Is(err, snapshot.ErrNoSnapshot) {
+					return hinted(err, "only to a snapshot: worldctl snapshot list shows those that are kept, worldctl snapshot create makes one of what is now")
+				}
 				if err != nil {
 					return err
 				}
