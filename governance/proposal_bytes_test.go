@@ -10,7 +10,7 @@ import (
 )
 
 func TestProposalsKeepTheirBytes(t *testing.T) {
-	d := newDesk(t, governed(1, false, 1, 2))
+	d := newFixture(t, governed(1, false, 1, 2))
 	back := func() {
 		again := *d
 		data := d.bytes()
@@ -48,7 +48,7 @@ func TestDecodedProposalsAreNumberedAndInAStage(t *testing.T) {
 		"open, and ended":         func(p *Proposal) { p.Ended = 9 },
 		"applied, and by nothing": func(p *Proposal) { p.Stage = Applied },
 	} {
-		d := newDesk(t, manifest.Governance{})
+		d := newFixture(t, manifest.Governance{})
 		change(d.propose("B", 0))
 		require.Error(t, new(Proposals).UnmarshalCBOR(d.bytes()), name)
 	}
@@ -58,7 +58,7 @@ func TestDecodedProposalsAreNumberedAndInAStage(t *testing.T) {
 }
 
 func FuzzProposalsUnmarshal(f *testing.F) {
-	d := newDesk(f, governed(1, false, 1, 2))
+	d := newFixture(f, governed(1, false, 1, 2))
 	f.Add(d.bytes())
 	d.propose("B", 1)
 	d.propose("C", 0)

@@ -16,7 +16,7 @@ import (
 // has been signed and seen. It shares no code with what it checks: what counts is
 // found out by verifying the signatures that were handed in.
 type office struct {
-	*desk
+	*fixture
 
 	rules map[Hash]manifest.Governance // of every manifest
 	notes []*note
@@ -89,7 +89,7 @@ func TestOnlyWhatEnoughHaveSignedIsApplied(t *testing.T) {
 		for _, c := range candidates {
 			o.rules[hashOf(c)] = governance.Draw(t, "governance of "+c)
 		}
-		o.desk = newDesk(t, o.rules[hashOf("A")])
+		o.fixture = newFixture(t, o.rules[hashOf("A")])
 		t.Repeat(map[string]func(*rapid.T){
 			"propose": o.proposeAny, "shadow": o.shadowAny, "approve": o.approveAny, "apply": func(t *rapid.T) {
 				if o.applyAny(t) {

@@ -18,21 +18,21 @@ func governed(n uint64, fourEyes bool, who ...byte) manifest.Governance {
 	return g
 }
 
-// desk is where the proposals of a world lie. Its manifest A is in force since
+// fixture has the proposals of a world. Its manifest A is in force since
 // record 1; every step is a record.
-type desk struct {
+type fixture struct {
 	t      require.TestingT
 	ps     Proposals
 	f      InForce
 	record uint64
 }
 
-func newDesk(t require.TestingT, g manifest.Governance) *desk {
-	return &desk{t: t, f: InForce{World: "w", Manifest: hashOf("A"), Since: 1, Governance: g}, record: 1}
+func newFixture(t require.TestingT, g manifest.Governance) *fixture {
+	return &fixture{t: t, f: InForce{World: "w", Manifest: hashOf("A"), Since: 1, Governance: g}, record: 1}
 }
 
 // propose adds a proposal of a candidate; author 0 signs nothing.
-func (d *desk) propose(candidate string, author byte) *Proposal {
+func (d *fixture) propose(candidate string, author byte) *Proposal {
 	p := Proposal{Base: d.f.Manifest, Candidate: hashOf(candidate), Record: d.record + 1, Author: "ada"}
 	if author != 0 {
 		s := manifest.Sign(keyOf(author), manifest.Terms{World: d.f.World, Base: p.Base, Candidate: p.Candidate})
@@ -44,7 +44,7 @@ func (d *desk) propose(candidate string, author byte) *Proposal {
 	return added
 }
 
-func (d *desk) shadow(n uint64, report string) error {
+func (d *fixture) shadow(n uint64, report string) error {
 	err := d.ps.Shadow(n, hashOf(report), d.record+1, d.f)
 	if err == nil {
 		d.record++
@@ -53,7 +53,7 @@ func (d *desk) shadow(n uint64, report string) error {
 }
 
 // sign has a person approve of a proposal as it is, but for change.
-func (d *desk) sign(n uint64, who byte, change ...func(*manifest.Terms)) error {
+func (d *fixture) sign(n uint64, who byte, change ...func(*manifest.Terms)) error {
 	p, err := d.ps.Find(n)
 	require.NoError(d.t, err)
 	terms := p.Terms(d.f.World)
@@ -63,7 +63,7 @@ func (d *desk) sign(n uint64, who byte, change ...func(*manifest.Terms)) error {
 	return d.approve(n, terms, manifest.Sign(keyOf(who), terms))
 }
 
-func (d *desk) approve(n uint64, terms manifest.Terms, s manifest.Signature) error {
+func (d *fixture) approve(n uint64, terms manifest.Terms, s manifest.Signature) error {
 	err := d.ps.Approve(n, terms, Approval{Record: d.record + 1, Signature: s, Actor: "bob"}, d.f)
 	if err == nil {
 		d.record++
@@ -72,7 +72,7 @@ func (d *desk) approve(n uint64, terms manifest.Terms, s manifest.Signature) err
 }
 
 // apply puts the candidate of a proposal in force, which keeps the governance.
-func (d *desk) apply(n uint64) error {
+func (d *fixture) apply(n uint64) error {
 	p, err := d.ps.Ready(n, d.f)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (d *desk) apply(n uint64) error {
 }
 
 // adopt proposes a candidate and goes the whole way.
-func (d *desk) adopt(candidate string, who ...byte) {
+func (d *fixture) adopt(candidate string, who ...byte) {
 	p := d.propose(candidate, 0)
 	require.NoError(d.t, d.shadow(p.N, "report of "+candidate))
 	for _, w := range who {
@@ -93,14 +93,14 @@ func (d *desk) adopt(candidate string, who ...byte) {
 	require.NoError(d.t, d.apply(p.N))
 }
 
-func (d *desk) bytes() []byte {
+func (d *fixture) bytes() []byte {
 	b, err := d.ps.MarshalCBOR()
 	require.NoError(d.t, err)
 	return b
 }
 
 func TestProposalGoesFromStageToStage(t *testing.T) {
-	d := newDesk(t, governed(2, false, 1, 2, 3))
+	d := newFixture(t, governed(2, false, 1, 2, 3))
 	p := d.propose("B", 0)
 	require.Equal(t, []any{uint64(1), Proposed, true}, []any{p.N, p.Stage, p.Open()})
 	require.NoError(t, d.shadow(1, "r"))
@@ -118,65 +118,65 @@ func TestProposalGoesFromStageToStage(t *testing.T) {
 }
 
 func TestRefusedStepsChangeNothing(t *testing.T) {
-	other := func(change func(*manifest.Terms)) func(*desk) error {
-		return func(d *desk) error { return d.sign(1, 1, change) }
+	other := func(change func(*manifest.Terms)) func(*fixture) error {
+		return func(d *fixture) error { return d.sign(1, 1, change) }
 	}
-	fork := func(d *desk) { d.f.World = "the fork" }
-	stale := func(d *desk) { d.f.Manifest, d.f.Since = hashOf("B"), d.record }
-	back := func(d *desk) { d.adopt("B", 1, 2); d.adopt("A", 1, 2) } // p1 was made of A, which is in force again
-	add := func(p Proposal) func(*desk) error {
-		return func(d *desk) error { _, err := d.ps.Add(p, d.f); return err }
+	fork := func(d *fixture) { d.f.World = "the fork" }
+	stale := func(d *fixture) { d.f.Manifest, d.f.Since = hashOf("B"), d.record }
+	back := func(d *fixture) { d.adopt("B", 1, 2); d.adopt("A", 1, 2) } // p1 was made of A, which is in force again
+	add := func(p Proposal) func(*fixture) error {
+		return func(d *fixture) error { _, err := d.ps.Add(p, d.f); return err }
 	}
-	terms := func(n uint64) func(*desk) error {
-		return func(d *desk) error { _, err := d.ps.Terms(n, d.f); return err }
+	terms := func(n uint64) func(*fixture) error {
+		return func(d *fixture) error { _, err := d.ps.Terms(n, d.f); return err }
 	}
 	signed := manifest.Sign(keyOf(1), manifest.Terms{World: "w", Base: hashOf("A"), Candidate: hashOf("D")})
 	for name, c := range map[string]struct {
-		before func(*desk)
-		step   func(*desk) error
+		before func(*fixture)
+		step   func(*fixture) error
 		want   error
 	}{
 		"add: of another base":     {nil, add(Proposal{Base: hashOf("Z"), Candidate: hashOf("D")}), ErrStale},
 		"add: no change":           {nil, add(Proposal{Base: hashOf("A"), Candidate: hashOf("A")}), ErrNoChange},
 		"add: signed for another":  {nil, add(Proposal{Base: hashOf("A"), Candidate: hashOf("E"), Signature: &signed}), ErrSignature},
 		"add: signed elsewhere":    {fork, add(Proposal{Base: hashOf("A"), Candidate: hashOf("D"), Signature: &signed}), ErrSignature},
-		"shadow: there is none":    {nil, func(d *desk) error { return d.shadow(9, "r") }, ErrNoProposal},
-		"shadow: stale":            {stale, func(d *desk) error { return d.shadow(1, "r") }, ErrStale},
-		"shadow: closed":           {nil, func(d *desk) error { return d.shadow(3, "r") }, ErrClosed},
-		"approve: there is none":   {nil, func(d *desk) error { return d.ps.Approve(0, manifest.Terms{}, Approval{}, d.f) }, ErrNoProposal},
-		"approve: stale":           {stale, func(d *desk) error { return d.sign(1, 1) }, ErrStale},
-		"approve: closed":          {nil, func(d *desk) error { return d.sign(3, 1) }, ErrClosed},
-		"approve: not shadowed":    {nil, func(d *desk) error { return d.sign(2, 1) }, ErrNotShadowed},
-		"approve: old report":      {back, func(d *desk) error { return d.sign(1, 1) }, ErrOldReport},
+		"shadow: there is none":    {nil, func(d *fixture) error { return d.shadow(9, "r") }, ErrNoProposal},
+		"shadow: stale":            {stale, func(d *fixture) error { return d.shadow(1, "r") }, ErrStale},
+		"shadow: closed":           {nil, func(d *fixture) error { return d.shadow(3, "r") }, ErrClosed},
+		"approve: there is none":   {nil, func(d *fixture) error { return d.ps.Approve(0, manifest.Terms{}, Approval{}, d.f) }, ErrNoProposal},
+		"approve: stale":           {stale, func(d *fixture) error { return d.sign(1, 1) }, ErrStale},
+		"approve: closed":          {nil, func(d *fixture) error { return d.sign(3, 1) }, ErrClosed},
+		"approve: not shadowed":    {nil, func(d *fixture) error { return d.sign(2, 1) }, ErrNotShadowed},
+		"approve: old report":      {back, func(d *fixture) error { return d.sign(1, 1) }, ErrOldReport},
 		"approve: other world":     {nil, other(func(t *manifest.Terms) { t.World = "the fork" }), ErrOtherTerms},
 		"approve: other base":      {nil, other(func(t *manifest.Terms) { t.Base = hashOf("Z") }), ErrOtherTerms},
 		"approve: other candidate": {nil, other(func(t *manifest.Terms) { t.Candidate = hashOf("Z") }), ErrOtherTerms},
 		"approve: other report":    {nil, other(func(t *manifest.Terms) { t.Report = hashOf("Z") }), ErrOtherTerms},
 		"approve: of no report":    {nil, other(func(t *manifest.Terms) { t.Report = Hash{} }), ErrOtherTerms},
-		"approve: not listed":      {nil, func(d *desk) error { return d.sign(1, 7) }, ErrNotListed},
-		"approve: repeated":        {nil, func(d *desk) error { return d.sign(1, 2) }, ErrRepeated},
-		"approve: own":             {nil, func(d *desk) error { return d.sign(1, 3) }, ErrOwnProposal},
-		"approve: bad signature": {nil, func(d *desk) error {
+		"approve: not listed":      {nil, func(d *fixture) error { return d.sign(1, 7) }, ErrNotListed},
+		"approve: repeated":        {nil, func(d *fixture) error { return d.sign(1, 2) }, ErrRepeated},
+		"approve: own":             {nil, func(d *fixture) error { return d.sign(1, 3) }, ErrOwnProposal},
+		"approve: bad signature": {nil, func(d *fixture) error {
 			return d.approve(1, d.ps.list[0].Terms("w"), manifest.Signature{Key: publicOf(1)})
 		}, ErrSignature},
-		"approve: another's key":     {nil, func(d *desk) error { return d.approve(1, d.ps.list[0].Terms("w"), signedBy(d, 2, 1)) }, ErrSignature},
-		"approve: with the author's": {nil, func(d *desk) error { return d.approve(1, d.ps.list[0].Terms("w"), authors(d, 1)) }, ErrSignature},
+		"approve: another's key":     {nil, func(d *fixture) error { return d.approve(1, d.ps.list[0].Terms("w"), signedBy(d, 2, 1)) }, ErrSignature},
+		"approve: with the author's": {nil, func(d *fixture) error { return d.approve(1, d.ps.list[0].Terms("w"), authors(d, 1)) }, ErrSignature},
 		"terms: there is none":       {nil, terms(9), ErrNoProposal},
 		"terms: stale":               {stale, terms(1), ErrStale},
 		"terms: closed":              {nil, terms(3), ErrClosed},
 		"terms: not shadowed":        {nil, terms(2), ErrNotShadowed},
 		"terms: old report":          {back, terms(1), ErrOldReport},
-		"apply: there is none":       {nil, func(d *desk) error { return d.apply(9) }, ErrNoProposal},
-		"apply: stale":               {stale, func(d *desk) error { return d.apply(1) }, ErrStale},
-		"apply: closed":              {nil, func(d *desk) error { return d.apply(3) }, ErrClosed},
-		"apply: not shadowed":        {nil, func(d *desk) error { return d.apply(2) }, ErrNotShadowed},
-		"apply: old report":          {back, func(d *desk) error { return d.apply(1) }, ErrOldReport},
-		"apply: approvals missing":   {nil, func(d *desk) error { return d.apply(1) }, ErrNotApproved},
-		"end: there is none":         {nil, func(d *desk) error { return d.ps.End(9, Rejected, 9, "", "") }, ErrNoProposal},
-		"end: closed":                {nil, func(d *desk) error { return d.ps.End(3, Withdrawn, 9, "", "") }, ErrClosed},
+		"apply: there is none":       {nil, func(d *fixture) error { return d.apply(9) }, ErrNoProposal},
+		"apply: stale":               {stale, func(d *fixture) error { return d.apply(1) }, ErrStale},
+		"apply: closed":              {nil, func(d *fixture) error { return d.apply(3) }, ErrClosed},
+		"apply: not shadowed":        {nil, func(d *fixture) error { return d.apply(2) }, ErrNotShadowed},
+		"apply: old report":          {back, func(d *fixture) error { return d.apply(1) }, ErrOldReport},
+		"apply: approvals missing":   {nil, func(d *fixture) error { return d.apply(1) }, ErrNotApproved},
+		"end: there is none":         {nil, func(d *fixture) error { return d.ps.End(9, Rejected, 9, "", "") }, ErrNoProposal},
+		"end: closed":                {nil, func(d *fixture) error { return d.ps.End(3, Withdrawn, 9, "", "") }, ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, governed(2, true, 1, 2, 3))
+			d := newFixture(t, governed(2, true, 1, 2, 3))
 			d.propose("B", 3)
 			require.NoError(t, d.shadow(1, "r"))
 			require.NoError(t, d.sign(1, 2))
@@ -194,21 +194,21 @@ func TestRefusedStepsChangeNothing(t *testing.T) {
 }
 
 // signedBy is what a person signs under p1, with the name of another's key.
-func signedBy(d *desk, who, as byte) manifest.Signature {
+func signedBy(d *fixture, who, as byte) manifest.Signature {
 	s := manifest.Sign(keyOf(who), d.ps.list[0].Terms(d.f.World))
 	s.Key = publicOf(as)
 	return s
 }
 
 // authors is a signature as an author of p1 makes one, who has seen no report.
-func authors(d *desk, who byte) manifest.Signature {
+func authors(d *fixture, who byte) manifest.Signature {
 	terms := d.ps.list[0].Terms(d.f.World)
 	terms.Report = Hash{}
 	return manifest.Sign(keyOf(who), terms)
 }
 
 func TestOpenProposalsAreLimited(t *testing.T) {
-	d := newDesk(t, manifest.Governance{})
+	d := newFixture(t, manifest.Governance{})
 	for i := range MaxOpen {
 		d.propose(fmt.Sprint("candidate ", i), 0)
 	}
@@ -221,7 +221,7 @@ func TestOpenProposalsAreLimited(t *testing.T) {
 }
 
 func TestApprovalsCountForTheirReportOnly(t *testing.T) {
-	d := newDesk(t, governed(2, false, 1, 2, 3))
+	d := newFixture(t, governed(2, false, 1, 2, 3))
 	p := d.propose("B", 0)
 	require.NoError(t, d.shadow(1, "r"))
 	require.NoError(t, d.sign(1, 1))
@@ -242,7 +242,7 @@ func TestApprovalsCountForTheirReportOnly(t *testing.T) {
 }
 
 func TestSecondProposalOfABaseIsStaleAfterTheFirstIsApplied(t *testing.T) {
-	d := newDesk(t, manifest.Governance{})
+	d := newFixture(t, manifest.Governance{})
 	second := d.propose("C", 0)
 	require.NoError(t, d.shadow(second.N, "r"))
 	require.NoError(t, d.sign(second.N, 1))
@@ -281,7 +281,7 @@ func TestNeededApprovals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			try := func(signers []byte) error {
-				d := newDesk(t, c.g)
+				d := newFixture(t, c.g)
 				p := d.propose("B", c.author)
 				require.NoError(t, d.shadow(1, "r"))
 				for _, who := range signers {
@@ -299,7 +299,7 @@ func TestNeededApprovals(t *testing.T) {
 }
 
 func TestForkDisownsWhatIsOpen(t *testing.T) {
-	d := newDesk(t, governed(1, true, 1, 2))
+	d := newFixture(t, governed(1, true, 1, 2))
 	d.adopt("B", 1, 2)
 	p := d.propose("C", 1)
 	require.NoError(t, d.shadow(p.N, "r"))
@@ -325,7 +325,7 @@ func TestForkDisownsWhatIsOpen(t *testing.T) {
 
 // Who has thought better of it is not brought back by whoever kept the signature.
 func TestAuthorsSignatureProposesOnce(t *testing.T) {
-	d := newDesk(t, governed(1, true, 1, 2))
+	d := newFixture(t, governed(1, true, 1, 2))
 	first := d.propose("B", 1)
 	again := Proposal{Base: d.f.Manifest, Candidate: first.Candidate, Author: "eve", Signature: first.Signature}
 	_, err := d.ps.Add(again, d.f)

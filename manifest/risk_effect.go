@@ -16,7 +16,7 @@ func (r *risks) effect(path, name string, was, is *Effect) {
 		return
 	}
 	r.unclear(path+"/adapter", name, "adapter "+is.Adapter+", not "+was.Adapter, was.Adapter != is.Adapter)
-	r.unclear(path+"/config", name, "its adapter is configured otherwise", !equalFiles(was.Config, is.Config, was.Files, is.Files))
+	r.unclear(path+"/config", name, "its adapter is configured differently", !equalFiles(was.Config, is.Config, was.Files, is.Files))
 	r.note(path+"/timeout", name, "an attempt may take %s, not %s", time.Duration(is.Timeout), time.Duration(was.Timeout))
 	r.unclear(path+"/class", name, "its class, which policies look at, is "+quoted(is.Class)+", not "+quoted(was.Class), was.Class != is.Class)
 	r.choice(path+"/idempotent", name, "idempotent", strconv.FormatBool(was.Idempotent), strconv.FormatBool(is.Idempotent), "false", "true")
@@ -28,7 +28,7 @@ func (r *risks) effect(path, name string, was, is *Effect) {
 	r.choice(path+"/on_repeat", name, "on_repeat", cmp.Or(was.OnRepeat, RepeatPark), cmp.Or(is.OnRepeat, RepeatPark), RepeatPark, RepeatReuse, RepeatRun)
 	r.verify(path+"/verify", name, was.Verify, is.Verify)
 	r.compensate(path+"/compensate", name, was.Compensate, is.Compensate)
-	r.unclear(path+"/max_cost", name, "an attempt reserves otherwise from budgets", was.MaxCost != is.MaxCost)
+	r.unclear(path+"/max_cost", name, "an attempt reserves a different amount from budgets", was.MaxCost != is.MaxCost)
 }
 
 // settles compares how long a verifier is not believed that nothing happened.
@@ -55,7 +55,7 @@ func (r *risks) verify(path, name string, was, is *Verify) {
 		r.add(Gains, path, name, "is not verified any more")
 	default:
 		r.unclear(path+"/adapter", name, "verified by "+is.Adapter+", not "+was.Adapter, was.Adapter != is.Adapter)
-		r.unclear(path+"/config", name, "its verifier is configured otherwise", !equalFiles(was.Config, is.Config, was.Files, is.Files))
+		r.unclear(path+"/config", name, "its verifier is configured differently", !equalFiles(was.Config, is.Config, was.Files, is.Files))
 		r.choice(path+"/mode", name, "verify.mode", was.Mode, is.Mode, VerifyStrict, VerifyHuman, VerifyWarn)
 	}
 }
@@ -64,12 +64,12 @@ func (r *risks) compensate(path, name string, was, is *Compensate) {
 	switch {
 	case was == nil && is == nil:
 	case was == nil:
-		r.add(Gains, path, name, "is made up for by %s", is.Kind)
+		r.add(Gains, path, name, "is compensated by %s", is.Kind)
 	case is == nil:
-		r.add(Loses, path, name, "is not made up for by %s any more", was.Kind)
+		r.add(Loses, path, name, "is no longer compensated by %s", was.Kind)
 	default:
-		r.unclear(path+"/kind", name, "made up for by "+is.Kind+", not "+was.Kind, was.Kind != is.Kind)
-		r.unclear(path+"/params", name, "made up for with "+is.Params+", not "+was.Params, was.Params != is.Params)
+		r.unclear(path+"/kind", name, "compensated by "+is.Kind+", not "+was.Kind, was.Kind != is.Kind)
+		r.unclear(path+"/params", name, "compensated with "+is.Params+", not "+was.Params, was.Params != is.Params)
 	}
 }
 

@@ -85,7 +85,7 @@ func (l *life) outside() *worldtest.Outside {
 
 func (l *life) live() {
 	for range 20 + l.rng.IntN(40) {
-		l.deed()
+		l.action()
 	}
 	l.drive()
 	for _, kind := range l.Kinds() {
@@ -104,7 +104,7 @@ func (l *life) try(what string, err error) {
 	l.total[what]++
 }
 
-func (l *life) deed() {
+func (l *life) action() {
 	ctx := context.Background()
 	switch l.rng.IntN(18) {
 	case 0, 1, 2, 3:

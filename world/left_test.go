@@ -150,9 +150,19 @@ func TestAResultIsForOneIntent(t *testing.T) {
 	p.Drive()
 	all := p.Intents()
 	require.NoError(t, p.resolve(all[1].Intent.Key, world.Reuse))
-	require.ErrorIs(t, p.resolve(all[2].Intent.Key, world.Reuse), world.ErrNoRepeat)
+	p.refusesReuse(all[2].Intent.Key, "another intent stands for")
 	p.Drive()
 	p.tells("x0 ok")
+}
+
+// refusesReuse has the reuse of a result refused, and why be said.
+func (p *play) refusesReuse(key receipt.Key, why string) {
+	p.t.Helper()
+	err := p.resolve(key, world.Reuse)
+	require.ErrorIs(p.t, err, world.ErrNoRepeat)
+	var refused *world.InputError
+	require.ErrorAs(p.t, err, &refused)
+	require.Contains(p.t, refused.Rule, why)
 }
 
 // TestWhatIsBeingMadeUpForHasNoResultToReuse parks what would get the result of a
@@ -168,9 +178,9 @@ func TestWhatIsBeingMadeUpForHasNoResultToReuse(t *testing.T) {
 	p.otherwise()
 	again := p.Intents()[2].Intent.Key
 	require.Equal(t, receipt.StateParked, p.entry(again).State)
-	require.ErrorIs(t, p.resolve(again, world.Reuse), world.ErrNoRepeat)
+	p.refusesReuse(again, "is being made up for")
 	p.reply(worldtest.OK(nil))
-	require.ErrorIs(t, p.resolve(again, world.Reuse), world.ErrNoRepeat)
+	p.refusesReuse(again, "has no result: it is compensated")
 	p.decide(again, journal.Approve)
 	p.reply(worldtest.OK(nil))
 	p.tells("x0 ok")
@@ -257,7 +267,7 @@ func TestMakingUpForIsNotForgottenInACrash(t *testing.T) {
 	p.order("x")
 	p.Drive()
 	third := p.Intents()[3].Intent.Key
-	require.ErrorIs(t, p.resolve(third, world.Reuse), world.ErrNoRepeat)
+	p.refusesReuse(third, "is being made up for")
 	require.Equal(t, receipt.StateParked, p.entry(third).State)
 }
 

@@ -1,6 +1,8 @@
 package world
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -89,14 +91,25 @@ func (k *kernel) hasResult(left *receipt.Entry) bool {
 	return left.State == receipt.StateCommitted && (left.Held == nil || k.turnedAsV1())
 }
 
-// reusable reports whether an intent repeats one that has a result, and that no
-// other stands for.
-func (k *kernel) reusable(e *receipt.Entry) bool {
+// notReusable says why an intent cannot get the result of what it repeats; empty: it
+// can.
+func (k *kernel) notReusable(e *receipt.Entry) string {
 	if e.Repeats == nil {
-		return false
+		return "it repeats nothing that a rollback left behind"
 	}
 	left := k.ledger.Entry(*e.Repeats)
-	return k.hasResult(left) && (k.turnedAsV1() || left.Abandoned && !k.ledger.Claimed(left))
+	switch key := left.Intent.Key; {
+	case left.State != receipt.StateCommitted:
+		return fmt.Sprintf("%s has no result: it is %s", key, cmp.Or(string(left.Outcome), string(left.State)))
+	case k.turnedAsV1():
+	case left.Held != nil:
+		return fmt.Sprintf("%s is being made up for", key)
+	case !left.Abandoned:
+		return fmt.Sprintf("%s is part of the history again", key)
+	case k.ledger.Claimed(left):
+		return fmt.Sprintf("another intent stands for %s already", key)
+	}
+	return ""
 }
 
 // reuse ends an intent with what the one that it repeats came to.

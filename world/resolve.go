@@ -103,8 +103,10 @@ func (k *kernel) resolvable(b *journal.Resolved) (*receipt.Entry, error) {
 	if e.State != want || (b.How == journal.Approve || b.How == Reuse) && e.Deadline == 0 {
 		return nil, refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
 	}
-	if b.How == Reuse && !k.reusable(e) {
-		return nil, refuse(ErrNoRepeat, "key", "%s", b.Key)
+	if b.How == Reuse {
+		if why := k.notReusable(e); why != "" {
+			return nil, refuse(ErrNoRepeat, "key", "%s: %s", b.Key, why)
+		}
 	}
 	if b.Reason == "" {
 		return nil, refuse(ErrNoReason, "reason", "say why, for those who read the journal")

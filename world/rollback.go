@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
@@ -24,14 +25,23 @@ type SideEffectsError struct {
 	Effects  []journal.SideEffect
 }
 
+// Back returns how many of them were made up for and come back with the history: they
+// are done no more.
+func (e *SideEffectsError) Back() int {
+	done := journal.RolledBack{Abandoned: e.Effects}
+	return done.Count(journal.MadeUpFor)
+}
+
 func (e *SideEffectsError) Error() string {
-	n := 0
-	for _, x := range e.Effects {
-		if x.Disposition != journal.Cancelled {
-			n++
-		}
+	done, back := journal.RolledBack{Abandoned: e.Effects}, e.Back()
+	var does []string
+	if n := len(e.Effects) - back - done.Count(journal.Cancelled); n > 0 {
+		does = append(does, fmt.Sprintf("leaves %d side effects behind", n))
 	}
-	return fmt.Sprintf("world: a rollback to %s leaves %d side effects behind, and they have to be acknowledged", e.Snapshot, n)
+	if back > 0 {
+		does = append(does, fmt.Sprintf("brings back %d that were made up for since and are done no more", back))
+	}
+	return fmt.Sprintf("world: a rollback to %s %s, which has to be acknowledged", e.Snapshot, strings.Join(does, " and "))
 }
 
 // Rollback returns cells, mailboxes and timers to what they were at a snapshot.

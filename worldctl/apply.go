@@ -41,7 +41,7 @@ migration fails. Then nothing has changed.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what it would come to")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what it would change")
 	addActor(cmd, &as)
 	return cmd
 }

@@ -16,10 +16,10 @@ import (
 )
 
 func newCellCommand(c *cli) *cobra.Command {
-	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and let parked ones go on"},
+	return group(&cobra.Command{Use: "cell", Short: "Look at cells, and resume parked ones"},
 		newCellListCommand(c), newCellShowCommand(c),
-		newCellResumeCommand(c, "resume", "Let a parked cell go on, with the event that failed", world.RetryEvent),
-		newCellResumeCommand(c, "skip", "Let a parked cell go on, without the event that failed", world.SkipEvent))
+		newCellResumeCommand(c, "resume", "Resume a parked cell, with the event that failed", world.RetryEvent),
+		newCellResumeCommand(c, "skip", "Resume a parked cell, without the event that failed", world.SkipEvent))
 }
 
 func newCellListCommand(c *cli) *cobra.Command {

@@ -213,7 +213,7 @@ func knownOfMoments(err error) (code int, hint string) {
 		return exitUsage, "--from is where the range begins, and --to where it ends"
 	case errors.Is(err, view.ErrKind):
 		return exitUsage, "kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are " +
-			strings.Join(view.Families(), ".*, ") + ".*"
+			strings.Join(journal.Families(), ".*, ") + ".*"
 	case errors.Is(err, world.ErrNoCell):
 		return exitFailed, "worldctl cell list"
 	}
@@ -224,8 +224,10 @@ func knownOfMoments(err error) (code int, hint string) {
 func knownOfSnapshots(err error) (code int, hint string) {
 	var left *world.SideEffectsError
 	switch {
+	case errors.As(err, &left) && left.Back() == len(left.Effects):
+		return exitDenied, "--ack says that you know it: the cells count on what is done no more"
 	case errors.As(err, &left):
-		return exitDenied, "--compensate asks for what makes up for them, where their kind declares that; --ack says that the others stay, and that you know it"
+		return exitDenied, "--compensate asks for their compensations, where their kind declares one; --ack says that the others stay, and that you know it"
 	case errors.Is(err, world.ErrOtherState):
 		return exitVerify, "nothing has changed: worldctl verify says what is damaged; another snapshot may be whole: worldctl snapshot list"
 	case errors.Is(err, world.ErrRetention):
@@ -272,7 +274,7 @@ func knownOfProposals(err error) (code int, hint string) {
 	case errors.Is(err, governance.ErrTooMany):
 		return exitConflict, "worldctl proposal list shows them"
 	case errors.Is(err, governance.ErrClosed):
-		return exitConflict, "worldctl proposal show " + name + " says how it ended; what is still wanted is proposed anew: worldctl propose"
+		return exitConflict, "worldctl proposal show " + name + " says how it ended; propose again what is still wanted: worldctl propose"
 	case errors.Is(err, governance.ErrStale):
 		return exitConflict, "make the change again on the manifest in force, which worldctl manifest show tells, and worldctl propose it; worldctl withdraw " + name + " takes this one back"
 	case errors.Is(err, governance.ErrOldReport):

@@ -44,8 +44,8 @@ type decidedAnswer struct {
 }
 
 func newIntentApproveCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "approve", "Let a parked intent go, if the gate still allows it")
-	cmd.Long = `Let a parked intent go, if the gate still allows it: it judges again, under the
+	cmd, x := newDecideCommand(c, "approve", "Approve a parked intent, if the gate still allows it")
+	cmd.Long = `Approve a parked intent, if the gate still allows it: it judges again, under the
 manifest in force. The approval is for the params that the intent has, whose hash
 is printed; --params-hash makes sure that they are those that were reviewed.
 
@@ -70,8 +70,8 @@ Exit code 4 if the gate denies it now, 5 if its params have another hash.`
 }
 
 func newIntentDenyCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "deny", "Do not let a parked intent go")
-	cmd.Long = "Do not let a parked intent go: it is denied, or it has failed if it is one whose\nrecorded result was not confirmed. Its cell is told."
+	cmd, x := newDecideCommand(c, "deny", "Deny a parked intent")
+	cmd.Long = "Deny a parked intent. One whose recorded result was not confirmed fails instead.\nIts cell is told."
 	cmd.Example = `  worldctl intent deny 9f86d081884c --reason "over the limit"`
 	x.bindHash(cmd)
 	x.how, x.reason = journal.Disapprove, noReason

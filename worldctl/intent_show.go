@@ -55,7 +55,7 @@ func (c *cli) showIntent(a *view.Intent) {
 		facts = append(facts, [2]any{"deadline", fmt.Sprintf("tick %d", a.Deadline)})
 	}
 	if a.For != nil {
-		facts = append(facts, [2]any{"makes up for", *a.For})
+		facts = append(facts, [2]any{"compensates", *a.For})
 	}
 	if a.Repeats != nil {
 		facts = append(facts, [2]any{"repeats", *a.Repeats}, [2]any{"reused", a.Reused})

@@ -32,7 +32,7 @@ nothing.`,
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
 				tell := teller{records: recordsOf(lw), full: c.verbose}
-				return list(c, "receipt-list", "receipts", first(tell.answersByIntent(), limit), columns[view.ReceiptLine]{
+				return list(c, "receipt-list", "receipts", first(tell.AnswersByIntent(), limit), columns[view.ReceiptLine]{
 					header: table.Row{"key", "cell", "kind", "attempt", "status", "outcome", "record", "", "payload"},
 					row: func(l view.ReceiptLine) table.Row {
 						return table.Row{

@@ -37,7 +37,7 @@ type rollbackFlags struct {
 func (x *rollbackFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`")
 	cmd.Flags().BoolVar(&x.ack, "ack", false, "side effects stay that are left behind, and you know it")
-	cmd.Flags().BoolVar(&x.compensate, "compensate", false, "ask for what makes up for them, where their kind declares that")
+	cmd.Flags().BoolVar(&x.compensate, "compensate", false, "ask for their compensations, where their kind declares one")
 	cmd.Flags().BoolVar(&x.fresh, "fresh-effects", false, "the same steps ask for new effects, and get no recorded results")
 	cmd.Flags().BoolVar(&x.dry, "dry-run", false, "only print what would be left behind")
 	cmd.Flags().BoolVar(&x.withManifest, "with-manifest", false, "then propose the manifest that was in force at the snapshot")
@@ -68,6 +68,9 @@ func newRollbackCommand(c *cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
 				s, err := recordsOf(lw).Snapshot(args[0])
+				if errors.Is(err, snapshot.ErrNoSnapshot) {
+					return hinted(err, "only to a snapshot: worldctl snapshot list shows those that are kept, worldctl snapshot create makes one of what is now")
+				}
 				if err != nil {
 					return err
 				}
@@ -177,13 +180,13 @@ func (c *cli) showRollback(done *journal.RolledBack, s *snapshot.Snapshot, recor
 	c.showLeft(done.Abandoned)
 	fmt.Fprintf(c.stdout, "#%d cells, mailboxes and timers are what they were at %s: after #%d, in tick %d\n", record, s.Name, s.At, s.Time)
 	if stay, undone := done.Count(journal.Kept, journal.Acknowledged), done.Count(journal.Compensated); stay+undone > 0 {
-		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are made up for\n", stay, undone)
+		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are compensated\n", stay, undone)
 	}
 	if n := done.Count(journal.Cancelled); n > 0 {
 		fmt.Fprintf(c.stdout, "not begun: %d, which are cancelled\n", n)
 	}
 	if n := done.Count(journal.MadeUpFor); n > 0 {
-		fmt.Fprintf(c.stdout, "%d of the history that comes back were made up for since: they are done no more\n", n)
+		fmt.Fprintf(c.stdout, "%d of the history that comes back were compensated since: they are not done again\n", n)
 	}
 }
 

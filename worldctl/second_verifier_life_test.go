@@ -31,8 +31,8 @@ type life struct {
 	redacted map[journal.Hash]bool
 }
 
-// lived returns a world that has lived through so many deeds.
-func lived(t *testing.T, seed uint64, loaded *source.Loaded, deeds int) *life {
+// lived returns a world that has lived through so many actions.
+func lived(t *testing.T, seed uint64, loaded *source.Loaded, actions int) *life {
 	t.Helper()
 	l := &life{t: t, rng: rand.New(rand.NewPCG(seed, 2)), id: "test", redacted: make(map[journal.Hash]bool)}
 	m := *loaded.Manifest
@@ -57,9 +57,9 @@ func lived(t *testing.T, seed uint64, loaded *source.Loaded, deeds int) *life {
 		m.Policies = append(m.Policies, manifest.Policy{Name: "ask", When: `intent.kind == "tool.d"`, Decide: manifest.DecideRequireApproval})
 	}
 	l.w = worldtest.New(t, m, loaded.Contents, o)
-	l.live(deeds)
+	l.live(actions)
 	if l.rng.IntN(3) == 0 {
-		l.fork(deeds / 2)
+		l.fork(actions / 2)
 	}
 	if l.rng.IntN(2) == 0 {
 		l.redact()
@@ -103,9 +103,9 @@ func fateOf(p receipt.Permit) worldtest.Reply {
 	}
 }
 
-func (l *life) live(deeds int) {
-	for range deeds {
-		l.deed()
+func (l *life) live(actions int) {
+	for range actions {
+		l.action()
 	}
 	if l.rng.IntN(2) == 0 { // else some of it is under way
 		for range 200 {
@@ -127,7 +127,7 @@ func (l *life) next() {
 	l.try(err)
 }
 
-func (l *life) deed() {
+func (l *life) action() {
 	ctx := context.Background()
 	switch l.rng.IntN(16) {
 	case 0, 1, 2:
@@ -310,7 +310,7 @@ func (l *life) turnBack() {
 }
 
 // fork goes on in a fork of the world.
-func (l *life) fork(deeds int) {
+func (l *life) fork(actions int) {
 	effects := []journal.ForkEffects{journal.ForkHold, journal.ForkLive, journal.ForkRecorded}[l.rng.IntN(3)]
 	l.id = "child"
 	o := worldtest.Options{ID: l.id, Answer: fateOf}
@@ -321,7 +321,7 @@ func (l *life) fork(deeds int) {
 	l.next() // a receipt may have come in the middle of a tick, and forks begin between two
 	require.NoError(l.t, l.w.Sync())
 	l.w = l.w.Fork(effects, o)
-	l.live(deeds)
+	l.live(actions)
 }
 
 // redact destroys a few payloads that the world does not need any more.

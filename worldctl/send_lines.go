@@ -80,7 +80,7 @@ func (b *bulk) stopped(err error, lw *local.World, accepted uint64) error {
 	case errors.As(err, &input):
 		err = refused(err, lw, b.event)
 	case errors.As(err, &line):
-		err = hinted(err, `a line is {"event": NAME, "data": ..., "at": TICK, "to": CELL}, without at and to where not wanted`)
+		err = hinted(err, "%s", hintLine)
 	case errors.Is(err, context.Canceled):
 		return hinted(fmt.Errorf("after %d accepted events: %w", accepted, err), "go on with the lines after these")
 	default:

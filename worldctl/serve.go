@@ -159,7 +159,7 @@ func (c *cli) servedTokens(file string) (tokens *api.Tokens, secret string, err 
 		return tokens, "", err
 	}
 	secret, hash := api.NewToken()
-	tokens, err = api.ParseTokens([]byte(tokenLine(c.actorOf(""), api.Scopes(), hash, nil)))
+	tokens, err = api.ParseTokens([]byte(api.TokenLine{Name: c.actorOf(""), Scopes: api.Scopes()}.Text(hash)))
 	return tokens, secret, err
 }
 

@@ -36,8 +36,8 @@ func newShadowCommand(c *cli) *cobra.Command {
 	var s shadowing
 	cmd := &cobra.Command{
 		Use:   "shadow PROPOSAL|FILE",
-		Short: "Run other rules on what really happened, and show what would have been otherwise",
-		Long: `Run other rules on what really happened, and show what would have been otherwise:
+		Short: "Run other rules on what really happened, and show what would have been different",
+		Long: `Run other rules on what really happened, and show what would have been different:
 decisions, cells, effects asked for, events, steps that fail. The recorded inputs
 come when they came, recorded receipts answer the effects, and nothing is performed
 or changed. Where the history has no answer, that is what is said.

@@ -109,8 +109,8 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
 		Use:     "prune NAME",
-		Short:   "Let a snapshot go, with what only it needs",
-		Long:    "Let a snapshot go, with what only it needs: no rollback returns to it any more. The\nlast one stays, and so does one that is pinned.",
+		Short:   "Delete a snapshot, with what only it needs",
+		Long:    "Delete a snapshot, with what only it needs: no rollback returns to it any more. The\nlast one stays, and so does one that is pinned.",
 		Example: "  worldctl snapshot prune before-lunch",
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

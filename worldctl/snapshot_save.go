@@ -120,7 +120,7 @@ func savedIn(path string) (string, error) {
 func notKept(file string, err error) error {
 	err = fmt.Errorf("%s: %w", file, err)
 	if errors.Is(err, snapshot.ErrNoSnapshot) {
-		return hinted(err, "the world has let that snapshot go, and returns only to those it keeps: worldctl snapshot list; next time, worldctl snapshot pin NAME")
+		return hinted(err, "the world has deleted that snapshot, and returns only to those it keeps: worldctl snapshot list; next time, worldctl snapshot pin NAME")
 	}
 	return err
 }

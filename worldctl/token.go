@@ -1,9 +1,10 @@
 package worldctl
 
 import (
-	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -70,19 +71,13 @@ func (c *cli) newToken(name string, names, worlds []string, file string) error {
 		return usagef("type --world-id ID, which worldctl -w "+c.world+" status -o json tells as world_id", "-w does not say for which worlds a token is")
 	}
 	secret, hash := api.NewToken()
-	line := tokenLine(name, scopes, hash, worlds)
+	line := api.TokenLine{Name: name, Scopes: scopes, Worlds: worlds}.Text(hash)
 	if _, err := api.ParseTokens([]byte(line)); err != nil {
 		return usagef("type worldctl token new --help", "%w", err)
 	}
 	a := tokenAnswer{Name: name, Token: secret, Scopes: scopes, Worlds: worlds, Line: line, File: file}
 	if file != "" {
-		err := changeTokens(c.path(file), func(text []byte) ([]byte, error) {
-			if len(text) > 0 && !bytes.HasSuffix(text, []byte("\n")) {
-				text = append(text, '\n')
-			}
-			return append(text, line+"\n"...), nil
-		})
-		if err != nil {
+		if err := inTokenFile(file, api.AddToken(c.path(file), line)); err != nil {
 			return err
 		}
 	}
@@ -109,7 +104,7 @@ func newTokenListCommand(c *cli) *cobra.Command {
 			return list(c, "tokens", "tokens", all(tokens.Lines()), columns[api.TokenLine]{
 				header: table.Row{"name", "scopes", "worlds"},
 				row: func(t api.TokenLine) table.Row {
-					return table.Row{t.Name, commas(t.Scopes), cmp.Or(strings.Join(t.Worlds, ","), "all")}
+					return table.Row{t.Name, t.ScopeList(), cmp.Or(strings.Join(t.Worlds, ","), "all")}
 				},
 				none: "no token is taken",
 			})
@@ -132,9 +127,12 @@ func newTokenRevokeCommand(c *cli) *cobra.Command {
 			if _, err := c.tokensIn(file); err != nil {
 				return err
 			}
-			err := changeTokens(c.path(file), func(text []byte) ([]byte, error) { return withoutToken(text, name) })
+			err := api.RevokeToken(c.path(file), name)
+			if errors.Is(err, api.ErrNoToken) {
+				return usagef("worldctl token list --file FILE shows those that there are", "there is no token of %q", name)
+			}
 			if err != nil {
-				return err
+				return inTokenFile(file, err)
 			}
 			return c.object("token-revoked", tokenAnswer{Name: name, File: file}, func() {
 				fmt.Fprintf(c.stdout, "%s is revoked\n", name)
@@ -151,4 +149,26 @@ func (c *cli) tokensIn(file string) (*api.Tokens, error) {
 		return nil, usagef("type --file FILE", "which token file is meant?")
 	}
 	return readTokens(c.path(file))
+}
+
+// readTokens is api.ReadTokens with what to do about its errors.
+func readTokens(file string) (*api.Tokens, error) {
+	tokens, err := api.ReadTokens(file)
+	return tokens, inTokenFile(file, err)
+}
+
+// inTokenFile says what to do about the error of a token file.
+func inTokenFile(file string, err error) error {
+	var clash *api.ClashError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &clash):
+		return usagef("worldctl token list --file "+file+" shows those that there are", "%w", err)
+	case errors.Is(err, api.ErrExposedTokens):
+		return hinted(err, "chmod 600 %s", file)
+	case errors.Is(err, fs.ErrNotExist):
+		return hinted(err, "worldctl token new NAME --scope read,submit --file %s makes it", file)
+	}
+	return hinted(err, "correct that line, or take it out")
 }

@@ -85,46 +85,6 @@ func (q *question) check() error {
 	return nil
 }
 
-func (c *cli) whatIf(ctx context.Context, q question) (err error) {
-	if err := q.check(); err != nil {
-		return err
-	}
-	x := experiment{question: q, cli: c, forkDir: c.path(q.keep)}
-	if x.dir, err = c.dir(); err != nil {
-		return err
-	}
-	change, err := c.readAmendment(q.patch)
-	if err != nil {
-		return err
-	}
-	events, closeEvents, err := c.openEvents(q.send)
-	if err != nil {
-		return err
-	}
-	defer closeEvents()
-	temporary, err := os.MkdirTemp("", "worldctl-what-if-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
-	if x.forkDir == "" {
-		x.forkDir = filepath.Join(temporary, "fork")
-	}
-	if c.owns(x.dir) {
-		x.past = filepath.Join(temporary, "past")
-	}
-	if err := x.forkOff(change); err != nil {
-		return err
-	}
-	if err := x.live(ctx, events); err != nil {
-		return err
-	}
-	if !x.answer.Same {
-		return errDifferent
-	}
-	return nil
-}
-
 // openEvents opens the file of events that is named, nil for none.
 func (c *cli) openEvents(name string) (io.Reader, func(), error) {
 	switch name {

@@ -58,6 +58,23 @@ type unknownAnswer struct {
 	Occurrence uint64        `json:"occurrence"`
 }
 
+func whatIfOf(q *question, x *local.Supposed) *whatIfAnswer {
+	a := &whatIfAnswer{
+		Forked:  forkedAnswer{At: x.Forked.At, Time: x.Began, WorldID: x.Forked.ID, Dir: q.keep},
+		Patched: x.Amend != nil, Sent: x.Sent, Answered: x.Answered, Unanswered: uint64(len(x.Unanswered)),
+	}
+	if !q.only {
+		a.Again = againOf(&x.Followed)
+	}
+	if len(x.Unanswered) > 0 {
+		first := &x.Unanswered[0]
+		a.Unknown = &unknownAnswer{
+			Tick: x.Fork.Status().Time, Cell: first.Cell, Kind: first.Kind, Params: first.Params, Occurrence: first.Occurrence,
+		}
+	}
+	return a
+}
+
 func againOf(f *local.Followed) againAnswer {
 	a := againAnswer{Events: f.Events, Refused: f.Refused, LeftOut: []leftOut{}}
 	if f.First != nil {

@@ -120,7 +120,7 @@ func (u *undisturbed) scenes(t *testing.T, how manner, rng *rand.Rand) []scene {
 		}
 		require.NoError(t, c.tell(t.Context(), a), c.name)
 		if !how.late {
-			a.shelf.settleImages()
+			a.testJournal.settleImages()
 		}
 	}
 	require.Equal(t, u.before[len(u.heads)], a.stands())
@@ -137,7 +137,7 @@ func (u *undisturbed) survives(t *testing.T, s scene) {
 	found := clone(s.files)
 	a, err := begin(doersOptions(s.files), new(told), false)
 	require.NoError(t, err)
-	head, now := a.shelf.Head(), a.stands()
+	head, now := a.testJournal.Head(), a.stands()
 	require.GreaterOrEqual(t, head.ID, s.acked)
 	before, after := u.before[s.chapter], u.before[s.chapter+1]
 	next := s.chapter
@@ -150,7 +150,7 @@ func (u *undisturbed) survives(t *testing.T, s scene) {
 	default:
 		require.Contains(t, u.heads[s.chapter], head)
 	}
-	replayed, err := world.Replay(a.shelf.Store, a.replays())
+	replayed, err := world.Replay(a.testJournal.Store, a.replays())
 	require.NoError(t, err)
 	require.Equal(t, world.Replayed{Head: now.status.Head, StateRoot: now.state}, *replayed)
 	a.requireImages(t)
@@ -164,12 +164,12 @@ func (u *undisturbed) survives(t *testing.T, s scene) {
 	require.NoError(t, a.Checkpoint())
 	a.requireImages(t)
 	a.requireNoOthers(t)
-	require.Empty(t, damageOf(a.shelf.Store))
+	require.Empty(t, damageOf(a.testJournal.Store))
 	require.NoError(t, a.end())
 }
 
 func (a *actors) replays() world.ReplayConfig {
-	cfg := doersConfig(a.shelf)
+	cfg := doersConfig(a.testJournal)
 	return world.ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry}
 }
 
@@ -177,15 +177,15 @@ func (a *actors) replays() world.ReplayConfig {
 // this with the records after it gives the world.
 func (a *actors) requireImages(t *testing.T) {
 	t.Helper()
-	a.shelf.settleImages()
+	a.testJournal.settleImages()
 	cells := []string{"doer/a", "doer/b", "doer/c", "doer/d", "doer/e", "doer/f", "doer/late"} // some only in other histories
 	for _, s := range a.Snapshots() {
-		img, err := a.shelf.Part(journal.Seq(s.Record), cells)
+		img, err := a.testJournal.Part(journal.Seq(s.Record), cells)
 		require.NoError(t, err, s.Name)
 		require.GreaterOrEqual(t, len(img.Cells), int(s.Cells), "%s has the cells, and those that a rollback has unmade", s.Name)
 		cfg := a.replays()
 		cfg.From = journal.Seq(s.Record)
-		replayed, err := world.Replay(a.shelf.Store, cfg)
+		replayed, err := world.Replay(a.testJournal.Store, cfg)
 		require.NoError(t, err, s.Name)
 		require.Equal(t, a.StateRoot(), replayed.StateRoot, s.Name)
 	}
@@ -196,7 +196,7 @@ func (a *actors) requireImages(t *testing.T) {
 // these do not need.
 func (a *actors) requireNoOthers(t *testing.T) {
 	t.Helper()
-	v, err := a.shelf.look()
+	v, err := a.testJournal.look()
 	require.NoError(t, err)
 	defer v.close()
 	heads, err := v.heads()
@@ -211,7 +211,7 @@ func (a *actors) requireNoOthers(t *testing.T) {
 	want = append(want, a.Head().ID)
 	slices.Sort(want)
 	require.Equal(t, slices.Compact(want), heads)
-	requireNothingUnneeded(t, a.shelf.Store)
+	requireNothingUnneeded(t, a.testJournal.Store)
 }
 
 // rollsBack rolls a copy of a world back. That compares the state roots.

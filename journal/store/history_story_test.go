@@ -16,8 +16,8 @@ import (
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-// deed is what a doer is told to do: tool:KIND, ping:CELL, timer:TICKS.
-type deed struct {
+// order is what a doer is told to do: tool:KIND, ping:CELL, timer:TICKS.
+type order struct {
 	To  string   `cbor:"to,omitempty"`
 	Do  []string `cbor:"do,omitempty"`
 	Pad string   `cbor:"pad,omitempty"`
@@ -28,7 +28,7 @@ func doer(ctx *reducer.Context, seen []string, e reducer.Event) ([]string, error
 		r, err := reducer.Decode[reducer.Receipt](e.Data)
 		return append(seen, fmt.Sprintf("%s %s", r.Tag, r.Status)), err
 	}
-	d, err := reducer.Decode[deed](e.Data)
+	d, err := reducer.Decode[order](e.Data)
 	if err != nil {
 		return seen, err
 	}
@@ -37,13 +37,13 @@ func doer(ctx *reducer.Context, seen []string, e reducer.Event) ([]string, error
 		case "tool":
 			ctx.Effect(what, map[string]string{"p": what + d.To}, fmt.Sprint(what, i))
 		case "ping":
-			ctx.EmitTo("ping", deed{To: what}, what)
+			ctx.EmitTo("ping", order{To: what}, what)
 		case "timer":
 			ticks, err := strconv.ParseUint(what, 10, 64)
 			if err != nil {
 				return seen, err
 			}
-			ctx.Timer(manifest.Tick(ticks), "alarm", deed{To: d.To, Do: []string{"ping:late"}})
+			ctx.Timer(manifest.Tick(ticks), "alarm", order{To: d.To, Do: []string{"ping:late"}})
 		}
 	}
 	return append(seen, fmt.Sprintf("%d %s %d", ctx.Time(), e.Name, len(d.Do)), d.Pad), nil
@@ -89,18 +89,18 @@ type chapter struct {
 func chapters() []chapter {
 	big := strings.Repeat("long ", 1000)
 	return []chapter{
-		acting("run", 2, "", deed{To: "a", Do: []string{"tool:tool.a", "tool:tool.ask", "timer:3"}}, deed{To: "b", Do: []string{"ping:c"}, Pad: big}),
+		acting("run", 2, "", order{To: "a", Do: []string{"tool:tool.a", "tool:tool.ask", "timer:3"}}, order{To: "b", Do: []string{"ping:c"}, Pad: big}),
 		snapshotting("first"),
-		acting("run on", 5, "doer/a", deed{To: "a", Do: []string{"tool:tool.a", "tool:tool.b"}}, deed{To: "c", Do: []string{"tool:tool.ask", "timer:9"}}),
+		acting("run on", 5, "doer/a", order{To: "a", Do: []string{"tool:tool.a", "tool:tool.b"}}, order{To: "c", Do: []string{"tool:tool.ask", "timer:9"}}),
 		snapshotting("second"),
-		acting("run a little", 6, "", deed{To: "b", Do: []string{"tool:tool.b"}, Pad: big}),
+		acting("run a little", 6, "", order{To: "b", Do: []string{"tool:tool.b"}, Pad: big}),
 		snapshotting("third"),
 		changing("prune", func(ctx context.Context, a *actors) error {
 			return worldtest.ErrorOf(a.Prune(ctx, journal.SnapshotPruned{Name: "second", Actor: "ada"}))
 		}),
-		acting("run after pruning", 8, "", deed{To: "d", Do: []string{"tool:tool.a", "ping:a"}}),
+		acting("run after pruning", 8, "", order{To: "d", Do: []string{"tool:tool.a", "ping:a"}}),
 		returning("roll back to the first", journal.RolledBack{Snapshot: "first", Ack: true, Compensate: true}),
-		acting("run after the rollback", 10, "", deed{To: "a", Do: []string{"tool:tool.b", "timer:2"}}, deed{To: "e", Do: []string{"tool:tool.ask"}}),
+		acting("run after the rollback", 10, "", order{To: "a", Do: []string{"tool:tool.b", "timer:2"}}, order{To: "e", Do: []string{"tool:tool.ask"}}),
 		changing("propose", func(ctx context.Context, a *actors) error {
 			_, err := a.Propose(ctx, world.Proposal{
 				Candidate: doers(2, manifest.DecideAllow), Base: a.Status().Manifest, Actor: "ada",
@@ -122,9 +122,9 @@ func chapters() []chapter {
 			return err
 		}),
 		snapshotting("fourth"),
-		acting("run on the other manifest", 12, "", deed{To: "e", Do: []string{"tool:tool.ask", "tool:tool.a"}, Pad: big}),
+		acting("run on the other manifest", 12, "", order{To: "e", Do: []string{"tool:tool.ask", "tool:tool.a"}, Pad: big}),
 		returning("roll back to the fourth", journal.RolledBack{Snapshot: "fourth", Ack: true, Fresh: true}),
-		acting("run to the end", 14, "", deed{To: "b", Do: []string{"tool:tool.a"}}, deed{To: "f"}),
+		acting("run to the end", 14, "", order{To: "b", Do: []string{"tool:tool.a"}}, order{To: "f"}),
 	}
 }
 
@@ -147,12 +147,12 @@ func returning(name string, b journal.RolledBack) chapter {
 	})
 }
 
-// acting submits deeds, those that the journal does not have, approves what a cell
+// acting submits orders, those that the journal does not have, approves what a cell
 // asks for, and runs to a tick.
-func acting(name string, until manifest.Tick, approve string, deeds ...deed) chapter {
+func acting(name string, until manifest.Tick, approve string, orders ...order) chapter {
 	return chapter{name: name, some: true, tell: func(ctx context.Context, a *actors) error {
-		for _, d := range deeds {
-			d.Pad += name // no chapter has the deeds of another
+		for _, d := range orders {
+			d.Pad += name // no chapter has the orders of another
 			data, err := canon.Marshal(d)
 			if err != nil {
 				return err
@@ -185,7 +185,7 @@ func acting(name string, until manifest.Tick, approve string, deeds ...deed) cha
 }
 
 func (a *actors) submitted(data []byte) (bool, error) {
-	for s, err := range a.shelf.Scan(0) {
+	for s, err := range a.testJournal.Scan(0) {
 		if err != nil {
 			return false, err
 		}
@@ -193,7 +193,7 @@ func (a *actors) submitted(data []byte) (bool, error) {
 			continue
 		}
 		rec := s.Record
-		if err := rec.Load(a.shelf); err != nil {
+		if err := rec.Load(a.testJournal); err != nil {
 			return false, err
 		}
 		if strings.HasSuffix(string(rec.Payload), string(data)) {

@@ -72,9 +72,9 @@ type told struct {
 	acked atomic.Uint64
 }
 
-// shelf is the journal of a world. A late one gives images to the store only when
+// testJournal is the journal of a world. A late one gives images to the store only when
 // records after them are durable, as when their writer is slow.
-type shelf struct {
+type testJournal struct {
 	*Store
 
 	told *told
@@ -82,7 +82,7 @@ type shelf struct {
 	held []*journal.Image
 }
 
-func (s *shelf) Append(b journal.Batch) (journal.Pending, error) {
+func (s *testJournal) Append(b journal.Batch) (journal.Pending, error) {
 	p, err := s.Store.Append(b)
 	if err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (p *shelved) Wait() error {
 	return err
 }
 
-func (s *shelf) Checkpoint(img *journal.Image) error {
+func (s *testJournal) Checkpoint(img *journal.Image) error {
 	s.held = append(s.held, img)
 	if s.late {
 		return nil
@@ -123,7 +123,7 @@ func (s *shelf) Checkpoint(img *journal.Image) error {
 	return s.release()
 }
 
-func (s *shelf) release() error {
+func (s *testJournal) release() error {
 	for _, img := range s.held {
 		if err := s.Store.Checkpoint(img); err != nil {
 			return err
@@ -133,7 +133,7 @@ func (s *shelf) release() error {
 	return nil
 }
 
-func (s *shelf) Part(at journal.Seq, cells []string) (*journal.Image, error) {
+func (s *testJournal) Part(at journal.Seq, cells []string) (*journal.Image, error) {
 	if err := s.release(); err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *shelf) Part(at journal.Seq, cells []string) (*journal.Image, error) {
 type actors struct {
 	*world.World
 
-	shelf *shelf
+	testJournal *testJournal
 }
 
 func doersOptions(files vfs.FS) Options {
@@ -158,7 +158,7 @@ func doersOptions(files vfs.FS) Options {
 	return opts
 }
 
-func doersConfig(s *shelf) world.Config {
+func doersConfig(s *testJournal) world.Config {
 	secret := sha256.Sum256([]byte("doers"))
 	keys, err := receipt.NewKeyring("doers-1", []receipt.Epoch{{Number: 1, Secret: secret[:]}})
 	if err != nil {
@@ -182,11 +182,11 @@ func begin(opts Options, to *told, late bool) (*actors, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &actors{shelf: &shelf{Store: s, told: to, late: late}}
+	a := &actors{testJournal: &testJournal{Store: s, told: to, late: late}}
 	if s.Head().ID == 0 {
-		a.World, err = world.Create(doersConfig(a.shelf), world.Genesis{ID: "doers-1", Seed: 7, Manifest: doers(1, manifest.DecideRequireApproval)})
+		a.World, err = world.Create(doersConfig(a.testJournal), world.Genesis{ID: "doers-1", Seed: 7, Manifest: doers(1, manifest.DecideRequireApproval)})
 	} else {
-		a.World, err = world.Open(doersConfig(a.shelf))
+		a.World, err = world.Open(doersConfig(a.testJournal))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -194,4 +194,4 @@ func begin(opts Options, to *told, late bool) (*actors, error) {
 	return a, nil
 }
 
-func (a *actors) end() error { return errors.Join(a.shelf.release(), a.shelf.Close()) }
+func (a *actors) end() error { return errors.Join(a.testJournal.release(), a.testJournal.Close()) }

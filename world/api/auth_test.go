@@ -153,3 +153,28 @@ func FuzzParseTokens(f *testing.F) {
 		require.Equal(t, err == nil, tokens != nil)
 	})
 }
+
+// TestATokenFileIsChangedOrAsItWas adds and revokes tokens.
+func TestATokenFileIsChangedOrAsItWas(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	line := func(name string) string {
+		_, hash := api.NewToken()
+		return api.TokenLine{Name: name, Scopes: []api.Scope{api.ScopeRead, api.ScopeWork}}.Text(hash)
+	}
+	require.NoError(t, api.AddToken(file, line("ada")))
+	require.NoError(t, api.AddToken(file, line("bob")))
+	before, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var clash *api.ClashError
+	require.ErrorAs(t, api.AddToken(file, line("ada")), &clash)
+	require.ErrorIs(t, api.RevokeToken(file, "eve"), api.ErrNoToken)
+	after, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	require.NoError(t, api.RevokeToken(file, "ada"))
+	tokens, err := api.ReadTokens(file)
+	require.NoError(t, err)
+	require.Equal(t, []api.TokenLine{{Name: "bob", Scopes: []api.Scope{api.ScopeRead, api.ScopeWork}}}, tokens.Lines())
+	require.NoError(t, os.Chmod(file, 0o644))
+	require.ErrorIs(t, api.AddToken(file, line("eve")), api.ErrExposedTokens)
+}

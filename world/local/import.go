@@ -307,7 +307,7 @@ func (l *importedLine) check(blobs journal.BlobList) error {
 		return err
 	}
 	if l.ID != rec.ID || l.Time != rec.Time || l.Kind != rec.Kind || l.CausedBy != rec.CausedBy {
-		return fmt.Errorf("the line of record #%d says otherwise than its raw bytes", rec.ID)
+		return fmt.Errorf("the line of record #%d does not match its raw bytes", rec.ID)
 	}
 	if l.Payload == nil && !rec.Blob.IsZero() {
 		return nil // appendAll finds out whether it was redacted
@@ -330,7 +330,7 @@ func (l *importedLine) check(blobs journal.BlobList) error {
 		return err
 	}
 	if !reflect.DeepEqual(l.Payload, want) {
-		return fmt.Errorf("the payload of record #%d says otherwise than its raw bytes", rec.ID)
+		return fmt.Errorf("the payload of record #%d does not match its raw bytes", rec.ID)
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func (lw *World) ReadSnapshot(r io.Reader) (snapshot.Snapshot, error) {
 	if want, err := canon.Marshal(own.head); err != nil {
 		return s, err
 	} else if got, err := canon.Marshal(x.head); err != nil || !bytes.Equal(want, got) {
-		return s, fmt.Errorf("%w: it says otherwise of %s than the journal", ErrNotSaved, s.Name)
+		return s, fmt.Errorf("%w: what it says of %s does not match the journal", ErrNotSaved, s.Name)
 	}
 	return s, nil
 }

@@ -2,16 +2,154 @@ package local
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // Load reads a world file with all that it names, as Create would. The error is
 // that of Validate.
 func Load(file string, opts Options) (*source.Loaded, error) { return load(file, opts) }
+
+// WhatIf says what is to be otherwise in a world after a moment of its past.
+type WhatIf struct {
+	At    func(past *World) (journal.Seq, error)                     // the moment
+	Amend world.Amendment                                            // makes the rules since then; nil: they are the world's
+	Send  func(ctx context.Context, fork *World) (n uint64, e error) // submits events at that moment; nil: none
+	Alone bool                                                       // without what the world got after it
+
+	Ticks     uint64 // so many after the moment; 0: until the fork is idle if the world is, else as far as that is
+	UntilIdle bool   // until the fork is idle, also where the world is not
+
+	Actor string
+	Dir   string // the fork's
+	Copy  string // where the world is being run, a directory for a copy that stands for what it was; else empty
+}
+
+// Supposed is a what-if and what comes of it. World and Fork are open between Run
+// and Close: before, the fork reads the world's recordings.
+type Supposed struct {
+	WhatIf
+	Forked *Forked
+	Began  manifest.Tick // the fork
+	Last   manifest.Tick // no later one was run in the fork
+
+	Sent       uint64
+	Followed   Followed         // what became of what the world got
+	Answered   uint64           // effects, by what was recorded
+	Unanswered []receipt.Permit // effects that nothing recorded answers, in the tick in which the fork stopped
+
+	World, Fork *World
+
+	dir  string // to look at the world in
+	came manifest.Tick
+	idle bool // the world
+}
+
+// Suppose forks the world for a what-if. It does not change, and nothing outside is
+// touched: what was recorded answers the fork's effects.
+func (lw *World) Suppose(q WhatIf) (x *Supposed, err error) {
+	past := lw
+	if q.Copy != "" {
+		if _, err := lw.Backup(q.Copy); err != nil {
+			return nil, err
+		}
+		if past, err = Look(q.Copy, lw.opts); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, past.Close()) }()
+	}
+	at, err := q.At(past)
+	if err != nil {
+		return nil, err
+	}
+	x = &Supposed{WhatIf: q, Last: math.MaxUint64, dir: cmp.Or(q.Copy, lw.dir)}
+	x.Forked, err = lw.Fork(q.Dir, ForkOptions{At: at, Effects: journal.ForkRecorded, Actor: q.Actor, Amend: q.Amend})
+	past.View(func(w *world.Moment) { x.came, x.idle = w.Time(), w.Idle() })
+	return x, err
+}
+
+// Run runs the fork, along the world's journal and on. Nobody may have the world open
+// meanwhile, unless it is looked at in a copy.
+func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
+	look := opts
+	opts.Effects = x.Copy // else the fork knows whose recordings it gets, which it reads now
+	if x.Fork, err = Open(x.Dir, opts); err != nil {
+		return err
+	}
+	if x.World, err = Look(x.dir, look); err != nil {
+		return err
+	}
+	x.Began = x.Fork.time()
+	if x.Send != nil {
+		if x.Sent, err = x.Send(ctx, x.Fork); err != nil {
+			return err
+		}
+	}
+	switch {
+	case x.Ticks > 0 && manifest.Tick(x.Ticks) < x.Last-x.Began:
+		x.Last = x.Began + manifest.Tick(x.Ticks)
+	case x.Ticks == 0 && !x.UntilIdle && !x.idle:
+		x.Last = x.came
+	}
+	if err := x.missing(x.live(ctx)); err != nil {
+		return err
+	}
+	if err := x.Fork.Sync(); err != nil {
+		return err
+	}
+	spent, err := world.Spent(x.Fork.store, x.Forked.At, x.Fork.store.Head().ID)
+	x.Answered = spent.Answers
+	return err
+}
+
+// Close gives both worlds up. The fork stays in its directory.
+func (x *Supposed) Close() error {
+	var err error
+	for _, lw := range []*World{x.World, x.Fork} {
+		if lw != nil {
+			err = errors.Join(err, lw.Close())
+		}
+	}
+	return err
+}
+
+func (x *Supposed) live(ctx context.Context) (err error) {
+	if !x.Alone {
+		x.Followed, err = x.Fork.Follow(ctx, Past{World: x.World, After: x.Forked.At, Last: x.Last})
+	}
+	if err == nil {
+		err = x.Fork.RunUntil(ctx, x.Last)
+	}
+	return err
+}
+
+// missing takes the end that a run comes to where nothing that was recorded answers.
+func (x *Supposed) missing(err error) error {
+	var miss *host.MissError
+	if !errors.As(err, &miss) {
+		return err
+	}
+	asked, failed := x.Fork.Unanswered(x.World)
+	switch {
+	case failed != nil:
+		return failed
+	case len(asked) == 0:
+		return err
+	}
+	x.Unanswered = asked
+	return nil
+}
 
 // Unanswered returns the permits of the effects in flight that no receipt of
 // another world answers, in their order.

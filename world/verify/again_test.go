@@ -29,8 +29,8 @@ func TestRecordedResultIsAskedForAgainOnceARollback(t *testing.T) {
 	require.Equal(t, key, p.forged(claim(key[0], "rejected")).OrphanKeys, "nothing made up for it")
 	require.Equal(t, key, p.forged(claim(key[0], "allow")).DuplicateKeys, "nor does it let it be decided again")
 	require.Equal(t, key, p.forged(claim(key[0], "perhaps")).OrphanKeys)
-	ghost := receipt.Key{Hash: journal.Hash{9}}
-	require.Equal(t, []receipt.Key{ghost}, p.forged(claim(ghost, "recorded")).OrphanKeys)
+	absent := receipt.Key{Hash: journal.Hash{9}}
+	require.Equal(t, []receipt.Key{absent}, p.forged(claim(absent, "recorded")).OrphanKeys)
 }
 
 // A rollback to a moment after the intent was asked for does not lead to its step.
@@ -165,12 +165,12 @@ func TestReceiptThatNothingMadeUpForCanBeConfirmed(t *testing.T) {
 
 func TestRollbackCannotMakeUpForWhatHasNotHappened(t *testing.T) {
 	p := asked(t, undo)
-	ghost := receipt.Key{Hash: journal.Hash{9}}
+	absent := receipt.Key{Hash: journal.Hash{9}}
 	left := func(key receipt.Key) *journal.RolledBack {
 		return &journal.RolledBack{V: 1, SnapshotLen: 2, Abandoned: []journal.SideEffect{{Key: key, Disposition: journal.Compensated}}}
 	}
 	require.Equal(t, keysOf(p, 0), p.forged(left(keysOf(p, 0)[0])).OrphanKeys, "it is in flight")
-	require.Equal(t, []receipt.Key{ghost}, p.forged(left(ghost)).OrphanKeys)
+	require.Equal(t, []receipt.Key{absent}, p.forged(left(absent)).OrphanKeys)
 }
 
 func TestRecordedResultMayBeConfirmedWhenItIsAskedForAgain(t *testing.T) {
@@ -260,10 +260,10 @@ func TestRepeatGetsTheResultOfWhatWasLeftBehind(t *testing.T) {
 	})
 	t.Run("made up", func(t *testing.T) {
 		p := asked(t)
-		ghost := receipt.Key{Hash: journal.Hash{9}}
-		require.Equal(t, []receipt.Key{ghost}, p.forged(claim(ghost, "reused")).OrphanKeys)
-		require.Equal(t, []receipt.Key{ghost}, p.forged(&journal.IntentParked{
-			V: 1, Key: ghost, Rules: []string{"possible_repeat"}, Params: journal.Data(canon.Null),
+		absent := receipt.Key{Hash: journal.Hash{9}}
+		require.Equal(t, []receipt.Key{absent}, p.forged(claim(absent, "reused")).OrphanKeys)
+		require.Equal(t, []receipt.Key{absent}, p.forged(&journal.IntentParked{
+			V: 1, Key: absent, Rules: []string{"possible_repeat"}, Params: journal.Data(canon.Null),
 		}).OrphanKeys)
 	})
 }

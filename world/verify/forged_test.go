@@ -19,15 +19,15 @@ func TestForgedLedgerIsNamed(t *testing.T) {
 	_, finished, _ := find(t, w.Journal, journal.KindFinished)
 	_, emitted, _ := find(t, w.Journal, journal.KindIntent)
 	key := permit.(*journal.Started).Key
-	ghost := *permit.(*journal.Started)
-	ghost.Key.Hash[0] ^= 1
-	ghostStart, err := canon.Marshal(&ghost)
+	absent := *permit.(*journal.Started)
+	absent.Key.Hash[0] ^= 1
+	absentStart, err := canon.Marshal(&absent)
 	require.NoError(t, err)
 	end := permit.(*journal.Started)
-	ghostPermit := receipt.Permit{Intent: receipt.Intent{Key: ghost.Key, Kind: "tool.a"}, Attempt: end.Attempt, Nonce: end.Nonce}
-	signed, err := worldtest.Sign(worldtest.Keyring(t, "test"), "test", ghostPermit, worldtest.OK(nil))
+	absentPermit := receipt.Permit{Intent: receipt.Intent{Key: absent.Key, Kind: "tool.a"}, Attempt: end.Attempt, Nonce: end.Nonce}
+	signed, err := worldtest.Sign(worldtest.Keyring(t, "test"), "test", absentPermit, worldtest.OK(nil))
 	require.NoError(t, err)
-	ghostEnd, err := canon.Marshal(&journal.Finished{V: 1, Receipt: signed})
+	absentEnd, err := canon.Marshal(&journal.Finished{V: 1, Receipt: signed})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		kind              journal.Kind
@@ -37,8 +37,8 @@ func TestForgedLedgerIsNamed(t *testing.T) {
 		"started twice":             {journal.KindStarted, started, []receipt.Key{key}, nil},
 		"finished twice":            {journal.KindFinished, finished, []receipt.Key{key}, nil},
 		"decided twice":             {journal.KindIntent, emitted, []receipt.Key{key}, nil},
-		"started without decision":  {journal.KindStarted, ghostStart, nil, []receipt.Key{ghost.Key}},
-		"finished without a start":  {journal.KindFinished, ghostEnd, nil, []receipt.Key{ghost.Key}},
+		"started without decision":  {journal.KindStarted, absentStart, nil, []receipt.Key{absent.Key}},
+		"finished without a start":  {journal.KindFinished, absentEnd, nil, []receipt.Key{absent.Key}},
 		"denied after it was asked": {journal.KindDenied, deny(t, key), []receipt.Key{key}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func TestBadLateReceiptIsNamed(t *testing.T) {
 type forger struct {
 	t                                *testing.T
 	done, parked, doubtful, inFlight receipt.Entry
-	ghost                            receipt.Key
+	absent                           receipt.Key
 }
 
 func (f *forger) receipt(e receipt.Entry, attempt uint64, nonce receipt.Nonce) journal.Data {
@@ -104,7 +104,7 @@ func TestMadeUpLedgersAreNamed(t *testing.T) {
 	w := ledgerStory(t)
 	all := w.Intents()
 	f := &forger{t: t, done: all[0], parked: all[1], doubtful: all[2], inFlight: all[3]}
-	f.ghost.Hash[0] = 9
+	f.absent.Hash[0] = 9
 	null := journal.Data(canon.Null)
 	started := func(e receipt.Entry, attempt uint64) *journal.Started {
 		return &journal.Started{V: 1, Key: e.Intent.Key, Attempt: attempt, Nonce: receipt.Nonce{7}}
@@ -134,19 +134,19 @@ func TestMadeUpLedgersAreNamed(t *testing.T) {
 		"late for what is in flight":    {journal.KindLate, &journal.Late{V: 1, Receipt: f.receipt(f.inFlight, 1, f.inFlight.Nonce)}, f.inFlight.Intent.Key, lone},
 		"late for nothing":              {journal.KindLate, &journal.Late{V: 1, Receipt: f.receipt(f.done, 2, receipt.Nonce{7})}, f.done.Intent.Key, lone},
 		"expired after its end":         {journal.KindExpired, &journal.Expired{V: 1, Key: f.done.Intent.Key, Attempt: f.done.Attempt}, f.done.Intent.Key, lone},
-		"expired and never started":     {journal.KindExpired, &journal.Expired{V: 1, Key: f.ghost, Attempt: 1}, f.ghost, lone},
+		"expired and never started":     {journal.KindExpired, &journal.Expired{V: 1, Key: f.absent, Attempt: 1}, f.absent, lone},
 		"in doubt without expiry":       {journal.KindInDoubt, &journal.InDoubt{V: 1, Key: f.inFlight.Intent.Key, Attempt: 1, Action: "fail"}, f.inFlight.Intent.Key, lone},
 		"waiting without a receipt":     {journal.KindWaiting, &journal.IntentWaiting{V: 1, Key: f.inFlight.Intent.Key, Attempt: 1, Outcome: receipt.OutcomeRetryableFailure}, f.inFlight.Intent.Key, lone},
 		"executed, nothing in doubt":    {journal.KindResolved, resolved(f.inFlight.Intent.Key, journal.Executed), f.inFlight.Intent.Key, lone},
 		"retried after its end":         {journal.KindResolved, resolved(f.done.Intent.Key, journal.RetryAnyway), f.done.Intent.Key, lone},
 		"approved, and in doubt":        {journal.KindResolved, resolved(f.doubtful.Intent.Key, journal.Approve), f.doubtful.Intent.Key, lone},
-		"denied, and never asked":       {journal.KindResolved, resolved(f.ghost, journal.Disapprove), f.ghost, lone},
-		"an unknown decision":           {journal.KindResolved, resolved(f.ghost, "perhaps"), f.ghost, lone},
+		"denied, and never asked":       {journal.KindResolved, resolved(f.absent, journal.Disapprove), f.absent, lone},
+		"an unknown decision":           {journal.KindResolved, resolved(f.absent, "perhaps"), f.absent, lone},
 		"confirmed without a receipt":   {journal.KindConfirmed, &journal.Confirmed{V: 1, Key: f.inFlight.Intent.Key, Mode: "strict", Verdict: receipt.NotHappened}, f.inFlight.Intent.Key, lone},
 		"ended while in flight":         {journal.KindEnded, ended(f.inFlight.Intent.Key), f.inFlight.Intent.Key, lone},
 		"ended while in doubt":          {journal.KindEnded, ended(f.doubtful.Intent.Key), f.doubtful.Intent.Key, lone},
 		"ended after its receipt":       {journal.KindEnded, ended(f.done.Intent.Key), f.done.Intent.Key, dup},
-		"ended and never asked for":     {journal.KindEnded, ended(f.ghost), f.ghost, lone},
+		"ended and never asked for":     {journal.KindEnded, ended(f.absent), f.absent, lone},
 		"denied after it was committed": {journal.KindDenied, &journal.IntentDenied{V: 1, Key: f.done.Intent.Key, Rules: []string{}, Params: null}, f.done.Intent.Key, dup},
 	} {
 		t.Run(name, func(t *testing.T) {

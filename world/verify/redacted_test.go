@@ -267,11 +267,11 @@ func TestRedactedDecisionIsNoFault(t *testing.T) {
 	require.Empty(t, r.Faults)
 	require.Empty(t, r.Replay.Gaps, "it is computed, and its hash is in its record")
 
-	ghost := &journal.Started{V: 1, Key: receipt.Key{Hash: journal.Hash{9}}, Attempt: 1}
-	at := x.add(t, journal.KindStarted, marshal(t, ghost))
+	absent := &journal.Started{V: 1, Key: receipt.Key{Hash: journal.Hash{9}}, Attempt: 1}
+	at := x.add(t, journal.KindStarted, marshal(t, absent))
 	r = withKeys(t, x.relink(t))
 	require.Contains(t, places(r), place(at))
-	require.Equal(t, []receipt.Key{ghost.Key}, r.Ledger.OrphanKeys, "one payload stands for one intent")
+	require.Equal(t, []receipt.Key{absent.Key}, r.Ledger.OrphanKeys, "one payload stands for one intent")
 }
 
 func TestSnapshotOfAnotherStateIsNamed(t *testing.T) {

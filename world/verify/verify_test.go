@@ -84,8 +84,8 @@ func TestGoodWorldIsProven(t *testing.T) {
 func TestEveryWorldThatRanIsProven(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := bots(t)
-		for range rapid.IntRange(0, 6).Draw(rt, "deeds") {
-			switch rapid.IntRange(0, 2).Draw(rt, "deed") {
+		for range rapid.IntRange(0, 6).Draw(rt, "actions") {
+			switch rapid.IntRange(0, 2).Draw(rt, "action") {
 			case 0:
 				w.Step(1)
 			case 1:

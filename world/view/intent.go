@@ -103,7 +103,7 @@ func (j Journal) OfIntent(of *receipt.Entry) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for e, err := range j.Concerning(of.Intent.Cell, journal.Seq(of.Emitted)-1) {
 			if err == nil {
-				if key, _ := IntentOf(e.Body); key != of.Intent.Key {
+				if key, _ := e.Intent(); key != of.Intent.Key {
 					continue
 				}
 			}
@@ -124,7 +124,7 @@ func (j Journal) attempts(e *receipt.Entry) ([]Attempt, error) {
 		if err != nil {
 			return nil, err
 		}
-		_, n := IntentOf(rec.Body)
+		_, n := rec.Intent()
 		if rec.Kind == journal.KindStarted {
 			out = append(out, Attempt{Attempt: n, Started: rec.ID})
 			continue
@@ -196,7 +196,7 @@ func (j Journal) IntentLines(entries []receipt.Entry) (*IntentLines, error) {
 
 // Line returns what is known of an intent.
 func (r *IntentLines) Line(e receipt.Entry) (IntentLine, error) {
-	made, err := r.Entry(journal.Seq(e.Emitted))
+	entry, err := r.Entry(journal.Seq(e.Emitted))
 	if err != nil {
 		return IntentLine{}, err
 	}
@@ -204,19 +204,9 @@ func (r *IntentLines) Line(e receipt.Entry) (IntentLine, error) {
 		Key: e.Intent.Key, Cell: e.Intent.Cell, Kind: e.Intent.Kind, State: e.State, Attempt: e.Attempt,
 		StepID: e.Intent.Step, ExternalKey: e.Intent.Key.External(r.Local.Keys().World()), Cap: e.Intent.Cap,
 	}
-	switch b := made.Body.(type) { // nil: it was redacted
-	case *journal.IntentEmitted:
-		line.Params, line.Decision, line.Rules = b.Params, b.Decision, b.Rules
-	case *journal.IntentParked:
-		line.Params, line.Decision, line.Rules = b.Params, governance.RequireApproval.String(), b.Rules
-	case *journal.IntentDenied:
-		line.Params, line.Rules = b.Params, b.Rules
-	}
-	err = r.explain(&line, &e)
-	if line.Rules == nil {
-		line.Rules = []string{}
-	}
-	return line, err
+	made, _ := entry.Decision() // none: it was redacted
+	line.Params, line.Decision, line.Rules = made.Params, made.Decision, made.Rules
+	return line, r.explain(&line, &e)
 }
 
 // doubt returns why an intent is in doubt.
@@ -282,7 +272,7 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 	case e.Compensating():
 		line.Reason = "its compensation is under way"
 	case e.Outcome == receipt.OutcomeCompensated:
-		line.Reason = "it was made up for"
+		line.Reason = "it was compensated"
 	}
 	return nil
 }

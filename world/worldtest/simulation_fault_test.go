@@ -103,9 +103,9 @@ func (s *simulation) fail(wait bool) error {
 	return nil
 }
 
-// live does a deed whatever comes in between, and requires that it ends as it
+// live does an action whatever comes in between, and requires that it ends as it
 // does in peace.
-func (s *simulation) live(d *deed, want result) {
+func (s *simulation) live(d *action, want result) {
 	s.patiently(func() (bool, error) {
 		if d.name == "" {
 			if s.w.Status().Time == want.time {
@@ -201,13 +201,13 @@ func (s *simulation) meddle() {
 		}
 	}
 	flight := s.inFlight()
-	ghost := receipt.Permit{Intent: receipt.Intent{Kind: "tool.a"}, Attempt: 1}
+	absent := receipt.Permit{Intent: receipt.Intent{Kind: "tool.a"}, Attempt: 1}
 	if len(flight) > 0 {
-		ghost = flight[s.rng.IntN(len(flight))]
-		s.forge(ghost)
+		absent = flight[s.rng.IntN(len(flight))]
+		s.forge(absent)
 	}
-	ghost.Key.Hash[0]++
-	s.refused(s.sign(s.w.cfg.Keys, ghost), receipt.ErrUnknownIntent)
+	absent.Key.Hash[0]++
+	s.refused(s.sign(s.w.cfg.Keys, absent), receipt.ErrUnknownIntent)
 	if len(flight) > 0 && s.rng.IntN(2) == 0 {
 		s.total.Received++
 		_, err := s.w.Receive(s.sign(s.w.cfg.Keys, flight[0]))

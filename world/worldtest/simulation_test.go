@@ -162,29 +162,29 @@ func forkOff(t *testing.T, rng *rand.Rand, parent *World) {
 	}
 }
 
-// deed is one thing that a user does to a world.
-type deed struct {
+// action is one thing that a user does to a world.
+type action struct {
 	name  string // of the event; "": step; or snapshot, rollback or adopt
 	fresh bool   // rollback: with other keys
 	data  any
 	after manifest.Tick // 0: at once
 }
 
-// result is what a deed comes to in peace.
+// result is what an action comes to in peace.
 type result struct {
 	time    manifest.Tick
-	events  int // records of deeds that are no steps
+	events  int // records of actions that are no steps
 	refused error
 }
 
 // plan makes up what a user does.
-func plan(rng *rand.Rand) []deed {
-	deeds := make([]deed, 4+rng.IntN(12))
-	for i := range deeds {
+func plan(rng *rand.Rand) []action {
+	actions := make([]action, 4+rng.IntN(12))
+	for i := range actions {
 		if rng.IntN(4) == 0 {
 			continue // a step
 		}
-		d := &deeds[i]
+		d := &actions[i]
 		if i > 0 && rng.IntN(4) == 0 {
 			d.name = []string{"snapshot", "snapshot", "rollback", "rollback", "adopt"}[rng.IntN(5)]
 			d.fresh = rng.IntN(4) == 0
@@ -196,7 +196,7 @@ func plan(rng *rand.Rand) []deed {
 			d.after = manifest.Tick(rng.IntN(4))
 		}
 	}
-	return deeds
+	return actions
 }
 
 func cellName(rng *rand.Rand) string { return string(rune('a' + rng.IntN(4))) }
@@ -242,8 +242,8 @@ func fate(p receipt.Permit) Reply {
 	}
 }
 
-// live does a deed in peace.
-func live(t *testing.T, w *World, d *deed) result {
+// live does an action in peace.
+func live(t *testing.T, w *World, d *action) result {
 	err := do(context.Background(), t, w, d)
 	if input := new(world.InputError); !errors.As(err, &input) {
 		require.NoError(t, err)
@@ -251,8 +251,8 @@ func live(t *testing.T, w *World, d *deed) result {
 	return result{time: w.Status().Time, events: events(w), refused: err}
 }
 
-// do does a deed.
-func do(ctx context.Context, t *testing.T, w *World, d *deed) error {
+// do does an action.
+func do(ctx context.Context, t *testing.T, w *World, d *action) error {
 	switch d.name {
 	case "":
 		return w.World.Step(ctx)
@@ -277,7 +277,7 @@ func do(ctx context.Context, t *testing.T, w *World, d *deed) error {
 	return err
 }
 
-func submission(t *testing.T, w *World, d *deed) world.Submission {
+func submission(t *testing.T, w *World, d *action) world.Submission {
 	data, err := canon.Marshal(d.data)
 	require.NoError(t, err)
 	s := world.Submission{Name: d.name, Data: data}
@@ -287,7 +287,7 @@ func submission(t *testing.T, w *World, d *deed) world.Submission {
 	return s
 }
 
-// events counts the records in a world's journal of deeds that are no steps.
+// events counts the records in a world's journal of actions that are no steps.
 func events(w *World) int {
 	n := 0
 	for _, stored := range w.Journal.Records() {

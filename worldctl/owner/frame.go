@@ -122,7 +122,7 @@ func (f frame) check() error {
 	}
 	switch {
 	case !known:
-		return fmt.Errorf("%w: %q is no kind of frame", errFrame, rune(f.kind))
+		return fmt.Errorf("%w: unknown kind of frame %q", errFrame, rune(f.kind))
 	case len(f.data) > maxFrameBytes || len(f.data) != length:
 		return fmt.Errorf("%w: a frame of kind %q has %d bytes", errFrame, rune(f.kind), len(f.data))
 	}

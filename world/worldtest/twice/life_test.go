@@ -107,17 +107,17 @@ func (l *life) declared(m *manifest.Manifest) {
 // disturb does things at random.
 func (l *life) disturb() error {
 	for range 15 + l.rng.IntN(45) {
-		if err := l.attempt(l.deed()); err != nil {
+		if err := l.attempt(l.action()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deed is one thing that is done to a world. Its error is the world's.
-type deed func(ctx context.Context) error
+// action is one thing that is done to a world. Its error is the world's.
+type action func(ctx context.Context) error
 
-func (l *life) deed() deed {
+func (l *life) action() action {
 	switch n := l.rng.IntN(40); {
 	case n < 7:
 		return l.pay
@@ -144,9 +144,9 @@ func (l *life) deed() deed {
 	}
 }
 
-// attempt does a deed, waits until all that goes on beside it has come to rest,
+// attempt does an action, waits until all that goes on beside it has come to rest,
 // and judges. A journal that failed is the end of the process.
-func (l *life) attempt(do deed) error {
+func (l *life) attempt(do action) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*timeout)
 	defer cancel()
 	input, refused := new(world.InputError), new(world.SideEffectsError)

@@ -51,8 +51,8 @@ func (h *home) config(p *process, b *bank, workers int, grace time.Duration) wor
 			p.host, err = host.New(host.Config{
 				World: id, Manifest: m, Content: h.journal.Blob, Keys: h.keys,
 				EffectLog: p.store, Workers: workers, Grace: grace, Lease: 3 * time.Second,
-				Adapters:  map[string]host.Factory{"bank": func(s host.Setup) (host.Adapter, error) { return desk{p.teller, s}, nil }},
-				Verifiers: map[string]host.VerifierFactory{"bank": func(s host.Setup) (host.Verifier, error) { return desk{p.teller, s}, nil }},
+				Adapters:  map[string]host.Factory{"bank": func(s host.Setup) (host.Adapter, error) { return bankAdapter{p.teller, s}, nil }},
+				Verifiers: map[string]host.VerifierFactory{"bank": func(s host.Setup) (host.Verifier, error) { return bankAdapter{p.teller, s}, nil }},
 			})
 			return p.host, err
 		},

@@ -28,14 +28,14 @@ func newTeller(b *bank) *teller {
 	return &teller{bank: b, dead: make(chan struct{}), active: make(map[receipt.Key]int)}
 }
 
-// desk is the teller for one kind of effect.
-type desk struct {
+// bankAdapter is the teller for one kind of effect.
+type bankAdapter struct {
 	*teller
 	effect host.Setup
 }
 
 // Perform sends a request, and waits for the answer.
-func (t desk) Perform(ctx context.Context, call host.Call) (host.Result, error) {
+func (t bankAdapter) Perform(ctx context.Context, call host.Call) (host.Result, error) {
 	if !t.begin(call.Permit.Key) {
 		return host.Result{}, errLine
 	}
@@ -84,17 +84,17 @@ func told(end ending) host.Result {
 }
 
 // Verify asks the bank, which tells the truth of the moment.
-func (t desk) Verify(ctx context.Context, call host.Call) (receipt.Found, error) {
+func (t bankAdapter) Verify(ctx context.Context, call host.Call) (receipt.Found, error) {
 	return t.ask(ctx, call.External)
 }
 
 // Confirm does the same. What a fork has of its parent the bank has under the
 // parent's name.
-func (t desk) Confirm(ctx context.Context, _ host.Call, r *receipt.Receipt) (receipt.Found, error) {
+func (t bankAdapter) Confirm(ctx context.Context, _ host.Call, r *receipt.Receipt) (receipt.Found, error) {
 	return t.ask(ctx, r.Key.External(r.World))
 }
 
-func (t desk) ask(ctx context.Context, external string) (receipt.Found, error) {
+func (t bankAdapter) ask(ctx context.Context, external string) (receipt.Found, error) {
 	select {
 	case <-time.After(50 * time.Millisecond):
 	case <-ctx.Done():

@@ -1,0 +1,113 @@
+package view
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Decision is what the gate decided about an intent. One that a person approved is
+// decided twice.
+type Decision struct {
+	Record   journal.Seq    `json:"record"`
+	Time     manifest.Tick  `json:"time"`
+	Key      receipt.Key    `json:"key"`
+	StepID   receipt.StepID `json:"step_id"`
+	Cell     string         `json:"cell"`
+	Kind     string         `json:"kind"`
+	Tag      string         `json:"tag"`
+	Cap      string         `json:"cap"`      // the capability that it is under; empty: none fits
+	Decision string         `json:"decision"` // allow, deny, require_approval, approved or recorded
+	Rules    []string       `json:"rules"`    // of the policy, that decided
+	Code     string         `json:"code"`     // of a denial
+	Reason   string         `json:"reason"`   // likewise
+	Params   journal.Data   `json:"params"`
+}
+
+// Decision reads a decision; ok is false where the record holds none, or its payload
+// was redacted.
+func (e *Entry) Decision() (d Decision, ok bool) {
+	d = Decision{Record: e.ID, Time: e.Time, Rules: []string{}}
+	switch b := e.Body.(type) {
+	case *journal.IntentEmitted:
+		d.Key, d.StepID, d.Cell, d.Kind, d.Tag, d.Cap, d.Params = b.Key, b.Step, b.Cell, b.Kind, b.Tag, b.Cap, b.Params
+		d.Decision, d.Rules = b.Decision, append(d.Rules, b.Rules...)
+	case *journal.IntentDenied:
+		d.Key, d.StepID, d.Cell, d.Kind, d.Tag, d.Cap, d.Params = b.Key, b.Step, b.Cell, b.Kind, b.Tag, b.Cap, b.Params
+		d.Decision, d.Rules, d.Code, d.Reason = governance.Deny.String(), append(d.Rules, b.Rules...), b.Code, b.Reason
+	case *journal.IntentParked:
+		d.Key, d.StepID, d.Cell, d.Kind, d.Tag, d.Cap, d.Params = b.Key, b.Step, b.Cell, b.Kind, b.Tag, b.Cap, b.Params
+		d.Decision, d.Rules = governance.RequireApproval.String(), append(d.Rules, b.Rules...)
+	default:
+		return d, false
+	}
+	return d, true
+}
+
+// PolicyEval compares what was decided with what a world file would decide.
+type PolicyEval struct {
+	File    string            `json:"file"`
+	From    uint64            `json:"from"`    // the record with which the history begins
+	Decided int               `json:"decided"` // intents in it
+	Changed uint64            `json:"changed"` // that would be decided otherwise
+	Intents []Judged          `json:"intents"` // those, or the first governance.MaxListed
+	Counts  governance.Counts `json:"counts"`  // of all that would be otherwise
+}
+
+// Judged is one intent: what was decided when it was made, and what would be.
+type Judged struct {
+	Key    receipt.Key   `json:"key"`
+	Cell   string        `json:"cell"`
+	Kind   string        `json:"kind"`
+	Params string        `json:"params"` // the beginning of them, as JSON
+	Record journal.Seq   `json:"record"`
+	Time   manifest.Tick `json:"time"`
+	Before Ruling        `json:"before"`
+	After  Ruling        `json:"after"`
+}
+
+// Ruling is what a gate says.
+type Ruling struct {
+	Decision string   `json:"decision"` // allow, deny or require_approval
+	Code     string   `json:"code"`     // of a denial
+	Rules    []string `json:"rules"`
+}
+
+// String returns the decision and what decided.
+func (v Ruling) String() string {
+	switch {
+	case len(v.Rules) > 0:
+		return v.Decision + " by " + strings.Join(v.Rules, ", ")
+	case v.Code != "":
+		return v.Decision + ": " + v.Code
+	}
+	return v.Decision
+}
+
+// PolicyEval returns what a report says of the decisions in the history, beside what
+// was decided then. file is what made the candidate.
+func (j Journal) PolicyEval(file string, r *governance.Report) (*PolicyEval, error) {
+	a := &PolicyEval{File: file, From: r.From, Changed: r.Counts.Decisions, Intents: []Judged{}, Counts: r.Counts}
+	for _, e := range j.Ledger() {
+		if !e.Abandoned && slices.ContainsFunc(e.Asked, func(at uint64) bool { return at >= r.From }) {
+			a.Decided++
+		}
+	}
+	for i := range r.Decisions {
+		d := &r.Decisions[i]
+		e, err := j.Entry(journal.Seq(d.Record))
+		if err != nil {
+			return nil, err
+		}
+		was, _ := e.Decision()
+		a.Intents = append(a.Intents, Judged{
+			Key: was.Key, Cell: d.Cell, Kind: d.Kind, Params: d.Params, Record: e.ID, Time: e.Time,
+			Before: Ruling{d.Was, was.Code, was.Rules}, After: Ruling{d.Is, d.Code, append([]string{}, d.Rules...)},
+		})
+	}
+	return a, nil
+}
