@@ -18,7 +18,7 @@ import (
 	"strings"
 )
 
-//go:embed counter support town ville
+//go:embed counter go support town ville
 var worlds embed.FS
 
 // ErrUnknown says that there is no example of a name.

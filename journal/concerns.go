@@ -72,6 +72,30 @@ func IntentOf(k Kind, payload []byte) (key Hash, cell []byte, ok bool) {
 	return Hash(name), cell, true
 }
 
+// AttemptOf returns the number of the attempt that a record is about, 0 for a record
+// about none, and for one that cannot be read.
+func AttemptOf(k Kind, payload []byte) uint64 {
+	row := rows[k]
+	r := canon.NewReader(payload)
+	r.Array()
+	switch {
+	case row.attempt > 0:
+		r = at(r, row.attempt)
+	case row.receipt > 0:
+		attempt, err := canon.Lookup(at(r, row.receipt).Rest(), "attempt")
+		if err != nil {
+			return 0
+		}
+		r = canon.NewReader(attempt)
+	default:
+		return 0
+	}
+	if n := r.Uint(); r.Err() == nil {
+		return n
+	}
+	return 0
+}
+
 // keyOfReceipt returns the key in a receipt's bytes, nil where there is none. It
 // stands near their beginning, and nothing behind it is read.
 func keyOfReceipt(data Data) []byte {

@@ -1,8 +1,65 @@
 package journal
 
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Kind says what a record records. docs/journal-format.md lists the payloads.
+type Kind string
+
+// The kinds of inputs: what comes from outside and is not computed.
+const (
+	KindCreated   Kind = "world.created"
+	KindAdvanced  Kind = "clock.advanced"
+	KindSubmitted Kind = "event.submitted"
+	KindFinished  Kind = "invocation.finished"
+	KindResumed   Kind = "cell.resumed"
+	KindOperator  Kind = "effect.submitted"
+	KindExpired   Kind = "invocation.expired"
+	KindDue       Kind = "invocation.due"
+	KindLate      Kind = "invocation.late"
+	KindResolved  Kind = "intent.resolved"
+	KindConfirmed Kind = "intent.confirmed"
+	KindRotated   Kind = "keys.rotated"
+	KindSnapshot  Kind = "snapshot.created"
+	KindPinned    Kind = "snapshot.pinned"
+	KindPruned    Kind = "snapshot.pruned"
+	KindRetention Kind = "snapshot.retention"
+	KindRollback  Kind = "rollback.applied"
+	KindForked    Kind = "world.forked"
+	KindRedacted  Kind = "blob.redacted"
+	KindProposed  Kind = "manifest.proposed"
+	KindShadowed  Kind = "manifest.shadowed"
+	KindApproved  Kind = "manifest.approved"
+	KindRejected  Kind = "manifest.rejected"
+	KindWithdrawn Kind = "manifest.withdrawn"
+	KindApplied   Kind = "manifest.applied"
+)
+
+// The kinds of derived records: replay computes and compares them.
+const (
+	KindStepped  Kind = "cell.stepped"
+	KindFailed   Kind = "cell.failed"
+	KindDeleted  Kind = "cell.deleted"
+	KindMigrated Kind = "cell.migrated"
+	KindEmitted  Kind = "event.emitted"
+	KindDropped  Kind = "event.dropped"
+	KindIntent   Kind = "intent.emitted"
+	KindDenied   Kind = "intent.denied"
+	KindParked   Kind = "intent.parked"
+	KindInDoubt  Kind = "intent.in_doubt"
+	KindWaiting  Kind = "intent.waiting"
+	KindEnded    Kind = "intent.ended"
+	KindStarted  Kind = "invocation.started"
+	KindTimer    Kind = "timer.set"
+	KindFired    Kind = "timer.fired"
+)
+
 // row is all that is known of a kind of record. Adding a kind is its constant, its
-// row and the struct of its body; then docs/journal-format.md and the second
-// verifier's table.
+// row and the struct of its body, and of an input its line in world/fold.go and what
+// the kernel makes of it; then docs/journal-format.md and the second verifier's table.
 type row struct {
 	input bool        // it comes from outside; else it is derived: replay computes and compares it
 	body  func() Body // an empty one
@@ -16,54 +73,61 @@ type row struct {
 	cells    int // the list of cells that it concerns
 	operator int // the name of an operator, who stands in the place of a cell
 	key      int // the intent that it is about
+	attempt  int // the number of the attempt that it is about
 	receipt  int // the receipt of the intent that it is about
 
 	answers []Kind // what asked for it, of the same intent: it names no cause itself
+
+	// What it says in one line; where that takes more than its fields, worldctl knows how.
+	// {field} stands for the field of that name in JSON, {cell} with a space behind it or
+	// for nothing where it goes without saying; what is in [], which ends with a field, is
+	// left out where that is empty.
+	words string
 }
 
 // rows has every kind.
 var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing changes, looked at for every record
-	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion},
-	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }},
+	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion, words: "world {name} is created, id {world}, seed {seed}"},
+	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, words: "tick {to} begins"},
 	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4},
 	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1, answers: []Kind{KindStarted}},
 	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, cell: 1},
 	KindOperator:  {input: true, body: func() Body { return new(OperatorEffect) }, operator: 1},
-	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, answers: []Kind{KindStarted}},
-	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, answers: []Kind{KindWaiting, KindInDoubt}},
+	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, attempt: 2, answers: []Kind{KindStarted}, words: "attempt {attempt} of {key} is given up: {reason}"},
+	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, attempt: 2, answers: []Kind{KindWaiting, KindInDoubt}, words: "the wait after attempt {attempt} of {key} is over"},
 	KindLate:      {input: true, body: func() Body { return new(Late) }, receipt: 1, answers: []Kind{KindStarted}},
 	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1, answers: []Kind{KindParked, KindInDoubt, KindConfirmed}},
 	KindConfirmed: {input: true, body: func() Body { return new(Confirmed) }, key: 1, answers: []Kind{KindFinished, KindEnded, KindConfirmed}},
-	KindRotated:   {input: true, body: func() Body { return new(KeysRotated) }},
-	KindSnapshot:  {input: true, body: func() Body { return new(SnapshotCreated) }},
+	KindRotated:   {input: true, body: func() Body { return new(KeysRotated) }, words: "{key_id} signs receipts from now on, says {actor}[; revoked: {revoked}]"},
+	KindSnapshot:  {input: true, body: func() Body { return new(SnapshotCreated) }, words: "snapshot {name} of #{at}, {cells} cells, state root {state_root}[: {label}][, says {actor}][; let go: {pruned}]"},
 	KindPinned:    {input: true, body: func() Body { return new(SnapshotPinned) }},
-	KindPruned:    {input: true, body: func() Body { return new(SnapshotPruned) }},
-	KindRetention: {input: true, body: func() Body { return new(SnapshotRetention) }},
+	KindPruned:    {input: true, body: func() Body { return new(SnapshotPruned) }, words: "snapshot {name} is let go[, says {actor}]"},
+	KindRetention: {input: true, body: func() Body { return new(SnapshotRetention) }, words: "{max} snapshots are kept from now on[, says {actor}][; let go: {pruned}]"},
 	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }, last: RollbackVersion},
-	KindForked:    {input: true, body: func() Body { return new(Forked) }},
+	KindForked:    {input: true, body: func() Body { return new(Forked) }, words: "world {world} forks from {parent} at #{at}, effects {effects}[, says {actor}]"},
 	KindRedacted:  {input: true, body: func() Body { return new(Redacted) }},
 	KindProposed:  {input: true, body: func() Body { return new(ManifestProposed) }},
-	KindShadowed:  {input: true, body: func() Body { return new(ManifestShadowed) }},
+	KindShadowed:  {input: true, body: func() Body { return new(ManifestShadowed) }, words: "p{proposal} is shadowed, report {report_hash}[, says {actor}]"},
 	KindApproved:  {input: true, body: func() Body { return new(ManifestApproved) }},
-	KindRejected:  {input: true, body: func() Body { return new(ManifestRejected) }},
-	KindWithdrawn: {input: true, body: func() Body { return new(ManifestWithdrawn) }},
-	KindApplied:   {input: true, body: func() Body { return new(Applied) }, first: EnginesVersion, last: EnginesVersion},
+	KindRejected:  {input: true, body: func() Body { return new(ManifestRejected) }, words: "p{proposal} is rejected[, says {actor}][: {reason}]"},
+	KindWithdrawn: {input: true, body: func() Body { return new(ManifestWithdrawn) }, words: "p{proposal} is withdrawn[, says {actor}][: {reason}]"},
+	KindApplied:   {input: true, body: func() Body { return new(Applied) }, first: EnginesVersion, last: EnginesVersion, words: "p{proposal} is applied: manifest {manifest} is in force, in the place of {base}[, says {actor}]"},
 
 	KindStepped:  {body: func() Body { return new(Stepped) }, cell: 1},
 	KindFailed:   {body: func() Body { return new(Failed) }, cell: 1},
-	KindDeleted:  {body: func() Body { return new(Deleted) }, cell: 1},
-	KindMigrated: {body: func() Body { return new(Migrated) }, cell: 1},
+	KindDeleted:  {body: func() Body { return new(Deleted) }, cell: 1, words: "{cell}deleted by step {n}"},
+	KindMigrated: {body: func() Body { return new(Migrated) }, cell: 1, words: "{cell}its state is taken over by other code"},
 	KindEmitted:  {body: func() Body { return new(Emitted) }, cells: 2},
-	KindDropped:  {body: func() Body { return new(Dropped) }},
-	KindIntent:   {body: func() Body { return new(IntentEmitted) }, key: 1, cell: 3},
-	KindDenied:   {body: func() Body { return new(IntentDenied) }, key: 1, cell: 3},
+	KindDropped:  {body: func() Body { return new(Dropped) }, words: "dropped {name}: {reason}"},
+	KindIntent:   {body: func() Body { return new(IntentEmitted) }, key: 1, cell: 3, words: "{cell}intent {key} {kind} {decision}[ by {rules}]  {params}"},
+	KindDenied:   {body: func() Body { return new(IntentDenied) }, key: 1, cell: 3, words: "{cell}intent {key} {kind} denied[ by {rules}]: {code}: {reason}  {params}"},
 	KindParked:   {body: func() Body { return new(IntentParked) }, key: 1, cell: 3},
-	KindInDoubt:  {body: func() Body { return new(InDoubt) }, key: 1, cell: 2},
-	KindWaiting:  {body: func() Body { return new(IntentWaiting) }, key: 1, cell: 2},
-	KindEnded:    {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2},
-	KindStarted:  {body: func() Body { return new(Started) }, key: 1},
-	KindTimer:    {body: func() Body { return new(TimerSet) }, cell: 1},
-	KindFired:    {body: func() Body { return new(TimerFired) }, cell: 1},
+	KindInDoubt:  {body: func() Body { return new(InDoubt) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} in doubt after attempt {attempt}, {action}: {reason}"},
+	KindWaiting:  {body: func() Body { return new(IntentWaiting) }, key: 1, cell: 2, attempt: 3},
+	KindEnded:    {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2, words: "{cell}intent {key} ended {status}: {outcome}  {payload}"},
+	KindStarted:  {body: func() Body { return new(Started) }, key: 1, attempt: 2, words: "permit {key} attempt {attempt}"},
+	KindTimer:    {body: func() Body { return new(TimerSet) }, cell: 1, words: "{cell}timer {name} set for tick {deadline}  {data}"},
+	KindFired:    {body: func() Body { return new(TimerFired) }, cell: 1, words: "{cell}timer {name} fired"},
 }
 
 // Input reports whether records of kind k come from outside.
@@ -71,6 +135,23 @@ func (k Kind) Input() bool { return rows[k].input }
 
 // Known reports whether k is a registered kind.
 func (k Kind) Known() bool { return rows[k].body != nil }
+
+// Words returns what records of kind k say in one line, with the fields to fill in;
+// "" where that takes more.
+func (k Kind) Words() string { return rows[k].words }
+
+// Kinds returns all kinds, by name.
+func Kinds() []Kind { return slices.Sorted(maps.Keys(rows)) }
+
+// Families returns what the names of kinds begin with, in order.
+func Families() []string {
+	var out []string
+	for _, k := range Kinds() {
+		family, _, _ := strings.Cut(string(k), ".")
+		out = append(out, family)
+	}
+	return slices.Compact(out)
+}
 
 // newBody returns an empty payload of a kind, or nil.
 func newBody(k Kind) Body {

@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"os"
 	"reflect"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,6 +15,11 @@ import (
 // row that says too little hides a record from the index of its cell or intent.
 func TestEveryRowSaysWhereThingsStand(t *testing.T) {
 	require.Len(t, rows, len(allKinds), "every kind has a row, and is in the tests")
+	source, err := os.ReadFile("kinds.go")
+	require.NoError(t, err)
+	for _, name := range regexp.MustCompile(`Kind += "(.+)"`).FindAllSubmatch(source, -1) {
+		require.True(t, Kind(name[1]).Known(), "%s has no row", name[1])
+	}
 	for kind, got := range rows {
 		require.NotNil(t, got.body, kind)
 		want := row{}
@@ -28,10 +35,19 @@ func TestEveryRowSaysWhereThingsStand(t *testing.T) {
 				want.operator = item
 			case f.Type == reflect.TypeFor[receipt.Key]():
 				want.key = item
+			case f.Name == "Attempt":
+				want.attempt = item
 			case f.Name == "Receipt":
 				want.receipt = item
 			}
 		}
-		require.Equal(t, want, row{cell: got.cell, cells: got.cells, operator: got.operator, key: got.key, receipt: got.receipt}, kind)
+		fields := make(map[string]bool)
+		for i := range body.NumField() {
+			fields[body.Field(i).Tag.Get("json")] = true
+		}
+		for _, field := range regexp.MustCompile(`{([a-z_]*)}`).FindAllStringSubmatch(got.words, -1) {
+			require.True(t, fields[field[1]], "%s has no %s", kind, field[1])
+		}
+		require.Equal(t, want, row{cell: got.cell, cells: got.cells, operator: got.operator, key: got.key, attempt: got.attempt, receipt: got.receipt}, kind)
 	}
 }

@@ -8,57 +8,6 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// Kind says what a record records. docs/journal-format.md lists the payloads.
-type Kind string
-
-// The kinds of inputs: what comes from outside and is not computed.
-const (
-	KindCreated   Kind = "world.created"
-	KindAdvanced  Kind = "clock.advanced"
-	KindSubmitted Kind = "event.submitted"
-	KindFinished  Kind = "invocation.finished"
-	KindResumed   Kind = "cell.resumed"
-	KindOperator  Kind = "effect.submitted"
-	KindExpired   Kind = "invocation.expired"
-	KindDue       Kind = "invocation.due"
-	KindLate      Kind = "invocation.late"
-	KindResolved  Kind = "intent.resolved"
-	KindConfirmed Kind = "intent.confirmed"
-	KindRotated   Kind = "keys.rotated"
-	KindSnapshot  Kind = "snapshot.created"
-	KindPinned    Kind = "snapshot.pinned"
-	KindPruned    Kind = "snapshot.pruned"
-	KindRetention Kind = "snapshot.retention"
-	KindRollback  Kind = "rollback.applied"
-	KindForked    Kind = "world.forked"
-	KindRedacted  Kind = "blob.redacted"
-	KindProposed  Kind = "manifest.proposed"
-	KindShadowed  Kind = "manifest.shadowed"
-	KindApproved  Kind = "manifest.approved"
-	KindRejected  Kind = "manifest.rejected"
-	KindWithdrawn Kind = "manifest.withdrawn"
-	KindApplied   Kind = "manifest.applied"
-)
-
-// The kinds of derived records: replay computes and compares them.
-const (
-	KindStepped  Kind = "cell.stepped"
-	KindFailed   Kind = "cell.failed"
-	KindDeleted  Kind = "cell.deleted"
-	KindMigrated Kind = "cell.migrated"
-	KindEmitted  Kind = "event.emitted"
-	KindDropped  Kind = "event.dropped"
-	KindIntent   Kind = "intent.emitted"
-	KindDenied   Kind = "intent.denied"
-	KindParked   Kind = "intent.parked"
-	KindInDoubt  Kind = "intent.in_doubt"
-	KindWaiting  Kind = "intent.waiting"
-	KindEnded    Kind = "intent.ended"
-	KindStarted  Kind = "invocation.started"
-	KindTimer    Kind = "timer.set"
-	KindFired    Kind = "timer.fired"
-)
-
 // KindOf returns the kind that bytes spell, without allocating for the frequent ones.
 func KindOf(b []byte) string {
 	switch Kind(b) {

@@ -32,6 +32,31 @@ func recording(t *testing.T, name string) string {
 	return path
 }
 
+// townSent makes the town and sends it its events.
+func townSent(t *testing.T) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "town")
+	worldctl(t, nil, "init", dir, "--template", "town")
+	events, err := os.ReadFile(filepath.Join(dir, "events.jsonl"))
+	require.NoError(t, err)
+	worldctl(t, bytes.NewReader(events), "-w", dir, "send", "-")
+	return dir
+}
+
+// villeSent makes the ville and sends it the recorded moves.
+func villeSent(t *testing.T) (dir string) {
+	t.Helper()
+	f, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
+	require.NoError(t, err)
+	defer f.Close() //nolint:errcheck // only read
+	moves, err := gzip.NewReader(f)
+	require.NoError(t, err)
+	dir = filepath.Join(t.TempDir(), "ville")
+	worldctl(t, nil, "init", dir, "--template", "ville")
+	worldctl(t, moves, "-w", dir, "send", "-")
+	return dir
+}
+
 // worldctl runs the program and requires that it succeeds.
 func worldctl(t *testing.T, stdin io.Reader, args ...string) []byte {
 	t.Helper()
@@ -139,13 +164,13 @@ func TestAirlineKilledAnywhereIsTheSameWorld(t *testing.T) {
 	t.Logf("SEED=%d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := filepath.Join(t.TempDir(), "killed")
-	killed := kill(t, random, "import", "chat", file, "-w", dir)
+	killed := killAfter(t, time.Duration(5+random.IntN(150))*time.Millisecond, "import", "chat", file, "-w", dir)
 	if killed {
 		worldctl(t, nil, "import", "chat", file, "-w", dir)
 	}
 	kills := 0
 	for range 10 {
-		if kill(t, random, "-w", dir, "run", "--until-idle") {
+		if killAfter(t, time.Duration(5+random.IntN(150))*time.Millisecond, "-w", dir, "run", "--until-idle") {
 			kills++
 		}
 		verified(t, dir)
@@ -157,33 +182,8 @@ func TestAirlineKilledAnywhereIsTheSameWorld(t *testing.T) {
 	require.Positive(t, kills, "no run was killed before its end")
 }
 
-// kill starts worldctl, kills it with SIGKILL after a random while, and reports
-// whether that was before its end.
-func kill(t *testing.T, random *rand.Rand, args ...string) bool {
-	t.Helper()
-	cmd := exec.Command("worldctl", args...)
-	require.NoError(t, cmd.Start())
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	select {
-	case err := <-done:
-		require.NoError(t, err)
-		return false
-	case <-time.After(time.Duration(5+random.IntN(150)) * time.Millisecond):
-		require.NoError(t, cmd.Process.Kill())
-		return <-done != nil
-	}
-}
-
 func TestVilleLosesNothing(t *testing.T) {
-	f, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
-	require.NoError(t, err)
-	defer f.Close() //nolint:errcheck // only read
-	moves, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), "ville")
-	worldctl(t, nil, "init", dir, "--template", "ville")
-	worldctl(t, moves, "-w", dir, "send", "-")
+	dir := villeSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	submitted := 0
 	for _, rec := range jsonLines[struct{ Kind string }](t, worldctl(t, nil, "-w", dir, "tail", "-o", "jsonl")) {
@@ -246,12 +246,7 @@ func TestChainIsRecomputedFromJSONLines(t *testing.T) {
 	require.True(t, ok)
 	require.Less(t, strings.Count(script, "\n"), 30)
 
-	dir := filepath.Join(t.TempDir(), "town")
-	worldctl(t, nil, "init", dir, "--template", "town")
-	events, err := os.Open(filepath.Join(dir, "events.jsonl"))
-	require.NoError(t, err)
-	defer events.Close() //nolint:errcheck // only read
-	worldctl(t, events, "-w", dir, "send", "-")
+	dir := townSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	export := filepath.Join(dir, "export.jsonl")
 	worldctl(t, nil, "-w", dir, "export", export, "--format", "jsonl")
@@ -262,12 +257,7 @@ func TestChainIsRecomputedFromJSONLines(t *testing.T) {
 
 func TestEveryFlippedByteOfAnExportIsFound(t *testing.T) {
 	base := t.TempDir()
-	dir := filepath.Join(base, "town")
-	worldctl(t, nil, "init", dir, "--template", "town")
-	events, err := os.Open(filepath.Join(dir, "events.jsonl"))
-	require.NoError(t, err)
-	defer events.Close() //nolint:errcheck // only read
-	worldctl(t, events, "-w", dir, "send", "-")
+	dir := townSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	export := filepath.Join(base, "export.jsonl")
 	worldctl(t, nil, "-w", dir, "export", export, "--format", "jsonl")

@@ -8,8 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/journal/store"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -54,28 +52,4 @@ goes on reading the records from there: keep the file where it is, and a copy of
 	}
 	cmd.Flags().StringVar(&before, "before", "", "the first `SNAPSHOT` whose record stays, by name or hash prefix")
 	return cmd
-}
-
-// knownOfGrowth says what it comes to that something is not in the store any more.
-func knownOfGrowth(err error) (code int, hint string) {
-	var away *journal.ArchivedError
-	switch {
-	case errors.As(err, &away):
-		return exitFailed, fmt.Sprintf("put the file back as %s, or into the directory of the world, or a link to it; the world runs without it, and snapshots after #%d can be read", away.File, away.To)
-	case errors.Is(err, local.ErrBytesLeft):
-		return exitFailed, "check the disk and the room on it; then worldctl status opens the world, and so ends the redaction"
-	case errors.Is(err, store.ErrNothingToArchive):
-		return exitFailed, "worldctl snapshot list shows later snapshots; worldctl snapshot create makes one"
-	case errors.Is(err, store.ErrNeededToOpen):
-		return exitFailed, "worldctl snapshot create makes a later one"
-	case errors.Is(err, local.ErrOfManifest), errors.Is(err, local.ErrInline):
-		return exitFailed, "payloads of records are redacted, nothing else"
-	case errors.Is(err, local.ErrNoPayload), errors.Is(err, local.ErrSeveral):
-		return exitFailed, "name the record instead, as #123: worldctl tail shows it"
-	case errors.Is(err, world.ErrStillNeeded):
-		return exitConflict, "worldctl snapshot create, then snapshot prune of those before, or run the world until the result is handled"
-	case errors.Is(err, journal.ErrRedacted):
-		return exitFailed, "nobody can compute what follows from it: begin with a later snapshot (worldctl snapshot list); worldctl verify names the gap"
-	}
-	return exitFailed, ""
 }

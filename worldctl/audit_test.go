@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"sort"
 	"testing"
 
@@ -49,17 +47,4 @@ func TestSavedRecordsAreWholeOrNotThere(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
-}
-
-// TestEveryFamilyOfKindsCanBeSelected holds the families to the kinds that the
-// kernel writes.
-func TestEveryFamilyOfKindsCanBeSelected(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join("..", "journal", "record.go"))
-	require.NoError(t, err)
-	var found []string
-	for _, name := range regexp.MustCompile(`Kind += "([a-z]+)\.[a-z_]+"`).FindAllSubmatch(source, -1) {
-		found = append(found, string(name[1]))
-	}
-	slices.Sort(found)
-	require.Equal(t, view.Families(), slices.Compact(found))
 }

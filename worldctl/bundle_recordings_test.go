@@ -1,7 +1,6 @@
 package worldctl
 
 import (
-	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -15,14 +14,7 @@ import (
 func TestAirlineAndVilleAreProvenFromBundles(t *testing.T) {
 	airline := filepath.Join(t.TempDir(), "airline")
 	worldctl(t, nil, "import", "chat", recording(t, "airline/runs.json"), "-w", airline)
-	f, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
-	require.NoError(t, err)
-	defer f.Close() //nolint:errcheck // only read
-	moves, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	ville := filepath.Join(t.TempDir(), "ville")
-	worldctl(t, nil, "init", ville, "--template", "ville")
-	worldctl(t, moves, "-w", ville, "send", "-")
+	ville := villeSent(t)
 
 	for _, dir := range []string{airline, ville} {
 		base := t.TempDir()

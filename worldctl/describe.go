@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -34,10 +35,6 @@ func (t teller) tell(e *view.Entry) (string, error) {
 	switch b := e.Body.(type) {
 	case nil:
 		return fmt.Sprintf("redacted: a payload of %d bytes, %s", e.BlobSize, e.Blob), nil
-	case *journal.Created:
-		return fmt.Sprintf("world %s is created, id %s, seed %d", b.Name, b.World, b.Seed), nil
-	case *journal.Advanced:
-		return fmt.Sprintf("tick %d begins", b.To), nil
 	case *journal.Submitted:
 		due := ""
 		if b.Due > e.Time {
@@ -46,21 +43,11 @@ func (t teller) tell(e *view.Entry) (string, error) {
 		return t.event("event", b.Name, b.To, b.Data) + due, nil
 	case *journal.Emitted:
 		return t.event("emitted", b.Name, b.To, b.Data), nil
-	case *journal.Dropped:
-		return fmt.Sprintf("dropped %s: %s", b.Name, b.Reason), nil
 	case *journal.Resumed:
 		if b.Skip {
 			return t.of(b.Cell) + "resumed, without the event that failed", nil
 		}
 		return t.of(b.Cell) + "resumed, with the event that failed", nil
-	case *journal.Migrated:
-		return fmt.Sprintf("%sits state is taken over by other code", t.of(b.Cell)), nil
-	case *journal.Deleted:
-		return fmt.Sprintf("%sdeleted by step %d", t.of(b.Cell), b.N), nil
-	case *journal.TimerSet:
-		return fmt.Sprintf("%stimer %s set for tick %d  %s", t.of(b.Cell), b.Name, b.Deadline, t.data(b.Data)), nil
-	case *journal.TimerFired:
-		return fmt.Sprintf("%stimer %s fired", t.of(b.Cell), b.Name), nil
 	case *journal.Stepped:
 		on, err := t.cause(e)
 		return fmt.Sprintf("%sstep %d on %s: %s", t.of(b.Cell), b.N, on, b.Outcome), err
@@ -74,12 +61,6 @@ func (t teller) tell(e *view.Entry) (string, error) {
 // tellIntent is tell for the records of effects.
 func (t teller) tellIntent(e *view.Entry) (string, error) {
 	switch b := e.Body.(type) {
-	case *journal.IntentEmitted:
-		return fmt.Sprintf("%sintent %s %s %s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, b.Decision, by(b.Rules), t.data(b.Params)), nil
-	case *journal.IntentDenied:
-		return fmt.Sprintf("%sintent %s %s denied%s: %s: %s  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), b.Code, b.Reason, t.data(b.Params)), nil
-	case *journal.Started:
-		return fmt.Sprintf("permit %s attempt %d", short(b.Key), b.Attempt), nil
 	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
@@ -92,10 +73,6 @@ func (t teller) tellIntent(e *view.Entry) (string, error) {
 			return "", fmt.Errorf("record #%d: %w", e.ID, err)
 		}
 		return t.answered("late, so it changes nothing: receipt", r), nil
-	case *journal.Expired:
-		return fmt.Sprintf("attempt %d of %s is given up: %s", b.Attempt, short(b.Key), visible(b.Reason, "")), nil
-	case *journal.Due:
-		return fmt.Sprintf("the wait after attempt %d of %s is over", b.Attempt, short(b.Key)), nil
 	}
 	return t.tellDecision(e), nil
 }
@@ -112,16 +89,12 @@ func (t teller) tellDecision(e *view.Entry) string {
 			until = fmt.Sprintf(" until tick %d", b.Deadline)
 		}
 		return fmt.Sprintf("%sintent %s %s parked%s%s  %s", t.of(b.Cell), short(b.Key), b.Kind, by(b.Rules), until, t.data(b.Params))
-	case *journal.InDoubt:
-		return fmt.Sprintf("%sintent %s in doubt after attempt %d, %s: %s", t.of(b.Cell), short(b.Key), b.Attempt, b.Action, visible(b.Reason, ""))
 	case *journal.IntentWaiting:
 		next := "for its next attempt"
 		if b.Outcome == receipt.OutcomeCompensatable {
 			next = "for its compensation"
 		}
 		return fmt.Sprintf("%sintent %s waits %s: attempt %d was a %s", t.of(b.Cell), short(b.Key), next, b.Attempt, b.Outcome)
-	case *journal.IntentEnded:
-		return fmt.Sprintf("%sintent %s ended %s: %s  %s", t.of(b.Cell), short(b.Key), b.Status, b.Outcome, t.data(b.Payload))
 	case *journal.Resolved:
 		return fmt.Sprintf("%s %s %s: %s", b.Actor, resolution(b.How), short(b.Key), b.Reason)
 	case *journal.Confirmed:
@@ -130,12 +103,6 @@ func (t teller) tellDecision(e *view.Entry) string {
 			verb = "does not confirm (" + b.Mode + ") the result of"
 		}
 		return fmt.Sprintf("%s %s %s: %s", b.Actor, verb, short(b.Key), b.Reason)
-	case *journal.KeysRotated:
-		text := fmt.Sprintf("%s signs receipts from now on, says %s", b.KeyID, b.Actor)
-		if len(b.Revoked) > 0 {
-			text += "; revoked: " + strings.Join(b.Revoked, ", ")
-		}
-		return text
 	}
 	return t.tellHistory(e)
 }
@@ -164,6 +131,53 @@ func (t teller) answered(what string, r *receipt.Receipt) string {
 		attempt = fmt.Sprintf(" attempt %d", r.Attempt)
 	}
 	return fmt.Sprintf("%s %s%s %s %s  %s", what, short(r.Key), attempt, r.Kind, r.Status, t.data(r.Payload))
+}
+
+// fill puts the fields of a body into the words of its kind: see the rows of journal.
+func (t teller) fill(words string, body journal.Body) string {
+	var out strings.Builder
+	for {
+		at := strings.IndexAny(words, "{[")
+		if at < 0 {
+			return out.String() + words
+		}
+		out.WriteString(words[:at])
+		inside, rest, _ := strings.Cut(words[at+1:], string(words[at]+2)) // '}' or ']'
+		if words[at] == '{' {
+			out.WriteString(t.field(body, inside))
+		} else if _, name, _ := strings.Cut(strings.TrimSuffix(inside, "}"), "{"); t.field(body, name) != "" {
+			out.WriteString(t.fill(inside, body))
+		}
+		words = rest
+	}
+}
+
+// field is a field of a body as people read it.
+func (t teller) field(body journal.Body, name string) string {
+	b := reflect.ValueOf(body).Elem()
+	for i := range b.NumField() {
+		if b.Type().Field(i).Tag.Get("json") != name {
+			continue
+		}
+		switch v := b.Field(i).Interface().(type) {
+		case canon.Raw:
+			return t.data(v)
+		case receipt.Key:
+			return short(v)
+		case journal.Hash:
+			return v.String()[:12]
+		case []string:
+			return visible(strings.Join(v, ", "), "")
+		case string:
+			if name == "cell" {
+				return t.of(v)
+			}
+			return visible(v, "")
+		default:
+			return fmt.Sprint(v)
+		}
+	}
+	return ""
 }
 
 // event tells of an event and whom it reaches.

@@ -2,7 +2,6 @@ package worldctl
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/journal"
@@ -13,29 +12,17 @@ import (
 // tellHistory says what a record records that is about the world as a whole.
 func (t teller) tellHistory(e *view.Entry) string {
 	switch b := e.Body.(type) {
-	case *journal.SnapshotCreated:
-		text := fmt.Sprintf("snapshot %s of #%d, %d cells, state root %s", b.Name, b.At, b.Cells, b.StateRoot.String()[:12])
-		if b.Label != "" {
-			text += ": " + b.Label
-		}
-		return text + madeBy(b.Actor) + letGo(b.Pruned)
 	case *journal.SnapshotPinned:
 		if b.Pinned {
 			return "snapshot " + b.Name + " is pinned" + madeBy(b.Actor)
 		}
 		return "snapshot " + b.Name + " is no longer pinned" + madeBy(b.Actor)
-	case *journal.SnapshotPruned:
-		return "snapshot " + b.Name + " is let go" + madeBy(b.Actor)
-	case *journal.SnapshotRetention:
-		return fmt.Sprintf("%d snapshots are kept from now on", b.Max) + madeBy(b.Actor) + letGo(b.Pruned)
 	case *journal.RolledBack:
 		text := fmt.Sprintf("rolled back to snapshot %s of #%d, leaving %d side effects", b.Snapshot, b.SnapshotLen, b.Count(journal.Kept, journal.Acknowledged, journal.Compensated))
 		if b.Fresh {
 			text += ", with fresh effects"
 		}
 		return text + madeBy(b.Actor) + ": " + b.Reason
-	case *journal.Forked:
-		return fmt.Sprintf("world %s forks from %s at #%d, effects %s", b.World, b.Parent, b.At, b.Effects) + madeBy(b.Actor)
 	case *journal.Redacted:
 		return fmt.Sprintf("payload %s is destroyed", b.Blob) + madeBy(b.Actor) + ": " + b.Reason
 	}
@@ -51,20 +38,11 @@ func (t teller) tellChange(e *view.Entry) string {
 			text += ", signed with " + sshkey.Fingerprint(b.Signature.Key[:])
 		}
 		return text + madeBy(b.Actor) + because(b.Reason)
-	case *journal.ManifestShadowed:
-		return fmt.Sprintf("p%d is shadowed, report %s", b.Proposal, b.Hash.String()[:12]) + madeBy(b.Actor)
 	case *journal.ManifestApproved:
 		return fmt.Sprintf("p%d is approved for report %s, signed with %s", b.Proposal, b.Report.String()[:12], sshkey.Fingerprint(b.Signature.Key[:])) +
 			madeBy(b.Actor) + because(b.Reason)
-	case *journal.ManifestRejected:
-		return fmt.Sprintf("p%d is rejected", b.Proposal) + madeBy(b.Actor) + because(b.Reason)
-	case *journal.ManifestWithdrawn:
-		return fmt.Sprintf("p%d is withdrawn", b.Proposal) + madeBy(b.Actor) + because(b.Reason)
-	case *journal.Applied:
-		return fmt.Sprintf("p%d is applied: manifest %s is in force, in the place of %s",
-			b.Proposal, b.Manifest.String()[:12], b.Base.String()[:12]) + madeBy(b.Actor)
 	}
-	return string(e.Kind)
+	return t.fill(e.Kind.Words(), e.Body)
 }
 
 // proposedBy names the proposal that a record made: the record does not say it.
@@ -94,11 +72,4 @@ func madeBy(actor string) string {
 		return ""
 	}
 	return ", says " + actor
-}
-
-func letGo(names []string) string {
-	if len(names) == 0 {
-		return ""
-	}
-	return "; let go: " + strings.Join(names, ", ")
 }

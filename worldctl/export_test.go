@@ -3,7 +3,6 @@ package worldctl
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -68,12 +67,7 @@ func requireExports(t *testing.T, dir string) (performed, failed int) {
 }
 
 func TestExportsOfTheTownHangTogether(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "town")
-	worldctl(t, nil, "init", dir, "--template", "town")
-	events, err := os.Open(filepath.Join(dir, "events.jsonl"))
-	require.NoError(t, err)
-	defer events.Close() //nolint:errcheck // only read
-	worldctl(t, events, "-w", dir, "send", "-")
+	dir := townSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	var status struct{ Intents map[string]int }
 	require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "status", "-o", "json"), &status))

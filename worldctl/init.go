@@ -129,10 +129,19 @@ func (c *cli) init(f *founding, birth local.Birth) error {
 		if answer.Template, err = f.files(); err != nil {
 			return err
 		}
+		if answer.Template == goTemplate {
+			return writeGoMod(f.dir)
+		}
 		return local.Create(f.dir, birth, c.options())
 	})
 	if err != nil {
 		return toCorrect(err, filepath.Join(f.dir, local.ManifestFile))
+	}
+	if answer.Template == goTemplate {
+		return c.object("init", answer, func() {
+			fmt.Fprintf(c.stdout, "a program for a world is in %s\n", f.dir)
+			c.note("next:\n  cd %s\n  go mod tidy\n  go test ./...\n  go run . init\nREADME.md says what else", f.dir)
+		})
 	}
 	return c.with(func(lw *local.World) error {
 		s := lw.Status()

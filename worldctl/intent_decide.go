@@ -159,7 +159,7 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 
 // notDecided adds to a refused decision where its intent stands.
 func notDecided(err error, e *receipt.Entry) error {
-	if _, hint := known(err); hint != "" {
+	if hintOf(err) != "" {
 		return err
 	}
 	return hinted(err, "worldctl intent show %s", short(e.Intent.Key))

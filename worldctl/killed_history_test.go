@@ -238,9 +238,9 @@ func (k *killable) finish(t *testing.T, dir string, done bool) {
 	}
 }
 
-// killAfter starts worldctl and kills it with SIGKILL after a while, if it has not
-// ended before.
-func killAfter(t *testing.T, while time.Duration, args ...string) {
+// killAfter starts worldctl, kills it with SIGKILL after a while, and reports whether
+// that was before its end.
+func killAfter(t *testing.T, while time.Duration, args ...string) bool {
 	t.Helper()
 	cmd := exec.Command("worldctl", args...)
 	require.NoError(t, cmd.Start())
@@ -249,8 +249,9 @@ func killAfter(t *testing.T, while time.Duration, args ...string) {
 	select {
 	case err := <-done:
 		require.NoError(t, err)
+		return false
 	case <-time.After(while):
 		_ = cmd.Process.Kill() // it may have ended just now
-		<-done                 //nolint:errcheck // that it was killed
+		return <-done != nil
 	}
 }

@@ -36,12 +36,7 @@ func TestDemoNamesARecordWithCauses(t *testing.T) {
 	require.NoError(t, err)
 	record := regexp.MustCompile(`worldctl .* why (\d+)`).FindSubmatch(makefile)
 	require.NotNil(t, record)
-	dir := filepath.Join(t.TempDir(), "town")
-	worldctl(t, nil, "init", dir, "--template", "town")
-	events, err := os.Open(filepath.Join(dir, "events.jsonl"))
-	require.NoError(t, err)
-	defer events.Close() //nolint:errcheck // only read
-	worldctl(t, events, "-w", dir, "send", "-")
+	dir := townSent(t)
 	worldctl(t, nil, "-w", dir, "run")
 	causes := string(worldctl(t, nil, "-w", dir, "why", string(record[1]), "-o", "jsonl"))
 	require.Greater(t, strings.Count(causes, "\n"), 5, causes)

@@ -119,18 +119,3 @@ func (c *cli) besideOwner(cmd *cobra.Command) error {
 	}
 	return nil
 }
-
-// knownOfOwner says what it comes to that another process owns the world.
-func knownOfOwner(err error) (code int, hint string) {
-	switch {
-	case errors.Is(err, errBesides):
-		return exitConflict, "wait until that process has ended, or end it, then type this again"
-	case errors.Is(err, owner.ErrVersion):
-		return exitConflict, "use the program that runs the world: worldctl version tells which one this is"
-	case errors.Is(err, owner.ErrRefuses):
-		return exitConflict, "type it again in a moment"
-	case errors.Is(err, owner.ErrGone):
-		return exitFailed, "worldctl status tells where the world stands, and worldctl tail whether this was still done"
-	}
-	return exitFailed, ""
-}

@@ -3,7 +3,6 @@ package worldctl
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -16,12 +15,7 @@ import (
 func TestReadmeShowsWhatTheTownPrints(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), "town")
-	worldctl(t, nil, "init", dir, "--template", "town")
-	events, err := os.Open(filepath.Join(dir, "events.jsonl"))
-	require.NoError(t, err)
-	defer func() { require.NoError(t, events.Close()) }()
-	worldctl(t, events, "-w", dir, "send", "-")
+	dir := townSent(t)
 	worldctl(t, nil, "-w", dir, "run")
 	var got struct {
 		facts

@@ -35,7 +35,7 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 		got, err := j.CauseOf(e)
 		require.NoError(t, err)
 		require.Equal(t, causes[e.ID], got, "#%d", e.ID)
-		if key, attempt := view.IntentOf(e.Body); e.Kind == journal.KindFinished || e.Kind == journal.KindLate || e.Kind == journal.KindExpired {
+		if key, attempt := e.Intent(); e.Kind == journal.KindFinished || e.Kind == journal.KindLate || e.Kind == journal.KindExpired {
 			permit := all[got-1].Body.(*journal.Started)
 			require.Equal(t, []any{key, attempt}, []any{permit.Key, permit.Attempt})
 		}
@@ -129,12 +129,12 @@ func TestIntentsAndAnswersAreTheSameInListsAndAlone(t *testing.T) {
 
 // causeAmong finds what caused a record among all before it.
 func causeAmong(before []*view.Entry, e *view.Entry) journal.Seq {
-	key, attempt := view.IntentOf(e.Body)
+	key, attempt := e.Intent()
 	if len(e.Kind.Answers()) == 0 {
 		return e.CausedBy
 	}
 	for _, x := range slices.Backward(before) {
-		of, to := view.IntentOf(x.Body)
+		of, to := x.Intent()
 		if slices.Contains(e.Kind.Answers(), x.Kind) && of == key && (to == attempt || to == 0 || attempt == 0) {
 			return x.ID
 		}
@@ -163,7 +163,7 @@ func concernsAmong(before []*view.Entry, e *view.Entry, cell string) bool {
 	if names {
 		return true
 	}
-	key, _ := view.IntentOf(e.Body)
+	key, _ := e.Intent()
 	for _, x := range before {
 		switch b := x.Body.(type) {
 		case *journal.Stepped:
@@ -175,7 +175,7 @@ func concernsAmong(before []*view.Entry, e *view.Entry, cell string) bool {
 				return concernsAmong(before, x, cell)
 			}
 		case *journal.IntentEmitted, *journal.IntentDenied, *journal.IntentParked:
-			if k, _ := view.IntentOf(b); k == key && concernsAmong(nil, x, cell) {
+			if k, _ := x.Intent(); k == key && concernsAmong(nil, x, cell) {
 				return true
 			}
 		}

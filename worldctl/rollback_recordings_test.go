@@ -2,9 +2,7 @@ package worldctl
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -48,13 +46,7 @@ func TestAirlineRolledBackAndRunAgainCallsNothingTwice(t *testing.T) {
 		worldctl(t, nil, "-w", dir, "run", "--until-idle")
 		require.Equal(t, 361, started(t, dir), "the recorded receipts answered")
 		require.Equal(t, undisturbed.StateRoot, verified(t, dir).StateRoot)
-		var from struct {
-			OK        bool   `json:"ok"`
-			StateRoot string `json:"state_root"`
-		}
-		require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "replay", "--from", "half", "-o", "json"), &from))
-		require.True(t, from.OK)
-		require.Equal(t, undisturbed.StateRoot, from.StateRoot, "the snapshot and the tail are the run")
+		require.Equal(t, undisturbed.StateRoot, replayedFrom(t, dir, "half"), "the snapshot and the tail are the run")
 	}
 }
 
@@ -80,25 +72,24 @@ func TestAirlineCallThatOnlyLooksTheSameIsParked(t *testing.T) {
 }
 
 func TestVilleFromASnapshotIsTheRun(t *testing.T) {
-	f, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
-	require.NoError(t, err)
-	defer f.Close() //nolint:errcheck // only read
-	moves, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), "ville")
-	worldctl(t, nil, "init", dir, "--template", "ville")
-	worldctl(t, moves, "-w", dir, "send", "-")
+	dir := villeSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--ticks", "500")
 	worldctl(t, nil, "-w", dir, "snapshot", "create", "half")
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	worldctl(t, nil, "-w", dir, "rollback", "half", "--reason", "once more", "--ack")
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	whole := verified(t, dir)
+	require.Equal(t, whole.StateRoot, replayedFrom(t, dir, "half"), "a snapshot and its tail are the run")
+}
+
+// replayedFrom replays a world from a snapshot and returns the state that gives.
+func replayedFrom(t *testing.T, dir, snapshot string) string {
+	t.Helper()
 	var from struct {
 		OK        bool   `json:"ok"`
 		StateRoot string `json:"state_root"`
 	}
-	require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "replay", "--from", "half", "-o", "json"), &from))
+	require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "replay", "--from", snapshot, "-o", "json"), &from))
 	require.True(t, from.OK)
-	require.Equal(t, whole.StateRoot, from.StateRoot, "a snapshot and its tail are the run")
+	return from.StateRoot
 }

@@ -125,11 +125,7 @@ func (f *finding) saying() saying {
 // TestOneWorldIsProvenAlikeEverywhere verifies a world from its store, from a bundle,
 // over HTTP, and with the second verifier.
 func TestOneWorldIsProvenAlikeEverywhere(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "town")
-	worldctl(t, nil, "init", dir, "--template", "town")
-	events, err := os.ReadFile(filepath.Join(dir, "events.jsonl"))
-	require.NoError(t, err)
-	worldctl(t, bytes.NewReader(events), "-w", dir, "send", "-")
+	dir := townSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	g, id := stored(t, dir)
 	s := secondVerifier(t, []string{id}, g.keys[0].Public().(ed25519.PublicKey))

@@ -2,7 +2,6 @@ package worldctl
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -311,14 +310,7 @@ func requireNothingPerformed(t *testing.T, dir string) {
 }
 
 func TestVilleShadows(t *testing.T) {
-	f, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
-	require.NoError(t, err)
-	defer f.Close() //nolint:errcheck // only read
-	moves, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), "ville")
-	worldctl(t, nil, "init", dir, "--template", "ville")
-	worldctl(t, moves, "-w", dir, "send", "-")
+	dir := villeSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--until-idle")
 	before, journal := everythingOf(t, dir), recordedJournal(t, dir)
 	const villager = "reducers/villager.star"

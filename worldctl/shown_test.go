@@ -61,11 +61,7 @@ func shown(t *testing.T, dir string) []byte {
 // What is shown to strangers verifies without a secret, and holds none: neither those
 // in the keyring, nor the private keys that are derived from them.
 func TestWhatIsShownHoldsNoKey(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "town")
-	worldctl(t, nil, "init", dir, "--template", "town")
-	events, err := os.ReadFile(filepath.Join(dir, "events.jsonl"))
-	require.NoError(t, err)
-	worldctl(t, bytes.NewReader(events), "-w", dir, "send", "-")
+	dir := townSent(t)
 	worldctl(t, nil, "-w", dir, "run", "--ticks", "5")
 	worldctl(t, nil, "-w", dir, "keys", "rotate")
 	worldctl(t, nil, "-w", dir, "run")

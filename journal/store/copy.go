@@ -146,16 +146,7 @@ func (s *Store) nameIt(head journal.Head, epoch uint64) error {
 	if err := createAnchorAt(files, s.path(anchorName), s.opts.AnchorKey, head, epoch); err != nil {
 		return err
 	}
-	if err := syncDir(files, s.dir); err != nil {
-		return err
-	}
-	if err := files.Rename(s.path(newStoreName), s.path(storeName)); err != nil {
-		return err
-	}
-	if err := syncDir(files, s.dir); err != nil {
-		return err
-	}
-	return s.own()
+	return s.publish()
 }
 
 // stage makes a copy of Pebble's files beside them, when all that was asked for

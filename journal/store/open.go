@@ -54,6 +54,12 @@ func (s *Store) create() error {
 	if err := createAnchor(files, s.path(anchorName), s.opts.AnchorKey); err != nil {
 		return err
 	}
+	return s.publish()
+}
+
+// publish gives a store that is made, and has its anchor, its name, and owns it.
+func (s *Store) publish() error {
+	files := s.opts.FS
 	if err := syncDir(files, s.dir); err != nil {
 		return err
 	}

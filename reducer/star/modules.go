@@ -52,12 +52,7 @@ func (m *meter) jsonModule() *starlarkstruct.Module {
 }
 
 func (m *meter) encodeJSON(v starlark.Value) (starlark.Value, error) {
-	s := m.sizer()
-	s.text = true
-	if err := s.add(v, 0); err != nil {
-		return nil, err
-	}
-	if _, err := s.pay(); err != nil {
+	if err := m.payText(v); err != nil {
 		return nil, err
 	}
 	e := encoder{m: m}

@@ -10,17 +10,23 @@ import (
 // bytes; quoting can make it up to four times as long, so the text itself is
 // checked again once it is there.
 
+// payText charges for a value's text.
+func (m *meter) payText(v starlark.Value) error {
+	s := m.sizer()
+	s.text = true
+	if err := s.add(v, 0); err != nil {
+		return err
+	}
+	_, err := s.pay()
+	return err
+}
+
 // text charges for a value's text, and returns it as str does.
 func (m *meter) text(v starlark.Value, quoted bool) (starlark.Value, error) {
 	if s, ok := v.(starlark.String); ok && !quoted {
 		return s, nil
 	}
-	s := m.sizer()
-	s.text = true
-	if err := s.add(v, 0); err != nil {
-		return nil, err
-	}
-	if _, err := s.pay(); err != nil {
+	if err := m.payText(v); err != nil {
 		return nil, err
 	}
 	var out string

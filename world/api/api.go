@@ -44,7 +44,6 @@ type Server struct {
 	tokens   atomic.Pointer[Tokens]
 	worlds   map[string]*hosted
 	routes   []route
-	refusals []refusal
 	mux      *http.ServeMux
 	document document
 
@@ -75,7 +74,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{
-		cfg: cfg, worlds: make(map[string]*hosted), routes: routes(), refusals: refusals(), mux: http.NewServeMux(),
+		cfg: cfg, worlds: make(map[string]*hosted), routes: routes(), mux: http.NewServeMux(),
 		requests: make(chan struct{}, cfg.Limits.Requests), followers: make(chan struct{}, cfg.Limits.Followers),
 	}
 	if len(cfg.Worlds) == 0 {

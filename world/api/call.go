@@ -97,7 +97,7 @@ var errGone = failed(http.StatusRequestTimeout, "gone", "the caller does not lis
 
 // fail answers with a Problem.
 func (c *call) fail(err error) {
-	f := c.server.failureOf(err)
+	f := failureOf(err)
 	if f == nil {
 		f = failed(http.StatusInternalServerError, "internal", "the server's log says more")
 	}

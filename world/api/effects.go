@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"strconv"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // MaxWaitSeconds is how long a request for attempts can wait for one.
@@ -146,7 +143,7 @@ func acquireEffects(c *call) error {
 	defer context.AfterFunc(c.world.life, cancel)()
 	offers, rules, err := c.world.Local.AcquireEffects(ctx, req.Worker, req.Kinds, req.Most)
 	if err != nil {
-		return ofWorker(err)
+		return err
 	}
 	out := Offers{Schema: schemaOf("effect-offers"), Manifest: rules, Offers: []Offer{}}
 	for i := range offers {
@@ -169,7 +166,7 @@ func renewEffect(c *call) error {
 		return badRequest("nonce", err.Error())
 	}
 	if err := c.world.Local.RenewEffect(req.Worker, req.Key, req.Attempt, nonce); err != nil {
-		return ofWorker(err)
+		return err
 	}
 	return c.ok(Renewed{Schema: schemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
 }
@@ -180,7 +177,7 @@ func commitEffect(c *call) error {
 		return err
 	}
 	if err := c.world.Local.CommitEffect(req.Worker, req.Receipt, time.Duration(req.RetryAfterMillis)*time.Millisecond); err != nil {
-		return ofWorker(err)
+		return err
 	}
 	return c.ok(Committed{Schema: schemaOf("effect-committed")})
 }
@@ -196,7 +193,7 @@ func receiveReceipt(c *call) error {
 		return err
 	})
 	if err != nil {
-		return ofWorker(err)
+		return err
 	}
 	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), Received{Schema: schemaOf("receipt-received"), Record: id})
 }
@@ -206,42 +203,4 @@ func (c *call) receiptBytes() int64 {
 	const around = 64 << 10
 	m, _ := c.world.Local.InForce()
 	return int64(min(m.Limits.WithDefaults().Receipt, DefaultBulkBytes))/3*4 + around
-}
-
-// ofWorker makes a failure of an error that tells a worker, or who else hands
-// receipts in, what to do. But for those of 5xx they are final: what was handed in
-// can be forgotten.
-func ofWorker(err error) error {
-	for _, x := range workerRefusals() {
-		if errors.Is(err, x.err) {
-			return failed(x.status, x.name, err.Error())
-		}
-	}
-	return err
-}
-
-func workerRefusals() []refusal {
-	const unprocessable = http.StatusUnprocessableEntity
-	return []refusal{
-		{host.ErrWorkerName, http.StatusBadRequest, "malformed"},
-		{host.ErrNotHeld, http.StatusConflict, "not-held"},
-		{host.ErrOtherResult, http.StatusConflict, "other-result"},
-		{host.ErrBadReceipt, unprocessable, "bad-receipt"},
-		{host.ErrClosed, http.StatusServiceUnavailable, "ended"},
-		{local.ErrNotRemote, http.StatusConflict, "not-remote"},
-		{receipt.ErrDuplicate, http.StatusConflict, "answered"},
-		{receipt.ErrWrongAttempt, http.StatusConflict, "wrong-attempt"},
-		{receipt.ErrUnknownIntent, unprocessable, "unknown-intent"},
-		{receipt.ErrNotCanonical, unprocessable, "bad-receipt"},
-		{receipt.ErrVersion, unprocessable, "bad-receipt"},
-		{receipt.ErrStatus, unprocessable, "bad-receipt"},
-		{receipt.ErrClass, unprocessable, "bad-receipt"},
-		{receipt.ErrWrongWorld, unprocessable, "bad-receipt"},
-		{receipt.ErrWrongIntent, unprocessable, "bad-receipt"},
-		{receipt.ErrUnknownKey, unprocessable, "bad-receipt"},
-		{receipt.ErrRevokedKey, unprocessable, "bad-receipt"},
-		{receipt.ErrBadHash, unprocessable, "bad-receipt"},
-		{receipt.ErrBadMAC, unprocessable, "bad-receipt"},
-		{receipt.ErrOverSize, unprocessable, "bad-receipt"},
-	}
 }

@@ -18,23 +18,8 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
-
-const remoteManifest = `world: remote
-version: 1
-reducers:
-  caller: {engine: starlark, source: caller.star, grants: [outside]}
-events:
-  go:
-effects:
-  tool.a: {adapter: never, timeout: 30s, config: {token: "secret://TOKEN"}}
-caps:
-  outside: {type: any, params: {kinds: ["tool.*"]}}
-policies:
-  - {name: all, when: "true", decide: allow}
-routing:
-  - {event: go, reducer: caller, key: event.data.to}
-`
 
 const remoteReducer = `def reduce(ctx, state, event):
     if event.name == "receipt":
@@ -51,7 +36,7 @@ func (never) Perform(context.Context, host.Call) (host.Result, error) { panic("n
 func remote(t *testing.T) (*served, *local.World) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{local.ManifestFile: remoteManifest, "caller.star": remoteReducer} {
+	for name, text := range map[string]string{local.ManifestFile: worldtest.Caller("remote", `tool.a: {adapter: never, timeout: 30s, config: {token: "secret://TOKEN"}}`), "caller.star": remoteReducer} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	opts := local.Options{Remote: true, Grace: 1, Adapters: map[string]host.Factory{

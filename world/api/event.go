@@ -131,7 +131,7 @@ func submitLines(c *call) error {
 
 // stopped adds to an error at which line it came, and what was accepted before.
 func (c *call) stopped(err error, line uint64, done *Bulk) error {
-	f := c.server.failureOf(err)
+	f := failureOf(err)
 	if f == nil {
 		return err
 	}

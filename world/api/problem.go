@@ -1,20 +1,16 @@
 package api
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
 
-	"github.com/worldkernel/worldkernel/governance"
-	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Problem is the answer to a request that failed: application/problem+json
@@ -73,122 +69,44 @@ func busy(name, detail string) *failure {
 	return f
 }
 
-// refusal says what problem an error of the packages below is. Its text may be
-// sent: it names nothing of the machine.
-type refusal struct {
-	err    error
-	status int
-	name   string
-}
-
-// refusals returns the errors that say what is wrong with a request, or with the
-// world for it. They are in the order in which they are looked for.
-func refusals() []refusal {
-	const unprocessable = http.StatusUnprocessableEntity
-	return []refusal{
-		{world.ErrUnknownEvent, unprocessable, "unknown-event"},
-		{world.ErrSchema, unprocessable, "schema"},
-		{world.ErrNoRoute, unprocessable, "no-route"},
-		{world.ErrBadKey, unprocessable, "bad-key"},
-		{world.ErrBadData, unprocessable, "bad-data"},
-		{world.ErrNoReason, unprocessable, "no-reason"},
-		{world.ErrTooLarge, http.StatusRequestEntityTooLarge, "too-large"},
-		{world.ErrManifestSize, http.StatusRequestEntityTooLarge, "too-large"},
-		{world.ErrMailboxFull, http.StatusTooManyRequests, "mailbox-full"},
-		{world.ErrAlarms, http.StatusTooManyRequests, "too-many-scheduled"},
-		{world.ErrBadTick, http.StatusConflict, "tick-passed"},
-		{world.ErrNoCell, http.StatusNotFound, "not-found"},
-		{world.ErrNoIntent, http.StatusNotFound, "not-found"},
-		{receipt.ErrUnknownIntent, http.StatusNotFound, "not-found"},
-		{world.ErrNotWaiting, http.StatusConflict, "not-waiting"},
-		{world.ErrOtherParams, http.StatusConflict, "other-params"},
-		{world.ErrNoRepeat, http.StatusConflict, "no-repeat"},
-		{world.ErrNoBudget, http.StatusForbidden, "no-budget"},
-		{world.ErrMigration, http.StatusConflict, "migration"},
-		{world.ErrUnderWay, http.StatusConflict, "under-way"},
-		{world.ErrLeftPart, http.StatusConflict, "left-part"},
-		{journal.ErrRedacted, http.StatusGone, "redacted"},
-		{governance.ErrNoProposal, http.StatusNotFound, "not-found"},
-		{governance.ErrClosed, http.StatusConflict, "closed"},
-		{governance.ErrStale, http.StatusConflict, "stale"},
-		{governance.ErrOldReport, http.StatusConflict, "old-report"},
-		{governance.ErrNotShadowed, http.StatusForbidden, "not-shadowed"},
-		{governance.ErrNotApproved, http.StatusForbidden, "not-approved"},
-		{governance.ErrNotListed, http.StatusForbidden, "not-listed"},
-		{governance.ErrRepeated, http.StatusForbidden, "signed-already"},
-		{governance.ErrOwnProposal, http.StatusForbidden, "own-proposal"},
-		{governance.ErrSignature, http.StatusForbidden, "signature"},
-		{governance.ErrOtherTerms, http.StatusForbidden, "signature"},
-		{governance.ErrTooMany, http.StatusConflict, "too-many-proposals"},
-		{governance.ErrNoChange, unprocessable, "no-change"},
-		{governance.ErrSame, http.StatusConflict, "proposed-already"},
-		{manifest.ErrOtherBase, http.StatusConflict, "stale"},
-		{manifest.ErrBadPatch, unprocessable, "bad-patch"},
-		{manifest.ErrNoPath, unprocessable, "bad-patch"},
-		{manifest.ErrBadValue, unprocessable, "bad-patch"},
-		{snapshot.ErrBadName, unprocessable, "bad-name"},
-		{snapshot.ErrNameTaken, http.StatusConflict, "name-taken"},
-		{snapshot.ErrNoSnapshot, http.StatusNotFound, "not-found"},
-		{snapshot.ErrAmbiguous, http.StatusConflict, "ambiguous"},
-		{local.ErrNoKeys, http.StatusConflict, "no-keys"},
-	}
-}
-
 // failureOf makes a failure of any error; nil where it is the server's own fault,
-// whose text is for its log only.
-func (s *Server) failureOf(err error) *failure {
+// whose text is for its log only. What an error comes to is in the table of package
+// view.
+func failureOf(err error) *failure {
 	var known *failure
-	var input *world.InputError
-	var tooLarge *http.MaxBytesError
+	var large *http.MaxBytesError
 	if errors.As(err, &known) {
 		return known
 	}
-	if errors.As(err, &tooLarge) {
-		return failed(http.StatusRequestEntityTooLarge, "too-large", "the body is larger than "+strconv.FormatInt(tooLarge.Limit, 10)+" bytes")
+	if errors.As(err, &large) {
+		return failed(http.StatusRequestEntityTooLarge, "too-large", "the body is larger than "+strconv.FormatInt(large.Limit, 10)+" bytes")
 	}
-	if f := failureOfWorld(err); f != nil {
-		return f
+	is := view.FaultOf(err)
+	if is.Code == "" {
+		return nil
 	}
-	for _, x := range s.refusals {
-		if !errors.Is(err, x.err) {
-			continue
-		}
-		f := failed(x.status, x.name, err.Error())
-		if errors.As(err, &input) {
-			f.Field, f.Rule = input.Field, input.Rule
-		}
-		if x.status == http.StatusTooManyRequests {
-			f.header.Set("Retry-After", "1")
-		}
-		return f
+	f := failed(is.Status, is.Code, cmp.Or(is.Text, err.Error()))
+	if is.Status == http.StatusTooManyRequests || is.Code == "deadline" {
+		f.header.Set("Retry-After", "1")
 	}
-	return nil
+	f.place(err)
+	return f
 }
 
-// failureOfWorld is failureOf for what keeps a world from going on, and for the
-// errors whose text names what is nobody's business.
-func failureOfWorld(err error) *failure {
+// place takes what an error tells of where it is.
+func (f *failure) place(err error) {
+	var input *world.InputError
 	var damage *store.DamageError
 	var adapters *local.AdaptersError
 	var faults *manifest.FaultsError
-	var miss *host.MissError
 	switch {
+	case errors.As(err, &input):
+		f.Field, f.Rule = input.Field, input.Rule
 	case errors.As(err, &faults):
-		f := failed(http.StatusUnprocessableEntity, "bad-manifest", err.Error())
 		f.Field = faults.Faults[0].Path
-		return f
 	case errors.As(err, &adapters):
-		f := failed(http.StatusUnprocessableEntity, "adapters", "an effect of the candidate cannot be performed here")
 		f.Field = adapters.Faults[0].Path
-		return f
-	case errors.As(err, &miss):
-		return failed(http.StatusConflict, "no-recording", "the recording that answers effects has no answer for one")
 	case errors.As(err, &damage):
-		return failed(http.StatusServiceUnavailable, "unreadable", "the journal cannot be read: "+damage.What)
-	case errors.Is(err, store.ErrClosed), errors.Is(err, journal.ErrFenced), errors.Is(err, journal.ErrUnknown):
-		return failed(http.StatusServiceUnavailable, "ended", "the world has ended in this process")
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return busy("deadline", "it was not done in time; what was done is durable")
+		f.Detail += ": " + damage.What
 	}
-	return nil
 }

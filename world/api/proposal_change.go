@@ -202,7 +202,7 @@ func applyProposal(c *call) error {
 
 // notProposed says what is wrong with a candidate that the world does not take.
 func (c *call) notProposed(err error) error {
-	if c.server.failureOf(err) != nil || c.world.ended() != nil {
+	if failureOf(err) != nil || c.world.ended() != nil {
 		return err
 	}
 	var code *star.SyntaxError

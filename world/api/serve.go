@@ -35,7 +35,7 @@ func (s *Server) log(c *call, err error, took time.Duration) {
 		attrs = append(attrs, slog.String("token", c.token.name))
 	}
 	level := slog.LevelInfo
-	if err != nil && s.failureOf(err) == nil {
+	if err != nil && failureOf(err) == nil {
 		level = slog.LevelError
 		attrs = append(attrs, slog.Any("error", err))
 	}

@@ -112,12 +112,12 @@ func (w *watched) count(r *journal.Scanned) {
 		return
 	}
 	if e, err := w.Load(r.Record, r.Bytes); err == nil {
-		w.countBody(e.Body)
+		w.countEntry(e)
 	}
 }
 
-func (w *watched) countBody(body journal.Body) {
-	switch b := body.(type) {
+func (w *watched) countEntry(e *view.Entry) {
+	switch b := e.Body.(type) {
 	case *journal.Stepped:
 		w.steps.WithLabelValues(string(b.Outcome)).Inc()
 		return
@@ -148,7 +148,7 @@ func (w *watched) countBody(body journal.Body) {
 		}
 	}
 	// Whatever else is said of an intent ends the doubt about it.
-	if key, _ := view.IntentOf(body); w.doubted[key] {
+	if key, _ := e.Intent(); w.doubted[key] {
 		delete(w.doubted, key)
 		w.inDoubt.Set(float64(len(w.doubted)))
 	}

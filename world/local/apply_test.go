@@ -23,22 +23,6 @@ import (
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-const changingManifest = `world: changing
-version: 1
-reducers:
-  caller: {engine: starlark, source: caller.star, grants: [outside]}
-events:
-  go:
-effects:
-  tool.a: {adapter: probe, config: {name: first}}
-caps:
-  outside: {type: any, params: {kinds: ["tool.*"]}}
-policies:
-  - {name: all, when: "true", decide: allow}
-routing:
-  - {event: go, reducer: caller, key: event.data.to}
-`
-
 const changingReducer = `def reduce(ctx, state, event):
     if event.name == "receipt":
         return (state or []) + [event.data["payload"]]
@@ -119,7 +103,7 @@ func (p *probe) Close() error {
 func changing(t *testing.T, p *probes) string {
 	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{"world.yaml": changingManifest, "caller.star": changingReducer} {
+	for name, text := range map[string]string{"world.yaml": worldtest.Caller("changing", "tool.a: {adapter: probe, config: {name: first}}"), "caller.star": changingReducer} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	require.NoError(t, local.Create(dir, local.Birth{ID: "changing", Keyring: ring(t, "changing", 1)}, p.options("probe")))

@@ -2,12 +2,12 @@ package local_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log"
 	"os"
 
 	"github.com/worldkernel/worldkernel/examples"
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -31,7 +31,7 @@ func Example() {
 
 	w.View(func(now *world.Moment) {
 		tea, _ := now.Cell(reducer.Cell{Reducer: "counter", Key: "tea"})
-		state, err := canon.ToJSON(tea.State)
+		state, err := json.Marshal(tea.State)
 		check(err)
 		fmt.Printf("tick %d: %s is %s\n", now.Status().Time, tea.Cell, state)
 	})

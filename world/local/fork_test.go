@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -181,7 +180,7 @@ func TestForkThatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 func forkOfCalls(t *testing.T, effects journal.ForkEffects) (dir, to string, opts local.Options) {
 	t.Helper()
 	dir = t.TempDir()
-	for name, text := range map[string]string{"world.yaml": fmt.Sprintf(windowsManifest, parks), "caller.star": windowsReducer} {
+	for name, text := range map[string]string{"world.yaml": windowsManifest(parks), "caller.star": windowsReducer} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	opts = local.Options{Adapters: outside(dir, "")}

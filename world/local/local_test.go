@@ -100,12 +100,7 @@ func TestWorldLivesOnAfterClose(t *testing.T) {
 	w := open(t, dir)
 	require.Equal(t, head, w.Status().Head)
 	require.True(t, w.Status().Idle)
-	r, err := w.Verify(t.Context(), local.Verification{})
-	require.NoError(t, err)
-	require.Empty(t, r.Faults)
-	done, err := w.Replay(0, nil)
-	require.NoError(t, err)
-	require.Equal(t, r.StateRoot, done.StateRoot)
+	requireProven(t, w)
 	require.NoError(t, w.Close())
 }
 
@@ -241,4 +236,15 @@ func TestManyCallersTakeTurns(t *testing.T) {
 	r, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
+}
+
+// requireProven holds a world to being proven, and to the state that its replay gives.
+func requireProven(t *testing.T, w *local.World) {
+	t.Helper()
+	r, err := w.Verify(t.Context(), local.Verification{})
+	require.NoError(t, err)
+	require.Empty(t, r.Faults)
+	done, err := w.Replay(0, nil)
+	require.NoError(t, err)
+	require.Equal(t, r.StateRoot, done.StateRoot)
 }

@@ -19,22 +19,10 @@ import (
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
-const windowsManifest = `world: windows
-version: 1
-reducers:
-  caller: {engine: starlark, source: caller.star, grants: [outside]}
-events:
-  go:
-effects:
-  outside.call: {adapter: outside, %s}
-caps:
-  outside: {type: any, params: {kinds: ["outside.*"]}}
-policies:
-  - {name: all, when: "true", decide: allow}
-routing:
-  - {event: go, reducer: caller, key: event.data.to}
-limits: {in_flight: 1}
-`
+// windowsManifest is the world of the windows, whose effect is declared so.
+func windowsManifest(declare string) string {
+	return worldtest.Caller("windows", "outside.call: {adapter: outside, "+declare+"}") + "limits: {in_flight: 1}\n"
+}
 
 const windowsReducer = `def reduce(ctx, state, event):
     if event.name == "receipt":
@@ -166,12 +154,7 @@ func TestKilledInEveryWindow(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, w.Run(t.Context()))
 			require.Equal(t, head, w.Status().Head, "and then nothing is left to do")
-			r, err := w.Verify(t.Context(), local.Verification{})
-			require.NoError(t, err)
-			require.Empty(t, r.Faults)
-			done, err := w.Replay(0, nil)
-			require.NoError(t, err)
-			require.Equal(t, r.StateRoot, done.StateRoot)
+			requireProven(t, w)
 			require.NoError(t, w.Close())
 		})
 	}
@@ -189,7 +172,7 @@ func (c *aWindow) killed(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"world.yaml": fmt.Sprintf(windowsManifest, c.declare), "caller.star": windowsReducer, "look": windowsVerifier,
+		"world.yaml": windowsManifest(c.declare), "caller.star": windowsReducer, "look": windowsVerifier,
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}

@@ -70,7 +70,7 @@ type mention struct {
 }
 
 func mentionIn(e *Entry) mention {
-	key, attempt := IntentOf(e.Body)
+	key, attempt := e.Intent()
 	return mention{e.ID, e.Kind, key, attempt}
 }
 

@@ -103,7 +103,7 @@ func (j Journal) OfIntent(of *receipt.Entry) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		for e, err := range j.Concerning(of.Intent.Cell, journal.Seq(of.Emitted)-1) {
 			if err == nil {
-				if key, _ := IntentOf(e.Body); key != of.Intent.Key {
+				if key, _ := e.Intent(); key != of.Intent.Key {
 					continue
 				}
 			}
@@ -124,7 +124,7 @@ func (j Journal) attempts(e *receipt.Entry) ([]Attempt, error) {
 		if err != nil {
 			return nil, err
 		}
-		_, n := IntentOf(rec.Body)
+		_, n := rec.Intent()
 		if rec.Kind == journal.KindStarted {
 			out = append(out, Attempt{Attempt: n, Started: rec.ID})
 			continue

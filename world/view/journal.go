@@ -257,7 +257,7 @@ func (j Journal) Cells(e *Entry) []string {
 	_ = journal.EachCell(e.Kind, e.Payload, func(cell []byte) { // the payload was read before
 		cells = append(cells, string(cell))
 	})
-	if key, _ := IntentOf(e.Body); len(cells) == 0 && key != (receipt.Key{}) {
+	if key, _ := e.Intent(); len(cells) == 0 && key != (receipt.Key{}) {
 		if of, ok := j.LedgerEntry(key); ok {
 			cells = append(cells, of.Intent.Cell)
 		}

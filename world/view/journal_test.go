@@ -187,7 +187,7 @@ func TestCellHasItsRecords(t *testing.T) {
 	started, err := j.Entry(journal.Seq(ann.Started))
 	require.NoError(t, err)
 	require.Equal(t, []string{"teller/ann"}, j.Cells(started), "by its intent")
-	key, attempt := IntentOf(started.Body)
+	key, attempt := started.Intent()
 	require.Equal(t, []any{ann.Intent.Key, uint64(1)}, []any{key, attempt})
 }
 
@@ -315,7 +315,7 @@ func TestKindsAreSelectedByNameAndFamily(t *testing.T) {
 	require.True(t, Among(nil, journal.KindStepped), "none is all")
 	require.True(t, Among([]journal.Kind{"intent.*", "cell.*"}, journal.KindStepped))
 	require.False(t, Among([]journal.Kind{"intent.*", "cell.failed"}, journal.KindStepped))
-	for _, family := range Families() {
+	for _, family := range journal.Families() {
 		require.True(t, Selects(journal.Kind(family+".*")), family)
 	}
 }

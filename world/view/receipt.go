@@ -178,7 +178,7 @@ func (j Journal) AnswersByIntent() iter.Seq2[ReceiptLine, error] {
 				yield(ReceiptLine{}, err)
 				return
 			}
-			key, _ := IntentOf(e.Body)
+			key, _ := e.Intent()
 			records[key] = append(records[key], e.ID)
 		}
 		for _, in := range j.Ledger() {

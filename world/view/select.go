@@ -11,7 +11,7 @@ import (
 
 // Why no record can be selected.
 var (
-	ErrKind  = errors.New("is not a kind of record")
+	ErrKind  = errors.New("unknown kind")
 	ErrOrder = errors.New("a range begins before it ends")
 )
 
@@ -33,7 +33,7 @@ func ParseKinds(names []string) ([]journal.Kind, error) {
 	var kinds []journal.Kind
 	for _, name := range names {
 		if !Selects(journal.Kind(name)) {
-			return nil, fmt.Errorf("%q %w", name, ErrKind)
+			return nil, fmt.Errorf("%w %q", ErrKind, name)
 		}
 		kinds = append(kinds, journal.Kind(name))
 	}

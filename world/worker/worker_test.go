@@ -32,21 +32,7 @@ import (
 )
 
 const (
-	callingManifest = `world: calling
-version: 1
-reducers:
-  caller: {engine: starlark, source: caller.star, grants: [outside]}
-events:
-  go:
-effects:
-  tool.a: {adapter: outside, timeout: 30s, retry: {attempts: 100, backoff: 1ms}, config: {secret: "secret://KEY"}}
-caps:
-  outside: {type: any, params: {kinds: ["tool.*"]}}
-policies:
-  - {name: all, when: "true", decide: allow}
-routing:
-  - {event: go, reducer: caller, key: event.data.to}
-`
+	callingEffect  = `tool.a: {adapter: outside, timeout: 30s, retry: {attempts: 100, backoff: 1ms}, config: {secret: "secret://KEY"}}`
 	callingReducer = `def reduce(ctx, state, event):
     if event.name == "receipt":
         return (state or []) + [event.data["payload"]]
@@ -138,7 +124,7 @@ func serve(t *testing.T, opts local.Options) *served {
 	s.opts.Remote, s.opts.Grace = true, 50*time.Millisecond
 	s.opts.Adapters = newOutside().adapters() // the owner performs nothing
 	s.opts.Adapters["special"] = s.opts.Adapters["outside"]
-	for name, text := range map[string]string{local.ManifestFile: callingManifest, "caller.star": callingReducer} {
+	for name, text := range map[string]string{local.ManifestFile: worldtest.Caller("calling", callingEffect), "caller.star": callingReducer} {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600))
 	}
 	require.NoError(t, local.Create(s.dir, local.Birth{ID: "w"}, s.opts))

@@ -18,7 +18,9 @@ package worldtest
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,11 +38,13 @@ import (
 // Options say what a world in memory works with. The zero value performs
 // effects with the adapters that its manifest names.
 type Options struct {
-	ID       string // default "test"
-	Reducers reducer.Registry
-	Answer   Script   // performs all effects, as deterministic ones, instead of the manifest's adapters
-	Outside  *Outside // performs all effects, as live ones, instead of Answer
-	Journal  *Journal // default: a new one
+	ID        string // default "test"
+	Reducers  reducer.Registry
+	Adapters  map[string]host.Factory         // besides the host's own; nil: none, and live effects are refused
+	Verifiers map[string]host.VerifierFactory // likewise
+	Answer    Script                          // performs all effects, as deterministic ones, instead of the manifest's adapters
+	Outside   *Outside                        // performs all effects, as live ones, instead of Answer
+	Journal   *Journal                        // default: a new one
 
 	// BatchRecords and CheckpointRecords are those of world.Config.
 	BatchRecords      int
@@ -81,9 +85,35 @@ type World struct {
 // Load makes a world of the world.yaml in a directory.
 func Load(t testing.TB, dir string, o Options) *World {
 	t.Helper()
-	loaded, err := source.Load(filepath.Join(dir, "world.yaml"))
+	var options []source.Option
+	for name := range o.Adapters {
+		options = append(options, source.WithAdapter(name))
+	}
+	loaded, err := source.Load(filepath.Join(dir, "world.yaml"), options...)
 	require.NoError(t, err)
 	return New(t, *loaded.Manifest, loaded.Contents, o)
+}
+
+// Caller is the world.yaml of a world that has one effect, declared in a line of YAML.
+// Its reducer, in caller.star, gets the events go and may ask for all effects of a kind
+// that begins as the one declared.
+func Caller(name, effect string) string {
+	family, _, _ := strings.Cut(effect, ".")
+	return fmt.Sprintf(`world: %s
+version: 1
+reducers:
+  caller: {engine: starlark, source: caller.star, grants: [outside]}
+events:
+  go:
+effects:
+  %s
+caps:
+  outside: {type: any, params: {kinds: ["%s.*"]}}
+policies:
+  - {name: all, when: "true", decide: allow}
+routing:
+  - {event: go, reducer: caller, key: event.data.to}
+`, name, effect, family)
 }
 
 // New makes a world of a manifest and the contents that it names.
@@ -119,7 +149,16 @@ func (w *World) Fork(effects journal.ForkEffects, o Options) *World {
 // config returns what a world works with.
 func config(t testing.TB, o Options) world.Config {
 	t.Helper()
-	keys := Keyring(t, o.ID)
+	keys, dir := Keyring(t, o.ID), ""
+	if o.Adapters != nil {
+		dir = t.TempDir()
+	}
+	var last *host.Host
+	t.Cleanup(func() {
+		if last != nil {
+			require.NoError(t, last.Close())
+		}
+	})
 	return world.Config{
 		Journal: o.Journal, History: o.Journal, Keys: keys, Registry: o.Reducers, Paranoid: true,
 		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords,
@@ -131,12 +170,19 @@ func config(t testing.TB, o Options) world.Config {
 			if o.Answer != nil {
 				return &scripted{world: id, keys: keys, answer: o.Answer}, nil
 			}
-			h, err := host.New(host.Config{World: id, Manifest: m, Content: o.Journal.Blob, Keys: keys})
+			if last != nil { // of the process that crashed
+				require.NoError(t, last.Close())
+			}
+			cfg := host.Config{World: id, Manifest: m, Content: o.Journal.Blob, Keys: keys, Adapters: o.Adapters, Verifiers: o.Verifiers}
+			if o.Adapters != nil {
+				cfg.Dir, cfg.EffectLog = dir, filepath.Join(dir, "effects")
+			}
+			var err error
+			last, err = host.New(cfg)
 			if err != nil {
 				return nil, err
 			}
-			t.Cleanup(func() { require.NoError(t, h.Close()) })
-			return h, nil
+			return last, nil
 		},
 	}
 }

@@ -1,0 +1,91 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Sections are the parts of a world.yaml that the tools of a server come to.
+type Sections struct {
+	Effects  map[string]SectionEffect `yaml:"effects" json:"effects"`
+	Caps     map[string]SectionCap    `yaml:"caps" json:"caps"`
+	Policies []SectionPolicy          `yaml:"policies" json:"policies"`
+}
+
+// What is in Sections.
+type (
+	// SectionEffect is an effect.
+	SectionEffect struct {
+		Adapter    string         `yaml:"adapter" json:"adapter"`
+		Config     map[string]any `yaml:"config,flow" json:"config"`
+		Class      string         `yaml:"class" json:"class"`
+		Idempotent bool           `yaml:"idempotent,omitempty" json:"idempotent"`
+	}
+	// SectionCap is a capability.
+	SectionCap struct {
+		Type   string              `yaml:"type" json:"type"`
+		Params map[string][]string `yaml:"params" json:"params"`
+	}
+	// SectionPolicy is a policy.
+	SectionPolicy struct {
+		Name   string `yaml:"name" json:"name"`
+		When   string `yaml:"when" json:"when"`
+		Decide string `yaml:"decide" json:"decide"`
+	}
+)
+
+// Import asks a server for its tools: the one at url, or the one that command starts.
+// It makes an effect for each, whose class and idempotent are what the server's
+// annotations say of it, and whose name begins with prefix; a capability that names
+// them; and policies that allow what only reads and have a person approve the rest.
+func Import(ctx context.Context, url string, command []string, prefix string) (*Sections, error) {
+	server, config := url, map[string]any{"url": url}
+	if url == "" {
+		server, config = command[0], map[string]any{"command": command}
+	}
+	data, err := canon.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := Describe(ctx, host.Setup{Kind: "import", Config: data, Dir: "."})
+	if err != nil {
+		return nil, err
+	}
+	return sectionsOf(server, prefix, config, tools), nil
+}
+
+func sectionsOf(server, prefix string, config map[string]any, tools []Tool) *Sections {
+	effects := make(map[string]SectionEffect, len(tools))
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+		fixed := map[string]any{"tool": t.Name}
+		for key, value := range config {
+			fixed[key] = value
+		}
+		effects[prefix+"."+effectName(t.Name)] = SectionEffect{Adapter: manifest.CapMCP, Config: fixed, Class: t.Class, Idempotent: t.Idempotent}
+	}
+	return &Sections{
+		Effects: effects,
+		Caps:    map[string]SectionCap{prefix: {Type: manifest.CapMCP, Params: map[string][]string{"servers": {server}, "tools": names}}},
+		Policies: []SectionPolicy{
+			{Name: prefix + ": what only reads", When: fmt.Sprintf("intent.kind.startsWith(%q) && intent.class == %q", prefix+".", manifest.ClassRead), Decide: manifest.DecideAllow},
+			{Name: prefix + ": a person approves the rest", When: fmt.Sprintf("intent.kind.startsWith(%q) && intent.class != %q", prefix+".", manifest.ClassRead), Decide: manifest.DecideRequireApproval},
+		},
+	}
+}
+
+// effectName makes the name of a tool one of an effect.
+func effectName(tool string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' {
+			return r
+		}
+		return '_'
+	}, strings.ToLower(tool))
+}

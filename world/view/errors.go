@@ -1,0 +1,211 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/snapshot"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// The exit codes of worldctl.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitVerify      = 3
+	ExitDenied      = 4
+	ExitConflict    = 5
+	ExitUndecided   = 6
+	ExitInterrupted = 130
+)
+
+// Fault is what an error comes to at the doors.
+type Fault struct {
+	is     func(error) bool
+	Code   string // of the API's problem; empty: the API does not meet it, or tells nobody
+	Status int    // of the API's answer; 0 where Code is empty
+	Exit   int    // of worldctl
+	Text   string // what a problem says instead of the error, whose text is for who has the machine; empty: the error
+}
+
+// FaultOf returns the first fault of the table that an error is; one with ExitFailed
+// and no code where it is none. A moment that reads as none is a mistake in the command
+// line, whatever else it is.
+func FaultOf(err error) Fault {
+	f := inTable(err)
+	if as[*MomentError](err) && f.Exit == ExitFailed && !errors.Is(err, journal.ErrNotFound) {
+		f.Exit = ExitUsage
+	}
+	return f
+}
+
+func inTable(err error) Fault {
+	for _, table := range [][]Fault{faultsOfWorlds(), faultsOfInput(), faultsOfRules(), faultsOfSnapshots(), faultsOfReceipts(), faultsOfDisk()} {
+		for _, f := range table {
+			if f.is(err) {
+				return f
+			}
+		}
+	}
+	return Fault{Exit: ExitFailed}
+}
+
+// is matches what wraps one of some errors.
+func is(all ...error) func(error) bool {
+	return func(err error) bool {
+		for _, x := range all {
+			if errors.Is(err, x) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// as matches what wraps an error of a type.
+func as[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
+}
+
+const (
+	unprocessable = http.StatusUnprocessableEntity
+	conflict      = http.StatusConflict
+	forbidden     = http.StatusForbidden
+	missing       = http.StatusNotFound
+)
+
+// faultsOfWorlds are about what keeps a world from going on. They come first: whatever
+// else is wrong follows from it.
+func faultsOfWorlds() []Fault {
+	const unavailable = http.StatusServiceUnavailable
+	const late, ended = "it was not done in time; what was done is durable", "the world has ended in this process"
+	return []Fault{
+		{is(context.Canceled), "deadline", unavailable, ExitInterrupted, late},
+		{as[*store.LockedError], "", 0, ExitConflict, ""},
+		{as[*world.Divergence], "", 0, ExitVerify, ""},
+		{as[*host.MissError], "no-recording", conflict, ExitFailed, "the recording that answers effects has no answer for one"},
+		{is(store.ErrBehindAnchor, store.ErrOffAnchor, store.ErrNoAnchor, store.ErrBadAnchor, store.ErrNotWorld), "", 0, ExitVerify, ""},
+		{as[*store.DamageError], "unreadable", unavailable, ExitVerify, "the journal cannot be read"},
+		{is(journal.ErrFenced), "ended", unavailable, ExitConflict, ended},
+		{is(store.ErrClosed, journal.ErrUnknown, host.ErrClosed), "ended", unavailable, ExitFailed, ended},
+		{is(context.DeadlineExceeded), "deadline", unavailable, ExitFailed, late},
+		{is(local.ErrNoWorld), "", 0, ExitFailed, ""},
+		{is(local.ErrExists, store.ErrExists), "", 0, ExitConflict, ""},
+		{is(local.ErrBadID), "", 0, ExitUsage, ""},
+		{is(local.ErrNotSealed), "", 0, ExitConflict, ""},
+		{is(local.ErrOtherHistory), "", 0, ExitVerify, ""},
+		{is(receipt.ErrNoEpoch), "", 0, ExitUsage, ""},
+		{as[*local.KeyringError], "", 0, ExitFailed, ""},
+		{is(local.ErrSealed, local.ErrExposedKeys, receipt.ErrPassphrase, receipt.ErrSeal, receipt.ErrTooManyEpochs), "", 0, ExitFailed, ""},
+		{is(local.ErrNoKeys), "no-keys", conflict, ExitFailed, ""},
+		{is(local.ErrNotRemote), "not-remote", conflict, ExitFailed, ""},
+	}
+}
+
+// faultsOfInput are about events, cells, effects, and decisions about them.
+func faultsOfInput() []Fault {
+	const large, many = http.StatusRequestEntityTooLarge, http.StatusTooManyRequests
+	return []Fault{
+		{is(world.ErrUnknownEvent), "unknown-event", unprocessable, ExitFailed, ""},
+		{is(world.ErrSchema), "schema", unprocessable, ExitFailed, ""},
+		{is(world.ErrNoRoute), "no-route", unprocessable, ExitFailed, ""},
+		{is(world.ErrBadKey), "bad-key", unprocessable, ExitFailed, ""},
+		{is(world.ErrBadData), "bad-data", unprocessable, ExitFailed, ""},
+		{is(world.ErrNoReason), "no-reason", unprocessable, ExitUsage, ""},
+		{is(world.ErrTooLarge, world.ErrManifestSize), "too-large", large, ExitFailed, ""},
+		{is(world.ErrMailboxFull), "mailbox-full", many, ExitFailed, ""},
+		{is(world.ErrAlarms), "too-many-scheduled", many, ExitFailed, ""},
+		{is(world.ErrBadTick), "tick-passed", conflict, ExitFailed, ""},
+		{is(world.ErrNoCell, world.ErrNoIntent), "not-found", missing, ExitFailed, ""},
+		{is(world.ErrNotWaiting), "not-waiting", conflict, ExitFailed, ""},
+		{is(world.ErrOtherParams), "other-params", conflict, ExitConflict, ""},
+		{is(world.ErrNoRepeat), "no-repeat", conflict, ExitFailed, ""},
+		{is(world.ErrNoBudget), "no-budget", forbidden, ExitDenied, ""},
+		{is(ErrOrder, ErrKind), "", 0, ExitUsage, ""},
+		{is(world.ErrConfirmationRequired), "", 0, ExitUndecided, ""},
+		{is(world.ErrUnconfirmed, world.ErrNotParked, world.ErrNoEffect), "", 0, ExitFailed, ""},
+	}
+}
+
+// faultsOfRules are about proposals and manifests.
+func faultsOfRules() []Fault {
+	return []Fault{
+		{as[*manifest.FaultsError], "bad-manifest", unprocessable, ExitFailed, ""},
+		{as[*local.AdaptersError], "adapters", unprocessable, ExitUsage, "an effect of the candidate cannot be performed here"},
+		{is(world.ErrMigration), "migration", conflict, ExitConflict, ""},
+		{is(world.ErrUnderWay), "under-way", conflict, ExitConflict, ""},
+		{is(governance.ErrSame), "proposed-already", conflict, ExitConflict, ""},
+		{is(governance.ErrNoProposal), "not-found", missing, ExitUsage, ""},
+		{is(governance.ErrNoChange), "no-change", unprocessable, ExitUsage, ""},
+		{is(governance.ErrTooMany), "too-many-proposals", conflict, ExitConflict, ""},
+		{is(governance.ErrClosed), "closed", conflict, ExitConflict, ""},
+		{is(governance.ErrStale), "stale", conflict, ExitConflict, ""},
+		{is(governance.ErrOldReport), "old-report", conflict, ExitConflict, ""},
+		{is(governance.ErrNotShadowed), "not-shadowed", forbidden, ExitDenied, ""},
+		{is(governance.ErrNotApproved), "not-approved", forbidden, ExitDenied, ""},
+		{is(governance.ErrNotListed), "not-listed", forbidden, ExitDenied, ""},
+		{is(governance.ErrRepeated), "signed-already", forbidden, ExitDenied, ""},
+		{is(governance.ErrOwnProposal), "own-proposal", forbidden, ExitDenied, ""},
+		{is(governance.ErrSignature, governance.ErrOtherTerms), "signature", forbidden, ExitDenied, ""},
+		{is(manifest.ErrOtherBase), "stale", conflict, ExitFailed, ""},
+		{is(manifest.ErrBadPatch, manifest.ErrNoPath, manifest.ErrBadValue), "bad-patch", unprocessable, ExitFailed, ""},
+		{is(local.ErrEdited), "", 0, ExitFailed, ""},
+	}
+}
+
+// faultsOfSnapshots are about snapshots, rollbacks and forks.
+func faultsOfSnapshots() []Fault {
+	return []Fault{
+		{as[*world.SideEffectsError], "", 0, ExitDenied, ""},
+		{is(world.ErrOtherState, local.ErrNotSaved), "", 0, ExitVerify, ""},
+		{is(world.ErrRetention), "", 0, ExitUsage, ""},
+		{is(world.ErrLeftPart), "left-part", conflict, ExitFailed, ""},
+		{is(snapshot.ErrBadName), "bad-name", unprocessable, ExitUsage, ""},
+		{is(snapshot.ErrNameTaken), "name-taken", conflict, ExitConflict, ""},
+		{is(snapshot.ErrNoSnapshot), "not-found", missing, ExitFailed, ""},
+		{is(snapshot.ErrAmbiguous), "ambiguous", conflict, ExitUsage, ""},
+		{is(snapshot.ErrPinned, snapshot.ErrLastSnapshot), "", 0, ExitConflict, ""},
+		{is(local.ErrSavedOther, local.ErrNotEmpty, local.ErrNoRecording, world.ErrForkEffects, world.ErrSameWorld), "", 0, ExitFailed, ""},
+	}
+}
+
+// faultsOfReceipts are about receipts, and those who perform effects elsewhere. But
+// for those of 5xx they are final: what was handed in can be forgotten.
+func faultsOfReceipts() []Fault {
+	return []Fault{
+		{is(host.ErrWorkerName), "malformed", http.StatusBadRequest, ExitFailed, ""},
+		{is(host.ErrNotHeld), "not-held", conflict, ExitFailed, ""},
+		{is(host.ErrOtherResult), "other-result", conflict, ExitFailed, ""},
+		{is(host.ErrBadReceipt), "bad-receipt", unprocessable, ExitFailed, ""},
+		{is(receipt.ErrDuplicate), "answered", conflict, ExitFailed, ""},
+		{is(receipt.ErrWrongAttempt), "wrong-attempt", conflict, ExitFailed, ""},
+		{is(receipt.ErrUnknownIntent), "unknown-intent", unprocessable, ExitFailed, ""},
+		{is(
+			receipt.ErrNotCanonical, receipt.ErrVersion, receipt.ErrStatus, receipt.ErrClass, receipt.ErrWrongWorld, receipt.ErrWrongIntent,
+			receipt.ErrUnknownKey, receipt.ErrRevokedKey, receipt.ErrBadHash, receipt.ErrBadMAC, receipt.ErrOverSize,
+		), "bad-receipt", unprocessable, ExitFailed, ""},
+		{is(local.ErrNoReceipt), "", 0, ExitFailed, ""},
+	}
+}
+
+// faultsOfDisk are about what is stored, and what is stored no more.
+func faultsOfDisk() []Fault {
+	return []Fault{
+		{is(world.ErrStillNeeded), "", 0, ExitConflict, ""},
+		{is(journal.ErrRedacted), "redacted", http.StatusGone, ExitFailed, ""},
+		{as[*journal.ArchivedError], "", 0, ExitFailed, ""},
+		{is(journal.ErrArchived, store.ErrNothingToArchive, store.ErrNeededToOpen, store.ErrNewerFormat, world.ErrEngine), "", 0, ExitFailed, ""},
+		{is(local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
+		{is(journal.ErrNotFound), "", 0, ExitFailed, ""},
+	}
+}

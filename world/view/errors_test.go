@@ -1,0 +1,125 @@
+package view_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// TestEveryErrorThatADoorCanMeetHasAFault, or stands here with the reason why no door
+// meets it.
+func TestEveryErrorThatADoorCanMeetHasAFault(t *testing.T) {
+	never := map[string]string{
+		"world.InputError":        "it wraps one that has",
+		"governance.SameError":    "it is an ErrSame",
+		"manifest.PatchError":     "it wraps one that has",
+		"governance.CapError":     "who proposes a candidate is told that it cannot be run, whatever is wrong with it",
+		"governance.PolicyError":  "likewise",
+		"manifest.NoAdapterError": "it stands in a list of faults",
+		"receipt.ErrLate":         "the world records such a receipt as late",
+		"snapshot.ErrBadProof":    "verification reports it as what it has found",
+	}
+	rows := make(map[string]bool)
+	ast.Inspect(parsed(t, "errors.go"), func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			rows[fmt.Sprintf("%s.%s", s.X, s.Sel)] = true
+		}
+		return true
+	})
+	for _, dir := range []string{"..", "../local", "../../governance", "../../receipt", "../../snapshot", "../../manifest", "../../journal", "../../journal/store"} {
+		for _, name := range exportedErrors(t, dir) {
+			switch why, exempt := never[name]; {
+			case exempt:
+				require.False(t, rows[name], "%s has a fault, and is said to need none: %s", name, why)
+			default:
+				assert.True(t, rows[name], "%s has no fault in errors.go: say what it comes to", name)
+			}
+		}
+	}
+}
+
+// exportedErrors returns the sentinels and the types of errors of a package, with its
+// name before them.
+func exportedErrors(t *testing.T, dir string) (names []string) {
+	packages, err := parser.ParseDir(token.NewFileSet(), dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	require.NoError(t, err)
+	require.Len(t, packages, 1, dir)
+	for pkg, p := range packages {
+		for _, f := range p.Files {
+			for _, d := range f.Decls {
+				switch d := d.(type) {
+				case *ast.GenDecl:
+					for _, s := range d.Specs {
+						if s, ok := s.(*ast.ValueSpec); ok && d.Tok == token.VAR && strings.HasPrefix(s.Names[0].Name, "Err") {
+							names = append(names, pkg+"."+s.Names[0].Name)
+						}
+					}
+				case *ast.FuncDecl:
+					if d.Recv == nil || d.Name.Name != "Error" {
+						continue
+					}
+					of := d.Recv.List[0].Type
+					if star, ok := of.(*ast.StarExpr); ok {
+						of = star.X
+					}
+					if name := of.(*ast.Ident).Name; ast.IsExported(name) {
+						names = append(names, pkg+"."+name)
+					}
+				}
+			}
+		}
+	}
+	require.NotEmpty(t, names, dir)
+	return names
+}
+
+func parsed(t *testing.T, file string) *ast.File {
+	f, err := parser.ParseFile(token.NewFileSet(), path.Clean(file), nil, 0)
+	require.NoError(t, err)
+	return f
+}
+
+// TestFirstFaultCounts where an error is several: what keeps the world from going on
+// comes before what is wrong with a request.
+func TestFirstFaultCounts(t *testing.T) {
+	for _, x := range []struct {
+		err    error
+		code   string
+		status int
+		exit   int
+	}{
+		{errors.New("anything"), "", 0, view.ExitFailed},
+		{&world.InputError{Err: world.ErrNoReason}, "no-reason", http.StatusUnprocessableEntity, view.ExitUsage},
+		{fmt.Errorf("world: %w", governance.ErrNotShadowed), "not-shadowed", http.StatusForbidden, view.ExitDenied},
+		{&governance.SameError{N: 3}, "proposed-already", http.StatusConflict, view.ExitConflict},
+		{errors.Join(world.ErrSchema, store.ErrClosed), "ended", http.StatusServiceUnavailable, view.ExitFailed},
+		{errors.Join(journal.ErrFenced, context.Canceled), "deadline", http.StatusServiceUnavailable, view.ExitInterrupted},
+		{fmt.Errorf("%w: %w", host.ErrBadReceipt, receipt.ErrWrongAttempt), "bad-receipt", http.StatusUnprocessableEntity, view.ExitFailed},
+		{journal.ErrRedacted, "redacted", http.StatusGone, view.ExitFailed},
+		{journal.ErrNotFound, "", 0, view.ExitFailed},
+		{&store.DamageError{What: "record 3"}, "unreadable", http.StatusServiceUnavailable, view.ExitVerify},
+		{&world.SideEffectsError{}, "", 0, view.ExitDenied},
+	} {
+		f := view.FaultOf(x.err)
+		require.Equal(t, []any{x.code, x.status, x.exit}, []any{f.Code, f.Status, f.Exit}, "%v", x.err)
+	}
+}

@@ -1,0 +1,229 @@
+package worldctl
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/snapshot"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+	"github.com/worldkernel/worldkernel/worldctl/owner"
+)
+
+// hintOf returns what to do about an error; empty: nothing comes to mind.
+func hintOf(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "what was done is durable; worldctl run goes on from there"
+	}
+	if hint := hintOfType(err); hint != "" {
+		return hint
+	}
+	proposal := "PROPOSAL"
+	var about *proposalError
+	if errors.As(err, &about) {
+		if proposal = view.ProposalName(about.n); errors.Is(err, world.ErrNoReason) {
+			return "say why: -m TEXT"
+		}
+	}
+	text := firstHint(err, hintsOfWorlds(), hintsOfRules(), hintsOfEffects(), hintsOfSnapshots(), hintsOfStore())
+	if damage := (*store.DamageError)(nil); text == "" && errors.As(err, &damage) {
+		return "worldctl verify lists what is damaged; bring back .world from a copy, or worldctl import journal an export"
+	}
+	return strings.ReplaceAll(cmp.Or(text, firstHint(err, hintsOfDisk())), "PROPOSAL", proposal)
+}
+
+// firstHint returns the text of the first hint in some tables that is about an error.
+func firstHint(err error, tables ...[]hint) string {
+	for _, h := range slices.Concat(tables...) {
+		if slices.ContainsFunc(h.of, func(of error) bool { return errors.Is(err, of) }) {
+			return h.text
+		}
+	}
+	return ""
+}
+
+// hintOfType is hintOf for errors that know something themselves.
+func hintOfType(err error) string {
+	var locked *store.LockedError
+	var diverged *world.Divergence
+	var miss *host.MissError
+	var keyring *local.KeyringError
+	var left *world.SideEffectsError
+	var adapters *local.AdaptersError
+	var same *governance.SameError
+	var away *journal.ArchivedError
+	var missing *reducer.MissingError
+	var moment *view.MomentError
+	switch {
+	case errors.As(err, &locked):
+		return "a world has one owner at a time: wait until that process has ended, then type this again"
+	case errors.As(err, &diverged):
+		return fmt.Sprintf("worldctl why %d", diverged.Record)
+	case errors.As(err, &miss) && miss.Recorded:
+		return "worldctl run performs it; or let the world in " + miss.File + " go on until it has asked for the same. Nothing was done outside"
+	case errors.As(err, &miss):
+		return "add the answer to " + miss.File + " and make the world again: the effect waits, and nothing was lost"
+	case errors.As(err, &missing):
+		return hintReducers
+	case errors.As(err, &moment):
+		return momentForms
+	case errors.As(err, &keyring):
+		return hintOfKeyring(keyring)
+	case errors.As(err, &left) && left.Back() == len(left.Effects):
+		return "--ack says that you know it: the cells count on what is done no more"
+	case errors.As(err, &left):
+		return "--compensate asks for their compensations, where their kind declares one; --ack says that the others stay, and that you know it"
+	case errors.As(err, &same):
+		is := view.ProposalName(same.N)
+		return fmt.Sprintf("go on with that one: worldctl shadow %[1]s, worldctl approve %[1]s --key FILE; worldctl proposal show %[1]s says what is missing", is)
+	case errors.As(err, &adapters):
+		return "correct that, then worldctl propose it again"
+	case errors.As(err, &away):
+		return fmt.Sprintf("put the file back as %s, or into the directory of the world, or a link to it; the world runs without it, and snapshots after #%d can be read", away.File, away.To)
+	}
+	return ""
+}
+
+func hintOfKeyring(err *local.KeyringError) string {
+	switch {
+	case slices.ContainsFunc(passphraseErrors(), func(of error) bool { return errors.Is(err, of) }):
+		return hintPassphrase
+	case errors.Is(err, local.ErrNotSealed):
+		return "worldctl keys seal seals it"
+	case errors.Is(err, local.ErrExposedKeys):
+		return "chmod 600 " + err.Path
+	case errors.Is(err, fs.ErrPermission):
+		return "only its owner can use it: " + err.Path
+	}
+	return "bring it back from your copy: without it this world is neither run nor verified; an export of it can still be imported, to be read"
+}
+
+// hintReducers says what opens a world with Go reducers.
+const hintReducers = "a program that has it runs and replays the world: worldctl init DIR --template go writes one; this one can only read"
+
+// hintPassphrase says how a sealed keyring is opened.
+const hintPassphrase = "give its passphrase with --passphrase-file FILE, in " + passphraseEnv + ", or on the terminal"
+
+func passphraseErrors() []error {
+	return []error{local.ErrSealed, receipt.ErrPassphrase, errNoPassphrase, errEmptyPassphrase, errOtherPassphrase}
+}
+
+// hint says what to do about some errors. PROPOSAL stands for the one that the verb is
+// about.
+type hint struct {
+	of   []error
+	text string
+}
+
+func hintsOfWorlds() []hint {
+	return []hint{
+		{[]error{local.ErrNoWorld}, "worldctl init"},
+		{[]error{local.ErrExists}, "worldctl status shows that world; another one needs another directory"},
+		{[]error{local.ErrBadID}, "choose another --id, or none: then it is a random one"},
+		{passphraseErrors(), hintPassphrase},
+		{[]error{local.ErrOtherHistory}, "nothing was signed: worldctl verify says what is another; bring back .world from a copy"},
+		{[]error{receipt.ErrNoEpoch}, "worldctl keys list shows the epochs"},
+		{[]error{local.ErrNoKeys}, "worldctl import journal FILE --keyring KEYRING makes a world that can run"},
+		{[]error{view.ErrOrder}, "--from is where the range begins, and --to where it ends"},
+		{
+			[]error{view.ErrKind},
+			"kinds are such as cell.stepped, event.emitted, intent.denied, invocation.finished; all of a family are " +
+				strings.Join(journal.Families(), ".*, ") + ".*",
+		},
+		{[]error{world.ErrNoCell}, "worldctl cell list"},
+		{[]error{errBesides}, "wait until that process has ended, or end it, then type this again"},
+		{[]error{owner.ErrVersion}, "use the program that runs the world: worldctl version tells which one this is"},
+		{[]error{owner.ErrRefuses}, "type it again in a moment"},
+		{[]error{owner.ErrGone}, "worldctl status tells where the world stands, and worldctl tail whether this was still done"},
+	}
+}
+
+func hintsOfRules() []hint {
+	return []hint{
+		{[]error{governance.ErrNoProposal}, "worldctl proposal list --all shows those that there are"},
+		{[]error{governance.ErrNoChange}, "worldctl manifest show is what is in force: change something first"},
+		{[]error{governance.ErrTooMany}, "worldctl proposal list shows them"},
+		{[]error{governance.ErrClosed}, "worldctl proposal show PROPOSAL says how it ended; propose again what is still wanted: worldctl propose"},
+		{[]error{governance.ErrStale}, "make the change again on the manifest in force, which worldctl manifest show tells, and worldctl propose it; worldctl withdraw PROPOSAL takes this one back"},
+		{[]error{governance.ErrOldReport}, "worldctl shadow PROPOSAL makes a new report, for new approvals"},
+		{[]error{governance.ErrNotShadowed}, "worldctl shadow PROPOSAL says what it would have done"},
+		{[]error{governance.ErrNotApproved}, "worldctl approve PROPOSAL --key FILE; worldctl proposal show PROPOSAL says who may"},
+		{
+			[]error{governance.ErrNotListed, governance.ErrRepeated, governance.ErrOwnProposal},
+			"worldctl proposal show PROPOSAL says whose approvals count: worldctl approve PROPOSAL --key FILE with another one's",
+		},
+		{
+			[]error{governance.ErrSignature, governance.ErrOtherTerms},
+			"sign what worldctl proposal show PROPOSAL shows: worldctl approve PROPOSAL --key FILE",
+		},
+		{[]error{world.ErrUnderWay}, "worldctl intent list shows what is under way, and worldctl run lets it end; or propose a change that keeps the kind"},
+		{[]error{world.ErrMigration}, "nothing has changed: correct migrate in the reducer's code, and worldctl propose that"},
+	}
+}
+
+func hintsOfEffects() []hint {
+	return []hint{
+		{[]error{errNotApproved}, "worldctl intent list --state parked"},
+		{[]error{errUndecided}, "worldctl intent list --state in_doubt"},
+		{[]error{world.ErrConfirmationRequired}, "worldctl intent list --state parked"},
+		{[]error{world.ErrUnconfirmed}, "nothing has changed: type it again when the outside answers, or without --confirm"},
+		{[]error{world.ErrNoRepeat}, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"},
+		{[]error{world.ErrNoReason}, "say why: --reason TEXT"},
+	}
+}
+
+func hintsOfSnapshots() []hint {
+	return []hint{
+		{[]error{world.ErrOtherState}, "nothing has changed: worldctl verify says what is damaged; another snapshot may be whole: worldctl snapshot list"},
+		{[]error{world.ErrRetention}, "type --max 1 or more"},
+		{[]error{local.ErrNotSaved}, "worldctl snapshot save writes such files; one that was changed since is worth nothing"},
+		{[]error{local.ErrSavedOther}, "type -w with the directory of that world"},
+		{[]error{snapshot.ErrBadName}, "a name has up to 64 letters, digits, '-', '_' and '.', and reads neither as a record nor as a hash"},
+		{[]error{snapshot.ErrNameTaken}, "choose another name; worldctl snapshot list shows those that are taken"},
+		{[]error{snapshot.ErrNoSnapshot}, "worldctl snapshot list shows those that are kept"},
+		{[]error{snapshot.ErrAmbiguous}, "type more of its digits, or its name: worldctl snapshot list"},
+		{[]error{snapshot.ErrPinned}, "worldctl snapshot pin NAME --off lets it go"},
+		{[]error{snapshot.ErrLastSnapshot}, "worldctl snapshot create makes another one first"},
+	}
+}
+
+func hintsOfStore() []hint {
+	return []hint{
+		{[]error{local.ErrBytesLeft}, "check the disk and the room on it; then worldctl status opens the world, and so ends the redaction"},
+		{[]error{store.ErrNothingToArchive}, "worldctl snapshot list shows later snapshots; worldctl snapshot create makes one"},
+		{[]error{store.ErrNeededToOpen}, "worldctl snapshot create makes a later one"},
+		{[]error{local.ErrOfManifest, local.ErrInline}, "payloads of records are redacted, nothing else"},
+		{[]error{local.ErrNoPayload, local.ErrSeveral}, "name the record instead, as #123: worldctl tail shows it"},
+		{[]error{world.ErrStillNeeded}, "worldctl snapshot create, then snapshot prune of those before, or run the world until the result is handled"},
+		{[]error{journal.ErrRedacted}, "nobody can compute what follows from it: begin with a later snapshot (worldctl snapshot list); worldctl verify names the gap"},
+		{[]error{store.ErrBehindAnchor}, "bring back all of .world from a copy: the store alone is older than what was acknowledged"},
+		{[]error{store.ErrOffAnchor}, "bring back all of .world from a copy: store and anchor are not of one history"},
+		{[]error{store.ErrNoAnchor}, "bring back .world/anchor from a copy: without it nobody knows what was acknowledged"},
+		{[]error{store.ErrBadAnchor}, "bring back .world/anchor, and the keyring made with it, from a copy"},
+		{[]error{store.ErrNotWorld}, "bring back all of .world from a copy: a part of it is gone"},
+		{[]error{store.ErrNewerFormat, world.ErrEngine}, "worldctl version shows what this program can open; use the one that made the world"},
+		{[]error{journal.ErrFenced}, "another process has taken this world over; what was acknowledged is safe"},
+	}
+}
+
+func hintsOfDisk() []hint {
+	return []hint{
+		{[]error{syscall.ENOSPC}, "make room on the disk: what was acknowledged is safe, and worldctl status shows where the journal ends"},
+		{[]error{fs.ErrPermission, syscall.EROFS}, "worldctl writes to the world's directory: check who may, or choose another one"},
+		{[]error{fs.ErrNotExist, os.ErrClosed}, "check the path"},
+	}
+}
