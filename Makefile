@@ -12,7 +12,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint fmt fuzz sim twice twice-controls bench cover check check-fast platforms tidy vuln clean bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim twice twice-controls bench cover check check-fast platforms tidy vuln clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ cover: ## print the coverage of all tests
 	@mkdir -p build
 	$(GO) test -coverpkg=./... -coverprofile=build/cover.out ./...
 	$(GO) tool cover -func=build/cover.out | tail -1
+
+docs: ## write docs/cli.md from the commands
+	$(GO) test ./worldctl -run CLIDoc -update
 
 check: check-fast lint ## everything but the tests that a commit must pass
 
