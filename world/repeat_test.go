@@ -148,7 +148,7 @@ func (p *play) denied() receipt.Key {
 
 // TestWhatWasDeniedHereAndDoneElsewhereIsLeftBehind: in one history a person denies
 // the intent, in another it is performed under the same key. Whoever returns to the
-// first leaves a deed behind.
+// first leaves an effect behind.
 func TestWhatWasDeniedHereAndDoneElsewhereIsLeftBehind(t *testing.T) {
 	p := live(t, approvals)
 	key := p.denied()

@@ -188,7 +188,7 @@ func TestRollbackCompensatesWhatSaysHow(t *testing.T) {
 	p.Drive()
 	task := p.performing()
 	require.Equal(t, "tool.l", task.Kind)
-	require.JSONEq(t, `{"of": "x", "undo": 7}`, mustJSON(t, journal.Data(task.Params)))
+	require.JSONEq(t, `{"of": "x", "undo": 7}`, mustJSON(t, task.Params))
 	p.tells()
 	p.reply(worldtest.OK(nil))
 	require.Equal(t, receipt.OutcomeCompensated, p.entry(first).Outcome)

@@ -12,14 +12,14 @@ import (
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
-// teller puts records into words.
-type teller struct {
+// describer puts records into words.
+type describer struct {
 	records
 	self string // the cell whose story it is; its name goes without saying
 	full bool   // data is not shortened
 }
 
-func (t teller) data(d canon.Raw) string {
+func (t describer) data(d canon.Raw) string {
 	text, err := d.MarshalJSON()
 	if err != nil {
 		return err.Error()
@@ -31,7 +31,7 @@ func (t teller) data(d canon.Raw) string {
 }
 
 // tell says what a record records, in one line.
-func (t teller) tell(e *view.Entry) (string, error) {
+func (t describer) describe(e *view.Entry) (string, error) {
 	switch b := e.Body.(type) {
 	case nil:
 		return fmt.Sprintf("redacted: a payload of %d bytes, %s", e.BlobSize, e.Blob), nil
@@ -55,11 +55,11 @@ func (t teller) tell(e *view.Entry) (string, error) {
 		on, err := t.cause(e)
 		return fmt.Sprintf("%sstep %d on %s failed%s: %s", t.of(b.Cell), b.N, on, parked(b.Parked), b.Error), err
 	}
-	return t.tellIntent(e)
+	return t.describeIntent(e)
 }
 
-// tellIntent is tell for the records of effects.
-func (t teller) tellIntent(e *view.Entry) (string, error) {
+// describeIntent is describe for the records of effects.
+func (t describer) describeIntent(e *view.Entry) (string, error) {
 	switch b := e.Body.(type) {
 	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
@@ -74,12 +74,12 @@ func (t teller) tellIntent(e *view.Entry) (string, error) {
 		}
 		return t.answered("late, so it changes nothing: receipt", r), nil
 	}
-	return t.tellDecision(e), nil
+	return t.describeDecision(e), nil
 }
 
-// tellDecision is tell for what people, verifiers and the kernel say about
+// describeDecision is describe for what people, verifiers and the kernel say about
 // intents.
-func (t teller) tellDecision(e *view.Entry) string {
+func (t describer) describeDecision(e *view.Entry) string {
 	switch b := e.Body.(type) {
 	case *journal.OperatorEffect:
 		return fmt.Sprintf("%sasks for %s under %s: %s  %s", t.of(operator(b.Actor)), b.Kind, b.Cap, b.Reason, t.data(b.Params))
@@ -125,7 +125,7 @@ func resolution(how journal.Resolution) string {
 	}
 }
 
-func (t teller) answered(what string, r *receipt.Receipt) string {
+func (t describer) answered(what string, r *receipt.Receipt) string {
 	attempt := ""
 	if r.Attempt > 1 {
 		attempt = fmt.Sprintf(" attempt %d", r.Attempt)
@@ -134,7 +134,7 @@ func (t teller) answered(what string, r *receipt.Receipt) string {
 }
 
 // fill puts the fields of a body into the words of its kind: see the rows of journal.
-func (t teller) fill(words string, body journal.Body) string {
+func (t describer) fill(words string, body journal.Body) string {
 	var out strings.Builder
 	for {
 		at := strings.IndexAny(words, "{[")
@@ -153,7 +153,7 @@ func (t teller) fill(words string, body journal.Body) string {
 }
 
 // field is a field of a body as people read it.
-func (t teller) field(body journal.Body, name string) string {
+func (t describer) field(body journal.Body, name string) string {
 	b := reflect.ValueOf(body).Elem()
 	for i := range b.NumField() {
 		if b.Type().Field(i).Tag.Get("json") != name {
@@ -181,7 +181,7 @@ func (t teller) field(body journal.Body, name string) string {
 }
 
 // event tells of an event and whom it reaches.
-func (t teller) event(verb, name string, to []string, data canon.Raw) string {
+func (t describer) event(verb, name string, to []string, data canon.Raw) string {
 	if t.self != "" && verb == "event" || slices.Contains(to, t.self) && t.self != "" {
 		return fmt.Sprintf("received %s  %s", name, t.data(data))
 	}
@@ -192,7 +192,7 @@ func (t teller) event(verb, name string, to []string, data canon.Raw) string {
 	return fmt.Sprintf("%s %s → %s  %s", verb, name, whom, t.data(data))
 }
 
-func (t teller) of(cell string) string {
+func (t describer) of(cell string) string {
 	if cell == t.self {
 		return ""
 	}
@@ -200,7 +200,7 @@ func (t teller) of(cell string) string {
 }
 
 // cause names the event that a step handled.
-func (t teller) cause(step *view.Entry) (string, error) {
+func (t describer) cause(step *view.Entry) (string, error) {
 	e, err := t.Entry(step.CausedBy)
 	if err != nil {
 		return "", err

@@ -10,7 +10,7 @@ import (
 )
 
 // tellHistory says what a record records that is about the world as a whole.
-func (t teller) tellHistory(e *view.Entry) string {
+func (t describer) tellHistory(e *view.Entry) string {
 	switch b := e.Body.(type) {
 	case *journal.SnapshotPinned:
 		if b.Pinned {
@@ -30,7 +30,7 @@ func (t teller) tellHistory(e *view.Entry) string {
 }
 
 // tellChange is tellHistory for what is about a change of the rules.
-func (t teller) tellChange(e *view.Entry) string {
+func (t describer) tellChange(e *view.Entry) string {
 	switch b := e.Body.(type) {
 	case *journal.ManifestProposed:
 		text := fmt.Sprintf("%s: manifest %s is proposed in the place of %s", t.proposedBy(e.ID), b.Candidate.String()[:12], b.Base.String()[:12])
@@ -46,7 +46,7 @@ func (t teller) tellChange(e *view.Entry) string {
 }
 
 // proposedBy names the proposal that a record made: the record does not say it.
-func (t teller) proposedBy(record journal.Seq) string {
+func (t describer) proposedBy(record journal.Seq) string {
 	name := "a proposal"
 	t.Local.View(func(w *world.Moment) {
 		proposals, _ := w.Proposals()

@@ -23,7 +23,7 @@ func TestEveryKindIsToldInWords(t *testing.T) {
 	}
 	for _, kind := range journal.Kinds() {
 		if body := own[kind]; body != nil {
-			text, err := teller{}.tell(&view.Entry{Record: journal.Record{Kind: kind}, Body: body})
+			text, err := describer{}.describe(&view.Entry{Record: journal.Record{Kind: kind}, Body: body})
 			require.NoError(t, err)
 			require.NotEmpty(t, text, kind)
 		} else if kind.Words() == "" {
@@ -35,17 +35,17 @@ func TestEveryKindIsToldInWords(t *testing.T) {
 func TestWordsTakeTheFieldsOfTheBody(t *testing.T) {
 	denied := &journal.IntentDenied{Cell: "a/b", Kind: "pay", Rules: []string{"one", "two"}, Code: "no", Reason: "{kind}\x1b[2J", Params: journal.Data{0x01}}
 	for _, c := range []struct {
-		tell teller
+		d    describer
 		body journal.Body
 		kind journal.Kind
 		want string
 	}{
-		{teller{}, denied, journal.KindDenied, "a/b intent 000000000000 pay denied by one, two: no: {kind}<U+001B>[2J  1"},
-		{teller{self: "a/b"}, &journal.IntentEmitted{Cell: "a/b", Kind: "pay", Decision: "allow", Params: journal.Data{0x01}}, journal.KindIntent, "intent 000000000000 pay allow  1"},
-		{teller{}, &journal.ManifestRejected{Proposal: 2, Actor: "ann"}, journal.KindRejected, "p2 is rejected, says ann"},
-		{teller{}, &journal.IntentEnded{Cell: "a/b", Status: receipt.StatusOK, Outcome: receipt.OutcomePure, Payload: journal.Data{0x01}}, journal.KindEnded, "a/b intent 000000000000 ended ok: pure  1"},
+		{describer{}, denied, journal.KindDenied, "a/b intent 000000000000 pay denied by one, two: no: {kind}<U+001B>[2J  1"},
+		{describer{self: "a/b"}, &journal.IntentEmitted{Cell: "a/b", Kind: "pay", Decision: "allow", Params: journal.Data{0x01}}, journal.KindIntent, "intent 000000000000 pay allow  1"},
+		{describer{}, &journal.ManifestRejected{Proposal: 2, Actor: "ann"}, journal.KindRejected, "p2 is rejected, says ann"},
+		{describer{}, &journal.IntentEnded{Cell: "a/b", Status: receipt.StatusOK, Outcome: receipt.OutcomePure, Payload: journal.Data{0x01}}, journal.KindEnded, "a/b intent 000000000000 ended ok: pure  1"},
 	} {
-		got, err := c.tell.tell(&view.Entry{Record: journal.Record{Kind: c.kind}, Body: c.body})
+		got, err := c.d.describe(&view.Entry{Record: journal.Record{Kind: c.kind}, Body: c.body})
 		require.NoError(t, err)
 		require.Equal(t, c.want, got)
 	}

@@ -43,7 +43,7 @@ func (c *cli) tellRecord(j view.Journal, id journal.Seq) string {
 	if err != nil {
 		return err.Error()
 	}
-	text, err := teller{records: records{j}, full: c.verbose}.tell(e)
+	text, err := describer{records: records{j}, full: c.verbose}.describe(e)
 	if err != nil {
 		return err.Error()
 	}
@@ -58,7 +58,7 @@ func (c *cli) showIntents(x *view.Differing[view.IntentDifference]) {
 	}{{"added", x.Added}, {"gone", x.Gone}, {"changed", x.Changed}} {
 		for i := range some.all {
 			d := &some.all[i]
-			params := teller{full: c.verbose}.data(d.Params)
+			params := describer{full: c.verbose}.data(d.Params)
 			rows = append(rows, table.Row{d.Cell, d.Kind, params, some.is, standsAs(d.A) + " -> " + standsAs(d.B)})
 		}
 	}
@@ -115,14 +115,6 @@ func (c *cli) showCells(a *view.Comparison) {
 			fmt.Fprintf(c.stdout, "%s: %d -> %d, and not the same\n", x.what, x.n.A, x.n.B)
 		}
 	}
-}
-
-// arrow prints what a value was and is, once where it did not change.
-func arrow[T comparable](a, b T) string {
-	if a == b {
-		return fmt.Sprint(a)
-	}
-	return fmt.Sprintf("%v -> %v", a, b)
 }
 
 // lineOf prints a change: the path, and what is there on both sides.

@@ -47,10 +47,10 @@ func newVersion(a *view.Proposal) string {
 func missing(a *view.Proposal) (out []string) {
 	for _, lack := range a.Lacks {
 		text := visible(lack.Text, "")
-		switch lack.Step {
-		case governance.Shadowed:
+		if lack.Step == governance.Shadowed {
 			text += ": worldctl shadow " + a.Proposal
-		case governance.Approved:
+		}
+		if lack.Step == governance.Approved {
 			text += fmt.Sprintf(": worldctl approve %s --key FILE", a.Proposal)
 		}
 		out = append(out, text)

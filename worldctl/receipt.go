@@ -31,12 +31,12 @@ nothing.`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				tell := teller{records: recordsOf(lw), full: c.verbose}
-				return list(c, "receipt-list", "receipts", first(tell.AnswersByIntent(), limit), columns[view.ReceiptLine]{
+				d := describer{records: recordsOf(lw), full: c.verbose}
+				return list(c, "receipt-list", "receipts", first(d.AnswersByIntent(), limit), columns[view.ReceiptLine]{
 					header: table.Row{"key", "cell", "kind", "attempt", "status", "outcome", "record", "", "payload"},
 					row: func(l view.ReceiptLine) table.Row {
 						return table.Row{
-							short(l.Key), l.Cell, l.Kind, l.Attempt, l.Status, l.Outcome, fmt.Sprintf("#%d", l.Record), markOf(&l), tell.data(l.Payload),
+							short(l.Key), l.Cell, l.Kind, l.Attempt, l.Status, l.Outcome, fmt.Sprintf("#%d", l.Record), markOf(&l), d.data(l.Payload),
 						}
 					},
 					none: "no receipts yet",

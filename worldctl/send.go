@@ -100,7 +100,7 @@ func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) err
 		answer.To, answer.Due = b.To, b.Due
 	}
 	return c.object("send", answer, func() {
-		line, err := teller{records: recordsOf(lw), full: c.verbose}.tell(e)
+		line, err := describer{records: recordsOf(lw), full: c.verbose}.describe(e)
 		if err != nil {
 			line = err.Error()
 		}

@@ -93,9 +93,9 @@ func (c *cli) listRecords(lw *local.World, name string, records iter.Seq2[*view.
 }
 
 func (c *cli) recordColumns(lw *local.World) columns[*view.Entry] {
-	t := teller{records: recordsOf(lw), full: c.verbose}
+	t := describer{records: recordsOf(lw), full: c.verbose}
 	return columns[*view.Entry]{line: func(e *view.Entry) string {
-		text, err := t.tell(e)
+		text, err := t.describe(e)
 		if err != nil {
 			text = err.Error()
 		}

@@ -41,7 +41,7 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				t := teller{records: recordsOf(lw), full: c.verbose}
+				t := describer{records: recordsOf(lw), full: c.verbose}
 				var err error
 				if t.self, err = t.findActor(args[0]); err != nil {
 					return err
@@ -79,13 +79,13 @@ func (j records) findActor(name string) (string, error) {
 }
 
 // moments puts records into words.
-func (t teller) moments(records iter.Seq2[*view.Entry, error]) iter.Seq2[moment, error] {
+func (t describer) moments(records iter.Seq2[*view.Entry, error]) iter.Seq2[moment, error] {
 	return func(yield func(moment, error) bool) {
 		for e, err := range records {
 			var m moment
 			if err == nil {
 				m = moment{Time: e.Time, Record: e.ID, Kind: e.Kind}
-				m.What, err = t.tell(e)
+				m.What, err = t.describe(e)
 			}
 			if !yield(m, err) || err != nil {
 				return

@@ -4,7 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,7 +35,7 @@ func (p problems) sorted() []string {
 // problemsIn returns what a package names as a problem: what its rows of faults hold,
 // and what it fails with.
 func problemsIn(t *testing.T, dir string) (names problems) {
-	packages, err := parser.ParseDir(token.NewFileSet(), dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	require.NoError(t, err)
 	add := func(e ast.Expr) {
 		if s, ok := e.(*ast.BasicLit); ok && s.Kind == token.STRING && s.Value != `""` {
@@ -44,8 +44,13 @@ func problemsIn(t *testing.T, dir string) (names problems) {
 			names = append(names, "urn:worldkernel:problem:"+name)
 		}
 	}
-	for _, p := range packages {
-		ast.Inspect(p, func(n ast.Node) bool {
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
 				switch name, _ := n.Fun.(*ast.Ident); {

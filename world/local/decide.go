@@ -17,11 +17,9 @@ const noReason = "no reason was given"
 // Decide takes a person's decision about an intent, Confirm among them. Who approves
 // or denies need not say why.
 func (lw *World) Decide(ctx context.Context, b *journal.Resolved) error {
-	switch b.How {
-	case journal.Approve, journal.Disapprove, world.Reuse:
-		if b.Reason == "" {
-			b.Reason = noReason
-		}
+	needsNone := b.How == journal.Approve || b.How == journal.Disapprove || b.How == world.Reuse
+	if needsNone && b.Reason == "" {
+		b.Reason = noReason
 	}
 	return lw.Update(func(w *world.World) (err error) {
 		if b.How != Confirm {

@@ -271,9 +271,10 @@ func quantity(key string, n uint64) string {
 		}
 	}
 	for p := uint(20); p < 64; p++ {
-		if n == 1<<p {
+		switch n {
+		case 1 << p:
 			return fmt.Sprintf("2^%d", p)
-		} else if n == 1<<p-1 {
+		case 1<<p - 1:
 			return fmt.Sprintf("2^%d-1", p)
 		}
 	}

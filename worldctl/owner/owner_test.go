@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -54,13 +53,13 @@ func typed(t *testing.T, dir string, args ...string) (printed string, answered b
 }
 
 // asking connects to an owner and asks it for something.
-func asking(t *testing.T, dir string, asked request) (net.Conn, *bufio.Reader) {
+func asking(t *testing.T, dir string, asked request) *bufio.Reader {
 	t.Helper()
 	conn, err := dial(dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	require.NoError(t, writeHeader(conn, asked))
-	return conn, bufio.NewReader(conn)
+	return bufio.NewReader(conn)
 }
 
 // TestOnlyTheOwnersUserMayUseTheSocket looks at who is kept out.
@@ -104,7 +103,7 @@ func TestACallerThatDoesNotReadIsDropped(t *testing.T) {
 			}
 		}
 	})
-	_, r := asking(t, dir, request{Version: socketVersion})
+	r := asking(t, dir, request{Version: socketVersion})
 	require.NoError(t, readHeader(r, new(response)))
 	require.ErrorIs(t, <-failed, ErrSlow)
 }
@@ -112,7 +111,7 @@ func TestACallerThatDoesNotReadIsDropped(t *testing.T) {
 func TestAnotherVersionIsRefused(t *testing.T) {
 	dir := newDir(t)
 	attended(t, dir, patienceLimit, echo)
-	_, r := asking(t, dir, request{Version: socketVersion + 1, Args: []string{"status"}})
+	r := asking(t, dir, request{Version: socketVersion + 1, Args: []string{"status"}})
 	var said response
 	require.NoError(t, readHeader(r, &said))
 	require.Equal(t, response{Version: socketVersion, Refused: fmt.Sprintf("version %d is asked for", socketVersion+1)}, said)
@@ -146,7 +145,7 @@ func TestMoreCommandsThanTheLimitAreRefused(t *testing.T) {
 		return 0
 	})
 	for range maxCommands {
-		_, r := asking(t, dir, request{Version: socketVersion})
+		r := asking(t, dir, request{Version: socketVersion})
 		require.NoError(t, readHeader(r, new(response)))
 	}
 	_, answered, err := typed(t, dir, "status")
@@ -167,7 +166,7 @@ func TestAnOwnerWaitsForItsCommands(t *testing.T) {
 		}
 		return echo(ctx, []string{"late"}, Origin{}, s)
 	})
-	_, r := asking(t, dir, request{Version: socketVersion})
+	r := asking(t, dir, request{Version: socketVersion})
 	require.NoError(t, readHeader(r, new(response)))
 	left := make(chan int)
 	go func() {
