@@ -86,11 +86,13 @@ func TestIntentSaysWhereItStandsAndWhy(t *testing.T) {
 	}{
 		{"teller/ann", receipt.StateCommitted, "allow", []string{"payments"}, "", 1, receipt.OutcomeSideEffectCommitted, "ok 1 true"},
 		{
-			"teller/ben", receipt.StateParked, "require_approval", []string{"big payments need a person"},
+			"teller/ben", receipt.StateParked, "require_approval",
+			[]string{"big payments need a person"},
 			"decide before tick 6: intent approve or intent deny", 0, "", "",
 		},
 		{
-			"teller/cal", receipt.StateDenied, "deny", []string{"no huge payments"},
+			"teller/cal", receipt.StateDenied, "deny",
+			[]string{"no huge payments"},
 			`policy_denied: effect "bank.pay" is denied by policy "no huge payments"`, 0, receipt.OutcomePermanentFailure, "denied 0 false",
 		},
 		{"teller/dan", receipt.StateFailed, "allow", []string{"all else"}, "try later", 3, receipt.OutcomePermanentFailure, "error 3 true"},
