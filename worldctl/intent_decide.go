@@ -107,6 +107,9 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 		Short: short,
 		Args:  args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("reason") && x.reason == "" {
+				return world.ErrNoReason
+			}
 			return c.with(func(lw *local.World) error { return c.decide(cmd.Context(), lw, args[0], *x) })
 		},
 	}
