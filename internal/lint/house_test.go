@@ -31,7 +31,7 @@ var ours = house{
 		{"reducer/star", "governance", "journal"}, // 2
 		{"world"},           // 3
 		{"internal/sshkey"}, // between 3 and 4: not pure, and above nothing
-		{"journal/store", "journal/bundle", "world/verify", "world/source", "host"}, // 4
+		{"journal/store", "journal/bundle", "world/verify", "world/source", "world/export", "host"}, // 4
 		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
 		{"world/chat"},                     // between 5 and 6: worlds of recorded runs

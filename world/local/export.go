@@ -11,6 +11,9 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/export"
 )
 
 // Format is a format of exported journals. The first two hold the stored bytes of
@@ -41,9 +44,20 @@ const (
 // Formats returns the formats that Export writes.
 func Formats() []Format { return []Format{CBORSeq, JSONLines, CloudEvents, OTLP} }
 
-// recordWriter writes what a format makes of a record. Its payload is loaded; nil
-// where it was redacted.
-type recordWriter func(*bufio.Writer, *journal.Record, journal.Scanned) error
+// ledger is a world's, read while the world goes on.
+type ledger struct{ lw *World }
+
+// Intent returns what it knows of one.
+func (l ledger) Intent(key receipt.Key) (e receipt.Entry, ok bool) {
+	l.lw.View(func(m *world.Moment) { e, ok = m.Intent(key) })
+	return e, ok
+}
+
+// Intents returns all of them.
+func (l ledger) Intents() (all []receipt.Entry) {
+	l.lw.View(func(m *world.Moment) { all = m.Intents() })
+	return all
+}
 
 // Export writes the whole journal, as it is when it begins. The world goes on
 // meanwhile. progress, which may be nil, is called with the number of records written.
@@ -56,16 +70,16 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 	if err != nil {
 		return err
 	}
-	var write recordWriter
+	var write export.Writer
 	switch format {
 	case CBORSeq:
 		write = lw.writeCBOR
 	case JSONLines:
 		write = lw.writeJSONLine
 	case CloudEvents:
-		write = (&cloudEvents{lw: lw}).write
+		write = export.CloudEvents(lw.store, ledger{lw})
 	case OTLP:
-		write = newSpans(lw).write
+		write = export.OTLP(lw.store, ledger{lw})
 	default:
 		return fmt.Errorf("unknown format %q: want one of %q", format, Formats())
 	}
@@ -81,7 +95,7 @@ func (lw *World) Export(w io.Writer, format Format, progress func(done uint64)) 
 		if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
 			return err
 		}
-		if err := write(out, &rec, s); err != nil {
+		if err := write(out, &rec, s.Bytes); err != nil {
 			return err
 		}
 		if progress != nil {
@@ -121,7 +135,7 @@ func (lw *World) blobsOf(rec *journal.Record) ([]journal.Blob, error) {
 	return out, nil
 }
 
-func (lw *World) writeCBOR(out *bufio.Writer, rec *journal.Record, s journal.Scanned) error {
+func (lw *World) writeCBOR(out *bufio.Writer, rec *journal.Record, stored []byte) error {
 	blobs, err := lw.blobsOf(rec)
 	if err != nil {
 		return err
@@ -131,7 +145,7 @@ func (lw *World) writeCBOR(out *bufio.Writer, rec *journal.Record, s journal.Sca
 			return err
 		}
 	}
-	_, err = out.Write(s.Bytes)
+	_, err = out.Write(stored)
 	return err
 }
 
@@ -146,14 +160,14 @@ type jsonLine struct {
 	Blobs    map[string]string `json:"blobs,omitempty"`
 }
 
-func (lw *World) writeJSONLine(out *bufio.Writer, rec *journal.Record, s journal.Scanned) error {
+func (lw *World) writeJSONLine(out *bufio.Writer, rec *journal.Record, stored []byte) error {
 	blobs, err := lw.blobsOf(rec)
 	if err != nil {
 		return err
 	}
 	line := jsonLine{
 		ID: rec.ID, Time: rec.Time, Kind: rec.Kind, CausedBy: rec.CausedBy,
-		Raw: base64.StdEncoding.EncodeToString(s.Bytes),
+		Raw: base64.StdEncoding.EncodeToString(stored),
 	}
 	if rec.Payload != nil {
 		body, err := rec.Body()
@@ -168,47 +182,5 @@ func (lw *World) writeJSONLine(out *bufio.Writer, rec *journal.Record, s journal
 		}
 		line.Blobs[b.Hash.String()] = base64.StdEncoding.EncodeToString(b.Bytes)
 	}
-	return writeLine(out, line)
-}
-
-// writeLine writes a value as a line of JSON.
-func writeLine(out *bufio.Writer, line any) error {
-	data, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	if _, err := out.Write(data); err != nil {
-		return err
-	}
-	return out.WriteByte('\n')
-}
-
-// inForce is what holds where a journal is read: whose it is, and by which rules.
-type inForce struct {
-	world    string
-	manifest *manifest.Manifest
-}
-
-// follow takes what a record changes from there on.
-func (f *inForce) follow(rec *journal.Record, blobs journal.Blobs) error {
-	if !journal.BringsManifest(rec.Kind) || rec.Kind == journal.KindProposed {
-		return nil
-	}
-	body, err := rec.Body()
-	if err != nil {
-		return err
-	}
-	switch b := body.(type) {
-	case *journal.Created:
-		f.world = b.World
-	case *journal.Forked:
-		f.world = b.World
-	}
-	hash, _ := journal.ManifestOf(body)
-	encoded, err := blobs.Blob(hash)
-	if err != nil {
-		return err
-	}
-	f.manifest, err = manifest.Decode(encoded)
-	return err
+	return json.NewEncoder(out).Encode(line)
 }

@@ -1,9 +1,10 @@
-package local
+package export
 
 import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -15,7 +16,7 @@ import (
 // spans writes what happened in a world as spans, as docs/exports.md says: one
 // for each record that ends something, with the id of that record.
 type spans struct {
-	lw     *World
+	past
 	places places
 	inForce
 	worlds []ownedFrom                 // whose the records are
@@ -28,13 +29,15 @@ type ownedFrom struct {
 	id   string
 }
 
-func newSpans(lw *World) *spans {
-	return &spans{lw: lw, places: places{lw: lw}, open: make(map[receipt.Key]startedSpan)}
+// OTLP writes a span a line, in the JSON encoding of OpenTelemetry's protocol.
+func OTLP(h journal.History, l Ledger) Writer {
+	p := past{h, l}
+	return (&spans{past: p, places: places{past: p}, open: make(map[receipt.Key]startedSpan)}).write
 }
 
-func (x *spans) write(out *bufio.Writer, rec *journal.Record, _ journal.Scanned) error {
+func (x *spans) write(out *bufio.Writer, rec *journal.Record, _ []byte) error {
 	before := x.world
-	if err := x.follow(rec, x.lw.store); err != nil {
+	if err := x.follow(rec, x); err != nil {
 		return err
 	}
 	if x.world != before {
@@ -50,7 +53,7 @@ func (x *spans) write(out *bufio.Writer, rec *journal.Record, _ journal.Scanned)
 	resource.Resource.Attributes.text("worldkernel.world", x.world)
 	scope := &resource.Scopes[0]
 	scope.Scope.Name, scope.Schema, scope.Spans[0] = "worldkernel", otlpSchema, s
-	return writeLine(out, line)
+	return json.NewEncoder(out).Encode(line)
 }
 
 // spanOf returns the span that a record ends, or nil.

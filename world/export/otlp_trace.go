@@ -1,10 +1,7 @@
-package local
+package export
 
 import (
-	"errors"
-
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -34,7 +31,7 @@ type place struct {
 // one that is, or to the beginning: none of it depends on what is kept but where
 // maxCauses ends it.
 type places struct {
-	lw         *World
+	past
 	young, old map[journal.Seq]place
 }
 
@@ -54,7 +51,7 @@ func (p *places) find(id journal.Seq, most int) (place, error) {
 	if id == 0 || most == 0 {
 		return place{trace: id}, nil
 	}
-	rec, err := p.lw.record(id)
+	rec, err := p.record(id)
 	if err != nil {
 		return place{}, err
 	}
@@ -92,7 +89,7 @@ func (p *places) compute(rec *journal.Record, most int) (place, error) {
 	case journal.KindTimer:
 		return p.find(rec.CausedBy, most)
 	default:
-		asker, err := p.lw.askerOf(rec)
+		asker, err := p.askerOf(rec)
 		if err != nil || asker == 0 {
 			return place{trace: rec.ID}, err // what a rollback brings back, say
 		}
@@ -122,77 +119,4 @@ func eventOf(rec *journal.Record) (string, error) {
 	default:
 		return "", err
 	}
-}
-
-// record reads a record with its payload, which is nil where it was redacted.
-func (lw *World) record(id journal.Seq) (*journal.Record, error) {
-	data, err := lw.store.Record(id)
-	if err != nil {
-		return nil, err
-	}
-	rec, err := journal.DecodeRecord(data)
-	if err != nil {
-		return nil, err
-	}
-	if err := rec.Load(lw.store); err != nil && !errors.Is(err, journal.ErrRedacted) {
-		return nil, err
-	}
-	return &rec, nil
-}
-
-// askerOf returns the step, or whatever else it was, that had asked for the
-// intent of a record, the last time before it; 0 where the record is about none.
-func (lw *World) askerOf(rec *journal.Record) (journal.Seq, error) {
-	e, ok := lw.intentOf(rec)
-	if !ok {
-		return 0, nil
-	}
-	asked, err := lw.askedFor(&e, rec.ID)
-	if err != nil || asked == nil {
-		return 0, err
-	}
-	return asked.CausedBy, nil
-}
-
-// askedFor returns the record that says, the last time up to another, that an
-// intent was asked for; nil where there is none.
-func (lw *World) askedFor(e *receipt.Entry, upTo journal.Seq) (*journal.Record, error) {
-	var last journal.Seq
-	for _, id := range e.Asked {
-		if journal.Seq(id) <= upTo {
-			last = journal.Seq(id)
-		}
-	}
-	if last == 0 {
-		return nil, nil
-	}
-	return lw.record(last)
-}
-
-// intentOf returns what the ledger knows of the intent that a record is about.
-// Where the record was redacted the ledger still knows which intent it ended.
-func (lw *World) intentOf(rec *journal.Record) (receipt.Entry, bool) {
-	if rec.Payload != nil {
-		key, _, ok := journal.IntentOf(rec.Kind, rec.Payload)
-		if !ok {
-			return receipt.Entry{}, false
-		}
-		return lw.intent(receipt.Key{Hash: key})
-	}
-	lw.mu.Lock()
-	all := lw.w.Intents()
-	lw.mu.Unlock()
-	for _, e := range all {
-		if e.Finished == uint64(rec.ID) || e.Emitted == uint64(rec.ID) {
-			return e, true
-		}
-	}
-	return receipt.Entry{}, false
-}
-
-// intent returns what the ledger knows of an intent.
-func (lw *World) intent(key receipt.Key) (receipt.Entry, bool) {
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	return lw.w.Intent(key)
 }

@@ -1,4 +1,4 @@
-package local
+package export
 
 import (
 	"cmp"
@@ -35,11 +35,11 @@ func (x *spans) start(rec *journal.Record) error {
 
 // effectSpan is the span of an attempt that has ended, or of a denial.
 func (x *spans) effectSpan(rec *journal.Record) (*otlpSpan, error) {
-	e, ok := x.lw.intentOf(rec)
+	e, ok := x.intentOf(rec)
 	if !ok {
 		return nil, nil // it was redacted, and was not its intent's last word
 	}
-	asked, err := x.lw.askedFor(&e, rec.ID)
+	asked, err := x.askedFor(&e, rec.ID)
 	if err != nil || asked == nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (x *spans) effectSpan(rec *journal.Record) (*otlpSpan, error) {
 	if open && rec.Kind != journal.KindLate {
 		delete(x.open, e.Intent.Key)
 		s.Start = flight.nanos
-		if asked, err = x.lw.record(flight.intent); err != nil {
+		if asked, err = x.record(flight.intent); err != nil {
 			return nil, err
 		}
 	} else { // it was given up, and is answered after all

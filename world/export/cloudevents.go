@@ -1,7 +1,8 @@
-package local
+package export
 
 import (
 	"bufio"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -21,9 +22,12 @@ const (
 
 // cloudEvents writes CloudEvents, as docs/exports.md says.
 type cloudEvents struct {
-	lw *World
+	past
 	inForce
 }
+
+// CloudEvents writes a record a line, in the JSON format of CloudEvents 1.0.
+func CloudEvents(h journal.History, l Ledger) Writer { return (&cloudEvents{past: past{h, l}}).write }
 
 // cloudEvent is a record in the JSON event format of CloudEvents 1.0. Numbers are
 // text: the specification's Integer has 32 bits.
@@ -40,8 +44,8 @@ type cloudEvent struct {
 	Data        journal.Body `json:"data"` // null: redacted
 }
 
-func (c *cloudEvents) write(out *bufio.Writer, rec *journal.Record, _ journal.Scanned) error {
-	if err := c.follow(rec, c.lw.store); err != nil {
+func (c *cloudEvents) write(out *bufio.Writer, rec *journal.Record, _ []byte) error {
+	if err := c.follow(rec, c); err != nil {
 		return err
 	}
 	e := cloudEvent{
@@ -57,11 +61,11 @@ func (c *cloudEvents) write(out *bufio.Writer, rec *journal.Record, _ journal.Sc
 		if e.Data, err = rec.Body(); err != nil {
 			return err
 		}
-		if e.Subject, err = c.lw.subjectOf(rec); err != nil {
+		if e.Subject, err = c.subjectOf(rec); err != nil {
 			return err
 		}
 	}
-	return writeLine(out, e)
+	return json.NewEncoder(out).Encode(e)
 }
 
 // number returns an id or a tick as text.
@@ -69,12 +73,12 @@ func number[N ~uint64](n N) string { return strconv.FormatUint(uint64(n), 10) }
 
 // subjectOf returns the cell that a record is about, "" where that is none or
 // several. A record that names an intent is about the intent's cell.
-func (lw *World) subjectOf(rec *journal.Record) (string, error) {
+func (p past) subjectOf(rec *journal.Record) (string, error) {
 	if key, cell, ok := journal.IntentOf(rec.Kind, rec.Payload); ok {
 		if len(cell) > 0 {
 			return attributeText(string(cell)), nil
 		}
-		e, _ := lw.intent(receipt.Key{Hash: key})
+		e, _ := p.Intent(receipt.Key{Hash: key})
 		return attributeText(e.Intent.Cell), nil
 	}
 	var cells []string
