@@ -123,16 +123,21 @@ func alarmLeaves(scheduled, timers alarms, now manifest.Tick) []snapshot.Leaf {
 	var leaves []snapshot.Leaf
 	for i, h := range []alarms{scheduled, timers} {
 		for j, x := range sortedAlarms(h) {
-			b := canon.AppendArray(nil, 4)
-			b = canon.AppendUint(b, uint64(x.at-now))
-			b = canon.AppendTexts(b, cellNames(x.to))
-			b = canon.AppendText(b, x.name)
-			b = canon.AppendRaw(b, x.data)
-			key := binary.BigEndian.AppendUint64([]byte{byte(i)}, uint64(j))
-			leaves = append(leaves, snapshot.Leaf{Key: canon.Sum(key), Value: canon.Sum(b)})
+			leaves = append(leaves, alarmLeaf(i, j, x.at-now, cellNames(x.to), x.name, x.data))
 		}
 	}
 	return leaves
+}
+
+// alarmLeaf returns the leaf of one: kind is 0 for scheduled events, 1 for timers.
+func alarmLeaf(kind, place int, remaining manifest.Tick, to []string, name string, data journal.Data) snapshot.Leaf {
+	b := canon.AppendArray(nil, 4)
+	b = canon.AppendUint(b, uint64(remaining))
+	b = canon.AppendTexts(b, to)
+	b = canon.AppendText(b, name)
+	b = canon.AppendRaw(b, data)
+	key := binary.BigEndian.AppendUint64([]byte{byte(kind)}, uint64(place))
+	return snapshot.Leaf{Key: canon.Sum(key), Value: canon.Sum(b)}
 }
 
 func sortedAlarms(h alarms) alarms {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -102,9 +103,11 @@ func TestSavedSnapshotIsFoundAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, saved, s)
 
+	_, err = w.ReadSnapshot(strings.NewReader("x"))
+	require.ErrorIs(t, err, world.ErrNotSaved)
 	for i := range data {
 		_, err = w.ReadSnapshot(bytes.NewReader(data[:i]))
-		require.ErrorIs(t, err, local.ErrNotSaved, "cut off at %d", i)
+		require.ErrorIs(t, err, world.ErrNotSaved, "cut off at %d", i)
 	}
 	content := unzip(t, data)
 	id := bytes.Index(content, []byte("test")) // a fork of it has it too

@@ -167,7 +167,7 @@ func faultsOfRules() []Fault {
 func faultsOfSnapshots() []Fault {
 	return []Fault{
 		{as[*world.SideEffectsError], "", 0, ExitDenied, ""},
-		{is(world.ErrOtherState, local.ErrNotSaved), "", 0, ExitVerify, ""},
+		{is(world.ErrOtherState, world.ErrNotSaved), "", 0, ExitVerify, ""},
 		{is(world.ErrRetention), "", 0, ExitUsage, ""},
 		{is(world.ErrLeftPart), "left-part", conflict, ExitFailed, ""},
 		{is(snapshot.ErrBadName), "bad-name", unprocessable, ExitUsage, ""},

@@ -1,10 +1,7 @@
-package local
+package world
 
 import (
-	"compress/gzip"
-	"encoding/binary"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -12,32 +9,8 @@ import (
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
-// readSaved reads a saved snapshot that has the state root that it names. All its
-// errors are ErrNotSaved.
-func readSaved(r io.Reader) (*saved, error) {
-	zip, err := gzip.NewReader(r)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotSaved, err)
-	}
-	data, err := io.ReadAll(io.LimitReader(zip, MaxSavedBytes+1))
-	if err == nil && len(data) > MaxSavedBytes {
-		err = fmt.Errorf("it holds more than %d bytes", MaxSavedBytes)
-	}
-	var x *saved
-	if err == nil {
-		x, err = decodeSaved(data)
-	}
-	if err == nil {
-		err = x.check()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotSaved, err)
-	}
-	return x, nil
-}
-
 // encode returns the items of a file, one after the other.
-func (x *saved) encode() ([]byte, error) {
+func (x *SavedSnapshot) encode() ([]byte, error) {
 	out, err := canon.Marshal(x.head)
 	if err != nil {
 		return nil, err
@@ -57,7 +30,7 @@ func (x *saved) encode() ([]byte, error) {
 }
 
 // decodeSaved is the inverse of encode.
-func decodeSaved(data []byte) (*saved, error) {
+func decodeSaved(data []byte) (*SavedSnapshot, error) {
 	r := canon.NewReader(data)
 	item := func(what string, into any) error {
 		raw := r.Raw()
@@ -69,7 +42,7 @@ func decodeSaved(data []byte) (*saved, error) {
 		}
 		return nil
 	}
-	x := new(saved)
+	x := new(SavedSnapshot)
 	if err := item("its head", &x.head); err != nil {
 		return nil, err
 	}
@@ -95,7 +68,7 @@ func decodeSaved(data []byte) (*saved, error) {
 }
 
 // check compares the state root of what is in the file with the one in the head.
-func (x *saved) check() error {
+func (x *SavedSnapshot) check() error {
 	if n := uint64(len(x.cells)); n != x.head.Cells {
 		return fmt.Errorf("it names %d cells and has %d", x.head.Cells, n)
 	}
@@ -105,7 +78,7 @@ func (x *saved) check() error {
 	return nil
 }
 
-func (x *saved) stateRoot() journal.Hash {
+func (x *SavedSnapshot) stateRoot() journal.Hash {
 	code := make(map[string]journal.Hash, len(x.head.Reducers))
 	for _, r := range x.head.Reducers {
 		code[r.Name] = r.Code
@@ -113,7 +86,7 @@ func (x *saved) stateRoot() journal.Hash {
 	var cells, mailboxes []snapshot.Leaf
 	for i := range x.cells {
 		c := &x.cells[i]
-		key := canon.Sum([]byte(c.Cell))
+		key := cellLeafKey(c.Cell)
 		reducer, _, _ := strings.Cut(c.Cell, "/")
 		cells = append(cells, snapshot.Leaf{Key: key, Value: c.leaf(code[reducer])})
 		if len(c.Mail) > 0 {
@@ -123,19 +96,13 @@ func (x *saved) stateRoot() journal.Hash {
 	return snapshot.StateRoot(snapshot.Root(cells), snapshot.Root(mailboxes), snapshot.Root(x.alarms.leaves()))
 }
 
-// leaf returns the value of a cell's leaf: H of [n, h, H(state) or zeros, reducer
-// hash, parked].
+// leaf returns the value of a cell's leaf.
 func (c *savedCell) leaf(code journal.Hash) journal.Hash {
-	var state journal.Hash
+	l := CellLeaf{N: c.N, History: c.History, Reducer: code, Parked: c.Parked}
 	if string(c.State) != canon.Null {
-		state = canon.Sum(c.State)
+		l.State = canon.Sum(c.State)
 	}
-	b := canon.AppendArray(nil, 5)
-	b = canon.AppendUint(b, c.N)
-	b = canon.AppendBytes(b, c.History[:])
-	b = canon.AppendBytes(b, state[:])
-	b = canon.AppendBytes(b, code[:])
-	return canon.Sum(canon.AppendBool(b, c.Parked))
+	return l.Hash()
 }
 
 // mailLeaf returns the value of a mailbox's leaf: H of [[name, data], …].
@@ -149,22 +116,12 @@ func (c *savedCell) mailLeaf() journal.Hash {
 	return canon.Sum(b)
 }
 
-// leaves returns the leaves of scheduled events and timers: under H(0 ‖ i) and
-// H(1 ‖ i) the H of [remaining ticks, [cell, …], name, data].
+// leaves returns the leaves of scheduled events and timers.
 func (x *savedAlarms) leaves() []snapshot.Leaf {
 	var leaves []snapshot.Leaf
 	for kind, list := range [][]savedAlarm{x.Scheduled, x.Timers} {
 		for i, a := range list {
-			b := canon.AppendArray(nil, 4)
-			b = canon.AppendUint(b, uint64(a.Remaining))
-			b = canon.AppendArray(b, len(a.To))
-			for _, cell := range a.To {
-				b = canon.AppendText(b, cell)
-			}
-			b = canon.AppendText(b, a.Name)
-			b = canon.AppendRaw(b, a.Data)
-			key := binary.BigEndian.AppendUint64([]byte{byte(kind)}, uint64(i))
-			leaves = append(leaves, snapshot.Leaf{Key: canon.Sum(key), Value: canon.Sum(b)})
+			leaves = append(leaves, alarmLeaf(kind, i, a.Remaining, a.To, a.Name, a.Data))
 		}
 	}
 	return leaves

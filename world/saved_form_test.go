@@ -1,7 +1,6 @@
-package local
+package world
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,9 +12,9 @@ import (
 )
 
 // aSaved is a file's content with everything in it.
-func aSaved() *saved {
+func aSaved() *SavedSnapshot {
 	ten := journal.Data(canon.AppendUint(nil, 10))
-	return &saved{
+	return &SavedSnapshot{
 		head: savedHead{
 			Format: savedFormat, World: "w", Name: "before", Record: 9, At: 8, Time: 3, Cells: 2,
 			Reducers: []savedReducer{{Name: "bot", Code: journal.Hash{1}}},
@@ -48,13 +47,13 @@ func TestSavedSnapshotReadsAsItWasWritten(t *testing.T) {
 }
 
 func TestSavedCellsAreSortedAndThereOnce(t *testing.T) {
-	for name, spoil := range map[string]func(x *saved){
-		"twice":      func(x *saved) { x.cells[1] = x.cells[0] },
-		"unsorted":   func(x *saved) { x.cells[0], x.cells[1] = x.cells[1], x.cells[0] },
-		"one less":   func(x *saved) { x.head.Cells-- },
-		"one more":   func(x *saved) { x.head.Cells++ },
-		"far more":   func(x *saved) { x.head.Cells = 1 << 62 },
-		"new format": func(x *saved) { x.head.Format += "2" },
+	for name, spoil := range map[string]func(x *SavedSnapshot){
+		"twice":      func(x *SavedSnapshot) { x.cells[1] = x.cells[0] },
+		"unsorted":   func(x *SavedSnapshot) { x.cells[0], x.cells[1] = x.cells[1], x.cells[0] },
+		"one less":   func(x *SavedSnapshot) { x.head.Cells-- },
+		"one more":   func(x *SavedSnapshot) { x.head.Cells++ },
+		"far more":   func(x *SavedSnapshot) { x.head.Cells = 1 << 62 },
+		"new format": func(x *SavedSnapshot) { x.head.Format += "2" },
 	} {
 		x := aSaved()
 		spoil(x)
@@ -67,19 +66,19 @@ func TestSavedCellsAreSortedAndThereOnce(t *testing.T) {
 
 // Whatever is changed of cells, mailboxes and timers changes the state root.
 func TestSavedContentHasOneStateRoot(t *testing.T) {
-	spoils := []func(x *saved){
-		func(x *saved) { x.cells[0].Cell = "bot/A" },
-		func(x *saved) { x.cells[0].N++ },
-		func(x *saved) { x.cells[0].History[0]++ },
-		func(x *saved) { x.cells[0].State = journal.Data(canon.Null) },
-		func(x *saved) { x.cells[1].Parked = false },
-		func(x *saved) { x.cells[0].Mail[0].Name = "no" },
-		func(x *saved) { x.cells[0].Mail = nil },
-		func(x *saved) { x.alarms.Scheduled[0].Remaining++ },
-		func(x *saved) { x.alarms.Timers[0].To[0] = "bot/a" },
-		func(x *saved) { x.alarms.Timers[0].Name = "soon" },
-		func(x *saved) { x.alarms.Scheduled, x.alarms.Timers = x.alarms.Timers, x.alarms.Scheduled },
-		func(x *saved) { x.head.Reducers[0].Code[0]++ },
+	spoils := []func(x *SavedSnapshot){
+		func(x *SavedSnapshot) { x.cells[0].Cell = "bot/A" },
+		func(x *SavedSnapshot) { x.cells[0].N++ },
+		func(x *SavedSnapshot) { x.cells[0].History[0]++ },
+		func(x *SavedSnapshot) { x.cells[0].State = journal.Data(canon.Null) },
+		func(x *SavedSnapshot) { x.cells[1].Parked = false },
+		func(x *SavedSnapshot) { x.cells[0].Mail[0].Name = "no" },
+		func(x *SavedSnapshot) { x.cells[0].Mail = nil },
+		func(x *SavedSnapshot) { x.alarms.Scheduled[0].Remaining++ },
+		func(x *SavedSnapshot) { x.alarms.Timers[0].To[0] = "bot/a" },
+		func(x *SavedSnapshot) { x.alarms.Timers[0].Name = "soon" },
+		func(x *SavedSnapshot) { x.alarms.Scheduled, x.alarms.Timers = x.alarms.Timers, x.alarms.Scheduled },
+		func(x *SavedSnapshot) { x.head.Reducers[0].Code[0]++ },
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		x := aSaved()
@@ -89,13 +88,6 @@ func TestSavedContentHasOneStateRoot(t *testing.T) {
 		rapid.SampledFrom(spoils).Draw(rt, "spoil")(x)
 		require.Error(rt, x.check())
 	})
-}
-
-func TestWhatIsNoFileOfSnapshotsIsRefused(t *testing.T) {
-	for _, data := range [][]byte{nil, []byte("x"), {0x1f, 0x8b}} {
-		_, err := readSaved(bytes.NewReader(data))
-		require.ErrorIs(t, err, ErrNotSaved)
-	}
 }
 
 func FuzzDecodeSaved(f *testing.F) {
