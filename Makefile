@@ -43,7 +43,7 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world
 
 test: ## run all tests in random order, with the race detector where there are goroutines
-	$(GO) test -race -shuffle=on -timeout 15m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
+	$(GO) test -race -shuffle=on -timeout 25m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
 	CGO_ENABLED=0 $(GO) test -trimpath -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store
 	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
 
@@ -101,11 +101,11 @@ check-fast: # check without golangci-lint, which has to be built first
 	$(GO) build ./...
 	$(GO) test -count=1 -timeout 5m ./internal/lint
 
-platforms: ## build and vet without C for PLATFORMS
+platforms: ## build without C for PLATFORMS, and vet for the last of them
 	@for p in $(PLATFORMS); do echo "$$p" && \
-		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet -trimpath ./... && \
 		CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath ./... || exit 1; \
-	done
+	done; \
+	CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) vet -trimpath ./...
 
 tidy: ## see that go.mod and go.sum of all modules hold what is needed, and no more
 	$(GO) mod tidy -diff

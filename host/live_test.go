@@ -156,9 +156,11 @@ func TestWhatWasNotStoredIsLost(t *testing.T) {
 
 func TestSamePermitIsExecutedOnce(t *testing.T) {
 	var calls atomic.Int64
+	asked := make(chan struct{}) // what is done already is answered with what is stored, each time
 	path := storeAt(t)
 	s := newLive(path, func(context.Context, host.Call) (host.Result, error) {
 		calls.Add(1)
+		<-asked
 		return host.Result{Status: receipt.StatusOK}, nil
 	})
 	h := s.open(t)
@@ -166,6 +168,7 @@ func TestSamePermitIsExecutedOnce(t *testing.T) {
 	for range 10 {
 		start(h, p, p)
 	}
+	close(asked)
 	first := next(t, h)
 	start(h, p) // and is answered with what is stored
 	require.Equal(t, first.Receipt, await(t, h, 1)[0].Receipt)

@@ -43,7 +43,7 @@ func (p plain) Run() int {
 // build makes the program with the flags of make build, whose packages are in the
 // cache then. GOFLAGS may ask for the race detector.
 func build(program string) error {
-	out, err := exec.Command("go", "build", "-race=false", "-trimpath", "-o", program, ".").CombinedOutput()
+	out, err := exec.Command("go", "build", "-race=false", "-trimpath", "-o", program, "../cmd/worldctl").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
