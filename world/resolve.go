@@ -47,7 +47,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case journal.NotExecuted:
 		k.ledger.Disprove(e)
-		if !k.hasCall(e) || byVerifier(b.Actor) && !k.attemptsLeft(e) {
+		if !k.hasCall(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
 			k.release(e)
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(CodeNotExecuted, b.Reason))
 			return nil
@@ -74,8 +74,8 @@ func (k *kernel) approveRepeat(e *receipt.Entry, cause journal.Seq) error {
 // verifierActor begins the actor of a decision that a verifier made.
 const verifierActor = "verifier/"
 
-// byVerifier reports whether an actor is a verifier.
-func byVerifier(actor string) bool {
+// ByVerifier reports whether an actor is a verifier.
+func ByVerifier(actor string) bool {
 	return len(actor) > len(verifierActor) && actor[:len(verifierActor)] == verifierActor
 }
 

@@ -244,7 +244,7 @@ func byPerson(body journal.Body) bool {
 	case *journal.Resumed:
 		return true
 	case *journal.Resolved:
-		return !byVerifier(b.Actor)
+		return !ByVerifier(b.Actor)
 	case *journal.Confirmed:
 		return b.Mode == modePerson
 	default:

@@ -153,7 +153,7 @@ const (
 // returns its record. It is durable on return; an *InputError says why it was refused.
 func (w *World) Resolve(ctx context.Context, b journal.Resolved) (journal.Seq, error) {
 	return w.synced(w.input(ctx, func() error {
-		if byVerifier(b.Actor) {
+		if ByVerifier(b.Actor) {
 			return refuse(ErrNoReason, "actor", "%q is the name of a verifier: say who decides", b.Actor)
 		}
 		return w.k.resolve(b)

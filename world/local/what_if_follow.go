@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -193,9 +192,6 @@ func (f *follower) body() (journal.Body, error) {
 	return rec.Body()
 }
 
-// verifierActor begins the names of those who are no persons.
-const verifierActor = "verifier/"
-
 // byPerson reports whether a decision is a person's and not a verifier's.
 func (f *follower) byPerson() (bool, error) {
 	body, err := f.body()
@@ -209,7 +205,7 @@ func (f *follower) byPerson() (bool, error) {
 	case *journal.Confirmed:
 		actor = b.Actor
 	}
-	return !strings.HasPrefix(actor, verifierActor), nil
+	return !world.ByVerifier(actor), nil
 }
 
 func (f *follower) leaveOut(kind journal.Kind) {
