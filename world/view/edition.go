@@ -8,6 +8,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // ErrNoManifest says that a name is that of no manifest.
@@ -116,6 +117,27 @@ type ManifestDiff struct {
 func CompareManifests(a, b *Edition) (*ManifestDiff, error) {
 	changes, err := ChangesOf(a.Manifest, b.Manifest)
 	return &ManifestDiff{A: a, B: b, ManifestChanges: changes}, err
+}
+
+// Validation says whether a world file is valid, or what is wrong with it.
+type Validation struct {
+	OK     bool           `json:"ok"`
+	World  string         `json:"world"`
+	Hash   *manifest.Hash `json:"hash"` // null where it is not valid
+	Faults []source.Fault `json:"faults"`
+}
+
+// ValidationOf returns what came of validating a world file: the manifest that it makes,
+// or what is wrong with it.
+func ValidationOf(m *manifest.Manifest, wrong *source.Error) (*Validation, error) {
+	if wrong != nil {
+		return &Validation{Faults: wrong.Faults}, nil
+	}
+	e, err := EditionOf("", m, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Validation{OK: true, World: e.World, Hash: &e.Hash, Faults: []source.Fault{}}, nil
 }
 
 // Merged is what patches make of a manifest together, or why they do not.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"math"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -33,10 +34,10 @@ type Forked struct {
 
 // Again says what became of the world's inputs after the moment.
 type Again struct {
-	Events       uint64    `json:"events"`        // that were sent again
-	Refused      uint64    `json:"refused"`       // that the fork's manifest does not take
-	FirstRefused *Refused  `json:"first_refused"` // null: none
-	LeftOut      []LeftOut `json:"left_out"`      // what persons decided
+	Events       uint64          `json:"events"`        // that were sent again
+	Refused      uint64          `json:"refused"`       // that the fork's manifest does not take
+	FirstRefused *Refused        `json:"first_refused"` // null: none
+	LeftOut      []local.LeftOut `json:"left_out"`      // what persons decided
 }
 
 // Refused is an event of the world that the fork did not take.
@@ -44,12 +45,6 @@ type Refused struct {
 	Record journal.Seq `json:"record"` // of the world
 	Event  string      `json:"event"`
 	Reason string      `json:"reason"`
-}
-
-// LeftOut counts what persons decided, by the kind of their records.
-type LeftOut struct {
-	Kind    journal.Kind `json:"kind"`
-	Records uint64       `json:"records"`
 }
 
 // Unknown is the first effect that nothing recorded answers.
@@ -62,12 +57,9 @@ type Unknown struct {
 }
 
 func againOf(f *local.Followed) Again {
-	a := Again{Events: f.Events, Refused: f.Refused, LeftOut: []LeftOut{}}
+	a := Again{Events: f.Events, Refused: f.Refused, LeftOut: slices.Concat([]local.LeftOut{}, f.LeftOut)}
 	if f.First != nil {
 		a.FirstRefused = &Refused{Record: f.First.Record, Event: f.First.Event, Reason: f.First.Err.Error()}
-	}
-	for _, x := range f.LeftOut {
-		a.LeftOut = append(a.LeftOut, LeftOut(x))
 	}
 	return a
 }
