@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 //go:embed counter go support town ville
@@ -83,7 +85,7 @@ func Copy(name, dir string) error {
 		}
 		at := filepath.Join(dir, filepath.FromSlash(file))
 		if d.IsDir() {
-			created, err := makeDir(at)
+			created, err := local.MakeDir(at)
 			made = append(made, created...)
 			return err
 		}
@@ -102,25 +104,6 @@ func Copy(name, dir string) error {
 		err = errors.Join(err, os.Remove(made[i]))
 	}
 	return err
-}
-
-// makeDir makes a directory with its parents and returns those that it made,
-// parents first.
-func makeDir(dir string) ([]string, error) {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		return nil, nil
-	}
-	var made []string
-	if up := filepath.Dir(dir); up != dir {
-		var err error
-		if made, err = makeDir(up); err != nil {
-			return made, err
-		}
-	}
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		return made, err
-	}
-	return append(made, dir), nil
 }
 
 // writeNew writes a file that is not there yet, and returns it as soon as it is.

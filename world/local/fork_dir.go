@@ -36,7 +36,7 @@ func whole(dir, model string, fill func(making string) error) error {
 		return err
 	}
 	up := filepath.Dir(dir)
-	made, err := makeDir(up)
+	made, err := MakeDir(up)
 	if err == nil {
 		err = wholeIn(up, dir, mode, fill)
 	}

@@ -53,7 +53,7 @@ func Import(dir string, r io.Reader, keyring []byte, opts Options, progress func
 	if of := keys.keys.World(); of != id {
 		return fmt.Errorf("import: the keyring was made for world %s, the journal is of %s", of, id)
 	}
-	made, err := makeDir(dir)
+	made, err := MakeDir(dir)
 	if err == nil {
 		err = importTo(dir, keys, opts, first, next, progress)
 	}
@@ -66,16 +66,16 @@ func Import(dir string, r io.Reader, keyring []byte, opts Options, progress func
 	return err
 }
 
-// makeDir makes a directory with its parents and returns those that it made,
+// MakeDir makes a directory with its parents and returns those that it made,
 // parents first.
-func makeDir(dir string) ([]string, error) {
+func MakeDir(dir string) ([]string, error) {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil, nil
 	}
 	var made []string
 	if up := filepath.Dir(dir); up != dir {
 		var err error
-		if made, err = makeDir(up); err != nil {
+		if made, err = MakeDir(up); err != nil {
 			return made, err
 		}
 	}
