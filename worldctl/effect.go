@@ -72,7 +72,7 @@ func (c *cli) effect(ctx context.Context, lw *local.World, b journal.OperatorEff
 	c.noteEdited(lw)
 	var key receipt.Key
 	err = lw.Update(func(w *world.World) (err error) {
-		key, err = w.Emit(ctx, b)
+		_, key, err = w.Emit(ctx, b)
 		return err
 	})
 	if errors.Is(err, world.ErrNoEffect) {
