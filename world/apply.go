@@ -137,8 +137,7 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, int, error)
 		return 0, 0, err
 	}
 	b.Manifest, b.Base, b.Actor = p.Candidate, p.Base, journal.Text(b.Actor)
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindApplied, 0)
+	id, _ := k.write(journal.KindApplied, 0, b.Append(k.body[:0]))
 	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {
 		return 0, 0, fmt.Errorf("world: %w", err)
 	}

@@ -163,8 +163,7 @@ func (k *kernel) propose(b journal.ManifestProposed) (uint64, error) {
 
 // noteChange writes a record about a proposal.
 func (k *kernel) noteChange(kind journal.Kind, b journal.Body) {
-	k.body = b.Append(k.body[:0])
-	k.write(kind, 0)
+	k.note(kind, 0, b)
 	k.inTick = false
 }
 

@@ -199,7 +199,7 @@ func (c *cli) showLeft(left []journal.SideEffect) {
 	t := c.newTable()
 	t.AppendHeader(table.Row{"key", "cell", "kind", "state", "record", "disposition"})
 	for _, x := range left {
-		t.AppendRow(table.Row{short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition})
+		t.AppendRow(table.Row{view.Short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition})
 	}
 	t.Render()
 }
