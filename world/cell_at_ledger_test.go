@@ -17,7 +17,7 @@ import (
 func (p *play) turnBack(b journal.RolledBack) {
 	p.t.Helper()
 	b.Snapshot, b.Actor, b.Reason = "before", "ada", "so"
-	_, err := p.Rollback(p.t.Context(), b)
+	_, _, err := p.Rollback(p.t.Context(), b)
 	require.NoError(p.t, err)
 }
 
@@ -153,7 +153,7 @@ func TestCellAtIsToldWhatAnImageStillHadToTell(t *testing.T) {
 	same := []act{{Effect: "tool.a", Param: "x"}}
 	w.Submit("go", order{To: "a", Do: same})
 	w.Run()
-	_, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
+	_, _, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
 	require.NoError(t, err)
 	w.Submit("go", order{To: "a", Say: "with another history", Do: same})
 	w.Journal.FailAppend = func(int) error {

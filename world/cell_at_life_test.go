@@ -253,7 +253,7 @@ func (l *life) turnBack(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
-	_, err := l.Rollback(ctx, journal.RolledBack{
+	_, _, err := l.Rollback(ctx, journal.RolledBack{
 		Snapshot: all[l.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so",
 		Ack: true, Compensate: l.rng.IntN(2) == 0, Fresh: l.rng.IntN(8) == 0,
 	})

@@ -57,7 +57,7 @@ func (p *play) back(change ...func(*journal.RolledBack)) {
 	for _, c := range change {
 		c(&b)
 	}
-	_, err := p.Rollback(p.t.Context(), b)
+	_, _, err := p.Rollback(p.t.Context(), b)
 	require.NoError(p.t, err)
 }
 
@@ -150,15 +150,15 @@ func kindOf(t *testing.T, b journal.Body) journal.Kind {
 
 // The records that a forger adds.
 func claim(key receipt.Key, decision string) *journal.IntentEmitted {
-	return &journal.IntentEmitted{V: 1, Key: key, Decision: decision, Rules: []string{}, Params: journal.Data(canon.Null)}
+	return &journal.IntentEmitted{Version: journal.V(1), Key: key, Decision: decision, Rules: []string{}, Params: journal.Data(canon.Null)}
 }
 
 func start(e *receipt.Entry, attempt uint64) *journal.Started {
-	return &journal.Started{V: 1, Key: e.Intent.Key, Attempt: attempt, Nonce: receipt.Nonce{7}}
+	return &journal.Started{Version: journal.V(1), Key: e.Intent.Key, Attempt: attempt, Nonce: receipt.Nonce{7}}
 }
 
 func end(key receipt.Key, status receipt.Status) *journal.IntentEnded {
-	return &journal.IntentEnded{V: 1, Key: key, Cell: "bot/a", Status: status, Outcome: receipt.OutcomePermanentFailure, Payload: journal.Data(canon.Null)}
+	return &journal.IntentEnded{Version: journal.V(1), Key: key, Cell: "bot/a", Status: status, Outcome: receipt.OutcomePermanentFailure, Payload: journal.Data(canon.Null)}
 }
 
 func keysOf(p *play, intents ...int) (out []receipt.Key) {
