@@ -28,8 +28,9 @@ func (g gated) Perform(ctx context.Context, call host.Call) (host.Result, error)
 }
 func (gated) Deterministic() bool { return true }
 
-// newGated returns an adapter and n permits for it.
-func newGated(t testing.TB, n int) (gated, []receipt.Permit) {
+// openGated returns a host of so many workers (0: the default), whose adapter waits at
+// the gate of each of n permits.
+func openGated(t testing.TB, workers, n int) (*host.Host, gated, []receipt.Permit) {
 	t.Helper()
 	g := make(gated)
 	permits := make([]receipt.Permit, n)
@@ -37,7 +38,9 @@ func newGated(t testing.TB, n int) (gated, []receipt.Permit) {
 		permits[i] = permit(t, "agent/1", "k", strconv.Itoa(i), uint64(i))
 		g[permits[i].Key] = make(chan struct{})
 	}
-	return g, permits
+	s := setup{workers: workers}
+	s.adapter("k", g)
+	return s.open(t), g, permits
 }
 
 // The tests below run in bubbles: synctest.Test fails when a goroutine of the
@@ -45,10 +48,7 @@ func newGated(t testing.TB, n int) (gated, []receipt.Permit) {
 
 func TestAnswersComeInTheOrderOfCompletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 5)
-		s := setup{workers: 5}
-		s.adapter("k", g)
-		h := s.open(t)
+		h, g, permits := openGated(t, 5, 5)
 		start(h, permits...)
 		for _, i := range []int{3, 0, 4, 2, 1} {
 			close(g[permits[i].Key])
@@ -61,10 +61,7 @@ func TestAnswersComeInTheOrderOfCompletion(t *testing.T) {
 
 func TestStartNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 5000)
-		s := setup{workers: 1}
-		s.adapter("k", g)
-		h := s.open(t)
+		h, g, permits := openGated(t, 1, 5000)
 		for _, p := range permits {
 			start(h, p)
 		}
@@ -100,10 +97,7 @@ func TestReceiptsDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 
 func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 1)
-		var s setup
-		s.adapter("k", g)
-		h := s.open(t)
+		h, g, permits := openGated(t, 0, 1)
 		start(h, permits...)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -121,10 +115,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 
 func TestEverybodyWaitsForTheSameAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 1)
-		var s setup
-		s.adapter("k", g)
-		h := s.open(t)
+		h, g, permits := openGated(t, 0, 1)
 		start(h, permits...)
 		ended := make(chan error)
 		for range 3 {
@@ -158,10 +149,7 @@ func TestCloseEndsAnIdleWait(t *testing.T) {
 
 func TestCloseDuringWorkEndsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 10)
-		s := setup{workers: 2}
-		s.adapter("k", g)
-		h := s.open(t)
+		h, _, permits := openGated(t, 2, 10)
 		start(h, permits...)
 		ended := make(chan error)
 		go func() { ended <- h.Wait(t.Context()) }()
@@ -201,10 +189,7 @@ func TestCloseWaitsForWhatIsBeingPerformed(t *testing.T) {
 // that come later: whoever drives the world looks after Answers.
 func TestWakeEndsEveryWaitUntilAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, _ := newGated(t, 0)
-		s := setup{}
-		s.adapter("k", g)
-		h := s.open(t)
+		h, _, _ := openGated(t, 0, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 3)
 		wait := func() { ended <- h.Wait(ctx) }
@@ -237,13 +222,18 @@ func closing(h *host.Host) <-chan time.Duration {
 	return took
 }
 
+// after performs what it is given once the channel is closed.
+func after(release <-chan struct{}) outside {
+	return func(context.Context, host.Call) (host.Result, error) {
+		<-release
+		return host.Result{Status: receipt.StatusOK}, nil
+	}
+}
+
 func TestCloseGivesBackWhatNobodyStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path, release := storeAt(t), make(chan struct{})
-		s := newLive(path, func(context.Context, host.Call) (host.Result, error) {
-			<-release
-			return host.Result{Status: receipt.StatusOK}, nil
-		})
+		s := newLive(path, after(release))
 		s.workers = 1
 		h := s.open(t)
 		start(h, nth(t, 1))
@@ -297,10 +287,7 @@ func TestCancelledIsForWhoWasStopped(t *testing.T) {
 func TestCloseNeverHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path, release := storeAt(t), make(chan struct{})
-		s := newLive(path, func(context.Context, host.Call) (host.Result, error) {
-			<-release
-			return host.Result{Status: receipt.StatusOK}, nil
-		})
+		s := newLive(path, after(release))
 		h := s.open(t)
 		start(h, nth(t, 1))
 		synctest.Wait()
