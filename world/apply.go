@@ -11,29 +11,31 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Apply puts the candidate of a proposal in force. It is durable on return, and a
-// new host performs what comes; attempts in flight are for it what they are for
-// one after a crash: see Land. Where it is refused nothing has changed: the errors
+// Apply puts the candidate of a proposal in force and returns its record, and how many
+// cells the candidate's code took over. It is durable on return, and a new host
+// performs what comes; attempts in flight are for it what they are for one after a
+// crash: see Land. Where it is refused nothing has changed: the errors
 // are governance's, and an *InputError of ErrUnderWay or ErrMigration.
-func (w *World) Apply(ctx context.Context, proposal uint64, actor string) error {
+func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, migrated int, err error) {
 	if err := w.finishTick(ctx); err != nil {
-		return err
+		return 0, 0, err
 	}
 	next, err := w.ready(proposal)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
-	if err := w.k.apply(journal.Applied{Proposal: proposal, Actor: actor}, next); err != nil {
-		return err
+	id, migrated, err = w.k.apply(journal.Applied{Proposal: proposal, Actor: actor}, next)
+	if err != nil {
+		return 0, 0, err
 	}
 	if err := w.Checkpoint(); err != nil {
-		return err
+		return 0, 0, err
 	}
 	w.held, w.came, w.found, w.asked = nil, nil, nil, 0 // the new host is asked for all of it again
 	if err := w.start(); err != nil {
-		return w.fail(fmt.Errorf("world: the manifest is in force, and nobody can perform its effects: %w", err))
+		return 0, 0, w.fail(fmt.Errorf("world: the manifest is in force, and nobody can perform its effects: %w", err))
 	}
-	return w.recover()
+	return id, migrated, w.recover()
 }
 
 // Land waits until no effect is in flight, or ctx ends.
@@ -97,39 +99,39 @@ func (k *kernel) dropsNothing(next *rules) error {
 }
 
 // apply writes a manifest.applied: next is in force from here on, and takes over
-// the states of the cells whose code changes.
-func (k *kernel) apply(b journal.Applied, next *rules) error {
+// the states of the cells whose code changes, which are counted.
+func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, int, error) {
 	if k.tickOpen() {
-		return errTickOpen
+		return 0, 0, errTickOpen
 	}
 	p, err := k.proposals.Ready(b.Proposal, k.inForce())
 	if err != nil {
-		return fmt.Errorf("world: %w", err)
+		return 0, 0, fmt.Errorf("world: %w", err)
 	}
 	if b.Actor == "" {
-		return refuse(ErrNoReason, "actor", "say who applies it")
+		return 0, 0, refuse(ErrNoReason, "actor", "say who applies it")
 	}
 	if b.Kernel == "" {
 		b.V, b.Kernel, b.Engines = journal.EnginesVersion, KernelVersion, engines()
 	}
 	if err := checkEngines(b.Kernel, b.Engines); err != nil {
-		return err
+		return 0, 0, err
 	}
 	if err := k.dropsNothing(next); err != nil {
-		return err
+		return 0, 0, err
 	}
 	all, err := k.migrate(next, k.otherCode(next))
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	b.Manifest, b.Base, b.Actor = p.Candidate, p.Base, journal.Text(b.Actor)
 	k.body = b.Append(k.body[:0])
 	id, _ := k.write(journal.KindApplied, 0)
 	if err := k.proposals.End(b.Proposal, governance.Applied, uint64(id), b.Actor, ""); err != nil {
-		return fmt.Errorf("world: %w", err)
+		return 0, 0, fmt.Errorf("world: %w", err)
 	}
 	k.govern(next, all, id)
-	return nil
+	return id, len(all), nil
 }
 
 // govern puts rules in force, by a record.

@@ -171,7 +171,7 @@ func (c *chronicle) rollback() bool {
 	}
 	to := all[c.rng.IntN(len(all))].Name
 	inForce, earlier := c.Status().Manifest, c.kept[to].code
-	_, err := c.Rollback(c.t.Context(), journal.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try"})
+	_, _, err := c.Rollback(c.t.Context(), journal.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try"})
 	require.NoError(c.t, err)
 	require.Equal(c.t, inForce, c.Status().Manifest)
 	code := c.now.code

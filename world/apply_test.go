@@ -15,6 +15,32 @@ import (
 )
 
 // council lets the play's rules be changed. Nobody is listed: any key will do.
+func TestWhoWritesARecordReturnsItsNumber(t *testing.T) {
+	p := live(t)
+	ctx := t.Context()
+	p.snapshot("before")
+	wrote := func(want journal.Kind, id journal.Seq, err error) {
+		t.Helper()
+		require.NoError(t, err)
+		data, err := p.Journal.Record(id)
+		require.NoError(t, err)
+		rec, err := journal.DecodeRecord(data)
+		require.NoError(t, err)
+		require.Equal(t, want, rec.Kind)
+	}
+	id, n, err := p.Propose(ctx, world.Proposal{Candidate: p.council().version(2), Base: p.Status().Manifest, Actor: "ada"})
+	wrote(journal.KindProposed, id, err)
+	id, _, err = p.Shadow(ctx, n, world.ShadowConfig{}, "bob")
+	wrote(journal.KindShadowed, id, err)
+	require.NoError(t, p.council().sign(n, 1))
+	id, _, err = p.Apply(ctx, n, "dan")
+	wrote(journal.KindApplied, id, err)
+	id, _, err = p.Emit(ctx, journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
+	wrote(journal.KindOperator, id, err)
+	id, _, err = p.Rollback(ctx, journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
+	wrote(journal.KindRollback, id, err)
+}
+
 func (p *play) council() *council { return &council{World: p.World, t: p.t} }
 
 // candidate returns the manifest in force with other effects.
@@ -341,7 +367,7 @@ func TestRecordedResultIsToldWhereItsVerifierIsDropped(t *testing.T) {
 			p.Drive()
 			p.snapshot("waiting")
 			p.reply(worldtest.OK(nil))
-			_, err := p.Rollback(t.Context(), journal.RolledBack{Snapshot: "waiting", Actor: "ada", Reason: "a try", Ack: true})
+			_, _, err := p.Rollback(t.Context(), journal.RolledBack{Snapshot: "waiting", Actor: "ada", Reason: "a try", Ack: true})
 			require.NoError(t, err)
 			p.Drive()
 			require.Len(t, p.out.Tasks(receipt.Confirm), 1)

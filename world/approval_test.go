@@ -131,7 +131,7 @@ func TestApprovalRunsTheGateAgain(t *testing.T) {
 // operator asks for a tool.a in the name of ada.
 func (p *play) operator() receipt.Key {
 	p.t.Helper()
-	key, err := p.Emit(p.t.Context(), journal.OperatorEffect{
+	_, key, err := p.Emit(p.t.Context(), journal.OperatorEffect{
 		Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "by hand", Params: mustData(p.t, map[string]string{"p": "x"}),
 	})
 	require.NoError(p.t, err)
@@ -199,11 +199,11 @@ func TestRefusedOperatorsEffectLeavesNoTrace(t *testing.T) {
 	} {
 		b := good
 		c.change(&b)
-		_, err := p.Emit(t.Context(), b)
+		_, _, err := p.Emit(t.Context(), b)
 		require.ErrorIs(t, err, c.want, name)
 		require.Equal(t, before, p.Status(), name)
 	}
-	key, err := p.Emit(t.Context(), good)
+	_, key, err := p.Emit(t.Context(), good)
 	require.NoError(t, err)
 	require.EqualValues(t, "operator/ada@1", p.entry(key).Intent.Step)
 }

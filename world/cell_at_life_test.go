@@ -21,7 +21,7 @@ import (
 func (p *play) turnBack(b journal.RolledBack) {
 	p.t.Helper()
 	b.Snapshot, b.Actor, b.Reason = "before", "ada", "so"
-	_, err := p.Rollback(p.t.Context(), b)
+	_, _, err := p.Rollback(p.t.Context(), b)
 	require.NoError(p.t, err)
 }
 
@@ -157,7 +157,7 @@ func TestCellAtIsToldWhatAnImageStillHadToTell(t *testing.T) {
 	same := []act{{Effect: "tool.a", Param: "x"}}
 	w.Submit("go", order{To: "a", Do: same})
 	w.Run()
-	_, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
+	_, _, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
 	require.NoError(t, err)
 	w.Submit("go", order{To: "a", Say: "with another history", Do: same})
 	w.Journal.FailAppend = func(int) error {
@@ -410,7 +410,7 @@ func (l *life) turnBack(ctx context.Context) {
 	if len(all) == 0 {
 		return
 	}
-	_, err := l.Rollback(ctx, journal.RolledBack{
+	_, _, err := l.Rollback(ctx, journal.RolledBack{
 		Snapshot: all[l.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so",
 		Ack: true, Compensate: l.rng.IntN(2) == 0, Fresh: l.rng.IntN(8) == 0,
 	})

@@ -199,7 +199,7 @@ func TestCellAtTakesNoStepWhoseEventItHasNot(t *testing.T) {
 
 func TestCellAtKnowsNothingBeforeTheFirstRecordOrOfPeople(t *testing.T) {
 	w := bots(t)
-	key, err := w.Emit(t.Context(), journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
+	_, key, err := w.Emit(t.Context(), journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
 	require.NoError(t, err)
 	require.NotZero(t, key)
 	w.Run()

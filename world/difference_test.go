@@ -31,7 +31,7 @@ func wander(t *rapid.T, w *worldtest.World) {
 		_, err = w.World.Submit(context.Background(), s)
 		require.NoError(t, err)
 		if rapid.Bool().Draw(t, "operator") {
-			_, err = w.Emit(context.Background(), journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
+			_, _, err = w.Emit(context.Background(), journal.OperatorEffect{Actor: "ada", Kind: "tool.a", Cap: "tools", Reason: "so"})
 			require.NoError(t, err)
 		}
 		w.Step(rapid.IntRange(0, 2).Draw(t, "ticks"))
@@ -140,7 +140,7 @@ func TestDifferenceIsOfWhatStands(t *testing.T) {
 	w.Run()
 	d := world.Compare(&before.Moment, &w.Moment)
 	require.Len(t, d.IntentsAdded, 1)
-	_, err = w.Rollback(context.Background(), journal.RolledBack{Snapshot: "here", Reason: "so", Actor: "ada", Ack: true})
+	_, _, err = w.Rollback(context.Background(), journal.RolledBack{Snapshot: "here", Reason: "so", Actor: "ada", Ack: true})
 	require.NoError(t, err)
 	d = world.Compare(&before.Moment, &w.Moment)
 	require.True(t, d.Same(), "%+v", d)

@@ -317,7 +317,7 @@ func TestRefusedRollbackLeavesWhatWasNotBegunToBeBegun(t *testing.T) {
 	p := twoOrders(t)
 	p.out.Unbegun = func(task receipt.Task) bool { return task.Tag == "y0" }
 	head := p.Status().Head
-	_, err := p.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so"})
+	_, _, err := p.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so"})
 	var left *world.SideEffectsError
 	require.ErrorAs(t, err, &left)
 	require.Len(t, left.Effects, 2)

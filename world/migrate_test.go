@@ -116,7 +116,7 @@ func TestRollbackToBeforeNewCodeMigratesAgain(t *testing.T) {
 	require.NoError(t, adopt(t, w, &next))
 	w.Submit("go", order{To: "a"})
 	w.Run()
-	_, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "old", Actor: "ada", Reason: "so"})
+	_, _, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "old", Actor: "ada", Reason: "so"})
 	require.NoError(t, err)
 	require.Equal(t, 2, w.Status().Cells)
 	require.JSONEq(t, `{"version": 2, "lines": ["1:go hello"]}`, w.State("bot/a"), "under the code of now")
@@ -136,7 +136,7 @@ func TestRollbackToWhatCannotBeMigratedIsRefused(t *testing.T) {
 	w.Run()
 	require.NoError(t, adopt(t, w, &next), "nothing is left to migrate")
 	before, root := w.Status(), w.StateRoot()
-	_, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "old", Actor: "ada", Reason: "so"})
+	_, _, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: "old", Actor: "ada", Reason: "so"})
 	require.ErrorIs(t, err, world.ErrMigration)
 	require.Equal(t, before, w.Status())
 	require.Equal(t, root, w.StateRoot())
@@ -171,7 +171,7 @@ func TestCellsOfADroppedReducerWaitForIt(t *testing.T) {
 	seen := `{"seen": ["1:go hello", "7:alarm after 5"]}`
 	require.JSONEq(t, seen, w.State("bot/a"))
 	for _, to := range []string{"without", "with"} {
-		_, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try"})
+		_, _, err = w.Rollback(t.Context(), journal.RolledBack{Snapshot: to, Actor: "ada", Reason: "a try"})
 		require.NoError(t, err)
 		require.JSONEq(t, `{"seen": ["1:go hello"]}`, w.State("bot/a"))
 		w.RequireReplay()

@@ -23,11 +23,11 @@ type Proposal struct {
 	Reason    string
 }
 
-// Propose asks for a change of the rules and returns the proposal's number. What
-// is refused here could never be applied, or is proposed already: that is a
+// Propose asks for a change of the rules and returns its record and the proposal's
+// number. What is refused here could never be applied, or is proposed already: that is a
 // *governance.SameError.
-func (w *World) Propose(ctx context.Context, p Proposal) (n uint64, err error) {
-	_, err = w.change(ctx, func() error {
+func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint64, err error) {
+	id, err = w.change(ctx, func() error {
 		blobs, err := w.contentsOf(p.Candidate, p.Contents)
 		if err != nil {
 			return err
@@ -47,7 +47,7 @@ func (w *World) Propose(ctx context.Context, p Proposal) (n uint64, err error) {
 		w.k.blobs = append(w.k.blobs, blobs...)
 		return nil
 	})
-	return n, err
+	return id, n, err
 }
 
 // contentsOf returns a manifest and all that it names.
@@ -261,7 +261,7 @@ func (k *folding) followChange(kind journal.Kind, body journal.Body) error {
 		if err != nil && !isMissing(err) {
 			return err
 		}
-		if err := k.kernel.apply(*b, next); err != nil {
+		if _, _, err := k.kernel.apply(*b, next); err != nil {
 			return err
 		}
 		return k.keepImage() // a shadow begins with it

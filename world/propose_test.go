@@ -46,7 +46,7 @@ func (c *council) version(n uint64) *manifest.Manifest {
 }
 
 func (c *council) propose(next *manifest.Manifest) error {
-	_, err := c.Propose(c.t.Context(), world.Proposal{Candidate: next, Base: c.Status().Manifest, Actor: "ada", Reason: "better"})
+	_, _, err := c.Propose(c.t.Context(), world.Proposal{Candidate: next, Base: c.Status().Manifest, Actor: "ada", Reason: "better"})
 	return err
 }
 
@@ -58,12 +58,12 @@ func (c *council) proposeSigned(next *manifest.Manifest) error {
 	require.NoError(c.t, err)
 	base := c.Status().Manifest
 	s := manifest.Sign(worldtest.Key(author), manifest.Terms{World: c.Status().ID, Base: base, Candidate: canon.Sum(encoded)})
-	_, err = c.Propose(c.t.Context(), world.Proposal{Candidate: next, Base: base, Actor: "ada", Signature: &s, Reason: "better"})
+	_, _, err = c.Propose(c.t.Context(), world.Proposal{Candidate: next, Base: base, Actor: "ada", Signature: &s, Reason: "better"})
 	return err
 }
 
 func (c *council) shadow(n uint64) error {
-	_, err := c.Shadow(c.t.Context(), n, world.ShadowConfig{}, "bob")
+	_, _, err := c.Shadow(c.t.Context(), n, world.ShadowConfig{}, "bob")
 	return err
 }
 
@@ -85,7 +85,7 @@ func (c *council) approve(n uint64, terms manifest.Terms, s manifest.Signature) 
 	return worldtest.ErrorOf(c.Approve(c.t.Context(), n, terms, s, "cleo", "it is good"))
 }
 
-func (c *council) apply(n uint64) error { return c.Apply(c.t.Context(), n, "dan") }
+func (c *council) apply(n uint64) error { return worldtest.ErrorOf(c.Apply(c.t.Context(), n, "dan")) }
 
 // put goes the whole way with a manifest.
 func (c *council) put(next *manifest.Manifest, who ...byte) {
@@ -139,10 +139,10 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 	propose := func(change func(*world.Proposal)) func() error {
 		p := world.Proposal{Candidate: c.version(5), Base: c.Status().Manifest, Actor: "ada"}
 		change(&p)
-		return func() error { _, err := c.Propose(ctx, p); return err }
+		return func() error { _, _, err := c.Propose(ctx, p); return err }
 	}
 	shadow := func(n uint64, who string) func() error {
-		return func() error { _, err := c.Shadow(ctx, n, world.ShadowConfig{}, who); return err }
+		return func() error { _, _, err := c.Shadow(ctx, n, world.ShadowConfig{}, who); return err }
 	}
 	sign := func(n uint64, who byte, change ...func(*manifest.Terms)) func() error {
 		return func() error { return c.sign(n, who, change...) }
@@ -214,7 +214,7 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 	}
 	c.t = t
 	require.NoError(t, c.sign(1, 1))
-	c.requireRefused(func() error { return c.Apply(ctx, 1, "") }, world.ErrNoReason)
+	c.requireRefused(func() error { return worldtest.ErrorOf(c.Apply(ctx, 1, "")) }, world.ErrNoReason)
 	require.NoError(t, c.apply(1))
 	c.Run()
 	c.RequireReplay()

@@ -46,38 +46,38 @@ func (e *SideEffectsError) Error() string {
 
 // Rollback returns cells, mailboxes and timers to what they were at a snapshot.
 // Snapshot, Reason and Actor of b are needed; Ack, Compensate and Fresh say how.
-// It is durable on return. What it returns is what the journal holds of it. What
+// It is durable on return. What it returns is its record and what that holds. What
 // the host has not begun of what is left behind it never will. The errors are
 // *SideEffectsError, ErrOtherState and *InputError.
-func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (*journal.RolledBack, error) {
+func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.Seq, done *journal.RolledBack, err error) {
 	if err := w.finishTick(ctx); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if err := w.sync(); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	b.V, b.Abandoned = journal.RollbackVersion, nil
 	p, err := w.k.readPast(w.cfg.History, &b, nil)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	withdrawn, err := w.withdraw(p)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	done, err := w.k.rollback(b, p)
+	done, err = w.k.rollback(b, p)
 	if err != nil {
 		w.startTasks(withdrawn)
-		return nil, err
+		return 0, nil, err
 	}
 	clear(w.confirming) // what is to be told is other than before
 	if err := w.sync(); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
 	if err := w.k.deliverRecalled(w.cfg.History); err != nil {
-		return nil, w.fail(err)
+		return 0, nil, w.fail(err)
 	}
-	return done, w.Checkpoint()
+	return done.PriorLen + 1, done, w.Checkpoint()
 }
 
 // Leaves returns what a rollback to a snapshot would leave behind.

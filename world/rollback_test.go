@@ -27,7 +27,7 @@ func (p *play) back(to string, how ...func(*journal.RolledBack)) *journal.Rolled
 	for _, change := range how {
 		change(&b)
 	}
-	done, err := p.Rollback(p.t.Context(), b)
+	_, done, err := p.Rollback(p.t.Context(), b)
 	require.NoError(p.t, err)
 	p.Drive()
 	return done
@@ -45,7 +45,7 @@ func (p *play) requireSideEffects(to string, why string, how ...func(*journal.Ro
 	for _, change := range how {
 		change(&b)
 	}
-	_, err := p.Rollback(p.t.Context(), b)
+	_, _, err := p.Rollback(p.t.Context(), b)
 	require.ErrorAs(p.t, err, new(*world.SideEffectsError), why)
 }
 
@@ -182,7 +182,7 @@ func TestRollbackCompensatesWhatSaysHow(t *testing.T) {
 	p.reply(worldtest.OK(map[string]any{"id": 7}))
 	first := p.Intents()[0].Intent.Key
 	b := journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Compensate: true}
-	done, err := p.Rollback(t.Context(), b)
+	_, done, err := p.Rollback(t.Context(), b)
 	require.NoError(t, err, "what is compensated needs no acknowledgement")
 	require.Equal(t, journal.Compensated, done.Abandoned[0].Disposition)
 	p.Drive()
@@ -312,7 +312,7 @@ func TestOtherStateThanTheSnapshotsIsNotReturnedTo(t *testing.T) {
 	keep := p.Journal.Images.Clone()
 	p.Journal.Images = journal.Images{}
 	p.Journal.Add(&forged)
-	_, err = p.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
+	_, _, err = p.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "so", Ack: true})
 	require.ErrorIs(t, err, world.ErrOtherState)
 	require.Equal(t, before, p.Status())
 	p.Journal.Images = keep
@@ -331,14 +331,14 @@ func TestRollbackListsAThousandSideEffects(t *testing.T) {
 	w.Run()
 	before, records := w.Status(), len(w.Journal.Records())
 	b := journal.RolledBack{Snapshot: "before", Actor: "ada", Reason: "all of it"}
-	_, err = w.Rollback(t.Context(), b)
+	_, _, err = w.Rollback(t.Context(), b)
 	left := new(world.SideEffectsError)
 	require.ErrorAs(t, err, &left)
 	require.Len(t, left.Effects, 1000)
 	require.Equal(t, before, w.Status())
 	require.Len(t, w.Journal.Records(), records)
 	b.Ack = true
-	done, err := w.Rollback(t.Context(), b)
+	_, done, err := w.Rollback(t.Context(), b)
 	require.NoError(t, err)
 	require.Len(t, done.Abandoned, 1000)
 	require.Len(t, w.Journal.Records(), records+1, "the journal only grows")
@@ -358,7 +358,7 @@ func TestReplayFromASnapshotPassesRollbacksToOnesThatAreGone(t *testing.T) {
 	}
 	w.Submit("go", order{To: "a", Say: "three"})
 	w.Run()
-	_, err := w.Rollback(t.Context(), journal.RolledBack{Snapshot: "one", Reason: "so", Actor: "ada", Ack: true})
+	_, _, err := w.Rollback(t.Context(), journal.RolledBack{Snapshot: "one", Reason: "so", Actor: "ada", Ack: true})
 	require.NoError(t, err)
 	require.NoError(t, worldtest.ErrorOf(w.Prune(t.Context(), journal.SnapshotPruned{Name: "one", Actor: "ada"})))
 	two, err := w.FindSnapshot("two")

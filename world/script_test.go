@@ -121,7 +121,7 @@ func (s *stage) snapshot(t *testing.T, d *datadriven.TestData) (string, error) {
 
 // rollback: rollback NAME [ack] [fresh] [compensate]
 func (s *stage) rollback(t *testing.T, d *datadriven.TestData) (string, error) {
-	b, err := s.w.Rollback(t.Context(), journal.RolledBack{
+	_, b, err := s.w.Rollback(t.Context(), journal.RolledBack{
 		Snapshot: d.CmdArgs[0].Key, Actor: "ada", Reason: "a try",
 		Ack: d.HasArg("ack"), Fresh: d.HasArg("fresh"), Compensate: d.HasArg("compensate"),
 	})

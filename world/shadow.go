@@ -29,13 +29,13 @@ type ShadowConfig struct {
 var ErrLeftPart = errors.New("a rollback has left the part of the history that the snapshot is in")
 
 // Shadow runs the candidate of an open proposal on the history of the world, as
-// Rehearse does, and records the report: nothing else changes. It is durable on
-// return.
-func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, actor string) (r *governance.Report, err error) {
+// Rehearse does, and records the report, in the record that it returns: nothing else
+// changes. It is durable on return.
+func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, actor string) (id journal.Seq, r *governance.Report, err error) {
 	if actor == "" {
-		return nil, refuse(ErrNoReason, "actor", "say who has it shadowed")
+		return 0, nil, refuse(ErrNoReason, "actor", "say who has it shadowed")
 	}
-	_, err = w.change(ctx, func() error {
+	id, err = w.change(ctx, func() error {
 		if err := w.sync(); err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 		}
 		return w.k.shadowed(journal.ManifestShadowed{Proposal: proposal, Report: data, Actor: actor})
 	})
-	return r, err
+	return id, r, err
 }
 
 // Rehearse runs a manifest on the recorded history that led to the moment and

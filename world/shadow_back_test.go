@@ -33,7 +33,7 @@ func TestShadowLivesTheHistoryThatRollbacksLeft(t *testing.T) {
 				_, err := w.Snapshot(t.Context(), "", "", "ada")
 				require.NoError(t, err)
 			case len(all) > 0 && l.rng.IntN(3) == 0:
-				_, err := w.Rollback(t.Context(), journal.RolledBack{
+				_, _, err := w.Rollback(t.Context(), journal.RolledBack{
 					Snapshot: all[l.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so", Ack: true,
 				})
 				require.NoError(t, err)

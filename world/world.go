@@ -167,14 +167,14 @@ func (w *World) ConfirmByHand(ctx context.Context, key receipt.Key, actor, reaso
 	return w.synced(w.input(ctx, func() error { return w.k.confirm(b) }))
 }
 
-// Emit takes an effect that a person asks for: it goes through the same gate
-// and ledger as any other, and begins with the next tick.
-func (w *World) Emit(ctx context.Context, b journal.OperatorEffect) (key receipt.Key, err error) {
-	_, err = w.synced(w.input(ctx, func() error {
+// Emit takes an effect that a person asks for and returns its record: it goes through
+// the same gate and ledger as any other, and begins with the next tick.
+func (w *World) Emit(ctx context.Context, b journal.OperatorEffect) (id journal.Seq, key receipt.Key, err error) {
+	id, err = w.synced(w.input(ctx, func() error {
 		key, err = w.k.submitEffect(b)
 		return err
 	}))
-	return key, err
+	return id, key, err
 }
 
 // NoteRotation records that receipts are signed with another key from now on. It

@@ -54,10 +54,7 @@ func (c *cli) rehearseApply(lw *local.World, n uint64) error {
 	if err != nil {
 		return err
 	}
-	a, err := recordsOf(lw).Applied(p)
-	if err != nil {
-		return err
-	}
+	a := recordsOf(lw).Applied(p, 0, p.WouldApply.Migrated)
 	return c.object("apply", a, func() {
 		fmt.Fprintf(c.stdout, "%s would put manifest %s, version %d, in force\n", a.Proposal, a.Manifest, a.Version)
 		c.showApplied(a)
@@ -66,17 +63,15 @@ func (c *cli) rehearseApply(lw *local.World, n uint64) error {
 }
 
 func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) error {
-	if err := lw.Apply(ctx, n, by); err != nil {
+	id, migrated, err := lw.Apply(ctx, n, by)
+	if err != nil {
 		return err
 	}
 	p, err := recordsOf(lw).Proposal(n)
 	if err != nil {
 		return err
 	}
-	a, err := recordsOf(lw).Applied(p)
-	if err != nil {
-		return err
-	}
+	a := recordsOf(lw).Applied(p, id, migrated)
 	return c.object("apply", a, func() {
 		fmt.Fprintf(c.stdout, "#%d %s is applied: manifest %s, version %d, is in force\n", *a.Record, a.Proposal, a.Manifest, a.Version)
 		c.showApplied(a)

@@ -91,11 +91,11 @@ func (c *cli) showCell(lw *local.World, a *view.Cell) {
 	if len(a.Mailbox) == 0 {
 		return
 	}
-	d := describer{records: recordsOf(lw), full: c.verbose}
+	d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 	t := c.newTable()
 	t.AppendHeader(table.Row{"record", "waits in the mailbox", "data"})
 	for _, m := range a.Mailbox {
-		t.AppendRow(table.Row{fmt.Sprintf("#%d", m.Record), m.Name, d.data(m.Data)})
+		t.AppendRow(table.Row{fmt.Sprintf("#%d", m.Record), m.Name, d.Data(m.Data)})
 	}
 	t.Render()
 }

@@ -43,7 +43,7 @@ func (c *cli) tellRecord(j view.Journal, id journal.Seq) string {
 	if err != nil {
 		return err.Error()
 	}
-	text, err := describer{records: records{j}, full: c.verbose}.describe(e)
+	text, err := view.Describer{Journal: j, Full: c.verbose}.Describe(e)
 	if err != nil {
 		return err.Error()
 	}
@@ -58,7 +58,7 @@ func (c *cli) showIntents(x *view.Differing[view.IntentDifference]) {
 	}{{"added", x.Added}, {"gone", x.Gone}, {"changed", x.Changed}} {
 		for i := range some.all {
 			d := &some.all[i]
-			params := describer{full: c.verbose}.data(d.Params)
+			params := view.Describer{Full: c.verbose}.Data(d.Params)
 			rows = append(rows, table.Row{d.Cell, d.Kind, params, some.is, standsAs(d.A) + " -> " + standsAs(d.B)})
 		}
 	}

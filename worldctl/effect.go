@@ -18,18 +18,6 @@ import (
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
-// effectAnswer is what became of an operator's effect.
-type effectAnswer struct {
-	Key        receipt.Key     `json:"key"`
-	Cell       string          `json:"cell"`
-	Kind       string          `json:"kind"`
-	State      receipt.State   `json:"state"`
-	Outcome    receipt.Outcome `json:"outcome"` // empty while there is none
-	Reason     string          `json:"reason"`
-	ParamsHash journal.Hash    `json:"params_hash"`
-	Receipt    *view.Receipt   `json:"receipt"` // null while there is none
-}
-
 func newEffectCommand(c *cli) *cobra.Command {
 	var b journal.OperatorEffect
 	cmd := &cobra.Command{
@@ -72,7 +60,7 @@ func (c *cli) effect(ctx context.Context, lw *local.World, b journal.OperatorEff
 	c.noteEdited(lw)
 	var key receipt.Key
 	err = lw.Update(func(w *world.World) (err error) {
-		key, err = w.Emit(ctx, b)
+		_, key, err = w.Emit(ctx, b)
 		return err
 	})
 	if errors.Is(err, world.ErrNoEffect) {
@@ -88,45 +76,34 @@ func (c *cli) effect(ctx context.Context, lw *local.World, b journal.OperatorEff
 }
 
 func (c *cli) showEffect(lw *local.World, key receipt.Key) error {
-	e := entryOf(lw, key)
-	now, err := recordsOf(lw).Intent(e)
+	a, err := recordsOf(lw).Effect(key)
 	if err != nil {
 		return err
-	}
-	a := effectAnswer{
-		Key: key, Cell: now.Cell, Kind: now.Kind, State: e.State, Outcome: e.Outcome, Reason: now.Reason, ParamsHash: e.Params,
-	}
-	last, err := recordsOf(lw).AnswerTo(e, 0)
-	if err != nil {
-		return err
-	}
-	if last != nil {
-		a.Receipt = last.Full()
 	}
 	err = c.object("effect", a, func() {
-		if last != nil {
+		if a.Receipt != nil {
 			c.showReceipt(a.Receipt)
 		} else {
-			c.showIntent(now)
+			c.showIntent(a.Intent)
 		}
 	})
-	return errors.Join(err, unsuccessful(e, now.Reason))
+	return errors.Join(err, unsuccessful(a.Intent))
 }
 
 // unsuccessful says what is wrong with an operator's effect; nil: it happened.
-func unsuccessful(e *receipt.Entry, reason string) error {
-	key := short(e.Intent.Key)
-	switch e.State {
+func unsuccessful(a *view.Intent) error {
+	key := view.Short(a.Key)
+	switch a.State {
 	case receipt.StateCommitted:
 		return nil
 	case receipt.StateDenied:
-		return hinted(fmt.Errorf("%w: %s", errDenied, reason), "worldctl intent show %s", key)
+		return hinted(fmt.Errorf("%w: %s", errDenied, a.Reason), "worldctl intent show %s", key)
 	case receipt.StateParked:
-		return hinted(fmt.Errorf("%w until tick %d", errNotApproved, e.Deadline), "worldctl intent approve %s --reason TEXT, then worldctl run", key)
+		return hinted(fmt.Errorf("%w until tick %d", errNotApproved, a.Deadline), "worldctl intent approve %s --reason TEXT, then worldctl run", key)
 	case receipt.StateInDoubt:
-		return hinted(fmt.Errorf("%w: %s", errUndecided, reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
+		return hinted(fmt.Errorf("%w: %s", errUndecided, a.Reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
 	default:
-		return hinted(fmt.Errorf("the effect is %s: %s", e.State, e.Outcome), "worldctl intent show %s", key)
+		return hinted(fmt.Errorf("the effect is %s: %s", a.State, a.Outcome), "worldctl intent show %s", key)
 	}
 }
 

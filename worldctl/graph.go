@@ -42,7 +42,7 @@ of why. Without RECORD it is the last event that was submitted or, where the las
 				j := recordsOf(lw)
 				e, err := j.LastBeginning()
 				if len(args) > 0 {
-					e, err = j.find(args[0])
+					e, err = j.EntryAt(args[0])
 				}
 				if err != nil {
 					return err

@@ -50,7 +50,7 @@ func TestLabelsSayWhatTheWorldSays(t *testing.T) {
 func TestGraphIsBounded(t *testing.T) {
 	lw := eventful(t)
 	j := recordsOf(lw)
-	of, err := j.find("2")
+	of, err := j.EntryAt("2")
 	require.NoError(t, err)
 	all, whole, err := j.Graph(of, 0, 0)
 	require.NoError(t, err)

@@ -179,6 +179,9 @@ func hintsOfEffects() []hint {
 	return []hint{
 		{[]error{errNotApproved}, "worldctl intent list --state parked"},
 		{[]error{errUndecided}, "worldctl intent list --state in_doubt"},
+		{[]error{view.ErrPrefix, receipt.ErrUnknownIntent}, "worldctl intent list"},
+		{[]error{view.ErrKeys}, "type more of its digits"},
+		{[]error{view.ErrState}, fmt.Sprintf("states are %v", receipt.States())},
 		{[]error{world.ErrConfirmationRequired}, "worldctl intent list --state parked"},
 		{[]error{world.ErrUnconfirmed}, "nothing has changed: type it again when the outside answers, or without --confirm"},
 		{[]error{world.ErrNoRepeat}, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"},

@@ -1,8 +1,6 @@
 package worldctl
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -33,13 +31,11 @@ its verifier is being asked.`,
   worldctl intent list --state denied -o jsonl`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			if state != "" && !slices.Contains(receipt.States(), receipt.State(state)) {
-				return usagef(fmt.Sprintf("states are %v", receipt.States()), "%q is not a state of an intent", state)
-			}
 			return c.with(func(lw *local.World) error {
-				entries := slices.DeleteFunc(recordsOf(lw).Ledger(), func(e receipt.Entry) bool {
-					return state != "" && e.State != receipt.State(state)
-				})
+				entries, err := recordsOf(lw).InState(receipt.State(state))
+				if err != nil {
+					return err
+				}
 				lines, err := recordsOf(lw).IntentLines(entries)
 				if err != nil {
 					return err
@@ -47,7 +43,7 @@ its verifier is being asked.`,
 				return list(c, "intent-list", "intents", first(each(entries, lines.Line), limit), columns[view.IntentLine]{
 					header: table.Row{"key", "cell", "kind", "state", "decision", "rules", "why"},
 					row: func(l view.IntentLine) table.Row {
-						return table.Row{short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, "")}
+						return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, "")}
 					},
 					none: "no such intents",
 				})
@@ -57,28 +53,4 @@ its verifier is being asked.`,
 	cmd.Flags().StringVar(&state, "state", "", "only those in `STATE`: open, in_flight, in_doubt, parked, committed, failed or denied")
 	addLimit(cmd, &limit, "intents")
 	return cmd
-}
-
-// minPrefix is the least number of digits that name an intent.
-const minPrefix = 8
-
-// findIntent returns the intent whose key begins with what a person typed.
-func findIntent(lw *local.World, prefix string) (*receipt.Entry, error) {
-	if len(prefix) < minPrefix || strings.Trim(prefix, "0123456789abcdef") != "" {
-		return nil, usagef("worldctl intent list", "%q is not the key of an intent: want at least %d of its hex digits", prefix, minPrefix)
-	}
-	var found *receipt.Entry
-	for _, e := range recordsOf(lw).Ledger() {
-		if !strings.HasPrefix(e.Intent.Key.String(), prefix) {
-			continue
-		}
-		if found != nil {
-			return nil, usagef("type more of its digits", "%q is the beginning of several intents: %s and %s", prefix, found.Intent.Key, e.Intent.Key)
-		}
-		found = &e
-	}
-	if found == nil {
-		return nil, hinted(fmt.Errorf("%s: %w", prefix, receipt.ErrUnknownIntent), "worldctl intent list")
-	}
-	return found, nil
 }

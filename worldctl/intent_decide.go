@@ -11,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // choice is what a person decides about an intent, as typed.
@@ -124,7 +125,7 @@ func (x *choice) bindHash(cmd *cobra.Command) {
 
 // decide has the world take a person's decision, and prints what became of it.
 func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice) error {
-	e, err := findIntent(lw, key)
+	e, err := recordsOf(lw).FindIntent(key)
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 	}
 	err = c.object("intent-decided", d, func() {
 		fmt.Fprintf(c.stdout, "intent %s, %s of %s, is %s now: %s by %s\nparams hash %s\n",
-			short(d.Key), d.Kind, d.Cell, d.State, d.How, d.Actor, d.ParamsHash)
+			view.Short(d.Key), d.Kind, d.Cell, d.State, d.How, d.Actor, d.ParamsHash)
 		c.note("next: worldctl run")
 	})
 	if err == nil && d.Denied() {
@@ -165,7 +166,7 @@ func notDecided(err error, e *receipt.Entry) error {
 	if hintOf(err) != "" {
 		return err
 	}
-	return hinted(err, "worldctl intent show %s", short(e.Intent.Key))
+	return hinted(err, "worldctl intent show %s", view.Short(e.Intent.Key))
 }
 
 // actor returns the name in which a person decides.

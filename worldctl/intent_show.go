@@ -22,7 +22,7 @@ attempt. KEY may be cut short, to no less than 8 digits.`,
 		Args:    args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				e, err := findIntent(lw, args[0])
+				e, err := recordsOf(lw).FindIntent(args[0])
 				if err != nil {
 					return err
 				}

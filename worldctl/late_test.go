@@ -73,7 +73,7 @@ func late(t *testing.T, dir, name string) (data []byte, started uint64) {
 	defer lw.Close() //nolint:errcheck // only read
 	key, err := receipt.ParseKey(name)
 	require.NoError(t, err)
-	e := entryOf(lw, key)
+	e, _ := recordsOf(lw).LedgerEntry(key)
 	require.Len(t, e.Lost, 1)
 	r := receipt.New(lw.Keys().World(), receipt.Permit{Intent: e.Intent, Attempt: e.Lost[0].Attempt, Nonce: e.Lost[0].Nonce},
 		receipt.StatusOK, receipt.Data(canon.Null))

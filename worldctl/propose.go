@@ -96,7 +96,7 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *proposeFlags) err
 		}
 		p.Signature = &s
 	}
-	n, err := lw.Propose(ctx, p)
+	_, n, err := lw.Propose(ctx, p)
 	if err != nil {
 		return notProposed(err, name)
 	}

@@ -62,7 +62,7 @@ func newProveReceiptCommand(c *cli) *cobra.Command {
 		Long:    "Prove what the outside answered to an intent. KEY is what its key begins with, 8\ndigits at least.",
 		Example: "  worldctl prove receipt 4f1c29a0 --to refund.proof",
 	}, func(lw *local.World, key string) (*verify.Proof, error) {
-		e, err := findIntent(lw, key)
+		e, err := recordsOf(lw).FindIntent(key)
 		if err != nil {
 			return nil, err
 		}

@@ -31,12 +31,12 @@ nothing.`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				d := describer{records: recordsOf(lw), full: c.verbose}
+				d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 				return list(c, "receipt-list", "receipts", first(d.AnswersByIntent(), limit), columns[view.ReceiptLine]{
 					header: table.Row{"key", "cell", "kind", "attempt", "status", "outcome", "record", "", "payload"},
 					row: func(l view.ReceiptLine) table.Row {
 						return table.Row{
-							short(l.Key), l.Cell, l.Kind, l.Attempt, l.Status, l.Outcome, fmt.Sprintf("#%d", l.Record), markOf(&l), d.data(l.Payload),
+							view.Short(l.Key), l.Cell, l.Kind, l.Attempt, l.Status, l.Outcome, fmt.Sprintf("#%d", l.Record), markOf(&l), d.Data(l.Payload),
 						}
 					},
 					none: "no receipts yet",
@@ -76,7 +76,7 @@ denied or ended the intent itself, has no signature and no such bytes.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				e, err := findIntent(lw, args[0])
+				e, err := recordsOf(lw).FindIntent(args[0])
 				if err != nil {
 					return err
 				}
@@ -85,7 +85,7 @@ denied or ended the intent itself, has no signature and no such bytes.`,
 					return err
 				}
 				if a == nil {
-					return hinted(fmt.Errorf("intent %s is %s: it has no such receipt", e.Intent.Key, e.State), "worldctl intent show %s", short(e.Intent.Key))
+					return hinted(fmt.Errorf("intent %s is %s: it has no such receipt", e.Intent.Key, e.State), "worldctl intent show %s", view.Short(e.Intent.Key))
 				}
 				full := a.Full()
 				return c.object("receipt", full, func() { c.showReceipt(full) })

@@ -56,7 +56,7 @@ Exit code 3 if one is forged, altered, foreign, unknown or a duplicate.`,
 
 func (c *cli) verifyReceipts(verify func(view.Journal) (*view.ReceiptCheck, error)) error {
 	return c.with(func(lw *local.World) error {
-		check, err := verify(recordsOf(lw).Journal)
+		check, err := verify(recordsOf(lw))
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (c *cli) showReceiptCheck(check *view.ReceiptCheck) {
 	t := c.newTable()
 	t.AppendHeader(table.Row{"key", "record", "error"})
 	for _, b := range check.Bad {
-		t.AppendRow(table.Row{short(b.Key), numbered(b.Record), b.Error})
+		t.AppendRow(table.Row{view.Short(b.Key), numbered(b.Record), b.Error})
 	}
 	t.Render()
 }

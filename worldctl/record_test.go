@@ -14,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -80,7 +81,7 @@ func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 		require.Equal(t, cell != "teller/nobody", len(want) > 5)
 		for _, e := range all {
 			s := view.Selection{Cell: cell}
-			require.NoError(t, s.Range(j.Journal, fmt.Sprint(e.ID), ""))
+			require.NoError(t, s.Range(j, fmt.Sprint(e.ID), ""))
 			at, _ := slices.BinarySearch(want, e.ID)
 			var got []journal.Seq
 			for _, x := range collect(t, j.Select(&s)) {
@@ -156,7 +157,7 @@ func linksBetween(causes map[journal.Seq]journal.Seq, cause, effect journal.Seq)
 // it brought it about, or an intent of the cell is what it is about.
 func concernsAmong(before []*view.Entry, e *view.Entry, cell string) bool {
 	if b, ok := e.Body.(*journal.OperatorEffect); ok {
-		return operator(b.Actor) == cell
+		return reducer.Cell{Reducer: reducer.Operator, Key: b.Actor}.String() == cell
 	}
 	names := false
 	_ = journal.EachCell(e.Kind, e.Payload, func(name []byte) { names = names || string(name) == cell })

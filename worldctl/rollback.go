@@ -109,9 +109,10 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 			}
 		})
 	}
+	var record journal.Seq
 	var done *journal.RolledBack
 	err = lw.Update(func(w *world.World) (err error) {
-		done, err = w.Rollback(ctx, b)
+		record, done, err = w.Rollback(ctx, b)
 		return err
 	})
 	var left *world.SideEffectsError
@@ -122,7 +123,6 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 	if err != nil {
 		return err
 	}
-	record := done.PriorLen + 1
 	answer.Record, answer.PriorLen, answer.Abandoned = &record, done.PriorLen, done.Abandoned
 	var refused error
 	if former != nil {
@@ -162,7 +162,7 @@ func (c *cli) former(lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) (*
 
 // proposeFormer proposes a manifest after the rollback that b asked for.
 func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b *journal.RolledBack) (*string, error) {
-	n, err := lw.Propose(ctx, world.Proposal{
+	_, n, err := lw.Propose(ctx, world.Proposal{
 		Candidate: e.manifest, Base: lw.Status().Manifest, Actor: b.Actor,
 		Reason: fmt.Sprintf("with the rollback to %s: %s", b.Snapshot, b.Reason),
 	})
@@ -199,7 +199,7 @@ func (c *cli) showLeft(left []journal.SideEffect) {
 	t := c.newTable()
 	t.AppendHeader(table.Row{"key", "cell", "kind", "state", "record", "disposition"})
 	for _, x := range left {
-		t.AppendRow(table.Row{short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition})
+		t.AppendRow(table.Row{view.Short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition})
 	}
 	t.Render()
 }

@@ -137,7 +137,7 @@ func (l *life) action() {
 		}
 		l.try(l.w.TrySubmit([]string{"go", "go", "both", "skip", "lost"}[l.rng.IntN(5)], data))
 	case 3:
-		_, err := l.w.Emit(ctx, journal.OperatorEffect{Actor: "ada", Kind: "tool." + l.cell(), Cap: "tools", Reason: "so"})
+		_, _, err := l.w.Emit(ctx, journal.OperatorEffect{Actor: "ada", Kind: "tool." + l.cell(), Cap: "tools", Reason: "so"})
 		l.try(err)
 	case 4, 5, 6:
 		l.answer([]receipt.Work{receipt.Perform, receipt.Retry, receipt.Verify}[l.rng.IntN(3)])
@@ -302,7 +302,7 @@ func (l *life) turnBack() {
 		_, _, err := l.w.Retain(ctx, journal.SnapshotRetention{Max: uint64(1 + l.rng.IntN(4)), Actor: "ada"})
 		l.try(err)
 	default:
-		_, err := l.w.Rollback(ctx, journal.RolledBack{
+		_, _, err := l.w.Rollback(ctx, journal.RolledBack{
 			Snapshot: name, Actor: "ada", Reason: "so", Ack: true, Compensate: l.rng.IntN(2) == 0, Fresh: l.rng.IntN(4) == 0,
 		})
 		l.try(err)

@@ -33,10 +33,10 @@ func (l *life) change() {
 		case 7:
 			l.try(worldtest.ErrorOf(l.w.Reject(ctx, p.N, "bob", "no")))
 		case 1, 2:
-			_, err := l.w.Shadow(ctx, p.N, world.ShadowConfig{}, "bob")
+			_, _, err := l.w.Shadow(ctx, p.N, world.ShadowConfig{}, "bob")
 			l.try(err)
 		case 3:
-			l.try(l.w.Apply(ctx, p.N, "dan"))
+			l.try(worldtest.ErrorOf(l.w.Apply(ctx, p.N, "dan")))
 		default:
 			l.seeThrough(p.N)
 		}
@@ -66,14 +66,14 @@ func (l *life) change() {
 		s := manifest.Sign(worldtest.Key(who), manifest.Terms{World: frame.World, Base: p.Base, Candidate: canon.Sum(encoded)})
 		p.Signature = &s
 	}
-	_, err = l.w.Propose(ctx, p)
+	_, _, err = l.w.Propose(ctx, p)
 	l.try(err)
 }
 
 // seeThrough has a proposal shadowed, approved by all and applied.
 func (l *life) seeThrough(n uint64) {
 	ctx := context.Background()
-	_, err := l.w.Shadow(ctx, n, world.ShadowConfig{}, "bob")
+	_, _, err := l.w.Shadow(ctx, n, world.ShadowConfig{}, "bob")
 	l.try(err)
 	terms, err := l.w.Terms(n)
 	if err != nil {
@@ -83,5 +83,5 @@ func (l *life) seeThrough(n uint64) {
 	for who := range byte(approvers) {
 		l.try(worldtest.ErrorOf(l.w.Approve(ctx, n, terms, manifest.Sign(worldtest.Key(who+1), terms), "cleo", "it is good")))
 	}
-	l.try(l.w.Apply(ctx, n, "dan"))
+	l.try(worldtest.ErrorOf(l.w.Apply(ctx, n, "dan")))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 type sendAnswer struct {
@@ -100,7 +101,7 @@ func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) err
 		answer.To, answer.Due = b.To, b.Due
 	}
 	return c.object("send", answer, func() {
-		line, err := describer{records: recordsOf(lw), full: c.verbose}.describe(e)
+		line, err := view.Describer{Journal: recordsOf(lw), Full: c.verbose}.Describe(e)
 		if err != nil {
 			line = err.Error()
 		}

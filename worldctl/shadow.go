@@ -98,16 +98,17 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 	if _, err := parseProposal(s.what); err == nil {
 		return c.onProposal(s.what, func(lw *local.World, n uint64) error {
 			cfg, stop := c.shadowConfig(lw, s)
+			var id journal.Seq
 			var r *governance.Report
 			err := lw.Update(func(w *world.World) (err error) {
-				r, err = w.Shadow(ctx, n, cfg, by)
+				id, r, err = w.Shadow(ctx, n, cfg, by)
 				return err
 			})
 			if stop(); err != nil {
 				return err
 			}
 			name := view.ProposalName(n)
-			return c.showRun(&shadowRun{n, r, name, "worldctl approve " + name + " --key FILE", inForceSince(lw)}, s.format)
+			return c.showRun(&shadowRun{n, id, r, name, "worldctl approve " + name + " --key FILE", inForceSince(lw)}, s.format)
 		})
 	}
 	file := s.what + s.patch
@@ -124,7 +125,7 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 		if stop(); err != nil {
 			return err
 		}
-		return c.showRun(&shadowRun{0, r, file, "worldctl propose " + file, inForceSince(lw)}, s.format)
+		return c.showRun(&shadowRun{0, 0, r, file, "worldctl propose " + file, inForceSince(lw)}, s.format)
 	})
 }
 
@@ -168,14 +169,15 @@ func inForceSince(lw *local.World) (record uint64) {
 
 // shadowRun is what a shadow came to.
 type shadowRun struct {
-	proposal uint64 // 0: nobody has proposed it
+	proposal uint64      // 0: nobody has proposed it
+	record   journal.Seq // that holds the report; 0: none does
 	report   *governance.Report
 	of, next string
 	since    uint64 // the record that put the manifest in force
 }
 
 func (c *cli) showRun(x *shadowRun, format string) error {
-	a, err := view.ShadowOf(x.proposal, x.report)
+	a, err := view.ShadowOf(x.proposal, x.record, x.report)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (s *selected) addFlags(cmd *cobra.Command) {
 }
 
 // in reads what was typed, for a world.
-func (s *selected) in(j records) (_ *view.Selection, err error) {
+func (s *selected) in(j view.Journal) (_ *view.Selection, err error) {
 	if s.Kinds, err = view.ParseKinds(s.kinds); err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (s *selected) in(j records) (_ *view.Selection, err error) {
 			return nil, err
 		}
 	}
-	return &s.Selection, s.Range(j.Journal, s.from, s.to)
+	return &s.Selection, s.Range(j, s.from, s.to)
 }
 
 func newTailCommand(c *cli) *cobra.Command {
@@ -93,9 +93,9 @@ func (c *cli) listRecords(lw *local.World, name string, records iter.Seq2[*view.
 }
 
 func (c *cli) recordColumns(lw *local.World) columns[*view.Entry] {
-	t := describer{records: recordsOf(lw), full: c.verbose}
+	t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 	return columns[*view.Entry]{line: func(e *view.Entry) string {
-		text, err := t.describe(e)
+		text, err := t.Describe(e)
 		if err != nil {
 			text = err.Error()
 		}
@@ -124,7 +124,7 @@ func (c *cli) follow(ctx context.Context, lw *local.World, s *view.Selection) er
 			c.note("note: nobody runs this world, so nothing is added; worldctl run does")
 			return nil
 		}
-		if _, to, err := s.Span(j.Journal); err != nil || to < s.Until {
+		if _, to, err := s.Span(j); err != nil || to < s.Until {
 			return err // the range has ended
 		}
 		s.After, s.Last = s.Until, 0

@@ -3,26 +3,15 @@ package worldctl
 import (
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
-
-// moment is one record in words.
-type moment struct {
-	Time   manifest.Tick `json:"time"`
-	Record journal.Seq   `json:"record"`
-	Kind   journal.Kind  `json:"kind"`
-	What   string        `json:"what"`
-}
 
 func newTimelineCommand(c *cli) *cobra.Command {
 	var s selected
@@ -41,19 +30,19 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				t := describer{records: recordsOf(lw), full: c.verbose}
+				t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 				var err error
-				if t.self, err = t.findActor(args[0]); err != nil {
+				if t.Self, err = findActor(t.Journal, args[0]); err != nil {
 					return err
 				}
-				s.Cell = t.self
-				want, err := s.in(t.records)
+				s.Cell = t.Self
+				want, err := s.in(t.Journal)
 				if err != nil {
 					return err
 				}
-				return list(c, "timeline", "moments", first(t.moments(t.Select(want)), limit), columns[moment]{
+				return list(c, "timeline", "moments", first(t.Lines(t.Select(want)), limit), columns[view.Line]{
 					header: table.Row{"tick", "record", "what"},
-					row:    func(m moment) table.Row { return table.Row{m.Time, fmt.Sprintf("#%d", m.Record), m.What} },
+					row:    func(l view.Line) table.Row { return table.Row{l.Time, fmt.Sprintf("#%d", l.Record), l.What} },
 					plain:  true,
 					none:   "nothing has happened to it",
 				})
@@ -66,7 +55,7 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 }
 
 // findActor returns the cell, or the operator, that a person named.
-func (j records) findActor(name string) (string, error) {
+func findActor(j view.Journal, name string) (string, error) {
 	cell, err := parseCell(name)
 	if err != nil {
 		return "", err
@@ -76,20 +65,4 @@ func (j records) findActor(name string) (string, error) {
 		err = hinted(fmt.Errorf("%s has asked for nothing", name), "worldctl tail --kind effect.submitted shows who has")
 	}
 	return name, err
-}
-
-// moments puts records into words.
-func (t describer) moments(records iter.Seq2[*view.Entry, error]) iter.Seq2[moment, error] {
-	return func(yield func(moment, error) bool) {
-		for e, err := range records {
-			var m moment
-			if err == nil {
-				m = moment{Time: e.Time, Record: e.ID, Kind: e.Kind}
-				m.What, err = t.describe(e)
-			}
-			if !yield(m, err) || err != nil {
-				return
-			}
-		}
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // What is done about files that are not what verify wants.
@@ -199,10 +200,10 @@ func (c *cli) showProven(p *verify.Proven) {
 	}
 	if r := p.Receipt; r != nil {
 		facts = append(facts, [2]any{"receipt", fmt.Sprintf("%s %s, attempt %d: %s", r.Kind, r.Key, r.Attempt, r.Status)},
-			[2]any{"answer", (&describer{full: c.verbose}).data(r.Payload)})
+			[2]any{"answer", view.Describer{Full: c.verbose}.Data(r.Payload)})
 	}
 	if cell := p.Cell; cell != nil && cell.Present {
-		facts = append(facts, [2]any{"state", (&describer{full: c.verbose}).data(cell.State)})
+		facts = append(facts, [2]any{"state", view.Describer{Full: c.verbose}.Data(cell.State)})
 	}
 	facts = append(facts, [2]any{"signed up to", fmt.Sprintf("#%d", p.Checkpoint.Size)},
 		[2]any{"signed by", strings.Join(p.Signers, "\n")}, [2]any{"verdict", signedVerdict("proven", p.Trusted)})

@@ -89,7 +89,7 @@ func againOf(f *local.Followed) againAnswer {
 func (c *cli) showWhatIf(a *whatIfAnswer, was, is *view.Side) {
 	if u := a.Unknown; u != nil {
 		fmt.Fprintf(c.stdout, "unknown beyond tick %d: in tick %d %s asks for %s %s (occurrence %d), and nothing recorded answers it\n",
-			u.Tick-1, u.Tick, u.Cell, u.Kind, describer{full: c.verbose}.data(u.Params), u.Occurrence)
+			u.Tick-1, u.Tick, u.Cell, u.Kind, view.Describer{Full: c.verbose}.Data(u.Params), u.Occurrence)
 	}
 	c.showComparison(a.Difference, was, is)
 	fmt.Fprintf(c.stdout, "events sent: %d, sent again: %d; effects answered by what was recorded: %d, without an answer: %d\n",

@@ -25,8 +25,8 @@ intent that asked for it, a person's decision to what it was about. RECORD is 20
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.with(func(lw *local.World) error {
-				t := describer{records: recordsOf(lw), full: c.verbose}
-				e, err := t.find(args[0])
+				t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
+				e, err := t.EntryAt(args[0])
 				if err != nil {
 					return err
 				}
@@ -34,7 +34,7 @@ intent that asked for it, a person's decision to what it was about. RECORD is 20
 					header: table.Row{"record", "tick", "kind", "what"},
 					plain:  true,
 					row: func(e *view.Entry) table.Row {
-						what, err := t.describe(e)
+						what, err := t.Describe(e)
 						if err != nil {
 							what = err.Error()
 						}

@@ -219,7 +219,7 @@ func rollsBack(t *testing.T, files *vfs.MemFS, to snapshot.Snapshot) {
 	t.Helper()
 	a, err := begin(doersOptions(files), new(told), false)
 	require.NoError(t, err)
-	_, err = a.Rollback(t.Context(), journal.RolledBack{Snapshot: to.Name, Ack: true, Actor: "ada", Reason: "a test"})
+	_, _, err = a.Rollback(t.Context(), journal.RolledBack{Snapshot: to.Name, Ack: true, Actor: "ada", Reason: "a test"})
 	require.NoError(t, err, to.Name)
 	require.NoError(t, a.end())
 }

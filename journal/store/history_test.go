@@ -108,13 +108,13 @@ func chapters() []chapter {
 		returning("roll back to the first", journal.RolledBack{Snapshot: "first", Ack: true, Compensate: true}),
 		acting("run after the rollback", 10, "", order{To: "a", Do: []string{"tool:tool.b", "timer:2"}}, order{To: "e", Do: []string{"tool:tool.ask"}}),
 		changing("propose", func(ctx context.Context, a *actors) error {
-			_, err := a.Propose(ctx, world.Proposal{
+			_, _, err := a.Propose(ctx, world.Proposal{
 				Candidate: doers(2, manifest.DecideAllow), Base: a.Status().Manifest, Actor: "ada",
 			})
 			return err
 		}),
 		changing("shadow", func(ctx context.Context, a *actors) error {
-			_, err := a.Shadow(ctx, 1, world.ShadowConfig{}, "ada")
+			_, _, err := a.Shadow(ctx, 1, world.ShadowConfig{}, "ada")
 			return err
 		}),
 		changing("approve", func(ctx context.Context, a *actors) error {
@@ -122,7 +122,7 @@ func chapters() []chapter {
 			terms := all[0].Terms(f.World)
 			return worldtest.ErrorOf(a.Approve(ctx, 1, terms, manifest.Sign(ed25519.NewKeyFromSeed(make([]byte, 32)), terms), "bob", ""))
 		}),
-		changing("apply", func(ctx context.Context, a *actors) error { return a.Apply(ctx, 1, "ada") }),
+		changing("apply", func(ctx context.Context, a *actors) error { return worldtest.ErrorOf(a.Apply(ctx, 1, "ada")) }),
 		changing("retain one", func(ctx context.Context, a *actors) error {
 			_, _, err := a.Retain(ctx, journal.SnapshotRetention{Max: 1, Actor: "ada"})
 			return err
@@ -148,7 +148,7 @@ func snapshotting(name string) chapter {
 func returning(name string, b journal.RolledBack) chapter {
 	b.Actor, b.Reason = "ada", "a try"
 	return changing(name, func(ctx context.Context, a *actors) error {
-		_, err := a.Rollback(ctx, b)
+		_, _, err := a.Rollback(ctx, b)
 		return err
 	})
 }

@@ -169,7 +169,7 @@ func rollbackTime(ctx context.Context, lw *local.World, name string) (time.Durat
 	start := time.Now()
 	b := journal.RolledBack{Snapshot: name, Actor: "bench", Reason: "to measure"}
 	err := lw.Update(func(w *world.World) error {
-		_, err := w.Rollback(ctx, b)
+		_, _, err := w.Rollback(ctx, b)
 		return err
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -24,9 +23,9 @@ type Intent struct {
 }
 
 func listIntents(c *call) error {
-	state := receipt.State(c.param("state"))
-	if state != "" && !slices.Contains(receipt.States(), state) {
-		return badRequest("state", fmt.Sprintf("states are %v", receipt.States()))
+	entries, err := c.world.InState(receipt.State(c.param("state")))
+	if err != nil {
+		return err
 	}
 	after, err := c.number("after")
 	if err != nil {
@@ -37,16 +36,10 @@ func listIntents(c *call) error {
 		return err
 	}
 	out := Intents{Schema: schemaOf("intent-list"), Intents: []view.IntentLine{}}
-	entries := []receipt.Entry{}
-	for _, e := range c.world.Ledger() {
-		if e.Emitted <= after || state != "" && e.State != state {
-			continue
-		}
-		if len(entries) == limit {
-			out.Next = c.next(strconv.FormatUint(entries[limit-1].Emitted, 10))
-			break
-		}
-		entries = append(entries, e)
+	entries = slices.DeleteFunc(entries, func(e receipt.Entry) bool { return e.Emitted <= after })
+	if len(entries) > limit {
+		entries = entries[:limit]
+		out.Next = c.next(strconv.FormatUint(entries[limit-1].Emitted, 10))
 	}
 	lines, err := c.world.IntentLines(entries)
 	if err != nil {

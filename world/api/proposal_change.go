@@ -89,7 +89,7 @@ func propose(c *call) error {
 	if p.Candidate, err = patch.Apply(base); err != nil {
 		return err
 	}
-	n, err := c.world.Local.Propose(c.Context(), p)
+	_, n, err := c.world.Local.Propose(c.Context(), p)
 	if err != nil {
 		return c.notProposed(err)
 	}
@@ -112,15 +112,16 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
+	var id journal.Seq
 	var r *governance.Report
 	err = c.world.Local.Update(func(w *world.World) (err error) {
-		r, err = w.Shadow(c.Context(), n, world.ShadowConfig{From: req.From, Last: req.Last}, c.actor())
+		id, r, err = w.Shadow(c.Context(), n, world.ShadowConfig{From: req.From, Last: req.Last}, c.actor())
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	out, err := view.ShadowOf(n, r)
+	out, err := view.ShadowOf(n, id, r)
 	if err != nil {
 		return err
 	}
@@ -186,18 +187,15 @@ func applyProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := c.world.Local.Apply(c.Context(), n, c.actor()); err != nil {
+	id, migrated, err := c.world.Local.Apply(c.Context(), n, c.actor())
+	if err != nil {
 		return err
 	}
 	p, err := c.world.Proposal(n)
 	if err != nil {
 		return err
 	}
-	out, err := c.world.Applied(p)
-	if err != nil {
-		return err
-	}
-	return c.ok(Applied{schemaOf("apply"), out})
+	return c.ok(Applied{schemaOf("apply"), c.world.Applied(p, id, migrated)})
 }
 
 // notProposed says what is wrong with a candidate that the world does not take.

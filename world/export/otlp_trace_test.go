@@ -31,7 +31,7 @@ func TestPlaceDoesNotDependOnWhatIsKept(t *testing.T) {
 		w.Run()
 	}
 	again()
-	_, err := w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true})
+	_, _, err := w.Rollback(t.Context(), journal.RolledBack{Snapshot: "before", Reason: "so", Actor: "ada", Ack: true})
 	require.NoError(t, err)
 	again()
 	kept := placesOf(w)

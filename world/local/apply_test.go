@@ -139,7 +139,7 @@ func performedBy(t *testing.T, w *local.World, adapter, name string, kinds ...st
 // approve proposes a manifest, and has it shadowed and approved.
 func approve(t *testing.T, w *local.World, next *manifest.Manifest) uint64 {
 	t.Helper()
-	n, err := w.Propose(t.Context(), world.Proposal{Candidate: next, Base: w.Status().Manifest, Actor: "ann"})
+	_, n, err := w.Propose(t.Context(), world.Proposal{Candidate: next, Base: w.Status().Manifest, Actor: "ann"})
 	require.NoError(t, err)
 	err = w.Update(func(w *world.World) error {
 		return worldtest.ErrorOf(w.Shadow(t.Context(), n, world.ShadowConfig{}, "ann"))
@@ -196,7 +196,7 @@ func TestAppliedManifestIsPerformedAtOnce(t *testing.T) {
 	require.Equal(t, []string{"first"}, p.names())
 
 	n := approve(t, w, performedBy(t, w, "probe", "second", "tool.a", "tool.b"))
-	require.NoError(t, w.Apply(t.Context(), n, "ann"))
+	require.NoError(t, worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")))
 	require.Empty(t, p.names(), "the old host is closed")
 	ask(t, w, "x", "tool.a", 2)
 	ask(t, w, "x", "tool.b", 3)
@@ -222,7 +222,7 @@ func TestApplyAwaitsWhatIsInFlight(t *testing.T) {
 		}
 	}
 	applied := make(chan error, 1)
-	go func() { applied <- w.Apply(t.Context(), n, "ann") }()
+	go func() { applied <- worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")) }()
 	close(p.held)
 	require.NoError(t, <-applied)
 	require.NoError(t, w.Run(t.Context()))
@@ -262,7 +262,7 @@ func TestApplyBesideARunningWorld(t *testing.T) {
 	}
 	for i := range changes {
 		n := approve(t, w, performedBy(t, w, "probe", strconv.Itoa(i), "tool.a"))
-		require.NoError(t, w.Apply(t.Context(), n, "ann"))
+		require.NoError(t, worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")))
 	}
 	senders.Wait()
 	stop()
@@ -292,7 +292,7 @@ func TestApplyWithoutAHostSaysSo(t *testing.T) {
 	n := approve(t, w, next)
 	require.NoError(t, os.RemoveAll(recorded))
 
-	require.ErrorIs(t, w.Apply(t.Context(), n, "ann"), local.ErrNoRecording)
+	require.ErrorIs(t, worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")), local.ErrNoRecording)
 	_, err := w.Submit(t.Context(), "go", map[string]any{"to": "x", "kind": "tool.a", "n": 1})
 	require.ErrorIs(t, err, local.ErrNoRecording, "it goes on saying so")
 	require.ErrorIs(t, w.Run(t.Context()), local.ErrNoRecording)
@@ -321,7 +321,7 @@ func TestEffectsThatNobodyPerformsAreRefused(t *testing.T) {
 	w := openWith(t, dir, p.options("probe"))
 	before := w.Status()
 	next := performedBy(t, w, "other", "second", "tool.a")
-	_, err := w.Propose(t.Context(), world.Proposal{Candidate: next, Base: before.Manifest, Actor: "ann"})
+	_, _, err := w.Propose(t.Context(), world.Proposal{Candidate: next, Base: before.Manifest, Actor: "ann"})
 	var refused *local.AdaptersError
 	require.ErrorAs(t, err, &refused)
 	require.Len(t, refused.Faults, 1)
@@ -335,7 +335,7 @@ func TestEffectsThatNobodyPerformsAreRefused(t *testing.T) {
 
 	w = openWith(t, dir, p.options("probe"))
 	before = w.Status()
-	require.ErrorAs(t, w.Apply(t.Context(), n, "ann"), &refused)
+	require.ErrorAs(t, worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")), &refused)
 	require.Equal(t, before, w.Status(), "nothing has changed")
 	ask(t, w, "x", "tool.a", 1)
 	require.NoError(t, w.Run(t.Context()))
@@ -343,7 +343,7 @@ func TestEffectsThatNobodyPerformsAreRefused(t *testing.T) {
 	require.NoError(t, w.Close())
 
 	w = openWith(t, dir, p.options("probe", "other"))
-	require.NoError(t, w.Apply(t.Context(), n, "ann"))
+	require.NoError(t, worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")))
 	ask(t, w, "x", "tool.a", 2)
 	require.NoError(t, w.Run(t.Context()))
 	require.Equal(t, []any{"first", "second"}, heard(t, w, "x"))

@@ -67,12 +67,12 @@ func ExampleWorld_Propose() {
 	next.Policies = append(slices.Clone(next.Policies), manifest.Policy{
 		Name: "none above 1000", When: `intent.kind == "bank.pay" && intent.params.amount > 1000`, Decide: manifest.DecideDeny,
 	})
-	n, err := w.Propose(ctx, world.Proposal{Candidate: &next, Base: w.Status().Manifest, Actor: "ann"})
+	_, n, err := w.Propose(ctx, world.Proposal{Candidate: &next, Base: w.Status().Manifest, Actor: "ann"})
 	check(err)
 
 	var report *governance.Report
 	check(w.Update(func(w *world.World) error {
-		report, err = w.Shadow(ctx, n, world.ShadowConfig{}, "ann")
+		_, report, err = w.Shadow(ctx, n, world.ShadowConfig{}, "ann")
 		return err
 	}))
 	fmt.Printf("p%d, shadowed in %d events:\n", n, report.Events)
@@ -82,7 +82,8 @@ func ExampleWorld_Propose() {
 	for _, c := range report.Cells {
 		fmt.Printf("%s is %s, not %s\n", c.Cell, c.State[0].Is, c.State[0].Was)
 	}
-	fmt.Println("without approvals:", errors.Is(w.Apply(ctx, n, "ann"), governance.ErrNotApproved))
+	_, _, err = w.Apply(ctx, n, "ann")
+	fmt.Println("without approvals:", errors.Is(err, governance.ErrNotApproved))
 
 	var terms manifest.Terms // what is signed: the change, and this report
 	w.View(func(now *world.Moment) {
@@ -95,8 +96,9 @@ func ExampleWorld_Propose() {
 		_, err := w.Approve(ctx, n, terms, manifest.Sign(key, terms), "ben", "as it should be")
 		return err
 	}))
-	check(w.Apply(ctx, n, "ann"))
-	fmt.Println("in force:", w.Status().Manifest == terms.Candidate)
+	record, _, err := w.Apply(ctx, n, "ann")
+	check(err)
+	fmt.Println("in force:", record == w.Head().ID && w.Status().Manifest == terms.Candidate)
 	check(w.Close())
 	// Output:
 	// p1, shadowed in 4 events:

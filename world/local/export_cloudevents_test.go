@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // exported returns what Export writes of a world.
@@ -167,7 +168,7 @@ func TestCloudEventsAreTimedByTheClockInForce(t *testing.T) {
 	var next manifest.Manifest
 	w.View(func(w *world.Moment) { next = *w.Manifest() })
 	next.Clock = manifest.Clock{Epoch: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano(), Tick: int64(time.Hour)}
-	require.NoError(t, w.Apply(t.Context(), approve(t, w, &next), "ann"))
+	require.NoError(t, worldtest.ErrorOf(w.Apply(t.Context(), approve(t, w, &next), "ann")))
 	live(t, w)
 	events := requireCloudEvents(t, w)
 	require.Equal(t, "2026-01-01T00:00:00Z", events[0].Time)

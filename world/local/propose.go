@@ -6,23 +6,24 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
-// Propose asks for a change of the rules and returns the proposal's number. What
-// is refused here could never be applied: see world.World.Propose,
+// Propose asks for a change of the rules and returns its record and the proposal's
+// number. What is refused here could never be applied: see world.World.Propose,
 // and *AdaptersError.
-func (lw *World) Propose(ctx context.Context, p world.Proposal) (n uint64, err error) {
+func (lw *World) Propose(ctx context.Context, p world.Proposal) (id journal.Seq, n uint64, err error) {
 	err = lw.Update(func(w *world.World) error {
 		if err := lw.checkAdapters(p.Candidate, p.Contents); err != nil {
 			return err
 		}
-		n, err = w.Propose(ctx, p)
+		id, n, err = w.Propose(ctx, p)
 		return err
 	})
-	return n, err
+	return id, n, err
 }
 
 // AdaptersError says which effects of a candidate cannot be performed.
@@ -82,8 +83,8 @@ func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents ma
 // Apply puts the candidate of a proposal in force, once no effect is in flight; see
 // world.World.Apply, and *AdaptersError; world.Moment.WouldApply says beforehand. Other calls wait meanwhile. The world can
 // be run on at once.
-func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error {
-	return lw.Update(func(w *world.World) error {
+func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, migrated int, err error) {
+	err = lw.Update(func(w *world.World) error {
 		if _, err := w.WouldApply(proposal); err != nil {
 			return err
 		}
@@ -93,8 +94,10 @@ func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) error
 		if err := w.Land(ctx); err != nil {
 			return err
 		}
-		return w.Apply(ctx, proposal, actor)
+		id, migrated, err = w.Apply(ctx, proposal, actor)
+		return err
 	})
+	return id, migrated, err
 }
 
 // checkCandidate makes sure that this program can perform the effects of a

@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // elsewhere are the options of a world whose effects are performed elsewhere.
@@ -119,7 +120,7 @@ func TestApplyLetsWorkersEnd(t *testing.T) {
 		close(polled)
 	}()
 	applied := make(chan error, 1)
-	go func() { applied <- w.Apply(t.Context(), n, "ann") }()
+	go func() { applied <- worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")) }()
 	require.NoError(t, w.RenewEffect("hand", permit.Key, permit.Attempt, permit.Nonce))
 	require.NoError(t, w.CommitEffect("hand", made(t, permit), 0))
 	require.NoError(t, <-applied)

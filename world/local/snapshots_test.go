@@ -41,7 +41,7 @@ func turned(t *testing.T) *local.World {
 	require.Empty(t, left)
 	var done *journal.RolledBack
 	err = w.Update(func(w *world.World) error {
-		done, err = w.Rollback(ctx, journal.RolledBack{Snapshot: "first", Reason: "so", Actor: "ada"})
+		_, done, err = w.Rollback(ctx, journal.RolledBack{Snapshot: "first", Reason: "so", Actor: "ada"})
 		return err
 	})
 	require.NoError(t, err)

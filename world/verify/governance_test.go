@@ -49,7 +49,7 @@ func (c *council) propose(version uint64, author byte) uint64 {
 		s := manifest.Sign(worldtest.Key(author), manifest.Terms{World: c.Status().ID, Base: p.Base, Candidate: canon.Sum(encoded)})
 		p.Signature = &s
 	}
-	n, err := c.Propose(c.t.Context(), p)
+	_, n, err := c.Propose(c.t.Context(), p)
 	require.NoError(c.t, err)
 	c.shadow(n)
 	return n
@@ -57,7 +57,7 @@ func (c *council) propose(version uint64, author byte) uint64 {
 
 func (c *council) shadow(n uint64) {
 	c.t.Helper()
-	_, err := c.Shadow(c.t.Context(), n, world.ShadowConfig{}, "bob")
+	_, _, err := c.Shadow(c.t.Context(), n, world.ShadowConfig{}, "bob")
 	require.NoError(c.t, err)
 }
 
@@ -76,7 +76,7 @@ func (c *council) sign(n uint64, who ...byte) {
 
 func (c *council) apply(n uint64) {
 	c.t.Helper()
-	require.NoError(c.t, c.Apply(c.t.Context(), n, "dan"))
+	require.NoError(c.t, worldtest.ErrorOf(c.Apply(c.t.Context(), n, "dan")))
 }
 
 // The records that a forger adds. They have what the kernel asks for, but for change.

@@ -254,7 +254,7 @@ func (p *play) back(change ...func(*journal.RolledBack)) {
 	for _, c := range change {
 		c(&b)
 	}
-	_, err := p.Rollback(p.t.Context(), b)
+	_, _, err := p.Rollback(p.t.Context(), b)
 	require.NoError(p.t, err)
 }
 

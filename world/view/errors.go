@@ -3,6 +3,7 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -131,7 +132,8 @@ func faultsOfInput() []Fault {
 		{is(world.ErrOtherParams), "other-params", conflict, ExitConflict, ""},
 		{is(world.ErrNoRepeat), "no-repeat", conflict, ExitFailed, ""},
 		{is(world.ErrNoBudget), "no-budget", forbidden, ExitDenied, ""},
-		{is(ErrOrder, ErrKind), "", 0, ExitUsage, ""},
+		{is(ErrState), "malformed", http.StatusBadRequest, ExitUsage, fmt.Sprintf("states are %v", receipt.States())},
+		{is(ErrOrder, ErrKind, ErrPrefix, ErrKeys), "", 0, ExitUsage, ""},
 		{is(world.ErrConfirmationRequired), "", 0, ExitUndecided, ""},
 		{is(world.ErrUnconfirmed, world.ErrNotParked, world.ErrNoEffect), "", 0, ExitFailed, ""},
 	}

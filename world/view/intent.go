@@ -1,8 +1,11 @@
 package view
 
 import (
+	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -61,11 +64,52 @@ type Attempt struct {
 	Reason  string          `json:"reason"` // why it was given up
 }
 
+// Why no intent is what was asked for.
+var (
+	ErrState  = errors.New("unknown state")
+	ErrPrefix = errors.New("not the key of an intent")
+	ErrKeys   = errors.New("the beginning of several intents")
+)
+
 // Ledger returns what the ledger knows of all intents, in the order of the records
 // that made them, or that approved them.
 func (j Journal) Ledger() (entries []receipt.Entry) {
 	j.Local.View(func(w *world.Moment) { entries = w.Intents() })
 	return entries
+}
+
+// InState is Ledger for the intents in a state, any where it is empty. The error is
+// ErrState.
+func (j Journal) InState(state receipt.State) ([]receipt.Entry, error) {
+	if state != "" && !slices.Contains(receipt.States(), state) {
+		return nil, &world.InputError{Err: ErrState, Field: "state", Rule: fmt.Sprintf("%q", state)}
+	}
+	return slices.DeleteFunc(j.Ledger(), func(e receipt.Entry) bool { return state != "" && e.State != state }), nil
+}
+
+// minPrefix is the least number of digits of its key that name an intent.
+const minPrefix = 8
+
+// FindIntent returns the intent whose key begins with what a person typed. The error is
+// ErrPrefix, ErrKeys or receipt.ErrUnknownIntent.
+func (j Journal) FindIntent(prefix string) (*receipt.Entry, error) {
+	if len(prefix) < minPrefix || strings.Trim(prefix, "0123456789abcdef") != "" {
+		return nil, fmt.Errorf("%q is %w: want at least %d of its hex digits", prefix, ErrPrefix, minPrefix)
+	}
+	var found *receipt.Entry
+	for _, e := range j.Ledger() {
+		if !strings.HasPrefix(e.Intent.Key.String(), prefix) {
+			continue
+		}
+		if found != nil {
+			return nil, fmt.Errorf("%q is %w: %s and %s", prefix, ErrKeys, found.Intent.Key, e.Intent.Key)
+		}
+		found = &e
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%s: %w", prefix, receipt.ErrUnknownIntent)
+	}
+	return found, nil
 }
 
 // LedgerEntry returns what the ledger knows of an intent.

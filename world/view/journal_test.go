@@ -256,7 +256,7 @@ func TestProposalSaysWhatItChangesAndWhatIsMissing(t *testing.T) {
 	next, err := source.Load(filepath.Join(dir, "world.yaml"))
 	require.NoError(t, err)
 	_, base := j.Local.InForce()
-	n, err := j.Local.Propose(t.Context(), world.Proposal{Candidate: next.Manifest, Contents: next.Contents, Base: base, Actor: "ann", Reason: "care"})
+	_, n, err := j.Local.Propose(t.Context(), world.Proposal{Candidate: next.Manifest, Contents: next.Contents, Base: base, Actor: "ann", Reason: "care"})
 	require.NoError(t, err)
 
 	p, err := j.Proposal(n)
@@ -274,9 +274,11 @@ func TestProposalSaysWhatItChangesAndWhatIsMissing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, p.ManifestChanges, changes)
 	require.Equal(t, 2, len(changes.Gains)+len(changes.Loses)+len(changes.Changes), "a policy and a reducer")
-	a, err := j.Applied(p)
-	require.NoError(t, err)
-	require.Equal(t, &Applied{Proposal: "p1", Manifest: p.Candidate, Version: 1, Base: base, Stale: []string{}}, a)
+	would := Applied{Proposal: "p1", Manifest: p.Candidate, Version: 1, Base: base, Migrated: 2, Stale: []string{}}
+	require.Equal(t, &would, j.Applied(p, 0, 2))
+	record := journal.Seq(7)
+	would.Record = &record
+	require.Equal(t, &would, j.Applied(p, 7, 2))
 	same, err := CodeDiff(was, was, j.Local.Blob, j.Local.Blob)
 	require.NoError(t, err)
 	require.Empty(t, same)

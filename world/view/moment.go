@@ -147,6 +147,15 @@ func (j Journal) At(name string) (journal.Seq, error) {
 	return j.lastOf(m, end)
 }
 
+// EntryAt reads the record of the moment that a person named. The error is that of At.
+func (j Journal) EntryAt(name string) (*Entry, error) {
+	id, err := j.At(name)
+	if err != nil {
+		return nil, err
+	}
+	return j.Entry(id)
+}
+
 // firstOf returns the first record of a range that begins at a moment, which may be
 // after the end.
 func (j Journal) firstOf(m Moment, end journal.Seq) (journal.Seq, error) {

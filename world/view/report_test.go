@@ -159,7 +159,7 @@ func readSpan(rt *rapid.T, span string) string {
 
 func TestShadowJSONKeepsItsKeys(t *testing.T) {
 	for _, r := range []*governance.Report{sample(t), {}} {
-		shadow, err := ShadowOf(1, r)
+		shadow, err := ShadowOf(1, 9, r)
 		require.NoError(t, err)
 		text, err := json.Marshal(shadow)
 		require.NoError(t, err)
@@ -168,9 +168,10 @@ func TestShadowJSONKeepsItsKeys(t *testing.T) {
 		require.Equal(t, []string{
 			"all", "base", "candidate", "cells_changed", "cost_delta", "cost_is", "cost_was", "counts", "decisions_changed", "diverged",
 			"events", "events_gone", "events_new", "failed", "first_divergence", "from", "intents_gone", "intents_new", "kernel", "mended", "no_op",
-			"proposal", "refused", "report_hash", "root", "snapshot", "to", "unknown", "world",
+			"proposal", "record", "refused", "report_hash", "root", "snapshot", "to", "unknown", "world",
 		}, slices.Sorted(maps.Keys(answer)))
 		require.Equal(t, r.NoOp(), answer["no_op"])
+		require.EqualValues(t, 9, answer["record"])
 		require.Equal(t, r.Divergence != nil, answer["diverged"])
 		require.IsType(t, []any{}, answer["cells_changed"], "none is an empty list")
 		hash, err := r.Hash()

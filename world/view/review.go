@@ -102,28 +102,19 @@ func (j Journal) Manifest(h manifest.Hash) (*manifest.Manifest, error) {
 	return manifest.Decode(encoded)
 }
 
-// Applied returns what an apply of a proposal came to, or, while that is open, would
-// come to.
-func (j Journal) Applied(p *Proposal) (*Applied, error) {
+// Applied returns what an apply of a proposal came to: its record, and how many cells
+// it migrated. Where it is not applied yet, they are 0 and what it would migrate.
+func (j Journal) Applied(p *Proposal, record journal.Seq, migrated int) *Applied {
 	a := &Applied{
-		Proposal: p.Proposal, Manifest: p.Candidate, Version: p.Version, Base: p.Base, Migrated: p.WouldApply.Migrated, Stale: []string{},
+		Proposal: p.Proposal, Manifest: p.Candidate, Version: p.Version, Base: p.Base, Migrated: migrated, Stale: []string{},
+	}
+	if record != 0 {
+		a.Record = &record
 	}
 	for _, l := range j.Proposals(false) {
 		if l.N != p.N && l.Base != p.Candidate {
 			a.Stale = append(a.Stale, l.Proposal)
 		}
 	}
-	if p.Ended == nil {
-		return a, nil
-	}
-	a.Record = &p.Ended.Record
-	for e, err := range j.Following(p.Ended.Record, p.Ended.Record) { // cells are migrated at once
-		if err != nil {
-			return nil, err
-		}
-		if e.Kind == journal.KindMigrated {
-			a.Migrated++
-		}
-	}
-	return a, nil
+	return a
 }

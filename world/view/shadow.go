@@ -1,10 +1,14 @@
 package view
 
-import "github.com/worldkernel/worldkernel/governance"
+import (
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+)
 
 // Shadow is a report with what follows from it.
 type Shadow struct {
-	Proposal *string `json:"proposal"` // null: nobody has proposed it
+	Proposal *string      `json:"proposal"` // null: nobody has proposed it
+	Record   *journal.Seq `json:"record"`   // that holds the report; null: none does
 	*governance.Report
 	Diverged   bool            `json:"diverged"`
 	CostDelta  CostDelta       `json:"cost_delta"`
@@ -20,10 +24,10 @@ type CostDelta struct {
 	Micros int64 `json:"micros"`
 }
 
-// ShadowOf returns a report as it is shown, about a proposal; 0: nobody has proposed
-// it. Its lists are those of its bytes, which tell empty ones from none as little as
+// ShadowOf returns a report as it is shown, about a proposal and with the record that
+// holds it; 0 and 0: nobody has proposed it. Its lists are those of its bytes, which tell empty ones from none as little as
 // JSON should.
-func ShadowOf(proposal uint64, r *governance.Report) (*Shadow, error) {
+func ShadowOf(proposal uint64, record journal.Seq, r *governance.Report) (*Shadow, error) {
 	encoded, err := r.Encode()
 	if err != nil {
 		return nil, err
@@ -37,7 +41,7 @@ func ShadowOf(proposal uint64, r *governance.Report) (*Shadow, error) {
 	}
 	if proposal != 0 {
 		name := ProposalName(proposal)
-		a.Proposal = &name
+		a.Proposal, a.Record = &name, &record
 	}
 	was, is := a.CostWas, a.CostIs
 	a.CostDelta = CostDelta{

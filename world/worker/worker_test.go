@@ -519,7 +519,7 @@ func (s *served) apply(change func(*manifest.Manifest)) {
 	s.View(func(w *world.Moment) { next = *w.Manifest() })
 	next.Effects = maps.Clone(next.Effects)
 	change(&next)
-	n, err := s.Propose(s.t.Context(), world.Proposal{Candidate: &next, Base: s.Status().Manifest, Actor: "ann"})
+	_, n, err := s.Propose(s.t.Context(), world.Proposal{Candidate: &next, Base: s.Status().Manifest, Actor: "ann"})
 	require.NoError(s.t, err)
 	err = s.Update(func(w *world.World) error {
 		return worldtest.ErrorOf(w.Shadow(s.t.Context(), n, world.ShadowConfig{}, "ann"))
@@ -534,7 +534,7 @@ func (s *served) apply(change func(*manifest.Manifest)) {
 	require.NoError(s.t, s.Update(func(w *world.World) error {
 		return worldtest.ErrorOf(w.Approve(s.t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
 	}))
-	require.NoError(s.t, s.Apply(s.t.Context(), n, "ann"))
+	require.NoError(s.t, worldtest.ErrorOf(s.Apply(s.t.Context(), n, "ann")))
 }
 
 // TestAnEffectThatAWorkerCannotPerformIsLeftToOthers: the worker performs the rest.

@@ -25,7 +25,7 @@ func Adopt(ctx context.Context, w *world.World, next *manifest.Manifest, content
 		return err
 	}
 	if p.Stage == governance.Proposed {
-		if _, err := w.Shadow(ctx, p.N, world.ShadowConfig{}, who); err != nil {
+		if _, _, err := w.Shadow(ctx, p.N, world.ShadowConfig{}, who); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,8 @@ func Adopt(ctx context.Context, w *world.World, next *manifest.Manifest, content
 			return err
 		}
 	}
-	return w.Apply(ctx, p.N, who)
+	_, _, err = w.Apply(ctx, p.N, who)
+	return err
 }
 
 // Key returns the key of a person, or of a signer, who is known by a number.
@@ -50,9 +51,12 @@ func Key(who byte) ed25519.PrivateKey {
 // Public returns the public one.
 func Public(who byte) ed25519.PublicKey { return Key(who).Public().(ed25519.PublicKey) }
 
-// ErrorOf returns the error of what returns something else, too, such as the record that
-// it wrote.
-func ErrorOf[T any](_ T, err error) error { return err }
+// ErrorOf returns the error of what returns something else before it, such as the record
+// that it wrote.
+func ErrorOf(results ...any) error {
+	err, _ := results[len(results)-1].(error)
+	return err
+}
 
 // proposal returns an open proposal of a manifest.
 func proposal(ctx context.Context, w *world.World, next *manifest.Manifest, contents map[manifest.Hash][]byte, who string) (*governance.Proposal, error) {
@@ -73,6 +77,6 @@ func proposal(ctx context.Context, w *world.World, next *manifest.Manifest, cont
 	if p := find(); p != nil {
 		return p, nil
 	}
-	_, err = w.Propose(ctx, world.Proposal{Candidate: next, Contents: contents, Base: base, Actor: who, Reason: "a test"})
+	_, _, err = w.Propose(ctx, world.Proposal{Candidate: next, Contents: contents, Base: base, Actor: who, Reason: "a test"})
 	return find(), err
 }

@@ -203,7 +203,7 @@ func (s *liveSimulation) disturb() {
 			}
 			s.try(s.w.TrySubmit("go", map[string]any{"to": cellName(s.rng), "do": do}))
 		case 2:
-			_, err := s.w.Emit(ctx, journal.OperatorEffect{Actor: "ada", Kind: "tool." + cellName(s.rng), Cap: "tools", Reason: "so"})
+			_, _, err := s.w.Emit(ctx, journal.OperatorEffect{Actor: "ada", Kind: "tool." + cellName(s.rng), Cap: "tools", Reason: "so"})
 			s.try(err)
 		case 3, 4, 5:
 			s.answer()
@@ -234,7 +234,7 @@ func (s *liveSimulation) turnBack() {
 		s.try(err)
 		return
 	}
-	_, err := s.w.Rollback(ctx, journal.RolledBack{
+	_, _, err := s.w.Rollback(ctx, journal.RolledBack{
 		Snapshot: all[s.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so", Ack: true, Fresh: s.rng.IntN(8) == 0,
 	})
 	if s.try(err) {

@@ -264,7 +264,7 @@ func do(ctx context.Context, t *testing.T, w *World, d *action) error {
 		if all := w.Snapshots(); len(all) > 0 {
 			b.Snapshot = all[len(all)/2].Name
 		}
-		_, err := w.Rollback(ctx, b)
+		_, _, err := w.Rollback(ctx, b)
 		return err
 	}
 	if d.name == "adopt" {

@@ -31,7 +31,7 @@ func (l *life) rollback(ctx context.Context) error {
 		Ack: l.rng.IntN(3) > 0, Compensate: l.rng.IntN(4) == 0, Fresh: l.rng.IntN(12) == 0,
 	}
 	returns := !l.history.within(b.Snapshot)
-	_, err := l.Rollback(ctx, b)
+	_, _, err := l.Rollback(ctx, b)
 	refused := new(world.SideEffectsError)
 	if errors.As(err, &refused) {
 		l.count("rollback refused")
@@ -39,7 +39,7 @@ func (l *life) rollback(ctx context.Context) error {
 			return err
 		}
 		b.Ack = true
-		_, err = l.Rollback(ctx, b)
+		_, _, err = l.Rollback(ctx, b)
 	}
 	if err == nil {
 		l.count("rollback")

@@ -1,4 +1,4 @@
-package worldctl
+package view
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // TestEveryKindIsToldInWords: a kind has words in its row, or its own sentence here.
@@ -23,7 +22,7 @@ func TestEveryKindIsToldInWords(t *testing.T) {
 	}
 	for _, kind := range journal.Kinds() {
 		if body := own[kind]; body != nil {
-			text, err := describer{}.describe(&view.Entry{Record: journal.Record{Kind: kind}, Body: body})
+			text, err := Describer{}.Describe(&Entry{Record: journal.Record{Kind: kind}, Body: body})
 			require.NoError(t, err)
 			require.NotEmpty(t, text, kind)
 		} else if kind.Words() == "" {
@@ -35,17 +34,17 @@ func TestEveryKindIsToldInWords(t *testing.T) {
 func TestWordsTakeTheFieldsOfTheBody(t *testing.T) {
 	denied := &journal.IntentDenied{Cell: "a/b", Kind: "pay", Rules: []string{"one", "two"}, Code: "no", Reason: "{kind}\x1b[2J", Params: journal.Data{0x01}}
 	for _, c := range []struct {
-		d    describer
+		d    Describer
 		body journal.Body
 		kind journal.Kind
 		want string
 	}{
-		{describer{}, denied, journal.KindDenied, "a/b intent 000000000000 pay denied by one, two: no: {kind}<U+001B>[2J  1"},
-		{describer{self: "a/b"}, &journal.IntentEmitted{Cell: "a/b", Kind: "pay", Decision: "allow", Params: journal.Data{0x01}}, journal.KindIntent, "intent 000000000000 pay allow  1"},
-		{describer{}, &journal.ManifestRejected{Proposal: 2, Actor: "ann"}, journal.KindRejected, "p2 is rejected, says ann"},
-		{describer{}, &journal.IntentEnded{Cell: "a/b", Status: receipt.StatusOK, Outcome: receipt.OutcomePure, Payload: journal.Data{0x01}}, journal.KindEnded, "a/b intent 000000000000 ended ok: pure  1"},
+		{Describer{}, denied, journal.KindDenied, "a/b intent 000000000000 pay denied by one, two: no: {kind}<U+001B>[2J  1"},
+		{Describer{Self: "a/b"}, &journal.IntentEmitted{Cell: "a/b", Kind: "pay", Decision: "allow", Params: journal.Data{0x01}}, journal.KindIntent, "intent 000000000000 pay allow  1"},
+		{Describer{}, &journal.ManifestRejected{Proposal: 2, Actor: "ann"}, journal.KindRejected, "p2 is rejected, says ann"},
+		{Describer{}, &journal.IntentEnded{Cell: "a/b", Status: receipt.StatusOK, Outcome: receipt.OutcomePure, Payload: journal.Data{0x01}}, journal.KindEnded, "a/b intent 000000000000 ended ok: pure  1"},
 	} {
-		got, err := c.d.describe(&view.Entry{Record: journal.Record{Kind: c.kind}, Body: c.body})
+		got, err := c.d.Describe(&Entry{Record: journal.Record{Kind: c.kind}, Body: c.body})
 		require.NoError(t, err)
 		require.Equal(t, c.want, got)
 	}

@@ -1,0 +1,271 @@
+package view
+
+import (
+	"fmt"
+	"iter"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/sshkey"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Describer puts the records of a journal into words.
+type Describer struct {
+	Journal
+	Self string // the cell whose story it is; its name goes without saying
+	Full bool   // data is not shortened
+}
+
+// Data returns data as JSON, shortened to what fits into a line if it is to be.
+func (t Describer) Data(d canon.Raw) string {
+	text, err := d.MarshalJSON()
+	switch {
+	case err != nil:
+		return err.Error()
+	case t.Full:
+		return string(text)
+	}
+	return Brief(string(text))
+}
+
+// Describe says what a record records, in one line: in the words of its kind, or in a
+// sentence of its own where what it says depends on more than its fields.
+func (t Describer) Describe(e *Entry) (string, error) {
+	switch b := e.Body.(type) {
+	case nil:
+		return fmt.Sprintf("redacted: a payload of %d bytes, %s", e.BlobSize, e.Blob), nil
+	case *journal.Submitted:
+		text := t.event("event", b.Name, b.To, b.Data)
+		if b.Due > e.Time {
+			text += fmt.Sprintf(" due at tick %d", b.Due)
+		}
+		return text, nil
+	case *journal.Emitted:
+		return t.event("emitted", b.Name, b.To, b.Data), nil
+	case *journal.Stepped:
+		on, err := t.cause(e)
+		return t.fill("{cell}step {n} on ", b) + on + t.fill(": {outcome}", b), err
+	case *journal.Failed:
+		on, err := t.cause(e)
+		parked := ""
+		if b.Parked {
+			parked = ", parked"
+		}
+		return t.fill("{cell}step {n} on ", b) + on + " failed" + parked + ": " + b.Error, err
+	case *journal.Finished:
+		return t.answered("receipt", e.ID, b.Receipt)
+	case *journal.Late:
+		return t.answered("late, so it changes nothing: receipt", e.ID, b.Receipt)
+	case *journal.OperatorEffect:
+		who := reducer.Cell{Reducer: reducer.Operator, Key: b.Actor}
+		return t.of(who.String()) + t.fill("asks for {kind} under {cap}: {reason}  {params}", b), nil
+	case *journal.ManifestProposed:
+		return t.proposed(e.ID, b), nil
+	}
+	return t.fill(words(e), e.Body), nil
+}
+
+// Line is a record in words.
+type Line struct {
+	Time   manifest.Tick `json:"time"`
+	Record journal.Seq   `json:"record"`
+	Kind   journal.Kind  `json:"kind"`
+	What   string        `json:"what"`
+}
+
+// Lines puts records into words.
+func (t Describer) Lines(records iter.Seq2[*Entry, error]) iter.Seq2[Line, error] {
+	return func(yield func(Line, error) bool) {
+		for e, err := range records {
+			var l Line
+			if err == nil {
+				l = Line{Time: e.Time, Record: e.ID, Kind: e.Kind}
+				l.What, err = t.Describe(e)
+			}
+			if !yield(l, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// words returns what a record says in one line, with the fields of its body to fill in:
+// the words of its kind, if these are always the same.
+func words(e *Entry) string {
+	switch b := e.Body.(type) {
+	case *journal.Resumed:
+		if b.Skip {
+			return "{cell}resumed, without the event that failed"
+		}
+		return "{cell}resumed, with the event that failed"
+	case *journal.IntentParked:
+		if b.Deadline == receipt.NoDeadline {
+			return "{cell}intent {key} {kind} parked[ by {rules}]  {params}"
+		}
+		return "{cell}intent {key} {kind} parked[ by {rules}] until tick {deadline}  {params}"
+	case *journal.IntentWaiting:
+		next := "its next attempt"
+		if b.Outcome == receipt.OutcomeCompensatable {
+			next = "its compensation"
+		}
+		return "{cell}intent {key} waits for " + next + ": attempt {attempt} was a {outcome}"
+	case *journal.Resolved:
+		verb := map[journal.Resolution]string{
+			journal.Approve: "approves", journal.Disapprove: "denies", journal.Executed: "says that it happened:",
+			journal.NotExecuted: "says that it did not happen:", journal.RetryAnyway: "lets it be attempted again:",
+		}[b.How]
+		if verb == "" {
+			verb = "{how}"
+		}
+		return "{actor} " + verb + " {key}: {reason}"
+	case *journal.Confirmed:
+		if b.Verdict == receipt.Happened {
+			return "{actor} confirms the result of {key}: {reason}"
+		}
+		return "{actor} does not confirm ({mode}) the result of {key}: {reason}"
+	case *journal.SnapshotPinned:
+		if b.Pinned {
+			return "snapshot {name} is pinned[, says {actor}]"
+		}
+		return "snapshot {name} is no longer pinned[, says {actor}]"
+	case *journal.RolledBack:
+		text := "rolled back to snapshot {snapshot} of #{snapshot_journal_len}, leaving " +
+			fmt.Sprintf("%d side effects", b.Count(journal.Kept, journal.Acknowledged, journal.Compensated))
+		if b.Fresh {
+			text += ", with fresh effects"
+		}
+		return text + "[, says {actor}]: {reason}"
+	case *journal.Redacted:
+		return "payload " + b.Blob.String() + " is destroyed[, says {actor}]: {reason}"
+	case *journal.ManifestApproved:
+		return "p{proposal} is approved for report {report_hash}, signed with " + sshkey.Fingerprint(b.Signature.Key[:]) + "[, says {actor}][: {reason}]"
+	}
+	return e.Kind.Words()
+}
+
+// proposed names the proposal that a record made, which the record does not say.
+func (t Describer) proposed(record journal.Seq, b *journal.ManifestProposed) string {
+	name, signed := "a proposal", ""
+	t.Local.View(func(w *world.Moment) {
+		proposals, _ := w.Proposals()
+		for _, p := range proposals {
+			if journal.Seq(p.Record) == record {
+				name = ProposalName(p.N)
+			}
+		}
+	})
+	if b.Signature != nil {
+		signed = ", signed with " + sshkey.Fingerprint(b.Signature.Key[:])
+	}
+	return name + t.fill(": manifest {candidate} is proposed in the place of {base}"+signed+"[, says {actor}][: {reason}]", b)
+}
+
+func (t Describer) answered(what string, record journal.Seq, encoded []byte) (string, error) {
+	r, err := receipt.Decode(encoded)
+	if err != nil {
+		return "", fmt.Errorf("record #%d: %w", record, err)
+	}
+	attempt := ""
+	if r.Attempt > 1 {
+		attempt = fmt.Sprintf(" attempt %d", r.Attempt)
+	}
+	return fmt.Sprintf("%s %s%s %s %s  %s", what, Short(r.Key), attempt, r.Kind, r.Status, t.Data(r.Payload)), nil
+}
+
+// fill puts the fields of a body into the words of its kind: see the rows of journal.
+func (t Describer) fill(words string, body journal.Body) string {
+	var out strings.Builder
+	for {
+		at := strings.IndexAny(words, "{[")
+		if at < 0 {
+			return out.String() + words
+		}
+		out.WriteString(words[:at])
+		inside, rest, _ := strings.Cut(words[at+1:], string(words[at]+2)) // '}' or ']'
+		if words[at] == '{' {
+			out.WriteString(t.field(body, inside))
+		} else if _, name, _ := strings.Cut(strings.TrimSuffix(inside, "}"), "{"); t.field(body, name) != "" {
+			out.WriteString(t.fill(inside, body))
+		}
+		words = rest
+	}
+}
+
+// field is a field of a body as people read it.
+func (t Describer) field(body journal.Body, name string) string {
+	b := reflect.ValueOf(body).Elem()
+	for i := range b.NumField() {
+		if b.Type().Field(i).Tag.Get("json") != name {
+			continue
+		}
+		switch v := b.Field(i).Interface().(type) {
+		case canon.Raw:
+			return t.Data(v)
+		case receipt.Key:
+			return Short(v)
+		case journal.Hash:
+			return v.String()[:12]
+		case []string:
+			return Visible(strings.Join(v, ", "), "")
+		case string:
+			if name == "cell" {
+				return t.of(v)
+			}
+			return Visible(v, "")
+		default:
+			return fmt.Sprint(v)
+		}
+	}
+	return ""
+}
+
+// event tells of an event and whom it reaches.
+func (t Describer) event(verb, name string, to []string, data canon.Raw) string {
+	if t.Self != "" && (verb == "event" || slices.Contains(to, t.Self)) {
+		return fmt.Sprintf("received %s  %s", name, t.Data(data))
+	}
+	whom := strings.Join(to, ", ")
+	if whom == "" {
+		whom = "nobody"
+	}
+	return fmt.Sprintf("%s %s → %s  %s", verb, name, whom, t.Data(data))
+}
+
+func (t Describer) of(cell string) string {
+	if cell == t.Self {
+		return ""
+	}
+	return cell + " "
+}
+
+// cause names the event that a step handled.
+func (t Describer) cause(step *Entry) (string, error) {
+	e, err := t.Entry(step.CausedBy)
+	if err != nil {
+		return "", err
+	}
+	name := string(e.Kind)
+	switch b := e.Body.(type) {
+	case *journal.Submitted:
+		name = b.Name
+	case *journal.Emitted:
+		name = b.Name
+	case *journal.TimerFired:
+		name = "timer " + b.Name
+	case *journal.IntentDenied:
+		name = "denial of " + b.Kind
+	case *journal.Finished, *journal.IntentEnded, *journal.Confirmed, *journal.IntentEmitted, *journal.RolledBack:
+		name = "receipt"
+	}
+	return fmt.Sprintf("%s (#%d)", name, e.ID), nil
+}
+
+// Short is an intent's key as people read it; see FindIntent.
+func Short(k receipt.Key) string { return k.String()[:12] }
