@@ -43,14 +43,21 @@ func townSent(t *testing.T) (dir string) {
 	return dir
 }
 
-// villeSent makes the ville and sends it the recorded moves.
-func villeSent(t *testing.T) (dir string) {
+// villeMoves returns the recorded moves.
+func villeMoves(t *testing.T) io.Reader {
 	t.Helper()
 	f, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
 	require.NoError(t, err)
-	defer f.Close() //nolint:errcheck // only read
+	t.Cleanup(func() { _ = f.Close() }) // only read
 	moves, err := gzip.NewReader(f)
 	require.NoError(t, err)
+	return moves
+}
+
+// villeSent makes the ville and sends it the recorded moves.
+func villeSent(t *testing.T) (dir string) {
+	t.Helper()
+	moves := villeMoves(t)
 	dir = filepath.Join(t.TempDir(), "ville")
 	worldctl(t, nil, "init", dir, "--template", "ville")
 	worldctl(t, moves, "-w", dir, "send", "-")
