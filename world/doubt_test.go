@@ -152,9 +152,7 @@ func TestLateReceiptIsOnTheRecordAndChangesNothing(t *testing.T) {
 func TestPersonDecidesAboutAnEffectInDoubt(t *testing.T) {
 	t.Run("executed", func(t *testing.T) {
 		p := live(t)
-		key := p.ask()
-		p.lose()
-		p.decide(key, journal.Executed)
+		key := p.decided(journal.Executed)
 		e := p.entry(key)
 		require.Equal(t, []any{receipt.StateCommitted, receipt.OutcomeSideEffectCommitted}, []any{e.State, e.Outcome})
 		p.tells("x0 ok")
@@ -163,9 +161,7 @@ func TestPersonDecidesAboutAnEffectInDoubt(t *testing.T) {
 	for _, how := range []journal.Resolution{journal.NotExecuted, journal.RetryAnyway} {
 		t.Run(string(how), func(t *testing.T) {
 			p := live(t, tool(func(e *manifest.Effect) { e.Retry.Attempts = 1 }))
-			key := p.ask()
-			p.lose()
-			p.decide(key, how)
+			p.decided(how)
 			p.tells()
 			require.EqualValues(t, 2, p.performing().Attempt, "a person's word is not counted")
 			p.reply(worldtest.OK(nil))
@@ -375,9 +371,7 @@ func TestWhatAStopGaveBackIsCancelledByARollback(t *testing.T) {
 func TestWhatWasAttemptedBeforeIsNotUntouched(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	key := p.ask()
-	p.lose()
-	p.decide(key, journal.RetryAnyway)
+	p.decided(journal.RetryAnyway)
 	p.out.Unbegun = func(receipt.Task) bool { return true }
 	require.Equal(t, map[string]journal.Disposition{"x0": journal.Acknowledged}, p.dispositions(p.back("before")))
 	p.otherwise()

@@ -248,6 +248,16 @@ func (x *tampered) relinkFrom(t testing.TB, root journal.Hash) {
 	}
 }
 
+// editFrom changes what the record at an index of a part says, and the chain with it.
+func (x *tampered) editFrom(t testing.TB, root journal.Hash, at int, change func(*canon.Envelope)) {
+	t.Helper()
+	e, err := canon.DecodeEnvelope(x.records[at].Bytes)
+	require.NoError(t, err)
+	change(&e)
+	x.records[at].Bytes = canon.AppendEnvelope(nil, e)
+	x.relinkFrom(t, root)
+}
+
 func TestEveryPartOfAGoodJournalIsGood(t *testing.T) {
 	p := told(t)
 	all := p.Journal.Records()
@@ -297,26 +307,15 @@ func TestPartThatWasChangedIsNamed(t *testing.T) {
 			x.records[1].Bytes[2] ^= 1
 		}, []string{place(first + 1), last}},
 		"a record and the chain": {func(t *testing.T, x *tampered, b *verify.Begin) {
-			e, err := canon.DecodeEnvelope(x.records[len(x.records)-1].Bytes)
-			require.NoError(t, err)
-			e.Time++
-			x.records[len(x.records)-1].Bytes = canon.AppendEnvelope(nil, e)
-			x.relinkFrom(t, b.Root)
+			x.editFrom(t, b.Root, len(x.records)-1, func(e *canon.Envelope) { e.Time++ })
 		}, []string{last}},
 		"its number": {func(t *testing.T, x *tampered, b *verify.Begin) {
-			e, err := canon.DecodeEnvelope(x.records[len(x.records)-1].Bytes)
-			require.NoError(t, err)
-			e.ID++
-			x.records[len(x.records)-1].Bytes = canon.AppendEnvelope(nil, e)
-			x.relinkFrom(t, b.Root)
+			x.editFrom(t, b.Root, len(x.records)-1, func(e *canon.Envelope) { e.ID++ })
 		}, []string{place(journal.Seq(len(all))), last}},
 		"a receipt": {func(t *testing.T, x *tampered, b *verify.Begin) {
-			at := int(finished - first)
-			e, err := canon.DecodeEnvelope(x.records[at].Bytes)
-			require.NoError(t, err)
-			e.Payload = bytes.Replace(e.Payload, []byte("started_at"), []byte("startef_at"), 1)
-			x.records[at].Bytes = canon.AppendEnvelope(nil, e)
-			x.relinkFrom(t, b.Root)
+			x.editFrom(t, b.Root, int(finished-first), func(e *canon.Envelope) {
+				e.Payload = bytes.Replace(e.Payload, []byte("started_at"), []byte("startef_at"), 1)
+			})
 		}, []string{place(finished), place(made), last}},
 		"the chain root before it": {func(_ *testing.T, _ *tampered, b *verify.Begin) { b.Root[9] ^= 1 }, []string{place(first)}},
 		"the chain root and all links": {func(t *testing.T, x *tampered, b *verify.Begin) {
