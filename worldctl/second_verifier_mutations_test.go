@@ -291,7 +291,7 @@ func receiptEdited(f *counterfeit) bool {
 	r.StartedAt++
 	data, err := r.Encode()
 	require.NoError(f.t, err)
-	f.say(at, &journal.Finished{V: 1, Receipt: data})
+	f.say(at, &journal.Finished{Version: journal.V(1), Receipt: data})
 	return true
 }
 
@@ -317,7 +317,7 @@ func receiptSigned(id string) func(*counterfeit) bool {
 		require.NoError(f.t, err)
 		data, err := keys.Sign(r)
 		require.NoError(f.t, err)
-		f.say(at, &journal.Finished{V: 1, Receipt: data})
+		f.say(at, &journal.Finished{Version: journal.V(1), Receipt: data})
 		return true
 	}
 }

@@ -51,7 +51,7 @@ func holding(t testing.TB, files vfs.FS, dir, text string) (found []string) {
 // redaction adds the record of a redaction.
 func (w *writer) redaction(t testing.TB, blob journal.Hash) journal.Batch {
 	t.Helper()
-	payload, err := canon.Marshal(&journal.Redacted{V: 1, Blob: blob, Actor: "ada", Reason: "asked for"})
+	payload, err := canon.Marshal(&journal.Redacted{Version: journal.V(1), Blob: blob, Actor: "ada", Reason: "asked for"})
 	require.NoError(t, err)
 	b := journal.Batch{After: w.head, Head: w.head}
 	w.addOf(&b, journal.KindRedacted, payload)

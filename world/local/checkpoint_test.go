@@ -156,6 +156,29 @@ func TestCheckpointsAreSignedWhenTheyAreDue(t *testing.T) {
 		require.NoError(t, w.Step(t.Context()))
 	}
 	require.Equal(t, uint64(w.Status().Head.ID), signed(), "a tick alone is enough")
+	before = signed()
+	for _, drive := range []func(*world.World) error{
+		func(w *world.World) error {
+			for range every {
+				if err := w.Step(t.Context()); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		func(w *world.World) error {
+			for range every {
+				if _, err := w.Snapshot(t.Context(), "", "", "ada"); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		require.NoError(t, w.Update(drive))
+		require.GreaterOrEqual(t, signed(), before+every, "nobody has to think of it")
+		before = signed()
+	}
 	sound(t, w)
 	require.NoError(t, w.Close())
 }

@@ -30,7 +30,7 @@ func TestForgedLedgerIsNamed(t *testing.T) {
 	absentPermit := receipt.Permit{Intent: receipt.Intent{Key: absent.Key, Kind: "tool.a"}, Attempt: end.Attempt, Nonce: end.Nonce}
 	signed, err := worldtest.Sign(worldtest.Keyring(t, "test"), "test", absentPermit, worldtest.OK(nil))
 	require.NoError(t, err)
-	absentEnd, err := canon.Marshal(&journal.Finished{V: 1, Receipt: signed})
+	absentEnd, err := canon.Marshal(&journal.Finished{Version: journal.V(1), Receipt: signed})
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		kind              journal.Kind
@@ -60,7 +60,7 @@ func TestForgedLedgerIsNamed(t *testing.T) {
 
 func deny(t testing.TB, key receipt.Key) []byte {
 	t.Helper()
-	payload, err := canon.Marshal(&journal.IntentDenied{V: 1, Key: key, Rules: []string{}, Params: journal.Data(canon.Null)})
+	payload, err := canon.Marshal(&journal.IntentDenied{Version: journal.V(1), Key: key, Rules: []string{}, Params: journal.Data(canon.Null)})
 	require.NoError(t, err)
 	return payload
 }
