@@ -11,11 +11,18 @@ type Data = manifest.Data
 // Body is the payload of a record: a pointer to the struct of its kind. On disk
 // it is a canonical CBOR array of the fields in their order, the first being
 // the version of the struct.
-type Body interface {
-	// Append appends the canonical bytes of the payload.
-	Append(b []byte) []byte
-	version() uint64
+type Body interface{ version() uint64 }
+
+// Version is what every payload begins with.
+type Version struct {
+	_ struct{} `cbor:",toarray"`
+	V uint64   `json:"v"`
 }
+
+// V returns the version n of a struct.
+func V(n uint64) Version { return Version{V: n} }
+
+func (x *Version) version() uint64 { return x.V }
 
 // BodyVersion is the version of every struct whose row in kinds.go names no other.
 const BodyVersion = 1
@@ -26,27 +33,24 @@ const RollbackVersion = 2
 
 // Created is the payload of world.created, record 1.
 type Created struct {
-	_        struct{} `cbor:",toarray"`
-	V        uint64   `json:"v"`
-	World    string   `json:"world"` // the id, which keys and receipts are bound to
-	Name     string   `json:"name"`  // the manifest's
-	Seed     uint64   `json:"seed"`
-	Manifest Hash     `json:"manifest"`
-	Kernel   string   `json:"kernel"` // the version of the kernel, and engines, that replay needs
-	Engines  Engines  `json:"engines"`
+	Version
+	World    string  `json:"world"` // the id, which keys and receipts are bound to
+	Name     string  `json:"name"`  // the manifest's
+	Seed     uint64  `json:"seed"`
+	Manifest Hash    `json:"manifest"`
+	Kernel   string  `json:"kernel"` // the version of the kernel, and engines, that replay needs
+	Engines  Engines `json:"engines"`
 }
 
 // Advanced is the payload of clock.advanced: a tick begins.
 type Advanced struct {
-	_  struct{}      `cbor:",toarray"`
-	V  uint64        `json:"v"`
+	Version
 	To manifest.Tick `json:"to"`
 }
 
 // Submitted is the payload of event.submitted.
 type Submitted struct {
-	_      struct{}      `cbor:",toarray"`
-	V      uint64        `json:"v"`
+	Version
 	Name   string        `json:"name"`
 	Due    manifest.Tick `json:"due"`    // 0: at once
 	Direct bool          `json:"direct"` // the caller named the cell; else the routes did
@@ -56,23 +60,20 @@ type Submitted struct {
 
 // Finished is the payload of invocation.finished, the ledger's commit.
 type Finished struct {
-	_       struct{} `cbor:",toarray"`
-	V       uint64   `json:"v"`
-	Receipt Data     `json:"receipt"`
+	Version
+	Receipt Data `json:"receipt"`
 }
 
 // Resumed is the payload of cell.resumed: a person lets a parked cell go on.
 type Resumed struct {
-	_    struct{} `cbor:",toarray"`
-	V    uint64   `json:"v"`
-	Cell string   `json:"cell"`
-	Skip bool     `json:"skip"` // without the event that failed
+	Version
+	Cell string `json:"cell"`
+	Skip bool   `json:"skip"` // without the event that failed
 }
 
 // Stepped is the payload of cell.stepped, caused by the event it handled.
 type Stepped struct {
-	_       struct{}        `cbor:",toarray"`
-	V       uint64          `json:"v"`
+	Version
 	Cell    string          `json:"cell"`
 	N       uint64          `json:"n"` // number of the step in the cell's history
 	Outcome receipt.Outcome `json:"outcome"`
@@ -82,26 +83,23 @@ type Stepped struct {
 
 // Failed is the payload of cell.failed: the step left no trace but this.
 type Failed struct {
-	_      struct{} `cbor:",toarray"`
-	V      uint64   `json:"v"`
-	Cell   string   `json:"cell"`
-	N      uint64   `json:"n"` // the number that the step had or would have had
-	Parked bool     `json:"parked"`
-	Error  string   `json:"error"`
+	Version
+	Cell   string `json:"cell"`
+	N      uint64 `json:"n"` // the number that the step had or would have had
+	Parked bool   `json:"parked"`
+	Error  string `json:"error"`
 }
 
 // Deleted is the payload of cell.deleted: the step returned no state.
 type Deleted struct {
-	_    struct{} `cbor:",toarray"`
-	V    uint64   `json:"v"`
-	Cell string   `json:"cell"`
-	N    uint64   `json:"n"`
+	Version
+	Cell string `json:"cell"`
+	N    uint64 `json:"n"`
 }
 
 // Emitted is the payload of event.emitted, caused by the step that sent it.
 type Emitted struct {
-	_    struct{} `cbor:",toarray"`
-	V    uint64   `json:"v"`
+	Version
 	Name string   `json:"name"`
 	To   []string `json:"to"`
 	Data Data     `json:"data"`
@@ -110,17 +108,15 @@ type Emitted struct {
 // Dropped is the payload of event.dropped, caused by the event that reached
 // nobody.
 type Dropped struct {
-	_      struct{} `cbor:",toarray"`
-	V      uint64   `json:"v"`
-	Name   string   `json:"name"`
-	Reason string   `json:"reason"`
+	Version
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // IntentEmitted is the payload of intent.emitted: an effect that the gate
 // allowed.
 type IntentEmitted struct {
-	_          struct{}       `cbor:",toarray"`
-	V          uint64         `json:"v"`
+	Version
 	Key        receipt.Key    `json:"key"`
 	Step       receipt.StepID `json:"step_id"`
 	Cell       string         `json:"cell"`
@@ -136,8 +132,7 @@ type IntentEmitted struct {
 // IntentDenied is the payload of intent.denied: an effect that the gate did not
 // allow, and why.
 type IntentDenied struct {
-	_          struct{}       `cbor:",toarray"`
-	V          uint64         `json:"v"`
+	Version
 	Key        receipt.Key    `json:"key"`
 	Step       receipt.StepID `json:"step_id"`
 	Cell       string         `json:"cell"`
@@ -153,8 +148,7 @@ type IntentDenied struct {
 
 // Started is the payload of invocation.started: a permit.
 type Started struct {
-	_       struct{}      `cbor:",toarray"`
-	V       uint64        `json:"v"`
+	Version
 	Key     receipt.Key   `json:"key"`
 	Attempt uint64        `json:"attempt"`
 	Owner   uint64        `json:"owner"` // the slot
@@ -163,8 +157,7 @@ type Started struct {
 
 // TimerSet is the payload of timer.set.
 type TimerSet struct {
-	_        struct{}      `cbor:",toarray"`
-	V        uint64        `json:"v"`
+	Version
 	Cell     string        `json:"cell"`
 	Name     string        `json:"name"`
 	Deadline manifest.Tick `json:"deadline"`
@@ -173,8 +166,7 @@ type TimerSet struct {
 
 // TimerFired is the payload of timer.fired, caused by the timer.set.
 type TimerFired struct {
-	_    struct{} `cbor:",toarray"`
-	V    uint64   `json:"v"`
-	Cell string   `json:"cell"`
-	Name string   `json:"name"`
+	Version
+	Cell string `json:"cell"`
+	Name string `json:"name"`
 }

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -12,21 +11,19 @@ import (
 // OperatorEffect is the payload of effect.submitted: an effect that a person
 // asks for.
 type OperatorEffect struct {
-	_      struct{} `cbor:",toarray"`
-	V      uint64   `json:"v"`
-	Actor  string   `json:"actor"`
-	N      uint64   `json:"n"` // numbers the effects of all operators; it never returns
-	Kind   string   `json:"kind"`
-	Cap    string   `json:"cap"`
-	Reason string   `json:"reason"`
-	Params Data     `json:"params"`
+	Version
+	Actor  string `json:"actor"`
+	N      uint64 `json:"n"` // numbers the effects of all operators; it never returns
+	Kind   string `json:"kind"`
+	Cap    string `json:"cap"`
+	Reason string `json:"reason"`
+	Params Data   `json:"params"`
 }
 
 // Expired is the payload of invocation.expired: the attempt in flight is given
 // up, because nobody can tell any more what comes of it.
 type Expired struct {
-	_       struct{}    `cbor:",toarray"`
-	V       uint64      `json:"v"`
+	Version
 	Key     receipt.Key `json:"key"`
 	Attempt uint64      `json:"attempt"`
 	Reason  string      `json:"reason"`
@@ -35,8 +32,7 @@ type Expired struct {
 // Due is the payload of invocation.due: the backoff before the next attempt is
 // over.
 type Due struct {
-	_       struct{}    `cbor:",toarray"`
-	V       uint64      `json:"v"`
+	Version
 	Key     receipt.Key `json:"key"`
 	Attempt uint64      `json:"attempt"` // the one that failed
 }
@@ -44,16 +40,14 @@ type Due struct {
 // Late is the payload of invocation.late: a receipt for an attempt that was
 // given up. It changes nothing.
 type Late struct {
-	_       struct{} `cbor:",toarray"`
-	V       uint64   `json:"v"`
-	Receipt Data     `json:"receipt"`
+	Version
+	Receipt Data `json:"receipt"`
 }
 
 // Resolved is the payload of intent.resolved: a person, or a verifier, decides
 // about an intent that waits for that.
 type Resolved struct {
-	_       struct{}    `cbor:",toarray"`
-	V       uint64      `json:"v"`
+	Version
 	Key     receipt.Key `json:"key"`
 	How     Resolution  `json:"how"`
 	Params  Hash        `json:"params_hash"` // what the decision is about
@@ -77,8 +71,7 @@ const (
 // Confirmed is the payload of intent.confirmed: whether the outside still is
 // what a recorded receipt says.
 type Confirmed struct {
-	_       struct{}             `cbor:",toarray"`
-	V       uint64               `json:"v"`
+	Version
 	Key     receipt.Key          `json:"key"`
 	Mode    string               `json:"mode"` // one of the manifest's, or "person"
 	Verdict receipt.FoundVerdict `json:"verdict"`
@@ -89,8 +82,7 @@ type Confirmed struct {
 // KeysRotated is the payload of keys.rotated: receipts are signed with another
 // key from now on.
 type KeysRotated struct {
-	_       struct{} `cbor:",toarray"`
-	V       uint64   `json:"v"`
+	Version
 	KeyID   string   `json:"key_id"` // signs from now on
 	Revoked []string `json:"revoked"`
 	Actor   string   `json:"actor"`
@@ -99,8 +91,7 @@ type KeysRotated struct {
 // IntentParked is the payload of intent.parked: an effect that a person has to
 // approve.
 type IntentParked struct {
-	_          struct{}       `cbor:",toarray"`
-	V          uint64         `json:"v"`
+	Version
 	Key        receipt.Key    `json:"key"`
 	Step       receipt.StepID `json:"step_id"`
 	Cell       string         `json:"cell"`
@@ -115,8 +106,7 @@ type IntentParked struct {
 
 // InDoubt is the payload of intent.in_doubt.
 type InDoubt struct {
-	_       struct{}    `cbor:",toarray"`
-	V       uint64      `json:"v"`
+	Version
 	Key     receipt.Key `json:"key"`
 	Cell    string      `json:"cell"`
 	Attempt uint64      `json:"attempt"`
@@ -127,8 +117,7 @@ type InDoubt struct {
 // IntentWaiting is the payload of intent.waiting: the receipt before it was not
 // the intent's last word.
 type IntentWaiting struct {
-	_       struct{}        `cbor:",toarray"`
-	V       uint64          `json:"v"`
+	Version
 	Key     receipt.Key     `json:"key"`
 	Cell    string          `json:"cell"`
 	Attempt uint64          `json:"attempt"`
@@ -138,69 +127,13 @@ type IntentWaiting struct {
 // IntentEnded is the payload of intent.ended: the end of an intent that no
 // receipt of the outside tells.
 type IntentEnded struct {
-	_       struct{}        `cbor:",toarray"`
-	V       uint64          `json:"v"`
+	Version
 	Key     receipt.Key     `json:"key"`
 	Cell    string          `json:"cell"`
 	Step    receipt.StepID  `json:"step_id"`
 	Status  receipt.Status  `json:"status"`
 	Outcome receipt.Outcome `json:"outcome"`
 	Payload Data            `json:"payload"`
-}
-
-func (x *OperatorEffect) version() uint64 { return x.V }
-func (x *Expired) version() uint64        { return x.V }
-func (x *Due) version() uint64            { return x.V }
-func (x *Late) version() uint64           { return x.V }
-func (x *Resolved) version() uint64       { return x.V }
-func (x *Confirmed) version() uint64      { return x.V }
-func (x *KeysRotated) version() uint64    { return x.V }
-func (x *IntentParked) version() uint64   { return x.V }
-func (x *InDoubt) version() uint64        { return x.V }
-func (x *IntentWaiting) version() uint64  { return x.V }
-func (x *IntentEnded) version() uint64    { return x.V }
-
-// Append implements Body. None of these is on the path of every effect.
-func (x *OperatorEffect) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *Expired) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *Due) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *Late) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *Resolved) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *Confirmed) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *KeysRotated) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *IntentParked) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *InDoubt) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *IntentWaiting) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *IntentEnded) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// appendStruct appends the library's encoding. What a kernel writes has passed
-// its checks, so that nothing in it can be refused.
-func appendStruct(b []byte, x any) []byte {
-	e, err := canon.Marshal(x)
-	if err != nil {
-		panic(fmt.Sprintf("journal: payload %T: %v", x, err))
-	}
-	return append(b, e...)
 }
 
 // MaxTextBytes is how much of an error or a reason, a person's or a program's,

@@ -8,8 +8,7 @@ import (
 // ManifestProposed is the payload of manifest.proposed: somebody asks for other
 // rules. Proposals are numbered by their order in the journal.
 type ManifestProposed struct {
-	_         struct{}            `cbor:",toarray"`
-	V         uint64              `json:"v"`
+	Version
 	Base      Hash                `json:"base"` // the manifest in force
 	Candidate Hash                `json:"candidate"`
 	Actor     string              `json:"actor"` // the author
@@ -20,19 +19,17 @@ type ManifestProposed struct {
 // ManifestShadowed is the payload of manifest.shadowed: what a proposal would
 // have done with the history before this record.
 type ManifestShadowed struct {
-	_        struct{} `cbor:",toarray"`
-	V        uint64   `json:"v"`
-	Proposal uint64   `json:"proposal"`
-	Hash     Hash     `json:"report_hash"`
-	Report   Data     `json:"report"` // a governance.Report
-	Actor    string   `json:"actor"`
+	Version
+	Proposal uint64 `json:"proposal"`
+	Hash     Hash   `json:"report_hash"`
+	Report   Data   `json:"report"` // a governance.Report
+	Actor    string `json:"actor"`
 }
 
 // ManifestApproved is the payload of manifest.approved. What is signed is
 // manifest.Terms; all of them are here, so that the record can be checked alone.
 type ManifestApproved struct {
-	_         struct{}           `cbor:",toarray"`
-	V         uint64             `json:"v"`
+	Version
 	Proposal  uint64             `json:"proposal"`
 	World     string             `json:"world"`
 	Base      Hash               `json:"base"`
@@ -50,67 +47,40 @@ func (x *ManifestApproved) Terms() manifest.Terms {
 
 // ManifestRejected is the payload of manifest.rejected.
 type ManifestRejected struct {
-	_        struct{} `cbor:",toarray"`
-	V        uint64   `json:"v"`
-	Proposal uint64   `json:"proposal"`
-	Actor    string   `json:"actor"`
-	Reason   string   `json:"reason"`
+	Version
+	Proposal uint64 `json:"proposal"`
+	Actor    string `json:"actor"`
+	Reason   string `json:"reason"`
 }
 
 // ManifestWithdrawn is the payload of manifest.withdrawn.
 type ManifestWithdrawn struct {
-	_        struct{} `cbor:",toarray"`
-	V        uint64   `json:"v"`
-	Proposal uint64   `json:"proposal"`
-	Actor    string   `json:"actor"`
-	Reason   string   `json:"reason"`
+	Version
+	Proposal uint64 `json:"proposal"`
+	Actor    string `json:"actor"`
+	Reason   string `json:"reason"`
 }
 
 // Applied is the payload of manifest.applied: other rules are in force.
 type Applied struct {
-	_        struct{} `cbor:",toarray"`
-	V        uint64   `json:"v"`
-	Proposal uint64   `json:"proposal"`
-	Manifest Hash     `json:"manifest"`
-	Base     Hash     `json:"base"` // the manifest that was in force
-	Actor    string   `json:"actor"`
-	Kernel   string   `json:"kernel"` // what replay needs from here on, as in Created
-	Engines  Engines  `json:"engines"`
+	Version
+	Proposal uint64  `json:"proposal"`
+	Manifest Hash    `json:"manifest"`
+	Base     Hash    `json:"base"` // the manifest that was in force
+	Actor    string  `json:"actor"`
+	Kernel   string  `json:"kernel"` // what replay needs from here on, as in Created
+	Engines  Engines `json:"engines"`
 }
 
 // Migrated is the payload of cell.migrated: the code of the cell's reducer has
 // changed, and has taken over its state.
 type Migrated struct {
-	_     struct{} `cbor:",toarray"`
-	V     uint64   `json:"v"`
-	Cell  string   `json:"cell"`
-	N     uint64   `json:"n"`     // steps taken
-	State Hash     `json:"state"` // of the new state
-	Gas   uint64   `json:"gas"`
+	Version
+	Cell  string `json:"cell"`
+	N     uint64 `json:"n"`     // steps taken
+	State Hash   `json:"state"` // of the new state
+	Gas   uint64 `json:"gas"`
 }
-
-func (x *ManifestProposed) version() uint64  { return x.V }
-func (x *ManifestShadowed) version() uint64  { return x.V }
-func (x *ManifestApproved) version() uint64  { return x.V }
-func (x *ManifestRejected) version() uint64  { return x.V }
-func (x *ManifestWithdrawn) version() uint64 { return x.V }
-func (x *Applied) version() uint64           { return x.V }
-func (x *Migrated) version() uint64          { return x.V }
-
-// Append implements Body.
-func (x *ManifestProposed) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *ManifestShadowed) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *ManifestApproved) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *ManifestRejected) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *ManifestWithdrawn) Append(b []byte) []byte { return appendStruct(b, x) }
 
 // Append implements Body.
 func (x *Applied) Append(b []byte) []byte {
@@ -123,6 +93,3 @@ func (x *Applied) Append(b []byte) []byte {
 	b = canon.AppendText(b, x.Kernel)
 	return x.Engines.append(b, x.V)
 }
-
-// Append implements Body.
-func (x *Migrated) Append(b []byte) []byte { return appendStruct(b, x) }

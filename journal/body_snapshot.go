@@ -10,8 +10,7 @@ import (
 // SnapshotCreated is the payload of snapshot.created. The snapshot is of the
 // world as it was after the record before it.
 type SnapshotCreated struct {
-	_         struct{} `cbor:",toarray"`
-	V         uint64   `json:"v"`
+	Version
 	Name      string   `json:"name"`
 	At        Seq      `json:"at"`
 	ChainRoot Hash     `json:"chain_root"` // at At
@@ -35,26 +34,23 @@ func (x *SnapshotCreated) SnapshotHash() Hash {
 
 // SnapshotPinned is the payload of snapshot.pinned.
 type SnapshotPinned struct {
-	_      struct{} `cbor:",toarray"`
-	V      uint64   `json:"v"`
-	Name   string   `json:"name"`
-	Pinned bool     `json:"pinned"`
-	Actor  string   `json:"actor"`
+	Version
+	Name   string `json:"name"`
+	Pinned bool   `json:"pinned"`
+	Actor  string `json:"actor"`
 }
 
 // SnapshotPruned is the payload of snapshot.pruned: a person lets a snapshot go.
 type SnapshotPruned struct {
-	_     struct{} `cbor:",toarray"`
-	V     uint64   `json:"v"`
-	Name  string   `json:"name"`
-	Actor string   `json:"actor"`
+	Version
+	Name  string `json:"name"`
+	Actor string `json:"actor"`
 }
 
 // SnapshotRetention is the payload of snapshot.retention: how many snapshots are
 // kept from now on, in the place of what the manifest says.
 type SnapshotRetention struct {
-	_      struct{} `cbor:",toarray"`
-	V      uint64   `json:"v"`
+	Version
 	Max    uint64   `json:"max"`
 	Actor  string   `json:"actor"`
 	Pruned []string `json:"pruned"`
@@ -63,8 +59,7 @@ type SnapshotRetention struct {
 // RolledBack is the payload of rollback.applied: cells, mailboxes and timers are
 // again what they were at a snapshot. Nothing else returns.
 type RolledBack struct {
-	_           struct{}     `cbor:",toarray"`
-	V           uint64       `json:"v"`
+	Version
 	Snapshot    string       `json:"snapshot"`
 	Hash        Hash         `json:"snapshot_hash"`
 	SnapshotLen Seq          `json:"snapshot_journal_len"` // records when the snapshot was made
@@ -115,8 +110,7 @@ const (
 
 // Forked is the payload of world.forked: from here on this is another world.
 type Forked struct {
-	_         struct{}    `cbor:",toarray"`
-	V         uint64      `json:"v"`
+	Version
 	World     string      `json:"world"`  // the id of the new world
 	Parent    string      `json:"parent"` // the id of the world that it shares its past with
 	At        Seq         `json:"at"`     // the last record that both have
@@ -140,38 +134,8 @@ const (
 // Redacted is the payload of blob.redacted: a payload's bytes are destroyed. Its
 // hash stays in the record.
 type Redacted struct {
-	_      struct{} `cbor:",toarray"`
-	V      uint64   `json:"v"`
-	Blob   Hash     `json:"blob"`
-	Actor  string   `json:"actor"`
-	Reason string   `json:"reason"`
+	Version
+	Blob   Hash   `json:"blob"`
+	Actor  string `json:"actor"`
+	Reason string `json:"reason"`
 }
-
-func (x *SnapshotCreated) version() uint64   { return x.V }
-func (x *SnapshotPinned) version() uint64    { return x.V }
-func (x *SnapshotPruned) version() uint64    { return x.V }
-func (x *SnapshotRetention) version() uint64 { return x.V }
-func (x *RolledBack) version() uint64        { return x.V }
-func (x *Forked) version() uint64            { return x.V }
-func (x *Redacted) version() uint64          { return x.V }
-
-// Append implements Body.
-func (x *SnapshotCreated) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *SnapshotPinned) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *SnapshotPruned) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *SnapshotRetention) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *RolledBack) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *Forked) Append(b []byte) []byte { return appendStruct(b, x) }
-
-// Append implements Body.
-func (x *Redacted) Append(b []byte) []byte { return appendStruct(b, x) }

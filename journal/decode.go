@@ -25,22 +25,22 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 	switch kind {
 	case KindSubmitted:
 		r.ArrayOf(6)
-		body = &Submitted{V: r.Uint(), Name: r.Text(), Due: manifest.Tick(r.Uint()), Direct: r.Bool(), To: readTexts(r), Data: bytes.Clone(r.Raw())}
+		body = &Submitted{Version: V(r.Uint()), Name: r.Text(), Due: manifest.Tick(r.Uint()), Direct: r.Bool(), To: readTexts(r), Data: bytes.Clone(r.Raw())}
 	case KindEmitted:
 		r.ArrayOf(4)
-		body = &Emitted{V: r.Uint(), Name: r.Text(), To: readTexts(r), Data: bytes.Clone(r.Raw())}
+		body = &Emitted{Version: V(r.Uint()), Name: r.Text(), To: readTexts(r), Data: bytes.Clone(r.Raw())}
 	case KindFinished:
 		r.ArrayOf(2)
-		body = &Finished{V: r.Uint(), Receipt: bytes.Clone(r.Raw())}
+		body = &Finished{Version: V(r.Uint()), Receipt: bytes.Clone(r.Raw())}
 	case KindStepped:
 		r.ArrayOf(6)
-		body = &Stepped{V: r.Uint(), Cell: r.Text(), N: r.Uint(), Outcome: receipt.Outcome(r.Text()), State: hash(), Gas: r.Uint()}
+		body = &Stepped{Version: V(r.Uint()), Cell: r.Text(), N: r.Uint(), Outcome: receipt.Outcome(r.Text()), State: hash(), Gas: r.Uint()}
 	case KindCreated:
 		r.ArrayOf(8)
-		body = &Created{V: r.Uint(), World: r.Text(), Name: r.Text(), Seed: r.Uint(), Manifest: hash(), Kernel: r.Text(), Engines: readEngineFields(r)}
+		body = &Created{Version: V(r.Uint()), World: r.Text(), Name: r.Text(), Seed: r.Uint(), Manifest: hash(), Kernel: r.Text(), Engines: readEngineFields(r)}
 	case KindApplied:
 		r.ArrayOf(8)
-		body = &Applied{V: r.Uint(), Proposal: r.Uint(), Manifest: hash(), Base: hash(), Actor: r.Text(), Kernel: r.Text(), Engines: readEngineFields(r)}
+		body = &Applied{Version: V(r.Uint()), Proposal: r.Uint(), Manifest: hash(), Base: hash(), Actor: r.Text(), Kernel: r.Text(), Engines: readEngineFields(r)}
 	default:
 		return nil
 	}

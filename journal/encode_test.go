@@ -44,68 +44,68 @@ func bodies(rt *rapid.T) []Body {
 	engines := Engines{{EngineCEL, text()}, {EngineStarlark, text()}}
 	signature := manifest.Signature{Key: manifest.PublicKey(hash()), Bytes: rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(rt, "signature")}
 	return []Body{
-		&Created{V: EnginesVersion, World: text(), Name: text(), Seed: num(), Manifest: hash(), Kernel: text(), Engines: engines},
-		&Advanced{V: 1, To: tick()},
-		&Submitted{V: 1, Name: text(), Due: tick(), Direct: flag, To: texts(), Data: data()},
-		&Finished{V: 1, Receipt: data()},
-		&Resumed{V: 1, Cell: text(), Skip: flag},
-		&Stepped{V: 1, Cell: text(), N: num(), Outcome: receipt.OutcomePure, State: hash(), Gas: num()},
-		&Failed{V: 1, Cell: text(), N: num(), Parked: flag, Error: text()},
-		&Deleted{V: 1, Cell: text(), N: num()},
-		&Emitted{V: 1, Name: text(), To: texts(), Data: data()},
-		&Dropped{V: 1, Name: text(), Reason: text()},
+		&Created{Version: V(EnginesVersion), World: text(), Name: text(), Seed: num(), Manifest: hash(), Kernel: text(), Engines: engines},
+		&Advanced{Version: V(1), To: tick()},
+		&Submitted{Version: V(1), Name: text(), Due: tick(), Direct: flag, To: texts(), Data: data()},
+		&Finished{Version: V(1), Receipt: data()},
+		&Resumed{Version: V(1), Cell: text(), Skip: flag},
+		&Stepped{Version: V(1), Cell: text(), N: num(), Outcome: receipt.OutcomePure, State: hash(), Gas: num()},
+		&Failed{Version: V(1), Cell: text(), N: num(), Parked: flag, Error: text()},
+		&Deleted{Version: V(1), Cell: text(), N: num()},
+		&Emitted{Version: V(1), Name: text(), To: texts(), Data: data()},
+		&Dropped{Version: V(1), Name: text(), Reason: text()},
 		&IntentEmitted{
-			V: 1, Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
+			Version: V(1), Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
 			Occurrence: num(), Decision: text(), Rules: texts(), Params: data(),
 		},
 		&IntentDenied{
-			V: 1, Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
+			Version: V(1), Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
 			Occurrence: num(), Code: text(), Reason: text(), Rules: texts(), Params: data(),
 		},
-		&Started{V: 1, Key: key, Attempt: num(), Owner: num(), Nonce: nonce()},
-		&TimerSet{V: 1, Cell: text(), Name: text(), Deadline: tick(), Data: data()},
-		&TimerFired{V: 1, Cell: text(), Name: text()},
-		&OperatorEffect{V: 1, Actor: text(), N: num(), Kind: text(), Cap: text(), Reason: text(), Params: data()},
-		&Expired{V: 1, Key: key, Attempt: num(), Reason: text()},
-		&Due{V: 1, Key: key, Attempt: num()},
-		&Late{V: 1, Receipt: data()},
-		&Resolved{V: 1, Key: key, How: Approve, Params: hash(), Actor: text(), Reason: text(), Payload: data()},
-		&Confirmed{V: 1, Key: key, Mode: text(), Verdict: receipt.Happened, Actor: text(), Reason: text()},
-		&KeysRotated{V: 1, KeyID: text(), Revoked: texts(), Actor: text()},
+		&Started{Version: V(1), Key: key, Attempt: num(), Owner: num(), Nonce: nonce()},
+		&TimerSet{Version: V(1), Cell: text(), Name: text(), Deadline: tick(), Data: data()},
+		&TimerFired{Version: V(1), Cell: text(), Name: text()},
+		&OperatorEffect{Version: V(1), Actor: text(), N: num(), Kind: text(), Cap: text(), Reason: text(), Params: data()},
+		&Expired{Version: V(1), Key: key, Attempt: num(), Reason: text()},
+		&Due{Version: V(1), Key: key, Attempt: num()},
+		&Late{Version: V(1), Receipt: data()},
+		&Resolved{Version: V(1), Key: key, How: Approve, Params: hash(), Actor: text(), Reason: text(), Payload: data()},
+		&Confirmed{Version: V(1), Key: key, Mode: text(), Verdict: receipt.Happened, Actor: text(), Reason: text()},
+		&KeysRotated{Version: V(1), KeyID: text(), Revoked: texts(), Actor: text()},
 		&IntentParked{
-			V: 1, Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
+			Version: V(1), Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), Tag: text(), Cap: text(),
 			Occurrence: num(), Rules: texts(), Deadline: num(), Params: data(),
 		},
-		&InDoubt{V: 1, Key: key, Cell: text(), Attempt: num(), Action: text(), Reason: text()},
-		&IntentWaiting{V: 1, Key: key, Cell: text(), Attempt: num(), Outcome: receipt.OutcomeRetryableFailure},
+		&InDoubt{Version: V(1), Key: key, Cell: text(), Attempt: num(), Action: text(), Reason: text()},
+		&IntentWaiting{Version: V(1), Key: key, Cell: text(), Attempt: num(), Outcome: receipt.OutcomeRetryableFailure},
 		&IntentEnded{
-			V: 1, Key: key, Cell: text(), Step: receipt.StepID(text()), Status: receipt.StatusRejected,
+			Version: V(1), Key: key, Cell: text(), Step: receipt.StepID(text()), Status: receipt.StatusRejected,
 			Outcome: receipt.OutcomePermanentFailure, Payload: data(),
 		},
 		&SnapshotCreated{
-			V: 1, Name: text(), At: Seq(num()), ChainRoot: hash(), StateRoot: hash(), Cells: num(), Label: text(), Actor: text(), Pruned: texts(),
+			Version: V(1), Name: text(), At: Seq(num()), ChainRoot: hash(), StateRoot: hash(), Cells: num(), Label: text(), Actor: text(), Pruned: texts(),
 		},
-		&SnapshotPinned{V: 1, Name: text(), Pinned: flag, Actor: text()},
-		&SnapshotPruned{V: 1, Name: text(), Actor: text()},
-		&SnapshotRetention{V: 1, Max: num(), Actor: text(), Pruned: texts()},
+		&SnapshotPinned{Version: V(1), Name: text(), Pinned: flag, Actor: text()},
+		&SnapshotPruned{Version: V(1), Name: text(), Actor: text()},
+		&SnapshotRetention{Version: V(1), Max: num(), Actor: text(), Pruned: texts()},
 		&RolledBack{
-			V: 1, Snapshot: text(), Hash: hash(), SnapshotLen: Seq(num()), PriorLen: Seq(num()), Reason: text(), Actor: text(),
+			Version: V(1), Snapshot: text(), Hash: hash(), SnapshotLen: Seq(num()), PriorLen: Seq(num()), Reason: text(), Actor: text(),
 			Ack: flag, Compensate: flag, Fresh: flag, Abandoned: []SideEffect{
 				{Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), State: receipt.StateCommitted, Record: Seq(num()), Disposition: Kept},
 			},
 		},
-		&Forked{V: 1, World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Manifest: hash(), Actor: text()},
-		&Redacted{V: 1, Blob: hash(), Actor: text(), Reason: text()},
-		&ManifestProposed{V: 1, Base: hash(), Candidate: hash(), Actor: text(), Signature: &signature, Reason: text()},
-		&ManifestShadowed{V: 1, Proposal: num(), Hash: hash(), Report: data(), Actor: text()},
+		&Forked{Version: V(1), World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Manifest: hash(), Actor: text()},
+		&Redacted{Version: V(1), Blob: hash(), Actor: text(), Reason: text()},
+		&ManifestProposed{Version: V(1), Base: hash(), Candidate: hash(), Actor: text(), Signature: &signature, Reason: text()},
+		&ManifestShadowed{Version: V(1), Proposal: num(), Hash: hash(), Report: data(), Actor: text()},
 		&ManifestApproved{
-			V: 1, Proposal: num(), World: text(), Base: hash(), Candidate: hash(), Report: hash(),
+			Version: V(1), Proposal: num(), World: text(), Base: hash(), Candidate: hash(), Report: hash(),
 			Signature: signature, Actor: text(), Reason: text(),
 		},
-		&ManifestRejected{V: 1, Proposal: num(), Actor: text(), Reason: text()},
-		&ManifestWithdrawn{V: 1, Proposal: num(), Actor: text(), Reason: text()},
-		&Applied{V: EnginesVersion, Proposal: num(), Manifest: hash(), Base: hash(), Actor: text(), Kernel: text(), Engines: engines},
-		&Migrated{V: 1, Cell: text(), N: num(), State: hash(), Gas: num()},
+		&ManifestRejected{Version: V(1), Proposal: num(), Actor: text(), Reason: text()},
+		&ManifestWithdrawn{Version: V(1), Proposal: num(), Actor: text(), Reason: text()},
+		&Applied{Version: V(EnginesVersion), Proposal: num(), Manifest: hash(), Base: hash(), Actor: text(), Kernel: text(), Engines: engines},
+		&Migrated{Version: V(1), Cell: text(), N: num(), State: hash(), Gas: num()},
 	}
 }
 
@@ -116,7 +116,7 @@ func TestHandWrittenBodiesEqualTheLibrarys(t *testing.T) {
 		for i, body := range all {
 			want, err := canon.Marshal(body)
 			require.NoError(rt, err)
-			got := body.Append(nil)
+			got := Append(nil, body)
 			require.Equal(rt, want, got, "%s", allKinds[i])
 			rec := Record{Kind: allKinds[i], Payload: got}
 			back, err := rec.Body()
@@ -130,7 +130,7 @@ func TestEveryKindHasABody(t *testing.T) {
 	for _, k := range allKinds {
 		require.True(t, k.Known())
 		require.NotNil(t, newBody(k), k)
-		require.NoError(t, EachCell(k, newBody(k).Append(nil), func([]byte) {}), k)
+		require.NoError(t, EachCell(k, Append(nil, newBody(k)), func([]byte) {}), k)
 	}
 	require.False(t, Kind("cell.danced").Known())
 	require.Nil(t, newBody("cell.danced"))
@@ -153,18 +153,18 @@ func TestEngineFieldsOfVersion1AreRead(t *testing.T) {
 	}{
 		{
 			KindCreated, was(1, "w-1", "w", 5, hash, "kernel/1", "starlark/1", "cel/2"),
-			&Created{V: 1, World: "w-1", Name: "w", Seed: 5, Manifest: hash, Kernel: "kernel/1", Engines: want},
+			&Created{Version: V(1), World: "w-1", Name: "w", Seed: 5, Manifest: hash, Kernel: "kernel/1", Engines: want},
 		},
 		{
 			KindApplied, was(1, 3, hash, Hash{8}, "ann", "kernel/1", "starlark/1", "cel/2"),
-			&Applied{V: 1, Proposal: 3, Manifest: hash, Base: Hash{8}, Actor: "ann", Kernel: "kernel/1", Engines: want},
+			&Applied{Version: V(1), Proposal: 3, Manifest: hash, Base: Hash{8}, Actor: "ann", Kernel: "kernel/1", Engines: want},
 		},
 	} {
 		rec := Record{Kind: c.kind, Payload: c.payload}
 		got, err := rec.Body()
 		require.NoError(t, err)
 		require.Equal(t, c.want, got)
-		require.Equal(t, c.payload, got.Append(nil))
+		require.Equal(t, c.payload, Append(nil, got))
 	}
 }
 
@@ -206,7 +206,7 @@ func TestFrequentBodiesAreDecodedAsTheLibraryDoes(t *testing.T) {
 	frequent := map[Kind]bool{KindSubmitted: true, KindEmitted: true, KindFinished: true, KindStepped: true}
 	rapid.Check(t, func(rt *rapid.T) {
 		for i, body := range bodies(rt) {
-			payload := body.Append(nil)
+			payload := Append(nil, body)
 			got := decodeFrequent(allKinds[i], payload)
 			if !frequent[allKinds[i]] {
 				require.Nil(rt, got)
@@ -223,7 +223,7 @@ func TestFrequentBodiesAreDecodedAsTheLibraryDoes(t *testing.T) {
 
 func FuzzBody(f *testing.F) {
 	for i, k := range allKinds {
-		f.Add(byte(i), newBody(k).Append(nil))
+		f.Add(byte(i), Append(nil, newBody(k)))
 	}
 	f.Fuzz(func(t *testing.T, kind byte, payload []byte) {
 		rec := Record{ID: 1, Kind: allKinds[int(kind)%len(allKinds)], Payload: payload}
@@ -231,7 +231,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		require.Equal(t, payload, body.Append(nil))
+		require.Equal(t, payload, Append(nil, body))
 		if body.version() < rows[rec.Kind].first {
 			return
 		}

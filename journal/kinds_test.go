@@ -24,9 +24,8 @@ func TestEveryRowSaysWhereThingsStand(t *testing.T) {
 		require.NotNil(t, got.body, kind)
 		want := row{}
 		body := reflect.TypeOf(got.body()).Elem()
-		for i := range body.NumField() {
-			item := i - 1 // the first field says that it is an array
-			switch f := body.Field(i); {
+		for item := range body.NumField() {
+			switch f := body.Field(item); {
 			case f.Name == "Cell":
 				want.cell = item
 			case f.Name == "To" && f.Type.Kind() == reflect.Slice:

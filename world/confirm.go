@@ -223,8 +223,7 @@ func (k *kernel) confirm(b journal.Confirmed) error {
 	}
 	b.V = journal.BodyVersion
 	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindConfirmed, 0)
+	id := k.note(journal.KindConfirmed, 0, &b)
 	if b.Mode == modePerson {
 		if e.Held == nil {
 			k.recalls = append(k.recalls, recall{Key: b.Key, Record: id})
@@ -280,11 +279,10 @@ func (k *kernel) confirmRecall(b *journal.Confirmed, e *receipt.Entry, at int, i
 func (k *kernel) endUnconfirmed(e *receipt.Entry, reason string, cause journal.Seq) (journal.Seq, journal.Data) {
 	payload := journal.Explanation(CodeNotConfirmed, reason)
 	b := journal.IntentEnded{
-		V: journal.BodyVersion, Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
+		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
 		Status: receipt.StatusRejected, Outcome: receipt.OutcomePermanentFailure, Payload: payload,
 	}
-	k.body = b.Append(k.body[:0])
-	end, _ := k.write(journal.KindEnded, cause)
+	end := k.note(journal.KindEnded, cause, &b)
 	k.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
 	e.Uncertain = true // its receipt says that it happened, and the verifier may have looked too early
 	k.ledger.Change(e)
@@ -297,8 +295,7 @@ func (k *kernel) rotated(b journal.KeysRotated) error {
 		return errTickOpen
 	}
 	b.V = journal.BodyVersion
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindRotated, 0)
+	k.note(journal.KindRotated, 0, &b)
 	k.inTick = false
 	return nil
 }

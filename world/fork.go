@@ -65,8 +65,7 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	}
 	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = journal.BodyVersion, k.id, k.last, k.chain.Root(), journal.Text(b.Actor)
 	b.Manifest = next.hash
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindForked, 0)
+	id := k.note(journal.KindForked, 0, &b)
 	k.id = b.World
 	k.govern(next, all, id)
 	k.proposals.Disown()
@@ -83,14 +82,13 @@ func (k *kernel) disown(recorded bool, cause journal.Seq) {
 	for len(k.ledger.InFlight()) > 0 {
 		e := k.ledger.InFlight()[0]
 		d := journal.InDoubt{
-			V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
+			Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt,
 			Action: manifest.InDoubtPark, Reason: "it is in flight in the parent world",
 		}
 		if recorded {
 			d.Action = manifest.InDoubtRetry
 		}
-		k.body = d.Append(k.body[:0])
-		k.write(journal.KindInDoubt, cause)
+		k.note(journal.KindInDoubt, cause, &d)
 		if recorded {
 			k.ledger.Reopen(e, false)
 		} else {

@@ -94,11 +94,10 @@ func (k *kernel) park(in receipt.Intent, rules []string, cause journal.Seq) *rec
 
 func (k *kernel) writeParked(in *receipt.Intent, rules []string, deadline uint64, cause journal.Seq) journal.Seq {
 	b := journal.IntentParked{
-		V: journal.BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Rules: rules, Deadline: deadline, Params: in.Params,
 	}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindParked, cause)
+	id := k.note(journal.KindParked, cause, &b)
 	return id
 }
 
@@ -125,21 +124,19 @@ const ruleOnHold = "fork_on_hold"
 
 func (k *kernel) writeEmitted(in *receipt.Intent, d *governance.Decision, decision string, cause journal.Seq) journal.Seq {
 	b := journal.IntentEmitted{
-		V: journal.BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Decision: decision, Rules: d.Rules, Params: in.Params,
 	}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindIntent, cause)
+	id, _ := k.write(journal.KindIntent, cause, b.Append(k.body[:0]))
 	return id
 }
 
 func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason string, rules []string, cause journal.Seq) journal.Seq {
 	b := journal.IntentDenied{
-		V: journal.BodyVersion, Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
+		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Code: string(code), Reason: reason, Rules: rules, Params: in.Params,
 	}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindDenied, cause)
+	id := k.note(journal.KindDenied, cause, &b)
 	return id
 }
 
@@ -196,8 +193,7 @@ func (k *kernel) submitEffect(b journal.OperatorEffect) (receipt.Key, error) {
 	}
 	k.operators++
 	b.V, b.N, b.Reason = journal.BodyVersion, k.operators, journal.Text(b.Reason)
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindOperator, 0)
+	id := k.note(journal.KindOperator, 0, &b)
 	k.inTick = false
 	operator := reducer.Cell{Reducer: reducer.Operator, Key: b.Actor}
 	step := receipt.StepID(operator.String() + "@" + strconv.FormatUint(b.N, 10))

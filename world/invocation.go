@@ -23,9 +23,8 @@ func (k *kernel) grant() {
 		}
 		attempt := e.Attempt + 1
 		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
-		b := journal.Started{V: journal.BodyVersion, Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
-		k.body = b.Append(k.body[:0])
-		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted))
+		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
+		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted), b.Append(k.body[:0]))
 		k.ledger.Start(nonce, uint64(id))
 		k.spend(e)
 		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
@@ -61,9 +60,8 @@ func (k *kernel) receive(data []byte) (journal.Seq, error) {
 	}
 	switch err := k.ledger.Check(r); {
 	case errors.Is(err, receipt.ErrLate):
-		b := journal.Late{V: journal.BodyVersion, Receipt: data}
-		k.body = b.Append(k.body[:0])
-		id, _ := k.write(journal.KindLate, 0)
+		b := journal.Late{Version: journal.V(journal.BodyVersion), Receipt: data}
+		id := k.note(journal.KindLate, 0, &b)
 		k.ledger.Late(r)
 		k.tasks = append(k.tasks, forget(k.ledger.Entry(r.Key), r.Attempt))
 		return id, nil
@@ -76,9 +74,8 @@ func (k *kernel) receive(data []byte) (journal.Seq, error) {
 // finish ends the attempt in flight that a receipt answers. data is what the
 // journal is to hold of it.
 func (k *kernel) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
-	b := journal.Finished{V: journal.BodyVersion, Receipt: data}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindFinished, 0)
+	b := journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
+	id, _ := k.write(journal.KindFinished, 0, b.Append(k.body[:0]))
 	e := k.ledger.Finish(r, uint64(id))
 	k.tasks = append(k.tasks, forget(e, e.Attempt))
 	if err := k.follows(e, r, id); err != nil {
@@ -145,9 +142,8 @@ func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bo
 
 // wait records that a receipt was not the last word on its intent.
 func (k *kernel) wait(e *receipt.Entry, cause journal.Seq) {
-	b := journal.IntentWaiting{V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindWaiting, cause)
+	b := journal.IntentWaiting{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Attempt: e.Attempt, Outcome: e.Outcome}
+	k.note(journal.KindWaiting, cause, &b)
 }
 
 // attemptsLeft reports whether an intent may be attempted again.
@@ -179,16 +175,14 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 		return errNotInFlight
 	}
 	reason = journal.Text(reason)
-	b := journal.Expired{V: journal.BodyVersion, Key: key, Attempt: attempt, Reason: reason}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindExpired, 0)
+	b := journal.Expired{Version: journal.V(journal.BodyVersion), Key: key, Attempt: attempt, Reason: reason}
+	id := k.note(journal.KindExpired, 0, &b)
 	action := k.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
 	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.reserveCall(e)) {
 		action = manifest.InDoubtPark
 	}
-	d := journal.InDoubt{V: journal.BodyVersion, Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
-	k.body = d.Append(k.body[:0])
-	doubt, _ := k.write(journal.KindInDoubt, id)
+	d := journal.InDoubt{Version: journal.V(journal.BodyVersion), Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
+	doubt := k.note(journal.KindInDoubt, id, &d)
 	switch action {
 	case manifest.InDoubtRetry:
 		k.ledger.Reopen(e, true)
@@ -210,9 +204,8 @@ func (k *kernel) due(key receipt.Key, attempt uint64) error {
 	if e == nil || e.State != receipt.StateOpen || !e.Waiting || e.Attempt != attempt {
 		return errNotInFlight
 	}
-	b := journal.Due{V: journal.BodyVersion, Key: key, Attempt: attempt}
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindDue, 0)
+	b := journal.Due{Version: journal.V(journal.BodyVersion), Key: key, Attempt: attempt}
+	k.note(journal.KindDue, 0, &b)
 	k.ledger.Due(e)
 	k.grantAtBarrier()
 	return nil
@@ -220,9 +213,8 @@ func (k *kernel) due(key receipt.Key, attempt uint64) error {
 
 // end ends an intent without a receipt of the outside.
 func (k *kernel) end(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
-	b := journal.IntentEnded{V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: status, Outcome: outcome, Payload: payload}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindEnded, cause)
+	b := journal.IntentEnded{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: status, Outcome: outcome, Payload: payload}
+	id := k.note(journal.KindEnded, cause, &b)
 	k.ledger.End(e, outcome, uint64(id))
 	k.deliverReceipt(e, id, status, payload)
 }
@@ -259,12 +251,11 @@ func (k *kernel) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 	e.Held = nil
 	k.ledger.Change(e)
 	b := journal.IntentEnded{
-		V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: receipt.StatusError, Outcome: e.Outcome,
 		Payload: journal.Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State)),
 	}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindEnded, cause)
+	id := k.note(journal.KindEnded, cause, &b)
 	switch {
 	case e.Undone != 0 && !k.awaits(e): // a rollback asked for it, and another led to where the cell had its receipt
 	case e.State != receipt.StateCommitted:

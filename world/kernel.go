@@ -76,8 +76,7 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 // create writes record 1.
 func (k *kernel) create(c journal.Created) {
 	k.id, k.seed = c.World, c.Seed
-	k.body = c.Append(k.body[:0])
-	k.since, _ = k.write(journal.KindCreated, 0)
+	k.since, _ = k.write(journal.KindCreated, 0, c.Append(k.body[:0]))
 }
 
 // submit takes an event from outside. It goes into mailboxes at once, or at
@@ -103,9 +102,8 @@ func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, du
 	if err != nil {
 		return 0, err
 	}
-	b := journal.Submitted{V: journal.BodyVersion, Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
-	k.body = b.Append(k.body[:0])
-	id, payload := k.write(journal.KindSubmitted, 0)
+	b := journal.Submitted{Version: journal.V(journal.BodyVersion), Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
+	id, payload := k.write(journal.KindSubmitted, 0, b.Append(k.body[:0]))
 	k.inTick = false
 	x := mail{record: id, name: rule.name, data: tail(payload, data)}
 	if due > k.now {
@@ -198,9 +196,8 @@ func (k *kernel) advance(to manifest.Tick) error {
 	}
 	k.now = to
 	k.inTick, k.handled = true, 0
-	b := journal.Advanced{V: journal.BodyVersion, To: to}
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindAdvanced, 0)
+	b := journal.Advanced{Version: journal.V(journal.BodyVersion), To: to}
+	k.write(journal.KindAdvanced, 0, b.Append(k.body[:0]))
 	for {
 		x, ok := k.scheduled.due(to)
 		if !ok {
@@ -216,9 +213,8 @@ func (k *kernel) advance(to manifest.Tick) error {
 			break
 		}
 		c := x.to[0]
-		fired := journal.TimerFired{V: journal.BodyVersion, Cell: c.name, Name: x.name}
-		k.body = fired.Append(k.body[:0])
-		id, _ := k.write(journal.KindFired, x.record)
+		fired := journal.TimerFired{Version: journal.V(journal.BodyVersion), Cell: c.name, Name: x.name}
+		id, _ := k.write(journal.KindFired, x.record, fired.Append(k.body[:0]))
 		k.deliver(c, mail{record: id, name: x.name, data: x.data})
 	}
 	for e := k.ledger.Overdue(uint64(to)); e != nil; e = k.ledger.Overdue(uint64(to)) {
@@ -240,9 +236,8 @@ func (k *kernel) resume(id reducer.Cell, skip bool) error {
 	if !c.parked {
 		return refuse(ErrNotParked, "cell", "%s", id)
 	}
-	b := journal.Resumed{V: journal.BodyVersion, Cell: c.name, Skip: skip}
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindResumed, 0)
+	b := journal.Resumed{Version: journal.V(journal.BodyVersion), Cell: c.name, Skip: skip}
+	k.note(journal.KindResumed, 0, &b)
 	k.inTick = false
 	if skip {
 		c.history, k.scratch = c.nextHistory(k.scratch, c.mail.front())

@@ -252,12 +252,11 @@ func (k *kernel) settleHistory(p *past) {
 func (k *kernel) cancel(e *receipt.Entry, cause journal.Seq) {
 	k.release(e)
 	b := journal.IntentEnded{
-		V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
 		Status: receipt.StatusCancelled, Outcome: receipt.OutcomePermanentFailure,
 		Payload: journal.Explanation("rolled_back", "a rollback left it behind before anything was attempted"),
 	}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindEnded, cause)
+	id := k.note(journal.KindEnded, cause, &b)
 	k.ledger.Cancel(e, uint64(id))
 }
 

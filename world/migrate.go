@@ -66,9 +66,8 @@ func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell) (
 // takeOver makes migrated states those of their cells.
 func (k *kernel) takeOver(all []migrated, cause journal.Seq) {
 	for _, m := range all {
-		b := journal.Migrated{V: journal.BodyVersion, Cell: m.cell.name, N: m.cell.n, State: canon.Sum(m.state), Gas: m.gas}
-		k.body = b.Append(k.body[:0])
-		k.write(journal.KindMigrated, cause)
+		b := journal.Migrated{Version: journal.V(journal.BodyVersion), Cell: m.cell.name, N: m.cell.n, State: canon.Sum(m.state), Gas: m.gas}
+		k.note(journal.KindMigrated, cause, &b)
 		m.cell.state = m.state
 		k.touch(m.cell)
 	}

@@ -40,9 +40,17 @@ func newRecorder(head journal.Head, now manifest.Tick) recorder {
 // head returns the head with everything written so far.
 func (r *recorder) head() journal.Head { return journal.Head{ID: r.last, Root: r.chain.Root()} }
 
-// write appends a record whose payload is in r.body and returns its id and the
-// stable bytes that the payload ends with: records and blobs do not move.
-func (r *recorder) write(kind journal.Kind, cause journal.Seq) (id journal.Seq, payload []byte) {
+// note appends a record and returns its id.
+func (r *recorder) note(kind journal.Kind, cause journal.Seq, b journal.Body) journal.Seq {
+	id, _ := r.write(kind, cause, journal.Append(r.body[:0], b))
+	return id
+}
+
+// write is note for the frequent kinds, whose payload the caller has appended to the
+// empty r.body: so the struct of it needs no memory of its own. It returns the stable
+// bytes that the payload ends with, too: records and blobs do not move.
+func (r *recorder) write(kind journal.Kind, cause journal.Seq, body []byte) (id journal.Seq, payload []byte) {
+	r.body = body
 	r.last++
 	e := canon.Envelope{ID: uint64(r.last), Time: uint64(r.now), Kind: string(kind), CausedBy: uint64(cause)}
 	if len(r.body) > journal.MaxInlineBytes {

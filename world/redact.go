@@ -77,8 +77,7 @@ func (k *kernel) redacted(b journal.Redacted) error {
 		return refuse(ErrNoReason, "reason", "say who redacts it, and why")
 	}
 	b.V, b.Reason, b.Actor = journal.BodyVersion, journal.Text(b.Reason), journal.Text(b.Actor)
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindRedacted, 0)
+	k.note(journal.KindRedacted, 0, &b)
 	k.inTick = false
 	return nil
 }

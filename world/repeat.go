@@ -117,11 +117,10 @@ func (k *kernel) reuse(e *receipt.Entry, cause journal.Seq) {
 	left := k.ledger.Entry(*e.Repeats)
 	k.ledger.Match(left)
 	b := journal.IntentEnded{
-		V: journal.BodyVersion, Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
+		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
 		Payload: journal.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),
 	}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindEnded, cause)
+	id := k.note(journal.KindEnded, cause, &b)
 	k.ledger.Reuse(e, left.Outcome, uint64(id))
 	k.recall(e, id)
 }

@@ -29,8 +29,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 	}
 	b.V, b.Params = journal.BodyVersion, e.Params
 	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindResolved, 0)
+	id := k.note(journal.KindResolved, 0, &b)
 	k.inTick = false
 	switch b.How {
 	case journal.Approve:

@@ -122,8 +122,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 		k.dropTree() // it has the snapshot's leaves
 		return nil, err
 	}
-	k.body = b.Append(k.body[:0])
-	id, _ := k.write(journal.KindRollback, 0)
+	id := k.note(journal.KindRollback, 0, &b)
 	k.scheduled, k.timers = scheduled, timers
 	k.returnTo(&b, p, id)
 	for i := range all {

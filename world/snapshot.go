@@ -109,8 +109,7 @@ func (k *kernel) snapshot(b journal.SnapshotCreated) error {
 		Name: b.Name, Record: uint64(k.last + 1), At: uint64(b.At), Time: uint64(k.now),
 		Root: b.ChainRoot, State: b.StateRoot, Cells: b.Cells, Label: b.Label, Hash: b.SnapshotHash(),
 	}))
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindSnapshot, 0)
+	k.note(journal.KindSnapshot, 0, &b)
 	k.inTick = false
 	return nil
 }
@@ -130,8 +129,7 @@ func (k *kernel) pin(b journal.SnapshotPinned) error {
 		return refuse(err, "name", "%q", b.Name)
 	}
 	b.V, b.Actor = journal.BodyVersion, journal.Text(b.Actor)
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindPinned, 0)
+	k.note(journal.KindPinned, 0, &b)
 	k.inTick = false
 	return nil
 }
@@ -144,8 +142,7 @@ func (k *kernel) prune(b journal.SnapshotPruned) error {
 		return refuse(err, "name", "%q", b.Name)
 	}
 	b.V, b.Actor = journal.BodyVersion, journal.Text(b.Actor)
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindPruned, 0)
+	k.note(journal.KindPruned, 0, &b)
 	k.inTick = false
 	return nil
 }
@@ -160,8 +157,7 @@ func (k *kernel) retain(b journal.SnapshotRetention) ([]string, error) {
 	k.retention = b.Max
 	b.V, b.Actor = journal.BodyVersion, journal.Text(b.Actor)
 	b.Pruned = named(k.catalog.SetMax(b.Max))
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindRetention, 0)
+	k.note(journal.KindRetention, 0, &b)
 	k.inTick = false
 	return b.Pruned, nil
 }

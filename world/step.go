@@ -183,9 +183,8 @@ func (k *kernel) checkRoom() error {
 func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	rule := k.rules.reducers[c.id.Reducer]
 	park := rule == nil || rule.park
-	b := journal.Failed{V: journal.BodyVersion, Cell: c.name, N: c.n + 1, Parked: park, Error: journal.Text(err.Error())}
-	k.body = b.Append(k.body[:0])
-	k.write(journal.KindFailed, x.record)
+	b := journal.Failed{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n + 1, Parked: park, Error: journal.Text(err.Error())}
+	k.note(journal.KindFailed, x.record, &b)
 	if park {
 		c.parked = true
 		k.parked++
@@ -205,20 +204,18 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	if string(c.state) == canon.Null {
 		c.state = nil
 	}
-	b := journal.Stepped{V: journal.BodyVersion, Cell: c.name, N: c.n, Outcome: receipt.OutcomePure, Gas: k.out.Gas}
+	b := journal.Stepped{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n, Outcome: receipt.OutcomePure, Gas: k.out.Gas}
 	if len(c.state) > 0 {
 		b.State = canon.Sum(c.state)
 	}
 	if len(k.out.Effects) > 0 {
 		b.Outcome = receipt.OutcomeSuccess
 	}
-	k.body = b.Append(k.body[:0])
-	step, _ := k.write(journal.KindStepped, x.record)
+	step, _ := k.write(journal.KindStepped, x.record, b.Append(k.body[:0]))
 	if len(c.state) == 0 {
 		c.state = nil
-		gone := journal.Deleted{V: journal.BodyVersion, Cell: c.name, N: c.n}
-		k.body = gone.Append(k.body[:0])
-		k.write(journal.KindDeleted, step)
+		gone := journal.Deleted{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n}
+		k.note(journal.KindDeleted, step, &gone)
 	}
 	for i := range k.plan.events {
 		k.emit(&k.plan.events[i], k.out.Events[i].Data, step)
@@ -228,9 +225,8 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	}
 	for i := range k.out.Timers {
 		t := &k.out.Timers[i]
-		set := journal.TimerSet{V: journal.BodyVersion, Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Data: t.Data}
-		k.body = set.Append(k.body[:0])
-		id, payload := k.write(journal.KindTimer, step)
+		set := journal.TimerSet{Version: journal.V(journal.BodyVersion), Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Data: t.Data}
+		id, payload := k.write(journal.KindTimer, step, set.Append(k.body[:0]))
 		k.timers.add(alarm{at: set.Deadline, record: id, to: []*cell{c}, name: strings.Clone(t.Name), data: tail(payload, t.Data)})
 	}
 }
@@ -238,15 +234,13 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 // emit sends a planned event.
 func (k *kernel) emit(e *plannedEvent, data journal.Data, step journal.Seq) {
 	to := k.plan.targets[e.from:e.to]
-	b := journal.Emitted{V: journal.BodyVersion, Name: e.rule.name, To: k.names(to), Data: data}
-	k.body = b.Append(k.body[:0])
-	id, payload := k.write(journal.KindEmitted, step)
+	b := journal.Emitted{Version: journal.V(journal.BodyVersion), Name: e.rule.name, To: k.names(to), Data: data}
+	id, payload := k.write(journal.KindEmitted, step, b.Append(k.body[:0]))
 	for _, c := range to {
 		k.deliver(c, mail{record: id, name: e.rule.name, data: tail(payload, data)})
 	}
 	if len(to) == 0 {
-		dropped := journal.Dropped{V: journal.BodyVersion, Name: e.rule.name, Reason: "no_route"}
-		k.body = dropped.Append(k.body[:0])
-		k.write(journal.KindDropped, id)
+		dropped := journal.Dropped{Version: journal.V(journal.BodyVersion), Name: e.rule.name, Reason: "no_route"}
+		k.note(journal.KindDropped, id, &dropped)
 	}
 }

@@ -19,7 +19,7 @@ func TestATickComesOnce(t *testing.T) {
 	at := w.Journal.Head().ID
 	require.EqualValues(t, 2, w.Time())
 	for _, to := range []manifest.Tick{0, 1, 2} {
-		requireForgeryFound(t, forged(t, w.Journal, at, journal.KindAdvanced, &journal.Advanced{V: 1, To: to}), world.ErrBadTick)
+		requireForgeryFound(t, forged(t, w.Journal, at, journal.KindAdvanced, &journal.Advanced{Version: journal.V(1), To: to}), world.ErrBadTick)
 	}
 	w.Step(1)
 	require.EqualValues(t, 3, w.Time())

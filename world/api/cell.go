@@ -64,7 +64,7 @@ func showCell(c *call) error {
 	}
 	v, err := c.world.Cell(cell, c.param("at"))
 	if err != nil {
-		return err
+		return ofMoment(err)
 	}
 	return c.ok(Cell{schemaOf("cell"), v})
 }

@@ -73,7 +73,7 @@ func TestCancelledIntentMayBeginAgainAndNothingElse(t *testing.T) {
 	p.proven()
 	keys := keysOf(p, 1)
 	f := &forger{t: t}
-	require.Equal(t, keys, p.forged(&journal.Finished{V: 1, Receipt: f.receipt(open, 1, receipt.Nonce{})}).OrphanKeys)
+	require.Equal(t, keys, p.forged(&journal.Finished{Version: journal.V(1), Receipt: f.receipt(open, 1, receipt.Nonce{})}).OrphanKeys)
 	require.Equal(t, keys, p.forged(start(&open, 1)).OrphanKeys)
 	require.Equal(t, keys, p.forged(claim(keys[0], "recorded")).OrphanKeys)
 	require.Equal(t, keys, p.forged(end(keys[0], receipt.StatusOK)).DuplicateKeys)
@@ -167,7 +167,7 @@ func TestRollbackCannotMakeUpForWhatHasNotHappened(t *testing.T) {
 	p := asked(t, undo)
 	absent := receipt.Key{Hash: journal.Hash{9}}
 	left := func(key receipt.Key) *journal.RolledBack {
-		return &journal.RolledBack{V: 1, SnapshotLen: 2, Abandoned: []journal.SideEffect{{Key: key, Disposition: journal.Compensated}}}
+		return &journal.RolledBack{Version: journal.V(1), SnapshotLen: 2, Abandoned: []journal.SideEffect{{Key: key, Disposition: journal.Compensated}}}
 	}
 	require.Equal(t, keysOf(p, 0), p.forged(left(keysOf(p, 0)[0])).OrphanKeys, "it is in flight")
 	require.Equal(t, []receipt.Key{absent}, p.forged(left(absent)).OrphanKeys)
@@ -203,12 +203,12 @@ func TestRecordedResultMayBeConfirmedWhenItIsAskedForAgain(t *testing.T) {
 		p := again(t, manifest.VerifyHuman, receipt.NotHappened)
 		key := keysOf(p, 0)[0]
 		require.EqualValues(t, 1, p.proven().Ledger.Parked)
-		verdict := &journal.Confirmed{V: 1, Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}
+		verdict := &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}
 		require.Equal(t, keysOf(p, 0), p.forged(verdict).OrphanKeys, "a person has to")
 		require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "she called them")))
 		p.Drive()
 		p.proven()
-		byHand := &journal.Confirmed{V: 1, Key: key, Mode: "person", Verdict: receipt.Happened}
+		byHand := &journal.Confirmed{Version: journal.V(1), Key: key, Mode: "person", Verdict: receipt.Happened}
 		require.Equal(t, keysOf(p, 0), p.forged(byHand).OrphanKeys, "she was not asked again")
 	})
 	t.Run("human denies", func(t *testing.T) {
@@ -263,7 +263,7 @@ func TestRepeatGetsTheResultOfWhatWasLeftBehind(t *testing.T) {
 		absent := receipt.Key{Hash: journal.Hash{9}}
 		require.Equal(t, []receipt.Key{absent}, p.forged(claim(absent, "reused")).OrphanKeys)
 		require.Equal(t, []receipt.Key{absent}, p.forged(&journal.IntentParked{
-			V: 1, Key: absent, Rules: []string{"possible_repeat"}, Params: journal.Data(canon.Null),
+			Version: journal.V(1), Key: absent, Rules: []string{"possible_repeat"}, Params: journal.Data(canon.Null),
 		}).OrphanKeys)
 	})
 }

@@ -140,7 +140,7 @@ func TestReceiptsOfAnotherWorldThanTheForkAreNamed(t *testing.T) {
 			data, err := worldtest.Keyring(t, c.world).Sign(r)
 			require.NoError(t, err)
 			x := tamper(p.Journal)
-			x.set(t, c.id, marshal(t, &journal.Finished{V: 1, Receipt: data}))
+			x.set(t, c.id, marshal(t, &journal.Finished{Version: journal.V(1), Receipt: data}))
 			got := run(t, x.relink(t), verify.Config{Keys: worldtest.Keyring(t, "child")})
 			require.Contains(t, places(got), place(c.id))
 			require.EqualValues(t, 1, got.Receipts.Bad)
@@ -159,7 +159,7 @@ func TestInheritedReceiptWithAnotherHashIsNamed(t *testing.T) {
 	data, err = r.Encode()
 	require.NoError(t, err)
 	x := tamper(p.Journal)
-	x.set(t, id, marshal(t, &journal.Finished{V: 1, Receipt: data}))
+	x.set(t, id, marshal(t, &journal.Finished{Version: journal.V(1), Receipt: data}))
 	got := run(t, x.relink(t), verify.Config{Keys: worldtest.Keyring(t, "child")})
 	require.Contains(t, places(got), place(id))
 	require.Equal(t, verify.Receipts{Inherited: 1, Bad: 1}, got.Receipts)
@@ -169,7 +169,7 @@ func TestInheritedReceiptWithAnotherHashIsNamed(t *testing.T) {
 func TestForkedLedgerIsHeldToWhatAForkDoes(t *testing.T) {
 	p := parent(t)
 	all := p.Intents()
-	doubt := &journal.InDoubt{V: 1, Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}
+	doubt := &journal.InDoubt{Version: journal.V(1), Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}
 	require.Equal(t, keysOf(p, 2), p.forged(doubt).OrphanKeys, "nothing expired, and there was no fork")
 	f := p.fork(journal.ForkHold)
 	fork, _, _ := find(t, f.Journal, journal.KindForked)
@@ -177,8 +177,8 @@ func TestForkedLedgerIsHeldToWhatAForkDoes(t *testing.T) {
 		body journal.Body
 		key  receipt.Key
 	}{
-		"parked and had ended": {&journal.IntentParked{V: 1, Key: all[0].Intent.Key, Rules: []string{}, Params: journal.Data{0xf6}}, all[0].Intent.Key},
-		"in doubt already":     {&journal.InDoubt{V: 1, Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}, all[2].Intent.Key},
+		"parked and had ended": {&journal.IntentParked{Version: journal.V(1), Key: all[0].Intent.Key, Rules: []string{}, Params: journal.Data{0xf6}}, all[0].Intent.Key},
+		"in doubt already":     {&journal.InDoubt{Version: journal.V(1), Key: all[2].Intent.Key, Attempt: 1, Action: manifest.InDoubtPark}, all[2].Intent.Key},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := tamper(f.Journal)

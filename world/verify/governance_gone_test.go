@@ -68,7 +68,7 @@ func TestManifestThatIsGoneApprovesNothing(t *testing.T) {
 	x := tamper(c.Journal)
 	gone := created.(*journal.Created).Manifest
 	x.blobs[gone] = nil
-	x.add(t, journal.KindRedacted, marshal(t, &journal.Redacted{V: 1, Blob: gone, Actor: "eve", Reason: "it lists approvers"}))
+	x.add(t, journal.KindRedacted, marshal(t, &journal.Redacted{Version: journal.V(1), Blob: gone, Actor: "eve", Reason: "it lists approvers"}))
 	r := run(t, x.relink(t), verify.Config{})
 	require.Contains(t, places(r), place(approved))
 	require.Contains(t, places(r), place(applied))

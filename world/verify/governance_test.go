@@ -86,14 +86,14 @@ func (c *council) approval(n uint64, who byte, change ...func(*manifest.Terms)) 
 		change(&t)
 	}
 	return &journal.ManifestApproved{
-		V: 1, Proposal: n, World: t.World, Base: t.Base, Candidate: t.Candidate, Report: t.Report,
+		Version: journal.V(1), Proposal: n, World: t.World, Base: t.Base, Candidate: t.Candidate, Report: t.Report,
 		Signature: manifest.Sign(worldtest.Key(who), t), Actor: "eve",
 	}
 }
 
 func (c *council) application(n uint64, change ...func(*journal.Applied)) *journal.Applied {
 	t := c.terms(n)
-	b := &journal.Applied{V: journal.EnginesVersion, Proposal: n, Manifest: t.Candidate, Base: t.Base, Actor: "eve", Kernel: world.KernelVersion}
+	b := &journal.Applied{Version: journal.V(journal.EnginesVersion), Proposal: n, Manifest: t.Candidate, Base: t.Base, Actor: "eve", Kernel: world.KernelVersion}
 	for _, change := range change {
 		change(b)
 	}
@@ -102,7 +102,7 @@ func (c *council) application(n uint64, change ...func(*journal.Applied)) *journ
 
 func reportOn(n uint64) *journal.ManifestShadowed {
 	data := journal.Data(canon.Null)
-	return &journal.ManifestShadowed{V: 1, Proposal: n, Hash: canon.Sum(data), Report: data, Actor: "eve"}
+	return &journal.ManifestShadowed{Version: journal.V(1), Proposal: n, Hash: canon.Sum(data), Report: data, Actor: "eve"}
 }
 
 // about has an approval be of the report that reportOn makes.
@@ -204,7 +204,7 @@ func TestForgedApplyIsNamed(t *testing.T) {
 	for name, x := range map[string]forgery{
 		"by no proposal":      {[]journal.Body{c.application(p, func(b *journal.Applied) { b.Proposal = 9 })}, []int{0}, 1},
 		"by proposal 0":       {[]journal.Body{c.application(p, func(b *journal.Applied) { b.Proposal = 0 })}, []int{0}, 1},
-		"of a closed one":     {[]journal.Body{&journal.ManifestRejected{V: 1, Proposal: p, Actor: "eve"}, c.application(p)}, []int{1}, 1},
+		"of a closed one":     {[]journal.Body{&journal.ManifestRejected{Version: journal.V(1), Proposal: p, Actor: "eve"}, c.application(p)}, []int{1}, 1},
 		"twice":               {[]journal.Body{c.application(p), c.application(p)}, []int{1}, 1},
 		"of another manifest": {[]journal.Body{c.application(p, func(b *journal.Applied) { b.Manifest = c.terms(stale).Candidate })}, []int{0}, 1},
 		"on another base":     {[]journal.Body{c.application(p, func(b *journal.Applied) { b.Base[0]++ })}, []int{0}, 1},
@@ -217,7 +217,7 @@ func TestForgedApplyIsNamed(t *testing.T) {
 			[]int{4},
 			1,
 		},
-		"without a report": {[]journal.Body{&journal.ManifestProposed{V: 1, Base: first, Candidate: back.Base, Actor: "eve"}, c.application(p, func(b *journal.Applied) { b.Proposal = 3 })}, []int{1}, 1},
+		"without a report": {[]journal.Body{&journal.ManifestProposed{Version: journal.V(1), Base: first, Candidate: back.Base, Actor: "eve"}, c.application(p, func(b *journal.Applied) { b.Proposal = 3 })}, []int{1}, 1},
 		"on a report that is not what its hash says": {
 			[]journal.Body{wrong, c.approval(p, 1, about), c.approval(p, 2, about), c.application(p)},
 			[]int{0, 3},
@@ -226,9 +226,9 @@ func TestForgedApplyIsNamed(t *testing.T) {
 		"on a report from before the last apply": {
 			[]journal.Body{
 				c.application(p),
-				&journal.ManifestProposed{V: 1, Base: back.Base, Candidate: first, Actor: "eve"},
+				&journal.ManifestProposed{Version: journal.V(1), Base: back.Base, Candidate: first, Actor: "eve"},
 				reportOn(3), approveBack(1), approveBack(2),
-				&journal.Applied{V: journal.EnginesVersion, Proposal: 3, Manifest: first, Base: back.Base, Actor: "eve"},
+				&journal.Applied{Version: journal.V(journal.EnginesVersion), Proposal: 3, Manifest: first, Base: back.Base, Actor: "eve"},
 				c.approval(stale, 3), c.application(stale),
 			},
 			[]int{6, 7},

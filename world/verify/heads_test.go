@@ -142,7 +142,7 @@ func TestCheckpointThatDoesNotHoldIsNamed(t *testing.T) {
 	forged := bytes.Clone(good)
 	forged[len(forged)-8] ^= 1
 	longer := tamper(w.Journal)
-	longer.add(t, journal.KindAdvanced, marshal(t, &journal.Advanced{V: 1, To: 99}))
+	longer.add(t, journal.KindAdvanced, marshal(t, &journal.Advanced{Version: journal.V(1), To: 99}))
 	last := fmt.Sprintf("checkpoint #%d", n)
 	for name, c := range map[string]struct {
 		notes [][]byte
@@ -260,7 +260,7 @@ func TestCheckpointIsOfTheWorldThatItsRecordWas(t *testing.T) {
 func TestCheckpointCoversWhatCannotBeRead(t *testing.T) {
 	x := tamper(story(t).Journal)
 	id := x.add(t, "later.kind", []byte(canon.Null))
-	x.add(t, journal.KindAdvanced, marshal(t, &journal.Advanced{V: 1, To: 99}))
+	x.add(t, journal.KindAdvanced, marshal(t, &journal.Advanced{Version: journal.V(1), To: 99}))
 	x.relink(t)
 	cfg := verify.Config{Trust: publics(1), Checkpoints: notes(sign(t, "test", x.records, 1))}
 	r := run(t, x, cfg)

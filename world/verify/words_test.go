@@ -19,21 +19,21 @@ func TestWordsThatNoKernelWritesAreFaults(t *testing.T) {
 	p := told(t)
 	key := keysOf(p, 0)[0]
 	left := func(state receipt.State, d journal.Disposition) *journal.RolledBack {
-		return &journal.RolledBack{V: 1, Abandoned: []journal.SideEffect{{Key: key, State: state, Disposition: d}}}
+		return &journal.RolledBack{Version: journal.V(1), Abandoned: []journal.SideEffect{{Key: key, State: state, Disposition: d}}}
 	}
 	for name, c := range map[string]struct {
 		kind      journal.Kind
 		good, bad journal.Body
 	}{
-		"outcome of a step":    {journal.KindStepped, &journal.Stepped{V: 1, Outcome: receipt.OutcomePure}, &journal.Stepped{V: 1, Outcome: "purer"}},
-		"outcome of a receipt": {journal.KindWaiting, &journal.IntentWaiting{V: 1, Key: key, Outcome: receipt.OutcomeCompensatable}, &journal.IntentWaiting{V: 1, Key: key, Outcome: receipt.OutcomePure}},
-		"what is done":         {journal.KindInDoubt, &journal.InDoubt{V: 1, Key: key, Action: manifest.InDoubtPark}, &journal.InDoubt{V: 1, Key: key, Action: "hope"}},
-		"mode":                 {journal.KindConfirmed, &journal.Confirmed{V: 1, Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}, &journal.Confirmed{V: 1, Key: key, Mode: "lax", Verdict: receipt.Happened}},
-		"verdict":              {journal.KindConfirmed, &journal.Confirmed{V: 1, Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.NotHappened}, &journal.Confirmed{V: 1, Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.Unknown}},
+		"outcome of a step":    {journal.KindStepped, &journal.Stepped{Version: journal.V(1), Outcome: receipt.OutcomePure}, &journal.Stepped{Version: journal.V(1), Outcome: "purer"}},
+		"outcome of a receipt": {journal.KindWaiting, &journal.IntentWaiting{Version: journal.V(1), Key: key, Outcome: receipt.OutcomeCompensatable}, &journal.IntentWaiting{Version: journal.V(1), Key: key, Outcome: receipt.OutcomePure}},
+		"what is done":         {journal.KindInDoubt, &journal.InDoubt{Version: journal.V(1), Key: key, Action: manifest.InDoubtPark}, &journal.InDoubt{Version: journal.V(1), Key: key, Action: "hope"}},
+		"mode":                 {journal.KindConfirmed, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyStrict, Verdict: receipt.Happened}, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: "lax", Verdict: receipt.Happened}},
+		"verdict":              {journal.KindConfirmed, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.NotHappened}, &journal.Confirmed{Version: journal.V(1), Key: key, Mode: manifest.VerifyWarn, Verdict: receipt.Unknown}},
 		"disposition":          {journal.KindRollback, left(receipt.StateFailed, journal.Kept), left(receipt.StateFailed, "lost")},
 		"state":                {journal.KindRollback, left(receipt.StateCommitted, journal.Kept), left(receipt.StateDenied, journal.Kept)},
 		"decision":             {journal.KindIntent, claim(key, "allow"), claim(key, "perhaps")},
-		"decision of a person": {journal.KindResolved, &journal.Resolved{V: 1, Key: key, How: world.Reuse}, &journal.Resolved{V: 1, Key: key, How: "perhaps"}},
+		"decision of a person": {journal.KindResolved, &journal.Resolved{Version: journal.V(1), Key: key, How: world.Reuse}, &journal.Resolved{Version: journal.V(1), Key: key, How: "perhaps"}},
 	} {
 		for _, part := range []bool{false, true} {
 			faults := func(b journal.Body) int {
