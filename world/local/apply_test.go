@@ -239,14 +239,7 @@ func TestApplyBesideARunningWorld(t *testing.T) {
 	w := openWith(t, changing(t, p), p.options("probe"))
 	ctx, stop := context.WithCancel(t.Context())
 	var runner, senders sync.WaitGroup
-	runner.Go(func() {
-		for ctx.Err() == nil {
-			if err := w.Run(ctx); err != nil && ctx.Err() == nil {
-				t.Errorf("run: %v", err)
-				return
-			}
-		}
-	})
+	runner.Go(func() { keepRunning(ctx, t, w) })
 	runner.Go(func() {
 		for ctx.Err() == nil {
 			if err := w.Wait(ctx); err != nil && ctx.Err() == nil {

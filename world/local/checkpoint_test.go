@@ -183,11 +183,18 @@ func TestCheckpointsAreSignedWhenTheyAreDue(t *testing.T) {
 	require.NoError(t, w.Close())
 }
 
-func TestSignersAreThoseOfAllEpochs(t *testing.T) {
+// checkpointed returns a world that has lived, its directory and its first checkpoint.
+func checkpointed(t testing.TB) (string, *local.World, *store.Signed) {
+	t.Helper()
 	dir, _ := lived(t)
 	w := open(t, dir)
 	first, err := w.Checkpoint()
 	require.NoError(t, err)
+	return dir, w, first
+}
+
+func TestSignersAreThoseOfAllEpochs(t *testing.T) {
+	dir, w, first := checkpointed(t)
 	old, err := w.Signers()
 	require.NoError(t, err)
 	require.Len(t, old, 1)
@@ -279,10 +286,7 @@ func TestLessThanWhatWasSignedIsNotSigned(t *testing.T) {
 }
 
 func TestBackupKeepsWhatWasSignedAndAForkSignsItsOwn(t *testing.T) {
-	dir, _ := lived(t)
-	w := open(t, dir)
-	first, err := w.Checkpoint()
-	require.NoError(t, err)
+	_, w, first := checkpointed(t)
 	live(t, w)
 	second, err := w.Checkpoint()
 	require.NoError(t, err)
