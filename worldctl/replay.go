@@ -7,17 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
-
-type replayAnswer struct {
-	OK              bool              `json:"ok"`
-	Records         uint64            `json:"records"`          // that are equal
-	StateRoot       *journal.Hash     `json:"state_root"`       // null where it diverged
-	FirstDivergence *world.Divergence `json:"first_divergence"` // null where it did not
-}
 
 func newReplayCommand(c *cli) *cobra.Command {
 	var from, to string
@@ -67,21 +59,17 @@ func (c *cli) replaySpan(lw *local.World, from, to string) (first, last journal.
 
 func (c *cli) replay(lw *local.World, from, to journal.Seq) error {
 	report, stop := c.progress("records", uint64(to))
-	done, err := lw.ReplayFrom(from, to, report)
+	a, err := recordsOf(lw).Replay(from, to, report)
 	stop()
-	answer := replayAnswer{OK: err == nil}
-	if err == nil {
-		answer.Records, answer.StateRoot = uint64(done.Head.ID-from), &done.StateRoot
-	} else if errors.As(err, &answer.FirstDivergence) {
-		answer.Records = uint64(answer.FirstDivergence.Record - 1 - from)
-	} else if from != 0 && errors.Is(err, journal.ErrNotFound) {
+	switch {
+	case a == nil && from != 0 && errors.Is(err, journal.ErrNotFound):
 		return hinted(err, "a rollback since led to a snapshot before it that is not kept: worldctl replay computes all")
-	} else {
+	case a == nil:
 		return err
 	}
-	return errors.Join(c.object("replay", answer, func() {
-		if answer.OK {
-			c.facts([2]any{"records", fmt.Sprintf("%d, all equal", answer.Records)}, [2]any{"state root", answer.StateRoot})
+	return errors.Join(c.object("replay", a, func() {
+		if a.OK {
+			c.facts([2]any{"records", fmt.Sprintf("%d, all equal", a.Records)}, [2]any{"state root", a.StateRoot})
 		}
 	}), err)
 }
