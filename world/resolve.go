@@ -65,7 +65,7 @@ func (k *kernel) approveRepeat(e *receipt.Entry, cause journal.Seq) error {
 		return err
 	}
 	if e.Repeats != nil && e.State == receipt.StateOpen {
-		k.ledger.Match(k.ledger.Entry(*e.Repeats))
+		k.matchV1(k.ledger.Entry(*e.Repeats))
 	}
 	return nil
 }
