@@ -54,7 +54,7 @@ func (k *kernel) readAnswers(h journal.History, p *past) error {
 		if e.State != receipt.StateCommitted || rule == nil || rule.compensation == nil || p.answers[e.Intent.Key] != nil {
 			continue
 		}
-		body, err := readBody(h, journal.Seq(e.Finished))
+		body, err := journal.ReadBody(h, journal.Seq(e.Finished))
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (k *kernel) readAnswers(h journal.History, p *past) error {
 		if a.receipt, err = receipt.Decode(finished.Receipt); err != nil {
 			return fmt.Errorf("world: record #%d: %w", e.Finished, err)
 		}
-		if body, err = readBody(h, journal.Seq(e.Emitted)); err != nil {
+		if body, err = journal.ReadBody(h, journal.Seq(e.Emitted)); err != nil {
 			return err
 		}
 		if intent, ok := body.(*journal.IntentEmitted); ok {
