@@ -112,14 +112,9 @@ func (r *risks) choice(path, name, what, was, is string, free ...string) {
 // section compares the entries of one section with entry, in the order of their
 // names; one that there is not is the zero T.
 func section[T any](path, kind string, a, b map[string]T, entry func(path, name string, was, is *T)) {
-	names := make(map[string]bool, len(a)+len(b))
-	for name := range maps.Keys(a) { // order cannot show: sorted below
-		names[name] = true
-	}
-	for name := range maps.Keys(b) { // order cannot show: sorted below
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b)) // order cannot show: sorted below
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		var was, is *T
 		if value, ok := a[name]; ok {
 			was = &value

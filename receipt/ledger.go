@@ -3,6 +3,7 @@ package receipt
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -102,14 +103,9 @@ func (l *Ledger) In(s State) []*Entry {
 
 // Keys returns the keys of all intents in the order in which they were emitted.
 func (l *Ledger) Keys() []Key {
-	entries := make([]*Entry, 0, len(l.entries))
-	for _, e := range l.entries { // order cannot show: sorted below
-		entries = append(entries, e)
-	}
-	slices.SortFunc(entries, byEmission)
-	keys := make([]Key, len(entries))
-	for i, e := range entries {
-		keys[i] = e.Intent.Key
+	keys := make([]Key, 0, len(l.entries))
+	for _, e := range slices.SortedFunc(maps.Values(l.entries), byEmission) {
+		keys = append(keys, e.Intent.Key)
 	}
 	return keys
 }
