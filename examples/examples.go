@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 //go:embed counter go support town ville
@@ -68,7 +70,11 @@ func Event(name string) string {
 // Copy writes the files of an example to a directory, which it makes if need
 // be, and makes them durable. It overwrites nothing: the error for a file that is there names it and
 // wraps fs.ErrExist. After an error the directory is as it was.
-func Copy(name, dir string) error {
+func Copy(name, dir string) error { return CopyFor(name, dir, func() error { return nil }) }
+
+// CopyFor is Copy, and has the files used: after an error of use, which must have left
+// nothing of its own, the directory is as it was, too.
+func CopyFor(name, dir string, use func() error) error {
 	if Describe(name) == "" {
 		return fmt.Errorf("%q: %w", name, ErrUnknown)
 	}
@@ -76,84 +82,54 @@ func Copy(name, dir string) error {
 	if err != nil {
 		return err
 	}
-	var made []string
-	err = fs.WalkDir(source, ".", func(file string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	var names []string
+	err = fs.WalkDir(source, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, name)
 		}
-		at := filepath.Join(dir, filepath.FromSlash(file))
-		if d.IsDir() {
-			created, err := makeDir(at)
-			made = append(made, created...)
-			return err
-		}
-		data, err := fs.ReadFile(source, file)
-		if err != nil {
-			return err
-		}
-		created, err := writeNew(at, data)
-		made = append(made, created...)
 		return err
 	})
-	if err == nil {
-		err = syncNames(made)
+	if err != nil {
+		return err
 	}
-	for i := len(made) - 1; err != nil && i >= 0; i-- {
-		err = errors.Join(err, os.Remove(made[i]))
-	}
-	return err
-}
-
-// makeDir makes a directory with its parents and returns those that it made,
-// parents first.
-func makeDir(dir string) ([]string, error) {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		return nil, nil
-	}
-	var made []string
-	if up := filepath.Dir(dir); up != dir {
-		var err error
-		if made, err = makeDir(up); err != nil {
-			return made, err
+	return write(source, names, dir, func() error {
+		synced := make(map[string]bool)
+		for _, name := range names {
+			at := filepath.Dir(filepath.Join(dir, filepath.FromSlash(name)))
+			if synced[at] {
+				continue
+			}
+			synced[at] = true
+			if err := file.SyncDir(at); err != nil {
+				return err
+			}
 		}
-	}
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		return made, err
-	}
-	return append(made, dir), nil
+		return use()
+	})
 }
 
-// writeNew writes a file that is not there yet, and returns it as soon as it is.
-// Embedded files have no modes: what begins like a program can be run.
-func writeNew(file string, data []byte) ([]string, error) {
+// write writes files, and then uses them. After an error none is left.
+func write(source fs.FS, names []string, dir string, use func() error) error {
+	if len(names) == 0 {
+		return use()
+	}
+	data, err := fs.ReadFile(source, names[0])
+	if err != nil {
+		return err
+	}
 	mode := fs.FileMode(0o666)
-	if bytes.HasPrefix(data, []byte("#!")) {
+	if bytes.HasPrefix(data, []byte("#!")) { // embedded files have no modes
 		mode = 0o777
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return nil, err
-	}
-	_, err = f.Write(data)
-	return []string{file}, errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncNames makes the names of what was made durable, each directory once.
-func syncNames(made []string) error {
-	synced := make(map[string]bool)
-	for _, m := range made {
-		dir := filepath.Dir(m)
-		if synced[dir] {
-			continue
+	at := filepath.Join(dir, filepath.FromSlash(names[0]))
+	return file.InDir(filepath.Dir(at), func() error {
+		if err := file.WriteNew(at, data, mode); err != nil {
+			return err
 		}
-		synced[dir] = true
-		d, err := os.Open(dir)
+		err := write(source, names[1:], dir, use)
 		if err != nil {
-			return err
+			err = errors.Join(err, os.Remove(at))
 		}
-		if err := errors.Join(d.Sync(), d.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
+		return err
+	})
 }

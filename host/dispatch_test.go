@@ -2,9 +2,11 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -26,8 +28,9 @@ func (g gated) Perform(ctx context.Context, call host.Call) (host.Result, error)
 }
 func (gated) Deterministic() bool { return true }
 
-// newGated returns an adapter and n permits for it.
-func newGated(t testing.TB, n int) (gated, []receipt.Permit) {
+// openGated returns a host of so many workers (0: the default), whose adapter waits at
+// the gate of each of n permits.
+func openGated(t testing.TB, workers, n int) (*host.Host, gated, []receipt.Permit) {
 	t.Helper()
 	g := make(gated)
 	permits := make([]receipt.Permit, n)
@@ -35,7 +38,9 @@ func newGated(t testing.TB, n int) (gated, []receipt.Permit) {
 		permits[i] = permit(t, "agent/1", "k", strconv.Itoa(i), uint64(i))
 		g[permits[i].Key] = make(chan struct{})
 	}
-	return g, permits
+	s := setup{workers: workers}
+	s.adapter("k", g)
+	return s.open(t), g, permits
 }
 
 // The tests below run in bubbles: synctest.Test fails when a goroutine of the
@@ -43,10 +48,7 @@ func newGated(t testing.TB, n int) (gated, []receipt.Permit) {
 
 func TestAnswersComeInTheOrderOfCompletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 5)
-		s := setup{workers: 5}
-		s.adapter("k", g)
-		h := s.open(t)
+		h, g, permits := openGated(t, 5, 5)
 		start(h, permits...)
 		for _, i := range []int{3, 0, 4, 2, 1} {
 			close(g[permits[i].Key])
@@ -59,10 +61,7 @@ func TestAnswersComeInTheOrderOfCompletion(t *testing.T) {
 
 func TestStartNeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 5000)
-		s := setup{workers: 1}
-		s.adapter("k", g)
-		h := s.open(t)
+		h, g, permits := openGated(t, 1, 5000)
 		for _, p := range permits {
 			start(h, p)
 		}
@@ -98,10 +97,7 @@ func TestReceiptsDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 
 func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 1)
-		var s setup
-		s.adapter("k", g)
-		h := s.open(t)
+		h, g, permits := openGated(t, 0, 1)
 		start(h, permits...)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
@@ -119,10 +115,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 
 func TestEverybodyWaitsForTheSameAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 1)
-		var s setup
-		s.adapter("k", g)
-		h := s.open(t)
+		h, g, permits := openGated(t, 0, 1)
 		start(h, permits...)
 		ended := make(chan error)
 		for range 3 {
@@ -156,10 +149,7 @@ func TestCloseEndsAnIdleWait(t *testing.T) {
 
 func TestCloseDuringWorkEndsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, permits := newGated(t, 10)
-		s := setup{workers: 2}
-		s.adapter("k", g)
-		h := s.open(t)
+		h, _, permits := openGated(t, 2, 10)
 		start(h, permits...)
 		ended := make(chan error)
 		go func() { ended <- h.Wait(t.Context()) }()
@@ -199,10 +189,7 @@ func TestCloseWaitsForWhatIsBeingPerformed(t *testing.T) {
 // that come later: whoever drives the world looks after Answers.
 func TestWakeEndsEveryWaitUntilAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, _ := newGated(t, 0)
-		s := setup{}
-		s.adapter("k", g)
-		h := s.open(t)
+		h, _, _ := openGated(t, 0, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 3)
 		wait := func() { ended <- h.Wait(ctx) }
@@ -221,5 +208,126 @@ func TestWakeEndsEveryWaitUntilAnswers(t *testing.T) {
 		require.Empty(t, ended)
 		cancel()
 		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}
+
+// closing closes h in the background and reports how long that took.
+func closing(h *host.Host) <-chan time.Duration {
+	took := make(chan time.Duration, 1)
+	began := time.Now()
+	go func() {
+		_ = h.Close() // asked again by the setup, with the same answer
+		took <- time.Since(began)
+	}()
+	return took
+}
+
+// after performs what it is given once the channel is closed.
+func after(release <-chan struct{}) outside {
+	return func(context.Context, host.Call) (host.Result, error) {
+		<-release
+		return host.Result{Status: receipt.StatusOK}, nil
+	}
+}
+
+func TestCloseGivesBackWhatNobodyStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path, release := storeAt(t), make(chan struct{})
+		s := newLive(path, after(release))
+		s.workers = 1
+		h := s.open(t)
+		start(h, nth(t, 1))
+		synctest.Wait()
+		start(h, nth(t, 1), nth(t, 2), nth(t, 2), nth(t, 3))
+		h.Start(task(receipt.Verify, nth(t, 4)))
+		took := closing(h)
+		<-time.After(host.DefaultGrace / 2)
+		close(release)
+		require.Equal(t, host.DefaultGrace/2, <-took, "it waits no longer than it must")
+
+		require.Equal(t, receipt.StatusOK, decoded(t, recovered(t, path, nth(t, 1))).Status, "what ran was not given back")
+		for n := 2; n <= 3; n++ {
+			r := decoded(t, recovered(t, path, nth(t, n)))
+			require.Equal(t, receipt.StatusCancelled, r.Status)
+			require.Equal(t, receipt.OutcomeRetryableFailure, r.Class)
+			require.True(t, r.Unsent)
+			require.Zero(t, r.Cost)
+		}
+		require.NotEmpty(t, recovered(t, path, nth(t, 4)).Lost)
+	})
+}
+
+func TestCloseEndsWhatTakesLongerThanItsGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := storeAt(t)
+		s := newLive(path, func(ctx context.Context, call host.Call) (host.Result, error) {
+			<-ctx.Done()
+			if call.Permit.Key == nth(t, 1).Key {
+				return host.Result{Status: receipt.StatusCancelled, Class: receipt.OutcomeRetryableFailure, Unsent: true}, nil
+			}
+			return host.Result{}, ctx.Err()
+		})
+		s.workers = 2
+		h := s.open(t)
+		start(h, nth(t, 1), nth(t, 2))
+		synctest.Wait()
+		start(h, nth(t, 2)) // runs already: it is not for giving back
+		require.Equal(t, host.DefaultGrace, <-closing(h))
+		require.Equal(t, receipt.StatusCancelled, decoded(t, recovered(t, path, nth(t, 1))).Status)
+		require.NotEmpty(t, recovered(t, path, nth(t, 2)).Lost, "nobody can tell")
+	})
+}
+
+func TestCancelledIsForWhoWasStopped(t *testing.T) {
+	h := newLive(storeAt(t), outside(result(receipt.StatusCancelled, nil))).open(t)
+	start(h, nth(t, 1))
+	require.Equal(t, receipt.StatusError, decoded(t, next(t, h)).Status, "or a world would start it for ever")
+}
+
+func TestCloseNeverHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path, release := storeAt(t), make(chan struct{})
+		s := newLive(path, after(release))
+		h := s.open(t)
+		start(h, nth(t, 1))
+		synctest.Wait()
+		took := <-closing(h)
+		require.GreaterOrEqual(t, took, host.DefaultGrace)
+		require.LessOrEqual(t, took, 2*host.DefaultGrace)
+		close(release)
+		synctest.Wait()
+		require.NotEmpty(t, recovered(t, path, nth(t, 1)).Lost, "it came too late")
+	})
+}
+
+// closer is an adapter that can be closed.
+type closer struct {
+	perform
+	close func() error
+}
+
+func (c closer) Close() error { return c.close() }
+
+func TestCloseClosesAdapters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fault, release, closed := errors.New("it was in use"), make(chan struct{}), 0
+		var s setup
+		s.adapter("a", closer{close: func() error { closed++; return fault }})
+		s.adapter("b", closer{close: func() error { <-release; return nil }})
+		h, err := s.new(t)
+		require.NoError(t, err)
+		require.ErrorIs(t, h.Close(), fault, "and does not wait for ever")
+		require.ErrorIs(t, h.Close(), fault)
+		require.Equal(t, 1, closed)
+
+		s.adapters["c"] = func(host.Setup) (host.Adapter, error) { return nil, fault }
+		s.effects["c"] = s.effects["a"]
+		e := s.effects["c"]
+		e.Adapter = "c"
+		s.effects["c"] = e
+		_, err = s.new(t)
+		require.Error(t, err)
+		require.Equal(t, 2, closed, "also where New fails")
+		close(release)
 	})
 }

@@ -2,10 +2,11 @@ package host
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
@@ -19,18 +20,22 @@ func (p tallied) Perform(_ context.Context, call Call) (Result, error) {
 	return Result{Status: receipt.StatusOK, Payload: call.Permit.Params}, nil
 }
 
-func TestAFailingStoreStopsTheWorld(t *testing.T) {
-	var mu sync.Mutex
-	broken, calls := false, 0
-	mem := storeFS(t)
+// failing returns files that fail to sync once the function was called.
+func failing(mem vfs.FS) (vfs.FS, func()) {
+	var broken atomic.Bool
 	files := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if broken && op.Kind == errorfs.OpFileSyncData {
+		if broken.Load() && op.Kind == errorfs.OpFileSyncData {
 			return syscall.EIO
 		}
 		return nil
 	}))
+	return files, func() { broken.Store(true) }
+}
+
+func TestAFailingStoreStopsTheWorld(t *testing.T) {
+	calls := 0
+	mem := storeFS(t)
+	files, breakDown := failing(mem)
 	h := liveHost(t, files, storePath, func(Call) { calls++ })
 
 	h.Start([]receipt.Task{{Permit: aPermit(1)}})
@@ -39,9 +44,7 @@ func TestAFailingStoreStopsTheWorld(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, answers, 1)
 
-	mu.Lock()
-	broken = true
-	mu.Unlock()
+	breakDown()
 	h.Start([]receipt.Task{{Permit: aPermit(2)}})
 	require.ErrorIs(t, h.Wait(t.Context()), syscall.EIO)
 	for range 2 {
@@ -54,4 +57,47 @@ func TestAFailingStoreStopsTheWorld(t *testing.T) {
 	require.Equal(t, 2, calls, "what cannot be stored is not tallied")
 	require.ErrorIs(t, h.Close(), syscall.EIO)
 	require.NotContains(t, reopen(t, crash(mem)), attempt{aPermit(2).Key, 1})
+}
+
+// TestWhatIsNotDurableIsNotCommitted has several workers in Commit while the
+// disk fails.
+func TestWhatIsNotDurableIsNotCommitted(t *testing.T) {
+	mem := storeFS(t)
+	files, breakDown := failing(mem)
+	h := liveHost(t, files, storePath, nil)
+	h.cfg.Remote, h.cfg.Grace = true, 1
+	said := make([][]byte, 4)
+	for n := range said {
+		p := aPermit(uint64(n))
+		h.Start([]receipt.Task{{Permit: p}})
+		r := receipt.New("town", p, receipt.StatusOK, nil)
+		var err error
+		said[n], err = h.cfg.Keys.Sign(&r)
+		require.NoError(t, err)
+	}
+	offers, err := h.Acquire(t.Context(), "w", nil, len(said))
+	require.NoError(t, err)
+	require.Len(t, offers, len(said))
+	require.NoError(t, h.Commit("w", said[0], 0))
+
+	breakDown()
+	errs := make(chan error)
+	for range 3 {
+		for _, data := range said[1:3] {
+			go func() { errs <- h.Commit("w", data, 0) }()
+		}
+	}
+	for range 6 {
+		require.ErrorIs(t, <-errs, syscall.EIO)
+	}
+	require.ErrorIs(t, h.Commit("w", said[3], 0), syscall.EIO)
+	require.NoError(t, h.Commit("w", said[0], 0), "that one is durable")
+	_, err = h.Acquire(context.Background(), "w", nil, 1)
+	require.ErrorIs(t, err, syscall.EIO)
+
+	h.Start([]receipt.Task{{Work: receipt.Forget, Permit: aPermit(3)}})
+	require.ErrorIs(t, h.Close(), syscall.EIO)
+	kept := reopen(t, crash(mem))
+	require.Contains(t, kept, attempt{aPermit(0).Key, 1})
+	require.Len(t, kept, 1)
 }

@@ -294,12 +294,19 @@ func TestAWorkerHasAName(t *testing.T) {
 	require.Len(t, acquire(t, owner, strings.Repeat("w", host.MaxWorkerBytes), 1), 1)
 }
 
+// leased returns a host and the permit that the worker w-1 holds of it.
+func leased(t testing.TB) (*host.Host, receipt.Permit) {
+	t.Helper()
+	owner := newOwner(t, storeAt(t)).open(t)
+	p := nth(t, 1)
+	start(owner, p)
+	acquire(t, owner, "w-1", 1)
+	return owner, p
+}
+
 func TestALeaseThatIsNotRenewedRunsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		owner := newOwner(t, storeAt(t)).open(t)
-		p := nth(t, 1)
-		start(owner, p)
-		acquire(t, owner, "w-1", 1)
+		owner, p := leased(t)
 		began := time.Now()
 		a := next(t, owner)
 		require.Equal(t, receipt.Answer{Key: p.Key, Attempt: 1, Work: receipt.Perform, Lost: "worker w-1 has not renewed its lease"}, a)
@@ -320,10 +327,7 @@ func TestALeaseThatIsNotRenewedRunsOut(t *testing.T) {
 
 func TestALeaseIsKeptByRenewingUntilItsWorkerMustHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		owner := newOwner(t, storeAt(t)).open(t)
-		p := nth(t, 1)
-		start(owner, p)
-		acquire(t, owner, "w-1", 1)
+		owner, p := leased(t)
 		end := 30*time.Second + 2*host.DefaultLease
 		for began := time.Now(); time.Since(began) <= end; <-time.After(host.DefaultLease / 2) {
 			require.NoError(t, owner.Renew("w-1", p.Key, 1, p.Nonce))

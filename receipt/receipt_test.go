@@ -196,6 +196,14 @@ func TestOutcomeOfAStatus(t *testing.T) {
 	require.False(t, receipt.Status("").Known())
 }
 
+// requireBytes requires that what was decoded from bytes encodes to them.
+func requireBytes(t testing.TB, want []byte, decoded interface{ Encode() ([]byte, error) }) {
+	t.Helper()
+	got, err := decoded.Encode()
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
 func FuzzDecode(f *testing.F) {
 	_, data := vectorSigned(f)
 	f.Add(data)
@@ -214,10 +222,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		back, err := r.Encode()
-		require.NoError(t, err)
-		require.Equal(t, data, back)
-		require.NoError(t, canon.Valid(back))
+		requireBytes(t, data, r)
+		require.NoError(t, canon.Valid(data))
 	})
 }
 

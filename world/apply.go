@@ -8,6 +8,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -85,7 +86,18 @@ func (m *Moment) ready(proposal uint64) (*rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	return next, m.k.dropsNothing(next)
+	if err := m.k.dropsNothing(next); err != nil {
+		return nil, err
+	}
+	return next, m.canPerform(next.manifest, m.past.Blob)
+}
+
+// canPerform returns why the effects of a candidate cannot be performed.
+func (m *Moment) canPerform(candidate *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) error {
+	if m.performs == nil {
+		return nil
+	}
+	return m.performs(candidate, content)
 }
 
 // dropsNothing refuses rules without a kind of which effects are under way.

@@ -151,9 +151,7 @@ func TestEffectInDoubtKeepsItsCall(t *testing.T) {
 	for _, how := range []journal.Resolution{journal.Executed, journal.NotExecuted} {
 		t.Run(string(how), func(t *testing.T) {
 			p := live(t, calls(2))
-			key := p.ask()
-			p.lose()
-			p.decide(key, how)
+			p.decided(how)
 			if how == journal.NotExecuted {
 				p.reply(worldtest.OK(nil))
 				require.False(t, p.another(), "its second attempt spent the other one")

@@ -104,29 +104,30 @@ func requireCellsAt(t *testing.T, w *worldtest.World, count *ways) {
 	}))
 }
 
-func TestCellAtIsTheCellOfTheWholeWorld(t *testing.T) {
+// lookedAt lives worlds and looks at their cells. It returns what was done to the worlds
+// and how the cells were found. The worlds roll back where returns says so.
+func lookedAt(t *testing.T, returns bool) (map[string]int, ways) {
+	t.Helper()
 	total := make(map[string]int)
 	var count ways
 	for seed := range uint64(12) {
-		l := newLife(t, seed, false, total)
+		l := newLife(t, seed, returns, total)
 		l.live()
 		requireCellsAt(t, l.World, &count)
 	}
 	t.Log(count, total)
+	return total, count
+}
+
+func TestCellAtIsTheCellOfTheWholeWorld(t *testing.T) {
+	total, count := lookedAt(t, false)
 	require.Greater(t, float64(count.fast), 0.95*float64(count.asked), "nearly all is found without folding the world")
 	lived(t, total, journal.KindResumed, journal.KindFailed, journal.KindFired, journal.KindDenied, journal.KindWaiting, journal.KindEnded,
 		journal.KindExpired, journal.KindDue, journal.KindResolved, journal.KindFinished, journal.KindSnapshot, journal.KindApplied)
 }
 
 func TestCellAtIsTheCellOfTheWholeWorldThroughRollbacks(t *testing.T) {
-	total := make(map[string]int)
-	var count ways
-	for seed := range uint64(12) {
-		l := newLife(t, seed, true, total)
-		l.live()
-		requireCellsAt(t, l.World, &count)
-	}
-	t.Log(count, total)
+	total, count := lookedAt(t, true)
 	require.NotZero(t, count.fast)
 	require.Less(t, count.fast, count.asked, "some cells are not found without folding the world")
 	lived(t, total, journal.KindRollback, journal.KindInDoubt, journal.KindWaiting, journal.KindEnded, journal.KindApplied)

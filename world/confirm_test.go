@@ -51,24 +51,26 @@ func recordedAfter(t *testing.T, mode string, verdict receipt.FoundVerdict, othe
 	return p
 }
 
+// requireConfirmed confirms, which goes well and comes to want.
+func (p *play) requireConfirmed(want world.Confirmation) {
+	p.t.Helper()
+	done, err := p.Confirm(p.t.Context())
+	require.NoError(p.t, err)
+	require.Equal(p.t, want, done)
+}
+
 func TestConfirmedResultIsDelivered(t *testing.T) {
 	p := recorded(t, manifest.VerifyStrict, receipt.Happened)
-	done, err := p.Confirm(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, world.Confirmation{Confirmed: 2}, done)
+	p.requireConfirmed(world.Confirmation{Confirmed: 2})
 	p.Drive()
 	p.tells("x0 ok")
 	require.Len(t, p.out.Performed, 2)
-	done, err = p.Confirm(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, done, "what was handled is past")
+	p.requireConfirmed(world.Confirmation{}) // what was handled is past
 }
 
 func TestStrictConfirmationFailsTheIntent(t *testing.T) {
 	p := recorded(t, manifest.VerifyStrict, receipt.NotHappened)
-	done, err := p.Confirm(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, world.Confirmation{Confirmed: 1, Failed: 1}, done)
+	p.requireConfirmed(world.Confirmation{Confirmed: 1, Failed: 1})
 	p.crash()
 	p.Drive()
 	p.tells("x0 rejected")
@@ -78,9 +80,7 @@ func TestStrictConfirmationFailsTheIntent(t *testing.T) {
 
 func TestWarningIsRecordedCountedAndPassed(t *testing.T) {
 	p := recorded(t, manifest.VerifyWarn, receipt.NotHappened)
-	done, err := p.Confirm(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, world.Confirmation{Confirmed: 1, Warned: 1}, done)
+	p.requireConfirmed(world.Confirmation{Confirmed: 1, Warned: 1})
 	p.Drive()
 	p.tells("x0 ok")
 	r, err := verify.Verify(p.Journal, verify.Config{Registry: botRegistry()})

@@ -207,9 +207,7 @@ func TestDoubtThatCountsAsFailedIsSomethingToRepeat(t *testing.T) {
 	t.Run("retry by a person", func(t *testing.T) {
 		p := live(t)
 		p.snapshot("before")
-		key := p.ask()
-		p.lose()
-		p.decide(key, journal.RetryAnyway)
+		p.decided(journal.RetryAnyway)
 		p.reply(worldtest.Fail("no"))
 		repeated(p)
 	})
@@ -229,9 +227,7 @@ func TestDoubtThatCountsAsFailedIsSomethingToRepeat(t *testing.T) {
 func TestWhatSurelyDidNotHappenIsNothingToRepeat(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	key := p.ask()
-	p.lose()
-	p.decide(key, journal.NotExecuted)
+	p.decided(journal.NotExecuted)
 	p.reply(worldtest.Fail("no"))
 	require.Empty(t, p.back("before").Abandoned)
 	p.otherwise()

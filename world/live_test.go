@@ -89,6 +89,15 @@ func (p *play) lose() receipt.Task {
 	return t
 }
 
+// decided asks for an effect that is in doubt then, and has a person decide about it.
+func (p *play) decided(how journal.Resolution) receipt.Key {
+	p.t.Helper()
+	key := p.ask()
+	p.lose()
+	p.decide(key, how)
+	return key
+}
+
 func (p *play) entry(key receipt.Key) receipt.Entry {
 	p.t.Helper()
 	all := p.Intents()

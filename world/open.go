@@ -26,6 +26,7 @@ type Config struct {
 	Journal  journal.Journal
 	History  journal.History // what Journal holds
 	NewHost  func(world string, m *manifest.Manifest) (Host, error)
+	Performs Performs         // of candidates that are proposed and applied; nil: any effects
 	Keys     *receipt.Keyring // verifies receipts
 	Registry reducer.Registry // Go reducers; nil: none
 	Paranoid bool             // run every reduction twice and compare
@@ -37,6 +38,10 @@ type Config struct {
 	// next one is made. 0: DefaultCheckpointRecords.
 	CheckpointRecords journal.Seq
 }
+
+// Performs returns why the effects of a manifest, of which content reads what it names,
+// cannot be performed; nil: they can.
+type Performs func(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) error
 
 // withDefaults returns cfg with its zero sizes filled in.
 func (cfg Config) withDefaults() Config {
@@ -80,7 +85,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		Kernel: KernelVersion, Engines: engines(),
 	})
 	k.blobs = append(blobs, k.blobs...)
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, durable: k.taken.ID}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs}, durable: k.taken.ID}
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
@@ -123,7 +128,7 @@ func open(cfg Config) (*World, error) {
 		k.ledger.TouchAll()
 		lost = slices.DeleteFunc(lost, func(x *journal.Image) bool { return x.Head.ID <= img.Head.ID }) // stored already
 	}
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry}, durable: k.taken.ID}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs}, durable: k.taken.ID}
 	w.broken, w.lacks = err, err
 	if img != nil {
 		w.saved = img.Head.ID

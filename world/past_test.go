@@ -46,10 +46,17 @@ func (p *pasts) kernel() *kernel {
 	return k
 }
 
-func TestHistoryOfARecordIsWhatLedToIt(t *testing.T) {
+// checkPasts checks what holds for any history with rollbacks.
+func checkPasts(t *testing.T, holds func(*rapid.T, *pasts, *kernel)) {
+	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPasts(t)
-		k := p.kernel()
+		holds(t, p, p.kernel())
+	})
+}
+
+func TestHistoryOfARecordIsWhatLedToIt(t *testing.T) {
+	checkPasts(t, func(t *rapid.T, p *pasts, k *kernel) {
 		for of := range p.last() + 1 {
 			history := p.history(of)
 			for record := journal.Seq(1); record <= p.last(); record++ {
@@ -60,9 +67,7 @@ func TestHistoryOfARecordIsWhatLedToIt(t *testing.T) {
 }
 
 func TestHistoriesPartWhereTheyHaveTheLastRecordInCommon(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawPasts(t)
-		k := p.kernel()
+	checkPasts(t, func(t *rapid.T, p *pasts, k *kernel) {
 		now := p.history(p.last())
 		for of := journal.Seq(1); of <= p.last(); of++ {
 			both := slices.DeleteFunc(p.history(of), func(record journal.Seq) bool { return !slices.Contains(now, record) })
@@ -72,9 +77,7 @@ func TestHistoriesPartWhereTheyHaveTheLastRecordInCommon(t *testing.T) {
 }
 
 func TestStretchesAreTheHistorySinceARecord(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawPasts(t)
-		k := p.kernel()
+	checkPasts(t, func(t *rapid.T, p *pasts, k *kernel) {
 		now := p.history(p.last())
 		for from := journal.Seq(1); from <= p.last(); from++ {
 			stretches, err := k.stretches(from)

@@ -35,7 +35,11 @@ func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint
 		if err := w.ProposedAlready(blobs[0].Hash); err != nil {
 			return err
 		}
-		if _, err := compile(p.Candidate, blobs[0].Hash, journal.BlobList(blobs), w.cfg.Registry); err != nil {
+		contents := journal.BlobList(blobs)
+		if _, err := compile(p.Candidate, blobs[0].Hash, contents, w.cfg.Registry); err != nil {
+			return err
+		}
+		if err := w.canPerform(p.Candidate, contents.Blob); err != nil {
 			return err
 		}
 		n, err = w.k.propose(journal.ManifestProposed{

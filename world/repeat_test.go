@@ -60,9 +60,7 @@ func TestWhoReturnsToWhatWasReusedLeavesNothingBehind(t *testing.T) {
 func TestOneAttemptThatDidNotHappenSaysNothingOfAnother(t *testing.T) {
 	p := live(t)
 	p.snapshot("before")
-	key := p.ask()
-	p.lose()
-	p.decide(key, journal.RetryAnyway)
+	key := p.decided(journal.RetryAnyway)
 	p.lose()
 	p.decide(key, journal.NotExecuted)
 	if p.entry(key).State == receipt.StateInFlight {
@@ -77,9 +75,7 @@ func TestOneAttemptThatDidNotHappenSaysNothingOfAnother(t *testing.T) {
 func TestWhatWasMadeUpForIsNothingToRepeat(t *testing.T) {
 	p := undone(t)
 	p.snapshot("before")
-	key := p.ask()
-	p.lose()
-	p.decide(key, journal.RetryAnyway)
+	key := p.decided(journal.RetryAnyway)
 	p.reply(worldtest.OK(map[string]any{"id": 7}))
 	p.back("before", compensating)
 	p.reply(worldtest.OK(nil))

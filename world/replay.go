@@ -107,7 +107,7 @@ func At(h journal.History, at journal.Seq, registry reducer.Registry) (*Moment, 
 	if err != nil {
 		return nil, err
 	}
-	return &Moment{k, h, registry}, nil
+	return &Moment{k: k, past: h, registry: registry}, nil
 }
 
 // load folds a journal into a kernel, from an image (nil: from record 1). It

@@ -16,6 +16,7 @@ type Moment struct {
 	k        *kernel
 	past     journal.History  // that led there
 	registry reducer.Registry // what Go reducers there are
+	performs Performs         // what effects; nil: any
 }
 
 // Status says where a world stands.

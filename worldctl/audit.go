@@ -8,10 +8,10 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -81,10 +81,10 @@ func checkVacant(file string) error {
 
 // saveRecords makes a file of records of a journal with that head, durably and
 // whole or not at all.
-func (c *cli) saveRecords(head journal.Head, file string, records iter.Seq2[*view.Entry, error]) error {
+func (c *cli) saveRecords(head journal.Head, to string, records iter.Seq2[*view.Entry, error]) error {
 	n := uint64(0)
 	report, stop := c.progress("records", 0)
-	err := writeFile(c.path(file), func(w io.Writer) error {
+	err := file.Replace(c.path(to), 0o644, func(w io.Writer) error {
 		out := bufio.NewWriter(w)
 		for e, err := range records {
 			if err != nil {
@@ -104,10 +104,7 @@ func (c *cli) saveRecords(head journal.Head, file string, records iter.Seq2[*vie
 	})
 	stop()
 	if err == nil {
-		err = syncFile(filepath.Dir(c.path(file)))
-	}
-	if err == nil {
-		c.note("%d records are in %s, taken at #%d, chain root %s", n, file, head.ID, head.Root)
+		c.note("%d records are in %s, taken at #%d, chain root %s", n, to, head.ID, head.Root)
 	}
 	return err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // canaries is how many secrets are let out of their cage.
@@ -102,21 +103,6 @@ func blabbing(t *testing.T) (address string, heard func() []string) {
 	}
 }
 
-const canaryManifest = `world: canaries
-version: 1
-reducers:
-  cage: {engine: starlark, source: cage.star, grants: [all]}
-events:
-  opened:
-caps:
-  all: {type: any, params: {kinds: ["blab.*"]}}
-policies:
-  - {name: all, when: "true", decide: allow}
-routing:
-  - {event: opened, reducer: cage, key: event.data.to}
-effects:
-`
-
 const canaryReducer = `def reduce(ctx, state, event):
     if event.name == "receipt":
         return event.data
@@ -134,19 +120,21 @@ func TestSecretsAreNowhere(t *testing.T) {
 	}
 	server, heard := blabbing(t)
 	dir := filepath.Join(t.TempDir(), "w")
-	manifest, events := canaryManifest, ""
-	var env []string
+	events := ""
+	var env, effects []string
 	birds := make([]canary, canaries)
 	for i := range birds {
 		c := newCanary(i)
 		birds[i] = c
-		manifest += fmt.Sprintf("  blab.%s: %s\n", c.name, canaryEffect(i, c, server))
-		events += fmt.Sprintf(`{"event": "opened", "data": {"to": "%s", "kind": "blab.%s"}}`+"\n", c.name, c.name)
+		effects = append(effects, fmt.Sprintf("blab.%s: %s", c.name, canaryEffect(i, c, server)))
+		events += fmt.Sprintf(`{"event": "go", "data": {"to": "%s", "kind": "blab.%s"}}`+"\n", c.name, c.name)
 		if !inFile(i) {
 			env = append(env, "WORLDCTL_SECRET_"+c.name+"="+c.value)
 		}
 	}
-	makeWorld(t, dir, map[string]string{"world.yaml": manifest, "cage.star": canaryReducer, "blab": canaryProgram})
+	makeWorld(t, dir, map[string]string{
+		"world.yaml": worldtest.Caller("canaries", strings.Join(effects, "\n  ")), "caller.star": canaryReducer, "blab": canaryProgram,
+	})
 	secrets := filepath.Join(dir, ".world", "secrets")
 	require.NoError(t, os.MkdirAll(secrets, 0o700))
 	for i, c := range birds {

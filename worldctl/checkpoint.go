@@ -4,12 +4,12 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -61,7 +61,7 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 				if len(args) == 0 || args[0] == "-" {
 					return c.object("checkpoint", a, func() { fmt.Fprint(c.stdout, a.Note) })
 				}
-				if err := writeFile(c.path(args[0]), func(w io.Writer) error { return writeAll(w, signed.Note) }); err != nil {
+				if err := file.Put(c.path(args[0]), signed.Note, 0o644); err != nil {
 					return err
 				}
 				return c.object("checkpoint", a, func() {
@@ -98,9 +98,4 @@ func (c *cli) signingKeys(file string) ([]ed25519.PrivateKey, error) {
 	}
 	key, err := c.approverKey(file)
 	return []ed25519.PrivateKey{key}, err
-}
-
-func writeAll(w io.Writer, data []byte) error {
-	_, err := w.Write(data)
-	return err
 }

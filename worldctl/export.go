@@ -1,15 +1,13 @@
 package worldctl
 
 import (
-	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -56,7 +54,7 @@ and what was signed is what it was.`,
 					stop()
 					return err
 				}
-				err := writeFile(c.path(args[0]), write)
+				err := file.Replace(c.path(args[0]), 0o644, write)
 				stop()
 				if err == nil {
 					c.note("%d records are in %s", lw.Head().ID, args[0])
@@ -77,41 +75,4 @@ func formats() string {
 		names = append(names, string(f))
 	}
 	return strings.Join(append(names, formatBundle), ", ")
-}
-
-// writeFile puts a file in its place once it is complete. Until then, and after
-// an error, what was there before stays.
-func writeFile(path string, write func(io.Writer) error) error {
-	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
-		return writeDevice(path, write)
-	}
-	dir := filepath.Dir(path)
-	if _, err := os.Stat(dir); err != nil {
-		return err // names the directory, and not a file that nobody knows
-	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".new-")
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
-}
-
-// writeDevice writes to what is no file, such as a pipe: it must stay what it is.
-func writeDevice(path string, write func(io.Writer) error) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -64,30 +65,30 @@ func (c *counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *cli) exportBundle(ctx context.Context, lw *local.World, file string, flags *bundleFlags) error {
+func (c *cli) exportBundle(ctx context.Context, lw *local.World, to string, flags *bundleFlags) error {
 	o, err := c.bundleOptions(lw, flags)
 	if err != nil {
 		return err
 	}
-	a := bundleAnswer{File: file, World: lw.Keys().World(), From: o.From, To: o.To, Withheld: len(o.Withhold)}
+	a := bundleAnswer{File: to, World: lw.Keys().World(), From: o.From, To: o.To, Withheld: len(o.Withhold)}
 	var stop func()
 	o.Progress, stop = c.progress("records", uint64(a.To-a.From+1))
 	write := func(w io.Writer) error {
-		to := &counting{w: w}
-		err := lw.ExportBundle(ctx, to, o)
-		a.Bytes = to.bytes
+		counted := &counting{w: w}
+		err := lw.ExportBundle(ctx, counted, o)
+		a.Bytes = counted.bytes
 		return err
 	}
-	if file == "-" {
+	if to == "-" {
 		err = write(c.stdout)
 	} else {
-		err = writeFile(c.path(file), write)
+		err = file.Replace(c.path(to), 0o644, write)
 	}
 	stop()
 	if err != nil {
 		return notBundled(err)
 	}
-	if file == "-" {
+	if to == "-" {
 		return nil
 	}
 	if a.Signer, err = signerOf(lw, o.Keys...); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/snapshot"
@@ -67,6 +68,7 @@ func hintOfType(err error) string {
 	var same *governance.SameError
 	var away *journal.ArchivedError
 	var missing *reducer.MissingError
+	var adapter *manifest.NoAdapterError
 	var moment *view.MomentError
 	switch {
 	case errors.As(err, &locked):
@@ -79,6 +81,8 @@ func hintOfType(err error) string {
 		return "add the answer to " + miss.File + " and make the world again: the effect waits, and nothing was lost"
 	case errors.As(err, &missing):
 		return hintReducers
+	case errors.As(err, &adapter):
+		return "a program that has it runs the world: worldctl init DIR --template go writes one; this one can only read"
 	case errors.As(err, &moment):
 		return momentForms
 	case errors.As(err, &keyring):

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -124,12 +123,9 @@ func (c *cli) init(f *founding, birth local.Birth) error {
 	if c.world = f.dir; filepath.Clean(f.dir) == "." {
 		c.world = ""
 	}
-	err := undoing(f.dir, func() error {
-		var err error
-		if answer.Template, err = f.files(); err != nil {
-			return err
-		}
-		if answer.Template == goTemplate {
+	var err error
+	answer.Template, err = f.files(func() error {
+		if f.template == goTemplate {
 			return writeGoMod(f.dir)
 		}
 		return local.Create(f.dir, birth, c.options())
@@ -167,14 +163,14 @@ func (c *cli) next(dir, template string) {
 	c.note("  worldctl run\n  worldctl cell list\n  worldctl verify")
 }
 
-// files puts a template's files into the directory, unless it has a world.yaml.
-// It returns the template's name.
-func (f *founding) files() (string, error) {
+// files puts a template's files into the directory, unless it has a world.yaml, and
+// has them used. It returns the template's name.
+func (f *founding) files(use func() error) (string, error) {
 	yaml := filepath.Join(f.dir, local.ManifestFile)
 	_, err := os.Lstat(yaml)
 	switch {
 	case err == nil && f.template == "":
-		return "", nil
+		return "", use()
 	case err == nil:
 		return "", &fault{
 			err: fmt.Errorf("%s: %w", yaml, fs.ErrExist), code: exitConflict,
@@ -183,62 +179,19 @@ func (f *founding) files() (string, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
-	name := f.template
-	if name == "" {
-		name = defaultTemplate
-	}
-	err = examples.Copy(name, f.dir)
+	name := cmp.Or(f.template, defaultTemplate)
+	made := false
+	err = examples.CopyFor(name, f.dir, func() error {
+		made = true
+		return use()
+	})
 	switch {
+	case made && !errors.Is(err, fs.ErrExist):
+		return name, err
 	case errors.Is(err, examples.ErrUnknown):
 		return "", usagef("worldctl init --list", "there is no template %q", name)
 	case errors.Is(err, fs.ErrExist):
 		return "", &fault{err: err, code: exitConflict, hint: "a template needs a directory without such files: worldctl init OTHER"}
 	}
 	return name, err
-}
-
-// undoing makes something in a directory, and takes away again what it added
-// when it fails.
-func undoing(dir string, work func() error) error {
-	before, err := os.ReadDir(dir)
-	missing := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !missing {
-		return err
-	}
-	top := firstMissing(dir)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if missing {
-		err = syncUp(dir, top)
-	}
-	if err == nil {
-		err = work()
-	}
-	switch {
-	case err == nil:
-		return nil
-	case missing:
-		return errors.Join(err, os.RemoveAll(top))
-	}
-	after, _ := os.ReadDir(dir) // what cannot be listed cannot be removed
-	for _, x := range after {
-		was := func(old fs.DirEntry) bool { return old.Name() == x.Name() }
-		if !slices.ContainsFunc(before, was) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, x.Name())))
-		}
-	}
-	return err
-}
-
-// firstMissing returns the topmost directory on the way to dir that is not
-// there.
-func firstMissing(dir string) string {
-	for {
-		up := filepath.Dir(dir)
-		if _, err := os.Lstat(up); up == dir || !errors.Is(err, fs.ErrNotExist) {
-			return dir
-		}
-		dir = up
-	}
 }

@@ -1,10 +1,11 @@
 package worldctl
 
 import (
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 // goTemplate is a program of one's own: that makes its world, because it has the
@@ -16,7 +17,7 @@ const modulePath = "github.com/worldkernel/worldkernel"
 // writeGoMod writes the go.mod of a new program.
 func writeGoMod(dir string) error {
 	info, _ := debug.ReadBuildInfo()
-	return os.WriteFile(filepath.Join(dir, "go.mod"), []byte(goMod(info)), 0o666)
+	return file.WriteNew(filepath.Join(dir, "go.mod"), []byte(goMod(info)), 0o666)
 }
 
 // goMod requires the version of this program, or what a program of one's own was built

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"golang.org/x/term"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -67,7 +67,11 @@ func (c *cli) once(p *passphrase, ask func() ([]byte, error)) ([]byte, error) {
 	}
 	var err error
 	if text, set := c.passphraseVariable(); p.file != "" {
-		p.known, err = readPassphrase(c.path(p.file))
+		p.known, err = file.Read(c.path(p.file), maxPassphraseBytes)
+		if errors.Is(err, file.ErrSize) {
+			err = fmt.Errorf("%s holds no passphrase: %w", p.file, err)
+		}
+		p.known = bytes.TrimSuffix(bytes.TrimSuffix(p.known, []byte("\n")), []byte("\r"))
 	} else if set {
 		p.known = []byte(text)
 	} else {
@@ -77,20 +81,6 @@ func (c *cli) once(p *passphrase, ask func() ([]byte, error)) ([]byte, error) {
 		err = errEmptyPassphrase
 	}
 	return p.known, err
-}
-
-// readPassphrase returns the content of a file without the end of its line.
-func readPassphrase(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	data, err := io.ReadAll(io.LimitReader(f, maxPassphraseBytes+1))
-	if err == nil && len(data) > maxPassphraseBytes {
-		err = fmt.Errorf("%s holds no passphrase: it has more than %d bytes", name, maxPassphraseBytes)
-	}
-	return bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r")), err
 }
 
 type prompter func(text string) ([]byte, error)

@@ -3,13 +3,12 @@ package worldctl
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -42,9 +41,10 @@ func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg strin
 			}
 			data = append(data, '\n')
 			if to == "" || to == "-" {
-				return writeAll(c.stdout, data)
+				_, err := c.stdout.Write(data)
+				return err
 			}
-			err = writeFile(c.path(to), func(w io.Writer) error { return writeAll(w, data) })
+			err = file.Put(c.path(to), data, 0o644)
 			if err == nil && !c.quiet { // whoever checks it has no world
 				fmt.Fprintf(c.stderr, "the proof is in %s; to check it: worldctl verify %s --trust %s\n", to, to, strings.Join(p.Signers, " --trust "))
 			}
@@ -115,30 +115,20 @@ func newProveCheckpointCommand(c *cli) *cobra.Command {
 		Long: `Prove that a checkpoint that was kept is of this history: that nothing before it
 was changed since.`,
 		Example: "  worldctl prove checkpoint monday.checkpoint --to since-monday.proof",
-	}, func(lw *local.World, file string) (*verify.Proof, error) {
-		note, err := readSmall(c.path(file), checkpoint.MaxBytes)
+	}, func(lw *local.World, name string) (*verify.Proof, error) {
+		note, err := file.Read(c.path(name), checkpoint.MaxBytes)
 		if err != nil {
 			return nil, err
 		}
 		p, err := lw.ProveConsistency(note)
 		switch {
 		case errors.Is(err, checkpoint.ErrMalformed):
-			err = usagef(hintCheckpoint, "%s: %w", file, err)
+			err = usagef(hintCheckpoint, "%s: %w", name, err)
 		case errors.Is(err, journal.ErrNotFound):
-			err = hinted(fmt.Errorf("%w: the journal has lost records that were signed: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", file)
+			err = hinted(fmt.Errorf("%w: the journal has lost records that were signed: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", name)
 		case errors.Is(err, local.ErrOtherHistory):
-			err = hinted(fmt.Errorf("%w: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", file)
+			err = hinted(fmt.Errorf("%w: %w", errInvalid, err), "worldctl verify --checkpoint %s says more", name)
 		}
 		return p, err
 	})
-}
-
-// readSmall returns what a file holds, but not much more than it may.
-func readSmall(file string, most int64) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	return io.ReadAll(io.LimitReader(f, most+1))
 }

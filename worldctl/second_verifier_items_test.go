@@ -36,10 +36,10 @@ var editsOfItems = []edit{
 		x.keys = append([]ed25519.PrivateKey{worldtest.Key(stranger)}, f.keys...)
 		return x.note(size, root)
 	})},
-	{name: "a bit of a checkpoint", do: bitOfNote},
+	{name: "a bit of a checkpoint", do: flipAny(aNote)},
 	{name: "a checkpoint that was moved", do: noteMoved},
 	{name: "a checkpoint behind the next blob", do: noteBehindBlob},
-	{name: "a checkpoint twice", do: noteTwice},
+	{name: "a checkpoint twice", do: repeatAny(aNote)},
 	{name: "no checkpoint at the end", do: noteless},
 	{name: "a key that has not signed", do: func(f *counterfeit) bool {
 		f.header.Keys = append(slices.Clone(f.header.Keys), worldtest.Public(stranger))
@@ -57,8 +57,8 @@ var editsOfItems = []edit{
 		f.bring(f.rng.IntN(len(f.items)), []byte("nobody needs it"))
 		return true
 	}},
-	{name: "a blob twice", do: blobTwice},
-	{name: "a blob less", do: blobLess},
+	{name: "a blob twice", do: repeatAny(aBlob)},
+	{name: "a blob less", do: dropAny(aBlob)},
 	{name: "an item that is none", do: func(f *counterfeit) bool {
 		f.items = slices.Insert(f.items, f.rng.IntN(len(f.items)), item{sort: aBlob, bytes: nil})
 		return true
@@ -88,12 +88,6 @@ func noteOf(other func(f *counterfeit, size uint64, root checkpoint.Hash) []byte
 	}
 }
 
-func bitOfNote(f *counterfeit) bool {
-	at := f.anyOf(aNote)
-	f.items[at].bytes = f.flipped(f.items[at].bytes)
-	return true
-}
-
 func noteMoved(f *counterfeit) bool {
 	at := f.anyOf(aNote)
 	note := f.items[at]
@@ -119,12 +113,6 @@ func noteBehindBlob(f *counterfeit) bool {
 	return false
 }
 
-func noteTwice(f *counterfeit) bool {
-	at := f.anyOf(aNote)
-	f.items = slices.Insert(f.items, at+1, f.items[at])
-	return true
-}
-
 func noteless(f *counterfeit) bool {
 	f.items = f.items[:len(f.items)-1]
 	return true
@@ -142,21 +130,4 @@ func saidToBeWithheld(f *counterfeit) bool {
 		}
 	}
 	return false
-}
-
-func blobTwice(f *counterfeit) bool {
-	at := f.anyOf(aBlob)
-	if at < 0 {
-		return false
-	}
-	f.items = slices.Insert(f.items, at, f.items[at])
-	return true
-}
-
-func blobLess(f *counterfeit) bool {
-	at := f.anyOf(aBlob)
-	if at >= 0 {
-		f.remove(at)
-	}
-	return at >= 0
 }

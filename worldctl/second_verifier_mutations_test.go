@@ -52,14 +52,14 @@ var editsOfRecords = []edit{
 	{name: "a receipt of another world", do: receiptSigned("elsewhere")},
 	{name: "a receipt signed with another key", do: receiptSigned(""), due: agreement},
 	{name: "a state hash", do: stateHash, due: kernelsRefusal},
-	{name: "a bit of a record", do: bitOfRecord, due: agreement},
+	{name: "a bit of a record", do: flipAny(aRecord), due: agreement},
 	{name: "a bit of a payload", do: bitOfPayload, due: agreement},
 	{name: "a bit of a manifest", do: bitOfManifest, due: agreement},
-	{name: "a record less", do: dropAny, due: agreement},
-	{name: "a record twice", do: repeatAny, due: agreement},
+	{name: "a record less", do: dropAny(aRecord), due: agreement},
+	{name: "a record twice", do: repeatAny(aRecord), due: agreement},
 	{name: "two records changed places", do: swapAny, due: agreement},
 	{name: "a record cut short", do: cutRecord},
-	{name: "a bit of a blob", do: bitOfBlob},
+	{name: "a bit of a blob", do: flipAny(aBlob)},
 }
 
 // remove takes an item out, and with a record the blobs that only it needs.
@@ -348,10 +348,27 @@ func (f *counterfeit) anyOf(s sortOf) int {
 	return at[f.rng.IntN(len(at))]
 }
 
-func bitOfRecord(f *counterfeit) bool {
-	at := f.anyOf(aRecord)
-	f.items[at].bytes = f.flipped(f.items[at].bytes)
-	return true
+// flipAny flips a bit of any item of a sort; repeatAny has one stand there twice; dropAny
+// takes one out.
+func flipAny(s sortOf) func(*counterfeit) bool {
+	return toAny(s, func(f *counterfeit, at int) { f.items[at].bytes = f.flipped(f.items[at].bytes) })
+}
+
+func repeatAny(s sortOf) func(*counterfeit) bool {
+	return toAny(s, func(f *counterfeit, at int) { f.items = slices.Insert(f.items, at+1, f.items[at]) })
+}
+
+func dropAny(s sortOf) func(*counterfeit) bool { return toAny(s, (*counterfeit).remove) }
+
+// toAny does something to any item of a sort, and says whether there is one.
+func toAny(s sortOf, do func(*counterfeit, int)) func(*counterfeit) bool {
+	return func(f *counterfeit) bool {
+		at := f.anyOf(s)
+		if at >= 0 {
+			do(f, at)
+		}
+		return at >= 0
+	}
 }
 
 func bitOfPayload(f *counterfeit) bool {
@@ -389,17 +406,6 @@ func bitOfManifest(f *counterfeit) bool {
 	return true
 }
 
-func dropAny(f *counterfeit) bool {
-	f.remove(f.anyOf(aRecord))
-	return true
-}
-
-func repeatAny(f *counterfeit) bool {
-	at := f.anyOf(aRecord)
-	f.items = slices.Insert(f.items, at+1, f.items[at])
-	return true
-}
-
 func swapAny(f *counterfeit) bool {
 	i, j := f.anyOf(aRecord), f.anyOf(aRecord)
 	if f.rng.IntN(2) == 0 { // neighbours
@@ -414,14 +420,5 @@ func swapAny(f *counterfeit) bool {
 func cutRecord(f *counterfeit) bool {
 	at := f.anyOf(aRecord)
 	f.items[at].bytes = f.items[at].bytes[:f.rng.IntN(len(f.items[at].bytes))]
-	return true
-}
-
-func bitOfBlob(f *counterfeit) bool {
-	at := f.anyOf(aBlob)
-	if at < 0 {
-		return false
-	}
-	f.items[at].bytes = f.flipped(f.items[at].bytes)
 	return true
 }

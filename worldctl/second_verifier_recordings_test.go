@@ -3,7 +3,6 @@ package worldctl
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
@@ -42,13 +41,8 @@ func airlineOf(t *testing.T, runs int) (dir string) {
 // villeOf makes a world of the first moves of the recording, and lets it run.
 func villeOf(t *testing.T, moves int) (dir string) {
 	t.Helper()
-	file, err := os.Open(recording(t, "ville/moves.jsonl.gz"))
-	require.NoError(t, err)
-	defer file.Close() //nolint:errcheck // only read
-	zip, err := gzip.NewReader(file)
-	require.NoError(t, err)
 	var some bytes.Buffer
-	for lines := bufio.NewReader(zip); moves > 0; moves-- {
+	for lines := bufio.NewReader(villeMoves(t)); moves > 0; moves-- {
 		line, err := lines.ReadBytes('\n')
 		require.NoError(t, err)
 		some.Write(line)

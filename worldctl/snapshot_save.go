@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -42,13 +43,10 @@ func (c *cli) saveSnapshot(lw *local.World, name, to string) error {
 	if err := checkVacant(c.path(to)); err != nil {
 		return err
 	}
-	err = writeFile(c.path(to), func(w io.Writer) error {
+	err = file.Replace(c.path(to), 0o644, func(w io.Writer) error {
 		_, err := lw.SaveSnapshot(w, s.Name)
 		return err
 	})
-	if err == nil {
-		err = syncFile(filepath.Dir(c.path(to)))
-	}
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -44,13 +45,13 @@ func (c *cli) believed(trust, kept []string) (v local.Verification, err error) {
 		}
 		v.Trust = append(v.Trust, keys...)
 	}
-	for _, file := range kept {
-		note, err := readSmall(c.path(file), checkpoint.MaxBytes)
+	for _, name := range kept {
+		note, err := file.Read(c.path(name), checkpoint.MaxBytes)
 		if err == nil {
 			_, err = checkpoint.Parse(note)
 		}
 		if err != nil {
-			return v, usagef(hintCheckpoint, "%s: %w", file, err)
+			return v, usagef(hintCheckpoint, "%s: %w", name, err)
 		}
 		v.Kept = append(v.Kept, note)
 	}
@@ -62,7 +63,7 @@ func (c *cli) trusted(text string) ([]ed25519.PublicKey, error) {
 	if key, err := parseSigner(text); err == nil {
 		return []ed25519.PublicKey{key}, nil
 	}
-	data, err := readSmall(c.path(text), sshkey.MaxFileBytes)
+	data, err := file.Read(c.path(text), sshkey.MaxFileBytes)
 	if err != nil {
 		return nil, usagef(hintTrust, "--trust %s is no key, and no file: %w", text, err)
 	}

@@ -3,8 +3,6 @@ package worldctl
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -12,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/world/worker"
 )
 
@@ -97,25 +96,16 @@ func work(ctx context.Context, cfg worker.Config) error {
 }
 
 // workerToken reads a worker's token, which nobody else may read.
-func workerToken(file string) (string, error) {
-	if file == "" {
+func workerToken(name string) (string, error) {
+	if name == "" {
 		if token := os.Getenv(tokenEnv); token != "" {
 			return token, nil
 		}
 		return "", usagef("worldctl token new NAME --scope work --file FILE, where the server is", "worker needs --token-file, or the token in %s", tokenEnv)
 	}
-	info, err := os.Stat(file)
-	switch {
-	case err != nil:
-		return "", err
-	case info.Mode().Perm()&0o077 != 0:
-		return "", hinted(fmt.Errorf("%s: others can read it", file), "chmod 600 %s", file)
-	case info.Size() > maxTokenBytes:
-		return "", &fs.PathError{Op: "read", Path: file, Err: errors.New("it is too large for a token")}
+	data, err := file.ReadSecret(name, maxTokenBytes)
+	if errors.Is(err, file.ErrExposed) {
+		return "", hinted(err, "chmod 600 %s", name)
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimSpace(string(data)), nil
+	return strings.TrimSpace(string(data)), err
 }

@@ -30,7 +30,8 @@ var ours = house{
 		{"reducer"}, // between 1 and 2: what engines implement
 		{"reducer/star", "governance", "journal"}, // 2
 		{"world"},           // 3
-		{"internal/sshkey"}, // between 3 and 4: not pure, and above nothing
+		{"internal/file"},   // between 3 and 4: not pure, and above nothing
+		{"internal/sshkey"}, // likewise: the key files of approvers
 		{"journal/store", "journal/bundle", "world/verify", "world/source", "world/export", "host"}, // 4
 		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5

@@ -15,11 +15,14 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 // MaxFileBytes is the greatest size of a key's file. Keys of other types fit, so
@@ -185,6 +188,27 @@ func New(comment string, passphrase []byte) (privateFile, publicFile []byte, err
 	}
 	line := strings.TrimSuffix(string(ssh.MarshalAuthorizedKey(wrap(key))), "\n")
 	return pem.EncodeToMemory(block), []byte(strings.TrimSpace(line+" "+comment) + "\n"), nil
+}
+
+// PublicSuffix is how the file of a public key ends.
+const PublicSuffix = ".pub"
+
+// WriteNew makes a key: the file of the private one, as New has it, and beside it that of
+// the public one, with PublicSuffix. There are both or none; where one was there already
+// the error wraps fs.ErrExist, and nothing is overwritten.
+func WriteNew(path, comment string, passphrase []byte) (ed25519.PublicKey, error) {
+	private, public, err := New(comment, passphrase)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.WriteNew(path, private, 0o600); err != nil {
+		return nil, err
+	}
+	if err := file.WriteNew(path+PublicSuffix, public, 0o644); err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	key, _, err := ParsePublic(public)
+	return key, err
 }
 
 // Fingerprint returns a key's SHA-256 as ssh-keygen -l prints it.

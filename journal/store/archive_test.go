@@ -36,6 +36,15 @@ func aPast(t testing.TB, mem *vfs.MemFS, segmentBytes int) (*writer, []journal.S
 	return w, all
 }
 
+// archived opens the store with a past and archives much of that to /a.
+func archived(t testing.TB, files vfs.FS) (*Store, Archived) {
+	t.Helper()
+	s := reopen(t, files)
+	a, err := s.Archive(30, "/a")
+	require.NoError(t, err)
+	return s, a
+}
+
 // requireJournal checks every way of reading a journal against its records.
 func requireJournal(t require.TestingT, s *Store, all []journal.Scanned) {
 	for after := range all {
@@ -137,14 +146,12 @@ func readFile(t testing.TB, files vfs.FS, path string) []byte {
 func TestMissingArchiveIsNamedAndTheRestIsThere(t *testing.T) {
 	mem := memFS(t)
 	w, all := aPast(t, mem, 300)
-	s := reopen(t, mem)
-	a, err := s.Archive(30, "/a")
-	require.NoError(t, err)
+	s, a := archived(t, mem)
 	require.NoError(t, s.Close())
 	require.NoError(t, mem.Rename("/a", "/b"))
 	s = reopen(t, mem)
 	var missing *journal.ArchivedError
-	_, err = s.Record(2)
+	_, err := s.Record(2)
 	require.ErrorAs(t, err, &missing)
 	require.ErrorIs(t, err, journal.ErrArchived)
 	require.Equal(t, journal.ArchivedError{File: "/a", From: 2, To: 30, Err: missing.Err}, *missing)
@@ -219,9 +226,7 @@ func TestImageBeforeAMissingArchiveIsThere(t *testing.T) {
 func TestAnyFlippedByteOfAnArchiveIsNamed(t *testing.T) {
 	mem := memFS(t)
 	aPast(t, mem, 300)
-	s := reopen(t, mem)
-	_, err := s.Archive(30, "/a")
-	require.NoError(t, err)
+	s, _ := archived(t, mem)
 	good := readFile(t, mem, "/a")
 	for at := range good {
 		bad := bytes.Clone(good)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -78,12 +77,7 @@ func TestAwaitEndsWhenTheStoreCloses(t *testing.T) {
 
 func TestAwaitEndsWhenTheStoreFails(t *testing.T) {
 	var broken atomic.Bool
-	files := errorfs.Wrap(memFS(t), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind == errorfs.OpFileSyncData && strings.HasSuffix(op.Path, anchorName) {
-			return errorfs.ErrInjected
-		}
-		return nil
-	}))
+	files := syncing(memFS(t), anchorName, &broken, func() error { return errorfs.ErrInjected })
 	s, err := Create(testDir, testOptions(files))
 	require.NoError(t, err)
 	broken.Store(true)

@@ -45,11 +45,17 @@ func BenchmarkAppend(b *testing.B) {
 	require.NoError(b, s.Close())
 }
 
-// BenchmarkScan reads and chains records. One op is a record.
-func BenchmarkScan(b *testing.B) {
+// createOnDisk creates a store in the file system of $TMPDIR.
+func createOnDisk(b *testing.B) (*Store, *writer) {
+	b.Helper()
 	s, err := Create(filepath.Join(b.TempDir(), ".world"), Options{})
 	require.NoError(b, err)
-	w := &writer{}
+	return s, &writer{}
+}
+
+// BenchmarkScan reads and chains records. One op is a record.
+func BenchmarkScan(b *testing.B) {
+	s, w := createOnDisk(b)
 	for w.head.ID < journal.Seq(b.N) {
 		batch := journal.Batch{After: w.head, Head: w.head}
 		for range 1000 {
@@ -72,9 +78,7 @@ func BenchmarkScan(b *testing.B) {
 
 // BenchmarkImage loads an image. One op is a cell of 200 bytes.
 func BenchmarkImage(b *testing.B) {
-	s, err := Create(filepath.Join(b.TempDir(), ".world"), Options{})
-	require.NoError(b, err)
-	w := &writer{}
+	s, w := createOnDisk(b)
 	appendAll(b, s, w.batch("a"))
 	img := &journal.Image{Head: w.head}
 	for i := range b.N {
@@ -83,7 +87,7 @@ func BenchmarkImage(b *testing.B) {
 	require.NoError(b, s.Checkpoint(img))
 	b.ReportAllocs()
 	b.ResetTimer()
-	img, err = s.Image(journal.Last)
+	img, err := s.Image(journal.Last)
 	require.NoError(b, err)
 	require.Len(b, img.Cells, b.N)
 	b.StopTimer()

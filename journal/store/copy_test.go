@@ -197,13 +197,10 @@ func copyBesideAnAppend(t *testing.T, so error) {
 	mem := memFS(t)
 	held := make(chan struct{})
 	var on atomic.Bool
-	opts := testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if on.Load() && op.Kind == errorfs.OpFileSyncData && op.Path == anchorPath {
-			<-held
-			return so
-		}
-		return nil
-	})))
+	opts := testOptions(syncing(mem, anchorPath, &on, func() error {
+		<-held
+		return so
+	}))
 	s, err := Create(testDir, opts)
 	require.NoError(t, err)
 	w := &writer{}

@@ -411,15 +411,21 @@ func TestAnchorNeverLeadsTheStore(t *testing.T) {
 	}
 }
 
+// syncing returns files that do something before they sync the one whose path ends so, as
+// long as on is set, and fail where that does.
+func syncing(files vfs.FS, path string, on *atomic.Bool, do func() error) vfs.FS {
+	return errorfs.Wrap(files, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if on.Load() && op.Kind == errorfs.OpFileSyncData && strings.HasSuffix(op.Path, path) {
+			return do()
+		}
+		return nil
+	}))
+}
+
 func TestFailureSticks(t *testing.T) {
 	mem := memFS(t)
 	var broken atomic.Bool
-	s, err := Create(testDir, testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind == errorfs.OpFileSyncData && strings.HasSuffix(op.Path, anchorName) {
-			return syscall.EIO
-		}
-		return nil
-	}))))
+	s, err := Create(testDir, testOptions(syncing(mem, anchorName, &broken, func() error { return syscall.EIO })))
 	require.NoError(t, err)
 	w := &writer{}
 	appendAll(t, s, w.batch("a"))

@@ -87,9 +87,7 @@ func TestCollectKeepsWhatIsReferredTo(t *testing.T) {
 func TestCollectReadsArchivesOrDeletesNothing(t *testing.T) {
 	mem := memFS(t)
 	aPast(t, mem, 300)
-	s := reopen(t, mem)
-	_, err := s.Archive(30, "/a")
-	require.NoError(t, err)
+	s, _ := archived(t, mem)
 	found, err := s.Collect()
 	require.NoError(t, err)
 	require.Zero(t, found)

@@ -91,6 +91,15 @@ func aSecret(t testing.TB, mem *vfs.MemFS, checkpoint bool) (*writer, journal.Ha
 	return w, secret.Blobs[0].Hash
 }
 
+// redactedIn redacts a payload in a session of its own, and returns the next one.
+func redactedIn(t testing.TB, files vfs.FS, w *writer, blob journal.Hash) *Store {
+	t.Helper()
+	s := reopen(t, files)
+	redactIn(t, s, w, blob)
+	require.NoError(t, s.Close())
+	return reopen(t, files)
+}
+
 func redactIn(t testing.TB, s *Store, w *writer, blob journal.Hash) {
 	t.Helper()
 	require.NoError(t, s.Redact(blob, func() error {
@@ -103,10 +112,7 @@ func TestRedactedBytesAreInNoFile(t *testing.T) {
 	mem := memFS(t)
 	w, blob := aSecret(t, mem, true)
 	require.NotEmpty(t, holding(t, mem, "w", marker), "the payload cannot be found even before")
-	s := reopen(t, mem)
-	redactIn(t, s, w, blob)
-	require.NoError(t, s.Close())
-	s = reopen(t, mem)
+	s := redactedIn(t, mem, w, blob)
 	require.Empty(t, damageOf(s))
 	_, err := s.Blob(blob)
 	require.ErrorIs(t, err, journal.ErrRedacted)
@@ -149,10 +155,7 @@ func TestCopyInATableOfTheLastLevelGoes(t *testing.T) {
 func TestPayloadThatOpeningNeedsWaitsForItsImage(t *testing.T) {
 	mem := memFS(t)
 	w, blob := aSecret(t, mem, false)
-	s := reopen(t, mem)
-	redactIn(t, s, w, blob)
-	require.NoError(t, s.Close())
-	s = reopen(t, mem)
+	s := redactedIn(t, mem, w, blob)
 	_, err := s.Blob(blob)
 	require.NoError(t, err, "no image covers its record")
 	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Core: []byte("core")}))
@@ -181,10 +184,7 @@ func TestRedactionWithoutItsRecordIsDropped(t *testing.T) {
 func TestPayloadThatComesAgainStays(t *testing.T) {
 	mem := memFS(t)
 	w, blob := aSecret(t, mem, true)
-	s := reopen(t, mem)
-	redactIn(t, s, w, blob)
-	require.NoError(t, s.Close())
-	s = reopen(t, mem)
+	s := redactedIn(t, mem, w, blob)
 	appendAll(t, s, w.batch(secretPayload(1)))
 	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head, Core: []byte("core")}))
 	require.NoError(t, s.Close())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -66,21 +67,44 @@ func median(name, unit, reach string, values []float64) figure {
 	return f
 }
 
+// rows gathers the values of figures over the rounds.
+type rows struct {
+	figures []figure
+	values  map[string][]float64
+}
+
+func (r *rows) add(name, unit, reach string, value float64) {
+	if _, ok := r.values[name]; !ok {
+		r.figures = append(r.figures, figure{Name: name, Unit: unit, Reach: reach})
+	}
+	r.values[name] = append(r.values[name], value)
+}
+
+func (r *rows) medians() []figure {
+	for i, f := range r.figures {
+		r.figures[i] = median(f.Name, f.Unit, f.Reach, r.values[f.Name])
+	}
+	return r.figures
+}
+
+// work is what a benchmark measures, in a directory of its own.
+type work func(ctx context.Context, dir string, r *rows) error
+
 // scope is how often a benchmark measures, and on which disk.
 type scope struct {
 	rounds int
 	dir    string
+	note   func(format string, args ...any) // tells whoever waits how far it is
 }
 
-// command makes the command of a benchmark, which prints the figures that run returns,
-// and its flags, to add to. The first line of the text is its short one.
-func (s *scope) command(
-	p *program, name, text, example string, rounds int, run func(context.Context, func(string, ...any)) ([]figure, error),
-) (*cobra.Command, *pflag.FlagSet) {
+// command makes the command of a benchmark, which prints what its work measures, and
+// its flags, to add to. The first line of the text is its short one.
+func (s *scope) command(p *program, name, text, example string, rounds int, w work) (*cobra.Command, *pflag.FlagSet) {
+	s.note = p.note
 	short, _, _ := strings.Cut(text, ".\n")
 	cmd := &cobra.Command{Use: name, Short: short, Long: text, Example: example, Args: cobra.NoArgs}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		figures, err := run(cmd.Context(), p.note)
+		figures, err := s.measure(cmd.Context(), w)
 		if err != nil {
 			return err
 		}
@@ -94,39 +118,34 @@ func (s *scope) command(
 
 // measure gives the work a directory that is gone afterwards, and returns the medians
 // of what it has measured.
-func (s *scope) measure(work func(dir string, r *rows) error) ([]figure, error) {
+func (s *scope) measure(ctx context.Context, w work) ([]figure, error) {
 	dir, err := os.MkdirTemp(s.dir, "bench-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	r := newRows()
-	if err := work(dir, r); err != nil {
+	r := &rows{values: make(map[string][]float64)}
+	if err := w(ctx, dir, r); err != nil {
 		return nil, err
 	}
 	return r.medians(), nil
 }
 
-// repeat measures several rounds, each in a directory of its own.
-func (s *scope) repeat(note func(string, ...any), dir string, round func(at string) error) error {
-	for i := range s.rounds {
-		note("round %d of %d", i+1, s.rounds)
-		at := filepath.Join(dir, strconv.Itoa(i))
-		if err := round(at); err != nil {
-			return err
+// each is work in rounds, each in a directory of its own.
+func (s *scope) each(round work) work {
+	return func(ctx context.Context, dir string, r *rows) error {
+		for i := range s.rounds {
+			s.note("round %d of %d", i+1, s.rounds)
+			at := filepath.Join(dir, strconv.Itoa(i))
+			if err := round(ctx, at, r); err != nil {
+				return err
+			}
+			if err := os.RemoveAll(at); err != nil {
+				return err
+			}
 		}
-		if err := os.RemoveAll(at); err != nil {
-			return err
-		}
+		return nil
 	}
-	return nil
-}
-
-// each is measure of nothing but rounds.
-func (s *scope) each(note func(string, ...any), round func(dir string, r *rows) error) ([]figure, error) {
-	return s.measure(func(dir string, r *rows) error {
-		return s.repeat(note, dir, func(at string) error { return round(at, r) })
-	})
 }
 
 // withEcho adds the live adapter that answers at once.
@@ -150,6 +169,21 @@ func benchWorld(dir string, files map[string]string, opts local.Options) (*local
 		return nil, err
 	}
 	return local.Open(dir, opts)
+}
+
+// accounts makes a world whose accounts are reduced in Go.
+func accounts(dir string) (*local.World, error) {
+	return benchWorld(dir, map[string]string{
+		local.ManifestFile: fmt.Sprintf(benchManifest, `engine: go, name: account, version: "1"`),
+	}, benchOptions())
+}
+
+// replay measures the replay of a world.
+func replay(lw *local.World) (measured, error) {
+	return measure(func() error {
+		_, err := lw.Replay(0, nil)
+		return err
+	})
 }
 
 // drive sends events in bulk and lets the world handle them, benchChunk of them a tick.

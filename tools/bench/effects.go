@@ -36,7 +36,7 @@ the rows of all cells. All is measured round by round; the medians are shown.`
 
 func newEffectsCommand(p *program) *cobra.Command {
 	var b effectsBench
-	cmd, f := b.command(p, "effects", effectsText, "  bench effects\n  bench effects --cells 100 --effects 100 --rounds 5", 3, b.run)
+	cmd, f := b.command(p, "effects", effectsText, "  bench effects\n  bench effects --cells 100 --effects 100 --rounds 5", 3, b.each(b.round))
 	f.IntSliceVar(&b.cells, "cells", []int{1, 50, 100, 200, 1000}, "how many cells")
 	f.IntSliceVar(&b.effects, "effects", []int{20, 100}, "how many effects each of them asks for")
 	return cmd
@@ -95,22 +95,20 @@ func effectsOptions() local.Options {
 	return withEcho(local.Options{Reducers: reducer.Registry{"agent@1": reducer.Typed(1, callOn)}})
 }
 
-// run measures every combination, round by round.
-func (b *effectsBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	return b.each(note, func(dir string, r *rows) error {
-		for _, effects := range b.effects {
-			for _, cells := range b.cells {
-				at := filepath.Join(dir, fmt.Sprintf("%dx%d", cells, effects))
-				if err := benchEffects(ctx, at, cells, effects, r); err != nil {
-					return err
-				}
-				if err := os.RemoveAll(at); err != nil {
-					return err
-				}
+// round measures every combination.
+func (b *effectsBench) round(ctx context.Context, dir string, r *rows) error {
+	for _, effects := range b.effects {
+		for _, cells := range b.cells {
+			at := filepath.Join(dir, fmt.Sprintf("%dx%d", cells, effects))
+			if err := benchEffects(ctx, at, cells, effects, r); err != nil {
+				return err
+			}
+			if err := os.RemoveAll(at); err != nil {
+				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // benchEffects measures one combination, both ways.
@@ -157,6 +155,16 @@ func benchEffects(ctx context.Context, dir string, cells, effects int, r *rows) 
 	return nil
 }
 
+// begin has cells ask for so many effects each.
+func begin(ctx context.Context, lw *local.World, cells, effects int) error {
+	for i := range cells {
+		if _, err := lw.Submit(ctx, "agent.begun", begun{To: strconv.Itoa(i), Effects: uint64(effects)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type syncs struct{ journal, anchor, effects uint64 }
 
 // runEffects has a world perform the effects, and returns what it cost and how
@@ -166,11 +174,8 @@ func runEffects(ctx context.Context, dir string, cells, effects int) (m measured
 	if err != nil {
 		return m, s, 0, err
 	}
-	for i := range cells {
-		_, err := lw.Submit(ctx, "agent.begun", begun{To: strconv.Itoa(i), Effects: uint64(effects)})
-		if err != nil {
-			return m, s, 0, err
-		}
+	if err := begin(ctx, lw, cells, effects); err != nil {
+		return m, s, 0, err
 	}
 	before := lw.StoreStats()
 	m, err = measure(func() error { return lw.Run(ctx) })

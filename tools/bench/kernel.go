@@ -110,45 +110,18 @@ func (l *load) next(n int) iter.Seq2[world.Submission, error] {
 }
 
 // run measures everything, round by round.
-func (b *kernelBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	return b.measure(func(dir string, r *rows) error {
-		if err := b.repeat(note, dir, func(at string) error { return b.round(ctx, at, r) }); err != nil {
-			return err
-		}
-		note("idle cells")
-		return errors.Join(b.starlark(ctx, filepath.Join(dir, "star"), r), b.memory(ctx, filepath.Join(dir, "idle"), r))
-	})
-}
-
-// rows gathers the values of figures over the rounds.
-type rows struct {
-	figures []figure
-	values  map[string][]float64
-}
-
-func newRows() *rows { return &rows{values: make(map[string][]float64)} }
-
-func (r *rows) add(name, unit, reach string, value float64) {
-	if _, ok := r.values[name]; !ok {
-		r.figures = append(r.figures, figure{Name: name, Unit: unit, Reach: reach})
+func (b *kernelBench) run(ctx context.Context, dir string, r *rows) error {
+	if err := b.each(b.round)(ctx, dir, r); err != nil {
+		return err
 	}
-	r.values[name] = append(r.values[name], value)
-}
-
-func (r *rows) medians() []figure {
-	for i, f := range r.figures {
-		r.figures[i] = median(f.Name, f.Unit, f.Reach, r.values[f.Name])
-	}
-	return r.figures
+	b.note("idle cells")
+	return errors.Join(b.starlark(ctx, filepath.Join(dir, "star"), r), b.memory(ctx, filepath.Join(dir, "idle"), r))
 }
 
 const benchChunk = 100_000 // events a tick
 
 func (b *kernelBench) round(ctx context.Context, dir string, r *rows) error {
-	opts := benchOptions()
-	lw, err := benchWorld(dir, map[string]string{
-		local.ManifestFile: fmt.Sprintf(benchManifest, `engine: go, name: account, version: "1"`),
-	}, opts)
+	lw, err := accounts(dir)
 	if err != nil {
 		return err
 	}
@@ -170,21 +143,18 @@ func (b *kernelBench) round(ctx context.Context, dir string, r *rows) error {
 	r.add("durable / raw append", "ratio", ">= 0.5", raw.Wall.Seconds()/durable.Wall.Seconds())
 	r.add("durable CPU", "us/event", "", float64(durable.CPU.Microseconds())/events)
 	r.add("durable allocations", "objects/event", "<= 2", float64(durable.Allocs)/events)
-	replay, err := measure(func() error {
-		_, err := lw.Replay(0, nil)
-		return err
-	})
+	again, err := replay(lw)
 	if err != nil {
 		return err
 	}
 	r.add("raw scan", "records/s", "", records/scan.Wall.Seconds())
-	r.add("replay", "records/s", "", records/replay.Wall.Seconds())
-	r.add("replay / raw scan", "ratio", ">= 0.5", scan.Wall.Seconds()/replay.Wall.Seconds())
+	r.add("replay", "records/s", "", records/again.Wall.Seconds())
+	r.add("replay / raw scan", "ratio", ">= 0.5", scan.Wall.Seconds()/again.Wall.Seconds())
 	if err := lw.Close(); err != nil {
 		return err
 	}
 	opening, err := measure(func() error {
-		lw, err = local.Open(dir, opts)
+		lw, err = local.Open(dir, benchOptions())
 		return err
 	})
 	if err != nil {

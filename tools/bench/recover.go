@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +37,7 @@ be committed.`
 func newRecoverCommand(p *program) *cobra.Command {
 	var b recoverBench
 	var child string
-	cmd, f := b.command(p, "recover", recoverText, "  bench recover\n  bench recover --rounds 1", 3, b.run)
+	cmd, f := b.command(p, "recover", recoverText, "  bench recover\n  bench recover --rounds 1", 3, b.each(b.round))
 	inFull := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if child != "" {
@@ -110,16 +109,12 @@ func openRecoverable(dir string) (*local.World, *os.File, error) {
 	return lw, file, nil
 }
 
-func (b *recoverBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	return b.each(note, func(dir string, r *rows) error { return b.round(ctx, dir, r) })
-}
-
 func (b *recoverBench) round(ctx context.Context, dir string, r *rows) error {
 	if err := b.prepare(ctx, dir); err != nil {
 		return err
 	}
 	all := b.cells * b.effects
-	first, err := begin(ctx, dir)
+	first, err := start(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -132,15 +127,15 @@ func (b *recoverBench) round(ctx context.Context, dir string, r *rows) error {
 	if err != nil {
 		return err
 	}
-	start := time.Now()
-	second, err := begin(ctx, dir)
+	began := time.Now()
+	second, err := start(ctx, dir)
 	if err != nil {
 		return err
 	}
 	if err := awaitLines(ctx, dir, len(before)+1); err != nil {
 		return err
 	}
-	toFirst := time.Since(start)
+	toFirst := time.Since(began)
 	if err := second.Wait(); err != nil {
 		return fmt.Errorf("the process that goes on: %w", err)
 	}
@@ -162,17 +157,11 @@ func (b *recoverBench) prepare(ctx context.Context, dir string) error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	for i := range b.cells {
-		_, err := lw.Submit(ctx, "agent.begun", begun{To: strconv.Itoa(i), Effects: uint64(b.effects)})
-		if err != nil {
-			return errors.Join(err, lw.Close(), file.Close())
-		}
-	}
-	return errors.Join(lw.Close(), file.Close())
+	return errors.Join(begin(ctx, lw, b.cells, b.effects), lw.Close(), file.Close())
 }
 
-// begin starts a process that runs the world.
-func begin(ctx context.Context, dir string) (*exec.Cmd, error) {
+// start starts a process that runs the world.
+func start(ctx context.Context, dir string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

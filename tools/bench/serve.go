@@ -83,24 +83,26 @@ func benchServeOptions() local.Options {
 }
 
 // run measures both ways, round by round.
-func (b *serveBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
+func (b *serveBench) run(ctx context.Context, dir string, r *rows) error {
 	if b.clients < 1 || b.rounds < 1 {
-		return nil, errors.New("there is nothing to measure: type --clients 64 --rounds 1")
+		return errors.New("there is nothing to measure: type --clients 64 --rounds 1")
 	}
-	return b.each(note, func(dir string, r *rows) error {
-		served, err := b.served(ctx, filepath.Join(dir, "served"), r)
-		if err != nil {
-			return err
-		}
-		direct, err := b.direct(ctx, filepath.Join(dir, "direct"))
-		if err != nil {
-			return err
-		}
-		served.add(r, "served")
-		direct.add(r, "direct")
-		r.add("served / direct", "ratio", "", served.perSecond()/direct.perSecond())
-		return nil
-	})
+	return b.each(b.round)(ctx, dir, r)
+}
+
+func (b *serveBench) round(ctx context.Context, dir string, r *rows) error {
+	served, err := b.served(ctx, filepath.Join(dir, "served"), r)
+	if err != nil {
+		return err
+	}
+	direct, err := b.direct(ctx, filepath.Join(dir, "direct"))
+	if err != nil {
+		return err
+	}
+	served.add(r, "served")
+	direct.add(r, "direct")
+	r.add("served / direct", "ratio", "", served.perSecond()/direct.perSecond())
+	return nil
 }
 
 // served has the clients submit over HTTP.

@@ -10,8 +10,8 @@ import (
 // while the world is driven and followed. The benchmark itself holds cells, journal and
 // stream to what was accepted.
 func TestManyClientsLoseAndDoubleNothing(t *testing.T) {
-	b := serveBench{clients: 16, events: 25, scope: scope{rounds: 1, dir: t.TempDir()}}
-	figures, err := b.run(t.Context(), func(string, ...any) {})
+	b := serveBench{clients: 16, events: 25, scope: scope{rounds: 1, dir: t.TempDir(), note: func(string, ...any) {}}}
+	figures, err := b.measure(t.Context(), b.run)
 	require.NoError(t, err)
 	require.NotEmpty(t, figures)
 }

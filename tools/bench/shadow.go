@@ -132,29 +132,25 @@ func denying() benchCandidate {
 	}}
 }
 
-func (b *shadowBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	return b.measure(func(dir string, r *rows) error {
-		err := b.world(ctx, filepath.Join(dir, "star"), "Starlark: ", "engine: starlark, source: account.star", []benchCandidate{
-			withCode("another comment", "# Rings once.\n"+benchShadowStarlark),
-			withCode("more gas", strings.Replace(benchShadowStarlark, `state["count"] += 1`, `state["count"] += 0 + 1`, 1)),
-			denying(),
-		}, r, note)
-		if err != nil {
-			return err
-		}
-		return b.world(ctx, filepath.Join(dir, "go"), "Go: ", `engine: go, name: ringer, version: "1"`, []benchCandidate{
-			{name: "another policy", change: func(m *manifest.Manifest) {
-				m.Policies = append(m.Policies, manifest.Policy{Name: "gongs", When: `intent.kind == "gong.ring"`, Decide: manifest.DecideAllow})
-			}},
-			denying(),
-		}, r, note)
-	})
+func (b *shadowBench) run(ctx context.Context, dir string, r *rows) error {
+	err := b.world(ctx, filepath.Join(dir, "star"), "Starlark: ", "engine: starlark, source: account.star", []benchCandidate{
+		withCode("another comment", "# Rings once.\n"+benchShadowStarlark),
+		withCode("more gas", strings.Replace(benchShadowStarlark, `state["count"] += 1`, `state["count"] += 0 + 1`, 1)),
+		denying(),
+	}, r)
+	if err != nil {
+		return err
+	}
+	return b.world(ctx, filepath.Join(dir, "go"), "Go: ", `engine: go, name: ringer, version: "1"`, []benchCandidate{
+		{name: "another policy", change: func(m *manifest.Manifest) {
+			m.Policies = append(m.Policies, manifest.Policy{Name: "gongs", When: `intent.kind == "gong.ring"`, Decide: manifest.DecideAllow})
+		}},
+		denying(),
+	}, r)
 }
 
 // world measures a world, round by round.
-func (b *shadowBench) world(
-	ctx context.Context, dir, name, engine string, candidates []benchCandidate, r *rows, note func(string, ...any),
-) (err error) {
+func (b *shadowBench) world(ctx context.Context, dir, name, engine string, candidates []benchCandidate, r *rows) (err error) {
 	lw, err := benchWorld(dir, map[string]string{
 		local.ManifestFile: fmt.Sprintf(benchShadowManifest, engine), "account.star": benchShadowStarlark,
 	}, ringOptions())
@@ -169,11 +165,8 @@ func (b *shadowBench) world(
 		return err
 	}
 	for round := range b.rounds {
-		note("%sround %d of %d", name, round+1, b.rounds)
-		replay, err := measure(func() error {
-			_, err := lw.Replay(0, nil)
-			return err
-		})
+		b.note("%sround %d of %d", name, round+1, b.rounds)
+		again, err := replay(lw)
 		if err != nil {
 			return err
 		}
@@ -184,10 +177,10 @@ func (b *shadowBench) world(
 			}
 			events := float64(report.Events)
 			if i == 0 {
-				r.add(name+"replay", "events/s", "", events/replay.Wall.Seconds())
+				r.add(name+"replay", "events/s", "", events/again.Wall.Seconds())
 			}
 			r.add(name+c.name, "events/s", "", events/shadow.Wall.Seconds())
-			r.add(name+c.name+" / replay", "ratio", ">= 0.7", replay.Wall.Seconds()/shadow.Wall.Seconds())
+			r.add(name+c.name+" / replay", "ratio", ">= 0.7", again.Wall.Seconds()/shadow.Wall.Seconds())
 		}
 	}
 	return nil

@@ -39,17 +39,13 @@ whose store has so many bytes.`
 
 func newSnapshotCommand(p *program) *cobra.Command {
 	var b snapshotBench
-	cmd, f := b.command(p, "snapshot", snapshotText, "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1", 3, b.run)
+	cmd, f := b.command(p, "snapshot", snapshotText, "  bench snapshot\n  bench snapshot --cells 10000 --events 100000 --bytes 100000000 --rounds 1", 3, b.each(b.round))
 	f.IntVar(&b.cells, "cells", 100_000, "how many cells of 200 bytes to take snapshots of")
 	f.IntVar(&b.share, "share", 100, "one in `N` of them changes between two snapshots")
 	f.IntVar(&b.events, "events", 500_000, "how many events, of two records each, to look back over")
 	f.IntVar(&b.keys, "keys", 10_000, "over how many cells")
 	f.Int64Var(&b.bytes, "bytes", 1<<30, "how large a world to fork")
 	return cmd
-}
-
-func (b *snapshotBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	return b.each(note, func(dir string, r *rows) error { return b.round(ctx, dir, r) })
 }
 
 func (b *snapshotBench) round(ctx context.Context, dir string, r *rows) error {
@@ -184,9 +180,7 @@ const lookRounds = 200
 
 // looks looks at random cells and moments of a long journal.
 func (b *snapshotBench) looks(ctx context.Context, dir string, r *rows) error {
-	lw, err := benchWorld(dir, map[string]string{
-		local.ManifestFile: fmt.Sprintf(benchManifest, `engine: go, name: account, version: "1"`),
-	}, benchOptions())
+	lw, err := accounts(dir)
 	if err != nil {
 		return err
 	}

@@ -32,14 +32,10 @@ alive on the heap must not grow with the journal.`
 
 func newVerifyCommand(p *program) *cobra.Command {
 	var b verifyBench
-	cmd, f := b.command(p, "verify", verifyText, "  bench verify\n  bench verify --records 200000 --rounds 1", 3, b.run)
+	cmd, f := b.command(p, "verify", verifyText, "  bench verify\n  bench verify --records 200000 --rounds 1", 3, b.each(b.round))
 	f.IntVar(&b.records, "records", 1_000_000, "how many records to verify")
 	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
 	return cmd
-}
-
-func (b *verifyBench) run(ctx context.Context, note func(string, ...any)) ([]figure, error) {
-	return b.each(note, func(dir string, r *rows) error { return b.round(ctx, dir, r) })
 }
 
 func (b *verifyBench) round(ctx context.Context, dir string, r *rows) error {
@@ -74,20 +70,17 @@ func (b *verifyBench) times(ctx context.Context, dir string, r *rows) error {
 	}
 	records := float64(lw.Status().Head.ID)
 	var check measured
-	replay, err := measure(func() error {
-		_, err := lw.Replay(0, nil)
-		return err
-	})
+	again, err := replay(lw)
 	if err == nil {
 		check, err = measure(func() error { return proven(lw.Verify(ctx, local.Verification{})) })
 	}
 	if err = errors.Join(err, lw.Close()); err != nil {
 		return err
 	}
-	r.add("replay", "records/s", "", records/replay.Wall.Seconds())
+	r.add("replay", "records/s", "", records/again.Wall.Seconds())
 	r.add("verify", "records/s", "", records/check.Wall.Seconds())
-	r.add("verify / replay", "ratio of time", "<= 1.5", check.Wall.Seconds()/replay.Wall.Seconds())
-	r.add("verify / replay, CPU", "ratio of time", "", check.CPU.Seconds()/replay.CPU.Seconds())
+	r.add("verify / replay", "ratio of time", "<= 1.5", check.Wall.Seconds()/again.Wall.Seconds())
+	r.add("verify / replay, CPU", "ratio of time", "", check.CPU.Seconds()/again.CPU.Seconds())
 	return nil
 }
 
@@ -101,9 +94,7 @@ func proven(r *verify.Report, err error) error {
 
 // world makes a world of so many records, of which two are an event.
 func (b *verifyBench) world(ctx context.Context, dir string, records int) (*local.World, error) {
-	lw, err := benchWorld(dir, map[string]string{
-		local.ManifestFile: fmt.Sprintf(benchManifest, `engine: go, name: account, version: "1"`),
-	}, benchOptions())
+	lw, err := accounts(dir)
 	if err != nil {
 		return nil, err
 	}

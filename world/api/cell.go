@@ -1,7 +1,6 @@
 package api
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
@@ -64,11 +63,8 @@ func showCell(c *call) error {
 		return err
 	}
 	v, err := c.world.Cell(cell, c.param("at"))
-	if moment := (*view.MomentError)(nil); errors.As(err, &moment) && moment.Rule != "" {
-		return notFound(err.Error())
-	}
 	if err != nil {
-		return err
+		return ofMoment(err)
 	}
 	return c.ok(Cell{schemaOf("cell"), v})
 }

@@ -13,13 +13,13 @@ type Decisions struct {
 }
 
 func listDecisions(c *call) error {
-	after, err := c.number("after")
+	s, err := c.selection()
 	if err != nil {
 		return err
 	}
+	s.Kinds = []journal.Kind{journal.KindIntent, journal.KindDenied, journal.KindParked}
 	out := Decisions{Schema: schemaOf("decisions"), Decisions: []view.Decision{}}
-	kinds := []journal.Kind{journal.KindIntent, journal.KindDenied, journal.KindParked}
-	out.Next, err = page(c, view.Selection{After: journal.Seq(after), Kinds: kinds}, func(e *view.Entry) error {
+	out.Next, err = page(c, s, func(e *view.Entry) error {
 		if d, ok := e.Decision(); ok {
 			out.Decisions = append(out.Decisions, d)
 		}

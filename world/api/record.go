@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -14,6 +15,7 @@ type Records struct {
 	Next    *string       `json:"next"` // the path of what comes after it; null: nothing does yet
 }
 
+// selection reads what records the query wants.
 func (c *call) selection() (s view.Selection, err error) {
 	after, err := c.number("after")
 	if err != nil {
@@ -24,9 +26,23 @@ func (c *call) selection() (s view.Selection, err error) {
 		return s, badRequest("kind", err.Error())
 	}
 	if s.Cell != "" {
-		_, err = c.cell()
+		if _, err = c.cell(); err != nil {
+			return s, err
+		}
 	}
-	return s, err
+	return s, ofMoment(s.Range(c.world.Journal, c.param("from"), c.param("to")))
+}
+
+// ofMoment says of an error about moments what is wrong with the query that names them.
+func ofMoment(err error) error {
+	var moment *view.MomentError
+	switch {
+	case errors.Is(err, view.ErrOrder):
+		return badRequest("to", err.Error())
+	case errors.As(err, &moment) && moment.Rule != "":
+		return notFound(err.Error())
+	}
+	return err
 }
 
 // listRecords answers with a page, or to who asks for that with a stream.

@@ -63,4 +63,15 @@ routing:
 	require.Empty(t, p.WouldApply.Error)
 	require.True(t, p.WouldApply.OK)
 	require.Equal(t, p.WouldApply.Migrated, ok[api.Applied](s.post(at+"/apply", nil)).Migrated)
+	require.Equal(t, []string{}, ok[api.Verification](s.get("/api/worlds/w/verify")).Replay.Needs)
+	require.NoError(t, w.Close())
+
+	delete(registry, "tally@1") // what was is not known any more, what is runs on
+	w, err = local.Open(dir, with)
+	require.NoError(t, err)
+	s = serve(t, api.Config{Worlds: []*local.World{w}})
+	replay := ok[api.Verification](s.get("/api/worlds/w/verify")).Replay
+	require.False(t, replay.OK)
+	require.Equal(t, []string{"tally@1"}, replay.Needs)
+	require.Empty(t, replay.Faults)
 }

@@ -62,7 +62,7 @@ func (c *call) stream(want view.Selection) error {
 // follow sends what there is, and waits for more.
 func (s *stream) follow(ctx context.Context) error {
 	for {
-		if err := s.catchUp(ctx); err != nil {
+		if over, err := s.catchUp(ctx); over || err != nil {
 			return s.ended(ctx, err)
 		}
 		waiting, stop := context.WithTimeout(ctx, s.server.cfg.Limits.Heartbeat)
@@ -88,12 +88,19 @@ func (s *stream) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// catchUp sends what there is.
-func (s *stream) catchUp(ctx context.Context) error {
-	store := s.world.Local
-	for r, err := range store.Scan(s.want.After) {
+// catchUp sends what there is, and reports whether nothing more is wanted.
+func (s *stream) catchUp(ctx context.Context) (over bool, err error) {
+	s.want.Until = s.world.End()
+	from, to, err := s.want.Span(s.world.Journal)
+	if err != nil {
+		return false, err
+	}
+	for r, err := range s.world.Local.Scan(s.want.After) {
 		if err == nil {
 			err = r.Err
+		}
+		if err == nil && r.ID > min(to, s.want.Until) {
+			break
 		}
 		if err == nil && !s.server.tokens.Load().keep(s.call) {
 			err = errRevoked
@@ -101,21 +108,21 @@ func (s *stream) catchUp(ctx context.Context) error {
 		if err == nil {
 			err = s.world.Local.Await(ctx, r.ID-1)
 		}
-		if err == nil {
+		if err == nil && r.ID >= from {
 			err = s.sendRecord(&r)
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		s.want.After = r.ID
 	}
 	if s.sent < s.want.After { // so that a follower who comes back need not pass them again
 		if _, err := fmt.Fprintf(s.out, "id: %d\n\n", s.want.After); err != nil {
-			return err
+			return false, err
 		}
 		s.sent = s.want.After
 	}
-	return s.flush()
+	return to < s.want.Until, s.flush()
 }
 
 // errRevoked says that the follower's token is not taken any more.

@@ -126,7 +126,7 @@ func TestFollowersMissNothingAndGetNothingTwice(t *testing.T) {
 
 func TestStreamSaysWhatPagesSay(t *testing.T) {
 	s := lived(t)
-	for _, query := range []string{"", "?after=5", "?kind=intent.*&kind=timer.set", "?cell=bot/a", "?cell=bot/a&kind=cell.stepped&after=9"} {
+	for _, query := range []string{"", "?after=5", "?kind=intent.*&kind=timer.set", "?cell=bot/a", "?cell=bot/a&kind=cell.stepped&after=9", "?from=3&to=t2", "?from=t1", "?to=head"} {
 		page := ok[struct{ Records []json.RawMessage }](s.get("/api/worlds/w/records" + query))
 		require.NotEmpty(t, page.Records, query)
 		f := s.follow(query, "")
@@ -141,6 +141,12 @@ func TestStreamSaysWhatPagesSay(t *testing.T) {
 			require.NoError(t, json.Unmarshal(want, &line))
 			require.Equal(t, line.ID, e.id)
 			require.Equal(t, line.Kind, e.kind)
+		}
+		if strings.HasSuffix(query, "to=t2") {
+			for f.text.Scan() { // how far it looked, and no heartbeat
+				require.NotEqual(t, ":", f.text.Text())
+			}
+			require.NoError(t, f.text.Err(), "the range has ended, and so does the stream")
 		}
 		f.close()
 	}

@@ -8,13 +8,11 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -49,7 +47,7 @@ const (
 )
 
 // ErrExposedTokens says that others than its owner can use a token file.
-var ErrExposedTokens = errors.New("others can read or write it; want 0600")
+var ErrExposedTokens = file.ErrExposed
 
 // token is one line of a token file.
 type token struct {
@@ -87,33 +85,14 @@ func NewToken() (secret, hash string) {
 
 // ReadTokens reads a token file, which must be its owner's alone: ErrExposedTokens
 // otherwise.
-func ReadTokens(file string) (*Tokens, error) {
-	f, err := os.Open(file)
+func ReadTokens(path string) (*Tokens, error) {
+	data, err := file.ReadSecret(path, maxTokenFileBytes)
 	if err != nil {
 		return nil, fmt.Errorf("api: tokens: %w", err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular():
-		err = errors.New("it is not a regular file")
-	case info.Mode()&0o077 != 0:
-		err = ErrExposedTokens
-	}
-	if err != nil {
-		return nil, fmt.Errorf("api: tokens: %s: %w", file, err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxTokenFileBytes+1))
-	if err == nil && len(data) > maxTokenFileBytes {
-		err = fmt.Errorf("it is larger than %d bytes", maxTokenFileBytes)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("api: tokens: %s: %w", file, err)
-	}
 	t, err := ParseTokens(data)
 	if err != nil {
-		return nil, fmt.Errorf("%w; in %s", err, file)
+		return nil, fmt.Errorf("%w; in %s", err, path)
 	}
 	return t, nil
 }

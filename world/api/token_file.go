@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 // ErrNoToken says that a token file has none of a name.
@@ -72,8 +74,8 @@ func withoutToken(text []byte, name string) ([]byte, error) {
 }
 
 // changeTokens puts another text into a token file, or leaves it as it is.
-func changeTokens(file string, change func(text []byte) ([]byte, error)) error {
-	dir, err := os.Open(filepath.Dir(file))
+func changeTokens(path string, change func(text []byte) ([]byte, error)) error {
+	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
@@ -82,8 +84,8 @@ func changeTokens(file string, change func(text []byte) ([]byte, error)) error {
 		return fmt.Errorf("%s: %w", dir.Name(), err)
 	}
 	var text []byte
-	if _, err = ReadTokens(file); err == nil {
-		text, err = os.ReadFile(file)
+	if _, err = ReadTokens(path); err == nil {
+		text, err = os.ReadFile(path)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -96,21 +98,5 @@ func changeTokens(file string, change func(text []byte) ([]byte, error)) error {
 	if _, err := ParseTokens(text); err != nil {
 		return &ClashError{err}
 	}
-	return replaceSecret(file, text)
-}
-
-// replaceSecret puts a file in its place, which only its owner can read.
-func replaceSecret(file string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".new-") // 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
-	}
-	return err
+	return file.Put(path, text, 0o600)
 }

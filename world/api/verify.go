@@ -42,6 +42,7 @@ type LedgerProof struct {
 type ReplayProof struct {
 	OK              bool                `json:"ok"`
 	Error           string              `json:"error"` // the first fault; empty: there is none
+	Needs           []string            `json:"needs"` // see verify.ReplayProof
 	FirstDivergence *world.Divergence   `json:"first_divergence"`
 	Gaps            []verify.Gap        `json:"gaps"`
 	Records         uint64              `json:"records"`
@@ -122,7 +123,8 @@ func verificationOf(r *verify.Report) Verification {
 			NoVerifier: l.NoVerifier, Receipts: r.Receipts,
 		},
 		Replay: ReplayProof{
-			Error: r.Replay.Error, FirstDivergence: r.Replay.FirstDivergence, Gaps: r.Replay.Gaps, Records: r.Records, StateRoot: r.StateRoot,
+			Error: r.Replay.Error, Needs: append([]string{}, r.Replay.Needs...),
+			FirstDivergence: r.Replay.FirstDivergence, Gaps: r.Replay.Gaps, Records: r.Records, StateRoot: r.StateRoot,
 			Snapshots:   r.Snapshots,
 			Checkpoints: CheckpointCounts{Checked: r.Checkpoints.Checked, Bad: r.Checkpoints.Bad, Last: r.Checkpoints.Last},
 			Governance:  r.Governance, Redacted: r.Redacted, Anchor: r.Anchor, Faults: r.Faults,

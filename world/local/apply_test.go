@@ -239,14 +239,7 @@ func TestApplyBesideARunningWorld(t *testing.T) {
 	w := openWith(t, changing(t, p), p.options("probe"))
 	ctx, stop := context.WithCancel(t.Context())
 	var runner, senders sync.WaitGroup
-	runner.Go(func() {
-		for ctx.Err() == nil {
-			if err := w.Run(ctx); err != nil && ctx.Err() == nil {
-				t.Errorf("run: %v", err)
-				return
-			}
-		}
-	})
+	runner.Go(func() { keepRunning(ctx, t, w) })
 	runner.Go(func() {
 		for ctx.Err() == nil {
 			if err := w.Wait(ctx); err != nil && ctx.Err() == nil {
@@ -342,6 +335,17 @@ func TestEffectsThatNobodyPerformsAreRefused(t *testing.T) {
 
 	w = openWith(t, dir, p.options("probe"))
 	before = w.Status()
+	for what, change := range map[string]func(w *world.World) error{
+		"propose": func(w *world.World) error {
+			other := *next
+			other.Version = 7
+			return worldtest.ErrorOf(w.Propose(t.Context(), world.Proposal{Candidate: &other, Base: before.Manifest, Actor: "ann"}))
+		},
+		"apply": func(w *world.World) error { return worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")) },
+		"would": func(w *world.World) error { return worldtest.ErrorOf(w.WouldApply(n)) },
+	} {
+		require.ErrorAs(t, w.Update(change), &refused, what)
+	}
 	require.ErrorAs(t, worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")), &refused)
 	require.Equal(t, before, w.Status(), "nothing has changed")
 	ask(t, w, "x", "tool.a", 1)
@@ -355,5 +359,42 @@ func TestEffectsThatNobodyPerformsAreRefused(t *testing.T) {
 	require.NoError(t, w.Run(t.Context()))
 	require.Equal(t, []any{"first", "second"}, heard(t, w, "x"))
 	requireSound(t, w)
+	require.NoError(t, w.Close())
+}
+
+// A world whose effects this program does not know how to perform can be read.
+func TestWorldWithoutItsAdaptersIsRead(t *testing.T) {
+	p := newProbes()
+	dir := changing(t, p)
+	w := openWith(t, dir, p.options("probe"))
+	ask(t, w, "x", "tool.a", 1)
+	require.NoError(t, w.Run(t.Context()))
+	ask(t, w, "x", "tool.a", 2)
+	before := w.Status()
+	require.NoError(t, w.Close())
+
+	w = openWith(t, dir, local.Options{})
+	lacks := new(manifest.NoAdapterError)
+	require.ErrorAs(t, w.Lacks(), &lacks)
+	require.Equal(t, "probe", lacks.Name)
+	require.Equal(t, before, w.Status())
+	require.Equal(t, []any{"first"}, heard(t, w, "x"))
+	requireSound(t, w)
+	_, err := w.Submit(t.Context(), "ask", nil)
+	require.ErrorAs(t, err, &lacks)
+	require.ErrorAs(t, w.Run(t.Context()), &lacks)
+	require.NoError(t, w.Close())
+
+	opts := elsewhere(p)
+	opts.Adapters = nil
+	w = openWith(t, dir, opts)
+	_, _, err = w.AcquireEffects(t.Context(), "hand", nil, 1)
+	require.ErrorAs(t, err, &lacks)
+	require.NoError(t, w.Close())
+
+	w = openWith(t, dir, p.options("probe"))
+	require.Equal(t, before, w.Status(), "who looked has changed nothing")
+	require.NoError(t, w.Run(t.Context()))
+	require.Equal(t, []any{"first", "first"}, heard(t, w, "x"))
 	require.NoError(t, w.Close())
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world"
@@ -75,7 +76,7 @@ func (lw *World) duplicate(dir string, check func(*store.Store) error) (done *Ba
 		if err := copyFiles(making, lw.dir); err != nil {
 			return err
 		}
-		return syncDir(hidden)
+		return file.SyncDir(hidden)
 	})
 	if err != nil {
 		return nil, err

@@ -60,10 +60,7 @@ func TestBundleProvesWhatTheStoreProves(t *testing.T) {
 
 // Whoever has kept a checkpoint finds it in what is signed later, and only there.
 func TestKeptCheckpointIsOfTheHistory(t *testing.T) {
-	dir, _ := lived(t)
-	w := open(t, dir)
-	kept, err := w.Checkpoint()
-	require.NoError(t, err)
+	_, w, kept := checkpointed(t)
 	live(t, w)
 	with := local.Verification{Kept: [][]byte{kept.Note}}
 	require.Empty(t, verified(t, bundleOf(t, w, local.BundleOptions{}), with).Faults)

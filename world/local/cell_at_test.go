@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -128,20 +126,7 @@ func BenchmarkCellAt(b *testing.B) {
 // tallies returns a world of cells that count.
 func tallies(t testing.TB) *local.World {
 	t.Helper()
-	registry := reducer.Registry{"tally@1": reducer.Typed(1, func(_ *reducer.Context, s tally, _ tick) (tally, error) {
-		return tally{Count: s.Count + 1}, nil
-	})}
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, local.ManifestFile), []byte(`world: tallies
-version: 1
-reducers:
-  tally: {engine: go, name: tally, version: "1"}
-events:
-  tick: {}
-routing:
-  - {event: tick, reducer: tally, key: event.data.of}
-`), 0o600))
-	opts := local.Options{Reducers: registry}
+	dir, opts := tallyDir(t)
 	require.NoError(t, local.Create(dir, local.Birth{ID: "tallies"}, opts))
 	w, err := local.Open(dir, opts)
 	require.NoError(t, err)

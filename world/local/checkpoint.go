@@ -150,7 +150,7 @@ func (lw *World) lastSigned(head journal.Seq) (*store.Signed, error) {
 }
 
 // signDue signs a checkpoint if that is due by the manifest's checkpoint_every. It
-// is asked for after every tick.
+// is asked for after every change.
 func (lw *World) signDue() error {
 	every := journal.Seq(cmp.Or(lw.w.Manifest().Defaults.CheckpointEvery, manifest.DefaultCheckpointEvery))
 	if lw.store.Head().ID < lw.signed+every {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -68,7 +69,7 @@ func CreateNew(dir string, files map[string][]byte, b Birth, opts Options, begin
 			if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
 				return err
 			}
-			if err := errors.Join(writeNew(at, files[name], 0o666), syncDir(filepath.Dir(at))); err != nil {
+			if err := errors.Join(file.WriteNew(at, files[name], 0o666), file.SyncDir(filepath.Dir(at))); err != nil {
 				return err
 			}
 		}
@@ -122,7 +123,7 @@ func build(dir string, keyring ring, opts Options, fill func(hidden string, s *s
 	}
 	if err == nil {
 		sweep(dir)
-		return syncDir(dir)
+		return file.SyncDir(dir)
 	}
 	if _, gone := os.Lstat(hidden); gone == nil { // made by someone else meanwhile
 		err = fmt.Errorf("%s: %w", dir, ErrExists)
@@ -152,15 +153,7 @@ func buildIn(making string, keyring ring, opts Options, fill func(hidden string,
 	if err := errors.Join(fill(making, s), s.Close()); err != nil {
 		return err
 	}
-	return syncDir(making)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return file.SyncDir(making)
 }
 
 func (b Birth) keyring(opts Options) (ring, error) {

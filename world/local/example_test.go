@@ -2,12 +2,16 @@ package local_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 
 	"github.com/worldkernel/worldkernel/examples"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -17,10 +21,8 @@ import (
 // three lines run it: Open, Submit, Run.
 func Example() {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "counter-")
-	check(err)
+	dir := copied("counter")
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
-	check(examples.Copy("counter", dir))
 	check(local.Create(dir, local.Birth{}, local.Options{}))
 
 	w, err := local.Open(dir, local.Options{})
@@ -39,8 +41,73 @@ func Example() {
 	// Output: tick 1: counter/tea is {"times":1,"total":2}
 }
 
+// A manifest that nobody has proposed can be tried on the history, too, and no
+// record tells of it. Where a report ended it can be computed again, whatever has
+// happened since.
+func ExampleWorld_Rehearse() {
+	ctx := context.Background()
+	dir, w := counter(ctx)
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
+
+	source := []byte(`def reduce(ctx, state, event):
+    return {"times": 1, "total": 2 * event.data["by"]}
+`)
+	var next manifest.Manifest
+	w.View(func(now *world.Moment) { next = *now.Manifest() })
+	code := next.Reducers["counter"]
+	code.Source = manifest.Hash(sha256.Sum256(source))
+	next.Reducers = maps.Clone(next.Reducers)
+	next.Reducers["counter"] = code
+	files := map[manifest.Hash][]byte{code.Source: source}
+
+	report, err := w.Rehearse(ctx, &next, files, world.ShadowConfig{})
+	check(err)
+	for _, c := range report.Cells {
+		fmt.Printf("%s%s would be %s, not %s\n", c.Cell, c.State[0].Path, c.State[0].Is, c.State[0].Was)
+	}
+
+	add(ctx, w, 3)
+	then, err := w.At(journal.Seq(report.To))
+	check(err)
+	again, err := then.Rehearse(ctx, &next, files, world.ShadowConfig{From: report.Snapshot})
+	check(err)
+	was, err := report.Hash()
+	check(err)
+	is, err := again.Hash()
+	check(err)
+	fmt.Println("the same report:", was == is)
+	check(w.Close())
+	// Output:
+	// counter/tea/total would be 4, not 2
+	// the same report: true
+}
+
 func check(err error) {
 	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// copied puts an example world into a directory of its own.
+func copied(example string) string {
+	dir, err := os.MkdirTemp("", example+"-")
+	check(err)
+	check(examples.Copy(example, dir))
+	return dir
+}
+
+// counter returns the world of Example, after its first event, and its directory.
+func counter(ctx context.Context) (string, *local.World) {
+	dir := copied("counter")
+	check(local.Create(dir, local.Birth{}, local.Options{}))
+	w, err := local.Open(dir, local.Options{})
+	check(err)
+	add(ctx, w, 2)
+	return dir, w
+}
+
+func add(ctx context.Context, w *local.World, by int) {
+	_, err := w.Submit(ctx, "counter.added", map[string]any{"name": "tea", "by": by})
+	check(err)
+	check(w.Run(ctx))
 }

@@ -181,10 +181,7 @@ func TestCloudEventsAreTimedByTheClockInForce(t *testing.T) {
 }
 
 func TestCloudEventsOfARedactedPayloadHaveNullForData(t *testing.T) {
-	dir := told(t)
-	record := largeOf(t, dir, journal.KindSubmitted)
-	_, err := local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "asked for", "ada")
-	require.NoError(t, err)
+	dir, record := redactedInput(t)
 	w := open(t, dir)
 	events := requireCloudEvents(t, w)
 	require.JSONEq(t, "null", string(events[record-1].Data))

@@ -3,7 +3,6 @@ package local_test
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -307,24 +306,12 @@ func (model) Perform(_ context.Context, call host.Call) (host.Result, error) {
 // conversing returns a world in which a model was asked.
 func conversing(t *testing.T, ask ...string) *local.World {
 	t.Helper()
-	dir := files(t)
-	path := filepath.Join(dir, "world.yaml")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	yaml := strings.Replace(string(text), "tool.a: {adapter: stub, config: {script: answers.star}}",
-		`tool.a: {adapter: llm, config: {base_url: "https://api.mistral.ai/v1", model: m-1, max_tokens: 500}}`, 1)
-	require.NoError(t, os.WriteFile(path, []byte(yaml), 0o600))
-	opts := local.Options{Adapters: map[string]host.Factory{
-		"llm": func(host.Setup) (host.Adapter, error) { return model{}, nil },
-	}}
-	require.NoError(t, local.Create(dir, local.Birth{ID: "test", Keyring: ring(t, "test", 1)}, opts))
-	w, err := local.Open(dir, opts)
-	require.NoError(t, err)
+	w := adapted(t, `{adapter: llm, config: {base_url: "https://api.mistral.ai/v1", model: m-1, max_tokens: 500}}`, "llm", model{})
 	var do []any
 	for _, param := range ask {
 		do = append(do, map[string]any{"effect": "tool.a", "param": param})
 	}
-	_, err = w.Submit(t.Context(), "go", map[string]any{"to": "a", "do": do})
+	_, err := w.Submit(t.Context(), "go", map[string]any{"to": "a", "do": do})
 	require.NoError(t, err)
 	require.NoError(t, w.Run(t.Context()))
 	return w

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world"
@@ -114,7 +115,7 @@ func (lw *World) forkTo(making string, keys ring, at journal.Seq, f ForkOptions)
 		if err != nil {
 			return nil, err
 		}
-		if err := writeNew(filepath.Join(hidden, recordedFile), []byte(parent+"\n"), 0o600); err != nil {
+		if err := file.WriteNew(filepath.Join(hidden, recordedFile), []byte(parent+"\n"), 0o600); err != nil {
 			return nil, err
 		}
 	}
@@ -135,7 +136,7 @@ func (lw *World) forkTo(making string, keys ring, at journal.Seq, f ForkOptions)
 	return &Forked{
 		ID: keys.keys.World(), Parent: lw.keys.World(), At: copied.Head.ID, ChainRoot: copied.Head.Root,
 		Effects: f.Effects, Linked: copied.Linked,
-	}, syncDir(hidden)
+	}, file.SyncDir(hidden)
 }
 
 // copyStore copies the store up to a record to another hidden directory, and lets

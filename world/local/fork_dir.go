@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal/store"
 )
 
@@ -36,17 +37,7 @@ func whole(dir, model string, fill func(making string) error) error {
 		return err
 	}
 	up := filepath.Dir(dir)
-	made, err := makeDir(up)
-	if err == nil {
-		err = wholeIn(up, dir, mode, fill)
-	}
-	for i := 0; err == nil && i < len(made); i++ {
-		err = syncDir(filepath.Dir(made[i])) // its name
-	}
-	for i := len(made) - 1; err != nil && i >= 0; i-- {
-		err = errors.Join(err, os.Remove(made[i]))
-	}
-	return err
+	return file.InDir(up, func() error { return wholeIn(up, dir, mode, fill) })
 }
 
 func wholeIn(up, dir string, mode fs.FileMode, fill func(making string) error) error {
@@ -64,7 +55,7 @@ func wholeIn(up, dir string, mode fs.FileMode, fill func(making string) error) e
 		err = fill(made)
 	}
 	if err == nil {
-		err = syncDir(made)
+		err = file.SyncDir(made)
 	}
 	if err == nil {
 		err = take(dir, made)
@@ -73,7 +64,7 @@ func wholeIn(up, dir string, mode fs.FileMode, fill func(making string) error) e
 		return errors.Join(err, os.RemoveAll(made))
 	}
 	sweepMaking(up, prefix)
-	return syncDir(up)
+	return file.SyncDir(up)
 }
 
 // take puts what was made in the place of a directory that is empty or not there,
@@ -114,7 +105,7 @@ func moveUp(dir, made string) error {
 		}
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = file.SyncDir(dir)
 	}
 	move(hiddenDir)
 	for _, e := range entries {
@@ -122,7 +113,7 @@ func moveUp(dir, made string) error {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
-	return errors.Join(err, syncDir(dir), os.RemoveAll(made))
+	return errors.Join(err, file.SyncDir(dir), os.RemoveAll(made))
 }
 
 // vacant refuses what cannot become the directory of a world.
@@ -197,7 +188,7 @@ func copyDir(to string, e fs.DirEntry) error {
 	if err := os.Mkdir(to, info.Mode().Perm()|0o700); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(to))
+	return file.SyncDir(filepath.Dir(to))
 }
 
 // copyFile copies a file with its mode, synced.
@@ -217,14 +208,4 @@ func copyFile(to, from string) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Chmod(info.Mode().Perm()), out.Sync(), out.Close())
-}
-
-// writeNew writes a file that is not there yet, synced.
-func writeNew(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -53,36 +52,7 @@ func Import(dir string, r io.Reader, keyring []byte, opts Options, progress func
 	if of := keys.keys.World(); of != id {
 		return fmt.Errorf("import: the keyring was made for world %s, the journal is of %s", of, id)
 	}
-	made, err := makeDir(dir)
-	if err == nil {
-		err = importTo(dir, keys, opts, first, next, progress)
-	}
-	for i := 0; err == nil && i < len(made); i++ {
-		err = syncDir(filepath.Dir(made[i])) // its name
-	}
-	for i := len(made) - 1; err != nil && i >= 0; i-- {
-		err = errors.Join(err, os.Remove(made[i]))
-	}
-	return err
-}
-
-// makeDir makes a directory with its parents and returns those that it made,
-// parents first.
-func makeDir(dir string) ([]string, error) {
-	if info, err := os.Stat(dir); err == nil && info.IsDir() {
-		return nil, nil
-	}
-	var made []string
-	if up := filepath.Dir(dir); up != dir {
-		var err error
-		if made, err = makeDir(up); err != nil {
-			return made, err
-		}
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return made, err
-	}
-	return append(made, dir), nil
+	return file.InDir(dir, func() error { return importTo(dir, keys, opts, first, next, progress) })
 }
 
 func importTo(dir string, keyring ring, opts Options, first exported, next func() (exported, error), progress func(uint64)) error {

@@ -3,21 +3,18 @@ package local
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // maxKeyringBytes is far above the most epochs that a keyring can have.
 const maxKeyringBytes = 1 << 20
 
-var errKeyringSize = fmt.Errorf("larger than %d bytes", maxKeyringBytes)
-
 // Why a keyring file is not used as it is.
 var (
-	ErrExposedKeys = errors.New("others can read its secrets; want 0600")
+	ErrExposedKeys = file.ErrExposed
 	ErrSealed      = errors.New("it is sealed with a passphrase")
 	ErrNotSealed   = errors.New("it is not sealed")
 )
@@ -44,10 +41,10 @@ type ring struct {
 
 // readKeyring reads a keyring file, which nobody but its owner may read.
 func readKeyring(path string, opts Options) (ring, error) {
-	file, err := readOwn(path)
+	data, err := file.ReadSecret(path, maxKeyringBytes)
 	var r ring
 	if err == nil {
-		r, err = decodeKeyring(file, opts)
+		r, err = decodeKeyring(data, opts)
 	}
 	if err != nil {
 		var at *fs.PathError
@@ -57,27 +54,6 @@ func readKeyring(path string, opts Options) (ring, error) {
 		return ring{}, &KeyringError{Path: path, Err: err}
 	}
 	return r, nil
-}
-
-// readOwn reads a small file that is for its owner alone.
-func readOwn(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // only read
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if open := info.Mode().Perm() & 0o077; open != 0 {
-		return nil, fmt.Errorf("mode is %#o: %w", info.Mode().Perm(), ErrExposedKeys)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxKeyringBytes+1))
-	if err == nil && len(data) > maxKeyringBytes {
-		err = errKeyringSize
-	}
-	return data, err
 }
 
 // decodeKeyring parses the content of a keyring file. Where it is sealed the
@@ -112,7 +88,7 @@ func writeKeyring(path string, r ring) error {
 	if err != nil {
 		return err
 	}
-	if err := writeNew(path, data, 0o600); err != nil {
+	if err := file.WriteNew(path, data, 0o600); err != nil {
 		return fmt.Errorf("keyring: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -126,7 +127,7 @@ func (lw *World) replaceKeyring(r ring) error {
 	if err != nil {
 		return errors.Join(err, remove(making))
 	}
-	return syncDir(filepath.Dir(path))
+	return file.SyncDir(filepath.Dir(path))
 }
 
 // latestKeyring returns the keyring of a world that this process owns now: it may have
@@ -136,8 +137,8 @@ func latestKeyring(path string, r ring, opts Options) (ring, error) {
 	if err := remove(path + replacing); err != nil {
 		return r, err
 	}
-	file, err := readOwn(path)
-	if err == nil && bytes.Equal(file, r.file) {
+	data, err := file.ReadSecret(path, maxKeyringBytes)
+	if err == nil && bytes.Equal(data, r.file) {
 		return r, nil
 	}
 	return readKeyring(path, opts)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -88,5 +89,5 @@ func TestKeyringThatIsTooLargeIsNotRead(t *testing.T) {
 	_, err := Open(dir, Options{})
 	var keyring *KeyringError
 	require.ErrorAs(t, err, &keyring)
-	require.ErrorIs(t, err, errKeyringSize)
+	require.ErrorIs(t, err, file.ErrSize)
 }

@@ -93,7 +93,7 @@ func Find(dir string) (string, error) {
 
 // Open opens the world in a directory and becomes its owner. What a crash left
 // half-done is caught up on before the next input. Where the program lacks Go reducers
-// the world can only be read: see Lacks.
+// or adapters the world can only be read: see Lacks.
 func Open(dir string, opts Options) (*World, error) {
 	lw, err := own(dir, opts)
 	if err != nil {
@@ -106,15 +106,17 @@ func Open(dir string, opts Options) (*World, error) {
 }
 
 func (lw *World) load(cfg world.Config) (err error) {
-	if lw.w, err = world.Open(cfg); err == nil {
+	if lw.w, err = world.Open(cfg); err == nil && lw.w.Lacks() != nil {
 		lw.lacks = lw.w.Lacks()
 	}
 	return err
 }
 
-// Lacks returns nil, or a *reducer.MissingError: then the world is not run and not
-// changed, and cells and intents are as they were before the first record that such a
-// reducer has to compute. The records after it can be read.
+// Lacks returns nil, or why this program does not run the world and not change it. With
+// a *reducer.MissingError cells and intents are as they were before the first record that
+// such a reducer has to compute, and the records after it can be read. Else it is a
+// *manifest.NoAdapterError for each adapter or verifier that is missing, and all is as it
+// was left.
 func (lw *World) Lacks() error { return lw.lacks }
 
 // own becomes the owner of what is stored in a directory, whether or not it
@@ -202,24 +204,16 @@ func (lw *World) canRun() error {
 	return lw.lacks
 }
 
-// Step runs the next tick, and signs the checkpoint that is due then.
+// Step runs the next tick.
 func (lw *World) Step(ctx context.Context) error {
-	return lw.Update(func(w *world.World) error {
-		if err := w.Step(ctx); err != nil {
-			return err
-		}
-		return lw.signDue()
-	})
+	return lw.Update(func(w *world.World) error { return w.Step(ctx) })
 }
 
-// Next does what can be done without waiting for the outside, and signs the
-// checkpoint that is due then; see world.World.Next.
+// Next does what can be done without waiting for the outside; see world.World.Next.
 func (lw *World) Next(ctx context.Context) (p world.Progress, err error) {
 	err = lw.Update(func(w *world.World) error {
-		if p, err = w.Next(ctx); err != nil {
-			return err
-		}
-		return lw.signDue()
+		p, err = w.Next(ctx)
+		return err
 	})
 	return p, err
 }
@@ -256,15 +250,18 @@ func (lw *World) View(read func(*world.Moment)) {
 }
 
 // Update lets change change the world while nobody else does, and returns its error.
-// What it gets must not be used after it returns. What runs the world and what
-// changes its rules takes more than that: see Next, Step, Propose and Apply of lw.
+// Then it signs the checkpoint that is due. What change gets must not be used after it
+// returns. Apply of lw waits for effects in flight, too.
 func (lw *World) Update(change func(*world.World) error) error {
 	if err := lw.canRun(); err != nil {
 		return err
 	}
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	return change(lw.w)
+	if err := change(lw.w); err != nil {
+		return err
+	}
+	return lw.signDue()
 }
 
 // Status returns where the world stands.

@@ -39,7 +39,7 @@ type Options struct {
 func (lw *World) config() world.Config {
 	return world.Config{
 		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, Paranoid: lw.opts.Paranoid,
-		CheckpointRecords: lw.opts.Checkpoint,
+		CheckpointRecords: lw.opts.Checkpoint, Performs: lw.canPerform,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			next, err := newEdition(m)
 			if err != nil {
@@ -67,6 +67,11 @@ func (lw *World) config() world.Config {
 				}
 			}
 			made, err := host.New(cfg)
+			if lw.w == nil && errors.As(err, new(*manifest.NoAdapterError)) {
+				lw.lacks, err = err, nil
+				lw.edition.Store(next)
+				return nil, nil // likewise
+			}
 			if err != nil {
 				return nil, err
 			}

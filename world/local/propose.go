@@ -17,9 +17,6 @@ import (
 // and *AdaptersError.
 func (lw *World) Propose(ctx context.Context, p world.Proposal) (id journal.Seq, n uint64, err error) {
 	err = lw.Update(func(w *world.World) error {
-		if err := lw.checkAdapters(p.Candidate, p.Contents); err != nil {
-			return err
-		}
 		id, n, err = w.Propose(ctx, p)
 		return err
 	})
@@ -33,15 +30,10 @@ func (e *AdaptersError) Error() string {
 	return fmt.Sprintf("the candidate's effects cannot be performed: %s: %s", e.Faults[0].Path, e.Faults[0].Msg)
 }
 
-// checkAdapters makes sure that the effects of a candidate can be performed.
-func (lw *World) checkAdapters(m *manifest.Manifest, contents map[manifest.Hash][]byte) error {
-	faults := adapterFaults(m, lw.dir, lw.opts, func(h manifest.Hash) ([]byte, error) {
-		if content, ok := contents[h]; ok {
-			return content, nil
-		}
-		return lw.store.Blob(h)
-	})
-	if len(faults) > 0 {
+// canPerform returns an *AdaptersError where this program cannot perform the effects
+// of a manifest: another program may have proposed it.
+func (lw *World) canPerform(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) error {
+	if faults := adapterFaults(m, lw.dir, lw.opts, content); len(faults) > 0 {
 		return &AdaptersError{Faults: faults}
 	}
 	return nil
@@ -81,14 +73,11 @@ func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents ma
 }
 
 // Apply puts the candidate of a proposal in force, once no effect is in flight; see
-// world.World.Apply, and *AdaptersError; world.Moment.WouldApply says beforehand. Other calls wait meanwhile. The world can
-// be run on at once.
+// world.World.Apply, and *AdaptersError; world.Moment.WouldApply says beforehand. Other
+// calls wait meanwhile. The world can be run on at once.
 func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, migrated int, err error) {
 	err = lw.Update(func(w *world.World) error {
 		if _, err := w.WouldApply(proposal); err != nil {
-			return err
-		}
-		if err := lw.checkCandidate(proposal); err != nil {
 			return err
 		}
 		if err := w.Land(ctx); err != nil {
@@ -98,19 +87,4 @@ func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) (id j
 		return err
 	})
 	return id, migrated, err
-}
-
-// checkCandidate makes sure that this program can perform the effects of a
-// candidate that there is: another program may have proposed it.
-func (lw *World) checkCandidate(proposal uint64) error {
-	all, _ := lw.w.Proposals()
-	encoded, err := lw.store.Blob(all[proposal-1].Candidate)
-	if err != nil {
-		return err
-	}
-	m, err := manifest.Decode(encoded)
-	if err != nil {
-		return err
-	}
-	return lw.checkAdapters(m, nil)
 }

@@ -78,16 +78,24 @@ func requireWithoutRedaction(t *testing.T, data []byte, format local.Format) {
 	importRefused(t, bytes.Join(all[:len(all)-1], nil), ring(t, "test", 1))
 }
 
-// TestRedactedInputIsAGapInTheReplay redacts what cannot be computed: the world
-// goes on, and nobody can compute it from the beginning.
-func TestRedactedInputIsAGapInTheReplay(t *testing.T) {
+// redactedInput returns the directory of a world whose large event was redacted, and the
+// event's record.
+func redactedInput(t testing.TB) (string, journal.Seq) {
+	t.Helper()
 	dir := told(t)
 	record := largeOf(t, dir, journal.KindSubmitted)
 	_, err := local.Redact(t.Context(), dir, local.Options{}, local.Payload{Record: record}, "asked for", "ada")
 	require.NoError(t, err)
+	return dir, record
+}
+
+// TestRedactedInputIsAGapInTheReplay redacts what cannot be computed: the world
+// goes on, and nobody can compute it from the beginning.
+func TestRedactedInputIsAGapInTheReplay(t *testing.T) {
+	dir, record := redactedInput(t)
 	w := open(t, dir)
 	live(t, w)
-	_, err = w.Replay(0, nil)
+	_, err := w.Replay(0, nil)
 	require.ErrorIs(t, err, journal.ErrRedacted)
 	_, err = w.At(record)
 	require.ErrorIs(t, err, journal.ErrRedacted)

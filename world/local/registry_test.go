@@ -21,12 +21,13 @@ type tick struct {
 	Of string `cbor:"of"`
 }
 
-// A world with Go reducers needs them wherever it is opened, imports included.
-func TestGoReducersComeFromTheProgram(t *testing.T) {
+// tallyDir returns the directory of a world of cells that count, before the world is
+// created, and the options with the reducer that it needs.
+func tallyDir(t testing.TB) (string, local.Options) {
+	t.Helper()
 	registry := reducer.Registry{"tally@1": reducer.Typed(1, func(_ *reducer.Context, s tally, _ tick) (tally, error) {
 		return tally{Count: s.Count + 1}, nil
 	})}
-	with := local.Options{Reducers: registry}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, local.ManifestFile), []byte(`world: tallies
 version: 1
@@ -37,6 +38,12 @@ events:
 routing:
   - {event: tick, reducer: tally, key: event.data.of}
 `), 0o600))
+	return dir, local.Options{Reducers: registry}
+}
+
+// A world with Go reducers needs them wherever it is opened, imports included.
+func TestGoReducersComeFromTheProgram(t *testing.T) {
+	dir, with := tallyDir(t)
 	require.Error(t, local.Create(dir, local.Birth{}, local.Options{}), "the program lacks the reducer")
 	require.NoDirExists(t, filepath.Join(dir, ".world"))
 	require.NoError(t, local.Create(dir, local.Birth{}, with))

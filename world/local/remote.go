@@ -89,7 +89,7 @@ func (lw *World) withHost(do func(*edition) error) error {
 	for {
 		e := lw.edition.Load()
 		if e.host == nil {
-			return ErrNoKeys
+			return lw.canRun()
 		}
 		err := do(e)
 		if !errors.Is(err, host.ErrClosed) {

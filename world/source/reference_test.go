@@ -205,22 +205,21 @@ func listAt(value func(any) string, at string) (kind, below string) {
 
 // scalarAt returns the type of a scalar; said is what is wrong with a mapping there.
 func scalarAt(value func(any) string, said string) string {
-	text := value(unknownName)
-	switch {
-	case strings.Contains(text, "there is no file"):
+	if text := value(unknownName); strings.Contains(text, "there is no file") {
 		return "file"
-	case strings.Contains(said, "want text"):
-		return "text"
-	case strings.Contains(text, "want a size"):
+	} else if strings.Contains(text, "want a size") {
 		return "size"
-	case strings.Contains(said, "want an integer"):
-		return "integer"
-	case strings.Contains(said, "want a duration"):
-		return "duration"
-	case strings.Contains(said, "want a time"):
-		return "time"
-	case strings.Contains(said, "want true or false"):
-		return "boolean"
+	}
+	for _, scalar := range []struct{ said, is string }{
+		{"want text", "text"},
+		{"want an integer", "integer"},
+		{"want a duration", "duration"},
+		{"want a time", "time"},
+		{"want true or false", "boolean"},
+	} {
+		if strings.Contains(said, scalar.said) {
+			return scalar.is
+		}
 	}
 	return "mapping of any data"
 }

@@ -303,17 +303,25 @@ func TestPartsOfAProofThatDoNotBelongTogetherAreNamed(t *testing.T) {
 	}
 }
 
+// editReceipt is edit for the receipt of a finished invocation.
+func editReceipt(t testing.TB, j *worldtest.Journal, write func(*receipt.Receipt) ([]byte, error)) *tampered {
+	t.Helper()
+	return edit(t, j, journal.KindFinished, func(b journal.Body) {
+		f := b.(*journal.Finished)
+		r, err := receipt.Decode(f.Receipt)
+		require.NoError(t, err)
+		f.Receipt, err = write(r)
+		require.NoError(t, err)
+	})
+}
+
 // A receipt that was changed after it was signed, in a history that was signed.
 func TestReceiptWithAnotherHashIsNotProven(t *testing.T) {
 	w := story(t)
 	id, _, _ := find(t, w.Journal, journal.KindFinished)
-	x := edit(t, w.Journal, journal.KindFinished, func(b journal.Body) {
-		f := b.(*journal.Finished)
-		r, err := receipt.Decode(f.Receipt)
-		require.NoError(t, err)
+	x := editReceipt(t, w.Journal, func(r *receipt.Receipt) ([]byte, error) {
 		r.StartedAt++
-		f.Receipt, err = r.Encode()
-		require.NoError(t, err)
+		return r.Encode()
 	})
 	require.Equal(t, []string{"receipt"}, parts(check(t, proofOf(t, x, x.records, id), 1)))
 }
@@ -323,13 +331,9 @@ func TestReceiptWithAnotherHashIsNotProven(t *testing.T) {
 func TestReceiptIsForgedByTheKeyOfCheckpointsOnly(t *testing.T) {
 	w := story(t)
 	id, _, _ := find(t, w.Journal, journal.KindFinished)
-	forged := edit(t, w.Journal, journal.KindFinished, func(b journal.Body) {
-		f := b.(*journal.Finished)
-		r, err := receipt.Decode(f.Receipt)
-		require.NoError(t, err)
+	forged := editReceipt(t, w.Journal, func(r *receipt.Receipt) ([]byte, error) {
 		r.Payload = receipt.Data(canon.Null)
-		f.Receipt, err = worldtest.Keyring(t, "test").Sign(r)
-		require.NoError(t, err)
+		return worldtest.Keyring(t, "test").Sign(r)
 	})
 	honest := proofOf(t, w.Journal, w.Journal.Records(), id)
 	p := proofOf(t, forged, forged.records, id)

@@ -118,30 +118,27 @@ func (l *life) disturb() error {
 type action func(ctx context.Context) error
 
 func (l *life) action() action {
-	switch n := l.rng.IntN(40); {
-	case n < 7:
-		return l.pay
-	case n < 9:
-		return l.remark
-	case n < 12:
-		return l.step
-	case n < 21:
-		return l.drive
-	case n < 24:
-		return l.snapshot
-	case n < 29:
-		return l.rollback
-	case n < 31:
-		return l.again
-	case n < 36:
-		return l.decide
-	case n < 38:
-		return l.crash
-	case n < 39:
-		return l.restart
-	default:
-		return l.fork
+	n := l.rng.IntN(40)
+	for _, chance := range []struct {
+		below int
+		do    action
+	}{
+		{7, l.pay},
+		{9, l.remark},
+		{12, l.step},
+		{21, l.drive},
+		{24, l.snapshot},
+		{29, l.rollback},
+		{31, l.again},
+		{36, l.decide},
+		{38, l.crash},
+		{39, l.restart},
+	} {
+		if n < chance.below {
+			return chance.do
+		}
 	}
+	return l.fork
 }
 
 // attempt does an action, waits until all that goes on beside it has come to rest,

@@ -1,14 +1,19 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -129,4 +134,92 @@ func snapshotOf(t *testing.T, dir string) map[string]string {
 		return err
 	}))
 	return all
+}
+
+func TestAMissingFileIsDamage(t *testing.T) {
+	mem, _ := aWorld(t)
+	refused := 0
+	for _, file := range filesOf(t, mem, testDir+"/store") {
+		files := clone(mem)
+		require.NoError(t, files.Remove(file))
+		s, err := Open(testDir, testOptions(files))
+		if err == nil {
+			require.NoError(t, s.Close())
+			continue
+		}
+		if !errors.Is(err, ErrBehindAnchor) { // the log was all there was
+			damage := (*DamageError)(nil)
+			require.ErrorAs(t, err, &damage, file)
+		}
+		refused++
+	}
+	require.Positive(t, refused)
+}
+
+func TestDamageIsToldInOneLine(t *testing.T) {
+	err := &DamageError{What: "x", Err: errors.New("torn\n<corruption detail carrier>\nstack")}
+	require.Equal(t, "x is damaged: torn", err.Error())
+}
+
+func TestAnOwnedWorldIsNotRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "w")
+	s, err := Create(dir, Options{})
+	require.NoError(t, err)
+	locked := (*LockedError)(nil)
+	require.ErrorAs(t, Remove(dir), &locked)
+	_, err = os.Stat(path.Join(dir, storeName))
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.NoError(t, Remove(dir))
+	require.NoDirExists(t, dir)
+}
+
+// TestFailedOpenLeavesNoCompactionBehind fails the last step of opening a store
+// that Pebble would like to compact: Pebble frees then what a compaction uses.
+func TestFailedOpenLeavesNoCompactionBehind(t *testing.T) {
+	mem, w := aWorld(t)
+	db := raw(t, mem)
+	for range 8 {
+		require.NoError(t, db.Set(recordKey(1), mustGet(t, db, recordKey(1)), nil))
+		require.NoError(t, db.Flush())
+	}
+	require.NoError(t, db.Close())
+	noOptions := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpRename && strings.Contains(op.Path, ".dbtmp") {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	for range 20 {
+		_, err := Open(testDir, testOptions(noOptions))
+		require.ErrorIs(t, err, syscall.EIO)
+	}
+	s := reopen(t, mem)
+	require.Equal(t, w.head, s.Head())
+	require.NoError(t, s.Close())
+}
+
+func mustGet(t testing.TB, db *pebble.DB, key []byte) []byte {
+	t.Helper()
+	value, closer, err := db.Get(key)
+	require.NoError(t, err)
+	value = bytes.Clone(value)
+	require.NoError(t, closer.Close())
+	return value
+}
+
+// TestManyShortSessions writes a small table in every session. Were compactions
+// held back for good, the last sessions would wait for one forever.
+func TestManyShortSessions(t *testing.T) {
+	mem := memFS(t)
+	require.NoError(t, create(t, mem).Close())
+	w := &writer{}
+	for range (&Store{}).pebbleOptions().L0StopWritesThreshold + 10 {
+		s := reopen(t, mem)
+		appendAll(t, s, w.batch("agent/a"))
+		require.NoError(t, s.Close())
+	}
+	s := reopen(t, mem)
+	require.Equal(t, w.head, s.Head())
+	require.NoError(t, s.Close())
 }

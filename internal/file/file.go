@@ -1,0 +1,165 @@
+// Package file reads small files, and makes files and directories such that after a
+// crash or an error there is all of one or nothing.
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// ErrExposed says that others than its owner can use a file that holds secrets.
+var ErrExposed = errors.New("others can read its secrets; want 0600")
+
+// ErrSize says that there is more to read than was wanted.
+var ErrSize = errors.New("too large")
+
+// Read returns what a file holds. ErrSize says that it has more than a number of bytes.
+// Errors are *fs.PathError.
+func Read(path string, most int64) ([]byte, error) {
+	return read(path, most, func(fs.FileMode) error { return nil })
+}
+
+// ReadSecret is Read for a file that is its owner's alone: ErrExposed otherwise.
+func ReadSecret(path string, most int64) ([]byte, error) {
+	return read(path, most, func(mode fs.FileMode) error {
+		switch {
+		case !mode.IsRegular():
+			return errors.New("it is not a regular file")
+		case mode.Perm()&0o077 != 0:
+			return fmt.Errorf("mode is %#o: %w", mode.Perm(), ErrExposed)
+		}
+		return nil
+	})
+}
+
+func read(path string, most int64, allow func(fs.FileMode) error) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var data []byte
+	if err = allow(info.Mode()); err == nil {
+		data, err = ReadFrom(f, most)
+	}
+	if at := (*fs.PathError)(nil); err != nil && !errors.As(err, &at) {
+		err = &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return data, err
+}
+
+// ReadFrom reads to the end. ErrSize says that there is more than a number of bytes.
+func ReadFrom(r io.Reader, most int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%w: more than %d bytes", ErrSize, most)
+	}
+	return data, err
+}
+
+// WriteNew writes a file that is not there yet, and syncs it. After an error it is not
+// there, unless it was: the error wraps fs.ErrExist then.
+func WriteNew(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// Replace puts a file in its place once it is complete, and then its name is durable
+// too. Until then, and after an error, what was there before stays. What is no regular
+// file, such as a pipe, is written to instead.
+func Replace(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); err != nil {
+		return err // names the directory, and not a file that nobody knows
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".new-") // 0600
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return SyncDir(dir)
+}
+
+// Put is Replace with what is in memory.
+func Put(path string, data []byte, mode fs.FileMode) error {
+	return Replace(path, mode, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// SyncDir makes the names in a directory durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// InDir makes a directory, with its parents where they are missing, has it used, and
+// makes its name durable. After an error of use, which must have left nothing in it, the
+// directories that were made are gone.
+func InDir(dir string, use func() error) error {
+	made, err := makeDir(dir)
+	if err == nil {
+		err = use()
+	}
+	for i := 0; err == nil && i < len(made); i++ {
+		err = SyncDir(filepath.Dir(made[i])) // its name
+	}
+	for i := len(made) - 1; err != nil && i >= 0; i-- {
+		err = errors.Join(err, os.Remove(made[i]))
+	}
+	return err
+}
+
+// makeDir returns the directories that it made, parents first.
+func makeDir(dir string) ([]string, error) {
+	if info, err := os.Stat(dir); err == nil && info.IsDir() {
+		return nil, nil
+	}
+	var made []string
+	if up := filepath.Dir(dir); up != dir {
+		var err error
+		if made, err = makeDir(up); err != nil {
+			return made, err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return made, err
+	}
+	return append(made, dir), nil
+}
