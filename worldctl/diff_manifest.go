@@ -12,13 +12,6 @@ import (
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
-// manifestDiffAnswer says how two manifests differ.
-type manifestDiffAnswer struct {
-	A editionAnswer `json:"a"`
-	B editionAnswer `json:"b"`
-	view.ManifestChanges
-}
-
 // isManifestFile reports whether a name is that of a world file, there or not.
 func isManifestFile(name string) bool {
 	extension := filepath.Ext(name)
@@ -26,34 +19,33 @@ func isManifestFile(name string) bool {
 }
 
 func (c *cli) diffManifests(worlds *openWorlds, names [2]string, asPatch bool) (err error) {
-	var sides [2]*edition
+	var sides [2]*view.Edition
 	for i, name := range names {
 		if sides[i], err = c.edition(worlds, name); err != nil {
 			return err
 		}
 	}
-	a, b := sides[0], sides[1]
-	answer := manifestDiffAnswer{A: a.answer(), B: b.answer()}
-	if answer.ManifestChanges, err = view.ChangesOf(a.manifest, b.manifest); err != nil {
-		return err
-	}
-	if asPatch {
-		err = c.alwaysJSON(answer.Patch)
-	} else {
-		err = c.showManifestDiff(&answer, a, b)
-	}
-	return unless(a.hash == b.hash, err)
-}
-
-func (c *cli) showManifestDiff(d *manifestDiffAnswer, a, b *edition) error {
-	if c.output != formTable {
-		return c.object("manifest-diff", d, nil)
-	}
-	code, err := view.CodeDiff(a.manifest, b.manifest, a.content, b.content)
+	d, err := view.CompareManifests(sides[0], sides[1])
 	if err != nil {
 		return err
 	}
-	if a.hash == b.hash {
+	if asPatch {
+		err = c.alwaysJSON(d.Patch)
+	} else {
+		err = c.showManifestDiff(d)
+	}
+	return unless(d.A.Hash == d.B.Hash, err)
+}
+
+func (c *cli) showManifestDiff(d *view.ManifestDiff) error {
+	if c.output != formTable {
+		return c.object("manifest-diff", d, nil)
+	}
+	code, err := view.CodeDiff(d.A.Manifest, d.B.Manifest, d.A.Contents, d.B.Contents)
+	if err != nil {
+		return err
+	}
+	if d.A.Hash == d.B.Hash {
 		fmt.Fprintf(c.stdout, "the same: %s\n", d.A)
 		return nil
 	}

@@ -12,26 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // errConflicts says that patches were not merged. Why has been printed.
 var errConflicts = errors.New("the patches conflict: nothing is merged")
-
-// mergeAnswer is what patches make together, or why they do not.
-type mergeAnswer struct {
-	Hash      *manifest.Hash     `json:"hash"`     // null where they conflict
-	Manifest  *manifest.Manifest `json:"manifest"` // likewise
-	Conflicts []conflictAnswer   `json:"conflicts"`
-}
-
-// conflictAnswer is a conflict with the names of the patches' files.
-type conflictAnswer struct {
-	Path     string        `json:"path"`
-	Kind     string        `json:"kind"`
-	Severity string        `json:"severity"`
-	Patches  []string      `json:"patches"`
-	Ops      []manifest.Op `json:"ops"` // of each patch
-}
 
 func newManifestPatchCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
@@ -44,16 +29,16 @@ a file as worldctl diff --patch prints it. Nothing is changed.`,
 		Args:        args(2, 2),
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return c.onBase(args[0], args[1:], func(base *edition, patches []manifest.Patch) error {
-				m, err := patches[0].Apply(base.manifest)
+			return c.onBase(args[0], args[1:], func(base *view.Edition, patches []manifest.Patch) error {
+				m, err := patches[0].Apply(base.Manifest)
 				if err != nil {
 					return ofPatch(err, args[1], base)
 				}
-				e, err := newEdition("", m, nil)
+				e, err := view.EditionOf("", m, nil)
 				if err != nil {
 					return err
 				}
-				return c.objectJSON("manifest-patch", manifestAnswer{e.hash, m})
+				return c.objectJSON("manifest-patch", manifestAnswer{e.Hash, m})
 			})
 		},
 	}
@@ -72,7 +57,7 @@ BASE and PATCH are as for worldctl manifest patch. All patches need this base.`,
 		Args:        args(2, manifest.MaxMergePatches+1),
 		Annotations: map[string]string{takesMoments: "yes"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return c.onBase(args[0], args[1:], func(base *edition, patches []manifest.Patch) error {
+			return c.onBase(args[0], args[1:], func(base *view.Edition, patches []manifest.Patch) error {
 				return c.merge(base, args[1:], patches)
 			})
 		},
@@ -80,7 +65,7 @@ BASE and PATCH are as for worldctl manifest patch. All patches need this base.`,
 }
 
 // onBase finds a manifest, reads patches, and lets use work with them.
-func (c *cli) onBase(name string, files []string, use func(*edition, []manifest.Patch) error) (err error) {
+func (c *cli) onBase(name string, files []string, use func(*view.Edition, []manifest.Patch) error) (err error) {
 	var worlds openWorlds
 	defer func() { err = worlds.close(err) }()
 	base, err := c.edition(&worlds, name)
@@ -103,17 +88,17 @@ func (c *cli) onBase(name string, files []string, use func(*edition, []manifest.
 }
 
 // ofPatch names the file in what is wrong with a patch, and what to do about it.
-func ofPatch(err error, file string, base *edition) error {
+func ofPatch(err error, file string, base *view.Edition) error {
 	if errors.Is(err, manifest.ErrOtherBase) {
-		err = &fault{err: err, code: exitConflict, hint: fmt.Sprintf("make it for %s: worldctl diff %s B --patch", base.name, base.name)}
+		err = &fault{err: err, code: exitConflict, hint: fmt.Sprintf("make it for %s: worldctl diff %s B --patch", base.Name, base.Name)}
 	} else {
 		err = hinted(err, "correct the file")
 	}
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-func (c *cli) merge(base *edition, files []string, patches []manifest.Patch) error {
-	m, conflicts, err := manifest.Merge(base.manifest, patches)
+func (c *cli) merge(base *view.Edition, files []string, patches []manifest.Patch) error {
+	answer, err := view.Merge(base.Manifest, files, patches)
 	var of *manifest.PatchError
 	switch {
 	case errors.As(err, &of):
@@ -121,21 +106,8 @@ func (c *cli) merge(base *edition, files []string, patches []manifest.Patch) err
 	case err != nil:
 		return hinted(err, "each patch may be right alone: make one of them that fits the others")
 	}
-	answer := mergeAnswer{Conflicts: []conflictAnswer{}}
-	if m != nil {
-		e, err := newEdition("", m, nil)
-		if err != nil {
-			return err
-		}
-		answer.Hash, answer.Manifest = &e.hash, m
+	if answer.Manifest != nil {
 		return c.objectJSON("manifest-merge", answer)
-	}
-	for _, x := range conflicts {
-		a := conflictAnswer{Path: x.Path, Kind: x.Kind, Severity: x.Severity, Ops: x.Ops}
-		for _, i := range x.Patches {
-			a.Patches = append(a.Patches, files[i])
-		}
-		answer.Conflicts = append(answer.Conflicts, a)
 	}
 	if c.output == formTable {
 		err = c.showConflicts(answer.Conflicts)
@@ -147,10 +119,10 @@ func (c *cli) merge(base *edition, files []string, patches []manifest.Patch) err
 	})
 }
 
-func (c *cli) showConflicts(conflicts []conflictAnswer) error {
-	return list(c, "manifest-merge", "conflicts", all(conflicts), columns[conflictAnswer]{
+func (c *cli) showConflicts(conflicts []view.Conflict) error {
+	return list(c, "manifest-merge", "conflicts", all(conflicts), columns[view.Conflict]{
 		header: table.Row{"path", "kind", "severity", "patches ask for"},
-		row: func(x conflictAnswer) table.Row {
+		row: func(x view.Conflict) table.Row {
 			var asked []string
 			for i, op := range x.Ops {
 				asked = append(asked, x.Patches[i]+": "+opText(op))

@@ -30,11 +30,11 @@ func newManifestShowCommand(c *cli) *cobra.Command {
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			return c.with(func(lw *local.World) error {
-				e, err := c.atMoment(lw, at)
+				e, err := recordsOf(lw).InForce(at)
 				if err != nil {
 					return err
 				}
-				return c.object("manifest-show", manifestAnswer{e.hash, e.manifest}, func() { c.showManifest(e) })
+				return c.object("manifest-show", manifestAnswer{e.Hash, e.Manifest}, func() { c.showManifest(e) })
 			})
 		},
 	}
@@ -58,7 +58,7 @@ func newManifestHashCommand(c *cli) *cobra.Command {
 				return c.showHash(e)
 			}
 			return c.with(func(lw *local.World) error {
-				e, err := c.atMoment(lw, view.HeadName)
+				e, err := recordsOf(lw).InForce(view.HeadName)
 				if err != nil {
 					return err
 				}
@@ -68,14 +68,14 @@ func newManifestHashCommand(c *cli) *cobra.Command {
 	}
 }
 
-func (c *cli) showHash(e *edition) error {
-	return c.object("manifest-hash", e.answer(), func() { fmt.Fprintln(c.stdout, e.hash) })
+func (c *cli) showHash(e *view.Edition) error {
+	return c.object("manifest-hash", e, func() { fmt.Fprintln(c.stdout, e.Hash) })
 }
 
 // showManifest says what a manifest has, each thing in a line.
-func (c *cli) showManifest(e *edition) {
-	m := e.manifest
-	c.facts([2]any{"world", m.World}, [2]any{"version", m.Version}, [2]any{"hash", e.hash},
+func (c *cli) showManifest(e *view.Edition) {
+	m := e.Manifest
+	c.facts([2]any{"world", m.World}, [2]any{"version", m.Version}, [2]any{"hash", e.Hash},
 		[2]any{"reducers", entries(m.Reducers, func(r manifest.Reducer) string {
 			code := r.File
 			if r.Engine == manifest.EngineGo {

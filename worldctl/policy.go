@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -51,7 +51,7 @@ all there is.`,
 }
 
 func (c *cli) evalPolicies(ctx context.Context, lw *local.World, file string, history bool) error {
-	loaded, err := source.Load(c.path(file))
+	loaded, err := local.Read(c.path(file), c.options())
 	if err != nil {
 		return toCorrect(err, file)
 	}
@@ -63,9 +63,8 @@ func (c *cli) evalPolicies(ctx context.Context, lw *local.World, file string, hi
 	if history {
 		s.last = math.MaxInt64 // so many records follow no snapshot
 	}
-	cfg, stop := c.shadowConfig(lw, &s)
-	r, err := lw.Rehearse(ctx, next, nil, cfg)
-	if stop(); err != nil {
+	r, err := c.shadowed(lw, &s, func(cfg world.ShadowConfig) (*governance.Report, error) { return lw.Rehearse(ctx, next, nil, cfg) })
+	if err != nil {
 		return err
 	}
 	a, err := recordsOf(lw).PolicyEval(file, r)

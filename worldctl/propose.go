@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // proposeFlags are a change of the rules as a person types it.
@@ -82,15 +83,15 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *proposeFlags) err
 	if p.Candidate, p.Contents, err = change(inForce(lw)); err != nil {
 		return unread(err, name)
 	}
-	candidate, err := newEdition(name, p.Candidate, nil)
+	candidate, err := view.EditionOf(name, p.Candidate, nil)
 	if err != nil {
 		return err
 	}
-	if lw.View(func(w *world.Moment) { err = w.ProposedAlready(candidate.hash) }); err != nil {
+	if lw.View(func(w *world.Moment) { err = w.ProposedAlready(candidate.Hash) }); err != nil {
 		return err
 	}
 	if x.key != "" {
-		s, err := c.sign(x.key, manifest.Terms{World: f.World, Base: f.Manifest, Candidate: candidate.hash})
+		s, err := c.sign(x.key, manifest.Terms{World: f.World, Base: f.Manifest, Candidate: candidate.Hash})
 		if err != nil {
 			return err
 		}
@@ -126,7 +127,7 @@ func (c *cli) readCandidate(lw *local.World, name string, patch bool) (world.Ame
 		return nil, err
 	}
 	return func(*manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
-		return e.manifest, nil, nil
+		return e.Manifest, nil, nil
 	}, nil
 }
 

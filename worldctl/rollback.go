@@ -8,23 +8,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/snapshot"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
-
-// rollbackAnswer is a rollback, or what one would leave behind.
-type rollbackAnswer struct {
-	Record       *journal.Seq         `json:"record"` // null: nothing has changed
-	Snapshot     string               `json:"snapshot"`
-	SnapshotHash journal.Hash         `json:"snapshot_hash"`
-	PriorLen     journal.Seq          `json:"prior_journal_len"`
-	Abandoned    []journal.SideEffect `json:"abandoned"`
-	Proposal     *string              `json:"proposal"` // of the manifest that was in force at the snapshot; null: none was asked for, or it is in force
-}
 
 // rollbackFlags say how to roll back, as typed.
 type rollbackFlags struct {
@@ -92,92 +80,42 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 	b := journal.RolledBack{
 		Snapshot: s.Name, Reason: x.reason, Actor: by, Ack: x.ack, Compensate: x.compensate, Fresh: x.fresh,
 	}
-	answer := rollbackAnswer{Snapshot: s.Name, SnapshotHash: s.Hash, PriorLen: lw.Head().ID}
-	former, err := c.former(lw, s, x)
-	if err != nil {
-		return err
-	}
 	if x.dry {
-		if lw.View(func(w *world.Moment) { answer.Abandoned, err = w.Leaves(b) }); err != nil {
+		a, err := recordsOf(lw).Leaves(s, b, x.withManifest)
+		if err != nil {
 			return err
 		}
-		return c.object("rollback", answer, func() {
-			c.showLeft(answer.Abandoned)
+		return c.object("rollback", a, func() {
+			c.showLeft(a.Abandoned)
 			c.note("nothing has changed; without --dry-run, cells, mailboxes and timers return to #%d", s.At)
-			if former != nil {
-				c.note("manifest %s, which was in force then, would be proposed", former.hash)
+			if a.Former != nil {
+				c.note("manifest %s, which was in force then, would be proposed", a.Former.Hash)
 			}
 		})
 	}
-	var record journal.Seq
-	var done *journal.RolledBack
-	err = lw.Update(func(w *world.World) (err error) {
-		record, done, err = w.Rollback(ctx, b)
-		return err
-	})
-	var left *world.SideEffectsError
-	if errors.As(err, &left) {
-		answer.Abandoned, answer.PriorLen = left.Effects, lw.Head().ID
-		return errors.Join(c.object("rollback", answer, func() { c.showLeft(left.Effects) }), err)
-	}
-	if err != nil {
+	a, err := recordsOf(lw).RollBack(ctx, s, b, x.withManifest)
+	if a == nil {
 		return err
 	}
-	answer.Record, answer.PriorLen, answer.Abandoned = &record, done.PriorLen, done.Abandoned
-	var refused error
-	if former != nil {
-		answer.Proposal, refused = c.proposeFormer(ctx, lw, former, &b)
-	}
-	return errors.Join(c.object("rollback", answer, func() {
-		c.showRollback(done, s, record)
-		switch {
-		case answer.Proposal != nil:
-			fmt.Fprintf(c.stdout, "%s is proposed: manifest %s, which was in force at %s\n", *answer.Proposal, former.hash, s.Name)
-			c.note("next: worldctl shadow %s, or worldctl run under the manifest that is in force now", *answer.Proposal)
-		case x.withManifest && former == nil:
-			fmt.Fprintf(c.stdout, "the manifest that was in force at %s is in force now\n", s.Name)
-			c.note("next: worldctl run")
-		default:
-			c.note("next: worldctl run")
+	return errors.Join(c.object("rollback", a, func() {
+		c.showLeft(a.Abandoned)
+		if a.Done == nil {
+			return
 		}
-	}), refused)
-}
-
-// former returns the manifest that was in force at a snapshot, if it is to be
-// proposed and another one is in force now.
-func (c *cli) former(lw *local.World, s *snapshot.Snapshot, x *rollbackFlags) (*edition, error) {
-	if !x.withManifest {
-		return nil, nil
-	}
-	m, err := lw.At(journal.Seq(s.Record))
-	if err != nil {
-		return nil, err
-	}
-	e, err := newEdition(s.Name, m.Manifest(), lw.Blob)
-	if err != nil || e.hash == lw.Status().Manifest {
-		return nil, err
-	}
-	return e, nil
-}
-
-// proposeFormer proposes a manifest after the rollback that b asked for.
-func (c *cli) proposeFormer(ctx context.Context, lw *local.World, e *edition, b *journal.RolledBack) (*string, error) {
-	_, n, err := lw.Propose(ctx, world.Proposal{
-		Candidate: e.manifest, Base: lw.Status().Manifest, Actor: b.Actor,
-		Reason: fmt.Sprintf("with the rollback to %s: %s", b.Snapshot, b.Reason),
-	})
-	if same := (*governance.SameError)(nil); errors.As(err, &same) {
-		n, err = same.N, nil // it is proposed already
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the rollback is done, but its manifest is not proposed: %w", err)
-	}
-	name := view.ProposalName(n)
-	return &name, nil
+		c.showRollback(a.Done, s, *a.Record)
+		switch {
+		case a.Proposal != nil:
+			fmt.Fprintf(c.stdout, "%s is proposed: manifest %s, which was in force at %s\n", *a.Proposal, a.Former.Hash, s.Name)
+			c.note("next: worldctl shadow %s, or worldctl run under the manifest that is in force now", *a.Proposal)
+			return
+		case x.withManifest && a.Former == nil:
+			fmt.Fprintf(c.stdout, "the manifest that was in force at %s is in force now\n", s.Name)
+		}
+		c.note("next: worldctl run")
+	}), err)
 }
 
 func (c *cli) showRollback(done *journal.RolledBack, s *snapshot.Snapshot, record journal.Seq) {
-	c.showLeft(done.Abandoned)
 	fmt.Fprintf(c.stdout, "#%d cells, mailboxes and timers are what they were at %s: after #%d, in tick %d\n", record, s.Name, s.At, s.Time)
 	if stay, undone := done.Count(journal.Kept, journal.Acknowledged), done.Count(journal.Compensated); stay+undone > 0 {
 		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are compensated\n", stay, undone)

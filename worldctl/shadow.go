@@ -26,7 +26,7 @@ const (
 type shadowing struct {
 	what   string // a proposal, or a file that makes a manifest
 	patch  string // such a file
-	from   string // a snapshot
+	from   string // a moment
 	last   uint64
 	format string
 	as     string
@@ -65,7 +65,7 @@ The history is what came since the manifest in force was applied.
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.patch, "patch", "", "the `FILE` that makes a manifest of the one in force, as the argument does")
-	f.StringVar(&s.from, "from", "", "begin with this `SNAPSHOT`")
+	f.StringVar(&s.from, "from", "", "begin with the last snapshot that is not after this `MOMENT`, or with the first record")
 	f.Uint64Var(&s.last, "last", 0, "begin with the last snapshot that `N` records follow, or with the first record")
 	f.StringVar(&s.format, "format", formatText, "`FORMAT` of the text: text, or markdown for a pull request")
 	addActor(cmd, &s.as)
@@ -97,14 +97,15 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 	}
 	if _, err := parseProposal(s.what); err == nil {
 		return c.onProposal(s.what, func(lw *local.World, n uint64) error {
-			cfg, stop := c.shadowConfig(lw, s)
 			var id journal.Seq
-			var r *governance.Report
-			err := lw.Update(func(w *world.World) (err error) {
-				id, r, err = w.Shadow(ctx, n, cfg, by)
-				return err
+			r, err := c.shadowed(lw, s, func(cfg world.ShadowConfig) (r *governance.Report, err error) {
+				err = lw.Update(func(w *world.World) (err error) {
+					id, r, err = w.Shadow(ctx, n, cfg, by)
+					return err
+				})
+				return r, err
 			})
-			if stop(); err != nil {
+			if err != nil {
 				return err
 			}
 			name := view.ProposalName(n)
@@ -120,23 +121,25 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 		return err
 	}
 	return c.with(func(lw *local.World) error {
-		cfg, stop := c.shadowConfig(lw, s)
-		r, err := rehearse(ctx, lw, change, cfg)
-		if stop(); err != nil {
+		r, err := c.shadowed(lw, s, func(cfg world.ShadowConfig) (*governance.Report, error) { return rehearse(ctx, lw, change, cfg) })
+		if err != nil {
 			return err
 		}
 		return c.showRun(&shadowRun{0, 0, r, file, "worldctl propose " + file, inForceSince(lw)}, s.format)
 	})
 }
 
-// shadowConfig says how much of the history is run through, and shows on a
-// terminal how far that has come until stop is called.
-func (c *cli) shadowConfig(lw *local.World, s *shadowing) (cfg world.ShadowConfig, stop func()) {
+// shadowed says how much of the history run is to go through, and shows on a terminal
+// how far that has come.
+func (c *cli) shadowed(lw *local.World, s *shadowing, run func(world.ShadowConfig) (*governance.Report, error)) (*governance.Report, error) {
+	cfg, err := recordsOf(lw).ShadowFrom(s.from, journal.Seq(s.last))
+	if err != nil {
+		return nil, err
+	}
 	report, stop := c.progress("records", uint64(lw.Head().ID))
-	return world.ShadowConfig{
-		From: s.from, Last: journal.Seq(s.last),
-		Progress: func(at journal.Seq) { report(uint64(at)) },
-	}, stop
+	defer stop()
+	cfg.Progress = func(at journal.Seq) { report(uint64(at)) }
+	return run(cfg)
 }
 
 // rehearse shadows a manifest that change makes of the one in force.

@@ -8,25 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
+	"github.com/worldkernel/worldkernel/world/view"
 )
-
-type validateAnswer struct {
-	OK     bool          `json:"ok"`
-	World  string        `json:"world"`
-	Hash   *journal.Hash `json:"hash"` // null where it is not valid
-	Faults []faultLine   `json:"faults"`
-}
-
-type faultLine struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Message string `json:"message"`
-}
 
 func newValidateCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
@@ -69,18 +54,9 @@ func (c *cli) validate(file string) error {
 		}
 		return hinted(err, "name the file: worldctl validate DIR/world.yaml")
 	}
-	answer := validateAnswer{OK: err == nil, Faults: []faultLine{}}
-	if err == nil {
-		encoded, err := m.Encode()
-		if err != nil {
-			return err
-		}
-		hash := canon.Sum(encoded)
-		answer.World, answer.Hash = m.World, &hash
-	} else {
-		for _, f := range faults.Faults {
-			answer.Faults = append(answer.Faults, faultLine{f.File, f.Line, f.Column, f.Msg})
-		}
+	answer, invalid := view.ValidationOf(m, faults)
+	if invalid != nil {
+		return invalid
 	}
 	if err != nil {
 		err = toCorrect(err, file)

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -86,17 +85,12 @@ func (c *cli) concludeWhatIf(q *question, x *local.Supposed) error {
 	if err != nil {
 		return err
 	}
-	a := whatIfOf(q, x)
-	was, is, err := sides(x, a.Unknown)
+	a, err := view.WhatIfOf(x, q.limit)
 	if err != nil {
 		return err
 	}
-	if a.Difference, err = view.Compare(was, is, q.limit); err != nil {
-		return err
-	}
-	a.Difference.A.Dir, a.Difference.B.Dir = dir, q.keep
-	a.Same = a.Difference.Same && a.Unknown == nil
-	if err := c.object("what-if", a, func() { c.showWhatIf(a, was, is) }); err != nil {
+	a.Forked.Dir, a.Difference.A.Dir, a.Difference.B.Dir = q.keep, dir, q.keep
+	if err := c.object("what-if", a, func() { c.showWhatIf(a) }); err != nil {
 		return err
 	}
 	if !a.Same {
@@ -127,31 +121,25 @@ func sendTo(ctx context.Context, fork *local.World, events io.Reader) (uint64, e
 // hintLine says what a line of a bulk looks like.
 const hintLine = `a line is {"event": NAME, "data": ..., "at": TICK, "to": CELL}, without at and to where not wanted`
 
-// sides returns the moments to compare: where the fork has come to, or the end of
-// the tick before what is unknown, and the world as it was then.
-func sides(x *local.Supposed, unknown *unknownAnswer) (was, is *view.Side, err error) {
-	last := x.Last
-	if unknown != nil {
-		last = unknown.Tick - 1
-		is, err = sideAfter(x.Fork, last)
-	} else {
-		is, err = sideAfter(x.Fork, math.MaxUint64)
+func (c *cli) showWhatIf(a *view.WhatIf) {
+	if u := a.Unknown; u != nil {
+		fmt.Fprintf(c.stdout, "unknown beyond tick %d: in tick %d %s asks for %s %s (occurrence %d), and nothing recorded answers it\n",
+			u.Tick-1, u.Tick, u.Cell, u.Kind, view.Describer{Full: c.verbose}.Data(u.Params), u.Occurrence)
 	}
-	if err == nil {
-		was, err = sideAfter(x.World, last)
+	c.showComparison(a.Difference, a.Was, a.Is)
+	fmt.Fprintf(c.stdout, "events sent: %d, sent again: %d; effects answered by what was recorded: %d, without an answer: %d\n",
+		a.Sent, a.Again.Events, a.Answered, a.Unanswered)
+	if f := a.Again.FirstRefused; f != nil {
+		c.note("events that the fork did not take: %d, the first is #%d %s: %s", a.Again.Refused, f.Record, f.Event, f.Reason)
 	}
-	return was, is, err
-}
-
-// sideAfter returns a world as it was before the first tick after one.
-func sideAfter(lw *local.World, tick manifest.Tick) (*view.Side, error) {
-	at, err := recordsOf(lw).EndOf(tick, lw.Head().ID)
-	if err != nil {
-		return nil, err
+	if len(a.Again.LeftOut) > 0 {
+		var kinds []string
+		for _, x := range a.Again.LeftOut {
+			kinds = append(kinds, fmt.Sprintf("%d %s", x.Records, x.Kind))
+		}
+		c.note("what persons decided is not repeated: %s", strings.Join(kinds, ", "))
 	}
-	m, err := lw.At(at)
-	if err != nil {
-		return nil, err
+	if a.Forked.Dir != "" {
+		c.note("the fork is in %s", a.Forked.Dir)
 	}
-	return sideOf(lw, m), nil
 }

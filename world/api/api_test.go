@@ -328,9 +328,11 @@ func TestChangeOfTheRulesGoesItsWay(t *testing.T) {
 		return map[string]any{"key": fmt.Sprintf("%x", key.Public()), "signature": ed25519.Sign(key, []byte(statement)), "reason": "read it"}
 	}
 	s.post(at+"/approve", sign("")).problem(http.StatusForbidden, "not-shadowed")
+	ok[map[string]any](s.post(at+"/shadow", map[string]any{"from": "2"}))
 	shadow := ok[map[string]any](s.post(at+"/shadow", nil))
 	require.Equal(t, "p1", shadow["proposal"])
 	s.post(at+"/shadow", map[string]any{"from": "nowhere"}).problem(http.StatusNotFound, "not-found")
+	s.post(at+"/shadow", map[string]any{"from": "t99999"}).problem(http.StatusNotFound, "not-found")
 	s.post(at+"/apply", nil).problem(http.StatusForbidden, "not-approved")
 	s.post(at+"/approve", sign("something else")).problem(http.StatusForbidden, "signature")
 	p = ok[proposal](s.get(at))

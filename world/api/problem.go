@@ -81,6 +81,9 @@ func failureOf(err error) *failure {
 	if errors.As(err, &large) {
 		return failed(http.StatusRequestEntityTooLarge, "too-large", "the body is larger than "+strconv.FormatInt(large.Limit, 10)+" bytes")
 	}
+	if moment := (*view.MomentError)(nil); errors.As(err, &moment) && moment.Rule != "" {
+		return notFound(err.Error()) // it has not come, or is gone
+	}
 	is := view.FaultOf(err)
 	if is.Code == "" {
 		return nil

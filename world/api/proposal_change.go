@@ -43,7 +43,7 @@ type ReasonRequest struct {
 
 // ShadowRequest says on how much of the history a proposal is run.
 type ShadowRequest struct {
-	From string      `json:"from"` // a snapshot; empty: see world.ShadowConfig
+	From string      `json:"from"` // a moment; empty: see world.ShadowConfig
 	Last journal.Seq `json:"last"` // the last snapshot that so many records follow
 }
 
@@ -112,10 +112,14 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
+	cfg, err := c.world.ShadowFrom(req.From, req.Last)
+	if err != nil {
+		return err
+	}
 	var id journal.Seq
 	var r *governance.Report
 	err = c.world.Local.Update(func(w *world.World) (err error) {
-		id, r, err = w.Shadow(c.Context(), n, world.ShadowConfig{From: req.From, Last: req.Last}, c.actor())
+		id, r, err = w.Shadow(c.Context(), n, cfg, c.actor())
 		return err
 	})
 	if err != nil {

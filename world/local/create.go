@@ -96,7 +96,12 @@ func Validate(file string, opts Options) (*manifest.Manifest, error) {
 
 // load reads a world file and makes sure that all its effects can be performed.
 func load(file string, opts Options, options ...source.Option) (*source.Loaded, error) {
-	options = append(options, checked(filepath.Dir(file), opts))
+	return Read(file, opts, append(options, checked(filepath.Dir(file), opts))...)
+}
+
+// Read reads a world file as Load does, and does not ask whether its effects can be
+// performed here: for those who try what its rules say.
+func Read(file string, opts Options, options ...source.Option) (*source.Loaded, error) {
 	for name := range opts.Adapters {
 		options = append(options, source.WithAdapter(name))
 	}

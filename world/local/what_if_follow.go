@@ -35,8 +35,8 @@ type Refusal struct {
 
 // LeftOut says how many inputs of a kind were not repeated.
 type LeftOut struct {
-	Kind    journal.Kind
-	Records uint64
+	Kind    journal.Kind `json:"kind"`
+	Records uint64       `json:"records"`
 }
 
 // Follow lets the world, a fork of the other one, live through what that lived

@@ -17,10 +17,10 @@ import (
 
 // Fault is one thing that is wrong, and where.
 type Fault struct {
-	File   string // as the world file was given, or beside it
-	Line   int    // from 1
-	Column int    // in characters, from 1
-	Msg    string // one line
+	File   string `json:"file"`    // as the world file was given, or beside it
+	Line   int    `json:"line"`    // from 1
+	Column int    `json:"column"`  // in characters, from 1
+	Msg    string `json:"message"` // one line
 }
 
 // String returns "file:line:column: msg".

@@ -54,11 +54,25 @@ func (s *Selection) Range(j Journal, from, to string) (err error) {
 			return err
 		}
 	}
-	a, b := s.From, s.To
-	if !a.IsZero() && !b.IsZero() && a.tick == b.tick && (a.record > b.record || a.first > b.last) {
+	if a, b := s.From, s.To; !a.IsZero() && !b.IsZero() && j.after(a, b) {
 		return fmt.Errorf("%w: not with %s, to end with %s", ErrOrder, a, b)
 	}
 	return nil
+}
+
+// after reports whether a moment begins when another has ended. Nobody can tell of a tick
+// and a record that cannot be read.
+func (j Journal) after(a, b Moment) bool {
+	switch {
+	case a.tick == b.tick:
+		return a.record > b.record || a.first > b.last
+	case a.tick:
+		ended, err := j.timeOf(b.record)
+		return err == nil && a.first > ended
+	default:
+		begun, err := j.timeOf(a.record)
+		return err == nil && begun > b.last
+	}
 }
 
 // Span returns the first record and the last that can be wanted; the first is after the

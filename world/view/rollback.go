@@ -1,0 +1,95 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/snapshot"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Rollback is a rollback, or what one would leave behind.
+type Rollback struct {
+	Record       *journal.Seq         `json:"record"` // null: nothing has changed
+	Snapshot     string               `json:"snapshot"`
+	SnapshotHash journal.Hash         `json:"snapshot_hash"`
+	PriorLen     journal.Seq          `json:"prior_journal_len"`
+	Abandoned    []journal.SideEffect `json:"abandoned"`
+	Proposal     *string              `json:"proposal"` // of the manifest that was in force at the snapshot; null: none was asked for, or it is in force
+
+	Done   *journal.RolledBack `json:"-"` // nil: nothing has changed
+	Former *Edition            `json:"-"` // the manifest to propose; nil: none was asked for, or it is in force
+}
+
+// Leaves returns what a rollback to a snapshot would leave behind, and, where it is to be
+// proposed after that, the manifest that was in force then.
+func (j Journal) Leaves(s *snapshot.Snapshot, b journal.RolledBack, withManifest bool) (*Rollback, error) {
+	a := &Rollback{Snapshot: s.Name, SnapshotHash: s.Hash, PriorLen: j.Local.Head().ID}
+	if err := j.former(a, s, withManifest); err != nil {
+		return nil, err
+	}
+	var err error
+	j.Local.View(func(w *world.Moment) { a.Abandoned, err = w.Leaves(b) })
+	return a, err
+}
+
+// RollBack returns the world to a snapshot and then, where it is wanted, proposes the
+// manifest that was in force then. The error is a *world.SideEffectsError where nothing
+// has changed for what would be left behind, of which the answer tells all the same; any
+// other with an answer says that the rollback is done, and its manifest not proposed.
+func (j Journal) RollBack(ctx context.Context, s *snapshot.Snapshot, b journal.RolledBack, withManifest bool) (*Rollback, error) {
+	a := &Rollback{Snapshot: s.Name, SnapshotHash: s.Hash}
+	if err := j.former(a, s, withManifest); err != nil {
+		return nil, err
+	}
+	var record journal.Seq
+	err := j.Local.Update(func(w *world.World) (err error) {
+		record, a.Done, err = w.Rollback(ctx, b)
+		return err
+	})
+	var left *world.SideEffectsError
+	switch {
+	case errors.As(err, &left):
+		a.Abandoned, a.PriorLen = left.Effects, j.Local.Head().ID
+		return a, err
+	case err != nil:
+		return nil, err
+	}
+	a.Record, a.PriorLen, a.Abandoned = &record, a.Done.PriorLen, a.Done.Abandoned
+	if a.Former == nil {
+		return a, nil
+	}
+	_, n, err := j.Local.Propose(ctx, world.Proposal{
+		Candidate: a.Former.Manifest, Base: j.Local.Status().Manifest, Actor: b.Actor,
+		Reason: fmt.Sprintf("with the rollback to %s: %s", b.Snapshot, b.Reason),
+	})
+	if same := (*governance.SameError)(nil); errors.As(err, &same) {
+		n, err = same.N, nil // it is proposed already
+	}
+	if err != nil {
+		return a, fmt.Errorf("the rollback is done, but its manifest is not proposed: %w", err)
+	}
+	name := ProposalName(n)
+	a.Proposal = &name
+	return a, nil
+}
+
+// former finds the manifest that was in force at a snapshot, if it is to be proposed and
+// another one is in force now.
+func (j Journal) former(a *Rollback, s *snapshot.Snapshot, wanted bool) error {
+	if !wanted {
+		return nil
+	}
+	m, err := j.Local.At(journal.Seq(s.Record))
+	if err != nil {
+		return err
+	}
+	e, err := EditionOf(s.Name, m.Manifest(), j.Local.Blob)
+	if err == nil && e.Hash != j.Local.Status().Manifest {
+		a.Former = e
+	}
+	return err
+}
