@@ -36,6 +36,9 @@ and what was signed is what it was.`,
   worldctl export march.bundle --format bundle --from march --redact '#1204'`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "-" && c.origin.Width > 0 && (format == formatBundle || format == string(local.CBORSeq)) {
+				return usagef("worldctl export FILE --format "+format, "stdout is a terminal, and %s is no text", format)
+			}
 			if format == formatBundle {
 				return c.with(func(lw *local.World) error { return c.exportBundle(cmd.Context(), lw, args[0], &bundled) })
 			}

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,19 +70,26 @@ func (c *cli) report(err error) int {
 	return code
 }
 
-// inWorld puts -w, where it was given, into the commands that a text tells a
-// person to type, so that they work as they stand.
-func (c *cli) inWorld(text string) string {
-	if c.world == "" {
-		return text
+// inWorld puts the name of this program, and -w, where it was given, into the commands
+// that a text tells a person to type, so that they work as they stand.
+func (c *cli) inWorld(text string) string { return c.typed(c.world).Replace(text) }
+
+// typed makes commands of worldctl those of this program about a world; empty: about none
+// in particular.
+func (c *cli) typed(world string) *strings.Replacer {
+	name := cmp.Or(c.origin.Program, ownName)
+	if world == "" && name == ownName {
+		return strings.NewReplacer()
 	}
-	var pairs []string
+	pairs := []string{ownName + " -w ", name + " -w "}
 	for _, verb := range newRootCommand(&cli{}).Commands() {
-		if !worldless(verb.Name()) {
-			pairs = append(pairs, "worldctl "+verb.Name(), "worldctl -w "+c.world+" "+verb.Name())
+		about := ""
+		if world != "" && !worldless(verb.Name()) {
+			about = " -w " + world
 		}
+		pairs = append(pairs, ownName+" "+verb.Name(), name+about+" "+verb.Name())
 	}
-	return strings.NewReplacer(pairs...).Replace(text)
+	return strings.NewReplacer(pairs...)
 }
 
 // worldless reports whether a verb is about no world, or names its worlds itself.

@@ -10,30 +10,31 @@ import (
 
 // moved says how what an earlier version took is typed now; empty: it took no such
 // thing. A flag is named with the verb that it was of.
-func moved(path string) string {
+func moved(cmd *cobra.Command, typed string) string {
+	_, path, _ := strings.Cut(cmd.CommandPath()+" "+typed, " ")
 	switch path {
-	case "worldctl state", "worldctl state diff":
+	case "state", "state diff":
 		return "worldctl diff CELL A B"
-	case "worldctl snapshot diff":
+	case "snapshot diff":
 		return "worldctl diff A B"
-	case "worldctl manifest diff":
+	case "manifest diff":
 		return "worldctl diff A B, where one of them is a world.yaml, or worldctl diff manifest A B"
-	case "worldctl tail --since", "worldctl audit --from-id":
+	case "tail --since", "audit --from-id":
 		return "type --from RECORD"
-	case "worldctl tail --limit":
+	case "tail --limit":
 		return "type --last N"
-	case "worldctl audit --to-id":
+	case "audit --to-id":
 		return "type --to RECORD"
-	case "worldctl audit --from-time":
+	case "audit --from-time":
 		return "type --from tTICK, such as --from t100"
-	case "worldctl audit --to-time":
+	case "audit --to-time":
 		return "type --to tTICK, such as --to t200"
 	}
 	return ""
 }
 
 func unknownVerb(cmd *cobra.Command, verb string) error {
-	hint := moved(cmd.CommandPath() + " " + verb)
+	hint := moved(cmd, verb)
 	if like := suggested(cmd, verb); hint == "" && len(like) > 0 {
 		hint = "did you mean " + cmd.CommandPath() + " " + strings.Join(like, " or ") + "?"
 	}
@@ -69,7 +70,7 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // likeFlag says which flag was meant, or which verbs have it; empty: nobody knows.
 func likeFlag(cmd *cobra.Command, typed string) string {
-	if hint := moved(cmd.CommandPath() + " --" + typed); hint != "" {
+	if hint := moved(cmd, "--"+typed); hint != "" {
 		return hint
 	}
 	names := new(cobra.Command) // cobra knows which names look like each other

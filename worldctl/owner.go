@@ -34,13 +34,13 @@ func (c *cli) own(ctx context.Context, use func(lw *local.World) error) error {
 	if err != nil {
 		return notOpened(dir, err)
 	}
-	o, err := attend(ctx, lw, c.opts)
+	end, err := attend(ctx, lw, c.opts)
 	if err != nil {
 		c.note("note: other processes cannot use this world meanwhile: %s", err)
 	}
 	err = use(lw)
-	if o != nil {
-		o.Close()
+	if end != nil {
+		end()
 	}
 	if closed := lw.Close(); err == nil {
 		err = closed
@@ -49,9 +49,9 @@ func (c *cli) own(ctx context.Context, use func(lw *local.World) error) error {
 }
 
 // attend carries out the command lines of other processes on a world that is open
-// here, as run does what is typed here.
-func attend(ctx context.Context, lw *local.World, opts Options) (*owner.Owner, error) {
-	return owner.Attend(ctx, lw.Dir(), func(ctx context.Context, args []string, from owner.Origin, s owner.Streams) int {
+// here, as run does what is typed here, until end is called.
+func attend(ctx context.Context, lw *local.World, opts Options) (end func(), err error) {
+	o, err := owner.Attend(ctx, lw.Dir(), func(ctx context.Context, args []string, from owner.Origin, s owner.Streams) int {
 		c := &cli{
 			opts: opts, args: args, origin: from, owned: lw,
 			stdin: s.Stdin, stdout: bufio.NewWriter(s.Stdout), stderr: s.Stderr,
@@ -65,6 +65,10 @@ func attend(ctx context.Context, lw *local.World, opts Options) (*owner.Owner, e
 		}
 		return c.execute(ctx)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return o.Close, nil
 }
 
 // ownedError says that a world cannot be opened because another process owns it,

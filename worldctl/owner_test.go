@@ -59,10 +59,10 @@ func attended(t *testing.T, dir string) {
 	t.Helper()
 	lw, err := local.Open(dir, local.Options{})
 	require.NoError(t, err)
-	o, err := attend(t.Context(), lw, released())
+	end, err := attend(t.Context(), lw, released())
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		o.Close()
+		end()
 		require.NoError(t, lw.Close())
 	})
 }

@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -75,7 +77,7 @@ func (c *cli) execute(ctx context.Context) int {
 
 func newRootCommand(c *cli) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "worldctl",
+		Use:   cmp.Or(c.origin.Program, ownName),
 		Short: "Create, run, inspect and verify deterministic worlds of agents",
 		Long: `Create, run, inspect and verify deterministic worlds of agents.
 
@@ -110,7 +112,22 @@ a decision, 130 interrupted.`,
 		}
 	}
 	root.AddCommand(newVersionCommand(c))
+	if root.Use != ownName {
+		c.rename(root)
+	}
 	return group(root)
+}
+
+// ownName is how texts call the program, whatever it is called.
+const ownName = "worldctl"
+
+// rename has the help of all verbs name this program.
+func (c *cli) rename(root *cobra.Command) {
+	typed := c.typed("")
+	for _, cmd := range append(allVerbs(root), root) {
+		cmd.Long, cmd.Example = typed.Replace(cmd.Long), typed.Replace(cmd.Example)
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = typed.Replace(f.Usage) })
+	}
 }
 
 // verbs are those that are for one purpose.

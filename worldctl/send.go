@@ -12,6 +12,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -66,12 +67,9 @@ it stops, and says which one it was and how many were accepted before it.`,
 // submission makes an event of a command line.
 func (c *cli) submission(args []string, to string, at manifest.Tick) (world.Submission, error) {
 	s := world.Submission{Name: args[0], At: at}
-	if to != "" {
-		cell, err := parseCell(to)
-		if err != nil {
-			return s, err
-		}
-		s.To = &cell
+	var err error
+	if s.To, err = cellTo(to); err != nil {
+		return s, err
 	}
 	if len(args) == 1 {
 		return s, nil
@@ -85,6 +83,15 @@ func (c *cli) submission(args []string, to string, at manifest.Tick) (world.Subm
 	}
 	s.Data = data
 	return s, nil
+}
+
+// cellTo returns the cell that --to names; nil: it names none.
+func cellTo(name string) (*reducer.Cell, error) {
+	if name == "" {
+		return nil, nil //nolint:nilnil // the routes say where it goes
+	}
+	cell, err := parseCell(name)
+	return &cell, err
 }
 
 func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) error {
@@ -108,6 +115,48 @@ func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) err
 		fmt.Fprintf(c.stdout, "#%d %s\n", id, line)
 		c.note("next: worldctl run")
 	})
+}
+
+// sendLines submits the lines of stdin.
+func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, at manifest.Tick) error {
+	cell, err := cellTo(to)
+	if err != nil {
+		return err
+	}
+	report, stop := c.progress("events", 0)
+	accepted, err := lw.SubmitLines(ctx, c.stdin, cell, at, report)
+	stop()
+	if err != nil {
+		return notAll(err, lw, accepted)
+	}
+	answer := struct {
+		Accepted uint64       `json:"accepted"`
+		Head     journal.Head `json:"head"`
+	}{accepted, lw.Head()}
+	return c.object("send-bulk", answer, func() {
+		fmt.Fprintf(c.stdout, "%d events accepted, the journal ends at #%d\n", accepted, answer.Head.ID)
+		c.note("next: worldctl run")
+	})
+}
+
+// notAll says where lines ended, and what was accepted before.
+func notAll(err error, lw *local.World, accepted uint64) error {
+	var at *local.LineError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return hinted(fmt.Errorf("after %d accepted events: %w", accepted, err), "go on with the lines after these")
+	case !errors.As(err, &at):
+		return err
+	}
+	return fmt.Errorf("line %d: %w; %d events before it were accepted", at.Line, refusedLine(at, lw), accepted)
+}
+
+// refusedLine adds to the error of a line what a person can do about it.
+func refusedLine(at *local.LineError, lw *local.World) error {
+	if at.Event == "" {
+		return hinted(at.Err, `a line is {"event": NAME, "data": ..., "at": TICK, "to": CELL}, without at and to where not wanted`)
+	}
+	return refused(at.Err, lw, at.Event)
 }
 
 // refused adds to a refused input what a person can do about it.

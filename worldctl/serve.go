@@ -7,13 +7,13 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // serving says how worlds are served.
@@ -99,31 +99,63 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 	if err != nil {
 		return err
 	}
-	v := &service{serving: *s, log: c.logger(), adds: c.opts, options: c.options(), out: c.announce}
-	v.options.Remote = s.remote
-	if err := v.open(ctx, dirs, func(dir string, err error) error {
-		if len(typed) > 0 {
-			c.world = dir // for the hint
+	log := c.logger()
+	v := &api.Service{
+		Config:  api.Config{Tokens: tokens, Log: log.requests, AllowedHosts: s.hosts},
+		Options: c.options(), Manual: s.manual, Events: log.Logger, TokenFile: s.tokens,
+		Attend: func(ctx context.Context, lw *local.World) (func(), error) { return attend(ctx, lw, c.opts) },
+		Hint:   func(err error) string { _, hint := judge(err); return c.inWorld(hint) },
+	}
+	v.Options.Remote = s.remote
+	v.Serving = func(url string) error { return c.announce(v, log, url) }
+	if err := v.Open(ctx, dirs...); err != nil {
+		var at *api.OpenError
+		if errors.As(err, &at) && len(typed) > 0 {
+			c.world = at.Dir // for the hint
 		}
-		return notOpened(dir, err)
-	}); err != nil {
+		if at != nil {
+			err = notOpened(at.Dir, err)
+		}
 		return err
 	}
-	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
+	for _, w := range v.Worlds() {
+		if text := otherSource(w.Local); text != "" {
+			log.Warn(text, "world", w.ID)
+		}
+	}
 	if secret != "" {
 		c.showToken(secret)
 	}
-	err = v.run(ctx, addr, tokens)
-	signal.Stop(term) // after which one that ended ctx is there
-	err = errors.Join(err, v.close(), v.failed())
-	switch {
-	case err != nil || ctx.Err() == nil:
+	ended, err := untilTerm(ctx, func() error {
+		listener, err := net.ListenTCP("tcp", addr)
+		if err != nil {
+			return hinted(err, "type --addr with another HOST:PORT; port 0 is any free one")
+		}
+		if s.tokens != "" {
+			again := make(chan os.Signal, 1)
+			signal.Notify(again, syscall.SIGHUP)
+			defer signal.Stop(again)
+			v.Again = again
+		}
+		return v.Serve(ctx, listener)
+	})
+	if err = errors.Join(err, v.Close(), v.Failed()); err != nil {
 		return err
-	case len(term) > 0:
-		return nil // how servers are ended
 	}
-	return ctx.Err()
+	return ended
+}
+
+// untilTerm works until ctx ends, and returns what that comes to: nothing after
+// SIGTERM, by which servers are ended.
+func untilTerm(ctx context.Context, work func() error) (ended, err error) {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	err = work()
+	signal.Stop(term) // after which one that ended ctx is there
+	if len(term) > 0 {
+		return nil, err
+	}
+	return ctx.Err(), err
 }
 
 // servedDirs returns the directories of the worlds that are meant.
@@ -173,21 +205,12 @@ func (c *cli) showToken(secret string) {
 }
 
 // announce prints at once where the worlds are.
-func (c *cli) announce(a serveAnswer) error {
+func (c *cli) announce(v *api.Service, log serviceLog, url string) error {
+	a := serveAnswer{URL: url}
+	for _, w := range v.Worlds() {
+		a.Worlds = append(a.Worlds, servedWorld{ID: w.ID, Dir: w.Local.Dir()})
+		log.Info("serving", "world", w.ID, "dir", w.Dir, "url", url+"/api/worlds/"+w.ID)
+	}
 	err := c.object("serve", a, func() { fmt.Fprintln(c.stdout, a.URL) })
 	return errors.Join(err, c.stdout.Flush())
-}
-
-// absolute returns the absolute paths of directories, which others than this
-// process are told.
-func absolute(dirs []string) ([]string, error) {
-	out := make([]string, len(dirs))
-	for i, dir := range dirs {
-		at, err := filepath.Abs(dir)
-		if err != nil {
-			return nil, err
-		}
-		out[i] = at
-	}
-	return out, nil
 }

@@ -105,6 +105,26 @@ type recorded struct {
 	Record journal.Seq `json:"record"`
 }
 
+// catalog has change write a record about the snapshot that a person named.
+func (c *cli) catalog(name, as string, change func(w *world.World, name, by string) (journal.Seq, error)) (done recorded, err error) {
+	by, err := c.actor(as)
+	if err != nil {
+		return done, err
+	}
+	err = c.with(func(lw *local.World) error {
+		s, err := recordsOf(lw).Snapshot(name)
+		if err != nil {
+			return err
+		}
+		done.Name = s.Name
+		return lw.Update(func(w *world.World) (err error) {
+			done.Record, err = change(w, s.Name, by)
+			return err
+		})
+	})
+	return done, err
+}
+
 func newSnapshotPruneCommand(c *cli) *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
@@ -114,25 +134,13 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 		Example: "  worldctl snapshot prune before-lunch",
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := c.actor(as)
+			done, err := c.catalog(args[0], as, func(w *world.World, name, by string) (journal.Seq, error) {
+				return w.Prune(cmd.Context(), journal.SnapshotPruned{Name: name, Actor: by})
+			})
 			if err != nil {
 				return err
 			}
-			return c.with(func(lw *local.World) error {
-				s, err := recordsOf(lw).Snapshot(args[0])
-				if err != nil {
-					return err
-				}
-				done := recorded{Name: s.Name}
-				err = lw.Update(func(w *world.World) (err error) {
-					done.Record, err = w.Prune(cmd.Context(), journal.SnapshotPruned{Name: s.Name, Actor: by})
-					return err
-				})
-				if err != nil {
-					return err
-				}
-				return c.object("snapshot-pruned", done, func() { fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, s.Name) })
-			})
+			return c.object("snapshot-pruned", done, func() { fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, done.Name) })
 		},
 	}
 	addActor(cmd, &as)
@@ -149,29 +157,18 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
   worldctl snapshot pin before-lunch --off`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by, err := c.actor(as)
+			of, err := c.catalog(args[0], as, func(w *world.World, name, by string) (journal.Seq, error) {
+				return w.Pin(cmd.Context(), journal.SnapshotPinned{Name: name, Pinned: !off, Actor: by})
+			})
 			if err != nil {
 				return err
 			}
-			return c.with(func(lw *local.World) error {
-				s, err := recordsOf(lw).Snapshot(args[0])
-				if err != nil {
-					return err
-				}
-				done := struct {
-					recorded
-					Pinned bool `json:"pinned"`
-				}{recorded{Name: s.Name}, !off}
-				err = lw.Update(func(w *world.World) (err error) {
-					done.Record, err = w.Pin(cmd.Context(), journal.SnapshotPinned{Name: s.Name, Pinned: !off, Actor: by})
-					return err
-				})
-				if err != nil {
-					return err
-				}
-				return c.object("snapshot-pinned", done, func() {
-					fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, s.Name, done.Pinned)
-				})
+			done := struct {
+				recorded
+				Pinned bool `json:"pinned"`
+			}{of, !off}
+			return c.object("snapshot-pinned", done, func() {
+				fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, done.Name, done.Pinned)
 			})
 		},
 	}

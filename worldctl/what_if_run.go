@@ -101,25 +101,16 @@ func (c *cli) concludeWhatIf(q *question, x *local.Supposed) error {
 
 // sendTo submits the events that are asked about.
 func sendTo(ctx context.Context, fork *local.World, events io.Reader) (uint64, error) {
-	b := newBulk(events)
-	n, err := b.submit(ctx, fork)
-	var line *lineError
-	var input *world.InputError
-	switch {
-	case errors.As(err, &line):
-		err = hinted(err, "%s", hintLine)
-	case errors.Is(err, world.ErrBadTick):
-		err = hinted(err, "the fork begins at tick %d", fork.Status().Time)
-	case errors.As(err, &input):
-		err = refused(err, fork, b.event)
-	default:
+	n, err := fork.SubmitLines(ctx, events, nil, 0, nil)
+	var at *local.LineError
+	if !errors.As(err, &at) {
 		return n, err
 	}
-	return n, fmt.Errorf("line %d: %w", b.line, err)
+	if err = refusedLine(at, fork); errors.Is(err, world.ErrBadTick) {
+		err = hinted(at.Err, "the fork begins at tick %d", fork.Status().Time)
+	}
+	return n, fmt.Errorf("line %d: %w", at.Line, err)
 }
-
-// hintLine says what a line of a bulk looks like.
-const hintLine = `a line is {"event": NAME, "data": ..., "at": TICK, "to": CELL}, without at and to where not wanted`
 
 func (c *cli) showWhatIf(a *view.WhatIf) {
 	if u := a.Unknown; u != nil {

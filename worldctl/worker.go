@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -77,22 +75,16 @@ func work(ctx context.Context, cfg worker.Config) error {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return err
 	}
-	term := make(chan os.Signal, 1)
-	signal.Notify(term, syscall.SIGTERM)
-	err := worker.Run(ctx, cfg)
-	signal.Stop(term) // after which one that ended ctx is there
+	ended, err := untilTerm(ctx, func() error { return worker.Run(ctx, cfg) })
 	switch {
 	case errors.Is(err, worker.ErrRefused):
 		return hinted(err, "it takes a token with the scope work for the world, and worldctl serve --remote-workers")
 	case errors.Is(err, worker.ErrInUse):
 		return &fault{err: err, code: exitConflict, hint: "each worker has a directory of its own: --dir"}
-	case err != nil || len(term) > 0:
-		return err
+	case err == nil && ended != nil:
+		return hinted(ended, "what it has and the server has not is handed in by the next worker in %s", cfg.Dir)
 	}
-	if ctx.Err() != nil {
-		return hinted(ctx.Err(), "what it has and the server has not is handed in by the next worker in %s", cfg.Dir)
-	}
-	return nil
+	return err
 }
 
 // workerToken reads a worker's token, which nobody else may read.

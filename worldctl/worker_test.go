@@ -121,7 +121,7 @@ func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 	server, err := api.New(api.Config{Worlds: []*local.World{lw}, Tokens: tokens})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
-	o, err := attend(ctx, lw, released())
+	end, err := attend(ctx, lw, released())
 	require.NoError(t, err)
 	var driving sync.WaitGroup
 	driving.Go(func() {
@@ -143,7 +143,7 @@ func newShop(t *testing.T, w *sinkWorld, lease time.Duration) *shop {
 		require.NoError(t, server.Close())
 		cancel()
 		driving.Wait()
-		o.Close()
+		end()
 		require.NoError(t, lw.Close())
 	})
 	t.Cleanup(s.close)

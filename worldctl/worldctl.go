@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/worldkernel/worldkernel/host"
@@ -27,6 +29,8 @@ type Options struct {
 	Reducers  reducer.Registry                // in Go, by NAME@VERSION
 	Adapters  map[string]host.Factory         // by the names that world.yaml calls them: see host/llm and host/mcp
 	Verifiers map[string]host.VerifierFactory // by the names of adapters
+
+	program string // as hints and --help name it; empty: worldctl
 }
 
 // Main carries out the command line of this process, and ends it with the exit
@@ -35,6 +39,7 @@ func Main(opts Options) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectorPercent)
 	}
+	opts.program = strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, opts, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
@@ -45,7 +50,7 @@ func Main(opts Options) {
 func run(ctx context.Context, opts Options, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	c := &cli{
 		opts: opts, args: args, stdin: stdin, stdout: bufio.NewWriter(stdout), stderr: stderr,
-		origin: owner.Origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != ""},
+		origin: owner.Origin{Width: widthOf(stdout), Console: widthOf(stderr) > 0, Plain: os.Getenv("NO_COLOR") != "", Program: opts.program},
 	}
 	return c.execute(ctx)
 }

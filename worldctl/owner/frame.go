@@ -37,6 +37,8 @@ type Origin struct {
 	Console bool `json:"console"` // stderr is a terminal
 	Plain   bool `json:"plain"`   // no colors are wanted
 
+	Program string `json:"program"` // as it is typed; empty: worldctl
+
 	// Where it was typed in another process. They are empty for this one.
 	Dir        string  `json:"dir"`        // the working directory
 	Login      string  `json:"login"`      // for the journal

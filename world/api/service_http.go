@@ -1,30 +1,23 @@
-package worldctl
+package api
 
 import (
 	"context"
 	"errors"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
+	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
-
-	"github.com/worldkernel/worldkernel/world/api"
 )
 
 // shutdownPatience is how long requests get to be answered when a service ends.
 const shutdownPatience = 10 * time.Second
 
-// run serves the worlds and drives them, until ctx ends or none can go on.
-func (v *service) run(ctx context.Context, addr *net.TCPAddr, tokens *api.Tokens) error {
-	listener, err := net.ListenTCP("tcp", addr)
-	if err != nil {
-		return hinted(err, "type --addr with another HOST:PORT; port 0 is any free one")
-	}
-	server, err := v.server(listener.Addr(), tokens)
+// Serve serves the worlds and drives them, until ctx ends or none can go on; see Failed.
+// It closes the listener.
+func (v *Service) Serve(ctx context.Context, listener net.Listener) error {
+	server, err := v.server(listener.Addr())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -34,7 +27,7 @@ func (v *service) run(ctx context.Context, addr *net.TCPAddr, tokens *api.Tokens
 	go func() { served <- srv.Serve(listener) }()
 	driven, stop := context.WithCancel(ctx)
 	idle := v.drive(driven, server.Stop)
-	err = v.out(v.answer(listener.Addr()))
+	err = v.Serving(urlOf(listener.Addr()))
 	if err == nil {
 		err = v.await(ctx, server, served, idle)
 	}
@@ -42,48 +35,37 @@ func (v *service) run(ctx context.Context, addr *net.TCPAddr, tokens *api.Tokens
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
 	defer cancel()
 	if failed := srv.Shutdown(bounded); failed != nil {
-		v.log.Warn("requests were broken off", "error", failed)
+		v.Events.Warn("requests were broken off", "error", failed)
 		err = errors.Join(err, srv.Close())
 	}
 	in.shut()
 	<-idle
-	v.log.Info("ended", "worlds", len(v.worlds))
+	v.Events.Info("ended", "worlds", len(v.worlds))
 	return errors.Join(err, server.Close())
 }
 
-func (v *service) server(at net.Addr, tokens *api.Tokens) (*api.Server, error) {
-	cfg := api.Config{Tokens: tokens, Log: v.log.requests, AllowedHosts: v.hosts}
+func (v *Service) server(at net.Addr) (*Server, error) {
+	cfg := v.Config
 	if tcp, ok := at.(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
-		cfg.AllowedHosts = append(cfg.AllowedHosts, at.String()) // an address, which no name server can turn elsewhere
+		cfg.AllowedHosts = append(slices.Clip(cfg.AllowedHosts), at.String()) // an address, which no name server can turn elsewhere
 	}
 	for _, w := range v.worlds {
-		cfg.Worlds = append(cfg.Worlds, w.lw)
+		cfg.Worlds = append(cfg.Worlds, w.Local)
 	}
-	return api.New(cfg)
+	return New(cfg)
 }
 
-// answer says where the worlds are.
-func (v *service) answer(at net.Addr) serveAnswer {
+// urlOf returns where the worlds are, for who is on this machine.
+func urlOf(at net.Addr) string {
 	host := at.String()
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
 	}
-	a := serveAnswer{URL: "http://" + host}
-	for _, w := range v.worlds {
-		a.Worlds = append(a.Worlds, servedWorld{ID: w.id, Dir: w.lw.Dir()})
-		v.log.Info("serving", "world", w.id, "dir", w.dir, "url", a.URL+"/api/worlds/"+w.id)
-	}
-	return a
+	return "http://" + host
 }
 
-// await returns when the service has to end, and reads the token file again where
-// SIGHUP asks for that.
-func (v *service) await(ctx context.Context, server *api.Server, served <-chan error, idle <-chan struct{}) error {
-	again := make(chan os.Signal, 1)
-	if v.tokens != "" {
-		signal.Notify(again, syscall.SIGHUP)
-		defer signal.Stop(again)
-	}
+// await returns when the service has to end, and reads the token file again meanwhile.
+func (v *Service) await(ctx context.Context, server *Server, served <-chan error, idle <-chan struct{}) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -92,14 +74,14 @@ func (v *service) await(ctx context.Context, server *api.Server, served <-chan e
 			return nil // each world has said why
 		case err := <-served:
 			return err
-		case <-again:
-			tokens, err := readTokens(v.tokens)
+		case <-v.Again:
+			tokens, err := ReadTokens(v.TokenFile)
 			if err != nil {
-				v.log.Error("the token file was not read, and those of before are taken", "error", err)
+				v.Events.Error("the token file was not read, and those of before are taken", "error", err)
 				continue
 			}
 			server.SetTokens(tokens)
-			v.log.Info("the token file was read again", "tokens", len(tokens.Lines()))
+			v.Events.Info("the token file was read again", "tokens", len(tokens.Lines()))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package worldctl
+package local
 
 import (
 	"bufio"
@@ -10,11 +10,9 @@ import (
 	"iter"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // The limits of what is read of a bulk.
@@ -23,7 +21,7 @@ const (
 	aheadBytes   = 1 << 20 // so much is submitted at once, or a line
 )
 
-// bulk reads events from JSON lines.
+// bulk submits events from JSON lines.
 type bulk struct {
 	lines *bufio.Reader
 	next  []byte        // the line that is submitted next
@@ -35,64 +33,43 @@ type bulk struct {
 	count func(lines uint64)
 }
 
-func newBulk(from io.Reader) *bulk {
-	return &bulk{lines: bufio.NewReaderSize(from, aheadBytes), count: func(uint64) {}}
+// LineError says which line ended SubmitLines.
+type LineError struct {
+	Line  uint64 // from 1
+	Event string // that was refused, with a *world.InputError; empty: the line is none
+	Err   error
 }
 
-// lineError says that a line is no event.
-type lineError struct{ err error }
+func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 
-func (e *lineError) Error() string { return e.err.Error() }
-func (e *lineError) Unwrap() error { return e.err }
+// Unwrap returns what is wrong with the line.
+func (e *LineError) Unwrap() error { return e.Err }
 
-// sendLines submits the lines of stdin.
-func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, at manifest.Tick) error {
-	report, stop := c.progress("events", 0)
-	b := newBulk(c.stdin)
-	b.at, b.count = at, report
-	if to != "" {
-		cell, err := parseCell(to)
-		if err != nil {
-			return err
-		}
-		b.to = &cell
-	}
-	accepted, err := b.submit(ctx, lw)
-	stop()
-	if err != nil {
-		return b.stopped(err, lw, accepted)
-	}
-	answer := struct {
-		Accepted uint64       `json:"accepted"`
-		Head     journal.Head `json:"head"`
-	}{accepted, lw.Head()}
-	return c.object("send-bulk", answer, func() {
-		fmt.Fprintf(c.stdout, "%d events accepted, the journal ends at #%d\n", accepted, answer.Head.ID)
-		c.note("next: worldctl run")
-	})
-}
-
-// stopped says where a bulk ended and what was accepted before.
-func (b *bulk) stopped(err error, lw *local.World, accepted uint64) error {
+// SubmitLines takes events as JSON lines: objects with event, a name, and where wanted
+// data, at, a tick, and to, a cell; the given ones are for lines without. Lines are taken
+// as they come, and are durable on return, up to the first that is refused: a *LineError
+// then. count, which may be nil, is told of each line.
+func (lw *World) SubmitLines(ctx context.Context, from io.Reader, to *reducer.Cell, at manifest.Tick, count func(lines uint64)) (accepted uint64, err error) {
+	b := &bulk{lines: bufio.NewReaderSize(from, aheadBytes), to: to, at: at, count: count}
+	accepted, err = b.submit(ctx, lw)
 	var input *world.InputError
 	var line *lineError
 	switch {
 	case errors.As(err, &input):
-		err = refused(err, lw, b.event)
+		err = &LineError{Line: b.line, Event: b.event, Err: err}
 	case errors.As(err, &line):
-		err = hinted(err, "%s", hintLine)
-	case errors.Is(err, context.Canceled):
-		return hinted(fmt.Errorf("after %d accepted events: %w", accepted, err), "go on with the lines after these")
-	default:
-		return err
+		err = &LineError{Line: b.line, Err: line.error}
 	}
-	return fmt.Errorf("line %d: %w; %d events before it were accepted", b.line, err, accepted)
+	return accepted, err
 }
+
+// lineError says that a line is no event.
+type lineError struct{ error }
 
 // submit submits the lines, as they come, and returns how many events were
 // accepted. The world is not held up while there are none: it takes at once what
 // has been read.
-func (b *bulk) submit(ctx context.Context, lw *local.World) (accepted uint64, err error) {
+func (b *bulk) submit(ctx context.Context, lw *World) (accepted uint64, err error) {
 	for err == nil && b.read() {
 		var n uint64
 		_, n, err = lw.SubmitAll(ctx, b.submissions())
@@ -136,7 +113,9 @@ func (b *bulk) submissions() iter.Seq2[world.Submission, error] {
 	return func(yield func(world.Submission, error) bool) {
 		for more := true; more; more = b.ahead() && b.read() {
 			b.line++
-			b.count(b.line)
+			if b.count != nil {
+				b.count(b.line)
+			}
 			text := bytes.TrimRight(b.next, "\r\n")
 			if len(text) == 0 {
 				continue
