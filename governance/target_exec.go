@@ -1,6 +1,8 @@
 package governance
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -61,12 +63,7 @@ func ParseExec(config, params canon.Raw) (*ExecTarget, error) {
 			return nil, capErrorf(CodeBadConfig, "args[%d] is a secret, but all users of the machine see arguments: use env", i)
 		}
 	}
-	names := make([]string, 0, len(t.Env))
-	for name := range t.Env { // order cannot show: sorted below
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || hasNUL(t.Env[name]) || strings.HasPrefix(name, "WORLDKERNEL_") {
 			return nil, capErrorf(CodeBadConfig, "env.%s cannot be set", shortened(name))
 		}
@@ -76,9 +73,7 @@ func ParseExec(config, params canon.Raw) (*ExecTarget, error) {
 			return nil, capErrorf(CodeBadConfig, "compensate_on: %d is not the exit status of a failure", status)
 		}
 	}
-	if t.MaxBytes == 0 {
-		t.MaxBytes = DefaultExecBytes
-	}
+	t.MaxBytes = cmp.Or(t.MaxBytes, DefaultExecBytes)
 	return &t, nil
 }
 

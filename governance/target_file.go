@@ -1,7 +1,9 @@
 package governance
 
 import (
+	"cmp"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -108,11 +110,7 @@ func (t *FileTarget) Allowed(p *manifest.CapParams) *CapError {
 	if t.Op == FileWrite || t.Op == FileAppend {
 		access = "write"
 	}
-	found := false
-	for _, a := range p.Access {
-		found = found || a == access
-	}
-	if !found {
+	if !slices.Contains(p.Access, access) {
 		return capErrorf(CodeAccessNotAllowed, "op %q needs %s access to %q", t.Op, access, t.Root)
 	}
 	if size := uint64(len(t.Data)); p.MaxBytes > 0 && size > p.MaxBytes {
@@ -139,10 +137,7 @@ func parseFileConfig(config canon.Raw) (*FileTarget, error) {
 	default:
 		return nil, capErrorf(CodeBadConfig, "op is %q, not read, write, append or list", shortened(c.Op))
 	}
-	if c.MaxBytes == 0 {
-		c.MaxBytes = DefaultFileBytes
-	}
-	return &FileTarget{Root: root, Op: c.Op, MaxBytes: c.MaxBytes}, nil
+	return &FileTarget{Root: root, Op: c.Op, MaxBytes: cmp.Or(c.MaxBytes, DefaultFileBytes)}, nil
 }
 
 type fileParams struct {

@@ -66,6 +66,48 @@ func DecodeRecord(data []byte) (Record, error) {
 	return r, nil
 }
 
+// Read reads a record of a journal, without a payload that is kept as a blob.
+func Read(h interface{ Record(id Seq) ([]byte, error) }, id Seq) (Record, error) {
+	data, err := h.Record(id)
+	if err != nil {
+		return Record{}, fmt.Errorf("journal: record #%d: %w", id, err)
+	}
+	return DecodeRecord(data)
+}
+
+// ReadBody reads the payload of a record of a journal.
+func ReadBody(h History, id Seq) (Body, error) {
+	rec, err := Read(h, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := rec.Load(h); err != nil {
+		return nil, err
+	}
+	return rec.Body()
+}
+
+// UnitEnd returns the last record of what was written at once with a record, of a
+// history that ends with head.
+func UnitEnd(h History, at, head Seq) (Seq, error) {
+	for ; at < head; at++ {
+		rec, err := Read(h, at+1)
+		if err != nil {
+			return 0, err
+		}
+		if beginsUnit(rec.Kind) {
+			break
+		}
+	}
+	return at, nil
+}
+
+// beginsUnit reports whether a record is the first of what is written at once: an
+// input, or the turn of a cell.
+func beginsUnit(k Kind) bool {
+	return k.Input() || k == KindStepped || k == KindFailed
+}
+
 // Load reads the payload from blobs where it is kept as one.
 func (r *Record) Load(blobs Blobs) error {
 	if r.Blob.IsZero() || r.Payload != nil {

@@ -1,6 +1,9 @@
 package manifest
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Limits bound a world. Zero fields take the default; WithDefaults fills them.
 type Limits struct {
@@ -12,24 +15,34 @@ type Limits struct {
 	Receipt       uint64 `cbor:"receipt" json:"receipt"`                 // bytes of one receipt
 }
 
-// Defaults of Limits.
+// Defaults that others count with.
 const (
-	DefaultEventsPerTick = 1_000_000
-	DefaultInFlight      = 1024
-	DefaultMailbox       = 65_536
-	DefaultAlarms        = 1_000_000
-	DefaultPayload       = 1 << 20
-	DefaultReceipt       = 4 << 20
+	DefaultPayload = 1 << 20
+	DefaultReceipt = 4 << 20
+	DefaultEffects = 64
 )
+
+// limit is one field of limits, with what stands for 0 and its greatest value.
+type limit struct {
+	name           string
+	have           *uint64
+	fallback, most uint64
+}
+
+func (l *Limits) all() []limit {
+	return []limit{
+		{"events_per_tick", &l.EventsPerTick, 1_000_000, 100_000_000},
+		{"in_flight", &l.InFlight, 1024, 65_536},
+		{"mailbox", &l.Mailbox, 65_536, 16 << 20},
+		{"alarms", &l.Alarms, 1_000_000, 16 << 20},
+		{"payload", &l.Payload, DefaultPayload, 64 << 20},
+		{"receipt", &l.Receipt, DefaultReceipt, 64 << 20},
+	}
+}
 
 // WithDefaults returns l with its zero fields filled in.
 func (l Limits) WithDefaults() Limits {
-	fill(&l.EventsPerTick, DefaultEventsPerTick)
-	fill(&l.InFlight, DefaultInFlight)
-	fill(&l.Mailbox, DefaultMailbox)
-	fill(&l.Alarms, DefaultAlarms)
-	fill(&l.Payload, DefaultPayload)
-	fill(&l.Receipt, DefaultReceipt)
+	fill(l.all())
 	return l
 }
 
@@ -43,30 +56,35 @@ type ReducerLimits struct {
 	Value   uint64 `cbor:"value" json:"value"`     // bytes of one Starlark value, nested ones included
 }
 
-// Defaults of ReducerLimits.
-const (
-	DefaultGas     = 1_000_000
-	DefaultState   = 256 << 10
-	DefaultEvents  = 1024
-	DefaultEffects = 64
-	DefaultTimers  = 64
-	DefaultValue   = 1 << 20
-)
+func (l *ReducerLimits) all() []limit {
+	return []limit{
+		{"gas", &l.Gas, 1_000_000, 10_000_000_000},
+		{"state", &l.State, 256 << 10, 64 << 20},
+		{"events", &l.Events, 1024, 1 << 20},
+		{"effects", &l.Effects, DefaultEffects, 65_536},
+		{"timers", &l.Timers, 64, 65_536},
+		{"value", &l.Value, 1 << 20, 64 << 20},
+	}
+}
 
 // WithDefaults returns l with its zero fields filled in.
 func (l ReducerLimits) WithDefaults() ReducerLimits {
-	fill(&l.Gas, DefaultGas)
-	fill(&l.State, DefaultState)
-	fill(&l.Events, DefaultEvents)
-	fill(&l.Effects, DefaultEffects)
-	fill(&l.Timers, DefaultTimers)
-	fill(&l.Value, DefaultValue)
+	fill(l.all())
 	return l
 }
 
-func fill(field *uint64, value uint64) {
-	if *field == 0 {
-		*field = value
+func (b *Budget) all() []limit {
+	return []limit{
+		{"calls", &b.Calls, 0, maxBudget},
+		{"tokens", &b.Tokens, 0, maxBudget},
+		{"bytes", &b.Bytes, 0, maxBudget},
+		{"micros", &b.Micros, 0, maxBudget},
+	}
+}
+
+func fill(all []limit) {
+	for _, l := range all {
+		*l.have = cmp.Or(*l.have, l.fallback)
 	}
 }
 
@@ -88,22 +106,14 @@ const (
 // under one external key is attempted again where it is in doubt; for the rest
 // a person decides.
 func (e Effect) withDefaults() Effect {
-	if e.Timeout == 0 {
-		e.Timeout = DefaultTimeout
+	e.Timeout = cmp.Or(e.Timeout, DefaultTimeout)
+	e.Retry.Attempts = cmp.Or(e.Retry.Attempts, DefaultAttempts)
+	e.Retry.Backoff = cmp.Or(e.Retry.Backoff, DefaultBackoff)
+	if e.OnInDoubt == "" && e.Idempotent && e.ExternalKey == "" {
+		e.OnInDoubt = InDoubtRetry
 	}
-	fill(&e.Retry.Attempts, DefaultAttempts)
-	if e.Retry.Backoff == 0 {
-		e.Retry.Backoff = DefaultBackoff
-	}
-	if e.OnInDoubt == "" {
-		e.OnInDoubt = InDoubtPark
-		if e.Idempotent && e.ExternalKey == "" {
-			e.OnInDoubt = InDoubtRetry
-		}
-	}
-	if e.OnRepeat == "" {
-		e.OnRepeat = RepeatPark
-	}
+	e.OnInDoubt = cmp.Or(e.OnInDoubt, InDoubtPark)
+	e.OnRepeat = cmp.Or(e.OnRepeat, RepeatPark)
 	if e.Verify != nil && e.Verify.Mode == "" {
 		v := *e.Verify
 		v.Mode = VerifyStrict
@@ -115,24 +125,18 @@ func (e Effect) withDefaults() Effect {
 // WithDefaults returns m with every zero field that has a default filled in.
 // m's maps are copied where they change.
 func (m Manifest) WithDefaults() Manifest {
-	if m.Defaults.ApprovalTTL == 0 {
-		m.Defaults.ApprovalTTL = DefaultApprovalTTL
-	}
-	fill(&m.Defaults.Retention.MaxSnapshots, DefaultMaxSnapshots)
+	m.Defaults.ApprovalTTL = cmp.Or(m.Defaults.ApprovalTTL, DefaultApprovalTTL)
+	m.Defaults.Retention.MaxSnapshots = cmp.Or(m.Defaults.Retention.MaxSnapshots, DefaultMaxSnapshots)
 	effects := make(map[string]Effect, len(m.Effects))
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		effects[kind] = e.withDefaults()
 	}
 	m.Effects = effects
-	if m.Clock.Tick == 0 {
-		m.Clock.Tick = defaultTick
-	}
+	m.Clock.Tick = cmp.Or(m.Clock.Tick, int64(time.Second))
 	m.Limits = m.Limits.WithDefaults()
 	reducers := make(map[string]Reducer, len(m.Reducers))
 	for name, r := range m.Reducers { // order cannot show: a map is built from a map
-		if r.OnError == "" {
-			r.OnError = OnErrorPark
-		}
+		r.OnError = cmp.Or(r.OnError, OnErrorPark)
 		r.Limits = r.Limits.WithDefaults()
 		reducers[name] = r
 	}

@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
@@ -49,7 +48,7 @@ type Manifest struct {
 // Clock maps ticks to the calendar: tick t is at Epoch + t × Tick.
 type Clock struct {
 	Epoch int64 `cbor:"epoch" json:"epoch"` // nanoseconds since 1970-01-01 UTC
-	Tick  int64 `cbor:"tick" json:"tick"`   // nanoseconds, at least 1
+	Tick  int64 `cbor:"tick" json:"tick"`   // nanoseconds, at least 1; 0: a second
 }
 
 // At returns the calendar time of a tick in nanoseconds since 1970-01-01 UTC.
@@ -294,6 +293,3 @@ func (m *Manifest) Contents() []Hash {
 	}
 	return out
 }
-
-// Defaults of a clock: ticks of a second since 1970.
-const defaultTick = int64(time.Second)

@@ -60,7 +60,7 @@ func Changes(a, b *Manifest) []Change {
 	}
 	r.note("/defaults/retention/max_snapshots", "defaults", "at most %d snapshots are kept, not %d",
 		b.Defaults.Retention.MaxSnapshots, a.Defaults.Retention.MaxSnapshots)
-	r.limits("/limits", "world", limitsOf(a.Limits), limitsOf(b.Limits))
+	r.limits("/limits", "world", a.Limits.all(), b.Limits.all())
 	r.governance("/governance", a.Governance, b.Governance)
 	slices.SortStableFunc(r.changes, func(a, b Change) int { return a.Risk.rank() - b.Risk.rank() })
 	return r.changes
@@ -112,14 +112,9 @@ func (r *risks) choice(path, name, what, was, is string, free ...string) {
 // section compares the entries of one section with entry, in the order of their
 // names; one that there is not is the zero T.
 func section[T any](path, kind string, a, b map[string]T, entry func(path, name string, was, is *T)) {
-	names := make(map[string]bool, len(a)+len(b))
-	for name := range maps.Keys(a) { // order cannot show: sorted below
-		names[name] = true
-	}
-	for name := range maps.Keys(b) { // order cannot show: sorted below
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b)) // order cannot show: sorted below
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
 		var was, is *T
 		if value, ok := a[name]; ok {
 			was = &value
@@ -160,7 +155,7 @@ func (r *risks) reducer(path, name string, was, is *Reducer) {
 	r.set(path+"/grants", name, "capability", was.Grants, is.Grants, nil)
 	r.choice(path+"/on_error", name, "on_error", was.OnError, is.OnError, OnErrorPark, OnErrorSkip)
 	r.budget(path+"/budget", name, was.Budget, is.Budget)
-	r.limits(path+"/limits", name, reducerLimitsOf(was.Limits), reducerLimitsOf(is.Limits))
+	r.limits(path+"/limits", name, was.Limits.all(), is.Limits.all())
 }
 
 func (r *risks) event(path, name string, was, is *Event) {

@@ -26,26 +26,11 @@ func (r *risks) capability(path, name string, was, is *Cap) {
 
 // paramLists compares what a capability lists, and its root.
 func (r *risks) paramLists(path, name string, was, is *CapParams) {
-	for _, p := range []struct {
-		name    string
-		was, is []string
-		covers  func(wide, narrow string) bool
-	}{
-		{"kinds", was.Kinds, is.Kinds, Match},
-		{"schemes", was.Schemes, is.Schemes, nil},
-		{"hosts", was.Hosts, is.Hosts, nil}, // a host's own name opens more than a pattern does: private addresses
-		{"ports", numbers(was.Ports), numbers(is.Ports), nil},
-		{"methods", was.Methods, is.Methods, nil},
-		{"paths", was.Paths, is.Paths, isBelow},
-		{"providers", was.Providers, is.Providers, nil},
-		{"models", was.Models, is.Models, Match},
-		{"servers", was.Servers, is.Servers, nil},
-		{"tools", was.Tools, is.Tools, Match},
-		{"access", was.Access, is.Access, nil},
-		{"programs", was.Programs, is.Programs, nil},
-		{"args", was.Args, is.Args, nil},
-	} {
-		r.set(path+p.name, name, p.name, p.was, p.is, p.covers)
+	all := paramsOf(is)
+	for i, p := range paramsOf(was) {
+		if p.list {
+			r.set(path+p.name, name, p.name, p.values, all[i].values, p.covers)
+		}
 	}
 	r.root(path+"root", name, was.Root, is.Root)
 }
@@ -107,10 +92,10 @@ func numbers(list []uint64) []string {
 }
 
 func (r *risks) budget(path, name string, was, is Budget) {
-	r.bound(path+"/calls", name, "budget of calls", was.Calls, is.Calls)
-	r.bound(path+"/tokens", name, "budget of tokens", was.Tokens, is.Tokens)
-	r.bound(path+"/bytes", name, "budget of bytes", was.Bytes, is.Bytes)
-	r.bound(path+"/micros", name, "budget of micros", was.Micros, is.Micros)
+	all := is.all()
+	for i, l := range was.all() {
+		r.bound(path+"/"+l.name, name, "budget of "+l.name, *l.have, *all[i].have)
+	}
 }
 
 // bound compares numbers that bound, but for 0, which does not.
@@ -134,36 +119,16 @@ func bounding(n uint64) string {
 
 // limits compares limits, which always bound.
 func (r *risks) limits(path, name string, was, is []limit) {
-	for i := range was {
-		risk := Loses
-		switch {
-		case was[i].have == is[i].have:
-			continue
-		case is[i].have > was[i].have:
-			risk = Gains
-		}
-		r.add(risk, path+"/"+is[i].name, name, "limit of %s: %d, not %d", is[i].name, is[i].have, was[i].have)
+	for i, l := range is {
+		r.limit(path+"/"+l.name, name, l.name, *was[i].have, *l.have)
 	}
 }
 
-func limitsOf(l Limits) []limit {
-	return []limit{
-		{name: "events_per_tick", have: l.EventsPerTick},
-		{name: "in_flight", have: l.InFlight},
-		{name: "mailbox", have: l.Mailbox},
-		{name: "alarms", have: l.Alarms},
-		{name: "payload", have: l.Payload},
-		{name: "receipt", have: l.Receipt},
-	}
-}
-
-func reducerLimitsOf(l ReducerLimits) []limit {
-	return []limit{
-		{name: "gas", have: l.Gas},
-		{name: "state", have: l.State},
-		{name: "events", have: l.Events},
-		{name: "effects", have: l.Effects},
-		{name: "timers", have: l.Timers},
-		{name: "value", have: l.Value},
+func (r *risks) limit(path, name, what string, was, is uint64) {
+	switch {
+	case is > was:
+		r.add(Gains, path, name, "limit of %s: %d, not %d", what, is, was)
+	case is < was:
+		r.add(Loses, path, name, "limit of %s: %d, not %d", what, is, was)
 	}
 }

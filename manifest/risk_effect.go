@@ -21,7 +21,7 @@ func (r *risks) effect(path, name string, was, is *Effect) {
 	r.unclear(path+"/class", name, "its class, which policies look at, is "+quoted(is.Class)+", not "+quoted(was.Class), was.Class != is.Class)
 	r.choice(path+"/idempotent", name, "idempotent", strconv.FormatBool(was.Idempotent), strconv.FormatBool(is.Idempotent), "false", "true")
 	r.choice(path+"/external_key", name, "external_key", cmp.Or(was.ExternalKey, oneKey), cmp.Or(is.ExternalKey, oneKey), oneKey, ExternalPerAttempt)
-	r.limits(path+"/retry", name, []limit{{name: "attempts", have: was.Retry.Attempts}}, []limit{{name: "attempts", have: is.Retry.Attempts}})
+	r.limit(path+"/retry/attempts", name, "attempts", was.Retry.Attempts, is.Retry.Attempts)
 	r.note(path+"/retry/backoff", name, "the second attempt comes after %s, not %s", time.Duration(is.Retry.Backoff), time.Duration(was.Retry.Backoff))
 	r.choice(path+"/on_in_doubt", name, "on_in_doubt", was.OnInDoubt, is.OnInDoubt, InDoubtPark, InDoubtVerify+" "+InDoubtFail, InDoubtRetry)
 	r.settles(path+"/settles_after", name, was, is)

@@ -17,22 +17,10 @@ const (
 	reservedEvent   = "receipt"
 )
 
-// Greatest values of a manifest's limits. They bound what one world may ask of
-// its machine, whoever wrote the manifest.
+// Greatest values of what is not a limit itself: those of limits are in limits.go. They
+// bound what one world may ask of its machine, whoever wrote the manifest.
 const (
-	maxEntries       = 10_000 // in each section
-	maxEventsPerTick = 100_000_000
-	maxInFlight      = 65_536
-	maxMailbox       = 16 << 20
-	maxAlarms        = 16 << 20
-	maxPayload       = 64 << 20
-	maxReceipt       = 64 << 20
-	maxGas           = 10_000_000_000
-	maxState         = 64 << 20
-	maxEvents        = 1 << 20
-	maxEffects       = 65_536
-	maxTimers        = 65_536
-	maxValue         = 64 << 20
+	maxEntries       = 10_000         // in each section
 	maxTimeout       = 24 * time.Hour // of one attempt
 	maxBackoff       = 24 * time.Hour // before the second attempt
 	maxAttempts      = 1000
@@ -77,7 +65,7 @@ func (m *Manifest) Validate() []Fault {
 	}
 	v.budget("/budget/", m.Budget)
 	v.defaults("/defaults/", m.Defaults)
-	v.limits()
+	v.limits("/limits/", v.m.Limits.all())
 	v.governance("/governance/", m.Governance)
 	return v.faults
 }
@@ -132,16 +120,7 @@ func (v *validator) reducer(path, name string, r Reducer) {
 	}
 	v.oneOf(path+"/on_error", r.OnError, OnErrorPark, OnErrorSkip)
 	v.budget(path+"/budget/", r.Budget)
-	for _, l := range []limit{
-		{"gas", r.Limits.Gas, maxGas},
-		{"state", r.Limits.State, maxState},
-		{"events", r.Limits.Events, maxEvents},
-		{"effects", r.Limits.Effects, maxEffects},
-		{"timers", r.Limits.Timers, maxTimers},
-		{"value", r.Limits.Value, maxValue},
-	} {
-		v.limit(path+"/limits/", l)
-	}
+	v.limits(path+"/limits/", r.Limits.all())
 }
 
 func (v *validator) engine(path string, r Reducer) {
@@ -220,7 +199,7 @@ func (v *validator) declared(pattern string) bool {
 }
 
 func (v *validator) defaults(path string, d Defaults) {
-	v.limit(path, limit{"approval_ttl", uint64(d.ApprovalTTL), maxApprovalTTL})
+	v.limit(path+"approval_ttl", uint64(d.ApprovalTTL), maxApprovalTTL)
 	if n := d.SnapshotEvery; n != 0 && (n < minSnapshotEvery || n > maxSnapshotEvery) {
 		v.fault(path+"snapshot_every", "must be 0 or %d to %d, not %d", minSnapshotEvery, uint64(maxSnapshotEvery), n)
 	}
@@ -228,45 +207,26 @@ func (v *validator) defaults(path string, d Defaults) {
 		v.fault(path+"checkpoint_every", "must be %d to %d, not %d", minCheckpointEvery, maxCheckpointEvery, n)
 	}
 	if n := d.Retention.MaxSnapshots; n != 0 {
-		v.limit(path+"retention/", limit{"max_snapshots", n, maxMaxSnapshots})
+		v.limit(path+"retention/max_snapshots", n, maxMaxSnapshots)
 	}
 }
 
-// limit is one field of limits with its greatest value.
-type limit struct {
-	name       string
-	have, most uint64
-}
-
-func (v *validator) limits() {
-	l := v.m.Limits
-	for _, l := range []limit{
-		{"events_per_tick", l.EventsPerTick, maxEventsPerTick},
-		{"in_flight", l.InFlight, maxInFlight},
-		{"mailbox", l.Mailbox, maxMailbox},
-		{"alarms", l.Alarms, maxAlarms},
-		{"payload", l.Payload, maxPayload},
-		{"receipt", l.Receipt, maxReceipt},
-	} {
-		v.limit("/limits/", l)
+func (v *validator) limits(path string, all []limit) {
+	for _, l := range all {
+		v.limit(path+l.name, *l.have, l.most)
 	}
 }
 
-func (v *validator) limit(path string, l limit) {
-	if l.have < 1 || l.have > l.most {
-		v.fault(path+l.name, "must be 1 to %d, not %d", l.most, l.have)
+func (v *validator) limit(path string, have, most uint64) {
+	if have < 1 || have > most {
+		v.fault(path, "must be 1 to %d, not %d", most, have)
 	}
 }
 
 func (v *validator) budget(path string, b Budget) {
-	for _, l := range []limit{
-		{"calls", b.Calls, maxBudget},
-		{"tokens", b.Tokens, maxBudget},
-		{"bytes", b.Bytes, maxBudget},
-		{"micros", b.Micros, maxBudget},
-	} {
-		if l.have > l.most {
-			v.fault(path+l.name, "must be at most %d, not %d", l.most, l.have)
+	for _, l := range b.all() {
+		if *l.have > l.most {
+			v.fault(path+l.name, "must be at most %d, not %d", l.most, *l.have)
 		}
 	}
 }

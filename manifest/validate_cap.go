@@ -27,15 +27,13 @@ func (v *validator) capParams(path string, c Cap) {
 	for _, p := range paramsOf(&c.Params) {
 		at := path + p.name
 		switch {
-		case p.values == 0:
+		case len(p.values) == 0:
 		case !slices.Contains(p.types, c.Type):
 			v.fault(at, "a capability of type %s has no param %s, only one of type %s", c.Type, p.name, strings.Join(p.types, " or "))
 		default:
-			v.count(at, p.values)
-			for i := range p.values {
-				if p.check != nil {
-					v.check(at+p.place(i), p.check(i))
-				}
+			v.count(at, len(p.values))
+			for i, value := range p.values {
+				v.check(at+p.place(i), p.check(value))
 			}
 		}
 	}
@@ -45,9 +43,10 @@ func (v *validator) capParams(path string, c Cap) {
 type capParam struct {
 	name   string
 	types  []string // of the capabilities that have it
-	values int      // how many are there; a single one counts as 1
+	values []string // a single one that is there counts as a list of it
 	list   bool
-	check  func(i int) error // why a value cannot be; nil: any can
+	check  func(value string) error       // why a value cannot be
+	covers func(wide, narrow string) bool // what an item of a list covers needs none of its own; nil: nothing else
 }
 
 // place is where a value stands below its param.
@@ -61,35 +60,46 @@ func (p *capParam) place(i int) string {
 // paramsOf returns the fields of p in their order.
 func paramsOf(p *CapParams) []capParam {
 	list := func(name string, values []string, check func(string) error, types ...string) capParam {
-		return capParam{name, types, len(values), true, func(i int) error { return check(values[i]) }}
+		return capParam{name, types, values, true, check, nil}
 	}
-	number := func(name string, value uint64, types ...string) capParam {
-		return capParam{name: name, types: types, values: int(min(value, 1))}
+	under := func(p capParam, covers func(wide, narrow string) bool) capParam {
+		p.covers = covers
+		return p
 	}
-	port := func(i int) error {
-		if n := p.Ports[i]; n < 1 || n > maxPort {
-			return fmt.Errorf("must be 1 to %d, not %d", maxPort, n)
+	single := func(name, value string, there bool, check func(string) error, types ...string) capParam {
+		if !there {
+			return capParam{name: name}
 		}
-		return nil
+		return capParam{name, types, []string{value}, false, check, nil}
+	}
+	number := func(name string, n uint64, types ...string) capParam {
+		return single(name, strconv.FormatUint(n, 10), n != 0, func(string) error { return nil }, types...)
 	}
 	return []capParam{
-		list("kinds", p.Kinds, checkPattern, CapAny),
+		under(list("kinds", p.Kinds, checkPattern, CapAny), Match),
 		list("schemes", p.Schemes, oneOf("http", "https"), CapHTTP),
-		list("hosts", p.Hosts, checkHost, CapHTTP),
-		{"ports", []string{CapHTTP}, len(p.Ports), true, port},
+		list("hosts", p.Hosts, checkHost, CapHTTP), // a host's own name opens more than a pattern does: private addresses
+		list("ports", numbers(p.Ports), checkPort, CapHTTP),
 		list("methods", p.Methods, checkMethod, CapHTTP),
-		list("paths", p.Paths, checkPrefix, CapHTTP),
+		under(list("paths", p.Paths, checkPrefix, CapHTTP), isBelow),
 		list("providers", p.Providers, checkParam, CapLLM),
-		list("models", p.Models, checkParam, CapLLM),
+		under(list("models", p.Models, checkParam, CapLLM), Match),
 		number("max_tokens", p.MaxTokens, CapLLM),
 		list("servers", p.Servers, checkParam, CapMCP),
-		list("tools", p.Tools, checkParam, CapLLM, CapMCP),
-		{"root", []string{CapFile}, min(len(p.Root), 1), false, func(int) error { return checkParam(p.Root) }},
+		under(list("tools", p.Tools, checkParam, CapLLM, CapMCP), Match),
+		single("root", p.Root, p.Root != "", checkParam, CapFile),
 		list("access", p.Access, oneOf("read", "write"), CapFile),
 		list("programs", p.Programs, checkParam, CapExec),
 		list("args", p.Args, checkArg, CapExec),
 		number("max_bytes", p.MaxBytes, CapHTTP, CapFile),
 	}
+}
+
+func checkPort(s string) error {
+	if n, err := strconv.ParseUint(s, 10, 64); err != nil || n < 1 || n > maxPort {
+		return fmt.Errorf("must be 1 to %d, not %s", maxPort, s)
+	}
+	return nil
 }
 
 func oneOf(known ...string) func(string) error {

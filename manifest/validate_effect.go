@@ -22,7 +22,7 @@ func (v *validator) effect(path, name string, e Effect) {
 	if e.ExternalKey != "" {
 		v.oneOf(path+"/external_key", e.ExternalKey, ExternalPerAttempt)
 	}
-	v.limit(path+"/retry/", limit{"attempts", e.Retry.Attempts, maxAttempts})
+	v.limit(path+"/retry/attempts", e.Retry.Attempts, maxAttempts)
 	v.duration(path+"/retry/backoff", e.Retry.Backoff, maxBackoff)
 	v.inDoubt(path+"/on_in_doubt", e)
 	if e.SettlesAfter != 0 {

@@ -97,24 +97,33 @@ func (l *Ledger) Return(e *Entry) {
 	l.touch(e)
 }
 
+// leave puts an abandoned intent among those that Left looks at, in their order.
 func (l *Ledger) leave(e *Entry) {
+	what := likenessOf(e)
 	if l.left == nil {
 		l.left = make(map[likeness][]*Entry)
 	}
-	l.left[likenessOf(e)] = append(l.left[likenessOf(e)], e)
+	if at, found := slices.BinarySearchFunc(l.left[what], e, byEmission); !found {
+		l.left[what] = slices.Insert(l.left[what], at, e)
+	}
 }
 
+// stay undoes leave.
 func (l *Ledger) stay(e *Entry) {
-	if !e.Abandoned {
-		return
-	}
 	what := likenessOf(e)
-	rest := slices.DeleteFunc(l.left[what], func(x *Entry) bool { return x == e })
-	if len(rest) == 0 {
-		delete(l.left, what)
-		return
+	if at, found := slices.BinarySearchFunc(l.left[what], e, byEmission); found {
+		l.left[what] = slices.Delete(l.left[what], at, at+1)
 	}
-	l.left[what] = rest
+}
+
+// Reconsider has Left look at every abandoned intent again: what is waived may be
+// other than before.
+func (l *Ledger) Reconsider() {
+	for _, e := range l.entries { // order cannot show: leave sorts
+		if e.Abandoned {
+			l.leave(e)
+		}
+	}
 }
 
 // Repeat notes that an intent asks for the same as an abandoned one.
@@ -148,18 +157,28 @@ func (l *Ledger) unindex(e *Entry) {
 
 // Left returns the first abandoned intent that asks for the same as another one
 // of the same cell, that has happened or may still happen, for which no other
-// stands, and which is not waived; nil where there is none.
+// stands, and which is not waived; nil where there is none. What is waived stays so
+// until Reconsider.
 func (l *Ledger) Left(in *Intent, waived func(*Entry) bool) *Entry {
-	var first *Entry
-	for _, e := range l.left[likeness{in.Cell, in.Kind, canon.Sum(in.Params)}] {
-		if e.MayHaveHappened() && (first == nil || byEmission(e, first) < 0) && !l.Claimed(e) && !waived(e) {
-			first = e
-		}
-	}
-	return first
+	return l.firstLeft(in, func(e *Entry) bool { return e.MayHaveHappened() && !l.Claimed(e) && !waived(e) })
 }
 
-// HasLeft reports whether any intent is abandoned.
+// firstLeft returns the first abandoned intent like another one that repeats may be
+// of. The others before it are looked at no more until something about them changes:
+// touch puts them back.
+func (l *Ledger) firstLeft(in *Intent, repeatable func(*Entry) bool) *Entry {
+	what := likeness{in.Cell, in.Kind, canon.Sum(in.Params)}
+	all := l.left[what]
+	at := slices.IndexFunc(all, repeatable)
+	if at < 0 {
+		delete(l.left, what)
+		return nil
+	}
+	l.left[what] = all[at:]
+	return all[at]
+}
+
+// HasLeft reports whether there is any intent that Left may return.
 func (l *Ledger) HasLeft() bool { return len(l.left) > 0 }
 
 // Claimed reports whether an intent that repeats e was let through in the history

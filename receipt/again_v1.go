@@ -1,7 +1,5 @@
 package receipt
 
-import "github.com/worldkernel/worldkernel/internal/canon"
-
 // What a rollback left behind as it was told before rollback.applied had its
 // version 2: journals from then replay under these rules. There an intent that one
 // like it was let through for was never again something to repeat, whatever became
@@ -15,13 +13,7 @@ func (l *Ledger) Match(e *Entry) {
 
 // LeftV1 is Left by these rules.
 func (l *Ledger) LeftV1(in *Intent) *Entry {
-	var first *Entry
-	for _, e := range l.left[likeness{in.Cell, in.Kind, canon.Sum(in.Params)}] {
-		if e.HappensV1() && !e.Matched && (first == nil || byEmission(e, first) < 0) {
-			first = e
-		}
-	}
-	return first
+	return l.firstLeft(in, func(e *Entry) bool { return e.HappensV1() && !e.Matched })
 }
 
 // HappensV1 is Happens by these rules: an attempt that was given back counts as

@@ -3,6 +3,7 @@ package receipt
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -53,7 +54,7 @@ type Ledger struct {
 	counts  map[State]int
 	dirty   []*Entry              // changed since the last TakeDirty, once each; those that Emit replaced stay
 	asked   []asking              // by record
-	left    map[likeness][]*Entry // abandoned; see Left
+	left    map[likeness][]*Entry // abandoned, by emission, but for what Left need not look at
 	repeats map[Key][]*Entry      // by what they repeat
 }
 
@@ -102,14 +103,9 @@ func (l *Ledger) In(s State) []*Entry {
 
 // Keys returns the keys of all intents in the order in which they were emitted.
 func (l *Ledger) Keys() []Key {
-	entries := make([]*Entry, 0, len(l.entries))
-	for _, e := range l.entries { // order cannot show: sorted below
-		entries = append(entries, e)
-	}
-	slices.SortFunc(entries, byEmission)
-	keys := make([]Key, len(entries))
-	for i, e := range entries {
-		keys[i] = e.Intent.Key
+	keys := make([]Key, 0, len(l.entries))
+	for _, e := range slices.SortedFunc(maps.Values(l.entries), byEmission) {
+		keys = append(keys, e.Intent.Key)
 	}
 	return keys
 }
@@ -170,6 +166,7 @@ func byDeadline(a, b *Entry) int {
 // Approve opens a parked intent under the capability that allows it now.
 func (l *Ledger) Approve(e *Entry, capability string, record uint64) {
 	l.unpark(e)
+	l.stay(e) // its place among others is another
 	e.Intent.Cap, e.Emitted = capability, record
 	l.move(e, StateOpen)
 	l.open = append(l.open, e) // no open intent was emitted later
@@ -304,7 +301,16 @@ func (l *Ledger) move(e *Entry, to State) {
 	l.touch(e)
 }
 
+// touch notes that an entry has changed.
 func (l *Ledger) touch(e *Entry) {
+	if e.Abandoned {
+		l.leave(e)
+	}
+	if e.Repeats != nil { // it may stand for that, or do so no more
+		if original := l.entries[*e.Repeats]; original != nil && original.Abandoned {
+			l.leave(original)
+		}
+	}
 	if !e.dirty {
 		e.dirty = true
 		l.dirty = append(l.dirty, e)

@@ -43,7 +43,7 @@ func (w *World) appendFull() error {
 // flight is a batch on its way to the disk.
 type flight struct {
 	pending journal.Pending
-	ready   Ready
+	ready   ready
 }
 
 // maxFlight is how many batches may be under way while the next is computed.
@@ -52,7 +52,7 @@ const maxFlight = 16
 // append hands a batch to the journal, so that the kernel computes while the
 // journal syncs.
 func (w *World) append() error {
-	var memory Ready
+	var memory ready
 	if last := len(w.spare) - 1; last >= 0 {
 		memory, w.spare = w.spare[last], w.spare[:last]
 	}

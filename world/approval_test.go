@@ -58,7 +58,7 @@ func TestDenialIsToldToTheCell(t *testing.T) {
 	require.Equal(t, receipt.StateDenied, p.entry(key).State)
 	require.Empty(t, p.out.Performed)
 	denied := worldtest.Bodies[*journal.IntentDenied](t, p.Journal)
-	require.Equal(t, string(world.CodeApprovalDenied), denied[0].Code)
+	require.Equal(t, "approval_denied", denied[0].Code)
 	require.Equal(t, "ada: she looked", denied[0].Reason)
 }
 
@@ -74,7 +74,7 @@ func TestApprovalExpiresAtItsTick(t *testing.T) {
 	require.Equal(t, receipt.StateDenied, p.entry(early).State, "at tick 11, and not one later")
 	p.tells("x0 denied", "x0 ok")
 	denied := worldtest.Bodies[*journal.IntentDenied](t, p.Journal)
-	require.Equal(t, string(world.CodeApprovalExpired), denied[0].Code)
+	require.Equal(t, "approval_expired", denied[0].Code)
 	require.ErrorIs(t, p.resolve(early, journal.Approve), world.ErrNotWaiting)
 }
 

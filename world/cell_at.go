@@ -67,35 +67,6 @@ func CellAt(h CellHistory, known Landmarks, id reducer.Cell, at journal.Seq, reg
 	return v, ok, nil
 }
 
-// UnitEnd returns the last record of what was written at once with a record, of a
-// history that ends with head.
-func UnitEnd(h journal.History, at, head journal.Seq) (journal.Seq, error) {
-	for ; at < head; at++ {
-		rec, err := readRecord(h, at+1)
-		if err != nil {
-			return 0, err
-		}
-		if beginsUnit(rec.Kind) {
-			break
-		}
-	}
-	return at, nil
-}
-
-// beginsUnit reports whether a record is the first of what is written at once: an
-// input, or the turn of a cell.
-func beginsUnit(k journal.Kind) bool {
-	return k.Input() || k == journal.KindStepped || k == journal.KindFailed
-}
-
-func readRecord(h journal.History, id journal.Seq) (journal.Record, error) {
-	data, err := h.Record(id)
-	if err != nil {
-		return journal.Record{}, fmt.Errorf("world: record #%d: %w", id, err)
-	}
-	return journal.DecodeRecord(data)
-}
-
 // errWhole says that a cell's own records do not tell what it was. A rollback
 // lies between, which changes cells without naming them; or the outside's word
 // was held back or told again, which is the ledger's to say; or a step came to
@@ -156,7 +127,7 @@ func (f *cellFold) run(known *Landmarks) error {
 		return errWhole
 	}
 	f.rules = append(f.rules, known.Manifest)
-	last, err := readRecord(f.h, f.at)
+	last, err := journal.Read(f.h, f.at)
 	if err != nil {
 		return err
 	}

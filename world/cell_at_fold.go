@@ -18,11 +18,11 @@ func (f *cellFold) fold() error {
 			return err
 		}
 		if id > f.at {
-			if f.unit, err = UnitEnd(f.h, f.unit, id); f.unit < id || err != nil {
+			if f.unit, err = journal.UnitEnd(f.h, f.unit, id); f.unit < id || err != nil {
 				return err
 			}
 		}
-		rec, err := readRecord(f.h, id)
+		rec, err := journal.Read(f.h, id)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (f *cellFold) wait(rec *journal.Record, b *journal.IntentWaiting) error {
 
 // fire delivers what a timer was set with.
 func (f *cellFold) fire(rec *journal.Record, b *journal.TimerFired) error {
-	body, err := readBody(f.h, rec.CausedBy)
+	body, err := journal.ReadBody(f.h, rec.CausedBy)
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,9 @@ import "github.com/worldkernel/worldkernel/governance"
 
 // Codes of what the kernel itself tells a cell.
 const (
-	CodeApprovalDenied  governance.Code = "approval_denied"
-	CodeApprovalExpired governance.Code = "approval_expired"
-	CodeInDoubt                         = "in_doubt"
-	CodeNotExecuted                     = "not_executed"
-	CodeNotConfirmed                    = "not_confirmed"
+	codeApprovalDenied  governance.Code = "approval_denied"
+	codeApprovalExpired governance.Code = "approval_expired"
+	codeInDoubt                         = "in_doubt"
+	codeNotExecuted                     = "not_executed"
+	codeNotConfirmed                    = "not_confirmed"
 )

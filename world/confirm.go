@@ -169,7 +169,7 @@ func (w *World) awaitsConfirmation() bool {
 
 // recordedReceipt reads the receipt of an invocation.finished.
 func (w *World) recordedReceipt(id journal.Seq) ([]byte, error) {
-	body, err := readBody(w.cfg.History, id)
+	body, err := journal.ReadBody(w.cfg.History, id)
 	if err != nil {
 		return nil, err
 	}
@@ -277,7 +277,7 @@ func (k *kernel) confirmRecall(b *journal.Confirmed, e *receipt.Entry, at int, i
 // endUnconfirmed fails an intent whose recorded result is not what the outside
 // shows, and returns what its cell is told.
 func (k *kernel) endUnconfirmed(e *receipt.Entry, reason string, cause journal.Seq) (journal.Seq, journal.Data) {
-	payload := journal.Explanation(CodeNotConfirmed, reason)
+	payload := journal.Explanation(codeNotConfirmed, reason)
 	b := journal.IntentEnded{
 		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
 		Status: receipt.StatusRejected, Outcome: receipt.OutcomePermanentFailure, Payload: payload,

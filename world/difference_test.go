@@ -228,22 +228,22 @@ func TestPartingIsFoundWithFewReads(t *testing.T) {
 		wander(rt, w)
 		wander(rt, f)
 
-		want := world.Parting{Common: at, B: at + 1}
+		want := journal.Parting{Common: at, B: at + 1}
 		endA, endB := w.Journal.Head().ID, f.Journal.Head().ID
 		if endA > at {
 			want.A = at + 1
 		}
 		reads := 0
-		got, err := world.PartingOf(counting{w.Journal, &reads}, counting{f.Journal, &reads}, endA, endB)
+		got, err := journal.PartingOf(counting{w.Journal, &reads}, counting{f.Journal, &reads}, endA, endB)
 		require.NoError(rt, err)
 		require.Equal(rt, want, got)
 		require.LessOrEqual(rt, reads, 2*bits.Len64(uint64(min(endA, endB))))
 
 		// Looked at only up to where they had not parted yet.
 		early := journal.Seq(rapid.Uint64Range(1, uint64(at)).Draw(rt, "early"))
-		got, err = world.PartingOf(w.Journal, f.Journal, early, at)
+		got, err = journal.PartingOf(w.Journal, f.Journal, early, at)
 		require.NoError(rt, err)
-		want = world.Parting{Common: early}
+		want = journal.Parting{Common: early}
 		if early < at {
 			want.B = early + 1
 		}
@@ -253,10 +253,10 @@ func TestPartingIsFoundWithFewReads(t *testing.T) {
 
 func TestStrangersPartBeforeTheFirstRecord(t *testing.T) {
 	a, b := bots(t), botsWith(t, worldtest.Options{ID: "other"})
-	got, err := world.PartingOf(a.Journal, b.Journal, 1, 1)
+	got, err := journal.PartingOf(a.Journal, b.Journal, 1, 1)
 	require.NoError(t, err)
-	require.Equal(t, world.Parting{A: 1, B: 1}, got)
-	_, err = world.PartingOf(a.Journal, b.Journal, 5, 5)
+	require.Equal(t, journal.Parting{A: 1, B: 1}, got)
+	_, err = journal.PartingOf(a.Journal, b.Journal, 5, 5)
 	require.ErrorIs(t, err, journal.ErrNotFound)
 }
 
@@ -273,12 +273,12 @@ func TestSpentSumsReceipts(t *testing.T) {
 	w.Submit("go", asks)
 	w.Run()
 
-	got, err := world.Spent(w.Journal, 0, middle)
+	got, err := journal.Spent(w.Journal, 0, middle)
 	require.NoError(t, err)
-	require.Equal(t, world.Spending{Cost: receipt.Cost{Calls: 2, Tokens: 14, Bytes: 6, Micros: 4}, Answers: 2}, got)
-	got, err = world.Spent(w.Journal, middle, w.Journal.Head().ID)
+	require.Equal(t, journal.Spending{Cost: receipt.Cost{Calls: 2, Tokens: 14, Bytes: 6, Micros: 4}, Answers: 2}, got)
+	got, err = journal.Spent(w.Journal, middle, w.Journal.Head().ID)
 	require.NoError(t, err)
-	require.Equal(t, world.Spending{Cost: receipt.Cost{Tokens: 14, Bytes: 6, Micros: 4}, Answers: 2}, got, "nothing left")
+	require.Equal(t, journal.Spending{Cost: receipt.Cost{Tokens: 14, Bytes: 6, Micros: 4}, Answers: 2}, got, "nothing left")
 }
 
 // TestNextTickIsTheOneThatNextRuns, and where there is none, none is run.

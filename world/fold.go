@@ -59,7 +59,7 @@ func (k *folding) fold(from journal.Head) error {
 		missing := k.records[compared]
 		return &Divergence{Record: missing.ID, Journal: "nothing", Computed: describe(h, missing.Bytes)}
 	}
-	k.take(Ready{})
+	k.take(ready{})
 	return k.deliverRecalled(h)
 }
 

@@ -188,7 +188,7 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 		k.ledger.Reopen(e, true)
 		k.tasks = append(k.tasks, k.retryTask(e))
 	case manifest.InDoubtFail:
-		k.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(CodeInDoubt, reason))
+		k.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInDoubt, reason))
 	case manifest.InDoubtVerify:
 		k.ledger.Doubt(e, true)
 		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Verify, Permit: k.permit(e)})

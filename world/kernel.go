@@ -12,7 +12,7 @@ import (
 )
 
 // kernel is a world as a state machine: it takes inputs, computes what follows
-// from them one unit at a time, and says in a Ready what must be durable before
+// from them one unit at a time, and says in a ready what must be durable before
 // what may be released. It does no I/O and is not safe for concurrent use.
 //
 // Its state is a fold over the journal. A unit (one input with what follows
@@ -218,7 +218,7 @@ func (k *kernel) advance(to manifest.Tick) error {
 		k.deliver(c, mail{record: id, name: x.name, data: x.data})
 	}
 	for e := k.ledger.Overdue(uint64(to)); e != nil; e = k.ledger.Overdue(uint64(to)) {
-		k.refuse(e, journal.Seq(e.Emitted), CodeApprovalExpired, "nobody approved it in time")
+		k.refuse(e, journal.Seq(e.Emitted), codeApprovalExpired, "nobody approved it in time")
 	}
 	k.grant()
 	return nil

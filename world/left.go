@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -28,11 +27,6 @@ func (k *kernel) findLeft(p *past, v uint64) {
 			p.back = append(p.back, e)
 		}
 	}
-}
-
-// askedInV1 is askedIn as it was: a denial counted like what was done later.
-func (k *kernel) askedInV1(e *receipt.Entry, of journal.Seq) bool {
-	return slices.ContainsFunc(e.Asked, func(record uint64) bool { return k.inHistory(journal.Seq(record), of) })
 }
 
 // findUnbegun takes the word of a rollback that was recorded for what its host had
@@ -60,7 +54,7 @@ func (k *kernel) readAnswers(h journal.History, p *past) error {
 		if e.State != receipt.StateCommitted || rule == nil || rule.compensation == nil || p.answers[e.Intent.Key] != nil {
 			continue
 		}
-		body, err := readBody(h, journal.Seq(e.Finished))
+		body, err := journal.ReadBody(h, journal.Seq(e.Finished))
 		if err != nil {
 			return err
 		}
@@ -72,7 +66,7 @@ func (k *kernel) readAnswers(h journal.History, p *past) error {
 		if a.receipt, err = receipt.Decode(finished.Receipt); err != nil {
 			return fmt.Errorf("world: record #%d: %w", e.Finished, err)
 		}
-		if body, err = readBody(h, journal.Seq(e.Emitted)); err != nil {
+		if body, err = journal.ReadBody(h, journal.Seq(e.Emitted)); err != nil {
 			return err
 		}
 		if intent, ok := body.(*journal.IntentEmitted); ok {
@@ -123,13 +117,6 @@ func (k *kernel) sideEffects(b *journal.RolledBack, p *past) []journal.SideEffec
 	return out
 }
 
-// undoingV1 reports whether a compensation can be asked for under the key that it had
-// then, which the parent of a fork may have used.
-func (k *kernel) undoingV1(e *receipt.Entry, p *past) bool {
-	in := k.undoing(e, p)
-	return in != nil && strings.HasSuffix(string(in.Step), "!compensate")
-}
-
 // known is the disposition of what stays as it is.
 func known(b *journal.RolledBack) journal.Disposition {
 	if b.Ack {
@@ -143,23 +130,6 @@ func sideEffect(e *receipt.Entry, d journal.Disposition) journal.SideEffect {
 		Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell, Kind: e.Intent.Kind, State: e.State,
 		Record: journal.Seq(max(e.Emitted, e.Started, e.Finished)), Disposition: d,
 	}
-}
-
-// sideEffectsV1 is sideEffects as it was before rollback.applied had its version 2.
-func (k *kernel) sideEffectsV1(b *journal.RolledBack, p *past) []journal.SideEffect {
-	out := []journal.SideEffect{}
-	for _, e := range p.left {
-		switch {
-		case e.Abandoned || !e.HappensV1():
-		case isOperators(e):
-			out = append(out, sideEffect(e, journal.Kept))
-		case b.Compensate && k.undoingV1(e, p):
-			out = append(out, sideEffect(e, journal.Compensated))
-		default:
-			out = append(out, sideEffect(e, known(b)))
-		}
-	}
-	return out
 }
 
 func isOperators(e *receipt.Entry) bool {
@@ -202,19 +172,15 @@ func (k *kernel) abandon(b *journal.RolledBack, p *past, id journal.Seq) {
 		}
 	}
 	for _, e := range p.left {
-		untouched := e.Untouched()
-		if b.V == 1 {
-			untouched = e.UntouchedV1()
-		}
-		switch {
-		case isOperators(e):
+		if isOperators(e) {
 			continue
-		case untouched:
+		}
+		if e.Untouched() && (b.V > 1 || e.UntouchedV1()) {
 			k.cancel(e, id)
 		}
 		k.ledger.Abandon(e)
 		if b.Fresh {
-			k.ledger.Match(e)
+			k.matchV1(e)
 		}
 	}
 	if b.V > 1 {

@@ -120,7 +120,7 @@ func open(cfg Config) (*World, error) {
 		return nil, err
 	}
 	if err != nil {
-		k.take(Ready{})
+		k.take(ready{})
 	} else {
 		err = k.rules.lacks
 	}

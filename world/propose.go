@@ -10,8 +10,8 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// MaxManifestBytes is the greatest size of a candidate, encoded.
-const MaxManifestBytes = 4 << 20
+// maxManifestBytes is the greatest size of a candidate, encoded.
+const maxManifestBytes = 4 << 20
 
 // Proposal is a candidate with what is said about it.
 type Proposal struct {
@@ -60,8 +60,8 @@ func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]by
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest: %w", err)
 	}
-	if len(encoded) > MaxManifestBytes {
-		return nil, refuse(ErrManifestSize, "candidate", "a manifest has at most %d bytes, this one %d", MaxManifestBytes, len(encoded))
+	if len(encoded) > maxManifestBytes {
+		return nil, refuse(ErrManifestSize, "candidate", "a manifest has at most %d bytes, this one %d", maxManifestBytes, len(encoded))
 	}
 	blobs := []journal.Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
 	for _, h := range m.Contents() {
@@ -131,7 +131,7 @@ func (m *Moment) ReportOf(proposal uint64) (*governance.Report, error) {
 	if err != nil || p.ReportAt == 0 {
 		return nil, err
 	}
-	body, err := readBody(m.past, journal.Seq(p.ReportAt))
+	body, err := journal.ReadBody(m.past, journal.Seq(p.ReportAt))
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 	good := manifest.Sign(worldtest.Key(1), c.terms(1))
 	faulty := journal.Hash{1}
 	huge, invalid, unknown, broken := *c.version(6), *c.version(7), *c.version(8), *c.version(9)
-	huge.World = strings.Repeat("x", world.MaxManifestBytes)
+	huge.World = strings.Repeat("x", 4<<20)
 	invalid.Routing = []manifest.Route{{Event: "go", Reducer: "nobody", Key: `"x"`}}
 	unknown.Reducers = map[string]manifest.Reducer{"bot": {Engine: manifest.EngineGo, Name: "bot", Version: "99", OnError: manifest.OnErrorPark}}
 	source := []byte("def reduce(ctx, state, event):\n    return nothing\n")

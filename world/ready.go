@@ -9,9 +9,9 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Ready is what a kernel has brought about since it was last asked: the batch
+// ready is what a kernel has brought about since it was last asked: the batch
 // must be durable before a task is begun or an input acknowledged.
-type Ready struct {
+type ready struct {
 	journal.Batch
 	Tasks []receipt.Task
 }
@@ -23,7 +23,7 @@ const arenaBytes = 64 << 10
 // recorder writes records: it numbers, encodes and chains them.
 type recorder struct {
 	chain   *canon.Chain
-	taken   journal.Head // the head when Ready was last taken
+	taken   journal.Head // the head when it was last taken
 	last    journal.Seq
 	now     manifest.Tick
 	records []journal.Stored
@@ -87,8 +87,8 @@ func (r *recorder) pending() int { return len(r.records) }
 
 // take returns what has been written and starts anew. The caller owns the
 // result; into's memory is reused.
-func (r *recorder) take(into Ready) Ready {
-	out := Ready{
+func (r *recorder) take(into ready) ready {
+	out := ready{
 		Batch: journal.Batch{After: r.taken, Head: r.head(), Records: r.records, Blobs: r.blobs},
 		Tasks: r.tasks,
 	}

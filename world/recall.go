@@ -106,7 +106,7 @@ func (k *kernel) recorded(h journal.History, e *receipt.Entry) (receipt.Status, 
 			return "", nil, fmt.Errorf("world: the ledger lacks an intent that was repeated")
 		}
 	}
-	body, err := readBody(h, journal.Seq(e.Finished))
+	body, err := journal.ReadBody(h, journal.Seq(e.Finished))
 	if err != nil {
 		return "", nil, err
 	}
@@ -130,22 +130,6 @@ func (k *kernel) recorded(h journal.History, e *receipt.Entry) (receipt.Status, 
 
 func madeUpFor() journal.Data {
 	return journal.Explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
-}
-
-// readBody reads the payload of a record.
-func readBody(h journal.History, id journal.Seq) (journal.Body, error) {
-	data, err := h.Record(id)
-	if err != nil {
-		return nil, fmt.Errorf("world: record #%d: %w", id, err)
-	}
-	rec, err := journal.DecodeRecord(data)
-	if err != nil {
-		return nil, err
-	}
-	if err := rec.Load(h); err != nil {
-		return nil, err
-	}
-	return rec.Body()
 }
 
 // awaited takes an intent off the list of those whose end a cell waits for.

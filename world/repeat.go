@@ -24,12 +24,6 @@ import (
 // that a rollback left behind.
 const possibleRepeat = "possible_repeat"
 
-// turnedAsV1 reports whether the last rollback was one of version 1: its rules hold
-// until the next.
-func (k *kernel) turnedAsV1() bool {
-	return len(k.rollbacks) > 0 && k.rollbackV < journal.RollbackVersion
-}
-
 // repeated returns the intent that was left behind and that another one repeats, or
 // nil.
 func (k *kernel) repeated(in *receipt.Intent) *receipt.Entry {
@@ -69,7 +63,7 @@ func (k *kernel) resultIn(e *receipt.Entry, of journal.Seq) bool {
 func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step journal.Seq) bool {
 	switch onRepeat := k.rules.effects[in.Kind].OnRepeat; {
 	case onRepeat == manifest.RepeatRun:
-		k.ledger.Match(left)
+		k.matchV1(left)
 		return false
 	case onRepeat == manifest.RepeatReuse && k.hasResult(left):
 		id := k.writeEmitted(&in, &governance.Decision{Rules: []string{possibleRepeat}}, decidedReused, step)
@@ -115,7 +109,7 @@ func (k *kernel) notReusable(e *receipt.Entry) string {
 // reuse ends an intent with what the one that it repeats came to.
 func (k *kernel) reuse(e *receipt.Entry, cause journal.Seq) {
 	left := k.ledger.Entry(*e.Repeats)
-	k.ledger.Match(left)
+	k.matchV1(left)
 	b := journal.IntentEnded{
 		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
 		Payload: journal.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),

@@ -160,11 +160,7 @@ func manifestOf(hash journal.Hash, blobs journal.Blobs) (*manifest.Manifest, err
 }
 
 func firstRecord(h journal.History) (*journal.Created, error) {
-	data, err := h.Record(1)
-	if err != nil {
-		return nil, fmt.Errorf("world: record #1: %w", err)
-	}
-	rec, err := journal.DecodeRecord(data)
+	rec, err := journal.Read(h, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -38,17 +38,17 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.reuse(e, id)
 	case journal.Disapprove:
 		if e.Deadline == 0 {
-			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(CodeNotConfirmed, b.Reason))
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotConfirmed, b.Reason))
 			return nil
 		}
-		k.refuse(e, id, CodeApprovalDenied, b.Actor+": "+b.Reason)
+		k.refuse(e, id, codeApprovalDenied, b.Actor+": "+b.Reason)
 	case journal.Executed:
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case journal.NotExecuted:
 		k.ledger.Disprove(e)
 		if !k.hasCall(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
 			k.release(e)
-			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(CodeNotExecuted, b.Reason))
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotExecuted, b.Reason))
 			return nil
 		}
 		k.attemptAgain(e)
@@ -65,7 +65,7 @@ func (k *kernel) approveRepeat(e *receipt.Entry, cause journal.Seq) error {
 		return err
 	}
 	if e.Repeats != nil && e.State == receipt.StateOpen {
-		k.ledger.Match(k.ledger.Entry(*e.Repeats))
+		k.matchV1(k.ledger.Entry(*e.Repeats))
 	}
 	return nil
 }

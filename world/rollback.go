@@ -235,6 +235,7 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 	if b.Fresh {
 		k.fresh = append(k.fresh, id)
 	}
+	k.ledger.Reconsider()
 	k.inTick, k.handled = false, 0
 }
 

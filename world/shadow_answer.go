@@ -118,7 +118,7 @@ func (s *shadow) nextUnanswered() *receipt.Entry {
 
 // giveRecorded gives an attempt in flight the end that an intent of the history had.
 func (s *shadow) giveRecorded(e, theirs *receipt.Entry) error {
-	body, err := readBody(s.h, journal.Seq(theirs.Finished))
+	body, err := journal.ReadBody(s.h, journal.Seq(theirs.Finished))
 	if err != nil {
 		return err
 	}

@@ -75,11 +75,11 @@ func (s *shadow) decideLeft(e, then *receipt.Entry) error {
 	if e.State != receipt.StateParked || e.Deadline == 0 || e.Deadline == receipt.NoDeadline || then.State == receipt.StateParked || by > s.at {
 		return nil
 	}
-	rec, err := readRecord(s.h, by)
+	rec, err := journal.Read(s.h, by)
 	if err != nil {
 		return err
 	}
-	if rec, err = readRecord(s.h, rec.CausedBy); err != nil || rec.Kind != journal.KindResolved {
+	if rec, err = journal.Read(s.h, rec.CausedBy); err != nil || rec.Kind != journal.KindResolved {
 		return err
 	}
 	if err := rec.Load(s.h); err != nil {

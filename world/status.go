@@ -2,7 +2,6 @@ package world
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -96,13 +95,7 @@ func (m *Moment) Cell(id reducer.Cell) (CellView, bool) {
 
 // Cells returns all cells as they stand, sorted by name.
 func (m *Moment) Cells() []CellView {
-	cells := make([]*cell, 0, len(m.k.cells))
-	for _, c := range m.k.cells { // order cannot show: sorted below
-		if c.born {
-			cells = append(cells, c)
-		}
-	}
-	slices.SortFunc(cells, func(a, b *cell) int { return strings.Compare(a.name, b.name) })
+	cells := m.k.sortedCells()
 	out := make([]CellView, len(cells))
 	for i, c := range cells {
 		out[i] = c.view()

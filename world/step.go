@@ -144,8 +144,8 @@ func (k *kernel) checkOutput() error {
 		switch {
 		case t.After == 0:
 			return fmt.Errorf("timer %s: a timer waits at least 1 tick", t.Name)
-		case t.After > MaxTimerTicks:
-			return fmt.Errorf("timer %s: a timer waits at most %d ticks, not %d", t.Name, uint64(MaxTimerTicks), t.After)
+		case t.After > maxTimerTicks:
+			return fmt.Errorf("timer %s: a timer waits at most %d ticks, not %d", t.Name, uint64(maxTimerTicks), t.After)
 		case t.Name == "" || t.Name == reducer.ReceiptEvent:
 			return fmt.Errorf("timer: %q is not a name for a timer's event", t.Name)
 		case uint64(len(t.Data)) > limits.Payload:
@@ -155,8 +155,8 @@ func (k *kernel) checkOutput() error {
 	return nil
 }
 
-// MaxTimerTicks is the longest that a timer waits.
-const MaxTimerTicks = 1 << 40
+// maxTimerTicks is the longest that a timer waits.
+const maxTimerTicks = 1 << 40
 
 // checkRoom checks that the mailboxes have room for all planned events.
 func (k *kernel) checkRoom() error {

@@ -27,7 +27,7 @@ type World struct {
 	cfg        Config
 	host       Host
 	flight     []flight               // batches under way, oldest first
-	spare      []Ready                // memory for the next
+	spare      []ready                // memory for the next
 	held       []receipt.Task         // of a process before, until the world is driven
 	came       []receipt.Answer       // from the host, not yet looked at
 	answers    map[receipt.Key][]byte // of deterministic effects, not yet admitted

@@ -9,16 +9,9 @@ import (
 func (m *meter) beforeList(name string, x *starlark.List, args starlark.Tuple) (starlark.Tuple, error) {
 	switch name {
 	case "extend":
-		if len(args) != 1 {
-			return args, nil
-		}
-		items, ok := args[0].(starlark.Iterable)
-		if !ok {
-			return args, nil
-		}
-		list, err := m.collect(items)
-		if err != nil {
-			return nil, err
+		list, err := m.collectOnly(args)
+		if list == nil || err != nil {
+			return args, err
 		}
 		if n := x.Len() + len(list); uint64(n) > m.value/slotBytes {
 			return nil, m.slots("list", n)
@@ -32,6 +25,19 @@ func (m *meter) beforeList(name string, x *starlark.List, args starlark.Tuple) (
 		}
 	}
 	return args, nil
+}
+
+// collectOnly returns the items of the only argument; nil where it is not the only
+// one or has none.
+func (m *meter) collectOnly(args starlark.Tuple) ([]starlark.Value, error) {
+	if len(args) != 1 {
+		return nil, nil
+	}
+	items, ok := args[0].(starlark.Iterable)
+	if !ok {
+		return nil, nil
+	}
+	return m.collect(items)
 }
 
 func (m *meter) beforeDict(name string, x *starlark.Dict, args starlark.Tuple, kwargs []starlark.Tuple) error {

@@ -35,16 +35,9 @@ func (m *meter) beforeString(name, s string, args starlark.Tuple, kwargs []starl
 }
 
 func (m *meter) beforeJoin(sep string, args starlark.Tuple) (starlark.Tuple, error) {
-	if len(args) != 1 {
-		return args, nil
-	}
-	items, ok := args[0].(starlark.Iterable)
-	if !ok {
-		return args, nil
-	}
-	list, err := m.collect(items)
-	if err != nil {
-		return nil, err
+	list, err := m.collectOnly(args)
+	if list == nil || err != nil {
+		return args, err
 	}
 	size := uint64(0)
 	for i, x := range list {

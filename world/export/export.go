@@ -30,11 +30,7 @@ type past struct {
 
 // record reads a record with its payload, which is nil where it was redacted.
 func (p past) record(id journal.Seq) (*journal.Record, error) {
-	data, err := p.Record(id)
-	if err != nil {
-		return nil, err
-	}
-	rec, err := journal.DecodeRecord(data)
+	rec, err := journal.Read(p, id)
 	if err != nil {
 		return nil, err
 	}

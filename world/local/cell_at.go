@@ -26,7 +26,7 @@ func (lw *World) UnitEnd(at journal.Seq) (journal.Seq, error) {
 	if err != nil {
 		return 0, err
 	}
-	return world.UnitEnd(lw.store, at, known.Head)
+	return journal.UnitEnd(lw.store, at, known.Head)
 }
 
 // landmarks returns the world's, if they reach as far as a record.

@@ -229,11 +229,7 @@ func (lw *World) opened(at journal.Seq) (journal.Seq, error) {
 }
 
 func (lw *World) kindOf(id journal.Seq) (journal.Kind, error) {
-	data, err := lw.store.Record(id)
-	if err != nil {
-		return "", err
-	}
-	rec, err := journal.DecodeRecord(data)
+	rec, err := journal.Read(lw.store, id)
 	return rec.Kind, err
 }
 

@@ -101,11 +101,7 @@ func (lw *World) redact(ctx context.Context, p Payload, reason, actor string) (r
 
 // payloadOf returns the hash of the payload of a record.
 func (lw *World) payloadOf(id journal.Seq) (journal.Hash, error) {
-	data, err := lw.store.Record(id)
-	if err != nil {
-		return journal.Hash{}, err
-	}
-	rec, err := journal.DecodeRecord(data)
+	rec, err := journal.Read(lw.store, id)
 	if err == nil && rec.Blob.IsZero() {
 		err = fmt.Errorf("record #%d: %w", id, ErrInline)
 	}

@@ -108,7 +108,7 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	if err := x.Fork.Sync(); err != nil {
 		return err
 	}
-	spent, err := world.Spent(x.Fork.store, x.Forked.At, x.Fork.store.Head().ID)
+	spent, err := journal.Spent(x.Fork.store, x.Forked.At, x.Fork.store.Head().ID)
 	x.Answered = spent.Answers
 	return err
 }

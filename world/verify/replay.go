@@ -106,14 +106,7 @@ func (v *verifier) diverged(err error) {
 
 // kind returns the kind of a record, "" where it cannot be read.
 func (v *verifier) kind(id journal.Seq) journal.Kind {
-	data, err := v.h.Record(id)
-	if err != nil {
-		return ""
-	}
-	rec, err := journal.DecodeRecord(data)
-	if err != nil {
-		return ""
-	}
+	rec, _ := journal.Read(v.h, id)
 	return rec.Kind
 }
 

@@ -19,7 +19,7 @@ type Comparison struct {
 	A       Standing                    `json:"a"`
 	B       Standing                    `json:"b"`
 	Same    bool                        `json:"same"`
-	Parted  world.Parting               `json:"parted"`
+	Parted  journal.Parting             `json:"parted"`
 	Cells   ComparedCells               `json:"cells"`
 	Intents Differing[IntentDifference] `json:"intents"`
 	Cost    struct {                    // of effects, since the two parted
@@ -114,7 +114,7 @@ func Compare(a, b *Side, limit uint64) (*Comparison, error) {
 	x := &Comparison{A: a.standing(), B: b.standing(), Same: d.Same(), Timers: d.Timers, Scheduled: d.Scheduled, Found: d}
 	x.Cells = comparedCells(&d, limit)
 	var err error
-	if x.Parted, err = world.PartingOf(a.Local, b.Local, a.end(), b.end()); err != nil {
+	if x.Parted, err = journal.PartingOf(a.Local, b.Local, a.end(), b.end()); err != nil {
 		return nil, err
 	}
 	if x.Cost.A, err = a.spent(x.Parted.Common); err != nil {
@@ -128,7 +128,7 @@ func Compare(a, b *Side, limit uint64) (*Comparison, error) {
 }
 
 func (s *Side) spent(since journal.Seq) (receipt.Cost, error) {
-	spent, err := world.Spent(s.Local, since, s.end())
+	spent, err := journal.Spent(s.Local, since, s.end())
 	return spent.Cost, err
 }
 

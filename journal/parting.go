@@ -1,26 +1,25 @@
-package world
+package journal
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Parting is where two journals part.
 type Parting struct {
-	Common journal.Seq `json:"common"` // the last record that both have; 0: none
-	A      journal.Seq `json:"a"`      // the first of its own; 0: it ends with Common
-	B      journal.Seq `json:"b"`      // likewise
+	Common Seq `json:"common"` // the last record that both have; 0: none
+	A      Seq `json:"a"`      // the first of its own; 0: it ends with Common
+	B      Seq `json:"b"`      // likewise
 }
 
 // PartingOf finds where two journals part that end with the records endA and
 // endB. It reads a few records of each, as many as their number has binary
 // digits: the link that is stored with a record stands for all before it.
-func PartingOf(a, b journal.History, endA, endB journal.Seq) (Parting, error) {
-	common, beyond := journal.Seq(0), min(endA, endB)+1
+func PartingOf(a, b History, endA, endB Seq) (Parting, error) {
+	common, beyond := Seq(0), min(endA, endB)+1
 	for common+1 < beyond {
 		middle := common + (beyond-common)/2
 		x, err := linked(a, middle)
@@ -48,7 +47,7 @@ func PartingOf(a, b journal.History, endA, endB journal.Seq) (Parting, error) {
 }
 
 // linked returns a record with its link.
-func linked(h journal.History, id journal.Seq) (journal.Scanned, error) {
+func linked(h History, id Seq) (Scanned, error) {
 	for s, err := range h.Scan(id - 1) {
 		if err != nil {
 			return s, err
@@ -58,10 +57,10 @@ func linked(h journal.History, id journal.Seq) (journal.Scanned, error) {
 		}
 		break
 	}
-	return journal.Scanned{}, fmt.Errorf("world: record #%d: %w", id, journal.ErrNotFound)
+	return Scanned{}, fmt.Errorf("journal: record #%d: %w", id, ErrNotFound)
 }
 
-// Spending is what effects cost in a part of a journal.
+// Spending is what effects cost in a part of a
 type Spending struct {
 	receipt.Cost        // calls are attempts that began, but for those of which nothing left
 	Answers      uint64 `json:"answers"` // receipts
@@ -69,7 +68,7 @@ type Spending struct {
 
 // Spent sums what effects cost by the records after one, up to another. It reads
 // them all.
-func Spent(h journal.History, after, to journal.Seq) (Spending, error) {
+func Spent(h History, after, to Seq) (Spending, error) {
 	var sum Spending
 	for s, err := range h.Scan(after) {
 		if err == nil {
@@ -82,9 +81,9 @@ func Spent(h journal.History, after, to journal.Seq) (Spending, error) {
 			break
 		}
 		switch s.Record.Kind {
-		case journal.KindStarted:
+		case KindStarted:
 			sum.Calls++
-		case journal.KindFinished:
+		case KindFinished:
 			rec := s.Record
 			err = sum.add(h, &rec)
 		default: // it costs nothing
@@ -97,7 +96,7 @@ func Spent(h journal.History, after, to journal.Seq) (Spending, error) {
 }
 
 // add adds what the receipt in a record says.
-func (sum *Spending) add(h journal.History, rec *journal.Record) error {
+func (sum *Spending) add(h History, rec *Record) error {
 	if err := rec.Load(h); err != nil {
 		return err
 	}
@@ -105,13 +104,13 @@ func (sum *Spending) add(h journal.History, rec *journal.Record) error {
 	if err != nil {
 		return err
 	}
-	finished, ok := body.(*journal.Finished)
+	finished, ok := body.(*Finished)
 	if !ok {
-		return errors.New("world: " + string(rec.Kind) + " holds something else")
+		return errors.New("journal: " + string(rec.Kind) + " holds something else")
 	}
 	r, err := receipt.Decode(finished.Receipt)
 	if err != nil {
-		return fmt.Errorf("world: record #%d: %w", rec.ID, err)
+		return fmt.Errorf("journal: record #%d: %w", rec.ID, err)
 	}
 	sum.Answers++
 	sum.Tokens += r.Cost.Tokens
