@@ -242,6 +242,30 @@ func (c *call) limit() (int, error) {
 	return int(n), nil
 }
 
+// pageOf returns a page of a list that is there whole, in the order of the numbers of
+// its items, and the link to the next one; nil: there is none.
+func pageOf[T any](c *call, all []T, number func(*T) uint64) (page []T, next *string, err error) {
+	after, err := c.number("after")
+	if err != nil {
+		return nil, nil, err
+	}
+	limit, err := c.limit()
+	if err != nil {
+		return nil, nil, err
+	}
+	page = []T{}
+	for i := range all {
+		switch {
+		case number(&all[i]) <= after:
+		case len(page) == limit:
+			return page, c.next(strconv.FormatUint(number(&page[limit-1]), 10)), nil
+		default:
+			page = append(page, all[i])
+		}
+	}
+	return page, nil, nil
+}
+
 // next returns the link to what of a list comes after something.
 func (c *call) next(after string) *string {
 	query := c.URL.Query()

@@ -1,9 +1,6 @@
 package api
 
 import (
-	"slices"
-	"strconv"
-
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -23,24 +20,15 @@ type Intent struct {
 }
 
 func listIntents(c *call) error {
-	entries, err := c.world.InState(receipt.State(c.param("state")))
+	all, err := c.world.InState(receipt.State(c.param("state")))
 	if err != nil {
 		return err
 	}
-	after, err := c.number("after")
+	entries, next, err := pageOf(c, all, func(e *receipt.Entry) uint64 { return e.Emitted })
 	if err != nil {
 		return err
 	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
-	out := Intents{Schema: schemaOf("intent-list"), Intents: []view.IntentLine{}}
-	entries = slices.DeleteFunc(entries, func(e receipt.Entry) bool { return e.Emitted <= after })
-	if len(entries) > limit {
-		entries = entries[:limit]
-		out.Next = c.next(strconv.FormatUint(entries[limit-1].Emitted, 10))
-	}
+	out := Intents{Schema: schemaOf("intent-list"), Intents: []view.IntentLine{}, Next: next}
 	lines, err := c.world.IntentLines(entries)
 	if err != nil {
 		return err

@@ -26,24 +26,10 @@ func listProposals(c *call) error {
 	if err != nil {
 		return err
 	}
-	after, err := c.number("after")
+	out := Proposals{Schema: schemaOf("proposals")}
+	out.Proposals, out.Next, err = pageOf(c, c.world.Proposals(closed), func(l *view.ProposalLine) uint64 { return l.N })
 	if err != nil {
 		return err
-	}
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
-	out := Proposals{Schema: schemaOf("proposals"), Proposals: []view.ProposalLine{}}
-	for _, l := range c.world.Proposals(closed) {
-		if l.N <= after {
-			continue
-		}
-		if len(out.Proposals) == limit {
-			out.Next = c.next(strconv.FormatUint(out.Proposals[limit-1].N, 10))
-			break
-		}
-		out.Proposals = append(out.Proposals, l)
 	}
 	return c.ok(out)
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"strconv"
-
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -28,27 +26,13 @@ type SnapshotRequest struct {
 }
 
 func listSnapshots(c *call) error {
-	limit, err := c.limit()
-	if err != nil {
-		return err
-	}
-	after, err := c.number("after")
-	if err != nil {
-		return err
-	}
-	out := Snapshots{Schema: schemaOf("snapshot-list"), Snapshots: []snapshot.Snapshot{}}
 	var all []snapshot.Snapshot
 	c.world.Local.View(func(w *world.Moment) { all = w.Snapshots() })
-	for i := range all {
-		switch {
-		case all[i].Record <= after:
-		case len(out.Snapshots) < limit:
-			out.Snapshots = append(out.Snapshots, all[i])
-		case out.Next == nil:
-			out.Next = c.next(strconv.FormatUint(out.Snapshots[limit-1].Record, 10))
-		}
+	page, next, err := pageOf(c, all, func(s *snapshot.Snapshot) uint64 { return s.Record })
+	if err != nil {
+		return err
 	}
-	return c.ok(out)
+	return c.ok(Snapshots{schemaOf("snapshot-list"), page, next})
 }
 
 func makeSnapshot(c *call) error {

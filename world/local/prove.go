@@ -12,7 +12,6 @@ import (
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/verify"
 )
@@ -78,9 +77,7 @@ func (lw *World) ProveReceipt(key receipt.Key) (*verify.Proof, error) {
 // there, as ProveRecord does of the snapshot's record. The errors of the name are
 // those of package snapshot.
 func (lw *World) ProveCell(cell reducer.Cell, name string) (*verify.Proof, error) {
-	var s snapshot.Snapshot
-	var err error
-	lw.View(func(w *world.Moment) { s, err = w.FindSnapshot(name) })
+	s, err := lw.findSnapshot(name)
 	if err != nil {
 		return nil, err
 	}
