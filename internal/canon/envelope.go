@@ -55,7 +55,7 @@ func DecodeEnvelopeAs(data []byte, kindOf func(kind []byte) string) (Envelope, e
 	r.ArrayOf(5)
 	e.ID = r.Uint()
 	e.Time = r.Uint()
-	e.Kind = kindOf(r.text())
+	e.Kind = kindOf(r.TextBytes())
 	e.CausedBy = r.Uint()
 	if r.err == nil && r.off < len(data) && data[r.off]&0xe0 == majorArray {
 		r.ArrayOf(2)
