@@ -75,7 +75,7 @@ func (s *Store) openArchived(a Archived) (*archiveFile, vfs.File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		file, f, err = openArchive(files, files.PathJoin(files.PathDir(s.dir), files.PathBase(a.File)))
 	}
-	if err == nil && (file.first != a.First || file.last != a.Last.ID || file.sum != a.Sum) {
+	if err == nil && (file.First != a.First || file.Last != a.Last.ID || file.Sum != a.Sum) {
 		err = errors.Join(errors.New("it is another archive"), f.Close())
 	}
 	if err != nil {

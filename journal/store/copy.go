@@ -85,17 +85,7 @@ func (s *Store) headAt(at journal.Seq) (head journal.Head, err error) {
 
 // createFrom is create, but of what another store holds.
 func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error) {
-	files := s.opts.FS
-	if err := files.MkdirAll(s.dir, 0o700); err != nil {
-		return done, err
-	}
-	if err := syncDir(files, files.PathDir(s.dir)); err != nil {
-		return done, err
-	}
-	if s.lock, err = acquire(files, s.path(lockName)); err != nil {
-		return done, err
-	}
-	if err := s.vacant(); err != nil {
+	if err := s.claim(); err != nil {
 		return done, err
 	}
 	if done.Head, err = from.stage(); err != nil {
@@ -122,7 +112,7 @@ func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error)
 	if err := s.making(changes); err != nil {
 		return done, err
 	}
-	return done, s.nameIt(done.Head, from.epoch)
+	return done, s.publish(slot{Head: done.Head, Epoch: from.epoch})
 }
 
 // making makes changes to a store that has no name yet.
@@ -138,15 +128,6 @@ func (s *Store) making(changes []func() error) error {
 		}
 		return nil
 	})
-}
-
-// nameIt gives a store that is made its anchor and its name, and owns it.
-func (s *Store) nameIt(head journal.Head, epoch uint64) error {
-	files := s.opts.FS
-	if err := createAnchorAt(files, s.path(anchorName), s.opts.AnchorKey, head, epoch); err != nil {
-		return err
-	}
-	return s.publish()
 }
 
 // stage makes a copy of Pebble's files beside them, when all that was asked for
@@ -227,17 +208,4 @@ func (s *Store) shared(making string) (bytes int64, linked bool, err error) {
 		}
 	}
 	return bytes, linked, nil
-}
-
-// createAnchorAt makes an anchor of a journal that is there already, synced but
-// for its name.
-func createAnchorAt(files vfs.FS, path string, key []byte, head journal.Head, epoch uint64) error {
-	if err := createAnchor(files, path, key); err != nil {
-		return err
-	}
-	a, err := openAnchor(files, path, key)
-	if err != nil {
-		return err
-	}
-	return errors.Join(a.write(head, epoch), a.file.Close())
 }

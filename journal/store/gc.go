@@ -30,12 +30,10 @@ func (s *Store) Collect() (Garbage, error) {
 		err = c.collectVersions()
 	}
 	if err == nil {
-		err = s.commit(b)
+		err = commit(s.db, b)
 	}
-	for _, prefix := range []byte{blobPrefix, versionPrefix, notePrefix, imagePrefix, ledgerPrefix} {
-		if err == nil {
-			err = s.rewrite(prefix)
-		}
+	if err == nil {
+		err = s.rewrite(blobPrefix, versionPrefix, notePrefix, imagePrefix, ledgerPrefix)
 	}
 	if err != nil {
 		return Garbage{}, fmt.Errorf("store: collect: %w", err)

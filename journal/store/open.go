@@ -34,6 +34,17 @@ func (s *Store) exists(name string) (bool, error) {
 }
 
 func (s *Store) create() error {
+	if err := s.claim(); err != nil {
+		return err
+	}
+	if err := s.makeStore(); err != nil {
+		return err
+	}
+	return s.publish(slot{})
+}
+
+// claim makes the directory, and takes its lock, for a store that is to be made.
+func (s *Store) claim() (err error) {
 	files := s.opts.FS
 	if err := files.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -41,25 +52,18 @@ func (s *Store) create() error {
 	if err := syncDir(files, files.PathDir(s.dir)); err != nil {
 		return err
 	}
-	var err error
 	if s.lock, err = acquire(files, s.path(lockName)); err != nil {
 		return err
 	}
-	if err := s.vacant(); err != nil {
-		return err
-	}
-	if err := s.makeStore(); err != nil {
-		return err
-	}
-	if err := createAnchor(files, s.path(anchorName), s.opts.AnchorKey); err != nil {
-		return err
-	}
-	return s.publish()
+	return s.vacant()
 }
 
-// publish gives a store that is made, and has its anchor, its name, and owns it.
-func (s *Store) publish() error {
+// publish gives a store that is made its anchor and its name, and owns it.
+func (s *Store) publish(first slot) error {
 	files := s.opts.FS
+	if err := createAnchor(files, s.path(anchorName), s.opts.AnchorKey, first); err != nil {
+		return err
+	}
 	if err := syncDir(files, s.dir); err != nil {
 		return err
 	}
@@ -281,8 +285,5 @@ func setMeta(db *pebble.DB, m meta) error {
 	body = binary.BigEndian.AppendUint64(body, m.epoch)
 	b := db.NewBatch()
 	newSealer().set(b, []byte{metaPrefix}, body)
-	if err := db.ApplyNoSyncWait(b, pebble.Sync); err != nil { // Commit would not return an error
-		return err
-	}
-	return errors.Join(b.SyncWait(), b.Close())
+	return commit(db, b)
 }
