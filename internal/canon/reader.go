@@ -226,11 +226,9 @@ func Lookup(data Raw, path ...string) (Raw, error) {
 			return nil, ErrNotFound
 		}
 		for n := r.Map(); n > 0 && !found && r.err == nil; n-- {
-			key := r.TextBytes()
-			start := r.off
-			r.skip(MaxDepth)
+			key, value := r.TextBytes(), r.Raw()
 			if r.err == nil && string(key) == name {
-				data, found = data[start:r.off:r.off], true
+				data, found = value, true
 			}
 		}
 		if r.err != nil {
