@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -97,37 +98,33 @@ func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error)
 	if done.Bytes, done.Linked, err = from.shared(s.path(newStoreName)); err != nil {
 		return done, err
 	}
-	var changes []func() error
-	if at < done.Head.ID {
+	earlier, unsigned := at < done.Head.ID, false
+	if earlier {
 		if done.Head, err = from.headAt(at); err != nil {
 			return done, err
 		}
-		changes = append(changes, func() error { return s.cut(at) })
 	}
 	if !bytes.Equal(s.opts.AnchorKey, from.opts.AnchorKey) {
-		if last, err := from.LastCheckpoint(); last != nil || err != nil {
-			changes = append(changes, s.dropSigned)
-		}
+		last, err := from.LastCheckpoint()
+		unsigned = last != nil || err != nil
 	}
-	if err := s.making(changes); err != nil {
-		return done, err
+	if earlier || unsigned {
+		err = s.using(newStoreName, s.pebbleOptions(), func() error {
+			if earlier {
+				if err := s.cut(at); err != nil {
+					return err
+				}
+			}
+			if unsigned {
+				return s.db.DeleteRange([]byte{signedPrefix}, []byte{signedPrefix + 1}, pebble.Sync)
+			}
+			return nil
+		})
+		if err != nil {
+			return done, err
+		}
 	}
 	return done, s.publish(slot{Head: done.Head, Epoch: from.epoch})
-}
-
-// making makes changes to a store that has no name yet.
-func (s *Store) making(changes []func() error) error {
-	if len(changes) == 0 {
-		return nil
-	}
-	return s.using(newStoreName, s.pebbleOptions(), func() error {
-		for _, change := range changes {
-			if err := change(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // stage makes a copy of Pebble's files beside them, when all that was asked for
