@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io/fs"
@@ -135,25 +134,13 @@ func parseArchived(key, body []byte) (Archived, error) {
 }
 
 // loadArchives reads which records are archived.
-func (s *Store) loadArchives() error {
-	it, err := s.iterate([]byte{archivePrefix}, []byte{archivePrefix + 1})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
+func (s *Store) loadArchives() (err error) {
 	var list []Archived
-	seal := newSealer()
-	for ok := it.First(); ok; ok = it.Next() {
-		body, err := openAt(seal, it)
-		if err != nil {
-			return err
-		}
-		a, err := parseArchived(bytes.Clone(it.Key()), body)
-		if err != nil {
-			return err
-		}
+	s.eachSealed(archivePrefix, func(key, body []byte) error {
+		a, err := parseArchived(key, body)
 		list = append(list, a)
-	}
+		return err
+	}, firstInto(&err))
 	s.archives.list.Store(&list)
-	return it.Error()
+	return err
 }

@@ -189,25 +189,21 @@ func (s *Store) own() error {
 // into tables and deletes it, and with it what could still be rescued.
 func (s *Store) inspect() (m meta, found unfinishedRedactions, err error) {
 	options := s.pebbleOptions()
-	options.ErrorIfNotExists, options.ReadOnly = true, true
-	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
-		return meta{}, found, unreadable(err)
-	}
-	defer func() {
-		err = errors.Join(err, s.db.Close())
-		s.db = nil
-	}()
-	if m, err = s.meta(); err != nil {
-		return meta{}, found, err
-	}
-	if m.epoch < s.anchor.slot.Epoch {
-		return meta{}, found, fmt.Errorf("%w: the store has seen owner epoch %d, the anchor %d: an older copy was put in its place, or its log is damaged",
-			ErrBehindAnchor, m.epoch, s.anchor.slot.Epoch)
-	}
-	if err := s.findHead(); err != nil {
-		return meta{}, found, err
-	}
-	found, err = s.unfinished()
+	options.ReadOnly = true
+	err = s.using(storeName, options, func() (err error) {
+		if m, err = s.meta(); err != nil {
+			return err
+		}
+		if m.epoch < s.anchor.slot.Epoch {
+			return fmt.Errorf("%w: the store has seen owner epoch %d, the anchor %d: an older copy was put in its place, or its log is damaged",
+				ErrBehindAnchor, m.epoch, s.anchor.slot.Epoch)
+		}
+		if err := s.findHead(); err != nil {
+			return err
+		}
+		found, err = s.unfinished()
+		return err
+	})
 	return m, found, err
 }
 

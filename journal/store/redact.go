@@ -89,34 +89,23 @@ type unfinishedRedactions struct {
 }
 
 func (s *Store) unfinished() (found unfinishedRedactions, err error) {
-	it, err := s.iterate([]byte{redactionPrefix}, []byte{redactionPrefix + 1})
-	if err != nil {
-		return found, err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	seal := newSealer()
-	for ok := it.First(); ok; ok = it.Next() {
-		body, err := openAt(seal, it)
-		if err != nil {
-			return found, err
+	s.eachSealed(redactionPrefix, func(key, body []byte) error {
+		r, err := parseRedaction(key, body)
+		if err != nil || r.done {
+			return err
 		}
-		r, err := parseRedaction(it.Key(), body)
-		if err != nil {
-			return found, err
-		}
-		if r.done {
-			continue
-		}
-		switch said, needed, err := s.judge(r); {
+		said, needed, err := s.judge(r)
+		switch {
 		case err != nil:
-			return found, err
+			return err
 		case !said:
 			found.void = append(found.void, r)
 		case !needed:
 			found.bytes = append(found.bytes, r)
 		}
-	}
-	return found, it.Error()
+		return nil
+	}, firstInto(&err))
+	return found, err
 }
 
 // judge reports whether the journal says that a blob is redacted, and whether an
@@ -135,25 +124,22 @@ func (s *Store) judge(r redaction) (said, needed bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		if id := journal.Seq(e.ID); id > imaged && e.Blob == r.blob {
-			needed = true
-		} else if id <= r.after || journal.Kind(e.Kind) != journal.KindRedacted {
+		id := journal.Seq(e.ID)
+		needed = needed || id > imaged && e.Blob == r.blob
+		if id <= r.after || journal.Kind(e.Kind) != journal.KindRedacted {
 			continue
 		}
-		if blob, err := s.redactedBy(e); err != nil {
+		blob, err := s.redactedBy(e)
+		if err != nil {
 			return false, false, err
-		} else if blob == r.blob {
-			said = true
 		}
+		said = said || blob == r.blob
 	}
 	return said, needed, nil
 }
 
-// redactedBy returns the blob that a record redacts, zero for any other record.
+// redactedBy returns the blob that a blob.redacted is about.
 func (s *Store) redactedBy(e entry) (journal.Hash, error) {
-	if journal.Kind(e.Kind) != journal.KindRedacted {
-		return journal.Hash{}, nil
-	}
 	rec, err := journal.DecodeRecord(e.record)
 	if err != nil {
 		return journal.Hash{}, err
