@@ -43,10 +43,7 @@ func (c *cli) status(lw *local.World, at string) error {
 	if err != nil {
 		return err
 	}
-	a := view.StatusOf(&s)
-	// Opening refuses a store that is not what its anchor says, and every append
-	// moves both.
-	a.Anchor = view.Anchor{ID: head.ID, OK: at != "" || head == s.Head || lw.Lacks() != nil}
+	a := view.StatusOf(&s, head)
 	return c.object("status", a, func() {
 		c.showStatus(&s, &a, clock)
 		if at == "" {

@@ -15,18 +15,12 @@ type Proposals struct {
 	Next      *string             `json:"next"` // the path of what comes after it; null: nothing does
 }
 
-// Proposal is all that a reviewer has to know of a proposal.
-type Proposal struct {
-	Schema string `json:"schema"`
-	*view.Proposal
-}
-
 func listProposals(c *call) error {
 	closed, err := c.flag("all")
 	if err != nil {
 		return err
 	}
-	out := Proposals{Schema: schemaOf("proposals")}
+	out := Proposals{Schema: view.SchemaOf("proposals")}
 	out.Proposals, out.Next, err = pageOf(c, c.world.Proposals(closed), func(l *view.ProposalLine) uint64 { return l.N })
 	if err != nil {
 		return err
@@ -48,5 +42,5 @@ func showProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.showProposal(n)
+	return c.answer("proposal")(c.world.Proposal(n))
 }

@@ -4,9 +4,7 @@
 package view
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
@@ -44,11 +42,7 @@ func (e *Entry) View() Record {
 
 // MarshalJSON makes an entry print as it is shown, not as its Record.
 func (e *Entry) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(e.View())
-	return b.Bytes(), err
+	return Marshal(e.View())
 }
 
 // Journal reads the records of a world one by one. It is safe for concurrent use.
