@@ -65,6 +65,16 @@ func (c *cli) object(name string, v any, table func()) error {
 	return c.objectJSON(name, v)
 }
 
+// answer prints what was found, as object does, or returns why nothing was.
+func answer[T any](c *cli, name string, table func(T)) func(T, error) error {
+	return func(v T, err error) error {
+		if err != nil {
+			return err
+		}
+		return c.object(name, v, func() { table(v) })
+	}
+}
+
 // objectJSON is object for what has no other form than JSON: indented, or a line.
 func (c *cli) objectJSON(name string, v any) error {
 	b, err := view.Marshal(v)
