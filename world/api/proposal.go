@@ -1,10 +1,6 @@
 package api
 
 import (
-	"strconv"
-	"strings"
-
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -28,14 +24,8 @@ func listProposals(c *call) error {
 	return c.ok(out)
 }
 
-// proposal returns the number of the proposal that the path names: 1 or p1.
-func (c *call) proposal() (uint64, error) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(c.PathValue("n"), "p"), 10, 64)
-	if err != nil || n == 0 {
-		return 0, governance.ErrNoProposal
-	}
-	return n, nil
-}
+// proposal returns the number of the proposal that the path names.
+func (c *call) proposal() (uint64, error) { return view.ParseProposal(c.PathValue("n")) }
 
 func showProposal(c *call) error {
 	n, err := c.proposal()
