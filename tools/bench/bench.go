@@ -2,21 +2,18 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/worldkernel/worldkernel/host"
-	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // measured is what one run of some work cost.
@@ -27,16 +24,16 @@ type measured struct {
 }
 
 // measure runs work once, on a heap that has been collected.
-func measure(work func() error) (measured, error) {
+func measure(work func()) measured {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	cpu, start := cpuTime(), time.Now()
-	err := work()
+	work()
 	m := measured{Wall: time.Since(start), CPU: cpuTime() - cpu}
 	runtime.ReadMemStats(&after)
 	m.Allocs = after.Mallocs - before.Mallocs
-	return m, err
+	return m
 }
 
 func cpuTime() time.Duration {
@@ -67,28 +64,45 @@ func median(name, unit, reach string, values []float64) figure {
 	return f
 }
 
-// rows gathers the values of figures over the rounds.
-type rows struct {
+// run is one run of a benchmark: where it measures, and what it has measured so far.
+type run struct {
+	dir     string // gone afterwards
 	figures []figure
-	values  map[string][]float64
+	values  map[string][]float64 // by figure, of all rounds
+	failed  error
 }
 
-func (r *rows) add(name, unit, reach string, value float64) {
+// work is what a benchmark measures.
+type work func(ctx context.Context, r *run)
+
+// must ends a run where something went wrong. It is for the goroutine of the work
+// alone, and ends that: what has been deferred is done.
+func (r *run) must(err error) {
+	if err != nil {
+		r.failed = err
+		runtime.Goexit()
+	}
+}
+
+// add adds a figure, or the value of another round to it.
+func (r *run) add(name, unit, reach string, value float64) {
 	if _, ok := r.values[name]; !ok {
 		r.figures = append(r.figures, figure{Name: name, Unit: unit, Reach: reach})
 	}
 	r.values[name] = append(r.values[name], value)
 }
 
-func (r *rows) medians() []figure {
-	for i, f := range r.figures {
-		r.figures[i] = median(f.Name, f.Unit, f.Reach, r.values[f.Name])
-	}
-	return r.figures
-}
+// at returns a path below the run's directory.
+func (r *run) at(name string) string { return filepath.Join(r.dir, name) }
 
-// work is what a benchmark measures, in a directory of its own.
-type work func(ctx context.Context, dir string, r *rows) error
+// in does work in a directory below, which is gone afterwards.
+func (r *run) in(name string, work func()) {
+	outer := r.dir
+	r.dir = r.at(name)
+	work()
+	r.must(os.RemoveAll(r.dir))
+	r.dir = outer
+}
 
 // scope is how often a benchmark measures, and on which disk.
 type scope struct {
@@ -124,77 +138,22 @@ func (s *scope) measure(ctx context.Context, w work) ([]figure, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	r := &rows{values: make(map[string][]float64)}
-	if err := w(ctx, dir, r); err != nil {
-		return nil, err
+	r := &run{dir: dir, values: make(map[string][]float64)}
+	var working sync.WaitGroup
+	working.Go(func() { w(ctx, r) })
+	working.Wait()
+	for i, f := range r.figures {
+		r.figures[i] = median(f.Name, f.Unit, f.Reach, r.values[f.Name])
 	}
-	return r.medians(), nil
+	return r.figures, r.failed
 }
 
 // each is work in rounds, each in a directory of its own.
 func (s *scope) each(round work) work {
-	return func(ctx context.Context, dir string, r *rows) error {
+	return func(ctx context.Context, r *run) {
 		for i := range s.rounds {
 			s.note("round %d of %d", i+1, s.rounds)
-			at := filepath.Join(dir, strconv.Itoa(i))
-			if err := round(ctx, at, r); err != nil {
-				return err
-			}
-			if err := os.RemoveAll(at); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// withEcho adds the live adapter that answers at once.
-func withEcho(opts local.Options) local.Options {
-	opts.Adapters = map[string]host.Factory{"echo": func(host.Setup) (host.Adapter, error) { return echo{}, nil }}
-	return opts
-}
-
-// benchWorld makes a world for a benchmark, whose files are the map's.
-func benchWorld(dir string, files map[string]string, opts local.Options) (*local.World, error) {
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, err
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			return nil, err
+			r.in(strconv.Itoa(i), func() { round(ctx, r) })
 		}
 	}
-	if err := local.Create(dir, local.Birth{ID: "bench"}, opts); err != nil {
-		return nil, err
-	}
-	return local.Open(dir, opts)
-}
-
-// accounts makes a world whose accounts are reduced in Go.
-func accounts(dir string) (*local.World, error) {
-	return benchWorld(dir, map[string]string{
-		local.ManifestFile: fmt.Sprintf(benchManifest, `engine: go, name: account, version: "1"`),
-	}, benchOptions())
-}
-
-// replay measures the replay of a world.
-func replay(lw *local.World) (measured, error) {
-	return measure(func() error {
-		_, err := lw.Replay(0, nil)
-		return err
-	})
-}
-
-// drive sends events in bulk and lets the world handle them, benchChunk of them a tick.
-func drive(ctx context.Context, lw *local.World, load *load) error {
-	for !load.done() {
-		if _, _, err := lw.SubmitAll(ctx, load.next(benchChunk)); err != nil {
-			return err
-		}
-		if err := lw.Step(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -42,21 +41,8 @@ func newEffectsCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-const benchEffectsManifest = `world: bench
-version: 1
-reducers:
-  agent: {engine: go, name: agent, version: "1", grants: [tools]}
-events:
-  agent.begun: {}
-effects:
-  tool.call: {adapter: echo}
-caps:
-  tools: {type: any, params: {kinds: ["tool.*"]}}
-policies:
-  - {name: tools, when: 'intent.kind.startsWith("tool.")', decide: allow}
-routing:
-  - {event: agent.begun, reducer: agent, key: event.data.to}
-`
+// agentRules are those of cells that ask for one effect after the other.
+func agentRules() string { return rules("agent", inGo("agent")+asking, "agent.begun") + withEffects }
 
 type caller struct {
 	Left uint64 `cbor:"left"`
@@ -96,23 +82,16 @@ func effectsOptions() local.Options {
 }
 
 // round measures every combination.
-func (b *effectsBench) round(ctx context.Context, dir string, r *rows) error {
+func (b *effectsBench) round(ctx context.Context, r *run) {
 	for _, effects := range b.effects {
 		for _, cells := range b.cells {
-			at := filepath.Join(dir, fmt.Sprintf("%dx%d", cells, effects))
-			if err := benchEffects(ctx, at, cells, effects, r); err != nil {
-				return err
-			}
-			if err := os.RemoveAll(at); err != nil {
-				return err
-			}
+			r.in(fmt.Sprintf("%dx%d", cells, effects), func() { r.effects(ctx, cells, effects) })
 		}
 	}
-	return nil
 }
 
-// benchEffects measures one combination, both ways.
-func benchEffects(ctx context.Context, dir string, cells, effects int, r *rows) error {
+// effects measures one combination, both ways.
+func (r *run) effects(ctx context.Context, cells, effects int) {
 	name := fmt.Sprintf("%d x %d ", cells, effects)
 	reach := func(text string) string {
 		if cells == 100 && effects == 100 {
@@ -121,18 +100,9 @@ func benchEffects(ctx context.Context, dir string, cells, effects int, r *rows) 
 		return ""
 	}
 	n := float64(cells * effects)
-	own, stats, bytes, err := runEffects(ctx, filepath.Join(dir, "world"), cells, effects)
-	if err != nil {
-		return err
-	}
-	grouped, sqlBytes, err := byHand(filepath.Join(dir, "grouped"), cells, effects, cells)
-	if err != nil {
-		return err
-	}
-	single, _, err := byHand(filepath.Join(dir, "single"), 1, min(cells*effects, 2000), 1)
-	if err != nil {
-		return err
-	}
+	own, stats, bytes := r.runEffects(ctx, cells, effects)
+	grouped, sqlBytes := r.byHand(r.at("grouped"), cells, effects, cells)
+	single, _ := r.byHand(r.at("single"), 1, min(cells*effects, 2000), 1)
 	perSecond := n / own.Wall.Seconds()
 	r.add(name+"effects", "effects/s", "", perSecond)
 	r.add(name+"SQLite, grouped", "effects/s", "", n/grouped.Wall.Seconds())
@@ -152,49 +122,37 @@ func benchEffects(ctx context.Context, dir string, cells, effects int, r *rows) 
 	r.add(name+"effect store syncs", "syncs/effect", "", float64(stats.effects)/n)
 	r.add(name+"on disk", "bytes/effect", reach("<= 1536"), float64(bytes)/n)
 	r.add(name+"on disk, SQLite, grouped", "bytes/effect", "", float64(sqlBytes)/n)
-	return nil
 }
 
 // begin has cells ask for so many effects each.
-func begin(ctx context.Context, lw *local.World, cells, effects int) error {
+func (r *run) begin(ctx context.Context, lw *local.World, cells, effects int) {
 	for i := range cells {
-		if _, err := lw.Submit(ctx, "agent.begun", begun{To: strconv.Itoa(i), Effects: uint64(effects)}); err != nil {
-			return err
-		}
+		_, err := lw.Submit(ctx, "agent.begun", begun{To: strconv.Itoa(i), Effects: uint64(effects)})
+		r.must(err)
 	}
-	return nil
 }
 
 type syncs struct{ journal, anchor, effects uint64 }
 
 // runEffects has a world perform the effects, and returns what it cost and how
 // much of the disk the closed world takes.
-func runEffects(ctx context.Context, dir string, cells, effects int) (m measured, s syncs, bytes int64, err error) {
-	lw, err := benchWorld(dir, map[string]string{local.ManifestFile: benchEffectsManifest}, effectsOptions())
-	if err != nil {
-		return m, s, 0, err
-	}
-	if err := begin(ctx, lw, cells, effects); err != nil {
-		return m, s, 0, err
-	}
+func (r *run) runEffects(ctx context.Context, cells, effects int) (measured, syncs, int64) {
+	lw := r.world(r.at("world"), agentRules(), "", effectsOptions())
+	r.begin(ctx, lw, cells, effects)
 	before := lw.StoreStats()
-	m, err = measure(func() error { return lw.Run(ctx) })
-	if err != nil {
-		return m, s, 0, err
-	}
+	m := measure(func() { r.must(lw.Run(ctx)) })
 	after := lw.StoreStats()
-	s = syncs{
+	s := syncs{
 		journal: after.JournalSyncs - before.JournalSyncs, anchor: after.AnchorSyncs - before.AnchorSyncs,
 		effects: lw.HostStats().EffectSyncs,
 	}
 	if done := lw.Status().Intents[receipt.StateCommitted]; done != cells*effects {
-		return m, s, 0, fmt.Errorf("%d effects of %d are committed", done, cells*effects)
+		r.must(fmt.Errorf("%d effects of %d are committed", done, cells*effects))
 	}
-	if err := lw.Close(); err != nil {
-		return m, s, 0, err
-	}
-	bytes, err = sizeOf(filepath.Join(dir, ".world"))
-	return m, s, bytes, err
+	r.must(lw.Close())
+	bytes, err := sizeOf(r.at("world/.world"))
+	r.must(err)
+	return m, s, bytes
 }
 
 // sizeOf returns the bytes of all files in a directory.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,7 +11,10 @@ import (
 func BenchmarkEffects(b *testing.B) {
 	const cells, effects = 100, 100
 	for b.Loop() {
-		m, _, _, err := runEffects(b.Context(), b.TempDir(), cells, effects)
+		var m measured
+		_, err := (&scope{dir: b.TempDir()}).measure(b.Context(), func(ctx context.Context, r *run) {
+			m, _, _ = r.runEffects(ctx, cells, effects)
+		})
 		require.NoError(b, err)
 		b.ReportMetric(cells*effects/m.Wall.Seconds(), "effects/s")
 		b.ReportMetric(float64(m.CPU.Microseconds())/cells/effects, "cpu-us/effect")

@@ -1,14 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"iter"
-	"path/filepath"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -45,17 +44,6 @@ func newKernelCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// The world of the benchmark: accounts that add up what they are sent.
-const benchManifest = `world: bench
-version: 1
-reducers:
-  account: {%s}
-events:
-  account.credited: {}
-routing:
-  - {event: account.credited, reducer: account, key: event.data.to}
-`
-
 const benchStarlark = `def reduce(ctx, state, event):
     if state == None:
         state = {"count": 0, "total": 0}
@@ -64,173 +52,92 @@ const benchStarlark = `def reduce(ctx, state, event):
     return state
 `
 
-type account struct {
-	Count uint64 `cbor:"count"`
-	Total uint64 `cbor:"total"`
-}
-
-type credit struct {
-	To string `cbor:"to"`
-	By uint64 `cbor:"by"`
-}
-
-func credited(_ *reducer.Context, a account, c credit) (account, error) {
-	return account{Count: a.Count + 1, Total: a.Total + c.By}, nil
-}
-
-func benchOptions() local.Options {
-	return local.Options{Reducers: reducer.Registry{"account@1": reducer.Typed(1, credited)}}
-}
-
-// load makes events, in memory that it reuses.
-type load struct {
-	sent, events, cells int
-	buf                 []byte
-}
-
-func (l *load) done() bool { return l.sent == l.events }
-
-func (l *load) next(n int) iter.Seq2[world.Submission, error] {
-	return func(yield func(world.Submission, error) bool) {
-		for ; n > 0 && l.sent < l.events; n-- {
-			b := canon.AppendMap(l.buf[:0], 2)
-			b = canon.AppendUint(canon.AppendText(b, "by"), uint64(l.sent%1000))
-			b = canon.AppendText(b, "to")
-			at := len(b)
-			b = append(b, 0x60, 'c') // a text string, whose length follows
-			b = strconv.AppendInt(b, int64(l.sent%l.cells), 10)
-			b[at] |= byte(len(b) - at - 1)
-			l.buf = b
-			l.sent++
-			if !yield(world.Submission{Name: "account.credited", Data: b}, nil) {
-				return
-			}
-		}
-	}
-}
-
 // run measures everything, round by round.
-func (b *kernelBench) run(ctx context.Context, dir string, r *rows) error {
-	if err := b.each(b.round)(ctx, dir, r); err != nil {
-		return err
-	}
+func (b *kernelBench) run(ctx context.Context, r *run) {
+	b.each(b.round)(ctx, r)
 	b.note("idle cells")
-	return errors.Join(b.starlark(ctx, filepath.Join(dir, "star"), r), b.memory(ctx, filepath.Join(dir, "idle"), r))
+	b.starlark(ctx, r)
+	b.memory(ctx, r)
 }
 
-const benchChunk = 100_000 // events a tick
-
-func (b *kernelBench) round(ctx context.Context, dir string, r *rows) error {
-	lw, err := accounts(dir)
-	if err != nil {
-		return err
-	}
+func (b *kernelBench) round(ctx context.Context, r *run) {
+	lw := r.accounts(r.dir)
 	events := float64(b.events)
-	durable, err := measure(func() error {
-		return drive(ctx, lw, &load{events: b.events, cells: b.cells})
-	})
-	if err != nil {
-		return err
-	}
+	durable := measure(func() { r.credit(ctx, lw, b.events, b.cells) })
 	records := float64(lw.Status().Head.ID)
-	raw, scan, err := ceilings(filepath.Join(dir, "raw"), lw)
-	if err != nil {
-		return err
-	}
+	raw, scan := r.ceilings(lw)
 	r.add("raw append", "records/s", "", records/raw.Wall.Seconds())
 	r.add("durable steps", "records/s", "", records/durable.Wall.Seconds())
 	r.add("durable events", "events/s", "", events/durable.Wall.Seconds())
 	r.add("durable / raw append", "ratio", ">= 0.5", raw.Wall.Seconds()/durable.Wall.Seconds())
 	r.add("durable CPU", "us/event", "", float64(durable.CPU.Microseconds())/events)
 	r.add("durable allocations", "objects/event", "<= 2", float64(durable.Allocs)/events)
-	again, err := replay(lw)
-	if err != nil {
-		return err
-	}
+	again := r.replay(lw)
 	r.add("raw scan", "records/s", "", records/scan.Wall.Seconds())
 	r.add("replay", "records/s", "", records/again.Wall.Seconds())
 	r.add("replay / raw scan", "ratio", ">= 0.5", scan.Wall.Seconds()/again.Wall.Seconds())
-	if err := lw.Close(); err != nil {
-		return err
-	}
-	opening, err := measure(func() error {
-		lw, err = local.Open(dir, benchOptions())
-		return err
-	})
-	if err != nil {
-		return err
-	}
+	r.must(lw.Close())
+	opening := measure(func() { lw = r.open(r.dir, accountOptions()) })
 	r.add("open", "s", "<= 1", opening.Wall.Seconds())
-	return lw.Close()
+	r.must(lw.Close())
 }
 
 // ceilings measures a store without a kernel on the world's records: appending
 // them, and reading them back.
-func ceilings(dir string, lw *local.World) (raw, scan measured, err error) {
-	envelopes, err := envelopesOf(lw)
-	if err != nil {
-		return raw, scan, err
+func (r *run) ceilings(lw *local.World) (raw, scan measured) {
+	envelopes := make([]canon.Envelope, 0, lw.Status().Head.ID)
+	for s, err := range lw.Scan(0) {
+		r.must(err)
+		e, err := canon.DecodeEnvelope(bytes.Clone(s.Bytes))
+		r.must(err)
+		envelopes = append(envelopes, e)
 	}
-	db, err := pebble.Open(dir, &pebble.Options{
+	db, err := pebble.Open(r.at("raw"), &pebble.Options{
 		MemTableSize: 64 << 20, FormatMajorVersion: pebble.FormatNewest, Logger: quietLogger{},
 	})
-	if err != nil {
-		return raw, scan, err
-	}
-	if raw, err = measure(func() error { return rawAppend(db, envelopes) }); err == nil {
-		scan, err = measure(func() error { return rawScan(db) })
-	}
-	return raw, scan, errors.Join(err, db.Close())
+	r.must(err)
+	raw = measure(func() { r.rawAppend(db, envelopes) })
+	scan = measure(func() { r.rawScan(db) })
+	r.must(db.Close())
+	return raw, scan
 }
 
 // rawAppend encodes, chains and appends records: one batch is computed while the
 // one before syncs.
-func rawAppend(db *pebble.DB, envelopes []canon.Envelope) error {
+func (r *run) rawAppend(db *pebble.DB, envelopes []canon.Envelope) {
 	chain := new(canon.Chain)
 	var pending *pebble.Batch
 	var buf []byte
-	for len(envelopes) > 0 {
-		n := min(world.DefaultBatchRecords, len(envelopes))
+	for some := range slices.Chunk(envelopes, world.DefaultBatchRecords) {
 		batch := db.NewBatch()
-		for _, e := range envelopes[:n] {
+		for _, e := range some {
 			buf = canon.AppendEnvelope(buf[:0], e)
 			chain.Add(e.ID, e.Kind, buf)
 			op := batch.SetDeferred(8, len(buf))
 			binary.BigEndian.PutUint64(op.Key, e.ID)
 			copy(op.Value, buf)
-			if err := op.Finish(); err != nil {
-				return err
-			}
+			r.must(op.Finish())
 		}
-		envelopes = envelopes[n:]
-		if err := db.ApplyNoSyncWait(batch, pebble.Sync); err != nil {
-			return err
-		}
+		r.must(db.ApplyNoSyncWait(batch, pebble.Sync))
 		if pending != nil {
-			if err := errors.Join(pending.SyncWait(), pending.Close()); err != nil {
-				return err
-			}
+			r.must(errors.Join(pending.SyncWait(), pending.Close()))
 		}
 		pending = batch
 	}
-	return errors.Join(pending.SyncWait(), pending.Close())
+	r.must(errors.Join(pending.SyncWait(), pending.Close()))
 }
 
 // rawScan reads, decodes and chains all records.
-func rawScan(db *pebble.DB) error {
+func (r *run) rawScan(db *pebble.DB) {
 	it, err := db.NewIter(nil)
-	if err != nil {
-		return err
-	}
+	r.must(err)
 	chain := new(canon.Chain)
 	for ok := it.First(); ok; ok = it.Next() {
 		e, err := canon.DecodeEnvelopeAs(it.Value(), journal.KindOf)
-		if err != nil {
-			return errors.Join(err, it.Close())
-		}
+		r.must(err)
 		chain.Add(e.ID, e.Kind, it.Value())
 	}
-	return errors.Join(it.Error(), it.Close())
+	r.must(errors.Join(it.Error(), it.Close()))
 }
 
 type quietLogger struct{ pebble.Logger }
@@ -239,65 +146,26 @@ func (quietLogger) Infof(string, ...any)           {}
 func (quietLogger) Errorf(string, ...any)          {}
 func (quietLogger) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
 
-func envelopesOf(lw *local.World) ([]canon.Envelope, error) {
-	out := make([]canon.Envelope, 0, lw.Status().Head.ID)
-	for s, err := range lw.Scan(0) {
-		if err != nil {
-			return nil, err
-		}
-		e, err := canon.DecodeEnvelope(append([]byte(nil), s.Bytes...))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, e)
-	}
-	return out, nil
-}
-
 // starlark measures the same world with its reducer in Starlark.
-func (b *kernelBench) starlark(ctx context.Context, dir string, r *rows) error {
-	lw, err := benchWorld(dir, map[string]string{
-		local.ManifestFile: fmt.Sprintf(benchManifest, "engine: starlark, source: account.star"),
-		"account.star":     benchStarlark,
-	}, local.Options{})
-	if err != nil {
-		return err
-	}
+func (b *kernelBench) starlark(ctx context.Context, r *run) {
+	lw := r.world(r.at("star"), rules("account", inStarlark, "account.credited"), benchStarlark, local.Options{})
 	events := max(1, b.events/5)
-	m, err := measure(func() error {
-		return drive(ctx, lw, &load{events: events, cells: b.cells})
-	})
+	m := measure(func() { r.credit(ctx, lw, events, b.cells) })
 	r.add("Starlark events", "events/s of CPU", ">= 60000", float64(events)/m.CPU.Seconds())
-	return errors.Join(err, lw.Close())
+	r.must(lw.Close())
 }
 
 // memory measures the heap that idle cells of 200 bytes take.
-func (b *kernelBench) memory(ctx context.Context, dir string, r *rows) error {
-	lw, err := benchWorld(dir, map[string]string{
-		local.ManifestFile: fmt.Sprintf(benchManifest, `engine: go, name: note, version: "1"`),
-	}, noteOptions())
-	if err != nil {
-		return err
-	}
-	if err := drive(ctx, lw, &load{events: b.idle, cells: b.idle}); err != nil {
-		return err
-	}
+func (b *kernelBench) memory(ctx context.Context, r *run) {
+	text := strings.Repeat("x", 200-len("\xa2\x65count\x00\x64text\x78\x00"))
+	lw := r.world(r.at("idle"), rules("account", inGo("memo"), "account.credited"), "", local.Options{Reducers: reducer.Registry{
+		"memo@1": reducer.Typed(1, func(*reducer.Context, memo, credit) (memo, error) { return memo{Text: text}, nil }),
+	}})
+	r.credit(ctx, lw, b.idle, b.idle)
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	r.add("heap for idle cells", "MiB", "<= 1024 for 1000000", float64(m.HeapAlloc)/(1<<20))
 	r.add("heap a cell", "bytes", "", float64(m.HeapAlloc)/float64(b.idle))
-	return lw.Close()
-}
-
-type note struct {
-	Text string `cbor:"text"`
-}
-
-// noteOptions has a reducer whose state takes 200 bytes.
-func noteOptions() local.Options {
-	text := strings.Repeat("x", 200-len("\xa1\x64text\x78\x00"))
-	return local.Options{Reducers: reducer.Registry{"note@1": reducer.Typed(1, func(*reducer.Context, note, credit) (note, error) {
-		return note{Text: text}, nil
-	})}}
+	r.must(lw.Close())
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -46,6 +48,23 @@ func TestEveryBenchmarkMeasures(t *testing.T) {
 			require.NotEmpty(t, answer.Figures)
 		})
 	}
+}
+
+// TestTheFirstErrorEndsARun has one in the midst of a round.
+func TestTheFirstErrorEndsARun(t *testing.T) {
+	dir, wrong, deferred := t.TempDir(), errors.New("wrong"), false
+	s := scope{rounds: 2, dir: dir, note: func(string, ...any) {}}
+	_, err := s.measure(t.Context(), s.each(func(_ context.Context, r *run) {
+		defer func() { deferred = true }()
+		r.must(os.MkdirAll(r.at("left"), 0o755))
+		r.must(wrong)
+		t.Error("it went on")
+	}))
+	require.ErrorIs(t, err, wrong)
+	require.True(t, deferred)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestFiguresAreATable(t *testing.T) {

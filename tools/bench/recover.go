@@ -57,15 +57,20 @@ const outsideFile = "outside"
 
 // outside performs an effect by writing its key into a file, and can tell later
 // whether it did.
-type outside struct{ file *os.File }
+type outside struct{ *os.File }
+
+func newOutside(s host.Setup) (outside, error) {
+	file, err := os.OpenFile(filepath.Join(s.Dir, outsideFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return outside{file}, err
+}
 
 func (o outside) Perform(_ context.Context, call host.Call) (host.Result, error) {
-	_, err := o.file.WriteString(call.Permit.Key.String() + "\n")
+	_, err := o.WriteString(call.Permit.Key.String() + "\n")
 	return host.Result{Status: receipt.StatusOK, Payload: receipt.Data(canon.Null)}, err
 }
 
 func (o outside) Verify(_ context.Context, call host.Call) (receipt.Found, error) {
-	lines, err := os.ReadFile(o.file.Name())
+	lines, err := os.ReadFile(o.Name())
 	if err != nil {
 		return receipt.Found{}, err
 	}
@@ -79,144 +84,92 @@ func (o outside) Confirm(context.Context, host.Call, *receipt.Receipt) (receipt.
 	return receipt.Found{Verdict: receipt.Happened, Reason: "nothing else writes there"}, nil
 }
 
-func recoverOptions(dir string) (local.Options, *os.File, error) {
-	file, err := os.OpenFile(filepath.Join(dir, outsideFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+func recoverOptions() local.Options {
 	opts := effectsOptions()
-	opts.Adapters["echo"] = func(host.Setup) (host.Adapter, error) { return outside{file}, nil }
-	opts.Verifiers = map[string]host.VerifierFactory{"echo": func(host.Setup) (host.Verifier, error) { return outside{file}, nil }}
-	return opts, file, err
+	opts.Adapters["echo"] = func(s host.Setup) (host.Adapter, error) { return newOutside(s) }
+	opts.Verifiers = map[string]host.VerifierFactory{"echo": func(s host.Setup) (host.Verifier, error) { return newOutside(s) }}
+	return opts
 }
 
 // runRecoverable runs the world in a directory until it is idle.
 func runRecoverable(ctx context.Context, dir string) error {
-	lw, file, err := openRecoverable(dir)
+	lw, err := local.Open(dir, recoverOptions())
 	if err != nil {
 		return err
 	}
-	return errors.Join(lw.Run(ctx), lw.Close(), file.Close())
+	return errors.Join(lw.Run(ctx), lw.Close())
 }
 
-// openRecoverable opens the world in a directory, and the file of what it performs.
-func openRecoverable(dir string) (*local.World, *os.File, error) {
-	opts, file, err := recoverOptions(dir)
-	if err != nil {
-		return nil, nil, err
-	}
-	lw, err := local.Open(dir, opts)
-	if err != nil {
-		return nil, nil, errors.Join(err, file.Close())
-	}
-	return lw, file, nil
-}
-
-func (b *recoverBench) round(ctx context.Context, dir string, r *rows) error {
-	if err := b.prepare(ctx, dir); err != nil {
-		return err
-	}
-	all := b.cells * b.effects
-	first, err := start(ctx, dir)
-	if err != nil {
-		return err
-	}
-	if err := awaitLines(ctx, dir, all/2); err != nil {
-		return err
-	}
+func (b *recoverBench) round(ctx context.Context, r *run) {
+	rules := strings.Replace(agentRules(), "{adapter: echo}",
+		"{adapter: echo, on_in_doubt: verify, verify: {adapter: echo}}", 1)
+	lw := r.world(r.dir, rules, "", recoverOptions())
+	r.begin(ctx, lw, b.cells, b.effects)
+	r.must(lw.Close())
+	first := r.start(ctx)
+	r.awaitLines(ctx, b.cells*b.effects/2)
 	_ = first.Process.Kill() // it may have ended
 	_ = first.Wait()
-	before, err := linesOf(dir)
-	if err != nil {
-		return err
-	}
+	before := len(r.lines())
 	began := time.Now()
-	second, err := start(ctx, dir)
-	if err != nil {
-		return err
-	}
-	if err := awaitLines(ctx, dir, len(before)+1); err != nil {
-		return err
-	}
+	second := r.start(ctx)
+	r.awaitLines(ctx, before+1)
 	toFirst := time.Since(began)
 	if err := second.Wait(); err != nil {
-		return fmt.Errorf("the process that goes on: %w", err)
+		r.must(fmt.Errorf("the process that goes on: %w", err))
 	}
-	return b.judge(dir, len(before), toFirst, r)
-}
-
-func (b *recoverBench) prepare(ctx context.Context, dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	opts, file, err := recoverOptions(dir)
-	if err != nil {
-		return err
-	}
-	lw, err := benchWorld(dir, map[string]string{
-		local.ManifestFile: strings.Replace(benchEffectsManifest, "{adapter: echo}",
-			"{adapter: echo, on_in_doubt: verify, verify: {adapter: echo}}", 1),
-	}, opts)
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	return errors.Join(begin(ctx, lw, b.cells, b.effects), lw.Close(), file.Close())
+	r.add("performed before the kill", "effects", "", float64(before))
+	r.add("to the first new effect", "s", "<= 0.5", toFirst.Seconds())
+	b.judge(r)
 }
 
 // start starts a process that runs the world.
-func start(ctx context.Context, dir string) (*exec.Cmd, error) {
+func (r *run) start(ctx context.Context) *exec.Cmd {
 	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.CommandContext(ctx, self, "recover", "--child", dir)
+	r.must(err)
+	cmd := exec.CommandContext(ctx, self, "recover", "--child", r.dir)
 	cmd.Stderr = os.Stderr
-	return cmd, cmd.Start()
+	r.must(cmd.Start())
+	return cmd
 }
 
 // awaitLines waits until at least n effects have been performed.
-func awaitLines(ctx context.Context, dir string, n int) error {
+func (r *run) awaitLines(ctx context.Context, n int) {
 	for {
-		info, err := os.Stat(filepath.Join(dir, outsideFile))
-		if err != nil {
-			return err
-		}
+		info, err := os.Stat(r.at(outsideFile))
+		r.must(err)
 		if info.Size() >= int64(n*(2*len(receipt.Key{}.Hash)+1)) {
-			return nil
+			return
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			r.must(ctx.Err())
 		case <-time.After(time.Millisecond):
 		}
 	}
 }
 
-func linesOf(dir string) ([]string, error) {
-	data, err := os.ReadFile(filepath.Join(dir, outsideFile))
-	return strings.Fields(string(data)), err
+func (r *run) lines() []string {
+	data, err := os.ReadFile(r.at(outsideFile))
+	r.must(err)
+	return strings.Fields(string(data))
 }
 
 // judge counts what was performed twice, and what was not or is not known.
-func (b *recoverBench) judge(dir string, before int, toFirst time.Duration, r *rows) error {
-	lines, err := linesOf(dir)
-	if err != nil {
-		return err
-	}
+func (b *recoverBench) judge(r *run) {
+	lines := r.lines()
 	performed := make(map[string]bool, len(lines))
 	for _, key := range lines {
 		performed[key] = true
 	}
-	lw, file, err := openRecoverable(dir)
-	if err != nil {
-		return err
-	}
+	lw := r.open(r.dir, recoverOptions())
 	lost := b.cells*b.effects - len(performed)
 	for _, e := range (view.Journal{Local: lw}).Ledger() {
 		if e.State != receipt.StateCommitted || !performed[e.Intent.Key.String()] {
 			lost++
 		}
 	}
-	r.add("performed before the kill", "effects", "", float64(before))
-	r.add("to the first new effect", "s", "<= 0.5", toFirst.Seconds())
 	r.add("performed twice", "effects", "0", float64(len(lines)-len(performed)))
 	r.add("lost", "effects", "0", float64(lost))
-	return errors.Join(lw.Close(), file.Close())
+	r.must(lw.Close())
 }

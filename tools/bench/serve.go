@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -48,20 +47,10 @@ func newServeCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-const benchServeManifest = `world: bench
-version: 1
-reducers:
-  tally: {engine: go, name: tally, version: "1"}
-events:
-  client.sent: {}
-routing:
-  - {event: client.sent, reducer: tally, key: event.data.from}
-`
-
 // clientEvent is an event of a client.
 type clientEvent struct {
-	From string `cbor:"from" json:"from"`
-	N    uint64 `cbor:"n" json:"n"` // from 0
+	Of string `cbor:"to" json:"to"` // the client, and its cell
+	N  uint64 `cbor:"n" json:"n"`   // from 0
 }
 
 // tally is what has come of a client.
@@ -78,63 +67,47 @@ func tallied(_ *reducer.Context, t tally, e clientEvent) (tally, error) {
 	return t, nil
 }
 
-func benchServeOptions() local.Options {
-	return local.Options{Reducers: reducer.Registry{"tally@1": reducer.Typed(1, tallied)}}
+// tallies makes a world that counts the events of each client.
+func (r *run) tallies(dir string) *local.World {
+	return r.world(dir, rules("tally", inGo("tally"), "client.sent"), "",
+		local.Options{Reducers: reducer.Registry{"tally@1": reducer.Typed(1, tallied)}})
 }
 
 // run measures both ways, round by round.
-func (b *serveBench) run(ctx context.Context, dir string, r *rows) error {
+func (b *serveBench) run(ctx context.Context, r *run) {
 	if b.clients < 1 || b.rounds < 1 {
-		return errors.New("there is nothing to measure: type --clients 64 --rounds 1")
+		r.must(errors.New("there is nothing to measure: type --clients 64 --rounds 1"))
 	}
-	return b.each(b.round)(ctx, dir, r)
+	b.each(b.round)(ctx, r)
 }
 
-func (b *serveBench) round(ctx context.Context, dir string, r *rows) error {
-	served, err := b.served(ctx, filepath.Join(dir, "served"), r)
-	if err != nil {
-		return err
-	}
-	direct, err := b.direct(ctx, filepath.Join(dir, "direct"))
-	if err != nil {
-		return err
-	}
+func (b *serveBench) round(ctx context.Context, r *run) {
+	served, direct := b.served(ctx, r), b.direct(ctx, r)
 	served.add(r, "served")
 	direct.add(r, "direct")
 	r.add("served / direct", "ratio", "", served.perSecond()/direct.perSecond())
-	return nil
 }
 
 // served has the clients submit over HTTP.
-func (b *serveBench) served(ctx context.Context, dir string, r *rows) (s *submitted, err error) {
-	lw, err := benchWorld(dir, map[string]string{local.ManifestFile: benchServeManifest}, benchServeOptions())
-	if err != nil {
-		return nil, err
-	}
+func (b *serveBench) served(ctx context.Context, r *run) *submitted {
+	lw := r.tallies(r.at("served"))
 	secret, hash := api.NewToken()
 	tokens, err := api.ParseTokens(fmt.Appendf(nil, "bench %s,%s %s *", api.ScopeRead, api.ScopeSubmit, hash))
-	if err != nil {
-		return nil, errors.Join(err, lw.Close())
-	}
+	r.must(err)
 	server, err := api.New(api.Config{Worlds: []*local.World{lw}, Tokens: tokens})
-	if err != nil {
-		return nil, errors.Join(err, lw.Close())
-	}
+	r.must(err)
 	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return nil, errors.Join(err, server.Close(), lw.Close())
-	}
+	r.must(err)
 	srv := server.HTTPServer()
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = srv.Serve(listener) }) // always an error; requests fail with another
 	stop := driven(ctx, lw)
-	s, err = b.followed(ctx, newBenchClient("http://"+listener.Addr().String()+"/api/worlds/"+lw.Status().ID, secret, b.clients), r)
+	s, err := b.followed(ctx, newBenchClient("http://"+listener.Addr().String()+"/api/worlds/"+lw.Status().ID, secret, b.clients), r)
 	err = errors.Join(err, stop(), srv.Close())
 	serving.Wait()
-	if err = errors.Join(err, server.Close()); err == nil {
-		err = s.check(ctx, lw)
-	}
-	return s, errors.Join(err, lw.Close())
+	r.must(errors.Join(err, server.Close()))
+	r.must(errors.Join(s.check(ctx, lw), lw.Close()))
+	return s
 }
 
 // driven keeps a world running until stop, which returns why it could not go on.
@@ -164,7 +137,7 @@ func driven(ctx context.Context, lw *local.World) (stop func() error) {
 }
 
 // followed has the clients submit while others follow.
-func (b *serveBench) followed(ctx context.Context, client *benchClient, r *rows) (*submitted, error) {
+func (b *serveBench) followed(ctx context.Context, client *benchClient, r *run) (*submitted, error) {
 	good, err := client.follow(ctx)
 	if err != nil {
 		return nil, err
@@ -179,7 +152,7 @@ func (b *serveBench) followed(ctx context.Context, client *benchClient, r *rows)
 	following.Go(func() { seen, failed = readFollowed(good) })
 	s, err := b.load(ctx, client.submit)
 	if err == nil {
-		_, err = client.submit(ctx, clientEvent{From: lastClient})
+		_, err = client.submit(ctx, clientEvent{Of: lastClient})
 	}
 	if err != nil {
 		_ = good.Close() // which ends the follower
@@ -201,19 +174,15 @@ func (b *serveBench) followed(ctx context.Context, client *benchClient, r *rows)
 
 // direct has the clients submit to a world that is driven in the same way, without
 // HTTP.
-func (b *serveBench) direct(ctx context.Context, dir string) (*submitted, error) {
-	lw, err := benchWorld(dir, map[string]string{local.ManifestFile: benchServeManifest}, benchServeOptions())
-	if err != nil {
-		return nil, err
-	}
+func (b *serveBench) direct(ctx context.Context, r *run) *submitted {
+	lw := r.tallies(r.at("direct"))
 	stop := driven(ctx, lw)
 	s, err := b.load(ctx, func(ctx context.Context, e clientEvent) (journal.Seq, error) {
 		return lw.Submit(ctx, "client.sent", e)
 	})
-	if err = errors.Join(err, stop()); err == nil {
-		err = s.check(ctx, lw)
-	}
-	return s, errors.Join(err, lw.Close())
+	r.must(errors.Join(err, stop()))
+	r.must(errors.Join(s.check(ctx, lw), lw.Close()))
+	return s
 }
 
 // submitted is what clients have had accepted.
@@ -257,7 +226,7 @@ func (b *serveBench) load(ctx context.Context, submit func(context.Context, clie
 func (s *submitted) perSecond() float64 { return float64(len(s.took)) / s.wall.Seconds() }
 
 // add adds the figures.
-func (s *submitted) add(r *rows, how string) {
+func (s *submitted) add(r *run, how string) {
 	part := func(percent int) float64 {
 		if len(s.took) == 0 {
 			return 0

@@ -101,7 +101,7 @@ func readFollowed(stream io.Reader) (seen []journal.Seq, err error) {
 		if len(seen) > 0 && r.ID <= seen[len(seen)-1] {
 			return nil, fmt.Errorf("%w: a follower was sent #%d after #%d", errNotExact, r.ID, seen[len(seen)-1])
 		}
-		if seen = append(seen, r.ID); r.Payload.Data.From == lastClient {
+		if seen = append(seen, r.ID); r.Payload.Data.Of == lastClient {
 			return seen, nil
 		}
 	}

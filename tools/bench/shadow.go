@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,29 +38,13 @@ func newShadowCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-const benchShadowManifest = `world: bench
-version: 1
-reducers:
-  account: {%s, grants: [bells]}
-events:
-  account.credited: {}
-effects:
-  bell.ring: {adapter: echo}
-caps:
-  bells: {type: any, params: {kinds: ["bell.*"]}}
-policies:
-  - {name: bells, when: 'intent.kind == "bell.ring"', decide: allow}
-routing:
-  - {event: account.credited, reducer: account, key: event.data.to}
-`
-
 const benchShadowStarlark = `def reduce(ctx, state, event):
     if event.name == "receipt":
         state["rung"] = event.data["status"]
         return state
     if state == None:
         state = {"count": 0, "total": 0, "rung": ""}
-        ctx.effect("bell.ring", {"for": ctx.key})
+        ctx.effect("tool.call", {"for": ctx.key})
     state["count"] += 1
     state["total"] += event.data["by"]
     return state
@@ -93,7 +75,7 @@ func rings(ctx *reducer.Context, a ringer, e reducer.Event) (ringer, error) {
 		return a, err
 	}
 	if a.Count == 0 {
-		ctx.Effect("bell.ring", ring{For: ctx.Cell().Key}, "")
+		ctx.Effect("tool.call", ring{For: ctx.Cell().Key}, "")
 	}
 	a.Count++
 	a.Total += c.By
@@ -132,58 +114,43 @@ func denying() benchCandidate {
 	}}
 }
 
-func (b *shadowBench) run(ctx context.Context, dir string, r *rows) error {
-	err := b.world(ctx, filepath.Join(dir, "star"), "Starlark: ", "engine: starlark, source: account.star", []benchCandidate{
+func (b *shadowBench) run(ctx context.Context, r *run) {
+	b.world(ctx, r, "Starlark", inStarlark, []benchCandidate{
 		withCode("another comment", "# Rings once.\n"+benchShadowStarlark),
 		withCode("more gas", strings.Replace(benchShadowStarlark, `state["count"] += 1`, `state["count"] += 0 + 1`, 1)),
 		denying(),
-	}, r)
-	if err != nil {
-		return err
-	}
-	return b.world(ctx, filepath.Join(dir, "go"), "Go: ", `engine: go, name: ringer, version: "1"`, []benchCandidate{
+	})
+	b.world(ctx, r, "Go", inGo("ringer"), []benchCandidate{
 		{name: "another policy", change: func(m *manifest.Manifest) {
 			m.Policies = append(m.Policies, manifest.Policy{Name: "gongs", When: `intent.kind == "gong.ring"`, Decide: manifest.DecideAllow})
 		}},
 		denying(),
-	}, r)
+	})
 }
 
 // world measures a world, round by round.
-func (b *shadowBench) world(ctx context.Context, dir, name, engine string, candidates []benchCandidate, r *rows) (err error) {
-	lw, err := benchWorld(dir, map[string]string{
-		local.ManifestFile: fmt.Sprintf(benchShadowManifest, engine), "account.star": benchShadowStarlark,
-	}, ringOptions())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lw.Close()) }()
-	if err := drive(ctx, lw, &load{events: b.events, cells: b.cells}); err != nil {
-		return err
-	}
-	if err := lw.Run(ctx); err != nil {
-		return err
-	}
+func (b *shadowBench) world(ctx context.Context, r *run, name, engine string, candidates []benchCandidate) {
+	lw := r.world(r.at(name), rules("account", engine+asking, "account.credited")+withEffects, benchShadowStarlark, ringOptions())
+	r.credit(ctx, lw, b.events, b.cells)
+	r.must(lw.Run(ctx))
 	for round := range b.rounds {
-		b.note("%sround %d of %d", name, round+1, b.rounds)
-		again, err := replay(lw)
-		if err != nil {
-			return err
-		}
+		b.note("%s: round %d of %d", name, round+1, b.rounds)
+		again := r.replay(lw)
 		for i, c := range candidates {
+			figure := name + ": " + c.name
 			report, shadow, err := b.shadow(ctx, lw, &c)
 			if err != nil {
-				return fmt.Errorf("%s%s: %w", name, c.name, err)
+				r.must(fmt.Errorf("%s: %w", figure, err))
 			}
 			events := float64(report.Events)
 			if i == 0 {
-				r.add(name+"replay", "events/s", "", events/again.Wall.Seconds())
+				r.add(name+": replay", "events/s", "", events/again.Wall.Seconds())
 			}
-			r.add(name+c.name, "events/s", "", events/shadow.Wall.Seconds())
-			r.add(name+c.name+" / replay", "ratio", ">= 0.7", again.Wall.Seconds()/shadow.Wall.Seconds())
+			r.add(figure, "events/s", "", events/shadow.Wall.Seconds())
+			r.add(figure+" / replay", "ratio", ">= 0.7", again.Wall.Seconds()/shadow.Wall.Seconds())
 		}
 	}
-	return nil
+	r.must(lw.Close())
 }
 
 // inForce returns a copy of the manifest in force.
@@ -206,10 +173,7 @@ func (b *shadowBench) shadow(ctx context.Context, lw *local.World, c *benchCandi
 	}
 	c.change(next)
 	var report *governance.Report
-	m, err := measure(func() error {
-		report, err = lw.Rehearse(ctx, next, c.contents, world.ShadowConfig{})
-		return err
-	})
+	m := measure(func() { report, err = lw.Rehearse(ctx, next, c.contents, world.ShadowConfig{}) })
 	if err == nil && report.NoOp() == c.differs {
 		err = fmt.Errorf("the shadow comes to %+v", report.Counts)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -48,14 +47,10 @@ func newSnapshotCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-func (b *snapshotBench) round(ctx context.Context, dir string, r *rows) error {
-	if err := b.snapshots(ctx, filepath.Join(dir, "cells"), r); err != nil {
-		return err
-	}
-	if err := b.looks(ctx, filepath.Join(dir, "journal"), r); err != nil {
-		return err
-	}
-	return b.forks(ctx, filepath.Join(dir, "large"), r)
+func (b *snapshotBench) round(ctx context.Context, r *run) {
+	b.snapshots(ctx, r)
+	b.looks(ctx, r)
+	b.forks(ctx, r)
 }
 
 // memo is a cell's state of about 200 bytes.
@@ -69,65 +64,39 @@ type noted struct {
 	Text string `cbor:"text"`
 }
 
-const memoManifest = `world: notes
-version: 1
-reducers:
-  note: {engine: go, name: note, version: "1"}
-events:
-  noted:
-routing:
-  - {event: noted, reducer: note, key: event.data.to}
-`
-
 func memoOptions() local.Options {
 	return local.Options{Reducers: reducer.Registry{"note@1": reducer.Typed(1, func(_ *reducer.Context, n memo, e noted) (memo, error) {
 		return memo{Count: n.Count + 1, Text: e.Text}, nil
 	})}}
 }
 
-// touch has every so many of the cells handle an event.
-func (b *snapshotBench) touch(ctx context.Context, lw *local.World, every int, text string) error {
-	all := func(yield func(world.Submission, error) bool) {
-		for i := 0; i < b.cells; i += every {
-			data, err := canon.Marshal(noted{To: "c" + strconv.Itoa(i), Text: text})
-			if !yield(world.Submission{Name: "noted", Data: data}, err) {
-				return
-			}
-		}
-	}
-	if _, _, err := lw.SubmitAll(ctx, all); err != nil {
-		return err
-	}
-	return lw.Run(ctx)
+// memos makes a world of cells that keep the last text they were sent.
+func (r *run) memos(dir string, opts local.Options) *local.World {
+	return r.world(dir, rules("note", inGo("note"), "noted"), "", opts)
+}
+
+// note sends a text to every so many of the cells.
+func (r *run) note(ctx context.Context, lw *local.World, cells, every int, text string) {
+	r.feed(ctx, lw, "noted", (cells+every-1)/every, chunk, func(i int) ([]byte, error) {
+		return canon.Marshal(noted{To: "c" + strconv.Itoa(i*every), Text: text})
+	})
 }
 
 // snapshots compares snapshots and rollbacks after little has changed with those
 // after everything has.
-func (b *snapshotBench) snapshots(ctx context.Context, dir string, r *rows) error {
+func (b *snapshotBench) snapshots(ctx context.Context, r *run) {
 	opts := memoOptions()
 	opts.Checkpoint = 1 << 40 // else a snapshot finds most of the work done
-	lw, err := benchWorld(dir, map[string]string{local.ManifestFile: memoManifest}, opts)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lw.Close() }()
+	lw := r.memos(r.at("cells"), opts)
 	var took [2][2]time.Duration
 	every := []int{1, b.share}
 	for i := range every { // all the cells first: a first snapshot has no other before it
-		if err := b.touch(ctx, lw, every[i], strings.Repeat("a", 180)); err != nil {
-			return err
-		}
-		if took[0][i], err = snapshotTime(ctx, lw, fmt.Sprint("every", every[i])); err != nil {
-			return err
-		}
+		r.note(ctx, lw, b.cells, every[i], strings.Repeat("a", 180))
+		took[0][i] = r.snapshotTime(ctx, lw, fmt.Sprint("every", every[i]))
 	}
 	for _, i := range []int{1, 0} {
-		if err := b.touch(ctx, lw, every[i], strings.Repeat("b", 180)); err != nil {
-			return err
-		}
-		if took[1][i], err = rollbackTime(ctx, lw, fmt.Sprint("every", b.share)); err != nil {
-			return err
-		}
+		r.note(ctx, lw, b.cells, every[i], strings.Repeat("b", 180))
+		took[1][i] = r.rollbackTime(ctx, lw, fmt.Sprint("every", b.share))
 	}
 	for i, what := range []string{"snapshot", "rollback"} {
 		all, few := took[i][0].Seconds(), took[i][1].Seconds()
@@ -135,85 +104,70 @@ func (b *snapshotBench) snapshots(ctx context.Context, dir string, r *rows) erro
 		r.add(fmt.Sprintf("%s, 1 in %d changed", what, b.share), "ms", "", few*1e3)
 		r.add(what+", few / all", "ratio", "<= 0.05", few/all)
 	}
-	return nil
+	r.must(lw.Close())
 }
 
 // snapshotTime makes a snapshot and waits until its image is stored. What was
 // written before is stored before.
-func snapshotTime(ctx context.Context, lw *local.World, name string) (time.Duration, error) {
-	if _, err := lw.Image(0); err != nil {
-		return 0, err
-	}
+func (r *run) snapshotTime(ctx context.Context, lw *local.World, name string) time.Duration {
+	r.stored(lw)
 	start := time.Now()
 	var s snapshot.Snapshot
-	err := lw.Update(func(w *world.World) (err error) {
+	r.must(lw.Update(func(w *world.World) (err error) {
 		s, err = w.Snapshot(ctx, name, "", "bench")
 		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	_, err = lw.Part(journal.Seq(s.Record), nil)
-	return time.Since(start), err
+	}))
+	_, err := lw.Part(journal.Seq(s.Record), nil)
+	r.must(err)
+	return time.Since(start)
 }
 
 // rollbackTime rolls back and waits until what returned is stored.
-func rollbackTime(ctx context.Context, lw *local.World, name string) (time.Duration, error) {
-	if _, err := lw.Image(0); err != nil {
-		return 0, err
-	}
+func (r *run) rollbackTime(ctx context.Context, lw *local.World, name string) time.Duration {
+	r.stored(lw)
 	start := time.Now()
 	b := journal.RolledBack{Snapshot: name, Actor: "bench", Reason: "to measure"}
-	err := lw.Update(func(w *world.World) error {
+	r.must(lw.Update(func(w *world.World) error {
 		_, _, err := w.Rollback(ctx, b)
 		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	_, err = lw.Image(0)
-	return time.Since(start), err
+	}))
+	r.stored(lw)
+	return time.Since(start)
+}
+
+// stored waits until the last image is.
+func (r *run) stored(lw *local.World) {
+	_, err := lw.Image(0)
+	r.must(err)
 }
 
 // lookRounds is how many cells and moments are looked at.
 const lookRounds = 200
 
 // looks looks at random cells and moments of a long journal.
-func (b *snapshotBench) looks(ctx context.Context, dir string, r *rows) error {
-	lw, err := accounts(dir)
-	if err != nil {
-		return err
-	}
-	if err := drive(ctx, lw, &load{events: b.events, cells: b.keys}); err != nil {
-		return err
-	}
-	if err := lw.Close(); err != nil { // what a later process finds
-		return err
-	}
-	if lw, err = local.Open(dir, benchOptions()); err != nil {
-		return err
-	}
-	defer func() { _ = lw.Close() }()
+func (b *snapshotBench) looks(ctx context.Context, r *run) {
+	dir := r.at("journal")
+	lw := r.accounts(dir)
+	r.credit(ctx, lw, b.events, b.keys)
+	r.must(lw.Close()) // what a later process finds
+	lw = r.open(dir, accountOptions())
 	rng := rand.New(rand.NewPCG(1, 2))
 	end := uint64(lw.Status().Head.ID)
 	var show, tell []float64
 	for range lookRounds {
 		cell := reducer.Cell{Reducer: "account", Key: "c" + strconv.Itoa(rng.IntN(b.keys))}
 		start := time.Now()
-		if _, _, err := lw.CellAt(cell, journal.Seq(1+rng.Uint64N(end))); err != nil {
-			return err
-		}
+		_, _, err := lw.CellAt(cell, journal.Seq(1+rng.Uint64N(end)))
+		r.must(err)
 		show = append(show, time.Since(start).Seconds()*1e3)
 		start = time.Now()
-		if err := readTimeline(view.Journal{Local: lw}, cell.String()); err != nil {
-			return err
-		}
+		r.must(readTimeline(view.Journal{Local: lw}, cell.String()))
 		tell = append(tell, time.Since(start).Seconds()*1e3)
 	}
 	r.add("records to look back over", "records", "", float64(end))
 	r.add("cell show --at, median", "ms", "<= 50", median("", "", "", show).Value)
 	r.add("timeline, median", "ms", "<= 100", median("", "", "", tell).Value)
-	return nil
+	r.must(lw.Close())
 }
 
 // readTimeline reads what worldctl timeline puts into words: the records of a cell
@@ -231,51 +185,27 @@ func readTimeline(j view.Journal, cell string) error {
 }
 
 // forks forks a large world.
-func (b *snapshotBench) forks(ctx context.Context, dir string, r *rows) error {
-	lw, err := benchWorld(dir, map[string]string{local.ManifestFile: memoManifest}, memoOptions())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = lw.Close() }()
+func (b *snapshotBench) forks(ctx context.Context, r *run) {
+	dir := r.at("large")
+	lw := r.memos(dir, memoOptions())
 	rng := rand.New(rand.NewPCG(1, 2))
-	const textBytes = 100 << 10
-	for left := b.bytes; left > 0; {
-		const chunk = 500
-		all := func(yield func(world.Submission, error) bool) {
-			for i := 0; i < chunk && left > 0; i++ {
-				text := make([]byte, textBytes)
-				for j := range text {
-					text[j] = byte('!' + rng.IntN(90)) // does not compress to nothing
-				}
-				data, err := canon.Marshal(noted{To: "c" + strconv.Itoa(i), Text: string(text)})
-				left -= textBytes
-				if !yield(world.Submission{Name: "noted", Data: data}, err) {
-					return
-				}
-			}
+	const chunk, textBytes = 500, 100 << 10
+	events := int((b.bytes + textBytes - 1) / textBytes)
+	r.feed(ctx, lw, "noted", events, chunk, func(i int) ([]byte, error) {
+		text := make([]byte, textBytes)
+		for j := range text {
+			text[j] = byte('!' + rng.IntN(90)) // does not compress to nothing
 		}
-		if _, _, err := lw.SubmitAll(ctx, all); err != nil {
-			return err
-		}
-		if err := lw.Run(ctx); err != nil {
-			return err
-		}
-	}
-	if err := lw.Close(); err != nil { // what was written is not the fork's to wait for
-		return err
-	}
-	if lw, err = local.Open(dir, memoOptions()); err != nil {
-		return err
-	}
+		return canon.Marshal(noted{To: "c" + strconv.Itoa(i%chunk), Text: string(text)})
+	})
+	r.must(lw.Close()) // what was written is not the fork's to wait for
+	lw = r.open(dir, memoOptions())
 	size, err := sizeOf(dir)
-	if err != nil {
-		return err
-	}
+	r.must(err)
 	start := time.Now()
-	if _, err := lw.Fork(dir+"-fork", local.ForkOptions{Effects: journal.ForkHold, Actor: "bench"}); err != nil {
-		return err
-	}
+	_, err = lw.Fork(dir+"-fork", local.ForkOptions{Effects: journal.ForkHold, Actor: "bench"})
+	r.must(err)
 	r.add("world to fork", "MB", "", float64(size)/1e6)
 	r.add("fork", "ms", "<= 1000", time.Since(start).Seconds()*1e3)
-	return nil
+	r.must(lw.Close())
 }

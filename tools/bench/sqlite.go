@@ -29,85 +29,62 @@ CREATE TABLE receipts (
 // byHand has cells perform effects one after the other, group cells at a time,
 // each group's rows in one transaction. It returns what it cost and how much of
 // the disk it takes.
-func byHand(dir string, cells, effects, group int) (measured, int64, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return measured{}, 0, err
-	}
+func (r *run) byHand(dir string, cells, effects, group int) (measured, int64) {
+	r.must(os.MkdirAll(dir, 0o755))
 	db, err := sql.Open("sqlite3", filepath.Join(dir, "effects.db")+"?_journal_mode=WAL&_synchronous=FULL")
-	if err != nil {
-		return measured{}, 0, err
-	}
+	r.must(err)
 	db.SetMaxOpenConns(1)
 	if _, err := db.Exec(byHandSchema); err != nil {
-		return measured{}, 0, errors.Join(fmt.Errorf("sqlite: %w", err), db.Close())
+		r.must(fmt.Errorf("sqlite: %w", err))
 	}
-	h, err := newHand(db)
-	if err != nil {
-		return measured{}, 0, errors.Join(err, db.Close())
-	}
-	m, err := measure(func() error {
+	h := &hand{run: r, db: db}
+	h.intents, err = db.Prepare("INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?)")
+	r.must(err)
+	h.answers, err = db.Prepare("INSERT INTO receipts VALUES (?, ?, ?, ?)")
+	r.must(err)
+	m := measure(func() {
 		for n := range effects {
 			for first := 0; first < cells; first += group {
-				if err := h.perform(first, min(group, cells-first), n); err != nil {
-					return err
-				}
+				h.perform(first, min(group, cells-first), n)
 			}
 		}
-		return nil
 	})
-	bytes, sized := sizeOf(dir)
-	return m, bytes, errors.Join(err, sized, db.Close())
+	bytes, err := sizeOf(dir)
+	r.must(errors.Join(err, db.Close()))
+	return m, bytes
 }
 
 type hand struct {
+	*run
+
 	db               *sql.DB
 	intents, answers *sql.Stmt
 	keys             []string
 }
 
-func newHand(db *sql.DB) (*hand, error) {
-	h := &hand{db: db}
-	var err, second error
-	h.intents, err = db.Prepare("INSERT INTO intents VALUES (?, ?, ?, ?, ?, ?)")
-	h.answers, second = db.Prepare("INSERT INTO receipts VALUES (?, ?, ?, ?)")
-	return h, errors.Join(err, second)
-}
-
 // perform writes down the n-th intents of some cells, performs them, and writes
 // down what came of it.
-func (h *hand) perform(first, cells, n int) error {
+func (h *hand) perform(first, cells, n int) {
 	h.keys = h.keys[:0]
-	err := h.transaction(h.intents, func(insert *sql.Stmt) error {
-		for i := range cells {
-			cell := fmt.Sprintf("agent/%d", first+i)
-			key := sha256.Sum256(fmt.Appendf(nil, "bench %s@%d tool.call", cell, n))
-			h.keys = append(h.keys, hex.EncodeToString(key[:]))
-			if _, err := insert.Exec(h.keys[i], cell, n, "tool.call", strconv.Itoa(n), time.Now().UnixNano()); err != nil {
-				return err
-			}
-		}
-		return nil
+	h.insert(h.intents, cells, func(i int) []any {
+		cell := fmt.Sprintf("agent/%d", first+i)
+		key := sha256.Sum256(fmt.Appendf(nil, "bench %s@%d tool.call", cell, n))
+		h.keys = append(h.keys, hex.EncodeToString(key[:]))
+		return []any{h.keys[i], cell, n, "tool.call", strconv.Itoa(n), time.Now().UnixNano()}
 	})
-	if err != nil {
-		return err
-	}
-	return h.transaction(h.answers, func(insert *sql.Stmt) error {
-		for _, key := range h.keys {
-			if _, err := insert.Exec(key, "ok", "null", time.Now().UnixNano()); err != nil {
-				return err
-			}
-		}
-		return nil
+	h.insert(h.answers, cells, func(i int) []any {
+		return []any{h.keys[i], "ok", "null", time.Now().UnixNano()}
 	})
 }
 
-func (h *hand) transaction(insert *sql.Stmt, fill func(*sql.Stmt) error) error {
+// insert inserts rows in a transaction.
+func (h *hand) insert(into *sql.Stmt, rows int, row func(i int) []any) {
 	tx, err := h.db.Begin()
-	if err != nil {
-		return err
+	h.must(err)
+	into = tx.Stmt(into)
+	for i := range rows {
+		_, err := into.Exec(row(i)...)
+		h.must(err)
 	}
-	if err := fill(tx.Stmt(insert)); err != nil {
-		return errors.Join(err, tx.Rollback())
-	}
-	return tx.Commit()
+	h.must(tx.Commit())
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
@@ -38,50 +36,32 @@ func newVerifyCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-func (b *verifyBench) round(ctx context.Context, dir string, r *rows) error {
-	whole, quarter := filepath.Join(dir, "whole"), filepath.Join(dir, "quarter")
-	if err := b.times(ctx, whole, r); err != nil {
-		return err
-	}
-	small, err := b.world(ctx, quarter, b.records/4)
-	if err == nil {
-		err = small.Close()
-	}
-	if err != nil {
-		return err
-	}
+func (b *verifyBench) round(ctx context.Context, r *run) {
+	whole, quarter := r.at("whole"), r.at("quarter")
+	b.times(ctx, r, whole)
+	r.must(b.world(ctx, r, quarter, b.records/4).Close())
 	var peaks [2]float64
 	for i, at := range []string{whole, quarter} {
-		if peaks[i], err = peakHeap(func() error { return proven(local.Verify(ctx, at, benchOptions(), local.Verification{})) }); err != nil {
-			return err
-		}
+		var err error
+		peaks[i], err = peakHeap(func() error { return proven(local.Verify(ctx, at, accountOptions(), local.Verification{})) })
+		r.must(err)
 	}
 	r.add("heap of verify", "MiB", "", peaks[0])
 	r.add("heap of verify, a quarter of the records", "MiB", "", peaks[1])
 	r.add("heap / heap of a quarter", "ratio", "<= 1.25", peaks[0]/peaks[1])
-	return nil
 }
 
 // times makes a world and measures replay and verification of it while it is open.
-func (b *verifyBench) times(ctx context.Context, dir string, r *rows) error {
-	lw, err := b.world(ctx, dir, b.records)
-	if err != nil {
-		return err
-	}
+func (b *verifyBench) times(ctx context.Context, r *run, dir string) {
+	lw := b.world(ctx, r, dir, b.records)
 	records := float64(lw.Status().Head.ID)
-	var check measured
-	again, err := replay(lw)
-	if err == nil {
-		check, err = measure(func() error { return proven(lw.Verify(ctx, local.Verification{})) })
-	}
-	if err = errors.Join(err, lw.Close()); err != nil {
-		return err
-	}
+	again := r.replay(lw)
+	check := measure(func() { r.must(proven(lw.Verify(ctx, local.Verification{}))) })
+	r.must(lw.Close())
 	r.add("replay", "records/s", "", records/again.Wall.Seconds())
 	r.add("verify", "records/s", "", records/check.Wall.Seconds())
 	r.add("verify / replay", "ratio of time", "<= 1.5", check.Wall.Seconds()/again.Wall.Seconds())
 	r.add("verify / replay, CPU", "ratio of time", "", check.CPU.Seconds()/again.CPU.Seconds())
-	return nil
 }
 
 // proven returns why a world was not proven.
@@ -93,15 +73,10 @@ func proven(r *verify.Report, err error) error {
 }
 
 // world makes a world of so many records, of which two are an event.
-func (b *verifyBench) world(ctx context.Context, dir string, records int) (*local.World, error) {
-	lw, err := accounts(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := drive(ctx, lw, &load{events: records / 2, cells: b.cells}); err != nil {
-		return nil, errors.Join(err, lw.Close())
-	}
-	return lw, nil
+func (b *verifyBench) world(ctx context.Context, r *run, dir string, records int) *local.World {
+	lw := r.accounts(dir)
+	r.credit(ctx, lw, records/2, b.cells)
+	return lw
 }
 
 // peakHeap runs work with a collector that runs often, and returns the most that was

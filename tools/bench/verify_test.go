@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,11 +13,13 @@ import (
 func BenchmarkVerify(b *testing.B) {
 	const records = 200_000
 	size := verifyBench{cells: 10_000}
-	lw, err := size.world(b.Context(), b.TempDir(), records)
+	_, err := (&scope{dir: b.TempDir()}).measure(b.Context(), func(ctx context.Context, r *run) {
+		lw := size.world(ctx, r, r.dir, records)
+		for b.Loop() {
+			r.must(proven(lw.Verify(ctx, local.Verification{})))
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/records, "ns/record")
+		r.must(lw.Close())
+	})
 	require.NoError(b, err)
-	for b.Loop() {
-		require.NoError(b, proven(lw.Verify(b.Context(), local.Verification{})))
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/records, "ns/record")
-	require.NoError(b, lw.Close())
 }
