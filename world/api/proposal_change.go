@@ -125,7 +125,11 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	out, err := view.ShadowOf(n, id, r)
+	migration, err := c.world.MigrationOf(r.Candidate)
+	if err != nil {
+		return err
+	}
+	out, err := view.ShadowOf(n, id, r, migration)
 	if err != nil {
 		return err
 	}
