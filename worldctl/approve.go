@@ -79,11 +79,7 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 	if err != nil {
 		return err
 	}
-	p, err := recordsOf(lw).Proposal(n)
-	if err != nil {
-		return err
-	}
-	return c.object("proposal", p, func() {
+	return answer(c, "proposal", func(p *view.Proposal) {
 		own := slices.IndexFunc(p.Approvals, func(a view.Approval) bool { return a.Record == id })
 		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", id, p.Proposal, nameOf(&p.Approvals[own].Signer), approvals(&p.ProposalLine))
 		if p.Stage == governance.Approved {
@@ -92,7 +88,7 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 		for _, what := range missing(p) {
 			c.note("missing: %s", what)
 		}
-	})
+	})(recordsOf(lw).Proposal(n))
 }
 
 // termsOf returns what an approval of a proposal signs now.

@@ -53,18 +53,16 @@ func newRollbackCommand(c *cli) *cobra.Command {
 		Example: `  worldctl rollback before-lunch --reason "the agent went astray" --dry-run
   worldctl rollback before-lunch --reason "the agent went astray" --ack`,
 		Args: args(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				s, err := recordsOf(lw).Snapshot(args[0])
-				if errors.Is(err, snapshot.ErrNoSnapshot) {
-					return hinted(err, "only to a snapshot: worldctl snapshot list shows those that are kept, worldctl snapshot create makes one of what is now")
-				}
-				if err != nil {
-					return err
-				}
-				return c.rollback(cmd.Context(), lw, &s, &x)
-			})
-		},
+		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
+			s, err := recordsOf(lw).Snapshot(args[0])
+			if errors.Is(err, snapshot.ErrNoSnapshot) {
+				return hinted(err, "only to a snapshot: worldctl snapshot list shows those that are kept, worldctl snapshot create makes one of what is now")
+			}
+			if err != nil {
+				return err
+			}
+			return c.rollback(ctx, lw, &s, &x)
+		}),
 	}
 	x.add(cmd)
 	return cmd

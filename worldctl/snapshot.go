@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -77,23 +78,21 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 		Example: `  worldctl snapshot list
   worldctl snapshot list -o jsonl`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				var kept []snapshot.Snapshot
-				lw.View(func(w *world.Moment) { kept = w.Snapshots() })
-				return list(c, "snapshot-list", "snapshots", first(all(kept), limit), columns[snapshot.Snapshot]{
-					header: table.Row{"name", "record", "tick", "cells", "state root", "hash", "pinned", "label"},
-					row: func(s snapshot.Snapshot) table.Row {
-						pinned := ""
-						if s.Pinned {
-							pinned = "pinned"
-						}
-						return table.Row{s.Name, fmt.Sprintf("#%d", s.Record), s.Time, s.Cells, s.State.String()[:12], s.Hash.String()[:12], pinned, s.Label}
-					},
-					none: "no snapshots yet: worldctl snapshot create",
-				})
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			var kept []snapshot.Snapshot
+			lw.View(func(w *world.Moment) { kept = w.Snapshots() })
+			return list(c, "snapshot-list", "snapshots", first(all(kept), limit), columns[snapshot.Snapshot]{
+				header: table.Row{"name", "record", "tick", "cells", "state root", "hash", "pinned", "label"},
+				row: func(s snapshot.Snapshot) table.Row {
+					pinned := ""
+					if s.Pinned {
+						pinned = "pinned"
+					}
+					return table.Row{s.Name, fmt.Sprintf("#%d", s.Record), s.Time, s.Cells, s.State.String()[:12], s.Hash.String()[:12], pinned, s.Label}
+				},
+				none: "no snapshots yet: worldctl snapshot create",
 			})
-		},
+		}),
 	}
 	addLimit(cmd, &limit, "snapshots")
 	return cmd

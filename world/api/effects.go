@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // MaxWaitSeconds is how long a request for attempts can wait for one.
@@ -145,7 +146,7 @@ func acquireEffects(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := Offers{Schema: schemaOf("effect-offers"), Manifest: rules, Offers: []Offer{}}
+	out := Offers{Schema: view.SchemaOf("effect-offers"), Manifest: rules, Offers: []Offer{}}
 	for i := range offers {
 		o, err := offerOf(&offers[i])
 		if err != nil {
@@ -168,7 +169,7 @@ func renewEffect(c *call) error {
 	if err := c.world.Local.RenewEffect(req.Worker, req.Key, req.Attempt, nonce); err != nil {
 		return err
 	}
-	return c.ok(Renewed{Schema: schemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
+	return c.ok(Renewed{Schema: view.SchemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
 }
 
 func commitEffect(c *call) error {
@@ -179,7 +180,7 @@ func commitEffect(c *call) error {
 	if err := c.world.Local.CommitEffect(req.Worker, req.Receipt, time.Duration(req.RetryAfterMillis)*time.Millisecond); err != nil {
 		return err
 	}
-	return c.ok(Committed{Schema: schemaOf("effect-committed")})
+	return c.ok(Committed{Schema: view.SchemaOf("effect-committed")})
 }
 
 func receiveReceipt(c *call) error {
@@ -195,7 +196,7 @@ func receiveReceipt(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), Received{Schema: schemaOf("receipt-received"), Record: id})
+	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), Received{Schema: view.SchemaOf("receipt-received"), Record: id})
 }
 
 // receiptBytes bounds a body with a receipt: as base64, with what is around it.

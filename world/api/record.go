@@ -30,19 +30,10 @@ func (c *call) selection() (s view.Selection, err error) {
 			return s, err
 		}
 	}
-	return s, ofMoment(s.Range(c.world.Journal, c.param("from"), c.param("to")))
-}
-
-// ofMoment says of an error about moments what is wrong with the query that names them.
-func ofMoment(err error) error {
-	var moment *view.MomentError
-	switch {
-	case errors.Is(err, view.ErrOrder):
-		return badRequest("to", err.Error())
-	case errors.As(err, &moment) && moment.Rule != "":
-		return notFound(err.Error())
+	if err = s.Range(c.world.Journal, c.param("from"), c.param("to")); errors.Is(err, view.ErrOrder) {
+		return s, badRequest("to", err.Error())
 	}
-	return err
+	return s, err
 }
 
 // listRecords answers with a page, or to who asks for that with a stream.
@@ -58,7 +49,7 @@ func listRecords(c *call) error {
 }
 
 func (c *call) pageOfRecords(s view.Selection, schema string) error {
-	out := Records{Schema: schemaOf(schema), Records: []view.Record{}}
+	out := Records{Schema: view.SchemaOf(schema), Records: []view.Record{}}
 	next, err := page(c, s, func(e *view.Entry) error {
 		out.Records = append(out.Records, e.View())
 		return nil
@@ -124,6 +115,3 @@ func showRecord(c *call) error {
 	}
 	return c.ok(e.View())
 }
-
-// schemaOf names the form of an answer as worldctl does.
-func schemaOf(name string) string { return "worldctl/" + name + "/v1" }

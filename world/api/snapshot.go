@@ -13,12 +13,6 @@ type Snapshots struct {
 	Next      *string             `json:"next"` // the path of what comes after it; null: nothing does
 }
 
-// Snapshot is a snapshot as an answer of its own.
-type Snapshot struct {
-	Schema string `json:"schema"`
-	snapshot.Snapshot
-}
-
 // SnapshotRequest asks for a snapshot.
 type SnapshotRequest struct {
 	Name  string `json:"name"`  // empty: s1, s2 and so on
@@ -32,7 +26,7 @@ func listSnapshots(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(Snapshots{schemaOf("snapshot-list"), page, next})
+	return c.ok(Snapshots{view.SchemaOf("snapshot-list"), page, next})
 }
 
 func makeSnapshot(c *call) error {
@@ -53,5 +47,5 @@ func makeSnapshot(c *call) error {
 		return err
 	}
 	stop()
-	return c.created("", Snapshot{schemaOf("snapshot"), s})
+	return c.created("", object{"snapshot", s})
 }
