@@ -71,10 +71,8 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 	if a.Signature, err = c.sign(key, terms); err != nil {
 		return err
 	}
-	var id journal.Seq
-	err = lw.Update(func(w *world.World) (err error) {
-		id, err = w.Approve(ctx, n, terms, a.Signature, a.Actor, a.Reason)
-		return err
+	id, err := local.Change(lw, func(w *world.World) (journal.Seq, error) {
+		return w.Approve(ctx, n, terms, a.Signature, a.Actor, a.Reason)
 	})
 	if err != nil {
 		return err

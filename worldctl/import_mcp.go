@@ -33,7 +33,7 @@ only reads and have a person approve the rest. Nothing is written.`,
 		},
 	}
 	cmd.Flags().StringVar(&url, "url", "", "the `URL` of a streamable HTTP server")
-	cmd.Flags().StringVar(&prefix, "prefix", "tool", "what the names of the effects begin with")
+	cmd.Flags().StringVar(&prefix, "prefix", "tool", "`NAME` that the kinds of the effects begin with")
 	return cmd
 }
 

@@ -23,7 +23,7 @@ func newPolicyEvalCommand(c *cli) *cobra.Command {
 	var history bool
 	cmd := &cobra.Command{
 		Use:   "eval",
-		Short: "What would the policies of a world.yaml have decided about the recorded intents?",
+		Short: "Say what the policies of a world.yaml would have decided about the recorded intents",
 		Long: `What would the policies, capabilities and budgets of a world.yaml have decided
 about the intents that the world has recorded? They are put in the place of those in
 force, with the grants and budgets of the reducers and the classes and costs of the

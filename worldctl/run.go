@@ -154,11 +154,7 @@ func (c *cli) confirmed(ctx context.Context, lw *local.World) error {
 	if !c.confirm {
 		return nil
 	}
-	var n world.Confirmation
-	err := lw.Update(func(w *world.World) (err error) {
-		n, err = w.Confirm(ctx)
-		return err
-	})
+	n, err := local.Change(lw, func(w *world.World) (world.Confirmation, error) { return w.Confirm(ctx) })
 	c.note("recorded results: %d confirmed, %d failed, %d warned of, %d parked", n.Confirmed, n.Failed, n.Warned, n.Parked)
 	return err
 }

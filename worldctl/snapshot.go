@@ -50,18 +50,10 @@ Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
 				return err
 			}
 			return c.with(func(lw *local.World) error {
-				var s snapshot.Snapshot
-				err := lw.Update(func(w *world.World) (err error) {
-					s, err = w.Snapshot(cmd.Context(), name, label, by)
-					return err
-				})
-				if err != nil {
-					return err
-				}
-				return c.object("snapshot", s, func() {
+				return answer(c, "snapshot", func(s snapshot.Snapshot) {
 					fmt.Fprintf(c.stdout, "snapshot %s at #%d, tick %d, state root %s\n", s.Name, s.Record, s.Time, s.State)
 					c.note("next: worldctl rollback %s --reason TEXT returns to it", s.Name)
-				})
+				})(local.Change(lw, func(w *world.World) (snapshot.Snapshot, error) { return w.Snapshot(cmd.Context(), name, label, by) }))
 			})
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -188,11 +189,7 @@ func receiveReceipt(c *call) error {
 	if err := c.decodeWithin(c.receiptBytes(), &req); err != nil {
 		return err
 	}
-	var id journal.Seq
-	err := c.world.Local.Update(func(w *world.World) (err error) {
-		id, err = w.Receive(req.Receipt)
-		return err
-	})
+	id, err := local.Change(c.world.Local, func(w *world.World) (journal.Seq, error) { return w.Receive(req.Receipt) })
 	if err != nil {
 		return err
 	}

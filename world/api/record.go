@@ -68,7 +68,7 @@ func page(c *call, s view.Selection, use func(*view.Entry) error) (next *string,
 	if err != nil {
 		return nil, err
 	}
-	head, looked, last, more := c.world.head(), 0, journal.Seq(0), false
+	head, looked, last, more := c.world.Local.Head().ID, 0, journal.Seq(0), false
 	for x, err := range c.world.Look(&s) {
 		if err == nil {
 			err = c.Context().Err()
@@ -104,7 +104,7 @@ func showRecord(c *call) error {
 	if err != nil {
 		return err
 	}
-	if id := journal.Seq(n); id > c.world.head() {
+	if id := journal.Seq(n); id > c.world.Local.Head().ID {
 		return notFound("there is no such record")
 	} else if err := c.world.Local.Await(c.Context(), id-1); err != nil {
 		return err

@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -38,10 +39,8 @@ func makeSnapshot(c *call) error {
 		return badRequest("name", "worldctl reads it as a moment: choose another name")
 	}
 	stop := c.server.metrics.time(c.server.metrics.snapshots, c.world.id)
-	var s snapshot.Snapshot
-	err := c.world.Local.Update(func(w *world.World) (err error) {
-		s, err = w.Snapshot(c.Context(), req.Name, req.Label, c.actor())
-		return err
+	s, err := local.Change(c.world.Local, func(w *world.World) (snapshot.Snapshot, error) {
+		return w.Snapshot(c.Context(), req.Name, req.Label, c.actor())
 	})
 	if err != nil {
 		return err
