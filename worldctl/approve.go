@@ -71,19 +71,13 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 	if a.Signature, err = c.sign(key, terms); err != nil {
 		return err
 	}
-	var id journal.Seq
-	err = lw.Update(func(w *world.World) (err error) {
-		id, err = w.Approve(ctx, n, terms, a.Signature, a.Actor, a.Reason)
-		return err
+	id, err := local.Change(lw, func(w *world.World) (journal.Seq, error) {
+		return w.Approve(ctx, n, terms, a.Signature, a.Actor, a.Reason)
 	})
 	if err != nil {
 		return err
 	}
-	p, err := recordsOf(lw).Proposal(n)
-	if err != nil {
-		return err
-	}
-	return c.object("proposal", p, func() {
+	return answer(c, "proposal", func(p *view.Proposal) {
 		own := slices.IndexFunc(p.Approvals, func(a view.Approval) bool { return a.Record == id })
 		fmt.Fprintf(c.stdout, "#%d %s is approved with the key of %s: %s\n", id, p.Proposal, nameOf(&p.Approvals[own].Signer), approvals(&p.ProposalLine))
 		if p.Stage == governance.Approved {
@@ -92,7 +86,7 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 		for _, what := range missing(p) {
 			c.note("missing: %s", what)
 		}
-	})
+	})(recordsOf(lw).Proposal(n))
 }
 
 // termsOf returns what an approval of a proposal signs now.

@@ -90,7 +90,7 @@ func (c *cli) saveRecords(head journal.Head, to string, records iter.Seq2[*view.
 			if err != nil {
 				return err
 			}
-			line, err := marshal(e)
+			line, err := view.Marshal(e)
 			if err != nil {
 				return err
 			}

@@ -1,21 +1,14 @@
 package worldctl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
-
-type backupAnswer struct {
-	WorldID string       `json:"world_id"`
-	Head    journal.Head `json:"head"`
-	Dir     string       `json:"dir"`
-	Linked  bool         `json:"linked"`
-}
 
 func newBackupCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
@@ -33,18 +26,17 @@ another world with fork, or restore it in the place of a lost one.`,
 		Example: `  worldctl -w town backup /mnt/backups/town-monday
   worldctl restore /mnt/backups/town-monday -w town`,
 		Args: args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				done, err := lw.Backup(c.path(args[0]))
-				if err != nil {
-					return notCopied(args[0], err)
-				}
-				return c.object("backup", backupAnswer{done.ID, done.Head, args[0], done.Linked}, func() {
-					fmt.Fprintf(c.stdout, "world %s is backed up to %s, up to #%d, %s\n", done.ID, args[0], done.Head.ID, sharing(done.Linked))
-					c.note("to bring it back: worldctl restore %s -w DIR", args[0])
-				})
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			done, err := lw.Backup(c.path(args[0]))
+			if err != nil {
+				return notCopied(args[0], err)
+			}
+			done.Dir = args[0] // as it was typed
+			return c.object("backup", done, func() {
+				fmt.Fprintf(c.stdout, "world %s is backed up to %s, up to #%d, %s\n", done.ID, args[0], done.Head.ID, sharing(done.Linked))
+				c.note("to bring it back: worldctl restore %s -w DIR", args[0])
 			})
-		},
+		}),
 	}
 }
 
@@ -79,7 +71,7 @@ Secrets are in no backup: bring .world/secrets back yourself.`,
 			if err != nil {
 				return notCopied(c.world, notBackup(args[0], err))
 			}
-			return c.object("restore", backupAnswer{done.ID, done.Head, c.world, done.Linked}, func() {
+			return c.object("restore", done, func() {
 				fmt.Fprintf(c.stdout, "world %s is in %s, as it was at #%d, %s\n", done.ID, c.world, done.Head.ID, sharing(done.Linked))
 				c.note("note: it does not know what happened after the backup, and may perform again what was performed since; worldctl restore --help says what to do")
 				c.note("next: worldctl status")

@@ -30,17 +30,15 @@ func newCellListCommand(c *cli) *cobra.Command {
 		Example: `  worldctl cell list
   worldctl cell list -o jsonl`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				var cells []world.CellView
-				lw.View(func(w *world.Moment) { cells = w.Cells() })
-				return list(c, "cell-list", "cells", first(each(cells, func(v world.CellView) (view.CellLine, error) { return view.LineOfCell(v), nil }), limit), columns[view.CellLine]{
-					header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
-					row:    cellRow,
-					none:   "no cells yet: worldctl send NAME DATA, then worldctl run",
-				})
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			var cells []world.CellView
+			lw.View(func(w *world.Moment) { cells = w.Cells() })
+			return list(c, "cell-list", "cells", first(each(cells, func(v world.CellView) (view.CellLine, error) { return view.LineOfCell(v), nil }), limit), columns[view.CellLine]{
+				header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
+				row:    cellRow,
+				none:   "no cells yet: worldctl send NAME DATA, then worldctl run",
 			})
-		},
+		}),
 	}
 	addLimit(cmd, &limit, "cells")
 	return cmd
@@ -67,15 +65,9 @@ moment is taken with all that was written at once with its last record.`,
 		Example: `  worldctl cell show agent/ada
   worldctl cell show agent/ada --at t5 -o json`,
 		Args: args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				answer, err := findCell(lw, args[0], at)
-				if err != nil {
-					return err
-				}
-				return c.object("cell", answer, func() { c.showCell(lw, &answer) })
-			})
-		},
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			return answer(c, "cell", func(a view.Cell) { c.showCell(lw, &a) })(findCell(lw, args[0], at))
+		}),
 	}
 	addAt(cmd, &at, "as it was at this")
 	return cmd
@@ -106,9 +98,9 @@ func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cob
 		Short:   short,
 		Example: "  worldctl cell " + verb + " agent/ada",
 		Args:    args(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error { return c.resume(cmd.Context(), lw, args[0], how) })
-		},
+		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
+			return c.resume(ctx, lw, args[0], how)
+		}),
 	}
 }
 

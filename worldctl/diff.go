@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -217,9 +216,5 @@ func (c *cli) sideIn(worlds *openWorlds, dir, at string) (*view.Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sideOf(lw, m), nil
-}
-
-func sideOf(lw *local.World, m *world.Moment) *view.Side {
-	return &view.Side{Journal: view.Journal{Local: lw}, Moment: m}
+	return &view.Side{Journal: recordsOf(lw), Moment: m}, nil
 }

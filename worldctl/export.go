@@ -52,14 +52,9 @@ and what was signed is what it was.`,
 			return c.with(func(lw *local.World) error {
 				report, stop := c.progress("records", uint64(lw.Head().ID))
 				write := func(w io.Writer) error { return lw.Export(w, f, report) }
-				if args[0] == "-" {
-					err := write(c.stdout)
-					stop()
-					return err
-				}
-				err := file.Replace(c.path(args[0]), 0o644, write)
+				err := c.write(args[0], write)
 				stop()
-				if err == nil {
+				if err == nil && args[0] != "-" {
 					c.note("%d records are in %s", lw.Head().ID, args[0])
 				}
 				return err
@@ -69,6 +64,14 @@ and what was signed is what it was.`,
 	cmd.Flags().StringVar(&format, "format", string(local.CBORSeq), "`FORMAT` of the file: "+formats())
 	bundled.add(cmd)
 	return cmd
+}
+
+// write writes a file, whole or not at all, or stdout for "-".
+func (c *cli) write(name string, write func(io.Writer) error) error {
+	if name == "-" {
+		return write(c.stdout)
+	}
+	return file.Replace(c.path(name), 0o644, write)
 }
 
 // formats lists the formats of exports.

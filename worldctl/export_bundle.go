@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
-	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -73,17 +72,12 @@ func (c *cli) exportBundle(ctx context.Context, lw *local.World, to string, flag
 	a := bundleAnswer{File: to, World: lw.Keys().World(), From: o.From, To: o.To, Withheld: len(o.Withhold)}
 	var stop func()
 	o.Progress, stop = c.progress("records", uint64(a.To-a.From+1))
-	write := func(w io.Writer) error {
+	err = c.write(to, func(w io.Writer) error {
 		counted := &counting{w: w}
 		err := lw.ExportBundle(ctx, counted, o)
 		a.Bytes = counted.bytes
 		return err
-	}
-	if to == "-" {
-		err = write(c.stdout)
-	} else {
-		err = file.Replace(c.path(to), 0o644, write)
-	}
+	})
 	stop()
 	if err != nil {
 		return notBundled(err)

@@ -13,16 +13,6 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-type forkAnswer struct {
-	WorldID   string              `json:"world_id"`
-	Parent    string              `json:"parent"`
-	At        journal.Seq         `json:"at"`
-	ChainRoot journal.Hash        `json:"chain_root"` // at At
-	Effects   journal.ForkEffects `json:"effects"`
-	Dir       string              `json:"dir"`
-	Linked    bool                `json:"linked"`
-}
-
 func newForkCommand(c *cli) *cobra.Command {
 	var at, effects, as string
 	var f local.ForkOptions
@@ -73,14 +63,11 @@ func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
 	if err != nil {
 		return notCopied(dir, err)
 	}
-	answer := forkAnswer{
-		WorldID: done.ID, Parent: done.Parent, At: done.At, ChainRoot: done.ChainRoot, Effects: done.Effects,
-		Dir: dir, Linked: done.Linked,
-	}
+	done.Dir = dir // as it was typed
 	if asked > done.At {
 		c.note("note: #%d is in the middle of a tick; the fork begins before that", asked)
 	}
-	return c.object("fork", answer, func() {
+	return c.object("fork", done, func() {
 		fmt.Fprintf(c.stdout, "world %s is in %s, forked from %s at #%d, %s\n", done.ID, dir, done.Parent, done.At, sharing(done.Linked))
 		next := map[journal.ForkEffects]string{
 			journal.ForkHold:     "its effects wait for you: worldctl -w " + dir + " intent list --state parked",

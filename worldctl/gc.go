@@ -8,16 +8,6 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-type gcAnswer struct {
-	Blobs       uint64 `json:"blobs"`
-	BlobBytes   uint64 `json:"blob_bytes"`
-	Versions    uint64 `json:"versions"`
-	Notes       uint64 `json:"notes"`
-	Leftovers   uint64 `json:"leftovers"`
-	BytesBefore uint64 `json:"bytes_before"`
-	BytesAfter  uint64 `json:"bytes_after"`
-}
-
 func newGCCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "gc",
@@ -36,8 +26,7 @@ must be readable, those in archives too; else nothing is deleted.`,
 			if err != nil {
 				return notOpened(dir, err)
 			}
-			answer := gcAnswer{f.Blobs, f.BlobBytes, f.Versions, f.Notes, f.Leftovers, f.BytesBefore, f.BytesAfter}
-			return c.object("gc", answer, func() {
+			return c.object("gc", f, func() {
 				fmt.Fprintf(c.stdout, "%d blobs of %d bytes, %d versions, %d notes, %d leftovers; %d bytes before, %d after\n",
 					f.Blobs, f.BlobBytes, f.Versions, f.Notes, f.Leftovers, f.BytesBefore, f.BytesAfter)
 			})

@@ -54,20 +54,16 @@ run.`,
 }
 
 func (c *cli) importJournal(file string, keyring []byte) error {
-	in := c.stdin
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return err
-		}
-		defer f.Close() //nolint:errcheck // only read
-		in = f
+	in, err := c.open(file)
+	if err != nil {
+		return err
 	}
+	defer in.Close() //nolint:errcheck // only read
 	if c.world == "" {
 		c.world = "."
 	}
 	report, stop := c.progress("records", 0)
-	err := local.Import(c.world, bufio.NewReader(in), keyring, c.options(), report)
+	err = local.Import(c.world, bufio.NewReader(in), keyring, c.options(), report)
 	stop()
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return hinted(err, "export it again: what is there breaks off")

@@ -29,15 +29,11 @@ only reads and have a person approve the rest. Nothing is written.`,
 			if (url == "") == (len(args) == 0) {
 				return usagef("worldctl import mcp -- ./tools/server", "want either --url or a command after --")
 			}
-			sections, err := mcp.Import(cmd.Context(), url, args, prefix)
-			if err != nil {
-				return err
-			}
-			return c.object("import-mcp", sections, func() { c.showMCP(sections) })
+			return answer(c, "import-mcp", c.showMCP)(mcp.Import(cmd.Context(), url, args, prefix))
 		},
 	}
 	cmd.Flags().StringVar(&url, "url", "", "the `URL` of a streamable HTTP server")
-	cmd.Flags().StringVar(&prefix, "prefix", "tool", "what the names of the effects begin with")
+	cmd.Flags().StringVar(&prefix, "prefix", "tool", "`NAME` that the kinds of the effects begin with")
 	return cmd
 }
 

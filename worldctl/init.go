@@ -136,7 +136,7 @@ func (c *cli) init(f *founding, birth local.Birth) error {
 	if answer.Template == goTemplate {
 		return c.object("init", answer, func() {
 			fmt.Fprintf(c.stdout, "a program for a world is in %s\n", f.dir)
-			c.note("next:\n  cd %s\n  go mod tidy\n  go test ./...\n  go run . init\nREADME.md says what else", f.dir)
+			c.note("next (if worldctl comes from a checkout, go.mod wants its directory first):\n  cd %s\n  go mod tidy\n  go test ./...\n  go run . init\nREADME.md says what else", f.dir)
 		})
 	}
 	return c.with(func(lw *local.World) error {

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -30,25 +31,23 @@ its verifier is being asked.`,
   worldctl intent list --state parked
   worldctl intent list --state denied -o jsonl`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				entries, err := recordsOf(lw).InState(receipt.State(state))
-				if err != nil {
-					return err
-				}
-				lines, err := recordsOf(lw).IntentLines(entries)
-				if err != nil {
-					return err
-				}
-				return list(c, "intent-list", "intents", first(each(entries, lines.Line), limit), columns[view.IntentLine]{
-					header: table.Row{"key", "cell", "kind", "state", "decision", "rules", "why"},
-					row: func(l view.IntentLine) table.Row {
-						return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, "")}
-					},
-					none: "no such intents",
-				})
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			entries, err := recordsOf(lw).InState(receipt.State(state))
+			if err != nil {
+				return err
+			}
+			lines, err := recordsOf(lw).IntentLines(entries)
+			if err != nil {
+				return err
+			}
+			return list(c, "intent-list", "intents", first(each(entries, lines.Line), limit), columns[view.IntentLine]{
+				header: table.Row{"key", "cell", "kind", "state", "decision", "rules", "why"},
+				row: func(l view.IntentLine) table.Row {
+					return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, "")}
+				},
+				none: "no such intents",
 			})
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only those in `STATE`: open, in_flight, in_doubt, parked, committed, failed or denied")
 	addLimit(cmd, &limit, "intents")

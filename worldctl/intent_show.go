@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -20,19 +21,13 @@ func newIntentShowCommand(c *cli) *cobra.Command {
 attempt. KEY may be cut short, to no less than 8 digits.`,
 		Example: "  worldctl intent show 9f86d081884c",
 		Args:    args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				e, err := recordsOf(lw).FindIntent(args[0])
-				if err != nil {
-					return err
-				}
-				a, err := recordsOf(lw).Intent(e)
-				if err != nil {
-					return err
-				}
-				return c.object("intent", a, func() { c.showIntent(a) })
-			})
-		},
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			e, err := recordsOf(lw).FindIntent(args[0])
+			if err != nil {
+				return err
+			}
+			return answer(c, "intent", c.showIntent)(recordsOf(lw).Intent(e))
+		}),
 	}
 }
 

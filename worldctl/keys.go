@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -35,14 +36,12 @@ one for each epoch, derived from its secret. The last one signs. --signers print
 alone, a line each: whoever verifies what you show keeps them in a file, for --trust.`,
 		Example: "  worldctl keys list\n  worldctl keys list --signers > town.pub",
 		Args:    args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				if signers {
-					return c.listSigners(lw.Keys())
-				}
-				return c.listKeys(lw.Keys())
-			})
-		},
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			if signers {
+				return c.listSigners(lw.Keys())
+			}
+			return c.listKeys(lw.Keys())
+		}),
 	}
 	cmd.Flags().BoolVar(&signers, "signers", false, "only the keys that sign checkpoints")
 	return cmd

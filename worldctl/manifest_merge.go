@@ -1,7 +1,6 @@
 package worldctl
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -136,7 +135,7 @@ func opText(op manifest.Op) string {
 	var printed struct {
 		Value json.RawMessage `json:"value"`
 	}
-	b, err := marshal(op)
+	b, err := view.Marshal(op)
 	if err == nil {
 		err = json.Unmarshal(b, &printed)
 	}
@@ -146,29 +145,11 @@ func opText(op manifest.Op) string {
 	return strings.TrimSpace(op.Op + " " + op.Path + " " + string(printed.Value))
 }
 
-// objectJSON is object for what has no other form than JSON.
-func (c *cli) objectJSON(name string, v any) error {
-	b, err := marshal(v)
-	if err == nil && c.output != formLines {
-		b, err = withSchema(name, b)
-	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(c.stdout, "%s\n", b)
-	return nil
-}
-
 // alwaysJSON prints what a file is to hold: JSON without a schema.
 func (c *cli) alwaysJSON(v any) error {
-	b, err := marshal(v)
-	if err != nil {
-		return err
+	text, err := indent(view.Marshal(v))
+	if err == nil {
+		_, err = fmt.Fprintln(c.stdout, text)
 	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, b, "", "  "); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.stdout, "%s\n", &out)
-	return nil
+	return err
 }

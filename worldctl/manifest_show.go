@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,15 +29,13 @@ func newManifestShowCommand(c *cli) *cobra.Command {
 		Example: `  worldctl manifest show
   worldctl manifest show --at t5 -o json`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				e, err := recordsOf(lw).InForce(at)
-				if err != nil {
-					return err
-				}
-				return c.object("manifest-show", manifestAnswer{e.Hash, e.Manifest}, func() { c.showManifest(e) })
-			})
-		},
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			e, err := recordsOf(lw).InForce(at)
+			if err != nil {
+				return err
+			}
+			return c.object("manifest-show", manifestAnswer{e.Hash, e.Manifest}, func() { c.showManifest(e) })
+		}),
 	}
 	addAt(cmd, &at, "as it was at this")
 	return cmd
@@ -51,25 +50,15 @@ func newManifestHashCommand(c *cli) *cobra.Command {
 		Args: args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				e, err := c.editionOf(args[0])
-				if err != nil {
-					return err
-				}
-				return c.showHash(e)
+				return c.showHash(c.editionOf(args[0]))
 			}
-			return c.with(func(lw *local.World) error {
-				e, err := recordsOf(lw).InForce(view.HeadName)
-				if err != nil {
-					return err
-				}
-				return c.showHash(e)
-			})
+			return c.with(func(lw *local.World) error { return c.showHash(recordsOf(lw).InForce(view.HeadName)) })
 		},
 	}
 }
 
-func (c *cli) showHash(e *view.Edition) error {
-	return c.object("manifest-hash", e, func() { fmt.Fprintln(c.stdout, e.Hash) })
+func (c *cli) showHash(e *view.Edition, err error) error {
+	return answer(c, "manifest-hash", func(e *view.Edition) { fmt.Fprintln(c.stdout, e.Hash) })(e, err)
 }
 
 // showManifest says what a manifest has, each thing in a line.

@@ -62,39 +62,39 @@ func (c *cli) object(name string, v any, table func()) error {
 		table()
 		return nil
 	}
-	b, err := marshal(v)
-	if err != nil {
-		return err
-	}
-	if c.output == formJSON {
-		if b, err = withSchema(name, b); err != nil {
+	return c.objectJSON(name, v)
+}
+
+// answer prints what was found, as object does, or returns why nothing was.
+func answer[T any](c *cli, name string, table func(T)) func(T, error) error {
+	return func(v T, err error) error {
+		if err != nil {
 			return err
 		}
+		return c.object(name, v, func() { table(v) })
 	}
-	_, err = fmt.Fprintf(c.stdout, "%s\n", b)
+}
+
+// objectJSON is object for what has no other form than JSON: indented, or a line.
+func (c *cli) objectJSON(name string, v any) error {
+	b, err := view.Marshal(v)
+	text := string(b)
+	if c.output != formLines {
+		text, err = indent(view.MarshalObject(name, v))
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(c.stdout, text)
+	}
 	return err
 }
 
-// withSchema puts the schema's name before the members of an object.
-func withSchema(name string, object []byte) ([]byte, error) {
-	head := schemaHead(name)
-	if len(object) > len("{}") {
-		head += ","
-	}
+// indent prints JSON over several lines.
+func indent(b []byte, err error) (string, error) {
 	var out bytes.Buffer
-	err := json.Indent(&out, append([]byte(head), object[1:]...), "", "  ")
-	return out.Bytes(), err
-}
-
-func schemaHead(name string) string { return `{"schema":"worldctl/` + name + `/v1"` }
-
-// marshal is json.Marshal that leaves <, > and & as they are.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+	if err == nil {
+		err = json.Indent(&out, b, "", "  ")
+	}
+	return out.String(), err
 }
 
 // columns says how the items of a list become a table.
@@ -114,13 +114,13 @@ func list[T any](c *cli, name, key string, items iter.Seq2[T, error], in columns
 	}
 	separator := "\n"
 	if c.output == formJSON {
-		fmt.Fprintf(c.stdout, "%s,%q:[", schemaHead(name), key)
+		fmt.Fprintf(c.stdout, `{"schema":%q,%q:[`, view.SchemaOf(name), key)
 	}
 	for item, err := range items {
 		if err != nil {
 			return err
 		}
-		b, err := marshal(item)
+		b, err := view.Marshal(item)
 		if err != nil {
 			return err
 		}
@@ -254,13 +254,7 @@ func all[T any](items []T) iter.Seq2[T, error] {
 
 // indented prints data over several lines.
 func indented(d canon.Raw) (string, error) {
-	text, err := d.MarshalJSON()
-	if err != nil {
-		return "", err
-	}
-	var out bytes.Buffer
-	err = json.Indent(&out, text, "", "  ")
-	return out.String(), err
+	return indent(d.MarshalJSON())
 }
 
 func visible(s, controls string) string { return view.Visible(s, controls) }

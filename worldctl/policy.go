@@ -23,7 +23,7 @@ func newPolicyEvalCommand(c *cli) *cobra.Command {
 	var history bool
 	cmd := &cobra.Command{
 		Use:   "eval",
-		Short: "What would the policies of a world.yaml have decided about the recorded intents?",
+		Short: "Say what the policies of a world.yaml would have decided about the recorded intents",
 		Long: `What would the policies, capabilities and budgets of a world.yaml have decided
 about the intents that the world has recorded? They are put in the place of those in
 force, with the grants and budgets of the reducers and the classes and costs of the
@@ -36,14 +36,12 @@ all there is.`,
 		Example: `  worldctl policy eval
   worldctl policy eval --file stricter.yaml --history -o jsonl`,
 		Args: args(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.with(func(lw *local.World) error {
-				if file == "" {
-					file = filepath.Join(lw.Dir(), local.ManifestFile)
-				}
-				return c.evalPolicies(cmd.Context(), lw, file, history)
-			})
-		},
+		RunE: c.onWorld(func(ctx context.Context, lw *local.World, _ []string) error {
+			if file == "" {
+				file = filepath.Join(lw.Dir(), local.ManifestFile)
+			}
+			return c.evalPolicies(ctx, lw, file, history)
+		}),
 	}
 	cmd.Flags().StringVar(&file, "file", "", "the world.yaml to try: `FILE`; the world's own if not given")
 	cmd.Flags().BoolVar(&history, "history", false, "begin with the first record, whatever was in force then")

@@ -1,9 +1,9 @@
 package worldctl
 
 import (
+	"context"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -25,20 +25,18 @@ func newProposalListCommand(c *cli) *cobra.Command {
 		Example: `  worldctl proposal list
   worldctl proposal list --all -o jsonl`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				return list(c, "proposals", "proposals", all(recordsOf(lw).Proposals(closed)), columns[view.ProposalLine]{
-					header: table.Row{"proposal", "stage", "author", "record", "candidate", "approvals", "reason"},
-					row: func(l view.ProposalLine) table.Row {
-						return table.Row{
-							l.Proposal, stageOf(&l), visible(l.Author, ""), fmt.Sprintf("#%d", l.Record), l.Candidate.String()[:12],
-							approvals(&l), visible(l.Reason, ""),
-						}
-					},
-					none: "no proposals are open: worldctl propose makes one; worldctl proposal list --all shows those that are closed",
-				})
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			return list(c, "proposals", "proposals", all(recordsOf(lw).Proposals(closed)), columns[view.ProposalLine]{
+				header: table.Row{"proposal", "stage", "author", "record", "candidate", "approvals", "reason"},
+				row: func(l view.ProposalLine) table.Row {
+					return table.Row{
+						l.Proposal, stageOf(&l), visible(l.Author, ""), fmt.Sprintf("#%d", l.Record), l.Candidate.String()[:12],
+						approvals(&l), visible(l.Reason, ""),
+					}
+				},
+				none: "no proposals are open: worldctl propose makes one; worldctl proposal list --all shows those that are closed",
 			})
-		},
+		}),
 	}
 	cmd.Flags().BoolVar(&closed, "all", false, "those too that were applied, rejected or withdrawn")
 	return cmd
@@ -75,15 +73,6 @@ func authorship(l *view.ProposalLine) string {
 	return fmt.Sprintf("%s, signed with the key of %s", visible(l.Author, ""), nameOf(l.SignedBy))
 }
 
-// parseProposal returns the number of the proposal that a person named.
-func parseProposal(name string) (uint64, error) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(name, "p"), 10, 64)
-	if err != nil || n == 0 {
-		return 0, usagef("worldctl proposal list --all", "%q is no proposal: they are p1, p2 and so on", name)
-	}
-	return n, nil
-}
-
 // proposalError is an error about a proposal, so that what to do about it can
 // name it.
 type proposalError struct {
@@ -96,9 +85,9 @@ func (e *proposalError) Unwrap() error { return e.err }
 
 // onProposal lets use work with the world and the proposal that a person named.
 func (c *cli) onProposal(name string, use func(lw *local.World, n uint64) error) error {
-	n, err := parseProposal(name)
+	n, err := view.ParseProposal(name)
 	if err != nil {
-		return err
+		return usagef("worldctl proposal list --all", "%q is no proposal: they are p1, p2 and so on", name)
 	}
 	return c.with(func(lw *local.World) error {
 		if err := use(lw, n); err != nil {

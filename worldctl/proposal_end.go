@@ -9,6 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newRejectCommand(c *cli) *cobra.Command {
@@ -47,7 +48,7 @@ func (c *cli) ending(end func(w *world.World, ctx context.Context, n uint64, act
 			if err != nil {
 				return err
 			}
-			return c.showEnded(lw, n)
+			return answer(c, "proposal", c.showEnded)(recordsOf(lw).Proposal(n))
 		})
 	}
 	addMessage(cmd, &reason)
@@ -55,12 +56,6 @@ func (c *cli) ending(end func(w *world.World, ctx context.Context, n uint64, act
 	return cmd
 }
 
-func (c *cli) showEnded(lw *local.World, n uint64) error {
-	a, err := recordsOf(lw).Proposal(n)
-	if err != nil {
-		return err
-	}
-	return c.object("proposal", a, func() {
-		fmt.Fprintf(c.stdout, "#%d %s is %s by %s\n", a.Ended.Record, a.Proposal, a.Stage, a.Ended.By)
-	})
+func (c *cli) showEnded(a *view.Proposal) {
+	fmt.Fprintf(c.stdout, "#%d %s is %s by %s\n", a.Ended.Record, a.Proposal, a.Stage, a.Ended.By)
 }

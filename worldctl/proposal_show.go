@@ -24,11 +24,7 @@ PROPOSAL is p1 or 1.`,
 		Args: args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return c.onProposal(args[0], func(lw *local.World, n uint64) error {
-				a, err := recordsOf(lw).Proposal(n)
-				if err != nil {
-					return err
-				}
-				return c.object("proposal", a, func() { c.showProposal(a) })
+				return answer(c, "proposal", c.showProposal)(recordsOf(lw).Proposal(n))
 			})
 		},
 	}

@@ -101,16 +101,12 @@ func (c *cli) propose(ctx context.Context, lw *local.World, x *proposeFlags) err
 	if err != nil {
 		return notProposed(err, name)
 	}
-	a, err := recordsOf(lw).Proposal(n)
-	if err != nil {
-		return err
-	}
-	return c.object("proposal", a, func() {
+	return answer(c, "proposal", func(a *view.Proposal) {
 		fmt.Fprintf(c.stdout, "#%d %s is proposed by %s: %smanifest %s, in the place of %s\n",
 			a.Record, a.Proposal, authorship(&a.ProposalLine), newVersion(a), a.Candidate, a.Base)
 		c.showChanges(&a.ManifestChanges, a.Code)
 		c.note("next: worldctl shadow %s says what it would have done", a.Proposal)
-	})
+	})(recordsOf(lw).Proposal(n))
 }
 
 // readCandidate reads the manifest, or the patch, that a person named.

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -29,20 +30,18 @@ nothing.`,
 		Example: `  worldctl receipt list
   worldctl receipt list -o jsonl`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
-				return list(c, "receipt-list", "receipts", first(d.AnswersByIntent(), limit), columns[view.ReceiptLine]{
-					header: table.Row{"key", "cell", "kind", "attempt", "status", "outcome", "record", "", "payload"},
-					row: func(l view.ReceiptLine) table.Row {
-						return table.Row{
-							view.Short(l.Key), l.Cell, l.Kind, l.Attempt, l.Status, l.Outcome, fmt.Sprintf("#%d", l.Record), markOf(&l), d.Data(l.Payload),
-						}
-					},
-					none: "no receipts yet",
-				})
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
+			return list(c, "receipt-list", "receipts", first(d.AnswersByIntent(), limit), columns[view.ReceiptLine]{
+				header: table.Row{"key", "cell", "kind", "attempt", "status", "outcome", "record", "", "payload"},
+				row: func(l view.ReceiptLine) table.Row {
+					return table.Row{
+						view.Short(l.Key), l.Cell, l.Kind, l.Attempt, l.Status, l.Outcome, fmt.Sprintf("#%d", l.Record), markOf(&l), d.Data(l.Payload),
+					}
+				},
+				none: "no receipts yet",
 			})
-		},
+		}),
 	}
 	addLimit(cmd, &limit, "receipts")
 	return cmd
@@ -74,23 +73,21 @@ denied or ended the intent itself, has no signature and no such bytes.`,
   worldctl receipt show 9f86d081884c -o json > receipt.json
   worldctl receipt show 9f86d081884c --attempt 1`,
 		Args: args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				e, err := recordsOf(lw).FindIntent(args[0])
-				if err != nil {
-					return err
-				}
-				a, err := recordsOf(lw).AnswerTo(e, attempt)
-				if err != nil {
-					return err
-				}
-				if a == nil {
-					return hinted(fmt.Errorf("intent %s is %s: it has no such receipt", e.Intent.Key, e.State), "worldctl intent show %s", view.Short(e.Intent.Key))
-				}
-				full := a.Full()
-				return c.object("receipt", full, func() { c.showReceipt(full) })
-			})
-		},
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			e, err := recordsOf(lw).FindIntent(args[0])
+			if err != nil {
+				return err
+			}
+			a, err := recordsOf(lw).AnswerTo(e, attempt)
+			if err != nil {
+				return err
+			}
+			if a == nil {
+				return hinted(fmt.Errorf("intent %s is %s: it has no such receipt", e.Intent.Key, e.State), "worldctl intent show %s", view.Short(e.Intent.Key))
+			}
+			full := a.Full()
+			return c.object("receipt", full, func() { c.showReceipt(full) })
+		}),
 	}
 	cmd.Flags().Uint64Var(&attempt, "attempt", 0, "that of attempt `N`; the last if not given")
 	return cmd

@@ -83,17 +83,21 @@ func (c *cli) showReceiptCheck(check *view.ReceiptCheck) {
 // maxFileBytes bounds what is read into memory at once.
 const maxFileBytes = 256 << 20
 
+// open opens a file to be read, or stdin for "-".
+func (c *cli) open(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(c.stdin), nil
+	}
+	return os.Open(c.path(name))
+}
+
 // read returns the content of a file, or of stdin for "-".
 func (c *cli) read(name string) ([]byte, error) {
-	in := c.stdin
-	if name != "-" {
-		f, err := os.Open(c.path(name))
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close() //nolint:errcheck // only read
-		in = f
+	in, err := c.open(name)
+	if err != nil {
+		return nil, err
 	}
+	defer in.Close() //nolint:errcheck // only read
 	data, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
 	if err == nil && len(data) > maxFileBytes {
 		err = fmt.Errorf("%s is larger than %d bytes", name, maxFileBytes)

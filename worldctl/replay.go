@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -25,15 +26,13 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
   worldctl replay --from before-lunch --to t50
   worldctl replay --to 1000 -o json`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				first, last, err := c.replaySpan(lw, from, to)
-				if err != nil {
-					return err
-				}
-				return c.replay(lw, first, last)
-			})
-		},
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			first, last, err := c.replaySpan(lw, from, to)
+			if err != nil {
+				return err
+			}
+			return c.replay(lw, first, last)
+		}),
 	}
 	addRange(cmd, &from, &to)
 	return cmd

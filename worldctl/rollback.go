@@ -35,8 +35,9 @@ func (x *rollbackFlags) add(cmd *cobra.Command) {
 // rollbackHelp is what rollback and snapshot restore have in common.
 const rollbackHelp = `Time, ledger, budgets, keys and manifest do not return, and the journal only grows.
 
-What was done outside since then stays done. Where there is such a side effect, all
-are printed and nothing happens (exit code 4) unless --ack says that you know of
+What cells asked for since then and was done outside stays done. (What they had asked
+for before is theirs still: they are told of it again.) Where there is such a side
+effect, all are printed and nothing happens (exit code 4) unless --ack says that you know of
 them. With --compensate, those whose kind declares what makes up for it are made up
 for, by intents like any other. A step that is reached again through the same
 history gets its recorded results; --fresh-effects has it ask anew.
@@ -53,18 +54,16 @@ func newRollbackCommand(c *cli) *cobra.Command {
 		Example: `  worldctl rollback before-lunch --reason "the agent went astray" --dry-run
   worldctl rollback before-lunch --reason "the agent went astray" --ack`,
 		Args: args(1, 1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				s, err := recordsOf(lw).Snapshot(args[0])
-				if errors.Is(err, snapshot.ErrNoSnapshot) {
-					return hinted(err, "only to a snapshot: worldctl snapshot list shows those that are kept, worldctl snapshot create makes one of what is now")
-				}
-				if err != nil {
-					return err
-				}
-				return c.rollback(cmd.Context(), lw, &s, &x)
-			})
-		},
+		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
+			s, err := recordsOf(lw).Snapshot(args[0])
+			if errors.Is(err, snapshot.ErrNoSnapshot) {
+				return hinted(err, "only to a snapshot: worldctl snapshot list shows those that are kept, worldctl snapshot create makes one of what is now")
+			}
+			if err != nil {
+				return err
+			}
+			return c.rollback(ctx, lw, &s, &x)
+		}),
 	}
 	x.add(cmd)
 	return cmd

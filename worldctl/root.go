@@ -236,6 +236,13 @@ func (c *cli) with(use func(lw *local.World) error) error {
 	return err
 }
 
+// onWorld makes a verb of what is done with the world that is meant; see with.
+func (c *cli) onWorld(do func(ctx context.Context, lw *local.World, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return c.with(func(lw *local.World) error { return do(cmd.Context(), lw, args) })
+	}
+}
+
 func (c *cli) options() local.Options {
 	return local.Options{
 		Reducers: c.opts.Reducers, Adapters: c.opts.Adapters, Verifiers: c.opts.Verifiers,

@@ -67,8 +67,8 @@ Exit code 130 when it was interrupted, 6 when effects in doubt need a decision.`
   worldctl run --effects recorded:../yesterday`,
 		Args: args(0, 0),
 		PreRunE: func(*cobra.Command, []string) (err error) {
-			if c.workers < 0 {
-				return usagef("worldctl run --workers 1", "%d is no number of workers", c.workers)
+			if err := checkWorkers("run", c.workers); err != nil {
+				return err
 			}
 			c.effects, err = recordedIn(effects)
 			return err
@@ -88,6 +88,14 @@ Exit code 130 when it was interrupted, 6 when effects in doubt need a decision.`
 	cmd.Flags().IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
 	c.driveFlags(cmd)
 	return cmd
+}
+
+// checkWorkers refuses what is no number of workers of a verb.
+func checkWorkers(verb string, n int) error {
+	if n < 0 {
+		return usagef("worldctl "+verb+" --workers 1", "%d is no number of workers", n)
+	}
+	return nil
 }
 
 // recordedIn returns the directory of the world whose receipts answer effects;
@@ -146,11 +154,7 @@ func (c *cli) confirmed(ctx context.Context, lw *local.World) error {
 	if !c.confirm {
 		return nil
 	}
-	var n world.Confirmation
-	err := lw.Update(func(w *world.World) (err error) {
-		n, err = w.Confirm(ctx)
-		return err
-	})
+	n, err := local.Change(lw, func(w *world.World) (world.Confirmation, error) { return w.Confirm(ctx) })
 	c.note("recorded results: %d confirmed, %d failed, %d warned of, %d parked", n.Confirmed, n.Failed, n.Warned, n.Parked)
 	return err
 }

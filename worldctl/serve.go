@@ -64,13 +64,8 @@ one could not go on.`,
 		Example: `  worldctl serve town
   worldctl serve town desk --addr 127.0.0.1:8080 --token-file tokens
   worldctl serve --manual -o json`,
-		PreRunE: func(*cobra.Command, []string) error {
-			if c.workers < 0 {
-				return usagef("worldctl serve --workers 1", "%d is no number of workers", c.workers)
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, dirs []string) error { return c.serve(cmd.Context(), &s, dirs) },
+		PreRunE: func(*cobra.Command, []string) error { return checkWorkers("serve", c.workers) },
+		RunE:    func(cmd *cobra.Command, dirs []string) error { return c.serve(cmd.Context(), &s, dirs) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.addr, "addr", "127.0.0.1:0", "listen on this `HOST:PORT`; port 0 is any free one")

@@ -96,7 +96,7 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 	if err != nil {
 		return err
 	}
-	if _, err := parseProposal(s.what); err == nil {
+	if _, err := view.ParseProposal(s.what); err == nil {
 		return c.onProposal(s.what, func(lw *local.World, n uint64) error {
 			var id journal.Seq
 			r, err := c.shadowed(lw, s, func(cfg world.ShadowConfig) (r *governance.Report, err error) {

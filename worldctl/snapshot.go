@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -49,18 +50,10 @@ Without a NAME it is s1, s2 and so on; the retention may let an older one go.`,
 				return err
 			}
 			return c.with(func(lw *local.World) error {
-				var s snapshot.Snapshot
-				err := lw.Update(func(w *world.World) (err error) {
-					s, err = w.Snapshot(cmd.Context(), name, label, by)
-					return err
-				})
-				if err != nil {
-					return err
-				}
-				return c.object("snapshot", s, func() {
+				return answer(c, "snapshot", func(s snapshot.Snapshot) {
 					fmt.Fprintf(c.stdout, "snapshot %s at #%d, tick %d, state root %s\n", s.Name, s.Record, s.Time, s.State)
 					c.note("next: worldctl rollback %s --reason TEXT returns to it", s.Name)
-				})
+				})(local.Change(lw, func(w *world.World) (snapshot.Snapshot, error) { return w.Snapshot(cmd.Context(), name, label, by) }))
 			})
 		},
 	}
@@ -77,23 +70,21 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 		Example: `  worldctl snapshot list
   worldctl snapshot list -o jsonl`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error {
-				var kept []snapshot.Snapshot
-				lw.View(func(w *world.Moment) { kept = w.Snapshots() })
-				return list(c, "snapshot-list", "snapshots", first(all(kept), limit), columns[snapshot.Snapshot]{
-					header: table.Row{"name", "record", "tick", "cells", "state root", "hash", "pinned", "label"},
-					row: func(s snapshot.Snapshot) table.Row {
-						pinned := ""
-						if s.Pinned {
-							pinned = "pinned"
-						}
-						return table.Row{s.Name, fmt.Sprintf("#%d", s.Record), s.Time, s.Cells, s.State.String()[:12], s.Hash.String()[:12], pinned, s.Label}
-					},
-					none: "no snapshots yet: worldctl snapshot create",
-				})
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			var kept []snapshot.Snapshot
+			lw.View(func(w *world.Moment) { kept = w.Snapshots() })
+			return list(c, "snapshot-list", "snapshots", first(all(kept), limit), columns[snapshot.Snapshot]{
+				header: table.Row{"name", "record", "tick", "cells", "state root", "hash", "pinned", "label"},
+				row: func(s snapshot.Snapshot) table.Row {
+					pinned := ""
+					if s.Pinned {
+						pinned = "pinned"
+					}
+					return table.Row{s.Name, fmt.Sprintf("#%d", s.Record), s.Time, s.Cells, s.State.String()[:12], s.Hash.String()[:12], pinned, s.Label}
+				},
+				none: "no snapshots yet: worldctl snapshot create",
 			})
-		},
+		}),
 	}
 	addLimit(cmd, &limit, "snapshots")
 	return cmd

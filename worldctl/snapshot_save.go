@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,9 +27,9 @@ state and mailbox, timers, and the roots that prove them. What is there already 
 not overwritten.`,
 		Example: "  worldctl snapshot save before-lunch /mnt/backup",
 		Args:    args(2, 2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error { return c.saveSnapshot(lw, args[0], args[1]) })
-		},
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			return c.saveSnapshot(lw, args[0], args[1])
+		}),
 	}
 }
 

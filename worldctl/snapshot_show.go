@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -18,19 +19,13 @@ it is for. NAME is its name, or 6 digits of its hash or more. What a cell was in
 proved by worldctl prove cell.`,
 		Example: `  worldctl snapshot show before-lunch`,
 		Args:    args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				s, err := recordsOf(lw).Snapshot(args[0])
-				if err != nil {
-					return err
-				}
-				return c.object("snapshot", s, func() { c.showSnapshot(&s) })
-			})
-		},
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			return answer(c, "snapshot", c.showSnapshot)(recordsOf(lw).Snapshot(args[0]))
+		}),
 	}
 }
 
-func (c *cli) showSnapshot(s *snapshot.Snapshot) {
+func (c *cli) showSnapshot(s snapshot.Snapshot) {
 	c.facts(
 		[2]any{"name", s.Name},
 		[2]any{"record", fmt.Sprintf("#%d", s.Record)},

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -21,9 +22,9 @@ func newStatusCommand(c *cli) *cobra.Command {
 		Example: `  worldctl status -o json
   worldctl status --at t5`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
-			return c.with(func(lw *local.World) error { return c.status(lw, at) })
-		},
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			return c.status(lw, at)
+		}),
 	}
 	addAt(cmd, &at, "as it was at this")
 	return cmd
@@ -43,10 +44,7 @@ func (c *cli) status(lw *local.World, at string) error {
 	if err != nil {
 		return err
 	}
-	a := view.StatusOf(&s)
-	// Opening refuses a store that is not what its anchor says, and every append
-	// moves both.
-	a.Anchor = view.Anchor{ID: head.ID, OK: at != "" || head == s.Head || lw.Lacks() != nil}
+	a := view.StatusOf(&s, head)
 	return c.object("status", a, func() {
 		c.showStatus(&s, &a, clock)
 		if at == "" {

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -28,26 +29,24 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
   worldctl timeline operator/ada
   worldctl timeline agent/ada -o jsonl`,
 		Args: args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
-				var err error
-				if t.Self, err = findActor(t.Journal, args[0]); err != nil {
-					return err
-				}
-				s.Cell = t.Self
-				want, err := s.in(t.Journal)
-				if err != nil {
-					return err
-				}
-				return list(c, "timeline", "moments", first(t.Lines(t.Select(want)), limit), columns[view.Line]{
-					header: table.Row{"tick", "record", "what"},
-					row:    func(l view.Line) table.Row { return table.Row{l.Time, fmt.Sprintf("#%d", l.Record), l.What} },
-					plain:  true,
-					none:   "nothing has happened to it",
-				})
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
+			var err error
+			if t.Self, err = findActor(t.Journal, args[0]); err != nil {
+				return err
+			}
+			s.Cell = t.Self
+			want, err := s.in(t.Journal)
+			if err != nil {
+				return err
+			}
+			return list(c, "timeline", "moments", first(t.Lines(t.Select(want)), limit), columns[view.Line]{
+				header: table.Row{"tick", "record", "what"},
+				row:    func(l view.Line) table.Row { return table.Row{l.Time, fmt.Sprintf("#%d", l.Record), l.What} },
+				plain:  true,
+				none:   "nothing has happened to it",
 			})
-		},
+		}),
 	}
 	addRange(cmd, &s.from, &s.to)
 	addLimit(cmd, &limit, "records")

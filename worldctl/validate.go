@@ -17,7 +17,7 @@ func newValidateCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a world.yaml and all that it names",
-		Long:  "Check a world.yaml and all that it names. All faults are reported at once, each\nwith its line and column.",
+		Long:  "Check a world.yaml and all that it names. All faults are reported at once, each\nwith its line and column; what adapters say of their configs comes when the rest is\nright.",
 		Example: `  worldctl validate
   worldctl validate town/world.yaml -o json`,
 		Args: args(0, 1),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -83,21 +82,6 @@ func (q *question) check() error {
 		return usagef("type one of them", "--until-idle and --ticks do not go together")
 	}
 	return nil
-}
-
-// openEvents opens the file of events that is named, nil for none.
-func (c *cli) openEvents(name string) (io.Reader, func(), error) {
-	switch name {
-	case "":
-		return nil, func() {}, nil
-	case "-":
-		return c.stdin, func() {}, nil
-	}
-	f, err := os.Open(c.path(name))
-	if err != nil {
-		return nil, nil, err
-	}
-	return f, func() { _ = f.Close() }, nil // only read
 }
 
 // readAmendment reads a patch or a world file; without one nothing is amended.

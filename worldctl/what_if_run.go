@@ -38,11 +38,15 @@ func (c *cli) whatIfOf(q *question, temporary string) (w local.WhatIf, closeEven
 	if w.Amend, err = c.readAmendment(q.patch); err != nil {
 		return w, nil, err
 	}
-	events, closeEvents, err := c.openEvents(q.send)
-	if events != nil {
-		w.Send = func(ctx context.Context, fork *local.World) (uint64, error) { return sendTo(ctx, fork, events) }
+	if q.send == "" {
+		return w, func() {}, nil
 	}
-	return w, closeEvents, err
+	events, err := c.open(q.send)
+	if err != nil {
+		return w, nil, err
+	}
+	w.Send = func(ctx context.Context, fork *local.World) (uint64, error) { return sendTo(ctx, fork, events) }
+	return w, func() { _ = events.Close() }, nil // only read
 }
 
 func (c *cli) whatIf(ctx context.Context, q question) (err error) {

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -23,25 +24,23 @@ intent that asked for it, a person's decision to what it was about. RECORD is 20
   worldctl why '#20' -o json`,
 		Args:        args(1, 1),
 		Annotations: map[string]string{takesMoments: "yes"},
-		RunE: func(_ *cobra.Command, args []string) error {
-			return c.with(func(lw *local.World) error {
-				t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
-				e, err := t.EntryAt(args[0])
-				if err != nil {
-					return err
-				}
-				return list(c, "why", "records", t.Causes(e), columns[*view.Entry]{
-					header: table.Row{"record", "tick", "kind", "what"},
-					plain:  true,
-					row: func(e *view.Entry) table.Row {
-						what, err := t.Describe(e)
-						if err != nil {
-							what = err.Error()
-						}
-						return table.Row{fmt.Sprintf("#%d", e.ID), e.Time, e.Kind, what}
-					},
-				})
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
+			e, err := t.EntryAt(args[0])
+			if err != nil {
+				return err
+			}
+			return list(c, "why", "records", t.Causes(e), columns[*view.Entry]{
+				header: table.Row{"record", "tick", "kind", "what"},
+				plain:  true,
+				row: func(e *view.Entry) table.Row {
+					what, err := t.Describe(e)
+					if err != nil {
+						what = err.Error()
+					}
+					return table.Row{fmt.Sprintf("#%d", e.ID), e.Time, e.Kind, what}
+				},
 			})
-		},
+		}),
 	}
 }

@@ -45,12 +45,10 @@ seconds to finish and to be handed in. Exit code 130 after Ctrl-C, 0 after SIGTE
 			switch {
 			case cfg.Server == "":
 				return usagef("worldctl worker --server http://127.0.0.1:8080", "worker needs --server: for whom it works")
-			case cfg.Workers < 0:
-				return usagef("worldctl worker --workers 1", "%d is no number of workers", cfg.Workers)
 			case c.world != "":
 				return usagef("type --world-id ID", "-w names a directory, and the worlds of a worker are elsewhere")
 			}
-			return nil
+			return checkWorkers("worker", cfg.Workers)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if cfg.Token, err = workerToken(tokenFile); err != nil {

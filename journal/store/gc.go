@@ -12,10 +12,10 @@ import (
 
 // Garbage counts what nothing referred to.
 type Garbage struct {
-	Blobs     uint64 // that no record names, nor a blob that one names
-	BlobBytes uint64
-	Versions  uint64 // of cells and intents, in no image
-	Notes     uint64 // about versions that are gone
+	Blobs     uint64 `json:"blobs"` // that no record names, nor a blob that one names
+	BlobBytes uint64 `json:"blob_bytes"`
+	Versions  uint64 `json:"versions"` // of cells and intents, in no image
+	Notes     uint64 `json:"notes"`    // about versions that are gone
 }
 
 // Collect deletes what nothing refers to and gives its room back. Records and

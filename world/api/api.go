@@ -58,7 +58,7 @@ type Server struct {
 
 // hosted is a world that is served.
 type hosted struct {
-	records
+	view.Journal
 	id        string
 	verifying chan struct{} // holds whoever verifies
 
@@ -85,7 +85,7 @@ func New(cfg Config) (*Server, error) {
 		if s.worlds[id] != nil {
 			return nil, fmt.Errorf("api: two worlds have the id %s", id)
 		}
-		s.worlds[id] = &hosted{records: records{view.Journal{Local: lw}}, id: id, verifying: make(chan struct{}, 1)}
+		s.worlds[id] = &hosted{Journal: view.Journal{Local: lw}, id: id, verifying: make(chan struct{}, 1)}
 	}
 	var err error
 	if s.document, err = readDocument(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -82,7 +83,7 @@ func lived(t testing.TB) *served {
 		map[string]any{"effect": "tool.b", "param": "wait"}, map[string]any{"emit": "ping", "to": "b"}, map[string]any{"timer": 2}))
 	s.post("/api/worlds/w/events", act("a", map[string]any{"effect": "tool.a", "param": "error"}))
 	s.post("/api/worlds/w/events", act("c/d ?é", map[string]any{"fail": "as told"}))
-	ok[api.Course](s.post("/api/worlds/w/step", map[string]any{"ticks": 4}))
+	ok[view.Course](s.post("/api/worlds/w/step", map[string]any{"ticks": 4}))
 	return s
 }
 
@@ -100,7 +101,7 @@ func TestEventIsDurableAndRouted(t *testing.T) {
 	require.EqualValues(t, 7, later.Due)
 	require.Equal(t, []string{"bot/b"}, later.To)
 
-	status := ok[api.Status](s.get("/api/worlds/w"))
+	status := ok[view.Status](s.get("/api/worlds/w"))
 	require.Equal(t, later.ID, status.Head.ID)
 	require.Equal(t, 2, status.EventsPending)
 	require.Equal(t, view.Anchor{ID: later.ID, OK: true}, status.Anchor)
@@ -115,11 +116,11 @@ func TestBulkSaysWhatItTook(t *testing.T) {
 		return string(b) + "\n"
 	}
 	good := line(act("a"))
-	before := ok[api.Status](s.get("/api/worlds/w")).Head.ID
+	before := ok[view.Status](s.get("/api/worlds/w")).Head.ID
 
 	p := s.post("/api/worlds/w/events", []byte(good+"\n"+"{\n"+good)).problem(http.StatusBadRequest, "malformed")
 	require.EqualValues(t, 3, p.Line)
-	require.Equal(t, before, ok[api.Status](s.get("/api/worlds/w")).Head.ID, "a line that cannot be read: nothing is taken")
+	require.Equal(t, before, ok[view.Status](s.get("/api/worlds/w")).Head.ID, "a line that cannot be read: nothing is taken")
 
 	got := ok[api.Bulk](s.post("/api/worlds/w/events", []byte(good+good+"\n"+good)))
 	require.Equal(t, api.Bulk{Accepted: 3, First: before + 1, Last: before + 3}, got)
@@ -139,7 +140,7 @@ func TestBulkSaysWhatItTook(t *testing.T) {
 func TestEveryListIsCompleteInPages(t *testing.T) {
 	s := lived(t)
 	for _, i := range []string{"1", "2"} {
-		ok[api.Snapshot](s.post("/api/worlds/w/snapshots", map[string]any{"name": "snap" + i}))
+		ok[snapshot.Snapshot](s.post("/api/worlds/w/snapshots", map[string]any{"name": "snap" + i}))
 	}
 	for path, key := range map[string]string{
 		"records": "records", "records?kind=cell.*&kind=intent.emitted": "records", "records?cell=bot/a": "records",
@@ -170,7 +171,7 @@ func TestEveryListIsCompleteInPages(t *testing.T) {
 func TestStoryOfACellGoesOnAnywhere(t *testing.T) {
 	s := lived(t)
 	whole := ok[records](s.get("/api/worlds/w/records?cell=bot/a")).Records
-	head := ok[api.Status](s.get("/api/worlds/w")).Head.ID
+	head := ok[view.Status](s.get("/api/worlds/w")).Head.ID
 	for after := range head + 1 {
 		want := whole
 		for len(want) > 0 && want[0].ID <= after {
@@ -203,7 +204,7 @@ func TestCellsAreNamedWhateverTheirKeys(t *testing.T) {
 	require.Len(t, c.Mailbox, 1)
 	ok[records](s.get("/api/worlds/w/timeline?cell=" + url.QueryEscape(name)))
 
-	ok[api.Snapshot](s.post("/api/worlds/w/snapshots", map[string]any{"name": "here", "label": "for later"}))
+	ok[snapshot.Snapshot](s.post("/api/worlds/w/snapshots", map[string]any{"name": "here", "label": "for later"}))
 	now := ok[cell](s.get("/api/worlds/w/cell?cell=bot/a"))
 	then := ok[cell](s.get("/api/worlds/w/cell?cell=bot/a&at=here"))
 	require.Equal(t, now.N, then.N)
@@ -263,7 +264,7 @@ func TestDecisionsNameTheTokenAsTheirActor(t *testing.T) {
 	s.post(at+"/resolve", map[string]any{"reason": "so", "executed": true, "payload": 1}).problem(http.StatusConflict, "not-waiting")
 	s.post(at+"/resolve", map[string]any{"reason": "so"}).problem(http.StatusBadRequest, "malformed")
 	s.post(at+"/approve", map[string]any{"reuse": true}).problem(http.StatusConflict, "no-repeat")
-	d := ok[api.Decided](s.do(s.as("approver", s.request("POST", at+"/approve", map[string]any{"reason": "fine", "params_hash": hash}))))
+	d := ok[view.Decided](s.do(s.as("approver", s.request("POST", at+"/approve", map[string]any{"reason": "fine", "params_hash": hash}))))
 	require.Equal(t, "approver", d.Actor)
 	require.EqualValues(t, "open", d.State)
 	rec := ok[records](s.get("/api/worlds/w/records?kind=intent.resolved")).Records
@@ -272,18 +273,18 @@ func TestDecisionsNameTheTokenAsTheirActor(t *testing.T) {
 	s.post(at+"/deny", nil).problem(http.StatusConflict, "not-waiting")
 
 	ok[api.Submitted](s.post("/api/worlds/w/events", act("z", map[string]any{"effect": "tool.b"})))
-	ok[api.Course](s.post("/api/worlds/w/step", nil))
-	require.EqualValues(t, "denied", ok[api.Decided](s.post(s.parked()+"/deny", nil)).State)
+	ok[view.Course](s.post("/api/worlds/w/step", nil))
+	require.EqualValues(t, "denied", ok[view.Decided](s.post(s.parked()+"/deny", nil)).State)
 }
 
 func TestSnapshotsHaveNamesOfTheirOwn(t *testing.T) {
 	s := lived(t)
-	one := ok[api.Snapshot](s.post("/api/worlds/w/snapshots", map[string]any{"name": "one"}))
+	one := ok[snapshot.Snapshot](s.post("/api/worlds/w/snapshots", map[string]any{"name": "one"}))
 	require.Equal(t, "one", one.Name)
 	s.post("/api/worlds/w/snapshots", map[string]any{"name": "one"}).problem(http.StatusConflict, "name-taken")
 	s.post("/api/worlds/w/snapshots", map[string]any{"name": "-"}).problem(http.StatusUnprocessableEntity, "bad-name")
 	s.post("/api/worlds/w/snapshots", map[string]any{"name": "t5"}).problem(http.StatusBadRequest, "malformed")
-	require.NotEmpty(t, ok[api.Snapshot](s.post("/api/worlds/w/snapshots", nil)).Name)
+	require.NotEmpty(t, ok[snapshot.Snapshot](s.post("/api/worlds/w/snapshots", nil)).Name)
 	require.Len(t, ok[api.Snapshots](s.get("/api/worlds/w/snapshots")).Snapshots, 2)
 }
 
@@ -301,7 +302,7 @@ type proposal struct {
 
 func TestChangeOfTheRulesGoesItsWay(t *testing.T) {
 	s := lived(t)
-	base := ok[api.Status](s.get("/api/worlds/w")).Manifest
+	base := ok[view.Status](s.get("/api/worlds/w")).Manifest
 	code := []byte("def reduce(ctx, state, event):\n    return {\"new\": True}\n")
 	sum := fmt.Sprintf("%x", sha256.Sum256(code))
 	patch := func(base any) map[string]any {
@@ -339,9 +340,9 @@ func TestChangeOfTheRulesGoesItsWay(t *testing.T) {
 	require.NotNil(t, p.Statement)
 	require.Equal(t, governance.Approved, ok[proposal](s.post(at+"/approve", sign(*p.Statement))).Stage)
 	s.post(at+"/approve", sign(*p.Statement)).problem(http.StatusForbidden, "signed-already")
-	applied := ok[api.Applied](s.post(at+"/apply", nil))
+	applied := ok[view.Applied](s.post(at+"/apply", nil))
 	require.EqualValues(t, 2, applied.Version)
-	require.Equal(t, applied.Manifest, ok[api.Status](s.get("/api/worlds/w")).Manifest.Hash)
+	require.Equal(t, applied.Manifest, ok[view.Status](s.get("/api/worlds/w")).Manifest.Hash)
 	s.post(at+"/withdraw", nil).problem(http.StatusConflict, "closed")
 	require.Empty(t, ok[map[string][]any](only(s.get("/api/worlds/w/proposals"), "proposals"))["proposals"])
 	require.Len(t, ok[map[string][]any](only(s.get("/api/worlds/w/proposals?all=true"), "proposals"))["proposals"], 1)
@@ -350,7 +351,7 @@ func TestChangeOfTheRulesGoesItsWay(t *testing.T) {
 
 func TestProposalsEnd(t *testing.T) {
 	s := lived(t)
-	base := ok[api.Status](s.get("/api/worlds/w")).Manifest.Hash
+	base := ok[view.Status](s.get("/api/worlds/w")).Manifest.Hash
 	for version, verb := range map[int]string{5: "reject", 6: "withdraw"} {
 		p := ok[proposal](s.post("/api/worlds/w/proposals", map[string]any{"patch": map[string]any{
 			"base_manifest_hash": base, "ops": []any{}, "new_version": version,
@@ -399,7 +400,7 @@ func TestVerificationHasFourKeys(t *testing.T) {
 	v := ok[api.Verification](a)
 	require.True(t, v.Ledger.OK)
 	require.True(t, v.Replay.OK)
-	require.Equal(t, ok[api.Status](s.get("/api/worlds/w")).Head.Root, v.EventChainRootHash)
+	require.Equal(t, ok[view.Status](s.get("/api/worlds/w")).Head.Root, v.EventChainRootHash)
 	s.get("/api/worlds/nowhere/verify").problem(http.StatusNotFound, "not-found")
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Media types of bodies.
@@ -62,6 +63,25 @@ func (c *call) listen(until time.Time) {
 // ok answers with JSON.
 func (c *call) ok(v any) error { return c.respond(http.StatusOK, jsonType, v) }
 
+// object is an answer that worldctl -o json gives too: a form of package view, under the
+// name of its schema.
+type object struct {
+	schema string
+	of     any
+}
+
+func (o object) MarshalJSON() ([]byte, error) { return view.MarshalObject(o.schema, o.of) }
+
+// answer answers with an object, or returns why there is none.
+func (c *call) answer(schema string) func(any, error) error {
+	return func(v any, err error) error {
+		if err != nil {
+			return err
+		}
+		return c.ok(object{schema, v})
+	}
+}
+
 // created answers with JSON, and says where it is.
 func (c *call) created(at string, v any) error {
 	if at != "" {
@@ -71,7 +91,7 @@ func (c *call) created(at string, v any) error {
 }
 
 func (c *call) respond(status int, mediaType string, v any) error {
-	body, err := marshal(v)
+	body, err := view.Marshal(v)
 	if err != nil {
 		return err
 	}
@@ -105,15 +125,6 @@ func (c *call) fail(err error) {
 		c.out.Header()[name] = values
 	}
 	_ = c.respond(f.Status, problemType, f.Problem)
-}
-
-// marshal is json.Marshal that leaves <, > and & as they are.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // mediaType returns the type of the body.

@@ -16,18 +16,12 @@ type Cells struct {
 	Next   *string         `json:"next"` // the path of what comes after it; null: nothing does
 }
 
-// Cell is a cell at a moment.
-type Cell struct {
-	Schema string `json:"schema"`
-	view.Cell
-}
-
 func listCells(c *call) error {
 	limit, err := c.limit()
 	if err != nil {
 		return err
 	}
-	out := Cells{Schema: schemaOf("cell-list"), Cells: []view.CellLine{}}
+	out := Cells{Schema: view.SchemaOf("cell-list"), Cells: []view.CellLine{}}
 	after := c.param("after")
 	c.world.Local.View(func(w *world.Moment) {
 		cells := w.Cells()
@@ -62,11 +56,7 @@ func showCell(c *call) error {
 	if err != nil {
 		return err
 	}
-	v, err := c.world.Cell(cell, c.param("at"))
-	if err != nil {
-		return ofMoment(err)
-	}
-	return c.ok(Cell{schemaOf("cell"), v})
+	return c.answer("cell")(c.world.Cell(cell, c.param("at")))
 }
 
 // showTimeline tells what a cell, or an operator, did and what happened to it.

@@ -18,7 +18,7 @@ func listDecisions(c *call) error {
 		return err
 	}
 	s.Kinds = []journal.Kind{journal.KindIntent, journal.KindDenied, journal.KindParked}
-	out := Decisions{Schema: schemaOf("decisions"), Decisions: []view.Decision{}}
+	out := Decisions{Schema: view.SchemaOf("decisions"), Decisions: []view.Decision{}}
 	out.Next, err = page(c, s, func(e *view.Entry) error {
 		if d, ok := e.Decision(); ok {
 			out.Decisions = append(out.Decisions, d)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // inDoubt serves a world in which nobody can tell what came of an intent of each of
@@ -38,16 +39,16 @@ func TestPersonDecidesAboutDoubtOverTheAPI(t *testing.T) {
 	s, at := inDoubt(t, "a", "b", "c")
 	s.do(s.as("reader", s.request("POST", at[0]+"/resolve", map[string]any{"reason": "so", "executed": false}))).problem(http.StatusForbidden, "scope")
 
-	d := ok[api.Decided](s.post(at[0]+"/resolve", map[string]any{"reason": "the bank has it", "executed": true, "payload": map[string]any{"paid": 1}}))
+	d := ok[view.Decided](s.post(at[0]+"/resolve", map[string]any{"reason": "the bank has it", "executed": true, "payload": map[string]any{"paid": 1}}))
 	require.EqualValues(t, "committed", d.State)
 	require.Equal(t, "ada", d.Actor)
 	require.Equal(t, map[string]any{"paid": 1.0}, ok[map[string]any](s.get("/api/worlds/w/receipts/" + d.Key.String()))["payload"])
 
-	d = ok[api.Decided](s.post(at[1]+"/resolve", map[string]any{"reason": "the bank has nothing", "executed": false}))
+	d = ok[view.Decided](s.post(at[1]+"/resolve", map[string]any{"reason": "the bank has nothing", "executed": false}))
 	require.EqualValues(t, "open", d.State, "it is not done yet")
-	require.EqualValues(t, "open", ok[api.Decided](s.post(at[2]+"/retry", map[string]any{"reason": "once more"})).State)
-	ok[api.Course](s.post("/api/worlds/w/step", nil))
-	ok[api.Course](s.post("/api/worlds/w/step", nil))
+	require.EqualValues(t, "open", ok[view.Decided](s.post(at[2]+"/retry", map[string]any{"reason": "once more"})).State)
+	ok[view.Course](s.post("/api/worlds/w/step", nil))
+	ok[view.Course](s.post("/api/worlds/w/step", nil))
 	for _, path := range at[1:] {
 		require.Len(t, ok[intent](s.get(path)).Attempts, 2)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // MaxWaitSeconds is how long a request for attempts can wait for one.
@@ -145,7 +147,7 @@ func acquireEffects(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := Offers{Schema: schemaOf("effect-offers"), Manifest: rules, Offers: []Offer{}}
+	out := Offers{Schema: view.SchemaOf("effect-offers"), Manifest: rules, Offers: []Offer{}}
 	for i := range offers {
 		o, err := offerOf(&offers[i])
 		if err != nil {
@@ -168,7 +170,7 @@ func renewEffect(c *call) error {
 	if err := c.world.Local.RenewEffect(req.Worker, req.Key, req.Attempt, nonce); err != nil {
 		return err
 	}
-	return c.ok(Renewed{Schema: schemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
+	return c.ok(Renewed{Schema: view.SchemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
 }
 
 func commitEffect(c *call) error {
@@ -179,7 +181,7 @@ func commitEffect(c *call) error {
 	if err := c.world.Local.CommitEffect(req.Worker, req.Receipt, time.Duration(req.RetryAfterMillis)*time.Millisecond); err != nil {
 		return err
 	}
-	return c.ok(Committed{Schema: schemaOf("effect-committed")})
+	return c.ok(Committed{Schema: view.SchemaOf("effect-committed")})
 }
 
 func receiveReceipt(c *call) error {
@@ -187,15 +189,11 @@ func receiveReceipt(c *call) error {
 	if err := c.decodeWithin(c.receiptBytes(), &req); err != nil {
 		return err
 	}
-	var id journal.Seq
-	err := c.world.Local.Update(func(w *world.World) (err error) {
-		id, err = w.Receive(req.Receipt)
-		return err
-	})
+	id, err := local.Change(c.world.Local, func(w *world.World) (journal.Seq, error) { return w.Receive(req.Receipt) })
 	if err != nil {
 		return err
 	}
-	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), Received{Schema: schemaOf("receipt-received"), Record: id})
+	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), Received{Schema: view.SchemaOf("receipt-received"), Record: id})
 }
 
 // receiptBytes bounds a body with a receipt: as base64, with what is around it.

@@ -13,12 +13,6 @@ type Intents struct {
 	Next    *string           `json:"next"` // the path of what comes after it; null: nothing does yet
 }
 
-// Intent is an intent with all attempts and where the journal tells of it.
-type Intent struct {
-	Schema string `json:"schema"`
-	*view.Intent
-}
-
 func listIntents(c *call) error {
 	all, err := c.world.InState(receipt.State(c.param("state")))
 	if err != nil {
@@ -28,7 +22,7 @@ func listIntents(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := Intents{Schema: schemaOf("intent-list"), Intents: []view.IntentLine{}, Next: next}
+	out := Intents{Schema: view.SchemaOf("intent-list"), Intents: []view.IntentLine{}, Next: next}
 	lines, err := c.world.IntentLines(entries)
 	if err != nil {
 		return err
@@ -64,9 +58,5 @@ func showIntent(c *call) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.world.Intent(e)
-	if err != nil {
-		return err
-	}
-	return c.ok(Intent{schemaOf("intent"), found})
+	return c.answer("intent")(c.world.Intent(e))
 }

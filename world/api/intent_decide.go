@@ -9,7 +9,6 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // DecisionRequest is what a person decides about an intent. Who that is the token
@@ -25,12 +24,6 @@ type ResolveRequest struct {
 	Reason   string          `json:"reason"`
 	Executed *bool           `json:"executed"` // needed
 	Payload  json.RawMessage `json:"payload"`  // of what happened: what its cell is told; nil: null
-}
-
-// Decided is what became of an intent, as `worldctl intent approve -o json` says it.
-type Decided struct {
-	Schema string `json:"schema"`
-	*view.Decided
 }
 
 func approveIntent(c *call) error { return c.decideAs(journal.Approve) }
@@ -100,5 +93,5 @@ func (c *call) decide(e *receipt.Entry, b journal.Resolved) error {
 	if d.Denied() {
 		return failed(http.StatusForbidden, "denied", "the gate denies it now: "+d.Why)
 	}
-	return c.ok(Decided{schemaOf("intent-decided"), d})
+	return c.ok(object{"intent-decided", d})
 }

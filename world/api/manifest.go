@@ -7,6 +7,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // Manifest is the manifest in force. Its hash is that of its bytes, and not of the
@@ -24,7 +25,7 @@ func showManifest(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(Manifest{Schema: schemaOf("manifest"), Hash: hash, Manifest: m, Raw: raw})
+	return c.ok(Manifest{Schema: view.SchemaOf("manifest"), Hash: hash, Manifest: m, Raw: raw})
 }
 
 // showContent answers with the bytes of a content that the manifest in force names,

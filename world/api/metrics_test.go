@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world/api"
 )
 
@@ -25,7 +26,7 @@ func (s *served) metric(name string) string {
 
 func TestMetricsCountWhatTheJournalSays(t *testing.T) {
 	s := lived(t)
-	ok[api.Snapshot](s.post("/api/worlds/w/snapshots", nil))
+	ok[snapshot.Snapshot](s.post("/api/worlds/w/snapshots", nil))
 	ok[api.Verification](s.get("/api/worlds/w/verify"))
 	s.post("/api/worlds/w/events", map[string]any{"event": "unheard"})
 	for name, want := range map[string]string{

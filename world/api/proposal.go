@@ -1,10 +1,6 @@
 package api
 
 import (
-	"strconv"
-	"strings"
-
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -15,18 +11,12 @@ type Proposals struct {
 	Next      *string             `json:"next"` // the path of what comes after it; null: nothing does
 }
 
-// Proposal is all that a reviewer has to know of a proposal.
-type Proposal struct {
-	Schema string `json:"schema"`
-	*view.Proposal
-}
-
 func listProposals(c *call) error {
 	closed, err := c.flag("all")
 	if err != nil {
 		return err
 	}
-	out := Proposals{Schema: schemaOf("proposals")}
+	out := Proposals{Schema: view.SchemaOf("proposals")}
 	out.Proposals, out.Next, err = pageOf(c, c.world.Proposals(closed), func(l *view.ProposalLine) uint64 { return l.N })
 	if err != nil {
 		return err
@@ -34,19 +24,13 @@ func listProposals(c *call) error {
 	return c.ok(out)
 }
 
-// proposal returns the number of the proposal that the path names: 1 or p1.
-func (c *call) proposal() (uint64, error) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(c.PathValue("n"), "p"), 10, 64)
-	if err != nil || n == 0 {
-		return 0, governance.ErrNoProposal
-	}
-	return n, nil
-}
+// proposal returns the number of the proposal that the path names.
+func (c *call) proposal() (uint64, error) { return view.ParseProposal(c.PathValue("n")) }
 
 func showProposal(c *call) error {
 	n, err := c.proposal()
 	if err != nil {
 		return err
 	}
-	return c.showProposal(n)
+	return c.answer("proposal")(c.world.Proposal(n))
 }

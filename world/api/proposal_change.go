@@ -47,18 +47,6 @@ type ShadowRequest struct {
 	Last journal.Seq `json:"last"` // the last snapshot that so many records follow
 }
 
-// Shadow is a report with what follows from it, as `worldctl shadow -o json` has it.
-type Shadow struct {
-	Schema string `json:"schema"`
-	*view.Shadow
-}
-
-// Applied is an apply, as `worldctl apply -o json` tells of it.
-type Applied struct {
-	Schema string `json:"schema"`
-	*view.Applied
-}
-
 func propose(c *call) error {
 	var req ProposeRequest
 	if err := c.decode(&req); err != nil {
@@ -97,7 +85,7 @@ func propose(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.created(c.link("proposals", made.Proposal), Proposal{schemaOf("proposal"), made})
+	return c.created(c.link("proposals", made.Proposal), object{"proposal", made})
 }
 
 func shadowProposal(c *call) error {
@@ -129,11 +117,7 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	out, err := view.ShadowOf(n, id, r, migration)
-	if err != nil {
-		return err
-	}
-	return c.ok(Shadow{schemaOf("shadow"), out})
+	return c.answer("shadow")(view.ShadowOf(n, id, r, migration))
 }
 
 // approveProposal takes a signature over the statement that showProposal shows.
@@ -176,15 +160,7 @@ func (c *call) change(how func(w *world.World, n uint64) error) error {
 	if err != nil {
 		return err
 	}
-	return c.showProposal(n)
-}
-
-func (c *call) showProposal(n uint64) error {
-	p, err := c.world.Proposal(n)
-	if err != nil {
-		return err
-	}
-	return c.ok(Proposal{schemaOf("proposal"), p})
+	return c.answer("proposal")(c.world.Proposal(n))
 }
 
 func applyProposal(c *call) error {
@@ -203,7 +179,7 @@ func applyProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(Applied{schemaOf("apply"), c.world.Applied(p, id, migrated)})
+	return c.ok(object{"apply", c.world.Applied(p, id, migrated)})
 }
 
 // notProposed says what is wrong with a candidate that the world does not take.

@@ -8,13 +8,14 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world/api"
 )
 
 // TestRangesAreThoseOfTheCommandLine asks for parts of the journal by moments.
 func TestRangesAreThoseOfTheCommandLine(t *testing.T) {
 	s := lived(t)
-	ok[api.Snapshot](s.post("/api/worlds/w/snapshots", map[string]any{"name": "here"}))
+	ok[snapshot.Snapshot](s.post("/api/worlds/w/snapshots", map[string]any{"name": "here"}))
 	s.post("/api/worlds/w/events", act("a"))
 	type list struct {
 		Records []struct {

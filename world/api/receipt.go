@@ -12,18 +12,12 @@ type Receipts struct {
 	Next     *string            `json:"next"` // the path of what comes after it; null: nothing does yet
 }
 
-// Receipt is an answer with all that it says and its stored bytes.
-type Receipt struct {
-	Schema string `json:"schema"`
-	*view.Receipt
-}
-
 func listReceipts(c *call) error {
 	after, err := c.number("after")
 	if err != nil {
 		return err
 	}
-	out := Receipts{Schema: schemaOf("receipt-list"), Receipts: []view.ReceiptLine{}}
+	out := Receipts{Schema: view.SchemaOf("receipt-list"), Receipts: []view.ReceiptLine{}}
 	out.Next, err = page(c, view.Selection{After: journal.Seq(after), Kinds: view.AnswerKinds()}, func(e *view.Entry) error {
 		a, err := c.world.Answer(e)
 		if a != nil {
@@ -56,5 +50,5 @@ func showReceipt(c *call) error {
 	if found == nil {
 		return notFound("there is no such receipt")
 	}
-	return c.ok(Receipt{schemaOf("receipt"), found.Full()})
+	return c.ok(object{"receipt", found.Full()})
 }

@@ -30,19 +30,10 @@ func (c *call) selection() (s view.Selection, err error) {
 			return s, err
 		}
 	}
-	return s, ofMoment(s.Range(c.world.Journal, c.param("from"), c.param("to")))
-}
-
-// ofMoment says of an error about moments what is wrong with the query that names them.
-func ofMoment(err error) error {
-	var moment *view.MomentError
-	switch {
-	case errors.Is(err, view.ErrOrder):
-		return badRequest("to", err.Error())
-	case errors.As(err, &moment) && moment.Rule != "":
-		return notFound(err.Error())
+	if err = s.Range(c.world.Journal, c.param("from"), c.param("to")); errors.Is(err, view.ErrOrder) {
+		return s, badRequest("to", err.Error())
 	}
-	return err
+	return s, err
 }
 
 // listRecords answers with a page, or to who asks for that with a stream.
@@ -58,7 +49,7 @@ func listRecords(c *call) error {
 }
 
 func (c *call) pageOfRecords(s view.Selection, schema string) error {
-	out := Records{Schema: schemaOf(schema), Records: []view.Record{}}
+	out := Records{Schema: view.SchemaOf(schema), Records: []view.Record{}}
 	next, err := page(c, s, func(e *view.Entry) error {
 		out.Records = append(out.Records, e.View())
 		return nil
@@ -77,7 +68,7 @@ func page(c *call, s view.Selection, use func(*view.Entry) error) (next *string,
 	if err != nil {
 		return nil, err
 	}
-	head, looked, last, more := c.world.head(), 0, journal.Seq(0), false
+	head, looked, last, more := c.world.Local.Head().ID, 0, journal.Seq(0), false
 	for x, err := range c.world.Look(&s) {
 		if err == nil {
 			err = c.Context().Err()
@@ -113,7 +104,7 @@ func showRecord(c *call) error {
 	if err != nil {
 		return err
 	}
-	if id := journal.Seq(n); id > c.world.head() {
+	if id := journal.Seq(n); id > c.world.Local.Head().ID {
 		return notFound("there is no such record")
 	} else if err := c.world.Local.Await(c.Context(), id-1); err != nil {
 		return err
@@ -124,6 +115,3 @@ func showRecord(c *call) error {
 	}
 	return c.ok(e.View())
 }
-
-// schemaOf names the form of an answer as worldctl does.
-func schemaOf(name string) string { return "worldctl/" + name + "/v1" }

@@ -12,6 +12,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // TestReviewersAreToldOfGoReducersWhatApplySays has a candidate with reducers of the
@@ -49,7 +50,7 @@ routing:
 		} `json:"would_apply"`
 	}
 	p := ok[outlook](s.post("/api/worlds/w/proposals", map[string]any{"patch": map[string]any{
-		"base_manifest_hash": ok[api.Status](s.get("/api/worlds/w")).Manifest.Hash,
+		"base_manifest_hash": ok[view.Status](s.get("/api/worlds/w")).Manifest.Hash,
 		"ops":                []any{map[string]any{"op": "set", "path": "/reducers/tally/version", "value": "2"}}, "new_version": 2,
 	}}))
 	require.Contains(t, p.WouldApply.Error, "no report")
@@ -62,7 +63,7 @@ routing:
 	}))
 	require.Empty(t, p.WouldApply.Error)
 	require.True(t, p.WouldApply.OK)
-	require.Equal(t, p.WouldApply.Migrated, ok[api.Applied](s.post(at+"/apply", nil)).Migrated)
+	require.Equal(t, p.WouldApply.Migrated, ok[view.Applied](s.post(at+"/apply", nil)).Migrated)
 	require.Equal(t, []string{}, ok[api.Verification](s.get("/api/worlds/w/verify")).Replay.Needs)
 	require.NoError(t, w.Close())
 

@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -11,12 +12,6 @@ type Snapshots struct {
 	Schema    string              `json:"schema"`
 	Snapshots []snapshot.Snapshot `json:"snapshots"`
 	Next      *string             `json:"next"` // the path of what comes after it; null: nothing does
-}
-
-// Snapshot is a snapshot as an answer of its own.
-type Snapshot struct {
-	Schema string `json:"schema"`
-	snapshot.Snapshot
 }
 
 // SnapshotRequest asks for a snapshot.
@@ -32,7 +27,7 @@ func listSnapshots(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(Snapshots{schemaOf("snapshot-list"), page, next})
+	return c.ok(Snapshots{view.SchemaOf("snapshot-list"), page, next})
 }
 
 func makeSnapshot(c *call) error {
@@ -44,14 +39,12 @@ func makeSnapshot(c *call) error {
 		return badRequest("name", "worldctl reads it as a moment: choose another name")
 	}
 	stop := c.server.metrics.time(c.server.metrics.snapshots, c.world.id)
-	var s snapshot.Snapshot
-	err := c.world.Local.Update(func(w *world.World) (err error) {
-		s, err = w.Snapshot(c.Context(), req.Name, req.Label, c.actor())
-		return err
+	s, err := local.Change(c.world.Local, func(w *world.World) (snapshot.Snapshot, error) {
+		return w.Snapshot(c.Context(), req.Name, req.Label, c.actor())
 	})
 	if err != nil {
 		return err
 	}
 	stop()
-	return c.created("", Snapshot{schemaOf("snapshot"), s})
+	return c.created("", object{"snapshot", s})
 }

@@ -12,12 +12,6 @@ type StepRequest struct {
 	Ticks *uint64 `json:"ticks"` // nil: 1
 }
 
-// Course is what became of a world, as `worldctl step -o json` says it.
-type Course struct {
-	Schema string `json:"schema"`
-	view.Course
-}
-
 // step runs ticks. Where the deadline of the answer ends it, those before are
 // durable.
 func step(c *call) error {
@@ -36,5 +30,5 @@ func step(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(Course{schemaOf("step"), view.CourseOf(&driven)})
+	return c.ok(object{"step", view.CourseOf(&driven)})
 }

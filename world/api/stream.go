@@ -142,7 +142,7 @@ func (s *stream) sendRecord(r *journal.Scanned) error {
 			return err
 		}
 	}
-	line, err := marshal(e.View())
+	line, err := view.Marshal(e.View())
 	if err != nil {
 		return err
 	}

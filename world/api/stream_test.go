@@ -18,6 +18,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // event is one server-sent event.
@@ -159,7 +160,7 @@ func TestStreamSaysWhatPagesSay(t *testing.T) {
 // TestStreamOfFewSaysHowFarItLooked: who comes back need not pass all again.
 func TestStreamOfFewSaysHowFarItLooked(t *testing.T) {
 	s := lived(t)
-	head := ok[api.Status](s.get("/api/worlds/w")).Head.ID
+	head := ok[view.Status](s.get("/api/worlds/w")).Head.ID
 	f := s.follow("?kind=world.created", "")
 	require.True(t, f.text.Scan())
 	require.Equal(t, "id: 1", f.text.Text())

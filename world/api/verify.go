@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -25,16 +24,8 @@ type Verification struct {
 // LedgerProof says whether every effect happened at most once, and every receipt is
 // what was signed.
 type LedgerProof struct {
-	OK                     bool            `json:"ok"`
-	PendingIdempotencyKeys []receipt.Key   `json:"pending_idempotency_keys"`
-	DuplicateKeys          []receipt.Key   `json:"duplicate_keys"`
-	OrphanKeys             []receipt.Key   `json:"orphan_keys"`
-	Attempts               uint64          `json:"attempts"`
-	InDoubt                uint64          `json:"in_doubt"`
-	Parked                 uint64          `json:"parked"`
-	ConfirmedNot           uint64          `json:"confirmed_not"`
-	NoVerifier             uint64          `json:"no_verifier"`
-	Receipts               verify.Receipts `json:"receipts"`
+	verify.LedgerProof
+	Receipts verify.Receipts `json:"receipts"`
 }
 
 // ReplayProof says whether the inputs give the journal, and all else that was
@@ -114,14 +105,9 @@ func withoutPaths(text string) string {
 func told(f verify.Fault) string { return f.Place + ": " + f.Message }
 
 func verificationOf(r *verify.Report) Verification {
-	l := &r.Ledger
 	v := Verification{
 		ExecutionHash: r.ExecutionHash, EventChainRootHash: r.EventChainRootHash,
-		Ledger: LedgerProof{
-			OK: l.OK && r.Receipts.Bad == 0, PendingIdempotencyKeys: l.PendingIdempotencyKeys, DuplicateKeys: l.DuplicateKeys,
-			OrphanKeys: l.OrphanKeys, Attempts: l.Attempts, InDoubt: l.InDoubt, Parked: l.Parked, ConfirmedNot: l.ConfirmedNot,
-			NoVerifier: l.NoVerifier, Receipts: r.Receipts,
-		},
+		Ledger: LedgerProof{r.Ledger, r.Receipts},
 		Replay: ReplayProof{
 			Error: r.Replay.Error, Needs: append([]string{}, r.Replay.Needs...),
 			FirstDivergence: r.Replay.FirstDivergence, Gaps: r.Replay.Gaps, Records: r.Records, StateRoot: r.StateRoot,
@@ -130,6 +116,7 @@ func verificationOf(r *verify.Report) Verification {
 			Governance:  r.Governance, Redacted: r.Redacted, Anchor: r.Anchor, Faults: r.Faults,
 		},
 	}
+	v.Ledger.OK = r.Ledger.OK && r.Receipts.Bad == 0
 	// A fault that the counts do not show, such as a broken chain, is one of the
 	// history: only where the ledger is at fault may it be all that there is.
 	v.Replay.OK = r.Replay.OK && r.Snapshots.Bad == 0 && r.Governance.Bad == 0 && r.Checkpoints.Bad == 0 &&

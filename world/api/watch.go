@@ -75,7 +75,7 @@ func (w *watched) reach(last journal.Seq, ended error) {
 
 // await returns when all that is in the journal now is counted.
 func (w *watched) await(ctx context.Context) error {
-	for head := w.head(); ; {
+	for head := w.Local.Head().ID; ; {
 		w.mu.Lock()
 		there, news := w.counted >= head || w.ended != nil, w.news
 		w.mu.Unlock()

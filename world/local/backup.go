@@ -14,10 +14,10 @@ import (
 
 // BackedUp says what Backup or Restore made.
 type BackedUp struct {
-	ID     string
-	Head   journal.Head // of the copy
-	Dir    string
-	Linked bool // the records and images of both are one on the disk, by hard links
+	ID     string       `json:"world_id"`
+	Head   journal.Head `json:"head"` // of the copy
+	Dir    string       `json:"dir"`
+	Linked bool         `json:"linked"` // the records and images of both are one on the disk, by hard links
 }
 
 // Backup makes a copy of the world in a directory that is empty or not there: all

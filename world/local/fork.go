@@ -27,13 +27,13 @@ type ForkOptions struct {
 
 // Forked says what Fork made.
 type Forked struct {
-	ID        string
-	Parent    string      // the parent's id
-	At        journal.Seq // the last record that both have
-	ChainRoot journal.Hash
-	Effects   journal.ForkEffects
-	Dir       string
-	Linked    bool // the records and images of both are one on the disk, by hard links
+	ID        string              `json:"world_id"`
+	Parent    string              `json:"parent"` // the parent's id
+	At        journal.Seq         `json:"at"`     // the last record that both have
+	ChainRoot journal.Hash        `json:"chain_root"`
+	Effects   journal.ForkEffects `json:"effects"`
+	Dir       string              `json:"dir"`
+	Linked    bool                `json:"linked"` // the records and images of both are one on the disk, by hard links
 }
 
 // Fork makes another world in a directory that is empty or not there: with the

@@ -13,9 +13,9 @@ import (
 // Freed is what Collect found that nothing referred to.
 type Freed struct {
 	store.Garbage
-	Leftovers   uint64 // directories and files of processes that were killed
-	BytesBefore uint64 // on the disk, of .world and the leftovers beside it
-	BytesAfter  uint64
+	Leftovers   uint64 `json:"leftovers"`    // directories and files of processes that were killed
+	BytesBefore uint64 `json:"bytes_before"` // on the disk, of .world and the leftovers beside it
+	BytesAfter  uint64 `json:"bytes_after"`
 }
 
 // Collect deletes from the world in a directory what nothing refers to, and what

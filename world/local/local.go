@@ -210,12 +210,8 @@ func (lw *World) Step(ctx context.Context) error {
 }
 
 // Next does what can be done without waiting for the outside; see world.World.Next.
-func (lw *World) Next(ctx context.Context) (p world.Progress, err error) {
-	err = lw.Update(func(w *world.World) error {
-		p, err = w.Next(ctx)
-		return err
-	})
-	return p, err
+func (lw *World) Next(ctx context.Context) (world.Progress, error) {
+	return Change(lw, func(w *world.World) (world.Progress, error) { return w.Next(ctx) })
 }
 
 // Sync makes durable what Next has brought about so far.
@@ -262,6 +258,15 @@ func (lw *World) Update(change func(*world.World) error) error {
 		return err
 	}
 	return lw.signDue()
+}
+
+// Change is Update that returns what change does.
+func Change[T any](lw *World, change func(*world.World) (T, error)) (v T, err error) {
+	err = lw.Update(func(w *world.World) error {
+		v, err = change(w)
+		return err
+	})
+	return v, err
 }
 
 // Status returns where the world stands.

@@ -82,18 +82,10 @@ type Line struct {
 
 // Lines puts records into words.
 func (t Describer) Lines(records iter.Seq2[*Entry, error]) iter.Seq2[Line, error] {
-	return func(yield func(Line, error) bool) {
-		for e, err := range records {
-			var l Line
-			if err == nil {
-				l = Line{Time: e.Time, Record: e.ID, Kind: e.Kind}
-				l.What, err = t.Describe(e)
-			}
-			if !yield(l, err) || err != nil {
-				return
-			}
-		}
-	}
+	return each(records, func(e *Entry) (Line, bool, error) {
+		what, err := t.Describe(e)
+		return Line{Time: e.Time, Record: e.ID, Kind: e.Kind, What: what}, true, err
+	})
 }
 
 // words returns what a record says in one line, with the fields of its body to fill in:

@@ -76,15 +76,7 @@ func (j Journal) wasInForce(digits string) (last manifest.Hash, ok bool) {
 		if err != nil {
 			break // verify tells of it
 		}
-		var h manifest.Hash
-		switch b := e.Body.(type) {
-		case *journal.Created:
-			h = b.Manifest
-		case *journal.Forked:
-			h = b.Manifest
-		case *journal.Applied:
-			h = b.Manifest
-		}
+		h, _ := journal.ManifestOf(e.Body)
 		if strings.HasPrefix(h.String(), digits) {
 			found[h], last = true, h
 		}

@@ -30,6 +30,7 @@ func TestEveryErrorThatADoorCanMeetHasAFault(t *testing.T) {
 	never := map[string]string{
 		"world.InputError":        "it wraps one that has",
 		"governance.SameError":    "it is an ErrSame",
+		"local.LineError":         "it wraps what is wrong with the line",
 		"manifest.PatchError":     "it wraps one that has",
 		"governance.CapError":     "who proposes a candidate is told that it cannot be run, whatever is wrong with it",
 		"governance.PolicyError":  "likewise",

@@ -144,18 +144,10 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 // OfIntent yields, in order, the records about an intent from the one on that made
 // it, or that approved it.
 func (j Journal) OfIntent(of *receipt.Entry) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
-		for e, err := range j.Concerning(of.Intent.Cell, journal.Seq(of.Emitted)-1) {
-			if err == nil {
-				if key, _ := e.Intent(); key != of.Intent.Key {
-					continue
-				}
-			}
-			if !yield(e, err) || err != nil {
-				return
-			}
-		}
-	}
+	return each(j.Concerning(of.Intent.Cell, journal.Seq(of.Emitted)-1), func(e *Entry) (*Entry, bool, error) {
+		key, _ := e.Intent()
+		return e, key == of.Intent.Key, nil
+	})
 }
 
 // attempts returns every attempt of an intent.

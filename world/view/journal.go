@@ -4,9 +4,7 @@
 package view
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
@@ -44,11 +42,7 @@ func (e *Entry) View() Record {
 
 // MarshalJSON makes an entry print as it is shown, not as its Record.
 func (e *Entry) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(e.View())
-	return b.Bytes(), err
+	return Marshal(e.View())
 }
 
 // Journal reads the records of a world one by one. It is safe for concurrent use.
@@ -136,20 +130,30 @@ func (j Journal) Between(from, to journal.Seq, kinds []journal.Kind) iter.Seq2[*
 	}
 }
 
-// Concerning yields, in order, the records after one that name a cell, or an intent
-// of it.
-func (j Journal) Concerning(cell string, after journal.Seq) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
-		for id, err := range j.Local.CellRecords(cell, after) {
-			var e *Entry
+// each yields what use makes of the items of a sequence, where that is to be kept, up to
+// the first error.
+func each[T, U any](from iter.Seq2[T, error], use func(T) (u U, keep bool, err error)) iter.Seq2[U, error] {
+	return func(yield func(U, error) bool) {
+		for item, err := range from {
+			var u U
+			keep := true
 			if err == nil {
-				e, err = j.Entry(id)
+				u, keep, err = use(item)
 			}
-			if !yield(e, err) || err != nil {
+			if (keep || err != nil) && !yield(u, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// Concerning yields, in order, the records after one that name a cell, or an intent
+// of it.
+func (j Journal) Concerning(cell string, after journal.Seq) iter.Seq2[*Entry, error] {
+	return each(j.Local.CellRecords(cell, after), func(id journal.Seq) (*Entry, bool, error) {
+		e, err := j.Entry(id)
+		return e, true, err
+	})
 }
 
 // Concerned reports, as world.ErrNoCell, a cell or an operator that no record concerns. A

@@ -2,6 +2,7 @@ package view
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
@@ -84,6 +85,16 @@ func LineOfProposal(p *governance.Proposal, f governance.InForce) ProposalLine {
 
 // ProposalName returns what people call the n-th proposal.
 func ProposalName(n uint64) string { return "p" + strconv.FormatUint(n, 10) }
+
+// ParseProposal returns the number of the proposal that a person named: p1 or 1. The
+// error is governance.ErrNoProposal.
+func ParseProposal(name string) (uint64, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(name, "p"), 10, 64)
+	if err != nil || n == 0 {
+		return 0, governance.ErrNoProposal
+	}
+	return n, nil
+}
 
 // SignerOf returns who holds a key under rules.
 func SignerOf(key manifest.PublicKey, g manifest.Governance) Signer {

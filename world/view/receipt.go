@@ -75,17 +75,10 @@ func explained(payload journal.Data) string {
 
 // Answers yields all answers in the order in which they came.
 func (j Journal) Answers() iter.Seq2[*Answer, error] {
-	return func(yield func(*Answer, error) bool) {
-		for e, err := range j.Scan(0, AnswerKinds()...) {
-			var a *Answer
-			if err == nil {
-				a, err = j.Answer(e)
-			}
-			if (a != nil || err != nil) && !yield(a, err) || err != nil {
-				return
-			}
-		}
-	}
+	return each(j.Scan(0, AnswerKinds()...), func(e *Entry) (*Answer, bool, error) {
+		a, err := j.Answer(e)
+		return a, a != nil, err
+	})
 }
 
 // AnswerTo returns the last answer to an intent that is not late; nil where there is

@@ -164,37 +164,23 @@ func (j Journal) looks(s *Selection, from journal.Seq) iter.Seq2[Looked, error] 
 	case s.Cell == "":
 		return j.scanned(s, from)
 	}
-	return func(yield func(Looked, error) bool) {
-		for e, err := range entries {
-			x := Looked{Entry: e}
-			if err == nil {
-				if x.ID = e.ID; !Among(s.Kinds, e.Kind) {
-					x.Entry = nil
-				}
-			}
-			if !yield(x, err) || err != nil {
-				return
-			}
+	return each(entries, func(e *Entry) (Looked, bool, error) {
+		if !Among(s.Kinds, e.Kind) {
+			return Looked{ID: e.ID}, true, nil
 		}
-	}
+		return Looked{ID: e.ID, Entry: e}, true, nil
+	})
 }
 
 // scanned reads what is wanted of every record from one on.
 func (j Journal) scanned(s *Selection, from journal.Seq) iter.Seq2[Looked, error] {
-	return func(yield func(Looked, error) bool) {
-		for r, err := range j.Local.Scan(from - 1) {
-			if err == nil {
-				err = r.Err
-			}
-			x := Looked{ID: r.ID}
-			if err == nil && Among(s.Kinds, r.Record.Kind) {
-				x.Entry, err = j.Load(r.Record, r.Bytes)
-			}
-			if !yield(x, err) || err != nil {
-				return
-			}
+	return each(j.Local.Scan(from-1), func(r journal.Scanned) (x Looked, keep bool, err error) {
+		x.ID = r.ID
+		if err = r.Err; err == nil && Among(s.Kinds, r.Record.Kind) {
+			x.Entry, err = j.Load(r.Record, r.Bytes)
 		}
-	}
+		return x, true, err
+	})
 }
 
 // Select yields the records of a selection, in order.
@@ -229,20 +215,15 @@ func (j Journal) Select(s *Selection) iter.Seq2[*Entry, error] {
 // broughtAbout yields what a record brought about directly, and of that what tells of
 // a cell where one is named.
 func (j Journal) broughtAbout(cause journal.Seq, cell string) iter.Seq2[*Entry, error] {
-	return func(yield func(*Entry, error) bool) {
-		of, err := j.Entry(cause)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for x, err := range j.Consequences(of, 1) {
-			wanted := err != nil || cell == ""
-			if !wanted {
-				wanted, err = j.TellsOf(x.Entry, cell)
-			}
-			if (wanted || err != nil) && !yield(x.Entry, err) || err != nil {
-				return
-			}
-		}
+	of, err := j.Entry(cause)
+	if err != nil {
+		return func(yield func(*Entry, error) bool) { yield(nil, err) }
 	}
+	return each(j.Consequences(of, 1), func(x Consequence) (*Entry, bool, error) {
+		if cell == "" {
+			return x.Entry, true, nil
+		}
+		tells, err := j.TellsOf(x.Entry, cell)
+		return x.Entry, tells, err
+	})
 }

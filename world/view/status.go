@@ -69,11 +69,14 @@ type Anchor struct {
 	OK bool        `json:"ok"`
 }
 
-// StatusOf returns a status as it is shown, but for the anchor.
-func StatusOf(s *world.Status) Status {
+// StatusOf returns a status as it is shown. stored is the end of what was stored then, or
+// later. Opening refuses a store that is not what its anchor says, and every append moves
+// both.
+func StatusOf(s *world.Status, stored journal.Head) Status {
 	return Status{
 		World: s.World, WorldID: s.ID, Time: s.Time, Head: s.Head, Manifest: ManifestInLine{Hash: s.Manifest, Version: s.Version},
 		Cells: s.Cells, EventsPending: s.EventsPending, Intents: CountsOf(s), Timers: s.Timers, Snapshots: s.Snapshots, Idle: s.Idle,
+		Anchor: Anchor{ID: stored.ID, OK: stored.ID > s.Head.ID || stored == s.Head},
 	}
 }
 
