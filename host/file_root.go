@@ -83,18 +83,14 @@ func openRoot(worldDir, root string) (*fileDir, error) {
 // checkOutside refuses a directory that is the world's own one or below it,
 // also through symbolic links.
 func checkOutside(dir, own string) error {
-	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return err
-	}
-	if own, err = filepath.EvalSymlinks(own); err != nil {
-		return err
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return err
-	}
-	if own, err = filepath.Abs(own); err != nil {
-		return err
+	for _, at := range []*string{&dir, &own} {
+		end, err := filepath.EvalSymlinks(*at)
+		if err != nil {
+			return err
+		}
+		if *at, err = filepath.Abs(end); err != nil {
+			return err
+		}
 	}
 	if rel, err := filepath.Rel(own, dir); err == nil && filepath.IsLocal(rel) {
 		return errWorld

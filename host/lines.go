@@ -121,13 +121,17 @@ func checkOutcome(o receipt.Outcome) error {
 // shared keeps one value per content, however many effects name it.
 type shared[T any] map[canon.Hash]T
 
-func (s shared[T]) get(data []byte, parse func() (T, error)) (T, error) {
+// get returns what parse makes of the file that an effect's config names under a key.
+func (s shared[T]) get(effect Setup, key string, parse func(data []byte) (T, error)) (v T, err error) {
+	data, err := effect.File(key)
+	if err != nil {
+		return v, err
+	}
 	name := canon.Sum(data)
 	if v, ok := s[name]; ok {
 		return v, nil
 	}
-	v, err := parse()
-	if err == nil {
+	if v, err = parse(data); err == nil {
 		s[name] = v
 	}
 	return v, err

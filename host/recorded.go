@@ -43,11 +43,7 @@ func newRecorded() Factory {
 		if err := s.Decode(&config); err != nil {
 			return nil, err
 		}
-		data, err := s.File("cassette")
-		if err != nil {
-			return nil, err
-		}
-		c, err := cassettes.get(data, func() (*cassette, error) { return readCassette(config.Cassette, data) })
+		c, err := cassettes.get(s, "cassette", func(data []byte) (*cassette, error) { return readCassette(config.Cassette, data) })
 		if err != nil {
 			return nil, err
 		}

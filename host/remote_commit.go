@@ -22,13 +22,9 @@ import (
 // World.Receive can judge. Any other error is ErrClosed or the effect store's:
 // the worker has to commit again, to the Host that comes next.
 func (h *Host) Commit(worker string, data []byte, retryAfter time.Duration) error {
-	r, result, err := h.read(data)
+	r, result, signed, err := h.read(data)
 	if err != nil {
 		return err
-	}
-	signed, err := h.complete(*r, result)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrBadReceipt, err)
 	}
 	e, first, err := h.accept(worker, r, signed)
 	if err != nil || e == nil {
@@ -94,45 +90,41 @@ func (h *Host) dropped(e *remoteTask) {
 // that refuses the worker may forget: receipt.ErrDuplicate, and also
 // receipt.ErrWrongAttempt, say that it was taken before, or never will be.
 func (h *Host) Sign(data []byte) ([]byte, error) {
-	r, result, err := h.read(data)
-	if err != nil {
-		return nil, err
-	}
-	signed, err := h.complete(*r, result)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadReceipt, err)
-	}
-	return signed, nil
+	_, _, signed, err := h.read(data)
+	return signed, err
 }
 
-// read checks what can be said of a worker's receipt without its attempt.
-func (h *Host) read(data []byte) (*receipt.Receipt, Result, error) {
-	bad := func(err error) (*receipt.Receipt, Result, error) {
-		return nil, Result{}, fmt.Errorf("%w: %w", ErrBadReceipt, err)
-	}
+// read checks what can be said of a worker's receipt without its attempt, and signs
+// it anew.
+func (h *Host) read(data []byte) (r *receipt.Receipt, result Result, signed []byte, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w: %w", ErrBadReceipt, err)
+		}
+	}()
 	if uint64(len(data)) > h.limit {
-		return bad(receipt.ErrOverSize)
+		return nil, result, nil, receipt.ErrOverSize
 	}
-	r, err := receipt.Decode(data)
-	if err != nil {
-		return bad(err)
+	if r, err = receipt.Decode(data); err != nil {
+		return nil, result, nil, err
 	}
 	// It is signed with the worker's own key, which is not among ours.
 	if err := h.cfg.Keys.Verify(r); errors.Is(err, receipt.ErrWrongWorld) || errors.Is(err, receipt.ErrBadHash) {
-		return bad(err)
+		return nil, result, nil, err
 	}
 	if e := h.effects[r.Kind]; e != nil && !e.live {
-		return bad(fmt.Errorf("%s is not performed by workers", r.Kind))
+		return nil, result, nil, fmt.Errorf("%s is not performed by workers", r.Kind)
 	}
-	result := Result{
+	result = Result{
 		Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost,
 		ExternalRef: r.ExternalRef, StateChange: r.StateChange,
 	}
 	if err := result.check(); err != nil {
-		return bad(err)
+		return nil, result, nil, err
 	}
 	result.Cost.Calls = result.calls()
-	return r, result, nil
+	signed, err = h.complete(*r, result)
+	return r, result, signed, err
 }
 
 // sameResult returns ErrOtherResult where two receipts say different things,

@@ -21,17 +21,9 @@ func newStub() Factory {
 		}
 		switch {
 		case config.Answers != "" && config.Script == "":
-			data, err := s.File("answers")
-			if err != nil {
-				return nil, err
-			}
-			return tables.get(data, func() (*answers, error) { return readAnswers(config.Answers, data) })
+			return tables.get(s, "answers", func(data []byte) (*answers, error) { return readAnswers(config.Answers, data) })
 		case config.Script != "" && config.Answers == "":
-			data, err := s.File("script")
-			if err != nil {
-				return nil, err
-			}
-			return scripts.get(data, func() (*script, error) { return compileScript(config.Script, data) })
+			return scripts.get(s, "script", func(data []byte) (*script, error) { return compileScript(config.Script, data) })
 		default:
 			return nil, errors.New("config: want either answers or script")
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,12 +69,7 @@ func (m *mutant) overlay(root string) (name string, done func(), err error) {
 	name = filepath.Join(dir, "overlay.json")
 	replaced := filepath.Join(dir, filepath.Base(file))
 	data, err := json.Marshal(map[string]any{"Replace": map[string]string{file: replaced}})
-	if err == nil {
-		err = os.WriteFile(name, data, 0o600)
-	}
-	if err == nil {
-		err = os.WriteFile(replaced, []byte(mutated), 0o600)
-	}
+	err = errors.Join(err, os.WriteFile(name, data, 0o600), os.WriteFile(replaced, []byte(mutated), 0o600))
 	if err != nil {
 		done()
 	}

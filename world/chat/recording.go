@@ -200,19 +200,14 @@ func (rec *Recording) run(text runText) (*run, error) {
 // keyOf names a run: TASK.TRIAL, or its id, or its index.
 func keyOf(fields map[string]any, index int) (string, error) {
 	key := strconv.Itoa(index)
-	task, err := label(fields, "task_id")
-	if err != nil {
-		return "", err
+	labels := make(map[string]string)
+	for _, name := range []string{"task_id", "trial", "id"} {
+		var err error
+		if labels[name], err = label(fields, name); err != nil {
+			return "", err
+		}
 	}
-	trial, err := label(fields, "trial")
-	if err != nil {
-		return "", err
-	}
-	id, err := label(fields, "id")
-	if err != nil {
-		return "", err
-	}
-	switch {
+	switch task, trial, id := labels["task_id"], labels["trial"], labels["id"]; {
 	case task != "" && trial != "":
 		key = task + "." + trial
 	case id != "":

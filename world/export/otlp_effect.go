@@ -143,23 +143,20 @@ func (s *otlpSpan) intent(e *receipt.Entry, asked *journal.Record) (params journ
 	if asked.Payload == nil {
 		return nil, nil
 	}
+	var decision string
+	var rules []string
 	body, err := asked.Body()
 	switch b := body.(type) {
 	case *journal.IntentEmitted:
-		a.text("worldkernel.decision", b.Decision)
-		a.texts("worldkernel.rules", b.Rules)
-		return b.Params, nil
+		decision, rules, params = b.Decision, b.Rules, b.Params
 	case *journal.IntentDenied:
-		a.text("worldkernel.decision", "deny")
-		a.texts("worldkernel.rules", b.Rules)
-		return b.Params, nil
+		decision, rules, params = "deny", b.Rules, b.Params
 	case *journal.IntentParked:
-		a.text("worldkernel.decision", "require_approval")
-		a.texts("worldkernel.rules", b.Rules)
-		return b.Params, nil
-	default:
-		return nil, err
+		decision, rules, params = "require_approval", b.Rules, b.Params
 	}
+	a.text("worldkernel.decision", decision)
+	a.texts("worldkernel.rules", rules)
+	return params, err
 }
 
 // tool makes a span one of a tool, in the words of OpenTelemetry's conventions
@@ -198,28 +195,20 @@ func (s *otlpSpan) chat(config, params journal.Data) {
 // providerName returns the conventions' name of who answers at a host. Of a host
 // that is not known it is that of the API which the adapter speaks.
 func providerName(host string) string {
-	switch host {
-	case "api.anthropic.com":
-		return "anthropic"
-	case "api.cohere.ai", "api.cohere.com":
-		return "cohere"
-	case "api.deepseek.com":
-		return "deepseek"
-	case "generativelanguage.googleapis.com":
-		return "gcp.gemini"
-	case "api.groq.com":
-		return "groq"
-	case "api.mistral.ai":
-		return "mistral_ai"
-	case "api.perplexity.ai":
-		return "perplexity"
-	case "api.x.ai":
-		return "x_ai"
-	}
 	if strings.HasSuffix(host, ".openai.azure.com") {
 		return "azure.ai.openai"
 	}
-	return "openai"
+	return cmp.Or(map[string]string{
+		"api.anthropic.com":                 "anthropic",
+		"api.cohere.ai":                     "cohere",
+		"api.cohere.com":                    "cohere",
+		"api.deepseek.com":                  "deepseek",
+		"generativelanguage.googleapis.com": "gcp.gemini",
+		"api.groq.com":                      "groq",
+		"api.mistral.ai":                    "mistral_ai",
+		"api.perplexity.ai":                 "perplexity",
+		"api.x.ai":                          "x_ai",
+	}[host], "openai")
 }
 
 // receipt adds what an attempt came to. Neither params nor answers are part of

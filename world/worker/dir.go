@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 const ownDir = ".worker"
@@ -32,8 +34,8 @@ func claim(own string) (io.Closer, error) {
 // what is left there from nobody else. A new one gets the name that is wanted, or
 // one that no other has.
 func nameOf(own, want string) (string, error) {
-	file := filepath.Join(own, "name")
-	data, err := os.ReadFile(file)
+	at := filepath.Join(own, "name")
+	data, err := os.ReadFile(at)
 	is := strings.TrimSuffix(string(data), "\n")
 	switch {
 	case err == nil && is != "" && want != "" && want != is:
@@ -46,12 +48,7 @@ func nameOf(own, want string) (string, error) {
 	if want == "" {
 		want = newName()
 	}
-	making := file + ".new"
-	err = os.WriteFile(making, []byte(want+"\n"), 0o600)
-	if err == nil {
-		err = os.Rename(making, file)
-	}
-	if err != nil {
+	if err := file.Put(at, []byte(want+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("worker: %w", err)
 	}
 	return want, nil

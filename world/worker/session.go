@@ -72,9 +72,7 @@ func (s *session) deliver() {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			if r, err := receipt.Decode(data); err == nil { // its own host has made it
-				s.commit(r, data)
-			}
+			s.commit(data)
 		})
 	}
 	all.Wait()
@@ -241,9 +239,7 @@ func (s *session) answered(a *receipt.Answer) {
 	}
 	s.commits.Go(func() {
 		defer s.done(at)
-		if r, err := receipt.Decode(a.Receipt); err == nil { // its own host has made it
-			s.commit(r, a.Receipt)
-		}
+		s.commit(a.Receipt)
 	})
 }
 
@@ -255,9 +251,13 @@ func (s *session) done(at attempt) {
 
 // commit hands a result in until the server has it or refuses it for good. It stays
 // in the effect store where neither comes in time.
-func (s *session) commit(r *receipt.Receipt, data []byte) {
+func (s *session) commit(data []byte) {
+	r, err := receipt.Decode(data)
+	if err != nil {
+		return // but its own host has made it
+	}
 	wait := s.host.RetryAfter(r.Key)
-	err := persist(s.life, s.note("result"), func(ctx context.Context) error {
+	err = persist(s.life, s.note("result"), func(ctx context.Context) error {
 		return s.client.post(ctx, ofWorld(s.id, "/effects/commit"), api.CommitRequest{
 			Worker: s.cfg.Name, Receipt: data, RetryAfterMillis: wait.Milliseconds(),
 		}, new(api.Committed))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"testing"
 
@@ -147,12 +148,7 @@ func (j *Journal) Crash() { j.queue = nil }
 
 // Clone returns a copy of what is durable, as another journal.
 func (j *Journal) Clone() *Journal {
-	c := &Journal{durable: slices.Clone(j.durable), blobs: make(map[journal.Hash][]byte)}
-	for h, b := range j.blobs {
-		c.blobs[h] = b
-	}
-	c.Images = j.Images.Clone()
-	return c
+	return &Journal{Images: j.Images.Clone(), durable: slices.Clone(j.durable), blobs: maps.Clone(j.blobs)}
 }
 
 // Truncate returns a copy that ends with record n, without checkpoints.

@@ -112,7 +112,7 @@ type frame struct {
 
 // check reports why a frame is none.
 func (f frame) check() error {
-	length, known := 0, true
+	length := 0
 	switch f.kind {
 	case frameOut, frameErr, framePrompt, frameIn, frameAnswer:
 		length = len(f.data)
@@ -120,12 +120,9 @@ func (f frame) check() error {
 		length = 1
 	case frameWant, frameNobody, frameCancel:
 	default:
-		known = false
-	}
-	switch {
-	case !known:
 		return fmt.Errorf("%w: unknown kind of frame %q", errFrame, rune(f.kind))
-	case len(f.data) > maxFrameBytes || len(f.data) != length:
+	}
+	if len(f.data) > maxFrameBytes || len(f.data) != length {
 		return fmt.Errorf("%w: a frame of kind %q has %d bytes", errFrame, rune(f.kind), len(f.data))
 	}
 	return nil
