@@ -271,12 +271,7 @@ func (t *HTTPTarget) checkHeaderNames() error {
 	slices.Sort(names)
 	known := make(map[string]string, len(names))
 	for _, name := range names {
-		plain := strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-				return r
-			}
-			return '-'
-		}, name)
+		plain := plainHeader(name)
 		if other, taken := known[plain]; taken {
 			return capErrorf(CodeParamNotAllowed, "header %q is %q to some servers", name, other)
 		}
@@ -286,6 +281,17 @@ func (t *HTTPTarget) checkHeaderNames() error {
 		known[plain] = name
 	}
 	return nil
+}
+
+// plainHeader returns the name of a header as servers that tell the fewest apart
+// have it.
+func plainHeader(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
 }
 
 func reservedHeader(name string) bool {

@@ -161,12 +161,16 @@ func (sv *server) connect() (*session, error) {
 	if sv.life.Err() != nil {
 		return nil, errClosed
 	}
+	if err := sv.target.CheckHeaders(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(sv.life, startTimeout)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "worldkernel", Version: "1"}, &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{},                  // it offers the server nothing
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // it would call tools again and again
 	})
+	client.AddSendingMiddleware(bearSilence)
 	if sv.target.URL != nil {
 		return open(ctx, client, sv.web(), func() {}, func(err error) error { return err })
 	}
