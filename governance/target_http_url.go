@@ -267,8 +267,7 @@ func cleanHeaders(headers map[string]string) (map[string]string, error) {
 // checkHeaderNames refuses what a server may take for another header: HTTP tells
 // x_a from x-a, but CGI and all that came of it make HTTP_X_A of both.
 func (t *HTTPTarget) checkHeaderNames() error {
-	names := slices.AppendSeq(slices.Collect(maps.Keys(t.Headers)), maps.Keys(t.Secrets))
-	slices.Sort(names)
+	names := append(slices.Sorted(maps.Keys(t.Headers)), slices.Sorted(maps.Keys(t.Secrets))...)
 	known := make(map[string]string, len(names))
 	for _, name := range names {
 		plain := plainHeader(name)
