@@ -18,10 +18,15 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// Version names the language of policies and transforms, its library and what
-// of it decides.
-// Decisions made under another version need not be repeatable under this one.
-const Version = "cel/2+cel-go v0.33.2"
+// Version is the last one, for new worlds. A version names the language of policies
+// and transforms, its library and what of it decides: decisions made under one need
+// not be repeatable under another.
+const Version = version2
+
+const version2 = "cel/2+cel-go v0.33.2"
+
+// Versions are those that there are, oldest first.
+func Versions() []string { return []string{version2} }
 
 // Limits of policies and transforms.
 const (

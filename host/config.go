@@ -125,7 +125,7 @@ func (cfg *Config) secrets() *secrets {
 func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 	network, common := newHTTPNetwork(), make(map[any]any)
 	adapters := map[string]Factory{
-		"recorded": newRecorded(), "stub": newStub(), "file": newFile, "exec": newExec, "http": newHTTP(network),
+		"recorded": newRecorded(), "stub": newStub(cfg.Manifest.Engines), "file": newFile, "exec": newExec, "http": newHTTP(network),
 	}
 	maps.Copy(adapters, cfg.Adapters)
 	verifiers := map[string]VerifierFactory{"file": newFileVerifier, "exec": newExecVerifier, "http": newHTTPVerifier(network)}

@@ -79,6 +79,7 @@ func (m *Manifest) Validate() []Fault {
 	v.defaults("/defaults/", m.Defaults)
 	v.limits()
 	v.governance("/governance/", m.Governance)
+	v.engines("/engines", m.Engines)
 	return v.faults
 }
 

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,9 +111,9 @@ func (k *kernel) apply(b journal.Applied, next *rules) error {
 		return refuse(ErrNoReason, "actor", "say who applies it")
 	}
 	if b.Kernel == "" {
-		b.V, b.Kernel, b.Engines = journal.EnginesVersion, KernelVersion, engines()
+		b.V, b.Kernel, b.Engines = journal.EnginesVersion, KernelVersion, next.engines
 	}
-	if err := checkEngines(b.Kernel, b.Engines); err != nil {
+	if err := errors.Join(checkKernel(b.Kernel), checkEngines(b.Engines, next.engines)); err != nil {
 		return err
 	}
 	if err := k.dropsNothing(next); err != nil {

@@ -64,7 +64,7 @@ func newEdition(name string, m *manifest.Manifest, content view.Contents) (*edit
 // closes.
 func (c *cli) edition(worlds *openWorlds, name string) (*edition, error) {
 	if c.isFile(name) {
-		return c.editionOf(name)
+		return c.editionOf(worlds, name)
 	}
 	if strings.Contains(name, "@") || strings.ContainsRune(name, filepath.Separator) {
 		s, err := c.side(worlds, name)
@@ -107,8 +107,9 @@ func (c *cli) isFile(name string) bool {
 	return isManifestFile(name) || err == nil && !info.IsDir()
 }
 
-// editionOf reads a world file.
-func (c *cli) editionOf(file string) (*edition, error) {
+// editionOf reads a world file: as a change of the world that it is for, or else as
+// that of a new one. Worlds that it opens, worlds closes.
+func (c *cli) editionOf(worlds *openWorlds, file string) (*edition, error) {
 	loaded, err := local.Load(c.path(file), c.options())
 	if err != nil {
 		var at *fs.PathError
@@ -117,7 +118,13 @@ func (c *cli) editionOf(file string) (*edition, error) {
 		}
 		return nil, toCorrect(err, file)
 	}
-	return newEdition(file, loaded.Manifest, func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil })
+	m := loaded.Manifest
+	if dir, err := c.dir(); err == nil {
+		if lw, err := worlds.look(c, dir); err == nil {
+			m, _, _ = loaded.Amend(inForce(lw)) // never fails
+		}
+	}
+	return newEdition(file, m, func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil })
 }
 
 // storedEdition reads a manifest that the world has.

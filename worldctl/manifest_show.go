@@ -51,11 +51,7 @@ func newManifestHashCommand(c *cli) *cobra.Command {
 		Args: args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				e, err := c.editionOf(args[0])
-				if err != nil {
-					return err
-				}
-				return c.showHash(e)
+				return c.hashOf(args[0])
 			}
 			return c.with(func(lw *local.World) error {
 				e, err := c.atMoment(lw, view.HeadName)
@@ -66,6 +62,16 @@ func newManifestHashCommand(c *cli) *cobra.Command {
 			})
 		},
 	}
+}
+
+func (c *cli) hashOf(file string) (err error) {
+	var worlds openWorlds
+	defer func() { err = worlds.close(err) }()
+	e, err := c.editionOf(&worlds, file)
+	if err != nil {
+		return err
+	}
+	return c.showHash(e)
 }
 
 func (c *cli) showHash(e *edition) error {

@@ -12,10 +12,15 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// Version names the language and its implementation: the same program on the
-// same input gives the same output and the same gas only under one Version. It
-// is recorded in world.created.
-const Version = "starlark/1+89a6a09411d5"
+// Version is the last one, for new worlds. A version names the language and its
+// implementation: the same program on the same input gives the same output and the
+// same gas only under one of them. Which one runs a world is part of its rules.
+const Version = version1
+
+const version1 = "starlark/1+89a6a09411d5"
+
+// Versions are those that there are, oldest first.
+func Versions() []string { return []string{version1} }
 
 // MaxSourceBytes is the largest program that [Compile] takes.
 const MaxSourceBytes = 1 << 20
@@ -43,9 +48,9 @@ type Program struct {
 	compiled *starlark.Program
 }
 
-// Compile parses and checks a program. file is the name that errors carry. The
-// error is a *SyntaxError, the first there is.
-func Compile(file string, source []byte) (program *Program, err error) {
+// Compile parses and checks a program for one of [Versions]. file is the name that
+// errors carry. The error is a *SyntaxError, the first there is.
+func Compile(version, file string, source []byte) (program *Program, err error) {
 	defer func() { // a program is data, and no data may end the process
 		if r := recover(); r != nil {
 			program, err = nil, &SyntaxError{File: file, Line: 1, Column: 1, Msg: fmt.Sprintf("%v: %v", errInterpreter, r)}
