@@ -194,6 +194,8 @@ type Setup struct {
 	// returns is kept out of results and errors: see secret.go. Call it when the
 	// value is needed, not in a Factory.
 	Secret func(reference string) (string, error)
+
+	secrets *secrets // nil: none of a Host's
 }
 
 // Decode parses the config into a struct by its cbor tags. Keys without a

@@ -73,13 +73,16 @@ func (a *httpAdapter) Perform(ctx context.Context, call Call) (Result, error) {
 	}
 }
 
-// ask sends one request, if the capability allows it. The idempotency key is
-// for the first origin only.
+// ask sends one request, if the capability allows it, or config.url where the
+// capability says nothing of requests. The idempotency key is for the first
+// origin only.
 func (a *httpAdapter) ask(ctx context.Context, t *governance.HTTPTarget, call Call, first *governance.HTTPTarget) (*httpAnswer, error) {
+	denied := t.Configured()
 	if call.Cap.Type == manifest.CapHTTP {
-		if err := t.Allowed(&call.Cap.Params); err != nil {
-			return nil, err
-		}
+		denied = t.Allowed(&call.Cap.Params)
+	}
+	if denied != nil {
+		return nil, denied
 	}
 	external := call.External
 	if !t.SameOrigin(first) {
