@@ -80,7 +80,7 @@ func (m *meter) decodeJSON(
 	if err := m.spend(uint64(len(s))/8 + run/64*(run/64)); err != nil {
 		return nil, err
 	}
-	data, err := canon.FromJSON([]byte(s))
+	data, err := canon.FromPrintedJSON([]byte(s))
 	if err != nil {
 		if fallback != nil {
 			return fallback, nil
