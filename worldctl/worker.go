@@ -25,13 +25,7 @@ const maxTokenBytes = 1024
 // maxTrustBytes is likewise for a trust file.
 const maxTrustBytes = 1 << 20
 
-func newWorkerCommand(c *cli) *cobra.Command {
-	var cfg worker.Config
-	var tokenFile, trustFile string
-	cmd := &cobra.Command{
-		Use:   "worker --server URL",
-		Short: "Perform the effects of worlds that another process serves",
-		Long: `Perform the live effects of worlds that worldctl serve --remote-workers serves
+const workerHelp = `Perform the live effects of worlds that worldctl serve --remote-workers serves
 elsewhere, until Ctrl-C. Any number of workers can work for one world, each with a
 directory of its own: every attempt goes to one of them, once.
 
@@ -57,7 +51,15 @@ Without a file it takes what needs no secret, no program and no file.
 The token needs the scope work. It is read from --token-file, or from ` + tokenEnv + `.
 
 Ctrl-C and SIGTERM end it: it asks for nothing more, and what it performs gets some
-seconds to finish and to be handed in. Exit code 130 after Ctrl-C, 0 after SIGTERM.`,
+seconds to finish and to be handed in. Exit code 130 after Ctrl-C, 0 after SIGTERM.`
+
+func newWorkerCommand(c *cli) *cobra.Command {
+	var cfg worker.Config
+	var tokenFile, trustFile string
+	cmd := &cobra.Command{
+		Use:   "worker --server URL",
+		Short: "Perform the effects of worlds that another process serves",
+		Long:  workerHelp,
 		Example: `  worldctl token new hand-1 --scope work --file tokens
   worldctl worker --server http://127.0.0.1:8080 --token-file hand-1.token --dir hand-1
   worldctl worker --server https://worlds.example --token-file hand-2.token --dir hand-2 --trust hand-2.trust
