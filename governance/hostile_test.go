@@ -3,6 +3,7 @@ package governance
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -150,9 +151,13 @@ func TestHostileRulesStayWithinTheirSteps(t *testing.T) {
 	}
 	var worst []took
 	over := 0
-	for _, when := range hostileRules() {
+	for i, when := range hostileRules() {
 		g := gateOf(t, allow("hostile", when))
-		for name, params := range all {
+		for j, name := range slices.Sorted(maps.Keys(all)) {
+			if (i+j)%3 != 0 && size < 1<<20 {
+				continue
+			}
+			params := all[name]
 			req := request(t, "tool.x", "null")
 			req.Params = params
 			var before, after runtime.MemStats
