@@ -36,7 +36,7 @@ func Versions() []string { return []string{version2, version3} }
 
 // Limits of policies and transforms.
 const (
-	CostLimit     = 1_000_000 // CEL cost units of one evaluation of one expression: some milliseconds
+	CostLimit     = 1_000_000 // CEL cost units of one evaluation of one expression, in version 2
 	MaxPolicyLen  = 16 << 10  // characters of an expression
 	MaxRegexSize  = 10_000    // instructions of a compiled regular expression
 	maxErrorBytes = 256       // bytes of a value or message of the library in a Reason
@@ -63,9 +63,9 @@ func (e *PolicyError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e
 //	world.name, .time (a tick)
 //
 // intent.params may be anything; what a rule expects of it shows only when the
-// rule is evaluated. Maps are iterated in the order of their keys. CEL's
-// timestamps and durations do not exist here: their time zones differ between
-// machines.
+// rule is evaluated. Maps are iterated in the order of their keys. Integers of any
+// size are ints. CEL's timestamps and durations do not exist here: their time zones
+// differ between machines. What takes more than StepLimit is an error.
 func CheckPolicy(when string) error {
 	c, err := newCompiler(Version, ofPolicies())
 	if err != nil {
