@@ -41,14 +41,14 @@ func (n *call) eval(f *frame) ref.Val {
 			return v
 		}
 	} else if len(args) == 1 {
-		if v := unary(n.name, args[0]); v != nil {
+		if v := unary(f, n.name, args[0]); v != nil {
 			return v
 		}
 	}
 	return n.library(args)
 }
 
-// textSteps is what it costs to look at all texts among args once.
+// textSteps is what it costs to look at all texts, and great integers, among args once.
 func textSteps(args []ref.Val) uint64 {
 	n := 0
 	for _, v := range args {
@@ -57,6 +57,8 @@ func textSteps(args []ref.Val) uint64 {
 			n += len(v)
 		case types.Bytes:
 			n += len(v)
+		case *great:
+			n += v.BitLen() / 8
 		}
 	}
 	return uint64(n) / bytesPerStep
@@ -87,7 +89,7 @@ func (n *call) library(args []ref.Val) ref.Val {
 }
 
 // unary evaluates what the library does not know how to; nil: it knows.
-func unary(name string, v ref.Val) ref.Val {
+func unary(f *frame, name string, v ref.Val) ref.Val {
 	n, isGreat := v.(*great)
 	switch name {
 	case overloads.TypeConvertDyn:
@@ -107,6 +109,9 @@ func unary(name string, v ref.Val) ref.Val {
 		}
 	}
 	if isGreat {
+		if !f.spend(uint64(n.BitLen()) / 8) { // digits cost more than they are long
+			return overspent()
+		}
 		return n.convert(name)
 	}
 	return nil
@@ -206,6 +211,9 @@ func ordered(name string, a, b ref.Val) ref.Val {
 // where they stand for the same.
 func equal(m *meter, a, b ref.Val) bool {
 	if !m.spend(1) {
+		return false
+	}
+	if (isGreat(a) || isGreat(b)) && !m.spend(textSteps([]ref.Val{a, b})) {
 		return false
 	}
 	switch a := a.(type) {

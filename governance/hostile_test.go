@@ -86,6 +86,10 @@ func hostileParams(t testing.TB, size int) map[string]reducer.Data {
 		"bytes":       keyed("a", canon.AppendBytes(nil, []byte(times("a", half))), "b", canon.AppendBytes(nil, []byte(times("a", half))), "s", text("x")),
 		"classes":     keyed("a", text(times(`(?i)\pL`, 1000)), "b", text(times(`[\pL\pN]`, 1000)), "s", text(times("x", half))),
 		"repeats":     keyed("a", text(`((((a{30}){30}){30}){30}){30}`), "b", text(times("a?", 500)+times("a", 500)), "s", text(times("a", half))),
+		"folds":       keyed("a", text("x"), "s", text("x"), "b", text(times(`(?i)[\x{42}-\x{1e942}]`, 1000))),
+		"fold":        keyed("a", text("x"), "s", text("x"), "b", text(`(?i)[B-\x{1e942}]`)),
+		"folded":      keyed("a", text("x"), "s", text("x"), "b", text(`(?i)\pL\PN[^\pM]`)),
+		"pattern":     keyed("a", text("x"), "s", text(times("x", 1000)), "b", text(`[^\pL]`)),
 		"onepass":     keyed("a", text("^"+times(`(?:a|b|c|[d-f])x`, 900)+"$"), "b", text(times("(?:(?:(?:", 300)+"a"+times(")*)*)*", 300)), "s", text(times("abcdefx", half))),
 	}
 }
@@ -126,6 +130,15 @@ func hostileRules() []string {
 			nest = fmt.Sprintf("%s.all(x%d, %s)", list, i, nest)
 		}
 		rules = append(rules, nest)
+	}
+	// What does not show as a text, and errors that nobody sees.
+	for _, body := range []string{
+		"{}[g] == 1 || true", "string(g) == s", "g < 5e-324 || true", "g == g", "g in [g, g]", "{}[bytes(s)] == 1 || true", "{}[s] == 1 || true",
+		"double(g) > 0.0", "{1: 1}[g] == 1 || true", "s.matches(p)", "'x'.matches(p)", "int(s) == 1 || true", "[g] == [g] && {1: g} == {1: g}",
+	} {
+		for _, g := range []string{a + "[0]", b, s} {
+			rules = append(rules, fmt.Sprintf("[%s].all(g, [%s].all(s, [%s].all(p, %s.all(x, %s.all(y, %s)))))", g, s, b, list, list, body))
+		}
 	}
 	grow := `""`
 	for range 20 { // a text that doubles

@@ -61,11 +61,15 @@ func (n *field) eval(f *frame) ref.Val {
 	return v
 }
 
+// noSuchKey says which, where that costs nothing to say.
 func noSuchKey(key ref.Val) ref.Val {
-	if s, ok := key.(types.String); ok {
-		return types.NewErr("no such key: %s", shortened(string(s)))
+	switch k := key.(type) {
+	case types.String:
+		return types.NewErr("no such key: %s", shortened(string(k[:min(len(k), 2*maxErrorBytes)])))
+	case types.Int, types.Uint, types.Bool, types.Double:
+		return types.NewErr("no such key: %v", k.Value())
 	}
-	return types.NewErr("no such key: %v", key.Value())
+	return types.NewErr("no such key")
 }
 
 // logic is && or ||: one operand that decides is enough, whatever the others are.

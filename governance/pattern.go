@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -16,6 +17,7 @@ import (
 const (
 	maxPatternBytes     = 1024 // of one that is not part of the expression
 	stepsPerPatternByte = 64
+	stepsPerFoldedByte  = 8192 // where (?i) may spell out every letter of a range
 	stepsPerInstruction = 16
 	placesPerStep       = 4
 )
@@ -85,7 +87,11 @@ func (n *call) matches(f *frame, args []ref.Val) ref.Val {
 		if len(expr) > maxPatternBytes {
 			return types.NewErr("a regular expression that is not part of the rule has %d bytes, more than %d", len(expr), maxPatternBytes)
 		}
-		if !f.spend(uint64(len(expr)) * stepsPerPatternByte) {
+		perByte := uint64(stepsPerPatternByte)
+		if strings.Contains(string(expr), "(?") && strings.Contains(string(expr), "-") {
+			perByte = stepsPerFoldedByte
+		}
+		if !f.spend(uint64(len(expr)) * perByte) {
 			return overspent()
 		}
 		size, err := patternSize(string(expr))
