@@ -78,7 +78,7 @@ func NewGate(m *manifest.Manifest) (*Gate, error) {
 		return nil, fmt.Errorf("governance: %w", err)
 	}
 	vars := ofPolicies()
-	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m), vars: newActivation(version, vars)}
+	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m, version), vars: newActivation(version, vars)}
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		g.effects[kind] = &e
 	}
