@@ -144,8 +144,8 @@ func (v *validator) reducer(path, name string, r Reducer) {
 	} {
 		v.limit(path+"/limits/", l)
 	}
-	if r.Limits.Memory > maxMemory {
-		v.fault(path+"/limits/memory", "at most %d bytes are allowed", maxMemory)
+	if r.Limits.Memory != 0 {
+		v.limit(path+"/limits/", limit{"memory", r.Limits.Memory, maxMemory})
 	}
 }
 
