@@ -21,7 +21,7 @@ type parser func(config, params canon.Raw) (target, error)
 // parsers returns the parser of each type of capability but CapAny.
 func parsers() map[string]parser {
 	return map[string]parser{
-		manifest.CapHTTP: parserOf(ParseHTTP),
+		manifest.CapHTTP: parserOf(judgeHTTP),
 		manifest.CapFile: parserOf(ParseFile),
 		manifest.CapExec: parserOf(ParseExec),
 		manifest.CapLLM:  parserOf(ParseLLM),

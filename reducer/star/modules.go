@@ -87,7 +87,7 @@ func (m *meter) decodeJSON(
 	if err := m.spend(cost); err != nil {
 		return nil, err
 	}
-	data, err := canon.FromJSON([]byte(s))
+	data, err := canon.FromPrintedJSON([]byte(s))
 	if err != nil {
 		if fallback != nil {
 			return fallback, nil
