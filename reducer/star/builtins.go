@@ -144,7 +144,13 @@ func (m *meter) beforeBytes(args starlark.Tuple, _ []starlark.Tuple) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return m.fits("bytes value", uint64(max(starlark.Len(args[0]), 0)))
+	n := max(starlark.Len(args[0]), 0)
+	if m.exact {
+		if err := m.spend(uint64(n) / 2); err != nil {
+			return err
+		}
+	}
+	return m.fits("bytes value", uint64(n))
 }
 
 // beforeInt refuses texts of integers that are too wide: base 2 has the
@@ -208,6 +214,11 @@ func (m *meter) getAttr(
 	var name string
 	if err := starlark.UnpackPositionalArgs("getattr", args, kwargs, 2, &x, &name, &fallback); err != nil {
 		return nil, err
+	}
+	if m.exact {
+		if err := m.scan(len(name)); err != nil {
+			return nil, err
+		}
 	}
 	v, err := m.attr(x, name)
 	switch {

@@ -1,6 +1,7 @@
 package star
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -298,7 +299,7 @@ func (m *meter) hasAttr(
 	if err := starlark.UnpackPositionalArgs("hasattr", args, kwargs, 2, &x, &name); err != nil {
 		return nil, err
 	}
-	if err := m.take(closureBytes / 4); err != nil { // a method is bound
+	if err := errors.Join(m.take(closureBytes/4), m.scan(len(name))); err != nil { // a method is bound
 		return nil, err
 	}
 	holder, ok := x.(starlark.HasAttrs)

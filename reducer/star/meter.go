@@ -176,6 +176,9 @@ func (m *meter) room(what string, n uint64) error {
 	if err := m.fits(what, n); err != nil {
 		return err
 	}
+	if !m.exact && n < bytesMadePerStep {
+		return nil
+	}
 	return m.take(n)
 }
 
@@ -261,12 +264,13 @@ func (m *meter) hashing(v starlark.Value) error {
 		return m.scan(len(v))
 	case starlark.Bytes:
 		return m.scan(len(v))
-	case starlark.Float: // hashed as the integer that it rounds to
+	case starlark.Float: // hashed as the integer that it rounds to, and may be compared with one
 		if f := float64(v); !(f >= math.MinInt64 && f <= math.MaxInt64) {
 			return m.spend(longFloatSteps)
 		}
-	case starlark.Tuple:
-		if err := m.spend(uint64(len(v))); err != nil {
+		return m.spend(longFloatSteps / 2)
+	case starlark.Tuple: // compared with others of its hash: that they are few nobody looks at
+		if err := m.spend(uint64(2*len(v) + 8*max(0, len(v)-maxKnownTuple))); err != nil {
 			return err
 		}
 		for _, x := range v {

@@ -156,7 +156,7 @@ func (m *meter) beforeStrip(s string, args starlark.Tuple) error {
 	if !ok {
 		return nil
 	}
-	if err := m.scan(len(cutset)); err != nil {
+	if err := m.walk(len(cutset)); err != nil {
 		return err
 	}
 	for i := range len(cutset) {

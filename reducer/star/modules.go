@@ -64,8 +64,10 @@ func (m *meter) encodeJSON(v starlark.Value) (starlark.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.walk(len(text)); m.exact && err != nil {
-		return nil, err
+	if m.exact {
+		if err := m.walk(len(text)); err != nil {
+			return nil, err
+		}
 	}
 	return starlark.String(text), m.room("string", uint64(len(text)))
 }

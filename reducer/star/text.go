@@ -134,6 +134,9 @@ func (m *meter) percentSize(format string, arg starlark.Value) error {
 			if key, format, ok = strings.Cut(format[1:], ")"); !ok {
 				break
 			}
+			if err := s.m.found(1); err != nil {
+				return err
+			}
 			if v = lookup(arg, key); v == nil {
 				break
 			}
