@@ -38,6 +38,7 @@ type HTTPTarget struct {
 
 	// Host and Port are those of config.url, which was reviewed with the manifest.
 	Reviewed bool
+	base     string // path of config.url; empty: config has none
 
 	MaxBytes     uint64   // of the answer's body; 0: the adapter's default
 	MaxRedirects uint64   // how often the adapter may Follow
@@ -72,8 +73,19 @@ type httpParams struct {
 //	        headers, json or body
 //
 // Config wins: params that say otherwise are denied. Without a method it is POST
-// with a body and GET without.
+// with a body and GET without. Names of headers that only some servers tell apart,
+// such as x_a and X-A, are one name.
 func ParseHTTP(config, params canon.Raw) (*HTTPTarget, error) {
+	t, err := judgeHTTP(config, params)
+	if err != nil {
+		return nil, err
+	}
+	return t, t.checkHeaderNames()
+}
+
+// judgeHTTP is ParseHTTP as the gate judged by under version2, which tells the names
+// of headers apart. The adapter refuses such requests all the same.
+func judgeHTTP(config, params canon.Raw) (*HTTPTarget, error) {
 	c, err := parseHTTPConfig(config)
 	if err != nil {
 		return nil, err
@@ -149,7 +161,9 @@ func (p *httpParams) locate(fixed string) (*HTTPTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Reviewed = fixed != ""
+	if fixed != "" {
+		t.Reviewed, t.base = true, t.URL.Path
+	}
 	if p.Path != "" {
 		if err := t.descend(p.Path); err != nil {
 			return nil, err

@@ -244,6 +244,30 @@ func TestHTTPCapabilityBoundsTheTarget(t *testing.T) {
 	}
 }
 
+func TestHeadersAreComparedAsServersDo(t *testing.T) {
+	const config = `{"url": "https://api.example.com/", "headers": {"X-Team": "blue"}, "secret_headers": {"X-Api-Key": "secret://K"}}`
+	for _, name := range []string{
+		"X_Api_Key", "x-api_key", "x.api.key", "X_Team", "X_HTTP_Method_Override", "x_original_url", "Content_Length", "transfer_encoding", "Proxy_Authorization",
+	} {
+		params := `{"headers": {"` + name + `": "mine"}}`
+		_, err := parseHTTP(t, config, params)
+		t.Log(name)
+		requireCode(t, CodeParamNotAllowed, err)
+		_, err = judgeHTTP(rawJSON(t, config), rawJSON(t, params))
+		require.NoError(t, err, "%s: what the gate has let through in journals", name)
+		for version, want := range map[string]Code{version2: "", version3: CodeParamNotAllowed} {
+			effect := &manifest.Effect{Config: manifest.Data(rawJSON(t, config))}
+			_, denied := parsers(version)[manifest.CapHTTP].target(effect, rawJSON(t, params))
+			require.Equal(t, want == "", denied == nil, version)
+		}
+	}
+	target, err := parseHTTP(t, config, `{"headers": {"X_Trace": "1", "x-team": "blue"}}`)
+	require.NoError(t, err)
+	require.Len(t, target.Headers, 2)
+	_, err = parseHTTP(t, `{"url": "https://api.example.com/", "headers": {"X_A": "1", "X-A": "2"}}`, `{}`)
+	require.Error(t, err)
+}
+
 func TestEmptyListAllowsNothing(t *testing.T) {
 	target, err := parseHTTPURL(t, "https://api.example.com/v1")
 	require.NoError(t, err)

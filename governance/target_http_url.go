@@ -47,6 +47,20 @@ func (t *HTTPTarget) Follow(location string) (*HTTPTarget, error) {
 	return &out, nil
 }
 
+// Configured returns nil where t is at config.url or below it, as each request is
+// before it is redirected, or where config has no url.
+func (t *HTTPTarget) Configured() *CapError {
+	switch {
+	case t.base == "":
+		return nil
+	case !t.Reviewed:
+		return capErrorf(CodeHostNotAllowed, "host %q, port %d is not that of config.url", t.Host, t.Port)
+	case !within(t.base, t.URL.Path):
+		return capErrorf(CodePathNotAllowed, "path %q is not below %q of config.url", t.URL.Path, t.base)
+	}
+	return nil
+}
+
 // SameOrigin reports whether two targets have scheme, host and port in common.
 func (t *HTTPTarget) SameOrigin(o *HTTPTarget) bool {
 	return t.URL.Scheme == o.URL.Scheme && t.Host == o.Host && t.Port == o.Port
@@ -248,6 +262,35 @@ func cleanHeaders(headers map[string]string) (map[string]string, error) {
 		out[name] = value
 	}
 	return out, nil
+}
+
+// checkHeaderNames refuses what a server may take for another header: HTTP tells
+// x_a from x-a, but CGI and all that came of it make HTTP_X_A of both.
+func (t *HTTPTarget) checkHeaderNames() error {
+	names := append(slices.Sorted(maps.Keys(t.Headers)), slices.Sorted(maps.Keys(t.Secrets))...)
+	known := make(map[string]string, len(names))
+	for _, name := range names {
+		plain := plainHeader(name)
+		if other, taken := known[plain]; taken {
+			return capErrorf(CodeParamNotAllowed, "header %q is %q to some servers", name, other)
+		}
+		if reservedHeader(plain) {
+			return capErrorf(CodeParamNotAllowed, "header %q is %q to some servers, which is not yours to set", name, plain)
+		}
+		known[plain] = name
+	}
+	return nil
+}
+
+// plainHeader returns the name of a header as servers that tell the fewest apart
+// have it.
+func plainHeader(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
 }
 
 func reservedHeader(name string) bool {

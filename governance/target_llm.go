@@ -25,7 +25,7 @@ type LLMTarget struct {
 	Model     string    // empty: not given
 	Tools     []string  // that the model may ask for, in the order of the request
 	MaxTokens uint64    // of the answer; 0: not given
-	Request   canon.Raw // the request's body: the params, and what config fixes
+	Request   canon.Raw // the request's body, of known names only: params, and what config fixes
 	Price     LLMPrice
 }
 
@@ -43,9 +43,10 @@ type LLMPrice struct {
 //	max_tokens   fixes the bound of the answer
 //	price        {prompt, completion}: see LLMPrice
 //
-// and params are those of an OpenAI chat completion. What is not checked here
-// is passed on as it is, so a capability holds against a provider that knows no
-// other ways to name a model or a tool. The error is a *CapError.
+// and params are those of an OpenAI chat completion. The request is built anew
+// of what has a known name, to the letter, in params and in their tools: servers
+// differ in what they take for a name, and in which of two counts. The error is
+// a *CapError.
 func ParseLLM(config, params canon.Raw) (*LLMTarget, error) {
 	var c struct {
 		BaseURL   string   `cbor:"base_url"`
@@ -81,7 +82,7 @@ func ParseLLM(config, params canon.Raw) (*LLMTarget, error) {
 	if t.Tools, err = toolNames(fields["tools"]); err != nil {
 		return nil, err
 	}
-	if t.Request, err = canon.Marshal(fields); err != nil {
+	if t.Request, err = canon.Marshal(knownParams(fields, t.Tools)); err != nil {
 		return nil, capErrorf(CodeBadParams, "params: %v", err)
 	}
 	return t, nil

@@ -145,3 +145,18 @@ func (t *MCPTarget) Allowed(p *manifest.CapParams) *CapError {
 	}
 	return nil
 }
+
+// CheckHeaders refuses headers of config that are the protocol's: Mcp-Name holds
+// the tool once more, and a server, or what stands before it, reads it there.
+func (t *MCPTarget) CheckHeaders() error {
+	for _, headers := range []map[string]string{t.Headers, t.SecretHeaders} {
+		for _, name := range slices.Sorted(maps.Keys(headers)) {
+			switch plain := plainHeader(name); {
+			case strings.HasPrefix(plain, "mcp-"), reservedHeader(plain),
+				plain == "accept", plain == "content-type", plain == "last-event-id":
+				return capErrorf(CodeBadConfig, "header %q is the protocol's", shortened(name))
+			}
+		}
+	}
+	return nil
+}

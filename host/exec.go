@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -40,7 +39,7 @@ func newExec(s Setup) (Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &execAdapter{program{t, s.Dir, s.Secret}, s}, nil
+	return &execAdapter{program{t, s}, s}, nil
 }
 
 func (a *execAdapter) Perform(ctx context.Context, call Call) (Result, error) {
@@ -91,7 +90,7 @@ func (a *execAdapter) cutShort(done *finished) (Result, error) {
 		status, code = receipt.StatusTimeout, "timeout"
 	}
 	if !a.setup.Effect.Idempotent {
-		return Result{}, fmt.Errorf("%s, and nobody can tell what it had done: %s", text, done.stderr.text())
+		return Result{}, fmt.Errorf("%s, and nobody can tell what it had done: %s", text, done.stderr.String())
 	}
 	result, err := a.failure(done, code, text, nil)
 	result.Status, result.Class = status, receipt.OutcomeRetryableFailure
@@ -101,7 +100,7 @@ func (a *execAdapter) cutShort(done *finished) (Result, error) {
 // failure is the result of a program that failed; output is what it wrote, if
 // that is JSON.
 func (a *execAdapter) failure(done *finished, code, text string, output receipt.Data) (Result, error) {
-	fields := map[string]any{"code": code, "error": text, "stderr": done.stderr.text()}
+	fields := map[string]any{"code": code, "error": text, "stderr": done.stderr.String()}
 	if done.exit >= 0 {
 		fields["exit"] = done.exit
 	}
@@ -120,7 +119,7 @@ type finished struct {
 	limit   uint64         // of output
 	output  []byte         // its first bytes, limit of them at most
 	written uint64         // bytes of output, all that there were
-	stderr  tail
+	stderr  *Tail
 }
 
 func (f *finished) flooded() bool { return f.written > f.limit }
@@ -147,15 +146,5 @@ func (f *finished) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// maxTail is how many bytes of standard error are kept, the last ones.
+// maxTail is how many bytes of standard error are told, the last ones.
 const maxTail = 4 << 10
-
-type tail []byte
-
-func (t *tail) Write(p []byte) (int, error) {
-	*t = append(*t, p[max(0, len(p)-maxTail):]...)
-	*t = (*t)[max(0, len(*t)-maxTail):]
-	return len(p), nil
-}
-
-func (t tail) text() string { return strings.TrimSpace(strings.ToValidUTF8(string(t), "\uFFFD")) }

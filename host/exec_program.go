@@ -28,14 +28,13 @@ const execGrace = time.Second
 // program is a program that can be run, any number of times at once.
 type program struct {
 	*governance.ExecTarget
-	dir    string // the world's
-	secret func(reference string) (string, error)
+	setup Setup
 }
 
 // run runs the program to its end, which is within execGrace of ctx's. An error
 // means that it did not start.
 func (p *program) run(ctx context.Context, input []byte, key string, attempt uint64) (*finished, error) {
-	dir, err := filepath.Abs(p.dir)
+	dir, err := filepath.Abs(p.setup.Dir)
 	if err != nil {
 		return nil, cause(err)
 	}
@@ -52,11 +51,11 @@ func (p *program) run(ctx context.Context, input []byte, key string, attempt uin
 		return nil, fmt.Errorf("program %s: %w", p.Program, err)
 	}
 	defer stdin.Close() //nolint:errcheck // it was written in whole
-	done := &finished{limit: p.MaxBytes}
+	done := &finished{limit: p.MaxBytes, stderr: p.setup.Tail(maxTail)}
 	var killed atomic.Bool
 	cmd := exec.CommandContext(ctx, path, p.Args...)
 	cmd.Args[0], cmd.Dir, cmd.Env = p.Program, dir, env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, done, &done.stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, done, done.stderr
 	cmd.WaitDelay = execGrace
 	cmd.Cancel = func() error {
 		killed.Store(true)
@@ -74,7 +73,7 @@ func (p *program) run(ctx context.Context, input []byte, key string, attempt uin
 	}
 	done.killed = killed.Load()
 	if cmd.ProcessState == nil { // the process could not be waited for
-		fmt.Fprintf(&done.stderr, "\n%v", waited)
+		fmt.Fprintf(done.stderr, "\n%v", waited)
 		done.exit = -1
 		return done, nil
 	}
@@ -114,7 +113,7 @@ func (p *program) environment(key string, attempt uint64) ([]string, error) {
 		value := p.Env[name]
 		if strings.HasPrefix(value, secretScheme) {
 			var err error
-			if value, err = p.secret(value); err != nil {
+			if value, err = p.setup.Secret(value); err != nil {
 				return nil, fmt.Errorf("env.%s: %w", name, err)
 			}
 			if strings.ContainsRune(value, 0) {

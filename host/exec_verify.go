@@ -34,7 +34,7 @@ func newExecVerifier(s Setup) (Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &execVerifier{program{t, s.Dir, s.Secret}, s.Effect.ExternalKey == manifest.ExternalPerAttempt}, nil
+	return &execVerifier{program{t, s}, s.Effect.ExternalKey == manifest.ExternalPerAttempt}, nil
 }
 
 func (v *execVerifier) Verify(ctx context.Context, call Call) (receipt.Found, error) {
@@ -80,7 +80,7 @@ func (v *execVerifier) ask(ctx context.Context, attempt uint64, q question) (rec
 	case err != nil:
 		return v.unknown(err.Error()), nil
 	case done.exit != 0:
-		return v.unknown(fmt.Sprintf("it ended with status %d: %s", done.exit, done.stderr.text())), nil
+		return v.unknown(fmt.Sprintf("it ended with status %d: %s", done.exit, done.stderr.String())), nil
 	}
 	data, err := done.json()
 	if err != nil {

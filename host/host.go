@@ -138,6 +138,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -194,6 +195,9 @@ type Setup struct {
 	// returns is kept out of results and errors: see secret.go. Call it when the
 	// value is needed, not in a Factory.
 	Secret func(reference string) (string, error)
+
+	secrets *secrets                                  // nil: none of a Host's
+	egress  func(to *url.URL, secrets []string) error // of Config
 }
 
 // Decode parses the config into a struct by its cbor tags. Keys without a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -73,11 +74,19 @@ func (a *httpAdapter) Perform(ctx context.Context, call Call) (Result, error) {
 	}
 }
 
-// ask sends one request, if the capability allows it. The idempotency key is
-// for the first origin only.
+// ask sends one request, if the capability allows it, or config.url where the
+// capability says nothing of requests. The idempotency key is for the first
+// origin only.
 func (a *httpAdapter) ask(ctx context.Context, t *governance.HTTPTarget, call Call, first *governance.HTTPTarget) (*httpAnswer, error) {
+	denied := t.Configured()
 	if call.Cap.Type == manifest.CapHTTP {
-		if err := t.Allowed(&call.Cap.Params); err != nil {
+		denied = t.Allowed(&call.Cap.Params)
+	}
+	if denied != nil {
+		return nil, denied
+	}
+	if a.setup.egress != nil {
+		if err := a.setup.egress(t.URL, secretsIn(t)); err != nil {
 			return nil, err
 		}
 	}
@@ -86,6 +95,16 @@ func (a *httpAdapter) ask(ctx context.Context, t *governance.HTTPTarget, call Ca
 		external = ""
 	}
 	return a.client.send(ctx, t, external, t.Reviewed || namedBy(call.Cap, t))
+}
+
+// secretsIn returns the names of the secrets in a request, in their order.
+func secretsIn(t *governance.HTTPTarget) []string {
+	var names []string
+	for _, header := range slices.Sorted(maps.Keys(t.Secrets)) {
+		_, name, _ := strings.Cut(t.Secrets[header], secretScheme)
+		names = append(names, name)
+	}
+	return names
 }
 
 // namedBy reports whether a capability names the host itself, so that it may be

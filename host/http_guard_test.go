@@ -342,3 +342,42 @@ func TestRedirectsAreFollowedAsFarAsConfigSays(t *testing.T) {
 	require.Equal(t, string(governance.CodePortNotAllowed), payload["code"])
 	require.False(t, r.Unsent)
 }
+
+// TestRedirectStaysWhereConfigSays: a capability of type any says nothing of
+// requests, so config.url does.
+func TestRedirectStaysWhereConfigSays(t *testing.T) {
+	var seen []string
+	var location string
+	_, otherAddr := httpServer(t, func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, "other "+r.URL.Path) })
+	base, addr := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if seen = append(seen, r.URL.Path); len(seen) == 1 {
+			w.Header().Set("Location", location)
+			w.WriteHeader(http.StatusFound)
+		}
+	})
+	x := httpTrial{
+		config:  m{"url": base + "/v1/items", "max_redirects": 2, "secret_headers": m{"Authorization": "secret://T"}},
+		open:    []string{addr, otherAddr},
+		secrets: map[string]string{"secret://T": "s3cr3t"},
+	}
+	for to, code := range map[string]governance.Code{
+		"/v1/items/7":                         "",
+		"items/../items?p2":                   "",
+		"/v1/items/../keys":                   governance.CodePathNotAllowed,
+		"/v1/items-of-all":                    governance.CodePathNotAllowed,
+		"/v1/ITEMS/7":                         governance.CodePathNotAllowed,
+		"/admin":                              governance.CodePathNotAllowed,
+		"http://" + otherAddr + "/v1/items/7": governance.CodeHostNotAllowed,
+	} {
+		seen, location = nil, to
+		r, payload := x.get(t)
+		if code == "" {
+			require.Equal(t, receipt.StatusOK, r.Status, "%s: %v", to, payload)
+			require.Len(t, seen, 2, to)
+			continue
+		}
+		require.Equal(t, string(code), payload["code"], "%s: %v", to, payload)
+		require.Len(t, seen, 1, "%s: nothing is sent there", to)
+		require.False(t, r.Unsent)
+	}
+}

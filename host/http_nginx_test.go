@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -74,10 +75,16 @@ func TestHTTPAgainstNginx(t *testing.T) {
 	_, payload = trial("/json", "POST").get(t)
 	require.Equal(t, m{"method": "POST", "key": "worldkernel:town:abc", "auth": "s3cr3t"}, payload["json"])
 
-	_, payload = trial("/moved", "GET").get(t)
+	moved := trial("/moved", "GET")
+	_, payload = moved.get(t)
+	require.Equal(t, "path_not_allowed", payload["code"], "config.url says where")
+	moved.cap = manifest.Cap{Type: manifest.CapHTTP, Params: manifest.CapParams{
+		Schemes: []string{"http"}, Hosts: []string{"127.0.0.1"}, Ports: []uint64{netPort(addr)}, Methods: []string{"GET"}, Paths: []string{"/"},
+	}}
+	_, payload = moved.get(t)
 	require.Equal(t, "one", payload["body"])
 	_, payload = trial("/metadata", "GET").get(t)
-	require.Equal(t, "address_not_allowed", payload["code"])
+	require.Equal(t, "host_not_allowed", payload["code"])
 
 	busy := trial("/busy", "GET")
 	busy.idempotent = true

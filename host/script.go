@@ -37,11 +37,15 @@ type script struct {
 	idle    sync.Pool // of reducer.Reducer, each of which one call uses at a time
 }
 
-func compileScript(file string, source []byte) (*script, error) {
+func compileScript(engines manifest.Engines, file string, source []byte) (*script, error) {
 	if err := checkAnswer(file, source); err != nil {
 		return nil, err
 	}
-	program, err := star.Compile(file, append(source[:len(source):len(source)], epilogue...))
+	version, err := engines.Version(manifest.EngineStarlark, star.Versions())
+	if err != nil {
+		return nil, err
+	}
+	program, err := star.Compile(version, file, append(source[:len(source):len(source)], epilogue...))
 	if err != nil {
 		return nil, err
 	}

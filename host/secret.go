@@ -8,10 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
+	"math/big"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -25,6 +28,7 @@ const (
 	maxSecretName  = 64       // characters
 	maxSecretBytes = 64 << 10 // of a value
 	minRedacted    = 4        // bytes: a shorter value would be found everywhere, and hides nothing
+	minInNumber    = 8        // digits: a shorter value is looked for as a number of its own, not in others
 )
 
 const secretScheme = "secret://"
@@ -90,9 +94,11 @@ func readSecret(file string) (string, error) {
 type secrets struct {
 	lookup func(name string) (string, error)
 
-	mu       sync.RWMutex
-	forms    map[string]string // what to replace, by what
-	replacer *strings.Replacer // nil: nothing
+	mu     sync.RWMutex
+	forms  map[string]string // what to replace, by what
+	finder *finder           // nil: nothing
+	// numeric says that one of the values is a number.
+	numeric bool
 }
 
 func newSecrets(lookup func(name string) (string, error)) *secrets {
@@ -131,22 +137,17 @@ func (s *secrets) remember(value, reference string) {
 	if _, known := s.forms[value]; known || len(value) < minRedacted {
 		return
 	}
+	s.numeric = s.numeric || len(numerals(value)) > 0
 	for _, form := range encodings(value) {
 		if _, known := s.forms[form]; !known {
 			s.forms[form] = reference
 		}
 	}
-	longest := slices.SortedFunc(maps.Keys(s.forms), func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a) // first, or a part of it would be replaced instead
-		}
-		return strings.Compare(a, b)
-	})
-	pairs := make([]string, 0, 2*len(longest))
-	for _, form := range longest {
-		pairs = append(pairs, form, s.forms[form])
+	f := &finder{forms: make(map[string][]form)}
+	for text, reference := range s.forms { // order cannot show: add keeps its own
+		f.add(text, reference)
 	}
-	s.replacer = strings.NewReplacer(pairs...)
+	s.finder = f
 }
 
 // encodings returns the forms in which a value may come back from the outside.
@@ -160,7 +161,7 @@ func encodings(value string) []string {
 	if err != nil {
 		panic(err) // resolve lets nothing but UTF-8 through
 	}
-	return []string{
+	forms := []string{
 		value,
 		base64.StdEncoding.EncodeToString([]byte(value)), base64.RawStdEncoding.EncodeToString([]byte(value)),
 		base64.URLEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
@@ -168,26 +169,69 @@ func encodings(value string) []string {
 		url.PathEscape(value), (&url.URL{Path: value}).EscapedPath(),
 		string(html[1 : len(html)-1]), string(plain[1 : len(plain)-1]),
 	}
+	return slices.DeleteFunc(append(forms, numerals(value)...), func(form string) bool { return len(form) < minRedacted })
+}
+
+// numerals returns the forms of a value that is a number, as numberText writes
+// it.
+func numerals(value string) []string {
+	f, err := strconv.ParseFloat(value, 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return nil
+	}
+	forms := []string{strconv.FormatFloat(math.Abs(f), 'f', -1, 64)}
+	if digits := strings.TrimLeft(value, "+-0"); strings.Trim(digits, "0123456789") == "" {
+		forms = append(forms, digits)
+	}
+	return forms
+}
+
+// numberText returns a number of a decoded payload without exponent; false: v
+// is none.
+func numberText(v any) (string, bool) {
+	switch v := v.(type) {
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case *big.Int:
+		return v.String(), true
+	}
+	return "", false
+}
+
+// find returns where values given away so far stand in a text.
+func (s *secrets) find(text string) []match {
+	s.mu.RLock()
+	finder := s.finder
+	s.mu.RUnlock()
+	return finder.find(text)
 }
 
 // redactText replaces every value given away so far, in all its forms, by its
 // reference.
-func (s *secrets) redactText(text string) string {
-	s.mu.RLock()
-	replacer := s.replacer
-	s.mu.RUnlock()
-	if replacer == nil {
-		return text
+func (s *secrets) redactText(text string) string { return replace(text, s.find(text), 0) }
+
+// redactNumber returns the number with this text, or a text instead of one that
+// is a value, or holds one long enough that it is no chance.
+func (s *secrets) redactNumber(v any, text string) any {
+	for _, m := range s.find(text) {
+		if n := m.to - m.from; n >= minInNumber || n == len(strings.TrimPrefix(text, "-")) {
+			return s.redactText(text)
+		}
 	}
-	return replacer.Replace(text)
+	return v
 }
 
 // redact returns r without the values given away so far. It does not change
 // what r points to.
 func (s *secrets) redact(r Result) Result {
 	// Strings of canonical CBOR are in one piece, so what is in none of them is
-	// not in the bytes either.
-	if raw := string(r.Payload); s.redactText(raw) != raw {
+	// not in the bytes either. Of numbers that cannot be said.
+	s.mu.RLock()
+	numeric := s.numeric
+	s.mu.RUnlock()
+	if numeric || len(s.find(string(r.Payload))) > 0 {
 		r.Payload = s.redactPayload(r.Payload)
 	}
 	r.ExternalRef = s.redactText(r.ExternalRef)
@@ -232,6 +276,9 @@ func (s *secrets) redactValue(v any) any {
 			out[name] = s.redactValue(v[key])
 		}
 		return out
+	}
+	if text, ok := numberText(v); ok {
+		return s.redactNumber(v, text)
 	}
 	return v
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 
@@ -193,4 +194,73 @@ func TestSecretsAreForManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	require.Empty(t, faults)
+}
+
+// TestSecretsAreFoundAsNumbersAndBehindEscapes: an outside may send back what it
+// was given in any spelling that means the same.
+func TestSecretsAreFoundAsNumbersAndBehindEscapes(t *testing.T) {
+	values := map[string]string{
+		"pin": "4829", "otp": "00482913", "card": "4012888888881881", "long": "12345678901234567890123", "rate": "0.5512345", "exp": "1.5e21",
+		"key": "sk/live+ü𝄞\"<x>", "percent": "a%41/b~c", "back": `c:\u0041\new`,
+	}
+	s := secretsOf(values)
+	for name := range values {
+		_, err := s.resolve("secret://" + name)
+		require.NoError(t, err)
+	}
+	everyUnit := func(text, format string) string {
+		var b strings.Builder
+		for _, u := range utf16.Encode([]rune(text)) {
+			fmt.Fprintf(&b, format, u)
+		}
+		return b.String()
+	}
+	everyByte := func(text, format string) string {
+		var b strings.Builder
+		for _, c := range []byte(text) {
+			fmt.Fprintf(&b, format, c)
+		}
+		return b.String()
+	}
+	for _, name := range []string{"key", "percent", "back", "card"} {
+		value := values[name]
+		quoted, err := json.Marshal(value)
+		require.NoError(t, err)
+		slashed := strings.ReplaceAll(string(quoted[1:len(quoted)-1]), "/", `\/`)
+		twice, err := json.Marshal(slashed)
+		require.NoError(t, err)
+		for _, written := range []string{
+			slashed, string(twice[1 : len(twice)-1]), everyUnit(value, `\u%04x`), everyUnit(value, `\u%04X`), everyUnit(value, `\\u%04x`),
+			everyByte(value, "%%%02x"), everyByte(value, "%%%02X"), everyByte(value, "%%25%02x"), `\` + value, value + `\`,
+		} {
+			text := s.redactText("<" + written + ">")
+			require.Equal(t, "<secret://"+name+">", strings.ReplaceAll(text, `\`, ""), "%s as %s", value, written)
+		}
+	}
+	require.Equal(t, `a\/b \u00e9 100% \`, s.redactText(`a\/b \u00e9 100% \`), "what is no secret stays as it was written")
+
+	for answer, want := range map[string]string{
+		`4829`:                        `"secret://pin"`,
+		`-4829`:                       `"-secret://pin"`,
+		`4829.0`:                      `"secret://pin"`,
+		`4.829e3`:                     `"secret://pin"`,
+		`48291`:                       `48291`,
+		`14829`:                       `14829`,
+		`482913`:                      `"secret://otp"`,
+		`4012888888881881`:            `"secret://card"`,
+		`99401288888888188199`:        `"99secret://card99"`,
+		`4.012888888881881e15`:        `"secret://card"`,
+		`12345678901234567890123`:     `"secret://long"`,
+		`1.2345678901234567890123e22`: `"secret://long"`,
+		`0.5512345`:                   `"secret://rate"`,
+		`1500000000000000000000`:      `"secret://exp"`,
+		`1.5e21`:                      `"secret://exp"`,
+		`{"a":[7,{"4829":4829}]}`:     `{"a":[7,{"secret://pin":"secret://pin"}]}`,
+	} {
+		payload, err := canon.FromJSON([]byte(answer))
+		require.NoError(t, err)
+		got, err := canon.ToJSON(s.redact(Result{Payload: payload}).Payload)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got), answer)
+	}
 }

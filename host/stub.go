@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 )
 
-// newStub returns the factory of one Host's stub adapters.
-func newStub() Factory {
+// newStub returns the factory of one Host's stub adapters, whose scripts are run by
+// the engines of its manifest.
+func newStub(engines manifest.Engines) Factory {
 	tables, scripts := make(shared[*answers]), make(shared[*script])
 	return func(s Setup) (Adapter, error) {
 		var config struct {
@@ -23,7 +25,7 @@ func newStub() Factory {
 		case config.Answers != "" && config.Script == "":
 			return tables.get(s, "answers", func(data []byte) (*answers, error) { return readAnswers(config.Answers, data) })
 		case config.Script != "" && config.Answers == "":
-			return scripts.get(s, "script", func(data []byte) (*script, error) { return compileScript(config.Script, data) })
+			return scripts.get(s, "script", func(data []byte) (*script, error) { return compileScript(engines, config.Script, data) })
 		default:
 			return nil, errors.New("config: want either answers or script")
 		}

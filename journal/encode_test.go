@@ -41,7 +41,7 @@ func bodies(rt *rapid.T) []Body {
 	flag := rapid.Bool().Draw(rt, "flag")
 	nonce := func() (n receipt.Nonce) { h := hash(); copy(n[:], h[:]); return n }
 	key := receipt.Key{Hash: hash()}
-	engines := Engines{{EngineCEL, text()}, {EngineStarlark, text()}}
+	engines := Engines{{manifest.EngineCEL, text()}, {manifest.EngineStarlark, text()}}
 	signature := manifest.Signature{Key: manifest.PublicKey(hash()), Bytes: rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(rt, "signature")}
 	return []Body{
 		&Created{Version: V(EnginesVersion), World: text(), Name: text(), Seed: num(), Manifest: hash(), Kernel: text(), Engines: engines},
@@ -145,7 +145,7 @@ func TestEngineFieldsOfVersion1AreRead(t *testing.T) {
 		return b
 	}
 	hash := Hash{7}
-	want := Engines{{EngineCEL, "cel/2"}, {EngineStarlark, "starlark/1"}}
+	want := Engines{{manifest.EngineCEL, "cel/2"}, {manifest.EngineStarlark, "starlark/1"}}
 	for _, c := range []struct {
 		kind    Kind
 		payload []byte

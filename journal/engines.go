@@ -4,18 +4,13 @@ import (
 	"errors"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 )
 
 // EnginesVersion is the version of Created and Applied. Under version 1 each has a
 // field for the version of Starlark, then one for that of CEL, where it has a list
 // since; such journals are read, and their bodies have the list all the same.
 const EnginesVersion = 2
-
-// The engines that version 1 has fields for.
-const (
-	EngineCEL      = "cel"
-	EngineStarlark = "starlark"
-)
 
 // Engine is what runs reducers or policies, in a version: another may give other
 // results.
@@ -48,7 +43,7 @@ func (Engines) items(version uint64) int {
 
 func (e Engines) append(b []byte, version uint64) []byte {
 	if version < EnginesVersion {
-		return canon.AppendText(canon.AppendText(b, e.Of(EngineStarlark)), e.Of(EngineCEL))
+		return canon.AppendText(canon.AppendText(b, e.Of(manifest.EngineStarlark)), e.Of(manifest.EngineCEL))
 	}
 	b = canon.AppendArray(b, len(e))
 	for _, x := range e {
@@ -60,7 +55,7 @@ func (e Engines) append(b []byte, version uint64) []byte {
 // readEngineFields reads what version 1 has in the place of the list.
 func readEngineFields(r *canon.Reader) Engines {
 	starlark := r.Text()
-	return Engines{{EngineCEL, r.Text()}, {EngineStarlark, starlark}}
+	return Engines{{manifest.EngineCEL, r.Text()}, {manifest.EngineStarlark, starlark}}
 }
 
 // MarshalCBOR returns the list.

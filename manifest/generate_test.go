@@ -85,6 +85,8 @@ func valid(t *rapid.T) *manifest.Manifest {
 		}), 0, 3).Draw(t, "routing")
 	}
 	m.Governance = validGovernance(t)
+	m.Engines = rapid.MapOfN(rapid.SampledFrom([]string{manifest.EngineCEL, manifest.EngineStarlark}),
+		rapid.SampledFrom([]string{"1", "2"}), 0, 2).Draw(t, "engines")
 	compensate(t, &m)
 	m = m.WithDefaults()
 	return &m

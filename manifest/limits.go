@@ -20,6 +20,7 @@ const (
 	DefaultPayload = 1 << 20
 	DefaultReceipt = 4 << 20
 	DefaultEffects = 64
+	DefaultMemory  = 256 << 20
 )
 
 // limit is one field of limits, with what stands for 0 and its greatest value.
@@ -27,16 +28,25 @@ type limit struct {
 	name           string
 	have           *uint64
 	fallback, most uint64
+	absent         bool // 0 stays 0 in the manifest: those of before have no such key
+}
+
+// value is what bounds.
+func (l limit) value() uint64 {
+	if l.absent {
+		return cmp.Or(*l.have, l.fallback)
+	}
+	return *l.have
 }
 
 func (l *Limits) all() []limit {
 	return []limit{
-		{"events_per_tick", &l.EventsPerTick, 1_000_000, 100_000_000},
-		{"in_flight", &l.InFlight, 1024, 65_536},
-		{"mailbox", &l.Mailbox, 65_536, 16 << 20},
-		{"alarms", &l.Alarms, 1_000_000, 16 << 20},
-		{"payload", &l.Payload, DefaultPayload, 64 << 20},
-		{"receipt", &l.Receipt, DefaultReceipt, 64 << 20},
+		{name: "events_per_tick", have: &l.EventsPerTick, fallback: 1_000_000, most: 100_000_000},
+		{name: "in_flight", have: &l.InFlight, fallback: 1024, most: 65_536},
+		{name: "mailbox", have: &l.Mailbox, fallback: 65_536, most: 16 << 20},
+		{name: "alarms", have: &l.Alarms, fallback: 1_000_000, most: 16 << 20},
+		{name: "payload", have: &l.Payload, fallback: DefaultPayload, most: 64 << 20},
+		{name: "receipt", have: &l.Receipt, fallback: DefaultReceipt, most: 64 << 20},
 	}
 }
 
@@ -54,16 +64,22 @@ type ReducerLimits struct {
 	Effects uint64 `cbor:"effects" json:"effects"` // effects asked for
 	Timers  uint64 `cbor:"timers" json:"timers"`   // timers set
 	Value   uint64 `cbor:"value" json:"value"`     // bytes of one Starlark value, nested ones included
+
+	// Memory is how many bytes a Starlark step may fill, garbage included; 0, as it
+	// was before there was this key: DefaultMemory. Version 1 of the engine has no such
+	// limit.
+	Memory uint64 `cbor:"memory,omitempty" json:"memory,omitempty"`
 }
 
 func (l *ReducerLimits) all() []limit {
 	return []limit{
-		{"gas", &l.Gas, 1_000_000, 10_000_000_000},
-		{"state", &l.State, 256 << 10, 64 << 20},
-		{"events", &l.Events, 1024, 1 << 20},
-		{"effects", &l.Effects, DefaultEffects, 65_536},
-		{"timers", &l.Timers, 64, 65_536},
-		{"value", &l.Value, 1 << 20, 64 << 20},
+		{name: "gas", have: &l.Gas, fallback: 1_000_000, most: 10_000_000_000},
+		{name: "state", have: &l.State, fallback: 256 << 10, most: 64 << 20},
+		{name: "events", have: &l.Events, fallback: 1024, most: 1 << 20},
+		{name: "effects", have: &l.Effects, fallback: DefaultEffects, most: 65_536},
+		{name: "timers", have: &l.Timers, fallback: 64, most: 65_536},
+		{name: "value", have: &l.Value, fallback: 1 << 20, most: 64 << 20},
+		{name: "memory", have: &l.Memory, fallback: DefaultMemory, most: 16 << 30, absent: true},
 	}
 }
 
@@ -75,16 +91,18 @@ func (l ReducerLimits) WithDefaults() ReducerLimits {
 
 func (b *Budget) all() []limit {
 	return []limit{
-		{"calls", &b.Calls, 0, maxBudget},
-		{"tokens", &b.Tokens, 0, maxBudget},
-		{"bytes", &b.Bytes, 0, maxBudget},
-		{"micros", &b.Micros, 0, maxBudget},
+		{name: "calls", have: &b.Calls, most: maxBudget},
+		{name: "tokens", have: &b.Tokens, most: maxBudget},
+		{name: "bytes", have: &b.Bytes, most: maxBudget},
+		{name: "micros", have: &b.Micros, most: maxBudget},
 	}
 }
 
 func fill(all []limit) {
 	for _, l := range all {
-		*l.have = cmp.Or(*l.have, l.fallback)
+		if !l.absent {
+			*l.have = cmp.Or(*l.have, l.fallback)
+		}
 	}
 }
 

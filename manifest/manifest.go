@@ -43,6 +43,7 @@ type Manifest struct {
 	Defaults   Defaults           `cbor:"defaults" json:"defaults"`
 	Limits     Limits             `cbor:"limits" json:"limits"`
 	Governance Governance         `cbor:"governance,omitzero" json:"governance,omitzero"` // of changes to all this
+	Engines    Engines            `cbor:"engines,omitempty" json:"engines,omitempty"`     // that run all this
 }
 
 // Clock maps ticks to the calendar: tick t is at Epoch + t × Tick.
@@ -54,7 +55,7 @@ type Clock struct {
 // At returns the calendar time of a tick in nanoseconds since 1970-01-01 UTC.
 func (c Clock) At(t Tick) int64 { return c.Epoch + int64(t)*c.Tick }
 
-// Engines of reducers.
+// What runs reducers.
 const (
 	EngineStarlark = "starlark"
 	EngineGo       = "go"

@@ -62,6 +62,7 @@ func Changes(a, b *Manifest) []Change {
 		b.Defaults.Retention.MaxSnapshots, a.Defaults.Retention.MaxSnapshots)
 	r.limits("/limits", "world", a.Limits.all(), b.Limits.all())
 	r.governance("/governance", a.Governance, b.Governance)
+	r.engines("/engines", a.Engines, b.Engines)
 	slices.SortStableFunc(r.changes, func(a, b Change) int { return a.Risk.rank() - b.Risk.rank() })
 	return r.changes
 }

@@ -120,7 +120,7 @@ func bounding(n uint64) string {
 // limits compares limits, which always bound.
 func (r *risks) limits(path, name string, was, is []limit) {
 	for i, l := range is {
-		r.limit(path+"/"+l.name, name, l.name, *was[i].have, *l.have)
+		r.limit(path+"/"+l.name, name, l.name, was[i].value(), l.value())
 	}
 }
 

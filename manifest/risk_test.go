@@ -47,6 +47,8 @@ func TestChangesAreWeighed(t *testing.T) {
 		"a reducer's limit":      {func(m *manifest.Manifest) { reducer(m, func(r *manifest.Reducer) { r.Limits.Effects++ }) }, "gains /reducers/agent/limits/effects", "loses /reducers/agent/limits/effects"},
 		"a reducer":              {func(m *manifest.Manifest) { m.Reducers["x"] = m.Reducers["clerk"] }, "neutral /reducers/x", "neutral /reducers/x"},
 		"a reducer with a grant": {func(m *manifest.Manifest) { m.Reducers["x"] = m.Reducers["agent"] }, "gains /reducers/x/grants neutral /reducers/x", "loses /reducers/x/grants neutral /reducers/x"},
+		"the engine of policies": {func(m *manifest.Manifest) { m.Engines = manifest.Engines{"cel": "cel/9"} }, "gains /engines/cel", "gains /engines/cel"},
+		"the engine of reducers": {func(m *manifest.Manifest) { m.Engines = manifest.Engines{"starlark": "starlark/9"} }, "neutral /engines/starlark", "neutral /engines/starlark"},
 		"an event":               {func(m *manifest.Manifest) { m.Events["x"] = manifest.Event{} }, "neutral /events/x", "neutral /events/x"},
 		"an effect":              {func(m *manifest.Manifest) { m.Effects["x/y"] = m.Effects["tool.pay"] }, "gains /effects/x~1y", "loses /effects/x~1y"},
 		"an adapter":             {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Adapter = "exec" }) }, "gains /effects/tool.pay/adapter", "gains /effects/tool.pay/adapter"},

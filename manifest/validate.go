@@ -67,6 +67,7 @@ func (m *Manifest) Validate() []Fault {
 	v.defaults("/defaults/", m.Defaults)
 	v.limits("/limits/", v.m.Limits.all())
 	v.governance("/governance/", m.Governance)
+	v.engines("/engines", m.Engines)
 	return v.faults
 }
 
@@ -213,7 +214,7 @@ func (v *validator) defaults(path string, d Defaults) {
 
 func (v *validator) limits(path string, all []limit) {
 	for _, l := range all {
-		v.limit(path+l.name, *l.have, l.most)
+		v.limit(path+l.name, l.value(), l.most)
 	}
 }
 

@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -124,9 +125,9 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, int, error)
 		return 0, 0, refuse(ErrNoReason, "actor", "say who applies it")
 	}
 	if b.Kernel == "" {
-		b.V, b.Kernel, b.Engines = journal.EnginesVersion, KernelVersion, engines()
+		b.V, b.Kernel, b.Engines = journal.EnginesVersion, KernelVersion, next.engines
 	}
-	if err := checkEngines(b.Kernel, b.Engines); err != nil {
+	if err := errors.Join(checkKernel(b.Kernel), checkEngines(b.Engines, next.engines)); err != nil {
 		return 0, 0, err
 	}
 	if err := k.dropsNothing(next); err != nil {

@@ -116,7 +116,7 @@ func (f *cellFold) run(known *Landmarks) error {
 	if err != nil {
 		return err
 	}
-	if err := checkEngines(created.Kernel, created.Engines); err != nil {
+	if err := checkKernel(created.Kernel); err != nil {
 		return err
 	}
 	f.seed, f.rules = created.Seed, []journal.Hash{created.Manifest}

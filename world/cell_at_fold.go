@@ -285,5 +285,9 @@ func (f *cellFold) nextRule() (*reducerRule, error) {
 	if !ok {
 		return f.nextRule()
 	}
-	return compileReducer(f.cell.id.Reducer, def, f.h, f.registry)
+	engines, err := enginesOf(m)
+	if err != nil {
+		return nil, err
+	}
+	return compileReducer(f.cell.id.Reducer, def, engines, f.h, f.registry)
 }

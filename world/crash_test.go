@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -253,6 +254,28 @@ func TestBulkSaysHowManyAreDurable(t *testing.T) {
 			require.Zero(t, id)
 		}
 	}
+}
+
+// Batches under way are memory.
+func TestBulkIsAppendedByItsBytesToo(t *testing.T) {
+	j := new(worldtest.Journal)
+	w := botsWith(t, worldtest.Options{Journal: j})
+	data := mustData(t, map[string]any{"to": "a", "pad": strings.Repeat("x", 600<<10)})
+	batches := 0
+	j.FailWait = func(int) error {
+		batches++
+		return nil
+	}
+	_, taken, err := w.SubmitAll(context.Background(), func(yield func(world.Submission, error) bool) {
+		for range 40 {
+			if !yield(world.Submission{Name: "go", Data: data}, nil) {
+				return
+			}
+		}
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 40, taken)
+	require.Equal(t, 20, batches)
 }
 
 // A replay stops between two units, so that there is a state to speak of, and

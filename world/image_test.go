@@ -47,19 +47,3 @@ func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 		require.Equal(rt, library, got)
 	})
 }
-
-func TestOtherEnginesAreRefused(t *testing.T) {
-	require.NoError(t, checkEngines(KernelVersion, engines()))
-	require.NoError(t, checkEngines(KernelVersion, engines()[:1]), "one that came later is not named")
-	require.ErrorIs(t, checkEngines(KernelVersion+"0", engines()), ErrEngine)
-	for i := range engines() {
-		for _, change := range []func(*journal.Engine){
-			func(e *journal.Engine) { e.Version += "0" },
-			func(e *journal.Engine) { e.Name += "0" },
-		} {
-			other := engines()
-			change(&other[i])
-			require.ErrorIs(t, checkEngines(KernelVersion, other), ErrEngine)
-		}
-	}
-}

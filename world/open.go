@@ -82,7 +82,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 	}
 	k.create(journal.Created{
 		Version: journal.V(journal.EnginesVersion), World: g.ID, Name: g.Manifest.World, Seed: g.Seed, Manifest: k.rules.hash,
-		Kernel: KernelVersion, Engines: engines(),
+		Kernel: KernelVersion, Engines: k.rules.engines,
 	})
 	k.blobs = append(blobs, k.blobs...)
 	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs}, durable: k.taken.ID}

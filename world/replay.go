@@ -1,16 +1,13 @@
 package world
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
-	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 // ReplayConfig is what a replay works with. The zero value replays worlds
@@ -49,9 +46,6 @@ func (d *Divergence) Error() string {
 	}
 	return fmt.Sprintf("replay diverged at record #%d%s: the journal holds %s, the inputs give %s", d.Record, at, d.Journal, d.Computed)
 }
-
-// ErrEngine says that a journal was made by other engines than this program's.
-var ErrEngine = errors.New("world: made by other engine versions")
 
 // Replay recomputes a world from record 1 without I/O, except reading h, and
 // compares every record. With From it begins later, unless a rollback leads to a
@@ -119,7 +113,7 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkEngines(created.Kernel, created.Engines); err != nil {
+	if err := checkKernel(created.Kernel); err != nil {
 		return nil, nil, err
 	}
 	inForce := created.Manifest
@@ -132,6 +126,11 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*
 	}
 	if k.rules, err = rulesOf(inForce, h, cfg.Registry); err != nil && !isMissing(err) {
 		return nil, nil, err
+	}
+	if img == nil {
+		if err := checkEngines(created.Engines, k.rules.engines); err != nil {
+			return nil, nil, err
+		}
 	}
 	f := folding{kernel: k, h: h, cfg: cfg, base: img}
 	err = f.fold(from)
@@ -173,25 +172,6 @@ func firstRecord(h journal.History) (*journal.Created, error) {
 		return nil, fmt.Errorf("world: record #1 is %s, not %s", rec.Kind, journal.KindCreated)
 	}
 	return created, nil
-}
-
-// engines returns those of this program.
-func engines() journal.Engines {
-	return journal.Engines{{Name: journal.EngineCEL, Version: governance.Version}, {Name: journal.EngineStarlark, Version: star.Version}}
-}
-
-// checkEngines refuses what this program would replay otherwise than it was.
-func checkEngines(kernel string, need journal.Engines) error {
-	if kernel != KernelVersion {
-		return fmt.Errorf("%w: it needs %s, this program has %s", ErrEngine, kernel, KernelVersion)
-	}
-	have := engines()
-	for _, e := range need {
-		if has := have.Of(e.Name); has != e.Version {
-			return fmt.Errorf("%w: it needs %s, this program has %s", ErrEngine, e.Version, cmp.Or(has, "no "+e.Name))
-		}
-	}
-	return nil
 }
 
 // diverged describes a difference; got is nil where cause says why there is

@@ -19,6 +19,7 @@ import (
 type rules struct {
 	manifest *manifest.Manifest
 	hash     journal.Hash
+	engines  journal.Engines // that run them
 	gate     *governance.Gate
 	reducers map[string]*reducerRule
 	events   map[string]*eventRule
@@ -54,16 +55,20 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 	if faults := m.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("world: manifest %s: %s: %s", hash, faults[0].Path, faults[0].Msg)
 	}
+	engines, err := enginesOf(m)
+	if err != nil {
+		return nil, err
+	}
 	gate, err := governance.NewGate(m)
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
 	}
 	r := &rules{
-		manifest: m, hash: hash, gate: gate,
+		manifest: m, hash: hash, engines: engines, gate: gate,
 		reducers: make(map[string]*reducerRule), events: make(map[string]*eventRule), effects: make(map[string]*effectRule),
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
-		if r.reducers[name], err = compileReducer(name, m.Reducers[name], blobs, registry); err != nil && !isMissing(err) {
+		if r.reducers[name], err = compileReducer(name, m.Reducers[name], engines, blobs, registry); err != nil && !isMissing(err) {
 			return nil, err
 		}
 	}
@@ -75,7 +80,7 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
 		rule := &effectRule{Effect: m.Effects[kind]}
 		if rule.Compensate != nil {
-			if rule.compensation, err = governance.NewTransform(rule.Compensate.Params); err != nil {
+			if rule.compensation, err = governance.NewTransform(engines.Of(manifest.EngineCEL), rule.Compensate.Params); err != nil {
 				return nil, fmt.Errorf("world: effect %s: compensate: %w", kind, err)
 			}
 		}
@@ -92,7 +97,9 @@ func isMissing(err error) bool {
 	return errors.As(err, &missing)
 }
 
-func compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, registry reducer.Registry) (*reducerRule, error) {
+func compileReducer(
+	name string, def manifest.Reducer, engines journal.Engines, blobs journal.Blobs, registry reducer.Registry,
+) (*reducerRule, error) {
 	rule := &reducerRule{name: name, limits: def.Limits, park: def.OnError == manifest.OnErrorPark}
 	if rule.hash = codeHash(def); def.Engine == manifest.EngineGo {
 		var err error
@@ -105,7 +112,7 @@ func compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, regi
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: source %s: %w", name, def.Source, err)
 	}
-	program, err := star.Compile(def.File, source)
+	program, err := star.Compile(engines.Of(manifest.EngineStarlark), def.File, source)
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}

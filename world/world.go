@@ -44,14 +44,6 @@ type World struct {
 // and it is as it was before the first record that such a reducer has to compute.
 func (w *World) Lacks() error { return w.lacks }
 
-// Submission is an event from outside.
-type Submission struct {
-	Name string
-	Data journal.Data  // canonical; empty is null
-	To   *reducer.Cell // nil: where the manifest's routes send it
-	At   manifest.Tick // the tick at which it falls due; 0: at once
-}
-
 // Submit takes an event. It is durable on return; an *InputError says why it
 // was refused, and then nothing has changed.
 func (w *World) Submit(ctx context.Context, s Submission) (journal.Seq, error) {
@@ -85,8 +77,12 @@ func (w *World) SubmitAll(ctx context.Context, all iter.Seq2[Submission, error])
 	return first, taken, err
 }
 
+// bulkBytes is how much data of events that come in bulk is in one batch.
+const bulkBytes = 1 << 20
+
 func (w *World) submitAll(ctx context.Context, all iter.Seq2[Submission, error]) (uint64, error) {
 	var taken uint64
+	bytes := 0 // of data, since the last batch
 	start := w.durable
 	for s, err := range all {
 		if err == nil {
@@ -100,7 +96,12 @@ func (w *World) submitAll(ctx context.Context, all iter.Seq2[Submission, error])
 			return min(taken, uint64(w.durable-start)), err
 		}
 		taken++
-		if err := w.appendFull(); err != nil {
+		err = w.appendFull()
+		if bytes += len(s.Data); err == nil && bytes >= bulkBytes && w.k.pending() > 0 {
+			bytes = 0
+			err = w.append()
+		}
+		if err != nil {
 			return uint64(w.durable - start), err // an event is one record
 		}
 	}

@@ -84,7 +84,7 @@ func checkVacant(file string) error {
 func (c *cli) saveRecords(head journal.Head, to string, records iter.Seq2[*view.Entry, error]) error {
 	n := uint64(0)
 	report, stop := c.progress("records", 0)
-	err := file.Replace(c.path(to), 0o644, func(w io.Writer) error {
+	err := file.Replace(c.path(to), 0o600, func(w io.Writer) error {
 		out := bufio.NewWriter(w)
 		for e, err := range records {
 			if err != nil {

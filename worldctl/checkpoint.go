@@ -61,7 +61,7 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 				if len(args) == 0 || args[0] == "-" {
 					return c.object("checkpoint", a, func() { fmt.Fprint(c.stdout, a.Note) })
 				}
-				if err := file.Put(c.path(args[0]), signed.Note, 0o644); err != nil {
+				if err := file.Put(c.path(args[0]), signed.Note, 0o600); err != nil {
 					return err
 				}
 				return c.object("checkpoint", a, func() {

@@ -71,7 +71,7 @@ func (c *cli) write(name string, write func(io.Writer) error) error {
 	if name == "-" {
 		return write(c.stdout)
 	}
-	return file.Replace(c.path(name), 0o644, write)
+	return file.Replace(c.path(name), 0o600, write)
 }
 
 // formats lists the formats of exports.

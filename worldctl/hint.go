@@ -151,6 +151,7 @@ func hintsOfWorlds() []hint {
 		{[]error{world.ErrNoCell}, "worldctl cell list"},
 		{[]error{errBesides}, "wait until that process has ended, or end it, then type this again"},
 		{[]error{owner.ErrVersion}, "use the program that runs the world: worldctl version tells which one this is"},
+		{[]error{owner.ErrStranger}, "type it as the user who runs the world; if that is you, remove the socket and start the world again"},
 		{[]error{owner.ErrRefuses}, "type it again in a moment"},
 		{[]error{owner.ErrGone}, "worldctl status tells where the world stands, and worldctl tail whether this was still done"},
 	}
@@ -222,6 +223,7 @@ func hintsOfStore() []hint {
 		{[]error{store.ErrNoAnchor}, "bring back .world/anchor from a copy: without it nobody knows what was acknowledged"},
 		{[]error{store.ErrBadAnchor}, "bring back .world/anchor, and the keyring made with it, from a copy"},
 		{[]error{store.ErrNotWorld}, "bring back all of .world from a copy: a part of it is gone"},
+		{[]error{world.ErrNewest}, "worldctl version shows the engines of this program"},
 		{[]error{store.ErrNewerFormat, world.ErrEngine}, "worldctl version shows what this program can open; use the one that made the world"},
 		{[]error{journal.ErrFenced}, "another process has taken this world over; what was acknowledged is safe"},
 	}

@@ -15,13 +15,16 @@ const maxArgs = 1 << 20
 
 func newImportMCPCommand(c *cli) *cobra.Command {
 	var url, prefix string
+	var allowReads bool
 	cmd := &cobra.Command{
 		Use:   "mcp [--url URL | -- COMMAND [ARG]...]",
 		Short: "Print the effects, capability and policies for the tools of an MCP server",
 		Long: `Ask an MCP server for its tools and print the sections of a world.yaml for them:
 an effect for each tool, whose class and idempotent are what the server's
-annotations say of it, a capability that names them, and policies that allow what
-only reads and have a person approve the rest. Nothing is written.`,
+annotations say of it, a capability that names them, and a policy that has a
+person approve each call. With --allow-reads what the server says only reads is
+allowed: that it does is the server's word, so look at the tools before you take
+it. Nothing is written.`,
 		Example: `  worldctl import mcp -- ./tools/server --stdio
   worldctl import mcp --url http://127.0.0.1:8931/mcp --prefix web`,
 		Args: args(0, maxArgs),
@@ -29,11 +32,16 @@ only reads and have a person approve the rest. Nothing is written.`,
 			if (url == "") == (len(args) == 0) {
 				return usagef("worldctl import mcp -- ./tools/server", "want either --url or a command after --")
 			}
-			return answer(c, "import-mcp", c.showMCP)(mcp.Import(cmd.Context(), url, args, prefix))
+			sections, err := mcp.Import(cmd.Context(), url, args, prefix)
+			if err == nil && allowReads {
+				sections.AllowReads(prefix)
+			}
+			return answer(c, "import-mcp", c.showMCP)(sections, err)
 		},
 	}
 	cmd.Flags().StringVar(&url, "url", "", "the `URL` of a streamable HTTP server")
 	cmd.Flags().StringVar(&prefix, "prefix", "tool", "`NAME` that the kinds of the effects begin with")
+	cmd.Flags().BoolVar(&allowReads, "allow-reads", false, "take the server's word for which tools only read, and allow these")
 	return cmd
 }
 

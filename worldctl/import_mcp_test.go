@@ -6,12 +6,16 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
@@ -29,17 +33,42 @@ func TestImportMCPPrintsWhatAWorldCanUse(t *testing.T) {
 	}
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 	defer web.Close()
-	out := string(worldctl(t, nil, "import", "mcp", "--url", web.URL, "--prefix", "shop"))
-	dir := t.TempDir()
-	world := "world: w\nreducers:\n  a: {engine: starlark, source: a.star, grants: [shop]}\n" + out
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "world.yaml"), []byte(world), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.star"), []byte("def reduce(ctx, state, event):\n    return state\n"), 0o600))
-	loaded, err := source.Load(filepath.Join(dir, "world.yaml"))
-	require.NoError(t, err)
+	loaded := worldOfMCP(t, web.URL)
 	effects := loaded.Manifest.Effects
 	require.Equal(t, manifest.ClassRead, effects["shop.look-up"].Class)
 	require.True(t, effects["shop.look-up"].Idempotent)
 	require.Equal(t, manifest.ClassDestructive, effects["shop.refund"].Class)
 	require.False(t, effects["shop.refund"].Idempotent)
 	require.Equal(t, []string{"Look-Up", "refund"}, loaded.Manifest.Caps["shop"].Params.Tools)
+
+	// What the server calls harmless is allowed by a person's word only.
+	trusting := worldOfMCP(t, web.URL, "--allow-reads")
+	for tool, want := range map[string][2]governance.Verdict{
+		"Look-Up": {governance.RequireApproval, governance.Allow},
+		"refund":  {governance.RequireApproval, governance.RequireApproval},
+	} {
+		for i, world := range []*source.Loaded{loaded, trusting} {
+			gate, err := governance.NewGate(world.Manifest)
+			require.NoError(t, err)
+			params, err := canon.FromJSON([]byte(`{"tool":"` + tool + `"}`))
+			require.NoError(t, err)
+			d := gate.Decide(&governance.Request{
+				World: "w", Cell: reducer.Cell{Reducer: "a", Key: "k"}, Kind: "shop." + strings.ToLower(tool), Params: params,
+			})
+			require.Equal(t, want[i], d.Verdict, "%s: %s", tool, d.Reason)
+		}
+	}
+}
+
+// worldOfMCP is a world with what the verb prints.
+func worldOfMCP(t *testing.T, url string, flags ...string) *source.Loaded {
+	t.Helper()
+	out := string(worldctl(t, nil, append([]string{"import", "mcp", "--url", url, "--prefix", "shop"}, flags...)...))
+	dir := t.TempDir()
+	world := "world: w\nreducers:\n  a: {engine: starlark, source: a.star, grants: [shop]}\n" + out
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "world.yaml"), []byte(world), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.star"), []byte("def reduce(ctx, state, event):\n    return state\n"), 0o600))
+	loaded, err := source.Load(filepath.Join(dir, "world.yaml"))
+	require.NoError(t, err)
+	return loaded
 }

@@ -29,7 +29,7 @@ const manifestForms = "a manifest is a world.yaml, or of the world: head or anot
 // closes.
 func (c *cli) edition(worlds *openWorlds, name string) (*view.Edition, error) {
 	if c.isFile(name) {
-		return c.editionOf(name)
+		return c.editionOf(worlds, name)
 	}
 	if strings.Contains(name, "@") || strings.ContainsRune(name, filepath.Separator) {
 		s, err := c.side(worlds, name)
@@ -66,8 +66,9 @@ func (c *cli) isFile(name string) bool {
 	return isManifestFile(name) || err == nil && !info.IsDir()
 }
 
-// editionOf reads a world file.
-func (c *cli) editionOf(file string) (*view.Edition, error) {
+// editionOf reads a world file: as a change of the world that it is for, or else as
+// that of a new one. Worlds that it opens, worlds closes.
+func (c *cli) editionOf(worlds *openWorlds, file string) (*view.Edition, error) {
 	loaded, err := local.Load(c.path(file), c.options())
 	if err != nil {
 		var at *fs.PathError
@@ -76,5 +77,11 @@ func (c *cli) editionOf(file string) (*view.Edition, error) {
 		}
 		return nil, toCorrect(err, file)
 	}
-	return view.EditionOf(file, loaded.Manifest, func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil })
+	m := loaded.Manifest
+	if dir, err := c.dir(); err == nil {
+		if lw, err := worlds.look(c, dir); err == nil {
+			m, _, _ = loaded.Amend(inForce(lw)) // never fails
+		}
+	}
+	return view.EditionOf(file, m, func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil })
 }

@@ -50,11 +50,17 @@ func newManifestHashCommand(c *cli) *cobra.Command {
 		Args: args(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return c.showHash(c.editionOf(args[0]))
+				return c.hashOf(args[0])
 			}
 			return c.with(func(lw *local.World) error { return c.showHash(recordsOf(lw).InForce(view.HeadName)) })
 		},
 	}
+}
+
+func (c *cli) hashOf(file string) (err error) {
+	var worlds openWorlds
+	defer func() { err = worlds.close(err) }()
+	return c.showHash(c.editionOf(&worlds, file))
 }
 
 func (c *cli) showHash(e *view.Edition, err error) error {

@@ -44,7 +44,7 @@ func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg strin
 				_, err := c.stdout.Write(data)
 				return err
 			}
-			err = file.Put(c.path(to), data, 0o644)
+			err = file.Put(c.path(to), data, 0o600)
 			if err == nil && !c.quiet { // whoever checks it has no world
 				fmt.Fprintf(c.stderr, "the proof is in %s; to check it: worldctl verify %s --trust %s\n", to, to, strings.Join(p.Signers, " --trust "))
 			}

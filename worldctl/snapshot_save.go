@@ -44,7 +44,7 @@ func (c *cli) saveSnapshot(lw *local.World, name, to string) error {
 	if err := checkVacant(c.path(to)); err != nil {
 		return err
 	}
-	err = file.Replace(c.path(to), 0o644, func(w io.Writer) error {
+	err = file.Replace(c.path(to), 0o600, func(w io.Writer) error {
 		_, err := lw.SaveSnapshot(w, s.Name)
 		return err
 	})

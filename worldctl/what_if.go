@@ -96,9 +96,7 @@ func (c *cli) readAmendment(file string) (world.Amendment, error) {
 		if err != nil {
 			return nil, toCorrect(err, file)
 		}
-		return func(*manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
-			return loaded.Manifest, loaded.Contents, nil
-		}, nil
+		return loaded.Amend, nil
 	}
 	data, err := os.ReadFile(c.path(file))
 	if err != nil {

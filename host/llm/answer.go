@@ -26,6 +26,7 @@ const maxResponseBytes = 16 << 20
 // exchange is what is known of one request and its answer.
 type exchange struct {
 	requestBytes int
+	ignored      []string // of the params: what was not sent
 	// sent says that there was a connection. Whether bytes were written to it
 	// cannot be known in time: a request that is given up may still be on its
 	// way to the goroutine that writes it.
@@ -79,7 +80,7 @@ func (a *adapter) answered(x *exchange, price governance.LLMPrice) host.Result {
 	default:
 		r.Cost.Tokens, r.Cost.Micros = cost(data, price)
 		r.ExternalRef = text(data, "id")
-		if payload, ok := completion(data); ok {
+		if payload, ok := completion(data, x.ignored); ok {
 			r.Status, r.Payload = receipt.StatusOK, payload
 		} else {
 			_, reason := providerError(x.status, data)
@@ -89,8 +90,9 @@ func (a *adapter) answered(x *exchange, price governance.LLMPrice) host.Result {
 	return r
 }
 
-// completion returns the payload of a chat completion.
-func completion(data canon.Raw) (canon.Raw, bool) {
+// completion returns the payload of a chat completion, for which these params
+// were ignored.
+func completion(data canon.Raw, ignored []string) (canon.Raw, bool) {
 	choices, err := canon.Lookup(data, "choices")
 	if err != nil {
 		return nil, false
@@ -104,10 +106,18 @@ func completion(data canon.Raw) (canon.Raw, bool) {
 	if err != nil || canon.NewReader(message).Kind() != canon.KindMap {
 		return nil, false
 	}
-	return encode(map[string]canon.Raw{
+	fields := map[string]canon.Raw{
 		"message": message, "finish_reason": item(choice, "finish_reason"),
 		"usage": item(data, "usage"), "model": item(data, "model"),
-	}), true
+	}
+	if len(ignored) > 0 {
+		names := canon.AppendArray(nil, len(ignored))
+		for _, name := range ignored {
+			names = canon.AppendText(names, name)
+		}
+		fields["ignored"] = names
+	}
+	return encode(fields), true
 }
 
 // cost returns tokens and micro-units of money, rounded up; too much of either

@@ -13,6 +13,7 @@
 //	message        the first choice's, as the server wrote it: role, content, tool_calls, …
 //	finish_reason  likewise
 //	model, usage   as the server wrote them, or null
+//	ignored        names of params that were not sent, or not as a whole; absent if all were
 //
 // and of what failed {code, error, status?}: status is that of HTTP, code the
 // provider's word for it where it has one.
@@ -81,7 +82,7 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 	if err != nil {
 		return host.Refused(err), nil
 	}
-	x := &exchange{requestBytes: len(body)}
+	x := &exchange{requestBytes: len(body), ignored: target.Ignored(call.Permit.Params)}
 	req, err := x.request(ctx, a.url, body)
 	if err != nil {
 		return host.Refused(err), nil

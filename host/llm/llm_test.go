@@ -129,7 +129,8 @@ func TestRequestIsWhatTheGateJudged(t *testing.T) {
 	request := <-requests
 	require.Equal(t, receipt.Cost{Tokens: 1510, Micros: 5, Bytes: uint64(len(request.body) + len(answer))}, got.Cost, "4.57 rounded up")
 	require.Equal(t, "/v1/chat/completions", request.path)
-	require.Equal(t, `{"huge":123456789012345678901234567890,"seed":9007199254740993,"model":"m-1","top_k":1.0,`+
+	require.Equal(t, `["huge"]`, at(t, got.Payload, "ignored"))
+	require.Equal(t, `{"seed":9007199254740993,"model":"m-1","top_k":1.0,`+
 		`"messages":[{"role":"user","content":"<&> ☃"}],"temperature":0.1}`, request.body)
 	require.Equal(t, "Bearer "+secretKey, request.header.Get("Authorization"))
 	require.Equal(t, "worldkernel:w:abc", request.header.Get("Idempotency-Key"))
@@ -147,6 +148,55 @@ func TestRequestIsWhatTheGateJudged(t *testing.T) {
 		_, err = a.Perform(t.Context(), callOf(t, `{"messages":[]}`))
 		require.NoError(t, err)
 		require.Equal(t, want, (<-requests).path)
+	}
+}
+
+// TestOnlyKnownNamesReachTheServer: what a server might take for model, tools or a
+// bound is not sent, and the payload says so.
+func TestOnlyKnownNamesReachTheServer(t *testing.T) {
+	var body string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		body = string(b)
+		canned(200, answer)(w, r)
+	})
+	a := adapterFor(t, s.URL, `,"model":"small"`, manifest.Effect{})
+	for params, want := range map[string]struct{ sent, ignored string }{
+		`{"Model":"big","MODEL":"big","mod\u0435l":"big","model ":"big","m\u043edel":"big"}`: {
+			`{"model":"small"}`, `["MODEL","Model","model ","mod\u0435l","m\u043edel"]`,
+		},
+		`{"max_tokens":5,"MAX_TOKENS":500,"maxTokens":500,"max_output_tokens":500,"max_to\u212aens":500}`: {
+			`{"model":"small","max_tokens":5}`, `["MAX_TOKENS","maxTokens","max_output_tokens","max_to\u212aens"]`,
+		},
+		`{"extra_body":{"model":"big"},"provider":{"order":["x"]},"route":"fallback","Stream":true,"tool\u017f":[]}`: {
+			`{"model":"small"}`, `["Stream","extra_body","provider","route","tool\u017f"]`,
+		},
+		`{"tools":[{"type":"function","Type":"web_search","name":"rm","function":{"name":"a","Name":"rm","description":"d"}}]}`: {
+			`{"model":"small","tools":[{"type":"function","function":{"name":"a","description":"d"}}]}`, `["tools"]`,
+		},
+		`{"tools":[{"type":"web_search","function":{"name":"a"},"server_url":"http://x"}]}`: {
+			`{"model":"small","tools":[{"type":"web_search"}]}`, `["tools"]`,
+		},
+		`{"tools":[{"type":"custom","custom":{"name":"a"}}],"tool_choice":{"type":"custom","custom":{"name":"b"}}}`: {
+			`{"model":"small","tools":[{"type":"custom","custom":{"name":"a"}}]}`, `["tool_choice"]`,
+		},
+		`{"tools":[{"type":"custom","custom":{"name":"a"}}],"tool_choice":{"type":"custom","custom":{"name":"a"},"function":{"name":"b"}}}`: {
+			`{"model":"small","tools":[{"type":"custom","custom":{"name":"a"}}],"tool_choice":{"type":"custom","custom":{"name":"a"}}}`, `["tool_choice"]`,
+		},
+		`{"tool_choice":"web_search"}`:                       {`{"model":"small"}`, `["tool_choice"]`},
+		`{"tool_choice":"none","tools":null,"n":1}`:          {`{"model":"small","tools":null,"tool_choice":"none","n":1}`, ""},
+		`{"functions":null,"models":null,"temperature":0.5}`: {`{"model":"small","temperature":0.5}`, ""},
+	} {
+		got, err := a.Perform(t.Context(), callOf(t, params))
+		require.NoError(t, err, params)
+		require.Equal(t, receipt.StatusOK, got.Status, "%s %s", params, got.Payload)
+		require.JSONEq(t, want.sent, body, params)
+		if raw, err := canon.Lookup(got.Payload, "ignored"); want.ignored != "" {
+			require.NoError(t, err, params)
+			require.Equal(t, fromJSON(t, want.ignored), raw, params)
+		} else {
+			require.Error(t, err, params)
+		}
 	}
 }
 

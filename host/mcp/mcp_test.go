@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	case "deaf": // never reads, and does not end with its input
 		select {}
+	case "old":
+		runOld(os.Stdin, os.Stdout)
+		return
 	}
 	if err := newTestServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		os.Exit(1)

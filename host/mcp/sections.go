@@ -42,7 +42,8 @@ type (
 // Import asks a server for its tools: the one at url, or the one that command starts.
 // It makes an effect for each, whose class and idempotent are what the server's
 // annotations say of it, and whose name begins with prefix; a capability that names
-// them; and policies that allow what only reads and have a person approve the rest.
+// them; and a policy that has a person approve each call. What a server calls
+// harmless is its word: see AllowReads for who takes it.
 func Import(ctx context.Context, url string, command []string, prefix string) (*Sections, error) {
 	server, config := url, map[string]any{"url": url}
 	if url == "" {
@@ -73,10 +74,22 @@ func sectionsOf(server, prefix string, config map[string]any, tools []Tool) *Sec
 	return &Sections{
 		Effects: effects,
 		Caps:    map[string]SectionCap{prefix: {Type: manifest.CapMCP, Params: map[string][]string{"servers": {server}, "tools": names}}},
-		Policies: []SectionPolicy{
-			{Name: prefix + ": what only reads", When: fmt.Sprintf("intent.kind.startsWith(%q) && intent.class == %q", prefix+".", manifest.ClassRead), Decide: manifest.DecideAllow},
-			{Name: prefix + ": a person approves the rest", When: fmt.Sprintf("intent.kind.startsWith(%q) && intent.class != %q", prefix+".", manifest.ClassRead), Decide: manifest.DecideRequireApproval},
-		},
+		Policies: []SectionPolicy{{
+			Name: prefix + ": a person approves", Decide: manifest.DecideRequireApproval,
+			When: fmt.Sprintf("intent.kind.startsWith(%q)", prefix+"."),
+		}},
+	}
+}
+
+// AllowReads takes the server at its word: what it says only reads is allowed, and
+// a person approves the rest. prefix is that of Import.
+func (s *Sections) AllowReads(prefix string) {
+	when := func(class string) string {
+		return fmt.Sprintf("intent.kind.startsWith(%q) && intent.class %s %q", prefix+".", class, manifest.ClassRead)
+	}
+	s.Policies = []SectionPolicy{
+		{Name: prefix + ": what only reads, as the server says", When: when("=="), Decide: manifest.DecideAllow},
+		{Name: prefix + ": a person approves the rest", When: when("!="), Decide: manifest.DecideRequireApproval},
 	}
 }
 

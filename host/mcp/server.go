@@ -76,6 +76,7 @@ type server struct {
 	target *governance.MCPTarget
 	dir    string // the world's
 	secret func(reference string) (string, error)
+	tail   func(bytes int) *host.Tail
 	life   context.Context // ends at close
 	end    context.CancelFunc
 
@@ -97,7 +98,7 @@ type opening struct {
 
 func newServer(s host.Setup, target *governance.MCPTarget) *server {
 	life, end := context.WithCancel(context.Background())
-	return &server{target: target, dir: s.Dir, secret: s.Secret, life: life, end: end}
+	return &server{target: target, dir: s.Dir, secret: s.Secret, tail: s.Tail, life: life, end: end}
 }
 
 // session returns the session, or begins one.
@@ -161,12 +162,16 @@ func (sv *server) connect() (*session, error) {
 	if sv.life.Err() != nil {
 		return nil, errClosed
 	}
+	if err := sv.target.CheckHeaders(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(sv.life, startTimeout)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "worldkernel", Version: "1"}, &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{},                  // it offers the server nothing
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // it would call tools again and again
 	})
+	client.AddSendingMiddleware(bearSilence)
 	if sv.target.URL != nil {
 		return open(ctx, client, sv.web(), func() {}, func(err error) error { return err })
 	}

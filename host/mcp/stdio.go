@@ -14,6 +14,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/worldkernel/worldkernel/host"
 )
 
 const (
@@ -32,7 +34,7 @@ type process struct {
 	input  *os.File // writes to the program
 	output *os.File // reads from it
 	eof    chan struct{}
-	stderr tail
+	stderr *host.Tail
 	stop   func() // ends the program and all that it started
 
 	turn    chan struct{} // who holds it writes
@@ -50,9 +52,9 @@ func (sv *server) start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1)}
+	p := &process{cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1), stderr: sv.tail(maxStderrBytes)}
 	p.stop = sync.OnceFunc(p.end)
-	p.cmd.Args[0], p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay = sv.target.Command[0], dir, &p.stderr, grace
+	p.cmd.Args[0], p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay = sv.target.Command[0], dir, p.stderr, grace
 	p.cmd.Env = []string{"PATH=" + programPath, "LANG=C.UTF-8"}
 	for name, value := range sv.target.Env { // order does not matter: a map has no name twice
 		if strings.HasPrefix(value, "secret://") {
@@ -224,28 +226,4 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 		go c.stop() // half a message: nobody can go on after it
 	}
 	return err
-}
-
-// tail is an io.Writer that keeps the end of what is written to it.
-type tail struct {
-	mu  sync.Mutex
-	end []byte
-}
-
-// Write is for exec.Cmd.
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.end = append(t.end, b...)
-	if n := len(t.end) - maxStderrBytes; n > 0 {
-		t.end = append(t.end[:0], t.end[n:]...)
-	}
-	return len(b), nil
-}
-
-// String returns the end.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.end))
 }

@@ -60,6 +60,9 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if probe, _ := req.Context().Value(probeKey{}).(bool); probe {
+		resp = probed(resp)
+	}
 	if x != nil && req.Method == http.MethodPost {
 		x.status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
 	}

@@ -222,3 +222,30 @@ func TestHTTPSessionForgotten(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, receipt.StatusOK, got.Status)
 }
+
+// TestToolIsNamedOnceWhereverTheServerReadsIt: the protocol has it in a header,
+// too, which config could set to another.
+func TestToolIsNamedOnceWhereverTheServerReadsIt(t *testing.T) {
+	w := serve(t, &mcp.StreamableHTTPOptions{Stateless: true})
+	var names []string
+	inner := w.Config.Handler
+	w.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") == methodCall {
+			names = append(names, r.Header.Values("Mcp-Name")...)
+		}
+		inner.ServeHTTP(rw, r)
+	})
+	got, err := w.adapter(t).Perform(t.Context(), callOf(t, "echo", `{"name":"refuse"}`))
+	require.NoError(t, err)
+	require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
+	require.Equal(t, []string{"echo"}, names)
+	for _, name := range []string{"Mcp-Name", "mcp_name", "MCP-Method", "Mcp-Session-Id", "Accept", "Content_Type", "Host", "X-HTTP-Method-Override"} {
+		s := setupOf(t, `{"url":"`+w.URL+`","headers":{"`+name+`":"refuse"},"secret_headers":{"Authorization":"secret://TOKEN"}}`, manifest.Effect{})
+		s.Secret = func(string) (string, error) { return "Bearer " + secretToken, nil }
+		got, err := adapterOf(t, s).Perform(t.Context(), callOf(t, "echo", `{}`))
+		require.NoError(t, err)
+		require.True(t, got.Unsent, name)
+		require.Contains(t, at(t, got.Payload, "error"), name)
+	}
+	require.Len(t, names, 1)
+}

@@ -7,18 +7,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
+// MaxDigits is how many decimal digits an integer from outside may have: making a
+// number of them costs more than reading them.
+const MaxDigits = 4096
+
 // FromJSON returns the canonical bytes of one JSON value. A number without '.'
-// and 'e' is an integer of any size, any other is a float; -0.0 is 0.0. Errors
-// name the path of the fault, as in "$.items[3].price: …"; duplicate keys and
-// text that is not UTF-8 are faults, an escaped lone surrogate becomes U+FFFD.
-func FromJSON(data []byte) (Raw, error) {
+// and 'e' is an integer of up to MaxDigits, any other is a float; -0.0 is 0.0.
+// Errors name the path of the fault, as in "$.items[3].price: …"; duplicate keys
+// and text that is not UTF-8 are faults, an escaped lone surrogate becomes U+FFFD.
+func FromJSON(data []byte) (Raw, error) { return fromJSON(data, MaxDigits) }
+
+// FromPrintedJSON is FromJSON without MaxDigits. It is for what [ToJSON] may have
+// printed: a reducer can compute longer integers, and worlds from before the limit
+// were sent them.
+func FromPrintedJSON(data []byte) (Raw, error) { return fromJSON(data, math.MaxInt) }
+
+func fromJSON(data []byte, maxDigits int) (Raw, error) {
 	for i := 0; i < len(data); {
 		_, size := utf8.DecodeRune(data[i:])
 		if size == 1 && data[i] >= utf8.RuneSelf {
@@ -26,16 +37,22 @@ func FromJSON(data []byte) (Raw, error) {
 		}
 		i += size
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	b, err := appendJSON(nil, dec, MaxDepth)
+	r := jsonReader{json.NewDecoder(bytes.NewReader(data)), maxDigits}
+	r.UseNumber()
+	b, err := r.appendValue(nil, MaxDepth)
 	if err != nil {
 		return nil, below("$", err)
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+	if _, err := r.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("canon: more than one JSON value")
 	}
 	return b, nil
+}
+
+// jsonReader reads the tokens of one JSON value.
+type jsonReader struct {
+	*json.Decoder
+	maxDigits int // of an integer
 }
 
 // jsonError is a fault at a path. The path is put together on the way out, so
@@ -56,10 +73,10 @@ func below(step string, err error) error {
 	return &jsonError{step, err}
 }
 
-// appendJSON appends the next value of dec; depth is how many containers may
-// still be opened.
-func appendJSON(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
-	token, err := nextToken(dec)
+// appendValue appends the next value; depth is how many containers may still be
+// opened.
+func (r *jsonReader) appendValue(b []byte, depth int) ([]byte, error) {
+	token, err := r.next()
 	if err != nil {
 		return nil, err
 	}
@@ -69,13 +86,13 @@ func appendJSON(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
 			return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
 		}
 		if t == '[' {
-			return appendJSONArray(b, dec, depth-1)
+			return r.appendArray(b, depth-1)
 		}
-		return appendJSONObject(b, dec, depth-1)
+		return r.appendObject(b, depth-1)
 	case string:
 		return AppendText(b, t), nil
 	case json.Number:
-		return appendNumber(b, t.String())
+		return appendNumber(b, t.String(), r.maxDigits)
 	case bool:
 		return AppendBool(b, t), nil
 	default:
@@ -83,8 +100,8 @@ func appendJSON(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
 	}
 }
 
-func nextToken(dec *json.Decoder) (json.Token, error) {
-	token, err := dec.Token()
+func (r *jsonReader) next() (json.Token, error) {
+	token, err := r.Token()
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
@@ -94,40 +111,40 @@ func nextToken(dec *json.Decoder) (json.Token, error) {
 	return token, nil
 }
 
-func appendJSONArray(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
+func (r *jsonReader) appendArray(b []byte, depth int) ([]byte, error) {
 	var items []byte
 	n := 0
-	for ; dec.More(); n++ {
+	for ; r.More(); n++ {
 		var err error
-		if items, err = appendJSON(items, dec, depth); err != nil {
+		if items, err = r.appendValue(items, depth); err != nil {
 			return nil, below("["+strconv.Itoa(n)+"]", err)
 		}
 	}
-	if _, err := nextToken(dec); err != nil {
+	if _, err := r.next(); err != nil {
 		return nil, err
 	}
 	return append(AppendArray(b, n), items...), nil
 }
 
-func appendJSONObject(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
+func (r *jsonReader) appendObject(b []byte, depth int) ([]byte, error) {
 	type pair struct {
 		name      string
 		key, item []byte
 	}
 	var pairs []pair
-	for dec.More() {
-		token, err := nextToken(dec)
+	for r.More() {
+		token, err := r.next()
 		if err != nil {
 			return nil, err
 		}
 		name, _ := token.(string) // the decoder lets nothing else stand here
-		item, err := appendJSON(nil, dec, depth)
+		item, err := r.appendValue(nil, depth)
 		if err != nil {
 			return nil, below("."+name, err)
 		}
 		pairs = append(pairs, pair{name, AppendText(nil, name), item})
 	}
-	if _, err := nextToken(dec); err != nil {
+	if _, err := r.next(); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(pairs, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
@@ -141,7 +158,7 @@ func appendJSONObject(b []byte, dec *json.Decoder, depth int) ([]byte, error) {
 	return b, nil
 }
 
-func appendNumber(b []byte, s string) ([]byte, error) {
+func appendNumber(b []byte, s string, maxDigits int) ([]byte, error) {
 	if strings.ContainsAny(s, ".eE") {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil {
@@ -152,9 +169,13 @@ func appendNumber(b []byte, s string) ([]byte, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return AppendInt(b, n), nil
 	}
-	n, ok := new(big.Int).SetString(s, 10)
-	if !ok {
-		return nil, fmt.Errorf("%q is not a number", s)
+	digits, negative := strings.CutPrefix(s, "-")
+	if len(digits) > maxDigits {
+		return nil, fmt.Errorf("an integer of %d digits, more than %d", len(digits), maxDigits)
+	}
+	n := parseDigits(digits)
+	if negative {
+		n.Neg(n)
 	}
 	return AppendBig(b, n), nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -103,6 +104,51 @@ func TestFromJSONIsLinear(t *testing.T) {
 	require.Less(t, result.AllocedBytesPerOp(), int64(64*len(in)))
 }
 
+// An integer of 4 MB took half a minute to make, whoever had sent it.
+func TestIntegersFromOutsideHaveALimit(t *testing.T) {
+	longest := strings.Repeat("7", canon.MaxDigits)
+	for _, n := range []string{longest, "-" + longest} {
+		got, err := canon.FromJSON([]byte(n))
+		require.NoError(t, err)
+		text, err := canon.ToJSON(got)
+		require.NoError(t, err)
+		require.Equal(t, n, string(text))
+	}
+	for text, fault := range map[string]string{
+		`{"items":[0,{"price":` + longest + `7}]}`: "canon: $.items[1].price: an integer of 4097 digits, more than 4096",
+		"-" + strings.Repeat("7", 4<<20):           "canon: $: an integer of 4194304 digits, more than 4096",
+	} {
+		got, err := canon.FromJSON([]byte(text))
+		require.EqualError(t, err, fault)
+		require.Nil(t, got)
+	}
+	_, err := canon.FromJSON([]byte(longest + "7.5")) // a float, which costs what its digits do
+	require.Error(t, err)
+	_, err = canon.FromJSON([]byte("0." + longest + "7"))
+	require.NoError(t, err)
+}
+
+func TestPrintedIntegersReadBackAtAnyLength(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := new(big.Int)
+		n.SetBytes(rapid.SliceOfN(rapid.Byte(), 0, 8<<10).Draw(t, "bytes"))
+		if rapid.Bool().Draw(t, "negative") {
+			n.Neg(n)
+		}
+		got, err := canon.FromPrintedJSON([]byte(n.String()))
+		require.NoError(t, err)
+		require.Equal(t, canon.Raw(canon.AppendBig(nil, n)), got)
+	})
+	for _, digits := range []int{1023, 1024, 1025, 2047, 2048, 2049, 5000, 1 << 16} {
+		text := "1" + strings.Repeat("0", digits-1)
+		n, err := canon.FromPrintedJSON([]byte(text))
+		require.NoError(t, err)
+		back, err := canon.ToJSON(n)
+		require.NoError(t, err)
+		require.Equal(t, text, string(back))
+	}
+}
+
 func TestJSONRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, err := canon.Marshal(tree(4, false).Draw(t, "value"))
@@ -134,5 +180,8 @@ func FuzzJSON(f *testing.F) {
 		again, err := canon.FromJSON(out)
 		require.NoError(t, err)
 		require.Equal(t, b, again)
+		printed, err := canon.FromPrintedJSON(text)
+		require.NoError(t, err)
+		require.Equal(t, b, printed)
 	})
 }

@@ -50,3 +50,39 @@ func AppendBig(b []byte, n *big.Int) []byte {
 	}
 	return AppendBytes(append(b, headBigNeg), m.Bytes())
 }
+
+// digitsAtOnce is how many digits math/big is given at once: it takes the square of
+// their number.
+const digitsAtOnce = 1024
+
+// parseDigits returns the integer that decimal digits write down. It halves them,
+// and so costs what multiplying halves costs.
+func parseDigits(s string) *big.Int {
+	var powers []*big.Int // of 10, of digitsAtOnce<<i
+	for n := digitsAtOnce; n < len(s); n *= 2 {
+		if len(powers) == 0 {
+			powers = append(powers, new(big.Int).Exp(big.NewInt(10), big.NewInt(digitsAtOnce), nil))
+			continue
+		}
+		half := powers[len(powers)-1]
+		powers = append(powers, new(big.Int).Mul(half, half))
+	}
+	return parseHalves(s, powers)
+}
+
+func parseHalves(s string, powers []*big.Int) *big.Int {
+	if len(powers) == 0 {
+		n, ok := new(big.Int).SetString(s, 10)
+		if !ok {
+			panic("canon: not digits: " + s) // JSON's grammar lets nothing else stand here
+		}
+		return n
+	}
+	last := len(powers) - 1
+	low := digitsAtOnce << last
+	if low >= len(s) {
+		return parseHalves(s, powers[:last])
+	}
+	n := parseHalves(s[:len(s)-low], powers[:last])
+	return n.Add(n.Mul(n, powers[last]), parseHalves(s[len(s)-low:], powers[:last]))
+}

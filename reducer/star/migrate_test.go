@@ -63,6 +63,6 @@ func TestMigrateHasTheLimitsOfAStep(t *testing.T) {
 }
 
 func TestMigrateTakesOneParameter(t *testing.T) {
-	_, err := star.Compile("test.star", []byte("def migrate(ctx, state):\n    return state\n"+reduces))
+	_, err := star.Compile(star.Version, "test.star", []byte("def migrate(ctx, state):\n    return state\n"+reduces))
 	require.ErrorContains(t, err, "test.star:1:5: migrate takes the parameter (state)")
 }

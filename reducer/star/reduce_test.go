@@ -270,7 +270,7 @@ func FuzzReduce(f *testing.F) {
 		f.Add("def reduce(ctx, state, event):\n    " + body + "\n")
 	}
 	f.Fuzz(func(t *testing.T, source string) {
-		p, err := star.Compile("fuzz.star", []byte(source))
+		p, err := star.Compile(star.Version, "fuzz.star", []byte(source))
 		if err != nil {
 			var e *star.SyntaxError
 			require.ErrorAs(t, err, &e)
@@ -305,7 +305,7 @@ func FuzzConvert(f *testing.F) {
 	}
 	f.Add([]byte{0xc2, 0x49, 1, 0, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte{0x82, 0x43, 1, 2, 3, 0xf9, 0x3c, 0})
-	p, err := star.Compile("fuzz.star", []byte("def reduce(ctx, state, event):\n    ctx.emit(\"a\", event.data)\n    return state\n"))
+	p, err := star.Compile(star.Version, "fuzz.star", []byte("def reduce(ctx, state, event):\n    ctx.emit(\"a\", event.data)\n    return state\n"))
 	require.NoError(f, err)
 	r, err := p.Reducer()
 	require.NoError(f, err)

@@ -138,7 +138,7 @@ func referenceText(t *testing.T) string {
 // ran runs a program on what is said to go in, and returns the state as JSON.
 func ran(t *testing.T, source string, said map[string]string) (*reducer.Output, string, error) {
 	t.Helper()
-	p, err := Compile("test.star", []byte(source))
+	p, err := Compile(Version, "test.star", []byte(source))
 	require.NoError(t, err)
 	r, err := p.Reducer()
 	require.NoError(t, err)

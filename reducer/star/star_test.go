@@ -27,7 +27,7 @@ def reduce(ctx, state, event):
 
 func instance(t testing.TB, source string) reducer.Reducer {
 	t.Helper()
-	p, err := star.Compile("test.star", []byte(source))
+	p, err := star.Compile(star.Version, "test.star", []byte(source))
 	require.NoError(t, err)
 	r, err := p.Reducer()
 	require.NoError(t, err)
@@ -109,4 +109,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func compile(source string) (*star.Program, error) { return star.Compile("test.star", []byte(source)) }
+func compile(source string) (*star.Program, error) {
+	return star.Compile(star.Version, "test.star", []byte(source))
+}

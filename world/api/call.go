@@ -151,11 +151,16 @@ func (c *call) wants(mediaType string) bool {
 // body reads the body, which may be absent.
 func (c *call) body(limit int64) ([]byte, error) {
 	data, err := io.ReadAll(http.MaxBytesReader(c.out, c.Body, limit))
+	return data, unread(err)
+}
+
+// unread says that a body was too large, or not read to its end.
+func unread(err error) error {
 	var tooLarge *http.MaxBytesError
 	if err != nil && !errors.As(err, &tooLarge) {
-		return nil, badRequest("", "the body was not read to its end")
+		return badRequest("", "the body was not read to its end")
 	}
-	return data, err
+	return err
 }
 
 // decode reads the body, one JSON object, into a struct that has all its fields.
@@ -169,12 +174,8 @@ func (c *call) decodeWithin(limit int64, into any) error {
 		return err
 	}
 	if c.mediaType() != jsonType {
-		return failed(http.StatusUnsupportedMediaType, "media-type", "the body has to be "+jsonType)
+		return errMediaType()
 	}
-	return decodeJSON(data, into)
-}
-
-func decodeJSON(data []byte, into any) error {
 	if _, err := canon.FromJSON(data); err != nil { // which names the place, and knows duplicate keys
 		return badRequest("", err.Error())
 	}
@@ -188,6 +189,10 @@ func decodeJSON(data []byte, into any) error {
 		return badRequest("", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	return nil
+}
+
+func errMediaType() error {
+	return failed(http.StatusUnsupportedMediaType, "media-type", "the body has to be "+jsonType)
 }
 
 // dataOf returns the canonical bytes of a JSON value; nil: there is none.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -8,10 +9,11 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // EventRequest is an event from outside, also as a line of many.
@@ -43,11 +45,14 @@ func submit(c *call) error {
 	if c.mediaType() == linesType {
 		return submitLines(c)
 	}
-	var req EventRequest
-	if err := c.decode(&req); err != nil {
+	text, err := c.body(c.server.cfg.Limits.BodyBytes)
+	if err != nil {
 		return err
 	}
-	event, err := req.submission()
+	if len(text) > 0 && c.mediaType() != jsonType {
+		return errMediaType()
+	}
+	event, _, err := readEvent(text)
 	if err != nil {
 		return err
 	}
@@ -66,62 +71,37 @@ func submit(c *call) error {
 	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), out)
 }
 
-func (r *EventRequest) submission() (world.Submission, error) {
-	s := world.Submission{Name: r.Event, At: r.At}
-	if r.Event == "" {
-		return s, badRequest("event", "an event has a name")
+// readEvent reads an EventRequest, of which no text at all is one without fields.
+func readEvent(text []byte) (event world.Submission, item canon.Raw, err error) {
+	if len(text) == 0 {
+		return event, nil, badRequest("event", "an event has a name")
 	}
-	if r.To != "" {
-		cell, err := reducer.ParseCell(r.To)
-		if err != nil {
-			return s, badRequest("to", err.Error())
-		}
-		s.To = &cell
+	if item, err = canon.FromJSON(text); err != nil {
+		return event, nil, badRequest("", err.Error())
 	}
-	var err error
-	s.Data, err = dataOf("data", r.Data)
-	return s, err
+	var wrong *world.NotEventError
+	if err = event.Decode(item); errors.As(err, &wrong) {
+		err = badRequest(wrong.Field, err.Error())
+	}
+	return event, item, err
 }
 
 // submitLines takes many events. Of lines that cannot be read it takes none; at the
-// first that the world refuses it stops, and those before it stay.
-func submitLines(c *call) error {
-	body, err := c.body(c.server.cfg.Limits.BulkBytes)
-	if err != nil {
-		return err
+// first that the world refuses it stops, and those before it stay. The world is asked
+// when all lines are there: it would wait for slow ones.
+func submitLines(c *call) (err error) {
+	events := c.world.Local.NewSpool()
+	defer func() { err = errors.Join(err, events.Close()) }()
+	if line, err := c.readLines(events); err != nil {
+		return c.stopped(err, line, nil)
 	}
-	var events []world.Submission // before the world is asked, which would wait for slow lines
-	var lines []uint64            // theirs
-	n := uint64(0)
-	for line := range bytes.Lines(body) {
-		n++
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		var req EventRequest
-		err := decodeJSON(line, &req)
-		var event world.Submission
-		if err == nil {
-			event, err = req.submission()
-		}
-		if err != nil {
-			return c.stopped(err, n, nil)
-		}
-		events, lines = append(events, event), append(lines, n)
-	}
-	first, taken, err := c.world.Local.SubmitAll(c.Context(), func(yield func(world.Submission, error) bool) {
-		for _, e := range events {
-			if !yield(e, nil) {
-				return
-			}
-		}
-	})
+	first, taken, line, err := events.Submit(c.Context())
 	done := &Bulk{Accepted: taken, First: first}
 	if taken > 0 {
 		done.Last = first + journal.Seq(taken) - 1
 	}
-	if err != nil && done.Accepted < uint64(len(lines)) {
-		return c.stopped(err, lines[done.Accepted], done)
+	if err != nil && line > 0 {
+		return c.stopped(err, line, done)
 	}
 	if err != nil {
 		return err
@@ -129,10 +109,46 @@ func submitLines(c *call) error {
 	return c.respond(http.StatusCreated, jsonType, done)
 }
 
+// readLines puts the events of a body, a line each, into a spool. An error is about the
+// line that it returns, or about the whole body where that is 0.
+func (c *call) readLines(events *local.Spool) (line uint64, err error) {
+	lines := bufio.NewScanner(http.MaxBytesReader(c.out, c.Body, c.server.cfg.Limits.BulkBytes))
+	most := c.lineBytes()
+	lines.Buffer(nil, most)
+	for lines.Scan() && lines.Err() == nil { // which is known before what was read then
+		line++
+		text := bytes.TrimSpace(lines.Bytes())
+		if len(text) == 0 {
+			continue
+		}
+		_, item, err := readEvent(text)
+		if err != nil {
+			return line, err
+		}
+		if err := errors.Join(c.Context().Err(), events.Add(line, item)); err != nil {
+			return 0, err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return line + 1, failed(http.StatusRequestEntityTooLarge, "too-large", fmt.Sprintf("it is longer than %d bytes", most))
+	}
+	return 0, unread(lines.Err())
+}
+
+// lineBytes bounds a line of many events: as a body, and in the widest form that JSON
+// has for the data of an event.
+func (c *call) lineBytes() int {
+	const widest = int64(len(`\u0000`))
+	limits := c.server.cfg.Limits
+	m, _ := c.world.Local.InForce()
+	payload := min(m.Limits.WithDefaults().Payload, uint64(limits.BulkBytes))
+	return int(min(limits.BodyBytes+widest*int64(payload), limits.BulkBytes))
+}
+
 // stopped adds to an error at which line it came, and what was accepted before.
 func (c *call) stopped(err error, line uint64, done *Bulk) error {
 	f := failureOf(err)
-	if f == nil {
+	if f == nil || line == 0 {
 		return err
 	}
 	f.Line, f.Bulk = line, done

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
@@ -40,6 +42,12 @@ func (lw *World) isInForce(file string, options ...source.Option) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	encoded, err := loaded.Manifest.Encode()
+	var inForce *manifest.Manifest
+	lw.View(func(w *world.Moment) { inForce = w.Manifest() })
+	next, _, err := loaded.Amend(inForce)
+	if err != nil {
+		return false, err
+	}
+	encoded, err := next.Encode()
 	return err == nil && canon.Sum(encoded) == lw.Status().Manifest, err
 }

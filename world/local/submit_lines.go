@@ -135,35 +135,9 @@ func (b *bulk) submissions() iter.Seq2[world.Submission, error] {
 func (b *bulk) submission(text []byte) (world.Submission, error) {
 	s := world.Submission{To: b.to, At: b.at}
 	item, err := canon.FromJSON(text)
-	if err != nil {
-		return s, err
-	}
-	r := canon.NewReader(item)
-	named := false
-	for n := r.Map(); n > 0 && r.Err() == nil; n-- {
-		switch field := r.Text(); field {
-		case "event":
-			s.Name, named = r.Text(), true
-		case "data":
-			s.Data = r.Raw()
-		case "at":
-			s.At = manifest.Tick(r.Uint())
-		case "to":
-			cell, err := reducer.ParseCell(r.Text())
-			if r.Err() == nil && err != nil {
-				return s, err
-			}
-			s.To = &cell
-		default:
-			return s, fmt.Errorf("it has no use for %q: only event, data, at and to", field)
-		}
-		if r.Err() != nil {
-			return s, fmt.Errorf("it is not an event: event and to are texts, at is a tick")
-		}
-	}
-	if err := r.Close(); err != nil || !named {
-		return s, fmt.Errorf("it is not an event: an object with the field event is")
+	if err == nil {
+		err = s.Decode(item)
 	}
 	b.event = s.Name
-	return s, nil
+	return s, err
 }

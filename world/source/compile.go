@@ -23,7 +23,7 @@ func (d *decoder) checkReducer(n *yaml.Node, file string, source []byte) {
 	if d.withoutCode {
 		return
 	}
-	_, err := star.Compile(file, source)
+	_, err := star.Compile(star.Version, file, source)
 	var e *star.SyntaxError
 	if errors.As(err, &e) {
 		d.at(file, e.Line, e.Column, e.Msg)

@@ -26,6 +26,7 @@ import (
 	"path/filepath"
 
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // Greatest sizes of what is read, in bytes.
@@ -36,10 +37,19 @@ const (
 )
 
 // Loaded is a manifest, valid and with its defaults filled in, and the contents
-// that it names: exactly those of Manifest.Contents.
+// that it names: exactly those of Manifest.Contents. No file names engines: the
+// manifest has those of a new world.
 type Loaded struct {
 	Manifest *manifest.Manifest
 	Contents map[manifest.Hash][]byte
+}
+
+// Amend is a world.Amendment: the file's manifest in the place of base, under the
+// engines of that.
+func (l *Loaded) Amend(base *manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
+	next := *l.Manifest
+	next.Engines = base.Engines
+	return &next, l.Contents, nil
 }
 
 // Option changes what Load accepts.
@@ -89,6 +99,7 @@ func load(fsys fs.FS, path string, options ...Option) (*Loaded, error) {
 	}
 	d.lint(root, nil, outsideConfig)
 	m := d.manifest(root).WithDefaults()
+	m.Engines = world.NewestEngines()
 	for _, f := range m.Validate() {
 		d.invalid(root, f)
 	}

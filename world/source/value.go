@@ -222,6 +222,10 @@ func (d *decoder) value(n *yaml.Node) any {
 // numeral decodes an integer of any size or a finite float.
 func (d *decoder) numeral(n *yaml.Node) any {
 	if isDecimal(n.Value) {
+		if digits := len(strings.TrimLeft(n.Value, "+-")); digits > canon.MaxDigits {
+			d.refuse(n, "an integer of %d digits, more than %d", digits, canon.MaxDigits)
+			return nil
+		}
 		v, _ := new(big.Int).SetString(n.Value, 10)
 		return v
 	}

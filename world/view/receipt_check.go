@@ -200,7 +200,7 @@ func parseReceipt(text []byte) (raw []byte, altered *alteredError, err error) {
 }
 
 func sameJSON(a, b []byte) bool {
-	x, errX := canon.FromJSON(a)
-	y, errY := canon.FromJSON(b)
+	x, errX := canon.FromPrintedJSON(a)
+	y, errY := canon.FromPrintedJSON(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }

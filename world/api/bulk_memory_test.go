@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/world/api"
+)
+
+// slowBody is a body of lines, which looks at the memory in use each time that
+// another MiB of it was read.
+type slowBody struct {
+	line  []byte
+	left  int // lines
+	cut   bool
+	rest  []byte
+	read  int
+	least uint64 // bytes of live memory, once the first MiB was read
+	most  uint64
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if len(b.rest) == 0 {
+		if b.left == 0 && b.cut {
+			return 0, errors.New("the caller is gone")
+		}
+		if b.left == 0 {
+			return 0, io.EOF
+		}
+		n := min(b.left, 1<<20/len(b.line))
+		b.left -= n
+		b.rest = bytes.Repeat(b.line, n)
+		live := inUse()
+		if b.least == 0 && b.read > 0 {
+			b.least = live
+		}
+		b.most = max(b.most, live)
+		b.read++
+	}
+	n := copy(p, b.rest)
+	b.rest = b.rest[n:]
+	return n, nil
+}
+
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func (s *served) bulk(b *slowBody) *http.Request {
+	req := s.request("POST", "/api/worlds/w/events", []byte{})
+	req.Body, req.ContentLength = io.NopCloser(b), -1
+	return req
+}
+
+// 60 MiB of short lines took 2.2 GiB.
+func TestMemoryDoesNotGrowWithABulk(t *testing.T) {
+	w := create(t, "w")
+	s := serve(t, api.Config{Worlds: wrap(w)})
+	line := []byte(`{"event":"go","data":{"pad":"` + strings.Repeat("x", 1000) + `"}}` + "\n")
+	b := &slowBody{line: line, left: 32 << 20 / len(line)}
+	p := s.do(s.bulk(b)).problem(http.StatusUnprocessableEntity, "schema")
+	require.EqualValues(t, 1, p.Line, "all of it was read before the world was asked")
+	require.Equal(t, &api.Bulk{}, p.Bulk)
+	require.GreaterOrEqual(t, b.read, 32)
+	require.Less(t, b.most, b.least+12<<20)
+}
+
+func TestBulkOverOneMebibyteIsTakenInItsOrder(t *testing.T) {
+	w := create(t, "w")
+	s := serve(t, api.Config{Worlds: wrap(w)})
+	before := ok[api.Status](s.get("/api/worlds/w")).Head.ID
+	var text strings.Builder
+	for range 40 {
+		for _, bot := range []string{"a", "b"} {
+			text.WriteString(`{"event":"go","data":{"to":"` + bot + `","pad":"` + strings.Repeat("x", 60<<10) + "\"}}\n\n")
+		}
+	}
+	got := s.post("/api/worlds/w/events", []byte(text.String()+`{"event":"unheard"}`)).problem(http.StatusUnprocessableEntity, "unknown-event")
+	require.EqualValues(t, 161, got.Line)
+	require.Equal(t, &api.Bulk{Accepted: 80, First: before + 1, Last: before + 80}, got.Bulk)
+}
+
+// A body that breaks off is nothing, however much of it was read.
+func TestBulkThatIsCutIsNothing(t *testing.T) {
+	w := create(t, "w")
+	s := serve(t, api.Config{Worlds: wrap(w)})
+	before := w.Head()
+	line := []byte(`{"event":"go","data":{"to":"a"}}` + "\n")
+	res, err := s.http.Client().Do(s.bulk(&slowBody{line: line, left: 2 << 20 / len(line), cut: true}))
+	if err == nil {
+		require.NoError(t, res.Body.Close())
+	}
+	require.ErrorContains(t, err, "the caller is gone")
+	require.NoError(t, s.http.Config.Shutdown(t.Context())) // then the request has ended
+	require.Equal(t, before, w.Head())
+}
+
+func TestIntegerHasALimitAtTheAPI(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w")})
+	event := `{"event":"go","data":{"to":` + strings.Repeat("7", 1<<19) + `}}`
+	for _, body := range []any{event, []byte("\n" + event)} {
+		p := s.post("/api/worlds/w/events", body).problem(http.StatusBadRequest, "malformed")
+		require.Contains(t, p.Detail, "$.data.to: an integer of 524288 digits, more than 4096")
+	}
+	p := s.post("/api/worlds/w/step", `{"ticks":`+strings.Repeat("7", 1<<19)+`}`).problem(http.StatusBadRequest, "malformed")
+	require.Contains(t, p.Detail, "$.ticks: an integer of 524288 digits")
+}

@@ -1,0 +1,108 @@
+package world
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer/star"
+)
+
+// ErrEngine says that a journal was made by engines that this program does not carry.
+var ErrEngine = errors.New("world: made by other engine versions")
+
+// ErrNewest says that the rules name the newest engines already.
+var ErrNewest = errors.New("the world runs on the newest engines that this program has")
+
+// engine is one that runs part of the rules, in the versions that this program
+// carries: oldest first. Which one runs a world, its manifest says.
+type engine struct {
+	name     string
+	versions []string
+}
+
+// engines returns all that there are, by name. A version stays here as long as
+// worlds of it are to be replayed.
+func engines() []engine {
+	return []engine{
+		{manifest.EngineCEL, governance.Versions()},
+		{manifest.EngineStarlark, star.Versions()},
+	}
+}
+
+// Carried returns the versions of each engine that this program carries, oldest
+// first, by the engine's name. The last is that of new worlds.
+func Carried() map[string][]string {
+	out := make(map[string][]string)
+	for _, e := range engines() {
+		out[e.name] = e.versions
+	}
+	return out
+}
+
+// NewestEngines returns what the manifest of a new world names: of each engine the
+// last version, unless it is the first.
+func NewestEngines() manifest.Engines {
+	var out manifest.Engines
+	for _, e := range engines() {
+		if len(e.versions) == 1 {
+			continue
+		}
+		if out == nil {
+			out = make(manifest.Engines)
+		}
+		out[e.name] = e.versions[len(e.versions)-1]
+	}
+	return out
+}
+
+// Upgraded returns a manifest under the newest engines, or ErrNewest where it is.
+func Upgraded(m *manifest.Manifest) (*manifest.Manifest, error) {
+	next := *m
+	next.Engines = NewestEngines()
+	was, err := enginesOf(m)
+	if err != nil {
+		return nil, err
+	}
+	is, err := enginesOf(&next)
+	if err == nil && slices.Equal(was, is) {
+		err = ErrNewest
+	}
+	return &next, err
+}
+
+// enginesOf returns the engines that run a manifest, as records name them.
+func enginesOf(m *manifest.Manifest) (journal.Engines, error) {
+	var out journal.Engines
+	for _, e := range engines() {
+		v, err := m.Engines.Version(e.name, e.versions)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrEngine, err)
+		}
+		out = append(out, journal.Engine{Name: e.name, Version: v})
+	}
+	return out, nil
+}
+
+// checkKernel refuses a journal of another kernel: there is one at a time.
+func checkKernel(need string) error {
+	if need != KernelVersion {
+		return fmt.Errorf("%w: it needs %s, this program has %s", ErrEngine, need, KernelVersion)
+	}
+	return nil
+}
+
+// checkEngines refuses a record that names other engines than those of the rules
+// that it puts in force. One that came later is not named.
+func checkEngines(named, run journal.Engines) error {
+	for _, e := range named {
+		if is := run.Of(e.Name); is != e.Version {
+			return fmt.Errorf("%w: the record names %s, and its manifest %s", ErrEngine, e.Version, cmp.Or(is, "no "+e.Name))
+		}
+	}
+	return nil
+}
