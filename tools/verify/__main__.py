@@ -10,6 +10,7 @@ import items
 import journal
 import packing
 import proof
+from limits import Limits
 
 OK, NOT, USAGE = 0, 3, 2
 NEITHER = (packing.Error, items.NotBundle, proof.NotProof)
@@ -21,14 +22,14 @@ def main(argv=None):
     try:
         believed = [key for text in options.trust for key in _keys(text)]
         kept = [_kept(name) for name in options.checkpoint]
-    except (OSError, UnicodeDecodeError, checkpoint.Error) as e:
+    except (OSError, UnicodeError, checkpoint.Error) as e:
         print("error: --trust or --checkpoint: %s" % e, file=sys.stderr)
         return USAGE
     if options.batch:
-        return _batch(options.batch, believed)
+        return _batch(options.batch, believed, options)
     try:
         with open(options.file, "rb") as file:
-            report = verdict(file, believed, kept)
+            report = verdict(file, believed, kept, _limits(options))
     except OSError as e:
         print("error: %s" % e, file=sys.stderr)
         return USAGE
@@ -39,13 +40,13 @@ def main(argv=None):
     return OK if report["ok"] and (report["trusted"] or not believed) else NOT
 
 
-def verdict(file, believed, kept=()):
+def verdict(file, believed, kept, limits):
     """The report on the bundle, or the proof, in a file."""
     if file.read(1) == b"{":
         file.seek(0)
-        return proof.verify(file.read(proof.MAX_BYTES + 1), believed)
+        return proof.verify(file.read(proof.max_bytes(limits) + 1), believed, limits)
     file.seek(0)
-    return journal.verify(file, believed, kept)
+    return journal.verify(file, believed, kept, limits)
 
 
 def _parser():
@@ -56,8 +57,19 @@ def _parser():
     parser.add_argument("--trust", action="append", default=[], metavar="KEY", help="believe the owner of KEY")
     parser.add_argument("--checkpoint", action="append", default=[], metavar="FILE",
                         help="a checkpoint that was kept, and must be of this history")
+    allowed = parser.add_argument_group("what a file may cost")
+    allowed.add_argument("--max-unpacked", type=int, default=256, metavar="MIB", help="that it unpacks to, beside 200 times its size")
+    allowed.add_argument("--max-item", type=int, default=16, metavar="MIB", help="of an item in it; a proof may have twice that")
+    allowed.add_argument("--max-values", type=int, default=1 << 20, metavar="N", help="in an item")
+    allowed.add_argument("--max-memory", type=int, default=192, metavar="MIB", help="for what is kept while it is read")
+    allowed.add_argument("--max-work", type=int, default=4, metavar="MILLIONS", help="of units of work, beside what its bytes bring")
     parser.add_argument("-o", dest="output", choices=("text", "json"), default="text")
     return parser
+
+
+def _limits(options):
+    return Limits(options.max_unpacked << 20, options.max_item << 20, options.max_values, options.max_memory << 20,
+                  options.max_work * 1000000)
 
 
 def _keys(text):
@@ -74,25 +86,25 @@ def _kept(name):
         return checkpoint.Checkpoint(file.read(checkpoint.MAX_BYTES + 1))
 
 
-def _batch(directory, believed):
+def _batch(directory, believed, options):
     """Print a line for every file, and return whether all of them are good."""
     worst = OK
     for name in sorted(os.listdir(directory)):
         path = os.path.join(directory, name)
         if not os.path.isfile(path):
             continue
-        line = {"name": name, **_short(path, believed)}
+        line = {"name": name, **_short(path, believed, _limits(options))}
         if not line["ok"]:
             worst = NOT
         print(json.dumps(line), flush=True)
     return worst
 
 
-def _short(path, believed):
+def _short(path, believed, limits):
     try:
         with open(path, "rb") as file:
-            report = verdict(file, believed)
-    except NEITHER as e:
+            report = verdict(file, believed, (), limits)
+    except (OSError, *NEITHER) as e:
         return {"ok": False, "trusted": False, "fault": {"place": "bundle", "message": str(e)}}
     long = ("schema", "replay_proof_result", "faults")
     out = {key: value for key, value in report.items() if key not in long}
