@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"time"
 
@@ -39,6 +40,11 @@ type Config struct {
 	// context, and returns that of the adapter. With an error the attempt is not
 	// made, and its result says so. nil: nothing stands in the way.
 	Fence func(ctx context.Context, p receipt.Permit) (context.Context, error)
+
+	// Egress is asked before each request of an http effect, those that it is
+	// redirected to too: where it goes, and which secrets it holds. With an error it
+	// is not made. nil: nothing stands in the way.
+	Egress func(to *url.URL, secrets []string) error
 
 	EffectLog string        // file of the effect store; empty: live effects are refused
 	Workers   int           // effects performed at once; below 1: DefaultWorkers
@@ -136,7 +142,7 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
 		e := &effect{declared: cfg.Manifest.Effects[kind]}
 		effects[kind] = e
-		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve, Shared: common, secrets: hidden}
+		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve, Shared: common, secrets: hidden, egress: cfg.Egress}
 		s.Config, s.File = e.declared.Config, cfg.files(e.declared.Files, contents)
 		a, err := build(adapters, "adapter", e.declared.Adapter, s)
 		d, ok := a.(Deterministic)

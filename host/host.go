@@ -138,6 +138,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -195,7 +196,8 @@ type Setup struct {
 	// value is needed, not in a Factory.
 	Secret func(reference string) (string, error)
 
-	secrets *secrets // nil: none of a Host's
+	secrets *secrets                                  // nil: none of a Host's
+	egress  func(to *url.URL, secrets []string) error // of Config
 }
 
 // Decode parses the config into a struct by its cbor tags. Keys without a

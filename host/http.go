@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -84,11 +85,26 @@ func (a *httpAdapter) ask(ctx context.Context, t *governance.HTTPTarget, call Ca
 	if denied != nil {
 		return nil, denied
 	}
+	if a.setup.egress != nil {
+		if err := a.setup.egress(t.URL, secretsIn(t)); err != nil {
+			return nil, err
+		}
+	}
 	external := call.External
 	if !t.SameOrigin(first) {
 		external = ""
 	}
 	return a.client.send(ctx, t, external, t.Reviewed || namedBy(call.Cap, t))
+}
+
+// secretsIn returns the names of the secrets in a request, in their order.
+func secretsIn(t *governance.HTTPTarget) []string {
+	var names []string
+	for _, header := range slices.Sorted(maps.Keys(t.Secrets)) {
+		_, name, _ := strings.Cut(t.Secrets[header], secretScheme)
+		names = append(names, name)
+	}
+	return names
 }
 
 // namedBy reports whether a capability names the host itself, so that it may be

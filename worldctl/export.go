@@ -80,7 +80,8 @@ func formats() string {
 }
 
 // writeFile puts a file in its place once it is complete. Until then, and after
-// an error, what was there before stays.
+// an error, what was there before stays. Nobody but its owner may read it: payloads
+// are in it in the clear.
 func writeFile(path string, write func(io.Writer) error) error {
 	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
 		return writeDevice(path, write)
@@ -93,11 +94,7 @@ func writeFile(path string, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	err = write(f)
-	if err == nil {
-		err = f.Chmod(0o644)
-	}
-	err = errors.Join(err, f.Sync(), f.Close())
+	err = errors.Join(write(f), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

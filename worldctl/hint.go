@@ -147,6 +147,7 @@ func hintsOfWorlds() []hint {
 		{[]error{world.ErrNoCell}, "worldctl cell list"},
 		{[]error{errBesides}, "wait until that process has ended, or end it, then type this again"},
 		{[]error{owner.ErrVersion}, "use the program that runs the world: worldctl version tells which one this is"},
+		{[]error{owner.ErrStranger}, "type it as the user who runs the world; if that is you, remove the socket and start the world again"},
 		{[]error{owner.ErrRefuses}, "type it again in a moment"},
 		{[]error{owner.ErrGone}, "worldctl status tells where the world stands, and worldctl tail whether this was still done"},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
@@ -21,13 +22,10 @@ const tokenEnv = "WORLDCTL_TOKEN"
 // maxTokenBytes tells a token from a file that is none.
 const maxTokenBytes = 1024
 
-func newWorkerCommand(c *cli) *cobra.Command {
-	var cfg worker.Config
-	var tokenFile string
-	cmd := &cobra.Command{
-		Use:   "worker --server URL",
-		Short: "Perform the effects of worlds that another process serves",
-		Long: `Perform the live effects of worlds that worldctl serve --remote-workers serves
+// maxTrustBytes is likewise for a trust file.
+const maxTrustBytes = 1 << 20
+
+const workerHelp = `Perform the live effects of worlds that worldctl serve --remote-workers serves
 elsewhere, until Ctrl-C. Any number of workers can work for one world, each with a
 directory of its own: every attempt goes to one of them, once.
 
@@ -36,12 +34,35 @@ secret://NAME, as .worker/secrets/NAME; the variable WORLDCTL_SECRET_NAME does t
 same. Relative paths of effects begin there. Whatever happens to the worker, start it
 again with the same directory.
 
+What it may do with its own secrets, programs, files and network is in the file of
+--trust, which nobody else may be able to write. It has a line for each thing that is
+trusted; what no line names is not, and is left to other workers:
+
+  kind     mail.* model.reply              # kinds of effects
+  adapter  http llm exec file              # that perform them
+  host     *.mail.example models.example   # where http, llm and mcp may go; * is anywhere
+  program  ./tools/label --size *          # that exec and mcp may run, with these arguments
+  env      PRINTER                         # variables that it may be given
+  root     outbox                          # where file effects may be
+  secret   MAIL_TOKEN https://api.mail.example   # a secret, and who may have it
+
+Without a file it takes what needs no secret, no program and no file.
+
 The token needs the scope work. It is read from --token-file, or from ` + tokenEnv + `.
 
 Ctrl-C and SIGTERM end it: it asks for nothing more, and what it performs gets some
-seconds to finish and to be handed in. Exit code 130 after Ctrl-C, 0 after SIGTERM.`,
+seconds to finish and to be handed in. Exit code 130 after Ctrl-C, 0 after SIGTERM.`
+
+func newWorkerCommand(c *cli) *cobra.Command {
+	var cfg worker.Config
+	var tokenFile, trustFile string
+	cmd := &cobra.Command{
+		Use:   "worker --server URL",
+		Short: "Perform the effects of worlds that another process serves",
+		Long:  workerHelp,
 		Example: `  worldctl token new hand-1 --scope work --file tokens
   worldctl worker --server http://127.0.0.1:8080 --token-file hand-1.token --dir hand-1
+  worldctl worker --server https://worlds.example --token-file hand-2.token --dir hand-2 --trust hand-2.trust
   WORLDCTL_TOKEN=wk_... worldctl worker --server https://worlds.example --world-id town --workers 4`,
 		Args: args(0, 0),
 		PreRunE: func(*cobra.Command, []string) error {
@@ -59,6 +80,9 @@ seconds to finish and to be handed in. Exit code 130 after Ctrl-C, 0 after SIGTE
 			if cfg.Token, err = workerToken(tokenFile); err != nil {
 				return err
 			}
+			if cfg.Trust, err = workerTrust(trustFile); err != nil {
+				return err
+			}
 			cfg.Adapters, cfg.Log = c.opts.Adapters, c.logger().Logger
 			return work(cmd.Context(), cfg)
 		},
@@ -66,6 +90,7 @@ seconds to finish and to be handed in. Exit code 130 after Ctrl-C, 0 after SIGTE
 	f := cmd.Flags()
 	f.StringVar(&cfg.Server, "server", "", "`URL` of the server, as worldctl serve prints it")
 	f.StringVar(&tokenFile, "token-file", "", "`FILE` with the token; "+tokenEnv+" does the same")
+	f.StringVar(&trustFile, "trust", "", "`FILE` that says what the worker may do")
 	f.StringVar(&cfg.Dir, "dir", ".", "the worker's own `DIR`")
 	f.StringVar(&cfg.Name, "name", "", "`NAME` by which the server knows the worker; it stays with the directory")
 	f.StringArrayVar(&cfg.Worlds, "world-id", nil, "work for the world with this `ID`; for all that the server lists if not given; can be repeated")
@@ -94,6 +119,36 @@ func work(ctx context.Context, cfg worker.Config) error {
 		return hinted(ctx.Err(), "what it has and the server has not is handed in by the next worker in %s", cfg.Dir)
 	}
 	return nil
+}
+
+// workerTrust reads what a worker may do, which nobody else may write.
+func workerTrust(file string) (*worker.Trust, error) {
+	if file == "" {
+		return &worker.Trust{}, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode().Perm()&0o022 != 0:
+		return nil, hinted(fmt.Errorf("%s: others can write it", file), "chmod go-w %s", file)
+	case info.Size() > maxTrustBytes:
+		return nil, &fs.PathError{Op: "read", Path: file, Err: errors.New("it is too large for a trust file")}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxTrustBytes))
+	if err != nil {
+		return nil, err
+	}
+	trust, err := worker.ParseTrust(data)
+	if err != nil {
+		return nil, hinted(fmt.Errorf("%s: %w", file, err), "worldctl worker --help has an example")
+	}
+	return trust, nil
 }
 
 // workerToken reads a worker's token, which nobody else may read.

@@ -22,15 +22,30 @@ type BackedUp struct {
 // Backup makes a copy of the world in a directory that is empty or not there: all
 // that is journaled, with the same id and keyring (sealed if that is), the effect
 // store, and the files in the world's directory as Fork copies them. So it does
-// not get the secrets. The world can go on meanwhile. A crash leaves the copy or
-// no directory.
+// not get the secrets. Nobody but its owner may read it. The world can go on
+// meanwhile. A crash leaves the copy or no directory.
 //
 // The copy opens by itself. Never run both: they hand out the same external keys,
 // and neither knows what the other has done. See Restore.
 func (lw *World) Backup(dir string) (*BackedUp, error) {
 	lw.still.Lock()
 	defer lw.still.Unlock()
-	return lw.duplicate(dir, func(*store.Store) error { return nil })
+	return lw.copyTo(dir, func(*store.Store) error { return nil }, keepPrivate)
+}
+
+// keepPrivate takes from everybody else what they may do in a directory: a backup is
+// wherever there is room, and not behind the directory that it was in.
+func keepPrivate(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil || info.Mode().Perm()&0o077 == 0 {
+			return err
+		}
+		return os.Chmod(path, info.Mode().Perm()&^0o077)
+	})
 }
 
 // Restore makes a world in a directory that is empty or not there of a backup,
@@ -54,7 +69,12 @@ func Restore(backup, dir string, opts Options) (*BackedUp, error) {
 }
 
 // duplicate copies the world. check looks at the copy before anybody else does.
-func (lw *World) duplicate(dir string, check func(*store.Store) error) (done *BackedUp, err error) {
+func (lw *World) duplicate(dir string, check func(*store.Store) error) (*BackedUp, error) {
+	return lw.copyTo(dir, check, func(string) error { return nil })
+}
+
+// copyTo is duplicate, and finish has the directory before it is there.
+func (lw *World) copyTo(dir string, check func(*store.Store) error, finish func(making string) error) (done *BackedUp, err error) {
 	err = whole(dir, lw.dir, func(making string) error {
 		hidden := filepath.Join(making, hiddenDir)
 		if err := os.Mkdir(hidden, 0o700); err != nil {
@@ -72,7 +92,7 @@ func (lw *World) duplicate(dir string, check func(*store.Store) error) (done *Ba
 			return err
 		}
 		done = &BackedUp{ID: lw.keys.World(), Head: copied.Head, Dir: dir, Linked: copied.Linked}
-		if err := copyFiles(making, lw.dir); err != nil {
+		if err := errors.Join(copyFiles(making, lw.dir), finish(making)); err != nil {
 			return err
 		}
 		return syncDir(hidden)

@@ -41,7 +41,7 @@ func (w *worldWorker) fetch(ctx context.Context) (*rules, error) {
 	return r, err
 }
 
-// open makes the host for a manifest, of all effects that this program can perform.
+// open makes the host for a manifest, of all effects that this program can and may perform.
 func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 	cfg := host.Config{
 		World: w.id, Keys: w.keys, Dir: w.cfg.Dir, Secrets: w.cfg.Secrets, EffectLog: filepath.Join(w.dir, "effects"),
@@ -55,9 +55,18 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 	}
 	m := *r.manifest
 	m.Effects = maps.Clone(m.Effects)
-	for kind, e := range m.Effects { // order cannot show: each is changed
+	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
+		e := m.Effects[kind]
+		if err := w.cfg.Trust.refuses(kind, &e); err != nil {
+			w.log.Warn("an effect is left to others: it is not trusted", "kind", kind, "reason", err)
+			delete(m.Effects, kind)
+			continue
+		}
 		e.Verify = nil // the server verifies
 		m.Effects[kind] = e
+	}
+	if w.cfg.Trust != nil {
+		cfg.Egress = w.cfg.Trust.egress
 	}
 	cfg.Manifest = &m
 	for _, fault := range host.Check(cfg) {

@@ -41,6 +41,10 @@ type Config struct {
 	Name   string   // empty: the one that Dir has, or a new one
 	Dir    string   // one for each worker, and for one server
 
+	// Trust is what the worker does for its worlds; nil: all that their manifests say,
+	// which is for a server whose owner is the worker's own.
+	Trust *Trust
+
 	Adapters map[string]host.Factory                // besides the host's own
 	Secrets  func(reference string) (string, error) // nil: the environment and .worker/secrets, see host.Secrets
 	Workers  int                                    // effects performed at once, of each world; below 1: host.DefaultWorkers
@@ -85,6 +89,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Secrets == nil {
 		cfg.Secrets = host.Secrets(filepath.Join(own, "secrets"))
 	}
+	cfg.Secrets = cfg.Trust.lookup(cfg.Secrets)
 	worlds, err := c.worlds(ctx, cfg.Worlds)
 	if err != nil {
 		return unlessOver(ctx, err)

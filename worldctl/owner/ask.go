@@ -25,11 +25,12 @@ type remote struct {
 
 // Ask has the owner of the world in a directory carry out a command line that was
 // typed here, and returns its exit code. The end of ctx interrupts it. answered is
-// false where nobody listens; its error then says why.
+// false where nobody listens; its error then says why. Somebody else's process is
+// told nothing: ErrStranger.
 func Ask(ctx context.Context, dir string, args []string, from Origin, s Streams) (code int, answered bool, err error) {
 	conn, err := dial(dir)
 	if err != nil {
-		return 0, false, err
+		return 0, errors.Is(err, ErrStranger), err
 	}
 	defer conn.Close() //nolint:errcheck // all that matters has been read
 	if err := conn.SetDeadline(time.Now().Add(patienceLimit)); err != nil {

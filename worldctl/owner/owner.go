@@ -37,12 +37,13 @@ const (
 
 // Why the owner of a world does not carry out a command, or not all of it.
 var (
-	ErrEnding  = errors.New("the process that owns the world has ended") // the cause that ends commands
-	ErrSlow    = errors.New("nobody reads what is printed")
-	ErrNobody  = errors.New("nobody is at the terminal")
-	ErrVersion = errors.New("the process that owns the world is of another version")
-	ErrRefuses = errors.New("the process that owns the world does not do it")
-	ErrGone    = errors.New("the process that owns the world ended in the midst of it")
+	ErrEnding   = errors.New("the process that owns the world has ended") // the cause that ends commands
+	ErrSlow     = errors.New("nobody reads what is printed")
+	ErrNobody   = errors.New("nobody is at the terminal")
+	ErrVersion  = errors.New("the process that owns the world is of another version")
+	ErrRefuses  = errors.New("the process that owns the world does not do it")
+	ErrStranger = errors.New("another user has the world's socket, and is told nothing")
+	ErrGone     = errors.New("the process that owns the world ended in the midst of it")
 )
 
 // Streams are those of a command line. Prompt asks the person at the terminal; its

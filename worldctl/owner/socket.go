@@ -71,11 +71,41 @@ func (s *socket) close() {
 	_ = s.Close()
 }
 
-// dial connects to the owner of the world in a directory.
+// mayAsk reports whether the process at the other end belongs to the user of this
+// one, or to root. Where a system does not say, the modes of the socket and of .world
+// keep others out.
+func mayAsk(conn *net.UnixConn) bool {
+	uid, err := peer(conn)
+	return errors.Is(err, errors.ErrUnsupported) || err == nil && allowed(uid)
+}
+
+// allowed reports whether a user may have commands carried out here, or is told any.
+func allowed(uid int) bool { return uid == os.Geteuid() || uid == 0 }
+
+// dial connects to the owner of the world in a directory, which is this user's or
+// root's: whoever else made a socket there would be told command lines, and
+// passphrases. Both the file and who listens are looked at, as far as the system says.
 func dial(dir string) (conn net.Conn, err error) {
-	err = reach(filepath.Join(dir, socketFile), func(path string) error {
-		conn, err = net.Dial("unix", path)
-		return err
+	name := filepath.Join(dir, socketFile)
+	err = reach(name, func(path string) error {
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if uid, known := ownerOf(info); known && !allowed(uid) {
+			return fmt.Errorf("%w: %s is user %d's", ErrStranger, name, uid)
+		}
+		if conn, err = net.Dial("unix", path); err != nil {
+			return err
+		}
+		uid, err := peer(conn.(*net.UnixConn))
+		if err == nil && !allowed(uid) {
+			err = fmt.Errorf("%w: user %d listens at %s", ErrStranger, uid, name)
+		}
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return errors.Join(err, conn.Close())
+		}
+		return nil
 	})
 	return conn, err
 }

@@ -1,27 +1,36 @@
 package owner
 
 import (
+	"errors"
+	"io/fs"
 	"net"
-	"os"
 	"syscall"
 )
 
 // descriptors is where open directories have short names.
 const descriptors = "/proc/self/fd"
 
-// mayAsk reports whether the process at the other end belongs to the user of this
-// one, or to root.
-func mayAsk(conn *net.UnixConn) bool {
+// peer returns the user of the process at the other end, or of the one that listens.
+func peer(conn *net.UnixConn) (uid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return false
+		return 0, err
 	}
-	var peer *syscall.Ucred
+	var is *syscall.Ucred
 	failed := raw.Control(func(fd uintptr) {
-		peer, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		is, err = syscall.GetsockoptUcred(int(fd), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
-	return failed == nil && err == nil && allowed(int(peer.Uid))
+	if failed != nil || err != nil {
+		return 0, errors.Join(failed, err)
+	}
+	return int(is.Uid), nil
 }
 
-// allowed reports whether a user may have commands carried out here.
-func allowed(uid int) bool { return uid == os.Geteuid() || uid == 0 }
+// ownerOf returns the user that a file belongs to.
+func ownerOf(info fs.FileInfo) (uid int, known bool) {
+	is, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(is.Uid), true
+}
