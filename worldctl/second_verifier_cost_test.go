@@ -186,7 +186,7 @@ func craftedBombs(t *testing.T) []crafted {
 
 // craftedSearches have whoever looks for each among all that was before look long.
 func craftedSearches(t *testing.T) []crafted {
-	const many = 4000
+	const many = 2000
 	key := counted(1)
 	intent := func(decision string, n int) []any {
 		return []any{1, counted(n), "s", "c/a", "k", "", "", 0, decision, []any{}, nil}
@@ -238,18 +238,18 @@ func craftedSearches(t *testing.T) []crafted {
 		{"rollbacks to the same and to the last", turns.file(nil)},
 		{"payloads that are gone among intents", gone.file(nil, journal.Hash(hidden))},
 		{"forks among proposals", forks.file(nil)},
-		{"checkpoints by 4,096 keys", signedByMany(t)},
+		{"checkpoints by 1,024 keys", signedByMany(t)},
 	}
 }
 
 func signedByMany(t *testing.T) []byte {
 	f := newCrafter(t)
-	keys := make([]ed25519.PublicKey, 4096)
+	keys := make([]ed25519.PublicKey, 1024)
 	for n := range keys {
 		keys[n] = counted(n)
 	}
 	zeros := base64.StdEncoding.EncodeToString(make([]byte, 32))
-	for range 1000 {
+	for range 400 {
 		f.record("clock.advanced", []any{1, f.last})
 		note := fmt.Sprintf("worldkernel/w\n%d\n%s\n\n\u2014 worldkernel/w AAAAAAAA\n", f.last, zeros)
 		f.items = canon.AppendText(f.items, note)
@@ -269,7 +269,7 @@ func craftedProofs(t *testing.T) []crafted {
 		{"a proof of arrays in each other", proof("w", strings.Repeat("[", 1000000), "")},
 		{"a proof of four million lists", proof("w", "1", `,"cell":[`+strings.Repeat("[],", 4000000)+`[]]`)},
 		{"a proof with a key twice", proof("w", "1", `,"world":"w"`)},
-		{"a proof of 40 MiB", proof("w", "1", `,"payload":"`+strings.Repeat("A", 40<<20)+`"`)},
+		{"a proof of 16 MiB", proof("w", "1", `,"payload":"`+strings.Repeat("A", 16<<20)+`"`)},
 	}
 }
 
@@ -309,9 +309,6 @@ func TestCraftedFilesCostLittle(t *testing.T) {
 	program, err := exec.LookPath("worldctl")
 	require.NoError(t, err)
 	dir := t.TempDir()
-	if kept := os.Getenv("CRAFTED"); kept != "" {
-		dir = kept
-	}
 	for i, c := range craftedFiles(t) {
 		t.Run(c.name, func(t *testing.T) {
 			s.t = t
