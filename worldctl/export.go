@@ -52,7 +52,7 @@ and what was signed is what it was.`,
 				report, stop := c.progress("records", uint64(lw.Head().ID))
 				write := func(w io.Writer) error { return lw.Export(w, f, report) }
 				if args[0] == "-" {
-					err := write(c.stdout)
+					err := write(c.document())
 					stop()
 					return err
 				}

@@ -79,7 +79,7 @@ func (c *cli) exportBundle(ctx context.Context, lw *local.World, file string, fl
 		return err
 	}
 	if file == "-" {
-		err = write(c.stdout)
+		err = write(c.document())
 	} else {
 		err = writeFile(c.path(file), write)
 	}

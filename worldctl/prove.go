@@ -42,7 +42,7 @@ func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg strin
 			}
 			data = append(data, '\n')
 			if to == "" || to == "-" {
-				return writeAll(c.stdout, data)
+				return writeAll(c.document(), data)
 			}
 			err = writeFile(c.path(to), func(w io.Writer) error { return writeAll(w, data) })
 			if err == nil && !c.quiet { // whoever checks it has no world

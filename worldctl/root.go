@@ -24,6 +24,8 @@ type cli struct {
 	stdin  io.Reader
 	stdout *bufio.Writer
 	stderr io.Writer
+	rawOut *bufio.Writer // behind the door of stdout: for documents, and what this program paints
+	rawErr io.Writer     // likewise of stderr
 	origin owner.Origin
 
 	owned  *local.World // is open in this process, and stays so; nil: the command line was typed here
@@ -45,6 +47,7 @@ type cli struct {
 
 // execute carries out the command line, or has the owner of the world do it.
 func (c *cli) execute(ctx context.Context) int {
+	closeDoors := c.open()
 	root := newRootCommand(c)
 	root.SetArgs(momentArgs(root, c.args))
 	root.SetIn(c.stdin)
@@ -61,7 +64,7 @@ func (c *cli) execute(ctx context.Context) int {
 			err = failed
 		}
 	}
-	if flushed := c.stdout.Flush(); err == nil {
+	if flushed := closeDoors(); err == nil {
 		err = flushed
 	}
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), owner.ErrEnding) {

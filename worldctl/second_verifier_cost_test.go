@@ -269,7 +269,7 @@ func craftedProofs(t *testing.T) []crafted {
 		{"a proof of arrays in each other", proof("w", strings.Repeat("[", 1000000), "")},
 		{"a proof of four million lists", proof("w", "1", `,"cell":[`+strings.Repeat("[],", 4000000)+`[]]`)},
 		{"a proof with a key twice", proof("w", "1", `,"world":"w"`)},
-		{"a proof of 16 MiB", proof("w", "1", `,"payload":"`+strings.Repeat("A", 16<<20)+`"`)},
+		{"a proof of 8 MiB", proof("w", "1", `,"payload":"`+strings.Repeat("A", 8<<20)+`"`)},
 	}
 }
 

@@ -23,7 +23,7 @@ def main(argv=None):
         believed = [key for text in options.trust for key in _keys(text)]
         kept = [_kept(name) for name in options.checkpoint]
     except (OSError, UnicodeError, checkpoint.Error) as e:
-        print("error: --trust or --checkpoint: %s" % e, file=sys.stderr)
+        _say("error: --trust or --checkpoint: %s" % e, sys.stderr)
         return USAGE
     if options.batch:
         return _batch(options.batch, believed, options)
@@ -31,10 +31,10 @@ def main(argv=None):
         with open(options.file, "rb") as file:
             report = verdict(file, believed, kept, _limits(options))
     except OSError as e:
-        print("error: %s" % e, file=sys.stderr)
+        _say("error: %s" % e, sys.stderr)
         return USAGE
     except NEITHER as e:
-        print("error: %s: neither a bundle nor a proof: %s" % (options.file, e), file=sys.stderr)
+        _say("error: %s: neither a bundle nor a proof: %s" % (options.file, e), sys.stderr)
         return NOT
     _show(report, options.output)
     return OK if report["ok"] and (report["trusted"] or not believed) else NOT
@@ -96,7 +96,7 @@ def _batch(directory, believed, options):
         line = {"name": name, **_short(path, believed, _limits(options))}
         if not line["ok"]:
             worst = NOT
-        print(json.dumps(line), flush=True)
+        _say(_json(line))
     return worst
 
 
@@ -112,18 +112,31 @@ def _short(path, believed, limits):
     return out
 
 
+def _json(value, indent=None):
+    """JSON in which all but printable ASCII is escaped."""
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def _say(text, to=None):
+    """Print a line, with what a terminal does not print but acts on or hides spelled out. Nothing here prints but this."""
+    shown = "".join(c if c.isprintable() else "<U+%04X>" % ord(c) for c in text)
+    to = to or sys.stdout
+    print(shown.encode(to.encoding or "ascii", "backslashreplace").decode(to.encoding or "ascii"), file=to, flush=True)
+
+
 def _show(report, form):
     if form == "json":
-        print(json.dumps(report, indent=2))
+        for line in _json(report, indent=2).split("\n"):
+            _say(line)
         return
-    print(_word(report))
+    _say(_word(report))
     for key in ("world_id", "kind", "records", "execution_hash", "event_chain_root_hash", "record", "cell"):
         if key in report:
-            print("%-22s %s" % (key, report[key]))
+            _say("%-22s %s" % (key, report[key]))
     if "replay_proof_result" in report:
-        print("%-22s %s" % ("replay", report["replay_proof_result"]["error"]))
+        _say("%-22s %s" % ("replay", report["replay_proof_result"]["error"]))
     for fault in report["faults"]:
-        print("fault: %(place)s: %(message)s" % fault)
+        _say("fault: %(place)s: %(message)s" % fault)
 
 
 def _word(report):
