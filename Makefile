@@ -12,7 +12,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim twice twice-controls bench cover check check-fast platforms tidy vuln clean bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim twice twice-controls gas bench cover check check-fast platforms tidy vuln clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ twice-controls: ## take out what keeps things from being done twice, one by one,
 
 bin/bench:
 	$(GO) build -C tools/bench -trimpath -o ../../$@ .
+
+gas: ## look for Starlark programs that take more than 0.2 s of CPU at the default limit of gas
+	WORLDKERNEL_GAS= $(GO) test -count=1 -timeout 30m -v -run TestSearchForExpensivePrograms ./reducer/star
 
 bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
 	bin/bench kernel

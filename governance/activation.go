@@ -9,6 +9,7 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -24,11 +25,11 @@ type variable struct {
 // ofPolicies returns all that policies may look at, sorted by name.
 func ofPolicies() []variable {
 	return []variable{
-		{"budget.bytes", cel.IntType, func(a *activation) ref.Val { return integer(a.left(unitBytes)) }},
-		{"budget.calls", cel.IntType, func(a *activation) ref.Val { return integer(a.left(unitCalls)) }},
-		{"budget.micros", cel.IntType, func(a *activation) ref.Val { return integer(a.left(unitMicros)) }},
-		{"budget.tokens", cel.IntType, func(a *activation) ref.Val { return integer(a.left(unitTokens)) }},
-		{"cap.expires", cel.IntType, func(a *activation) ref.Val { return integer(uint64(a.grant.Expires)) }},
+		{"budget.bytes", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(unitBytes)) }},
+		{"budget.calls", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(unitCalls)) }},
+		{"budget.micros", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(unitMicros)) }},
+		{"budget.tokens", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(unitTokens)) }},
+		{"cap.expires", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.grant.Expires)) }},
 		{"cap.name", cel.StringType, func(a *activation) ref.Val { return types.String(a.grant.name) }},
 		{"cap.type", cel.StringType, func(a *activation) ref.Val { return types.String(a.grant.Type) }},
 		{"cell.id", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cell.String()) }},
@@ -39,11 +40,11 @@ func ofPolicies() []variable {
 		{"intent.cap", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cap) }},
 		{"intent.class", cel.StringType, func(a *activation) ref.Val { return types.String(a.gate.effect(a.req.Kind).Class) }},
 		{"intent.kind", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Kind) }},
-		{"intent.params", cel.DynType, func(a *activation) ref.Val { return decode(a.req.Params) }},
-		{"intent.step", cel.IntType, func(a *activation) ref.Val { return integer(a.req.Step) }},
+		{"intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.req.Params) }},
+		{"intent.step", cel.IntType, func(a *activation) ref.Val { return a.integer(a.req.Step) }},
 		{"intent.tag", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Tag) }},
 		{"world.name", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.World) }},
-		{"world.time", cel.IntType, func(a *activation) ref.Val { return integer(uint64(a.req.Time)) }},
+		{"world.time", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.req.Time)) }},
 	}
 }
 
@@ -52,9 +53,9 @@ func ofTransforms() []variable {
 	return []variable{
 		{"intent.cell", cel.StringType, func(a *activation) ref.Val { return types.String(a.intent.Cell) }},
 		{"intent.kind", cel.StringType, func(a *activation) ref.Val { return types.String(a.intent.Kind) }},
-		{"intent.params", cel.DynType, func(a *activation) ref.Val { return decode(a.intent.Params) }},
+		{"intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.intent.Params) }},
 		{"receipt.external_ref", cel.StringType, func(a *activation) ref.Val { return types.String(a.receipt.ExternalRef) }},
-		{"receipt.payload", cel.DynType, func(a *activation) ref.Val { return decode(a.receipt.Payload) }},
+		{"receipt.payload", cel.DynType, func(a *activation) ref.Val { return a.decode(a.receipt.Payload) }},
 		{"receipt.status", cel.StringType, func(a *activation) ref.Val { return types.String(a.receipt.Status) }},
 	}
 }
@@ -70,7 +71,18 @@ func fieldsBelow(root string, vars []variable) []string {
 	return out
 }
 
-func integer(n uint64) ref.Val {
+// decode returns canonical data as a value.
+func (a *activation) decode(data canon.Raw) ref.Val {
+	if a.version == version2 {
+		return decode(data)
+	}
+	return dataOf(data)
+}
+
+func (a *activation) integer(n uint64) ref.Val {
+	if a.version != version2 {
+		return unsigned(n)
+	}
 	if n > math.MaxInt64 {
 		return types.NewErr("%d does not fit in a signed 64-bit integer", n)
 	}
@@ -80,8 +92,9 @@ func integer(n uint64) ref.Val {
 // activation is what expressions see of one request or receipt. A value is made
 // when the first expression looks at it and kept for the others.
 type activation struct {
-	vars   []variable
-	values []ref.Val // beside vars; nil: not made yet
+	version string // of the programs that look
+	vars    []variable
+	values  []ref.Val // beside vars; nil: not made yet
 	subject
 }
 
@@ -97,8 +110,8 @@ type subject struct {
 	intent  *receipt.Intent
 }
 
-func newActivation(vars []variable) activation {
-	return activation{vars: vars, values: make([]ref.Val, len(vars))}
+func newActivation(version string, vars []variable) activation {
+	return activation{version: version, vars: vars, values: make([]ref.Val, len(vars))}
 }
 
 func (a *activation) release() {
@@ -114,10 +127,15 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	if !ok {
 		return nil, false
 	}
+	return a.value(i), true
+}
+
+// value returns the variable at a place of vars.
+func (a *activation) value(i int) ref.Val {
 	if a.values[i] == nil {
 		a.values[i] = a.vars[i].value(a)
 	}
-	return a.values[i], true
+	return a.values[i]
 }
 
 // Parent is for the CEL interpreter: there is none.

@@ -33,6 +33,16 @@ func encode(b []byte, v ref.Val, depth int) ([]byte, error) {
 		b, err = encodeText(b, string(v))
 	case types.Bytes:
 		b = canon.AppendBytes(b, v)
+	case *great:
+		b = canon.AppendBig(b, v.Int)
+	case *dataList:
+		b = append(b, v.data...)
+	case *dataMap:
+		b = append(b, v.data...)
+	case *list:
+		b, err = encodeItems(b, v, depth+1)
+	case *dict:
+		b, err = encodeEntries(b, v.sorted, v.values, depth+1)
 	case traits.Lister:
 		b, err = encodeList(b, v, depth+1)
 	case traits.Mapper:
@@ -71,8 +81,31 @@ func encodeList(b []byte, list traits.Lister, depth int) ([]byte, error) {
 	return b, nil
 }
 
-// encodeMap writes the entries in the order of their encoded keys.
+func encodeItems(b []byte, l *list, depth int) ([]byte, error) {
+	if depth > canon.MaxDepth {
+		return b, errTooDeep()
+	}
+	b = canon.AppendArray(b, len(l.items))
+	for _, v := range l.items {
+		var err error
+		if b, err = encode(b, v, depth); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
 func encodeMap(b []byte, m traits.Mapper, depth int) ([]byte, error) {
+	var keys, values []ref.Val
+	for it := m.Iterator(); it.HasNext() == types.True; {
+		keys = append(keys, it.Next())
+		values = append(values, m.Get(keys[len(keys)-1]))
+	}
+	return encodeEntries(b, keys, values, depth)
+}
+
+// encodeEntries writes the entries of a map in the order of their encoded keys.
+func encodeEntries(b []byte, keys, values []ref.Val, depth int) ([]byte, error) {
 	if depth > canon.MaxDepth {
 		return b, errTooDeep()
 	}
@@ -81,8 +114,7 @@ func encodeMap(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 		value ref.Val
 	}
 	var entries []entry
-	for it := m.Iterator(); it.HasNext() == types.True; {
-		k := it.Next()
+	for i, k := range keys {
 		text, ok := k.(types.String)
 		if !ok {
 			return b, fmt.Errorf("a map has a key of type %s, not a string", k.Type().TypeName())
@@ -91,7 +123,7 @@ func encodeMap(b []byte, m traits.Mapper, depth int) ([]byte, error) {
 		if err != nil {
 			return b, err
 		}
-		entries = append(entries, entry{key, m.Get(k)})
+		entries = append(entries, entry{key, values[i]})
 	}
 	slices.SortFunc(entries, func(x, y entry) int { return bytes.Compare(x.key, y.key) })
 	b = canon.AppendMap(b, len(entries))

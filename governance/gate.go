@@ -73,12 +73,16 @@ type Gate struct {
 // NewGate returns the gate of a manifest, which it keeps and does not change.
 // The error wraps a *PolicyError where a policy is not valid CEL.
 func NewGate(m *manifest.Manifest) (*Gate, error) {
+	version, err := m.Engines.Version(manifest.EngineCEL, Versions())
+	if err != nil {
+		return nil, fmt.Errorf("governance: %w", err)
+	}
 	vars := ofPolicies()
-	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m), vars: newActivation(vars)}
+	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m, version), vars: newActivation(version, vars)}
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		g.effects[kind] = &e
 	}
-	c, err := newCompiler(vars)
+	c, err := newCompiler(version, vars)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/common/env"
+	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
@@ -21,16 +22,21 @@ import (
 // Version is the last one, for new worlds. A version names the language of policies
 // and transforms, its library and what of it decides: decisions made under one need
 // not be repeatable under another.
-const Version = version2
+const Version = version3
 
-const version2 = "cel/2+cel-go v0.33.2"
+// The versions. In the third this package evaluates what the library has parsed and
+// checked: its steps are counted, and integers have any size.
+const (
+	version2 = "cel/2+cel-go v0.33.2"
+	version3 = "cel/3+cel-go v0.33.2"
+)
 
 // Versions are those that there are, oldest first.
-func Versions() []string { return []string{version2} }
+func Versions() []string { return []string{version2, version3} }
 
 // Limits of policies and transforms.
 const (
-	CostLimit     = 1_000_000 // CEL cost units of one evaluation of one expression: some milliseconds
+	CostLimit     = 1_000_000 // CEL cost units of one evaluation of one expression, in version 2
 	MaxPolicyLen  = 16 << 10  // characters of an expression
 	MaxRegexSize  = 10_000    // instructions of a compiled regular expression
 	maxErrorBytes = 256       // bytes of a value or message of the library in a Reason
@@ -57,11 +63,11 @@ func (e *PolicyError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e
 //	world.name, .time (a tick)
 //
 // intent.params may be anything; what a rule expects of it shows only when the
-// rule is evaluated. Maps are iterated in the order of their keys. CEL's
-// timestamps and durations do not exist here: their time zones differ between
-// machines.
+// rule is evaluated. Maps are iterated in the order of their keys. Integers of any
+// size are ints. CEL's timestamps and durations do not exist here: their time zones
+// differ between machines. What takes more than StepLimit is an error.
 func CheckPolicy(when string) error {
-	c, err := newCompiler(ofPolicies())
+	c, err := newCompiler(Version, ofPolicies())
 	if err != nil {
 		return err
 	}
@@ -73,12 +79,12 @@ func CheckPolicy(when string) error {
 type rule struct {
 	name    string
 	verdict Verdict
-	program cel.Program
+	program program
 }
 
 // eval reports whether the rule matches.
 func (r *rule) eval(vars *activation) (bool, error) {
-	out, err := evaluate(r.program, vars)
+	out, err := r.program.eval(vars)
 	if err != nil {
 		return false, err
 	}
@@ -89,8 +95,11 @@ func (r *rule) eval(vars *activation) (bool, error) {
 	return bool(matches), nil
 }
 
-func evaluate(program cel.Program, vars *activation) (ref.Val, error) {
-	out, _, err := program.Eval(vars)
+// library is a program of version 2, which the library evaluates.
+type library struct{ cel.Program }
+
+func (p library) eval(vars *activation) (ref.Val, error) {
+	out, _, err := p.Eval(vars)
 	if err != nil {
 		var cancelled interpreter.EvalCancelledError
 		if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
@@ -117,11 +126,13 @@ func shortened(s string) string {
 
 // compiler turns expressions over vars into programs.
 type compiler struct {
-	env  *cel.Env
-	vars []variable
+	env       *cel.Env
+	vars      []variable
+	version   string                         // of the programs
+	functions map[string]*functions.Overload // of the library, by their names
 }
 
-func newCompiler(vars []variable) (*compiler, error) {
+func newCompiler(version string, vars []variable) (*compiler, error) {
 	opts := []cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(&env.LibrarySubset{ExcludeFunctions: []*env.Function{
 			{Name: "timestamp"},
@@ -149,7 +160,19 @@ func newCompiler(vars []variable) (*compiler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("governance: policy language: %w", err)
 	}
-	return &compiler{env: e, vars: vars}, nil
+	c := &compiler{env: e, vars: vars, version: version, functions: make(map[string]*functions.Overload)}
+	for name, f := range e.Functions() { // order cannot show: a map is built from a map
+		all, err := f.Bindings()
+		if err != nil {
+			return nil, fmt.Errorf("governance: policy language: %s: %w", name, err)
+		}
+		for _, o := range all {
+			if o.Operator == name {
+				c.functions[name] = o
+			}
+		}
+	}
+	return c, nil
 }
 
 func (c *compiler) rule(p manifest.Policy) (rule, error) {
@@ -170,7 +193,7 @@ func (c *compiler) rule(p manifest.Policy) (rule, error) {
 }
 
 // condition compiles an expression that gives a boolean.
-func (c *compiler) condition(when string) (cel.Program, error) {
+func (c *compiler) condition(when string) (program, error) {
 	tree, err := c.check(when)
 	if err != nil {
 		return nil, err
@@ -198,7 +221,7 @@ func (c *compiler) check(expr string) (*cel.Ast, error) {
 	return tree, nil
 }
 
-func (c *compiler) program(tree *cel.Ast) (cel.Program, error) {
+func (c *compiler) program(tree *cel.Ast) (program, error) {
 	opts := []cel.ProgramOption{cel.CustomDecoratorV2(sortLiterals), cel.EvalOptions(cel.OptOptimize)}
 	// Counting costs more than evaluating most rules, and a rule whose greatest
 	// cost is known and within the limit needs none.
@@ -214,7 +237,10 @@ func (c *compiler) program(tree *cel.Ast) (cel.Program, error) {
 		}
 		return nil, policyError(at, err.Error())
 	}
-	return program, nil
+	if c.version == version2 {
+		return library{program}, nil
+	}
+	return c.plan(tree)
 }
 
 // unknownSizes lets the library estimate costs by what an expression shows of

@@ -1,13 +1,18 @@
 package governance
 
 import (
+	"bytes"
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -125,41 +130,165 @@ func TestMapsWithKeysThatHaveNoOrderAreAnError(t *testing.T) {
 	}
 }
 
-func TestIntegersOutside64BitsAreAnError(t *testing.T) {
+// In the first version of the engine. See TestIntegersOfAnySizeAreOneType.
+func TestIntegersOutside64BitsWereAnError(t *testing.T) {
 	for _, n := range []string{"18446744073709551616", "-9223372036854775809", "1" + strings.Repeat("0", 400)} {
 		for _, params := range []string{n, `{"a": [{"n": ` + n + `}]}`} {
-			d := gateOf(t, allow("p", `intent.params != 1`)).Decide(request(t, "tool.x", params))
+			d := gateUnder(t, version2, allow("p", `intent.params != 1`)).Decide(request(t, "tool.x", params))
 			require.Equal(t, CodePolicyError, d.Code, n)
 			require.Less(t, len(d.Reason), 512)
 		}
 	}
 	req := request(t, "tool.x", "{}")
 	req.Step = 1 << 63
-	require.Equal(t, CodePolicyError, gateOf(t, allow("p", `intent.step > 0`)).Decide(req).Code)
+	require.Equal(t, CodePolicyError, gateUnder(t, version2, allow("p", `intent.step > 0`)).Decide(req).Code)
+	require.Equal(t, Allow, gateOf(t, allow("p", `intent.step > 9223372036854775807`)).Decide(req).Verdict)
 }
 
 func TestRuleThatCostsTooMuchIsDenied(t *testing.T) {
 	items := strings.Repeat("1,", 999) + "1"
 	req := request(t, "tool.x", `{"l": [`+items+`]}`)
 	within := allow("within", `intent.params.l.all(x, x == 1)`)
-	require.Equal(t, Allow, gateOf(t, within).Decide(req).Verdict)
-
 	beyond := allow("beyond", `intent.params.l.all(x, intent.params.l.all(y, x == y))`)
-	d := gateOf(t, within, beyond).Decide(req)
-	require.Equal(t, CodePolicyError, d.Code)
-	require.Equal(t, []string{"beyond"}, d.Rules)
-	require.Contains(t, d.Reason, fmt.Sprint(CostLimit))
-
 	pattern := request(t, "tool.x", `{"p": "`+strings.Repeat("a{1000}", 11)+`"}`)
-	require.Equal(t, CodePolicyError, gateOf(t, allow("p", `!intent.kind.matches(intent.params.p)`)).Decide(pattern).Code)
-
 	// A cost that shows in the expression alone, and is beyond the limit.
 	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 20), ",") + "]"
 	nested := "true"
 	for i := range 6 {
 		nested = fmt.Sprintf("%s.all(x%d, %s)", list, i, nested)
 	}
-	require.Equal(t, CodePolicyError, gateOf(t, allow("p", nested)).Decide(req).Code)
+	for version, limit := range map[string]int{version2: CostLimit, version3: StepLimit} {
+		require.Equal(t, Allow, gateUnder(t, version, within).Decide(req).Verdict)
+		d := gateUnder(t, version, within, beyond).Decide(req)
+		require.Equal(t, CodePolicyError, d.Code)
+		require.Equal(t, []string{"beyond"}, d.Rules)
+		require.Contains(t, d.Reason, fmt.Sprint(limit))
+		require.Equal(t, CodePolicyError, gateUnder(t, version, allow("p", `!intent.kind.matches(intent.params.p)`)).Decide(pattern).Code)
+		require.Equal(t, CodePolicyError, gateUnder(t, version, allow("p", nested)).Decide(req).Code)
+	}
+}
+
+// Nothing makes a value, or a decision, of what was not evaluated any more.
+func TestWhatWasNotEvaluatedDecidesNothing(t *testing.T) {
+	req := request(t, "tool.x", `{"l": [`+strings.Repeat("1,", 999)+`1]}`)
+	const costly = `intent.params.l.all(x, intent.params.l.all(y, x == y))`
+	for _, when := range []string{
+		costly + " || true", "true && (" + costly + " || true)", costly + " ? true : true", "[" + costly + "].all(x, true) || true",
+		"[1, 2].exists(x, " + costly + " || x == 1)", "!(" + costly + ") || true", "{1: " + costly + "} != {}",
+	} {
+		d := gateOf(t, allow("p", when)).Decide(req)
+		require.Equal(t, CodePolicyError, d.Code, when)
+		require.Contains(t, d.Reason, `policy "p"`)
+		require.Contains(t, d.Reason, "more than 400000 steps")
+	}
+}
+
+// The same request takes the same steps, whatever was evaluated before it.
+func TestStepsAreTheRulesOwn(t *testing.T) {
+	req := request(t, "tool.x", `{"m": {"a": [1, 2, {"b": "c"}], "d": 18446744073709551616}, "t": "text"}`)
+	const when = `intent.params.m.a[2].b == "c" && intent.params.m.map(k, k).size() == 2 && intent.params.t.matches("x.*")`
+	steps := func(before ...string) (left uint64) {
+		vars := newActivation(Version, ofPolicies())
+		vars.subject = subject{gate: gateOf(t), req: req}
+		c, err := newCompiler(Version, ofPolicies())
+		require.NoError(t, err)
+		for _, expr := range append(before, when) {
+			checked, err := c.check(expr)
+			require.NoError(t, err)
+			p, err := c.plan(checked)
+			require.NoError(t, err)
+			f := frame{meter: meter{left: StepLimit}, vars: &vars, locals: make([]ref.Val, p.depth)}
+			require.False(t, types.IsError(p.root.eval(&f)))
+			left = f.left
+		}
+		return left
+	}
+	require.Equal(t, steps(), steps(when, `intent.params.m == intent.params.m`, `intent.params.map(k, k).size() == 2`))
+	require.Less(t, steps(), uint64(StepLimit))
+}
+
+func TestIntegersOfAnySizeAreOneType(t *testing.T) {
+	ints := []string{
+		"-1" + strings.Repeat("0", 400), "-18446744073709551617", "-9223372036854775809", "-9223372036854775808", "-1", "0", "1",
+		"9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "1" + strings.Repeat("0", 400),
+	}
+	for i, a := range ints {
+		for j, b := range ints {
+			params := `{"a": ` + a + `, "b": ` + b + `, "l": [` + b + `]}`
+			for when, want := range map[string]bool{
+				`intent.params.a < intent.params.b`: i < j, `intent.params.a <= intent.params.b`: i <= j,
+				`intent.params.a > intent.params.b`: i > j, `intent.params.a >= intent.params.b`: i >= j,
+				`intent.params.a == intent.params.b`: i == j, `intent.params.a != intent.params.b`: i != j,
+				`intent.params.a in intent.params.l`: i == j, `[intent.params.a] == intent.params.l`: i == j,
+				`{"k": intent.params.a} == {"k": intent.params.b}`: i == j, `string(intent.params.a) == string(intent.params.b)`: i == j,
+			} {
+				d := gateOf(t, allow("p", when)).Decide(request(t, "tool.x", params))
+				require.Equal(t, want, d.Verdict == Allow, "%s of %.80s: %s", when, params, d.Reason)
+			}
+		}
+		for _, when := range []string{
+			`type(intent.params.a) == int`, `int(intent.params.a) == intent.params.a`, `intent.params.a < 1.0 / 0.0`, `intent.params.a > -1.0 / 0.0`,
+			`intent.params.a != 0.5`, `intent.params.a < double(intent.params.a) || intent.params.a >= double(intent.params.a)`,
+		} {
+			d := gateOf(t, allow("p", when)).Decide(request(t, "tool.x", `{"a": `+a+`}`))
+			require.Equal(t, Allow, d.Verdict, "%s of %.80s: %s", when, a, d.Reason)
+		}
+	}
+	for _, when := range []string{ // what does not fit in 64 bits is an overflow, of whatever integers
+		`intent.params.a + 1 != 0`, `1 + intent.params.a != 0`, `intent.params.a - intent.params.a == 0`, `intent.params.a * 0 == 0`,
+		`intent.params.a / 10 > 0`, `intent.params.a % 10 >= 0`, `-intent.params.a < 0`, `9223372036854775807 + intent.params.one > 0`,
+		`intent.params.a + "1" != ""`, `intent.params.a == 0.0 / 0.0 || intent.params.a < 0.0 / 0.0`, `uint(intent.params.a) > 0u`,
+		`intent.params.long > 0`, `intent.params[intent.params.a] == 1`, `[1][intent.params.a] == 1`,
+	} {
+		params, err := canon.FromJSON([]byte(`{"a": 18446744073709551616, "one": 1, "long": 0}`))
+		require.NoError(t, err)
+		req := request(t, "tool.x", "{}")
+		req.Params = bytes.ReplaceAll(params, []byte("dlong\x00"), canon.AppendBig([]byte("dlong"), new(big.Int).Lsh(big.NewInt(1), 20_000)))
+		require.Equal(t, CodePolicyError, gateOf(t, allow("p", when)).Decide(req).Code, when)
+	}
+	d := gateOf(t, allow("p", `{18446744073709551615u: 1}[intent.params] == 1 && intent.params == 18446744073709551615u && uint(intent.params) > 0u`))
+	require.Equal(t, Allow, d.Decide(request(t, "tool.x", "18446744073709551615")).Verdict)
+}
+
+// What the library decided in version 2 this package decides in version 3, but for
+// integers beyond 64 bits, and for the cost.
+func TestVersionsDecideAlike(t *testing.T) {
+	values := []string{
+		"null", "true", "0", "-3", "9223372036854775807", "1.0", "1.5", "-0.25", `""`, `"a"`, `"é"`, `"12"`, "[]", "[1]", `[1, 2.0, "a", [null], {"k": 1}]`, "{}",
+		`{"a": 1}`, `{"a": {"b": [1]}, "bb": 2, "c": "x"}`,
+	}
+	const a, b = "intent.params.a", "intent.params.b"
+	exprs := []string{
+		a + ".a == 1", "has(" + a + ".a)", a + ".a.b[0] == 1", a + "[0] == " + b, a + "[" + b + "] == 1", b + " in " + a, a + " in [" + b + ", 1, \"a\"]",
+		a + " in {1: 2, \"a\": 3, true: 4}", "{1: 2, \"a\": 3, true: 4}[" + a + "] > 1", a + ".all(x, x == " + b + ")", a + ".exists(x, x == " + b + ")",
+		a + ".exists_one(x, x == " + b + ")", a + ".map(x, x) == " + b, a + ".map(x, x != " + b + ", [x]) == [[1]]", a + ".filter(x, x != 1).size() == 1",
+		"size(" + a + ") == 1", a + ".size() > 1", "type(" + a + ") == type(" + b + ")", a + " ? true : " + b, a + " || " + b, a + " && " + b, "!" + a,
+		a + ".contains(\"a\")", a + ".startsWith(" + b + ")", a + ".endsWith(\"2\")", a + ".matches(\"^[0-9]+$\")", "\"abc\".matches(" + a + ")", "-" + a + " < 3",
+		"int(" + a + ") == 12", "uint(" + a + ") == 0u", "double(" + a + ") > 0.5", "string(" + a + ") == \"1.5\"", "bytes(" + a + ") == b\"a\"", "bool(" + a + ")",
+		"string(bytes(" + a + ")) == " + a, "dyn(" + a + ") == " + b, "[" + a + ", " + b + "] == [" + b + ", " + a + "]", "{\"x\": " + a + "} == {\"x\": " + b + "}",
+		"{\"x\": " + a + "}.x == " + b, a + ".map(k, k).map(k, " + a + "[k]) == " + b, "[" + a + "] + [" + b + "] == [1, 1]", a + " == null", "(" + a + " == 1 || " + b + ") && true",
+		"[[1, 2], [3]].all(x, x.exists(y, y == " + a + "))", "[1, 2, 3].exists(i, i == " + a + " || " + b + ")", "[1, 2].map(x, [3, 4].map(y, x + y)) == [[4, 5], [5, 6]] && " + a + " == " + b,
+	}
+	for _, op := range []string{"==", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%"} {
+		exprs = append(exprs, a+" "+op+" "+b)
+		if !strings.ContainsAny(op, "<>=!") {
+			exprs = append(exprs, "("+a+" "+op+" "+b+") == 2", "("+a+" "+op+" "+b+") > 0.5", "("+a+" "+op+" "+b+") == \"aa\"")
+		}
+	}
+	tried := 0
+	for _, expr := range exprs {
+		was, is := gateUnder(t, version2, allow("p", expr)), gateUnder(t, version3, allow("p", expr))
+		for _, x := range values {
+			for _, y := range values {
+				req := request(t, "tool.x", `{"a": `+x+`, "b": `+y+`}`)
+				before, now := was.Decide(req), is.Decide(req)
+				require.Equal(t, before.Code, now.Code, "%s of a = %s, b = %s: %s; %s", expr, x, y, before.Reason, now.Reason)
+				require.Equal(t, before.Verdict, now.Verdict, "%s of a = %s, b = %s", expr, x, y)
+				tried++
+			}
+		}
+	}
+	require.Greater(t, tried, 20_000)
 }
 
 func TestReasonsAreShortAndText(t *testing.T) {

@@ -83,8 +83,8 @@ func ParseHTTP(config, params canon.Raw) (*HTTPTarget, error) {
 	return t, t.checkHeaderNames()
 }
 
-// judgeHTTP is ParseHTTP as the gate judges by, which tells the names of headers
-// apart: journals hold decisions that were made so.
+// judgeHTTP is ParseHTTP as the gate judged by under version2, which tells the names
+// of headers apart. The adapter refuses such requests all the same.
 func judgeHTTP(config, params canon.Raw) (*HTTPTarget, error) {
 	c, err := parseHTTPConfig(config)
 	if err != nil {

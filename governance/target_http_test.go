@@ -255,6 +255,11 @@ func TestHeadersAreComparedAsServersDo(t *testing.T) {
 		requireCode(t, CodeParamNotAllowed, err)
 		_, err = judgeHTTP(rawJSON(t, config), rawJSON(t, params))
 		require.NoError(t, err, "%s: what the gate has let through in journals", name)
+		for version, want := range map[string]Code{version2: "", version3: CodeParamNotAllowed} {
+			effect := &manifest.Effect{Config: manifest.Data(rawJSON(t, config))}
+			_, denied := parsers(version)[manifest.CapHTTP].target(effect, rawJSON(t, params))
+			require.Equal(t, want == "", denied == nil, version)
+		}
 	}
 	target, err := parseHTTP(t, config, `{"headers": {"X_Trace": "1", "x-team": "blue"}}`)
 	require.NoError(t, err)

@@ -3,8 +3,6 @@ package governance
 import (
 	"fmt"
 
-	"cel.dev/cel-go/cel"
-
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -17,7 +15,8 @@ const MaxTransformed = 1 << 20
 // It is safe for concurrent use.
 type Transform struct {
 	vars    []variable
-	program cel.Program
+	version string
+	program program
 }
 
 // CheckTransform reports, as a *PolicyError, why expr cannot be a transform: a
@@ -27,15 +26,15 @@ type Transform struct {
 //	receipt.status, .payload, .external_ref
 //	intent.kind, .params, .cell (reducer/key)
 func CheckTransform(expr string) error {
-	_, err := NewTransform(expr)
+	_, err := NewTransform(Version, expr)
 	return err
 }
 
-// NewTransform compiles a transform. The error is a *PolicyError where expr is
-// not one.
-func NewTransform(expr string) (*Transform, error) {
+// NewTransform compiles a transform for a version of Versions. The error is a
+// *PolicyError where expr is not one.
+func NewTransform(version, expr string) (*Transform, error) {
 	vars := ofTransforms()
-	c, err := newCompiler(vars)
+	c, err := newCompiler(version, vars)
 	if err != nil {
 		return nil, err
 	}
@@ -47,19 +46,22 @@ func NewTransform(expr string) (*Transform, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Transform{vars: vars, program: program}, nil
+	return &Transform{vars: vars, version: version, program: program}, nil
 }
 
 // Eval returns canonical data, the same for the same receipt and intent. The
 // error names what has no such form, or that it costs too much.
 func (t *Transform) Eval(r *receipt.Receipt, in *receipt.Intent) (canon.Raw, error) {
-	vars := newActivation(t.vars)
+	vars := newActivation(t.version, t.vars)
 	vars.receipt, vars.intent = r, in
-	v, err := evaluate(t.program, &vars)
+	v, err := t.program.eval(&vars)
 	if err != nil {
 		return nil, fmt.Errorf("governance: transform: %w", err)
 	}
 	data, err := encode(nil, v, 0)
+	if err == nil && t.version != version2 { // whose parts may be data that was nested already
+		err = canon.Valid(data)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("governance: transform: %w", err)
 	}

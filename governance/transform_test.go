@@ -15,7 +15,7 @@ func transform(t require.TestingT, expr, payload string) (canon.Raw, error) {
 	require.NoError(t, err)
 	params, err := canon.FromJSON([]byte(`{"amount": 12, "who": "mia"}`))
 	require.NoError(t, err)
-	f, err := NewTransform(expr)
+	f, err := NewTransform(Version, expr)
 	require.NoError(t, err, expr)
 	return f.Eval(
 		&receipt.Receipt{Status: receipt.StatusError, Payload: data, ExternalRef: "ref-7"},
@@ -24,7 +24,7 @@ func transform(t require.TestingT, expr, payload string) (canon.Raw, error) {
 }
 
 func TestTransformGivesCanonicalData(t *testing.T) {
-	const payload = `{"id": "r1", "list": [1, 2.5, null, true], "huge": 18446744073709551615, "neg": -9223372036854775808}`
+	const payload = `{"id": "r1", "list": [1, 2.5, null, true], "huge": 18446744073709551615, "neg": -9223372036854775809}`
 	for expr, want := range map[string]string{
 		`{"id": receipt.payload.id}`:                                    `{"id": "r1"}`,
 		`receipt.payload`:                                               payload,
@@ -61,8 +61,7 @@ func TestTransformThatGivesNoDataIsAnError(t *testing.T) {
 		`{dyn(1.5): 2}`:                `{}`,
 		`type(1)`:                      `{}`,
 		`[1, [type(receipt.payload)]]`: `{}`,
-		`receipt.payload`:              `18446744073709551616`,
-		`receipt.payload.n`:            `{"n": [-9223372036854775809]}`,
+		`receipt.payload.n + 1`:        `{"n": 18446744073709551616}`,
 		`[receipt.payload]`:            strings.Repeat("[", canon.MaxDepth) + strings.Repeat("]", canon.MaxDepth),
 		`{"a": receipt.payload}`:       strings.Repeat("[", canon.MaxDepth) + strings.Repeat("]", canon.MaxDepth),
 		`receipt.payload.map(x, receipt.payload)`: `[` + strings.TrimSuffix(strings.Repeat("1,", 2000), ",") + `]`,
@@ -76,7 +75,7 @@ func TestTransformThatGivesNoDataIsAnError(t *testing.T) {
 	maps := strings.Repeat(`{"a":`, canon.MaxDepth) + "1" + strings.Repeat("}", canon.MaxDepth)
 	_, err := transform(t, `{"a": receipt.payload}`, maps)
 	require.Error(t, err)
-	f, err := NewTransform(`receipt.external_ref`)
+	f, err := NewTransform(Version, `receipt.external_ref`)
 	require.NoError(t, err)
 	_, err = f.Eval(&receipt.Receipt{ExternalRef: "\xff"}, &receipt.Intent{})
 	require.Error(t, err)

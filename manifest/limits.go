@@ -41,6 +41,11 @@ type ReducerLimits struct {
 	Effects uint64 `cbor:"effects" json:"effects"` // effects asked for
 	Timers  uint64 `cbor:"timers" json:"timers"`   // timers set
 	Value   uint64 `cbor:"value" json:"value"`     // bytes of one Starlark value, nested ones included
+
+	// Memory is how many bytes a Starlark step may fill, garbage included; 0, as it
+	// was before there was this key: DefaultMemory. Version 1 of the engine has no such
+	// limit.
+	Memory uint64 `cbor:"memory,omitempty" json:"memory,omitempty"`
 }
 
 // Defaults of ReducerLimits.
@@ -51,6 +56,7 @@ const (
 	DefaultEffects = 64
 	DefaultTimers  = 64
 	DefaultValue   = 1 << 20
+	DefaultMemory  = 256 << 20 // is not filled in: the manifests of before have no such key
 )
 
 // WithDefaults returns l with its zero fields filled in.

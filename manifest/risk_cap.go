@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
@@ -165,5 +166,6 @@ func reducerLimitsOf(l ReducerLimits) []limit {
 		{name: "effects", have: l.Effects},
 		{name: "timers", have: l.Timers},
 		{name: "value", have: l.Value},
+		{name: "memory", have: cmp.Or(l.Memory, DefaultMemory)},
 	}
 }

@@ -33,6 +33,7 @@ const (
 	maxEffects       = 65_536
 	maxTimers        = 65_536
 	maxValue         = 64 << 20
+	maxMemory        = 16 << 30
 	maxTimeout       = 24 * time.Hour // of one attempt
 	maxBackoff       = 24 * time.Hour // before the second attempt
 	maxAttempts      = 1000
@@ -142,6 +143,9 @@ func (v *validator) reducer(path, name string, r Reducer) {
 		{"value", r.Limits.Value, maxValue},
 	} {
 		v.limit(path+"/limits/", l)
+	}
+	if r.Limits.Memory != 0 {
+		v.limit(path+"/limits/", limit{"memory", r.Limits.Memory, maxMemory})
 	}
 }
 

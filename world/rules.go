@@ -80,7 +80,7 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
 		rule := &effectRule{Effect: m.Effects[kind]}
 		if rule.Compensate != nil {
-			if rule.compensation, err = governance.NewTransform(rule.Compensate.Params); err != nil {
+			if rule.compensation, err = governance.NewTransform(engines.Of(manifest.EngineCEL), rule.Compensate.Params); err != nil {
 				return nil, fmt.Errorf("world: effect %s: compensate: %w", kind, err)
 			}
 		}

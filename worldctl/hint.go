@@ -216,6 +216,7 @@ func hintsOfStore() []hint {
 		{[]error{store.ErrNoAnchor}, "bring back .world/anchor from a copy: without it nobody knows what was acknowledged"},
 		{[]error{store.ErrBadAnchor}, "bring back .world/anchor, and the keyring made with it, from a copy"},
 		{[]error{store.ErrNotWorld}, "bring back all of .world from a copy: a part of it is gone"},
+		{[]error{world.ErrNewest}, "worldctl version shows the engines of this program"},
 		{[]error{store.ErrNewerFormat, world.ErrEngine}, "worldctl version shows what this program can open; use the one that made the world"},
 		{[]error{journal.ErrFenced}, "another process has taken this world over; what was acknowledged is safe"},
 	}

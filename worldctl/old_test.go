@@ -9,6 +9,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer/star"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // oldWorlds are in testdata/old: a directory, an export and a bundle of each, as
@@ -134,4 +138,60 @@ func TestEngineListsFollowEngineFields(t *testing.T) {
 		require.True(t, got.OK, "%v", args)
 		secondVerifierSays(t, bundle, got.ExecutionHash)
 	}
+}
+
+// TestWorldFromBeforeIsUpgraded moves a world of the first engines to the newest ones. A
+// change of world.yaml before and after keeps those that are in force.
+func TestWorldFromBeforeIsUpgraded(t *testing.T) {
+	dir := oldWorld(t, "engines-1")
+	key := filepath.Join(t.TempDir(), "key")
+	worldctl(t, nil, "keys", "new", "--approver", key)
+	adopt := func(p string) {
+		worldctl(t, nil, "-w", dir, "shadow", p)
+		worldctl(t, nil, "-w", dir, "approve", p, "--key", key)
+		worldctl(t, nil, "-w", dir, "apply", p)
+		worldctl(t, nil, "-w", dir, "send", "pay", `{"to": "a", "what": "w", "sum": 40}`)
+		worldctl(t, nil, "-w", dir, "run")
+	}
+	run := func() manifest.Engines {
+		var m struct {
+			Manifest struct {
+				Engines manifest.Engines `json:"engines"`
+			} `json:"manifest"`
+		}
+		require.NoError(t, json.Unmarshal(worldctl(t, nil, "-w", dir, "manifest", "show", "-o", "json"), &m))
+		return m.Manifest.Engines
+	}
+	source := filepath.Join(dir, "world.yaml")
+	edit := func(from, to string) {
+		is, err := os.ReadFile(source)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(source, bytes.Replace(is, []byte(from), []byte(to), 1), 0o600))
+		worldctl(t, nil, "-w", dir, "propose", "-m", "more")
+	}
+	edit("<= 100", "<= 200")
+	adopt("p2")
+	require.Empty(t, run(), "a change of the file is none of the engines")
+
+	out := worldctl(t, nil, "-w", dir, "upgrade", "-m", "gas is time")
+	require.Contains(t, string(out), "engine starlark: "+star.Version+", not the first version")
+	require.NotContains(t, string(out), "policy", "nothing else changes")
+	adopt("p3")
+	require.Equal(t, world.NewestEngines(), run())
+	again := exec.Command("worldctl", "-w", dir, "upgrade")
+	require.Error(t, again.Run())
+	require.Equal(t, exitUsage, again.ProcessState.ExitCode())
+	edit("<= 200", "<= 300")
+	adopt("p4")
+	require.Equal(t, world.NewestEngines(), run())
+
+	bundle := filepath.Join(t.TempDir(), "later.bundle")
+	worldctl(t, nil, "-w", dir, "export", bundle, "--format", "bundle")
+	for _, args := range [][]string{{"-w", dir}, {bundle}} {
+		var got facts
+		require.NoError(t, json.Unmarshal(worldctl(t, nil, append(append([]string{"verify"}, args...), "-o", "json")...), &got))
+		require.True(t, got.OK, "%v", args)
+		secondVerifierSays(t, bundle, got.ExecutionHash)
+	}
+	worldctl(t, nil, "-w", dir, "replay")
 }

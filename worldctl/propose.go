@@ -66,14 +66,19 @@ an open proposal asks for the same.`,
 }
 
 func (c *cli) propose(ctx context.Context, lw *local.World, x *proposeFlags) error {
-	by, err := c.actor(x.as)
-	if err != nil {
-		return err
-	}
 	name := cmp.Or(x.patch, x.name, filepath.Join(lw.Dir(), local.ManifestFile))
 	change, err := c.readCandidate(lw, name, x.patch != "")
 	if err != nil {
 		return unread(err, name)
+	}
+	return c.proposeChange(ctx, lw, x, name, change)
+}
+
+// proposeChange proposes what a change, which a person named so, makes of the rules.
+func (c *cli) proposeChange(ctx context.Context, lw *local.World, x *proposeFlags, name string, change world.Amendment) error {
+	by, err := c.actor(x.as)
+	if err != nil {
+		return err
 	}
 	p := world.Proposal{Actor: by, Reason: x.reason}
 	var f governance.InForce

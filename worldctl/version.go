@@ -3,10 +3,12 @@ package worldctl
 import (
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -18,12 +20,14 @@ type versions struct {
 	Kernel   string `json:"kernel"` // the engines that a world's record 1 names
 	Starlark string `json:"starlark"`
 	CEL      string `json:"cel"`
+
+	Engines map[string][]string `json:"engines"` // all versions, oldest first: worlds of each are replayed
 }
 
 func version() versions {
 	v := versions{
 		Version: "unknown", Go: runtime.Version(),
-		Kernel: world.KernelVersion, Starlark: star.Version, CEL: governance.Version,
+		Kernel: world.KernelVersion, Starlark: star.Version, CEL: governance.Version, Engines: world.Carried(),
 	}
 	if build, ok := debug.ReadBuildInfo(); ok {
 		v.Version = build.Main.Version
@@ -40,14 +44,16 @@ func newVersionCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the versions of this program and of its engines",
-		Long:    "Print the versions of this program and of its engines. A world replays only under the engines that its first record names.",
+		Long:    "Print the versions of this program and of its engines. A world\nreplays under the engines that its manifest names, of which this program carries several versions.",
 		Example: "  worldctl version -o json",
 		Args:    args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			v := version()
 			return c.object("version", v, func() {
 				c.facts([2]any{"worldctl", v.Version}, [2]any{"commit", v.Commit}, [2]any{"go", v.Go},
-					[2]any{"kernel", v.Kernel}, [2]any{"starlark", v.Starlark}, [2]any{"cel", v.CEL})
+					[2]any{"kernel", v.Kernel},
+					[2]any{"starlark", strings.Join(v.Engines[manifest.EngineStarlark], "\n")},
+					[2]any{"cel", strings.Join(v.Engines[manifest.EngineCEL], "\n")})
 			})
 		},
 	}

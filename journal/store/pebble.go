@@ -24,7 +24,7 @@ const memTableBytes = 32 << 20
 // and then only change their level.
 func (s *Store) pebbleOptions() *pebble.Options {
 	o := &pebble.Options{
-		FS:                          &guardFS{FS: s.opts.FS, logBroken: s.logBroken, dirBroken: s.fatal, logSyncs: &s.logSyncs},
+		FS:                          &guardFS{FS: descriptorFS{s.opts.FS, &s.opened}, logBroken: s.logBroken, dirBroken: s.fatal, logSyncs: &s.logSyncs},
 		Logger:                      logger{s},
 		EventListener:               s.listener(),
 		FormatMajorVersion:          pebble.FormatValueSeparation,
@@ -100,6 +100,9 @@ func (p *patientScheduler) allow() {
 func (s *Store) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
+			if noDescriptor(err) && s.opened.Load() {
+				return // Pebble tries again, and there will be some
+			}
 			if s.stalled.Load() || !s.opened.Load() {
 				s.fatal(err)
 			}

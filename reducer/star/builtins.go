@@ -21,6 +21,9 @@ func (m *meter) predeclared() starlark.StringDict {
 	} {
 		add(op.String(), m.binary(op))
 	}
+	if m.exact {
+		m.addExact(add)
+	}
 	add(syntax.PLUS_EQ.String(), m.addInPlace(m.binary(syntax.PLUS)))
 	add(syntax.PIPE_EQ.String(), m.orInPlace(m.binary(syntax.PIPE)))
 	for _, op := range []syntax.Token{syntax.EQL, syntax.NEQ, syntax.LT, syntax.LE, syntax.GT, syntax.GE} {
@@ -33,7 +36,7 @@ func (m *meter) predeclared() starlark.StringDict {
 	}
 	add(opTuple, check(func(v starlark.Value) error { return m.tuple(v.(starlark.Tuple)) }))
 	add(opKey, check(m.key))
-	add(opSlice, check(m.made))
+	add(opSlice, check(m.sliced))
 	add(opEmpty, check(m.made))
 	add(opFrame, check(m.frame))
 	add(opNamed, check(m.named))
@@ -41,6 +44,25 @@ func (m *meter) predeclared() starlark.StringDict {
 	add(opAttr, m.getAttr)
 	m.addFunctions(add)
 	return names
+}
+
+// addExact adds what is checked since version 2.
+func (m *meter) addExact(add func(string, builtin)) {
+	for _, op := range []syntax.Token{syntax.SLASH, syntax.SLASHSLASH, syntax.GTGT} {
+		add(op.String(), m.binary(op))
+	}
+	for _, name := range exactMethods() {
+		add("."+name, m.method(name, reads))
+	}
+	add("hasattr", m.hasAttr)
+	add("dir", m.library("dir", func(starlark.Tuple, []starlark.Tuple) error { return m.spend(dirSteps) }))
+	add(opTarget, m.target)
+	add(opHold, check(m.hold))
+	add(opRelease, check(m.release))
+	add(opDisplay, one(m.display))
+	add(opComprehension, one(m.comprehension))
+	add(opKeep, check(m.kept))
+	add(opClosure, check(m.closure))
 }
 
 // addFunctions adds the checked forms of the library's functions. Those that it
@@ -107,6 +129,14 @@ func (m *meter) beforeScan(args starlark.Tuple, _ []starlark.Tuple) error {
 	if len(args) == 0 {
 		return nil
 	}
+	if n := starlark.Len(args[0]); m.exact && n > 0 {
+		if n > 20 {
+			if err := m.spend(longNumberSteps); err != nil {
+				return err
+			}
+		}
+		return m.walk(n)
+	}
 	return m.scan(starlark.Len(args[0]))
 }
 
@@ -114,7 +144,13 @@ func (m *meter) beforeBytes(args starlark.Tuple, _ []starlark.Tuple) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return m.fits("bytes value", uint64(max(starlark.Len(args[0]), 0)))
+	n := max(starlark.Len(args[0]), 0)
+	if m.exact {
+		if err := m.spend(uint64(n) / 2); err != nil {
+			return err
+		}
+	}
+	return m.fits("bytes value", uint64(n))
 }
 
 // beforeInt refuses texts of integers that are too wide: base 2 has the
@@ -126,6 +162,10 @@ func (m *meter) beforeInt(args starlark.Tuple, kwargs []starlark.Tuple) error {
 	for _, arg := range args {
 		if n := starlark.Len(arg); n > MaxIntBits+8 {
 			return m.exceed("the text of an integer has %d digits; reducers compute with at most %d bits", n, MaxIntBits)
+		} else if m.exact && n > 0 {
+			if err := m.squares(n); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -147,6 +187,9 @@ func (m *meter) beforeRange(args starlark.Tuple, _ []starlark.Tuple) error {
 // frame charges for a call of a function of so many nodes.
 func (m *meter) frame(nodes starlark.Value) error {
 	n, _ := nodes.(starlark.Int).Uint64()
+	if m.exact {
+		return m.take(n * slotBytes)
+	}
 	return m.spend(n * slotBytes / bytesMadePerStep)
 }
 
@@ -155,6 +198,11 @@ func (m *meter) named(v starlark.Value) error {
 	d, ok := v.(*starlark.Dict)
 	if !ok {
 		return nil // refused by the library
+	}
+	if m.exact { // each name is looked for among the parameters
+		if err := m.spend(uint64(d.Len()) * maxParams / 32); err != nil {
+			return err
+		}
 	}
 	return m.pass(d, d.Len())
 }
@@ -166,6 +214,11 @@ func (m *meter) getAttr(
 	var name string
 	if err := starlark.UnpackPositionalArgs("getattr", args, kwargs, 2, &x, &name, &fallback); err != nil {
 		return nil, err
+	}
+	if m.exact {
+		if err := m.scan(len(name)); err != nil {
+			return nil, err
+		}
 	}
 	v, err := m.attr(x, name)
 	switch {

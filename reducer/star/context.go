@@ -87,6 +87,9 @@ func (c *stepContext) doEmit(
 	if uint64(len(c.out.Events)) >= c.limits.Events {
 		return nil, c.e.exceed("limits.events is %d", c.limits.Events)
 	}
+	if err := c.e.names(name, key); err != nil {
+		return nil, err
+	}
 	b2, err := c.encode("data", data)
 	if err != nil {
 		return nil, err
@@ -106,6 +109,9 @@ func (c *stepContext) doEffect(
 	}
 	if uint64(len(c.out.Effects)) >= c.limits.Effects {
 		return nil, c.e.exceed("limits.effects is %d", c.limits.Effects)
+	}
+	if err := c.e.names(kind, tag, grant); err != nil {
+		return nil, err
 	}
 	data, err := c.encode("params", params)
 	if err != nil {
@@ -132,6 +138,9 @@ func (c *stepContext) doTimer(
 	}
 	if uint64(len(c.out.Timers)) >= c.limits.Timers {
 		return nil, c.e.exceed("limits.timers is %d", c.limits.Timers)
+	}
+	if err := c.e.names(name); err != nil {
+		return nil, err
 	}
 	b2, err := c.encode("data", data)
 	if err != nil {
@@ -179,6 +188,18 @@ func plain(args starlark.Tuple, kwargs []starlark.Tuple, name *text, data *starl
 	}
 	*data = args[1]
 	return name.Unpack(args[0]) == nil
+}
+
+// names charges for what was looked through to see that it is UTF-8.
+func (m *meter) names(names ...text) error {
+	n := 0
+	for _, s := range names {
+		n += len(s)
+	}
+	if !m.exact {
+		return nil
+	}
+	return m.walk(n)
 }
 
 // text is a string argument that must be UTF-8.

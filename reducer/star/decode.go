@@ -74,7 +74,7 @@ func (d *decoder) paid(n uint64) error {
 	if err := d.r.Err(); err != nil {
 		return err
 	}
-	return d.m.spend(n / bytesMadePerStep)
+	return d.m.take(n)
 }
 
 func (d *decoder) integer() (starlark.Value, error) {
@@ -120,6 +120,12 @@ func (d *decoder) dict(depth int) (starlark.Value, error) {
 	}
 	dict := starlark.NewDict(n)
 	crowd := newCrowd(n)
+	if d.m.exact {
+		crowd = nil // insert counts, and charges
+		if err := d.m.spend(uint64(n)); err != nil {
+			return nil, err
+		}
+	}
 	for range n {
 		b := d.r.TextBytes()
 		if err := d.paid(uint64(len(b))); err != nil {
@@ -129,6 +135,11 @@ func (d *decoder) dict(depth int) (starlark.Value, error) {
 			return nil, d.m.exceed("a map with too many keys of one hash")
 		}
 		key := d.word(b)
+		if d.m.exact {
+			if err := d.m.insert(dict, key); err != nil {
+				return nil, err
+			}
+		}
 		v, err := d.value(depth + 1)
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package star
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ type encoder struct {
 	buf   []byte
 	start int    // where the value begins in buf
 	limit uint64 // bytes
+	items uint64 // so far
 	name  string // of the limit
 }
 
@@ -44,7 +46,7 @@ func at(step string, err error) error {
 // encode appends v to buf and charges for it. what is what errors call the
 // value, and limit, in bytes, the limit of that name.
 func (e *encoder) encode(buf []byte, what string, v starlark.Value, limit uint64, name string) ([]byte, error) {
-	e.buf, e.start, e.limit, e.name = buf, len(buf), limit, name
+	e.buf, e.start, e.limit, e.name, e.items = buf, len(buf), limit, name, 0
 	err := e.value(v, 0)
 	if err == nil {
 		err = e.room(0)
@@ -52,7 +54,12 @@ func (e *encoder) encode(buf []byte, what string, v starlark.Value, limit uint64
 	if err != nil {
 		return nil, at(what, err)
 	}
-	return e.buf, e.m.spend(uint64(len(e.buf)-e.start) / bytesMadePerStep)
+	if e.m.exact {
+		if err := e.m.spend(e.items / 2); err != nil {
+			return nil, at(what, err)
+		}
+	}
+	return e.buf, e.m.take(uint64(len(e.buf) - e.start))
 }
 
 // room refuses a value that n more bytes make too large.
@@ -67,6 +74,7 @@ func (e *encoder) value(v starlark.Value, depth int) error {
 	if err := e.room(1); err != nil {
 		return err
 	}
+	e.items++
 	switch v := v.(type) {
 	case starlark.NoneType:
 		e.buf = canon.AppendNull(e.buf)
@@ -177,6 +185,7 @@ func (e *encoder) sortedPairs(v *starlark.Dict, depth int) error {
 		}
 		pairs = append(pairs, pair{key, x})
 	}
+	e.items += uint64(len(pairs) * bits.Len(uint(len(pairs))) / 2)
 	slices.SortFunc(pairs, func(a, b pair) int {
 		if before(a.key, b.key) {
 			return -1

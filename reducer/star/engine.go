@@ -42,7 +42,7 @@ func (e *engine) load(program *starlark.Program, limits manifest.ReducerLimits) 
 	defer e.recover(&err)
 	e.thread.OnMaxSteps = e.reached
 	e.dec.m, e.enc.m = &e.meter, &e.meter
-	e.resetMeter(limits.Gas, limits.Value)
+	e.resetMeter(limits)
 	globals, err := program.Init(&e.thread, e.predeclared())
 	if err != nil {
 		return e.failure(err)
@@ -54,6 +54,7 @@ func (e *engine) load(program *starlark.Program, limits manifest.ReducerLimits) 
 		}
 	}
 	globals.Freeze()
+	e.loaded = e.heaviest
 	e.reduce = globals[entry].(*starlark.Function)
 	e.take, _ = globals[migration].(*starlark.Function)
 	return nil
@@ -66,7 +67,7 @@ type migrator struct{ *engine }
 func (e migrator) Migrate(in *reducer.Input, out *reducer.Output) (err error) {
 	defer e.recover(&err)
 	limits := in.Limits.WithDefaults()
-	e.resetMeter(limits.Gas, limits.Value)
+	e.resetMeter(limits)
 	defer func() { out.Gas = e.thread.Steps }()
 	state, err := e.dec.decode("state", in.State)
 	if err != nil {
@@ -91,7 +92,7 @@ var errNoState = errors.New("migrate returned None: it returns the state to go o
 func (e *engine) Reduce(in *reducer.Input, out *reducer.Output) (err error) {
 	defer e.recover(&err)
 	limits := in.Limits.WithDefaults()
-	e.resetMeter(limits.Gas, limits.Value)
+	e.resetMeter(limits)
 	defer func() { out.Gas = e.thread.Steps }()
 	e.ctx.bind(in, out, limits)
 	defer e.ctx.unbind()

@@ -160,7 +160,7 @@ func TestHostileInputIsBounded(t *testing.T) {
 	r := instance(t, "def reduce(ctx, state, event):\n    return len(event.data)\n")
 	for name, json := range map[string]string{
 		"a million empty maps": "[" + strings.Repeat("{},", 1<<20) + "{}]",
-		"keys of one bucket":   collidingKeys(5000),
+		"keys of one bucket":   collidingKeys(10000),
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := input(t, "", json)

@@ -1,12 +1,14 @@
 package star
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
 
 	"go.starlark.net/starlark"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -18,6 +20,8 @@ const MaxIntBits = 4096
 const (
 	bytesMadePerStep = 64  // memory that an operation fills
 	bytesReadPerStep = 512 // memory that it only looks at, or moves
+
+	bytesWalkedPerStep = 16 // memory that it looks at byte by byte
 )
 
 // Sizes, in bytes, that values are reckoned at.
@@ -25,12 +29,17 @@ const (
 	slotBytes  = 16  // one place in a list, a tuple or a variable
 	entryBytes = 64  // one pair of a dict, one member of a set
 	tableBytes = 448 // an empty dict or set
+
+	entryFilled = 256 // what a pair of a dict takes while its table grows
 )
 
 // wideKeySteps is the price of a key that is an integer beyond 32 bits: the
 // library hashes only its lowest 32 bits, so that such keys can be made to
 // collide.
 const wideKeySteps = 256
+
+// longFloatSteps is the price of the hash of a float beyond 64 bits.
+const longFloatSteps = 8
 
 // depth of calls, and how often it is looked at.
 const (
@@ -42,14 +51,26 @@ const (
 // engine and shared by its built-in functions.
 type meter struct {
 	thread starlark.Thread
+	exact  bool // what work costs is charged: version 2
 	gas    uint64
 	value  uint64
+	memory uint64
 	over   error // the first limit exceeded; it is what the step fails with
+
+	filled   uint64            // bytes made
+	checked  uint64            // steps when the interpreter called back last
+	heaviest uint64            // of the chains of dicts and sets; see table
+	loaded   uint64            // heaviest once the module was loaded
+	held     []starlark.Value  // x of the x[k] = v that are being evaluated
+	opaque   map[uint32]uint64 // keys put into dicts and sets by modelHash, of those whose hash nobody knows
 }
 
 // resetMeter gives a step its limits.
-func (m *meter) resetMeter(gas, value uint64) {
-	m.gas, m.value, m.over = gas, value, nil
+func (m *meter) resetMeter(limits manifest.ReducerLimits) {
+	m.gas, m.value, m.memory, m.over = limits.Gas, limits.Value, cmp.Or(limits.Memory, manifest.DefaultMemory), nil
+	m.filled, m.checked, m.heaviest = 0, 0, m.loaded
+	clear(m.opaque)
+	m.held = m.held[:0]
 	m.thread.Steps = 0
 	m.thread.Uncancel()
 	m.checkpoint()
@@ -74,14 +95,29 @@ func (m *meter) reached(thread *starlark.Thread) {
 	case thread.CallStackDepth() > maxCallDepth:
 		thread.Cancel(m.exceed("calls nest deeper than %d", maxCallDepth).Error())
 	default:
+		m.lookups()
 		m.checkpoint()
 	}
+}
+
+// lookups charges for what the interpreter itself has looked up in dicts since it
+// called back last, as though each step had looked through the heaviest chain.
+func (m *meter) lookups() {
+	if !m.exact || m.heaviest == 0 {
+		return
+	}
+	done := min(m.thread.Steps-m.checked, checkEvery)
+	_ = m.spend(done * m.heaviest / (4 * weightPerStep)) // found out at the next step
+	m.checked = m.thread.Steps
 }
 
 // exceed returns the error of a limit, and keeps the first.
 func (m *meter) exceed(format string, args ...any) error {
 	if m.over == nil {
 		m.over = fmt.Errorf("%w: %s", reducer.ErrLimit, fmt.Sprintf(format, args...))
+		if m.exact {
+			m.thread.Cancel(m.over.Error()) // also where a function would go on
+		}
 	}
 	return m.over
 }
@@ -106,6 +142,26 @@ func (m *meter) scan(n int) error {
 	return m.spend(uint64(n) / bytesReadPerStep)
 }
 
+// walk charges for looking at each of n bytes, or characters.
+func (m *meter) walk(n int) error {
+	if !m.exact {
+		return m.scan(n)
+	}
+	return m.spend(uint64(n) / bytesWalkedPerStep)
+}
+
+// take charges for n bytes of new memory.
+func (m *meter) take(n uint64) error {
+	if !m.exact {
+		return m.spend(n / bytesMadePerStep)
+	}
+	before := m.filled / bytesMadePerStep
+	if m.filled += n; m.filled > m.memory {
+		return m.exceed("limits.memory is %d bytes", m.memory)
+	}
+	return m.spend(1 + m.filled/bytesMadePerStep - before)
+}
+
 // fits refuses a value of n bytes where that is too large.
 func (m *meter) fits(what string, n uint64) error {
 	if n > m.value {
@@ -120,10 +176,10 @@ func (m *meter) room(what string, n uint64) error {
 	if err := m.fits(what, n); err != nil {
 		return err
 	}
-	if n < bytesMadePerStep {
+	if !m.exact && n < bytesMadePerStep {
 		return nil
 	}
-	return m.spend(n / bytesMadePerStep)
+	return m.take(n)
 }
 
 // slots is room for a list or tuple of n items.
@@ -138,6 +194,9 @@ func (m *meter) slots(what string, n int) error {
 func (m *meter) entries(what string, n int) error {
 	if uint64(n) > m.value/entryBytes {
 		return m.exceed("a %s of %d entries (%d bytes each), limits.value is %d", what, n, entryBytes, m.value)
+	}
+	if m.exact {
+		return m.take(tableBytes + entryFilled*uint64(n))
 	}
 	return m.spend((tableBytes + entryBytes*uint64(n)) / bytesMadePerStep)
 }
@@ -167,6 +226,9 @@ func (m *meter) made(v starlark.Value) error {
 
 // key charges for hashing v.
 func (m *meter) key(v starlark.Value) error {
+	if m.exact {
+		return m.hashing(v)
+	}
 	switch v := v.(type) {
 	case starlark.String:
 		return m.scan(len(v))
@@ -194,8 +256,41 @@ func (m *meter) key(v starlark.Value) error {
 	return nil
 }
 
+// hashing charges for the hash of a key. What a chain of such keys costs is charged
+// when it is made; see table.
+func (m *meter) hashing(v starlark.Value) error {
+	switch v := v.(type) {
+	case starlark.String:
+		return m.scan(len(v))
+	case starlark.Bytes:
+		return m.scan(len(v))
+	case starlark.Float: // hashed as the integer that it rounds to, and may be compared with one
+		if f := float64(v); !(f >= math.MinInt64 && f <= math.MaxInt64) {
+			return m.spend(longFloatSteps)
+		}
+		return m.spend(longFloatSteps / 2)
+	case starlark.Tuple: // compared with others of its hash: that they are few nobody looks at
+		if err := m.spend(uint64(2*len(v) + 8*max(0, len(v)-maxKnownTuple))); err != nil {
+			return err
+		}
+		for _, x := range v {
+			if err := m.hashing(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // keys charges for hashing all keys of a dict or set.
 func (m *meter) keys(v starlark.Iterable) error {
+	if m.exact {
+		if n := starlark.Len(v); n > 0 {
+			if err := m.spend(uint64(n) * (m.heaviest / weightPerStep)); err != nil {
+				return err
+			}
+		}
+	}
 	for k := range starlark.Elements(v) {
 		if err := m.spend(1); err != nil {
 			return err

@@ -36,9 +36,12 @@ func methods(p price) []string {
 	}
 }
 
-func checkedMethods(name string) bool {
-	return slices.Contains(methods(reads), name) || slices.Contains(methods(makes), name)
+func checkedMethods(name string, exact bool) bool {
+	return slices.Contains(methods(reads), name) || slices.Contains(methods(makes), name) || exact && slices.Contains(exactMethods(), name)
 }
+
+// exactMethods returns the methods that are checked since version 2.
+func exactMethods() []string { return []string{"append", "clear"} }
 
 // method returns the hidden function that x.name(args) becomes: its first
 // argument is x.
@@ -56,7 +59,7 @@ func (m *meter) attr(x starlark.Value, name string) (starlark.Value, error) {
 		return nil, nil
 	}
 	v, err := holder.Attr(name)
-	if bound, ok := v.(*starlark.Builtin); err != nil || !ok || !checkedMethods(name) || bound.Receiver() == nil {
+	if bound, ok := v.(*starlark.Builtin); err != nil || !ok || !checkedMethods(name, m.exact) || bound.Receiver() == nil {
 		return v, err
 	}
 	p := price(slices.Contains(methods(makes), name))
@@ -81,6 +84,9 @@ func (m *meter) invoke(
 	if d, ok := x.(*starlark.Dict); ok && name == "get" && len(args) > 0 && len(args) < 3 && len(kwargs) == 0 {
 		return m.get(d, args) // the most frequent call of all
 	}
+	if l, ok := x.(*starlark.List); ok && name == "append" && len(args) == 1 && len(kwargs) == 0 {
+		return m.appendTo(l, args)
+	}
 	v, err := holder.Attr(name)
 	if err != nil {
 		return nil, err
@@ -101,6 +107,11 @@ func (m *meter) invoke(
 	}
 	if p == makes {
 		err = m.made(result)
+	}
+	if m.exact && err == nil {
+		if err = m.survey(result); err == nil && name == "update" {
+			err = m.survey(x)
+		}
 	}
 	return result, err
 }

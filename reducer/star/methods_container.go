@@ -28,7 +28,7 @@ func (m *meter) beforeList(name string, x *starlark.List, args starlark.Tuple) (
 		return args, m.scan(x.Len() * slotBytes)
 	case "index", "remove":
 		if len(args) > 0 {
-			return args, m.search(args[0], x.Len())
+			return args, m.search(args[0], x)
 		}
 	}
 	return args, nil
@@ -36,12 +36,18 @@ func (m *meter) beforeList(name string, x *starlark.List, args starlark.Tuple) (
 
 func (m *meter) beforeDict(name string, x *starlark.Dict, args starlark.Tuple, kwargs []starlark.Tuple) error {
 	switch name {
+	case "clear":
+		return m.clearing(x)
+	case "setdefault":
+		if m.exact && len(args) > 0 {
+			return m.setIndex(x, args[0])
+		}
 	case "items":
 		return m.beforeItems(x)
 	case "keys", "values":
 		return m.spend(uint64(x.Len()) * 2 * slotBytes / bytesMadePerStep)
 	case "update":
-		return m.beforeUpdate(args, kwargs)
+		return m.beforeUpdateOf(x, args, kwargs)
 	}
 	if len(args) > 0 {
 		return m.key(args[0])
@@ -66,8 +72,13 @@ func (m *meter) beforeItems(x *starlark.Dict) error {
 	return nil
 }
 
-// beforeUpdate charges for what dict and dict.update put into a dict.
+// beforeUpdate charges for what dict puts into a dict.
 func (m *meter) beforeUpdate(args starlark.Tuple, kwargs []starlark.Tuple) error {
+	return m.beforeUpdateOf(nil, args, kwargs)
+}
+
+// beforeUpdateOf charges for what dict.update puts into a dict.
+func (m *meter) beforeUpdateOf(d starlark.Value, args starlark.Tuple, kwargs []starlark.Tuple) error {
 	if err := m.entries("dict", len(kwargs)); err != nil {
 		return err
 	}
@@ -85,19 +96,28 @@ func (m *meter) beforeUpdate(args starlark.Tuple, kwargs []starlark.Tuple) error
 	if err := m.entries("dict", n); err != nil {
 		return err
 	}
+	var keys []starlark.Value
 	for pair := range starlark.Elements(pairs) {
 		if p, ok := pair.(starlark.Indexable); ok && p.Len() == 2 {
 			if err := m.key(p.Index(0)); err != nil {
 				return err
 			}
+			keys = append(keys, p.Index(0))
 		}
 	}
-	return nil
+	return m.rehearse(d, keys)
 }
 
 func (m *meter) beforeSet(name string, x *starlark.Set, args starlark.Tuple) (starlark.Tuple, error) {
 	switch name {
-	case "add", "discard", "remove":
+	case "clear":
+		return args, m.clearing(x)
+	case "add":
+		if m.exact && len(args) > 0 {
+			return args, m.setIndex(x, args[0])
+		}
+		fallthrough
+	case "discard", "remove":
 		if len(args) > 0 {
 			return args, m.key(args[0])
 		}
@@ -125,6 +145,11 @@ func (m *meter) beforeSet(name string, x *starlark.Set, args starlark.Tuple) (st
 		out[i] = starlark.Tuple(list)
 		if err := m.pass(starlark.Tuple(list), len(list)); err != nil {
 			return nil, err
+		}
+		if name == "union" || name == "update" || name == "symmetric_difference" {
+			if err := m.rehearse(x, list); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return out, nil

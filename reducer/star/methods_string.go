@@ -9,7 +9,7 @@ import (
 )
 
 func (m *meter) beforeString(name, s string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Tuple, error) {
-	if err := m.scan(len(s)); err != nil {
+	if err := m.looked(name, s); err != nil {
 		return nil, err
 	}
 	if strings.HasPrefix(name, "is") { // letters are looked up one by one
@@ -34,6 +34,15 @@ func (m *meter) beforeString(name, s string, args starlark.Tuple, kwargs []starl
 	return args, nil
 }
 
+// looked charges for looking through the receiver of a method.
+func (m *meter) looked(name, s string) error {
+	switch name {
+	case "startswith", "endswith", "removeprefix", "removesuffix":
+		return m.scan(len(s))
+	}
+	return m.walk(len(s))
+}
+
 func (m *meter) beforeJoin(sep string, args starlark.Tuple) (starlark.Tuple, error) {
 	if len(args) != 1 {
 		return args, nil
@@ -44,6 +53,9 @@ func (m *meter) beforeJoin(sep string, args starlark.Tuple) (starlark.Tuple, err
 	}
 	list, err := m.collect(items)
 	if err != nil {
+		return nil, err
+	}
+	if err := m.joined(len(list)); err != nil {
 		return nil, err
 	}
 	size := uint64(0)
@@ -75,6 +87,9 @@ func (m *meter) beforeReplace(s string, args starlark.Tuple) error {
 			n = min(n, most)
 		}
 	}
+	if err := m.joined(n); err != nil {
+		return err
+	}
 	// n is at most len(s)+1 and both strings are within limits.value: no overflow.
 	if grows := len(to) - len(from); grows > 0 {
 		return m.fits("string", uint64(len(s)+n*grows))
@@ -104,6 +119,9 @@ func (m *meter) beforeSplit(name, s string, args starlark.Tuple) (starlark.Tuple
 		n = fields(s)
 	}
 	if err := m.slots("list", n+1); err != nil {
+		return nil, err
+	}
+	if err := m.joined(n); err != nil {
 		return nil, err
 	}
 	if err := m.spend(uint64(n) * (pieceBytes - slotBytes) / bytesMadePerStep); err != nil {
@@ -138,12 +156,16 @@ func (m *meter) beforeStrip(s string, args starlark.Tuple) error {
 	if !ok {
 		return nil
 	}
-	if err := m.scan(len(cutset)); err != nil {
+	if err := m.walk(len(cutset)); err != nil {
 		return err
 	}
 	for i := range len(cutset) {
 		if cutset[i] >= utf8.RuneSelf { // looked through for every character of s
-			return m.spend(uint64(len(s)) * uint64(len(cutset)) / bytesReadPerStep)
+			perStep := uint64(bytesReadPerStep)
+			if m.exact {
+				perStep = bytesWalkedPerStep
+			}
+			return m.spend(uint64(len(s)) * uint64(len(cutset)) / perStep)
 		}
 	}
 	return nil

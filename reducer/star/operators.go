@@ -24,11 +24,18 @@ func (m *meter) binary(op syntax.Token) builtin {
 	}[op]
 	return func(_ *starlark.Thread, _ *starlark.Builtin, args starlark.Tuple, _ []starlark.Tuple) (starlark.Value, error) {
 		x, y := args[0], args[1]
-		if small(x) && small(y) {
+		if small(x) && small(y) && (!m.exact || op != syntax.PERCENT) {
 			return starlark.Binary(op, x, y)
 		}
-		if err := check(x, y); err != nil {
-			return nil, err
+		if m.exact {
+			if err := m.arithmetic(op, x, y); err != nil {
+				return nil, err
+			}
+		}
+		if check != nil {
+			if err := check(x, y); err != nil {
+				return nil, err
+			}
 		}
 		v, err := starlark.Binary(op, x, y)
 		if err != nil {
@@ -61,6 +68,10 @@ func (m *meter) result(v starlark.Value) error {
 		return m.room("bytes value", uint64(len(v)))
 	case starlark.Tuple:
 		return m.tuple(v)
+	case *starlark.Dict, *starlark.Set:
+		if m.exact {
+			return m.survey(v)
+		}
 	}
 	return nil
 }
@@ -168,19 +179,23 @@ func (m *meter) beforePercent(x, y starlark.Value) error {
 func (m *meter) beforeIn(x, y starlark.Value) error {
 	switch y := y.(type) {
 	case starlark.String:
-		return m.scan(len(y))
+		return m.walk(len(y))
 	case starlark.Bytes:
-		return m.scan(len(y))
+		return m.walk(len(y))
 	case *starlark.List:
-		return m.search(x, y.Len())
+		return m.search(x, y)
 	case starlark.Tuple:
-		return m.search(x, len(y))
+		return m.search(x, y)
 	}
 	return m.key(x)
 }
 
-// search charges for comparing v with n others.
-func (m *meter) search(v starlark.Value, n int) error {
+// search charges for comparing v with others.
+func (m *meter) search(v starlark.Value, items starlark.Indexable) error {
+	if m.exact {
+		return m.searching(v, items)
+	}
+	n := items.Len()
 	if n == 0 {
 		return nil
 	}
@@ -211,6 +226,12 @@ func (m *meter) comparison(op syntax.Token) builtin {
 
 // compare charges for comparing x with y, and does it.
 func (m *meter) compare(op syntax.Token, x, y starlark.Value) (bool, error) {
+	if m.exact {
+		if err := m.comparing(op, x, y); err != nil {
+			return false, err
+		}
+		return starlark.Compare(op, x, y)
+	}
 	var err error
 	switch x := x.(type) {
 	case starlark.String:
@@ -262,8 +283,12 @@ func (m *meter) orInPlace(or builtin) builtin {
 		if err := m.pass(y, y.Len()); err != nil {
 			return nil, err
 		}
+		set := x.SetKey
+		if m.exact {
+			set = func(k, v starlark.Value) error { return m.put(x, k, v) }
+		}
 		for _, pair := range y.Items() {
-			if err := x.SetKey(pair[0], pair[1]); err != nil {
+			if err := set(pair[0], pair[1]); err != nil {
 				return nil, fmt.Errorf("|=: %w", err)
 			}
 		}
@@ -279,6 +304,11 @@ func (m *meter) extend(list *starlark.List, more starlark.Iterable) error {
 	}
 	if uint64(list.Len()+len(items)) > m.value/slotBytes {
 		return m.slots("list", list.Len()+len(items))
+	}
+	if m.exact {
+		if err := m.take(uint64(2 * slotBytes * len(items))); err != nil {
+			return err
+		}
 	}
 	for _, x := range items {
 		if err := list.Append(x); err != nil {

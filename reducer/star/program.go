@@ -15,12 +15,15 @@ import (
 // Version is the last one, for new worlds. A version names the language and its
 // implementation: the same program on the same input gives the same output and the
 // same gas only under one of them. Which one runs a world is part of its rules.
-const Version = version1
+const Version = version2
 
-const version1 = "starlark/1+89a6a09411d5"
+const (
+	version1 = "starlark/1+89a6a09411d5" // integers, short strings and much else cost less than they work
+	version2 = "starlark/2+89a6a09411d5"
+)
 
 // Versions are those that there are, oldest first.
-func Versions() []string { return []string{version1} }
+func Versions() []string { return []string{version1, version2} }
 
 // MaxSourceBytes is the largest program that [Compile] takes.
 const MaxSourceBytes = 1 << 20
@@ -46,6 +49,7 @@ func (e *SyntaxError) Error() string {
 // Program is a compiled reducer. It is immutable and safe for concurrent use.
 type Program struct {
 	compiled *starlark.Program
+	exact    bool // version 2
 }
 
 // Compile parses and checks a program for one of [Versions]. file is the name that
@@ -68,22 +72,23 @@ func Compile(version, file string, source []byte) (program *Program, err error) 
 	if err := checkEntry(file, tree); err != nil {
 		return nil, err
 	}
-	if err := rewrite(file, tree); err != nil {
+	exact := version != version1
+	if err := rewrite(file, tree, exact); err != nil {
 		return nil, err
 	}
-	names := new(meter).predeclared()
+	names := (&meter{exact: exact}).predeclared()
 	compiled, err := starlark.FileProgram(tree, names.Has)
 	if err != nil {
 		return nil, syntaxError(file, err)
 	}
-	return &Program{compiled: compiled}, nil
+	return &Program{compiled: compiled, exact: exact}, nil
 }
 
 // Reducer returns a new instance of the program: it runs the top level of the
 // module, under the default limits, and freezes what that leaves. The error has
 // the position of what failed.
 func (p *Program) Reducer() (reducer.Reducer, error) {
-	e := &engine{file: p.compiled.Filename()}
+	e := &engine{file: p.compiled.Filename(), meter: meter{exact: p.exact}}
 	e.ctx.init(e)
 	if err := e.load(p.compiled, manifest.ReducerLimits{}.WithDefaults()); err != nil {
 		return nil, err

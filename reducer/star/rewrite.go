@@ -25,6 +25,7 @@ const (
 // name or shadow them. Positions stay those of the operators.
 type rewriter struct {
 	file  string
+	exact bool // version 2
 	depth int
 	nodes int // seen so far
 	temps int
@@ -32,8 +33,8 @@ type rewriter struct {
 }
 
 // rewrite changes tree in place.
-func rewrite(file string, tree *syntax.File) error {
-	w := rewriter{file: file}
+func rewrite(file string, tree *syntax.File, exact bool) error {
+	w := rewriter{file: file, exact: exact}
 	tree.Stmts = w.stmts(tree.Stmts)
 	if w.err != nil {
 		return w.err
@@ -86,7 +87,10 @@ func (w *rewriter) stmt(out []syntax.Stmt, s syntax.Stmt) []syntax.Stmt {
 	case *syntax.AssignStmt:
 		return w.assign(out, s)
 	case *syntax.DefStmt:
-		w.def(s)
+		if w.def(s); w.exact && w.depth > 1 {
+			made := &syntax.Ident{NamePos: s.Def, Name: "None"}
+			return append(out, s, &syntax.ExprStmt{X: call(s.Def, opClosure, made)})
+		}
 	case *syntax.ExprStmt:
 		s.X = w.expr(s.X)
 	case *syntax.ForStmt:
@@ -166,6 +170,10 @@ func (w *rewriter) target(e syntax.Expr) {
 	case *syntax.Ident:
 		w.bind(e)
 	case *syntax.IndexExpr:
+		if w.exact {
+			w.place(e)
+			return
+		}
 		e.X = w.expr(e.X)
 		e.Y = w.key(e.Y)
 	case *syntax.DotExpr:
@@ -181,6 +189,24 @@ func (w *rewriter) target(e syntax.Expr) {
 			w.target(x)
 		}
 	}
+}
+
+// place rewrites x[y] that is assigned to: the insertion is charged for.
+func (w *rewriter) place(e *syntax.IndexExpr) {
+	e.X = w.expr(e.X)
+	var again syntax.Expr
+	switch y := unparen(e.Y).(type) {
+	case *syntax.Ident:
+		again = &syntax.Ident{NamePos: y.NamePos, Name: y.Name}
+	case *syntax.Literal:
+		again = y
+	}
+	if again != nil {
+		e.X = call(e.Lbrack, opTarget, e.X, again)
+		return
+	}
+	e.X = call(e.Lbrack, opHold, e.X)
+	e.Y = call(e.Lbrack, opRelease, w.expr(e.Y))
 }
 
 func (w *rewriter) assign(out []syntax.Stmt, s *syntax.AssignStmt) []syntax.Stmt {
@@ -211,7 +237,7 @@ func unpacks(lhs syntax.Expr) bool {
 func (w *rewriter) augment(out []syntax.Stmt, s *syntax.AssignStmt) []syntax.Stmt {
 	op := s.Op - syntax.PLUS_EQ + syntax.PLUS
 	lhs := unparen(s.LHS)
-	if _, ok := lhs.(*syntax.DotExpr); ok || free(op, lhs, s.RHS) {
+	if _, ok := lhs.(*syntax.DotExpr); ok || w.free(op, lhs, s.RHS) {
 		w.target(s.LHS)
 		s.RHS = w.expr(s.RHS)
 		return append(out, s)
@@ -227,6 +253,9 @@ func (w *rewriter) augment(out []syntax.Stmt, s *syntax.AssignStmt) []syntax.Stm
 		out, y = w.temp(out, lhs.Lbrack, w.key(lhs.Y))
 		read = &syntax.IndexExpr{X: x(), Lbrack: lhs.Lbrack, Y: y(), Rbrack: lhs.Rbrack}
 		write = &syntax.IndexExpr{X: x(), Lbrack: lhs.Lbrack, Y: y(), Rbrack: lhs.Rbrack}
+		if w.exact {
+			write = &syntax.IndexExpr{X: call(lhs.Lbrack, opTarget, x(), y()), Lbrack: lhs.Lbrack, Y: y(), Rbrack: lhs.Rbrack}
+		}
 	default: // no assignment; the resolver says so
 		return append(out, s)
 	}

@@ -13,6 +13,15 @@ const (
 	opAttr   = "."   // (value, name) -> attribute, checked
 	opEmpty  = "{}"  // (fresh empty dict) -> dict, paid for
 	opFrame  = "f()" // (nodes) pays for the frame of a call
+
+	// Since version 2.
+	opTarget        = "[]="     // (x, key) -> x, into which key may come
+	opHold          = "[]=..."  // (x) -> x, whose key comes next
+	opRelease       = "[...]="  // (key) -> key, that may come into what is held
+	opDisplay       = "{...}"   // (list of keys and values) -> dict
+	opComprehension = "{for}"   // (list of pairs) -> dict
+	opKeep          = "[...]"   // (fresh list or dict) -> it, paid for
+	opClosure       = "lambda:" // (fresh function) -> it, paid for
 )
 
 func call(pos syntax.Position, name string, args ...syntax.Expr) *syntax.CallExpr {
@@ -40,7 +49,7 @@ func (w *rewriter) expr(e syntax.Expr) syntax.Expr {
 		w.call(e)
 	case *syntax.DotExpr:
 		e.X = w.expr(e.X)
-		if checkedMethods(e.Name.Name) {
+		if checkedMethods(e.Name.Name, w.exact) {
 			name := &syntax.Literal{Token: syntax.STRING, TokenPos: e.NamePos, Value: e.Name.Name}
 			return call(e.Dot, opAttr, e.X, name)
 		}
@@ -54,7 +63,9 @@ func (w *rewriter) expr(e syntax.Expr) syntax.Expr {
 	case *syntax.CondExpr:
 		e.Cond, e.True, e.False = w.expr(e.Cond), w.expr(e.True), w.expr(e.False)
 	case *syntax.LambdaExpr:
-		w.lambda(e)
+		if w.lambda(e); w.exact {
+			return call(e.Lambda, opClosure, e)
+		}
 	default:
 		return w.display(e)
 	}
@@ -72,7 +83,9 @@ func (w *rewriter) optional(e syntax.Expr) syntax.Expr {
 func (w *rewriter) display(e syntax.Expr) syntax.Expr {
 	switch e := e.(type) {
 	case *syntax.ListExpr:
-		w.list(e.List)
+		if w.list(e.List); w.exact {
+			return call(e.Lbrack, opKeep, e)
+		}
 	case *syntax.TupleExpr:
 		flat := true
 		for _, x := range e.List {
@@ -90,10 +103,40 @@ func (w *rewriter) display(e syntax.Expr) syntax.Expr {
 			entry := x.(*syntax.DictEntry)
 			entry.Key, entry.Value = w.key(entry.Key), w.expr(entry.Value)
 		}
+		if w.exact {
+			return w.dict(e)
+		}
 	case *syntax.Comprehension:
-		w.comprehension(e)
+		if w.comprehension(e); w.exact {
+			return w.collected(e)
+		}
 	}
 	return e
+}
+
+// chainFree is how many entries a dict has in which no key costs more than another.
+const chainFree = 8
+
+// dict returns what replaces a dict display.
+func (w *rewriter) dict(e *syntax.DictExpr) syntax.Expr {
+	if len(e.List) <= chainFree {
+		return call(e.Lbrace, opKeep, e)
+	}
+	flat := &syntax.ListExpr{Lbrack: e.Lbrace, Rbrack: e.Rbrace}
+	for _, x := range e.List {
+		entry := x.(*syntax.DictEntry)
+		flat.List = append(flat.List, entry.Key, entry.Value)
+	}
+	return call(e.Lbrace, opDisplay, flat)
+}
+
+// collected returns what replaces a comprehension.
+func (w *rewriter) collected(e *syntax.Comprehension) syntax.Expr {
+	if pair, ok := e.Body.(*syntax.DictEntry); ok {
+		e.Curly, e.Body = false, &syntax.TupleExpr{List: []syntax.Expr{pair.Key, pair.Value}}
+		return call(e.Lbrack, opComprehension, e)
+	}
+	return call(e.Lbrack, opKeep, e)
 }
 
 func (w *rewriter) list(list []syntax.Expr) {
@@ -134,7 +177,7 @@ func (w *rewriter) key(e syntax.Expr) syntax.Expr {
 }
 
 func (w *rewriter) call(e *syntax.CallExpr) {
-	if dot, ok := unparen(e.Fn).(*syntax.DotExpr); ok && checkedMethods(dot.Name.Name) {
+	if dot, ok := unparen(e.Fn).(*syntax.DotExpr); ok && checkedMethods(dot.Name.Name, w.exact) {
 		e.Args = append([]syntax.Expr{dot.X}, e.Args...)
 		e.Fn = &syntax.Ident{NamePos: dot.NamePos, Name: "." + dot.Name.Name}
 	} else {
@@ -181,7 +224,7 @@ func (w *rewriter) lambda(e *syntax.LambdaExpr) {
 }
 
 func (w *rewriter) binary(e *syntax.BinaryExpr) syntax.Expr {
-	unchecked := free(e.Op, e.X, e.Y)
+	unchecked := w.free(e.Op, e.X, e.Y)
 	e.X, e.Y = w.expr(e.X), w.expr(e.Y)
 	switch {
 	case unchecked:
@@ -234,6 +277,38 @@ func kind0(e *syntax.UnaryExpr) int {
 		return k
 	}
 	return notLiteral
+}
+
+// free reports whether an operator needs no check.
+func (w *rewriter) free(op syntax.Token, x, y syntax.Expr) bool {
+	return free(op, x, y) && (!w.exact || cheap(op, x, y))
+}
+
+// maxCheapText is the length of a literal that is compared or looked through at no
+// cost worth a charge.
+const maxCheapText = 64
+
+// cheap reports whether an operator that is free in version 1 costs little enough
+// whatever its other operand is.
+func cheap(op syntax.Token, x, y syntax.Expr) bool {
+	switch op {
+	case syntax.AND, syntax.OR:
+		return true
+	case syntax.SLASH, syntax.SLASHSLASH, syntax.GTGT:
+		return kind(y) == intLiteral || kind(x) == intLiteral && op != syntax.SLASH
+	case syntax.EQL, syntax.NEQ, syntax.LT, syntax.LE, syntax.GT, syntax.GE:
+		return kind(x) != floatLiteral && kind(y) != floatLiteral && short(x) && short(y)
+	case syntax.IN, syntax.NOT_IN:
+		return kind(y) == textLiteral && short(y)
+	default:
+		return short(x) && short(y)
+	}
+}
+
+// short reports whether e is no long text.
+func short(e syntax.Expr) bool {
+	text, ok := unparen(e).(*syntax.Literal)
+	return !ok || len(text.Raw) <= maxCheapText
 }
 
 func constant(id *syntax.Ident) bool {

@@ -18,6 +18,11 @@ func (m *meter) collect(v starlark.Value) ([]starlark.Value, error) {
 	if err := m.slots("list", n); err != nil {
 		return nil, err
 	}
+	if m.exact {
+		if err := m.spend(uint64(n) / 2); err != nil {
+			return nil, err
+		}
+	}
 	out := make([]starlark.Value, 0, n)
 	for x := range starlark.Elements(items) {
 		if len(out) >= n {
@@ -65,6 +70,11 @@ func (m *meter) set(
 	}
 	set := starlark.NewSet(len(items))
 	for _, x := range items {
+		if m.exact {
+			if err := m.insert(set, x); err != nil {
+				return nil, err
+			}
+		}
 		if err := set.Insert(x); err != nil {
 			return nil, fmt.Errorf("set: %w", err)
 		}

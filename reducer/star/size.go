@@ -15,6 +15,8 @@ type sizer struct {
 	left int64 // bytes that may still be added
 	flat bool  // tuples and scalars only: what can be part of a key
 	text bool  // what is printed must be an integer that has digits
+
+	extra uint64 // steps, since version 2
 }
 
 func (m *meter) sizer() sizer { return sizer{m: m, left: int64(min(m.value, math.MaxInt64))} }
@@ -22,6 +24,9 @@ func (m *meter) sizer() sizer { return sizer{m: m, left: int64(min(m.value, math
 // pay ends the sizing: it charges for the walk and returns the sum.
 func (s *sizer) pay() (uint64, error) {
 	n := uint64(int64(min(s.m.value, math.MaxInt64)) - s.left)
+	if s.m.exact {
+		return n, s.m.spend(n/slotBytes + s.extra)
+	}
 	return n, s.m.spend(n / bytesMadePerStep)
 }
 
@@ -36,6 +41,9 @@ func (s *sizer) take(n int) error {
 func (s *sizer) add(v starlark.Value, depth int) error {
 	if depth > canon.MaxDepth {
 		return s.m.exceed("a value nested deeper than %d", canon.MaxDepth)
+	}
+	if s.m.exact {
+		s.extra += uint64(sizeOf(v)) / slotBytes
 	}
 	n := slotBytes
 	switch v := v.(type) {
@@ -69,6 +77,7 @@ func (s *sizer) add(v starlark.Value, depth int) error {
 }
 
 func (s *sizer) all(v starlark.Iterable, depth int) error {
+	s.extra += uint64(depth) / 4 // what prints looks whether it has been here
 	if err := s.take(slotBytes); err != nil {
 		return err
 	}
@@ -81,6 +90,7 @@ func (s *sizer) all(v starlark.Iterable, depth int) error {
 }
 
 func (s *sizer) pairs(v *starlark.Dict, depth int) error {
+	s.extra += uint64(depth) / 4
 	if err := s.take(slotBytes); err != nil {
 		return err
 	}
@@ -107,6 +117,14 @@ func (m *meter) deep(v starlark.Value) (uint64, error) {
 // tuple holds a tuple that was just made to the rule that hashing and printing
 // rest on: as a tree of tuples it is no larger and no deeper than a value may be.
 func (m *meter) tuple(t starlark.Tuple) error {
+	if m.exact {
+		if err := m.take(uint64(len(t)+2) * slotBytes); err != nil {
+			return err
+		}
+		if err := m.retain(t...); err != nil {
+			return err
+		}
+	}
 	plain := len(t) <= 8
 	for _, x := range t {
 		if !plain {

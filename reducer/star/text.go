@@ -64,7 +64,11 @@ func (m *meter) formatSize(format string, args starlark.Tuple, kwargs []starlark
 		if i := strings.IndexAny(field, "!:"); i >= 0 {
 			field = field[:i]
 		}
-		if err := s.m.spend(uint64(len(kwargs)) / 16); err != nil {
+		names := uint64(len(kwargs)) / 16
+		if s.m.exact {
+			names = pieceSteps + uint64(len(kwargs))/4
+		}
+		if err := s.m.spend(names); err != nil {
 			return err
 		}
 		if v := operand(field, &next, args, kwargs); v != nil {
@@ -116,6 +120,9 @@ func (m *meter) percentSize(format string, arg starlark.Value) error {
 		if !ok || rest == "" {
 			break
 		}
+		if err := s.m.joined(1); err != nil {
+			return err
+		}
 		format = rest
 		if format[0] == '%' {
 			format = format[1:]
@@ -126,6 +133,9 @@ func (m *meter) percentSize(format string, arg starlark.Value) error {
 			var key string
 			if key, format, ok = strings.Cut(format[1:], ")"); !ok {
 				break
+			}
+			if err := s.m.found(1); err != nil {
+				return err
 			}
 			if v = lookup(arg, key); v == nil {
 				break
@@ -166,13 +176,15 @@ const floatText = 320
 // conversion adds what one conversion of v takes, format being the rest from
 // its letter on.
 func (s *sizer) conversion(v starlark.Value, format string) error {
-	if _, ok := v.(starlark.Int); ok && !small(v) && strings.IndexAny(format, "oxX") == 0 {
+	letter := format[:min(1, len(format))]
+	is := func(letters string) bool { return letter != "" && strings.Contains(letters, letter) }
+	if _, ok := v.(starlark.Int); ok && !small(v) && is("oxX") {
 		return s.take(MaxIntBits / 3)
 	}
-	if _, ok := v.(starlark.Int); ok && strings.IndexAny(format, "eEfFgG") == 0 {
+	if _, ok := v.(starlark.Int); ok && is("eEfFgG") {
 		return s.take(floatText)
 	}
-	if _, ok := v.(starlark.Float); ok && strings.IndexAny(format, "sr") != 0 {
+	if _, ok := v.(starlark.Float); ok && !is("sr") {
 		return s.take(floatText)
 	}
 	return s.add(v, 0)

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -47,7 +48,9 @@ type Server struct {
 	mux      *http.ServeMux
 	document document
 
+	connected *connections
 	requests  chan struct{} // slots of requests
+	health    chan struct{} // of those about the server's health
 	followers chan struct{} // slots of followers
 	metrics   *metrics
 
@@ -75,6 +78,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, worlds: make(map[string]*hosted), routes: routes(), mux: http.NewServeMux(),
+		connected: newConnections(cfg.Limits.Connections), health: make(chan struct{}, healthSlots),
 		requests: make(chan struct{}, cfg.Limits.Requests), followers: make(chan struct{}, cfg.Limits.Followers),
 	}
 	if len(cfg.Worlds) == 0 {
@@ -125,8 +129,12 @@ func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 func (s *Server) HTTPServer() *http.Server {
 	l := s.cfg.Limits
 	srv := &http.Server{
-		Handler:     s.Handler(),
-		ReadTimeout: l.Read, WriteTimeout: l.Answer + l.Flush, IdleTimeout: l.Idle, MaxHeaderBytes: l.HeaderBytes,
+		Handler:   s.Handler(),
+		ConnState: s.connected.state,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, conn)
+		},
+		ReadHeaderTimeout: l.Head, ReadTimeout: l.Read, WriteTimeout: l.Answer + l.Flush, IdleTimeout: l.Idle, MaxHeaderBytes: l.HeaderBytes,
 		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelWarn),
 	}
 	srv.RegisterOnShutdown(s.end)

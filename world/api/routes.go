@@ -12,6 +12,7 @@ type route struct {
 	or           Scope // that does as well; empty: none
 	query        []string
 	long         bool // it takes as long as a verification may
+	health       bool // it has slots of its own
 	metrics      bool // it tells of all worlds, and Config.OpenMetrics opens it
 	answer       func(*call) error
 }
@@ -27,7 +28,7 @@ const ofWorld = "/api/worlds/{id}"
 func routes() []route {
 	get, post := http.MethodGet, http.MethodPost
 	return []route{
-		{method: get, path: "/healthz", scope: scopeOpen, answer: health},
+		{method: get, path: "/healthz", scope: scopeOpen, health: true, answer: health},
 		{method: get, path: "/metrics", scope: ScopeRead, metrics: true, answer: showMetrics},
 		{method: get, path: "/api/openapi.yaml", scope: ScopeRead, answer: showDocumentYAML},
 		{method: get, path: "/api/openapi.json", scope: ScopeRead, answer: showDocumentJSON},

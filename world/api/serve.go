@@ -20,6 +20,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		c.free()
 	}
 	if err != nil && c.out.status == 0 {
+		c.listen(now().Add(s.cfg.Limits.BodyGrace)) // net/http reads what is left of the body first
 		c.fail(err)
 	}
 	s.log(c, err, now().Sub(began))
@@ -100,19 +101,17 @@ func (s *Server) enter(c *call) error {
 	if err := c.checkQuery(); err != nil {
 		return err
 	}
-	select {
-	case s.requests <- struct{}{}:
-		c.free = func() {
-			c.free = nil
-			<-s.requests
-		}
-	default:
-		return busy("busy", "too many requests are being answered")
+	if err := s.take(c); err != nil {
+		return err
 	}
-	limit := s.cfg.Limits.Answer
+	limit, until := s.cfg.Limits.Answer, now().Add(s.cfg.Limits.Read)
 	if c.route.long {
 		limit = s.cfg.Limits.Verify
-		c.listen(now().Add(limit))
+		until = now().Add(limit)
+		c.listen(until)
+	}
+	if c.ContentLength != 0 {
+		c.Body = &paced{ReadCloser: c.Body, call: c, began: now(), until: until}
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), limit)
 	defer cancel()
@@ -120,6 +119,28 @@ func (s *Server) enter(c *call) error {
 	c.follow = c.Context()
 	c.Request = c.WithContext(ctx)
 	return c.route.answer(c)
+}
+
+// healthSlots is how many are told at once how the server is, whoever else asks for
+// what.
+const healthSlots = 4
+
+// take gives the call a slot.
+func (s *Server) take(c *call) error {
+	slots := s.requests
+	if c.route.health {
+		slots = s.health
+	}
+	select {
+	case slots <- struct{}{}:
+		c.free = func() {
+			c.free = nil
+			<-slots
+		}
+		return nil
+	default:
+		return busy("busy", "too many requests are being answered")
+	}
 }
 
 // authorize finds out who asks, and whether they may.
@@ -147,6 +168,7 @@ func (s *Server) authorize(c *call) error {
 		f.header.Set("WWW-Authenticate", `Bearer realm="worldkernel", error="insufficient_scope", scope="`+string(scope)+`"`)
 		return f
 	}
+	s.connected.admit(c.Context())
 	return nil
 }
 

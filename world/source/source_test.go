@@ -81,7 +81,7 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
 	require.NoError(t, err)
-	require.Equal(t, "e57b964652a45ef844875ac557fa51ff6669ff471b6098b1a9bd7b81315c6566", canon.Sum(b).String())
+	require.Equal(t, "c19b86c2b04f3f7f574fa796fa25ecac963a9b1b3414d76a3981a9c61cda192a", canon.Sum(b).String())
 }
 
 func TestLoadedHoldsExactlyItsContents(t *testing.T) {

@@ -73,6 +73,7 @@ func (d *decoder) reducer(_, n *yaml.Node) manifest.Reducer {
 				"effects": d.count(&r.Limits.Effects),
 				"timers":  d.count(&r.Limits.Timers),
 				"value":   d.size(&r.Limits.Value),
+				"memory":  d.size(&r.Limits.Memory),
 			})
 		},
 	})

@@ -79,13 +79,27 @@ type Ruling struct {
 
 // String returns the decision and what decided.
 func (v Ruling) String() string {
-	switch {
+	switch by := decidedBy(v.Rules, v.Code); {
 	case len(v.Rules) > 0:
-		return v.Decision + " by " + strings.Join(v.Rules, ", ")
-	case v.Code != "":
-		return v.Decision + ": " + v.Code
+		return v.Decision + " by " + by
+	case by != "":
+		return v.Decision + ": " + by
 	}
 	return v.Decision
+}
+
+// decidedBy names the rules that decided, or the code of a denial that was no rule's.
+// Rules that deny because they cannot be evaluated have both: the rule may be one that
+// allows.
+func decidedBy(rules []string, code string) string {
+	by := strings.Join(rules, ", ")
+	switch {
+	case by == "":
+		return code
+	case code == string(governance.CodePolicyError):
+		return by + ": " + code
+	}
+	return by
 }
 
 // PolicyEval returns what a report says of the decisions in the history, beside what

@@ -160,6 +160,7 @@ func faultsOfRules() []Fault {
 		{is(manifest.ErrOtherBase), "stale", conflict, ExitFailed, ""},
 		{is(manifest.ErrBadPatch, manifest.ErrNoPath, manifest.ErrBadValue), "bad-patch", unprocessable, ExitFailed, ""},
 		{is(local.ErrEdited), "", 0, ExitFailed, ""},
+		{is(world.ErrNewest), "", 0, ExitUsage, ""},
 	}
 }
 

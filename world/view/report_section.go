@@ -82,10 +82,7 @@ func counted[T any](title string, total uint64, listed []T, most int, row func(*
 func like(parts ...string) string { return strings.Join(parts, "\x00") }
 
 func decisionRow(d *governance.DecisionDifference) (string, []string) {
-	by := strings.Join(d.Rules, ", ")
-	if by == "" {
-		by = d.Code
-	}
+	by := decidedBy(d.Rules, d.Code)
 	return like(d.Was, d.Is, d.Kind, by), []string{d.Was, d.Is, d.Kind, by, numbered(d.Record), d.Cell, Brief(d.Params)}
 }
 

@@ -181,3 +181,21 @@ func TestShadowJSONKeepsItsKeys(t *testing.T) {
 		}
 	}
 }
+
+// A rule that allows, and cannot be evaluated, denies: what is shown must not look as if
+// it had been meant to.
+func TestRuleThatCouldNotBeEvaluatedIsShownAsThat(t *testing.T) {
+	for _, x := range []struct {
+		Ruling
+		said, by string
+	}{
+		{Ruling{"deny", "policy_error", []string{"small gifts"}}, "deny by small gifts: policy_error", "small gifts: policy_error"},
+		{Ruling{"deny", "policy_denied", []string{"no gifts"}}, "deny by no gifts", "no gifts"},
+		{Ruling{"deny", "budget_exceeded", nil}, "deny: budget_exceeded", "budget_exceeded"},
+		{Ruling{"allow", "", []string{"small gifts"}}, "allow by small gifts", "small gifts"},
+	} {
+		require.Equal(t, x.said, x.String())
+		_, row := decisionRow(&governance.DecisionDifference{Is: x.Decision, Code: x.Code, Rules: x.Rules})
+		require.Contains(t, row, x.by)
+	}
+}

@@ -1,0 +1,365 @@
+package governance
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"slices"
+	"sort"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// lister is a list. What it costs to get at an item, at spends; beyond that the item
+// is worth nothing.
+type lister interface {
+	ref.Val
+	size() int
+	at(m *meter, i int) ref.Val
+}
+
+// mapper is a map. Keys are equal as numbers are, whatever their types.
+type mapper interface {
+	ref.Val
+	size() int
+	find(m *meter, key ref.Val) (ref.Val, bool)
+	entry(m *meter, i int) (key, value ref.Val) // in an order of its own
+	keys(m *meter) []ref.Val                    // in the order of keys
+}
+
+// container is what lists and maps have in common: all that the library could ask of
+// them is answered here, by equal, index and the like.
+type container struct{}
+
+var errContainer = errors.New("a list or a map stands for itself alone")
+
+func (container) ConvertToNative(reflect.Type) (any, error) { return nil, errContainer }
+func (container) ConvertToType(ref.Type) ref.Val            { return noOverload() }
+func (container) Equal(ref.Val) ref.Val                     { return noOverload() }
+func (container) Value() any                                { return nil }
+
+type listType struct{ container }
+
+func (listType) Type() ref.Type { return types.ListType }
+
+type mapType struct{ container }
+
+func (mapType) Type() ref.Type { return types.MapType }
+
+// list is a list in memory.
+type list struct {
+	listType
+	items []ref.Val
+	// grown is the longest list that begins with items, in the same memory: the next
+	// one that is joined to it costs nothing but itself.
+	grown *[]ref.Val
+}
+
+func newList(items []ref.Val) *list { return &list{items: items} }
+
+func (l *list) size() int                  { return len(l.items) }
+func (l *list) at(_ *meter, i int) ref.Val { return l.items[i] }
+
+// join returns the list a + b.
+func join(m *meter, a lister, b ref.Val) ref.Val {
+	more, ok := b.(lister)
+	if !ok {
+		return noOverload()
+	}
+	l, ok := a.(*list)
+	if !ok || l.grown == nil || len(*l.grown) != len(l.items) {
+		if !m.spend(uint64(a.size())) {
+			return overspent()
+		}
+		items := make([]ref.Val, 0, a.size()+more.size())
+		for i := range a.size() {
+			items = append(items, a.at(m, i))
+		}
+		l = &list{items: items, grown: &items}
+	}
+	items := *l.grown
+	for i := range more.size() {
+		if !m.spend(1) {
+			return overspent()
+		}
+		items = append(items, more.at(m, i))
+	}
+	*l.grown = items
+	return &list{items: items, grown: l.grown}
+}
+
+// dict is a map that an expression writes down.
+type dict struct {
+	mapType
+	sorted []ref.Val
+	values []ref.Val   // beside sorted
+	index  map[any]int // by indexKey
+}
+
+// newDict makes a map of keys, each with its value after it; of a key that comes again
+// the last one counts.
+func newDict(m *meter, pairs []ref.Val) ref.Val {
+	d := &dict{index: make(map[any]int, len(pairs)/2)}
+	for i := 0; i < len(pairs); i += 2 {
+		key, ok := indexKey(pairs[i])
+		if !ok || isDouble(pairs[i]) {
+			return types.NewErr("a map has a key that is not a boolean, an integer or a string")
+		}
+		if !m.spend(1 + textSteps(pairs[i:i+1])) {
+			return overspent()
+		}
+		at, again := d.index[key]
+		if !again {
+			at = len(d.sorted)
+			d.index[key] = at
+			d.sorted, d.values = append(d.sorted, nil), append(d.values, nil)
+		}
+		d.sorted[at], d.values[at] = pairs[i], pairs[i+1]
+	}
+	if !m.spendSort(len(d.sorted)) {
+		return overspent()
+	}
+	sort.Sort((*byKey)(d))
+	for i, k := range d.sorted {
+		key, _ := indexKey(k)
+		d.index[key] = i
+	}
+	return d
+}
+
+// byKey sorts a dict.
+type byKey dict
+
+func (d *byKey) Len() int           { return len(d.sorted) }
+func (d *byKey) Less(i, j int) bool { return compareKeys(d.sorted[i], d.sorted[j]) < 0 }
+func (d *byKey) Swap(i, j int) {
+	d.sorted[i], d.sorted[j] = d.sorted[j], d.sorted[i]
+	d.values[i], d.values[j] = d.values[j], d.values[i]
+}
+
+func (d *dict) size() int                                { return len(d.sorted) }
+func (d *dict) keys(*meter) []ref.Val                    { return d.sorted }
+func (d *dict) entry(_ *meter, i int) (key, val ref.Val) { return d.sorted[i], d.values[i] }
+
+func (d *dict) find(m *meter, key ref.Val) (ref.Val, bool) {
+	k, ok := indexKey(key)
+	if !ok || !m.spend(1+textSteps([]ref.Val{key})) {
+		return nil, false
+	}
+	i, ok := d.index[k]
+	if !ok {
+		return nil, false
+	}
+	return d.values[i], true
+}
+
+// negative is the key of a number below 0.
+type negative int64
+
+// indexKey returns what keys that are equal have in common; false: there is no such key.
+func indexKey(v ref.Val) (any, bool) {
+	switch v := v.(type) {
+	case types.Bool:
+		return bool(v), true
+	case types.String:
+		return string(v), true
+	case types.Uint:
+		return uint64(v), true
+	case types.Int:
+		if v < 0 {
+			return negative(v), true
+		}
+		return uint64(v), true
+	case types.Double:
+		if i, ok := v.ConvertToType(types.IntType).(types.Int); ok && v.Equal(i) == types.True {
+			return indexKey(i)
+		}
+	case *great:
+		if v.IsUint64() {
+			return v.Uint64(), true
+		}
+	}
+	return nil, false
+}
+
+func isDouble(v ref.Val) bool {
+	_, ok := v.(types.Double)
+	return ok
+}
+
+// dataOf returns canonical CBOR as a value; what is in it is decoded when it is looked
+// at. Bytes that are not canonical are an error.
+func dataOf(data canon.Raw) ref.Val {
+	if len(data) == 0 {
+		return types.NullValue
+	}
+	if err := canon.Valid(data); err != nil {
+		return types.WrapErr(err)
+	}
+	return item(data)
+}
+
+// item returns one item that is canonical.
+func item(data canon.Raw) ref.Val {
+	r := canon.NewReader(data)
+	switch r.Kind() {
+	case canon.KindBool:
+		return types.Bool(r.Bool())
+	case canon.KindInt:
+		return integerOf(r)
+	case canon.KindFloat:
+		return types.Double(r.Float())
+	case canon.KindBytes:
+		return types.Bytes(r.Bytes())
+	case canon.KindText:
+		return types.String(r.Text())
+	case canon.KindArray:
+		n := r.Array()
+		return &dataList{data: data, begin: r.Offset(), n: n}
+	case canon.KindMap:
+		n := r.Map()
+		return &dataMap{data: data, begin: r.Offset(), n: n}
+	default:
+		return types.NullValue
+	}
+}
+
+// spendItem takes what it costs to decode an item: the texts are copied.
+func spendItem(m *meter, data canon.Raw) bool {
+	switch canon.NewReader(data).Kind() {
+	case canon.KindArray, canon.KindMap:
+		return m.spend(1)
+	default:
+		return m.spend(1 + uint64(len(data))/bytesPerStep)
+	}
+}
+
+// dataList is a list of canonical items.
+type dataList struct {
+	listType
+	data  canon.Raw
+	begin int // of the first item
+	n     int
+	ends  []int  // of items; nil: not looked for yet
+	paid  *meter // who has paid for the search last
+}
+
+func (l *dataList) size() int { return l.n }
+
+func (l *dataList) at(m *meter, i int) ref.Val {
+	if l.paid != m {
+		if !m.spend(uint64(l.n) + uint64(len(l.data))/bytesPerStep) {
+			return overspent()
+		}
+		l.paid = m
+	}
+	if l.ends == nil {
+		l.ends = make([]int, l.n)
+		r := canon.NewReader(l.data[l.begin:])
+		for k := range l.ends {
+			r.Raw()
+			l.ends[k] = l.begin + r.Offset()
+		}
+	}
+	from := l.begin
+	if i > 0 {
+		from = l.ends[i-1]
+	}
+	data := l.data[from:l.ends[i]]
+	if !spendItem(m, data) {
+		return overspent()
+	}
+	return item(data)
+}
+
+// dataMap is a map of canonical items, whose keys are texts.
+type dataMap struct {
+	mapType
+	data    canon.Raw
+	begin   int // of the first key
+	n       int
+	entries []dataEntry // in canonical order; nil: not looked for yet
+	sorted  []ref.Val   // keys; nil: likewise
+	paid    *meter      // who has paid for the search last
+}
+
+type dataEntry struct {
+	key   canon.Raw // encoded
+	value canon.Raw
+	child ref.Val // value as a list or a map, once it was looked at
+}
+
+func (d *dataMap) size() int { return d.n }
+
+// search looks for the entries.
+func (d *dataMap) search(m *meter) bool {
+	if d.paid != m {
+		if !m.spend(2*uint64(d.n) + uint64(len(d.data))/bytesPerStep) {
+			return false
+		}
+		d.paid = m
+	}
+	if d.entries == nil {
+		d.entries = make([]dataEntry, d.n)
+		r := canon.NewReader(d.data[d.begin:])
+		for i := range d.entries {
+			d.entries[i] = dataEntry{key: r.Raw(), value: r.Raw()}
+		}
+	}
+	return true
+}
+
+func (d *dataMap) find(m *meter, key ref.Val) (ref.Val, bool) {
+	name, ok := key.(types.String)
+	if !ok || !d.search(m) || !m.spend(3+uint64(len(name))/bytesPerStep) {
+		return nil, false
+	}
+	encoded := canon.AppendText(nil, string(name))
+	i, found := slices.BinarySearchFunc(d.entries, encoded, func(e dataEntry, key []byte) int {
+		return bytes.Compare(e.key, key)
+	})
+	if !found {
+		return nil, false
+	}
+	return d.value(m, i), true
+}
+
+func (d *dataMap) value(m *meter, i int) ref.Val {
+	e := &d.entries[i]
+	if !spendItem(m, e.value) {
+		return overspent()
+	}
+	if e.child != nil {
+		return e.child
+	}
+	v := item(e.value)
+	switch v.(type) {
+	case lister, mapper:
+		e.child = v
+	}
+	return v
+}
+
+func (d *dataMap) entry(m *meter, i int) (key, value ref.Val) {
+	if !d.search(m) || !spendItem(m, d.entries[i].key) {
+		return overspent(), overspent()
+	}
+	return item(d.entries[i].key), d.value(m, i)
+}
+
+func (d *dataMap) keys(m *meter) []ref.Val {
+	if !d.search(m) || !m.spendSort(d.n) || !m.spendBytes(len(d.data)) {
+		return nil
+	}
+	if d.sorted == nil {
+		d.sorted = make([]ref.Val, d.n)
+		for i := range d.entries {
+			d.sorted[i] = item(d.entries[i].key)
+		}
+		slices.SortFunc(d.sorted, compareKeys)
+	}
+	return d.sorted
+}
