@@ -69,7 +69,7 @@ and what was signed is what it was.`,
 // write writes a file, whole or not at all, or stdout for "-".
 func (c *cli) write(name string, write func(io.Writer) error) error {
 	if name == "-" {
-		return write(c.stdout)
+		return write(c.document())
 	}
 	return file.Replace(c.path(name), 0o600, write)
 }

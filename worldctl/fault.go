@@ -62,12 +62,18 @@ var (
 func (c *cli) report(err error) int {
 	code, hint := judge(err)
 	for _, line := range lines(err) {
-		fmt.Fprintln(c.stderr, c.paint("error:", text.FgRed), line)
+		c.marked("error:", text.FgRed, line)
 	}
 	if hint != "" {
-		fmt.Fprintln(c.stderr, c.paint("hint:", text.FgCyan), c.inWorld(hint))
+		c.marked("hint:", text.FgCyan, c.inWorld(hint))
 	}
 	return code
+}
+
+// marked prints a line behind a word of this program's own, which may have a color.
+func (c *cli) marked(word string, color text.Color, line string) {
+	fmt.Fprint(c.rawErr, c.paint(word, color))
+	fmt.Fprintln(c.stderr, "", line)
 }
 
 // inWorld puts the name of this program, and -w, where it was given, into the commands

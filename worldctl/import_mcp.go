@@ -50,6 +50,6 @@ func (c *cli) showMCP(sections *mcp.Sections) {
 	if err != nil {
 		text = []byte(err.Error())
 	}
-	fmt.Fprint(c.stdout, string(text))
+	fmt.Fprint(c.document(), string(text))
 	c.note("next: put these into %s, grant the capability to a reducer, and worldctl validate", local.ManifestFile)
 }

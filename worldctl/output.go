@@ -210,11 +210,11 @@ func (c *cli) facts(pairs ...[2]any) {
 func (c *cli) newTable() table.Writer {
 	t := table.NewWriter()
 	t.SetOutputMirror(c.stdout)
+	if c.origin.Width > 0 && !c.plain() {
+		t.SetOutputMirror(bold{c, t})
+	}
 	style := table.StyleLight
 	style.Format.Header = text.FormatLower
-	if c.origin.Width > 0 && !c.plain() {
-		style.Color.Header = text.Colors{text.Bold}
-	}
 	t.SetStyle(style)
 	return t
 }

@@ -94,7 +94,7 @@ func (c *cli) askOwner(ctx context.Context, dir string) (code int, answered bool
 		from.Passphrase = &text
 	}
 	return owner.Ask(ctx, dir, c.args, from, owner.Streams{
-		Stdin: c.stdin, Stdout: flushed{c.stdout}, Stderr: c.stderr,
+		Stdin: c.stdin, Stdout: flushed{c.rawOut}, Stderr: c.rawErr, // it has spelled out what it answers
 		Prompt: func(text string) ([]byte, error) {
 			return c.onTerminal(func(prompt prompter) ([]byte, error) { return prompt(text) })
 		},

@@ -13,7 +13,7 @@ func (c *cli) progress(what string, total uint64) (report func(done uint64), sto
 		return func(uint64) {}, func() {}
 	}
 	bar := progress.NewWriter()
-	bar.SetOutputWriter(c.stderr)
+	bar.SetOutputWriter(c.rawErr)
 	bar.SetAutoStop(true) // Render returns once the tracker is done
 	bar.SetTrackerPosition(progress.PositionRight)
 	if !c.plain() {

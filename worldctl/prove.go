@@ -41,7 +41,7 @@ func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg strin
 			}
 			data = append(data, '\n')
 			if to == "" || to == "-" {
-				_, err := c.stdout.Write(data)
+				_, err := c.document().Write(data)
 				return err
 			}
 			err = file.Put(c.path(to), data, 0o600)

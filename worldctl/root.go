@@ -26,6 +26,8 @@ type cli struct {
 	stdin  io.Reader
 	stdout *bufio.Writer
 	stderr io.Writer
+	rawOut *bufio.Writer // behind the door of stdout: for documents, and what this program paints
+	rawErr io.Writer     // likewise of stderr
 	origin owner.Origin
 
 	owned  *local.World // is open in this process, and stays so; nil: the command line was typed here
@@ -47,6 +49,7 @@ type cli struct {
 
 // execute carries out the command line, or has the owner of the world do it.
 func (c *cli) execute(ctx context.Context) int {
+	closeDoors := c.doors()
 	root := newRootCommand(c)
 	root.SetArgs(momentArgs(root, c.args))
 	root.SetIn(c.stdin)
@@ -63,7 +66,7 @@ func (c *cli) execute(ctx context.Context) int {
 			err = failed
 		}
 	}
-	if flushed := c.stdout.Flush(); err == nil {
+	if flushed := closeDoors(); err == nil {
 		err = flushed
 	}
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), owner.ErrEnding) {

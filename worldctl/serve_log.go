@@ -16,7 +16,7 @@ type serviceLog struct {
 func (c *cli) logger() serviceLog {
 	var h slog.Handler = slog.NewTextHandler(c.stderr, nil)
 	if c.output != formTable {
-		h = slog.NewJSONHandler(c.stderr, nil)
+		h = slog.NewJSONHandler(&door{to: c.rawErr, json: func() bool { return true }}, nil)
 	}
 	own, requests := slog.LevelInfo, slog.LevelWarn
 	switch {

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ func (r *Reader) read(from io.Reader, most int64) error {
 		return err
 	}
 	x := newItems(u, 0)
+	x.named = true
 	item, _, err := x.next()
 	switch {
 	case u.failed != nil || u.in.failed != nil:
@@ -108,13 +110,11 @@ func (k *indexer) fault(format string, args ...any) {
 }
 
 func (k *indexer) blob() error {
-	r := canon.NewReader(k.item)
-	content := r.Bytes()
-	if err := r.Close(); err != nil {
-		k.fault("a blob: %w", err)
+	name, size := k.items.content.name, k.items.content.bytes
+	if !bytes.Equal(k.item, headOfBytes(size)) {
+		k.fault("a blob: %w", errHeadForm)
 		return nil
 	}
-	name := canon.Sum(content)
 	if _, withheld := k.withheld[name]; withheld {
 		k.fault("blob %s is withheld, the header says", name)
 	}
@@ -128,7 +128,7 @@ func (k *indexer) blob() error {
 	if len(k.r.blobs) >= maxBlobs {
 		return fmt.Errorf("%w: more than %d blobs", ErrLimit, maxBlobs)
 	}
-	k.r.blobs[name] = span{at: k.at + int64(len(k.item)-len(content)), bytes: len(content)}
+	k.r.blobs[name] = span{at: k.at + int64(len(k.item)), bytes: int(size)}
 	k.pending = append(k.pending, pendingBlob{name, k.items.n, k.at})
 	return nil
 }

@@ -2,12 +2,14 @@ package bundle
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -29,17 +31,27 @@ const (
 
 var (
 	errCutOff    = errors.New("it is cut off")
+	errHeadForm  = errors.New("its length is longer than it has to be")
 	errMalformed = errors.New("no item begins like this, and where the next one begins is unknown")
 )
 
 // items reads a CBOR sequence item by item. It looks for where an item ends, and
 // at nothing else in it: what it is, and whether it is canonical, is judged by who
-// reads it. So a fault within an item does not hide those after it.
+// reads it. So a fault within an item does not hide those after it. Of a blob, which
+// may be large, it keeps the head alone.
 type items struct {
-	in  *bufio.Reader
-	at  int64 // where the next item begins
-	n   uint64
-	buf []byte
+	in      *bufio.Reader
+	at      int64 // where the next item begins
+	n       uint64
+	buf     []byte
+	named   bool    // contents of blobs get their names
+	content content // of the item at hand, where that is a blob
+}
+
+// content is what is known of the bytes in a blob.
+type content struct {
+	name  journal.Hash // zero where items.named is not set
+	bytes uint64
 }
 
 const (
@@ -51,15 +63,20 @@ func newItems(from io.Reader, at int64) *items {
 	return &items{in: bufio.NewReaderSize(from, readBytes), at: at}
 }
 
-// next returns the next item, valid until the one after it, and where it begins.
+// next returns the next item, of a blob its head, valid until the one after it, and
+// where it begins.
 // io.EOF means that there is none; after any error there is no next.
 func (x *items) next() (item []byte, at int64, err error) {
 	at = x.at
 	if cap(x.buf) > keptBytes {
 		x.buf = nil
 	}
-	x.buf = x.buf[:0]
+	x.buf, x.content = x.buf[:0], content{}
 	for left := uint64(1); left > 0; { // items within this one that have not begun
+		take := x.take
+		if len(x.buf) == 0 {
+			take = x.takeFirst
+		}
 		major, n, err := x.head()
 		if err != nil {
 			return nil, at, x.broken(err)
@@ -67,7 +84,7 @@ func (x *items) next() (item []byte, at int64, err error) {
 		left--
 		switch major {
 		case majorBytes, majorText:
-			if err := x.take(n); err != nil {
+			if err := take(n); err != nil {
 				return nil, at, x.broken(err)
 			}
 		case majorArray:
@@ -81,13 +98,20 @@ func (x *items) next() (item []byte, at int64, err error) {
 			return nil, at, errItemSize()
 		}
 	}
-	x.at += int64(len(x.buf))
+	x.at += int64(len(x.buf)) + int64(x.content.bytes)
 	x.n++
 	return x.buf, at, nil
 }
 
 func errItemSize() error {
 	return fmt.Errorf("%w: an item of more than %d bytes", ErrLimit, maxItemBytes)
+}
+
+// headOfBytes returns the head of a byte string of n bytes, in its only form.
+func headOfBytes(n uint64) []byte {
+	head := canon.AppendUint(nil, n)
+	head[0] |= majorBytes
+	return head
 }
 
 // broken tells the end of the sequence from an end within an item.
@@ -119,6 +143,30 @@ func (x *items) head() (major byte, n uint64, err error) {
 	}
 	x.buf = append(x.buf, part...)
 	return major, binary.BigEndian.Uint64(arg[:]), nil
+}
+
+// takeFirst reads the n bytes of an item that is a byte string or a text. Those of a
+// byte string, which is a blob, are not kept.
+func (x *items) takeFirst(n uint64) error {
+	if x.buf[0]&majorMask != majorBytes {
+		return x.take(n)
+	}
+	if n > maxItemBytes {
+		return errItemSize()
+	}
+	sum := io.Discard
+	hash := sha256.New()
+	if x.named {
+		sum = hash
+	}
+	if _, err := io.CopyN(sum, x.in, int64(n)); err != nil {
+		return err
+	}
+	x.content.bytes = n
+	if x.named {
+		x.content.name = journal.Hash(hash.Sum(nil))
+	}
+	return nil
 }
 
 // take reads n bytes. It makes room for them as they come.

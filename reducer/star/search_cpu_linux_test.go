@@ -19,6 +19,8 @@ import (
 // maxCPU is what a step may take at the default limit of gas.
 const maxCPU = 200 * time.Millisecond
 
+var defaultGas = manifest.ReducerLimits{}.WithDefaults().Gas
+
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -40,7 +42,7 @@ func TestSearchForExpensivePrograms(t *testing.T) {
 		gas  uint64
 	}
 	measure := func(name, source string, gas uint64) found {
-		if gas == manifest.DefaultGas {
+		if gas == defaultGas {
 			runtime.GC()
 		}
 		before := cpu()
@@ -55,7 +57,7 @@ func TestSearchForExpensivePrograms(t *testing.T) {
 		_ = err
 		return x
 	}
-	const first = manifest.DefaultGas / 20
+	first := defaultGas / 20
 	var all []found
 	for name, source := range searched() {
 		if strings.Contains(name, only) {
@@ -66,9 +68,9 @@ func TestSearchForExpensivePrograms(t *testing.T) {
 	sources, over := searched(), 0
 	var worst []found
 	for _, x := range all[:min(40, len(all))] {
-		best := measure(x.name, sources[x.name], manifest.DefaultGas)
+		best := measure(x.name, sources[x.name], defaultGas)
 		for range 2 {
-			again := measure(x.name, sources[x.name], manifest.DefaultGas)
+			again := measure(x.name, sources[x.name], defaultGas)
 			best.took = min(best.took, again.took)
 		}
 		worst = append(worst, best)

@@ -5,25 +5,34 @@ import tempfile
 
 import cbor
 import items
+from limits import BYTES_OF_WORK
 from records import Error, is_hash
 from report import place_of
+
+
+_BLOB_BYTES, _MISSING_BYTES, _WITHHELD_BYTES = 300, 450, 100  # of memory, for what is kept of each
 
 
 class Blobs:
     """Contents by hash. More than some of them are in a temporary file."""
 
-    def __init__(self):
+    def __init__(self, limits):
         self._where = {}
-        self._file = tempfile.SpooledTemporaryFile(max_size=16 << 20)
+        self._limits = limits
+        self._file = tempfile.SpooledTemporaryFile(max_size=4 << 20)
 
     def __len__(self):
         return len(self._where)
+
+    def __contains__(self, blob):
+        return blob in self._where
 
     def add(self, content):
         """Keep a content. None where it was there already, else its hash."""
         blob = hashlib.sha256(content).digest()
         if blob in self._where:
             return None
+        self._limits.hold(_BLOB_BYTES)
         self._where[blob] = (self._file.seek(0, 2), len(content))
         self._file.write(content)
         return blob
@@ -31,6 +40,7 @@ class Blobs:
     def get(self, blob):
         """The content of a hash, or a KeyError."""
         at, size = self._where[blob]
+        self._limits.spend(size // BYTES_OF_WORK)  # many records may have one payload
         self._file.seek(at)
         return self._file.read(size)
 
@@ -42,9 +52,10 @@ class Blobs:
 class JournalBlobs:
     """What records need, besides themselves. fault is told of what is missing, or there and not needed."""
 
-    def __init__(self, header, fault):
-        self._fault = fault
-        self._blobs = Blobs()
+    def __init__(self, header, fault, limits):
+        limits.hold(_WITHHELD_BYTES * len(header.withheld))
+        self._fault, self._limits = fault, limits
+        self._blobs = Blobs(limits)
         self._fresh = {}  # blobs since the last record, and the item that each is
         self._withheld = dict.fromkeys(header.withheld, False)  # and whether a record has the payload
         self._missing = {}  # blobs that are not there, and whether each is a payload
@@ -76,29 +87,28 @@ class JournalBlobs:
             return record.inline
         if record.blob in self._withheld:
             self._withheld[record.blob] = True
-        content = self._get(record.blob, place_of(record.id), "its payload is missing", True)
-        if content is None:
+        if not self._has(record.blob, place_of(record.id), "its payload is missing", True):
             raise KeyError(record.blob)
+        content = self._blobs.get(record.blob)
         if len(content) != record.blob_bytes:
             raise Error("its payload has %d bytes, and should have %d" % (len(content), record.blob_bytes))
         try:
-            return cbor.decode(content)
+            return cbor.decode(content, self._limits)
         except cbor.Error as e:
             raise Error("its payload: %s" % e) from None
 
     def manifest(self, blob, place):
         """The manifest of a hash, all that it names being there; None where it cannot be read."""
-        content = self._get(blob, place, "manifest %s is missing" % blob.hex(), False)
-        if content is None:
+        if not self._has(blob, place, "manifest %s is missing" % blob.hex(), False):
             return None
         try:
-            manifest = cbor.decode(content)
+            manifest = cbor.decode(self._blobs.get(blob), self._limits)
             names = list(_contents(manifest))
         except (cbor.Error, AttributeError, TypeError):
             self._fault(place, "manifest %s is none" % blob.hex())
             return None
         for name in names:
-            self._get(name, place, "content %s is missing" % name.hex(), False)
+            self._has(name, place, "content %s is missing" % name.hex(), False)
         return manifest
 
     def redact(self, blob):
@@ -106,16 +116,16 @@ class JournalBlobs:
         if self._missing.pop(blob, None) is not None:
             self.redacted += 1
 
-    def _get(self, blob, place, message, is_payload):
+    def _has(self, blob, place, message, is_payload):
+        """Whether a blob is there. Where it is not, that is noted."""
         self._fresh.pop(blob, None)
-        try:
-            return self._blobs.get(blob)
-        except KeyError:
-            pass
+        if blob in self._blobs:
+            return True
         if blob not in self._missing:
+            self._limits.hold(_MISSING_BYTES)
             self._missing[blob] = is_payload
             self._missed.append((blob, place, message))
-        return None
+        return False
 
     def close(self):
         """Name what is missing, and return how many payloads were withheld."""
@@ -130,8 +140,12 @@ class JournalBlobs:
         for blob, named in self._withheld.items():
             if not named:
                 self._fault("header", "no record has the withheld payload %s" % blob.hex())
-        self._blobs.close()
+        self.discard()
         return withheld
+
+    def discard(self):
+        """Let go of the temporary file."""
+        self._blobs.close()
 
 
 def _contents(manifest):

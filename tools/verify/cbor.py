@@ -1,10 +1,12 @@
 """Deterministic CBOR: the one form of a value that docs/journal-format.md, *Bytes*, allows.
 
 Whatever has another form is refused, so equal values have equal bytes, and a value that was decoded can be
-hashed again by encoding it.
+hashed again by encoding it. A value is nested MAX_DEPTH deep at the most, and what recurses here is bounded by that.
 """
 
 import struct
+
+from limits import Budget, Limits
 
 MAX_DEPTH = 64
 
@@ -17,16 +19,16 @@ class Truncated(Error):
     """Bytes end within an item."""
 
 
-def decode(data):
-    """The value of data, which is one item and nothing after it."""
-    value, end = item(data, 0, 0)
+def decode(data, limits=None):
+    """The value of data, which is one item and nothing after it. limits.Beyond says that it has too many values."""
+    value, end = item(data, 0, 0, Budget(limits or Limits()))
     if end != len(data):
         raise Error("bytes follow the value")
     return value
 
 
-def item(data, at, depth):
-    """The value that begins at an offset, and the offset behind it."""
+def item(data, at, depth, budget):
+    """The value that begins at an offset, and the offset behind it. The budget is charged for values in others."""
     major, n, at = head(data, at)
     if major == 0:
         return n, at
@@ -37,9 +39,9 @@ def item(data, at, depth):
     if major == 3:
         return _text(data, at, n)
     if major == 4:
-        return _array(data, at, n, depth + 1)
+        return _array(data, at, n, depth + 1, budget)
     if major == 5:
-        return _map(data, at, n, depth + 1)
+        return _map(data, at, n, depth + 1, budget)
     if major == 6:
         return _bignum(data, at, n)
     return _simple(data, at, n)
@@ -86,30 +88,32 @@ def _text(data, at, n):
         raise Error("a text is not UTF-8") from None
 
 
-def _array(data, at, n, depth):
+def _array(data, at, n, depth, budget):
     _check_depth(depth)
     _check_room(data, at, n)
+    budget.spend(n)
     out = []
     for _ in range(n):
-        value, at = item(data, at, depth)
+        value, at = item(data, at, depth, budget)
         out.append(value)
     return out, at
 
 
-def _map(data, at, n, depth):
+def _map(data, at, n, depth, budget):
     _check_depth(depth)
     _check_room(data, at, 2 * n)
+    budget.spend(2 * n)
     out, before = {}, b""
     for _ in range(n):
         begin = at
-        key, at = item(data, at, depth)
+        key, at = item(data, at, depth, budget)
         if not isinstance(key, str):
             raise Error("a key of a map is not text")
         raw = data[begin:at]
         if raw <= before:
             raise Error("keys of a map are not in order, or repeat")
         before = raw
-        out[key], at = item(data, at, depth)
+        out[key], at = item(data, at, depth, budget)
     return out, at
 
 

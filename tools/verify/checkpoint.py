@@ -37,6 +37,17 @@ def key_id(name, key):
     return hashlib.sha256(name.encode() + b"\n\1" + key).digest()[:4]
 
 
+def by_id(world, keys, believed):
+    """Keys by the ids that they have in the checkpoints of a world: a place in an order of them, and the key.
+
+    Of two keys with one id the believed one is meant, as whoever made the bundle can choose its keys.
+    """
+    name, out = name_of(world), {}
+    for key in sorted(keys, key=lambda k: k not in believed):
+        out.setdefault(key_id(name, key), (len(out), key))
+    return out
+
+
 def format_key(world, key):
     """A public key as text."""
     name = name_of(world)
@@ -82,19 +93,16 @@ class Checkpoint:
             raise Error("its root has no 32 bytes")
         self._signatures = _signatures(signatures)
 
-    def signed_by(self, known, believed):
-        """Which of known keys have signed it. A signature of one that does not verify is an Error.
+    def signed_by(self, known, spend):
+        """Which of known keys, by id as by_id gives them, have signed it. A signature of one that does not verify is an Error.
 
-        Of two keys with one id the believed one is meant, as whoever made the bundle can choose its keys.
+        They are in the order of known. spend is called before each is verified.
         """
-        name, by_id = name_of(self.world), {}
-        for key in sorted(known, key=lambda k: k not in believed):
-            by_id.setdefault(key_id(name, key), key)
-        out = []
-        for hint, key in by_id.items():
-            signature = self._signatures.get((name, hint))
-            if signature is None:
-                continue
+        out, name = [], name_of(self.world)
+        hints = [hint for of, hint in self._signatures if of == name and hint in known]
+        for hint in sorted(hints, key=lambda hint: known[hint][0]):
+            key, signature = known[hint][1], self._signatures[name, hint]
+            spend()
             if not ed25519.verify(key, self.text.encode(), signature):
                 raise Error("the signature of %s is bad" % format_key(self.world, key))
             out.append(key)
@@ -103,7 +111,7 @@ class Checkpoint:
 
 def _split(text):
     """The signed text and the lines of signatures, of a checkpoint as text."""
-    if len(text.encode()) > MAX_BYTES:
+    if len(text) > MAX_BYTES or len(text.encode()) > MAX_BYTES:
         raise Error("longer than %d bytes" % MAX_BYTES)
     if any(c < " " and c != "\n" for c in text):
         raise Error("it holds a control character")

@@ -17,7 +17,7 @@ SQRT_M1 = pow(2, (P - 1) // 4, P)
 NEUTRAL = (0, 1, 1, 0)
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=512)
 def verify(public, message, signature):
     """Whether a signature is that of a public key over a message."""
     if len(public) != 32 or len(signature) != 64:

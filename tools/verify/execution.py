@@ -1,8 +1,10 @@
 """The execution hash: docs/journal-format.md, *Execution hash*."""
 
 import hashlib
+import sys
 
 import receipts
+from limits import Limits
 from records import Gone
 from report import NO_HASH
 
@@ -13,13 +15,17 @@ LINES = frozenset((
 ))
 
 
+_STEP_BYTES = 250  # of memory for one, besides its text
+
+
 class Execution:
     """The hash over the lines so far.
 
     Receipts do not name the step of their intent. It is that of the last decision about it, which counts for one line.
     """
 
-    def __init__(self):
+    def __init__(self, limits=None):
+        self._limits = limits or Limits()
         self._hash = hashlib.sha256()
         self._steps = {}
         self._held = None  # key and line of a receipt that may not be the last word
@@ -41,6 +47,8 @@ class Execution:
         elif kind == "world.forked" and p["manifest"] != self._manifest:
             self._govern(p["manifest"])
         elif kind in ("intent.emitted", "intent.parked"):
+            self._forget(p["key"])
+            self._limits.hold(_STEP_BYTES + sys.getsizeof(p["step"]))
             self._steps[p["key"]] = p["step"]
         elif kind == "cell.stepped":
             self._line("%s@%d:%s" % (p["cell"], p["n"], p["outcome"]))
@@ -71,7 +79,13 @@ class Execution:
 
     def _end(self, key, line):
         self._line(line)
-        self._steps.pop(key, None)
+        self._forget(key)
+
+    def _forget(self, key):
+        """Let go of an intent's step."""
+        step = self._steps.pop(key, None)
+        if step is not None:
+            self._limits.hold(-_STEP_BYTES - sys.getsizeof(step))
 
     def _line(self, line):
         self._hash.update(line.encode() + b"\n")

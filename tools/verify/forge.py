@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import sys
 
 import cbor
 import checkpoint
@@ -9,6 +10,7 @@ import ed25519
 import items
 import merkle
 import packing
+from limits import Budget, Limits
 
 SEED = b"\1" * 32
 
@@ -78,10 +80,10 @@ def of_journal(sequence, withhold=(), every=0):
 
 
 def _items_of(sequence):
-    at = 0
+    at, budget = 0, Budget(Limits(values=sys.maxsize, work=sys.maxsize))
     while at < len(sequence):
         begin = at
-        value, at = cbor.item(sequence, at, 0)
+        value, at = cbor.item(sequence, at, 0, budget)
         yield sequence[begin:at], value
 
 

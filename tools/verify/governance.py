@@ -8,7 +8,10 @@ import hashlib
 
 import cbor
 import ed25519
-from records import Gone
+from limits import WORK_OF_SIGNATURE, Limits
+from records import Gone, is_hash, is_uint
+
+_PROPOSAL_BYTES, _APPROVAL_BYTES = 1000, 200  # of memory, for what is kept of each
 
 
 class Refused(ValueError):
@@ -21,8 +24,10 @@ class Rules:
     def __init__(self, manifest):
         says = manifest.get("governance") or {}
         self.four_eyes = says.get("four_eyes") is True
-        self.approvers = [a.get("key") for a in says.get("approvers") or []]
+        self.approvers = frozenset(a.get("key") for a in says.get("approvers") or [])
         self.needed = says.get("approvals") or 1
+        if not is_uint(self.needed) or not all(is_hash(key) for key in self.approvers):
+            raise TypeError("approvals is no number, or a key is none")
 
     def check_key(self, key):
         """Refuse a key that is not listed."""
@@ -39,12 +44,12 @@ class Proposal:
         self.closed = False
         self.report, self.reported = bytes(32), 0  # the last report, and the record that holds it
         self.forged = False  # the report is not what its hash says
-        self.approved = []
+        self.approved = set()
 
     def begin(self, report, record):
         """Take a report, of which there are no approvals yet."""
         self.report, self.reported = report, record
-        self.forged, self.approved = False, []
+        self.forged, self.approved = False, set()
 
     def needed(self, rules):
         """How many keys have to approve. Of four eyes the author has two, where it signed with a listed key."""
@@ -64,9 +69,11 @@ def statement(first, world, base, candidate, report=None):
 class Governance:
     """The proposals of a world. fault is told of what does not count."""
 
-    def __init__(self, fault):
+    def __init__(self, fault, limits=None):
         self._fault = fault
+        self._limits = limits or Limits()
         self._proposals = []
+        self._signed = {}  # proposals whose author has signed, by signature
         self._world = ""
         self._manifest, self._since, self._rules = None, 0, None
         self._unread = 0  # the last report that is gone, and nobody knows of which proposal; 0: there is none
@@ -96,7 +103,13 @@ class Governance:
     def govern(self, manifest_hash, manifest, record):
         """Take that a manifest is in force from a record on. It is None where it cannot be read."""
         self._manifest, self._since = manifest_hash, record
-        self._rules = None if manifest is None else Rules(manifest)
+        self._rules = None
+        if manifest is None:
+            return
+        try:
+            self._rules = Rules(manifest)
+        except (AttributeError, TypeError):
+            self._fault("what manifest %s says of governance has another form" % manifest_hash.hex())
 
     def proof(self):
         """How many proposals and applied changes there are, and how many of these should not be."""
@@ -111,18 +124,27 @@ class Governance:
         return proposal
 
     def _propose(self, p):
-        proposal = Proposal(self._now, p["base"], p["candidate"])
-        earlier = [x.author for x in self._proposals]
-        self._proposals.append(proposal)
+        proposal = self._new(p["base"], p["candidate"])
         if p["signature"] is None:
             return
         signature = tuple(p["signature"])
         terms = statement("worldkernel proposal v1", self._world, p["base"], p["candidate"])
-        if not ed25519.verify(signature[0], terms, signature[1]):
+        if not self._is_signed(signature, terms):
             raise Refused("the author's signature is not one of its key over this proposal")
-        if signature in earlier:
+        if signature in self._signed:
             raise Refused("the author's signature is that of an earlier proposal")
         proposal.author = signature
+        self._signed[signature] = proposal
+
+    def _new(self, *of):
+        self._limits.hold(_PROPOSAL_BYTES)
+        self._proposals.append(Proposal(self._now, *of))
+        return self._proposals[-1]
+
+    def _is_signed(self, signature, text):
+        """Whether a signature is that of its key over a text."""
+        self._limits.spend(WORK_OF_SIGNATURE)
+        return ed25519.verify(signature[0], text, signature[1])
 
     def _shadow(self, p):
         proposal = self._open(p["proposal"])
@@ -141,7 +163,7 @@ class Governance:
         asked = (self._world, proposal.base, proposal.candidate, report)
         if (p["world"], p["base"], p["candidate"], p["report_hash"]) != asked:
             raise Refused("the approval is about other terms")
-        if not ed25519.verify(key, statement("worldkernel approval v1", *asked), p["signature"][1]):
+        if not self._is_signed((key, p["signature"][1]), statement("worldkernel approval v1", *asked)):
             raise Refused("the approval's signature is not one of its key over its terms")
         if report == proposal.report and key in proposal.approved:
             raise Refused("key %s has approved p%d before" % (key.hex(), p["proposal"]))
@@ -152,7 +174,8 @@ class Governance:
             raise Refused("key %s is the author's, and four_eyes is on" % key.hex())
         if report != proposal.report:
             proposal.begin(report, at)
-        proposal.approved.append(key)
+        self._limits.hold(_APPROVAL_BYTES)
+        proposal.approved.add(key)
 
     def _close(self, p):
         self._open(p["proposal"]).closed = True
@@ -182,16 +205,17 @@ class Governance:
 
     def _disown(self, _):
         """Another world begins, and what was signed was for its parent."""
-        for proposal in self._proposals:
+        for signature, proposal in list(self._signed.items()):
+            self._limits.spend(1)
             if not proposal.closed:
                 proposal.author = None
+                del self._signed[signature]
 
     def _lose_report(self, _):
         self._unread = self._now
 
     def _lose_proposal(self, _):
-        self._proposals.append(Proposal(self._now))
-        self._proposals[-1].closed = True
+        self._new().closed = True
 
     def _lose_apply(self, _):
         self.applied += 1

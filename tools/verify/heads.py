@@ -1,14 +1,22 @@
 """The signed checkpoints of a bundle, held against the tree over its records."""
 
 import checkpoint
+from limits import WORK_OF_SIGNATURE, Limits
+from report import brief
 
 
 class Heads:
-    """Checkpoints by whether they are of this history. fault is told of those that are not."""
+    """Checkpoints by whether they are of this history. fault is told of those that are not.
 
-    def __init__(self, fault, known, believed, kept):
+    known are the keys of the header, and of its world are the checkpoints in the bundle.
+    """
+
+    def __init__(self, fault, header, believed, kept, limits=None):
         self._fault = fault
-        self._known, self._believed = list(known), frozenset(believed)
+        self._limits = limits or Limits()
+        self._home = header.world
+        self._known, self._believed = list(header.keys), frozenset(believed)
+        self._by_id = {}
         self._kept = sorted(kept, key=lambda head: head.size)
         self.checked = self.bad = self.last = self.trusted = 0
         self.signers = []
@@ -26,6 +34,8 @@ class Heads:
                 raise checkpoint.Error("its size is %d, and it stands after record #%d" % (head.size, tree.size))
             if head.size <= self._size:
                 raise checkpoint.Error("there was one of that size before")
+            if head.world != self._home:
+                raise checkpoint.Error("it is of world %s, and the header says %s" % (brief(head.world), brief(self._home)))
             self._size = head.size
             self._signed.update(self._compare(head, world, tree))
         except checkpoint.Error as e:
@@ -48,10 +58,10 @@ class Heads:
 
     def _compare(self, head, world, tree):
         if world not in (None, head.world):
-            raise checkpoint.Error("it is of world %s, and this is world %s" % (head.world, world))
+            raise checkpoint.Error("it is of world %s, and this is world %s" % (brief(head.world), brief(world)))
         if head.root != tree.root():
             raise checkpoint.Error("it is of another history: its root is not that of these records")
-        by = head.signed_by(self._known + sorted(self._believed), self._believed)
+        by = head.signed_by(self._keys_of(head.world), self._spend)
         if not by:
             raise checkpoint.Error("none of the keys that are known has signed it")
         self.checked += 1
@@ -59,6 +69,17 @@ class Heads:
         if self._believed.intersection(by):
             self.trusted = head.size
         return by
+
+    def _keys_of(self, world):
+        """The known keys by the id that they have in a world's checkpoints. It is asked for one world again and again."""
+        if world not in self._by_id:
+            self._limits.spend(len(self._known))
+            known = self._known + sorted(self._believed)
+            self._by_id = {world: checkpoint.by_id(world, known, self._believed)}
+        return self._by_id[world]
+
+    def _spend(self):
+        self._limits.spend(WORK_OF_SIGNATURE)
 
     def _refuse(self, place, why):
         self.bad += 1

@@ -2,8 +2,10 @@
 
 import base64
 import hashlib
+import sys
 
 import cbor
+import checkpoint
 import items
 import merkle
 import receipts
@@ -11,26 +13,36 @@ from execution import Execution
 from governance import Governance
 from heads import Heads
 from ledger import Ledger
+from limits import WORK_OF_RECORD, Beyond, Limits
 from records import Error, Gone, Record
-from report import NO_HASH, Report, place_of
+from report import NO_HASH, Report, brief, place_of
 from blobs import JournalBlobs
 
+_UNPLACED_BYTES = 300  # of memory, besides the name of a world
 _BRINGS = {"world.created": "manifest", "world.forked": "manifest", "manifest.applied": "manifest",
            "manifest.proposed": "candidate"}
 
 
-def verify(file, believed=(), kept=()):
+def verify(file, believed=(), kept=(), limits=None):
     """The report on the bundle in a file, for somebody who believes the owners of keys, and has kept checkpoints.
 
-    packing.Error or items.NotBundle says that it is none.
+    packing.Error or items.NotBundle says that it is none. What is beyond the limits is refused.
     """
-    unpacker, stream = items.stream_of(file)
-    first = next(iter(stream), None)
-    if first is None:
-        raise items.NotBundle(unpacker.fault or stream.fault or "it is empty")
-    journal = Journal(items.Header(first), believed, kept)
-    for raw in stream:
-        journal.take(raw)
+    limits = limits or Limits()
+    unpacker, stream = items.stream_of(file, limits)
+    try:
+        first = next(iter(stream), None)
+        if first is None:
+            raise items.NotBundle(unpacker.fault or stream.fault or "it is empty")
+        journal = Journal(items.Header(first, limits), believed, kept, limits)
+    except Beyond as e:
+        raise items.NotBundle(str(e)) from None
+    try:
+        for raw in stream:
+            journal.take(raw)
+    except Beyond as e:
+        journal.report.fault("bundle", "%s; what follows was not read" % e)
+        return journal.stop()
     for _ in stream.rest():
         pass  # behind what ended the reading, for the hash at the end
     for fault in (unpacker.fault, stream.fault):
@@ -42,9 +54,10 @@ def verify(file, believed=(), kept=()):
 class Journal:
     """What is known of a journal while its records come."""
 
-    def __init__(self, header, believed, kept):
+    def __init__(self, header, believed, kept, limits):
         self.report = Report()
-        self._blobs = JournalBlobs(header, self.report.fault)
+        self._limits = limits
+        self._blobs = JournalBlobs(header, self.report.fault, limits)
         self._header = header
         self._whole = header.first == 1
         self._chain, self._lost, self._broken = header.root, False, False
@@ -60,10 +73,10 @@ class Journal:
         self._receipts = {"checked": 0, "bad": 0, "unverifiable": 0, "inherited": 0}
         self._no_verifier = 0
         self._checkpoints = 0
-        self._execution = Execution()
-        self._ledger = Ledger(self._fault)
-        self._governance = Governance(self._fault)
-        self._heads = Heads(self.report.fault, header.keys, believed, kept)
+        self._execution = Execution(limits)
+        self._ledger = Ledger(self._fault, limits)
+        self._governance = Governance(self._fault, limits)
+        self._heads = Heads(self.report.fault, header, believed, kept, limits)
         for fault in header.faults:
             self.report.fault("header", fault)
         try:
@@ -84,7 +97,7 @@ class Journal:
             self._take_record(raw)
             return
         try:
-            value = cbor.decode(raw)
+            value = cbor.decode(raw, self._limits)
         except cbor.Error as e:
             self._item_fault(str(e))
             return
@@ -125,7 +138,8 @@ class Journal:
             return
         stored, link = parts
         try:
-            record = Record(stored)
+            self._limits.spend(WORK_OF_RECORD)
+            record = Record(stored, self._limits)
         except Error as e:
             self._fault(str(e))
             self._lose()
@@ -198,17 +212,24 @@ class Journal:
         if kind == "world.created":
             if record.id != 1:
                 self._fault("a world is created by record 1")
-            self._created, self._world = True, p["world"]
+            self._created, self._world = True, self._named(p["world"])
         elif kind in ("snapshot.created", "world.forked") and not self._lost and not self._broken:
             if p["at"] != record.id - 1 or p["chain_root"] != self._before:
                 self._fault("the chain root that it names is not that of the record before it")
+
+    def _named(self, world):
+        """The id that a record gives to the world. No checkpoint could name a longer one, and it is used at many records."""
+        if len(world) > checkpoint.MAX_BYTES:
+            self._fault("the world's id is longer than any checkpoint")
+            return ""
+        return world
 
     def _fork(self, p):
         if self._world is None:
             self._place(p["parent"])
         elif p["parent"] != self._world:
-            self._fault("it is a fork of world %s, and this is world %s" % (p["parent"], self._world))
-        self._world = p["world"]
+            self._fault("it is a fork of world %s, and this is world %s" % (brief(p["parent"]), brief(self._world)))
+        self._world = self._named(p["world"])
         counts = self._receipts
         counts["inherited"] += counts["checked"] + counts["unverifiable"]
         counts["checked"] = counts["unverifiable"] = 0
@@ -223,7 +244,7 @@ class Journal:
             return False
         if self._world not in (None, receipt["world"]):
             self._receipts["bad"] += 1
-            self._fault("its receipt is of world %s, and this is world %s" % (receipt["world"], self._world))
+            self._fault("its receipt is of world %s, and this is world %s" % (brief(receipt["world"]), brief(self._world)))
         elif receipts.hash_of(receipt) != receipt.get("hash"):
             self._receipts["bad"] += 1
             self._fault("its receipt has another hash")
@@ -239,6 +260,8 @@ class Journal:
 
     def _put_off(self, refuse, world, place):
         """Note of which world something is, until it is known which world this is."""
+        if (refuse, world) not in self._unplaced:
+            self._limits.hold(_UNPLACED_BYTES + sys.getsizeof(world))
         self._unplaced.setdefault((refuse, world), [0, place])[0] += 1
 
     def _place(self, is_world):
@@ -247,7 +270,7 @@ class Journal:
             if world != is_world:
                 refuse(count)
                 self.report.fault(place, "here and %d times more something is of world %s, and this is world %s"
-                                  % (count - 1, world, is_world))
+                                  % (count - 1, brief(world), brief(is_world)))
         self._unplaced.clear()
 
     def _bring(self, record):
@@ -280,9 +303,16 @@ class Journal:
             self._place(self._header.world)
             self._world = self._header.world
         if self._world != self._header.world:
-            self.report.fault("world", "it is %s, and the header says %s" % (self._world, self._header.world))
+            self.report.fault("world", "it is %s, and the header says %s" % (brief(self._world), brief(self._header.world)))
         self._heads.close()
         self._fill(last, self._blobs.close())
+        return self.report.result()
+
+    def stop(self):
+        """The report, when the reading ended because of a limit: nothing is missing that was not read."""
+        self._blobs.discard()
+        self._fill(self._expected - 1, 0)
+        self.report.values["trusted"] = False
         return self.report.result()
 
     def _fill(self, last, withheld):

@@ -5,6 +5,9 @@ where that intent stands; where it does not the intent is named, as a duplicate 
 orphan (without what it follows from).
 """
 
+import bisect
+
+from limits import Limits
 from records import Gone
 
 UNKNOWN, DENIED, CANCELLED, PARKED, APPROVED, REFUSED = range(6)  # no attempt may be started from these
@@ -20,72 +23,138 @@ def _given_back(receipt):
     return (receipt.get("status"), receipt.get("unsent"), receipt.get("outcome")) == ("cancelled", True, "retryable_failure")
 
 
+# Bytes of memory, for what is kept of each.
+_INTENT_BYTES, _ASKED_BYTES, _GIVEN_BYTES, _PART_BYTES = 450, 120, 250, 250
+
+
+class Lost:
+    """How many payloads are gone that may have been about any intent that had not ended."""
+
+    def __init__(self):
+        self.count = 0
+
+
 class Intent:
     """Where one intent stands, by what the journal has said of it."""
 
-    __slots__ = ("stage", "attempt", "nonce", "given", "returned", "by", "asked", "hidden", "duplicate", "orphan")
+    __slots__ = ("stage", "attempt", "nonce", "given", "returned", "by", "asked", "duplicate", "orphan", "_lost", "_since", "_hidden")
 
-    def __init__(self):
+    def __init__(self, lost):
         self.stage = UNKNOWN
         self.attempt, self.nonce = 0, b""  # of the attempt that was started last
-        self.given = []  # attempts that were given up without a receipt, which may still come
+        self.given = None  # a set of the attempts that were given up without a receipt, which may still come
         self.returned = 0  # attempts that were given back: nothing was done
         self.by = 0  # the receipt that gave the last of them back
-        self.asked = []  # records at which it was asked for: several where rollbacks led there again
-        self.hidden = False  # a payload that is gone may have said more of it
+        self.asked = None  # see History.ask: several times where rollbacks led there again
         self.duplicate = self.orphan = False
+        self._lost, self._since, self._hidden = lost, lost.count, False
+
+    @property
+    def hidden(self):
+        """Whether a payload that is gone may have said more of it."""
+        return self._hidden or self._since < self._lost.count and self.stage not in _SETTLED
+
+    def hide(self):
+        """Take that a payload that is gone was about it."""
+        self._hidden = True
 
     def at(self, *stages):
         """Whether it stands, or may stand, at one of some stages."""
-        return self.hidden or self.stage in stages
+        return self.stage in stages or self.hidden
 
     def move(self, to):
         """Take the journal's word for where it stands."""
-        self.stage, self.hidden = to, False
+        self.stage, self._since, self._hidden = to, self._lost.count, False
 
-    def give_up(self, to):
-        """End the attempt without a receipt."""
-        self.given.append((self.attempt, self.nonce))
-        self.move(to)
+    def gave_up(self, at):
+        """Whether an attempt was given up that had no receipt since."""
+        return self.given is not None and at in self.given
 
 
 class History:
-    """Which records are in the history that goes on, as rollbacks leave others behind."""
+    """Which records are in the history that goes on, as rollbacks leave others behind.
 
-    def __init__(self):
-        self._turns = []  # (the rollback's record, the last record that it keeps)
+    A rollback begins a part, and the history goes on in the last one. What is before a part is another one up to some
+    record: the parts are a tree. jumps lead to ancestors so that any is found in a logarithm of steps (Myers, "An
+    applicative random-access stack", 1983). Where something was asked for is a dict of parts and the first record in each.
+    """
+
+    def __init__(self, limits=None):
+        self._limits = limits or Limits()
+        self._begins, self._ends, self._parents = [0], [0], [0]  # ends: the last record of the parent that it keeps
+        self._depths, self._jumps = [0], [0]
 
     def turn(self, record, to):
-        """Take a rollback."""
-        self._turns.append((record, to))
+        """Take a rollback. to is the last record that it keeps, also of a part that was left."""
+        self._limits.hold(_PART_BYTES)
+        end = min(to, record - 1)
+        parent = self._part(end)
+        jump = self._jumps[parent]
+        far = self._depths[parent] - self._depths[jump] == self._depths[jump] - self._depths[self._jumps[jump]]
+        self._begins.append(record)
+        self._ends.append(end)
+        self._parents.append(parent)
+        self._depths.append(self._depths[parent] + 1)
+        self._jumps.append(self._jumps[jump] if far else parent)
 
     def turned(self):
         """Whether there was any rollback."""
-        return bool(self._turns)
+        return len(self._begins) > 1
 
     def is_last(self, record):
         """Whether a record is the last rollback."""
-        return bool(self._turns) and self._turns[-1][0] == record
+        return self.turned() and self._begins[-1] == record
 
-    def holds(self, record, now):
-        """Whether a record is in the history of another one."""
-        end = now
-        for turn, to in reversed(self._turns):
-            if turn > end:
-                continue
-            if record >= turn:
-                break
-            end = to
-        return record <= end
+    def ask(self, asked, record):
+        """Add the present record to where something was asked for. None is nowhere."""
+        self._limits.hold(_ASKED_BYTES)
+        asked = {} if asked is None else asked
+        asked.setdefault(len(self._begins) - 1, record)
+        return asked
+
+    def reached(self, asked):
+        """Whether something was asked for in the present history."""
+        if not asked:
+            return False
+        last = len(self._begins) - 1
+        if len(asked) <= self._depths[last]:
+            return any(self.holds(record) for record in asked.values())
+        at, end = last, None
+        while at not in asked or end is not None and asked[at] > end:
+            self._limits.spend(1)
+            if at == 0:
+                return False
+            at, end = self._parents[at], self._ends[at]
+        return True
+
+    def holds(self, record):
+        """Whether a record so far is in the present history."""
+        part, at = self._part(record), len(self._begins) - 1
+        if part == at:
+            return True
+        below = self._depths[part] + 1
+        if self._depths[at] < below:
+            return False
+        while self._depths[at] > below:
+            self._limits.spend(1)
+            at = self._jumps[at] if self._depths[self._jumps[at]] >= below else self._parents[at]
+        return self._parents[at] == part and record <= self._ends[at]
+
+    def _part(self, record):
+        """The part that a record is in."""
+        self._limits.spend(1)
+        return max(0, bisect.bisect_right(self._begins, record) - 1)
 
 
 class Ledger:
     """The intents of a world, by their keys. fault is told of what does not fit."""
 
-    def __init__(self, fault):
+    def __init__(self, fault, limits=None):
         self._fault = fault
+        self._limits = limits or Limits()
         self._intents = {}
-        self._history = History()
+        self._lost = Lost()
+        self._history = History(self._limits)
         self._unnamed = 0  # intents that were decided about in payloads that are gone
         self._fork = 0
         self._record = None
@@ -112,7 +181,8 @@ class Ledger:
 
     def _intent(self, key):
         if key not in self._intents:
-            self._intents[key] = Intent()
+            self._limits.hold(_INTENT_BYTES)
+            self._intents[key] = Intent(self._lost)
         return self._intents[key]
 
     def _decided_on(self, key):
@@ -120,7 +190,7 @@ class Ledger:
         x = self._intent(key)
         if x.stage == UNKNOWN and self._unnamed > 0:
             self._unnamed -= 1
-            x.hidden = True
+            x.hide()
         return x
 
     def _duplicate(self, key, x, why):
@@ -137,7 +207,18 @@ class Ledger:
 
     def _reached(self, x):
         """Whether an intent was asked for in the history that goes on."""
-        return any(self._history.holds(at, self._record.id) for at in x.asked)
+        return self._history.reached(x.asked)
+
+    def _ask(self, x):
+        """Note that the present record asks for an intent."""
+        x.asked = self._history.ask(x.asked, self._record.id)
+
+    def _give_up(self, x, to):
+        """End the attempt of an intent without a receipt."""
+        self._limits.hold(_GIVEN_BYTES)
+        x.given = set() if x.given is None else x.given
+        x.given.add((x.attempt, x.nonce))
+        x.move(to)
 
     def _by_fork(self):
         """Whether the record is part of what a fork does."""
@@ -149,10 +230,11 @@ class Ledger:
         x = self._intent(key)
         again = x.stage in (DENIED, CANCELLED) and not self._reached(x)
         if again:
-            x.asked = [self._record.id]
+            x.asked = None
+            self._ask(x)
             x.move(to)
         elif x.stage == UNKNOWN or x.hidden:
-            x.asked.append(self._record.id)
+            self._ask(x)
             x.move(to)
         elif x.stage == APPROVED and to != PARKED or to == DENIED and x.stage in (PARKED, REFUSED):
             x.move(to)
@@ -190,7 +272,7 @@ class Ledger:
             self._orphan(key, x, "its decision is %s, and that is not where it stands" % decision)
         elif x.hidden and decision != "waits":
             x.move(may[0])
-        x.asked.append(self._record.id)
+        self._ask(x)
 
     def _parked(self, p):
         key = p["key"]
@@ -213,9 +295,9 @@ class Ledger:
         elif not x.at(wanted):
             self._orphan(key, x, "a decision about it, and none was asked for")
         elif how == "executed":
-            x.give_up(ENDING)
+            self._give_up(x, ENDING)
         elif how in ("not_executed", "retry"):
-            x.give_up(RESOLVED)
+            self._give_up(x, RESOLVED)
         else:
             x.move({"approve": APPROVED, "deny": REFUSED, "reuse": ENDING}[how])
 
@@ -257,7 +339,7 @@ class Ledger:
         x = self._intent(key)
         if x.attempt == 0:
             self._orphan(key, x, "it was finished and never started")
-        elif at != (x.attempt, x.nonce) and at not in x.given:
+        elif at != (x.attempt, x.nonce) and not x.gave_up(at):
             self._orphan(key, x, "its receipt answers no attempt that was started")
         elif not x.at(FLYING, DOUBTFUL):
             self._duplicate(key, x, "it was finished or given up before")
@@ -270,7 +352,7 @@ class Ledger:
         receipt = p["receipt"]
         key, at = receipt["key"], (receipt["attempt"], receipt["nonce"])
         x = self._intent(key)
-        if at in x.given:
+        if x.gave_up(at):
             x.given.remove(at)
         elif not x.hidden:
             self._orphan(key, x, "its late receipt answers no attempt that was given up")
@@ -294,9 +376,9 @@ class Ledger:
         if not x.at(FLYING if self._by_fork() else EXPIRED) or p["attempt"] != x.attempt:
             self._orphan(p["key"], x, "an attempt is in doubt that has not expired")
         elif p["action"] == "retry":
-            x.give_up(READY)
+            self._give_up(x, READY)
         elif p["action"] == "fail":
-            x.give_up(ENDING)
+            self._give_up(x, ENDING)
         else:
             x.move(DOUBTFUL)
 
@@ -358,9 +440,7 @@ class Ledger:
             self._unnamed += 1
         elif not kind.startswith(("intent.", "invocation.")):
             return
-        for x in self._intents.values():
-            if x.stage not in _SETTLED:
-                x.hidden = True
+        self._lost.count += 1
 
     def proof(self, whole):
         """The ledger proof, when all records were taken. Of a part of a journal it is not ok."""

@@ -12,7 +12,7 @@ END = b"\3" + bytes(9)
 LAST_BYTES = len(LAST) + 32 + len(END)
 
 MAX_UNPACKED = 64 << 30
-_SPARE, _FACTOR = 1 << 30, 200  # what may be unpacked besides of so many bytes
+_FACTOR = 200  # bytes that one may unpack to, besides of what any file may
 _CHUNK = 1 << 16
 _PIECE = 1 << 20
 
@@ -32,9 +32,9 @@ def pack(items):
 class Unpacker:
     """The unpacked bytes of a file. fault is what is wrong with its packing, None where nothing is."""
 
-    def __init__(self, file):
+    def __init__(self, file, limits):
         self.fault = None
-        self._file = file
+        self._file, self._limits = file, limits
         self._engine = zlib.decompressobj(-15)
         self._hash = hashlib.sha256()  # of the first member
         self._packed = self._size = self._crc = 0
@@ -52,6 +52,7 @@ class Unpacker:
                 damage = "its deflated bytes are cut off"
                 break
             self._packed += len(chunk)
+            self._limits.read(len(chunk))
             damage = yield from self._unpack(chunk)
             self._hash.update(chunk[:len(chunk) - len(self._engine.unused_data)])
         if begin != FIRST:
@@ -68,7 +69,7 @@ class Unpacker:
                 yield from filter(self._count, _before_damage(before, chunk))
                 return "its deflated bytes are damaged"
             if not self._count(piece):
-                return "it unpacks to more than is allowed"
+                return "it unpacks to more than its size allows: --max-unpacked allows more"
             yield piece
             chunk = self._engine.unconsumed_tail
         return None
@@ -77,7 +78,7 @@ class Unpacker:
         """Count a piece, and say whether that much is allowed."""
         self._size += len(piece)
         self._crc = zlib.crc32(piece, self._crc)
-        return self._size <= min(MAX_UNPACKED, _SPARE + _FACTOR * self._packed)
+        return self._size <= min(MAX_UNPACKED, self._limits.unpacked + _FACTOR * self._packed)
 
     def _check_end(self, rest):
         """What is wrong with what follows the deflated bytes."""

@@ -4,6 +4,7 @@ import hashlib
 
 import cbor
 from records import Error, is_hash, is_uint
+from report import brief
 
 STATUSES = ("ok", "error", "timeout", "denied", "rejected", "cancelled")
 OUTCOMES = ("permanent_failure", "retryable_failure", "compensatable_failure")
@@ -58,7 +59,7 @@ def check(receipt):
             raise Error("its receipt: %s is missing, or is not one" % name)
     for name, value in receipt.items():
         if name not in _NEEDED and not (name in _OPTIONAL and _OPTIONAL[name](value)):
-            raise Error("its receipt: %s is not one" % name)
+            raise Error("its receipt: %s is not one" % brief(name))
     if receipt["version"] != 1:
         raise Error("its receipt has version %d, which is unknown" % receipt["version"])
     if receipt["status"] == "ok" and receipt.get("outcome", OUTCOMES[0]) != OUTCOMES[0]:

@@ -18,9 +18,9 @@ class Record:
 
     __slots__ = ("id", "time", "kind", "caused_by", "inline", "blob", "blob_bytes", "payload")
 
-    def __init__(self, raw):
+    def __init__(self, raw, limits=None):
         try:
-            fields = cbor.decode(raw)
+            fields = cbor.decode(raw, limits)
         except cbor.Error as e:
             raise Error(str(e)) from None
         if not isinstance(fields, list) or len(fields) != 5:
@@ -28,20 +28,20 @@ class Record:
         self.id, self.time, self.kind, self.caused_by, payload = fields
         if not (is_uint(self.id) and is_uint(self.time) and is_uint(self.caused_by)):
             raise Error("id, time or cause of a record is no number")
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise Error("its kind is unknown")
         self.inline = self.blob = self.payload = None
         self.blob_bytes = 0
         if isinstance(payload, bytes):
-            self._set_inline(payload)
+            self._set_inline(payload, limits)
         else:
             self._set_blob(payload)
 
-    def _set_inline(self, payload):
+    def _set_inline(self, payload, limits):
         if len(payload) > MAX_INLINE:
             raise Error("a payload of more than %d bytes is part of its record" % MAX_INLINE)
         try:
-            self.inline = cbor.decode(payload)
+            self.inline = cbor.decode(payload, limits)
         except cbor.Error as e:
             raise Error("its payload: %s" % e) from None
 

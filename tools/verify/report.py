@@ -2,6 +2,7 @@
 
 NO_HASH = "0" * 64
 MAX_FAULTS = 1000  # that are listed; the verdict needs one
+MAX_SHOWN = 200  # characters of a name in a fault
 
 
 class Report:
@@ -26,6 +27,11 @@ class Report:
                                               "first_divergence": None, "gaps": []}
         out["faults"] = self.faults
         return out
+
+
+def brief(text):
+    """What the outside wrote, as far as a fault shows it."""
+    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
 
 
 def place_of(record):

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import random
 import unittest
 
 import cbor
@@ -12,6 +13,7 @@ import execution
 import forge
 import governance
 import ledger
+import limits
 import merkle
 import proof
 from records import Gone
@@ -170,11 +172,47 @@ class History(unittest.TestCase):
         history = ledger.History()
         history.turn(10, 4)
         history.turn(20, 12)  # to a snapshot after the first one
-        history.turn(30, 7)   # to one in the part that the first one left
-        held = [n for n in range(1, 35) if history.holds(n, 34)]
-        self.assertEqual(held, [*range(1, 8), *range(30, 35)])
-        held = [n for n in range(1, 26) if history.holds(n, 25)]
+        held = [n for n in range(1, 26) if history.holds(n)]
         self.assertEqual(held, [*range(1, 5), *range(10, 13), *range(20, 26)])
+        history.turn(30, 7)   # to one in the part that the first one left
+        held = [n for n in range(1, 35) if history.holds(n)]
+        self.assertEqual(held, [*range(1, 8), *range(30, 35)])
+
+
+    def test_history_is_what_led_to_it(self):
+        """Against a list: before[i] is the record that record i went on from, 0 for none."""
+        draw = random.Random(1)
+        for _ in range(200):
+            history, before, asked = ledger.History(), [0, 0], None
+            places = []
+            for record in range(2, draw.randint(3, 60)):
+                to = record - 1
+                if draw.random() < 0.4:
+                    to = draw.randint(1, record - 1)  # also to a part that was left
+                    history.turn(record, to)
+                before.append(to)
+                if draw.random() < 0.2:
+                    asked = history.ask(asked, record)
+                    places.append(record)
+                led, at = set(), record
+                while at:
+                    led.add(at)
+                    at = before[at]
+                self.assertEqual([n for n in range(1, record + 1) if history.holds(n)], sorted(led), before)
+                self.assertEqual(history.reached(asked), bool(led.intersection(places)), (before, places))
+
+    def test_work_is_in_proportion(self):
+        spent = []
+        for count in (1000, 2000, 4000):
+            allowed = limits.Limits()
+            told = ledger.Ledger(lambda _: None, allowed)
+            for n in range(count):
+                told.take(Told(3 * n + 2, *parked()))
+                told.take(Told(3 * n + 3, "rollback.applied", {"at": 3 * n if n % 2 else 0, "effects": []}))
+                told.take(Told(3 * n + 4, "intent.parked", Gone))
+            spent.append(allowed.spent)
+        self.assertLess(spent[2] / spent[1], 2.5)
+        self.assertLess(spent[1] / spent[0], 2.5)
 
 
 class Executed(unittest.TestCase):

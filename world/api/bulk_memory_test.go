@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // slowBody is a body of lines, which looks at the memory in use each time that
@@ -78,7 +79,7 @@ func TestMemoryDoesNotGrowWithABulk(t *testing.T) {
 func TestBulkOverOneMebibyteIsTakenInItsOrder(t *testing.T) {
 	w := create(t, "w")
 	s := serve(t, api.Config{Worlds: wrap(w)})
-	before := ok[api.Status](s.get("/api/worlds/w")).Head.ID
+	before := ok[view.Status](s.get("/api/worlds/w")).Head.ID
 	var text strings.Builder
 	for range 40 {
 		for _, bot := range []string{"a", "b"} {

@@ -1,6 +1,6 @@
 // Package verify proves a world from its stored bytes alone: it recomputes the
 // chain, the ledger, the receipts, the approvals, the signed checkpoints and the
-// replay, and reports every fault that it finds. It writes nothing and asks nobody.
+// replay, and reports the faults that it finds, 10,000 one by one. It writes nothing and asks nobody.
 // Its memory grows with live state, kept snapshots, rollbacks, intents and
 // proposals, not with the journal.
 //
@@ -147,6 +147,10 @@ type Fault struct {
 	Message string `json:"message"`
 }
 
+// maxFaults is how many faults a report lists; a journal that is none has as many as
+// it has bytes.
+const maxFaults = 10_000
+
 // Verify checks all that can be checked. The error says that it could not be
 // done, or that a key is none (checkpoint.ErrBadKey); what is wrong with the world is
 // in the report.
@@ -194,6 +198,9 @@ func Verify(h journal.History, cfg Config) (*Report, error) {
 	}
 	v.closeNamed()
 	r := v.report
+	if v.omitted > 0 {
+		r.Faults = append(r.Faults, Fault{Place: "journal", Message: fmt.Sprintf("%d more faults are not listed", v.omitted)})
+	}
 	r.OK = len(r.Faults) == 0 && len(r.Replay.Needs) == 0
 	return r, nil
 }
@@ -227,9 +234,14 @@ type verifier struct {
 	withheld  map[journal.Hash]bool // what the caller says of it
 	missed    []miss                // in the order of the journal
 	misnamed  []misnamed            // chain roots that records name and that are others, in the order of the journal
+	omitted   uint64                // faults that are not in the report
 	unwritten bool                  // the execution hash lacks what a payload said that is gone
 }
 
 func (v *verifier) fault(place, format string, args ...any) {
+	if len(v.report.Faults) >= maxFaults {
+		v.omitted++
+		return
+	}
 	v.report.Faults = append(v.report.Faults, Fault{Place: place, Message: fmt.Sprintf(format, args...)})
 }

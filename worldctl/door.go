@@ -1,0 +1,134 @@
+package worldctl
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+)
+
+// door is where all output of this program leaves it, but for documents and for what it
+// paints itself. What a terminal does not print, but acts on or hides, is spelled out:
+// as <U+001B>, and in JSON as \u001b, which is the same value to who reads it. No verb
+// can forget it, for it has no other way out.
+type door struct {
+	to   io.Writer
+	json func() bool // what is written is JSON
+	rest []byte      // of a character whose end has not come
+}
+
+// Write implements io.Writer.
+func (d *door) Write(p []byte) (int, error) {
+	all := append(d.rest, p...)
+	end := len(all)
+	for back := 1; back < utf8.UTFMax && back <= len(all); back++ {
+		if tail := all[len(all)-back:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				end -= back
+			}
+			break
+		}
+	}
+	var out bytes.Buffer
+	d.spell(&out, all[:end])
+	d.rest = bytes.Clone(all[end:])
+	_, err := d.to.Write(out.Bytes())
+	return len(p), err
+}
+
+// close writes what is left of a character that was cut off.
+func (d *door) close() error {
+	var out bytes.Buffer
+	d.spell(&out, d.rest)
+	d.rest = nil
+	_, err := d.to.Write(out.Bytes())
+	return err
+}
+
+func (d *door) spell(out *bytes.Buffer, text []byte) {
+	inJSON := d.json()
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(out, "<0x%02X>", text[0])
+		case r == '\n', r == '\t', unicode.IsPrint(r):
+			out.Write(text[:size])
+		case !inJSON:
+			fmt.Fprintf(out, "<%U>", r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(out, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+}
+
+// doors puts the doors in front of the streams of this run.
+func (c *cli) doors() (close func() error) {
+	c.rawOut, c.rawErr = c.stdout, c.stderr
+	out := &door{to: flushed{c.rawOut}, json: func() bool { return c.output != formTable && c.output != "" }}
+	c.stdout = bufio.NewWriter(out)
+	c.stderr = &door{to: c.rawErr, json: func() bool { return false }}
+	return func() error {
+		for _, step := range []func() error{c.stdout.Flush, out.close, c.rawOut.Flush} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// document is where a file goes whose bytes matter: as they are, but to a terminal.
+func (c *cli) document() io.Writer {
+	if c.origin.Width > 0 || c.rawOut == nil {
+		return c.stdout
+	}
+	return c.rawOut
+}
+
+// bold prints a table with its head in bold. No other sequence for terminals is written
+// to stdout.
+type bold struct {
+	c *cli
+	t table.Writer
+}
+
+// Write implements io.Writer. It is given a whole table.
+func (b bold) Write(p []byte) (int, error) {
+	lines, head := strings.SplitAfter(string(p), "\n"), 0
+	if b.t.Style().Options.DrawBorder {
+		head = -1
+		if len(lines) > 2 && strings.HasPrefix(lines[2], "├") {
+			head = 1
+		}
+	}
+	for i, line := range lines {
+		if i != head {
+			fmt.Fprint(b.c.stdout, line)
+			continue
+		}
+		b.c.paintOut("\x1b[1m")
+		fmt.Fprint(b.c.stdout, strings.TrimSuffix(line, "\n"))
+		b.c.paintOut("\x1b[0m")
+		if strings.HasSuffix(line, "\n") {
+			fmt.Fprintln(b.c.stdout)
+		}
+	}
+	return len(p), nil
+}
+
+// paintOut writes a sequence of this program's own, past the door.
+func (c *cli) paintOut(sequence string) {
+	_ = c.stdout.Flush()
+	_, _ = c.rawOut.WriteString(sequence)
+}
