@@ -81,7 +81,7 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
 	require.NoError(t, err)
-	require.Equal(t, "c19b86c2b04f3f7f574fa796fa25ecac963a9b1b3414d76a3981a9c61cda192a", canon.Sum(b).String())
+	require.Equal(t, "15c7fa80bf0522c4bd6887d5f0b8886bbb44b93edd303ba1adaa3076f7e2d0b4", canon.Sum(b).String())
 }
 
 func TestLoadedHoldsExactlyItsContents(t *testing.T) {

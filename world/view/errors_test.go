@@ -31,6 +31,7 @@ func TestEveryErrorThatADoorCanMeetHasAFault(t *testing.T) {
 		"world.InputError":        "it wraps one that has",
 		"governance.SameError":    "it is an ErrSame",
 		"local.LineError":         "it wraps what is wrong with the line",
+		"world.NotEventError":     "likewise",
 		"manifest.PatchError":     "it wraps one that has",
 		"governance.CapError":     "who proposes a candidate is told that it cannot be run, whatever is wrong with it",
 		"governance.PolicyError":  "likewise",
