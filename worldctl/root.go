@@ -93,9 +93,9 @@ a decision, 130 interrupted.`,
   worldctl -w town send - < town/events.jsonl
   worldctl -w town run
   worldctl -w town verify`,
-		Version:           version().Version,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
+		Version:       version().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			c.ofRecords = ofRecords(cmd)
 			return errors.Join(c.checkOutput(), c.besideOwner(cmd))
