@@ -59,6 +59,10 @@ routing: [{event: opened, reducer: ticket, key: event.data.ID}]
 		_, said = do(args...)
 		require.Contains(t, said, "cells and intents are shown as of #", args)
 	}
+	var o, s bytes.Buffer
+	require.Equal(t, exitUsage, run(t.Context(), Options{}, []string{"-w", left, "diff", "3", "head"}, nil, &o, &s))
+	require.Contains(t, s.String(), "no Go reducer ticket@1")
+	require.Contains(t, s.String(), "hint: a program that has it")
 	for _, args := range [][]string{{"tail"}, {"why", "2"}, {"graph", "2"}, {"export", left + ".jsonl"}, {"backup", left + ".backup"}, {"cell", "list", "--limit", "1"}} {
 		_, said = do(args...)
 		require.Equal(t, args[0] == "cell", bytes.Contains([]byte(said), []byte("shown as of")), args)
