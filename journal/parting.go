@@ -97,10 +97,7 @@ func Spent(h History, after, to Seq) (Spending, error) {
 
 // add adds what the receipt in a record says.
 func (sum *Spending) add(h History, rec *Record) error {
-	if err := rec.Load(h); err != nil {
-		return err
-	}
-	body, err := rec.Body()
+	body, err := rec.LoadBody(h)
 	if err != nil {
 		return err
 	}

@@ -81,10 +81,7 @@ func ReadBody(h History, id Seq) (Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := rec.Load(h); err != nil {
-		return nil, err
-	}
-	return rec.Body()
+	return rec.LoadBody(h)
 }
 
 // UnitEnd returns the last record of what was written at once with a record, of a
@@ -125,6 +122,14 @@ func (r *Record) Load(blobs Blobs) error {
 	}
 	r.Payload = b
 	return nil
+}
+
+// LoadBody is Load, and Body of what it has read.
+func (r *Record) LoadBody(blobs Blobs) (Body, error) {
+	if err := r.Load(blobs); err != nil {
+		return nil, err
+	}
+	return r.Body()
 }
 
 // Body decodes the payload into its kind's struct, a pointer such as *Stepped.

@@ -80,22 +80,6 @@ func (p Proof) validate() error {
 	return nil
 }
 
-// Encode returns the canonical bytes of p.
-func (p Proof) Encode() ([]byte, error) { return canon.Marshal(p) }
-
-// DecodeProof is the inverse of Encode. All its errors are ErrBadProof. What it
-// returns is well formed; what it is worth, Check says.
-func DecodeProof(data []byte) (Proof, error) {
-	var p Proof
-	if err := canon.Unmarshal(data, &p); err != nil {
-		return Proof{}, fmt.Errorf("%w: %w", ErrBadProof, err)
-	}
-	if err := p.validate(); err != nil {
-		return Proof{}, err
-	}
-	return p, nil
-}
-
 // StateProof shows to whoever knows a world's state root what a cell was then.
 // The three roots join to the state root, and Cell proves the cell's leaf under
 // the first: its key is H of the cell's name, its value H of the cell's leaf,
@@ -121,7 +105,8 @@ func (p StateProof) Check(stateRoot, key Hash) (value Hash, present bool, err er
 // Encode returns the canonical bytes of p.
 func (p StateProof) Encode() ([]byte, error) { return canon.Marshal(p) }
 
-// DecodeStateProof is the inverse of Encode, as DecodeProof is.
+// DecodeStateProof is the inverse of Encode. All its errors are ErrBadProof. What it
+// returns is well formed; what it is worth, Check says.
 func DecodeStateProof(data []byte) (StateProof, error) {
 	var p StateProof
 	if err := canon.Unmarshal(data, &p); err != nil {

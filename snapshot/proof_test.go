@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"testing"
@@ -187,6 +188,17 @@ func TestStateProofLeadsFromTheCellToTheStateRoot(t *testing.T) {
 	})
 	_, _, err := StateProof{Cell: (&Tree{}).Prove(Hash{})}.Check(Hash{}, Hash{})
 	require.ErrorIs(t, err, ErrBadProof, "the roots do not join to it")
+}
+
+// Encode and DecodeProof write and read a Proof by itself, which nothing but a StateProof
+// does outside of tests.
+func (p Proof) Encode() ([]byte, error) { return canon.Marshal(p) }
+
+func DecodeProof(data []byte) (p Proof, err error) {
+	if err := canon.Unmarshal(data, &p); err != nil {
+		return Proof{}, errors.Join(ErrBadProof, err)
+	}
+	return p, p.validate()
 }
 
 func FuzzDecodeProof(f *testing.F) {

@@ -26,14 +26,11 @@ func (f *cellFold) fold() error {
 		if err != nil {
 			return err
 		}
-		if err := rec.Load(f.h); err != nil {
-			return err
-		}
-		f.advance(rec.Time)
-		body, err := rec.Body()
+		body, err := rec.LoadBody(f.h)
 		if err != nil {
 			return err
 		}
+		f.advance(rec.Time)
 		if err := f.apply(&rec, body); err != nil {
 			return err
 		}

@@ -164,10 +164,7 @@ func firstRecord(h journal.History) (*journal.Created, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := rec.Load(h); err != nil {
-		return nil, err
-	}
-	body, err := rec.Body()
+	body, err := rec.LoadBody(h)
 	if err != nil {
 		return nil, err
 	}

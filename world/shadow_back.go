@@ -82,10 +82,7 @@ func (s *shadow) decideLeft(e, then *receipt.Entry) error {
 	if rec, err = journal.Read(s.h, rec.CausedBy); err != nil || rec.Kind != journal.KindResolved {
 		return err
 	}
-	if err := rec.Load(s.h); err != nil {
-		return err
-	}
-	body, err := rec.Body()
+	body, err := rec.LoadBody(s.h)
 	if err != nil {
 		return err
 	}

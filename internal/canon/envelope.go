@@ -55,7 +55,7 @@ func DecodeEnvelopeAs(data []byte, kindOf func(kind []byte) string) (Envelope, e
 	r.ArrayOf(5)
 	e.ID = r.Uint()
 	e.Time = r.Uint()
-	e.Kind = kindOf(r.text())
+	e.Kind = kindOf(r.TextBytes())
 	e.CausedBy = r.Uint()
 	if r.err == nil && r.off < len(data) && data[r.off]&0xe0 == majorArray {
 		r.ArrayOf(2)
@@ -87,13 +87,12 @@ func DecodeEnvelopeAs(data []byte, kindOf func(kind []byte) string) (Envelope, e
 // of the whole record. The zero value stands before record 1; a Chain keeps a
 // scratch buffer and is not safe for concurrent use.
 type Chain struct {
-	root    Hash
-	started bool
+	root    Hash // zero: before record 1
 	scratch []byte
 }
 
 // ResumeChain returns a Chain whose last root is root.
-func ResumeChain(root Hash) *Chain { return &Chain{root: root, started: !root.IsZero()} }
+func ResumeChain(root Hash) *Chain { return &Chain{root: root} }
 
 // Root returns the root of the last record, or the zero hash before the first.
 func (c *Chain) Root() Hash { return c.root }
@@ -101,7 +100,7 @@ func (c *Chain) Root() Hash { return c.root }
 // Add appends one record and returns its root.
 func (c *Chain) Add(id uint64, kind string, record []byte) Hash {
 	b := c.scratch[:0]
-	if c.started {
+	if !c.root.IsZero() {
 		b = append(b, c.root[:]...)
 	}
 	b = append(b, '\n')
@@ -110,6 +109,6 @@ func (c *Chain) Add(id uint64, kind string, record []byte) Hash {
 	b = append(b, kind...)
 	b = append(b, ' ')
 	b = base64.StdEncoding.AppendEncode(b, record)
-	c.root, c.started, c.scratch = sha256.Sum256(b), true, b
+	c.root, c.scratch = sha256.Sum256(b), b
 	return c.root
 }

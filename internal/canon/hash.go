@@ -23,13 +23,9 @@ func (h Hash) IsZero() bool { return h == Hash{} }
 func (h Hash) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, h[:]), nil }
 
 // UnmarshalText parses 64 hex digits.
-func (h *Hash) UnmarshalText(text []byte) error {
-	parsed, err := ParseHash(string(text))
-	if err != nil {
-		return err
-	}
-	*h = parsed
-	return nil
+func (h *Hash) UnmarshalText(text []byte) (err error) {
+	*h, err = ParseHash(string(text))
+	return err
 }
 
 // MarshalCBOR returns h as a byte string of 32 bytes.
@@ -45,17 +41,15 @@ func (h *Hash) UnmarshalCBOR(data []byte) error {
 	if len(b) != len(h) {
 		return fmt.Errorf("canon: a hash has %d bytes, not %d", len(h), len(b))
 	}
-	copy(h[:], b)
+	*h = Hash(b)
 	return nil
 }
 
 // ParseHash parses 64 hex digits.
 func ParseHash(s string) (Hash, error) {
-	var h Hash
 	b, err := hex.DecodeString(s)
-	if err != nil || len(b) != len(h) {
-		return Hash{}, fmt.Errorf("canon: %q is not a hash: want %d hex digits", s, 2*len(h))
+	if err != nil || len(b) != len(Hash{}) {
+		return Hash{}, fmt.Errorf("canon: %q is not a hash: want %d hex digits", s, 2*len(Hash{}))
 	}
-	copy(h[:], b)
-	return h, nil
+	return Hash(b), nil
 }

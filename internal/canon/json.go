@@ -187,12 +187,12 @@ func appendAsJSON(b []byte, r *Reader) []byte {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = append(appendJSONText(b, r.text()), ':')
+			b = append(appendJSONText(b, r.TextBytes()), ':')
 			b = appendAsJSON(b, r)
 		}
 		return append(b, '}')
 	case KindText:
-		return appendJSONText(b, r.text())
+		return appendJSONText(b, r.TextBytes())
 	case KindBytes:
 		b = base64.StdEncoding.AppendEncode(append(b, '"'), r.Bytes())
 		return append(b, '"')

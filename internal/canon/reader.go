@@ -95,23 +95,23 @@ func (r *Reader) head() (major byte, n uint64, ok bool) {
 	return major, n, true
 }
 
-// expect reads a head of the given major type.
-func (r *Reader) expect(major byte, want string) (uint64, bool) {
+// expect reads a head of the given major type and returns its argument, 0 after an
+// error.
+func (r *Reader) expect(major byte, want string) uint64 {
 	start := r.off
 	got, n, ok := r.head()
-	if !ok {
-		return 0, false
-	}
-	if got != major {
-		r.off = start
+	if ok && got != major {
+		r.off, n = start, 0
 		r.fail(start, "want "+want)
-		return 0, false
 	}
-	return n, true
+	return n
 }
 
-// take returns the next n bytes.
+// take returns the next n bytes, none after an error.
 func (r *Reader) take(n uint64) []byte {
+	if r.err != nil {
+		return nil
+	}
 	if n > uint64(len(r.data)-r.off) {
 		r.fail(r.off, "unexpected end")
 		return nil
@@ -122,33 +122,18 @@ func (r *Reader) take(n uint64) []byte {
 }
 
 // Uint reads an unsigned integer.
-func (r *Reader) Uint() uint64 {
-	n, _ := r.expect(majorUint, "an unsigned integer")
-	return n
-}
+func (r *Reader) Uint() uint64 { return r.expect(majorUint, "an unsigned integer") }
 
 // Bytes reads a byte string. The result is part of the input.
-func (r *Reader) Bytes() []byte {
-	n, ok := r.expect(majorBytes, "a byte string")
-	if !ok {
-		return nil
-	}
-	return r.take(n)
-}
+func (r *Reader) Bytes() []byte { return r.take(r.expect(majorBytes, "a byte string")) }
 
 // Text reads a text string.
-func (r *Reader) Text() string { return string(r.text()) }
+func (r *Reader) Text() string { return string(r.TextBytes()) }
 
 // TextBytes is Text without the copy: the result is part of the input.
-func (r *Reader) TextBytes() []byte { return r.text() }
-
-func (r *Reader) text() []byte {
+func (r *Reader) TextBytes() []byte {
 	start := r.off
-	n, ok := r.expect(majorText, "a text string")
-	if !ok {
-		return nil
-	}
-	b := r.take(n)
+	b := r.take(r.expect(majorText, "a text string"))
 	if !utf8.Valid(b) {
 		r.fail(start, "text is not UTF-8")
 		return nil
@@ -181,10 +166,7 @@ func (r *Reader) Map() int { return r.container(majorMap, "a map") }
 
 func (r *Reader) container(major byte, want string) int {
 	start := r.off
-	n, ok := r.expect(major, want)
-	if !ok {
-		return 0
-	}
+	n := r.expect(major, want)
 	if n > uint64(len(r.data)-r.off) {
 		r.fail(start, "more items than bytes")
 		return 0
@@ -244,11 +226,9 @@ func Lookup(data Raw, path ...string) (Raw, error) {
 			return nil, ErrNotFound
 		}
 		for n := r.Map(); n > 0 && !found && r.err == nil; n-- {
-			key := r.text()
-			start := r.off
-			r.skip(MaxDepth)
+			key, value := r.TextBytes(), r.Raw()
 			if r.err == nil && string(key) == name {
-				data, found = data[start:r.off:r.off], true
+				data, found = value, true
 			}
 		}
 		if r.err != nil {

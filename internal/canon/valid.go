@@ -30,7 +30,7 @@ func (r *Reader) skip(depth int) {
 		r.take(n)
 	case majorText:
 		r.off = start
-		r.text()
+		r.TextBytes()
 	case majorArray:
 		if r.open(start, n, 1, depth) {
 			for ; n > 0 && r.err == nil; n-- {
@@ -66,7 +66,7 @@ func (r *Reader) skipPairs(n uint64, depth int) {
 	var last []byte
 	for ; n > 0 && r.err == nil; n-- {
 		start := r.off
-		r.text()
+		r.TextBytes()
 		key := r.data[start:r.off]
 		switch c := bytes.Compare(last, key); {
 		case c == 0: // a fault before this one sticks

@@ -76,14 +76,10 @@ type pendingBlob struct {
 }
 
 func newIndexer(r *Reader, x *items) *indexer {
-	k := &indexer{
+	return &indexer{
 		r: r, items: x, last: r.header.First - 1, absent: make(map[journal.Hash]journal.Seq),
-		withheld: make(map[journal.Hash]bool, len(r.header.Withheld)), unused: r.header.Keys,
+		withheld: r.header.unseen(), unused: r.header.Keys,
 	}
-	for _, name := range r.header.Withheld {
-		k.withheld[name] = false
-	}
-	return k
 }
 
 // next takes the next item. An error ends the reading.

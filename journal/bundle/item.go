@@ -137,24 +137,15 @@ func (x *items) take(n uint64) error {
 	return nil
 }
 
-// recordOf returns the record and the link of an item that has the shape of a
-// record's. Whether that is a record, decoding it says.
-func recordOf(item []byte) (record, link []byte, ok bool) {
+// scanned decodes an item that has the shape of a record's; next is the id that it has
+// if it does not say another itself. The result has the item's bytes. Whether that is a
+// record, its Err says.
+func scanned(item []byte, next journal.Seq) (s journal.Scanned, ok bool) {
 	end := len(item) - 1 - journal.LinkBytes
 	if end < 2 || item[0] != headOfPair || item[1]&majorMask != majorArray || item[end] != headOfLink {
-		return nil, nil, false
-	}
-	return item[1:end:end], item[end+1:], true
-}
-
-// scanned decodes a record's item; next is the id that it has if it does not say
-// another itself. The result has the item's bytes.
-func scanned(item []byte, next journal.Seq) (s journal.Scanned, ok bool) {
-	record, link, ok := recordOf(item)
-	if !ok {
 		return s, false
 	}
-	if s = journal.NewScanned(next, record, link); s.Err == nil {
+	if s = journal.NewScanned(next, item[1:end:end], item[end+1:]); s.Err == nil {
 		s.ID = s.Record.ID
 	}
 	return s, true

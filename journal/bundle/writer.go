@@ -51,10 +51,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	}
 	x := &Writer{
 		header: h, to: newPacker(w), chain: canon.ResumeChain(h.Root), tree: tree, last: h.First - 1,
-		written: make(map[journal.Hash]bool), withheld: make(map[journal.Hash]bool, len(h.Withheld)), unused: h.Keys,
-	}
-	for _, name := range h.Withheld {
-		x.withheld[name] = false
+		written: make(map[journal.Hash]bool), withheld: h.unseen(), unused: h.Keys,
 	}
 	x.item(h.append(nil))
 	return x, x.err
@@ -106,7 +103,7 @@ func (x *Writer) Record(s journal.Scanned) error {
 	}
 	x.tree.Add(s.Bytes)
 	x.last, x.ends = rec.ID, false
-	x.item(appendRecord(x.buf[:0], s.Bytes, s.Link[:]))
+	x.item(canon.AppendBytes(append(append(x.buf[:0], headOfPair), s.Bytes...), s.Link[:]))
 	return x.err
 }
 
@@ -189,18 +186,9 @@ func (x *Writer) item(b []byte) {
 	}
 }
 
-func appendRecord(b, record, link []byte) []byte {
-	b = append(b, headOfPair)
-	b = append(b, record...)
-	return canon.AppendBytes(b, link)
-}
-
 // without returns the keys that are not among others.
-func without(keys, others []ed25519.PublicKey) (left []ed25519.PublicKey) {
-	for _, key := range keys {
-		if !slices.ContainsFunc(others, func(o ed25519.PublicKey) bool { return bytes.Equal(o, key) }) {
-			left = append(left, key)
-		}
-	}
-	return left
+func without(keys, others []ed25519.PublicKey) []ed25519.PublicKey {
+	return slices.DeleteFunc(slices.Clone(keys), func(key ed25519.PublicKey) bool {
+		return slices.ContainsFunc(others, func(o ed25519.PublicKey) bool { return bytes.Equal(o, key) })
+	})
 }

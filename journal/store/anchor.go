@@ -42,14 +42,14 @@ type anchor struct {
 	slot slot // the last one written or read
 }
 
-// createAnchor makes an anchor of the empty journal, synced but for its name.
-func createAnchor(files vfs.FS, path string, key []byte) error {
+// createAnchor makes an anchor whose first slot is given, synced but for its name.
+func createAnchor(files vfs.FS, path string, key []byte, first slot) error {
 	f, err := files.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
 	block := make([]byte, anchorSize)
-	copy(block, encodeSlot(slot{}, key))
+	copy(block, encodeSlot(first, key))
 	_, err = f.Write(block)
 	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -50,7 +50,7 @@ func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
 	if err != nil {
 		return Archived{}, err
 	}
-	a := Archived{File: path, First: before.ID + 1, Last: journal.Head{ID: c.last, Root: c.root}, Sum: c.sum}
+	a := Archived{File: path, First: before.ID + 1, Last: journal.Head{ID: c.Last, Root: c.Root}, Sum: c.Sum}
 	b, err := s.moved(a)
 	if err != nil {
 		return Archived{}, err
@@ -58,7 +58,7 @@ func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
 	// Readers know where the records are before these go.
 	list := append(s.Archived(), a)
 	s.archives.list.Store(&list)
-	if err := s.commit(b); err != nil {
+	if err := commit(s.db, b); err != nil {
 		return Archived{}, s.fail(err)
 	}
 	return a, s.compact(recordKey(1), recordKey(to+1))

@@ -21,30 +21,31 @@ import (
 // The layout of an archive; see the package comment.
 const (
 	archiveMagic   = "wkarchv1"
-	archivePlace   = 8 + idLen + sha256.Size // of a member in the index
-	archiveFooter  = 8 + 8 + 2*idLen + 3*sha256.Size + len(archiveMagic)
-	memberBytes    = 256 << 10 // how long the records of a member get
-	memberMaxBytes = 1 << 20   // more is not read: a record is far shorter
+	archivePlace   = 8 + idLen + sha256.Size // a place
+	archiveFooter  = archiveFacts + len(archiveMagic)
+	archiveFacts   = 8 + 8 + 2*idLen + 3*sha256.Size // contents
+	memberBytes    = 256 << 10                       // how long the records of a member get
+	memberMaxBytes = 1 << 20                         // more is not read: a record is far shorter
 )
 
 var errCutOff = errors.New("it is not an archive, or it is cut off")
 
-// place is where a member begins.
+// place is where a member begins. It stands in the index field by field.
 type place struct {
-	offset uint64
-	first  journal.Seq  // record
-	before journal.Hash // the chain root before it
+	Offset uint64
+	First  journal.Seq  // record
+	Before journal.Hash // the chain root before it
 }
 
-// contents are what an archive's footer says of it.
+// contents are what an archive's footer says of it. They stand there field by field.
 type contents struct {
-	index   uint64 // offset
-	members uint64
-	first   journal.Seq
-	last    journal.Seq
-	before  journal.Hash // the chain root before the first record
-	root    journal.Hash // with the last
-	sum     journal.Hash // SHA-256 of all before it
+	Index   uint64 // offset
+	Members uint64
+	First   journal.Seq
+	Last    journal.Seq
+	Before  journal.Hash // the chain root before the first record
+	Root    journal.Hash // with the last
+	Sum     journal.Hash // SHA-256 of all before it
 }
 
 // archiveWriter writes records, in order, to an archive.
@@ -63,7 +64,7 @@ type archiveWriter struct {
 func newArchiveWriter(to io.Writer, before journal.Head) (*archiveWriter, error) {
 	w := &archiveWriter{
 		to: to, sum: sha256.New(), chain: canon.ResumeChain(before.Root),
-		c: contents{first: before.ID + 1, last: before.ID, before: before.Root},
+		c: contents{First: before.ID + 1, Last: before.ID, Before: before.Root},
 	}
 	return w, w.write([]byte(archiveMagic))
 }
@@ -77,7 +78,7 @@ func (w *archiveWriter) write(b []byte) error {
 
 func (w *archiveWriter) add(e entry) error {
 	if len(w.members) == 0 {
-		w.begin = place{offset: w.size, first: journal.Seq(e.ID), before: w.chain.Root()}
+		w.begin = place{Offset: w.size, First: journal.Seq(e.ID), Before: w.chain.Root()}
 	}
 	root := w.chain.Add(e.ID, e.Kind, e.record)
 	if !bytes.Equal(root[:linkLen], e.link) {
@@ -87,7 +88,7 @@ func (w *archiveWriter) add(e entry) error {
 	at := len(w.members)
 	w.members = append(w.members, make([]byte, frameBytes+len(r.Bytes))...)
 	putFrame(w.members[at:], r)
-	w.c.last = r.ID
+	w.c.Last = r.ID
 	if len(w.members) < memberBytes {
 		return nil
 	}
@@ -104,8 +105,8 @@ func (w *archiveWriter) endMember() error {
 	if err := errors.Join(err, zip.Close()); err != nil {
 		return err
 	}
-	w.index = appendPlace(w.index, w.begin)
-	w.members, w.c.members = w.members[:0], w.c.members+1
+	w.index = appendFields(w.index, w.begin)
+	w.members, w.c.Members = w.members[:0], w.c.Members+1
 	return w.write(packed.Bytes())
 }
 
@@ -114,36 +115,25 @@ func (w *archiveWriter) end() (contents, error) {
 	if err := w.endMember(); err != nil {
 		return contents{}, err
 	}
-	w.c.index, w.c.root = w.size, w.chain.Root()
+	w.c.Index, w.c.Root = w.size, w.chain.Root()
 	if err := w.write(w.index); err != nil {
 		return contents{}, err
 	}
-	if err := w.write(w.c.appendFacts(nil)); err != nil {
+	if err := w.write(appendFields(nil, w.c)[:archiveFacts-sha256.Size]); err != nil {
 		return contents{}, err
 	}
-	w.sum.Sum(w.c.sum[:0])
-	_, err := w.to.Write(append(w.c.sum[:], archiveMagic...))
+	w.sum.Sum(w.c.Sum[:0])
+	_, err := w.to.Write(append(w.c.Sum[:], archiveMagic...))
 	return w.c, err
 }
 
-func appendPlace(b []byte, p place) []byte {
-	b = binary.BigEndian.AppendUint64(b, p.offset)
-	b = binary.BigEndian.AppendUint64(b, uint64(p.first))
-	return append(b, p.before[:]...)
-}
-
-func parsePlace(b []byte) place {
-	p := place{offset: binary.BigEndian.Uint64(b), first: journal.Seq(binary.BigEndian.Uint64(b[8:]))}
-	copy(p.before[:], b[8+idLen:])
-	return p
-}
-
-// appendFacts appends the footer up to the sum.
-func (c *contents) appendFacts(b []byte) []byte {
-	for _, n := range []uint64{c.index, c.members, uint64(c.first), uint64(c.last)} {
-		b = binary.BigEndian.AppendUint64(b, n)
+// appendFields appends the fields of a place or of contents.
+func appendFields(b []byte, of any) []byte {
+	b, err := binary.Append(b, binary.BigEndian, of)
+	if err != nil {
+		panic(err) // all of them are of a fixed size
 	}
-	return append(append(b, c.before[:]...), c.root[:]...)
+	return b
 }
 
 // archiveFile is an archive that is open for reading.
@@ -167,13 +157,11 @@ func readArchive(from io.ReaderAt, size int64) (*archiveFile, error) {
 		return nil, errCutOff
 	}
 	a := &archiveFile{from: from, size: size}
-	number := func(at int) uint64 { return binary.BigEndian.Uint64(b[8*at:]) }
-	a.index, a.members, a.first, a.last = number(0), number(1), journal.Seq(number(2)), journal.Seq(number(3))
-	copy(a.before[:], b[32:])
-	copy(a.root[:], b[64:])
-	copy(a.sum[:], b[96:])
+	if _, err := binary.Decode(b, binary.BigEndian, &a.contents); err != nil {
+		return nil, err
+	}
 	room := uint64(size) - uint64(archiveFooter)
-	if a.members == 0 || a.members > room/archivePlace || a.index != room-a.members*archivePlace || a.first == 0 || a.last < a.first {
+	if a.Members == 0 || a.Members > room/archivePlace || a.Index != room-a.Members*archivePlace || a.First == 0 || a.Last < a.First {
 		return nil, errShape
 	}
 	return a, nil
@@ -191,22 +179,25 @@ func readFull(from io.ReaderAt, b []byte, at int64) error {
 }
 
 // place returns where a member begins; that after the last is where they end.
-func (a *archiveFile) place(n uint64) (place, error) {
-	if n == a.members {
-		return place{offset: a.index, first: a.last + 1, before: a.root}, nil
+func (a *archiveFile) place(n uint64) (p place, err error) {
+	if n == a.Members {
+		return place{Offset: a.Index, First: a.Last + 1, Before: a.Root}, nil
 	}
 	b := make([]byte, archivePlace)
-	err := readFull(a.from, b, int64(a.index+n*archivePlace))
-	return parsePlace(b), err
+	if err := readFull(a.from, b, int64(a.Index+n*archivePlace)); err != nil {
+		return place{}, err
+	}
+	_, err = binary.Decode(b, binary.BigEndian, &p)
+	return p, err
 }
 
 // memberOf returns the number of the member that holds a record.
 func (a *archiveFile) memberOf(id journal.Seq) (uint64, error) {
 	var failed error
-	after := sort.Search(int(a.members), func(n int) bool {
+	after := sort.Search(int(a.Members), func(n int) bool {
 		p, err := a.place(uint64(n))
 		failed = errors.Join(failed, err)
-		return failed != nil || p.first > id
+		return failed != nil || p.First > id
 	})
 	if failed == nil && after == 0 {
 		failed = errShape
@@ -224,28 +215,28 @@ func (a *archiveFile) member(n uint64) (first journal.Seq, segment []byte, err e
 	if err != nil {
 		return 0, nil, err
 	}
-	if p.offset < uint64(len(archiveMagic)) || next.offset < p.offset || next.offset > a.index {
-		return p.first, nil, errShape
+	if p.Offset < uint64(len(archiveMagic)) || next.Offset < p.Offset || next.Offset > a.Index {
+		return p.First, nil, errShape
 	}
-	in := io.NewSectionReader(a.from, int64(p.offset), int64(next.offset-p.offset))
+	in := io.NewSectionReader(a.from, int64(p.Offset), int64(next.Offset-p.Offset))
 	zip, err := gzip.NewReader(in)
 	if err != nil {
-		return p.first, nil, err
+		return p.First, nil, err
 	}
 	segment, err = io.ReadAll(io.LimitReader(zip, memberMaxBytes+1))
 	if err == nil && len(segment) > memberMaxBytes {
 		err = errShape
 	}
-	return p.first, segment, err
+	return p.First, segment, err
 }
 
 // check reads all of an archive and compares it with its chain and its sum. An
 // error names the first member or record that is not what was written.
 func (a *archiveFile) check() error {
-	chain, next := canon.ResumeChain(a.before), a.first
-	for n := range a.members {
+	chain, next := canon.ResumeChain(a.Before), a.First
+	for n := range a.Members {
 		p, err := a.place(n)
-		if err == nil && (p.first != next || p.before != chain.Root()) {
+		if err == nil && (p.First != next || p.Before != chain.Root()) {
 			err = errShape
 		}
 		if err != nil {
@@ -266,7 +257,7 @@ func (a *archiveFile) check() error {
 			next++
 		}
 	}
-	if next != a.last+1 || chain.Root() != a.root {
+	if next != a.Last+1 || chain.Root() != a.Root {
 		return errShape
 	}
 	return a.checkSum()
@@ -283,7 +274,7 @@ func (a *archiveFile) checkSum() error {
 	if _, err := io.Copy(sum, io.NewSectionReader(a.from, 0, covered)); err != nil {
 		return err
 	}
-	if !bytes.Equal(sum.Sum(nil), a.sum[:]) {
+	if !bytes.Equal(sum.Sum(nil), a.Sum[:]) {
 		return errSum
 	}
 	return nil
@@ -294,7 +285,7 @@ func (a *archiveFile) entries(from journal.Seq, member func(n uint64) (journal.S
 	return func(yield func(entry, error) bool) {
 		n, err := a.memberOf(from)
 		next := from
-		for ; err == nil && n < a.members; n++ {
+		for ; err == nil && n < a.Members; n++ {
 			first, segment, failed := member(n)
 			if err = failed; err != nil {
 				break
@@ -306,7 +297,7 @@ func (a *archiveFile) entries(from journal.Seq, member func(n uint64) (journal.S
 				next++
 			}
 		}
-		if err == nil && next != a.last+1 {
+		if err == nil && next != a.Last+1 {
 			err = errShape
 		}
 		if err != nil {

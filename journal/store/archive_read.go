@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io/fs"
@@ -75,7 +74,7 @@ func (s *Store) openArchived(a Archived) (*archiveFile, vfs.File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		file, f, err = openArchive(files, files.PathJoin(files.PathDir(s.dir), files.PathBase(a.File)))
 	}
-	if err == nil && (file.first != a.First || file.last != a.Last.ID || file.sum != a.Sum) {
+	if err == nil && (file.First != a.First || file.Last != a.Last.ID || file.Sum != a.Sum) {
 		err = errors.Join(errors.New("it is another archive"), f.Close())
 	}
 	if err != nil {
@@ -135,25 +134,13 @@ func parseArchived(key, body []byte) (Archived, error) {
 }
 
 // loadArchives reads which records are archived.
-func (s *Store) loadArchives() error {
-	it, err := s.iterate([]byte{archivePrefix}, []byte{archivePrefix + 1})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
+func (s *Store) loadArchives() (err error) {
 	var list []Archived
-	seal := newSealer()
-	for ok := it.First(); ok; ok = it.Next() {
-		body, err := openAt(seal, it)
-		if err != nil {
-			return err
-		}
-		a, err := parseArchived(bytes.Clone(it.Key()), body)
-		if err != nil {
-			return err
-		}
+	s.eachSealed(archivePrefix, func(key, body []byte) error {
+		a, err := parseArchived(key, body)
 		list = append(list, a)
-	}
+		return err
+	}, firstInto(&err))
 	s.archives.list.Store(&list)
-	return it.Error()
+	return err
 }

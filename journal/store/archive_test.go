@@ -307,7 +307,7 @@ func TestArchiveHoldsWhatWasWritten(t *testing.T) {
 		a, err := readArchive(bytes.NewReader(data), int64(len(data)))
 		require.NoError(r, err)
 		require.NoError(r, a.check())
-		got := journal.Head{ID: a.last, Root: a.root}
+		got := journal.Head{ID: a.Last, Root: a.Root}
 		require.Equal(r, w.head, got)
 		from := rapid.IntRange(0, len(records)-1).Draw(r, "from")
 		next := from
@@ -334,8 +334,8 @@ func FuzzArchive(f *testing.F) {
 		}
 		whole := a.check() == nil
 		var records []journal.Stored
-		chain := canon.ResumeChain(a.before)
-		for e, err := range a.entries(a.first, a.member) {
+		chain := canon.ResumeChain(a.Before)
+		for e, err := range a.entries(a.First, a.member) {
 			if !whole {
 				continue
 			}
@@ -344,8 +344,8 @@ func FuzzArchive(f *testing.F) {
 			records = append(records, journal.Stored{ID: journal.Seq(e.ID), Bytes: slices.Clone(e.record), Root: root})
 		}
 		if whole {
-			require.Equal(t, a.root, chain.Root())
-			require.Len(t, records, int(a.last-a.first)+1)
+			require.Equal(t, a.Root, chain.Root())
+			require.Len(t, records, int(a.Last-a.First)+1)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -85,17 +86,7 @@ func (s *Store) headAt(at journal.Seq) (head journal.Head, err error) {
 
 // createFrom is create, but of what another store holds.
 func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error) {
-	files := s.opts.FS
-	if err := files.MkdirAll(s.dir, 0o700); err != nil {
-		return done, err
-	}
-	if err := syncDir(files, files.PathDir(s.dir)); err != nil {
-		return done, err
-	}
-	if s.lock, err = acquire(files, s.path(lockName)); err != nil {
-		return done, err
-	}
-	if err := s.vacant(); err != nil {
+	if err := s.claim(); err != nil {
 		return done, err
 	}
 	if done.Head, err = from.stage(); err != nil {
@@ -107,46 +98,33 @@ func (s *Store) createFrom(from *Store, at journal.Seq) (done Copied, err error)
 	if done.Bytes, done.Linked, err = from.shared(s.path(newStoreName)); err != nil {
 		return done, err
 	}
-	var changes []func() error
-	if at < done.Head.ID {
+	earlier, unsigned := at < done.Head.ID, false
+	if earlier {
 		if done.Head, err = from.headAt(at); err != nil {
 			return done, err
 		}
-		changes = append(changes, func() error { return s.cut(at) })
 	}
 	if !bytes.Equal(s.opts.AnchorKey, from.opts.AnchorKey) {
-		if last, err := from.LastCheckpoint(); last != nil || err != nil {
-			changes = append(changes, s.dropSigned)
-		}
+		last, err := from.LastCheckpoint()
+		unsigned = last != nil || err != nil
 	}
-	if err := s.making(changes); err != nil {
-		return done, err
-	}
-	return done, s.nameIt(done.Head, from.epoch)
-}
-
-// making makes changes to a store that has no name yet.
-func (s *Store) making(changes []func() error) error {
-	if len(changes) == 0 {
-		return nil
-	}
-	return s.using(newStoreName, s.pebbleOptions(), func() error {
-		for _, change := range changes {
-			if err := change(); err != nil {
-				return err
+	if earlier || unsigned {
+		err = s.using(newStoreName, s.pebbleOptions(), func() error {
+			if earlier {
+				if err := s.cut(at); err != nil {
+					return err
+				}
 			}
+			if unsigned {
+				return s.db.DeleteRange([]byte{signedPrefix}, []byte{signedPrefix + 1}, pebble.Sync)
+			}
+			return nil
+		})
+		if err != nil {
+			return done, err
 		}
-		return nil
-	})
-}
-
-// nameIt gives a store that is made its anchor and its name, and owns it.
-func (s *Store) nameIt(head journal.Head, epoch uint64) error {
-	files := s.opts.FS
-	if err := createAnchorAt(files, s.path(anchorName), s.opts.AnchorKey, head, epoch); err != nil {
-		return err
 	}
-	return s.publish()
+	return done, s.publish(slot{Head: done.Head, Epoch: from.epoch})
 }
 
 // stage makes a copy of Pebble's files beside them, when all that was asked for
@@ -227,17 +205,4 @@ func (s *Store) shared(making string) (bytes int64, linked bool, err error) {
 		}
 	}
 	return bytes, linked, nil
-}
-
-// createAnchorAt makes an anchor of a journal that is there already, synced but
-// for its name.
-func createAnchorAt(files vfs.FS, path string, key []byte, head journal.Head, epoch uint64) error {
-	if err := createAnchor(files, path, key); err != nil {
-		return err
-	}
-	a, err := openAnchor(files, path, key)
-	if err != nil {
-		return err
-	}
-	return errors.Join(a.write(head, epoch), a.file.Close())
 }

@@ -71,15 +71,6 @@ func (s *Store) cutTiles(batch *pebble.Batch, size uint64) error {
 	return nil
 }
 
-// dropSigned removes all signed checkpoints.
-func (s *Store) dropSigned() error {
-	batch := s.db.NewBatch()
-	if err := batch.DeleteRange([]byte{signedPrefix}, []byte{signedPrefix + 1}, nil); err != nil {
-		return err
-	}
-	return errors.Join(batch.Commit(pebble.Sync), batch.Close())
-}
-
 // cutSegment ends the segment that holds a record with that.
 func (v *view) cutSegment(batch *pebble.Batch, at journal.Seq) error {
 	it, err := v.iterate([]byte{recordPrefix}, []byte{recordPrefix + 1})

@@ -65,7 +65,7 @@ func (s *Store) Damage() iter.Seq[error] {
 			imagePrefix, versionPrefix, ledgerPrefix, notePrefix, postingPrefix, metaPrefix, redactionPrefix, archivePrefix,
 			tilePrefix, signedPrefix,
 		} {
-			if !s.sealedDamage(prefix, yield) {
+			if !s.eachSealed(prefix, checkShape, yield) {
 				return
 			}
 		}
@@ -142,7 +142,7 @@ func (s *Store) checkArchive(a Archived) error {
 }
 
 // imageHeads returns the heads of the images that are whole; of the others
-// sealedDamage tells.
+// Damage tells.
 func (s *Store) imageHeads() []journal.Head {
 	var heads []journal.Head
 	seal := newSealer()
@@ -229,14 +229,15 @@ func (s *Store) blobDamage(yield func(error) bool) bool {
 	}, yield)
 }
 
-func (s *Store) sealedDamage(prefix byte, yield func(error) bool) bool {
+// eachSealed is each for values that carry a sum; check gets their bodies.
+func (s *Store) eachSealed(prefix byte, check func(key, body []byte) error, yield func(error) bool) bool {
 	seal := newSealer()
 	return s.each(prefix, func(key, value []byte) error {
 		body, err := seal.open(key, value)
 		if err != nil {
 			return err
 		}
-		return checkShape(key, body)
+		return check(key, body)
 	}, yield)
 }
 
@@ -274,6 +275,11 @@ func checkShape(key, body []byte) error {
 		return damaged(key, errShape)
 	}
 	return nil
+}
+
+// firstInto returns a yield for each that keeps the error which it ends with.
+func firstInto(err *error) func(error) bool {
+	return func(first error) bool { *err = first; return false }
 }
 
 // each checks all values under a prefix, and reports whether more is wanted. A

@@ -30,12 +30,10 @@ func (s *Store) Collect() (Garbage, error) {
 		err = c.collectVersions()
 	}
 	if err == nil {
-		err = s.commit(b)
+		err = commit(s.db, b)
 	}
-	for _, prefix := range []byte{blobPrefix, versionPrefix, notePrefix, imagePrefix, ledgerPrefix} {
-		if err == nil {
-			err = s.rewrite(prefix)
-		}
+	if err == nil {
+		err = s.rewrite(blobPrefix, versionPrefix, notePrefix, imagePrefix, ledgerPrefix)
 	}
 	if err != nil {
 		return Garbage{}, fmt.Errorf("store: collect: %w", err)
@@ -87,24 +85,16 @@ func (c *collector) collectBlobs() error {
 	return nil
 }
 
-func (c *collector) listBlobs() error {
-	it, err := c.store.iterate([]byte{blobPrefix}, []byte{blobPrefix + 1})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
+func (c *collector) listBlobs() (err error) {
 	c.unnamed = make(map[journal.Hash]uint64)
-	for ok := it.First(); ok; ok = it.Next() {
-		if len(it.Key()) != 1+len(journal.Hash{}) {
-			return damaged(it.Key(), errShape)
+	c.store.each(blobPrefix, func(key, value []byte) error {
+		if len(key) != 1+len(journal.Hash{}) {
+			return damaged(key, errShape)
 		}
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return damaged(it.Key(), err)
-		}
-		c.unnamed[journal.Hash(it.Key()[1:])] = uint64(len(value))
-	}
-	return it.Error()
+		c.unnamed[journal.Hash(key[1:])] = uint64(len(value))
+		return nil
+	}, firstInto(&err))
+	return err
 }
 
 // mark takes all that data may refer to off the list. It looks at every place

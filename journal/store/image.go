@@ -52,28 +52,17 @@ func (s *Store) Part(at journal.Seq, cells []string) (img *journal.Image, err er
 	return img, nil
 }
 
-// CellVersion returns the last version of a cell that was written with an image
-// at or before a record, nil where there is none. It is the cell as it was at the
-// version's At: what changed it later, but before the record, may be in no image
-// that is kept. Bytes are empty where the cell was not there any more.
-func (s *Store) CellVersion(cell string, at journal.Seq) (found *journal.CellVersion, err error) {
-	err = s.settled(func(v *view) error {
-		written, body, err := v.version(cellName(nil, cell), at)
-		if body != nil {
-			found = &journal.CellVersion{Cell: cell, At: written, Bytes: body}
-		}
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("store: cell %s at #%d: %w", cell, at, err)
-	}
-	return found, nil
-}
-
-// IntentVersion is CellVersion for an intent's ledger entry.
+// IntentVersion returns the last version of an intent's ledger entry that was
+// written with an image at or before a record, nil where there is none: what changed
+// it later, but before the record, may be in no image that is kept.
 func (s *Store) IntentVersion(key journal.Hash, at journal.Seq) (found *journal.IntentVersion, err error) {
 	err = s.settled(func(v *view) error {
-		_, body, err := v.version(intentName(nil, key), at)
+		x, err := v.versions(ledgerPrefix, ledgerPrefix)
+		if err != nil {
+			return err
+		}
+		defer x.close()
+		_, body, err := x.read(intentName(nil, key), at)
 		if body != nil {
 			found = &journal.IntentVersion{Key: key, Bytes: body}
 		}
@@ -229,15 +218,4 @@ func (v *view) fillPart(img *journal.Image, cells []string) error {
 		}
 	}
 	return nil
-}
-
-// version returns the last version of a name at or before a record, a copy; nil
-// where there is none.
-func (v *view) version(name []byte, at journal.Seq) (journal.Seq, []byte, error) {
-	x, err := v.versions(name[0], name[0])
-	if err != nil {
-		return 0, nil, err
-	}
-	defer x.close()
-	return x.read(name, at)
 }

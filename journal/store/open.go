@@ -34,6 +34,17 @@ func (s *Store) exists(name string) (bool, error) {
 }
 
 func (s *Store) create() error {
+	if err := s.claim(); err != nil {
+		return err
+	}
+	if err := s.makeStore(); err != nil {
+		return err
+	}
+	return s.publish(slot{})
+}
+
+// claim makes the directory, and takes its lock, for a store that is to be made.
+func (s *Store) claim() (err error) {
 	files := s.opts.FS
 	if err := files.MkdirAll(s.dir, 0o700); err != nil {
 		return err
@@ -41,25 +52,18 @@ func (s *Store) create() error {
 	if err := syncDir(files, files.PathDir(s.dir)); err != nil {
 		return err
 	}
-	var err error
 	if s.lock, err = acquire(files, s.path(lockName)); err != nil {
 		return err
 	}
-	if err := s.vacant(); err != nil {
-		return err
-	}
-	if err := s.makeStore(); err != nil {
-		return err
-	}
-	if err := createAnchor(files, s.path(anchorName), s.opts.AnchorKey); err != nil {
-		return err
-	}
-	return s.publish()
+	return s.vacant()
 }
 
-// publish gives a store that is made, and has its anchor, its name, and owns it.
-func (s *Store) publish() error {
+// publish gives a store that is made its anchor and its name, and owns it.
+func (s *Store) publish(first slot) error {
 	files := s.opts.FS
+	if err := createAnchor(files, s.path(anchorName), s.opts.AnchorKey, first); err != nil {
+		return err
+	}
 	if err := syncDir(files, s.dir); err != nil {
 		return err
 	}
@@ -185,25 +189,21 @@ func (s *Store) own() error {
 // into tables and deletes it, and with it what could still be rescued.
 func (s *Store) inspect() (m meta, found unfinishedRedactions, err error) {
 	options := s.pebbleOptions()
-	options.ErrorIfNotExists, options.ReadOnly = true, true
-	if s.db, err = pebble.Open(s.path(storeName), options); err != nil {
-		return meta{}, found, unreadable(err)
-	}
-	defer func() {
-		err = errors.Join(err, s.db.Close())
-		s.db = nil
-	}()
-	if m, err = s.meta(); err != nil {
-		return meta{}, found, err
-	}
-	if m.epoch < s.anchor.slot.Epoch {
-		return meta{}, found, fmt.Errorf("%w: the store has seen owner epoch %d, the anchor %d: an older copy was put in its place, or its log is damaged",
-			ErrBehindAnchor, m.epoch, s.anchor.slot.Epoch)
-	}
-	if err := s.findHead(); err != nil {
-		return meta{}, found, err
-	}
-	found, err = s.unfinished()
+	options.ReadOnly = true
+	err = s.using(storeName, options, func() (err error) {
+		if m, err = s.meta(); err != nil {
+			return err
+		}
+		if m.epoch < s.anchor.slot.Epoch {
+			return fmt.Errorf("%w: the store has seen owner epoch %d, the anchor %d: an older copy was put in its place, or its log is damaged",
+				ErrBehindAnchor, m.epoch, s.anchor.slot.Epoch)
+		}
+		if err := s.findHead(); err != nil {
+			return err
+		}
+		found, err = s.unfinished()
+		return err
+	})
 	return m, found, err
 }
 
@@ -281,8 +281,5 @@ func setMeta(db *pebble.DB, m meta) error {
 	body = binary.BigEndian.AppendUint64(body, m.epoch)
 	b := db.NewBatch()
 	newSealer().set(b, []byte{metaPrefix}, body)
-	if err := db.ApplyNoSyncWait(b, pebble.Sync); err != nil { // Commit would not return an error
-		return err
-	}
-	return errors.Join(b.SyncWait(), b.Close())
+	return commit(db, b)
 }

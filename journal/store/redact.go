@@ -22,14 +22,12 @@ type redaction struct {
 	done  bool // the bytes are gone
 }
 
-func (r redaction) put(b *pebble.Batch) {
-	body := binary.BigEndian.AppendUint64(nil, uint64(r.after))
+func (r redaction) body() []byte {
+	body := append(binary.BigEndian.AppendUint64(nil, uint64(r.after)), 0)
 	if r.done {
-		body = append(body, 1)
-	} else {
-		body = append(body, 0)
+		body[idLen] = 1
 	}
-	newSealer().set(b, hashKey(redactionPrefix, r.blob), body)
+	return body
 }
 
 func parseRedaction(key, body []byte) (redaction, error) {
@@ -47,25 +45,26 @@ func parseRedaction(key, body []byte) (redaction, error) {
 // an error of journal nothing is destroyed.
 func (s *Store) Redact(blob journal.Hash, journal func() error) error {
 	s.settleImages()
-	if err := s.put(redaction{blob: blob, after: s.Head().ID}); err != nil {
+	err := s.putSealed(hashKey(redactionPrefix, blob), redaction{after: s.Head().ID}.body())
+	if err != nil {
 		return fmt.Errorf("store: redact %s: %w", blob, err)
 	}
 	return journal() // a note without its record is dropped by the next Open
 }
 
-// put makes a redaction durable.
-func (s *Store) put(r redaction) error {
+// putSealed makes a value with a sum durable.
+func (s *Store) putSealed(key, body []byte) error {
 	if s.released.Load() {
 		return ErrClosed
 	}
 	b := s.db.NewBatch()
-	r.put(b)
-	return s.commit(b)
+	newSealer().set(b, key, body)
+	return commit(s.db, b)
 }
 
 // commit makes a batch durable, and all that Pebble was given before it.
-func (s *Store) commit(b *pebble.Batch) error {
-	if err := s.db.ApplyNoSyncWait(b, pebble.Sync); err != nil { // Commit would not return an error
+func commit(db *pebble.DB, b *pebble.Batch) error {
+	if err := db.ApplyNoSyncWait(b, pebble.Sync); err != nil { // Commit would not return an error
 		return err
 	}
 	return errors.Join(b.SyncWait(), b.Close())
@@ -90,34 +89,23 @@ type unfinishedRedactions struct {
 }
 
 func (s *Store) unfinished() (found unfinishedRedactions, err error) {
-	it, err := s.iterate([]byte{redactionPrefix}, []byte{redactionPrefix + 1})
-	if err != nil {
-		return found, err
-	}
-	defer func() { _ = it.Close() }() // its error is Error's
-	seal := newSealer()
-	for ok := it.First(); ok; ok = it.Next() {
-		body, err := openAt(seal, it)
-		if err != nil {
-			return found, err
+	s.eachSealed(redactionPrefix, func(key, body []byte) error {
+		r, err := parseRedaction(key, body)
+		if err != nil || r.done {
+			return err
 		}
-		r, err := parseRedaction(it.Key(), body)
-		if err != nil {
-			return found, err
-		}
-		if r.done {
-			continue
-		}
-		switch said, needed, err := s.judge(r); {
+		said, needed, err := s.judge(r)
+		switch {
 		case err != nil:
-			return found, err
+			return err
 		case !said:
 			found.void = append(found.void, r)
 		case !needed:
 			found.bytes = append(found.bytes, r)
 		}
-	}
-	return found, it.Error()
+		return nil
+	}, firstInto(&err))
+	return found, err
 }
 
 // judge reports whether the journal says that a blob is redacted, and whether an
@@ -136,25 +124,22 @@ func (s *Store) judge(r redaction) (said, needed bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		if id := journal.Seq(e.ID); id > imaged && e.Blob == r.blob {
-			needed = true
-		} else if id <= r.after || journal.Kind(e.Kind) != journal.KindRedacted {
+		id := journal.Seq(e.ID)
+		needed = needed || id > imaged && e.Blob == r.blob
+		if id <= r.after || journal.Kind(e.Kind) != journal.KindRedacted {
 			continue
 		}
-		if blob, err := s.redactedBy(e); err != nil {
+		blob, err := s.redactedBy(e)
+		if err != nil {
 			return false, false, err
-		} else if blob == r.blob {
-			said = true
 		}
+		said = said || blob == r.blob
 	}
 	return said, needed, nil
 }
 
-// redactedBy returns the blob that a record redacts, zero for any other record.
+// redactedBy returns the blob that a blob.redacted is about.
 func (s *Store) redactedBy(e entry) (journal.Hash, error) {
-	if journal.Kind(e.Kind) != journal.KindRedacted {
-		return journal.Hash{}, nil
-	}
 	rec, err := journal.DecodeRecord(e.record)
 	if err != nil {
 		return journal.Hash{}, err
@@ -190,7 +175,7 @@ func (s *Store) destroy(found []redaction) error {
 			return err
 		}
 	}
-	if err := s.commit(b); err != nil {
+	if err := commit(s.db, b); err != nil {
 		return err
 	}
 	for _, r := range found {
@@ -199,26 +184,29 @@ func (s *Store) destroy(found []redaction) error {
 		}
 	}
 	// What images let go of may hold copies: mailboxes, and events that were due.
-	for _, prefix := range []byte{imagePrefix, versionPrefix, ledgerPrefix} {
-		if err := s.rewrite(prefix); err != nil {
-			return err
-		}
+	if err := s.rewrite(imagePrefix, versionPrefix, ledgerPrefix); err != nil {
+		return err
 	}
 	return s.db.Flush()
 }
 
-// rewrite writes all tables of a prefix anew, without what was deleted. Pebble
+// rewrite writes all tables of some prefixes anew, without what was deleted. Pebble
 // leaves a table of its last level as it is, unless something new covers it.
-func (s *Store) rewrite(prefix byte) error {
-	b := s.db.NewBatch()
-	last := append([]byte{prefix}, bytes.Repeat([]byte{0xff}, 2*len(journal.Hash{}))...)
-	if err := cmp.Or(b.Delete([]byte{prefix}, nil), b.Delete(last, nil)); err != nil {
-		return err
+func (s *Store) rewrite(prefixes ...byte) error {
+	for _, prefix := range prefixes {
+		b := s.db.NewBatch()
+		last := append([]byte{prefix}, bytes.Repeat([]byte{0xff}, 2*len(journal.Hash{}))...)
+		if err := cmp.Or(b.Delete([]byte{prefix}, nil), b.Delete(last, nil)); err != nil {
+			return err
+		}
+		if err := commit(s.db, b); err != nil {
+			return err
+		}
+		if err := s.compact([]byte{prefix}, []byte{prefix + 1}); err != nil {
+			return err
+		}
 	}
-	if err := s.commit(b); err != nil {
-		return err
-	}
-	return s.compact([]byte{prefix}, []byte{prefix + 1})
+	return nil
 }
 
 // compact pushes what lies over a range of keys down to the last level.
@@ -242,15 +230,15 @@ func (s *Store) finishRedactions(found unfinishedRedactions) error {
 	if len(found.bytes)+len(found.void) == 0 {
 		return nil
 	}
-	b := s.db.NewBatch()
+	b, seal := s.db.NewBatch(), newSealer()
 	for _, r := range found.bytes {
 		r.done = true
-		r.put(b)
+		seal.set(b, hashKey(redactionPrefix, r.blob), r.body())
 	}
 	for _, r := range found.void {
 		if err := b.Delete(hashKey(redactionPrefix, r.blob), nil); err != nil {
 			return err
 		}
 	}
-	return s.commit(b)
+	return commit(s.db, b)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/journal"
 )
@@ -36,15 +38,10 @@ func (s *Store) putSigned(at journal.Seq, note []byte) error {
 	if err := s.failed(); err != nil {
 		return err
 	}
-	if s.released.Load() {
-		return ErrClosed
-	}
 	if end := s.readable().ID; at > end {
 		return fmt.Errorf("record #%d of %d: %w", at, end, journal.ErrNotFound)
 	}
-	b := s.db.NewBatch()
-	newSealer().set(b, signedKey(at), note)
-	return s.commit(b)
+	return s.putSealed(signedKey(at), note)
 }
 
 // Checkpoints yields the signed checkpoints whose sizes are from one to another,
@@ -59,16 +56,7 @@ func (s *Store) Checkpoints(from, to journal.Seq) iter.Seq2[Signed, error] {
 		defer func() { _ = it.Close() }() // its error is Error's
 		seal := newSealer()
 		for ok := it.First(); ok; ok = it.Next() {
-			body, err := openAt(seal, it)
-			var c Signed
-			if err == nil {
-				c, err = parseSigned(it.Key(), body)
-			}
-			if err != nil {
-				yield(Signed{}, fmt.Errorf("store: %w", err))
-				return
-			}
-			if !yield(c, nil) {
+			if c, err := signedAt(seal, it); !yield(c, err) || err != nil {
 				return
 			}
 		}
@@ -92,15 +80,23 @@ func (s *Store) LastCheckpoint() (*Signed, error) {
 		}
 		return nil, nil
 	}
-	body, err := openAt(newSealer(), it)
-	var c Signed
+	c, err := signedAt(newSealer(), it)
+	if err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// signedAt returns the signed checkpoint at an iterator's place.
+func signedAt(seal *sealer, it *pebble.Iterator) (c Signed, err error) {
+	body, err := openAt(seal, it)
 	if err == nil {
 		c, err = parseSigned(it.Key(), body)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
+		return Signed{}, fmt.Errorf("store: %w", err)
 	}
-	return &c, nil
+	return c, nil
 }
 
 func signedKey(at journal.Seq) []byte { return numberKey(signedPrefix, at) }

@@ -162,12 +162,8 @@ func (o Options) withDefaults() Options {
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { fmt.Fprintln(os.Stderr, err) }
 	}
-	if o.memTableBytes == 0 {
-		o.memTableBytes = memTableBytes
-	}
-	if o.segmentBytes == 0 {
-		o.segmentBytes = segmentBytes
-	}
+	o.memTableBytes = cmp.Or(o.memTableBytes, memTableBytes)
+	o.segmentBytes = cmp.Or(o.segmentBytes, segmentBytes)
 	return o
 }
 

@@ -70,15 +70,15 @@ func (s *Store) TreeAt(at journal.Seq) (*checkpoint.Tree, error) {
 // they grow with the records, and are written with the record that completes them.
 type tips struct {
 	mu    sync.Mutex // guards what follows, and that what it says is what Pebble has
-	level [tileLevels]tip
+	level [tileLevels]heldTile
 }
 
-// tip is the last tile of a level. A tip is made up when its tile is to grow for the
-// first time since the store was opened.
-type tip struct {
+// heldTile is a tile in memory. The last one of a level is made up when it is to grow
+// for the first time since the store was opened.
+type heldTile struct {
 	known  bool
 	n      uint64
-	hashes []tlog.Hash
+	hashes []tlog.Hash // none: it was looked for, and there is no such tile
 }
 
 // growTree puts into a batch the tiles that its records complete: they are durable
@@ -113,9 +113,9 @@ func (x *tips) grow(b *pebble.Batch, t *treeReader, level int, h tlog.Hash) erro
 }
 
 // tip makes up the last tile of a level.
-func (t *treeReader) tip(level int) (tip, error) {
+func (t *treeReader) tip(level int) (heldTile, error) {
 	count := t.size >> (tileHeight * level)
-	at := tip{known: true, n: count / tileHashes, hashes: make([]tlog.Hash, 0, tileHashes)}
+	at := heldTile{known: true, n: count / tileHashes, hashes: make([]tlog.Hash, 0, tileHashes)}
 	if count%tileHashes == 0 {
 		return at, nil
 	}
@@ -162,15 +162,8 @@ type treeReader struct {
 	tips  *tips // where to look first; nil: nowhere
 	seal  *sealer
 	size  uint64 // in records
-	last  [tileLevels]readTile
+	last  [tileLevels]heldTile
 	body  []byte
-}
-
-// readTile is a tile that was looked for; there are no hashes where there is none.
-type readTile struct {
-	looked bool
-	n      uint64
-	hashes []tlog.Hash
 }
 
 func (s *Store) tree() *treeReader {
@@ -247,7 +240,7 @@ func rootOf(hashes []tlog.Hash) tlog.Hash {
 
 // tile returns the hashes of a tile, none where it is not there.
 func (t *treeReader) tile(level int, n uint64) ([]tlog.Hash, error) {
-	if last := t.last[level]; last.looked && last.n == n {
+	if last := t.last[level]; last.known && last.n == n {
 		return last.hashes, nil
 	}
 	var hashes []tlog.Hash
@@ -260,7 +253,7 @@ func (t *treeReader) tile(level int, n uint64) ([]tlog.Hash, error) {
 			return nil, err
 		}
 	}
-	t.last[level] = readTile{looked: true, n: n, hashes: hashes}
+	t.last[level] = heldTile{known: true, n: n, hashes: hashes}
 	return hashes, nil
 }
 

@@ -282,10 +282,7 @@ func (l *importedLine) check(blobs journal.BlobList) error {
 	if l.Payload == nil && !rec.Blob.IsZero() {
 		return nil // appendAll finds out whether it was redacted
 	}
-	if err := rec.Load(blobs); err != nil {
-		return err
-	}
-	body, err := rec.Body()
+	body, err := rec.LoadBody(blobs)
 	if err != nil {
 		return err
 	}

@@ -56,10 +56,7 @@ func (lw *World) answerIn(rec journal.Record, intents map[receipt.Key]host.Recor
 	default:
 		return nil, nil
 	}
-	if err := rec.Load(lw.store); err != nil {
-		return nil, err
-	}
-	body, err := rec.Body()
+	body, err := rec.LoadBody(lw.store)
 	if err != nil {
 		return nil, err
 	}

@@ -4,20 +4,20 @@ import "github.com/worldkernel/worldkernel/receipt"
 
 // duplicate reports that something about an intent happened once more than it may.
 func (v *verifier) duplicate(place string, key receipt.Key, x *invocation, why string) {
-	v.fault(place, "intent %s: %s", key, why)
-	if !x.duplicate {
-		x.duplicate = true
-		v.report.Ledger.DuplicateKeys = append(v.report.Ledger.DuplicateKeys, key)
-	}
+	v.blame(place, key, why, &x.duplicate, &v.report.Ledger.DuplicateKeys)
 }
 
 // orphan reports that something about an intent happened without what it follows
 // from.
 func (v *verifier) orphan(place string, key receipt.Key, x *invocation, why string) {
+	v.blame(place, key, why, &x.orphan, &v.report.Ledger.OrphanKeys)
+}
+
+// blame reports a fault of an intent, and lists its key unless it was listed before.
+func (v *verifier) blame(place string, key receipt.Key, why string, listed *bool, keys *[]receipt.Key) {
 	v.fault(place, "intent %s: %s", key, why)
-	if !x.orphan {
-		x.orphan = true
-		v.report.Ledger.OrphanKeys = append(v.report.Ledger.OrphanKeys, key)
+	if !*listed {
+		*listed, *keys = true, append(*keys, key)
 	}
 }
 

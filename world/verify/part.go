@@ -45,10 +45,7 @@ func (v *verifier) worldBefore() string {
 			continue
 		}
 		rec := s.Record
-		if rec.Load(v.h) != nil {
-			continue
-		}
-		body, err := rec.Body()
+		body, err := rec.LoadBody(v.h)
 		if b, ok := body.(*journal.Forked); ok && err == nil {
 			return b.Parent
 		}

@@ -137,10 +137,7 @@ func (v *verifier) next(from journal.Seq) journal.Seq {
 // image checks the kept image of a snapshot against its record.
 func (v *verifier) image(s *journal.Scanned) error {
 	rec := s.Record
-	if err := rec.Load(v.h); err != nil {
-		return err
-	}
-	body, err := rec.Body()
+	body, err := rec.LoadBody(v.h)
 	if err != nil {
 		return err
 	}
