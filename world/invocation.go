@@ -213,10 +213,16 @@ func (k *kernel) due(key receipt.Key, attempt uint64) error {
 
 // end ends an intent without a receipt of the outside.
 func (k *kernel) end(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
-	b := journal.IntentEnded{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: status, Outcome: outcome, Payload: payload}
-	id := k.note(journal.KindEnded, cause, &b)
+	id := k.writeEnded(e, cause, status, outcome, payload)
 	k.ledger.End(e, outcome, uint64(id))
 	k.deliverReceipt(e, id, status, payload)
+}
+
+func (k *kernel) writeEnded(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) journal.Seq {
+	return k.note(journal.KindEnded, cause, &journal.IntentEnded{
+		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+		Status: status, Outcome: outcome, Payload: payload,
+	})
 }
 
 // deliverReceipt brings a cell the end of its intent. The end of a compensation is the
@@ -250,12 +256,8 @@ func (k *kernel) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 	held := e.Held
 	e.Held = nil
 	k.ledger.Change(e)
-	b := journal.IntentEnded{
-		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
-		Status: receipt.StatusError, Outcome: e.Outcome,
-		Payload: journal.Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State)),
-	}
-	id := k.note(journal.KindEnded, cause, &b)
+	why := journal.Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State))
+	id := k.writeEnded(e, cause, receipt.StatusError, e.Outcome, why)
 	switch {
 	case e.Undone != 0 && !k.awaits(e): // a rollback asked for it, and another led to where the cell had its receipt
 	case e.State != receipt.StateCommitted:
