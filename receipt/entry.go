@@ -89,7 +89,7 @@ func (e *Entry) Resting() bool {
 	}
 }
 
-func (e *Entry) ended() bool {
+func (e *Entry) Ended() bool {
 	return e.State == StateCommitted || e.State == StateFailed || e.State == StateDenied
 }
 

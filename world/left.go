@@ -165,7 +165,7 @@ func (k *kernel) abandon(b *journal.RolledBack, p *past, id journal.Seq) {
 		case x.Disposition == journal.Compensated:
 			k.makeUpFor(e, p, id)
 		case x.Disposition == journal.Cancelled && x.State == receipt.StateInFlight:
-			k.tasks = append(k.tasks, forget(e, e.Attempt))
+			k.tasks = append(k.tasks, taskOf(receipt.Forget, e, e.Attempt))
 			k.returnCall(e)
 			k.ledger.GiveBack(e)
 		}

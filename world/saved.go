@@ -156,13 +156,9 @@ func savedFrom(h journal.History, world string, s snapshot.Snapshot) (*SavedSnap
 	if err := x.take(img); err != nil {
 		return nil, fmt.Errorf("the image of snapshot %s: %w", s.Name, err)
 	}
-	data, err := h.Blob(x.head.Manifest)
+	m, err := manifestOf(x.head.Manifest, h)
 	if err != nil {
-		return nil, fmt.Errorf("manifest %s: %w", x.head.Manifest, err)
-	}
-	m, err := manifest.Decode(data)
-	if err != nil {
-		return nil, fmt.Errorf("manifest %s: %w", x.head.Manifest, err)
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
 		x.head.Reducers = append(x.head.Reducers, savedReducer{Name: name, Code: codeHash(m.Reducers[name])})
