@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -81,7 +82,7 @@ func (c *cli) showProposal(a *view.Proposal) {
 	c.showChanges(&a.ManifestChanges, a.Code)
 	if a.Report != nil {
 		fmt.Fprintf(c.stdout, "\nreport %s, #%d:\n", a.ReportHash, a.ReportRecord)
-		c.showShadow(a.Proposal, a.Report)
+		c.showShadow(a.Proposal, a.Report, a.Migration)
 	} else if a.ReportHash != nil {
 		fmt.Fprintf(c.stdout, "\nreport %s, #%d: it was redacted\n", a.ReportHash, a.ReportRecord)
 	}
@@ -115,7 +116,8 @@ func (c *cli) showOutlook(a *view.Proposal) {
 		fmt.Fprintf(c.stdout, "- %s\n", c.inWorld(what))
 	}
 	if a.WouldApply.OK {
-		fmt.Fprintf(c.stdout, "\nnow: %s\n", c.inWorld(fmt.Sprintf("worldctl apply %s would apply it; %d cells are migrated", a.Proposal, a.WouldApply.Migrated)))
+		fmt.Fprintf(c.stdout, "\nnow: %s\n", c.inWorld(fmt.Sprintf("worldctl apply %s would apply it, and migrate %s",
+			a.Proposal, cmp.Or(view.Count(uint64(a.WouldApply.Migrated), "cell", ""), "no cells"))))
 		return
 	}
 	fmt.Fprintf(c.stdout, "\nnow: it would not be applied: %s\n", visible(a.WouldApply.Error, ""))

@@ -17,14 +17,14 @@ const (
 )
 
 // showShadow prints a report about what is called of: what a reviewer has to
-// know, the verdict first.
-func (c *cli) showShadow(of string, r *governance.Report) {
-	fmt.Fprintln(c.stdout, visible(view.Headline(of, r), ""))
+// know, the verdict first, and what an apply would migrate now.
+func (c *cli) showShadow(of string, r *governance.Report, m *view.Migration) {
+	fmt.Fprintln(c.stdout, visible(view.Headline(of, r, m), ""))
 	most := reportLines
 	if c.verbose {
 		most = 0
 	}
-	for _, s := range view.Sections(r, most) {
+	for _, s := range append(view.Sections(r, most), m.Section(most)) {
 		if s.Total > 0 {
 			c.showSection(&s)
 		}

@@ -27,7 +27,7 @@ func TestReportTellsTheVerdictFirst(t *testing.T) {
 	require.NoError(t, err)
 	sample := new(governance.Report)
 	require.NoError(t, json.Unmarshal(data, sample))
-	text := shownBy(func(c *cli) { c.showShadow("p1", sample) })
+	text := shownBy(func(c *cli) { c.showShadow("p1", sample, nil) })
 	sections, facts, _ := strings.Cut(text, "┌")
 	require.Equal(t, `p1 would have changed 1,216 decisions and 1 cell, asked for 1 effect more and 1 effect less, emitted 1 event more and 2 events less, failed in 2 steps, mended 1 step, refused 1 input, waited for 1 answer that nothing recorded gives, left out 2 decisions of persons, and cost 10 calls, 130 tokens instead of 12 calls, 100 tokens, in 2,340 events
 
@@ -94,7 +94,7 @@ the first record that would be another is #31 of agent/ada
 
 	full := shownBy(func(c *cli) {
 		c.verbose = true
-		c.showShadow("p1", sample)
+		c.showShadow("p1", sample, nil)
 	})
 	require.Contains(t, full, "\n  1      deny  allow     tool.refund  refunds  #65     agent/c15  {\"amount\":60}\n")
 	require.Contains(t, full, "/d: 1 -> 2")
@@ -107,7 +107,7 @@ func TestReportHidesNothingFromATerminal(t *testing.T) {
 		Snapshot: evil, Divergence: &governance.Divergence{Cell: evil, Recorded: evil, Computed: evil}, Counts: governance.Counts{Decisions: 1},
 		Decisions: []governance.DecisionDifference{{Cell: evil, Kind: evil, Params: evil, Was: evil, Is: evil, Rules: []string{evil}}},
 	}
-	text := shownBy(func(c *cli) { c.showShadow(evil, evilReport) })
+	text := shownBy(func(c *cli) { c.showShadow(evil, evilReport, nil) })
 	for _, r := range "\x1b\r\u202e\u009b" {
 		require.NotContains(t, text, string(r))
 	}

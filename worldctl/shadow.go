@@ -38,7 +38,8 @@ func newShadowCommand(c *cli) *cobra.Command {
 		Use:   "shadow PROPOSAL|FILE",
 		Short: "Run other rules on what really happened, and show what would have been different",
 		Long: `Run other rules on what really happened, and show what would have been different:
-decisions, cells, effects asked for, events, steps that fail. The recorded inputs
+decisions, cells, effects asked for, events, steps that fail, and what apply would make
+of the states of cells now, where the code migrates them. The recorded inputs
 come when they came, recorded receipts answer the effects, and nothing is performed
 or changed. Where the history has no answer, that is what is said.
 
@@ -109,7 +110,11 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 				return err
 			}
 			name := view.ProposalName(n)
-			return c.showRun(&shadowRun{n, id, r, name, "worldctl approve " + name + " --key FILE", inForceSince(lw)}, s.format)
+			migration, err := recordsOf(lw).MigrationOf(r.Candidate)
+			if err != nil {
+				return err
+			}
+			return c.showRun(&shadowRun{n, id, r, name, "worldctl approve " + name + " --key FILE", inForceSince(lw), migration}, s.format)
 		})
 	}
 	file := s.what + s.patch
@@ -121,11 +126,19 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 		return err
 	}
 	return c.with(func(lw *local.World) error {
-		r, err := c.shadowed(lw, s, func(cfg world.ShadowConfig) (*governance.Report, error) { return rehearse(ctx, lw, change, cfg) })
+		next, contents, err := change(inForce(lw))
 		if err != nil {
 			return err
 		}
-		return c.showRun(&shadowRun{0, 0, r, file, "worldctl propose " + file, inForceSince(lw)}, s.format)
+		r, err := c.shadowed(lw, s, func(cfg world.ShadowConfig) (*governance.Report, error) {
+			r, err := lw.Rehearse(ctx, next, contents, cfg)
+			return r, hintContents(err)
+		})
+		if err != nil {
+			return err
+		}
+		migration := recordsOf(lw).Migration(next, contents)
+		return c.showRun(&shadowRun{0, 0, r, file, "worldctl propose " + file, inForceSince(lw), migration}, s.format)
 	})
 }
 
@@ -142,17 +155,12 @@ func (c *cli) shadowed(lw *local.World, s *shadowing, run func(world.ShadowConfi
 	return run(cfg)
 }
 
-// rehearse shadows a manifest that change makes of the one in force.
-func rehearse(ctx context.Context, lw *local.World, change world.Amendment, cfg world.ShadowConfig) (*governance.Report, error) {
-	next, contents, err := change(inForce(lw))
-	if err != nil {
-		return nil, err
-	}
-	r, err := lw.Rehearse(ctx, next, contents, cfg)
+// hintContents says of a candidate whose contents are nowhere where they come from.
+func hintContents(err error) error {
 	if errors.Is(err, journal.ErrNotFound) && !errors.Is(err, journal.ErrRedacted) {
-		err = hinted(err, "a patch names contents that the world has; a world.yaml brings its own along")
+		return hinted(err, "a patch names contents that the world has; a world.yaml brings its own along")
 	}
-	return r, err
+	return err
 }
 
 // inForce returns the manifest that a world runs.
@@ -177,10 +185,12 @@ type shadowRun struct {
 	report   *governance.Report
 	of, next string
 	since    uint64 // the record that put the manifest in force
+
+	migration *view.Migration
 }
 
 func (c *cli) showRun(x *shadowRun, format string) error {
-	a, err := view.ShadowOf(x.proposal, x.record, x.report)
+	a, err := view.ShadowOf(x.proposal, x.record, x.report, x.migration)
 	if err != nil {
 		return err
 	}
@@ -190,9 +200,9 @@ func (c *cli) showRun(x *shadowRun, format string) error {
 			most = 0
 		}
 		if format == formatMarkdown {
-			view.WriteMarkdown(c.stdout, x.of, a.Report, most, x.next)
+			view.WriteMarkdown(c.stdout, x.of, a.Report, a.Migration, most, x.next)
 		} else {
-			c.showShadow(x.of, a.Report)
+			c.showShadow(x.of, a.Report, a.Migration)
 		}
 	})
 	if err != nil {

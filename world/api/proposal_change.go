@@ -113,7 +113,11 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer("shadow")(view.ShadowOf(n, id, r))
+	migration, err := c.world.MigrationOf(r.Candidate)
+	if err != nil {
+		return err
+	}
+	return c.answer("shadow")(view.ShadowOf(n, id, r, migration))
 }
 
 // approveProposal takes a signature over the statement that showProposal shows.

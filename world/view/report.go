@@ -9,8 +9,20 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 )
 
-// Headline says in a sentence what would have been otherwise.
-func Headline(of string, r *governance.Report) string {
+// Headline says in a sentence what would have been otherwise, and what an apply would
+// do to cells now; nil: nobody has asked that.
+func Headline(of string, r *governance.Report, m *Migration) string {
+	switch text := verdict(of, r); {
+	case !m.any():
+		return text
+	case m.Error != "":
+		return text + "; applied now, it would be refused: " + m.Error
+	default:
+		return text + "; applied now, it migrates " + Count(m.Cells, "cell", "")
+	}
+}
+
+func verdict(of string, r *governance.Report) string {
 	what := verdicts(r)
 	events := eventCount(r)
 	switch {

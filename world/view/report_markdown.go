@@ -11,10 +11,17 @@ import (
 )
 
 // WriteMarkdown writes a report for a pull request: what is open stands first,
-// all else is folded. next is the command to type then; empty: there is none.
-func WriteMarkdown(w io.Writer, of string, r *governance.Report, most int, next string) {
-	fmt.Fprintf(w, "### %s\n\n", Headline(codeSpan(of), r))
+// all else is folded. m is what an apply would migrate now; next is the command to type then; empty: there is none.
+func WriteMarkdown(w io.Writer, of string, r *governance.Report, m *Migration, most int, next string) {
+	shown := m
+	if m != nil {
+		shown = &Migration{Cells: m.Cells, Error: codeSpan(m.Error)}
+	}
+	fmt.Fprintf(w, "### %s\n\n", Headline(codeSpan(of), r, shown))
 	sections := Sections(r, most)
+	if m.any() {
+		sections = append(sections, m.Section(most))
+	}
 	fmt.Fprint(w, "| what | how many |\n|---|--:|\n")
 	for _, s := range sections {
 		fmt.Fprintf(w, "| %s | %s |\n", s.Title, Thousands(s.Total))

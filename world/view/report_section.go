@@ -26,6 +26,52 @@ func (s *Section) More() string {
 	return fmt.Sprintf("… and %s more", Thousands(s.Total-s.told))
 }
 
+// Section returns the cells that an apply would migrate now, and what becomes of them.
+func (m *Migration) Section(most int) Section {
+	s := Section{Title: "cells that apply migrates now", Header: []string{"cell", "what becomes of its state"}}
+	if m == nil {
+		return s
+	}
+	s.Total = m.Cells
+	for i := range m.First {
+		if most != 0 && i == most {
+			break
+		}
+		t := &m.First[i]
+		s.addCell([]string{t.Cell}, placeLines(t.State, t.More, most))
+	}
+	return s
+}
+
+// addCell adds rows about one cell, one for each of the lines.
+func (s *Section) addCell(columns, lines []string) {
+	if len(lines) == 0 {
+		lines = []string{""}
+	}
+	s.Rows = append(s.Rows, append(columns, lines[0]))
+	for _, line := range lines[1:] {
+		row := make([]string, len(columns)+1)
+		row[len(columns)] = line
+		s.Rows = append(s.Rows, row)
+	}
+	s.told++
+}
+
+// placeLines tells of the places in which two states differ; most 0: of all.
+func placeLines(places []governance.Change, more uint64, most int) (lines []string) {
+	listed := len(places)
+	if most != 0 {
+		listed = min(statePlaces, listed)
+	}
+	for i := range places[:listed] {
+		lines = append(lines, placeLine(&places[i]))
+	}
+	if more += uint64(len(places) - listed); more > 0 {
+		lines = append(lines, fmt.Sprintf("… and %s more places", Thousands(more)))
+	}
+	return lines
+}
+
 // Sections returns the differences of a report, in the order in which they
 // matter to a reviewer, those of which there are none among them. most bounds the
 // rows of each, in which like ones are counted together; 0: a row for each that is
@@ -124,25 +170,7 @@ func cellsSection(r *governance.Report, most int) Section {
 			break
 		}
 		d := &r.Cells[i]
-		places := d.State
-		if most != 0 {
-			places = places[:min(statePlaces, len(places))]
-		}
-		var lines []string
-		for _, x := range places {
-			lines = append(lines, placeLine(&x))
-		}
-		if more := uint64(len(d.State)-len(places)) + d.More; more > 0 {
-			lines = append(lines, fmt.Sprintf("… and %s more places", Thousands(more)))
-		}
-		if len(lines) == 0 {
-			lines = []string{""}
-		}
-		s.Rows = append(s.Rows, []string{d.Cell, cellIs(d), Arrow(d.StepsWas, d.StepsIs), lines[0]})
-		for _, line := range lines[1:] {
-			s.Rows = append(s.Rows, []string{"", "", "", line})
-		}
-		s.told++
+		s.addCell([]string{d.Cell, cellIs(d), Arrow(d.StepsWas, d.StepsIs)}, placeLines(d.State, d.More, most))
 	}
 	return s
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // sample is a report with something of everything.
@@ -36,10 +37,24 @@ func TestHeadlineSaysWhatThereIsAndNothingElse(t *testing.T) {
 		"p1 would have come to the same in 2,340 events, by other records": {Divergence: new(governance.Divergence)},
 	} {
 		r.Events = 2340
-		require.Equal(t, want, Headline("p1", &r))
+		require.Equal(t, want, Headline("p1", &r, nil))
 	}
-	require.Equal(t, "p1 would have changed nothing in 1 event", Headline("p1", &governance.Report{Events: 1}))
-	require.Equal(t, "p1 would have changed nothing in 0 events", Headline("p1", &governance.Report{}))
+	require.Equal(t, "p1 would have changed nothing in 1 event", Headline("p1", &governance.Report{Events: 1}, nil))
+	require.Equal(t, "p1 would have changed nothing in 0 events", Headline("p1", &governance.Report{}, nil))
+}
+
+func TestHeadlineTellsWhatApplyMigrates(t *testing.T) {
+	same := &governance.Report{Events: 3}
+	for want, m := range map[string]*Migration{
+		"p1 would have changed nothing in 3 events":                                        {},
+		"p1 would have changed nothing in 3 events; applied now, it migrates 1 cell":       {Cells: 1},
+		"p1 would have changed nothing in 3 events; applied now, it would be refused: why": {Error: "why"},
+	} {
+		require.Equal(t, want, Headline("p1", same, m))
+		a, err := ShadowOf(1, 9, same, m)
+		require.NoError(t, err)
+		require.Equal(t, !m.any(), a.Same)
+	}
 }
 
 // evilReport has all its texts, from whomever they come, say the same.
@@ -66,7 +81,7 @@ func TestMarkdownIsAReportForAPullRequest(t *testing.T) {
 	r := sample(t)
 	r.Counts = governance.Counts{Decisions: 18, Failed: 1}
 	r.Divergence = nil
-	WriteMarkdown(&out, "p1", r, 20, "worldctl approve p1 --key FILE")
+	WriteMarkdown(&out, "p1", r, nil, 20, "worldctl approve p1 --key FILE")
 	body, facts, found := strings.Cut(out.String(), "|  |  |\n")
 	require.True(t, found)
 	require.Equal(t, "### `p1` would have changed 18 decisions, failed in 1 step, and cost 10 calls, 130 tokens instead of 12 calls, 100 tokens, in 2,340 events\n"+`
@@ -121,7 +136,7 @@ func TestMarkdownHoldsWhateverData(t *testing.T) {
 		require.Equal(rt, Visible(evil, ""), readSpan(rt, code(evil)))
 
 		var out bytes.Buffer
-		WriteMarkdown(&out, evil, evilReport(evil), 20, evil)
+		WriteMarkdown(&out, evil, evilReport(evil), &Migration{Cells: 1, First: []world.Takeover{{Cell: evil, State: []governance.Change{{Path: evil, Was: evil, Is: evil}}}}, Error: evil}, 20, evil)
 		columns := 0
 		for line := range strings.SplitSeq(out.String(), "\n") {
 			switch {
@@ -159,7 +174,7 @@ func readSpan(rt *rapid.T, span string) string {
 
 func TestShadowJSONKeepsItsKeys(t *testing.T) {
 	for _, r := range []*governance.Report{sample(t), {}} {
-		shadow, err := ShadowOf(1, 9, r)
+		shadow, err := ShadowOf(1, 9, r, new(Migration))
 		require.NoError(t, err)
 		text, err := json.Marshal(shadow)
 		require.NoError(t, err)
@@ -167,7 +182,7 @@ func TestShadowJSONKeepsItsKeys(t *testing.T) {
 		require.NoError(t, json.Unmarshal(text, &answer))
 		require.Equal(t, []string{
 			"all", "base", "candidate", "cells_changed", "cost_delta", "cost_is", "cost_was", "counts", "decisions_changed", "diverged",
-			"events", "events_gone", "events_new", "failed", "first_divergence", "from", "intents_gone", "intents_new", "kernel", "mended", "no_op",
+			"events", "events_gone", "events_new", "failed", "first_divergence", "from", "intents_gone", "intents_new", "kernel", "mended", "migration", "no_op",
 			"proposal", "record", "refused", "report_hash", "root", "snapshot", "to", "unknown", "world",
 		}, slices.Sorted(maps.Keys(answer)))
 		require.Equal(t, r.NoOp(), answer["no_op"])

@@ -20,6 +20,7 @@ type Proposal struct {
 	Approvals  []Approval         `json:"approvals"`
 	Missing    []string           `json:"missing"` // before it can be applied
 	WouldApply Outlook            `json:"would_apply"`
+	Migration  *Migration         `json:"migration"` // that an apply would come to, once nothing is missing; null: it can never be applied
 
 	Lacks       []governance.Lack `json:"-"` // what Missing tells of
 	BaseVersion uint64            `json:"-"`
@@ -67,6 +68,9 @@ func (j Journal) Proposal(n uint64) (*Proposal, error) {
 		x.OK = x.Err == nil
 		err = j.compare(a)
 	})
+	if err == nil && a.Ended == nil && a.BaseInForce {
+		a.Migration, err = j.MigrationOf(a.Candidate)
+	}
 	for _, lack := range a.Lacks {
 		a.Missing = append(a.Missing, lack.Text)
 	}

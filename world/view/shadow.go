@@ -5,6 +5,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -16,8 +17,43 @@ type Shadow struct {
 	Diverged   bool            `json:"diverged"`
 	CostDelta  CostDelta       `json:"cost_delta"`
 	ReportHash governance.Hash `json:"report_hash"`
-	Same       bool            `json:"no_op"`
+	Migration  *Migration      `json:"migration"`
+	Same       bool            `json:"no_op"` // nothing would have been otherwise, and an apply migrates nothing
 }
+
+// Migration is what an apply would make now of the states of cells, which no report
+// about what was can tell.
+type Migration struct {
+	Cells uint64           `json:"cells"` // whose states new code takes over
+	First []world.Takeover `json:"first"` // of them, by name; at most governance.MaxListed
+	Error string           `json:"error"` // why the apply would be refused
+}
+
+// Migration returns what an apply of a manifest would make of the states of cells now.
+// contents are those that it names and the world may not hold.
+func (j Journal) Migration(next *manifest.Manifest, contents map[manifest.Hash][]byte) *Migration {
+	m := &Migration{First: []world.Takeover{}}
+	j.Local.View(func(w *world.Moment) {
+		cells, first, err := w.Takeovers(next, contents)
+		if m.Cells, m.First = cells, append(m.First, first...); err != nil {
+			m.Error = err.Error()
+		}
+	})
+	return m
+}
+
+// MigrationOf is Migration for a manifest that the world holds. The error is
+// journal.ErrNotFound where it has none of that hash.
+func (j Journal) MigrationOf(candidate manifest.Hash) (*Migration, error) {
+	next, err := j.Manifest(candidate)
+	if err != nil {
+		return nil, err
+	}
+	return j.Migration(next, nil), nil
+}
+
+// any reports whether an apply would do something to cells, or be refused because of one.
+func (m *Migration) any() bool { return m != nil && (m.Cells > 0 || m.Error != "") }
 
 // CostDelta is what a candidate would have cost more.
 type CostDelta struct {
@@ -49,14 +85,14 @@ func (j Journal) ShadowFrom(name string, last journal.Seq) (cfg world.ShadowConf
 }
 
 // ShadowOf returns a report as it is shown, about a proposal and with the record that
-// holds it; 0 and 0: nobody has proposed it. Its lists are those of its bytes, which tell empty ones from none as little as
-// JSON should.
-func ShadowOf(proposal uint64, record journal.Seq, r *governance.Report) (*Shadow, error) {
+// holds it (0 and 0: nobody has proposed it), and what an apply would migrate now. Its
+// lists are those of its bytes, which tell empty ones from none as little as JSON should.
+func ShadowOf(proposal uint64, record journal.Seq, r *governance.Report, m *Migration) (*Shadow, error) {
 	encoded, err := r.Encode()
 	if err != nil {
 		return nil, err
 	}
-	a := new(Shadow)
+	a := &Shadow{Migration: m}
 	if a.Report, err = governance.DecodeReport(encoded); err != nil {
 		return nil, err
 	}
@@ -72,6 +108,6 @@ func ShadowOf(proposal uint64, record journal.Seq, r *governance.Report) (*Shado
 		Calls: int64(is.Calls - was.Calls), Tokens: int64(is.Tokens - was.Tokens),
 		Bytes: int64(is.Bytes - was.Bytes), Micros: int64(is.Micros - was.Micros),
 	}
-	a.Diverged, a.Same = a.Divergence != nil, a.NoOp()
+	a.Diverged, a.Same = a.Divergence != nil, a.NoOp() && !m.any()
 	return a, nil
 }
