@@ -89,6 +89,8 @@ func (e *Entry) Resting() bool {
 	}
 }
 
+// Ended reports whether the intent waits for nothing any more but, where Held is not
+// nil, the end of its compensation.
 func (e *Entry) Ended() bool {
 	return e.State == StateCommitted || e.State == StateFailed || e.State == StateDenied
 }
