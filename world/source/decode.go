@@ -19,6 +19,7 @@ type decoder struct {
 	fsys        fs.FS  // its directory
 	lines       []string
 	adapters    map[string][]string            // see builtIn
+	anyAdapter  bool                           // see WithAnyAdapter
 	check       func(*Loaded) []manifest.Fault // see WithCheck; nil: none
 	withoutCode bool                           // see WithoutCode
 	contents    map[manifest.Hash][]byte

@@ -62,7 +62,7 @@ func (d *decoder) effect(key, n *yaml.Node) manifest.Effect {
 // adapter returns the config keys of an adapter, named at n, that name files.
 func (d *decoder) adapter(n *yaml.Node, name string) []string {
 	keys, known := d.adapters[name]
-	if !known {
+	if !known && !d.anyAdapter {
 		d.refuse(n, "%s", &manifest.NoAdapterError{What: "adapter", Name: name, Known: slices.Sorted(maps.Keys(d.adapters))})
 	}
 	return keys
