@@ -56,6 +56,11 @@ func (d *decoder) mapping(n *yaml.Node, known fields) {
 	})
 }
 
+// object returns what decodes a mapping of known fields.
+func (d *decoder) object(known fields) func(*yaml.Node) {
+	return func(n *yaml.Node) { d.mapping(n, known) }
+}
+
 // named decodes a mapping from names to values of one shape.
 func named[T any](d *decoder, n *yaml.Node, decode func(key, value *yaml.Node) T) map[string]T {
 	out := make(map[string]T)
