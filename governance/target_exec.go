@@ -23,11 +23,11 @@ const (
 // ExecTarget is the program that an exec effect would run. Params are its
 // standard input and never become arguments.
 type ExecTarget struct {
-	Program      string            // as config names it
-	Args         []string          // without the program
-	Env          map[string]string // values may be references to secrets
-	CompensateOn []int             // exit statuses that mean that something was left behind
-	MaxBytes     uint64            // greatest size of standard output
+	Program      string            `cbor:"program"`       // as config names it
+	Args         []string          `cbor:"args"`          // without the program
+	Env          map[string]string `cbor:"env"`           // values may be references to secrets
+	CompensateOn []int             `cbor:"compensate_on"` // exit statuses that mean that something was left behind
+	MaxBytes     uint64            `cbor:"max_bytes"`     // greatest size of standard output
 }
 
 // ParseExec reads the config of an exec effect; params may be anything:
@@ -36,14 +36,8 @@ type ExecTarget struct {
 //
 // The error is a *CapError.
 func ParseExec(config, params canon.Raw) (*ExecTarget, error) {
-	var c struct {
-		Program      string            `cbor:"program"`
-		Args         []string          `cbor:"args"`
-		Env          map[string]string `cbor:"env"`
-		CompensateOn []int             `cbor:"compensate_on"`
-		MaxBytes     uint64            `cbor:"max_bytes"`
-	}
-	if err := decodeConfig(config, &c); err != nil {
+	t := new(ExecTarget)
+	if err := decodeConfig(config, t); err != nil {
 		return nil, err
 	}
 	if len(params) > 0 {
@@ -51,7 +45,6 @@ func ParseExec(config, params canon.Raw) (*ExecTarget, error) {
 			return nil, capErrorf(CodeBadParams, "params: %v", err)
 		}
 	}
-	t := ExecTarget(c)
 	if t.Program == "" || hasNUL(t.Program) {
 		return nil, capErrorf(CodeBadConfig, "program %q is not the name of a program", shortened(t.Program))
 	}
@@ -74,7 +67,7 @@ func ParseExec(config, params canon.Raw) (*ExecTarget, error) {
 		}
 	}
 	t.MaxBytes = cmp.Or(t.MaxBytes, DefaultExecBytes)
-	return &t, nil
+	return t, nil
 }
 
 // Allowed says whether a capability of type exec covers t: nil, or the bound

@@ -37,11 +37,11 @@ const (
 
 // FileTarget is what a file effect would do.
 type FileTarget struct {
-	Root     string // cleaned and slash-separated; absolute, or below the world's directory; "." is that
-	Op       string // FileRead, FileWrite, FileAppend or FileList
-	Path     string // below Root; "." is Root itself, for FileList only
-	Data     []byte // FileWrite and FileAppend
-	MaxBytes uint64 // greatest size of what is read or written
+	Root     string `cbor:"root"`      // cleaned and slash-separated; absolute, or below the world's directory; "." is that
+	Op       string `cbor:"op"`        // FileRead, FileWrite, FileAppend or FileList
+	Path     string `cbor:"-"`         // below Root; "." is Root itself, for FileList only
+	Data     []byte `cbor:"-"`         // FileWrite and FileAppend
+	MaxBytes uint64 `cbor:"max_bytes"` // greatest size of what is read or written
 }
 
 // Resource returns the name of the file as the manifest sees it.
@@ -120,24 +120,21 @@ func (t *FileTarget) Allowed(p *manifest.CapParams) *CapError {
 }
 
 func parseFileConfig(config canon.Raw) (*FileTarget, error) {
-	var c struct {
-		Root     string `cbor:"root"`
-		Op       string `cbor:"op"`
-		MaxBytes uint64 `cbor:"max_bytes"`
-	}
-	if err := decodeConfig(config, &c); err != nil {
+	t := new(FileTarget)
+	if err := decodeConfig(config, t); err != nil {
 		return nil, err
 	}
-	root, ok := cleanRoot(c.Root)
+	root, ok := cleanRoot(t.Root)
 	if !ok {
-		return nil, capErrorf(CodeBadConfig, "root %q is not a directory's path without .. and .world", shortened(c.Root))
+		return nil, capErrorf(CodeBadConfig, "root %q is not a directory's path without .. and .world", shortened(t.Root))
 	}
-	switch c.Op {
+	switch t.Op {
 	case "", FileRead, FileWrite, FileAppend, FileList:
 	default:
-		return nil, capErrorf(CodeBadConfig, "op is %q, not read, write, append or list", shortened(c.Op))
+		return nil, capErrorf(CodeBadConfig, "op is %q, not read, write, append or list", shortened(t.Op))
 	}
-	return &FileTarget{Root: root, Op: c.Op, MaxBytes: cmp.Or(c.MaxBytes, DefaultFileBytes)}, nil
+	t.Root, t.MaxBytes = root, cmp.Or(t.MaxBytes, DefaultFileBytes)
+	return t, nil
 }
 
 type fileParams struct {

@@ -19,14 +19,14 @@ const (
 
 // LLMTarget is the chat completion that an llm effect would ask for.
 type LLMTarget struct {
-	BaseURL   string    // as the config has it
-	Provider  string    // host of BaseURL in lower case, without the port
-	APIKey    string    // a reference to a secret; empty: none is sent
-	Model     string    // empty: not given
-	Tools     []string  // that the model may ask for, in the order of the request
-	MaxTokens uint64    // of the answer; 0: not given
-	Request   canon.Raw // the request's body, of known names only: params, and what config fixes
-	Price     LLMPrice
+	BaseURL   string    `cbor:"base_url"`   // as the config has it
+	Provider  string    `cbor:"-"`          // host of BaseURL in lower case, without the port
+	APIKey    string    `cbor:"api_key"`    // a reference to a secret; empty: none is sent
+	Model     string    `cbor:"model"`      // empty: not given
+	Tools     []string  `cbor:"-"`          // that the model may ask for, in the order of the request
+	MaxTokens uint64    `cbor:"max_tokens"` // of the answer; 0: not given
+	Request   canon.Raw `cbor:"-"`          // the request's body, of known names only: params, and what config fixes
+	Price     LLMPrice  `cbor:"price"`
 }
 
 // LLMPrice is what 1,000 tokens cost, in millionths of a unit of money.
@@ -48,17 +48,11 @@ type LLMPrice struct {
 // differ in what they take for a name, and in which of two counts. The error is
 // a *CapError.
 func ParseLLM(config, params canon.Raw) (*LLMTarget, error) {
-	var c struct {
-		BaseURL   string   `cbor:"base_url"`
-		APIKey    string   `cbor:"api_key"`
-		Model     string   `cbor:"model"`
-		MaxTokens uint64   `cbor:"max_tokens"`
-		Price     LLMPrice `cbor:"price"`
-	}
-	if err := decodeConfig(config, &c); err != nil {
+	t := new(LLMTarget)
+	if err := decodeConfig(config, t); err != nil {
 		return nil, err
 	}
-	base, err := serverURL("base_url", c.BaseURL)
+	base, err := serverURL("base_url", t.BaseURL)
 	if err != nil {
 		return nil, err
 	}
@@ -69,14 +63,14 @@ func ParseLLM(config, params canon.Raw) (*LLMTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &LLMTarget{BaseURL: c.BaseURL, Provider: strings.ToLower(base.Hostname()), APIKey: c.APIKey, Price: c.Price}
+	t.Provider = strings.ToLower(base.Hostname())
 	if err := refuseDetours(fields); err != nil {
 		return nil, err
 	}
-	if t.Model, err = fixText(fields, "model", c.Model); err != nil {
+	if t.Model, err = fixText(fields, "model", t.Model); err != nil {
 		return nil, err
 	}
-	if t.MaxTokens, err = maxTokens(fields, c.MaxTokens); err != nil {
+	if t.MaxTokens, err = maxTokens(fields, t.MaxTokens); err != nil {
 		return nil, err
 	}
 	if t.Tools, err = toolNames(fields["tools"]); err != nil {

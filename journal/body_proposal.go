@@ -84,8 +84,7 @@ type Migrated struct {
 
 // Append implements Body.
 func (x *Applied) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 6+x.Engines.items(x.V))
-	b = canon.AppendUint(b, x.V)
+	b = appendHead(b, 6+x.Engines.items(x.V), x.V)
 	b = canon.AppendUint(b, x.Proposal)
 	b = canon.AppendBytes(b, x.Manifest[:])
 	b = canon.AppendBytes(b, x.Base[:])

@@ -125,10 +125,6 @@ func ManifestOf(body Body) (Hash, bool) {
 
 // BringsManifest reports whether records of a kind have a ManifestOf.
 func BringsManifest(k Kind) bool {
-	switch k {
-	case KindCreated, KindForked, KindProposed, KindApplied:
-		return true
-	default:
-		return false
-	}
+	_, brings := ManifestOf(newBody(k))
+	return brings
 }

@@ -24,10 +24,14 @@ func Append(b []byte, x Body) []byte {
 // encoding of the same struct. Data comes last, so that an event's data is the tail of
 // its record.
 
+// appendHead begins a payload of so many items, the first of them its version.
+func appendHead(b []byte, items int, version uint64) []byte {
+	return canon.AppendUint(canon.AppendArray(b, items), version)
+}
+
 // Append appends the canonical bytes of a Created.
 func (x *Created) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 6+x.Engines.items(x.V))
-	b = canon.AppendUint(b, x.V)
+	b = appendHead(b, 6+x.Engines.items(x.V), x.V)
 	b = canon.AppendText(b, x.World)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, x.Seed)
@@ -38,15 +42,13 @@ func (x *Created) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a Advanced.
 func (x *Advanced) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 2)
-	b = canon.AppendUint(b, BodyVersion)
+	b = appendHead(b, 2, BodyVersion)
 	return canon.AppendUint(b, uint64(x.To))
 }
 
 // Append appends the canonical bytes of a Submitted.
 func (x *Submitted) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 6)
-	b = canon.AppendUint(b, BodyVersion)
+	b = appendHead(b, 6, BodyVersion)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, uint64(x.Due))
 	b = canon.AppendBool(b, x.Direct)
@@ -56,15 +58,13 @@ func (x *Submitted) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a Finished.
 func (x *Finished) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 2)
-	b = canon.AppendUint(b, BodyVersion)
+	b = appendHead(b, 2, BodyVersion)
 	return canon.AppendRaw(b, x.Receipt)
 }
 
 // Append appends the canonical bytes of a Stepped.
 func (x *Stepped) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 6)
-	b = canon.AppendUint(b, BodyVersion)
+	b = appendHead(b, 6, BodyVersion)
 	b = canon.AppendText(b, x.Cell)
 	b = canon.AppendUint(b, x.N)
 	b = canon.AppendText(b, string(x.Outcome))
@@ -74,8 +74,7 @@ func (x *Stepped) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a Emitted.
 func (x *Emitted) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 4)
-	b = canon.AppendUint(b, BodyVersion)
+	b = appendHead(b, 4, BodyVersion)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendTexts(b, x.To)
 	return canon.AppendRaw(b, x.Data)
@@ -83,8 +82,7 @@ func (x *Emitted) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a IntentEmitted.
 func (x *IntentEmitted) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 11)
-	b = canon.AppendUint(b, BodyVersion)
+	b = appendHead(b, 11, BodyVersion)
 	b = canon.AppendBytes(b, x.Key.Hash[:])
 	b = canon.AppendText(b, string(x.Step))
 	b = canon.AppendText(b, x.Cell)
@@ -99,8 +97,7 @@ func (x *IntentEmitted) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a Started.
 func (x *Started) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 5)
-	b = canon.AppendUint(b, BodyVersion)
+	b = appendHead(b, 5, BodyVersion)
 	b = canon.AppendBytes(b, x.Key.Hash[:])
 	b = canon.AppendUint(b, x.Attempt)
 	b = canon.AppendUint(b, x.Owner)
@@ -109,8 +106,7 @@ func (x *Started) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a TimerSet.
 func (x *TimerSet) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 5)
-	b = canon.AppendUint(b, BodyVersion)
+	b = appendHead(b, 5, BodyVersion)
 	b = canon.AppendText(b, x.Cell)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, uint64(x.Deadline))
@@ -119,8 +115,7 @@ func (x *TimerSet) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a TimerFired.
 func (x *TimerFired) Append(b []byte) []byte {
-	b = canon.AppendArray(b, 3)
-	b = canon.AppendUint(b, BodyVersion)
+	b = appendHead(b, 3, BodyVersion)
 	b = canon.AppendText(b, x.Cell)
 	return canon.AppendText(b, x.Name)
 }

@@ -68,14 +68,5 @@ func (k PublicKey) MarshalCBOR() ([]byte, error) { return canon.AppendBytes(nil,
 
 // UnmarshalCBOR parses a byte string of 32 bytes.
 func (k *PublicKey) UnmarshalCBOR(data []byte) error {
-	r := canon.NewReader(data)
-	b := r.Bytes()
-	if err := r.Close(); err != nil {
-		return err
-	}
-	if len(b) != len(k) {
-		return fmt.Errorf("manifest: a public key has %d bytes, not %d", len(k), len(b))
-	}
-	copy(k[:], b)
-	return nil
+	return canon.UnmarshalBytes(data, k[:], "public key")
 }

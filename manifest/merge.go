@@ -111,12 +111,5 @@ func applyClaims(base []byte, claims [][]claim) (*Manifest, error) {
 			}
 		}
 	}
-	m, err := fromTree(tree)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadValue, err)
-	}
-	if faults := m.Validate(); len(faults) > 0 {
-		return nil, &FaultsError{faults}
-	}
-	return m, nil
+	return fromTree(tree, nil)
 }

@@ -129,18 +129,7 @@ func placeOf(base any, path []string, moved map[string]bool) (place []string, wh
 // lookUp returns what is at path in a tree, nil where nothing is.
 func lookUp(tree any, path []string) any {
 	for _, name := range path {
-		switch t := tree.(type) {
-		case map[string]any:
-			tree = t[name]
-		case []any:
-			i, ok := index(t, name)
-			if !ok {
-				return nil
-			}
-			tree = t[i]
-		default:
-			return nil
-		}
+		tree, _ = childOf(tree, name)
 	}
 	return tree
 }
@@ -186,18 +175,8 @@ func (c *claim) agrees(upper *claim) bool {
 	if err != nil || c.loose {
 		return false
 	}
-	var value any
-	there := false
 	last := len(path) - 1
-	switch t := lookUp(upper.value, path[len(upper.place):last]).(type) {
-	case map[string]any:
-		value, there = t[path[last]]
-	case []any:
-		var i int
-		if i, there = index(t, path[last]); there {
-			value = t[i]
-		}
-	}
+	value, there := childOf(lookUp(upper.value, path[len(upper.place):last]), path[last])
 	return there == (c.op.Op == OpSet) && reflect.DeepEqual(value, c.value)
 }
 

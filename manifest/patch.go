@@ -135,17 +135,7 @@ func (p *Patch) Apply(base *Manifest) (*Manifest, error) {
 			return nil, fmt.Errorf("%w: /ops/%d: %s %q", err, i, op.Op, op.Path)
 		}
 	}
-	m, err := fromTree(tree)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBadValue, err)
-	}
-	if p.NewVersion != nil {
-		m.Version = *p.NewVersion
-	}
-	if faults := m.Validate(); len(faults) > 0 {
-		return nil, &FaultsError{faults}
-	}
-	return m, nil
+	return fromTree(tree, p.NewVersion)
 }
 
 // apply returns tree, which it changes, after the op.
@@ -185,15 +175,26 @@ func (m *Manifest) tree() (Hash, any, error) {
 	return canon.Sum(encoded), tree, nil
 }
 
-// fromTree returns the manifest that a tree, which it changes, stands for.
-func fromTree(tree any) (*Manifest, error) {
+// fromTree returns the valid manifest that a tree, which it changes, stands for; its
+// version is another where one is given. The error wraps ErrBadValue, or is a *FaultsError.
+func fromTree(tree any, version *uint64) (*Manifest, error) {
+	var encoded []byte
+	m := new(Manifest)
 	tree, err := fit(reflect.TypeFor[Manifest](), tree, "")
-	if err != nil {
-		return nil, err
+	if err == nil {
+		encoded, err = canon.Marshal(tree)
 	}
-	encoded, err := canon.Marshal(tree)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		m, err = Decode(encoded)
 	}
-	return Decode(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadValue, err)
+	}
+	if version != nil {
+		m.Version = *version
+	}
+	if faults := m.Validate(); len(faults) > 0 {
+		return nil, &FaultsError{faults}
+	}
+	return m, nil
 }

@@ -45,28 +45,28 @@ func edit(tree any, path []string, last func(container any, name string) (any, b
 	if len(path) == 1 {
 		return last(tree, name)
 	}
+	child, ok := childOf(tree, name)
+	if !ok {
+		return nil, false
+	}
+	if child, ok = edit(child, path[1:], last); !ok {
+		return nil, false
+	}
+	return set(child)(tree, name)
+}
+
+// childOf returns what a map or a list has under a name; false where it has nothing.
+func childOf(tree any, name string) (child any, ok bool) {
 	switch t := tree.(type) {
 	case map[string]any:
-		child, ok := t[name]
-		if !ok {
-			return nil, false
-		}
-		if child, ok = edit(child, path[1:], last); ok {
-			t[name] = child
-		}
-		return t, ok
+		child, ok = t[name]
 	case []any:
-		i, ok := index(t, name)
-		if !ok {
-			return nil, false
+		var i int
+		if i, ok = index(t, name); ok {
+			child = t[i]
 		}
-		child, ok := edit(t[i], path[1:], last)
-		if ok {
-			t[i] = child
-		}
-		return t, ok
 	}
-	return nil, false
+	return child, ok
 }
 
 // set returns what edit needs to put value somewhere.

@@ -294,9 +294,5 @@ func (l *Ledger) Reuse(e *Entry, outcome Outcome, record uint64) {
 	l.unqueue(e)
 	l.unpark(e)
 	e.Reused = true
-	to := StateFailed
-	if outcome == OutcomeSideEffectCommitted {
-		to = StateCommitted
-	}
-	l.end(e, to, outcome, record)
+	l.end(e, outcome.end(), outcome, record)
 }

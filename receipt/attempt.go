@@ -61,24 +61,16 @@ func (l *Ledger) Finish(r *Receipt, record uint64) *Entry {
 	e.Finished = record
 	e.Waiting = false
 	e.Outcome = r.Outcome()
-	to := StateFailed
-	if e.Outcome == OutcomeSideEffectCommitted {
-		to = StateCommitted
-	}
-	l.move(e, to)
+	l.move(e, e.Outcome.end())
 	return e
 }
 
 // End ends an intent without a receipt, as committed or as failed.
 func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
 	l.giveUp(e)
-	to := StateFailed
-	if outcome == OutcomeSideEffectCommitted {
-		to = StateCommitted
-		e.Attested = true
-	}
+	e.Attested = e.Attested || outcome == OutcomeSideEffectCommitted
 	e.Held = nil
-	l.end(e, to, outcome, record)
+	l.end(e, outcome.end(), outcome, record)
 }
 
 // Hold keeps what a committed intent's cell is to be told until a person has
@@ -108,6 +100,14 @@ func (l *Ledger) end(e *Entry, to State, outcome Outcome, record uint64) {
 	e.Waiting = false
 	e.Outcome, e.Finished = outcome, record
 	l.move(e, to)
+}
+
+// end returns the state that an intent with the outcome ends in.
+func (o Outcome) end() State {
+	if o == OutcomeSideEffectCommitted {
+		return StateCommitted
+	}
+	return StateFailed
 }
 
 // land takes an intent out of flight and frees its slot.

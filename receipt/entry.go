@@ -89,7 +89,9 @@ func (e *Entry) Resting() bool {
 	}
 }
 
-func (e *Entry) ended() bool {
+// Ended reports whether the intent waits for nothing any more but, where Held is not
+// nil, the end of its compensation.
+func (e *Entry) Ended() bool {
 	return e.State == StateCommitted || e.State == StateFailed || e.State == StateDenied
 }
 

@@ -117,16 +117,7 @@ func (n Nonce) MarshalCBOR() ([]byte, error) { return canon.AppendBytes(nil, n[:
 
 // UnmarshalCBOR parses a byte string of 16 bytes.
 func (n *Nonce) UnmarshalCBOR(data []byte) error {
-	r := canon.NewReader(data)
-	b := r.Bytes()
-	if err := r.Close(); err != nil {
-		return err
-	}
-	if len(b) != len(n) {
-		return &canon.SyntaxError{Reason: "a nonce has 16 bytes"}
-	}
-	copy(n[:], b)
-	return nil
+	return canon.UnmarshalBytes(data, n[:], "nonce")
 }
 
 // Permit is the ledger's leave to execute one attempt of an intent. Until the

@@ -69,7 +69,7 @@ func (l *Ledger) Decide(key Key) Decision {
 		return AllowExecute
 	case e.State == StateFailed && e.Outcome == OutcomeCompensated:
 		return Rejected
-	case e.ended() && e.Held == nil:
+	case e.Ended() && e.Held == nil:
 		return ReturnRecordedResult
 	default: // its end is still to come
 		return WaitOtherWorker
@@ -267,7 +267,7 @@ func (l *Ledger) Check(r *Receipt) error {
 	awaited := current && (e.State == StateInFlight || e.State == StateInDoubt)
 	late := !awaited && e.lost(r) >= 0
 	switch {
-	case !awaited && !late && e.ended():
+	case !awaited && !late && e.Ended():
 		return ErrDuplicate
 	case !awaited && !late:
 		return ErrWrongAttempt

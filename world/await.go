@@ -26,7 +26,7 @@ func (w *World) recover() error {
 		}
 	}
 	for _, e := range k.ledger.Waiting() {
-		w.held = append(w.held, k.retryTask(e))
+		w.held = append(w.held, taskOf(receipt.Retry, e, e.Attempt))
 	}
 	for _, e := range k.ledger.In(receipt.StateInDoubt) {
 		if e.Waiting {

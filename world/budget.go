@@ -9,8 +9,8 @@ import (
 // budgets are the accounts of the budgets that are not a cell's. An account is
 // opened when something is first drawn from it.
 type budgets struct {
-	caps  map[string]*governance.Account
-	world *governance.Account
+	Caps  map[string]*governance.Account `cbor:"caps,omitempty"`
+	World *governance.Account            `cbor:"world,omitempty"`
 }
 
 // accounts returns the accounts that an intent draws on; false: no budget bounds
@@ -20,13 +20,13 @@ func (k *kernel) accounts(e *receipt.Entry) (governance.Accounts, bool) {
 	var a governance.Accounts
 	ofCap, ofCell, ofWorld := k.rules.gate.Budgeted(e.Intent.Cap, asker.Reducer)
 	if ofCap {
-		if k.budgets.caps == nil {
-			k.budgets.caps = make(map[string]*governance.Account)
+		if k.budgets.Caps == nil {
+			k.budgets.Caps = make(map[string]*governance.Account)
 		}
-		if k.budgets.caps[e.Intent.Cap] == nil {
-			k.budgets.caps[e.Intent.Cap] = new(governance.Account)
+		if k.budgets.Caps[e.Intent.Cap] == nil {
+			k.budgets.Caps[e.Intent.Cap] = new(governance.Account)
 		}
-		a.Cap = k.budgets.caps[e.Intent.Cap]
+		a.Cap = k.budgets.Caps[e.Intent.Cap]
 	}
 	if c := k.cells[asker]; ofCell && c != nil {
 		if c.account == nil {
@@ -36,10 +36,10 @@ func (k *kernel) accounts(e *receipt.Entry) (governance.Accounts, bool) {
 		a.Cell = c.account
 	}
 	if ofWorld {
-		if k.budgets.world == nil {
-			k.budgets.world = new(governance.Account)
+		if k.budgets.World == nil {
+			k.budgets.World = new(governance.Account)
 		}
-		a.World = k.budgets.world
+		a.World = k.budgets.World
 	}
 	return a, ofCap || ofCell || ofWorld
 }

@@ -42,7 +42,7 @@ func (f *cellFold) fold() error {
 // else the tick brings.
 func (f *cellFold) advance(now manifest.Tick) {
 	f.now = now
-	for x, ok := f.waiting.due(now); ok; x, ok = f.waiting.due(now) {
+	for x := range f.waiting.due(now) {
 		f.deliver(mail{record: x.record, name: x.name, data: x.data})
 	}
 }
@@ -273,11 +273,7 @@ func (f *cellFold) nextRule() (*reducerRule, error) {
 	}
 	hash := f.rules[0]
 	f.rules = f.rules[1:]
-	encoded, err := f.h.Blob(hash)
-	if err != nil {
-		return nil, err
-	}
-	m, err := manifest.Decode(encoded)
+	m, err := manifestOf(hash, f.h)
 	if err != nil {
 		return nil, err
 	}

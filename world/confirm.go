@@ -278,11 +278,7 @@ func (k *kernel) confirmRecall(b *journal.Confirmed, e *receipt.Entry, at int, i
 // shows, and returns what its cell is told.
 func (k *kernel) endUnconfirmed(e *receipt.Entry, reason string, cause journal.Seq) (journal.Seq, journal.Data) {
 	payload := journal.Explanation(codeNotConfirmed, reason)
-	b := journal.IntentEnded{
-		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Step: e.Intent.Step, Cell: e.Intent.Cell,
-		Status: receipt.StatusRejected, Outcome: receipt.OutcomePermanentFailure, Payload: payload,
-	}
-	end := k.note(journal.KindEnded, cause, &b)
+	end := k.writeEnded(e, cause, receipt.StatusRejected, receipt.OutcomePermanentFailure, payload)
 	k.ledger.End(e, receipt.OutcomePermanentFailure, uint64(end))
 	e.Uncertain = true // its receipt says that it happened, and the verifier may have looked too early
 	k.ledger.Change(e)
@@ -295,7 +291,6 @@ func (k *kernel) rotated(b journal.KeysRotated) error {
 		return errTickOpen
 	}
 	b.V = journal.BodyVersion
-	k.note(journal.KindRotated, 0, &b)
-	k.inTick = false
+	k.noteInput(journal.KindRotated, &b)
 	return nil
 }

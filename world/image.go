@@ -31,7 +31,7 @@ type imageCore struct {
 	Scheduled []imageAlarm  `cbor:"scheduled"`
 	Timers    []imageAlarm  `cbor:"timers"`
 	Operators uint64        `cbor:"operators"`
-	Budgets   imageBudgets  `cbor:"budgets"`
+	Budgets   budgets       `cbor:"budgets"`
 
 	Catalog   snapshot.Catalog `cbor:"catalog"`
 	Retention uint64           `cbor:"retention"`
@@ -43,11 +43,6 @@ type imageCore struct {
 
 	Proposals governance.Proposals `cbor:"proposals"`
 	Since     journal.Seq          `cbor:"since"`
-}
-
-type imageBudgets struct {
-	Caps  map[string]*governance.Account `cbor:"caps,omitempty"`
-	World *governance.Account            `cbor:"world,omitempty"`
 }
 
 type imageAlarm struct {
@@ -96,7 +91,7 @@ func (k *kernel) image() (*journal.Image, error) {
 		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left),
 		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
 		Scheduled: imageAlarms(k.scheduled), Timers: imageAlarms(k.timers),
-		Operators: k.operators, Budgets: imageBudgets{Caps: k.budgets.caps, World: k.budgets.world},
+		Operators: k.operators, Budgets: k.budgets,
 		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold,
 		Proposals: k.proposals, Since: k.since,
 	}
@@ -205,7 +200,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	k.recorder = newRecorder(img.Head, core.Now)
 	k.id, k.seed, k.lineage = core.World, core.Seed, core.Lineage
 	k.inTick, k.handled, k.operators = core.InTick, core.Handled, core.Operators
-	k.budgets = budgets{caps: core.Budgets.Caps, world: core.Budgets.World}
+	k.budgets = core.Budgets
 	k.catalog, k.retention, k.onHold = core.Catalog, core.Retention, core.Held
 	k.rollbacks, k.rollbackV, k.fresh, k.recalls = core.Rollbacks, core.RollbackV, core.Fresh, core.Recalls
 	k.proposals, k.since = core.Proposals, core.Since

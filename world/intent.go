@@ -97,8 +97,7 @@ func (k *kernel) writeParked(in *receipt.Intent, rules []string, deadline uint64
 		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Rules: rules, Deadline: deadline, Params: in.Params,
 	}
-	id := k.note(journal.KindParked, cause, &b)
-	return id
+	return k.note(journal.KindParked, cause, &b)
 }
 
 // decide asks the gate. capability is the one asked for.
@@ -107,7 +106,7 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 	*req = governance.Request{
 		World: k.rules.manifest.World, Cell: asker, Time: k.now,
 		Kind: in.Kind, Params: in.Params, Tag: in.Tag, Cap: capability, Approved: approved,
-		Caps: k.budgets.caps, Accounts: governance.Accounts{World: k.budgets.world},
+		Caps: k.budgets.Caps, Accounts: governance.Accounts{World: k.budgets.World},
 	}
 	if c := k.cells[asker]; c != nil {
 		req.Step, req.Accounts.Cell = c.n, c.account
@@ -136,13 +135,12 @@ func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason st
 		Version: journal.V(journal.BodyVersion), Key: in.Key, Step: in.Step, Cell: in.Cell, Kind: in.Kind, Tag: in.Tag, Cap: in.Cap,
 		Occurrence: in.Occurrence, Code: string(code), Reason: reason, Rules: rules, Params: in.Params,
 	}
-	id := k.note(journal.KindDenied, cause, &b)
-	return id
+	return k.note(journal.KindDenied, cause, &b)
 }
 
 // refuse denies a parked intent.
-func (k *kernel) refuse(e *receipt.Entry, cause journal.Seq, code governance.Code, reason string) {
-	id := k.writeDenied(&e.Intent, code, reason, nil, cause)
+func (k *kernel) refuse(e *receipt.Entry, cause journal.Seq, code governance.Code, reason string, rules []string) {
+	id := k.writeDenied(&e.Intent, code, reason, rules, cause)
 	k.ledger.Refuse(e, uint64(id))
 	k.deliverReceipt(e, id, receipt.StatusDenied, journal.Explanation(string(code), reason))
 }
@@ -156,9 +154,7 @@ func (k *kernel) approve(e *receipt.Entry, cause journal.Seq) error {
 	}
 	d := k.decide(asker, &e.Intent, e.Intent.Cap, true)
 	if d.Verdict != governance.Allow {
-		id := k.writeDenied(&e.Intent, d.Code, d.Reason, d.Rules, cause)
-		k.ledger.Refuse(e, uint64(id))
-		k.deliverReceipt(e, id, receipt.StatusDenied, journal.Explanation(string(d.Code), d.Reason))
+		k.refuse(e, cause, d.Code, d.Reason, d.Rules)
 		return nil
 	}
 	id := k.writeEmitted(&e.Intent, &d, "approved", cause)
@@ -193,8 +189,7 @@ func (k *kernel) submitEffect(b journal.OperatorEffect) (receipt.Key, error) {
 	}
 	k.operators++
 	b.V, b.N, b.Reason = journal.BodyVersion, k.operators, journal.Text(b.Reason)
-	id := k.note(journal.KindOperator, 0, &b)
-	k.inTick = false
+	id := k.noteInput(journal.KindOperator, &b)
 	operator := reducer.Cell{Reducer: reducer.Operator, Key: b.Actor}
 	step := receipt.StepID(operator.String() + "@" + strconv.FormatUint(b.N, 10))
 	in := k.intent(step, operator.String(), b.Kind, b.Params)

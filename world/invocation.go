@@ -63,7 +63,7 @@ func (k *kernel) receive(data []byte) (journal.Seq, error) {
 		b := journal.Late{Version: journal.V(journal.BodyVersion), Receipt: data}
 		id := k.note(journal.KindLate, 0, &b)
 		k.ledger.Late(r)
-		k.tasks = append(k.tasks, forget(k.ledger.Entry(r.Key), r.Attempt))
+		k.tasks = append(k.tasks, taskOf(receipt.Forget, k.ledger.Entry(r.Key), r.Attempt))
 		return id, nil
 	case err != nil:
 		return 0, err
@@ -77,7 +77,7 @@ func (k *kernel) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
 	b := journal.Finished{Version: journal.V(journal.BodyVersion), Receipt: data}
 	id, _ := k.write(journal.KindFinished, 0, b.Append(k.body[:0]))
 	e := k.ledger.Finish(r, uint64(id))
-	k.tasks = append(k.tasks, forget(e, e.Attempt))
+	k.tasks = append(k.tasks, taskOf(receipt.Forget, e, e.Attempt))
 	if err := k.follows(e, r, id); err != nil {
 		return 0, err
 	}
@@ -85,9 +85,9 @@ func (k *kernel) finish(r *receipt.Receipt, data []byte) (journal.Seq, error) {
 	return id, nil
 }
 
-// forget lets the stored result of an attempt go: its receipt is in the journal.
-func forget(e *receipt.Entry, attempt uint64) receipt.Task {
-	return receipt.Task{Work: receipt.Forget, Permit: receipt.Permit{
+// taskOf is a task about an attempt that takes no more than its key and kind.
+func taskOf(work receipt.Work, e *receipt.Entry, attempt uint64) receipt.Task {
+	return receipt.Task{Work: work, Permit: receipt.Permit{
 		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: attempt,
 	}}
 }
@@ -135,7 +135,7 @@ func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bo
 	case unwanted:
 		k.cancel(e, id)
 	case !givenBack:
-		k.tasks = append(k.tasks, k.retryTask(e))
+		k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	}
 	return true
 }
@@ -149,12 +149,6 @@ func (k *kernel) wait(e *receipt.Entry, cause journal.Seq) {
 // attemptsLeft reports whether an intent may be attempted again.
 func (k *kernel) attemptsLeft(e *receipt.Entry) bool {
 	return e.Attempt-e.Unused < k.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
-}
-
-func (k *kernel) retryTask(e *receipt.Entry) receipt.Task {
-	return receipt.Task{Work: receipt.Retry, Permit: receipt.Permit{
-		Intent: receipt.Intent{Key: e.Intent.Key, Kind: e.Intent.Kind}, Attempt: e.Attempt,
-	}}
 }
 
 // grantAtBarrier grants where no cell has a turn left in the round.
@@ -186,7 +180,7 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 	switch action {
 	case manifest.InDoubtRetry:
 		k.ledger.Reopen(e, true)
-		k.tasks = append(k.tasks, k.retryTask(e))
+		k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	case manifest.InDoubtFail:
 		k.end(e, doubt, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInDoubt, reason))
 	case manifest.InDoubtVerify:
@@ -213,10 +207,16 @@ func (k *kernel) due(key receipt.Key, attempt uint64) error {
 
 // end ends an intent without a receipt of the outside.
 func (k *kernel) end(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
-	b := journal.IntentEnded{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: status, Outcome: outcome, Payload: payload}
-	id := k.note(journal.KindEnded, cause, &b)
+	id := k.writeEnded(e, cause, status, outcome, payload)
 	k.ledger.End(e, outcome, uint64(id))
 	k.deliverReceipt(e, id, status, payload)
+}
+
+func (k *kernel) writeEnded(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) journal.Seq {
+	return k.note(journal.KindEnded, cause, &journal.IntentEnded{
+		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
+		Status: status, Outcome: outcome, Payload: payload,
+	})
 }
 
 // deliverReceipt brings a cell the end of its intent. The end of a compensation is the
@@ -250,12 +250,8 @@ func (k *kernel) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 	held := e.Held
 	e.Held = nil
 	k.ledger.Change(e)
-	b := journal.IntentEnded{
-		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
-		Status: receipt.StatusError, Outcome: e.Outcome,
-		Payload: journal.Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State)),
-	}
-	id := k.note(journal.KindEnded, cause, &b)
+	why := journal.Explanation(string(e.Outcome), "compensation "+compensation.Intent.Key.String()+" has ended: "+string(compensation.State))
+	id := k.writeEnded(e, cause, receipt.StatusError, e.Outcome, why)
 	switch {
 	case e.Undone != 0 && !k.awaits(e): // a rollback asked for it, and another led to where the cell had its receipt
 	case e.State != receipt.StateCommitted:

@@ -198,27 +198,19 @@ func (k *kernel) advance(to manifest.Tick) error {
 	k.inTick, k.handled = true, 0
 	b := journal.Advanced{Version: journal.V(journal.BodyVersion), To: to}
 	k.write(journal.KindAdvanced, 0, b.Append(k.body[:0]))
-	for {
-		x, ok := k.scheduled.due(to)
-		if !ok {
-			break
-		}
+	for x := range k.scheduled.due(to) {
 		for _, c := range x.to {
 			k.deliver(c, mail{record: x.record, name: x.name, data: x.data})
 		}
 	}
-	for {
-		x, ok := k.timers.due(to)
-		if !ok {
-			break
-		}
+	for x := range k.timers.due(to) {
 		c := x.to[0]
 		fired := journal.TimerFired{Version: journal.V(journal.BodyVersion), Cell: c.name, Name: x.name}
 		id, _ := k.write(journal.KindFired, x.record, fired.Append(k.body[:0]))
 		k.deliver(c, mail{record: id, name: x.name, data: x.data})
 	}
 	for e := k.ledger.Overdue(uint64(to)); e != nil; e = k.ledger.Overdue(uint64(to)) {
-		k.refuse(e, journal.Seq(e.Emitted), codeApprovalExpired, "nobody approved it in time")
+		k.refuse(e, journal.Seq(e.Emitted), codeApprovalExpired, "nobody approved it in time", nil)
 	}
 	k.grant()
 	return nil
@@ -237,8 +229,7 @@ func (k *kernel) resume(id reducer.Cell, skip bool) error {
 		return refuse(ErrNotParked, "cell", "%s", id)
 	}
 	b := journal.Resumed{Version: journal.V(journal.BodyVersion), Cell: c.name, Skip: skip}
-	k.note(journal.KindResumed, 0, &b)
-	k.inTick = false
+	k.noteInput(journal.KindResumed, &b)
 	if skip {
 		c.history, k.scratch = c.nextHistory(k.scratch, c.mail.front())
 		c.n++

@@ -133,8 +133,7 @@ func sideEffect(e *receipt.Entry, d journal.Disposition) journal.SideEffect {
 }
 
 func isOperators(e *receipt.Entry) bool {
-	asker, err := reducer.ParseCell(e.Intent.Cell)
-	return err != nil || asker.Reducer == reducer.Operator
+	return operatorsCell(e.Intent.Cell)
 }
 
 func operatorsCell(name string) bool {
@@ -166,7 +165,7 @@ func (k *kernel) abandon(b *journal.RolledBack, p *past, id journal.Seq) {
 		case x.Disposition == journal.Compensated:
 			k.makeUpFor(e, p, id)
 		case x.Disposition == journal.Cancelled && x.State == receipt.StateInFlight:
-			k.tasks = append(k.tasks, forget(e, e.Attempt))
+			k.tasks = append(k.tasks, taskOf(receipt.Forget, e, e.Attempt))
 			k.returnCall(e)
 			k.ledger.GiveBack(e)
 		}
@@ -217,12 +216,8 @@ func (k *kernel) settleHistory(p *past) {
 // waits.
 func (k *kernel) cancel(e *receipt.Entry, cause journal.Seq) {
 	k.release(e)
-	b := journal.IntentEnded{
-		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step,
-		Status: receipt.StatusCancelled, Outcome: receipt.OutcomePermanentFailure,
-		Payload: journal.Explanation("rolled_back", "a rollback left it behind before anything was attempted"),
-	}
-	id := k.note(journal.KindEnded, cause, &b)
+	why := journal.Explanation("rolled_back", "a rollback left it behind before anything was attempted")
+	id := k.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
 	k.ledger.Cancel(e, uint64(id))
 }
 

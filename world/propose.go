@@ -157,14 +157,14 @@ func (k *kernel) propose(b journal.ManifestProposed) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("world: %w", err)
 	}
-	k.noteChange(journal.KindProposed, &b)
+	k.noteInput(journal.KindProposed, &b)
 	return p.N, nil
 }
 
-// noteChange writes a record about a proposal.
-func (k *kernel) noteChange(kind journal.Kind, b journal.Body) {
-	k.note(kind, 0, b)
+// noteInput writes an input that ends the tick.
+func (k *kernel) noteInput(kind journal.Kind, b journal.Body) journal.Seq {
 	k.inTick = false
+	return k.note(kind, 0, b)
 }
 
 func (k *kernel) shadowed(b journal.ManifestShadowed) error {
@@ -196,7 +196,7 @@ func (k *kernel) shadowed(b journal.ManifestShadowed) error {
 	if err := k.proposals.Shadow(b.Proposal, b.Hash, uint64(k.last+1), f); err != nil {
 		return fmt.Errorf("world: %w", err)
 	}
-	k.noteChange(journal.KindShadowed, &b)
+	k.noteInput(journal.KindShadowed, &b)
 	return nil
 }
 
@@ -214,7 +214,7 @@ func (k *kernel) approveProposal(b journal.ManifestApproved) error {
 	if err != nil {
 		return fmt.Errorf("world: %w", err)
 	}
-	k.noteChange(journal.KindApproved, &b)
+	k.noteInput(journal.KindApproved, &b)
 	return nil
 }
 
@@ -241,7 +241,7 @@ func (k *kernel) endProposal(kind journal.Kind, n uint64, stage governance.Stage
 	if err := k.proposals.End(n, stage, uint64(k.last+1), actor, reason); err != nil {
 		return fmt.Errorf("world: %w", err)
 	}
-	k.noteChange(kind, b)
+	k.noteInput(kind, b)
 	return nil
 }
 

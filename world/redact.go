@@ -77,7 +77,6 @@ func (k *kernel) redacted(b journal.Redacted) error {
 		return refuse(ErrNoReason, "reason", "say who redacts it, and why")
 	}
 	b.V, b.Reason, b.Actor = journal.BodyVersion, journal.Text(b.Reason), journal.Text(b.Actor)
-	k.note(journal.KindRedacted, 0, &b)
-	k.inTick = false
+	k.noteInput(journal.KindRedacted, &b)
 	return nil
 }

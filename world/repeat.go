@@ -110,11 +110,8 @@ func (k *kernel) notReusable(e *receipt.Entry) string {
 func (k *kernel) reuse(e *receipt.Entry, cause journal.Seq) {
 	left := k.ledger.Entry(*e.Repeats)
 	k.matchV1(left)
-	b := journal.IntentEnded{
-		Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: e.Intent.Cell, Step: e.Intent.Step, Status: receipt.StatusOK, Outcome: left.Outcome,
-		Payload: journal.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result"),
-	}
-	id := k.note(journal.KindEnded, cause, &b)
+	why := journal.Explanation(decidedReused, "what intent "+left.Intent.Key.String()+" came to is its result")
+	id := k.writeEnded(e, cause, receipt.StatusOK, left.Outcome, why)
 	k.ledger.Reuse(e, left.Outcome, uint64(id))
 	k.recall(e, id)
 }

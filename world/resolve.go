@@ -29,8 +29,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 	}
 	b.V, b.Params = journal.BodyVersion, e.Params
 	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
-	id := k.note(journal.KindResolved, 0, &b)
-	k.inTick = false
+	id := k.noteInput(journal.KindResolved, &b)
 	switch b.How {
 	case journal.Approve:
 		return k.approveRepeat(e, id)
@@ -41,7 +40,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotConfirmed, b.Reason))
 			return nil
 		}
-		k.refuse(e, id, codeApprovalDenied, b.Actor+": "+b.Reason)
+		k.refuse(e, id, codeApprovalDenied, b.Actor+": "+b.Reason, nil)
 	case journal.Executed:
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case journal.NotExecuted:

@@ -136,12 +136,8 @@ func (x *SavedSnapshot) Compare(h journal.History, s snapshot.Snapshot) error {
 
 // hash is what snapshot.created makes of the same: see snapshot.Snapshot.
 func (h *savedHead) hash() journal.Hash {
-	b := canon.AppendArray(nil, 5)
-	b = canon.AppendText(b, h.Name)
-	b = canon.AppendUint(b, h.At)
-	b = canon.AppendBytes(b, h.Root[:])
-	b = canon.AppendBytes(b, h.State[:])
-	return canon.Sum(canon.AppendUint(b, h.Cells))
+	x := journal.SnapshotCreated{Name: h.Name, At: journal.Seq(h.At), ChainRoot: h.Root, StateRoot: h.State, Cells: h.Cells}
+	return x.SnapshotHash()
 }
 
 // savedFrom reads what is saved of a snapshot from its image.
@@ -160,13 +156,9 @@ func savedFrom(h journal.History, world string, s snapshot.Snapshot) (*SavedSnap
 	if err := x.take(img); err != nil {
 		return nil, fmt.Errorf("the image of snapshot %s: %w", s.Name, err)
 	}
-	data, err := h.Blob(x.head.Manifest)
+	m, err := manifestOf(x.head.Manifest, h)
 	if err != nil {
-		return nil, fmt.Errorf("manifest %s: %w", x.head.Manifest, err)
-	}
-	m, err := manifest.Decode(data)
-	if err != nil {
-		return nil, fmt.Errorf("manifest %s: %w", x.head.Manifest, err)
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
 		x.head.Reducers = append(x.head.Reducers, savedReducer{Name: name, Code: codeHash(m.Reducers[name])})

@@ -2,6 +2,7 @@ package world
 
 import (
 	"container/heap"
+	"iter"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -87,11 +88,10 @@ func (a *alarms) Pop() any {
 
 func (a *alarms) add(x alarm) { heap.Push(a, x) }
 
-// due takes the next alarm that is due at a tick.
-func (a *alarms) due(now manifest.Tick) (alarm, bool) {
-	if len(*a) == 0 || (*a)[0].at > now {
-		return alarm{}, false
+// due takes the alarms that are due at a tick, one after the other.
+func (a *alarms) due(now manifest.Tick) iter.Seq[alarm] {
+	return func(yield func(alarm) bool) {
+		for len(*a) > 0 && (*a)[0].at <= now && yield(heap.Pop(a).(alarm)) { //nolint:forcetypeassert // Push takes nothing else
+		}
 	}
-	x, ok := heap.Pop(a).(alarm)
-	return x, ok
 }

@@ -24,7 +24,7 @@ func (s *shadow) finished(data []byte) error {
 	case e.State != receipt.StateInFlight && !late:
 		s.noteAnswer(e, r.Key, s.at)
 		return nil
-	case theirs != nil && ended(theirs) && journal.Seq(theirs.Finished) == s.at:
+	case theirs != nil && theirs.Ended() && journal.Seq(theirs.Finished) == s.at:
 		return s.giveLast(e, theirs, r, data)
 	default:
 		return s.give(e, r, data)
@@ -51,7 +51,7 @@ func (s *shadow) giveLast(e, theirs *receipt.Entry, r *receipt.Receipt, data []b
 // latest, which the shadow's gets as soon as it is in flight.
 func (s *shadow) noteAnswer(e *receipt.Entry, key receipt.Key, upTo journal.Seq) {
 	theirs := s.was.ledger.Entry(key)
-	if e == nil || ended(e) || theirs == nil || !ended(theirs) || journal.Seq(theirs.Finished) > upTo {
+	if e == nil || e.Ended() || theirs == nil || !theirs.Ended() || journal.Seq(theirs.Finished) > upTo {
 		return
 	}
 	s.wake(e)

@@ -64,7 +64,7 @@ func (s *shadow) answerLeft() error {
 // that rollbacks have left: by a person, about one that waits for approval; about an
 // attempt in doubt, by whoever has ended it.
 func (s *shadow) decideLeft(e, then *receipt.Entry) error {
-	if e.State == receipt.StateInDoubt && e.Attempt == then.Attempt && ended(then) && journal.Seq(then.Finished) <= s.at {
+	if e.State == receipt.StateInDoubt && e.Attempt == then.Attempt && then.Ended() && journal.Seq(then.Finished) <= s.at {
 		s.ledger.Reopen(e, false) // to be in flight for the answer
 		return nil
 	}

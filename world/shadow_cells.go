@@ -71,7 +71,7 @@ func (s *shadow) compareWaits() map[string]bool {
 	theirs := s.theirKeys()
 	for _, key := range s.ledger.Keys() {
 		e := s.ledger.Entry(key)
-		if e.Abandoned || ended(e) {
+		if e.Abandoned || e.Ended() {
 			continue
 		}
 		other, ok := theirs[key]
@@ -79,7 +79,7 @@ func (s *shadow) compareWaits() map[string]bool {
 			other = key
 		}
 		then := s.was.ledger.Entry(other)
-		if then != nil && !ended(then) {
+		if then != nil && !then.Ended() {
 			continue // it waits there, too
 		}
 		why := "the history has no answer to it"

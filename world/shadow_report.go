@@ -7,7 +7,6 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // reporter gathers what is otherwise in a shadow.
@@ -252,11 +251,6 @@ func quoted(data journal.Data) string {
 		return err.Error()
 	}
 	return excerpt(string(text))
-}
-
-// ended reports whether an intent waits for nothing any more.
-func ended(e *receipt.Entry) bool {
-	return e.State == receipt.StateCommitted || e.State == receipt.StateFailed || e.State == receipt.StateDenied
 }
 
 // done returns the report.

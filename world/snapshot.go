@@ -109,8 +109,7 @@ func (k *kernel) snapshot(b journal.SnapshotCreated) error {
 		Name: b.Name, Record: uint64(k.last + 1), At: uint64(b.At), Time: uint64(k.now),
 		Root: b.ChainRoot, State: b.StateRoot, Cells: b.Cells, Label: b.Label, Hash: b.SnapshotHash(),
 	}))
-	k.note(journal.KindSnapshot, 0, &b)
-	k.inTick = false
+	k.noteInput(journal.KindSnapshot, &b)
 	return nil
 }
 
@@ -129,8 +128,7 @@ func (k *kernel) pin(b journal.SnapshotPinned) error {
 		return refuse(err, "name", "%q", b.Name)
 	}
 	b.V, b.Actor = journal.BodyVersion, journal.Text(b.Actor)
-	k.note(journal.KindPinned, 0, &b)
-	k.inTick = false
+	k.noteInput(journal.KindPinned, &b)
 	return nil
 }
 
@@ -142,8 +140,7 @@ func (k *kernel) prune(b journal.SnapshotPruned) error {
 		return refuse(err, "name", "%q", b.Name)
 	}
 	b.V, b.Actor = journal.BodyVersion, journal.Text(b.Actor)
-	k.note(journal.KindPruned, 0, &b)
-	k.inTick = false
+	k.noteInput(journal.KindPruned, &b)
 	return nil
 }
 
@@ -157,8 +154,7 @@ func (k *kernel) retain(b journal.SnapshotRetention) ([]string, error) {
 	k.retention = b.Max
 	b.V, b.Actor = journal.BodyVersion, journal.Text(b.Actor)
 	b.Pruned = named(k.catalog.SetMax(b.Max))
-	k.note(journal.KindRetention, 0, &b)
-	k.inTick = false
+	k.noteInput(journal.KindRetention, &b)
 	return b.Pruned, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -202,6 +203,9 @@ func (c *cli) side(worlds *openWorlds, name string) (*view.Side, error) {
 	}
 	if s, other := c.sideIn(worlds, name, view.HeadName); !errors.Is(other, local.ErrNoWorld) {
 		return s, other
+	}
+	if errors.As(err, new(*reducer.MissingError)) {
+		return nil, err // it is a moment, which this program cannot compute
 	}
 	return nil, hinted(fmt.Errorf("%q: %w", name, err), "%s; or DIR or DIR@MOMENT for another world, or a world.yaml", momentForms)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -66,10 +67,20 @@ func (c *cli) isFile(name string) bool {
 	return isManifestFile(name) || err == nil && !info.IsDir()
 }
 
+// readWorld reads a world file for what performs nothing: adapters that this program lacks
+// are no fault of it.
+func (c *cli) readWorld(file string) (*source.Loaded, error) {
+	loaded, err := local.Load(c.path(file), c.options())
+	if errors.As(err, new(*manifest.NoAdapterError)) {
+		return local.Read(c.path(file), c.options())
+	}
+	return loaded, err
+}
+
 // editionOf reads a world file: as a change of the world that it is for, or else as
 // that of a new one. Worlds that it opens, worlds closes.
 func (c *cli) editionOf(worlds *openWorlds, file string) (*view.Edition, error) {
-	loaded, err := local.Load(c.path(file), c.options())
+	loaded, err := c.readWorld(file)
 	if err != nil {
 		var at *fs.PathError
 		if errors.As(err, &at) {

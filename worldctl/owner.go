@@ -114,12 +114,30 @@ func (c *cli) besideOwner(cmd *cobra.Command) error {
 	if c.owned == nil {
 		return nil
 	}
-	for cmd.HasParent() && cmd.Parent().HasParent() {
-		cmd = cmd.Parent()
-	}
-	switch cmd.Name() {
+	switch verbOf(cmd) {
 	case "init", "restore", "import":
 		return errBesides
 	}
 	return nil
+}
+
+// verbOf returns the first word of a command after the program's name.
+func verbOf(cmd *cobra.Command) string {
+	for cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	return cmd.Name()
+}
+
+// ofRecords reports whether a command answers from the records, all of them, or says
+// itself of when its answer is.
+func ofRecords(cmd *cobra.Command) bool {
+	if at := cmd.Flags().Lookup("at"); at != nil && at.Changed {
+		return true
+	}
+	switch verbOf(cmd) {
+	case "status", "tail", "audit", "timeline", "why", "graph", "export", "backup", "verify", "replay":
+		return true
+	}
+	return false
 }

@@ -30,6 +30,8 @@ type cli struct {
 	rawErr io.Writer     // likewise of stderr
 	origin owner.Origin
 
+	ofRecords bool // the verb answers from the records themselves, or about a moment that was named
+
 	owned  *local.World // is open in this process, and stays so; nil: the command line was typed here
 	prompt prompter     // asks whoever typed it; nil: the terminal of this process
 
@@ -94,17 +96,20 @@ a decision, 130 interrupted.`,
   worldctl -w town send - < town/events.jsonl
   worldctl -w town run
   worldctl -w town verify`,
-		Version:           version().Version,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return errors.Join(c.checkOutput(), c.besideOwner(cmd)) },
+		Version:       version().Version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			c.ofRecords = ofRecords(cmd)
+			return errors.Join(c.checkOutput(), c.besideOwner(cmd))
+		},
 	}
 	flags := root.PersistentFlags()
 	flags.StringVarP(&c.world, "world", "w", "", "the world's `DIR`; the nearest one upwards if not given")
 	flags.StringVarP(&c.output, "output", "o", formTable, "`FORM` of the answer: table, json or jsonl")
 	flags.BoolVar(&c.noColor, "no-color", false, "no colors; NO_COLOR does the same")
 	flags.StringVar(&c.passphrase.file, "passphrase-file", "", "`FILE` with the passphrase of a sealed keyring; "+passphraseEnv+" does the same")
-	flags.BoolVarP(&c.quiet, "quiet", "q", false, "nothing on stderr but errors")
+	flags.BoolVarP(&c.quiet, "quiet", "q", false, "nothing on stderr but errors, and that an answer is not up to date")
 	flags.BoolVarP(&c.verbose, "verbose", "v", false, "data in full, and a line for every tick")
 	root.SetFlagErrorFunc(flagError)
 	for _, g := range c.groups() {
@@ -229,8 +234,9 @@ func (c *cli) with(use func(lw *local.World) error) error {
 	if err != nil {
 		return ownedIn(dir, err)
 	}
-	if at, end := lw.Status().Head.ID, lw.Head().ID; lw.Lacks() != nil && at < end {
-		c.note("note: %v: cells and intents are shown as of #%d of %d", lw.Lacks(), at, end)
+	if at, end := lw.Status().Head.ID, lw.Head().ID; lw.Lacks() != nil && at < end && !c.ofRecords {
+		// --quiet leaves it: nothing else in a list says that it is an old one.
+		fmt.Fprintf(c.stderr, "note: %v: cells and intents are shown as of #%d of %d\n", lw.Lacks(), at, end)
 	}
 	err = use(lw)
 	if closed := lw.Close(); err == nil {

@@ -45,8 +45,14 @@ func (c *cli) status(lw *local.World, at string) error {
 		return err
 	}
 	a := view.StatusOf(&s, head)
+	if at == "" && lw.Lacks() != nil {
+		a.Head = head // nothing is written by who lacks something
+	}
 	return c.object("status", a, func() {
 		c.showStatus(&s, &a, clock)
+		if a.AsOf < a.Head.ID {
+			fmt.Fprintf(c.stdout, "time, cells and intents are as of #%d, before what needs a reducer: %v\n", a.AsOf, lw.Lacks())
+		}
 		if at == "" {
 			c.noteNext(lw, &s, &a)
 		}
@@ -69,7 +75,7 @@ func counts(n view.IntentCounts) string {
 func (c *cli) showStatus(s *world.Status, a *view.Status, clock manifest.Clock) {
 	c.facts([2]any{"world", s.World}, [2]any{"id", s.ID},
 		[2]any{"time", fmt.Sprintf("tick %d, %s", s.Time, date(clock, s.Time))},
-		[2]any{"head", fmt.Sprintf("#%d %s", s.Head.ID, s.Head.Root)},
+		[2]any{"head", fmt.Sprintf("#%d %s", a.Head.ID, a.Head.Root)},
 		[2]any{"manifest", fmt.Sprintf("version %d %s", s.Version, s.Manifest)},
 		[2]any{"cells", fmt.Sprintf("%d, %d of them parked", s.Cells, s.Parked)},
 		[2]any{"events pending", s.EventsPending}, [2]any{"timers", s.Timers}, [2]any{"snapshots", s.Snapshots},

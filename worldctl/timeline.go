@@ -40,11 +40,15 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 			if err != nil {
 				return err
 			}
+			none := "nothing has happened to it"
+			if s.from != "" || s.to != "" || len(s.kinds) > 0 {
+				none = "no such records"
+			}
 			return list(c, "timeline", "moments", first(t.Lines(t.Select(want)), limit), columns[view.Line]{
 				header: table.Row{"tick", "record", "what"},
 				row:    func(l view.Line) table.Row { return table.Row{l.Time, fmt.Sprintf("#%d", l.Record), l.What} },
 				plain:  true,
-				none:   "nothing has happened to it",
+				none:   none,
 			})
 		}),
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -71,7 +72,7 @@ func (c *cli) validate(file string) error {
 // toCorrect names the world file in what to do about its faults.
 func toCorrect(err error, file string) error {
 	var faults *source.Error
-	if !errors.As(err, &faults) {
+	if !errors.As(err, &faults) || errors.As(err, new(*manifest.NoAdapterError)) {
 		return err
 	}
 	return hinted(err, "correct the file, then: worldctl validate %s", file)

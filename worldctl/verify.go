@@ -94,7 +94,7 @@ func (c *cli) showReport(r *verify.Report) {
 			len(r.Ledger.PendingIdempotencyKeys), len(r.Ledger.DuplicateKeys), len(r.Ledger.OrphanKeys))},
 		{"receipts", fmt.Sprintf("%d checked, %d bad, %d unverifiable, %d inherited",
 			r.Receipts.Checked, r.Receipts.Bad, r.Receipts.Unverifiable, r.Receipts.Inherited)},
-		{"snapshots", fmt.Sprintf("%d checked, %d bad", r.Snapshots.Checked, r.Snapshots.Bad)},
+		{"snapshots", snapshotsChecked(r)},
 		{"governance", fmt.Sprintf("%d proposals, %d applied, %d bad", r.Governance.Proposals, r.Governance.Applied, r.Governance.Bad)},
 		{"replay", replayed(&r.Replay)},
 	}
@@ -145,6 +145,14 @@ func okay(ok bool) string {
 		return "ok"
 	}
 	return "FAILED"
+}
+
+// snapshotsChecked says how many snapshots have the states that the replay came to.
+func snapshotsChecked(r *verify.Report) string {
+	if len(r.Replay.Needs) > 0 {
+		return "states not checked without the replay"
+	}
+	return fmt.Sprintf("%d checked, %d bad", r.Snapshots.Checked, r.Snapshots.Bad)
 }
 
 func replayed(p *verify.ReplayProof) string {

@@ -155,7 +155,7 @@ func (c *cli) concludeVerify(r *verify.Report, trust bool, remedy, unsigned stri
 	case len(r.Faults) > 0:
 		return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(r.Faults)), "%s", remedy)
 	case !r.OK:
-		return hinted(errors.New(r.Replay.Error), "all else was checked, and there is no fault; %s", hintReducers)
+		return hinted(errors.New(r.Replay.Error), "all else but the states of snapshots was checked, and there is no fault; %s", hintReducers)
 	case !trust || r.Trusted:
 		return nil
 	case r.Checkpoints.Last == 0:

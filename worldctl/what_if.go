@@ -11,7 +11,6 @@ import (
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // question is what a what-if asks.
@@ -92,7 +91,7 @@ func (c *cli) readAmendment(file string) (world.Amendment, error) {
 			return nil, nil
 		}
 	case ".yaml", ".yml":
-		loaded, err := local.Load(c.path(file), c.options())
+		loaded, err := c.readWorld(file)
 		if err != nil {
 			return nil, toCorrect(err, file)
 		}

@@ -32,16 +32,20 @@ func (h *Hash) UnmarshalText(text []byte) (err error) {
 func (h Hash) MarshalCBOR() ([]byte, error) { return AppendBytes(nil, h[:]), nil }
 
 // UnmarshalCBOR parses a byte string of 32 bytes.
-func (h *Hash) UnmarshalCBOR(data []byte) error {
+func (h *Hash) UnmarshalCBOR(data []byte) error { return UnmarshalBytes(data, h[:], "hash") }
+
+// UnmarshalBytes parses a byte string of as many bytes as to has. What it is, such as
+// a hash, stands in the error.
+func UnmarshalBytes(data, to []byte, what string) error {
 	r := NewReader(data)
 	b := r.Bytes()
 	if err := r.Close(); err != nil {
 		return err
 	}
-	if len(b) != len(h) {
-		return fmt.Errorf("canon: a hash has %d bytes, not %d", len(h), len(b))
+	if len(b) != len(to) {
+		return fmt.Errorf("canon: a %s has %d bytes, not %d", what, len(to), len(b))
 	}
-	*h = Hash(b)
+	copy(to, b)
 	return nil
 }
 

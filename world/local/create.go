@@ -94,14 +94,26 @@ func Validate(file string, opts Options) (*manifest.Manifest, error) {
 	return loaded.Manifest, nil
 }
 
-// load reads a world file and makes sure that all its effects can be performed.
+// load reads a world file and makes sure that all its effects can be performed. The error
+// is a *manifest.NoAdapterError, too, where nothing but that is wrong.
 func load(file string, opts Options, options ...source.Option) (*source.Loaded, error) {
-	return Read(file, opts, append(options, checked(filepath.Dir(file), opts))...)
+	var lacks error
+	check := func(l *source.Loaded) (faults []manifest.Fault) {
+		content := func(h manifest.Hash) ([]byte, error) { return l.Contents[h], nil }
+		faults, lacks = adapterFaults(l.Manifest, filepath.Dir(file), opts, content)
+		return faults
+	}
+	loaded, err := Read(file, opts, append(options, source.WithCheck(check))...)
+	if lacks != nil {
+		err = &lackingError{err, lacks}
+	}
+	return loaded, err
 }
 
 // Read reads a world file as Load does, and does not ask whether its effects can be
 // performed here: for those who try what its rules say.
 func Read(file string, opts Options, options ...source.Option) (*source.Loaded, error) {
+	options = append(options, source.WithAnyAdapter())
 	for name := range opts.Adapters {
 		options = append(options, source.WithAdapter(name))
 	}

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -9,7 +10,6 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/source"
 )
 
 // Propose asks for a change of the rules and returns its record and the proposal's
@@ -24,7 +24,13 @@ func (lw *World) Propose(ctx context.Context, p world.Proposal) (id journal.Seq,
 }
 
 // AdaptersError says which effects of a candidate cannot be performed.
-type AdaptersError struct{ Faults []manifest.Fault }
+type AdaptersError struct {
+	Faults []manifest.Fault
+	Lacks  error // *manifest.NoAdapterErrors, where this program lacks what they are about, and nothing is wrong with the candidate
+}
+
+// Unwrap returns Lacks.
+func (e *AdaptersError) Unwrap() error { return e.Lacks }
 
 func (e *AdaptersError) Error() string {
 	return fmt.Sprintf("the candidate's effects cannot be performed: %s: %s", e.Faults[0].Path, e.Faults[0].Msg)
@@ -33,33 +39,40 @@ func (e *AdaptersError) Error() string {
 // canPerform returns an *AdaptersError where this program cannot perform the effects
 // of a manifest: another program may have proposed it.
 func (lw *World) canPerform(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) error {
-	if faults := adapterFaults(m, lw.dir, lw.opts, content); len(faults) > 0 {
-		return &AdaptersError{Faults: faults}
+	if faults, lacks := adapterFaults(m, lw.dir, lw.opts, content); len(faults) > 0 {
+		return &AdaptersError{Faults: faults, Lacks: lacks}
 	}
 	return nil
 }
 
-// adapterFaults says what keeps the effects of a manifest from being performed.
-func adapterFaults(m *manifest.Manifest, dir string, opts Options, content func(manifest.Hash) ([]byte, error)) []manifest.Fault {
+// adapterFaults says what keeps the effects of a manifest from being performed. lacks is
+// not nil where that is nothing but adapters that the program lacks.
+func adapterFaults(m *manifest.Manifest, dir string, opts Options, content func(manifest.Hash) ([]byte, error)) (faults []manifest.Fault, lacks error) {
 	cfg := hostConfig(dir, opts)
 	cfg.Manifest, cfg.Content = m, content
-	var faults []manifest.Fault
+	var missing []error
 	for _, e := range host.Check(cfg) {
+		if errors.As(e, new(*manifest.NoAdapterError)) {
+			missing = append(missing, e)
+		}
 		part := "/config"
 		if e.Verifier {
 			part = "/verify"
 		}
 		faults = append(faults, manifest.Fault{Path: "/effects/" + e.Kind + part, Msg: e.Err.Error()})
 	}
-	return faults
+	if len(missing) == len(faults) {
+		lacks = errors.Join(missing...)
+	}
+	return faults, lacks
 }
 
-// checked has a world file read with what keeps its effects from being performed.
-func checked(dir string, opts Options) source.Option {
-	return source.WithCheck(func(loaded *source.Loaded) []manifest.Fault {
-		return adapterFaults(loaded.Manifest, dir, opts, func(h manifest.Hash) ([]byte, error) { return loaded.Contents[h], nil })
-	})
-}
+// lackingError is what is wrong with a world file for this program only: a *source.Error
+// and *manifest.NoAdapterErrors.
+type lackingError struct{ file, lacks error }
+
+func (e *lackingError) Error() string   { return e.file.Error() }
+func (e *lackingError) Unwrap() []error { return []error{e.file, e.lacks} }
 
 // Rehearse runs a manifest that nobody has proposed on the world's history; see
 // world.Moment.Rehearse.

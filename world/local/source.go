@@ -39,6 +39,9 @@ func (lw *World) CheckSource() error {
 // isInForce reports whether a world file makes the manifest in force.
 func (lw *World) isInForce(file string, options ...source.Option) (bool, error) {
 	loaded, err := load(file, lw.opts, options...)
+	if errors.As(err, new(*manifest.NoAdapterError)) {
+		loaded, err = Read(file, lw.opts, options...) // the file is right
+	}
 	if err != nil {
 		return false, err
 	}

@@ -19,6 +19,7 @@ type decoder struct {
 	fsys        fs.FS  // its directory
 	lines       []string
 	adapters    map[string][]string            // see builtIn
+	anyAdapter  bool                           // see WithAnyAdapter
 	check       func(*Loaded) []manifest.Fault // see WithCheck; nil: none
 	withoutCode bool                           // see WithoutCode
 	contents    map[manifest.Hash][]byte
@@ -53,6 +54,11 @@ func (d *decoder) mapping(n *yaml.Node, known fields) {
 			d.refuse(key, "unknown key %q: want one of %s", key.Value, strings.Join(names, ", "))
 		}
 	})
+}
+
+// object returns what decodes a mapping of known fields.
+func (d *decoder) object(known fields) func(*yaml.Node) {
+	return func(n *yaml.Node) { d.mapping(n, known) }
 }
 
 // named decodes a mapping from names to values of one shape.

@@ -33,15 +33,13 @@ func (d *decoder) effect(key, n *yaml.Node) manifest.Effect {
 	var e manifest.Effect
 	adapter, config := key, key // where their absence is reported
 	d.mapping(n, fields{
-		"adapter":      func(n *yaml.Node) { adapter = n; d.text(&e.Adapter)(n) },
-		"config":       func(n *yaml.Node) { config = n },
-		"timeout":      d.duration(&e.Timeout),
-		"class":        d.text(&e.Class),
-		"idempotent":   d.boolean(&e.Idempotent),
-		"external_key": d.text(&e.ExternalKey),
-		"retry": func(n *yaml.Node) {
-			d.mapping(n, fields{"attempts": d.count(&e.Retry.Attempts), "backoff": d.duration(&e.Retry.Backoff)})
-		},
+		"adapter":       func(n *yaml.Node) { adapter = n; d.text(&e.Adapter)(n) },
+		"config":        func(n *yaml.Node) { config = n },
+		"timeout":       d.duration(&e.Timeout),
+		"class":         d.text(&e.Class),
+		"idempotent":    d.boolean(&e.Idempotent),
+		"external_key":  d.text(&e.ExternalKey),
+		"retry":         d.object(fields{"attempts": d.count(&e.Retry.Attempts), "backoff": d.duration(&e.Retry.Backoff)}),
 		"on_in_doubt":   d.text(&e.OnInDoubt),
 		"settles_after": d.duration(&e.SettlesAfter),
 		"on_repeat":     d.text(&e.OnRepeat),
@@ -64,7 +62,7 @@ func (d *decoder) effect(key, n *yaml.Node) manifest.Effect {
 // adapter returns the config keys of an adapter, named at n, that name files.
 func (d *decoder) adapter(n *yaml.Node, name string) []string {
 	keys, known := d.adapters[name]
-	if !known {
+	if !known && !d.anyAdapter {
 		d.refuse(n, "%s", &manifest.NoAdapterError{What: "adapter", Name: name, Known: slices.Sorted(maps.Keys(d.adapters))})
 	}
 	return keys
@@ -126,12 +124,10 @@ func (d *decoder) compensate(n *yaml.Node) *manifest.Compensate {
 
 // budget decodes what a budget bounds, or an effect costs at most.
 func (d *decoder) budget(to *manifest.Budget) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		d.mapping(n, fields{
-			"calls":  d.count(&to.Calls),
-			"tokens": d.count(&to.Tokens),
-			"bytes":  d.size(&to.Bytes),
-			"micros": d.count(&to.Micros),
-		})
-	}
+	return d.object(fields{
+		"calls":  d.count(&to.Calls),
+		"tokens": d.count(&to.Tokens),
+		"bytes":  d.size(&to.Bytes),
+		"micros": d.count(&to.Micros),
+	})
 }

@@ -61,6 +61,10 @@ func WithAdapter(name string) Option {
 	return func(d *decoder) { d.adapters[name] = nil }
 }
 
+// WithAnyAdapter makes Load accept adapters that nobody knows, with whatever config: for
+// who performs nothing, or says himself what is missing.
+func WithAnyAdapter() Option { return func(d *decoder) { d.anyAdapter = true } }
+
 // WithCheck makes Load ask for more that is wrong with a manifest that is valid
 // otherwise, so that it is reported with its place.
 func WithCheck(check func(*Loaded) []manifest.Fault) Option {

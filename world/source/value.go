@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -48,39 +49,41 @@ func (d *decoder) expression(to *string) func(*yaml.Node) {
 	}
 }
 
-func (d *decoder) texts(to *[]string) func(*yaml.Node) {
+// texts and numbers decode lists of them.
+func (d *decoder) texts(to *[]string) func(*yaml.Node)   { return listOf(d, to, d.text) }
+func (d *decoder) numbers(to *[]uint64) func(*yaml.Node) { return listOf(d, to, d.number) }
+
+func listOf[T any](d *decoder, to *[]T, decode func(*T) func(*yaml.Node)) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		*to = listed(d, n, func(item *yaml.Node) string {
-			var s string
-			d.text(&s)(item)
-			return s
+		*to = listed(d, n, func(item *yaml.Node) (v T) {
+			decode(&v)(item)
+			return v
 		})
 	}
 }
 
-// number decodes an integer of 64 bits from 0.
-func (d *decoder) number(to *uint64) func(*yaml.Node) {
+// scalar decodes what parse takes, and says what was wanted in the place of anything else.
+func scalar[T any](d *decoder, to *T, want string, parse func(n *yaml.Node) (T, bool)) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if d.refused[n] {
 			return
 		}
-		v, err := strconv.ParseUint(strings.TrimPrefix(n.Value, "+"), 10, 64)
-		if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil {
-			d.refuse(n, "want an integer from 0 to %d, not %s", uint64(math.MaxUint64), describe(n))
+		v, ok := parse(n)
+		if n.Kind != yaml.ScalarNode || !ok {
+			d.refuse(n, "want %s, not %s", want, describe(n))
 			return
 		}
 		*to = v
 	}
 }
 
-func (d *decoder) numbers(to *[]uint64) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		*to = listed(d, n, func(item *yaml.Node) uint64 {
-			var v uint64
-			d.number(&v)(item)
-			return v
-		})
-	}
+// number decodes an integer of 64 bits from 0.
+func (d *decoder) number(to *uint64) func(*yaml.Node) {
+	want := fmt.Sprintf("an integer from 0 to %d", uint64(math.MaxUint64))
+	return scalar(d, to, want, func(n *yaml.Node) (uint64, bool) {
+		v, err := strconv.ParseUint(strings.TrimPrefix(n.Value, "+"), 10, 64)
+		return v, n.Tag == "!!int" && err == nil
+	})
 }
 
 // ticks decodes logical time by the rules of number or count.
@@ -90,16 +93,9 @@ func (d *decoder) ticks(to *manifest.Tick, decode func(*uint64) func(*yaml.Node)
 
 // boolean decodes true or false.
 func (d *decoder) boolean(to *bool) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if d.refused[n] {
-			return
-		}
-		if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-			d.refuse(n, "want true or false, not %s", describe(n))
-			return
-		}
-		*to = strings.EqualFold(n.Value, "true")
-	}
+	return scalar(d, to, "true or false", func(n *yaml.Node) (bool, bool) {
+		return strings.EqualFold(n.Value, "true"), n.Tag == "!!bool"
+	})
 }
 
 // count decodes an integer from 1.
@@ -151,17 +147,10 @@ func parseSize(s string) (uint64, bool) {
 
 // duration decodes a Go duration greater than 0, in nanoseconds.
 func (d *decoder) duration(to *int64) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if d.refused[n] {
-			return
-		}
+	return scalar(d, to, "a duration such as 500ms, 1m or 24h", func(n *yaml.Node) (int64, bool) {
 		v, err := time.ParseDuration(n.Value)
-		if n.Kind != yaml.ScalarNode || err != nil || v <= 0 {
-			d.refuse(n, "want a duration such as 500ms, 1m or 24h, not %s", describe(n))
-			return
-		}
-		*to = int64(v)
-	}
+		return int64(v), err == nil && v > 0
+	})
 }
 
 // epoch decodes an RFC 3339 time, quoted or not, in nanoseconds since 1970.

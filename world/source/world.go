@@ -11,12 +11,10 @@ import (
 func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 	var m manifest.Manifest
 	d.mapping(root, fields{
-		"world":   d.text(&m.World),
-		"version": d.number(&m.Version),
-		"seed":    d.number(&m.Seed),
-		"clock": func(n *yaml.Node) {
-			d.mapping(n, fields{"epoch": d.epoch(&m.Clock.Epoch), "tick": d.duration(&m.Clock.Tick)})
-		},
+		"world":    d.text(&m.World),
+		"version":  d.number(&m.Version),
+		"seed":     d.number(&m.Seed),
+		"clock":    d.object(fields{"epoch": d.epoch(&m.Clock.Epoch), "tick": d.duration(&m.Clock.Tick)}),
 		"reducers": func(n *yaml.Node) { m.Reducers = named(d, n, d.reducer) },
 		"events":   func(n *yaml.Node) { m.Events = named(d, n, d.event) },
 		"effects":  func(n *yaml.Node) { m.Effects = named(d, n, d.effect) },
@@ -24,26 +22,20 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 		"policies": func(n *yaml.Node) { m.Policies = listed(d, n, d.policy) },
 		"routing":  func(n *yaml.Node) { m.Routing = listed(d, n, d.route) },
 		"budget":   d.budget(&m.Budget),
-		"defaults": func(n *yaml.Node) {
-			d.mapping(n, fields{
-				"approval_ttl":     d.ticks(&m.Defaults.ApprovalTTL, d.count),
-				"snapshot_every":   d.number(&m.Defaults.SnapshotEvery),
-				"checkpoint_every": d.count(&m.Defaults.CheckpointEvery),
-				"retention": func(n *yaml.Node) {
-					d.mapping(n, fields{"max_snapshots": d.count(&m.Defaults.Retention.MaxSnapshots)})
-				},
-			})
-		},
-		"limits": func(n *yaml.Node) {
-			d.mapping(n, fields{
-				"events_per_tick": d.count(&m.Limits.EventsPerTick),
-				"in_flight":       d.count(&m.Limits.InFlight),
-				"mailbox":         d.count(&m.Limits.Mailbox),
-				"alarms":          d.count(&m.Limits.Alarms),
-				"payload":         d.size(&m.Limits.Payload),
-				"receipt":         d.size(&m.Limits.Receipt),
-			})
-		},
+		"defaults": d.object(fields{
+			"approval_ttl":     d.ticks(&m.Defaults.ApprovalTTL, d.count),
+			"snapshot_every":   d.number(&m.Defaults.SnapshotEvery),
+			"checkpoint_every": d.count(&m.Defaults.CheckpointEvery),
+			"retention":        d.object(fields{"max_snapshots": d.count(&m.Defaults.Retention.MaxSnapshots)}),
+		}),
+		"limits": d.object(fields{
+			"events_per_tick": d.count(&m.Limits.EventsPerTick),
+			"in_flight":       d.count(&m.Limits.InFlight),
+			"mailbox":         d.count(&m.Limits.Mailbox),
+			"alarms":          d.count(&m.Limits.Alarms),
+			"payload":         d.size(&m.Limits.Payload),
+			"receipt":         d.size(&m.Limits.Receipt),
+		}),
 		"governance": d.governance(&m.Governance),
 	})
 	return m
@@ -65,17 +57,15 @@ func (d *decoder) reducer(_, n *yaml.Node) manifest.Reducer {
 		"grants":   d.texts(&r.Grants),
 		"on_error": d.text(&r.OnError),
 		"budget":   d.budget(&r.Budget),
-		"limits": func(n *yaml.Node) {
-			d.mapping(n, fields{
-				"gas":     d.count(&r.Limits.Gas),
-				"state":   d.size(&r.Limits.State),
-				"events":  d.count(&r.Limits.Events),
-				"effects": d.count(&r.Limits.Effects),
-				"timers":  d.count(&r.Limits.Timers),
-				"value":   d.size(&r.Limits.Value),
-				"memory":  d.size(&r.Limits.Memory),
-			})
-		},
+		"limits": d.object(fields{
+			"gas":     d.count(&r.Limits.Gas),
+			"state":   d.size(&r.Limits.State),
+			"events":  d.count(&r.Limits.Events),
+			"effects": d.count(&r.Limits.Effects),
+			"timers":  d.count(&r.Limits.Timers),
+			"value":   d.size(&r.Limits.Value),
+			"memory":  d.size(&r.Limits.Memory),
+		}),
 	})
 	return r
 }

@@ -14,6 +14,7 @@ type Status struct {
 	WorldID       string         `json:"world_id"`
 	Time          manifest.Tick  `json:"time"`
 	Head          journal.Head   `json:"head"`
+	AsOf          journal.Seq    `json:"as_of"` // the record as of which the rest is; before the head where the program lacks Go reducers
 	Manifest      ManifestInLine `json:"manifest"`
 	Cells         int            `json:"cells"`
 	EventsPending int            `json:"events_pending"`
@@ -74,7 +75,7 @@ type Anchor struct {
 // both.
 func StatusOf(s *world.Status, stored journal.Head) Status {
 	return Status{
-		World: s.World, WorldID: s.ID, Time: s.Time, Head: s.Head, Manifest: ManifestInLine{Hash: s.Manifest, Version: s.Version},
+		World: s.World, WorldID: s.ID, Time: s.Time, Head: s.Head, AsOf: s.Head.ID, Manifest: ManifestInLine{Hash: s.Manifest, Version: s.Version},
 		Cells: s.Cells, EventsPending: s.EventsPending, Intents: CountsOf(s), Timers: s.Timers, Snapshots: s.Snapshots, Idle: s.Idle,
 		Anchor: Anchor{ID: stored.ID, OK: stored.ID > s.Head.ID || stored == s.Head},
 	}
