@@ -53,3 +53,29 @@ goes on reading the records from there: keep the file where it is, and a copy of
 	cmd.Flags().StringVar(&before, "before", "", "the first `SNAPSHOT` whose record stays, by name or hash prefix")
 	return cmd
 }
+
+func newGCCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "gc",
+		Short: "Delete what nothing refers to, and give its room back",
+		Long: `Delete what nothing refers to: contents that no record and no manifest names,
+versions that no snapshot needs, and what killed processes have left. All records
+must be readable, those in archives too; else nothing is deleted.`,
+		Example: "  worldctl gc",
+		Args:    args(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			dir, err := c.dir()
+			if err != nil {
+				return err
+			}
+			f, err := local.Collect(dir, c.options())
+			if err != nil {
+				return notOpened(dir, err)
+			}
+			return c.object("gc", f, func() {
+				fmt.Fprintf(c.stdout, "%d blobs of %d bytes, %d versions, %d notes, %d leftovers; %d bytes before, %d after\n",
+					f.Blobs, f.BlobBytes, f.Versions, f.Notes, f.Leftovers, f.BytesBefore, f.BytesAfter)
+			})
+		},
+	}
+}

@@ -113,7 +113,7 @@ func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) err
 			line = err.Error()
 		}
 		fmt.Fprintf(c.stdout, "#%d %s\n", id, line)
-		c.note("next: worldctl run")
+		c.nextRun()
 	})
 }
 
@@ -135,8 +135,15 @@ func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, at mani
 	}{accepted, lw.Head()}
 	return c.object("send-bulk", answer, func() {
 		fmt.Fprintf(c.stdout, "%d events accepted, the journal ends at #%d\n", accepted, answer.Head.ID)
-		c.note("next: worldctl run")
+		c.nextRun()
 	})
+}
+
+// nextRun says what to type next, unless who owns the world runs it.
+func (c *cli) nextRun() {
+	if c.owned == nil {
+		c.note("next: worldctl run")
+	}
 }
 
 // notAll says where lines ended, and what was accepted before.

@@ -1,5 +1,5 @@
-// Package file reads small files, and makes files and directories such that after a
-// crash or an error there is all of one or nothing.
+// Package file reads small files, and makes files and directories such that after an
+// error, and where Replace writes after a crash, too, there is all of one or nothing.
 package file
 
 import (
@@ -65,8 +65,9 @@ func ReadFrom(r io.Reader, most int64) ([]byte, error) {
 	return data, err
 }
 
-// WriteNew writes a file that is not there yet, and syncs it. After an error it is not
-// there, unless it was: the error wraps fs.ErrExist then.
+// WriteNew writes a file that is not there yet, and syncs it, but not its name. After an
+// error it is not there, unless it was: the error wraps fs.ErrExist then. A crash may leave
+// a part of it.
 func WriteNew(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
@@ -109,7 +110,10 @@ func Replace(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return SyncDir(dir)
+	if err := SyncDir(dir); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil // who may write to a directory and not read it cannot sync it
 }
 
 // Put is Replace with what is in memory.

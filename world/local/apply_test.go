@@ -385,6 +385,15 @@ func TestWorldWithoutItsAdaptersIsRead(t *testing.T) {
 	require.ErrorAs(t, w.Run(t.Context()), &lacks)
 	require.NoError(t, w.Close())
 
+	keyring := filepath.Join(dir, ".world", "keyring")
+	keys, err := os.ReadFile(keyring)
+	require.NoError(t, err)
+	_, err = local.Rotate(t.Context(), dir, local.Options{}, "ada")
+	require.ErrorAs(t, err, &lacks)
+	after, err := os.ReadFile(keyring)
+	require.NoError(t, err)
+	require.Equal(t, keys, after, "no key of which the journal does not know")
+
 	opts := elsewhere(p)
 	opts.Adapters = nil
 	w = openWith(t, dir, opts)

@@ -11,7 +11,6 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Rotate gives the world in a directory a new receipt key, which signs from now
@@ -43,11 +42,10 @@ func (lw *World) noteRotation(ctx context.Context, keys *receipt.Keyring, actor 
 			b.Revoked = append(b.Revoked, k.ID)
 		}
 	}
-	var err error
-	if lw.w, err = world.Open(lw.config()); err != nil {
+	if err := lw.load(lw.config()); err != nil {
 		return err
 	}
-	_, err = lw.w.NoteRotation(ctx, b)
+	_, err := lw.w.NoteRotation(ctx, b)
 	return err
 }
 
@@ -80,8 +78,11 @@ func Unseal(dir string, opts Options) error {
 }
 
 func (lw *World) rotate(revoke []uint64) (*receipt.Keyring, error) {
+	if err := lw.load(lw.config()); err != nil {
+		return nil, err
+	}
 	if err := lw.canRun(); err != nil {
-		return nil, err // the anchor's key would be another
+		return nil, err // the anchor's key would be another, or nobody could note it
 	}
 	keys, err := lw.keys.Rotate(randomBytes(receipt.SecretBytes))
 	for i := 0; err == nil && i < len(revoke); i++ {

@@ -238,7 +238,7 @@ func (lw *World) performer() *host.Host {
 }
 
 // View lets read look at the world while nothing changes it. What read gets must
-// not be used after it returns.
+// not be used after it returns, and read must not call lw, which waits for it.
 func (lw *World) View(read func(*world.Moment)) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
@@ -246,18 +246,16 @@ func (lw *World) View(read func(*world.Moment)) {
 }
 
 // Update lets change change the world while nobody else does, and returns its error.
-// Then it signs the checkpoint that is due. What change gets must not be used after it
-// returns. Apply of lw waits for effects in flight, too.
+// Then it signs the checkpoint that is due, whatever the error. What change gets must not
+// be used after it returns, and change must not call lw, which waits for it. Apply of lw
+// waits for effects in flight, too.
 func (lw *World) Update(change func(*world.World) error) error {
 	if err := lw.canRun(); err != nil {
 		return err
 	}
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
-	if err := change(lw.w); err != nil {
-		return err
-	}
-	return lw.signDue()
+	return errors.Join(change(lw.w), lw.signDue())
 }
 
 // Change is Update that returns what change does.
@@ -284,3 +282,22 @@ func (lw *World) Keys() *receipt.Keyring { return lw.keys }
 
 // HostStats counts what the world's host has done.
 func (lw *World) HostStats() host.Stats { return lw.performer().Stats() }
+
+// Look opens the world in a directory to be read, in no other process meanwhile.
+// What would change it is refused with ErrNoKeys; what a crash left half-done
+// stays so; and a fork does not need the world whose recordings answer its
+// effects.
+func Look(dir string, opts Options) (*World, error) {
+	lw, err := own(dir, opts)
+	if err != nil {
+		return nil, err
+	}
+	cfg := lw.config() // verifies with the world's keys
+	if lw.keys, err = receipt.NewKeyring(lw.keys.World(), nil); err == nil {
+		err = lw.load(cfg)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lw.abandon())
+	}
+	return lw, nil
+}
