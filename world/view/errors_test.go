@@ -28,16 +28,17 @@ import (
 // meets it.
 func TestEveryErrorThatADoorCanMeetHasAFault(t *testing.T) {
 	never := map[string]string{
-		"world.InputError":        "it wraps one that has",
-		"governance.SameError":    "it is an ErrSame",
-		"local.LineError":         "it wraps what is wrong with the line",
-		"world.NotEventError":     "likewise",
-		"manifest.PatchError":     "it wraps one that has",
-		"governance.CapError":     "who proposes a candidate is told that it cannot be run, whatever is wrong with it",
-		"governance.PolicyError":  "likewise",
-		"manifest.NoAdapterError": "it stands in a list of faults",
-		"receipt.ErrLate":         "the world records such a receipt as late",
-		"snapshot.ErrBadProof":    "verification reports it as what it has found",
+		"world.InputError":            "it wraps one that has",
+		"governance.SameError":        "it is an ErrSame",
+		"local.LineError":             "it wraps what is wrong with the line",
+		"world.NotEventError":         "likewise",
+		"manifest.PatchError":         "it wraps one that has",
+		"governance.CapError":         "who proposes a candidate is told that it cannot be run, whatever is wrong with it",
+		"governance.PolicyError":      "likewise",
+		"manifest.NoAdapterError":     "it stands in a list of faults",
+		"manifest.MissingEngineError": "it is part of world.ErrEngine, or says why a candidate cannot be run",
+		"receipt.ErrLate":             "the world records such a receipt as late",
+		"snapshot.ErrBadProof":        "verification reports it as what it has found",
 	}
 	rows := make(map[string]bool)
 	ast.Inspect(parsed(t, "errors.go"), func(n ast.Node) bool {
