@@ -100,10 +100,10 @@ func (n *logic) eval(f *frame) ref.Val {
 	return !n.decides
 }
 
-type conditional struct{ if_, then, else_ node }
+type conditional struct{ when, then, otherwise node }
 
 func (n *conditional) eval(f *frame) ref.Val {
-	v := n.if_.eval(f)
+	v := n.when.eval(f)
 	if !f.spend(1) {
 		return overspent()
 	}
@@ -115,7 +115,7 @@ func (n *conditional) eval(f *frame) ref.Val {
 	case bool(b):
 		return n.then.eval(f)
 	}
-	return n.else_.eval(f)
+	return n.otherwise.eval(f)
 }
 
 type notStrictlyFalse struct{ of node }

@@ -159,7 +159,7 @@ func (p *planner) call(e ast.CallExpr) (node, error) {
 		return &logic{args, types.True}, nil
 	case operators.Conditional:
 		return &conditional{args[0], args[1], args[2]}, nil
-	case operators.NotStrictlyFalse, operators.OldNotStrictlyFalse:
+	case operators.NotStrictlyFalse, operators.OldNotStrictlyFalse: //nolint:staticcheck // as cel-go does
 		return &notStrictlyFalse{args[0]}, nil
 	}
 	c := &call{name: e.FunctionName(), args: args, function: p.functions[e.FunctionName()]}

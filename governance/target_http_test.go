@@ -256,7 +256,7 @@ func TestHeadersAreComparedAsServersDo(t *testing.T) {
 		_, err = judgeHTTP(rawJSON(t, config), rawJSON(t, params))
 		require.NoError(t, err, "%s: what the gate has let through in journals", name)
 		for version, want := range map[string]Code{version2: "", version3: CodeParamNotAllowed} {
-			effect := &manifest.Effect{Config: manifest.Data(rawJSON(t, config))}
+			effect := &manifest.Effect{Config: rawJSON(t, config)}
 			_, denied := parsers(version)[manifest.CapHTTP].target(effect, rawJSON(t, params))
 			require.Equal(t, want == "", denied == nil, version)
 		}

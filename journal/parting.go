@@ -60,7 +60,7 @@ func linked(h History, id Seq) (Scanned, error) {
 	return Scanned{}, fmt.Errorf("journal: record #%d: %w", id, ErrNotFound)
 }
 
-// Spending is what effects cost in a part of a
+// Spending is what effects cost in a part of a journal.
 type Spending struct {
 	receipt.Cost        // calls are attempts that began, but for those of which nothing left
 	Answers      uint64 `json:"answers"` // receipts

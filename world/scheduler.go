@@ -91,7 +91,8 @@ func (a *alarms) add(x alarm) { heap.Push(a, x) }
 // due takes the alarms that are due at a tick, one after the other.
 func (a *alarms) due(now manifest.Tick) iter.Seq[alarm] {
 	return func(yield func(alarm) bool) {
-		for len(*a) > 0 && (*a)[0].at <= now && yield(heap.Pop(a).(alarm)) { //nolint:forcetypeassert // Push takes nothing else
+		for more := true; more && len(*a) > 0 && (*a)[0].at <= now; {
+			more = yield(heap.Pop(a).(alarm)) //nolint:forcetypeassert // Push takes nothing else
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (d *door) spell(out *bytes.Buffer, text []byte) {
 }
 
 // doors puts the doors in front of the streams of this run.
-func (c *cli) doors() (close func() error) {
+func (c *cli) doors() (shut func() error) {
 	c.rawOut, c.rawErr = c.stdout, c.stderr
 	out := &door{to: flushed{c.rawOut}, json: func() bool { return c.output != formTable && c.output != "" }}
 	c.stdout = bufio.NewWriter(out)

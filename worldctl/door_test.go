@@ -81,11 +81,11 @@ func TestDoorWritesACharacterThatWasCutOff(t *testing.T) {
 
 // typed runs a command line as if stdout were a terminal without colors, and returns
 // all that it printed.
-func typedTo(t *testing.T, stdin string, args ...string) (out []byte, code int) {
+func typedTo(t *testing.T, args ...string) (out []byte, code int) {
 	t.Helper()
 	var all bytes.Buffer
 	c := &cli{
-		opts: released(), args: args, stdin: strings.NewReader(stdin), stdout: bufio.NewWriter(&all), stderr: &all,
+		opts: released(), args: args, stdin: strings.NewReader(""), stdout: bufio.NewWriter(&all), stderr: &all,
 		origin: owner.Origin{Width: 80, Plain: true},
 	}
 	code = c.execute(t.Context())
@@ -132,7 +132,7 @@ func hostileWorld(t *testing.T) (dir string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	in := func(args ...string) {
-		out, code := typedTo(t, "", args...)
+		out, code := typedTo(t, args...)
 		require.Contains(t, []int{exitOK, exitUndecided, exitDenied}, code, "%q: %s", args, out)
 		at, found := acting(out)
 		require.False(t, found, "%q: %q", args, at)
@@ -142,7 +142,7 @@ func hostileWorld(t *testing.T) (dir string) {
 	in("-w", dir, "send", "said", string(said))
 	in("-w", dir, "run")
 	in("-w", dir, "snapshot", "create", "later")
-	out, _ := typedTo(t, "", "-w", dir, "effect", "say", string(said), "--cap", "any", "--reason", hostile, "--as", hostileName)
+	out, _ := typedTo(t, "-w", dir, "effect", "say", string(said), "--cap", "any", "--reason", hostile, "--as", hostileName)
 	at, found := acting(out)
 	require.False(t, found, "%q", at)
 	next := strings.Replace(hostileManifest, "version: 1", "version: 2", 1)
@@ -202,9 +202,9 @@ func TestNoVerbLetsThroughWhatATerminalActsOn(t *testing.T) {
 	dir := hostileWorld(t)
 	t.Chdir(t.TempDir()) // some verbs make what they are told to
 	bundle := filepath.Join(t.TempDir(), "bundle")
-	out, code := typedTo(t, "", "-w", dir, "export", bundle, "--format", "bundle")
+	out, code := typedTo(t, "-w", dir, "export", bundle, "--format", "bundle")
 	require.Equal(t, exitOK, code, "%s", out)
-	listed, _ := typedTo(t, "", "-w", dir, "intent", "list", "-o", "jsonl")
+	listed, _ := typedTo(t, "-w", dir, "intent", "list", "-o", "jsonl")
 	var intent struct{ Key string }
 	first, _, _ := bytes.Cut(listed, []byte("\n"))
 	require.NoError(t, json.Unmarshal(first, &intent), "%s", first)
@@ -218,7 +218,7 @@ func TestNoVerbLetsThroughWhatATerminalActsOn(t *testing.T) {
 				for _, arg := range more {
 					args = append(args, names.Replace(arg))
 				}
-				out, _ := typedTo(t, "", args...)
+				out, _ := typedTo(t, args...)
 				at, found := acting(out)
 				require.False(t, found, "%q: %q", args, at)
 				if bytes.Contains(out, []byte("U+001B")) || bytes.Contains(out, []byte(`\u001b`)) || bytes.Contains(out, []byte(`\\x1b`)) {

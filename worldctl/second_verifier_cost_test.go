@@ -64,10 +64,10 @@ func (f *crafter) pair(record []byte) {
 func (f *crafter) blob(content []byte) { f.items = canon.AppendBytes(f.items, content) }
 
 // large appends a blob, and a record that has it as its payload, as often as is said.
-func (f *crafter) large(kind string, payload []byte, times int) {
+func (f *crafter) large(payload []byte, times int) {
 	f.blob(payload)
 	for range times {
-		f.stored(kind, value([]any{hashOf(payload), len(payload)}))
+		f.stored("event.submitted", value([]any{hashOf(payload), len(payload)}))
 	}
 }
 
@@ -102,7 +102,7 @@ func listOf(n int, x string) []byte {
 }
 
 func craftedFiles(t *testing.T) []crafted {
-	return slices.Concat(craftedForms(t), craftedNumbers(t), craftedBombs(t), craftedSearches(t), craftedProofs(t))
+	return slices.Concat(craftedForms(t), craftedNumbers(t), craftedBombs(t), craftedSearches(t), craftedProofs())
 }
 
 // craftedForms have values in places where nobody expects them.
@@ -124,7 +124,7 @@ func craftedForms(t *testing.T) []crafted {
 		{"an item of a million arrays in each other", raw(string(nested(1 << 20)))},
 		{"a payload of arrays in each other", func() []byte {
 			f := newCrafter(t)
-			f.large("event.submitted", nested(1<<20), 1)
+			f.large(nested(1<<20), 1)
 			return f.file(nil)
 		}()},
 		{"a record whose kind is a list", kindless.file(nil)},
@@ -145,7 +145,7 @@ func craftedNumbers(t *testing.T) []crafted {
 	id := newCrafter(t)
 	id.pair(slices.Concat([]byte{0x85}, []byte(huge), value(0), value("clock.advanced"), value(0), value(value([]any{1, 1}))))
 	inside := newCrafter(t)
-	inside.large("event.submitted", []byte("\x86\x01\x61e\x00\xf4\x80"+huge), 3)
+	inside.large([]byte("\x86\x01\x61e\x00\xf4\x80"+huge), 3)
 	return []crafted{
 		{"a version of 2,500,000 digits", packed(t, version)},
 		{"an id of 2,500,000 digits", id.file(nil)},
@@ -157,11 +157,11 @@ func craftedNumbers(t *testing.T) []crafted {
 func craftedBombs(t *testing.T) []crafted {
 	raw := func(items []byte) []byte { f := newCrafter(t); f.items = append(f.items, items...); return f.file(nil) }
 	lists := newCrafter(t)
-	lists.large("event.submitted", listOf(10<<20, "\x80"), 1)
+	lists.large(listOf(10<<20, "\x80"), 1)
 	maps := newCrafter(t)
-	maps.large("event.submitted", listOf(1000000, "\xa1\x61a\xa0"), 1)
+	maps.large(listOf(1000000, "\xa1\x61a\xa0"), 1)
 	texts := newCrafter(t)
-	texts.large("event.submitted", listOf(3000000, "\x62ab"), 1)
+	texts.large(listOf(3000000, "\x62ab"), 1)
 	names := newCrafter(t)
 	for range 5000 {
 		names.record("intent.emitted", []any{1, counted(int(names.last)), strings.Repeat("s", 2000), "c/a", "k", "", "", 0, "allow", []any{}, nil})
@@ -192,7 +192,7 @@ func craftedSearches(t *testing.T) []crafted {
 		return []any{1, counted(n), "s", "c/a", "k", "", "", 0, decision, []any{}, nil}
 	}
 	same := newCrafter(t)
-	same.large("event.submitted", value([]any{1, "e", 0, false, []any{"c/a"}, strings.Repeat("x", 1<<20)}), many)
+	same.large(value([]any{1, "e", 0, false, []any{"c/a"}, strings.Repeat("x", 1<<20)}), many)
 	brought := newCrafter(t)
 	content := make([]byte, 1<<20)
 	files := make(map[string]any)
@@ -258,7 +258,7 @@ func signedByMany(t *testing.T) []byte {
 }
 
 // craftedProofs are JSON.
-func craftedProofs(t *testing.T) []crafted {
+func craftedProofs() []crafted {
 	proof := func(world, record, more string) []byte {
 		return fmt.Appendf(nil, `{"schema":"worldkernel/proof/v1","world":"%s","record":%s,"bytes":"gA==","inclusion":[],"checkpoint":"%[1]s","signers":["%[1]s"]%[3]s}`, world, record, more)
 	}

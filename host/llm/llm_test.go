@@ -130,7 +130,7 @@ func TestRequestIsWhatTheGateJudged(t *testing.T) {
 	require.Equal(t, receipt.Cost{Tokens: 1510, Micros: 5, Bytes: uint64(len(request.body) + len(answer))}, got.Cost, "4.57 rounded up")
 	require.Equal(t, "/v1/chat/completions", request.path)
 	require.Equal(t, `["huge"]`, at(t, got.Payload, "ignored"))
-	require.Equal(t, `{"seed":9007199254740993,"model":"m-1","top_k":1.0,`+
+	require.Equal(t, `{"seed":9007199254740993,"model":"m-1","top_k":1.0,`+ //nolint:testifylint // to the letter
 		`"messages":[{"role":"user","content":"<&> ☃"}],"temperature":0.1}`, request.body)
 	require.Equal(t, "Bearer "+secretKey, request.header.Get("Authorization"))
 	require.Equal(t, "worldkernel:w:abc", request.header.Get("Idempotency-Key"))

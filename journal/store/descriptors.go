@@ -73,7 +73,7 @@ func (d descriptorFS) List(dir string) ([]string, error) {
 
 // patiently tries until there is a descriptor, or for so long; 0: without end.
 func patiently[T any](limit time.Duration, try func() (T, error)) (T, error) {
-	for began := time.Now(); ; time.Sleep(descriptorWait) {
+	for began := time.Now(); ; time.Sleep(descriptorWait) { //nolint:forbidigo // nobody tells when a descriptor is free
 		got, err := try()
 		if !noDescriptor(err) || limit > 0 && time.Since(began) > limit {
 			return got, err

@@ -53,6 +53,7 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 		if len(c.open) > c.limit {
 			c.drop(conn)
 		}
+	case http.StateActive: // see active
 	case http.StateIdle:
 		if x := c.open[conn]; x != nil {
 			x.since, x.busy = now(), false

@@ -51,7 +51,7 @@ func TestConnectionsThatWaitGiveWay(t *testing.T) {
 			require.Equal(t, http.StatusOK, s.get("/api/worlds").Status, "who is known is answered")
 		}
 	}
-	left, soon := 0, time.Now().Add(2*time.Second)
+	left, soon := 0, time.Now().Add(2*time.Second) //nolint:forbidigo // of a socket
 	for _, conn := range strangers {
 		require.NoError(t, conn.SetReadDeadline(soon))
 		_, err := io.Copy(io.Discard, conn)
@@ -72,7 +72,7 @@ func TestSlowBodyGivesItsSlotBack(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Requests: 1, BodyGrace: 100 * time.Millisecond, BodyRate: 1 << 20}})
 	conn := s.dial(fmt.Sprintf("POST /api/worlds/w/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", s.http.Listener.Addr(), s.secrets["ada"]))
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second))) //nolint:forbidigo // of a socket
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
 	defer res.Body.Close() //nolint:errcheck // of a test

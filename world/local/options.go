@@ -68,7 +68,7 @@ func (lw *World) config() world.Config {
 			}
 			made, err := host.New(cfg)
 			if lw.w == nil && errors.As(err, new(*manifest.NoAdapterError)) {
-				lw.lacks, err = err, nil
+				lw.lacks = err
 				lw.edition.Store(next)
 				return nil, nil // likewise
 			}

@@ -18,7 +18,7 @@ func effectOf(t *testing.T, adapter, config string) *manifest.Effect {
 	t.Helper()
 	data, err := canon.FromJSON([]byte(config))
 	require.NoError(t, err)
-	return &manifest.Effect{Adapter: adapter, Config: manifest.Data(data)}
+	return &manifest.Effect{Adapter: adapter, Config: data}
 }
 
 // strangers are effects of somebody else's manifest. need: what a worker without a
