@@ -135,6 +135,7 @@ func TestLimitsAreNamed(t *testing.T) {
 		"limits.effects": {"ctx.effect(\"a\")\n    ctx.effect(\"a\")", manifest.ReducerLimits{Effects: 1}},
 		"limits.timers":  {"ctx.timer(1, \"a\")\n    ctx.timer(1, \"a\")", manifest.ReducerLimits{Timers: 1}},
 		"limits.value":   {"x = \"0123456789\"\n    y = x * 2", manifest.ReducerLimits{Value: 19}},
+		"limits.memory":  {"for i in range(100):\n        x = \"0123456789\" * 10", manifest.ReducerLimits{Gas: 1 << 20, Value: 1 << 20, Memory: 5000}},
 	} {
 		r := instance(t, "def reduce(ctx, state, event):\n    "+c.body+"\n")
 		in := input(t, "", "{}")
