@@ -126,18 +126,27 @@ func (n *notStrictlyFalse) eval(f *frame) ref.Val {
 	return types.Bool(!ok || bool(v))
 }
 
+// evalAll returns the values of nodes, or the first error.
+func (f *frame) evalAll(of []node) (items []ref.Val, failed ref.Val) {
+	items = make([]ref.Val, len(of))
+	for i, n := range of {
+		items[i] = n.eval(f)
+		if !f.spend(1) {
+			return nil, overspent()
+		}
+		if types.IsError(items[i]) {
+			return nil, items[i]
+		}
+	}
+	return items, nil
+}
+
 type listLiteral struct{ of []node }
 
 func (n *listLiteral) eval(f *frame) ref.Val {
-	items := make([]ref.Val, len(n.of))
-	for i, of := range n.of {
-		items[i] = of.eval(f)
-		if !f.spend(1) {
-			return overspent()
-		}
-		if types.IsError(items[i]) {
-			return items[i]
-		}
+	items, failed := f.evalAll(n.of)
+	if failed != nil {
+		return failed
 	}
 	return newList(items)
 }
@@ -145,15 +154,9 @@ func (n *listLiteral) eval(f *frame) ref.Val {
 type dictLiteral struct{ of []node } // key, value, key, value
 
 func (n *dictLiteral) eval(f *frame) ref.Val {
-	items := make([]ref.Val, len(n.of))
-	for i, of := range n.of {
-		items[i] = of.eval(f)
-		if !f.spend(1) {
-			return overspent()
-		}
-		if types.IsError(items[i]) {
-			return items[i]
-		}
+	items, failed := f.evalAll(n.of)
+	if failed != nil {
+		return failed
 	}
 	return newDict(&f.meter, items)
 }
