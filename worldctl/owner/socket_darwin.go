@@ -1,38 +1,15 @@
 package owner
 
-import (
-	"errors"
-	"io/fs"
-	"net"
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // descriptors is where open directories would have short names.
 const descriptors = "/dev/fd"
 
-// peer returns the user of the process at the other end, or of the one that listens.
-func peer(conn *net.UnixConn) (uid int, err error) {
-	raw, err := conn.SyscallConn()
+// userAt returns the user at the other end of a socket.
+func userAt(fd int) (int, error) {
+	is, err := unix.GetsockoptXucred(fd, unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
 	if err != nil {
 		return 0, err
 	}
-	var is *unix.Xucred
-	failed := raw.Control(func(fd uintptr) {
-		is, err = unix.GetsockoptXucred(int(fd), unix.SOL_LOCAL, unix.LOCAL_PEERCRED)
-	})
-	if failed != nil || err != nil {
-		return 0, errors.Join(failed, err)
-	}
 	return int(is.Uid), nil
-}
-
-// ownerOf returns the user that a file belongs to.
-func ownerOf(info fs.FileInfo) (uid int, known bool) {
-	is, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(is.Uid), true
 }
