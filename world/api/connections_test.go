@@ -81,7 +81,7 @@ func (s *served) ask(user, path, accept string) (conn net.Conn, status int, head
 	conn = s.dial(fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n\r\n",
 		path, s.http.Listener.Addr(), s.secrets[user], accept))
 	require.NoError(s.t, conn.SetReadDeadline(time.Now().Add(time.Minute))) //nolint:forbidigo // of a socket
-	res, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // that of a stream ends with its connection
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)               //nolint:bodyclose // that of a stream ends with its connection
 	require.NoError(s.t, err)
 	if accept == "application/json" {
 		_, err = io.Copy(io.Discard, res.Body)
