@@ -4,6 +4,7 @@ FUZZTIME ?= 10s
 SEED     ?= 1
 LIVES    ?= 20000
 KILLS    ?= 10000
+SIMULATIONS := ^TestSimulation|^TestNothingIsDoneTwice|^TestProgramsActOnWhole
 LINTER   := bin/golangci-lint
 VULNDB   ?= https://vuln.go.dev
 
@@ -39,13 +40,14 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 
 # internal/lint lets no goroutine into the pure floors, and starts none: there the
 # race detector would find nothing, and the tests take five times as long. In
-# journal/store it tries a few of all crashes, faults and flipped bytes. worldctl/kill
-# starts worldctl as it is released. These run so, without C.
-PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world worldctl/kill
+# journal/store it tries a few of all crashes, faults and flipped bytes, in
+# world/worldtest/twice a few of all lives. world/worldtest runs worlds without
+# goroutines, and worldctl/kill starts worldctl as it is released. These run so, without C.
+PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world world/worldtest worldctl/kill
 
 test: ## run all tests in random order, with the race detector where there are goroutines
 	$(GO) test -race -shuffle=on -timeout 25m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
-	CGO_ENABLED=0 $(GO) test -trimpath -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store
+	CGO_ENABLED=0 $(GO) test -trimpath -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store ./world/worldtest/twice
 	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
 
 $(LINTER): tools/go.mod tools/go.sum
@@ -65,8 +67,12 @@ fuzz: ## run each fuzz target for FUZZTIME
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$(dirname "$$file")" || exit 1; \
 	done
 
-sim: ## run the simulation from SEED
-	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/... ./worldctl
+sim: ## run the simulations from SEED, and say how often each fault struck
+	@mkdir -p build
+	SEED=$(SEED) LIVES=$${SIM_RUNS:-5000} $(GO) test -count=1 -timeout 60m -v -run '$(SIMULATIONS)' ./world/... ./worldctl > build/sim.log; code=$$?; \
+		grep -v '^=== RUN' build/sim.log | grep -v '^ *[0-9]*  '; \
+		awk '$$1 ~ /^[0-9]+$$/ && /^ +[0-9]+  / {n = $$1; $$1 = ""; all[$$0] += n} END {for (name in all) printf "%9d %s\n", all[name], name}' build/sim.log | sort -k2; \
+		exit $$code
 
 twice: ## live LIVES random lives from SEED on, and look for what is done twice
 	SEED=$(SEED) LIVES=$(LIVES) $(GO) test -count=1 -timeout 60m -v ./world/worldtest/twice
