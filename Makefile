@@ -3,6 +3,7 @@ DEMO_DIR ?= build/town
 FUZZTIME ?= 10s
 SEED     ?= 1
 LIVES    ?= 20000
+ATTEMPTS ?= 2500
 LINTER   := bin/golangci-lint
 VULNDB   ?= https://vuln.go.dev
 
@@ -12,7 +13,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim twice twice-controls gas bench cover check check-fast platforms tidy vuln clean bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice twice-controls gas bench cover check check-fast platforms tidy vuln clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +67,9 @@ fuzz: ## run each fuzz target for FUZZTIME
 
 sim: ## run the simulation from SEED
 	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/... ./worldctl
+
+attack: ## make ATTEMPTS attempts of each class from SEED on at what must hold against those who mean harm
+	$(GO) run -C tools ./attack -seed $(SEED) -attempts $(ATTEMPTS)
 
 twice: ## live LIVES random lives from SEED on, and look for what is done twice
 	SEED=$(SEED) LIVES=$(LIVES) $(GO) test -count=1 -timeout 60m -v ./world/worldtest/twice
