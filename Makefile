@@ -5,6 +5,7 @@ SEED     ?= 1
 LIVES    ?= 20000
 KILLS    ?= 10000
 SIMULATIONS := ^TestSimulation|^TestNothingIsDoneTwice|^TestProgramsActOnWhole
+ATTEMPTS ?= 2500
 LINTER   := bin/golangci-lint
 VULNDB   ?= https://vuln.go.dev
 
@@ -14,7 +15,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim twice kill twice-controls gas bench cover check check-fast platforms tidy vuln clean bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill twice-controls gas bench cover check check-fast platforms tidy vuln clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +74,9 @@ sim: ## run the simulations from SEED, and say how often each fault struck
 		grep -v '^=== RUN' build/sim.log | grep -v '^ *[0-9]*  '; \
 		awk '$$1 ~ /^[0-9]+$$/ && /^ +[0-9]+  / {n = $$1; $$1 = ""; all[$$0] += n} END {for (name in all) printf "%9d %s\n", all[name], name}' build/sim.log | sort -k2; \
 		exit $$code
+
+attack: ## make ATTEMPTS attempts of each class from SEED on at what must hold against those who mean harm
+	$(GO) run -C tools ./attack -seed $(SEED) -attempts $(ATTEMPTS)
 
 twice: ## live LIVES random lives from SEED on, and look for what is done twice
 	SEED=$(SEED) LIVES=$(LIVES) $(GO) test -count=1 -timeout 60m -v ./world/worldtest/twice
