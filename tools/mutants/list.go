@@ -9,9 +9,15 @@ import (
 type mutant struct {
 	name     string
 	file     string // from the root
-	test     string // a command of sh
+	test     test   // zero where run is not
+	run      string // a command of sh
 	old, new string // whole lines
-	todo     string // why it has no text yet
+}
+
+// test is one test of one package.
+type test struct {
+	name string // with the names of its parts: TestX/part
+	args string // the package from the root, and what go test is told besides
 }
 
 // parse parses a list.
@@ -25,14 +31,15 @@ func parse(text string) ([]mutant, error) {
 			m = &all[len(all)-1]
 		}
 		key, value, _ := strings.Cut(line, " ")
+		name, args, _ := strings.Cut(value, " ")
 		switch {
-		case line == "--- old":
+		case line == "--- old" && into == nil:
 			into = &m.old
-		case line == "--- new":
+		case line == "--- new" && into == &m.old:
 			into = &m.new
-		case line == "--- end":
+		case line == "--- end" && into == &m.new:
 			into = nil
-		case into != nil:
+		case into != nil && !strings.HasPrefix(line, "--- "):
 			*into += line + "\n"
 		case line == "" || strings.HasPrefix(line, "#"):
 		case key == "mutant" && value != "" && !names[value]:
@@ -40,10 +47,10 @@ func parse(text string) ([]mutant, error) {
 			all = append(all, mutant{name: value})
 		case key == "file" && len(all) > 0:
 			m.file = value
-		case key == "test" && len(all) > 0:
-			m.test = value
-		case key == "todo" && len(all) > 0:
-			m.todo = value
+		case key == "test" && len(all) > 0 && strings.HasPrefix(args, "./"):
+			m.test = test{name, args}
+		case key == "run" && len(all) > 0:
+			m.run = value
 		default:
 			return nil, fmt.Errorf("line %d: %q is nothing that a list has here", n+1, line)
 		}
@@ -52,8 +59,8 @@ func parse(text string) ([]mutant, error) {
 		return nil, fmt.Errorf("%q has no end", all[len(all)-1].name)
 	}
 	for _, m := range all {
-		if m.todo == "" && (m.file == "" || m.test == "" || m.old == "") {
-			return nil, fmt.Errorf("mutant %s needs file, test and old text, or todo", m.name)
+		if m.file == "" || m.old == "" || (m.test == test{}) == (m.run == "") {
+			return nil, fmt.Errorf("mutant %s needs file, old text, and either test or run", m.name)
 		}
 	}
 	return all, nil

@@ -10,14 +10,20 @@ import (
 const list = `# A comment.
 mutant one
 file a.go
-test go test .
+test TestOne/part ./a -x
 --- old
 	x = 1
 --- new
 --- end
 
 mutant two
-todo the fix is not there yet
+file b.go
+run go test .
+--- old
+	y = 1
+--- new
+	y = 2
+--- end
 `
 
 func TestAListIsWhatItSays(t *testing.T) {
@@ -25,15 +31,18 @@ func TestAListIsWhatItSays(t *testing.T) {
 	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
 	}
-	want := mutant{name: "one", file: "a.go", test: "go test .", old: "\tx = 1\n"}
-	if all[0] != want || all[1].todo != "the fix is not there yet" {
+	one := mutant{name: "one", file: "a.go", test: test{"TestOne/part", "./a -x"}, old: "\tx = 1\n"}
+	two := mutant{name: "two", file: "b.go", run: "go test .", old: "\ty = 1\n", new: "\ty = 2\n"}
+	if all[0] != one || all[1] != two {
 		t.Fatalf("%+v", all)
 	}
 }
 
 func TestListsThatSayNothingAreRefused(t *testing.T) {
 	for _, text := range []string{
-		"mutant", "file a.go", "mutant a\nmutant a", "mutant a\nfile x", "mutant a\n--- old", "mutant a\nwhat b", strings.Replace(list, "--- end\n", "", 1),
+		"mutant", "file a.go", "mutant a\nmutant a", "mutant a\nfile x", "mutant a\n--- old", "mutant a\nwhat b",
+		strings.Replace(list, "--- end\n", "", 1), strings.Replace(list, " ./a", " a", 1),
+		strings.Replace(list, "--- old", "run go test\n--- old", 1),
 	} {
 		if all, err := parse(text); err == nil {
 			t.Errorf("%q is %+v", text, all)
@@ -50,6 +59,59 @@ func TestAMutantHasOnePlace(t *testing.T) {
 	}
 }
 
+// Lists do not rot: what a mutant replaces is there, once, and so is its test.
+func TestEveryMutantHasItsPlaceAndItsTest(t *testing.T) {
+	root := filepath.Join("..", "..")
+	lists, err := filepath.Glob("*.txt")
+	if err != nil || len(lists) == 0 {
+		t.Fatal(lists, err)
+	}
+	names := make(map[string]bool)
+	for _, list := range lists {
+		all, err := read(".", list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range all {
+			if names[m.name] {
+				t.Errorf("%s: there is another mutant %q", list, m.name)
+			}
+			names[m.name] = true
+			source, err := os.ReadFile(filepath.Join(root, m.file))
+			if err != nil {
+				t.Errorf("%s: mutant %q: %v", list, m.name, err)
+				continue
+			}
+			if _, err := m.apply(string(source)); err != nil {
+				t.Errorf("%s: mutant %q: %v", list, m.name, err)
+			}
+			if m.run == "" && !m.test.declared(t, root) {
+				t.Errorf("%s: mutant %q: %s has no test %s", list, m.name, m.test.args, m.test.name)
+			}
+		}
+	}
+}
+
+// declared reports whether a package has a test of its own; of its parts nobody knows
+// before they run.
+func (x test) declared(t *testing.T, root string) bool {
+	files, err := filepath.Glob(filepath.Join(root, strings.Fields(x.args)[0], "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(x.name, "/")
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(data), "\nfunc "+name+"(t *testing.T) {") {
+			return true
+		}
+	}
+	return false
+}
+
 // A mutant that no test notices is told from one that is killed and from one that
 // is none, and the source stays what it is.
 func TestVerdicts(t *testing.T) {
@@ -64,7 +126,7 @@ func TestVerdicts(t *testing.T) {
 	write("x.go", source)
 	write("x_test.go", "package x\n\nimport \"testing\"\n\nfunc TestOne(t *testing.T) {\n\tif one() != 1 {\n\t\tt.Fatal(\"after 3 lives\")\n\t}\n}\n")
 	m := func(old, new string) trial {
-		return (&mutant{file: "x.go", test: "go test .", old: old, new: new}).try(root)
+		return (&mutant{file: "x.go", test: test{"TestOne", "./."}, old: old, new: new}).try(root)
 	}
 	for _, c := range []struct {
 		trial trial

@@ -10,9 +10,9 @@
 //	SURVIVED  NAME   80.1s
 //	BROKEN    NAME    1.2s  why it is no mutant: it does not compile, say
 //
-// and at the end how many there were. It exits with 1 unless all were killed, or
-// were left out by a "todo". First it runs every test command as the product is:
-// a test that fails anyhow kills nothing.
+// and at the end how many there were, and which survived. It exits with 1 unless all
+// were killed. First it runs every test as the product is, those of a package at once: a
+// test that fails anyhow, or is skipped, kills nothing.
 //
 // # The list
 //
@@ -20,15 +20,17 @@
 //
 //	mutant NAME
 //	file world/budget.go
-//	test go test -count=1 -run '^TestX$' ./world
+//	test TestX ./world
 //	--- old
 //	the text to replace, whole lines, found exactly once in file
 //	--- new
 //	what takes its place; nothing, to delete it
 //	--- end
 //
-// The test is a command of sh. A mutant with the line "todo WHY" instead of one
-// with "file" has no text yet, and is printed as such.
+// The test is one of the package, or a part of one, TestX/part; what follows the package
+// is for go test, too. Where one test does not do, the line is instead a command of sh:
+//
+//	run LIVES=2000 go test -count=1 -run '^TestX' ./world/worldtest/twice
 package main
 
 import (
@@ -39,13 +41,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 )
 
 func main() {
 	only := flag.String("run", "", "only mutants whose name matches this `regexp`")
-	jobs := flag.Int("jobs", 1, "how many to try at once")
+	jobs := flag.Int("jobs", runtime.GOMAXPROCS(0), "how many to try at once")
 	root := flag.String("root", "..", "the root of the repository")
 	flag.Parse()
 	ok, err := run(os.Stdout, *root, *only, *jobs, flag.Args())
@@ -68,13 +71,9 @@ func run(out io.Writer, root, only string, jobs int, lists []string) (bool, erro
 	}
 	var all []mutant
 	for _, list := range lists {
-		text, err := os.ReadFile(filepath.Join(root, list))
+		more, err := read(root, list)
 		if err != nil {
 			return false, err
-		}
-		more, err := parse(string(text))
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", list, err)
 		}
 		for _, m := range more {
 			if name.MatchString(m.name) {
@@ -91,29 +90,82 @@ func run(out io.Writer, root, only string, jobs int, lists []string) (bool, erro
 	return try(out, root, all, jobs), nil
 }
 
-// sound runs every test command without a mutant.
+// read reads a list.
+func read(root, list string) ([]mutant, error) {
+	text, err := os.ReadFile(filepath.Join(root, list))
+	if err != nil {
+		return nil, err
+	}
+	all, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", list, err)
+	}
+	return all, nil
+}
+
+// sound runs every command, and every test, without a mutant: the tests of a package
+// together, the parts of a test, too.
 func sound(out io.Writer, root string, all []mutant) error {
 	seen := make(map[string]bool)
+	groups := make(map[test][]string) // by the test with its parts, or without a name; to names
+	var order []test
 	for _, m := range all {
-		if m.todo != "" || seen[m.test] {
+		if m.run != "" && !seen[m.run] {
+			seen[m.run] = true
+			if err := passes(out, root, m.run, nil, m.argv()); err != nil {
+				return err
+			}
+		}
+		if m.run != "" || seen[m.test.name+" "+m.test.args] {
 			continue
 		}
-		seen[m.test] = true
-		r := command(root, m.test, "")
-		if r.failed {
-			return fmt.Errorf("it fails without any mutant: %s\n%s", m.test, tail(r.output))
+		seen[m.test.name+" "+m.test.args] = true
+		name, part, parts := strings.Cut(m.test.name, "/")
+		group := test{args: m.test.args}
+		if parts {
+			group.name = name + "/"
+			name = part
 		}
-		fmt.Fprintf(out, "passes    %6.1fs  %s\n", r.took.Seconds(), m.test)
+		if groups[group] == nil {
+			order = append(order, group)
+		}
+		groups[group] = append(groups[group], name)
 	}
+	for _, g := range order {
+		names := groups[g]
+		what := g.name + strings.Join(names, "|")
+		for i := range names {
+			names[i] = g.name + names[i]
+		}
+		if err := passes(out, root, what+" "+g.args, names, g.argv(what)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passes runs what has to pass, with some tests in it.
+func passes(out io.Writer, root, what string, names, argv []string) error {
+	r := command(root, "", argv...)
+	if r.failed {
+		return fmt.Errorf("it fails without any mutant: %s\n%s", what, tail(r.output))
+	}
+	for _, name := range names {
+		if !strings.Contains(r.output, "--- PASS: "+name+" (") {
+			return fmt.Errorf("there is no test %s, or it was skipped: %s", name, what)
+		}
+	}
+	fmt.Fprintf(out, "passes    %6.1fs  %s\n", r.took.Seconds(), what)
 	return nil
 }
 
 // try tries mutants, jobs of them at once, and prints a line for each.
 func try(out io.Writer, root string, all []mutant, jobs int) bool {
 	var (
-		mu     sync.Mutex
-		wait   sync.WaitGroup
-		counts = make(map[verdict]int)
+		mu        sync.Mutex
+		wait      sync.WaitGroup
+		counts    = make(map[verdict]int)
+		survivors []string
 	)
 	slots := make(chan struct{}, max(jobs, 1))
 	for _, m := range all {
@@ -124,12 +176,18 @@ func try(out io.Writer, root string, all []mutant, jobs int) bool {
 			mu.Lock()
 			defer mu.Unlock()
 			counts[t.verdict]++
+			if t.verdict != killed {
+				survivors = append(survivors, fmt.Sprintf("%-9s %s, %s", t.verdict, m.name, m.file))
+			}
 			line := fmt.Sprintf("%-9s %6.1fs  %s  %s", t.verdict, t.took.Seconds(), m.name, t.by)
 			fmt.Fprintln(out, strings.TrimRight(line, " "))
 		})
 	}
 	wait.Wait()
-	fmt.Fprintf(out, "%d mutants: %d killed, %d survived, %d broken, %d to do\n",
-		len(all), counts[killed], counts[survived], counts[broken], counts[todo])
-	return counts[survived]+counts[broken] == 0
+	fmt.Fprintf(out, "%d mutants: %d killed, %d survived, %d broken\n",
+		len(all), counts[killed], counts[survived], counts[broken])
+	for _, line := range survivors {
+		fmt.Fprintln(out, line)
+	}
+	return len(survivors) == 0
 }

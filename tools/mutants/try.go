@@ -18,7 +18,6 @@ const (
 	killed   verdict = "killed"
 	survived verdict = "SURVIVED"
 	broken   verdict = "BROKEN"
-	todo     verdict = "todo"
 )
 
 // trial is a mutant that was tried.
@@ -30,23 +29,41 @@ type trial struct {
 
 // try has the test of a mutant run with it.
 func (m *mutant) try(root string) trial {
-	if m.todo != "" {
-		return trial{verdict: todo, by: m.todo}
-	}
 	overlay, done, err := m.overlay(root)
 	if err != nil {
 		return trial{verdict: broken, by: err.Error()}
 	}
 	defer done()
-	r := command(root, m.test, overlay)
+	r := command(root, overlay, m.argv()...)
 	t := trial{verdict: survived, took: r.took}
 	switch {
 	case strings.Contains(r.output, "[build failed]"), strings.Contains(r.output, "[setup failed]"):
 		t.verdict, t.by = broken, "it does not compile: "+firstLine(r.output)
 	case r.failed:
 		t.verdict, t.by = killed, killer(r.output)
+	case strings.Contains(r.output, "[no tests to run]"):
+		t.verdict, t.by = broken, "there is no such test"
 	}
 	return t
+}
+
+// argv is what has to fail.
+func (m *mutant) argv() []string {
+	if m.run != "" {
+		return []string{"sh", "-c", m.run}
+	}
+	return m.test.argv(m.test.name)
+}
+
+// argv runs tests of a package; those beside t are given as t.name is, or as a
+// pattern of it.
+func (t test) argv(names string) []string {
+	pattern := strings.Split(names, "/")
+	for i := range pattern {
+		pattern[i] = "^(" + pattern[i] + ")$"
+	}
+	return append([]string{"go", "test", "-count=1", "-timeout=5m", "-v", "-run", strings.Join(pattern, "/")},
+		strings.Fields(t.args)...)
 }
 
 // overlay writes what go needs to see the mutant, in a directory that done
@@ -84,14 +101,15 @@ type result struct {
 }
 
 // command runs a command at the root. GOFLAGS hands the overlay to every go in it,
-// whoever calls that.
-func command(root, line, overlay string) result {
-	cmd := exec.Command("sh", "-c", line)
+// whoever calls that. What is built is for one run: nobody vets or debugs it.
+func command(root, overlay string, argv ...string) result {
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = root
-	cmd.Env = os.Environ()
+	flags := os.Getenv("GOFLAGS") + " -vet=off '-ldflags=-s -w'"
 	if overlay != "" {
-		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+		flags += " -overlay=" + overlay
 	}
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(flags))
 	start := time.Now()
 	output, err := cmd.CombinedOutput()
 	return result{failed: err != nil, output: string(output), took: time.Since(start)}
@@ -106,8 +124,11 @@ var (
 // them.
 func killer(output string) string {
 	by := "the command failed: " + firstLine(output)
-	if m := failedTest.FindStringSubmatch(output); m != nil {
-		by = m[1]
+	switch m := failedTest.FindAllStringSubmatch(output, -1); {
+	case m != nil: // a test comes before its parts
+		by = m[min(1, len(m)-1)][1]
+	case strings.Contains(output, "panic: test timed out"):
+		by = "it hangs"
 	}
 	if after := lives.FindString(output); after != "" {
 		by += ", " + after
