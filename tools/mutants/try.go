@@ -1,12 +1,8 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -27,95 +23,69 @@ type trial struct {
 	by      string // what killed it, or why it is broken
 }
 
-// try has the test of a mutant run with it.
-func (m *mutant) try(root string) trial {
-	overlay, done, err := m.overlay(root)
+// try tries mutants whose tests are in one package, and tells what became of each.
+func try(root string, mutants []*mutant, tell func(*mutant, trial)) {
+	p, good, err := build(root, mutants, func(m *mutant, why string) { tell(m, trial{verdict: broken, by: why}) })
 	if err != nil {
-		return trial{verdict: broken, by: err.Error()}
+		for _, m := range good {
+			tell(m, trial{verdict: broken, by: err.Error()})
+		}
+		return
 	}
-	defer done()
-	r := command(root, overlay, m.argv()...)
-	t := trial{verdict: survived, took: r.took}
-	switch {
-	case strings.Contains(r.output, "[build failed]"), strings.Contains(r.output, "[setup failed]"):
-		t.verdict, t.by = broken, "it does not compile: "+firstLine(r.output)
-	case r.failed:
-		t.verdict, t.by = killed, killer(r.output)
-	case strings.Contains(r.output, "[no tests to run]"):
-		t.verdict, t.by = broken, "there is no such test"
+	if p == nil {
+		return // none is left
 	}
-	return t
+	defer p.remove()
+	passes := p.sound(good)
+	for _, m := range good {
+		alone, passed := passes[m.test]
+		if !passed {
+			tell(m, trial{verdict: broken, by: "without it " + m.test.name + " fails too, or it is skipped, or there is none"})
+			continue
+		}
+		r, err := p.run(m.test, m.test.name, m.name, time.Minute+10*alone)
+		t := trial{verdict: survived, took: r.took}
+		switch {
+		case err != nil:
+			t.verdict, t.by = broken, err.Error()
+		case r.failed:
+			t.verdict, t.by = killed, killer(r.output)
+		}
+		tell(m, t)
+	}
 }
 
-// argv is what has to fail.
-func (m *mutant) argv() []string {
-	if m.run != "" {
-		return []string{"sh", "-c", m.run}
+// sound runs the tests of some mutants without any, as many at once as can be, and
+// returns how long those took that passed.
+func (p *program) sound(mutants []*mutant) map[test]time.Duration {
+	groups := make(map[test][]string) // names, by the test that they are parts of, or by none
+	for _, m := range mutants {
+		like := m.test
+		of, part, parts := strings.Cut(m.test.name, "/")
+		if like.name = ""; parts {
+			like.name, of = of+"/", part
+		}
+		if !slices.Contains(groups[like], of) {
+			groups[like] = append(groups[like], of)
+		}
 	}
-	return m.test.argv(m.test.name)
-}
-
-// argv runs tests of a package; those beside t are given as t.name is, or as a
-// pattern of it.
-func (t test) argv(names string) []string {
-	pattern := strings.Split(names, "/")
-	for i := range pattern {
-		pattern[i] = "^(" + pattern[i] + ")$"
+	passes := make(map[test]time.Duration)
+	for like, names := range groups {
+		r, err := p.run(like, like.name+strings.Join(names, "|"), "", time.Hour)
+		if err != nil {
+			continue
+		}
+		for _, m := range passedTest.FindAllStringSubmatch(r.output, -1) {
+			t := like
+			t.name = m[1]
+			passes[t], _ = time.ParseDuration(m[2])
+		}
 	}
-	return append([]string{"go", "test", "-count=1", "-timeout=5m", "-v", "-run", strings.Join(pattern, "/")},
-		strings.Fields(t.args)...)
-}
-
-// overlay writes what go needs to see the mutant, in a directory that done
-// removes.
-func (m *mutant) overlay(root string) (name string, done func(), err error) {
-	file := filepath.Join(root, m.file)
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return "", nil, err
-	}
-	mutated, err := m.apply(string(source))
-	if err != nil {
-		return "", nil, err
-	}
-	dir, err := os.MkdirTemp("", "mutant")
-	if err != nil {
-		return "", nil, err
-	}
-	done = func() { _ = os.RemoveAll(dir) }
-	name = filepath.Join(dir, "overlay.json")
-	replaced := filepath.Join(dir, filepath.Base(file))
-	data, err := json.Marshal(map[string]any{"Replace": map[string]string{file: replaced}})
-	err = errors.Join(err, os.WriteFile(name, data, 0o600), os.WriteFile(replaced, []byte(mutated), 0o600))
-	if err != nil {
-		done()
-	}
-	return name, done, err
-}
-
-// result is how a command ended.
-type result struct {
-	failed bool
-	output string
-	took   time.Duration
-}
-
-// command runs a command at the root. GOFLAGS hands the overlay to every go in it,
-// whoever calls that. What is built is for one run: nobody vets or debugs it.
-func command(root, overlay string, argv ...string) result {
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir = root
-	flags := os.Getenv("GOFLAGS") + " -vet=off '-ldflags=-s -w'"
-	if overlay != "" {
-		flags += " -overlay=" + overlay
-	}
-	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(flags))
-	start := time.Now()
-	output, err := cmd.CombinedOutput()
-	return result{failed: err != nil, output: string(output), took: time.Since(start)}
+	return passes
 }
 
 var (
+	passedTest = regexp.MustCompile(`--- PASS: (\S+) \((\S+)\)`)
 	failedTest = regexp.MustCompile(`--- FAIL: (\S+)`)
 	lives      = regexp.MustCompile(`after \d+ lives`)
 )
@@ -123,7 +93,7 @@ var (
 // killer names the test that failed, and after how many lives where it counts
 // them.
 func killer(output string) string {
-	by := "the command failed: " + firstLine(output)
+	by := "the program ended: " + firstLine(output)
 	switch m := failedTest.FindAllStringSubmatch(output, -1); {
 	case m != nil: // a test comes before its parts
 		by = m[min(1, len(m)-1)][1]
@@ -134,18 +104,4 @@ func killer(output string) string {
 		by += ", " + after
 	}
 	return by
-}
-
-func firstLine(output string) string {
-	for line := range strings.SplitSeq(output, "\n") {
-		if line != "" && !strings.HasPrefix(line, "#") {
-			return line
-		}
-	}
-	return ""
-}
-
-func tail(output string) string {
-	lines := strings.Split(strings.TrimSpace(output), "\n")
-	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }
