@@ -6,6 +6,7 @@ LIVES    ?= 20000
 KILLS    ?= 10000
 SIMULATIONS := ^TestSimulation|^TestNothingIsDoneTwice|^TestProgramsActOnWhole
 ATTEMPTS ?= 2500
+LISTS    ?= $(wildcard tools/mutants/*.txt)
 LINTER   := bin/golangci-lint
 VULNDB   ?= https://vuln.go.dev
 
@@ -15,7 +16,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill twice-controls gas bench cover check check-fast platforms tidy vuln clean bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench cover check check-fast platforms tidy vuln clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,8 +85,8 @@ twice: ## live LIVES random lives from SEED on, and look for what is done twice
 kill: build ## kill bin/worldctl with SIGKILL, KILLS times at random moments, in lives from SEED on
 	WORLDCTL=$(CURDIR)/bin/worldctl SEED=$(SEED) KILLS=$(KILLS) $(GO) test -count=1 -timeout 300m -v ./worldctl/kill
 
-twice-controls: ## take out what keeps things from being done twice, one by one, and see that 2,000 lives or the tests beside it find it
-	$(GO) run -C tools ./mutants tools/mutants/twice.txt
+mutants: ## break what matters in LISTS, one place at a time, and see that the test beside it notices
+	$(GO) run -C tools ./mutants $(LISTS)
 
 bin/bench:
 	$(GO) build -C tools/bench -trimpath -o ../../$@ .
@@ -117,6 +118,7 @@ check-fast: # check without golangci-lint, which has to be built first
 	$(GO) vet ./...
 	$(GO) build ./...
 	$(GO) test -count=1 -timeout 5m ./internal/lint
+	$(GO) test -C tools -vet=all ./mutants
 
 platforms: ## build without C for PLATFORMS, and vet for the last of them
 	@for p in $(PLATFORMS); do echo "$$p" && \
