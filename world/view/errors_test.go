@@ -8,10 +8,10 @@ import (
 	"go/parser"
 	"go/token"
 	"net/http"
-	"syscall"
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
