@@ -37,7 +37,7 @@ func forgedArchive(t *testing.T, a *attack.Attempt, good []byte, all []journal.S
 		}
 		return data
 	}
-	before := journal.Head{ID: 1, Root: journal.Hash(rootAfter(t, all[:1]))}
+	before := journal.Head{ID: 1, Root: rootAfter(t, all[:1])}
 	chain := canon.ResumeChain(before.Root)
 	at := 1 + a.IntN(29)
 	var records []journal.Stored
