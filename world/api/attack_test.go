@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -233,8 +234,9 @@ func TestAttackAPIBytes(t *testing.T) {
 		before, sent := h.heads(), h.raw(a)
 		conn, err := net.Dial("tcp", h.http.Listener.Addr().String())
 		require.NoError(t, err)
-		defer conn.Close() //nolint:errcheck // of no more use
-		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		ctx, end := context.WithTimeout(t.Context(), 10*time.Second)
+		defer end()
+		context.AfterFunc(ctx, func() { _ = conn.Close() })
 		for rest := sent; rest != "" && err == nil; {
 			n := min(1+a.IntN(1<<a.IntN(17)), len(rest))
 			_, err = conn.Write([]byte(rest[:n])) // the server may have gone
