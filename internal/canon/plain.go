@@ -68,8 +68,13 @@ func Plain(err error) error {
 // wantedIn names what a Go type holds.
 func wantedIn(goType string) string {
 	for _, is := range [][2]string{
-		{"string", "a text"}, {"bool", "true or false"}, {"uint", "a whole number"}, {"int", "a whole number"}, {"float", "a number"},
-		{"map", "a mapping"}, {"[]", "a list"},
+		{"string", "a text"},
+		{"bool", "true or false"},
+		{"uint", "a whole number"},
+		{"int", "a whole number"},
+		{"float", "a number"},
+		{"map", "a mapping"},
+		{"[]", "a list"},
 	} {
 		if strings.HasPrefix(goType, is[0]) {
 			return is[1]
