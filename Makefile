@@ -3,6 +3,8 @@ DEMO_DIR ?= build/town
 FUZZTIME ?= 10s
 SEED     ?= 1
 LIVES    ?= 20000
+KILLS    ?= 10000
+ATTEMPTS ?= 2500
 LINTER   := bin/golangci-lint
 VULNDB   ?= https://vuln.go.dev
 
@@ -12,7 +14,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim twice twice-controls gas bench cover check check-fast platforms tidy vuln clean bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill twice-controls gas bench cover check check-fast platforms tidy vuln clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,9 +40,9 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 
 # internal/lint lets no goroutine into the pure floors, and starts none: there the
 # race detector would find nothing, and the tests take five times as long. In
-# journal/store it tries a few of all crashes, faults and flipped bytes. These run as
-# they are released, without C.
-PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world
+# journal/store it tries a few of all crashes, faults and flipped bytes. worldctl/kill
+# starts worldctl as it is released. These run so, without C.
+PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world worldctl/kill
 
 test: ## run all tests in random order, with the race detector where there are goroutines
 	$(GO) test -race -shuffle=on -timeout 25m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
@@ -67,8 +69,14 @@ fuzz: ## run each fuzz target for FUZZTIME
 sim: ## run the simulation from SEED
 	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/... ./worldctl
 
+attack: ## make ATTEMPTS attempts of each class from SEED on at what must hold against those who mean harm
+	$(GO) run -C tools ./attack -seed $(SEED) -attempts $(ATTEMPTS)
+
 twice: ## live LIVES random lives from SEED on, and look for what is done twice
 	SEED=$(SEED) LIVES=$(LIVES) $(GO) test -count=1 -timeout 60m -v ./world/worldtest/twice
+
+kill: build ## kill bin/worldctl with SIGKILL, KILLS times at random moments, in lives from SEED on
+	WORLDCTL=$(CURDIR)/bin/worldctl SEED=$(SEED) KILLS=$(KILLS) $(GO) test -count=1 -timeout 300m -v ./worldctl/kill
 
 twice-controls: ## take out what keeps things from being done twice, one by one, and see that 2,000 lives or the tests beside it find it
 	$(GO) run -C tools ./mutants tools/mutants/twice.txt

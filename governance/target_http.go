@@ -80,11 +80,15 @@ func ParseHTTP(config, params canon.Raw) (*HTTPTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, t.checkHeaderNames()
+	if err := t.checkHeaderNames(); err != nil {
+		return nil, err
+	}
+	return t, checkReadings(t.URL.Path)
 }
 
 // judgeHTTP is ParseHTTP as the gate judged by under version2, which tells the names
-// of headers apart. The adapter refuses such requests all the same.
+// of headers apart, and forms of characters in paths. The adapter refuses such
+// requests all the same.
 func judgeHTTP(config, params canon.Raw) (*HTTPTarget, error) {
 	c, err := parseHTTPConfig(config)
 	if err != nil {

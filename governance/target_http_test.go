@@ -268,6 +268,30 @@ func TestHeadersAreComparedAsServersDo(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestPathHidesNothingFromServersThatFold says that characters which only look like
+// dots and slashes, and UTF-8 that is longer than it may be, lead nowhere.
+func TestPathHidesNothingFromServersThatFold(t *testing.T) {
+	config := `{"url": "https://api.example.com/v1"}`
+	for _, hidden := range []string{
+		"%c0%ae%c0%ae/keys", "..%c0%af..%c0%afkeys", "%e0%80%ae./keys", "%c1%9ckeys", "%f0%80%80%afkeys", "%25c0%25af", "．．/keys", "%ef%bc%8e./keys", "‥/keys",
+		"․․/keys", "..／keys", "..＼keys", "．．;x/keys", "..；/keys",
+	} {
+		params := `{"path": "` + hidden + `"}`
+		_, err := parseHTTP(t, config, params)
+		requireHTTPCode(t, CodeBadURL, err, hidden)
+		_, err = judgeHTTP(rawJSON(t, config), rawJSON(t, params))
+		require.NoError(t, err, "%s: what the gate has let through in journals", hidden)
+		target, err := parseHTTPURL(t, "https://api.example.com/v1")
+		require.NoError(t, err)
+		_, err = target.Follow("/v1/" + hidden)
+		requireHTTPCode(t, CodeBadURL, err, hidden)
+	}
+	for _, plain := range []string{"a…b", "%e9t%e9", "caf%c3%a9", "５", "x..y", "%c0%20", "½", "．", "日本語", "%f0%9f%98%80"} {
+		_, err := parseHTTP(t, config, `{"path": "x`+plain+`"}`)
+		require.NoError(t, err, plain)
+	}
+}
+
 func TestEmptyListAllowsNothing(t *testing.T) {
 	target, err := parseHTTPURL(t, "https://api.example.com/v1")
 	require.NoError(t, err)

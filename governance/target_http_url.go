@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
 )
 
 const (
@@ -35,6 +36,9 @@ func (t *HTTPTarget) Follow(location string) (*HTTPTarget, error) {
 	}
 	next, err := parseURL(resolved.String())
 	if err != nil {
+		return nil, err
+	}
+	if err := checkReadings(next.URL.Path); err != nil {
 		return nil, err
 	}
 	out := *t
@@ -216,6 +220,39 @@ func (t *HTTPTarget) setPath(escaped string) error {
 	}
 	t.URL.RawPath = strings.Join(segments, "/")
 	return nil
+}
+
+// checkReadings refuses a path in which some servers find slashes and dot segments
+// that others do not: those that fold characters which only look the same, and those
+// that take UTF-8 which is longer than it may be.
+func checkReadings(p string) error {
+	for again, err := url.PathUnescape(p); err == nil && again != p; again, err = url.PathUnescape(p) {
+		p = again
+	}
+	folded := norm.NFKC.String(p)
+	hidden := overlong(p) || strings.Contains(folded, `\`) || strings.Count(folded, "/") != strings.Count(p, "/")
+	for segment := range strings.SplitSeq(folded, "/") {
+		name, _, _ := strings.Cut(segment, ";")
+		hidden = hidden || name == "." || name == ".."
+	}
+	if hidden {
+		return capErrorf(CodeBadURL, "path %q holds a slash, a backslash or a dot segment to some servers", p)
+	}
+	return nil
+}
+
+// overlong reports whether text holds a character that is encoded in more bytes than
+// it takes (RFC 3629 3), as %c0%af is for a slash.
+func overlong(text string) bool {
+	for i := 1; i < len(text); i++ {
+		switch first, next := text[i-1], text[i]; {
+		case (first == 0xc0 || first == 0xc1) && next >= 0x80 && next < 0xc0,
+			first == 0xe0 && next >= 0x80 && next < 0xa0,
+			first == 0xf0 && next >= 0x80 && next < 0x90:
+			return true
+		}
+	}
+	return false
 }
 
 // descend goes to a path below the target's.

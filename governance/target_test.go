@@ -129,3 +129,37 @@ func TestTargetThatCannotBeParsedIsDenied(t *testing.T) {
 	require.Equal(t, "b", d.Cap)
 	require.Equal(t, Allow, typedGate(t, server, capFor(0, "*")).Decide(req).Verdict)
 }
+
+func TestOnlyWhatSurelyReadsReads(t *testing.T) {
+	web, disk := `{"url": "https://api.example.com/v1/"}`, `{"root": "data"}`
+	for _, c := range []struct {
+		effect         manifest.Effect
+		config, params string
+		reads          bool
+	}{
+		{manifest.Effect{Adapter: "http"}, web, `{}`, true},
+		{manifest.Effect{Adapter: "http"}, web, `{"method": "head"}`, true},
+		{manifest.Effect{Adapter: "http"}, web, `{"method": "OPTIONS"}`, true},
+		{manifest.Effect{Adapter: "http"}, web, `{"json": 1}`, false},
+		{manifest.Effect{Adapter: "http"}, web, `{"method": "DELETE"}`, false},
+		{manifest.Effect{Adapter: "http"}, web, `{"url": "no place"}`, false},
+		{manifest.Effect{Adapter: "http", Class: manifest.ClassWrite}, web, `{}`, false},
+		{manifest.Effect{Adapter: "http", Class: manifest.ClassRead}, web, `{"json": 1}`, true},
+		{manifest.Effect{Adapter: "http", Compensate: new(manifest.Compensate)}, web, `{}`, false},
+		{manifest.Effect{Adapter: "stub", Class: manifest.ClassRead, Compensate: new(manifest.Compensate)}, `{}`, `{}`, false},
+		{manifest.Effect{Adapter: "stub", Class: manifest.ClassRead}, `{}`, `{}`, true},
+		{manifest.Effect{Adapter: "stub", Class: manifest.ClassDestructive}, `{}`, `{}`, false},
+		{manifest.Effect{Adapter: "stub"}, `{}`, `{}`, false},
+		{manifest.Effect{Adapter: "file"}, disk, `{"op": "read", "path": "a"}`, true},
+		{manifest.Effect{Adapter: "file"}, disk, `{"op": "list", "path": "a"}`, true},
+		{manifest.Effect{Adapter: "file"}, disk, `{"op": "append", "path": "a", "data": "x"}`, false},
+		{manifest.Effect{Adapter: "file"}, disk, `{"op": "write", "path": "a", "data": "x"}`, false},
+	} {
+		var err error
+		c.effect.Config, err = canon.FromJSON([]byte(c.config))
+		require.NoError(t, err)
+		params, err := canon.FromJSON([]byte(c.params))
+		require.NoError(t, err)
+		require.Equal(t, c.reads, Reads(&c.effect, params), "%s %s %s", c.effect.Adapter, c.effect.Class, c.params)
+	}
+}

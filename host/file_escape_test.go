@@ -20,6 +20,12 @@ import (
 func trap(t *testing.T) (base, dir string) {
 	t.Helper()
 	base = t.TempDir()
+	return base, trapIn(t, base)
+}
+
+// trapIn makes it in a directory that is empty, and returns the world's.
+func trapIn(t *testing.T, base string) (dir string) {
+	t.Helper()
 	dir = filepath.Join(base, "w")
 	for _, d := range []string{"outside/d", "w/.world/store", "w/out/a/b", "w/.worker/worlds", "other/.world"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(base, d), 0o755))
@@ -45,7 +51,7 @@ func trap(t *testing.T) (base, dir string) {
 	if err := syscall.Mknod(filepath.Join(dir, "out/null"), syscall.S_IFCHR|0o666, 1<<8|3); err != nil {
 		require.ErrorIs(t, err, fs.ErrPermission)
 	}
-	return base, dir
+	return dir
 }
 
 func TestFileNeverLeavesItsRoot(t *testing.T) {

@@ -93,7 +93,7 @@ type Effect struct {
 	Config       Data            `cbor:"config,omitzero" json:"config,omitzero"`               // the adapter's own, a map
 	Files        map[string]Hash `cbor:"files,omitempty" json:"files,omitempty"`               // contents of the files that Config names, by its key
 	Timeout      int64           `cbor:"timeout" json:"timeout"`                               // nanoseconds, of one attempt
-	Class        string          `cbor:"class,omitempty" json:"class,omitempty"`               // ClassRead, ClassWrite, ClassDestructive or empty; for policies
+	Class        string          `cbor:"class,omitempty" json:"class,omitempty"`               // ClassRead, ClassWrite, ClassDestructive or empty; for policies, and for what a rollback lists
 	Idempotent   bool            `cbor:"idempotent,omitempty" json:"idempotent,omitempty"`     // the outside does it once, however often it is asked under one external key
 	ExternalKey  string          `cbor:"external_key,omitempty" json:"external_key,omitempty"` // ExternalPerAttempt, or empty: one for all attempts
 	Retry        Retry           `cbor:"retry" json:"retry"`
@@ -105,7 +105,7 @@ type Effect struct {
 	MaxCost      Budget          `cbor:"max_cost,omitzero" json:"max_cost,omitzero"` // reserved before it starts; without Calls
 }
 
-// Classes of effects, for policies to look at.
+// Classes of effects.
 const (
 	ClassRead        = "read"
 	ClassWrite       = "write"

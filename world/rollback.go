@@ -23,6 +23,7 @@ var ErrOtherState = errors.New("world: the stored image is not the snapshot's")
 type SideEffectsError struct {
 	Snapshot string
 	Effects  []journal.SideEffect
+	Reads    []journal.SideEffect // of what is left behind, what only read; with Effects where nobody has told them apart
 }
 
 // Back returns how many of them were made up for and come back with the history: they
@@ -37,6 +38,9 @@ func (e *SideEffectsError) Error() string {
 	var does []string
 	if n := len(e.Effects) - back - done.Count(journal.Cancelled); n > 0 {
 		does = append(does, fmt.Sprintf("leaves %d side effects behind", n))
+	}
+	if n := len(e.Reads); n > 0 {
+		does = append(does, fmt.Sprintf("leaves %d reads behind", n))
 	}
 	if back > 0 {
 		does = append(does, fmt.Sprintf("brings back %d that were made up for since and are done no more", back))

@@ -2,16 +2,11 @@ package worldctl
 
 import (
 	"bufio"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"iter"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -21,6 +16,7 @@ func newAuditCommand(c *cli) *cobra.Command {
 	var s selected
 	var limit uint64
 	var file string
+	var to *target
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Select records by kind, cell, time, id and cause, and print or save them",
@@ -35,9 +31,6 @@ and the answers to it: see why.`,
   worldctl audit --kind intent.resolved --save decisions.jsonl`,
 		Args: args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkVacant(c.path(file)); err != nil {
-				return err
-			}
 			return c.with(func(lw *local.World) error {
 				want, err := s.in(recordsOf(lw))
 				if err != nil {
@@ -49,7 +42,7 @@ and the answers to it: see why.`,
 				if file == "" {
 					return c.listRecords(lw, "audit", records)
 				}
-				return c.saveRecords(head, file, records)
+				return c.saveRecords(head, to, file, records)
 			})
 		},
 	}
@@ -57,34 +50,16 @@ and the answers to it: see why.`,
 	cmd.Flags().StringVar(&s.causedBy, "caused-by", "", "only what the record of this `MOMENT` brought about directly")
 	addLimit(cmd, &limit, "of them")
 	cmd.Flags().StringVar(&file, "save", "", "write them to a new `FILE` instead, as JSON lines")
+	to = c.savesTo(cmd, func([]string) string { return file })
 	return cmd
-}
-
-// checkVacant reports an error where a file has a name already: what was saved
-// once is evidence.
-func checkVacant(file string) error {
-	if file == "" {
-		return nil
-	}
-	_, err := os.Lstat(file)
-	switch {
-	case err == nil:
-		return &fault{
-			err: fmt.Errorf("%s: %w", file, fs.ErrExist), code: exitConflict,
-			hint: "choose another file: what has been saved is not overwritten",
-		}
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	}
-	return err
 }
 
 // saveRecords makes a file of records of a journal with that head, durably and
 // whole or not at all.
-func (c *cli) saveRecords(head journal.Head, to string, records iter.Seq2[*view.Entry, error]) error {
+func (c *cli) saveRecords(head journal.Head, to *target, name string, records iter.Seq2[*view.Entry, error]) error {
 	n := uint64(0)
 	report, stop := c.progress("records", 0)
-	err := file.Replace(c.path(to), 0o600, func(w io.Writer) error {
+	err := to.write(name, func(w io.Writer) error {
 		out := bufio.NewWriter(w)
 		for e, err := range records {
 			if err != nil {
@@ -104,7 +79,7 @@ func (c *cli) saveRecords(head journal.Head, to string, records iter.Seq2[*view.
 	})
 	stop()
 	if err == nil {
-		c.note("%d records are in %s, taken at #%d, chain root %s", n, to, head.ID, head.Root)
+		c.note("%d records are in %s, taken at #%d, chain root %s", n, name, head.ID, head.Root)
 	}
 	return err
 }

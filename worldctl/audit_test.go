@@ -43,7 +43,7 @@ func TestSavedRecordsAreWholeOrNotThere(t *testing.T) {
 		e, err := recordsOf(lw).Entry(1)
 		_ = yield(e, err) && yield(nil, broken)
 	}
-	require.ErrorIs(t, c.saveRecords(lw.Head(), filepath.Join(dir, "a"), some), broken)
+	require.ErrorIs(t, c.saveRecords(lw.Head(), &target{c: c}, filepath.Join(dir, "a"), some), broken)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)

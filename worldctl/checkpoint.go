@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
-	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -23,6 +22,7 @@ type checkpointAnswer struct {
 func newCheckpointCommand(c *cli) *cobra.Command {
 	var keyFile string
 	var listed bool
+	var to *target
 	cmd := &cobra.Command{
 		Use:   "checkpoint [FILE]",
 		Short: "Sign the journal as it is, for somebody to keep",
@@ -61,7 +61,7 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 				if len(args) == 0 || args[0] == "-" {
 					return c.object("checkpoint", a, func() { fmt.Fprint(c.stdout, a.Note) })
 				}
-				if err := file.Put(c.path(args[0]), signed.Note, 0o600); err != nil {
+				if err := to.put(args[0], signed.Note); err != nil {
 					return err
 				}
 				return c.object("checkpoint", a, func() {
@@ -70,6 +70,7 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 			})
 		},
 	}
+	to = c.savesTo(cmd, firstOf)
 	cmd.Flags().StringVar(&keyFile, "key", "", "`FILE` of an Ed25519 SSH key that signs besides the world's own")
 	cmd.Flags().BoolVar(&listed, "list", false, "list what was signed so far, and sign nothing")
 	return cmd

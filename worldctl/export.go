@@ -7,18 +7,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 func newExportCommand(c *cli) *cobra.Command {
 	var format string
+	var to *target
 	var bundled bundleFlags
 	cmd := &cobra.Command{
 		Use:   "export FILE",
 		Short: "Write the journal to a file: to import it, to read it, or to prove it",
 		Long: `Write the whole journal to a file, - for stdout. The receipt keys are not part
-of it.
+of it. A file that is there already is written over with --force only.
 
   cborseq      the stored bytes, a CBOR sequence (RFC 8742)
   jsonl        the stored bytes and what they say, JSON lines
@@ -40,7 +40,7 @@ and what was signed is what it was.`,
 				return usagef("worldctl export FILE --format "+format, "stdout is a terminal, and %s is no text", format)
 			}
 			if format == formatBundle {
-				return c.with(func(lw *local.World) error { return c.exportBundle(cmd.Context(), lw, args[0], &bundled) })
+				return c.with(func(lw *local.World) error { return c.exportBundle(cmd.Context(), lw, to, args[0], &bundled) })
 			}
 			if err := bundled.refuse(cmd); err != nil {
 				return err
@@ -52,7 +52,7 @@ and what was signed is what it was.`,
 			return c.with(func(lw *local.World) error {
 				report, stop := c.progress("records", uint64(lw.Head().ID))
 				write := func(w io.Writer) error { return lw.Export(w, f, report) }
-				err := c.write(args[0], write)
+				err := to.write(args[0], write)
 				stop()
 				if err == nil && args[0] != "-" {
 					c.note("%d records are in %s", lw.Head().ID, args[0])
@@ -62,16 +62,9 @@ and what was signed is what it was.`,
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", string(local.CBORSeq), "`FORMAT` of the file: "+formats())
+	to = c.savesTo(cmd, firstOf)
 	bundled.add(cmd)
 	return cmd
-}
-
-// write writes a file, whole or not at all, or stdout for "-".
-func (c *cli) write(name string, write func(io.Writer) error) error {
-	if name == "-" {
-		return write(c.document())
-	}
-	return file.Replace(c.path(name), 0o600, write)
 }
 
 // formats lists the formats of exports.

@@ -64,15 +64,15 @@ func (c *counting) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *cli) exportBundle(ctx context.Context, lw *local.World, to string, flags *bundleFlags) error {
+func (c *cli) exportBundle(ctx context.Context, lw *local.World, to *target, name string, flags *bundleFlags) error {
 	o, err := c.bundleOptions(lw, flags)
 	if err != nil {
 		return err
 	}
-	a := bundleAnswer{File: to, World: lw.Keys().World(), From: o.From, To: o.To, Withheld: len(o.Withhold)}
+	a := bundleAnswer{File: name, World: lw.Keys().World(), From: o.From, To: o.To, Withheld: len(o.Withhold)}
 	var stop func()
 	o.Progress, stop = c.progress("records", uint64(a.To-a.From+1))
-	err = c.write(to, func(w io.Writer) error {
+	err = to.write(name, func(w io.Writer) error {
 		counted := &counting{w: w}
 		err := lw.ExportBundle(ctx, counted, o)
 		a.Bytes = counted.bytes
@@ -82,7 +82,7 @@ func (c *cli) exportBundle(ctx context.Context, lw *local.World, to string, flag
 	if err != nil {
 		return notBundled(err)
 	}
-	if to == "-" {
+	if name == "-" {
 		return nil
 	}
 	if a.Signer, err = signerOf(lw, o.Keys...); err != nil {

@@ -90,7 +90,11 @@ func sharing(linked bool) string {
 func notCopied(dir string, err error) error {
 	switch {
 	case errors.Is(err, local.ErrExists):
-		return &fault{err: err, code: exitConflict, hint: "no world is written over: name another directory, or move that one away: mv " + dir + " " + filepath.Clean(dir) + ".old"}
+		hint := "no world is written over: name another directory"
+		if name := filepath.Base(dir); name != "." && name != ".." { // these have no name to move them by
+			hint += ", or move that one away: mv " + dir + " " + filepath.Clean(dir) + ".old"
+		}
+		return hinted(err, "%s", hint)
 	case errors.Is(err, local.ErrNotEmpty):
 		return &fault{err: err, code: exitConflict, hint: "name a directory that is empty or not there"}
 	case errors.Is(err, world.ErrSameWorld):

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,6 +29,7 @@ world; a checkpoint of the whole journal is signed for it.`,
 // newProof makes a command of one that makes a proof.
 func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg string) (*verify.Proof, error)) *cobra.Command {
 	var to string
+	save := c.savesTo(cmd, func([]string) string { return to })
 	cmd.Args = args(1, 1)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		return c.with(func(lw *local.World) error {
@@ -40,12 +42,8 @@ func (c *cli) newProof(cmd *cobra.Command, prove func(lw *local.World, arg strin
 				return err
 			}
 			data = append(data, '\n')
-			if to == "" || to == "-" {
-				_, err := c.document().Write(data)
-				return err
-			}
-			err = file.Put(c.path(to), data, 0o600)
-			if err == nil && !c.quiet { // whoever checks it has no world
+			err = save.put(cmp.Or(to, "-"), data)
+			if err == nil && to != "" && to != "-" && !c.quiet { // whoever checks it has no world
 				fmt.Fprintf(c.stderr, "the proof is in %s; to check it: worldctl verify %s --trust %s\n", to, to, strings.Join(p.Signers, " --trust "))
 			}
 			return err

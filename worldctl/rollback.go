@@ -38,7 +38,7 @@ const rollbackHelp = `Time, ledger, budgets, keys and manifest do not return, an
 What cells asked for since then and was done outside stays done. (What they had asked
 for before is theirs still: they are told of it again.) Where there is such a side
 effect, all are printed and nothing happens (exit code 4) unless --ack says that you know of
-them. With --compensate, those whose kind declares what makes up for it are made up
+them. What only read is listed apart. With --compensate, those whose kind declares what makes up for it are made up
 for, by intents like any other. A step that is reached again through the same
 history gets its recorded results; --fresh-effects has it ask anew.
 
@@ -85,7 +85,7 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 			return err
 		}
 		return c.object("rollback", a, func() {
-			c.showLeft(a.Abandoned)
+			c.showLeft(a)
 			c.note("nothing has changed; without --dry-run, cells, mailboxes and timers return to #%d", s.At)
 			if a.Former != nil {
 				c.note("manifest %s, which was in force then, would be proposed", a.Former.Hash)
@@ -97,11 +97,11 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 		return err
 	}
 	return errors.Join(c.object("rollback", a, func() {
-		c.showLeft(a.Abandoned)
+		c.showLeft(a)
 		if a.Done == nil {
 			return
 		}
-		c.showRollback(a.Done, s, *a.Record)
+		c.showRollback(a, s)
 		switch {
 		case a.Proposal != nil:
 			fmt.Fprintf(c.stdout, "%s is proposed: manifest %s, which was in force at %s\n", *a.Proposal, a.Former.Hash, s.Name)
@@ -114,25 +114,37 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 	}), err)
 }
 
-func (c *cli) showRollback(done *journal.RolledBack, s *snapshot.Snapshot, record journal.Seq) {
-	fmt.Fprintf(c.stdout, "#%d cells, mailboxes and timers are what they were at %s: after #%d, in tick %d\n", record, s.Name, s.At, s.Time)
-	if stay, undone := done.Count(journal.Kept, journal.Acknowledged), done.Count(journal.Compensated); stay+undone > 0 {
+func (c *cli) showRollback(a *view.Rollback, s *snapshot.Snapshot) {
+	fmt.Fprintf(c.stdout, "#%d cells, mailboxes and timers are what they were at %s: after #%d, in tick %d\n", *a.Record, s.Name, s.At, s.Time)
+	effects, reads := journal.RolledBack{Abandoned: a.Abandoned}, journal.RolledBack{Abandoned: a.Reads}
+	if stay, undone := effects.Count(journal.Kept, journal.Acknowledged), effects.Count(journal.Compensated); stay+undone > 0 {
 		fmt.Fprintf(c.stdout, "side effects left behind: %d stay, %d are compensated\n", stay, undone)
 	}
-	if n := done.Count(journal.Cancelled); n > 0 {
+	if n := reads.Count(journal.Kept, journal.Acknowledged); n > 0 {
+		fmt.Fprintf(c.stdout, "reads left behind: %d, which changed nothing outside\n", n)
+	}
+	if n := a.Done.Count(journal.Cancelled); n > 0 {
 		fmt.Fprintf(c.stdout, "not begun: %d, which are cancelled\n", n)
 	}
-	if n := done.Count(journal.MadeUpFor); n > 0 {
+	if n := a.Done.Count(journal.MadeUpFor); n > 0 {
 		fmt.Fprintf(c.stdout, "%d of the history that comes back were compensated since: they are not done again\n", n)
 	}
 }
 
-// showLeft prints every side effect that is left behind.
-func (c *cli) showLeft(left []journal.SideEffect) {
-	if len(left) == 0 {
+// showLeft prints every side effect that is left behind, and then what only read.
+func (c *cli) showLeft(a *view.Rollback) {
+	if len(a.Abandoned) == 0 {
 		c.note("no side effects are left behind")
-		return
+	} else {
+		c.showLeftTable(a.Abandoned)
 	}
+	if len(a.Reads) > 0 {
+		fmt.Fprintln(c.stdout, "only read:")
+		c.showLeftTable(a.Reads)
+	}
+}
+
+func (c *cli) showLeftTable(left []journal.SideEffect) {
 	t := c.newTable()
 	t.AppendHeader(table.Row{"key", "cell", "kind", "state", "record", "disposition"})
 	for _, x := range left {

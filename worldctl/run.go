@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -136,7 +137,7 @@ func (c *cli) drive(ctx context.Context, verb string, course local.Course) error
 		done, err := lw.Drive(ctx, course)
 		stop()
 		if err != nil && !errors.Is(err, context.Canceled) {
-			return err
+			return c.notRecorded(err)
 		}
 		if err == nil && done.Undecided > 0 {
 			unconfirmed = errors.Join(unconfirmed, fmt.Errorf("%w: %d of them", errUndecided, done.Undecided))
@@ -146,6 +147,16 @@ func (c *cli) drive(ctx context.Context, verb string, course local.Course) error
 		}
 		return errors.Join(c.showCourse(verb, lw, view.CourseOf(&done)), err)
 	})
+}
+
+// notRecorded says what to do about an effect that the recording has no answer for which a
+// fork was made with: no run performs it.
+func (c *cli) notRecorded(err error) error {
+	if miss := (*host.MissError)(nil); errors.As(err, &miss) && miss.Recorded && c.effects == "" {
+		return hinted(err, "let the world in %[1]s go on until it has asked for the same, then run this one again; "+
+			"or worldctl -w %[1]s fork DIR --effects live makes one that performs it. Nothing was done outside", miss.File)
+	}
+	return err
 }
 
 // confirmed compares recorded results with the outside, where that is wanted.

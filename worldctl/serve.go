@@ -21,6 +21,7 @@ type serving struct {
 	addr   string
 	tokens string // the token file; empty: one token is made
 	hosts  []string
+	limits []string // NAME=N
 	manual bool
 	remote bool
 }
@@ -58,11 +59,15 @@ Requests are answered to loopback names, to the address of --addr, and to --allo
 There is no TLS: for other machines let a reverse proxy end TLS, pass Host on, and be
 named by --allow-host.
 
+No token and no world takes all of the server: docs/api.md lists the limits of what is
+under way at once. A problem names the one that is reached, and --limit sets it.
+
 Ctrl-C and SIGTERM end it: requests and effects that are under way get some seconds to
 finish. Exit code 130 after Ctrl-C, 0 after SIGTERM, and that of the world's error where
 one could not go on.`,
 		Example: `  worldctl serve town
   worldctl serve town desk --addr 127.0.0.1:8080 --token-file tokens
+  worldctl serve town --limit requests=128 --limit requests.token=64
   worldctl serve --manual -o json`,
 		PreRunE: func(*cobra.Command, []string) error { return checkWorkers("serve", c.workers) },
 		RunE:    func(cmd *cobra.Command, dirs []string) error { return c.serve(cmd.Context(), &s, dirs) },
@@ -71,6 +76,7 @@ one could not go on.`,
 	f.StringVar(&s.addr, "addr", "127.0.0.1:0", "listen on this `HOST:PORT`; port 0 is any free one")
 	f.StringVar(&s.tokens, "token-file", "", "`FILE` of the tokens that are taken, see worldctl token")
 	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` or HOST:PORT by which clients may call this server, as they write it; can be repeated")
+	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
 	f.BoolVar(&s.remote, "remote-workers", false, "let workers elsewhere perform live effects, over the API")
 	c.addBounds(cmd)
@@ -91,13 +97,14 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 	if err != nil {
 		return err
 	}
-	tokens, secret, err := c.servedTokens(s.tokens)
+	cfg, secret, err := c.serverConfig(s)
 	if err != nil {
 		return err
 	}
 	log := c.logger()
+	cfg.Log = log.requests
 	v := &api.Service{
-		Config:  api.Config{Tokens: tokens, Log: log.requests, AllowedHosts: s.hosts},
+		Config:  cfg,
 		Options: c.options(), Manual: s.manual, Events: log.Logger, TokenFile: s.tokens,
 		Attend: func(ctx context.Context, lw *local.World) (func(), error) { return attend(ctx, lw, c.opts) },
 		Hint:   func(err error) string { _, hint := judge(err); return c.inWorld(hint) },
@@ -177,6 +184,23 @@ func (s *serving) resolve() (*net.TCPAddr, error) {
 			"%s can be reached from other machines: that takes a --token-file", s.addr)
 	}
 	return addr, nil
+}
+
+// serverConfig returns what was typed about the server. Without a file of tokens it
+// makes one token, and returns its secret.
+func (c *cli) serverConfig(s *serving) (cfg api.Config, secret string, err error) {
+	cfg.AllowedHosts = s.hosts
+	for _, text := range s.limits {
+		if err := cfg.Limits.Set(text); err != nil {
+			var names []string
+			for _, x := range cfg.Limits.Named() {
+				names = append(names, x.Name)
+			}
+			return cfg, "", usagef("type --limit NAME=N: the names are "+strings.Join(names, ", "), "--limit %s: %w", text, err)
+		}
+	}
+	cfg.Tokens, secret, err = c.servedTokens(s.tokens)
+	return cfg, secret, err
 }
 
 // servedTokens reads the tokens that are taken. Without a file it makes one, and

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -19,21 +18,24 @@ import (
 const savedSuffix = ".snapshot"
 
 func newSnapshotSaveCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
+	var to *target
+	cmd := &cobra.Command{
 		Use:   "save NAME DIR|FILE",
 		Short: "Write a snapshot to a file, to keep it elsewhere",
 		Long: `Write a snapshot to a file, or as NAME` + savedSuffix + ` into a directory: every cell with its
-state and mailbox, timers, and the roots that prove them. What is there already is
-not overwritten.`,
+state and mailbox, timers, and the roots that prove them. A file that is there
+already is written over with --force only.`,
 		Example: "  worldctl snapshot save before-lunch /mnt/backup",
 		Args:    args(2, 2),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
-			return c.saveSnapshot(lw, args[0], args[1])
+			return c.saveSnapshot(lw, to, args[0], args[1])
 		}),
 	}
+	to = c.savesTo(cmd, func(args []string) string { return args[1] })
+	return cmd
 }
 
-func (c *cli) saveSnapshot(lw *local.World, name, to string) error {
+func (c *cli) saveSnapshot(lw *local.World, save *target, name, to string) error {
 	s, err := recordsOf(lw).Snapshot(name)
 	if err != nil {
 		return err
@@ -41,10 +43,7 @@ func (c *cli) saveSnapshot(lw *local.World, name, to string) error {
 	if at, err := os.Stat(c.path(to)); err == nil && at.IsDir() {
 		to = filepath.Join(to, s.Name+savedSuffix)
 	}
-	if err := checkVacant(c.path(to)); err != nil {
-		return err
-	}
-	err = file.Replace(c.path(to), 0o600, func(w io.Writer) error {
+	err = save.write(to, func(w io.Writer) error {
 		_, err := lw.SaveSnapshot(w, s.Name)
 		return err
 	})

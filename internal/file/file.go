@@ -84,6 +84,45 @@ func WriteNew(path string, data []byte, mode fs.FileMode) error {
 // too. Until then, and after an error, what was there before stays. What is no regular
 // file, such as a pipe, is written to instead.
 func Replace(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	return place(path, mode, write, os.Rename)
+}
+
+// New is Replace for a file that is not there yet; the error wraps fs.ErrExist where it
+// is, before anything is written and if it has come since. What is no regular file is
+// written to all the same.
+func New(path string, mode fs.FileMode, write func(io.Writer) error) error {
+	if err := Vacant(path); err != nil {
+		return err
+	}
+	return place(path, mode, write, func(from, to string) error {
+		err := os.Link(from, to)
+		if err == nil {
+			return os.Remove(from)
+		}
+		if err := Vacant(to); err != nil {
+			return err
+		}
+		return os.Rename(from, to) // the file system has no links
+	})
+}
+
+// Vacant returns why no file can be made with a name and nothing be written over: an
+// error that wraps fs.ErrExist where there is a regular file, or a link to nothing.
+func Vacant(path string) error {
+	at, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		at, err = os.Lstat(path)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil && (at.Mode().IsRegular() || at.Mode().Type() == fs.ModeSymlink):
+		return fmt.Errorf("%s: %w", path, fs.ErrExist)
+	}
+	return err
+}
+
+func place(path string, mode fs.FileMode, write func(io.Writer) error, name func(from, to string) error) error {
 	if at, err := os.Stat(path); err == nil && !at.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
@@ -105,7 +144,7 @@ func Replace(path string, mode fs.FileMode, write func(io.Writer) error) error {
 	}
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = name(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))

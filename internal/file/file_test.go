@@ -85,3 +85,26 @@ func TestInDirTakesBackWhatItMade(t *testing.T) {
 	require.ErrorIs(t, file.InDir(deep, func() error { return errStopped }), errStopped)
 	require.DirExists(t, deep)
 }
+
+func TestNewOverwritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	at := filepath.Join(dir, "x")
+	say := func(text string) func(io.Writer) error {
+		return func(w io.Writer) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}
+	}
+	require.NoError(t, file.New(at, 0o600, say("mine")))
+	require.ErrorIs(t, file.New(at, 0o600, say("yours")), fs.ErrExist)
+	require.ErrorIs(t, file.New(filepath.Join(dir, "late"), 0o600, func(io.Writer) error {
+		return file.Put(filepath.Join(dir, "late"), []byte("first"), 0o600)
+	}), fs.ErrExist, "it came while the other was written")
+	require.NoError(t, os.Symlink("nothing", filepath.Join(dir, "link")))
+	require.ErrorIs(t, file.New(filepath.Join(dir, "link"), 0o600, say("yours")), fs.ErrExist)
+	require.NoError(t, file.New(os.DevNull, 0o600, say("to nobody")))
+	require.Equal(t, []string{"late", "link", "x"}, names(t, dir))
+	data, err := file.ReadSecret(at, 10)
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(data))
+}

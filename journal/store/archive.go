@@ -104,7 +104,13 @@ func (s *Store) writeArchive(before journal.Head, to journal.Seq, path string) (
 	if err != nil {
 		return contents{}, err
 	}
-	c, err := s.fillArchive(f, before, to)
+	var c contents
+	if own, ok := f.(interface{ Chmod(mode fs.FileMode) error }); ok { // a disk's
+		err = own.Chmod(0o600)
+	}
+	if err == nil {
+		c, err = s.fillArchive(f, before, to)
+	}
 	if err == nil {
 		err = f.Sync()
 	}

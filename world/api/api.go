@@ -48,11 +48,13 @@ type Server struct {
 	mux      *http.ServeMux
 	document document
 
-	connected *connections
-	requests  chan struct{} // slots of requests
-	health    chan struct{} // of those about the server's health
-	followers chan struct{} // slots of followers
-	metrics   *metrics
+	connected     *connections
+	requests      *slots
+	followers     *slots
+	waits         *slots // of workers
+	verifications *slots // and of shadows
+	health        *slots
+	metrics       *metrics
 
 	life    context.Context // ends with the server
 	end     context.CancelFunc
@@ -76,10 +78,13 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	l := &cfg.Limits
 	s := &Server{
 		cfg: cfg, worlds: make(map[string]*hosted), routes: routes(), mux: http.NewServeMux(),
-		connected: newConnections(cfg.Limits.Connections), health: make(chan struct{}, healthSlots),
-		requests: make(chan struct{}, cfg.Limits.Requests), followers: make(chan struct{}, cfg.Limits.Followers),
+		connected: newConnections(l.Connections), requests: newSlots("requests", l.Requests, l),
+		followers: newSlots("followers", l.Followers, l), waits: newSlots("waits", l.Waits, l),
+		verifications: newSlots("verifications", l.Verifications, l),
+		health:        newSlots("health", Slots{All: l.Health, Token: l.Health + 1, World: l.Health}, l),
 	}
 	if len(cfg.Worlds) == 0 {
 		return nil, errors.New("api: no world to serve")

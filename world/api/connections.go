@@ -9,38 +9,38 @@ import (
 	"time"
 )
 
-// connections bounds how many callers are connected. Where one more comes, one goes
-// that has not shown a token which is known: the one that is there longest; and where
-// all have, the one that is longest without a request. It is safe for concurrent use.
+// Connections bound how many callers are connected at once.
+type Connections struct {
+	All     int // but for the first of a token; 0: DefaultConnections, or a quarter of the descriptors that the process may have
+	Token   int // that have shown one token; 0: a quarter of All
+	Unknown int // that have shown no token that is known, which none of the others takes; 0: a quarter of All
+}
+
+// connections holds callers to how many may be connected. Where one more comes that
+// has shown no token, the one of these goes that is there longest. Where one more shows
+// a token, the one goes that is longest without a request: of that token, where it has
+// as many as one may, and otherwise of the token that has most. It is safe for
+// concurrent use.
 type connections struct {
-	limit int
+	most Connections
 
 	mu   sync.Mutex
 	open map[net.Conn]*connection
 }
 
 type connection struct {
-	since time.Time // it waits, or has come
-	known bool      // it has shown a token that is
-	busy  bool      // a request with such a token is being answered
-}
+	net.Conn
 
-// goesBefore reports whether x has to go rather than y.
-func (x *connection) goesBefore(y *connection) bool {
-	switch {
-	case x.busy || y.busy:
-		return !x.busy
-	case x.known != y.known:
-		return !x.known
-	}
-	return x.since.Before(y.since)
+	since time.Time // it waits, or has come
+	token string    // the name of the last one that it has shown, of those that are known; "": none
+	busy  bool      // a request with such a token is being answered
 }
 
 // connKey is the key of a connection in the context of its requests.
 type connKey struct{}
 
-func newConnections(limit int) *connections {
-	return &connections{limit: limit, open: make(map[net.Conn]*connection)}
+func newConnections(most Connections) *connections {
+	return &connections{most: most, open: make(map[net.Conn]*connection)}
 }
 
 // state is for http.Server.ConnState.
@@ -49,11 +49,11 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	defer c.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		c.open[conn] = &connection{since: now()}
-		if len(c.open) > c.limit {
-			c.drop(conn)
+		c.open[conn] = &connection{Conn: conn, since: now()}
+		if held, first := c.of(""); held > c.most.Unknown {
+			c.drop(first)
 		}
-	case http.StateActive: // see active
+	case http.StateActive: // see admit
 	case http.StateIdle:
 		if x := c.open[conn]; x != nil {
 			x.since, x.busy = now(), false
@@ -63,26 +63,79 @@ func (c *connections) state(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// drop closes a connection, the newest where it may be no other.
-func (c *connections) drop(newest net.Conn) {
-	first := newest
-	for conn, x := range c.open { // order cannot show: the first to go is the first in any order
-		if x.goesBefore(c.open[first]) {
-			first = conn
+// of counts the connections that have shown a token, and returns the one that is
+// longest without a request; nil: each has one.
+func (c *connections) of(token string) (held int, first *connection) {
+	for _, x := range c.open { // order cannot show: the first is the first in any order
+		if x.token != token {
+			continue
+		}
+		held++
+		if !x.busy && (first == nil || x.since.Before(first.since)) {
+			first = x
 		}
 	}
-	delete(c.open, first)
-	_ = first.Close() // whoever serves it finds out
+	return held, first
 }
 
-// admit takes note that a request with a known token is being answered.
-func (c *connections) admit(ctx context.Context) {
+// greediest counts the connections that have shown a token, and returns the one that is
+// longest without a request of the token that has most; nil: each has one.
+func (c *connections) greediest() (held int, first *connection) {
+	of := make(map[string]int)
+	for _, x := range c.open { // order cannot show: it is counted
+		if x.token != "" {
+			held++
+			of[x.token]++
+		}
+	}
+	for _, x := range c.open { // order cannot show: the first is the first in any order
+		switch {
+		case x.token == "" || x.busy:
+		case first == nil, of[x.token] > of[first.token],
+			of[x.token] == of[first.token] && x.since.Before(first.since):
+			first = x
+		}
+	}
+	return held, first
+}
+
+func (c *connections) drop(x *connection) {
+	delete(c.open, x.Conn)
+	_ = x.Close() // whoever serves it finds out
+}
+
+// admit takes note that a request with a known token is being answered, or refuses it
+// where too many are connected.
+func (c *connections) admit(ctx context.Context, token string) error {
 	conn, _ := ctx.Value(connKey{}).(net.Conn)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if x := c.open[conn]; x != nil {
-		x.known, x.busy = true, true
+	x := c.open[conn]
+	if x == nil {
+		return nil // it was dropped, or is not counted here
 	}
+	if x.token == token {
+		x.busy = true
+		return nil
+	}
+	refusal := overLimit(http.StatusTooManyRequests, "connections.token", c.most.Token, "of this token")
+	held, first := c.of(token)
+	full := held >= c.most.Token
+	if !full && held > 0 && x.token == "" {
+		refusal = overLimit(http.StatusServiceUnavailable, "connections", c.most.All, "of all callers")
+		held, first = c.greediest()
+		full = held >= c.most.All-c.most.Unknown
+	}
+	switch {
+	case !full:
+	case first != nil:
+		c.drop(first)
+	default:
+		refusal.header.Set("Connection", "close")
+		return refusal
+	}
+	x.token, x.busy = token, true
+	return nil
 }
 
 // paced is a body that has to come at a rate: a caller that is slower holds a slot

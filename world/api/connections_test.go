@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -26,20 +27,11 @@ func (s *served) dial(said string) net.Conn {
 	return conn
 }
 
-func TestHealthIsToldWhoeverAsksForWhat(t *testing.T) {
-	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Requests: 2}})
-	free := s.api.Busy()
-	require.Equal(t, http.StatusOK, s.get("/healthz").Status)
-	s.get("/api/worlds").problem(http.StatusServiceUnavailable, "busy")
-	free()
-	require.Equal(t, http.StatusOK, s.get("/api/worlds").Status)
-}
-
 // TestConnectionsThatWaitGiveWay has more callers connect than the server takes: those
 // that say nothing, too little, or no token that it knows go, and who follows stays.
 func TestConnectionsThatWaitGiveWay(t *testing.T) {
 	const limit = 8
-	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Connections: limit}})
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Connections: api.Connections{All: limit}}})
 	f := s.follow("?after=1", "")
 	var strangers []net.Conn
 	for i := range 10 * limit {
@@ -69,7 +61,7 @@ func TestConnectionsThatWaitGiveWay(t *testing.T) {
 
 // TestSlowBodyGivesItsSlotBack has a caller send less of a body than it has to.
 func TestSlowBodyGivesItsSlotBack(t *testing.T) {
-	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Requests: 1, BodyGrace: 100 * time.Millisecond, BodyRate: 1 << 20}})
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Requests: api.Slots{All: 1}, BodyGrace: 100 * time.Millisecond, BodyRate: 1 << 20}})
 	conn := s.dial(fmt.Sprintf("POST /api/worlds/w/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", s.http.Listener.Addr(), s.secrets["ada"]))
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second))) //nolint:forbidigo // of a socket
@@ -81,4 +73,55 @@ func TestSlowBodyGivesItsSlotBack(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, res.StatusCode, "%s", body)
 	require.Eventually(t, func() bool { return s.get("/api/worlds").Status == http.StatusOK }, 10*time.Second, time.Millisecond)
 	ok[api.Submitted](s.post("/api/worlds/w/events", act("a")))
+}
+
+// ask makes a request on a connection of its own, which stays open.
+func (s *served) ask(user, path, accept string) (conn net.Conn, status int, head http.Header) {
+	s.t.Helper()
+	conn = s.dial(fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n\r\n",
+		path, s.http.Listener.Addr(), s.secrets[user], accept))
+	require.NoError(s.t, conn.SetReadDeadline(time.Now().Add(time.Minute))) //nolint:forbidigo // of a socket
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)               //nolint:bodyclose // that of a stream ends with its connection
+	require.NoError(s.t, err)
+	if accept == "application/json" {
+		_, err = io.Copy(io.Discard, res.Body)
+		require.NoError(s.t, err)
+	}
+	return conn, res.StatusCode, res.Header
+}
+
+// TestNoTokenTakesAllConnections: one more than it may have takes the place of the one
+// that is longest without a request, and none where all have one.
+func TestNoTokenTakesAllConnections(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Connections: api.Connections{All: 8}}})
+	const listed, records = "/api/worlds", "/api/worlds/w/records"
+	first, _, _ := s.ask("ada", listed, "application/json")
+	second, _, _ := s.ask("ada", listed, "application/json")
+	s.ask("ada", listed, "application/json")
+	_, err := first.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, second.SetReadDeadline(time.Now().Add(50*time.Millisecond))) //nolint:forbidigo // of a socket
+	_, err = second.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+
+	for range 2 {
+		_, status, _ := s.ask("ada", records, "text/event-stream")
+		require.Equal(t, http.StatusOK, status)
+	}
+	require.NoError(t, second.SetReadDeadline(time.Now().Add(time.Minute))) //nolint:forbidigo // of a socket
+	_, err = second.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "it had no request")
+	conn, status, head := s.ask("ada", listed, "application/json")
+	require.Equal(t, http.StatusTooManyRequests, status)
+	require.Equal(t, "1", head.Get("Retry-After"))
+	_, err = conn.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF, "who is refused is connected no more")
+
+	for range 2 { // as many as there are besides those of strangers
+		for _, user := range []string{"reader", "admin", "approver"} {
+			s.ask(user, listed, "application/json")
+		}
+	}
+	_, status, _ = s.ask("hand", listed, "application/json")
+	require.Equal(t, http.StatusOK, status)
 }

@@ -131,14 +131,10 @@ func acquireEffects(c *call) error {
 	case req.Most < 0 || req.Most > host.MaxOffers:
 		return badRequest("most", "it has to be from 1 to "+strconv.Itoa(host.MaxOffers))
 	}
-	if req.WaitSeconds > 0 {
-		select {
-		case c.server.followers <- struct{}{}:
-			defer func() { <-c.server.followers }()
-		default:
-			return busy("followers", "too many followers and workers are there")
+	if req.WaitSeconds > 0 { // for longer than others are answered
+		if err := c.take(c.server.waits); err != nil {
+			return err
 		}
-		c.free() // it may wait for longer than others are answered
 	}
 	ctx, cancel := context.WithTimeout(c.follow, time.Duration(req.WaitSeconds)*time.Second)
 	defer cancel()

@@ -1,5 +1,7 @@
 package api
 
+import "context"
+
 // RouteOf is a route, for tests of what all of them have in common.
 type RouteOf struct {
 	Method, Path string
@@ -16,14 +18,34 @@ func RoutesOf() []RouteOf {
 	return out
 }
 
-// Busy fills the slots of requests until what it returns is called.
-func (s *Server) Busy() (free func()) {
-	for range cap(s.requests) {
-		s.requests <- struct{}{}
+func (s *Server) slotsOf(kind string) *slots {
+	return map[string]*slots{
+		"requests": s.requests, "followers": s.followers, "waits": s.waits, "verifications": s.verifications, "health": s.health,
+	}[kind]
+}
+
+// Queued returns how many calls wait for a slot of a kind.
+func (s *Server) Queued(kind string) int {
+	of := s.slotsOf(kind)
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	return len(of.queue)
+}
+
+// Busy has a token hold slots of a kind, about a world, until what it returns is called.
+func (s *Server) Busy(kind, token, world string, n int) (free func()) {
+	of := s.slotsOf(kind)
+	var held []func()
+	for range n {
+		free, err := of.take(context.Background(), token, world)
+		if err != nil {
+			panic(err)
+		}
+		held = append(held, free)
 	}
 	return func() {
-		for range cap(s.requests) {
-			<-s.requests
+		for _, free := range held {
+			free()
 		}
 	}
 }

@@ -1,6 +1,11 @@
 package api
 
-import "time"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Limits bound what callers can ask of a server. A field that is 0 has its
 // default.
@@ -9,15 +14,20 @@ type Limits struct {
 	BulkBytes   int64 // of many events at once; 0: DefaultBulkBytes
 	HeaderBytes int   // of a request; 0: DefaultHeaderBytes
 
-	Connections int           // at once; 0: DefaultConnections, or a quarter of the descriptors that the process may have
+	Connections Connections
 	BodyRate    int64         // bytes of a body that have to come in a second; 0: DefaultBodyRate
 	BodyGrace   time.Duration // that a body may be behind; 0: DefaultBodyGrace
 
-	Requests  int // answered at once, followers apart; 0: DefaultRequests
-	Followers int // streams of records at once; 0: DefaultFollowers
-	Page      int // items of a list; 0: DefaultPage
-	Scan      int // records that a page of a list looks at; 0: DefaultScan
-	Ticks     int // of one step; 0: DefaultTicks
+	Requests      Slots         // answered, those below apart; All 0: DefaultRequests
+	Followers     Slots         // streams of records; All 0: DefaultFollowers
+	Waits         Slots         // of workers for attempts; All 0: DefaultWaits
+	Verifications Slots         // and shadows; All 0: DefaultVerifications
+	Health        int           // that are told at once how the server is; 0: DefaultHealth
+	Wait          time.Duration // for a slot; 0: DefaultWait
+
+	Page  int // items of a list; 0: DefaultPage
+	Scan  int // records that a page of a list looks at; 0: DefaultScan
+	Ticks int // of one step; 0: DefaultTicks
 
 	Head      time.Duration // of a request, without its body; 0: DefaultHead
 	Read      time.Duration // a request, with its body; 0: DefaultRead
@@ -38,11 +48,16 @@ const (
 	DefaultBodyRate    = 4 << 10
 	DefaultBodyGrace   = 5 * time.Second
 
-	DefaultRequests  = 64
-	DefaultFollowers = 64
-	DefaultPage      = 1000
-	DefaultScan      = 100_000
-	DefaultTicks     = 1000
+	DefaultRequests      = 64
+	DefaultFollowers     = 64
+	DefaultWaits         = 64
+	DefaultVerifications = 16
+	DefaultHealth        = 4
+	DefaultWait          = 2 * time.Second
+
+	DefaultPage  = 1000
+	DefaultScan  = 100_000
+	DefaultTicks = 1000
 
 	DefaultHead      = 10 * time.Second
 	DefaultRead      = time.Minute
@@ -60,11 +75,17 @@ func (l Limits) withDefaults() Limits {
 	l.BodyBytes = orDefault(l.BodyBytes, DefaultBodyBytes)
 	l.BulkBytes = orDefault(l.BulkBytes, DefaultBulkBytes)
 	l.HeaderBytes = orDefault(l.HeaderBytes, DefaultHeaderBytes)
-	l.Connections = orDefault(l.Connections, min(DefaultConnections, descriptors()/4))
+	l.Connections.All = orDefault(l.Connections.All, min(DefaultConnections, descriptors()/4))
+	l.Connections.Token = orDefault(l.Connections.Token, max(1, l.Connections.All/4))
+	l.Connections.Unknown = orDefault(l.Connections.Unknown, max(1, l.Connections.All/4))
 	l.BodyRate = orDefault(l.BodyRate, DefaultBodyRate)
 	l.BodyGrace = orDefault(l.BodyGrace, DefaultBodyGrace)
-	l.Requests = orDefault(l.Requests, DefaultRequests)
-	l.Followers = orDefault(l.Followers, DefaultFollowers)
+	l.Requests = l.Requests.withDefaults(DefaultRequests)
+	l.Followers = l.Followers.withDefaults(DefaultFollowers)
+	l.Waits = l.Waits.withDefaults(DefaultWaits)
+	l.Verifications = l.Verifications.withDefaults(DefaultVerifications)
+	l.Health = orDefault(l.Health, DefaultHealth)
+	l.Wait = orDefault(l.Wait, DefaultWait)
 	l.Page = orDefault(l.Page, DefaultPage)
 	l.Scan = orDefault(l.Scan, DefaultScan)
 	l.Ticks = orDefault(l.Ticks, DefaultTicks)
@@ -76,6 +97,72 @@ func (l Limits) withDefaults() Limits {
 	l.Heartbeat = orDefault(l.Heartbeat, DefaultHeartbeat)
 	l.Flush = orDefault(l.Flush, DefaultFlush)
 	return l
+}
+
+func (s Slots) withDefaults(all int) Slots {
+	s.All = orDefault(s.All, all)
+	s.Token = orDefault(s.Token, max(1, s.All/4))
+	s.World = orDefault(s.World, max(1, s.All*3/4))
+	return s
+}
+
+// Set sets a limit of how much goes on at once, as NAME=N.
+func (l *Limits) Set(text string) error {
+	name, value, _ := strings.Cut(text, "=")
+	for _, x := range l.named() {
+		if x.Name != name {
+			continue
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 {
+			return fmt.Errorf("limit %s: %q is not a number from 1 on", name, value)
+		}
+		*x.value = n
+		return nil
+	}
+	return fmt.Errorf("there is no limit %q", name)
+}
+
+// Limit is a limit of how much goes on at once, which a problem names and Set sets.
+type Limit struct {
+	Name  string
+	Value int
+	Of    string // what it bounds
+
+	value *int
+}
+
+// Named returns the limits that Set knows, with their values, or their defaults where
+// these are 0.
+func (l Limits) Named() []Limit {
+	l = l.withDefaults()
+	all := l.named()
+	for i := range all {
+		all[i].Value = *all[i].value
+	}
+	return all
+}
+
+func (l *Limits) named() []Limit {
+	all := []Limit{
+		{Name: "connections", Of: "connections", value: &l.Connections.All},
+		{Name: "connections.token", Of: "connections that have shown a token", value: &l.Connections.Token},
+		{Name: "connections.unknown", Of: "connections that have shown no token that is known", value: &l.Connections.Unknown},
+	}
+	for _, k := range []struct {
+		name, of string
+		slots    *Slots
+	}{
+		{"requests", "requests that are answered", &l.Requests},
+		{"followers", "streams of records", &l.Followers},
+		{"waits", "workers' requests that wait for attempts", &l.Waits},
+		{"verifications", "verifications and shadows", &l.Verifications},
+	} {
+		all = append(all, Limit{Name: k.name, Of: k.of, value: &k.slots.All},
+			Limit{Name: k.name + ".token", Of: k.of + ", of one token", value: &k.slots.Token},
+			Limit{Name: k.name + ".world", Of: k.of + ", about one world", value: &k.slots.World})
+	}
+	return append(all, Limit{Name: "health", Of: "requests of /healthz", value: &l.Health})
 }
 
 func orDefault[T int | int64 | time.Duration](n, otherwise T) T {

@@ -23,6 +23,7 @@ type Problem struct {
 
 	Field string `json:"field,omitempty"` // of the input, that is wrong
 	Rule  string `json:"rule,omitempty"`  // that it breaks
+	Limit string `json:"limit,omitempty"` // that is reached; see Limits.Named
 
 	// Of many events at once: the line that was refused, and what was accepted of
 	// those before it; see Bulk.

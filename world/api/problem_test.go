@@ -91,16 +91,6 @@ func TestFullMailboxAsksToComeAgain(t *testing.T) {
 	require.NotEmpty(t, a.Header.Get("Retry-After"))
 }
 
-func TestTooManyRequestsComeAgain(t *testing.T) {
-	s := serve(t, api.Config{Worlds: worlds(t, "w")})
-	free := s.api.Busy()
-	a := s.get("/api/worlds")
-	a.problem(http.StatusServiceUnavailable, "busy")
-	require.NotEmpty(t, a.Header.Get("Retry-After"))
-	free()
-	require.Equal(t, http.StatusOK, s.get("/api/worlds").Status)
-}
-
 // lines is a log.
 type lines struct {
 	mu   sync.Mutex

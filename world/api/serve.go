@@ -121,26 +121,37 @@ func (s *Server) enter(c *call) error {
 	return c.route.answer(c)
 }
 
-// healthSlots is how many are told at once how the server is, whoever else asks for
-// what.
-const healthSlots = 4
-
-// take gives the call a slot.
+// take gives the call a slot of its kind.
 func (s *Server) take(c *call) error {
-	slots := s.requests
-	if c.route.health {
-		slots = s.health
+	switch {
+	case c.route.health:
+		return c.take(s.health)
+	case c.route.long:
+		return c.take(s.verifications)
 	}
-	select {
-	case slots <- struct{}{}:
+	return c.take(s.requests)
+}
+
+// take gives the call another slot than it has.
+func (c *call) take(from *slots) (err error) {
+	if c.free != nil {
+		c.free()
+	}
+	token, world := "", ""
+	if c.token != nil {
+		token = c.token.name
+	}
+	if c.world != nil {
+		world = c.world.id
+	}
+	free, err := from.take(c.Context(), token, world)
+	if err == nil {
 		c.free = func() {
 			c.free = nil
-			<-slots
+			free()
 		}
-		return nil
-	default:
-		return busy("busy", "too many requests are being answered")
 	}
+	return err
 }
 
 // authorize finds out who asks, and whether they may.
@@ -168,8 +179,7 @@ func (s *Server) authorize(c *call) error {
 		f.header.Set("WWW-Authenticate", `Bearer realm="worldkernel", error="insufficient_scope", scope="`+string(scope)+`"`)
 		return f
 	}
-	s.connected.admit(c.Context())
-	return nil
+	return s.connected.admit(c.Context(), c.token.name)
 }
 
 // checkQuery refuses parameters that mean nothing here, which would be mistakes.

@@ -35,13 +35,9 @@ func (c *call) stream(want view.Selection) error {
 		}
 		want.After = journal.Seq(id)
 	}
-	select {
-	case c.server.followers <- struct{}{}:
-		defer func() { <-c.server.followers }()
-	default:
-		return busy("followers", "too many followers are there")
+	if err := c.take(c.server.followers); err != nil {
+		return err
 	}
-	c.free() // it is not a request any more
 	c.listen(time.Time{})
 	ctx, cancel := context.WithCancel(c.follow)
 	defer cancel()

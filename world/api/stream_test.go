@@ -184,15 +184,6 @@ func TestIdleStreamsLiveOn(t *testing.T) {
 	require.EqualValues(t, 2, e.id)
 }
 
-func TestFollowersAreBounded(t *testing.T) {
-	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Followers: 1, Requests: 1}})
-	s.follow("", "")
-	req := s.request("GET", "/api/worlds/w/records", nil)
-	req.Header.Set("Accept", "text/event-stream")
-	s.do(req).problem(http.StatusServiceUnavailable, "followers")
-	require.Equal(t, http.StatusOK, s.get("/api/worlds").Status, "a follower takes no slot of a request")
-}
-
 func TestShutdownEndsStreamsAndFinishesRequests(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w")})
 	f := s.follow("", "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -213,5 +214,6 @@ func faultsOfDisk() []Fault {
 		{is(journal.ErrArchived, store.ErrNothingToArchive, store.ErrNeededToOpen, store.ErrNewerFormat, world.ErrEngine), "", 0, ExitFailed, ""},
 		{is(local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
 		{is(journal.ErrNotFound), "", 0, ExitFailed, ""},
+		{is(fs.ErrExist), "", 0, ExitConflict, ""},
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -18,6 +19,7 @@ type Rollback struct {
 	SnapshotHash journal.Hash         `json:"snapshot_hash"`
 	PriorLen     journal.Seq          `json:"prior_journal_len"`
 	Abandoned    []journal.SideEffect `json:"abandoned"`
+	Reads        []journal.SideEffect `json:"reads"`    // what is left behind likewise and only read: it changed nothing outside
 	Proposal     *string              `json:"proposal"` // of the manifest that was in force at the snapshot; null: none was asked for, or it is in force
 
 	Done   *journal.RolledBack `json:"-"` // nil: nothing has changed
@@ -31,8 +33,13 @@ func (j Journal) Leaves(s *snapshot.Snapshot, b journal.RolledBack, withManifest
 	if err := j.former(a, s, withManifest); err != nil {
 		return nil, err
 	}
+	var left []journal.SideEffect
 	var err error
-	j.Local.View(func(w *world.Moment) { a.Abandoned, err = w.Leaves(b) })
+	j.Local.View(func(w *world.Moment) { left, err = w.Leaves(b) })
+	if err != nil {
+		return nil, err
+	}
+	a.Abandoned, a.Reads, err = j.apart(left)
 	return a, err
 }
 
@@ -53,12 +60,17 @@ func (j Journal) RollBack(ctx context.Context, s *snapshot.Snapshot, b journal.R
 	var left *world.SideEffectsError
 	switch {
 	case errors.As(err, &left):
-		a.Abandoned, a.PriorLen = left.Effects, j.Local.Head().ID
-		return a, err
+		var unread error
+		left.Effects, left.Reads, unread = j.apart(left.Effects)
+		a.Abandoned, a.Reads, a.PriorLen = left.Effects, left.Reads, j.Local.Head().ID
+		return a, errors.Join(err, unread)
 	case err != nil:
 		return nil, err
 	}
-	a.Record, a.PriorLen, a.Abandoned = &record, a.Done.PriorLen, a.Done.Abandoned
+	a.Record, a.PriorLen = &record, a.Done.PriorLen
+	if a.Abandoned, a.Reads, err = j.apart(a.Done.Abandoned); err != nil {
+		return a, fmt.Errorf("the rollback is done, but what it left cannot be told: %w", err)
+	}
 	if a.Former == nil {
 		return a, nil
 	}
@@ -92,4 +104,73 @@ func (j Journal) former(a *Rollback, s *snapshot.Snapshot, wanted bool) error {
 		a.Former = e
 	}
 	return err
+}
+
+// apart tells side effects from what only read.
+func (j Journal) apart(left []journal.SideEffect) (effects, reads []journal.SideEffect, err error) {
+	effects, reads = []journal.SideEffect{}, []journal.SideEffect{}
+	if len(left) == 0 {
+		return effects, reads, nil
+	}
+	rules, err := j.inForceOverTime()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, x := range left {
+		only, err := j.onlyRead(&x, rules)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case only:
+			reads = append(reads, x)
+		default:
+			effects = append(effects, x)
+		}
+	}
+	return effects, reads, nil
+}
+
+// inForce is a manifest that came into force.
+type inForce struct {
+	*manifest.Manifest
+	since journal.Seq
+}
+
+// inForceOverTime returns the manifests that were in force, in their order.
+func (j Journal) inForceOverTime() ([]inForce, error) {
+	var out []inForce
+	for e, err := range j.Scan(0, journal.KindCreated, journal.KindForked, journal.KindApplied) {
+		if err != nil {
+			return nil, err
+		}
+		h, _ := journal.ManifestOf(e.Body)
+		m, err := j.Manifest(h)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, inForce{m, e.ID})
+	}
+	return out, nil
+}
+
+// onlyRead reports whether what is left behind only read, under every manifest that was
+// in force from when it was asked for to its end.
+func (j Journal) onlyRead(x *journal.SideEffect, rules []inForce) (bool, error) {
+	known, _ := j.LedgerEntry(x.Key)
+	asked, err := j.Entry(journal.Seq(known.Emitted))
+	if err != nil {
+		return false, err
+	}
+	d, told := asked.Decision()
+	for i := range rules {
+		over := i+1 < len(rules) && rules[i+1].since <= asked.ID
+		if over || rules[i].since > x.Record {
+			continue
+		}
+		kind, declared := rules[i].Effects[x.Kind]
+		if !told || !declared || !governance.Reads(&kind, d.Params) {
+			return false, nil
+		}
+	}
+	return true, nil
 }

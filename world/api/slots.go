@@ -1,0 +1,146 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Slots bound how many calls of a kind are under way at once. Whoever has none under
+// way gets one all the same, so that nobody is shut out by others, however many they
+// are: there are as many more as tokens at most.
+type Slots struct {
+	All   int // of everybody
+	Token int // of one token; 0: a quarter of All
+	World int // about one world; 0: three quarters of All
+}
+
+// slots are those of a kind of calls. A call that finds none waits for a while: who
+// asks for more than they get is slowed down, and not sent away to ask again at once.
+// It is safe for concurrent use.
+type slots struct {
+	limit  string // the name of what bounds them
+	most   Slots
+	queued int           // of one token, that wait at most
+	wait   time.Duration // for so long
+
+	mu     sync.Mutex
+	used   int
+	tokens map[string]int // slots that are used, by the names of tokens
+	worlds map[string]int // likewise, by the ids of worlds; "": about none
+	queue  []*queued      // in the order in which they came
+}
+
+// queued is a call that waits for a slot.
+type queued struct {
+	token, world string
+	in           chan struct{} // closed when it has one
+}
+
+func newSlots(limit string, most Slots, l *Limits) *slots {
+	return &slots{
+		limit: limit, most: most, queued: l.Connections.Token, wait: l.Wait,
+		tokens: make(map[string]int), worlds: make(map[string]int),
+	}
+}
+
+// take takes a slot for a call with a token about a world, and returns what gives it
+// back, which is called once.
+func (s *slots) take(ctx context.Context, token, world string) (free func(), err error) {
+	free = func() { s.free(token, world) }
+	s.mu.Lock()
+	full := s.full(token, world)
+	if full == nil {
+		s.use(token, world, 1)
+		s.mu.Unlock()
+		return free, nil
+	}
+	waiting := 0
+	for _, q := range s.queue {
+		if q.token == token {
+			waiting++
+		}
+	}
+	if waiting >= s.queued {
+		s.mu.Unlock()
+		return nil, full
+	}
+	q := &queued{token, world, make(chan struct{})}
+	s.queue = append(s.queue, q)
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	select {
+	case <-q.in:
+		return free, nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.Index(s.queue, q)
+	if at < 0 {
+		return free, nil // it came while the time was over
+	}
+	s.queue = slices.Delete(s.queue, at, at+1)
+	return nil, full
+}
+
+// free gives a slot back, to whoever waits for one and has the fewest.
+func (s *slots) free(token, world string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.use(token, world, -1)
+	for {
+		next := -1
+		for i, q := range s.queue {
+			if s.full(q.token, q.world) == nil && (next < 0 || s.tokens[q.token] < s.tokens[s.queue[next].token]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		q := s.queue[next]
+		s.queue = slices.Delete(s.queue, next, next+1)
+		s.use(q.token, q.world, 1)
+		close(q.in)
+	}
+}
+
+func (s *slots) use(token, world string, n int) {
+	s.used += n
+	count(s.tokens, token, n)
+	count(s.worlds, world, n)
+}
+
+func count(of map[string]int, name string, n int) {
+	if of[name] += n; of[name] == 0 {
+		delete(of, name)
+	}
+}
+
+// full says why a call gets no slot now; nil: it gets one.
+func (s *slots) full(token, world string) error {
+	switch {
+	case s.tokens[token] == 0:
+		return nil
+	case s.tokens[token] >= s.most.Token:
+		return overLimit(http.StatusTooManyRequests, s.limit+".token", s.most.Token, "of this token")
+	case world != "" && s.worlds[world] >= s.most.World:
+		return overLimit(http.StatusServiceUnavailable, s.limit+".world", s.most.World, "about this world")
+	case s.used >= s.most.All:
+		return overLimit(http.StatusServiceUnavailable, s.limit, s.most.All, "of all callers")
+	}
+	return nil
+}
+
+// overLimit is the failure of who asks for more at once than a limit lets them.
+func overLimit(status int, limit string, most int, whose string) *failure {
+	f := busy("busy", fmt.Sprintf("too much is under way %s: limit %s is %d; whoever serves can raise it, with worldctl serve --limit %s=N",
+		whose, limit, most, limit))
+	f.Status, f.Title, f.Limit = status, http.StatusText(status), limit
+	return f
+}
