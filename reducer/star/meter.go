@@ -131,6 +131,17 @@ func (m *meter) reached(thread *starlark.Thread) {
 // errUnwanted says that a step was ended because nobody waits for it.
 var errUnwanted = fmt.Errorf("%w: nobody waits for the step any more", reducer.ErrBound)
 
+// lookups charges for what the interpreter itself has looked up in dicts since it
+// called back last, as though each step had looked through the heaviest chain.
+func (m *meter) lookups() {
+	if !m.exact || m.heaviest == 0 {
+		return
+	}
+	done := min(m.thread.Steps-m.checked, checkEvery)
+	_ = m.spend(done * m.heaviest / (4 * weightPerStep)) // found out at the next step
+	m.checked = m.thread.Steps
+}
+
 // exceed returns the error of a limit, and keeps the first.
 func (m *meter) exceed(format string, args ...any) error {
 	return m.stop(fmt.Errorf("%w: %s", reducer.ErrLimit, fmt.Sprintf(format, args...)))
