@@ -4,7 +4,9 @@ FUZZTIME ?= 10s
 SEED     ?= 1
 LIVES    ?= 20000
 KILLS    ?= 10000
+SIMULATIONS := ^TestSimulation|^TestNothingIsDoneTwice|^TestProgramsActOnWhole
 ATTEMPTS ?= 2500
+LISTS    ?= $(wildcard tools/mutants/*.txt)
 LINTER   := bin/golangci-lint
 VULNDB   ?= https://vuln.go.dev
 
@@ -14,7 +16,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill twice-controls gas bench cover check check-fast platforms tidy vuln clean bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench cover check check-fast platforms tidy vuln clean bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,13 +42,14 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 
 # internal/lint lets no goroutine into the pure floors, and starts none: there the
 # race detector would find nothing, and the tests take five times as long. In
-# journal/store it tries a few of all crashes, faults and flipped bytes. worldctl/kill
-# starts worldctl as it is released. These run so, without C.
-PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world worldctl/kill
+# journal/store it tries a few of all crashes, faults and flipped bytes, in
+# world/worldtest/twice a few of all lives. world/worldtest runs worlds without
+# goroutines, and worldctl/kill starts worldctl as it is released. These run so, without C.
+PLAIN := internal/canon internal/lint receipt manifest snapshot checkpoint reducer reducer/star governance journal journal/bundle world world/worldtest worldctl/kill
 
 test: ## run all tests in random order, with the race detector where there are goroutines
 	$(GO) test -race -shuffle=on -timeout 25m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
-	CGO_ENABLED=0 $(GO) test -trimpath -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store
+	CGO_ENABLED=0 $(GO) test -trimpath -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store ./world/worldtest/twice
 	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
 
 $(LINTER): tools/go.mod tools/go.sum
@@ -66,8 +69,12 @@ fuzz: ## run each fuzz target for FUZZTIME
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$(dirname "$$file")" || exit 1; \
 	done
 
-sim: ## run the simulation from SEED
-	SEED=$(SEED) $(GO) test -count=1 -timeout 30m -v -run '^TestSimulation' ./world/... ./worldctl
+sim: ## run the simulations from SEED, and say how often each fault struck
+	@mkdir -p build
+	SEED=$(SEED) LIVES=$${SIM_RUNS:-5000} $(GO) test -count=1 -timeout 60m -v -run '$(SIMULATIONS)' ./world/... ./worldctl > build/sim.log; code=$$?; \
+		grep -v '^=== RUN' build/sim.log | grep -v '^ *[0-9]*  '; \
+		awk '$$1 ~ /^[0-9]+$$/ && /^ +[0-9]+  / {n = $$1; $$1 = ""; all[$$0] += n} END {for (name in all) printf "%9d %s\n", all[name], name}' build/sim.log | sort -k2; \
+		exit $$code
 
 attack: ## make ATTEMPTS attempts of each class from SEED on at what must hold against those who mean harm
 	$(GO) run -C tools ./attack -seed $(SEED) -attempts $(ATTEMPTS)
@@ -78,8 +85,8 @@ twice: ## live LIVES random lives from SEED on, and look for what is done twice
 kill: build ## kill bin/worldctl with SIGKILL, KILLS times at random moments, in lives from SEED on
 	WORLDCTL=$(CURDIR)/bin/worldctl SEED=$(SEED) KILLS=$(KILLS) $(GO) test -count=1 -timeout 300m -v ./worldctl/kill
 
-twice-controls: ## take out what keeps things from being done twice, one by one, and see that 2,000 lives or the tests beside it find it
-	$(GO) run -C tools ./mutants tools/mutants/twice.txt
+mutants: ## break what matters in LISTS, one place at a time, and see that the test beside it notices
+	$(GO) run -C tools ./mutants $(LISTS)
 
 bin/bench:
 	$(GO) build -C tools/bench -trimpath -o ../../$@ .
@@ -111,6 +118,7 @@ check-fast: # check without golangci-lint, which has to be built first
 	$(GO) vet ./...
 	$(GO) build ./...
 	$(GO) test -count=1 -timeout 5m ./internal/lint
+	$(GO) test -C tools -vet=all ./mutants
 
 platforms: ## build without C for PLATFORMS, and vet for the last of them
 	@for p in $(PLATFORMS); do echo "$$p" && \

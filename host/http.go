@@ -185,6 +185,8 @@ func (a *httpAdapter) answered(t *governance.HTTPTarget, answer *httpAnswer) (Re
 		r.Status = receipt.StatusOK
 		delete(payload, "code")
 		delete(payload, "error")
+	case success: // it happened, and nobody can tell what came of it
+		r.Class = receipt.OutcomeCompensatable
 	}
 	if answer.tooLarge {
 		payload["code"], payload["error"] = "response_too_large", "the body is larger than max_bytes"

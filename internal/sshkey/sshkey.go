@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -194,7 +195,7 @@ func New(comment string, passphrase []byte) (privateFile, publicFile []byte, err
 const PublicSuffix = ".pub"
 
 // WriteNew makes a key: the file of the private one, as New has it, and beside it that of
-// the public one, with PublicSuffix. There are both or none; where one was there already
+// the public one, with PublicSuffix. There are both or none, durable with their names; where one was there already
 // the error wraps fs.ErrExist, and nothing is overwritten.
 func WriteNew(path, comment string, passphrase []byte) (ed25519.PublicKey, error) {
 	private, public, err := New(comment, passphrase)
@@ -206,6 +207,9 @@ func WriteNew(path, comment string, passphrase []byte) (ed25519.PublicKey, error
 	}
 	if err := file.WriteNew(path+PublicSuffix, public, 0o644); err != nil {
 		return nil, errors.Join(err, os.Remove(path))
+	}
+	if err := file.SyncDir(filepath.Dir(path)); err != nil {
+		return nil, errors.Join(err, os.Remove(path), os.Remove(path+PublicSuffix))
 	}
 	key, _, err := ParsePublic(public)
 	return key, err

@@ -9,51 +9,71 @@ import (
 type mutant struct {
 	name     string
 	file     string // from the root
-	test     string // a command of sh
+	test     test
 	old, new string // whole lines
-	todo     string // why it has no text yet
+}
+
+// test is one test of one package.
+type test struct {
+	name  string // with the names of its parts: TestX/part
+	where string // the package, as ./path from the root
+	args  string // that its program is given besides
+	env   string // NAME=VALUE, or empty
+}
+
+// parseTest parses [NAME=VALUE] NAME PACKAGE [ARGUMENT...].
+func parseTest(text string) (t test, ok bool) {
+	words := strings.Fields(text)
+	if len(words) > 0 && strings.Contains(words[0], "=") {
+		t.env, words = words[0], words[1:]
+	}
+	if len(words) < 2 || !strings.HasPrefix(words[1], "./") {
+		return t, false
+	}
+	t.name, t.where, t.args = words[0], words[1], strings.Join(words[2:], " ")
+	return t, true
 }
 
 // parse parses a list.
-func parse(text string) ([]mutant, error) {
-	var all []mutant
+func parse(text string) ([]*mutant, error) {
+	var all []*mutant
 	names := make(map[string]bool)
-	into := (*string)(nil) // the text that lines belong to
+	m := new(mutant)       // the one that lines belong to
+	into := (*string)(nil) // the text of it that they belong to
 	for n, line := range strings.Split(text, "\n") {
-		m := new(mutant)
-		if len(all) > 0 {
-			m = &all[len(all)-1]
-		}
 		key, value, _ := strings.Cut(line, " ")
+		known := true
 		switch {
-		case line == "--- old":
+		case line == "--- old" && into == nil:
 			into = &m.old
-		case line == "--- new":
+		case line == "--- new" && into == &m.old:
 			into = &m.new
-		case line == "--- end":
+		case line == "--- end" && into == &m.new:
 			into = nil
-		case into != nil:
+		case into != nil && !strings.HasPrefix(line, "--- "):
 			*into += line + "\n"
 		case line == "" || strings.HasPrefix(line, "#"):
 		case key == "mutant" && value != "" && !names[value]:
 			names[value] = true
-			all = append(all, mutant{name: value})
+			m = &mutant{name: value}
+			all = append(all, m)
 		case key == "file" && len(all) > 0:
 			m.file = value
 		case key == "test" && len(all) > 0:
-			m.test = value
-		case key == "todo" && len(all) > 0:
-			m.todo = value
+			m.test, known = parseTest(value)
 		default:
+			known = false
+		}
+		if !known {
 			return nil, fmt.Errorf("line %d: %q is nothing that a list has here", n+1, line)
 		}
 	}
 	if into != nil {
-		return nil, fmt.Errorf("%q has no end", all[len(all)-1].name)
+		return nil, fmt.Errorf("%q has no end", m.name)
 	}
 	for _, m := range all {
-		if m.todo == "" && (m.file == "" || m.test == "" || m.old == "") {
-			return nil, fmt.Errorf("mutant %s needs file, test and old text, or todo", m.name)
+		if m.file == "" || m.old == "" || m.test == (test{}) {
+			return nil, fmt.Errorf("mutant %s needs file, test and old text", m.name)
 		}
 	}
 	return all, nil

@@ -3,16 +3,18 @@
 //
 //	go run -C tools ./mutants [-run REGEXP] [-jobs N] FILE...
 //
-// It runs at the root of the repository and changes no file of it: go gets the
-// broken source by -overlay. For each mutant it prints one line:
+// It runs at the root of the repository and changes no file of it. The tests of a package
+// are built once, with all mutants that they are to notice: go gets each function that is
+// changed in all its versions, by -overlay, and a file says which one is called. For each
+// mutant it prints one line:
 //
-//	killed    NAME   12.3s  TestX, after 37 lives
-//	SURVIVED  NAME   80.1s
+//	killed    NAME    2.3s  TestX, after 37 lives
+//	SURVIVED  NAME   10.1s
 //	BROKEN    NAME    1.2s  why it is no mutant: it does not compile, say
 //
-// and at the end how many there were. It exits with 1 unless all were killed, or
-// were left out by a "todo". First it runs every test command as the product is:
-// a test that fails anyhow kills nothing.
+// and at the end how many there were, and which survived. It exits with 1 unless all
+// were killed. The tests are run without any mutant first: one that fails anyhow, or is
+// skipped, kills nothing.
 //
 // # The list
 //
@@ -20,32 +22,37 @@
 //
 //	mutant NAME
 //	file world/budget.go
-//	test go test -count=1 -run '^TestX$' ./world
+//	test TestX ./world
 //	--- old
-//	the text to replace, whole lines, found exactly once in file
+//	the text to replace, whole lines of one function, found exactly once in file
 //	--- new
 //	what takes its place; nothing, to delete it
 //	--- end
 //
-// The test is a command of sh. A mutant with the line "todo WHY" instead of one
-// with "file" has no text yet, and is printed as such.
+// The test is one of the package, or a part of one, TestX/part. What follows the package
+// is given to its program, such as -rapid.nofailfile; what comes before the test, as
+// NAME=VALUE, to its environment.
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 )
 
 func main() {
 	only := flag.String("run", "", "only mutants whose name matches this `regexp`")
-	jobs := flag.Int("jobs", 1, "how many to try at once")
+	jobs := flag.Int("jobs", runtime.GOMAXPROCS(0), "how many packages to try at once")
 	root := flag.String("root", "..", "the root of the repository")
 	flag.Parse()
 	ok, err := run(os.Stdout, *root, *only, *jobs, flag.Args())
@@ -66,15 +73,11 @@ func run(out io.Writer, root, only string, jobs int, lists []string) (bool, erro
 	if root, err = filepath.Abs(root); err != nil {
 		return false, err
 	}
-	var all []mutant
+	var all []*mutant
 	for _, list := range lists {
-		text, err := os.ReadFile(filepath.Join(root, list))
+		more, err := read(root, list)
 		if err != nil {
 			return false, err
-		}
-		more, err := parse(string(text))
-		if err != nil {
-			return false, fmt.Errorf("%s: %w", list, err)
 		}
 		for _, m := range more {
 			if name.MatchString(m.name) {
@@ -85,51 +88,61 @@ func run(out io.Writer, root, only string, jobs int, lists []string) (bool, erro
 	if len(all) == 0 {
 		return false, errors.New("no mutant has such a name")
 	}
-	if err := sound(out, root, all); err != nil {
-		return false, err
-	}
-	return try(out, root, all, jobs), nil
+	return tryAll(out, root, all, jobs), nil
 }
 
-// sound runs every test command without a mutant.
-func sound(out io.Writer, root string, all []mutant) error {
-	seen := make(map[string]bool)
-	for _, m := range all {
-		if m.todo != "" || seen[m.test] {
-			continue
-		}
-		seen[m.test] = true
-		r := command(root, m.test, "")
-		if r.failed {
-			return fmt.Errorf("it fails without any mutant: %s\n%s", m.test, tail(r.output))
-		}
-		fmt.Fprintf(out, "passes    %6.1fs  %s\n", r.took.Seconds(), m.test)
+// read reads a list.
+func read(root, list string) ([]*mutant, error) {
+	text, err := os.ReadFile(filepath.Join(root, list))
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	all, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", list, err)
+	}
+	return all, nil
 }
 
-// try tries mutants, jobs of them at once, and prints a line for each.
-func try(out io.Writer, root string, all []mutant, jobs int) bool {
+// tryAll tries mutants, those of some packages at once, the package with the most first,
+// and prints a line for each.
+func tryAll(out io.Writer, root string, all []*mutant, jobs int) bool {
 	var (
-		mu     sync.Mutex
-		wait   sync.WaitGroup
-		counts = make(map[verdict]int)
+		mu        sync.Mutex
+		wait      sync.WaitGroup
+		counts    = make(map[verdict]int)
+		survivors []string
 	)
-	slots := make(chan struct{}, max(jobs, 1))
+	tell := func(m *mutant, t trial) {
+		mu.Lock()
+		defer mu.Unlock()
+		counts[t.verdict]++
+		line := strings.TrimRight(fmt.Sprintf("%-9s %6.1fs  %s  %s", t.verdict, t.took.Seconds(), m.name, t.by), " ")
+		fmt.Fprintln(out, line)
+		if t.verdict != killed {
+			survivors = append(survivors, line)
+		}
+	}
+	groups := make(map[string][]*mutant)
 	for _, m := range all {
+		groups[m.test.where] = append(groups[m.test.where], m)
+	}
+	order := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(groups[b]), len(groups[a])), cmp.Compare(a, b))
+	})
+	slots := make(chan struct{}, max(jobs, 1))
+	for _, where := range order {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
-			t := m.try(root)
-			mu.Lock()
-			defer mu.Unlock()
-			counts[t.verdict]++
-			line := fmt.Sprintf("%-9s %6.1fs  %s  %s", t.verdict, t.took.Seconds(), m.name, t.by)
-			fmt.Fprintln(out, strings.TrimRight(line, " "))
+			try(root, groups[where], tell)
 		})
 	}
 	wait.Wait()
-	fmt.Fprintf(out, "%d mutants: %d killed, %d survived, %d broken, %d to do\n",
-		len(all), counts[killed], counts[survived], counts[broken], counts[todo])
-	return counts[survived]+counts[broken] == 0
+	fmt.Fprintf(out, "%d mutants: %d killed, %d survived, %d broken\n",
+		len(all), counts[killed], counts[survived], counts[broken])
+	for _, line := range survivors {
+		fmt.Fprintln(out, line)
+	}
+	return len(survivors) == 0
 }

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,7 +14,6 @@ const (
 	killed   verdict = "killed"
 	survived verdict = "SURVIVED"
 	broken   verdict = "BROKEN"
-	todo     verdict = "todo"
 )
 
 // trial is a mutant that was tried.
@@ -28,76 +23,69 @@ type trial struct {
 	by      string // what killed it, or why it is broken
 }
 
-// try has the test of a mutant run with it.
-func (m *mutant) try(root string) trial {
-	if m.todo != "" {
-		return trial{verdict: todo, by: m.todo}
-	}
-	overlay, done, err := m.overlay(root)
+// try tries mutants whose tests are in one package, and tells what became of each.
+func try(root string, mutants []*mutant, tell func(*mutant, trial)) {
+	p, good, err := build(root, mutants, func(m *mutant, why string) { tell(m, trial{verdict: broken, by: why}) })
 	if err != nil {
-		return trial{verdict: broken, by: err.Error()}
+		for _, m := range good {
+			tell(m, trial{verdict: broken, by: err.Error()})
+		}
+		return
 	}
-	defer done()
-	r := command(root, m.test, overlay)
-	t := trial{verdict: survived, took: r.took}
-	switch {
-	case strings.Contains(r.output, "[build failed]"), strings.Contains(r.output, "[setup failed]"):
-		t.verdict, t.by = broken, "it does not compile: "+firstLine(r.output)
-	case r.failed:
-		t.verdict, t.by = killed, killer(r.output)
+	if p == nil {
+		return // none is left
 	}
-	return t
+	defer p.remove()
+	passes := p.sound(good)
+	for _, m := range good {
+		alone, passed := passes[m.test]
+		if !passed {
+			tell(m, trial{verdict: broken, by: "without it " + m.test.name + " fails too, or it is skipped, or there is none"})
+			continue
+		}
+		r, err := p.run(m.test, m.test.name, m.name, time.Minute+10*alone)
+		t := trial{verdict: survived, took: r.took}
+		switch {
+		case err != nil:
+			t.verdict, t.by = broken, err.Error()
+		case r.failed:
+			t.verdict, t.by = killed, killer(r.output)
+		}
+		tell(m, t)
+	}
 }
 
-// overlay writes what go needs to see the mutant, in a directory that done
-// removes.
-func (m *mutant) overlay(root string) (name string, done func(), err error) {
-	file := filepath.Join(root, m.file)
-	source, err := os.ReadFile(file)
-	if err != nil {
-		return "", nil, err
+// sound runs the tests of some mutants without any, as many at once as can be, and
+// returns how long those took that passed.
+func (p *program) sound(mutants []*mutant) map[test]time.Duration {
+	groups := make(map[test][]string) // names, by the test that they are parts of, or by none
+	for _, m := range mutants {
+		like := m.test
+		of, part, parts := strings.Cut(m.test.name, "/")
+		if like.name = ""; parts {
+			like.name, of = of+"/", part
+		}
+		if !slices.Contains(groups[like], of) {
+			groups[like] = append(groups[like], of)
+		}
 	}
-	mutated, err := m.apply(string(source))
-	if err != nil {
-		return "", nil, err
+	passes := make(map[test]time.Duration)
+	for like, names := range groups {
+		r, err := p.run(like, like.name+strings.Join(names, "|"), "", time.Hour)
+		if err != nil {
+			continue
+		}
+		for _, m := range passedTest.FindAllStringSubmatch(r.output, -1) {
+			t := like
+			t.name = m[1]
+			passes[t], _ = time.ParseDuration(m[2])
+		}
 	}
-	dir, err := os.MkdirTemp("", "mutant")
-	if err != nil {
-		return "", nil, err
-	}
-	done = func() { _ = os.RemoveAll(dir) }
-	name = filepath.Join(dir, "overlay.json")
-	replaced := filepath.Join(dir, filepath.Base(file))
-	data, err := json.Marshal(map[string]any{"Replace": map[string]string{file: replaced}})
-	err = errors.Join(err, os.WriteFile(name, data, 0o600), os.WriteFile(replaced, []byte(mutated), 0o600))
-	if err != nil {
-		done()
-	}
-	return name, done, err
-}
-
-// result is how a command ended.
-type result struct {
-	failed bool
-	output string
-	took   time.Duration
-}
-
-// command runs a command at the root. GOFLAGS hands the overlay to every go in it,
-// whoever calls that.
-func command(root, line, overlay string) result {
-	cmd := exec.Command("sh", "-c", line)
-	cmd.Dir = root
-	cmd.Env = os.Environ()
-	if overlay != "" {
-		cmd.Env = append(cmd.Env, "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
-	}
-	start := time.Now()
-	output, err := cmd.CombinedOutput()
-	return result{failed: err != nil, output: string(output), took: time.Since(start)}
+	return passes
 }
 
 var (
+	passedTest = regexp.MustCompile(`--- PASS: (\S+) \((\S+)\)`)
 	failedTest = regexp.MustCompile(`--- FAIL: (\S+)`)
 	lives      = regexp.MustCompile(`after \d+ lives`)
 )
@@ -105,26 +93,15 @@ var (
 // killer names the test that failed, and after how many lives where it counts
 // them.
 func killer(output string) string {
-	by := "the command failed: " + firstLine(output)
-	if m := failedTest.FindStringSubmatch(output); m != nil {
-		by = m[1]
+	by := "the program ended: " + firstLine(output)
+	switch m := failedTest.FindAllStringSubmatch(output, -1); {
+	case m != nil: // a test comes before its parts
+		by = m[min(1, len(m)-1)][1]
+	case strings.Contains(output, "panic: test timed out"):
+		by = "it hangs"
 	}
 	if after := lives.FindString(output); after != "" {
 		by += ", " + after
 	}
 	return by
-}
-
-func firstLine(output string) string {
-	for line := range strings.SplitSeq(output, "\n") {
-		if line != "" && !strings.HasPrefix(line, "#") {
-			return line
-		}
-	}
-	return ""
-}
-
-func tail(output string) string {
-	lines := strings.Split(strings.TrimSpace(output), "\n")
-	return strings.Join(lines[max(0, len(lines)-30):], "\n")
 }

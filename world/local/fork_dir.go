@@ -152,9 +152,11 @@ func sweepMaking(up, prefix string) {
 }
 
 // copyFiles copies the regular files of a world's directory, but those in .world
-// and in directories that hold worlds, or that are to.
+// and in directories that hold worlds, or that are to. The names in the directories that
+// it makes are durable; those in to are the caller's to sync.
 func copyFiles(to, from string) error {
-	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+	var made []string
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -167,12 +169,17 @@ func copyFiles(to, from string) error {
 			if strings.HasPrefix(e.Name(), hiddenDir) || strings.Contains(e.Name(), makingDir) || holdsWorld(path) {
 				return fs.SkipDir
 			}
+			made = append(made, filepath.Join(to, rel))
 			return copyDir(filepath.Join(to, rel), e)
 		case e.Type().IsRegular():
 			return copyFile(filepath.Join(to, rel), path)
 		}
 		return nil
 	})
+	for i := 0; err == nil && i < len(made); i++ {
+		err = file.SyncDir(made[i])
+	}
+	return err
 }
 
 func holdsWorld(dir string) bool {
@@ -185,10 +192,7 @@ func copyDir(to string, e fs.DirEntry) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(to, info.Mode().Perm()|0o700); err != nil {
-		return err
-	}
-	return file.SyncDir(filepath.Dir(to))
+	return os.Mkdir(to, info.Mode().Perm()|0o700)
 }
 
 // copyFile copies a file with its mode, synced.

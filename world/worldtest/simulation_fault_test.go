@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -17,7 +18,7 @@ import (
 type simulation struct {
 	t       *testing.T
 	rng     *rand.Rand
-	total   *meddling
+	total   *fault.Struck
 	w       *World
 	journal *Journal
 	read    int // records that ledger is made of
@@ -75,13 +76,12 @@ func (s *simulation) judge() {
 // perform answers an effect, or does not yet.
 func (s *simulation) perform(p receipt.Permit) Reply {
 	s.look()
-	s.total.Performed++
 	x := s.told(p.Key)
 	require.Equal(s.t, 1, x.started, "performed before its permit was durable")
 	require.Equal(s.t, [2]any{x.permit.Attempt, x.permit.Nonce}, [2]any{p.Attempt, p.Nonce})
 	require.Zero(s.t, x.finished, "performed after its receipt was durable")
 	if s.rng.IntN(3) == 0 {
-		s.total.Late++
+		s.total.Count("answer late")
 		return Reply{Err: errLate}
 	}
 	return fate(p)
@@ -92,11 +92,15 @@ func (s *simulation) perform(p receipt.Permit) Reply {
 func (s *simulation) fail(wait bool) error {
 	switch s.rng.IntN(24) {
 	case 0:
-		s.total.Injected++
+		if wait {
+			s.total.Count("append lost")
+		} else {
+			s.total.Count("append refused")
+		}
 		return ErrInjected
 	case 1:
 		if wait {
-			s.total.Unknown++
+			s.total.Count("append unknown")
 			return journal.ErrUnknown
 		}
 	}
@@ -117,6 +121,9 @@ func (s *simulation) live(d *action, want result) {
 			return true, nil // it was durable before the journal failed
 		}
 		err := do(s.context(), s.t, s.w, d)
+		if d.name == "adopt" && (errors.Is(err, ErrInjected) || errors.Is(err, journal.ErrUnknown)) {
+			s.total.Count("step of a change lost")
+		}
 		if err == nil {
 			require.NoError(s.t, want.refused)
 			require.Equal(s.t, want.events, events(s.w), "acknowledged before it was durable")
@@ -159,7 +166,7 @@ func (s *simulation) patiently(do func() (done bool, err error)) {
 
 // crash ends the world in memory and opens it with other sizes.
 func (s *simulation) crash() {
-	s.total.Crashes++
+	s.total.Count("process killed")
 	s.w.cfg.BatchRecords = 1 + s.rng.IntN(12)
 	s.w.cfg.CheckpointRecords = journal.Seq(1 + s.rng.IntN(60))
 	durable := s.journal.Head()
@@ -179,12 +186,12 @@ func (s *simulation) context() context.Context {
 type countdown struct {
 	context.Context
 	left  int
-	total *meddling
+	total *fault.Struck
 }
 
 func (c *countdown) Err() error {
 	if c.left == 0 {
-		c.total.Interrupted++
+		c.total.Count("call interrupted")
 		return context.Canceled
 	}
 	c.left--
@@ -197,7 +204,7 @@ func (s *simulation) meddle() {
 	s.look()
 	for _, x := range s.ledger {
 		if x.finished > 0 {
-			s.refused(x.receipt, receipt.ErrDuplicate)
+			s.refused("receipt twice", x.receipt, receipt.ErrDuplicate)
 		}
 	}
 	flight := s.inFlight()
@@ -207,9 +214,9 @@ func (s *simulation) meddle() {
 		s.forge(absent)
 	}
 	absent.Key.Hash[0]++
-	s.refused(s.sign(s.w.cfg.Keys, absent), receipt.ErrUnknownIntent)
+	s.refused("receipt of nothing", s.sign(s.w.cfg.Keys, absent), receipt.ErrUnknownIntent)
 	if len(flight) > 0 && s.rng.IntN(2) == 0 {
-		s.total.Received++
+		s.total.Count("receipt from elsewhere")
 		_, err := s.w.Receive(s.sign(s.w.cfg.Keys, flight[0]))
 		switch {
 		case errors.Is(err, ErrInjected), errors.Is(err, journal.ErrUnknown):
@@ -223,24 +230,24 @@ func (s *simulation) meddle() {
 // forge offers receipts for an effect in flight that are not what they seem.
 func (s *simulation) forge(p receipt.Permit) {
 	keys := s.w.cfg.Keys
-	s.refused(s.sign(Keyring(s.t, "another"), p), receipt.ErrUnknownKey)
+	s.refused("receipt of another world", s.sign(Keyring(s.t, "another"), p), receipt.ErrUnknownKey)
 	other := p
 	other.Nonce[s.rng.IntN(len(p.Nonce))]++
-	s.refused(s.sign(keys, other), receipt.ErrWrongAttempt)
+	s.refused("receipt of another permit", s.sign(keys, other), receipt.ErrWrongAttempt)
 	other = p
 	other.Attempt++
-	s.refused(s.sign(keys, other), receipt.ErrWrongAttempt)
+	s.refused("receipt of another permit", s.sign(keys, other), receipt.ErrWrongAttempt)
 	other = p
 	other.Kind = "tool.c"
-	s.refused(s.sign(keys, other), receipt.ErrWrongIntent)
+	s.refused("receipt of another kind", s.sign(keys, other), receipt.ErrWrongIntent)
 	forged := s.sign(keys, p)
 	forged[s.rng.IntN(len(forged))] ^= 1 << s.rng.IntN(8)
-	s.refused(forged, nil)
+	s.refused("receipt with a bit flipped", forged, nil)
 }
 
 // refused offers a receipt that must change nothing; nil stands for any reason.
-func (s *simulation) refused(data []byte, why error) {
-	s.total.Refused++
+func (s *simulation) refused(name string, data []byte, why error) {
+	s.total.Count(name)
 	before := s.w.Status()
 	_, err := s.w.Receive(data)
 	require.Error(s.t, err)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -25,7 +27,7 @@ import (
 //
 // SEED and SIM_RUNS are as for TestSimulation.
 func TestSimulationOfLiveEffects(t *testing.T) {
-	first, runs := seeds(t)
+	first, runs := seeds(t, fewEffects)
 	loaded, err := source.Load(filepath.Join("testdata", "bots", "world.yaml"))
 	require.NoError(t, err)
 	seed := first
@@ -34,18 +36,18 @@ func TestSimulationOfLiveEffects(t *testing.T) {
 			t.Logf("SEED=%d fails; to see it again: make sim SEED=%d", seed, seed)
 		}
 	}()
-	total := make(map[string]int)
+	total, struck := make(map[string]int), fault.NewStruck(fault.Effects)
 	for ; seed < first+uint64(runs); seed++ {
-		s := newLiveSimulation(t, seed, loaded, total)
+		s := newLiveSimulation(t, seed, loaded, total, struck)
 		s.disturb()
 		s.settle()
 		s.judge()
 	}
-	t.Logf("SEED=%d: %d runs: %v", first, runs, total)
-	if runs >= fewRuns { // the simulation does what it is for
+	t.Logf("SEED=%d: %d runs: %v\n%s", first, runs, total, struck)
+	if runs >= fewEffects { // the simulation does what it is for
+		require.Empty(t, struck.Never())
 		for _, what := range []string{
-			"crash", "injected", "performed", "done", "retryable", "given back", "lost", "late", "stored", "verified",
-			"approve", "deny", "executed", "not_executed", "committed", "failed", "denied", "rollback", "confirmed",
+			"performed", "done", "verified", "approve", "deny", "executed", "not_executed", "committed", "failed", "denied", "confirmed",
 		} {
 			require.NotZero(t, total[what], what)
 		}
@@ -64,14 +66,17 @@ type liveSimulation struct {
 	total map[string]int
 	w     *World
 	out   *Outside
-	calls uint64
-	fates map[attemptOf]Reply // what the outside made of an attempt
-	done  map[receipt.Key]int // how often it did what it was asked to
-	lost  []receipt.Task      // performed, and given up
-	sent  uint64              // attempts that left
+
+	struck *fault.Struck
+	images []journal.Images // as they were at some moments
+	calls  uint64
+	fates  map[attemptOf]Reply // what the outside made of an attempt
+	done   map[receipt.Key]int // how often it did what it was asked to
+	lost   []receipt.Task      // performed, and given up
+	sent   uint64              // attempts that left
 }
 
-func newLiveSimulation(t *testing.T, seed uint64, loaded *source.Loaded, total map[string]int) *liveSimulation {
+func newLiveSimulation(t *testing.T, seed uint64, loaded *source.Loaded, total map[string]int, struck *fault.Struck) *liveSimulation {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	m := *loaded.Manifest
 	m.Seed = seed
@@ -84,7 +89,7 @@ func newLiveSimulation(t *testing.T, seed uint64, loaded *source.Loaded, total m
 		"tool.d": {Adapter: "stub", Retry: manifest.Retry{Attempts: 1}},
 	}
 	s := &liveSimulation{
-		t: t, rng: rng, total: total, out: new(Outside), calls: uint64(5 + rng.IntN(40)),
+		t: t, rng: rng, total: total, struck: struck, out: new(Outside), calls: uint64(5 + rng.IntN(40)),
 		fates: make(map[attemptOf]Reply), done: make(map[receipt.Key]int),
 	}
 	m.Budget.Calls = s.calls
@@ -96,15 +101,16 @@ func newLiveSimulation(t *testing.T, seed uint64, loaded *source.Loaded, total m
 	s.w = New(t, m, loaded.Contents, Options{
 		Outside: s.out, BatchRecords: 1 + rng.IntN(12), CheckpointRecords: journal.Seq(1 + rng.IntN(60)),
 	})
-	s.w.Journal.FailAppend, s.w.Journal.FailWait = s.fail, s.fail
+	s.w.Journal.FailAppend = func(int) error { return s.fail("append refused") }
+	s.w.Journal.FailWait = func(int) error { return s.fail("append lost") }
 	return s
 }
 
-func (s *liveSimulation) fail(int) error {
+func (s *liveSimulation) fail(how string) error {
 	if s.rng.IntN(40) > 0 {
 		return nil
 	}
-	s.total["injected"]++
+	s.struck.Count(how)
 	return ErrInjected
 }
 
@@ -122,12 +128,13 @@ func (s *liveSimulation) perform(t receipt.Task) {
 	r := OK(nil)
 	switch s.rng.IntN(6) {
 	case 0:
-		s.total["retryable"]++
+		s.struck.Count("busy")
 		r = Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure}
 	case 1:
+		s.struck.Count("refused")
 		r = Fail("no")
 	case 2:
-		s.total["given back"]++
+		s.struck.Count("request never left")
 		s.sent--
 		r = Reply{Status: receipt.StatusCancelled, Class: receipt.OutcomeRetryableFailure, Unsent: true}
 	default:
@@ -173,8 +180,9 @@ func (s *liveSimulation) try(err error) bool {
 // crash ends the process and begins another one, which may find that its journal
 // fails, too.
 func (s *liveSimulation) crash() {
-	s.total["crash"]++
+	s.struck.Count("process killed")
 	s.w.Journal.Crash()
+	s.forget()
 	for {
 		again, err := world.Open(s.w.cfg)
 		if err == nil {
@@ -195,7 +203,7 @@ func (s *liveSimulation) next() world.Progress {
 func (s *liveSimulation) disturb() {
 	ctx := context.Background()
 	for range 20 + s.rng.IntN(100) {
-		switch s.rng.IntN(13) {
+		switch s.rng.IntN(15) {
 		case 0, 1:
 			do := make([]any, s.rng.IntN(4))
 			for i := range do {
@@ -211,7 +219,9 @@ func (s *liveSimulation) disturb() {
 			s.late()
 		case 7:
 			if all := s.w.Intents(); len(all) > 0 {
-				s.decide(&all[s.rng.IntN(len(all))])
+				e := &all[s.rng.IntN(len(all))]
+				s.decide(e)
+				s.tooLate(e)
 			}
 		case 8:
 			if s.rng.IntN(4) == 0 {
@@ -219,6 +229,10 @@ func (s *liveSimulation) disturb() {
 			}
 		case 9:
 			s.turnBack()
+		case 10:
+			s.govern()
+		case 11:
+			s.rare()
 		default:
 			s.next()
 		}
@@ -234,11 +248,12 @@ func (s *liveSimulation) turnBack() {
 		s.try(err)
 		return
 	}
+	under := s.underWay()
 	_, _, err := s.w.Rollback(ctx, journal.RolledBack{
 		Snapshot: all[s.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so", Ack: true, Fresh: s.rng.IntN(8) == 0,
 	})
-	if s.try(err) {
-		s.total["rollback"]++
+	if s.try(err) && under {
+		s.struck.Count("rollback amid effects")
 	}
 }
 
@@ -259,7 +274,9 @@ func (s *liveSimulation) answer() {
 	case receipt.Verify:
 		s.total["verified"]++
 		verdict := receipt.Unknown
-		if s.rng.IntN(3) > 0 {
+		if s.rng.IntN(3) == 0 {
+			s.struck.Count("verifier cannot tell")
+		} else {
 			verdict = receipt.NotHappened
 			if s.happened(t.Key, t.Attempt) {
 				verdict = receipt.Happened
@@ -274,17 +291,18 @@ func (s *liveSimulation) answer() {
 // tell says what became of an attempt, or loses it on the way.
 func (s *liveSimulation) tell(t receipt.Task) {
 	r := s.fates[attemptOf{t.Key, t.Attempt}]
-	switch s.rng.IntN(6) {
+	switch s.rng.IntN(8) {
 	case 0, 1:
-		s.total["lost"]++
+		s.struck.Count("answer lost")
 		s.lost = append(s.lost, t)
 		s.out.Lose(t, "the line is dead")
 	case 2:
-		s.total["stored"]++
+		s.struck.Count("answer stored, nobody told")
 		s.out.Store(t, r)
 		s.crash()
 	default:
 		s.out.Reply(t, r)
+		s.muddle()
 	}
 }
 
@@ -305,7 +323,7 @@ func (s *liveSimulation) late() {
 		return // it came before
 	}
 	if s.try(err) {
-		s.total["late"]++
+		s.struck.Count("answer after the decision")
 	}
 }
 
@@ -352,6 +370,11 @@ func (s *liveSimulation) settle() {
 // judge holds the journal against the truth.
 func (s *liveSimulation) judge() {
 	require.LessOrEqual(s.t, s.sent, s.calls, "the budget was overspent")
+	for _, b := range Bodies[*journal.IntentDenied](s.t, s.w.Journal) {
+		if b.Code == string(governance.CodeBudgetExceeded) {
+			s.struck.Count("budget exhausted")
+		}
+	}
 	for _, e := range s.w.Intents() {
 		s.total[string(e.State)]++
 		if e.Intent.Kind == "tool.b" {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/worldkernel/worldkernel/internal/fault"
 )
 
 // payment is what a cell asks the bank for. Nobody asks twice for the same in one
@@ -31,20 +33,22 @@ type entry struct {
 // keeps a book. Now and then it does not answer, or badly.
 type bank struct {
 	server  *httptest.Server
-	count   func(fault string)
+	struck  *fault.Struck
 	arrived chan struct{} // gets one for each request to pay, as far as somebody reads them
 
 	mu    sync.Mutex
 	alone *sync.Cond
 	open  int // connections
 	asked int // requests to pay
+	storm int // so many more are told that it is busy
+	looks int // of verifiers
 	book  []entry
 	done  map[string]bool // by key
 }
 
-func newBank(t *testing.T, count func(string)) *bank {
+func newBank(t *testing.T, struck *fault.Struck) *bank {
 	t.Helper()
-	b := &bank{count: count, arrived: make(chan struct{}), done: make(map[string]bool)}
+	b := &bank{struck: struck, arrived: make(chan struct{}), done: make(map[string]bool)}
 	b.alone = sync.NewCond(&b.mu)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{kind}", func(w http.ResponseWriter, r *http.Request) { b.pay(w, r, r.PathValue("kind")) })
@@ -89,40 +93,68 @@ func (b *bank) pay(w http.ResponseWriter, r *http.Request, kind string) {
 	if err := json.NewDecoder(r.Body).Decode(&e.payment); err != nil {
 		return // it was cut
 	}
-	b.mu.Lock()
-	b.asked++
-	n := b.asked
-	b.mu.Unlock()
 	select {
 	case b.arrived <- struct{}{}:
 	default:
 	}
+	n := b.next()
 	switch {
+	case n == 0:
+		b.busy(w, "storm of busy")
 	case n%11 == 0:
-		b.count("the bank drops the connection before the deed")
+		b.struck.Count("connection dropped before the deed")
 		panic(http.ErrAbortHandler)
 	case n%13 == 0:
-		b.count("the bank says 429")
-		w.Header().Set("Retry-After", "0")
-		http.Error(w, "later", http.StatusTooManyRequests)
-		return
+		b.busy(w, "busy")
+	default:
+		b.execute(e)
+		b.answer(w, n, e.N)
 	}
-	b.execute(e)
+}
+
+// next returns the number of a request, or 0 where the bank is busy for some time.
+func (b *bank) next() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.storm > 0 {
+		b.storm--
+		return 0
+	}
+	b.asked++
+	if b.asked%37 == 0 {
+		b.storm = 5
+	}
+	return b.asked
+}
+
+func (b *bank) busy(w http.ResponseWriter, name string) {
+	b.struck.Count(name)
+	w.Header().Set("Retry-After", "0")
+	http.Error(w, "later", http.StatusTooManyRequests)
+}
+
+// answer says that a payment is made, or does not get that far.
+func (b *bank) answer(w http.ResponseWriter, n, order int) {
+	w.Header().Set("Content-Type", "application/json")
+	body := fmt.Sprintf(`{"n": %d}`, order)
 	switch {
 	case n%7 == 0:
-		b.count("the bank is slow")
+		b.struck.Count("slow answer")
 		<-time.After(time.Duration(n%40) * time.Millisecond)
 	case n%17 == 0:
-		b.count("the bank drops the connection after the deed")
+		b.struck.Count("connection dropped after the deed")
 		panic(http.ErrAbortHandler)
 	case n%19 == 0:
-		b.count("the bank's answer is cut")
+		b.struck.Count("answer cut")
 		w.Header().Set("Content-Length", "100")
-		_, _ = w.Write([]byte(`{"n": `)) // nobody may be there to read it
-		return
+	case n%23 == 0:
+		b.struck.Count("answer malformed")
+		body = "{\"n\": \xff\x00"
+	case n%29 == 0:
+		b.struck.Count("answer too large")
+		body = `{"n": "` + strings.Repeat("x", 5<<20) + `"}`
 	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, `{"n": %d}`, e.N)
+	_, _ = w.Write([]byte(body)) // nobody may be there to read it
 }
 
 // execute enters a payment. One of a kind that is idempotent is executed once.
@@ -138,7 +170,15 @@ func (b *bank) execute(e entry) {
 
 // seen tells a verifier whether a payment was made.
 func (b *bank) seen(w http.ResponseWriter, r *http.Request) {
-	if !b.has(r.URL.Query().Get("key")) {
+	b.mu.Lock()
+	b.looks++
+	away := b.looks%5 == 0
+	b.mu.Unlock()
+	switch {
+	case away:
+		b.struck.Count("verifier unavailable")
+		http.Error(w, "later", http.StatusServiceUnavailable)
+	case !b.has(r.URL.Query().Get("key")):
 		http.NotFound(w, r)
 	}
 }

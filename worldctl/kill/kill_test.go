@@ -5,25 +5,26 @@ package kill
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/fault"
 )
 
-// fewKills are done where nobody asks for more, and each world is killed so often.
+// fewKills are done where nobody asks for more, and each world is killed so often. Among
+// manyKills each fault has struck.
 const (
-	fewKills = 50
-	perLife  = 25
+	fewKills  = 50
+	manyKills = 2000
+	perLife   = 25
 )
 
 // TestNothingIsLostOrDoneTwiceWhereverItIsKilled makes worlds, sends them orders, runs
@@ -37,9 +38,11 @@ const (
 // next depends on it. A failure tells the story of its life. KILLS says how many kills
 // there are to be, and WORLDCTL names the program; without it, it is built.
 func TestNothingIsLostOrDoneTwiceWhereverItIsKilled(t *testing.T) {
-	r := &run{program: program(t), faults: make(map[string]int), usual: make(map[string]time.Duration)}
+	r := &run{program: program(t), struck: fault.NewStruck(fault.Kills), verbs: make(map[string]int), usual: make(map[string]time.Duration)}
 	first, kills := uint64(environ(t, "SEED", 1)), environ(t, "KILLS", fewKills)
-	defer func() { t.Logf("SEED=%d: %d kills in %d commands\n%s", first, r.kills, r.commands, r.table()) }()
+	defer func() {
+		t.Logf("SEED=%d: %d kills in %d commands: %v\n%s", first, r.kills, r.commands, r.verbs, r.struck)
+	}()
 	for seed := first; r.kills < kills; seed++ {
 		t.Run(fmt.Sprintf("SEED=%d", seed), func(t *testing.T) {
 			newLife(t, seed, r).live(min(perLife, kills-r.kills))
@@ -47,6 +50,9 @@ func TestNothingIsLostOrDoneTwiceWhereverItIsKilled(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+	}
+	if kills >= manyKills {
+		require.Empty(t, r.struck.Never())
 	}
 }
 
@@ -90,20 +96,31 @@ type run struct {
 	commands int
 	usual    map[string]time.Duration // how long a command takes that nobody kills
 
-	mu     sync.Mutex
-	faults map[string]int
+	struck *fault.Struck
+	verbs  map[string]int // how often each was killed
 }
 
-func (r *run) count(fault string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.faults[fault]++
-}
-
+// killed notes that a command was killed.
 func (r *run) killed(verb string) {
 	r.kills++
 	r.commands++
-	r.count("killed in " + verb)
+	r.verbs[verb]++
+	r.struck.Count("process killed by SIGKILL")
+	amid := map[string][]string{
+		"killed amid a rollback":            {"rollback"},
+		"killed amid a change of the rules": {"propose", "shadow", "approve", "apply"},
+		"killed amid a snapshot":            {"snapshot create", "snapshot prune"},
+		"killed amid a copy":                {"fork", "backup", "restore", "export", "import journal"},
+		"killed amid gc or archive":         {"gc", "archive"},
+		"killed amid a redaction":           {"redact"},
+		"killed amid a rotation of keys":    {"keys rotate"},
+		"owner killed beside others":        {"run beside others", "serve beside others"},
+	}
+	for name, verbs := range amid {
+		if slices.Contains(verbs, verb) {
+			r.struck.Count(name)
+		}
+	}
 }
 
 func (r *run) ended(verb string, took time.Duration) {
@@ -121,17 +138,6 @@ func (r *run) moment(rng *rand.Rand, verb string) time.Duration {
 		usual = 100 * time.Millisecond
 	}
 	return time.Duration(rng.Int64N(int64(usual) * 5 / 4))
-}
-
-// table says how often each fault struck.
-func (r *run) table() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(r.faults)) {
-		fmt.Fprintf(&b, "%7d  %s\n", r.faults[name], name)
-	}
-	return b.String()
 }
 
 // names returns what is in a directory.

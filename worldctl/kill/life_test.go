@@ -50,7 +50,7 @@ type order struct {
 func newLife(t *testing.T, seed uint64, r *run) *life {
 	t.Helper()
 	k := &life{
-		t: t, rng: rand.New(rand.NewPCG(seed, 9)), run: r, bank: newBank(t, r.count), base: home(t),
+		t: t, rng: rand.New(rand.NewPCG(seed, 9)), run: r, bank: newBank(t, r.struck), base: home(t),
 		promise: make(map[journal.Kind]span), orders: make(map[int]span), version: 1,
 	}
 	k.dir, k.key = filepath.Join(k.base, "world"), filepath.Join(k.base, "approver")
@@ -135,7 +135,7 @@ func (k *life) attempt(v verb) (acknowledged bool) {
 	s.most++
 	switch {
 	case code == interrupted:
-		k.run.count("interrupted")
+		k.run.struck.Count("process stopped")
 		k.tell(v.args, "interrupted after %s", took.Round(time.Millisecond))
 	case code < 0:
 		k.run.killed(v.name)
@@ -190,8 +190,8 @@ func (k *life) moment(verb string, done <-chan struct{}) bool {
 	}
 }
 
-// patience is how long a command may take.
-const patience = 2 * time.Minute
+// patience is how long a command may take, on a machine that others use too.
+const patience = 10 * time.Minute
 
 // command is a command of the program, for the life's world.
 func (k *life) command(args ...string) *exec.Cmd {

@@ -29,7 +29,11 @@ func (k *life) owned() {
 	for ended := false; !ended; {
 		if v, ok := k.asked(); ok {
 			v.codes = append(v.codes, failed, conflict, interrupted)
+			before := k.run.kills
 			k.attempt(v)
+			if k.run.kills > before {
+				k.run.struck.Count("owner's client killed")
+			}
 		}
 		select {
 		case <-done:

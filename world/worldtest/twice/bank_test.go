@@ -10,6 +10,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -31,12 +32,14 @@ func (d deal) String() string { return d.kind + d.params + " of " + d.cell }
 // What was sent to it arrives, whatever has become of the sender. Of what it did
 // it keeps a book, by external key and by deal. It is safe for concurrent use.
 type bank struct {
-	seed uint64
+	seed   uint64
+	struck *fault.Struck
 
 	mu     sync.Mutex
-	fates  map[deal]uint64 // how many it has given out
-	done   map[string]int  // by external key
-	coming map[string]int  // requests on their way, by external key
+	fates  map[deal]uint64   // how many it has given out
+	asks   map[string]uint64 // of verifiers, by external key
+	done   map[string]int    // by external key
+	coming map[string]int    // requests on their way, by external key
 	deals  map[deal]int
 	book   []entry
 	undone map[deal]int           // payments that were taken back
@@ -53,9 +56,9 @@ type entry struct {
 	undone   int // of them, that were taken back
 }
 
-func newBank(seed uint64) *bank {
+func newBank(seed uint64, struck *fault.Struck) *bank {
 	return &bank{
-		seed: seed, fates: make(map[deal]uint64), done: make(map[string]int),
+		seed: seed, struck: struck, asks: make(map[string]uint64), fates: make(map[deal]uint64), done: make(map[string]int),
 		coming: make(map[string]int), deals: make(map[deal]int), undone: make(map[deal]int), madeUp: make(map[receipt.StepID]int),
 	}
 }
@@ -108,6 +111,41 @@ func (b *bank) fate(call host.Call, e *manifest.Effect) fate {
 		f.line = silent
 	}
 	return f
+}
+
+// notes counts what becomes of a request, once it is sent or is not.
+func (f *fate) notes(struck *fault.Struck) {
+	switch f.ending {
+	case unsent:
+		struck.Count("request never left")
+		return
+	case busy:
+		struck.Count("busy")
+	case refused:
+		struck.Count("refused")
+	case halfway:
+		struck.Count("halfway")
+	case paid:
+	}
+	if f.way > timeout/2 {
+		struck.Count("slow way")
+	}
+	switch {
+	case f.line == silent:
+		struck.Count("silence")
+	case f.line == dropped && f.drop < f.way:
+		struck.Count("connection dropped before the deed")
+	case f.line == dropped:
+		struck.Count("connection dropped after the deed")
+	}
+}
+
+// away reports whether the bank cannot be reached by who asks it now.
+func (b *bank) away(external string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.asks[external]++
+	return canon.Sum(fmt.Append(nil, b.seed, external, b.asks[external]))[0] < 16
 }
 
 func ends(rng *rand.Rand, e *manifest.Effect) ending {

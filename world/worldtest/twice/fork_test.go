@@ -15,7 +15,7 @@ func (l *life) fork(context.Context) error {
 	if l.forks == 2 || !l.Idle() && l.rng.IntN(2) == 0 {
 		return nil
 	}
-	end := l.home.stop
+	under, end := l.underWay(), l.home.stop
 	if l.rng.IntN(2) == 0 {
 		end = l.home.kill
 	}
@@ -23,9 +23,11 @@ func (l *life) fork(context.Context) error {
 		return err
 	}
 	past, at := l.home.journal.Clone(), "head"
+	before := l.said.executions(l.bank)
 	if all := l.Snapshots(); len(all) > 0 && l.rng.IntN(2) == 0 {
 		s := all[l.rng.IntN(len(all))]
 		past, at = past.Truncate(journal.Seq(s.Record)), s.Name
+		before = l.sound.before[s.Name]
 	}
 	effects := pick(l.rng, journal.ForkHold, journal.ForkLive, journal.ForkLive)
 	child := newHome(fmt.Sprintf("fork%d", l.forks+1), l.home.dir, past)
@@ -36,6 +38,12 @@ func (l *life) fork(context.Context) error {
 	}
 	l.forks++
 	l.count("fork " + string(effects))
+	switch {
+	case effects == journal.ForkHold:
+		l.struck.Count("fork on hold")
+	case under:
+		l.struck.Count("fork live amid effects")
+	}
 	l.tell("fork %s at %s", effects, at)
 	if err := l.sound.look(l); err != nil {
 		return err
@@ -46,28 +54,40 @@ func (l *life) fork(context.Context) error {
 			return err
 		}
 	}
-	l.said.disown(l.bank, l.history, effects)
+	l.said.disown(l.bank, l.history, before, effects)
 	l.sound.forbidden = make(map[receipt.Key]bool) // what the parent left is the parent's
 	return l.open()
 }
 
-// disown notes what a fork cannot know of its parents: what they have asked for
-// after the point at which they parted. A fork that is live is meant to do that,
-// too; one on hold asks a person each time.
-func (s *said) disown(b *bank, child *history, effects journal.ForkEffects) {
-	for key := range child.deals {
-		s.elsewhere[key] = true
-	}
-	for key, d := range s.known {
+// executions returns how often each intent was executed, or is about to be.
+func (s *said) executions(b *bank) map[receipt.Key]int {
+	all := make(map[receipt.Key]int)
+	for key := range s.known {
 		times, coming := b.happened(key)
 		if coming {
 			times++
 		}
-		if _, known := child.deals[key]; known || effects != journal.ForkLive {
-			continue
+		all[key] = times
+	}
+	return all
+}
+
+// disown notes what a fork cannot know of its parents: what they have done after the
+// point at which they parted, before which was done what before says. A fork that is
+// live is meant to do that, too; one on hold asks a person each time.
+func (s *said) disown(b *bank, child *history, before map[receipt.Key]int, effects journal.ForkEffects) {
+	for key := range child.deals {
+		s.elsewhere[key] = true
+	}
+	if effects != journal.ForkLive {
+		return
+	}
+	for key, times := range s.executions(b) {
+		if _, known := child.deals[key]; known {
+			times -= before[key]
 		}
 		for range times - s.parted[key] {
-			s.once(d, "fork --effects live: a parent did it after they had parted")
+			s.once(s.known[key], "fork --effects live: a parent did it after they had parted")
 		}
 		s.parted[key] = max(times, s.parted[key])
 	}

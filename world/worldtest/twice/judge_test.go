@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -20,12 +22,15 @@ type judge struct {
 	deals     map[deal]int         // likewise
 	begun     map[receipt.Key]bool // of which an attempt has ever begun
 	forbidden map[receipt.Key]bool // left by a rollback before anything was begun
+
+	before map[string]map[receipt.Key]int // executions before each snapshot, those on their way included
 }
 
 func newJudge() judge {
 	return judge{
 		keys: make(map[string]int), deals: make(map[deal]int),
 		begun: make(map[receipt.Key]bool), forbidden: make(map[receipt.Key]bool),
+		before: make(map[string]map[receipt.Key]int),
 	}
 }
 
@@ -40,6 +45,9 @@ func (j *judge) look(l *life) error {
 			break
 		}
 		l.said.hear(body, l.history, l.Manifest(), l.home.id)
+		if b, ok := body.(*journal.SnapshotCreated); ok {
+			j.before[b.Name] = l.said.executions(l.bank)
+		}
 		if b, ok := body.(*journal.RolledBack); ok {
 			if err := j.compare(l, l.history.left, b.Abandoned); err != nil {
 				return fmt.Errorf("rollback to %s: %w", b.Snapshot, err)
@@ -157,7 +165,7 @@ func (j *judge) late(l *life) error {
 // end lets everything end that can, and judges what is left.
 func (l *life) end() error {
 	l.tell("the end: everybody decides, and the world runs until it is idle")
-	ctx := context.Background()
+	ctx, reopened := context.Background(), 0
 	for range 200 {
 		if err := l.attempt(l.untilIdle); err != nil {
 			return err
@@ -174,11 +182,30 @@ func (l *life) end() error {
 			}
 			open = open || could
 		}
-		if !open && l.Idle() {
+		switch {
+		case open || !l.Idle():
+		case l.unconfirmed() && reopened < 20:
+			reopened++
+			if err := l.restart(ctx); err != nil {
+				return err
+			}
+		default:
 			return l.judge()
 		}
 	}
 	return errors.New("it never ends")
+}
+
+// unconfirmed reports whether somebody still waits to be told. Where a verifier could not
+// be reached that was to confirm a recorded result, the next process asks it again.
+func (l *life) unconfirmed() bool {
+	for _, c := range l.Cells() {
+		var s account
+		if len(c.State) > 0 && canon.UnmarshalTrusted(c.State, &s) == nil && slices.Contains(slices.Collect(maps.Values(s.Paid)), asked) {
+			return true
+		}
+	}
+	return false
 }
 
 // untilIdle runs the world until nothing more can happen: less than a day, or never.

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -18,10 +19,11 @@ import (
 
 // life is one world and its forks, whatever is done to them, and the bank.
 type life struct {
-	rng   *rand.Rand
-	total map[string]int
-	story []scene
-	began time.Time
+	rng    *rand.Rand
+	total  map[string]int
+	struck *fault.Struck
+	story  []scene
+	began  time.Time
 
 	*process
 	home     *home
@@ -36,10 +38,10 @@ type life struct {
 
 // live lives the life of a seed, in a synctest bubble. The error says what was
 // done twice, or what else is wrong.
-func live(seed uint64, dir string, total map[string]int) (*life, error) {
+func live(seed uint64, dir string, total map[string]int, struck *fault.Struck) (*life, error) {
 	l := &life{
-		rng: rand.New(rand.NewPCG(seed, 12)), total: total, began: time.Now(),
-		bank: newBank(seed), said: newSaid(), history: newHistory(), sound: newJudge(),
+		rng: rand.New(rand.NewPCG(seed, 12)), total: total, struck: struck, began: time.Now(),
+		bank: newBank(seed, struck), said: newSaid(), history: newHistory(), sound: newJudge(),
 		home: newHome("world", dir, new(worldtest.Journal)),
 	}
 	m := rules(l.rng)
@@ -118,7 +120,7 @@ func (l *life) disturb() error {
 type action func(ctx context.Context) error
 
 func (l *life) action() action {
-	n := l.rng.IntN(40)
+	n := l.rng.IntN(41)
 	for _, chance := range []struct {
 		below int
 		do    action
@@ -133,6 +135,7 @@ func (l *life) action() action {
 		{36, l.decide},
 		{38, l.crash},
 		{39, l.restart},
+		{40, l.sleep},
 	} {
 		if n < chance.below {
 			return chance.do
@@ -149,7 +152,10 @@ func (l *life) attempt(do action) error {
 	input, refused := new(world.InputError), new(world.SideEffectsError)
 	err := do(ctx)
 	switch {
-	case err == nil, errors.As(err, &input), errors.As(err, &refused), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
+		l.struck.Count("call interrupted")
+		err = nil
+	case err == nil, errors.As(err, &input), errors.As(err, &refused):
 		err = nil
 	case errors.Is(err, worldtest.ErrInjected):
 		err = l.crash(ctx)
@@ -221,22 +227,42 @@ func (l *life) drive(ctx context.Context) error {
 // crash kills the process at a moment at which nothing is about to happen at
 // once, and begins the next.
 func (l *life) crash(context.Context) error {
-	l.count("kill")
+	l.struck.Count("process killed")
 	l.tell("kill")
 	if err := l.home.kill(l.process); err != nil {
 		return err
+	}
+	if l.rng.IntN(4) == 0 {
+		l.struck.Count("effect store torn")
+		if err := l.home.tear(l.rng); err != nil {
+			return err
+		}
 	}
 	return l.open()
 }
 
 // restart ends the process gracefully and begins the next.
 func (l *life) restart(context.Context) error {
-	l.count("stop")
+	l.struck.Count("process stopped")
 	l.tell("stop")
 	if err := l.home.stop(l.process); err != nil {
 		return err
 	}
 	return l.open()
+}
+
+// sleep lets a day pass in which nobody drives the world: the machine slept.
+func (l *life) sleep(context.Context) error {
+	l.struck.Count("machine asleep")
+	l.tell("a day passes")
+	<-time.After(24 * time.Hour)
+	return nil
+}
+
+// underWay reports whether attempts are in flight, or may be.
+func (l *life) underWay() bool {
+	s := l.Status().Intents
+	return s[receipt.StateInFlight]+s[receipt.StateInDoubt] > 0
 }
 
 func (l *life) open() error {

@@ -35,6 +35,7 @@ func (l *life) decideOn(ctx context.Context, e *receipt.Entry, rash bool) (bool,
 		b.How = l.truth(e.Intent.Key)
 	}
 	if rash && e.State == receipt.StateInDoubt {
+		l.struck.Count("decision without a look")
 		b.How = journal.RetryAnyway
 	}
 	if b.How == "" {

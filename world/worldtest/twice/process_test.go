@@ -2,7 +2,9 @@ package twice
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -42,7 +44,7 @@ func newHome(id, dir string, journal *worldtest.Journal) *home {
 
 func (h *home) config(p *process, b *bank, workers int, grace time.Duration) world.Config {
 	p.teller = newTeller(b)
-	p.store = filepath.Join(h.dir, fmt.Sprintf("%s.%d", h.id, h.stores))
+	p.store = h.store()
 	return world.Config{
 		Journal: h.journal, History: h.journal, Keys: h.keys, Registry: registry(),
 		BatchRecords: 1 + h.stores%7, CheckpointRecords: 40,
@@ -68,13 +70,37 @@ func (h *home) kill(p *process) error {
 	h.stores++
 	data, err := os.ReadFile(old)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(h.dir, fmt.Sprintf("%s.%d", h.id, h.stores)), data, 0o600)
+		err = os.WriteFile(h.store(), data, 0o600)
 	}
 	if closed := p.host.Close(); err == nil {
 		err = closed
 	}
 	return err
 }
+
+// tear leaves the effect store as a process does that is killed while it writes: behind
+// what is synced stands a part of a frame.
+func (h *home) tear(rng *rand.Rand) error {
+	path := h.store()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	const header = 16 // checksum, length of the body, place
+	end := 0
+	for end+header <= len(data) && binary.BigEndian.Uint64(data[end+8:]) == uint64(end) && (end > 0 || data[end] != 0) {
+		end += header + int(binary.BigEndian.Uint32(data[end+4:]))
+	}
+	torn := binary.BigEndian.AppendUint32(make([]byte, 4), uint32(rng.IntN(500)))
+	torn = binary.BigEndian.AppendUint64(torn, uint64(end))
+	for range rng.IntN(100) {
+		torn = append(torn, byte(rng.Uint32()))
+	}
+	return os.WriteFile(path, append(data[:end], torn...), 0o600)
+}
+
+// store is the file of the effect store of the present process.
+func (h *home) store() string { return filepath.Join(h.dir, fmt.Sprintf("%s.%d", h.id, h.stores)) }
 
 // stop ends a process as Ctrl-C does.
 func (h *home) stop(p *process) error {

@@ -30,7 +30,7 @@ func (l *life) rollback(ctx context.Context) error {
 		Snapshot: all[l.rng.IntN(len(all))].Name, Actor: "ada", Reason: "so",
 		Ack: l.rng.IntN(3) > 0, Compensate: l.rng.IntN(4) == 0, Fresh: l.rng.IntN(12) == 0,
 	}
-	returns := !l.history.within(b.Snapshot)
+	returns, under := !l.history.within(b.Snapshot), l.underWay()
 	_, _, err := l.Rollback(ctx, b)
 	refused := new(world.SideEffectsError)
 	if errors.As(err, &refused) {
@@ -43,8 +43,11 @@ func (l *life) rollback(ctx context.Context) error {
 	}
 	if err == nil {
 		l.count("rollback")
+		if under {
+			l.struck.Count("rollback amid effects")
+		}
 		if returns {
-			l.count("rollback to what was left")
+			l.struck.Count("rollback to what was left")
 			l.returned = true
 		}
 		l.tell("rollback to %s%s", b.Snapshot, how(&b))

@@ -48,6 +48,7 @@ func (t bankAdapter) Perform(ctx context.Context, call host.Call) (host.Result, 
 	case <-t.dead:
 		return host.Result{}, errLine
 	}
+	f.notes(t.bank.struck)
 	if f.ending == unsent {
 		return notSent(receipt.StatusError), nil
 	}
@@ -100,6 +101,10 @@ func (t bankAdapter) ask(ctx context.Context, external string) (receipt.Found, e
 	case <-ctx.Done():
 		return receipt.Found{}, ctx.Err()
 	case <-t.dead:
+		return receipt.Found{}, errLine
+	}
+	if t.bank.away(external) {
+		t.bank.struck.Count("verifier unavailable")
 		return receipt.Found{}, errLine
 	}
 	if t.bank.shows(external) {

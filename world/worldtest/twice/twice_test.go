@@ -12,11 +12,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// fewLives are lived where nobody asks for more.
-const fewLives = 150
+// fewLives are lived where nobody asks for more, and fewRaced with the race detector. In
+// so many each fault strikes.
+const (
+	fewLives = 1000
+	fewRaced = 150
+)
 
 // TestNothingIsDoneTwiceOverAnyHistory lives random lives through rollbacks,
 // forks, repeats, verifiers, kills and stops, beside a bank that counts. Nothing
@@ -25,20 +30,21 @@ const fewLives = 150
 //
 // Life n of SEED=s is the first life of SEED=s+n. LIVES says how many to live.
 func TestNothingIsDoneTwiceOverAnyHistory(t *testing.T) {
-	first, lives := number(t, "SEED", 1), int(number(t, "LIVES", fewLives))
-	total := make(map[string]int)
+	first, lives := number(t, "SEED", 1), int(number(t, "LIVES", uint64(few())))
+	total, struck := make(map[string]int), fault.NewStruck(fault.Lives)
 	for n := range lives {
 		seed := first + uint64(n)
-		l, err := lived(t, seed, total)
+		l, err := lived(t, seed, total, struck)
 		if err != nil {
 			t.Fatalf("SEED=%d, after %d lives: %v\n\n%s\nto see it again: make twice LIVES=1 SEED=%d", seed, n+1, err, l.tale(), seed)
 		}
 	}
-	t.Logf("SEED=%d: %d lives: %v", first, lives, total)
-	if lives >= fewLives { // they are what they are for
+	t.Logf("SEED=%d: %d lives: %v\n%s", first, lives, total, struck)
+	if lives >= few() { // they are what they are for
+		require.Empty(t, struck.Never())
 		for _, what := range []string{
-			"snapshot", "rollback", "rollback refused", "kill", "stop", "fork hold", "fork live", "executed", "refunded", "listed",
-			"approve", "deny", "not_executed", "retry", "rollback to what was left", "told ok", "told error", "told denied", "told rejected",
+			"snapshot", "rollback", "rollback refused", "fork hold", "fork live", "executed", "refunded", "listed",
+			"approve", "deny", "not_executed", "told ok", "told error", "told denied", "told rejected",
 		} {
 			require.NotZero(t, total[what], what)
 		}
@@ -48,18 +54,26 @@ func TestNothingIsDoneTwiceOverAnyHistory(t *testing.T) {
 // TestALifeIsItsSeed says that a seed shows again what it has shown.
 func TestALifeIsItsSeed(t *testing.T) {
 	for _, seed := range []uint64{7, 20, 49} {
-		first, err := lived(t, seed, make(map[string]int))
+		first, err := lived(t, seed, make(map[string]int), fault.NewStruck(fault.Lives))
 		require.NoError(t, err)
-		second, err := lived(t, seed, make(map[string]int))
+		second, err := lived(t, seed, make(map[string]int), fault.NewStruck(fault.Lives))
 		require.NoError(t, err)
 		require.Equal(t, first.tale(), second.tale())
 	}
 }
 
+// few returns how many lives are lived where nobody asks for more.
+func few() int {
+	if raced {
+		return fewRaced
+	}
+	return fewLives
+}
+
 // lived lives the life of a seed, where time costs nothing. Its effect stores are
 // files in memory where the system has such: no disk is under test, and its syncs
 // would take most of the time.
-func lived(t *testing.T, seed uint64, total map[string]int) (l *life, err error) {
+func lived(t *testing.T, seed uint64, total map[string]int, struck *fault.Struck) (l *life, err error) {
 	t.Helper()
 	base := ""
 	if _, err := os.Stat("/dev/shm"); err == nil {
@@ -68,7 +82,7 @@ func lived(t *testing.T, seed uint64, total map[string]int) (l *life, err error)
 	dir, err := os.MkdirTemp(base, "twice") //nolint:usetesting // in memory, where it can be
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
-	synctest.Test(t, func(*testing.T) { l, err = live(seed, dir, total) })
+	synctest.Test(t, func(*testing.T) { l, err = live(seed, dir, total, struck) })
 	return l, err
 }
 

@@ -1,0 +1,5 @@
+//go:build race
+
+package twice
+
+const raced = true
