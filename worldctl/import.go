@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -69,7 +68,7 @@ func (c *cli) importJournal(ctx context.Context, file string, keyring []byte) er
 	report, stop := c.progress("records", 0)
 	err = local.Import(ctx, c.world, in, keyring, c.options(), report)
 	stop()
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, local.ErrCutOff) {
 		return hinted(err, "export it again: what is there breaks off")
 	}
 	if err != nil {
