@@ -18,6 +18,7 @@ const (
 	Effects  Simulation = "effects"  // world/worldtest: an outside that remembers
 	Lives    Simulation = "lives"    // world/worldtest/twice: any history, and a bank that counts
 	Programs Simulation = "programs" // world/worldtest/twice: programs that a real host starts
+	Disks    Simulation = "disks"    // world/worldtest/disk: a world over the store, and what a disk does
 	Kills    Simulation = "kills"    // worldctl/kill: the program, killed
 )
 

@@ -13,7 +13,7 @@ func TestEveryFaultSaysWhatItIsAndWhoStrikes(t *testing.T) {
 		seen[k.Name] = true
 		require.NotEmpty(t, k.Says, k.Name)
 		require.NotEmpty(t, k.By, k.Name)
-		require.Subset(t, []Simulation{Worlds, Effects, Lives, Programs, Kills}, k.By, k.Name)
+		require.Subset(t, []Simulation{Worlds, Effects, Lives, Programs, Disks, Kills}, k.By, k.Name)
 	}
 	require.GreaterOrEqual(t, len(seen), 40)
 }

@@ -14,7 +14,7 @@ func by(all ...Simulation) []Simulation { return all }
 // processes are what becomes of the processes of a world.
 func processes() []Kind {
 	return []Kind{
-		{"process killed", "a process ends at once; the next one opens what is durable", by(Worlds, Effects, Lives)},
+		{"process killed", "a process ends at once; the next one opens what is durable", by(Worlds, Effects, Lives, Disks)},
 		{"process stopped", "a process ends as after Ctrl-C", by(Lives, Kills)},
 		{"process killed by SIGKILL", "a process of worldctl, at a random moment of a random command", by(Kills)},
 		{"owner killed beside others", "the owner of a world, while other processes ask it for something", by(Kills)},
@@ -28,6 +28,7 @@ func processes() []Kind {
 		{"killed amid a rotation of keys", "the command that makes a new receipt key is killed", by(Kills)},
 		{"host of a program killed", "a host, by SIGKILL, while its program reads params", by(Programs)},
 		{"two processes", "another process takes the world over while one goes on, which is fenced", by(Effects)},
+		{"second process refused", "another process opens the directory of a world that is open", by(Disks)},
 		{"call interrupted", "whoever called does not wait for the end", by(Worlds, Lives)},
 		{"machine asleep", "the host's clock jumps by a day while attempts are under way", by(Lives)},
 	}
@@ -43,6 +44,24 @@ func disks() []Kind {
 		{"image stale", "the last images are not there: the tail is longer", by(Effects)},
 		{"effect store lost", "what the effect store held is gone when the world is opened", by(Effects)},
 		{"effect store torn", "the file of the effect store ends in the middle of a result", by(Lives)},
+		{"power cut, unsynced lost", "at any write; of no file anything is left that was not synced", by(Disks)},
+		{"power cut, unsynced mixed", "at any write; of what was not synced any part is left, in any order", by(Disks)},
+		{"power cut, unsynced kept", "at any write; all is left", by(Disks)},
+		{"write fails", "a write is an error", by(Disks)},
+		{"write torn", "half of a write is done, and the rest is an error", by(Disks)},
+		{"sync fails", "a sync is an error, and what was to be synced is lost", by(Disks)},
+		{"read fails", "a read is an error", by(Disks)},
+		{"open fails", "a file cannot be opened, or made: too many are open", by(Disks)},
+		{"rename fails", "a rename is an error", by(Disks)},
+		{"remove fails", "a file cannot be removed", by(Disks)},
+		{"disk full", "from some moment on nothing can be written", by(Disks)},
+		{"disk dead", "from some moment on everything is an error", by(Disks)},
+		{"bit flipped", "one bit of a file is another one", by(Disks)},
+		{"file cut", "a file ends early", by(Disks)},
+		{"file gone", "a file is not there", by(Disks)},
+		{"file stale", "a file is as it was at an earlier time", by(Disks)},
+		{"files swapped", "two files of a kind have each other's content", by(Disks)},
+		{"sector zeroed", "512 bytes of a file are zeros", by(Disks)},
 	}
 }
 
