@@ -74,6 +74,13 @@ func (c *cage) tree(t *testing.T) canon.Hash {
 // hostilePath draws a path below a root, or one that is not.
 func (c *cage) hostilePath() string {
 	a := c.a
+	if a.Chance(3) { // through a link, to what is there
+		link := attack.Pick(a, "link-world", "link-store", "a-world", "out/link-world", "link-dir", "link-dir-abs", "link-up", "a/link-deep", "chain-dir", "link-root"+c.base+"/outside", "link-proc"+c.base+"/outside", "link-up/.world", "link-dot/link-dir", ".world", ".WORLD", ".worker", "other/.world", "../outside", "../.world", "a/../../outside")
+		if c.root == c.base {
+			link = "w/" + link
+		}
+		return link + "/" + attack.Pick(a, "f", "CANARY-name", "keyring", "new", "name", "store/f", "d/f")
+	}
 	var p string
 	for i := range 1 + a.IntN(4) {
 		if i > 0 {
