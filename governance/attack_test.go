@@ -107,6 +107,21 @@ func (b *ruleBook) policies(n, depth int) (all []manifest.Policy) {
 	return all
 }
 
+// heavy draws a condition that goes on: around one that is known for its work, and
+// whatever that comes to.
+func (b *ruleBook) heavy(known []string) string {
+	when := known[b.IntN(len(known))]
+	for i := range b.IntN(4) {
+		v := fmt.Sprintf("w%d", i)
+		over := attack.Pick(b.Attempt, "intent.params.a", "intent.params.a", "intent.params.b", "[1, 2, 3, 4, 5, 6, 7, 8, 9]", "[intent.params.a, intent.params.b]")
+		when = fmt.Sprintf(attack.Pick(b.Attempt,
+			"%[1]s.all(%[2]s, (%[3]s) || true)", "!%[1]s.exists(%[2]s, (%[3]s) && false)", "%[1]s.map(%[2]s, %[3]s).size() >= 0", "%[1]s.filter(%[2]s, (%[3]s) || true).size() >= 0",
+			"%[1]s.all(%[2]s, %[2]s == %[2]s && ((%[3]s) || true))",
+		), over, v, when)
+	}
+	return when
+}
+
 // json draws small params.
 func (b *ruleBook) json(depth int) string {
 	if depth > 0 && b.Chance(2) {
@@ -187,10 +202,13 @@ const (
 // that are made for it.
 func TestAttackPolicySteps(t *testing.T) {
 	all := hostileParams(t, 1<<20)
-	names := slices.Sorted(maps.Keys(all))
+	names, known := slices.Sorted(maps.Keys(all)), hostileRules()
 	attack.Run(t, "policy steps", func(a *attack.Attempt) {
 		b := &ruleBook{Attempt: a}
-		p := b.policies(1, 2+a.IntN(4))[0]
+		p := allow("heavy", b.heavy(known))
+		if a.Chance(3) || CheckPolicy(p.When) != nil {
+			p = b.policies(1, 2+a.IntN(4))[0]
+		}
 		name := attack.Pick(a, names...)
 		g := gateOf(t, p)
 		cpu, bytes := costOf(t, g, all[name])
