@@ -101,6 +101,7 @@ bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and
 	bin/bench shadow
 	bin/bench verify
 	bin/bench serve
+	bin/bench crowd
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 cover: ## print the coverage of all tests

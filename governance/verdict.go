@@ -99,10 +99,21 @@ const (
 type CapError struct {
 	Code   Code
 	Reason string // one sentence with the failed value
+
+	cause error // that Reason tells of; nil: none
 }
 
 func (e *CapError) Error() string { return string(e.Code) + ": " + e.Reason }
 
+// Unwrap returns the error that Reason tells of, if there is one.
+func (e *CapError) Unwrap() error { return e.cause }
+
 func capErrorf(code Code, format string, args ...any) *CapError {
-	return &CapError{Code: code, Reason: fmt.Sprintf(format, args...)}
+	e := &CapError{Code: code, Reason: fmt.Sprintf(format, args...)}
+	for _, arg := range args {
+		if err, ok := arg.(error); ok {
+			e.cause = err
+		}
+	}
+	return e
 }

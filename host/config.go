@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
@@ -172,7 +173,7 @@ func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name 
 		return made, &manifest.NoAdapterError{What: what, Name: name, Known: slices.Sorted(maps.Keys(factories))}
 	}
 	if made, err = factory(s); err != nil {
-		return made, fmt.Errorf("%s %s: %w", what, name, err)
+		return made, fmt.Errorf("%s %s: %w", what, name, canon.Plain(err))
 	}
 	return made, nil
 }

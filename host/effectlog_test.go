@@ -332,6 +332,32 @@ func TestNothingIsAcknowledgedThatTheDiskDidNotTake(t *testing.T) {
 	}
 }
 
+// TestEffectStoreWaitsForADescriptor has none the first time that a file is opened to be
+// written, each time that the store is written anew.
+func TestEffectStoreWaitsForADescriptor(t *testing.T) {
+	mem := storeFS(t)
+	var mu sync.Mutex
+	tried := map[errorfs.OpKind]int{errorfs.OpOpen: 1} // but where it is opened to be read
+	files := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpCreate, errorfs.OpOpenDir, errorfs.OpOpen:
+		default:
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if tried[op.Kind]++; tried[op.Kind]%2 == 1 {
+			return syscall.EMFILE
+		}
+		return nil
+	}))
+	acked, err := story(files)
+	require.NoError(t, err)
+	require.NotEmpty(t, acked)
+	require.Greater(t, tried[errorfs.OpCreate], 2)
+	require.Equal(t, acked, reopen(t, crash(mem)))
+}
+
 // story writes results and forgets the even ones, and returns those that were
 // acknowledged and not forgotten.
 func story(files vfs.FS) (acked map[attempt][]byte, err error) {

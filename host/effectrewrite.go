@@ -4,8 +4,11 @@ import (
 	"errors"
 	"maps"
 	"path/filepath"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	osfile "github.com/worldkernel/worldkernel/internal/file"
 )
 
 // rewriteFrom is the size from which on an effect store that is mostly dead is
@@ -54,7 +57,9 @@ func (l *effectLog) rewrite(kept map[attempt][]byte) error {
 	if err := l.replace(b); err != nil {
 		return err
 	}
-	f, err := l.files.OpenReadWrite(l.path, vfs.WriteCategoryUnspecified)
+	f, err := osfile.Patiently(l.patience(), func() (vfs.File, error) {
+		return l.files.OpenReadWrite(l.path, vfs.WriteCategoryUnspecified)
+	})
 	if err != nil {
 		return err
 	}
@@ -62,9 +67,22 @@ func (l *effectLog) rewrite(kept map[attempt][]byte) error {
 	return nil
 }
 
+// patience is how long the writer waits for a file descriptor where the process has none
+// left: without end, since the world would be over without the file. Who opens it is
+// told.
+func (l *effectLog) patience() time.Duration {
+	const opening = 5 * time.Second
+	if l.stored == nil {
+		return opening
+	}
+	return 0
+}
+
 func (l *effectLog) replace(b []byte) error {
 	fresh := l.path + ".new"
-	f, err := l.files.Create(fresh, vfs.WriteCategoryUnspecified)
+	f, err := osfile.Patiently(l.patience(), func() (vfs.File, error) {
+		return l.files.Create(fresh, vfs.WriteCategoryUnspecified)
+	})
 	if err != nil {
 		return err
 	}
@@ -77,7 +95,7 @@ func (l *effectLog) replace(b []byte) error {
 	if err := l.files.Rename(fresh, l.path); err != nil {
 		return err
 	}
-	dir, err := l.files.OpenDir(filepath.Dir(l.path))
+	dir, err := osfile.Patiently(l.patience(), func() (vfs.File, error) { return l.files.OpenDir(filepath.Dir(l.path)) })
 	if err != nil {
 		return err
 	}

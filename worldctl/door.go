@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // door is where all output of this program leaves it, but for documents and for what it
@@ -58,7 +59,7 @@ func (d *door) spell(out *bytes.Buffer, text []byte) {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(out, "<0x%02X>", text[0])
-		case r == '\n', r == '\t', unicode.IsPrint(r):
+		case r == '\n', r == '\t', view.Prints(r):
 			out.Write(text[:size])
 		case !inJSON:
 			fmt.Fprintf(out, "<%U>", r)

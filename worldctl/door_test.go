@@ -19,17 +19,24 @@ import (
 )
 
 // hostile is what somebody outside writes who means to hide or forge what stands beside
-// it: C0, DEL, C1, bidi, zero-width and tag characters.
-const hostile = "go\x1b[2J\x1b]0;x\a\r\b\x7f\u009b1A\u202eod\u200b\u2066\ufeff\U000e0041\u061c"
+// it: C0, DEL, C1, bidi, zero-width and tag characters, variation selectors and fillers.
+const hostile = "go\x1b[2J\x1b]0;x\a\r\b\x7f\u009b1A\u202eod\u200b\u2066\ufeff\U000e0041\u061c\ufe0f\U000e0101\u3164\u034f"
 
 // hostileName is a name that may be one: without control characters.
 const hostileName = "ann\u202e\u200b\U000e0041"
+
+// ignorable are characters that take no room and are none of Unicode's controls and
+// formats: DerivedCoreProperties.txt, Default_Ignorable_Code_Point.
+var ignorable = []struct{ from, to rune }{
+	{0x034f, 0x034f}, {0x115f, 0x1160}, {0x17b4, 0x17b5}, {0x180b, 0x180f}, {0x3164, 0x3164}, {0xfe00, 0xfe0f}, {0xffa0, 0xffa0}, {0xe0100, 0xe01ef},
+}
 
 // acting returns the first character of a text that a terminal does not print.
 func acting(text []byte) (string, bool) {
 	for rest := text; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
-		if r == utf8.RuneError && size == 1 || r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+		hides := slices.ContainsFunc(ignorable, func(x struct{ from, to rune }) bool { return x.from <= r && r <= x.to })
+		if r == utf8.RuneError && size == 1 || r != '\n' && r != '\t' && !unicode.IsPrint(r) || hides {
 			at := len(text) - len(rest)
 			return string(text[max(0, at-60):min(len(text), at+20)]), true
 		}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -65,7 +64,7 @@ func (c *cli) importJournal(file string, keyring []byte) error {
 	report, stop := c.progress("records", 0)
 	err = local.Import(c.world, bufio.NewReader(in), keyring, c.options(), report)
 	stop()
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, local.ErrCutOff) {
 		return hinted(err, "export it again: what is there breaks off")
 	}
 	if err != nil {

@@ -1,7 +1,9 @@
 package worldctl
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,20 +54,54 @@ func suggested(cmd *cobra.Command, typed string) []string {
 	return cmd.SuggestionsFor(typed)
 }
 
-// flagError explains a flag that a command does not have. A mistyped verb is
-// the likelier mistake where there is one.
+// flagError explains a flag that a command does not have, or does not take so. A mistyped
+// verb is the likelier mistake where there is one.
 func flagError(cmd *cobra.Command, err error) error {
 	if before := cmd.Flags().Args(); cmd.HasSubCommands() && len(before) > 0 {
 		return unknownVerb(cmd, before[0])
 	}
 	hint := ""
-	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) {
+	if unknown := (*pflag.NotExistError)(nil); errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
 		hint = likeFlag(cmd, unknown.GetSpecifiedName())
 	}
-	if hint == "" {
-		hint = "type " + cmd.CommandPath() + " --help"
+	return usagef(cmp.Or(hint, "type "+cmd.CommandPath()+" --help"), "%s", wrongFlag(err))
+}
+
+// wrongFlag says what is wrong with a flag, without the words of the library that found it.
+func wrongFlag(err error) string {
+	var unknown *pflag.NotExistError
+	var bare *pflag.ValueRequiredError
+	var wrong *pflag.InvalidValueError
+	var syntax *pflag.InvalidSyntaxError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return "unknown flag: -" + unknown.GetSpecifiedName()
+	case errors.As(err, &bare):
+		return fmt.Sprintf("--%s takes %s, and there is none", bare.GetFlag().Name, takenBy(bare.GetFlag()))
+	case errors.As(err, &wrong):
+		return fmt.Sprintf("--%s takes %s, not %q", wrong.GetFlag().Name, takenBy(wrong.GetFlag()), wrong.GetValue())
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("%q does not read as a flag", syntax.GetSpecifiedFlag())
 	}
-	return usagef(hint, "%w", err)
+	return err.Error()
+}
+
+// takenBy says what a flag takes.
+func takenBy(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "true or false"
+	case "int", "uint64":
+		return "a whole number"
+	case "uintSlice":
+		return "whole numbers with commas between"
+	case "stringSlice":
+		return "words with commas between"
+	case "duration":
+		return "a duration such as 10s or 5m"
+	}
+	what, _ := pflag.UnquoteUsage(f)
+	return what
 }
 
 // likeFlag says which flag was meant, or which verbs have it; empty: nobody knows.

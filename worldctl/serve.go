@@ -176,7 +176,7 @@ func (c *cli) servedDirs(typed []string) ([]string, error) {
 func (s *serving) resolve() (*net.TCPAddr, error) {
 	addr, err := net.ResolveTCPAddr("tcp", s.addr)
 	if err != nil {
-		return nil, usagef("type --addr 127.0.0.1:8080, or another HOST:PORT", "--addr %s: %w", s.addr, err)
+		return nil, usagef("type --addr 127.0.0.1:8080, or another HOST:PORT", "--addr %s is no HOST:PORT that this machine knows", s.addr)
 	}
 	if s.tokens == "" && !addr.IP.IsLoopback() {
 		return nil, usagef("worldctl token new NAME --scope read --file FILE, then worldctl serve --token-file FILE",

@@ -271,7 +271,12 @@ func TestTokenIsPrintedOnceAndNeverLogged(t *testing.T) {
 func process(t *testing.T, args ...string) (*servingTest, *exec.Cmd) {
 	t.Helper()
 	raced(t)
-	cmd := exec.Command("worldctl", append([]string{"serve", "-o", "json"}, args...)...)
+	return processOf(t, exec.Command("worldctl", append([]string{"serve", "-o", "json"}, args...)...))
+}
+
+// processOf is the process of a command that begins to serve.
+func processOf(t *testing.T, cmd *exec.Cmd) (*servingTest, *exec.Cmd) {
+	t.Helper()
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	stderr, err := cmd.StderrPipe()

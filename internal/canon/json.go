@@ -22,11 +22,18 @@ const MaxDigits = 4096
 // and 'e' is an integer of up to MaxDigits, any other is a float; -0.0 is 0.0.
 // Errors name the path of the fault, as in "$.items[3].price: …"; duplicate keys
 // and text that is not UTF-8 are faults, an escaped lone surrogate becomes U+FFFD.
-func FromJSON(data []byte) (Raw, error) { return fromJSON(data, MaxDigits) }
+func FromJSON(data []byte) (Raw, error) {
+	b, err := fromJSON(data, MaxDigits)
+	if at := (*jsonError)(nil); errors.As(err, &at) {
+		at.err = PlainJSON(at.err)
+	}
+	return b, err
+}
 
 // FromPrintedJSON is FromJSON without MaxDigits. It is for what [ToJSON] may have
 // printed: a reducer can compute longer integers, and worlds from before the limit
-// were sent them.
+// were sent them. Its errors have the words of encoding/json: they are in the journals of
+// worlds whose reducers read JSON.
 func FromPrintedJSON(data []byte) (Raw, error) { return fromJSON(data, math.MaxInt) }
 
 func fromJSON(data []byte, maxDigits int) (Raw, error) {

@@ -11,6 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 // memTableBytes is how much gathers in memory before it is flushed, and about
@@ -100,7 +102,7 @@ func (p *patientScheduler) allow() {
 func (s *Store) listener() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			if noDescriptor(err) && s.opened.Load() {
+			if file.NoDescriptor(err) && s.opened.Load() {
 				return // Pebble tries again, and there will be some
 			}
 			if s.stalled.Load() || !s.opened.Load() {

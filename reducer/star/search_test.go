@@ -24,6 +24,9 @@ var operands = map[string]string{
 	"wide":      `(1 << 4000) + 12345`,
 	"half":      `(1 << 2040) - 99`,
 	"negative":  `-(1 << 4000)`,
+	"great":     `great(8)`, // shifts end at 511, and "wide" and its like with an error
+	"less":      `-great(4)`,
+	"greats":    `[great(8) - i for i in range(100)]`,
 	"none":      `None`,
 	"word":      `"abc"`,
 	"text":      `"x" * 100000`,
@@ -61,6 +64,12 @@ def nest(n):
         x = [x]
     return x
 
+def great(n):
+    x = 1
+    for _ in range(n):
+        x = x * (1 << 500) + 99
+    return x
+
 `
 
 func loop(setup, body string) string {
@@ -75,7 +84,7 @@ func searched() map[string]string {
 	for _, a := range names {
 		x := "    a = " + operands[a] + "\n"
 		for _, op := range []string{"+", "-", "*", "/", "//", "%", "<<", ">>", "&", "|", "^", "==", "<", "in"} {
-			for _, b := range []string{a, "wide", "tiny", "lists"} {
+			for _, b := range []string{a, "wide", "great", "less", "tiny", "lists"} {
 				out[a+" "+op+" "+b] = loop(x+"    b = "+operands[b]+"\n", "a "+op+" b")
 			}
 			for _, literal := range []string{"3", "1.5", `"abc"`, "[1, 2]"} {
@@ -117,7 +126,7 @@ func methods(out map[string]string) {
 			"rsplit()", "rsplit(\"x\", 5)", "rstrip()", "split()", "split(\"x\")", "split(\" \", 1)", "splitlines()", "startswith((a, a))",
 			"strip(\"éx \")", "title()", "upper()", "codepoints()", "elem_ords()",
 		},
-		"list floats texts lists pairs wides": {
+		"list floats texts lists pairs wides greats": {
 			"append(1)", "clear()", "extend(a[:9])", "index(-1)", "index(a)", "insert(0, 1)", "insert(0, a.pop())", "pop()", "pop(0)", "remove(-1)",
 		},
 		"dict words colliding": {

@@ -22,6 +22,7 @@ import (
 // serveBench is the size of `bench serve`.
 type serveBench struct {
 	clients int
+	pause   time.Duration // of a client between two events
 	span    time.Duration
 	events  int // of each client; 0: as many as it can in span
 	scope
@@ -69,8 +70,7 @@ func tallied(_ *reducer.Context, t tally, e clientEvent) (tally, error) {
 
 // tallies makes a world that counts the events of each client.
 func (r *run) tallies(dir string) *local.World {
-	return r.world(dir, rules("tally", inGo("tally"), "client.sent"), "",
-		local.Options{Reducers: reducer.Registry{"tally@1": reducer.Typed(1, tallied)}})
+	return r.world(dir, rules("tally", inGo("tally"), "client.sent"), "", tallyOptions())
 }
 
 // run measures both ways, round by round.
@@ -210,6 +210,7 @@ func (b *serveBench) load(ctx context.Context, submit func(context.Context, clie
 				if id, errs[i] = submit(ctx, clientEvent{from, n}); errs[i] == nil {
 					p.ids, p.took = append(p.ids, id), append(p.took, time.Since(start))
 				}
+				time.Sleep(b.pause)
 			}
 		})
 	}
@@ -225,17 +226,19 @@ func (b *serveBench) load(ctx context.Context, submit func(context.Context, clie
 
 func (s *submitted) perSecond() float64 { return float64(len(s.took)) / s.wall.Seconds() }
 
+// part returns how many milliseconds a part of the events did not take longer than.
+func (s *submitted) part(percent int) float64 {
+	if len(s.took) == 0 {
+		return 0
+	}
+	return float64(s.took[(len(s.took)-1)*percent/100].Microseconds()) / 1000
+}
+
 // add adds the figures.
 func (s *submitted) add(r *run, how string) {
-	part := func(percent int) float64 {
-		if len(s.took) == 0 {
-			return 0
-		}
-		return float64(s.took[(len(s.took)-1)*percent/100].Microseconds()) / 1000
-	}
 	r.add(how+" events", "events/s", "", s.perSecond())
-	r.add(how+" p50", "ms", "", part(50))
-	r.add(how+" p99", "ms", "", part(99))
+	r.add(how+" p50", "ms", "", s.part(50))
+	r.add(how+" p99", "ms", "", s.part(99))
 }
 
 // errNotExact says that events were lost, doubled or disordered.

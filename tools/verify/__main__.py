@@ -119,9 +119,15 @@ def _json(value, indent=None):
 
 def _say(text, to=None):
     """Print a line, with what a terminal does not print but acts on or hides spelled out. Nothing here prints but this."""
-    shown = "".join(c if c.isprintable() else "<U+%04X>" % ord(c) for c in text)
+    shown = "".join(c if c.isprintable() and not _takes_no_room(ord(c)) else "<U+%04X>" % ord(c) for c in text)
     to = to or sys.stdout
     print(shown.encode(to.encoding or "ascii", "backslashreplace").decode(to.encoding or "ascii"), file=to, flush=True)
+
+
+def _takes_no_room(code):
+    """Tell whether a character that counts as printable is none to see: a filler or a variation selector."""
+    return (code in (0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0) or 0x180B <= code <= 0x180F
+            or 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF)
 
 
 def _show(report, form):

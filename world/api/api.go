@@ -54,6 +54,7 @@ type Server struct {
 	waits         *slots // of workers
 	verifications *slots // and of shadows
 	health        *slots
+	turns         *slots // of calls that work
 	metrics       *metrics
 
 	life    context.Context // ends with the server
@@ -84,6 +85,7 @@ func New(cfg Config) (*Server, error) {
 		connected: newConnections(l.Connections), requests: newSlots("requests", l.Requests, l),
 		followers: newSlots("followers", l.Followers, l), waits: newSlots("waits", l.Waits, l),
 		verifications: newSlots("verifications", l.Verifications, l),
+		turns:         newSlots("turns", l.Turns, l),
 		health:        newSlots("health", Slots{All: l.Health, Token: l.Health + 1, World: l.Health}, l),
 	}
 	if len(cfg.Worlds) == 0 {

@@ -35,6 +35,7 @@ type call struct {
 	world  *hosted         // nil: the route names none
 	follow context.Context // what a follower lives in: without the deadline of an answer
 	free   func()          // gives the slot back; nil: there is none
+	give   func()          // gives the turn back; nil: there is none
 	err    error           // of the route
 }
 
@@ -104,6 +105,7 @@ func (c *call) send(status int, mediaType string, body []byte) error {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	c.yield() // the caller may be slow
 	c.out.WriteHeader(status)
 	_, err := c.out.Write(body)
 	if err != nil {

@@ -157,8 +157,14 @@ func (p *paced) Read(b []byte) (int, error) {
 		due = p.until
 	}
 	p.call.listen(due)
+	works := p.call.yield()
 	n, err := p.ReadCloser.Read(b)
 	p.bytes += int64(n)
+	if works {
+		if over := p.call.awaitTurn(p.call.Context()); over != nil {
+			return n, over
+		}
+	}
 	if err == io.EOF {
 		p.call.listen(p.until)
 	}

@@ -90,6 +90,9 @@ func readEvent(text []byte) (event world.Submission, item canon.Raw, err error) 
 // first that the world refuses it stops, and those before it stay. The world is asked
 // when all lines are there: it would wait for slow ones.
 func submitLines(c *call) (err error) {
+	if err := c.takeTurn(); err != nil {
+		return err
+	}
 	events := c.world.Local.NewSpool()
 	defer func() { err = errors.Join(err, events.Close()) }()
 	if line, err := c.readLines(events); err != nil {

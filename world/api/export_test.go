@@ -21,6 +21,7 @@ func RoutesOf() []RouteOf {
 func (s *Server) slotsOf(kind string) *slots {
 	return map[string]*slots{
 		"requests": s.requests, "followers": s.followers, "waits": s.waits, "verifications": s.verifications, "health": s.health,
+		"turns": s.turns,
 	}[kind]
 }
 
@@ -30,6 +31,14 @@ func (s *Server) Queued(kind string) int {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	return len(of.queue)
+}
+
+// Used returns how many slots of a kind a token has.
+func (s *Server) Used(kind, token string) int {
+	of := s.slotsOf(kind)
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	return of.tokens[token]
 }
 
 // Busy has a token hold slots of a kind, about a world, until what it returns is called.

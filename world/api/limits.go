@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ type Limits struct {
 	Followers     Slots         // streams of records; All 0: DefaultFollowers
 	Waits         Slots         // of workers for attempts; All 0: DefaultWaits
 	Verifications Slots         // and shadows; All 0: DefaultVerifications
+	Turns         Slots         // that work on an answer, of those above; All 0: two for each processor
 	Health        int           // that are told at once how the server is; 0: DefaultHealth
 	Wait          time.Duration // for a slot; 0: DefaultWait
 
@@ -84,6 +86,7 @@ func (l Limits) withDefaults() Limits {
 	l.Followers = l.Followers.withDefaults(DefaultFollowers)
 	l.Waits = l.Waits.withDefaults(DefaultWaits)
 	l.Verifications = l.Verifications.withDefaults(DefaultVerifications)
+	l.Turns = l.Turns.withDefaults(2 * runtime.GOMAXPROCS(0)) // a quarter of which are half the processors
 	l.Health = orDefault(l.Health, DefaultHealth)
 	l.Wait = orDefault(l.Wait, DefaultWait)
 	l.Page = orDefault(l.Page, DefaultPage)
@@ -157,6 +160,7 @@ func (l *Limits) named() []Limit {
 		{"followers", "streams of records", &l.Followers},
 		{"waits", "workers' requests that wait for attempts", &l.Waits},
 		{"verifications", "verifications and shadows", &l.Verifications},
+		{"turns", "requests and streams that take the processor", &l.Turns},
 	} {
 		all = append(all, Limit{Name: k.name, Of: k.of, value: &k.slots.All},
 			Limit{Name: k.name + ".token", Of: k.of + ", of one token", value: &k.slots.Token},

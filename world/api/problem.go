@@ -90,7 +90,7 @@ func failureOf(err error) *failure {
 		return nil
 	}
 	f := failed(is.Status, is.Code, cmp.Or(is.Text, err.Error()))
-	if is.Status == http.StatusTooManyRequests || is.Code == "deadline" {
+	if is.Status == http.StatusTooManyRequests || is.Code == "deadline" || is.Code == "no-descriptors" {
 		f.header.Set("Retry-After", "1")
 	}
 	f.place(err)

@@ -20,6 +20,10 @@ type route struct {
 // ofWorld reports whether the route is about one world.
 func (rt *route) ofWorld() bool { return strings.HasPrefix(rt.path, ofWorld) }
 
+// works reports whether what is asked takes the processor, for about as long as the
+// caller likes: pages do. A verification takes its turns itself.
+func (rt *route) works() bool { return rt.method == http.MethodGet && !rt.health && !rt.long }
+
 // ofWorld begins the paths of what is about one world.
 const ofWorld = "/api/worlds/{id}"
 

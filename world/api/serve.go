@@ -16,6 +16,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c := &call{Request: r, server: s}
 	c.out = &answerWriter{ResponseWriter: w, call: c}
 	err := s.dispatch(c)
+	c.yield()
 	if c.free != nil {
 		c.free()
 	}
@@ -104,6 +105,11 @@ func (s *Server) enter(c *call) error {
 	if err := s.take(c); err != nil {
 		return err
 	}
+	if c.route.works() {
+		if err := c.takeTurn(); err != nil {
+			return err
+		}
+	}
 	limit, until := s.cfg.Limits.Answer, now().Add(s.cfg.Limits.Read)
 	if c.route.long {
 		limit = s.cfg.Limits.Verify
@@ -137,14 +143,7 @@ func (c *call) take(from *slots) (err error) {
 	if c.free != nil {
 		c.free()
 	}
-	token, world := "", ""
-	if c.token != nil {
-		token = c.token.name
-	}
-	if c.world != nil {
-		world = c.world.id
-	}
-	free, err := from.take(c.Context(), token, world)
+	free, err := from.take(c.Context(), c.holder(), c.about())
 	if err == nil {
 		c.free = func() {
 			c.free = nil

@@ -34,6 +34,57 @@ type slots struct {
 	queue  []*queued      // in the order in which they came
 }
 
+// takeTurn has the call wait until it may work on what takes the processor: a token that asks
+// for much has the others wait otherwise, however few slots it has. The call gives it
+// back with yield, while it waits for the net too.
+func (c *call) takeTurn() error {
+	c.yield()
+	give, err := c.server.turns.take(c.Context(), c.holder(), c.about())
+	if err == nil {
+		c.give = give
+	}
+	return err
+}
+
+// awaitTurn is takeTurn for a call that others do not have to wait for: it waits until
+// ctx ends.
+func (c *call) awaitTurn(ctx context.Context) error {
+	c.yield()
+	for ctx.Err() == nil {
+		if give, err := c.server.turns.take(ctx, c.holder(), c.about()); err == nil {
+			c.give = give
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// yield gives the turn back, and reports whether there was one.
+func (c *call) yield() bool {
+	if c.give == nil {
+		return false
+	}
+	c.give()
+	c.give = nil
+	return true
+}
+
+// holder is whose slots the call takes.
+func (c *call) holder() string {
+	if c.token == nil {
+		return ""
+	}
+	return c.token.name
+}
+
+// about is the world whose slots the call takes; "": of none.
+func (c *call) about() string {
+	if c.world == nil {
+		return ""
+	}
+	return c.world.id
+}
+
 // queued is a call that waits for a slot.
 type queued struct {
 	token, world string

@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,7 +60,7 @@ func TestHealthIsToldWhoeverAsksForWhat(t *testing.T) {
 func TestNoTokenAndNoWorldTakesAllSlots(t *testing.T) {
 	most := api.Slots{All: 8} // 2 of a token, 6 about a world
 	s := serve(t, api.Config{Worlds: worlds(t, "w", "x"), Limits: api.Limits{
-		Wait: impatient, Requests: most, Followers: most, Verifications: most,
+		Wait: impatient, Requests: most, Followers: most, Verifications: most, Turns: api.Slots{All: 64},
 	}})
 	kinds := map[string]func(user, world string) *answer{
 		"requests":      func(user, world string) *answer { return s.getAs(user, "/api/worlds/"+world) },
@@ -102,7 +104,7 @@ func TestNoTokenAndNoWorldTakesAllSlots(t *testing.T) {
 
 func TestWorkersWaitsHaveSlotsOfTheirOwn(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{
-		Wait: impatient, Requests: api.Slots{All: 4}, Followers: api.Slots{All: 4}, Waits: api.Slots{All: 4},
+		Wait: impatient, Requests: api.Slots{All: 4}, Followers: api.Slots{All: 4}, Waits: api.Slots{All: 4}, Turns: api.Slots{All: 64},
 	}})
 	free := s.api.Busy("waits", "hand", "w", 1)
 	refused(s.waitAs("hand", "w"), http.StatusTooManyRequests, "waits.token")
@@ -140,6 +142,65 @@ func TestWhoWaitsForASlotGetsIt(t *testing.T) {
 	require.Equal(t, "a", <-got)
 }
 
+// TestWhoWorksTakesTurns: what takes the processor waits for others of its token; what
+// waits for the net or the disk does not.
+func TestWhoWorksTakesTurns(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Wait: impatient, Turns: api.Slots{All: 4, Token: 1}}})
+	free := s.api.Busy("turns", "ada", "w", 1)
+	line, err := json.Marshal(act("a"))
+	require.NoError(t, err)
+	refused(s.get("/api/worlds/w/records"), http.StatusTooManyRequests, "turns.token")
+	refused(s.post("/api/worlds/w/events", line), http.StatusTooManyRequests, "turns.token")
+	ok[api.Submitted](s.post("/api/worlds/w/events", act("a")))
+	require.Equal(t, http.StatusOK, s.getAs("reader", "/api/worlds/w/records").Status)
+	free()
+	require.Equal(t, http.StatusOK, s.get("/api/worlds/w/records").Status)
+	f := s.follow("?after=1", "")
+	_, more := f.next()
+	require.True(t, more)
+	require.Eventually(t, func() bool { return s.api.Used("turns", "ada") == 0 }, time.Minute, time.Millisecond)
+	require.Equal(t, http.StatusOK, s.get("/api/worlds/w/verify").Status)
+	require.Zero(t, s.api.Used("turns", "ada"))
+	require.Zero(t, s.api.Used("requests", "ada"))
+	require.Equal(t, 1, s.api.Used("followers", "ada"))
+}
+
+// TestHonestCallersAreAnsweredBesideSlowAndGreedyOnes has slow and greedy callers hold
+// all that they can.
+func TestHonestCallersAreAnsweredBesideSlowAndGreedyOnes(t *testing.T) {
+	most := api.Slots{All: 8}
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{
+		Wait: impatient, Requests: most, Followers: most, Turns: api.Slots{All: 64}, BodyGrace: time.Minute, Connections: api.Connections{All: 64},
+	}})
+	head := func(user, rest string) string {
+		return fmt.Sprintf("POST /api/worlds/w/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%s",
+			s.http.Listener.Addr(), s.secrets[user], rest)
+	}
+	for i := range 64 {
+		s.dial(head("nobody", "")[:i])
+	}
+	const slow = "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+	for range 2 {
+		s.dial(head("ada", slow))
+	}
+	require.Eventually(t, func() bool { return s.api.Used("requests", "ada") == 2 }, time.Minute, time.Millisecond)
+	refused(s.get("/api/worlds/w"), http.StatusTooManyRequests, "requests.token")
+	for range 2 {
+		_, status, _ := s.ask("admin", "/api/worlds", "application/json")
+		require.Equal(t, http.StatusForbidden, status)
+		_, status, _ = s.ask("reader", "/api/worlds/w/records", "text/event-stream")
+		require.Equal(t, http.StatusOK, status)
+	}
+	refused(s.streamAs("reader", "w"), http.StatusTooManyRequests, "followers.token")
+	for range 8 {
+		req := s.as("submitter", s.request("POST", "/api/worlds/w/events", act("a")))
+		ok[api.Submitted](s.do(req))
+		require.Equal(t, http.StatusOK, s.getAs("reader", "/api/worlds/w/records").Status)
+		require.Equal(t, http.StatusOK, s.get("/healthz").Status)
+	}
+	require.Equal(t, 2, s.api.Used("requests", "ada"), "they are slow still")
+}
+
 func TestLimitsAreSetByName(t *testing.T) {
 	var l api.Limits
 	require.NoError(t, l.Set("requests=8"))
@@ -167,6 +228,9 @@ func TestDocsNameEveryLimit(t *testing.T) {
 	require.NoError(t, err)
 	for _, l := range (api.Limits{}).Named() {
 		row := regexp.MustCompile("(?m)^.*`" + regexp.QuoteMeta(l.Name) + "`.*$").FindString(string(text))
-		require.Contains(t, row, fmt.Sprintf(" %d |", l.Value), l.Name)
+		if !strings.HasPrefix(l.Name, "turns") { // which follow from the machine
+			require.Contains(t, row, fmt.Sprintf(" %d |", l.Value), l.Name)
+		}
+		require.NotEmpty(t, row, l.Name)
 	}
 }

@@ -35,6 +35,7 @@ func (c *call) stream(want view.Selection) error {
 		}
 		want.After = journal.Seq(id)
 	}
+	c.yield()
 	if err := c.take(c.server.followers); err != nil {
 		return err
 	}
@@ -86,6 +87,10 @@ func (s *stream) ended(ctx context.Context, err error) error {
 
 // catchUp sends what there is, and reports whether nothing more is wanted.
 func (s *stream) catchUp(ctx context.Context) (over bool, err error) {
+	if err := s.awaitTurn(ctx); err != nil {
+		return false, err
+	}
+	defer s.yield()
 	s.want.Until = s.world.End()
 	from, to, err := s.want.Span(s.world.Journal)
 	if err != nil {
@@ -165,9 +170,13 @@ type patient struct{ c *call }
 
 func (p patient) Write(b []byte) (int, error) {
 	p.c.deadline(p.c.server.cfg.Limits.Flush)
+	works := p.c.yield()
 	n, err := p.c.out.Write(b)
 	if err != nil {
-		err = errGone
+		return n, errGone
+	}
+	if works {
+		err = p.c.awaitTurn(p.c.follow)
 	}
 	return n, err
 }

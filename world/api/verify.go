@@ -53,6 +53,9 @@ type CheckpointCounts struct {
 	Last    journal.Seq `json:"last"` // the record that the last good one reaches; 0: there is none
 }
 
+// verifiedAtOnce is how many records are verified in one turn.
+const verifiedAtOnce = 256
+
 // showVerification verifies the world, which goes on meanwhile. One verification at
 // a time is enough for a world.
 func showVerification(c *call) error {
@@ -63,7 +66,11 @@ func showVerification(c *call) error {
 		return busy("verifying", "the world is being verified for others")
 	}
 	stop := c.server.metrics.time(c.server.metrics.replays, c.world.id)
-	r, err := c.world.Local.Verify(c.Context(), local.Verification{})
+	r, err := c.world.Local.Verify(c.Context(), local.Verification{Progress: func(done, _ uint64) {
+		if done%verifiedAtOnce == 1 {
+			_ = c.awaitTurn(c.Context()) // whose end ends the verification
+		}
+	}})
 	if err != nil {
 		return err
 	}

@@ -155,12 +155,7 @@ func arrayEnds(dec *json.Decoder) error {
 	return nil
 }
 
-func notJSON(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("is not JSON: it ends in the middle: %w", io.ErrUnexpectedEOF)
-	}
-	return fmt.Errorf("is not JSON: %w", err)
-}
+func notJSON(err error) error { return fmt.Errorf("is %w", canon.PlainJSON(err)) }
 
 // run parses one run.
 func (rec *Recording) run(text runText) (*run, error) {

@@ -195,10 +195,13 @@ func (a *appender) close() error {
 	return nil
 }
 
+// ErrCutOff says that a file ends within what it holds.
+var ErrCutOff = errors.New("the file is cut off")
+
 // unread says behind which record an export cannot be read; 0 is its beginning.
 func unread(after journal.Seq, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = fmt.Errorf("the file is cut off: %w", err)
+		err = ErrCutOff
 	}
 	return fmt.Errorf("import: after record #%d: %w", after, err)
 }
@@ -225,6 +228,9 @@ func cborItems(in *bufio.Reader) func() (exported, error) {
 				if errors.Is(err, io.EOF) && len(x.blobs) > 0 {
 					return x, io.ErrUnexpectedEOF
 				}
+				if foreign := (*cbor.SyntaxError)(nil); errors.As(err, &foreign) {
+					err = errors.New("what follows is no record")
+				}
 				return x, err
 			}
 			r := canon.NewReader(item)
@@ -244,8 +250,10 @@ func jsonLines(in *bufio.Reader) func() (exported, error) {
 	dec.UseNumber()
 	return func() (exported, error) {
 		var line importedLine
-		if err := dec.Decode(&line); err != nil {
+		if err := dec.Decode(&line); errors.Is(err, io.EOF) {
 			return exported{}, err
+		} else if err != nil {
+			return exported{}, canon.PlainJSON(err)
 		}
 		x := exported{data: line.Raw}
 		for name, content := range line.Blobs {

@@ -57,12 +57,18 @@ func (lw *World) findSnapshot(name string) (s snapshot.Snapshot, err error) {
 
 func readSaved(r io.Reader) (*world.SavedSnapshot, error) {
 	zip, err := gzip.NewReader(r)
+	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, fmt.Errorf("%w: it is no gzip file", world.ErrNotSaved)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", world.ErrNotSaved, err)
 	}
 	data, err := io.ReadAll(io.LimitReader(zip, MaxSavedBytes+1))
 	if err == nil && len(data) > MaxSavedBytes {
 		err = fmt.Errorf("it holds more than %d bytes", MaxSavedBytes)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = ErrCutOff
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", world.ErrNotSaved, err)

@@ -99,7 +99,7 @@ func (d *decoder) checkSchema(file string, data []byte) {
 	var e *json.SyntaxError
 	if errors.As(err, &e) {
 		line, column := position(data, int(e.Offset)-1)
-		d.at(file, line, column, "is not JSON: "+e.Error())
+		d.at(file, line, column, "is not JSON from here on")
 		return
 	}
 	if err == nil {

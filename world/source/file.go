@@ -43,6 +43,9 @@ func (d *decoder) file(n *yaml.Node, maxBytes int64) (string, []byte) {
 func read(fsys fs.FS, name string, maxBytes int64) ([]byte, error) {
 	// Opening a pipe would wait for its writer.
 	info, err := fs.Stat(fsys, name)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) {
+		at.Op = "open" // and not the name of a call of the system
+	}
 	if err != nil {
 		return nil, err
 	}

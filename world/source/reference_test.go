@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -74,6 +76,14 @@ func TestReferenceBeginsWithAWorld(t *testing.T) {
 	world, _, _ := strings.Cut(after, "```\n")
 	_, err = load(fstest.MapFS{"world.yaml": {Data: []byte(world)}, "counter.star": {Data: []byte(program)}}, "world.yaml")
 	require.NoError(t, err)
+}
+
+// TestReferenceNamesTheLimitsThatNoKeySets holds the page to the numbers in the code.
+func TestReferenceNamesTheLimitsThatNoKeySets(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "a rule has "+quantity("", governance.StepLimit)+" steps for one effect")
+	require.Contains(t, string(text), "An integer has at most "+quantity("", canon.MaxDigits)+" digits")
 }
 
 const program = "def reduce(ctx, state, event):\n    return state\n"

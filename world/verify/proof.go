@@ -101,7 +101,7 @@ func DecodeProof(data []byte) (*Proof, error) {
 	}
 	p := new(Proof)
 	if err := json.Unmarshal(data, p); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotProof, err)
+		return nil, fmt.Errorf("%w: %w", ErrNotProof, canon.PlainJSON(err))
 	}
 	again, err := json.Marshal(p)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -91,7 +92,9 @@ const (
 func faultsOfWorlds() []Fault {
 	const unavailable = http.StatusServiceUnavailable
 	const late, ended = "it was not done in time; what was done is durable", "the world has ended in this process"
+	const descriptors = "the process has no file descriptor left: raise what ulimit -n shows where it runs, or lower its limit of connections"
 	return []Fault{
+		{file.NoDescriptor, "no-descriptors", unavailable, ExitFailed, descriptors},
 		{is(context.Canceled), "deadline", unavailable, ExitInterrupted, late},
 		{as[*store.LockedError], "", 0, ExitConflict, ""},
 		{as[*world.Divergence], "", 0, ExitVerify, ""},
@@ -208,7 +211,8 @@ func faultsOfDisk() []Fault {
 		{is(world.ErrStillNeeded), "", 0, ExitConflict, ""},
 		{is(journal.ErrRedacted), "redacted", http.StatusGone, ExitFailed, ""},
 		{as[*journal.ArchivedError], "", 0, ExitFailed, ""},
-		{is(journal.ErrArchived, store.ErrNothingToArchive, store.ErrNeededToOpen, store.ErrNewerFormat, world.ErrEngine), "", 0, ExitFailed, ""},
+		{is(journal.ErrArchived, store.ErrNothingToArchive, store.ErrNeededToOpen, store.ErrNewerFormat), "", 0, ExitFailed, ""},
+		{is(world.ErrEngine), "no-engine", conflict, ExitFailed, ""},
 		{is(local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
 		{is(journal.ErrNotFound), "", 0, ExitFailed, ""},
 		{is(fs.ErrExist), "", 0, ExitConflict, ""},

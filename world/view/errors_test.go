@@ -11,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -127,6 +128,8 @@ func TestFirstFaultCounts(t *testing.T) {
 		{fmt.Errorf("%w: %w", host.ErrBadReceipt, receipt.ErrWrongAttempt), "bad-receipt", http.StatusUnprocessableEntity, view.ExitFailed},
 		{journal.ErrRedacted, "redacted", http.StatusGone, view.ExitFailed},
 		{journal.ErrNotFound, "", 0, view.ExitFailed},
+		{fmt.Errorf("%w: it needs kernel 9", world.ErrEngine), "no-engine", http.StatusConflict, view.ExitFailed},
+		{fmt.Errorf("local: spool: %w", syscall.EMFILE), "no-descriptors", http.StatusServiceUnavailable, view.ExitFailed},
 		{&store.DamageError{What: "record 3"}, "unreadable", http.StatusServiceUnavailable, view.ExitVerify},
 		{&world.SideEffectsError{}, "", 0, view.ExitDenied},
 	} {

@@ -294,9 +294,7 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 	switch b := end.Body.(type) {
 	case *journal.IntentDenied:
 		line.Decision, line.Reason = governance.Deny.String(), b.Code+": "+b.Reason
-		if len(b.Rules) > 0 {
-			line.Rules = b.Rules
-		}
+		line.Rules = append([]string{}, b.Rules...) // not those that let it through before
 	case *journal.IntentEnded:
 		line.Reason = explained(b.Payload)
 	case *journal.Finished:

@@ -81,7 +81,7 @@ func (j Journal) CheckShown(data []byte) (*ReceiptCheck, error) {
 			err = j.checkShown(check, text)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("receipt %d: %w", n, err)
+			return nil, fmt.Errorf("receipt %d: %w", n, canon.PlainJSON(err))
 		}
 	}
 }

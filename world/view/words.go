@@ -14,13 +14,21 @@ import (
 func Visible(s, controls string) string {
 	var out strings.Builder
 	for _, r := range s {
-		if unicode.IsPrint(r) || strings.ContainsRune(controls, r) {
+		if Prints(r) || strings.ContainsRune(controls, r) {
 			out.WriteRune(r)
 		} else {
 			fmt.Fprintf(&out, "<%U>", r)
 		}
 	}
 	return out.String()
+}
+
+// Prints reports whether a terminal shows a character to its reader. It does not where
+// that controls it, turns around what stands beside it, or takes no room: such are
+// variation selectors, which hold any hidden text, and fillers, which Unicode has among
+// marks and letters.
+func Prints(r rune) bool {
+	return unicode.IsPrint(r) && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // Cost puts what an effect used up into words.

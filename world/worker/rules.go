@@ -65,7 +65,7 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 		e.Verify = nil // the server verifies
 		m.Effects[kind] = e
 	}
-	if w.cfg.Trust != nil {
+	if !w.cfg.Trust.all {
 		cfg.Egress = w.cfg.Trust.egress
 	}
 	cfg.Manifest = &m

@@ -63,7 +63,7 @@ func TestWorkerTakesWhatItsFileTrusts(t *testing.T) {
 	}
 	for _, s := range strangers {
 		e := effectOf(t, s.adapter, s.config)
-		require.NoError(t, (*Trust)(nil).refuses(s.kind, e), s.name)
+		require.NoError(t, TrustAll().refuses(s.kind, e), s.name)
 		for want, trust := range map[string]*Trust{s.need: {}, "no line " + s.lacks: trust} {
 			err := trust.refuses(s.kind, e)
 			switch want {

@@ -41,8 +41,8 @@ type Config struct {
 	Name   string   // empty: the one that Dir has, or a new one
 	Dir    string   // one for each worker, and for one server
 
-	// Trust is what the worker does for its worlds; nil: all that their manifests say,
-	// which is for a server whose owner is the worker's own.
+	// Trust is what the worker does for its worlds; nil: what needs no secret, no program
+	// and no file. TrustAll is for a server whose owner is the worker's own.
 	Trust *Trust
 
 	Adapters map[string]host.Factory                // besides the host's own
@@ -72,6 +72,9 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Trust == nil {
+		cfg.Trust = new(Trust)
 	}
 	own := filepath.Join(cfg.Dir, ownDir)
 	c, err := newClient(&cfg)

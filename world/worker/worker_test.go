@@ -211,7 +211,7 @@ func (s *served) works(dir string, o *outside, change ...func(*worker.Config)) (
 	s.t.Setenv("WORLDCTL_SECRET_KEY", "only the worker has it")
 	cfg := worker.Config{
 		Server: s.http.URL, Token: s.token, Dir: dir, Adapters: o.adapters(), Workers: 8, Grace: 2 * time.Second,
-		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)),
+		Log: slog.New(slog.NewTextHandler(s.t.Output(), nil)), Trust: worker.TrustAll(),
 	}
 	for _, c := range change {
 		c(&cfg)

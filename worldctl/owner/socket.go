@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 // socketFile is where the owner of a world listens, in the directory of the world.
@@ -54,7 +56,7 @@ func listen(dir string) (*socket, error) {
 // accept returns the next connection of somebody who may use the socket.
 func (s *socket) accept() (net.Conn, error) {
 	for {
-		conn, err := s.Accept()
+		conn, err := file.Patiently(0, s.Accept)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,105 @@
+package worldctl
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// openOf counts the descriptors of a process.
+func openOf(t *testing.T, pid int) int {
+	t.Helper()
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	require.NoError(t, err)
+	return len(entries)
+}
+
+// TestNoDescriptorLeftIsAnErrorOfOneRequest takes all descriptors of a server of two
+// worlds, by connections that it was told to let in: what needs one is refused, or
+// waits where it writes, and both worlds go on.
+func TestNoDescriptorLeftIsAnErrorOfOneRequest(t *testing.T) {
+	raced(t)
+	const limit = 120
+	a, b, tokens := newCounter(t, "a"), newCounter(t, "b"), filepath.Join(t.TempDir(), "tokens")
+	secret := newToken(t, tokens, "ada", "read,submit")
+	s, cmd := processOf(t, exec.Command("sh", "-c", fmt.Sprintf(`ulimit -n %d && exec worldctl "$@"`, limit), "sh", "serve", "-o", "json",
+		a, b, "--token-file", tokens, "--limit", "connections=1000", "--limit", "connections.unknown=1000"))
+	s.token = secret
+	s.count("a") // over a connection that stays open
+	var crowd []net.Conn
+	free := func() {
+		for _, conn := range crowd {
+			require.NoError(t, conn.Close())
+		}
+		crowd = nil
+	}
+	fill := func() {
+		for range 2 * limit {
+			conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+			require.NoError(t, err)
+			crowd = append(crowd, conn)
+		}
+		require.Eventually(t, func() bool { return openOf(t, cmd.Process.Pid) >= limit }, time.Minute, time.Millisecond)
+	}
+	many := func(world string, events int) (status int, answer string) {
+		var lines strings.Builder
+		for i := range events {
+			fmt.Fprintf(&lines, `{"event": "counter.added", "data": {"name": "k%d", "by": 1}}`+"\n", i%500)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/worlds/"+world+"/events", strings.NewReader(lines.String()))
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+s.token)
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		res, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		defer res.Body.Close() //nolint:errcheck // it was only read
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return res.StatusCode, string(text)
+	}
+	fill()
+	status, answer := many("b", 25_000) // which takes a file
+	require.Equal(t, http.StatusServiceUnavailable, status, answer)
+	require.Contains(t, answer, "urn:worldkernel:problem:no-descriptors")
+	s.count("a")
+	s.count("b")
+	asked := make(chan int, 1) // another process, which has its command carried out here
+	go func() {
+		other := exec.Command("worldctl", "-w", a, "send", "counter.added", `{"name": "tea", "by": 1}`)
+		_ = other.Run()
+		asked <- other.ProcessState.ExitCode()
+	}()
+	written := make(chan string, 1) // more than a log holds
+	go func() {
+		said := ""
+		for range 4 {
+			if status, answer := many("a", 4000); status != http.StatusCreated {
+				said = answer
+			}
+		}
+		written <- said
+	}()
+	time.Sleep(time.Second) //nolint:forbidigo // that this is long enough for them to begin is not relied on
+	free()
+	require.Empty(t, <-written)
+	require.Equal(t, exitOK, <-asked)
+	status, answer = many("b", 25_000)
+	require.Equal(t, http.StatusCreated, status, answer)
+	s.count("a")
+	status, answer = s.ask("GET", "/healthz", "")
+	require.Equal(t, http.StatusOK, status, answer)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+	require.True(t, verified(t, a).OK)
+	require.True(t, verified(t, b).OK)
+}
