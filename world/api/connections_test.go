@@ -95,9 +95,15 @@ func (s *served) ask(user, path, accept string) (conn net.Conn, status int, head
 func TestNoTokenTakesAllConnections(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Connections: api.Connections{All: 8}}})
 	const listed, records = "/api/worlds", "/api/worlds/w/records"
+	idle := func(n int) { // which a server finds out after it has answered
+		require.Eventually(t, func() bool { return s.api.Idle("ada") == n }, time.Minute, time.Millisecond)
+	}
 	first, _, _ := s.ask("ada", listed, "application/json")
+	idle(1)
 	second, _, _ := s.ask("ada", listed, "application/json")
+	idle(2)
 	s.ask("ada", listed, "application/json")
+	idle(2)
 	_, err := first.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 	require.NoError(t, second.SetReadDeadline(time.Now().Add(50*time.Millisecond))) //nolint:forbidigo // of a socket

@@ -41,6 +41,18 @@ func (s *Server) Used(kind, token string) int {
 	return of.tokens[token]
 }
 
+// Idle counts the connections of a token that have no request.
+func (s *Server) Idle(token string) (n int) {
+	s.connected.mu.Lock()
+	defer s.connected.mu.Unlock()
+	for _, x := range s.connected.open {
+		if x.token == token && !x.busy {
+			n++
+		}
+	}
+	return n
+}
+
 // Busy has a token hold slots of a kind, about a world, until what it returns is called.
 func (s *Server) Busy(kind, token, world string, n int) (free func()) {
 	of := s.slotsOf(kind)
