@@ -222,7 +222,7 @@ func faultsOfDisk() []Fault {
 		{as[*journal.ArchivedError], "", 0, ExitFailed, ""},
 		{is(journal.ErrArchived, store.ErrNothingToArchive, store.ErrNeededToOpen, store.ErrNewerFormat), "", 0, ExitFailed, ""},
 		{is(world.ErrEngine), "no-engine", conflict, ExitFailed, ""},
-		{is(local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
+		{is(local.ErrCutOff, local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
 		{is(journal.ErrNotFound), "", 0, ExitFailed, ""},
 		{is(fs.ErrExist), "", 0, ExitConflict, ""},
 	}
