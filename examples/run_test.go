@@ -195,7 +195,7 @@ func TestTwoTownsAreAlike(t *testing.T) {
 
 func TestReplayOfTheTown(t *testing.T) {
 	w := runTown(t)
-	got, err := w.Replay(0, nil)
+	got, err := w.Replay(t.Context(), 0, nil)
 	require.NoError(t, err)
 	require.Equal(t, w.Status().Head, got.Head)
 }
@@ -247,7 +247,7 @@ func TestVilleRemembersEveryMeetingTwice(t *testing.T) {
 	for m, times := range met {
 		require.Equal(t, times, met[[3]string{m[1], m[0], m[2]}], m)
 	}
-	got, err := w.Replay(0, nil)
+	got, err := w.Replay(t.Context(), 0, nil)
 	require.NoError(t, err)
 	require.Equal(t, w.Status().Head, got.Head)
 }

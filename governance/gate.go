@@ -41,6 +41,8 @@ type Request struct {
 	Tag    string
 	Cap    string // the capability asked for; empty: the first grant of the reducer that fits
 
+	Ended func() bool // reports that nobody waits for the decision, and what it is does not matter; nil: somebody does
+
 	Approved bool                // a person approved this intent
 	Caps     map[string]*Account // by capability, in the place of Accounts.Cap: which one is drawn on is the gate's to say
 	Accounts Accounts            // what is used of the budgets; the gate only reads them
@@ -128,6 +130,9 @@ func (g *Gate) policy(req *Request, capability string) Decision {
 	}
 	code, failure := CodePolicyError, ""
 	for i := range g.rules {
+		if req.Ended != nil && req.Ended() {
+			return Decision{}
+		}
 		r := &g.rules[i]
 		matches, err := r.eval(&g.vars)
 		switch {

@@ -294,6 +294,36 @@ func TestLargeStoreThatIsMostlyDeadIsWrittenAnew(t *testing.T) {
 	require.Equal(t, results(0, 50, 100, 150, 200, 250), reopen(t, crash(mem)))
 }
 
+// TestStoreThatIsWrittenAnewIsDurableAtOnce: whatever was acknowledged is there if the
+// power goes before the next group is synced.
+func TestStoreThatIsWrittenAnewIsDurableAtOnce(t *testing.T) {
+	mem := storeFS(t)
+	var crashed []*vfs.MemFS // before the sync of each group
+	l, err := openEffectLog(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileSyncData {
+			crashed = append(crashed, crash(mem))
+		}
+		return nil
+	})), storePath, "town")
+	require.NoError(t, err)
+	l.large = 500
+	s := run(l)
+	for n := range 40 {
+		l.put(result(n))
+		s.until(n + 1)
+		if n%2 == 0 {
+			l.forget(result(n).attempt)
+		}
+	}
+	require.NoError(t, l.close())
+	for n, files := range crashed[:40] {
+		kept := reopen(t, files)
+		for m := 1; m < n; m += 2 {
+			require.Equal(t, result(m).receipt, kept[result(m).attempt])
+		}
+	}
+}
+
 // TestNothingIsAcknowledgedThatTheDiskDidNotTake fails each operation in turn,
 // once or for good, on a store that is written anew on the way.
 func TestNothingIsAcknowledgedThatTheDiskDidNotTake(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -100,4 +101,17 @@ func TestWhatIsNotDurableIsNotCommitted(t *testing.T) {
 	kept := reopen(t, crash(mem))
 	require.Contains(t, kept, attempt{aPermit(0).Key, 1})
 	require.Len(t, kept, 1)
+}
+
+// TestAttemptsHaveOneExternalKeyUnlessTheirEffectSaysOtherwise: by it the outside knows
+// that it has done what it is asked for again.
+func TestAttemptsHaveOneExternalKeyUnlessTheirEffectSaysOtherwise(t *testing.T) {
+	h := liveHost(t, storeFS(t), storePath, nil)
+	for declared, same := range map[string]bool{"": true, manifest.ExternalPerAttempt: false} {
+		first := &job{Task: receipt.Task{Permit: aPermit(1)}, effect: &effect{declared: manifest.Effect{ExternalKey: declared}}}
+		second := *first
+		second.Attempt++
+		require.Equal(t, same, h.call(first).External == h.call(&second).External, declared)
+	}
+	require.NoError(t, h.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -323,20 +324,22 @@ func TestRedirectsAreFollowedAsFarAsConfigSays(t *testing.T) {
 			require.Equal(t, kept, seen[i].Header.Get(name) != "", "%s %d", name, i)
 		}
 	}
-	config := x.config.(m)
-	for name, change := range map[string]func(){
-		"too many":   func() { config["max_redirects"] = 1 },
-		"none":       func() { delete(config, "max_redirects") },
-		"not a read": func() { config["max_redirects"], config["method"] = 9, "POST" },
+	all := x.config.(m)
+	for name, change := range map[string]func(config m){
+		"too many":   func(config m) { config["max_redirects"] = 1 },
+		"none":       func(config m) { delete(config, "max_redirects") },
+		"not a read": func(config m) { config["max_redirects"], config["method"] = 9, "POST" },
 	} {
 		seen = nil
-		change()
+		config := maps.Clone(all)
+		change(config)
+		x.config = config
 		r, payload := x.get(t)
 		require.Equal(t, receipt.StatusError, r.Status, name)
 		require.Equal(t, "http_status", payload["code"], name)
 		require.LessOrEqual(t, len(seen), 2, name)
 	}
-	config["max_redirects"], config["method"] = 2, "GET"
+	x.config = all
 	x.cap.Params.Ports = []uint64{netPort(addr)}
 	r, payload = x.get(t)
 	require.Equal(t, string(governance.CodePortNotAllowed), payload["code"])

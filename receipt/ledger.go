@@ -101,6 +101,15 @@ func (l *Ledger) In(s State) []*Entry {
 	return out
 }
 
+// Bytes returns how many bytes the params and answers of its intents have.
+func (l *Ledger) Bytes() int {
+	n := 0
+	for _, e := range l.entries { // order cannot show: a sum
+		n += len(e.Intent.Params) + len(e.Held)
+	}
+	return n
+}
+
 // Keys returns the keys of all intents in the order in which they were emitted.
 func (l *Ledger) Keys() []Key {
 	keys := make([]Key, 0, len(l.entries))

@@ -60,7 +60,18 @@ type Input struct {
 	Event  Event
 	Time   manifest.Tick
 	Limits manifest.ReducerLimits
-	Seed   Seed // of Rand
+	Seed   Seed    // of Rand
+	Bounds *Bounds // nil: the limits are all that bounds the step
+}
+
+// Bounds are what whoever runs code that he has not written allows one step of it,
+// whatever its limits say. A step that exceeds one has no outcome: its error wraps
+// ErrBound, and is no failure that a journal could hold. Go reducers, which are the
+// program's own, need not heed them.
+type Bounds struct {
+	Gas    uint64      // as ReducerLimits has it
+	Memory uint64      // bytes filled, garbage included
+	Ended  func() bool // reports, now and then asked, that nobody waits for the step any more; nil: somebody does
 }
 
 // Output is everything a step may bring about. The kernel resets and reuses
@@ -119,6 +130,24 @@ type Migrator interface {
 // ErrLimit is wrapped by every error that says that a step exceeded one of its
 // limits.
 var ErrLimit = errors.New("limit exceeded")
+
+// ErrBound is wrapped by every error that says that a step would exceed the Bounds of
+// whoever runs it, or that he does not wait for it any more.
+var ErrBound = errors.New("bound exceeded")
+
+// BoundError is an ErrBound that says which of the Bounds, and what the rules allow.
+type BoundError struct {
+	Name  string // "gas" or "memory"
+	Bound uint64
+	Limit uint64 // of the reducer
+}
+
+func (e *BoundError) Error() string {
+	return fmt.Sprintf("a step takes more %s than the %d that whoever runs it allows; limits.%[1]s is %d", e.Name, e.Bound, e.Limit)
+}
+
+// Is makes every BoundError an ErrBound.
+func (*BoundError) Is(target error) bool { return target == ErrBound }
 
 // CheckLimits reports, wrapping ErrLimit, which of its limits an output exceeds.
 func (o *Output) CheckLimits(l manifest.ReducerLimits) error {

@@ -83,7 +83,7 @@ func (m *Moment) ready(proposal uint64) (*rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
-	next, err := rulesOf(p.Candidate, m.past, m.registry)
+	next, err := rulesOf(p.Candidate, m.past, m.registry, nil)
 	if err != nil {
 		return nil, err
 	}

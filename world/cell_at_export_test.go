@@ -24,7 +24,7 @@ func EachMoment(h journal.History, registry reducer.Registry, visit func(at jour
 	if err != nil {
 		return err
 	}
-	if k.rules, err = rulesOf(created.Manifest, h, registry); err != nil {
+	if k.rules, err = rulesOf(created.Manifest, h, registry, nil); err != nil {
 		return err
 	}
 	f := folding{kernel: k, h: h}

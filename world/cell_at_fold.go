@@ -281,9 +281,9 @@ func (f *cellFold) nextRule() (*reducerRule, error) {
 	if !ok {
 		return f.nextRule()
 	}
-	engines, err := enginesOf(m)
-	if err != nil {
+	r := rules{manifest: m}
+	if r.engines, err = enginesOf(m); err != nil {
 		return nil, err
 	}
-	return compileReducer(f.cell.id.Reducer, def, engines, f.h, f.registry)
+	return r.compileReducer(f.cell.id.Reducer, def, f.h, f.registry)
 }

@@ -83,7 +83,7 @@ func TestWarningIsRecordedCountedAndPassed(t *testing.T) {
 	p.requireConfirmed(world.Confirmation{Confirmed: 1, Warned: 1})
 	p.Drive()
 	p.tells("x0 ok")
-	r, err := verify.Verify(p.Journal, verify.Config{Registry: botRegistry()})
+	r, err := verify.Verify(t.Context(), p.Journal, verify.Config{Registry: botRegistry()})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, r.Ledger.ConfirmedNot)
 }

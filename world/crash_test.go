@@ -160,7 +160,7 @@ func TestReplayIsRunIsAnyImageAndTail(t *testing.T) {
 		w.RequireReplay()
 		if len(j.Records()) > 1 {
 			n := journal.Seq(rapid.IntRange(1, len(j.Records())-1).Draw(rt, "cut"))
-			_, err := world.Replay(j.Truncate(n), world.ReplayConfig{Registry: botRegistry()})
+			_, err := world.Replay(t.Context(), j.Truncate(n), world.ReplayConfig{Registry: botRegistry()})
 			var d *world.Divergence
 			if err != nil && !errors.As(err, &d) {
 				rt.Fatalf("replay of the first %d records: %v", n, err)
@@ -207,7 +207,7 @@ func TestReplayNamesTheFirstRecordThatDiffers(t *testing.T) {
 		j.Records()[i].Bytes = append([]byte(nil), j.Records()[i].Bytes...)
 		b := j.Records()[i].Bytes
 		b[len(b)-1] ^= 1 // the gas
-		_, err = world.Replay(j, world.ReplayConfig{Registry: botRegistry()})
+		_, err = world.Replay(t.Context(), j, world.ReplayConfig{Registry: botRegistry()})
 		var d *world.Divergence
 		require.ErrorAs(t, err, &d)
 		require.Equal(t, rec.ID, d.Record)
@@ -290,7 +290,7 @@ func TestReplayUpToARecordComparesAllThatItCounts(t *testing.T) {
 	for n := range records {
 		to := journal.Seq(n + 1)
 		last := journal.Seq(0)
-		done, err := world.Replay(w.Journal, world.ReplayConfig{
+		done, err := world.Replay(t.Context(), w.Journal, world.ReplayConfig{
 			Registry: botRegistry(), To: to,
 			Visit: func(s journal.Scanned) error { last = s.ID; return nil },
 		})

@@ -200,6 +200,7 @@ func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {
 		"no decision":            {good(doubt, "perhaps"), world.ErrNotWaiting},
 		"no reason":              {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Reason = "" }), world.ErrNoReason},
 		"no actor":               {with(good(parked, journal.Approve), func(b *journal.Resolved) { b.Actor = "" }), world.ErrNoReason},
+		"a verifier by its name": {with(good(doubt, journal.Executed), func(b *journal.Resolved) { b.Actor = "verifier/exec" }), world.ErrNoReason},
 		"approve in doubt":       {good(doubt, journal.Approve), world.ErrNotWaiting},
 		"reuse in doubt":         {good(doubt, world.Reuse), world.ErrNotWaiting},
 		"reuse of no repeat":     {good(parked, world.Reuse), world.ErrNoRepeat},

@@ -39,7 +39,11 @@ func (k *folding) fold(from journal.Head) error {
 		if compared == len(k.records) {
 			k.records, compared = k.records[:0], 0
 			k.blobs, k.tasks = nil, nil
-			if err := k.follow(s); err != nil {
+			err := k.follow(s)
+			if k.over() {
+				err = k.rules.guard.ended()
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -78,7 +82,7 @@ func (k *folding) follow(s journal.Scanned) error {
 		if k.lacksNext() {
 			return k.rules.lacks
 		}
-		if !k.next() {
+		if !k.next() && !k.over() {
 			return diverged(h, s, nil, errors.New("nothing: the tick has nothing more to do"))
 		}
 		return nil
@@ -180,7 +184,7 @@ func (k *folding) applyHistory(kind journal.Kind, body journal.Body) error {
 		_, err = k.rollback(*b, p)
 		return err
 	case *journal.Forked:
-		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
+		next, err := k.rulesOf(b.Manifest)
 		if err != nil && !isMissing(err) {
 			return err
 		}
@@ -248,4 +252,9 @@ func (k *kernel) applySubmitted(r *canon.Reader) error {
 	}
 	_, err := k.submit(rule.name, data, direct, due)
 	return err
+}
+
+// rulesOf returns the rules of a manifest that the history holds.
+func (k *folding) rulesOf(hash journal.Hash) (*rules, error) {
+	return rulesOf(hash, k.h, k.cfg.Registry, k.cfg.guard)
 }

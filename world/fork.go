@@ -32,7 +32,7 @@ func Fork(cfg Config, b journal.Forked, amend Amendment) error {
 		if blobs, err = w.contentsOf(m, contents); err != nil {
 			return err
 		}
-		if next, err = compile(m, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry); err != nil {
+		if next, err = compile(m, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, nil); err != nil {
 			return err
 		}
 	}

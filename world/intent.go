@@ -106,10 +106,14 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 	*req = governance.Request{
 		World: k.rules.manifest.World, Cell: asker, Time: k.now,
 		Kind: in.Kind, Params: in.Params, Tag: in.Tag, Cap: capability, Approved: approved,
-		Caps: k.budgets.Caps, Accounts: governance.Accounts{World: k.budgets.World},
+		Ended: k.rules.guard.stepEnded(), Caps: k.budgets.Caps, Accounts: governance.Accounts{World: k.budgets.World},
 	}
 	if c := k.cells[asker]; c != nil {
 		req.Step, req.Accounts.Cell = c.n, c.account
+	}
+	k.rules.guard.item(len(in.Params), "params of", in.Kind, k.last)
+	if k.over() {
+		return governance.Decision{} // of which nothing will be left
 	}
 	d := k.rules.gate.Decide(req)
 	if k.onHold && d.Verdict == governance.Allow && !approved {
@@ -204,6 +208,9 @@ func (k *kernel) compensation(original *receipt.Entry, r *receipt.Receipt) (*rec
 	rule := k.rules.effects[original.Intent.Kind]
 	if rule == nil || rule.compensation == nil || original.For != nil {
 		return nil, nil
+	}
+	if k.rules.guard.item(len(r.Payload), "the receipt of", original.Intent.Kind, k.last); k.over() {
+		return nil, nil // of which nothing will be left
 	}
 	params, err := rule.compensation.Eval(r, &original.Intent)
 	if err == nil && uint64(len(params)) > k.rules.manifest.Limits.Payload {

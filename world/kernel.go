@@ -105,7 +105,7 @@ func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, du
 	b := journal.Submitted{Version: journal.V(journal.BodyVersion), Name: rule.name, Due: due, Direct: direct != nil, To: k.names(to), Data: data}
 	id, payload := k.write(journal.KindSubmitted, 0, b.Append(k.body[:0]))
 	k.inTick = false
-	x := mail{record: id, name: rule.name, data: tail(payload, data)}
+	x := mail{record: id, name: rule.name, data: k.tail(payload, data)}
 	if due > k.now {
 		k.scheduled.add(alarm{at: due, record: id, to: append([]*cell(nil), to...), name: x.name, data: x.data})
 		return id, nil
@@ -245,9 +245,10 @@ func (k *kernel) resume(id reducer.Cell, skip bool) error {
 }
 
 // next does one unit of what follows from the inputs: the turn of one cell. It
-// reports false at a barrier where the tick has nothing more to do.
+// reports false at a barrier where the tick has nothing more to do, and where its guard
+// ends it.
 func (k *kernel) next() bool {
-	if !k.tickOpen() {
+	if !k.tickOpen() || k.over() {
 		return false
 	}
 	if k.scheduler.left == 0 {

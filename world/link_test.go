@@ -43,7 +43,7 @@ func TestReplayComparesTheLinkThatIsStoredWithARecord(t *testing.T) {
 	for at := journal.Seq(1); at <= w.Journal.Head().ID; at++ {
 		for _, i := range []int{0, journal.LinkBytes - 1} {
 			var replayed journal.Seq
-			_, err := world.Replay(relinked{w.Journal, at, i}, world.ReplayConfig{
+			_, err := world.Replay(t.Context(), relinked{w.Journal, at, i}, world.ReplayConfig{
 				Registry: botRegistry(), Visit: func(s journal.Scanned) error { replayed = s.ID; return nil },
 			})
 			require.Error(t, err, "record #%d, byte %d", at, i)

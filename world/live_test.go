@@ -2,6 +2,7 @@ package world_test
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"testing"
 
@@ -150,7 +151,7 @@ func (p *play) crash() {
 // under one permit.
 func (p *play) requireSound() {
 	p.RequireReplay()
-	r, err := verify.Verify(p.Journal, verify.Config{
+	r, err := verify.Verify(context.Background(), p.Journal, verify.Config{
 		Keys: worldtest.Keyring(p.t, "test"), Registry: botRegistry(), Anchor: p.Status().Head,
 	})
 	require.NoError(p.t, err)

@@ -3,6 +3,7 @@ package world
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -38,7 +39,10 @@ func (k *kernel) migrate(next *rules, cells []*cell) ([]migrated, error) {
 		if !ok {
 			continue
 		}
-		m, err := k.migrateOne(impl, rule, c)
+		m, err := k.migrateOne(impl, rule, c, next.guard)
+		if next.guard.stop(err, "the migration of cell "+c.name, k.last) || next.guard.keep(uint64(len(m.state)), "the migrated states") != nil {
+			return nil, next.guard.ended()
+		}
 		if err != nil {
 			return nil, refuse(ErrMigration, c.name, "%v", err)
 		}
@@ -47,8 +51,8 @@ func (k *kernel) migrate(next *rules, cells []*cell) ([]migrated, error) {
 	return out, nil
 }
 
-func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell) (migrated, error) {
-	in := reducer.Input{Cell: c.id, State: bytes.Clone(c.state), Time: k.now, Limits: rule.limits}
+func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell, g *guard) (migrated, error) {
+	in := reducer.Input{Cell: c.id, State: bytes.Clone(c.state), Time: k.now, Limits: rule.limits, Bounds: g.stepBounds()}
 	var out reducer.Output
 	if err := impl.Migrate(&in, &out); err != nil {
 		return migrated{}, err
@@ -77,12 +81,12 @@ type Takeover struct {
 // governance.MaxListed. contents are those that next names and the history may not hold.
 // Nothing changes. The error is an *InputError of ErrMigration where one cannot be
 // taken over: then it would not be applied.
-func (m *Moment) Takeovers(next *manifest.Manifest, contents map[manifest.Hash][]byte) (cells uint64, first []Takeover, err error) {
+func (m *Moment) Takeovers(ctx context.Context, next *manifest.Manifest, contents map[manifest.Hash][]byte) (cells uint64, first []Takeover, err error) {
 	encoded, err := next.Encode()
 	if err != nil {
 		return 0, nil, err
 	}
-	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, m.past}, m.registry)
+	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, m.past}, m.registry, newGuard(ctx, m.bounds))
 	if err != nil {
 		return 0, nil, err
 	}

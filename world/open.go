@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -30,6 +31,7 @@ type Config struct {
 	Keys     *receipt.Keyring // verifies receipts
 	Registry reducer.Registry // Go reducers; nil: none
 	Paranoid bool             // run every reduction twice and compare
+	Bounds   Bounds           // of candidates, until they are in force; zero: DefaultBounds
 
 	// BatchRecords is how many records a batch gathers before it is appended
 	// while the next is computed. 0: DefaultBatchRecords.
@@ -45,6 +47,9 @@ type Performs func(m *manifest.Manifest, content func(manifest.Hash) ([]byte, er
 
 // withDefaults returns cfg with its zero sizes filled in.
 func (cfg Config) withDefaults() Config {
+	if cfg.Bounds == (Bounds{}) {
+		cfg.Bounds = DefaultBounds()
+	}
 	if cfg.BatchRecords == 0 {
 		cfg.BatchRecords = DefaultBatchRecords
 	}
@@ -77,7 +82,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		blobs = append(blobs, journal.Blob{Hash: h, Bytes: content})
 	}
 	k := newKernel(cfg.Keys, cfg.Paranoid)
-	if k.rules, err = compile(g.Manifest, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry); err != nil {
+	if k.rules, err = compile(g.Manifest, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, nil); err != nil {
 		return nil, err
 	}
 	k.create(journal.Created{
@@ -85,7 +90,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		Kernel: KernelVersion, Engines: k.rules.engines,
 	})
 	k.blobs = append(blobs, k.blobs...)
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs}, durable: k.taken.ID}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs, cfg.Bounds}, durable: k.taken.ID}
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
@@ -105,8 +110,21 @@ func Open(cfg Config) (*World, error) {
 	return w, w.recover()
 }
 
+// Adopt folds a journal that others have written, within bounds, and stores an image of
+// the world: Open then begins with that. Where it cannot be folded the error is that of
+// Replay.
+func Adopt(ctx context.Context, cfg Config, b Bounds) error {
+	w, err := openWithin(cfg, newGuard(ctx, b))
+	if err != nil {
+		return err
+	}
+	return w.Checkpoint()
+}
+
 // open opens a world without a host.
-func open(cfg Config) (*World, error) {
+func open(cfg Config) (*World, error) { return openWithin(cfg, nil) }
+
+func openWithin(cfg Config, g *guard) (*World, error) {
 	img, err := cfg.History.Image(journal.Last)
 	if err != nil {
 		return nil, err
@@ -115,7 +133,7 @@ func open(cfg Config) (*World, error) {
 	if isOfVersion1(img) {
 		from = nil // its ledger does not say enough: the journal does
 	}
-	k, lost, err := load(cfg.History, from, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid})
+	k, lost, err := load(cfg.History, from, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid, guard: g})
 	if err != nil && !isMissing(err) {
 		return nil, err
 	}
@@ -128,7 +146,7 @@ func open(cfg Config) (*World, error) {
 		k.ledger.TouchAll()
 		lost = slices.DeleteFunc(lost, func(x *journal.Image) bool { return x.Head.ID <= img.Head.ID }) // stored already
 	}
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs}, durable: k.taken.ID}
+	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs, cfg.Bounds}, durable: k.taken.ID}
 	w.broken, w.lacks = err, err
 	if img != nil {
 		w.saved = img.Head.ID

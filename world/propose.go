@@ -36,7 +36,7 @@ func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint
 			return err
 		}
 		contents := journal.BlobList(blobs)
-		if _, err := compile(p.Candidate, blobs[0].Hash, contents, w.cfg.Registry); err != nil {
+		if _, err := compile(p.Candidate, blobs[0].Hash, contents, w.cfg.Registry, newGuard(ctx, w.bounds)); err != nil {
 			return err
 		}
 		if err := w.canPerform(p.Candidate, contents.Blob); err != nil {
@@ -260,7 +260,7 @@ func (k *folding) followChange(kind journal.Kind, body journal.Body) error {
 	case *journal.ManifestWithdrawn:
 		return k.withdraw(*b)
 	case *journal.Applied:
-		next, err := rulesOf(b.Manifest, k.h, k.cfg.Registry)
+		next, err := k.rulesOf(b.Manifest)
 		if err != nil && !isMissing(err) {
 			return err
 		}

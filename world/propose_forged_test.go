@@ -40,7 +40,7 @@ func lastBody[B journal.Body](t *testing.T, c *council) (journal.Seq, B) {
 // want; nil: because of what it says.
 func requireForgeryFound(t *testing.T, j *worldtest.Journal, want error) {
 	t.Helper()
-	_, err := world.Replay(j, world.ReplayConfig{Registry: botRegistry()})
+	_, err := world.Replay(t.Context(), j, world.ReplayConfig{Registry: botRegistry()})
 	d := new(world.Divergence)
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, j.Head().ID, d.Record)

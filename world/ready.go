@@ -30,6 +30,7 @@ type recorder struct {
 	blobs   []journal.Blob
 	tasks   []receipt.Task
 	arena   []byte
+	volume  uint64 // of all that was written, and what is held for it
 	body    []byte // scratch: the payload of the record being written
 }
 
@@ -69,6 +70,7 @@ func (r *recorder) write(kind journal.Kind, cause journal.Seq, body []byte) (id 
 	if payload == nil {
 		payload = bytes[len(bytes)-len(r.body):]
 	}
+	r.volume += uint64(len(bytes)+len(payload)) + recordBytes
 	root := r.chain.Add(uint64(r.last), string(kind), bytes)
 	r.records = append(r.records, journal.Stored{ID: r.last, Bytes: bytes, Root: root})
 	return r.last, payload

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -17,9 +18,12 @@ type ReplayConfig struct {
 	Registry reducer.Registry // Go reducers; nil: none
 	Paranoid bool             // run every reduction twice and compare
 	From     journal.Seq      // the snapshot.created to begin with, whose image is kept; 0: record 1
+	Bounds   Bounds           // of rules that somebody else has put in force; zero: none
 	To       journal.Seq      // the last record to replay, and what was written at once with it; 0: all
 	// Visit, if set, is called for every record after it has been replayed.
 	Visit func(s journal.Scanned) error
+
+	guard *guard
 }
 
 // Replayed is what a replay came to.
@@ -50,8 +54,10 @@ func (d *Divergence) Error() string {
 // Replay recomputes a world from record 1 without I/O, except reading h, and
 // compares every record. With From it begins later, unless a rollback leads to a
 // snapshot before that which was let go. The error is a *Divergence where they
-// differ.
-func Replay(h journal.History, cfg ReplayConfig) (*Replayed, error) {
+// differ, and a *BoundError where more would be needed than cfg.Bounds allow. When ctx
+// ends, so does the replay, within a step too.
+func Replay(ctx context.Context, h journal.History, cfg ReplayConfig) (*Replayed, error) {
+	cfg.guard = newGuard(ctx, cfg.Bounds)
 	var img *journal.Image
 	if cfg.From != 0 {
 		var err error
@@ -124,7 +130,7 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*
 		}
 		from = img.Head
 	}
-	if k.rules, err = rulesOf(inForce, h, cfg.Registry); err != nil && !isMissing(err) {
+	if k.rules, err = rulesOf(inForce, h, cfg.Registry, cfg.guard); err != nil && !isMissing(err) {
 		return nil, nil, err
 	}
 	if img == nil {
@@ -138,12 +144,12 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*
 }
 
 // rulesOf returns the rules of a manifest that is a blob.
-func rulesOf(hash journal.Hash, blobs journal.Blobs, registry reducer.Registry) (*rules, error) {
+func rulesOf(hash journal.Hash, blobs journal.Blobs, registry reducer.Registry, g *guard) (*rules, error) {
 	m, err := manifestOf(hash, blobs)
 	if err != nil {
 		return nil, err
 	}
-	return compile(m, hash, blobs, registry)
+	return compile(m, hash, blobs, registry, g)
 }
 
 func manifestOf(hash journal.Hash, blobs journal.Blobs) (*manifest.Manifest, error) {

@@ -22,12 +22,12 @@ func TestReceiptsOfARevokedKeyStayInHistory(t *testing.T) {
 		{Number: 2, Secret: bytes.Repeat([]byte{2}, receipt.SecretBytes)},
 	})
 	require.NoError(t, err)
-	done, err := world.Replay(w.Journal, world.ReplayConfig{Keys: rotated, Registry: botRegistry()})
+	done, err := world.Replay(t.Context(), w.Journal, world.ReplayConfig{Keys: rotated, Registry: botRegistry()})
 	require.NoError(t, err)
 	require.Equal(t, w.StateRoot(), done.StateRoot)
 
 	foreign, err := receipt.NewKeyring("test", []receipt.Epoch{{Number: 1, Secret: bytes.Repeat([]byte{3}, receipt.SecretBytes)}})
 	require.NoError(t, err)
-	_, err = world.Replay(w.Journal, world.ReplayConfig{Keys: foreign, Registry: botRegistry()})
+	_, err = world.Replay(t.Context(), w.Journal, world.ReplayConfig{Keys: foreign, Registry: botRegistry()})
 	require.Error(t, err, "a key that was never the world's")
 }

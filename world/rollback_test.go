@@ -364,7 +364,7 @@ func TestReplayFromASnapshotPassesRollbacksToOnesThatAreGone(t *testing.T) {
 	two, err := w.FindSnapshot("two")
 	require.NoError(t, err)
 	var visited []journal.Seq
-	got, err := world.Replay(w.Journal, world.ReplayConfig{
+	got, err := world.Replay(t.Context(), w.Journal, world.ReplayConfig{
 		Registry: botRegistry(), From: journal.Seq(two.Record),
 		Visit: func(s journal.Scanned) error { visited = append(visited, s.ID); return nil },
 	})

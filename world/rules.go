@@ -24,7 +24,8 @@ type rules struct {
 	reducers map[string]*reducerRule
 	events   map[string]*eventRule
 	effects  map[string]*effectRule
-	lacks    error // a *reducer.MissingError; nil: all reducers are there
+	lacks    error  // a *reducer.MissingError; nil: all reducers are there
+	guard    *guard // of whoever runs them and has not put them in force; nil: nobody
 }
 
 // effectRule is one declared effect.
@@ -51,7 +52,7 @@ type eventRule struct {
 
 // compile makes a manifest ready. Contents are looked up in blobs. Where the error is a
 // *reducer.MissingError there are rules all the same, for what needs none of these.
-func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry reducer.Registry) (*rules, error) {
+func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, registry reducer.Registry, g *guard) (*rules, error) {
 	if faults := m.Validate(); len(faults) > 0 {
 		return nil, fmt.Errorf("world: manifest %s: %s: %s", hash, faults[0].Path, faults[0].Msg)
 	}
@@ -64,11 +65,11 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
 	}
 	r := &rules{
-		manifest: m, hash: hash, engines: engines, gate: gate,
+		manifest: m, hash: hash, engines: engines, gate: gate, guard: g,
 		reducers: make(map[string]*reducerRule), events: make(map[string]*eventRule), effects: make(map[string]*effectRule),
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
-		if r.reducers[name], err = compileReducer(name, m.Reducers[name], engines, blobs, registry); err != nil && !isMissing(err) {
+		if r.reducers[name], err = r.compileReducer(name, m.Reducers[name], blobs, registry); err != nil && !isMissing(err) {
 			return nil, err
 		}
 	}
@@ -97,9 +98,7 @@ func isMissing(err error) bool {
 	return errors.As(err, &missing)
 }
 
-func compileReducer(
-	name string, def manifest.Reducer, engines journal.Engines, blobs journal.Blobs, registry reducer.Registry,
-) (*reducerRule, error) {
+func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, registry reducer.Registry) (*reducerRule, error) {
 	rule := &reducerRule{name: name, limits: def.Limits, park: def.OnError == manifest.OnErrorPark}
 	if rule.hash = codeHash(def); def.Engine == manifest.EngineGo {
 		var err error
@@ -112,15 +111,26 @@ func compileReducer(
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: source %s: %w", name, def.Source, err)
 	}
-	program, err := star.Compile(engines.Of(manifest.EngineStarlark), def.File, source)
+	if err := r.guard.keep(sourceShare*uint64(len(source)), "the code of reducer "+name); err != nil {
+		return nil, err
+	}
+	program, err := star.Compile(r.engines.Of(manifest.EngineStarlark), def.File, source)
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
-	if rule.impl, err = program.Reducer(); err != nil {
+	impl, filled, err := program.Within(r.guard.stepBounds())
+	if r.guard.stop(err, "the code of reducer "+name, 0) {
+		return nil, r.guard.ended()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
-	return rule, nil
+	rule.impl = impl
+	return rule, r.guard.keep(filled, "the code of reducer "+name)
 }
+
+// sourceShare is how many bytes a program holds for each one of its source.
+const sourceShare = 16
 
 // codeHash stands for the code of a reducer.
 func codeHash(def manifest.Reducer) journal.Hash {
@@ -137,7 +147,7 @@ func (r *rules) compileEvent(name string, def manifest.Event, blobs journal.Blob
 		if err != nil {
 			return nil, fmt.Errorf("world: event %s: schema %s: %w", name, def.Schema, err)
 		}
-		if rule.schema, err = compileSchema(def.File, source); err != nil {
+		if rule.schema, err = compileSchema(def.File, source, r.guard); err != nil {
 			return nil, fmt.Errorf("world: event %s: %w", name, err)
 		}
 	}

@@ -16,7 +16,10 @@ import (
 )
 
 // schema is a JSON Schema that event data must satisfy.
-type schema struct{ compiled *jsonschema.Schema }
+type schema struct {
+	compiled *jsonschema.Schema
+	count    *evaluations // nil: nobody counts
+}
 
 // noLoader refuses references out of a schema: a world holds all it needs.
 type noLoader struct{}
@@ -26,26 +29,39 @@ func (noLoader) Load(url string) (any, error) {
 }
 
 // compileSchema compiles a schema's source; file is for messages.
-func compileSchema(file string, source []byte) (*schema, error) {
+func compileSchema(file string, source []byte, g *guard) (*schema, error) {
+	if g.schema(len(source), "schema "+file); g.ended() != nil {
+		return nil, g.ended()
+	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(source))
 	if err != nil {
 		return nil, fmt.Errorf("schema %s: %w", file, err)
 	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
+	s := new(schema)
+	if g != nil {
+		s.count = &evaluations{guard: g}
+		s.count.addTo(c)
+	}
 	const url = "world:///schema.json"
 	if err := c.AddResource(url, doc); err != nil {
 		return nil, fmt.Errorf("schema %s: %w", file, err)
 	}
-	compiled, err := c.Compile(url)
-	if err != nil {
+	if s.compiled, err = c.Compile(url); err != nil {
 		return nil, fmt.Errorf("schema %s: %w", file, err)
 	}
-	return &schema{compiled: compiled}, nil
+	return s, nil
 }
 
 // check reports the first field of data that breaks the schema, and the rule.
 func (s *schema) check(data journal.Data) (field, rule string, ok bool) {
+	if s.count != nil {
+		if s.count.begin(data) != nil {
+			return "data", "not checked", false
+		}
+		defer s.count.end(&field, &rule)
+	}
 	text, err := canon.ToJSON(data)
 	if err != nil {
 		return "data", err.Error(), false

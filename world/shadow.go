@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 type ShadowConfig struct {
 	From     string               // begin with this snapshot, whatever Last says
 	Last     journal.Seq          // begin with the last snapshot that so many records follow, or before the first record
+	Bounds   Bounds               // of the candidate; zero: Config.Bounds
 	Progress func(at journal.Seq) // now and then; nil: nobody looks
 }
 
@@ -67,15 +69,17 @@ func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, a
 // that a rollback left are no part of the history, but their receipts answer.
 // contents are those that next names and the history may not hold.
 //
-// The errors are an *InputError of ErrMigration, ErrLeftPart, those of package
-// snapshot for a name, and those of reading: ErrRedacted where an input is gone.
+// The errors are an *InputError of ErrMigration, ErrLeftPart, a *BoundError, those of
+// package snapshot for a name, and those of reading: ErrRedacted where an input is gone.
 func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents map[manifest.Hash][]byte, cfg ShadowConfig) (*governance.Report, error) {
 	encoded, err := next.Encode()
 	if err != nil {
 		return nil, err
 	}
 	s := &shadow{was: m.k, h: m.past, registry: m.registry, cfg: cfg, wants: make(map[receipt.Key]receipt.Key), unanswered: make(map[receipt.Key]dueAnswer)}
-	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, m.past}, m.registry)
+	g := newGuard(ctx, cmp.Or(cfg.Bounds, m.bounds))
+	g.spare(m.k)
+	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, m.past}, m.registry, g)
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +99,15 @@ func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents
 		Snapshot: name, From: uint64(max(from, 1)), To: uint64(m.k.last), Root: m.k.chain.Root(),
 	})
 	for _, part := range stretches {
-		if err := s.live(ctx, part); err != nil {
+		if err := s.live(part); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.conclude(); err != nil {
+	err = s.conclude()
+	if s.over() {
+		err = g.ended()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return s.report.done(), nil
@@ -230,7 +238,7 @@ func (s *shadow) startAt(candidate *rules, from journal.Seq) error {
 	if err != nil {
 		return err
 	}
-	if k.rules, err = rulesOf(inForce, s.h, s.registry); err != nil {
+	if k.rules, err = rulesOf(inForce, s.h, s.registry, candidate.guard); err != nil {
 		return err
 	}
 	all, err := k.migrate(candidate, k.otherCode(candidate))
@@ -240,22 +248,19 @@ func (s *shadow) startAt(candidate *rules, from journal.Seq) error {
 	for _, m := range all {
 		m.cell.state = m.state
 	}
-	k.rules = candidate
+	k.rules, k.volume = candidate, 0
 	k.dismissVerifiers(from)
 	return nil
 }
 
 // live lives through a part of the history.
-func (s *shadow) live(ctx context.Context, part stretch) error {
+func (s *shadow) live(part stretch) error {
 	for rec, err := range s.h.Scan(part.first - 1) {
 		if err == nil {
 			err = rec.Err
 		}
-		if err == nil && rec.ID%1024 == 0 {
-			err = ctx.Err()
-			if s.cfg.Progress != nil {
-				s.cfg.Progress(rec.ID)
-			}
+		if err == nil && rec.ID%1024 == 0 && s.cfg.Progress != nil {
+			s.cfg.Progress(rec.ID)
 		}
 		if err != nil {
 			return err
@@ -267,6 +272,9 @@ func (s *shadow) live(ctx context.Context, part stretch) error {
 			err = s.turnBack(rec)
 		} else {
 			err = s.follow(rec)
+		}
+		if s.over() {
+			err = s.rules.guard.ended()
 		}
 		if err != nil {
 			return err

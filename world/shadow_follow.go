@@ -49,8 +49,7 @@ func (s *shadow) turnOnce() error {
 
 // toBarrier takes the turns that are left in the round.
 func (s *shadow) toBarrier() error {
-	for s.scheduler.left > 0 {
-		s.next()
+	for s.scheduler.left > 0 && s.next() { //nolint:revive // a turn is all there is to do
 	}
 	return s.giveAnswers()
 }

@@ -17,6 +17,7 @@ type Moment struct {
 	past     journal.History  // that led there
 	registry reducer.Registry // what Go reducers there are
 	performs Performs         // what effects; nil: any
+	bounds   Bounds           // of candidates
 }
 
 // Status says where a world stands.

@@ -34,10 +34,14 @@ func (k *kernel) turn(c *cell) {
 	k.touch(c)
 	history, scratch := c.nextHistory(k.scratch, &x)
 	k.scratch = scratch
-	if err := k.reduce(c, &x); err != nil {
-		k.fail(c, &x, history, err)
-	} else {
+	err := k.reduce(c, &x)
+	switch {
+	case err == nil:
+		k.rules.guard.item(len(k.out.State), "the state of", c.name, k.last)
 		k.commit(c, &x, history)
+	case k.rules.guard.stop(err, "a step of cell "+c.name, k.last):
+	default:
+		k.fail(c, &x, history, err)
 	}
 	if c.mail.len() > 0 && !c.parked && !c.queued {
 		k.scheduler.push(c)
@@ -54,7 +58,8 @@ func (k *kernel) reduce(c *cell, x *mail) error {
 	k.in = reducer.Input{
 		Cell: c.id, Step: c.n + 1, State: c.state,
 		Event: reducer.Event{Name: x.name, Data: x.data}, Time: k.now, Limits: rule.limits,
-		Seed: reducer.Seed{World: k.seed, Cell: c.id, Step: c.n + 1},
+		Seed:   reducer.Seed{World: k.seed, Cell: c.id, Step: c.n + 1},
+		Bounds: k.rules.guard.stepBounds(),
 	}
 	k.out.Reset()
 	if k.paranoid {
@@ -201,6 +206,7 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 	c.n++
 	c.history = history
 	c.state = append(c.state[:0], k.out.State...)
+	k.volume += uint64(len(c.state))
 	if string(c.state) == canon.Null {
 		c.state = nil
 	}
@@ -227,7 +233,7 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 		t := &k.out.Timers[i]
 		set := journal.TimerSet{Version: journal.V(journal.BodyVersion), Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Data: t.Data}
 		id, payload := k.write(journal.KindTimer, step, set.Append(k.body[:0]))
-		k.timers.add(alarm{at: set.Deadline, record: id, to: []*cell{c}, name: strings.Clone(t.Name), data: tail(payload, t.Data)})
+		k.timers.add(alarm{at: set.Deadline, record: id, to: []*cell{c}, name: strings.Clone(t.Name), data: k.tail(payload, t.Data)})
 	}
 }
 
@@ -237,7 +243,7 @@ func (k *kernel) emit(e *plannedEvent, data journal.Data, step journal.Seq) {
 	b := journal.Emitted{Version: journal.V(journal.BodyVersion), Name: e.rule.name, To: k.names(to), Data: data}
 	id, payload := k.write(journal.KindEmitted, step, b.Append(k.body[:0]))
 	for _, c := range to {
-		k.deliver(c, mail{record: id, name: e.rule.name, data: tail(payload, data)})
+		k.deliver(c, mail{record: id, name: e.rule.name, data: k.tail(payload, data)})
 	}
 	if len(to) == 0 {
 		dropped := journal.Dropped{Version: journal.V(journal.BodyVersion), Name: e.rule.name, Reason: "no_route"}

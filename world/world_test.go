@@ -3,6 +3,7 @@ package world_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -270,6 +271,11 @@ func TestReceiptIsRefusedUnlessItAnswersTheAttempt(t *testing.T) {
 	}
 	_, err := w.Receive(forged)
 	require.Error(t, err)
+	require.Equal(t, before, w.Status())
+	large, err := worldtest.Sign(keys, "test", p, worldtest.OK(strings.Repeat("x", manifest.DefaultReceipt)))
+	require.NoError(t, err)
+	_, err = w.Receive(large)
+	require.ErrorIs(t, err, receipt.ErrOverSize)
 	require.Equal(t, before, w.Status())
 
 	_, err = w.Receive(good)

@@ -35,7 +35,7 @@ migration fails. Then nothing has changed.`,
 			}
 			return c.onProposal(args[0], func(lw *local.World, n uint64) error {
 				if dry {
-					return c.rehearseApply(lw, n)
+					return c.rehearseApply(cmd.Context(), lw, n)
 				}
 				return c.apply(cmd.Context(), lw, n, by)
 			})
@@ -46,8 +46,8 @@ migration fails. Then nothing has changed.`,
 	return cmd
 }
 
-func (c *cli) rehearseApply(lw *local.World, n uint64) error {
-	p, err := recordsOf(lw).Proposal(n)
+func (c *cli) rehearseApply(ctx context.Context, lw *local.World, n uint64) error {
+	p, err := recordsOf(lw).Proposal(ctx, n)
 	if err == nil {
 		err = p.WouldApply.Err
 	}
@@ -67,7 +67,7 @@ func (c *cli) apply(ctx context.Context, lw *local.World, n uint64, by string) e
 	if err != nil {
 		return err
 	}
-	p, err := recordsOf(lw).Proposal(n)
+	p, err := recordsOf(lw).Proposal(ctx, n)
 	if err != nil {
 		return err
 	}

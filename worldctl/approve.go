@@ -86,7 +86,7 @@ func (c *cli) approve(ctx context.Context, lw *local.World, n uint64, a governan
 		for _, what := range missing(p) {
 			c.note("missing: %s", what)
 		}
-	})(recordsOf(lw).Proposal(n))
+	})(recordsOf(lw).Proposal(ctx, n))
 }
 
 // termsOf returns what an approval of a proposal signs now.

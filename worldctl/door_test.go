@@ -77,6 +77,17 @@ func TestDoorSpellsWhatATerminalActsOn(t *testing.T) {
 	}
 }
 
+func TestDoorWritesACharacterThatComesInParts(t *testing.T) {
+	var out bytes.Buffer
+	d := &door{to: &out, json: func() bool { return false }}
+	for _, b := range []byte("é\u202e") {
+		_, err := d.Write([]byte{b})
+		require.NoError(t, err)
+	}
+	require.NoError(t, d.close())
+	require.Equal(t, "é<U+202E>", out.String())
+}
+
 func TestDoorWritesACharacterThatWasCutOff(t *testing.T) {
 	var out bytes.Buffer
 	d := &door{to: &out, json: func() bool { return false }}

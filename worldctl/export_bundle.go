@@ -132,10 +132,7 @@ func (c *cli) noteBundle(a *bundleAnswer) {
 
 // inBytes writes a size as people read it.
 func inBytes(n uint64) string {
-	for _, unit := range []struct {
-		name string
-		size uint64
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+	for _, unit := range byteUnits() {
 		if n >= unit.size {
 			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.size), unit.name)
 		}

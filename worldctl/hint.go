@@ -70,7 +70,16 @@ func hintOfType(err error) string {
 	var missing *reducer.MissingError
 	var adapter *manifest.NoAdapterError
 	var moment *view.MomentError
+	var bound *world.BoundError
+	var late *local.TimeError
+	var size *local.SizeError
 	switch {
+	case errors.As(err, &bound):
+		return hintOfBound(bound)
+	case errors.As(err, &late):
+		return "--max-time DURATION of worldctl verify, import journal or shadow gives it more"
+	case errors.As(err, &size):
+		return "--max-size SIZE of worldctl verify or import journal takes more"
 	case errors.As(err, &locked):
 		return "a world has one owner at a time: wait until that process has ended, then type this again"
 	case errors.As(err, &diverged):
@@ -100,6 +109,15 @@ func hintOfType(err error) string {
 		return fmt.Sprintf("put the file back as %s, or into the directory of the world, or a link to it; the world runs without it, and snapshots after #%d can be read", away.File, away.To)
 	}
 	return ""
+}
+
+// hintOfBound names the flag that raises a bound.
+func hintOfBound(e *world.BoundError) string {
+	flag := "--max-gas GAS"
+	if e.Name == "memory" {
+		flag = "--max-memory SIZE"
+	}
+	return flag + " of worldctl verify, import journal, shadow or serve allows more"
 }
 
 func hintOfKeyring(err *local.KeyringError) string {

@@ -1,7 +1,7 @@
 package worldctl
 
 import (
-	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -34,10 +34,11 @@ func newImportJournalCommand(c *cli) *cobra.Command {
 		Long: `Make a world in the directory of -w (or this one) of what export wrote, - for
 stdin. Its chain is checked and it is replayed before the world is there.
 Without the keyring of the world that wrote it, it can be read and verified, not
-run.`,
+run. Its rules run with what --max-gas, --max-memory, --max-time and --max-size allow,
+whatever they allow themselves.`,
 		Example: "  worldctl -w copy import journal town.cborseq --keyring town/.world/keyring",
 		Args:    args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var keys []byte
 			if keyring != "" {
 				var err error
@@ -45,14 +46,17 @@ run.`,
 					return err
 				}
 			}
-			return c.importJournal(args[0], keys)
+			return c.importJournal(cmd.Context(), args[0], keys)
 		},
 	}
+	c.addBounds(cmd)
+	c.addTime(cmd)
+	c.addSize(cmd)
 	cmd.Flags().StringVar(&keyring, "keyring", "", "the keyring `FILE` of the world that wrote it")
 	return cmd
 }
 
-func (c *cli) importJournal(file string, keyring []byte) error {
+func (c *cli) importJournal(ctx context.Context, file string, keyring []byte) error {
 	in, err := c.open(file)
 	if err != nil {
 		return err
@@ -62,7 +66,7 @@ func (c *cli) importJournal(file string, keyring []byte) error {
 		c.world = "."
 	}
 	report, stop := c.progress("records", 0)
-	err = local.Import(c.world, bufio.NewReader(in), keyring, c.options(), report)
+	err = local.Import(ctx, c.world, in, keyring, c.options(), report)
 	stop()
 	if errors.Is(err, local.ErrCutOff) {
 		return hinted(err, "export it again: what is there breaks off")

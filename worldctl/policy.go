@@ -40,10 +40,14 @@ all there is.`,
 			if file == "" {
 				file = filepath.Join(lw.Dir(), local.ManifestFile)
 			}
+			ctx, cancel := c.timed(ctx)
+			defer cancel()
 			return c.evalPolicies(ctx, lw, file, history)
 		}),
 	}
 	cmd.Flags().StringVar(&file, "file", "", "the world.yaml to try: `FILE`; the world's own if not given")
+	c.addBounds(cmd)
+	c.addTime(cmd)
 	cmd.Flags().BoolVar(&history, "history", false, "begin with the first record, whatever was in force then")
 	return cmd
 }

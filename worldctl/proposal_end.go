@@ -48,7 +48,7 @@ func (c *cli) ending(end func(w *world.World, ctx context.Context, n uint64, act
 			if err != nil {
 				return err
 			}
-			return answer(c, "proposal", c.showEnded)(recordsOf(lw).Proposal(n))
+			return answer(c, "proposal", c.showEnded)(recordsOf(lw).Proposal(cmd.Context(), n))
 		})
 	}
 	addMessage(cmd, &reason)

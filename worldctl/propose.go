@@ -111,7 +111,7 @@ func (c *cli) proposeChange(ctx context.Context, lw *local.World, x *proposeFlag
 			a.Record, a.Proposal, authorship(&a.ProposalLine), newVersion(a), a.Candidate, a.Base)
 		c.showChanges(&a.ManifestChanges, a.Code)
 		c.note("next: worldctl shadow %s says what it would have done", a.Proposal)
-	})(recordsOf(lw).Proposal(n))
+	})(recordsOf(lw).Proposal(ctx, n))
 }
 
 // readCandidate reads the manifest, or the patch, that a person named.

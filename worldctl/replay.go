@@ -26,12 +26,12 @@ Exit code 3 if a record differs; it is named with its cell and both values.`,
   worldctl replay --from before-lunch --to t50
   worldctl replay --to 1000 -o json`,
 		Args: args(0, 0),
-		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+		RunE: c.onWorld(func(ctx context.Context, lw *local.World, _ []string) error {
 			first, last, err := c.replaySpan(lw, from, to)
 			if err != nil {
 				return err
 			}
-			return c.replay(lw, first, last)
+			return c.replay(ctx, lw, first, last)
 		}),
 	}
 	addRange(cmd, &from, &to)
@@ -56,9 +56,9 @@ func (c *cli) replaySpan(lw *local.World, from, to string) (first, last journal.
 	return journal.Seq(s.Record), last, nil
 }
 
-func (c *cli) replay(lw *local.World, from, to journal.Seq) error {
+func (c *cli) replay(ctx context.Context, lw *local.World, from, to journal.Seq) error {
 	report, stop := c.progress("records", uint64(to))
-	a, err := recordsOf(lw).Replay(from, to, report)
+	a, err := recordsOf(lw).Replay(ctx, from, to, report)
 	stop()
 	switch {
 	case a == nil && from != 0 && errors.Is(err, journal.ErrNotFound):

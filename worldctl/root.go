@@ -45,6 +45,7 @@ type cli struct {
 	confirm  bool // likewise
 	workers  int  // of run
 	effects  string
+	bounds   local.Bounds // of rules that nobody here has put in force
 
 	passphrase passphrase
 }
@@ -255,7 +256,7 @@ func (c *cli) onWorld(do func(ctx context.Context, lw *local.World, args []strin
 func (c *cli) options() local.Options {
 	return local.Options{
 		Reducers: c.opts.Reducers, Adapters: c.opts.Adapters, Verifiers: c.opts.Verifiers,
-		Paranoid: c.paranoid, Workers: c.workers, Effects: c.effects, Passphrase: c.ask,
+		Paranoid: c.paranoid, Workers: c.workers, Effects: c.effects, Passphrase: c.ask, Bounds: c.bounds,
 		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
 	}
 }

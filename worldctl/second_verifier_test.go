@@ -146,7 +146,7 @@ func (s *second) goodUnreplayed(data []byte) bool {
 	require.NoError(s.t, err)
 	defer func() { require.NoError(s.t, r.Close()) }()
 	h := r.Header()
-	report, err := verify.Verify(unreplayed{r}, verify.Config{
+	report, err := verify.Verify(s.t.Context(), unreplayed{r}, verify.Config{
 		Damage: r.Damage(), Checkpoints: r.Checkpoints(), Signers: h.Keys, Trust: s.trust, Sealed: true, Withheld: h.Withheld,
 		Begin: verify.Begin{First: h.First, Root: h.Root, Nodes: h.Nodes, World: h.World},
 	})

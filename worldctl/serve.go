@@ -79,6 +79,7 @@ one could not go on.`,
 	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
 	f.BoolVar(&s.remote, "remote-workers", false, "let workers elsewhere perform live effects, over the API")
+	c.addBounds(cmd)
 	f.IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
 	return cmd
 }

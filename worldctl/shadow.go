@@ -47,7 +47,9 @@ The report about a proposal becomes a record, and its hash is what an approval
 signs. FILE is a world.yaml, or a patch of the manifest in force as JSON, that nobody
 has proposed yet: the report about it is shown only.
 
-The history is what came since the manifest in force was applied.
+The history is what came since the manifest in force was applied. Rules that nobody has
+approved run with what --max-gas, --max-memory and --max-time allow, whatever they allow
+themselves.
 
 ` + diffCodes,
 		Example: `  worldctl shadow p1
@@ -57,7 +59,9 @@ The history is what came since the manifest in force was applied.
 		Args: args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s.what = strings.Join(args, "")
-			err := c.shadow(cmd.Context(), &s)
+			ctx, cancel := c.timed(cmd.Context())
+			defer cancel()
+			err := c.shadow(ctx, &s)
 			if errors.Is(err, context.Canceled) {
 				err = hinted(err, "the world has not changed")
 			}
@@ -70,6 +74,8 @@ The history is what came since the manifest in force was applied.
 	f.Uint64Var(&s.last, "last", 0, "begin with the last snapshot that `N` records follow, or with the first record")
 	f.StringVar(&s.format, "format", formatText, "`FORMAT` of the text: text, or markdown for a pull request")
 	addActor(cmd, &s.as)
+	c.addBounds(cmd)
+	c.addTime(cmd)
 	return cmd
 }
 
@@ -100,17 +106,14 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 		return c.onProposal(s.what, func(lw *local.World, n uint64) error {
 			var id journal.Seq
 			r, err := c.shadowed(lw, s, func(cfg world.ShadowConfig) (r *governance.Report, err error) {
-				err = lw.Update(func(w *world.World) (err error) {
-					id, r, err = w.Shadow(ctx, n, cfg, by)
-					return err
-				})
+				id, r, err = lw.Shadow(ctx, n, cfg, by)
 				return r, err
 			})
 			if err != nil {
 				return err
 			}
 			name := view.ProposalName(n)
-			migration, err := recordsOf(lw).MigrationOf(r.Candidate)
+			migration, err := recordsOf(lw).MigrationOf(ctx, r.Candidate)
 			if err != nil {
 				return err
 			}
@@ -137,7 +140,7 @@ func (c *cli) shadow(ctx context.Context, s *shadowing) error {
 		if err != nil {
 			return err
 		}
-		migration := recordsOf(lw).Migration(next, contents)
+		migration := recordsOf(lw).Migration(ctx, next, contents)
 		return c.showRun(&shadowRun{0, 0, r, file, "worldctl propose " + file, inForceSince(lw), migration}, s.format)
 	})
 }
@@ -149,6 +152,7 @@ func (c *cli) shadowed(lw *local.World, s *shadowing, run func(world.ShadowConfi
 	if err != nil {
 		return nil, err
 	}
+	cfg.Bounds = c.bounds.Bounds
 	report, stop := c.progress("records", uint64(lw.Head().ID))
 	defer stop()
 	cfg.Progress = func(at journal.Seq) { report(uint64(at)) }

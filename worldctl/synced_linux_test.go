@@ -64,7 +64,7 @@ func traced(t *testing.T, dir, wd string, args ...string) []string {
 	program, err := exec.LookPath("worldctl")
 	require.NoError(t, err)
 	log := filepath.Join(t.TempDir(), "log")
-	calls := "trace=openat,write,pwrite64,copy_file_range,sendfile,splice,fsync,fdatasync,rename,renameat,renameat2,mkdir,mkdirat,unlink,unlinkat,rmdir"
+	calls := "trace=openat,write,pwrite64,copy_file_range,sendfile,splice,fsync,fdatasync,link,linkat,rename,renameat,renameat2,mkdir,mkdirat,unlink,unlinkat,rmdir"
 	cmd := exec.Command("strace", append([]string{"-f", "-y", "-s", "0", "-o", log, "-e", calls, program}, args...)...)
 	cmd.Dir = wd
 	cmd.Env = os.Environ()
@@ -130,6 +130,11 @@ func (d *disk) see(line string) {
 		delete(d.known, d.paths(args)[0])
 	case "rename", "renameat", "renameat2":
 		d.rename(d.paths(args))
+	case "link", "linkat":
+		paths := d.paths(args)
+		d.complete(paths[0])
+		d.add(paths[1] + "/")
+		d.known[paths[1]] = true
 	case "fsync", "fdatasync":
 		delete(d.unsynced, at[0])
 		maps.DeleteFunc(d.unsynced, func(path string, _ bool) bool {
@@ -183,12 +188,17 @@ func (d *disk) drop(path string) {
 	}
 }
 
+// complete notes what of a path is not synced that gets another name.
+func (d *disk) complete(path string) {
+	early := slices.DeleteFunc(d.below(path), func(x string) bool { return x == path+"/" })
+	if len(early) > 0 {
+		d.early = append(d.early, fmt.Sprintf("%s is renamed before %s is synced", path, early))
+	}
+}
+
 func (d *disk) rename(paths []string) {
 	from, to := paths[0], paths[1]
-	delete(d.unsynced, from+"/")
-	if early := d.below(from); len(early) > 0 {
-		d.early = append(d.early, fmt.Sprintf("%s is renamed before %s is synced", from, early))
-	}
+	d.complete(from)
 	d.drop(from)
 	d.drop(to)
 	for _, path := range slices.Sorted(maps.Keys(d.known)) {

@@ -29,11 +29,13 @@ journal. A world that runs goes on meanwhile.
 FILE is a bundle (worldctl export --format bundle) or a proof (worldctl prove), - is
 stdin: they need no world, and no secret. --trust says whom you believe; without it the verdict
 is that all is consistent, and not whose it is. --checkpoint takes a checkpoint that
-you have kept: it must be of this history.
+you have kept: it must be of this history. A stranger's rules run with what --max-gas,
+--max-memory, --max-time and --max-size allow, whatever they allow themselves.
 
 Exit code 3 if anything does not hold, or if nobody whom you trust has signed all of
 it; every fault is named with its place. Exit code 1 if there is no fault, but this
-program lacks Go reducers that the replay needs.`,
+program lacks Go reducers that the replay needs, or if a bound of a FILE does not
+suffice, which is no verdict.`,
 		Example: `  worldctl verify
   worldctl verify -o json
   worldctl verify town.bundle
@@ -56,6 +58,9 @@ program lacks Go reducers that the replay needs.`,
 		},
 	}
 	cmd.Flags().StringArrayVar(&trust, "trust", nil, "believe the owner of this public `KEY`, or those in a file; may be repeated")
+	c.addBounds(cmd)
+	c.addTime(cmd)
+	c.addSize(cmd)
 	cmd.Flags().StringArrayVar(&kept, "checkpoint", nil, "`FILE` with a checkpoint that must be of this history; may be repeated")
 	return cmd
 }

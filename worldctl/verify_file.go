@@ -119,7 +119,9 @@ func (c *cli) verifyFile(ctx context.Context, file string, how local.Verificatio
 		return c.verifyProof(in, how.Trust)
 	}
 	progress, stop := c.counted()
-	how.Progress = progress
+	ctx, counted, release := c.inMemory(ctx, "the verification", progress)
+	defer release()
+	how.Progress = counted
 	r, err := local.VerifyBundle(ctx, in, c.options(), how)
 	stop()
 	if errors.Is(err, bundle.ErrNotBundle) {

@@ -2,6 +2,7 @@ package bundle_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"runtime"
@@ -209,7 +210,7 @@ func (l *loot) judge(a *attack.Attempt, data []byte, signed bool) {
 	}
 	defer r.Close() //nolint:errcheck // in memory
 	h := r.Header()
-	report, err := verify.Verify(r, verify.Config{
+	report, err := verify.Verify(context.Background(), r, verify.Config{
 		Damage: r.Damage(), Checkpoints: r.Checkpoints(), Signers: h.Keys, Sealed: true, Withheld: h.Withheld,
 		Begin: verify.Begin{First: h.First, Root: h.Root, Nodes: h.Nodes, World: h.World}, Trust: []ed25519.PublicKey{worldtest.Public(1)},
 	})

@@ -36,6 +36,8 @@ var (
 	ErrNotBundle = errors.New("bundle: not a bundle")
 	// ErrVersion says that a bundle was written by a later version of this program.
 	ErrVersion = errors.New("bundle: written by a later version")
+	// ErrSize says that a bundle unpacks to more bytes than its reader allows.
+	ErrSize = errors.New("bundle: it unpacks to more bytes than are allowed")
 	// ErrLimit says that a bundle holds more of something than is allowed.
 	ErrLimit = errors.New("bundle: over a limit")
 	// ErrInvalid says that what a Writer was given makes no bundle.

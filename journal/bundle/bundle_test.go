@@ -112,7 +112,7 @@ func open(t testing.TB, data []byte) *bundle.Reader {
 func judge(t testing.TB, r *bundle.Reader) *verify.Report {
 	t.Helper()
 	h := r.Header()
-	report, err := verify.Verify(r, verify.Config{
+	report, err := verify.Verify(t.Context(), r, verify.Config{
 		Damage: r.Damage(), Checkpoints: r.Checkpoints(), Signers: h.Keys, Sealed: true, Withheld: h.Withheld,
 		Begin: verify.Begin{First: h.First, Root: h.Root, Nodes: h.Nodes, World: h.World},
 	})
@@ -223,7 +223,7 @@ func TestBundleVerifiesLikeItsJournal(t *testing.T) {
 	have := judge(t, open(t, write(t, w.Journal, cut{signed: []journal.Seq{3}})))
 	require.Empty(t, have.Faults)
 	require.EqualValues(t, 2, have.Checkpoints.Checked)
-	want, err := verify.Verify(w.Journal, verify.Config{})
+	want, err := verify.Verify(t.Context(), w.Journal, verify.Config{})
 	require.NoError(t, err)
 	want.Checkpoints = have.Checkpoints
 	require.Equal(t, want, have)
@@ -322,7 +322,7 @@ func TestWithheldPayloadIsNowhereInTheBundle(t *testing.T) {
 	report := judge(t, r)
 	require.Empty(t, report.Faults)
 	require.EqualValues(t, 1, report.Withheld)
-	whole, err := verify.Verify(w.Journal, verify.Config{})
+	whole, err := verify.Verify(t.Context(), w.Journal, verify.Config{})
 	require.NoError(t, err)
 	require.Equal(t, whole.EventChainRootHash, report.EventChainRootHash)
 }

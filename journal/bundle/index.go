@@ -44,6 +44,9 @@ func (r *Reader) read(from io.Reader, most int64) error {
 	if u.failed != nil || u.in.failed != nil {
 		return fmt.Errorf("bundle: %w", errors.Join(u.failed, u.in.failed))
 	}
+	if errors.Is(err, ErrSize) {
+		return fmt.Errorf("%w: %d", ErrSize, most)
+	}
 	r.end = x.at
 	k.close(u, err)
 	if r.omitted > 0 {

@@ -183,7 +183,7 @@ func (u *unpacker) Read(b []byte) (int, error) {
 	u.n += int64(n)
 	switch {
 	case u.n > u.most:
-		err = errUnpacked(u.most)
+		err = ErrSize
 	case !inRatio(u.n, u.in.n):
 		err = errUnpacked(freeBytes + maxRatio*u.in.n)
 	case errors.Is(err, io.EOF):

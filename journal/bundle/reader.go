@@ -20,7 +20,7 @@ const placeEvery = 512
 // Options say how a bundle is opened. The zero value works.
 type Options struct {
 	Dir      string // of the temporary file; empty: that of the system
-	MaxBytes int64  // how large a bundle may be unpacked; 0: DefaultMaxBytes
+	MaxBytes int64  // how large a bundle may be unpacked, else ErrSize; 0: DefaultMaxBytes
 }
 
 // Reader reads a bundle: it is the journal.History of it. It holds an index in

@@ -124,6 +124,40 @@ func TestArchiveWritesOverNothing(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestArchiveThatIsNotWhatWasWrittenIsNone: a disk that garbles what it is given must not
+// cost the records.
+func TestArchiveThatIsNotWhatWasWrittenIsNone(t *testing.T) {
+	mem := memFS(t)
+	_, all := aPast(t, mem, 300)
+	s := reopen(t, garbling{mem})
+	_, err := s.Archive(30, "/a")
+	require.Error(t, err)
+	requireJournal(t, s, all)
+	require.Empty(t, s.Archived())
+	_, err = mem.Stat("/a")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoError(t, s.Close())
+}
+
+// garbling are files of which those that are to be archives lose a bit.
+type garbling struct{ vfs.FS }
+
+func (g garbling) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := g.FS.Create(name, category)
+	if err == nil && name == "/a.new" {
+		f = garbled{f}
+	}
+	return f, err
+}
+
+type garbled struct{ vfs.File }
+
+func (g garbled) Write(p []byte) (int, error) {
+	data := bytes.Clone(p)
+	data[len(data)/2] ^= 1
+	return g.File.Write(data)
+}
+
 // putA makes data the file that the tests archive to.
 func putA(files vfs.FS, data []byte) error {
 	f, err := files.Create("/a", vfs.WriteCategoryUnspecified)

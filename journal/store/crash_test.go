@@ -411,6 +411,48 @@ func TestAnchorNeverLeadsTheStore(t *testing.T) {
 	}
 }
 
+// TestStoreGetsItsNameAfterItsAnchor: a store by its name without one is refused for good.
+func TestStoreGetsItsNameAfterItsAnchor(t *testing.T) {
+	mem := memFS(t)
+	var crashed *vfs.MemFS // before the store gets its name
+	s, err := Create(testDir, testOptions(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpRename && strings.HasSuffix(op.Path, newStoreName) {
+			crashed = mem.CrashClone(vfs.CrashCloneCfg{})
+		}
+		return nil
+	}))))
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	_, err = readAnchor(crashed, anchorPath)
+	require.NoError(t, err)
+}
+
+// TestWhatIsAcknowledgedIsAnchored: else nobody could tell a store that lost its last
+// records from one that never had them.
+func TestWhatIsAcknowledgedIsAnchored(t *testing.T) {
+	mem := memFS(t)
+	var on atomic.Bool
+	appended, early := make(chan journal.Pending, 1), make(chan bool, 1)
+	s, err := Create(testDir, testOptions(syncing(mem, anchorName, &on, func() error {
+		p := <-appended
+		early <- p.Done()
+		return nil
+	})))
+	require.NoError(t, err)
+	on.Store(true)
+	w := &writer{}
+	p, err := s.Append(w.batch("a"))
+	require.NoError(t, err)
+	appended <- p
+	require.NoError(t, p.Wait())
+	anchored, err := readAnchor(mem.CrashClone(vfs.CrashCloneCfg{}), anchorPath)
+	require.NoError(t, err)
+	require.Equal(t, w.head, anchored.Head)
+	require.False(t, <-early)
+	on.Store(false)
+	require.NoError(t, s.Close())
+}
+
 // syncing returns files that do something before they sync the one whose path ends so, as
 // long as on is set, and fail where that does.
 func syncing(files vfs.FS, path string, on *atomic.Bool, do func() error) vfs.FS {

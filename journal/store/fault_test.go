@@ -150,7 +150,7 @@ func (u *undisturbed) survives(t *testing.T, s scene) {
 	default:
 		require.Contains(t, u.heads[s.chapter], head)
 	}
-	replayed, err := world.Replay(a.testJournal.Store, a.replays())
+	replayed, err := world.Replay(t.Context(), a.testJournal.Store, a.replays())
 	require.NoError(t, err)
 	require.Equal(t, world.Replayed{Head: now.status.Head, StateRoot: now.state}, *replayed)
 	a.requireImages(t)
@@ -185,7 +185,7 @@ func (a *actors) requireImages(t *testing.T) {
 		require.GreaterOrEqual(t, len(img.Cells), int(s.Cells), "%s has the cells, and those that a rollback has unmade", s.Name)
 		cfg := a.replays()
 		cfg.From = journal.Seq(s.Record)
-		replayed, err := world.Replay(a.testJournal.Store, cfg)
+		replayed, err := world.Replay(t.Context(), a.testJournal.Store, cfg)
 		require.NoError(t, err, s.Name)
 		require.Equal(t, a.StateRoot(), replayed.StateRoot, s.Name)
 	}

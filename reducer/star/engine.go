@@ -38,11 +38,11 @@ func (e *stepError) Error() string { return e.place + ": " + e.msg }
 func (e *stepError) Unwrap() error { return e.err }
 
 // load runs the top level of a program.
-func (e *engine) load(program *starlark.Program, limits manifest.ReducerLimits) (err error) {
+func (e *engine) load(program *starlark.Program, limits manifest.ReducerLimits, bounds *reducer.Bounds) (err error) {
 	defer e.recover(&err)
 	e.thread.OnMaxSteps = e.reached
 	e.dec.m, e.enc.m = &e.meter, &e.meter
-	e.resetMeter(limits)
+	e.resetMeter(limits, bounds)
 	globals, err := program.Init(&e.thread, e.predeclared())
 	if err != nil {
 		return e.failure(err)
@@ -67,7 +67,7 @@ type migrator struct{ *engine }
 func (e migrator) Migrate(in *reducer.Input, out *reducer.Output) (err error) {
 	defer e.recover(&err)
 	limits := in.Limits.WithDefaults()
-	e.resetMeter(limits)
+	e.resetMeter(limits, in.Bounds)
 	defer func() { out.Gas = e.thread.Steps }()
 	state, err := e.dec.decode("state", in.State)
 	if err != nil {
@@ -92,7 +92,7 @@ var errNoState = errors.New("migrate returned None: it returns the state to go o
 func (e *engine) Reduce(in *reducer.Input, out *reducer.Output) (err error) {
 	defer e.recover(&err)
 	limits := in.Limits.WithDefaults()
-	e.resetMeter(limits)
+	e.resetMeter(limits, in.Bounds)
 	defer func() { out.Gas = e.thread.Steps }()
 	e.ctx.bind(in, out, limits)
 	defer e.ctx.unbind()
@@ -148,7 +148,7 @@ func (e *engine) failure(err error) error {
 		cause = eval.Unwrap()
 	}
 	msg := cause.Error()
-	if e.over != nil && !errors.Is(cause, reducer.ErrLimit) {
+	if e.over != nil && !errors.Is(cause, reducer.ErrLimit) && !errors.Is(cause, reducer.ErrBound) {
 		cause, msg = e.over, e.over.Error() // the interpreter keeps only its text
 	}
 	if len(msg) > maxMessageBytes {

@@ -57,6 +57,10 @@ type meter struct {
 	memory uint64
 	over   error // the first limit exceeded; it is what the step fails with
 
+	bounds reducer.Bounds      // of whoever runs the step
+	beyond *reducer.BoundError // what spent gas means; nil: that the limit is exceeded
+	heavy  *reducer.BoundError // likewise, of memory
+
 	filled   uint64            // bytes made
 	checked  uint64            // steps when the interpreter called back last
 	heaviest uint64            // of the chains of dicts and sets; see table
@@ -65,15 +69,37 @@ type meter struct {
 	opaque   map[uint32]uint64 // keys put into dicts and sets by modelHash, of those whose hash nobody knows
 }
 
-// resetMeter gives a step its limits.
-func (m *meter) resetMeter(limits manifest.ReducerLimits) {
+// resetMeter gives a step its limits, and bounds if there are any.
+func (m *meter) resetMeter(limits manifest.ReducerLimits, bounds *reducer.Bounds) {
 	m.gas, m.value, m.memory, m.over = limits.Gas, limits.Value, cmp.Or(limits.Memory, manifest.DefaultMemory), nil
+	m.bound(bounds)
 	m.filled, m.checked, m.heaviest = 0, 0, m.loaded
 	clear(m.opaque)
 	m.held = m.held[:0]
 	m.thread.Steps = 0
 	m.thread.Uncancel()
 	m.checkpoint()
+}
+
+// bound holds a step to less than its limits.
+func (m *meter) bound(bounds *reducer.Bounds) {
+	m.bounds, m.beyond, m.heavy = reducer.Bounds{}, nil, nil
+	if bounds == nil {
+		return
+	}
+	m.bounds = *bounds
+	if b := bounds.Memory; b < m.memory {
+		m.heavy = &reducer.BoundError{Name: "memory", Bound: b, Limit: m.memory}
+		m.memory = b
+	}
+	if b := bounds.Gas; b < m.gas {
+		m.beyond = &reducer.BoundError{Name: "gas", Bound: b, Limit: m.gas}
+		m.gas = b
+	}
+	if b := bounds.Memory / bytesMadePerStep; !m.exact && b < m.gas { // it has no limit of memory but its gas
+		m.beyond = &reducer.BoundError{Name: "memory", Bound: bounds.Memory, Limit: m.gas * bytesMadePerStep}
+		m.gas = b
+	}
 }
 
 // checkpoint sets the step at which the interpreter calls back.
@@ -94,11 +120,16 @@ func (m *meter) reached(thread *starlark.Thread) {
 		thread.Cancel(m.spend(0).Error())
 	case thread.CallStackDepth() > maxCallDepth:
 		thread.Cancel(m.exceed("calls nest deeper than %d", maxCallDepth).Error())
+	case m.bounds.Ended != nil && m.bounds.Ended():
+		thread.Cancel(m.stop(errUnwanted).Error())
 	default:
 		m.lookups()
 		m.checkpoint()
 	}
 }
+
+// errUnwanted says that a step was ended because nobody waits for it.
+var errUnwanted = fmt.Errorf("%w: nobody waits for the step any more", reducer.ErrBound)
 
 // lookups charges for what the interpreter itself has looked up in dicts since it
 // called back last, as though each step had looked through the heaviest chain.
@@ -113,8 +144,13 @@ func (m *meter) lookups() {
 
 // exceed returns the error of a limit, and keeps the first.
 func (m *meter) exceed(format string, args ...any) error {
+	return m.stop(fmt.Errorf("%w: %s", reducer.ErrLimit, fmt.Sprintf(format, args...)))
+}
+
+// stop ends the step with an error, unless another one came first.
+func (m *meter) stop(err error) error {
 	if m.over == nil {
-		m.over = fmt.Errorf("%w: %s", reducer.ErrLimit, fmt.Sprintf(format, args...))
+		m.over = err
 		if m.exact {
 			m.thread.Cancel(m.over.Error()) // also where a function would go on
 		}
@@ -129,6 +165,9 @@ func (m *meter) spend(steps uint64) error {
 		sum = math.MaxUint64 - 1
 	}
 	if m.thread.Steps = sum; sum > m.gas {
+		if m.beyond != nil {
+			return m.stop(m.beyond)
+		}
 		return m.exceed("limits.gas is %d steps", m.gas)
 	}
 	return nil
@@ -157,6 +196,9 @@ func (m *meter) take(n uint64) error {
 	}
 	before := m.filled / bytesMadePerStep
 	if m.filled += n; m.filled > m.memory {
+		if m.heavy != nil {
+			return m.stop(m.heavy)
+		}
 		return m.exceed("limits.memory is %d bytes", m.memory)
 	}
 	return m.spend(1 + m.filled/bytesMadePerStep - before)

@@ -88,15 +88,25 @@ func Compile(version, file string, source []byte) (program *Program, err error) 
 // module, under the default limits, and freezes what that leaves. The error has
 // the position of what failed.
 func (p *Program) Reducer() (reducer.Reducer, error) {
+	r, _, err := p.Within(nil)
+	return r, err
+}
+
+// Within is Reducer within bounds, nil: none. filled is how many bytes the top level has
+// filled at most, which the instance may go on holding.
+func (p *Program) Within(bounds *reducer.Bounds) (r reducer.Reducer, filled uint64, err error) {
 	e := &engine{file: p.compiled.Filename(), meter: meter{exact: p.exact}}
 	e.ctx.init(e)
-	if err := e.load(p.compiled, manifest.ReducerLimits{}.WithDefaults()); err != nil {
-		return nil, err
+	if err := e.load(p.compiled, manifest.ReducerLimits{}.WithDefaults(), bounds); err != nil {
+		return nil, 0, err
+	}
+	if filled = e.filled; !p.exact {
+		filled = e.thread.Steps * bytesMadePerStep
 	}
 	if e.take != nil {
-		return migrator{e}, nil
+		return migrator{e}, filled, nil
 	}
-	return e, nil
+	return e, filled, nil
 }
 
 // checkEntry reports a program that does not define reduce(ctx, state, event), or

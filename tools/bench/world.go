@@ -88,7 +88,7 @@ func (r *run) feed(ctx context.Context, lw *local.World, name string, n, chunk i
 // replay measures the replay of a world.
 func (r *run) replay(lw *local.World) measured {
 	return measure(func() {
-		_, err := lw.Replay(0, nil)
+		_, err := lw.Replay(context.Background(), 0, nil)
 		r.must(err)
 	})
 }

@@ -43,7 +43,7 @@ func try(root string, mutants []*mutant, tell func(*mutant, trial)) {
 			tell(m, trial{verdict: broken, by: "without it " + m.test.name + " fails too, or it is skipped, or there is none"})
 			continue
 		}
-		r, err := p.run(m.test, m.test.name, m.name, time.Minute+10*alone)
+		r, err := p.run(m.test, m.test.name, m.name, 30*time.Second+10*alone)
 		t := trial{verdict: survived, took: r.took}
 		switch {
 		case err != nil:

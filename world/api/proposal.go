@@ -32,5 +32,5 @@ func showProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer("proposal")(c.world.Proposal(n))
+	return c.answer("proposal")(c.world.Proposal(c.Context(), n))
 }

@@ -81,7 +81,7 @@ func propose(c *call) error {
 	if err != nil {
 		return c.notProposed(err)
 	}
-	made, err := c.world.Proposal(n)
+	made, err := c.world.Proposal(c.Context(), n)
 	if err != nil {
 		return err
 	}
@@ -104,16 +104,11 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	var id journal.Seq
-	var r *governance.Report
-	err = c.world.Local.Update(func(w *world.World) (err error) {
-		id, r, err = w.Shadow(c.Context(), n, cfg, c.actor())
-		return err
-	})
+	id, r, err := c.world.Local.Shadow(c.Context(), n, cfg, c.actor())
 	if err != nil {
 		return err
 	}
-	migration, err := c.world.MigrationOf(r.Candidate)
+	migration, err := c.world.MigrationOf(c.Context(), r.Candidate)
 	if err != nil {
 		return err
 	}
@@ -160,7 +155,7 @@ func (c *call) change(how func(w *world.World, n uint64) error) error {
 	if err != nil {
 		return err
 	}
-	return c.answer("proposal")(c.world.Proposal(n))
+	return c.answer("proposal")(c.world.Proposal(c.Context(), n))
 }
 
 func applyProposal(c *call) error {
@@ -175,7 +170,7 @@ func applyProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	p, err := c.world.Proposal(n)
+	p, err := c.world.Proposal(c.Context(), n)
 	if err != nil {
 		return err
 	}

@@ -333,7 +333,7 @@ func TestAirline(t *testing.T) {
 	require.Len(t, keys, 361, "every call has a key of its own")
 	require.Equal(t, 11, repeated, "10 are repeated letter by letter, one with its arguments in another order")
 	for range 3 {
-		got, err := lw.Replay(0, nil)
+		got, err := lw.Replay(t.Context(), 0, nil)
 		require.NoError(t, err)
 		require.Equal(t, s.Head, got.Head)
 	}

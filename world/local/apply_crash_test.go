@@ -131,7 +131,7 @@ func TestKilledAtEveryWriteOfAChange(t *testing.T) {
 		require.NoError(t, w.Run(t.Context()))
 		require.Equal(t, []any{"first", "migrated", "first"}, heard(t, w, "x"))
 		requireSound(t, w)
-		_, err := w.Replay(0, nil)
+		_, err := w.Replay(t.Context(), 0, nil)
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
 	}

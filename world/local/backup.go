@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world"
@@ -93,10 +92,7 @@ func (lw *World) copyTo(dir string, check func(*store.Store) error, finish func(
 			return err
 		}
 		done = &BackedUp{ID: lw.keys.World(), Head: copied.Head, Dir: dir, Linked: copied.Linked}
-		if err := errors.Join(copyFiles(making, lw.dir), finish(making)); err != nil {
-			return err
-		}
-		return file.SyncDir(hidden)
+		return errors.Join(copyFiles(making, lw.dir), finish(making))
 	})
 	if err != nil {
 		return nil, err

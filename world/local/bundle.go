@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -179,19 +180,59 @@ func (lw *World) before(first journal.Seq) (journal.Hash, []journal.Hash, error)
 }
 
 // VerifyBundle proves the world, or the part of it, in a bundle: offline, without
-// its store and without a secret. The error says that it is none, or that it could
-// not be done.
+// its store and without a secret, within opts.Bounds. The error says that it is none, or
+// that it could not be done: a *world.BoundError or a *TimeError where the bounds are why.
 func VerifyBundle(ctx context.Context, from io.Reader, opts Options, v Verification) (*verify.Report, error) {
-	r, err := bundle.Open(from, bundle.Options{})
+	bounds := opts.Bounds.withDefaults()
+	ctx, cancel := bounds.within(ctx)
+	defer cancel()
+	r, err := bundle.Open(cancelled{ctx, from}, bundle.Options{MaxBytes: int64(bounds.Size)})
+	if errors.Is(err, bundle.ErrSize) {
+		err = &SizeError{bounds.Size}
+	}
 	if err != nil {
 		return nil, err
 	}
 	h := r.Header()
 	cfg := verify.Config{
-		Registry: opts.Reducers, Damage: r.Damage(),
+		Registry: opts.Reducers, Bounds: bounds.Bounds, Damage: r.Damage(),
 		Begin:    verify.Begin{First: h.First, Root: h.Root, Nodes: h.Nodes, World: h.World},
 		Withheld: h.Withheld, Checkpoints: r.Checkpoints(), Signers: h.Keys, Sealed: true,
 	}
-	report, err := v.run(history{r, ctx, journal.Last}, h.Last, cfg)
-	return report, errors.Join(err, r.Close())
+	type verified struct {
+		report *verify.Report
+		err    error
+	}
+	done := make(chan verified, 1)
+	go func() {
+		report, err := v.run(ctx, r, h.Last, cfg)
+		done <- verified{report, err}
+	}()
+	select {
+	case x := <-done:
+		return x.report, errors.Join(x.err, r.Close())
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+	case <-time.After(lastStep): // an engine of before, which does not let itself be interrupted
+	}
+	return nil, errors.Join(context.Cause(ctx), r.Close())
+}
+
+// lastStep is how long a step may go on that nobody waits for any more.
+const lastStep = time.Second
+
+// cancelled is a reader that ends with its context.
+type cancelled struct {
+	ctx context.Context
+	io.Reader
+}
+
+// Read implements io.Reader.
+func (r cancelled) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
 }

@@ -167,10 +167,7 @@ func buildIn(making string, keyring ring, opts Options, fill func(hidden string,
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(fill(making, s), s.Close()); err != nil {
-		return err
-	}
-	return file.SyncDir(making)
+	return errors.Join(fill(making, s), s.Close()) // the store has synced the directory
 }
 
 func (b Birth) keyring(opts Options) (ring, error) {

@@ -117,7 +117,7 @@ func TestExportOfLiveEffectsComesBackByteForByte(t *testing.T) {
 			require.Contains(t, string(text), string(kind))
 		}
 		again := filepath.Join(t.TempDir(), "again")
-		require.NoError(t, local.Import(again, bytes.NewReader(text), ring(t, "test", 1), opts, nil))
+		require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(text), ring(t, "test", 1), opts, nil))
 		w, err := local.Open(again, opts)
 		require.NoError(t, err)
 		var out bytes.Buffer

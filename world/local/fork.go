@@ -136,7 +136,7 @@ func (lw *World) forkTo(making string, keys ring, at journal.Seq, f ForkOptions)
 	return &Forked{
 		ID: keys.keys.World(), Parent: lw.keys.World(), At: copied.Head.ID, ChainRoot: copied.Head.Root,
 		Effects: f.Effects, Linked: copied.Linked,
-	}, file.SyncDir(hidden)
+	}, nil
 }
 
 // copyStore copies the store up to a record to another hidden directory, and lets

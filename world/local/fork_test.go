@@ -61,6 +61,26 @@ func TestForkHasTheSamePastAndGoesItsOwnWay(t *testing.T) {
 	require.NoError(t, open(t, dir).Close())
 }
 
+// TestWorldsAreTheirOwnersAlone: what they hold is in the clear, and the keyring signs.
+func TestWorldsAreTheirOwnersAlone(t *testing.T) {
+	dir, _ := lived(t)
+	w := open(t, dir)
+	up := t.TempDir()
+	fork, backup := filepath.Join(up, "fork"), filepath.Join(up, "backup")
+	_, err := w.Fork(fork, local.ForkOptions{ID: "child", Actor: "ada"})
+	require.NoError(t, err)
+	_, err = w.Backup(backup)
+	require.NoError(t, err)
+	for _, made := range []string{dir, fork, backup} {
+		for name, mode := range map[string]fs.FileMode{".world": 0o700, ".world/keyring": 0o600} {
+			info, err := os.Stat(filepath.Join(made, name))
+			require.NoError(t, err)
+			require.Equal(t, mode, info.Mode().Perm(), "%s of %s", name, filepath.Base(made))
+		}
+	}
+	require.NoError(t, w.Close())
+}
+
 // Whatever record is named, a fork begins at a moment at which no tick is open,
 // and no later one would do.
 func TestForkBeginsWhereNoTickIsOpen(t *testing.T) {

@@ -1,8 +1,8 @@
 package local
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,8 +27,11 @@ const importBatch = 2048
 // format. Without the content of its keyring file (nil) the world can be read
 // and verified, not run; a sealed one stays sealed with its passphrase. The journal is replayed before the world is there;
 // where that fails the directory is as it was. progress may be nil.
-func Import(dir string, r io.Reader, keyring []byte, opts Options, progress func(done uint64)) error {
-	in := bufio.NewReaderSize(r, 1<<20)
+func Import(ctx context.Context, dir string, r io.Reader, keyring []byte, opts Options, progress func(done uint64)) error {
+	bounds := opts.Bounds.withDefaults()
+	ctx, cancel := bounds.within(ctx)
+	defer cancel()
+	in := newStinted(cancelled{ctx, r}, bounds)
 	next, err := exportReader(in)
 	if err != nil {
 		return err
@@ -52,15 +55,18 @@ func Import(dir string, r io.Reader, keyring []byte, opts Options, progress func
 	if of := keys.keys.World(); of != id {
 		return fmt.Errorf("import: the keyring was made for world %s, the journal is of %s", of, id)
 	}
-	return file.InDir(dir, func() error { return importTo(dir, keys, opts, first, next, progress) })
+	return file.InDir(dir, func() error { return importTo(ctx, dir, keys, opts, first, next, progress) })
 }
 
-func importTo(dir string, keyring ring, opts Options, first exported, next func() (exported, error), progress func(uint64)) error {
+func importTo(ctx context.Context, dir string, keyring ring, opts Options, first exported, next func() (exported, error), progress func(uint64)) error {
 	return build(dir, keyring, opts, func(hidden string, s *store.Store) error {
 		if err := appendAll(s, first, next, progress); err != nil {
 			return err
 		}
 		lw := &World{dir: dir, hidden: hidden, store: s, keys: keyring.keys, opts: opts}
+		if err := world.Adopt(ctx, lw.config(), opts.Bounds.withDefaults().Bounds); err != nil {
+			return err
+		}
 		var err error
 		if lw.w, err = world.Open(lw.config()); err != nil {
 			return err
@@ -75,7 +81,7 @@ func importTo(dir string, keyring ring, opts Options, first exported, next func(
 				return fmt.Errorf("import: content of the manifest: %w", err)
 			}
 		}
-		return lw.w.Checkpoint()
+		return nil
 	})
 }
 
@@ -207,7 +213,7 @@ func unread(after journal.Seq, err error) error {
 }
 
 // exportReader tells the formats apart by their first byte.
-func exportReader(in *bufio.Reader) (func() (exported, error), error) {
+func exportReader(in *stinted) (func() (exported, error), error) {
 	first, err := in.Peek(1)
 	if err != nil {
 		return nil, fmt.Errorf("import: the file is empty")
@@ -218,11 +224,12 @@ func exportReader(in *bufio.Reader) (func() (exported, error), error) {
 	return cborItems(in), nil
 }
 
-func cborItems(in *bufio.Reader) func() (exported, error) {
+func cborItems(in *stinted) func() (exported, error) {
 	dec := cbor.NewDecoder(in)
 	return func() (exported, error) {
 		var x exported
 		for {
+			in.nextItem()
 			var item cbor.RawMessage
 			if err := dec.Decode(&item); err != nil {
 				if errors.Is(err, io.EOF) && len(x.blobs) > 0 {
@@ -244,11 +251,12 @@ func cborItems(in *bufio.Reader) func() (exported, error) {
 	}
 }
 
-func jsonLines(in *bufio.Reader) func() (exported, error) {
+func jsonLines(in *stinted) func() (exported, error) {
 	dec := json.NewDecoder(in)
 	dec.DisallowUnknownFields()
 	dec.UseNumber()
 	return func() (exported, error) {
+		in.nextItem()
 		var line importedLine
 		if err := dec.Decode(&line); errors.Is(err, io.EOF) {
 			return exported{}, err

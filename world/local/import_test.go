@@ -49,7 +49,7 @@ func parts(t testing.TB, data []byte, format local.Format) [][]byte {
 func importRefused(t testing.TB, data, keyring []byte, msg ...any) {
 	t.Helper()
 	up := t.TempDir()
-	require.Error(t, local.Import(filepath.Join(up, "a", "b"), bytes.NewReader(data), keyring, local.Options{}, nil), msg...)
+	require.Error(t, local.Import(t.Context(), filepath.Join(up, "a", "b"), bytes.NewReader(data), keyring, local.Options{}, nil), msg...)
 	require.Empty(t, tree(t, up), msg...)
 }
 
@@ -60,7 +60,7 @@ func TestExportComesBackByteForByte(t *testing.T) {
 			data := export(t, dir, format)
 			again := filepath.Join(t.TempDir(), "deep", "down")
 			var done uint64
-			require.NoError(t, local.Import(again, bytes.NewReader(data), ring(t, "test", 1), local.Options{}, func(n uint64) { done = n }))
+			require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(data), ring(t, "test", 1), local.Options{}, func(n uint64) { done = n }))
 			require.EqualValues(t, head.ID, done)
 			for _, other := range formats() {
 				require.Equal(t, export(t, dir, other), export(t, again, other))
@@ -72,7 +72,7 @@ func TestExportComesBackByteForByte(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, r.Faults)
 			require.NoError(t, w.Close())
-			require.ErrorIs(t, local.Import(again, bytes.NewReader(data), nil, local.Options{}, nil), local.ErrExists)
+			require.ErrorIs(t, local.Import(t.Context(), again, bytes.NewReader(data), nil, local.Options{}, nil), local.ErrExists)
 		})
 	}
 }
@@ -86,14 +86,14 @@ func TestUnknownFormatIsRefused(t *testing.T) {
 func TestWorldWithoutKeysCanBeReadAndNotRun(t *testing.T) {
 	dir, head := lived(t)
 	again := t.TempDir()
-	require.NoError(t, local.Import(again, bytes.NewReader(export(t, dir, local.CBORSeq)), nil, local.Options{}, nil))
+	require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(export(t, dir, local.CBORSeq)), nil, local.Options{}, nil))
 	w := open(t, again)
 	defer func() { require.NoError(t, w.Close()) }()
 	r, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
 	require.Equal(t, verify.Receipts{Unverifiable: 1}, r.Receipts)
-	_, err = w.Replay(0, nil)
+	_, err = w.Replay(t.Context(), 0, nil)
 	require.NoError(t, err)
 
 	ctx := context.Background()
@@ -147,7 +147,7 @@ func TestImportOfACutFileIsRefusedOrAShorterJournal(t *testing.T) {
 			data := export(t, dir, format)
 			for n := 0; n < len(data)-1; n += 1 + len(data)/samples {
 				cut := t.TempDir()
-				if err := local.Import(cut, bytes.NewReader(data[:n]), nil, local.Options{}, nil); err != nil {
+				if err := local.Import(t.Context(), cut, bytes.NewReader(data[:n]), nil, local.Options{}, nil); err != nil {
 					require.Empty(t, tree(t, cut))
 					continue
 				}
@@ -169,7 +169,7 @@ func TestImportOfAFlippedByteIsRefusedOrMeansTheSame(t *testing.T) {
 				flipped := bytes.Clone(data)
 				flipped[n] ^= 1 << (n % 8)
 				to := t.TempDir()
-				if err := local.Import(to, bytes.NewReader(flipped), ring(t, "test", 1), local.Options{}, nil); err != nil {
+				if err := local.Import(t.Context(), to, bytes.NewReader(flipped), ring(t, "test", 1), local.Options{}, nil); err != nil {
 					require.Empty(t, tree(t, to))
 					continue
 				}
@@ -216,7 +216,7 @@ func TestImportOverAFileIsRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
 	data := export(t, dir, local.CBORSeq)
 	for _, to := range []string{file, filepath.Join(file, "below")} {
-		require.Error(t, local.Import(to, bytes.NewReader(data), nil, local.Options{}, nil))
+		require.Error(t, local.Import(t.Context(), to, bytes.NewReader(data), nil, local.Options{}, nil))
 	}
 	left, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -237,7 +237,7 @@ func FuzzImport(f *testing.F) {
 	f.Add([]byte{0x5b, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		to := filepath.Join(t.TempDir(), "world")
-		if err := local.Import(to, bytes.NewReader(data), nil, local.Options{}, nil); err != nil {
+		if err := local.Import(t.Context(), to, bytes.NewReader(data), nil, local.Options{}, nil); err != nil {
 			require.NoDirExists(t, to)
 			return
 		}

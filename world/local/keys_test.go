@@ -149,7 +149,7 @@ func TestRotationThatFailsChangesNothing(t *testing.T) {
 func TestWorldWithoutKeysDoesNotRotate(t *testing.T) {
 	dir, _ := lived(t)
 	bare := t.TempDir()
-	require.NoError(t, local.Import(bare, bytes.NewReader(export(t, dir, local.CBORSeq)), nil, local.Options{}, nil))
+	require.NoError(t, local.Import(t.Context(), bare, bytes.NewReader(export(t, dir, local.CBORSeq)), nil, local.Options{}, nil))
 	_, err := local.Rotate(t.Context(), bare, local.Options{}, "ada")
 	require.ErrorIs(t, err, local.ErrNoKeys)
 	require.ErrorIs(t, local.Seal(bare, opensWith("x")), local.ErrNoKeys)
@@ -217,7 +217,7 @@ func TestImportWithASealedKeyringIsSealed(t *testing.T) {
 	require.NoError(t, local.Seal(dir, opensWith("open sesame")))
 	importRefused(t, journal, keyringOf(t, dir))
 	again := t.TempDir()
-	require.NoError(t, local.Import(again, bytes.NewReader(journal), keyringOf(t, dir), opensWith("open sesame"), nil))
+	require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(journal), keyringOf(t, dir), opensWith("open sesame"), nil))
 	_, err := local.Open(again, local.Options{})
 	require.ErrorIs(t, err, local.ErrSealed)
 	w, err := local.Open(again, opensWith("open sesame"))

@@ -244,7 +244,7 @@ func requireProven(t *testing.T, w *local.World) {
 	r, err := w.Verify(t.Context(), local.Verification{})
 	require.NoError(t, err)
 	require.Empty(t, r.Faults)
-	done, err := w.Replay(0, nil)
+	done, err := w.Replay(t.Context(), 0, nil)
 	require.NoError(t, err)
 	require.Equal(t, r.StateRoot, done.StateRoot)
 }

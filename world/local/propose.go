@@ -85,6 +85,18 @@ func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents ma
 	return lw.w.Rehearse(ctx, m, contents, cfg)
 }
 
+// Shadow runs the candidate of a proposal on the world's history and records the report;
+// see world.World.Shadow.
+func (lw *World) Shadow(
+	ctx context.Context, proposal uint64, cfg world.ShadowConfig, actor string,
+) (id journal.Seq, r *governance.Report, err error) {
+	err = lw.Update(func(w *world.World) error {
+		id, r, err = w.Shadow(ctx, proposal, cfg, actor)
+		return err
+	})
+	return id, r, err
+}
+
 // Apply puts the candidate of a proposal in force, once no effect is in flight; see
 // world.World.Apply, and *AdaptersError; world.Moment.WouldApply says beforehand. Other
 // calls wait meanwhile. The world can be run on at once.

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bufio"
 	"bytes"
 	"testing"
 
@@ -20,7 +19,7 @@ func FuzzExportReader(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		next, err := exportReader(bufio.NewReader(bytes.NewReader(data)))
+		next, err := exportReader(newStinted(bytes.NewReader(data), DefaultBounds()))
 		if err != nil {
 			require.Empty(t, data)
 			return

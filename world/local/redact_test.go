@@ -55,7 +55,7 @@ func TestDerivedPayloadThatWasRedactedIsComputedAgain(t *testing.T) {
 	for _, format := range formats() {
 		data := export(t, dir, format)
 		again := filepath.Join(t.TempDir(), "again")
-		require.NoError(t, local.Import(again, bytes.NewReader(data), ring(t, "test", 1), local.Options{}, nil))
+		require.NoError(t, local.Import(t.Context(), again, bytes.NewReader(data), ring(t, "test", 1), local.Options{}, nil))
 		require.Equal(t, data, export(t, again, format))
 		w := open(t, again)
 		_, err := w.Blob(done.Blob)
@@ -95,7 +95,7 @@ func TestRedactedInputIsAGapInTheReplay(t *testing.T) {
 	dir, record := redactedInput(t)
 	w := open(t, dir)
 	live(t, w)
-	_, err := w.Replay(0, nil)
+	_, err := w.Replay(t.Context(), 0, nil)
 	require.ErrorIs(t, err, journal.ErrRedacted)
 	_, err = w.At(record)
 	require.ErrorIs(t, err, journal.ErrRedacted)

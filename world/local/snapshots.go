@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -27,7 +28,7 @@ func (lw *World) has(at journal.Seq) error {
 
 // ReplayFrom is Replay that begins with the image of a snapshot: with its record,
 // or with record 1 where from is 0.
-func (lw *World) ReplayFrom(from, to journal.Seq, progress func(done uint64)) (*world.Replayed, error) {
+func (lw *World) ReplayFrom(ctx context.Context, from, to journal.Seq, progress func(done uint64)) (*world.Replayed, error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	cfg := world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, From: from, To: to}
@@ -37,5 +38,5 @@ func (lw *World) ReplayFrom(from, to journal.Seq, progress func(done uint64)) (*
 			return nil
 		}
 	}
-	return world.Replay(lw.store, cfg)
+	return world.Replay(ctx, lw.store, cfg)
 }

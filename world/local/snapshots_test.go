@@ -80,13 +80,13 @@ func TestAtIsWhatWasThen(t *testing.T) {
 
 func TestReplayFromASnapshotIsReplay(t *testing.T) {
 	w := turned(t)
-	want, err := w.Replay(0, nil)
+	want, err := w.Replay(t.Context(), 0, nil)
 	require.NoError(t, err)
 	var s snapshot.Snapshot
 	w.View(func(w *world.Moment) { s, err = w.FindSnapshot("first") })
 	require.NoError(t, err)
 	seen := journal.Seq(s.Record)
-	got, err := w.ReplayFrom(seen, 0, func(done uint64) { seen++; require.Equal(t, uint64(seen), done) })
+	got, err := w.ReplayFrom(t.Context(), seen, 0, func(done uint64) { seen++; require.Equal(t, uint64(seen), done) })
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Equal(t, want.Head.ID, seen)

@@ -36,15 +36,15 @@ func Verify(ctx context.Context, dir string, opts Options, v Verification) (*ver
 func (lw *World) Verify(ctx context.Context, v Verification) (*verify.Report, error) {
 	lw.still.RLock()
 	defer lw.still.RUnlock()
-	past, cfg, err := lw.proven(ctx)
+	past, cfg, err := lw.proven()
 	if err != nil {
 		return nil, err
 	}
-	return v.run(past, past.end, cfg)
+	return v.run(ctx, past, past.end, cfg)
 }
 
 // proven returns what is verified of the world as it is, once that is durable.
-func (lw *World) proven(ctx context.Context) (past history, cfg verify.Config, err error) {
+func (lw *World) proven() (past history, cfg verify.Config, err error) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	if lw.w != nil {
@@ -54,7 +54,7 @@ func (lw *World) proven(ctx context.Context) (past history, cfg verify.Config, e
 	}
 	signers, err := lw.keys.CheckpointKeys()
 	head := lw.store.Head()
-	return history{lw.store, ctx, head.ID}, verify.Config{
+	return history{lw.store, head.ID}, verify.Config{
 		Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, Anchor: head, Damage: lw.store.Damage(), Records: lw.store.RecordDamage(),
 		Checkpoints: lw.notes(head.ID), Signers: public(signers), Images: lw.store.Heads(),
 	}, err
@@ -72,38 +72,17 @@ func (lw *World) notes(to journal.Seq) iter.Seq2[[]byte, error] {
 }
 
 // run verifies a history of so many records.
-func (v Verification) run(past history, all journal.Seq, cfg verify.Config) (*verify.Report, error) {
+func (v Verification) run(ctx context.Context, past journal.History, all journal.Seq, cfg verify.Config) (*verify.Report, error) {
 	cfg.Trust, cfg.Kept = v.Trust, v.Kept
-	cfg.Damage, cfg.Records = until(past.ctx, cfg.Damage), until(past.ctx, cfg.Records)
 	if v.Progress != nil {
 		cfg.Progress = func(done uint64) { v.Progress(done, uint64(all)) }
 	}
-	r, err := verify.Verify(past, cfg)
-	if ended := past.ctx.Err(); ended != nil {
-		return nil, ended
-	}
-	return r, err
+	return verify.Verify(ctx, past, cfg)
 }
 
-// until yields errors until ctx ends.
-func until(ctx context.Context, all iter.Seq[error]) iter.Seq[error] {
-	if all == nil {
-		return nil
-	}
-	return func(yield func(error) bool) {
-		for err := range all {
-			if ctx.Err() != nil || !yield(err) {
-				return
-			}
-		}
-	}
-}
-
-// history is what a journal held when its last record was end. Once ctx ends it
-// cannot be read any more.
+// history is what a journal held when its last record was end.
 type history struct {
 	journal.History
-	ctx context.Context
 	end journal.Seq
 }
 
@@ -114,9 +93,6 @@ func (h history) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 			return
 		}
 		for s, err := range h.History.Scan(after) {
-			if err == nil {
-				err = h.ctx.Err()
-			}
 			if !yield(s, err) || err != nil || s.ID == h.end {
 				return
 			}
@@ -131,8 +107,8 @@ func (h history) Image(at journal.Seq) (*journal.Image, error) {
 
 // Replay recomputes the world from record 1 up to a record (0: all). The error
 // is a *world.Divergence where the journal holds something else.
-func (lw *World) Replay(to journal.Seq, progress func(done uint64)) (*world.Replayed, error) {
-	return lw.ReplayFrom(0, to, progress)
+func (lw *World) Replay(ctx context.Context, to journal.Seq, progress func(done uint64)) (*world.Replayed, error) {
+	return lw.ReplayFrom(ctx, 0, to, progress)
 }
 
 // verifyKeys returns the keys that receipts are verified with, or nil.

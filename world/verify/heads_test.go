@@ -183,7 +183,7 @@ func TestUnreadableCheckpointsAreAFault(t *testing.T) {
 }
 
 func TestWhatIsNoKeyIsAnError(t *testing.T) {
-	_, err := verify.Verify(story(t).Journal, verify.Config{Trust: []ed25519.PublicKey{{1}}})
+	_, err := verify.Verify(t.Context(), story(t).Journal, verify.Config{Trust: []ed25519.PublicKey{{1}}})
 	require.ErrorIs(t, err, checkpoint.ErrBadKey)
 }
 

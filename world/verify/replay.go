@@ -22,8 +22,8 @@ type played struct {
 // are scan's to check, so it takes them at their word: a bad one is one fault, not two.
 func (v *verifier) play(h journal.History, from journal.Seq) played {
 	p := played{at: from}
-	done, err := world.Replay(h, world.ReplayConfig{
-		Registry: v.cfg.Registry, From: from,
+	done, err := world.Replay(v.ctx, h, world.ReplayConfig{
+		Registry: v.cfg.Registry, Bounds: v.cfg.Bounds, From: from,
 		Visit: func(s journal.Scanned) error {
 			p.at = s.ID
 			if s.Record.Kind == journal.KindSnapshot {
@@ -57,12 +57,16 @@ func (v *verifier) begun() <-chan played {
 // on from the next snapshot that can be loaded.
 func (v *verifier) replay(p played) {
 	var missing *reducer.MissingError
+	var beyond *world.BoundError
 	for {
 		v.report.Snapshots.Checked += p.snapshots
 		switch {
 		case p.err == nil:
 			v.report.StateRoot = p.state
 			v.report.Replay.OK = true
+			return
+		case errors.As(p.err, &beyond):
+			v.beyond = p.err
 			return
 		case errors.As(p.err, &missing):
 			v.report.Replay.Needs = missing.Reducers
@@ -141,7 +145,7 @@ func (v *verifier) image(s *journal.Scanned) error {
 	if err != nil {
 		return err
 	}
-	done, err := world.Replay(v.h, world.ReplayConfig{Registry: v.cfg.Registry, From: s.ID, To: s.ID})
+	done, err := world.Replay(v.ctx, v.h, world.ReplayConfig{Registry: v.cfg.Registry, Bounds: v.cfg.Bounds, From: s.ID, To: s.ID})
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@
 package verify
 
 import (
+	"cmp"
+	"context"
 	"crypto/ed25519"
 	"fmt"
 	"iter"
@@ -31,6 +33,7 @@ type Config struct {
 	Images   []journal.Head    // of which images of the world are kept, ascending: they must be in the journal
 	Damage   iter.Seq[error]   // faults of the store below the journal, but for its records; nil: none
 	Records  iter.Seq[error]   // all faults of its records: asked for where there is one, for a Scan ends at the first; nil: none
+	Bounds   world.Bounds      // of the world's rules, which may be a stranger's; zero: none
 	Progress func(done uint64) // called with the number of records done, by one goroutine at a time; may be nil
 
 	Begin    Begin
@@ -152,11 +155,13 @@ type Fault struct {
 const maxFaults = 10_000
 
 // Verify checks all that can be checked. The error says that it could not be
-// done, or that a key is none (checkpoint.ErrBadKey); what is wrong with the world is
-// in the report.
-func Verify(h journal.History, cfg Config) (*Report, error) {
+// done, that a key is none (checkpoint.ErrBadKey), or as a *world.BoundError that cfg.Bounds
+// do not allow it; what is wrong with the world is in the report. When ctx ends, so does
+// Verify, with its cause.
+func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error) {
+	cfg.Damage, cfg.Records = until(ctx, cfg.Damage), until(ctx, cfg.Records)
 	v := &verifier{
-		h: h, cfg: cfg, execution: journal.NewExecution(),
+		ctx: ctx, h: timed{h, ctx}, cfg: cfg, execution: journal.NewExecution(),
 		intents: make(map[receipt.Key]*invocation),
 		missing: make(map[journal.Hash]bool), withheld: make(map[journal.Hash]bool),
 		chain: canon.ResumeChain(cfg.Begin.Root), tree: new(checkpoint.Tree),
@@ -196,6 +201,9 @@ func Verify(h journal.History, cfg Config) (*Report, error) {
 	} else {
 		v.replay(<-replayed)
 	}
+	if ended := cmp.Or(v.beyond, context.Cause(ctx)); ended != nil {
+		return nil, ended
+	}
 	v.closeNamed()
 	r := v.report
 	if v.omitted > 0 {
@@ -206,6 +214,7 @@ func Verify(h journal.History, cfg Config) (*Report, error) {
 }
 
 type verifier struct {
+	ctx       context.Context
 	h         journal.History
 	cfg       Config
 	report    *Report
@@ -235,6 +244,7 @@ type verifier struct {
 	missed    []miss                // in the order of the journal
 	misnamed  []misnamed            // chain roots that records name and that are others, in the order of the journal
 	omitted   uint64                // faults that are not in the report
+	beyond    error                 // a *world.BoundError
 	unwritten bool                  // the execution hash lacks what a payload said that is gone
 }
 

@@ -52,7 +52,7 @@ func story(t testing.TB) *worldtest.World {
 
 func run(t testing.TB, h journal.History, cfg verify.Config) *verify.Report {
 	t.Helper()
-	r, err := verify.Verify(h, cfg)
+	r, err := verify.Verify(t.Context(), h, cfg)
 	require.NoError(t, err)
 	require.Equal(t, len(r.Faults) == 0, r.OK)
 	return r

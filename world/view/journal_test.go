@@ -265,7 +265,7 @@ func TestProposalSaysWhatItChangesAndWhatIsMissing(t *testing.T) {
 	_, n, err := j.Local.Propose(t.Context(), world.Proposal{Candidate: next.Manifest, Contents: next.Contents, Base: base, Actor: "ann", Reason: "care"})
 	require.NoError(t, err)
 
-	p, err := j.Proposal(n)
+	p, err := j.Proposal(t.Context(), n)
 	require.NoError(t, err)
 	require.Equal(t, []any{"p1", governance.Proposed, "ann", "care", base, true, uint64(1)}, []any{p.Proposal, p.Stage, p.Author, p.Reason, p.Base, p.BaseInForce, p.Needed})
 	require.Equal(t, []ProposalLine{p.ProposalLine}, j.Proposals(false))

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"errors"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -18,8 +19,8 @@ type Replay struct {
 // Replay computes the records after one, 0 or that of a snapshot, up to another again; see
 // local.World.ReplayFrom. The answer is nil where the records cannot be compared; where
 // they differ, the error is the *world.Divergence.
-func (j Journal) Replay(from, to journal.Seq, progress func(uint64)) (*Replay, error) {
-	done, err := j.Local.ReplayFrom(from, to, progress)
+func (j Journal) Replay(ctx context.Context, from, to journal.Seq, progress func(uint64)) (*Replay, error) {
+	done, err := j.Local.ReplayFrom(ctx, from, to, progress)
 	var d *world.Divergence
 	switch {
 	case err == nil:

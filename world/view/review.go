@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"errors"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -47,7 +48,7 @@ type Applied struct {
 }
 
 // Proposal returns a proposal as a reviewer sees it.
-func (j Journal) Proposal(n uint64) (*Proposal, error) {
+func (j Journal) Proposal(ctx context.Context, n uint64) (*Proposal, error) {
 	a := &Proposal{Missing: []string{}}
 	var err error
 	j.Local.View(func(w *world.Moment) {
@@ -69,7 +70,7 @@ func (j Journal) Proposal(n uint64) (*Proposal, error) {
 		err = j.compare(a)
 	})
 	if err == nil && a.Ended == nil && a.BaseInForce {
-		a.Migration, err = j.MigrationOf(a.Candidate)
+		a.Migration, err = j.MigrationOf(ctx, a.Candidate)
 	}
 	for _, lack := range a.Lacks {
 		a.Missing = append(a.Missing, lack.Text)

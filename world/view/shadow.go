@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"errors"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -31,10 +32,10 @@ type Migration struct {
 
 // Migration returns what an apply of a manifest would make of the states of cells now.
 // contents are those that it names and the world may not hold.
-func (j Journal) Migration(next *manifest.Manifest, contents map[manifest.Hash][]byte) *Migration {
+func (j Journal) Migration(ctx context.Context, next *manifest.Manifest, contents map[manifest.Hash][]byte) *Migration {
 	m := &Migration{First: []world.Takeover{}}
 	j.Local.View(func(w *world.Moment) {
-		cells, first, err := w.Takeovers(next, contents)
+		cells, first, err := w.Takeovers(ctx, next, contents)
 		if m.Cells, m.First = cells, append(m.First, first...); err != nil {
 			m.Error = err.Error()
 		}
@@ -44,12 +45,12 @@ func (j Journal) Migration(next *manifest.Manifest, contents map[manifest.Hash][
 
 // MigrationOf is Migration for a manifest that the world holds. The error is
 // journal.ErrNotFound where it has none of that hash.
-func (j Journal) MigrationOf(candidate manifest.Hash) (*Migration, error) {
+func (j Journal) MigrationOf(ctx context.Context, candidate manifest.Hash) (*Migration, error) {
 	next, err := j.Manifest(candidate)
 	if err != nil {
 		return nil, err
 	}
-	return j.Migration(next, nil), nil
+	return j.Migration(ctx, next, nil), nil
 }
 
 // any reports whether an apply would do something to cells, or be refused because of one.

@@ -1,6 +1,7 @@
 package worldtest
 
 import (
+	"context"
 	"math/rand/v2"
 
 	"github.com/stretchr/testify/require"
@@ -15,14 +16,14 @@ import (
 func (w *World) RequireMoments(rng *rand.Rand) {
 	w.t.Helper()
 	for _, s := range w.Snapshots() {
-		got, err := world.Replay(w.Journal, world.ReplayConfig{Keys: w.cfg.Keys, Registry: w.cfg.Registry, From: journal.Seq(s.Record)})
+		got, err := world.Replay(context.Background(), w.Journal, world.ReplayConfig{Keys: w.cfg.Keys, Registry: w.cfg.Registry, From: journal.Seq(s.Record)})
 		require.NoError(w.t, err, "from snapshot %s", s.Name)
 		require.Equal(w.t, w.Status().Head, got.Head)
 		require.Equal(w.t, w.StateRoot(), got.StateRoot, "from snapshot %s", s.Name)
 	}
 	for range 3 {
 		at := journal.Seq(1 + rng.Uint64N(uint64(w.Journal.Head().ID)))
-		want, err := world.Replay(w.Journal, world.ReplayConfig{Registry: w.cfg.Registry, To: at})
+		want, err := world.Replay(context.Background(), w.Journal, world.ReplayConfig{Registry: w.cfg.Registry, To: at})
 		require.NoError(w.t, err)
 		got, err := world.At(w.Journal, at, w.cfg.Registry)
 		require.NoError(w.t, err)

@@ -391,7 +391,7 @@ func (s *liveSimulation) judge() {
 		}
 	}
 	s.w.RequireReplay()
-	r, err := verify.Verify(s.w.Journal, verify.Config{Keys: s.w.cfg.Keys, Anchor: s.w.Status().Head})
+	r, err := verify.Verify(s.t.Context(), s.w.Journal, verify.Config{Keys: s.w.cfg.Keys, Anchor: s.w.Status().Head})
 	require.NoError(s.t, err)
 	require.Empty(s.t, r.Faults)
 	require.True(s.t, r.Ledger.OK)

@@ -306,7 +306,7 @@ func events(w *World) int {
 
 // proof verifies a world's journal.
 func (s *simulation) proof(w *World) *verify.Report {
-	r, err := verify.Verify(w.Journal, verify.Config{Keys: w.cfg.Keys, Anchor: w.Status().Head})
+	r, err := verify.Verify(s.t.Context(), w.Journal, verify.Config{Keys: w.cfg.Keys, Anchor: w.Status().Head})
 	require.NoError(s.t, err)
 	require.True(s.t, r.OK, "%v", r.Faults)
 	return r

@@ -17,17 +17,18 @@ func TestStrangerIsToldNothing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can be somebody else")
 	}
-	for name, chown := range map[string]bool{"the file, too": false, "the process alone": true} {
+	const me, other = 0, 65534
+	for name, of := range map[string]struct{ process, file int }{
+		"both": {other, other}, "the process alone": {other, me}, "the file alone": {me, other},
+	} {
 		t.Run(name, func(t *testing.T) {
 			dir := newDir(t)
 			for _, at := range []string{filepath.Dir(dir), dir, filepath.Join(dir, ".world")} {
 				require.NoError(t, os.Chmod(at, 0o777)) //nolint:gosec // so that the stranger can
 			}
-			s := listenAs(t, 65534, dir)
+			s := listenAs(t, of.process, dir)
 			defer s.close()
-			if chown {
-				require.NoError(t, os.Chown(s.path, 0, 0))
-			}
+			require.NoError(t, os.Chown(s.path, of.file, of.file))
 			heard := make(chan int, 1)
 			go func() {
 				conn, err := s.Accept()

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"io"
 	"slices"
 	"strings"
@@ -114,7 +115,7 @@ func (l *life) records(s *store.Store) (all []record, fault string) {
 		}
 		all = append(all, record{string(r.Bytes), r.Link})
 	}
-	r, err := verify.Verify(s, verify.Config{
+	r, err := verify.Verify(context.Background(), s, verify.Config{
 		Keys: keyring(), Registry: registry(), Anchor: s.Head(), Damage: s.Damage(), Records: s.RecordDamage(), Images: s.Heads(),
 	})
 	switch {

@@ -260,7 +260,7 @@ func (l *life) survived() {
 	w, err := world.Open(config(s, l.perform))
 	require.NoError(l.t, err)
 	require.Len(l.t, l.performed, performed, "a world that is opened performs nothing again")
-	got, err := world.Replay(s, world.ReplayConfig{Keys: keyring(), Registry: registry()})
+	got, err := world.Replay(context.Background(), s, world.ReplayConfig{Keys: keyring(), Registry: registry()})
 	require.NoError(l.t, err)
 	require.NoError(l.t, w.Sync())
 	require.Equal(l.t, w.Status().Head, got.Head)

@@ -254,14 +254,14 @@ func (l *life) judge() error {
 			}
 		}
 	}
-	got, err := world.Replay(l.home.journal, world.ReplayConfig{Keys: l.home.keys, Registry: registry()})
+	got, err := world.Replay(context.Background(), l.home.journal, world.ReplayConfig{Keys: l.home.keys, Registry: registry()})
 	if err != nil {
 		return err
 	}
 	if got.Head != l.Status().Head || got.StateRoot != l.StateRoot() {
 		return errors.New("the replay is another world")
 	}
-	r, err := verify.Verify(l.home.journal, verify.Config{Keys: l.home.keys, Registry: registry(), Anchor: l.Status().Head})
+	r, err := verify.Verify(context.Background(), l.home.journal, verify.Config{Keys: l.home.keys, Registry: registry(), Anchor: l.Status().Head})
 	if err == nil && !r.OK {
 		err = fmt.Errorf("it does not verify: %v", r.Faults)
 	}
