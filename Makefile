@@ -119,7 +119,7 @@ check-fast: # check without golangci-lint, which has to be built first
 	$(GO) vet ./...
 	$(GO) build ./...
 	$(GO) test -count=1 -timeout 5m ./internal/lint
-	$(GO) test -C tools -vet=all ./mutants
+	$(GO) test -C tools -vet=all ./mutants ./attack
 
 platforms: ## build without C for PLATFORMS, and vet for the last of them
 	@for p in $(PLATFORMS); do echo "$$p" && \

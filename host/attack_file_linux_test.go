@@ -74,6 +74,13 @@ func (c *cage) tree(t *testing.T) canon.Hash {
 // hostilePath draws a path below a root, or one that is not.
 func (c *cage) hostilePath() string {
 	a := c.a
+	if a.Chance(3) { // through a link, to what is there
+		link := attack.Pick(a, "link-world", "link-store", "a-world", "out/link-world", "link-dir", "link-dir-abs", "link-up", "a/link-deep", "chain-dir", "link-root"+c.base+"/outside", "link-proc"+c.base+"/outside", "link-up/.world", "link-dot/link-dir", ".world", ".WORLD", ".worker", "other/.world", "../outside", "../.world", "a/../../outside")
+		if c.root == c.base {
+			link = "w/" + link
+		}
+		return link + "/" + attack.Pick(a, "f", "CANARY-name", "keyring", "new", "name", "store/f", "d/f")
+	}
 	var p string
 	for i := range 1 + a.IntN(4) {
 		if i > 0 {
@@ -110,12 +117,12 @@ func (c *cage) call(t *testing.T, p string) string {
 	if op := params["op"]; op == "write" || op == "append" || c.a.Chance(20) {
 		params["data"] = "changed"
 	}
-	switch c.a.IntN(30) {
+	switch c.a.IntN(15) {
 	case 0:
 		params["root"] = c.base
 	case 1:
 		params["op"] = attack.Pick(c.a, "READ", "delete", "", "read ", "link", "exec")
-	case 2:
+	case 2, 3:
 		config["op"] = attack.Pick(c.a, "read", "write", "append", "list")
 	}
 	setup := Setup{Kind: "f", Dir: c.dir, Config: fileCBOR(t, config)}
@@ -129,6 +136,9 @@ func (c *cage) call(t *testing.T, p string) string {
 	r, err := adapter.Perform(context.Background(), call)
 	if err != nil {
 		return err.Error()
+	}
+	if op := config["op"]; op != nil && op != params["op"] && r.Status == receipt.StatusOK {
+		c.a.Through("%q does %s, and config says %s", p, params["op"], op)
 	}
 	return payloadOf(t, r)
 }

@@ -92,7 +92,7 @@ func (t totals) String() string {
 
 var (
 	summary = regexp.MustCompile(`attack: (.+): (\d+) tried, (\d+) through$`)
-	noise   = regexp.MustCompile(`^(=== |--- PASS|PASS|ok )`)
+	noise   = regexp.MustCompile(`^(=== |--- PASS|PASS|ok |testing: warning: no tests to run)`)
 )
 
 // sum copies what go test -v says, without what went well, and adds up what the

@@ -86,11 +86,12 @@ func TestAttackProofs(t *testing.T) {
 				}
 			}
 		} else {
-			var whole, other any
+			var whole any
 			require.NoError(t, json.Unmarshal(data, &whole))
-			require.NoError(t, json.Unmarshal(encoded[attack.Pick(a, names...)], &other))
-			others := leaves(other, nil)
 			for range 1 + a.IntN(3) {
+				var other any // anew: nothing is put into itself
+				require.NoError(t, json.Unmarshal(encoded[attack.Pick(a, names...)], &other))
+				others := leaves(other, nil)
 				all := leaves(whole, func(v any) { whole = v })
 				at := all[a.IntN(len(all))]
 				at.set(bent(a, at.value, others[a.IntN(len(others))].value))

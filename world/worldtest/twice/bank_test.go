@@ -145,7 +145,7 @@ func (b *bank) away(external string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.asks[external]++
-	return canon.Sum(fmt.Append(nil, b.seed, external, b.asks[external]))[0] < 16
+	return canon.Sum(fmt.Append(nil, b.seed, external, b.asks[external]))[0] < 8
 }
 
 func ends(rng *rand.Rand, e *manifest.Effect) ending {

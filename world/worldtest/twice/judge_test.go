@@ -196,9 +196,12 @@ func (l *life) end() error {
 	return errors.New("it never ends")
 }
 
-// unconfirmed reports whether somebody still waits to be told. Where a verifier could not
-// be reached that was to confirm a recorded result, the next process asks it again.
+// unconfirmed reports whether somebody still waits to be told because a verifier could not
+// be reached that was to confirm a recorded result: the next process asks it again.
 func (l *life) unconfirmed() bool {
+	if !l.teller.isUnsure() {
+		return false
+	}
 	for _, c := range l.Cells() {
 		var s account
 		if len(c.State) > 0 && canon.UnmarshalTrusted(c.State, &s) == nil && slices.Contains(slices.Collect(maps.Values(s.Paid)), asked) {

@@ -20,6 +20,7 @@ import (
 // life is one world and its forks, whatever is done to them, and the bank.
 type life struct {
 	rng    *rand.Rand
+	rare   *rand.Rand // decides about what was added later, so that other lives stay what they were
 	total  map[string]int
 	struck *fault.Struck
 	story  []scene
@@ -40,7 +41,7 @@ type life struct {
 // done twice, or what else is wrong.
 func live(seed uint64, dir string, total map[string]int, struck *fault.Struck) (*life, error) {
 	l := &life{
-		rng: rand.New(rand.NewPCG(seed, 12)), total: total, struck: struck, began: time.Now(),
+		rng: rand.New(rand.NewPCG(seed, 12)), rare: rand.New(rand.NewPCG(seed, 13)), total: total, struck: struck, began: time.Now(),
 		bank: newBank(seed, struck), said: newSaid(), history: newHistory(), sound: newJudge(),
 		home: newHome("world", dir, new(worldtest.Journal)),
 	}
@@ -120,7 +121,10 @@ func (l *life) disturb() error {
 type action func(ctx context.Context) error
 
 func (l *life) action() action {
-	n := l.rng.IntN(41)
+	if l.rare.IntN(120) == 0 {
+		return l.sleep
+	}
+	n := l.rng.IntN(40)
 	for _, chance := range []struct {
 		below int
 		do    action
@@ -135,7 +139,6 @@ func (l *life) action() action {
 		{36, l.decide},
 		{38, l.crash},
 		{39, l.restart},
-		{40, l.sleep},
 	} {
 		if n < chance.below {
 			return chance.do
@@ -232,9 +235,9 @@ func (l *life) crash(context.Context) error {
 	if err := l.home.kill(l.process); err != nil {
 		return err
 	}
-	if l.rng.IntN(4) == 0 {
+	if l.rare.IntN(8) == 0 {
 		l.struck.Count("effect store torn")
-		if err := l.home.tear(l.rng); err != nil {
+		if err := l.home.tear(l.rare); err != nil {
 			return err
 		}
 	}

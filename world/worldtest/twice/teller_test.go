@@ -22,6 +22,7 @@ type teller struct {
 	mu     sync.Mutex
 	active map[receipt.Key]int // attempts that are being made
 	begun  []receipt.Key       // since the last call of news
+	unsure bool                // it could not be reached for a confirmation
 }
 
 func newTeller(b *bank) *teller {
@@ -92,7 +93,18 @@ func (t bankAdapter) Verify(ctx context.Context, call host.Call) (receipt.Found,
 // Confirm does the same. What a fork has of its parent the bank has under the
 // parent's name.
 func (t bankAdapter) Confirm(ctx context.Context, _ host.Call, r *receipt.Receipt) (receipt.Found, error) {
-	return t.ask(ctx, r.Key.External(r.World))
+	found, err := t.ask(ctx, r.Key.External(r.World))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unsure = t.unsure || err != nil
+	return found, err
+}
+
+// isUnsure reports whether the bank could not be reached for a confirmation.
+func (t *teller) isUnsure() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.unsure
 }
 
 func (t bankAdapter) ask(ctx context.Context, external string) (receipt.Found, error) {
