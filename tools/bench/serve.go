@@ -210,7 +210,7 @@ func (b *serveBench) load(ctx context.Context, submit func(context.Context, clie
 				if id, errs[i] = submit(ctx, clientEvent{from, n}); errs[i] == nil {
 					p.ids, p.took = append(p.ids, id), append(p.took, time.Since(start))
 				}
-				time.Sleep(b.pause)
+				time.Sleep(b.pause) //nolint:forbidigo // it has something else to do
 			}
 		})
 	}

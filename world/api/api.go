@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -88,6 +89,7 @@ func New(cfg Config) (*Server, error) {
 		turns:         newSlots("turns", l.Turns, l),
 		health:        newSlots("health", Slots{All: l.Health, Token: l.Health + 1, World: l.Health}, l),
 	}
+	s.turns.queued = math.MaxInt // who waits for one has a slot of another kind
 	if len(cfg.Worlds) == 0 {
 		return nil, errors.New("api: no world to serve")
 	}

@@ -13,7 +13,7 @@ import (
 type Connections struct {
 	All     int // but for the first of a token; 0: DefaultConnections, or a quarter of the descriptors that the process may have
 	Token   int // that have shown one token; 0: a quarter of All
-	Unknown int // that have shown no token that is known, which none of the others takes; 0: a quarter of All
+	Unknown int // that have shown no token that is known, which none of the others takes; 0: half of All
 }
 
 // connections holds callers to how many may be connected. Where one more comes that

@@ -79,7 +79,7 @@ func (l Limits) withDefaults() Limits {
 	l.HeaderBytes = orDefault(l.HeaderBytes, DefaultHeaderBytes)
 	l.Connections.All = orDefault(l.Connections.All, min(DefaultConnections, descriptors()/4))
 	l.Connections.Token = orDefault(l.Connections.Token, max(1, l.Connections.All/4))
-	l.Connections.Unknown = orDefault(l.Connections.Unknown, max(1, l.Connections.All/4))
+	l.Connections.Unknown = orDefault(l.Connections.Unknown, max(1, l.Connections.All/2))
 	l.BodyRate = orDefault(l.BodyRate, DefaultBodyRate)
 	l.BodyGrace = orDefault(l.BodyGrace, DefaultBodyGrace)
 	l.Requests = l.Requests.withDefaults(DefaultRequests)
