@@ -99,7 +99,11 @@ func unsuccessful(a *view.Intent) error {
 	case receipt.StateDenied:
 		return hinted(fmt.Errorf("%w: %s", errDenied, a.Reason), "worldctl intent show %s", key)
 	case receipt.StateParked:
-		return hinted(fmt.Errorf("%w until tick %d", errNotApproved, a.Deadline), "worldctl intent approve %s --reason TEXT, then worldctl run", key)
+		err := errNotApproved
+		if a.Deadline != 0 {
+			err = fmt.Errorf("%w until tick %d", err, a.Deadline)
+		}
+		return hinted(err, "worldctl intent approve %s --reason TEXT, then worldctl run", key)
 	case receipt.StateInDoubt:
 		return hinted(fmt.Errorf("%w: %s", errUndecided, a.Reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
 	default:

@@ -204,7 +204,7 @@ func hintsOfEffects() []hint {
 		{[]error{errUndecided}, "worldctl intent list --state in_doubt"},
 		{[]error{view.ErrPrefix, receipt.ErrUnknownIntent}, "worldctl intent list"},
 		{[]error{view.ErrKeys}, "type more of its digits"},
-		{[]error{view.ErrState}, fmt.Sprintf("states are %v", receipt.States())},
+		{[]error{view.ErrState}, view.StateNames()},
 		{[]error{world.ErrConfirmationRequired}, "worldctl intent list --state parked"},
 		{[]error{world.ErrUnconfirmed}, "nothing has changed: type it again when the outside answers, or without --confirm"},
 		{[]error{world.ErrNoRepeat}, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"},

@@ -102,6 +102,9 @@ func (lw *World) redact(ctx context.Context, p Payload, reason, actor string) (r
 // payloadOf returns the hash of the payload of a record.
 func (lw *World) payloadOf(id journal.Seq) (journal.Hash, error) {
 	rec, err := journal.Read(lw.store, id)
+	if errors.Is(err, journal.ErrNotFound) {
+		err = fmt.Errorf("record #%d: %w", id, journal.ErrNotFound)
+	}
 	if err == nil && rec.Blob.IsZero() {
 		err = fmt.Errorf("record #%d: %w", id, ErrInline)
 	}

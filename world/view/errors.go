@@ -3,9 +3,9 @@ package view
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/http"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
@@ -119,6 +119,15 @@ func faultsOfWorlds() []Fault {
 	}
 }
 
+// StateNames names the states of intents.
+func StateNames() string {
+	var names []string
+	for _, state := range receipt.States() {
+		names = append(names, string(state))
+	}
+	return "states are " + strings.Join(names, ", ")
+}
+
 // faultsOfInput are about events, cells, effects, and decisions about them.
 func faultsOfInput() []Fault {
 	const large, many = http.StatusRequestEntityTooLarge, http.StatusTooManyRequests
@@ -139,7 +148,7 @@ func faultsOfInput() []Fault {
 		{is(world.ErrOtherParams), "other-params", conflict, ExitConflict, ""},
 		{is(world.ErrNoRepeat), "no-repeat", conflict, ExitFailed, ""},
 		{is(world.ErrNoBudget), "no-budget", forbidden, ExitDenied, ""},
-		{is(ErrState), "malformed", http.StatusBadRequest, ExitUsage, fmt.Sprintf("states are %v", receipt.States())},
+		{is(ErrState), "malformed", http.StatusBadRequest, ExitUsage, StateNames()},
 		{is(ErrOrder, ErrKind, ErrPrefix, ErrKeys), "", 0, ExitUsage, ""},
 		{is(world.ErrConfirmationRequired), "", 0, ExitUndecided, ""},
 		{is(world.ErrUnconfirmed, world.ErrNotParked, world.ErrNoEffect), "", 0, ExitFailed, ""},
@@ -216,7 +225,7 @@ func faultsOfDisk() []Fault {
 		{as[*journal.ArchivedError], "", 0, ExitFailed, ""},
 		{is(journal.ErrArchived, store.ErrNothingToArchive, store.ErrNeededToOpen, store.ErrNewerFormat), "", 0, ExitFailed, ""},
 		{is(world.ErrEngine), "no-engine", conflict, ExitFailed, ""},
-		{is(local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
+		{is(local.ErrCutOff, local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
 		{is(journal.ErrNotFound), "", 0, ExitFailed, ""},
 		{is(fs.ErrExist), "", 0, ExitConflict, ""},
 	}

@@ -126,7 +126,7 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 	}
 	a := &Intent{
 		IntentLine: line, Tag: e.Intent.Tag, Occurrence: e.Intent.Occurrence, ParamsHash: e.Params, Outcome: e.Outcome,
-		Reserved: e.Reserved, Deadline: manifest.Tick(e.Deadline), For: e.For, Repeats: e.Repeats, Reused: e.Reused,
+		Reserved: e.Reserved, Deadline: deadlineOf(e), For: e.For, Repeats: e.Repeats, Reused: e.Reused,
 		Emitted: journal.Seq(e.Emitted), Started: journal.Seq(e.Started), Finished: journal.Seq(e.Finished),
 	}
 	a.Attempts, err = j.attempts(e)
@@ -271,10 +271,10 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 		}
 		return err
 	case e.State == receipt.StateParked && e.Deadline != 0 && e.Repeats != nil:
-		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; decide before tick %d: intent approve, intent approve --reuse or intent deny",
-			e.Repeats.String()[:12], e.Deadline)
+		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; %s: intent approve, intent approve --reuse or intent deny",
+			e.Repeats.String()[:12], decideBefore(e))
 	case e.State == receipt.StateParked && e.Deadline != 0:
-		line.Reason = fmt.Sprintf("decide before tick %d: intent approve or intent deny", e.Deadline)
+		line.Reason = decideBefore(e) + ": intent approve or intent deny"
 	case e.State == receipt.StateParked:
 		line.Reason = "the outside is not what its receipt says; decide with intent confirm or intent deny"
 	case e.State == receipt.StateOpen && e.Waiting:
@@ -283,6 +283,22 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 		return r.explainEnd(line, e)
 	}
 	return nil
+}
+
+// deadlineOf returns the tick at which an intent is denied if it is parked; 0: at none.
+func deadlineOf(e *receipt.Entry) manifest.Tick {
+	if e.Deadline == receipt.NoDeadline {
+		return 0
+	}
+	return manifest.Tick(e.Deadline)
+}
+
+// decideBefore says until when a parked intent waits for a person.
+func decideBefore(e *receipt.Entry) string {
+	if at := deadlineOf(e); at != 0 {
+		return fmt.Sprintf("decide before tick %d", at)
+	}
+	return "decide at any time"
 }
 
 // explainEnd says why an intent came to nothing.
