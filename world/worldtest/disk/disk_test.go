@@ -143,7 +143,7 @@ func (l *life) process(disk *failing) {
 	}
 	seed := l.rng.Uint64()
 	go func() { end <- l.act(disk, opts, rand.New(rand.NewPCG(seed, 0))) }()
-	<-end // however it ended: what is left is judged
+	<-end //nolint:errcheck // however it ended: what is left is judged
 	disk.dead.Store(true)
 	disk.mu.Lock()
 	defer disk.mu.Unlock()
