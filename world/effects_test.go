@@ -298,3 +298,18 @@ func TestBackoffOfAProcessBeforeIsWaitedForAgain(t *testing.T) {
 	p.due()
 	require.EqualValues(t, 2, p.performing().Attempt)
 }
+
+// What a step may ask for is the manifest's to say, also where the reducer is Go.
+func TestStepThatExceedsALimitAsksForNothing(t *testing.T) {
+	w := bots(t, func(m *manifest.Manifest) {
+		r := m.Reducers["bot"]
+		r.Limits.Effects = 2
+		m.Reducers["bot"] = r
+	})
+	w.Submit("go", order{To: "a", Do: []act{{Effect: "tool.a", Param: "1"}, {Effect: "tool.a", Param: "2"}}})
+	w.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a", Param: "1"}, {Effect: "tool.a", Param: "2"}, {Effect: "tool.a", Param: "3"}}})
+	w.Run()
+	require.Equal(t, 2, w.Status().Intents[receipt.StateCommitted])
+	require.Equal(t, 1, w.Status().Parked)
+	w.RequireReplay()
+}

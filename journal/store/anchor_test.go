@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -123,4 +124,17 @@ func TestStoreWithAnotherPastIsRefused(t *testing.T) {
 	require.NoError(t, db.Close())
 	_, err := Open(testDir, testOptions(mem))
 	require.ErrorIs(t, err, ErrOffAnchor)
+}
+
+// A batch that is not durable is not acknowledged, whatever came with it.
+func TestBatchThatFailedIsNotAnchored(t *testing.T) {
+	mem, w := aWorld(t)
+	s := reopen(t, mem)
+	defer s.Close() //nolint:errcheck // it has failed
+	before := s.anchor.slot.Head
+	lost := errors.New("the sync failed")
+	err := s.anchorAt([]*pending{{Batch: journal.Batch{Head: w.head}, err: lost}})
+	require.ErrorIs(t, err, lost)
+	require.Equal(t, before, s.anchor.slot.Head)
+	require.ErrorIs(t, s.failed(), lost, "nothing goes on after it")
 }
