@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -45,20 +46,32 @@ const (
 type BoundError struct {
 	Name  string // of Bounds: "gas" or "memory"
 	Bound uint64
-	Needs uint64      // the bound that would do for this one thing; 0: nobody can tell
+	Needs uint64      // the least bound that would do for this one thing; 0: nobody can tell
 	What  string      // e.g. "a step of cell person/ada"
 	At    journal.Seq // the last record that was lived through
 }
 
 func (e *BoundError) Error() string {
-	text := fmt.Sprintf("%s needs more %s than the bound of %d", e.What, e.Name, e.Bound)
+	text := fmt.Sprintf("%s needs more %s than the bound of %s", e.What, e.Name, e.amount(e.Bound))
 	if e.Needs != 0 {
-		text += fmt.Sprintf(": %d would do", e.Needs)
+		text += fmt.Sprintf(", at least %s", e.amount(e.Needs))
 	}
 	if e.At != 0 {
 		text = fmt.Sprintf("after record #%d: %s", e.At, text)
 	}
 	return "world: " + text
+}
+
+// amount writes a bound as people set it.
+func (e *BoundError) amount(n uint64) string {
+	const kib, mib = 1 << 10, 1 << 20
+	switch {
+	case e.Name != "memory":
+		return strconv.FormatUint(n, 10)
+	case n < mib || n%kib == 0 && n%mib != 0:
+		return strconv.FormatUint((n+kib-1)/kib, 10) + "KiB"
+	}
+	return strconv.FormatUint((n+mib-1)/mib, 10) + "MiB"
 }
 
 // guard holds rules to bounds, and ends what nobody waits for any more. A nil one lets

@@ -2,7 +2,7 @@ package worldctl
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"runtime/debug"
 	"runtime/metrics"
@@ -23,13 +23,13 @@ import (
 func (c *cli) addBounds(cmd *cobra.Command) {
 	c.bounds = local.DefaultBounds()
 	f := cmd.Flags()
-	f.Uint64Var(&c.bounds.Gas, "max-gas", c.bounds.Gas, "let a step of other people's rules use `GAS`, whatever they allow")
+	f.Var((*bound)(&c.bounds.Gas), "max-gas", "let a step of other people's rules use `GAS`, whatever they allow")
 	f.Var((*byteSize)(&c.bounds.Memory), "max-memory", "let other people's rules use `SIZE` of memory, as 1GiB")
 }
 
 // addTime adds the flag of how long that may take.
 func (c *cli) addTime(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&c.bounds.Time, "max-time", c.bounds.Time, "end it after this `DURATION`, as 1h")
+	cmd.Flags().Var((*span)(&c.bounds.Time), "max-time", "end it after this `DURATION`, as 1h")
 }
 
 // addSize adds the flag of how large what is read may be.
@@ -42,11 +42,58 @@ func (c *cli) timed(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, c.bounds.Time, &local.TimeError{Bound: c.bounds.Time})
 }
 
+// Types of flags of bounds. 0 would bound nothing, or all.
+const (
+	boundType = "bound"
+	spanType  = "span"
+	sizeType  = "size"
+)
+
+var errNoBound = errors.New("a bound is not 0")
+
+// bound is the value of a flag: a number that is not 0.
+type bound uint64
+
+// Type implements pflag.Value.
+func (*bound) Type() string { return boundType }
+
+// String implements pflag.Value.
+func (b *bound) String() string { return strconv.FormatUint(uint64(*b), 10) }
+
+// Set implements pflag.Value.
+func (b *bound) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 {
+		return errNoBound
+	}
+	*b = bound(n)
+	return nil
+}
+
+// span is the value of a flag: a duration that is not 0.
+type span time.Duration
+
+// Type implements pflag.Value.
+func (*span) Type() string { return spanType }
+
+// String implements pflag.Value.
+func (s *span) String() string { return time.Duration(*s).String() }
+
+// Set implements pflag.Value.
+func (s *span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errNoBound
+	}
+	*s = span(d)
+	return nil
+}
+
 // byteSize is the value of a flag: a number of bytes, with a unit if there is one.
 type byteSize uint64
 
 // Type implements pflag.Value.
-func (*byteSize) Type() string { return "size" }
+func (*byteSize) Type() string { return sizeType }
 
 // String implements pflag.Value.
 func (s *byteSize) String() string {
@@ -69,7 +116,7 @@ func (s *byteSize) Set(text string) error {
 	}
 	n, err := strconv.ParseUint(number, 10, 64)
 	if err != nil || n == 0 || n > math.MaxInt64/unit {
-		return fmt.Errorf("a size is a number of bytes, or one with a unit: 512MiB, 1GiB")
+		return errNoBound
 	}
 	*s = byteSize(n * unit)
 	return nil
@@ -77,7 +124,7 @@ func (s *byteSize) Set(text string) error {
 
 // byteUnits are the units of sizes, the largest first.
 func byteUnits() []byteUnit {
-	return []byteUnit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+	return []byteUnit{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
 }
 
 type byteUnit struct {

@@ -77,9 +77,9 @@ func hintOfType(err error) string {
 	case errors.As(err, &bound):
 		return hintOfBound(bound)
 	case errors.As(err, &late):
-		return "--max-time DURATION of worldctl verify, import journal or shadow gives it more"
+		return "--max-time DURATION gives it more"
 	case errors.As(err, &size):
-		return "--max-size SIZE of worldctl verify or import journal takes more"
+		return "--max-size SIZE takes more"
 	case errors.As(err, &locked):
 		return "a world has one owner at a time: wait until that process has ended, then type this again"
 	case errors.As(err, &diverged):
@@ -117,7 +117,7 @@ func hintOfBound(e *world.BoundError) string {
 	if e.Name == "memory" {
 		flag = "--max-memory SIZE"
 	}
-	return flag + " of worldctl verify, import journal, shadow or serve allows more"
+	return flag + " allows more, of the verbs verify, import journal, shadow, policy eval and serve"
 }
 
 func hintOfKeyring(err *local.KeyringError) string {

@@ -99,6 +99,12 @@ func takenBy(f *pflag.Flag) string {
 		return "words with commas between"
 	case "duration":
 		return "a duration such as 10s or 5m"
+	case boundType:
+		return "a number that is not 0"
+	case spanType:
+		return "a duration that is not 0, such as 10s or 5m"
+	case sizeType:
+		return "a size such as 512MiB or 16GiB"
 	}
 	what, _ := pflag.UnquoteUsage(f)
 	return what

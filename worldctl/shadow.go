@@ -215,7 +215,7 @@ func (c *cli) showRun(x *shadowRun, format string) error {
 	if a.From < x.since {
 		c.note("the history begins before #%d, which put the manifest in force: what that has changed is told with the rest", x.since)
 	}
-	if a.Events == 0 && a.From > 1 {
+	if a.Events == 0 {
 		c.note("note: no event has come since %s: --last N or --from SNAPSHOT shadow more of the history", view.BeganAt(a.Report))
 	}
 	if x.proposal == 0 {

@@ -50,6 +50,11 @@ suffice, which is no verdict.`,
 			if len(args) == 1 {
 				return c.verifyFile(cmd.Context(), args[0], how)
 			}
+			for _, name := range []string{"max-gas", "max-memory", "max-time", "max-size"} {
+				if cmd.Flags().Changed(name) {
+					return usagef("the rules of a world are its owner's, and have its limits", "--%s is for a FILE", name)
+				}
+			}
 			dir, err := c.dir()
 			if err != nil {
 				return err

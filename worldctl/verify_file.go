@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -121,9 +122,17 @@ func (c *cli) verifyFile(ctx context.Context, file string, how local.Verificatio
 	progress, stop := c.counted()
 	ctx, counted, release := c.inMemory(ctx, "the verification", progress)
 	defer release()
-	how.Progress = counted
+	var last atomic.Uint64
+	how.Progress = func(done, all uint64) {
+		last.Store(done)
+		counted(done, all)
+	}
 	r, err := local.VerifyBundle(ctx, in, c.options(), how)
 	stop()
+	var late *local.TimeError
+	if errors.As(err, &late) {
+		return fmt.Errorf("after record #%d: %w", last.Load(), err)
+	}
 	if errors.Is(err, bundle.ErrNotBundle) {
 		return hinted(fmt.Errorf("%w: %s: %w", errInvalid, file, err), hintBundle)
 	}

@@ -35,12 +35,16 @@ func (b Bounds) withDefaults() Bounds {
 // TimeError says that something was not done within Bounds.Time.
 type TimeError struct{ Bound time.Duration }
 
-func (e *TimeError) Error() string { return fmt.Sprintf("it was not done within %s", e.Bound) }
+func (e *TimeError) Error() string {
+	return fmt.Sprintf("it takes longer than the bound of %s", e.Bound)
+}
 
 // SizeError says that more would have been read, or unpacked, than Bounds.Size.
 type SizeError struct{ Bound uint64 }
 
-func (e *SizeError) Error() string { return fmt.Sprintf("it has more than %d bytes", e.Bound) }
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("the file has, or unpacks to, more than the bound of %d bytes", e.Bound)
+}
 
 // within bounds the time of what runs under ctx: its cause is a *TimeError then.
 func (b Bounds) within(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"net/url"
@@ -157,13 +158,20 @@ func persist(ctx context.Context, note func(err error, wait time.Duration), ask 
 	return err
 }
 
+// noteIn returns what logs that a server does not answer.
+func noteIn(log *slog.Logger, what string) func(error, time.Duration) {
+	return func(err error, wait time.Duration) {
+		log.Warn("the server does not answer", "about", what, "error", err, "again_in", wait)
+	}
+}
+
 // worlds returns the worlds to work for.
-func (c *client) worlds(ctx context.Context, named []string) ([]string, error) {
+func (c *client) worlds(ctx context.Context, named []string, log *slog.Logger) ([]string, error) {
 	if len(named) > 0 {
 		return slices.Compact(slices.Sorted(slices.Values(named))), nil
 	}
 	var list api.Worlds
-	err := persist(ctx, func(error, time.Duration) {}, func(ctx context.Context) error { return c.get(ctx, "/api/worlds", &list) })
+	err := persist(ctx, noteIn(log, "worlds"), func(ctx context.Context) error { return c.get(ctx, "/api/worlds", &list) })
 	if err != nil {
 		return nil, fmt.Errorf("worker: list of worlds: %w", err)
 	}

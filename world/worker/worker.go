@@ -93,7 +93,7 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Secrets = host.Secrets(filepath.Join(own, "secrets"))
 	}
 	cfg.Secrets = cfg.Trust.lookup(cfg.Secrets)
-	worlds, err := c.worlds(ctx, cfg.Worlds)
+	worlds, err := c.worlds(ctx, cfg.Worlds, cfg.Log)
 	if err != nil {
 		return unlessOver(ctx, err)
 	}

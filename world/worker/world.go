@@ -82,9 +82,7 @@ func (w *worldWorker) work(ctx, life context.Context) error {
 
 // note returns what logs a failure after which the worker tries again.
 func (w *worldWorker) note(what string) func(error, time.Duration) {
-	return func(err error, wait time.Duration) {
-		w.log.Warn("the server does not answer", "about", what, "error", err, "again_in", wait)
-	}
+	return noteIn(w.log, what)
 }
 
 // keep renews a lease until it is not held, or over.
