@@ -76,7 +76,13 @@ type validator struct {
 	faults []Fault
 }
 
+// maxFaults is how many faults are told of: a manifest of 4 MiB can have a million.
+const maxFaults = 100
+
 func (v *validator) fault(path, format string, args ...any) {
+	if len(v.faults) >= maxFaults {
+		return
+	}
 	v.faults = append(v.faults, Fault{Path: path, Msg: fmt.Sprintf(format, args...)})
 }
 
@@ -232,8 +238,17 @@ func (v *validator) budget(path string, b Budget) {
 	}
 }
 
+// told is a part of a message that costs something, and is made where it is told.
+type told func() string
+
+func (t told) String() string { return t() }
+
 // among lists the names there are, for a message about one that there is not.
-func among[T any](section map[string]T) string {
+func among[T any](section map[string]T) told {
+	return func() string { return listed(section) }
+}
+
+func listed[T any](section map[string]T) string {
 	const most = 8
 	names := slices.Sorted(maps.Keys(section))
 	switch {

@@ -2,6 +2,7 @@ package manifest_test
 
 import (
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -395,4 +396,15 @@ func TestEffectsCannotMakeUpForEachOther(t *testing.T) {
 		"/effects/c/compensate/kind: " + circle + "c, d, b",
 		"/effects/d/compensate/kind: " + circle + "d, b, c",
 	}, got)
+}
+
+// A manifest of some megabytes can have a million faults, and each names what there is.
+func TestNoMoreFaultsAreToldThanSomebodyReads(t *testing.T) {
+	m := good()
+	r := m.Reducers["agent"]
+	for i := range 1000 {
+		r.Grants = append(r.Grants, fmt.Sprint("none", i))
+	}
+	m.Reducers["agent"] = r
+	require.Len(t, m.Validate(), 100)
 }

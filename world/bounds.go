@@ -81,7 +81,8 @@ type guard struct {
 	bounds Bounds
 	step   reducer.Bounds
 	spared uint64 // bytes held that nobody counts: the history's own
-	kept   uint64 // bytes held beside a kernel: code, images, states of a migration
+	kept   uint64 // bytes held beside a kernel: code, states of a migration
+	images uint64 // bytes of images, which rollbacks may return to
 	next   uint64 // volume at which the kernel is weighed again
 	err    error  // why it ended
 }
@@ -167,6 +168,27 @@ func times(a, b uint64) uint64 {
 	return a * b
 }
 
+// begin says that other rules take the place of those before, which go.
+func (g *guard) begin() {
+	if g != nil {
+		g.kept = 0
+	}
+}
+
+// image counts an image that is held beside the kernel.
+func (g *guard) image(img *journal.Image) {
+	if g == nil {
+		return
+	}
+	g.images += uint64(len(img.Core))
+	for i := range img.Cells {
+		g.images += cellBytes + uint64(len(img.Cells[i].Bytes))
+	}
+	for i := range img.Intents {
+		g.images += entryBytes + uint64(len(img.Intents[i].Bytes))
+	}
+}
+
 // keep counts n bytes that are held beside the kernel, and returns why nothing goes on.
 func (g *guard) keep(n uint64, what string) error {
 	if g == nil {
@@ -198,18 +220,18 @@ func (g *guard) bounded() bool { return g != nil && g.bounds.Memory != math.MaxU
 // weigh ends what is under way where a kernel holds too much. It looks at all of it
 // after so much has been written that it may.
 func (g *guard) weigh(k *kernel) {
-	if g == nil || k.volume+g.kept < g.next {
+	if g == nil || k.volume+g.kept+g.images < g.next {
 		return
 	}
 	most := g.bounds.Memory / heldShare
-	held := k.held() + g.kept
+	held := k.held() + g.kept + g.images
 	if held > g.spared && held-g.spared > most {
 		g.exceed(BoundError{
 			Name: "memory", Needs: times(held-g.spared, heldShare), At: k.last,
 			What: fmt.Sprintf("what the world holds (%d bytes)", held),
 		})
 	}
-	g.next = k.volume + g.kept + max((g.spared+most-min(held, g.spared+most))/2, most/8)
+	g.next = k.volume + g.kept + g.images + max((g.spared+most-min(held, g.spared+most))/2, most/8)
 }
 
 // over reports whether nothing goes on. It is asked before every turn.

@@ -198,6 +198,34 @@ def reduce(ctx, state, event):
 	}
 }
 
+// Images of what was are held for rollbacks, and the code of rules that were replaced is not.
+func TestImagesAreBoundedAndOldCodeIsNot(t *testing.T) {
+	m, contents := rulesOf(t, plain, "def reduce(ctx, state, event):\n    return [str(i) for i in range(5000)]\n")
+	w := worldtest.New(t, *m, contents, worldtest.Options{})
+	for i := range 20 {
+		for n := range 10 {
+			w.Submit("go", map[string]any{"to": fmt.Sprint(n)})
+		}
+		w.Run()
+		_, err := w.Snapshot(t.Context(), fmt.Sprint("s", i), "", "a person")
+		require.NoError(t, err)
+	}
+	_, err := world.Replay(t.Context(), w.Journal, world.ReplayConfig{Bounds: world.Bounds{Gas: 1_000_000, Memory: 4 << 20}})
+	var bound *world.BoundError
+	require.ErrorAs(t, err, &bound)
+	_, err = world.Replay(t.Context(), w.Journal, world.ReplayConfig{Bounds: world.Bounds{Gas: 1_000_000, Memory: 64 << 20}})
+	require.NoError(t, err)
+
+	m, contents = rulesOf(t, plain, keeps+"#"+strings.Repeat("x", 100<<10)+"\n")
+	w = worldtest.New(t, *m, contents, worldtest.Options{})
+	for range 6 {
+		m.Version++
+		require.NoError(t, worldtest.Adopt(t.Context(), w.World, m, contents))
+	}
+	_, err = world.Replay(t.Context(), w.Journal, world.ReplayConfig{Bounds: world.Bounds{Gas: 1_000_000, Memory: 8 << 20}})
+	require.NoError(t, err)
+}
+
 // Candidates are a stranger's as long as nobody has put them in force.
 func TestCandidatesAreBounded(t *testing.T) {
 	nested := any("end")
@@ -219,6 +247,14 @@ def reduce(ctx, state, event):
 			}
 			return strings.Replace(plain, "reducers:\n", "reducers:\n"+all.String(), 1)
 		}(), "x = [str(i) for i in range(10000)]\n" + keeps},
+		"routes of many events to one cell": {"memory", func() string {
+			events, routes := new(strings.Builder), new(strings.Builder)
+			for i := range 700 {
+				fmt.Fprintf(events, "  e%d:\n", i)
+				fmt.Fprintf(routes, "  - {event: '*', reducer: r, key: '\"k%d\"'}\n", i)
+			}
+			return strings.Replace(plain, "  more:\n", "  more:\n"+events.String(), 1) + routes.String()
+		}(), keeps},
 		"a migration to large states": {"memory", plain, "def migrate(state):\n    return [str(i) for i in range(20000)]\n" + keeps},
 		"a migration without end":     {"gas", strings.Replace(plain, "source: r.star}", "source: r.star, "+raised+"}", 1), "def migrate(state):\n    while True:\n        pass\n" + keeps},
 	}

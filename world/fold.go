@@ -212,6 +212,7 @@ func (k *folding) keepImage() error {
 	if err != nil {
 		return err
 	}
+	k.rules.guard.image(img)
 	if k.images == nil {
 		k.images = new(journal.Images)
 		if k.base != nil {

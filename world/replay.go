@@ -145,6 +145,11 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*
 
 // rulesOf returns the rules of a manifest that is a blob.
 func rulesOf(hash journal.Hash, blobs journal.Blobs, registry reducer.Registry, g *guard) (*rules, error) {
+	if encoded, err := blobs.Blob(hash); err == nil {
+		if g.item(len(encoded), "manifest", hash.String(), 0); g.ended() != nil {
+			return nil, g.ended()
+		}
+	}
 	m, err := manifestOf(hash, blobs)
 	if err != nil {
 		return nil, err

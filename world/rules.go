@@ -60,6 +60,10 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 	if err != nil {
 		return nil, err
 	}
+	g.begin()
+	if err := g.keep(policyBytes*uint64(len(m.Policies)), "the policies"); err != nil {
+		return nil, err
+	}
 	gate, err := governance.NewGate(m)
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
@@ -129,6 +133,12 @@ func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.
 	return rule, r.guard.keep(filled, "the code of reducer "+name)
 }
 
+// What compiled rules hold, roughly: a route that an event has, and a policy.
+const (
+	routeBytes  = 256
+	policyBytes = 128 << 10
+)
+
 // sourceShare is how many bytes a program holds for each one of its source.
 const sourceShare = 16
 
@@ -154,6 +164,9 @@ func (r *rules) compileEvent(name string, def manifest.Event, blobs journal.Blob
 	for _, rt := range r.manifest.Routing {
 		if !manifest.Match(rt.Event, name) {
 			continue
+		}
+		if err := r.guard.keep(routeBytes, "routing"); err != nil {
+			return nil, err
 		}
 		key, err := manifest.ParseKeyExpr(rt.Key)
 		if err != nil {

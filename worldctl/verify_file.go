@@ -18,6 +18,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/journal/bundle"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -178,9 +179,13 @@ func (c *cli) concludeVerify(r *verify.Report, trust bool, remedy, unsigned stri
 }
 
 func (c *cli) verifyProof(in io.Reader, trust []ed25519.PublicKey) error {
-	data, err := io.ReadAll(io.LimitReader(in, verify.MaxProofBytes+1))
+	most := min(verify.MaxProofBytes, int64(c.bounds.Memory/proofShare))
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
 	if err != nil {
 		return err
+	}
+	if int64(len(data)) > most && most < verify.MaxProofBytes {
+		return &world.BoundError{Name: "memory", Bound: c.bounds.Memory, What: fmt.Sprintf("a proof of more than %d bytes", most)}
 	}
 	p, err := verify.CheckProof(data, trust)
 	if errors.Is(err, verify.ErrNotProof) {
@@ -200,6 +205,9 @@ func (c *cli) verifyProof(in io.Reader, trust []ed25519.PublicKey) error {
 	}
 	return nil
 }
+
+// proofShare is what part of the bound of memory a proof may have in bytes.
+const proofShare = 16
 
 func (c *cli) showProven(p *verify.Proven) {
 	if !p.OK {

@@ -154,7 +154,7 @@ func (k *indexer) record() {
 		k.pending = nil // by what cannot be decoded, nothing is known of its needs
 		return
 	}
-	names := needs(s.Record, k.r)
+	names := needs(s.Record, k.r, k.r.maxManifest)
 	for _, name := range names {
 		if _, there := k.r.blobs[name]; !there && k.absent[name] == 0 {
 			k.absent[name] = s.ID

@@ -7,8 +7,9 @@ import (
 
 // needs returns the blobs that a record needs: its payload, and the manifest that
 // it brings into the world with all that this names. What cannot be read needs
-// nothing: whoever verifies the records says that it is missing.
-func needs(rec journal.Record, blobs journal.Blobs) (names []journal.Hash) {
+// nothing: whoever verifies the records says that it is missing. A manifest of more than
+// most bytes (0: of any size) is not read.
+func needs(rec journal.Record, blobs journal.Blobs, most int) (names []journal.Hash) {
 	if !rec.Blob.IsZero() {
 		names = append(names, rec.Blob)
 	}
@@ -25,7 +26,7 @@ func needs(rec journal.Record, blobs journal.Blobs) (names []journal.Hash) {
 	}
 	names = append(names, name)
 	encoded, err := blobs.Blob(name)
-	if err != nil {
+	if err != nil || most > 0 && len(encoded) > most {
 		return names
 	}
 	m, err := manifest.Decode(encoded)

@@ -19,8 +19,10 @@ const placeEvery = 512
 
 // Options say how a bundle is opened. The zero value works.
 type Options struct {
-	Dir      string // of the temporary file; empty: that of the system
-	MaxBytes int64  // how large a bundle may be unpacked, else ErrSize; 0: DefaultMaxBytes
+	Dir         string // of the temporary file; empty: that of the system
+	MaxManifest int    // how large a manifest may be that is looked into; 0: as large as any
+
+	MaxBytes int64 // how large a bundle may be unpacked, else ErrSize; 0: DefaultMaxBytes
 }
 
 // Reader reads a bundle: it is the journal.History of it. It holds an index in
@@ -36,6 +38,8 @@ type Reader struct {
 	notes   []span
 	damage  []error
 	omitted uint64 // damage that was too much to be kept
+
+	maxManifest int
 }
 
 // place is where every 512th record is.
@@ -62,7 +66,7 @@ func Open(from io.Reader, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
-	r := &Reader{file: file, name: file.Name(), blobs: make(map[journal.Hash]span)}
+	r := &Reader{file: file, name: file.Name(), blobs: make(map[journal.Hash]span), maxManifest: o.MaxManifest}
 	if os.Remove(r.name) == nil { // where open files cannot be removed, Close does
 		r.name = ""
 	}

@@ -93,7 +93,7 @@ func (x *Writer) Record(s journal.Scanned) error {
 		x.withheld[rec.Blob] = true
 	}
 	if len(x.pending) > 0 {
-		names := needs(rec, x.pending)
+		names := needs(rec, x.pending, 0)
 		for _, b := range x.pending {
 			if !slices.Contains(names, b.Hash) {
 				return x.invalid("record #%d does not need blob %s", rec.ID, b.Hash)

@@ -35,6 +35,7 @@ type Limits struct {
 	Read      time.Duration // a request, with its body; 0: DefaultRead
 	Answer    time.Duration // from the request to its answer; 0: DefaultAnswer
 	Verify    time.Duration // likewise, of a verification and of what waits for one; 0: DefaultVerify
+	Shadow    time.Duration // of a shadow, which keeps all others from its world; 0: DefaultShadow
 	Idle      time.Duration // between two requests on a connection; 0: DefaultIdle
 	Heartbeat time.Duration // a stream says so often that it lives; 0: DefaultHeartbeat
 	Flush     time.Duration // a follower takes so long at most to read what it is sent; 0: DefaultFlush
@@ -65,6 +66,7 @@ const (
 	DefaultRead      = time.Minute
 	DefaultAnswer    = time.Minute
 	DefaultVerify    = 10 * time.Minute
+	DefaultShadow    = 30 * time.Second
 	DefaultIdle      = 2 * time.Minute
 	DefaultHeartbeat = 15 * time.Second
 	DefaultFlush     = 10 * time.Second
@@ -96,6 +98,7 @@ func (l Limits) withDefaults() Limits {
 	l.Read = orDefault(l.Read, DefaultRead)
 	l.Answer = orDefault(l.Answer, DefaultAnswer)
 	l.Verify = orDefault(l.Verify, DefaultVerify)
+	l.Shadow = orDefault(l.Shadow, DefaultShadow)
 	l.Idle = orDefault(l.Idle, DefaultIdle)
 	l.Heartbeat = orDefault(l.Heartbeat, DefaultHeartbeat)
 	l.Flush = orDefault(l.Flush, DefaultFlush)

@@ -104,7 +104,9 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	id, r, err := c.world.Local.Shadow(c.Context(), n, cfg, c.actor())
+	ctx, cancel := context.WithTimeout(c.Context(), c.server.cfg.Limits.Shadow)
+	defer cancel()
+	id, r, err := c.world.Local.Shadow(ctx, n, cfg, c.actor())
 	if err != nil {
 		return err
 	}

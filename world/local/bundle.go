@@ -186,7 +186,32 @@ func VerifyBundle(ctx context.Context, from io.Reader, opts Options, v Verificat
 	bounds := opts.Bounds.withDefaults()
 	ctx, cancel := bounds.within(ctx)
 	defer cancel()
-	r, err := bundle.Open(cancelled{ctx, from}, bundle.Options{MaxBytes: int64(bounds.Size)})
+	type verified struct {
+		report *verify.Report
+		err    error
+	}
+	done := make(chan verified, 1)
+	go func() {
+		report, err := v.runBundle(ctx, from, opts, bounds)
+		done <- verified{report, err}
+	}()
+	select {
+	case x := <-done:
+		return x.report, x.err
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+	case <-time.After(lastStep): // an engine of before, or a manifest, that cannot be interrupted
+	}
+	return nil, context.Cause(ctx)
+}
+
+// runBundle is VerifyBundle, which does not wait for it for ever.
+func (v Verification) runBundle(ctx context.Context, from io.Reader, opts Options, bounds Bounds) (*verify.Report, error) {
+	r, err := bundle.Open(cancelled{ctx, from}, bundle.Options{
+		MaxBytes: int64(bounds.Size), MaxManifest: int(bounds.Memory / manifestShare),
+	})
 	if errors.Is(err, bundle.ErrSize) {
 		err = &SizeError{bounds.Size}
 	}
@@ -199,26 +224,13 @@ func VerifyBundle(ctx context.Context, from io.Reader, opts Options, v Verificat
 		Begin:    verify.Begin{First: h.First, Root: h.Root, Nodes: h.Nodes, World: h.World},
 		Withheld: h.Withheld, Checkpoints: r.Checkpoints(), Signers: h.Keys, Sealed: true,
 	}
-	type verified struct {
-		report *verify.Report
-		err    error
-	}
-	done := make(chan verified, 1)
-	go func() {
-		report, err := v.run(ctx, r, h.Last, cfg)
-		done <- verified{report, err}
-	}()
-	select {
-	case x := <-done:
-		return x.report, errors.Join(x.err, r.Close())
-	case <-ctx.Done():
-	}
-	select {
-	case <-done:
-	case <-time.After(lastStep): // an engine of before, which does not let itself be interrupted
-	}
-	return nil, errors.Join(context.Cause(ctx), r.Close())
+	report, err := v.run(ctx, r, h.Last, cfg)
+	return report, errors.Join(err, r.Close())
 }
+
+// manifestShare is what part of Bounds.Memory a manifest may have in bytes, as
+// package world has it for all that is looked into.
+const manifestShare = 64
 
 // lastStep is how long a step may go on that nobody waits for any more.
 const lastStep = time.Second

@@ -23,6 +23,9 @@ import (
 // importBatch is how many imported records become durable at once.
 const importBatch = 2048
 
+// importBytes is how many bytes such a batch has, or a few more.
+const importBytes = 8 << 20
+
 // Import makes a world in a directory of a journal that Export wrote, in either
 // format. Without the content of its keyring file (nil) the world can be read
 // and verified, not run; a sealed one stays sealed with its passphrase. The journal is replayed before the world is there;
@@ -124,7 +127,7 @@ func appendAll(s *store.Store, x exported, next func() (exported, error), progre
 		if err != nil && !done {
 			return unread(rec.ID, err)
 		}
-		if !done && len(a.batch.Records) < importBatch {
+		if !done && len(a.batch.Records) < importBatch && a.bytes < importBytes {
 			continue
 		}
 		if err := a.flush(); err != nil {
@@ -144,6 +147,7 @@ type appender struct {
 	store   *store.Store
 	chain   canon.Chain
 	batch   journal.Batch
+	bytes   int                          // of the batch
 	missing map[journal.Hash]journal.Seq // payloads that did not come, and first records that have them
 }
 
@@ -157,6 +161,10 @@ func (a *appender) add(rec journal.Record, x exported) error {
 	head = journal.Head{ID: rec.ID, Root: a.chain.Add(uint64(rec.ID), string(rec.Kind), x.data)}
 	a.batch.Records = append(a.batch.Records, journal.Stored{ID: rec.ID, Bytes: x.data, Root: head.Root})
 	a.batch.Blobs = append(a.batch.Blobs, x.blobs...)
+	a.bytes += len(x.data)
+	for _, b := range x.blobs {
+		a.bytes += len(b.Bytes)
+	}
 	a.batch.Head = head
 	for _, b := range x.blobs {
 		delete(a.missing, b.Hash)
@@ -189,7 +197,7 @@ func (a *appender) flush() error {
 	if err != nil {
 		return err
 	}
-	a.batch = journal.Batch{After: a.batch.Head, Head: a.batch.Head}
+	a.batch, a.bytes = journal.Batch{After: a.batch.Head, Head: a.batch.Head}, 0
 	return p.Wait()
 }
 
@@ -228,8 +236,8 @@ func cborItems(in *stinted) func() (exported, error) {
 	dec := cbor.NewDecoder(in)
 	return func() (exported, error) {
 		var x exported
+		in.nextItem()
 		for {
-			in.nextItem()
 			var item cbor.RawMessage
 			if err := dec.Decode(&item); err != nil {
 				if errors.Is(err, io.EOF) && len(x.blobs) > 0 {

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -95,13 +96,15 @@ func DecodeProof(data []byte) (*Proof, error) {
 	if len(data) > MaxProofBytes {
 		return nil, errProofSize()
 	}
-	given, err := canon.FromJSON(data) // no key twice
+	p := new(Proof)
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields() // before the two are compared: it can have millions
+	if err := dec.Decode(p); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotProof, canon.PlainJSON(err))
+	}
+	given, err := canon.FromJSON(data) // no key twice, and nothing behind it
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotProof, err)
-	}
-	p := new(Proof)
-	if err := json.Unmarshal(data, p); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotProof, canon.PlainJSON(err))
 	}
 	again, err := json.Marshal(p)
 	if err != nil {
