@@ -171,6 +171,7 @@ func times(a, b uint64) uint64 {
 // begin says that other rules take the place of those before, which go.
 func (g *guard) begin() {
 	if g != nil {
+		g.next -= min(g.next, g.kept) // else so much more could be written before the next weighing
 		g.kept = 0
 	}
 }

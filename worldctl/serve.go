@@ -129,23 +129,26 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 	if secret != "" {
 		c.showToken(secret)
 	}
-	ended, err := untilTerm(ctx, func() error {
-		listener, err := net.ListenTCP("tcp", addr)
-		if err != nil {
-			return hinted(err, "type --addr with another HOST:PORT; port 0 is any free one")
-		}
-		if s.tokens != "" {
-			again := make(chan os.Signal, 1)
-			signal.Notify(again, syscall.SIGHUP)
-			defer signal.Stop(again)
-			v.Again = again
-		}
-		return v.Serve(ctx, listener)
-	})
+	ended, err := untilTerm(ctx, func() error { return s.listen(ctx, v, addr) })
 	if err = errors.Join(err, v.Close(), v.Failed()); err != nil {
 		return err
 	}
 	return ended
+}
+
+// listen serves on an address. SIGHUP has the tokens read again.
+func (s *serving) listen(ctx context.Context, v *api.Service, addr *net.TCPAddr) error {
+	listener, err := net.ListenTCP("tcp", addr)
+	if err != nil {
+		return hinted(err, "type --addr with another HOST:PORT; port 0 is any free one")
+	}
+	if s.tokens != "" {
+		again := make(chan os.Signal, 1)
+		signal.Notify(again, syscall.SIGHUP)
+		defer signal.Stop(again)
+		v.Again = again
+	}
+	return v.Serve(ctx, listener)
 }
 
 // untilTerm works until ctx ends, and returns what that comes to: nothing after
