@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,7 +38,7 @@ var copyings = map[string]func(lw *World, to string) error{
 			if err != nil {
 				return err
 			}
-			if _, err = lw.forkTo(making, keys, lw.store.Head().ID, ForkOptions{Effects: journal.ForkHold}); err != nil {
+			if _, err = lw.forkTo(context.Background(), making, keys, lw.store.Head().ID, ForkOptions{Effects: journal.ForkHold}); err != nil {
 				return err
 			}
 			return dieCopying(nil)
@@ -115,7 +116,7 @@ func TestKilledCopyLeavesNothing(t *testing.T) {
 			lw, err = Open(dir, Options{})
 			require.NoError(t, err)
 			require.Equal(t, head, lw.Status().Head)
-			done, err := lw.Fork(to, ForkOptions{})
+			done, err := lw.Fork(t.Context(), to, ForkOptions{})
 			require.NoError(t, err)
 			require.Equal(t, head.ID, done.At)
 			r, err := lw.Verify(t.Context(), Verification{})
@@ -141,7 +142,7 @@ func TestForkOfASealedWorldIsSealed(t *testing.T) {
 	require.NoError(t, Seal(dir, opts))
 	lw, err := Open(dir, opts)
 	require.NoError(t, err)
-	_, err = lw.Fork(dir+"-fork", ForkOptions{})
+	_, err = lw.Fork(t.Context(), dir+"-fork", ForkOptions{})
 	require.NoError(t, err)
 	_, err = lw.Backup(dir + "-backup")
 	require.NoError(t, err)
