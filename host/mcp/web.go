@@ -18,7 +18,7 @@ func (sv *server) web() mcp.Transport {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		DisableStandaloneSSE: true, // nobody here listens to it
-		MaxEventSize:         maxMessageBytes,
+		MaxEventSize:         2 * maxMessageBytes, // never reached: see taped
 	}
 }
 
