@@ -23,7 +23,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -85,7 +84,7 @@ func Find(dir string) (string, error) {
 		}
 		up := filepath.Dir(at)
 		if up == at {
-			return "", fmt.Errorf("%s: %w, nor in a directory above", dir, ErrNoWorld)
+			return "", noWorld(dir, ", nor in a directory above")
 		}
 		at = up
 	}
@@ -129,7 +128,7 @@ func (lw *World) Lacks() error { return lw.lacks }
 func own(dir string, opts Options) (*World, error) {
 	hidden := filepath.Join(dir, hiddenDir)
 	if _, err := os.Stat(hidden); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", dir, ErrNoWorld)
+		return nil, noWorld(dir, "")
 	}
 	path := filepath.Join(hidden, keyringFile)
 	r, err := readKeyring(path, opts)
