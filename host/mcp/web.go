@@ -17,7 +17,7 @@ func (sv *server) web() mcp.Transport {
 			Transport:     &roundTripper{server: sv, next: transport()},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		DisableStandaloneSSE: true, // nobody here listens to it
+		DisableStandaloneSSE: true,                // nobody here listens to it
 		MaxEventSize:         2 * maxMessageBytes, // never reached: see taped
 	}
 }

@@ -19,12 +19,12 @@ import (
 // slowBody is a body of lines, which looks at the memory in use each time that
 // another MiB of it was read.
 type slowBody struct {
-	line  []byte
-	left  int // lines
-	cut   bool
-	rest  []byte
-	read  int
-	live  []uint64 // bytes of live memory, each time
+	line []byte
+	left int // lines
+	cut  bool
+	rest []byte
+	read int
+	live []uint64 // bytes of live memory, each time
 }
 
 func (b *slowBody) Read(p []byte) (int, error) {
