@@ -1,6 +1,7 @@
 package governance
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -101,6 +102,8 @@ type activation struct {
 // subject is what an activation is about: a request that a gate judges, or a
 // receipt.
 type subject struct {
+	ctx context.Context // ends when nobody waits for the value of an expression; nil: somebody does
+
 	gate   *Gate // judges
 	req    *Request
 	holder *holder

@@ -21,6 +21,7 @@
 package governance
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,7 +42,7 @@ type Request struct {
 	Tag    string
 	Cap    string // the capability asked for; empty: the first grant of the reducer that fits
 
-	Ended func() bool // reports that nobody waits for the decision, and what it is does not matter; nil: somebody does
+	Context context.Context // ends when nobody waits for the decision, and what it is does not matter; nil: somebody does
 
 	Approved bool                // a person approved this intent
 	Caps     map[string]*Account // by capability, in the place of Accounts.Cap: which one is drawn on is the gate's to say
@@ -110,7 +111,7 @@ func (g *Gate) Decide(req *Request) Decision {
 	if denied.Code != "" {
 		return denied
 	}
-	g.vars.subject = subject{gate: g, req: req, holder: h, grant: grant}
+	g.vars.subject = subject{ctx: req.Context, gate: g, req: req, holder: h, grant: grant}
 	defer g.vars.release()
 	d := g.policy(req, grant.name)
 	if d.Verdict == Allow {
@@ -135,7 +136,7 @@ func (g *Gate) policy(req *Request, capability string) Decision {
 	}
 	code, failure := CodePolicyError, ""
 	for i := range g.rules {
-		if req.Ended != nil && req.Ended() {
+		if req.Context != nil && req.Context.Err() != nil {
 			return Decision{}
 		}
 		r := &g.rules[i]

@@ -98,8 +98,12 @@ func (r *rule) eval(vars *activation) (bool, error) {
 // library is a program of version 2, which the library evaluates.
 type library struct{ cel.Program }
 
-func (p library) eval(vars *activation) (ref.Val, error) {
-	out, _, err := p.Eval(vars)
+func (p library) eval(vars *activation) (out ref.Val, err error) {
+	if vars.ctx == nil || vars.ctx.Done() == nil {
+		out, _, err = p.Eval(vars)
+	} else {
+		out, _, err = p.ContextEval(vars.ctx, vars)
+	}
 	if err != nil {
 		var cancelled interpreter.EvalCancelledError
 		if errors.As(err, &cancelled) && cancelled.Cause == interpreter.CostLimitExceeded {
@@ -223,6 +227,9 @@ func (c *compiler) check(expr string) (*cel.Ast, error) {
 
 func (c *compiler) program(tree *cel.Ast) (program, error) {
 	opts := []cel.ProgramOption{cel.CustomDecoratorV2(sortLiterals), cel.EvalOptions(cel.OptOptimize)}
+	if c.version == version2 { // its cost says nothing of how large the values are that are compared
+		opts = append(opts, cel.InterruptCheckFrequency(1))
+	}
 	// Counting costs more than evaluating most rules, and a rule whose greatest
 	// cost is known and within the limit needs none.
 	if estimate, err := c.env.EstimateCost(tree, unknownSizes{}); err != nil || estimate.Max > CostLimit {

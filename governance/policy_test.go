@@ -2,6 +2,7 @@ package governance
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math/big"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 func TestPolicyFaultsHaveTheirPlace(t *testing.T) {
@@ -321,4 +323,24 @@ func FuzzCheckPolicy(f *testing.F) {
 		first, second := gateOf(t, p).Decide(req), gateOf(t, p).Decide(req)
 		require.Equal(t, first, second)
 	})
+}
+
+// What takes long in version 2 costs little, so that it has to be ended from outside.
+func TestAnEvaluationOfVersion2EndsWhenNobodyWaits(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	const compares = `intent.params.l.all(a, intent.params.l == intent.params.l)`
+	g := gateUnder(t, version2, allow("p", compares))
+	req := request(t, "tool.x", `{"l": [1, 2, 3]}`)
+	require.Equal(t, Allow, g.Decide(req).Verdict)
+	g.vars.subject = subject{ctx: ended, req: req}
+	_, err := g.rules[0].eval(&g.vars)
+	require.ErrorContains(t, err, "interrupted")
+
+	f, err := NewTransform(version2, compares)
+	require.NoError(t, err)
+	_, err = f.Eval(ended, &receipt.Receipt{}, &receipt.Intent{Params: req.Params})
+	require.ErrorContains(t, err, "interrupted")
+	req.Context = t.Context()
+	require.Equal(t, Allow, g.Decide(req).Verdict)
 }

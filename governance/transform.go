@@ -1,6 +1,7 @@
 package governance
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -50,10 +51,11 @@ func NewTransform(version, expr string) (*Transform, error) {
 }
 
 // Eval returns canonical data, the same for the same receipt and intent. The
-// error names what has no such form, or that it costs too much.
-func (t *Transform) Eval(r *receipt.Receipt, in *receipt.Intent) (canon.Raw, error) {
+// error names what has no such form, or that it costs too much. When ctx ends, nobody
+// waits for it, and it is of no use.
+func (t *Transform) Eval(ctx context.Context, r *receipt.Receipt, in *receipt.Intent) (canon.Raw, error) {
 	vars := newActivation(t.version, t.vars)
-	vars.receipt, vars.intent = r, in
+	vars.ctx, vars.receipt, vars.intent = ctx, r, in
 	v, err := t.program.eval(&vars)
 	if err != nil {
 		return nil, fmt.Errorf("governance: transform: %w", err)

@@ -1,6 +1,7 @@
 package governance
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -17,7 +18,7 @@ func transform(t require.TestingT, expr, payload string) (canon.Raw, error) {
 	require.NoError(t, err)
 	f, err := NewTransform(Version, expr)
 	require.NoError(t, err, expr)
-	return f.Eval(
+	return f.Eval(context.Background(),
 		&receipt.Receipt{Status: receipt.StatusError, Payload: data, ExternalRef: "ref-7"},
 		&receipt.Intent{Kind: "tool.refund", Params: params, Cell: "agent/mia"},
 	)
@@ -77,7 +78,7 @@ func TestTransformThatGivesNoDataIsAnError(t *testing.T) {
 	require.Error(t, err)
 	f, err := NewTransform(Version, `receipt.external_ref`)
 	require.NoError(t, err)
-	_, err = f.Eval(&receipt.Receipt{ExternalRef: "\xff"}, &receipt.Intent{})
+	_, err = f.Eval(context.Background(), &receipt.Receipt{ExternalRef: "\xff"}, &receipt.Intent{})
 	require.Error(t, err)
 	deepest := strings.Repeat("[", canon.MaxDepth-1) + strings.Repeat("]", canon.MaxDepth-1)
 	got, err := transform(t, `[receipt.payload]`, deepest)

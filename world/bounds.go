@@ -122,6 +122,14 @@ func (g *guard) stepEnded() func() bool {
 	return g.step.Ended
 }
 
+// context returns what ends when nobody waits any more.
+func (g *guard) context() context.Context {
+	if g == nil {
+		return context.Background()
+	}
+	return g.ctx
+}
+
 // ended returns why nothing goes on, nil where it does.
 func (g *guard) ended() error {
 	if g == nil {

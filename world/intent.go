@@ -106,7 +106,7 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 	*req = governance.Request{
 		World: k.rules.manifest.World, Cell: asker, Time: k.now,
 		Kind: in.Kind, Params: in.Params, Tag: in.Tag, Cap: capability, Approved: approved,
-		Ended: k.rules.guard.stepEnded(), Caps: k.budgets.Caps, Accounts: governance.Accounts{World: k.budgets.World},
+		Context: k.rules.guard.context(), Caps: k.budgets.Caps, Accounts: governance.Accounts{World: k.budgets.World},
 	}
 	if c := k.cells[asker]; c != nil {
 		req.Step, req.Accounts.Cell = c.n, c.account
@@ -212,7 +212,7 @@ func (k *kernel) compensation(original *receipt.Entry, r *receipt.Receipt) (*rec
 	if k.rules.guard.item(len(r.Payload), "the receipt of", original.Intent.Kind, k.last); k.over() {
 		return nil, nil // of which nothing will be left
 	}
-	params, err := rule.compensation.Eval(r, &original.Intent)
+	params, err := rule.compensation.Eval(k.rules.guard.context(), r, &original.Intent)
 	if err == nil && uint64(len(params)) > k.rules.manifest.Limits.Payload {
 		err = errors.New("its params are larger than limits.payload")
 	}
