@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // Defaults of Config.
@@ -46,6 +47,10 @@ type Config struct {
 	// redirected to too: where it goes, and which secrets it holds. With an error it
 	// is not made. nil: nothing stands in the way.
 	Egress func(to *url.URL, secrets []string) error
+
+	// Within bounds what making the adapters may take, whatever the manifest's scripts do
+	// at their top level: of all of them together. nil: each has its engine's limits.
+	Within *reducer.Bounds
 
 	EffectLog string        // file of the effect store; empty: live effects are refused
 	Workers   int           // effects performed at once; below 1: DefaultWorkers
@@ -87,7 +92,7 @@ func New(cfg Config) (*Host, error) {
 
 // Check reports every effect whose adapter or verifier cannot be made, and
 // touches nothing outside. Of cfg it needs Manifest, Content and Dir, and the
-// Adapters and Verifiers of the program.
+// Adapters and Verifiers of the program; Within where the manifest is somebody else's.
 func Check(cfg Config) []*EffectError {
 	effects, faults := cfg.build(cfg.secrets())
 	_ = closeAll(effects) // nothing has begun
@@ -132,7 +137,7 @@ func (cfg *Config) secrets() *secrets {
 func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 	network, common := newHTTPNetwork(), make(map[any]any)
 	adapters := map[string]Factory{
-		"recorded": newRecorded(), "stub": newStub(cfg.Manifest.Engines), "file": newFile, "exec": newExec, "http": newHTTP(network),
+		"recorded": newRecorded(), "stub": newStub(cfg.Manifest.Engines, cfg.Within), "file": newFile, "exec": newExec, "http": newHTTP(network),
 	}
 	maps.Copy(adapters, cfg.Adapters)
 	verifiers := map[string]VerifierFactory{"file": newFileVerifier, "exec": newExecVerifier, "http": newHTTPVerifier(network)}

@@ -37,7 +37,9 @@ type script struct {
 	idle    sync.Pool // of reducer.Reducer, each of which one call uses at a time
 }
 
-func compileScript(engines manifest.Engines, file string, source []byte) (*script, error) {
+// compileScript makes a script, whose top level takes of what rest allows; nil: nothing
+// but the engine's limits bounds it.
+func compileScript(engines manifest.Engines, file string, source []byte, rest *reducer.Bounds) (*script, error) {
 	if err := checkAnswer(file, source); err != nil {
 		return nil, err
 	}
@@ -50,7 +52,10 @@ func compileScript(engines manifest.Engines, file string, source []byte) (*scrip
 		return nil, err
 	}
 	s := &script{program: program, limits: manifest.ReducerLimits{State: manifest.DefaultReceipt}.WithDefaults()}
-	first, err := program.Reducer() // runs the top level: better now than at the first call
+	first, used, err := program.Within(rest) // runs the top level: better now than at the first call
+	if rest != nil {
+		rest.Gas -= min(rest.Gas, used.Gas)
+	}
 	if err != nil {
 		return nil, err
 	}

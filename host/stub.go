@@ -7,12 +7,18 @@ import (
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // newStub returns the factory of one Host's stub adapters, whose scripts are run by
-// the engines of its manifest.
-func newStub(engines manifest.Engines) Factory {
+// the engines of its manifest, at their top level within bounds.
+func newStub(engines manifest.Engines, within *reducer.Bounds) Factory {
 	tables, scripts := make(shared[*answers]), make(shared[*script])
+	var rest *reducer.Bounds // of those that are not made yet
+	if within != nil {
+		b := *within
+		rest = &b
+	}
 	return func(s Setup) (Adapter, error) {
 		var config struct {
 			Answers string `cbor:"answers"`
@@ -25,7 +31,7 @@ func newStub(engines manifest.Engines) Factory {
 		case config.Answers != "" && config.Script == "":
 			return tables.get(s, "answers", func(data []byte) (*answers, error) { return readAnswers(config.Answers, data) })
 		case config.Script != "" && config.Answers == "":
-			return scripts.get(s, "script", func(data []byte) (*script, error) { return compileScript(engines, config.Script, data) })
+			return scripts.get(s, "script", func(data []byte) (*script, error) { return compileScript(engines, config.Script, data, rest) })
 		default:
 			return nil, errors.New("config: want either answers or script")
 		}

@@ -144,7 +144,7 @@ type BoundError struct {
 }
 
 func (e *BoundError) Error() string {
-	return fmt.Sprintf("a step takes more %s than the %d that whoever runs it allows; limits.%[1]s is %d", e.Name, e.Bound, e.Limit)
+	return fmt.Sprintf("a step takes more %s than the %d that whoever runs it allows; limits.%[1]s is %[3]d", e.Name, e.Bound, e.Limit)
 }
 
 // Is makes every BoundError an ErrBound.

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +18,13 @@ import (
 // cells the candidate's code took over. It is durable on return, and a new host
 // performs what comes; attempts in flight are for it what they are for one after a
 // crash: see Land. Where it is refused nothing has changed: the errors
-// are governance's, and an *InputError of ErrUnderWay or ErrMigration.
+// are governance's, and an *InputError of ErrUnderWay or ErrMigration. The candidate is
+// bounded by its own limits, and by ctx until its record is written.
 func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, migrated int, err error) {
 	if err := w.finishTick(ctx); err != nil {
 		return 0, 0, err
 	}
-	next, err := w.ready(proposal)
+	next, err := w.ready(proposal, newGuard(ctx, Bounds{}))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -30,6 +32,7 @@ func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id jo
 	if err != nil {
 		return 0, 0, err
 	}
+	next.release()
 	if err := w.Checkpoint(); err != nil {
 		return 0, 0, err
 	}
@@ -59,10 +62,11 @@ func (w *World) Land(ctx context.Context) error {
 	return w.sync()
 }
 
-// WouldApply returns why a proposal would not be applied now, and how many cells
-// the candidate's code takes over if it is.
-func (m *Moment) WouldApply(proposal uint64) (migrated int, err error) {
-	next, err := m.ready(proposal)
+// WouldApply returns why Apply would refuse a proposal now, and how many cells the
+// candidate's code takes over if it does not. It runs that code, as Apply does; who only
+// looks at a proposal calls Foresee.
+func (m *Moment) WouldApply(ctx context.Context, proposal uint64) (migrated int, err error) {
+	next, err := m.ready(proposal, newGuard(ctx, Bounds{}))
 	if err != nil {
 		return 0, err
 	}
@@ -77,28 +81,38 @@ func (k *kernel) inForce() governance.InForce {
 	}
 }
 
+// Ready returns what a proposal lacks before it can be applied: the errors are governance's.
+func (m *Moment) Ready(proposal uint64) error {
+	if _, err := m.k.proposals.Ready(proposal, m.k.inForce()); err != nil {
+		return fmt.Errorf("world: %w", err)
+	}
+	return nil
+}
+
 // ready returns the rules of a proposal that can be applied.
-func (m *Moment) ready(proposal uint64) (*rules, error) {
+func (m *Moment) ready(proposal uint64, g *guard) (*rules, error) {
 	p, err := m.k.proposals.Ready(proposal, m.k.inForce())
 	if err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
-	next, err := rulesOf(p.Candidate, m.past, m.registry, nil)
+	next, err := rulesOf(p.Candidate, m.past, m.registry, g)
 	if err != nil {
 		return nil, err
 	}
 	if err := m.k.dropsNothing(next); err != nil {
 		return nil, err
 	}
-	return next, m.canPerform(next.manifest, m.past.Blob)
+	return next, m.canPerform(next, m.past.Blob)
 }
 
 // canPerform returns why the effects of a candidate cannot be performed.
-func (m *Moment) canPerform(candidate *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) error {
+func (m *Moment) canPerform(candidate *rules, content func(manifest.Hash) ([]byte, error)) error {
 	if m.performs == nil {
 		return nil
 	}
-	return m.performs(candidate, content)
+	g := candidate.guard
+	err := m.performs(candidate.manifest, content, g.stepBounds())
+	return cmp.Or(g.ended(), err)
 }
 
 // dropsNothing refuses rules without a kind of which effects are under way.

@@ -129,7 +129,7 @@ func TestKindUnderWayIsNotDropped(t *testing.T) {
 			n := p.ready(p.candidate(without("tool.a")))
 			c := p.council()
 			c.requireRefused(func() error { return c.apply(n) }, world.ErrUnderWay)
-			c.requireRefused(func() error { _, err := c.WouldApply(n); return err }, world.ErrUnderWay)
+			c.requireRefused(func() error { _, err := c.WouldApply(t.Context(), n); return err }, world.ErrUnderWay)
 			x.end(p)
 			require.NoError(t, c.apply(n))
 			p.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a"}}})

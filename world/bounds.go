@@ -17,7 +17,7 @@ import (
 // their limits say. What needs more has no outcome: it ends with a *BoundError. Zero
 // fields bound nothing.
 type Bounds struct {
-	Gas    uint64 // of one step, of one load of code, and evaluations of schemas in one check
+	Gas    uint64 // of one step, of all code of a manifest while it is loaded, of all states that a Preview migrates, and evaluations of schemas in one check
 	Memory uint64 // bytes: at most half of it is held at a time, and an eighth filled by one step
 }
 
@@ -80,6 +80,8 @@ type guard struct {
 	ctx    context.Context
 	bounds Bounds
 	step   reducer.Bounds
+	shared bool   // migrations share their gas
+	used   uint64 // gas of what shares it
 	spared uint64 // bytes held that nobody counts: the history's own
 	kept   uint64 // bytes held beside a kernel: code, states of a migration
 	images uint64 // bytes of images, which rollbacks may return to
@@ -93,9 +95,15 @@ func newGuard(ctx context.Context, b Bounds) *guard {
 		return nil
 	}
 	b.Gas, b.Memory = cmp.Or(b.Gas, math.MaxUint64), cmp.Or(b.Memory, math.MaxUint64)
-	return &guard{
-		ctx: ctx, bounds: b, next: b.Memory / heldShare / 8,
-		step: reducer.Bounds{Gas: b.Gas, Memory: b.Memory / stepShare, Ended: func() bool { return ctx.Err() != nil }},
+	g := &guard{ctx: ctx, bounds: b, next: b.Memory / heldShare / 8}
+	g.step = reducer.Bounds{Gas: b.Gas, Memory: b.Memory / stepShare, Ended: func() bool { return g.ctx.Err() != nil }}
+	return g
+}
+
+// release has a guard that bounds nothing end nothing any more.
+func (g *guard) release() {
+	if g != nil {
+		g.ctx, g.err = context.Background(), nil
 	}
 }
 
@@ -112,6 +120,39 @@ func (g *guard) stepBounds() *reducer.Bounds {
 		return nil
 	}
 	return &g.step
+}
+
+// shareBounds returns the bounds of what shares its gas with all that has used some
+// since the rules were begun.
+func (g *guard) shareBounds() *reducer.Bounds {
+	if g == nil {
+		return nil
+	}
+	rest := g.step
+	rest.Gas -= min(rest.Gas, g.used)
+	return &rest
+}
+
+// migrationBounds returns the bounds of the migration of one state.
+func (g *guard) migrationBounds() *reducer.Bounds {
+	if g == nil || !g.shared {
+		return g.stepBounds()
+	}
+	return g.shareBounds()
+}
+
+// share has the migrations that follow share their gas.
+func (g *guard) share() {
+	if g != nil {
+		g.shared, g.used = true, 0
+	}
+}
+
+// use counts gas that is shared.
+func (g *guard) use(gas uint64) {
+	if g != nil {
+		g.used += min(gas, math.MaxUint64-g.used)
+	}
 }
 
 // stepEnded returns what says, within a step, that nobody waits any more; nil: somebody does.
@@ -148,6 +189,9 @@ func (g *guard) exceed(e BoundError) {
 		if e.Name == "memory" {
 			e.Bound = g.bounds.Memory
 		}
+		if e.Needs <= e.Bound { // it shares the bound with others
+			e.Needs = 0
+		}
 		g.err = &e
 	}
 }
@@ -180,7 +224,7 @@ func times(a, b uint64) uint64 {
 func (g *guard) begin() {
 	if g != nil {
 		g.next -= min(g.next, g.kept) // else so much more could be written before the next weighing
-		g.kept = 0
+		g.kept, g.used = 0, 0
 	}
 }
 

@@ -274,8 +274,11 @@ def reduce(ctx, state, event):
 		t.Run(name, func(t *testing.T) {
 			next, contents := rulesOf(t, x.yaml, x.program, "s.json", doubled)
 			cfg := world.ShadowConfig{Bounds: world.Bounds{Gas: 1_000_000, Memory: 16 << 20}}
-			if x.bound == "gas" {
+			switch x.bound {
+			case "gas":
 				cfg.Bounds.Memory = 2 << 30
+			case "memory":
+				cfg.Bounds.Gas = 10_000_000
 			}
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errWaited)
 			if x.bound == "" {

@@ -3,14 +3,11 @@ package world
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -46,13 +43,14 @@ func (k *kernel) migrate(next *rules, cells []*cell) ([]migrated, error) {
 		if err != nil {
 			return nil, refuse(ErrMigration, c.name, "%v", err)
 		}
+		next.guard.use(m.gas)
 		out = append(out, m)
 	}
 	return out, nil
 }
 
 func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell, g *guard) (migrated, error) {
-	in := reducer.Input{Cell: c.id, State: bytes.Clone(c.state), Time: k.now, Limits: rule.limits, Bounds: g.stepBounds()}
+	in := reducer.Input{Cell: c.id, State: bytes.Clone(c.state), Time: k.now, Limits: rule.limits, Bounds: g.migrationBounds()}
 	var out reducer.Output
 	if err := impl.Migrate(&in, &out); err != nil {
 		return migrated{}, err
@@ -67,39 +65,6 @@ func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell, g
 		return migrated{}, fmt.Errorf("migrate gave no state")
 	}
 	return migrated{cell: c, state: out.State, gas: out.Gas}, out.CheckLimits(rule.limits)
-}
-
-// Takeover is what the code of other rules makes of a cell's state.
-type Takeover struct {
-	Cell  string              `json:"cell"`
-	State []governance.Change `json:"state"` // where the states differ; at most governance.MaxChanges
-	More  uint64              `json:"more"`  // places that State leaves out
-}
-
-// Takeovers says what becomes of the cells whose states the code of a manifest takes
-// over if it is applied now: how many there are, and the first of them by name, at most
-// governance.MaxListed. contents are those that next names and the history may not hold.
-// Nothing changes. The error is an *InputError of ErrMigration where one cannot be
-// taken over: then it would not be applied.
-func (m *Moment) Takeovers(ctx context.Context, next *manifest.Manifest, contents map[manifest.Hash][]byte) (cells uint64, first []Takeover, err error) {
-	encoded, err := next.Encode()
-	if err != nil {
-		return 0, nil, err
-	}
-	candidate, err := compile(next, canon.Sum(encoded), overlaid{contents, m.past}, m.registry, newGuard(ctx, m.bounds))
-	if err != nil {
-		return 0, nil, err
-	}
-	all, err := m.k.migrate(candidate, m.k.otherCode(candidate))
-	if err != nil {
-		return 0, nil, err
-	}
-	for _, x := range all[:min(len(all), governance.MaxListed)] {
-		t := Takeover{Cell: x.cell.name}
-		t.State, t.More = stateChanges(x.cell.state, x.state)
-		first = append(first, t)
-	}
-	return uint64(len(all)), first, nil
 }
 
 // takeOver makes migrated states those of their cells.

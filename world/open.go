@@ -42,8 +42,9 @@ type Config struct {
 }
 
 // Performs returns why the effects of a manifest, of which content reads what it names,
-// cannot be performed; nil: they can.
-type Performs func(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) error
+// cannot be performed; nil: they can. Where that takes running code of the manifest's, all
+// of it together runs within bounds; nil: its own limits are all.
+type Performs func(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error), within *reducer.Bounds) error
 
 // withDefaults returns cfg with its zero sizes filled in.
 func (cfg Config) withDefaults() Config {
@@ -90,7 +91,8 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		Kernel: KernelVersion, Engines: k.rules.engines,
 	})
 	k.blobs = append(blobs, k.blobs...)
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs, cfg.Bounds}, durable: k.taken.ID}
+	cfg = cfg.withDefaults()
+	w := &World{cfg: cfg, Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs, cfg.Bounds}, durable: k.taken.ID}
 	if err := w.sync(); err != nil {
 		return nil, err
 	}
@@ -162,7 +164,8 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 		k.ledger.TouchAll()
 		lost = slices.DeleteFunc(lost, func(x *journal.Image) bool { return x.Head.ID <= img.Head.ID }) // stored already
 	}
-	w := &World{cfg: cfg.withDefaults(), Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs, cfg.Bounds}, durable: k.taken.ID}
+	cfg = cfg.withDefaults()
+	w := &World{cfg: cfg, Moment: Moment{k, cfg.History, cfg.Registry, cfg.Performs, cfg.Bounds}, durable: k.taken.ID}
 	w.broken, w.lacks = err, err
 	if img != nil {
 		w.saved = img.Head.ID

@@ -36,10 +36,11 @@ func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint
 			return err
 		}
 		contents := journal.BlobList(blobs)
-		if _, err := compile(p.Candidate, blobs[0].Hash, contents, w.cfg.Registry, newGuard(ctx, w.bounds)); err != nil {
+		next, err := compile(p.Candidate, blobs[0].Hash, contents, w.cfg.Registry, newGuard(ctx, w.bounds))
+		if err != nil {
 			return err
 		}
-		if err := w.canPerform(p.Candidate, contents.Blob); err != nil {
+		if err := w.canPerform(next, contents.Blob); err != nil {
 			return err
 		}
 		n, err = w.k.propose(journal.ManifestProposed{

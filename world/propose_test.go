@@ -205,7 +205,7 @@ func TestRefusedChangesOfTheRulesLeaveNoTrace(t *testing.T) {
 		"apply: closed":                  {func() error { return c.apply(3) }, governance.ErrClosed},
 		"apply: not shadowed":            {func() error { return c.apply(2) }, governance.ErrNotShadowed},
 		"apply: approvals missing":       {func() error { return c.apply(1) }, governance.ErrNotApproved},
-		"would apply: approvals missing": {func() error { _, err := c.WouldApply(1); return err }, governance.ErrNotApproved},
+		"would apply: approvals missing": {func() error { _, err := c.WouldApply(t.Context(), 1); return err }, governance.ErrNotApproved},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.t = t

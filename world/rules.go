@@ -101,6 +101,13 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 	return r, r.lacks
 }
 
+// release has rules that were made ready under a guard run without it, by their own
+// limits: they are in force.
+func (r *rules) release() {
+	r.guard.release()
+	r.guard = nil
+}
+
 func isMissing(err error) bool {
 	var missing *reducer.MissingError
 	return errors.As(err, &missing)
@@ -138,7 +145,8 @@ func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
-	impl, filled, err := program.Within(r.guard.stepBounds())
+	impl, used, err := program.Within(r.guard.shareBounds())
+	r.guard.use(used.Gas)
 	if r.guard.stop(err, "the code of reducer "+name, 0) {
 		return nil, r.guard.ended()
 	}
@@ -146,7 +154,7 @@ func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
 	rule.impl = impl
-	return rule, r.guard.keep(filled, "the code of reducer "+name)
+	return rule, r.guard.keep(used.Memory, "the code of reducer "+name)
 }
 
 // What compiled rules hold, roughly: a route that an event has, and a policy.

@@ -121,22 +121,27 @@ func (p *Program) Reducer() (reducer.Reducer, error) {
 	return r, err
 }
 
-// Within is Reducer within bounds, nil: none. filled is how many bytes the top level has
-// filled at most, which the instance may go on holding.
-func (p *Program) Within(bounds *reducer.Bounds) (r reducer.Reducer, filled uint64, err error) {
+// Used is what the top level of a program has used, also where it failed.
+type Used struct {
+	Gas    uint64
+	Memory uint64 // bytes that it has filled at most, which the instance may go on holding
+}
+
+// Within is Reducer within bounds, nil: none.
+func (p *Program) Within(bounds *reducer.Bounds) (r reducer.Reducer, used Used, err error) {
 	e := &engine{file: p.compiled.Filename(), meter: meter{language: p.language}}
 	e.ctx.init(e)
 	given, err := e.load(p, manifest.ReducerLimits{}.WithDefaults(), bounds)
-	if err != nil {
-		return nil, 0, err
+	if used = (Used{Gas: e.thread.Steps, Memory: given + e.filled}); !p.exact {
+		used.Memory = used.Gas * bytesMadePerStep
 	}
-	if filled = given + e.filled; !p.exact {
-		filled = e.thread.Steps * bytesMadePerStep
+	if err != nil {
+		return nil, used, err
 	}
 	if e.take != nil {
-		return migrator{e}, filled, nil
+		return migrator{e}, used, nil
 	}
-	return e, filled, nil
+	return e, used, nil
 }
 
 // checkEntry reports a program that does not define reduce(ctx, state, event), or

@@ -110,7 +110,7 @@ func shadowProposal(c *call) error {
 	if err != nil {
 		return err
 	}
-	migration, err := c.world.MigrationOf(c.Context(), r.Candidate)
+	migration, err := c.world.MigrationOf(ctx, r.Candidate)
 	if err != nil {
 		return err
 	}

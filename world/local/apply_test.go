@@ -154,7 +154,7 @@ func approve(t *testing.T, w *local.World, next *manifest.Manifest) uint64 {
 	require.NoError(t, w.Update(func(w *world.World) error {
 		return worldtest.ErrorOf(w.Approve(t.Context(), n, terms, manifest.Sign(key, terms), "bob", ""))
 	}))
-	w.View(func(w *world.Moment) { _, err = w.WouldApply(n) })
+	w.View(func(w *world.Moment) { _, err = w.WouldApply(t.Context(), n) })
 	require.NoError(t, err, "a moment knows the world's Go reducers")
 	return n
 }
@@ -342,7 +342,7 @@ func TestEffectsThatNobodyPerformsAreRefused(t *testing.T) {
 			return worldtest.ErrorOf(w.Propose(t.Context(), world.Proposal{Candidate: &other, Base: before.Manifest, Actor: "ann"}))
 		},
 		"apply": func(w *world.World) error { return worldtest.ErrorOf(w.Apply(t.Context(), n, "ann")) },
-		"would": func(w *world.World) error { return worldtest.ErrorOf(w.WouldApply(n)) },
+		"would": func(w *world.World) error { return worldtest.ErrorOf(w.WouldApply(t.Context(), n)) },
 	} {
 		require.ErrorAs(t, w.Update(change), &refused, what)
 	}

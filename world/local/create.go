@@ -100,7 +100,7 @@ func load(file string, opts Options, options ...source.Option) (*source.Loaded, 
 	var lacks error
 	check := func(l *source.Loaded) (faults []manifest.Fault) {
 		content := func(h manifest.Hash) ([]byte, error) { return l.Contents[h], nil }
-		faults, lacks = adapterFaults(l.Manifest, filepath.Dir(file), opts, content)
+		faults, lacks = adapterFaults(l.Manifest, filepath.Dir(file), opts, content, nil)
 		return faults
 	}
 	loaded, err := Read(file, opts, append(options, source.WithCheck(check))...)

@@ -9,6 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -38,8 +39,8 @@ func (e *AdaptersError) Error() string {
 
 // canPerform returns an *AdaptersError where this program cannot perform the effects
 // of a manifest: another program may have proposed it.
-func (lw *World) canPerform(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error)) error {
-	if faults, lacks := adapterFaults(m, lw.dir, lw.opts, content); len(faults) > 0 {
+func (lw *World) canPerform(m *manifest.Manifest, content func(manifest.Hash) ([]byte, error), within *reducer.Bounds) error {
+	if faults, lacks := adapterFaults(m, lw.dir, lw.opts, content, within); len(faults) > 0 {
 		return &AdaptersError{Faults: faults, Lacks: lacks}
 	}
 	return nil
@@ -47,9 +48,11 @@ func (lw *World) canPerform(m *manifest.Manifest, content func(manifest.Hash) ([
 
 // adapterFaults says what keeps the effects of a manifest from being performed. lacks is
 // not nil where that is nothing but adapters that the program lacks.
-func adapterFaults(m *manifest.Manifest, dir string, opts Options, content func(manifest.Hash) ([]byte, error)) (faults []manifest.Fault, lacks error) {
+func adapterFaults(
+	m *manifest.Manifest, dir string, opts Options, content func(manifest.Hash) ([]byte, error), within *reducer.Bounds,
+) (faults []manifest.Fault, lacks error) {
 	cfg := hostConfig(dir, opts)
-	cfg.Manifest, cfg.Content = m, content
+	cfg.Manifest, cfg.Content, cfg.Within = m, content, within
 	var missing []error
 	for _, e := range host.Check(cfg) {
 		if errors.As(e, new(*manifest.NoAdapterError)) {
@@ -85,6 +88,14 @@ func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents ma
 	return lw.w.Rehearse(ctx, m, contents, cfg)
 }
 
+// Foresee says what an apply of a manifest would come to now; see world.Foresee. The
+// world goes on meanwhile; Close, and what moves records or copies the store, waits.
+func (lw *World) Foresee(ctx context.Context, m *manifest.Manifest, contents map[manifest.Hash][]byte) (*world.Preview, error) {
+	lw.still.RLock()
+	defer lw.still.RUnlock()
+	return world.Foresee(ctx, lw.View, m, contents)
+}
+
 // Shadow runs the candidate of a proposal on the world's history and records the report;
 // see world.World.Shadow.
 func (lw *World) Shadow(
@@ -99,10 +110,11 @@ func (lw *World) Shadow(
 
 // Apply puts the candidate of a proposal in force, once no effect is in flight; see
 // world.World.Apply, and *AdaptersError; world.Moment.WouldApply says beforehand. Other
-// calls wait meanwhile. The world can be run on at once.
+// calls wait meanwhile. When ctx ends before its record is written, nothing has changed.
+// The world can be run on at once.
 func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, migrated int, err error) {
 	err = lw.Update(func(w *world.World) error {
-		if _, err := w.WouldApply(proposal); err != nil {
+		if _, err := w.WouldApply(ctx, proposal); err != nil {
 			return err
 		}
 		if err := w.Land(ctx); err != nil {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -62,20 +63,39 @@ func (j Journal) Proposal(ctx context.Context, n uint64) (*Proposal, error) {
 			statement := string(terms.Statement())
 			a.Statement = &statement
 		}
-		x := &a.WouldApply
-		if x.Migrated, x.Err = w.WouldApply(n); x.Err != nil {
-			x.Error = x.Err.Error()
-		}
-		x.OK = x.Err == nil
-		err = j.compare(a)
+		a.WouldApply.Err = w.Ready(n)
 	})
-	if err == nil && a.Ended == nil && a.BaseInForce {
-		a.Migration, err = j.MigrationOf(ctx, a.Candidate)
+	if err == nil || errors.Is(err, journal.ErrRedacted) {
+		err = j.compare(a)
+	}
+	if err == nil {
+		err = j.foresee(ctx, a)
 	}
 	for _, lack := range a.Lacks {
 		a.Missing = append(a.Missing, lack.Text)
 	}
 	return a, err
+}
+
+// foresee finds what an apply of a proposal would come to now.
+func (j Journal) foresee(ctx context.Context, a *Proposal) error {
+	x := &a.WouldApply
+	if a.Ended == nil && a.BaseInForce {
+		next, err := j.Manifest(a.Candidate)
+		if err != nil {
+			return err
+		}
+		p, err := j.Local.Foresee(ctx, next, nil)
+		a.Migration = migrationOf(p, err)
+		if err == nil {
+			err, x.Migrated = p.Refused, int(p.Cells)
+		}
+		x.Err = cmp.Or(x.Err, err)
+	}
+	if x.OK = x.Err == nil; !x.OK {
+		x.Error, x.Migrated = x.Err.Error(), 0
+	}
+	return nil
 }
 
 // compare finds what the candidate of a proposal has otherwise than its base.

@@ -33,13 +33,16 @@ type Migration struct {
 // Migration returns what an apply of a manifest would make of the states of cells now.
 // contents are those that it names and the world may not hold.
 func (j Journal) Migration(ctx context.Context, next *manifest.Manifest, contents map[manifest.Hash][]byte) *Migration {
+	return migrationOf(j.Local.Foresee(ctx, next, contents))
+}
+
+func migrationOf(p *world.Preview, err error) *Migration {
 	m := &Migration{First: []world.Takeover{}}
-	j.Local.View(func(w *world.Moment) {
-		cells, first, err := w.Takeovers(ctx, next, contents)
-		if m.Cells, m.First = cells, append(m.First, first...); err != nil {
-			m.Error = err.Error()
-		}
-	})
+	if err != nil {
+		m.Error = err.Error()
+		return m
+	}
+	m.Cells, m.First = p.Cells, append(m.First, p.First...)
 	return m
 }
 

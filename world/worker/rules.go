@@ -57,6 +57,10 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 	m.Effects = maps.Clone(m.Effects)
 	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
 		e := m.Effects[kind]
+		if w.asksNobody(e.Adapter) {
+			delete(m.Effects, kind)
+			continue
+		}
 		if err := w.cfg.Trust.refuses(kind, &e); err != nil {
 			w.log.Warn("an effect is left to others: it is not trusted", "kind", kind, "reason", err)
 			delete(m.Effects, kind)
@@ -77,6 +81,13 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 		delete(m.Effects, fault.Kind)
 	}
 	return host.New(cfg)
+}
+
+// asksNobody reports whether an adapter answers by itself, in the world: no worker is asked
+// for such an effect, and what a world's scripts do costs none anything.
+func (w *worldWorker) asksNobody(adapter string) bool {
+	_, own := w.cfg.Adapters[adapter]
+	return !own && (adapter == "recorded" || adapter == "stub")
 }
 
 // content reads a content that the manifest names.

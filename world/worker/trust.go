@@ -60,7 +60,7 @@ type needs struct {
 
 // refuses says why an effect is not taken; nil: it is.
 func (t *Trust) refuses(kind string, e *manifest.Effect) error {
-	if t.all || e.Adapter == "recorded" || e.Adapter == "stub" { // which no worker is asked for
+	if t.all || e.Adapter == "recorded" || e.Adapter == "stub" { // the program's own, if it is performed here at all
 		return nil
 	}
 	n, err := needsOf(e)
