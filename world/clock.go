@@ -43,8 +43,8 @@ func (w *World) atNow(ctx context.Context) error {
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
-	now, real := w.wall()
-	for real && w.k.now < now {
+	now, byClock := w.wall()
+	for byClock && w.k.now < now {
 		if err := w.tickOf(ctx, w.until(now), now); err != nil {
 			return err
 		}

@@ -190,7 +190,7 @@ func (w *World) NoteRotation(ctx context.Context, b journal.KeysRotated) (journa
 // awaits every receipt at the barrier of its round. All it brings about is
 // durable on return. With a real clock it is refused: ErrRealClock.
 func (w *World) Step(ctx context.Context) error {
-	if _, real := w.wall(); real {
+	if _, byClock := w.wall(); byClock {
 		return fmt.Errorf("world: %w", ErrRealClock)
 	}
 	if err := w.finishTick(ctx); err != nil {
@@ -222,8 +222,8 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return Idle, err
 	}
-	now, real := w.wall()
-	if real {
+	now, byClock := w.wall()
+	if byClock {
 		if p, err := w.nextReal(ctx, now); p != Waiting {
 			return p, err
 		}
@@ -235,7 +235,7 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if w.k.last > before || len(w.found) > 0 {
 		return Handled, w.finishRounds(ctx, false)
 	}
-	if at, ok := w.NextTick(); ok && !real {
+	if at, ok := w.NextTick(); ok && !byClock {
 		return Ticked, w.tick(ctx, at, false)
 	}
 	k := w.k

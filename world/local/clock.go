@@ -65,8 +65,8 @@ func (lw *World) waitsFor() (c Clock, until time.Time, waits bool) {
 }
 
 // IsReal reports whether the world's ticks come by the wall clock.
-func (lw *World) IsReal() (real bool) {
-	lw.View(func(w *world.Moment) { real = w.Manifest().Clock.Real() })
+func (lw *World) IsReal() (byClock bool) {
+	lw.View(func(w *world.Moment) { byClock = w.Manifest().Clock.Real() })
 	return real
 }
 
