@@ -65,7 +65,10 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 	if err := g.keep(policyBytes*uint64(len(m.Policies)), "the policies"); err != nil {
 		return nil, err
 	}
-	gate, err := governance.NewGate(m)
+	gate, err := governance.NewGate(m, g.stepEnded())
+	if g.stop(err, "the policies", 0) {
+		return nil, g.ended()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
 	}

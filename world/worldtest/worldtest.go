@@ -140,7 +140,7 @@ func (w *World) Fork(effects journal.ForkEffects, o Options) *World {
 	w.t.Helper()
 	o.Journal = w.Journal.Clone()
 	f := &World{Journal: o.Journal, t: w.t, cfg: config(w.t, o)}
-	require.NoError(w.t, world.Fork(f.cfg, journal.Forked{World: o.ID, Effects: effects, Actor: "worldtest"}, nil))
+	require.NoError(w.t, world.Fork(w.t.Context(), f.cfg, journal.Forked{World: o.ID, Effects: effects, Actor: "worldtest"}, nil))
 	var err error
 	f.World, err = world.Open(f.cfg)
 	require.NoError(w.t, err)
