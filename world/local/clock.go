@@ -67,7 +67,7 @@ func (lw *World) waitsFor() (c Clock, until time.Time, waits bool) {
 // IsReal reports whether the world's ticks come by the wall clock.
 func (lw *World) IsReal() (byClock bool) {
 	lw.View(func(w *world.Moment) { byClock = w.Manifest().Clock.Real() })
-	return real
+	return byClock
 }
 
 // Behind returns how far the wall clock stands behind a world with a real clock: so long
