@@ -16,7 +16,7 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 	var m manifest.Manifest
 	d.entries(root, func(key, value *yaml.Node) {
 		if key.Value == "clock" { // first: durations are counted in its ticks
-			d.mapping(value, fields{"epoch": d.epoch(&m.Clock.Epoch), "tick": d.duration(&m.Clock.Tick)})
+			d.mapping(value, fields{"epoch": d.epoch(&m.Clock.Epoch), "tick": d.duration(&m.Clock.Tick), "mode": d.text(&m.Clock.Mode)})
 		}
 	})
 	d.clock = m.WithDefaults().Clock
