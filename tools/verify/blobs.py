@@ -152,9 +152,12 @@ def _contents(manifest):
     """The hashes of all that a manifest names."""
     for reducer in manifest.get("reducers", {}).values():
         yield from _hashes(reducer.get("source"))
+        for module in (reducer.get("modules") or {}).values():
+            yield from _hashes(module)
     for event in manifest.get("events", {}).values():
         yield from _hashes(event.get("schema"))
     for effect in manifest.get("effects", {}).values():
+        yield from _hashes(effect.get("params"))
         for owner in (effect, effect.get("verify") or {}):
             for file in (owner.get("files") or {}).values():
                 yield from _hashes(file)
