@@ -23,9 +23,6 @@ type Hash = canon.Hash
 // Data is one canonical CBOR item; it prints as JSON.
 type Data = canon.Raw
 
-// Tick is logical time, in ticks since the creation of the world.
-type Tick uint64
-
 // Manifest is everything that is configurable about a world. The zero value is
 // a manifest without reducers, which no world can be made of; see Validate.
 type Manifest struct {
@@ -45,15 +42,6 @@ type Manifest struct {
 	Governance Governance         `cbor:"governance,omitzero" json:"governance,omitzero"` // of changes to all this
 	Engines    Engines            `cbor:"engines,omitempty" json:"engines,omitempty"`     // that run all this
 }
-
-// Clock maps ticks to the calendar: tick t is at Epoch + t × Tick.
-type Clock struct {
-	Epoch int64 `cbor:"epoch" json:"epoch"` // nanoseconds since 1970-01-01 UTC
-	Tick  int64 `cbor:"tick" json:"tick"`   // nanoseconds, at least 1; 0: a second
-}
-
-// At returns the calendar time of a tick in nanoseconds since 1970-01-01 UTC.
-func (c Clock) At(t Tick) int64 { return c.Epoch + int64(t)*c.Tick }
 
 // What runs reducers.
 const (

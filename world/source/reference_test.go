@@ -223,6 +223,8 @@ func scalarAt(value func(any) string, said string) string {
 	for _, scalar := range []struct{ said, is string }{
 		{"want text", "text"},
 		{"want an integer", "integer"},
+		{"want ticks", "ticks"},
+		{"want a tick", "tick"},
 		{"want a duration", "duration"},
 		{"want a time", "time"},
 		{"want true or false", "boolean"},

@@ -127,6 +127,28 @@ func TestFieldsArriveInTheManifest(t *testing.T) {
 	}, m.Limits)
 }
 
+// TestTimeIsCountedInTicksOfTheClock: durations and times become ticks, also where the
+// clock comes after them.
+func TestTimeIsCountedInTicksOfTheClock(t *testing.T) {
+	clock := "clock: {epoch: 2026-01-01T00:00:00Z, tick: 1m}\n"
+	for _, c := range []struct {
+		ttl, expires     string
+		ticks, expiresAt manifest.Tick
+	}{
+		{"24h", "2026-01-02T00:00:00Z", 1440, 1440},
+		{"61s", "2026-01-01T00:01:01Z", 2, 2},
+		{"1ns", `"2026-01-01T02:01+02:00"`, 1, 1},
+		{"7", "7", 7, 7},
+	} {
+		text := "defaults: {approval_ttl: " + c.ttl + "}\n" +
+			strings.NewReplacer(clock, "", "expires: 100000", "expires: "+c.expires).Replace(goodWorld) + clock
+		loaded, err := loadText(text, nil)
+		require.NoError(t, err)
+		require.Equal(t, c.ticks, loaded.Manifest.Defaults.ApprovalTTL, c.ttl)
+		require.Equal(t, c.expiresAt, loaded.Manifest.Caps["tools"].Expires, c.expires)
+	}
+}
+
 func TestKeysOfApproversArePartOfTheManifest(t *testing.T) {
 	loaded, err := loadText(goodWorld+`governance: {approvals: 2, four_eyes: true, approvers: [./approvers/alice.pub, approvers/bob.pub]}`, nil)
 	require.NoError(t, err)
