@@ -151,12 +151,24 @@ func (r *risks) reducer(path, name string, was, is *Reducer) {
 	r.note(path+"/engine", name, "engine %s, not %s", is.Engine, was.Engine)
 	r.note(path+"/file", name, "its source is %q, not %q", is.File, was.File)
 	r.note(path+"/source", name, "other code: %s, not %s", is.Source, was.Source)
+	r.modules(path+"/modules", name, was.Modules, is.Modules)
+	if !bytes.Equal(was.Params, is.Params) {
+		r.add(Neutral, path+"/params", name, "is given other params")
+	}
 	r.note(path+"/name", name, "is registered as %q, not %q", is.Name, was.Name)
 	r.note(path+"/version", name, "other code: version %q, not %q", is.Version, was.Version)
 	r.set(path+"/grants", name, "capability", was.Grants, is.Grants, nil)
 	r.choice(path+"/on_error", name, "on_error", was.OnError, is.OnError, OnErrorPark, OnErrorSkip)
 	r.budget(path+"/budget", name, was.Budget, is.Budget)
 	r.limits(path+"/limits", name, was.Limits.all(), is.Limits.all())
+}
+
+func (r *risks) modules(path, name string, a, b map[string]Hash) {
+	section(path, name+" module", a, b, func(path, name string, was, is *Hash) {
+		if entered(r, path, name, was, is, Neutral, Neutral) {
+			r.note(path, name, "other code: %s, not %s", *is, *was)
+		}
+	})
 }
 
 func (r *risks) event(path, name string, was, is *Event) {

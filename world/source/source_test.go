@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 const goodWorld = `world: support-desk
@@ -80,6 +81,11 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	loaded, err := loadText(goodWorld, nil)
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
+	require.NoError(t, err)
+	require.Equal(t, "66ed1904206ae7a2a8ada9806d8065d71e97aa95c29c09179fd82371df9e4fcb", canon.Sum(b).String())
+
+	loaded.Manifest.Engines[manifest.EngineStarlark] = star.Versions()[1] // as it was before the third
+	b, err = loaded.Manifest.Encode()
 	require.NoError(t, err)
 	require.Equal(t, "15c7fa80bf0522c4bd6887d5f0b8886bbb44b93edd303ba1adaa3076f7e2d0b4", canon.Sum(b).String())
 }

@@ -55,9 +55,10 @@ func (d *decoder) reducer(_, n *yaml.Node) manifest.Reducer {
 			file, data := d.file(n, MaxCodeBytes)
 			if data != nil {
 				r.File, r.Source = file, d.keep(data)
-				d.checkReducer(n, file, data)
+				d.checkReducer(n, &r, data)
 			}
 		},
+		"params":   func(n *yaml.Node) { r.Params = d.config(n) },
 		"name":     d.text(&r.Name),
 		"version":  d.text(&r.Version),
 		"grants":   d.texts(&r.Grants),
