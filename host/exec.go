@@ -71,14 +71,12 @@ func (a *execAdapter) classify(done *finished) (Result, error) {
 	case done.exit == 0 && bad == nil:
 		return Result{Status: receipt.StatusOK, Payload: payload}, nil
 	case done.exit == 0 && !done.killed: // it did happen, whatever it wrote
-		code := "not_json"
-		if a.program.Text {
-			code = "not_text"
+		if !done.flooded() {
+			return a.failure(done, a.unreadable(), bad.Error(), nil)
 		}
-		if done.flooded() {
-			code = string(governance.CodeTooLarge)
-		}
-		return a.failure(done, code, bad.Error(), nil)
+		result, err := a.failure(done, string(governance.CodeTooLarge), bad.Error(), nil)
+		result.Class = receipt.OutcomeCompensatable
+		return result, err
 	case done.killed || done.exit < 0:
 		return a.cutShort(done)
 	}
@@ -90,6 +88,14 @@ func (a *execAdapter) classify(done *finished) (Result, error) {
 		result.Class = receipt.OutcomeRetryableFailure
 	}
 	return result, err
+}
+
+// unreadable is the code of output that is not what config says.
+func (a *execAdapter) unreadable() string {
+	if a.program.Text {
+		return "not_text"
+	}
+	return "not_json"
 }
 
 // cutShort is for a program that did not end by itself.

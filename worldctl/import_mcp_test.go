@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,7 +27,11 @@ func TestImportMCPPrintsWhatAWorldCanUse(t *testing.T) {
 	for name, hints := range map[string]*mcp.ToolAnnotations{
 		"Look-Up": {ReadOnlyHint: true}, "refund": nil,
 	} {
-		mcp.AddTool(server, &mcp.Tool{Name: name, Annotations: hints},
+		tool := &mcp.Tool{Name: name, Annotations: hints, Description: "Use " + name + "."}
+		if name == "refund" {
+			tool.InputSchema = json.RawMessage(`{"type": "object", "required": ["cents"], "properties": {"cents": {"$ref": "#/$defs/c"}}, "$defs": {"c": {"type": "integer"}}}`)
+		}
+		mcp.AddTool(server, tool,
 			func(_ context.Context, _ *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 				return &mcp.CallToolResult{}, nil, nil
 			})
@@ -41,6 +46,13 @@ func TestImportMCPPrintsWhatAWorldCanUse(t *testing.T) {
 	require.False(t, effects["shop.refund"].Idempotent)
 	require.Equal(t, []string{"Look-Up", "refund"}, loaded.Manifest.Caps["shop"].Params.Tools)
 
+	require.JSONEq(t, `{
+		"type": "object", "description": "Use refund.", "required": ["arguments"],
+		"properties": {"arguments": {
+			"$id": "arguments", "type": "object", "required": ["cents"], "properties": {"cents": {"$ref": "#/$defs/c"}}, "$defs": {"c": {"type": "integer"}}
+		}}
+	}`, string(loaded.Contents[effects["shop.refund"].Params]))
+
 	// What the server calls harmless is allowed by a person's word only.
 	trusting := worldOfMCP(t, web.URL, "--allow-reads")
 	for tool, want := range map[string][2]governance.Verdict{
@@ -48,7 +60,7 @@ func TestImportMCPPrintsWhatAWorldCanUse(t *testing.T) {
 		"refund":  {governance.RequireApproval, governance.RequireApproval},
 	} {
 		for i, world := range []*source.Loaded{loaded, trusting} {
-			gate, err := governance.NewGate(world.Manifest)
+			gate, err := governance.NewGate(world.Manifest, nil)
 			require.NoError(t, err)
 			params, err := canon.FromJSON([]byte(`{"tool":"` + tool + `"}`))
 			require.NoError(t, err)
