@@ -21,7 +21,7 @@ import (
 // are governance's, and an *InputError of ErrUnderWay or ErrMigration. The candidate is
 // bounded by its own limits, and by ctx until its record is written.
 func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, migrated int, err error) {
-	if err := w.finishTick(ctx); err != nil {
+	if err := w.atNow(ctx); err != nil {
 		return 0, 0, err
 	}
 	next, err := w.ready(proposal, newGuard(ctx, Bounds{}))
@@ -99,7 +99,7 @@ func (m *Moment) ready(proposal uint64, g *guard) (*rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.k.dropsNothing(next); err != nil {
+	if err := m.k.fits(next); err != nil {
 		return nil, err
 	}
 	return next, m.canPerform(next, m.past.Blob)
@@ -115,14 +115,15 @@ func (m *Moment) canPerform(candidate *rules, content func(manifest.Hash) ([]byt
 	return cmp.Or(g.ended(), err)
 }
 
-// dropsNothing refuses rules without a kind of which effects are under way.
-func (k *kernel) dropsNothing(next *rules) error {
+// fits refuses rules without a kind of which effects are under way, and those that
+// count the time of a real clock in another way.
+func (k *kernel) fits(next *rules) error {
 	for _, kind := range slices.Sorted(maps.Keys(k.rules.effects)) {
 		if next.effects[kind] == nil && k.unfinished(kind) {
 			return refuse(ErrUnderWay, "effects", "%q", kind)
 		}
 	}
-	return nil
+	return checkClock(k.rules.manifest.Clock, next.manifest.Clock)
 }
 
 // apply writes a manifest.applied: next is in force from here on, and takes over
@@ -144,7 +145,7 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, int, error)
 	if err := errors.Join(checkKernel(b.Kernel), checkEngines(b.Engines, next.engines)); err != nil {
 		return 0, 0, err
 	}
-	if err := k.dropsNothing(next); err != nil {
+	if err := k.fits(next); err != nil {
 		return 0, 0, err
 	}
 	all, err := k.migrate(next, k.otherCode(next))

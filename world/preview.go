@@ -53,7 +53,7 @@ func Foresee(
 	var apart *kernel
 	var cells []*cell
 	view(func(m *Moment) {
-		p.Refused = m.k.dropsNothing(candidate)
+		p.Refused = m.k.fits(candidate)
 		apart, cells, err = m.k.apart(candidate)
 	})
 	if err != nil {
