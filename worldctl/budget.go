@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -92,6 +93,9 @@ func (c *cli) showBudget(b *view.BudgetFull) {
 	}
 	if b.More > 0 {
 		fmt.Fprintf(c.stdout, "held by %d more\n", b.More)
+	}
+	if b.Kept != (receipt.Cost{}) {
+		fmt.Fprintf(c.stdout, "held for good, for effects that ended and of which nobody knows what they used: %s\n", view.Cost(b.Kept))
 	}
 	for _, u := range b.Used {
 		fmt.Fprintf(c.stdout, "used by %s: %s\n", joined(u.Kind, u.Model), view.Cost(u.Cost))

@@ -21,6 +21,7 @@ type Budget struct {
 	Scope   governance.Scope `json:"scope"`
 	Name    string           `json:"name"` // of the capability or the cell; empty for the world
 	Units   []BudgetUnit     `json:"units"`
+	Kept    receipt.Cost     `json:"kept"`    // of what is held, for good: for effects that ended, and nobody knows what they used
 	Holders []BudgetHolder   `json:"holders"` // the first governance.MaxListed
 	More    int              `json:"more"`    // holders that are left out
 }
@@ -68,7 +69,7 @@ func (j Journal) Budgets() (out []Budget) {
 }
 
 func budgetOf(v *world.BudgetView) Budget {
-	b := Budget{Scope: v.Scope, Name: v.Name, Units: []BudgetUnit{}, Holders: []BudgetHolder{}}
+	b := Budget{Scope: v.Scope, Name: v.Name, Kept: v.Kept, Units: []BudgetUnit{}, Holders: []BudgetHolder{}}
 	limit := receipt.Cost(v.Limit)
 	names, of := unitsOf(&limit)
 	_, spent := unitsOf(&v.Spent)
