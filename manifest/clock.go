@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -12,8 +13,27 @@ type Tick uint64
 
 // Clock maps ticks to the calendar: tick t is at Epoch + t × Tick.
 type Clock struct {
-	Epoch int64 `cbor:"epoch" json:"epoch"` // nanoseconds since 1970-01-01 UTC
-	Tick  int64 `cbor:"tick" json:"tick"`   // nanoseconds, at least 1; 0: a second
+	Epoch int64  `cbor:"epoch" json:"epoch"`                   // nanoseconds since 1970-01-01 UTC
+	Tick  int64  `cbor:"tick" json:"tick"`                     // nanoseconds, at least 1; 0: a second
+	Mode  string `cbor:"mode,omitempty" json:"mode,omitempty"` // ClockReal, or empty: simulated
+}
+
+// Modes of Clock.
+const (
+	ClockSimulated = "simulated" // time jumps to where something happens; a manifest has the empty text for it
+	ClockReal      = "real"      // a tick comes when the wall clock has reached it
+)
+
+// Real reports whether ticks come by the wall clock.
+func (c Clock) Real() bool { return c.Mode == ClockReal }
+
+// Since returns the last tick that had come at a time, which is in nanoseconds since
+// 1970-01-01 UTC; 0 where none had.
+func (c Clock) Since(at int64) Tick {
+	if at < c.Epoch {
+		return 0
+	}
+	return Tick(uint64(at-c.Epoch) / uint64(c.Tick))
 }
 
 // At returns the calendar time of a tick in nanoseconds since 1970-01-01 UTC.
@@ -21,7 +41,7 @@ func (c Clock) At(t Tick) int64 { return c.Epoch + int64(t)*c.Tick }
 
 // Ticks returns the number of whole ticks that last a duration, or a little longer.
 func (c Clock) Ticks(d time.Duration) Tick {
-	return Tick((int64(d)-1)/c.Tick + 1)
+	return Tick((int64(d)-1)/cmp.Or(c.Tick, int64(time.Second)) + 1)
 }
 
 // From returns the first tick that is not before a time, which is in nanoseconds since
