@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -116,6 +118,8 @@ func Read(file string, data []byte) ([]Scenario, error) {
 		}
 		if err == nil {
 			err = s.check()
+		} else {
+			err = errors.New(plainly(err.Error()))
 		}
 		if err != nil {
 			return nil, &FileError{file, err}
@@ -129,6 +133,16 @@ func Read(file string, data []byte) ([]Scenario, error) {
 		return nil, &FileError{file, errors.New("holds no scenario")}
 	}
 	return out, nil
+}
+
+// misplaced is what the library says of a value that does not fit.
+var misplaced = regexp.MustCompile(`cannot construct !!\w+ (.*) into [^ ]+`)
+
+// plainly says what the library says, in other words.
+func plainly(text string) string {
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "yaml: "), "construct errors:")
+	text = regexp.MustCompile(` in type [^ ]+`).ReplaceAllString(text, "")
+	return strings.Join(strings.Fields(misplaced.ReplaceAllString(text, "$1 does not fit here")), " ")
 }
 
 // check reports what is no scenario.

@@ -134,16 +134,19 @@ func TestWhatIsNotAsExpectedIsNamed(t *testing.T) {
 
 func TestWhatIsNoScenario(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                            "x.yaml: holds no scenario",
+		"":                            "holds no scenario",
 		"scenaro: a":                  "field scenaro not found",
 		"given: [{event: a, run: 1}]": "given, item 1: want one of event, run, approve and deny",
 		"given: [{}]":                 "given, item 1: want one of",
 		"answers: [{reply: 1}]":       "answers, item 1: want the kind of an effect",
 		"answers: [{effect: a, reply: 1, says: b}]": "want one of reply, error, and says or calls",
 		"answers: [{effect: a, outcome: x}]":        "outcome is that of an error",
-		"a: [":                                      "x.yaml: ",
+		"a: [":                                      "did not find expected",
+		"just text":                                 "line 1: `just text` does not fit here",
+		"given: {a: 1}":                             "does not fit here",
 	} {
-		_, err := scenario.Read("x.yaml", []byte(text))
+		_, err := scenario.Read("x", []byte(text))
 		require.ErrorContains(t, err, want, text)
+		require.NotContains(t, err.Error(), "yaml: ")
 	}
 }
