@@ -142,7 +142,7 @@ func TestWhatIsNoScenario(t *testing.T) {
 		"answers: [{effect: a, reply: 1, says: b}]": "want one of reply, error, and says or calls",
 		"answers: [{effect: a, outcome: x}]":        "outcome is that of an error",
 		"a: [":                                      "did not find expected",
-		"just text":                                 "line 1: `just text` does not fit here",
+		"just text":                                 "line 1: str `just text` does not fit here",
 		"given: {a: 1}":                             "does not fit here",
 	} {
 		_, err := scenario.Read("x", []byte(text))
