@@ -138,7 +138,7 @@ func (p *play) send(ctx context.Context, g *Given) error {
 	if err != nil {
 		return &world.InputError{Err: world.ErrBadData, Field: "data", Rule: err.Error()}
 	}
-	s := world.Submission{Name: g.Event, Data: data, At: manifest.Tick(g.At)}
+	s := world.Submission{Name: g.Event, Data: data, When: world.When{At: manifest.Tick(g.At)}}
 	if g.To != "" {
 		cell, err := reducer.ParseCell(g.To)
 		if err != nil {
