@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -57,19 +58,26 @@ func Import(ctx context.Context, url string, command []string, prefix string) (*
 	if err != nil {
 		return nil, err
 	}
-	return sectionsOf(server, prefix, config, tools), nil
+	return sectionsOf(server, prefix, config, tools)
 }
 
-func sectionsOf(server, prefix string, config map[string]any, tools []Tool) *Sections {
+// ErrSameName says that two tools of a server would be one effect.
+var ErrSameName = errors.New("two tools would be one effect")
+
+func sectionsOf(server, prefix string, config map[string]any, tools []Tool) (*Sections, error) {
 	effects := make(map[string]SectionEffect, len(tools))
 	names := make([]string, len(tools))
 	for i, t := range tools {
 		names[i] = t.Name
+		kind := prefix + "." + effectName(t.Name)
+		if other, taken := effects[kind]; taken {
+			return nil, fmt.Errorf("mcp: %w: %q and %q are %s", ErrSameName, other.Config["tool"], t.Name, kind)
+		}
 		fixed := map[string]any{"tool": t.Name}
 		for key, value := range config {
 			fixed[key] = value
 		}
-		effects[prefix+"."+effectName(t.Name)] = SectionEffect{Adapter: manifest.CapMCP, Config: fixed, Class: t.Class, Idempotent: t.Idempotent}
+		effects[kind] = SectionEffect{Adapter: manifest.CapMCP, Config: fixed, Class: t.Class, Idempotent: t.Idempotent}
 	}
 	return &Sections{
 		Effects: effects,
@@ -78,7 +86,7 @@ func sectionsOf(server, prefix string, config map[string]any, tools []Tool) *Sec
 			Name: prefix + ": a person approves", Decide: manifest.DecideRequireApproval,
 			When: fmt.Sprintf("intent.kind.startsWith(%q)", prefix+"."),
 		}},
-	}
+	}, nil
 }
 
 // AllowReads takes the server at its word: what it says only reads is allowed, and

@@ -309,7 +309,7 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 	}
 	switch b := end.Body.(type) {
 	case *journal.IntentDenied:
-		line.Decision, line.Reason = governance.Deny.String(), b.Code+": "+b.Reason
+		line.Decision, line.Reason = governance.Deny.String(), whyDenied(b)
 		line.Rules = append([]string{}, b.Rules...) // not those that let it through before
 	case *journal.IntentEnded:
 		line.Reason = explained(b.Payload)
@@ -327,13 +327,17 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 	return nil
 }
 
-// failure returns what the outside says in a receipt of a failure, if it is a text:
-// adapters put it under error, recordings may have nothing else.
 func failure(data []byte) string {
 	r, err := receipt.Decode(data)
 	if err != nil {
 		return "" // the kernel took it
 	}
+	return FailureOf(r)
+}
+
+// FailureOf returns what the outside says in a receipt of a failure, if it is a text:
+// adapters put it under error, recordings may have nothing else.
+func FailureOf(r *receipt.Receipt) string {
 	var payload any
 	if canon.Unmarshal(r.Payload, &payload) != nil {
 		return ""
