@@ -24,7 +24,7 @@ func budgetGate(t require.TestingT, ofCap, ofCell, ofWorld, maxCost manifest.Bud
 		Effects:  map[string]manifest.Effect{"tool.x": {Adapter: "stub", MaxCost: maxCost}},
 		Policies: append(policies, allow("anything", anything)),
 		Budget:   ofWorld,
-	})
+	}, nil)
 	require.NoError(t, err)
 	return g
 }
@@ -97,7 +97,7 @@ func TestCapabilityThenPolicyThenBudget(t *testing.T) {
 			Caps:     map[string]manifest.Cap{"all": all},
 			Policies: policies,
 			Budget:   manifest.Budget{Calls: 1},
-		})
+		}, nil)
 		require.NoError(t, err)
 		req := request(t, kind, "{}")
 		req.Accounts = spent

@@ -44,7 +44,7 @@ func TestBudgetsAreConserved(t *testing.T) {
 			c.Budget = budgets[0]
 			m.Caps[name] = c
 		}
-		g, err := NewGate(m)
+		g, err := NewGate(m, nil)
 		require.NoError(t, err)
 		b := &books{
 			t: t, gate: g, budgets: budgets,

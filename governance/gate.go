@@ -72,9 +72,11 @@ type Gate struct {
 	matching [RequireApproval + 1][]string
 }
 
-// NewGate returns the gate of a manifest, which it keeps and does not change.
-// The error wraps a *PolicyError where a policy is not valid CEL.
-func NewGate(m *manifest.Manifest) (*Gate, error) {
+// NewGate returns the gate of a manifest, which it keeps and does not change. ended is
+// asked before each policy, of which there may be thousands, whether nobody waits for
+// the gate any more; nil: somebody does. The error wraps a *PolicyError where a policy
+// is not valid CEL, and reducer.ErrBound where nobody waits.
+func NewGate(m *manifest.Manifest, ended func() bool) (*Gate, error) {
 	version, err := m.Engines.Version(manifest.EngineCEL, Versions())
 	if err != nil {
 		return nil, fmt.Errorf("governance: %w", err)
@@ -89,6 +91,9 @@ func NewGate(m *manifest.Manifest) (*Gate, error) {
 		return nil, err
 	}
 	for _, p := range m.Policies {
+		if ended != nil && ended() {
+			return nil, fmt.Errorf("governance: %w: nobody waits for the policies any more", reducer.ErrBound)
+		}
 		r, err := c.rule(p)
 		if err != nil {
 			return nil, fmt.Errorf("governance: policy %q: %w", p.Name, err)

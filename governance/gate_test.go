@@ -1,6 +1,7 @@
 package governance
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,7 @@ func gateUnder(t require.TestingT, version string, policies ...manifest.Policy) 
 		Reducers: map[string]manifest.Reducer{"agent": {Grants: []string{"all"}}},
 		Caps:     map[string]manifest.Cap{"all": capFor(0, "*")},
 		Policies: policies,
-	})
+	}, nil)
 	require.NoError(t, err)
 	return g
 }
@@ -54,7 +55,7 @@ func gateWith(t *testing.T, caps map[string]manifest.Cap, grants ...string) *Gat
 		Reducers: map[string]manifest.Reducer{"agent": {Grants: grants}},
 		Caps:     caps,
 		Policies: []manifest.Policy{allow("anything", anything)},
-	})
+	}, nil)
 	require.NoError(t, err)
 	return g
 }
@@ -189,10 +190,10 @@ func TestUnknownReducerHoldsNothing(t *testing.T) {
 }
 
 func TestGateRefusesWhatItCannotJudge(t *testing.T) {
-	_, err := NewGate(&manifest.Manifest{Policies: []manifest.Policy{allow("typo", "intent.knd == ''")}})
+	_, err := NewGate(&manifest.Manifest{Policies: []manifest.Policy{allow("typo", "intent.knd == ''")}}, nil)
 	var at *PolicyError
 	require.ErrorAs(t, err, &at)
-	_, err = NewGate(&manifest.Manifest{Policies: []manifest.Policy{{Name: "p", When: anything, Decide: "perhaps"}}})
+	_, err = NewGate(&manifest.Manifest{Policies: []manifest.Policy{{Name: "p", When: anything, Decide: "perhaps"}}}, nil)
 	require.Error(t, err)
 }
 
@@ -286,4 +287,16 @@ func TestNoRuleUndoesADeny(t *testing.T) {
 		forbidden := gateOf(t, append(policies, deny("never", anything))...).Decide(req)
 		require.Equal(t, CodePolicyDenied, forbidden.Code)
 	})
+}
+
+// TestGateIsNotMadeForNobody: thousands of policies take seconds.
+func TestGateIsNotMadeForNobody(t *testing.T) {
+	m := &manifest.Manifest{}
+	for i := range 1000 {
+		m.Policies = append(m.Policies, allow(fmt.Sprint("p", i), anything))
+	}
+	asked := 0
+	_, err := NewGate(m, func() bool { asked++; return asked > 3 })
+	require.ErrorIs(t, err, reducer.ErrBound)
+	require.Equal(t, 4, asked)
 }

@@ -107,7 +107,7 @@ func TestPolicySeesWhatTheManifestSaysOfTheEffect(t *testing.T) {
 		Policies: []manifest.Policy{
 			allow("p", `intent.class == "write" && effect.adapter == "stub" && effect.idempotent`),
 		},
-	})
+	}, nil)
 	require.NoError(t, err)
 	require.Equal(t, Allow, g.Decide(request(t, "tool.x", "{}")).Verdict)
 	require.Equal(t, CodeNoPolicy, g.Decide(request(t, "tool.y", "{}")).Code)

@@ -37,7 +37,7 @@ func typedGate(t *testing.T, caps ...manifest.Cap) *Gate {
 		grants = append(grants, name)
 	}
 	m.Reducers = map[string]manifest.Reducer{"agent": {Grants: grants}}
-	g, err := NewGate(m)
+	g, err := NewGate(m, nil)
 	require.NoError(t, err)
 	return g
 }

@@ -63,11 +63,12 @@ func (a *execAdapter) classify(done *finished) (Result, error) {
 	case done.exit == 0 && bad == nil:
 		return Result{Status: receipt.StatusOK, Payload: payload}, nil
 	case done.exit == 0 && !done.killed: // it did happen, whatever it wrote
-		code := "not_json"
-		if done.flooded() {
-			code = string(governance.CodeTooLarge)
+		if !done.flooded() {
+			return a.failure(done, "not_json", bad.Error(), nil)
 		}
-		return a.failure(done, code, bad.Error(), nil)
+		result, err := a.failure(done, string(governance.CodeTooLarge), bad.Error(), nil)
+		result.Class = receipt.OutcomeCompensatable
+		return result, err
 	case done.killed || done.exit < 0:
 		return a.cutShort(done)
 	}

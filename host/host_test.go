@@ -317,6 +317,7 @@ func TestReceiptOverTheLimitBecomesAnError(t *testing.T) {
 	code, err := canon.Lookup(r.Payload, "code")
 	require.NoError(t, err)
 	require.Equal(t, data(t, `"receipt_too_large"`), code)
+	require.Equal(t, receipt.OutcomeCompensatable, r.Class, "it happened")
 
 	s.limits.Receipt = 100 // even that does not fit
 	_, err = ask(t, s.open(t), permit(t, "agent/1", "k", `1`, 0))

@@ -203,11 +203,15 @@ func (h *Host) fill(r receipt.Receipt, result Result) ([]byte, error) {
 	return h.cfg.Keys.Sign(&r)
 }
 
-// tooLarge replaces a result whose receipt no world would take. The effect did
-// happen, so the cell is told instead of being left waiting.
+// tooLarge replaces a result whose receipt no world would take. What happened has
+// left something behind, so it is not one that may be asked for again without a word.
 func tooLarge(result Result, size int, limit uint64) Result {
+	class := result.Class
+	if result.Status == receipt.StatusOK {
+		class = receipt.OutcomeCompensatable
+	}
 	text := fmt.Sprintf("the receipt would have %d bytes; limits.receipt is %d", size, limit)
-	return Result{Status: receipt.StatusError, Payload: failure("receipt_too_large", text), Cost: result.Cost, Unsent: result.Unsent}
+	return Result{Status: receipt.StatusError, Payload: failure("receipt_too_large", text), Class: class, Cost: result.Cost, Unsent: result.Unsent}
 }
 
 // settles returns after how long an attempt in doubt cannot arrive outside any more.

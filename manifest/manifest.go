@@ -23,9 +23,6 @@ type Hash = canon.Hash
 // Data is one canonical CBOR item; it prints as JSON.
 type Data = canon.Raw
 
-// Tick is logical time, in ticks since the creation of the world.
-type Tick uint64
-
 // Manifest is everything that is configurable about a world. The zero value is
 // a manifest without reducers, which no world can be made of; see Validate.
 type Manifest struct {
@@ -46,15 +43,6 @@ type Manifest struct {
 	Engines    Engines            `cbor:"engines,omitempty" json:"engines,omitempty"`     // that run all this
 }
 
-// Clock maps ticks to the calendar: tick t is at Epoch + t × Tick.
-type Clock struct {
-	Epoch int64 `cbor:"epoch" json:"epoch"` // nanoseconds since 1970-01-01 UTC
-	Tick  int64 `cbor:"tick" json:"tick"`   // nanoseconds, at least 1; 0: a second
-}
-
-// At returns the calendar time of a tick in nanoseconds since 1970-01-01 UTC.
-func (c Clock) At(t Tick) int64 { return c.Epoch + int64(t)*c.Tick }
-
 // What runs reducers.
 const (
 	EngineStarlark = "starlark"
@@ -69,15 +57,17 @@ const (
 
 // Reducer says what a kind of cell runs and what it may do.
 type Reducer struct {
-	Engine  string        `cbor:"engine" json:"engine"`
-	File    string        `cbor:"file,omitempty" json:"file,omitempty"`       // starlark: the source's path, for messages
-	Source  Hash          `cbor:"source,omitzero" json:"source,omitzero"`     // starlark: the source's content
-	Name    string        `cbor:"name,omitempty" json:"name,omitempty"`       // go: as registered
-	Version string        `cbor:"version,omitempty" json:"version,omitempty"` // go: as registered
-	Grants  []string      `cbor:"grants,omitempty" json:"grants,omitempty"`   // capabilities, tried in this order
-	OnError string        `cbor:"on_error" json:"on_error"`
-	Budget  Budget        `cbor:"budget,omitzero" json:"budget,omitzero"` // of each cell
-	Limits  ReducerLimits `cbor:"limits" json:"limits"`
+	Engine  string          `cbor:"engine" json:"engine"`
+	File    string          `cbor:"file,omitempty" json:"file,omitempty"`       // starlark: the source's path, for messages
+	Source  Hash            `cbor:"source,omitzero" json:"source,omitzero"`     // starlark: the source's content
+	Modules map[string]Hash `cbor:"modules,omitempty" json:"modules,omitempty"` // starlark: contents of all that is loaded, by the names that load gives them
+	Params  Data            `cbor:"params,omitzero" json:"params,omitzero"`     // what the reducer is given, a map
+	Name    string          `cbor:"name,omitempty" json:"name,omitempty"`       // go: as registered
+	Version string          `cbor:"version,omitempty" json:"version,omitempty"` // go: as registered
+	Grants  []string        `cbor:"grants,omitempty" json:"grants,omitempty"`   // capabilities, tried in this order
+	OnError string          `cbor:"on_error" json:"on_error"`
+	Budget  Budget          `cbor:"budget,omitzero" json:"budget,omitzero"` // of each cell
+	Limits  ReducerLimits   `cbor:"limits" json:"limits"`
 }
 
 // Event declares an event that may be submitted or emitted.
@@ -277,6 +267,7 @@ func (m *Manifest) Contents() []Hash {
 	var out []Hash
 	for _, r := range m.Reducers { // order cannot show: sorted below
 		out = append(out, r.Source)
+		out = slices.AppendSeq(out, maps.Values(r.Modules)) // order cannot show: sorted below
 	}
 	for _, e := range m.Events { // order cannot show: sorted below
 		out = append(out, e.Schema)

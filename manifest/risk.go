@@ -44,6 +44,7 @@ func Changes(a, b *Manifest) []Change {
 	r.note("/version", "version", "%d, not %d", b.Version, a.Version)
 	r.note("/seed", "seed", "%d, not %d", b.Seed, a.Seed)
 	r.note("/clock/epoch", "clock", "its epoch is %d ns after 1970, not %d ns", b.Clock.Epoch, a.Clock.Epoch)
+	r.note("/clock/mode", "clock", "it is %s, not %s", cmp.Or(b.Clock.Mode, ClockSimulated), cmp.Or(a.Clock.Mode, ClockSimulated))
 	r.note("/clock/tick", "clock", "a tick is %s, not %s", time.Duration(b.Clock.Tick), time.Duration(a.Clock.Tick))
 	section("/reducers", "reducer", a.Reducers, b.Reducers, r.reducer)
 	section("/events", "event", a.Events, b.Events, r.event)
@@ -151,12 +152,24 @@ func (r *risks) reducer(path, name string, was, is *Reducer) {
 	r.note(path+"/engine", name, "engine %s, not %s", is.Engine, was.Engine)
 	r.note(path+"/file", name, "its source is %q, not %q", is.File, was.File)
 	r.note(path+"/source", name, "other code: %s, not %s", is.Source, was.Source)
+	r.modules(path+"/modules", name, was.Modules, is.Modules)
+	if !bytes.Equal(was.Params, is.Params) {
+		r.add(Neutral, path+"/params", name, "is given other params")
+	}
 	r.note(path+"/name", name, "is registered as %q, not %q", is.Name, was.Name)
 	r.note(path+"/version", name, "other code: version %q, not %q", is.Version, was.Version)
 	r.set(path+"/grants", name, "capability", was.Grants, is.Grants, nil)
 	r.choice(path+"/on_error", name, "on_error", was.OnError, is.OnError, OnErrorPark, OnErrorSkip)
 	r.budget(path+"/budget", name, was.Budget, is.Budget)
 	r.limits(path+"/limits", name, was.Limits.all(), is.Limits.all())
+}
+
+func (r *risks) modules(path, name string, a, b map[string]Hash) {
+	section(path, name+" module", a, b, func(path, name string, was, is *Hash) {
+		if entered(r, path, name, was, is, Neutral, Neutral) {
+			r.note(path, name, "other code: %s, not %s", *is, *was)
+		}
+	})
 }
 
 func (r *risks) event(path, name string, was, is *Event) {

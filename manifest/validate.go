@@ -22,6 +22,7 @@ const (
 const (
 	maxEntries       = 10_000         // in each section
 	maxTimeout       = 24 * time.Hour // of one attempt
+	minRealTick      = time.Millisecond
 	maxBackoff       = 24 * time.Hour // before the second attempt
 	maxAttempts      = 1000
 	maxBudget        = math.MaxInt64 // of each unit: policies see it as an integer
@@ -29,10 +30,15 @@ const (
 	minSnapshotEvery = 100           // records: snapshots cost what changed since the last one
 	maxSnapshotEvery = 1 << 53       // records
 
+	maxParamsBytes = 1 << 20 // of what one reducer is given
+
 	minCheckpointEvery = 100     // records: each is synced, and stays for ever
 	maxCheckpointEvery = 1 << 24 // records: what comes after the last one, nobody can be shown
 	maxMaxSnapshots    = 10_000
 )
+
+// MaxModules is how many modules a reducer has at most.
+const MaxModules = 64
 
 // Fault is one thing that is wrong with a manifest.
 type Fault struct {
@@ -49,6 +55,12 @@ func (m *Manifest) Validate() []Fault {
 	v.check("/world", checkText(m.World))
 	if m.Clock.Tick < 1 {
 		v.fault("/clock/tick", "a tick is at least 1ns long")
+	}
+	if m.Clock.Mode != "" {
+		v.oneOf("/clock/mode", m.Clock.Mode, ClockSimulated, ClockReal)
+	}
+	if m.Clock.Real() && m.Clock.Tick > 0 && m.Clock.Tick < int64(minRealTick) {
+		v.fault("/clock/tick", "a tick of a real clock is at least %s long", minRealTick)
 	}
 	if len(m.Reducers) == 0 {
 		v.fault("/reducers", "a world needs at least one reducer")
@@ -120,6 +132,13 @@ func (v *validator) reducer(path, name string, r Reducer) {
 		v.fault(path, "the name %q is reserved for people", name)
 	}
 	v.engine(path, r)
+	v.modules(path+"/modules", r)
+	if len(r.Params) > 0 {
+		v.check(path+"/params", checkMap(r.Params))
+	}
+	if n := len(r.Params); n > maxParamsBytes {
+		v.fault(path+"/params", "has %d bytes, at most %d are allowed", n, maxParamsBytes)
+	}
 	for i, grant := range r.Grants {
 		if _, ok := v.m.Caps[grant]; !ok {
 			v.fault(path+"/grants/"+strconv.Itoa(i), "there is no capability %q%s", grant, among(v.m.Caps))
@@ -154,6 +173,20 @@ func (v *validator) engine(path string, r Reducer) {
 		lacks("source", r.File != "" || !r.Source.IsZero())
 	default:
 		v.oneOf(path+"/engine", r.Engine, EngineStarlark, EngineGo)
+	}
+}
+
+func (v *validator) modules(path string, r Reducer) {
+	if len(r.Modules) > 0 && r.Engine != EngineStarlark {
+		v.fault(path, "engine %s has no modules", r.Engine)
+	}
+	if n := len(r.Modules); n > MaxModules {
+		v.fault(path, "a reducer has %d modules, at most %d are allowed", n, MaxModules)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Modules)) {
+		if name == "" || r.Modules[name].IsZero() {
+			v.fault(path+"/"+escape(name), "the module has no content, or no name")
+		}
 	}
 }
 

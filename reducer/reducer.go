@@ -58,6 +58,7 @@ type Input struct {
 	Step   uint64 // the number of this step in the cell's history, from 1
 	State  Data   // empty where the cell has no state yet
 	Event  Event
+	Params Data // of the manifest, a map; empty where it has none
 	Time   manifest.Tick
 	Limits manifest.ReducerLimits
 	Seed   Seed    // of Rand

@@ -117,6 +117,10 @@ func (c *Context) Cell() Cell { return c.in.Cell }
 // Time returns the tick that the step happens at.
 func (c *Context) Time() manifest.Tick { return c.in.Time }
 
+// Params returns what the manifest gives the reducer, a map; empty where it gives
+// nothing. See [Decode].
+func (c *Context) Params() Data { return c.in.Params }
+
 // Event returns the event as it arrived.
 func (c *Context) Event() Event { return c.in.Event }
 

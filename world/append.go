@@ -31,6 +31,9 @@ func (w *World) deliverRecalled() error {
 // appendFull appends what the kernel brought about, if it is enough for a
 // batch.
 func (w *World) appendFull() error {
+	if err := w.endedTrial(); err != nil {
+		return err
+	}
 	if err := w.deliverRecalled(); err != nil {
 		return err
 	}
@@ -52,6 +55,9 @@ const maxFlight = 16
 // append hands a batch to the journal, so that the kernel computes while the
 // journal syncs.
 func (w *World) append() error {
+	if err := w.endedTrial(); err != nil {
+		return err
+	}
 	var memory ready
 	if last := len(w.spare) - 1; last >= 0 {
 		memory, w.spare = w.spare[last], w.spare[:last]
@@ -106,6 +112,16 @@ func (w *World) finishBatch() error {
 	w.durable = f.ready.Head.ID
 	w.spare = append(w.spare, f.ready)
 	return nil
+}
+
+// endedTrial returns why a world that Try opened has ended. What it ended in is whole
+// nowhere and not appended.
+func (w *World) endedTrial() error {
+	err := w.k.rules.guard.ended()
+	if err != nil {
+		w.broken = err
+	}
+	return err
 }
 
 // sync makes everything durable that has happened.

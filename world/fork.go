@@ -1,6 +1,8 @@
 package world
 
 import (
+	"context"
+
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -13,8 +15,9 @@ type Amendment func(base *manifest.Manifest) (next *manifest.Manifest, contents 
 // Fork makes another world of the one whose journal cfg holds: b names it, and
 // cfg.Keys are its own. It lives by the rules that amend makes of its parent's;
 // nil: by these. It is durable on return. The journal must end between two ticks.
-// Open opens the new world.
-func Fork(cfg Config, b journal.Forked, amend Amendment) error {
+// Open opens the new world. Other rules are made ready, and take over the cells, within
+// cfg.Bounds and ctx: else the error is a *BoundError, or the cause that ctx ended for.
+func Fork(ctx context.Context, cfg Config, b journal.Forked, amend Amendment) error {
 	w, err := open(cfg)
 	if err != nil {
 		return err
@@ -32,7 +35,7 @@ func Fork(cfg Config, b journal.Forked, amend Amendment) error {
 		if blobs, err = w.contentsOf(m, contents); err != nil {
 			return err
 		}
-		if next, err = compile(m, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, nil); err != nil {
+		if next, err = compile(m, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, newGuard(ctx, w.cfg.Bounds)); err != nil {
 			return err
 		}
 	}
@@ -56,7 +59,7 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	if b.World == k.id {
 		return refuse(ErrSameWorld, "world", "%s", b.World)
 	}
-	if err := k.dropsNothing(next); err != nil {
+	if err := k.fits(next); err != nil {
 		return err
 	}
 	all, err := k.migrate(next, k.otherCode(next))

@@ -32,6 +32,7 @@ type Config struct {
 	Registry reducer.Registry // Go reducers; nil: none
 	Paranoid bool             // run every reduction twice and compare
 	Bounds   Bounds           // of candidates, until they are in force; zero: DefaultBounds
+	Now      func() int64     // the wall clock, in nanoseconds since 1970-01-01 UTC; nil: time jumps, also where the clock is to be real
 
 	// BatchRecords is how many records a batch gathers before it is appended
 	// while the next is computed. 0: DefaultBatchRecords.
@@ -104,6 +105,22 @@ func Open(cfg Config) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := w.start(); err != nil {
+		return nil, err
+	}
+	return w, w.recover()
+}
+
+// Try opens a world as Open does, for rules that nobody has put in force: they run within
+// cfg.Bounds. Where they need more, every change of the world ends with a *BoundError from
+// then on, and the world is to be thrown away.
+func Try(cfg Config) (*World, error) {
+	g := newGuard(context.Background(), cfg.withDefaults().Bounds)
+	w, err := openWithin(cfg, g)
+	if err != nil {
+		return nil, err
+	}
+	g.spare(w.k)
 	if err := w.start(); err != nil {
 		return nil, err
 	}

@@ -40,6 +40,7 @@ type reducerRule struct {
 	hash   journal.Hash    // of the code that runs: part of a cell's leaf in the state root
 	impl   reducer.Reducer // nil: the program lacks it
 	limits manifest.ReducerLimits
+	params journal.Data
 	park   bool // on error
 }
 
@@ -64,7 +65,10 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 	if err := g.keep(policyBytes*uint64(len(m.Policies)), "the policies"); err != nil {
 		return nil, err
 	}
-	gate, err := governance.NewGate(m)
+	gate, err := governance.NewGate(m, g.stepEnded())
+	if g.stop(err, "the policies", 0) {
+		return nil, g.ended()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest %s: %w", hash, err)
 	}
@@ -103,7 +107,7 @@ func isMissing(err error) bool {
 }
 
 func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.Blobs, registry reducer.Registry) (*reducerRule, error) {
-	rule := &reducerRule{name: name, limits: def.Limits, park: def.OnError == manifest.OnErrorPark}
+	rule := &reducerRule{name: name, limits: def.Limits, params: def.Params, park: def.OnError == manifest.OnErrorPark}
 	if rule.hash = codeHash(def); def.Engine == manifest.EngineGo {
 		var err error
 		if rule.impl, err = registry.New(def.Name, def.Version); err != nil {
@@ -118,7 +122,19 @@ func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.
 	if err := r.guard.keep(sourceShare*uint64(len(source)), "the code of reducer "+name); err != nil {
 		return nil, err
 	}
-	program, err := star.Compile(r.engines.Of(manifest.EngineStarlark), def.File, source)
+	code := star.Code{File: def.File, Source: source, Modules: make(map[string][]byte)}
+	for _, module := range slices.Sorted(maps.Keys(def.Modules)) {
+		if code.Modules[module], err = blobs.Blob(def.Modules[module]); err != nil {
+			return nil, fmt.Errorf("world: reducer %s: module %s: %w", name, module, err)
+		}
+		if err := r.guard.keep(sourceShare*uint64(len(code.Modules[module])), "the code of reducer "+name); err != nil {
+			return nil, err
+		}
+	}
+	program, err := star.CompileCode(r.engines.Of(manifest.EngineStarlark), code)
+	if err == nil {
+		program, err = program.With(star.Setting{Params: def.Params})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)
 	}
@@ -147,7 +163,15 @@ func codeHash(def manifest.Reducer) journal.Hash {
 	if def.Engine == manifest.EngineGo {
 		return canon.Sum([]byte(def.Name + "@" + def.Version))
 	}
-	return def.Source
+	if len(def.Modules) == 0 {
+		return def.Source
+	}
+	b := append([]byte("modules\x00"), def.Source[:]...)
+	for _, name := range slices.Sorted(maps.Keys(def.Modules)) {
+		hash := def.Modules[name]
+		b = append(canon.AppendText(b, name), hash[:]...)
+	}
+	return canon.Sum(b)
 }
 
 func (r *rules) compileEvent(name string, def manifest.Event, blobs journal.Blobs) (*eventRule, error) {

@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -35,13 +36,13 @@ flight in this world stays this world's. New effects of the fork
 		Example: `  worldctl -w town fork ../town-2
   worldctl fork try --at before-import --effects recorded`,
 		Args: args(1, 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if f.Actor, err = c.actor(as); err != nil {
 				return err
 			}
 			f.Effects = journal.ForkEffects(effects)
-			return c.with(func(lw *local.World) error { return c.fork(lw, args[0], at, f) })
+			return c.with(func(lw *local.World) error { return c.fork(cmd.Context(), lw, args[0], at, f) })
 		},
 	}
 	addAt(cmd, &at, "fork at this")
@@ -51,7 +52,7 @@ flight in this world stays this world's. New effects of the fork
 	return cmd
 }
 
-func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
+func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local.ForkOptions) error {
 	if at != "" {
 		var err error
 		if f.At, err = recordsOf(lw).At(at); err != nil {
@@ -59,7 +60,7 @@ func (c *cli) fork(lw *local.World, dir, at string, f local.ForkOptions) error {
 		}
 	}
 	asked := cmp.Or(f.At, lw.Head().ID)
-	done, err := lw.Fork(c.path(dir), f)
+	done, err := lw.Fork(ctx, c.path(dir), f)
 	if err != nil {
 		return notCopied(dir, err)
 	}

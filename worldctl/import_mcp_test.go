@@ -48,7 +48,7 @@ func TestImportMCPPrintsWhatAWorldCanUse(t *testing.T) {
 		"refund":  {governance.RequireApproval, governance.RequireApproval},
 	} {
 		for i, world := range []*source.Loaded{loaded, trusting} {
-			gate, err := governance.NewGate(world.Manifest)
+			gate, err := governance.NewGate(world.Manifest, nil)
 			require.NoError(t, err)
 			params, err := canon.FromJSON([]byte(`{"tool":"` + tool + `"}`))
 			require.NoError(t, err)

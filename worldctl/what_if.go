@@ -52,7 +52,9 @@ is. --keep leaves it in a directory of your choice.
       worldctl what-if --at -20 --send - --only --keep ../fork`,
 		Args: args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := c.whatIf(cmd.Context(), q)
+			ctx, cancel := c.timed(cmd.Context())
+			defer cancel()
+			err := c.whatIf(ctx, q)
 			if errors.Is(err, context.Canceled) {
 				err = hinted(err, "the world has not changed")
 			}
@@ -67,6 +69,8 @@ is. --keep leaves it in a directory of your choice.
 	cmd.Flags().BoolVar(&q.untilIdle, "until-idle", false, "run on until the fork is idle, also where the world is not")
 	cmd.Flags().Uint64Var(&q.ticks, "ticks", 0, "compare the two `N` ticks after the moment; 0 is no bound")
 	addLimit(cmd, &q.limit, "cells")
+	c.addBounds(cmd)
+	c.addTime(cmd)
 	return cmd
 }
 

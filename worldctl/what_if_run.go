@@ -65,7 +65,7 @@ func (c *cli) whatIf(ctx context.Context, q question) (err error) {
 	defer closeEvents()
 	var x *local.Supposed
 	err = c.with(func(lw *local.World) (err error) {
-		x, err = lw.Suppose(w)
+		x, err = lw.Suppose(ctx, w)
 		return err
 	})
 	switch {

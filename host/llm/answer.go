@@ -73,7 +73,8 @@ func (a *adapter) answered(x *exchange, price governance.LLMPrice) host.Result {
 		if a.setup.Effect.Idempotent && (x.status == http.StatusTooManyRequests || x.status >= 500) {
 			r.Class, r.RetryAfter = receipt.OutcomeRetryableFailure, retryAfter(x.header)
 		}
-	case len(x.body) > maxResponseBytes:
+	case len(x.body) > maxResponseBytes: // it was made, and nobody can tell what it used
+		r.Class = receipt.OutcomeCompensatable
 		r.Payload = fault("too_large", fmt.Sprintf("the answer is larger than %d bytes", maxResponseBytes), x.status)
 	case err != nil:
 		r.Payload = fault("not_a_completion", "the answer is not JSON: "+err.Error(), x.status)

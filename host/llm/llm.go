@@ -25,6 +25,7 @@
 //	429, 5xx                       permanent; of an idempotent effect: retryable, after Retry-After
 //	any other status but 2xx       permanent
 //	the answer is no completion    permanent: it was made, and paid for
+//	the answer is larger than 16 MiB    compensatable: likewise
 package llm
 
 import (

@@ -228,6 +228,7 @@ func TestAnsweredFailures(t *testing.T) {
 		handler      http.HandlerFunc
 		code, reason string
 		retryable    bool // of an idempotent effect
+		made         bool // and nobody can tell what came of it
 		after        time.Duration
 	}{
 		{name: "401", handler: canned(401, `{"error":{"message":"bad key","code":"invalid_api_key"}}`), code: `"invalid_api_key"`, reason: "bad key"},
@@ -243,7 +244,7 @@ func TestAnsweredFailures(t *testing.T) {
 		{name: "no choices", handler: canned(200, `{"choices":[]}`), code: `"not_a_completion"`},
 		{name: "no message", handler: canned(200, `{"choices":[{"message":"hi"}]}`), code: `"not_a_completion"`},
 		{name: "cut JSON", handler: canned(200, answer[:100]), code: `"not_a_completion"`},
-		{name: "endless", handler: endless, code: `"too_large"`},
+		{name: "endless", handler: endless, code: `"too_large"`, made: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var asked atomic.Int32
@@ -257,10 +258,13 @@ func TestAnsweredFailures(t *testing.T) {
 				require.Equal(t, c.code, at(t, got.Payload, "code"))
 				require.Contains(t, at(t, got.Payload, "error"), c.reason)
 				require.NotContains(t, string(got.Payload), secretKey)
-				if c.retryable && idempotent {
+				switch {
+				case c.made:
+					require.Equal(t, receipt.OutcomeCompensatable, got.Class)
+				case c.retryable && idempotent:
 					require.Equal(t, receipt.OutcomeRetryableFailure, got.Class)
 					require.Equal(t, c.after, got.RetryAfter)
-				} else {
+				default:
 					require.Empty(t, got.Class)
 				}
 				require.EqualValues(t, n+1, asked.Load(), "one request a call")

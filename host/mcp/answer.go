@@ -41,6 +41,10 @@ func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, err e
 		return permanent(false, fmt.Sprintf("http_%d", status), err.Error()), nil
 	case status >= 300:
 		return permanent(false, fmt.Sprintf("http_%d", status), err.Error()), nil
+	case x.tooLarge.Load(): // it did its work, and nobody can tell what came of it
+		r := permanent(false, "too_large", errTooLarge.Error())
+		r.Class = receipt.OutcomeCompensatable
+		return r, nil
 	case !repeatable:
 		return host.Result{}, fmt.Errorf("mcp: %w", err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

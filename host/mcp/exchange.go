@@ -19,6 +19,8 @@ type exchange struct {
 	begun    atomic.Bool // the request is made; others in its context are about it, not it
 	response atomic.Pointer[jsonrpc.Response]
 
+	tooLarge atomic.Bool // the HTTP response, which is there and was not read to its end
+
 	mu   sync.Mutex
 	tape []byte // of the HTTP response
 }
@@ -74,6 +76,9 @@ type taped struct {
 func (b *taped) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.size += n; b.size > maxMessageBytes {
+		if b.x != nil {
+			b.x.tooLarge.Store(true)
+		}
 		return 0, errTooLarge
 	}
 	if b.x != nil {

@@ -29,6 +29,7 @@
 //	no whole answer came                    nobody can tell
 //	the server answers with an error        permanent
 //	HTTP 429, 5xx                           permanent
+//	HTTP 2xx of more than 16 MiB            compensatable: the tool did its work
 //
 // Where no whole answer came, and of HTTP 429 and 5xx, the failure is retryable
 // if the effect is idempotent, or has no class and the server says that the tool

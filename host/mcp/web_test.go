@@ -98,7 +98,7 @@ func answerWith(status int, body string, headers ...string) http.HandlerFunc {
 
 func TestHTTPFailures(t *testing.T) {
 	const half = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":"
-	retry := receipt.OutcomeRetryableFailure
+	retry, left := receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable
 	for _, c := range []struct {
 		name       string
 		handler    http.HandlerFunc
@@ -117,7 +117,8 @@ func TestHTTPFailures(t *testing.T) {
 		{"truncated", answerWith(200, "{", "Content-Type", "application/json", "Content-Length", "100"), "", "", retry},
 		{"not JSON", answerWith(200, "<html>", "Content-Type", "application/json"), "", "", retry},
 		{"HTML", answerWith(200, "<html>", "Content-Type", "text/html"), "", "", retry},
-		{"over-size", answerWith(200, strings.Repeat(" ", maxMessageBytes+1)+"{}", "Content-Type", "application/json"), "", "", retry},
+		{"over-size", answerWith(200, strings.Repeat(" ", maxMessageBytes+1)+"{}", "Content-Type", "application/json"), `"too_large"`, left, left},
+		{"over-size event", answerWith(200, "data: "+strings.Repeat(" ", maxMessageBytes+1)+"{}\n\n", "Content-Type", "text/event-stream"), `"too_large"`, left, left},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := serve(t, nil)

@@ -149,10 +149,18 @@ func checkUse(r *room, id *ast.Ident, parents []ast.Node, excused map[string]boo
 }
 
 // timeless reports whether a name of package time has nothing to do with a
-// clock: a constant, or Duration and its methods.
+// clock: a constant, Duration and its methods, or what reads a text.
 func timeless(obj types.Object) bool {
-	_, constant := obj.(*types.Const)
-	return constant || obj.Name() == "Duration" || receiver(obj) == "Duration"
+	if _, constant := obj.(*types.Const); constant || receiver(obj) == "Duration" {
+		return true
+	}
+	switch obj.Name() {
+	case "Duration", "ParseDuration", "Parse":
+		return true
+	case "Unix", "UnixNano":
+		return receiver(obj) == "Time" // which is no time of a zone
+	}
+	return false
 }
 
 // receiver returns the name of the type that a method belongs to.

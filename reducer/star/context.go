@@ -22,6 +22,8 @@ type stepContext struct {
 	event  stepEvent
 
 	emit, effect, timer, random *starlark.Builtin
+
+	params, schemas starlark.Value // frozen; nil before version 3
 }
 
 func (c *stepContext) init(e *engine) {
@@ -53,6 +55,10 @@ func (c *stepContext) Attr(name string) (starlark.Value, error) {
 		return c.timer, nil
 	case "random":
 		return c.random, nil
+	case "params":
+		return c.params, nil
+	case "schemas":
+		return c.schemas, nil
 	}
 	if c.in == nil { // while the module is loaded there is no ctx to be had
 		return nil, nil
@@ -70,7 +76,10 @@ func (c *stepContext) Attr(name string) (starlark.Value, error) {
 
 // AttrNames returns the names that Attr knows.
 func (c *stepContext) AttrNames() []string {
-	return []string{"cell", "effect", "emit", "key", "random", "time", "timer"}
+	if c.e == nil || !c.e.linked {
+		return []string{"cell", "effect", "emit", "key", "random", "time", "timer"}
+	}
+	return []string{"cell", "effect", "emit", "key", "params", "random", "schemas", "time", "timer"}
 }
 
 func (c *stepContext) doEmit(

@@ -3,7 +3,7 @@
 //
 // # A program
 //
-// A program is one file that defines
+// A program is one file, with the modules that it loads ([Code]), that defines
 //
 //	def reduce(ctx, state, event):
 //	    state = state or {"count": 0}
@@ -23,6 +23,7 @@
 //	ctx.timer(after_ticks, name, data=None)            an event to this cell, later
 //	ctx.time, ctx.cell, ctx.key                        the tick, "reducer/key" and the key
 //	ctx.random(n)                                      an integer from 0 to n-1
+//	ctx.params, ctx.schemas                            what the manifest gives; see [Setting]
 //
 // A program may also define
 //
@@ -37,8 +38,8 @@
 //
 // # The language
 //
-// Starlark as go.starlark.net has it, with sets, while loops and recursion, and
-// without load. print does nothing. Added are math.floor, math.ceil, math.round
+// Starlark as go.starlark.net has it, with sets, while loops and recursion. print
+// does nothing. Added are math.floor, math.ceil, math.round
 // (half away from zero), math.sqrt, json.encode and json.decode(text, default).
 // Different are:
 //

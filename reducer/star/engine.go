@@ -3,6 +3,7 @@ package star
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -24,6 +25,15 @@ type engine struct {
 	dec    decoder
 	enc    encoder
 	args   [3]starlark.Value
+
+	loading *loading // nil once the top level has run
+}
+
+// loading is what an engine needs while the top level of its program runs.
+type loading struct {
+	program *Program
+	names   starlark.StringDict
+	left    map[string]starlark.StringDict // globals of the modules that have run
 }
 
 // stepError is why a step failed, with its place in the program.
@@ -37,27 +47,81 @@ func (e *stepError) Error() string { return e.place + ": " + e.msg }
 
 func (e *stepError) Unwrap() error { return e.err }
 
-// load runs the top level of a program.
-func (e *engine) load(program *starlark.Program, limits manifest.ReducerLimits, bounds *reducer.Bounds) (err error) {
+// load decodes what a program is given and runs its top level. It returns how many
+// bytes the first has filled.
+func (e *engine) load(p *Program, limits manifest.ReducerLimits, bounds *reducer.Bounds) (given uint64, err error) {
 	defer e.recover(&err)
-	e.thread.OnMaxSteps = e.reached
+	e.thread.OnMaxSteps, e.thread.Load = e.reached, e.module
 	e.dec.m, e.enc.m = &e.meter, &e.meter
+	if err := e.settle(p.setting, bounds); err != nil {
+		return 0, e.failure(err)
+	}
+	given = e.filled
 	e.resetMeter(limits, bounds)
-	globals, err := program.Init(&e.thread, e.predeclared())
+	e.loading = &loading{p, e.predeclared(), make(map[string]starlark.StringDict)}
+	globals, err := e.run(p.compiled)
 	if err != nil {
-		return e.failure(err)
+		return 0, err
+	}
+	e.loading = nil
+	e.loaded = e.heaviest
+	e.reduce = globals[entry].(*starlark.Function)
+	e.take, _ = globals[migration].(*starlark.Function)
+	return given, nil
+}
+
+// settle decodes what the manifest gives. Its size is bounded there, and no step pays
+// for it; only keys that collide cost each step.
+func (e *engine) settle(s Setting, bounds *reducer.Bounds) error {
+	if !e.linked {
+		return nil
+	}
+	e.resetMeter(manifest.ReducerLimits{Gas: math.MaxInt64, Value: math.MaxInt64, Memory: math.MaxInt64}, bounds)
+	for _, given := range []struct {
+		name string
+		data reducer.Data
+		to   *starlark.Value
+	}{{"ctx.params", s.Params, &e.ctx.params}, {"ctx.schemas", s.Schemas, &e.ctx.schemas}} {
+		if *given.to = starlark.NewDict(0); len(given.data) > 0 {
+			var err error
+			if *given.to, err = e.dec.decode(given.name, given.data); err != nil {
+				return err
+			}
+		}
+		(*given.to).Freeze()
+	}
+	e.loaded = e.heaviest
+	return nil
+}
+
+// run runs the top level of a file and freezes what that leaves.
+func (e *engine) run(compiled *starlark.Program) (starlark.StringDict, error) {
+	globals, err := compiled.Init(&e.thread, e.loading.names)
+	if err != nil {
+		return nil, e.failure(err)
 	}
 	for _, name := range globals.Keys() {
 		f := freezer{left: maxFrozen}
 		if err := f.visit(globals[name], 0); err != nil {
-			return &stepError{place: e.file + ":1:1", msg: fmt.Sprintf("global %s: %v", name, err), err: err}
+			return nil, &stepError{place: compiled.Filename() + ":1:1", msg: fmt.Sprintf("global %s: %v", name, err), err: err}
 		}
 	}
 	globals.Freeze()
-	e.loaded = e.heaviest
-	e.reduce = globals[entry].(*starlark.Function)
-	e.take, _ = globals[migration].(*starlark.Function)
-	return nil
+	return globals, nil
+}
+
+// module is the interpreter's call back for load statements. All there are have been
+// compiled, and none is in a circle.
+func (e *engine) module(_ *starlark.Thread, name string) (starlark.StringDict, error) {
+	globals, ok := e.loading.left[name]
+	if ok {
+		return globals, nil
+	}
+	globals, err := e.run(e.loading.program.modules[name])
+	if err == nil {
+		e.loading.left[name] = globals
+	}
+	return globals, err
 }
 
 // migrator is an engine whose program defines migrate(state).
@@ -133,15 +197,18 @@ func (e *engine) checkGas() error {
 // failure gives err its place: the innermost line of the program that was being
 // executed, or else where reduce is defined.
 func (e *engine) failure(err error) error {
-	place := e.file + ":1:1"
+	place, chain := e.file+":1:1", ""
 	if e.reduce != nil {
 		place = e.reduce.Position().String()
 	}
 	cause := err
 	var eval *starlark.EvalError
 	if errors.As(err, &eval) {
+		if e.linked {
+			place, chain = callers(eval.CallStack, place)
+		}
 		for _, frame := range eval.CallStack { // outermost first
-			if frame.Pos.Filename() == e.file {
+			if !e.linked && frame.Pos.Filename() == e.file {
 				place = frame.Pos.String()
 			}
 		}
@@ -154,8 +221,41 @@ func (e *engine) failure(err error) error {
 	if len(msg) > maxMessageBytes {
 		msg = msg[:maxMessageBytes] + "…"
 	}
-	return &stepError{place: place, msg: strings.ToValidUTF8(msg, "\uFFFD"), err: cause}
+	return &stepError{place: place, msg: strings.ToValidUTF8(msg, "\uFFFD") + chain, err: cause}
 }
+
+// maxCallers is how many callers of what failed are told.
+const maxCallers = 16
+
+// callers returns the innermost place of a call stack, and who called it, innermost
+// first, where anyone did. A stack without places has the one that is given.
+func callers(stack starlark.CallStack, given string) (place, chain string) {
+	var frames []starlark.CallFrame // innermost first
+	for i := len(stack) - 1; i >= 0; i-- {
+		if stack[i].Pos.Filename() != builtinFile {
+			frames = append(frames, stack[i])
+		}
+	}
+	if len(frames) < 2 {
+		if len(frames) == 1 {
+			given = frames[0].Pos.String()
+		}
+		return given, ""
+	}
+	b := new(strings.Builder)
+	fmt.Fprintf(b, " (in %s", frames[0].Name)
+	for i, frame := range frames[1:] {
+		if i == maxCallers || b.Len() > maxMessageBytes {
+			fmt.Fprintf(b, ", and %d more", len(frames)-1-i)
+			break
+		}
+		fmt.Fprintf(b, ", called by %s at %s:%d", frame.Name, frame.Pos.Filename(), frame.Pos.Line)
+	}
+	return frames[0].Pos.String(), b.String() + ")"
+}
+
+// builtinFile is where the library says that its own functions are.
+const builtinFile = "<builtin>"
 
 // recover turns a panic of the library into a failed step: a reducer is data,
 // and no data may end the process.

@@ -112,7 +112,7 @@ func TestErrorsNameTheirPlace(t *testing.T) {
 
 func TestErrorsInFunctionsNameTheInnermostLine(t *testing.T) {
 	_, err := eval(t, "    return f(1)\ndef f(x):\n    return x.a\n")
-	require.EqualError(t, err, "test.star:4:13: int has no .a field or method")
+	require.EqualError(t, err, "test.star:4:13: int has no .a field or method (in f, called by reduce at test.star:2)")
 }
 
 func TestSyntaxErrors(t *testing.T) {
@@ -121,7 +121,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"x = ": {Line: 1, Column: 5},
 		"def reduce(ctx, state):\n    return 1\n": {Line: 1, Column: 5},
 		"x = 1\n":                               {Line: 1, Column: 1},
-		"load(\"a\", \"b\")" + ok:               {Line: 1, Column: 1},
+		"load(\"a\", \"b\")" + ok:               {Line: 1, Column: 6},
 		"x = y" + ok:                            {Line: 1, Column: 5},
 		"x = 1\nx = 2" + ok:                     {Line: 2, Column: 1},
 		"def f():\n    None = 1" + ok:           {Line: 2, Column: 5},

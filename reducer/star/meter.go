@@ -50,8 +50,8 @@ const (
 // meter counts what a step costs and holds it to its limits. It is part of one
 // engine and shared by its built-in functions.
 type meter struct {
+	language
 	thread starlark.Thread
-	exact  bool // what work costs is charged: version 2
 	gas    uint64
 	value  uint64
 	memory uint64

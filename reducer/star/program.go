@@ -15,17 +15,28 @@ import (
 // Version is the last one, for new worlds. A version names the language and its
 // implementation: the same program on the same input gives the same output and the
 // same gas only under one of them. Which one runs a world is part of its rules.
-const Version = version2
+const Version = version3
 
 const (
 	version1 = "starlark/1+89a6a09411d5" // integers, short strings and much else cost less than they work
-	version2 = "starlark/2+89a6a09411d5"
+	version2 = "starlark/2+89a6a09411d5" // one file, and nothing of the manifest but its limits
+	version3 = "starlark/3+89a6a09411d5"
 )
 
 // Versions are those that there are, oldest first.
-func Versions() []string { return []string{version1, version2} }
+func Versions() []string { return []string{version1, version2, version3} }
 
-// MaxSourceBytes is the largest program that [Compile] takes.
+// language is what programs have under a version.
+type language struct {
+	exact  bool // work is charged for what it costs: since version 2
+	linked bool // modules, params and schemas of the manifest, call chains in errors: since version 3
+}
+
+func languageOf(version string) language {
+	return language{exact: version != version1, linked: version != version1 && version != version2}
+}
+
+// MaxSourceBytes is the largest program, and the largest module, that [Compile] takes.
 const MaxSourceBytes = 1 << 20
 
 // entry is the function that every program defines.
@@ -46,43 +57,61 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
 }
 
-// Program is a compiled reducer. It is immutable and safe for concurrent use.
-type Program struct {
-	compiled *starlark.Program
-	exact    bool // version 2
+// Code is the text of a program.
+type Code struct {
+	File    string // the name that errors carry
+	Source  []byte
+	Modules map[string][]byte // by the names that load gives them; see Modules
 }
 
-// Compile parses and checks a program for one of [Versions]. file is the name that
-// errors carry. The error is a *SyntaxError, the first there is.
-func Compile(version, file string, source []byte) (program *Program, err error) {
+// Setting is what a manifest gives a program besides its code. The zero value gives
+// nothing.
+type Setting struct {
+	Params  reducer.Data // ctx.params, a map
+	Schemas reducer.Data // ctx.schemas, a map from kinds of effects
+}
+
+// Program is a compiled reducer. It is immutable and safe for concurrent use.
+type Program struct {
+	language
+	compiled *starlark.Program
+	modules  map[string]*starlark.Program
+	setting  Setting
+}
+
+// Compile is CompileCode for a program that is one file.
+func Compile(version, file string, source []byte) (*Program, error) {
+	return CompileCode(version, Code{File: file, Source: source})
+}
+
+// CompileCode parses and checks a program for one of [Versions]. The error is a
+// *SyntaxError, the first there is.
+func CompileCode(version string, code Code) (program *Program, err error) {
 	defer func() { // a program is data, and no data may end the process
 		if r := recover(); r != nil {
-			program, err = nil, &SyntaxError{File: file, Line: 1, Column: 1, Msg: fmt.Sprintf("%v: %v", errInterpreter, r)}
+			program, err = nil, &SyntaxError{File: code.File, Line: 1, Column: 1, Msg: fmt.Sprintf("%v: %v", errInterpreter, r)}
 		}
 	}()
-	if len(source) > MaxSourceBytes {
-		msg := fmt.Sprintf("the program has %d bytes, at most %d are allowed", len(source), MaxSourceBytes)
-		return nil, &SyntaxError{File: file, Line: 1, Column: 1, Msg: msg}
-	}
-	options := syntax.FileOptions{Set: true, While: true, Recursion: true}
-	tree, err := options.Parse(file, source, 0)
+	l := linker{language: languageOf(version), code: code, done: make(map[string]*starlark.Program)}
+	compiled, err := l.compile(code.File, code.Source, checkEntry)
 	if err != nil {
-		return nil, syntaxError(file, err)
-	}
-	if err := checkEntry(file, tree); err != nil {
 		return nil, err
 	}
-	exact := version != version1
-	if err := rewrite(file, tree, exact); err != nil {
-		return nil, err
-	}
-	names := (&meter{exact: exact}).predeclared()
-	compiled, err := starlark.FileProgram(tree, names.Has)
-	if err != nil {
-		return nil, syntaxError(file, err)
-	}
-	return &Program{compiled: compiled, exact: exact}, nil
+	return &Program{language: l.language, compiled: compiled, modules: l.done}, nil
 }
+
+// With returns the program as a manifest sets it. The error says that it is of a
+// version that takes no settings.
+func (p *Program) With(s Setting) (*Program, error) {
+	if !p.linked && len(s.Params) > 0 {
+		return nil, errNoSetting
+	}
+	next := *p
+	next.setting = s
+	return &next, nil
+}
+
+var errNoSetting = fmt.Errorf("a reducer has params since %s of the engine", version3)
 
 // Reducer returns a new instance of the program: it runs the top level of the
 // module, under the default limits, and freezes what that leaves. The error has
@@ -95,12 +124,13 @@ func (p *Program) Reducer() (reducer.Reducer, error) {
 // Within is Reducer within bounds, nil: none. filled is how many bytes the top level has
 // filled at most, which the instance may go on holding.
 func (p *Program) Within(bounds *reducer.Bounds) (r reducer.Reducer, filled uint64, err error) {
-	e := &engine{file: p.compiled.Filename(), meter: meter{exact: p.exact}}
+	e := &engine{file: p.compiled.Filename(), meter: meter{language: p.language}}
 	e.ctx.init(e)
-	if err := e.load(p.compiled, manifest.ReducerLimits{}.WithDefaults(), bounds); err != nil {
+	given, err := e.load(p, manifest.ReducerLimits{}.WithDefaults(), bounds)
+	if err != nil {
 		return nil, 0, err
 	}
-	if filled = e.filled; !p.exact {
+	if filled = given + e.filled; !p.exact {
 		filled = e.thread.Steps * bytesMadePerStep
 	}
 	if e.take != nil {

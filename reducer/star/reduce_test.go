@@ -174,6 +174,45 @@ def reduce(ctx, state, event):
 	}
 }
 
+// TestKeysThatCollideCostMore: what looks at every key of a dict or set looks through
+// the chain that each is in.
+func TestKeysThatCollideCostMore(t *testing.T) {
+	for _, work := range []string{"d | d", "s | s", "s & s", "s - s", "s ^ s"} {
+		cost := func(keys string) uint64 {
+			r := instance(t, `
+def reduce(ctx, state, event):
+    d = {`+keys+`: i for i in range(400)}
+    s = set([`+keys+` for i in range(400)])
+    if event.data:
+        `+work+"\n")
+			var with, without reducer.Output
+			require.NoError(t, r.Reduce(input(t, "", "true"), &with), work)
+			require.NoError(t, r.Reduce(input(t, "", "false"), &without), work)
+			return with.Gas - without.Gas
+		}
+		const keys, chain = 800, 20 // of both operands; the least that looking through a chain of them costs
+		require.Greater(t, cost("i << 16"), cost("i")+keys*chain, work)
+	}
+}
+
+// TestCallsNestToALimit: a depth that is reached by one long way down is noticed at the
+// next look, which is not at every call.
+func TestCallsNestToALimit(t *testing.T) {
+	r := instance(t, `
+def down(n):
+    if n == 0:
+        return 0
+    return down(n - 1)
+def reduce(ctx, state, event):
+    return down(event.data)
+`)
+	var out reducer.Output
+	require.NoError(t, r.Reduce(input(t, "", "990"), &out))
+	err := r.Reduce(input(t, "", "3000"), &out)
+	require.ErrorIs(t, err, reducer.ErrLimit)
+	require.ErrorContains(t, err, "calls nest deeper than 1000")
+}
+
 // TestGasIsExact: a step may use all of its gas and not one step more.
 func TestGasIsExact(t *testing.T) {
 	for _, body := range []string{"return [i for i in range(5000)]", "return json.encode(\"x\" * 10000)", "return None"} {

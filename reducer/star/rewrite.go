@@ -24,22 +24,23 @@ const (
 // (see package comment). Hidden names are no identifiers, so no program can
 // name or shadow them. Positions stay those of the operators.
 type rewriter struct {
+	language
 	file  string
-	exact bool // version 2
+	loads []*syntax.LoadStmt
 	depth int
 	nodes int // seen so far
 	temps int
 	err   *SyntaxError // the first
 }
 
-// rewrite changes tree in place.
-func rewrite(file string, tree *syntax.File, exact bool) error {
-	w := rewriter{file: file, exact: exact}
+// rewrite changes tree in place, and returns what it loads.
+func rewrite(file string, tree *syntax.File, l language) ([]*syntax.LoadStmt, error) {
+	w := rewriter{file: file, language: l}
 	tree.Stmts = w.stmts(tree.Stmts)
 	if w.err != nil {
-		return w.err
+		return nil, w.err
 	}
-	return nil
+	return w.loads, nil
 }
 
 func (w *rewriter) fail(pos syntax.Position, msg string) {
@@ -83,7 +84,7 @@ func (w *rewriter) stmts(in []syntax.Stmt) []syntax.Stmt {
 func (w *rewriter) stmt(out []syntax.Stmt, s syntax.Stmt) []syntax.Stmt {
 	switch s := s.(type) {
 	case *syntax.LoadStmt:
-		w.fail(s.Load, "load is not available: a reducer is one file")
+		w.load(s)
 	case *syntax.AssignStmt:
 		return w.assign(out, s)
 	case *syntax.DefStmt:
@@ -110,6 +111,16 @@ func (w *rewriter) stmt(out []syntax.Stmt, s syntax.Stmt) []syntax.Stmt {
 		}
 	}
 	return append(out, s)
+}
+
+func (w *rewriter) load(s *syntax.LoadStmt) {
+	if !w.linked {
+		w.fail(s.Load, "load is not available: a reducer is one file")
+	}
+	for _, id := range s.To {
+		w.bind(id)
+	}
+	w.loads = append(w.loads, s)
 }
 
 func (w *rewriter) def(s *syntax.DefStmt) {

@@ -203,7 +203,7 @@ func (b *snapshotBench) forks(ctx context.Context, r *run) {
 	size, err := sizeOf(dir)
 	r.must(err)
 	start := time.Now()
-	_, err = lw.Fork(dir+"-fork", local.ForkOptions{Effects: journal.ForkHold, Actor: "bench"})
+	_, err = lw.Fork(context.Background(), dir+"-fork", local.ForkOptions{Effects: journal.ForkHold, Actor: "bench"})
 	r.must(err)
 	r.add("world to fork", "MB", "", float64(size)/1e6)
 	r.add("fork", "ms", "<= 1000", time.Since(start).Seconds()*1e3)

@@ -152,6 +152,8 @@ def _contents(manifest):
     """The hashes of all that a manifest names."""
     for reducer in manifest.get("reducers", {}).values():
         yield from _hashes(reducer.get("source"))
+        for module in (reducer.get("modules") or {}).values():
+            yield from _hashes(module)
     for event in manifest.get("events", {}).values():
         yield from _hashes(event.get("schema"))
     for effect in manifest.get("effects", {}).values():

@@ -300,7 +300,7 @@ func TestBackupKeepsWhatWasSignedAndAForkSignsItsOwn(t *testing.T) {
 	for name, at := range map[string]journal.Seq{"of all": 0, "of a part": journal.Seq(first.Size)} {
 		t.Run(name, func(t *testing.T) {
 			fork := filepath.Join(t.TempDir(), "fork")
-			_, err := w.Fork(fork, local.ForkOptions{ID: "fork", At: at, Actor: "ada"})
+			_, err := w.Fork(t.Context(), fork, local.ForkOptions{ID: "fork", At: at, Actor: "ada"})
 			require.NoError(t, err)
 			f := open(t, fork)
 			require.Empty(t, signedOf(t, f))

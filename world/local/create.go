@@ -148,6 +148,18 @@ func build(dir string, keyring ring, opts Options, fill func(hidden string, s *s
 	return errors.Join(err, os.RemoveAll(making))
 }
 
+// noWorld is an ErrNoWorld that names what a build has left that was killed.
+func noWorld(dir, where string) error {
+	err := fmt.Errorf("%s: %w%s", dir, ErrNoWorld, where)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() && strings.HasPrefix(e.Name(), newDir) {
+			return fmt.Errorf("%w; %s is one that is being made, or was when its process was killed: make it again, and that goes", err, e.Name())
+		}
+	}
+	return err
+}
+
 // sweep removes what builds have left that were killed. What cannot be removed
 // does no harm: it may be that of a build that will find this world here.
 func sweep(dir string) {

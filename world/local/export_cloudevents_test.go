@@ -148,7 +148,7 @@ func TestCloudEventsOfAForkNameTheForkFromItsRecordOn(t *testing.T) {
 	dir, head := lived(t)
 	w := open(t, dir)
 	to := filepath.Join(t.TempDir(), "fork")
-	_, err := w.Fork(to, local.ForkOptions{ID: "child", Actor: "ada"})
+	_, err := w.Fork(t.Context(), to, local.ForkOptions{ID: "child", Actor: "ada"})
 	require.NoError(t, err)
 	fork := open(t, to)
 	for i, e := range requireCloudEvents(t, fork) {

@@ -400,7 +400,7 @@ func TestSpansOfAForkAreItsParentsUpToWhereItBegins(t *testing.T) {
 	require.NoError(t, w.Step(t.Context()))
 	head := w.Status().Head
 	to := filepath.Join(t.TempDir(), "fork")
-	_, err = w.Fork(to, local.ForkOptions{ID: "child", Actor: "ada"})
+	_, err = w.Fork(t.Context(), to, local.ForkOptions{ID: "child", Actor: "ada"})
 	require.NoError(t, err)
 	fork := open(t, to)
 	live(t, fork)

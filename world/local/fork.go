@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,7 +46,9 @@ type Forked struct {
 // .world and for directories that hold worlds. So it does not get the secrets;
 // and if the world's keyring is sealed, its own is, with the same passphrase. A
 // crash leaves the fork or no directory.
-func (lw *World) Fork(dir string, f ForkOptions) (*Forked, error) {
+//
+// Rules that f.Amend makes have to be ready within Options.Bounds and ctx: see world.Fork.
+func (lw *World) Fork(ctx context.Context, dir string, f ForkOptions) (*Forked, error) {
 	f.Effects = cmp.Or(f.Effects, journal.ForkHold)
 	switch f.Effects {
 	case journal.ForkHold, journal.ForkLive, journal.ForkRecorded:
@@ -76,7 +79,7 @@ func (lw *World) Fork(dir string, f ForkOptions) (*Forked, error) {
 	var done *Forked
 	makeAt := func(at journal.Seq) error {
 		return whole(dir, lw.dir, func(making string) error {
-			done, err = lw.forkTo(making, keys, at, f)
+			done, err = lw.forkTo(ctx, making, keys, at, f)
 			return err
 		})
 	}
@@ -102,7 +105,7 @@ func (r *forkError) Error() string { return r.err.Error() }
 func (r *forkError) Unwrap() error { return r.err }
 
 // forkTo makes all of a fork in a directory that nobody else knows yet.
-func (lw *World) forkTo(making string, keys ring, at journal.Seq, f ForkOptions) (done *Forked, err error) {
+func (lw *World) forkTo(ctx context.Context, making string, keys ring, at journal.Seq, f ForkOptions) (done *Forked, err error) {
 	hidden := filepath.Join(making, hiddenDir)
 	if err := os.Mkdir(hidden, 0o700); err != nil {
 		return nil, err
@@ -121,7 +124,7 @@ func (lw *World) forkTo(making string, keys ring, at journal.Seq, f ForkOptions)
 	}
 	copied, err := lw.copyStore(hidden, keys, at, func(s *store.Store) error {
 		fork := World{dir: making, hidden: hidden, store: s, keys: keys.keys, opts: lw.opts}
-		err := world.Fork(fork.config(), journal.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor}, f.Amend)
+		err := world.Fork(ctx, fork.config(), journal.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor}, f.Amend)
 		if err != nil {
 			return &forkError{err}
 		}

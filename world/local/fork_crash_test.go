@@ -1,6 +1,10 @@
 package local
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,7 +41,7 @@ var copyings = map[string]func(lw *World, to string) error{
 			if err != nil {
 				return err
 			}
-			if _, err = lw.forkTo(making, keys, lw.store.Head().ID, ForkOptions{Effects: journal.ForkHold}); err != nil {
+			if _, err = lw.forkTo(context.Background(), making, keys, lw.store.Head().ID, ForkOptions{Effects: journal.ForkHold}); err != nil {
 				return err
 			}
 			return dieCopying(nil)
@@ -79,7 +83,94 @@ func TestCopyingProcess(t *testing.T) {
 	}
 	lw, err := Open(dir, Options{})
 	require.NoError(t, err)
-	require.NoError(t, copyings[os.Getenv(copyingMoment)](lw, dir+"-copy"))
+	die := copyings[os.Getenv(copyingMoment)]
+	if die == nil {
+		die = importAndDie
+	}
+	require.NoError(t, die(lw, dir+"-copy"))
+}
+
+// importAndDie imports all but the end of a world's journal.
+func importAndDie(lw *World, to string) error {
+	var all bytes.Buffer
+	if err := lw.Export(&all, CBORSeq, nil); err != nil {
+		return err
+	}
+	most := bytes.NewReader(all.Bytes()[:all.Len()-10])
+	return Import(context.Background(), to, io.MultiReader(most, deadly{}), nil, Options{}, nil)
+}
+
+// deadly is a file in which the process that reads it dies.
+type deadly struct{}
+
+func (deadly) Read([]byte) (int, error) { return 0, dieCopying(nil) }
+
+// A process that is killed while it imports leaves a directory that is no world, which
+// whoever looks for one is told of, and which the next world there clears away.
+func TestKilledImportIsNamedAndCleared(t *testing.T) {
+	dir, _ := made(t)
+	lw, err := Open(dir, Options{})
+	require.NoError(t, err)
+	for range 3 {
+		_, err = lw.Submit(t.Context(), "go", map[string]any{"to": "a"})
+		require.NoError(t, err)
+		require.NoError(t, lw.Run(t.Context()))
+	}
+	var all bytes.Buffer
+	require.NoError(t, lw.Export(&all, CBORSeq, nil))
+	require.NoError(t, lw.Close())
+	to := dir + "-copy"
+	for name, again := range map[string]func() error{
+		"an import": func() error { return Import(t.Context(), to, bytes.NewReader(all.Bytes()), nil, Options{}, nil) },
+		"an init": func() error {
+			if err := os.CopyFS(to, os.DirFS("../worldtest/testdata/bots")); err != nil {
+				return err
+			}
+			return Create(to, Birth{}, Options{})
+		},
+		"a fork": func() error {
+			lw, err := Open(dir, Options{})
+			if err != nil {
+				return err
+			}
+			_, err = lw.Fork(t.Context(), to, ForkOptions{})
+			return errors.Join(err, lw.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dying(t, dir, "an import")
+			left, err := filepath.Glob(filepath.Join(to, newDir+"*"))
+			require.NoError(t, err)
+			require.Len(t, left, 1)
+			_, err = Open(to, Options{})
+			require.ErrorIs(t, err, ErrNoWorld)
+			require.ErrorContains(t, err, filepath.Base(left[0])+" is one that is being made")
+			_, err = Find(to)
+			require.ErrorContains(t, err, filepath.Base(left[0]))
+
+			require.NoError(t, again())
+			left, err = filepath.Glob(filepath.Join(to, newDir+"*"))
+			require.NoError(t, err)
+			require.Empty(t, left)
+			copied, err := Look(to, Options{})
+			require.NoError(t, err)
+			require.NoError(t, copied.Close())
+			require.NoError(t, os.RemoveAll(to))
+		})
+	}
+}
+
+// dying runs a process that dies while it copies a world, and waits for its end.
+func dying(t *testing.T, dir, moment string) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	child := exec.CommandContext(t.Context(), self, "-test.run", "^TestCopyingProcess$")
+	child.Env = append(os.Environ(), copyingWorld+"="+dir, copyingMoment+"="+moment)
+	said, err := child.CombinedOutput()
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, -1, exit.ExitCode(), "a signal ended it, and not: %s", said)
 }
 
 // A process that is killed while it forks or backs up a world leaves that as it
@@ -96,15 +187,7 @@ func TestKilledCopyLeavesNothing(t *testing.T) {
 			head := lw.Status().Head
 			require.NoError(t, lw.Close())
 
-			self, err := os.Executable()
-			require.NoError(t, err)
-			child := exec.CommandContext(t.Context(), self, "-test.run", "^TestCopyingProcess$")
-			child.Env = append(os.Environ(), copyingWorld+"="+dir, copyingMoment+"="+moment)
-			said, err := child.CombinedOutput()
-			var exit *exec.ExitError
-			require.ErrorAs(t, err, &exit)
-			require.Equal(t, -1, exit.ExitCode(), "a signal ended it, and not: %s", said)
-
+			dying(t, dir, moment)
 			to := dir + "-copy"
 			require.NoFileExists(t, to)
 			left := filepath.Join(filepath.Dir(dir), "."+filepath.Base(to)+makingDir+"*")
@@ -115,7 +198,7 @@ func TestKilledCopyLeavesNothing(t *testing.T) {
 			lw, err = Open(dir, Options{})
 			require.NoError(t, err)
 			require.Equal(t, head, lw.Status().Head)
-			done, err := lw.Fork(to, ForkOptions{})
+			done, err := lw.Fork(t.Context(), to, ForkOptions{})
 			require.NoError(t, err)
 			require.Equal(t, head.ID, done.At)
 			r, err := lw.Verify(t.Context(), Verification{})
@@ -141,7 +224,7 @@ func TestForkOfASealedWorldIsSealed(t *testing.T) {
 	require.NoError(t, Seal(dir, opts))
 	lw, err := Open(dir, opts)
 	require.NoError(t, err)
-	_, err = lw.Fork(dir+"-fork", ForkOptions{})
+	_, err = lw.Fork(t.Context(), dir+"-fork", ForkOptions{})
 	require.NoError(t, err)
 	_, err = lw.Backup(dir + "-backup")
 	require.NoError(t, err)

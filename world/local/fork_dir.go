@@ -116,9 +116,14 @@ func moveUp(dir, made string) error {
 	return errors.Join(err, file.SyncDir(dir), os.RemoveAll(made))
 }
 
-// vacant refuses what cannot become the directory of a world.
+// vacant refuses what cannot become the directory of a world. What builds have left that
+// were killed is no obstacle, and goes.
 func vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
+	if len(entries) > 0 && strings.HasPrefix(entries[0].Name(), newDir) {
+		sweep(dir)
+		entries, err = os.ReadDir(dir)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

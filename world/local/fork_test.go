@@ -31,7 +31,7 @@ func TestForkHasTheSamePastAndGoesItsOwnWay(t *testing.T) {
 	dir, head := lived(t)
 	w := open(t, dir)
 	to := filepath.Join(t.TempDir(), "a", "fork")
-	done, err := w.Fork(to, local.ForkOptions{ID: "child", Actor: "ada"})
+	done, err := w.Fork(t.Context(), to, local.ForkOptions{ID: "child", Actor: "ada"})
 	require.NoError(t, err)
 	require.Equal(t, &local.Forked{
 		ID: "child", Parent: "test", At: head.ID, ChainRoot: head.Root, Effects: journal.ForkHold, Dir: to, Linked: done.Linked,
@@ -67,7 +67,7 @@ func TestWorldsAreTheirOwnersAlone(t *testing.T) {
 	w := open(t, dir)
 	up := t.TempDir()
 	fork, backup := filepath.Join(up, "fork"), filepath.Join(up, "backup")
-	_, err := w.Fork(fork, local.ForkOptions{ID: "child", Actor: "ada"})
+	_, err := w.Fork(t.Context(), fork, local.ForkOptions{ID: "child", Actor: "ada"})
 	require.NoError(t, err)
 	_, err = w.Backup(backup)
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestForkBeginsWhereNoTickIsOpen(t *testing.T) {
 	require.Contains(t, starts, head.ID)
 	for at := journal.Seq(1); at <= last; at++ {
 		to := filepath.Join(t.TempDir(), "fork")
-		done, err := w.Fork(to, local.ForkOptions{At: at})
+		done, err := w.Fork(t.Context(), to, local.ForkOptions{At: at})
 		require.NoError(t, err, "at #%d", at)
 		want := journal.Seq(0)
 		for _, start := range starts {
@@ -116,7 +116,7 @@ func TestForkBeginsWhereNoTickIsOpen(t *testing.T) {
 		sound(t, f)
 		require.NoError(t, f.Close())
 	}
-	_, err = w.Fork(filepath.Join(t.TempDir(), "fork"), local.ForkOptions{At: last + 1})
+	_, err = w.Fork(t.Context(), filepath.Join(t.TempDir(), "fork"), local.ForkOptions{At: last + 1})
 	require.ErrorIs(t, err, journal.ErrNotFound)
 	require.NoError(t, w.Close())
 }
@@ -139,7 +139,7 @@ func TestForkGetsTheFilesButNoSecrets(t *testing.T) {
 	w := open(t, dir)
 	inside := filepath.Join(dir, "tools", "fork")
 	for _, to := range []string{inside, filepath.Join(dir, "tools", "again")} {
-		_, err := w.Fork(to, local.ForkOptions{})
+		_, err := w.Fork(t.Context(), to, local.ForkOptions{})
 		require.NoError(t, err)
 		for path, mode := range map[string]fs.FileMode{"tools/look": 0o755, "notes.txt": 0o400, "world.yaml": 0o644} {
 			info, err := os.Stat(filepath.Join(to, path))
@@ -180,7 +180,7 @@ func TestForkThatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 			beside, err := filepath.Glob(filepath.Join(filepath.Dir(empty), "*"))
 			require.NoError(t, err)
 			before := slices.Concat(tree(t, other), tree(t, full), tree(t, empty), beside)
-			_, err = w.Fork(c.to, c.f)
+			_, err = w.Fork(t.Context(), c.to, c.f)
 			require.Error(t, err)
 			if c.want != nil {
 				require.ErrorIs(t, err, c.want)
@@ -191,7 +191,7 @@ func TestForkThatIsRefusedLeavesTheDirectoryAsItWas(t *testing.T) {
 			require.Equal(t, head, w.Status().Head)
 		})
 	}
-	_, err := w.Fork(empty, local.ForkOptions{})
+	_, err := w.Fork(t.Context(), empty, local.ForkOptions{})
 	require.NoError(t, err, "a directory that is there and empty will do")
 	require.NoError(t, w.Close())
 }
@@ -213,7 +213,7 @@ func forkOfCalls(t *testing.T, effects journal.ForkEffects) (dir, to string, opt
 	require.NoError(t, w.Run(t.Context()))
 	require.Len(t, calls(t, dir), 1)
 	to = filepath.Join(t.TempDir(), "fork")
-	_, err = w.Fork(to, local.ForkOptions{At: start, Effects: effects})
+	_, err = w.Fork(t.Context(), to, local.ForkOptions{At: start, Effects: effects})
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	return dir, to, opts

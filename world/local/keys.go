@@ -11,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // Rotate gives the world in a directory a new receipt key, which signs from now
@@ -42,7 +43,7 @@ func (lw *World) noteRotation(ctx context.Context, keys *receipt.Keyring, actor 
 			b.Revoked = append(b.Revoked, k.ID)
 		}
 	}
-	if err := lw.load(lw.config()); err != nil {
+	if err := lw.load(lw.config(), world.Open); err != nil {
 		return err
 	}
 	_, err := lw.w.NoteRotation(ctx, b)
@@ -78,7 +79,7 @@ func Unseal(dir string, opts Options) error {
 }
 
 func (lw *World) rotate(revoke []uint64) (*receipt.Keyring, error) {
-	if err := lw.load(lw.config()); err != nil {
+	if err := lw.load(lw.config(), world.Open); err != nil {
 		return nil, err
 	}
 	if err := lw.canRun(); err != nil {

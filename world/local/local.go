@@ -23,7 +23,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -85,7 +84,7 @@ func Find(dir string) (string, error) {
 		}
 		up := filepath.Dir(at)
 		if up == at {
-			return "", fmt.Errorf("%s: %w, nor in a directory above", dir, ErrNoWorld)
+			return "", noWorld(dir, ", nor in a directory above")
 		}
 		at = up
 	}
@@ -94,19 +93,24 @@ func Find(dir string) (string, error) {
 // Open opens the world in a directory and becomes its owner. What a crash left
 // half-done is caught up on before the next input. Where the program lacks Go reducers
 // or adapters the world can only be read: see Lacks.
-func Open(dir string, opts Options) (*World, error) {
+func Open(dir string, opts Options) (*World, error) { return openBy(dir, opts, world.Open) }
+
+func openBy(dir string, opts Options, open opener) (*World, error) {
 	lw, err := own(dir, opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := lw.load(lw.config()); err != nil {
+	if err := lw.load(lw.config(), open); err != nil {
 		return nil, errors.Join(err, lw.abandon())
 	}
 	return lw, nil
 }
 
-func (lw *World) load(cfg world.Config) (err error) {
-	if lw.w, err = world.Open(cfg); err == nil && lw.w.Lacks() != nil {
+// opener opens a world: world.Open or world.Try.
+type opener = func(world.Config) (*world.World, error)
+
+func (lw *World) load(cfg world.Config, open opener) (err error) {
+	if lw.w, err = open(cfg); err == nil && lw.w.Lacks() != nil {
 		lw.lacks = lw.w.Lacks()
 	}
 	return err
@@ -124,7 +128,7 @@ func (lw *World) Lacks() error { return lw.lacks }
 func own(dir string, opts Options) (*World, error) {
 	hidden := filepath.Join(dir, hiddenDir)
 	if _, err := os.Stat(hidden); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w", dir, ErrNoWorld)
+		return nil, noWorld(dir, "")
 	}
 	path := filepath.Join(hidden, keyringFile)
 	r, err := readKeyring(path, opts)
@@ -294,7 +298,7 @@ func Look(dir string, opts Options) (*World, error) {
 	}
 	cfg := lw.config() // verifies with the world's keys
 	if lw.keys, err = receipt.NewKeyring(lw.keys.World(), nil); err == nil {
-		err = lw.load(cfg)
+		err = lw.load(cfg, world.Open)
 	}
 	if err != nil {
 		return nil, errors.Join(err, lw.abandon())

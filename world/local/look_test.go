@@ -44,7 +44,7 @@ func TestLookNeedsNoRecording(t *testing.T) {
 	dir, _ := lived(t)
 	to := filepath.Join(t.TempDir(), "fork")
 	parent := open(t, dir)
-	_, err := parent.Fork(to, local.ForkOptions{Effects: journal.ForkRecorded, Actor: "ada"})
+	_, err := parent.Fork(t.Context(), to, local.ForkOptions{Effects: journal.ForkRecorded, Actor: "ada"})
 	require.NoError(t, err)
 	for range 2 {
 		w, err := local.Look(to, local.Options{})

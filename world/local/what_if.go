@@ -57,8 +57,9 @@ type Supposed struct {
 }
 
 // Suppose forks the world for a what-if. It does not change, and nothing outside is
-// touched: what was recorded answers the fork's effects.
-func (lw *World) Suppose(q WhatIf) (x *Supposed, err error) {
+// touched: what was recorded answers the fork's effects. Rules that q.Amend makes are held
+// to Options.Bounds, here and in Run: what needs more ends with a *world.BoundError.
+func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error) {
 	past := lw
 	if q.Copy != "" {
 		if _, err := lw.Backup(q.Copy); err != nil {
@@ -74,7 +75,7 @@ func (lw *World) Suppose(q WhatIf) (x *Supposed, err error) {
 		return nil, err
 	}
 	x = &Supposed{WhatIf: q, Last: math.MaxUint64, dir: cmp.Or(q.Copy, lw.dir)}
-	x.Forked, err = lw.Fork(q.Dir, ForkOptions{At: at, Effects: journal.ForkRecorded, Actor: q.Actor, Amend: q.Amend})
+	x.Forked, err = lw.Fork(ctx, q.Dir, ForkOptions{At: at, Effects: journal.ForkRecorded, Actor: q.Actor, Amend: q.Amend})
 	past.View(func(w *world.Moment) { x.came, x.idle = w.Time(), w.Idle() })
 	return x, err
 }
@@ -84,7 +85,11 @@ func (lw *World) Suppose(q WhatIf) (x *Supposed, err error) {
 func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	look := opts
 	opts.Effects = x.Copy // else the fork knows whose recordings it gets, which it reads now
-	if x.Fork, err = Open(x.Dir, opts); err != nil {
+	open := world.Open
+	if x.Amend != nil {
+		open = world.Try // nobody has put these rules in force
+	}
+	if x.Fork, err = openBy(x.Dir, opts, open); err != nil {
 		return err
 	}
 	if x.World, err = Look(x.dir, look); err != nil {

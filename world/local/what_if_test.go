@@ -71,7 +71,7 @@ func recordedFork(t *testing.T, dir string, at journal.Seq, amend ...world.Amend
 	for _, amend := range amend {
 		options.Amend = amend
 	}
-	forked, err := parent.Fork(to, options)
+	forked, err := parent.Fork(t.Context(), to, options)
 	require.NoError(t, err)
 	require.NoError(t, parent.Close())
 	fork = open(t, to)

@@ -12,7 +12,7 @@ func (d *decoder) capability(_, n *yaml.Node) manifest.Cap {
 		"type":    d.text(&c.Type),
 		"params":  d.capParams(&c.Params),
 		"budget":  d.budget(&c.Budget),
-		"expires": d.ticks(&c.Expires, d.number),
+		"expires": d.moment(&c.Expires),
 	})
 	return c
 }

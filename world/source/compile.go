@@ -15,18 +15,28 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
-// checkReducer reports why a source, named by n, is no Starlark reducer.
-func (d *decoder) checkReducer(n *yaml.Node, file string, source []byte) {
-	if d.withoutCode {
+// checkReducer gathers the modules of a reducer, whose source n names, and reports why
+// they are no Starlark reducer together.
+func (d *decoder) checkReducer(n *yaml.Node, r *manifest.Reducer, source []byte) {
+	code := star.Code{File: r.File, Source: source, Modules: make(map[string][]byte)}
+	faults := len(d.faults)
+	d.modules(r, &code, r.File, source)
+	if d.withoutCode || len(d.faults) > faults {
 		return
 	}
-	_, err := star.Compile(star.Version, file, source)
+	_, err := star.CompileCode(star.Version, code)
+	d.codeFault(n, err)
+}
+
+// codeFault reports what is wrong with code that n names.
+func (d *decoder) codeFault(n *yaml.Node, err error) {
 	var e *star.SyntaxError
 	if errors.As(err, &e) {
-		d.at(file, e.Line, e.Column, e.Msg)
+		d.at(e.File, e.Line, e.Column, e.Msg)
 	} else if err != nil {
 		d.report(n, "%s", err)
 	}

@@ -16,7 +16,7 @@
 //
 // Of YAML, only what can be read in one way is accepted: no anchors, aliases,
 // merge keys, tags, duplicate keys, keys that are not text, and, outside a
-// config, no floats; no dates but the clock's epoch.
+// config, no floats; no dates where no time is wanted.
 package source
 
 import (

@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/internal/sshkey"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
 const goodWorld = `world: support-desk
@@ -81,6 +82,11 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
 	require.NoError(t, err)
+	require.Equal(t, "66ed1904206ae7a2a8ada9806d8065d71e97aa95c29c09179fd82371df9e4fcb", canon.Sum(b).String())
+
+	loaded.Manifest.Engines[manifest.EngineStarlark] = star.Versions()[1] // as it was before the third
+	b, err = loaded.Manifest.Encode()
+	require.NoError(t, err)
 	require.Equal(t, "15c7fa80bf0522c4bd6887d5f0b8886bbb44b93edd303ba1adaa3076f7e2d0b4", canon.Sum(b).String())
 }
 
@@ -125,6 +131,28 @@ func TestFieldsArriveInTheManifest(t *testing.T) {
 	require.Equal(t, manifest.Limits{
 		EventsPerTick: 1000, InFlight: 8, Mailbox: 100, Alarms: 50, Payload: 1 << 20, Receipt: 65_536,
 	}, m.Limits)
+}
+
+// TestTimeIsCountedInTicksOfTheClock: durations and times become ticks, also where the
+// clock comes after them.
+func TestTimeIsCountedInTicksOfTheClock(t *testing.T) {
+	clock := "clock: {epoch: 2026-01-01T00:00:00Z, tick: 1m}\n"
+	for _, c := range []struct {
+		ttl, expires     string
+		ticks, expiresAt manifest.Tick
+	}{
+		{"24h", "2026-01-02T00:00:00Z", 1440, 1440},
+		{"61s", "2026-01-01T00:01:01Z", 2, 2},
+		{"1ns", `"2026-01-01T02:01+02:00"`, 1, 1},
+		{"7", "7", 7, 7},
+	} {
+		text := "defaults: {approval_ttl: " + c.ttl + "}\n" +
+			strings.NewReplacer(clock, "", "expires: 100000", "expires: "+c.expires).Replace(goodWorld) + clock
+		loaded, err := loadText(text, nil)
+		require.NoError(t, err)
+		require.Equal(t, c.ticks, loaded.Manifest.Defaults.ApprovalTTL, c.ttl)
+		require.Equal(t, c.expiresAt, loaded.Manifest.Caps["tools"].Expires, c.expires)
+	}
 }
 
 func TestKeysOfApproversArePartOfTheManifest(t *testing.T) {

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -86,9 +87,50 @@ func (d *decoder) number(to *uint64) func(*yaml.Node) {
 	})
 }
 
-// ticks decodes logical time by the rules of number or count.
-func (d *decoder) ticks(to *manifest.Tick, decode func(*uint64) func(*yaml.Node)) func(*yaml.Node) {
-	return func(n *yaml.Node) { decode((*uint64)(to))(n) }
+// ticks decodes a length of time, at least a tick: a number of ticks, or a duration,
+// which lasts so many whole ticks of the world's clock, or a little longer.
+func (d *decoder) ticks(to *manifest.Tick) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Tag == "!!int" {
+			d.count((*uint64)(to))(n)
+			return
+		}
+		scalar(d, to, "ticks or a duration such as 90m or 24h", func(n *yaml.Node) (manifest.Tick, bool) {
+			v, err := manifest.ParseDuration(n.Value)
+			if err != nil {
+				return 0, false
+			}
+			return d.clock.Ticks(v), true
+		})(n)
+	}
+}
+
+// moment decodes a tick: its number, or a time, for which the first tick from there on
+// stands.
+func (d *decoder) moment(to *manifest.Tick) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Tag == "!!int" {
+			d.number((*uint64)(to))(n)
+			return
+		}
+		var at int64
+		scalar(d, &at, "a tick or a time such as 2026-12-24T18:00Z", func(n *yaml.Node) (int64, bool) {
+			v, err := manifest.ParseTime(n.Value)
+			return v, err == nil
+		})(n)
+		if d.refused[n] {
+			return
+		}
+		v, err := d.clock.From(at)
+		if err == nil && v == 0 {
+			err = errors.New("it is that of tick 0")
+		}
+		if err != nil {
+			d.refuse(n, "the time %s: %s", n.Value, err)
+			return
+		}
+		*to = v
+	}
 }
 
 // boolean decodes true or false.
@@ -148,8 +190,8 @@ func parseSize(s string) (uint64, bool) {
 // duration decodes a Go duration greater than 0, in nanoseconds.
 func (d *decoder) duration(to *int64) func(*yaml.Node) {
 	return scalar(d, to, "a duration such as 500ms, 1m or 24h", func(n *yaml.Node) (int64, bool) {
-		v, err := time.ParseDuration(n.Value)
-		return int64(v), err == nil && v > 0
+		v, err := manifest.ParseDuration(n.Value)
+		return int64(v), err == nil
 	})
 }
 

@@ -10,11 +10,17 @@ import (
 // manifest decodes the root of a world file.
 func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 	var m manifest.Manifest
+	d.entries(root, func(key, value *yaml.Node) {
+		if key.Value == "clock" { // first: durations are counted in its ticks
+			d.mapping(value, fields{"epoch": d.epoch(&m.Clock.Epoch), "tick": d.duration(&m.Clock.Tick), "mode": d.text(&m.Clock.Mode)})
+		}
+	})
+	d.clock = m.WithDefaults().Clock
 	d.mapping(root, fields{
 		"world":    d.text(&m.World),
 		"version":  d.number(&m.Version),
 		"seed":     d.number(&m.Seed),
-		"clock":    d.object(fields{"epoch": d.epoch(&m.Clock.Epoch), "tick": d.duration(&m.Clock.Tick)}),
+		"clock":    func(*yaml.Node) {},
 		"reducers": func(n *yaml.Node) { m.Reducers = named(d, n, d.reducer) },
 		"events":   func(n *yaml.Node) { m.Events = named(d, n, d.event) },
 		"effects":  func(n *yaml.Node) { m.Effects = named(d, n, d.effect) },
@@ -23,7 +29,7 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 		"routing":  func(n *yaml.Node) { m.Routing = listed(d, n, d.route) },
 		"budget":   d.budget(&m.Budget),
 		"defaults": d.object(fields{
-			"approval_ttl":     d.ticks(&m.Defaults.ApprovalTTL, d.count),
+			"approval_ttl":     d.ticks(&m.Defaults.ApprovalTTL),
 			"snapshot_every":   d.number(&m.Defaults.SnapshotEvery),
 			"checkpoint_every": d.count(&m.Defaults.CheckpointEvery),
 			"retention":        d.object(fields{"max_snapshots": d.count(&m.Defaults.Retention.MaxSnapshots)}),
@@ -49,9 +55,10 @@ func (d *decoder) reducer(_, n *yaml.Node) manifest.Reducer {
 			file, data := d.file(n, MaxCodeBytes)
 			if data != nil {
 				r.File, r.Source = file, d.keep(data)
-				d.checkReducer(n, file, data)
+				d.checkReducer(n, &r, data)
 			}
 		},
+		"params":   func(n *yaml.Node) { r.Params = d.config(n) },
 		"name":     d.text(&r.Name),
 		"version":  d.text(&r.Version),
 		"grants":   d.texts(&r.Grants),

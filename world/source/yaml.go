@@ -109,7 +109,7 @@ const (
 
 // lint refuses what YAML allows and a world file does not, in n and below.
 func (d *decoder) lint(n *yaml.Node, at *place, in zone) {
-	if at.is("effects", "*", "config") || at.is("effects", "*", "verify", "config") {
+	if at.is("reducers", "*", "params") || at.is("effects", "*", "config") || at.is("effects", "*", "verify", "config") {
 		in = insideConfig
 	}
 	d.lintSyntax(n)
@@ -163,7 +163,7 @@ func (d *decoder) lintKey(key *yaml.Node, first map[string]int) {
 
 func (d *decoder) lintScalar(n *yaml.Node, at *place, in zone) {
 	switch {
-	case n.Tag == "!!timestamp" && !at.is("clock", "epoch"):
+	case n.Tag == "!!timestamp" && !at.is("clock", "epoch") && !at.is("caps", "*", "expires"):
 		d.refuse(n, "%s: a date is not allowed here: if it is text, put it in quotes", at)
 	case n.Tag == "!!int" && !isDecimal(n.Value):
 		d.refuse(n, "%s: want an integer in decimal, without _ and leading zeros, not %s", at, n.Value)

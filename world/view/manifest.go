@@ -61,32 +61,53 @@ func CodeDiff(a, b *manifest.Manifest, ofA, ofB Contents) (string, error) {
 	names := maps.Clone(a.Reducers)
 	maps.Copy(names, b.Reducers)
 	var out strings.Builder
+	shown := make(map[[2]manifest.Hash]bool) // modules that several reducers load
+	diff := func(before, after string, was, is manifest.Hash) error {
+		if was == is {
+			return nil
+		}
+		from, err := ofA.code(before, was)
+		if err != nil {
+			return err
+		}
+		to, err := ofB.code(after, is)
+		if err == nil {
+			out.WriteString(udiff.Unified("a/"+before, "b/"+after, from, to))
+		}
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		was, is := a.Reducers[name], b.Reducers[name]
-		if was.Source == is.Source {
-			continue
-		}
-		before, err := ofA.source(was)
-		if err != nil {
+		if err := diff(name+" "+was.File, name+" "+is.File, was.Source, is.Source); err != nil {
 			return "", err
 		}
-		after, err := ofB.source(is)
-		if err != nil {
-			return "", err
+		modules := maps.Clone(was.Modules)
+		if modules == nil {
+			modules = make(map[string]manifest.Hash)
 		}
-		out.WriteString(udiff.Unified("a/"+name+" "+was.File, "b/"+name+" "+is.File, before, after))
+		maps.Copy(modules, is.Modules)
+		for _, module := range slices.Sorted(maps.Keys(modules)) {
+			both := [2]manifest.Hash{was.Modules[module], is.Modules[module]}
+			if shown[both] {
+				continue
+			}
+			shown[both] = true
+			if err := diff(module, module, both[0], both[1]); err != nil {
+				return "", err
+			}
+		}
 	}
 	return out.String(), nil
 }
 
-// source returns the code of a reducer, nothing for one that has none.
-func (read Contents) source(r manifest.Reducer) (string, error) {
-	if r.Source.IsZero() {
+// code returns the text of a file, nothing for one that is not there.
+func (read Contents) code(file string, hash manifest.Hash) (string, error) {
+	if hash.IsZero() {
 		return "", nil
 	}
-	code, err := read(r.Source)
+	text, err := read(hash)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", r.File, err)
+		return "", fmt.Errorf("%s: %w", file, err)
 	}
-	return string(code), nil
+	return string(text), nil
 }

@@ -1,0 +1,84 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Tick is logical time, in ticks since tick 0 of the world's clock.
+type Tick uint64
+
+// Clock maps ticks to the calendar: tick t is at Epoch + t × Tick.
+type Clock struct {
+	Epoch int64  `cbor:"epoch" json:"epoch"`                   // nanoseconds since 1970-01-01 UTC
+	Tick  int64  `cbor:"tick" json:"tick"`                     // nanoseconds, at least 1; 0: a second
+	Mode  string `cbor:"mode,omitempty" json:"mode,omitempty"` // ClockReal, or empty: simulated
+}
+
+// Modes of Clock.
+const (
+	ClockSimulated = "simulated" // time jumps to where something happens; a manifest has the empty text for it
+	ClockReal      = "real"      // a tick comes when the wall clock has reached it
+)
+
+// Real reports whether ticks come by the wall clock.
+func (c Clock) Real() bool { return c.Mode == ClockReal }
+
+// Since returns the last tick that had come at a time, which is in nanoseconds since
+// 1970-01-01 UTC; 0 where none had.
+func (c Clock) Since(at int64) Tick {
+	if at < c.Epoch {
+		return 0
+	}
+	return Tick(uint64(at-c.Epoch) / uint64(c.Tick))
+}
+
+// At returns the calendar time of a tick in nanoseconds since 1970-01-01 UTC.
+func (c Clock) At(t Tick) int64 { return c.Epoch + int64(t)*c.Tick }
+
+// Ticks returns the number of whole ticks that last a duration, or a little longer.
+func (c Clock) Ticks(d time.Duration) Tick {
+	return Tick((int64(d)-1)/c.Tick + 1)
+}
+
+// From returns the first tick that is not before a time, which is in nanoseconds since
+// 1970-01-01 UTC.
+func (c Clock) From(at int64) (Tick, error) {
+	switch since := at - c.Epoch; {
+	case at < c.Epoch:
+		return 0, errors.New("it is before tick 0, the epoch of the world's clock")
+	case since < 0: // more than an int64 of nanoseconds
+		return 0, errors.New("it is more than 292 years after tick 0, the epoch of the world's clock")
+	case since == 0:
+		return 0, nil
+	default:
+		return c.Ticks(time.Duration(since)), nil
+	}
+}
+
+// ParseDuration reads a length of time greater than 0, as 90m or 24h.
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%q is no duration: want one greater than 0, as 500ms, 90m or 24h", s)
+	}
+	return d, nil
+}
+
+// ParseTime reads a time of the calendar, as RFC 3339 has it; the seconds can be left
+// out: 2026-12-24T18:00Z. It returns nanoseconds since 1970-01-01 UTC.
+func ParseTime(s string) (int64, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t, err = time.Parse("2006-01-02T15:04Z07:00", s)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%q is no time: want one such as 2026-12-24T18:00Z", s)
+	}
+	if sec := t.Unix(); sec <= math.MinInt64/int64(time.Second) || sec >= math.MaxInt64/int64(time.Second) {
+		return 0, fmt.Errorf("the time %s is beyond the years 1678 to 2261", s)
+	}
+	return t.UnixNano(), nil
+}
