@@ -166,7 +166,7 @@ func exitOf(err error) int {
 		return code
 	case errors.Is(err, errInvalid):
 		return exitVerify
-	case errors.Is(err, errDenied), errors.Is(err, errNotApproved):
+	case errors.Is(err, errDenied), errors.Is(err, errNotApproved), errors.Is(err, errNotYet):
 		return exitDenied
 	case errors.Is(err, errUndecided):
 		return exitUndecided
