@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -61,7 +60,7 @@ func TestPackagesThatSpeakAreAllOfThem(t *testing.T) {
 			said, _ := strconv.Unquote(literal.Value)
 			word, _, found := strings.Cut(said, ": ")
 			if found && word == f.Name.Name {
-				assert.True(t, known[word], "%s says %q: add its package to packagesThatSpeak", path, said)
+				require.True(t, known[word], "%s says %q: add its package to packagesThatSpeak", path, said)
 			}
 			return true
 		})
