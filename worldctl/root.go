@@ -158,7 +158,7 @@ func (c *cli) groups() []verbs {
 			newDiffCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newForkCommand(c), newWhatIfCommand(c),
 		}},
 		{"outside", "effects, what answered them, and what a person has to decide", []*cobra.Command{
-			newEffectCommand(c), newIntentCommand(c), newReceiptCommand(c), newImportCommand(c),
+			newEffectCommand(c), newIntentCommand(c), newReceiptCommand(c), newBudgetCommand(c), newImportCommand(c),
 		}},
 		{"rules", "look at the manifest, and change it with approval", []*cobra.Command{
 			newManifestCommand(c), newPolicyCommand(c), newProposeCommand(c), newUpgradeCommand(c), newProposalCommand(c), newShadowCommand(c),
