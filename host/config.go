@@ -47,6 +47,11 @@ type Config struct {
 	// is not made. nil: nothing stands in the way.
 	Egress func(to *url.URL, secrets []string) error
 
+	// Program is asked before each start of a program of an exec or mcp effect: its
+	// path, which may be a link, and its arguments, in Dir. With an error it does not
+	// start. nil: nothing stands in the way.
+	Program func(path string, args []string) error
+
 	EffectLog string        // file of the effect store; empty: live effects are refused
 	Workers   int           // effects performed at once; below 1: DefaultWorkers
 	Lease     time.Duration // how long after its timeout an attempt may take to end, and is a worker's elsewhere without Renew; 0: DefaultLease
@@ -143,7 +148,7 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
 		e := &effect{declared: cfg.Manifest.Effects[kind]}
 		effects[kind] = e
-		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve, Shared: common, secrets: hidden, egress: cfg.Egress}
+		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve, Shared: common, Program: cfg.Program, secrets: hidden, egress: cfg.Egress}
 		s.Config, s.File = e.declared.Config, cfg.files(e.declared.Files, contents)
 		a, err := build(adapters, "adapter", e.declared.Adapter, s)
 		d, ok := a.(Deterministic)

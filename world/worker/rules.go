@@ -66,7 +66,7 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 		m.Effects[kind] = e
 	}
 	if !w.cfg.Trust.all {
-		cfg.Egress = w.cfg.Trust.egress
+		cfg.Egress, cfg.Program = w.cfg.Trust.egress, w.cfg.Trust.runs(w.cfg.Dir)
 	}
 	cfg.Manifest = &m
 	for _, fault := range host.Check(cfg) {
