@@ -10,13 +10,49 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
+func TestArgumentsOfParamsAreThoseThatConfigNames(t *testing.T) {
+	config := fromJSON(t, `{"program": "x", "args": ["-v", {"param": "city"}, {"param": "days", "prefix": "--days="}, "end"]}`)
+	for params, want := range map[string][]string{
+		`{"city": "Bern", "days": 3, "more": "-rf"}`:     {"-v", "Bern", "--days=3", "end"},
+		`{"city": "", "days": -3}`:                       {"-v", "", "--days=-3", "end"},
+		`{"city": "a b; rm *", "days": "-x"}`:            {"-v", "a b; rm *", "--days=-x", "end"},
+		`{"city": true, "days": 2.5}`:                    {"-v", "true", "--days=2.5", "end"},
+		`{"city": 12345678901234567890123, "days": "ü"}`: {"-v", "12345678901234567890123", "--days=ü", "end"},
+	} {
+		got, err := governance.ParseExec(config, fromJSON(t, params))
+		require.NoError(t, err, params)
+		require.Equal(t, want, got.Args)
+		require.Equal(t, 1, got.Fixed, "what follows the first of params is as open as that")
+	}
+	for params, reason := range map[string]string{
+		`{"days": 1}`:                     "params have no city, which is args[1]",
+		`null`:                            "params have no city, which is args[1]",
+		`{"city": "-rf", "days": 1}`:      "params.city is args[1], and begins with -, like an option",
+		`{"city": -1, "days": 1}`:         "params.city is args[1], and begins with -, like an option",
+		`{"city": "a\u0000b", "days": 1}`: "params.city is args[1], and holds a NUL",
+		`{"city": ["a"], "days": 1}`:      "params.city is args[1], and no text, number or boolean",
+		`{"city": "a", "days": null}`:     "params.days is args[2], and no text, number or boolean",
+	} {
+		_, err := governance.ParseExec(config, fromJSON(t, params))
+		require.Equal(t, governance.CodeBadParams, capCode(t, err), params)
+		require.ErrorContains(t, err, reason)
+	}
+	target, err := governance.ParseExec(config, fromJSON(t, `{"city": "Bern", "days": 3}`))
+	require.NoError(t, err)
+	caps := func(args ...string) *manifest.CapParams {
+		return &manifest.CapParams{Programs: []string{"x"}, Args: args}
+	}
+	require.Nil(t, target.Allowed(caps("-v", "Bern", "--days=*", "end")))
+	require.Equal(t, governance.CodeArgNotAllowed, target.Allowed(caps("-v", "Basel", "--days=*", "end")).Code)
+}
+
 func TestExecTargetIsConfigAloneAndParamsNeverBecomeArguments(t *testing.T) {
 	config := fromJSON(t, `{"program": "./tools/x", "args": ["-v", "a b"], "env": {"TOKEN": "secret://t"}, "compensate_on": [3], "max_bytes": 9}`)
 	for _, params := range []string{`null`, `["-rf", "/"]`, `{"args": ["-rf"], "program": "sh", "env": {"PATH": "/tmp"}}`, `"; rm -rf /"`} {
 		got, err := governance.ParseExec(config, fromJSON(t, params))
 		require.NoError(t, err)
 		require.Equal(t, governance.ExecTarget{
-			Program: "./tools/x", Args: []string{"-v", "a b"}, Env: map[string]string{"TOKEN": "secret://t"},
+			Program: "./tools/x", Args: []string{"-v", "a b"}, Fixed: 2, Env: map[string]string{"TOKEN": "secret://t"},
 			CompensateOn: []int{3}, MaxBytes: 9,
 		}, *got)
 	}
@@ -29,6 +65,8 @@ func TestExecTargetIsRefusedWithItsCode(t *testing.T) {
 	for _, config := range []string{
 		`{}`, `{"program": ""}`, `{"program": "a\u0000b"}`, `{"program": 7}`, `{"program": "x", "shell": true}`,
 		`{"program": "x", "args": "-v"}`, `{"program": "x", "args": ["a\u0000"]}`, `{"program": "x", "args": ["secret://t"]}`,
+		`{"program": "x", "args": [7]}`, `{"program": "x", "args": [{}]}`, `{"program": "x", "args": [{"param": "a", "more": 1}]}`,
+		`{"program": "x", "args": [{"param": "a", "prefix": "secret://"}]}`, `{"program": "x", "output": "xml"}`,
 		`{"program": "x", "env": {"": "x"}}`, `{"program": "x", "env": {"A=B": "x"}}`, `{"program": "x", "env": {"A": "\u0000"}}`,
 		`{"program": "x", "env": {"WORLDKERNEL_ATTEMPT": "1"}}`, `{"program": "x", "env": ["A"]}`,
 		`{"program": "x", "compensate_on": [0]}`, `{"program": "x", "compensate_on": [256]}`, `{"program": "x", "max_bytes": -1}`,

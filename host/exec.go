@@ -2,9 +2,11 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -15,10 +17,11 @@ import (
 const exitTempfail = 75
 
 // execAdapter runs one program for each effect, without a shell: params are
-// JSON on its standard input, all there before it starts; its standard output is
-// the payload.
+// JSON on its standard input, all there before it starts, and arguments where
+// config says so; its standard output is the payload, one JSON value or, with
+// output text, a text.
 //
-//	exit 0, JSON on stdout   ok
+//	exit 0, such a payload   ok
 //	exit 75 (EX_TEMPFAIL)    retryable_failure
 //	exit in compensate_on    compensatable_failure
 //	any other exit           permanent_failure
@@ -47,7 +50,12 @@ func (a *execAdapter) Perform(ctx context.Context, call Call) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	done, err := a.program.run(ctx, input, call.External, call.Permit.Attempt)
+	target, err := governance.ParseExec(a.setup.Config, call.Permit.Params)
+	if err != nil {
+		return Refused(err), nil
+	}
+	p := program{target, a.setup}
+	done, err := p.run(ctx, input, call.External, attempt{call.Permit.Key, call.Permit.Attempt})
 	if err != nil {
 		return unsentFault(err), nil
 	}
@@ -58,13 +66,13 @@ func (a *execAdapter) Perform(ctx context.Context, call Call) (Result, error) {
 
 // classify says what the end of a program means.
 func (a *execAdapter) classify(done *finished) (Result, error) {
-	payload, bad := done.json()
+	payload, bad := done.payload(a.program.Text)
 	switch {
 	case done.exit == 0 && bad == nil:
 		return Result{Status: receipt.StatusOK, Payload: payload}, nil
 	case done.exit == 0 && !done.killed: // it did happen, whatever it wrote
 		if !done.flooded() {
-			return a.failure(done, "not_json", bad.Error(), nil)
+			return a.failure(done, a.unreadable(), bad.Error(), nil)
 		}
 		result, err := a.failure(done, string(governance.CodeTooLarge), bad.Error(), nil)
 		result.Class = receipt.OutcomeCompensatable
@@ -80,6 +88,14 @@ func (a *execAdapter) classify(done *finished) (Result, error) {
 		result.Class = receipt.OutcomeRetryableFailure
 	}
 	return result, err
+}
+
+// unreadable is the code of output that is not what config says.
+func (a *execAdapter) unreadable() string {
+	if a.program.Text {
+		return "not_text"
+	}
+	return "not_json"
 }
 
 // cutShort is for a program that did not end by itself.
@@ -125,10 +141,17 @@ type finished struct {
 
 func (f *finished) flooded() bool { return f.written > f.limit }
 
-// json returns what the program wrote to its standard output.
-func (f *finished) json() (receipt.Data, error) {
+// payload returns what the program wrote to its standard output: a text, or one
+// JSON value.
+func (f *finished) payload(text bool) (receipt.Data, error) {
 	if f.flooded() {
 		return nil, fmt.Errorf("it wrote more than %d bytes to its standard output", f.limit)
+	}
+	if text {
+		if !utf8.Valid(f.output) {
+			return nil, errors.New("its standard output is not UTF-8")
+		}
+		return canon.AppendText(nil, string(f.output)), nil
 	}
 	payload, err := canon.FromJSON(f.output)
 	if err != nil {

@@ -33,7 +33,7 @@ type program struct {
 
 // run runs the program to its end, which is within execGrace of ctx's. An error
 // means that it did not start.
-func (p *program) run(ctx context.Context, input []byte, key string, attempt uint64) (*finished, error) {
+func (p *program) run(ctx context.Context, input []byte, external string, of attempt) (*finished, error) {
 	dir, err := filepath.Abs(p.setup.Dir)
 	if err != nil {
 		return nil, cause(err)
@@ -47,7 +47,7 @@ func (p *program) run(ctx context.Context, input []byte, key string, attempt uin
 			return nil, fmt.Errorf("program %s: %w", p.Program, err)
 		}
 	}
-	env, err := p.environment(key, attempt)
+	env, err := p.environment(external, of)
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +109,11 @@ func (p *program) find(dir string) (string, error) {
 }
 
 // environment returns all that the program gets to know of its surroundings.
-func (p *program) environment(key string, attempt uint64) ([]string, error) {
+func (p *program) environment(external string, of attempt) ([]string, error) {
 	env := []string{
 		"PATH=" + execPath, "LANG=C.UTF-8",
-		"WORLDKERNEL_IDEMPOTENCY_KEY=" + key, "WORLDKERNEL_ATTEMPT=" + strconv.FormatUint(attempt, 10),
+		"WORLDKERNEL_IDEMPOTENCY_KEY=" + external, "WORLDKERNEL_ATTEMPT=" + strconv.FormatUint(of.number, 10),
+		"TRACEPARENT=" + of.key.TraceParent(of.number),
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		value := p.Env[name]

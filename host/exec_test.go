@@ -133,6 +133,7 @@ func TestExecInheritsNothing(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{
 		"PATH=" + execPath, "LANG=de", "TOKEN=resolved", "WORLDKERNEL_ATTEMPT=3", "WORLDKERNEL_IDEMPOTENCY_KEY=" + call.External,
+		"TRACEPARENT=" + call.Permit.Key.TraceParent(3),
 	}, got)
 	require.NotContains(t, payloadOf(t, r), "INHERITED-CANARY")
 	require.NotContains(t, payloadOf(t, s.redact(r)), "resolved")
@@ -205,6 +206,46 @@ func TestExecExitStatusSaysWhatCameOfIt(t *testing.T) {
 	}
 	limited := execIn(t, Setup{Dir: t.TempDir(), Config: shell(t, `echo '"1234567"'`, map[string]any{"max_bytes": 9})})
 	require.Equal(t, "too_large", codeIn(t, performed(t, limited, `null`)), "the newline counts")
+}
+
+func TestExecTakesParamsAsArgumentsAndTextWhereConfigSaysSo(t *testing.T) {
+	config := map[string]any{
+		"program": "/bin/sh", "output": "text",
+		"args": []any{"-c", `printf '%s|' "$@"`, "sh", map[string]any{"param": "city"}, map[string]any{"param": "days", "prefix": "--days="}},
+	}
+	data, err := canon.Marshal(config)
+	require.NoError(t, err)
+	a := execIn(t, Setup{Dir: t.TempDir(), Config: data})
+	r := performed(t, a, `{"city": "$(id) 'Bern'; \"x\"\n", "days": 3}`)
+	require.Equal(t, receipt.StatusOK, r.Status)
+	require.Equal(t, liveData(t, `"$(id) 'Bern'; \"x\"\n|--days=3|"`), r.Payload, "no shell reads them, and nothing is cut")
+	for _, params := range []string{`{"city": "-c", "days": 1}`, `{"city": "x"}`} {
+		r = performed(t, a, params)
+		require.True(t, r.Unsent, params)
+		require.Empty(t, r.Class)
+		require.Equal(t, "bad_params", codeIn(t, r))
+	}
+	text := map[string]any{"output": "text"}
+	r = performed(t, execIn(t, Setup{Dir: t.TempDir(), Config: shell(t, `printf 'a\377'`, text)}), `null`)
+	require.Equal(t, "not_text", codeIn(t, r))
+	require.Empty(t, r.Class, "it did happen")
+	r = performed(t, execIn(t, Setup{Dir: t.TempDir(), Config: shell(t, `echo no; exit 3`, text)}), `null`)
+	require.JSONEq(t, `{"code": "exit", "error": "/bin/sh exited with status 3", "exit": 3, "stderr": "", "stdout": "no\n"}`, payloadOf(t, r))
+	_, err = newExecVerifier(Setup{Config: data})
+	require.ErrorContains(t, err, "answers in JSON")
+}
+
+func TestSecretThatIsMissingIsPermanentAndNamed(t *testing.T) {
+	needing := func(lookup func(string) (string, error)) Result {
+		config := shell(t, "true", map[string]any{"env": map[string]string{"A": "secret://GONE"}})
+		return performed(t, execIn(t, Setup{Dir: t.TempDir(), Config: config, Secret: newSecrets(lookup).resolve}), `null`)
+	}
+	r := needing(func(string) (string, error) { return "", ErrNoSecret })
+	require.True(t, r.Unsent)
+	require.Empty(t, r.Class, "it is not there at the next attempt either")
+	require.JSONEq(t, `{"code": "no_secret", "error": "env.A: secret://GONE: there is no such secret"}`, payloadOf(t, r))
+	r = needing(func(string) (string, error) { return "", syscall.EMFILE })
+	require.Equal(t, receipt.OutcomeRetryableFailure, r.Class, "it may be")
 }
 
 func TestExecKeepsNoMoreOutputThanItsLimit(t *testing.T) {

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -34,12 +35,15 @@ func newExecVerifier(s Setup) (Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.Fixed < len(t.Args) || t.Text {
+		return nil, errors.New("config: a verifier's arguments are not of params, and it answers in JSON")
+	}
 	return &execVerifier{program{t, s}, s.Effect.ExternalKey == manifest.ExternalPerAttempt}, nil
 }
 
 func (v *execVerifier) Verify(ctx context.Context, call Call) (receipt.Found, error) {
 	p := call.Permit
-	return v.ask(ctx, p.Attempt, question{
+	return v.ask(ctx, attempt{p.Key, p.Attempt}, question{
 		Intent:   questioned{p.Key, p.Kind, canon.AppendRaw(nil, p.Params)},
 		External: call.External,
 	})
@@ -50,7 +54,7 @@ func (v *execVerifier) Confirm(ctx context.Context, _ Call, r *receipt.Receipt) 
 	if v.perTry {
 		external += ":" + strconv.FormatUint(r.Attempt, 10)
 	}
-	return v.ask(ctx, r.Attempt, question{
+	return v.ask(ctx, attempt{r.Key, r.Attempt}, question{
 		Intent:   questioned{r.Key, r.Kind, canon.AppendNull(nil)},
 		External: external, Receipt: r,
 	})
@@ -68,12 +72,12 @@ type questioned struct {
 	Params receipt.Data `json:"params"`
 }
 
-func (v *execVerifier) ask(ctx context.Context, attempt uint64, q question) (receipt.Found, error) {
+func (v *execVerifier) ask(ctx context.Context, of attempt, q question) (receipt.Found, error) {
 	input, err := json.Marshal(q)
 	if err != nil {
 		return receipt.Found{}, err
 	}
-	done, err := v.program.run(ctx, input, q.External, attempt)
+	done, err := v.program.run(ctx, input, q.External, of)
 	switch {
 	case ctx.Err() != nil:
 		return receipt.Found{}, ctx.Err()
@@ -82,7 +86,7 @@ func (v *execVerifier) ask(ctx context.Context, attempt uint64, q question) (rec
 	case done.exit != 0:
 		return v.unknown(fmt.Sprintf("it ended with status %d: %s", done.exit, done.stderr.String())), nil
 	}
-	data, err := done.json()
+	data, err := done.payload(false)
 	if err != nil {
 		return v.unknown(err.Error()), nil
 	}

@@ -185,6 +185,9 @@ func entryType(mode fs.FileMode) string {
 
 // unsentFault is the result of an effect that changed nothing.
 func unsentFault(err error) Result {
+	if secret := (*SecretError)(nil); errors.As(err, &secret) {
+		return Refused(err)
+	}
 	r := Result{Status: receipt.StatusError, Unsent: true}
 	code := "failed"
 	var denied *governance.CapError

@@ -251,11 +251,24 @@ func OK(payload any) (Result, error) {
 }
 
 // Refused is the Result of an attempt that was not made, for it could not be: nothing
-// left this machine, and the cell is told {code, error}.
+// left this machine, and the cell is told {code, error}. A secret that is not to be
+// had is not there at the next attempt either, unless the machine was short of
+// something when it was looked for.
 func Refused(err error) Result {
-	code, reason := governance.CodeBadParams, err.Error()
-	if denied := (*governance.CapError)(nil); errors.As(err, &denied) {
+	code, reason, class := governance.CodeBadParams, err.Error(), receipt.Outcome("")
+	var denied *governance.CapError
+	var secret *SecretError
+	switch {
+	case errors.As(err, &denied):
 		code, reason = denied.Code, denied.Reason
+	case errors.As(err, &secret):
+		code = "no_secret"
+		if transient(err) {
+			class = receipt.OutcomeRetryableFailure
+		}
 	}
-	return Result{Status: receipt.StatusError, Unsent: true, Payload: failure(string(code), strings.ToValidUTF8(reason, "\uFFFD"))}
+	return Result{
+		Status: receipt.StatusError, Class: class, Unsent: true,
+		Payload: failure(string(code), strings.ToValidUTF8(reason, "\uFFFD")),
+	}
 }

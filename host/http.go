@@ -75,7 +75,7 @@ func (a *httpAdapter) Perform(ctx context.Context, call Call) (Result, error) {
 }
 
 // ask sends one request, if the capability allows it, or config.url where the
-// capability says nothing of requests. The idempotency key is for the first
+// capability says nothing of requests. What names the attempt is for the first
 // origin only.
 func (a *httpAdapter) ask(ctx context.Context, t *governance.HTTPTarget, call Call, first *governance.HTTPTarget) (*httpAnswer, error) {
 	denied := t.Configured()
@@ -90,11 +90,11 @@ func (a *httpAdapter) ask(ctx context.Context, t *governance.HTTPTarget, call Ca
 			return nil, err
 		}
 	}
-	external := call.External
+	named := &call
 	if !t.SameOrigin(first) {
-		external = ""
+		named = nil
 	}
-	return a.client.send(ctx, t, external, t.Reviewed || namedBy(call.Cap, t))
+	return a.client.send(ctx, t, named, t.Reviewed || namedBy(call.Cap, t))
 }
 
 // secretsIn returns the names of the secrets in a request, in their order.
@@ -140,8 +140,11 @@ func (a *httpAdapter) unanswered(err error, t *governance.HTTPTarget, redirects 
 // unsent is the result of a request that was not made or, where something of
 // it may have left, that can be made again.
 func unsent(err error) Result {
+	if secret := (*SecretError)(nil); errors.As(err, &secret) {
+		return Refused(err)
+	}
 	r := Result{Status: receipt.StatusError, Unsent: true}
-	code := "failed" // e.g. there is no such secret
+	code := "failed"
 	var denied *governance.CapError
 	var address *addressError
 	var fault *noAnswerError

@@ -45,9 +45,9 @@ type noAnswerError struct {
 func (e *noAnswerError) Error() string { return e.err.Error() }
 func (e *noAnswerError) Unwrap() error { return e.err }
 
-// send makes the request of a target, with an idempotency key if there is one.
+// send makes the request of a target, and names the attempt that it is for, if any.
 // Its error is a *noAnswerError but for a request that cannot be put together.
-func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, external string, named bool) (*httpAnswer, error) {
+func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, call *Call, named bool) (*httpAnswer, error) {
 	var connected atomic.Bool
 	work, end := context.WithCancel(ctx)
 	defer end()
@@ -55,7 +55,7 @@ func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, externa
 		// The first moment from which on bytes may leave: headers that fill the
 		// buffer are sent before WroteHeaders.
 		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
-	}), t, external)
+	}), t, call)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (c *httpClient) transport(ctx context.Context, host string, named bool) *ht
 	}
 }
 
-func (c *httpClient) request(ctx context.Context, t *governance.HTTPTarget, external string) (*http.Request, error) {
+func (c *httpClient) request(ctx context.Context, t *governance.HTTPTarget, call *Call) (*http.Request, error) {
 	var body io.Reader
 	if len(t.Body) > 0 {
 		body = bytes.NewReader(t.Body)
@@ -123,6 +123,9 @@ func (c *httpClient) request(ctx context.Context, t *governance.HTTPTarget, exte
 		return nil, err
 	}
 	req.Header.Set("User-Agent", "worldkernel")
+	if call != nil { // a call's own traceparent goes before
+		req.Header.Set("Traceparent", call.Permit.Key.TraceParent(call.Permit.Attempt))
+	}
 	for name, value := range t.Headers {
 		req.Header.Set(name, value)
 	}
@@ -132,8 +135,8 @@ func (c *httpClient) request(ctx context.Context, t *governance.HTTPTarget, exte
 		}
 		req.Header.Set(name, value)
 	}
-	if external != "" {
-		req.Header.Set("Idempotency-Key", external)
+	if call != nil {
+		req.Header.Set("Idempotency-Key", call.External)
 	}
 	return req, nil
 }

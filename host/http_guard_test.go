@@ -320,7 +320,7 @@ func TestRedirectsAreFollowedAsFarAsConfigSays(t *testing.T) {
 	require.Equal(t, receipt.StatusOK, r.Status, payload)
 	require.Len(t, seen, 3)
 	for i, kept := range []bool{true, true, false} {
-		for _, name := range []string{"Authorization", "X-Team", "Idempotency-Key"} {
+		for _, name := range []string{"Authorization", "X-Team", "Idempotency-Key", "Traceparent"} {
 			require.Equal(t, kept, seen[i].Header.Get(name) != "", "%s %d", name, i)
 		}
 	}

@@ -158,8 +158,9 @@ func TestHTTPSendsWhatTheGateRead(t *testing.T) {
 		w.Header().Set("ETag", `"1"`)
 		w.Header().Set("X-Internal", "not for cells")
 		w.Header().Set("Request-Id", "r-7")
-		fmt.Fprintf(w, `{"key": %q, "auth": %q, "type": %q, "agent": %q, "body": %s, "big": 12345678901234567890}`,
-			r.Header.Get("Idempotency-Key"), r.Header.Get("Authorization"), r.Header.Get("Content-Type"), r.UserAgent(), body)
+		fmt.Fprintf(w, `{"key": %q, "auth": %q, "type": %q, "agent": %q, "trace": %q, "body": %s, "big": 12345678901234567890}`,
+			r.Header.Get("Idempotency-Key"), r.Header.Get("Authorization"), r.Header.Get("Content-Type"), r.UserAgent(),
+			r.Header.Get("Traceparent"), body)
 	})
 	x := httpTrial{
 		config: m{"url": base + "/v1?k=1", "method": "POST", "secret_headers": m{"Authorization": "Bearer secret://TOKEN"}},
@@ -174,6 +175,7 @@ func TestHTTPSendsWhatTheGateRead(t *testing.T) {
 	require.Equal(t, "Bearer s3cr3t", got["auth"])
 	require.Equal(t, "application/json", got["type"])
 	require.Equal(t, "worldkernel", got["agent"])
+	require.Regexp(t, `^00-[0-9a-f]{32}-[0-9a-f]{16}-01$`, got["trace"])
 	require.Equal(t, "12345678901234567890", fmt.Sprint(got["big"]))
 	require.Equal(t, m{"content-type": "application/json; charset=utf-8", "etag": `"1"`, "request-id": "r-7"}, payload["headers"])
 	require.Equal(t, "r-7", r.ExternalRef)

@@ -79,7 +79,7 @@ func (v *httpVerifier) Verify(ctx context.Context, call Call) (receipt.Found, er
 	if err != nil {
 		return httpUnknown("verify", err), nil
 	}
-	answer, err := v.client.send(ctx, t, call.External, t.Reviewed || namedBy(call.Cap, t))
+	answer, err := v.client.send(ctx, t, &call, t.Reviewed || namedBy(call.Cap, t))
 	if err != nil {
 		return httpUnknown("GET "+resourceOf(t), err), nil
 	}
@@ -112,7 +112,7 @@ func (v *httpVerifier) Confirm(ctx context.Context, call Call, r *receipt.Receip
 	if err != nil {
 		return httpUnknown("confirm", err), nil
 	}
-	answer, err := v.client.send(ctx, t, "", t.Reviewed || namedBy(call.Cap, t))
+	answer, err := v.client.send(ctx, t, nil, t.Reviewed || namedBy(call.Cap, t))
 	if err != nil {
 		return httpUnknown("HEAD "+resourceOf(t), err), nil
 	}

@@ -45,6 +45,18 @@ var (
 	ErrBadSecret          = errors.New("the value is empty, too long or not text")
 )
 
+// SecretError says why a secret is not to be had. An attempt that needs it is not
+// made; see Refused.
+type SecretError struct {
+	Reference string // secret://NAME
+	Err       error
+}
+
+func (e *SecretError) Error() string { return e.Reference + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *SecretError) Unwrap() error { return e.Err }
+
 // Secrets returns a look-up of secrets by name: in the environment variable
 // WORLDCTL_SECRET_NAME, then in the file dir/NAME, which nobody but its owner
 // may be able to read and of which a last newline is cut. It asks anew every
@@ -116,7 +128,7 @@ func (s *secrets) resolve(reference string) (string, error) {
 		err = ErrBadSecret
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", reference, err)
+		return "", &SecretError{reference, err}
 	}
 	s.remember(value, reference)
 	return value, nil

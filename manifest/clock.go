@@ -12,8 +12,27 @@ type Tick uint64
 
 // Clock maps ticks to the calendar: tick t is at Epoch + t × Tick.
 type Clock struct {
-	Epoch int64 `cbor:"epoch" json:"epoch"` // nanoseconds since 1970-01-01 UTC
-	Tick  int64 `cbor:"tick" json:"tick"`   // nanoseconds, at least 1; 0: a second
+	Epoch int64  `cbor:"epoch" json:"epoch"`                   // nanoseconds since 1970-01-01 UTC
+	Tick  int64  `cbor:"tick" json:"tick"`                     // nanoseconds, at least 1; 0: a second
+	Mode  string `cbor:"mode,omitempty" json:"mode,omitempty"` // ClockReal, or empty: simulated
+}
+
+// Modes of Clock.
+const (
+	ClockSimulated = "simulated" // time jumps to where something happens; a manifest has the empty text for it
+	ClockReal      = "real"      // a tick comes when the wall clock has reached it
+)
+
+// Real reports whether ticks come by the wall clock.
+func (c Clock) Real() bool { return c.Mode == ClockReal }
+
+// Since returns the last tick that had come at a time, which is in nanoseconds since
+// 1970-01-01 UTC; 0 where none had.
+func (c Clock) Since(at int64) Tick {
+	if at < c.Epoch {
+		return 0
+	}
+	return Tick(uint64(at-c.Epoch) / uint64(c.Tick))
 }
 
 // At returns the calendar time of a tick in nanoseconds since 1970-01-01 UTC.

@@ -113,6 +113,7 @@ const (
 	DefaultAttempts     = 3
 	DefaultBackoff      = int64(time.Second)
 	DefaultApprovalTTL  = 1440
+	DefaultRealTTL      = 24 * time.Hour // in real time
 	DefaultMaxSnapshots = 20
 
 	// DefaultCheckpointEvery is not filled in: nothing that a world computes depends
@@ -140,17 +141,34 @@ func (e Effect) withDefaults() Effect {
 	return e
 }
 
+func (c Clock) withDefaults() Clock {
+	c.Tick = cmp.Or(c.Tick, int64(time.Second))
+	if c.Mode == ClockSimulated {
+		c.Mode = ""
+	}
+	return c
+}
+
+// defaultTTL returns the ticks that an intent waits for approval: in real time the
+// length of a tick says nothing of how long a person takes.
+func (c Clock) defaultTTL() Tick {
+	if c.Real() && c.Tick > 0 {
+		return c.Ticks(DefaultRealTTL)
+	}
+	return DefaultApprovalTTL
+}
+
 // WithDefaults returns m with every zero field that has a default filled in.
 // m's maps are copied where they change.
 func (m Manifest) WithDefaults() Manifest {
-	m.Defaults.ApprovalTTL = cmp.Or(m.Defaults.ApprovalTTL, DefaultApprovalTTL)
 	m.Defaults.Retention.MaxSnapshots = cmp.Or(m.Defaults.Retention.MaxSnapshots, DefaultMaxSnapshots)
 	effects := make(map[string]Effect, len(m.Effects))
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		effects[kind] = e.withDefaults()
 	}
 	m.Effects = effects
-	m.Clock.Tick = cmp.Or(m.Clock.Tick, int64(time.Second))
+	m.Clock = m.Clock.withDefaults()
+	m.Defaults.ApprovalTTL = cmp.Or(m.Defaults.ApprovalTTL, m.Clock.defaultTTL())
 	m.Limits = m.Limits.WithDefaults()
 	reducers := make(map[string]Reducer, len(m.Reducers))
 	for name, r := range m.Reducers { // order cannot show: a map is built from a map

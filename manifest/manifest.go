@@ -80,6 +80,8 @@ type Event struct {
 // done when that goes wrong.
 type Effect struct {
 	Adapter      string          `cbor:"adapter" json:"adapter"`
+	ParamsFile   string          `cbor:"params_file,omitempty" json:"params_file,omitempty"`   // the path of Params, for messages; empty where it stands in the world file
+	Params       Hash            `cbor:"params,omitzero" json:"params,omitzero"`               // content of a JSON Schema of the params; zero: any
 	Config       Data            `cbor:"config,omitzero" json:"config,omitzero"`               // the adapter's own, a map
 	Files        map[string]Hash `cbor:"files,omitempty" json:"files,omitempty"`               // contents of the files that Config names, by its key
 	Timeout      int64           `cbor:"timeout" json:"timeout"`                               // nanoseconds, of one attempt
@@ -273,6 +275,7 @@ func (m *Manifest) Contents() []Hash {
 		out = append(out, e.Schema)
 	}
 	for _, e := range m.Effects { // order cannot show: sorted below
+		out = append(out, e.Params)
 		out = slices.AppendSeq(out, maps.Values(e.Files)) // order cannot show: sorted below
 		if e.Verify != nil {
 			out = slices.AppendSeq(out, maps.Values(e.Verify.Files)) // order cannot show: sorted below

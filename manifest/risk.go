@@ -44,6 +44,7 @@ func Changes(a, b *Manifest) []Change {
 	r.note("/version", "version", "%d, not %d", b.Version, a.Version)
 	r.note("/seed", "seed", "%d, not %d", b.Seed, a.Seed)
 	r.note("/clock/epoch", "clock", "its epoch is %d ns after 1970, not %d ns", b.Clock.Epoch, a.Clock.Epoch)
+	r.note("/clock/mode", "clock", "it is %s, not %s", cmp.Or(b.Clock.Mode, ClockSimulated), cmp.Or(a.Clock.Mode, ClockSimulated))
 	r.note("/clock/tick", "clock", "a tick is %s, not %s", time.Duration(b.Clock.Tick), time.Duration(a.Clock.Tick))
 	section("/reducers", "reducer", a.Reducers, b.Reducers, r.reducer)
 	section("/events", "event", a.Events, b.Events, r.event)

@@ -16,6 +16,8 @@ func (r *risks) effect(path, name string, was, is *Effect) {
 		return
 	}
 	r.unclear(path+"/adapter", name, "adapter "+is.Adapter+", not "+was.Adapter, was.Adapter != is.Adapter)
+	r.note(path+"/params_file", name, "the schema of its params is %q, not %q", is.ParamsFile, was.ParamsFile)
+	r.unclear(path+"/params", name, "another schema of its params", was.Params != is.Params)
 	r.unclear(path+"/config", name, "its adapter is configured differently", !equalFiles(was.Config, is.Config, was.Files, is.Files))
 	r.note(path+"/timeout", name, "an attempt may take %s, not %s", time.Duration(is.Timeout), time.Duration(was.Timeout))
 	r.unclear(path+"/class", name, "its class, which policies look at, is "+quoted(is.Class)+", not "+quoted(was.Class), was.Class != is.Class)

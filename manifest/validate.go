@@ -22,6 +22,7 @@ const (
 const (
 	maxEntries       = 10_000         // in each section
 	maxTimeout       = 24 * time.Hour // of one attempt
+	minRealTick      = time.Millisecond
 	maxBackoff       = 24 * time.Hour // before the second attempt
 	maxAttempts      = 1000
 	maxBudget        = math.MaxInt64 // of each unit: policies see it as an integer
@@ -54,6 +55,12 @@ func (m *Manifest) Validate() []Fault {
 	v.check("/world", checkText(m.World))
 	if m.Clock.Tick < 1 {
 		v.fault("/clock/tick", "a tick is at least 1ns long")
+	}
+	if m.Clock.Mode != "" {
+		v.oneOf("/clock/mode", m.Clock.Mode, ClockSimulated, ClockReal)
+	}
+	if m.Clock.Real() && m.Clock.Tick > 0 && m.Clock.Tick < int64(minRealTick) {
+		v.fault("/clock/tick", "a tick of a real clock is at least %s long", minRealTick)
 	}
 	if len(m.Reducers) == 0 {
 		v.fault("/reducers", "a world needs at least one reducer")

@@ -14,6 +14,9 @@ func (v *validator) effect(path, name string, e Effect) {
 	if e.Adapter == "" {
 		v.fault(path+"/adapter", "an effect needs an adapter")
 	}
+	if e.ParamsFile != "" && e.Params.IsZero() {
+		v.fault(path+"/params", "the schema %q has no content", e.ParamsFile)
+	}
 	v.config(path+"/config", e.Config, e.Files)
 	v.duration(path+"/timeout", e.Timeout, maxTimeout)
 	if e.Class != "" {

@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -89,6 +90,20 @@ func (k Key) External(world string) string {
 	b := make([]byte, 0, len(scheme)+len(world)+1+2*len(k.Hash))
 	b = append(append(append(b, scheme...), world...), ':')
 	return string(hex.AppendEncode(b, k.Hash[:]))
+}
+
+// Trace returns the ids of an attempt, which begins at 1, where the outside records
+// what it does for it, in hex as in W3C Trace Context: of the trace the first 16 bytes
+// of the key, and of the span the attempt's number.
+func (k Key) Trace(attempt uint64) (trace, span string) {
+	return hex.EncodeToString(k.Hash[:16]), fmt.Sprintf("%016x", attempt)
+}
+
+// TraceParent is the traceparent of W3C Trace Context (level 1, section 3.2) that
+// adapters hand to the outside with an attempt.
+func (k Key) TraceParent(attempt uint64) string {
+	trace, span := k.Trace(attempt)
+	return "00-" + trace + "-" + span + "-01"
 }
 
 // Nonce fences one attempt: a receipt must carry the nonce of the attempt that

@@ -158,6 +158,14 @@ func (l *Ledger) Overdue(now uint64) *Entry {
 	return l.parked[0]
 }
 
+// NextDeadline returns when the next parked intent is overdue; false: none ever is.
+func (l *Ledger) NextDeadline() (uint64, bool) {
+	if len(l.parked) == 0 || l.parked[0].Deadline == NoDeadline {
+		return 0, false
+	}
+	return l.parked[0].Deadline, true
+}
+
 // unpark ends the wait for approval.
 func (l *Ledger) unpark(e *Entry) {
 	if e.Deadline == 0 {

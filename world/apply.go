@@ -19,7 +19,7 @@ import (
 // crash: see Land. Where it is refused nothing has changed: the errors
 // are governance's, and an *InputError of ErrUnderWay or ErrMigration.
 func (w *World) Apply(ctx context.Context, proposal uint64, actor string) (id journal.Seq, migrated int, err error) {
-	if err := w.finishTick(ctx); err != nil {
+	if err := w.atNow(ctx); err != nil {
 		return 0, 0, err
 	}
 	next, err := w.ready(proposal)
@@ -87,7 +87,7 @@ func (m *Moment) ready(proposal uint64) (*rules, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.k.dropsNothing(next); err != nil {
+	if err := m.k.fits(next); err != nil {
 		return nil, err
 	}
 	return next, m.canPerform(next.manifest, m.past.Blob)
@@ -101,14 +101,15 @@ func (m *Moment) canPerform(candidate *manifest.Manifest, content func(manifest.
 	return m.performs(candidate, content)
 }
 
-// dropsNothing refuses rules without a kind of which effects are under way.
-func (k *kernel) dropsNothing(next *rules) error {
+// fits refuses rules without a kind of which effects are under way, and those that
+// count the time of a real clock in another way.
+func (k *kernel) fits(next *rules) error {
 	for _, kind := range slices.Sorted(maps.Keys(k.rules.effects)) {
 		if next.effects[kind] == nil && k.unfinished(kind) {
 			return refuse(ErrUnderWay, "effects", "%q", kind)
 		}
 	}
-	return nil
+	return checkClock(k.rules.manifest.Clock, next.manifest.Clock)
 }
 
 // apply writes a manifest.applied: next is in force from here on, and takes over
@@ -130,7 +131,7 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, int, error)
 	if err := errors.Join(checkKernel(b.Kernel), checkEngines(b.Engines, next.engines)); err != nil {
 		return 0, 0, err
 	}
-	if err := k.dropsNothing(next); err != nil {
+	if err := k.fits(next); err != nil {
 		return 0, 0, err
 	}
 	all, err := k.migrate(next, k.otherCode(next))

@@ -95,7 +95,11 @@ func (w *World) startTasks(tasks []receipt.Task) {
 // of live effects are admitted as they come; patient waits for them all.
 func (w *World) barrier(ctx context.Context, patient bool) error {
 	for {
-		if err := w.admit(); err != nil {
+		admit := w.admit
+		if w.passing {
+			admit = w.gather
+		}
+		if err := admit(); err != nil {
 			return err
 		}
 		e := w.firstDue()

@@ -310,6 +310,17 @@ func TestWhatWasNotBegunNeverIsAfterARollback(t *testing.T) {
 	require.Equal(t, 2, p.Status().Intents[receipt.StateDenied]+p.Status().Intents[receipt.StateInDoubt], "no third call is there")
 }
 
+// TestOfMixedAnswersTheReceiptSaysWhatWasGivenBack: which attempt the answer names
+// decides nothing. Else what was done would be told as never begun, and done again.
+func TestOfMixedAnswersTheReceiptSaysWhatWasGivenBack(t *testing.T) {
+	p := twoOrders(t)
+	tasks := p.out.Tasks(receipt.Perform)
+	p.out.Reply(tasks[0], worldtest.OK(nil))
+	p.out.Reply(tasks[1], givenBack())
+	p.out.Mix()
+	require.Equal(t, map[string]journal.Disposition{"x0": journal.Acknowledged, "y0": journal.Cancelled}, p.dispositions(p.back("before")))
+}
+
 func TestRefusedRollbackLeavesWhatWasNotBegunToBeBegun(t *testing.T) {
 	p := twoOrders(t)
 	p.out.Unbegun = func(task receipt.Task) bool { return task.Tag == "y0" }

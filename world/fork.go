@@ -59,7 +59,7 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	if b.World == k.id {
 		return refuse(ErrSameWorld, "world", "%s", b.World)
 	}
-	if err := k.dropsNothing(next); err != nil {
+	if err := k.fits(next); err != nil {
 		return err
 	}
 	all, err := k.migrate(next, k.otherCode(next))

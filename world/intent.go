@@ -115,6 +115,9 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 	if k.over() {
 		return governance.Decision{} // of which nothing will be left
 	}
+	if d, denied := k.paramsBreak(in.Kind, in.Params); denied {
+		return d
+	}
 	d := k.rules.gate.Decide(req)
 	if k.onHold && d.Verdict == governance.Allow && !approved {
 		d.Verdict, d.Rules = governance.RequireApproval, append(d.Rules, ruleOnHold)

@@ -42,21 +42,9 @@ func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
 // receive takes a receipt: it ends the attempt that it answers, and the intent
 // unless another attempt or a compensation follows.
 func (k *kernel) receive(data []byte) (journal.Seq, error) {
-	if most := k.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
-		return 0, fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
-	}
-	r, err := receipt.Decode(data)
+	r, err := k.genuine(data)
 	if err != nil {
 		return 0, err
-	}
-	if r.World != k.id {
-		return 0, receipt.ErrWrongWorld
-	}
-	if k.keys != nil && k.keys.World() == k.id { // else the parent's: the chain root that the fork names covers it
-		err := k.keys.Verify(r)
-		if err != nil && (!k.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
-			return 0, err
-		}
 	}
 	switch err := k.ledger.Check(r); {
 	case errors.Is(err, receipt.ErrLate):
@@ -69,6 +57,27 @@ func (k *kernel) receive(data []byte) (journal.Seq, error) {
 		return 0, err
 	}
 	return k.finish(r, data)
+}
+
+// genuine returns a receipt that was signed for this world, for whichever attempt.
+func (k *kernel) genuine(data []byte) (*receipt.Receipt, error) {
+	if most := k.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
+		return nil, fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
+	}
+	r, err := receipt.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	if r.World != k.id {
+		return nil, receipt.ErrWrongWorld
+	}
+	if k.keys == nil || k.keys.World() != k.id { // the parent's: the chain root that the fork names covers it
+		return r, nil
+	}
+	if err := k.keys.Verify(r); err != nil && (!k.replaying || !errors.Is(err, receipt.ErrRevokedKey)) {
+		return nil, err
+	}
+	return r, nil
 }
 
 // finish ends the attempt in flight that a receipt answers. data is what the

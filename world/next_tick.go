@@ -6,11 +6,31 @@ import "github.com/worldkernel/worldkernel/manifest"
 // nothing before; false: none, it waits or is idle.
 func (m *Moment) NextTick() (manifest.Tick, bool) {
 	k := m.k
-	if k.scheduler.ready() > 0 || k.ledger.NextOpen(k.rules.manifest.Limits.InFlight) != nil {
+	if k.canGoOn() {
+		if k.rules.manifest.Clock.Real() {
+			return k.now, true
+		}
 		return k.now + 1, true
 	}
 	at, ok := k.nextAlarm()
 	return max(at, k.now+1), ok
+}
+
+// canGoOn reports whether a tick would give a cell its turn or permit an effect,
+// whichever it is.
+func (k *kernel) canGoOn() bool {
+	return k.scheduler.ready() > 0 || k.ledger.NextOpen(k.rules.manifest.Limits.InFlight) != nil
+}
+
+// NextDue returns the tick in which something falls due by itself: a timer, a
+// scheduled event, or the end of the wait for a person's approval. It may be past:
+// nobody has run the world since.
+func (m *Moment) NextDue() (manifest.Tick, bool) {
+	at, ok := m.k.nextAlarm()
+	if deadline, parked := m.k.ledger.NextDeadline(); parked && (!ok || deadline < uint64(at)) {
+		return manifest.Tick(deadline), true
+	}
+	return at, ok
 }
 
 // Time returns the tick that was run last.

@@ -32,6 +32,7 @@ type Config struct {
 	Registry reducer.Registry // Go reducers; nil: none
 	Paranoid bool             // run every reduction twice and compare
 	Bounds   Bounds           // of candidates, until they are in force; zero: DefaultBounds
+	Now      func() int64     // the wall clock, in nanoseconds since 1970-01-01 UTC; nil: time jumps, also where the clock is to be real
 
 	// BatchRecords is how many records a batch gathers before it is appended
 	// while the next is computed. 0: DefaultBatchRecords.

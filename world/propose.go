@@ -42,6 +42,9 @@ func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint
 		if err := w.canPerform(p.Candidate, contents.Blob); err != nil {
 			return err
 		}
+		if err := checkClock(w.k.rules.manifest.Clock, p.Candidate.Clock); err != nil {
+			return err
+		}
 		n, err = w.k.propose(journal.ManifestProposed{
 			Base: p.Base, Candidate: blobs[0].Hash, Actor: p.Actor, Signature: p.Signature, Reason: p.Reason,
 		})

@@ -54,7 +54,7 @@ func (e *SideEffectsError) Error() string {
 // the host has not begun of what is left behind it never will. The errors are
 // *SideEffectsError, ErrOtherState and *InputError.
 func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.Seq, done *journal.RolledBack, err error) {
-	if err := w.finishTick(ctx); err != nil {
+	if err := w.atNow(ctx); err != nil {
 		return 0, nil, err
 	}
 	if err := w.sync(); err != nil {

@@ -24,14 +24,16 @@ type rules struct {
 	reducers map[string]*reducerRule
 	events   map[string]*eventRule
 	effects  map[string]*effectRule
-	lacks    error  // a *reducer.MissingError; nil: all reducers are there
-	guard    *guard // of whoever runs them and has not put them in force; nil: nobody
+	schemas  journal.Data // of params, by kinds of effects; empty: there are none
+	lacks    error        // a *reducer.MissingError; nil: all reducers are there
+	guard    *guard       // of whoever runs them and has not put them in force; nil: nobody
 }
 
 // effectRule is one declared effect.
 type effectRule struct {
 	manifest.Effect
 	compensation *governance.Transform // nil: nothing makes up for it
+	params       *schema               // nil: any
 }
 
 // reducerRule is one reducer of the manifest, ready to run.
@@ -76,6 +78,9 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 		manifest: m, hash: hash, engines: engines, gate: gate, guard: g,
 		reducers: make(map[string]*reducerRule), events: make(map[string]*eventRule), effects: make(map[string]*effectRule),
 	}
+	if err := r.compileEffects(blobs); err != nil { // before the reducers, which see their schemas
+		return nil, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(m.Reducers)) {
 		if r.reducers[name], err = r.compileReducer(name, m.Reducers[name], blobs, registry); err != nil && !isMissing(err) {
 			return nil, err
@@ -86,19 +91,40 @@ func compile(m *manifest.Manifest, hash journal.Hash, blobs journal.Blobs, regis
 			return nil, err
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
-		rule := &effectRule{Effect: m.Effects[kind]}
-		if rule.Compensate != nil {
-			if rule.compensation, err = governance.NewTransform(engines.Of(manifest.EngineCEL), rule.Compensate.Params); err != nil {
-				return nil, fmt.Errorf("world: effect %s: compensate: %w", kind, err)
-			}
-		}
-		r.effects[kind] = rule
-	}
 	if err := registry.Lacks(m); err != nil {
 		r.lacks = fmt.Errorf("world: %w", err)
 	}
 	return r, r.lacks
+}
+
+// compileEffects makes the effects of a manifest ready.
+func (r *rules) compileEffects(blobs journal.Blobs) error {
+	schemas := make(map[string]journal.Data)
+	for _, kind := range slices.Sorted(maps.Keys(r.manifest.Effects)) {
+		rule := &effectRule{Effect: r.manifest.Effects[kind]}
+		var err error
+		if rule.Compensate != nil {
+			if rule.compensation, err = governance.NewTransform(r.engines.Of(manifest.EngineCEL), rule.Compensate.Params); err != nil {
+				return fmt.Errorf("world: effect %s: compensate: %w", kind, err)
+			}
+		}
+		var source []byte
+		if rule.params, source, err = r.compileParams(kind, &rule.Effect, blobs); err != nil {
+			return err
+		}
+		if source != nil {
+			if schemas[kind], err = canon.FromJSON(source); err != nil {
+				return fmt.Errorf("world: effect %s: schema: %w", kind, err)
+			}
+		}
+		r.effects[kind] = rule
+	}
+	if len(schemas) == 0 {
+		return nil
+	}
+	var err error
+	r.schemas, err = canon.Marshal(schemas)
+	return err
 }
 
 func isMissing(err error) bool {
@@ -133,7 +159,7 @@ func (r *rules) compileReducer(name string, def manifest.Reducer, blobs journal.
 	}
 	program, err := star.CompileCode(r.engines.Of(manifest.EngineStarlark), code)
 	if err == nil {
-		program, err = program.With(star.Setting{Params: def.Params})
+		program, err = program.With(star.Setting{Params: def.Params, Schemas: r.schemas})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("world: reducer %s: %w", name, err)

@@ -2,8 +2,10 @@ package world
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -11,8 +13,10 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 )
 
 // schema is a JSON Schema that event data must satisfy.
@@ -77,11 +81,50 @@ func (s *schema) check(data journal.Data) (field, rule string, ok bool) {
 		return "data", err.Error(), false
 	}
 	for len(fault.Causes) > 0 {
-		fault = fault.Causes[0]
+		fault = slices.MinFunc(fault.Causes, byPlace)
 	}
 	field = strings.Join(append([]string{"data"}, fault.InstanceLocation...), ".")
+	if more, ok := fault.ErrorKind.(*kind.AdditionalProperties); ok {
+		slices.Sort(more.Properties)
+	}
 	if req, isRequired := fault.ErrorKind.(*kind.Required); isRequired {
 		return field, "missing " + strings.Join(req.Missing, ", "), false
 	}
 	return field, fault.ErrorKind.LocalizedString(message.NewPrinter(language.English)), false
+}
+
+// byPlace orders what is wrong with data: the library's order is that of its maps, and
+// what is told of goes on the record.
+func byPlace(a, b *jsonschema.ValidationError) int {
+	return cmp.Or(slices.Compare(a.InstanceLocation, b.InstanceLocation), cmp.Compare(a.SchemaURL, b.SchemaURL))
+}
+
+// compileParams compiles the schema of an effect's params. It returns its source, too.
+func (r *rules) compileParams(effect string, def *manifest.Effect, blobs journal.Blobs) (*schema, []byte, error) {
+	if def.Params.IsZero() {
+		return nil, nil, nil
+	}
+	source, err := blobs.Blob(def.Params)
+	if err != nil {
+		return nil, nil, fmt.Errorf("world: effect %s: schema %s: %w", effect, def.Params, err)
+	}
+	s, err := compileSchema(cmp.Or(def.ParamsFile, "of "+effect), source, r.guard)
+	if err != nil {
+		return nil, nil, fmt.Errorf("world: effect %s: %w", effect, err)
+	}
+	return s, source, nil
+}
+
+// paramsBreak returns the denial of params that break their kind's schema.
+func (k *kernel) paramsBreak(effect string, params journal.Data) (governance.Decision, bool) {
+	rule := k.rules.effects[effect]
+	if rule == nil || rule.params == nil {
+		return governance.Decision{}, false
+	}
+	field, what, ok := rule.params.check(params)
+	if ok {
+		return governance.Decision{}, false
+	}
+	at := "params" + strings.TrimPrefix(field, "data")
+	return governance.Decision{Code: governance.CodeBadParams, Reason: fmt.Sprintf("%s: %s", at, what)}, true
 }

@@ -83,7 +83,7 @@ func (s *shadow) giveAnswers() error {
 	if s.scheduler.left > 0 {
 		return nil
 	}
-	if err := s.deliverRecalled(s.h); err != nil {
+	if err := s.deliverRecalled(renumbered{s.h, s}); err != nil {
 		return err
 	}
 	if s.freed {
@@ -102,6 +102,21 @@ func (s *shadow) giveAnswers() error {
 		}
 	}
 	return nil
+}
+
+// renumbered is the history by the numbers that its records have in a shadow.
+type renumbered struct {
+	journal.History
+	s *shadow
+}
+
+// Record returns the record of the history that one of the shadow's is.
+func (h renumbered) Record(id journal.Seq) ([]byte, error) {
+	theirs, ok := h.s.same(id)
+	if !ok {
+		return nil, fmt.Errorf("%w: record #%d of the shadow is none of the history's", journal.ErrNotFound, id)
+	}
+	return h.History.Record(theirs)
 }
 
 // nextUnanswered returns the intent in flight whose answer was noted first, or nil.

@@ -253,6 +253,32 @@ func TestShadowTellsAgainWhatAPersonKnew(t *testing.T) {
 	p.requireShadowIsNoOp()
 }
 
+// What a rollback left has ended in the shadow, under the number that its record has
+// there: a step that asks for it again is told what the history's record says.
+func TestShadowTellsAgainWhatARollbackLeft(t *testing.T) {
+	p := live(t)
+	back := func(to string) {
+		_, _, err := p.Rollback(t.Context(), journal.RolledBack{Snapshot: to, Actor: "ada", Reason: "so", Ack: true})
+		require.NoError(t, err)
+	}
+	p.order("x")
+	p.snapshot("pending")
+	p.Drive()
+	doubted := p.lose().Key
+	back("pending")
+	p.snapshot("doubt") // the step that asked is to be taken
+	p.order("y")        // so that the numbers part
+	p.order("z")
+	require.NoError(t, p.resolve(doubted, journal.Executed))
+	back("doubt")
+	p.Drive()
+	p.tells("x0 ok")
+	next := *p.Manifest()
+	r, err := p.Rehearse(t.Context(), &next, nil, world.ShadowConfig{From: "doubt"})
+	require.NoError(t, err)
+	requireNoOp(t, r)
+}
+
 // After a rollback with fresh effects the history's intents have other keys than
 // the shadow's, which knows of no rollback.
 func TestShadowFindsWhatWasInFlightUnderAnotherKey(t *testing.T) {

@@ -270,6 +270,18 @@ func (s *shadow) equate(mine, theirs journal.Seq) {
 	s.runs = append(s.runs, run{mine: mine, theirs: theirs, n: 1})
 }
 
+// same returns the record of the history that one of the shadow's is, if it is one.
+func (s *shadow) same(mine journal.Seq) (theirs journal.Seq, ok bool) {
+	if mine <= s.aligned {
+		return mine, true
+	}
+	after := sort.Search(len(s.runs), func(i int) bool { return s.runs[i].mine > mine })
+	if after == 0 || mine-s.runs[after-1].mine >= s.runs[after-1].n {
+		return 0, false
+	}
+	return s.runs[after-1].theirs + mine - s.runs[after-1].mine, true
+}
+
 // origin returns the record of the history that one of the shadow's is, or the last
 // one before it: what led to it.
 func (s *shadow) origin(mine journal.Seq) journal.Seq {

@@ -13,7 +13,7 @@ import (
 // Snapshot makes a snapshot of the world as it is; name may be empty. It is
 // durable on return. Errors of the name are those of package snapshot.
 func (w *World) Snapshot(ctx context.Context, name, label, actor string) (snapshot.Snapshot, error) {
-	if err := w.finishTick(ctx); err != nil {
+	if err := w.atNow(ctx); err != nil {
 		return snapshot.Snapshot{}, err
 	}
 	if actor == "" {
@@ -83,7 +83,7 @@ func (w *World) change(ctx context.Context, f func() error) (journal.Seq, error)
 
 // input lets f write an input between ticks and returns the first record of f.
 func (w *World) input(ctx context.Context, f func() error) (journal.Seq, error) {
-	if err := w.finishTick(ctx); err != nil {
+	if err := w.atNow(ctx); err != nil {
 		return 0, err
 	}
 	id := w.k.last + 1

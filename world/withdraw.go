@@ -46,11 +46,14 @@ func (w *World) withdraw(p *past) ([]receipt.Task, error) {
 // nothing any more.
 func (w *World) findGivenBack(p *past) {
 	for _, a := range w.came {
-		e := w.k.ledger.Entry(a.Key)
-		if a.Receipt == nil || e == nil || !e.OnlyAttempt() {
+		if a.Receipt == nil {
 			continue
 		}
-		if r, err := receipt.Decode(a.Receipt); err == nil && r.GivenBack() && w.k.ledger.Check(r) == nil {
+		r, err := w.k.genuine(a.Receipt)
+		if err != nil || !r.GivenBack() || w.k.ledger.Check(r) != nil {
+			continue
+		}
+		if e := w.k.ledger.Entry(r.Key); e.OnlyAttempt() { // the receipt's, whomever the answer names
 			p.unbegun[e] = true
 		}
 	}

@@ -11,6 +11,7 @@ package world
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -33,6 +34,7 @@ type World struct {
 	answers    map[receipt.Key][]byte // of deterministic effects, not yet admitted
 	found      []receipt.Answer       // of verifiers, until the tick is over
 	asked      int                    // verifiers that have not answered
+	passing    bool                   // the tick under way has passed by the wall clock: see tickOf
 	confirming map[receipt.Key]bool   // recorded results that verifiers were asked about; false: they could not tell
 	saved      journal.Seq            // head of the last checkpoint
 	durable    journal.Seq            // head of what is known to be durable
@@ -53,7 +55,7 @@ func (w *World) Submit(ctx context.Context, s Submission) (journal.Seq, error) {
 // Accept is Submit, but for several events that are made durable together: this one
 // is not before Sync returns.
 func (w *World) Accept(ctx context.Context, s Submission) (journal.Seq, error) {
-	if err := w.finishTick(ctx); err != nil {
+	if err := w.atNow(ctx); err != nil {
 		return 0, err
 	}
 	id, err := w.k.submit(s.Name, s.Data, s.To, s.At)
@@ -186,8 +188,11 @@ func (w *World) NoteRotation(ctx context.Context, b journal.KeysRotated) (journa
 
 // Step runs the next tick, whether or not there is anything to do in it, and
 // awaits every receipt at the barrier of its round. All it brings about is
-// durable on return.
+// durable on return. With a real clock it is refused: ErrRealClock.
 func (w *World) Step(ctx context.Context) error {
+	if _, byClock := w.wall(); byClock {
+		return fmt.Errorf("world: %w", ErrRealClock)
+	}
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
@@ -203,18 +208,25 @@ type Progress int
 // What Next can come to.
 const (
 	Idle    Progress = iota // nothing can happen without another input
-	Waiting                 // only the outside can bring something: see Wait
+	Waiting                 // only the outside can bring something, or the wall clock: see Wait and NextDue
 	Handled                 // answers of the outside were handled
 	Ticked                  // a tick was run
 )
 
 // Next does what can be done without waiting for the outside: it handles the
 // answers that have come, or runs the next tick in which something can happen,
-// jumping over those in which nothing can. All it has brought about is durable
-// when it returns Idle; before, it is on its way.
+// jumping over those in which nothing can. With a real clock it runs none that has not
+// come yet. All it has brought about is durable when it returns Idle; before, it is on
+// its way.
 func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.finishTick(ctx); err != nil {
 		return Idle, err
+	}
+	now, byClock := w.wall()
+	if byClock {
+		if p, err := w.nextReal(ctx, now); p != Waiting {
+			return p, err
+		}
 	}
 	before := w.k.last
 	if err := w.admit(); err != nil {
@@ -223,7 +235,7 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if w.k.last > before || len(w.found) > 0 {
 		return Handled, w.finishRounds(ctx, false)
 	}
-	if at, ok := w.NextTick(); ok {
+	if at, ok := w.NextTick(); ok && !byClock {
 		return Ticked, w.tick(ctx, at, false)
 	}
 	k := w.k
@@ -236,7 +248,7 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.sync(); err != nil {
 		return Idle, err
 	}
-	if w.asked > 0 { // verifiers, since the records that ask them are durable
+	if w.asked > 0 || len(k.scheduled)+len(k.timers) > 0 { // verifiers, since the records that ask them are durable
 		return Waiting, nil
 	}
 	return Idle, nil

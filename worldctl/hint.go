@@ -154,6 +154,7 @@ type hint struct {
 func hintsOfWorlds() []hint {
 	return []hint{
 		{[]error{local.ErrNoWorld}, "worldctl init"},
+		{[]error{world.ErrRealClock}, "worldctl run, which goes on until Ctrl-C; worldctl run --until-idle ends when nothing is left to wait for"},
 		{[]error{local.ErrExists}, "worldctl status shows that world; another one needs another directory"},
 		{[]error{local.ErrBadID}, "choose another --id, or none: then it is a random one"},
 		{passphraseErrors(), hintPassphrase},
@@ -193,6 +194,7 @@ func hintsOfRules() []hint {
 			[]error{governance.ErrSignature, governance.ErrOtherTerms},
 			"sign what worldctl proposal show PROPOSAL shows: worldctl approve PROPOSAL --key FILE",
 		},
+		{[]error{world.ErrClock}, "propose the clock as it is; or clock.mode simulated first, after which time goes on where something happens"},
 		{[]error{world.ErrUnderWay}, "worldctl intent list shows what is under way, and worldctl run lets it end; or propose a change that keeps the kind"},
 		{[]error{world.ErrMigration}, "nothing has changed: correct migrate in the reducer's code, and worldctl propose that"},
 	}

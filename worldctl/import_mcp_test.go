@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,7 +27,11 @@ func TestImportMCPPrintsWhatAWorldCanUse(t *testing.T) {
 	for name, hints := range map[string]*mcp.ToolAnnotations{
 		"Look-Up": {ReadOnlyHint: true}, "refund": nil,
 	} {
-		mcp.AddTool(server, &mcp.Tool{Name: name, Annotations: hints},
+		tool := &mcp.Tool{Name: name, Annotations: hints, Description: "Use " + name + "."}
+		if name == "refund" {
+			tool.InputSchema = json.RawMessage(`{"type": "object", "required": ["cents"], "properties": {"cents": {"$ref": "#/$defs/c"}}, "$defs": {"c": {"type": "integer"}}}`)
+		}
+		mcp.AddTool(server, tool,
 			func(_ context.Context, _ *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 				return &mcp.CallToolResult{}, nil, nil
 			})
@@ -40,6 +45,13 @@ func TestImportMCPPrintsWhatAWorldCanUse(t *testing.T) {
 	require.Equal(t, manifest.ClassDestructive, effects["shop.refund"].Class)
 	require.False(t, effects["shop.refund"].Idempotent)
 	require.Equal(t, []string{"Look-Up", "refund"}, loaded.Manifest.Caps["shop"].Params.Tools)
+
+	require.JSONEq(t, `{
+		"type": "object", "description": "Use refund.", "required": ["arguments"],
+		"properties": {"arguments": {
+			"$id": "arguments", "type": "object", "required": ["cents"], "properties": {"cents": {"$ref": "#/$defs/c"}}, "$defs": {"c": {"type": "integer"}}
+		}}
+	}`, string(loaded.Contents[effects["shop.refund"].Params]))
 
 	// What the server calls harmless is allowed by a person's word only.
 	trusting := worldOfMCP(t, web.URL, "--allow-reads")

@@ -21,7 +21,8 @@ func newStepCommand(c *cli) *cobra.Command {
 		Use:   "step",
 		Short: "Run the next tick, or N of them",
 		Long: `Run the next tick, or N of them, whether or not there is anything to do. Every
-receipt is awaited at the barrier of its round.
+receipt is awaited at the barrier of its round. The ticks of a world whose clock is real
+come by themselves: worldctl run.
 
 Exit code 6 when effects in doubt need a decision.`,
 		Example: `  worldctl step
@@ -31,7 +32,7 @@ Exit code 6 when effects in doubt need a decision.`,
 			if n == 0 {
 				return usagef("worldctl step -n 1", "0 is no number of ticks to run")
 			}
-			return c.drive(cmd.Context(), "step", local.Course{Ticks: n, Every: true})
+			return c.drive(cmd.Context(), "step", func(*local.World) local.Course { return local.Course{Ticks: n, Every: true} })
 		},
 	}
 	cmd.Flags().Uint64VarP(&n, "ticks", "n", 1, "`N` ticks")
@@ -54,7 +55,9 @@ func newRunCommand(c *cli) *cobra.Command {
 		Use:   "run",
 		Short: "Run ticks until the world is idle",
 		Long: `Run ticks until the world is idle: no event, no timer and no effect is left. Ticks
-in which nothing can happen are jumped over. Ctrl-C stops between two steps of
+in which nothing can happen are jumped over. A world whose clock is real runs a tick
+when the wall clock has reached it, first of all those that have fallen due since it was
+run last, and goes on until Ctrl-C; --until-idle ends it. Ctrl-C stops between two steps of
 cells; what was done is durable, and the next run goes on from there. Other
 processes can be used on the world meanwhile.
 
@@ -78,11 +81,14 @@ Exit code 130 when it was interrupted, 6 when effects in doubt need a decision.`
 			if cmd.Flags().Changed("for") {
 				course.Until = time.Now().Add(span)
 			}
-			course.Stay = !untilIdle
-			return c.drive(cmd.Context(), "run", course)
+			stays := !cmd.Flags().Changed("until-idle")
+			return c.drive(cmd.Context(), "run", func(lw *local.World) local.Course {
+				course.Stay = !untilIdle || stays && lw.IsReal()
+				return course
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&untilIdle, "until-idle", true, "stop when idle; =false waits for what other processes send, until Ctrl-C or the end of --for")
+	cmd.Flags().BoolVar(&untilIdle, "until-idle", true, "stop when idle; =false, as it is with a real clock, waits for what other processes send, until Ctrl-C or the end of --for")
 	cmd.Flags().Uint64Var(&course.Ticks, "ticks", 0, "at most `N` ticks; 0 is no bound")
 	cmd.Flags().DurationVar(&span, "for", 0, "at most for this `DURATION`, as 10s")
 	cmd.Flags().StringVar(&effects, "effects", "live", "`WHO` performs effects: live, or recorded:DIR, the receipts of another world")
@@ -118,8 +124,9 @@ func recordedIn(effects string) (string, error) {
 
 // drive drives the world that is meant, and prints what became of it, also when it
 // was interrupted.
-func (c *cli) drive(ctx context.Context, verb string, course local.Course) error {
+func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World) local.Course) error {
 	return c.own(ctx, func(lw *local.World) error {
+		course := courseOf(lw)
 		c.noteEdited(lw)
 		unconfirmed := c.confirmed(ctx, lw)
 		// What is parked stays out of the way; what nobody could look at does not.
@@ -134,6 +141,7 @@ func (c *cli) drive(ctx context.Context, verb string, course local.Course) error
 				c.note("tick %d: #%d, %d events pending", s.Time, s.Head.ID, s.EventsPending)
 			}
 		}
+		course.Behind = c.noteBehind
 		done, err := lw.Drive(ctx, course)
 		stop()
 		if err != nil && !errors.Is(err, context.Canceled) {

@@ -33,6 +33,7 @@ func newStatusCommand(c *cli) *cobra.Command {
 func (c *cli) status(lw *local.World, at string) error {
 	if at == "" {
 		c.noteEdited(lw)
+		c.noteBehind(lw.Behind())
 	}
 	var s world.Status
 	var clock manifest.Clock
@@ -102,6 +103,13 @@ func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 		c.note("next: worldctl run, which asks the verifiers of %d in doubt", asked)
 	case !s.Idle && s.Parked == 0:
 		c.note("next: worldctl run")
+	}
+}
+
+// noteBehind says that a world waits for the wall clock.
+func (c *cli) noteBehind(by time.Duration) {
+	if by > 0 {
+		c.note("the wall clock is %s behind the world, which waits for it", by.Round(time.Millisecond))
 	}
 }
 

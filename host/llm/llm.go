@@ -89,10 +89,11 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		return host.Refused(err), nil
 	}
 	req.Header.Set("Idempotency-Key", call.External)
+	req.Header.Set("Traceparent", call.Permit.Key.TraceParent(call.Permit.Attempt))
 	if target.APIKey != "" {
 		key, err := a.setup.Secret(target.APIKey)
 		if err != nil {
-			return a.unanswered(ctx, x, err)
+			return host.Refused(err), nil
 		}
 		req.Header.Set("Authorization", "Bearer "+key)
 	}

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -44,7 +43,7 @@ func adapterFor(t testing.TB, url, config string, effect manifest.Effect) host.A
 		Kind: "model.chat", Effect: effect, Config: fromJSON(t, `{"base_url":"`+url+`/v1"`+config+`}`),
 		Secret: func(reference string) (string, error) {
 			if reference != "secret://KEY" {
-				return "", errors.New("there is no such secret")
+				return "", &host.SecretError{Reference: reference, Err: host.ErrNoSecret}
 			}
 			return secretKey, nil
 		},
@@ -134,6 +133,7 @@ func TestRequestIsWhatTheGateJudged(t *testing.T) {
 		`"messages":[{"role":"user","content":"<&> ☃"}],"temperature":0.1}`, request.body)
 	require.Equal(t, "Bearer "+secretKey, request.header.Get("Authorization"))
 	require.Equal(t, "worldkernel:w:abc", request.header.Get("Idempotency-Key"))
+	require.Equal(t, receipt.Key{}.TraceParent(1), request.header.Get("Traceparent"))
 	for _, name := range []string{"X-Environment", "OpenAI-Organization", "Cookie"} {
 		require.Empty(t, request.header.Get(name))
 	}
@@ -213,7 +213,8 @@ func TestNothingIsSentOfWhatIsRefused(t *testing.T) {
 	got, err = adapterFor(t, s.URL, `,"api_key":"secret://OTHER"`, manifest.Effect{}).Perform(t.Context(), callOf(t, `{}`))
 	require.NoError(t, err)
 	require.True(t, got.Unsent)
-	require.Equal(t, receipt.OutcomeRetryableFailure, got.Class, "the secret may be there next time")
+	require.Empty(t, got.Class, "permanent")
+	require.Equal(t, `"no_secret"`, at(t, got.Payload, "code"))
 	require.Zero(t, asked.Load())
 
 	_, err = New(host.Setup{Config: fromJSON(t, `{"base_url":"gopher://h"}`)})

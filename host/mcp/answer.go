@@ -78,6 +78,9 @@ func answered(result json.RawMessage) host.Result {
 
 // unsent is the result of a call that did not leave.
 func unsent(ctx context.Context, err error) host.Result {
+	if secret := (*host.SecretError)(nil); errors.As(err, &secret) {
+		return host.Refused(err)
+	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return permanent(true, "not_started", err.Error())
 	}

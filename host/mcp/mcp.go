@@ -99,7 +99,7 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.life, cancel)()
-	params := &mcp.CallToolParams{Name: target.Tool, Arguments: json.RawMessage(arguments), Meta: mcp.Meta{metaKey: call.External}}
+	params := &mcp.CallToolParams{Name: target.Tool, Arguments: json.RawMessage(arguments), Meta: mcp.Meta{metaKey: call.External, "traceparent": call.Permit.Key.TraceParent(call.Permit.Attempt)}}
 	for again := true; ; again = false {
 		s, err := a.session(ctx)
 		if err != nil {

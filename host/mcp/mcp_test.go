@@ -74,7 +74,7 @@ func newTestServer() *mcp.Server {
 		return nil, ctx.Err()
 	}
 	add("echo", nil, func(_ context.Context, r *mcp.CallToolRequest) (any, error) {
-		return map[string]any{"arguments": r.Params.Arguments, "key": r.Params.Meta[metaKey]}, nil
+		return map[string]any{"arguments": r.Params.Arguments, "key": r.Params.Meta[metaKey], "trace": r.Params.Meta["traceparent"]}, nil
 	})
 	add("surroundings", &mcp.ToolAnnotations{IdempotentHint: true, DestructiveHint: &no}, func(context.Context, *mcp.CallToolRequest) (any, error) {
 		dir, _ := os.Getwd()
@@ -113,7 +113,7 @@ func setupOf(t testing.TB, config string, effect manifest.Effect) host.Setup {
 		Kind: "tool.call", Effect: effect, Config: fromJSON(t, config), Dir: t.TempDir(),
 		Secret: func(reference string) (string, error) {
 			if reference != "secret://TOKEN" {
-				return "", errors.New("there is no such secret")
+				return "", &host.SecretError{Reference: reference, Err: host.ErrNoSecret}
 			}
 			return secretToken, nil
 		},
@@ -167,6 +167,7 @@ func TestCallIsExact(t *testing.T) {
 	require.Equal(t, receipt.StatusOK, got.Status)
 	require.Equal(t, fromJSON(t, `{"f":1.0,"n":12345678901234567890123,"s":"<&>☃"}`), field(t, got.Payload, "structured", "arguments"))
 	require.Equal(t, `"worldkernel:w:abc"`, at(t, got.Payload, "structured", "key"))
+	require.Equal(t, `"`+receipt.Key{}.TraceParent(1)+`"`, at(t, got.Payload, "structured", "trace"))
 	require.Equal(t, fromJSON(t, `[{"text":"echo","type":"text"}]`), field(t, got.Payload, "content"))
 	require.Equal(t, `false`, at(t, got.Payload, "is_error"))
 	require.NotZero(t, got.Cost.Bytes)
@@ -341,7 +342,7 @@ func TestServerDoesNotStart(t *testing.T) {
 		{"no such program", `{"command":"worldkernel-no-such-program"}`, "worldkernel-no-such-program", true},
 		{"no such file", `{"command":"./server"}`, "", true},
 		{"crash", stdioConfig(t, "crash"), "no such database", false},
-		{"no such secret", `{"command":"/bin/true","env":{"A":"secret://OTHER"}}`, "no such secret", false},
+		{"no such secret", `{"command":"/bin/true","env":{"A":"secret://OTHER"}}`, "no such secret", true},
 		{"another language", `{"command":["/bin/echo","hello"]}`, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

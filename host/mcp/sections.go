@@ -1,7 +1,9 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,6 +24,7 @@ type (
 	// SectionEffect is an effect.
 	SectionEffect struct {
 		Adapter    string         `yaml:"adapter" json:"adapter"`
+		Params     map[string]any `yaml:"params" json:"params"` // a JSON Schema
 		Config     map[string]any `yaml:"config,flow" json:"config"`
 		Class      string         `yaml:"class" json:"class"`
 		Idempotent bool           `yaml:"idempotent,omitempty" json:"idempotent"`
@@ -57,10 +60,10 @@ func Import(ctx context.Context, url string, command []string, prefix string) (*
 	if err != nil {
 		return nil, err
 	}
-	return sectionsOf(server, prefix, config, tools), nil
+	return sectionsOf(server, prefix, config, tools)
 }
 
-func sectionsOf(server, prefix string, config map[string]any, tools []Tool) *Sections {
+func sectionsOf(server, prefix string, config map[string]any, tools []Tool) (*Sections, error) {
 	effects := make(map[string]SectionEffect, len(tools))
 	names := make([]string, len(tools))
 	for i, t := range tools {
@@ -69,7 +72,13 @@ func sectionsOf(server, prefix string, config map[string]any, tools []Tool) *Sec
 		for key, value := range config {
 			fixed[key] = value
 		}
-		effects[prefix+"."+effectName(t.Name)] = SectionEffect{Adapter: manifest.CapMCP, Config: fixed, Class: t.Class, Idempotent: t.Idempotent}
+		params, err := paramsOf(t)
+		if err != nil {
+			return nil, fmt.Errorf("mcp: tool %s: its schema: %w", t.Name, err)
+		}
+		effects[prefix+"."+effectName(t.Name)] = SectionEffect{
+			Adapter: manifest.CapMCP, Params: params, Config: fixed, Class: t.Class, Idempotent: t.Idempotent,
+		}
 	}
 	return &Sections{
 		Effects: effects,
@@ -78,7 +87,33 @@ func sectionsOf(server, prefix string, config map[string]any, tools []Tool) *Sec
 			Name: prefix + ": a person approves", Decide: manifest.DecideRequireApproval,
 			When: fmt.Sprintf("intent.kind.startsWith(%q)", prefix+"."),
 		}},
+	}, nil
+}
+
+// paramsOf returns the JSON Schema of the params of an effect that calls a tool: its
+// description is the tool's, and its arguments are as the server says.
+func paramsOf(t Tool) (map[string]any, error) {
+	decoded, err := canon.Decode(t.Schema)
+	if err != nil {
+		return nil, err
 	}
+	arguments, ok := decoded.(map[string]any)
+	if !ok {
+		return nil, errors.New("it is no JSON object")
+	}
+	if text, err := canon.ToJSON(t.Schema); err != nil {
+		return nil, err
+	} else if arguments["$id"] == nil && bytes.Contains(text, []byte(`"$ref"`)) {
+		arguments["$id"] = "arguments" // so that what it refers to is its own
+	}
+	params := map[string]any{"type": "object", "properties": map[string]any{"arguments": arguments}}
+	if t.Description != "" {
+		params["description"] = t.Description
+	}
+	if required, ok := arguments["required"].([]any); ok && len(required) > 0 {
+		params["required"] = []any{"arguments"}
+	}
+	return params, nil
 }
 
 // AllowReads takes the server at its word: what it says only reads is allowed, and

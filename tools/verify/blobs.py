@@ -157,6 +157,7 @@ def _contents(manifest):
     for event in manifest.get("events", {}).values():
         yield from _hashes(event.get("schema"))
     for effect in manifest.get("effects", {}).values():
+        yield from _hashes(effect.get("params"))
         for owner in (effect, effect.get("verify") or {}):
             for file in (owner.get("files") or {}).values():
                 yield from _hashes(file)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -143,7 +144,9 @@ func (v *Service) drive(ctx context.Context, stop func(id string)) (idle <-chan 
 			continue
 		}
 		driving.Go(func() {
-			_, err := w.Local.Drive(ctx, local.Course{Stay: true})
+			_, err := w.Local.Drive(ctx, local.Course{Stay: true, Behind: func(by time.Duration) {
+				v.Events.Warn("the wall clock is behind the world, which waits for it", "world", w.ID, "by", by)
+			}})
 			if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 				w.failed = err
 			}

@@ -82,6 +82,12 @@ func (x *spans) effectSpan(rec *journal.Record) (*otlpSpan, error) {
 	return s, s.ending(rec, flight, chat)
 }
 
+// outside links a span to what the outside recorded of the attempt, if it did.
+func (s *otlpSpan) outside(key receipt.Key, attempt uint64) {
+	trace, span := key.Trace(attempt)
+	s.Links = append(s.Links, otlpLink{Trace: trace, ID: span})
+}
+
 // denial makes a span one of an effect that never was: none of a tool or a model.
 func (s *otlpSpan) denial(e *receipt.Entry, rec *journal.Record) error {
 	s.Name = "deny " + e.Intent.Kind
@@ -112,6 +118,7 @@ func (s *otlpSpan) ending(rec *journal.Record, flight startedSpan, chat bool) er
 	case *journal.Expired:
 		s.Attributes.number("worldkernel.attempt", b.Attempt)
 		s.fail("expired", b.Reason)
+		s.outside(b.Key, b.Attempt)
 		return nil
 	case *journal.Late:
 		s.Attributes.yes("worldkernel.late", true)
@@ -127,6 +134,7 @@ func (s *otlpSpan) ending(rec *journal.Record, flight startedSpan, chat bool) er
 	if r.StartedAt != flight.time || r.FinishedAt != flight.time {
 		s.Start, s.End = unixNanos(r.StartedAt), unixNanos(max(r.StartedAt, r.FinishedAt))
 		s.Attributes.yes("worldkernel.wall_clock", true)
+		s.outside(r.Key, r.Attempt)
 	}
 	s.receipt(r, chat)
 	return nil

@@ -21,6 +21,7 @@ type Course struct {
 	Until  time.Time                // no longer than this; zero: no bound
 	Stop   func(*world.Moment) bool // asked before each step whether it is the end; nil: never
 	Ticked func(done uint64)        // told of each tick; nil: nobody is
+	Behind func(by time.Duration)   // told when the wall clock is found behind the world, which waits; nil: nobody is
 }
 
 // Driven says what came of driving a world.
@@ -59,10 +60,12 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 		within, end = context.WithDeadline(ctx, c.Until)
 	}
 	defer end()
+	behind := false
 	for err == nil && !idle && (c.Ticks == 0 || ticks < c.Ticks) && !lw.stops(c) {
 		if err = within.Err(); err != nil {
 			break
 		}
+		behind = lw.tellBehind(c, behind)
 		before := lw.store.Head().ID
 		var p world.Progress
 		p, err = lw.advance(within, c)
@@ -77,7 +80,7 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 			}
 		case p == world.Idle && !c.Stay:
 			idle = true
-		default: // a late answer comes to an idle world, too
+		default: // a late answer comes to an idle world, too; and the end of a wait for approval
 			err = lw.awaitNews(within, before)
 		}
 	}
@@ -90,6 +93,18 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 		err = nil
 	}
 	return ticks, idle, err
+}
+
+// tellBehind tells whoever wants to know that the wall clock is behind, unless it was.
+func (lw *World) tellBehind(c *Course, was bool) bool {
+	if c.Behind == nil {
+		return false
+	}
+	by := lw.Behind()
+	if by > 0 && !was {
+		c.Behind(by)
+	}
+	return by > 0
 }
 
 func (lw *World) advance(ctx context.Context, c *Course) (world.Progress, error) {
@@ -137,8 +152,8 @@ func (lw *World) RunIntent(ctx context.Context, key receipt.Key) error {
 	return err
 }
 
-// awaitNews blocks until the outside has an answer, or the journal has a record
-// after one: another call may have brought it about.
+// awaitNews blocks until the outside has an answer, something falls due by the wall
+// clock, or the journal has a record after one: another call may have brought it about.
 func (lw *World) awaitNews(ctx context.Context, after journal.Seq) error {
 	either, stop := context.WithCancel(ctx)
 	defer stop()
@@ -148,12 +163,21 @@ func (lw *World) awaitNews(ctx context.Context, after journal.Seq) error {
 		failed = lw.store.Await(either, after)
 		stop()
 	})
+	came := false
+	if clock, until, waits := lw.waitsFor(); waits {
+		grown.Go(func() {
+			came = clock.Wait(either, until) == nil
+			stop()
+		})
+	}
 	err := lw.Wait(either)
 	stop()
 	grown.Wait()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case came:
+		return nil
 	case errors.Is(err, context.Canceled):
 		return failed
 	}

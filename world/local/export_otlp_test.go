@@ -3,6 +3,7 @@ package local_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -136,7 +137,16 @@ func requireSpans(t *testing.T, w *local.World) []*span {
 		all = append(all, s)
 	}
 	for _, s := range all {
-		for _, link := range s.Links {
+		for i, link := range s.Links {
+			if key, ok := s.attributes["worldkernel.key"].(string); ok { // of what the outside recorded
+				number, err := strconv.ParseUint(fmt.Sprint(s.attributes["worldkernel.attempt"]), 10, 64)
+				require.NoError(t, err)
+				is, err := receipt.ParseKey(key)
+				require.NoError(t, err)
+				require.Zero(t, i)
+				require.Equal(t, "00-"+link.TraceID+"-"+link.SpanID+"-01", is.TraceParent(number))
+				continue
+			}
 			require.Contains(t, byID, link.SpanID)
 			require.Equal(t, byID[link.SpanID].TraceID, link.TraceID)
 		}
@@ -246,6 +256,7 @@ func TestSpansOfLiveEffectsHaveTheirTimesAndErrors(t *testing.T) {
 		status := s.attributes["worldkernel.status"].(string)
 		attempts[status] = append(attempts[status], s)
 		require.Equal(t, true, s.attributes["worldkernel.wall_clock"])
+		require.Len(t, s.Links, 1, "to what the outside records of it")
 	}
 	require.Len(t, attempts["error"], 4, "two attempts of what is busy, two of the operator's")
 	for _, s := range attempts["error"] {

@@ -223,8 +223,11 @@ func unread(after journal.Seq, err error) error {
 // exportReader tells the formats apart by their first byte.
 func exportReader(in *stinted) (func() (exported, error), error) {
 	first, err := in.Peek(1)
-	if err != nil {
-		return nil, fmt.Errorf("import: the file is empty")
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil, errors.New("import: the file is empty")
+	case err != nil:
+		return nil, unread(0, err)
 	}
 	if first[0] == '{' {
 		return jsonLines(in), nil

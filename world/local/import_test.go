@@ -3,9 +3,11 @@ package local_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/fxamacker/cbor/v2"
@@ -208,6 +210,18 @@ func TestImportRefusesAnotherWorldsKeyring(t *testing.T) {
 	importRefused(t, data, ring(t, "test", 2), "another secret")
 	importRefused(t, data, []byte("keys"), "no keyring")
 	importRefused(t, data, []byte{}, "an empty keyring")
+}
+
+func TestImportThatEndsBeforeItReadsSaysWhy(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "copy")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped by a signal")
+	cancel(stopped)
+	err := local.Import(ctx, dir, strings.NewReader("a journal"), nil, local.Options{}, nil)
+	require.ErrorIs(t, err, stopped, "it was not empty, nobody has looked")
+	err = local.Import(t.Context(), dir, strings.NewReader(""), nil, local.Options{}, nil)
+	require.EqualError(t, err, "import: the file is empty")
+	require.NoDirExists(t, dir)
 }
 
 func TestImportOverAFileIsRefused(t *testing.T) {

@@ -35,6 +35,7 @@ func (d *decoder) effect(key, n *yaml.Node) manifest.Effect {
 	d.mapping(n, fields{
 		"adapter":       func(n *yaml.Node) { adapter = n; d.text(&e.Adapter)(n) },
 		"config":        func(n *yaml.Node) { config = n },
+		"params":        func(n *yaml.Node) { e.ParamsFile, e.Params = d.schema(n) },
 		"timeout":       d.duration(&e.Timeout),
 		"class":         d.text(&e.Class),
 		"idempotent":    d.boolean(&e.Idempotent),

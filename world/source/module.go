@@ -1,14 +1,47 @@
 package source
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer/star"
 )
+
+// library holds the modules that worldctl brings along. Their text goes into manifests
+// like that of any other, so that no world depends on which worldctl has which.
+//
+//go:embed library
+var library embed.FS
+
+// libraryPrefix begins the names of modules that are not the world's own.
+const libraryPrefix = "@"
+
+// errNoLibrary says that a module's name is none of the library's.
+var errNoLibrary = errors.New("worldctl has no such module")
+
+// libraryModule returns a module that worldctl brings along, by its name in load.
+func libraryModule(name string) ([]byte, error) {
+	file := "library/" + strings.TrimPrefix(name, libraryPrefix) + ".star"
+	if data, err := library.ReadFile(file); err == nil {
+		return data, nil
+	}
+	known := ""
+	err := fs.WalkDir(library, "library", func(at string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			known += ", " + libraryPrefix + strings.TrimSuffix(strings.TrimPrefix(at, "library/"), ".star")
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%w as %q; there are: %s", errNoLibrary, name, strings.TrimPrefix(known, ", "))
+}
 
 // modules reads what a file of a reducer loads, and what that loads, into its manifest
 // and its code. Circles and bounds are the compiler's to report, once all is read.
@@ -36,6 +69,9 @@ func (d *decoder) modules(r *manifest.Reducer, code *star.Code, file string, sou
 
 // module reads one module. It is not nil without an error.
 func (d *decoder) module(name string) ([]byte, error) {
+	if strings.HasPrefix(name, libraryPrefix) {
+		return libraryModule(name)
+	}
 	if path.Clean(name) != name || !fs.ValidPath(name) || name == "." {
 		return nil, fmt.Errorf("%q is not the path of a file in the directory of the world file", name)
 	}

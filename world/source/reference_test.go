@@ -302,6 +302,8 @@ func defaultOf(t *testing.T, at string) string {
 	switch at { // what is not filled in
 	case "clock.epoch":
 		return time.Unix(0, loaded.Manifest.Clock.Epoch).UTC().Format(time.RFC3339)
+	case "clock.mode":
+		return manifest.ClockSimulated
 	case "governance.approvals":
 		return strconv.FormatUint(loaded.Manifest.Governance.Needed(), 10)
 	case "defaults.checkpoint_every":

@@ -1,9 +1,13 @@
 package source
 
 import (
+	"bytes"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 )
 
@@ -12,7 +16,7 @@ func (d *decoder) manifest(root *yaml.Node) manifest.Manifest {
 	var m manifest.Manifest
 	d.entries(root, func(key, value *yaml.Node) {
 		if key.Value == "clock" { // first: durations are counted in its ticks
-			d.mapping(value, fields{"epoch": d.epoch(&m.Clock.Epoch), "tick": d.duration(&m.Clock.Tick)})
+			d.mapping(value, fields{"epoch": d.epoch(&m.Clock.Epoch), "tick": d.duration(&m.Clock.Tick), "mode": d.text(&m.Clock.Mode)})
 		}
 	})
 	d.clock = m.WithDefaults().Clock
@@ -80,15 +84,40 @@ func (d *decoder) reducer(_, n *yaml.Node) manifest.Reducer {
 func (d *decoder) event(_, n *yaml.Node) manifest.Event {
 	var e manifest.Event
 	d.mapping(n, fields{
-		"schema": func(n *yaml.Node) {
-			file, data := d.file(n, MaxCodeBytes)
-			if data != nil {
-				e.File, e.Schema = file, d.keep(data)
-				d.checkSchema(file, data)
-			}
-		},
+		"schema": func(n *yaml.Node) { e.File, e.Schema = d.schemaFile(n) },
 	})
 	return e
+}
+
+// schemaFile decodes the path of a JSON Schema.
+func (d *decoder) schemaFile(n *yaml.Node) (string, manifest.Hash) {
+	file, data := d.file(n, MaxCodeBytes)
+	if data == nil {
+		return "", manifest.Hash{}
+	}
+	d.checkSchema(file, data)
+	return file, d.keep(data)
+}
+
+// schema decodes a JSON Schema that is a file or stands here.
+func (d *decoder) schema(n *yaml.Node) (string, manifest.Hash) {
+	if n.Kind != yaml.MappingNode {
+		return d.schemaFile(n)
+	}
+	data, err := canon.ToJSON(d.config(n))
+	if err != nil {
+		return "", manifest.Hash{} // which was reported
+	}
+	if !d.withoutCode {
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+		if err == nil {
+			err = compileSchema("schema.json", doc)
+		}
+		if err != nil {
+			d.report(n, "%s", err)
+		}
+	}
+	return "", d.keep(data)
 }
 
 func (d *decoder) policy(n *yaml.Node) manifest.Policy {

@@ -109,7 +109,7 @@ const (
 
 // lint refuses what YAML allows and a world file does not, in n and below.
 func (d *decoder) lint(n *yaml.Node, at *place, in zone) {
-	if at.is("reducers", "*", "params") || at.is("effects", "*", "config") || at.is("effects", "*", "verify", "config") {
+	if at.is("reducers", "*", "params") || at.is("effects", "*", "params") || at.is("effects", "*", "config") || at.is("effects", "*", "verify", "config") {
 		in = insideConfig
 	}
 	d.lintSyntax(n)

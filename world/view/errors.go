@@ -143,6 +143,8 @@ func faultsOfInput() []Fault {
 		{is(world.ErrMailboxFull), "mailbox-full", many, ExitFailed, ""},
 		{is(world.ErrAlarms), "too-many-scheduled", many, ExitFailed, ""},
 		{is(world.ErrBadTick), "tick-passed", conflict, ExitFailed, ""},
+		{is(world.ErrRealClock), "real-clock", conflict, ExitFailed, ""},
+		{is(world.ErrClock), "clock-kept", conflict, ExitFailed, ""},
 		{is(world.ErrNoCell, world.ErrNoIntent), "not-found", missing, ExitFailed, ""},
 		{is(world.ErrNotWaiting), "not-waiting", conflict, ExitFailed, ""},
 		{is(world.ErrOtherParams), "other-params", conflict, ExitConflict, ""},

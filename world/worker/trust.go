@@ -52,6 +52,7 @@ type needs struct {
 	to      *url.URL // where it goes; nil: nowhere, or each call says
 	roaming bool     // each call says
 	program []string // with its arguments; empty: none
+	open    bool     // others follow them, which params decide
 	env     []string
 	root    string   // of files; empty: none
 	secrets []string // names
@@ -75,8 +76,8 @@ func (t *Trust) refuses(kind string, e *manifest.Effect) error {
 		return fmt.Errorf("no line kind covers %s", kind)
 	case !slices.Contains(t.adapters, e.Adapter):
 		return fmt.Errorf("no line adapter names %s", e.Adapter)
-	case len(n.program) > 0 && !slices.ContainsFunc(t.programs, func(is []string) bool { return sameProgram(is, n.program) }):
-		return fmt.Errorf("no line program names %s", strings.Join(n.program, " "))
+	case len(n.program) > 0 && !slices.ContainsFunc(t.programs, func(is []string) bool { return sameProgram(is, n.program, n.open) }):
+		return fmt.Errorf("no line program names %s%s", strings.Join(n.program, " "), n.further())
 	case n.root != "" && !slices.ContainsFunc(t.roots, func(root string) bool { return within(root, n.root) }):
 		return fmt.Errorf("no line root covers %s", n.root)
 	case n.roaming && !slices.Contains(t.hosts, "*"):
@@ -192,7 +193,8 @@ func needsOf(e *manifest.Effect) (*needs, error) {
 		if err != nil {
 			return nil, err
 		}
-		n.runs(append([]string{t.Program}, t.Args...), t.Env)
+		n.runs(append([]string{t.Program}, t.Args[:t.Fixed]...), t.Env)
+		n.open = t.Fixed < len(t.Args)
 	case manifest.CapFile:
 		root, _, err := text(e.Config, "root")
 		n.root = path.Clean(root)
@@ -207,6 +209,14 @@ func (n *needs) goes(address string) error {
 		n.to = t.URL
 	}
 	return err
+}
+
+// further is what follows the program in what is said of it.
+func (n *needs) further() string {
+	if n.open {
+		return " *"
+	}
+	return ""
 }
 
 func (n *needs) runs(command []string, env map[string]string) {
@@ -263,12 +273,13 @@ func collectSecrets(config canon.Raw, n *needs) {
 	walk(v)
 }
 
-// sameProgram reports whether a line names a program and its arguments.
-func sameProgram(line, command []string) bool {
+// sameProgram reports whether a line names a program and its arguments, of which
+// an open command has more than are known.
+func sameProgram(line, command []string, open bool) bool {
 	if n := len(line) - 1; n > 0 && line[n] == "*" {
 		return len(command) >= n && slices.Equal(line[:n], command[:n])
 	}
-	return slices.Equal(line, command)
+	return !open && slices.Equal(line, command)
 }
 
 // within reports whether a path is root or below it.

@@ -42,6 +42,8 @@ var strangers = []struct{ name, kind, adapter, config, need, lacks string }{
 	{"a program", "mail.print", "exec", `{"program":"./tools/label","args":["--size","a5"],"env":{"PRINTER":"p1","KEY":"secret://PRINT_KEY"}}`, "secret", ""},
 	{"a program without a secret", "mail.print", "exec", `{"program":"./tools/label","args":["--size","a4","x"]}`, "program ./tools/label", ""},
 	{"other arguments", "mail.print", "exec", `{"program":"./tools/label","args":["--exec","sh"]}`, "program", "program"},
+	{"arguments of params", "mail.print", "exec", `{"program":"./tools/label","args":["--size",{"param":"size"}]}`, "program ./tools/label", ""},
+	{"arguments of params where others are meant", "mail.print", "exec", `{"program":"./tools/label","args":[{"param":"size"},"--size"]}`, "program ./tools/label", "program"},
 	{"another program", "mail.print", "exec", `{"program":"sh","args":["-c","id"]}`, "program sh", "program"},
 	{"a variable", "mail.print", "exec", `{"program":"./tools/label","args":["--size"],"env":{"LD_PRELOAD":"/tmp/x.so"}}`, "program", "env names LD_PRELOAD"},
 	{"a secret for a program that it is not for", "mail.print", "exec", `{"program":"./tools/label","args":["--size"],"env":{"KEY":"secret://MAIL_TOKEN"}}`, "secret", "secret"},

@@ -154,6 +154,12 @@ func (o *Outside) Reply(t receipt.Task, r Reply) {
 	o.say(t, receipt.Answer{Receipt: o.stored[len(o.stored)-1].receipt})
 }
 
+// Mix exchanges the receipts of the last two answers that nobody has taken.
+func (o *Outside) Mix() {
+	a, b := &o.answers[len(o.answers)-1], &o.answers[len(o.answers)-2]
+	a.Receipt, b.Receipt = b.Receipt, a.Receipt
+}
+
 // Lose gives up a task to perform: nobody can tell whether it happened.
 func (o *Outside) Lose(t receipt.Task, why string) { o.say(t, receipt.Answer{Lost: why}) }
 

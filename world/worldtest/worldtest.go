@@ -45,6 +45,7 @@ type Options struct {
 	Answer    Script                          // performs all effects, as deterministic ones, instead of the manifest's adapters
 	Outside   *Outside                        // performs all effects, as live ones, instead of Answer
 	Journal   *Journal                        // default: a new one
+	Clock     *Clock                          // of worlds whose clock is real; nil: their time jumps, as if it were simulated
 
 	// BatchRecords and CheckpointRecords are those of world.Config.
 	BatchRecords      int
@@ -153,6 +154,10 @@ func config(t testing.TB, o Options) world.Config {
 	if o.Adapters != nil {
 		dir = t.TempDir()
 	}
+	var now func() int64
+	if o.Clock != nil {
+		now = o.Clock.UnixNano
+	}
 	var last *host.Host
 	t.Cleanup(func() {
 		if last != nil {
@@ -161,7 +166,7 @@ func config(t testing.TB, o Options) world.Config {
 	})
 	return world.Config{
 		Journal: o.Journal, History: o.Journal, Keys: keys, Registry: o.Reducers, Paranoid: true,
-		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords,
+		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords, Now: now,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			if o.Outside != nil {
 				o.Outside.open(id, keys)

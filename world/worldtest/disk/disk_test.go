@@ -100,10 +100,13 @@ func (l *life) live() {
 			from = 1 + l.rng.Int64N(6)
 		}
 		l.process(newFailing(l.mem, trouble{name, from}, l.rng))
-		left := l.clone(100)
+		left, acked := l.clone(100), l.acked
 		l.survived()
-		if l.rng.IntN(2) == 0 {
-			l.damage([]*vfs.MemFS{left, l.clone(100)}[l.rng.IntN(2)])
+		switch l.rng.IntN(4) {
+		case 0:
+			l.damage(left, acked)
+		case 1:
+			l.damage(l.clone(100), l.acked)
 		}
 	}
 }

@@ -1,0 +1,94 @@
+package world_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// given is a world whose reducers share one source, with a module and other params.
+func given(t *testing.T, schema string) *worldtest.World {
+	const source = `load("lib.star", "asks")
+def reduce(ctx, state, event):
+    if event.name == "receipt" and event.data["status"] == "ok" and event.data["kind"] == "pay.card" and "title" in ctx.schemas["pay.card"]:
+        return [state, ctx.schemas["pay.card"]]
+    if event.name == "receipt":
+        return {"status": event.data["status"], "payload": event.data["payload"]}
+    asks(ctx, event)
+    return ctx.schemas["pay.card"].get("title")
+`
+	const lib = "def asks(ctx, event):\n    ctx.effect(ctx.params[\"kind\"], event.data[\"params\"])\n"
+	code := func(params string) manifest.Reducer {
+		data, err := canon.FromJSON([]byte(params))
+		require.NoError(t, err)
+		return manifest.Reducer{
+			Engine: manifest.EngineStarlark, File: "a.star", Source: canon.Sum([]byte(source)), Grants: []string{"all"},
+			Modules: map[string]manifest.Hash{"lib.star": canon.Sum([]byte(lib))}, Params: data,
+		}
+	}
+	m := manifest.Manifest{
+		World: "w",
+		Reducers: map[string]manifest.Reducer{
+			"payer": code(`{"kind": "pay.card"}`), "caller": code(`{"kind": "pay.call"}`),
+		},
+		Events: map[string]manifest.Event{"go": {}},
+		Effects: map[string]manifest.Effect{
+			"pay.card": {Adapter: "test", Params: canon.Sum([]byte(schema))}, "pay.call": {Adapter: "test"},
+		},
+		Caps:     map[string]manifest.Cap{"all": {Type: manifest.CapAny, Params: manifest.CapParams{Kinds: []string{"pay.*"}}}},
+		Policies: []manifest.Policy{{Name: "all", When: "true", Decide: manifest.DecideAllow}},
+		Routing:  []manifest.Route{{Event: "go", Reducer: "payer", Key: "'p'"}, {Event: "go", Reducer: "caller", Key: "'c'"}},
+		Engines:  world.NewestEngines(),
+	}
+	contents := make(map[manifest.Hash][]byte)
+	for _, text := range []string{source, lib, schema} {
+		contents[canon.Sum([]byte(text))] = []byte(text)
+	}
+	return worldtest.New(t, m, contents, worldtest.Options{Answer: func(p receipt.Permit) worldtest.Reply { return worldtest.OK(p.Kind) }})
+}
+
+const cents = `{
+	"type": "object", "additionalProperties": false,
+	"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "lines": {"items": {"properties": {"cents": {"type": "integer"}}}}}
+}`
+
+func TestReducersShareASourceAndHaveTheirOwnParams(t *testing.T) {
+	w := given(t, cents)
+	w.Submit("go", map[string]any{"params": map[string]any{"a": 1}})
+	w.Run()
+	require.JSONEq(t, `{"status": "ok", "payload": "pay.card"}`, w.State("payer/p"))
+	require.JSONEq(t, `{"status": "ok", "payload": "pay.call"}`, w.State("caller/c"))
+	w.RequireReplay()
+}
+
+func TestAReducerSeesTheSchemasOfEffects(t *testing.T) {
+	w := given(t, `{"title": "Pay"}`)
+	w.Submit("go", map[string]any{"params": map[string]any{}})
+	w.Step(1)
+	require.JSONEq(t, `["Pay", {"title": "Pay"}]`, w.State("payer/p"))
+}
+
+// Params that break their schema are denied before any policy sees them, and of several
+// places the same is named each time: it goes on the record.
+func TestParamsThatBreakTheirSchemaAreDenied(t *testing.T) {
+	for range 20 {
+		w := given(t, cents)
+		w.Submit("go", map[string]any{"params": map[string]any{"lines": []any{map[string]any{"cents": "7"}}}})
+		w.Run()
+		require.JSONEq(t, `{"status": "denied", "payload": {"code": "bad_params", "reason": "params.lines.0.cents: got string, want integer"}}`, w.State("payer/p"))
+		require.JSONEq(t, `{"status": "ok", "payload": "pay.call"}`, w.State("caller/c"), "another kind has no schema")
+		w.Submit("go", map[string]any{"params": map[string]any{"b": "x", "a": "y", "z": 1, "x": 1}})
+		w.Run()
+		require.JSONEq(t, `{"status": "denied", "payload": {"code": "bad_params", "reason": "params: additional properties 'x', 'z' not allowed"}}`, w.State("payer/p"))
+		w.Submit("go", map[string]any{"params": map[string]any{"b": "x", "a": "y"}})
+		w.Run()
+		require.JSONEq(t, `{"status": "denied", "payload": {"code": "bad_params", "reason": "params.a: got string, want integer"}}`, w.State("payer/p"))
+		w.RequireReplay()
+	}
+}
