@@ -28,9 +28,10 @@ type Limits struct {
 	Strangers     Strangers     // requests without a token that is known
 	Wait          time.Duration // for a slot; 0: DefaultWait
 
-	Page  int // items of a list; 0: DefaultPage
-	Scan  int // records that a page of a list looks at; 0: DefaultScan
-	Ticks int // of one step; 0: DefaultTicks
+	Page      int // items of a list; 0: DefaultPage
+	PageBytes int // of a list's items as the world has them, but for the first; 0: DefaultPageBytes
+	Scan      int // records that a page of a list looks at; 0: DefaultScan
+	Ticks     int // of one step; 0: DefaultTicks
 
 	Head      time.Duration // of a request, without its body; 0: DefaultHead
 	Read      time.Duration // a request, with its body; 0: DefaultRead
@@ -60,9 +61,10 @@ const (
 	DefaultStrangers     = 100
 	DefaultWait          = 2 * time.Second
 
-	DefaultPage  = 1000
-	DefaultScan  = 100_000
-	DefaultTicks = 1000
+	DefaultPage      = 1000
+	DefaultPageBytes = 4 << 20
+	DefaultScan      = 100_000
+	DefaultTicks     = 1000
 
 	DefaultHead      = 10 * time.Second
 	DefaultRead      = time.Minute
@@ -96,6 +98,7 @@ func (l Limits) withDefaults() Limits {
 	l.Strangers.Address = orDefault(l.Strangers.Address, max(1, l.Strangers.All/5))
 	l.Wait = orDefault(l.Wait, DefaultWait)
 	l.Page = orDefault(l.Page, DefaultPage)
+	l.PageBytes = orDefault(l.PageBytes, DefaultPageBytes)
 	l.Scan = orDefault(l.Scan, DefaultScan)
 	l.Ticks = orDefault(l.Ticks, DefaultTicks)
 	l.Head = orDefault(l.Head, DefaultHead)
