@@ -102,6 +102,7 @@ bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and
 	bin/bench verify
 	bin/bench serve
 	bin/bench crowd
+	bin/bench talk
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
 cover: ## print the coverage of all tests

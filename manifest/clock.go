@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -40,7 +41,7 @@ func (c Clock) At(t Tick) int64 { return c.Epoch + int64(t)*c.Tick }
 
 // Ticks returns the number of whole ticks that last a duration, or a little longer.
 func (c Clock) Ticks(d time.Duration) Tick {
-	return Tick((int64(d)-1)/c.Tick + 1)
+	return Tick((int64(d)-1)/cmp.Or(c.Tick, int64(time.Second)) + 1)
 }
 
 // From returns the first tick that is not before a time, which is in nanoseconds since

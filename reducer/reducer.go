@@ -60,6 +60,7 @@ type Input struct {
 	Event  Event
 	Params Data // of the manifest, a map; empty where it has none
 	Time   manifest.Tick
+	Clock  manifest.Clock // says how long a tick is; the zero value: a second
 	Limits manifest.ReducerLimits
 	Seed   Seed    // of Rand
 	Bounds *Bounds // nil: the limits are all that bounds the step

@@ -3,6 +3,7 @@ package reducer
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -116,6 +117,9 @@ func (c *Context) Cell() Cell { return c.in.Cell }
 
 // Time returns the tick that the step happens at.
 func (c *Context) Time() manifest.Tick { return c.in.Time }
+
+// Ticks returns the whole ticks that last a duration, or a little longer: for Timer.
+func (c *Context) Ticks(d time.Duration) manifest.Tick { return c.in.Clock.Ticks(d) }
 
 // Params returns what the manifest gives the reducer, a map; empty where it gives
 // nothing. See [Decode].

@@ -73,7 +73,7 @@ func TestWhatFellDueMeanwhileComesFirstInItsOrder(t *testing.T) {
 	w, clock := realBots(t, worldtest.Options{})
 	w.Submit("go", order{To: "a", Do: []act{{Timer: 50}, {Timer: 20, Do: []act{{Timer: 7}}}}})
 	data := mustData(t, order{To: "a", Say: "scheduled"})
-	_, err := w.World.Submit(context.Background(), world.Submission{Name: "go", Data: data, At: 130})
+	_, err := w.World.Submit(context.Background(), world.Submission{Name: "go", Data: data, When: world.When{At: 130}})
 	require.NoError(t, err)
 	w.Drive()
 	clock.Move(time.Hour)
@@ -194,6 +194,53 @@ func TestTimersUnderAMovedClock(t *testing.T) {
 	for i := range cells {
 		after := 1 + i*7%100
 		require.JSONEq(t, fmt.Sprintf(`{"seen": ["100:go ", "%d:alarm after %d"]}`, 100+after, after), w.State(fmt.Sprintf("bot/%d", i)))
+	}
+	w.RequireReplay()
+}
+
+// Times and durations become ticks of the world's clock, real or not; what has passed is
+// refused.
+func TestEventsAreScheduledByTheCalendar(t *testing.T) {
+	minutes := manifest.Clock{Epoch: epoch().UnixNano(), Tick: int64(time.Minute)}
+	w := bots(t, func(m *manifest.Manifest) { m.Clock = minutes })
+	w.Step(3)
+	send := func(item map[string]any) (manifest.Tick, error) {
+		var s world.Submission
+		item["event"], item["data"] = "go", map[string]any{"to": "a"}
+		if err := s.Decode(mustData(t, item)); err != nil {
+			return 0, err
+		}
+		id, err := w.World.Submit(context.Background(), s)
+		if err != nil {
+			return 0, err
+		}
+		body, err := journal.ReadBody(w.Journal, id)
+		require.NoError(t, err)
+		return body.(*journal.Submitted).Due, nil
+	}
+	for _, c := range []struct {
+		item map[string]any
+		due  manifest.Tick
+	}{
+		{map[string]any{}, 0},
+		{map[string]any{"at": 9}, 9},
+		{map[string]any{"at": nil, "in": "2h"}, 123},
+		{map[string]any{"in": "61s"}, 5},
+		{map[string]any{"at": "1970-01-01T00:26Z"}, 10},
+		{map[string]any{"at": "1970-01-01T01:26:00+01:00"}, 10},
+	} {
+		due, err := send(c.item)
+		require.NoError(t, err)
+		require.Equal(t, c.due, due, "%v", c.item)
+	}
+	for _, at := range []string{"1970-01-01T00:00:00Z", epoch().UTC().Format(time.RFC3339), "1970-01-01T00:18Z"} {
+		_, err := send(map[string]any{"at": at})
+		require.ErrorIs(t, err, world.ErrBadTick, at)
+	}
+	for _, item := range []map[string]any{{"at": 9, "in": "2h"}, {"in": 2}, {"in": "-2h"}, {"at": "tomorrow"}, {"at": "9"}, {"at": true}} {
+		_, err := send(item)
+		var wrong *world.NotEventError
+		require.ErrorAs(t, err, &wrong, "%v", item)
 	}
 	w.RequireReplay()
 }

@@ -192,7 +192,7 @@ func TestDifferenceOfAlarmsShows(t *testing.T) {
 		w := bots(t)
 		b, err := canon.Marshal(order{To: "ada"})
 		require.NoError(t, err)
-		_, err = w.World.Submit(context.Background(), world.Submission{Name: "go", Data: b, At: tick})
+		_, err = w.World.Submit(context.Background(), world.Submission{Name: "go", Data: b, When: world.When{At: tick}})
 		require.NoError(t, err)
 		return w
 	}

@@ -159,7 +159,7 @@ func (s *stage) submit(t *testing.T, d *datadriven.TestData) (string, error) {
 		}
 		data, err := canon.FromJSON(fmt.Appendf(nil, `{"to": %q, "do": %s}`, to, acts))
 		require.NoError(t, err, line)
-		_, err = s.w.World.Submit(t.Context(), world.Submission{Name: d.CmdArgs[0].Key, Data: data, At: manifest.Tick(at)})
+		_, err = s.w.World.Submit(t.Context(), world.Submission{Name: d.CmdArgs[0].Key, Data: data, When: world.When{At: manifest.Tick(at)}})
 		if err != nil {
 			return "", err
 		}

@@ -57,7 +57,7 @@ func (k *kernel) reduce(c *cell, x *mail) error {
 	}
 	k.in = reducer.Input{
 		Cell: c.id, Step: c.n + 1, State: c.state,
-		Event: reducer.Event{Name: x.name, Data: x.data}, Params: rule.params, Time: k.now, Limits: rule.limits,
+		Event: reducer.Event{Name: x.name, Data: x.data}, Params: rule.params, Time: k.now, Clock: k.rules.manifest.Clock, Limits: rule.limits,
 		Seed:   reducer.Seed{World: k.seed, Cell: c.id, Step: c.n + 1},
 		Bounds: k.rules.guard.stepBounds(),
 	}

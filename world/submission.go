@@ -3,6 +3,7 @@ package world
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
@@ -15,7 +16,30 @@ type Submission struct {
 	Name string
 	Data journal.Data  // canonical; empty is null
 	To   *reducer.Cell // nil: where the manifest's routes send it
-	At   manifest.Tick // the tick at which it falls due; 0: at once
+	When
+}
+
+// When says when an event falls due: at most one of its fields is set. The zero value is
+// at once.
+type When struct {
+	At   manifest.Tick // a tick
+	Time *int64        // a time, in nanoseconds since 1970-01-01 UTC: the first tick from there on
+	In   time.Duration // so long after now, in whole ticks
+}
+
+// tick returns the tick that is meant by a clock; 0: at once.
+func (w *When) tick(clock manifest.Clock, now manifest.Tick) (manifest.Tick, error) {
+	switch {
+	case w.In > 0:
+		return now + clock.Ticks(w.In), nil
+	case w.Time == nil:
+		return w.At, nil
+	}
+	at, err := clock.From(*w.Time)
+	if err != nil {
+		return 0, refuse(ErrBadTick, "at", "%v", err)
+	}
+	return max(at, 1), nil // tick 0 has passed, as any other before now
 }
 
 // NotEventError says why data is no event as the doors of a world take it.
@@ -28,28 +52,33 @@ func (e *NotEventError) Error() string { return e.Err.Error() }
 func (e *NotEventError) Unwrap() error { return e.Err }
 
 // Decode takes an event from a canonical item, as both doors of a world read it from
-// JSON: {"event": NAME, "data": ANY, "to": CELL, "at": TICK}. A field that is absent
-// or null, and an empty to, leave s as it is, but for the name, which must be there.
+// JSON: {"event": NAME, "data": ANY, "to": CELL, "at": TICK or TIME, "in": DURATION}. A
+// field that is absent or null, and an empty to, leave s as it is, but for the name, which
+// must be there; at and in take the place of what s says of either.
 // The data is part of the item. The error is a *NotEventError.
 func (s *Submission) Decode(item journal.Data) error {
 	r := canon.NewReader(item)
 	s.Name = ""
+	var when When
 	for n := r.Map(); n > 0 && r.Err() == nil; n-- {
 		field := r.Text()
-		if err := s.decode(field, r); err != nil {
+		if err := s.decode(field, r, &when); err != nil {
 			return &NotEventError{field, err}
 		}
 		if r.Err() != nil {
-			return &NotEventError{field, errors.New("it is not an event: event and to are texts, at is a tick")}
+			return &NotEventError{field, errors.New("it is not an event: event and to are texts, at is a tick or a time, in is a duration")}
 		}
 	}
 	if r.Close() != nil || s.Name == "" {
 		return &NotEventError{"event", errors.New("it is not an event: an object with the field event is")}
 	}
+	if when != (When{}) {
+		s.When = when
+	}
 	return nil
 }
 
-func (s *Submission) decode(field string, r *canon.Reader) error {
+func (s *Submission) decode(field string, r *canon.Reader, when *When) error {
 	switch field {
 	case "data":
 		s.Data = r.Raw()
@@ -57,10 +86,8 @@ func (s *Submission) decode(field string, r *canon.Reader) error {
 		if !r.Null() {
 			s.Name = r.Text()
 		}
-	case "at":
-		if !r.Null() {
-			s.At = manifest.Tick(r.Uint())
-		}
+	case "at", "in":
+		return when.decode(field, r)
 	case "to":
 		if r.Null() {
 			return nil
@@ -75,7 +102,28 @@ func (s *Submission) decode(field string, r *canon.Reader) error {
 		}
 		s.To = &cell
 	default:
-		return fmt.Errorf("it has no use for %q: only event, data, at and to", field)
+		return fmt.Errorf("it has no use for %q: only event, data, at, in and to", field)
 	}
 	return nil
+}
+
+func (w *When) decode(field string, r *canon.Reader) (err error) {
+	switch {
+	case r.Null():
+		return nil
+	case *w != (When{}):
+		return errors.New("it says when twice: at and in do not go together")
+	case field == "in":
+		text := r.Text()
+		if r.Err() == nil {
+			w.In, err = manifest.ParseDuration(text)
+		}
+	case r.Kind() == canon.KindText:
+		var at int64
+		at, err = manifest.ParseTime(r.Text())
+		w.Time = &at
+	default:
+		w.At = manifest.Tick(r.Uint())
+	}
+	return err
 }

@@ -58,11 +58,19 @@ func (w *World) Accept(ctx context.Context, s Submission) (journal.Seq, error) {
 	if err := w.atNow(ctx); err != nil {
 		return 0, err
 	}
-	id, err := w.k.submit(s.Name, s.Data, s.To, s.At)
+	id, err := w.submit(&s)
 	if err != nil {
 		return 0, err
 	}
 	return id, w.appendFull()
+}
+
+func (w *World) submit(s *Submission) (journal.Seq, error) {
+	due, err := s.tick(w.k.rules.manifest.Clock, w.k.now)
+	if err != nil {
+		return 0, err
+	}
+	return w.k.submit(s.Name, s.Data, s.To, due)
 }
 
 // SubmitAll takes events until the first that is refused, or that the sequence has an
@@ -91,7 +99,7 @@ func (w *World) submitAll(ctx context.Context, all iter.Seq2[Submission, error])
 			err = ctx.Err()
 		}
 		if err == nil {
-			_, err = w.k.submit(s.Name, s.Data, s.To, s.At)
+			_, err = w.submit(&s)
 		}
 		if err != nil {
 			err = w.syncAfter(err)

@@ -71,7 +71,7 @@ func TestTimersFireByDeadlineThenID(t *testing.T) {
 func TestScheduledEventWaitsForItsTick(t *testing.T) {
 	w := bots(t)
 	data := mustData(t, order{To: "a", Say: "later"})
-	_, err := w.World.Submit(context.Background(), world.Submission{Name: "go", Data: data, At: 9})
+	_, err := w.World.Submit(context.Background(), world.Submission{Name: "go", Data: data, When: world.When{At: 9}})
 	require.NoError(t, err)
 	require.Equal(t, 1, w.Status().EventsPending)
 	w.Crash()
@@ -337,7 +337,7 @@ func TestLargePayloadsAreBlobs(t *testing.T) {
 func TestScheduledEventsAndTimersAreLimited(t *testing.T) {
 	w := bots(t, func(m *manifest.Manifest) { m.Limits.Alarms = 2 })
 	at := func(tick manifest.Tick) error {
-		_, err := w.World.Submit(context.Background(), world.Submission{Name: "go", Data: mustData(t, order{To: "a"}), At: tick})
+		_, err := w.World.Submit(context.Background(), world.Submission{Name: "go", Data: mustData(t, order{To: "a"}), When: world.When{At: tick}})
 		return err
 	}
 	require.NoError(t, at(5))

@@ -73,8 +73,8 @@ must be readable, those in archives too; else nothing is deleted.`,
 				return notOpened(dir, err)
 			}
 			return c.object("gc", f, func() {
-				fmt.Fprintf(c.stdout, "%d blobs of %d bytes, %d versions, %d notes, %d leftovers; %d bytes before, %d after\n",
-					f.Blobs, f.BlobBytes, f.Versions, f.Notes, f.Leftovers, f.BytesBefore, f.BytesAfter)
+				fmt.Fprintf(c.stdout, "%d blobs of %d bytes, %d chunks, %d versions, %d notes, %d leftovers; %d bytes before, %d after\n",
+					f.Blobs, f.BlobBytes, f.Chunks, f.Versions, f.Notes, f.Leftovers, f.BytesBefore, f.BytesAfter)
 			})
 		},
 	}

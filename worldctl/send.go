@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ type sendAnswer struct {
 
 func newSendCommand(c *cli) *cobra.Command {
 	var to string
-	var at uint64
+	var at, in string
 	cmd := &cobra.Command{
 		Use:   "send NAME [JSON|@FILE|-]",
 		Short: "Submit an event, or many",
@@ -36,22 +37,28 @@ null. What is accepted is durable before this returns, and worldctl run lets the
 cells handle it.
 
 worldctl send - takes many, as JSON lines on stdin: {"event": NAME, "data": ...},
-with "at": TICK and "to": CELL where wanted; --at and --to are for the lines
-without. At the first line that is refused
+with "at": TICK or TIME, or "in": DURATION, and "to": CELL where wanted; --at, --in and
+--to are for the lines without. At the first line that is refused
 it stops, and says which one it was and how many were accepted before it.`,
 		Example: `  worldctl send ticket.opened '{"customer": "ada", "amount": 30}'
   worldctl send ticket.opened @ticket.json --at 10
+  worldctl send market.closes --at 2026-12-24T18:00Z
+  worldctl send ticket.remind @ticket.json --in 2h
   zcat events.jsonl.gz | worldctl send -`,
 		Args: args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" && len(args) > 1 {
 				return usagef("worldctl send - < FILE", "send - takes no data: names and data are on its lines")
 			}
+			when, err := whenOf(at, in)
+			if err != nil {
+				return err
+			}
 			return c.with(func(lw *local.World) error {
 				if args[0] == "-" {
-					return c.sendLines(cmd.Context(), lw, to, manifest.Tick(at))
+					return c.sendLines(cmd.Context(), lw, to, when)
 				}
-				s, err := c.submission(args, to, manifest.Tick(at))
+				s, err := c.submission(args, to, when)
 				if err != nil {
 					return err
 				}
@@ -60,13 +67,35 @@ it stops, and says which one it was and how many were accepted before it.`,
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "send it to this `CELL`, whatever the routes say; with -, lines that name none")
-	cmd.Flags().Uint64Var(&at, "at", 0, "let it fall due at this `TICK`; 0 is at once; with -, lines that name none")
+	cmd.Flags().StringVar(&at, "at", "", "let it fall due at this `TICK` or time, as 2026-12-24T18:00Z; with -, lines that say nothing of it")
+	cmd.Flags().StringVar(&in, "in", "", "let it fall due after this `DURATION`, as 2h; with -, likewise")
 	return cmd
 }
 
+// whenOf reads when an event is to fall due.
+func whenOf(at, in string) (when world.When, err error) {
+	switch {
+	case at != "" && in != "":
+		return when, usagef("type one of them", "--at and --in do not go together")
+	case in != "":
+		when.In, err = manifest.ParseDuration(in)
+	case at != "":
+		tick, notTick := strconv.ParseUint(at, 10, 64)
+		if when.At = manifest.Tick(tick); notTick != nil {
+			var time int64
+			time, err = manifest.ParseTime(at)
+			when = world.When{Time: &time}
+		}
+	}
+	if err != nil {
+		return world.When{}, usagef("type --at TICK, --at 2026-12-24T18:00Z or --in 2h", "%v", err)
+	}
+	return when, nil
+}
+
 // submission makes an event of a command line.
-func (c *cli) submission(args []string, to string, at manifest.Tick) (world.Submission, error) {
-	s := world.Submission{Name: args[0], At: at}
+func (c *cli) submission(args []string, to string, when world.When) (world.Submission, error) {
+	s := world.Submission{Name: args[0], When: when}
 	var err error
 	if s.To, err = cellTo(to); err != nil {
 		return s, err
@@ -118,13 +147,13 @@ func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) err
 }
 
 // sendLines submits the lines of stdin.
-func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, at manifest.Tick) error {
+func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, when world.When) error {
 	cell, err := cellTo(to)
 	if err != nil {
 		return err
 	}
 	report, stop := c.progress("events", 0)
-	accepted, err := lw.SubmitLines(ctx, c.stdin, cell, at, report)
+	accepted, err := lw.SubmitLines(ctx, c.stdin, cell, when, report)
 	stop()
 	if err != nil {
 		return notAll(err, lw, accepted)
@@ -161,7 +190,7 @@ func notAll(err error, lw *local.World, accepted uint64) error {
 // refusedLine adds to the error of a line what a person can do about it.
 func refusedLine(at *local.LineError, lw *local.World) error {
 	if at.Event == "" {
-		return hinted(at.Err, `a line is {"event": NAME, "data": ..., "at": TICK, "to": CELL}, without at and to where not wanted`)
+		return hinted(at.Err, `a line is {"event": NAME, "data": ..., "at": TICK or TIME, "in": DURATION, "to": CELL}, without at, in and to where not wanted`)
 	}
 	return refused(at.Err, lw, at.Event)
 }

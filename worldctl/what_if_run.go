@@ -105,7 +105,7 @@ func (c *cli) concludeWhatIf(q *question, x *local.Supposed) error {
 
 // sendTo submits the events that are asked about.
 func sendTo(ctx context.Context, fork *local.World, events io.Reader) (uint64, error) {
-	n, err := fork.SubmitLines(ctx, events, nil, 0, nil)
+	n, err := fork.SubmitLines(ctx, events, nil, world.When{}, nil)
 	var at *local.LineError
 	if !errors.As(err, &at) {
 		return n, err

@@ -25,7 +25,7 @@ type house struct {
 // ours is the house of architecture.md.
 var ours = house{
 	floors: [][]string{
-		{"internal/canon"}, // 0
+		{"internal/canon", "internal/chunk"},              // 0
 		{"receipt", "manifest", "snapshot", "checkpoint"}, // 1
 		{"reducer"}, // between 1 and 2: what engines implement
 		{"reducer/star", "governance", "journal"}, // 2

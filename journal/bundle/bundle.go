@@ -6,6 +6,8 @@
 //
 //	array of 9   the header, first: see [Header]
 //	byte string  a blob, before the first record that needs it
+//	array of 1   [piece]: a part of the blob in pieces that follows it, and of others
+//	array of 2   [length, list]: a blob in pieces; package chunk has the lists
 //	array of 2   [record, link]: the stored bytes of a record in place, and the
 //	             first 8 bytes of the chain root with it
 //	text         a signed checkpoint, right after the last record that it covers
@@ -20,6 +22,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -61,12 +64,14 @@ const (
 
 const (
 	magic       = "worldkernel/bundle"
-	version     = 1
+	version     = 2
 	headerItems = 9
 )
 
 // Header is what the first item of a bundle says about the others.
 type Header struct {
+	Version uint64 // of the format: 1, without blobs in pieces, or 2; 0: the newest
+
 	World string      // its id; of a fork, its own
 	First journal.Seq // record
 	Last  journal.Seq
@@ -152,7 +157,7 @@ func (h *Header) overLimit() error {
 func (h *Header) append(b []byte) []byte {
 	b = canon.AppendArray(b, headerItems)
 	b = canon.AppendText(b, magic)
-	b = canon.AppendUint(b, version)
+	b = canon.AppendUint(b, cmp.Or(h.Version, version))
 	b = canon.AppendText(b, h.World)
 	b = canon.AppendUint(b, uint64(h.First))
 	b = canon.AppendUint(b, uint64(h.Last))
@@ -186,7 +191,8 @@ func decodeHeader(data []byte) (h Header, err error) {
 	if r.Err() == nil && v > version {
 		return h, fmt.Errorf("%w: version %d of the format, not %d", ErrVersion, v, version)
 	}
-	if n != headerItems || v != version {
+	h.Version = v
+	if n != headerItems || v == 0 {
 		return h, fmt.Errorf("%w: version %d, and %d items in its header", ErrNotBundle, v, n)
 	}
 	h.World, h.First, h.Last = r.Text(), journal.Seq(r.Uint()), journal.Seq(r.Uint())

@@ -38,6 +38,7 @@ func (r *Reader) read(from io.Reader, most int64) error {
 		r.damaged(1, 0, "%w", fault)
 	}
 	k := newIndexer(r, x)
+	k.most = most
 	for err = nil; err == nil; {
 		err = k.next()
 	}
@@ -67,6 +68,9 @@ type indexer struct {
 	signed  journal.Seq // the record of the last checkpoint
 	ends    bool        // the item at hand is a checkpoint of the last record
 
+	fresh    []pendingPiece               // since the last blob
+	stood    uint64                       // bytes that the blobs in pieces stand for
+	most     int64                        // of them
 	pending  []pendingBlob                // since the last record
 	absent   map[journal.Hash]journal.Seq // blobs that were not there when a record needed them: redacted, withheld or missing
 	withheld map[journal.Hash]bool        // true: a record has it
@@ -97,6 +101,12 @@ func (k *indexer) next() (err error) {
 	case majorBytes:
 		return k.blob()
 	case majorArray:
+		switch {
+		case k.item[0] == headOfPiece:
+			return k.piece()
+		case k.item[0] == headOfPair && k.item[1]&majorMask == majorUint:
+			return k.inPieces()
+		}
 		k.record()
 		return nil
 	case majorText:
@@ -118,6 +128,11 @@ func (k *indexer) blob() error {
 		k.fault("a blob: %w", errHeadForm)
 		return nil
 	}
+	return k.named(name, span{at: k.at + int64(len(k.item)), bytes: int(size)})
+}
+
+// named takes a blob that lies somewhere.
+func (k *indexer) named(name journal.Hash, at span) error {
 	if _, withheld := k.withheld[name]; withheld {
 		k.fault("blob %s is withheld, the header says", name)
 	}
@@ -131,12 +146,16 @@ func (k *indexer) blob() error {
 	if len(k.r.blobs) >= maxBlobs {
 		return fmt.Errorf("%w: more than %d blobs", ErrLimit, maxBlobs)
 	}
-	k.r.blobs[name] = span{at: k.at + int64(len(k.item)), bytes: int(size)}
+	k.r.blobs[name] = at
 	k.pending = append(k.pending, pendingBlob{name, k.items.n, k.at})
 	return nil
 }
 
 func (k *indexer) record() {
+	for _, p := range k.fresh {
+		k.r.damaged(p.item, p.at, "a piece that no blob needs before the next record")
+	}
+	k.fresh = nil
 	s, ok := scanned(k.item, k.last+1)
 	if !ok {
 		k.fault("an array that is no [record, link]")

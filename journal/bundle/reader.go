@@ -26,8 +26,8 @@ type Options struct {
 }
 
 // Reader reads a bundle: it is the journal.History of it. It holds an index in
-// memory, of 48 bytes for every blob and little for every 512 records, and the
-// rest in a temporary file. It is safe for concurrent use.
+// memory, of 48 bytes for every blob, 96 more for one in pieces, 16 for every piece, and
+// little for every 512 records, and the rest in a temporary file. It is safe for concurrent use.
 type Reader struct {
 	header  Header
 	file    *os.File
@@ -35,6 +35,8 @@ type Reader struct {
 	end     int64  // of its last whole item
 	places  []place
 	blobs   map[journal.Hash]span
+	lists   map[journal.Hash]span // of blobs in pieces
+	pieces  []span                // number 1 is the first
 	notes   []span
 	damage  []error
 	omitted uint64 // damage that was too much to be kept
@@ -66,7 +68,7 @@ func Open(from io.Reader, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
-	r := &Reader{file: file, name: file.Name(), blobs: make(map[journal.Hash]span), maxManifest: o.MaxManifest}
+	r := &Reader{file: file, name: file.Name(), blobs: make(map[journal.Hash]span), lists: make(map[journal.Hash]span), maxManifest: o.MaxManifest}
 	if os.Remove(r.name) == nil { // where open files cannot be removed, Close does
 		r.name = ""
 	}
@@ -119,7 +121,11 @@ func (r *Reader) Blob(h journal.Hash) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("blob %s: %w", h, journal.ErrNotFound)
 	}
-	b, err := r.bytes(at)
+	read := r.bytes
+	if list, ok := r.lists[h]; ok {
+		read = func(of span) ([]byte, error) { return r.inPieces(list, of.bytes) }
+	}
+	b, err := read(at)
 	if err == nil && canon.Sum(b) != h {
 		err = fmt.Errorf("bundle: blob %s: the temporary file has changed", h)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/chunk"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -27,6 +28,7 @@ type Writer struct {
 	ends   bool        // the last item is a checkpoint
 
 	written  map[journal.Hash]bool
+	pieces   pieceWriter
 	pending  journal.BlobList      // since the last record
 	withheld map[journal.Hash]bool // true: a record has it
 	unused   []ed25519.PublicKey   // keys that have signed nothing yet
@@ -51,6 +53,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	}
 	x := &Writer{
 		header: h, to: newPacker(w), chain: canon.ResumeChain(h.Root), tree: tree, last: h.First - 1,
+		pieces:  pieceWriter{number: make(map[chunk.Sum]uint64)},
 		written: make(map[journal.Hash]bool), withheld: h.unseen(), unused: h.Keys,
 	}
 	x.item(h.append(nil))
@@ -70,7 +73,11 @@ func (x *Writer) Blob(content []byte) error {
 	x.written[name] = true
 	x.pending = append(x.pending, journal.Blob{Hash: name, Bytes: content})
 	x.ends = false
-	x.item(canon.AppendBytes(x.buf[:0], content))
+	if x.header.Version == 1 || len(content) < piecesFrom || len(x.pieces.number)+len(content)/256 > maxPieces {
+		x.item(canon.AppendBytes(x.buf[:0], content))
+	} else {
+		x.inPieces(content)
+	}
 	return x.err
 }
 

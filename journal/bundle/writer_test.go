@@ -225,6 +225,7 @@ func TestBundleIsWrittenAgainByteForByte(t *testing.T) {
 func FuzzReader(f *testing.F) {
 	items := told(f)
 	f.Add(slices.Concat(items...))
+	f.Add(unpack(f, write(f, talk(f).Journal, cut{version: 2})))
 	for i := range items {
 		f.Add(slices.Concat(items[:i]...))
 		f.Add(slices.Concat(items[0], items[i]))
@@ -250,6 +251,9 @@ func FuzzReader(f *testing.F) {
 				if s.Err != nil {
 					return // for the verification to say
 				}
+			}
+			if r.Header().Version > 1 {
+				return // of version 2 there are several that mean the same
 			}
 			if written := again(t, r, split(t, data)); written != nil {
 				require.Equal(t, data, unpack(t, written))

@@ -94,19 +94,25 @@ func (s *Store) writeImage(img *journal.Image) error {
 			return err
 		}
 	}
+	if img, err = s.chunkCells(img); err != nil {
+		return err
+	}
 	batch := s.db.NewBatch()
-	kept, err := s.fillImage(batch, before, img)
+	k, err := s.fillImage(batch, before, img)
 	if err != nil {
 		return errors.Join(err, batch.Close())
 	}
-	s.heads = append(kept, img.Head.ID)
-	return errors.Join(batch.Commit(pebble.NoSync), batch.Close())
+	s.heads = append(k.kept, img.Head.ID)
+	if err := errors.Join(batch.Commit(pebble.NoSync), batch.Close()); err != nil {
+		return err
+	}
+	return s.letGoChunks(k.lists)
 }
 
-// fillImage puts into a batch all that an image changes, and returns the heads of
-// those before it that stay. The batch shows nothing of itself: what there was is
+// fillImage puts into a batch all that an image changes, and returns what was kept and
+// what was not. The batch shows nothing of itself: what there was is
 // asked of before alone.
-func (s *Store) fillImage(batch *pebble.Batch, before *view, img *journal.Image) (kept []journal.Seq, err error) {
+func (s *Store) fillImage(batch *pebble.Batch, before *view, img *journal.Image) (*keeper, error) {
 	last := journal.Seq(0)
 	if len(s.heads) > 0 {
 		last = s.heads[len(s.heads)-1]
@@ -133,7 +139,7 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *journal.Image)
 	}
 	s.written = k.now
 	before.seal.set(batch, imageKey(img.Head.ID), appendImage(nil, img))
-	return k.kept, nil
+	return k, nil
 }
 
 // settleImages waits until the checkpoints that were asked for are written.

@@ -58,7 +58,7 @@ func (s *Store) Damage() iter.Seq[error] {
 				return
 			}
 		}
-		if !s.blobDamage(yield) {
+		if !s.blobDamage(yield) || !s.chunkDamage(yield) {
 			return
 		}
 		for _, prefix := range []byte{
@@ -210,7 +210,7 @@ func (s *Store) blobOf(e entry) error {
 	if e.Blob.IsZero() {
 		return nil
 	}
-	_, err := s.get(hashKey(blobPrefix, e.Blob))
+	err := s.hasBlob(e.Blob)
 	if errors.Is(err, journal.ErrNotFound) {
 		if errors.Is(s.redacted(e.Blob), journal.ErrRedacted) {
 			return nil
@@ -222,7 +222,7 @@ func (s *Store) blobOf(e entry) error {
 
 func (s *Store) blobDamage(yield func(error) bool) bool {
 	return s.each(blobPrefix, func(key, value []byte) error {
-		if sum := canon.Sum(value); !bytes.Equal(sum[:], key[1:]) {
+		if !isNamed(key, value) {
 			return damaged(key, errBlobHash)
 		}
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/worldkernel/worldkernel/internal/chunk"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -16,6 +17,9 @@ type Garbage struct {
 	BlobBytes uint64 `json:"blob_bytes"`
 	Versions  uint64 `json:"versions"` // of cells and intents, in no image
 	Notes     uint64 `json:"notes"`    // about versions that are gone
+
+	Chunks     uint64 `json:"chunks"` // that no blob and no version needs, those above left out
+	ChunkBytes uint64 `json:"chunk_bytes"`
 }
 
 // Collect deletes what nothing refers to and gives its room back. Records and
@@ -33,7 +37,10 @@ func (s *Store) Collect() (Garbage, error) {
 		err = commit(s.db, b)
 	}
 	if err == nil {
-		err = s.rewrite(blobPrefix, versionPrefix, notePrefix, imagePrefix, ledgerPrefix)
+		err = s.sweep(&c.found)
+	}
+	if err == nil {
+		err = s.rewrite(blobPrefix, listPrefix, chunkPrefix, findPrefix, versionPrefix, notePrefix, imagePrefix, ledgerPrefix)
 	}
 	if err != nil {
 		return Garbage{}, fmt.Errorf("store: collect: %w", err)
@@ -78,7 +85,7 @@ func (c *collector) collectBlobs() error {
 	for blob, size := range c.unnamed { // order cannot show: each is deleted
 		c.found.Blobs++
 		c.found.BlobBytes += size
-		if err := c.batch.Delete(hashKey(blobPrefix, blob), nil); err != nil {
+		if err := deleteBlob(c.batch, blob); err != nil {
 			return err
 		}
 	}
@@ -94,7 +101,23 @@ func (c *collector) listBlobs() (err error) {
 		c.unnamed[journal.Hash(key[1:])] = uint64(len(value))
 		return nil
 	}, firstInto(&err))
+	if err != nil {
+		return err
+	}
+	c.store.eachSealed(listPrefix, func(key, body []byte) error {
+		l, err := chunk.Parse(body, maxContentBytes)
+		if err != nil || len(key) != 1+len(journal.Hash{}) {
+			return damaged(key, errShape)
+		}
+		c.unnamed[journal.Hash(key[1:])] = l.Bytes()
+		return nil
+	}, firstInto(&err))
 	return err
+}
+
+// deleteBlob deletes a content, but not the chunks that it needs.
+func deleteBlob(b *pebble.Batch, h journal.Hash) error {
+	return errors.Join(b.Delete(hashKey(blobPrefix, h), nil), b.Delete(hashKey(listPrefix, h), nil))
 }
 
 // mark takes all that data may refer to off the list. It looks at every place

@@ -87,8 +87,8 @@ func (s *Store) check(b journal.Batch) error {
 	return nil
 }
 
-// batchBytes is at least what Pebble needs for b: a header, and for every
-// operation a kind, two lengths, key and value.
+// batchBytes is what Pebble needs for b: a header, and for every operation a kind,
+// two lengths, key and value. Of a content in chunks it may be less, or more.
 func batchBytes(b journal.Batch) int {
 	const header, operation = 12, 1 + 5 + 5
 	n := header + tileBytes(b, operation)
@@ -96,7 +96,7 @@ func batchBytes(b journal.Batch) int {
 		n += operation + recordKeyLen + frameBytes + len(r.Bytes)
 	}
 	for _, blob := range b.Blobs {
-		n += operation + 1 + len(blob.Hash) + len(blob.Bytes)
+		n += operation + 1 + len(blob.Hash) + min(len(blob.Bytes), chunkFrom)
 	}
 	return n
 }
@@ -124,8 +124,10 @@ func (s *Store) applyOne(p *pending) error {
 		return err
 	}
 	batch := s.db.NewBatchWithSize(batchBytes(p.Batch))
-	for _, blob := range p.Blobs {
-		if err := batch.Set(hashKey(blobPrefix, blob.Hash), blob.Bytes, nil); err != nil {
+	if len(p.Blobs) > 0 {
+		s.chunks.mu.Lock()
+		defer s.chunks.mu.Unlock()
+		if err := s.setBlobs(batch, p.Blobs); err != nil {
 			return err
 		}
 	}

@@ -33,6 +33,8 @@ type keeper struct {
 	touched [][]byte
 	gone    map[string]bool
 
+	lists map[string][][]byte // of versions in chunks that go, by the names of their cells
+
 	key []byte
 }
 
@@ -48,7 +50,7 @@ func newKeeper(batch *pebble.Batch, before *view, img *journal.Image, heads []jo
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{batch: batch, view: before, old: old, head: img.Head.ID, gone: map[string]bool{}}
+	k := &keeper{batch: batch, view: before, old: old, head: img.Head.ID, gone: map[string]bool{}, lists: map[string][][]byte{}}
 	for _, head := range heads {
 		if head != img.Head.ID && slices.Contains(img.Keep, head) {
 			k.kept = append(k.kept, head)
@@ -112,6 +114,23 @@ func (k *keeper) letGoOf(it *pebble.Iterator, head journal.Seq) error {
 	k.gone[string(version)] = true
 	if name[0] == versionPrefix {
 		k.touched = append(k.touched, slices.Clone(name))
+	}
+	return k.delete(name, version)
+}
+
+// delete deletes a version, and notes its list if it is in chunks. Of one that cannot
+// be read they stay until Collect.
+func (k *keeper) delete(name, version []byte) error {
+	if name[0] == versionPrefix {
+		if value, closer, err := k.view.snapshot.Get(version); err == nil {
+			body, err := k.old.seal.open(version, value)
+			if err == nil && len(body) > 0 && body[0] == inChunks {
+				k.lists[string(name)] = append(k.lists[string(name)], bytes.Clone(body[1:]))
+			}
+			if err := closer.Close(); err != nil {
+				return err
+			}
+		}
 	}
 	return k.batch.Delete(version, nil)
 }
@@ -259,5 +278,5 @@ func (k *keeper) follow(name []byte, lately bool) (bool, error) {
 		k.note(head, version)
 		return false, nil
 	}
-	return true, k.batch.Delete(version, nil)
+	return true, k.delete(name, version)
 }

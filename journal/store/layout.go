@@ -27,6 +27,10 @@ const (
 	signedPrefix  = 'p'
 	tilePrefix    = 't'
 
+	chunkPrefix = 'k'
+	findPrefix  = 'f'
+	listPrefix  = 'o'
+
 	archivePrefix   = 'a'
 	redactionPrefix = 'r'
 )
@@ -75,7 +79,7 @@ func damaged(key []byte, err error) error {
 	var at journal.Seq
 	if _, version, ok := splitVersion(key); ok {
 		at = version
-	} else if hasNumber(key) {
+	} else if hasNumber(key) && key[0] != chunkPrefix {
 		at = recordID(key)
 	}
 	return &DamageError{What: nameOf(key), ID: at, Err: err}
@@ -84,7 +88,7 @@ func damaged(key []byte, err error) error {
 // hasNumber reports whether a number follows the first byte of a key.
 func hasNumber(key []byte) bool {
 	switch key[0] {
-	case recordPrefix, imagePrefix, archivePrefix, signedPrefix:
+	case recordPrefix, imagePrefix, archivePrefix, signedPrefix, chunkPrefix:
 		return len(key) == recordKeyLen
 	case postingPrefix, notePrefix:
 		return len(key) > recordKeyLen
@@ -99,12 +103,14 @@ func nameOf(key []byte) string {
 		return fmt.Sprintf("cell version %s at #%d", name[1:len(name)-1], at)
 	case ok:
 		return fmt.Sprintf("ledger entry %x at #%d", name[1:], at)
-	case key[0] == blobPrefix:
+	case key[0] == blobPrefix, key[0] == listPrefix:
 		return fmt.Sprintf("blob %x", key[1:])
 	case key[0] == redactionPrefix:
 		return fmt.Sprintf("redaction of blob %x", key[1:])
 	case string(key) == string(metaPrefix):
 		return "format version"
+	case key[0] == findPrefix:
+		return fmt.Sprintf("number of chunk %x", key[1:])
 	case key[0] == tilePrefix && len(key) == tileKeyLen:
 		level, n := splitTile(key)
 		return fmt.Sprintf("tile %d of level %d", n, level)
@@ -112,6 +118,8 @@ func nameOf(key []byte) string {
 		return fmt.Sprintf("key %x", key)
 	case key[0] == recordPrefix:
 		return fmt.Sprintf("record #%d", recordID(key))
+	case key[0] == chunkPrefix:
+		return fmt.Sprintf("chunk %d", recordID(key))
 	case key[0] == archivePrefix:
 		return fmt.Sprintf("archive up to #%d", recordID(key))
 	case key[0] == imagePrefix:

@@ -154,7 +154,11 @@ func (s *Store) own() error {
 		return err
 	}
 	if len(found.bytes) > 0 {
-		if err := s.purge(found.bytes); err != nil {
+		err := s.purge(found.bytes)
+		if errors.Is(err, errUnswept) { // the next Open tries again
+			s.opts.Logf("store: %s: the bytes of %d redacted blobs are still there: %v", s.dir, len(found.bytes), err)
+			found.bytes = nil
+		} else if err != nil {
 			return err
 		}
 	}
@@ -168,6 +172,7 @@ func (s *Store) own() error {
 		return err
 	}
 	m.epoch++
+	m.format = FormatVersion
 	if err := setMeta(s.db, m); err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (s *Store) pebbleOptions() *pebble.Options {
 	for i := range o.Levels {
 		o.Levels[i].BlockSize = 32 << 10
 		o.Levels[i].IndexBlockSize = 256 << 10
-		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.MinLZCompression }
 	}
 	return o
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/chunk"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -27,18 +28,42 @@ func (s *Store) Record(id journal.Seq) ([]byte, error) {
 // Blob implements journal.Blobs. A blob that has not its hash is a *DamageError, one
 // that was redacted a journal.ErrRedacted.
 func (s *Store) Blob(h journal.Hash) ([]byte, error) {
-	key := hashKey(blobPrefix, h)
-	value, err := s.get(key)
+	value, err := s.blob(h)
 	if errors.Is(err, journal.ErrNotFound) {
 		err = cmp.Or(s.redacted(h), err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	if canon.Sum(value) != h {
-		return nil, fmt.Errorf("store: %w", damaged(key, errBlobHash))
-	}
 	return value, nil
+}
+
+func (s *Store) blob(h journal.Hash) ([]byte, error) {
+	key := hashKey(listPrefix, h)
+	value, err := s.sealed(key)
+	if errors.Is(err, journal.ErrNotFound) {
+		value, err = s.get(hashKey(blobPrefix, h))
+	} else if err == nil {
+		value, err = s.chunkReader().content(value)
+		if errors.Is(err, chunk.ErrList) {
+			err = damaged(key, err)
+		} else if err != nil {
+			err = fmt.Errorf("blob %s: %w", h, err)
+		}
+	}
+	if err == nil && canon.Sum(value) != h {
+		err = damaged(key, errBlobHash)
+	}
+	return value, err
+}
+
+// hasBlob reports whether a content is there, be it damaged.
+func (s *Store) hasBlob(h journal.Hash) error {
+	_, err := s.get(hashKey(listPrefix, h))
+	if errors.Is(err, journal.ErrNotFound) {
+		_, err = s.get(hashKey(blobPrefix, h))
+	}
+	return err
 }
 
 // Scan implements journal.History. The error that ends it is a *DamageError where

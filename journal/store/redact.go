@@ -171,11 +171,14 @@ func (s *Store) purge(found []redaction) error {
 func (s *Store) destroy(found []redaction) error {
 	b := s.db.NewBatch()
 	for _, r := range found {
-		if err := b.Delete(hashKey(blobPrefix, r.blob), nil); err != nil {
+		if err := deleteBlob(b, r.blob); err != nil {
 			return err
 		}
 	}
 	if err := commit(s.db, b); err != nil {
+		return err
+	}
+	if err := s.sweep(new(Garbage)); err != nil {
 		return err
 	}
 	for _, r := range found {
@@ -184,7 +187,7 @@ func (s *Store) destroy(found []redaction) error {
 		}
 	}
 	// What images let go of may hold copies: mailboxes, and events that were due.
-	if err := s.rewrite(imagePrefix, versionPrefix, ledgerPrefix); err != nil {
+	if err := s.rewrite(imagePrefix, versionPrefix, ledgerPrefix, listPrefix, chunkPrefix, findPrefix); err != nil {
 		return err
 	}
 	return s.db.Flush()

@@ -15,7 +15,10 @@
 //
 //	'j' ‖ id                       segment: records from that id on, each
 //	                               length (32 bits) ‖ record ‖ link ‖ crc
-//	'b' ‖ hash                     blob
+//	'b' ‖ hash                     blob of at most 4096 bytes, or of format 1
+//	'o' ‖ hash                     list of a longer blob ‖ sum
+//	'k' ‖ number                   chunk ‖ sum
+//	'f' ‖ hash (8 bytes)           uvarint(number of a chunk) ‖ owner ‖ sum
 //	'i' ‖ checkpoint               image: root ‖ core ‖ sum
 //	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum; empty: the cell is gone
 //	'l' ‖ key ‖ checkpoint         ledger entry ‖ sum
@@ -39,6 +42,14 @@
 // at checkpoints in [v, n), and has a note under the last of them, by which it is
 // found when that image goes; one that nothing follows has none. A cell's first
 // version is never an empty one.
+//
+// Blobs and cell versions of more than 4096 bytes are in chunks, which package chunk
+// cuts and lists; of such a version the value is 00 ‖ list ‖ sum. (No other version
+// begins with 00.) A chunk is kept once: by the first 8 bytes of its SHA-256 it is found
+// again, and the bytes are compared. Owner is the first 8 bytes of the SHA-256 of the
+// name of the cell whose versions alone were made of it, or is left out; so chunks go
+// with the last version that needs them. Those that a payload may need stay until they
+// are collected. Chunks are written with the first list that names them, or before it.
 //
 // Posting lists are sorted by cell, several to a value, each
 // uvarint(len(cell)) ‖ cell ‖ uvarint(len(list)) ‖ list; a list holds the ids,
@@ -73,7 +84,7 @@
 //
 // Records from the second on can be moved to files, several one after the other;
 // 'a' names each, and its keys are the ids of their last records. Payloads that are
-// blobs stay, so that they can be redacted. A file is
+// blobs stay with their chunks, so that they can be redacted. A file is
 //
 //	"wkarchv1"
 //	members   each a gzip file of records, as a segment holds them
@@ -103,7 +114,7 @@ import (
 )
 
 // FormatVersion is the version of the layout that this package writes.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // Why a store cannot be opened, created or used. The text around them names
 // the directory and the records.
@@ -183,6 +194,7 @@ type Store struct {
 	closed bool // for appends; reading goes on until pending ones are done
 
 	tips     tips
+	chunks   chunks
 	archives archives    // where records are that were moved out
 	released atomic.Bool // nothing can be read any more
 	failure  atomic.Pointer[error]
@@ -289,8 +301,9 @@ func (s *Store) Close() error {
 }
 
 // dropLogs removes the logs that a flush has emptied. Pebble keeps them to write
-// over, and they may take more room than all tables. The newest is in use. What
-// cannot be removed does no harm.
+// over, and they may take more room than all tables. The newest, too, may be one that was
+// to be written over: nothing was written since the flush. What cannot be removed does
+// no harm.
 func (s *Store) dropLogs() {
 	dir := s.path(storeName)
 	names, err := s.opts.FS.List(dir)
@@ -298,8 +311,7 @@ func (s *Store) dropLogs() {
 		return
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".log") })
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-	for _, name := range names[:max(0, len(names)-1)] {
+	for _, name := range names {
 		_ = s.opts.FS.Remove(s.opts.FS.PathJoin(dir, name))
 	}
 }

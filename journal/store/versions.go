@@ -16,9 +16,10 @@ const maxPrev = 8
 // versions reads cell versions and ledger entries. A name is what the keys of all
 // versions of a cell or an intent begin with; see cellName.
 type versions struct {
-	it   *pebble.Iterator
-	seal *sealer
-	seek []byte
+	it     *pebble.Iterator
+	seal   *sealer
+	chunks *chunkReader
+	seek   []byte
 }
 
 // versions reads what lies under the prefixes from one to another.
@@ -27,13 +28,14 @@ func (v *view) versions(from, to byte) (*versions, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &versions{it: it, seal: v.seal}, nil
+	return &versions{it: it, seal: v.seal, chunks: v.chunkReader()}, nil
 }
 
 // close needs no error: it would be that of the iterator, which is asked for.
 func (x *versions) close() { _ = x.it.Close() }
 
-// body is the version's where the iterator stands, valid until it moves.
+// body is the version's where the iterator stands, valid until it moves: of one that is
+// in chunks the list.
 func (x *versions) body() ([]byte, error) { return openAt(x.seal, x.it) }
 
 // lastAt moves to the last version of a name at or before a head, if there is one.
@@ -62,6 +64,9 @@ func (x *versions) read(name []byte, head journal.Seq) (journal.Seq, []byte, err
 		return 0, nil, err
 	}
 	body, err := x.body()
+	if err == nil && name[0] == versionPrefix {
+		body, err = x.chunks.version(x.it.Key(), body)
+	}
 	if err != nil {
 		return 0, nil, err
 	}
@@ -96,6 +101,9 @@ func (v *view) eachVersion(prefix byte, head journal.Seq, visit func(name []byte
 			}
 		default:
 			body, err := x.body()
+			if err == nil && prefix == versionPrefix {
+				body, err = x.chunks.version(x.it.Key(), body)
+			}
 			if err != nil {
 				return err
 			}

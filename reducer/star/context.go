@@ -134,16 +134,15 @@ func (c *stepContext) doEffect(
 func (c *stepContext) doTimer(
 	_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
-	var after starlark.Int
+	after := ticks{c: c}
 	var name text
 	var data starlark.Value = starlark.None
 	err := starlark.UnpackArgs(b.Name(), args, kwargs, "after_ticks", &after, "name", &name, "data?", &data)
 	if err != nil {
 		return nil, err
 	}
-	ticks, ok := after.Uint64()
-	if !ok || ticks == 0 {
-		return nil, fmt.Errorf("timer: after_ticks is %v, want at least 1 and at most 64 bits", after)
+	if after.n == 0 {
+		return nil, fmt.Errorf("timer: after_ticks is %v, want at least 1 and at most 64 bits", after.given)
 	}
 	if uint64(len(c.out.Timers)) >= c.limits.Timers {
 		return nil, c.e.exceed("limits.timers is %d", c.limits.Timers)
@@ -155,7 +154,7 @@ func (c *stepContext) doTimer(
 	if err != nil {
 		return nil, err
 	}
-	c.out.Timers = append(c.out.Timers, reducer.Timer{After: manifest.Tick(ticks), Name: string(name), Data: b2})
+	c.out.Timers = append(c.out.Timers, reducer.Timer{After: after.n, Name: string(name), Data: b2})
 	return starlark.None, nil
 }
 
@@ -209,6 +208,36 @@ func (m *meter) names(names ...text) error {
 		return nil
 	}
 	return m.walk(n)
+}
+
+// ticks is an argument that says how long: a number of ticks or, since version 3, a
+// duration.
+type ticks struct {
+	c     *stepContext
+	given starlark.Value
+	n     manifest.Tick // 0: given is no such number
+}
+
+// Unpack is called by the library's unpacking of arguments.
+func (t *ticks) Unpack(v starlark.Value) error {
+	t.given = v
+	switch v := v.(type) {
+	case starlark.Int:
+		if n, ok := v.Uint64(); ok {
+			t.n = manifest.Tick(n)
+		}
+		return nil
+	case starlark.String:
+		if !t.c.e.linked {
+			break
+		}
+		d, err := manifest.ParseDuration(string(v))
+		if err == nil {
+			t.n = t.c.in.Clock.Ticks(d)
+		}
+		return err
+	}
+	return fmt.Errorf("got %s, want int", v.Type())
 }
 
 // text is a string argument that must be UTF-8.

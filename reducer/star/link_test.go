@@ -3,6 +3,7 @@ package star_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -163,4 +164,37 @@ def looked(event):
 	_, _, err = linked(t, "def reduce(ctx, state, event):\n    return f(100)\ndef f(n):\n    if n == 0:\n        fail(\"down\")\n    return f(n - 1)\n", nil)
 	require.ErrorContains(t, err, ", and 85 more)")
 	require.Less(t, len(err.Error()), 1000)
+}
+
+// TestTimersTakeDurations: they become whole ticks of the world's clock; earlier versions
+// take none.
+func TestTimersTakeDurations(t *testing.T) {
+	const source = "def reduce(ctx, state, event):\n    ctx.timer(event.data, \"wake\")\n    return {}\n"
+	set := func(version, after string, clock manifest.Clock) (manifest.Tick, error) {
+		p, err := star.Compile(version, "test.star", []byte(source))
+		require.NoError(t, err)
+		r, err := p.Reducer()
+		require.NoError(t, err)
+		in, out := input(t, "", after), reducer.Output{}
+		in.Clock = clock
+		if err := r.Reduce(in, &out); err != nil {
+			return 0, err
+		}
+		return out.Timers[0].After, nil
+	}
+	minute := manifest.Clock{Tick: int64(time.Minute)}
+	for after, ticks := range map[string]manifest.Tick{`"24h"`: 1440, `"61s"`: 2, `"1ns"`: 1, `7`: 7} {
+		got, err := set(star.Version, after, minute)
+		require.NoError(t, err, after)
+		require.Equal(t, ticks, got, after)
+	}
+	got, err := set(star.Version, `"90s"`, manifest.Clock{})
+	require.NoError(t, err)
+	require.EqualValues(t, 90, got)
+	for _, after := range []string{`"soon"`, `"-1h"`, `"0s"`, `""`, `0`, `-1`, `18446744073709551616`, `1.5`, `null`} {
+		_, err := set(star.Version, after, minute)
+		require.Error(t, err, after)
+	}
+	_, err = set(star.Versions()[1], `"24h"`, minute)
+	require.ErrorContains(t, err, "timer: for parameter after_ticks: got string, want int")
 }

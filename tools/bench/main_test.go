@@ -31,6 +31,7 @@ func TestEveryBenchmarkMeasures(t *testing.T) {
 		"snapshot --cells 100 --events 500 --keys 10 --bytes 200000 --rounds 1",
 		"shadow --events 200 --cells 10 --rounds 1",
 		"verify --records 2000 --cells 10 --rounds 1",
+		"talk --turns 20 --rounds 1",
 		"serve --clients 3 --for 50ms --rounds 1",
 	} {
 		name, _, _ := strings.Cut(line, " ")

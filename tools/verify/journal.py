@@ -8,6 +8,7 @@ import cbor
 import checkpoint
 import items
 import merkle
+import pieces
 import receipts
 from execution import Execution
 from governance import Governance
@@ -58,6 +59,8 @@ class Journal:
         self.report = Report()
         self._limits = limits
         self._blobs = JournalBlobs(header, self.report.fault, limits)
+        self._version = header.version
+        self._pieces = pieces.Pieces(lambda item, message: self.report.fault("item %d" % item, message), limits)
         self._header = header
         self._whole = header.first == 1
         self._chain, self._lost, self._broken = header.root, False, False
@@ -134,7 +137,7 @@ class Journal:
     def _take_record(self, raw):
         parts = items.split_record(raw)
         if parts is None:
-            self._item_fault("it is no record with a link")
+            self._take_pieces(raw)
             return
         stored, link = parts
         try:
@@ -148,10 +151,26 @@ class Journal:
             self._take_id(record)
             self._link(record, stored, link)
             self._open(record)
+        self._pieces.settle()
         self._tree.append(stored)
         self._reach()
         self._expected += 1
         self._blobs.settle()
+
+    def _take_pieces(self, raw):
+        try:
+            value = cbor.decode(raw, self._limits) if self._version >= 2 else None
+            what = pieces.kind_of(value)
+            if what == "piece":
+                self._pieces.put(value[0], self._item)
+                return
+            if what == "blob":
+                self._blobs.put(self._pieces.blob(*value), self._item)
+                return
+        except (cbor.Error, pieces.Error) as e:
+            self._item_fault(str(e))
+            return
+        self._item_fault("it is no record with a link, no piece and no blob in pieces")
 
     def _lose(self):
         if not self._lost:
@@ -305,11 +324,13 @@ class Journal:
         if self._world != self._header.world:
             self.report.fault("world", "it is %s, and the header says %s" % (brief(self._world), brief(self._header.world)))
         self._heads.close()
+        self._pieces.close()
         self._fill(last, self._blobs.close())
         return self.report.result()
 
     def stop(self):
         """The report, when the reading ended because of a limit: nothing is missing that was not read."""
+        self._pieces.close()
         self._blobs.discard()
         self._fill(self._expected - 1, 0)
         self.report.values["trusted"] = False

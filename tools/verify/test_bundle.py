@@ -13,6 +13,7 @@ import forge
 import items
 import journal
 import packing
+from limits import Beyond
 
 VECTORS = os.path.join(os.path.dirname(__file__), "..", "..", "journal", "bundle", "testdata")
 KEY = ed25519.public_key(forge.SEED)
@@ -229,6 +230,64 @@ class Made(unittest.TestCase):
         ):
             self.assertFalse(verify(world((kind, payload)).bytes())["ok"], kind)
         self.assertFault(world(("no.kind", [])).bytes(), "kind is unknown")
+
+
+class Pieces(unittest.TestCase):
+    """A manifest in pieces: it is a blob as any."""
+
+    rules = manifest(name="long " * 40)
+
+    def of(self, *edited, sign=True):
+        """A bundle whose manifest is in pieces, with other items in their place."""
+        out = world(rules=self.rules)
+        out.items[0:1] = edited
+        return verify(out.bytes())
+
+    def piece(self, content):
+        return cbor.encode([content])
+
+    def blob(self, size, *numbers):
+        self.assertTrue(all(n < 128 for n in numbers))
+        return cbor.encode([size, bytes(numbers)])
+
+    def setUp(self):
+        self.size = len(self.rules)
+        self.first, self.last = self.rules[:100], self.rules[100:]
+        self.pieces = self.piece(self.first), self.piece(self.last)
+        self.flat = bytes([0, 1, 100, 2]) + leb(len(self.last))
+        self.whole = cbor.encode([self.size, self.flat])
+
+    def test_blob_is_the_same_in_pieces(self):
+        self.assertEqual(self.of(*self.pieces, self.whole)["faults"], [])
+        above = cbor.encode([self.size, bytes([1, 3]) + leb(self.size)])
+        self.assertEqual(self.of(*self.pieces, self.piece(self.flat), above)["faults"], [])
+
+    def test_what_does_not_fit_is_a_fault(self):
+        for edited in (
+                (self.whole,), (self.pieces[0], self.whole), (self.pieces[1], self.pieces[0], self.whole),
+                (*self.pieces, self.piece(b"nobody's"), self.whole), (*self.pieces, self.whole, self.piece(b"nobody's")),
+                (*self.pieces, cbor.encode([self.size - 1, self.flat])), (*self.pieces, cbor.encode([self.size, self.flat + b"\1"])),
+                (*self.pieces, cbor.encode([self.size, b"\5" + self.flat[1:]])), (*self.pieces, self.blob(3, 1, 1, 3)),
+                (*self.pieces, self.piece(bytes([1, 3, 5])), self.blob(5, 2, 3, 5)), (*self.pieces, self.blob(0, 0)),
+                (*self.pieces, cbor.encode([8 << 30, bytes([0, 1]) + leb(8 << 30)]))):
+            try:
+                self.assertNotEqual(self.of(*edited)["faults"], [])
+            except Beyond:
+                pass  # it is refused, and nothing of its size was made
+
+    def test_piece_may_be_needed_by_several(self):
+        out = world(rules=self.rules)
+        out.items[0:1] = [*self.pieces, self.whole]
+        self.assertEqual(verify(out.bytes())["faults"], [])
+
+
+def leb(n):
+    """A uvarint."""
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes(out) + bytes([n])
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ import (
 // EventRequest is an event from outside, also as a line of many.
 type EventRequest struct {
 	Event string          `json:"event"`
-	Data  json.RawMessage `json:"data"` // nil: null
-	To    string          `json:"to"`   // a cell; empty: where the routes send it
-	At    manifest.Tick   `json:"at"`   // the tick at which it falls due; 0: at once
+	Data  json.RawMessage `json:"data"`         // nil: null
+	To    string          `json:"to"`           // a cell; empty: where the routes send it
+	At    any             `json:"at"`           // the tick at which it falls due, or a time; nil: see In
+	In    string          `json:"in,omitempty"` // how long from now; empty: at once
 }
 
 // Submitted says that an event was accepted. It is durable.

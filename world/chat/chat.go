@@ -41,7 +41,7 @@ func (rec *Recording) submit(ctx context.Context, lw *local.World, report func(d
 				at = run.place.at(m.index)
 				report(done)
 				done++
-				if !yield(world.Submission{Name: "chat.message", Data: m.data, At: manifest.Tick(m.index + 1)}, nil) {
+				if !yield(world.Submission{Name: "chat.message", Data: m.data, When: world.When{At: manifest.Tick(m.index + 1)}}, nil) {
 					return
 				}
 			}

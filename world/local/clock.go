@@ -50,6 +50,14 @@ func (o *Options) now() int64 {
 	return o.Clock.Now().UnixNano()
 }
 
+// wall returns what tells a world the time; nil: its time jumps.
+func (o *Options) wall() func() int64 {
+	if o.jumps {
+		return nil
+	}
+	return o.now
+}
+
 // waitsFor returns the clock and the time at which something falls due by it; false:
 // nothing does.
 func (lw *World) waitsFor() (c Clock, until time.Time, waits bool) {

@@ -34,6 +34,7 @@ type Options struct {
 	Grace      time.Duration                     // see host.Config; 0: its default
 	Remote     bool                              // live effects wait for workers in other processes: see AcquireEffects
 	Bounds     Bounds                            // of rules that nobody here has put in force
+	jumps      bool                              // a real clock goes as a simulated one does: see Supposed
 	Clock      Clock                             // of worlds whose clock is real; nil: the machine's
 	Lease      time.Duration                     // of what such a worker has acquired, see host.Config; 0: its default
 }
@@ -41,7 +42,7 @@ type Options struct {
 func (lw *World) config() world.Config {
 	return world.Config{
 		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, Paranoid: lw.opts.Paranoid,
-		CheckpointRecords: lw.opts.Checkpoint, Now: lw.opts.now, Performs: lw.canPerform, Bounds: lw.opts.Bounds.withDefaults().Bounds,
+		CheckpointRecords: lw.opts.Checkpoint, Now: lw.opts.wall(), Performs: lw.canPerform, Bounds: lw.opts.Bounds.withDefaults().Bounds,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			next, err := newEdition(m)
 			if err != nil {

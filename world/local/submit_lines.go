@@ -10,7 +10,6 @@ import (
 	"iter"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
-	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -27,7 +26,7 @@ type bulk struct {
 	next  []byte        // the line that is submitted next
 	ended error         // of reading: io.EOF, or what is wrong
 	to    *reducer.Cell // where a line names no cell
-	at    manifest.Tick // where a line names no tick
+	when  world.When    // where a line says nothing of it
 	line  uint64        // the one that was submitted last, from 1
 	event string        // in that line
 	count func(lines uint64)
@@ -46,11 +45,12 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 func (e *LineError) Unwrap() error { return e.Err }
 
 // SubmitLines takes events as JSON lines: objects with event, a name, and where wanted
-// data, at, a tick, and to, a cell; the given ones are for lines without. Lines are taken
+// data, at, a tick or a time, or in, a duration, and to, a cell; the given ones are for
+// lines without. Lines are taken
 // as they come, and are durable on return, up to the first that is refused: a *LineError
 // then. count, which may be nil, is told of each line.
-func (lw *World) SubmitLines(ctx context.Context, from io.Reader, to *reducer.Cell, at manifest.Tick, count func(lines uint64)) (accepted uint64, err error) {
-	b := &bulk{lines: bufio.NewReaderSize(from, aheadBytes), to: to, at: at, count: count}
+func (lw *World) SubmitLines(ctx context.Context, from io.Reader, to *reducer.Cell, when world.When, count func(lines uint64)) (accepted uint64, err error) {
+	b := &bulk{lines: bufio.NewReaderSize(from, aheadBytes), to: to, when: when, count: count}
 	accepted, err = b.submit(ctx, lw)
 	var input *world.InputError
 	var line *lineError
@@ -133,7 +133,7 @@ func (b *bulk) submissions() iter.Seq2[world.Submission, error] {
 
 // submission parses a line. Its JSON is read as exactly as an event's data.
 func (b *bulk) submission(text []byte) (world.Submission, error) {
-	s := world.Submission{To: b.to, At: b.at}
+	s := world.Submission{To: b.to, When: b.when}
 	item, err := canon.FromJSON(text)
 	if err == nil {
 		err = s.Decode(item)

@@ -84,6 +84,7 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 // meanwhile, unless it is looked at in a copy.
 func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	look := opts
+	opts.jumps = true     // its time is that of what it lives through
 	opts.Effects = x.Copy // else the fork knows whose recordings it gets, which it reads now
 	open := world.Open
 	if x.Amend != nil {

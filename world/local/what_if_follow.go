@@ -170,7 +170,7 @@ func (f *follower) submission(now manifest.Tick) (world.Submission, error) {
 	if !ok {
 		return s, errors.New(string(f.at.Record.Kind) + " holds something else")
 	}
-	s = world.Submission{Name: b.Name, Data: b.Data, At: b.Due}
+	s = world.Submission{Name: b.Name, Data: b.Data, When: world.When{At: b.Due}}
 	if t := f.at.Record.Time; now < t {
 		s.At = max(b.Due, t+1)
 	}

@@ -139,7 +139,7 @@ func TestFollowKeepsTheTickWhereTheClockIsBehind(t *testing.T) {
 	w := open(t, dir)
 	data, err := canon.Marshal(map[string]any{"to": "a"})
 	require.NoError(t, err)
-	alarm, err := w.SubmitEvent(ctx, world.Submission{Name: "go", Data: data, At: 50})
+	alarm, err := w.SubmitEvent(ctx, world.Submission{Name: "go", Data: data, When: world.When{At: 50}})
 	require.NoError(t, err)
 	require.NoError(t, w.Run(ctx))
 	_, err = w.Submit(ctx, "go", map[string]any{"to": "b"})
