@@ -192,11 +192,11 @@ func FuzzJSONReadsAsItAlwaysDid(f *testing.F) {
 // TestJSONOfSmallItemsCostsWhatItsBytesDo: many small keys took forty times their bytes.
 func TestJSONOfSmallItemsCostsWhatItsBytesDo(t *testing.T) {
 	for name, text := range map[string]string{
-		"keys":    "{" + strings.Join(numbered(1<<17, `"%d":0`), ",") + "}",
-		"objects": "[" + strings.Join(numbered(1<<17, `{"%d":0}`), ",") + "]",
-		"deep":    strings.Repeat("[", 60) + strings.Join(numbered(1<<17, "%d"), ",") + strings.Repeat("]", 60),
-		"fault":   "{" + strings.Join(numbered(1<<17, `"%d":0`), ",") + ",}",
-		"equal":   "{" + strings.Repeat(`"a":0,`, 1<<17) + `"a":0}`,
+		"keys":    "{" + strings.Join(numbered(`"%d":0`), ",") + "}",
+		"objects": "[" + strings.Join(numbered(`{"%d":0}`), ",") + "]",
+		"deep":    strings.Repeat("[", 60) + strings.Join(numbered("%d"), ",") + strings.Repeat("]", 60),
+		"fault":   "{" + strings.Join(numbered(`"%d":0`), ",") + ",}",
+		"equal":   "{" + strings.Repeat(`"a":0,`, many) + `"a":0}`,
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -210,10 +210,13 @@ func TestJSONOfSmallItemsCostsWhatItsBytesDo(t *testing.T) {
 	}
 }
 
-func numbered(n int, format string) []string {
-	items := make([]string, n)
+// many is how many small items a text has.
+const many = 1 << 17
+
+func numbered(format string) []string {
+	items := make([]string, many)
 	for i := range items {
-		items[i] = fmt.Sprintf(format, (i*7919)%n)
+		items[i] = fmt.Sprintf(format, (i*7919)%many)
 	}
 	return items
 }
