@@ -20,7 +20,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/file"
 )
 
-//go:embed counter go support town ville
+//go:embed agent counter go research support town ville
 var worlds embed.FS
 
 // ErrUnknown says that there is no example of a name.
@@ -49,6 +49,30 @@ func Describe(name string) string {
 	heading, _, _ := strings.Cut(string(readme), "\n")
 	_, what, _ := strings.Cut(heading, ": ")
 	return what
+}
+
+// live begins the comment of a world.yaml that says what makes an example live.
+const live = "# These three lines make it live"
+
+// Live returns the lines that a world.yaml has about what makes an example live, none
+// where it has none.
+func Live(name string) []string {
+	text, err := worlds.ReadFile(name + "/world.yaml")
+	_, after, found := strings.Cut(string(text), live)
+	if err != nil || !found {
+		return nil
+	}
+	var out []string
+	for i, line := range strings.Split(after, "\n") {
+		said, comment := strings.CutPrefix(line, "#")
+		if i > 0 && !comment {
+			break
+		}
+		if i > 0 {
+			out = append(out, said)
+		}
+	}
+	return out
 }
 
 // event finds an event that a README.md sends.

@@ -2,19 +2,25 @@ package examples_test
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/examples"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/host/llm"
+	"github.com/worldkernel/worldkernel/host/mcp"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
 func TestEveryExampleIsDescribedAndValid(t *testing.T) {
-	require.Equal(t, []string{"counter", "go", "support", "town", "ville"}, examples.Names())
+	require.Equal(t, []string{"agent", "counter", "go", "research", "support", "town", "ville"}, examples.Names())
 	for _, name := range examples.Names() {
 		t.Run(name, func(t *testing.T) {
 			require.NotEmpty(t, examples.Describe(name))
@@ -23,10 +29,37 @@ func TestEveryExampleIsDescribedAndValid(t *testing.T) {
 			if name == "go" { // its own program knows its reducer
 				return
 			}
-			_, err := local.Validate(filepath.Join(dir, local.ManifestFile), local.Options{})
+			_, err := local.Validate(filepath.Join(dir, local.ManifestFile), local.Options{
+				Adapters: map[string]host.Factory{"llm": llm.New, "mcp": mcp.New},
+			})
 			require.NoError(t, err)
 		})
 	}
+}
+
+// The lines that make the agent live do so.
+func TestTheAgentIsMadeLiveByThreeLines(t *testing.T) {
+	lines := examples.Live("agent")
+	require.Len(t, lines, 3)
+	dir := filepath.Join(t.TempDir(), "agent")
+	require.NoError(t, examples.Copy("agent", dir))
+	file := filepath.Join(dir, local.ManifestFile)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	world := strings.Split(string(text), "\n")
+	for i, line := range lines {
+		mark := fmt.Sprintf("(%d)", i+1)
+		at := slices.IndexFunc(world, func(s string) bool { return strings.HasSuffix(s, "# "+mark) })
+		require.Positive(t, at, mark)
+		_, said, _ := strings.Cut(line, mark)
+		require.Equal(t, len(world[at])-len(strings.TrimLeft(world[at], " ")), len(said)-len(strings.TrimLeft(said, " ")), "its place in the file")
+		world[at] = said
+	}
+	require.NoError(t, os.WriteFile(file, []byte(strings.Join(world, "\n")), 0o600))
+	m, err := local.Validate(file, local.Options{Adapters: map[string]host.Factory{"llm": llm.New}})
+	require.NoError(t, err)
+	require.Equal(t, "llm", m.Effects["model.ask"].Adapter)
+	require.Equal(t, "llm", m.Caps["model"].Type)
 }
 
 func TestCopyOverwritesNothing(t *testing.T) {

@@ -48,8 +48,8 @@ func (a Accounts) Return() {
 
 // Settle ends a started attempt for which reserved was set aside and that used
 // actual; its calls are settled by Start. Of a unit without an actual cost nobody
-// knows what it used, and what was reserved stays so: not every adapter can tell
-// money. A unit of which nothing was reserved is bounded nowhere and not counted.
+// knows what it used, and what was reserved stays so, unless Free follows: not every
+// adapter can tell money. A unit of which nothing was reserved is bounded nowhere and not counted.
 func (a Accounts) Settle(reserved, actual receipt.Cost) {
 	actual.Calls, reserved.Calls = 0, 0
 	a.each(func(a *Account) {
@@ -63,6 +63,18 @@ func (a Accounts) Settle(reserved, actual receipt.Cost) {
 			*u.of(&a.Overrun) = satAdd(*u.of(&a.Overrun), used-spent)
 		}
 	})
+}
+
+// Free gives back what was reserved for a settled attempt in units that its actual cost
+// does not name, where that is known to be all.
+func (a Accounts) Free(reserved, actual receipt.Cost) {
+	for u := range unitCount {
+		if *u.of(&actual) != 0 {
+			*u.of(&reserved) = 0
+		}
+	}
+	reserved.Calls = 0
+	a.Release(reserved)
 }
 
 // Release gives back what was reserved: all of it where the attempt is not

@@ -35,6 +35,7 @@ type Config struct {
 	Adapters  map[string]Factory                // by name; besides those of this package, or instead of them
 	Verifiers map[string]VerifierFactory        // likewise
 	Recording *Recording                        // set: it answers every effect, and none is live
+	Instead   map[string]Adapter                // by kind: what performs effects in the place of the manifest's adapters; deterministic
 	Remote    bool                              // live effects are performed by workers in other processes: see Acquire
 
 	// Fence is called right before an attempt of a live effect is made, with its
@@ -148,6 +149,9 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
 		e := &effect{declared: cfg.Manifest.Effects[kind]}
 		effects[kind] = e
+		if e.adapter = cfg.Instead[kind]; e.adapter != nil {
+			continue
+		}
 		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve, Shared: common, Program: cfg.Program, secrets: hidden, egress: cfg.Egress}
 		s.Config, s.File = e.declared.Config, cfg.files(e.declared.Files, contents)
 		a, err := build(adapters, "adapter", e.declared.Adapter, s)

@@ -38,7 +38,7 @@ func (p *program) run(ctx context.Context, input []byte, external string, of att
 	if err != nil {
 		return nil, cause(err)
 	}
-	path, err := p.find(dir)
+	path, err := FindProgram(dir, p.Program)
 	if err != nil {
 		return nil, fmt.Errorf("program %s: %w", p.Program, cause(err))
 	}
@@ -89,14 +89,15 @@ func (p *program) run(ctx context.Context, input []byte, external string, of att
 	return done, nil
 }
 
-// find returns the path of the program: in the world's directory if its name
-// has a slash, else on execPath.
-func (p *program) find(dir string) (string, error) {
-	name := filepath.FromSlash(p.Program)
+// FindProgram returns the path of a program as adapters find it: in the world's
+// directory, an absolute path, if its name has a slash, else in the usual places. The
+// error wraps fs.ErrNotExist where it is in none of them; otherwise nobody has looked.
+func FindProgram(dir, program string) (string, error) {
+	name := filepath.FromSlash(program)
 	switch {
 	case filepath.IsAbs(name):
 		return name, nil
-	case strings.ContainsRune(p.Program, '/'):
+	case strings.ContainsRune(program, '/'):
 		return filepath.Join(dir, name), nil
 	}
 	for _, on := range strings.Split(execPath, ":") {

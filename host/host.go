@@ -238,6 +238,7 @@ type Result struct {
 	Unsent      bool            // nothing left this machine
 	Payload     receipt.Data    // canonical; empty: null
 	Cost        receipt.Cost    // without Calls
+	Exact       bool            // what Cost does not name was not used; else what was reserved for it stays so
 	ExternalRef string
 	StateChange *receipt.StateChange
 	RetryAfter  time.Duration // the outside asks to wait that long before the next attempt

@@ -176,6 +176,7 @@ func (a *httpAdapter) answered(t *governance.HTTPTarget, answer *httpAnswer) (Re
 	if success {
 		r.StateChange = answer.stateChange(t)
 	}
+	r.Exact = answer.status >= 500 || answer.status == http.StatusTooManyRequests // it was refused
 	payload["code"] = "http_status"
 	payload["error"] = strings.TrimSpace(strconv.Itoa(answer.status) + " " + http.StatusText(answer.status))
 	switch {

@@ -198,7 +198,7 @@ func (h *Host) complete(r receipt.Receipt, result Result) ([]byte, error) {
 
 func (h *Host) fill(r receipt.Receipt, result Result) ([]byte, error) {
 	r.Status, r.Payload = result.Status, result.Payload
-	r.Cost, r.Class, r.Unsent = result.Cost, result.Class, result.Unsent
+	r.Cost, r.Exact, r.Class, r.Unsent = result.Cost, result.Exact, result.Class, result.Unsent
 	r.ExternalRef, r.StateChange = result.ExternalRef, result.StateChange
 	return h.cfg.Keys.Sign(&r)
 }
@@ -211,7 +211,7 @@ func tooLarge(result Result, size int, limit uint64) Result {
 		class = receipt.OutcomeCompensatable
 	}
 	text := fmt.Sprintf("the receipt would have %d bytes; limits.receipt is %d", size, limit)
-	return Result{Status: receipt.StatusError, Payload: failure("receipt_too_large", text), Class: class, Cost: result.Cost, Unsent: result.Unsent}
+	return Result{Status: receipt.StatusError, Payload: failure("receipt_too_large", text), Class: class, Cost: result.Cost, Exact: result.Exact, Unsent: result.Unsent}
 }
 
 // settles returns after how long an attempt in doubt cannot arrive outside any more.

@@ -116,7 +116,7 @@ func (h *Host) read(data []byte) (r *receipt.Receipt, result Result, signed []by
 		return nil, result, nil, fmt.Errorf("%s is not performed by workers", r.Kind)
 	}
 	result = Result{
-		Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost,
+		Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost, Exact: r.Exact,
 		ExternalRef: r.ExternalRef, StateChange: r.StateChange,
 	}
 	if err := result.check(); err != nil {

@@ -49,6 +49,8 @@ func (r *Receipt) readField(name string, in *canon.Reader) bool {
 		r.Payload = in.Raw()
 	case "cost":
 		return r.Cost.read(in)
+	case "exact":
+		r.Exact = in.Bool()
 	case "started_at":
 		return readTime(in, &r.StartedAt)
 	case "finished_at":

@@ -64,7 +64,7 @@ func (r *Receipt) sizeHint() int {
 // bytes: by length, then by letter. It is written by hand because every receipt
 // takes this way three times; a test holds it equal to canon.Marshal.
 func (r *Receipt) appendTo(b []byte) []byte {
-	b = canon.AppendMap(b, 14+count(!r.Hash.IsZero(), !r.MAC.IsZero(), r.Unsent, r.Class != "", r.ExternalRef != "", r.StateChange != nil))
+	b = canon.AppendMap(b, 14+count(!r.Hash.IsZero(), !r.MAC.IsZero(), r.Exact, r.Unsent, r.Class != "", r.ExternalRef != "", r.StateChange != nil))
 	b = canon.AppendText(canon.AppendText(b, "cap"), r.Cap)
 	b = canon.AppendBytes(canon.AppendText(b, "key"), r.Key.Hash[:])
 	if !r.MAC.IsZero() {
@@ -75,6 +75,9 @@ func (r *Receipt) appendTo(b []byte) []byte {
 		b = canon.AppendBytes(canon.AppendText(b, "hash"), r.Hash[:])
 	}
 	b = canon.AppendText(canon.AppendText(b, "kind"), r.Kind)
+	if r.Exact {
+		b = canon.AppendBool(canon.AppendText(b, "exact"), true)
+	}
 	b = canon.AppendBytes(canon.AppendText(b, "nonce"), r.Nonce[:])
 	b = canon.AppendText(canon.AppendText(b, "world"), r.World)
 	b = canon.AppendText(canon.AppendText(b, "key_id"), r.KeyID)

@@ -66,8 +66,9 @@ type Receipt struct {
 	Status     Status `cbor:"status" json:"status"`
 	Payload    Data   `cbor:"payload" json:"payload"`
 	Cost       Cost   `cbor:"cost" json:"cost"`
-	StartedAt  int64  `cbor:"started_at" json:"started_at"`   // nanoseconds since 1970-01-01 UTC
-	FinishedAt int64  `cbor:"finished_at" json:"finished_at"` // likewise; the kernel computes with neither
+	Exact      bool   `cbor:"exact,omitempty" json:"exact,omitempty"` // what Cost does not name was not used; else nobody knows
+	StartedAt  int64  `cbor:"started_at" json:"started_at"`           // nanoseconds since 1970-01-01 UTC
+	FinishedAt int64  `cbor:"finished_at" json:"finished_at"`         // likewise; the kernel computes with neither
 
 	// What the adapter made of a failure; empty: a status other than ok is a
 	// permanent_failure.

@@ -126,7 +126,7 @@ func TestReceiptEncodesLikeTheLibrary(t *testing.T) {
 			},
 			StartedAt: rapid.Int64().Draw(t, "started"), FinishedAt: rapid.Int64().Draw(t, "finished"),
 			Class:  rapid.SampledFrom(classes()).Draw(t, "class"),
-			Unsent: rapid.Bool().Draw(t, "unsent"), ExternalRef: optional.Draw(t, "external ref"),
+			Unsent: rapid.Bool().Draw(t, "unsent"), Exact: rapid.Bool().Draw(t, "exact"), ExternalRef: optional.Draw(t, "external ref"),
 			KeyID: rapid.String().Draw(t, "key id"), Hash: hash.Draw(t, "hash"), MAC: hash.Draw(t, "mac"),
 		}
 		if rapid.Bool().Draw(t, "changed something") {
@@ -212,7 +212,7 @@ func FuzzDecode(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(bare)
 	full := receipt.New("w", receipt.Permit{}, receipt.StatusError, nil)
-	full.Class, full.Unsent, full.ExternalRef = receipt.OutcomeRetryableFailure, true, "x"
+	full.Class, full.Exact, full.Unsent, full.ExternalRef = receipt.OutcomeRetryableFailure, true, true, "x"
 	full.StateChange = &receipt.StateChange{Resource: "r", Version: "1", ETag: "e", ContentHash: receipt.Hash{1}, ExternalRef: "y"}
 	all, err := full.Encode()
 	require.NoError(f, err)

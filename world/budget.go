@@ -66,13 +66,17 @@ func (k *kernel) spend(e *receipt.Entry) {
 	e.Reserved.Calls = 0
 }
 
-// charge puts the cost of an attempt in the place of what was reserved for it.
-// Without a cost nobody knows what it used: all stays reserved, for good.
+// charge puts the cost of an attempt in the place of what was reserved for it. Of a unit
+// without a cost nobody knows what it used, unless the receipt says that the cost is
+// exact: then what was reserved comes back, else it stays so for good.
 func (k *kernel) charge(e *receipt.Entry, r *receipt.Receipt) {
 	if r.Unsent {
 		k.returnCall(e)
 	} else if a, ok := k.accounts(e); ok {
 		a.Settle(e.Reserved, r.Cost)
+		if r.Exact {
+			a.Free(e.Reserved, r.Cost)
+		}
 		e.Reserved = receipt.Cost{}
 	}
 }

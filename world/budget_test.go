@@ -220,12 +220,20 @@ func TestCostSettlesWhatWasReserved(t *testing.T) {
 		end  func(p *play)
 		more int // effects that are allowed after it, all of which keep their reservation
 	}{
-		"in flight":        {func(*play) {}, 1},
-		"used less":        {func(p *play) { p.reply(used(10)) }, 2},
-		"used all":         {func(p *play) { p.reply(used(40)) }, 1},
-		"used more":        {func(p *play) { p.reply(used(70)) }, 0},
-		"nobody knows":     {func(p *play) { p.reply(worldtest.OK(nil)) }, 1},
-		"never left":       {func(p *play) { p.reply(worldtest.Reply{Status: receipt.StatusError, Unsent: true}) }, 2},
+		"in flight":    {func(*play) {}, 1},
+		"used less":    {func(p *play) { p.reply(used(10)) }, 2},
+		"used all":     {func(p *play) { p.reply(used(40)) }, 1},
+		"used more":    {func(p *play) { p.reply(used(70)) }, 0},
+		"nobody knows": {func(p *play) { p.reply(worldtest.OK(nil)) }, 1},
+		"never left":   {func(p *play) { p.reply(worldtest.Reply{Status: receipt.StatusError, Unsent: true}) }, 2},
+		"used nothing, for certain": {func(p *play) {
+			p.reply(worldtest.Reply{Status: receipt.StatusError, Exact: true})
+		}, 2},
+		"used what it says and no more": {func(p *play) {
+			r := used(10)
+			r.Exact = true
+			p.reply(r)
+		}, 2},
 		"in doubt":         {func(p *play) { p.lose() }, 1},
 		"the process died": {func(p *play) { p.crash(); p.Drive() }, 1},
 		"executed": {func(p *play) {
@@ -252,6 +260,25 @@ func TestCostSettlesWhatWasReserved(t *testing.T) {
 			require.False(t, p.another())
 		})
 	}
+}
+
+// TestBudgetAfterAProviderThatAlwaysRefuses: ten rate-limit errors use no token.
+func TestBudgetAfterAProviderThatAlwaysRefuses(t *testing.T) {
+	p := live(t, tokens, tool(func(e *manifest.Effect) { e.Retry.Attempts = 10 }))
+	before := p.Budgets()
+	p.ask()
+	for range 9 {
+		p.reply(worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure, Exact: true})
+		p.due()
+	}
+	p.reply(worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure, Exact: true})
+	p.tells("x0 error")
+	for i, b := range p.Budgets() {
+		require.Zero(t, b.Spent.Tokens)
+		require.Zero(t, b.Held.Tokens)
+		require.Equal(t, before[i].Left.Tokens, b.Left.Tokens)
+	}
+	p.RequireReplay()
 }
 
 func TestVerifiedNotExecutedReleasesWhatWasReserved(t *testing.T) {

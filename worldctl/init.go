@@ -161,6 +161,12 @@ func (c *cli) next(dir, template string) {
 		c.note("  worldctl send NAME '{...}'     an event of %s", filepath.Join(dir, local.ManifestFile))
 	}
 	c.note("  worldctl run\n  worldctl cell list\n  worldctl verify")
+	if lines := examples.Live(template); lines != nil {
+		c.note("These three lines of %s make it live, each in the place of the one with its number:", filepath.Join(dir, local.ManifestFile))
+		for _, line := range lines {
+			c.note("%s", line)
+		}
+	}
 }
 
 // files puts a template's files into the directory, unless it has a world.yaml, and

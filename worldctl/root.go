@@ -102,7 +102,7 @@ a decision, 130 interrupted.`,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			c.ofRecords = ofRecords(cmd)
-			return errors.Join(c.checkOutput(), c.besideOwner(cmd))
+			return errors.Join(c.checkOutput(cmd), c.besideOwner(cmd))
 		},
 	}
 	flags := root.PersistentFlags()
@@ -149,7 +149,7 @@ type verbs struct {
 func (c *cli) groups() []verbs {
 	return []verbs{
 		{"world", "make one, send it events, run it", []*cobra.Command{
-			newInitCommand(c), newValidateCommand(c), newSendCommand(c), newStepCommand(c), newRunCommand(c),
+			newInitCommand(c), newValidateCommand(c), newTestCommand(c), newSendCommand(c), newStepCommand(c), newRunCommand(c),
 		}},
 		{"look", "where it stands, what happened, and why", []*cobra.Command{
 			newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),
@@ -158,7 +158,7 @@ func (c *cli) groups() []verbs {
 			newDiffCommand(c), newSnapshotCommand(c), newRollbackCommand(c), newForkCommand(c), newWhatIfCommand(c),
 		}},
 		{"outside", "effects, what answered them, and what a person has to decide", []*cobra.Command{
-			newEffectCommand(c), newIntentCommand(c), newReceiptCommand(c), newImportCommand(c),
+			newEffectCommand(c), newIntentCommand(c), newReceiptCommand(c), newBudgetCommand(c), newImportCommand(c),
 		}},
 		{"rules", "look at the manifest, and change it with approval", []*cobra.Command{
 			newManifestCommand(c), newPolicyCommand(c), newProposeCommand(c), newUpgradeCommand(c), newProposalCommand(c), newShadowCommand(c),

@@ -18,7 +18,7 @@ func newValidateCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE]",
 		Short: "Check a world.yaml and all that it names",
-		Long:  "Check a world.yaml and all that it names. All faults are reported at once, each\nwith its line and column; what adapters say of their configs comes when the rest is\nright.",
+		Long:  "Check a world.yaml and all that it names. All faults are reported at once, each\nwith its line and column; what adapters say of their configs comes when the rest is\nright.\n\nWhat is allowed and hardly meant is a warning, and leaves the exit code 0: an event\nthat code emits by name and no route takes, a program of exec or mcp that is not there.",
 		Example: `  worldctl validate
   worldctl validate town/world.yaml -o json`,
 		Args: args(0, 1),
@@ -46,7 +46,7 @@ func relative(path string) string {
 }
 
 func (c *cli) validate(file string) error {
-	m, err := local.Validate(file, c.options())
+	loaded, err := local.Load(file, c.options())
 	var faults *source.Error
 	if err != nil && !errors.As(err, &faults) {
 		var at *fs.PathError
@@ -55,7 +55,12 @@ func (c *cli) validate(file string) error {
 		}
 		return hinted(err, "name the file: worldctl validate DIR/world.yaml")
 	}
-	answer, invalid := view.ValidationOf(m, faults)
+	var m *manifest.Manifest
+	var warnings []local.Warning
+	if err == nil {
+		m, warnings = loaded.Manifest, local.Warnings(file, loaded)
+	}
+	answer, invalid := view.ValidationOf(m, warnings, faults)
 	if invalid != nil {
 		return invalid
 	}
@@ -65,6 +70,9 @@ func (c *cli) validate(file string) error {
 	return errors.Join(c.object("validate", answer, func() {
 		if answer.OK {
 			fmt.Fprintf(c.stdout, "%s is valid: world %s, manifest %s\n", file, answer.World, answer.Hash)
+			for _, w := range answer.Warnings {
+				c.note("warning: %s: %s", w.Place(), w.Message)
+			}
 		}
 	}), err)
 }

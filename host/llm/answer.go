@@ -70,6 +70,8 @@ func (a *adapter) answered(x *exchange, price governance.LLMPrice) host.Result {
 	case x.status < 200 || x.status > 299:
 		code, reason := providerError(x.status, data)
 		r.Payload = fault(code, reason, x.status)
+		r.Cost.Tokens, r.Cost.Micros = cost(data, price)
+		r.Exact = r.Cost.Tokens == 0 // it was refused, and no usage is named
 		if a.setup.Effect.Idempotent && (x.status == http.StatusTooManyRequests || x.status >= 500) {
 			r.Class, r.RetryAfter = receipt.OutcomeRetryableFailure, retryAfter(x.header)
 		}

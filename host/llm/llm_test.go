@@ -255,6 +255,8 @@ func TestAnsweredFailures(t *testing.T) {
 				got, err := a.Perform(t.Context(), callOf(t, `{"messages":[]}`))
 				require.NoError(t, err)
 				require.Equal(t, receipt.StatusError, got.Status, "%v", got.Payload)
+				refused := got.Class == receipt.OutcomeRetryableFailure || !c.made && c.code != `"not_a_completion"`
+				require.Equal(t, refused, got.Exact, "what was refused used nothing; else nobody knows")
 				require.False(t, got.Unsent)
 				require.Equal(t, c.code, at(t, got.Payload, "code"))
 				require.Contains(t, at(t, got.Payload, "error"), c.reason)

@@ -35,10 +35,12 @@ func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, err e
 	case errors.Is(err, mcp.ErrSessionMissing): // it was refused for that before anything else
 		return retryable(receipt.StatusError, "session_missing", err), nil
 	case status == http.StatusTooManyRequests || status >= 500:
+		r := permanent(false, fmt.Sprintf("http_%d", status), err.Error())
 		if repeatable {
-			return retryable(receipt.StatusError, fmt.Sprintf("http_%d", status), err), nil
+			r = retryable(receipt.StatusError, fmt.Sprintf("http_%d", status), err)
 		}
-		return permanent(false, fmt.Sprintf("http_%d", status), err.Error()), nil
+		r.Exact = true // it was refused
+		return r, nil
 	case status >= 300:
 		return permanent(false, fmt.Sprintf("http_%d", status), err.Error()), nil
 	case x.tooLarge.Load(): // it did its work, and nobody can tell what came of it

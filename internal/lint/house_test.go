@@ -38,6 +38,7 @@ var ours = house{
 		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
 		{"world/chat"},                     // between 5 and 6: worlds of recorded runs
+		{"world/scenario"},                 // likewise: tries what worlds do
 		{"world/view"},                     // likewise: what is shown of a world
 		{"world/api"},                      // likewise: worlds over HTTP
 		{"world/worker"},                   // likewise: who performs effects for them elsewhere

@@ -47,7 +47,7 @@ _NEEDED = {
     "started_at": _is_int, "finished_at": _is_int, "key_id": _is_text,
 }
 _OPTIONAL = {
-    "outcome": lambda x: x in OUTCOMES, "unsent": lambda x: x is True, "external_ref": _is_name,
+    "outcome": lambda x: x in OUTCOMES, "exact": lambda x: x is True, "unsent": lambda x: x is True, "external_ref": _is_name,
     "state_change": _is_change, "hash": _is_known_hash, "mac": _is_known_hash,
 }
 

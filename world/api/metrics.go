@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/worldkernel/worldkernel/journal/store"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -27,6 +28,7 @@ type counters struct {
 	decisions *prometheus.CounterVec // by decision
 	outcomes  *prometheus.CounterVec // of intents, by outcome
 	receipts  *prometheus.CounterVec // by status
+	costs     *prometheus.CounterVec // by kind of effect and unit
 	late      prometheus.Counter
 	warnings  prometheus.Counter
 	inDoubt   prometheus.Gauge
@@ -54,6 +56,7 @@ func newMetrics(worlds []*hosted) *metrics {
 	decisions := vec("worldkernel_intent_decisions_total", "Decisions about intents: allow, deny, require_approval and so on.", "decision")
 	outcomes := vec("worldkernel_intent_outcomes_total", "Outcomes of attempts and of intents that ended without one.", "outcome")
 	receipts := vec("worldkernel_receipts_total", "Receipts of the outside, by status; late ones are apart.", "status")
+	costs := vec("worldkernel_effect_cost_total", "What effects used as their receipts say, by kind and unit: calls, tokens, bytes, and micros, millionths of a unit of money.", "kind", "unit")
 	late := vec("worldkernel_receipts_late_total", "Receipts for attempts that had been given up.")
 	warnings := vec("worldkernel_confirmation_warnings_total", "Recorded results that were used though the outside shows something else.")
 	doubt := prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -66,13 +69,22 @@ func newMetrics(worlds []*hosted) *metrics {
 		by := prometheus.Labels{worldLabel: h.id}
 		m.worlds = append(m.worlds, newWatched(h, counters{
 			events: events.With(by), steps: steps.MustCurryWith(by), decisions: decisions.MustCurryWith(by),
-			outcomes: outcomes.MustCurryWith(by), receipts: receipts.MustCurryWith(by), late: late.With(by),
+			outcomes: outcomes.MustCurryWith(by), receipts: receipts.MustCurryWith(by), costs: costs.MustCurryWith(by), late: late.With(by),
 			warnings: warnings.With(by), inDoubt: doubt.With(by),
 		}))
 		m.registry.MustRegister(&syncs{h.Local, prometheus.NewDesc("worldkernel_journal_sync_seconds",
 			"How long appends waited for the journal to be synced.", nil, by)})
 	}
 	return m
+}
+
+// uses counts what an effect of a kind used.
+func (c *counters) uses(kind string, cost *receipt.Cost) {
+	for unit, n := range map[string]uint64{"calls": cost.Calls, "tokens": cost.Tokens, "bytes": cost.Bytes, "micros": cost.Micros} {
+		if n > 0 { // order cannot show: each has a counter of its own
+			c.costs.WithLabelValues(kind, unit).Add(float64(n))
+		}
+	}
 }
 
 // time begins to time something; what it returns ends that.

@@ -24,6 +24,13 @@ func (s *served) metric(name string) string {
 	return ""
 }
 
+func TestBudgetsAreToldOverHTTP(t *testing.T) {
+	s := lived(t)
+	got := ok[api.Budgets](s.get("/api/worlds/w/budgets"))
+	require.Empty(t, got.Budgets, "this world has none")
+	require.Nil(t, got.Next)
+}
+
 func TestMetricsCountWhatTheJournalSays(t *testing.T) {
 	s := lived(t)
 	ok[snapshot.Snapshot](s.post("/api/worlds/w/snapshots", nil))

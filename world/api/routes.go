@@ -51,6 +51,7 @@ func routes() []route {
 		{method: get, path: ofWorld + "/intents/{key}", scope: ScopeRead, answer: showIntent},
 		{method: get, path: ofWorld + "/receipts", scope: ScopeRead, query: []string{"after", "limit"}, answer: listReceipts},
 		{method: get, path: ofWorld + "/receipts/{key}", scope: ScopeRead, query: []string{"attempt"}, answer: showReceipt},
+		{method: get, path: ofWorld + "/budgets", scope: ScopeRead, query: []string{"after", "limit"}, answer: listBudgets},
 		{method: get, path: ofWorld + "/decisions", scope: ScopeRead, query: []string{"after", "from", "to", "limit"}, answer: listDecisions},
 		{method: get, path: ofWorld + "/snapshots", scope: ScopeRead, query: []string{"after", "limit"}, answer: listSnapshots},
 		{method: get, path: ofWorld + "/proposals", scope: ScopeRead, query: []string{"all", "after", "limit"}, answer: listProposals},

@@ -145,6 +145,7 @@ func (w *watched) countEntry(e *view.Entry) {
 		if r, err := receipt.Decode(b.Receipt); err == nil {
 			w.receipts.WithLabelValues(string(r.Status)).Inc()
 			w.outcomes.WithLabelValues(string(r.Outcome())).Inc()
+			w.uses(r.Kind, &r.Cost)
 		}
 	}
 	// Whatever else is said of an intent ends the doubt about it.

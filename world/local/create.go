@@ -41,6 +41,11 @@ func Create(dir string, b Birth, opts Options) error {
 	if err != nil {
 		return err
 	}
+	return CreateOf(loaded, dir, b, opts)
+}
+
+// CreateOf is Create of what was read already, in a directory that need not have it.
+func CreateOf(loaded *source.Loaded, dir string, b Birth, opts Options) error {
 	r, err := b.keyring(opts)
 	if err != nil {
 		return err

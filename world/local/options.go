@@ -29,6 +29,7 @@ type Options struct {
 
 	Secrets    func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
 	Effects    string                            // directory of a world whose receipts answer all effects; empty: the one in .world/recorded, else the adapters do
+	Instead    map[string]host.Adapter           // by kind: what performs effects in the place of the adapters; see host.Config
 	Workers    int                               // effects performed at once; 0: host.DefaultWorkers
 	Checkpoint journal.Seq                       // records between two checkpoints; 0: world.DefaultCheckpointRecords
 	Grace      time.Duration                     // see host.Config; 0: its default
@@ -88,7 +89,7 @@ func (lw *World) config() world.Config {
 // hostConfig is what a host gets from a program and a directory.
 func hostConfig(dir string, opts Options) host.Config {
 	cfg := host.Config{
-		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers,
+		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers, Instead: opts.Instead,
 		Workers: opts.Workers, Grace: opts.Grace, Remote: opts.Remote, Lease: opts.Lease,
 	}
 	if cfg.Secrets == nil {

@@ -76,7 +76,7 @@ func (lw *World) answerIn(rec journal.Record, intents map[receipt.Key]host.Recor
 		}
 		answer := intents[r.Key]
 		answer.Result = host.Result{
-			Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost,
+			Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost, Exact: r.Exact,
 			ExternalRef: r.ExternalRef, StateChange: r.StateChange,
 		}
 		answer.Result.Cost.Calls = 0 // the host counts them

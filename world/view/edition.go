@@ -8,6 +8,7 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
 )
 
@@ -117,19 +118,24 @@ type Validation struct {
 	World  string         `json:"world"`
 	Hash   *manifest.Hash `json:"hash"` // null where it is not valid
 	Faults []source.Fault `json:"faults"`
+
+	Warnings []local.Warning `json:"warnings"` // of one that is valid
 }
 
-// ValidationOf returns what came of validating a world file: the manifest that it makes,
-// or what is wrong with it.
-func ValidationOf(m *manifest.Manifest, wrong *source.Error) (*Validation, error) {
+// ValidationOf returns what came of validating a world file: the manifest that it makes
+// and what is hardly meant, or what is wrong with it.
+func ValidationOf(m *manifest.Manifest, warnings []local.Warning, wrong *source.Error) (*Validation, error) {
 	if wrong != nil {
-		return &Validation{Faults: wrong.Faults}, nil
+		return &Validation{Faults: wrong.Faults, Warnings: []local.Warning{}}, nil
+	}
+	if warnings == nil {
+		warnings = []local.Warning{}
 	}
 	e, err := EditionOf("", m, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Validation{OK: true, World: e.World, Hash: &e.Hash, Faults: []source.Fault{}}, nil
+	return &Validation{OK: true, World: e.World, Hash: &e.Hash, Faults: []source.Fault{}, Warnings: warnings}, nil
 }
 
 // Merged is what patches make of a manifest together, or why they do not.

@@ -107,6 +107,7 @@ func faultsOfWorlds() []Fault {
 		{is(local.ErrNoWorld), "", 0, ExitFailed, ""},
 		{is(local.ErrExists, store.ErrExists), "", 0, ExitConflict, ""},
 		{is(local.ErrBadID), "", 0, ExitUsage, ""},
+		{is(ErrNoBudget), "", 0, ExitFailed, ""},
 		{as[*local.TimeError], "", 0, ExitFailed, ""},
 		{as[*local.SizeError], "", 0, ExitFailed, ""},
 		{is(local.ErrNotSealed), "", 0, ExitConflict, ""},

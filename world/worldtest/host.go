@@ -45,7 +45,7 @@ func Sign(keys *receipt.Keyring, worldID string, p receipt.Permit, reply Reply) 
 		return nil, err
 	}
 	r := receipt.New(worldID, p, reply.Status, payload)
-	r.Class, r.Unsent, r.Cost, r.StateChange = reply.Class, reply.Unsent, reply.Cost, reply.StateChange
+	r.Class, r.Unsent, r.Cost, r.Exact, r.StateChange = reply.Class, reply.Unsent, reply.Cost, reply.Exact, reply.StateChange
 	r.StartedAt, r.FinishedAt = p.Time, p.Time
 	return keys.Sign(&r)
 }

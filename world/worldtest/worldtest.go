@@ -65,6 +65,7 @@ type Reply struct {
 	Class       receipt.Outcome
 	Unsent      bool
 	Cost        receipt.Cost
+	Exact       bool
 	StateChange *receipt.StateChange
 }
 

@@ -1,0 +1,69 @@
+package world
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// BudgetView is one budget, and what is used of it in the units that it bounds.
+type BudgetView struct {
+	Scope governance.Scope
+	Name  string          // of the capability or the cell; empty for the world
+	Limit manifest.Budget // a field that is 0 bounds nothing
+	Spent receipt.Cost    // for good, overruns included
+	Held  receipt.Cost    // set aside for intents that have not ended, or whose cost nobody knows
+	Kept  receipt.Cost    // of Held, what stays for good: for intents that ended, and nobody knows what they used
+	Left  receipt.Cost    // of the units that are bounded
+
+	Holders []receipt.Entry // the intents that Held is for, in their order: Reserved is what each holds
+}
+
+// Budgets returns the budgets of the manifest in force: the world's, then those of
+// capabilities by name, then those of cells that have drawn on theirs, by name.
+func (m *Moment) Budgets() []BudgetView {
+	k, holders := m.k, m.k.holders()
+	var out []BudgetView
+	add := func(scope governance.Scope, name string, limit manifest.Budget, account *governance.Account) {
+		if limit == (manifest.Budget{}) {
+			return
+		}
+		v := BudgetView{Scope: scope, Name: name, Limit: limit, Left: governance.Left(limit, account)}
+		if account != nil {
+			v.Spent, v.Held = governance.Bounded(limit, account.Used()), governance.Bounded(limit, account.Reserved)
+		}
+		v.Kept = v.Held
+		for _, e := range holders {
+			e.Reserved = governance.Bounded(limit, e.Reserved)
+			if e.Reserved != (receipt.Cost{}) && scope.Has(name, &e.Intent) {
+				v.Holders, v.Kept = append(v.Holders, e), governance.Rest(v.Kept, e.Reserved)
+			}
+		}
+		out = append(out, v)
+	}
+	rules := k.rules.manifest
+	add(governance.ScopeWorld, "", rules.Budget, k.budgets.World)
+	for _, name := range slices.Sorted(maps.Keys(rules.Caps)) {
+		add(governance.ScopeCap, name, rules.Caps[name].Budget, k.budgets.Caps[name])
+	}
+	for _, c := range k.sortedCells() {
+		if c.account != nil {
+			add(governance.ScopeCell, c.name, rules.Reducers[c.id.Reducer].Budget, c.account)
+		}
+	}
+	return out
+}
+
+// holders returns the intents that something is reserved for, in their order.
+func (k *kernel) holders() []receipt.Entry {
+	var out []receipt.Entry
+	for _, key := range k.ledger.Keys() {
+		if e := k.ledger.Entry(key); e.Reserved != (receipt.Cost{}) {
+			out = append(out, *e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+func newBudgetCommand(c *cli) *cobra.Command {
+	return group(&cobra.Command{Use: "budget", Short: "Look at budgets, and at who holds them"},
+		newBudgetListCommand(c), newBudgetShowCommand(c))
+}
+
+func newBudgetListCommand(c *cli) *cobra.Command {
+	var limit uint64
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List budgets: what is spent, held and left",
+		Long: `List the budgets of the world, of capabilities, and of cells that have drawn on
+theirs. Spent is gone; held is set aside for intents that have not ended, that
+are in doubt, or whose cost nobody knows; the rest is left.`,
+		Example: `  worldctl budget list
+  worldctl budget list -o jsonl`,
+		Args: args(0, 0),
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
+			all := recordsOf(lw).Budgets()
+			none := func(b view.Budget) (view.Budget, error) { return b, nil }
+			if c.output != formTable {
+				return list(c, "budget-list", "budgets", first(each(all, none), limit), columns[view.Budget]{})
+			}
+			var rows []budgetRow
+			for _, b := range all {
+				for _, u := range b.Units {
+					rows = append(rows, budgetRow{b.Of(), u, len(b.Holders) + b.More})
+				}
+			}
+			return list(c, "budget-list", "budgets", first(each(rows, func(r budgetRow) (budgetRow, error) { return r, nil }), limit), columns[budgetRow]{
+				header: table.Row{"of", "unit", "limit", "spent", "held", "left", "holders"},
+				row: func(r budgetRow) table.Row {
+					return table.Row{r.of, r.Unit, r.Limit, r.Spent, r.Held, r.Left, r.holders}
+				},
+				none: "no budgets: budget in world.yaml bounds the world, a capability or the cells of a reducer",
+			})
+		}),
+	}
+	addLimit(cmd, &limit, "budgets")
+	return cmd
+}
+
+// budgetRow is a line about a budget in one unit.
+type budgetRow struct {
+	of string
+	view.BudgetUnit
+	holders int
+}
+
+func newBudgetShowCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a budget, who holds it, and what was used by kind and model",
+		Long: `Show the budget of NAME: world, a capability, or a cell that has drawn on its own.
+What was used is what receipts say, by kind of effect and, where the outside names
+one, by model; attempts in parts that rollbacks left are in it.`,
+		Example: `  worldctl budget show world
+  worldctl budget show research
+  worldctl budget show agent/ada`,
+		Args: args(1, 1),
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			b, err := recordsOf(lw).Budget(args[0])
+			if errors.Is(err, view.ErrNoBudget) {
+				err = hinted(err, "worldctl budget list")
+			}
+			return answer(c, "budget", c.showBudget)(b, err)
+		}),
+	}
+}
+
+func (c *cli) showBudget(b *view.BudgetFull) {
+	for _, u := range b.Units {
+		fmt.Fprintf(c.stdout, "%s: %d of %d left, %d spent, %d held\n", u.Unit, u.Left, u.Limit, u.Spent, u.Held)
+	}
+	for _, h := range b.Holders {
+		fmt.Fprintf(c.stdout, "held by %s %s %s, %s: %s\n", view.Short(h.Key), h.Cell, h.Kind, h.State, view.Cost(h.Holds))
+	}
+	if b.More > 0 {
+		fmt.Fprintf(c.stdout, "held by %d more\n", b.More)
+	}
+	if b.Kept != (receipt.Cost{}) {
+		fmt.Fprintf(c.stdout, "held for good, for effects that ended and of which nobody knows what they used: %s\n", view.Cost(b.Kept))
+	}
+	for _, u := range b.Used {
+		fmt.Fprintf(c.stdout, "used by %s: %s\n", joined(u.Kind, u.Model), view.Cost(u.Cost))
+	}
+}
+
+// joined returns the words that are there.
+func joined(words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+}
