@@ -56,7 +56,7 @@ func lines(r io.Reader) iter.Seq2[world.Submission, error] {
 			if err == nil {
 				data, err = canon.FromJSON(line.Data)
 			}
-			if !yield(world.Submission{Name: line.Event, Data: data, At: line.At}, err) || err != nil {
+			if !yield(world.Submission{Name: line.Event, Data: data, When: world.When{At: line.At}}, err) || err != nil {
 				return
 			}
 		}

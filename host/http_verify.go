@@ -69,7 +69,8 @@ func (v *httpVerifier) target(method string, config map[string]canon.Raw, params
 }
 
 // Verify asks with GET ?key=KEY and the header Idempotency-Key: 200 says that
-// the effect happened, and its JSON body what came of it; 404 that it did not yet,
+// the effect happened, and its JSON body, which
+// need not be declared as such, what came of it; 404 that it did not yet,
 // and 410 (RFC 9110 15.5.11: likely to be permanent) that it never will.
 func (v *httpVerifier) Verify(ctx context.Context, call Call) (receipt.Found, error) {
 	if v.config["url"] == nil {
@@ -91,6 +92,9 @@ func (v *httpVerifier) Verify(ctx context.Context, call Call) (receipt.Found, er
 		found.Verdict, found.Final = receipt.NotHappened, true
 	case http.StatusOK:
 		json, err := answer.json()
+		if len(answer.header.Values("Content-Type")) == 0 {
+			json, err = canon.FromJSON(answer.body) // it says what it is by what it holds
+		}
 		if len(answer.body) > 0 && json == nil || answer.tooLarge || err != nil && len(answer.body) > 0 {
 			found.Reason += ", but the body is not JSON or too large"
 			break

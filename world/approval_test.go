@@ -1,6 +1,7 @@
 package world_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -320,5 +321,51 @@ func TestFailureWithoutCompensationIsToldAtOnce(t *testing.T) {
 			require.Equal(t, receipt.OutcomeCompensatable, p.entry(key).Outcome)
 			require.Len(t, p.out.Performed, 1)
 		})
+	}
+}
+
+// TestManyAreDecidedTogetherOrNotAtAll has the process end before and after each append
+// that decisions about many intents bring about: every intent is decided then, or none,
+// and the one that cannot be is kept from nothing.
+func TestManyAreDecidedTogetherOrNotAtAll(t *testing.T) {
+	const many = 100
+	for _, how := range []journal.Resolution{journal.Approve, journal.Disapprove} {
+		for _, fails := range []string{"", "append", "wait"} {
+			p := live(t, approvals)
+			for i := range many {
+				p.Submit("go", order{To: fmt.Sprint("a", i), Do: []act{{Effect: "tool.a", Param: "x"}}})
+			}
+			p.Drive()
+			require.Equal(t, many, p.Status().Intents[receipt.StateParked])
+			var all []journal.Resolved
+			for _, e := range p.Intents() {
+				all = append(all, journal.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"})
+			}
+			all = append(all, all[0])
+			appends := 0
+			fail := func(at string) func(int) error {
+				return func(int) error {
+					if appends++; at == fails {
+						return worldtest.ErrInjected
+					}
+					return nil
+				}
+			}
+			p.Journal.FailAppend, p.Journal.FailWait = fail("append"), fail("wait")
+			refused, err := p.ResolveAll(t.Context(), all)
+			require.LessOrEqual(t, appends, 2, "one batch")
+			p.Journal.FailAppend, p.Journal.FailWait = nil, nil
+			left := many
+			if fails == "" {
+				require.NoError(t, err)
+				require.ErrorIs(t, refused[many], world.ErrNotWaiting, "it is decided once")
+				require.Equal(t, make([]error, many), refused[:many])
+				left = 0
+			} else {
+				require.ErrorIs(t, err, worldtest.ErrInjected)
+			}
+			p.crash()
+			require.Equal(t, left, p.Status().Intents[receipt.StateParked])
+		}
 	}
 }

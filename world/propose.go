@@ -2,6 +2,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -23,9 +24,14 @@ type Proposal struct {
 	Reason    string
 }
 
+// ErrCandidate says that a candidate cannot be run: its code, a policy or a capability is
+// wrong, or it names contents that nobody has.
+var ErrCandidate = errors.New("the candidate cannot be run")
+
 // Propose asks for a change of the rules and returns its record and the proposal's
 // number. What is refused here could never be applied, or is proposed already: that is a
-// *governance.SameError.
+// *governance.SameError. The others are ErrCandidate, ErrManifestSize and those of package
+// governance.
 func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint64, err error) {
 	id, err = w.change(ctx, func() error {
 		blobs, err := w.contentsOf(p.Candidate, p.Contents)
@@ -37,7 +43,7 @@ func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint
 		}
 		contents := journal.BlobList(blobs)
 		if _, err := compile(p.Candidate, blobs[0].Hash, contents, w.cfg.Registry, newGuard(ctx, w.bounds)); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", ErrCandidate, err)
 		}
 		if err := w.canPerform(p.Candidate, contents.Blob); err != nil {
 			return err
@@ -71,10 +77,10 @@ func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]by
 		content, ok := contents[h]
 		if !ok {
 			if content, err = w.cfg.History.Blob(h); err != nil {
-				return nil, fmt.Errorf("world: manifest: content %s: %w", h, err)
+				return nil, fmt.Errorf("%w: it names contents %s, which neither the world has nor what proposes it: %w", ErrCandidate, h, err)
 			}
 		} else if canon.Sum(content) != h {
-			return nil, fmt.Errorf("world: manifest: content %s has the bytes of another", h)
+			return nil, fmt.Errorf("%w: contents %s have the bytes of others", ErrCandidate, h)
 		}
 		blobs = append(blobs, journal.Blob{Hash: h, Bytes: content})
 	}

@@ -20,15 +20,16 @@ import (
 // begins where the manifest in force was applied; where a rollback has led to before
 // that, with the last snapshot there is.
 type ShadowConfig struct {
-	From     string               // begin with this snapshot, whatever Last says
+	From     string               // begin with this snapshot, whatever At and Last say
+	At       journal.Seq          // begin with the last snapshot up to this record, which is of the history, or before the first record; whatever Last says
 	Last     journal.Seq          // begin with the last snapshot that so many records follow, or before the first record
 	Bounds   Bounds               // of the candidate; zero: Config.Bounds
 	Progress func(at journal.Seq) // now and then; nil: nobody looks
 }
 
-// ErrLeftPart says that a snapshot is in a part of the history that a rollback
-// has left.
-var ErrLeftPart = errors.New("a rollback has left the part of the history that the snapshot is in")
+// ErrLeftPart says that a snapshot, or another moment, is in a part of the history that
+// a rollback has left.
+var ErrLeftPart = errors.New("a rollback has left the part of the history that it is in")
 
 // Shadow runs the candidate of an open proposal on the history of the world, as
 // Rehearse does, and records the report, in the record that it returns: nothing else
@@ -138,14 +139,18 @@ func (k *kernel) shadowFrom(cfg ShadowConfig) (string, journal.Seq, error) {
 		}
 		return s.Name, journal.Seq(s.Record), nil
 	}
+	if cfg.At != 0 && !k.inHistory(cfg.At, k.last) {
+		return "", 0, leftPart(cfg.At)
+	}
 	var last snapshot.Snapshot
 	for _, s := range k.catalog.All() {
-		if at := journal.Seq(s.Record); k.inHistory(at, k.last) && at+cfg.Last <= k.last {
+		at := journal.Seq(s.Record)
+		if before := cfg.At == 0 && at+cfg.Last <= k.last || at <= cfg.At; before && k.inHistory(at, k.last) {
 			last = s
 		}
 	}
 	switch {
-	case cfg.Last != 0:
+	case cfg.At != 0, cfg.Last != 0:
 		return last.Name, journal.Seq(last.Record), nil
 	case k.since == 1:
 		return "", 0, nil
@@ -162,6 +167,8 @@ type stretch struct {
 	first, last journal.Seq
 	turned      bool
 }
+
+func leftPart(from journal.Seq) error { return refuse(ErrLeftPart, "from", "it ends with #%d", from) }
 
 // stretches returns the parts of the history since a record, without those that
 // rollbacks left.
@@ -180,7 +187,7 @@ func (k *kernel) stretches(from journal.Seq) ([]stretch, error) {
 		of = t.To
 	}
 	if from > of {
-		return nil, refuse(ErrLeftPart, "from", "it ends with #%d", from)
+		return nil, leftPart(from)
 	}
 	out = append(out, stretch{first: from + 1, last: of})
 	slices.Reverse(out)

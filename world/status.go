@@ -61,6 +61,10 @@ func (m *Moment) Status() Status {
 // Head returns the last record that the moment knows.
 func (m *Moment) Head() journal.Head { return m.k.head() }
 
+// InHistory reports whether a record is part of the history that led to the moment: of no
+// part that a rollback left.
+func (m *Moment) InHistory(record journal.Seq) bool { return m.k.inHistory(record, m.k.last) }
+
 // Idle reports whether nothing can happen without another input: no event that
 // can be handled, no effect under way, no timer. Parked cells do not count.
 func (m *Moment) Idle() bool {

@@ -11,6 +11,7 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -163,12 +164,33 @@ const (
 // Resolve takes a person's decision about a parked intent or one in doubt, and
 // returns its record. It is durable on return; an *InputError says why it was refused.
 func (w *World) Resolve(ctx context.Context, b journal.Resolved) (journal.Seq, error) {
-	return w.synced(w.input(ctx, func() error {
-		if ByVerifier(b.Actor) {
-			return refuse(ErrNoReason, "actor", "%q is the name of a verifier: say who decides", b.Actor)
+	return w.synced(w.input(ctx, func() error { return w.resolveOne(b) }))
+}
+
+// ResolveAll takes a person's decisions about several intents as one input: whatever ends
+// the process, all of them are durable or none is, and they are on return. One that is
+// refused changes nothing and keeps no other back: refused says why, nil of one that was
+// taken, in their order.
+func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved) (refused []error, err error) {
+	refused = make([]error, len(all))
+	_, err = w.synced(w.input(ctx, func() error {
+		for i := range all {
+			err := w.resolveOne(all[i])
+			if input := (*InputError)(nil); err != nil && !errors.As(err, &input) {
+				return err
+			}
+			refused[i] = err
 		}
-		return w.k.resolve(b)
+		return nil
 	}))
+	return refused, err
+}
+
+func (w *World) resolveOne(b journal.Resolved) error {
+	if ByVerifier(b.Actor) {
+		return refuse(ErrNoReason, "actor", "%q is the name of a verifier: say who decides", b.Actor)
+	}
+	return w.k.resolve(b)
 }
 
 // ConfirmByHand takes a person's word that a recorded result holds which its

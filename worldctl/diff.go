@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -87,8 +88,12 @@ func (c *cli) diff(what string, names [2]string, limit uint64, patch bool) (err 
 		if sides[i], err = c.side(&worlds, name); err == nil {
 			continue
 		}
-		if _, other := c.edition(&worlds, name); other == nil {
+		_, other := c.edition(&worlds, name)
+		if other == nil {
 			return c.diffManifests(&worlds, names, patch)
+		}
+		if _, notHash := canon.ParseHash(name); notHash == nil {
+			err = other // nothing but a manifest is named by all of its hash
 		}
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -107,11 +108,28 @@ func worldless(verb string) bool {
 	return false
 }
 
-// lines returns what an error says, each line once.
+// packagesThatSpeak are the packages whose errors begin with their names.
+func packagesThatSpeak() []string {
+	return []string{
+		"anchor", "api", "bundle", "canon", "checkpoint", "fault", "governance", "host", "journal", "llm", "local", "manifest",
+		"mcp", "receipt", "reducer", "snapshot", "source", "sshkey", "store", "verify", "worker", "world",
+	}
+}
+
+// inPlain leaves the names of packages out of what an error says in a line.
+func inPlain(line string) string {
+	// What stands behind a line and a column of a file is a field of it that is missing.
+	packages := regexp.MustCompile(`(:[0-9]+:[0-9]+: [a-z]+:)|(^|: )(?:(?:` + strings.Join(packagesThatSpeak(), "|") + `): )+`)
+	return packages.ReplaceAllString(line, "$1$2")
+}
+
+// lines returns what an error says to who does not know the packages of this program, each
+// line once.
 func lines(err error) []string {
 	var out []string
 	text := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
 	for line := range strings.SplitSeq(text, "\n") {
+		line = inPlain(line)
 		if line = visible(strings.TrimSpace(line), "\t"); line != "" && !slices.Contains(out, line) {
 			out = append(out, line)
 		}
@@ -148,7 +166,7 @@ func exitOf(err error) int {
 		return code
 	case errors.Is(err, errInvalid):
 		return exitVerify
-	case errors.Is(err, errDenied), errors.Is(err, errNotApproved):
+	case errors.Is(err, errDenied), errors.Is(err, errNotApproved), errors.Is(err, errNotYet):
 		return exitDenied
 	case errors.Is(err, errUndecided):
 		return exitUndecided

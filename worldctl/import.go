@@ -10,6 +10,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 type importAnswer struct {
@@ -80,7 +81,7 @@ func (c *cli) importJournal(ctx context.Context, file string, keyring []byte) er
 			World: s.World, WorldID: s.ID, Dir: c.world, Records: uint64(s.Head.ID), Head: s.Head, CanRun: lw.Keys().CanSign(),
 		}
 		return c.object("import-journal", answer, func() {
-			fmt.Fprintf(c.stdout, "world %s is in %s, %d records\n", s.World, c.world, answer.Records)
+			fmt.Fprintf(c.stdout, "world %s is in %s, %s\n", s.World, c.world, view.Number(answer.Records, "record"))
 			c.note("next: worldctl verify")
 		})
 	})

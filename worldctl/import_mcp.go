@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,9 @@ it. Nothing is written.`,
 			sections, err := mcp.Import(cmd.Context(), url, args, prefix)
 			if err == nil && allowReads {
 				sections.AllowReads(prefix)
+			}
+			if errors.Is(err, mcp.ErrSameName) {
+				err = hinted(err, "an effect has one tool: write the effects of these by hand, with kinds of their own and config.tool")
 			}
 			return answer(c, "import-mcp", c.showMCP)(sections, err)
 		},

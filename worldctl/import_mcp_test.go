@@ -72,6 +72,23 @@ func TestImportMCPPrintsWhatAWorldCanUse(t *testing.T) {
 	}
 }
 
+// TestToolsThatWouldBeOneEffectAreRefused: a world.yaml would have lost one of them.
+func TestToolsThatWouldBeOneEffectAreRefused(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil)
+	for _, name := range []string{"Look-Up", "look-up"} {
+		mcp.AddTool(server, &mcp.Tool{Name: name},
+			func(_ context.Context, _ *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{}, nil, nil
+			})
+	}
+	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	defer web.Close()
+	code, out, said := inProcess(t.Context(), "import", "mcp", "--url", web.URL, "--prefix", "shop")
+	require.Equal(t, exitFailed, code)
+	require.Empty(t, out)
+	require.Contains(t, said, `"Look-Up" and "look-up" are shop.look-up`)
+}
+
 // worldOfMCP is a world with what the verb prints.
 func worldOfMCP(t *testing.T, url string, flags ...string) *source.Loaded {
 	t.Helper()

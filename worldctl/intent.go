@@ -20,6 +20,7 @@ func newIntentCommand(c *cli) *cobra.Command {
 
 func newIntentListCommand(c *cli) *cobra.Command {
 	var state string
+	var f view.IntentFilter
 	var limit uint64
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -29,10 +30,12 @@ approve or intent deny, one in doubt for intent resolve or intent retry unless
 its verifier is being asked.`,
 		Example: `  worldctl intent list
   worldctl intent list --state parked
-  worldctl intent list --state denied -o jsonl`,
+  worldctl intent list --state denied -o jsonl
+  worldctl intent list --state parked --kind 'bank.*' --since t5`,
 		Args: args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
-			entries, err := recordsOf(lw).InState(receipt.State(state))
+			f.State = receipt.State(state)
+			entries, err := recordsOf(lw).Selected(f)
 			if err != nil {
 				return err
 			}
@@ -41,15 +44,33 @@ its verifier is being asked.`,
 				return err
 			}
 			return list(c, "intent-list", "intents", first(each(entries, lines.Line), limit), columns[view.IntentLine]{
-				header: table.Row{"key", "cell", "kind", "state", "decision", "rules", "why"},
-				row: func(l view.IntentLine) table.Row {
-					return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, "")}
-				},
-				none: "no such intents",
+				header: intentHeader(),
+				row:    c.intentRow,
+				none:   "no such intents",
 			})
 		}),
 	}
+	addFilter(cmd, &f)
 	cmd.Flags().StringVar(&state, "state", "", "only those in `STATE`: open, in_flight, in_doubt, parked, committed, failed or denied")
 	addLimit(cmd, &limit, "intents")
 	return cmd
+}
+
+// addFilter adds the flags that select intents.
+func addFilter(cmd *cobra.Command, f *view.IntentFilter) {
+	cmd.Flags().StringVar(&f.Cell, "cell", "", "only those of this `CELL`, or with a * behind of all whose names begin so")
+	cmd.Flags().StringVar(&f.Kind, "kind", "", "only those of this `KIND`, or with a * behind of all that begin so")
+	cmd.Flags().StringVar(&f.Since, "since", "", "only those that were made at this `MOMENT` or later")
+}
+
+func intentHeader() table.Row {
+	return table.Row{"key", "cell", "kind", "state", "decision", "rules", "why", "params"}
+}
+
+func (c *cli) intentRow(l view.IntentLine) table.Row {
+	params := ""
+	if l.State == receipt.StateParked || l.State == receipt.StateInDoubt { // a person is to decide about them
+		params = view.Describer{Full: c.verbose}.Data(l.Params)
+	}
+	return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, ""), params}
 }

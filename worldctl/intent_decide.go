@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,8 @@ type choice struct {
 	reason     string
 	paramsHash string
 	payload    string
+	filter     view.IntentFilter // in the place of a key
+	yes        bool
 }
 
 func newIntentApproveCommand(c *cli) *cobra.Command {
@@ -106,13 +109,29 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 	cmd := &cobra.Command{
 		Use:   verb + " KEY",
 		Short: short,
-		Args:  args(1, 1),
+		Args:  args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Flags().Changed("reason") && x.reason == "" {
+			filtered := x.filter != view.IntentFilter{}
+			switch {
+			case cmd.Flags().Changed("reason") && x.reason == "":
 				return world.ErrNoReason
+			case filtered == (len(args) == 1):
+				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by --cell, --kind or --since", verb)
+			case filtered && x.paramsHash != "":
+				return usagef("leave --params-hash away", "--params-hash is of one intent")
 			}
-			return c.with(func(lw *local.World) error { return c.decide(cmd.Context(), lw, args[0], *x) })
+			return c.with(func(lw *local.World) error {
+				if filtered {
+					return c.decideAll(cmd.Context(), lw, *x)
+				}
+				return c.decide(cmd.Context(), lw, args[0], *x)
+			})
 		},
+	}
+	if verb != "confirm" {
+		cmd.Use = verb + " [KEY]"
+		addFilter(cmd, &x.filter)
+		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that --cell, --kind and --since select: without it they are listed")
 	}
 	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`")
 	cmd.Flags().StringVar(&x.as, "as", "", "who decides: `NAME`; your login if not given")
@@ -159,6 +178,60 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 		err = hinted(fmt.Errorf("%w: %s", errDenied, d.Why), "worldctl timeline %s", d.Cell)
 	}
 	return err
+}
+
+// errNotYet says that intents were listed, and nothing decided.
+var errNotYet = errors.New("nothing is decided")
+
+// decideAll has the world take one decision about all intents that a filter selects, as one
+// durable batch, or lists them.
+func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
+	b := journal.Resolved{How: x.how, Reason: x.reason}
+	var err error
+	if b.Actor, err = c.actor(x.as); err != nil {
+		return err
+	}
+	if x.payload != "" {
+		if b.Payload, err = c.parseData("payload", x.payload); err != nil {
+			return err
+		}
+	}
+	entries, err := recordsOf(lw).Undecided(x.how, x.filter)
+	if err != nil {
+		return err
+	}
+	a, err := recordsOf(lw).Preview(entries)
+	if x.yes && err == nil {
+		a, err = recordsOf(lw).DecideAll(ctx, entries, b)
+	}
+	if err != nil {
+		return err
+	}
+	err = c.object("intents-decided", a, func() {
+		t := c.newTable()
+		t.AppendHeader(intentHeader())
+		for _, l := range a.Intents {
+			t.AppendRow(c.intentRow(l))
+		}
+		t.Render()
+		if a.Done {
+			fmt.Fprintf(c.stdout, "%s: %s by %s\n", view.Number(len(a.Intents), "intent"), x.how, b.Actor)
+		}
+		for _, r := range a.Refused {
+			c.note("not decided: %s: %s", view.Short(r.Key), visible(r.Reason, ""))
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(a.Refused) > 0:
+		return hinted(fmt.Errorf("%s not decided", view.Number(len(a.Refused), "intent")), "worldctl intent list")
+	case !a.Done && len(a.Intents) > 0:
+		return hinted(fmt.Errorf("%w about %s", errNotYet, view.Number(len(a.Intents), "intent")), "type it again with --yes to decide about all of them at once")
+	case a.Done:
+		c.note("next: worldctl run")
+	}
+	return nil
 }
 
 // notDecided adds to a refused decision where its intent stands.

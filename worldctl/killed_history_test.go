@@ -115,7 +115,7 @@ func killables(t *testing.T) []killable {
 	readable := func(t *testing.T, dir string) { t.Helper(); verified(t, filepath.Join(dir, "..", "copy")) }
 	return []killable{
 		{name: "snapshot create", args: []string{"snapshot", "create", "fourth"}, changes: true, repeated: exitConflict},
-		{name: "snapshot prune", args: []string{"snapshot", "prune", "second"}, changes: true, repeated: exitFailed},
+		{name: "snapshot prune", args: []string{"snapshot", "prune", "second"}, changes: true, repeated: exitUsage},
 		{name: "rollback", args: []string{"rollback", "first", "--ack", "--reason", "so"}, changes: true, another: true, repeated: exitOK},
 		{
 			name: "redact", args: []string{"redact", "#2", "--reason", "so"}, changes: true, repeated: exitFailed,
@@ -209,6 +209,43 @@ func TestKilledHistoryCommandHasHappenedOrNot(t *testing.T) {
 	}
 }
 
+// TestKilledFilterHasDecidedAboutAllOrNone of 500 parked intents, each once.
+func TestKilledFilterHasDecidedAboutAllOrNone(t *testing.T) {
+	const many = 500
+	random := seeded(t)
+	origin := filepath.Join(t.TempDir(), "bank")
+	require.NoError(t, os.CopyFS(origin, os.DirFS("testdata/worlds/bank")))
+	worldctl(t, nil, "init", origin)
+	var events strings.Builder
+	for i := range many {
+		fmt.Fprintf(&events, `{"event": "order.placed", "data": {"who": "w%d", "kind": "bank.pay", "amount": 200}}`+"\n", i)
+	}
+	worldctl(t, strings.NewReader(events.String()), "-w", origin, "send", "-")
+	worldctl(t, nil, "-w", origin, "run")
+	of := func(dir string) []string {
+		return []string{"-w", dir, "intent", "approve", "--kind", "bank.*", "--reason", "all of them", "--yes", "-q"}
+	}
+	undisturbed := again(t, origin)
+	start := time.Now()
+	worldctl(t, nil, of(undisturbed)...)
+	usual := time.Since(start)
+	var decided int
+	for range 8 {
+		dir := again(t, origin)
+		killAfter(t, time.Duration(random.Int64N(int64(usual))), of(dir)...)
+		said := bytes.Count(worldctl(t, nil, "-w", dir, "tail", "--kind", "intent.resolved", "-o", "jsonl"), []byte("\n"))
+		require.Contains(t, []int{0, many}, said)
+		decided += said
+		if said == 0 {
+			worldctl(t, nil, of(dir)...)
+		}
+		worldctl(t, nil, "-w", dir, "run")
+		require.Equal(t, many, bytes.Count(worldctl(t, nil, "-w", dir, "intent", "list", "--state", "committed", "-o", "jsonl"), []byte("\n")))
+		verified(t, dir)
+	}
+	t.Logf("%d of 8 were decided when they were killed", decided/many)
+}
+
 // finish repeats a command that was killed. It has happened if done says so, or if
 // what it makes is there.
 func (k *killable) finish(t *testing.T, dir string, done bool) {
@@ -220,8 +257,11 @@ func (k *killable) finish(t *testing.T, dir string, done bool) {
 	code, _, stderr := outcome(t, k.of(dir)...)
 	switch {
 	case k.name == "archive" && strings.Contains(stderr, "file already exists"):
-		require.True(t, done)
-		require.NoError(t, os.Remove(filepath.Join(dir, "..", k.to))) // as the hint says
+		left := filepath.Join(dir, "..", k.to)
+		if !done {
+			left += ".new"
+		}
+		require.NoError(t, os.Remove(left)) // as the hint says
 		worldctl(t, nil, k.of(dir)...)
 	case k.name == "archive" && done:
 		require.Equal(t, exitFailed, code)

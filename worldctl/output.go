@@ -108,6 +108,7 @@ type columns[T any] struct {
 	row    func(T) table.Row
 	line   func(T) string // instead of a table: for lists that may be too long to align
 	plain  bool           // no box, and lines of at most plainColumns where nothing else says how long
+	whole  bool           // of plain ones: no line is cut
 	none   string         // what to say when there is nothing; empty: nothing
 }
 
@@ -169,7 +170,7 @@ func listTable[T any](c *cli, items iter.Seq2[T, error], in columns[T]) error {
 		c.note("%s", in.none)
 	case n > 0 && in.line == nil:
 		if in.plain {
-			c.unbox(t, rows)
+			c.unbox(t, rows, in.whole)
 		}
 		t.AppendRows(rows[1:])
 		t.Render()
@@ -182,12 +183,12 @@ const plainColumns = 100
 
 // unbox makes a table of rows plain lines, the last column shortened to what is
 // left of a line, if it is to be.
-func (c *cli) unbox(t table.Writer, rows []table.Row) {
+func (c *cli) unbox(t table.Writer, rows []table.Row, whole bool) {
 	const gap = "  "
 	t.Style().Options = table.OptionsNoBordersAndSeparators
 	t.Style().Box.PaddingLeft, t.Style().Box.PaddingRight = "", gap
 	t.SuppressTrailingSpaces()
-	if c.verbose {
+	if c.verbose || whole {
 		return
 	}
 	left, last := cmp.Or(c.origin.Width, plainColumns), len(rows[0])

@@ -120,7 +120,7 @@ func (c *cli) showOutlook(a *view.Proposal) {
 			a.Proposal, cmp.Or(view.Count(uint64(a.WouldApply.Migrated), "cell", ""), "no cells"))))
 		return
 	}
-	fmt.Fprintf(c.stdout, "\nnow: it would not be applied: %s\n", visible(a.WouldApply.Error, ""))
+	fmt.Fprintf(c.stdout, "\nnow: it would not be applied: %s\n", visible(inPlain(a.WouldApply.Error), ""))
 	if len(lacks) == 0 {
 		_, hint := judge(&proposalError{a.N, a.WouldApply.Err})
 		c.note("next: %s", hint)

@@ -150,19 +150,15 @@ func unread(err error, name string) error {
 
 // notProposed says what to do about a candidate that the world does not take.
 func notProposed(err error, name string) error {
-	code, hint := judge(err)
 	switch {
 	case errors.Is(err, governance.ErrNoChange):
-		return &fault{
-			err: fmt.Errorf("nothing to propose: %w", err), code: exitUsage,
-			hint: "change " + name + " first; worldctl manifest show is what is in force",
-		}
+		return hinted(fmt.Errorf("nothing to propose: %w", err), "change %s first; worldctl manifest show is what is in force", name)
 	case errors.Is(err, governance.ErrRepeated):
 		return hinted(err, "an author's signature proposes once: change the version in %s, then propose that", name)
 	case errors.Is(err, journal.ErrNotFound):
-		return &fault{err: err, code: exitUsage, hint: "a patch names contents that the world has; a world.yaml brings its own along: worldctl propose world.yaml"}
-	case code == exitFailed && hint == "":
-		return &fault{err: err, code: exitUsage, hint: "correct " + name + ", then propose it again"}
+		return hinted(err, "a patch names contents that the world has; a world.yaml brings its own along: worldctl propose world.yaml")
+	case errors.Is(err, world.ErrCandidate) && hintOf(err) == "":
+		return hinted(err, "correct %s, then propose it again", name)
 	}
 	return err
 }

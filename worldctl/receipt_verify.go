@@ -68,7 +68,7 @@ func (c *cli) verifyReceipts(verify func(view.Journal) (*view.ReceiptCheck, erro
 }
 
 func (c *cli) showReceiptCheck(check *view.ReceiptCheck) {
-	fmt.Fprintf(c.stdout, "%d receipts checked, %d bad, %d unverifiable\n", check.Checked, len(check.Bad), check.Unverifiable)
+	fmt.Fprintf(c.stdout, "%s checked, %d bad, %d unverifiable\n", view.Number(check.Checked, "receipt"), len(check.Bad), check.Unverifiable)
 	if check.OK {
 		return
 	}

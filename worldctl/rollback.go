@@ -85,7 +85,7 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 			return err
 		}
 		return c.object("rollback", a, func() {
-			c.showLeft(a)
+			c.showLeft(lw, a)
 			c.note("nothing has changed; without --dry-run, cells, mailboxes and timers return to #%d", s.At)
 			if a.Former != nil {
 				c.note("manifest %s, which was in force then, would be proposed", a.Former.Hash)
@@ -97,7 +97,7 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 		return err
 	}
 	return errors.Join(c.object("rollback", a, func() {
-		c.showLeft(a)
+		c.showLeft(lw, a)
 		if a.Done == nil {
 			return
 		}
@@ -132,23 +132,27 @@ func (c *cli) showRollback(a *view.Rollback, s *snapshot.Snapshot) {
 }
 
 // showLeft prints every side effect that is left behind, and then what only read.
-func (c *cli) showLeft(a *view.Rollback) {
+func (c *cli) showLeft(lw *local.World, a *view.Rollback) {
+	if a.Events > 0 {
+		fmt.Fprintf(c.stdout, "accepted since, and dropped: %s\n", view.Number(a.Events, "event"))
+	}
 	if len(a.Abandoned) == 0 {
 		c.note("no side effects are left behind")
 	} else {
-		c.showLeftTable(a.Abandoned)
+		c.showLeftTable(lw, a.Abandoned)
 	}
 	if len(a.Reads) > 0 {
 		fmt.Fprintln(c.stdout, "only read:")
-		c.showLeftTable(a.Reads)
+		c.showLeftTable(lw, a.Reads)
 	}
 }
 
-func (c *cli) showLeftTable(left []journal.SideEffect) {
+func (c *cli) showLeftTable(lw *local.World, left []journal.SideEffect) {
 	t := c.newTable()
-	t.AppendHeader(table.Row{"key", "cell", "kind", "state", "record", "disposition"})
+	t.AppendHeader(table.Row{"key", "cell", "kind", "state", "record", "disposition", "params"})
+	d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 	for _, x := range left {
-		t.AppendRow(table.Row{view.Short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition})
+		t.AppendRow(table.Row{view.Short(x.Key), x.Cell, x.Kind, x.State, numbered(x.Record), x.Disposition, d.ParamsOf(x.Key)})
 	}
 	t.Render()
 }

@@ -153,7 +153,7 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 		if err == nil {
 			err = unconfirmed
 		}
-		return errors.Join(c.showCourse(verb, lw, view.CourseOf(&done)), err)
+		return errors.Join(answer(c, verb, func(a view.Course) { c.showCourse(lw, a) })(recordsOf(lw).Course(&done)), err)
 	})
 }
 
@@ -178,17 +178,21 @@ func (c *cli) confirmed(ctx context.Context, lw *local.World) error {
 	return err
 }
 
-func (c *cli) showCourse(verb string, lw *local.World, a view.Course) error {
-	return c.object(verb, a, func() {
-		c.facts([2]any{"ticks", a.Ticks}, [2]any{"records", fmt.Sprintf("%d, up to #%d", a.Records, a.Head.ID)},
-			[2]any{"time", fmt.Sprintf("tick %d, %s", a.Time, calendar(lw, a.Time))},
-			[2]any{"events pending", a.EventsPending}, [2]any{"timers", a.Timers},
-			[2]any{"intents", counts(a.Intents)}, [2]any{"idle", a.Idle})
-		if a.CellsParked > 0 {
-			c.note("parked cells: %d; worldctl tail --kind cell.failed tells why", a.CellsParked)
-		}
-		if a.Intents.Parked > 0 {
-			c.note("parked intents: %d; worldctl intent list --state parked tells why", a.Intents.Parked)
-		}
-	})
+func (c *cli) showCourse(lw *local.World, a view.Course) {
+	c.facts([2]any{"ticks", a.Ticks}, [2]any{"records", fmt.Sprintf("%d, up to #%d", a.Records, a.Head.ID)},
+		[2]any{"time", fmt.Sprintf("tick %d, %s", a.Time, calendar(lw, a.Time))},
+		[2]any{"events pending", a.EventsPending}, [2]any{"timers", a.Timers},
+		[2]any{"intents", counts(a.Intents)}, [2]any{"idle", a.Idle})
+	for _, d := range a.DeniedBy {
+		c.note("denied: %d by %s; worldctl intent list --state denied tells why", d.Intents, visible(d.By, ""))
+	}
+	for _, key := range a.Uncompensated {
+		c.note("not compensated: the compensation of %s came to nothing; worldctl intent show %s", view.Short(key), view.Short(key))
+	}
+	if a.CellsParked > 0 {
+		c.note("parked cells: %d; worldctl tail --kind cell.failed tells why", a.CellsParked)
+	}
+	if a.Intents.Parked > 0 {
+		c.note("parked intents: %d; worldctl intent list --state parked tells why", a.Intents.Parked)
+	}
 }

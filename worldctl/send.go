@@ -163,7 +163,7 @@ func (c *cli) sendLines(ctx context.Context, lw *local.World, to string, when wo
 		Head     journal.Head `json:"head"`
 	}{accepted, lw.Head()}
 	return c.object("send-bulk", answer, func() {
-		fmt.Fprintf(c.stdout, "%d events accepted, the journal ends at #%d\n", accepted, answer.Head.ID)
+		fmt.Fprintf(c.stdout, "%s accepted, the journal ends at #%d\n", view.Number(accepted, "event"), answer.Head.ID)
 		c.nextRun()
 	})
 }

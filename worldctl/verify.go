@@ -14,6 +14,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 func newVerifyCommand(c *cli) *cobra.Command {
@@ -94,7 +95,7 @@ func (c *cli) verify(ctx context.Context, dir string, how local.Verification) er
 	return c.concludeVerify(r, len(how.Trust) > 0, remedy, "worldctl checkpoint signs all of it")
 }
 
-func (c *cli) showReport(r *verify.Report) {
+func (c *cli) showReport(r *verify.Report, trust bool) {
 	facts := [][2]any{
 		{"records", r.Records},
 		{"chain root", hashOrUnknown(r.EventChainRootHash)},
@@ -105,7 +106,7 @@ func (c *cli) showReport(r *verify.Report) {
 		{"receipts", fmt.Sprintf("%d checked, %d bad, %d unverifiable, %d inherited",
 			r.Receipts.Checked, r.Receipts.Bad, r.Receipts.Unverifiable, r.Receipts.Inherited)},
 		{"snapshots", snapshotsChecked(r)},
-		{"governance", fmt.Sprintf("%d proposals, %d applied, %d bad", r.Governance.Proposals, r.Governance.Applied, r.Governance.Bad)},
+		{"governance", fmt.Sprintf("%s, %d applied, %d bad", view.Number(r.Governance.Proposals, "proposal"), r.Governance.Applied, r.Governance.Bad)},
 		{"replay", replayed(&r.Replay)},
 	}
 	if r.From > 0 { // of the rest nobody can tell anything, and that is no fault
@@ -121,7 +122,7 @@ func (c *cli) showReport(r *verify.Report) {
 	if r.Anchor != nil {
 		facts = append(facts, [2]any{"anchor", fmt.Sprintf("%s, at #%d", okay(r.Anchor.OK), r.Anchor.ID)})
 	}
-	c.facts(append(facts, [2]any{"verdict", verdict(r)})...)
+	c.facts(append(facts, [2]any{"verdict", verdict(r, trust)})...)
 	if len(r.Faults) > 0 {
 		c.showFaults(r.Faults)
 	}
@@ -180,16 +181,16 @@ func hashOrUnknown(h journal.Hash) string {
 	return h.String()
 }
 
-func verdict(r *verify.Report) string {
+func verdict(r *verify.Report, trust bool) string {
 	switch {
 	case r.OK && r.Checkpoints.Last == 0:
 		return "consistent"
 	case r.OK && !r.Trusted && r.Checkpoints.Trusted > 0:
 		return fmt.Sprintf("consistent, signer trusted up to #%d", r.Checkpoints.Trusted)
 	case r.OK:
-		return signedVerdict("consistent", r.Trusted)
+		return signedVerdict("consistent", trust, r.Trusted)
 	case len(r.Faults) == 0:
 		return "no faults, and " + r.Replay.Error
 	}
-	return fmt.Sprintf("NOT CONSISTENT: %d faults", len(r.Faults))
+	return "NOT CONSISTENT: " + view.Number(len(r.Faults), "fault")
 }

@@ -35,6 +35,9 @@ const (
 // sentenceColumns is where a sentence in a table is broken.
 const sentenceColumns = 80
 
+// maxKeyBytes is more than a public key has in a line.
+const maxKeyBytes = 1024
+
 // errUntrusted says that what is consistent was not signed by whom it had to be.
 var errUntrusted = errors.New("none of those whom you trust has signed all of it")
 
@@ -114,7 +117,9 @@ func (c *cli) verifyFile(ctx context.Context, file string, how local.Verificatio
 		from = f
 	}
 	in := bufio.NewReader(from)
-	if first, _ := in.Peek(1); string(first) == "{" {
+	begins, _ := in.Peek(maxKeyBytes)
+	first, _, _ := strings.Cut(string(begins), "\n")
+	if strings.HasPrefix(first, "{") {
 		if len(how.Kept) > 0 {
 			return usagef("worldctl prove checkpoint FILE proves that a checkpoint is of the history", "--checkpoint does not go with a proof")
 		}
@@ -135,6 +140,9 @@ func (c *cli) verifyFile(ctx context.Context, file string, how local.Verificatio
 		return fmt.Errorf("after record #%d: %w", last.Load(), err)
 	}
 	if errors.Is(err, bundle.ErrNotBundle) {
+		if _, isKey := parseSigner(first); isKey == nil {
+			return hinted(fmt.Errorf("%w: %s is a public key", errInvalid, file), "verify FILE --trust %s believes whose it is", file)
+		}
 		return hinted(fmt.Errorf("%w: %s: %w", errInvalid, file, err), hintBundle)
 	}
 	if err != nil {
@@ -160,12 +168,12 @@ func (c *cli) counted() (progress func(done, all uint64), stop func()) {
 // concludeVerify prints a report, and says whether it is what was hoped for. remedy is
 // for faults, unsigned for what nobody has signed, or not to its end.
 func (c *cli) concludeVerify(r *verify.Report, trust bool, remedy, unsigned string) error {
-	if err := c.object("verify", r, func() { c.showReport(r) }); err != nil {
+	if err := c.object("verify", r, func() { c.showReport(r, trust) }); err != nil {
 		return err
 	}
 	switch {
 	case len(r.Faults) > 0:
-		return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(r.Faults)), "%s", remedy)
+		return hinted(fmt.Errorf("%w: %s", errInvalid, view.Number(len(r.Faults), "fault")), "%s", remedy)
 	case !r.OK:
 		return hinted(errors.New(r.Replay.Error), "all else but the states of snapshots was checked, and there is no fault; %s", hintReducers)
 	case !trust || r.Trusted:
@@ -194,12 +202,12 @@ func (c *cli) verifyProof(in io.Reader, trust []ed25519.PublicKey) error {
 	if err != nil {
 		return err
 	}
-	if err := c.object("proof", p, func() { c.showProven(p) }); err != nil {
+	if err := c.object("proof", p, func() { c.showProven(p, len(trust) > 0) }); err != nil {
 		return err
 	}
 	switch {
 	case !p.OK:
-		return hinted(fmt.Errorf("%w: %d faults", errInvalid, len(p.Faults)), "it proves nothing: ask for another")
+		return hinted(fmt.Errorf("%w: %s", errInvalid, view.Number(len(p.Faults), "fault")), "it proves nothing: ask for another")
 	case len(trust) > 0 && !p.Trusted:
 		return hinted(fmt.Errorf("%w: %w", errInvalid, errUntrusted), hintSigner)
 	}
@@ -209,7 +217,7 @@ func (c *cli) verifyProof(in io.Reader, trust []ed25519.PublicKey) error {
 // proofShare is what part of the bound of memory a proof may have in bytes.
 const proofShare = 16
 
-func (c *cli) showProven(p *verify.Proven) {
+func (c *cli) showProven(p *verify.Proven, trust bool) {
 	if !p.OK {
 		c.showFaults(p.Faults)
 		return
@@ -226,14 +234,18 @@ func (c *cli) showProven(p *verify.Proven) {
 		facts = append(facts, [2]any{"state", view.Describer{Full: c.verbose}.Data(cell.State)})
 	}
 	facts = append(facts, [2]any{"signed up to", fmt.Sprintf("#%d", p.Checkpoint.Size)},
-		[2]any{"signed by", strings.Join(p.Signers, "\n")}, [2]any{"verdict", signedVerdict("proven", p.Trusted)})
+		[2]any{"signed by", strings.Join(p.Signers, "\n")}, [2]any{"verdict", signedVerdict("proven", trust, p.Trusted)})
 	c.facts(facts...)
 }
 
-// signedVerdict says of what holds whether somebody has signed it whom one trusts.
-func signedVerdict(holds string, trusted bool) string {
-	if trusted {
+// signedVerdict says of what holds whether somebody has signed it whom one trusts; nothing
+// of that where asked says that nobody was named whom one trusts.
+func signedVerdict(holds string, asked, trusted bool) string {
+	switch {
+	case trusted:
 		return holds + ", signer trusted"
+	case asked:
+		return holds + ", signer not trusted"
 	}
-	return holds + ", signer not trusted"
+	return holds
 }

@@ -33,6 +33,7 @@ intent that asked for it, a person's decision to what it was about. RECORD is 20
 			return list(c, "why", "records", t.Causes(e), columns[*view.Entry]{
 				header: table.Row{"record", "tick", "kind", "what"},
 				plain:  true,
+				whole:  true,
 				row: func(e *view.Entry) table.Row {
 					what, err := t.Describe(e)
 					if err != nil {

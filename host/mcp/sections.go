@@ -63,11 +63,18 @@ func Import(ctx context.Context, url string, command []string, prefix string) (*
 	return sectionsOf(server, prefix, config, tools)
 }
 
+// ErrSameName says that two tools of a server would be one effect.
+var ErrSameName = errors.New("two tools would be one effect")
+
 func sectionsOf(server, prefix string, config map[string]any, tools []Tool) (*Sections, error) {
 	effects := make(map[string]SectionEffect, len(tools))
 	names := make([]string, len(tools))
 	for i, t := range tools {
 		names[i] = t.Name
+		kind := prefix + "." + effectName(t.Name)
+		if other, taken := effects[kind]; taken {
+			return nil, fmt.Errorf("mcp: %w: %q and %q are %s", ErrSameName, other.Config["tool"], t.Name, kind)
+		}
 		fixed := map[string]any{"tool": t.Name}
 		for key, value := range config {
 			fixed[key] = value
@@ -76,7 +83,7 @@ func sectionsOf(server, prefix string, config map[string]any, tools []Tool) (*Se
 		if err != nil {
 			return nil, fmt.Errorf("mcp: tool %s: its schema: %w", t.Name, err)
 		}
-		effects[prefix+"."+effectName(t.Name)] = SectionEffect{
+		effects[kind] = SectionEffect{
 			Adapter: manifest.CapMCP, Params: params, Config: fixed, Class: t.Class, Idempotent: t.Idempotent,
 		}
 	}

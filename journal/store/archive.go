@@ -20,6 +20,9 @@ var (
 	ErrNeededToOpen     = errors.New("opening the world needs these records")
 )
 
+// making is behind the name of a file that is being written.
+const making = ".new"
+
 // Archive moves the records that are left in the store up to one, but for record
 // 1, to a new file of that absolute path. It is durable on return. A crash leaves
 // either the store as it was, perhaps with that file beside, or the move complete.
@@ -38,10 +41,12 @@ func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
 	if err != nil {
 		return Archived{}, err
 	}
-	if _, err := s.opts.FS.Stat(path); err == nil {
-		return Archived{}, fmt.Errorf("%s: %w", path, fs.ErrExist)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return Archived{}, err
+	for _, file := range []string{path, path + making} {
+		if _, err := s.opts.FS.Stat(file); err == nil {
+			return Archived{}, fmt.Errorf("%s: %w", file, fs.ErrExist)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return Archived{}, err
+		}
 	}
 	if err := s.keepLeaves(to); err != nil {
 		return Archived{}, err
@@ -99,7 +104,7 @@ func (s *Store) archivable(to journal.Seq) (journal.Head, error) {
 // writeArchive writes an archive, reads it back, and gives it its name: all of
 // that is durable on return.
 func (s *Store) writeArchive(before journal.Head, to journal.Seq, path string) (contents, error) {
-	files, making := s.opts.FS, path+".new"
+	files, making := s.opts.FS, path+making
 	f, err := files.Create(making, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return contents{}, err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world/api"
@@ -314,6 +315,9 @@ func TestChangeOfTheRulesGoesItsWay(t *testing.T) {
 	}
 	s.post("/api/worlds/w/proposals", map[string]any{}).problem(http.StatusBadRequest, "malformed")
 	s.post("/api/worlds/w/proposals", map[string]any{"patch": patch(base.Hash)}).problem(http.StatusUnprocessableEntity, "bad-manifest")
+	s.post("/api/worlds/w/proposals", map[string]any{"patch": map[string]any{"base_manifest_hash": base.Hash, "ops": []any{
+		map[string]any{"op": "set", "path": "/engines", "value": map[string]any{manifest.EngineStarlark: "starlark/99"}},
+	}, "new_version": 2}}).problem(http.StatusConflict, "no-engine")
 	s.post("/api/worlds/w/proposals", map[string]any{"patch": patch(strings.Repeat("0", 64))}).problem(http.StatusConflict, "stale")
 	contents := map[string]any{sum: code}
 	a := s.post("/api/worlds/w/proposals", map[string]any{"patch": patch(base.Hash), "contents": contents, "reason": "simpler"})

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -160,10 +161,13 @@ func (c *call) body(limit int64) ([]byte, error) {
 // unread says that a body was too large, or not read to its end.
 func unread(err error) error {
 	var tooLarge *http.MaxBytesError
-	if err != nil && !errors.As(err, &tooLarge) {
-		return badRequest("", "the body was not read to its end")
+	switch {
+	case err == nil || errors.As(err, &tooLarge):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return failed(http.StatusRequestTimeout, "slow-body", "the body came too slowly: the server does not wait for the rest of it")
 	}
-	return err
+	return badRequest("", "the body was not read to its end")
 }
 
 // decode reads the body, one JSON object, into a struct that has all its fields.

@@ -70,7 +70,8 @@ func TestSlowBodyGivesItsSlotBack(t *testing.T) {
 	defer res.Body.Close() //nolint:errcheck // of a test
 	body, err := io.ReadAll(res.Body)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusBadRequest, res.StatusCode, "%s", body)
+	require.Equal(t, http.StatusRequestTimeout, res.StatusCode, "%s", body)
+	require.Contains(t, string(body), "urn:worldkernel:problem:slow-body")
 	require.Eventually(t, func() bool { return s.get("/api/worlds").Status == http.StatusOK }, 10*time.Second, time.Millisecond)
 	ok[api.Submitted](s.post("/api/worlds/w/events", act("a")))
 }

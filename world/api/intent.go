@@ -16,7 +16,9 @@ type Intents struct {
 }
 
 func listIntents(c *call) error {
-	all, err := c.world.InState(receipt.State(c.param("state")))
+	all, err := c.world.Selected(view.IntentFilter{
+		State: receipt.State(c.param("state")), Cell: c.param("cell"), Kind: c.param("kind"), Since: c.param("since"),
+	})
 	if err != nil {
 		return err
 	}

@@ -3,14 +3,10 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"net/http"
 
-	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
-	"github.com/worldkernel/worldkernel/reducer/star"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -79,7 +75,7 @@ func propose(c *call) error {
 	}
 	_, n, err := c.world.Local.Propose(c.Context(), p)
 	if err != nil {
-		return c.notProposed(err)
+		return err
 	}
 	made, err := c.world.Proposal(c.Context(), n)
 	if err != nil {
@@ -177,22 +173,4 @@ func applyProposal(c *call) error {
 		return err
 	}
 	return c.ok(object{"apply", c.world.Applied(p, id, migrated)})
-}
-
-// notProposed says what is wrong with a candidate that the world does not take.
-func (c *call) notProposed(err error) error {
-	if failureOf(err) != nil || c.world.ended() != nil {
-		return err
-	}
-	var code *star.SyntaxError
-	var policy *governance.PolicyError
-	var grant *governance.CapError
-	detail := "the candidate cannot be run"
-	switch {
-	case errors.As(err, &code), errors.As(err, &policy), errors.As(err, &grant):
-		detail += ": " + err.Error()
-	case errors.Is(err, journal.ErrNotFound):
-		detail += ": it names contents that neither the world nor the request has"
-	}
-	return failed(http.StatusUnprocessableEntity, "bad-manifest", detail)
 }

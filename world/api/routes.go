@@ -47,7 +47,7 @@ func routes() []route {
 		{method: get, path: ofWorld + "/cells", scope: ScopeRead, query: []string{"after", "limit"}, answer: listCells},
 		{method: get, path: ofWorld + "/cell", scope: ScopeRead, query: []string{"cell", "at"}, answer: showCell},
 		{method: get, path: ofWorld + "/timeline", scope: ScopeRead, query: []string{"cell", "after", "from", "to", "limit"}, answer: showTimeline},
-		{method: get, path: ofWorld + "/intents", scope: ScopeRead, query: []string{"state", "after", "limit"}, answer: listIntents},
+		{method: get, path: ofWorld + "/intents", scope: ScopeRead, query: []string{"state", "cell", "kind", "since", "after", "limit"}, answer: listIntents},
 		{method: get, path: ofWorld + "/intents/{key}", scope: ScopeRead, answer: showIntent},
 		{method: get, path: ofWorld + "/receipts", scope: ScopeRead, query: []string{"after", "limit"}, answer: listReceipts},
 		{method: get, path: ofWorld + "/receipts/{key}", scope: ScopeRead, query: []string{"attempt"}, answer: showReceipt},

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/worldkernel/worldkernel/world/local"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // StepRequest asks for ticks.
@@ -30,5 +29,5 @@ func step(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.ok(object{"step", view.CourseOf(&driven)})
+	return c.answer("step")(c.world.Course(&driven))
 }

@@ -17,10 +17,7 @@ const noReason = "no reason was given"
 // Decide takes a person's decision about an intent, Confirm among them. Who approves
 // or denies need not say why.
 func (lw *World) Decide(ctx context.Context, b *journal.Resolved) error {
-	needsNone := b.How == journal.Approve || b.How == journal.Disapprove || b.How == world.Reuse
-	if needsNone && b.Reason == "" {
-		b.Reason = noReason
-	}
+	giveReason(b)
 	return lw.Update(func(w *world.World) (err error) {
 		if b.How != Confirm {
 			_, err = w.Resolve(ctx, *b)
@@ -32,4 +29,24 @@ func (lw *World) Decide(ctx context.Context, b *journal.Resolved) error {
 		_, err = w.ConfirmByHand(ctx, b.Key, b.Actor, b.Reason)
 		return err
 	})
+}
+
+// DecideAll takes a person's decisions about several intents as one durable batch; see
+// world.World.ResolveAll. Confirm is not among them.
+func (lw *World) DecideAll(ctx context.Context, all []journal.Resolved) (refused []error, err error) {
+	for i := range all {
+		giveReason(&all[i])
+	}
+	err = lw.Update(func(w *world.World) error {
+		refused, err = w.ResolveAll(ctx, all)
+		return err
+	})
+	return refused, err
+}
+
+func giveReason(b *journal.Resolved) {
+	needsNone := b.How == journal.Approve || b.How == journal.Disapprove || b.How == world.Reuse
+	if needsNone && b.Reason == "" {
+		b.Reason = noReason
+	}
 }

@@ -30,6 +30,8 @@ type Driven struct {
 	Records   uint64
 	Status    world.Status
 	Undecided int // effects in doubt that need a person's decision
+	Denied    int // intents that were denied meanwhile
+	Failed    int // intents that failed meanwhile
 }
 
 // Drive runs ticks as far as the course says or until ctx ends, which is an error;
@@ -40,6 +42,8 @@ type Driven struct {
 // world stands the same wherever it is run.
 func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
 	from := lw.store.Head().ID
+	var before world.Status
+	lw.View(func(w *world.Moment) { before = w.Status() })
 	ticks, idle, err := lw.drive(ctx, &c)
 	d := Driven{Ticks: ticks}
 	lw.View(func(w *world.Moment) {
@@ -49,6 +53,8 @@ func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
 			d.Undecided += asked // their verifiers have said that they cannot tell
 		}
 	})
+	d.Denied = d.Status.Intents[receipt.StateDenied] - before.Intents[receipt.StateDenied]
+	d.Failed = d.Status.Intents[receipt.StateFailed] - before.Intents[receipt.StateFailed]
 	d.Records = uint64(d.Status.Head.ID - from)
 	return d, err
 }

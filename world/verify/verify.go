@@ -64,7 +64,7 @@ type Report struct {
 	From               journal.Seq  `json:"from,omitempty"`        // the first record, where it is not 1
 	ExecutionHash      journal.Hash `json:"execution_hash"`        // zero where a payload that it is of is gone, or From is set
 	EventChainRootHash journal.Hash `json:"event_chain_root_hash"` // zero where a record is no record any more
-	StateRoot          journal.Hash `json:"state_root"`            // zero where the replay does not reach the last record
+	StateRoot          journal.Hash `json:"state_root,omitzero"`   // zero, and left out, where the replay does not reach the last record
 	Ledger             LedgerProof  `json:"tool_invocation_ledger_proof"`
 	Replay             ReplayProof  `json:"replay_proof_result"`
 	Receipts           Receipts     `json:"receipts"`

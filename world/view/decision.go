@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // Decision is what the gate decided about an intent. One that a person approved is
@@ -150,6 +152,74 @@ func (j Journal) Decided(b *journal.Resolved) (*Decided, error) {
 		Key: b.Key, Cell: line.Cell, Kind: line.Kind, How: b.How, Actor: b.Actor, Reason: b.Reason,
 		ParamsHash: e.Params, State: e.State, Why: line.Reason,
 	}, nil
+}
+
+// DecidedAll is what became of the intents that a person has decided about at once, or
+// would.
+type DecidedAll struct {
+	Done    bool              `json:"done"`    // false: it is what would be decided
+	Intents []IntentLine      `json:"intents"` // that are decided, as they are now
+	Refused []RefusedDecision `json:"refused"`
+}
+
+// RefusedDecision is an intent about which nothing was decided, and why.
+type RefusedDecision struct {
+	Key    receipt.Key `json:"key"`
+	Reason string      `json:"reason"`
+}
+
+// Undecided returns the intents about which a decision would be, of those that a filter
+// selects, whatever its state.
+func (j Journal) Undecided(how journal.Resolution, f IntentFilter) ([]receipt.Entry, error) {
+	f.State = receipt.StateInDoubt
+	if how == journal.Approve || how == journal.Disapprove || how == world.Reuse {
+		f.State = receipt.StateParked
+	}
+	return j.Selected(f)
+}
+
+// Preview returns what DecideAll would decide about.
+func (j Journal) Preview(entries []receipt.Entry) (*DecidedAll, error) {
+	a := &DecidedAll{Intents: []IntentLine{}, Refused: []RefusedDecision{}}
+	lines, err := j.IntentLines(entries)
+	for i := 0; err == nil && i < len(entries); i++ {
+		var line IntentLine
+		line, err = lines.Line(entries[i])
+		a.Intents = append(a.Intents, line)
+	}
+	return a, err
+}
+
+// DecideAll takes one decision about intents, as one durable batch: b says what, who and
+// why, and is bound to the params that each has.
+func (j Journal) DecideAll(ctx context.Context, entries []receipt.Entry, b journal.Resolved) (*DecidedAll, error) {
+	all := make([]journal.Resolved, len(entries))
+	for i := range entries {
+		all[i] = b
+		all[i].Key, all[i].Params = entries[i].Intent.Key, entries[i].Params
+	}
+	refused, err := j.Local.DecideAll(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	var taken []receipt.Entry
+	for i := range entries {
+		if refused[i] == nil {
+			now, _ := j.LedgerEntry(entries[i].Intent.Key)
+			taken = append(taken, now)
+		}
+	}
+	a, err := j.Preview(taken)
+	if err != nil {
+		return nil, err
+	}
+	a.Done = true
+	for i, why := range refused {
+		if why != nil {
+			a.Refused = append(a.Refused, RefusedDecision{entries[i].Intent.Key, why.Error()})
+		}
+	}
+	return a, nil
 }
 
 // Denied reports whether the gate denies now what was approved.

@@ -35,6 +35,17 @@ func (t Describer) Data(d canon.Raw) string {
 	return Brief(string(text))
 }
 
+// ParamsOf returns the params of an intent as Data does; empty where they cannot be read.
+func (t Describer) ParamsOf(key receipt.Key) string {
+	known, _ := t.LedgerEntry(key)
+	e, err := t.Entry(journal.Seq(known.Emitted))
+	if err != nil {
+		return ""
+	}
+	d, _ := e.Decision()
+	return t.Data(d.Params)
+}
+
 // Describe says what a record records, in one line: in the words of its kind, or in a
 // sentence of its own where what it says depends on more than its fields.
 func (t Describer) Describe(e *Entry) (string, error) {

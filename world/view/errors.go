@@ -19,7 +19,8 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-// The exit codes of worldctl.
+// The exit codes of worldctl. What does not read, or names what is not there (a file, a
+// world, a moment, a cell, an intent), is ExitUsage, whichever verb it is typed to.
 const (
 	ExitOK          = 0
 	ExitFailed      = 1
@@ -41,11 +42,11 @@ type Fault struct {
 }
 
 // FaultOf returns the first fault of the table that an error is; one with ExitFailed
-// and no code where it is none. A moment that reads as none is a mistake in the command
-// line, whatever else it is.
+// and no code where it is none. A moment that cannot be had is a mistake in the command
+// line, whatever form it has and whatever else it is.
 func FaultOf(err error) Fault {
 	f := inTable(err)
-	if as[*MomentError](err) && f.Exit == ExitFailed && !errors.Is(err, journal.ErrNotFound) {
+	if as[*MomentError](err) && f.Exit == ExitFailed {
 		f.Exit = ExitUsage
 	}
 	return f
@@ -104,7 +105,8 @@ func faultsOfWorlds() []Fault {
 		{is(journal.ErrFenced), "ended", unavailable, ExitConflict, ended},
 		{is(store.ErrClosed, journal.ErrUnknown, host.ErrClosed), "ended", unavailable, ExitFailed, ended},
 		{is(context.DeadlineExceeded), "deadline", unavailable, ExitFailed, late},
-		{is(local.ErrNoWorld), "", 0, ExitFailed, ""},
+		{is(local.ErrNoRecording), "", 0, ExitFailed, ""},
+		{is(local.ErrNoWorld), "", 0, ExitUsage, ""},
 		{is(local.ErrExists, store.ErrExists), "", 0, ExitConflict, ""},
 		{is(local.ErrBadID), "", 0, ExitUsage, ""},
 		{is(ErrNoBudget), "", 0, ExitFailed, ""},
@@ -146,7 +148,7 @@ func faultsOfInput() []Fault {
 		{is(world.ErrBadTick), "tick-passed", conflict, ExitFailed, ""},
 		{is(world.ErrRealClock), "real-clock", conflict, ExitFailed, ""},
 		{is(world.ErrClock), "clock-kept", conflict, ExitFailed, ""},
-		{is(world.ErrNoCell, world.ErrNoIntent), "not-found", missing, ExitFailed, ""},
+		{is(world.ErrNoCell, world.ErrNoIntent), "not-found", missing, ExitUsage, ""},
 		{is(world.ErrNotWaiting), "not-waiting", conflict, ExitFailed, ""},
 		{is(world.ErrOtherParams), "other-params", conflict, ExitConflict, ""},
 		{is(world.ErrNoRepeat), "no-repeat", conflict, ExitFailed, ""},
@@ -194,10 +196,10 @@ func faultsOfSnapshots() []Fault {
 		{is(world.ErrLeftPart), "left-part", conflict, ExitFailed, ""},
 		{is(snapshot.ErrBadName), "bad-name", unprocessable, ExitUsage, ""},
 		{is(snapshot.ErrNameTaken), "name-taken", conflict, ExitConflict, ""},
-		{is(snapshot.ErrNoSnapshot), "not-found", missing, ExitFailed, ""},
+		{is(snapshot.ErrNoSnapshot), "not-found", missing, ExitUsage, ""},
 		{is(snapshot.ErrAmbiguous), "ambiguous", conflict, ExitUsage, ""},
 		{is(snapshot.ErrPinned, snapshot.ErrLastSnapshot), "", 0, ExitConflict, ""},
-		{is(local.ErrSavedOther, local.ErrNotEmpty, local.ErrNoRecording, world.ErrForkEffects, world.ErrSameWorld), "", 0, ExitFailed, ""},
+		{is(local.ErrSavedOther, local.ErrNotEmpty, world.ErrForkEffects, world.ErrSameWorld), "", 0, ExitFailed, ""},
 	}
 }
 
@@ -211,7 +213,7 @@ func faultsOfReceipts() []Fault {
 		{is(host.ErrBadReceipt), "bad-receipt", unprocessable, ExitFailed, ""},
 		{is(receipt.ErrDuplicate), "answered", conflict, ExitFailed, ""},
 		{is(receipt.ErrWrongAttempt), "wrong-attempt", conflict, ExitFailed, ""},
-		{is(receipt.ErrUnknownIntent), "unknown-intent", unprocessable, ExitFailed, ""},
+		{is(receipt.ErrUnknownIntent), "unknown-intent", unprocessable, ExitUsage, ""},
 		{is(
 			receipt.ErrNotCanonical, receipt.ErrVersion, receipt.ErrStatus, receipt.ErrClass, receipt.ErrWrongWorld, receipt.ErrWrongIntent,
 			receipt.ErrUnknownKey, receipt.ErrRevokedKey, receipt.ErrBadHash, receipt.ErrBadMAC, receipt.ErrOverSize,
@@ -229,7 +231,9 @@ func faultsOfDisk() []Fault {
 		{is(journal.ErrArchived, store.ErrNothingToArchive, store.ErrNeededToOpen, store.ErrNewerFormat), "", 0, ExitFailed, ""},
 		{is(world.ErrEngine), "no-engine", conflict, ExitFailed, ""},
 		{is(local.ErrCutOff, local.ErrBytesLeft, local.ErrOfManifest, local.ErrInline, local.ErrNoPayload, local.ErrSeveral, local.ErrNoRange), "", 0, ExitFailed, ""},
+		{is(world.ErrCandidate), "bad-manifest", unprocessable, ExitUsage, ""}, // whatever is wrong with it that has no row of its own
 		{is(journal.ErrNotFound), "", 0, ExitFailed, ""},
 		{is(fs.ErrExist), "", 0, ExitConflict, ""},
+		{is(fs.ErrNotExist), "", 0, ExitUsage, ""},
 	}
 }

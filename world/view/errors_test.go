@@ -7,6 +7,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"net/http"
 	"path"
 	"path/filepath"
@@ -21,7 +22,9 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -128,6 +131,10 @@ func TestFirstFaultCounts(t *testing.T) {
 		{fmt.Errorf("%w: %w", host.ErrBadReceipt, receipt.ErrWrongAttempt), "bad-receipt", http.StatusUnprocessableEntity, view.ExitFailed},
 		{journal.ErrRedacted, "redacted", http.StatusGone, view.ExitFailed},
 		{journal.ErrNotFound, "", 0, view.ExitFailed},
+		{&view.MomentError{Name: "t9", Rule: "tick 9 is still to come", Err: journal.ErrNotFound}, "", 0, view.ExitUsage},
+		{&view.MomentError{Name: "noon", Err: snapshot.ErrNoSnapshot}, "not-found", http.StatusNotFound, view.ExitUsage},
+		{&fs.PathError{Op: "open", Path: "a", Err: fs.ErrNotExist}, "", 0, view.ExitUsage},
+		{fmt.Errorf("%w: %w", local.ErrNoRecording, local.ErrNoWorld), "", 0, view.ExitFailed},
 		{fmt.Errorf("%w: it needs kernel 9", world.ErrEngine), "no-engine", http.StatusConflict, view.ExitFailed},
 		{fmt.Errorf("local: spool: %w", syscall.EMFILE), "no-descriptors", http.StatusServiceUnavailable, view.ExitFailed},
 		{&store.DamageError{What: "record 3"}, "unreadable", http.StatusServiceUnavailable, view.ExitVerify},

@@ -78,13 +78,35 @@ func (j Journal) Ledger() (entries []receipt.Entry) {
 	return entries
 }
 
-// InState is Ledger for the intents in a state, any where it is empty. The error is
-// ErrState.
-func (j Journal) InState(state receipt.State) ([]receipt.Entry, error) {
-	if state != "" && !slices.Contains(receipt.States(), state) {
-		return nil, &world.InputError{Err: ErrState, Field: "state", Rule: fmt.Sprintf("%q", state)}
+// IntentFilter selects intents. What is empty selects all.
+type IntentFilter struct {
+	State receipt.State
+	Cell  string // a name, or the beginning of one with * behind it
+	Kind  string // likewise
+	Since string // a moment: those that were made there or later
+}
+
+// Selected is Ledger for the intents that a filter selects. The error is ErrState or a
+// *MomentError.
+func (j Journal) Selected(f IntentFilter) ([]receipt.Entry, error) {
+	if f.State != "" && !slices.Contains(receipt.States(), f.State) {
+		return nil, &world.InputError{Err: ErrState, Field: "state", Rule: fmt.Sprintf("%q", f.State)}
 	}
-	return slices.DeleteFunc(j.Ledger(), func(e receipt.Entry) bool { return state != "" && e.State != state }), nil
+	var since journal.Seq
+	if f.Since != "" {
+		m, err := j.Moment(f.Since)
+		if err != nil {
+			return nil, err
+		}
+		if since, err = j.firstOf(m, j.End()); err != nil {
+			return nil, err
+		}
+	}
+	fits := func(pattern, name string) bool { return pattern == "" || manifest.Match(pattern, name) }
+	return slices.DeleteFunc(j.Ledger(), func(e receipt.Entry) bool {
+		return f.State != "" && e.State != f.State || journal.Seq(e.Emitted) < since ||
+			!fits(f.Cell, e.Intent.Cell) || !fits(f.Kind, e.Intent.Kind)
+	}), nil
 }
 
 // minPrefix is the least number of digits of its key that name an intent.
@@ -309,7 +331,7 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 	}
 	switch b := end.Body.(type) {
 	case *journal.IntentDenied:
-		line.Decision, line.Reason = governance.Deny.String(), b.Code+": "+b.Reason
+		line.Decision, line.Reason = governance.Deny.String(), whyDenied(b)
 		line.Rules = append([]string{}, b.Rules...) // not those that let it through before
 	case *journal.IntentEnded:
 		line.Reason = explained(b.Payload)
@@ -327,13 +349,17 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 	return nil
 }
 
-// failure returns what the outside says in a receipt of a failure, if it is a text:
-// adapters put it under error, recordings may have nothing else.
 func failure(data []byte) string {
 	r, err := receipt.Decode(data)
 	if err != nil {
 		return "" // the kernel took it
 	}
+	return FailureOf(r)
+}
+
+// FailureOf returns what the outside says in a receipt of a failure, if it is a text:
+// adapters put it under error, recordings may have nothing else.
+func FailureOf(r *receipt.Receipt) string {
 	var payload any
 	if canon.Unmarshal(r.Payload, &payload) != nil {
 		return ""

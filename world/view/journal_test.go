@@ -235,7 +235,8 @@ func TestWorldIsShownAsItStands(t *testing.T) {
 		require.Equal(t, []any{"bank", "bank-1", 6, 1}, []any{s.World, s.WorldID, s.Cells, int(s.Manifest.Version)})
 		require.Equal(t, IntentCounts{Parked: 1, Committed: 2, Failed: 2, Denied: 1}, s.Intents)
 		require.Equal(t, s.Intents, CountsOf(&now))
-		c := CourseOf(&local.Driven{Ticks: 3, Records: 9, Status: now})
+		c, err := j.Course(&local.Driven{Ticks: 3, Records: 9, Status: now})
+		require.NoError(t, err)
 		require.Equal(t, []any{uint64(3), uint64(9), s.Time, s.Head, s.Intents, 1}, []any{c.Ticks, c.Records, c.Time, c.Head, c.Intents, c.CellsParked})
 		for name, parked := range map[string]bool{"ann": false, "fay": true} {
 			v, ok := w.Cell(reducer.Cell{Reducer: "teller", Key: name})

@@ -20,6 +20,7 @@ type Rollback struct {
 	PriorLen     journal.Seq          `json:"prior_journal_len"`
 	Abandoned    []journal.SideEffect `json:"abandoned"`
 	Reads        []journal.SideEffect `json:"reads"`    // what is left behind likewise and only read: it changed nothing outside
+	Events       int                  `json:"events"`   // that the world accepted since the snapshot: no cell has them any more
 	Proposal     *string              `json:"proposal"` // of the manifest that was in force at the snapshot; null: none was asked for, or it is in force
 
 	Done   *journal.RolledBack `json:"-"` // nil: nothing has changed
@@ -35,6 +36,9 @@ func (j Journal) Leaves(s *snapshot.Snapshot, b journal.RolledBack, withManifest
 	}
 	var left []journal.SideEffect
 	var err error
+	if a.Events, err = j.acceptedSince(s); err != nil {
+		return nil, err
+	}
 	j.Local.View(func(w *world.Moment) { left, err = w.Leaves(b) })
 	if err != nil {
 		return nil, err
@@ -52,8 +56,12 @@ func (j Journal) RollBack(ctx context.Context, s *snapshot.Snapshot, b journal.R
 	if err := j.former(a, s, withManifest); err != nil {
 		return nil, err
 	}
+	var err error
+	if a.Events, err = j.acceptedSince(s); err != nil {
+		return nil, err
+	}
 	var record journal.Seq
-	err := j.Local.Update(func(w *world.World) (err error) {
+	err = j.Local.Update(func(w *world.World) (err error) {
 		record, a.Done, err = w.Rollback(ctx, b)
 		return err
 	})
@@ -87,6 +95,21 @@ func (j Journal) RollBack(ctx context.Context, s *snapshot.Snapshot, b journal.R
 	name := ProposalName(n)
 	a.Proposal = &name
 	return a, nil
+}
+
+// acceptedSince counts the events of the history that were accepted since a snapshot.
+func (j Journal) acceptedSince(s *snapshot.Snapshot) (n int, err error) {
+	for e, err := range j.Scan(journal.Seq(s.Record), journal.KindSubmitted) {
+		if err != nil {
+			return 0, err
+		}
+		j.Local.View(func(w *world.Moment) {
+			if w.InHistory(e.ID) {
+				n++
+			}
+		})
+	}
+	return n, nil
 }
 
 // former finds the manifest that was in force at a snapshot, if it is to be proposed and

@@ -64,10 +64,10 @@ type CostDelta struct {
 	Micros int64 `json:"micros"`
 }
 
-// ShadowFrom returns how a shadow begins with the moment that a person named: with that
-// snapshot, or with the last before another moment, or the first record where there is
-// none. Without a name it begins with the last that so many records follow; see
-// world.ShadowConfig. The error is a *MomentError; a name that reads as no moment the shadow refuses.
+// ShadowFrom returns how a shadow begins with the moment that a person named: with the last
+// snapshot up to it, or the first record where there is none. Without a name it begins with
+// the last that so many records follow; see world.ShadowConfig. The error is a *MomentError;
+// a name that reads as no moment the shadow refuses.
 func (j Journal) ShadowFrom(name string, last journal.Seq) (cfg world.ShadowConfig, err error) {
 	if name == "" {
 		return world.ShadowConfig{Last: last}, nil
@@ -77,12 +77,7 @@ func (j Journal) ShadowFrom(name string, last journal.Seq) (cfg world.ShadowConf
 	if errors.As(err, &none) && none.Rule == "" {
 		return world.ShadowConfig{From: name}, nil
 	}
-	if s, err := j.Snapshot(name); err == nil && journal.Seq(s.Record) == id {
-		cfg.From = s.Name
-	} else {
-		cfg.Last = max(1, j.End()-id)
-	}
-	return cfg, err
+	return world.ShadowConfig{At: id}, err
 }
 
 // ShadowOf returns a report as it is shown, about a proposal and with the record that

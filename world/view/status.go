@@ -5,7 +5,6 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
-	"github.com/worldkernel/worldkernel/world/local"
 )
 
 // Status says where a world stands, as `worldctl status -o json` does.
@@ -23,28 +22,6 @@ type Status struct {
 	Snapshots     int            `json:"snapshots"`
 	Idle          bool           `json:"idle"`
 	Anchor        Anchor         `json:"anchor"`
-}
-
-// Course says what came of driving a world, as `worldctl run -o json` does.
-type Course struct {
-	Ticks         uint64        `json:"ticks"`   // that were run
-	Records       uint64        `json:"records"` // that the journal has more
-	Time          manifest.Tick `json:"time"`
-	Head          journal.Head  `json:"head"`
-	EventsPending int           `json:"events_pending"`
-	CellsParked   int           `json:"cells_parked"`
-	Intents       IntentCounts  `json:"intents"`
-	Timers        int           `json:"timers"`
-	Idle          bool          `json:"idle"`
-}
-
-// CourseOf returns what came of driving a world as it is shown.
-func CourseOf(d *local.Driven) Course {
-	s := &d.Status
-	return Course{
-		Ticks: d.Ticks, Records: d.Records, Time: s.Time, Head: s.Head, EventsPending: s.EventsPending,
-		CellsParked: s.Parked, Intents: CountsOf(s), Timers: s.Timers, Idle: s.Idle,
-	}
 }
 
 // ManifestInLine names a manifest.

@@ -38,18 +38,22 @@ func Cost(n receipt.Cost) string {
 		n    uint64
 		name string
 	}{{n.Calls, "call"}, {n.Tokens, "token"}, {n.Bytes, "byte"}, {n.Micros, "micro"}} {
-		switch u.n {
-		case 0:
-		case 1:
-			out = append(out, "1 "+u.name)
-		default:
-			out = append(out, fmt.Sprintf("%d %ss", u.n, u.name))
+		if u.n > 0 {
+			out = append(out, Number(u.n, u.name))
 		}
 	}
 	if len(out) == 0 {
 		return "no calls"
 	}
 	return strings.Join(out, ", ")
+}
+
+// Number prints how many there are of something: 0 calls, 1 call, 2 calls.
+func Number[N int | uint64](n N, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Arrow prints what a value was and is, once where it did not change.

@@ -13,6 +13,7 @@ import (
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/api"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // session is the work for one world under one manifest.
@@ -89,6 +90,9 @@ func (s *session) ask() (later []offer, err error) {
 		}
 		switch {
 		case err != nil:
+			if refusal(err) != nil && s.over.Err() == nil {
+				s.log.Error("the server refuses the worker, which ends after what it has begun", "error", err)
+			}
 			return nil, unlessOver(s.over, err)
 		case in != s.rules.hash:
 			for range offers {
@@ -287,8 +291,8 @@ func (s *session) logResult(r *receipt.Receipt) {
 	switch r.Status {
 	case receipt.StatusOK, receipt.StatusCancelled:
 		s.log.Debug("an effect was performed", about...)
-	default: // worldctl receipt show has what the adapter said
-		s.log.Warn("an effect has failed", append(about, "outcome", r.Outcome())...)
+	default:
+		s.log.Warn("an effect has failed", append(about, "outcome", r.Outcome(), "reason", view.FailureOf(r))...)
 	}
 }
 

@@ -258,7 +258,7 @@ func TestAWorkerTellsOfEffectsThatFailed(t *testing.T) {
 	s.until(receipt.StateFailed, 3)
 	require.NoError(t, stop())
 	require.Equal(t, 3, strings.Count(log.String(), `level=WARN msg="an effect has failed" world=w kind=tool.a key=`), log.String())
-	require.Contains(t, log.String(), "status=error outcome=permanent_failure")
+	require.Contains(t, log.String(), "status=error outcome=permanent_failure reason=")
 }
 
 func TestSeveralWorkersPerformEachEffectOnce(t *testing.T) {

@@ -1,0 +1,103 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// Course says what came of driving a world, as `worldctl run -o json` does.
+type Course struct {
+	Ticks         uint64        `json:"ticks"`   // that were run
+	Records       uint64        `json:"records"` // that the journal has more
+	Time          manifest.Tick `json:"time"`
+	Head          journal.Head  `json:"head"`
+	EventsPending int           `json:"events_pending"`
+	CellsParked   int           `json:"cells_parked"`
+	Intents       IntentCounts  `json:"intents"`
+	Timers        int           `json:"timers"`
+	Idle          bool          `json:"idle"`
+	DeniedBy      []DeniedBy    `json:"denied_by"`     // what denied intents meanwhile, the most first
+	Uncompensated []receipt.Key `json:"uncompensated"` // intents whose compensation came to nothing meanwhile
+}
+
+// DeniedBy is what denied intents, and how many.
+type DeniedBy struct {
+	By      string `json:"by"` // rules of the policy, or a capability, and why
+	Intents int    `json:"intents"`
+}
+
+// Course returns what came of driving a world as it is shown.
+func (j Journal) Course(d *local.Driven) (Course, error) {
+	s := &d.Status
+	c := Course{
+		Ticks: d.Ticks, Records: d.Records, Time: s.Time, Head: s.Head, EventsPending: s.EventsPending,
+		CellsParked: s.Parked, Intents: CountsOf(s), Timers: s.Timers, Idle: s.Idle,
+		DeniedBy: []DeniedBy{}, Uncompensated: []receipt.Key{},
+	}
+	if d.Denied == 0 && d.Failed == 0 {
+		return c, nil
+	}
+	since := s.Head.ID - journal.Seq(d.Records)
+	for _, e := range j.Ledger() {
+		if journal.Seq(e.Finished) <= since {
+			continue
+		}
+		if e.For != nil && (e.State == receipt.StateFailed || e.State == receipt.StateDenied) {
+			c.Uncompensated = append(c.Uncompensated, *e.For)
+		}
+		if e.State != receipt.StateDenied {
+			continue
+		}
+		end, err := j.Entry(journal.Seq(e.Finished))
+		if err != nil {
+			return c, err
+		}
+		if b, ok := end.Body.(*journal.IntentDenied); ok {
+			c.denied(whatDenied(b))
+		}
+	}
+	slices.SortStableFunc(c.DeniedBy, func(a, b DeniedBy) int {
+		return cmp.Or(cmp.Compare(b.Intents, a.Intents), cmp.Compare(a.By, b.By))
+	})
+	return c, nil
+}
+
+func (c *Course) denied(by string) {
+	i := slices.IndexFunc(c.DeniedBy, func(d DeniedBy) bool { return d.By == by })
+	if i < 0 {
+		i = len(c.DeniedBy)
+		c.DeniedBy = append(c.DeniedBy, DeniedBy{By: by})
+	}
+	c.DeniedBy[i].Intents++
+}
+
+// whatDenied names the rules that denied an intent, or the capability, with the code.
+func whatDenied(b *journal.IntentDenied) string {
+	by := decidedBy(b.Rules, b.Code)
+	if ofCapability(b) {
+		by = "capability " + b.Cap + ": " + by
+	}
+	return by
+}
+
+// ofCapability reports whether a capability, or its budget, denied an intent.
+func ofCapability(b *journal.IntentDenied) bool {
+	person := strings.HasPrefix(b.Code, "approval_")
+	return len(b.Rules) == 0 && b.Cap != "" && b.Code != string(governance.CodeNoPolicy) && !person
+}
+
+// whyDenied says why an intent was denied, and by which capability where the reason names
+// none.
+func whyDenied(b *journal.IntentDenied) string {
+	if ofCapability(b) {
+		return b.Code + ": " + b.Reason + " (capability " + b.Cap + ")"
+	}
+	return b.Code + ": " + b.Reason
+}
