@@ -53,6 +53,11 @@ type Config struct {
 	// at their top level: of all of them together. nil: each has its engine's limits.
 	Within *reducer.Bounds
 
+	// Program is asked before each start of a program of an exec or mcp effect: its
+	// path, which may be a link, and its arguments, in Dir. With an error it does not
+	// start. nil: nothing stands in the way.
+	Program func(path string, args []string) error
+
 	EffectLog string        // file of the effect store; empty: live effects are refused
 	Workers   int           // effects performed at once; below 1: DefaultWorkers
 	Lease     time.Duration // how long after its timeout an attempt may take to end, and is a worker's elsewhere without Renew; 0: DefaultLease
@@ -152,7 +157,7 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 		if e.adapter = cfg.Instead[kind]; e.adapter != nil {
 			continue
 		}
-		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve, Shared: common, secrets: hidden, egress: cfg.Egress}
+		s := Setup{Kind: kind, Effect: e.declared, Dir: cfg.Dir, Secret: hidden.resolve, Shared: common, Program: cfg.Program, secrets: hidden, egress: cfg.Egress}
 		s.Config, s.File = e.declared.Config, cfg.files(e.declared.Files, contents)
 		a, err := build(adapters, "adapter", e.declared.Adapter, s)
 		d, ok := a.(Deterministic)

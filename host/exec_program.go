@@ -42,6 +42,11 @@ func (p *program) run(ctx context.Context, input []byte, external string, of att
 	if err != nil {
 		return nil, fmt.Errorf("program %s: %w", p.Program, cause(err))
 	}
+	if p.setup.Program != nil {
+		if err := p.setup.Program(path, p.Args); err != nil {
+			return nil, fmt.Errorf("program %s: %w", p.Program, err)
+		}
+	}
 	env, err := p.environment(external, of)
 	if err != nil {
 		return nil, err

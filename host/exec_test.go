@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -97,6 +98,18 @@ func TestExecGivesShellCharactersNoMeaning(t *testing.T) {
 	require.Equal(t, append(want, int64(0)), got)
 	program := execIn(t, Setup{Dir: dir, Config: liveData(t, `{"program": "touch pwned; sh"}`)})
 	require.Equal(t, "not_found", codeIn(t, performed(t, program, `null`)))
+	require.NoFileExists(t, filepath.Join(dir, "pwned"))
+}
+
+func TestProgramThatMayNotStartDoesNot(t *testing.T) {
+	dir := t.TempDir()
+	s := Setup{Dir: dir, Config: shell(t, "touch pwned", nil)}
+	s.Program = func(path string, args []string) error {
+		require.True(t, filepath.IsAbs(path))
+		require.Contains(t, strings.Join(args, " "), "touch pwned")
+		return &governance.CapError{Code: "not_trusted", Reason: "no"}
+	}
+	require.Equal(t, "not_trusted", codeIn(t, performed(t, execIn(t, s), `null`)))
 	require.NoFileExists(t, filepath.Join(dir, "pwned"))
 }
 

@@ -196,6 +196,9 @@ type Setup struct {
 	// value is needed, not in a Factory.
 	Secret func(reference string) (string, error)
 
+	// Program is to be asked right before a program starts, see Config; nil: any may.
+	Program func(path string, args []string) error
+
 	secrets *secrets                                  // nil: none of a Host's
 	egress  func(to *url.URL, secrets []string) error // of Config
 }

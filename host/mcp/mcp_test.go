@@ -188,6 +188,21 @@ func TestProgramKnowsWhatConfigSays(t *testing.T) {
 	require.Equal(t, s.Dir, v.Dir)
 }
 
+func TestProgramThatMayNotStartDoesNot(t *testing.T) {
+	s := setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{})
+	asked := 0
+	s.Program = func(path string, _ []string) error {
+		asked++
+		require.True(t, filepath.IsAbs(path))
+		return errors.New("not here")
+	}
+	got, err := adapterOf(t, s).Perform(t.Context(), callOf(t, "echo", `{}`))
+	require.NoError(t, err)
+	require.NotEqual(t, receipt.StatusOK, got.Status)
+	require.Contains(t, string(got.Payload), "not here")
+	require.Equal(t, 1, asked)
+}
+
 func TestSessionIsShared(t *testing.T) {
 	s := setupOf(t, stdioConfig(t, "stdio"), manifest.Effect{})
 	s.Shared = make(map[any]any)

@@ -76,6 +76,7 @@ type server struct {
 	target *governance.MCPTarget
 	dir    string // the world's
 	secret func(reference string) (string, error)
+	may    func(path string, args []string) error // see host.Config.Program; nil: any program may start
 	tail   func(bytes int) *host.Tail
 	life   context.Context // ends at close
 	end    context.CancelFunc
@@ -98,7 +99,7 @@ type opening struct {
 
 func newServer(s host.Setup, target *governance.MCPTarget) *server {
 	life, end := context.WithCancel(context.Background())
-	return &server{target: target, dir: s.Dir, secret: s.Secret, tail: s.Tail, life: life, end: end}
+	return &server{target: target, dir: s.Dir, secret: s.Secret, may: s.Program, tail: s.Tail, life: life, end: end}
 }
 
 // session returns the session, or begins one.

@@ -52,6 +52,11 @@ func (sv *server) start() (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	if sv.may != nil {
+		if err := sv.may(path, sv.target.Command[1:]); err != nil {
+			return nil, fmt.Errorf("program %s: %w", sv.target.Command[0], err)
+		}
+	}
 	p := &process{cmd: exec.Command(path, sv.target.Command[1:]...), eof: make(chan struct{}), turn: make(chan struct{}, 1), stderr: sv.tail(maxStderrBytes)}
 	p.stop = sync.OnceFunc(p.end)
 	p.cmd.Args[0], p.cmd.Dir, p.cmd.Stderr, p.cmd.WaitDelay = sv.target.Command[0], dir, p.stderr, grace

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -44,125 +42,20 @@ func fromJSON(data []byte, maxDigits int) (Raw, error) {
 		}
 		i += size
 	}
-	r := jsonReader{json.NewDecoder(bytes.NewReader(data)), maxDigits}
-	r.UseNumber()
-	b, err := r.appendValue(nil, MaxDepth)
+	r := jsonReader{in: data, maxDigits: maxDigits}
+	err := r.value(MaxDepth)
+	if r.space(); err == nil && r.at < len(data) {
+		err = errNotRead
+	}
+	if errors.Is(err, errNotRead) {
+		if fault := faultOf(data, maxDigits); fault != nil {
+			return nil, fault
+		}
+	}
 	if err != nil {
 		return nil, below("$", err)
 	}
-	if _, err := r.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("canon: more than one JSON value")
-	}
-	return b, nil
-}
-
-// jsonReader reads the tokens of one JSON value.
-type jsonReader struct {
-	*json.Decoder
-	maxDigits int // of an integer
-}
-
-// jsonError is a fault at a path. The path is put together on the way out, so
-// that values without a fault do not pay for it.
-type jsonError struct {
-	path string
-	err  error
-}
-
-func (e *jsonError) Error() string { return fmt.Sprintf("canon: %s: %v", e.path, e.err) }
-func (e *jsonError) Unwrap() error { return e.err }
-
-// below puts the path of err under step.
-func below(step string, err error) error {
-	if inner := (*jsonError)(nil); errors.As(err, &inner) {
-		return &jsonError{step + inner.path, inner.err}
-	}
-	return &jsonError{step, err}
-}
-
-// appendValue appends the next value; depth is how many containers may still be
-// opened.
-func (r *jsonReader) appendValue(b []byte, depth int) ([]byte, error) {
-	token, err := r.next()
-	if err != nil {
-		return nil, err
-	}
-	switch t := token.(type) {
-	case json.Delim:
-		if depth == 0 {
-			return nil, fmt.Errorf("nested deeper than %d", MaxDepth)
-		}
-		if t == '[' {
-			return r.appendArray(b, depth-1)
-		}
-		return r.appendObject(b, depth-1)
-	case string:
-		return AppendText(b, t), nil
-	case json.Number:
-		return appendNumber(b, t.String(), r.maxDigits)
-	case bool:
-		return AppendBool(b, t), nil
-	default:
-		return AppendNull(b), nil
-	}
-}
-
-func (r *jsonReader) next() (json.Token, error) {
-	token, err := r.Token()
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return nil, fmt.Errorf("not JSON: %w", err)
-	}
-	return token, nil
-}
-
-func (r *jsonReader) appendArray(b []byte, depth int) ([]byte, error) {
-	var items []byte
-	n := 0
-	for ; r.More(); n++ {
-		var err error
-		if items, err = r.appendValue(items, depth); err != nil {
-			return nil, below("["+strconv.Itoa(n)+"]", err)
-		}
-	}
-	if _, err := r.next(); err != nil {
-		return nil, err
-	}
-	return append(AppendArray(b, n), items...), nil
-}
-
-func (r *jsonReader) appendObject(b []byte, depth int) ([]byte, error) {
-	type pair struct {
-		name      string
-		key, item []byte
-	}
-	var pairs []pair
-	for r.More() {
-		token, err := r.next()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := token.(string) // the decoder lets nothing else stand here
-		item, err := r.appendValue(nil, depth)
-		if err != nil {
-			return nil, below("."+name, err)
-		}
-		pairs = append(pairs, pair{name, AppendText(nil, name), item})
-	}
-	if _, err := r.next(); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(pairs, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
-	b = AppendMap(b, len(pairs))
-	for i, p := range pairs {
-		if i > 0 && p.name == pairs[i-1].name {
-			return nil, fmt.Errorf("duplicate key %q", p.name)
-		}
-		b = append(append(b, p.key...), p.item...)
-	}
-	return b, nil
+	return bytes.Clone(r.out), nil // without the room that it grew into
 }
 
 func appendNumber(b []byte, s string, maxDigits int) ([]byte, error) {

@@ -55,7 +55,9 @@ type Server struct {
 	waits         *slots // of workers
 	verifications *slots // and of shadows
 	health        *slots
-	turns         *slots // of calls that work
+	strangers     *strangers
+	probes        *strangers // who ask /healthz
+	turns         *slots     // of calls that work
 	metrics       *metrics
 
 	life    context.Context // ends with the server
@@ -109,6 +111,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.tokens.Store(cfg.Tokens)
 	s.life, s.end = context.WithCancel(context.Background())
+	s.strangers, s.probes = newStrangers(s.life, l), newStrangers(s.life, l)
 	for _, h := range s.worlds { // order cannot show: each has a life of its own
 		h.life, h.end = context.WithCancel(s.life)
 	}

@@ -77,9 +77,11 @@ type intents struct {
 }
 
 // lived is a server of one world in which a bit of everything has happened.
-func lived(t testing.TB) *served {
+func lived(t testing.TB) *served { t.Helper(); return livedWithin(t, api.Limits{}) }
+
+func livedWithin(t testing.TB, limits api.Limits) *served {
 	t.Helper()
-	s := serve(t, api.Config{Worlds: worlds(t, "w")})
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: limits})
 	s.post("/api/worlds/w/events", act("a", map[string]any{"effect": "tool.a", "param": "x"}, map[string]any{"effect": "tool.bad"},
 		map[string]any{"effect": "tool.b", "param": "wait"}, map[string]any{"emit": "ping", "to": "b"}, map[string]any{"timer": 2}))
 	s.post("/api/worlds/w/events", act("a", map[string]any{"effect": "tool.a", "param": "error"}))

@@ -32,7 +32,8 @@ type call struct {
 	server *Server
 	out    *answerWriter
 	route  *route          // nil: none was found
-	token  *token          // nil: the route is open to everybody
+	bearer *token          // that the caller shows; nil: none that is known
+	token  *token          // that counts: nil where the route is open to everybody
 	world  *hosted         // nil: the route names none
 	follow context.Context // what a follower lives in: without the deadline of an answer
 	free   func()          // gives the slot back; nil: there is none
@@ -173,7 +174,11 @@ func unread(err error) error {
 // Where there is none the struct stays as it is.
 func (c *call) decode(into any) error { return c.decodeWithin(c.server.cfg.Limits.BodyBytes, into) }
 
-// decodeWithin is decode with another limit.
+// unhurried is how many bytes a body may have at most whose parsing takes no turn.
+const unhurried = 4 << 10
+
+// decodeWithin is decode with another limit. Large bodies are parsed in turns, which end
+// before what is asked for begins.
 func (c *call) decodeWithin(limit int64, into any) error {
 	data, err := c.body(limit)
 	if err != nil || len(data) == 0 {
@@ -181,6 +186,12 @@ func (c *call) decodeWithin(limit int64, into any) error {
 	}
 	if c.mediaType() != jsonType {
 		return errMediaType()
+	}
+	if limit > unhurried {
+		if err := c.takeTurn(); err != nil {
+			return err
+		}
+		defer c.yield()
 	}
 	if _, err := canon.FromJSON(data); err != nil { // which names the place, and knows duplicate keys
 		return badRequest("", err.Error())

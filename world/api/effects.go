@@ -155,8 +155,9 @@ func acquireEffects(c *call) error {
 }
 
 func renewEffect(c *call) error {
+	const most = unhurried // so that it does not wait for others of its token
 	var req RenewRequest
-	if err := c.decode(&req); err != nil {
+	if err := c.decodeWithin(most, &req); err != nil {
 		return err
 	}
 	nonce, err := parseNonce(req.Nonce)

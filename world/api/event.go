@@ -53,7 +53,11 @@ func submit(c *call) error {
 	if len(text) > 0 && c.mediaType() != jsonType {
 		return errMediaType()
 	}
+	if err := c.takeTurn(); err != nil {
+		return err
+	}
 	event, _, err := readEvent(text)
+	c.yield() // it waits for the disk
 	if err != nil {
 		return err
 	}

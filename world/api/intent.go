@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strconv"
+
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/view"
 )
@@ -29,6 +31,7 @@ func listIntents(c *call) error {
 	if err != nil {
 		return err
 	}
+	room := c.room()
 	for i := range entries {
 		if err := c.Context().Err(); err != nil {
 			return err
@@ -36,6 +39,10 @@ func listIntents(c *call) error {
 		line, err := lines.Line(entries[i])
 		if err != nil {
 			return err
+		}
+		if !room.take(len(line.Params)) {
+			out.Next = c.next(strconv.FormatUint(entries[i-1].Emitted, 10))
+			break
 		}
 		out.Intents = append(out.Intents, line)
 	}

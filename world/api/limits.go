@@ -25,11 +25,13 @@ type Limits struct {
 	Verifications Slots         // and shadows; All 0: DefaultVerifications
 	Turns         Slots         // that work on an answer, of those above; All 0: two for each processor
 	Health        int           // that are told at once how the server is; 0: DefaultHealth
+	Strangers     Strangers     // requests without a token that is known
 	Wait          time.Duration // for a slot; 0: DefaultWait
 
-	Page  int // items of a list; 0: DefaultPage
-	Scan  int // records that a page of a list looks at; 0: DefaultScan
-	Ticks int // of one step; 0: DefaultTicks
+	Page      int // items of a list; 0: DefaultPage
+	PageBytes int // of a list's items as the world has them, but for the first; 0: DefaultPageBytes
+	Scan      int // records that a page of a list looks at; 0: DefaultScan
+	Ticks     int // of one step; 0: DefaultTicks
 
 	Head      time.Duration // of a request, without its body; 0: DefaultHead
 	Read      time.Duration // a request, with its body; 0: DefaultRead
@@ -56,11 +58,13 @@ const (
 	DefaultWaits         = 64
 	DefaultVerifications = 16
 	DefaultHealth        = 4
+	DefaultStrangers     = 100
 	DefaultWait          = 2 * time.Second
 
-	DefaultPage  = 1000
-	DefaultScan  = 100_000
-	DefaultTicks = 1000
+	DefaultPage      = 1000
+	DefaultPageBytes = 4 << 20
+	DefaultScan      = 100_000
+	DefaultTicks     = 1000
 
 	DefaultHead      = 10 * time.Second
 	DefaultRead      = time.Minute
@@ -90,8 +94,11 @@ func (l Limits) withDefaults() Limits {
 	l.Verifications = l.Verifications.withDefaults(DefaultVerifications)
 	l.Turns = l.Turns.withDefaults(2 * runtime.GOMAXPROCS(0)) // a quarter of which are half the processors
 	l.Health = orDefault(l.Health, DefaultHealth)
+	l.Strangers.All = orDefault(l.Strangers.All, DefaultStrangers)
+	l.Strangers.Address = orDefault(l.Strangers.Address, max(1, l.Strangers.All/5))
 	l.Wait = orDefault(l.Wait, DefaultWait)
 	l.Page = orDefault(l.Page, DefaultPage)
+	l.PageBytes = orDefault(l.PageBytes, DefaultPageBytes)
 	l.Scan = orDefault(l.Scan, DefaultScan)
 	l.Ticks = orDefault(l.Ticks, DefaultTicks)
 	l.Head = orDefault(l.Head, DefaultHead)
@@ -169,7 +176,9 @@ func (l *Limits) named() []Limit {
 			Limit{Name: k.name + ".token", Of: k.of + ", of one token", value: &k.slots.Token},
 			Limit{Name: k.name + ".world", Of: k.of + ", about one world", value: &k.slots.World})
 	}
-	return append(all, Limit{Name: "health", Of: "requests of /healthz", value: &l.Health})
+	return append(all, Limit{Name: "health", Of: "requests of /healthz", value: &l.Health},
+		Limit{Name: "strangers", Of: "requests in a second without a token that is known", value: &l.Strangers.All},
+		Limit{Name: "strangers.address", Of: "such requests, from one address", value: &l.Strangers.Address})
 }
 
 func orDefault[T int | int64 | time.Duration](n, otherwise T) T {

@@ -69,12 +69,17 @@ func page(c *call, s view.Selection, use func(*view.Entry) error) (next *string,
 		return nil, err
 	}
 	head, looked, last, more := c.world.Local.Head().ID, 0, journal.Seq(0), false
+	room := c.room()
 	for x, err := range c.world.Look(&s) {
 		if err == nil {
 			err = c.Context().Err()
 		}
 		if err != nil {
 			return nil, err
+		}
+		if x.Entry != nil && !room.take(len(x.Entry.Raw)) {
+			more = true
+			break
 		}
 		looked, last = looked+1, x.ID
 		if x.Entry != nil {
@@ -97,6 +102,23 @@ func page(c *call, s view.Selection, use func(*view.Entry) error) (next *string,
 		return nil, nil
 	}
 	return c.next(strconv.FormatUint(uint64(last), 10)), nil
+}
+
+// room is what is left of the bytes of a page.
+type room struct {
+	left  int
+	taken bool
+}
+
+func (c *call) room() *room { return &room{left: c.server.cfg.Limits.PageBytes} }
+
+// take reports whether the page has room for another item: for the first in any case.
+func (r *room) take(bytes int) bool {
+	if r.taken && bytes > r.left {
+		return false
+	}
+	r.left, r.taken = r.left-bytes, true
+	return true
 }
 
 func showRecord(c *call) error {

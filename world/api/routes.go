@@ -24,6 +24,9 @@ func (rt *route) ofWorld() bool { return strings.HasPrefix(rt.path, ofWorld) }
 // caller likes: pages do. A verification takes its turns itself.
 func (rt *route) works() bool { return rt.method == http.MethodGet && !rt.health && !rt.long }
 
+// healthPath tells how the server is, to everybody.
+const healthPath = "/healthz"
+
 // ofWorld begins the paths of what is about one world.
 const ofWorld = "/api/worlds/{id}"
 
@@ -32,7 +35,7 @@ const ofWorld = "/api/worlds/{id}"
 func routes() []route {
 	get, post := http.MethodGet, http.MethodPost
 	return []route{
-		{method: get, path: "/healthz", scope: scopeOpen, health: true, answer: health},
+		{method: get, path: healthPath, scope: scopeOpen, health: true, answer: health},
 		{method: get, path: "/metrics", scope: ScopeRead, metrics: true, answer: showMetrics},
 		{method: get, path: "/api/openapi.yaml", scope: ScopeRead, answer: showDocumentYAML},
 		{method: get, path: "/api/openapi.json", scope: ScopeRead, answer: showDocumentJSON},

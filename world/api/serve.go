@@ -16,6 +16,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c := &call{Request: r, server: s}
 	c.out = &answerWriter{ResponseWriter: w, call: c}
 	err := s.dispatch(c)
+	if f := failureOf(err); f != nil && f.Limit == "" && c.bearer != nil && c.free == nil {
+		c.token = c.bearer
+		_ = c.takeTurn() // what is refused at once would come faster than all else
+	}
 	c.yield()
 	if c.free != nil {
 		c.free()
@@ -46,6 +50,19 @@ func (s *Server) log(c *call, err error, took time.Duration) {
 
 // dispatch finds the route of a request.
 func (s *Server) dispatch(c *call) error {
+	kind, secret, _ := strings.Cut(c.Header.Get("Authorization"), " ")
+	if strings.EqualFold(kind, "Bearer") {
+		c.bearer = s.tokens.Load().find(strings.TrimSpace(secret))
+	}
+	if c.URL.Path == healthPath {
+		if err := s.probes.admit(c.Request); err != nil {
+			return err
+		}
+	} else if c.bearer == nil {
+		if err := s.strangers.admit(c.Request); err != nil {
+			return err
+		}
+	}
 	if err := s.checkHost(c.Request); err != nil {
 		return err
 	}
@@ -159,13 +176,12 @@ func (s *Server) authorize(c *call) error {
 	if scope == scopeOpen || c.route.metrics && s.cfg.OpenMetrics {
 		return nil
 	}
-	kind, secret, _ := strings.Cut(c.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(kind, "Bearer") {
+	if kind, _, _ := strings.Cut(c.Header.Get("Authorization"), " "); !strings.EqualFold(kind, "Bearer") {
 		f := failed(http.StatusUnauthorized, "unauthorized", "a bearer token is needed")
 		f.header.Set("WWW-Authenticate", `Bearer realm="worldkernel"`)
 		return f
 	}
-	if c.token = s.tokens.Load().find(strings.TrimSpace(secret)); c.token == nil {
+	if c.token = c.bearer; c.token == nil {
 		f := failed(http.StatusUnauthorized, "unauthorized", "the token is not one that this server takes")
 		f.header.Set("WWW-Authenticate", `Bearer realm="worldkernel", error="invalid_token"`)
 		return f

@@ -22,11 +22,14 @@ import (
 
 // Bounds of requests.
 const (
-	maxAnswer = 256 << 20              // bytes: many offers with large params
-	firstWait = 100 * time.Millisecond // before a request is made again
-	maxWait   = 5 * time.Second        // likewise, after many failures
-	callLimit = 30 * time.Second       // of a request, but for the wait that it asks for
-	pollWait  = 2 * time.Second        // of a request for attempts: whoever stops the worker waits for it
+	maxAnswer   = 1 << 20                // bytes, but for the following
+	maxOffers   = 256 << 20              // likewise, of an answer with offers, which may have large params
+	maxManifest = 64 << 20               // likewise
+	maxContents = 64 << 20               // likewise, of all that effects under one manifest need
+	firstWait   = 100 * time.Millisecond // before a request is made again
+	maxWait     = 5 * time.Second        // likewise, after many failures
+	callLimit   = 30 * time.Second       // of a request, but for the wait that it asks for
+	pollWait    = 2 * time.Second        // of a request for attempts: whoever stops the worker waits for it
 )
 
 // errElsewhere says that a request would go where the token must not.
@@ -83,20 +86,48 @@ func refusal(err error) *refusedError {
 	return e
 }
 
-// get reads an answer in JSON, or its bytes where out is a *[]byte.
-func (c *client) get(ctx context.Context, path string, out any) error {
-	return c.call(ctx, http.MethodGet, path, nil, out)
+// errTooLarge says that an answer has more bytes than it may.
+var errTooLarge = errors.New("the answer is too large")
+
+// get reads an answer in JSON, or its bytes where out is a *[]byte, of so many bytes at
+// most.
+func (c *client) get(ctx context.Context, path string, most int, out any) error {
+	return c.call(ctx, http.MethodGet, path, nil, func(body io.Reader) error { return read(body, most, out) })
 }
 
 func (c *client) post(ctx context.Context, path string, in, out any) error {
+	return c.ask(ctx, path, in, func(body io.Reader) error { return read(body, maxAnswer, out) })
+}
+
+// ask is post for an answer that take reads.
+func (c *client) ask(ctx context.Context, path string, in any, take func(io.Reader) error) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, http.MethodPost, path, body, out)
+	return c.call(ctx, http.MethodPost, path, body, take)
 }
 
-func (c *client) call(ctx context.Context, method, path string, body []byte, out any) error {
+// read reads an answer of so many bytes at most; see get.
+func read(body io.Reader, most int, out any) error {
+	data, err := io.ReadAll(io.LimitReader(body, int64(most)+1))
+	switch {
+	case err != nil:
+		return err
+	case len(data) > most:
+		return fmt.Errorf("%w: more than %d bytes", errTooLarge, most)
+	}
+	if raw, ok := out.(*[]byte); ok {
+		*raw = data
+		return nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return fmt.Errorf("the answer is not what it has to be: %w", err)
+	}
+	return nil
+}
+
+func (c *client) call(ctx context.Context, method, path string, body []byte, take func(io.Reader) error) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -110,23 +141,14 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, out
 		return err
 	}
 	defer func() { _ = res.Body.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
-	switch {
-	case err != nil:
+	if res.StatusCode < http.StatusMultipleChoices {
+		return take(res.Body)
+	}
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
 		return err
-	case len(data) > maxAnswer:
-		return fmt.Errorf("the answer has more than %d bytes", maxAnswer)
-	case res.StatusCode >= http.StatusMultipleChoices:
-		return refused(res, data)
 	}
-	if raw, ok := out.(*[]byte); ok {
-		*raw = data
-		return nil
-	}
-	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("the answer is not what it has to be: %w", err)
-	}
-	return nil
+	return refused(res, data)
 }
 
 func refused(res *http.Response, data []byte) error {
@@ -150,7 +172,8 @@ func persist(ctx context.Context, note func(err error, wait time.Duration), ask 
 		limited, cancel := context.WithTimeout(ctx, callLimit)
 		defer cancel()
 		err := ask(limited)
-		if said := refusal(err); said != nil && !said.transient() {
+		said := refusal(err)
+		if said != nil && !said.transient() || errors.Is(err, errTooLarge) || errors.Is(err, errTooMany) {
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
@@ -171,7 +194,7 @@ func (c *client) worlds(ctx context.Context, named []string, log *slog.Logger) (
 		return slices.Compact(slices.Sorted(slices.Values(named))), nil
 	}
 	var list api.Worlds
-	err := persist(ctx, noteIn(log, "worlds"), func(ctx context.Context) error { return c.get(ctx, "/api/worlds", &list) })
+	err := persist(ctx, noteIn(log, "worlds"), func(ctx context.Context) error { return c.get(ctx, "/api/worlds", maxAnswer, &list) })
 	if err != nil {
 		return nil, fmt.Errorf("worker: list of worlds: %w", err)
 	}

@@ -17,7 +17,8 @@ import (
 type rules struct {
 	hash     manifest.Hash
 	manifest *manifest.Manifest
-	contents map[manifest.Hash][]byte
+	contents map[manifest.Hash][]byte // until the host is made
+	bytes    int                      // of them
 }
 
 // fetch reads the manifest in force.
@@ -28,7 +29,7 @@ func (w *worldWorker) fetch(ctx context.Context) (*rules, error) {
 			Hash manifest.Hash `json:"hash"`
 			Raw  []byte        `json:"raw"`
 		}
-		if err := w.client.get(ctx, ofWorld(w.id, "/manifest"), &answer); err != nil {
+		if err := w.client.get(ctx, ofWorld(w.id, "/manifest"), maxManifest, &answer); err != nil {
 			return err
 		}
 		var err error
@@ -57,8 +58,8 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 	m.Effects = maps.Clone(m.Effects)
 	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
 		e := m.Effects[kind]
-		if w.asksNobody(e.Adapter) {
-			delete(m.Effects, kind)
+		if _, own := w.cfg.Adapters[e.Adapter]; !own && (e.Adapter == "recorded" || e.Adapter == "stub") {
+			delete(m.Effects, kind) // no worker is asked for it, and its contents may be large
 			continue
 		}
 		if err := w.cfg.Trust.refuses(kind, &e); err != nil {
@@ -70,7 +71,7 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 		m.Effects[kind] = e
 	}
 	if !w.cfg.Trust.all {
-		cfg.Egress = w.cfg.Trust.egress
+		cfg.Egress, cfg.Program = w.cfg.Trust.egress, w.cfg.Trust.runs(w.cfg.Dir)
 	}
 	cfg.Manifest = &m
 	for _, fault := range host.Check(cfg) {
@@ -80,14 +81,9 @@ func (w *worldWorker) open(ctx context.Context, r *rules) (*host.Host, error) {
 		w.log.Warn("an effect is left to others", "kind", fault.Kind, "reason", fault.Err)
 		delete(m.Effects, fault.Kind)
 	}
-	return host.New(cfg)
-}
-
-// asksNobody reports whether an adapter answers by itself, in the world: no worker is asked
-// for such an effect, and what a world's scripts do costs none anything.
-func (w *worldWorker) asksNobody(adapter string) bool {
-	_, own := w.cfg.Adapters[adapter]
-	return !own && (adapter == "recorded" || adapter == "stub")
+	h, err := host.New(cfg)
+	r.contents = nil // the host has read what it needs
+	return h, err
 }
 
 // content reads a content that the manifest names.
@@ -97,7 +93,7 @@ func (w *worldWorker) content(ctx context.Context, r *rules, h manifest.Hash) ([
 	}
 	var data []byte
 	err := persist(ctx, w.note("content"), func(ctx context.Context) error {
-		if err := w.client.get(ctx, ofWorld(w.id, "/contents/"+h.String()), &data); err != nil {
+		if err := w.client.get(ctx, ofWorld(w.id, "/contents/"+h.String()), maxContents-r.bytes, &data); err != nil {
 			return err
 		}
 		if canon.Sum(data) != h {
@@ -108,7 +104,9 @@ func (w *worldWorker) content(ctx context.Context, r *rules, h manifest.Hash) ([
 	if err != nil {
 		return nil, fmt.Errorf("content %s: %w", h, err)
 	}
-	r.contents[h] = data
+	if r.contents != nil {
+		r.contents[h], r.bytes = data, r.bytes+len(data)
+	}
 	return data, nil
 }
 

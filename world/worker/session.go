@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -144,9 +145,9 @@ func (s *session) acquire(most int) (out []offer, in manifest.Hash, err error) {
 		defer cancel()
 		var answer api.Offers
 		asked := time.Now()
-		err := s.client.post(ctx, ofWorld(s.id, "/effects/acquire"), api.AcquireRequest{
+		err := s.client.ask(ctx, ofWorld(s.id, "/effects/acquire"), api.AcquireRequest{
 			Worker: s.cfg.Name, Kinds: s.kinds, Most: most, WaitSeconds: int(pollWait / time.Second),
-		}, &answer)
+		}, func(body io.Reader) error { return readOffers(body, most, &answer) })
 		if err != nil {
 			return err
 		}

@@ -79,13 +79,14 @@ func (t *Trust) addRoots(rest []string) error {
 }
 
 // apart refuses programs that effects could write: they would be programs of
-// whoever wrote the manifest.
+// whoever wrote the manifest. What paths lead to is for apartIn.
 func (t *Trust) apart() error {
 	for _, program := range t.programs {
-		name := path.Clean(program[0])
-		for _, root := range t.roots {
-			if strings.Contains(program[0], "/") && within(root, name) {
-				return fmt.Errorf("the program %s is in the root %s, where file effects can write it", program[0], root)
+		for _, name := range program {
+			for _, root := range t.roots {
+				if strings.Contains(name, "/") && within(root, path.Clean(name)) {
+					return errWritable(name, root)
+				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -135,4 +136,55 @@ func TestTrustFileErrorsNameTheLine(t *testing.T) {
 		_, err := ParseTrust([]byte(text))
 		require.NoError(t, err, text)
 	}
+}
+
+// TestNoProgramIsWhereEffectsWrite: however a root and what is run are spelled, and
+// also where a link is made later.
+func TestNoProgramIsWhereEffectsWrite(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"tools", "out", "safe"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+	}
+	for _, name := range []string{"tools/x", "out/run.py", "safe/y"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o700))
+	}
+	require.NoError(t, os.Symlink("out", filepath.Join(dir, "link")))
+	require.NoError(t, os.Symlink("../out/run.py", filepath.Join(dir, "safe", "linked")))
+	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "dangling")))
+	for text, ok := range map[string]bool{
+		"root tools\nprogram " + dir + "/tools/x":      false,
+		"root " + dir + "/tools\nprogram tools/x":      false,
+		"root " + dir + "/tools\nprogram ./safe/y":     true,
+		"root tools\nprogram " + dir + "//safe/../out": true,
+		"root link\nprogram out/run.py":                false,
+		"root out\nprogram link/run.py":                false,
+		"root out\nprogram link/later":                 false,
+		"root out\nprogram safe/linked":                false,
+		"root out\nprogram ./dangling":                 false,
+		"root link\nprogram python3 out/run.py":        false,
+		"root out\nprogram python3 -I " + dir + "/out": false,
+		"root " + dir + "\nprogram sh -e tools/x":      false,
+		"root .\nprogram sh -e --size a4 *":            true,
+		"root out\nprogram sh --rc=" + dir + "/out/x":  false,
+		"root out\nprogram sh -I" + dir + "/out":       false,
+		"root out\nprogram sh safe/y":                  true,
+		"root " + filepath.Dir(dir) + "\nprogram sh":   true,
+		"root " + dir + "\nprogram " + dir + "/safe/y": false,
+	} {
+		trust, err := ParseTrust([]byte(text))
+		if err == nil {
+			err = trust.apartIn(dir)
+		}
+		require.Equal(t, ok, err == nil, "%s: %v", text, err)
+	}
+	trust, err := ParseTrust([]byte("kind *\nadapter exec\nroot out\nprogram safe/y *"))
+	require.NoError(t, err)
+	require.NoError(t, trust.apartIn(dir))
+	runs := trust.runs(dir)
+	require.NoError(t, runs(filepath.Join(dir, "safe/y"), nil))
+	var denied *governance.CapError
+	require.ErrorAs(t, runs(filepath.Join(dir, "safe/y"), []string{"out/run.py"}), &denied)
+	require.NoError(t, os.Remove(filepath.Join(dir, "safe", "y")))
+	require.NoError(t, os.Symlink("../out/run.py", filepath.Join(dir, "safe", "y")))
+	require.ErrorAs(t, runs(filepath.Join(dir, "safe/y"), nil), &denied)
 }

@@ -76,6 +76,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Trust == nil {
 		cfg.Trust = new(Trust)
 	}
+	if err := cfg.Trust.apartIn(cfg.Dir); err != nil {
+		return fmt.Errorf("worker: trust file: %w", err)
+	}
 	own := filepath.Join(cfg.Dir, ownDir)
 	c, err := newClient(&cfg)
 	if err != nil {
