@@ -64,7 +64,7 @@ func newCrowdCommand(p *program) *cobra.Command {
 	f.IntVar(&b.greedy, "greedy", 64, "how many greedy clients")
 	f.DurationVar(&b.pause, "pause", 20*time.Millisecond, "of an honest client between two requests")
 	f.DurationVar(&b.span, "for", 20*time.Second, "how long to measure, alone and in the crowd")
-	f.StringVar(&b.asks, "asks", "page,event,bulk,verify", "what greedy clients ask for, in turns")
+	f.StringVar(&b.asks, "asks", "page,event,bulk,verify,malformed,stranger", "what greedy clients ask for, in turns")
 	f.StringVar(&child, "child", "", "serve `DIR`, or be the crowd of a URL")
 	f.StringVar(&token, "tokens", "", "`TOKENS` of the crowd")
 	_, _ = f.MarkHidden("child"), f.MarkHidden("tokens") // they exist

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/world/api"
 )
 
 // slowly is a slow client, one of four kinds, which comes back when it is sent away.
@@ -78,6 +79,9 @@ func greedily(ctx context.Context, c *benchClient, what string, n int, said *ans
 		path = "/cells?limit=1000"
 	case "verify":
 		path = "/verify"
+	case "malformed": // as large as a body may be, of small keys
+		method, path, body = http.MethodPost, "/events", smallKeys()
+	case "stranger": // who shows no token
 	case "event":
 		method, path, body = http.MethodPost, "/events", lineOf(n)
 	case "bulk":
@@ -88,7 +92,9 @@ func greedily(ctx context.Context, c *benchClient, what string, n int, said *ans
 	if err != nil {
 		return
 	}
-	req.Header.Set("Authorization", "Bearer "+c.secret)
+	if what != "stranger" {
+		req.Header.Set("Authorization", "Bearer "+c.secret)
+	}
 	req.Header.Set("Content-Type", "application/json")
 	if what == "bulk" {
 		req.Header.Set("Content-Type", "application/x-ndjson")
@@ -99,6 +105,15 @@ func greedily(ctx context.Context, c *benchClient, what string, n int, said *ans
 		_, _ = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
 	}
+}
+
+// smallKeys is an object of as many small items as a body has room for, and no event.
+func smallKeys() []byte {
+	body := []byte("{")
+	for i := 0; len(body) < api.DefaultBodyBytes-32; i++ {
+		body = fmt.Appendf(body, `"%d":0,`, i)
+	}
+	return append(body, `"":0}`...)
 }
 
 func lineOf(n int) []byte {
