@@ -3,6 +3,8 @@ package worldctl
 import (
 	"bytes"
 	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
 // craft makes a mutant of a bundle, or nothing where there is nothing to change, or
@@ -90,5 +92,28 @@ var editsOfFiles = []editOfFile{
 		at := x.rng.IntN(len(items))
 		return packed(x.t, slices.Concat(items[:at], items[min(at+1+x.rng.IntN(8), len(items)):]))
 	}},
+	{"a bit of a piece or a list", ofPieces(func(x *counterfeit, it []byte) []byte { return x.flipped(it) })},
+	{"a piece or a list less", ofPieces(func(*counterfeit, []byte) []byte { return nil })},
+	{"a piece or a list twice", ofPieces(func(_ *counterfeit, it []byte) []byte { return slices.Concat(it, it) })},
 	{"a bit of the items", func(x *counterfeit, _, items []byte) []byte { return packed(x.t, x.flipped(items)) }},
+}
+
+// ofPieces puts something else in the place of a piece, or of a blob in pieces.
+func ofPieces(other func(x *counterfeit, it []byte) []byte) func(x *counterfeit, file, items []byte) []byte {
+	return func(x *counterfeit, file, items []byte) []byte {
+		var at [][2]int
+		for r, end := canon.NewReader(items), 0; r.Kind() != canon.KindNone; {
+			raw := r.Raw()
+			begin := end
+			end += len(raw)
+			if y := canon.NewReader(raw); y.Kind() == canon.KindArray && begin > 0 && (y.Array() == 1 || y.Kind() == canon.KindInt) {
+				at = append(at, [2]int{begin, end})
+			}
+		}
+		if len(at) == 0 {
+			return file
+		}
+		i := at[x.rng.IntN(len(at))]
+		return packed(x.t, slices.Concat(items[:i[0]], other(x, items[i[0]:i[1]]), items[i[1]:]))
+	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/internal/chunk"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/world/worldtest"
@@ -82,13 +83,20 @@ func cutOpen(t testing.TB, data []byte, keys []ed25519.PrivateKey) *counterfeit 
 	require.NoError(t, r.Close())
 	items := canon.NewReader(unpacked(t, data))
 	items.Raw() // the header
+	var pieces inPieces
 	for items.Kind() != canon.KindNone {
 		x := canon.NewReader(items.Raw())
 		switch x.Kind() {
 		case canon.KindArray:
-			x.ArrayOf(2)
-			record := x.Raw()
-			f.items = append(f.items, item{sort: aRecord, bytes: record, link: x.Bytes()})
+			if x.Array() == 1 {
+				pieces.all = append(pieces.all, x.Bytes())
+			} else if x.Kind() == canon.KindInt {
+				size, list := x.Uint(), x.Bytes()
+				f.items = append(f.items, item{sort: aBlob, bytes: pieces.joined(t, list, size)})
+			} else {
+				record := x.Raw()
+				f.items = append(f.items, item{sort: aRecord, bytes: record, link: x.Bytes()})
+			}
 		case canon.KindBytes:
 			f.items = append(f.items, item{sort: aBlob, bytes: x.Bytes()})
 		default:
@@ -97,6 +105,40 @@ func cutOpen(t testing.TB, data []byte, keys []ed25519.PrivateKey) *counterfeit 
 		require.NoError(t, x.Err())
 	}
 	return f
+}
+
+// inPieces are the pieces of a bundle so far, the nth under the number n.
+type inPieces struct {
+	all    [][]byte
+	number map[chunk.Sum]uint64
+}
+
+// joined returns the blob that a list stands for.
+func (p *inPieces) joined(t testing.TB, list []byte, size uint64) (blob []byte) {
+	t.Helper()
+	l, err := chunk.Parse(list, size)
+	require.NoError(t, err)
+	require.NoError(t, l.Read(func(n uint64) ([]byte, error) { return p.all[n-1], nil }, func(_ uint64, piece []byte) error {
+		blob = append(blob, piece...)
+		return nil
+	}))
+	return blob
+}
+
+// append appends a blob in pieces: those that are not there yet, and its list.
+func (p *inPieces) append(t testing.TB, b, blob []byte) []byte {
+	t.Helper()
+	l, err := chunk.Build(blob, func(piece []byte) (uint64, chunk.Sum, error) {
+		sum := sha256.Sum256(piece)
+		if p.number[sum] == 0 {
+			p.number[sum] = uint64(len(p.number)) + 1
+			b = canon.AppendBytes(canon.AppendArray(b, 1), piece)
+		}
+		return p.number[sum], sum, nil
+	})
+	require.NoError(t, err)
+	b = canon.AppendUint(canon.AppendArray(b, 2), uint64(len(blob)))
+	return canon.AppendBytes(b, l.Append(nil))
 }
 
 // clone returns a copy to be changed. Bytes of items are replaced, never written to.
@@ -108,16 +150,22 @@ func (f *counterfeit) clone(rng *rand.Rand) *counterfeit {
 	return &x
 }
 
-// unpacked returns the bytes of all items.
+// unpacked returns the bytes of all items, long blobs in pieces.
 func (f *counterfeit) unpacked() []byte {
+	const piecesFrom = 4<<10 + 1 // bytes of a blob
 	b := appendHeader(nil, &f.header)
+	pieces := inPieces{number: make(map[chunk.Sum]uint64)}
 	for _, x := range f.items {
 		switch x.sort {
 		case aRecord:
 			b = append(canon.AppendArray(b, 2), x.bytes...)
 			b = canon.AppendBytes(b, x.link)
 		case aBlob:
-			b = canon.AppendBytes(b, x.bytes)
+			if len(x.bytes) < piecesFrom {
+				b = canon.AppendBytes(b, x.bytes)
+			} else {
+				b = pieces.append(f.t, b, x.bytes)
+			}
 		default:
 			b = canon.AppendText(b, string(x.bytes))
 		}
@@ -127,7 +175,7 @@ func (f *counterfeit) unpacked() []byte {
 
 func appendHeader(b []byte, h *bundle.Header) []byte {
 	b = canon.AppendText(canon.AppendArray(b, 9), "worldkernel/bundle")
-	b = canon.AppendText(canon.AppendUint(b, 1), h.World)
+	b = canon.AppendText(canon.AppendUint(b, 2), h.World)
 	b = canon.AppendUint(canon.AppendUint(b, uint64(h.First)), uint64(h.Last))
 	if h.Root.IsZero() {
 		b = canon.AppendBytes(b, nil)
