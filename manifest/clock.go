@@ -76,7 +76,7 @@ func ParseTime(s string) (int64, error) {
 		t, err = time.Parse("2006-01-02T15:04Z07:00", s)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%q is no time: want one such as 2026-12-24T18:00Z", s)
+		return 0, fmt.Errorf("%q is no time such as 2026-12-24T18:00Z", s)
 	}
 	if sec := t.Unix(); sec <= math.MinInt64/int64(time.Second) || sec >= math.MaxInt64/int64(time.Second) {
 		return 0, fmt.Errorf("the time %s is beyond the years 1678 to 2261", s)

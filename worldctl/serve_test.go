@@ -227,7 +227,7 @@ func TestServiceEndsWhenNoWorldCanGoOn(t *testing.T) {
 func TestServeOpensAllWorldsOrNone(t *testing.T) {
 	good, missing := newCounter(t, "good"), filepath.Join(t.TempDir(), "missing")
 	code, out, said := inProcess(t.Context(), "serve", good, missing)
-	require.Equal(t, exitFailed, code)
+	require.Equal(t, exitUsage, code)
 	require.Empty(t, out)
 	require.Contains(t, said, missing+": no world here")
 	require.Contains(t, said, "hint: worldctl init "+missing)

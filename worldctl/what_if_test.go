@@ -7,24 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-// tiring is a context that ends when it has been asked so often whether it has.
-type tiring struct {
-	context.Context
-	left atomic.Int64
-}
-
-func (c *tiring) Err() error {
-	if c.left.Add(-1) < 0 {
-		return context.Canceled
-	}
-	return nil
-}
 
 // TestInterruptedWhatIfLeavesNothing wherever it is interrupted: neither in the
 // temporary directory nor in the world.
@@ -42,12 +29,13 @@ func TestInterruptedWhatIfLeavesNothing(t *testing.T) {
 	_, before, _ := outcome(t, "-w", dir, "status", "-o", "json")
 
 	interrupted := 0
-	for asked := int64(0); ; asked = 2*asked + 1 {
-		ctx := &tiring{Context: context.Background()}
-		ctx.left.Store(asked)
+	for after := time.Duration(0); ; after = 2*after + time.Microsecond {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := time.AfterFunc(after, cancel)
 		another := strings.NewReader(`{"event": "counter.added", "data": {"name": "milk", "by": 1}, "at": 30}`)
 		var said strings.Builder
 		code := run(ctx, released(), []string{"-w", dir, "what-if", "--at", "1", "--send", "-"}, another, io.Discard, &said)
+		stop.Stop()
 		entries, err := os.ReadDir(tmp)
 		require.NoError(t, err)
 		require.Empty(t, entries)

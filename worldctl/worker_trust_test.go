@@ -120,5 +120,5 @@ func TestTrustFileIsTheWorkersOwn(t *testing.T) {
 		require.Contains(t, said, c.want)
 	}
 	code, _, said := inProcess(t.Context(), "worker", "--dir", t.TempDir(), "--server", "http://127.0.0.1:1", "--trust", file+"s")
-	require.Equal(t, exitFailed, code, said)
+	require.Equal(t, exitUsage, code, said)
 }
