@@ -26,6 +26,14 @@ type Cell struct {
 	At      journal.Seq      `json:"at"` // the record of the moment
 }
 
+// Resumed is a parked cell that a person lets go on.
+type Resumed struct {
+	Cell   string      `json:"cell"`
+	Record journal.Seq `json:"record"`
+	Actor  string      `json:"actor"`
+	Reason string      `json:"reason"` // empty: none was given
+}
+
 // LineOfCell returns a cell as lists have it.
 func LineOfCell(v world.CellView) CellLine {
 	line := CellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Parked: v.Parked}
