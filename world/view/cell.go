@@ -34,6 +34,19 @@ type Resumed struct {
 	Reason string      `json:"reason"` // empty: none was given
 }
 
+// ParkedCells returns the names of the cells that wait for a person, by name, no more than so
+// many.
+func (j Journal) ParkedCells(most int) (names []string) {
+	j.Local.View(func(w *world.Moment) {
+		for _, v := range w.Cells() {
+			if v.Parked && len(names) < most {
+				names = append(names, v.Cell.String())
+			}
+		}
+	})
+	return names
+}
+
 // LineOfCell returns a cell as lists have it.
 func LineOfCell(v world.CellView) CellLine {
 	line := CellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Parked: v.Parked}
