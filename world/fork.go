@@ -32,6 +32,9 @@ func Fork(ctx context.Context, cfg Config, b journal.Forked, amend Amendment) er
 		if err != nil {
 			return err
 		}
+		if err := checkSeed(next.manifest, m); err != nil {
+			return err
+		}
 		if blobs, err = w.contentsOf(m, contents); err != nil {
 			return err
 		}
