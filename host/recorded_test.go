@@ -94,7 +94,7 @@ func TestMissNamesTheFirstPathThatDiffers(t *testing.T) {
 		{"agent/2", "look", `{"id": 3, "at": 1.0, "how": {}}`, "at /how: it has nothing there, asked for is {}"},
 		{"agent/1", "look", `{"id": 3}`, "at /id: it has 4, asked for is 3"},
 		{"agent/1", "look", `[3]`, `as a whole: it has {"at":1.0,"id":3}, asked for is [3]`}, // the last with as much in common
-		{"agent/1", "look", `{"id": 4}`, ""}, // of another occurrence
+		{"agent/1", "look", `{"id": 4}`, ""},                                                 // of another occurrence
 		{"agent/1", "sing", `{"id": 4}`, ""},
 	} {
 		_, err := ask(t, h, permit(t, c.cell, c.kind, c.params, 0))

@@ -71,6 +71,9 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	}
 	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = journal.BodyVersion, k.id, k.last, k.chain.Root(), journal.Text(b.Actor)
 	b.Manifest = next.hash
+	if b.Seed != nil {
+		b.V, k.seed = journal.ForkSeedVersion, *b.Seed
+	}
 	id := k.note(journal.KindForked, 0, &b)
 	k.id = b.World
 	k.govern(next, all, id)
