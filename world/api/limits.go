@@ -37,7 +37,7 @@ type Limits struct {
 	Read      time.Duration // a request, with its body; 0: DefaultRead
 	Answer    time.Duration // from the request to its answer; 0: DefaultAnswer
 	Verify    time.Duration // likewise, of a verification and of what waits for one; 0: DefaultVerify
-	Shadow    time.Duration // of a shadow, which keeps all others from its world; 0: DefaultShadow
+	Shadow    time.Duration // of a shadow; 0: DefaultShadow
 	Idle      time.Duration // between two requests on a connection; 0: DefaultIdle
 	Heartbeat time.Duration // a stream says so often that it lives; 0: DefaultHeartbeat
 	Flush     time.Duration // a follower takes so long at most to read what it is sent; 0: DefaultFlush
