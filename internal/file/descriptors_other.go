@@ -1,8 +1,8 @@
 //go:build !unix
 
-package api
+package file
 
 import "math"
 
-// descriptors returns how many files and connections the process may have open.
-func descriptors() int { return math.MaxInt32 }
+// Descriptors returns how many files and connections the process may have open.
+func Descriptors() int { return math.MaxInt32 }
