@@ -68,6 +68,7 @@ func (l *Ledger) Finish(r *Receipt, record uint64) *Entry {
 // End ends an intent without a receipt, as committed or as failed.
 func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
 	l.giveUp(e)
+	l.unpark(e)
 	e.Attested = e.Attested || outcome == OutcomeSideEffectCommitted
 	e.Held = nil
 	l.end(e, outcome.end(), outcome, record)

@@ -114,6 +114,16 @@ func (k *kernel) reserveAgain(e *receipt.Entry) bool {
 	return ok
 }
 
+// hasAgain reports whether the budgets have what the next attempt may cost.
+func (k *kernel) hasAgain(e *receipt.Entry) bool {
+	a, ok := k.accounts(e)
+	if ok {
+		_, ok = k.rules.gate.Again(&e.Intent, a)
+		return ok
+	}
+	return true
+}
+
 // hasCall reports whether the budgets have a call for another attempt. What an
 // attempt in doubt has reserved besides stays for the next.
 func (k *kernel) hasCall(e *receipt.Entry) bool {

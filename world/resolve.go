@@ -40,6 +40,10 @@ func (k *kernel) resolve(b journal.Resolved) error {
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotConfirmed, b.Reason))
 			return nil
 		}
+		if e.NeedsInput() { // it was attempted
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInputDenied, b.Reason))
+			return nil
+		}
 		k.refuse(e, id, codeApprovalDenied, b.Actor+": "+b.Reason, nil)
 	case journal.Executed:
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
@@ -53,6 +57,8 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.attemptAgain(e)
 	case journal.RetryAnyway:
 		k.attemptAgain(e)
+	case journal.Answer:
+		k.answer(e, b.Payload)
 	}
 	return nil
 }
@@ -105,13 +111,13 @@ func (k *kernel) resolvable(b *journal.Resolved) (*receipt.Entry, error) {
 	}
 	want := receipt.StateInDoubt
 	switch b.How {
-	case journal.Approve, journal.Disapprove, Reuse:
+	case journal.Approve, journal.Disapprove, Reuse, journal.Answer:
 		want = receipt.StateParked
 	case journal.Executed, journal.NotExecuted, journal.RetryAnyway:
 	default:
 		return nil, refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
 	}
-	if e.State != want || (b.How == journal.Approve || b.How == Reuse) && e.Deadline == 0 {
+	if e.State != want || !decides(b.How, e) {
 		return nil, refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
 	}
 	if b.How == Reuse {
@@ -134,5 +140,22 @@ func (k *kernel) resolvable(b *journal.Resolved) (*receipt.Entry, error) {
 	if most := k.rules.manifest.Limits.Receipt; uint64(len(b.Payload)) > most {
 		return nil, refuse(ErrTooLarge, "payload", "limits.receipt is %d bytes", most)
 	}
+	if b.How == journal.Answer {
+		if err := k.answerable(e, b.Payload); err != nil {
+			return nil, err
+		}
+	}
 	return e, nil
+}
+
+// decides reports whether a decision is about what an intent in its state waits for.
+func decides(how journal.Resolution, e *receipt.Entry) bool {
+	switch how {
+	case journal.Approve, Reuse:
+		return e.Deadline != 0 && !e.NeedsInput()
+	case journal.Answer:
+		return e.NeedsInput()
+	default:
+		return true
+	}
 }

@@ -97,6 +97,14 @@ func newTestServer() *mcp.Server {
 	add("die", nil, die)
 	add("die-reading", &mcp.ToolAnnotations{ReadOnlyHint: true}, die)
 	add("hang", nil, hang)
+	add("ask", nil, func(_ context.Context, r *mcp.CallToolRequest) (any, error) {
+		said, _ := r.Params.InputResponses["confirm"].(*mcp.ElicitResult)
+		if said == nil {
+			schema := json.RawMessage(`{"type":"object","properties":{"yes":{"type":"boolean"}}}`)
+			return &mcp.CallToolResult{RequestState: "half", InputRequests: mcp.InputRequestMap{"confirm": &mcp.ElicitParams{Mode: "form", Message: "really?", RequestedSchema: schema}}}, nil
+		}
+		return map[string]any{"action": said.Action, "content": said.Content, "state": r.Params.RequestState}, nil
+	})
 	add("hang-idempotent", &mcp.ToolAnnotations{IdempotentHint: true}, hang)
 	return s
 }

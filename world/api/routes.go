@@ -67,6 +67,7 @@ func routes() []route {
 		{method: post, path: ofWorld + "/intents/{key}/confirm", scope: ScopeApprove, answer: confirmIntent},
 		{method: post, path: ofWorld + "/intents/{key}/retry", scope: ScopeApprove, answer: retryIntent},
 		{method: post, path: ofWorld + "/intents/{key}/resolve", scope: ScopeApprove, answer: resolveIntent},
+		{method: post, path: ofWorld + "/intents/{key}/answer", scope: ScopeApprove, answer: answerIntent},
 		{method: post, path: ofWorld + "/proposals/{n}/approve", scope: ScopeApprove, answer: approveProposal},
 		{method: post, path: ofWorld + "/proposals/{n}/reject", scope: ScopeApprove, answer: rejectProposal},
 

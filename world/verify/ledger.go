@@ -27,6 +27,7 @@ const (
 	answered                  // a receipt has ended the last attempt
 	held                      // and a person has to confirm it
 	ending                    // the kernel ends it at once
+	asking                    // the last attempt asked a person, who has not answered
 	compensating              // the kernel ends it when its compensation has ended
 	ended                     // the kernel has ended it
 	compensated               // it happened and was made up for
@@ -204,6 +205,8 @@ func (v *verifier) waiting(place string, b *journal.IntentWaiting) {
 		v.orphan(place, b.Key, x, "it waits without a receipt before")
 	case b.Outcome == receipt.OutcomeRetryableFailure:
 		x.move(ready)
+	case b.Outcome == receipt.OutcomeInputRequired:
+		x.move(asking)
 	default:
 		x.move(compensating)
 	}
@@ -244,14 +247,17 @@ func (v *verifier) resolved(place string, b *journal.Resolved) {
 	wanted := map[journal.Resolution]stage{
 		journal.Approve: parked, journal.Disapprove: parked, world.Reuse: parked,
 		journal.Executed: doubtful, journal.NotExecuted: doubtful, journal.RetryAnyway: doubtful,
+		journal.Answer: asking,
 	}[b.How]
 	switch {
-	case b.How == journal.Disapprove && x.stage == held:
+	case b.How == journal.Disapprove && (x.stage == held || x.stage == asking):
 		x.move(ending)
 	case wanted == unknown || !x.is(wanted):
 		v.orphan(place, b.Key, x, "a decision about it, and none was asked for")
 	case b.How == journal.Approve:
 		x.move(approved)
+	case b.How == journal.Answer:
+		x.move(ready)
 	case b.How == journal.Disapprove:
 		x.move(refused)
 	case b.How == world.Reuse:

@@ -48,6 +48,20 @@ type Intent struct {
 	Started    journal.Seq     `json:"started"`  // 0: not yet
 	Finished   journal.Seq     `json:"finished"` // 0: not yet
 	Attempts   []Attempt       `json:"attempts"`
+	Asks       []Asked         `json:"asks"` // of a person, in the order of the attempts that did
+}
+
+// Asked is a question that an attempt has asked a person.
+type Asked struct {
+	Requests []Request    `json:"requests"`
+	Answer   journal.Data `json:"answer"` // null: not yet
+}
+
+// Request is one thing that is asked.
+type Request struct {
+	Name    string       `json:"name"` // the outside's
+	Message string       `json:"message"`
+	Schema  journal.Data `json:"schema"` // JSON Schema of the answer; null: any
 }
 
 // Attempt is one attempt of an intent.
@@ -151,6 +165,9 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 		Reserved: e.Reserved, Deadline: deadlineOf(e), For: e.For, Repeats: e.Repeats, Reused: e.Reused,
 		Emitted: journal.Seq(e.Emitted), Started: journal.Seq(e.Started), Finished: journal.Seq(e.Finished),
 	}
+	if a.Asks, err = asksOf(e); err != nil {
+		return nil, err
+	}
 	a.Attempts, err = j.attempts(e)
 	for _, x := range a.Attempts {
 		a.Cost.Tokens += x.Cost.Tokens
@@ -161,6 +178,36 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 		}
 	}
 	return a, err
+}
+
+// asksOf returns what an intent has asked persons.
+func asksOf(e *receipt.Entry) ([]Asked, error) {
+	out := []Asked{}
+	for _, in := range e.Inputs {
+		q, err := receipt.DecodeQuestion(in.Question)
+		if err != nil {
+			return nil, err
+		}
+		asked := Asked{Answer: in.Answer}
+		for _, name := range q.Names() {
+			asked.Requests = append(asked.Requests, Request{name, q.Requests[name].Message, q.Requests[name].Schema})
+		}
+		out = append(out, asked)
+	}
+	return out, nil
+}
+
+// question puts what an intent waits to be told into a line.
+func question(e *receipt.Entry) (string, error) {
+	all, err := asksOf(e)
+	if err != nil {
+		return "", err
+	}
+	var texts []string
+	for _, r := range all[len(all)-1].Requests {
+		texts = append(texts, fmt.Sprintf("%s: %q", Brief(r.Name), Brief(r.Message)))
+	}
+	return strings.Join(texts, "; "), nil
 }
 
 // OfIntent yields, in order, the records about an intent from the one on that made
@@ -291,6 +338,10 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 		if line.Reason = why + "; decide with intent resolve or intent retry"; e.Waiting {
 			line.Reason = why + "; its verifier cannot tell yet: run asks it again, or intent resolve"
 		}
+		return err
+	case e.NeedsInput():
+		asked, err := question(e)
+		line.Reason = "asks " + asked + "; intent answer or intent deny"
 		return err
 	case e.State == receipt.StateParked && e.Deadline != 0 && e.Repeats != nil:
 		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; %s: intent approve, intent approve --reuse or intent deny",
