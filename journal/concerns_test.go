@@ -46,6 +46,8 @@ func TestEachCellNamesTheCellsOfTheBody(t *testing.T) {
 				want = []string{b.Cell}
 			case *TimerFired:
 				want = []string{b.Cell}
+			case *TagCancelled:
+				want = []string{b.Cell}
 			case *OperatorEffect:
 				want = []string{"operator/" + b.Actor}
 			}

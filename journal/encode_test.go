@@ -14,7 +14,7 @@ import (
 
 var allKinds = []Kind{
 	KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindStepped, KindFailed, KindDeleted,
-	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired,
+	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired, KindCancelled,
 	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
 	KindParked, KindInDoubt, KindWaiting, KindEnded,
 	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
@@ -63,8 +63,9 @@ func bodies(rt *rapid.T) []Body {
 			Occurrence: num(), Code: text(), Reason: text(), Rules: texts(), Params: data(),
 		},
 		&Started{Version: V(1), Key: key, Attempt: num(), Owner: num(), Nonce: nonce()},
-		&TimerSet{Version: V(1), Cell: text(), Name: text(), Deadline: tick(), Data: data()},
+		&TimerSet{Version: V(TaggedTimerVersion), Cell: text(), Name: text(), Deadline: tick(), Tag: text(), Data: data()},
 		&TimerFired{Version: V(1), Cell: text(), Name: text()},
+		&TagCancelled{Version: V(1), Cell: text(), Tag: text(), Timer: Seq(num()), Receipts: []Seq{Seq(num()), Seq(num())}},
 		&OperatorEffect{Version: V(1), Actor: text(), N: num(), Kind: text(), Cap: text(), Reason: text(), Params: data()},
 		&Expired{Version: V(1), Key: key, Attempt: num(), Reason: text()},
 		&Due{Version: V(1), Key: key, Attempt: num()},

@@ -67,6 +67,12 @@ func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 		return f.fire(rec, b)
 	case *journal.Stepped:
 		return f.step(rec, b)
+	case *journal.TagCancelled:
+		for i, x := range f.cell.mail.all() {
+			if slices.Contains(b.Receipts, x.record) {
+				f.cell.mail.all()[i].data = cancelled(x.data)
+			}
+		}
 	case *journal.Failed:
 		return f.fail(rec, b)
 	case *journal.Resumed:

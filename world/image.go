@@ -51,6 +51,7 @@ type imageAlarm struct {
 	To     []string      `cbor:"to"`
 	Name   string        `cbor:"name"`
 	Data   journal.Data  `cbor:"data"`
+	Tag    string        `cbor:"tag,omitempty"`
 }
 
 // imageCell is CellVersion.Bytes.
@@ -129,7 +130,7 @@ func (k *kernel) image() (*journal.Image, error) {
 func imageAlarms(h alarms) []imageAlarm {
 	out := make([]imageAlarm, 0, len(h))
 	for _, x := range sortedAlarms(h) {
-		out = append(out, imageAlarm{At: x.at, Record: x.record, To: cellNames(x.to), Name: x.name, Data: x.data})
+		out = append(out, imageAlarm{At: x.at, Record: x.record, To: cellNames(x.to), Name: x.name, Data: x.data, Tag: x.tag})
 	}
 	return out
 }
@@ -226,9 +227,11 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	if k.scheduled, err = k.restoreAlarms(core.Scheduled); err != nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
-	if k.timers, err = k.restoreAlarms(core.Timers); err != nil {
+	timers, err := k.restoreAlarms(core.Timers)
+	if err != nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
+	k.setTimers(timers)
 	entries := make([][]byte, len(img.Intents))
 	for i, v := range img.Intents {
 		entries[i] = v.Bytes
@@ -272,8 +275,8 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 
 func (k *kernel) restoreAlarms(saved []imageAlarm) (alarms, error) {
 	out := make(alarms, 0, len(saved)) // sorted, so a heap already
-	for _, x := range saved {
-		a := alarm{at: x.At, record: x.Record, name: x.Name, data: x.Data}
+	for i, x := range saved {
+		a := &alarm{at: x.At, record: x.Record, name: x.Name, tag: x.Tag, data: x.Data, place: i}
 		for _, name := range x.To {
 			id, err := reducer.ParseCell(name)
 			if err != nil {

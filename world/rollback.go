@@ -127,7 +127,8 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 		return nil, err
 	}
 	id := k.note(journal.KindRollback, 0, &b)
-	k.scheduled, k.timers = scheduled, timers
+	k.scheduled = scheduled
+	k.setTimers(timers)
 	k.returnTo(&b, p, id)
 	for i := range all {
 		all[i].cell = k.cells[all[i].cell.id]

@@ -350,6 +350,8 @@ func (s *stage) short(t *testing.T, body journal.Body) string {
 		return b.Name + ": " + b.Reason
 	case *journal.TimerSet:
 		return fmt.Sprintf("%s of %s at t%d", b.Name, b.Cell, b.Deadline)
+	case *journal.TagCancelled:
+		return fmt.Sprintf("%s of %s: timer #%d, receipts %v", b.Tag, b.Cell, b.Timer, b.Receipts)
 	case *journal.TimerFired:
 		return b.Name + " of " + b.Cell
 	case *journal.Resumed:

@@ -184,6 +184,8 @@ func said(k journal.Kind) []int {
 		return []int{2, 4} // cell, outcome
 	case journal.KindInDoubt:
 		return []int{2, 4} // cell, action
+	case journal.KindCancelled:
+		return []int{1, 2} // cell, tag
 	default:
 		return nil // all
 	}

@@ -126,7 +126,7 @@ def _is_map(x):
     return isinstance(x, dict)
 
 
-_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2)}  # of all others there is one
+_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2), "timer.set": (1, 2)}  # of all others there is one
 _SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
 
 _TYPES = {
@@ -184,8 +184,9 @@ _SHAPES = {
     "intent.in_doubt": "key:hash cell:text attempt:uint action:park|verify|retry|fail reason:text",
     "intent.waiting": "key:hash cell:text attempt:uint outcome:retryable_failure|compensatable_failure",
     "intent.ended": "key:hash cell:text step:text status:text outcome:text payload:any",
-    "timer.set": "cell:text name:text deadline:uint data:any",
+    "timer.set": "cell:text name:text deadline:uint tag:text data:any",
     "timer.fired": "cell:text name:text",
+    "cell.cancelled": "cell:text tag:text timer:uint receipts:uints",
 }
 
 
@@ -199,6 +200,6 @@ def _fields(shape):
 
 KINDS = {kind: _fields(shape) for kind, shape in _SHAPES.items()}
 _WAS = {  # version 1 of what has another shape since
-    (kind, 1): _fields(shape.replace("engines:engines", "starlark:text cel:text"))
-    for kind, shape in _SHAPES.items() if "engines:engines" in shape
+    (kind, 1): _fields(_SHAPES[kind].replace("engines:engines", "starlark:text cel:text").replace("tag:text ", ""))
+    for kind in ("world.created", "manifest.applied", "timer.set")
 }

@@ -205,7 +205,7 @@ func (t Describer) fill(words string, body journal.Body) string {
 func (t Describer) field(body journal.Body, name string) string {
 	b := reflect.ValueOf(body).Elem()
 	for i := range b.NumField() {
-		if b.Type().Field(i).Tag.Get("json") != name {
+		if of, _, _ := strings.Cut(b.Type().Field(i).Tag.Get("json"), ","); of != name {
 			continue
 		}
 		switch v := b.Field(i).Interface().(type) {
@@ -215,6 +215,17 @@ func (t Describer) field(body journal.Body, name string) string {
 			return Short(v)
 		case journal.Hash:
 			return v.String()[:12]
+		case journal.Seq:
+			if v == 0 {
+				return ""
+			}
+			return fmt.Sprint(v)
+		case []journal.Seq:
+			var ids []string
+			for _, id := range v {
+				ids = append(ids, fmt.Sprintf("#%d", id))
+			}
+			return strings.Join(ids, ", ")
 		case []string:
 			return Visible(strings.Join(v, ", "), "")
 		case string:
