@@ -28,6 +28,8 @@ func TestEachCellNamesTheCellsOfTheBody(t *testing.T) {
 				want = []string{b.Cell}
 			case *IntentEnded:
 				want = []string{b.Cell}
+			case *IntentCancelled:
+				want = []string{b.Cell}
 			case *Resumed:
 				want = []string{b.Cell}
 			case *Stepped:

@@ -14,9 +14,9 @@ import (
 
 var allKinds = []Kind{
 	KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindStepped, KindFailed, KindDeleted,
-	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired, KindCancelled,
+	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired, KindTagCancelled,
 	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
-	KindParked, KindInDoubt, KindWaiting, KindEnded,
+	KindParked, KindInDoubt, KindWaiting, KindEnded, KindCancelled,
 	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
 	KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied, KindMigrated,
 }
@@ -83,6 +83,7 @@ func bodies(rt *rapid.T) []Body {
 			Version: V(1), Key: key, Cell: text(), Step: receipt.StepID(text()), Status: receipt.StatusRejected,
 			Outcome: receipt.OutcomePermanentFailure, Payload: data(),
 		},
+		&IntentCancelled{Version: V(1), Key: key, Cell: text(), Attempt: num()},
 		&SnapshotCreated{
 			Version: V(1), Name: text(), At: Seq(num()), ChainRoot: hash(), StateRoot: hash(), Cells: num(), Label: text(), Actor: text(), Pruned: texts(),
 		},

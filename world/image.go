@@ -56,15 +56,16 @@ type imageAlarm struct {
 
 // imageCell is CellVersion.Bytes.
 type imageCell struct {
-	Version uint64        `cbor:"version"`
-	State   journal.Data  `cbor:"state"` // null where the cell has none
-	N       uint64        `cbor:"n"`
-	History journal.Hash  `cbor:"history"`
-	Parked  bool          `cbor:"parked"`
-	Mail    []imageMail   `cbor:"mail"`
-	Asked   []imageAsked  `cbor:"asked"` // sorted by What
-	Awaits  []receipt.Key `cbor:"awaits"`
-	Unborn  bool          `cbor:"unborn,omitempty"`
+	Version   uint64        `cbor:"version"`
+	State     journal.Data  `cbor:"state"` // null where the cell has none
+	N         uint64        `cbor:"n"`
+	History   journal.Hash  `cbor:"history"`
+	Parked    bool          `cbor:"parked"`
+	Mail      []imageMail   `cbor:"mail"`
+	Asked     []imageAsked  `cbor:"asked"` // sorted by What
+	Awaits    []receipt.Key `cbor:"awaits"`
+	Unborn    bool          `cbor:"unborn,omitempty"`
+	Cancelled []receipt.Key `cbor:"cancelled,omitempty"` // of Awaits
 
 	Budget *governance.Account `cbor:"budget,omitempty"`
 }
@@ -146,6 +147,9 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 	if !c.born {
 		pairs++
 	}
+	if len(c.cancelled) > 0 {
+		pairs++
+	}
 	b = canon.AppendMap(b, pairs)
 	b = canon.AppendUint(canon.AppendText(b, "n"), c.n)
 	b = canon.AppendArray(canon.AppendText(b, "mail"), c.mail.len())
@@ -162,10 +166,7 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendUint(b, c.asked[what])
 	}
 	b = canon.AppendRaw(canon.AppendText(b, "state"), c.state)
-	b = canon.AppendArray(canon.AppendText(b, "awaits"), len(c.awaits))
-	for _, key := range c.awaits {
-		b = canon.AppendBytes(b, key.Hash[:])
-	}
+	b = appendKeys(canon.AppendText(b, "awaits"), c.awaits)
 	if c.account != nil {
 		account, err := canon.Marshal(c.account)
 		if err != nil {
@@ -178,7 +179,19 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendBool(canon.AppendText(b, "unborn"), true)
 	}
 	b = canon.AppendBytes(canon.AppendText(b, "history"), c.history[:])
-	return canon.AppendUint(canon.AppendText(b, "version"), imageVersion), nil
+	b = canon.AppendUint(canon.AppendText(b, "version"), imageVersion)
+	if len(c.cancelled) > 0 {
+		b = appendKeys(canon.AppendText(b, "cancelled"), c.cancelled)
+	}
+	return b, nil
+}
+
+func appendKeys(b []byte, keys []receipt.Key) []byte {
+	b = canon.AppendArray(b, len(keys))
+	for _, key := range keys {
+		b = canon.AppendBytes(b, key.Hash[:])
+	}
+	return b
 }
 
 func (c *cell) sortedAsked() []asked {
@@ -254,7 +267,7 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 	}
 	c := newCell(id, receipt.History{})
 	c.born, c.n, c.history, c.parked, c.account = !saved.Unborn, saved.N, saved.History, saved.Parked, saved.Budget
-	c.changed, c.awaits = v.At, saved.Awaits
+	c.changed, c.awaits, c.cancelled = v.At, saved.Awaits, saved.Cancelled
 	if string(saved.State) != canon.Null {
 		c.state = saved.State
 	}

@@ -222,7 +222,7 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 			k.parked++
 		}
 		c.state, c.n, c.history, c.mail, c.parked = was.state, was.n, was.history, was.mail, was.parked
-		c.born, c.asked, c.awaits = was.born, was.asked, was.awaits
+		c.born, c.asked, c.awaits, c.cancelled = was.born, was.asked, was.awaits, was.cancelled
 		k.touch(c)
 	}
 	if len(p.codes) > 0 {

@@ -385,6 +385,8 @@ func (s *stage) shortEffect(t *testing.T, body journal.Body) string {
 		return fmt.Sprintf("%s %q of %s: parked by %s", b.Kind, b.Tag, b.Cell, strings.Join(b.Rules, ", "))
 	case *journal.IntentEnded:
 		return fmt.Sprintf("%q %s: %s", s.tags[b.Key], b.Status, b.Outcome)
+	case *journal.IntentCancelled:
+		return fmt.Sprintf("%q, after %d attempts", s.tags[b.Key], b.Attempt)
 	case *journal.Resolved:
 		return fmt.Sprintf("%q %s", s.tags[b.Key], b.How)
 	case *journal.SnapshotCreated:

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"strings"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -69,65 +68,11 @@ func (k *kernel) stopTimer(c *cell, tag string) journal.Seq {
 	return x.record
 }
 
-// cancelTags takes back what a cell has asked for, in the steps before, under the tags
-// that a step cancels: the timer does not fire, and receipts that have come are told
-// apart.
-func (k *kernel) cancelTags(c *cell, step journal.Seq) {
-	receipts := c.mail.cancel(k.out.Cancels)
-	for _, tag := range k.out.Cancels {
-		if timer := k.stopTimer(c, tag); timer != 0 || receipts[tag] != nil {
-			k.writeCancelled(c, tag, timer, receipts[tag], step)
-		}
-	}
-}
-
 func (k *kernel) writeCancelled(c *cell, tag string, timer journal.Seq, receipts []journal.Seq, step journal.Seq) {
 	if receipts == nil {
 		receipts = []journal.Seq{}
 	}
-	k.note(journal.KindCancelled, step, &journal.TagCancelled{
+	k.note(journal.KindTagCancelled, step, &journal.TagCancelled{
 		Version: journal.V(journal.BodyVersion), Cell: c.name, Tag: tag, Timer: timer, Receipts: receipts,
 	})
 }
-
-// cancel has the receipts of some tags that wait, and are not told apart yet, be told
-// apart. It returns what brought them, by tag.
-func (m *mailbox) cancel(tags []string) map[string][]journal.Seq {
-	records := make(map[string][]journal.Seq, len(tags))
-	for _, tag := range tags {
-		records[tag] = nil
-	}
-	for i, x := range m.all() {
-		if x.name != reducer.ReceiptEvent || isCancelled(x.data) {
-			continue
-		}
-		if of, wanted := records[tagOf(x.data)]; wanted {
-			m.all()[i].data = cancelled(x.data)
-			records[tagOf(x.data)] = append(of, x.record)
-		}
-	}
-	return records
-}
-
-// tagOf returns the tag of a receipt event.
-func tagOf(data journal.Data) string {
-	raw, err := canon.Lookup(data, "tag")
-	if err != nil {
-		return ""
-	}
-	return canon.NewReader(raw).Text()
-}
-
-// isCancelled reports whether the data of a receipt event is what cancelled returns.
-func isCancelled(data journal.Data) bool { return data[0] == receiptHead+1 }
-
-// cancelled returns the data of a receipt event that its cell is to tell apart: it has
-// cancelled the effect.
-func cancelled(data journal.Data) journal.Data {
-	b := make([]byte, 0, len(data)+16)
-	b = append(append(b, receiptHead+1), data[1:]...)
-	return canon.AppendBool(canon.AppendText(b, "cancelled"), true) // the longest key is the last
-}
-
-// receiptHead begins the data of a receipt event: a map of 4.
-const receiptHead = 0xa4
