@@ -36,8 +36,8 @@ type Host struct {
 	closeErr   error // of closing
 
 	mu        sync.Mutex // guards what follows
-	queue     []receipt.Task
-	busy      int // workers; one whose lease ran out does not count any more
+	works     crew       // of effects that take something of this machine, and of verifiers
+	calls     crew       // of effects whose adapters are Waiting
 	answers   []receipt.Answer
 	woken     bool          // by Wake
 	news      chan struct{} // closed when answers come; nil: nobody waits
@@ -56,6 +56,7 @@ func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS
 		leases: newLeases(cfg.Lease), notBefore: make(map[receipt.Key]time.Time), doubts: make(map[attempt]*doubt),
 		remote: remote{tasks: make(map[attempt]*remoteTask)},
 	}
+	h.works.most, h.calls.most = crewSizes(cfg.Workers)
 	if anyLive(effects) && cfg.EffectLog != "" {
 		var err error
 		if h.log, err = openEffectLog(files, cfg.EffectLog, cfg.World); err != nil {
@@ -120,7 +121,7 @@ func (h *Host) Start(tasks []receipt.Task) {
 				}
 			}
 			h.beginDoubt(t)
-			h.queue = append(h.queue, t)
+			h.crewOf(t).add(t)
 		}
 	}
 	if begun {
@@ -151,7 +152,7 @@ func (h *Host) withdraw(tasks []receipt.Task) {
 func (h *Host) giveBackUnbegun(t receipt.Task) {
 	for _, t := range h.unqueue(map[attempt]bool{{t.Key, t.Attempt}: true}) {
 		if err := h.giveBack(&job{Task: t, effect: h.effects[t.Kind]}); err != nil {
-			h.queue = append(h.queue, t) // it has no receipt: be it begun
+			h.crewOf(t).add(t) // it has no receipt: be it begun
 		}
 	}
 }
@@ -167,7 +168,9 @@ func (h *Host) unqueue(wanted map[attempt]bool) []receipt.Task {
 		}
 		return is
 	}
-	h.queue = slices.DeleteFunc(h.queue, taken)
+	for _, c := range h.crews() {
+		c.queue = slices.DeleteFunc(c.queue, taken)
+	}
 	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *remoteTask) bool {
 		if e.ended || !taken(e.Task) {
 			return false

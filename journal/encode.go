@@ -40,6 +40,29 @@ func (x *Created) Append(b []byte) []byte {
 	return x.Engines.append(b, x.V)
 }
 
+// Append appends the canonical bytes of a Forked.
+func (x *Forked) Append(b []byte) []byte {
+	items := 8
+	if x.Seed != nil {
+		items++
+	}
+	b = appendHead(b, items, x.V)
+	b = canon.AppendText(b, x.World)
+	b = canon.AppendText(b, x.Parent)
+	b = canon.AppendUint(b, uint64(x.At))
+	b = canon.AppendBytes(b, x.ChainRoot[:])
+	b = canon.AppendText(b, string(x.Effects))
+	b = canon.AppendBytes(b, x.Manifest[:])
+	b = canon.AppendText(b, x.Actor)
+	if x.Seed != nil {
+		b = canon.AppendUint(b, *x.Seed)
+	}
+	return b
+}
+
+// MarshalCBOR is Append.
+func (x *Forked) MarshalCBOR() ([]byte, error) { return x.Append(nil), nil }
+
 // Append appends the canonical bytes of a Advanced.
 func (x *Advanced) Append(b []byte) []byte {
 	b = appendHead(b, 2, BodyVersion)

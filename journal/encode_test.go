@@ -41,6 +41,7 @@ func bodies(rt *rapid.T) []Body {
 	flag := rapid.Bool().Draw(rt, "flag")
 	nonce := func() (n receipt.Nonce) { h := hash(); copy(n[:], h[:]); return n }
 	key := receipt.Key{Hash: hash()}
+	seed := num()
 	engines := Engines{{manifest.EngineCEL, text()}, {manifest.EngineStarlark, text()}}
 	signature := manifest.Signature{Key: manifest.PublicKey(hash()), Bytes: rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(rt, "signature")}
 	return []Body{
@@ -96,7 +97,7 @@ func bodies(rt *rapid.T) []Body {
 				{Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), State: receipt.StateCommitted, Record: Seq(num()), Disposition: Kept},
 			},
 		},
-		&Forked{Version: V(1), World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Manifest: hash(), Actor: text()},
+		&Forked{Version: V(ForkSeedVersion), World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Manifest: hash(), Actor: text(), Seed: &seed},
 		&Redacted{Version: V(1), Blob: hash(), Actor: text(), Reason: text()},
 		&ManifestProposed{Version: V(1), Base: hash(), Candidate: hash(), Actor: text(), Signature: &signature, Reason: text()},
 		&ManifestShadowed{Version: V(1), Proposal: num(), Hash: hash(), Report: data(), Actor: text()},
@@ -126,6 +127,38 @@ func TestHandWrittenBodiesEqualTheLibrarys(t *testing.T) {
 			require.Equal(rt, body, back)
 		}
 	})
+}
+
+// TestForkWithoutASeedKeepsItsBytes: version 1, as in journals of before, has none, and
+// version 2 always one.
+func TestForkWithoutASeedKeepsItsBytes(t *testing.T) {
+	was := struct {
+		Version
+		World, Parent string
+		At            Seq
+		ChainRoot     Hash
+		Effects       ForkEffects
+		Manifest      Hash
+		Actor         string
+	}{Version: V(1), World: "b", Parent: "a", At: 7, Effects: ForkLive, Actor: "ada"}
+	old, err := canon.Marshal(was)
+	require.NoError(t, err)
+	f := &Forked{Version: V(1), World: "b", Parent: "a", At: 7, Effects: ForkLive, Actor: "ada"}
+	require.Equal(t, old, Append(nil, f))
+	read := func(f *Forked) (Body, error) {
+		rec := Record{Kind: KindForked, Payload: Append(nil, f)}
+		return rec.Body()
+	}
+	body, err := read(f)
+	require.NoError(t, err)
+	require.Equal(t, f, body)
+	f.V = ForkSeedVersion
+	_, err = read(f)
+	require.Error(t, err, "it lacks the seed")
+	seed := uint64(0)
+	f.V, f.Seed = 1, &seed
+	_, err = read(f)
+	require.Error(t, err, "it has a seed")
 }
 
 func TestEveryKindHasABody(t *testing.T) {

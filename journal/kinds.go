@@ -106,7 +106,7 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindPruned:    {input: true, body: func() Body { return new(SnapshotPruned) }, words: "snapshot {name} is let go[, says {actor}]"},
 	KindRetention: {input: true, body: func() Body { return new(SnapshotRetention) }, words: "{max} snapshots are kept from now on[, says {actor}][; let go: {pruned}]"},
 	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }, last: RollbackVersion},
-	KindForked:    {input: true, body: func() Body { return new(Forked) }, words: "world {world} forks from {parent} at #{at}, effects {effects}[, says {actor}]"},
+	KindForked:    {input: true, body: func() Body { return new(Forked) }, last: ForkSeedVersion, words: "world {world} forks from {parent} at #{at}, effects {effects}[, seed {seed}][, says {actor}]"},
 	KindRedacted:  {input: true, body: func() Body { return new(Redacted) }},
 	KindProposed:  {input: true, body: func() Body { return new(ManifestProposed) }},
 	KindShadowed:  {input: true, body: func() Body { return new(ManifestShadowed) }, words: "p{proposal} is shadowed, report {report_hash}[, says {actor}]"},

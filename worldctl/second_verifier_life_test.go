@@ -322,6 +322,9 @@ func (l *life) fork(actions int) {
 		l.out = &worldtest.Outside{Play: l.confirm}
 		o = worldtest.Options{ID: l.id, Outside: l.out}
 	}
+	if effects == journal.ForkLive {
+		o.Seed = new(uint64)
+	}
 	l.next() // a receipt may have come in the middle of a tick, and forks begin between two
 	require.NoError(l.t, l.w.Sync())
 	l.w = l.w.Fork(effects, o)

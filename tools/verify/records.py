@@ -126,7 +126,8 @@ def _is_map(x):
     return isinstance(x, dict)
 
 
-_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2), "timer.set": (1, 2)}  # of all others there is one
+_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2),
+             "world.forked": (1, 2), "timer.set": (1, 2)}  # of all others there is one
 _SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
 
 _TYPES = {
@@ -162,7 +163,7 @@ _SHAPES = {
     "rollback.applied": "snapshot:text snapshot_hash:hash at:uint prior:uint reason:text actor:text ack:bool "
                         "compensate:bool fresh:bool effects:effects",
     "world.forked": "world:text parent:text at:uint chain_root:hash effects:hold|live|recorded manifest:hash "
-                    "actor:text",
+                    "actor:text seed:uint",
     "manifest.proposed": "base:hash candidate:hash actor:text signature:signature? reason:text",
     "manifest.shadowed": "proposal:uint report_hash:hash report:report actor:text",
     "manifest.approved": "proposal:uint world:text base:hash candidate:hash report_hash:hash signature:signature "
@@ -204,3 +205,4 @@ _WAS = {  # version 1 of what has another shape since
     (kind, 1): _fields(_SHAPES[kind].replace("engines:engines", "starlark:text cel:text").replace("tag:text ", ""))
     for kind in ("world.created", "manifest.applied", "timer.set")
 }
+_WAS["world.forked", 1] = [field for field in KINDS["world.forked"] if field[0] != "seed"]

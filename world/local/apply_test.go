@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -303,6 +304,39 @@ func TestApplyWithoutAHostSaysSo(t *testing.T) {
 	ask(t, w, "x", "tool.a", 1)
 	require.NoError(t, w.Run(t.Context()))
 	require.Equal(t, []any{"second"}, heard(t, w, "x"))
+	requireSound(t, w)
+	require.NoError(t, w.Close())
+}
+
+// A world goes on while somebody else's rules are made ready and run on its history.
+func TestCandidatesDoNotHoldTheWorld(t *testing.T) {
+	p := newProbes()
+	opts := p.options("probe")
+	var w *local.World
+	looked := 0
+	look := func() { // who waits for the world hangs here, and so does the test
+		looked++
+		ask(t, w, "x", "tool.a", looked)
+		require.NoError(t, w.Run(t.Context()))
+	}
+	opts.Adapters["other"] = func(s host.Setup) (host.Adapter, error) {
+		look()
+		return p.options("probe").Adapters["probe"](s)
+	}
+	w = openWith(t, changing(t, p), opts)
+	for n := range 200 {
+		ask(t, w, "y", "tool.a", n)
+	}
+	require.NoError(t, w.Run(t.Context()))
+	_, n, err := w.Propose(t.Context(), world.Proposal{Candidate: performedBy(t, w, "other", "second", "tool.a"), Base: w.Status().Manifest, Actor: "ann"})
+	require.NoError(t, err)
+	require.Equal(t, 1, looked)
+	before := w.Status().Head.ID
+	_, r, err := w.Shadow(t.Context(), n, world.ShadowConfig{Progress: func(journal.Seq) { look() }}, "ann")
+	require.NoError(t, err)
+	require.Greater(t, looked, 1)
+	require.EqualValues(t, before, r.To, "what came meanwhile is not in the report")
+	require.Greater(t, w.Status().Head.ID, before)
 	requireSound(t, w)
 	require.NoError(t, w.Close())
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -205,7 +206,7 @@ func (t Describer) fill(words string, body journal.Body) string {
 func (t Describer) field(body journal.Body, name string) string {
 	b := reflect.ValueOf(body).Elem()
 	for i := range b.NumField() {
-		if of, _, _ := strings.Cut(b.Type().Field(i).Tag.Get("json"), ","); of != name {
+		if tag, _, _ := strings.Cut(b.Type().Field(i).Tag.Get("json"), ","); tag != name {
 			continue
 		}
 		switch v := b.Field(i).Interface().(type) {
@@ -228,6 +229,11 @@ func (t Describer) field(body journal.Body, name string) string {
 			return strings.Join(ids, ", ")
 		case []string:
 			return Visible(strings.Join(v, ", "), "")
+		case *uint64:
+			if v == nil {
+				return ""
+			}
+			return strconv.FormatUint(*v, 10)
 		case string:
 			if name == "cell" {
 				return t.of(v)

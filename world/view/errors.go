@@ -148,6 +148,7 @@ func faultsOfInput() []Fault {
 		{is(world.ErrBadTick), "tick-passed", conflict, ExitFailed, ""},
 		{is(world.ErrRealClock), "real-clock", conflict, ExitFailed, ""},
 		{is(world.ErrClock), "clock-kept", conflict, ExitFailed, ""},
+		{is(world.ErrSeed), "seed-kept", unprocessable, ExitUsage, ""},
 		{is(world.ErrNoCell, world.ErrNoIntent), "not-found", missing, ExitUsage, ""},
 		{is(world.ErrNotWaiting), "not-waiting", conflict, ExitFailed, ""},
 		{is(world.ErrOtherParams), "other-params", conflict, ExitConflict, ""},
