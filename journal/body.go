@@ -31,6 +31,10 @@ const BodyVersion = 1
 // behind was told otherwise; such journals are read.
 const RollbackVersion = 2
 
+// ResumedVersion is the version of a Resumed that names who decided. Version 1 has neither
+// Actor nor Reason; such records are read, and are what nobody who says a name is written as.
+const ResumedVersion = 2
+
 // Created is the payload of world.created, record 1.
 type Created struct {
 	Version
@@ -69,6 +73,9 @@ type Resumed struct {
 	Version
 	Cell string `json:"cell"`
 	Skip bool   `json:"skip"` // without the event that failed
+
+	Actor  string `json:"actor"`  // "": not on the record, which has version 1
+	Reason string `json:"reason"` // "": none was given
 }
 
 // Stepped is the payload of cell.stepped, caused by the event it handled.

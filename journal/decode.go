@@ -42,6 +42,9 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 	case KindApplied:
 		r.ArrayOf(8)
 		body = &Applied{Version: V(r.Uint()), Proposal: r.Uint(), Manifest: hash(), Base: hash(), Actor: r.Text(), Kernel: r.Text(), Engines: readEngineFields(r)}
+	case KindResumed:
+		r.ArrayOf(3)
+		body = &Resumed{Version: V(r.Uint()), Cell: r.Text(), Skip: r.Bool()}
 	default:
 		return nil
 	}

@@ -49,7 +49,7 @@ func bodies(rt *rapid.T) []Body {
 		&Advanced{Version: V(1), To: tick()},
 		&Submitted{Version: V(1), Name: text(), Due: tick(), Direct: flag, To: texts(), Data: data()},
 		&Finished{Version: V(1), Receipt: data()},
-		&Resumed{Version: V(1), Cell: text(), Skip: flag},
+		&Resumed{Version: V(ResumedVersion), Cell: text(), Skip: flag, Actor: text(), Reason: text()},
 		&Stepped{Version: V(1), Cell: text(), N: num(), Outcome: receipt.OutcomePure, State: hash(), Gas: num()},
 		&Failed{Version: V(1), Cell: text(), N: num(), Parked: flag, Error: text()},
 		&Deleted{Version: V(1), Cell: text(), N: num()},
@@ -167,6 +167,26 @@ func TestEveryKindHasABody(t *testing.T) {
 	}
 	require.False(t, Kind("cell.danced").Known())
 	require.Nil(t, newBody("cell.danced"))
+}
+
+// TestResumedOfVersion1IsReadAndWritten: nobody said then who decided, and its bytes stay.
+func TestResumedOfVersion1IsReadAndWritten(t *testing.T) {
+	old, err := canon.Marshal([]any{uint64(1), "bot/a", true})
+	require.NoError(t, err)
+	rec := Record{Kind: KindResumed, Payload: old}
+	body, err := rec.Body()
+	require.NoError(t, err)
+	require.Equal(t, &Resumed{Version: V(1), Cell: "bot/a", Skip: true}, body)
+	require.Equal(t, old, Append(nil, body))
+	for _, bad := range [][]any{
+		{uint64(1), "bot/a", true, "ada", ""}, {uint64(ResumedVersion), "bot/a", true}, {uint64(ResumedVersion + 1), "bot/a", true, "ada", ""},
+	} {
+		b, err := canon.Marshal(bad)
+		require.NoError(t, err)
+		rec := Record{Kind: KindResumed, Payload: b}
+		_, err = rec.Body()
+		require.Error(t, err, "%v", bad)
+	}
 }
 
 // TestEngineFieldsOfVersion1AreRead: the bytes are those of a world that was made when

@@ -91,7 +91,7 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, words: "tick {to} begins"},
 	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4},
 	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1, answers: []Kind{KindStarted}},
-	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, cell: 1},
+	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, first: ResumedVersion, last: ResumedVersion, cell: 1},
 	KindOperator:  {input: true, body: func() Body { return new(OperatorEffect) }, operator: 1},
 	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, attempt: 2, answers: []Kind{KindStarted}, words: "attempt {attempt} of {key} is given up: {reason}"},
 	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, attempt: 2, answers: []Kind{KindWaiting, KindInDoubt}, words: "the wait after attempt {attempt} of {key} is over"},

@@ -141,7 +141,7 @@ func TestCellAtTakesNoReceiptThatIsNotConfirmed(t *testing.T) {
 	}
 	_, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
-	require.NoError(t, worldtest.ErrorOf(p.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent)))
+	require.NoError(t, worldtest.ErrorOf(p.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent, "", "")))
 	require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "so")))
 	p.Drive()
 	p.tells("x0 ok")
@@ -275,7 +275,7 @@ func (l *life) action() {
 	case 9:
 		for _, c := range l.Cells() {
 			if c.Parked {
-				l.try("resume", worldtest.ErrorOf(l.Resume(ctx, c.Cell, world.Resumption(l.rng.IntN(2)))))
+				l.try("resume", worldtest.ErrorOf(l.Resume(ctx, c.Cell, world.Resumption(l.rng.IntN(2)), "ada", "why not")))
 				return
 			}
 		}

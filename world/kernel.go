@@ -223,7 +223,7 @@ func (k *kernel) begin(to manifest.Tick) {
 }
 
 // resume lets a parked cell go on, with the event that failed or without it.
-func (k *kernel) resume(id reducer.Cell, skip bool) error {
+func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
@@ -234,9 +234,16 @@ func (k *kernel) resume(id reducer.Cell, skip bool) error {
 	if !c.parked {
 		return refuse(ErrNotParked, "cell", "%s", id)
 	}
-	b := journal.Resumed{Version: journal.V(journal.BodyVersion), Cell: c.name, Skip: skip}
+	if b.Actor == "" && b.Reason != "" {
+		return refuse(ErrNoReason, "actor", "say who decides")
+	}
+	b.V, b.Cell = journal.ResumedVersion, c.name
+	if b.Actor == "" {
+		b.V = journal.BodyVersion
+	}
+	b.Actor, b.Reason = journal.Text(b.Actor), journal.Text(b.Reason)
 	k.noteInput(journal.KindResumed, &b)
-	if skip {
+	if b.Skip {
 		c.history, k.scratch = c.nextHistory(k.scratch, c.mail.front())
 		c.n++
 		c.mail.pop()

@@ -218,7 +218,7 @@ func (s *stage) receive(t *testing.T, d *datadriven.TestData) (string, error) {
 	return "", nil
 }
 
-// resume: resume CELL [skip]
+// resume: resume CELL [skip] [by=ACTOR [reason=TEXT]]
 func (s *stage) resume(t *testing.T, d *datadriven.TestData) (string, error) {
 	cell, err := reducer.ParseCell(d.CmdArgs[0].Key)
 	require.NoError(t, err)
@@ -226,7 +226,14 @@ func (s *stage) resume(t *testing.T, d *datadriven.TestData) (string, error) {
 	if d.HasArg("skip") {
 		how = world.SkipEvent
 	}
-	return "", worldtest.ErrorOf(s.w.Resume(t.Context(), cell, how))
+	var actor, reason string
+	if d.HasArg("by") {
+		d.ScanArgs(t, "by", &actor)
+	}
+	if d.HasArg("reason") {
+		d.ScanArgs(t, "reason", &reason)
+	}
+	return "", worldtest.ErrorOf(s.w.Resume(t.Context(), cell, how, actor, reason))
 }
 
 // crash: crash [after=BATCHES]: the process dies, at once or, while it runs, when
@@ -353,10 +360,14 @@ func (s *stage) short(t *testing.T, body journal.Body) string {
 	case *journal.TimerFired:
 		return b.Name + " of " + b.Cell
 	case *journal.Resumed:
+		text := b.Cell
 		if b.Skip {
-			return b.Cell + " without the event"
+			text += " without the event"
 		}
-		return b.Cell
+		if b.Actor != "" {
+			text += " by " + b.Actor + ": " + b.Reason
+		}
+		return text
 	default:
 		return s.shortEffect(t, body)
 	}

@@ -138,10 +138,12 @@ func (w *World) Receive(data []byte) (journal.Seq, error) {
 	return id, w.sync()
 }
 
-// Resume lets a parked cell go on: with the event that failed, or past it. It returns
+// Resume lets a parked cell go on: with the event that failed, or past it. actor is who
+// decides, "" where that is nobody's to say; reason says why, and may be empty. It returns
 // its record.
-func (w *World) Resume(ctx context.Context, cell reducer.Cell, how Resumption) (journal.Seq, error) {
-	return w.synced(w.input(ctx, func() error { return w.k.resume(cell, how == SkipEvent) }))
+func (w *World) Resume(ctx context.Context, cell reducer.Cell, how Resumption, actor, reason string) (journal.Seq, error) {
+	b := journal.Resumed{Skip: how == SkipEvent, Actor: actor, Reason: reason}
+	return w.synced(w.input(ctx, func() error { return w.k.resume(cell, b) }))
 }
 
 // synced makes durable what an input brought about, unless that was refused.

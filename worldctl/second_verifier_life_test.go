@@ -150,7 +150,7 @@ func (l *life) action() {
 	case 10:
 		l.change()
 	case 11:
-		l.try(worldtest.ErrorOf(l.w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: l.cell()}, []world.Resumption{world.RetryEvent, world.SkipEvent}[l.rng.IntN(2)])))
+		l.try(worldtest.ErrorOf(l.w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: l.cell()}, []world.Resumption{world.RetryEvent, world.SkipEvent}[l.rng.IntN(2)], "ada", "why not")))
 	case 12:
 		l.crash()
 	default:

@@ -126,8 +126,8 @@ def _is_map(x):
     return isinstance(x, dict)
 
 
-_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2),
-             "world.forked": (1, 2)}  # of all others there is one
+_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2), "world.forked": (1, 2),
+             "cell.resumed": (1, 2)}  # of all others there is one
 _SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
 
 _TYPES = {
@@ -154,7 +154,7 @@ _SHAPES = {
     "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|reuse params_hash:hash actor:text "
                        "reason:text payload:any",
     "intent.confirmed": "key:hash mode:strict|warn|human|person verdict:happened|not_happened actor:text reason:text",
-    "cell.resumed": "cell:text skip:bool",
+    "cell.resumed": "cell:text skip:bool actor:text reason:text",
     "keys.rotated": "key_id:text revoked:texts actor:text",
     "snapshot.created": "name:text at:uint chain_root:hash state_root:hash cells:uint label:text actor:text gone:texts",
     "snapshot.pinned": "name:text pinned:bool actor:text",
@@ -203,4 +203,5 @@ _WAS = {  # version 1 of what has another shape since
     (kind, 1): _fields(shape.replace("engines:engines", "starlark:text cel:text"))
     for kind, shape in _SHAPES.items() if "engines:engines" in shape
 }
+_WAS["cell.resumed", 1] = _fields("cell:text skip:bool")
 _WAS["world.forked", 1] = [field for field in KINDS["world.forked"] if field[0] != "seed"]

@@ -106,9 +106,9 @@ func words(e *Entry) string {
 	switch b := e.Body.(type) {
 	case *journal.Resumed:
 		if b.Skip {
-			return "{cell}resumed, without the event that failed"
+			return "{cell}resumed, without the event that failed[, says {actor}][: {reason}]"
 		}
-		return "{cell}resumed, with the event that failed"
+		return "{cell}resumed, with the event that failed[, says {actor}][: {reason}]"
 	case *journal.IntentParked:
 		if b.Deadline == receipt.NoDeadline {
 			return "{cell}intent {key} {kind} parked[ by {rules}]  {params}"
