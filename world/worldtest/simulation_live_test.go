@@ -27,7 +27,7 @@ import (
 //
 // SEED and SIM_RUNS are as for TestSimulation.
 func TestSimulationOfLiveEffects(t *testing.T) {
-	first, runs := seeds(t, fewEffects)
+	first, runs := fault.Seeds(t, fewEffects, manyRuns)
 	loaded, err := source.Load(filepath.Join("testdata", "bots", "world.yaml"))
 	require.NoError(t, err)
 	seed := first
