@@ -191,6 +191,10 @@ func acts(rng *rand.Rand, depth int) []any {
 			act["random"] = 100
 		case 3, 4:
 			act["timer"] = 1 + rng.IntN(3)
+			act["tag"] = []string{"", cellName(rng)}[rng.IntN(2)]
+			if rng.IntN(3) == 0 {
+				act = map[string]any{"cancel": cellName(rng)}
+			}
 		case 5, 6, 7, 8:
 			act["effect"] = []string{"tool.a", "tool.b", "tool.bad", "other.x"}[rng.IntN(4)]
 			act["param"] = cellName(rng)
