@@ -45,7 +45,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case journal.NotExecuted:
 		k.ledger.Disprove(e)
-		if !k.hasCall(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
+		if !k.disproved(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
 			k.release(e)
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotExecuted, b.Reason))
 			return nil
@@ -89,7 +89,7 @@ func CheckActor(name string) error {
 // attemptAgain readies an intent in doubt for its next attempt, for which
 // resolvable has seen to the budget.
 func (k *kernel) attemptAgain(e *receipt.Entry) {
-	k.reserveCall(e)
+	k.repeat(e)
 	k.ledger.Reopen(e, false)
 }
 
@@ -125,7 +125,7 @@ func (k *kernel) resolvable(b *journal.Resolved) (*receipt.Entry, error) {
 	if b.Actor == "" {
 		return nil, refuse(ErrNoReason, "actor", "say who decides")
 	}
-	if b.How == journal.RetryAnyway && !k.hasCall(e) {
+	if b.How == journal.RetryAnyway && !k.mayRepeat(e) {
 		return nil, refuse(ErrNoBudget, "key", "%s", b.Key)
 	}
 	if err := canon.Valid(b.Payload); len(b.Payload) > 0 && err != nil {

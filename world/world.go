@@ -278,7 +278,8 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.sync(); err != nil {
 		return Idle, err
 	}
-	if w.asked > 0 || len(k.scheduled)+len(k.timers) > 0 { // verifiers, since the records that ask them are durable
+	_, wakes := k.wake(true)
+	if w.asked > 0 || len(k.scheduled)+len(k.timers) > 0 || wakes { // verifiers, since the records that ask them are durable
 		return Waiting, nil
 	}
 	return Idle, nil
