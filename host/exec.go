@@ -145,7 +145,7 @@ func (f *finished) flooded() bool { return f.written > f.limit }
 // JSON value.
 func (f *finished) payload(text bool) (receipt.Data, error) {
 	if f.flooded() {
-		return nil, fmt.Errorf("it wrote more than %d bytes to its standard output", f.limit)
+		return nil, fmt.Errorf("it wrote more than %d bytes to its standard output; config.max_bytes allows no more", f.limit)
 	}
 	if text {
 		if !utf8.Valid(f.output) {

@@ -109,14 +109,16 @@ func readFile(dir string, t *governance.FileTarget, limit uint64) ([]byte, error
 	}
 	defer f.Close() //nolint:errcheck // only read
 	if uint64(info.Size()) > limit {
-		return nil, fileTooLarge("more than %d bytes", limit)
+		return nil, fileTooLarge(overMaxBytes, limit)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, info.Size()+1))
 	if err == nil && uint64(len(data)) > limit { // it has grown
-		err = fileTooLarge("more than %d bytes", limit)
+		err = fileTooLarge(overMaxBytes, limit)
 	}
 	return data, err
 }
+
+const overMaxBytes = "more than %d bytes; max_bytes of the config, or of the capability, allows no more"
 
 func fileTooLarge(format string, limit uint64) error {
 	return &governance.CapError{Code: governance.CodeTooLarge, Reason: fmt.Sprintf(format, limit)}

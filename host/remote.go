@@ -15,8 +15,9 @@ import (
 
 // Bounds of Acquire.
 const (
-	MaxOffers      = 64  // attempts handed out at once
-	MaxWorkerBytes = 128 // of a worker's name
+	MaxOffers      = 64      // attempts handed out at once
+	MaxOfferBytes  = 8 << 20 // of params, after which no more are handed out at once
+	MaxWorkerBytes = 128     // of a worker's name
 )
 
 // What the Host answers workers.
@@ -83,7 +84,7 @@ func (h *Host) offer(t receipt.Task) {
 // Acquire hands attempts of live effects to a worker in another process: see
 // Config.Remote. It waits until there is one of the given kinds (none given: of
 // any), and returns up to most, from 1 to MaxOffers, in the order of their
-// permits. Nobody gets an attempt that was handed out before, to whomever.
+// permits: fewer where their params have MaxOfferBytes. Nobody gets an attempt that was handed out before, to whomever.
 // When the deadline of ctx passes it returns none, when ctx is cancelled that
 // error; after Close ErrClosed, and when the effect store has failed its error.
 func (h *Host) Acquire(ctx context.Context, worker string, kinds []string, most int) ([]Offer, error) {
@@ -115,14 +116,16 @@ func (h *Host) handOut(worker string, kinds []string, most int) (offers []Offer,
 	if err := h.over(); err != nil {
 		return nil, nil, err
 	}
+	bytes := 0 // of params
 	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *remoteTask) bool {
 		switch {
 		case e.ended: // Forget came first
 			return true
-		case len(offers) >= most || len(kinds) > 0 && !slices.Contains(kinds, e.Kind):
+		case len(offers) >= most || bytes >= MaxOfferBytes || len(kinds) > 0 && !slices.Contains(kinds, e.Kind):
 			return false
 		}
 		if j := h.claim(e.Task); j != nil {
+			bytes += len(e.Permit.Params)
 			offers = append(offers, Offer{Permit: e.Permit, Lease: h.cfg.Lease, Timeout: j.effect.timeout()})
 			h.lend(e, j, worker)
 		}

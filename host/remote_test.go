@@ -284,6 +284,18 @@ func TestAcquireHandsOutNoMoreThanItsLimit(t *testing.T) {
 	require.Len(t, acquire(t, owner, "w-1", 1<<40), 1)
 }
 
+// TestAcquireHandsOutNoMoreBytesThanItsLimit: a worker whose attempts have params of the
+// largest size gets one at a time, and in the end all of them.
+func TestAcquireHandsOutNoMoreBytesThanItsLimit(t *testing.T) {
+	owner := newOwner(t, storeAt(t)).open(t)
+	for n, bytes := range []int{1, host.MaxOfferBytes, 1, 1} {
+		start(owner, permit(t, "agent/1", "k", `"`+strings.Repeat("x", bytes)+`"`, uint64(n)))
+	}
+	for _, want := range []int{2, 2, 0} {
+		require.Len(t, acquire(t, owner, "w-1", host.MaxOffers), want)
+	}
+}
+
 func TestAWorkerHasAName(t *testing.T) {
 	owner := newOwner(t, storeAt(t)).open(t)
 	start(owner, nth(t, 1))

@@ -17,8 +17,9 @@ type Limits struct {
 
 // Defaults that others count with.
 const (
-	DefaultPayload = 1 << 20
+	DefaultPayload = 8 << 20
 	DefaultReceipt = 4 << 20
+	DefaultState   = 8 << 20
 	DefaultEffects = 64
 	DefaultMemory  = 256 << 20
 )
@@ -42,7 +43,7 @@ func (l limit) value() uint64 {
 func (l *Limits) all() []limit {
 	return []limit{
 		{name: "events_per_tick", have: &l.EventsPerTick, fallback: 1_000_000, most: 100_000_000},
-		{name: "in_flight", have: &l.InFlight, fallback: 1024, most: 65_536},
+		{name: "in_flight", have: &l.InFlight, fallback: 16_384, most: 65_536},
 		{name: "mailbox", have: &l.Mailbox, fallback: 65_536, most: 16 << 20},
 		{name: "alarms", have: &l.Alarms, fallback: 1_000_000, most: 16 << 20},
 		{name: "payload", have: &l.Payload, fallback: DefaultPayload, most: 64 << 20},
@@ -74,11 +75,11 @@ type ReducerLimits struct {
 func (l *ReducerLimits) all() []limit {
 	return []limit{
 		{name: "gas", have: &l.Gas, fallback: 1_000_000, most: 10_000_000_000},
-		{name: "state", have: &l.State, fallback: 256 << 10, most: 64 << 20},
+		{name: "state", have: &l.State, fallback: DefaultState, most: 64 << 20},
 		{name: "events", have: &l.Events, fallback: 1024, most: 1 << 20},
 		{name: "effects", have: &l.Effects, fallback: DefaultEffects, most: 65_536},
 		{name: "timers", have: &l.Timers, fallback: 64, most: 65_536},
-		{name: "value", have: &l.Value, fallback: 1 << 20, most: 64 << 20},
+		{name: "value", have: &l.Value, fallback: 32 << 20, most: 64 << 20},
 		{name: "memory", have: &l.Memory, fallback: DefaultMemory, most: 16 << 30, absent: true},
 	}
 }

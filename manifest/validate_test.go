@@ -22,9 +22,12 @@ func good() *manifest.Manifest {
 		Reducers: map[string]manifest.Reducer{
 			"agent": {
 				Engine: manifest.EngineStarlark, File: "agent.star", Source: canon.Sum([]byte("agent")),
-				Grants: []string{"tools"},
+				Grants: []string{"tools"}, Limits: manifest.ReducerLimits{State: 256 << 10, Value: 1 << 20},
 			},
-			"clerk": {Engine: manifest.EngineGo, Name: "clerk", Version: "2", OnError: manifest.OnErrorSkip},
+			"clerk": {
+				Engine: manifest.EngineGo, Name: "clerk", Version: "2", OnError: manifest.OnErrorSkip,
+				Limits: manifest.ReducerLimits{State: 256 << 10, Value: 1 << 20},
+			},
 		},
 		Events: map[string]manifest.Event{
 			"ticket.opened": {File: "ticket.json", Schema: canon.Sum([]byte("{}"))},
@@ -68,6 +71,7 @@ func good() *manifest.Manifest {
 			}},
 		},
 		Budget:   manifest.Budget{Calls: 1_000_000},
+		Limits:   manifest.Limits{InFlight: 1024, Payload: 1 << 20},
 		Defaults: manifest.Defaults{SnapshotEvery: 100},
 		Policies: []manifest.Policy{{Name: "tools, all", When: "true", Decide: manifest.DecideAllow}},
 		Governance: manifest.Governance{Approvals: 2, FourEyes: true, Approvers: []manifest.Approver{

@@ -101,6 +101,15 @@ func (k *kernel) release(e *receipt.Entry) {
 	e.Reserved = receipt.Cost{}
 }
 
+// releaseCall gives back the call that is set aside for another attempt, and nothing of
+// what an attempt before may have cost.
+func (k *kernel) releaseCall(e *receipt.Entry) {
+	if a, ok := k.accounts(e); ok {
+		a.Release(receipt.Cost{Calls: e.Reserved.Calls})
+	}
+	e.Reserved.Calls = 0
+}
+
 // keep ends what is set aside for an intent that has ended, and of which nobody knows
 // what it used. Under version 1 it stays as it is.
 func (k *kernel) keep(e *receipt.Entry) {

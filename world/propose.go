@@ -22,11 +22,56 @@ type Proposal struct {
 	Actor     string                   // the author
 	Signature *manifest.Signature      // the author's; nil: a name is all there is
 	Reason    string
+
+	blobs []journal.Blob // the candidate, and all that it names, once it was vetted
 }
 
 // ErrCandidate says that a candidate cannot be run: its code, a policy or a capability is
 // wrong, or it names contents that nobody has.
 var ErrCandidate = errors.New("the candidate cannot be run")
+
+// Vet looks at a proposal as Propose does, beside the world, which view lets it look at
+// and which goes on meanwhile: to make its code ready takes what Config.Bounds allow.
+// Propose does not look again.
+func Vet(ctx context.Context, view func(look func(*Moment)), p *Proposal) (err error) {
+	var with Moment // but for its kernel, which goes on
+	view(func(m *Moment) {
+		with = *m
+		err = m.mayPropose(p)
+	})
+	if err != nil {
+		return err
+	}
+	p.blobs, err = with.vet(ctx, p)
+	return err
+}
+
+// mayPropose refuses a candidate that is proposed already, or that would count time in
+// another way than the rules in force.
+func (m *Moment) mayPropose(p *Proposal) error {
+	encoded, err := p.Candidate.Encode()
+	if err != nil {
+		return fmt.Errorf("world: manifest: %w", err)
+	}
+	if err := m.ProposedAlready(canon.Sum(encoded)); err != nil {
+		return err
+	}
+	return checkClock(m.k.rules.manifest.Clock, p.Candidate.Clock)
+}
+
+// vet returns a candidate that can be run and performed, with all that it names.
+func (m *Moment) vet(ctx context.Context, p *Proposal) ([]journal.Blob, error) {
+	blobs, err := m.contentsOf(p.Candidate, p.Contents)
+	if err != nil {
+		return nil, err
+	}
+	contents := journal.BlobList(blobs)
+	next, err := compile(p.Candidate, blobs[0].Hash, contents, m.registry, newGuard(ctx, m.bounds))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCandidate, err)
+	}
+	return blobs, m.canPerform(next, contents.Blob)
+}
 
 // Propose asks for a change of the rules and returns its record and the proposal's
 // number. What is refused here could never be applied, or is proposed already: that is a
@@ -34,39 +79,41 @@ var ErrCandidate = errors.New("the candidate cannot be run")
 // governance.
 func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint64, err error) {
 	id, err = w.change(ctx, func() error {
-		blobs, err := w.contentsOf(p.Candidate, p.Contents)
-		if err != nil {
+		if err := w.mayPropose(&p); err != nil {
 			return err
 		}
-		if err := w.ProposedAlready(blobs[0].Hash); err != nil {
-			return err
+		if p.blobs == nil {
+			if p.blobs, err = w.vet(ctx, &p); err != nil {
+				return err
+			}
 		}
-		contents := journal.BlobList(blobs)
-		next, err := compile(p.Candidate, blobs[0].Hash, contents, w.cfg.Registry, newGuard(ctx, w.bounds))
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrCandidate, err)
-		}
-		if err := w.canPerform(next, contents.Blob); err != nil {
-			return err
-		}
-		if err := checkClock(w.k.rules.manifest.Clock, p.Candidate.Clock); err != nil {
+		if err := checkSeed(w.k.rules.manifest, p.Candidate); err != nil {
 			return err
 		}
 		n, err = w.k.propose(journal.ManifestProposed{
-			Base: p.Base, Candidate: blobs[0].Hash, Actor: p.Actor, Signature: p.Signature, Reason: p.Reason,
+			Base: p.Base, Candidate: p.blobs[0].Hash, Actor: p.Actor, Signature: p.Signature, Reason: p.Reason,
 		})
-		if err != nil {
-			return err
+		if err == nil {
+			w.k.blobs = append(w.k.blobs, p.blobs...)
 		}
-		w.k.blobs = append(w.k.blobs, blobs...)
-		return nil
+		return err
 	})
 	return id, n, err
 }
 
+// checkSeed refuses rules that say another seed: randomness comes from the one that the
+// world began with, and nothing would come of it. What journals of before hold is not
+// refused.
+func checkSeed(is, next *manifest.Manifest) error {
+	if is.Seed != next.Seed {
+		return refuse(ErrSeed, "seed", "%d, and it would be %d", is.Seed, next.Seed)
+	}
+	return nil
+}
+
 // contentsOf returns a manifest and all that it names.
-func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]byte) ([]journal.Blob, error) {
-	encoded, err := m.Encode()
+func (m *Moment) contentsOf(candidate *manifest.Manifest, contents map[manifest.Hash][]byte) ([]journal.Blob, error) {
+	encoded, err := candidate.Encode()
 	if err != nil {
 		return nil, fmt.Errorf("world: manifest: %w", err)
 	}
@@ -74,10 +121,10 @@ func (w *World) contentsOf(m *manifest.Manifest, contents map[manifest.Hash][]by
 		return nil, refuse(ErrManifestSize, "candidate", "a manifest has at most %d bytes, this one %d", maxManifestBytes, len(encoded))
 	}
 	blobs := []journal.Blob{{Hash: canon.Sum(encoded), Bytes: encoded}}
-	for _, h := range m.Contents() {
+	for _, h := range candidate.Contents() {
 		content, ok := contents[h]
 		if !ok {
-			if content, err = w.cfg.History.Blob(h); err != nil {
+			if content, err = m.past.Blob(h); err != nil {
 				return nil, fmt.Errorf("%w: it names contents %s, which neither the world has nor what proposes it: %w", ErrCandidate, h, err)
 			}
 		} else if canon.Sum(content) != h {

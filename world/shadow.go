@@ -33,33 +33,44 @@ var ErrLeftPart = errors.New("a rollback has left the part of the history that i
 
 // Shadow runs the candidate of an open proposal on the history of the world, as
 // Rehearse does, and records the report, in the record that it returns: nothing else
-// changes. It is durable on return.
+// changes. It is durable on return. Who must not hold the world meanwhile has a moment
+// of it rehearse CandidateOf, and calls Shadowed.
 func (w *World) Shadow(ctx context.Context, proposal uint64, cfg ShadowConfig, actor string) (id journal.Seq, r *governance.Report, err error) {
-	if actor == "" {
-		return 0, nil, refuse(ErrNoReason, "actor", "say who has it shadowed")
+	if err := w.Sync(); err != nil {
+		return 0, nil, err
 	}
-	id, err = w.change(ctx, func() error {
-		if err := w.sync(); err != nil {
-			return err
-		}
-		p, err := w.k.proposals.Current(proposal, w.k.inForce())
-		if err != nil {
-			return fmt.Errorf("world: %w", err)
-		}
-		next, err := manifestOf(p.Candidate, w.cfg.History)
-		if err != nil {
-			return err
-		}
-		if r, err = w.Rehearse(ctx, next, nil, cfg); err != nil {
-			return err
-		}
-		data, err := r.Encode()
-		if err != nil {
-			return fmt.Errorf("world: %w", err)
-		}
+	next, err := w.CandidateOf(proposal, actor)
+	if err != nil {
+		return 0, nil, err
+	}
+	if r, err = w.Rehearse(ctx, next, nil, cfg); err != nil {
+		return 0, nil, err
+	}
+	id, err = w.Shadowed(ctx, proposal, r, actor)
+	return id, r, err
+}
+
+// CandidateOf returns the candidate of an open proposal, which somebody wants shadowed.
+func (m *Moment) CandidateOf(proposal uint64, actor string) (*manifest.Manifest, error) {
+	if actor == "" {
+		return nil, refuse(ErrNoReason, "actor", "say who has it shadowed")
+	}
+	p, err := m.k.proposals.Current(proposal, m.k.inForce())
+	if err != nil {
+		return nil, fmt.Errorf("world: %w", err)
+	}
+	return manifestOf(p.Candidate, m.past)
+}
+
+// Shadowed records the report of a shadow of a proposal's candidate.
+func (w *World) Shadowed(ctx context.Context, proposal uint64, r *governance.Report, actor string) (journal.Seq, error) {
+	data, err := r.Encode()
+	if err != nil {
+		return 0, fmt.Errorf("world: %w", err)
+	}
+	return w.change(ctx, func() error {
 		return w.k.shadowed(journal.ManifestShadowed{Proposal: proposal, Report: data, Actor: actor})
 	})
-	return id, r, err
 }
 
 // Rehearse runs a manifest on the recorded history that led to the moment and

@@ -9,10 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/reducer/star"
 )
 
-// maxHostileBytes is what a step under default limits may allocate in all,
-// garbage included.
+// maxHostileBytes is what a step with the default gas, whose state has 256 KiB and
+// whose values have 1 MiB at most, may allocate in all, garbage included.
 const maxHostileBytes = 256 << 20
 
 // hostile are bodies of reduce that try to take memory or time beyond their gas.
@@ -147,12 +148,33 @@ func TestHostileReducersFailWithinTheirLimits(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			var out reducer.Output
-			err := r.Reduce(input(t, "", "{}"), &out)
+			in := input(t, "", "{}")
+			in.Limits.State, in.Limits.Value = 256<<10, 1<<20
+			err := r.Reduce(in, &out)
 			runtime.ReadMemStats(&after)
 			require.ErrorIs(t, err, reducer.ErrLimit)
 			require.Regexp(t, `^test\.star:\d+:\d+: .*limit exceeded: `, err.Error())
 			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(maxHostileBytes))
 		})
+	}
+}
+
+// TestTopLevelHasLimitsOfItsOwn: they are a rule of the engine, and no default of
+// manifests.
+func TestTopLevelHasLimitsOfItsOwn(t *testing.T) {
+	for top, limit := range map[string]string{
+		`x = "x" * (1 << 20)`:                 "",
+		`x = "x" * ((1 << 20) + 1)`:           "limits.value is 1048576",
+		`x = [i for i in range(1000000)]`:     "limits.gas is 1000000 steps",
+		`x = ["x" * 100000 for _ in [1] * 9]`: "",
+	} {
+		p, err := star.Compile(star.Version, "test.star", []byte(top+"\ndef reduce(ctx, state, event):\n    pass\n"))
+		require.NoError(t, err)
+		if _, err = p.Reducer(); limit == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, limit)
 	}
 }
 

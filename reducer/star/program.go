@@ -113,8 +113,16 @@ func (p *Program) With(s Setting) (*Program, error) {
 
 var errNoSetting = fmt.Errorf("a reducer has params since %s of the engine", version3)
 
+// Limits of the top level of a program: a rule of every version of the engine,
+// whatever the defaults of manifests are.
+const (
+	topGas    = 1_000_000
+	topValue  = 1 << 20
+	topMemory = 256 << 20
+)
+
 // Reducer returns a new instance of the program: it runs the top level of the
-// module, under the default limits, and freezes what that leaves. The error has
+// module, under limits of its own, and freezes what that leaves. The error has
 // the position of what failed.
 func (p *Program) Reducer() (reducer.Reducer, error) {
 	r, _, err := p.Within(nil)
@@ -131,7 +139,7 @@ type Used struct {
 func (p *Program) Within(bounds *reducer.Bounds) (r reducer.Reducer, used Used, err error) {
 	e := &engine{file: p.compiled.Filename(), meter: meter{language: p.language}}
 	e.ctx.init(e)
-	given, err := e.load(p, manifest.ReducerLimits{}.WithDefaults(), bounds)
+	given, err := e.load(p, manifest.ReducerLimits{Gas: topGas, Value: topValue, Memory: topMemory}, bounds)
 	if used = (Used{Gas: e.thread.Steps, Memory: given + e.filled}); !p.exact {
 		used.Memory = used.Gas * bytesMadePerStep
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -107,14 +108,15 @@ func greedily(ctx context.Context, c *benchClient, what string, n int, said *ans
 	}
 }
 
-// smallKeys is an object of as many small items as a body has room for, and no event.
-func smallKeys() []byte {
+// smallKeys is an object of as many small items as a body has room for, and no event. It
+// is made once: to make it costs more than a server may spend on it.
+var smallKeys = sync.OnceValue(func() []byte {
 	body := []byte("{")
 	for i := 0; len(body) < api.DefaultBodyBytes-32; i++ {
 		body = fmt.Appendf(body, `"%d":0,`, i)
 	}
 	return append(body, `"":0}`...)
-}
+})
 
 func lineOf(n int) []byte {
 	line, err := json.Marshal(map[string]any{"event": "client.sent", "data": clientEvent{fmt.Sprintf("greedy%d", n%100), uint64(n)}})

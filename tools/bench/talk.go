@@ -38,11 +38,9 @@ func newTalkCommand(p *program) *cobra.Command {
 	return cmd
 }
 
-// talkRules are the manifest of a world with one agent, whose messages may have 8 MiB.
-func talkRules() string {
-	const limits = ", limits: {state: 8MiB, value: 32MiB}"
-	return rules("agent", inStarlark+asking+limits, "talk.begun") + withEffects + "limits: {payload: 8MiB}\n"
-}
+// talkRules are the manifest of a world with one agent, under the limits that worlds have
+// by default.
+func talkRules() string { return rules("agent", inStarlark+asking, "talk.begun") + withEffects }
 
 const talker = `
 def reduce(ctx, state, event):

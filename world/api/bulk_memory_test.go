@@ -76,6 +76,26 @@ func TestMemoryDoesNotGrowWithABulk(t *testing.T) {
 	require.Less(t, last, first+8<<20)
 }
 
+// TestDataOfTheLargestSizeComesOverTheAPI: an event with as many bytes as a world takes
+// fits into a body, and into a line, in the widest form of JSON; so does what is said to have come of an
+// intent. One byte more is refused by the world, which names its limit.
+func TestDataOfTheLargestSizeComesOverTheAPI(t *testing.T) {
+	const most = 2 << 20
+	s := serve(t, api.Config{Worlds: wrap(create(t, "w", "version: 1", "version: 1\nlimits: {payload: 2MiB, receipt: 2MiB}"))})
+	data := func(bytes int) string { return `"` + strings.Repeat(`\u0001`, bytes-5) + `"` } // and 5 bytes of CBOR before them
+	for _, body := range []func(string) any{
+		func(line string) any { return line },
+		func(line string) any { return []byte(line + "\n") },
+	} {
+		event := func(bytes int) any { return body(`{"event":"ping","to":"bot/a","data":` + data(bytes) + `}`) }
+		require.Equal(t, http.StatusCreated, s.post("/api/worlds/w/events", event(most)).Status)
+		p := s.post("/api/worlds/w/events", event(most+1)).problem(http.StatusRequestEntityTooLarge, "too-large")
+		require.Contains(t, p.Detail, "limits.payload")
+	}
+	resolve := `{"reason":"so","executed":true,"payload":` + data(most) + `}`
+	s.post("/api/worlds/w/intents/"+strings.Repeat("0", 64)+"/resolve", resolve).problem(http.StatusNotFound, "not-found")
+}
+
 func TestBulkOverOneMebibyteIsTakenInItsOrder(t *testing.T) {
 	w := create(t, "w")
 	s := serve(t, api.Config{Worlds: wrap(w)})

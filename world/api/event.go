@@ -46,7 +46,7 @@ func submit(c *call) error {
 	if c.mediaType() == linesType {
 		return submitLines(c)
 	}
-	text, err := c.body(c.server.cfg.Limits.BodyBytes)
+	text, err := c.body(int64(c.eventBytes()))
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func submitLines(c *call) (err error) {
 // line that it returns, or about the whole body where that is 0.
 func (c *call) readLines(events *local.Spool) (line uint64, err error) {
 	lines := bufio.NewScanner(http.MaxBytesReader(c.out, c.Body, c.server.cfg.Limits.BulkBytes))
-	most := c.lineBytes()
+	most := c.eventBytes()
 	lines.Buffer(nil, most)
 	for lines.Scan() && lines.Err() == nil { // which is known before what was read then
 		line++
@@ -143,14 +143,18 @@ func (c *call) readLines(events *local.Spool) (line uint64, err error) {
 	return 0, unread(lines.Err())
 }
 
-// lineBytes bounds a line of many events: as a body, and in the widest form that JSON
-// has for the data of an event.
-func (c *call) lineBytes() int {
+// eventBytes bounds an event, as a body or as a line of many: by what other bodies have,
+// and the widest form of the largest data that an event can have.
+func (c *call) eventBytes() int {
+	m, _ := c.world.Local.InForce()
+	return int(c.bytesWith(m.Limits.Payload))
+}
+
+// bytesWith bounds a body that holds data of so many bytes as JSON, in its widest form.
+func (c *call) bytesWith(data uint64) int64 {
 	const widest = int64(len(`\u0000`))
 	limits := c.server.cfg.Limits
-	m, _ := c.world.Local.InForce()
-	payload := min(m.Limits.WithDefaults().Payload, uint64(limits.BulkBytes))
-	return int(min(limits.BodyBytes+widest*int64(payload), limits.BulkBytes))
+	return min(limits.BodyBytes+widest*int64(min(data, uint64(limits.BulkBytes))), limits.BulkBytes)
 }
 
 // stopped adds to an error at which line it came, and what was accepted before.

@@ -58,7 +58,8 @@ func (c *call) decideAs(how journal.Resolution) error {
 
 func resolveIntent(c *call) error {
 	var req ResolveRequest
-	if err := c.decode(&req); err != nil {
+	m, _ := c.world.Local.InForce()
+	if err := c.decodeWithin(c.bytesWith(m.Limits.Receipt), &req); err != nil {
 		return err
 	}
 	e, err := c.intent()

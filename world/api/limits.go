@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 // Limits bound what callers can ask of a server. A field that is 0 has its
@@ -37,7 +39,7 @@ type Limits struct {
 	Read      time.Duration // a request, with its body; 0: DefaultRead
 	Answer    time.Duration // from the request to its answer; 0: DefaultAnswer
 	Verify    time.Duration // likewise, of a verification and of what waits for one; 0: DefaultVerify
-	Shadow    time.Duration // of a shadow, which keeps all others from its world; 0: DefaultShadow
+	Shadow    time.Duration // of a shadow; 0: DefaultShadow
 	Idle      time.Duration // between two requests on a connection; 0: DefaultIdle
 	Heartbeat time.Duration // a stream says so often that it lives; 0: DefaultHeartbeat
 	Flush     time.Duration // a follower takes so long at most to read what it is sent; 0: DefaultFlush
@@ -83,7 +85,7 @@ func (l Limits) withDefaults() Limits {
 	l.BodyBytes = orDefault(l.BodyBytes, DefaultBodyBytes)
 	l.BulkBytes = orDefault(l.BulkBytes, DefaultBulkBytes)
 	l.HeaderBytes = orDefault(l.HeaderBytes, DefaultHeaderBytes)
-	l.Connections.All = orDefault(l.Connections.All, min(DefaultConnections, descriptors()/4))
+	l.Connections.All = orDefault(l.Connections.All, min(DefaultConnections, file.Descriptors()/4))
 	l.Connections.Token = orDefault(l.Connections.Token, max(1, l.Connections.All/4))
 	l.Connections.Unknown = orDefault(l.Connections.Unknown, max(1, l.Connections.All/2))
 	l.BodyRate = orDefault(l.BodyRate, DefaultBodyRate)

@@ -11,7 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
-// A shadow runs what nobody has approved, and keeps all others from its world.
+// A shadow runs what nobody has approved.
 func TestShadowsOverTheAPIAreBounded(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Shadow: time.Nanosecond}})
 	base := ok[view.Status](s.get("/api/worlds/w")).Manifest

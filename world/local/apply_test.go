@@ -15,6 +15,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -307,6 +308,39 @@ func TestApplyWithoutAHostSaysSo(t *testing.T) {
 	require.NoError(t, w.Close())
 }
 
+// A world goes on while somebody else's rules are made ready and run on its history.
+func TestCandidatesDoNotHoldTheWorld(t *testing.T) {
+	p := newProbes()
+	opts := p.options("probe")
+	var w *local.World
+	looked := 0
+	look := func() { // who waits for the world hangs here, and so does the test
+		looked++
+		ask(t, w, "x", "tool.a", looked)
+		require.NoError(t, w.Run(t.Context()))
+	}
+	opts.Adapters["other"] = func(s host.Setup) (host.Adapter, error) {
+		look()
+		return p.options("probe").Adapters["probe"](s)
+	}
+	w = openWith(t, changing(t, p), opts)
+	for n := range 200 {
+		ask(t, w, "y", "tool.a", n)
+	}
+	require.NoError(t, w.Run(t.Context()))
+	_, n, err := w.Propose(t.Context(), world.Proposal{Candidate: performedBy(t, w, "other", "second", "tool.a"), Base: w.Status().Manifest, Actor: "ann"})
+	require.NoError(t, err)
+	require.Equal(t, 1, looked)
+	before := w.Status().Head.ID
+	_, r, err := w.Shadow(t.Context(), n, world.ShadowConfig{Progress: func(journal.Seq) { look() }}, "ann")
+	require.NoError(t, err)
+	require.Greater(t, looked, 1)
+	require.EqualValues(t, before, r.To, "what came meanwhile is not in the report")
+	require.Greater(t, w.Status().Head.ID, before)
+	requireSound(t, w)
+	require.NoError(t, w.Close())
+}
+
 func hashOf(t *testing.T, m *manifest.Manifest) manifest.Hash {
 	t.Helper()
 	encoded, err := m.Encode()
@@ -405,5 +439,27 @@ func TestWorldWithoutItsAdaptersIsRead(t *testing.T) {
 	require.Equal(t, before, w.Status(), "who looked has changed nothing")
 	require.NoError(t, w.Run(t.Context()))
 	require.Equal(t, []any{"first", "first"}, heard(t, w, "x"))
+	require.NoError(t, w.Close())
+}
+
+// TestDriveTellsWhatItWaitsFor: before each wait, with what is in flight then.
+func TestDriveTellsWhatItWaitsFor(t *testing.T) {
+	p := newProbes()
+	p.held = make(chan struct{})
+	w := openWith(t, changing(t, p), p.options("probe"))
+	ask(t, w, "x", "tool.a", 1)
+	var told []string
+	_, err := w.Drive(t.Context(), local.Course{Waits: func(m *world.Moment) {
+		for _, x := range m.InFlight() {
+			told = append(told, x.Kind+" of "+x.Cell)
+		}
+		if len(told) == 1 {
+			close(p.held)
+		}
+	}})
+	require.NoError(t, err)
+	require.NotEmpty(t, told)
+	require.Equal(t, "tool.a of caller/x", told[0])
+	require.Equal(t, []any{"first"}, heard(t, w, "x"))
 	require.NoError(t, w.Close())
 }

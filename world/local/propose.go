@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,13 @@ import (
 
 // Propose asks for a change of the rules and returns its record and the proposal's
 // number. What is refused here could never be applied: see world.World.Propose,
-// and *AdaptersError.
+// and *AdaptersError. The world goes on while the candidate is looked at.
 func (lw *World) Propose(ctx context.Context, p world.Proposal) (id journal.Seq, n uint64, err error) {
+	lw.still.RLock()
+	defer lw.still.RUnlock()
+	if err := world.Vet(ctx, lw.View, &p); err != nil {
+		return 0, 0, err
+	}
 	err = lw.Update(func(w *world.World) error {
 		id, n, err = w.Propose(ctx, p)
 		return err
@@ -78,14 +84,30 @@ func (e *lackingError) Error() string   { return e.file.Error() }
 func (e *lackingError) Unwrap() []error { return []error{e.file, e.lacks} }
 
 // Rehearse runs a manifest that nobody has proposed on the world's history; see
-// world.Moment.Rehearse.
+// world.Moment.Rehearse. The world goes on meanwhile; Close, and what moves records or
+// copies the store, waits.
 func (lw *World) Rehearse(ctx context.Context, m *manifest.Manifest, contents map[manifest.Hash][]byte, cfg world.ShadowConfig) (*governance.Report, error) {
+	lw.still.RLock()
+	defer lw.still.RUnlock()
+	return lw.rehearse(ctx, m, contents, cfg)
+}
+
+// rehearse runs a manifest on the history that led to the last record, in a world made
+// anew of it: that of the owner goes on.
+func (lw *World) rehearse(ctx context.Context, m *manifest.Manifest, contents map[manifest.Hash][]byte, cfg world.ShadowConfig) (*governance.Report, error) {
 	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	if err := lw.w.Sync(); err != nil {
+	err := lw.w.Sync()
+	last := lw.w.Status().Head.ID
+	lw.mu.Unlock()
+	if err != nil {
 		return nil, err
 	}
-	return lw.w.Rehearse(ctx, m, contents, cfg)
+	then, err := lw.At(last)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Bounds = cmp.Or(cfg.Bounds, lw.opts.Bounds.withDefaults().Bounds)
+	return then.Rehearse(ctx, m, contents, cfg)
 }
 
 // Foresee says what an apply of a manifest would come to now; see world.Foresee. The
@@ -96,13 +118,23 @@ func (lw *World) Foresee(ctx context.Context, m *manifest.Manifest, contents map
 	return world.Foresee(ctx, lw.View, m, contents)
 }
 
-// Shadow runs the candidate of a proposal on the world's history and records the report;
-// see world.World.Shadow.
+// Shadow runs the candidate of a proposal on the world's history, as Rehearse does, and
+// records the report; see world.World.Shadow.
 func (lw *World) Shadow(
 	ctx context.Context, proposal uint64, cfg world.ShadowConfig, actor string,
 ) (id journal.Seq, r *governance.Report, err error) {
+	lw.still.RLock()
+	defer lw.still.RUnlock()
+	var next *manifest.Manifest
+	lw.View(func(m *world.Moment) { next, err = m.CandidateOf(proposal, actor) })
+	if err != nil {
+		return 0, nil, err
+	}
+	if r, err = lw.rehearse(ctx, next, nil, cfg); err != nil {
+		return 0, nil, err
+	}
 	err = lw.Update(func(w *world.World) error {
-		id, r, err = w.Shadow(ctx, proposal, cfg, actor)
+		id, err = w.Shadowed(ctx, proposal, r, actor)
 		return err
 	})
 	return id, r, err

@@ -24,8 +24,8 @@ seed: 42
 clock: {epoch: 2026-01-01T00:00:00Z, tick: 1m}
 reducers:
   agent: {engine: starlark, source: ./code/agent.star, grants: [tools], on_error: park,
-          limits: {gas: 200000, state: 256KiB, effects: 16, events: 64}}
-  clerk: {engine: go, name: clerk, version: "2", on_error: skip}
+          limits: {gas: 200000, state: 256KiB, effects: 16, events: 64, value: 1MiB}}
+  clerk: {engine: go, name: clerk, version: "2", on_error: skip, limits: {state: 256KiB, value: 1MiB}}
 events:
   ticket.opened: {schema: ticket.json}
   ticket.closed: {}
@@ -121,10 +121,10 @@ func TestFieldsArriveInTheManifest(t *testing.T) {
 	require.Equal(t, manifest.Reducer{
 		Engine: "starlark", File: "code/agent.star", Source: canon.Sum([]byte(agentStar)),
 		Grants: []string{"tools"}, OnError: "park",
-		Limits: manifest.ReducerLimits{Gas: 200_000, State: 256 << 10, Effects: 16, Events: 64}.WithDefaults(),
+		Limits: manifest.ReducerLimits{Gas: 200_000, State: 256 << 10, Effects: 16, Events: 64, Value: 1 << 20}.WithDefaults(),
 	}, m.Reducers["agent"])
 	require.Equal(t, manifest.Reducer{
-		Engine: "go", Name: "clerk", Version: "2", OnError: "skip", Limits: manifest.ReducerLimits{}.WithDefaults(),
+		Engine: "go", Name: "clerk", Version: "2", OnError: "skip", Limits: manifest.ReducerLimits{State: 256 << 10, Value: 1 << 20}.WithDefaults(),
 	}, m.Reducers["clerk"])
 	require.Equal(t, "ticket.json", m.Events["ticket.opened"].File)
 	require.True(t, m.Events["ticket.lost"].Schema.IsZero())
