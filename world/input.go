@@ -18,9 +18,9 @@ import (
 const maxAnswerChecks = 100_000
 
 // asks has an intent wait for a person's answer. It reports whether it may: the
-// receipt asks something, and the intent has not asked too often.
+// receipt asks something, the intent has not asked too often, and its cell still wants it.
 func (k *kernel) asks(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
-	if _, err := receipt.DecodeQuestion(r.Payload); err != nil || len(e.Inputs) >= receipt.MaxInputs {
+	if _, err := receipt.DecodeQuestion(r.Payload); err != nil || len(e.Inputs) >= receipt.MaxInputs || k.cancelledByCell(e) {
 		return false
 	}
 	k.wait(e, id)
@@ -28,22 +28,22 @@ func (k *kernel) asks(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool
 	return true
 }
 
-// answer opens an intent for the attempt that takes a person's answer along, for which
-// answerable has seen to the budget.
-func (k *kernel) answer(e *receipt.Entry, data journal.Data) {
-	k.reserveAgain(e)
-	k.ledger.Answer(e, data)
-}
-
-// answerable returns why data cannot be the answer that an intent waits for. What the
-// journal holds was checked before it came there.
+// answerable returns why data cannot be the answer that an intent waits for, and sees to
+// the budget of the attempt that takes it along.
 func (k *kernel) answerable(e *receipt.Entry, data journal.Data) error {
-	if !k.hasAgain(e) {
+	if !k.replaying { // what the journal holds was checked before it came there
+		if err := fitsQuestion(e, data); err != nil {
+			return err
+		}
+	}
+	if !k.mayGoOn(e) {
 		return refuse(ErrNoBudget, "key", "%s", e.Intent.Key)
 	}
-	if k.replaying {
-		return nil
-	}
+	return nil
+}
+
+// fitsQuestion returns why data does not answer what an intent asks.
+func fitsQuestion(e *receipt.Entry, data journal.Data) error {
 	q, err := receipt.DecodeQuestion(e.Inputs[len(e.Inputs)-1].Question)
 	if err != nil {
 		return err

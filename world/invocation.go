@@ -12,25 +12,6 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// grant permits open intents, in their order, while a slot is free. It happens
-// when a tick begins, at the end of a round, and when something frees a slot at
-// a barrier.
-func (k *kernel) grant() {
-	for {
-		e := k.ledger.NextOpen(k.rules.manifest.Limits.InFlight)
-		if e == nil {
-			return
-		}
-		attempt := e.Attempt + 1
-		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
-		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
-		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted), b.Append(k.body[:0]))
-		k.ledger.Start(nonce, uint64(id))
-		k.spend(e)
-		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
-	}
-}
-
 // permit returns the permit of an intent's last attempt.
 func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
 	return receipt.Permit{
@@ -133,11 +114,11 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) e
 
 // goesOn readies an intent for its next attempt, if it may have one. What was given
 // back counts as never attempted: where nothing else was, and nobody waits for the
-// intent any more, it is cancelled.
+// intent any more, it is cancelled. What its cell has cancelled is not attempted again.
 func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
-	givenBack := r.GivenBack()
+	givenBack, byCell := r.GivenBack(), k.cancelledByCell(e)
 	unwanted := givenBack && e.Abandoned && e.Attempt == e.Unused+1 && !k.turnedAsV1()
-	if !givenBack && !k.attemptsLeft(e) || !unwanted && !k.reserveAgain(e) {
+	if !givenBack && (byCell || !k.attemptsLeft(e)) || !unwanted && !byCell && !k.mayGoOn(e) {
 		return false
 	}
 	k.wait(e, id)
@@ -148,6 +129,8 @@ func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bo
 	switch {
 	case unwanted:
 		k.cancel(e, id)
+	case byCell:
+		k.endCancelled(e, id)
 	case !givenBack:
 		k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	}
@@ -187,13 +170,17 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 	b := journal.Expired{Version: journal.V(journal.BodyVersion), Key: key, Attempt: attempt, Reason: reason}
 	id := k.note(journal.KindExpired, 0, &b)
 	action := k.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
-	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.reserveCall(e)) {
+	if action == manifest.InDoubtRetry && k.cancelledByCell(e) {
+		action = manifest.InDoubtFail
+	}
+	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.mayRepeat(e)) {
 		action = manifest.InDoubtPark
 	}
 	d := journal.InDoubt{Version: journal.V(journal.BodyVersion), Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
 	doubt := k.note(journal.KindInDoubt, id, &d)
 	switch action {
 	case manifest.InDoubtRetry:
+		k.repeat(e)
 		k.ledger.Reopen(e, true)
 		k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	case manifest.InDoubtFail:
@@ -224,6 +211,7 @@ func (k *kernel) due(key receipt.Key, attempt uint64) error {
 func (k *kernel) end(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
 	id := k.writeEnded(e, cause, status, outcome, payload)
 	k.ledger.End(e, outcome, uint64(id))
+	k.keep(e)
 	k.deliverReceipt(e, id, status, payload)
 }
 
@@ -252,8 +240,7 @@ func (k *kernel) bring(e *receipt.Entry, record journal.Seq, data journal.Data) 
 		return
 	}
 	c := k.cellFor(asker)
-	c.awaited(e.Intent.Key)
-	k.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: data})
+	k.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: c.awaited(e.Intent.Key, data)})
 }
 
 // madeUp ends the intent that a compensation was for.

@@ -30,12 +30,14 @@ type kernel struct {
 	scheduler scheduler
 	scheduled alarms // submitted events that fall due later
 	timers    alarms
+	tagged    map[timerTag]*alarm // of timers, by their tags
 	ledger    receipt.Ledger
 	inTick    bool   // since clock.advanced, until the next input but a receipt
 	handled   uint64 // events handled in this tick
 	parked    int    // cells
 	operators uint64 // effects submitted by operators
 	budgets   budgets
+	paces     map[string]pace // by kind of effect
 	catalog   snapshot.Catalog
 	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
 	rollbacks []turning
@@ -211,6 +213,7 @@ func (k *kernel) begin(to manifest.Tick) {
 		}
 	}
 	for x := range k.timers.due(to) {
+		k.untag(x)
 		c := x.to[0]
 		fired := journal.TimerFired{Version: journal.V(journal.BodyVersion), Cell: c.name, Name: x.name}
 		id, _ := k.write(journal.KindFired, x.record, fired.Append(k.body[:0]))

@@ -148,6 +148,10 @@ func (s *shadow) giveRecorded(e, theirs *receipt.Entry) error {
 			return err
 		}
 	case *journal.IntentEnded:
+		if b.Status == receipt.StatusCancelled { // the candidate wants it, or no rollback left it behind
+			s.giveUp(e)
+			return nil
+		}
 		n := len(s.records)
 		s.end(e, journal.Seq(e.Started), b.Status, b.Outcome, b.Payload)
 		s.records = s.records[:n] // the history has ended it elsewhere
@@ -185,7 +189,7 @@ func (s *shadow) asks(mine, key receipt.Key) {
 		s.wants[key] = mine
 	}
 	theirs := s.was.ledger.Entry(key)
-	if theirs == nil || theirs.State == receipt.StateDenied {
+	if theirs == nil || theirs.State == receipt.StateDenied && theirs.Attempt == 0 { // else a cell cancelled it under way
 		s.giveUp(e)
 		return
 	}

@@ -15,7 +15,7 @@ type stage uint8
 const (
 	unknown      stage = iota // nobody decided about it
 	denied                    // for good, or until a rollback leads to it again
-	cancelled                 // by a rollback, before anything was attempted; the same
+	cancelled                 // by its cell or a rollback, before anything was attempted; the same
 	parked                    // waits for approval
 	approved                  // a person did; the gate has still to agree
 	refused                   // a person did; the denial follows at once
@@ -47,6 +47,7 @@ type invocation struct {
 	returned  uint64        // attempts that were given back: nothing was done
 	by        journal.Seq   // the receipt that gave the last of them back
 	asked     []journal.Seq // records at which it was asked for: several where rollbacks led there again
+	cancelled []journal.Seq // records in which its cell cancelled it
 	hidden    bool          // a payload that is gone may have said more of it
 	duplicate bool          // reported
 	orphan    bool          // reported
@@ -57,6 +58,9 @@ func (x *invocation) is(stages ...stage) bool { return x.hidden || slices.Contai
 
 // move takes the journal's word for where an intent stands now.
 func (x *invocation) move(to stage) { x.stage, x.hidden = to, false }
+
+// attempted reports whether an attempt was made that was not given back.
+func (x *invocation) attempted() bool { return x.last.attempt > x.returned }
 
 // giveUp ends the attempt without a receipt.
 func (x *invocation) giveUp(to stage) {
@@ -121,14 +125,17 @@ func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 		v.resolved(place, b)
 	case *journal.Confirmed:
 		v.confirmed(place, b)
+	case *journal.IntentCancelled:
+		v.cancelledByCell(place, b)
 	case *journal.IntentEnded:
 		v.ended(place, b)
 	}
 }
 
 // decided takes a decision of the gate. What is parked gets a second one: a
-// denial, or leave after an approval. What was denied or cancelled gets another
-// where a rollback led to it again.
+// denial, or leave after an approval. What was allowed and not attempted may be denied
+// when its turn comes: budgets have no room for it any more. What was denied or
+// cancelled gets another where a rollback led to it again.
 func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	x := v.invocation(key)
 	switch {
@@ -138,7 +145,7 @@ func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	case x.stage == unknown, x.hidden:
 		x.asked = append(x.asked, v.now)
 		x.move(to)
-	case x.is(approved) && to != parked, to == denied && x.is(parked, refused):
+	case x.is(approved) && to != parked, to == denied && (x.is(parked, refused) || x.is(ready) && !x.attempted()):
 		x.move(to)
 	case to == ready && x.is(parked, refused):
 		v.orphan(place, key, x, "it was allowed and nobody had approved it")
@@ -159,6 +166,8 @@ func (v *verifier) started(place string, b *journal.Started) {
 		v.duplicate(place, b.Key, x, "it was started before")
 	case b.Attempt != x.last.attempt+1:
 		v.duplicate(place, b.Key, x, "the attempt is not the next one")
+	case slices.ContainsFunc(x.cancelled, v.inThisWorld):
+		v.duplicate(place, b.Key, x, "it was started after its cell had cancelled it")
 	}
 	x.move(flying)
 	x.last = tried{b.Attempt, b.Nonce}
@@ -302,7 +311,9 @@ func (v *verifier) ended(place string, b *journal.IntentEnded) {
 		v.cancelled(place, b.Key, x)
 	case x.hidden, x.stage == compensating:
 		x.move(endedAs(b.Outcome))
-	case x.is(resolved, ending):
+	case x.is(resolved, ending), x.is(ready, parked, asking) && v.endsCancelled(x):
+		x.move(ended)
+	case x.is(ready) && x.attempted() && len(x.cancelled) == 0: // budgets have no room for another attempt
 		x.move(ended)
 	case x.is(ended, denied, cancelled, answered, compensated):
 		v.duplicate(place, b.Key, x, "it had ended before")

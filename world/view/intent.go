@@ -51,19 +51,6 @@ type Intent struct {
 	Asks       []Asked         `json:"asks"` // of a person, in the order of the attempts that did
 }
 
-// Asked is a question that an attempt has asked a person.
-type Asked struct {
-	Requests []Request    `json:"requests"`
-	Answer   journal.Data `json:"answer"` // null: not yet
-}
-
-// Request is one thing that is asked.
-type Request struct {
-	Name    string       `json:"name"` // the outside's
-	Message string       `json:"message"`
-	Schema  journal.Data `json:"schema"` // JSON Schema of the answer; null: any
-}
-
 // Attempt is one attempt of an intent.
 type Attempt struct {
 	Attempt uint64          `json:"attempt"`
@@ -180,36 +167,6 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 	return a, err
 }
 
-// asksOf returns what an intent has asked persons.
-func asksOf(e *receipt.Entry) ([]Asked, error) {
-	out := []Asked{}
-	for _, in := range e.Inputs {
-		q, err := receipt.DecodeQuestion(in.Question)
-		if err != nil {
-			return nil, err
-		}
-		asked := Asked{Answer: in.Answer}
-		for _, name := range q.Names() {
-			asked.Requests = append(asked.Requests, Request{name, q.Requests[name].Message, q.Requests[name].Schema})
-		}
-		out = append(out, asked)
-	}
-	return out, nil
-}
-
-// question puts what an intent waits to be told into a line.
-func question(e *receipt.Entry) (string, error) {
-	all, err := asksOf(e)
-	if err != nil {
-		return "", err
-	}
-	var texts []string
-	for _, r := range all[len(all)-1].Requests {
-		texts = append(texts, fmt.Sprintf("%s: %q", Brief(r.Name), Brief(r.Message)))
-	}
-	return strings.Join(texts, "; "), nil
-}
-
 // OfIntent yields, in order, the records about an intent from the one on that made
 // it, or that approved it.
 func (j Journal) OfIntent(of *receipt.Entry) iter.Seq2[*Entry, error] {
@@ -273,6 +230,9 @@ func (j Journal) IntentLine(e *receipt.Entry) (IntentLine, error) {
 type IntentLines struct {
 	Journal
 	doubts map[receipt.Key]string // why some intents are in doubt
+
+	waits   map[receipt.Key]world.Wait // why some are not attempted; nil: nobody has asked yet
+	budgets []world.BudgetView
 }
 
 // IntentLines returns what makes lines of some entries of the ledger. It reads the
@@ -352,10 +312,52 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 		line.Reason = "the outside is not what its receipt says; decide with intent confirm or intent deny"
 	case e.State == receipt.StateOpen && e.Waiting:
 		line.Reason = fmt.Sprintf("waits after attempt %d for the next", e.Attempt)
+	case e.State == receipt.StateOpen:
+		line.Reason = r.waitsFor(e.Intent.Key)
 	case e.State == receipt.StateFailed, e.State == receipt.StateDenied:
 		return r.explainEnd(line, e)
 	}
 	return nil
+}
+
+// waitsFor says what an open intent waits for; empty: for a slot, or for nothing.
+func (r *IntentLines) waitsFor(key receipt.Key) string {
+	if r.waits == nil {
+		r.Local.View(func(w *world.Moment) { r.waits, r.budgets = w.Waits(), w.Budgets() })
+	}
+	w, waits := r.waits[key]
+	switch {
+	case !waits:
+		return ""
+	case w.Until > 0:
+		return fmt.Sprintf("waits for tick %d: the rate of its kind lets no more start before", w.Until)
+	case len(w.Short) > 0:
+		s := w.Short[0]
+		return fmt.Sprintf("waits for %d %s of the budget of %s, which has %d left%s", s.Ask, s.Unit, s.Of, s.Left, r.heldBy(&s))
+	default:
+		return fmt.Sprintf("waits behind %s, which wants %s of the budget of %s too", Short(w.Ahead[0].Key), w.Ahead[0].Unit, w.Ahead[0].Of)
+	}
+}
+
+// heldBy names who holds what another one waits for.
+func (r *IntentLines) heldBy(s *governance.Shortage) string {
+	const most = 3
+	text, more := "", 0
+	for _, b := range r.budgets {
+		for _, e := range b.Holders {
+			switch {
+			case b.Scope != s.Of.Scope || b.Name != s.Of.Name || *s.Unit.Of(&e.Reserved) == 0:
+			case strings.Count(text, "(") == most:
+				more++
+			default:
+				text += fmt.Sprintf(", %s (%s)", Short(e.Intent.Key), e.State)
+			}
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "; held by " + strings.TrimPrefix(text, ", ")
 }
 
 // deadlineOf returns the tick at which an intent is denied if it is parked; 0: at none.
