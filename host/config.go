@@ -20,6 +20,7 @@ import (
 // Defaults of Config.
 const (
 	DefaultWorkers = 64
+	DefaultCalls   = 16_384
 	DefaultLease   = 10 * time.Second
 	DefaultGrace   = 10 * time.Second
 )
@@ -64,7 +65,7 @@ type Config struct {
 	Program func(path string, args []string) error
 
 	EffectLog string        // file of the effect store; empty: live effects are refused
-	Workers   int           // effects performed at once; below 1: DefaultWorkers
+	Workers   int           // effects performed at once; below 1: DefaultWorkers, and of those whose adapters are Waiting DefaultCalls, or half of the descriptors
 	Lease     time.Duration // how long after its timeout an attempt may take to end, and is a worker's elsewhere without Renew; 0: DefaultLease
 	Grace     time.Duration // how long Close waits for live attempts; 0: DefaultGrace
 }
@@ -75,9 +76,6 @@ type Config struct {
 func New(cfg Config) (*Host, error) {
 	if !cfg.Keys.CanSign() || cfg.Keys.World() != cfg.World {
 		return nil, fmt.Errorf("host: the keyring cannot sign for world %s", cfg.World)
-	}
-	if cfg.Workers <= 0 {
-		cfg.Workers = DefaultWorkers
 	}
 	if cfg.Lease <= 0 {
 		cfg.Lease = DefaultLease
@@ -177,6 +175,9 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 		if e.adapter = a; err != nil {
 			e.live = false
 			faults = append(faults, &EffectError{Kind: kind, Err: err})
+		} else {
+			w, ok := a.(Waiting)
+			e.waits = ok && w.Waits()
 		}
 		if v := e.declared.Verify; v != nil {
 			s.Config, s.File = v.Config, cfg.files(v.Files, contents)

@@ -17,6 +17,7 @@ type effect struct {
 	adapter  Adapter
 	verifier Verifier // nil: none is declared
 	live     bool     // its adapter touches the outside, where no Recording answers
+	waits    bool     // its adapter is Waiting
 	declared manifest.Effect
 }
 

@@ -85,6 +85,20 @@ func (x *Finished) Append(b []byte) []byte {
 	return canon.AppendRaw(b, x.Receipt)
 }
 
+// Append appends the canonical bytes of a Resumed, in the version that it names.
+func (x *Resumed) Append(b []byte) []byte {
+	items := 5
+	if x.V < ResumedVersion {
+		items = 3
+	}
+	b = appendHead(b, items, x.V)
+	b = canon.AppendBool(canon.AppendText(b, x.Cell), x.Skip)
+	if x.V < ResumedVersion {
+		return b
+	}
+	return canon.AppendText(canon.AppendText(b, x.Actor), x.Reason)
+}
+
 // Append appends the canonical bytes of a Stepped.
 func (x *Stepped) Append(b []byte) []byte {
 	b = appendHead(b, 6, BodyVersion)
@@ -129,10 +143,13 @@ func (x *Started) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a TimerSet.
 func (x *TimerSet) Append(b []byte) []byte {
-	b = appendHead(b, 5, BodyVersion)
+	b = appendHead(b, 5+int(x.V-BodyVersion), x.V)
 	b = canon.AppendText(b, x.Cell)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, uint64(x.Deadline))
+	if x.V == TaggedTimerVersion {
+		b = canon.AppendText(b, x.Tag)
+	}
 	return canon.AppendRaw(b, x.Data)
 }
 

@@ -14,9 +14,9 @@ import (
 
 var allKinds = []Kind{
 	KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindStepped, KindFailed, KindDeleted,
-	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired,
+	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired, KindTagCancelled,
 	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
-	KindParked, KindInDoubt, KindWaiting, KindEnded,
+	KindParked, KindInDoubt, KindWaiting, KindEnded, KindCancelled,
 	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
 	KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied, KindMigrated,
 }
@@ -49,7 +49,7 @@ func bodies(rt *rapid.T) []Body {
 		&Advanced{Version: V(1), To: tick()},
 		&Submitted{Version: V(1), Name: text(), Due: tick(), Direct: flag, To: texts(), Data: data()},
 		&Finished{Version: V(1), Receipt: data()},
-		&Resumed{Version: V(1), Cell: text(), Skip: flag},
+		&Resumed{Version: V(ResumedVersion), Cell: text(), Skip: flag, Actor: text(), Reason: text()},
 		&Stepped{Version: V(1), Cell: text(), N: num(), Outcome: receipt.OutcomePure, State: hash(), Gas: num()},
 		&Failed{Version: V(1), Cell: text(), N: num(), Parked: flag, Error: text()},
 		&Deleted{Version: V(1), Cell: text(), N: num()},
@@ -64,8 +64,9 @@ func bodies(rt *rapid.T) []Body {
 			Occurrence: num(), Code: text(), Reason: text(), Rules: texts(), Params: data(),
 		},
 		&Started{Version: V(1), Key: key, Attempt: num(), Owner: num(), Nonce: nonce()},
-		&TimerSet{Version: V(1), Cell: text(), Name: text(), Deadline: tick(), Data: data()},
+		&TimerSet{Version: V(TaggedTimerVersion), Cell: text(), Name: text(), Deadline: tick(), Tag: text(), Data: data()},
 		&TimerFired{Version: V(1), Cell: text(), Name: text()},
+		&TagCancelled{Version: V(1), Cell: text(), Tag: text(), Timer: Seq(num()), Receipts: []Seq{Seq(num()), Seq(num())}},
 		&OperatorEffect{Version: V(1), Actor: text(), N: num(), Kind: text(), Cap: text(), Reason: text(), Params: data()},
 		&Expired{Version: V(1), Key: key, Attempt: num(), Reason: text()},
 		&Due{Version: V(1), Key: key, Attempt: num()},
@@ -83,6 +84,7 @@ func bodies(rt *rapid.T) []Body {
 			Version: V(1), Key: key, Cell: text(), Step: receipt.StepID(text()), Status: receipt.StatusRejected,
 			Outcome: receipt.OutcomePermanentFailure, Payload: data(),
 		},
+		&IntentCancelled{Version: V(1), Key: key, Cell: text(), Attempt: num()},
 		&SnapshotCreated{
 			Version: V(1), Name: text(), At: Seq(num()), ChainRoot: hash(), StateRoot: hash(), Cells: num(), Label: text(), Actor: text(), Pruned: texts(),
 		},
@@ -167,6 +169,26 @@ func TestEveryKindHasABody(t *testing.T) {
 	}
 	require.False(t, Kind("cell.danced").Known())
 	require.Nil(t, newBody("cell.danced"))
+}
+
+// TestResumedOfVersion1IsReadAndWritten: nobody said then who decided, and its bytes stay.
+func TestResumedOfVersion1IsReadAndWritten(t *testing.T) {
+	old, err := canon.Marshal([]any{uint64(1), "bot/a", true})
+	require.NoError(t, err)
+	rec := Record{Kind: KindResumed, Payload: old}
+	body, err := rec.Body()
+	require.NoError(t, err)
+	require.Equal(t, &Resumed{Version: V(1), Cell: "bot/a", Skip: true}, body)
+	require.Equal(t, old, Append(nil, body))
+	for _, bad := range [][]any{
+		{uint64(1), "bot/a", true, "ada", ""}, {uint64(ResumedVersion), "bot/a", true}, {uint64(ResumedVersion + 1), "bot/a", true, "ada", ""},
+	} {
+		b, err := canon.Marshal(bad)
+		require.NoError(t, err)
+		rec := Record{Kind: KindResumed, Payload: b}
+		_, err = rec.Body()
+		require.Error(t, err, "%v", bad)
+	}
 }
 
 // TestEngineFieldsOfVersion1AreRead: the bytes are those of a world that was made when

@@ -214,6 +214,7 @@ func hintsOfEffects() []hint {
 		{[]error{world.ErrUnconfirmed}, "nothing has changed: type it again when the outside answers, or without --confirm"},
 		{[]error{world.ErrNoRepeat}, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"},
 		{[]error{world.ErrNoReason}, "say why: --reason TEXT"},
+		{[]error{errParked}, "worldctl tail --kind cell.failed tells why; then worldctl cell resume CELL or worldctl cell skip CELL"},
 	}
 }
 

@@ -33,7 +33,7 @@ func recording(dir string, opts Options) (*host.Recording, error) {
 // happened and never will.
 func (lw *World) recorded(asked journal.Seq) iter.Seq2[host.Recorded, error] {
 	return func(yield func(host.Recorded, error) bool) {
-		answers := answering{history: lw.store, asked: cmp.Or(asked, math.MaxUint64), open: make(map[receipt.Key]*host.Recorded)}
+		answers := answering{history: lw.store, asked: cmp.Or(asked, math.MaxUint64), open: make(map[receipt.Key]*host.Recorded), doubt: make(map[receipt.Key]bool)}
 		for s, err := range lw.store.Scan(0) {
 			if err == nil {
 				err = s.Err
@@ -64,12 +64,13 @@ type answering struct {
 	asked   journal.Seq                    // what is asked for later is left out
 	open    map[receipt.Key]*host.Recorded // asked for
 	order   []*host.Recorded               // in which they were
+	doubt   map[receipt.Key]bool           // an attempt was given up, and nobody has said since that it did not happen
 }
 
 // in returns the answer that a record holds, or nil. It remembers the intents that ask.
 func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 	switch rec.Kind {
-	case journal.KindIntent, journal.KindFinished, journal.KindEnded, journal.KindDenied:
+	case journal.KindIntent, journal.KindFinished, journal.KindEnded, journal.KindDenied, journal.KindExpired, journal.KindResolved:
 	default:
 		return nil, nil
 	}
@@ -86,6 +87,12 @@ func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 		}
 	case *journal.IntentDenied:
 		a.never(b.Key)
+	case *journal.Expired:
+		a.doubt[b.Key] = true
+	case *journal.Resolved:
+		if b.How == journal.NotExecuted {
+			delete(a.doubt, b.Key)
+		}
 	case *journal.IntentEnded:
 		return a.ended(b), nil
 	case *journal.Finished:
@@ -111,8 +118,8 @@ func (a *answering) ended(b *journal.IntentEnded) *host.Recorded {
 	case b.Status == receipt.StatusOK:
 		return a.answer(b.Key, host.Result{Status: b.Status, Payload: b.Payload})
 	case r == nil || !r.Unanswered:
-	case b.Status == receipt.StatusError || b.Status == receipt.StatusTimeout:
-		return a.answer(b.Key, host.Result{Status: b.Status, Payload: b.Payload})
+	case a.doubt[b.Key]: // an adapter says that it failed, whatever the kernel calls it
+		return a.answer(b.Key, host.Result{Status: receipt.StatusError, Payload: b.Payload})
 	default:
 		a.never(b.Key)
 	}

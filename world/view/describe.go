@@ -106,9 +106,9 @@ func words(e *Entry) string {
 	switch b := e.Body.(type) {
 	case *journal.Resumed:
 		if b.Skip {
-			return "{cell}resumed, without the event that failed"
+			return "{cell}resumed, without the event that failed[, says {actor}][: {reason}]"
 		}
-		return "{cell}resumed, with the event that failed"
+		return "{cell}resumed, with the event that failed[, says {actor}][: {reason}]"
 	case *journal.IntentParked:
 		if b.Deadline == receipt.NoDeadline {
 			return "{cell}intent {key} {kind} parked[ by {rules}]  {params}"
@@ -216,6 +216,17 @@ func (t Describer) field(body journal.Body, name string) string {
 			return Short(v)
 		case journal.Hash:
 			return v.String()[:12]
+		case journal.Seq:
+			if v == 0 {
+				return ""
+			}
+			return fmt.Sprint(v)
+		case []journal.Seq:
+			var ids []string
+			for _, id := range v {
+				ids = append(ids, fmt.Sprintf("#%d", id))
+			}
+			return strings.Join(ids, ", ")
 		case []string:
 			return Visible(strings.Join(v, ", "), "")
 		case *uint64:

@@ -157,7 +157,8 @@ func faultsOfInput() []Fault {
 		{is(ErrState), "malformed", http.StatusBadRequest, ExitUsage, StateNames()},
 		{is(ErrOrder, ErrKind, ErrPrefix, ErrKeys), "", 0, ExitUsage, ""},
 		{is(world.ErrConfirmationRequired), "", 0, ExitUndecided, ""},
-		{is(world.ErrUnconfirmed, world.ErrNotParked, world.ErrNoEffect), "", 0, ExitFailed, ""},
+		{is(world.ErrNotParked), "not-parked", conflict, ExitFailed, ""},
+		{is(world.ErrUnconfirmed, world.ErrNoEffect), "", 0, ExitFailed, ""},
 	}
 }
 
