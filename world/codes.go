@@ -9,4 +9,5 @@ const (
 	codeInDoubt                         = "in_doubt"
 	codeNotExecuted                     = "not_executed"
 	codeNotConfirmed                    = "not_confirmed"
+	codeEdited                          = "edited"
 )
