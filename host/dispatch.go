@@ -109,6 +109,8 @@ func (h *Host) Start(tasks []receipt.Task) {
 		case receipt.Retry:
 			h.retry(t)
 		case receipt.Withdraw: // was done first
+		case receipt.GiveBack:
+			h.giveBackUnbegun(t)
 		case receipt.Perform, receipt.Verify, receipt.Confirm:
 			if t.Work == receipt.Perform && h.Live(t.Kind) {
 				h.log.recover(attempt{t.Key, t.Attempt}) // never again what has a result
@@ -140,12 +142,31 @@ func (h *Host) withdraw(tasks []receipt.Task) {
 	if len(wanted) == 0 {
 		return
 	}
-	taken := func(t receipt.Task) bool {
-		if t.Work != receipt.Perform || !wanted[attempt{t.Key, t.Attempt}] {
-			return false
-		}
+	for _, t := range h.unqueue(wanted) {
 		h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: receipt.Withdraw, Unbegun: true})
-		return true
+	}
+}
+
+// giveBackUnbegun gives an attempt back that waits to be begun. It is called with mu
+// held.
+func (h *Host) giveBackUnbegun(t receipt.Task) {
+	for _, t := range h.unqueue(map[attempt]bool{{t.Key, t.Attempt}: true}) {
+		if err := h.giveBack(&job{Task: t, effect: h.effects[t.Kind]}); err != nil {
+			h.crewOf(t).add(t) // it has no receipt: be it begun
+		}
+	}
+}
+
+// unqueue takes those attempts out of what waits to be begun that are wanted. It is called
+// with mu held.
+func (h *Host) unqueue(wanted map[attempt]bool) []receipt.Task {
+	var out []receipt.Task
+	taken := func(t receipt.Task) bool {
+		is := t.Work == receipt.Perform && wanted[attempt{t.Key, t.Attempt}]
+		if is {
+			out = append(out, t)
+		}
+		return is
 	}
 	for _, c := range h.crews() {
 		c.queue = slices.DeleteFunc(c.queue, taken)
@@ -157,6 +178,7 @@ func (h *Host) withdraw(tasks []receipt.Task) {
 		delete(h.remote.tasks, attempt{e.Key, e.Attempt})
 		return true
 	})
+	return out
 }
 
 func (h *Host) forget(t receipt.Task) {

@@ -162,12 +162,17 @@ type Started struct {
 	Nonce   receipt.Nonce `json:"nonce"`
 }
 
-// TimerSet is the payload of timer.set.
+// TaggedTimerVersion is the version of a TimerSet with a tag.
+const TaggedTimerVersion = 2
+
+// TimerSet is the payload of timer.set. Without a tag it has version 1, and no item for
+// one.
 type TimerSet struct {
 	Version
 	Cell     string        `json:"cell"`
 	Name     string        `json:"name"`
 	Deadline manifest.Tick `json:"deadline"`
+	Tag      string        `json:"tag,omitempty"` // of a cell's timers that wait no two have the same
 	Data     Data          `json:"data"`
 }
 
@@ -176,4 +181,15 @@ type TimerFired struct {
 	Version
 	Cell string `json:"cell"`
 	Name string `json:"name"`
+}
+
+// TagCancelled is the payload of cell.cancelled, caused by the step in which a cell
+// cancelled a tag, or set its timer anew. What intents it cancelled, they have an
+// IntentCancelled each.
+type TagCancelled struct {
+	Version
+	Cell     string `json:"cell"`
+	Tag      string `json:"tag"`
+	Timer    Seq    `json:"timer"`    // the timer.set of the timer that will not fire; 0: none
+	Receipts []Seq  `json:"receipts"` // what brought the receipts that had come and are handled as cancelled
 }

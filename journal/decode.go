@@ -36,6 +36,9 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 	case KindStepped:
 		r.ArrayOf(6)
 		body = &Stepped{Version: V(r.Uint()), Cell: r.Text(), N: r.Uint(), Outcome: receipt.Outcome(r.Text()), State: hash(), Gas: r.Uint()}
+	case KindTimer:
+		r.ArrayOf(5)
+		body = &TimerSet{Version: V(r.Uint()), Cell: r.Text(), Name: r.Text(), Deadline: manifest.Tick(r.Uint()), Data: bytes.Clone(r.Raw())}
 	case KindCreated:
 		r.ArrayOf(8)
 		body = &Created{Version: V(r.Uint()), World: r.Text(), Name: r.Text(), Seed: r.Uint(), Manifest: hash(), Kernel: r.Text(), Engines: readEngineFields(r)}

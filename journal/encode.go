@@ -143,10 +143,13 @@ func (x *Started) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a TimerSet.
 func (x *TimerSet) Append(b []byte) []byte {
-	b = appendHead(b, 5, BodyVersion)
+	b = appendHead(b, 5+int(x.V-BodyVersion), x.V)
 	b = canon.AppendText(b, x.Cell)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, uint64(x.Deadline))
+	if x.V == TaggedTimerVersion {
+		b = canon.AppendText(b, x.Tag)
+	}
 	return canon.AppendRaw(b, x.Data)
 }
 

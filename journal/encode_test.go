@@ -14,9 +14,9 @@ import (
 
 var allKinds = []Kind{
 	KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindStepped, KindFailed, KindDeleted,
-	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired,
+	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired, KindTagCancelled,
 	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
-	KindParked, KindInDoubt, KindWaiting, KindEnded,
+	KindParked, KindInDoubt, KindWaiting, KindEnded, KindCancelled,
 	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
 	KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied, KindMigrated,
 }
@@ -64,8 +64,9 @@ func bodies(rt *rapid.T) []Body {
 			Occurrence: num(), Code: text(), Reason: text(), Rules: texts(), Params: data(),
 		},
 		&Started{Version: V(1), Key: key, Attempt: num(), Owner: num(), Nonce: nonce()},
-		&TimerSet{Version: V(1), Cell: text(), Name: text(), Deadline: tick(), Data: data()},
+		&TimerSet{Version: V(TaggedTimerVersion), Cell: text(), Name: text(), Deadline: tick(), Tag: text(), Data: data()},
 		&TimerFired{Version: V(1), Cell: text(), Name: text()},
+		&TagCancelled{Version: V(1), Cell: text(), Tag: text(), Timer: Seq(num()), Receipts: []Seq{Seq(num()), Seq(num())}},
 		&OperatorEffect{Version: V(1), Actor: text(), N: num(), Kind: text(), Cap: text(), Reason: text(), Params: data()},
 		&Expired{Version: V(1), Key: key, Attempt: num(), Reason: text()},
 		&Due{Version: V(1), Key: key, Attempt: num()},
@@ -83,6 +84,7 @@ func bodies(rt *rapid.T) []Body {
 			Version: V(1), Key: key, Cell: text(), Step: receipt.StepID(text()), Status: receipt.StatusRejected,
 			Outcome: receipt.OutcomePermanentFailure, Payload: data(),
 		},
+		&IntentCancelled{Version: V(1), Key: key, Cell: text(), Attempt: num()},
 		&SnapshotCreated{
 			Version: V(1), Name: text(), At: Seq(num()), ChainRoot: hash(), StateRoot: hash(), Cells: num(), Label: text(), Actor: text(), Pruned: texts(),
 		},

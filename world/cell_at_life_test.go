@@ -333,6 +333,10 @@ func (l *life) acts(depth int) []act {
 			do[i].Random = 100
 		case 3, 4:
 			do[i].Timer = uint64(1 + l.rng.IntN(3))
+			do[i].Tag = []string{"", l.name() + "1"}[l.rng.IntN(2)]
+			if l.rng.IntN(3) == 0 {
+				do[i] = act{Cancel: l.name() + []string{"0", "1"}[l.rng.IntN(2)]}
+			}
 		case 5, 6, 7, 8, 9, 10, 11:
 			do[i].Effect = []string{"tool.a", "tool.a", "tool.l", "tool.l", "tool.u", "tool.bad"}[l.rng.IntN(6)]
 			do[i].Param = l.name()

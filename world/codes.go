@@ -8,6 +8,7 @@ const (
 	codeApprovalExpired governance.Code = "approval_expired"
 	codeInDoubt                         = "in_doubt"
 	codeNotExecuted                     = "not_executed"
+	codeCancelled                       = "cancelled"
 	codeNotConfirmed                    = "not_confirmed"
 	codeEdited                          = "edited"
 )

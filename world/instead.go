@@ -76,6 +76,8 @@ func (k *kernel) triable(e *receipt.Entry, how journal.Resolution) error {
 	switch {
 	case e.Outcome == receipt.OutcomeCompensated || e.Undone != 0:
 		return refuse(ErrNotWaiting, "key", "%s was made up for", key)
+	case k.cancelledByCell(e):
+		return refuse(ErrNotWaiting, "key", "its cell has cancelled %s", key)
 	case e.Held != nil:
 		return refuse(ErrNotWaiting, "key", "the compensation of %s is under way", key)
 	case how == journal.RetryAnyway && e.MayHaveHappened():
@@ -118,7 +120,7 @@ func (k *kernel) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Reso
 		k.release(e)
 		k.ledger.Cancel(e, uint64(id))
 		if c != nil {
-			c.awaited(e.Intent.Key)
+			c.awaited(e.Intent.Key, nil)
 		}
 	case b.How == journal.NotExecuted:
 		k.release(e)

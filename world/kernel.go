@@ -30,6 +30,7 @@ type kernel struct {
 	scheduler scheduler
 	scheduled alarms // submitted events that fall due later
 	timers    alarms
+	tagged    map[timerTag]*alarm // of timers, by their tags
 	ledger    receipt.Ledger
 	inTick    bool   // since clock.advanced, until the next input but a receipt
 	handled   uint64 // events handled in this tick
@@ -211,6 +212,7 @@ func (k *kernel) begin(to manifest.Tick) {
 		}
 	}
 	for x := range k.timers.due(to) {
+		k.untag(x)
 		c := x.to[0]
 		fired := journal.TimerFired{Version: journal.V(journal.BodyVersion), Cell: c.name, Name: x.name}
 		id, _ := k.write(journal.KindFired, x.record, fired.Append(k.body[:0]))

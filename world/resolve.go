@@ -49,7 +49,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case journal.NotExecuted:
 		k.ledger.Disprove(e)
-		if !k.hasCall(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
+		if !k.hasCall(e) || k.cancelledByCell(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
 			k.release(e)
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotExecuted, b.Reason))
 			return nil
@@ -124,6 +124,9 @@ func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *rec
 		}
 		instead, err = k.inPlaceOf(e, b)
 		return e, instead, err
+	}
+	if b.How == journal.RetryAnyway && k.cancelledByCell(e) {
+		return nil, nil, refuse(ErrNotWaiting, "key", "%s: its cell has cancelled it, and it is not attempted again: say whether it was executed", b.Key)
 	}
 	if b.How == journal.RetryAnyway && !k.hasCall(e) {
 		return nil, nil, refuse(ErrNoBudget, "key", "%s", b.Key)

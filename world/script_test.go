@@ -357,6 +357,8 @@ func (s *stage) short(t *testing.T, body journal.Body) string {
 		return b.Name + ": " + b.Reason
 	case *journal.TimerSet:
 		return fmt.Sprintf("%s of %s at t%d", b.Name, b.Cell, b.Deadline)
+	case *journal.TagCancelled:
+		return fmt.Sprintf("%s of %s: timer #%d, receipts %v", b.Tag, b.Cell, b.Timer, b.Receipts)
 	case *journal.TimerFired:
 		return b.Name + " of " + b.Cell
 	case *journal.Resumed:
@@ -394,6 +396,8 @@ func (s *stage) shortEffect(t *testing.T, body journal.Body) string {
 		return fmt.Sprintf("%s %q of %s: parked by %s", b.Kind, b.Tag, b.Cell, strings.Join(b.Rules, ", "))
 	case *journal.IntentEnded:
 		return fmt.Sprintf("%q %s: %s", s.tags[b.Key], b.Status, b.Outcome)
+	case *journal.IntentCancelled:
+		return fmt.Sprintf("%q, after %d attempts", s.tags[b.Key], b.Attempt)
 	case *journal.Resolved:
 		return fmt.Sprintf("%q %s", s.tags[b.Key], b.How)
 	case *journal.SnapshotCreated:

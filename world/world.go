@@ -295,7 +295,8 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.sync(); err != nil {
 		return Idle, err
 	}
-	if w.asked > 0 || len(k.scheduled)+len(k.timers) > 0 { // verifiers, since the records that ask them are durable
+	// Verifiers, since the records that ask them are durable; and what the wall clock brings.
+	if w.asked > 0 || byClock && len(k.scheduled)+len(k.timers) > 0 {
 		return Waiting, nil
 	}
 	return Idle, nil

@@ -192,6 +192,10 @@ func (l *life) acts(depth int) []any {
 			act["random"] = 100
 		case 3, 4:
 			act["timer"] = 1 + l.rng.IntN(3)
+			act["tag"] = []string{"", l.cell()}[l.rng.IntN(2)]
+			if l.rng.IntN(3) == 0 {
+				act = map[string]any{"cancel": l.cell()}
+			}
 		case 5, 6, 7, 8:
 			act["effect"] = []string{"tool.a", "tool.b", "tool.c", "tool.d", "tool.bad", "other.x"}[l.rng.IntN(6)]
 			act["param"] = l.cell()

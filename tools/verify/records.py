@@ -127,7 +127,7 @@ def _is_map(x):
 
 
 _VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2), "world.forked": (1, 2),
-             "cell.resumed": (1, 2)}  # of all others there is one
+             "cell.resumed": (1, 2), "timer.set": (1, 2)}  # of all others there is one
 _SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
 
 _TYPES = {
@@ -184,9 +184,11 @@ _SHAPES = {
     "invocation.started": "key:hash attempt:uint owner:uint nonce:nonce",
     "intent.in_doubt": "key:hash cell:text attempt:uint action:park|verify|retry|fail reason:text",
     "intent.waiting": "key:hash cell:text attempt:uint outcome:retryable_failure|compensatable_failure",
+    "intent.cancelled": "key:hash cell:text attempt:uint",
     "intent.ended": "key:hash cell:text step:text status:text outcome:text payload:any",
-    "timer.set": "cell:text name:text deadline:uint data:any",
+    "timer.set": "cell:text name:text deadline:uint tag:text data:any",
     "timer.fired": "cell:text name:text",
+    "cell.cancelled": "cell:text tag:text timer:uint receipts:uints",
 }
 
 
@@ -203,5 +205,6 @@ _WAS = {  # version 1 of what has another shape since
     (kind, 1): _fields(shape.replace("engines:engines", "starlark:text cel:text"))
     for kind, shape in _SHAPES.items() if "engines:engines" in shape
 }
+_WAS["timer.set", 1] = [field for field in KINDS["timer.set"] if field[0] != "tag"]
 _WAS["cell.resumed", 1] = _fields("cell:text skip:bool")
 _WAS["world.forked", 1] = [field for field in KINDS["world.forked"] if field[0] != "seed"]

@@ -217,6 +217,17 @@ func (t Describer) field(body journal.Body, name string) string {
 			return Short(v)
 		case journal.Hash:
 			return v.String()[:12]
+		case journal.Seq:
+			if v == 0 {
+				return ""
+			}
+			return fmt.Sprint(v)
+		case []journal.Seq:
+			var ids []string
+			for _, id := range v {
+				ids = append(ids, fmt.Sprintf("#%d", id))
+			}
+			return strings.Join(ids, ", ")
 		case []string:
 			return Visible(strings.Join(v, ", "), "")
 		case *uint64:
