@@ -1,6 +1,7 @@
 package world_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -104,6 +105,28 @@ func TestParamsThatBreakTheirSchemaAreDenied(t *testing.T) {
 		require.JSONEq(t, `{"status": "denied", "payload": {"code": "bad_params", "reason": "params.a: got string, want integer"}}`, w.State("payer/p"))
 		w.RequireReplay()
 	}
+}
+
+// TestAModuleIsCodeOfWhoLoadsIt: another text is other code, although the program is the
+// same, and a content that is not the one named is none.
+func TestAModuleIsCodeOfWhoLoadsIt(t *testing.T) {
+	m, contents := givenRules(t, cents)
+	w := allOK(t, m, contents)
+	other := []byte("# of today\n" + string(contents[m.Reducers["payer"].Modules["lib.star"]]))
+	next := m.WithDefaults()
+	next.Version++
+	next.Reducers = maps.Clone(next.Reducers)
+	for name, r := range next.Reducers { // order cannot show: a map is built from a map
+		r.Modules = map[string]manifest.Hash{"lib.star": canon.Sum(other)}
+		next.Reducers[name] = r
+	}
+	w.Submit("go", map[string]any{"params": map[string]any{"a": 1}})
+	w.Run()
+	before := w.StateRoot()
+	forged := map[manifest.Hash][]byte{canon.Sum(other): append([]byte("# forged\n"), other...)}
+	require.ErrorIs(t, worldtest.Adopt(t.Context(), w.World, &next, forged), world.ErrCandidate)
+	require.NoError(t, worldtest.Adopt(t.Context(), w.World, &next, map[manifest.Hash][]byte{canon.Sum(other): other}))
+	require.NotEqual(t, before, w.StateRoot(), "the cells have other code")
 }
 
 // TestACandidateWhosePoliciesMistakeParamsIsRefused: and one that is in force runs on.
