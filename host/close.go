@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,11 +58,11 @@ func (h *Host) shut() []*job {
 	}
 	for _, e := range h.remote.queue {
 		if !e.ended {
-			h.queue = append(h.queue, e.Task)
+			h.works.add(e.Task)
 		}
 	}
 	var unstarted []*job
-	for _, t := range h.queue {
+	for _, t := range slices.Concat(h.works.queue, h.calls.queue) {
 		if t.Work != receipt.Perform || !h.Live(t.Kind) {
 			continue
 		}
@@ -69,7 +70,7 @@ func (h *Host) shut() []*job {
 			unstarted = append(unstarted, j)
 		}
 	}
-	h.queue, h.remote.queue = nil, nil
+	h.works.queue, h.calls.queue, h.remote.queue = nil, nil, nil
 	return unstarted
 }
 

@@ -20,6 +20,7 @@ import (
 // Defaults of Config.
 const (
 	DefaultWorkers = 64
+	DefaultCalls   = 16_384
 	DefaultLease   = 10 * time.Second
 	DefaultGrace   = 10 * time.Second
 )
@@ -59,7 +60,7 @@ type Config struct {
 	Program func(path string, args []string) error
 
 	EffectLog string        // file of the effect store; empty: live effects are refused
-	Workers   int           // effects performed at once; below 1: DefaultWorkers
+	Workers   int           // effects performed at once; below 1: DefaultWorkers, and of those whose adapters are Waiting DefaultCalls, or half of the descriptors
 	Lease     time.Duration // how long after its timeout an attempt may take to end, and is a worker's elsewhere without Renew; 0: DefaultLease
 	Grace     time.Duration // how long Close waits for live attempts; 0: DefaultGrace
 }
@@ -70,9 +71,6 @@ type Config struct {
 func New(cfg Config) (*Host, error) {
 	if !cfg.Keys.CanSign() || cfg.Keys.World() != cfg.World {
 		return nil, fmt.Errorf("host: the keyring cannot sign for world %s", cfg.World)
-	}
-	if cfg.Workers <= 0 {
-		cfg.Workers = DefaultWorkers
 	}
 	if cfg.Lease <= 0 {
 		cfg.Lease = DefaultLease
@@ -170,6 +168,8 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 			faults = append(faults, &EffectError{Kind: kind, Err: err})
 		} else {
 			e.live = live
+			w, ok := a.(Waiting)
+			e.waits = ok && w.Waits()
 		}
 		if v := e.declared.Verify; v != nil {
 			s.Config, s.File = v.Config, cfg.files(v.Files, contents)

@@ -36,8 +36,8 @@ type Host struct {
 	closeErr   error // of closing
 
 	mu        sync.Mutex // guards what follows
-	queue     []receipt.Task
-	busy      int // workers; one whose lease ran out does not count any more
+	works     crew       // of effects that take something of this machine, and of verifiers
+	calls     crew       // of effects whose adapters are Waiting
 	answers   []receipt.Answer
 	woken     bool          // by Wake
 	news      chan struct{} // closed when answers come; nil: nobody waits
@@ -56,6 +56,7 @@ func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS
 		leases: newLeases(cfg.Lease), notBefore: make(map[receipt.Key]time.Time), doubts: make(map[attempt]*doubt),
 		remote: remote{tasks: make(map[attempt]*remoteTask)},
 	}
+	h.works.most, h.calls.most = crewSizes(cfg.Workers)
 	if anyLive(effects) && cfg.EffectLog != "" {
 		var err error
 		if h.log, err = openEffectLog(files, cfg.EffectLog, cfg.World); err != nil {
@@ -108,6 +109,8 @@ func (h *Host) Start(tasks []receipt.Task) {
 		case receipt.Retry:
 			h.retry(t)
 		case receipt.Withdraw: // was done first
+		case receipt.GiveBack:
+			h.giveBackUnbegun(t)
 		case receipt.Perform, receipt.Verify, receipt.Confirm:
 			if t.Work == receipt.Perform && h.Live(t.Kind) {
 				h.log.recover(attempt{t.Key, t.Attempt}) // never again what has a result
@@ -118,7 +121,7 @@ func (h *Host) Start(tasks []receipt.Task) {
 				}
 			}
 			h.beginDoubt(t)
-			h.queue = append(h.queue, t)
+			h.crewOf(t).add(t)
 		}
 	}
 	if begun {
@@ -139,14 +142,35 @@ func (h *Host) withdraw(tasks []receipt.Task) {
 	if len(wanted) == 0 {
 		return
 	}
-	taken := func(t receipt.Task) bool {
-		if t.Work != receipt.Perform || !wanted[attempt{t.Key, t.Attempt}] {
-			return false
-		}
+	for _, t := range h.unqueue(wanted) {
 		h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: receipt.Withdraw, Unbegun: true})
-		return true
 	}
-	h.queue = slices.DeleteFunc(h.queue, taken)
+}
+
+// giveBackUnbegun gives an attempt back that waits to be begun. It is called with mu
+// held.
+func (h *Host) giveBackUnbegun(t receipt.Task) {
+	for _, t := range h.unqueue(map[attempt]bool{{t.Key, t.Attempt}: true}) {
+		if err := h.giveBack(&job{Task: t, effect: h.effects[t.Kind]}); err != nil {
+			h.crewOf(t).add(t) // it has no receipt: be it begun
+		}
+	}
+}
+
+// unqueue takes those attempts out of what waits to be begun that are wanted. It is called
+// with mu held.
+func (h *Host) unqueue(wanted map[attempt]bool) []receipt.Task {
+	var out []receipt.Task
+	taken := func(t receipt.Task) bool {
+		is := t.Work == receipt.Perform && wanted[attempt{t.Key, t.Attempt}]
+		if is {
+			out = append(out, t)
+		}
+		return is
+	}
+	for _, c := range h.crews() {
+		c.queue = slices.DeleteFunc(c.queue, taken)
+	}
 	h.remote.queue = slices.DeleteFunc(h.remote.queue, func(e *remoteTask) bool {
 		if e.ended || !taken(e.Task) {
 			return false
@@ -154,6 +178,7 @@ func (h *Host) withdraw(tasks []receipt.Task) {
 		delete(h.remote.tasks, attempt{e.Key, e.Attempt})
 		return true
 	})
+	return out
 }
 
 func (h *Host) forget(t receipt.Task) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,6 +73,49 @@ func TestStartNeverBlocks(t *testing.T) {
 			require.Equal(t, permits[i].Key, a.Key)
 		}
 	})
+}
+
+// counted is gated, and counts what has begun.
+type counted struct {
+	gated
+
+	begun *atomic.Int64
+	waits bool
+}
+
+func (c counted) Waits() bool { return c.waits }
+func (c counted) Perform(ctx context.Context, call host.Call) (host.Result, error) {
+	c.begun.Add(1)
+	return c.gated.Perform(ctx, call)
+}
+
+// What waits for other machines is not kept waiting for this one, which takes on no more
+// of the rest than it can do.
+func TestCallsWaitAtOnce(t *testing.T) {
+	const asked = 3 * host.DefaultWorkers
+	for _, c := range []struct {
+		waits         bool
+		workers, want int
+	}{{false, 0, host.DefaultWorkers}, {true, 0, asked}, {true, 2, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			a := counted{make(gated), new(atomic.Int64), c.waits}
+			s := setup{workers: c.workers}
+			s.adapter("k", a)
+			h := s.open(t)
+			for i := range uint64(asked) {
+				p := permit(t, "agent/1", "k", strconv.FormatUint(i, 10), i)
+				a.gated[p.Key] = make(chan struct{})
+				start(h, p)
+			}
+			synctest.Wait()
+			require.EqualValues(t, c.want, a.begun.Load())
+			for _, gate := range a.gated {
+				close(gate)
+			}
+			require.Len(t, await(t, h, asked), asked)
+			require.EqualValues(t, asked, a.begun.Load())
+		})
+	}
 }
 
 func TestReceiptsDoNotDependOnTheNumberOfWorkers(t *testing.T) {

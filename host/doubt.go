@@ -81,6 +81,6 @@ func (h *Host) askAgain(t receipt.Task) {
 	if h.closed {
 		return
 	}
-	h.queue = append(h.queue, t)
+	h.crewOf(t).add(t)
 	h.hire()
 }

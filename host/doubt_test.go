@@ -106,6 +106,30 @@ func TestWithdrawTakesBackWhatNobodyHasBegun(t *testing.T) {
 	require.Equal(t, nth(t, 2).Key, next(t, h).Key)
 }
 
+// TestGiveBackAnswersForWhatNobodyHasBegun and for nothing else, with a receipt.
+func TestGiveBackAnswersForWhatNobodyHasBegun(t *testing.T) {
+	release := make(chan struct{})
+	begun := make(chan struct{}, 3)
+	s := newLive(storeAt(t), func(ctx context.Context, call host.Call) (host.Result, error) {
+		begun <- struct{}{}
+		<-release
+		return ok(ctx, call)
+	})
+	s.workers = 1
+	h := s.open(t)
+	start(h, nth(t, 1))
+	<-begun
+	h.Start([]receipt.Task{{Work: receipt.Perform, Permit: nth(t, 2)}, {Work: receipt.GiveBack, Permit: nth(t, 2)}, {Work: receipt.GiveBack, Permit: nth(t, 1)}})
+	a := next(t, h)
+	r, err := receipt.Decode(a.Receipt)
+	require.NoError(t, err)
+	require.Equal(t, nth(t, 2).Key, r.Key)
+	require.True(t, r.GivenBack())
+	close(release)
+	require.Equal(t, nth(t, 1).Key, next(t, h).Key, "it was begun")
+	require.Empty(t, begun)
+}
+
 func TestWithdrawTakesBackWhatNoWorkerElsewhereHasAcquired(t *testing.T) {
 	s := newLive(storeAt(t), ok)
 	more := s.more

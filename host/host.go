@@ -163,6 +163,12 @@ type Deterministic interface {
 	Deterministic() bool
 }
 
+// Waiting is implemented by adapters that do little on this machine but wait for
+// another one to answer: many more of their attempts are made at once than of others.
+type Waiting interface {
+	Waits() bool
+}
+
 // Verifier asks the outside about effects of one kind. It must be safe for
 // concurrent use, and changes nothing outside.
 type Verifier interface {

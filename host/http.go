@@ -38,6 +38,9 @@ func newHTTP(network *httpNetwork) Factory {
 	}
 }
 
+// Waits implements Waiting.
+func (a *httpAdapter) Waits() bool { return true }
+
 // checkHTTPConfig refuses a config that no params fit.
 func checkHTTPConfig(config manifest.Data) error {
 	var params manifest.Data

@@ -69,7 +69,7 @@ func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, call *C
 		limit = defaultAnswerBytes
 	}
 	limit = min(limit, 1<<40) // more than there is memory, and one more does not overflow
-	body, err := io.ReadAll(io.LimitReader(res.Body, int64(limit)+1))
+	body, err := ReadAnswer(work, res.Body, int64(limit))
 	if err != nil {
 		return nil, faultOf(ctx, true, fmt.Errorf("status %d, and then: %w", res.StatusCode, err))
 	}
@@ -78,6 +78,32 @@ func (c *httpClient) send(ctx context.Context, t *governance.HTTPTarget, call *C
 		a.body, a.tooLarge = nil, true
 	}
 	return a, nil
+}
+
+// Of the answers that come at once few may be long, or they filled the memory together.
+const (
+	shortAnswer = 32 << 10
+	longAnswers = 64
+)
+
+// longs has an item for each long answer that the process reads.
+var longs = make(chan struct{}, longAnswers)
+
+// ReadAnswer reads what another machine says: all of it, or one byte more than limit.
+// Long answers are read in turns, a few at a time. When ctx ends, so does the wait for one.
+func ReadAnswer(ctx context.Context, from io.Reader, limit int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(from, min(shortAnswer, limit+1)))
+	if err != nil || int64(len(body)) < min(shortAnswer, limit+1) {
+		return body, err
+	}
+	select {
+	case longs <- struct{}{}:
+		defer func() { <-longs }()
+	case <-ctx.Done():
+		return body, ctx.Err()
+	}
+	rest, err := io.ReadAll(io.LimitReader(from, limit+1-int64(len(body))))
+	return append(body, rest...), err
 }
 
 // faultOf prefers the end of ctx to what it made of the connection.

@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -17,17 +18,55 @@ type MissError struct {
 	Params     receipt.Data
 	Occurrence uint64
 	Nearest    string // the entry that is most like it, with its line, in words
+
+	// Differs is the first place at which the params of that entry, B, are others than
+	// those that are asked for, A; nil where there is none.
+	Differs *canon.Change
 }
 
 func (e *MissError) Error() string {
-	return fmt.Sprintf("%s has no answer for cell %s, step %s, kind %s, params %s, occurrence %d; %s",
+	text := fmt.Sprintf("%s has no answer for cell %s, step %s, kind %s, params %s, occurrence %d; %s",
 		e.File, e.Cell, e.Step, e.Kind, brief(e.Params), e.Occurrence, e.Nearest)
+	if where := e.Where(); where != "" {
+		text += ". They differ first " + where
+	}
+	return text
 }
 
-func miss(file string, p receipt.Permit, nearest string) *MissError {
-	return &MissError{
+// Where says in words where the params of the nearest entry begin to differ: "at
+// /messages/3/content: it has "a", asked for is "b""; empty where there is no such place.
+func (e *MissError) Where() string {
+	if e.Differs == nil {
+		return ""
+	}
+	at := "as a whole"
+	if e.Differs.Path != "" {
+		at = "at " + e.Differs.Path
+	}
+	return fmt.Sprintf("%s: it has %s, asked for is %s", at, side(e.Differs.B), side(e.Differs.A))
+}
+
+// side is one side of a change.
+func side(data receipt.Data) string {
+	if data == nil {
+		return "nothing there"
+	}
+	return brief(data)
+}
+
+// miss says that nothing answers a permit. near is the entry that is most like it; nil:
+// none is.
+func miss(file string, p receipt.Permit, nearest string, near *line) *MissError {
+	e := &MissError{
 		File: file, Cell: p.Cell, Step: p.Step, Kind: p.Kind, Params: p.Params, Occurrence: p.Occurrence, Nearest: nearest,
 	}
+	if near == nil {
+		return e
+	}
+	if changes := canon.Changes(p.Params, near.params); len(changes) > 0 {
+		e.Differs = &changes[0]
+	}
+	return e
 }
 
 // briefRunes is how much of params an error shows.

@@ -17,6 +17,7 @@ type effect struct {
 	adapter  Adapter
 	verifier Verifier // nil: none is declared
 	live     bool
+	waits    bool // its adapter is Waiting
 	outside  bool // it would be live without the Recording that answers for it
 	declared manifest.Effect
 }

@@ -83,17 +83,18 @@ func (r *recorded) Perform(_ context.Context, call Call) (Result, error) {
 	at := place{ask{p.Cell, p.Kind, canon.Sum(p.Params)}, p.Occurrence}
 	i, ok := r.cassette.places[at]
 	if !ok {
-		e := miss(r.file, p, r.cassette.nearest(p))
+		nearest, near := r.cassette.nearest(p)
+		e := miss(r.file, p, nearest, near)
 		e.Recorded = r.world
 		return Result{}, e
 	}
 	return r.cassette.lines[i].result, nil
 }
 
-// nearest describes the line that is most like what p asks for: the same but
-// for the occurrence, the same kind from the same cell, the same from another
+// nearest describes and returns the line that is most like what p asks for, nil where
+// there is none: the same but for the occurrence, the same kind from the same cell, the same from another
 // cell, the same kind; and of these the last with the most bytes in common.
-func (c *cassette) nearest(p receipt.Permit) string {
+func (c *cassette) nearest(p receipt.Permit) (text string, near *line) {
 	const kind, params, cell = 1, 2, 4
 	best, most, common, equal := -1, 0, 0, 0
 	for i, l := range c.lines {
@@ -115,13 +116,13 @@ func (c *cassette) nearest(p receipt.Permit) string {
 		}
 	}
 	if best < 0 {
-		return fmt.Sprintf("it has nothing of kind %s", p.Kind)
+		return fmt.Sprintf("it has nothing of kind %s", p.Kind), nil
 	}
-	l := c.lines[best]
+	l := &c.lines[best]
 	if most == kind|params|cell {
-		return fmt.Sprintf("it answers this for other occurrences: %d, the first %s", equal, l.where())
+		return fmt.Sprintf("it answers this for other occurrences: %d, the first %s", equal, l.where()), l
 	}
-	return fmt.Sprintf("nearest is the one %s: cell %s, params %s", l.where(), l.cell, brief(l.params))
+	return fmt.Sprintf("nearest is the one %s: cell %s, params %s", l.where(), l.cell, brief(l.params)), l
 }
 
 // inCommon returns how many bytes a and b begin and end with alike.

@@ -85,6 +85,28 @@ func TestMissNamesWhatWasAskedAndTheNearestEntry(t *testing.T) {
 	}
 }
 
+// TestMissNamesTheFirstPathThatDiffers of the params of the nearest entry: of a long
+// conversation that is what somebody looks for.
+func TestMissNamesTheFirstPathThatDiffers(t *testing.T) {
+	h := tapeHost(t)
+	for _, c := range []struct{ cell, kind, params, where string }{
+		{"agent/1", "look", `{"id": 3, "at": 2.0}`, "at /at: it has 1.0, asked for is 2.0"},
+		{"agent/2", "look", `{"id": 3, "at": 1.0, "how": {}}`, "at /how: it has nothing there, asked for is {}"},
+		{"agent/1", "look", `{"id": 3}`, "at /id: it has 4, asked for is 3"},
+		{"agent/1", "look", `[3]`, `as a whole: it has {"at":1.0,"id":3}, asked for is [3]`}, // the last with as much in common
+		{"agent/1", "look", `{"id": 4}`, ""},                                                 // of another occurrence
+		{"agent/1", "sing", `{"id": 4}`, ""},
+	} {
+		_, err := ask(t, h, permit(t, c.cell, c.kind, c.params, 0))
+		var miss *host.MissError
+		require.ErrorAs(t, err, &miss)
+		require.Equal(t, c.where, miss.Where(), c.params)
+		if c.where != "" {
+			require.ErrorContains(t, err, "They differ first "+c.where)
+		}
+	}
+}
+
 func TestBadCassetteLineIsNamed(t *testing.T) {
 	const good = `{"cell": "agent/1", "kind": "look", "params": 1, "payload": 1}` + "\n"
 	for name, bad := range map[string]string{

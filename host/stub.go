@@ -82,11 +82,12 @@ func (a *answers) Perform(_ context.Context, call Call) (Result, error) {
 	if l := a.any[p.Kind]; l != nil {
 		return l.result, nil
 	}
-	return Result{}, miss(a.file, p, a.nearest(p.Kind))
+	nearest, near := a.nearest(p.Kind)
+	return Result{}, miss(a.file, p, nearest, near)
 }
 
-// nearest describes the first line of a kind.
-func (a *answers) nearest(kind string) string {
+// nearest describes and returns the first line of a kind, nil where there is none.
+func (a *answers) nearest(kind string) (string, *line) {
 	var first *line
 	for at, l := range a.exact {
 		if at.kind == kind && (first == nil || l.number < first.number) {
@@ -94,7 +95,7 @@ func (a *answers) nearest(kind string) string {
 		}
 	}
 	if first == nil {
-		return fmt.Sprintf("it has nothing of kind %s", kind)
+		return fmt.Sprintf("it has nothing of kind %s", kind), nil
 	}
-	return fmt.Sprintf("nearest is line %d: params %s", first.number, brief(first.params))
+	return fmt.Sprintf("nearest is line %d: params %s", first.number, brief(first.params)), first
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	files "github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -18,20 +19,51 @@ type job struct {
 
 func (j *job) claim() claim { return claim{j.Work, j.Key} }
 
+// crew is the workers that do tasks of one sort; guarded by Host.mu.
+type crew struct {
+	most  int // that are at work at once
+	busy  int // one whose lease ran out does not count any more
+	queue []receipt.Task
+}
+
+// crewSizes returns how many do works and calls, of which somebody wants so many; below
+// 1: nobody says. A call needs a descriptor.
+func crewSizes(workers int) (works, calls int) {
+	if workers > 0 {
+		return workers, workers
+	}
+	return DefaultWorkers, max(DefaultWorkers, min(DefaultCalls, files.Descriptors()/2))
+}
+
+func (c *crew) add(t receipt.Task) { c.queue = append(c.queue, t) }
+
+// crews are all of them.
+func (h *Host) crews() []*crew { return []*crew{&h.works, &h.calls} }
+
+// crewOf returns the crew that does a task.
+func (h *Host) crewOf(t receipt.Task) *crew {
+	if e := h.effects[t.Kind]; e != nil && e.waits && t.Work == receipt.Perform {
+		return &h.calls
+	}
+	return &h.works
+}
+
 // hire starts workers for what is queued. It is called with mu held.
 func (h *Host) hire() {
-	for n := min(len(h.queue), h.cfg.Workers-h.busy); n > 0; n-- {
-		h.busy++
-		h.workers.Go(h.run)
+	for _, c := range h.crews() {
+		for n := min(len(c.queue), c.most-c.busy); n > 0; n-- {
+			c.busy++
+			h.workers.Go(func() { h.run(c) })
+		}
 	}
 }
 
 // run is one worker: it ends when there is nothing to do, or when it was too
 // slow and another has its place.
-func (h *Host) run() {
+func (h *Host) run(c *crew) {
 	var last *job
 	for {
-		j := h.next(last)
+		j := h.next(c, last)
 		if j == nil {
 			return
 		}
@@ -40,20 +72,20 @@ func (h *Host) run() {
 	}
 }
 
-func (h *Host) next(last *job) *job {
+func (h *Host) next(c *crew, last *job) *job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if last != nil && last.lost {
 		return nil
 	}
-	for len(h.queue) > 0 && !h.closed {
-		t := h.queue[0]
-		h.queue = h.queue[1:]
+	for len(c.queue) > 0 && !h.closed {
+		t := c.queue[0]
+		c.queue = c.queue[1:]
 		if j := h.claim(t); j != nil {
 			return j
 		}
 	}
-	h.busy--
+	c.busy--
 	return nil
 }
 
@@ -116,7 +148,7 @@ func (h *Host) look() {
 	for _, j := range lost {
 		if j.worker == "" {
 			j.lost = true
-			h.busy--
+			h.crewOf(j.Task).busy--
 		} else {
 			h.takeBack(h.remote.tasks[attempt{j.Key, j.Attempt}])
 		}

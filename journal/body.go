@@ -31,6 +31,10 @@ const BodyVersion = 1
 // behind was told otherwise; such journals are read.
 const RollbackVersion = 2
 
+// ResumedVersion is the version of a Resumed that names who decided. Version 1 has neither
+// Actor nor Reason; such records are read, and are what nobody who says a name is written as.
+const ResumedVersion = 2
+
 // Created is the payload of world.created, record 1.
 type Created struct {
 	Version
@@ -69,6 +73,9 @@ type Resumed struct {
 	Version
 	Cell string `json:"cell"`
 	Skip bool   `json:"skip"` // without the event that failed
+
+	Actor  string `json:"actor"`  // "": not on the record, which has version 1
+	Reason string `json:"reason"` // "": none was given
 }
 
 // Stepped is the payload of cell.stepped, caused by the event it handled.
@@ -155,12 +162,17 @@ type Started struct {
 	Nonce   receipt.Nonce `json:"nonce"`
 }
 
-// TimerSet is the payload of timer.set.
+// TaggedTimerVersion is the version of a TimerSet with a tag.
+const TaggedTimerVersion = 2
+
+// TimerSet is the payload of timer.set. Without a tag it has version 1, and no item for
+// one.
 type TimerSet struct {
 	Version
 	Cell     string        `json:"cell"`
 	Name     string        `json:"name"`
 	Deadline manifest.Tick `json:"deadline"`
+	Tag      string        `json:"tag,omitempty"` // of a cell's timers that wait no two have the same
 	Data     Data          `json:"data"`
 }
 
@@ -169,4 +181,15 @@ type TimerFired struct {
 	Version
 	Cell string `json:"cell"`
 	Name string `json:"name"`
+}
+
+// TagCancelled is the payload of cell.cancelled, caused by the step in which a cell
+// cancelled a tag, or set its timer anew. What intents it cancelled, they have an
+// IntentCancelled each.
+type TagCancelled struct {
+	Version
+	Cell     string `json:"cell"`
+	Tag      string `json:"tag"`
+	Timer    Seq    `json:"timer"`    // the timer.set of the timer that will not fire; 0: none
+	Receipts []Seq  `json:"receipts"` // what brought the receipts that had come and are handled as cancelled
 }

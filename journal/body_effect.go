@@ -136,6 +136,16 @@ type IntentEnded struct {
 	Payload Data            `json:"payload"`
 }
 
+// IntentCancelled is the payload of intent.cancelled, caused by the step in which a cell
+// cancelled an intent that it had asked for: no attempt of it begins any more, and what it
+// comes to is told apart. One that was not under way has its end next.
+type IntentCancelled struct {
+	Version
+	Key     receipt.Key `json:"key"`
+	Cell    string      `json:"cell"`
+	Attempt uint64      `json:"attempt"` // the last that was permitted; 0: none was
+}
+
 // MaxTextBytes is how much of an error or a reason, a person's or a program's,
 // is journaled.
 const MaxTextBytes = 1 << 10

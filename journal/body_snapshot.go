@@ -108,6 +108,9 @@ const (
 	MadeUpFor    Disposition = "made_up_for"  // it is in the history that comes back, and is done no more: an earlier rollback made up for it
 )
 
+// ForkSeedVersion is the version of a Forked that says a seed. Version 1 has none.
+const ForkSeedVersion = 2
+
 // Forked is the payload of world.forked: from here on this is another world.
 type Forked struct {
 	Version
@@ -118,6 +121,7 @@ type Forked struct {
 	Effects   ForkEffects `json:"effects"`
 	Manifest  Hash        `json:"manifest"` // that is in force from here on; mostly the parent's
 	Actor     string      `json:"actor"`
+	Seed      *uint64     `json:"seed,omitempty"` // where randomness comes from, from here on; nil: it is the parent's
 }
 
 // ForkEffects says what becomes of the effects of a fork.

@@ -28,6 +28,8 @@ func TestEachCellNamesTheCellsOfTheBody(t *testing.T) {
 				want = []string{b.Cell}
 			case *IntentEnded:
 				want = []string{b.Cell}
+			case *IntentCancelled:
+				want = []string{b.Cell}
 			case *Resumed:
 				want = []string{b.Cell}
 			case *Stepped:
@@ -45,6 +47,8 @@ func TestEachCellNamesTheCellsOfTheBody(t *testing.T) {
 			case *TimerSet:
 				want = []string{b.Cell}
 			case *TimerFired:
+				want = []string{b.Cell}
+			case *TagCancelled:
 				want = []string{b.Cell}
 			case *OperatorEffect:
 				want = []string{"operator/" + b.Actor}

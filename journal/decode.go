@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -35,12 +36,18 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 	case KindStepped:
 		r.ArrayOf(6)
 		body = &Stepped{Version: V(r.Uint()), Cell: r.Text(), N: r.Uint(), Outcome: receipt.Outcome(r.Text()), State: hash(), Gas: r.Uint()}
+	case KindTimer:
+		r.ArrayOf(5)
+		body = &TimerSet{Version: V(r.Uint()), Cell: r.Text(), Name: r.Text(), Deadline: manifest.Tick(r.Uint()), Data: bytes.Clone(r.Raw())}
 	case KindCreated:
 		r.ArrayOf(8)
 		body = &Created{Version: V(r.Uint()), World: r.Text(), Name: r.Text(), Seed: r.Uint(), Manifest: hash(), Kernel: r.Text(), Engines: readEngineFields(r)}
 	case KindApplied:
 		r.ArrayOf(8)
 		body = &Applied{Version: V(r.Uint()), Proposal: r.Uint(), Manifest: hash(), Base: hash(), Actor: r.Text(), Kernel: r.Text(), Engines: readEngineFields(r)}
+	case KindResumed:
+		r.ArrayOf(3)
+		body = &Resumed{Version: V(r.Uint()), Cell: r.Text(), Skip: r.Bool()}
 	default:
 		return nil
 	}
@@ -48,6 +55,36 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 		return nil
 	}
 	return body
+}
+
+// UnmarshalCBOR parses what Append appends: a seed is there where the version says so,
+// and nowhere else.
+func (x *Forked) UnmarshalCBOR(data []byte) error {
+	r := canon.NewReader(data)
+	var failed error
+	hash := func() (h Hash) {
+		if err := canon.UnmarshalBytes(r.Raw(), h[:], "hash"); err != nil && r.Err() == nil {
+			failed = err
+		}
+		return h
+	}
+	items := r.Array()
+	*x = Forked{
+		Version: V(r.Uint()), World: r.Text(), Parent: r.Text(), At: Seq(r.Uint()), ChainRoot: hash(),
+		Effects: ForkEffects(r.Text()), Manifest: hash(), Actor: r.Text(),
+	}
+	want := 8
+	if x.V >= ForkSeedVersion {
+		seed := r.Uint()
+		x.Seed, want = &seed, 9
+	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	if items != want {
+		return fmt.Errorf("it has %d items, version %d has %d", items, x.V, want)
+	}
+	return failed
 }
 
 func readTexts(r *canon.Reader) []string {

@@ -40,6 +40,29 @@ func (x *Created) Append(b []byte) []byte {
 	return x.Engines.append(b, x.V)
 }
 
+// Append appends the canonical bytes of a Forked.
+func (x *Forked) Append(b []byte) []byte {
+	items := 8
+	if x.Seed != nil {
+		items++
+	}
+	b = appendHead(b, items, x.V)
+	b = canon.AppendText(b, x.World)
+	b = canon.AppendText(b, x.Parent)
+	b = canon.AppendUint(b, uint64(x.At))
+	b = canon.AppendBytes(b, x.ChainRoot[:])
+	b = canon.AppendText(b, string(x.Effects))
+	b = canon.AppendBytes(b, x.Manifest[:])
+	b = canon.AppendText(b, x.Actor)
+	if x.Seed != nil {
+		b = canon.AppendUint(b, *x.Seed)
+	}
+	return b
+}
+
+// MarshalCBOR is Append.
+func (x *Forked) MarshalCBOR() ([]byte, error) { return x.Append(nil), nil }
+
 // Append appends the canonical bytes of a Advanced.
 func (x *Advanced) Append(b []byte) []byte {
 	b = appendHead(b, 2, BodyVersion)
@@ -60,6 +83,20 @@ func (x *Submitted) Append(b []byte) []byte {
 func (x *Finished) Append(b []byte) []byte {
 	b = appendHead(b, 2, BodyVersion)
 	return canon.AppendRaw(b, x.Receipt)
+}
+
+// Append appends the canonical bytes of a Resumed, in the version that it names.
+func (x *Resumed) Append(b []byte) []byte {
+	items := 5
+	if x.V < ResumedVersion {
+		items = 3
+	}
+	b = appendHead(b, items, x.V)
+	b = canon.AppendBool(canon.AppendText(b, x.Cell), x.Skip)
+	if x.V < ResumedVersion {
+		return b
+	}
+	return canon.AppendText(canon.AppendText(b, x.Actor), x.Reason)
 }
 
 // Append appends the canonical bytes of a Stepped.
@@ -106,10 +143,13 @@ func (x *Started) Append(b []byte) []byte {
 
 // Append appends the canonical bytes of a TimerSet.
 func (x *TimerSet) Append(b []byte) []byte {
-	b = appendHead(b, 5, BodyVersion)
+	b = appendHead(b, 5+int(x.V-BodyVersion), x.V)
 	b = canon.AppendText(b, x.Cell)
 	b = canon.AppendText(b, x.Name)
 	b = canon.AppendUint(b, uint64(x.Deadline))
+	if x.V == TaggedTimerVersion {
+		b = canon.AppendText(b, x.Tag)
+	}
 	return canon.AppendRaw(b, x.Data)
 }
 

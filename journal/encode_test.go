@@ -14,9 +14,9 @@ import (
 
 var allKinds = []Kind{
 	KindCreated, KindAdvanced, KindSubmitted, KindFinished, KindResumed, KindStepped, KindFailed, KindDeleted,
-	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired,
+	KindEmitted, KindDropped, KindIntent, KindDenied, KindStarted, KindTimer, KindFired, KindTagCancelled,
 	KindOperator, KindExpired, KindDue, KindLate, KindResolved, KindConfirmed, KindRotated,
-	KindParked, KindInDoubt, KindWaiting, KindEnded,
+	KindParked, KindInDoubt, KindWaiting, KindEnded, KindCancelled,
 	KindSnapshot, KindPinned, KindPruned, KindRetention, KindRollback, KindForked, KindRedacted,
 	KindProposed, KindShadowed, KindApproved, KindRejected, KindWithdrawn, KindApplied, KindMigrated,
 }
@@ -41,6 +41,7 @@ func bodies(rt *rapid.T) []Body {
 	flag := rapid.Bool().Draw(rt, "flag")
 	nonce := func() (n receipt.Nonce) { h := hash(); copy(n[:], h[:]); return n }
 	key := receipt.Key{Hash: hash()}
+	seed := num()
 	engines := Engines{{manifest.EngineCEL, text()}, {manifest.EngineStarlark, text()}}
 	signature := manifest.Signature{Key: manifest.PublicKey(hash()), Bytes: rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(rt, "signature")}
 	return []Body{
@@ -48,7 +49,7 @@ func bodies(rt *rapid.T) []Body {
 		&Advanced{Version: V(1), To: tick()},
 		&Submitted{Version: V(1), Name: text(), Due: tick(), Direct: flag, To: texts(), Data: data()},
 		&Finished{Version: V(1), Receipt: data()},
-		&Resumed{Version: V(1), Cell: text(), Skip: flag},
+		&Resumed{Version: V(ResumedVersion), Cell: text(), Skip: flag, Actor: text(), Reason: text()},
 		&Stepped{Version: V(1), Cell: text(), N: num(), Outcome: receipt.OutcomePure, State: hash(), Gas: num()},
 		&Failed{Version: V(1), Cell: text(), N: num(), Parked: flag, Error: text()},
 		&Deleted{Version: V(1), Cell: text(), N: num()},
@@ -63,8 +64,9 @@ func bodies(rt *rapid.T) []Body {
 			Occurrence: num(), Code: text(), Reason: text(), Rules: texts(), Params: data(),
 		},
 		&Started{Version: V(1), Key: key, Attempt: num(), Owner: num(), Nonce: nonce()},
-		&TimerSet{Version: V(1), Cell: text(), Name: text(), Deadline: tick(), Data: data()},
+		&TimerSet{Version: V(TaggedTimerVersion), Cell: text(), Name: text(), Deadline: tick(), Tag: text(), Data: data()},
 		&TimerFired{Version: V(1), Cell: text(), Name: text()},
+		&TagCancelled{Version: V(1), Cell: text(), Tag: text(), Timer: Seq(num()), Receipts: []Seq{Seq(num()), Seq(num())}},
 		&OperatorEffect{Version: V(1), Actor: text(), N: num(), Kind: text(), Cap: text(), Reason: text(), Params: data()},
 		&Expired{Version: V(1), Key: key, Attempt: num(), Reason: text()},
 		&Due{Version: V(1), Key: key, Attempt: num()},
@@ -82,6 +84,7 @@ func bodies(rt *rapid.T) []Body {
 			Version: V(1), Key: key, Cell: text(), Step: receipt.StepID(text()), Status: receipt.StatusRejected,
 			Outcome: receipt.OutcomePermanentFailure, Payload: data(),
 		},
+		&IntentCancelled{Version: V(1), Key: key, Cell: text(), Attempt: num()},
 		&SnapshotCreated{
 			Version: V(1), Name: text(), At: Seq(num()), ChainRoot: hash(), StateRoot: hash(), Cells: num(), Label: text(), Actor: text(), Pruned: texts(),
 		},
@@ -94,7 +97,7 @@ func bodies(rt *rapid.T) []Body {
 				{Key: key, Step: receipt.StepID(text()), Cell: text(), Kind: text(), State: receipt.StateCommitted, Record: Seq(num()), Disposition: Kept},
 			},
 		},
-		&Forked{Version: V(1), World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Manifest: hash(), Actor: text()},
+		&Forked{Version: V(ForkSeedVersion), World: text(), Parent: text(), At: Seq(num()), ChainRoot: hash(), Effects: ForkHold, Manifest: hash(), Actor: text(), Seed: &seed},
 		&Redacted{Version: V(1), Blob: hash(), Actor: text(), Reason: text()},
 		&ManifestProposed{Version: V(1), Base: hash(), Candidate: hash(), Actor: text(), Signature: &signature, Reason: text()},
 		&ManifestShadowed{Version: V(1), Proposal: num(), Hash: hash(), Report: data(), Actor: text()},
@@ -126,6 +129,38 @@ func TestHandWrittenBodiesEqualTheLibrarys(t *testing.T) {
 	})
 }
 
+// TestForkWithoutASeedKeepsItsBytes: version 1, as in journals of before, has none, and
+// version 2 always one.
+func TestForkWithoutASeedKeepsItsBytes(t *testing.T) {
+	was := struct {
+		Version
+		World, Parent string
+		At            Seq
+		ChainRoot     Hash
+		Effects       ForkEffects
+		Manifest      Hash
+		Actor         string
+	}{Version: V(1), World: "b", Parent: "a", At: 7, Effects: ForkLive, Actor: "ada"}
+	old, err := canon.Marshal(was)
+	require.NoError(t, err)
+	f := &Forked{Version: V(1), World: "b", Parent: "a", At: 7, Effects: ForkLive, Actor: "ada"}
+	require.Equal(t, old, Append(nil, f))
+	read := func(f *Forked) (Body, error) {
+		rec := Record{Kind: KindForked, Payload: Append(nil, f)}
+		return rec.Body()
+	}
+	body, err := read(f)
+	require.NoError(t, err)
+	require.Equal(t, f, body)
+	f.V = ForkSeedVersion
+	_, err = read(f)
+	require.Error(t, err, "it lacks the seed")
+	seed := uint64(0)
+	f.V, f.Seed = 1, &seed
+	_, err = read(f)
+	require.Error(t, err, "it has a seed")
+}
+
 func TestEveryKindHasABody(t *testing.T) {
 	for _, k := range allKinds {
 		require.True(t, k.Known())
@@ -134,6 +169,26 @@ func TestEveryKindHasABody(t *testing.T) {
 	}
 	require.False(t, Kind("cell.danced").Known())
 	require.Nil(t, newBody("cell.danced"))
+}
+
+// TestResumedOfVersion1IsReadAndWritten: nobody said then who decided, and its bytes stay.
+func TestResumedOfVersion1IsReadAndWritten(t *testing.T) {
+	old, err := canon.Marshal([]any{uint64(1), "bot/a", true})
+	require.NoError(t, err)
+	rec := Record{Kind: KindResumed, Payload: old}
+	body, err := rec.Body()
+	require.NoError(t, err)
+	require.Equal(t, &Resumed{Version: V(1), Cell: "bot/a", Skip: true}, body)
+	require.Equal(t, old, Append(nil, body))
+	for _, bad := range [][]any{
+		{uint64(1), "bot/a", true, "ada", ""}, {uint64(ResumedVersion), "bot/a", true}, {uint64(ResumedVersion + 1), "bot/a", true, "ada", ""},
+	} {
+		b, err := canon.Marshal(bad)
+		require.NoError(t, err)
+		rec := Record{Kind: KindResumed, Payload: b}
+		_, err = rec.Body()
+		require.Error(t, err, "%v", bad)
+	}
 }
 
 // TestEngineFieldsOfVersion1AreRead: the bytes are those of a world that was made when

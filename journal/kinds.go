@@ -40,21 +40,23 @@ const (
 
 // The kinds of derived records: replay computes and compares them.
 const (
-	KindStepped  Kind = "cell.stepped"
-	KindFailed   Kind = "cell.failed"
-	KindDeleted  Kind = "cell.deleted"
-	KindMigrated Kind = "cell.migrated"
-	KindEmitted  Kind = "event.emitted"
-	KindDropped  Kind = "event.dropped"
-	KindIntent   Kind = "intent.emitted"
-	KindDenied   Kind = "intent.denied"
-	KindParked   Kind = "intent.parked"
-	KindInDoubt  Kind = "intent.in_doubt"
-	KindWaiting  Kind = "intent.waiting"
-	KindEnded    Kind = "intent.ended"
-	KindStarted  Kind = "invocation.started"
-	KindTimer    Kind = "timer.set"
-	KindFired    Kind = "timer.fired"
+	KindStepped      Kind = "cell.stepped"
+	KindFailed       Kind = "cell.failed"
+	KindDeleted      Kind = "cell.deleted"
+	KindMigrated     Kind = "cell.migrated"
+	KindEmitted      Kind = "event.emitted"
+	KindDropped      Kind = "event.dropped"
+	KindIntent       Kind = "intent.emitted"
+	KindDenied       Kind = "intent.denied"
+	KindParked       Kind = "intent.parked"
+	KindInDoubt      Kind = "intent.in_doubt"
+	KindWaiting      Kind = "intent.waiting"
+	KindEnded        Kind = "intent.ended"
+	KindCancelled    Kind = "intent.cancelled"
+	KindStarted      Kind = "invocation.started"
+	KindTimer        Kind = "timer.set"
+	KindFired        Kind = "timer.fired"
+	KindTagCancelled Kind = "cell.cancelled"
 )
 
 // row is all that is known of a kind of record. Adding a kind is its constant, its
@@ -91,7 +93,7 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, words: "tick {to} begins"},
 	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4},
 	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1, answers: []Kind{KindStarted}},
-	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, cell: 1},
+	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, first: ResumedVersion, last: ResumedVersion, cell: 1},
 	KindOperator:  {input: true, body: func() Body { return new(OperatorEffect) }, operator: 1},
 	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, attempt: 2, answers: []Kind{KindStarted}, words: "attempt {attempt} of {key} is given up: {reason}"},
 	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, attempt: 2, answers: []Kind{KindWaiting, KindInDoubt}, words: "the wait after attempt {attempt} of {key} is over"},
@@ -104,7 +106,7 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindPruned:    {input: true, body: func() Body { return new(SnapshotPruned) }, words: "snapshot {name} is let go[, says {actor}]"},
 	KindRetention: {input: true, body: func() Body { return new(SnapshotRetention) }, words: "{max} snapshots are kept from now on[, says {actor}][; let go: {pruned}]"},
 	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }, last: RollbackVersion},
-	KindForked:    {input: true, body: func() Body { return new(Forked) }, words: "world {world} forks from {parent} at #{at}, effects {effects}[, says {actor}]"},
+	KindForked:    {input: true, body: func() Body { return new(Forked) }, last: ForkSeedVersion, words: "world {world} forks from {parent} at #{at}, effects {effects}[, seed {seed}][, says {actor}]"},
 	KindRedacted:  {input: true, body: func() Body { return new(Redacted) }},
 	KindProposed:  {input: true, body: func() Body { return new(ManifestProposed) }},
 	KindShadowed:  {input: true, body: func() Body { return new(ManifestShadowed) }, words: "p{proposal} is shadowed, report {report_hash}[, says {actor}]"},
@@ -113,21 +115,23 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindWithdrawn: {input: true, body: func() Body { return new(ManifestWithdrawn) }, words: "p{proposal} is withdrawn[, says {actor}][: {reason}]"},
 	KindApplied:   {input: true, body: func() Body { return new(Applied) }, first: EnginesVersion, last: EnginesVersion, words: "p{proposal} is applied: manifest {manifest} is in force, in the place of {base}[, says {actor}]"},
 
-	KindStepped:  {body: func() Body { return new(Stepped) }, cell: 1},
-	KindFailed:   {body: func() Body { return new(Failed) }, cell: 1},
-	KindDeleted:  {body: func() Body { return new(Deleted) }, cell: 1, words: "{cell}deleted by step {n}"},
-	KindMigrated: {body: func() Body { return new(Migrated) }, cell: 1, words: "{cell}its state is taken over by other code"},
-	KindEmitted:  {body: func() Body { return new(Emitted) }, cells: 2},
-	KindDropped:  {body: func() Body { return new(Dropped) }, words: "dropped {name}: {reason}"},
-	KindIntent:   {body: func() Body { return new(IntentEmitted) }, key: 1, cell: 3, words: "{cell}intent {key} {kind} {decision}[ by {rules}]  {params}"},
-	KindDenied:   {body: func() Body { return new(IntentDenied) }, key: 1, cell: 3, words: "{cell}intent {key} {kind} denied[ by {rules}]: {code}: {reason}  {params}"},
-	KindParked:   {body: func() Body { return new(IntentParked) }, key: 1, cell: 3},
-	KindInDoubt:  {body: func() Body { return new(InDoubt) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} in doubt after attempt {attempt}, {action}: {reason}"},
-	KindWaiting:  {body: func() Body { return new(IntentWaiting) }, key: 1, cell: 2, attempt: 3},
-	KindEnded:    {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2, words: "{cell}intent {key} ended {status}: {outcome}  {payload}"},
-	KindStarted:  {body: func() Body { return new(Started) }, key: 1, attempt: 2, words: "permit {key} attempt {attempt}"},
-	KindTimer:    {body: func() Body { return new(TimerSet) }, cell: 1, words: "{cell}timer {name} set for tick {deadline}  {data}"},
-	KindFired:    {body: func() Body { return new(TimerFired) }, cell: 1, words: "{cell}timer {name} fired"},
+	KindStepped:      {body: func() Body { return new(Stepped) }, cell: 1},
+	KindFailed:       {body: func() Body { return new(Failed) }, cell: 1},
+	KindDeleted:      {body: func() Body { return new(Deleted) }, cell: 1, words: "{cell}deleted by step {n}"},
+	KindMigrated:     {body: func() Body { return new(Migrated) }, cell: 1, words: "{cell}its state is taken over by other code"},
+	KindEmitted:      {body: func() Body { return new(Emitted) }, cells: 2},
+	KindDropped:      {body: func() Body { return new(Dropped) }, words: "dropped {name}: {reason}"},
+	KindIntent:       {body: func() Body { return new(IntentEmitted) }, key: 1, cell: 3, words: "{cell}intent {key} {kind} {decision}[ by {rules}]  {params}"},
+	KindDenied:       {body: func() Body { return new(IntentDenied) }, key: 1, cell: 3, words: "{cell}intent {key} {kind} denied[ by {rules}]: {code}: {reason}  {params}"},
+	KindParked:       {body: func() Body { return new(IntentParked) }, key: 1, cell: 3},
+	KindInDoubt:      {body: func() Body { return new(InDoubt) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} in doubt after attempt {attempt}, {action}: {reason}"},
+	KindWaiting:      {body: func() Body { return new(IntentWaiting) }, key: 1, cell: 2, attempt: 3},
+	KindEnded:        {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2, words: "{cell}intent {key} ended {status}: {outcome}  {payload}"},
+	KindCancelled:    {body: func() Body { return new(IntentCancelled) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} cancelled by its cell"},
+	KindStarted:      {body: func() Body { return new(Started) }, key: 1, attempt: 2, words: "permit {key} attempt {attempt}"},
+	KindTimer:        {body: func() Body { return new(TimerSet) }, first: TaggedTimerVersion, last: TaggedTimerVersion, cell: 1, words: "{cell}timer {name} set for tick {deadline}[ under {tag}]  {data}"},
+	KindFired:        {body: func() Body { return new(TimerFired) }, cell: 1, words: "{cell}timer {name} fired"},
+	KindTagCancelled: {body: func() Body { return new(TagCancelled) }, cell: 1, words: "{cell}cancelled {tag}[, the timer of #{timer}][, the receipts of {receipts}]"},
 }
 
 // Input reports whether records of kind k come from outside.

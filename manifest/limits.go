@@ -43,7 +43,7 @@ func (l limit) value() uint64 {
 func (l *Limits) all() []limit {
 	return []limit{
 		{name: "events_per_tick", have: &l.EventsPerTick, fallback: 1_000_000, most: 100_000_000},
-		{name: "in_flight", have: &l.InFlight, fallback: 1024, most: 65_536},
+		{name: "in_flight", have: &l.InFlight, fallback: 16_384, most: 65_536},
 		{name: "mailbox", have: &l.Mailbox, fallback: 65_536, most: 16 << 20},
 		{name: "alarms", have: &l.Alarms, fallback: 1_000_000, most: 16 << 20},
 		{name: "payload", have: &l.Payload, fallback: DefaultPayload, most: 64 << 20},

@@ -71,7 +71,7 @@ func good() *manifest.Manifest {
 			}},
 		},
 		Budget:   manifest.Budget{Calls: 1_000_000},
-		Limits:   manifest.Limits{Payload: 1 << 20},
+		Limits:   manifest.Limits{InFlight: 1024, Payload: 1 << 20},
 		Defaults: manifest.Defaults{SnapshotEvery: 100},
 		Policies: []manifest.Policy{{Name: "tools, all", When: "true", Decide: manifest.DecideAllow}},
 		Governance: manifest.Governance{Approvals: 2, FourEyes: true, Approvers: []manifest.Approver{

@@ -259,6 +259,18 @@ func (l *Ledger) Cancel(e *Entry, record uint64) {
 	l.end(e, StateDenied, OutcomePermanentFailure, record)
 }
 
+// Withdraw ends an intent that is not under way, and of which no further attempt is to be
+// made. One that was never attempted may be asked for again, as Cancel has it.
+func (l *Ledger) Withdraw(e *Entry, record uint64) {
+	if e.Untouched() {
+		l.Cancel(e, record)
+		return
+	}
+	l.unqueue(e)
+	l.unpark(e)
+	l.end(e, StateFailed, OutcomePermanentFailure, record)
+}
+
 // unqueue takes an intent out of those that wait for a permit.
 func (l *Ledger) unqueue(e *Entry) {
 	if e.State != StateOpen {

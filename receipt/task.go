@@ -3,7 +3,8 @@ package receipt
 // Work is what a host is to do with an attempt.
 type Work uint8
 
-// What a host does. Each but Forget is answered once, unless the process ends.
+// What a host does. Each but Forget, and GiveBack of what was begun, is answered once,
+// unless the process ends.
 const (
 	Perform  Work = iota // perform the attempt
 	Recover              // a process that has ended performed it, perhaps: answer with the stored result, or that it is lost
@@ -12,6 +13,7 @@ const (
 	Confirm              // compare the outside with the stored receipt: see Task.Receipt
 	Forget               // its receipt is in the journal: the stored result can go
 	Withdraw             // never perform the attempt, unless it was begun already
+	GiveBack             // likewise, and answer with a receipt that gives the attempt back
 )
 
 // Task is a piece of work for a host. Of the permit's intent, Retry and Forget

@@ -10,6 +10,7 @@ package reducer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/manifest"
@@ -22,7 +23,8 @@ type Data = manifest.Data
 const Operator = "operator"
 
 // ReceiptEvent is the name of the event that brings a cell the answer to an
-// effect. Its data is a map with tag, kind, status and payload.
+// effect. Its data is a map with tag, kind, status and payload, and with cancelled, which
+// is true, where the cell has cancelled the effect's tag since it asked for it.
 const ReceiptEvent = "receipt"
 
 // Cell names one keyed instance of a reducer.
@@ -83,12 +85,23 @@ type Output struct {
 	Events  []Emit
 	Effects []Effect
 	Timers  []Timer
+	Cancels []string // tags of what earlier steps asked for; before the rest of the output
 	Gas     uint64
+}
+
+// Cancel cancels a tag: what the cell asked for under it in earlier steps, and in this
+// one so far.
+func (o *Output) Cancel(tag string) {
+	o.Effects = slices.DeleteFunc(o.Effects, func(e Effect) bool { return e.Tag == tag })
+	o.Timers = slices.DeleteFunc(o.Timers, func(t Timer) bool { return t.Tag == tag })
+	if !slices.Contains(o.Cancels, tag) {
+		o.Cancels = append(o.Cancels, tag)
+	}
 }
 
 // Reset empties o and keeps its memory.
 func (o *Output) Reset() {
-	*o = Output{State: o.State[:0], Events: o.Events[:0], Effects: o.Effects[:0], Timers: o.Timers[:0]}
+	*o = Output{State: o.State[:0], Events: o.Events[:0], Effects: o.Effects[:0], Timers: o.Timers[:0], Cancels: o.Cancels[:0]}
 }
 
 // Emit is an event that a cell sends through the manifest's routes.
@@ -112,6 +125,7 @@ type Timer struct {
 	After manifest.Tick
 	Name  string
 	Data  Data
+	Tag   string // not empty: it takes the place of the cell's timer of the same tag
 }
 
 // Reducer handles one event. An error fails the step: the cell's state stays
@@ -164,6 +178,7 @@ func (o *Output) CheckLimits(l manifest.ReducerLimits) error {
 		{"events", "events", uint64(len(o.Events)), l.Events},
 		{"effects", "effects", uint64(len(o.Effects)), l.Effects},
 		{"timers", "timers", uint64(len(o.Timers)), l.Timers},
+		{"timers", "cancelled tags", uint64(len(o.Cancels)), l.Timers},
 	} {
 		if c.have > c.most {
 			return fmt.Errorf("%w: limits.%s is %d %s, the step used %d", ErrLimit, c.name, c.most, c.unit, c.have)

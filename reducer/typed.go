@@ -161,6 +161,16 @@ func (c *Context) Timer(after manifest.Tick, name string, data any) {
 	c.out.Timers = append(c.out.Timers, Timer{After: after, Name: name, Data: c.encode(data)})
 }
 
+// TimerTagged is Timer with a tag: it takes the place of the cell's timer of that tag, so
+// that the same call again is what moves it.
+func (c *Context) TimerTagged(after manifest.Tick, name string, data any, tag string) {
+	c.out.Timers = append(c.out.Timers, Timer{After: after, Name: name, Data: c.encode(data), Tag: tag})
+}
+
+// Cancel takes back what the cell asked for under a tag, which is not empty, in this step
+// and before: its timer does not fire.
+func (c *Context) Cancel(tag string) { c.out.Cancel(tag) }
+
 func (c *Context) encode(v any) Data {
 	b, err := canon.Marshal(v)
 	c.fail(err)
@@ -179,6 +189,8 @@ type Receipt struct {
 	Kind    string `cbor:"kind"`
 	Status  string `cbor:"status"`
 	Payload Data   `cbor:"payload"`
+
+	Cancelled bool `cbor:"cancelled,omitempty"` // the cell has cancelled the tag since it asked
 }
 
 // Encode returns a Go value as data. JSON is made data by json.Unmarshal, and data

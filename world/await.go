@@ -78,8 +78,8 @@ func (w *World) startTasks(tasks []receipt.Task) {
 		switch {
 		case t.Work == receipt.Perform && !w.inFlight(t.Key, t.Attempt):
 			continue
-		case t.Work == receipt.Forget && !w.host.Live(t.Kind):
-			continue // nothing was stored
+		case (t.Work == receipt.Forget || t.Work == receipt.GiveBack) && !w.host.Live(t.Kind):
+			continue // nothing was stored, and the answer comes at the barrier
 		case t.Work == receipt.Verify:
 			w.asked++
 		}

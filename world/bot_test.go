@@ -22,6 +22,8 @@ type act struct {
 	Effect string `cbor:"effect,omitempty"`
 	Param  string `cbor:"param,omitempty"`
 	Timer  uint64 `cbor:"timer,omitempty"`
+	Tag    string `cbor:"tag,omitempty"` // of the timer
+	Cancel string `cbor:"cancel,omitempty"`
 	Fail   string `cbor:"fail,omitempty"`
 	Delete bool   `cbor:"delete,omitempty"`
 	Random uint64 `cbor:"random,omitempty"`
@@ -39,7 +41,11 @@ var errBot = errors.New("bot told to fail")
 func bot(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
 	if e.Name == reducer.ReceiptEvent {
 		r, err := reducer.Decode[reducer.Receipt](e.Data)
-		s.Seen = append(s.Seen, fmt.Sprintf("%d:receipt %s %s", ctx.Time(), r.Tag, r.Status))
+		saw := fmt.Sprintf("%d:receipt %s %s", ctx.Time(), r.Tag, r.Status)
+		if r.Cancelled {
+			saw += " cancelled"
+		}
+		s.Seen = append(s.Seen, saw)
 		return s, err
 	}
 	o, err := reducer.Decode[order](e.Data)
@@ -56,7 +62,9 @@ func bot(ctx *reducer.Context, s botState, e reducer.Event) (botState, error) {
 		case a.Effect != "":
 			ctx.Effect(a.Effect, map[string]string{"p": a.Param}, fmt.Sprint(a.Param, i))
 		case a.Timer > 0:
-			ctx.Timer(manifest.Tick(a.Timer), "alarm", order{Say: fmt.Sprint("after ", a.Timer), Do: a.Do})
+			ctx.TimerTagged(manifest.Tick(a.Timer), "alarm", order{Say: fmt.Sprint("after ", a.Timer), Do: a.Do}, a.Tag)
+		case a.Cancel != "":
+			ctx.Cancel(a.Cancel)
 		case a.Random > 0:
 			s.Seen = append(s.Seen, fmt.Sprint("random ", ctx.Random(a.Random)))
 		case a.Delete:

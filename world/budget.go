@@ -100,6 +100,15 @@ func (k *kernel) release(e *receipt.Entry) {
 	e.Reserved = receipt.Cost{}
 }
 
+// releaseCall gives back the call that is set aside for another attempt, and nothing of
+// what an attempt before may have cost.
+func (k *kernel) releaseCall(e *receipt.Entry) {
+	if a, ok := k.accounts(e); ok {
+		a.Release(receipt.Cost{Calls: e.Reserved.Calls})
+	}
+	e.Reserved.Calls = 0
+}
+
 // reserveAgain sets aside what the next attempt may cost, if the budgets have
 // that.
 func (k *kernel) reserveAgain(e *receipt.Entry) bool {

@@ -26,9 +26,10 @@ type cell struct {
 	stale   bool        // changed since the state root was last computed
 	changed journal.Seq // it is as it was when this record was written, or younger
 	// asked counts the intents of the cell's history by kind and params.
-	asked   map[asked]uint64
-	awaits  []receipt.Key       // intents whose end it has not been told
-	account *governance.Account // of the cell's budget; nil: nothing was drawn from it
+	asked     map[asked]uint64
+	awaits    []receipt.Key       // intents whose end it has not been told
+	cancelled []receipt.Key       // those of them that it has cancelled
+	account   *governance.Account // of the cell's budget; nil: nothing was drawn from it
 }
 
 // asked stands for a kind of effect and its params: the first 16 bytes of

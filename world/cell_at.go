@@ -210,7 +210,9 @@ func (f *cellFold) restore(img *journal.Image) error {
 // restoreWaiting reads what else of an image the cell's future needs.
 func (f *cellFold) restoreWaiting(img *journal.Image) error {
 	var scheduled []imageAlarm
-	if err := errors.Join(coreField(img, "manifest", &f.rules[0]), coreField(img, "scheduled", &scheduled)); err != nil {
+	err := errors.Join(
+		coreField(img, "manifest", &f.rules[0]), coreField(img, "seed", &f.seed), coreField(img, "scheduled", &scheduled))
+	if err != nil {
 		return err
 	}
 	for _, x := range scheduled {

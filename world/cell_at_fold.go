@@ -67,6 +67,12 @@ func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 		return f.fire(rec, b)
 	case *journal.Stepped:
 		return f.step(rec, b)
+	case *journal.TagCancelled:
+		for i, x := range f.cell.mail.all() {
+			if slices.Contains(b.Receipts, x.record) {
+				f.cell.mail.all()[i].data = cancelled(x.data)
+			}
+		}
 	case *journal.Failed:
 		return f.fail(rec, b)
 	case *journal.Resumed:
@@ -88,11 +94,13 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 		return f.ask(b.Key, cellFoldAsked{b.Tag, b.Kind})
 	case *journal.IntentParked:
 		return f.ask(b.Key, cellFoldAsked{b.Tag, b.Kind})
+	case *journal.IntentCancelled:
+		f.cell.cancelled = append(f.cell.cancelled, b.Key)
 	case *journal.IntentDenied:
 		if _, _, err := f.asked(b.Key); err != nil {
 			return err
 		}
-		f.deliverReceipt(rec.ID, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, journal.Explanation(b.Code, b.Reason))
+		f.deliverReceipt(rec.ID, b.Key, cellFoldAsked{b.Tag, b.Kind}, receipt.StatusDenied, journal.Explanation(b.Code, b.Reason))
 	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
 		if err != nil {
@@ -154,12 +162,13 @@ func (f *cellFold) end(id journal.Seq, key receipt.Key, status receipt.Status, p
 	if !ok {
 		return errWhole
 	}
-	f.deliverReceipt(id, what, status, payload)
+	f.deliverReceipt(id, key, what, status, payload)
 	return nil
 }
 
-func (f *cellFold) deliverReceipt(id journal.Seq, what cellFoldAsked, status receipt.Status, payload journal.Data) {
-	f.deliver(mail{record: id, name: reducer.ReceiptEvent, data: receiptEvent(what.tag, what.kind, status, payload)})
+func (f *cellFold) deliverReceipt(id journal.Seq, key receipt.Key, what cellFoldAsked, status receipt.Status, payload journal.Data) {
+	data := f.cell.awaited(key, receiptEvent(what.tag, what.kind, status, payload))
+	f.deliver(mail{record: id, name: reducer.ReceiptEvent, data: data})
 }
 
 // wait takes back a receipt that was not the last word on its intent, as the
@@ -170,7 +179,7 @@ func (f *cellFold) wait(rec *journal.Record, b *journal.IntentWaiting) error {
 	if b.Outcome != receipt.OutcomeRetryableFailure || last < 0 || m.all()[last].record != rec.CausedBy {
 		return errWhole
 	}
-	m.remove(last)
+	f.cell.takeBack(b.Key, last)
 	return nil
 }
 

@@ -141,7 +141,7 @@ func TestCellAtTakesNoReceiptThatIsNotConfirmed(t *testing.T) {
 	}
 	_, err := p.Confirm(t.Context())
 	require.ErrorIs(t, err, world.ErrConfirmationRequired)
-	require.NoError(t, worldtest.ErrorOf(p.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent)))
+	require.NoError(t, worldtest.ErrorOf(p.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent, "", "")))
 	require.NoError(t, worldtest.ErrorOf(p.ConfirmByHand(t.Context(), key, "ada", "so")))
 	p.Drive()
 	p.tells("x0 ok")
@@ -275,7 +275,7 @@ func (l *life) action() {
 	case 9:
 		for _, c := range l.Cells() {
 			if c.Parked {
-				l.try("resume", worldtest.ErrorOf(l.Resume(ctx, c.Cell, world.Resumption(l.rng.IntN(2)))))
+				l.try("resume", worldtest.ErrorOf(l.Resume(ctx, c.Cell, world.Resumption(l.rng.IntN(2)), "ada", "why not")))
 				return
 			}
 		}
@@ -333,6 +333,10 @@ func (l *life) acts(depth int) []act {
 			do[i].Random = 100
 		case 3, 4:
 			do[i].Timer = uint64(1 + l.rng.IntN(3))
+			do[i].Tag = []string{"", l.name() + "1"}[l.rng.IntN(2)]
+			if l.rng.IntN(3) == 0 {
+				do[i] = act{Cancel: l.name() + []string{"0", "1"}[l.rng.IntN(2)]}
+			}
 		case 5, 6, 7, 8, 9, 10, 11:
 			do[i].Effect = []string{"tool.a", "tool.a", "tool.l", "tool.l", "tool.u", "tool.bad"}[l.rng.IntN(6)]
 			do[i].Param = l.name()

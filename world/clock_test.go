@@ -3,6 +3,7 @@ package world_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -196,6 +197,63 @@ func TestTimersUnderAMovedClock(t *testing.T) {
 		require.JSONEq(t, fmt.Sprintf(`{"seen": ["100:go ", "%d:alarm after %d"]}`, 100+after, after), w.State(fmt.Sprintf("bot/%d", i)))
 	}
 	w.RequireReplay()
+}
+
+// A cell that sets, moves and cancels timers under tags while the clock is moved about sees
+// what a model of a few lines sees: each fires once, in its tick and order, or never.
+func TestTaggedTimersUnderAMovedClock(t *testing.T) {
+	type waiting struct{ due, set, after uint64 }
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 33))
+		w, clock := realBots(t, worldtest.Options{})
+		var want []string
+		model := make(map[string]waiting)
+		wall := func() uint64 { return uint64(clock.Now().Sub(epoch()) / time.Second) }
+		now := uint64(0) // the world's tick
+		for n := range uint64(30) {
+			tag := string(rune('p' + rng.IntN(3)))
+			switch rng.IntN(4) {
+			case 0:
+				clock.Move(time.Duration(rng.IntN(9)-3) * time.Second)
+				for {
+					next := ""
+					for tag, x := range model { // order cannot show: the first of all
+						if y := model[next]; x.due <= wall() && (next == "" || x.due < y.due || x.due == y.due && x.set < y.set) {
+							next = tag
+						}
+					}
+					if next == "" {
+						break
+					}
+					now = model[next].due
+					want = append(want, fmt.Sprintf("%d:alarm after %d", now, model[next].after))
+					delete(model, next)
+				}
+				if rng.IntN(3) == 0 {
+					w.Crash()
+				}
+			case 1:
+				w.Submit("go", order{To: "a", Do: []act{{Cancel: tag}}})
+				now = max(now, wall())
+				want = append(want, fmt.Sprintf("%d:go ", now))
+				delete(model, tag)
+			default:
+				after := uint64(1 + rng.IntN(6))
+				w.Submit("go", order{To: "a", Do: []act{{Timer: after, Tag: tag}}})
+				now = max(now, wall())
+				want = append(want, fmt.Sprintf("%d:go ", now))
+				model[tag] = waiting{due: now + after, set: n, after: after}
+			}
+			w.Drive()
+		}
+		var state botState
+		if len(want) > 0 {
+			decodeJSON(t, w.State("bot/a"), &state)
+		}
+		require.Equal(t, want, state.Seen, "seed %d", seed)
+		require.Len(t, model, w.Status().Timers)
+		w.RequireReplay()
+	}
 }
 
 // Times and durations become ticks of the world's clock, real or not; what has passed is

@@ -8,5 +8,6 @@ const (
 	codeApprovalExpired governance.Code = "approval_expired"
 	codeInDoubt                         = "in_doubt"
 	codeNotExecuted                     = "not_executed"
+	codeCancelled                       = "cancelled"
 	codeNotConfirmed                    = "not_confirmed"
 )

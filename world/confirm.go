@@ -244,12 +244,13 @@ func (k *kernel) confirm(b journal.Confirmed) error {
 	switch b.Mode {
 	case manifest.VerifyStrict:
 		end, data := k.endUnconfirmed(e, b.Reason, id)
+		if isCancelled(c.mail.all()[at].data) {
+			data = cancelled(data)
+		}
 		c.mail.all()[at] = mail{record: end, name: reducer.ReceiptEvent, data: data}
 		k.touch(c)
 	case manifest.VerifyHuman:
-		k.ledger.Hold(e, c.mail.all()[at].data)
-		c.awaits = append(c.awaits, b.Key)
-		c.mail.remove(at)
+		k.ledger.Hold(e, c.takeBack(b.Key, at))
 		if c.queued && c.mail.len() == 0 {
 			k.scheduler.remove(c)
 		}

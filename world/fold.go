@@ -146,7 +146,7 @@ func (k *folding) applyBody(rec *journal.Record) error {
 		if err != nil {
 			return err
 		}
-		return k.resume(cell, b.Skip)
+		return k.resume(cell, *b)
 	case *journal.OperatorEffect:
 		_, err := k.submitEffect(*b)
 		return err

@@ -32,6 +32,9 @@ func Fork(ctx context.Context, cfg Config, b journal.Forked, amend Amendment) er
 		if err != nil {
 			return err
 		}
+		if err := checkSeed(next.manifest, m); err != nil {
+			return err
+		}
 		if blobs, err = w.contentsOf(m, contents); err != nil {
 			return err
 		}
@@ -68,6 +71,9 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	}
 	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = journal.BodyVersion, k.id, k.last, k.chain.Root(), journal.Text(b.Actor)
 	b.Manifest = next.hash
+	if b.Seed != nil {
+		b.V, k.seed = journal.ForkSeedVersion, *b.Seed
+	}
 	id := k.note(journal.KindForked, 0, &b)
 	k.id = b.World
 	k.govern(next, all, id)

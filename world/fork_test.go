@@ -39,6 +39,22 @@ func TestForkIsAnotherWorld(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestRulesDoNotChangeTheSeed: randomness comes from the one that a world began with, so
+// a change of it would come to nothing.
+func TestRulesDoNotChangeTheSeed(t *testing.T) {
+	m, contents := rulesOf(t, plain, keeps)
+	w := worldtest.New(t, *m, contents, worldtest.Options{ID: "parent"})
+	other := *m
+	other.Seed++
+	before := w.Journal.Head()
+	past, err := forkOf(t.Context(), t, w, "child", world.Bounds{}, amendTo(&other, contents))
+	require.ErrorIs(t, err, world.ErrSeed)
+	require.Equal(t, before, past.Head(), "nothing is written")
+	_, _, err = w.Propose(t.Context(), world.Proposal{Candidate: &other, Base: w.Status().Manifest, Actor: "ada"})
+	require.ErrorIs(t, err, world.ErrSeed)
+	require.Equal(t, before, w.Journal.Head())
+}
+
 // TestForkUnderOtherRulesIsBounded: they are a stranger's, like a candidate's.
 func TestForkUnderOtherRulesIsBounded(t *testing.T) {
 	m, contents := rulesOf(t, plain, keeps)

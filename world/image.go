@@ -51,19 +51,21 @@ type imageAlarm struct {
 	To     []string      `cbor:"to"`
 	Name   string        `cbor:"name"`
 	Data   journal.Data  `cbor:"data"`
+	Tag    string        `cbor:"tag,omitempty"`
 }
 
 // imageCell is CellVersion.Bytes.
 type imageCell struct {
-	Version uint64        `cbor:"version"`
-	State   journal.Data  `cbor:"state"` // null where the cell has none
-	N       uint64        `cbor:"n"`
-	History journal.Hash  `cbor:"history"`
-	Parked  bool          `cbor:"parked"`
-	Mail    []imageMail   `cbor:"mail"`
-	Asked   []imageAsked  `cbor:"asked"` // sorted by What
-	Awaits  []receipt.Key `cbor:"awaits"`
-	Unborn  bool          `cbor:"unborn,omitempty"`
+	Version   uint64        `cbor:"version"`
+	State     journal.Data  `cbor:"state"` // null where the cell has none
+	N         uint64        `cbor:"n"`
+	History   journal.Hash  `cbor:"history"`
+	Parked    bool          `cbor:"parked"`
+	Mail      []imageMail   `cbor:"mail"`
+	Asked     []imageAsked  `cbor:"asked"` // sorted by What
+	Awaits    []receipt.Key `cbor:"awaits"`
+	Unborn    bool          `cbor:"unborn,omitempty"`
+	Cancelled []receipt.Key `cbor:"cancelled,omitempty"` // of Awaits
 
 	Budget *governance.Account `cbor:"budget,omitempty"`
 }
@@ -129,7 +131,7 @@ func (k *kernel) image() (*journal.Image, error) {
 func imageAlarms(h alarms) []imageAlarm {
 	out := make([]imageAlarm, 0, len(h))
 	for _, x := range sortedAlarms(h) {
-		out = append(out, imageAlarm{At: x.at, Record: x.record, To: cellNames(x.to), Name: x.name, Data: x.data})
+		out = append(out, imageAlarm{At: x.at, Record: x.record, To: cellNames(x.to), Name: x.name, Data: x.data, Tag: x.tag})
 	}
 	return out
 }
@@ -143,6 +145,9 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		pairs++
 	}
 	if !c.born {
+		pairs++
+	}
+	if len(c.cancelled) > 0 {
 		pairs++
 	}
 	b = canon.AppendMap(b, pairs)
@@ -161,10 +166,7 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendUint(b, c.asked[what])
 	}
 	b = canon.AppendRaw(canon.AppendText(b, "state"), c.state)
-	b = canon.AppendArray(canon.AppendText(b, "awaits"), len(c.awaits))
-	for _, key := range c.awaits {
-		b = canon.AppendBytes(b, key.Hash[:])
-	}
+	b = appendKeys(canon.AppendText(b, "awaits"), c.awaits)
 	if c.account != nil {
 		account, err := canon.Marshal(c.account)
 		if err != nil {
@@ -177,7 +179,19 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendBool(canon.AppendText(b, "unborn"), true)
 	}
 	b = canon.AppendBytes(canon.AppendText(b, "history"), c.history[:])
-	return canon.AppendUint(canon.AppendText(b, "version"), imageVersion), nil
+	b = canon.AppendUint(canon.AppendText(b, "version"), imageVersion)
+	if len(c.cancelled) > 0 {
+		b = appendKeys(canon.AppendText(b, "cancelled"), c.cancelled)
+	}
+	return b, nil
+}
+
+func appendKeys(b []byte, keys []receipt.Key) []byte {
+	b = canon.AppendArray(b, len(keys))
+	for _, key := range keys {
+		b = canon.AppendBytes(b, key.Hash[:])
+	}
+	return b
 }
 
 func (c *cell) sortedAsked() []asked {
@@ -226,9 +240,11 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	if k.scheduled, err = k.restoreAlarms(core.Scheduled); err != nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
-	if k.timers, err = k.restoreAlarms(core.Timers); err != nil {
+	timers, err := k.restoreAlarms(core.Timers)
+	if err != nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
+	k.setTimers(timers)
 	entries := make([][]byte, len(img.Intents))
 	for i, v := range img.Intents {
 		entries[i] = v.Bytes
@@ -251,7 +267,7 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 	}
 	c := newCell(id, receipt.History{})
 	c.born, c.n, c.history, c.parked, c.account = !saved.Unborn, saved.N, saved.History, saved.Parked, saved.Budget
-	c.changed, c.awaits = v.At, saved.Awaits
+	c.changed, c.awaits, c.cancelled = v.At, saved.Awaits, saved.Cancelled
 	if string(saved.State) != canon.Null {
 		c.state = saved.State
 	}
@@ -272,8 +288,8 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 
 func (k *kernel) restoreAlarms(saved []imageAlarm) (alarms, error) {
 	out := make(alarms, 0, len(saved)) // sorted, so a heap already
-	for _, x := range saved {
-		a := alarm{at: x.At, record: x.Record, name: x.Name, data: x.Data}
+	for i, x := range saved {
+		a := &alarm{at: x.At, record: x.Record, name: x.Name, tag: x.Tag, data: x.Data, place: i}
 		for _, name := range x.To {
 			id, err := reducer.ParseCell(name)
 			if err != nil {

@@ -128,11 +128,11 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) e
 
 // goesOn readies an intent for its next attempt, if it may have one. What was given
 // back counts as never attempted: where nothing else was, and nobody waits for the
-// intent any more, it is cancelled.
+// intent any more, it is cancelled. What its cell has cancelled is not attempted again.
 func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
-	givenBack := r.GivenBack()
+	givenBack, byCell := r.GivenBack(), k.cancelledByCell(e)
 	unwanted := givenBack && e.Abandoned && e.Attempt == e.Unused+1 && !k.turnedAsV1()
-	if !givenBack && !k.attemptsLeft(e) || !unwanted && !k.reserveAgain(e) {
+	if !givenBack && (byCell || !k.attemptsLeft(e)) || !unwanted && !byCell && !k.reserveAgain(e) {
 		return false
 	}
 	k.wait(e, id)
@@ -143,6 +143,8 @@ func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bo
 	switch {
 	case unwanted:
 		k.cancel(e, id)
+	case byCell:
+		k.endCancelled(e, id)
 	case !givenBack:
 		k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	}
@@ -181,6 +183,9 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 	b := journal.Expired{Version: journal.V(journal.BodyVersion), Key: key, Attempt: attempt, Reason: reason}
 	id := k.note(journal.KindExpired, 0, &b)
 	action := k.rules.manifest.Effects[e.Intent.Kind].OnInDoubt
+	if action == manifest.InDoubtRetry && k.cancelledByCell(e) {
+		action = manifest.InDoubtFail
+	}
 	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.reserveCall(e)) {
 		action = manifest.InDoubtPark
 	}
@@ -246,8 +251,7 @@ func (k *kernel) bring(e *receipt.Entry, record journal.Seq, data journal.Data) 
 		return
 	}
 	c := k.cellFor(asker)
-	c.awaited(e.Intent.Key)
-	k.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: data})
+	k.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: c.awaited(e.Intent.Key, data)})
 }
 
 // madeUp ends the intent that a compensation was for.

@@ -30,6 +30,7 @@ type kernel struct {
 	scheduler scheduler
 	scheduled alarms // submitted events that fall due later
 	timers    alarms
+	tagged    map[timerTag]*alarm // of timers, by their tags
 	ledger    receipt.Ledger
 	inTick    bool   // since clock.advanced, until the next input but a receipt
 	handled   uint64 // events handled in this tick
@@ -211,6 +212,7 @@ func (k *kernel) begin(to manifest.Tick) {
 		}
 	}
 	for x := range k.timers.due(to) {
+		k.untag(x)
 		c := x.to[0]
 		fired := journal.TimerFired{Version: journal.V(journal.BodyVersion), Cell: c.name, Name: x.name}
 		id, _ := k.write(journal.KindFired, x.record, fired.Append(k.body[:0]))
@@ -223,7 +225,7 @@ func (k *kernel) begin(to manifest.Tick) {
 }
 
 // resume lets a parked cell go on, with the event that failed or without it.
-func (k *kernel) resume(id reducer.Cell, skip bool) error {
+func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
@@ -234,9 +236,16 @@ func (k *kernel) resume(id reducer.Cell, skip bool) error {
 	if !c.parked {
 		return refuse(ErrNotParked, "cell", "%s", id)
 	}
-	b := journal.Resumed{Version: journal.V(journal.BodyVersion), Cell: c.name, Skip: skip}
+	if b.Actor == "" && b.Reason != "" {
+		return refuse(ErrNoReason, "actor", "say who decides")
+	}
+	b.V, b.Cell = journal.ResumedVersion, c.name
+	if b.Actor == "" {
+		b.V = journal.BodyVersion
+	}
+	b.Actor, b.Reason = journal.Text(b.Actor), journal.Text(b.Reason)
 	k.noteInput(journal.KindResumed, &b)
-	if skip {
+	if b.Skip {
 		c.history, k.scratch = c.nextHistory(k.scratch, c.mail.front())
 		c.n++
 		c.mail.pop()

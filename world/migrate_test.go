@@ -165,7 +165,7 @@ func TestCellsOfADroppedReducerWaitForIt(t *testing.T) {
 
 	require.NoError(t, adopt(t, w, first))
 	for _, key := range []string{"a", "b"} {
-		require.NoError(t, worldtest.ErrorOf(w.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: key}, world.RetryEvent)))
+		require.NoError(t, worldtest.ErrorOf(w.Resume(t.Context(), reducer.Cell{Reducer: "bot", Key: key}, world.RetryEvent, "", "")))
 	}
 	w.Run()
 	seen := `{"seen": ["1:go hello", "7:alarm after 5"]}`

@@ -94,6 +94,9 @@ func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint
 				return err
 			}
 		}
+		if err := checkSeed(w.k.rules.manifest, p.Candidate); err != nil {
+			return err
+		}
 		n, err = w.k.propose(journal.ManifestProposed{
 			Base: p.Base, Candidate: p.blobs[0].Hash, Actor: p.Actor, Signature: p.Signature, Reason: p.Reason,
 		})
@@ -103,6 +106,16 @@ func (w *World) Propose(ctx context.Context, p Proposal) (id journal.Seq, n uint
 		return err
 	})
 	return id, n, err
+}
+
+// checkSeed refuses rules that say another seed: randomness comes from the one that the
+// world began with, and nothing would come of it. What journals of before hold is not
+// refused.
+func checkSeed(is, next *manifest.Manifest) error {
+	if is.Seed != next.Seed {
+		return refuse(ErrSeed, "seed", "%d, and it would be %d", is.Seed, next.Seed)
+	}
+	return nil
 }
 
 // contentsOf returns a manifest and all that it names.

@@ -132,7 +132,14 @@ func madeUpFor() journal.Data {
 	return journal.Explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
 }
 
-// awaited takes an intent off the list of those whose end a cell waits for.
-func (c *cell) awaited(key receipt.Key) {
-	c.awaits = slices.DeleteFunc(c.awaits, func(k receipt.Key) bool { return k == key })
+// awaited takes an intent off the list of those whose end a cell waits for, and returns
+// what the cell is told of it.
+func (c *cell) awaited(key receipt.Key, data journal.Data) journal.Data {
+	same := func(k receipt.Key) bool { return k == key }
+	c.awaits = slices.DeleteFunc(c.awaits, same)
+	if slices.Contains(c.cancelled, key) {
+		c.cancelled = slices.DeleteFunc(c.cancelled, same)
+		return cancelled(data)
+	}
+	return data
 }

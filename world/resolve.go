@@ -45,7 +45,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case journal.NotExecuted:
 		k.ledger.Disprove(e)
-		if !k.hasCall(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
+		if !k.hasCall(e) || k.cancelledByCell(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
 			k.release(e)
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotExecuted, b.Reason))
 			return nil
@@ -124,6 +124,9 @@ func (k *kernel) resolvable(b *journal.Resolved) (*receipt.Entry, error) {
 	}
 	if b.Actor == "" {
 		return nil, refuse(ErrNoReason, "actor", "say who decides")
+	}
+	if b.How == journal.RetryAnyway && k.cancelledByCell(e) {
+		return nil, refuse(ErrNotWaiting, "key", "%s: its cell has cancelled it, and it is not attempted again: say whether it was executed", b.Key)
 	}
 	if b.How == journal.RetryAnyway && !k.hasCall(e) {
 		return nil, refuse(ErrNoBudget, "key", "%s", b.Key)

@@ -127,7 +127,8 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 		return nil, err
 	}
 	id := k.note(journal.KindRollback, 0, &b)
-	k.scheduled, k.timers = scheduled, timers
+	k.scheduled = scheduled
+	k.setTimers(timers)
 	k.returnTo(&b, p, id)
 	for i := range all {
 		all[i].cell = k.cells[all[i].cell.id]
@@ -221,7 +222,7 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 			k.parked++
 		}
 		c.state, c.n, c.history, c.mail, c.parked = was.state, was.n, was.history, was.mail, was.parked
-		c.born, c.asked, c.awaits = was.born, was.asked, was.awaits
+		c.born, c.asked, c.awaits, c.cancelled = was.born, was.asked, was.awaits, was.cancelled
 		k.touch(c)
 	}
 	if len(p.codes) > 0 {

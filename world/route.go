@@ -33,6 +33,7 @@ var (
 	ErrOtherParams  = errors.New("the decision is about other params than the intent's")
 	ErrNoBudget     = errors.New("the budget does not allow another attempt")
 	ErrForkEffects  = errors.New("effects of a fork are on hold, live or recorded")
+	ErrSeed         = errors.New("a world keeps its seed, whatever its rules are")
 	ErrSameWorld    = errors.New("a fork is another world and needs another id")
 	ErrMigration    = errors.New("a cell cannot be migrated")
 	ErrManifestSize = errors.New("the manifest is too large")

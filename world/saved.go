@@ -64,12 +64,13 @@ type savedMail struct {
 	Data journal.Data
 }
 
+// savedAlarm is what appendAlarm appends.
 type savedAlarm struct {
-	_         struct{} `cbor:",toarray"`
 	Remaining manifest.Tick
 	To        []string
 	Name      string
 	Data      journal.Data
+	Tag       string
 }
 
 type savedAlarms struct {
@@ -175,7 +176,7 @@ func (x *SavedSnapshot) take(img *journal.Image) error {
 	x.head.Manifest = core.Manifest
 	remaining := func(list []imageAlarm) (out []savedAlarm) {
 		for _, a := range list {
-			out = append(out, savedAlarm{Remaining: a.At - core.Now, To: a.To, Name: a.Name, Data: a.Data})
+			out = append(out, savedAlarm{Remaining: a.At - core.Now, To: a.To, Name: a.Name, Data: a.Data, Tag: a.Tag})
 		}
 		return out
 	}

@@ -1,11 +1,14 @@
 package world
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
@@ -116,12 +119,40 @@ func (c *savedCell) mailLeaf() journal.Hash {
 	return canon.Sum(b)
 }
 
+func (a *savedAlarm) append(b []byte) []byte {
+	return appendAlarm(b, a.Remaining, a.To, a.Name, a.Data, a.Tag)
+}
+
+// MarshalCBOR is for package canon.
+func (a savedAlarm) MarshalCBOR() ([]byte, error) { return a.append(nil), nil }
+
+// UnmarshalCBOR is the inverse of MarshalCBOR.
+func (a *savedAlarm) UnmarshalCBOR(data []byte) error {
+	r := canon.NewReader(data)
+	items := r.Array()
+	a.Remaining = manifest.Tick(r.Uint())
+	for n := r.Array(); n > 0 && r.Err() == nil; n-- {
+		a.To = append(a.To, r.Text())
+	}
+	a.Name, a.Data = r.Text(), bytes.Clone(r.Raw())
+	if items > 4 {
+		a.Tag = r.Text()
+	}
+	if err := r.Close(); err != nil {
+		return err
+	}
+	if !bytes.Equal(data, a.append(nil)) {
+		return errors.New("a timer that is not [ticks, cells, name, data] with, perhaps, a tag")
+	}
+	return nil
+}
+
 // leaves returns the leaves of scheduled events and timers.
 func (x *savedAlarms) leaves() []snapshot.Leaf {
 	var leaves []snapshot.Leaf
 	for kind, list := range [][]savedAlarm{x.Scheduled, x.Timers} {
 		for i, a := range list {
-			leaves = append(leaves, alarmLeaf(kind, i, a.Remaining, a.To, a.Name, a.Data))
+			leaves = append(leaves, alarmLeaf(kind, i, a.append(nil)))
 		}
 	}
 	return leaves

@@ -59,11 +59,13 @@ type alarm struct {
 	record journal.Seq // timer.set or event.submitted
 	to     []*cell
 	name   string
+	tag    string // of a timer; empty: it has none
 	data   journal.Data
+	place  int // in the heap
 }
 
 // alarms is a heap in the order of at, then record.
-type alarms []alarm
+type alarms []*alarm
 
 func (a alarms) Len() int { return len(a) }
 func (a alarms) Less(i, j int) bool {
@@ -72,27 +74,34 @@ func (a alarms) Less(i, j int) bool {
 	}
 	return a[i].record < a[j].record
 }
-func (a alarms) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a alarms) Swap(i, j int) {
+	a[i], a[j] = a[j], a[i]
+	a[i].place, a[j].place = i, j
+}
 
 // Push is for package heap.
-func (a *alarms) Push(x any) { *a = append(*a, x.(alarm)) }
+func (a *alarms) Push(x any) {
+	added := x.(*alarm)
+	added.place = len(*a)
+	*a = append(*a, added)
+}
 
 // Pop is for package heap.
 func (a *alarms) Pop() any {
 	last := len(*a) - 1
 	x := (*a)[last]
-	(*a)[last] = alarm{}
+	(*a)[last] = nil
 	*a = (*a)[:last]
 	return x
 }
 
-func (a *alarms) add(x alarm) { heap.Push(a, x) }
+func (a *alarms) add(x alarm) { heap.Push(a, &x) }
 
 // due takes the alarms that are due at a tick, one after the other.
-func (a *alarms) due(now manifest.Tick) iter.Seq[alarm] {
-	return func(yield func(alarm) bool) {
+func (a *alarms) due(now manifest.Tick) iter.Seq[*alarm] {
+	return func(yield func(*alarm) bool) {
 		for more := true; more && len(*a) > 0 && (*a)[0].at <= now; {
-			more = yield(heap.Pop(a).(alarm)) //nolint:forcetypeassert // Push takes nothing else
+			more = yield(heap.Pop(a).(*alarm)) //nolint:forcetypeassert // Push takes nothing else
 		}
 	}
 }

@@ -218,7 +218,7 @@ func (s *stage) receive(t *testing.T, d *datadriven.TestData) (string, error) {
 	return "", nil
 }
 
-// resume: resume CELL [skip]
+// resume: resume CELL [skip] [by=ACTOR [reason=TEXT]]
 func (s *stage) resume(t *testing.T, d *datadriven.TestData) (string, error) {
 	cell, err := reducer.ParseCell(d.CmdArgs[0].Key)
 	require.NoError(t, err)
@@ -226,7 +226,14 @@ func (s *stage) resume(t *testing.T, d *datadriven.TestData) (string, error) {
 	if d.HasArg("skip") {
 		how = world.SkipEvent
 	}
-	return "", worldtest.ErrorOf(s.w.Resume(t.Context(), cell, how))
+	var actor, reason string
+	if d.HasArg("by") {
+		d.ScanArgs(t, "by", &actor)
+	}
+	if d.HasArg("reason") {
+		d.ScanArgs(t, "reason", &reason)
+	}
+	return "", worldtest.ErrorOf(s.w.Resume(t.Context(), cell, how, actor, reason))
 }
 
 // crash: crash [after=BATCHES]: the process dies, at once or, while it runs, when
@@ -350,13 +357,19 @@ func (s *stage) short(t *testing.T, body journal.Body) string {
 		return b.Name + ": " + b.Reason
 	case *journal.TimerSet:
 		return fmt.Sprintf("%s of %s at t%d", b.Name, b.Cell, b.Deadline)
+	case *journal.TagCancelled:
+		return fmt.Sprintf("%s of %s: timer #%d, receipts %v", b.Tag, b.Cell, b.Timer, b.Receipts)
 	case *journal.TimerFired:
 		return b.Name + " of " + b.Cell
 	case *journal.Resumed:
+		text := b.Cell
 		if b.Skip {
-			return b.Cell + " without the event"
+			text += " without the event"
 		}
-		return b.Cell
+		if b.Actor != "" {
+			text += " by " + b.Actor + ": " + b.Reason
+		}
+		return text
 	default:
 		return s.shortEffect(t, body)
 	}
@@ -383,6 +396,8 @@ func (s *stage) shortEffect(t *testing.T, body journal.Body) string {
 		return fmt.Sprintf("%s %q of %s: parked by %s", b.Kind, b.Tag, b.Cell, strings.Join(b.Rules, ", "))
 	case *journal.IntentEnded:
 		return fmt.Sprintf("%q %s: %s", s.tags[b.Key], b.Status, b.Outcome)
+	case *journal.IntentCancelled:
+		return fmt.Sprintf("%q, after %d attempts", s.tags[b.Key], b.Attempt)
 	case *journal.Resolved:
 		return fmt.Sprintf("%q %s", s.tags[b.Key], b.How)
 	case *journal.SnapshotCreated:

@@ -148,6 +148,10 @@ func (s *shadow) giveRecorded(e, theirs *receipt.Entry) error {
 			return err
 		}
 	case *journal.IntentEnded:
+		if b.Status == receipt.StatusCancelled { // the candidate wants it, or no rollback left it behind
+			s.giveUp(e)
+			return nil
+		}
 		n := len(s.records)
 		s.end(e, journal.Seq(e.Started), b.Status, b.Outcome, b.Payload)
 		s.records = s.records[:n] // the history has ended it elsewhere

@@ -184,6 +184,10 @@ func said(k journal.Kind) []int {
 		return []int{2, 4} // cell, outcome
 	case journal.KindInDoubt:
 		return []int{2, 4} // cell, action
+	case journal.KindTagCancelled:
+		return []int{1, 2} // cell, tag
+	case journal.KindCancelled:
+		return []int{2} // cell
 	default:
 		return nil // all
 	}

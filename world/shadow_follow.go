@@ -220,7 +220,7 @@ func (s *shadow) decided(body journal.Body) {
 	case *journal.Resumed:
 		var cell reducer.Cell
 		if cell, err = reducer.ParseCell(b.Cell); err == nil {
-			err = s.resume(cell, b.Skip)
+			err = s.resume(cell, *b)
 		}
 	case *journal.Resolved:
 		s.again = true

@@ -118,31 +118,45 @@ func appendMailLeaf(b []byte, c *cell) []byte {
 
 // alarmLeaves returns a leaf for every timer and scheduled event. They come in
 // the order in which they will happen, are keyed by their place in it, and
-// count in remaining ticks: [remaining, [cell, …], name, data].
+// count in remaining ticks: see appendAlarm.
 func alarmLeaves(scheduled, timers alarms, now manifest.Tick) []snapshot.Leaf {
 	var leaves []snapshot.Leaf
 	for i, h := range []alarms{scheduled, timers} {
 		for j, x := range sortedAlarms(h) {
-			leaves = append(leaves, alarmLeaf(i, j, x.at-now, cellNames(x.to), x.name, x.data))
+			leaves = append(leaves, alarmLeaf(i, j, appendAlarm(nil, x.at-now, cellNames(x.to), x.name, x.data, x.tag)))
 		}
 	}
 	return leaves
 }
 
-// alarmLeaf returns the leaf of one: kind is 0 for scheduled events, 1 for timers.
-func alarmLeaf(kind, place int, remaining manifest.Tick, to []string, name string, data journal.Data) snapshot.Leaf {
-	b := canon.AppendArray(nil, 4)
+// appendAlarm appends [remaining, [cell, …], name, data], and the tag behind it of a
+// timer that has one.
+func appendAlarm(b []byte, remaining manifest.Tick, to []string, name string, data journal.Data, tag string) []byte {
+	items := 4
+	if tag != "" {
+		items++
+	}
+	b = canon.AppendArray(b, items)
 	b = canon.AppendUint(b, uint64(remaining))
 	b = canon.AppendTexts(b, to)
 	b = canon.AppendText(b, name)
 	b = canon.AppendRaw(b, data)
+	if tag != "" {
+		b = canon.AppendText(b, tag)
+	}
+	return b
+}
+
+// alarmLeaf returns the leaf of one, which is what appendAlarm appends: kind is 0 for
+// scheduled events, 1 for timers.
+func alarmLeaf(kind, place int, b []byte) snapshot.Leaf {
 	key := binary.BigEndian.AppendUint64([]byte{byte(kind)}, uint64(place))
 	return snapshot.Leaf{Key: canon.Sum(key), Value: canon.Sum(b)}
 }
 
 func sortedAlarms(h alarms) alarms {
 	sorted := slices.Clone(h)
-	slices.SortFunc(sorted, func(a, b alarm) int {
+	slices.SortFunc(sorted, func(a, b *alarm) int {
 		switch {
 		case a.at < b.at || a.at == b.at && a.record < b.record:
 			return -1

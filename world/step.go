@@ -2,9 +2,9 @@ package world
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
@@ -72,7 +72,7 @@ func (k *kernel) reduce(c *cell, x *mail) error {
 	if err := k.out.CheckLimits(rule.limits); err != nil {
 		return err
 	}
-	return k.checkOutput()
+	return k.checkOutput(c)
 }
 
 // reduceTwice runs a reducer on separate copies and fails on a difference: what
@@ -106,12 +106,13 @@ func sameOutput(a, b *reducer.Output) bool {
 			return x.Kind == y.Kind && x.Tag == y.Tag && x.Cap == y.Cap && bytes.Equal(x.Params, y.Params)
 		}) &&
 		slices.EqualFunc(a.Timers, b.Timers, func(x, y reducer.Timer) bool {
-			return x.After == y.After && x.Name == y.Name && bytes.Equal(x.Data, y.Data)
-		})
+			return x.After == y.After && x.Name == y.Name && x.Tag == y.Tag && bytes.Equal(x.Data, y.Data)
+		}) &&
+		slices.Equal(a.Cancels, b.Cancels)
 }
 
 // checkOutput checks everything that a step asked for and fills in the plan.
-func (k *kernel) checkOutput() error {
+func (k *kernel) checkOutput(c *cell) error {
 	p := &k.plan
 	p.events, p.targets = p.events[:0], p.targets[:0]
 	limits := &k.rules.manifest.Limits
@@ -142,7 +143,22 @@ func (k *kernel) checkOutput() error {
 			return fmt.Errorf("effect %s: %w: limits.payload is %d bytes, the params have %d", e.Kind, reducer.ErrLimit, limits.Payload, n)
 		}
 	}
-	if n := uint64(len(k.timers) + len(k.out.Timers)); len(k.out.Timers) > 0 && n > limits.Alarms {
+	return k.checkTimers(c)
+}
+
+// checkTimers checks the timers that a step sets, and the tags that it cancels.
+func (k *kernel) checkTimers(c *cell) error {
+	limits := &k.rules.manifest.Limits
+	if slices.Contains(k.out.Cancels, "") {
+		return errors.New("cancel: the tag is empty")
+	}
+	n := uint64(len(k.timers))
+	for i := range k.out.Timers {
+		if t := &k.out.Timers[i]; k.tagged[timerTag{c.name, t.Tag}] == nil { // else it takes the place of that
+			n++
+		}
+	}
+	if n > limits.Alarms && len(k.out.Timers) > 0 {
 		return fmt.Errorf("timer: %w: limits.alarms is %d, with these there would be %d timers", reducer.ErrLimit, limits.Alarms, n)
 	}
 	for _, t := range k.out.Timers {
@@ -223,6 +239,9 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 		gone := journal.Deleted{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n}
 		k.note(journal.KindDeleted, step, &gone)
 	}
+	if len(k.out.Cancels) > 0 {
+		k.cancelTags(c, step)
+	}
 	for i := range k.plan.events {
 		k.emit(&k.plan.events[i], k.out.Events[i].Data, step)
 	}
@@ -230,10 +249,7 @@ func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
 		k.ask(c, i, &k.out.Effects[i], step)
 	}
 	for i := range k.out.Timers {
-		t := &k.out.Timers[i]
-		set := journal.TimerSet{Version: journal.V(journal.BodyVersion), Cell: c.name, Name: t.Name, Deadline: k.now + t.After, Data: t.Data}
-		id, payload := k.write(journal.KindTimer, step, set.Append(k.body[:0]))
-		k.timers.add(alarm{at: set.Deadline, record: id, to: []*cell{c}, name: strings.Clone(t.Name), data: k.tail(payload, t.Data)})
+		k.setTimer(c, &k.out.Timers[i], step)
 	}
 }
 

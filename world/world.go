@@ -138,10 +138,12 @@ func (w *World) Receive(data []byte) (journal.Seq, error) {
 	return id, w.sync()
 }
 
-// Resume lets a parked cell go on: with the event that failed, or past it. It returns
+// Resume lets a parked cell go on: with the event that failed, or past it. actor is who
+// decides, "" where that is nobody's to say; reason says why, and may be empty. It returns
 // its record.
-func (w *World) Resume(ctx context.Context, cell reducer.Cell, how Resumption) (journal.Seq, error) {
-	return w.synced(w.input(ctx, func() error { return w.k.resume(cell, how == SkipEvent) }))
+func (w *World) Resume(ctx context.Context, cell reducer.Cell, how Resumption, actor, reason string) (journal.Seq, error) {
+	b := journal.Resumed{Skip: how == SkipEvent, Actor: actor, Reason: reason}
+	return w.synced(w.input(ctx, func() error { return w.k.resume(cell, b) }))
 }
 
 // synced makes durable what an input brought about, unless that was refused.
@@ -278,7 +280,8 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 	if err := w.sync(); err != nil {
 		return Idle, err
 	}
-	if w.asked > 0 || len(k.scheduled)+len(k.timers) > 0 { // verifiers, since the records that ask them are durable
+	// Verifiers, since the records that ask them are durable; and what the wall clock brings.
+	if w.asked > 0 || byClock && len(k.scheduled)+len(k.timers) > 0 {
 		return Waiting, nil
 	}
 	return Idle, nil

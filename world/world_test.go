@@ -157,13 +157,13 @@ func TestFailedStepLeavesNothingAndParks(t *testing.T) {
 
 	w.Crash()
 	a := reducer.Cell{Reducer: "bot", Key: "a"}
-	require.NoError(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.RetryEvent)))
+	require.NoError(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.RetryEvent, "", "")))
 	w.Run()
 	require.Equal(t, 1, w.Status().Parked, "it failed again")
-	require.NoError(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.SkipEvent)))
+	require.NoError(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.SkipEvent, "", "")))
 	w.Run()
 	require.JSONEq(t, `{"seen": ["1:go first", "3:go third"]}`, w.State("bot/a"))
-	require.ErrorIs(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.SkipEvent)), world.ErrNotParked)
+	require.ErrorIs(t, worldtest.ErrorOf(w.Resume(context.Background(), a, world.SkipEvent, "", "")), world.ErrNotParked)
 	w.RequireReplay()
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -93,28 +92,33 @@ func (c *cli) showCell(lw *local.World, a *view.Cell) {
 }
 
 func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cobra.Command {
-	return &cobra.Command{
+	var as, reason string
+	cmd := &cobra.Command{
 		Use:     verb + " CELL",
 		Short:   short,
-		Example: "  worldctl cell " + verb + " agent/ada",
+		Example: "  worldctl cell " + verb + " agent/ada --reason \"its schema is mended\"",
 		Args:    args(1, 1),
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
-			return c.resume(ctx, lw, args[0], how)
+			return c.resume(ctx, lw, args[0], how, as, reason)
 		}),
 	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who read the journal: `TEXT`")
+	cmd.Flags().StringVar(&as, "as", "", "who decides: `NAME`; your login if not given")
+	return cmd
 }
 
-func (c *cli) resume(ctx context.Context, lw *local.World, name string, how world.Resumption) error {
+func (c *cli) resume(ctx context.Context, lw *local.World, name string, how world.Resumption, as, reason string) error {
 	cell, err := parseCell(name)
 	if err != nil {
 		return err
 	}
-	resumed := struct {
-		Cell   string      `json:"cell"`
-		Record journal.Seq `json:"record"`
-	}{Cell: name}
+	actor, err := c.actor(as)
+	if err != nil {
+		return err
+	}
+	resumed := view.Resumed{Cell: name, Actor: actor, Reason: reason}
 	err = lw.Update(func(w *world.World) (err error) {
-		resumed.Record, err = w.Resume(ctx, cell, how)
+		resumed.Record, err = w.Resume(ctx, cell, how, actor, reason)
 		return err
 	})
 	switch {
@@ -124,7 +128,7 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 		return err
 	}
 	return c.object("cell-resumed", resumed, func() {
-		fmt.Fprintf(c.stdout, "#%d %s goes on\n", resumed.Record, name)
+		fmt.Fprintf(c.stdout, "#%d %s goes on, says %s\n", resumed.Record, name, actor)
 		c.note("next: worldctl run")
 	})
 }

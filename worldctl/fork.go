@@ -15,7 +15,8 @@ import (
 )
 
 func newForkCommand(c *cli) *cobra.Command {
-	var at, effects, as string
+	var at, effects, as, patch string
+	var seed uint64
 	var f local.ForkOptions
 	cmd := &cobra.Command{
 		Use:   "fork DIR",
@@ -23,6 +24,10 @@ func newForkCommand(c *cli) *cobra.Command {
 		Long: `Make another world in DIR, which must be empty or not there. It has the past of
 this one up to a moment, and an id and receipt keys of its own. It begins where no
 tick is open: at that moment, or at the last before it. This world does not change.
+
+--patch has it live by other rules from its first record on, which have to be ready
+within --max-gas, --max-memory and --max-time. --seed has its randomness come from
+another number: the steps that the two have in common stay, and later ones draw others.
 
 DIR gets the files beside world.yaml too, but not .world/secrets. What was in
 flight in this world stays this world's. New effects of the fork
@@ -34,7 +39,8 @@ flight in this world stays this world's. New effects of the fork
 
 ` + momentForms + ".",
 		Example: `  worldctl -w town fork ../town-2
-  worldctl fork try --at before-import --effects recorded`,
+  worldctl fork try --at before-import --effects recorded
+  worldctl fork dice --at t5 --seed 7 --patch stricter.yaml`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
@@ -42,13 +48,25 @@ flight in this world stays this world's. New effects of the fork
 				return err
 			}
 			f.Effects = journal.ForkEffects(effects)
-			return c.with(func(lw *local.World) error { return c.fork(cmd.Context(), lw, args[0], at, f) })
+			if cmd.Flags().Changed("seed") {
+				f.Seed = &seed
+			}
+			if f.Amend, err = c.readAmendment(patch); err != nil {
+				return err
+			}
+			ctx, cancel := c.timed(cmd.Context())
+			defer cancel()
+			return c.with(func(lw *local.World) error { return c.fork(ctx, lw, args[0], at, f) })
 		},
 	}
 	addAt(cmd, &at, "fork at this")
 	cmd.Flags().StringVar(&effects, "effects", string(journal.ForkHold), "`WHO` performs the fork's effects: hold, live or recorded")
 	cmd.Flags().StringVar(&f.ID, "id", "", "the fork's `ID`; a random one if not given")
+	addPatch(cmd, &patch)
+	addSeed(cmd, &seed)
 	addActor(cmd, &as)
+	c.addBounds(cmd)
+	c.addTime(cmd)
 	return cmd
 }
 
@@ -62,7 +80,7 @@ func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local
 	asked := cmp.Or(f.At, lw.Head().ID)
 	done, err := lw.Fork(ctx, c.path(dir), f)
 	if err != nil {
-		return notCopied(dir, err)
+		return notCopied(dir, unmade(err, f.Amend))
 	}
 	done.Dir = dir // as it was typed
 	if asked > done.At {

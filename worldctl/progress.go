@@ -6,11 +6,25 @@ import (
 	"github.com/jedib0t/go-pretty/v6/progress"
 )
 
+// gauge shows on a terminal how far long work has come, and is safe for concurrent use. Its
+// funcs are never nil.
+type gauge struct {
+	report func(done uint64)
+	name   func(what string) // names the work anew, in text that is spelled out
+	stop   func()            // before anything else is printed
+	shown  bool              // false: there is no terminal, and nothing is
+}
+
 // progress shows on a terminal how far long work has come. total 0 is unknown.
 // stop must be called before anything else is printed.
 func (c *cli) progress(what string, total uint64) (report func(done uint64), stop func()) {
+	g := c.newGauge(what, total)
+	return g.report, g.stop
+}
+
+func (c *cli) newGauge(what string, total uint64) gauge {
 	if c.quiet || !c.origin.Console {
-		return func(uint64) {}, func() {}
+		return gauge{report: func(uint64) {}, name: func(string) {}, stop: func() {}}
 	}
 	bar := progress.NewWriter()
 	bar.SetOutputWriter(c.rawErr)
@@ -23,9 +37,13 @@ func (c *cli) progress(what string, total uint64) (report func(done uint64), sto
 	bar.AppendTracker(tracker)
 	var done sync.WaitGroup
 	done.Go(bar.Render)
-	report = func(n uint64) { tracker.SetValue(int64(n)) }
-	return report, func() {
-		tracker.MarkAsDone()
-		done.Wait()
+	return gauge{
+		report: func(n uint64) { tracker.SetValue(int64(n)) },
+		name:   tracker.UpdateMessage,
+		stop: func() {
+			tracker.MarkAsDone()
+			done.Wait()
+		},
+		shown: true,
 	}
 }

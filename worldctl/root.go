@@ -90,10 +90,10 @@ func newRootCommand(c *cli) *cobra.Command {
 A world is a directory with a world.yaml and its journal under .world/. Data
 goes to stdout, everything else to stderr.
 
-Exit codes: 0 ok, 1 failed, 2 usage (what was typed does not read, or names a file, a
-world, a moment, a cell or an intent that is not there), 3 verification failed or
-replay diverged, 4 denied or approval missing, 5 conflict or world locked, 6 effects
-in doubt need a decision, 130 interrupted.`,
+Exit codes: 0 ok, 1 failed or cells are parked, 2 usage (what was typed does not read,
+or names a file, a world, a moment, a cell or an intent that is not there), 3
+verification failed or replay diverged, 4 denied or approval missing, 5 conflict or
+world locked, 6 effects in doubt need a decision, 130 interrupted.`,
 		Example: `  worldctl init town --template town
   worldctl -w town send - < town/events.jsonl
   worldctl -w town run

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -24,7 +25,7 @@ func newStepCommand(c *cli) *cobra.Command {
 receipt is awaited at the barrier of its round. The ticks of a world whose clock is real
 come by themselves: worldctl run.
 
-Exit code 6 when effects in doubt need a decision.`,
+Exit code 6 when effects in doubt need a decision, 1 when cells are parked.`,
 		Example: `  worldctl step
   worldctl step -n 10`,
 		Args: args(0, 0),
@@ -64,7 +65,8 @@ processes can be used on the world meanwhile.
 With --effects recorded:DIR nothing outside is touched: the receipts of the world
 in DIR answer, and where they have no answer the run stops and says so.
 
-Exit code 130 when it was interrupted, 6 when effects in doubt need a decision.`,
+Exit code 130 when it was interrupted, 6 when effects in doubt need a decision, 1
+when cells are parked: a step of theirs failed, and a person says how they go on.`,
 		Example: `  worldctl run
   worldctl run --ticks 100
   worldctl run --for 10s
@@ -133,8 +135,11 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 		if unconfirmed != nil && (errors.Is(unconfirmed, world.ErrUnconfirmed) || !errors.Is(unconfirmed, world.ErrConfirmationRequired)) {
 			return unconfirmed
 		}
-		report, stop := c.progress("ticks", course.Ticks)
-		course.Ticked = report
+		bar := c.newGauge("ticks", course.Ticks)
+		course.Ticked = bar.report
+		if bar.shown {
+			course.Waits = nameWaits(bar.name)
+		}
 		if c.verbose {
 			course.Ticked = func(uint64) {
 				s := lw.Status()
@@ -143,7 +148,7 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 		}
 		course.Behind = c.noteBehind
 		done, err := lw.Drive(ctx, course)
-		stop()
+		bar.stop()
 		if err != nil && !errors.Is(err, context.Canceled) {
 			return c.notRecorded(err)
 		}
@@ -153,8 +158,57 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 		if err == nil {
 			err = unconfirmed
 		}
+		err = errors.Join(err, parkedCells(recordsOf(lw), done.Status.Parked))
 		return errors.Join(answer(c, verb, func(a view.Course) { c.showCourse(lw, a) })(recordsOf(lw).Course(&done)), err)
 	})
+}
+
+// errParked says that cells wait for a person, because a step of theirs failed.
+var errParked = errors.New("cells are parked")
+
+// parkedCells names the cells that are parked, so many of them; nil: none is.
+func parkedCells(j view.Journal, n int) error {
+	if n == 0 {
+		return nil
+	}
+	const most = 3
+	names := j.ParkedCells(most)
+	for i := range names {
+		names[i] = visible(names[i], "")
+	}
+	text := strings.Join(names, ", ")
+	if more := n - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("%w: %s", errParked, text)
+}
+
+// nameWaits has progress name the effects under way, as often as a person can read.
+func nameWaits(name func(string)) func(*world.Moment) {
+	var last time.Time
+	return func(w *world.Moment) {
+		if time.Since(last) < 100*time.Millisecond {
+			return
+		}
+		last = time.Now()
+		name(underWay(w.InFlight()))
+	}
+}
+
+// underWay names effects in flight, the oldest of them first.
+func underWay(flight []receipt.Permit) string {
+	const most = 2
+	var names []string
+	for i := range flight[:min(most, len(flight))] {
+		names = append(names, view.Brief(visible(flight[i].Kind+" of "+flight[i].Cell, "")))
+	}
+	switch more := len(flight) - most; {
+	case len(names) == 0:
+		return "ticks"
+	case more > 0:
+		return fmt.Sprintf("ticks; under way: %s and %d more", strings.Join(names, ", "), more)
+	}
+	return "ticks; under way: " + strings.Join(names, ", ")
 }
 
 // notRecorded says what to do about an effect that the recording has no answer for which a
@@ -188,9 +242,6 @@ func (c *cli) showCourse(lw *local.World, a view.Course) {
 	}
 	for _, key := range a.Uncompensated {
 		c.note("not compensated: the compensation of %s came to nothing; worldctl intent show %s", view.Short(key), view.Short(key))
-	}
-	if a.CellsParked > 0 {
-		c.note("parked cells: %d; worldctl tail --kind cell.failed tells why", a.CellsParked)
 	}
 	if a.Intents.Parked > 0 {
 		c.note("parked intents: %d; worldctl intent list --state parked tells why", a.Intents.Parked)

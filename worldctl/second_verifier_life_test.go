@@ -150,7 +150,7 @@ func (l *life) action() {
 	case 10:
 		l.change()
 	case 11:
-		l.try(worldtest.ErrorOf(l.w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: l.cell()}, []world.Resumption{world.RetryEvent, world.SkipEvent}[l.rng.IntN(2)])))
+		l.try(worldtest.ErrorOf(l.w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: l.cell()}, []world.Resumption{world.RetryEvent, world.SkipEvent}[l.rng.IntN(2)], "ada", "why not")))
 	case 12:
 		l.crash()
 	default:
@@ -191,6 +191,10 @@ func (l *life) acts(depth int) []any {
 			act["random"] = 100
 		case 3, 4:
 			act["timer"] = 1 + l.rng.IntN(3)
+			act["tag"] = []string{"", l.cell()}[l.rng.IntN(2)]
+			if l.rng.IntN(3) == 0 {
+				act = map[string]any{"cancel": l.cell()}
+			}
 		case 5, 6, 7, 8:
 			act["effect"] = []string{"tool.a", "tool.b", "tool.c", "tool.d", "tool.bad", "other.x"}[l.rng.IntN(6)]
 			act["param"] = l.cell()
@@ -317,6 +321,9 @@ func (l *life) fork(actions int) {
 	if l.out != nil {
 		l.out = &worldtest.Outside{Play: l.confirm}
 		o = worldtest.Options{ID: l.id, Outside: l.out}
+	}
+	if effects == journal.ForkLive {
+		o.Seed = new(uint64)
 	}
 	l.next() // a receipt may have come in the middle of a tick, and forks begin between two
 	require.NoError(l.t, l.w.Sync())

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	faults "github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -73,7 +74,7 @@ func stored(t *testing.T, dir string) (g good, id string) {
 // TestSimulationOfForgedBundles does to made-up ones.
 func TestSimulationOfForgedRecordings(t *testing.T) {
 	const ofEach = 20
-	first, runs := size(t, 1, 15)
+	first, runs := faults.Seeds(t, 1, 15)
 	airline, ville := 10, 400
 	if runs > 1 {
 		airline, ville = 30, 1200

@@ -13,13 +13,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
+	faults "github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/bundle"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -172,25 +172,6 @@ const (
 	agreement                 // it may be a history that the owner could have had
 )
 
-// size returns the first seed, and so many runs: few, or many where SEED is set.
-// SIM_RUNS says how many to do.
-func size(t *testing.T, few, many int) (first uint64, runs int) {
-	t.Helper()
-	first, runs = 1, few
-	if s := os.Getenv("SEED"); s != "" {
-		var err error
-		first, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-		runs = many
-	}
-	if s := os.Getenv("SIM_RUNS"); s != "" {
-		var err error
-		runs, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
-	return first, runs
-}
-
 func botsOf(t *testing.T) *source.Loaded {
 	t.Helper()
 	loaded, err := source.Load("../world/worldtest/testdata/bots/world.yaml")
@@ -242,7 +223,7 @@ func owners(t *testing.T) ([]string, []ed25519.PublicKey) {
 // SEED and SIM_RUNS are as for the simulations in world/worldtest.
 func TestSimulationOfGoodBundles(t *testing.T) {
 	const few = 50
-	first, runs := size(t, few, 1000)
+	first, runs := faults.Seeds(t, few, 1000)
 	worlds, trust := owners(t)
 	s := secondVerifier(t, worlds, trust...)
 	loaded := botsOf(t)
@@ -377,7 +358,7 @@ func mutantsOf(t *testing.T, g good, n int, rng *rand.Rand, turn func() craft) (
 // SEED and SIM_RUNS are as for the simulations in world/worldtest.
 func TestSimulationOfForgedBundles(t *testing.T) {
 	const few, ofEach = 4, 50
-	first, runs := size(t, few, 60)
+	first, runs := faults.Seeds(t, few, 60)
 	worlds, trust := owners(t)
 	s := secondVerifier(t, worlds, trust...)
 	loaded := botsOf(t)

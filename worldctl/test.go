@@ -86,6 +86,7 @@ func (c *cli) test(cmd *cobra.Command, files []string, only *regexp.Regexp) erro
 		return toCorrect(err, filepath.Join(dir, local.ManifestFile))
 	}
 	var answer testAnswer
+	known := 0
 	for _, file := range files {
 		data, err := os.ReadFile(file) //nolint:gosec // the person's own
 		if err != nil {
@@ -95,6 +96,7 @@ func (c *cli) test(cmd *cobra.Command, files []string, only *regexp.Regexp) erro
 		if err != nil {
 			return usagef("docs/testing-worlds.md says what a scenario is", "%w", err)
 		}
+		known += len(all)
 		for i := range all {
 			if !only.MatchString(all[i].Name) {
 				continue
@@ -107,7 +109,10 @@ func (c *cli) test(cmd *cobra.Command, files []string, only *regexp.Regexp) erro
 			answer.add(testedScenario{File: file, Scenario: all[i].Name, Faults: faults, took: time.Since(began)})
 		}
 	}
-	if answer.Scenarios == nil {
+	switch {
+	case answer.Scenarios == nil && known > 0:
+		return usagef("worldctl test --run '' plays all", "no scenario has a name that matches %q, of %d", only, known)
+	case answer.Scenarios == nil:
 		return usagef("put scenarios into "+filepath.Join(dir, testsDir), "there is no scenario to play")
 	}
 	return c.tested(&answer)

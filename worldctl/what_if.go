@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -20,6 +21,7 @@ type question struct {
 	patch     string // a file: a patch or a world file
 	keep      string // the fork's directory; empty: a temporary one
 	only      bool
+	seed      *uint64 // nil: the world's
 	untilIdle bool
 	ticks     uint64 // 0: no bound
 	limit     uint64 // of the cells that are told of
@@ -27,8 +29,9 @@ type question struct {
 
 func newWhatIfCommand(c *cli) *cobra.Command {
 	var q question
+	var seed uint64
 	cmd := &cobra.Command{
-		Use:   "what-if --at MOMENT [--send FILE] [--patch FILE]",
+		Use:   "what-if --at MOMENT [--send FILE] [--patch FILE] [--seed N]",
 		Short: "Fork, change, run with recorded effects, and show what comes of it",
 		Long: `Fork the world at a moment of its past, change something, run the fork, and show how
 it differs from what really was. The world does not change, and nothing outside is
@@ -38,7 +41,7 @@ the two up to the tick before.
 
 --send takes JSON lines as worldctl send - does. --patch takes a patch of the manifest
 in force at that moment, as JSON, or a whole world.yaml to put in its place; cells keep
-their states. The events that the world got after the moment are sent again, in the
+their states. --seed has randomness come from another number. The events that the world got after the moment are sent again, in the
 ticks in which they came, unless --only says that they are not. What persons decided
 is not repeated.
 
@@ -54,6 +57,9 @@ is. --keep leaves it in a directory of your choice.
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := c.timed(cmd.Context())
 			defer cancel()
+			if cmd.Flags().Changed("seed") {
+				q.seed = &seed
+			}
 			err := c.whatIf(ctx, q)
 			if errors.Is(err, context.Canceled) {
 				err = hinted(err, "the world has not changed")
@@ -63,7 +69,8 @@ is. --keep leaves it in a directory of your choice.
 	}
 	addAt(cmd, &q.at, "fork at this")
 	cmd.Flags().StringVar(&q.send, "send", "", "send the events in this `FILE` of JSON lines; - is stdin")
-	cmd.Flags().StringVar(&q.patch, "patch", "", "put the manifest in force that this `FILE` makes: a patch as JSON, or a world.yaml")
+	addPatch(cmd, &q.patch)
+	addSeed(cmd, &seed)
 	cmd.Flags().BoolVar(&q.only, "only", false, "do not send what the world got after the moment")
 	cmd.Flags().StringVar(&q.keep, "keep", "", "make the fork in this `DIR` and leave it there")
 	cmd.Flags().BoolVar(&q.untilIdle, "until-idle", false, "run on until the fork is idle, also where the world is not")
@@ -79,12 +86,30 @@ func (q *question) check() error {
 	switch {
 	case q.at == "":
 		return usagef("worldctl what-if --at t5 --send FILE", "it is not said when: --at MOMENT")
-	case q.send == "" && q.patch == "" && !q.only:
-		return usagef("--send FILE, --patch FILE, or --only, without what came after the moment", "it is not said what would be different")
+	case q.send == "" && q.patch == "" && q.seed == nil && !q.only:
+		return usagef("--send FILE, --patch FILE, --seed N, or --only, without what came after the moment", "it is not said what would be different")
 	case q.untilIdle && q.ticks > 0:
 		return usagef("type one of them", "--until-idle and --ticks do not go together")
 	}
 	return nil
+}
+
+// addPatch adds the flag of verbs that fork under other rules.
+func addPatch(cmd *cobra.Command, patch *string) {
+	cmd.Flags().StringVar(patch, "patch", "", "put the manifest in force that this `FILE` makes: a patch as JSON, or a world.yaml")
+}
+
+// addSeed adds the flag of verbs that fork with another seed.
+func addSeed(cmd *cobra.Command, seed *uint64) {
+	cmd.Flags().Uint64Var(seed, "seed", 0, "the `N` that randomness comes from; the world's if not given")
+}
+
+// unmade says what to do about a fork under other rules that names what nobody has.
+func unmade(err error, amend world.Amendment) error {
+	if amend != nil && errors.Is(err, journal.ErrNotFound) {
+		return hinted(err, "a patch names contents that the world has; --patch world.yaml brings its own along")
+	}
+	return err
 }
 
 // readAmendment reads a patch or a world file; without one nothing is amended.

@@ -20,7 +20,7 @@ import (
 func (c *cli) whatIfOf(q *question, temporary string) (w local.WhatIf, closeEvents func(), err error) {
 	w = local.WhatIf{
 		At:    func(past *local.World) (journal.Seq, error) { return recordsOf(past).At(q.at) },
-		Alone: q.only, Ticks: q.ticks, UntilIdle: q.untilIdle, Dir: c.path(q.keep),
+		Alone: q.only, Seed: q.seed, Ticks: q.ticks, UntilIdle: q.untilIdle, Dir: c.path(q.keep),
 	}
 	if q.keep == "" {
 		w.Dir = filepath.Join(temporary, "fork")
@@ -71,10 +71,8 @@ func (c *cli) whatIf(ctx context.Context, q question) (err error) {
 	switch {
 	case errors.Is(err, local.ErrNotEmpty):
 		return hinted(err, "--keep names a directory that is not there yet, or is empty")
-	case w.Amend != nil && errors.Is(err, journal.ErrNotFound):
-		return hinted(err, "a patch names contents that the world has; --patch world.yaml brings its own along")
 	case err != nil:
-		return err
+		return unmade(err, w.Amend)
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
 	if err := x.Run(ctx, c.options()); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"math/bits"
 	"net/http"
@@ -44,6 +43,7 @@ func (x *exchange) request(ctx context.Context, url string, body []byte) (*http.
 	if err != nil {
 		return nil, err
 	}
+	req.GetBody = nil // else net/http itself sends it again, for its Idempotency-Key, when a kept connection is closed
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "worldkernel")
@@ -58,7 +58,7 @@ func (x *exchange) perform(client *http.Client, req *http.Request) error {
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was read
 	x.status, x.header = resp.StatusCode, resp.Header
-	x.body, err = io.ReadAll(io.LimitReader(resp.Body, maxResponseBytes+1))
+	x.body, err = host.ReadAnswer(req.Context(), resp.Body, maxResponseBytes)
 	return err
 }
 

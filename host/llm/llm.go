@@ -3,8 +3,8 @@
 // than all the rest of the program.
 //
 // governance.ParseLLM says what config and params are. Each call is one request
-// on a connection of its own, with the header Idempotency-Key; redirects are
-// not followed, and neither proxies nor keys come from the environment. An
+// with the header Idempotency-Key, on a connection of its own; those of idempotent
+// effects follow each other on one. Redirects are not followed, and neither proxies nor keys come from the environment. An
 // address is dialled wherever it is: base_url stands in the manifest, which
 // people review.
 //
@@ -35,6 +35,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
@@ -53,19 +54,28 @@ func New(s host.Setup) (host.Adapter, error) {
 		return nil, err
 	}
 	return &adapter{setup: s, url: address, client: &http.Client{
-		Transport:     transport(),
+		Transport:     transport(s.Effect.Idempotent),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-func transport() *http.Transport {
+// idle is how long a connection is kept for the next call. Servers that close theirs do
+// not do it so soon: of a call on one that was closed meanwhile nobody can tell whether
+// it had arrived.
+const idle = 2 * time.Second
+
+// transport keeps connections for calls that may be made again.
+func transport(idempotent bool) *http.Transport {
 	return &http.Transport{
-		DialContext: new(net.Dialer).DialContext, // and no Proxy
-		// net/http itself sends a request with an Idempotency-Key again when a
-		// connection that it had kept turns out to be closed.
-		DisableKeepAlives: true,
+		DialContext:         new(net.Dialer).DialContext, // and no Proxy
+		DisableKeepAlives:   !idempotent,
+		MaxIdleConnsPerHost: host.DefaultCalls,
+		IdleConnTimeout:     idle,
 	}
 }
+
+// Waits implements host.Waiting.
+func (a *adapter) Waits() bool { return true }
 
 type adapter struct {
 	setup  host.Setup

@@ -102,7 +102,7 @@ func TestRequestIsWhatTheGateJudged(t *testing.T) {
 	t.Setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/elsewhere")
 	t.Setenv("OPENAI_ORG_ID", "org-environment")
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Environment: 1")
-	require.Nil(t, transport().Proxy, "nor a proxy")
+	require.Nil(t, transport(true).Proxy, "nor a proxy")
 	type seen struct {
 		path, body string
 		header     http.Header
@@ -419,4 +419,46 @@ func TestCostIsExactAndBounded(t *testing.T) {
 		require.Equal(t, c.tokens, tokens, c.usage)
 		require.Equal(t, c.micros, micros, c.usage)
 	}
+}
+
+// A call that may be made again comes on the connection of the one before; what may not
+// has one of its own. Nobody makes a call again but who has a permit for it.
+func TestConnectionsAreKeptForWhatMayBeRepeated(t *testing.T) {
+	var from []string
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if from = append(from, r.RemoteAddr); len(from) == 3 {
+			_, _ = io.Copy(io.Discard, r.Body)
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				err = conn.Close() // without an answer
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		}
+		canned(200, answer)(w, r)
+	})
+	const config = `,"model":"m"`
+	a := adapterFor(t, s.URL, config, manifest.Effect{Idempotent: true})
+	for range 2 {
+		got, err := a.Perform(t.Context(), callOf(t, `{"messages":[]}`))
+		require.NoError(t, err)
+		require.Equal(t, receipt.StatusOK, got.Status)
+	}
+	require.Equal(t, from[0], from[1])
+	got, err := a.Perform(t.Context(), callOf(t, `{"messages":[]}`))
+	require.NoError(t, err)
+	require.Equal(t, receipt.OutcomeRetryableFailure, got.Class)
+	require.False(t, got.Unsent, "it had it")
+	require.Len(t, from, 3, "net/http would have sent it again")
+	require.Equal(t, from[0], from[2])
+
+	from = nil
+	a = adapterFor(t, s.URL, config, manifest.Effect{})
+	for range 2 {
+		_, err := a.Perform(t.Context(), callOf(t, `{"messages":[]}`))
+		require.NoError(t, err)
+	}
+	require.NotEqual(t, from[0], from[1])
 }

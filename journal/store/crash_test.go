@@ -3,7 +3,6 @@ package store
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
@@ -219,46 +219,14 @@ func TestCrashAtEveryWriteLosesNothingAcknowledged(t *testing.T) {
 // beforeWrites calls record before each write to files in memory, one at a time
 // under mu. Record may copy them as a crash would leave them.
 func beforeWrites(files vfs.FS, mu *sync.Mutex, record func()) vfs.FS {
-	return reusing{errorfs.Wrap(takingTurns{files, mu}, writesAt(func(op errorfs.Op) error {
+	return fault.Disk(fault.TakingTurns(files, mu), writesAt(func(op errorfs.Op) error {
 		if op.Kind != errorfs.OpFileReadAt && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			mu.Lock()
 			defer mu.Unlock()
 			record()
 		}
 		return nil
-	}))}
-}
-
-// takingTurns does under its mutex what files in memory cannot do while they are
-// copied: links, and what read-locks twice what the copy write-locks,
-// which waits for ever where that comes between.
-type takingTurns struct {
-	vfs.FS
-
-	mu *sync.Mutex
-}
-
-func (f takingTurns) Link(from, to string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.FS.Link(from, to)
-}
-
-func (f takingTurns) Lock(name string) (io.Closer, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.FS.Lock(name)
-}
-
-// reusing stands before errorfs, which hands out a log that is to be written over as
-// it is: none of its operations would be seen.
-type reusing struct{ vfs.FS }
-
-func (f reusing) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.Rename(from, to); err != nil {
-		return nil, err
-	}
-	return f.OpenReadWrite(to, category)
+	}))
 }
 
 // writesAt leaves out the kinds that errorfs cannot tell to be reads or writes.
@@ -281,15 +249,15 @@ type ends struct {
 }
 
 // under does something over a failing disk, up to its end or that of the process.
-func under(mem vfs.FS, fault errorfs.InjectorFunc, do func(Options) error) ends {
+func under(mem vfs.FS, failing errorfs.InjectorFunc, do func(Options) error) ends {
 	end := make(chan ends, 8)
 	var dead atomic.Bool
-	opts := testOptions(reusing{errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	opts := testOptions(fault.Disk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if dead.Load() {
 			select {} // Pebble would try again, forever
 		}
-		return fault(op)
-	}))})
+		return failing(op)
+	})))
 	opts.Fatal = func(err error) {
 		dead.Store(true)
 		end <- ends{err: err, fatal: true}

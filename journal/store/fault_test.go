@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/fault"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/snapshot"
 	"github.com/worldkernel/worldkernel/world"
@@ -242,18 +243,18 @@ func TestCrashInHistoryIsBeforeOrAfter(t *testing.T) {
 
 // tellUnder tells one chapter over a failing disk, up to its end or that of the
 // process.
-func (u *undisturbed) tellUnder(mem *vfs.MemFS, at int, to *told, fault errorfs.InjectorFunc) ends {
+func (u *undisturbed) tellUnder(mem *vfs.MemFS, at int, to *told, failing errorfs.InjectorFunc) ends {
 	end := make(chan ends, 8)
 	var armed, dead atomic.Bool
-	opts := doersOptions(reusing{errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+	opts := doersOptions(fault.Disk(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if dead.Load() {
 			select {} // Pebble would try again, forever
 		}
 		if !armed.Load() {
 			return nil
 		}
-		return fault(op)
-	}))})
+		return failing(op)
+	})))
 	opts.Fatal = func(err error) {
 		dead.Store(true)
 		end <- ends{err: err, fatal: true}

@@ -21,7 +21,7 @@ type stepContext struct {
 	rand   *reducer.Rand
 	event  stepEvent
 
-	emit, effect, timer, random *starlark.Builtin
+	emit, effect, timer, cancel, random *starlark.Builtin
 
 	params, schemas starlark.Value // frozen; nil before version 3
 }
@@ -32,6 +32,7 @@ func (c *stepContext) init(e *engine) {
 	c.emit = starlark.NewBuiltin("emit", c.doEmit)
 	c.effect = starlark.NewBuiltin("effect", c.doEffect)
 	c.timer = starlark.NewBuiltin("timer", c.doTimer)
+	c.cancel = starlark.NewBuiltin("cancel", c.doCancel)
 	c.random = starlark.NewBuiltin("random", c.doRandom)
 }
 
@@ -64,6 +65,10 @@ func (c *stepContext) Attr(name string) (starlark.Value, error) {
 		return nil, nil
 	}
 	switch name {
+	case "cancel":
+		if c.e.linked {
+			return c.cancel, nil
+		}
 	case "time":
 		return starlark.MakeUint64(uint64(c.in.Time)), nil
 	case "cell":
@@ -79,7 +84,7 @@ func (c *stepContext) AttrNames() []string {
 	if c.e == nil || !c.e.linked {
 		return []string{"cell", "effect", "emit", "key", "random", "time", "timer"}
 	}
-	return []string{"cell", "effect", "emit", "key", "params", "random", "schemas", "time", "timer"}
+	return []string{"cancel", "cell", "effect", "emit", "key", "params", "random", "schemas", "time", "timer"}
 }
 
 func (c *stepContext) doEmit(
@@ -135,10 +140,13 @@ func (c *stepContext) doTimer(
 	_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
 ) (starlark.Value, error) {
 	after := ticks{c: c}
-	var name text
+	var name, tag text
 	var data starlark.Value = starlark.None
-	err := starlark.UnpackArgs(b.Name(), args, kwargs, "after_ticks", &after, "name", &name, "data?", &data)
-	if err != nil {
+	params := []any{"after_ticks", &after, "name", &name, "data?", &data}
+	if c.e.linked {
+		params = append(params, "tag?", &tag)
+	}
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, params...); err != nil {
 		return nil, err
 	}
 	if after.n == 0 {
@@ -147,15 +155,54 @@ func (c *stepContext) doTimer(
 	if uint64(len(c.out.Timers)) >= c.limits.Timers {
 		return nil, c.e.exceed("limits.timers is %d", c.limits.Timers)
 	}
-	if err := c.e.names(name); err != nil {
+	if err := c.e.names(name, tag); err != nil {
 		return nil, err
 	}
 	b2, err := c.encode("data", data)
 	if err != nil {
 		return nil, err
 	}
-	c.out.Timers = append(c.out.Timers, reducer.Timer{After: after.n, Name: string(name), Data: b2})
+	c.out.Timers = append(c.out.Timers, reducer.Timer{After: after.n, Name: string(name), Data: b2, Tag: string(tag)})
 	return starlark.None, nil
+}
+
+func (c *stepContext) doCancel(
+	_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple,
+) (starlark.Value, error) {
+	var tag text
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "tag", &tag); err != nil {
+		return nil, err
+	}
+	if tag == "" {
+		return nil, fmt.Errorf("cancel: the tag is empty")
+	}
+	if uint64(len(c.out.Cancels)) >= c.limits.Timers {
+		return nil, c.e.exceed("limits.timers is %d", c.limits.Timers)
+	}
+	if err := c.e.names(tag); err != nil {
+		return nil, err
+	}
+	if err := c.e.walk(c.tagBytes()); err != nil {
+		return nil, err
+	}
+	c.out.Cancel(string(tag))
+	return starlark.None, nil
+}
+
+// tagBytes returns how many bytes are looked at where a tag is looked for among all that
+// the step has asked for.
+func (c *stepContext) tagBytes() int {
+	n := 0
+	for _, e := range c.out.Effects {
+		n += len(e.Tag) + 1
+	}
+	for _, t := range c.out.Timers {
+		n += len(t.Tag) + 1
+	}
+	for _, tag := range c.out.Cancels {
+		n += len(tag) + 1
+	}
+	return n
 }
 
 func (c *stepContext) doRandom(

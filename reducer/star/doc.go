@@ -20,7 +20,8 @@
 //
 //	ctx.emit(name, data=None, key="")                  an event, through the manifest's routes
 //	ctx.effect(kind, params=None, tag="", cap="")      something to be done outside
-//	ctx.timer(after_ticks, name, data=None)            an event to this cell, later
+//	ctx.timer(after_ticks, name, data=None, tag="")    an event to this cell, later
+//	ctx.cancel(tag)                                    what was asked for under the tag, no more
 //	ctx.time, ctx.cell, ctx.key                        the tick, "reducer/key" and the key
 //	ctx.random(n)                                      an integer from 0 to n-1
 //	ctx.params, ctx.schemas                            what the manifest gives; see [Setting]

@@ -110,7 +110,7 @@ func runServed(ctx context.Context, dir string) error {
 func (r *run) self(ctx context.Context, args ...string) (cmd *exec.Cmd, said string) {
 	self, err := os.Executable()
 	r.must(err)
-	cmd = exec.CommandContext(ctx, self, append([]string{"crowd"}, args...)...)
+	cmd = exec.CommandContext(ctx, self, args...)
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	out, err := cmd.StdoutPipe()
@@ -140,13 +140,13 @@ func (b *crowdBench) round(ctx context.Context, r *run) {
 	r.must(os.WriteFile(r.at(servedTokens), []byte(tokens.String()), 0o600))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	server, url := r.self(ctx, "--child", r.dir)
+	server, url := r.self(ctx, "crowd", "--child", r.dir)
 	client := newBenchClient(url+"/api/worlds/"+lw.Status().ID, secrets[0], b.honest)
 	_, err := b.ask(ctx, client, "warm", time.Second)
 	r.must(err)
 	alone, err := b.ask(ctx, client, "alone", b.span)
 	r.must(err)
-	crowd, _ := r.self(ctx, "--child", client.world, "--tokens", strings.Join(secrets[1:], ","), "--slow", strconv.Itoa(b.slow),
+	crowd, _ := r.self(ctx, "crowd", "--child", client.world, "--tokens", strings.Join(secrets[1:], ","), "--slow", strconv.Itoa(b.slow),
 		"--greedy", strconv.Itoa(b.greedy), "--asks", b.asks, "--for", (b.span + 4*time.Second).String())
 	time.Sleep(2 * time.Second) //nolint:forbidigo // until all are there, some of whom are never answered
 	crowded, err := b.ask(ctx, client, "crowded", b.span)

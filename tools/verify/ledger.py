@@ -37,7 +37,8 @@ class Lost:
 class Intent:
     """Where one intent stands, by what the journal has said of it."""
 
-    __slots__ = ("stage", "attempt", "nonce", "given", "returned", "by", "asked", "duplicate", "orphan", "_lost", "_since", "_hidden")
+    __slots__ = ("stage", "attempt", "nonce", "given", "returned", "by", "asked", "duplicate", "orphan", "_lost", "_since", "_hidden",
+                 "cancelled", "cancelled_at", "cancelled_fork")
 
     def __init__(self, lost):
         self.stage = UNKNOWN
@@ -45,6 +46,8 @@ class Intent:
         self.given = None  # a set of the attempts that were given up without a receipt, which may still come
         self.returned = 0  # attempts that were given back: nothing was done
         self.by = 0  # the receipt that gave the last of them back
+        self.cancelled = None  # where its cell cancelled it, likewise
+        self.cancelled_at, self.cancelled_fork = 0, 0  # the last such record, and the last fork before it
         self.asked = None  # see History.ask: several times where rollbacks led there again
         self.duplicate = self.orphan = False
         self._lost, self._since, self._hidden = lost, lost.count, False
@@ -165,7 +168,7 @@ class Ledger:
             "invocation.started": self._started, "invocation.finished": self._finished,
             "invocation.late": self._late, "intent.waiting": self._waiting, "invocation.expired": self._expired,
             "intent.in_doubt": self._in_doubt, "intent.resolved": self._resolved,
-            "intent.confirmed": self._confirmed, "intent.ended": self._ended,
+            "intent.confirmed": self._confirmed, "intent.ended": self._ended, "intent.cancelled": self._cancelled_by_cell,
             "rollback.applied": self._rolled_back, "world.forked": self._forked,
         }
 
@@ -330,6 +333,8 @@ class Ledger:
             self._duplicate(key, x, "it was started before")
         elif attempt != x.attempt + 1:
             self._duplicate(key, x, "the attempt is not the next one")
+        elif x.cancelled_fork == self._fork and self._history.reached(x.cancelled):
+            self._duplicate(key, x, "it was started after its cell had cancelled it")
         x.move(FLYING)
         x.attempt, x.nonce = attempt, p["nonce"]
 
@@ -390,17 +395,33 @@ class Ledger:
             self._cancelled(key, x)
         elif x.hidden or x.stage == COMPENSATING:
             x.move({"compensated": COMPENSATED, "side_effect_committed": ANSWERED}.get(p["outcome"], ENDED))
-        elif x.stage in (RESOLVED, ENDING):
+        elif x.stage in (RESOLVED, ENDING) or x.stage in (READY, PARKED) and self._ends_cancelled(x):
             x.move(ENDED)
         elif x.stage in (ENDED, DENIED, CANCELLED, ANSWERED, COMPENSATED):
             self._duplicate(key, x, "it had ended before")
         else:
             self._orphan(key, x, "it ended, and nothing had decided that")
 
+    def _cancelled_by_cell(self, p):
+        key, x = p["key"], self._decided_on(p["key"])
+        if x.stage == UNKNOWN and not x.hidden:
+            self._orphan(key, x, "its cell cancelled it, and nobody had asked for it")
+        elif not self._reached(x) and not x.hidden:
+            self._orphan(key, x, "its cell cancelled it, and a rollback had left it behind")
+        x.cancelled = self._history.ask(x.cancelled, self._record.id)
+        x.cancelled_at, x.cancelled_fork = self._record.id, self._fork
+
+    def _ends_cancelled(self, x):
+        """Whether the record is the end that follows where a cell cancelled an intent: at once, or when it is given back."""
+        cause = self._record.caused_by
+        return cause != 0 and (x.cancelled_at == cause or x.by == cause and self._history.reached(x.cancelled))
+
     def _cancelled(self, key, x):
         by_rollback = self._history.is_last(self._record.caused_by)
         if not x.at(READY, PARKED) or x.attempt > x.returned and not x.hidden:
             self._orphan(key, x, "it was cancelled, and it was attempted or had ended")
+        elif self._ends_cancelled(x):
+            pass
         elif not by_rollback and x.by != self._record.caused_by or self._reached(x):
             self._orphan(key, x, "it was cancelled, and no rollback left it behind")
         x.move(CANCELLED)

@@ -126,7 +126,8 @@ def _is_map(x):
     return isinstance(x, dict)
 
 
-_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2)}  # of all others there is one
+_VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2), "world.forked": (1, 2),
+             "cell.resumed": (1, 2), "timer.set": (1, 2)}  # of all others there is one
 _SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
 
 _TYPES = {
@@ -153,7 +154,7 @@ _SHAPES = {
     "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|reuse params_hash:hash actor:text "
                        "reason:text payload:any",
     "intent.confirmed": "key:hash mode:strict|warn|human|person verdict:happened|not_happened actor:text reason:text",
-    "cell.resumed": "cell:text skip:bool",
+    "cell.resumed": "cell:text skip:bool actor:text reason:text",
     "keys.rotated": "key_id:text revoked:texts actor:text",
     "snapshot.created": "name:text at:uint chain_root:hash state_root:hash cells:uint label:text actor:text gone:texts",
     "snapshot.pinned": "name:text pinned:bool actor:text",
@@ -162,7 +163,7 @@ _SHAPES = {
     "rollback.applied": "snapshot:text snapshot_hash:hash at:uint prior:uint reason:text actor:text ack:bool "
                         "compensate:bool fresh:bool effects:effects",
     "world.forked": "world:text parent:text at:uint chain_root:hash effects:hold|live|recorded manifest:hash "
-                    "actor:text",
+                    "actor:text seed:uint",
     "manifest.proposed": "base:hash candidate:hash actor:text signature:signature? reason:text",
     "manifest.shadowed": "proposal:uint report_hash:hash report:report actor:text",
     "manifest.approved": "proposal:uint world:text base:hash candidate:hash report_hash:hash signature:signature "
@@ -183,9 +184,11 @@ _SHAPES = {
     "invocation.started": "key:hash attempt:uint owner:uint nonce:nonce",
     "intent.in_doubt": "key:hash cell:text attempt:uint action:park|verify|retry|fail reason:text",
     "intent.waiting": "key:hash cell:text attempt:uint outcome:retryable_failure|compensatable_failure",
+    "intent.cancelled": "key:hash cell:text attempt:uint",
     "intent.ended": "key:hash cell:text step:text status:text outcome:text payload:any",
-    "timer.set": "cell:text name:text deadline:uint data:any",
+    "timer.set": "cell:text name:text deadline:uint tag:text data:any",
     "timer.fired": "cell:text name:text",
+    "cell.cancelled": "cell:text tag:text timer:uint receipts:uints",
 }
 
 
@@ -202,3 +205,6 @@ _WAS = {  # version 1 of what has another shape since
     (kind, 1): _fields(shape.replace("engines:engines", "starlark:text cel:text"))
     for kind, shape in _SHAPES.items() if "engines:engines" in shape
 }
+_WAS["timer.set", 1] = [field for field in KINDS["timer.set"] if field[0] != "tag"]
+_WAS["cell.resumed", 1] = _fields("cell:text skip:bool")
+_WAS["world.forked", 1] = [field for field in KINDS["world.forked"] if field[0] != "seed"]

@@ -55,6 +55,8 @@ class Same(unittest.TestCase):
         self.compare()
         self.run_it("-w", "w", "fork", "other", "--id", "w-2")
         self.compare("other")
+        self.run_it("-w", "w", "fork", "seeded", "--id", "w-3", "--seed", "7")
+        self.compare("seeded")
         self.run_it("-w", "w", "rollback", "start", "--reason", "again", "--ack")
         self.compare()
 

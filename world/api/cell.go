@@ -59,6 +59,35 @@ func showCell(c *call) error {
 	return c.answer("cell")(c.world.Cell(cell, c.param("at")))
 }
 
+// ResumeRequest is which parked cell a person lets go on. Who that is the token says.
+type ResumeRequest struct {
+	Cell   string `json:"cell"`
+	Reason string `json:"reason"` // why, for those who read the journal
+}
+
+func resumeCell(c *call) error { return c.resume(world.RetryEvent) }
+func skipCell(c *call) error   { return c.resume(world.SkipEvent) }
+
+func (c *call) resume(how world.Resumption) error {
+	var req ResumeRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	cell, err := reducer.ParseCell(req.Cell)
+	if err != nil {
+		return badRequest("cell", err.Error())
+	}
+	done := view.Resumed{Cell: req.Cell, Actor: c.actor(), Reason: req.Reason}
+	err = c.world.Local.Update(func(w *world.World) (err error) {
+		done.Record, err = w.Resume(c.Context(), cell, how, done.Actor, done.Reason)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.ok(object{"cell-resumed", done})
+}
+
 // showTimeline tells what a cell, or an operator, did and what happened to it.
 func showTimeline(c *call) error {
 	cell, err := c.cell()

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/worldkernel/worldkernel/internal/file"
 )
 
 // Limits bound what callers can ask of a server. A field that is 0 has its
@@ -83,7 +85,7 @@ func (l Limits) withDefaults() Limits {
 	l.BodyBytes = orDefault(l.BodyBytes, DefaultBodyBytes)
 	l.BulkBytes = orDefault(l.BulkBytes, DefaultBulkBytes)
 	l.HeaderBytes = orDefault(l.HeaderBytes, DefaultHeaderBytes)
-	l.Connections.All = orDefault(l.Connections.All, min(DefaultConnections, descriptors()/4))
+	l.Connections.All = orDefault(l.Connections.All, min(DefaultConnections, file.Descriptors()/4))
 	l.Connections.Token = orDefault(l.Connections.Token, max(1, l.Connections.All/4))
 	l.Connections.Unknown = orDefault(l.Connections.Unknown, max(1, l.Connections.All/2))
 	l.BodyRate = orDefault(l.BodyRate, DefaultBodyRate)

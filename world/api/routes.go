@@ -60,6 +60,8 @@ func routes() []route {
 
 		{method: post, path: ofWorld + "/events", scope: ScopeSubmit, answer: submit},
 
+		{method: post, path: ofWorld + "/cell/resume", scope: ScopeApprove, answer: resumeCell},
+		{method: post, path: ofWorld + "/cell/skip", scope: ScopeApprove, answer: skipCell},
 		{method: post, path: ofWorld + "/intents/{key}/approve", scope: ScopeApprove, answer: approveIntent},
 		{method: post, path: ofWorld + "/intents/{key}/deny", scope: ScopeApprove, answer: denyIntent},
 		{method: post, path: ofWorld + "/intents/{key}/confirm", scope: ScopeApprove, answer: confirmIntent},

@@ -441,3 +441,25 @@ func TestWorldWithoutItsAdaptersIsRead(t *testing.T) {
 	require.Equal(t, []any{"first", "first"}, heard(t, w, "x"))
 	require.NoError(t, w.Close())
 }
+
+// TestDriveTellsWhatItWaitsFor: before each wait, with what is in flight then.
+func TestDriveTellsWhatItWaitsFor(t *testing.T) {
+	p := newProbes()
+	p.held = make(chan struct{})
+	w := openWith(t, changing(t, p), p.options("probe"))
+	ask(t, w, "x", "tool.a", 1)
+	var told []string
+	_, err := w.Drive(t.Context(), local.Course{Waits: func(m *world.Moment) {
+		for _, x := range m.InFlight() {
+			told = append(told, x.Kind+" of "+x.Cell)
+		}
+		if len(told) == 1 {
+			close(p.held)
+		}
+	}})
+	require.NoError(t, err)
+	require.NotEmpty(t, told)
+	require.Equal(t, "tool.a of caller/x", told[0])
+	require.Equal(t, []any{"first"}, heard(t, w, "x"))
+	require.NoError(t, w.Close())
+}

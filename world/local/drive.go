@@ -21,6 +21,7 @@ type Course struct {
 	Until  time.Time                // no longer than this; zero: no bound
 	Stop   func(*world.Moment) bool // asked before each step whether it is the end; nil: never
 	Ticked func(done uint64)        // told of each tick; nil: nobody is
+	Waits  func(*world.Moment)      // told before each wait for the outside or for others; nil: nobody is
 	Behind func(by time.Duration)   // told when the wall clock is found behind the world, which waits; nil: nobody is
 }
 
@@ -87,6 +88,9 @@ func (lw *World) drive(ctx context.Context, c *Course) (ticks uint64, idle bool,
 		case p == world.Idle && !c.Stay:
 			idle = true
 		default: // a late answer comes to an idle world, too; and the end of a wait for approval
+			if c.Waits != nil {
+				lw.View(c.Waits)
+			}
 			err = lw.awaitNews(within, before)
 		}
 	}

@@ -24,6 +24,7 @@ type ForkOptions struct {
 	Effects journal.ForkEffects // empty: journal.ForkHold
 	Actor   string              // who forks, for the fork's journal
 	Amend   world.Amendment     // the fork's rules; nil: those of its parent
+	Seed    *uint64             // where its randomness comes from; nil: as its parent's
 }
 
 // Forked says what Fork made.
@@ -33,6 +34,7 @@ type Forked struct {
 	At        journal.Seq         `json:"at"`     // the last record that both have
 	ChainRoot journal.Hash        `json:"chain_root"`
 	Effects   journal.ForkEffects `json:"effects"`
+	Seed      *uint64             `json:"seed,omitempty"` // nil: its parent's
 	Dir       string              `json:"dir"`
 	Linked    bool                `json:"linked"` // the records and images of both are one on the disk, by hard links
 }
@@ -124,7 +126,8 @@ func (lw *World) forkTo(ctx context.Context, making string, keys ring, at journa
 	}
 	copied, err := lw.copyStore(hidden, keys, at, func(s *store.Store) error {
 		fork := World{dir: making, hidden: hidden, store: s, keys: keys.keys, opts: lw.opts}
-		err := world.Fork(ctx, fork.config(), journal.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor}, f.Amend)
+		b := journal.Forked{World: keys.keys.World(), Effects: f.Effects, Actor: f.Actor, Seed: f.Seed}
+		err := world.Fork(ctx, fork.config(), b, f.Amend)
 		if err != nil {
 			return &forkError{err}
 		}
@@ -138,7 +141,7 @@ func (lw *World) forkTo(ctx context.Context, making string, keys ring, at journa
 	}
 	return &Forked{
 		ID: keys.keys.World(), Parent: lw.keys.World(), At: copied.Head.ID, ChainRoot: copied.Head.Root,
-		Effects: f.Effects, Linked: copied.Linked,
+		Effects: f.Effects, Seed: f.Seed, Linked: copied.Linked,
 	}, nil
 }
 

@@ -9,9 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/journal/store"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/verify"
@@ -59,6 +61,66 @@ func TestForkHasTheSamePastAndGoesItsOwnWay(t *testing.T) {
 	require.NoError(t, w.Close())
 	require.NoError(t, open(t, to).Close())
 	require.NoError(t, open(t, dir).Close())
+}
+
+// rolls has bot/a draw random numbers, and returns all that it has drawn.
+func rolls(t *testing.T, w *local.World, n int) []any {
+	t.Helper()
+	var do []any
+	for range n {
+		do = append(do, map[string]any{"random": 1 << 40})
+	}
+	_, err := w.Submit(t.Context(), "go", map[string]any{"to": "a", "do": do})
+	require.NoError(t, err)
+	require.NoError(t, w.Run(t.Context()))
+	return drawn(t, w, w.Status().Head.ID)
+}
+
+// drawn returns what bot/a had drawn at a record.
+func drawn(t *testing.T, w *local.World, at journal.Seq) []any {
+	t.Helper()
+	v, ok, err := w.CellAt(reducer.Cell{Reducer: "bot", Key: "a"}, at)
+	require.NoError(t, err)
+	require.True(t, ok)
+	state, err := canon.Decode(v.State)
+	require.NoError(t, err)
+	return state.(map[string]any)["seen"].([]any)
+}
+
+// TestForkWithASeedDrawsOtherNumbers from its first step on, in every process and in its
+// own forks; what both have in common stays, and all of it replays.
+func TestForkWithASeedDrawsOtherNumbers(t *testing.T) {
+	dir := create(t)
+	w := open(t, dir)
+	past := rolls(t, w, 2)
+	at := w.Status().Head.ID
+	fork := func(w *local.World, o local.ForkOptions) *local.World {
+		t.Helper()
+		to := filepath.Join(t.TempDir(), "fork")
+		done, err := w.Fork(t.Context(), to, o)
+		require.NoError(t, err)
+		require.Equal(t, o.Seed, done.Seed)
+		return open(t, to)
+	}
+	seed := uint64(4711)
+	same, seeded := fork(w, local.ForkOptions{ID: "a"}), fork(w, local.ForkOptions{ID: "b", Seed: &seed})
+	was, is := rolls(t, w, 3), rolls(t, seeded, 3)
+	require.Equal(t, was, rolls(t, same, 3), "without one it draws what its parent does")
+	require.NotEqual(t, was, is)
+	require.Equal(t, past, drawn(t, seeded, at))
+
+	again := fork(w, local.ForkOptions{ID: "c", At: at, Seed: &seed})
+	require.Equal(t, is, rolls(t, again, 3), "the same seed draws the same")
+	again = fork(again, local.ForkOptions{ID: "d", At: at + 1})
+	require.Equal(t, is, rolls(t, again, 3), "and so does a fork of the fork")
+	path := seeded.Dir()
+	require.NoError(t, seeded.Close())
+	seeded = open(t, path)
+	last := seeded.Status().Head.ID
+	sound(t, seeded)
+	more := rolls(t, seeded, 1)
+	require.Equal(t, is, drawn(t, seeded, last), "from the image, which another process made")
+	require.Equal(t, more[:len(is)], is)
 }
 
 // TestWorldsAreTheirOwnersAlone: what they hold is in the clear, and the keyring signs.

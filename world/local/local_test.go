@@ -221,7 +221,7 @@ func TestManyCallersTakeTurns(t *testing.T) {
 			}
 			_, err := w.Verify(t.Context(), local.Verification{})
 			errs <- err
-			errs <- w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Resume(ctx, cell, world.RetryEvent)) })
+			errs <- w.Update(func(w *world.World) error { return worldtest.ErrorOf(w.Resume(ctx, cell, world.RetryEvent, "", "")) })
 		})
 	}
 	group.Wait()

@@ -27,6 +27,7 @@ type WhatIf struct {
 	Amend world.Amendment                                            // makes the rules since then; nil: they are the world's
 	Send  func(ctx context.Context, fork *World) (n uint64, e error) // submits events at that moment; nil: none
 	Alone bool                                                       // without what the world got after it
+	Seed  *uint64                                                    // where randomness comes from since then; nil: as it did
 
 	Ticks     uint64 // so many after the moment; 0: until the fork is idle if the world is, else as far as that is
 	UntilIdle bool   // until the fork is idle, also where the world is not
@@ -75,7 +76,7 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 		return nil, err
 	}
 	x = &Supposed{WhatIf: q, Last: math.MaxUint64, dir: cmp.Or(q.Copy, lw.dir)}
-	x.Forked, err = lw.Fork(ctx, q.Dir, ForkOptions{At: at, Effects: journal.ForkRecorded, Actor: q.Actor, Amend: q.Amend})
+	x.Forked, err = lw.Fork(ctx, q.Dir, ForkOptions{At: at, Effects: journal.ForkRecorded, Actor: q.Actor, Amend: q.Amend, Seed: q.Seed})
 	past.View(func(w *world.Moment) { x.came, x.idle = w.Time(), w.Idle() })
 	return x, err
 }

@@ -169,7 +169,7 @@ func TestFollowLeavesOutWhatItCannotRepeat(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.Step(ctx))
 	require.NoError(t, w.Update(func(w *world.World) error {
-		return worldtest.ErrorOf(w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent))
+		return worldtest.ErrorOf(w.Resume(ctx, reducer.Cell{Reducer: "bot", Key: "a"}, world.SkipEvent, "", ""))
 	}))
 	_, err = w.Submit(ctx, "skip", map[string]any{"to": "b"})
 	require.NoError(t, err)

@@ -33,6 +33,7 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	loaded = simulated(loaded)
 	out := &outside{left: s.Answers, used: make([]uint64, len(s.Answers)), given: make(map[string]host.Result)}
 	if faults := s.unknown(loaded.Manifest); faults != nil {
 		return faults, nil
@@ -64,6 +65,13 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 		return nil, err
 	}
 	return append(p.faults, out.unused()...), nil
+}
+
+// simulated returns the world with a simulated clock: a scenario waits for nothing.
+func simulated(loaded *source.Loaded) *source.Loaded {
+	m := *loaded.Manifest // which other scenarios are played with
+	m.Clock.Mode = ""
+	return &source.Loaded{Manifest: &m, Contents: loaded.Contents}
 }
 
 // unknown returns the names of effects and events that the world does not declare.

@@ -67,6 +67,36 @@ func plays(t *testing.T, text string) []string {
 	return faults
 }
 
+// A scenario waits for no wall clock, and the world that it is made of stays as it is.
+func TestARealWorldIsPlayedOnASimulatedClock(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"world.yaml": `world: nap
+clock: {mode: real, tick: 1m}
+reducers: {nap: {engine: starlark, source: nap.star}}
+events: {asked:}
+routing: [{event: asked, reducer: nap, key: event.data.who}]
+`,
+		"nap.star": `def reduce(ctx, state, event):
+    if event.name == "asked":
+        ctx.timer("24h", "awake")
+    return {"last": event.name, "at": ctx.time}
+`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	l, err := local.Read(filepath.Join(dir, "world.yaml"), local.Options{})
+	require.NoError(t, err)
+	all, err := scenario.Read("x.yaml", []byte(`
+given: [{event: asked, data: {who: ada}}, {run: 3}]
+expect: {cells: {nap/ada: {last: awake, at: 1441}}}`))
+	require.NoError(t, err)
+	faults, err := scenario.Play(t.Context(), l, &all[0], local.Options{})
+	require.NoError(t, err)
+	require.Empty(t, faults)
+	require.True(t, l.Manifest.Clock.Real())
+}
+
 func TestWhatIsAsExpected(t *testing.T) {
 	for name, text := range map[string]string{
 		"all of it": `

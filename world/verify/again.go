@@ -134,13 +134,39 @@ func (v *verifier) withdrawn(place string, key receipt.Key, x *invocation) {
 	x.move(ready)
 }
 
-// cancelled takes that an intent ended of which nothing was attempted: by a
+// cancelledByCell takes that a cell has cancelled what it waits for.
+func (v *verifier) cancelledByCell(place string, b *journal.IntentCancelled) {
+	x := v.decidedOn(b.Key)
+	switch {
+	case x.stage == unknown && !x.hidden:
+		v.orphan(place, b.Key, x, "its cell cancelled it, and nobody had asked for it")
+	case !v.reached(x) && !x.hidden:
+		v.orphan(place, b.Key, x, "its cell cancelled it, and a rollback had left it behind")
+	}
+	x.cancelled = append(x.cancelled, v.now)
+}
+
+// inThisWorld reports whether a record is in the history that goes on, and no parent's.
+func (v *verifier) inThisWorld(record journal.Seq) bool {
+	return record > v.fork && v.inHistory(record)
+}
+
+// endsCancelled reports whether a record is the end that follows where a cell has
+// cancelled an intent: at once, or when the attempt is given back.
+func (v *verifier) endsCancelled(x *invocation) bool {
+	last := len(x.cancelled) - 1
+	return v.cause != 0 && last >= 0 &&
+		(x.cancelled[last] == v.cause || x.by == v.cause && slices.ContainsFunc(x.cancelled, v.inHistory))
+}
+
+// cancelled takes that an intent ended of which nothing was attempted: by its cell, by a
 // rollback, or by the receipt that gave the attempt back after one.
 func (v *verifier) cancelled(place string, key receipt.Key, x *invocation) {
 	byRollback := len(v.turnings) > 0 && v.turnings[len(v.turnings)-1].record == v.cause
 	switch {
 	case !x.is(ready, parked) || x.last.attempt > x.returned && !x.hidden:
 		v.orphan(place, key, x, "it was cancelled, and it was attempted or had ended")
+	case v.endsCancelled(x):
 	case !byRollback && x.by != v.cause || v.reached(x):
 		v.orphan(place, key, x, "it was cancelled, and no rollback left it behind")
 	}

@@ -15,7 +15,7 @@ type stage uint8
 const (
 	unknown      stage = iota // nobody decided about it
 	denied                    // for good, or until a rollback leads to it again
-	cancelled                 // by a rollback, before anything was attempted; the same
+	cancelled                 // by its cell or a rollback, before anything was attempted; the same
 	parked                    // waits for approval
 	approved                  // a person did; the gate has still to agree
 	refused                   // a person did; the denial follows at once
@@ -46,6 +46,7 @@ type invocation struct {
 	returned  uint64        // attempts that were given back: nothing was done
 	by        journal.Seq   // the receipt that gave the last of them back
 	asked     []journal.Seq // records at which it was asked for: several where rollbacks led there again
+	cancelled []journal.Seq // records in which its cell cancelled it
 	hidden    bool          // a payload that is gone may have said more of it
 	duplicate bool          // reported
 	orphan    bool          // reported
@@ -120,6 +121,8 @@ func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 		v.resolved(place, b)
 	case *journal.Confirmed:
 		v.confirmed(place, b)
+	case *journal.IntentCancelled:
+		v.cancelledByCell(place, b)
 	case *journal.IntentEnded:
 		v.ended(place, b)
 	}
@@ -158,6 +161,8 @@ func (v *verifier) started(place string, b *journal.Started) {
 		v.duplicate(place, b.Key, x, "it was started before")
 	case b.Attempt != x.last.attempt+1:
 		v.duplicate(place, b.Key, x, "the attempt is not the next one")
+	case slices.ContainsFunc(x.cancelled, v.inThisWorld):
+		v.duplicate(place, b.Key, x, "it was started after its cell had cancelled it")
 	}
 	x.move(flying)
 	x.last = tried{b.Attempt, b.Nonce}
@@ -296,7 +301,7 @@ func (v *verifier) ended(place string, b *journal.IntentEnded) {
 		v.cancelled(place, b.Key, x)
 	case x.hidden, x.stage == compensating:
 		x.move(endedAs(b.Outcome))
-	case x.is(resolved, ending):
+	case x.is(resolved, ending), x.is(ready, parked) && v.endsCancelled(x):
 		x.move(ended)
 	case x.is(ended, denied, cancelled, answered, compensated):
 		v.duplicate(place, b.Key, x, "it had ended before")

@@ -26,6 +26,27 @@ type Cell struct {
 	At      journal.Seq      `json:"at"` // the record of the moment
 }
 
+// Resumed is a parked cell that a person lets go on.
+type Resumed struct {
+	Cell   string      `json:"cell"`
+	Record journal.Seq `json:"record"`
+	Actor  string      `json:"actor"`
+	Reason string      `json:"reason"` // empty: none was given
+}
+
+// ParkedCells returns the names of the cells that wait for a person, by name, no more than so
+// many.
+func (j Journal) ParkedCells(most int) (names []string) {
+	j.Local.View(func(w *world.Moment) {
+		for _, v := range w.Cells() {
+			if v.Parked && len(names) < most {
+				names = append(names, v.Cell.String())
+			}
+		}
+	})
+	return names
+}
+
 // LineOfCell returns a cell as lists have it.
 func LineOfCell(v world.CellView) CellLine {
 	line := CellLine{Cell: v.Cell.String(), N: v.N, Mailbox: len(v.Mail), Parked: v.Parked}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -105,9 +106,9 @@ func words(e *Entry) string {
 	switch b := e.Body.(type) {
 	case *journal.Resumed:
 		if b.Skip {
-			return "{cell}resumed, without the event that failed"
+			return "{cell}resumed, without the event that failed[, says {actor}][: {reason}]"
 		}
-		return "{cell}resumed, with the event that failed"
+		return "{cell}resumed, with the event that failed[, says {actor}][: {reason}]"
 	case *journal.IntentParked:
 		if b.Deadline == receipt.NoDeadline {
 			return "{cell}intent {key} {kind} parked[ by {rules}]  {params}"
@@ -205,7 +206,7 @@ func (t Describer) fill(words string, body journal.Body) string {
 func (t Describer) field(body journal.Body, name string) string {
 	b := reflect.ValueOf(body).Elem()
 	for i := range b.NumField() {
-		if b.Type().Field(i).Tag.Get("json") != name {
+		if tag, _, _ := strings.Cut(b.Type().Field(i).Tag.Get("json"), ","); tag != name {
 			continue
 		}
 		switch v := b.Field(i).Interface().(type) {
@@ -215,8 +216,24 @@ func (t Describer) field(body journal.Body, name string) string {
 			return Short(v)
 		case journal.Hash:
 			return v.String()[:12]
+		case journal.Seq:
+			if v == 0 {
+				return ""
+			}
+			return fmt.Sprint(v)
+		case []journal.Seq:
+			var ids []string
+			for _, id := range v {
+				ids = append(ids, fmt.Sprintf("#%d", id))
+			}
+			return strings.Join(ids, ", ")
 		case []string:
 			return Visible(strings.Join(v, ", "), "")
+		case *uint64:
+			if v == nil {
+				return ""
+			}
+			return strconv.FormatUint(*v, 10)
 		case string:
 			if name == "cell" {
 				return t.of(v)

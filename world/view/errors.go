@@ -148,6 +148,7 @@ func faultsOfInput() []Fault {
 		{is(world.ErrBadTick), "tick-passed", conflict, ExitFailed, ""},
 		{is(world.ErrRealClock), "real-clock", conflict, ExitFailed, ""},
 		{is(world.ErrClock), "clock-kept", conflict, ExitFailed, ""},
+		{is(world.ErrSeed), "seed-kept", unprocessable, ExitUsage, ""},
 		{is(world.ErrNoCell, world.ErrNoIntent), "not-found", missing, ExitUsage, ""},
 		{is(world.ErrNotWaiting), "not-waiting", conflict, ExitFailed, ""},
 		{is(world.ErrOtherParams), "other-params", conflict, ExitConflict, ""},
@@ -156,7 +157,8 @@ func faultsOfInput() []Fault {
 		{is(ErrState), "malformed", http.StatusBadRequest, ExitUsage, StateNames()},
 		{is(ErrOrder, ErrKind, ErrPrefix, ErrKeys), "", 0, ExitUsage, ""},
 		{is(world.ErrConfirmationRequired), "", 0, ExitUndecided, ""},
-		{is(world.ErrUnconfirmed, world.ErrNotParked, world.ErrNoEffect), "", 0, ExitFailed, ""},
+		{is(world.ErrNotParked), "not-parked", conflict, ExitFailed, ""},
+		{is(world.ErrUnconfirmed, world.ErrNoEffect), "", 0, ExitFailed, ""},
 	}
 }
 

@@ -28,8 +28,9 @@ type Outside struct {
 	// Performed are the attempts that the world had performed, oldest first,
 	// whatever became of them. A Crash does not change it.
 	Performed []receipt.Permit
-	// Unbegun, if set, says of an attempt that a rollback leaves behind whether
-	// nobody has begun it: then it is no longer one of Performed.
+	// Unbegun, if set, says of an attempt that a rollback leaves behind, or that its
+	// cell has cancelled, whether nobody has begun it: then it is no longer one of
+	// Performed.
 	Unbegun func(t receipt.Task) bool
 
 	world   string
@@ -72,7 +73,15 @@ func (o *Outside) Start(tasks []receipt.Task) {
 			o.recover(t)
 			continue
 		case receipt.Withdraw:
-			o.withdraw(t)
+			if o.unbegun(t) {
+				o.answers = append(o.answers, receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: receipt.Withdraw, Unbegun: true})
+			}
+			continue
+		case receipt.GiveBack:
+			if o.unbegun(t) {
+				t.Work = receipt.Perform
+				o.Reply(t, GivenBack())
+			}
 			continue
 		case receipt.Perform:
 			o.Performed = append(o.Performed, t.Permit)
@@ -85,16 +94,23 @@ func (o *Outside) Start(tasks []receipt.Task) {
 	}
 }
 
-func (o *Outside) withdraw(t receipt.Task) {
+// GivenBack is the reply of a host that has not begun an attempt and never will.
+func GivenBack() Reply {
+	return Reply{Status: receipt.StatusCancelled, Class: receipt.OutcomeRetryableFailure, Unsent: true}
+}
+
+// unbegun takes back an attempt to perform that nobody has begun, and reports whether
+// it was one.
+func (o *Outside) unbegun(t receipt.Task) bool {
 	same := func(x receipt.Task) bool {
 		return x.Work == receipt.Perform && x.Key == t.Key && x.Attempt == t.Attempt
 	}
 	if o.Unbegun == nil || !slices.ContainsFunc(o.tasks, same) || !o.Unbegun(t) {
-		return
+		return false
 	}
 	o.tasks = slices.DeleteFunc(o.tasks, same)
 	o.Performed = slices.DeleteFunc(o.Performed, func(p receipt.Permit) bool { return p.Key == t.Key && p.Attempt == t.Attempt })
-	o.answers = append(o.answers, receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: receipt.Withdraw, Unbegun: true})
+	return true
 }
 
 func (o *Outside) recover(t receipt.Task) {

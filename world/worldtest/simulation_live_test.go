@@ -27,7 +27,7 @@ import (
 //
 // SEED and SIM_RUNS are as for TestSimulation.
 func TestSimulationOfLiveEffects(t *testing.T) {
-	first, runs := seeds(t, fewEffects)
+	first, runs := fault.Seeds(t, fewEffects, manyRuns)
 	loaded, err := source.Load(filepath.Join("testdata", "bots", "world.yaml"))
 	require.NoError(t, err)
 	seed := first
@@ -48,6 +48,7 @@ func TestSimulationOfLiveEffects(t *testing.T) {
 		require.Empty(t, struck.Never())
 		for _, what := range []string{
 			"performed", "done", "verified", "approve", "deny", "executed", "not_executed", "committed", "failed", "denied", "confirmed",
+			"given back", "timers cancelled", "timers fired", "cancelled", "told apart",
 		} {
 			require.NotZero(t, total[what], what)
 		}
@@ -98,6 +99,7 @@ func newLiveSimulation(t *testing.T, seed uint64, loaded *source.Loaded, total m
 		{Name: "ask", When: `intent.kind == "tool.d"`, Decide: manifest.DecideRequireApproval},
 	}
 	s.out.Play = s.perform
+	s.out.Unbegun = s.unbegun
 	s.w = New(t, m, loaded.Contents, Options{
 		Outside: s.out, BatchRecords: 1 + rng.IntN(12), CheckpointRecords: journal.Seq(1 + rng.IntN(60)),
 	})
@@ -142,6 +144,17 @@ func (s *liveSimulation) perform(t receipt.Task) {
 		s.done[t.Key]++
 	}
 	s.fates[at] = r
+}
+
+// unbegun says of some attempts that never left that nobody has begun them.
+func (s *liveSimulation) unbegun(t receipt.Task) bool {
+	at := attemptOf{t.Key, t.Attempt}
+	if !s.fates[at].Unsent || s.rng.IntN(3) == 0 {
+		return false
+	}
+	delete(s.fates, at)
+	s.total["given back"]++
+	return true
 }
 
 func (s *liveSimulation) permitted(t receipt.Task) bool {
@@ -207,7 +220,14 @@ func (s *liveSimulation) disturb() {
 		case 0, 1:
 			do := make([]any, s.rng.IntN(4))
 			for i := range do {
-				do[i] = map[string]any{"effect": "tool." + cellName(s.rng), "param": "p"}
+				switch s.rng.IntN(8) {
+				case 0:
+					do[i] = map[string]any{"timer": 1 + s.rng.IntN(3), "tag": []string{"p", "q"}[s.rng.IntN(2)]}
+				case 1:
+					do[i] = map[string]any{"cancel": []string{"p", "q"}[s.rng.IntN(2)]}
+				default:
+					do[i] = map[string]any{"effect": "tool." + cellName(s.rng), "param": []string{"p", "q"}[s.rng.IntN(2)]}
+				}
 			}
 			s.try(s.w.TrySubmit("go", map[string]any{"to": cellName(s.rng), "do": do}))
 		case 2:
@@ -390,6 +410,7 @@ func (s *liveSimulation) judge() {
 			require.Fail(s.t, "it has not ended", "%s is %s", e.Intent.Step, e.State)
 		}
 	}
+	s.cancelled()
 	s.w.RequireReplay()
 	r, err := verify.Verify(s.t.Context(), s.w.Journal, verify.Config{Keys: s.w.cfg.Keys, Anchor: s.w.Status().Head})
 	require.NoError(s.t, err)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,7 +36,7 @@ var errLate = errors.New("no answer yet")
 //
 // Run n of SEED=s is the first run of SEED=s+n. SIM_RUNS says how many to do.
 func TestSimulation(t *testing.T) {
-	first, runs := seeds(t, fewWorlds)
+	first, runs := fault.Seeds(t, fewWorlds, manyRuns)
 	loaded, err := source.Load(filepath.Join("testdata", "bots", "world.yaml"))
 	require.NoError(t, err)
 	seed := first
@@ -55,25 +53,6 @@ func TestSimulation(t *testing.T) {
 	if runs >= fewWorlds { // the simulation does what it is for
 		require.Empty(t, total.Never())
 	}
-}
-
-// seeds returns the first seed of a simulation and how many runs it has, few where nobody
-// asks for more.
-func seeds(t *testing.T, few int) (first uint64, runs int) {
-	t.Helper()
-	first, runs = 1, few
-	if s := os.Getenv("SEED"); s != "" {
-		var err error
-		first, err = strconv.ParseUint(s, 10, 64)
-		require.NoError(t, err)
-		runs = manyRuns
-	}
-	if s := os.Getenv("SIM_RUNS"); s != "" {
-		var err error
-		runs, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
-	return first, runs
 }
 
 // simulate lives one random world.
@@ -212,6 +191,10 @@ func acts(rng *rand.Rand, depth int) []any {
 			act["random"] = 100
 		case 3, 4:
 			act["timer"] = 1 + rng.IntN(3)
+			act["tag"] = []string{"", cellName(rng)}[rng.IntN(2)]
+			if rng.IntN(3) == 0 {
+				act = map[string]any{"cancel": cellName(rng)}
+			}
 		case 5, 6, 7, 8:
 			act["effect"] = []string{"tool.a", "tool.b", "tool.bad", "other.x"}[rng.IntN(4)]
 			act["param"] = cellName(rng)

@@ -45,6 +45,7 @@ type Options struct {
 	Answer    Script                          // performs all effects, as deterministic ones, instead of the manifest's adapters
 	Outside   *Outside                        // performs all effects, as live ones, instead of Answer
 	Journal   *Journal                        // default: a new one
+	Seed      *uint64                         // of a Fork; nil: as its parent's
 	Clock     *Clock                          // of worlds whose clock is real; nil: their time jumps, as if it were simulated
 
 	// BatchRecords and CheckpointRecords are those of world.Config.
@@ -141,7 +142,7 @@ func (w *World) Fork(effects journal.ForkEffects, o Options) *World {
 	w.t.Helper()
 	o.Journal = w.Journal.Clone()
 	f := &World{Journal: o.Journal, t: w.t, cfg: config(w.t, o)}
-	require.NoError(w.t, world.Fork(w.t.Context(), f.cfg, journal.Forked{World: o.ID, Effects: effects, Actor: "worldtest"}, nil))
+	require.NoError(w.t, world.Fork(w.t.Context(), f.cfg, journal.Forked{World: o.ID, Effects: effects, Actor: "worldtest", Seed: o.Seed}, nil))
 	var err error
 	f.World, err = world.Open(f.cfg)
 	require.NoError(w.t, err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,18 +34,7 @@ const (
 //
 // SEED and SIM_RUNS are as for TestSimulation.
 func TestSimulationOfDisks(t *testing.T) {
-	first, runs := uint64(1), fewRuns
-	if text := os.Getenv("SEED"); text != "" {
-		var err error
-		first, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-		runs = manyRuns
-	}
-	if text := os.Getenv("SIM_RUNS"); text != "" {
-		var err error
-		runs, err = strconv.Atoi(text)
-		require.NoError(t, err)
-	}
+	first, runs := fault.Seeds(t, fewRuns, manyRuns)
 	struck := fault.NewStruck(fault.Disks)
 	seed := first
 	defer func() {

@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"io"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/worldkernel/worldkernel/internal/fault"
 )
 
 // trouble is what a disk does to one process.
@@ -60,7 +61,7 @@ type failing struct {
 
 func newFailing(mem *vfs.MemFS, t trouble, rng *rand.Rand) *failing {
 	f := &failing{mem: mem, trouble: t, rng: rng}
-	f.FS = reusing{errorfs.Wrap(tearing{takingTurns{mem, &f.mu}, f}, errorfs.InjectorFunc(f.inject))}
+	f.FS = fault.Disk(tearing{fault.TakingTurns(mem, &f.mu), f}, errorfs.InjectorFunc(f.inject))
 	return f
 }
 
@@ -138,36 +139,6 @@ func (f *failing) powerCut() {
 	unsynced := map[string]int{"power cut, unsynced lost": 0, "power cut, unsynced mixed": 50, "power cut, unsynced kept": 100}
 	f.cut = f.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: unsynced[f.trouble.fault], RNG: f.rng})
 	f.hit.Store(true)
-}
-
-// takingTurns does under a mutex what files in memory cannot do while they are copied.
-type takingTurns struct {
-	vfs.FS
-
-	mu *sync.Mutex
-}
-
-func (f takingTurns) Link(from, to string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.FS.Link(from, to)
-}
-
-func (f takingTurns) Lock(name string) (io.Closer, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.FS.Lock(name)
-}
-
-// reusing stands before errorfs, which hands out a file that is to be written over as it
-// is: none of its operations would be seen.
-type reusing struct{ vfs.FS }
-
-func (f reusing) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	if err := f.Rename(from, to); err != nil {
-		return nil, err
-	}
-	return f.OpenReadWrite(to, category)
 }
 
 const tornWrite = "write torn"

@@ -1,14 +1,14 @@
 //go:build unix
 
-package api
+package file
 
 import (
 	"math"
 	"syscall"
 )
 
-// descriptors returns how many files and connections the process may have open.
-func descriptors() int {
+// Descriptors returns how many files and connections the process may have open.
+func Descriptors() int {
 	var is syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &is); err != nil || is.Cur > math.MaxInt32 {
 		return math.MaxInt32

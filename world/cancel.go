@@ -1,0 +1,148 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// cancelTags takes back what a cell has asked for, in the steps before, under the tags
+// that a step cancels: a timer does not fire, an intent that is not under way ends, and
+// of all others the receipt is told apart, also where it has come already.
+func (k *kernel) cancelTags(c *cell, step journal.Seq) {
+	receipts := c.mail.cancel(k.out.Cancels)
+	intents := k.wanted(c, k.out.Cancels)
+	for _, tag := range k.out.Cancels {
+		if timer := k.stopTimer(c, tag); timer != 0 || receipts[tag] != nil {
+			k.writeCancelled(c, tag, timer, receipts[tag], step)
+		}
+		for _, e := range intents[tag] {
+			k.cancelIntent(c, e, step)
+		}
+	}
+}
+
+// wanted returns the intents that a cell waits for and has not cancelled, by those of
+// some tags that they have.
+func (k *kernel) wanted(c *cell, tags []string) map[string][]*receipt.Entry {
+	out := make(map[string][]*receipt.Entry, len(tags))
+	for _, tag := range tags {
+		out[tag] = nil
+	}
+	for _, key := range c.awaits {
+		e := k.ledger.Entry(key)
+		if of, is := out[e.Intent.Tag]; is && !slices.Contains(c.cancelled, key) {
+			out[e.Intent.Tag] = append(of, e)
+		}
+	}
+	return out
+}
+
+// cancelIntent notes that a cell has cancelled an intent that it waits for. What is not
+// under way ends; an attempt that nobody has begun is given back.
+func (k *kernel) cancelIntent(c *cell, e *receipt.Entry, step journal.Seq) {
+	b := journal.IntentCancelled{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: c.name, Attempt: e.Attempt}
+	id := k.note(journal.KindCancelled, step, &b)
+	c.cancelled = append(c.cancelled, e.Intent.Key)
+	switch {
+	case e.State == receipt.StateOpen, e.State == receipt.StateParked && e.Deadline != 0:
+		k.endCancelled(e, id)
+	case e.State == receipt.StateInFlight:
+		k.tasks = append(k.tasks, receipt.Task{Work: receipt.GiveBack, Permit: k.permit(e)})
+	}
+}
+
+// cancelledByCell reports whether the cell that asked for an intent, and waits for it, has
+// cancelled it: no attempt of it begins any more.
+func (k *kernel) cancelledByCell(e *receipt.Entry) bool {
+	asker, err := reducer.ParseCell(e.Intent.Cell)
+	c := k.cells[asker]
+	return err == nil && c != nil && slices.Contains(c.cancelled, e.Intent.Key)
+}
+
+// endCancelled ends an intent that its cell has cancelled and that is not under way.
+// What is reserved for the attempt that will not be comes back; what an attempt may have
+// cost of which nobody knows does not.
+func (k *kernel) endCancelled(e *receipt.Entry, cause journal.Seq) {
+	status, code, why := receipt.StatusRejected, codeCancelled, "its cell cancelled it before the next attempt"
+	switch {
+	case e.Untouched():
+		status, why = receipt.StatusCancelled, "its cell cancelled it before anything was attempted"
+		k.release(e)
+	case e.Uncertain:
+		code, why = codeInDoubt, "its cell cancelled it, and nobody can tell whether an attempt before happened"
+		k.releaseCall(e)
+	default:
+		k.release(e)
+	}
+	payload := journal.Explanation(code, why)
+	id := k.writeEnded(e, cause, status, receipt.OutcomePermanentFailure, payload)
+	k.ledger.Withdraw(e, uint64(id))
+	k.deliverReceipt(e, id, status, payload)
+}
+
+// cancel has the receipts of some tags that wait, and are not told apart yet, be told
+// apart. It returns what brought them, by tag.
+func (m *mailbox) cancel(tags []string) map[string][]journal.Seq {
+	records := make(map[string][]journal.Seq, len(tags))
+	for _, tag := range tags {
+		records[tag] = nil
+	}
+	for i, x := range m.all() {
+		if x.name != reducer.ReceiptEvent || isCancelled(x.data) {
+			continue
+		}
+		tag := tagOf(x.data)
+		if of, is := records[tag]; is {
+			m.all()[i].data = cancelled(x.data)
+			records[tag] = append(of, x.record)
+		}
+	}
+	return records
+}
+
+// takeBack takes a receipt out of the mailbox again, whose end the cell then waits for
+// as before, and returns what it would have been told.
+func (c *cell) takeBack(key receipt.Key, at int) journal.Data {
+	data := c.mail.all()[at].data
+	c.mail.remove(at)
+	c.awaits = append(c.awaits, key)
+	if isCancelled(data) {
+		c.cancelled = append(c.cancelled, key)
+		data = append(journal.Data{receiptHead}, data[1:len(data)-len(cancelledPair())]...)
+	}
+	return data
+}
+
+// tagOf returns the tag of a receipt event.
+func tagOf(data journal.Data) string {
+	raw, err := canon.Lookup(data, "tag")
+	if err != nil {
+		return ""
+	}
+	return canon.NewReader(raw).Text()
+}
+
+// receiptHead begins the data of a receipt event: a map of 4, or of one more where it is
+// told apart.
+const receiptHead = 0xa4
+
+func isCancelled(data journal.Data) bool { return data[0] == receiptHead+1 }
+
+// cancelled returns the data of a receipt event that its cell is to tell apart, because
+// it has cancelled the intent.
+func cancelled(data journal.Data) journal.Data {
+	if isCancelled(data) {
+		return data
+	}
+	return slices.Concat(journal.Data{receiptHead + 1}, data[1:], cancelledPair())
+}
+
+// cancelledPair is what a receipt event has more that is told apart. It stands last:
+// its key is the longest.
+func cancelledPair() journal.Data {
+	return canon.AppendBool(canon.AppendText(nil, "cancelled"), true)
+}
