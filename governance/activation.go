@@ -26,10 +26,10 @@ type variable struct {
 // ofPolicies returns all that policies may look at, sorted by name.
 func ofPolicies() []variable {
 	return []variable{
-		{"budget.bytes", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(unitBytes)) }},
-		{"budget.calls", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(unitCalls)) }},
-		{"budget.micros", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(unitMicros)) }},
-		{"budget.tokens", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(unitTokens)) }},
+		{"budget.bytes", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitBytes)) }},
+		{"budget.calls", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitCalls)) }},
+		{"budget.micros", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitMicros)) }},
+		{"budget.tokens", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitTokens)) }},
 		{"cap.expires", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.grant.Expires)) }},
 		{"cap.name", cel.StringType, func(a *activation) ref.Val { return types.String(a.grant.name) }},
 		{"cap.type", cel.StringType, func(a *activation) ref.Val { return types.String(a.grant.Type) }},

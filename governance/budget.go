@@ -1,7 +1,6 @@
 package governance
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -9,36 +8,83 @@ import (
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// Account is what one budget has been used for. The zero value is unused. For
-// every unit that the budget bounds, Spent + Reserved never exceeds it while
-// every Reserve was a Decision's.
+// The versions of how budgets are counted.
+const (
+	budgetVersion1 = "budget/1" // what an attempt may cost is set aside when it is asked for
+	budgetVersion2 = "budget/2" // when it starts: docs/adr/0034-what-an-attempt-may-cost-is-set-aside-when-it-starts.md
+)
+
+// BudgetVersions returns the versions of [manifest.EngineBudget] that there are, oldest
+// first.
+func BudgetVersions() []string { return []string{budgetVersion1, budgetVersion2} }
+
+// Account is what one budget has been used for, since it renewed. The zero value is
+// unused. For every unit that the budget bounds, Spent + Reserved + Kept never exceeds it
+// while every Reserve was a Decision's, or Room's.
 type Account struct {
 	Spent    receipt.Cost `cbor:"spent,omitzero" json:"spent,omitzero"`       // used, as far as it was reserved; never comes back but by Return
 	Reserved receipt.Cost `cbor:"reserved,omitzero" json:"reserved,omitzero"` // set aside for effects that are not settled
 	Overrun  receipt.Cost `cbor:"overrun,omitzero" json:"overrun,omitzero"`   // used beyond what was reserved; gone like Spent
+
+	// Set aside for attempts that are over, of which nobody knows what they used: gone,
+	// too. Under version 1 it is a part of Reserved.
+	Kept  receipt.Cost  `cbor:"kept,omitzero" json:"kept,omitzero"`
+	Since manifest.Tick `cbor:"since,omitempty" json:"since,omitempty"` // when the budget renewed last before it was drawn on
+}
+
+// window returns the tick at which a budget renewed last; 0 where it never does.
+func window(limit *manifest.Budget, now manifest.Tick) manifest.Tick {
+	if limit.Per == 0 {
+		return 0
+	}
+	return now - now%limit.Per
+}
+
+// renews returns the tick at which a budget renews next; 0: never.
+func renews(limit *manifest.Budget, now manifest.Tick) manifest.Tick {
+	if limit.Per == 0 {
+		return 0
+	}
+	return window(limit, now) + limit.Per
+}
+
+// At returns what a budget has been used for at a tick; a may be nil: for nothing. Where
+// it has renewed, all that is gone is there again, and what is reserved stays so: it is
+// counted when the attempt ends.
+func (a *Account) At(limit *manifest.Budget, now manifest.Tick) Account {
+	began := window(limit, now)
+	switch {
+	case a == nil:
+		return Account{Since: began}
+	case a.Since < began:
+		return Account{Reserved: a.Reserved, Since: began}
+	default:
+		return *a
+	}
 }
 
 // Accounts are those of the three budgets that an effect has to fit in: of its
 // capability, of its cell and of the world. An account that is nil is unused
 // and stays so; Gate.Budgeted says which ones are needed.
 //
-// Every attempt goes Reserve, Start, Settle; or Reserve, Release where it is
-// not started after all; or Reserve, Start, Return and Release of the rest where
-// nothing had left.
+// Under version 1 every attempt goes Reserve, Start, Settle; or Reserve, Release where it
+// is not started after all; or Reserve, Start, Return and Release of the rest where
+// nothing had left. Under version 2 it goes Reserve when it starts, and Gate.Settle, Keep
+// or Release when it is over.
 type Accounts struct{ Cap, Cell, World *Account }
 
 // Reserve sets aside what a Decision says.
 func (a Accounts) Reserve(c receipt.Cost) {
 	a.each(func(a *Account) {
 		for u := range unitCount {
-			*u.of(&a.Reserved) = satAdd(*u.of(&a.Reserved), *u.of(&c))
+			*u.Of(&a.Reserved) = satAdd(*u.Of(&a.Reserved), *u.Of(&c))
 		}
 	})
 }
 
 // Start spends the call of an attempt for which c was reserved.
 func (a Accounts) Start(c receipt.Cost) {
-	a.each(func(a *Account) { unitCalls.move(a, min(c.Calls, 1)) })
+	a.each(func(a *Account) { UnitCalls.move(a, min(c.Calls, 1)) })
 }
 
 // Return takes the call of a started attempt back: nothing had left.
@@ -54,13 +100,13 @@ func (a Accounts) Settle(reserved, actual receipt.Cost) {
 	actual.Calls, reserved.Calls = 0, 0
 	a.each(func(a *Account) {
 		for u := range unitCount {
-			set, used := *u.of(&reserved), *u.of(&actual)
+			set, used := *u.Of(&reserved), *u.Of(&actual)
 			if set == 0 || used == 0 {
 				continue
 			}
 			spent := u.move(a, min(used, set))
-			*u.of(&a.Reserved) = satSub(*u.of(&a.Reserved), set-min(used, set))
-			*u.of(&a.Overrun) = satAdd(*u.of(&a.Overrun), used-spent)
+			*u.Of(&a.Reserved) = satSub(*u.Of(&a.Reserved), set-min(used, set))
+			*u.Of(&a.Overrun) = satAdd(*u.Of(&a.Overrun), used-spent)
 		}
 	})
 }
@@ -69,8 +115,8 @@ func (a Accounts) Settle(reserved, actual receipt.Cost) {
 // does not name, where that is known to be all.
 func (a Accounts) Free(reserved, actual receipt.Cost) {
 	for u := range unitCount {
-		if *u.of(&actual) != 0 {
-			*u.of(&reserved) = 0
+		if *u.Of(&actual) != 0 {
+			*u.Of(&reserved) = 0
 		}
 	}
 	reserved.Calls = 0
@@ -82,7 +128,7 @@ func (a Accounts) Free(reserved, actual receipt.Cost) {
 func (a Accounts) Release(c receipt.Cost) {
 	a.each(func(a *Account) {
 		for u := range unitCount {
-			*u.of(&a.Reserved) = satSub(*u.of(&a.Reserved), *u.of(&c))
+			*u.Of(&a.Reserved) = satSub(*u.Of(&a.Reserved), *u.Of(&c))
 		}
 	})
 }
@@ -95,27 +141,32 @@ func (a Accounts) each(f func(*Account)) {
 	}
 }
 
-// unit is one of those that budgets are in.
-type unit uint8
+// Unit is one of those that budgets are in.
+type Unit uint8
 
+// The units.
 const (
-	unitCalls unit = iota
-	unitTokens
-	unitBytes
-	unitMicros
+	UnitCalls Unit = iota
+	UnitTokens
+	UnitBytes
+	UnitMicros
 	unitCount
 )
 
-func (u unit) String() string { return [unitCount]string{"calls", "tokens", "bytes", "micros"}[u] }
+// String returns the name of a unit, as manifests have it.
+func (u Unit) String() string { return [unitCount]string{"calls", "tokens", "bytes", "micros"}[u] }
 
-// of returns the field of a cost that is in u.
-func (u unit) of(c *receipt.Cost) *uint64 {
+// Units returns all units.
+func Units() []Unit { return []Unit{UnitCalls, UnitTokens, UnitBytes, UnitMicros} }
+
+// Of returns the field of a cost that is in u.
+func (u Unit) Of(c *receipt.Cost) *uint64 {
 	return [unitCount]*uint64{&c.Calls, &c.Tokens, &c.Bytes, &c.Micros}[u]
 }
 
 // move spends as much of n as is reserved, and returns how much that is.
-func (u unit) move(a *Account, n uint64) uint64 {
-	reserved, spent := u.of(&a.Reserved), u.of(&a.Spent)
+func (u Unit) move(a *Account, n uint64) uint64 {
+	reserved, spent := u.Of(&a.Reserved), u.Of(&a.Spent)
 	n = min(n, *reserved)
 	*reserved -= n
 	*spent = satAdd(*spent, n)
@@ -126,87 +177,116 @@ func (u unit) move(a *Account, n uint64) uint64 {
 func satAdd(a, b uint64) uint64 { return a + min(b, math.MaxUint64-a) }
 func satSub(a, b uint64) uint64 { return a - min(a, b) }
 
-// scope is one of the three budgets of an effect; its account may be nil.
+// amounts returns what a budget bounds, in each unit; 0: it does not.
+func amounts(b *manifest.Budget) receipt.Cost {
+	return receipt.Cost{Calls: b.Calls, Tokens: b.Tokens, Bytes: b.Bytes, Micros: b.Micros}
+}
+
+// scope is one of the three budgets of an effect.
 type scope struct {
+	of      Budgeted
 	budget  *manifest.Budget
-	account *Account
+	account Account // of now
+	renews  manifest.Tick
+}
+
+func newScope(of Budgeted, limit *manifest.Budget, account *Account, now manifest.Tick) scope {
+	return scope{of, limit, account.At(limit, now), renews(limit, now)}
+}
+
+// bounds returns how much of a unit there is; 0: it is not bounded.
+func (s *scope) bounds(u Unit) uint64 {
+	all := amounts(s.budget)
+	return *u.Of(&all)
 }
 
 // left returns what may still be reserved, and whether the scope bounds u.
-func (s scope) left(u unit) (uint64, bool) {
-	budget := receipt.Cost(*s.budget)
-	n := *u.of(&budget)
-	if n == 0 || s.account == nil {
-		return n, n != 0
-	}
-	for _, gone := range [...]*receipt.Cost{&s.account.Spent, &s.account.Reserved, &s.account.Overrun} {
-		n = satSub(n, *u.of(gone))
-	}
-	return n, true
+func (s *scope) left(u Unit) (uint64, bool) {
+	return satSub(s.rest(u), *u.Of(&s.account.Reserved)), s.bounds(u) != 0
 }
 
-// reserve returns what an effect has to reserve that costs at most maxCost:
-// nothing where no budget bounds anything. Else it says what is lacking.
-func reserve(scopes *[3]scope, maxCost manifest.Budget) (receipt.Cost, *shortage) {
-	var none manifest.Budget
-	if *scopes[0].budget == none && *scopes[1].budget == none && *scopes[2].budget == none {
+// rest returns what would be left if all that is reserved came back.
+func (s *scope) rest(u Unit) uint64 {
+	n := s.bounds(u)
+	for _, gone := range [...]*receipt.Cost{&s.account.Spent, &s.account.Overrun, &s.account.Kept} {
+		n = satSub(n, *u.Of(gone))
+	}
+	return n
+}
+
+// reserve returns what an effect has to reserve under version 1: nothing where no
+// budget bounds anything. Else it says what is lacking.
+func reserve(scopes *[3]scope, e *manifest.Effect) (receipt.Cost, *Shortage) {
+	if unbounded(scopes) {
 		return receipt.Cost{}, nil
 	}
-	most, out := receipt.Cost(maxCost), receipt.Cost{Calls: 1}
-	most.Calls = 1
-	for i, s := range scopes {
+	out := receipt.Cost{Calls: 1}
+	for i := range scopes {
 		for u := range unitCount {
+			s := &scopes[i]
 			left, bounded := s.left(u)
 			if !bounded {
 				continue
 			}
-			ask := *u.of(&most)
-			if ask == 0 || ask > left {
-				return receipt.Cost{}, &shortage{scope: i, unit: u, left: left, ask: ask}
+			ask, known := most(e, u)
+			if !known || ask > left {
+				return receipt.Cost{}, &Shortage{Of: s.of, Unit: u, Left: left, Ask: ask, Unknown: !known, Gone: true, Renews: s.renews}
 			}
-			*u.of(&out) = ask
+			*u.Of(&out) = ask
 		}
 	}
 	return out, nil
 }
 
-// shortage is what one of the three budgets has not enough of.
-type shortage struct {
-	scope     int
-	unit      unit
-	left, ask uint64 // ask is 0 where the effect does not say how much
+func unbounded(scopes *[3]scope) bool {
+	var none manifest.Budget
+	return *scopes[0].budget == none && *scopes[1].budget == none && *scopes[2].budget == none
+}
+
+// most returns how much of a unit an attempt of an effect costs at most, and whether the
+// effect says so.
+func most(e *manifest.Effect, u Unit) (uint64, bool) {
+	if u == UnitCalls {
+		return 1, true
+	}
+	n := [unitCount]*uint64{UnitTokens: e.MaxCost.Tokens, UnitBytes: e.MaxCost.Bytes, UnitMicros: e.MaxCost.Micros}[u]
+	if n == nil {
+		return 0, false
+	}
+	return *n, true
 }
 
 // budget turns an Allow into a denial where one of the three budgets has not
 // enough left, and else says what to reserve.
 func (a *activation) budget(allowed Decision) Decision {
-	scopes := a.scopes()
-	cost, short := reserve(&scopes, a.gate.effect(a.req.Kind).MaxCost)
+	scopes, e := a.scopes(), a.gate.effect(a.req.Kind)
+	var short *Shortage
+	if a.gate.AtStart() {
+		_, all := room(&scopes, e, receipt.Cost{})
+		short = firstGone(all)
+	} else {
+		allowed.Reserve, short = reserve(&scopes, e)
+	}
 	if short == nil {
-		allowed.Reserve = cost
 		return allowed
 	}
-	scope := [...]string{fmt.Sprintf("capability %q", a.grant.name), "cell " + a.req.Cell.String(), "the world"}[short.scope]
-	d := Decision{Code: CodeBudgetExceeded, Cap: a.grant.name}
-	d.Reason = fmt.Sprintf("the budget of %s has %d %s left, effect %q asks for %d", scope, short.left, short.unit, a.req.Kind, short.ask)
-	if short.ask == 0 {
-		d.Code = CodeNoMaxCost
-		d.Reason = fmt.Sprintf("effect %q declares no max_cost in %s, which the budget of %s bounds", a.req.Kind, short.unit, scope)
-	}
+	d := Decision{Cap: a.grant.name}
+	d.Code, d.Reason = short.Denies(a.req.Kind)
 	return d
 }
 
 // scopes returns the budgets of the capability, the cell and the world.
 func (a *activation) scopes() [3]scope {
+	now := a.req.Time
 	return [3]scope{
-		{&a.grant.Budget, a.capAccount()},
-		{&a.holder.budget, a.req.Accounts.Cell},
-		{&a.gate.manifest.Budget, a.req.Accounts.World},
+		newScope(Budgeted{ScopeCap, a.grant.name}, &a.grant.Budget, a.capAccount(), now),
+		newScope(Budgeted{ScopeCell, a.req.Cell.String()}, &a.holder.budget, a.req.Accounts.Cell, now),
+		newScope(Budgeted{ScopeWorld, ""}, &a.gate.manifest.Budget, a.req.Accounts.World, now),
 	}
 }
 
 // left returns what the tightest of the three budgets has left.
-func (a *activation) left(u unit) uint64 {
+func (a *activation) left(u Unit) uint64 {
 	least := uint64(math.MaxInt64)
 	for _, s := range a.scopes() {
 		if n, bounded := s.left(u); bounded {
@@ -233,9 +313,9 @@ func (a *activation) capAccount() *Account {
 
 // HasCall reports whether the budgets of an intent that the gate has allowed
 // have a call left for another attempt.
-func (g *Gate) HasCall(in *receipt.Intent, a Accounts) bool {
-	for _, s := range g.scopesOf(in, a) {
-		if left, bounded := s.left(unitCalls); bounded && left == 0 {
+func (g *Gate) HasCall(in *receipt.Intent, a Accounts, now manifest.Tick) bool {
+	for _, s := range g.scopesOf(in, a, now) {
+		if left, bounded := s.left(UnitCalls); bounded && left == 0 {
 			return false
 		}
 	}
@@ -244,14 +324,28 @@ func (g *Gate) HasCall(in *receipt.Intent, a Accounts) bool {
 
 // Again returns what to reserve for another attempt of an intent that the gate
 // has allowed, or false where its budgets have not enough left.
-func (g *Gate) Again(in *receipt.Intent, a Accounts) (receipt.Cost, bool) {
-	scopes := g.scopesOf(in, a)
-	cost, short := reserve(&scopes, g.effect(in.Kind).MaxCost)
+func (g *Gate) Again(in *receipt.Intent, a Accounts, now manifest.Tick) (receipt.Cost, bool) {
+	scopes := g.scopesOf(in, a, now)
+	cost, short := reserve(&scopes, g.effect(in.Kind))
 	return cost, short == nil
 }
 
-func (g *Gate) scopesOf(in *receipt.Intent, a Accounts) [3]scope {
+func (g *Gate) scopesOf(in *receipt.Intent, a Accounts, now manifest.Tick) [3]scope {
 	asker, _, _ := strings.Cut(in.Cell, "/")
 	ofCap, ofCell := g.manifest.Caps[in.Cap].Budget, g.manifest.Reducers[asker].Budget
-	return [3]scope{{&ofCap, a.Cap}, {&ofCell, a.Cell}, {&g.manifest.Budget, a.World}}
+	return [3]scope{
+		newScope(Budgeted{ScopeCap, in.Cap}, &ofCap, a.Cap, now),
+		newScope(Budgeted{ScopeCell, in.Cell}, &ofCell, a.Cell, now),
+		newScope(Budgeted{ScopeWorld, ""}, &g.manifest.Budget, a.World, now),
+	}
+}
+
+// Renew brings the accounts of an intent to a tick.
+func (g *Gate) Renew(in *receipt.Intent, a Accounts, now manifest.Tick) {
+	scopes := g.scopesOf(in, a, now)
+	for i, account := range [...]*Account{a.Cap, a.Cell, a.World} {
+		if account != nil {
+			*account = scopes[i].account
+		}
+	}
 }

@@ -21,12 +21,23 @@ func budgetGate(t require.TestingT, ofCap, ofCell, ofWorld, maxCost manifest.Bud
 	g, err := NewGate(&manifest.Manifest{
 		Reducers: map[string]manifest.Reducer{"agent": {Grants: []string{"all"}, Budget: ofCell}},
 		Caps:     map[string]manifest.Cap{"all": all},
-		Effects:  map[string]manifest.Effect{"tool.x": {Adapter: "stub", MaxCost: maxCost}},
+		Effects:  map[string]manifest.Effect{"tool.x": {Adapter: "stub", MaxCost: maxCostOf(maxCost)}},
 		Policies: append(policies, allow("anything", anything)),
 		Budget:   ofWorld,
 	}, nil)
 	require.NoError(t, err)
 	return g
+}
+
+// maxCostOf says what an attempt costs at most, but of the units that are 0.
+func maxCostOf(b manifest.Budget) manifest.MaxCost {
+	of := func(n uint64) *uint64 {
+		if n == 0 {
+			return nil
+		}
+		return &n
+	}
+	return manifest.MaxCost{Tokens: of(b.Tokens), Bytes: of(b.Bytes), Micros: of(b.Micros)}
 }
 
 func TestBudgetDeniesWhatIsNotLeft(t *testing.T) {
@@ -213,23 +224,23 @@ func TestAnotherAttemptNeedsItsBudgetAgain(t *testing.T) {
 	g := budgetGate(t, manifest.Budget{Tokens: 10}, none, manifest.Budget{Calls: 3}, manifest.Budget{Tokens: 4, Bytes: 1})
 	a := Accounts{Cap: new(Account), World: new(Account)}
 	for range 2 {
-		cost, ok := g.Again(in, a)
+		cost, ok := g.Again(in, a, 0)
 		require.True(t, ok)
 		require.Equal(t, receipt.Cost{Calls: 1, Tokens: 4}, cost)
 		a.Reserve(cost)
 	}
-	_, ok := g.Again(in, a) // 2 tokens are left
+	_, ok := g.Again(in, a, 0) // 2 tokens are left
 	require.False(t, ok)
-	require.True(t, g.HasCall(in, a))
+	require.True(t, g.HasCall(in, a, 0))
 	a.Reserve(receipt.Cost{Calls: 1})
-	require.False(t, g.HasCall(in, a))
+	require.False(t, g.HasCall(in, a, 0))
 
-	cost, ok := budgetGate(t, none, none, none, manifest.Budget{Tokens: 4}).Again(in, Accounts{})
+	cost, ok := budgetGate(t, none, none, none, manifest.Budget{Tokens: 4}).Again(in, Accounts{}, 0)
 	require.True(t, ok)
 	require.Zero(t, cost)
-	_, ok = budgetGate(t, none, manifest.Budget{Bytes: 9}, none, none).Again(in, Accounts{})
+	_, ok = budgetGate(t, none, manifest.Budget{Bytes: 9}, none, none).Again(in, Accounts{}, 0)
 	require.False(t, ok)
-	require.False(t, budgetGate(t, none, manifest.Budget{Calls: 1}, none, none).HasCall(in, Accounts{Cell: &Account{Spent: receipt.Cost{Calls: 1}}}))
+	require.False(t, budgetGate(t, none, manifest.Budget{Calls: 1}, none, none).HasCall(in, Accounts{Cell: &Account{Spent: receipt.Cost{Calls: 1}}}, 0))
 }
 
 func TestBudgetIsThatOfTheCapabilityInUse(t *testing.T) {

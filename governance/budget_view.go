@@ -34,7 +34,7 @@ func (s Scope) Has(name string, in *receipt.Intent) bool {
 func (a *Account) Used() receipt.Cost {
 	used := a.Spent
 	for u := range unitCount {
-		*u.of(&used) = satAdd(*u.of(&used), *u.of(&a.Overrun))
+		*u.Of(&used) = satAdd(*u.Of(&used), *u.Of(&a.Overrun))
 	}
 	return used
 }
@@ -42,7 +42,7 @@ func (a *Account) Used() receipt.Cost {
 // Sum returns what two costs are together.
 func Sum(a, b receipt.Cost) receipt.Cost {
 	for u := range unitCount {
-		*u.of(&a) = satAdd(*u.of(&a), *u.of(&b))
+		*u.Of(&a) = satAdd(*u.Of(&a), *u.Of(&b))
 	}
 	return a
 }
@@ -50,28 +50,35 @@ func Sum(a, b receipt.Cost) receipt.Cost {
 // Rest returns what a cost is more than another, in each unit.
 func Rest(a, b receipt.Cost) receipt.Cost {
 	for u := range unitCount {
-		*u.of(&a) = satSub(*u.of(&a), *u.of(&b))
+		*u.Of(&a) = satSub(*u.Of(&a), *u.Of(&b))
 	}
 	return a
 }
 
 // Bounded returns what of a cost is in units that a budget bounds.
 func Bounded(limit manifest.Budget, c receipt.Cost) receipt.Cost {
-	bounds := receipt.Cost(limit)
+	bounds := amounts(&limit)
 	for u := range unitCount {
-		if *u.of(&bounds) == 0 {
-			*u.of(&c) = 0
+		if *u.Of(&bounds) == 0 {
+			*u.Of(&c) = 0
 		}
 	}
 	return c
 }
 
-// Left returns what may still be reserved of a budget; account may be nil: unused. Units
-// that the budget does not bound are 0.
-func Left(limit manifest.Budget, account *Account) receipt.Cost {
+// Left returns what may still be reserved of a budget at a tick; account may be nil:
+// unused. Units that the budget does not bound are 0.
+func Left(limit manifest.Budget, account *Account, now manifest.Tick) receipt.Cost {
 	var out receipt.Cost
+	s := newScope(Budgeted{}, &limit, account, now)
 	for u := range unitCount {
-		*u.of(&out), _ = scope{&limit, account}.left(u)
+		*u.Of(&out), _ = s.left(u)
 	}
 	return out
 }
+
+// Amounts returns what a budget bounds, in each unit; 0: it does not.
+func Amounts(limit manifest.Budget) receipt.Cost { return amounts(&limit) }
+
+// Renews returns the tick at which a budget renews next; 0: never.
+func Renews(limit manifest.Budget, now manifest.Tick) manifest.Tick { return renews(&limit, now) }

@@ -34,9 +34,9 @@ func TestBudgetsAreConserved(t *testing.T) {
 			Caps:     map[string]manifest.Cap{"a": capFor(0, "*"), "b": capFor(0, "*")},
 			Policies: []manifest.Policy{allow("anything", anything)},
 			Effects: map[string]manifest.Effect{
-				"cheap": {MaxCost: manifest.Budget{Tokens: 1, Bytes: 1, Micros: 1}},
-				"dear":  {MaxCost: manifest.Budget{Tokens: 5, Bytes: 3, Micros: 20}},
-				"vague": {MaxCost: manifest.Budget{Tokens: 2}},
+				"cheap": {MaxCost: maxCostOf(manifest.Budget{Tokens: 1, Bytes: 1, Micros: 1})},
+				"dear":  {MaxCost: maxCostOf(manifest.Budget{Tokens: 5, Bytes: 3, Micros: 20})},
+				"vague": {MaxCost: maxCostOf(manifest.Budget{Tokens: 2})},
 			},
 			Budget: budgets[2],
 		}
@@ -141,9 +141,9 @@ func (b *books) settle(t *rapid.T) {
 	a.accounts.Settle(a.reserved, actual)
 	rest := a.reserved // what is settled: a unit without a cost stays reserved, for good
 	rest.Calls = 0
-	for u := unitTokens; u < unitCount; u++ {
-		if *u.of(&rest) == 0 || *u.of(&actual) == 0 {
-			*u.of(&rest), *u.of(&actual) = 0, 0 // bounded nowhere, or nobody knows
+	for u := UnitTokens; u < unitCount; u++ {
+		if *u.Of(&rest) == 0 || *u.Of(&actual) == 0 {
+			*u.Of(&rest), *u.Of(&actual) = 0, 0 // bounded nowhere, or nobody knows
 		}
 	}
 	a.accounts.each(func(account *Account) {
@@ -187,11 +187,11 @@ func (b *books) check() {
 		case "world":
 			budget = b.budgets[2]
 		}
-		most, held := receipt.Cost(budget), account.Spent
+		most, held := amounts(&budget), account.Spent
 		plus(&held, account.Reserved)
 		for u := range unitCount {
-			if bound := *u.of(&most); bound > 0 {
-				require.LessOrEqual(b.t, *u.of(&held), bound, "%s %s", name, u)
+			if bound := *u.Of(&most); bound > 0 {
+				require.LessOrEqual(b.t, *u.Of(&held), bound, "%s %s", name, u)
 			}
 		}
 	}

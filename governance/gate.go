@@ -13,7 +13,8 @@
 //     allow, unless a person has approved the effect; and where no rule matches
 //     the answer is deny.
 //  3. Budget. What the effect may cost at most must be left in the budgets of
-//     the capability, of the cell and of the world: see [Accounts].
+//     the capability, of the cell and of the world: see [Accounts]. What is only
+//     set aside for others counts as left: [Gate.Room] says when it can start.
 //
 // A decision is a function of manifest and request alone: the same two give the
 // same decision, letter for letter, on every machine. [Version] names what that
@@ -56,13 +57,15 @@ type Decision struct {
 	Cap     string       // the capability that fits or that failed; empty where none of several covers the kind
 	Rules   []string     // the deciding rules, in manifest order: those that deny if any, else those that require approval, else those that allow; none where a capability or budget decided
 	Reason  string       // one sentence with the failed value; empty where the verdict is Allow
-	Reserve receipt.Cost // where the verdict is Allow: what to reserve in the accounts before the attempt
+	Reserve receipt.Cost // where the verdict is Allow: what to reserve in the accounts now; nothing where that is done AtStart
 }
 
 // Gate judges effects under one manifest. It keeps scratch memory: use it from
 // one goroutine at a time.
 type Gate struct {
 	manifest   *manifest.Manifest
+	atStart    bool // what an attempt may cost is set aside when it starts
+	bounded    bool // there is a budget
 	effects    map[string]*manifest.Effect
 	undeclared manifest.Effect    // of a kind that is not
 	holders    map[string]*holder // reducers, and the operator
@@ -82,8 +85,13 @@ func NewGate(m *manifest.Manifest, ended func() bool) (*Gate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("governance: %w", err)
 	}
+	budgets, err := m.Engines.Version(manifest.EngineBudget, BudgetVersions())
+	if err != nil {
+		return nil, fmt.Errorf("governance: %w", err)
+	}
 	vars := ofPolicies()
 	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m, version), vars: newActivation(version, vars)}
+	g.atStart, g.bounded = budgets != budgetVersion1, hasBudget(m)
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		g.effects[kind] = &e
 	}
@@ -102,6 +110,19 @@ func NewGate(m *manifest.Manifest, ended func() bool) (*Gate, error) {
 		g.rules = append(g.rules, r)
 	}
 	return g, nil
+}
+
+// hasBudget reports whether a manifest has a budget.
+func hasBudget(m *manifest.Manifest) bool {
+	var none manifest.Budget
+	found := m.Budget != none
+	for _, c := range m.Caps { // order cannot show: one is enough
+		found = found || c.Budget != none
+	}
+	for _, r := range m.Reducers { // order cannot show: one is enough
+		found = found || r.Budget != none
+	}
+	return found
 }
 
 // Decide judges one effect. It keeps nothing of req and reserves nothing.

@@ -7,9 +7,12 @@ import (
 	"slices"
 )
 
-// EngineCEL is the engine of policies and transforms. With [EngineStarlark] it is
-// one whose version a manifest may name.
-const EngineCEL = "cel"
+// Engines that run rules. With [EngineStarlark] they are those whose versions a
+// manifest may name.
+const (
+	EngineCEL    = "cel"    // of policies and transforms
+	EngineBudget = "budget" // that counts what effects use up
+)
 
 // Engines are versions of engines, by the engines' names. An engine that is not
 // named has the first version that there was of it: manifests from before there
@@ -37,12 +40,12 @@ func (e Engines) Version(name string, carried []string) (string, error) {
 	return v, nil
 }
 
-// engines notes other engines. What is allowed depends on that of policies.
+// engines notes other engines. What is allowed depends on those of policies and budgets.
 func (r *risks) engines(path string, a, b Engines) {
-	for _, name := range []string{EngineCEL, EngineStarlark} {
+	for _, name := range []string{EngineBudget, EngineCEL, EngineStarlark} {
 		was, is := cmp.Or(a[name], "the first version"), cmp.Or(b[name], "the first version")
 		text := fmt.Sprintf("%s, not %s", is, was)
-		if name == EngineCEL {
+		if name != EngineStarlark {
 			r.unclear(path+"/"+name, "engine "+name, text, was != is)
 		} else if was != is {
 			r.add(Neutral, path+"/"+name, "engine "+name, "%s", text)
@@ -56,8 +59,8 @@ const maxEngineBytes = 128
 func (v *validator) engines(path string, e Engines) {
 	for _, name := range slices.Sorted(maps.Keys(e)) {
 		at := path + "/" + escape(name)
-		if name != EngineStarlark && name != EngineCEL {
-			v.fault(at, "%q is no engine that has versions; %s and %s are", name, EngineCEL, EngineStarlark)
+		if name != EngineStarlark && name != EngineCEL && name != EngineBudget {
+			v.fault(at, "%q is no engine that has versions; %s, %s and %s are", name, EngineBudget, EngineCEL, EngineStarlark)
 		} else if n := len(e[name]); n == 0 || n > maxEngineBytes {
 			v.fault(at, "want the version of the engine, 1 to %d bytes", maxEngineBytes)
 		}

@@ -85,7 +85,7 @@ func valid(t *rapid.T) *manifest.Manifest {
 		}), 0, 3).Draw(t, "routing")
 	}
 	m.Governance = validGovernance(t)
-	m.Engines = rapid.MapOfN(rapid.SampledFrom([]string{manifest.EngineCEL, manifest.EngineStarlark}),
+	m.Engines = rapid.MapOfN(rapid.SampledFrom([]string{manifest.EngineBudget, manifest.EngineCEL, manifest.EngineStarlark}),
 		rapid.SampledFrom([]string{"1", "2"}), 0, 2).Draw(t, "engines")
 	compensate(t, &m)
 	m = m.WithDefaults()
@@ -94,7 +94,11 @@ func valid(t *rapid.T) *manifest.Manifest {
 
 func validBudget(t *rapid.T, name string) manifest.Budget {
 	n := rapid.Uint64Range(0, 2)
-	return manifest.Budget{Calls: n.Draw(t, name), Tokens: n.Draw(t, name), Bytes: n.Draw(t, name)}
+	b := manifest.Budget{Calls: n.Draw(t, name), Tokens: n.Draw(t, name), Bytes: n.Draw(t, name)}
+	if b != (manifest.Budget{}) {
+		b.Per = manifest.Tick(n.Draw(t, name+" per"))
+	}
+	return b
 }
 
 func validGovernance(t *rapid.T) manifest.Governance {

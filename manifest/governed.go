@@ -26,7 +26,7 @@ func (m *Manifest) GovernedBy(by *Manifest) (*Manifest, error) {
 	}
 	for kind, e := range next.Effects { // order cannot show: each by itself
 		if other, ok := by.Effects[kind]; ok {
-			e.Class, e.MaxCost = other.Class, other.MaxCost
+			e.Class, e.MaxCost, e.Rate = other.Class, other.MaxCost, other.Rate
 		}
 		next.Effects[kind] = e
 	}

@@ -23,7 +23,7 @@ func TestGovernedBySaysWhatMayBeDoneAndNothingElse(t *testing.T) {
 	by := &manifest.Manifest{
 		World: "other", Version: 9, Budget: manifest.Budget{Calls: 7},
 		Reducers: map[string]manifest.Reducer{"both": {Name: "another", Version: "2", Grants: []string{"kept"}, Budget: manifest.Budget{Calls: 5}}},
-		Effects:  map[string]manifest.Effect{"pay": {Adapter: "http", Class: "hard", MaxCost: manifest.Budget{Micros: 4}}, "new": {}},
+		Effects:  map[string]manifest.Effect{"pay": {Adapter: "http", Class: "hard", MaxCost: manifest.MaxCost{Micros: new(uint64(4))}}, "new": {}},
 		Caps:     map[string]manifest.Cap{"kept": {Type: "any", Budget: manifest.Budget{Calls: 1}}},
 		Policies: []manifest.Policy{{Name: "all", When: "true", Decide: manifest.DecideAllow}},
 	}
@@ -37,7 +37,7 @@ func TestGovernedBySaysWhatMayBeDoneAndNothingElse(t *testing.T) {
 	require.Equal(t, manifest.Reducer{Engine: manifest.EngineGo, Name: "both", Version: "1", Grants: []string{"kept"}, Budget: manifest.Budget{Calls: 5}}, next.Reducers["both"])
 	require.Equal(t, []string{"kept"}, next.Reducers["only"].Grants, "of what there is no more")
 	require.Len(t, next.Reducers, 2)
-	require.Equal(t, manifest.Effect{Adapter: "stub", Class: "hard", MaxCost: manifest.Budget{Micros: 4}}, next.Effects["pay"])
+	require.Equal(t, manifest.Effect{Adapter: "stub", Class: "hard", MaxCost: manifest.MaxCost{Micros: new(uint64(4))}}, next.Effects["pay"])
 	require.Equal(t, "own", next.Effects["own"].Class)
 	require.Len(t, next.Effects, 2)
 	after, err := m.Encode()

@@ -94,7 +94,8 @@ type Effect struct {
 	OnRepeat     string          `cbor:"on_repeat,omitempty" json:"on_repeat,omitempty"`         // empty, as it was before there was this key: RepeatPark
 	Verify       *Verify         `cbor:"verify,omitempty" json:"verify,omitempty"`
 	Compensate   *Compensate     `cbor:"compensate,omitempty" json:"compensate,omitempty"`
-	MaxCost      Budget          `cbor:"max_cost,omitzero" json:"max_cost,omitzero"` // reserved before it starts; without Calls
+	MaxCost      MaxCost         `cbor:"max_cost,omitzero" json:"max_cost,omitzero"` // set aside before it starts
+	Rate         Rate            `cbor:"rate,omitzero" json:"rate,omitzero"`         // zero: attempts of the kind start as they come
 }
 
 // Classes of effects.
@@ -157,12 +158,30 @@ type Compensate struct {
 	Params string `cbor:"params" json:"params"` // CEL over receipt and intent: its params
 }
 
-// Budget bounds what effects use up. A field that is 0 does not bound.
+// MaxCost is the most that one attempt of an effect can cost, but for its call. A unit
+// that is nil is one of which the effect does not say; 0: it uses none.
+type MaxCost struct {
+	Calls  uint64  `cbor:"calls,omitempty" json:"calls,omitempty"` // 0: an attempt is one
+	Tokens *uint64 `cbor:"tokens,omitempty" json:"tokens,omitempty"`
+	Bytes  *uint64 `cbor:"bytes,omitempty" json:"bytes,omitempty"`
+	Micros *uint64 `cbor:"micros,omitempty" json:"micros,omitempty"`
+}
+
+// Rate bounds how often attempts start: in any Per ticks in a row at most Calls do.
+type Rate struct {
+	Calls uint64 `cbor:"calls" json:"calls"`
+	Per   Tick   `cbor:"per" json:"per"`
+}
+
+// Budget bounds what effects use up. A unit that is 0 is not bounded.
 type Budget struct {
 	Calls  uint64 `cbor:"calls,omitempty" json:"calls,omitempty"` // started attempts
 	Tokens uint64 `cbor:"tokens,omitempty" json:"tokens,omitempty"`
 	Bytes  uint64 `cbor:"bytes,omitempty" json:"bytes,omitempty"`
 	Micros uint64 `cbor:"micros,omitempty" json:"micros,omitempty"` // millionths of a unit of money
+
+	// The budget renews in every tick that is a multiple of it; 0: never.
+	Per Tick `cbor:"per,omitempty" json:"per,omitempty"`
 }
 
 // Types of capabilities. Each but CapAny fits the effects whose adapter has

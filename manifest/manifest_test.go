@@ -106,7 +106,7 @@ func anyManifest(t *rapid.T) manifest.Manifest {
 			Timeout: rapid.Int64().Draw(t, "timeout"), Class: text.Draw(t, "class"), Idempotent: rapid.Bool().Draw(t, "idempotent"),
 			ExternalKey: text.Draw(t, "external_key"), Retry: rapid.Make[manifest.Retry]().Draw(t, "retry"),
 			OnInDoubt: text.Draw(t, "on_in_doubt"), SettlesAfter: rapid.Int64().Draw(t, "settles_after"), OnRepeat: text.Draw(t, "on_repeat"), Verify: rapid.OneOf(rapid.Just((*manifest.Verify)(nil)), verify).Draw(t, "verify"),
-			Compensate: rapid.Make[*manifest.Compensate]().Draw(t, "compensate"), MaxCost: budget.Draw(t, "max_cost"),
+			Compensate: rapid.Make[*manifest.Compensate]().Draw(t, "compensate"), MaxCost: rapid.Make[manifest.MaxCost]().Draw(t, "max_cost"), Rate: rapid.Make[manifest.Rate]().Draw(t, "rate"),
 		}
 	})
 	capability := rapid.Custom(func(t *rapid.T) manifest.Cap {

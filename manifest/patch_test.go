@@ -75,10 +75,10 @@ func TestOpsChangeWhatTheyName(t *testing.T) {
 		}},
 		"what is empty is absent": {`[{"op":"set","path":"/effects/tool.pay/idempotent","value":false},
 			{"op":"set","path":"/effects/tool.pay/verify/files","value":{}},
-			{"op":"set","path":"/effects/tool.pay/max_cost","value":{"bytes":0}},
+			{"op":"set","path":"/effects/tool.pay/max_cost","value":{}},
 			{"op":"set","path":"/events/ticket.opened","value":{"file":"","schema":"` + manifest.Hash{}.String() + `"}}]`, func(m *manifest.Manifest) {
 			e := m.Effects["tool.pay"]
-			e.Idempotent, e.Verify.Files, e.MaxCost = false, nil, manifest.Budget{}
+			e.Idempotent, e.Verify.Files, e.MaxCost = false, nil, manifest.MaxCost{}
 			m.Effects["tool.pay"], m.Events["ticket.opened"] = e, manifest.Event{}
 		}},
 		"an empty config stays": {`[{"op":"remove","path":"/effects/tool.lookup/config/cassette"}]`, func(m *manifest.Manifest) {

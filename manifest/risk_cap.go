@@ -96,6 +96,15 @@ func (r *risks) budget(path, name string, was, is Budget) {
 	for i, l := range was.all() {
 		r.bound(path+"/"+l.name, name, "budget of "+l.name, *l.have, *all[i].have)
 	}
+	switch {
+	case was.Per == is.Per:
+	case is.Per == 0:
+		r.add(Loses, path+"/per", name, "its budget does not renew, and did every %d ticks", was.Per)
+	case was.Per == 0 || is.Per < was.Per:
+		r.add(Gains, path+"/per", name, "its budget renews every %d ticks", is.Per)
+	default:
+		r.add(Loses, path+"/per", name, "its budget renews every %d ticks, not %d", is.Per, was.Per)
+	}
 }
 
 // bound compares numbers that bound, but for 0, which does not.

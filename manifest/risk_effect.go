@@ -2,6 +2,8 @@ package manifest
 
 import (
 	"cmp"
+	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
 	"time"
@@ -30,7 +32,33 @@ func (r *risks) effect(path, name string, was, is *Effect) {
 	r.choice(path+"/on_repeat", name, "on_repeat", cmp.Or(was.OnRepeat, RepeatPark), cmp.Or(is.OnRepeat, RepeatPark), RepeatPark, RepeatReuse, RepeatRun)
 	r.verify(path+"/verify", name, was.Verify, is.Verify)
 	r.compensate(path+"/compensate", name, was.Compensate, is.Compensate)
-	r.unclear(path+"/max_cost", name, "an attempt reserves a different amount from budgets", was.MaxCost != is.MaxCost)
+	r.unclear(path+"/max_cost", name, "an attempt reserves a different amount from budgets", !was.MaxCost.equal(is.MaxCost))
+	r.rate(path+"/rate", name, was.Rate, is.Rate)
+}
+
+func (c MaxCost) equal(other MaxCost) bool {
+	same := func(a, b *uint64) bool { return a == b || a != nil && b != nil && *a == *b }
+	return c.Calls == other.Calls && same(c.Tokens, other.Tokens) && same(c.Bytes, other.Bytes) && same(c.Micros, other.Micros)
+}
+
+// rate compares how often attempts may start.
+func (r *risks) rate(path, name string, was, is Rate) {
+	if was == is {
+		return
+	}
+	risk, text := Loses, fmt.Sprintf("at most %d calls in %d ticks", is.Calls, is.Per)
+	more, less := wide(is.Calls, uint64(was.Per)), wide(was.Calls, uint64(is.Per))
+	if is == (Rate{}) {
+		text = "any number of calls in a tick"
+	}
+	if is == (Rate{}) || was != (Rate{}) && more.Cmp(less) > 0 {
+		risk = Gains
+	}
+	r.add(risk, path, name, "%s", text)
+}
+
+func wide(a, b uint64) *big.Int {
+	return new(big.Int).Mul(new(big.Int).SetUint64(a), new(big.Int).SetUint64(b))
 }
 
 // settles compares how long a verifier is not believed that nothing happened.

@@ -62,9 +62,13 @@ func TestChangesAreWeighed(t *testing.T) {
 		"repeated":               {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.OnRepeat = "run" }) }, "gains /effects/tool.pay/on_repeat", "loses /effects/tool.pay/on_repeat"},
 		"no verifier":            {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Verify = nil }) }, "gains /effects/tool.pay/verify", "loses /effects/tool.pay/verify"},
 		"no compensation":        {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Compensate = nil }) }, "loses /effects/tool.pay/compensate", "gains /effects/tool.pay/compensate"},
-		"cost":                   {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.MaxCost.Bytes = 0 }) }, "gains /effects/tool.pay/max_cost", "gains /effects/tool.pay/max_cost"},
-		"class":                  {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Class = "" }) }, "gains /effects/tool.pay/class", "gains /effects/tool.pay/class"},
-		"a capability":           {func(m *manifest.Manifest) { m.Caps["x"] = m.Caps["web"] }, "gains /caps/x gains /caps/x/params/schemes gains /caps/x/params/hosts gains /caps/x/params/ports gains /caps/x/params/methods gains /caps/x/params/paths", "loses /caps/x"},
+		"a rate": {func(m *manifest.Manifest) {
+			effect(m, func(e *manifest.Effect) { e.Rate = manifest.Rate{Calls: 3, Per: 5} })
+		}, "loses /effects/tool.pay/rate", "gains /effects/tool.pay/rate"},
+		"a budget that renews": {func(m *manifest.Manifest) { m.Budget.Per = 9 }, "gains /budget/per", "loses /budget/per"},
+		"cost":                 {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.MaxCost.Bytes = nil }) }, "gains /effects/tool.pay/max_cost", "gains /effects/tool.pay/max_cost"},
+		"class":                {func(m *manifest.Manifest) { effect(m, func(e *manifest.Effect) { e.Class = "" }) }, "gains /effects/tool.pay/class", "gains /effects/tool.pay/class"},
+		"a capability":         {func(m *manifest.Manifest) { m.Caps["x"] = m.Caps["web"] }, "gains /caps/x gains /caps/x/params/schemes gains /caps/x/params/hosts gains /caps/x/params/ports gains /caps/x/params/methods gains /caps/x/params/paths", "loses /caps/x"},
 		"a kind": {func(m *manifest.Manifest) {
 			capability(m, "tools", func(c *manifest.Cap) { c.Params.Kinds = []string{"*"} })
 		}, "gains /caps/tools/params/kinds", "loses /caps/tools/params/kinds"},
@@ -135,6 +139,26 @@ func TestChangesAreWeighed(t *testing.T) {
 			require.Equal(t, c.there, weights(manifest.Changes(good(), edited)))
 			require.Equal(t, c.back, weights(manifest.Changes(edited, good())))
 		})
+	}
+}
+
+func TestRatesAreWeighedByWhatTheyAllow(t *testing.T) {
+	weigh := func(was, is manifest.Rate) string {
+		a, b := good(), good()
+		of := func(m *manifest.Manifest, r manifest.Rate) {
+			e := m.Effects["tool.pay"]
+			e.Rate = r
+			m.Effects["tool.pay"] = e
+		}
+		of(a, was)
+		of(b, is)
+		return weights(manifest.Changes(a, b))
+	}
+	rate := manifest.Rate{Calls: 3, Per: 5}
+	require.Empty(t, weigh(rate, rate))
+	for _, more := range []manifest.Rate{{Calls: 4, Per: 5}, {Calls: 3, Per: 4}, {Calls: 1 << 32, Per: 1 << 32}} {
+		require.Equal(t, "gains /effects/tool.pay/rate", weigh(rate, more))
+		require.Equal(t, "loses /effects/tool.pay/rate", weigh(more, rate))
 	}
 }
 

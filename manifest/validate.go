@@ -27,6 +27,8 @@ const (
 	maxAttempts      = 1000
 	maxBudget        = math.MaxInt64 // of each unit: policies see it as an integer
 	maxApprovalTTL   = 1 << 53       // ticks
+	maxPer           = 1 << 53       // ticks, of a budget or a rate
+	maxRate          = 1 << 32       // calls
 	minSnapshotEvery = 100           // records: snapshots cost what changed since the last one
 	maxSnapshotEvery = 1 << 53       // records
 
@@ -265,9 +267,20 @@ func (v *validator) limit(path string, have, most uint64) {
 
 func (v *validator) budget(path string, b Budget) {
 	for _, l := range b.all() {
-		if *l.have > l.most {
-			v.fault(path+l.name, "must be at most %d, not %d", l.most, *l.have)
-		}
+		v.amount(path+l.name, *l.have)
+	}
+	switch {
+	case b.Per > maxPer:
+		v.fault(path+"per", "must be at most %d, not %d", uint64(maxPer), b.Per)
+	case b == Budget{Per: b.Per} && b.Per != 0:
+		v.fault(path+"per", "the budget bounds nothing that could renew")
+	}
+}
+
+// amount checks how much of a unit a budget has, or an attempt costs at most.
+func (v *validator) amount(path string, n uint64) {
+	if n > maxBudget {
+		v.fault(path, "must be at most %d, not %d", uint64(maxBudget), n)
 	}
 }
 

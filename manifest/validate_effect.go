@@ -43,10 +43,25 @@ func (v *validator) effect(path, name string, e Effect) {
 	if e.Compensate != nil {
 		v.compensate(path+"/compensate", name, e.Compensate)
 	}
-	if e.MaxCost.Calls != 0 {
-		v.fault(path+"/max_cost/calls", "an attempt always costs one call")
+	v.maxCost(path+"/max_cost/", e.MaxCost)
+	if e.Rate != (Rate{}) {
+		v.limit(path+"/rate/calls", e.Rate.Calls, maxRate)
+		v.limit(path+"/rate/per", uint64(e.Rate.Per), maxPer)
 	}
-	v.budget(path+"/max_cost/", e.MaxCost)
+}
+
+func (v *validator) maxCost(path string, c MaxCost) {
+	if c.Calls != 0 {
+		v.fault(path+"calls", "an attempt always costs one call")
+	}
+	for _, l := range []struct {
+		unit string
+		most *uint64
+	}{{"tokens", c.Tokens}, {"bytes", c.Bytes}, {"micros", c.Micros}} {
+		if l.most != nil {
+			v.amount(path+l.unit, *l.most)
+		}
+	}
 }
 
 // config checks the config of an adapter or verifier.

@@ -206,7 +206,7 @@ func TestAttackReplayedReceipts(t *testing.T) {
 			switch {
 			case len(open) > 0 && a.Chance(2):
 				permit := receipt.Permit{Nonce: receipt.Nonce{byte(a.IntN(3))}}
-				e := l.Start(permit.Nonce, next())
+				e := l.Start(0, permit.Nonce, next())
 				permit.Intent, permit.Attempt = e.Intent, e.Attempt
 				permits, awaited[permit.Key] = append(permits, permit), permit
 			case len(flying) > 0 && a.Chance(2): // given up

@@ -67,6 +67,7 @@ func (l *Ledger) Finish(r *Receipt, record uint64) *Entry {
 
 // End ends an intent without a receipt, as committed or as failed.
 func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
+	l.unqueue(e)
 	l.giveUp(e)
 	e.Attested = e.Attested || outcome == OutcomeSideEffectCommitted
 	e.Held = nil

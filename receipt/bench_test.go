@@ -91,7 +91,7 @@ func BenchmarkLedger(b *testing.B) {
 		}
 		in := intents[i%len(intents)]
 		l.Emit(in, uint64(3*i+1))
-		l.Start(receipt.Nonce{}, uint64(3*i+2))
+		l.Start(0, receipt.Nonce{}, uint64(3*i+2))
 		l.Finish(&receipt.Receipt{Key: in.Key, Status: receipt.StatusOK}, uint64(3*i+3))
 		i++
 	}

@@ -196,8 +196,9 @@ func (l *Ledger) Deny(in Intent, record uint64) *Entry {
 	return e
 }
 
-// Refuse ends a parked intent before anything was attempted.
+// Refuse ends an intent that is parked or open before anything was attempted.
 func (l *Ledger) Refuse(e *Entry, record uint64) {
+	l.unqueue(e)
 	l.unpark(e)
 	l.end(e, StateDenied, OutcomePermanentFailure, record)
 }
@@ -220,19 +221,17 @@ func (l *Ledger) enter(in Intent, record uint64) *Entry {
 	return e
 }
 
-// NextOpen returns the oldest intent that waits for a permit, or nil, while
-// fewer than slots are in flight.
-func (l *Ledger) NextOpen(slots uint64) *Entry {
-	if len(l.open) == 0 || uint64(len(l.flight)) >= slots {
-		return nil
-	}
-	return l.open[0]
-}
+// HasSlot reports whether fewer than slots are in flight.
+func (l *Ledger) HasSlot(slots uint64) bool { return uint64(len(l.flight)) < slots }
 
-// Start grants the next attempt of the oldest open intent.
-func (l *Ledger) Start(nonce Nonce, record uint64) *Entry {
-	e := l.open[0]
-	l.open = l.open[1:]
+// Start grants the next attempt of an open intent: of the one at a place of Open.
+func (l *Ledger) Start(at int, nonce Nonce, record uint64) *Entry {
+	e := l.open[at]
+	if at == 0 {
+		l.open = l.open[1:]
+	} else {
+		l.open = slices.Delete(l.open, at, at+1)
+	}
 	if len(l.open) == 0 {
 		l.open = nil // lets the backing array go
 	}

@@ -120,6 +120,12 @@ func (r *Receipt) GivenBack() bool {
 	return r.Status == StatusCancelled && r.Unsent && r.Outcome() == OutcomeRetryableFailure
 }
 
+// Refused reports whether the outside says that it did nothing, and that no more was used
+// than the bytes of the exchange.
+func (r *Receipt) Refused() bool {
+	return r.Status != StatusOK && r.Exact && r.Cost.Tokens == 0 && r.Cost.Micros == 0
+}
+
 // checkClass refuses what no adapter can make of an effect.
 func (r *Receipt) checkClass() error {
 	switch r.Class {

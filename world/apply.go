@@ -169,6 +169,7 @@ func (k *kernel) govern(next *rules, all []migrated, record journal.Seq) {
 		k.dropTree() // a cell's leaf holds its reducer's hash
 	}
 	k.takeOver(all, record)
+	k.reckon()
 	k.dismissVerifiers(record)
 	k.since = k.last
 }

@@ -41,57 +41,58 @@ func (k *kernel) accounts(e *receipt.Entry) (governance.Accounts, bool) {
 		}
 		a.World = k.budgets.World
 	}
-	return a, ofCap || ofCell || ofWorld
+	if !ofCap && !ofCell && !ofWorld {
+		return a, false
+	}
+	k.rules.gate.Renew(&e.Intent, a, k.now)
+	return a, true
 }
 
-// reserve sets aside what the gate said when it allowed an intent.
-func (k *kernel) reserve(e *receipt.Entry, c receipt.Cost) {
-	if c == (receipt.Cost{}) {
-		return
+// drawn returns the accounts that an intent draws on, for looking at: nil where nothing
+// has been drawn yet.
+func (k *kernel) drawn(e *receipt.Entry) governance.Accounts {
+	a := governance.Accounts{Cap: k.budgets.Caps[e.Intent.Cap], World: k.budgets.World}
+	if asker, err := reducer.ParseCell(e.Intent.Cell); err == nil && k.cells[asker] != nil {
+		a.Cell = k.cells[asker].account
 	}
-	e.Reserved = c
+	return a
+}
+
+// setAside sets need aside for the attempt of an intent that starts.
+func (k *kernel) setAside(e *receipt.Entry, need receipt.Cost) {
 	if a, ok := k.accounts(e); ok {
-		a.Reserve(c)
+		a.Reserve(need)
+		e.Reserved = governance.Sum(e.Reserved, need)
 	}
 }
 
-// spend spends the call of the attempt that starts.
-func (k *kernel) spend(e *receipt.Entry) {
-	if e.Reserved == (receipt.Cost{}) {
-		return
+// settle ends what is set aside for an intent, as end does it with its accounts.
+func (k *kernel) settle(e *receipt.Entry, end func(governance.Accounts)) {
+	if a, ok := k.accounts(e); ok && e.Reserved != (receipt.Cost{}) {
+		end(a)
 	}
-	if a, ok := k.accounts(e); ok {
-		a.Start(e.Reserved)
-	}
-	e.Reserved.Calls = 0
+	e.Reserved = receipt.Cost{}
 }
 
-// charge puts the cost of an attempt in the place of what was reserved for it. Of a unit
-// without a cost nobody knows what it used, unless the receipt says that the cost is
-// exact: then what was reserved comes back, else it stays so for good.
+// charge puts what an attempt used in the place of what was set aside for it.
 func (k *kernel) charge(e *receipt.Entry, r *receipt.Receipt) {
-	if r.Unsent {
-		k.returnCall(e)
-	} else if a, ok := k.accounts(e); ok {
-		a.Settle(e.Reserved, r.Cost)
-		if r.Exact {
-			a.Free(e.Reserved, r.Cost)
-		}
-		e.Reserved = receipt.Cost{}
+	if !k.rules.gate.AtStart() {
+		k.chargeV1(e, r)
+		return
 	}
+	k.settle(e, func(a governance.Accounts) { k.rules.gate.Settle(&e.Intent, a, e.Reserved, r) })
 }
 
-// returnCall gives back what was spent on an attempt, and set aside for it, of
-// which nothing has left.
-func (k *kernel) returnCall(e *receipt.Entry) {
-	if a, ok := k.accounts(e); ok {
-		a.Return()
-		a.Release(e.Reserved)
-		e.Reserved = receipt.Cost{}
+// giveBack gives back what was set aside for an attempt of which nothing has left.
+func (k *kernel) giveBack(e *receipt.Entry) {
+	if !k.rules.gate.AtStart() {
+		k.returnCallV1(e)
+		return
 	}
+	k.release(e)
 }
 
-// release gives back what is reserved for an intent of which is known that it
+// release gives back what is set aside for an intent of which is known that it
 // did not happen.
 func (k *kernel) release(e *receipt.Entry) {
 	if a, ok := k.accounts(e); ok {
@@ -109,37 +110,87 @@ func (k *kernel) releaseCall(e *receipt.Entry) {
 	e.Reserved.Calls = 0
 }
 
-// reserveAgain sets aside what the next attempt may cost, if the budgets have
-// that.
-func (k *kernel) reserveAgain(e *receipt.Entry) bool {
-	a, ok := k.accounts(e)
-	if !ok {
-		return true
+// keep ends what is set aside for an intent that has ended, and of which nobody knows
+// what it used. Under version 1 it stays as it is.
+func (k *kernel) keep(e *receipt.Entry) {
+	if k.rules.gate.AtStart() {
+		k.settle(e, func(a governance.Accounts) { a.Keep(e.Reserved) })
 	}
-	c, ok := k.rules.gate.Again(&e.Intent, a)
-	if ok {
-		k.reserve(e, c)
-	}
-	return ok
 }
 
-// hasCall reports whether the budgets have a call for another attempt. What an
-// attempt in doubt has reserved besides stays for the next.
-func (k *kernel) hasCall(e *receipt.Entry) bool {
-	a, ok := k.accounts(e)
-	return !ok || k.rules.gate.HasCall(&e.Intent, a)
+// mayGoOn reports whether the budgets leave room for the next attempt of an intent whose
+// last one is over.
+func (k *kernel) mayGoOn(e *receipt.Entry) bool {
+	if !k.rules.gate.AtStart() {
+		return k.reserveAgainV1(e)
+	}
+	return k.rules.gate.Gone(&e.Intent, k.drawn(e), k.now) == nil
 }
 
-// reserveCall sets a call aside for another attempt, if the budgets have one.
-func (k *kernel) reserveCall(e *receipt.Entry) bool {
-	a, ok := k.accounts(e)
-	if !ok {
-		return true
+// mayRepeat reports whether the budgets have a call for another attempt of an intent
+// that is in doubt.
+func (k *kernel) mayRepeat(e *receipt.Entry) bool {
+	if !k.rules.gate.AtStart() {
+		return k.hasCallV1(e)
 	}
-	if !k.rules.gate.HasCall(&e.Intent, a) {
-		return false
+	return k.rules.gate.CanRepeat(&e.Intent, k.drawn(e), e.Reserved, k.now)
+}
+
+// repeat readies the budgets for another attempt of an intent that is in doubt, which
+// mayRepeat. Nobody knows what the last one used.
+func (k *kernel) repeat(e *receipt.Entry) {
+	if !k.rules.gate.AtStart() {
+		k.reserveCallV1(e)
+		return
 	}
-	a.Reserve(receipt.Cost{Calls: 1})
-	e.Reserved.Calls = 1
-	return true
+	k.keep(e)
+}
+
+// disproved gives back what was set aside for an attempt in doubt that did not happen,
+// but for its call, which may have left; and reports whether the budgets have room for
+// another.
+func (k *kernel) disproved(e *receipt.Entry) bool {
+	if !k.rules.gate.AtStart() {
+		return k.hasCallV1(e)
+	}
+	call := receipt.Cost{Calls: e.Reserved.Calls}
+	k.settle(e, func(a governance.Accounts) {
+		a.Keep(call)
+		a.Release(governance.Rest(e.Reserved, call))
+	})
+	return k.mayGoOn(e)
+}
+
+// reckon holds all accounts against what is set aside for intents that have not ended:
+// other rules are in force from now on, and may draw on them otherwise.
+func (k *kernel) reckon() {
+	if !k.rules.gate.AtStart() {
+		return
+	}
+	held := make(map[*governance.Account]receipt.Cost)
+	for _, e := range k.ledger.Unfinished() {
+		if e.Reserved == (receipt.Cost{}) {
+			continue
+		}
+		a, _ := k.accounts(e)
+		for _, account := range []*governance.Account{a.Cap, a.Cell, a.World} {
+			if account != nil {
+				held[account] = governance.Sum(held[account], e.Reserved)
+			}
+		}
+	}
+	if k.budgets.World != nil {
+		k.budgets.World.Reckon(held[k.budgets.World])
+	}
+	for _, account := range k.budgets.Caps { // order cannot show: each by itself
+		account.Reckon(held[account])
+	}
+	for _, c := range k.cells { // order cannot show: each by itself
+		if c.account != nil {
+			was := *c.account
+			if c.account.Reckon(held[c.account]); *c.account != was {
+				k.touch(c)
+			}
+		}
+	}
 }

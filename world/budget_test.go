@@ -203,7 +203,7 @@ func TestVerdictWithoutACallLeftEndsTheIntent(t *testing.T) {
 
 // tokens bounds tools to 100 tokens; every tool.a may cost 40.
 func tokens(m *manifest.Manifest) {
-	tool(func(e *manifest.Effect) { e.MaxCost.Tokens = 40 })(m)
+	tool(func(e *manifest.Effect) { e.MaxCost.Tokens = new(uint64(40)) })(m)
 	c := m.Caps["tools"]
 	c.Budget.Tokens = 100
 	m.Caps["tools"] = c

@@ -83,7 +83,8 @@ func (w *World) nextReal(ctx context.Context, now manifest.Tick) (Progress, erro
 			return Idle, err
 		}
 	}
-	if w.k.canGoOn() || at > w.k.now && len(w.came) > 0 {
+	wake, waits := w.k.wake(true)
+	if w.k.canGoOn() || at > w.k.now && (len(w.came) > 0 || waits && wake <= now) {
 		return Ticked, w.tickOf(ctx, at, now)
 	}
 	return Waiting, nil

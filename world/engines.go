@@ -29,6 +29,7 @@ type engine struct {
 // worlds of it are to be replayed.
 func engines() []engine {
 	return []engine{
+		{manifest.EngineBudget, governance.BudgetVersions()},
 		{manifest.EngineCEL, governance.Versions()},
 		{manifest.EngineStarlark, star.Versions()},
 	}

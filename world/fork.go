@@ -99,6 +99,7 @@ func (k *kernel) disown(recorded bool, cause journal.Seq) {
 		}
 		k.note(journal.KindInDoubt, cause, &d)
 		if recorded {
+			k.keep(e)
 			k.ledger.Reopen(e, false)
 		} else {
 			k.ledger.Doubt(e, false)

@@ -33,6 +33,8 @@ type imageCore struct {
 	Operators uint64        `cbor:"operators"`
 	Budgets   budgets       `cbor:"budgets"`
 
+	Paces map[string]pace `cbor:"paces,omitempty"`
+
 	Catalog   snapshot.Catalog `cbor:"catalog"`
 	Retention uint64           `cbor:"retention"`
 	Rollbacks []turning        `cbor:"rollbacks"`
@@ -93,7 +95,7 @@ func (k *kernel) image() (*journal.Image, error) {
 		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left),
 		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
 		Scheduled: imageAlarms(k.scheduled), Timers: imageAlarms(k.timers),
-		Operators: k.operators, Budgets: k.budgets,
+		Operators: k.operators, Budgets: k.budgets, Paces: k.paces,
 		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold,
 		Proposals: k.proposals, Since: k.since,
 	}
@@ -214,7 +216,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	k.recorder = newRecorder(img.Head, core.Now)
 	k.id, k.seed, k.lineage = core.World, core.Seed, core.Lineage
 	k.inTick, k.handled, k.operators = core.InTick, core.Handled, core.Operators
-	k.budgets = core.Budgets
+	k.budgets, k.paces = core.Budgets, core.Paces
 	k.catalog, k.retention, k.onHold = core.Catalog, core.Retention, core.Held
 	k.rollbacks, k.rollbackV, k.fresh, k.recalls = core.Rollbacks, core.RollbackV, core.Fresh, core.Recalls
 	k.proposals, k.since = core.Proposals, core.Since

@@ -149,6 +149,7 @@ func (k *kernel) writeDenied(in *receipt.Intent, code governance.Code, reason st
 func (k *kernel) refuse(e *receipt.Entry, cause journal.Seq, code governance.Code, reason string, rules []string) {
 	id := k.writeDenied(&e.Intent, code, reason, rules, cause)
 	k.ledger.Refuse(e, uint64(id))
+	k.keep(e)
 	k.deliverReceipt(e, id, receipt.StatusDenied, journal.Explanation(string(code), reason))
 }
 

@@ -12,25 +12,6 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
-// grant permits open intents, in their order, while a slot is free. It happens
-// when a tick begins, at the end of a round, and when something frees a slot at
-// a barrier.
-func (k *kernel) grant() {
-	for {
-		e := k.ledger.NextOpen(k.rules.manifest.Limits.InFlight)
-		if e == nil {
-			return
-		}
-		attempt := e.Attempt + 1
-		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
-		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
-		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted), b.Append(k.body[:0]))
-		k.ledger.Start(nonce, uint64(id))
-		k.spend(e)
-		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
-	}
-}
-
 // permit returns the permit of an intent's last attempt.
 func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
 	return receipt.Permit{
@@ -132,7 +113,7 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) e
 func (k *kernel) goesOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
 	givenBack, byCell := r.GivenBack(), k.cancelledByCell(e)
 	unwanted := givenBack && e.Abandoned && e.Attempt == e.Unused+1 && !k.turnedAsV1()
-	if !givenBack && (byCell || !k.attemptsLeft(e)) || !unwanted && !byCell && !k.reserveAgain(e) {
+	if !givenBack && (byCell || !k.attemptsLeft(e)) || !unwanted && !byCell && !k.mayGoOn(e) {
 		return false
 	}
 	k.wait(e, id)
@@ -186,13 +167,14 @@ func (k *kernel) expire(key receipt.Key, attempt uint64, reason string) error {
 	if action == manifest.InDoubtRetry && k.cancelledByCell(e) {
 		action = manifest.InDoubtFail
 	}
-	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.reserveCall(e)) {
+	if action == manifest.InDoubtRetry && (!k.attemptsLeft(e) || !k.mayRepeat(e)) {
 		action = manifest.InDoubtPark
 	}
 	d := journal.InDoubt{Version: journal.V(journal.BodyVersion), Key: key, Cell: e.Intent.Cell, Attempt: attempt, Action: action, Reason: reason}
 	doubt := k.note(journal.KindInDoubt, id, &d)
 	switch action {
 	case manifest.InDoubtRetry:
+		k.repeat(e)
 		k.ledger.Reopen(e, true)
 		k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	case manifest.InDoubtFail:
@@ -223,6 +205,7 @@ func (k *kernel) due(key receipt.Key, attempt uint64) error {
 func (k *kernel) end(e *receipt.Entry, cause journal.Seq, status receipt.Status, outcome receipt.Outcome, payload journal.Data) {
 	id := k.writeEnded(e, cause, status, outcome, payload)
 	k.ledger.End(e, outcome, uint64(id))
+	k.keep(e)
 	k.deliverReceipt(e, id, status, payload)
 }
 

@@ -37,6 +37,7 @@ type kernel struct {
 	parked    int    // cells
 	operators uint64 // effects submitted by operators
 	budgets   budgets
+	paces     map[string]pace // by kind of effect
 	catalog   snapshot.Catalog
 	retention uint64 // snapshots kept, in the place of what the manifest says; 0: as the manifest says
 	rollbacks []turning

@@ -13,13 +13,18 @@ func (m *Moment) NextTick() (manifest.Tick, bool) {
 		return k.now + 1, true
 	}
 	at, ok := k.nextAlarm()
+	// Time does not jump to where a budget renews while what holds it may come back.
+	underWay := len(k.ledger.InFlight())+len(k.ledger.Waiting()) > 0
+	if wake, waits := k.wake(!underWay); waits && (!ok || wake < at) {
+		at, ok = wake, true
+	}
 	return max(at, k.now+1), ok
 }
 
 // canGoOn reports whether a tick would give a cell its turn or permit an effect,
 // whichever it is.
 func (k *kernel) canGoOn() bool {
-	return k.scheduler.ready() > 0 || k.ledger.NextOpen(k.rules.manifest.Limits.InFlight) != nil
+	return k.scheduler.ready() > 0 || k.canGrant()
 }
 
 // NextDue returns the tick in which something falls due by itself: a timer, a
@@ -29,6 +34,16 @@ func (m *Moment) NextDue() (manifest.Tick, bool) {
 	at, ok := m.k.nextAlarm()
 	if deadline, parked := m.k.ledger.NextDeadline(); parked && (!ok || deadline < uint64(at)) {
 		return manifest.Tick(deadline), true
+	}
+	return at, ok
+}
+
+// NextWake returns the tick in which NextDue, or in which an intent can be attempted that
+// waits for the rate of its kind or for a budget to renew.
+func (m *Moment) NextWake() (manifest.Tick, bool) {
+	at, ok := m.NextDue()
+	if wake, waits := m.k.wake(true); waits && (!ok || wake < at) {
+		return wake, true
 	}
 	return at, ok
 }

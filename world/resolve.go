@@ -45,7 +45,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
 	case journal.NotExecuted:
 		k.ledger.Disprove(e)
-		if !k.hasCall(e) || k.cancelledByCell(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
+		if !k.disproved(e) || k.cancelledByCell(e) || ByVerifier(b.Actor) && !k.attemptsLeft(e) {
 			k.release(e)
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotExecuted, b.Reason))
 			return nil
@@ -89,7 +89,7 @@ func CheckActor(name string) error {
 // attemptAgain readies an intent in doubt for its next attempt, for which
 // resolvable has seen to the budget.
 func (k *kernel) attemptAgain(e *receipt.Entry) {
-	k.reserveCall(e)
+	k.repeat(e)
 	k.ledger.Reopen(e, false)
 }
 
@@ -128,7 +128,7 @@ func (k *kernel) resolvable(b *journal.Resolved) (*receipt.Entry, error) {
 	if b.How == journal.RetryAnyway && k.cancelledByCell(e) {
 		return nil, refuse(ErrNotWaiting, "key", "%s: its cell has cancelled it, and it is not attempted again: say whether it was executed", b.Key)
 	}
-	if b.How == journal.RetryAnyway && !k.hasCall(e) {
+	if b.How == journal.RetryAnyway && !k.mayRepeat(e) {
 		return nil, refuse(ErrNoBudget, "key", "%s", b.Key)
 	}
 	if err := canon.Valid(b.Payload); len(b.Payload) > 0 && err != nil {

@@ -74,6 +74,7 @@ func (a alarms) Less(i, j int) bool {
 	}
 	return a[i].record < a[j].record
 }
+
 func (a alarms) Swap(i, j int) {
 	a[i], a[j] = a[j], a[i]
 	a[i].place, a[j].place = i, j

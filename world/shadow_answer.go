@@ -189,7 +189,7 @@ func (s *shadow) asks(mine, key receipt.Key) {
 		s.wants[key] = mine
 	}
 	theirs := s.was.ledger.Entry(key)
-	if theirs == nil || theirs.State == receipt.StateDenied {
+	if theirs == nil || theirs.State == receipt.StateDenied && theirs.Attempt == 0 { // else a cell cancelled it under way
 		s.giveUp(e)
 		return
 	}

@@ -281,7 +281,8 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 		return Idle, err
 	}
 	// Verifiers, since the records that ask them are durable; and what the wall clock brings.
-	if w.asked > 0 || byClock && len(k.scheduled)+len(k.timers) > 0 {
+	_, wakes := k.wake(true)
+	if w.asked > 0 || byClock && (len(k.scheduled)+len(k.timers) > 0 || wakes) {
 		return Waiting, nil
 	}
 	return Idle, nil

@@ -26,27 +26,26 @@ func newBudgetListCommand(c *cli) *cobra.Command {
 		Use:   "list",
 		Short: "List budgets: what is spent, held and left",
 		Long: `List the budgets of the world, of capabilities, and of cells that have drawn on
-theirs. Spent is gone; held is set aside for intents that have not ended, that
-are in doubt, or whose cost nobody knows; the rest is left.`,
+theirs. Spent is gone; held is set aside for attempts under way, in doubt, or whose
+cost nobody knows; the rest is left. Others wait for what is held.`,
 		Example: `  worldctl budget list
   worldctl budget list -o jsonl`,
 		Args: args(0, 0),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
 			all := recordsOf(lw).Budgets()
-			none := func(b view.Budget) (view.Budget, error) { return b, nil }
 			if c.output != formTable {
-				return list(c, "budget-list", "budgets", first(each(all, none), limit), columns[view.Budget]{})
+				return list(c, "budget-list", "budgets", first(each(all, same[view.Budget]), limit), columns[view.Budget]{})
 			}
 			var rows []budgetRow
 			for _, b := range all {
 				for _, u := range b.Units {
-					rows = append(rows, budgetRow{b.Of(), u, len(b.Holders) + b.More})
+					rows = append(rows, budgetRow{b.Of(), u, len(b.Holders) + b.More, b.Waiting})
 				}
 			}
-			return list(c, "budget-list", "budgets", first(each(rows, func(r budgetRow) (budgetRow, error) { return r, nil }), limit), columns[budgetRow]{
-				header: table.Row{"of", "unit", "limit", "spent", "held", "left", "holders"},
+			return list(c, "budget-list", "budgets", first(each(rows, same[budgetRow]), limit), columns[budgetRow]{
+				header: table.Row{"of", "unit", "limit", "spent", "held", "left", "holders", "waiting"},
 				row: func(r budgetRow) table.Row {
-					return table.Row{r.of, r.Unit, r.Limit, r.Spent, r.Held, r.Left, r.holders}
+					return table.Row{r.of, r.Unit, r.Limit, r.Spent, r.Held, r.Left, r.holders, r.waiting}
 				},
 				none: "no budgets: budget in world.yaml bounds the world, a capability or the cells of a reducer",
 			})
@@ -61,13 +60,19 @@ type budgetRow struct {
 	of string
 	view.BudgetUnit
 	holders int
+	waiting int
 }
+
+// same is what a thing is shown as that is shown as it is.
+func same[T any](x T) (T, error) { return x, nil }
 
 func newBudgetShowCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a budget, who holds it, and what was used by kind and model",
 		Long: `Show the budget of NAME: world, a capability, or a cell that has drawn on its own.
+A capability that is named world is cap:world. Who waits for what others hold of it
+is in the order in which they go on.
 What was used is what receipts say, by kind of effect and, where the outside names
 one, by model; attempts in parts that rollbacks left are in it.`,
 		Example: `  worldctl budget show world
@@ -93,6 +98,15 @@ func (c *cli) showBudget(b *view.BudgetFull) {
 	}
 	if b.More > 0 {
 		fmt.Fprintf(c.stdout, "held by %d more\n", b.More)
+	}
+	for _, w := range b.Waiters {
+		fmt.Fprintf(c.stdout, "waited for by %s %s %s\n", view.Short(w.Key), w.Cell, w.Kind)
+	}
+	if more := b.Waiting - len(b.Waiters); more > 0 {
+		fmt.Fprintf(c.stdout, "waited for by %d more\n", more)
+	}
+	if b.Renews > 0 {
+		fmt.Fprintf(c.stdout, "renews at tick %d\n", b.Renews)
 	}
 	if b.Kept != (receipt.Cost{}) {
 		fmt.Fprintf(c.stdout, "held for good, for effects that ended and of which nobody knows what they used: %s\n", view.Cost(b.Kept))

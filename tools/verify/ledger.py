@@ -241,6 +241,8 @@ class Ledger:
             x.move(to)
         elif x.stage == APPROVED and to != PARKED or to == DENIED and x.stage in (PARKED, REFUSED):
             x.move(to)
+        elif to == DENIED and x.stage == READY and x.attempt == x.returned:
+            x.move(to)  # what is used up leaves no room in a budget when its turn comes
         elif to == READY and x.stage in (PARKED, REFUSED):
             self._orphan(key, x, "it was allowed, and nobody had approved it")
         else:
@@ -396,6 +398,8 @@ class Ledger:
         elif x.hidden or x.stage == COMPENSATING:
             x.move({"compensated": COMPENSATED, "side_effect_committed": ANSWERED}.get(p["outcome"], ENDED))
         elif x.stage in (RESOLVED, ENDING) or x.stage in (READY, PARKED) and self._ends_cancelled(x):
+            x.move(ENDED)
+        elif x.stage == READY and x.attempt > x.returned and not x.cancelled_at:  # budgets have no room for another attempt
             x.move(ENDED)
         elif x.stage in (ENDED, DENIED, CANCELLED, ANSWERED, COMPENSATED):
             self._duplicate(key, x, "it had ended before")

@@ -82,6 +82,8 @@ LOST = (emitted(), started(), EXPIRED, doubt())
 GOOD = {
     "allowed": (emitted(), started(), finished()),
     "denied": (DENIED,),
+    "allowed, and too late for its budget": (emitted(), DENIED),
+    "tried, and too late for its budget": (emitted(), started(), finished(), AGAIN, ended()),
     "approved": (parked(), resolved("approve"), emitted("approved"), started(), finished()),
     "approved and denied by the gate": (parked(), resolved("approve"), DENIED),
     "disapproved": (parked(), resolved("deny"), DENIED),
@@ -109,6 +111,8 @@ GOOD = {
 BAD = {
     "duplicate": {
         "decided twice": (emitted(), emitted()),
+        "denied while in flight": (emitted(), started(), DENIED),
+        "denied after an attempt": (emitted(), started(), finished(), AGAIN, DENIED),
         "started twice": (emitted(), started(), started(2)),
         "attempt left out": (emitted(), started(2)),
         "finished twice": (emitted(), started(), finished(), finished()),

@@ -65,7 +65,7 @@ func (lw *World) waitsFor() (c Clock, until time.Time, waits bool) {
 		c = wallClock{}
 	}
 	lw.View(func(w *world.Moment) {
-		at, due := w.NextDue()
+		at, due := w.NextWake()
 		clock := w.Manifest().Clock
 		until, waits = time.Unix(0, clock.At(at)), due && clock.Real()
 	})

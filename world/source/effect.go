@@ -3,6 +3,7 @@ package source
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -46,7 +47,13 @@ func (d *decoder) effect(key, n *yaml.Node) manifest.Effect {
 		"on_repeat":     d.text(&e.OnRepeat),
 		"verify":        func(n *yaml.Node) { e.Verify = d.verify(n) },
 		"compensate":    func(n *yaml.Node) { e.Compensate = d.compensate(n) },
-		"max_cost":      d.budget(&e.MaxCost),
+		"max_cost": d.object(fields{
+			"calls":  d.number(&e.MaxCost.Calls),
+			"tokens": d.most(&e.MaxCost.Tokens, d.number),
+			"bytes":  d.most(&e.MaxCost.Bytes, d.sizeOrNone),
+			"micros": d.most(&e.MaxCost.Micros, d.number),
+		}),
+		"rate": d.rate(&e.Rate),
 	})
 	if config != key {
 		e.Config = d.config(config)
@@ -123,12 +130,38 @@ func (d *decoder) compensate(n *yaml.Node) *manifest.Compensate {
 	return &c
 }
 
-// budget decodes what a budget bounds, or an effect costs at most.
+// most decodes how much of a unit an attempt costs at most, which may be nothing.
+func (d *decoder) most(to **uint64, amount func(*uint64) func(*yaml.Node)) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		*to = new(uint64)
+		amount(*to)(n)
+	}
+}
+
+// rate decodes how often attempts start, as 10/s, 100/m or 2/30s: in so many whole ticks,
+// or a little longer.
+func (d *decoder) rate(to *manifest.Rate) func(*yaml.Node) {
+	return scalar(d, to, "a rate such as 10/s, 100/m or 2/30s", func(n *yaml.Node) (manifest.Rate, bool) {
+		calls, per, found := strings.Cut(n.Value, "/")
+		count, err := strconv.ParseUint(calls, 10, 64)
+		if !found || err != nil || count == 0 {
+			return manifest.Rate{}, false
+		}
+		if !strings.ContainsAny(per, "0123456789") {
+			per = "1" + per
+		}
+		length, err := manifest.ParseDuration(per)
+		return manifest.Rate{Calls: count, Per: d.clock.Ticks(length)}, err == nil
+	})
+}
+
+// budget decodes what a budget bounds.
 func (d *decoder) budget(to *manifest.Budget) func(*yaml.Node) {
 	return d.object(fields{
 		"calls":  d.count(&to.Calls),
 		"tokens": d.count(&to.Tokens),
 		"bytes":  d.size(&to.Bytes),
 		"micros": d.count(&to.Micros),
+		"per":    d.ticks(&to.Per),
 	})
 }

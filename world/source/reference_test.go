@@ -224,6 +224,7 @@ func scalarAt(value func(any) string, said string) string {
 		{"want text", "text"},
 		{"want an integer", "integer"},
 		{"want ticks", "ticks"},
+		{"want a rate", "rate"},
 		{"want a tick", "tick"},
 		{"want a duration", "duration"},
 		{"want a time", "time"},

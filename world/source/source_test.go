@@ -82,6 +82,11 @@ func TestGoodManifestHasItsHash(t *testing.T) {
 	require.NoError(t, err)
 	b, err := loaded.Manifest.Encode()
 	require.NoError(t, err)
+	require.Equal(t, "26426bd98bd02ac1409103d13138bf15ff6e3f83079a2e3c7943096b67fea9d1", canon.Sum(b).String())
+
+	delete(loaded.Manifest.Engines, manifest.EngineBudget) // as it was before budgets had a second version
+	b, err = loaded.Manifest.Encode()
+	require.NoError(t, err)
 	require.Equal(t, "66ed1904206ae7a2a8ada9806d8065d71e97aa95c29c09179fd82371df9e4fcb", canon.Sum(b).String())
 
 	loaded.Manifest.Engines[manifest.EngineStarlark] = star.Versions()[1] // as it was before the third
@@ -203,7 +208,7 @@ effects:
   tool.lookup: {adapter: exec, config: {program: ./tools/lookup}, timeout: 5s, idempotent: true, class: read}
   tool.refund: {adapter: http, config: {url: "http://127.0.0.1:8080/refunds", method: POST},
                 retry: {attempts: 7, backoff: 250ms}, on_in_doubt: verify, external_key: per_attempt, class: destructive,
-                verify: {adapter: http, config: {rate: 0.5}, mode: human}, settles_after: 2m, on_repeat: reuse, max_cost: {tokens: 5, bytes: 64KiB, micros: 7},
+                verify: {adapter: http, config: {rate: 0.5}, mode: human}, settles_after: 2m, on_repeat: reuse, max_cost: {tokens: 5, bytes: 64KiB, micros: 0}, rate: 10/m,
                 compensate: {kind: tool.refund_cancel, params: '{"id": receipt.payload.id}'}}
   tool.refund_cancel: {adapter: mcp, config: {url: "http://127.0.0.1:1"}, verify: {adapter: file}}
   tool.note: {adapter: file, config: {root: data}, on_in_doubt: fail}
@@ -242,7 +247,8 @@ func TestEffectsAndCapsArriveInTheManifest(t *testing.T) {
 		Retry: manifest.Retry{Attempts: 7, Backoff: 250_000_000}, OnInDoubt: "verify", SettlesAfter: 120_000_000_000, OnRepeat: "reuse",
 		Verify:     &manifest.Verify{Adapter: "http", Config: fromJSON(t, `{"rate": 0.5}`), Mode: "human"},
 		Compensate: &manifest.Compensate{Kind: "tool.refund_cancel", Params: `{"id": receipt.payload.id}`},
-		MaxCost:    manifest.Budget{Tokens: 5, Bytes: 64 << 10, Micros: 7},
+		MaxCost:    manifest.MaxCost{Tokens: new(uint64(5)), Bytes: new(uint64(64 << 10)), Micros: new(uint64(0))},
+		Rate:       manifest.Rate{Calls: 10, Per: 60},
 	}, m.Effects["tool.refund"])
 	require.Equal(t, &manifest.Verify{Adapter: "file", Mode: "strict"}, m.Effects["tool.refund_cancel"].Verify)
 	require.Equal(t, "fail", m.Effects["tool.note"].OnInDoubt)

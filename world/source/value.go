@@ -166,6 +166,17 @@ func (d *decoder) size(to *uint64) func(*yaml.Node) {
 	}
 }
 
+// sizeOrNone is size, and takes 0.
+func (d *decoder) sizeOrNone(to *uint64) func(*yaml.Node) {
+	return func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode && n.Tag == "!!int" {
+			d.number(to)(n)
+			return
+		}
+		d.size(to)(n)
+	}
+}
+
 func parseSize(s string) (uint64, bool) {
 	digits := strings.TrimRight(s, "BKMGi")
 	v, err := strconv.ParseUint(digits, 10, 64)

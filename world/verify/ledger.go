@@ -58,6 +58,9 @@ func (x *invocation) is(stages ...stage) bool { return x.hidden || slices.Contai
 // move takes the journal's word for where an intent stands now.
 func (x *invocation) move(to stage) { x.stage, x.hidden = to, false }
 
+// attempted reports whether an attempt was made that was not given back.
+func (x *invocation) attempted() bool { return x.last.attempt > x.returned }
+
 // giveUp ends the attempt without a receipt.
 func (x *invocation) giveUp(to stage) {
 	x.given = append(x.given, x.last)
@@ -129,8 +132,9 @@ func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 }
 
 // decided takes a decision of the gate. What is parked gets a second one: a
-// denial, or leave after an approval. What was denied or cancelled gets another
-// where a rollback led to it again.
+// denial, or leave after an approval. What was allowed and not attempted may be denied
+// when its turn comes: budgets have no room for it any more. What was denied or
+// cancelled gets another where a rollback led to it again.
 func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	x := v.invocation(key)
 	switch {
@@ -140,7 +144,7 @@ func (v *verifier) decided(place string, key receipt.Key, to stage) {
 	case x.stage == unknown, x.hidden:
 		x.asked = append(x.asked, v.now)
 		x.move(to)
-	case x.is(approved) && to != parked, to == denied && x.is(parked, refused):
+	case x.is(approved) && to != parked, to == denied && (x.is(parked, refused) || x.is(ready) && !x.attempted()):
 		x.move(to)
 	case to == ready && x.is(parked, refused):
 		v.orphan(place, key, x, "it was allowed and nobody had approved it")
@@ -302,6 +306,8 @@ func (v *verifier) ended(place string, b *journal.IntentEnded) {
 	case x.hidden, x.stage == compensating:
 		x.move(endedAs(b.Outcome))
 	case x.is(resolved, ending), x.is(ready, parked) && v.endsCancelled(x):
+		x.move(ended)
+	case x.is(ready) && x.attempted() && len(x.cancelled) == 0: // budgets have no room for another attempt
 		x.move(ended)
 	case x.is(ended, denied, cancelled, answered, compensated):
 		v.duplicate(place, b.Key, x, "it had ended before")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -22,8 +23,11 @@ type Budget struct {
 	Name    string           `json:"name"` // of the capability or the cell; empty for the world
 	Units   []BudgetUnit     `json:"units"`
 	Kept    receipt.Cost     `json:"kept"`    // of what is held, for good: for effects that ended, and nobody knows what they used
+	Renews  manifest.Tick    `json:"renews"`  // the tick; 0: never
 	Holders []BudgetHolder   `json:"holders"` // the first governance.MaxListed
 	More    int              `json:"more"`    // holders that are left out
+	Waiters []BudgetWaiter   `json:"waiters"` // the first governance.MaxListed
+	Waiting int              `json:"waiting"` // how many there are
 }
 
 // BudgetUnit is what a budget is in one of the units that it bounds.
@@ -42,6 +46,13 @@ type BudgetHolder struct {
 	Kind  string        `json:"kind"`
 	State receipt.State `json:"state"`
 	Holds receipt.Cost  `json:"holds"`
+}
+
+// BudgetWaiter is an intent that waits for what others hold of a budget.
+type BudgetWaiter struct {
+	Key  receipt.Key `json:"key"`
+	Cell string      `json:"cell"`
+	Kind string      `json:"kind"`
 }
 
 // BudgetFull is a Budget, and what its effects used.
@@ -69,31 +80,32 @@ func (j Journal) Budgets() (out []Budget) {
 }
 
 func budgetOf(v *world.BudgetView) Budget {
-	b := Budget{Scope: v.Scope, Name: v.Name, Kept: v.Kept, Units: []BudgetUnit{}, Holders: []BudgetHolder{}}
-	limit := receipt.Cost(v.Limit)
-	names, of := unitsOf(&limit)
-	_, spent := unitsOf(&v.Spent)
-	_, held := unitsOf(&v.Held)
-	_, left := unitsOf(&v.Left)
-	for i, name := range names {
-		if of[i] != 0 {
-			b.Units = append(b.Units, BudgetUnit{name, of[i], spent[i], held[i], left[i]})
+	b := Budget{Scope: v.Scope, Name: v.Name, Kept: v.Kept, Renews: v.Renews, Waiting: len(v.Waiters),
+		Units: []BudgetUnit{}, Holders: []BudgetHolder{}, Waiters: []BudgetWaiter{}}
+	limit := governance.Amounts(v.Limit)
+	for _, u := range governance.Units() {
+		if n := *u.Of(&limit); n != 0 {
+			b.Units = append(b.Units, BudgetUnit{u.String(), n, *u.Of(&v.Spent), *u.Of(&v.Held), *u.Of(&v.Left)})
 		}
 	}
 	for _, e := range v.Holders[:min(len(v.Holders), governance.MaxListed)] {
 		b.Holders = append(b.Holders, BudgetHolder{e.Intent.Key, e.Intent.Cell, e.Intent.Kind, e.State, e.Reserved})
 	}
 	b.More = len(v.Holders) - len(b.Holders)
+	for _, e := range v.Waiters[:min(len(v.Waiters), governance.MaxListed)] {
+		b.Waiters = append(b.Waiters, BudgetWaiter{e.Intent.Key, e.Intent.Cell, e.Intent.Kind})
+	}
 	return b
 }
 
-// unitsOf returns the names of the units of budgets, and what a cost is in each.
-func unitsOf(c *receipt.Cost) (names [4]string, values [4]uint64) {
-	return [4]string{"calls", "tokens", "bytes", "micros"}, [4]uint64{c.Calls, c.Tokens, c.Bytes, c.Micros}
+// Of names whose a budget is: world, or the name of a capability or a cell. A capability
+// that is named world is cap:world.
+func (b *Budget) Of() string {
+	if b.Scope == governance.ScopeCap && b.Name == string(governance.ScopeWorld) {
+		return "cap:" + b.Name
+	}
+	return cmp.Or(b.Name, string(b.Scope))
 }
-
-// Of names whose a budget is: world, or the name of a capability or a cell.
-func (b *Budget) Of() string { return cmp.Or(b.Name, string(b.Scope)) }
 
 // Budget returns the budget of the world, a capability or a cell, and what was used under
 // it. The error wraps ErrNoBudget.

@@ -226,6 +226,9 @@ func (j Journal) IntentLine(e *receipt.Entry) (IntentLine, error) {
 type IntentLines struct {
 	Journal
 	doubts map[receipt.Key]string // why some intents are in doubt
+
+	waits   map[receipt.Key]world.Wait // why some are not attempted; nil: nobody has asked yet
+	budgets []world.BudgetView
 }
 
 // IntentLines returns what makes lines of some entries of the ledger. It reads the
@@ -301,10 +304,52 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 		line.Reason = "the outside is not what its receipt says; decide with intent confirm or intent deny"
 	case e.State == receipt.StateOpen && e.Waiting:
 		line.Reason = fmt.Sprintf("waits after attempt %d for the next", e.Attempt)
+	case e.State == receipt.StateOpen:
+		line.Reason = r.waitsFor(e.Intent.Key)
 	case e.State == receipt.StateFailed, e.State == receipt.StateDenied:
 		return r.explainEnd(line, e)
 	}
 	return nil
+}
+
+// waitsFor says what an open intent waits for; empty: for a slot, or for nothing.
+func (r *IntentLines) waitsFor(key receipt.Key) string {
+	if r.waits == nil {
+		r.Local.View(func(w *world.Moment) { r.waits, r.budgets = w.Waits(), w.Budgets() })
+	}
+	w, waits := r.waits[key]
+	switch {
+	case !waits:
+		return ""
+	case w.Until > 0:
+		return fmt.Sprintf("waits for tick %d: the rate of its kind lets no more start before", w.Until)
+	case len(w.Short) > 0:
+		s := w.Short[0]
+		return fmt.Sprintf("waits for %d %s of the budget of %s, which has %d left%s", s.Ask, s.Unit, s.Of, s.Left, r.heldBy(&s))
+	default:
+		return fmt.Sprintf("waits behind %s, which wants %s of the budget of %s too", Short(w.Ahead[0].Key), w.Ahead[0].Unit, w.Ahead[0].Of)
+	}
+}
+
+// heldBy names who holds what another one waits for.
+func (r *IntentLines) heldBy(s *governance.Shortage) string {
+	const most = 3
+	text, more := "", 0
+	for _, b := range r.budgets {
+		for _, e := range b.Holders {
+			switch {
+			case b.Scope != s.Of.Scope || b.Name != s.Of.Name || *s.Unit.Of(&e.Reserved) == 0:
+			case strings.Count(text, "(") == most:
+				more++
+			default:
+				text += fmt.Sprintf(", %s (%s)", Short(e.Intent.Key), e.State)
+			}
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "; held by " + strings.TrimPrefix(text, ", ")
 }
 
 // deadlineOf returns the tick at which an intent is denied if it is parked; 0: at none.

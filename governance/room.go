@@ -1,0 +1,193 @@
+package governance
+
+import (
+	"fmt"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Version 2 of how budgets are counted: what an attempt may cost is set aside when it
+// starts, and an intent that waits holds nothing.
+
+// AtStart reports whether what an attempt may cost is set aside when it starts: under
+// version 2. Then a Decision reserves nothing.
+func (g *Gate) AtStart() bool { return g.atStart }
+
+// Budgeted names a budget.
+type Budgeted struct {
+	Scope Scope
+	Name  string // of the capability or the cell; empty for the world
+}
+
+// String returns a budget's name for a sentence.
+func (b Budgeted) String() string {
+	switch b.Scope {
+	case ScopeCap:
+		return fmt.Sprintf("capability %q", b.Name)
+	case ScopeCell:
+		return "cell " + b.Name
+	default:
+		return "the world"
+	}
+}
+
+// Shortage is a unit of which a budget has less left than the next attempt of an intent
+// may cost.
+type Shortage struct {
+	Of      Budgeted
+	Unit    Unit
+	Left    uint64        // where it is Gone: also if all came back that is set aside
+	Ask     uint64        // what the attempt may cost
+	Unknown bool          // the effect does not say what it may cost: it is Gone, too
+	Gone    bool          // what is used up leaves no room; else only what is set aside for others does not
+	Renews  manifest.Tick // when the budget does; 0: never
+}
+
+// Denies returns why the shortage denies an effect of a kind.
+func (s *Shortage) Denies(kind string) (Code, string) {
+	if s.Unknown {
+		return CodeNoMaxCost, fmt.Sprintf("effect %q declares no max_cost in %s, which the budget of %s bounds", kind, s.Unit, s.Of)
+	}
+	text := fmt.Sprintf("the budget of %s has %d %s left, effect %q asks for %d", s.Of, s.Left, s.Unit, kind, s.Ask)
+	if s.Renews != 0 {
+		text += fmt.Sprintf("; it renews at tick %d", s.Renews)
+	}
+	return CodeBudgetExceeded, text
+}
+
+// Draws returns the budgets that an intent draws on.
+func (g *Gate) Draws(in *receipt.Intent) (out []Budgeted) {
+	scopes := g.scopesOf(in, Accounts{}, 0)
+	for i := range scopes {
+		if *scopes[i].budget != (manifest.Budget{}) {
+			out = append(out, scopes[i].of)
+		}
+	}
+	return out
+}
+
+// Room returns what has to be set aside for the next attempt of an intent that the gate
+// has allowed, beside what is set aside for it already, and of what its budgets have not
+// enough left: nothing where the attempt can start.
+func (g *Gate) Room(in *receipt.Intent, a Accounts, has receipt.Cost, now manifest.Tick) (need receipt.Cost, short []Shortage) {
+	if !g.bounded {
+		return receipt.Cost{}, nil
+	}
+	scopes := g.scopesOf(in, a, now)
+	return room(&scopes, g.effect(in.Kind), has)
+}
+
+func room(scopes *[3]scope, e *manifest.Effect, has receipt.Cost) (need receipt.Cost, short []Shortage) {
+	if unbounded(scopes) {
+		return receipt.Cost{}, nil
+	}
+	need.Calls = satSub(1, has.Calls)
+	for i := range scopes {
+		for u := range unitCount {
+			s := &scopes[i]
+			left, bounded := s.left(u)
+			if !bounded {
+				continue
+			}
+			ask, known := most(e, u)
+			known = known || !uses(e.Adapter, u)
+			*u.Of(&need) = satSub(ask, *u.Of(&has))
+			if !known || ask > s.rest(u) {
+				short = append(short, Shortage{Of: s.of, Unit: u, Left: s.rest(u), Ask: ask, Unknown: !known, Gone: true, Renews: s.renews})
+			} else if *u.Of(&need) > left {
+				short = append(short, Shortage{Of: s.of, Unit: u, Left: left, Ask: ask, Renews: s.renews})
+			}
+		}
+	}
+	return need, short
+}
+
+// uses reports whether effects of an adapter can use a unit, as far as that is known.
+func uses(adapter string, u Unit) bool {
+	switch adapter {
+	case manifest.CapFile:
+		return u == UnitCalls || u == UnitBytes
+	case manifest.CapHTTP, manifest.CapExec, manifest.CapMCP: // what they reach may cost money
+		return u != UnitTokens
+	default:
+		return true
+	}
+}
+
+func firstGone(all []Shortage) *Shortage {
+	for i := range all {
+		if all[i].Gone {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// Gone returns a shortage that denies another attempt, whatever comes back of what is set
+// aside; nil: there is none.
+func (g *Gate) Gone(in *receipt.Intent, a Accounts, now manifest.Tick) *Shortage {
+	_, short := g.Room(in, a, receipt.Cost{}, now)
+	return firstGone(short)
+}
+
+// CanRepeat reports whether there is room for another attempt of an intent in doubt
+// though what is set aside for its last one may be used up.
+func (g *Gate) CanRepeat(in *receipt.Intent, a Accounts, has receipt.Cost, now manifest.Tick) bool {
+	scopes := g.scopesOf(in, a, now)
+	for i := range scopes {
+		scopes[i].account.Kept = Sum(scopes[i].account.Kept, has)
+	}
+	_, short := room(&scopes, g.effect(in.Kind), receipt.Cost{})
+	return firstGone(short) == nil
+}
+
+// Settle ends an attempt for which has was set aside and that a receipt answers. What it
+// used is spent. Of what the receipt does not tell nobody knows what it used, and it is
+// kept, unless the receipt says that it tells all. A call that the outside refused, or
+// that never left, is none.
+func (g *Gate) Settle(in *receipt.Intent, a Accounts, has receipt.Cost, r *receipt.Receipt) {
+	if r.Unsent {
+		a.Release(has)
+		return
+	}
+	used := r.Cost
+	used.Calls = 1
+	if r.Refused() {
+		used.Calls = 0
+	}
+	scopes := g.scopesOf(in, a, 0)
+	for i, account := range [...]*Account{a.Cap, a.Cell, a.World} {
+		if account == nil {
+			continue
+		}
+		for u := range unitCount {
+			set, n := *u.Of(&has), *u.Of(&used)
+			*u.Of(&account.Reserved) = satSub(*u.Of(&account.Reserved), set)
+			switch {
+			case set == 0 && (u == UnitCalls || scopes[i].bounds(u) == 0): // it was counted before, or is not
+			case n > 0:
+				*u.Of(&account.Spent) = satAdd(*u.Of(&account.Spent), min(n, set))
+				*u.Of(&account.Overrun) = satAdd(*u.Of(&account.Overrun), n-min(n, set))
+			case !r.Exact:
+				*u.Of(&account.Kept) = satAdd(*u.Of(&account.Kept), set)
+			}
+		}
+	}
+}
+
+// Keep ends an attempt that nobody has an answer to: what was set aside for it may be
+// used up.
+func (a Accounts) Keep(has receipt.Cost) {
+	a.Release(has)
+	call := receipt.Cost{Calls: has.Calls}
+	has.Calls = 0
+	a.each(func(a *Account) { a.Spent, a.Kept = Sum(a.Spent, call), Sum(a.Kept, has) })
+}
+
+// Reckon holds an account against what is set aside for intents that have not ended:
+// other rules may draw on it than before. What was set aside for others is kept.
+func (a *Account) Reckon(held receipt.Cost) {
+	a.Kept = Sum(a.Kept, Rest(a.Reserved, held))
+	a.Reserved = held
+}

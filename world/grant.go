@@ -1,0 +1,161 @@
+package world
+
+import (
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// line goes through the open intents, oldest first, and finds those whose next attempt
+// nothing holds back but a slot. What waits for a budget has those behind it wait that
+// ask for the same of it: nobody passes.
+type line struct {
+	k     *kernel
+	at    int // in the ledger's Open
+	first map[scarce]*receipt.Entry
+}
+
+// scarce is a unit of a budget that an intent waits for.
+type scarce struct {
+	of   governance.Budgeted
+	unit governance.Unit
+}
+
+// waiting is why an open intent is not attempted.
+type waiting struct {
+	short []governance.Shortage // that only comes of what is set aside for others
+	ahead []scarce              // older intents wait for the same
+	until manifest.Tick         // for the rate of its kind; 0: that does not hold it back
+}
+
+func (w *waiting) is() bool { return len(w.short)+len(w.ahead) > 0 || w.until > 0 }
+
+// next returns the oldest intent from where the line is on that can be attempted, and what
+// to set aside for it; or one for which the budgets leave no room any more, with why. Nil:
+// there is none.
+func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Shortage) {
+	for open := l.k.ledger.Open(); l.at < len(open); l.at++ {
+		need, gone, waits := l.look(open[l.at])
+		if gone != nil || !waits.is() {
+			return open[l.at], need, gone
+		}
+	}
+	return nil, receipt.Cost{}, nil
+}
+
+// look finds out whether an intent can be attempted, and has others wait behind it if not.
+func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Shortage, w waiting) {
+	k := l.k
+	if at := k.paceOf(e.Intent.Kind); at > k.now {
+		w.until = at
+		return need, nil, w // it is not its turn, and nobody waits behind it
+	}
+	if !k.rules.gate.AtStart() {
+		return need, nil, w
+	}
+	need, short := k.rules.gate.Room(&e.Intent, k.drawn(e), e.Reserved, k.now)
+	for i := range short {
+		if short[i].Gone {
+			return need, &short[i], w
+		}
+	}
+	w.short = short
+	if len(short) > 0 || len(l.first) > 0 {
+		l.queue(e, need, &w)
+	}
+	return need, nil, w
+}
+
+// queue finds what of need older intents wait for, and notes what this one does.
+func (l *line) queue(e *receipt.Entry, need receipt.Cost, w *waiting) {
+	for _, of := range l.k.rules.gate.Draws(&e.Intent) {
+		for _, u := range governance.Units() {
+			if x := (scarce{of, u}); *u.Of(&need) > 0 && l.first[x] != nil {
+				w.ahead = append(w.ahead, x)
+			}
+		}
+	}
+	for _, s := range w.short {
+		if l.first == nil {
+			l.first = make(map[scarce]*receipt.Entry)
+		}
+		if x := (scarce{s.Of, s.Unit}); l.first[x] == nil {
+			l.first[x] = e
+		}
+	}
+}
+
+// grant permits the attempts of open intents, in the order of the line, while a slot is
+// free. It happens when a tick begins, at the end of a round, and when something frees a
+// slot at a barrier. Those for which the budgets leave no room any more are denied.
+func (k *kernel) grant() {
+	for l := (line{k: k}); k.ledger.HasSlot(k.rules.manifest.Limits.InFlight); {
+		e, need, gone := l.next()
+		switch {
+		case e == nil:
+			return
+		case gone != nil:
+			k.tooLate(e, gone)
+			continue
+		case k.rules.gate.AtStart():
+			k.setAside(e, need)
+		default:
+			k.spendV1(e)
+		}
+		attempt := e.Attempt + 1
+		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
+		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
+		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted), b.Append(k.body[:0]))
+		k.ledger.Start(l.at, nonce, uint64(id))
+		k.step(e.Intent.Kind)
+		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
+	}
+}
+
+// tooLate ends an intent that was allowed, and for whose attempt what was used up since
+// leaves no room.
+func (k *kernel) tooLate(e *receipt.Entry, gone *governance.Shortage) {
+	code, reason := gone.Denies(e.Intent.Kind)
+	if e.Attempt == e.Unused {
+		k.refuse(e, journal.Seq(e.Emitted), code, reason, nil)
+		return
+	}
+	k.end(e, journal.Seq(e.Emitted), receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(string(code), reason))
+}
+
+// wake returns the next tick in which an open intent may be attempted that cannot be now,
+// if nothing comes back before of what is set aside for others: the rate of its kind lets
+// it, or, where that counts, a budget has renewed that it waits for. False: there is none.
+func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
+	if !k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) {
+		return 0, false
+	}
+	var at manifest.Tick
+	sooner := func(tick manifest.Tick) {
+		if tick > k.now && (at == 0 || tick < at) {
+			at = tick
+		}
+	}
+	l := line{k: k}
+	for _, e := range k.ledger.Open() {
+		_, _, w := l.look(e)
+		sooner(w.until)
+		for i := range w.short {
+			if renewals {
+				sooner(w.short[i].Renews)
+			}
+		}
+	}
+	return at, at > 0
+}
+
+// canGrant reports whether grant would permit an attempt or deny one.
+func (k *kernel) canGrant() bool {
+	if !k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) {
+		return false
+	}
+	l := line{k: k}
+	e, _, _ := l.next()
+	return e != nil
+}
