@@ -32,7 +32,7 @@ var (
 	ErrNotWaiting   = errors.New("the intent does not wait for that decision")
 	ErrOtherParams  = errors.New("the decision is about other params than the intent's")
 	ErrNoBudget     = errors.New("the budget does not allow another attempt")
-	ErrForkEffects  = errors.New("effects of a fork are on hold, live or recorded")
+	ErrForkEffects  = errors.New("effects of a fork are on hold, live, recorded, or recorded or live")
 	ErrSeed         = errors.New("a world keeps its seed, whatever its rules are")
 	ErrSameWorld    = errors.New("a fork is another world and needs another id")
 	ErrMigration    = errors.New("a cell cannot be migrated")

@@ -162,7 +162,7 @@ _SHAPES = {
     "snapshot.retention": "keep:uint actor:text gone:texts",
     "rollback.applied": "snapshot:text snapshot_hash:hash at:uint prior:uint reason:text actor:text ack:bool "
                         "compensate:bool fresh:bool effects:effects",
-    "world.forked": "world:text parent:text at:uint chain_root:hash effects:hold|live|recorded manifest:hash "
+    "world.forked": "world:text parent:text at:uint chain_root:hash effects:hold|live|recorded|recorded-or-live manifest:hash "
                     "actor:text seed:uint",
     "manifest.proposed": "base:hash candidate:hash actor:text signature:signature? reason:text",
     "manifest.shadowed": "proposal:uint report_hash:hash report:report actor:text",

@@ -34,7 +34,7 @@ func (v *verifier) words(body journal.Body) error {
 		}
 		return oneOf("verdict", b.Verdict, receipt.Happened, receipt.NotHappened)
 	case *journal.Forked:
-		return oneOf("effects", b.Effects, journal.ForkHold, journal.ForkLive, journal.ForkRecorded)
+		return oneOf("effects", b.Effects, journal.ForkHold, journal.ForkLive, journal.ForkRecorded, journal.ForkRecordedOrLive)
 	case *journal.RolledBack:
 		for _, x := range b.Abandoned {
 			words := []journal.Disposition{journal.Kept, journal.Compensated, journal.Acknowledged}
