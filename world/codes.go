@@ -10,4 +10,5 @@ const (
 	codeNotExecuted                     = "not_executed"
 	codeCancelled                       = "cancelled"
 	codeNotConfirmed                    = "not_confirmed"
+	codeEdited                          = "edited"
 )

@@ -213,6 +213,7 @@ func hintsOfEffects() []hint {
 		{[]error{world.ErrConfirmationRequired}, "worldctl intent list --state parked"},
 		{[]error{world.ErrUnconfirmed}, "nothing has changed: type it again when the outside answers, or without --confirm"},
 		{[]error{world.ErrNoRepeat}, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"},
+		{[]error{world.ErrMayBeDone}, "look at the outside: worldctl intent resolve KEY --not-executed --reason TEXT says that it did not happen, and asks for it again"},
 		{[]error{world.ErrNoReason}, "say why: --reason TEXT"},
 		{[]error{errParked}, "worldctl tail --kind cell.failed tells why; then worldctl cell resume CELL or worldctl cell skip CELL"},
 	}

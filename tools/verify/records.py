@@ -151,7 +151,7 @@ _SHAPES = {
     "invocation.late": "receipt:receipt",
     "invocation.expired": "key:hash attempt:uint reason:text",
     "invocation.due": "key:hash attempt:uint",
-    "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|reuse params_hash:hash actor:text "
+    "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|edit|reuse params_hash:hash actor:text "
                        "reason:text payload:any",
     "intent.confirmed": "key:hash mode:strict|warn|human|person verdict:happened|not_happened actor:text reason:text",
     "cell.resumed": "cell:text skip:bool actor:text reason:text",

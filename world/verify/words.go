@@ -20,7 +20,7 @@ func (v *verifier) words(body journal.Body) error {
 		}
 	case *journal.Resolved:
 		if v.part() {
-			return oneOf("decision", b.How, journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, world.Reuse)
+			return oneOf("decision", b.How, journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, journal.Edit, world.Reuse)
 		}
 	case *journal.Stepped:
 		return oneOf("outcome", b.Outcome, receipt.OutcomePure, receipt.OutcomeSuccess)
