@@ -63,7 +63,7 @@ func (h *Host) shut() []*job {
 	}
 	var unstarted []*job
 	for _, t := range slices.Concat(h.works.queue, h.calls.queue) {
-		if t.Work != receipt.Perform || !h.Live(t.Kind) {
+		if t.Work != receipt.Perform || !h.Live(&t.Intent) {
 			continue
 		}
 		if j := h.claim(t); j != nil { // or it runs, under the same permit
@@ -92,7 +92,7 @@ func (h *Host) GiveBack(permits []receipt.Permit) error {
 	}
 	for _, p := range permits {
 		e := h.effects[p.Kind]
-		if e == nil || !e.outside {
+		if e == nil || !e.live || h.Live(&p.Intent) {
 			continue
 		}
 		if err := h.giveBack(&job{Task: receipt.Task{Permit: p}, effect: e}); err != nil {

@@ -37,8 +37,13 @@ type Config struct {
 	Adapters  map[string]Factory                // by name; besides those of this package, or instead of them
 	Verifiers map[string]VerifierFactory        // likewise
 	Recording *Recording                        // set: it answers every effect, and none is live
+	OrLive    bool                              // but for effects that Recording does not know: these are performed
 	Instead   map[string]Adapter                // by kind: what performs effects in the place of the manifest's adapters; deterministic
 	Remote    bool                              // live effects are performed by workers in other processes: see Acquire
+
+	// Missed is told of each attempt of a live effect, before it is made, if there is a
+	// Recording: that does not know it. It must not call the Host. nil: nobody is told.
+	Missed func(p receipt.Permit)
 
 	// Fence is called right before an attempt of a live effect is made, with its
 	// context, and returns that of the adapter. With an error the attempt is not
@@ -122,12 +127,15 @@ var ErrLive = errors.New("it is live, and there is no effect store to keep its r
 func (cfg *Config) checkLive(effects map[string]*effect) error {
 	var faults []error
 	for _, kind := range slices.Sorted(maps.Keys(effects)) {
-		if e := effects[kind]; e.live && cfg.EffectLog == "" {
+		if e := effects[kind]; e.live && !cfg.recordedOnly() && cfg.EffectLog == "" {
 			faults = append(faults, fmt.Errorf("host: effect %s: adapter %s: %w", kind, e.declared.Adapter, ErrLive))
 		}
 	}
 	return errors.Join(faults...)
 }
+
+// recordedOnly reports whether nothing is performed.
+func (cfg *Config) recordedOnly() bool { return cfg.Recording != nil && !cfg.OrLive }
 
 func (cfg *Config) secrets() *secrets {
 	if cfg.Secrets != nil {
@@ -159,15 +167,15 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 		s.Config, s.File = e.declared.Config, cfg.files(e.declared.Files, contents)
 		a, err := build(adapters, "adapter", e.declared.Adapter, s)
 		d, ok := a.(Deterministic)
-		live := !ok || !d.Deterministic()
-		if cfg.Recording != nil { // then it matters only whether it would be live
-			e.adapter, e.outside = &cfg.Recording.recorded, live
+		e.live = !ok || !d.Deterministic()
+		if cfg.recordedOnly() { // then it matters only whether it would be live
+			e.adapter = &cfg.Recording.recorded
 			continue
 		}
 		if e.adapter = a; err != nil {
+			e.live = false
 			faults = append(faults, &EffectError{Kind: kind, Err: err})
 		} else {
-			e.live = live
 			w, ok := a.(Waiting)
 			e.waits = ok && w.Waits()
 		}
@@ -192,10 +200,10 @@ func build[T any, F ~func(Setup) (T, error)](factories map[string]F, what, name 
 	return made, nil
 }
 
-// anyLive reports whether an effect is live, or would be without a Recording.
+// anyLive reports whether the adapter of an effect touches the outside.
 func anyLive(effects map[string]*effect) bool {
 	for _, e := range effects {
-		if e.live || e.outside {
+		if e.live {
 			return true
 		}
 	}

@@ -69,10 +69,22 @@ func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS
 	return h, nil
 }
 
-// Live reports whether nobody may repeat an attempt of an effect.
-func (h *Host) Live(kind string) bool {
+// Live reports whether nobody may repeat an attempt of an intent.
+func (h *Host) Live(in *receipt.Intent) bool {
+	e := h.effects[in.Kind]
+	return e != nil && e.live && !h.recorded(in)
+}
+
+// Performs reports whether effects of a kind that no Recording answers touch the outside.
+func (h *Host) Performs(kind string) bool {
 	e := h.effects[kind]
-	return e != nil && e.live
+	return e != nil && e.live && !h.cfg.recordedOnly()
+}
+
+// recorded reports whether it is the Recording that answers an intent.
+func (h *Host) recorded(in *receipt.Intent) bool {
+	r := h.cfg.Recording
+	return r != nil && (!h.cfg.OrLive || r.has(in))
 }
 
 // Stats counts what a Host has done.
@@ -112,7 +124,10 @@ func (h *Host) Start(tasks []receipt.Task) {
 		case receipt.GiveBack:
 			h.giveBackUnbegun(t)
 		case receipt.Perform, receipt.Verify, receipt.Confirm:
-			if t.Work == receipt.Perform && h.Live(t.Kind) {
+			if t.Work == receipt.Perform && h.Live(&t.Intent) {
+				if h.cfg.Missed != nil {
+					h.cfg.Missed(t.Permit)
+				}
 				h.log.recover(attempt{t.Key, t.Attempt}) // never again what has a result
 				begun = true
 				if h.cfg.Remote {

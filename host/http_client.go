@@ -87,7 +87,7 @@ const (
 )
 
 // longs has an item for each long answer that the process reads.
-var longs = make(chan struct{}, longAnswers)
+var longs = make(chan struct{}, longAnswers) //nolint:gochecknoglobals // a process has one memory
 
 // ReadAnswer reads what another machine says: all of it, or one byte more than limit.
 // Long answers are read in turns, a few at a time. When ctx ends, so does the wait for one.

@@ -18,6 +18,7 @@ type line struct {
 	occurrence uint64
 	placed     bool // occurrence is given
 	result     Result
+	unanswered bool // of a Recording: nothing is known of what came of it
 }
 
 // schema says which keys a line has.

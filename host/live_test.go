@@ -100,8 +100,8 @@ func TestLiveReceiptTellsWhatHappened(t *testing.T) {
 		e.ExternalKey = manifest.ExternalPerAttempt
 		s.effects["k"] = e
 		h := s.open(t)
-		require.True(t, h.Live("k"))
-		require.False(t, h.Live("unheard.of"))
+		require.True(t, h.Live(&receipt.Intent{Kind: "k"}))
+		require.False(t, h.Live(&receipt.Intent{Kind: "unheard.of"}))
 		start(h, nth(t, 1))
 		r := decoded(t, next(t, h))
 		require.Equal(t, receipt.StatusError, r.Status)

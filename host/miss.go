@@ -14,6 +14,7 @@ type MissError struct {
 	Recorded   bool   // by a Recording, not by an adapter
 	Cell       string
 	Step       receipt.StepID
+	Unanswered bool // the Recording's world has asked for the same, and nothing is known of what came of it
 	Kind       string
 	Params     receipt.Data
 	Occurrence uint64

@@ -16,9 +16,8 @@ import (
 type effect struct {
 	adapter  Adapter
 	verifier Verifier // nil: none is declared
-	live     bool
-	waits    bool // its adapter is Waiting
-	outside  bool // it would be live without the Recording that answers for it
+	live     bool     // its adapter touches the outside, where no Recording answers
+	waits    bool     // its adapter is Waiting
 	declared manifest.Effect
 }
 
@@ -34,7 +33,7 @@ func (h *Host) do(j *job) {
 	switch {
 	case j.Work != receipt.Perform:
 		h.verify(j)
-	case h.Live(j.Kind):
+	case h.Live(&j.Intent):
 		h.attempt(j)
 	default:
 		a := receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work}
@@ -49,7 +48,11 @@ func (h *Host) ask(j *job) ([]byte, error) {
 	if j.effect == nil {
 		return nil, fmt.Errorf("host: the manifest has no effect %s, which %s asks for", j.Kind, j.Step)
 	}
-	result, err := perform(h.tame, j.effect.adapter, h.call(j))
+	adapter := j.effect.adapter
+	if h.recorded(&j.Intent) {
+		adapter = &h.cfg.Recording.recorded
+	}
+	result, err := perform(h.tame, adapter, h.call(j))
 	if err != nil {
 		return nil, fmt.Errorf("host: %w", h.hide(err))
 	}

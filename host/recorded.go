@@ -79,16 +79,32 @@ func readCassette(file string, data []byte) (*cassette, error) {
 func (r *recorded) Deterministic() bool { return true }
 
 func (r *recorded) Perform(_ context.Context, call Call) (Result, error) {
-	p := call.Permit
-	at := place{ask{p.Cell, p.Kind, canon.Sum(p.Params)}, p.Occurrence}
-	i, ok := r.cassette.places[at]
-	if !ok {
-		nearest, near := r.cassette.nearest(p)
-		e := miss(r.file, p, nearest, near)
-		e.Recorded = r.world
-		return Result{}, e
+	result, miss := r.answer(&call.Permit)
+	if miss != nil {
+		return Result{}, miss
 	}
-	return r.cassette.lines[i].result, nil
+	return result, nil
+}
+
+func (r *recorded) answer(p *receipt.Permit) (Result, *MissError) {
+	i, ok := r.cassette.places[placeOf(&p.Intent)]
+	if ok && !r.cassette.lines[i].unanswered {
+		return r.cassette.lines[i].result, nil
+	}
+	var e *MissError
+	if ok {
+		e = miss(r.file, *p, "it has asked for the same, and nothing is recorded of what came of that", nil)
+		e.Unanswered = true
+	} else {
+		nearest, near := r.cassette.nearest(*p)
+		e = miss(r.file, *p, nearest, near)
+	}
+	e.Recorded = r.world
+	return Result{}, e
+}
+
+func placeOf(in *receipt.Intent) place {
+	return place{ask{in.Cell, in.Kind, canon.Sum(in.Params)}, in.Occurrence}
 }
 
 // nearest describes and returns the line that is most like what p asks for, nil where
@@ -98,7 +114,7 @@ func (c *cassette) nearest(p receipt.Permit) (text string, near *line) {
 	const kind, params, cell = 1, 2, 4
 	best, most, common, equal := -1, 0, 0, 0
 	for i, l := range c.lines {
-		if l.kind != p.Kind {
+		if l.kind != p.Kind || l.unanswered {
 			continue
 		}
 		like := kind

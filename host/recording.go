@@ -19,6 +19,10 @@ type Recorded struct {
 	Params     receipt.Data
 	Occurrence uint64
 	Result     Result
+
+	// Unanswered says that nobody knows what came of it, or not yet: Result is nothing.
+	// It stands for what has no answer; such an effect is never performed for a Recording.
+	Unanswered bool
 }
 
 // NewRecording indexes answers by cell, kind, params and occurrence. Of several
@@ -27,20 +31,35 @@ type Recorded struct {
 func NewRecording(name string, answers iter.Seq2[Recorded, error]) (*Recording, error) {
 	c := &cassette{places: make(map[place]int)}
 	for a, err := range answers {
-		if err == nil {
+		if err == nil && !a.Unanswered {
 			err = a.Result.check()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("host: recording %s: %w", name, err)
 		}
 		at := place{ask{a.Cell, a.Kind, canon.Sum(a.Params)}, a.Occurrence}
-		l := line{cell: a.Cell, kind: a.Kind, params: a.Params, occurrence: a.Occurrence, result: a.Result}
+		l := line{cell: a.Cell, kind: a.Kind, params: a.Params, occurrence: a.Occurrence, result: a.Result, unanswered: a.Unanswered}
 		if before, taken := c.places[at]; taken {
-			c.lines[before] = l
+			if !a.Unanswered {
+				c.lines[before] = l
+			}
 			continue
 		}
 		c.places[at] = len(c.lines)
 		c.lines = append(c.lines, l)
 	}
 	return &Recording{recorded{file: name, world: true, cassette: c}}, nil
+}
+
+// has reports whether what an intent asks for is known, answered or not.
+func (r *Recording) has(in *receipt.Intent) bool {
+	_, ok := r.recorded.cassette.places[placeOf(in)]
+	return ok
+}
+
+// Miss returns what is to be said of an intent that has no answer, and nil of one that
+// has.
+func (r *Recording) Miss(p *receipt.Permit) *MissError {
+	_, err := r.recorded.answer(p)
+	return err
 }

@@ -38,7 +38,7 @@ func TestRecordingAnswersEveryEffect(t *testing.T) {
 	s.effects["k"] = manifest.Effect{Adapter: "there is none", Verify: &manifest.Verify{Adapter: "nor here"}}
 	s.more = func(cfg *host.Config) { cfg.Recording = rec }
 	h := s.open(t)
-	require.False(t, h.Live("k"))
+	require.False(t, h.Live(&receipt.Intent{Kind: "k"}))
 
 	p := permit(t, "agent/1", "k", `{"x": 1}`, 0)
 	r, err := ask(t, h, p)

@@ -125,7 +125,7 @@ func (h *Host) handOut(worker string, kinds []string, most int) (offers []Offer,
 			return false
 		}
 		if j := h.claim(e.Task); j != nil {
-			bytes += len(e.Permit.Params)
+			bytes += len(e.Params)
 			offers = append(offers, Offer{Permit: e.Permit, Lease: h.cfg.Lease, Timeout: j.effect.timeout()})
 			h.lend(e, j, worker)
 		}

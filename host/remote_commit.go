@@ -112,7 +112,7 @@ func (h *Host) read(data []byte) (r *receipt.Receipt, result Result, signed []by
 	if err := h.cfg.Keys.Verify(r); errors.Is(err, receipt.ErrWrongWorld) || errors.Is(err, receipt.ErrBadHash) {
 		return nil, result, nil, err
 	}
-	if e := h.effects[r.Kind]; e != nil && !e.live {
+	if h.effects[r.Kind] != nil && !h.Performs(r.Kind) {
 		return nil, result, nil, fmt.Errorf("%s is not performed by workers", r.Kind)
 	}
 	result = Result{

@@ -165,7 +165,7 @@ func TestTheOwnerDoesAllButPerformLiveEffects(t *testing.T) {
 		}}
 	}
 	h := s.open(t)
-	require.True(t, h.Live("k"))
+	require.True(t, h.Live(&receipt.Intent{Kind: "k"}))
 	start(h, nth(t, 1))
 	_, err := ask(t, h, permit(t, "agent/1", "d", `1`, 0))
 	require.NoError(t, err)

@@ -93,7 +93,7 @@ func (h *Host) next(c *crew, last *job) *job {
 // can be asked again needs no lease.
 func (h *Host) claim(t receipt.Task) *job {
 	j := &job{Task: t, effect: h.effects[t.Kind]}
-	if t.Work == receipt.Perform && !h.Live(t.Kind) {
+	if t.Work == receipt.Perform && !h.Live(&t.Intent) {
 		return j
 	}
 	if h.failed != nil {

@@ -53,19 +53,21 @@ type Resolved struct {
 	Params  Hash        `json:"params_hash"` // what the decision is about
 	Actor   string      `json:"actor"`
 	Reason  string      `json:"reason"`
-	Payload Data        `json:"payload"` // of an executed effect; or the answer to what it asks
+	Payload Data        `json:"payload"` // of an executed effect; the params of what is asked for in its place; the answer to what it asks
 }
 
 // Resolution is a decision about an intent.
 type Resolution string
 
-// The decisions about a parked intent, and about one in doubt.
+// The decisions about a parked intent, about one in doubt, and about one that failed: of these
+// NotExecuted and RetryAnyway, which have another intent asked for.
 const (
 	Approve     Resolution = "approve"
 	Disapprove  Resolution = "deny"
 	Executed    Resolution = "executed"     // it happened: it ends with a payload
 	NotExecuted Resolution = "not_executed" // it did not: the next attempt may go
-	RetryAnyway Resolution = "retry"        // nobody knows, and another attempt does no harm
+	RetryAnyway Resolution = "retry"        // nobody knows, and another attempt does no harm; or it failed, and is asked for again
+	Edit        Resolution = "edit"         // it ends, and other params are asked for in its place
 	Answer      Resolution = "answer"       // to what it asks: the next attempt may go, and takes the payload along
 )
 

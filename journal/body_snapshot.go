@@ -127,12 +127,28 @@ type Forked struct {
 // ForkEffects says what becomes of the effects of a fork.
 type ForkEffects string
 
+// Known reports whether e is one of those below.
+func (e ForkEffects) Known() bool {
+	switch e {
+	case ForkHold, ForkLive, ForkRecorded, ForkRecordedOrLive:
+		return true
+	}
+	return false
+}
+
+// Recorded reports whether what was recorded answers effects, if it can.
+func (e ForkEffects) Recorded() bool { return e == ForkRecorded || e == ForkRecordedOrLive }
+
 // What can become of a fork's effects. What was under way in the parent is the
 // parent's: only a person can have it done here, too.
 const (
 	ForkHold     ForkEffects = "hold"     // each waits for a person
 	ForkLive     ForkEffects = "live"     // new ones are performed
 	ForkRecorded ForkEffects = "recorded" // what was recorded answers them, and nothing reaches the outside
+
+	// ForkRecordedOrLive: what was recorded answers those that the parent has asked for,
+	// and the others are performed.
+	ForkRecordedOrLive ForkEffects = "recorded-or-live"
 )
 
 // Redacted is the payload of blob.redacted: a payload's bytes are destroyed. Its

@@ -98,7 +98,7 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, attempt: 2, answers: []Kind{KindStarted}, words: "attempt {attempt} of {key} is given up: {reason}"},
 	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, attempt: 2, answers: []Kind{KindWaiting, KindInDoubt}, words: "the wait after attempt {attempt} of {key} is over"},
 	KindLate:      {input: true, body: func() Body { return new(Late) }, receipt: 1, answers: []Kind{KindStarted}},
-	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1, answers: []Kind{KindParked, KindInDoubt, KindConfirmed}},
+	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1, answers: []Kind{KindParked, KindInDoubt, KindConfirmed, KindFinished, KindEnded}},
 	KindConfirmed: {input: true, body: func() Body { return new(Confirmed) }, key: 1, answers: []Kind{KindFinished, KindEnded, KindConfirmed}},
 	KindRotated:   {input: true, body: func() Body { return new(KeysRotated) }, words: "{key_id} signs receipts from now on, says {actor}[; revoked: {revoked}]"},
 	KindSnapshot:  {input: true, body: func() Body { return new(SnapshotCreated) }, words: "snapshot {name} of #{at}, {cells} cells, state root {state_root}[: {label}][, says {actor}][; let go: {pruned}]"},

@@ -14,6 +14,15 @@ func escape(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
+// Pointer returns the JSON pointer (RFC 6901) of names, each below the one before.
+func Pointer(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		b.WriteString("/" + escape(name))
+	}
+	return b.String()
+}
+
 // parsePointer returns the names in a JSON pointer; none is the whole document.
 func parsePointer(s string) ([]string, error) {
 	if s == "" {

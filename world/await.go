@@ -19,7 +19,7 @@ func (w *World) recover() error {
 	k := w.k
 	var lost []receipt.Task
 	for _, e := range k.ledger.InFlight() {
-		if w.host.Live(e.Intent.Kind) {
+		if w.host.Live(&e.Intent) {
 			lost = append(lost, receipt.Task{Work: receipt.Recover, Permit: k.permit(e)})
 		} else {
 			w.held = append(w.held, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
@@ -78,7 +78,7 @@ func (w *World) startTasks(tasks []receipt.Task) {
 		switch {
 		case t.Work == receipt.Perform && !w.inFlight(t.Key, t.Attempt):
 			continue
-		case (t.Work == receipt.Forget || t.Work == receipt.GiveBack) && !w.host.Live(t.Kind):
+		case (t.Work == receipt.Forget || t.Work == receipt.GiveBack) && !w.host.Live(&w.k.ledger.Entry(t.Key).Intent):
 			continue // nothing was stored, and the answer comes at the barrier
 		case t.Work == receipt.Verify:
 			w.asked++
@@ -134,7 +134,7 @@ func (w *World) barrier(ctx context.Context, patient bool) error {
 // or nil.
 func (w *World) firstDue() *receipt.Entry {
 	for _, e := range w.k.ledger.InFlight() {
-		if !w.host.Live(e.Intent.Kind) {
+		if !w.host.Live(&e.Intent) {
 			return e
 		}
 	}
@@ -228,7 +228,7 @@ func (w *World) take(a *receipt.Answer) error {
 		err = w.k.due(a.Key, a.Attempt)
 	case a.Lost != "":
 		err = w.k.expire(a.Key, a.Attempt, a.Lost)
-	case w.inFlight(a.Key, a.Attempt) && !w.host.Live(w.k.ledger.Entry(a.Key).Intent.Kind):
+	case w.inFlight(a.Key, a.Attempt) && !w.host.Live(&w.k.ledger.Entry(a.Key).Intent):
 		w.answers[a.Key] = a.Receipt
 	default:
 		_, err = w.k.receive(a.Receipt)
@@ -287,10 +287,11 @@ func (w *World) inFlight(key receipt.Key, attempt uint64) bool {
 // Host performs the effects that the ledger permitted. It does so in its own
 // goroutines; the World calls it from one.
 type Host interface {
-	// Live reports whether effects of a kind touch the outside: then nobody may
-	// repeat an attempt, and its answer is admitted when it comes. The others are
-	// deterministic: the same permit gets the same receipt, whenever it is asked.
-	Live(kind string) bool
+	// Live reports whether an intent touches the outside: then nobody may repeat an
+	// attempt, and its answer is admitted when it comes. The others are
+	// deterministic: the same permit gets the same receipt, whenever it is asked. It
+	// says the same of an intent whenever it is asked, in every process.
+	Live(in *receipt.Intent) bool
 	// Start begins to do tasks, whose records are durable, and returns at once.
 	// The answers to Recover and Withdraw are there when it returns.
 	Start(tasks []receipt.Task)

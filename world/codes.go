@@ -10,5 +10,6 @@ const (
 	codeNotExecuted                     = "not_executed"
 	codeCancelled                       = "cancelled"
 	codeNotConfirmed                    = "not_confirmed"
+	codeEdited                          = "edited"
 	codeInputDenied                     = "input_denied"
 )

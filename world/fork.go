@@ -54,9 +54,7 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
-	switch b.Effects {
-	case journal.ForkHold, journal.ForkLive, journal.ForkRecorded:
-	default:
+	if !b.Effects.Known() {
 		return refuse(ErrForkEffects, "effects", "%q", b.Effects)
 	}
 	if b.World == k.id {
@@ -79,15 +77,17 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	k.govern(next, all, id)
 	k.proposals.Disown()
 	k.onHold = b.Effects == journal.ForkHold
-	k.disown(b.Effects == journal.ForkRecorded, id)
+	k.disown(b.Effects, id)
 	k.since = k.last
 	return nil
 }
 
 // disown parts a fork from what is under way in its parent. Where recordings
-// answer, all of it can be asked for; else nobody here knows what came of the
-// attempts in flight, and what has not started waits for a person.
-func (k *kernel) disown(recorded bool, cause journal.Seq) {
+// answer, all of it can be asked for: it is known to them, and so never performed. Else
+// nobody here knows what came of the attempts in flight, and what has not started waits
+// for a person.
+func (k *kernel) disown(effects journal.ForkEffects, cause journal.Seq) {
+	recorded := effects.Recorded()
 	for len(k.ledger.InFlight()) > 0 {
 		e := k.ledger.InFlight()[0]
 		d := journal.InDoubt{
@@ -105,7 +105,7 @@ func (k *kernel) disown(recorded bool, cause journal.Seq) {
 			k.ledger.Doubt(e, false)
 		}
 	}
-	if recorded {
+	if effects == journal.ForkRecorded {
 		return
 	}
 	for _, e := range k.ledger.In(receipt.StateInDoubt) {
@@ -113,6 +113,9 @@ func (k *kernel) disown(recorded bool, cause journal.Seq) {
 			e.Waiting = false
 			k.ledger.Change(e)
 		}
+	}
+	if recorded {
+		return
 	}
 	for _, e := range k.ledger.In(receipt.StateOpen) {
 		k.writeParked(&e.Intent, []string{ruleOnHold}, receipt.NoDeadline, cause)

@@ -19,14 +19,20 @@ func (k *kernel) ask(c *cell, i int, e *reducer.Effect, step journal.Seq) {
 	in := k.intent(id, c.name, e.Kind, e.Params)
 	in.Tag, in.Cap = e.Tag, e.Cap
 	in.Occurrence = c.countAsked(e.Kind, in.Params)
-	if k.askAgain(c, &in, step) {
+	k.put(c, in, step)
+}
+
+// put asks for an intent of a cell: the ledger, where it knows it; else the gate, if it repeats
+// nothing that a rollback left behind.
+func (k *kernel) put(c *cell, in receipt.Intent, cause journal.Seq) {
+	if k.askAgain(c, &in, cause) {
 		return
 	}
 	left := k.repeated(&in)
-	if left != nil && k.askRepeat(c, in, left, step) {
+	if left != nil && k.askRepeat(c, in, left, cause) {
 		return
 	}
-	asks := k.judge(c.id, in, step, nil)
+	asks := k.judge(c.id, in, cause, nil)
 	if asks.State != receipt.StateDenied {
 		c.awaits = append(c.awaits, in.Key)
 	}

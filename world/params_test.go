@@ -1,6 +1,8 @@
 package world_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,18 @@ import (
 
 // given is a world whose reducers share one source, with a module and other params.
 func given(t *testing.T, schema string) *worldtest.World {
+	t.Helper()
+	m, contents := givenRules(t, schema)
+	return allOK(t, m, contents)
+}
+
+// allOK is a world whose effects all succeed.
+func allOK(t *testing.T, m manifest.Manifest, contents map[manifest.Hash][]byte) *worldtest.World {
+	return worldtest.New(t, m, contents, worldtest.Options{Answer: func(p receipt.Permit) worldtest.Reply { return worldtest.OK(p.Kind) }})
+}
+
+func givenRules(t *testing.T, schema string) (m manifest.Manifest, contents map[manifest.Hash][]byte) {
+	t.Helper()
 	const source = `load("lib.star", "asks")
 def reduce(ctx, state, event):
     if event.name == "receipt" and event.data["status"] == "ok" and event.data["kind"] == "pay.card" and "title" in ctx.schemas["pay.card"]:
@@ -32,7 +46,7 @@ def reduce(ctx, state, event):
 			Modules: map[string]manifest.Hash{"lib.star": canon.Sum([]byte(lib))}, Params: data,
 		}
 	}
-	m := manifest.Manifest{
+	m = manifest.Manifest{
 		World: "w",
 		Reducers: map[string]manifest.Reducer{
 			"payer": code(`{"kind": "pay.card"}`), "caller": code(`{"kind": "pay.call"}`),
@@ -46,11 +60,11 @@ def reduce(ctx, state, event):
 		Routing:  []manifest.Route{{Event: "go", Reducer: "payer", Key: "'p'"}, {Event: "go", Reducer: "caller", Key: "'c'"}},
 		Engines:  world.NewestEngines(),
 	}
-	contents := make(map[manifest.Hash][]byte)
+	contents = make(map[manifest.Hash][]byte)
 	for _, text := range []string{source, lib, schema} {
 		contents[canon.Sum([]byte(text))] = []byte(text)
 	}
-	return worldtest.New(t, m, contents, worldtest.Options{Answer: func(p receipt.Permit) worldtest.Reply { return worldtest.OK(p.Kind) }})
+	return m, contents
 }
 
 const cents = `{
@@ -91,4 +105,45 @@ func TestParamsThatBreakTheirSchemaAreDenied(t *testing.T) {
 		require.JSONEq(t, `{"status": "denied", "payload": {"code": "bad_params", "reason": "params.a: got string, want integer"}}`, w.State("payer/p"))
 		w.RequireReplay()
 	}
+}
+
+// TestAModuleIsCodeOfWhoLoadsIt: another text is other code, although the program is the
+// same, and a content that is not the one named is none.
+func TestAModuleIsCodeOfWhoLoadsIt(t *testing.T) {
+	m, contents := givenRules(t, cents)
+	w := allOK(t, m, contents)
+	other := []byte("# of today\n" + string(contents[m.Reducers["payer"].Modules["lib.star"]]))
+	next := m.WithDefaults()
+	next.Version++
+	next.Reducers = maps.Clone(next.Reducers)
+	for name, r := range next.Reducers { // order cannot show: a map is built from a map
+		r.Modules = map[string]manifest.Hash{"lib.star": canon.Sum(other)}
+		next.Reducers[name] = r
+	}
+	w.Submit("go", map[string]any{"params": map[string]any{"a": 1}})
+	w.Run()
+	before := w.StateRoot()
+	forged := map[manifest.Hash][]byte{canon.Sum(other): append([]byte("# forged\n"), other...)}
+	require.ErrorIs(t, worldtest.Adopt(t.Context(), w.World, &next, forged), world.ErrCandidate)
+	require.NoError(t, worldtest.Adopt(t.Context(), w.World, &next, map[manifest.Hash][]byte{canon.Sum(other): other}))
+	require.NotEqual(t, before, w.StateRoot(), "the cells have other code")
+}
+
+// TestACandidateWhosePoliciesMistakeParamsIsRefused: and one that is in force runs on.
+func TestACandidateWhosePoliciesMistakeParamsIsRefused(t *testing.T) {
+	m, contents := givenRules(t, cents)
+	m = m.WithDefaults()
+	candidate := m
+	candidate.Version++
+	candidate.Policies = append(slices.Clone(m.Policies), manifest.Policy{
+		Name: "dear", When: `intent.kind == "pay.card" && intent.params.aa > 100`, Decide: manifest.DecideDeny,
+	})
+	err := worldtest.Adopt(t.Context(), allOK(t, m, contents).World, &candidate, contents)
+	require.ErrorIs(t, err, world.ErrCandidate)
+	require.ErrorContains(t, err, "/policies/1/when: 1:43: the params of pay.card have no aa there: did you mean a?")
+
+	w := allOK(t, candidate, contents)
+	w.Submit("go", map[string]any{"params": map[string]any{"a": 1}})
+	w.Run()
+	w.RequireReplay()
 }

@@ -70,6 +70,13 @@ func (m *Moment) vet(ctx context.Context, p *Proposal) ([]journal.Blob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCandidate, err)
 	}
+	faults, err := governance.CheckParams(p.Candidate, contents.Blob, func() bool { return ctx.Err() != nil })
+	if err == nil && len(faults) > 0 {
+		err = fmt.Errorf("%w: %s: %w", ErrCandidate, faults[0].Path, faults[0].PolicyError)
+	}
+	if err != nil {
+		return nil, err
+	}
 	return blobs, m.canPerform(next, contents.Blob)
 }
 

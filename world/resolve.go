@@ -20,7 +20,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
-	e, err := k.resolvable(&b)
+	e, instead, err := k.resolvable(&b)
 	if err != nil {
 		return err
 	}
@@ -30,6 +30,10 @@ func (k *kernel) resolve(b journal.Resolved) error {
 	b.V, b.Params = journal.BodyVersion, e.Params
 	b.Reason, b.Actor = journal.Text(b.Reason), journal.Text(b.Actor)
 	id := k.noteInput(journal.KindResolved, &b)
+	if instead != nil {
+		k.askInstead(e, *instead, &b, id)
+		return nil
+	}
 	switch b.How {
 	case journal.Approve:
 		return k.approveRepeat(e, id)
@@ -99,62 +103,80 @@ func (k *kernel) attemptAgain(e *receipt.Entry) {
 	k.ledger.Reopen(e, false)
 }
 
-// resolvable returns the intent that a decision is about, or why it cannot be
-// taken.
-func (k *kernel) resolvable(b *journal.Resolved) (*receipt.Entry, error) {
-	e := k.ledger.Entry(b.Key)
-	if e == nil {
-		return nil, refuse(ErrNoIntent, "key", "%s", b.Key)
+// resolvable returns the intent that a decision is about and, where another one is asked for
+// in its place, that; or why the decision cannot be taken.
+func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *receipt.Intent, err error) {
+	if e = k.ledger.Entry(b.Key); e == nil {
+		return nil, nil, refuse(ErrNoIntent, "key", "%s", b.Key)
 	}
 	if b.Params != e.Params {
-		return nil, refuse(ErrOtherParams, "params_hash", "%s, the intent's is %s", b.Params, e.Params)
+		return nil, nil, refuse(ErrOtherParams, "params_hash", "%s, the intent's is %s", b.Params, e.Params)
 	}
-	want := receipt.StateInDoubt
-	switch b.How {
-	case journal.Approve, journal.Disapprove, Reuse, journal.Answer:
-		want = receipt.StateParked
-	case journal.Executed, journal.NotExecuted, journal.RetryAnyway:
-	default:
-		return nil, refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
-	}
-	if e.State != want || !decides(b.How, e) {
-		return nil, refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
-	}
-	if b.How == Reuse {
-		if why := k.notReusable(e); why != "" {
-			return nil, refuse(ErrNoRepeat, "key", "%s: %s", b.Key, why)
-		}
+	if err := k.waitsFor(e, b); err != nil {
+		return nil, nil, err
 	}
 	if b.Reason == "" {
-		return nil, refuse(ErrNoReason, "reason", "say why, for those who read the journal")
+		return nil, nil, refuse(ErrNoReason, "reason", "say why, for those who read the journal")
 	}
 	if b.Actor == "" {
-		return nil, refuse(ErrNoReason, "actor", "say who decides")
-	}
-	if b.How == journal.RetryAnyway && k.cancelledByCell(e) {
-		return nil, refuse(ErrNotWaiting, "key", "%s: its cell has cancelled it, and it is not attempted again: say whether it was executed", b.Key)
-	}
-	if b.How == journal.RetryAnyway && !k.mayRepeat(e) {
-		return nil, refuse(ErrNoBudget, "key", "%s", b.Key)
+		return nil, nil, refuse(ErrNoReason, "actor", "say who decides")
 	}
 	if err := canon.Valid(b.Payload); len(b.Payload) > 0 && err != nil {
-		return nil, refuse(ErrBadData, "payload", "%v", err)
+		return nil, nil, refuse(ErrBadData, "payload", "%v", err)
+	}
+	if b.How == journal.Edit || endedInFailure(e, b) {
+		if most := k.rules.manifest.Limits.Payload; uint64(len(b.Payload)) > most {
+			return nil, nil, refuse(ErrTooLarge, "params", "limits.payload is %d bytes", most)
+		}
+		instead, err = k.inPlaceOf(e, b)
+		return e, instead, err
+	}
+	if b.How == journal.RetryAnyway && k.cancelledByCell(e) {
+		return nil, nil, refuse(ErrNotWaiting, "key", "%s: its cell has cancelled it, and it is not attempted again: say whether it was executed", b.Key)
+	}
+	if b.How == journal.RetryAnyway && !k.mayRepeat(e) {
+		return nil, nil, refuse(ErrNoBudget, "key", "%s", b.Key)
 	}
 	if most := k.rules.manifest.Limits.Receipt; uint64(len(b.Payload)) > most {
-		return nil, refuse(ErrTooLarge, "payload", "limits.receipt is %d bytes", most)
+		return nil, nil, refuse(ErrTooLarge, "payload", "limits.receipt is %d bytes", most)
 	}
 	if b.How == journal.Answer {
 		if err := k.answerable(e, b.Payload); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return e, nil
+	return e, nil, nil
+}
+
+// waitsFor returns why an intent does not stand where a decision about it can be taken.
+func (k *kernel) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
+	want := receipt.StateInDoubt
+	switch b.How {
+	case journal.Approve, journal.Disapprove, journal.Edit, Reuse, journal.Answer:
+		want = receipt.StateParked
+	case journal.NotExecuted, journal.RetryAnyway:
+		if endedInFailure(e, b) {
+			want = receipt.StateFailed
+		}
+	case journal.Executed:
+	default:
+		return refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
+	}
+	if e.State != want || !decides(b.How, e) {
+		return refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
+	}
+	if b.How == Reuse {
+		if why := k.notReusable(e); why != "" {
+			return refuse(ErrNoRepeat, "key", "%s: %s", b.Key, why)
+		}
+	}
+	return nil
 }
 
 // decides reports whether a decision is about what an intent in its state waits for.
 func decides(how journal.Resolution, e *receipt.Entry) bool {
 	switch how {
-	case journal.Approve, Reuse:
+	case journal.Approve, journal.Edit, Reuse:
 		return e.Deadline != 0 && !e.NeedsInput()
 	case journal.Answer:
 		return e.NeedsInput()

@@ -14,7 +14,7 @@ func (w *World) withdraw(p *past) ([]receipt.Task, error) {
 	}
 	var asked []receipt.Task
 	for _, e := range p.left {
-		if e.OnlyAttempt() && !isOperators(e) && w.host.Live(e.Intent.Kind) {
+		if e.OnlyAttempt() && !isOperators(e) && w.host.Live(&e.Intent) {
 			asked = append(asked, receipt.Task{Work: receipt.Withdraw, Permit: w.k.permit(e)})
 		}
 	}

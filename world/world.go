@@ -192,6 +192,21 @@ func (w *World) resolveOne(b journal.Resolved) error {
 	if ByVerifier(b.Actor) {
 		return refuse(ErrNoReason, "actor", "%q is the name of a verifier: say who decides", b.Actor)
 	}
+	e := w.k.ledger.Entry(b.Key)
+	if e == nil || !endedInFailure(e, &b) || len(b.Payload) > 0 {
+		return w.k.resolve(b)
+	}
+	// What has ended keeps no params in memory: they are in the record that made it, which is
+	// durable, as an input came since.
+	body, err := journal.ReadBody(w.cfg.History, journal.Seq(e.Emitted))
+	if err != nil {
+		return err
+	}
+	made, ok := body.(*journal.IntentEmitted)
+	if !ok {
+		return fmt.Errorf("world: record #%d made no intent", e.Emitted)
+	}
+	b.Payload = made.Params
 	return w.k.resolve(b)
 }
 

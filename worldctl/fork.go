@@ -36,6 +36,9 @@ flight in this world stays this world's. New effects of the fork
   live       are performed, as those of another world: with other external keys
   recorded   are answered by the receipts of this world, whose directory the fork
              remembers in .world/recorded; nothing reaches the outside
+  recorded-or-live
+             are answered by them where this world has asked for the same up to now, and
+             the others are performed, as those of another world
 
 ` + momentForms + ".",
 		Example: `  worldctl -w town fork ../town-2
@@ -60,7 +63,7 @@ flight in this world stays this world's. New effects of the fork
 		},
 	}
 	addAt(cmd, &at, "fork at this")
-	cmd.Flags().StringVar(&effects, "effects", string(journal.ForkHold), "`WHO` performs the fork's effects: hold, live or recorded")
+	cmd.Flags().StringVar(&effects, "effects", string(journal.ForkHold), "`WHO` performs the fork's effects: hold, live, recorded or recorded-or-live")
 	cmd.Flags().StringVar(&f.ID, "id", "", "the fork's `ID`; a random one if not given")
 	addPatch(cmd, &patch)
 	addSeed(cmd, &seed)
@@ -92,6 +95,8 @@ func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local
 			journal.ForkHold:     "its effects wait for you: worldctl -w " + dir + " intent list --state parked",
 			journal.ForkLive:     "its effects are performed",
 			journal.ForkRecorded: "its effects are answered by what this world recorded",
+
+			journal.ForkRecordedOrLive: "its effects are answered by what this world recorded, and what it has not asked for is performed, for real",
 		}
 		c.note("next: worldctl -w %s run; %s", dir, next[done.Effects])
 	})
@@ -119,7 +124,7 @@ func notCopied(dir string, err error) error {
 	case errors.Is(err, world.ErrSameWorld):
 		return &fault{err: err, code: exitUsage, hint: "choose another --id, or none: then it is a random one"}
 	case errors.Is(err, world.ErrForkEffects):
-		return &fault{err: err, code: exitUsage, hint: "type --effects hold, --effects live or --effects recorded"}
+		return &fault{err: err, code: exitUsage, hint: "type --effects hold, --effects live, --effects recorded or --effects recorded-or-live"}
 	}
 	return err
 }

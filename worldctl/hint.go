@@ -84,6 +84,8 @@ func hintOfType(err error) string {
 		return "a world has one owner at a time: wait until that process has ended, then type this again"
 	case errors.As(err, &diverged):
 		return fmt.Sprintf("worldctl why %d", diverged.Record)
+	case errors.As(err, &miss) && miss.Unanswered:
+		return "let the world in " + miss.File + " go on until that is answered, or decide about it there, then run this one again: what may have been done there is not done here"
 	case errors.As(err, &miss) && miss.Recorded:
 		return "worldctl run performs it; or let the world in " + miss.File + " go on until it has asked for the same. Nothing was done outside"
 	case errors.As(err, &miss):
@@ -211,6 +213,7 @@ func hintsOfEffects() []hint {
 		{[]error{world.ErrConfirmationRequired}, "worldctl intent list --state parked"},
 		{[]error{world.ErrUnconfirmed}, "nothing has changed: type it again when the outside answers, or without --confirm"},
 		{[]error{world.ErrNoRepeat}, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"},
+		{[]error{world.ErrMayBeDone}, "look at the outside: worldctl intent resolve KEY --not-executed --reason TEXT says that it did not happen, and asks for it again"},
 		{[]error{world.ErrNoReason}, "say why: --reason TEXT"},
 		{[]error{errParked}, "worldctl tail --kind cell.failed tells why; then worldctl cell resume CELL or worldctl cell skip CELL"},
 	}

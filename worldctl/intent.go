@@ -15,7 +15,7 @@ import (
 func newIntentCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "intent", Short: "Look at what was asked of the outside, and decide where a person has to"},
 		newIntentListCommand(c), newIntentShowCommand(c), newIntentApproveCommand(c), newIntentDenyCommand(c),
-		newIntentResolveCommand(c), newIntentRetryCommand(c), newIntentConfirmCommand(c), newIntentAnswerCommand(c))
+		newIntentEditCommand(c), newIntentResolveCommand(c), newIntentRetryCommand(c), newIntentConfirmCommand(c), newIntentAnswerCommand(c))
 }
 
 func newIntentListCommand(c *cli) *cobra.Command {

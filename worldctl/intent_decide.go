@@ -65,7 +65,8 @@ func newIntentResolveCommand(c *cli) *cobra.Command {
 	cmd, x := newDecideCommand(c, "resolve", "Say whether an intent in doubt happened")
 	var executed, notExecuted bool
 	cmd.Long = `Say whether an intent in doubt happened. If it did, it ends with the payload given,
-which its cell is told; if it did not, the next attempt may go.`
+which its cell is told; if it did not, the next attempt may go. Of one that counts as
+failed and may have happened --not-executed says that it did not, and asks for it again.`
 	cmd.Example = `  worldctl intent resolve 9f86d081884c --executed --payload '{"id": 7}' --reason "it is in the bank's list"
   worldctl intent resolve 9f86d081884c --not-executed --reason "the bank has never heard of it"`
 	cmd.Flags().BoolVar(&executed, "executed", false, "it happened")
@@ -87,9 +88,38 @@ which its cell is told; if it did not, the next attempt may go.`
 	return cmd
 }
 
+func newIntentEditCommand(c *cli) *cobra.Command {
+	cmd, x := newDecideCommand(c, "edit", "Have other params asked for in the place of a parked intent")
+	cmd.Long = `End a parked intent, and ask for other params in its place. The gate judges them anew,
+so that what needs an approval still does: an edit is none. The cell that asked is told
+what comes of it under the tag that it gave, and nothing of the one that has ended.
+
+Exit code 4 if the gate denies the params: then nothing has changed.`
+	cmd.Example = `  worldctl intent edit 9f86d081884c --params '{"order": 7, "cents": 1200}' --reason "ada was charged twice"
+  worldctl intent edit 9f86d081884c --params @smaller.json --reason "over the limit"`
+	x.bindHash(cmd)
+	x.how = journal.Edit
+	cmd.Flags().StringVar(&x.payload, "params", "", "what is asked for instead: `JSON`, @FILE or - for stdin")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if x.payload == "" {
+			return usagef("type --params JSON, or --params @FILE", "intent edit needs the params to ask for")
+		}
+		return nil
+	}
+	return cmd
+}
+
 func newIntentRetryCommand(c *cli) *cobra.Command {
-	cmd, x := newDecideCommand(c, "retry", "Let an intent in doubt be attempted again, whether or not it happened")
-	cmd.Long = "Let an intent in doubt be attempted again, whether or not it happened: for what\ndoes no harm if it is done twice."
+	cmd, x := newDecideCommand(c, "retry", "Attempt again what is in doubt, or what failed for good")
+	cmd.Long = `Let an intent in doubt be attempted again, whether or not it happened: for what does
+no harm if it is done twice.
+
+One that failed for good is asked for again, by an intent of its own in its place: the
+gate judges it anew, and its cell is told of it under the same tag, after what it was told
+of the failure. What may have happened all the same needs somebody who looked: intent
+resolve --not-executed. By --cell, --kind and --since only those in doubt are meant.
+
+Exit code 4 if the gate denies it now.`
 	cmd.Example = `  worldctl intent retry 9f86d081884c --reason "a second mail does no harm"`
 	x.how = journal.RetryAnyway
 	return cmd
@@ -135,6 +165,8 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			switch {
 			case cmd.Flags().Changed("reason") && x.reason == "":
 				return world.ErrNoReason
+			case verb == "edit" && len(args) == 0:
+				return usagef("worldctl intent list --state parked", "intent edit needs a KEY")
 			case filtered == (len(args) == 1):
 				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by --cell, --kind or --since", verb)
 			case filtered && x.paramsHash != "":
@@ -148,7 +180,7 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			})
 		},
 	}
-	if verb != "confirm" && verb != "answer" {
+	if verb != "confirm" && verb != "edit" && verb != "answer" {
 		cmd.Use = verb + " [KEY]"
 		addFilter(cmd, &x.filter)
 		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that --cell, --kind and --since select: without it they are listed")
@@ -192,6 +224,9 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 	err = c.object("intent-decided", d, func() {
 		fmt.Fprintf(c.stdout, "intent %s, %s of %s, is %s now: %s by %s\nparams hash %s\n",
 			view.Short(d.Key), d.Kind, d.Cell, d.State, d.How, d.Actor, d.ParamsHash)
+		if d.Instead != nil {
+			fmt.Fprintf(c.stdout, "intent %s is asked for in its place: it is %s\n", view.Short(d.Instead.Key), d.Instead.State)
+		}
 		c.note("next: worldctl run")
 	})
 	if err == nil && d.Denied() {

@@ -52,6 +52,9 @@ func (c *cli) showIntent(a *view.Intent) {
 	if a.For != nil {
 		facts = append(facts, [2]any{"compensates", *a.For})
 	}
+	if a.InsteadOf != nil {
+		facts = append(facts, [2]any{"instead of", *a.InsteadOf})
+	}
 	if a.Repeats != nil {
 		facts = append(facts, [2]any{"repeats", *a.Repeats}, [2]any{"reused", a.Reused})
 	}

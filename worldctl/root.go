@@ -258,7 +258,8 @@ func (c *cli) options() local.Options {
 	return local.Options{
 		Reducers: c.opts.Reducers, Adapters: c.opts.Adapters, Verifiers: c.opts.Verifiers,
 		Paranoid: c.paranoid, Workers: c.workers, Effects: c.effects, Passphrase: c.ask, Bounds: c.bounds,
-		Fatal: func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
+		Missed: c.noteMissed,
+		Fatal:  func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
 	}
 }
 

@@ -130,6 +130,7 @@ func (c *cli) drive(ctx context.Context, verb string, courseOf func(*local.World
 	return c.own(ctx, func(lw *local.World) error {
 		course := courseOf(lw)
 		c.noteEdited(lw)
+		c.noteOrLive(lw)
 		unconfirmed := c.confirmed(ctx, lw)
 		// What is parked stays out of the way; what nobody could look at does not.
 		if unconfirmed != nil && (errors.Is(unconfirmed, world.ErrUnconfirmed) || !errors.Is(unconfirmed, world.ErrConfirmationRequired)) {
@@ -214,11 +215,38 @@ func underWay(flight []receipt.Permit) string {
 // notRecorded says what to do about an effect that the recording has no answer for which a
 // fork was made with: no run performs it.
 func (c *cli) notRecorded(err error) error {
-	if miss := (*host.MissError)(nil); errors.As(err, &miss) && miss.Recorded && c.effects == "" {
+	if miss := (*host.MissError)(nil); errors.As(err, &miss) && miss.Recorded && !miss.Unanswered && c.effects == "" {
 		return hinted(err, "let the world in %[1]s go on until it has asked for the same, then run this one again; "+
 			"or worldctl -w %[1]s fork DIR --effects live makes one that performs it. Nothing was done outside", miss.File)
 	}
 	return err
+}
+
+// noteOrLive says, before anything is, which effects of a fork are performed for real.
+func (c *cli) noteOrLive(lw *local.World) {
+	from := lw.OrLive()
+	if from == "" {
+		return
+	}
+	kinds := lw.Performs()
+	if len(kinds) == 0 {
+		c.note("note: what %s has not asked for is answered by the adapters; none of them reaches the outside", from)
+		return
+	}
+	c.note("note: what %s has not asked for is performed, for real: %s", from, strings.Join(kinds, ", "))
+}
+
+// noteMissed says which effect is the first that is performed because nothing recorded
+// answers it.
+func (c *cli) noteMissed(miss *host.MissError) {
+	c.note("not recorded, and so it is performed, as is all that follows and is not recorded: %s", visible(miss.Error(), ""))
+}
+
+// notePerformed says how much was performed because nothing recorded answers it.
+func (c *cli) notePerformed(attempts uint64) {
+	if attempts > 0 {
+		c.note("performed, for nothing recorded answers it: %s", view.Number(attempts, "attempt"))
+	}
 }
 
 // confirmed compares recorded results with the outside, where that is wanted.
@@ -237,6 +265,7 @@ func (c *cli) showCourse(lw *local.World, a view.Course) {
 		[2]any{"time", fmt.Sprintf("tick %d, %s", a.Time, calendar(lw, a.Time))},
 		[2]any{"events pending", a.EventsPending}, [2]any{"timers", a.Timers},
 		[2]any{"intents", counts(a.Intents)}, [2]any{"idle", a.Idle})
+	c.notePerformed(a.Performed)
 	for _, d := range a.DeniedBy {
 		c.note("denied: %d by %s; worldctl intent list --state denied tells why", d.Intents, visible(d.By, ""))
 	}

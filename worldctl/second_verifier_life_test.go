@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -283,8 +284,12 @@ func (l *life) decide() {
 		l.try(worldtest.ErrorOf(l.w.ConfirmByHand(context.Background(), e.Intent.Key, "ada", "she looked")))
 		return
 	}
-	how := []journal.Resolution{journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, world.Reuse}[l.rng.IntN(6)]
-	l.try(worldtest.ErrorOf(l.w.Resolve(context.Background(), journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: how, Actor: "ada", Reason: "she looked"})))
+	how := []journal.Resolution{journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, world.Reuse, journal.Edit}[l.rng.IntN(7)]
+	b := journal.Resolved{Key: e.Intent.Key, Params: e.Params, How: how, Actor: "ada", Reason: "she looked"}
+	if how == journal.Edit {
+		b.Payload = journal.Data(canon.AppendText(nil, []string{"less", "more"}[l.rng.IntN(2)]))
+	}
+	l.try(worldtest.ErrorOf(l.w.Resolve(context.Background(), b)))
 }
 
 // turnBack makes a snapshot, lets one go, or goes back to one.

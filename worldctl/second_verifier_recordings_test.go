@@ -85,6 +85,11 @@ func TestSimulationOfForgedRecordings(t *testing.T) {
 	}{
 		{"airline", func() string { return airlineOf(t, airline) }},
 		{"ville", func() string { return villeOf(t, ville) }},
+		{"talk", func() string {
+			dir, _ := talkOf(t, 15) // with blobs in pieces
+			worldctl(t, nil, "-w", dir, "run", "-q")
+			return dir
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, id := stored(t, c.make())

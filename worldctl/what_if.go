@@ -21,6 +21,7 @@ type question struct {
 	patch     string // a file: a patch or a world file
 	keep      string // the fork's directory; empty: a temporary one
 	only      bool
+	effects   string  // recorded, or recorded-or-live
 	seed      *uint64 // nil: the world's
 	untilIdle bool
 	ticks     uint64 // 0: no bound
@@ -38,6 +39,11 @@ it differs from what really was. The world does not change, and nothing outside 
 touched: what was recorded answers the fork's effects. Where nothing recorded does,
 what follows is unknown: the run ends there, says which effect it was, and compares
 the two up to the tick before.
+
+With --effects recorded-or-live such effects are performed, for real: by the adapters of
+the fork, in its directory, with the world's secrets. Which kinds that can be is said
+before, and how many it were after. What the world has asked for is never performed: not
+what it waits for, either. --keep says where the record of what was done stays.
 
 --send takes JSON lines as worldctl send - does. --patch takes a patch of the manifest
 in force at that moment, as JSON, or a whole world.yaml to put in its place; cells keep
@@ -71,6 +77,7 @@ is. --keep leaves it in a directory of your choice.
 	cmd.Flags().StringVar(&q.send, "send", "", "send the events in this `FILE` of JSON lines; - is stdin")
 	addPatch(cmd, &q.patch)
 	addSeed(cmd, &seed)
+	cmd.Flags().StringVar(&q.effects, "effects", string(journal.ForkRecorded), "`WHO` performs the fork's effects: recorded or recorded-or-live")
 	cmd.Flags().BoolVar(&q.only, "only", false, "do not send what the world got after the moment")
 	cmd.Flags().StringVar(&q.keep, "keep", "", "make the fork in this `DIR` and leave it there")
 	cmd.Flags().BoolVar(&q.untilIdle, "until-idle", false, "run on until the fork is idle, also where the world is not")
@@ -88,6 +95,10 @@ func (q *question) check() error {
 		return usagef("worldctl what-if --at t5 --send FILE", "it is not said when: --at MOMENT")
 	case q.send == "" && q.patch == "" && q.seed == nil && !q.only:
 		return usagef("--send FILE, --patch FILE, --seed N, or --only, without what came after the moment", "it is not said what would be different")
+	case q.effects != string(journal.ForkRecorded) && q.effects != string(journal.ForkRecordedOrLive):
+		return usagef("type --effects recorded or --effects recorded-or-live", "%q does not say who performs effects", q.effects)
+	case q.effects == string(journal.ForkRecordedOrLive) && q.keep == "":
+		return usagef("--keep DIR says where", "what is performed has to stay on record")
 	case q.untilIdle && q.ticks > 0:
 		return usagef("type one of them", "--until-idle and --ticks do not go together")
 	}

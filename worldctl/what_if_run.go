@@ -20,7 +20,7 @@ import (
 func (c *cli) whatIfOf(q *question, temporary string) (w local.WhatIf, closeEvents func(), err error) {
 	w = local.WhatIf{
 		At:    func(past *local.World) (journal.Seq, error) { return recordsOf(past).At(q.at) },
-		Alone: q.only, Seed: q.seed, Ticks: q.ticks, UntilIdle: q.untilIdle, Dir: c.path(q.keep),
+		Alone: q.only, Seed: q.seed, OrLive: q.effects == string(journal.ForkRecordedOrLive), Ticks: q.ticks, UntilIdle: q.untilIdle, Dir: c.path(q.keep),
 	}
 	if q.keep == "" {
 		w.Dir = filepath.Join(temporary, "fork")
@@ -75,6 +75,7 @@ func (c *cli) whatIf(ctx context.Context, q question) (err error) {
 		return unmade(err, w.Amend)
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
+	x.Opened = c.noteOrLive
 	if err := x.Run(ctx, c.options()); err != nil {
 		return err
 	}
@@ -118,10 +119,15 @@ func (c *cli) showWhatIf(a *view.WhatIf) {
 	if u := a.Unknown; u != nil {
 		fmt.Fprintf(c.stdout, "unknown beyond tick %d: in tick %d %s asks for %s %s (occurrence %d), and nothing recorded answers it\n",
 			u.Tick-1, u.Tick, u.Cell, u.Kind, view.Describer{Full: c.verbose}.Data(u.Params), u.Occurrence)
+		c.note("%s", visible(u.Nearest, ""))
+		if u.Differs != "" {
+			c.note("they differ first %s", visible(u.Differs, ""))
+		}
 	}
 	c.showComparison(a.Difference, a.Was, a.Is)
 	fmt.Fprintf(c.stdout, "events sent: %d, sent again: %d; effects answered by what was recorded: %d, without an answer: %d\n",
 		a.Sent, a.Again.Events, a.Answered, a.Unanswered)
+	c.notePerformed(a.Performed)
 	if f := a.Again.FirstRefused; f != nil {
 		c.note("events that the fork did not take: %d, the first is #%d %s: %s", a.Again.Refused, f.Record, f.Event, f.Reason)
 	}

@@ -217,7 +217,7 @@ type answering struct {
 	woken   chan struct{}
 }
 
-func (*answering) Live(string) bool { return false }
+func (*answering) Live(*receipt.Intent) bool { return false }
 
 func (h *answering) Wake() {
 	select {

@@ -10,8 +10,8 @@ import bisect
 from limits import Limits
 from records import Gone
 
-UNKNOWN, DENIED, CANCELLED, PARKED, APPROVED, REFUSED = range(6)  # no attempt may be started from these
-(READY, FLYING, EXPIRED, DOUBTFUL, RESOLVED, ANSWERED, HELD, ENDING, COMPENSATING, ENDED, COMPENSATED, ASKING) = range(6, 18)
+UNKNOWN, DENIED, CANCELLED, PARKED, APPROVED, REFUSED, EDITED = range(7)  # no attempt may be started from these
+(READY, FLYING, EXPIRED, DOUBTFUL, RESOLVED, ANSWERED, HELD, ENDING, COMPENSATING, ENDED, COMPENSATED, ASKING) = range(7, 19)
 
 _SETTLED = (ANSWERED, ENDED, COMPENSATED)
 _BY_PERSON = "person"
@@ -37,8 +37,8 @@ class Lost:
 class Intent:
     """Where one intent stands, by what the journal has said of it."""
 
-    __slots__ = ("stage", "attempt", "nonce", "given", "returned", "by", "asked", "duplicate", "orphan", "_lost", "_since", "_hidden",
-                 "cancelled", "cancelled_at", "cancelled_fork")
+    __slots__ = ("stage", "attempt", "nonce", "given", "returned", "by", "asked", "failed", "duplicate", "orphan", "_lost", "_since",
+                 "_hidden", "cancelled", "cancelled_at", "cancelled_fork")
 
     def __init__(self, lost):
         self.stage = UNKNOWN
@@ -49,6 +49,7 @@ class Intent:
         self.cancelled = None  # where its cell cancelled it, likewise
         self.cancelled_at, self.cancelled_fork = 0, 0  # the last such record, and the last fork before it
         self.asked = None  # see History.ask: several times where rollbacks led there again
+        self.failed = False  # the last that was said of its end is that it failed
         self.duplicate = self.orphan = False
         self._lost, self._since, self._hidden = lost, lost.count, False
 
@@ -294,9 +295,11 @@ class Ledger:
     def _resolved(self, p):
         key, how = p["key"], p["decision"]
         x = self._decided_on(key)
-        wanted = PARKED if how in ("approve", "deny", "reuse") else ASKING if how == "answer" else DOUBTFUL
+        wanted = PARKED if how in ("approve", "deny", "edit", "reuse") else ASKING if how == "answer" else DOUBTFUL
         if how == "deny" and x.stage in (HELD, ASKING):
             x.move(ENDING)
+        elif how in ("not_executed", "retry") and x.stage in (ANSWERED, ENDED) and x.failed:
+            pass  # it stays as it is: another one is asked for
         elif not x.at(wanted):
             self._orphan(key, x, "a decision about it, and none was asked for")
         elif how == "executed":
@@ -304,7 +307,7 @@ class Ledger:
         elif how in ("not_executed", "retry"):
             self._give_up(x, RESOLVED)
         else:
-            x.move({"approve": APPROVED, "deny": REFUSED, "reuse": ENDING, "answer": READY}[how])
+            x.move({"approve": APPROVED, "deny": REFUSED, "edit": EDITED, "reuse": ENDING, "answer": READY}[how])
 
     def _confirmed(self, p):
         key = p["key"]
@@ -329,7 +332,7 @@ class Ledger:
         key, attempt = p["key"], p["attempt"]
         x = self._decided_on(key)
         self.attempts += 1
-        if x.stage <= REFUSED and not x.hidden:
+        if x.stage <= EDITED and not x.hidden:
             self._orphan(key, x, "it was started without a decision of the gate")
         elif not x.at(READY, RESOLVED):
             self._duplicate(key, x, "it was started before")
@@ -353,6 +356,7 @@ class Ledger:
             return
         if _given_back(receipt):
             x.returned, x.by = x.returned + 1, self._record.id
+        x.failed = receipt["status"] != "ok"
         x.move(ANSWERED)
 
     def _late(self, p):
@@ -393,7 +397,10 @@ class Ledger:
 
     def _ended(self, p):
         key, x = p["key"], self._decided_on(p["key"])
-        if p["status"] == "cancelled":
+        x.failed = p["outcome"] != "side_effect_committed"
+        if p["status"] == "cancelled" and x.stage == EDITED:
+            x.move(CANCELLED)
+        elif p["status"] == "cancelled":
             self._cancelled(key, x)
         elif x.hidden or x.stage == COMPENSATING:
             x.move({"compensated": COMPENSATED, "side_effect_committed": ANSWERED}.get(p["outcome"], ENDED))

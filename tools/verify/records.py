@@ -151,7 +151,7 @@ _SHAPES = {
     "invocation.late": "receipt:receipt",
     "invocation.expired": "key:hash attempt:uint reason:text",
     "invocation.due": "key:hash attempt:uint",
-    "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|reuse|answer params_hash:hash actor:text "
+    "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|edit|reuse|answer params_hash:hash actor:text "
                        "reason:text payload:any",
     "intent.confirmed": "key:hash mode:strict|warn|human|person verdict:happened|not_happened actor:text reason:text",
     "cell.resumed": "cell:text skip:bool actor:text reason:text",
@@ -162,7 +162,7 @@ _SHAPES = {
     "snapshot.retention": "keep:uint actor:text gone:texts",
     "rollback.applied": "snapshot:text snapshot_hash:hash at:uint prior:uint reason:text actor:text ack:bool "
                         "compensate:bool fresh:bool effects:effects",
-    "world.forked": "world:text parent:text at:uint chain_root:hash effects:hold|live|recorded manifest:hash "
+    "world.forked": "world:text parent:text at:uint chain_root:hash effects:hold|live|recorded|recorded-or-live manifest:hash "
                     "actor:text seed:uint",
     "manifest.proposed": "base:hash candidate:hash actor:text signature:signature? reason:text",
     "manifest.shadowed": "proposal:uint report_hash:hash report:report actor:text",

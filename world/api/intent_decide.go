@@ -19,6 +19,13 @@ type DecisionRequest struct {
 	Reuse      bool   `json:"reuse"`       // of an approval: do not perform it, it gets the result of what it repeats
 }
 
+// EditRequest is what is to be asked for in the place of a parked intent.
+type EditRequest struct {
+	Reason     string          `json:"reason"`
+	ParamsHash string          `json:"params_hash"` // as of a DecisionRequest: of the intent that ends
+	Params     json.RawMessage `json:"params"`      // needed
+}
+
 // ResolveRequest says whether an intent in doubt happened.
 type ResolveRequest struct {
 	Reason   string          `json:"reason"`
@@ -48,16 +55,47 @@ func (c *call) decideAs(how journal.Resolution) error {
 		return err
 	}
 	b := journal.Resolved{How: how, Params: e.Params, Reason: req.Reason}
-	if req.ParamsHash != "" {
-		if b.Params, err = canon.ParseHash(req.ParamsHash); err != nil {
-			return badRequest("params_hash", "it has to be 64 hex digits")
-		}
+	if err := bind(&b, req.ParamsHash); err != nil {
+		return err
 	}
 	switch {
 	case req.Reuse && how != journal.Approve:
 		return badRequest("reuse", "only an approval can reuse a result")
 	case req.Reuse:
 		b.How = world.Reuse
+	}
+	return c.decide(e, b)
+}
+
+// bind binds a decision to params of a hash, where there is one.
+func bind(b *journal.Resolved, hash string) (err error) {
+	if hash == "" {
+		return nil
+	}
+	if b.Params, err = canon.ParseHash(hash); err != nil {
+		return badRequest("params_hash", "it has to be 64 hex digits")
+	}
+	return nil
+}
+
+func editIntent(c *call) error {
+	var req EditRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	e, err := c.intent()
+	if err != nil {
+		return err
+	}
+	b := journal.Resolved{How: journal.Edit, Params: e.Params, Reason: req.Reason}
+	if err := bind(&b, req.ParamsHash); err != nil {
+		return err
+	}
+	if len(req.Params) == 0 {
+		return badRequest("params", "say what is to be asked for")
+	}
+	if b.Payload, err = dataOf("params", req.Params); err != nil {
+		return err
 	}
 	return c.decide(e, b)
 }

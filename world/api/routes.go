@@ -65,6 +65,7 @@ func routes() []route {
 		{method: post, path: ofWorld + "/intents/{key}/approve", scope: ScopeApprove, answer: approveIntent},
 		{method: post, path: ofWorld + "/intents/{key}/deny", scope: ScopeApprove, answer: denyIntent},
 		{method: post, path: ofWorld + "/intents/{key}/confirm", scope: ScopeApprove, answer: confirmIntent},
+		{method: post, path: ofWorld + "/intents/{key}/edit", scope: ScopeApprove, answer: editIntent},
 		{method: post, path: ofWorld + "/intents/{key}/retry", scope: ScopeApprove, answer: retryIntent},
 		{method: post, path: ofWorld + "/intents/{key}/resolve", scope: ScopeApprove, answer: resolveIntent},
 		{method: post, path: ofWorld + "/intents/{key}/answer", scope: ScopeApprove, answer: answerIntent},

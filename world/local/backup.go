@@ -81,7 +81,7 @@ func (lw *World) copyTo(dir string, check func(*store.Store) error, finish func(
 			return err
 		}
 		// The results of effects first: what is journaled after that is in the store.
-		for _, name := range []string{keyringFile, recordedFile, effectsFile} {
+		for _, name := range []string{keyringFile, recordedFile, orLiveFile, effectsFile} {
 			err := copyFile(filepath.Join(hidden, name), filepath.Join(lw.hidden, name))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err

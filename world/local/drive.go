@@ -30,9 +30,10 @@ type Driven struct {
 	Ticks     uint64
 	Records   uint64
 	Status    world.Status
-	Undecided int // effects in doubt that need a person's decision
-	Denied    int // intents that were denied meanwhile
-	Failed    int // intents that failed meanwhile
+	Undecided int    // effects in doubt that need a person's decision
+	Denied    int    // intents that were denied meanwhile
+	Failed    int    // intents that failed meanwhile
+	Missed    uint64 // attempts that were made because nothing recorded answers them
 }
 
 // Drive runs ticks as far as the course says or until ctx ends, which is an error;
@@ -42,7 +43,7 @@ type Driven struct {
 // first in the order of their permits, whichever the host came upon first: so the
 // world stands the same wherever it is run.
 func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
-	from := lw.store.Head().ID
+	from, missed := lw.store.Head().ID, lw.missed.Load()
 	var before world.Status
 	lw.View(func(w *world.Moment) { before = w.Status() })
 	ticks, idle, err := lw.drive(ctx, &c)
@@ -56,6 +57,7 @@ func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
 	})
 	d.Denied = d.Status.Intents[receipt.StateDenied] - before.Intents[receipt.StateDenied]
 	d.Failed = d.Status.Intents[receipt.StateFailed] - before.Intents[receipt.StateFailed]
+	d.Missed = lw.missed.Load() - missed
 	d.Records = uint64(d.Status.Head.ID - from)
 	return d, err
 }

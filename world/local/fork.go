@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/worldkernel/worldkernel/internal/file"
 	"github.com/worldkernel/worldkernel/journal"
@@ -52,9 +53,7 @@ type Forked struct {
 // Rules that f.Amend makes have to be ready within Options.Bounds and ctx: see world.Fork.
 func (lw *World) Fork(ctx context.Context, dir string, f ForkOptions) (*Forked, error) {
 	f.Effects = cmp.Or(f.Effects, journal.ForkHold)
-	switch f.Effects {
-	case journal.ForkHold, journal.ForkLive, journal.ForkRecorded:
-	default:
+	if !f.Effects.Known() {
 		return nil, &world.InputError{Err: world.ErrForkEffects, Field: "effects", Rule: fmt.Sprintf("%q", f.Effects)}
 	}
 	lw.still.Lock()
@@ -115,12 +114,8 @@ func (lw *World) forkTo(ctx context.Context, making string, keys ring, at journa
 	if err := writeKeyring(filepath.Join(hidden, keyringFile), keys); err != nil {
 		return nil, err
 	}
-	if f.Effects == journal.ForkRecorded {
-		parent, err := filepath.Abs(lw.dir)
-		if err != nil {
-			return nil, err
-		}
-		if err := file.WriteNew(filepath.Join(hidden, recordedFile), []byte(parent+"\n"), 0o600); err != nil {
+	if f.Effects.Recorded() {
+		if err := lw.writeRecorded(hidden, f.Effects); err != nil {
 			return nil, err
 		}
 	}
@@ -201,7 +196,7 @@ func (lw *World) boundary(at journal.Seq) (boundary, error) {
 	}
 	// What is answered within the tick is not over before its answer.
 	for _, p := range moment.InFlight() {
-		if lw.host != nil && !lw.host.Live(p.Kind) {
+		if lw.host != nil && !lw.host.Live(&p.Intent) {
 			return boundary{at: before}, nil
 		}
 	}
@@ -243,12 +238,46 @@ func (lw *World) kindOf(id journal.Seq) (journal.Kind, error) {
 // effects, as those of a fork's parent do.
 var ErrNoRecording = errors.New("the world whose recordings answer the effects is not there")
 
-// readRecorded returns the directory of the world whose recordings answer the
-// effects of the one under hidden, empty where the outside does.
-func readRecorded(hidden string) (string, error) {
+// writeRecorded notes under hidden whose recordings answer the effects of a fork, and how
+// far they go where what is not in them is performed.
+func (lw *World) writeRecorded(hidden string, effects journal.ForkEffects) error {
+	parent, err := filepath.Abs(lw.dir)
+	if err != nil {
+		return err
+	}
+	err = file.WriteNew(filepath.Join(hidden, recordedFile), []byte(parent+"\n"), 0o600)
+	if err == nil && effects == journal.ForkRecordedOrLive {
+		last := strconv.FormatUint(uint64(lw.store.Head().ID), 10)
+		err = file.WriteNew(filepath.Join(hidden, orLiveFile), []byte(last+"\n"), 0o600)
+	}
+	return err
+}
+
+// readRecorded returns the directory of the world whose recordings answer the effects of
+// the one under hidden, empty where the outside does, and up to which of its records what
+// it has asked for is not performed; 0: nothing is.
+func readRecorded(hidden string) (dir string, orLive journal.Seq, err error) {
 	data, err := os.ReadFile(filepath.Join(hidden, recordedFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return "", 0, nil
 	}
-	return string(bytes.TrimSuffix(data, []byte("\n"))), err
+	if err != nil {
+		return "", 0, err
+	}
+	dir = string(bytes.TrimSuffix(data, []byte("\n")))
+	path := filepath.Join(hidden, orLiveFile)
+	if data, err = os.ReadFile(path); errors.Is(err, fs.ErrNotExist) {
+		return dir, 0, nil
+	}
+	var last uint64
+	if err == nil {
+		last, err = strconv.ParseUint(string(bytes.TrimSuffix(data, []byte("\n"))), 10, 64)
+	}
+	if err == nil && last == 0 {
+		err = errors.New("0 is no record")
+	}
+	if err != nil {
+		return "", 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return dir, journal.Seq(last), nil
 }

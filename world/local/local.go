@@ -9,6 +9,8 @@
 //	effects   results of live effects that the journal does not hold yet
 //	recorded  in a fork whose effects are answered by what its parent recorded:
 //	          the parent's absolute path, a line; without it the outside answers
+//	or-live   beside recorded, where what the parent has not asked for is performed:
+//	          the last record of its that counts for that, a line
 //	secrets/  values of secret://NAME, a file each; made by people
 //	lock      held by the process that owns the world
 //	owner.sock  where worldctl run and serve carry out other processes' commands
@@ -43,6 +45,7 @@ const (
 	keyringFile  = "keyring"
 	effectsFile  = "effects"
 	recordedFile = "recorded"
+	orLiveFile   = "or-live"
 	secretsDir   = "secrets"
 )
 
@@ -66,6 +69,8 @@ type World struct {
 	signed journal.Seq // up to where a checkpoint is signed, at least
 
 	edition atomic.Pointer[edition] // whose host is host
+
+	missed atomic.Uint64 // attempts that were made because nothing recorded answers them
 
 	submitted submissions // that wait for their turn
 
@@ -140,7 +145,7 @@ func own(dir string, opts Options) (*World, error) {
 		return nil, err
 	}
 	if r, err = latestKeyring(path, r, opts); err == nil && opts.Effects == "" {
-		opts.Effects, err = readRecorded(hidden)
+		opts.Effects, opts.orLive, err = readRecorded(hidden)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -3,12 +3,15 @@ package local
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -29,6 +32,8 @@ type Options struct {
 
 	Secrets    func(name string) (string, error) // values of secret://NAME; nil: the environment and .world/secrets, see host.Secrets
 	Effects    string                            // directory of a world whose receipts answer all effects; empty: the one in .world/recorded, else the adapters do
+	Missed     func(*host.MissError)             // told, from any goroutine, of the first effect that is performed because nothing recorded answers it, before it is; nil: nobody is. It must not call the World
+	orLive     journal.Seq                       // with Effects: what is not asked for there up to this record is performed; 0: nothing is
 	Instead    map[string]host.Adapter           // by kind: what performs effects in the place of the adapters; see host.Config
 	Workers    int                               // effects performed at once; 0: host.DefaultWorkers
 	Checkpoint journal.Seq                       // records between two checkpoints; 0: world.DefaultCheckpointRecords
@@ -64,6 +69,7 @@ func (lw *World) config() world.Config {
 				if err != nil {
 					return nil, err
 				}
+				cfg.OrLive, cfg.Missed = lw.opts.orLive != 0, lw.missing(cfg.Recording)
 			}
 			if lw.host != nil { // another manifest is in force now
 				if err := lw.host.Close(); err != nil {
@@ -84,6 +90,37 @@ func (lw *World) config() world.Config {
 			return made, nil
 		},
 	}
+}
+
+// missing returns what a host tells of the effects that nothing recorded answers.
+func (lw *World) missing(r *host.Recording) func(receipt.Permit) {
+	return func(p receipt.Permit) {
+		if lw.missed.Add(1) == 1 && lw.opts.Missed != nil {
+			lw.opts.Missed(r.Miss(&p))
+		}
+	}
+}
+
+// OrLive returns the directory of the world whose recordings answer this one's effects
+// where those that it has not asked for are performed; empty: they answer all, or none.
+func (lw *World) OrLive() string {
+	if lw.opts.orLive == 0 {
+		return ""
+	}
+	return lw.opts.Effects
+}
+
+// Performs returns the kinds of effects, by name, that are performed outside: where
+// recordings answer, those that they may not know.
+func (lw *World) Performs() (kinds []string) {
+	lw.View(func(w *world.Moment) {
+		for _, kind := range slices.Sorted(maps.Keys(w.Manifest().Effects)) {
+			if lw.host != nil && lw.host.Performs(kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	})
+	return kinds
 }
 
 // hostConfig is what a host gets from a program and a directory.

@@ -1,8 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/journal"
@@ -12,30 +14,33 @@ import (
 // recording reads the receipts of the world in a directory, so that they can
 // answer the effects of another.
 func recording(dir string, opts Options) (*host.Recording, error) {
-	opts.Effects = ""
+	asked := opts.orLive
+	opts.Effects, opts.orLive = "", 0
 	lw, err := own(dir, opts)
 	if err != nil {
 		return nil, fmt.Errorf("recorded effects: %w", err)
 	}
-	r, err := host.NewRecording(dir, lw.recorded())
+	r, err := host.NewRecording(dir, lw.recorded(asked))
 	if closed := lw.store.Close(); err == nil {
 		err = closed
 	}
 	return r, err
 }
 
-// recorded yields the answers that the world's intents got, each attempt's in
-// its turn. What a person said of an intent in doubt is one, too.
-func (lw *World) recorded() iter.Seq2[host.Recorded, error] {
+// recorded yields the answers that the world's intents got, each attempt's in its
+// turn. What a person said of an intent in doubt is one, too. With asked, those of what
+// was asked for up to that record, and then what of it has no answer: but for what never
+// happened and never will.
+func (lw *World) recorded(asked journal.Seq) iter.Seq2[host.Recorded, error] {
 	return func(yield func(host.Recorded, error) bool) {
-		intents := make(map[receipt.Key]host.Recorded)
+		answers := answering{history: lw.store, asked: cmp.Or(asked, math.MaxUint64), open: make(map[receipt.Key]*host.Recorded), doubt: make(map[receipt.Key]bool)}
 		for s, err := range lw.store.Scan(0) {
 			if err == nil {
 				err = s.Err
 			}
 			var answer *host.Recorded
 			if err == nil {
-				answer, err = lw.answerIn(s.Record, intents)
+				answer, err = answers.in(s.Record)
 			}
 			if err != nil {
 				yield(host.Recorded{}, err)
@@ -45,42 +50,95 @@ func (lw *World) recorded() iter.Seq2[host.Recorded, error] {
 				return
 			}
 		}
+		for _, r := range answers.order {
+			if asked != 0 && r.Unanswered && !yield(*r, nil) {
+				return
+			}
+		}
 	}
 }
 
-// answerIn returns the answer that a record holds, or nil. It remembers the
-// intents that ask.
-func (lw *World) answerIn(rec journal.Record, intents map[receipt.Key]host.Recorded) (*host.Recorded, error) {
+// answering reads the answers out of a journal.
+type answering struct {
+	history journal.History
+	asked   journal.Seq                    // what is asked for later is left out
+	open    map[receipt.Key]*host.Recorded // asked for
+	order   []*host.Recorded               // in which they were
+	doubt   map[receipt.Key]bool           // an attempt was given up, and nobody has said since that it did not happen
+}
+
+// in returns the answer that a record holds, or nil. It remembers the intents that ask.
+func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 	switch rec.Kind {
-	case journal.KindIntent, journal.KindFinished, journal.KindEnded:
+	case journal.KindIntent, journal.KindFinished, journal.KindEnded, journal.KindDenied, journal.KindExpired, journal.KindResolved:
 	default:
 		return nil, nil
 	}
-	body, err := rec.LoadBody(lw.store)
+	body, err := rec.LoadBody(a.history)
 	if err != nil {
 		return nil, err
 	}
 	switch b := body.(type) {
 	case *journal.IntentEmitted:
-		intents[b.Key] = host.Recorded{Cell: b.Cell, Kind: b.Kind, Params: b.Params, Occurrence: b.Occurrence}
-	case *journal.IntentEnded:
-		answer := intents[b.Key]
-		if b.Status == receipt.StatusOK {
-			answer.Result = host.Result{Status: b.Status, Payload: b.Payload}
-			return &answer, nil
+		if rec.ID <= a.asked && a.open[b.Key] == nil {
+			r := &host.Recorded{Cell: b.Cell, Kind: b.Kind, Params: b.Params, Occurrence: b.Occurrence, Unanswered: true}
+			a.open[b.Key] = r
+			a.order = append(a.order, r)
 		}
+	case *journal.IntentDenied:
+		a.never(b.Key)
+	case *journal.Expired:
+		a.doubt[b.Key] = true
+	case *journal.Resolved:
+		if b.How == journal.NotExecuted {
+			delete(a.doubt, b.Key)
+		}
+	case *journal.IntentEnded:
+		return a.ended(b), nil
 	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
-		if err != nil {
+		if err != nil || r.GivenBack() { // nothing was done
 			return nil, err
 		}
-		answer := intents[r.Key]
-		answer.Result = host.Result{
-			Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: r.Cost, Exact: r.Exact,
+		cost := r.Cost
+		cost.Calls = 0 // the host counts them
+		return a.answer(r.Key, host.Result{
+			Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: cost, Exact: r.Exact,
 			ExternalRef: r.ExternalRef, StateChange: r.StateChange,
-		}
-		answer.Result.Cost.Calls = 0 // the host counts them
-		return &answer, nil
+		}), nil
 	}
 	return nil, nil
+}
+
+// ended returns the answer of an intent that no receipt ends, if that is one: what its
+// cell was told, where nobody knows what became of it outside.
+func (a *answering) ended(b *journal.IntentEnded) *host.Recorded {
+	r := a.open[b.Key]
+	switch {
+	case b.Status == receipt.StatusOK:
+		return a.answer(b.Key, host.Result{Status: b.Status, Payload: b.Payload})
+	case r == nil || !r.Unanswered:
+	case a.doubt[b.Key]: // an adapter says that it failed, whatever the kernel calls it
+		return a.answer(b.Key, host.Result{Status: receipt.StatusError, Payload: b.Payload})
+	default:
+		a.never(b.Key)
+	}
+	return nil
+}
+
+func (a *answering) answer(key receipt.Key, result host.Result) *host.Recorded {
+	r := a.open[key]
+	if r == nil {
+		return nil
+	}
+	r.Unanswered, r.Result = false, result
+	return r
+}
+
+// never notes that an intent was not performed and will not be.
+func (a *answering) never(key receipt.Key) {
+	if r := a.open[key]; r != nil && r.Unanswered {
+		r.Unanswered = false
+		delete(a.open, key)
+	}
 }

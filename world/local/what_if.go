@@ -1,12 +1,12 @@
 package local
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/host"
@@ -32,6 +32,12 @@ type WhatIf struct {
 	Ticks     uint64 // so many after the moment; 0: until the fork is idle if the world is, else as far as that is
 	UntilIdle bool   // until the fork is idle, also where the world is not
 
+	// OrLive has effects performed that the world has not asked for, up to now; else what
+	// follows from them is unknown.
+	OrLive bool
+
+	Opened func(fork *World) // called before anything is run in it; nil: nobody is told
+
 	Actor string
 	Dir   string // the fork's
 	Copy  string // where the world is being run, a directory for a copy that stands for what it was; else empty
@@ -46,12 +52,14 @@ type Supposed struct {
 	Last   manifest.Tick // no later one was run in the fork
 
 	Sent       uint64
-	Followed   Followed         // what became of what the world got
-	Answered   uint64           // effects, by what was recorded
-	Unanswered []receipt.Permit // effects that nothing recorded answers, in the tick in which the fork stopped
+	Followed   Followed          // what became of what the world got
+	Answered   uint64            // effects, by what was recorded
+	Performed  uint64            // attempts outside, of effects that nothing recorded answers
+	Unanswered []*host.MissError // effects that nothing recorded answers, in the tick in which the fork stopped
 
 	World, Fork *World
 
+	home string // the world's directory
 	dir  string // to look at the world in
 	came manifest.Tick
 	idle bool // the world
@@ -75,8 +83,12 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 	if err != nil {
 		return nil, err
 	}
-	x = &Supposed{WhatIf: q, Last: math.MaxUint64, dir: cmp.Or(q.Copy, lw.dir)}
-	x.Forked, err = lw.Fork(ctx, q.Dir, ForkOptions{At: at, Effects: journal.ForkRecorded, Actor: q.Actor, Amend: q.Amend, Seed: q.Seed})
+	x = &Supposed{WhatIf: q, Last: math.MaxUint64, home: lw.dir, dir: cmp.Or(q.Copy, lw.dir)}
+	effects := journal.ForkRecorded
+	if q.OrLive {
+		effects = journal.ForkRecordedOrLive
+	}
+	x.Forked, err = lw.Fork(ctx, q.Dir, ForkOptions{At: at, Effects: effects, Actor: q.Actor, Amend: q.Amend, Seed: q.Seed})
 	past.View(func(w *world.Moment) { x.came, x.idle = w.Time(), w.Idle() })
 	return x, err
 }
@@ -85,8 +97,16 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 // meanwhile, unless it is looked at in a copy.
 func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	look := opts
-	opts.jumps = true     // its time is that of what it lives through
-	opts.Effects = x.Copy // else the fork knows whose recordings it gets, which it reads now
+	opts.jumps = true // its time is that of what it lives through
+	if x.Copy != "" { // else the fork knows whose recordings it gets, which it reads now
+		if _, opts.orLive, err = readRecorded(filepath.Join(x.Dir, hiddenDir)); err != nil {
+			return err
+		}
+		opts.Effects = x.Copy
+	}
+	if opts.Secrets == nil { // the fork has no file of them
+		opts.Secrets = host.Secrets(filepath.Join(x.home, hiddenDir, secretsDir))
+	}
 	open := world.Open
 	if x.Amend != nil {
 		open = world.Try // nobody has put these rules in force
@@ -98,6 +118,9 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	x.Began = x.Fork.time()
+	if x.Opened != nil {
+		x.Opened(x.Fork)
+	}
 	if x.Send != nil {
 		if x.Sent, err = x.Send(ctx, x.Fork); err != nil {
 			return err
@@ -116,7 +139,8 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	spent, err := journal.Spent(x.Fork.store, x.Forked.At, x.Fork.store.Head().ID)
-	x.Answered = spent.Answers
+	x.Performed = x.Fork.missed.Load()
+	x.Answered = spent.Answers - min(spent.Answers, x.Performed)
 	return err
 }
 
@@ -158,20 +182,22 @@ func (x *Supposed) missing(err error) error {
 	return nil
 }
 
-// Unanswered returns the permits of the effects in flight that no receipt of
-// another world answers, in their order.
-func (lw *World) Unanswered(other *World) ([]receipt.Permit, error) {
-	lw.mu.Lock()
-	asked := lw.w.InFlight()
-	lw.mu.Unlock()
-	for answer, err := range other.recorded() {
-		if err != nil {
-			return nil, fmt.Errorf("recorded effects: %w", err)
-		}
-		asked = slices.DeleteFunc(asked, func(p receipt.Permit) bool {
-			return p.Occurrence == answer.Occurrence && p.Cell == answer.Cell && p.Kind == answer.Kind &&
-				bytes.Equal(p.Params, answer.Params)
-		})
+// Unanswered returns what is to be said of the effects in flight that wait for an answer
+// of another world and have none, in their order.
+func (lw *World) Unanswered(other *World) ([]*host.MissError, error) {
+	var asked []receipt.Permit
+	lw.View(func(w *world.Moment) {
+		asked = slices.DeleteFunc(w.InFlight(), func(p receipt.Permit) bool { return lw.host.Live(&p.Intent) })
+	})
+	r, err := host.NewRecording(other.dir, other.recorded(lw.opts.orLive))
+	if err != nil {
+		return nil, fmt.Errorf("recorded effects: %w", err)
 	}
-	return asked, nil
+	var all []*host.MissError
+	for _, p := range asked {
+		if miss := r.Miss(&p); miss != nil {
+			all = append(all, miss)
+		}
+	}
+	return all, nil
 }

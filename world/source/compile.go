@@ -76,6 +76,23 @@ func (d *decoder) checkCEL(n *yaml.Node, expr string, check func(string) error) 
 	}
 }
 
+// checkParams reports expressions that look for what no params can have.
+func (d *decoder) checkParams(root *yaml.Node, m *manifest.Manifest) error {
+	if d.withoutCode {
+		return nil
+	}
+	faults, err := governance.CheckParams(m, func(h manifest.Hash) ([]byte, error) { return d.contents[h], nil }, nil)
+	for _, f := range faults {
+		n := root
+		for part := range strings.SplitSeq(strings.TrimPrefix(f.Path, "/"), "/") {
+			_, n = child(n, unescape(part))
+		}
+		line, column := d.within(n, f.Line, f.Column)
+		d.here(line, column, "%s", f.Msg)
+	}
+	return err
+}
+
 // within returns the place in the world file of a place in a scalar, where the
 // scalar stands on one line as it is; else where the scalar begins.
 func (d *decoder) within(n *yaml.Node, line, column int) (int, int) {

@@ -49,7 +49,7 @@ func (d *decoder) mapping(n *yaml.Node, known fields) {
 			return
 		}
 		names := slices.Sorted(maps.Keys(known))
-		if like := nearest(key.Value, names); like != "" {
+		if like := manifest.Nearest(key.Value, names); like != "" {
 			d.refuse(key, "unknown key %q: did you mean %q?", key.Value, like)
 		} else {
 			d.refuse(key, "unknown key %q: want one of %s", key.Value, strings.Join(names, ", "))
@@ -119,40 +119,4 @@ func describe(n *yaml.Node) string {
 	default:
 		return "the text " + strconv.Quote(n.Value)
 	}
-}
-
-// nearest returns the name that s is most likely a slip of, or "".
-func nearest(s string, names []string) string {
-	best, least := "", 2+len(s)/4 // so many slips make another word
-	for _, name := range names {
-		if n := distance(s, name); n < least {
-			best, least = name, n
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance of a and b in bytes, or at least half of
-// it where their lengths are far apart.
-func distance(a, b string) int {
-	if len(a) > 2*len(b)+2 {
-		return len(a) - len(b)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -95,7 +95,7 @@ func (d *decoder) invalid(root *yaml.Node, f manifest.Fault) {
 	}
 	place, n := root, root
 	for part := range strings.SplitSeq(strings.TrimPrefix(f.Path, "/"), "/") {
-		name := strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		name := unescape(part)
 		key, value := child(n, name)
 		if value == nil {
 			f.Msg = name + ": " + f.Msg // the field that is missing
@@ -112,6 +112,9 @@ func (d *decoder) invalid(root *yaml.Node, f manifest.Fault) {
 	}
 	d.report(place, "%s", f.Msg)
 }
+
+// unescape returns the name that a part of a JSON pointer is.
+func unescape(part string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(part) }
 
 // child returns the key and value of a field of a mapping, or an item of a
 // list, as both; nil where there is none.

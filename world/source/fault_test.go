@@ -11,6 +11,8 @@ import (
 	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/manifest"
 )
 
 // mark stands before every place of a faulty world where a fault is expected.
@@ -292,7 +294,7 @@ func TestSlipsAreNamed(t *testing.T) {
 		"reducer": "reducers", "polices": "policies", "evnets": "events", "Limits": "limits",
 		"defaults": "", "governance": "", "x": "",
 	} {
-		require.Equal(t, meant, nearest(slip, []string{
+		require.Equal(t, meant, manifest.Nearest(slip, []string{
 			"caps", "clock", "effects", "events", "limits", "policies", "reducers", "routing", "seed", "version", "world",
 		}), slip)
 	}
@@ -330,4 +332,19 @@ func TestFilesHaveALimit(t *testing.T) {
 	})
 	require.ErrorAs(t, err, &faults)
 	require.Len(t, faults.Faults, 5)
+}
+
+// TestPoliciesAreHeldAgainstSchemasOfParams: what no params can have is a fault of the
+// world file, at its place in the expression.
+func TestPoliciesAreHeldAgainstSchemasOfParams(t *testing.T) {
+	world := strings.NewReplacer(
+		"tool.answer: {adapter", "tool.answer: {params: {additionalProperties: false, properties: {amount: {type: integer}}}, adapter",
+		"routing:", "  - {name: slip, when: 'intent.kind == \"tool.answer\" && intent.params.amonut > 1', decide: deny}\nrouting:",
+	).Replace(goodWorld)
+	_, err := loadText(world, nil)
+	require.EqualError(t, err, "desk/world.yaml:21:70: the params of tool.answer have no amonut there: did you mean amount?")
+	_, err = loadText(world, nil, WithoutCode())
+	require.NoError(t, err)
+	_, err = loadText(strings.ReplaceAll(world, "amonut", "amount"), nil)
+	require.NoError(t, err)
 }

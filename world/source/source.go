@@ -111,11 +111,13 @@ func load(fsys fs.FS, path string, options ...Option) (*Loaded, error) {
 		return nil, err
 	}
 	loaded := &Loaded{Manifest: &m, Contents: d.contents}
-	if d.check == nil {
-		return loaded, nil
+	if err := d.checkParams(root, &m); err != nil {
+		return nil, err
 	}
-	for _, f := range d.check(loaded) {
-		d.invalid(root, f)
+	if d.check != nil {
+		for _, f := range d.check(loaded) {
+			d.invalid(root, f)
+		}
 	}
 	if err := d.err(); err != nil {
 		return nil, err

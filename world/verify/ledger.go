@@ -19,6 +19,7 @@ const (
 	parked                    // waits for approval
 	approved                  // a person did; the gate has still to agree
 	refused                   // a person did; the denial follows at once
+	edited                    // a person did, and another is asked for in its place; its end follows at once
 	ready                     // an attempt may be started
 	flying                    // an attempt is in flight
 	expired                   // nobody can tell what came of it; what is done about that follows at once
@@ -47,6 +48,7 @@ type invocation struct {
 	returned  uint64        // attempts that were given back: nothing was done
 	by        journal.Seq   // the receipt that gave the last of them back
 	asked     []journal.Seq // records at which it was asked for: several where rollbacks led there again
+	failed    bool          // the last that was said of its end is that it failed
 	cancelled []journal.Seq // records in which its cell cancelled it
 	hidden    bool          // a payload that is gone may have said more of it
 	duplicate bool          // reported
@@ -160,7 +162,7 @@ func (v *verifier) started(place string, b *journal.Started) {
 	x := v.decidedOn(b.Key)
 	v.report.Ledger.Attempts++
 	switch {
-	case x.stage <= refused && !x.hidden:
+	case x.stage < ready && !x.hidden:
 		v.orphan(place, b.Key, x, "it was started without a decision of the gate")
 	case !x.is(ready, resolved):
 		v.duplicate(place, b.Key, x, "it was started before")
@@ -189,6 +191,7 @@ func (v *verifier) finished(place string, r *receipt.Receipt) {
 	if r.GivenBack() {
 		x.returned, x.by = x.returned+1, v.now
 	}
+	x.failed = r.Status != receipt.StatusOK
 	x.move(answered)
 }
 
@@ -254,13 +257,15 @@ func (v *verifier) inDoubt(place string, b *journal.InDoubt) {
 func (v *verifier) resolved(place string, b *journal.Resolved) {
 	x := v.decidedOn(b.Key)
 	wanted := map[journal.Resolution]stage{
-		journal.Approve: parked, journal.Disapprove: parked, world.Reuse: parked,
+		journal.Approve: parked, journal.Disapprove: parked, world.Reuse: parked, journal.Edit: parked,
 		journal.Executed: doubtful, journal.NotExecuted: doubtful, journal.RetryAnyway: doubtful,
 		journal.Answer: asking,
 	}[b.How]
 	switch {
 	case b.How == journal.Disapprove && (x.stage == held || x.stage == asking):
 		x.move(ending)
+	case (b.How == journal.NotExecuted || b.How == journal.RetryAnyway) && (x.stage == answered || x.stage == ended) && x.failed:
+		// It stays as it is: another one is asked for.
 	case wanted == unknown || !x.is(wanted):
 		v.orphan(place, b.Key, x, "a decision about it, and none was asked for")
 	case b.How == journal.Approve:
@@ -269,6 +274,8 @@ func (v *verifier) resolved(place string, b *journal.Resolved) {
 		x.move(ready)
 	case b.How == journal.Disapprove:
 		x.move(refused)
+	case b.How == journal.Edit:
+		x.move(edited)
 	case b.How == world.Reuse:
 		x.move(ending)
 	case b.How == journal.Executed:
@@ -306,7 +313,10 @@ func (v *verifier) confirmed(place string, b *journal.Confirmed) {
 // compensation, a rollback, or a result that was not confirmed.
 func (v *verifier) ended(place string, b *journal.IntentEnded) {
 	x := v.decidedOn(b.Key)
+	x.failed = b.Outcome != receipt.OutcomeSideEffectCommitted
 	switch {
+	case b.Status == receipt.StatusCancelled && x.stage == edited:
+		x.move(cancelled)
 	case b.Status == receipt.StatusCancelled:
 		v.cancelled(place, b.Key, x)
 	case x.hidden, x.stage == compensating:

@@ -80,8 +80,10 @@ func (j Journal) Budgets() (out []Budget) {
 }
 
 func budgetOf(v *world.BudgetView) Budget {
-	b := Budget{Scope: v.Scope, Name: v.Name, Kept: v.Kept, Renews: v.Renews, Waiting: len(v.Waiters),
-		Units: []BudgetUnit{}, Holders: []BudgetHolder{}, Waiters: []BudgetWaiter{}}
+	b := Budget{
+		Scope: v.Scope, Name: v.Name, Kept: v.Kept, Renews: v.Renews, Waiting: len(v.Waiters),
+		Units: []BudgetUnit{}, Holders: []BudgetHolder{}, Waiters: []BudgetWaiter{},
+	}
 	limit := governance.Amounts(v.Limit)
 	for _, u := range governance.Units() {
 		if n := *u.Of(&limit); n != 0 {

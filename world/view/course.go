@@ -23,8 +23,9 @@ type Course struct {
 	Intents       IntentCounts  `json:"intents"`
 	Timers        int           `json:"timers"`
 	Idle          bool          `json:"idle"`
-	DeniedBy      []DeniedBy    `json:"denied_by"`     // what denied intents meanwhile, the most first
-	Uncompensated []receipt.Key `json:"uncompensated"` // intents whose compensation came to nothing meanwhile
+	Performed     uint64        `json:"performed,omitempty"` // attempts outside, of effects that nothing recorded answers, in a fork where something could
+	DeniedBy      []DeniedBy    `json:"denied_by"`           // what denied intents meanwhile, the most first
+	Uncompensated []receipt.Key `json:"uncompensated"`       // intents whose compensation came to nothing meanwhile
 }
 
 // DeniedBy is what denied intents, and how many.
@@ -39,7 +40,7 @@ func (j Journal) Course(d *local.Driven) (Course, error) {
 	c := Course{
 		Ticks: d.Ticks, Records: d.Records, Time: s.Time, Head: s.Head, EventsPending: s.EventsPending,
 		CellsParked: s.Parked, Intents: CountsOf(s), Timers: s.Timers, Idle: s.Idle,
-		DeniedBy: []DeniedBy{}, Uncompensated: []receipt.Key{},
+		Performed: d.Missed, DeniedBy: []DeniedBy{}, Uncompensated: []receipt.Key{},
 	}
 	if d.Denied == 0 && d.Failed == 0 {
 		return c, nil

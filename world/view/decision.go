@@ -138,7 +138,41 @@ type Decided struct {
 	Reason     string             `json:"reason"` // of the decision
 	ParamsHash journal.Hash       `json:"params_hash"`
 	State      receipt.State      `json:"state"`
-	Why        string             `json:"why"` // of the state
+	Why        string             `json:"why"`     // of the state
+	Instead    *Instead           `json:"instead"` // what is asked for in its place; null: nothing is
+}
+
+// Instead is an intent that a person has asked for in the place of another one.
+type Instead struct {
+	Key   receipt.Key   `json:"key"`
+	State receipt.State `json:"state"`
+	Why   string        `json:"why"` // of the state
+}
+
+// instead returns what is asked for in the place of an intent, as things are; nil: nothing is.
+func (j Journal) instead(of *receipt.Entry) (*Instead, error) {
+	for _, e := range j.Ledger() {
+		if step, ok := world.InPlaceOf(e.Intent.Step); ok && step == of.Intent.Step && !e.Abandoned {
+			line, err := j.IntentLine(&e)
+			return &Instead{e.Intent.Key, e.State, line.Reason}, err
+		}
+	}
+	return nil, nil
+}
+
+// insteadOf returns the intent in the place of which another one is asked for; nil: it is in
+// no other's.
+func (j Journal) insteadOf(e *receipt.Entry) *receipt.Key {
+	step, ok := world.InPlaceOf(e.Intent.Step)
+	if !ok {
+		return nil
+	}
+	for _, of := range j.Ledger() {
+		if of.Intent.Step == step {
+			return &of.Intent.Key
+		}
+	}
+	return nil
 }
 
 // Decided returns what a decision has come to.
@@ -148,8 +182,12 @@ func (j Journal) Decided(b *journal.Resolved) (*Decided, error) {
 	if err != nil {
 		return nil, err
 	}
+	instead, err := j.instead(&e)
+	if err != nil {
+		return nil, err
+	}
 	return &Decided{
-		Key: b.Key, Cell: line.Cell, Kind: line.Kind, How: b.How, Actor: b.Actor, Reason: b.Reason,
+		Instead: instead, Key: b.Key, Cell: line.Cell, Kind: line.Kind, How: b.How, Actor: b.Actor, Reason: b.Reason,
 		ParamsHash: e.Params, State: e.State, Why: line.Reason,
 	}, nil
 }

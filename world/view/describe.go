@@ -128,6 +128,7 @@ func words(e *Entry) string {
 		verb := map[journal.Resolution]string{
 			journal.Approve: "approves", journal.Disapprove: "denies", journal.Executed: "says that it happened:",
 			journal.NotExecuted: "says that it did not happen:", journal.RetryAnyway: "lets it be attempted again:",
+			journal.Edit:   "has other params asked for in its place:",
 			journal.Answer: "answers",
 		}[b.How]
 		if verb == "" {

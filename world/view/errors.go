@@ -153,6 +153,8 @@ func faultsOfInput() []Fault {
 		{is(world.ErrNotWaiting), "not-waiting", conflict, ExitFailed, ""},
 		{is(world.ErrOtherParams), "other-params", conflict, ExitConflict, ""},
 		{is(world.ErrNoRepeat), "no-repeat", conflict, ExitFailed, ""},
+		{is(world.ErrGate), "denied", forbidden, ExitDenied, ""},
+		{is(world.ErrMayBeDone), "may-have-happened", conflict, ExitFailed, ""},
 		{is(world.ErrNoBudget), "no-budget", forbidden, ExitDenied, ""},
 		{is(ErrState), "malformed", http.StatusBadRequest, ExitUsage, StateNames()},
 		{is(ErrOrder, ErrKind, ErrPrefix, ErrKeys), "", 0, ExitUsage, ""},

@@ -42,6 +42,7 @@ type Intent struct {
 	Reserved   receipt.Cost    `json:"reserved"`    // of budgets
 	Deadline   manifest.Tick   `json:"deadline"`    // the tick at which it is denied if it is parked; 0: none
 	For        *receipt.Key    `json:"for"`         // the intent that it makes up for; null: none
+	InsteadOf  *receipt.Key    `json:"instead_of"`  // the intent in the place of which a person has asked for it; null: none
 	Repeats    *receipt.Key    `json:"repeats"`     // what a rollback left behind and it equals; null: nothing
 	Reused     bool            `json:"reused"`      // it was not performed: what it repeats is its result
 	Emitted    journal.Seq     `json:"emitted"`
@@ -149,7 +150,7 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 	}
 	a := &Intent{
 		IntentLine: line, Tag: e.Intent.Tag, Occurrence: e.Intent.Occurrence, ParamsHash: e.Params, Outcome: e.Outcome,
-		Reserved: e.Reserved, Deadline: deadlineOf(e), For: e.For, Repeats: e.Repeats, Reused: e.Reused,
+		Reserved: e.Reserved, Deadline: deadlineOf(e), For: e.For, InsteadOf: j.insteadOf(e), Repeats: e.Repeats, Reused: e.Reused,
 		Emitted: journal.Seq(e.Emitted), Started: journal.Seq(e.Started), Finished: journal.Seq(e.Finished),
 	}
 	if a.Asks, err = asksOf(e); err != nil {
@@ -307,7 +308,7 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; %s: intent approve, intent approve --reuse or intent deny",
 			e.Repeats.String()[:12], decideBefore(e))
 	case e.State == receipt.StateParked && e.Deadline != 0:
-		line.Reason = decideBefore(e) + ": intent approve or intent deny"
+		line.Reason = decideBefore(e) + ": intent approve, intent edit or intent deny"
 	case e.State == receipt.StateParked:
 		line.Reason = "the outside is not what its receipt says; decide with intent confirm or intent deny"
 	case e.State == receipt.StateOpen && e.Waiting:

@@ -91,7 +91,7 @@ func TestIntentSaysWhereItStandsAndWhy(t *testing.T) {
 		{
 			"teller/ben", receipt.StateParked, "require_approval",
 			[]string{"big payments need a person"},
-			"decide before tick 6: intent approve or intent deny", 0, "", "",
+			"decide before tick 6: intent approve, intent edit or intent deny", 0, "", "",
 		},
 		{
 			"teller/cal", receipt.StateDenied, "deny",

@@ -16,6 +16,7 @@ type WhatIf struct {
 	Sent       uint64      `json:"sent"` // events that were asked about
 	Again      Again       `json:"again"`
 	Answered   uint64      `json:"answered"`   // effects, by what was recorded
+	Performed  uint64      `json:"performed"`  // attempts outside, of effects that nothing recorded answers
 	Unanswered uint64      `json:"unanswered"` // effects that nothing recorded answers
 	Unknown    *Unknown    `json:"unknown"`    // null: all was answered
 	Same       bool        `json:"same"`
@@ -54,6 +55,8 @@ type Unknown struct {
 	Kind       string        `json:"kind"`
 	Params     journal.Data  `json:"params"`
 	Occurrence uint64        `json:"occurrence"`
+	Nearest    string        `json:"nearest"` // what is recorded and most like it, in words
+	Differs    string        `json:"differs"` // the first path at which that has other params, and both; empty: none
 }
 
 func againOf(f *local.Followed) Again {
@@ -70,16 +73,17 @@ func againOf(f *local.Followed) Again {
 func WhatIfOf(x *local.Supposed, limit uint64) (*WhatIf, error) {
 	a := &WhatIf{
 		Forked:  Forked{At: x.Forked.At, Time: x.Began, WorldID: x.Forked.ID},
-		Patched: x.Amend != nil, Sent: x.Sent, Answered: x.Answered, Unanswered: uint64(len(x.Unanswered)),
+		Patched: x.Amend != nil, Sent: x.Sent, Answered: x.Answered, Performed: x.Performed, Unanswered: uint64(len(x.Unanswered)),
 	}
 	if !x.Alone {
 		a.Again = againOf(&x.Followed)
 	}
 	last, end := x.Last, manifest.Tick(math.MaxUint64)
 	if len(x.Unanswered) > 0 {
-		first := &x.Unanswered[0]
+		first := x.Unanswered[0]
 		a.Unknown = &Unknown{
 			Tick: x.Fork.Status().Time, Cell: first.Cell, Kind: first.Kind, Params: first.Params, Occurrence: first.Occurrence,
+			Nearest: first.Nearest, Differs: first.Where(),
 		}
 		last = a.Unknown.Tick - 1
 		end = last

@@ -11,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // rules are a manifest in force, and what was read of its contents.
@@ -112,5 +113,5 @@ func (w *worldWorker) content(ctx context.Context, r *rules, h manifest.Hash) ([
 
 // kindsOf returns the kinds of live effects that a host performs.
 func kindsOf(h *host.Host, r *rules) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.manifest.Effects)), func(kind string) bool { return !h.Live(kind) })
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.manifest.Effects)), func(kind string) bool { return !h.Live(&receipt.Intent{Kind: kind}) })
 }

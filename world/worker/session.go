@@ -200,7 +200,7 @@ func (s *session) perform(offers []offer) {
 	tasks := make([]receipt.Task, 0, len(offers))
 	for i := range offers {
 		p := offers[i].permit
-		if !s.host.Live(p.Kind) {
+		if !s.host.Live(&p.Intent) {
 			s.log.Warn("an effect cannot be performed any more: its lease runs out", "kind", p.Kind, "key", p.Key.String())
 			s.done(attemptOf(&p))
 			continue

@@ -17,7 +17,7 @@ type scripted struct {
 }
 
 // Live implements world.Host.
-func (h *scripted) Live(string) bool { return false }
+func (h *scripted) Live(*receipt.Intent) bool { return false }
 
 // Start implements world.Host.
 func (h *scripted) Start(tasks []receipt.Task) {

@@ -60,7 +60,9 @@ func (o *Outside) open(id string, keys *receipt.Keyring) {
 }
 
 // Live implements world.Host.
-func (o *Outside) Live(kind string) bool { return !slices.Contains(o.Deterministic, kind) }
+func (o *Outside) Live(in *receipt.Intent) bool {
+	return !slices.Contains(o.Deterministic, in.Kind)
+}
 
 // Start implements world.Host.
 func (o *Outside) Start(tasks []receipt.Task) {

@@ -79,8 +79,8 @@ type host struct {
 	answers   []receipt.Answer
 }
 
-func (*host) Live(string) bool { return true }
-func (*host) Wake()            {}
+func (*host) Live(*receipt.Intent) bool { return true }
+func (*host) Wake()                     {}
 
 func (h *host) Start(tasks []receipt.Task) {
 	for _, t := range tasks {

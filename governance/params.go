@@ -1,0 +1,221 @@
+package governance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common"
+
+	"github.com/worldkernel/worldkernel/manifest"
+)
+
+// Bounds of what CheckParams looks at: characters of schemas, of the names of variables
+// and of expressions, the last as often as they are checked, and as many characters more
+// each time. What comes after it is not checked.
+const (
+	maxParamsWork = 8 << 20
+	ofEachCheck   = 256
+)
+
+// paramsName is what expressions call the params of an effect.
+const paramsName = "intent.params"
+
+// ParamsFault is a place of an expression that looks for what no params can have.
+type ParamsFault struct {
+	Path string // of the expression in the manifest, a JSON pointer
+	*PolicyError
+}
+
+// CheckParams holds the policies and transforms of a manifest without other faults
+// against the schemas of its effects' params, whose JSON text schema returns. What an
+// expression reads of params, or compares with them, is a fault where they cannot have
+// it, for each effect that this part of the expression can be about: where it asks for a
+// kind, class or adapter, it is about no other. Without a schema params can have anything.
+//
+// Nothing that is decided depends on it: manifests that are in force may have such
+// faults. Once ended reports that nobody waits, there are none; nil: somebody does.
+func CheckParams(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error), ended func() bool) ([]ParamsFault, error) {
+	c := paramsChecker{left: maxParamsWork, ended: ended}
+	kinds, err := c.kindsOf(m, schema)
+	if err != nil {
+		return nil, err
+	}
+	var out []ParamsFault
+	check := func(path, expr string, kinds []*paramsKind) error {
+		fault, err := c.check(expr, kinds)
+		if fault != nil {
+			out = append(out, ParamsFault{path, fault})
+		}
+		return err
+	}
+	if c.compiler, err = newCompiler(Version, ofPolicies()); err != nil {
+		return nil, err
+	}
+	for i, p := range m.Policies {
+		if err := check("/policies/"+strconv.Itoa(i)+"/when", p.When, kinds); err != nil {
+			return nil, err
+		}
+	}
+	if c.compiler, err = newCompiler(Version, ofTransforms()); err != nil {
+		return nil, err
+	}
+	for _, k := range kinds {
+		k.envs = nil // they were those of policies
+		if undo := m.Effects[k.kind].Compensate; undo != nil {
+			if err := check(manifest.Pointer("effects", k.kind, "compensate", "params"), undo.Params, []*paramsKind{k}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// paramsKind is a kind of effect as CheckParams sees it.
+type paramsKind struct {
+	kind   string
+	known  map[string]any // strings and bools, by the names of variables that have them for each intent
+	schema *paramsSchema  // nil: params can be anything
+	envs   []*cel.Env     // with the types of the params, for each that numbers may have; nil: not made yet
+}
+
+func (c *paramsChecker) kindsOf(m *manifest.Manifest, schema func(manifest.Hash) ([]byte, error)) (out []*paramsKind, err error) {
+	for _, kind := range slices.Sorted(maps.Keys(m.Effects)) {
+		e := m.Effects[kind]
+		k := &paramsKind{kind: kind, known: map[string]any{
+			"intent.kind": kind, "intent.class": e.Class, "effect.adapter": e.Adapter, "effect.idempotent": e.Idempotent,
+		}}
+		if !e.Params.IsZero() {
+			text, err := schema(e.Params)
+			if err != nil {
+				return nil, fmt.Errorf("governance: params of %s: %w", kind, err)
+			}
+			if c.spend(len(text)) {
+				return nil, nil
+			}
+			if k.schema, err = parseParams(text); err != nil {
+				return nil, fmt.Errorf("governance: params of %s: %w", kind, err)
+			}
+		}
+		out = append(out, k)
+	}
+	return out, nil
+}
+
+// paramsChecker checks expressions of one compiler.
+type paramsChecker struct {
+	compiler *compiler
+	left     int // of maxParamsWork
+	ended    func() bool
+}
+
+// spend reports that what comes now is not looked at any more.
+func (c *paramsChecker) spend(work int) (over bool) {
+	c.left -= work
+	return c.left < 0 || c.ended != nil && c.ended()
+}
+
+// paramsIssue is what is wrong with a part of an expression, for kinds.
+type paramsIssue struct {
+	at    common.Location
+	msg   string
+	kinds int // how many
+}
+
+// check returns the first fault of an expression; nil: there is none.
+func (c *paramsChecker) check(expr string, kinds []*paramsKind) (*PolicyError, error) {
+	if !strings.Contains(expr, "params") {
+		return nil, nil
+	}
+	parsed, failed := c.compiler.env.Parse(expr)
+	if failed.Err() != nil {
+		return nil, nil // which others report
+	}
+	about := make(map[int64]int) // how many kinds a part is about
+	issues := make(map[int64]*paramsIssue)
+	for _, k := range kinds {
+		if c.spend(ofEachCheck + len(expr)) {
+			return nil, nil
+		}
+		r := newReach(k, parsed.NativeRep())
+		r.visit(parsed.NativeRep().Expr())
+		if err := c.types(k, expr, r); err != nil {
+			return nil, err
+		}
+		for id := range r.reached { // order cannot show: they are counted
+			about[id]++
+		}
+		for id, issue := range r.issues { // order cannot show: there is one of each kind and part
+			if issues[id] == nil {
+				issues[id] = issue
+			}
+			issues[id].kinds++
+		}
+	}
+	var first *PolicyError
+	for _, id := range slices.Sorted(maps.Keys(issues)) {
+		issue := issues[id]
+		if issue.kinds < about[id] {
+			continue // others have it
+		}
+		fault := policyError(issue.at, issue.msg)
+		if first == nil || fault.Line < first.Line || fault.Line == first.Line && fault.Column < first.Column {
+			first = fault
+		}
+	}
+	return first, nil
+}
+
+// types adds the faults that the library finds once it knows what types params have.
+// Numbers of JSON are of any of CEL's types: a fault is one where they are of none.
+func (c *paramsChecker) types(k *paramsKind, expr string, r *reach) error {
+	if k.schema == nil {
+		return nil
+	}
+	if k.envs == nil {
+		if err := c.declare(k); err != nil {
+			return err
+		}
+	}
+	parsed, _ := c.compiler.env.Parse(expr) // anew: the checker writes the names of variables into it
+	found := make(map[int64]*paramsIssue)
+	for _, env := range k.envs {
+		_, issues := env.Check(parsed)
+		for _, e := range issues.Errors() {
+			if found[e.ExprID] == nil {
+				found[e.ExprID] = &paramsIssue{at: e.Location, msg: fmt.Sprintf("params of %s: %s", k.kind, e.Message)}
+			}
+			found[e.ExprID].kinds++
+		}
+	}
+	for id, issue := range found { // order cannot show: each is kept for itself
+		if issue.kinds == len(k.envs) && r.reached[id] && r.issues[id] == nil {
+			issue.kinds = 0
+			r.issues[id] = issue
+		}
+	}
+	return nil
+}
+
+// declare makes the environments of a kind.
+func (c *paramsChecker) declare(k *paramsKind) error {
+	for _, number := range []*cel.Type{cel.IntType, cel.DoubleType, cel.UintType} {
+		d := declarer{number: number, left: maxParamsVars}
+		d.walk(paramsName, k.schema.root(), 0)
+		for _, v := range d.vars {
+			c.spend(len(v.Name()))
+		}
+		env, err := c.compiler.env.Extend(cel.VariableDecls(d.vars...))
+		if err != nil {
+			return fmt.Errorf("governance: params of %s: %w", k.kind, err)
+		}
+		k.envs = append(k.envs, env)
+		if !d.numbers {
+			return nil // they are all alike
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package world
+
+import (
+	"strings"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// An intent in the place of another one. What has ended stays ended (see
+// docs/adr/0036-tried-again-is-another-intent.md): where a person has it tried again, or
+// edits what waits for approval, an intent of its own asks, which the gate judges anew and
+// whose receipt goes to the same cell under the same tag.
+
+// What the step of an intent is given behind its own in the place of which it is asked for.
+const (
+	stepAgain  = "!again"
+	stepEdited = "!edited"
+)
+
+// InPlaceOf returns the step of the intent in the place of which one of a step was asked for;
+// false: it was asked for in no other's place.
+func InPlaceOf(step receipt.StepID) (receipt.StepID, bool) {
+	for _, behind := range []string{stepAgain, stepEdited} {
+		if of, ok := strings.CutSuffix(string(step), behind); ok {
+			return receipt.StepID(of), true
+		}
+	}
+	return "", false
+}
+
+// endedInFailure reports whether a decision is about an intent that failed for good.
+func endedInFailure(e *receipt.Entry, b *journal.Resolved) bool {
+	again := b.How == journal.RetryAnyway || b.How == journal.NotExecuted && !ByVerifier(b.Actor)
+	return again && e.State == receipt.StateFailed
+}
+
+// inPlaceOf returns the intent that a decision has asked for in the place of another one, or
+// why there can be none.
+func (k *kernel) inPlaceOf(e *receipt.Entry, b *journal.Resolved) (*receipt.Intent, error) {
+	step := e.Intent.Step + stepAgain
+	if b.How == journal.Edit {
+		step = e.Intent.Step + stepEdited
+	}
+	switch {
+	case len(b.Payload) == 0:
+		return nil, refuse(ErrBadData, "params", "say what is to be asked for")
+	case e.For != nil:
+		return nil, refuse(ErrNotWaiting, "key", "%s makes up for %s", b.Key, *e.For)
+	case e.Abandoned:
+		return nil, refuse(ErrNotWaiting, "key", "a rollback left %s behind", b.Key)
+	case b.How == journal.Edit && !e.Untouched():
+		return nil, refuse(ErrNotWaiting, "key", "%s was attempted", b.Key)
+	case b.How == journal.Edit && canon.Sum(b.Payload) == e.Params:
+		return nil, refuse(ErrBadData, "params", "those are the params that %s has", b.Key)
+	case b.How != journal.Edit && canon.Sum(b.Payload) != e.Params:
+		return nil, refuse(ErrOtherParams, "params", "they are not those of %s", b.Key)
+	}
+	if b.How != journal.Edit {
+		if err := k.triable(e, b.How); err != nil {
+			return nil, err
+		}
+	}
+	in := k.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
+	in.Tag, in.Cap = e.Intent.Tag, e.Intent.Cap
+	return &in, k.mayAsk(&in)
+}
+
+// triable returns why an intent that failed for good cannot be asked for again: what may have
+// happened takes somebody who says that it did not.
+func (k *kernel) triable(e *receipt.Entry, how journal.Resolution) error {
+	key := e.Intent.Key
+	switch {
+	case e.Outcome == receipt.OutcomeCompensated || e.Undone != 0:
+		return refuse(ErrNotWaiting, "key", "%s was made up for", key)
+	case k.cancelledByCell(e):
+		return refuse(ErrNotWaiting, "key", "its cell has cancelled %s", key)
+	case e.Held != nil:
+		return refuse(ErrNotWaiting, "key", "the compensation of %s is under way", key)
+	case how == journal.RetryAnyway && e.MayHaveHappened():
+		return refuse(ErrMayBeDone, "key", "%s", key)
+	}
+	return nil
+}
+
+// mayAsk returns why an intent cannot be asked for in the place of another one: that was done
+// before, or the gate denies it.
+func (k *kernel) mayAsk(in *receipt.Intent) error {
+	if x := k.ledger.Entry(in.Key); x != nil && x.State != receipt.StateDenied {
+		if !x.Abandoned {
+			return refuse(ErrNotWaiting, "key", "%s was asked for in its place", in.Key)
+		}
+		return nil // the ledger has the answer
+	}
+	if _, ok := k.rules.manifest.Effects[in.Kind]; !ok {
+		return refuse(ErrNoEffect, "kind", "%q", in.Kind)
+	}
+	asker, err := reducer.ParseCell(in.Cell)
+	if err != nil {
+		return err
+	}
+	if d := k.decide(asker, in, in.Cap, false); d.Verdict == governance.Deny {
+		return refuse(ErrGate, "key", "%s: %s", d.Code, d.Reason)
+	}
+	return nil
+}
+
+// askInstead asks for an intent in the place of another one. A parked one ends with it, and
+// its cell is told of the other's end only.
+func (k *kernel) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Resolved, cause journal.Seq) {
+	asker, _ := reducer.ParseCell(in.Cell) // mayAsk has parsed it
+	c := k.cells[asker]
+	switch {
+	case b.How == journal.Edit:
+		why := journal.Explanation(codeEdited, in.Key.String()+" is asked for in its place: "+b.Actor+": "+b.Reason)
+		id := k.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
+		k.release(e)
+		k.ledger.Cancel(e, uint64(id))
+		if c != nil {
+			c.awaited(e.Intent.Key, nil)
+		}
+	case b.How == journal.NotExecuted:
+		k.release(e)
+		e.Uncertain = false
+		k.ledger.Change(e)
+	}
+	if c == nil || asker.Reducer == reducer.Operator {
+		k.judge(asker, in, cause, nil)
+		return
+	}
+	k.touch(c)
+	in.Occurrence = c.countAsked(in.Kind, in.Params)
+	k.put(c, in, cause)
+}
