@@ -463,5 +463,5 @@ func TestDescribe(t *testing.T) {
 	require.Equal(t, Tool{Name: "surroundings", Class: manifest.ClassWrite, Idempotent: true}, got["surroundings"])
 	require.Equal(t, Tool{Name: "die-reading", Class: manifest.ClassRead, Idempotent: true}, got["die-reading"])
 	require.Equal(t, Tool{Name: "hang-idempotent", Class: manifest.ClassDestructive, Idempotent: true}, got["hang-idempotent"])
-	require.Equal(t, "die", tools[0].Name, "sorted")
+	require.Equal(t, "ask", tools[0].Name, "sorted")
 }
