@@ -3,7 +3,7 @@ package governance_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/governance"
 )
@@ -24,6 +24,6 @@ func TestFaultsOfExpressionsAreInPlainWords(t *testing.T) {
 		`intent.kind in intent.kind`: "1:13: in does not take (string, string)",
 		`intent.kind ? true : false`: "1:13: ?: does not take (string, bool, bool)",
 	} {
-		assert.EqualError(t, governance.CheckPolicy(when), want, when)
+		require.EqualError(t, governance.CheckPolicy(when), want, when)
 	}
 }
