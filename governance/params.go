@@ -25,6 +25,8 @@ const (
 const paramsName = "intent.params"
 
 // ParamsFault is a place of an expression that looks for what no params can have.
+//
+//nolint:errname // a fault in a list, as manifest.Fault
 type ParamsFault struct {
 	Path string // of the expression in the manifest, a JSON pointer
 	*PolicyError

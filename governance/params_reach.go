@@ -24,7 +24,7 @@ func newReach(k *paramsKind, tree *ast.AST) *reach {
 // visit notes what matters of e.
 func (r *reach) visit(e ast.Expr) {
 	r.reached[e.ID()] = true
-	switch e.Kind() {
+	switch e.Kind() { //nolint:exhaustive // the rest has no parts
 	case ast.CallKind:
 		r.visitCall(e.AsCall())
 	case ast.SelectKind:
@@ -128,7 +128,7 @@ func (r *reach) place(e ast.Expr) shape {
 
 // qualified returns the name that e is, with what it is a field of; "": it is none.
 func qualified(e ast.Expr) string {
-	switch e.Kind() {
+	switch e.Kind() { //nolint:exhaustive // the rest is no name
 	case ast.IdentKind:
 		return e.AsIdent()
 	case ast.SelectKind:
@@ -144,7 +144,7 @@ func qualified(e ast.Expr) string {
 // value returns what e is for all intents of the kind, a string or a bool, where that
 // is known.
 func (r *reach) value(e ast.Expr) (v any, known bool) {
-	switch e.Kind() {
+	switch e.Kind() { //nolint:exhaustive // of the rest nothing is known
 	case ast.LiteralKind:
 		switch x := e.AsLiteral().(type) {
 		case types.String:

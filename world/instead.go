@@ -113,8 +113,8 @@ func (k *kernel) mayAsk(in *receipt.Intent) error {
 func (k *kernel) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Resolved, cause journal.Seq) {
 	asker, _ := reducer.ParseCell(in.Cell) // mayAsk has parsed it
 	c := k.cells[asker]
-	switch {
-	case b.How == journal.Edit:
+	switch b.How { //nolint:exhaustive // a retry leaves it as it is
+	case journal.Edit:
 		why := journal.Explanation(codeEdited, in.Key.String()+" is asked for in its place: "+b.Actor+": "+b.Reason)
 		id := k.writeEnded(e, cause, receipt.StatusCancelled, receipt.OutcomePermanentFailure, why)
 		k.release(e)
@@ -122,7 +122,7 @@ func (k *kernel) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Reso
 		if c != nil {
 			c.awaited(e.Intent.Key, nil)
 		}
-	case b.How == journal.NotExecuted:
+	case journal.NotExecuted:
 		k.release(e)
 		e.Uncertain = false
 		k.ledger.Change(e)

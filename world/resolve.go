@@ -34,7 +34,7 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.askInstead(e, *instead, &b, id)
 		return nil
 	}
-	switch b.How {
+	switch b.How { //nolint:exhaustive // an edit asks for another
 	case journal.Approve:
 		return k.approveRepeat(e, id)
 	case Reuse:
