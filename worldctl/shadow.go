@@ -204,7 +204,7 @@ func (c *cli) showRun(x *shadowRun, format string) error {
 			most = 0
 		}
 		if format == formatMarkdown {
-			view.WriteMarkdown(c.stdout, x.of, a.Report, a.Migration, most, x.next)
+			view.WriteMarkdown(c.stdout, x.of, a.Report, a.Migration, most, c.inWorld(x.next))
 		} else {
 			c.showShadow(x.of, a.Report, a.Migration)
 		}
