@@ -136,6 +136,26 @@ func newIntentConfirmCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
+func newIntentAnswerCommand(c *cli) *cobra.Command {
+	cmd, x := newDecideCommand(c, "answer", "Answer what an attempt asks a person, and let the next one go")
+	cmd.Long = `Answer what an attempt asks a person, and let the next one go: it has a permit of its
+own and takes the answer along. intent show prints what is asked, with the schema
+that the answer has to satisfy. It is an object; where several things are asked, one
+with an answer to each by its name. intent deny ends the intent instead.`
+	cmd.Example = `  worldctl intent answer 9f86d081884c --data '{"confirm": true}' --reason "ada said so"
+  worldctl intent answer 9f86d081884c --data @answer.json`
+	x.bindHash(cmd)
+	cmd.Flags().StringVar(&x.payload, "data", "", "the answer: `JSON`, @FILE or - for stdin")
+	x.how = journal.Answer
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if x.payload == "" {
+			return usagef("worldctl intent show prints what is asked", "intent answer needs --data")
+		}
+		return nil
+	}
+	return cmd
+}
+
 // newDecideCommand makes a command that decides about an intent.
 func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 	x := new(choice)
@@ -163,7 +183,7 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			})
 		},
 	}
-	if verb != "confirm" && verb != "edit" {
+	if verb != "confirm" && verb != "edit" && verb != "answer" {
 		cmd.Use = verb + " [KEY]"
 		addFilter(cmd, &x.filter)
 		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that --cell, --kind and --since select: without it they are listed")

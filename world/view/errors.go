@@ -218,10 +218,11 @@ func faultsOfReceipts() []Fault {
 		{is(host.ErrBadReceipt), "bad-receipt", unprocessable, ExitFailed, ""},
 		{is(receipt.ErrDuplicate), "answered", conflict, ExitFailed, ""},
 		{is(receipt.ErrWrongAttempt), "wrong-attempt", conflict, ExitFailed, ""},
+		{is(receipt.ErrAnswer), "bad-answer", unprocessable, ExitFailed, ""},
 		{is(receipt.ErrUnknownIntent), "unknown-intent", unprocessable, ExitUsage, ""},
 		{is(
 			receipt.ErrNotCanonical, receipt.ErrVersion, receipt.ErrStatus, receipt.ErrClass, receipt.ErrWrongWorld, receipt.ErrWrongIntent,
-			receipt.ErrUnknownKey, receipt.ErrRevokedKey, receipt.ErrBadHash, receipt.ErrBadMAC, receipt.ErrOverSize,
+			receipt.ErrUnknownKey, receipt.ErrRevokedKey, receipt.ErrBadHash, receipt.ErrBadMAC, receipt.ErrOverSize, receipt.ErrQuestion,
 		), "bad-receipt", unprocessable, ExitFailed, ""},
 		{is(local.ErrNoReceipt), "", 0, ExitFailed, ""},
 	}

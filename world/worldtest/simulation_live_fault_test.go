@@ -74,6 +74,9 @@ func (s *liveSimulation) tooLate(e *receipt.Entry) {
 		s.crash()
 		return
 	}
+	if err == nil && how == journal.NotExecuted && e.State == receipt.StateFailed {
+		return // what failed is asked for again
+	}
 	input := new(world.InputError)
 	require.ErrorAs(s.t, err, &input)
 	s.struck.Count("approval too late")
