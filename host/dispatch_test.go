@@ -102,11 +102,12 @@ func TestCallsWaitAtOnce(t *testing.T) {
 			s := setup{workers: c.workers}
 			s.adapter("k", a)
 			h := s.open(t)
-			for i := range uint64(asked) {
-				p := permit(t, "agent/1", "k", strconv.FormatUint(i, 10), i)
-				a.gated[p.Key] = make(chan struct{})
-				start(h, p)
+			permits := make([]receipt.Permit, asked)
+			for i := range permits {
+				permits[i] = permit(t, "agent/1", "k", strconv.Itoa(i), uint64(i))
+				a.gated[permits[i].Key] = make(chan struct{})
 			}
+			start(h, permits...)
 			synctest.Wait()
 			require.EqualValues(t, c.want, a.begun.Load())
 			for _, gate := range a.gated {
