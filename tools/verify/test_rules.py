@@ -43,7 +43,7 @@ def started(attempt=1):
 
 
 def finished(attempt=1, kind="invocation.finished"):
-    return kind, {"receipt": {"key": K, "attempt": attempt, "nonce": bytes([attempt]), "kind": "k"}}
+    return kind, {"receipt": {"key": K, "attempt": attempt, "nonce": bytes([attempt]), "kind": "k", "status": "ok"}}
 
 
 def about(kind, **payload):

@@ -74,6 +74,10 @@ func (s *liveSimulation) tooLate(e *receipt.Entry) {
 		s.crash()
 		return
 	}
+	if how == journal.NotExecuted && e.State == receipt.StateFailed && err == nil {
+		s.total["asked for again"]++
+		return
+	}
 	input := new(world.InputError)
 	require.ErrorAs(s.t, err, &input)
 	s.struck.Count("approval too late")
