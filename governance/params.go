@@ -186,7 +186,7 @@ func (c *paramsChecker) types(k *paramsKind, expr string, r *reach) error {
 		_, issues := env.Check(parsed)
 		for _, e := range issues.Errors() {
 			if found[e.ExprID] == nil {
-				found[e.ExprID] = &paramsIssue{at: e.Location, msg: fmt.Sprintf("params of %s: %s", k.kind, e.Message)}
+				found[e.ExprID] = &paramsIssue{at: e.Location, msg: fmt.Sprintf("params of %s: %s", k.kind, plainly(e.Message))}
 			}
 			found[e.ExprID].kinds++
 		}

@@ -212,7 +212,7 @@ func (c *compiler) check(expr string) (*cel.Ast, error) {
 	parsed, issues := c.env.Parse(expr)
 	if issues.Err() != nil {
 		first := issues.Errors()[0]
-		return nil, policyError(first.Location, first.Message)
+		return nil, policyError(first.Location, plainly(first.Message))
 	}
 	tree, issues := c.env.Check(parsed)
 	if issues.Err() != nil {
@@ -275,7 +275,7 @@ func noMessages(tree *ast.AST) error {
 // explained returns the message of a fault. The library has no object intent,
 // only its fields, and so calls intent.amount an undeclared intent.
 func (c *compiler) explained(fault *common.Error, tree *ast.AST) string {
-	msg := fault.Message
+	msg := plainly(fault.Message)
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.ID() != fault.ExprID || e.Kind() != ast.IdentKind {
 			return

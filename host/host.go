@@ -240,9 +240,9 @@ func (c Call) Decode(v any) error {
 // Result is what came of an attempt.
 type Result struct {
 	Status      receipt.Status  // ok, error, timeout or cancelled; others are the kernel's to give
-	Class       receipt.Outcome // of a failure: retryable_failure or compensatable_failure; empty: permanent
+	Class       receipt.Outcome // of a failure: retryable_failure, compensatable_failure or input_required; empty: permanent
 	Unsent      bool            // nothing left this machine
-	Payload     receipt.Data    // canonical; empty: null
+	Payload     receipt.Data    // canonical; empty: null; of input_required a receipt.Question
 	Cost        receipt.Cost    // without Calls
 	Exact       bool            // what Cost does not name was not used; else what was reserved for it stays so
 	ExternalRef string

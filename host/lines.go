@@ -113,10 +113,12 @@ func (l *line) set(key string, r *canon.Reader) error {
 // checkOutcome refuses what cassettes, answers and scripts cannot say of an
 // error. Without an outcome it is a permanent failure.
 func checkOutcome(o receipt.Outcome) error {
-	if o != receipt.OutcomeRetryableFailure && o != receipt.OutcomeCompensatable {
-		return fmt.Errorf("%q is neither %q nor %q", o, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable)
+	switch o {
+	case receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable, receipt.OutcomeInputRequired:
+		return nil
+	default:
+		return fmt.Errorf("%q is none of %q, %q and %q", o, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable, receipt.OutcomeInputRequired)
 	}
-	return nil
 }
 
 // shared keeps one value per content, however many effects name it.

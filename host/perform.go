@@ -167,6 +167,9 @@ func (r *Result) check() error {
 	switch r.Class {
 	case "", receipt.OutcomePermanentFailure, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable:
 		return nil
+	case receipt.OutcomeInputRequired:
+		_, err := receipt.DecodeQuestion(r.Payload)
+		return err
 	default:
 		return fmt.Errorf("the adapter gave the outcome %q", r.Class)
 	}
@@ -211,8 +214,11 @@ func (h *Host) fill(r receipt.Receipt, result Result) ([]byte, error) {
 // left something behind, so it is not one that may be asked for again without a word.
 func tooLarge(result Result, size int, limit uint64) Result {
 	class := result.Class
-	if result.Status == receipt.StatusOK {
+	switch {
+	case result.Status == receipt.StatusOK:
 		class = receipt.OutcomeCompensatable
+	case class == receipt.OutcomeInputRequired:
+		class = receipt.OutcomePermanentFailure // nobody can read the question
 	}
 	text := fmt.Sprintf("the receipt would have %d bytes; limits.receipt is %d", size, limit)
 	return Result{Status: receipt.StatusError, Payload: failure("receipt_too_large", text), Class: class, Cost: result.Cost, Exact: result.Exact, Unsent: result.Unsent}

@@ -53,7 +53,7 @@ type Resolved struct {
 	Params  Hash        `json:"params_hash"` // what the decision is about
 	Actor   string      `json:"actor"`
 	Reason  string      `json:"reason"`
-	Payload Data        `json:"payload"` // of an executed effect; the params of what is asked for in its place
+	Payload Data        `json:"payload"` // of an executed effect; the params of what is asked for in its place; the answer to what it asks
 }
 
 // Resolution is a decision about an intent.
@@ -68,6 +68,7 @@ const (
 	NotExecuted Resolution = "not_executed" // it did not: the next attempt may go
 	RetryAnyway Resolution = "retry"        // nobody knows, and another attempt does no harm; or it failed, and is asked for again
 	Edit        Resolution = "edit"         // it ends, and other params are asked for in its place
+	Answer      Resolution = "answer"       // to what it asks: the next attempt may go, and takes the payload along
 )
 
 // Confirmed is the payload of intent.confirmed: whether the outside still is
@@ -123,7 +124,7 @@ type IntentWaiting struct {
 	Key     receipt.Key     `json:"key"`
 	Cell    string          `json:"cell"`
 	Attempt uint64          `json:"attempt"`
-	Outcome receipt.Outcome `json:"outcome"` // retryable: for the next attempt; compensatable: for its compensation
+	Outcome receipt.Outcome `json:"outcome"` // retryable: for the next attempt; compensatable: for its compensation; input_required: for a person's answer
 }
 
 // IntentEnded is the payload of intent.ended: the end of an intent that no

@@ -194,7 +194,7 @@ func (l *Ledger) Repeated(e *Entry) []*Entry { return l.repeats[e.Intent.Key] }
 
 // letThrough reports whether an intent got what it asked for or was allowed to.
 func (e *Entry) letThrough() bool {
-	return e.State != StateDenied && (e.State != StateParked || e.Deadline == 0)
+	return e.State != StateDenied && (e.State != StateParked || e.Deadline == 0 || e.NeedsInput())
 }
 
 // Happens reports whether an intent's side effect is there, or may be: it was

@@ -69,6 +69,7 @@ func (l *Ledger) Finish(r *Receipt, record uint64) *Entry {
 func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
 	l.unqueue(e)
 	l.giveUp(e)
+	l.unpark(e)
 	e.Attested = e.Attested || outcome == OutcomeSideEffectCommitted
 	e.Held = nil
 	l.end(e, outcome.end(), outcome, record)

@@ -48,6 +48,8 @@ type Entry struct {
 	Undone    uint64 // the rollback that had it made up for
 	Former    uint64 // how many of Asked led to a denial, after which it was decided anew
 
+	Inputs []Input // what it has asked a person; the last without an answer: it waits for that
+
 	dirty bool // in Ledger.dirty
 }
 
@@ -58,11 +60,14 @@ type Lost struct {
 	Nonce   Nonce
 }
 
-const entryVersion = 2
+const entryVersion = 3
 
 // The head and version of an entry that Encode wrote before there were Uncertain,
 // Undone and Former: an array of 24.
 const entryV1 = "\x98\x18\x01"
+
+// The same of version 2, before there were Inputs: an array of 27.
+const entryV2 = "\x98\x1b\x02"
 
 // OfVersion1 reports whether Encode wrote an entry in version 1: what it does not say
 // has to be found out from the journal.
@@ -110,7 +115,11 @@ func (e *Entry) Encode() ([]byte, error) {
 func DecodeEntry(data []byte) (*Entry, error) {
 	if body, old := bytes.CutPrefix(data, []byte(entryV1)); old {
 		const lacks = "\xf4\x00\x00" // false, 0 and 0
-		data = slices.Concat([]byte{0x98, 27, entryVersion}, body, []byte(lacks))
+		data = slices.Concat([]byte(entryV2), body, []byte(lacks))
+	}
+	if body, old := bytes.CutPrefix(data, []byte(entryV2)); old {
+		const lacks = "\x80" // none
+		data = slices.Concat([]byte{0x98, 28, entryVersion}, body, []byte(lacks))
 	}
 	e := new(Entry)
 	if err := canon.Unmarshal(data, e); err != nil {
@@ -121,6 +130,11 @@ func DecodeEntry(data []byte) (*Entry, error) {
 	}
 	if string(e.Held) == canon.Null {
 		e.Held = nil
+	}
+	for i := range e.Inputs {
+		if string(e.Inputs[i].Answer) == canon.Null {
+			e.Inputs[i].Answer = nil
+		}
 	}
 	return e, nil
 }

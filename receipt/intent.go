@@ -141,5 +141,6 @@ type Permit struct {
 	Intent
 	Attempt uint64
 	Nonce   Nonce
-	Time    int64 // the world's calendar time, nanoseconds since 1970-01-01 UTC
+	Time    int64   // the world's calendar time, nanoseconds since 1970-01-01 UTC
+	Inputs  []Input // what attempts before it have asked, with the answers; not to be changed
 }

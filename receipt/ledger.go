@@ -106,6 +106,9 @@ func (l *Ledger) Bytes() int {
 	n := 0
 	for _, e := range l.entries { // order cannot show: a sum
 		n += len(e.Intent.Params) + len(e.Held)
+		for _, in := range e.Inputs {
+			n += len(in.Question) + len(in.Answer)
+		}
 	}
 	return n
 }

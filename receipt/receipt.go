@@ -40,6 +40,7 @@ const (
 	OutcomeRetryableFailure    Outcome = "retryable_failure"     // nothing was left behind, or doing it again does no harm
 	OutcomeCompensatable       Outcome = "compensatable_failure" // it failed and left something behind
 	OutcomeCompensated         Outcome = "compensated"           // what it had left behind was made up for
+	OutcomeInputRequired       Outcome = "input_required"        // it asks a person: the payload is a Question
 )
 
 // Cost is what an effect used up, in the units of budgets.
@@ -130,7 +131,7 @@ func (r *Receipt) Refused() bool {
 func (r *Receipt) checkClass() error {
 	switch r.Class {
 	case "", OutcomePermanentFailure:
-	case OutcomeRetryableFailure, OutcomeCompensatable:
+	case OutcomeRetryableFailure, OutcomeCompensatable, OutcomeInputRequired:
 		if r.Status == StatusOK {
 			return ErrClass
 		}

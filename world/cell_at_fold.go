@@ -112,7 +112,7 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 	case *journal.IntentWaiting:
 		return f.wait(rec, b)
 	case *journal.Resolved:
-		if !slices.Contains([]journal.Resolution{journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway}, b.How) {
+		if !slices.Contains([]journal.Resolution{journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, journal.Answer}, b.How) {
 			return errWhole
 		}
 	case *journal.Started, *journal.Expired, *journal.Due, *journal.Late, *journal.InDoubt: // the cell is told nothing yet
@@ -176,7 +176,7 @@ func (f *cellFold) deliverReceipt(id journal.Seq, key receipt.Key, what cellFold
 func (f *cellFold) wait(rec *journal.Record, b *journal.IntentWaiting) error {
 	m := &f.cell.mail
 	last := m.len() - 1
-	if b.Outcome != receipt.OutcomeRetryableFailure || last < 0 || m.all()[last].record != rec.CausedBy {
+	if b.Outcome == receipt.OutcomeCompensatable || last < 0 || m.all()[last].record != rec.CausedBy {
 		return errWhole
 	}
 	f.cell.takeBack(b.Key, last)

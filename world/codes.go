@@ -11,4 +11,5 @@ const (
 	codeCancelled                       = "cancelled"
 	codeNotConfirmed                    = "not_confirmed"
 	codeEdited                          = "edited"
+	codeInputDenied                     = "input_denied"
 )

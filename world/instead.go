@@ -55,7 +55,7 @@ func (k *kernel) inPlaceOf(e *receipt.Entry, b *journal.Resolved) (*receipt.Inte
 	case b.How == journal.Edit && !e.Untouched():
 		return nil, refuse(ErrNotWaiting, "key", "%s was attempted", b.Key)
 	case b.How == journal.Edit && canon.Sum(b.Payload) == e.Params:
-		return nil, refuse(ErrBadData, "params", "those are the params that %s has", b.Key)
+		return nil, refuse(ErrSameParams, "params", "those are the params that %s has", b.Key)
 	case b.How != journal.Edit && canon.Sum(b.Payload) != e.Params:
 		return nil, refuse(ErrOtherParams, "params", "they are not those of %s", b.Key)
 	}

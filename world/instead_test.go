@@ -151,7 +151,7 @@ func TestWhatIsTriedAgainAndEditedIsNotTriedAgain(t *testing.T) {
 func TestEditedIntentIsAnother(t *testing.T) {
 	p := live(t, approvals)
 	first := p.ask()
-	p.refuses(world.ErrBadData, p.edit(first, "x"))
+	p.refuses(world.ErrSameParams, p.edit(first, "x"))
 	require.NoError(t, p.edit(first, "y"))
 	second := p.newest()
 	require.Equal(t, receipt.StateDenied, p.entry(first).State)

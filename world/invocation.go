@@ -16,7 +16,7 @@ import (
 func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
 	return receipt.Permit{
 		Intent: e.Intent, Attempt: e.Attempt, Nonce: e.Nonce,
-		Time: k.rules.manifest.Clock.At(k.now),
+		Time: k.rules.manifest.Clock.At(k.now), Inputs: e.Inputs,
 	}
 }
 
@@ -100,6 +100,11 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) e
 		e.Held = receiptEvent(e.Intent.Tag, e.Intent.Kind, r.Status, r.Payload)
 		k.ledger.Close(e)
 		return k.compensate(e, *in, id)
+	case receipt.OutcomeInputRequired:
+		if k.asks(e, r, id) {
+			return nil
+		}
+		e.Outcome = receipt.OutcomePermanentFailure
 	default: // it is the last word
 	}
 	k.ledger.Close(e)
@@ -138,9 +143,10 @@ func (k *kernel) wait(e *receipt.Entry, cause journal.Seq) {
 	k.note(journal.KindWaiting, cause, &b)
 }
 
-// attemptsLeft reports whether an intent may be attempted again.
+// attemptsLeft reports whether an intent may be attempted again. Attempts that asked
+// a person do not count.
 func (k *kernel) attemptsLeft(e *receipt.Entry) bool {
-	return e.Attempt-e.Unused < k.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
+	return e.Attempt-e.Unused-uint64(len(e.Inputs)) < k.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
 }
 
 // grantAtBarrier grants where no cell has a turn left in the round.

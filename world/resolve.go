@@ -44,6 +44,10 @@ func (k *kernel) resolve(b journal.Resolved) error {
 			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeNotConfirmed, b.Reason))
 			return nil
 		}
+		if e.NeedsInput() { // it was attempted
+			k.end(e, id, receipt.StatusRejected, receipt.OutcomePermanentFailure, journal.Explanation(codeInputDenied, b.Reason))
+			return nil
+		}
 		k.refuse(e, id, codeApprovalDenied, b.Actor+": "+b.Reason, nil)
 	case journal.Executed:
 		k.end(e, id, receipt.StatusOK, receipt.OutcomeSideEffectCommitted, b.Payload)
@@ -57,6 +61,8 @@ func (k *kernel) resolve(b journal.Resolved) error {
 		k.attemptAgain(e)
 	case journal.RetryAnyway:
 		k.attemptAgain(e)
+	case journal.Answer:
+		k.ledger.Answer(e, b.Payload)
 	}
 	return nil
 }
@@ -134,6 +140,11 @@ func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *rec
 	if most := k.rules.manifest.Limits.Receipt; uint64(len(b.Payload)) > most {
 		return nil, nil, refuse(ErrTooLarge, "payload", "limits.receipt is %d bytes", most)
 	}
+	if b.How == journal.Answer {
+		if err := k.answerable(e, b.Payload); err != nil {
+			return nil, nil, err
+		}
+	}
 	return e, nil, nil
 }
 
@@ -141,7 +152,7 @@ func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *rec
 func (k *kernel) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
 	want := receipt.StateInDoubt
 	switch b.How {
-	case journal.Approve, journal.Disapprove, journal.Edit, Reuse:
+	case journal.Approve, journal.Disapprove, journal.Edit, Reuse, journal.Answer:
 		want = receipt.StateParked
 	case journal.NotExecuted, journal.RetryAnyway:
 		if endedInFailure(e, b) {
@@ -151,7 +162,7 @@ func (k *kernel) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
 	default:
 		return refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
 	}
-	if e.State != want || want == receipt.StateParked && b.How != journal.Disapprove && e.Deadline == 0 {
+	if e.State != want || !decides(b.How, e) {
 		return refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
 	}
 	if b.How == Reuse {
@@ -160,4 +171,16 @@ func (k *kernel) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
 		}
 	}
 	return nil
+}
+
+// decides reports whether a decision is about what an intent in its state waits for.
+func decides(how journal.Resolution, e *receipt.Entry) bool {
+	switch how {
+	case journal.Approve, journal.Edit, Reuse:
+		return e.Deadline != 0 && !e.NeedsInput()
+	case journal.Answer:
+		return e.NeedsInput()
+	default:
+		return true
+	}
 }

@@ -32,6 +32,7 @@ var (
 	ErrNotWaiting   = errors.New("the intent does not wait for that decision")
 	ErrGate         = errors.New("the gate denies it")
 	ErrOtherParams  = errors.New("the decision is about other params than the intent's")
+	ErrSameParams   = errors.New("the edit changes nothing")
 	ErrMayBeDone    = errors.New("it failed, and may have happened all the same")
 	ErrNoBudget     = errors.New("the budget does not allow another attempt")
 	ErrForkEffects  = errors.New("effects of a fork are on hold, live, recorded, or recorded or live")

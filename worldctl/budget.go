@@ -84,12 +84,12 @@ one, by model; attempts in parts that rollbacks left are in it.`,
 			if errors.Is(err, view.ErrNoBudget) {
 				err = hinted(err, "worldctl budget list")
 			}
-			return answer(c, "budget", c.showBudget)(b, err)
+			return answer(c, "budget", func(b *view.BudgetFull) { c.showBudget(lw, b) })(b, err)
 		}),
 	}
 }
 
-func (c *cli) showBudget(b *view.BudgetFull) {
+func (c *cli) showBudget(lw *local.World, b *view.BudgetFull) {
 	for _, u := range b.Units {
 		fmt.Fprintf(c.stdout, "%s: %d of %d left, %d spent, %d held\n", u.Unit, u.Left, u.Limit, u.Spent, u.Held)
 	}
@@ -106,7 +106,7 @@ func (c *cli) showBudget(b *view.BudgetFull) {
 		fmt.Fprintf(c.stdout, "waited for by %d more\n", more)
 	}
 	if b.Renews > 0 {
-		fmt.Fprintf(c.stdout, "renews at tick %d\n", b.Renews)
+		fmt.Fprintf(c.stdout, "renews at tick %d, %s\n", b.Renews, calendar(lw, b.Renews))
 	}
 	if b.Kept != (receipt.Cost{}) {
 		fmt.Fprintf(c.stdout, "held for good, for effects that ended and of which nobody knows what they used: %s\n", view.Cost(b.Kept))

@@ -183,7 +183,7 @@ var verbsShown = map[string][][]string{
 	"snapshot create": {{hostile}}, "snapshot list": {{}, {"-v"}}, "snapshot pin": {{hostile}}, "snapshot prune": {{hostile}},
 	"snapshot restore": {{hostile}}, "snapshot retention": {{hostile}}, "snapshot save": {{hostile, hostile}}, "snapshot show": {{"start"}, {hostile}},
 	"what-if": {{"--at", hostile}}, "effect": {{hostile, "1"}}, "import chat": {{hostile}}, "import journal": {{hostile}}, "import mcp": {{hostile}},
-	"intent approve": {{hostile}}, "intent confirm": {{hostile}}, "intent deny": {{hostile}}, "intent edit": {{hostile, "--params", hostile}}, "intent list": {{}, {"-v"}}, "intent resolve": {{hostile}},
+	"intent answer": {{hostile, "--data", "{}"}}, "intent approve": {{hostile}}, "intent confirm": {{hostile}}, "intent deny": {{hostile}}, "intent edit": {{hostile, "--params", hostile}}, "intent list": {{}, {"-v"}}, "intent resolve": {{hostile}},
 	"intent retry": {{hostile}}, "intent show": {{"KEY"}, {hostile}}, "receipt list": {{}}, "receipt show": {{"KEY"}, {hostile}}, "receipt verify": {{}, {hostile}},
 	"apply": {{hostile}}, "approve": {{hostile}}, "manifest hash": {{}, {hostile}}, "manifest merge": {{hostile}}, "manifest patch": {{hostile}},
 	"manifest show": {{}, {hostile}}, "policy eval": {{}, {hostile}}, "proposal list": {{}}, "proposal show": {{"p1"}, {hostile}}, "propose": {{hostile}},

@@ -180,7 +180,7 @@ func (f *founding) files(use func() error) (string, error) {
 	case err == nil:
 		return "", &fault{
 			err: fmt.Errorf("%s: %w", yaml, fs.ErrExist), code: exitConflict,
-			hint: "worldctl init " + f.dir + " makes a world of it; a template needs another directory",
+			hint: "a template needs another directory; worldctl init " + f.dir + " makes a world of this one, if it is none yet",
 		}
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err

@@ -15,7 +15,7 @@ import (
 func newIntentCommand(c *cli) *cobra.Command {
 	return group(&cobra.Command{Use: "intent", Short: "Look at what was asked of the outside, and decide where a person has to"},
 		newIntentListCommand(c), newIntentShowCommand(c), newIntentApproveCommand(c), newIntentDenyCommand(c),
-		newIntentEditCommand(c), newIntentResolveCommand(c), newIntentRetryCommand(c), newIntentConfirmCommand(c))
+		newIntentEditCommand(c), newIntentResolveCommand(c), newIntentRetryCommand(c), newIntentConfirmCommand(c), newIntentAnswerCommand(c))
 }
 
 func newIntentListCommand(c *cli) *cobra.Command {
@@ -26,8 +26,8 @@ func newIntentListCommand(c *cli) *cobra.Command {
 		Use:   "list",
 		Short: "List intents in the order in which they were made",
 		Long: `List intents in the order in which they were made. A parked one waits for intent
-approve or intent deny, one in doubt for intent resolve or intent retry unless
-its verifier is being asked.`,
+approve or intent deny, or, where its attempt asks a person, for intent answer; one in
+doubt for intent resolve or intent retry unless its verifier is being asked.`,
 		Example: `  worldctl intent list
   worldctl intent list --state parked
   worldctl intent list --state denied -o jsonl

@@ -22,6 +22,7 @@ type choice struct {
 	reason     string
 	paramsHash string
 	payload    string
+	field      string            // what the payload is called
 	filter     view.IntentFilter // in the place of a key
 	yes        bool
 }
@@ -71,7 +72,8 @@ failed and may have happened --not-executed says that it did not, and asks for i
   worldctl intent resolve 9f86d081884c --not-executed --reason "the bank has never heard of it"`
 	cmd.Flags().BoolVar(&executed, "executed", false, "it happened")
 	cmd.Flags().BoolVar(&notExecuted, "not-executed", false, "it did not happen")
-	cmd.Flags().StringVar(&x.payload, "payload", "", "what its cell is told: `JSON`, @FILE or - for stdin; null if not given")
+	x.field = "payload"
+	cmd.Flags().StringVar(&x.payload, x.field, "", "what its cell is told: `JSON`, @FILE or - for stdin; null if not given")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch {
 		case executed == notExecuted:
@@ -99,7 +101,8 @@ Exit code 4 if the gate denies the params: then nothing has changed.`
   worldctl intent edit 9f86d081884c --params @smaller.json --reason "over the limit"`
 	x.bindHash(cmd)
 	x.how = journal.Edit
-	cmd.Flags().StringVar(&x.payload, "params", "", "what is asked for instead: `JSON`, @FILE or - for stdin")
+	x.field = "params"
+	cmd.Flags().StringVar(&x.payload, x.field, "", "what is asked for instead: `JSON`, @FILE or - for stdin")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if x.payload == "" {
 			return usagef("type --params JSON, or --params @FILE", "intent edit needs the params to ask for")
@@ -133,6 +136,26 @@ func newIntentConfirmCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
+func newIntentAnswerCommand(c *cli) *cobra.Command {
+	cmd, x := newDecideCommand(c, "answer", "Answer what an attempt asks a person, and let the next one go")
+	cmd.Long = `Answer what an attempt asks a person, and let the next one go: it has a permit of its
+own and takes the answer along. intent show prints what is asked, with the schema
+that the answer has to satisfy. It is an object; where several things are asked, one
+with an answer to each by its name. intent deny ends the intent instead.`
+	cmd.Example = `  worldctl intent answer 9f86d081884c --data '{"confirm": true}' --reason "ada said so"
+  worldctl intent answer 9f86d081884c --data @answer.json`
+	x.bindHash(cmd)
+	cmd.Flags().StringVar(&x.payload, "data", "", "the answer: `JSON`, @FILE or - for stdin")
+	x.how = journal.Answer
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if x.payload == "" {
+			return usagef("worldctl intent show prints what is asked", "intent answer needs --data")
+		}
+		return nil
+	}
+	return cmd
+}
+
 // newDecideCommand makes a command that decides about an intent.
 func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 	x := new(choice)
@@ -160,7 +183,7 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			})
 		},
 	}
-	if verb != "confirm" && verb != "edit" {
+	if verb != "confirm" && verb != "edit" && verb != "answer" {
 		cmd.Use = verb + " [KEY]"
 		addFilter(cmd, &x.filter)
 		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that --cell, --kind and --since select: without it they are listed")
@@ -190,7 +213,7 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 		}
 	}
 	if x.payload != "" {
-		if b.Payload, err = c.parseData("payload", x.payload); err != nil {
+		if b.Payload, err = c.parseData(x.field, x.payload); err != nil {
 			return err
 		}
 	}
@@ -227,7 +250,7 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 		return err
 	}
 	if x.payload != "" {
-		if b.Payload, err = c.parseData("payload", x.payload); err != nil {
+		if b.Payload, err = c.parseData(x.field, x.payload); err != nil {
 			return err
 		}
 	}

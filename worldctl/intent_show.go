@@ -59,6 +59,7 @@ func (c *cli) showIntent(a *view.Intent) {
 		facts = append(facts, [2]any{"repeats", *a.Repeats}, [2]any{"reused", a.Reused})
 	}
 	c.facts(append(facts, [2]any{"params hash", a.ParamsHash}, [2]any{"params", params})...)
+	c.showAsks(a.Asks)
 	if len(a.Attempts) == 0 {
 		return
 	}
@@ -72,6 +73,16 @@ func (c *cli) showIntent(a *view.Intent) {
 		t.AppendRow(table.Row{x.Attempt, numbered(x.Started), numbered(x.Receipt), x.Status, x.Outcome, view.Cost(x.Cost), given})
 	}
 	t.Render()
+}
+
+// showAsks prints what an intent has asked persons, and what they said.
+func (c *cli) showAsks(asks []view.Asked) {
+	for _, x := range asks {
+		for _, r := range x.Requests {
+			fmt.Fprintf(c.stdout, "asks %s: %s\nschema: %s\n", visible(r.Name, ""), visible(r.Message, ""), view.Describer{Full: c.verbose}.Data(r.Schema))
+		}
+		fmt.Fprintf(c.stdout, "answer: %s\n", view.Describer{Full: c.verbose}.Data(x.Answer))
+	}
 }
 
 func numbered(id journal.Seq) string {

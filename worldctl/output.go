@@ -204,13 +204,33 @@ func (c *cli) unbox(t table.Writer, rows []table.Row, whole bool) {
 	}}})
 }
 
-// facts prints names and values, one pair a line.
+// boxColumns is how long a line of facts may be for them to get a box: every line of one is
+// as long as the longest, and states may have texts of megabytes.
+const boxColumns = 1000
+
+// facts prints names and values, one pair a line: in a box, or where a line is too long for
+// one as they are.
 func (c *cli) facts(pairs ...[2]any) {
 	t := c.newTable()
+	names, longest := 0, 0
 	for _, p := range pairs {
 		t.AppendRow(table.Row{p[0], p[1]})
+		names = max(names, len(fmt.Sprint(p[0])))
+		for line := range strings.Lines(fmt.Sprint(p[1])) {
+			longest = max(longest, len(line))
+		}
 	}
-	t.Render()
+	if longest <= boxColumns {
+		t.Render()
+		return
+	}
+	for _, p := range pairs {
+		name := fmt.Sprint(p[0])
+		for line := range strings.SplitSeq(fmt.Sprint(p[1]), "\n") {
+			fmt.Fprintln(c.stdout, strings.TrimRight(fmt.Sprintf("%-*s  %s", names, name, line), " "))
+			name = ""
+		}
+	}
 }
 
 func (c *cli) newTable() table.Writer {

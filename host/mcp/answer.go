@@ -18,7 +18,8 @@ import (
 )
 
 // result is what came of a call that failed with err, or did not.
-func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, err error) (host.Result, error) {
+// asked is what the server asked during it, or nil.
+func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, asked *receipt.InputRequest, err error) (host.Result, error) {
 	response := x.reply()
 	repeatable := a.setup.Effect.Idempotent || a.setup.Effect.Class == "" && tool != nil && describe(tool).Idempotent
 	status := int(x.status.Load())
@@ -26,6 +27,8 @@ func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, err e
 		err = errors.New("the SDK took an answer that was not seen")
 	}
 	switch {
+	case response != nil && asked != nil: // it was cancelled, and what came of the call follows from that
+		return needsInput(receipt.Question{Requests: map[string]receipt.InputRequest{methodElicit: *asked}}), nil
 	case response != nil && response.Error == nil:
 		return answered(response.Result), nil
 	case response != nil:
@@ -63,8 +66,11 @@ func answered(result json.RawMessage) host.Result {
 	if err != nil {
 		return permanent(false, "not_a_result", err.Error())
 	}
+	if r, asks := inputRequired(data); asks {
+		return r
+	}
 	if _, err := canon.Lookup(data, "content"); err != nil {
-		return permanent(false, "not_a_result", "the answer has no content: a result, or one that asks for input, which nobody here can give")
+		return permanent(false, "not_a_result", "the answer has no content")
 	}
 	isError := canon.NewReader(item(data, "isError"))
 	r := host.Result{Status: receipt.StatusOK}

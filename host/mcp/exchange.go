@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // exchange is what is known of one call of a tool. The SDK's errors do not tell
@@ -20,6 +22,9 @@ type exchange struct {
 	response atomic.Pointer[jsonrpc.Response]
 
 	tooLarge atomic.Bool // the HTTP response, which is there and was not read to its end
+
+	answers answers               // of a person, to what calls before it have asked
+	asked   *receipt.InputRequest // what the server asks while it is under way; guarded by calls
 
 	mu   sync.Mutex
 	tape []byte // of the HTTP response

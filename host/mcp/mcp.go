@@ -48,6 +48,7 @@ import (
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // metaKey is where in _meta a server finds the idempotency key of a call.
@@ -100,6 +101,9 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 	defer cancel()
 	defer context.AfterFunc(a.life, cancel)()
 	params := &mcp.CallToolParams{Name: target.Tool, Arguments: json.RawMessage(arguments), Meta: mcp.Meta{metaKey: call.External, "traceparent": call.Permit.Key.TraceParent(call.Permit.Attempt)}}
+	if err := answers(call.Permit.Inputs).addTo(params); err != nil {
+		return host.Refused(err), nil
+	}
 	for again := true; ; again = false {
 		s, err := a.session(ctx)
 		if err != nil {
@@ -109,9 +113,12 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		if err == nil && tool == nil {
 			return permanent(true, "no_such_tool", fmt.Sprintf("the server has no tool %q", target.Tool)), nil
 		}
-		x := &exchange{}
+		x := &exchange{answers: call.Permit.Inputs}
+		var asked *receipt.InputRequest
 		if err == nil {
+			s.calls.begin(x)
 			_, err = s.CallTool(context.WithValue(ctx, exchangeKey{}, x), params)
+			asked = s.calls.end(x)
 		}
 		unsent := err != nil && !x.sent.Load() && ctx.Err() == nil
 		if unsent || errors.Is(err, mcp.ErrConnectionClosed) {
@@ -120,7 +127,7 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		if unsent && again { // the session may have broken before this call
 			continue
 		}
-		r, err := a.result(ctx, x, tool, err)
+		r, err := a.result(ctx, x, tool, asked, err)
 		r.Cost.Bytes = uint64(len(arguments) + len(r.Payload))
 		return r, err
 	}

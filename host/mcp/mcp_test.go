@@ -97,6 +97,14 @@ func newTestServer() *mcp.Server {
 	add("die", nil, die)
 	add("die-reading", &mcp.ToolAnnotations{ReadOnlyHint: true}, die)
 	add("hang", nil, hang)
+	add("ask", nil, func(_ context.Context, r *mcp.CallToolRequest) (any, error) {
+		said, _ := r.Params.InputResponses["confirm"].(*mcp.ElicitResult)
+		if said == nil {
+			schema := json.RawMessage(`{"type":"object","properties":{"yes":{"type":"boolean"}}}`)
+			return &mcp.CallToolResult{RequestState: "half", InputRequests: mcp.InputRequestMap{"confirm": &mcp.ElicitParams{Mode: "form", Message: "really?", RequestedSchema: schema}}}, nil
+		}
+		return map[string]any{"action": said.Action, "content": said.Content, "state": r.Params.RequestState}, nil
+	})
 	add("hang-idempotent", &mcp.ToolAnnotations{IdempotentHint: true}, hang)
 	return s
 }
@@ -455,5 +463,5 @@ func TestDescribe(t *testing.T) {
 	require.Equal(t, Tool{Name: "surroundings", Class: manifest.ClassWrite, Idempotent: true}, got["surroundings"])
 	require.Equal(t, Tool{Name: "die-reading", Class: manifest.ClassRead, Idempotent: true}, got["die-reading"])
 	require.Equal(t, Tool{Name: "hang-idempotent", Class: manifest.ClassDestructive, Idempotent: true}, got["hang-idempotent"])
-	require.Equal(t, "die", tools[0].Name, "sorted")
+	require.Equal(t, "ask", tools[0].Name, "sorted")
 }

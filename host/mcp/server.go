@@ -169,36 +169,41 @@ func (sv *server) connect() (*session, error) {
 	ctx, cancel := context.WithTimeout(sv.life, startTimeout)
 	defer cancel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "worldkernel", Version: "1"}, &mcp.ClientOptions{
-		Capabilities:   &mcp.ClientCapabilities{},                  // it offers the server nothing
+		Capabilities: &mcp.ClientCapabilities{ // it offers the server nothing else
+			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}},
+		},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // it would call tools again and again
 	})
 	client.AddSendingMiddleware(bearSilence)
+	under := new(calls)
+	client.AddReceivingMiddleware(under.answerElicitations)
 	if sv.target.URL != nil {
-		return open(ctx, client, sv.web(), func() {}, func(err error) error { return err })
+		return open(ctx, client, under, sv.web(), func() {}, func(err error) error { return err })
 	}
 	p, err := sv.start()
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, client, p, p.stop, p.explain)
+	return open(ctx, client, under, p, p.stop, p.explain)
 }
 
 // session is a session with a server. It is safe for concurrent use.
 type session struct {
 	*mcp.ClientSession
 	opening *opening
+	calls   *calls
 
 	mu    sync.Mutex
 	tools map[string]*mcp.Tool
 }
 
-func open(ctx context.Context, client *mcp.Client, t mcp.Transport, stop func(), explain func(error) error) (*session, error) {
+func open(ctx context.Context, client *mcp.Client, under *calls, t mcp.Transport, stop func(), explain func(error) error) (*session, error) {
 	cs, err := client.Connect(ctx, t, nil)
 	if err != nil {
 		stop()
 		return nil, explain(err)
 	}
-	s := &session{ClientSession: cs}
+	s := &session{ClientSession: cs, calls: under}
 	if err := s.list(ctx); err != nil {
 		s.end()
 		return nil, explain(err)

@@ -11,7 +11,7 @@ from limits import Limits
 from records import Gone
 
 UNKNOWN, DENIED, CANCELLED, PARKED, APPROVED, REFUSED, EDITED = range(7)  # no attempt may be started from these
-(READY, FLYING, EXPIRED, DOUBTFUL, RESOLVED, ANSWERED, HELD, ENDING, COMPENSATING, ENDED, COMPENSATED) = range(7, 18)
+(READY, FLYING, EXPIRED, DOUBTFUL, RESOLVED, ANSWERED, HELD, ENDING, COMPENSATING, ENDED, COMPENSATED, ASKING) = range(7, 19)
 
 _SETTLED = (ANSWERED, ENDED, COMPENSATED)
 _BY_PERSON = "person"
@@ -268,7 +268,7 @@ class Ledger:
         x = self._decided_on(key)
         may = {
             "recorded": (ANSWERED, ENDED), "rejected": (COMPENSATED,),
-            "waits": (PARKED, READY, FLYING, DOUBTFUL, RESOLVED, HELD, COMPENSATING),
+            "waits": (PARKED, READY, FLYING, DOUBTFUL, RESOLVED, HELD, ASKING, COMPENSATING),
         }[decision]
         if x.stage == UNKNOWN and not x.hidden:
             self._orphan(key, x, "its decision is %s, and nobody had asked for it" % decision)
@@ -295,8 +295,8 @@ class Ledger:
     def _resolved(self, p):
         key, how = p["key"], p["decision"]
         x = self._decided_on(key)
-        wanted = PARKED if how in ("approve", "deny", "edit", "reuse") else DOUBTFUL
-        if how == "deny" and x.stage == HELD:
+        wanted = PARKED if how in ("approve", "deny", "edit", "reuse") else ASKING if how == "answer" else DOUBTFUL
+        if how == "deny" and x.stage in (HELD, ASKING):
             x.move(ENDING)
         elif how in ("not_executed", "retry") and x.stage in (ANSWERED, ENDED) and x.failed:
             pass  # it stays as it is: another one is asked for
@@ -307,7 +307,7 @@ class Ledger:
         elif how in ("not_executed", "retry"):
             self._give_up(x, RESOLVED)
         else:
-            x.move({"approve": APPROVED, "deny": REFUSED, "edit": EDITED, "reuse": ENDING}[how])
+            x.move({"approve": APPROVED, "deny": REFUSED, "edit": EDITED, "reuse": ENDING, "answer": READY}[how])
 
     def _confirmed(self, p):
         key = p["key"]
@@ -373,7 +373,7 @@ class Ledger:
         if not x.at(ANSWERED) or p["attempt"] != x.attempt:
             self._orphan(p["key"], x, "it waits, and there was no receipt")
         else:
-            x.move(READY if p["outcome"] == "retryable_failure" else COMPENSATING)
+            x.move({"retryable_failure": READY, "input_required": ASKING}.get(p["outcome"], COMPENSATING))
 
     def _expired(self, p):
         x = self._decided_on(p["key"])
@@ -404,7 +404,7 @@ class Ledger:
             self._cancelled(key, x)
         elif x.hidden or x.stage == COMPENSATING:
             x.move({"compensated": COMPENSATED, "side_effect_committed": ANSWERED}.get(p["outcome"], ENDED))
-        elif x.stage in (RESOLVED, ENDING) or x.stage in (READY, PARKED) and self._ends_cancelled(x):
+        elif x.stage in (RESOLVED, ENDING) or x.stage in (READY, PARKED, ASKING) and self._ends_cancelled(x):
             x.move(ENDED)
         elif x.stage == READY and x.attempt > x.returned and not self._is_cancelled(x):  # budgets have no room for another attempt
             x.move(ENDED)
@@ -489,6 +489,6 @@ class Ledger:
             "orphan_keys": [key.hex() for key in self.orphan_keys],
             "attempts": self.attempts,
             "in_doubt": sum(stage in (EXPIRED, DOUBTFUL) for _, stage in stages),
-            "parked": sum(stage in (PARKED, HELD) for _, stage in stages),
+            "parked": sum(stage in (PARKED, HELD, ASKING) for _, stage in stages),
             "confirmed_not": self.confirmed_not,
         }

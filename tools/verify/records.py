@@ -151,7 +151,7 @@ _SHAPES = {
     "invocation.late": "receipt:receipt",
     "invocation.expired": "key:hash attempt:uint reason:text",
     "invocation.due": "key:hash attempt:uint",
-    "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|edit|reuse params_hash:hash actor:text "
+    "intent.resolved": "key:hash decision:approve|deny|executed|not_executed|retry|edit|reuse|answer params_hash:hash actor:text "
                        "reason:text payload:any",
     "intent.confirmed": "key:hash mode:strict|warn|human|person verdict:happened|not_happened actor:text reason:text",
     "cell.resumed": "cell:text skip:bool actor:text reason:text",
@@ -183,7 +183,8 @@ _SHAPES = {
     "intent.parked": _INTENT + "rules:texts deadline:uint params:any",
     "invocation.started": "key:hash attempt:uint owner:uint nonce:nonce",
     "intent.in_doubt": "key:hash cell:text attempt:uint action:park|verify|retry|fail reason:text",
-    "intent.waiting": "key:hash cell:text attempt:uint outcome:retryable_failure|compensatable_failure",
+    "intent.waiting": "key:hash cell:text attempt:uint outcome:retryable_failure|compensatable_failure|"
+                      "input_required",
     "intent.cancelled": "key:hash cell:text attempt:uint",
     "intent.ended": "key:hash cell:text step:text status:text outcome:text payload:any",
     "timer.set": "cell:text name:text deadline:uint tag:text data:any",

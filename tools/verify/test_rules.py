@@ -69,6 +69,7 @@ def back(at, *effects):
 DENIED = ("intent.denied", {"key": K})
 EXPIRED = about("invocation.expired")
 AGAIN = about("intent.waiting", outcome="retryable_failure")
+ASKS = about("intent.waiting", outcome="input_required")
 UNDO = about("intent.waiting", outcome="compensatable_failure")
 MADE_UP = [K, "", "", "", "", 0, "compensate"]
 
@@ -89,6 +90,8 @@ GOOD = {
     "disapproved": (parked(), resolved("deny"), DENIED),
     "approval expired": (parked(), DENIED),
     "tried again": (emitted(), started(), finished(), AGAIN, started(2), finished(2)),
+    "asked and answered": (emitted(), started(), finished(), ASKS, resolved("answer"), started(2), finished(2)),
+    "asked and denied": (emitted(), started(), finished(), ASKS, resolved("deny"), ended()),
     "undone": (emitted(), started(), finished(), UNDO, ended(outcome="compensated")),
     "in doubt, answered after all": (*LOST, finished()),
     "in doubt, decided, late": (*LOST, resolved("executed"), ended("ok"), finished(kind="invocation.late")),

@@ -51,26 +51,41 @@ type Offer struct {
 	Time          int64           `json:"time"`           // the world's calendar time, nanoseconds since 1970-01-01 UTC
 	LeaseMillis   int64           `json:"lease_millis"`   // how long it is the caller's without being renewed
 	TimeoutMillis int64           `json:"timeout_millis"` // of the effect
+	Inputs        []OfferInput    `json:"inputs"`         // what attempts before it have asked a person, with the answers
+}
+
+// OfferInput is a question and its answer, canonical CBOR that prints as base64.
+type OfferInput struct {
+	Question []byte `json:"question"`
+	Answer   []byte `json:"answer"`
 }
 
 func offerOf(o *host.Offer) (Offer, error) {
 	p := &o.Permit
 	params, err := canon.ToJSON(p.Params)
+	inputs := make([]OfferInput, len(p.Inputs))
+	for i, in := range p.Inputs {
+		inputs[i] = OfferInput{in.Question, in.Answer}
+	}
 	return Offer{
 		Key: p.Key, StepID: p.Step, Cell: p.Cell, Kind: p.Kind, Params: params, Raw: p.Params, Tag: p.Tag, Cap: p.Cap,
 		Occurrence: p.Occurrence, Attempt: p.Attempt, Nonce: p.Nonce.String(), Time: p.Time,
-		LeaseMillis: o.Lease.Milliseconds(), TimeoutMillis: o.Timeout.Milliseconds(),
+		LeaseMillis: o.Lease.Milliseconds(), TimeoutMillis: o.Timeout.Milliseconds(), Inputs: inputs,
 	}, err
 }
 
 // Permit returns what a worker's own host needs to perform the attempt.
 func (o *Offer) Permit() (receipt.Permit, error) {
 	nonce, err := parseNonce(o.Nonce)
+	inputs := make([]receipt.Input, len(o.Inputs))
+	for i, in := range o.Inputs {
+		inputs[i] = receipt.Input{Question: in.Question, Answer: in.Answer}
+	}
 	return receipt.Permit{
 		Intent: receipt.Intent{
 			Key: o.Key, Step: o.StepID, Cell: o.Cell, Kind: o.Kind, Params: o.Raw, Tag: o.Tag, Cap: o.Cap, Occurrence: o.Occurrence,
 		},
-		Attempt: o.Attempt, Nonce: nonce, Time: o.Time,
+		Attempt: o.Attempt, Nonce: nonce, Time: o.Time, Inputs: inputs,
 	}, err
 }
 

@@ -33,6 +33,12 @@ type ResolveRequest struct {
 	Payload  json.RawMessage `json:"payload"`  // of what happened: what its cell is told; nil: null
 }
 
+// AnswerRequest answers what an attempt asks a person.
+type AnswerRequest struct {
+	Reason string          `json:"reason"`
+	Data   json.RawMessage `json:"data"` // needed: an object that satisfies the schema of what is asked
+}
+
 func approveIntent(c *call) error { return c.decideAs(journal.Approve) }
 func denyIntent(c *call) error    { return c.decideAs(journal.Disapprove) }
 func retryIntent(c *call) error   { return c.decideAs(journal.RetryAnyway) }
@@ -115,6 +121,23 @@ func resolveIntent(c *call) error {
 		b.How = journal.Executed
 	case len(b.Payload) > 0:
 		return badRequest("payload", "what did not happen has none")
+	}
+	return c.decide(e, b)
+}
+
+func answerIntent(c *call) error {
+	var req AnswerRequest
+	m, _ := c.world.Local.InForce()
+	if err := c.decodeWithin(c.bytesWith(m.Limits.Receipt), &req); err != nil {
+		return err
+	}
+	e, err := c.intent()
+	if err != nil {
+		return err
+	}
+	b := journal.Resolved{How: journal.Answer, Params: e.Params, Reason: req.Reason}
+	if b.Payload, err = dataOf("data", req.Data); err != nil {
+		return err
 	}
 	return c.decide(e, b)
 }

@@ -68,6 +68,7 @@ func routes() []route {
 		{method: post, path: ofWorld + "/intents/{key}/edit", scope: ScopeApprove, answer: editIntent},
 		{method: post, path: ofWorld + "/intents/{key}/retry", scope: ScopeApprove, answer: retryIntent},
 		{method: post, path: ofWorld + "/intents/{key}/resolve", scope: ScopeApprove, answer: resolveIntent},
+		{method: post, path: ofWorld + "/intents/{key}/answer", scope: ScopeApprove, answer: answerIntent},
 		{method: post, path: ofWorld + "/proposals/{n}/approve", scope: ScopeApprove, answer: approveProposal},
 		{method: post, path: ofWorld + "/proposals/{n}/reject", scope: ScopeApprove, answer: rejectProposal},
 

@@ -136,7 +136,7 @@ func Read(file string, data []byte) ([]Scenario, error) {
 }
 
 // misplaced is what the library says of a value that does not fit.
-var misplaced = regexp.MustCompile(`cannot construct !!(\w+ ?.*) into [^ ]+`)
+var misplaced = regexp.MustCompile("cannot construct !!(\\w+(?: `.*?`)?) into [^ ;]+")
 
 // plainly says what the library says, in other words.
 func plainly(text string) string {

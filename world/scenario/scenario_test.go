@@ -174,6 +174,7 @@ func TestWhatIsNoScenario(t *testing.T) {
 		"a: [":                                      "did not find expected",
 		"just text":                                 "line 1: str `just text` does not fit here",
 		"given: {a: 1}":                             "does not fit here",
+		"given:\n  - {run: -1}\n  - {run: x}":       "line 2: int `-1` does not fit here; line 3: str `x` does not fit here",
 	} {
 		_, err := scenario.Read("x", []byte(text))
 		require.ErrorContains(t, err, want, text)

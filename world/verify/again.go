@@ -72,7 +72,7 @@ func (v *verifier) claimed(place string, b *journal.IntentEmitted) {
 	x := v.decidedOn(b.Key)
 	may := map[string][]stage{
 		recorded: {answered, ended},
-		waits:    {parked, ready, flying, doubtful, resolved, held, compensating},
+		waits:    {parked, ready, flying, doubtful, resolved, held, asking, compensating},
 		rejected: {compensated},
 	}[b.Decision]
 	switch {

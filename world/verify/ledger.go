@@ -28,6 +28,7 @@ const (
 	answered                  // a receipt has ended the last attempt
 	held                      // and a person has to confirm it
 	ending                    // the kernel ends it at once
+	asking                    // the last attempt asked a person, who has not answered
 	compensating              // the kernel ends it when its compensation has ended
 	ended                     // the kernel has ended it
 	compensated               // it happened and was made up for
@@ -216,6 +217,8 @@ func (v *verifier) waiting(place string, b *journal.IntentWaiting) {
 		v.orphan(place, b.Key, x, "it waits without a receipt before")
 	case b.Outcome == receipt.OutcomeRetryableFailure:
 		x.move(ready)
+	case b.Outcome == receipt.OutcomeInputRequired:
+		x.move(asking)
 	default:
 		x.move(compensating)
 	}
@@ -256,9 +259,10 @@ func (v *verifier) resolved(place string, b *journal.Resolved) {
 	wanted := map[journal.Resolution]stage{
 		journal.Approve: parked, journal.Disapprove: parked, world.Reuse: parked, journal.Edit: parked,
 		journal.Executed: doubtful, journal.NotExecuted: doubtful, journal.RetryAnyway: doubtful,
+		journal.Answer: asking,
 	}[b.How]
 	switch {
-	case b.How == journal.Disapprove && x.stage == held:
+	case b.How == journal.Disapprove && (x.stage == held || x.stage == asking):
 		x.move(ending)
 	case (b.How == journal.NotExecuted || b.How == journal.RetryAnyway) && (x.stage == answered || x.stage == ended) && x.failed:
 		// It stays as it is: another one is asked for.
@@ -266,6 +270,8 @@ func (v *verifier) resolved(place string, b *journal.Resolved) {
 		v.orphan(place, b.Key, x, "a decision about it, and none was asked for")
 	case b.How == journal.Approve:
 		x.move(approved)
+	case b.How == journal.Answer:
+		x.move(ready)
 	case b.How == journal.Disapprove:
 		x.move(refused)
 	case b.How == journal.Edit:
@@ -315,7 +321,7 @@ func (v *verifier) ended(place string, b *journal.IntentEnded) {
 		v.cancelled(place, b.Key, x)
 	case x.hidden, x.stage == compensating:
 		x.move(endedAs(b.Outcome))
-	case x.is(resolved, ending), x.is(ready, parked) && v.endsCancelled(x):
+	case x.is(resolved, ending), x.is(ready, parked, asking) && v.endsCancelled(x):
 		x.move(ended)
 	case x.is(ready) && x.attempted() && !slices.ContainsFunc(x.cancelled, v.inThisWorld): // budgets have no room for another attempt
 		x.move(ended)

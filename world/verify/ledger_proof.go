@@ -31,7 +31,7 @@ func (v *verifier) closeLedger() {
 			fallthrough
 		case flying:
 			proof.PendingIdempotencyKeys = append(proof.PendingIdempotencyKeys, key)
-		case parked, held:
+		case parked, held, asking:
 			proof.Parked++
 		default: // ended, or not started
 		}

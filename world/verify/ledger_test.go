@@ -139,6 +139,7 @@ func TestMadeUpLedgersAreNamed(t *testing.T) {
 		"waiting without a receipt":     {journal.KindWaiting, &journal.IntentWaiting{Version: journal.V(1), Key: f.inFlight.Intent.Key, Attempt: 1, Outcome: receipt.OutcomeRetryableFailure}, f.inFlight.Intent.Key, lone},
 		"executed, nothing in doubt":    {journal.KindResolved, resolved(f.inFlight.Intent.Key, journal.Executed), f.inFlight.Intent.Key, lone},
 		"retried after its end":         {journal.KindResolved, resolved(f.done.Intent.Key, journal.RetryAnyway), f.done.Intent.Key, lone},
+		"answered, and nothing asked":   {journal.KindResolved, resolved(f.parked.Intent.Key, journal.Answer), f.parked.Intent.Key, lone},
 		"approved, and in doubt":        {journal.KindResolved, resolved(f.doubtful.Intent.Key, journal.Approve), f.doubtful.Intent.Key, lone},
 		"denied, and never asked":       {journal.KindResolved, resolved(f.absent, journal.Disapprove), f.absent, lone},
 		"an unknown decision":           {journal.KindResolved, resolved(f.absent, "perhaps"), f.absent, lone},

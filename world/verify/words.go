@@ -20,14 +20,14 @@ func (v *verifier) words(body journal.Body) error {
 		}
 	case *journal.Resolved:
 		if v.part() {
-			return oneOf("decision", b.How, journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, journal.Edit, world.Reuse)
+			return oneOf("decision", b.How, journal.Approve, journal.Disapprove, journal.Executed, journal.NotExecuted, journal.RetryAnyway, journal.Edit, journal.Answer, world.Reuse)
 		}
 	case *journal.Stepped:
 		return oneOf("outcome", b.Outcome, receipt.OutcomePure, receipt.OutcomeSuccess)
 	case *journal.InDoubt:
 		return oneOf("action", b.Action, manifest.InDoubtPark, manifest.InDoubtVerify, manifest.InDoubtRetry, manifest.InDoubtFail)
 	case *journal.IntentWaiting:
-		return oneOf("outcome", b.Outcome, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable)
+		return oneOf("outcome", b.Outcome, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable, receipt.OutcomeInputRequired)
 	case *journal.Confirmed:
 		if err := oneOf("mode", b.Mode, manifest.VerifyStrict, manifest.VerifyWarn, manifest.VerifyHuman, byPerson); err != nil {
 			return err

@@ -213,7 +213,11 @@ func (j Journal) Undecided(how journal.Resolution, f IntentFilter) ([]receipt.En
 	if how == journal.Approve || how == journal.Disapprove || how == world.Reuse {
 		f.State = receipt.StateParked
 	}
-	return j.Selected(f)
+	entries, err := j.Selected(f)
+	if how != journal.Disapprove { // what asks something is answered one by one
+		entries = slices.DeleteFunc(entries, func(e receipt.Entry) bool { return e.NeedsInput() })
+	}
+	return entries, err
 }
 
 // Preview returns what DecideAll would decide about.

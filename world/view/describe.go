@@ -116,15 +116,20 @@ func words(e *Entry) string {
 		return "{cell}intent {key} {kind} parked[ by {rules}] until tick {deadline}  {params}"
 	case *journal.IntentWaiting:
 		next := "its next attempt"
-		if b.Outcome == receipt.OutcomeCompensatable {
+		switch b.Outcome {
+		case receipt.OutcomeCompensatable:
 			next = "its compensation"
+		case receipt.OutcomeInputRequired:
+			return "{cell}intent {key} waits for a person: attempt {attempt} asks"
+		default:
 		}
 		return "{cell}intent {key} waits for " + next + ": attempt {attempt} was a {outcome}"
 	case *journal.Resolved:
 		verb := map[journal.Resolution]string{
 			journal.Approve: "approves", journal.Disapprove: "denies", journal.Executed: "says that it happened:",
 			journal.NotExecuted: "says that it did not happen:", journal.RetryAnyway: "lets it be attempted again:",
-			journal.Edit: "has other params asked for in its place:",
+			journal.Edit:   "has other params asked for in its place:",
+			journal.Answer: "answers",
 		}[b.How]
 		if verb == "" {
 			verb = "{how}"

@@ -49,6 +49,7 @@ type Intent struct {
 	Started    journal.Seq     `json:"started"`  // 0: not yet
 	Finished   journal.Seq     `json:"finished"` // 0: not yet
 	Attempts   []Attempt       `json:"attempts"`
+	Asks       []Asked         `json:"asks"` // of a person, in the order of the attempts that did
 }
 
 // Attempt is one attempt of an intent.
@@ -151,6 +152,9 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 		IntentLine: line, Tag: e.Intent.Tag, Occurrence: e.Intent.Occurrence, ParamsHash: e.Params, Outcome: e.Outcome,
 		Reserved: e.Reserved, Deadline: deadlineOf(e), For: e.For, InsteadOf: j.insteadOf(e), Repeats: e.Repeats, Reused: e.Reused,
 		Emitted: journal.Seq(e.Emitted), Started: journal.Seq(e.Started), Finished: journal.Seq(e.Finished),
+	}
+	if a.Asks, err = asksOf(e); err != nil {
+		return nil, err
 	}
 	a.Attempts, err = j.attempts(e)
 	for _, x := range a.Attempts {
@@ -295,6 +299,10 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 		if line.Reason = why + "; decide with intent resolve or intent retry"; e.Waiting {
 			line.Reason = why + "; its verifier cannot tell yet: run asks it again, or intent resolve"
 		}
+		return err
+	case e.NeedsInput():
+		asked, err := question(e)
+		line.Reason = "asks " + asked + "; intent answer or intent deny"
 		return err
 	case e.State == receipt.StateParked && e.Deadline != 0 && e.Repeats != nil:
 		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; %s: intent approve, intent approve --reuse or intent deny",

@@ -1,0 +1,79 @@
+package world
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// An attempt that asks a person: its intent waits for the answer, which the next
+// attempt takes along.
+
+// maxAnswerChecks bounds the parts of a schema that are evaluated for one answer: the
+// schema is the outside's.
+const maxAnswerChecks = 100_000
+
+// asks has an intent wait for a person's answer. It reports whether it may: the
+// receipt asks something, the intent has not asked too often, and its cell still wants it.
+func (k *kernel) asks(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
+	if _, err := receipt.DecodeQuestion(r.Payload); err != nil || len(e.Inputs) >= receipt.MaxInputs || k.cancelledByCell(e) {
+		return false
+	}
+	k.wait(e, id)
+	k.ledger.Ask(e, r.Payload)
+	return true
+}
+
+// answerable returns why data cannot be the answer that an intent waits for, and sees to
+// the budget of the attempt that takes it along.
+func (k *kernel) answerable(e *receipt.Entry, data journal.Data) error {
+	if !k.replaying { // what the journal holds was checked before it came there
+		if err := fitsQuestion(e, data); err != nil {
+			return err
+		}
+	}
+	if !k.mayGoOn(e) {
+		return refuse(ErrNoBudget, "key", "%s", e.Intent.Key)
+	}
+	return nil
+}
+
+// fitsQuestion returns why data does not answer what an intent asks.
+func fitsQuestion(e *receipt.Entry, data journal.Data) error {
+	q, err := receipt.DecodeQuestion(e.Inputs[len(e.Inputs)-1].Question)
+	if err != nil {
+		return err
+	}
+	given, err := q.Answers(data)
+	if err != nil {
+		return refuse(ErrBadData, "data", "%v", err)
+	}
+	for _, name := range q.Names() {
+		if err := checkAnswer(q.Requests[name].Schema, given[name]); err != nil {
+			return refuse(ErrBadData, "data", "the answer to %q: %v", name, err)
+		}
+	}
+	return nil
+}
+
+func checkAnswer(source, data journal.Data) error {
+	if len(source) == 0 || string(source) == canon.Null {
+		return nil
+	}
+	text, err := canon.ToJSON(source)
+	if err != nil {
+		return err
+	}
+	s, err := compileSchema("of the question", text, newGuard(context.Background(), Bounds{Gas: maxAnswerChecks}))
+	if err != nil {
+		return err
+	}
+	if field, rule, ok := s.check(data); !ok {
+		return fmt.Errorf("%s: %s", strings.TrimPrefix(strings.TrimPrefix(field, "data"), "."), rule)
+	}
+	return nil
+}
