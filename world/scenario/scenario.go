@@ -174,5 +174,25 @@ func (s *Scenario) check() error {
 			return fmt.Errorf("answers, item %d: outcome is that of an error", i+1)
 		}
 	}
+	return s.Expect.check()
+}
+
+// check reports what is expected of nothing that has a name.
+func (e *Expect) check() error {
+	for i, x := range e.Events {
+		if x.Event == "" {
+			return fmt.Errorf("expect, events, item %d: want the name of an event", i+1)
+		}
+	}
+	for i, x := range e.Intents {
+		if x.Effect == "" {
+			return fmt.Errorf("expect, intents, item %d: want the kind of an effect", i+1)
+		}
+	}
+	for i, x := range e.Denials {
+		if x.Effect == "" {
+			return fmt.Errorf("expect, denials, item %d: want the kind of an effect", i+1)
+		}
+	}
 	return nil
 }
