@@ -66,6 +66,7 @@ type Gate struct {
 	manifest   *manifest.Manifest
 	atStart    bool // what an attempt may cost is set aside when it starts
 	bounded    bool // there is a budget
+	ofCells    bool // there is one of each cell of a reducer
 	effects    map[string]*manifest.Effect
 	undeclared manifest.Effect    // of a kind that is not
 	holders    map[string]*holder // reducers, and the operator
@@ -91,7 +92,7 @@ func NewGate(m *manifest.Manifest, ended func() bool) (*Gate, error) {
 	}
 	vars := ofPolicies()
 	g := &Gate{manifest: m, effects: make(map[string]*manifest.Effect), holders: holdersOf(m, version), vars: newActivation(version, vars)}
-	g.atStart, g.bounded = budgets != budgetVersion1, hasBudget(m)
+	g.atStart, g.bounded, g.ofCells = budgets != budgetVersion1, hasBudget(m), hasCellBudget(m)
 	for kind, e := range m.Effects { // order cannot show: a map is built from a map
 		g.effects[kind] = &e
 	}
@@ -119,8 +120,14 @@ func hasBudget(m *manifest.Manifest) bool {
 	for _, c := range m.Caps { // order cannot show: one is enough
 		found = found || c.Budget != none
 	}
+	return found || hasCellBudget(m)
+}
+
+// hasCellBudget reports whether the cells of a reducer have budgets.
+func hasCellBudget(m *manifest.Manifest) bool {
+	found := false
 	for _, r := range m.Reducers { // order cannot show: one is enough
-		found = found || r.Budget != none
+		found = found || r.Budget != (manifest.Budget{})
 	}
 	return found
 }

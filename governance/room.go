@@ -14,6 +14,10 @@ import (
 // version 2. Then a Decision reserves nothing.
 func (g *Gate) AtStart() bool { return g.atStart }
 
+// OfCells reports whether there are budgets of single cells: intents of two cells that ask
+// for the same may draw on other accounts then.
+func (g *Gate) OfCells() bool { return g.ofCells }
+
 // Budgeted names a budget.
 type Budgeted struct {
 	Scope Scope

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Engines that run rules. With [EngineStarlark] they are those whose versions a
@@ -22,12 +23,13 @@ type Engines map[string]string
 // MissingEngineError says that a program does not carry the version of an engine that
 // rules name.
 type MissingEngineError struct {
+	Name    string // of the engine
 	Version string
 	Carried []string // by the program, oldest first
 }
 
 func (e *MissingEngineError) Error() string {
-	return fmt.Sprintf("it needs %s, this program has %s", e.Version, e.Carried[len(e.Carried)-1])
+	return fmt.Sprintf("it needs %s as its engine %s, this program has %s", e.Version, e.Name, strings.Join(e.Carried, ", "))
 }
 
 // Version returns which of the versions of an engine that a program carries, oldest
@@ -35,7 +37,7 @@ func (e *MissingEngineError) Error() string {
 func (e Engines) Version(name string, carried []string) (string, error) {
 	v := cmp.Or(e[name], carried[0])
 	if !slices.Contains(carried, v) {
-		return "", &MissingEngineError{v, carried}
+		return "", &MissingEngineError{name, v, carried}
 	}
 	return v, nil
 }

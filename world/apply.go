@@ -115,13 +115,17 @@ func (m *Moment) canPerform(candidate *rules, content func(manifest.Hash) ([]byt
 	return cmp.Or(g.ended(), err)
 }
 
-// fits refuses rules without a kind of which effects are under way, and those that
-// count the time of a real clock in another way.
+// fits refuses rules without a kind of which effects are under way, those that count
+// budgets as before the version in force while anything is, and those that count the time
+// of a real clock in another way.
 func (k *kernel) fits(next *rules) error {
 	for _, kind := range slices.Sorted(maps.Keys(k.rules.effects)) {
 		if next.effects[kind] == nil && k.unfinished(kind) {
 			return refuse(ErrUnderWay, "effects", "%q", kind)
 		}
+	}
+	if k.rules.gate.AtStart() && !next.gate.AtStart() && len(k.ledger.Unfinished()) > 0 {
+		return refuse(ErrUnderWay, "engines.budget", "nothing is set aside for what waits, as an earlier version counts on")
 	}
 	return checkClock(k.rules.manifest.Clock, next.manifest.Clock)
 }

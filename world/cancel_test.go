@@ -204,6 +204,24 @@ func TestACancellingIsPartOfItsHistory(t *testing.T) {
 	p.stands(key, receipt.StateDenied, 0)
 }
 
+// What a rollback has turned back is no cancelling: the intent ends for want of a budget, and
+// the cell is told no more than that.
+func TestAfterACancellingThatWasTurnedBackABudgetEndsIt(t *testing.T) {
+	p := live(t, calls(1), upToDate)
+	key := p.ask()
+	p.snapshot("asked")
+	p.cancel()
+	p.back("asked")
+	refused := retryable()
+	refused.Exact = true
+	p.reply(refused)
+	p.asks("b", "tool.l")
+	p.reply(worldtest.OK(nil))
+	p.due()
+	p.stands(key, receipt.StateFailed, 2)
+	p.tells("x0 rejected")
+}
+
 // A step that a rollback leads to again asks anew for what was cancelled before it began.
 func TestWhatACellCancelledMayBeAskedForAgain(t *testing.T) {
 	p := live(t, func(m *manifest.Manifest) { m.Limits.InFlight = 1 })

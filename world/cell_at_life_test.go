@@ -204,6 +204,11 @@ type life struct {
 }
 
 func newLife(t *testing.T, seed uint64, returns bool, total map[string]int) *life {
+	return newLifeWith(t, seed, returns, total, func(*manifest.Manifest) {})
+}
+
+// newLifeWith is newLife under rules that are changed.
+func newLifeWith(t *testing.T, seed uint64, returns bool, total map[string]int, change func(*manifest.Manifest)) *life {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	m := botManifest()
 	m.Seed = seed
@@ -220,6 +225,7 @@ func newLife(t *testing.T, seed uint64, returns bool, total map[string]int) *lif
 			Compensate: &manifest.Compensate{Kind: "tool.a", Params: `{"p": "undo"}`},
 		}
 	}
+	change(&m)
 	l := &life{t: t, rng: rng, returns: returns, total: total}
 	l.out = l.outside()
 	l.World = worldtest.New(t, m, nil, worldtest.Options{

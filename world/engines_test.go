@@ -42,6 +42,7 @@ func TestManifestNamesItsEngines(t *testing.T) {
 		require.ErrorIs(t, err, ErrEngine)
 		var missing *manifest.MissingEngineError
 		require.ErrorAs(t, err, &missing)
+		require.Equal(t, e.name, missing.Name)
 		require.Equal(t, e.versions, missing.Carried)
 	}
 }

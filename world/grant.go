@@ -14,6 +14,44 @@ type line struct {
 	k     *kernel
 	at    int // in the ledger's Open
 	first map[scarce]*receipt.Entry
+	waits map[likeness]bool // those of which an older intent waits
+}
+
+// likeness is what intents have in common whose next attempts may cost the same and draw on
+// the same budgets: where one waits, so do those behind it.
+type likeness struct {
+	kind, capability string
+	cell             string // where cells have budgets
+}
+
+// likenessOf returns what an intent has in common with others; false: something is set aside
+// for it already.
+func (l *line) likenessOf(e *receipt.Entry) (likeness, bool) {
+	of := likeness{kind: e.Intent.Kind, capability: e.Intent.Cap}
+	if l.k.rules.gate.OfCells() {
+		of.cell = e.Intent.Cell
+	}
+	return of, e.Reserved == (receipt.Cost{})
+}
+
+// waitsAlike reports whether an older intent waits that one is like. There may be
+// thousands, and the outside ends one after the other.
+func (l *line) waitsAlike(e *receipt.Entry) bool {
+	if len(l.waits) == 0 {
+		return false
+	}
+	of, ok := l.likenessOf(e)
+	return ok && l.waits[of]
+}
+
+// noteWaiting has intents like one wait, too.
+func (l *line) noteWaiting(e *receipt.Entry) {
+	if of, ok := l.likenessOf(e); ok {
+		if l.waits == nil {
+			l.waits = make(map[likeness]bool)
+		}
+		l.waits[of] = true
+	}
 }
 
 // scarce is a unit of a budget that an intent waits for.
@@ -36,10 +74,15 @@ func (w *waiting) is() bool { return len(w.short)+len(w.ahead) > 0 || w.until > 
 // there is none.
 func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Shortage) {
 	for open := l.k.ledger.Open(); l.at < len(open); l.at++ {
-		need, gone, waits := l.look(open[l.at])
-		if gone != nil || !waits.is() {
-			return open[l.at], need, gone
+		e := open[l.at]
+		if l.waitsAlike(e) {
+			continue
 		}
+		need, gone, waits := l.look(e)
+		if gone != nil || !waits.is() {
+			return e, need, gone
+		}
+		l.noteWaiting(e)
 	}
 	return nil, receipt.Cost{}, nil
 }
@@ -139,7 +182,11 @@ func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
 	}
 	l := line{k: k}
 	for _, e := range k.ledger.Open() {
+		if l.waitsAlike(e) {
+			continue
+		}
 		_, _, w := l.look(e)
+		l.noteWaiting(e) // what could be attempted now waits for nothing, and neither do those like it
 		sooner(w.until)
 		for i := range w.short {
 			if renewals {

@@ -244,6 +244,60 @@ func TestUpgradedWorldKeepsWhatNobodyKnows(t *testing.T) {
 	p.tells("x0 denied")
 }
 
+// TestBudgetsAreNotCountedAsBeforeWhileIntentsWait: those hold nothing, and each would start.
+func TestBudgetsAreNotCountedAsBeforeWhileIntentsWait(t *testing.T) {
+	p := live(t, dear)
+	for i := range 5 {
+		p.asks(fmt.Sprint(i), "tool.a")
+	}
+	next := *p.Manifest()
+	next.Engines = nil
+	require.ErrorIs(t, worldtest.Adopt(t.Context(), p.World.World, &next, nil), world.ErrUnderWay)
+	require.Len(t, p.underWay(), 2)
+	for range 5 {
+		p.reply(used(5))
+	}
+	next.Version++
+	require.NoError(t, worldtest.Adopt(t.Context(), p.World.World, &next, nil))
+}
+
+// TestShadowOfAnUpgradeKeepsWhatNobodyKnows, as the upgraded world does.
+func TestShadowOfAnUpgradeKeepsWhatNobodyKnows(t *testing.T) {
+	p := live(t, tokens)
+	for _, cell := range []string{"a", "b"} {
+		p.asks(cell, "tool.a")
+		p.reply(worldtest.OK(nil)) // nobody knows what it used
+	}
+	p.snapshot("before")
+	p.asks("c", "tool.a") // 20 are left
+	next := *p.Manifest()
+	next.Engines = world.NewestEngines()
+	r, err := p.Rehearse(t.Context(), &next, nil, world.ShadowConfig{From: "before"})
+	require.NoError(t, err)
+	requireNoOp(t, r)
+}
+
+// TestManyThatWaitForTheSameGoOneAfterTheOther: those that wait as an older one does are not
+// looked at, and nobody passes anybody for that.
+func TestManyThatWaitForTheSameGoOneAfterTheOther(t *testing.T) {
+	p := live(t, dear)
+	for i := range 60 {
+		p.Submit("go", order{To: fmt.Sprint("agent", i), Do: []act{{Effect: []string{"tool.u", "tool.a", "tool.l"}[i%3]}}})
+	}
+	p.Drive()
+	free := used(0)
+	free.Exact = true
+	var order []string
+	for range 60 {
+		order = append(order, p.performing().Kind)
+		p.reply(free)
+	}
+	for i := 0; i < 60; i += 3 {
+		require.Equal(t, "tool.u", order[i], "nobody passes")
+	}
+	require.Equal(t, 60, p.Status().Intents[receipt.StateCommitted])
+}
+
 // conserved requires that a budget is what is spent, held and left of it.
 func conserved(t require.TestingT, all []world.BudgetView) {
 	for _, b := range all {

@@ -65,8 +65,33 @@ func (k *kernel) inPlaceOf(e *receipt.Entry, b *journal.Resolved) (*receipt.Inte
 		}
 	}
 	in := k.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
+	for x := k.ledger.Entry(in.Key); x != nil && k.deniedInHistory(x); x = k.ledger.Entry(in.Key) {
+		if last := k.lastEdit(x); !k.deniedInHistory(last) {
+			return nil, refuse(ErrNotWaiting, "key", "%s was asked for in its place", last.Intent.Key)
+		}
+		step += stepAgain // each is decided about once: the next is in the place of the one that was denied
+		in = k.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
+	}
 	in.Tag, in.Cap = e.Intent.Tag, e.Intent.Cap
 	return &in, k.mayAsk(&in)
+}
+
+// deniedInHistory reports whether the history that goes on has asked for an intent, and it
+// was denied, or edited, before anything was attempted.
+func (k *kernel) deniedInHistory(e *receipt.Entry) bool {
+	return e.State == receipt.StateDenied && k.askedIn(e, k.last)
+}
+
+// lastEdit returns what the editing of an intent has led to in the history that goes on: the
+// intent itself where nobody has edited it.
+func (k *kernel) lastEdit(e *receipt.Entry) *receipt.Entry {
+	for _, key := range k.ledger.Keys() { // in the order in which they were asked for
+		x := k.ledger.Entry(key)
+		if x.Intent.Step == e.Intent.Step+stepEdited && k.askedIn(x, k.last) {
+			e = x
+		}
+	}
+	return e
 }
 
 // triable returns why an intent that failed for good cannot be asked for again: what may have

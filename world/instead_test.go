@@ -114,6 +114,38 @@ func TestWhatIsTriedAgainIsGatedAgain(t *testing.T) {
 	})
 }
 
+// TestWhatIsTriedAgainInVainIsTriedOnceMore: each is decided about once, so what was denied
+// has another one in its place.
+func TestWhatIsTriedAgainInVainIsTriedOnceMore(t *testing.T) {
+	p := live(t, approvals)
+	first := p.ask()
+	p.decide(first, journal.Approve)
+	p.reply(worldtest.Fail("no"))
+	for _, step := range []receipt.StepID{"!again", "!again!again"} {
+		p.decide(first, journal.RetryAnyway)
+		require.Equal(t, p.entry(first).Intent.Step+step, p.newest().Intent.Step)
+		p.decide(p.newest().Intent.Key, journal.Disapprove)
+	}
+	p.tells("x0 error", "x0 denied", "x0 denied")
+}
+
+// TestWhatIsTriedAgainAndEditedIsNotTriedAgain beside what it was edited to.
+func TestWhatIsTriedAgainAndEditedIsNotTriedAgain(t *testing.T) {
+	p := live(t, approvals)
+	first := p.ask()
+	p.decide(first, journal.Approve)
+	p.reply(worldtest.Fail("no"))
+	p.decide(first, journal.RetryAnyway)
+	require.NoError(t, p.edit(p.newest().Intent.Key, "y"))
+	edited := p.newest().Intent.Key
+	p.refuses(world.ErrNotWaiting, p.resolve(first, journal.RetryAnyway))
+	p.decide(edited, journal.Approve)
+	p.reply(worldtest.OK(nil))
+	p.refuses(world.ErrNotWaiting, p.resolve(first, journal.RetryAnyway))
+	p.tells("x0 error", "x0 ok")
+	require.Len(t, p.out.Performed, 2)
+}
+
 // TestEditedIntentIsAnother: what waited ends untold, and what is asked for in its place waits
 // for its own approval.
 func TestEditedIntentIsAnother(t *testing.T) {

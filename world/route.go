@@ -40,7 +40,7 @@ var (
 	ErrSameWorld    = errors.New("a fork is another world and needs another id")
 	ErrMigration    = errors.New("a cell cannot be migrated")
 	ErrManifestSize = errors.New("the manifest is too large")
-	ErrUnderWay     = errors.New("effects of a kind that the manifest lacks are under way")
+	ErrUnderWay     = errors.New("effects are under way that the manifest does not take over")
 	ErrRetention    = errors.New("at least one snapshot is kept")
 	ErrNoRepeat     = errors.New("the intent repeats none whose result could be used")
 )

@@ -267,6 +267,7 @@ func (s *shadow) startAt(candidate *rules, from journal.Seq) error {
 		m.cell.state = m.state
 	}
 	k.rules, k.volume = candidate, 0
+	k.reckon()
 	k.dismissVerifiers(from)
 	return nil
 }

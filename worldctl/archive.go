@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -35,12 +36,10 @@ goes on reading the records from there: keep the file where it is, and a copy of
 				return usagef("worldctl snapshot list shows the snapshots", "say up to where: --before SNAPSHOT")
 			}
 			return c.with(func(lw *local.World) error {
-				a, err := lw.Archive(before, c.path(args[0]))
-				if errors.Is(err, fs.ErrExist) {
-					return hinted(err, "choose another file: one that a killed archive has left is not used by this world, and may be removed")
-				}
+				file := c.path(args[0])
+				a, err := lw.Archive(before, file)
 				if err != nil {
-					return err
+					return notArchived(err, file)
 				}
 				answer := archiveAnswer{File: a.File, From: a.First, To: a.Last.ID, Root: a.Last.Root, SHA: a.Sum, World: lw.Keys().World()}
 				return c.object("archive", answer, func() {
@@ -52,6 +51,18 @@ goes on reading the records from there: keep the file where it is, and a copy of
 	}
 	cmd.Flags().StringVar(&before, "before", "", "the first `SNAPSHOT` whose record stays, by name or hash prefix")
 	return cmd
+}
+
+// notArchived says what to do about a file that is in the way.
+func notArchived(err error, file string) error {
+	at := (*fs.PathError)(nil)
+	switch {
+	case !errors.As(err, &at) || !errors.Is(err, fs.ErrExist):
+		return err
+	case filepath.Base(at.Path) != filepath.Base(file):
+		return hinted(err, "a killed archive has left that, and no world reads it: rm %s, unless another archive is writing it, then type this again", at.Path)
+	}
+	return hinted(err, "choose another file: one that a killed archive has left is not used by this world, and may be removed")
 }
 
 func newGCCommand(c *cli) *cobra.Command {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -92,11 +93,22 @@ func (c *cli) typed(world string) *strings.Replacer {
 	for _, verb := range newRootCommand(&cli{}).Commands() {
 		about := ""
 		if world != "" && !worldless(verb.Name()) {
-			about = " -w " + world
+			about = " -w " + shellWord(world)
 		}
 		pairs = append(pairs, ownName+" "+verb.Name(), name+about+" "+verb.Name())
 	}
 	return strings.NewReplacer(pairs...)
+}
+
+// shellWord is a text as a shell takes it for one word.
+func shellWord(text string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@%+,=", r)
+	}
+	if text != "" && !strings.ContainsFunc(text, special) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // worldless reports whether a verb is about no world, or names its worlds itself.

@@ -92,13 +92,13 @@ func (c *cli) fork(ctx context.Context, lw *local.World, dir, at string, f local
 	return c.object("fork", done, func() {
 		fmt.Fprintf(c.stdout, "world %s is in %s, forked from %s at #%d, %s\n", done.ID, dir, done.Parent, done.At, sharing(done.Linked))
 		next := map[journal.ForkEffects]string{
-			journal.ForkHold:     "its effects wait for you: worldctl -w " + dir + " intent list --state parked",
+			journal.ForkHold:     "its effects wait for you: worldctl -w " + shellWord(dir) + " intent list --state parked",
 			journal.ForkLive:     "its effects are performed",
 			journal.ForkRecorded: "its effects are answered by what this world recorded",
 
 			journal.ForkRecordedOrLive: "its effects are answered by what this world recorded, and what it has not asked for is performed, for real",
 		}
-		c.note("next: worldctl -w %s run; %s", dir, next[done.Effects])
+		c.note("next: worldctl -w %s run; %s", shellWord(dir), next[done.Effects])
 	})
 }
 

@@ -65,6 +65,8 @@ func TestHintsWorkAsTheyStand(t *testing.T) {
 		require.Equal(t, want, c.inWorld("worldctl "+verb.Name()+" x"))
 	}
 	require.Equal(t, "type worldctl -w town backup --help", c.inWorld("type worldctl backup --help"))
+	c.world = "my 'town'"
+	require.Equal(t, `worldctl -w 'my '\''town'\''' run`, c.inWorld("worldctl run"))
 }
 
 // TestEveryRefusalOfAChangeSaysWhatToType holds every reason to refuse a step of a

@@ -79,7 +79,7 @@ func (c *cli) importChat(ctx context.Context, file string, birth local.Birth) er
 				[2]any{"world", a.World}, [2]any{"id", a.WorldID}, [2]any{"runs", a.Runs},
 				[2]any{"messages", a.Messages}, [2]any{"tool calls", fmt.Sprintf("%d, %d failed", a.Calls, a.Failed)},
 			)
-			c.note("\nNext:\n  worldctl -w %s run --until-idle\n  worldctl -w %s cell list", a.Dir, a.Dir)
+			c.note("\nNext:\n  worldctl -w %s run --until-idle\n  worldctl -w %s cell list", shellWord(a.Dir), shellWord(a.Dir))
 		})
 	})
 }

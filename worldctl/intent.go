@@ -46,7 +46,7 @@ doubt for intent resolve or intent retry unless its verifier is being asked.`,
 			return list(c, "intent-list", "intents", first(each(entries, lines.Line), limit), columns[view.IntentLine]{
 				header: intentHeader(),
 				row:    c.intentRow,
-				none:   "no such intents",
+				none:   recordsOf(lw).NoneSelected(f),
 			})
 		}),
 	}

@@ -266,6 +266,10 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 		return err
 	}
 	err = c.object("intents-decided", a, func() {
+		if !a.Done && len(a.Intents) == 0 {
+			c.note("%s", recordsOf(lw).NoneSelected(x.filter))
+			return
+		}
 		t := c.newTable()
 		t.AppendHeader(intentHeader())
 		for _, l := range a.Intents {

@@ -148,9 +148,23 @@ func unread(err error, name string) error {
 	return &fault{err: err, code: exitUsage, hint: cmp.Or(hint, "check "+name)}
 }
 
+// noEngine says what to do about a candidate that names an engine which this program does
+// not have.
+func noEngine(err error) error {
+	if errors.As(err, new(*manifest.MissingEngineError)) {
+		return &fault{
+			err: err, code: exitUsage,
+			hint: "name one of these, or leave the engines as they are: worldctl version lists them, and worldctl upgrade proposes the newest",
+		}
+	}
+	return err
+}
+
 // notProposed says what to do about a candidate that the world does not take.
 func notProposed(err error, name string) error {
 	switch {
+	case errors.As(err, new(*manifest.MissingEngineError)):
+		return noEngine(err)
 	case errors.Is(err, governance.ErrNoChange):
 		return hinted(fmt.Errorf("nothing to propose: %w", err), "change %s first; worldctl manifest show is what is in force", name)
 	case errors.Is(err, governance.ErrRepeated):

@@ -280,7 +280,7 @@ func otherSource(lw *local.World) string {
 	switch err := lw.CheckSource(); {
 	case errors.Is(err, local.ErrEdited):
 		return fmt.Sprintf("%s is not the manifest in force: worldctl diff head %s tells the difference, and worldctl propose would propose what the file says",
-			local.ManifestFile, filepath.Join(lw.Dir(), local.ManifestFile))
+			local.ManifestFile, shellWord(filepath.Join(lw.Dir(), local.ManifestFile)))
 	case err != nil:
 		return fmt.Sprintf("%s is broken (%s), but the world runs the manifest in force: worldctl propose asks for a change, once it is corrected",
 			local.ManifestFile, lines(err)[0])
@@ -305,7 +305,7 @@ func notOpened(dir string, err error) error {
 		return hinted(err, "bring it back to where it was, or write where it is into %s", filepath.Join(dir, ".world", "recorded"))
 	}
 	if errors.Is(err, local.ErrNoWorld) {
-		return hinted(err, "worldctl init %s", dir)
+		return hinted(err, "worldctl init %s", shellWord(dir))
 	}
 	return err
 }

@@ -159,12 +159,13 @@ func (c *cli) shadowed(lw *local.World, s *shadowing, run func(world.ShadowConfi
 	return run(cfg)
 }
 
-// hintContents says of a candidate whose contents are nowhere where they come from.
+// hintContents says of a candidate whose contents are nowhere where they come from, and of
+// one whose engine this program does not have which there are.
 func hintContents(err error) error {
 	if errors.Is(err, journal.ErrNotFound) && !errors.Is(err, journal.ErrRedacted) {
 		return hinted(err, "a patch names contents that the world has; a world.yaml brings its own along")
 	}
-	return err
+	return noEngine(err)
 }
 
 // inForce returns the manifest that a world runs.
@@ -204,7 +205,7 @@ func (c *cli) showRun(x *shadowRun, format string) error {
 			most = 0
 		}
 		if format == formatMarkdown {
-			view.WriteMarkdown(c.stdout, x.of, a.Report, a.Migration, most, x.next)
+			view.WriteMarkdown(c.stdout, x.of, a.Report, a.Migration, most, c.inWorld(x.next))
 		} else {
 			c.showShadow(x.of, a.Report, a.Migration)
 		}

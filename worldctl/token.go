@@ -68,7 +68,7 @@ func (c *cli) newToken(name string, names, worlds []string, file string) error {
 		return usagef("worldctl token new "+name+" --scope read,submit", "token new needs --scope: what its bearer may do")
 	}
 	if c.world != "" {
-		return usagef("type --world-id ID, which worldctl -w "+c.world+" status -o json tells as world_id", "-w does not say for which worlds a token is")
+		return usagef("type --world-id ID, which worldctl -w "+shellWord(c.world)+" status -o json tells as world_id", "-w does not say for which worlds a token is")
 	}
 	secret, hash := api.NewToken()
 	line := api.TokenLine{Name: name, Scopes: scopes, Worlds: worlds}.Text(hash)

@@ -83,5 +83,5 @@ func toCorrect(err error, file string) error {
 	if !errors.As(err, &faults) || errors.As(err, new(*manifest.NoAdapterError)) {
 		return err
 	}
-	return hinted(err, "correct the file, then: worldctl validate %s", file)
+	return hinted(err, "correct the file, then: worldctl validate %s", shellWord(file))
 }

@@ -112,7 +112,7 @@ func (c *cli) verifyFile(ctx context.Context, file string, how local.Verificatio
 		}
 		defer f.Close() //nolint:errcheck // only read
 		if info, err := f.Stat(); err == nil && info.IsDir() {
-			return usagef("worldctl -w "+file+" verify", "%s is a directory", file)
+			return usagef("worldctl -w "+shellWord(file)+" verify", "%s is a directory", file)
 		}
 		from = f
 	}

@@ -117,10 +117,13 @@ func addSeed(cmd *cobra.Command, seed *uint64) {
 
 // unmade says what to do about a fork under other rules that names what nobody has.
 func unmade(err error, amend world.Amendment) error {
-	if amend != nil && errors.Is(err, journal.ErrNotFound) {
+	switch {
+	case amend == nil:
+		return err
+	case errors.Is(err, journal.ErrNotFound):
 		return hinted(err, "a patch names contents that the world has; --patch world.yaml brings its own along")
 	}
-	return err
+	return noEngine(err)
 }
 
 // readAmendment reads a patch or a world file; without one nothing is amended.

@@ -25,7 +25,8 @@ const making = ".new"
 
 // Archive moves the records that are left in the store up to one, but for record
 // 1, to a new file of that absolute path. It is durable on return. A crash leaves
-// either the store as it was, perhaps with that file beside, or the move complete.
+// either the store as it was, perhaps with that file beside, or the move complete. What
+// is in the way is an *fs.PathError of fs.ErrExist: that file, or path.new of a crash.
 // An image must lie after the records: opening never needs an archive.
 func (s *Store) Archive(to journal.Seq, path string) (Archived, error) {
 	a, err := s.archive(to, path)
@@ -43,7 +44,7 @@ func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
 	}
 	for _, file := range []string{path, path + making} {
 		if _, err := s.opts.FS.Stat(file); err == nil {
-			return Archived{}, fmt.Errorf("%s: %w", file, fs.ErrExist)
+			return Archived{}, &fs.PathError{Op: "write", Path: file, Err: fs.ErrExist}
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return Archived{}, err
 		}

@@ -122,6 +122,9 @@ func TestArchiveWritesOverNothing(t *testing.T) {
 	require.NoError(t, mem.Rename("/a", "/b.new"))
 	_, err = s.Archive(9, "/b")
 	require.ErrorIs(t, err, fs.ErrExist, "where it would be written before it has its name")
+	var inTheWay *fs.PathError
+	require.ErrorAs(t, err, &inTheWay)
+	require.Equal(t, "/b.new", inTheWay.Path)
 	require.Equal(t, "mine", string(readFile(t, mem, "/b.new")))
 	_, err = s.Archive(9, "/no/such/dir/a")
 	require.ErrorIs(t, err, fs.ErrNotExist)

@@ -338,7 +338,7 @@ class Ledger:
             self._duplicate(key, x, "it was started before")
         elif attempt != x.attempt + 1:
             self._duplicate(key, x, "the attempt is not the next one")
-        elif x.cancelled_fork == self._fork and self._history.reached(x.cancelled):
+        elif self._is_cancelled(x):
             self._duplicate(key, x, "it was started after its cell had cancelled it")
         x.move(FLYING)
         x.attempt, x.nonce = attempt, p["nonce"]
@@ -406,7 +406,7 @@ class Ledger:
             x.move({"compensated": COMPENSATED, "side_effect_committed": ANSWERED}.get(p["outcome"], ENDED))
         elif x.stage in (RESOLVED, ENDING) or x.stage in (READY, PARKED, ASKING) and self._ends_cancelled(x):
             x.move(ENDED)
-        elif x.stage == READY and x.attempt > x.returned and not x.cancelled_at:  # budgets have no room for another attempt
+        elif x.stage == READY and x.attempt > x.returned and not self._is_cancelled(x):  # budgets have no room for another attempt
             x.move(ENDED)
         elif x.stage in (ENDED, DENIED, CANCELLED, ANSWERED, COMPENSATED):
             self._duplicate(key, x, "it had ended before")
@@ -421,6 +421,10 @@ class Ledger:
             self._orphan(key, x, "its cell cancelled it, and a rollback had left it behind")
         x.cancelled = self._history.ask(x.cancelled, self._record.id)
         x.cancelled_at, x.cancelled_fork = self._record.id, self._fork
+
+    def _is_cancelled(self, x):
+        """Whether its cell has cancelled an intent, in the history that goes on and in this world."""
+        return x.cancelled_fork == self._fork and self._history.reached(x.cancelled)
 
     def _ends_cancelled(self, x):
         """Whether the record is the end that follows where a cell cancelled an intent: at once, or when it is given back."""

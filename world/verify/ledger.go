@@ -323,7 +323,7 @@ func (v *verifier) ended(place string, b *journal.IntentEnded) {
 		x.move(endedAs(b.Outcome))
 	case x.is(resolved, ending), x.is(ready, parked, asking) && v.endsCancelled(x):
 		x.move(ended)
-	case x.is(ready) && x.attempted() && len(x.cancelled) == 0: // budgets have no room for another attempt
+	case x.is(ready) && x.attempted() && !slices.ContainsFunc(x.cancelled, v.inThisWorld): // budgets have no room for another attempt
 		x.move(ended)
 	case x.is(ended, denied, cancelled, answered, compensated):
 		v.duplicate(place, b.Key, x, "it had ended before")

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -97,8 +98,13 @@ func ofCapability(b *journal.IntentDenied) bool {
 // whyDenied says why an intent was denied, and by which capability where the reason names
 // none.
 func whyDenied(b *journal.IntentDenied) string {
-	if ofCapability(b) {
+	if leavesOutCap(b) {
 		return b.Code + ": " + b.Reason + " (capability " + b.Cap + ")"
 	}
 	return b.Code + ": " + b.Reason
+}
+
+// leavesOutCap reports whether a capability denied an intent that the reason does not name.
+func leavesOutCap(b *journal.IntentDenied) bool {
+	return ofCapability(b) && !strings.Contains(b.Reason, strconv.Quote(b.Cap))
 }

@@ -114,6 +114,10 @@ func words(e *Entry) string {
 			return "{cell}intent {key} {kind} parked[ by {rules}]  {params}"
 		}
 		return "{cell}intent {key} {kind} parked[ by {rules}] until tick {deadline}  {params}"
+	case *journal.IntentDenied:
+		if leavesOutCap(b) {
+			return strings.Replace(e.Kind.Words(), "{reason}", "{reason} (capability {cap})", 1)
+		}
 	case *journal.IntentWaiting:
 		next := "its next attempt"
 		switch b.Outcome {

@@ -33,6 +33,9 @@ func TestEveryKindIsToldInWords(t *testing.T) {
 
 func TestWordsTakeTheFieldsOfTheBody(t *testing.T) {
 	denied := &journal.IntentDenied{Cell: "a/b", Kind: "pay", Rules: []string{"one", "two"}, Code: "no", Reason: "{kind}\x1b[2J", Params: journal.Data{0x01}}
+	byCap := func(reason string) *journal.IntentDenied {
+		return &journal.IntentDenied{Cell: "a/b", Kind: "pay", Cap: "till", Code: "no", Reason: reason, Params: journal.Data{0x01}}
+	}
 	for _, c := range []struct {
 		d    Describer
 		body journal.Body
@@ -40,6 +43,8 @@ func TestWordsTakeTheFieldsOfTheBody(t *testing.T) {
 		want string
 	}{
 		{Describer{}, denied, journal.KindDenied, "a/b intent 000000000000 pay denied by one, two: no: {kind}<U+001B>[2J  1"},
+		{Describer{}, byCap("room is left for 3"), journal.KindDenied, "a/b intent 000000000000 pay denied: no: room is left for 3 (capability till)  1"},
+		{Describer{}, byCap(`no kind of "till"`), journal.KindDenied, `a/b intent 000000000000 pay denied: no: no kind of "till"  1`},
 		{Describer{Self: "a/b"}, &journal.IntentEmitted{Cell: "a/b", Kind: "pay", Decision: "allow", Params: journal.Data{0x01}}, journal.KindIntent, "intent 000000000000 pay allow  1"},
 		{Describer{}, &journal.ManifestRejected{Proposal: 2, Actor: "ann"}, journal.KindRejected, "p2 is rejected, says ann"},
 		{Describer{}, &journal.IntentEnded{Cell: "a/b", Status: receipt.StatusOK, Outcome: receipt.OutcomePure, Payload: journal.Data{0x01}}, journal.KindEnded, "a/b intent 000000000000 ended ok: pure  1"},

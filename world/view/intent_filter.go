@@ -1,0 +1,41 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// NoneSelected says that a filter selects no intent, and which of its names nothing bears.
+func (j Journal) NoneSelected(f IntentFilter) string {
+	text := "no such intents"
+	asked := func(e receipt.Entry) bool { return manifest.Match(f.Kind, e.Intent.Kind) }
+	if f.Kind != "" && !slices.ContainsFunc(j.Ledger(), asked) {
+		kinds := j.effects()
+		if !slices.ContainsFunc(kinds, func(kind string) bool { return manifest.Match(f.Kind, kind) }) {
+			text += fmt.Sprintf("; no effect is of kind %q, but of %s", f.Kind, cmp.Or(strings.Join(kinds, ", "), "none"))
+		}
+	}
+	if f.Cell == "" || strings.HasSuffix(f.Cell, "*") {
+		return text
+	}
+	if cell, err := reducer.ParseCell(f.Cell); err != nil {
+		text += "; " + err.Error()
+	} else if j.Concerned(cell) != nil {
+		text += "; there is no cell " + f.Cell
+	}
+	return text
+}
+
+// effects returns the kinds of the effects that the manifest in force declares, sorted.
+func (j Journal) effects() (kinds []string) {
+	j.Local.View(func(w *world.Moment) { kinds = slices.Sorted(maps.Keys(w.Manifest().Effects)) })
+	return kinds
+}
