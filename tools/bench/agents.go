@@ -116,7 +116,7 @@ func (b *agentsBench) round(ctx context.Context, r *run) {
 }
 
 // reaches of a wave of agents, by their number.
-var reaches = map[int]string{100: "<= 1.2", 1000: "<= 1.5", 10_000: "<= 3"}
+var reaches = map[int]string{100: "<= 1.2", 1000: "<= 1.5", 10_000: "<= 3"} //nolint:gochecknoglobals // a table
 
 // agents has n agents ask, and n goroutines of a bare client.
 func (r *run) agents(ctx context.Context, model string, n int) {

@@ -110,7 +110,7 @@ func greedily(ctx context.Context, c *benchClient, what string, n int, said *ans
 
 // smallKeys is an object of as many small items as a body has room for, and no event. It
 // is made once: to make it costs more than a server may spend on it.
-var smallKeys = sync.OnceValue(func() []byte {
+var smallKeys = sync.OnceValue(func() []byte { //nolint:gochecknoglobals // made once
 	body := []byte("{")
 	for i := 0; len(body) < api.DefaultBodyBytes-32; i++ {
 		body = fmt.Appendf(body, `"%d":0,`, i)
