@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -424,9 +426,19 @@ func TestCostIsExactAndBounded(t *testing.T) {
 // A call that may be made again comes on the connection of the one before; what may not
 // has one of its own. Nobody makes a call again but who has a permit for it.
 func TestConnectionsAreKeptForWhatMayBeRepeated(t *testing.T) {
-	var from []string
+	var mu sync.Mutex
+	var all []string
+	calls := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if from = append(from, r.RemoteAddr); len(from) == 3 {
+		mu.Lock()
+		all = append(all, r.RemoteAddr)
+		n := len(all)
+		mu.Unlock()
+		if n == 3 {
 			_, _ = io.Copy(io.Discard, r.Body)
 			conn, _, err := http.NewResponseController(w).Hijack()
 			if err == nil {
@@ -446,19 +458,20 @@ func TestConnectionsAreKeptForWhatMayBeRepeated(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, receipt.StatusOK, got.Status)
 	}
-	require.Equal(t, from[0], from[1])
 	got, err := a.Perform(t.Context(), callOf(t, `{"messages":[]}`))
 	require.NoError(t, err)
 	require.Equal(t, receipt.OutcomeRetryableFailure, got.Class)
 	require.False(t, got.Unsent, "it had it")
+	from := calls()
 	require.Len(t, from, 3, "net/http would have sent it again")
+	require.Equal(t, from[0], from[1])
 	require.Equal(t, from[0], from[2])
 
-	from = nil
 	a = adapterFor(t, s.URL, config, manifest.Effect{})
 	for range 2 {
 		_, err := a.Perform(t.Context(), callOf(t, `{"messages":[]}`))
 		require.NoError(t, err)
 	}
-	require.NotEqual(t, from[0], from[1])
+	from = calls()
+	require.NotEqual(t, from[3], from[4])
 }
