@@ -43,7 +43,8 @@ heads and bodies as slowly as they may, do not read pages, or follow without rea
 Greedy ones ask as fast as they are answered, whatever Retry-After says: for pages,
 events, bulks and verifications of the same world.
 
-Clients and server share this machine's processors.`
+Clients and server share this machine's processors. What that alone comes to is
+measured, too: with the same crowd at another server beside it.`
 
 func newCrowdCommand(p *program) *cobra.Command {
 	var b crowdBench
@@ -121,8 +122,18 @@ func (r *run) self(ctx context.Context, args ...string) (cmd *exec.Cmd, said str
 	return cmd, lines.Text()
 }
 
-func (b *crowdBench) round(ctx context.Context, r *run) {
-	lw := r.tallies(r.at(servedWorldDir))
+// served is a server in a process of its own, and what the crowd and the others need
+// to be its clients.
+type served struct {
+	process *exec.Cmd
+	world   string   // its URL
+	secrets []string // of honest, slow and greedy clients
+}
+
+// serveTallies serves a world of tallies that has a past, in a directory.
+func (b *crowdBench) serveTallies(ctx context.Context, r *run, dir string) *served {
+	r.must(os.MkdirAll(dir, 0o700))
+	lw := r.tallies(filepath.Join(dir, servedWorldDir))
 	for i := range 20_000 { // what pages and verifications have to do with
 		r.must(lw.Update(func(w *world.World) error {
 			_, err := w.Accept(ctx, world.Submission{Name: "client.sent", Data: journalData(clientEvent{"before" + strconv.Itoa(i%100), uint64(i / 100)})})
@@ -131,31 +142,46 @@ func (b *crowdBench) round(ctx context.Context, r *run) {
 	}
 	r.must(errors.Join(lw.Run(ctx), lw.Close()))
 	var tokens strings.Builder
-	secrets := make([]string, 3)
+	s := &served{secrets: make([]string, 3)}
 	for i, name := range []string{"honest", "slow", "greedy"} {
 		secret, hash := api.NewToken()
-		secrets[i] = secret
+		s.secrets[i] = secret
 		fmt.Fprintf(&tokens, "%s read,submit %s *\n", name, hash)
 	}
-	r.must(os.WriteFile(r.at(servedTokens), []byte(tokens.String()), 0o600))
+	r.must(os.WriteFile(filepath.Join(dir, servedTokens), []byte(tokens.String()), 0o600))
+	process, url := r.self(ctx, "crowd", "--child", dir)
+	s.process, s.world = process, url+"/api/worlds/"+lw.Status().ID
+	return s
+}
+
+func (b *crowdBench) round(ctx context.Context, r *run) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	server, url := r.self(ctx, "crowd", "--child", r.dir)
-	client := newBenchClient(url+"/api/worlds/"+lw.Status().ID, secrets[0], b.honest)
+	server, other := b.serveTallies(ctx, r, r.at("server")), b.serveTallies(ctx, r, r.at("other"))
+	client := newBenchClient(server.world, server.secrets[0], b.honest)
 	_, err := b.ask(ctx, client, "warm", time.Second)
 	r.must(err)
 	alone, err := b.ask(ctx, client, "alone", b.span)
 	r.must(err)
-	crowd, _ := r.self(ctx, "crowd", "--child", client.world, "--tokens", strings.Join(secrets[1:], ","), "--slow", strconv.Itoa(b.slow),
-		"--greedy", strconv.Itoa(b.greedy), "--asks", b.asks, "--for", (b.span + 4*time.Second).String())
-	time.Sleep(2 * time.Second) //nolint:forbidigo // until all are there, some of whom are never answered
-	crowded, err := b.ask(ctx, client, "crowded", b.span)
-	r.must(errors.Join(err, crowd.Wait()))
+	elsewhere := b.beside(ctx, r, client, "elsewhere", other)
+	crowded := b.beside(ctx, r, client, "crowded", server)
 	stop()
-	_ = server.Wait() // it was interrupted
+	_, _ = server.process.Wait(), other.process.Wait() // they were interrupted
 	alone.add(r, "alone")
+	elsewhere.add(r, "crowd elsewhere")
 	crowded.add(r, "in the crowd")
 	r.add("p99 in the crowd / alone", "ratio", "<= 3", crowded.part(99)/alone.part(99))
+	r.add("p99 in the crowd / elsewhere", "ratio", "", crowded.part(99)/elsewhere.part(99))
+}
+
+// beside has the honest clients submit while a server has a crowd.
+func (b *crowdBench) beside(ctx context.Context, r *run, client *benchClient, as string, of *served) *submitted {
+	crowd, _ := r.self(ctx, "crowd", "--child", of.world, "--tokens", strings.Join(of.secrets[1:], ","), "--slow", strconv.Itoa(b.slow),
+		"--greedy", strconv.Itoa(b.greedy), "--asks", b.asks, "--for", (b.span + 4*time.Second).String())
+	time.Sleep(2 * time.Second) //nolint:forbidigo // until all are there, some of whom are never answered
+	did, err := b.ask(ctx, client, as, b.span)
+	r.must(errors.Join(err, crowd.Wait()))
+	return did
 }
 
 // ask has the honest clients submit for a while.
