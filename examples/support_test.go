@@ -58,9 +58,8 @@ func booked(t *testing.T, w *local.World) map[string]int {
 	return paid
 }
 
-// only returns the one intent that is in a state.
-func only(t *testing.T, w *local.World, s receipt.State) receipt.Entry {
-	t.Helper()
+// in returns the intents that are in a state.
+func in(w *local.World, s receipt.State) []receipt.Entry {
 	var found []receipt.Entry
 	w.View(func(w *world.Moment) {
 		for _, e := range w.Intents() {
@@ -69,6 +68,13 @@ func only(t *testing.T, w *local.World, s receipt.State) receipt.Entry {
 			}
 		}
 	})
+	return found
+}
+
+// only returns the one intent that is in a state.
+func only(t *testing.T, w *local.World, s receipt.State) receipt.Entry {
+	t.Helper()
+	found := in(w, s)
 	require.Len(t, found, 1)
 	return found[0]
 }
@@ -107,8 +113,20 @@ func TestSupportsBookDecidesWhereItIsAsked(t *testing.T) {
 	require.Equal(t, map[string]int{"A-1": 1, "D-4": 1}, booked(t, w))
 }
 
+// Whose lookup ends first pays first. Where that is D-4, nobody can tell whether it
+// used the call, and A-1 waits until somebody does.
 func TestSupportsTillIsEmptyAfterItsBudget(t *testing.T) {
 	w := runSupport(t, "budget: {calls: 100}", "budget: {calls: 1}")
+	require.Len(t, booked(t, w), 1)
+	for _, cut := range in(w, receipt.StateInDoubt) {
+		require.Empty(t, in(w, receipt.StateDenied))
+		require.NoError(t, w.Update(func(w *world.World) error {
+			return worldtest.ErrorOf(w.Resolve(t.Context(), journal.Resolved{
+				Key: cut.Intent.Key, How: journal.Executed, Params: cut.Params, Actor: "eve", Reason: "it is in the book",
+			}))
+		}))
+	}
+	require.NoError(t, w.Run(t.Context()))
 	require.Len(t, booked(t, w), 1)
 	only(t, w, receipt.StateDenied)
 }
