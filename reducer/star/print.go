@@ -46,7 +46,7 @@ func (m *meter) print(
 		}
 	}
 	if m.listener.hear != nil {
-		m.listener.print(caller(thread), sep, args)
+		m.listener.pass(caller(thread), sep, args)
 	}
 	return starlark.None, nil
 }
@@ -61,8 +61,8 @@ func caller(thread *starlark.Thread) string {
 	return builtinFile
 }
 
-// print passes on what a call prints, or as much of it as is left.
-func (l *listener) print(place, sep string, args starlark.Tuple) {
+// pass passes on what a call prints, or as much of it as is left.
+func (l *listener) pass(place, sep string, args starlark.Tuple) {
 	var text strings.Builder
 	most := l.left - printBytes
 	for i, arg := range args {
