@@ -16,6 +16,7 @@ type WhatIf struct {
 	Sent       uint64      `json:"sent"` // events that were asked about
 	Again      Again       `json:"again"`
 	Answered   uint64      `json:"answered"`   // effects, by what was recorded
+	Stubbed    uint64      `json:"stubbed"`    // effects, by adapters that touch nothing outside
 	Performed  uint64      `json:"performed"`  // attempts outside, of effects that nothing recorded answers
 	Unanswered uint64      `json:"unanswered"` // effects that nothing recorded answers
 	Unknown    *Unknown    `json:"unknown"`    // null: all was answered
@@ -73,7 +74,7 @@ func againOf(f *local.Followed) Again {
 func WhatIfOf(x *local.Supposed, limit uint64) (*WhatIf, error) {
 	a := &WhatIf{
 		Forked:  Forked{At: x.Forked.At, Time: x.Began, WorldID: x.Forked.ID},
-		Patched: x.Amend != nil, Sent: x.Sent, Answered: x.Answered, Performed: x.Performed, Unanswered: uint64(len(x.Unanswered)),
+		Patched: x.Amend != nil, Sent: x.Sent, Answered: x.Answered, Stubbed: x.Stubbed, Performed: x.Performed, Unanswered: uint64(len(x.Unanswered)),
 	}
 	if !x.Alone {
 		a.Again = againOf(&x.Followed)

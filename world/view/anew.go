@@ -1,0 +1,70 @@
+package view
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// Anew says what came of a world that was made anew under rules that nobody has proposed.
+type Anew struct {
+	Round   uint64   `json:"round"`
+	Changed []string `json:"changed"` // files, since the round before
+	*WhatIf
+	Failed []FailedStep `json:"failed"` // steps that fail in it, and not so in the world
+}
+
+// FailedStep is a step that failed, and why, with how functions called each other.
+type FailedStep struct {
+	Record journal.Seq `json:"record"`
+	Cell   string      `json:"cell"`
+	Error  string      `json:"error"`
+}
+
+// AnewOf compares a world with what was made of it. limit is that of WhatIfOf.
+func AnewOf(x *local.Supposed, limit uint64) (*Anew, error) {
+	compared, err := WhatIfOf(x, limit)
+	if err != nil {
+		return nil, err
+	}
+	was, err := failedSteps(x.World, x.Forked.At)
+	if err != nil {
+		return nil, err
+	}
+	is, err := failedSteps(x.Fork, x.Forked.At)
+	if err != nil {
+		return nil, err
+	}
+	a := &Anew{WhatIf: compared, Failed: []FailedStep{}}
+	for _, f := range is {
+		same := func(o FailedStep) bool { return o.Cell == f.Cell && o.Error == f.Error }
+		if i := slices.IndexFunc(was, same); i >= 0 {
+			was = slices.Delete(was, i, i+1)
+			continue
+		}
+		a.Failed = append(a.Failed, f)
+	}
+	return a, nil
+}
+
+// failedSteps returns the steps that failed after a record.
+func failedSteps(lw *local.World, after journal.Seq) (all []FailedStep, err error) {
+	for s, err := range lw.Scan(after) {
+		if err = errors.Join(err, s.Err); err != nil {
+			return nil, err
+		}
+		if s.Record.Kind != journal.KindFailed {
+			continue
+		}
+		body, err := s.Record.LoadBody(lw)
+		if err != nil {
+			return nil, err
+		}
+		if b, ok := body.(*journal.Failed); ok {
+			all = append(all, FailedStep{s.Record.ID, b.Cell, b.Error})
+		}
+	}
+	return all, nil
+}
