@@ -31,7 +31,7 @@ type anew struct {
 	till *till
 	home string
 	copy string
-	last *local.Supposed // open; nil: none is
+	last *local.MadeAnew // open; nil: none is
 }
 
 func newAnew(t *testing.T) *anew {
@@ -70,17 +70,17 @@ func (a *anew) write(name, text string) {
 
 // try makes the world anew of its sources as they are now. What it returns is open until
 // the next try.
-func (a *anew) try(orLive bool) *local.Supposed {
+func (a *anew) try(orLive bool) (was, is *local.Supposed) {
 	a.t.Helper()
 	a.close()
 	rules, err := local.Load(filepath.Join(a.home, local.ManifestFile), a.till.options())
 	require.NoError(a.t, err)
 	x, err := local.MakeAnew(a.t.Context(), local.Anew{
-		World: a.home, Copy: a.copy, Dir: filepath.Join(a.t.TempDir(), "anew"), Rules: rules, OrLive: orLive, Actor: "ada",
+		World: a.home, Copy: a.copy, Dir: a.t.TempDir(), Rules: rules, OrLive: orLive, Actor: "ada",
 	}, a.till.options())
 	require.NoError(a.t, err)
 	a.last = x
-	return x
+	return x.Was, x.Is
 }
 
 func (a *anew) close() {
@@ -94,22 +94,22 @@ func (a *anew) close() {
 // stubs answer as their files are now, and nothing that is live is performed.
 func TestWorldIsMadeAnewOfItsInputs(t *testing.T) {
 	a := newAnew(t)
-	x := a.try(false)
-	d := differs(t, x.World, x.Fork)
+	was, x := a.try(false)
+	d := differs(t, was.Fork, x.Fork)
 	require.True(t, d.Same())
 	require.Equal(t, [4]uint64{1, 1, 0, 2}, [4]uint64{x.Answered, x.Stubbed, x.Performed, x.Followed.Events})
 	require.Empty(t, x.Unanswered)
 
 	a.write("caller.star", strings.Replace(asker, "[event.data", `["got", event.data`, 1))
-	x = a.try(false)
-	d = differs(t, x.World, x.Fork)
+	was, x = a.try(false)
+	d = differs(t, was.Fork, x.Fork)
 	require.Len(t, d.CellsChanged, 2)
 	require.Empty(t, d.IntentsAdded)
 	require.Equal(t, `["got","paid rent"]`, toldOf(t, x.Fork, "a"))
 
 	a.write("caller.star", asker)
 	a.write("answers.jsonl", strings.Replace(skies, "grey", "blue", 1))
-	x = a.try(false)
+	_, x = a.try(false)
 	require.Equal(t, `["blue"]`, toldOf(t, x.Fork, "b"), "what a stub answers is part of the rules")
 	require.Equal(t, `["paid rent"]`, toldOf(t, x.Fork, "a"))
 	require.Equal(t, []string{"rent"}, a.till.paid)
@@ -124,13 +124,13 @@ func TestWorldIsMadeAnewOfItsInputs(t *testing.T) {
 func TestWorldThatIsMadeAnewEndsWhereNothingAnswers(t *testing.T) {
 	a := newAnew(t)
 	a.write("caller.star", strings.Replace(asker, `event.data["what"]`, `event.data["what"] + "!"`, 1))
-	x := a.try(false)
+	_, x := a.try(false)
 	require.Len(t, x.Unanswered, 1)
 	require.Equal(t, "outside.pay", x.Unanswered[0].Kind)
 	require.True(t, x.Unanswered[0].Recorded)
 	require.Equal(t, []string{"rent"}, a.till.paid)
 
-	x = a.try(true)
+	_, x = a.try(true)
 	require.Equal(t, []string{"rent", "rent!"}, a.till.paid)
 	require.Equal(t, uint64(1), x.Performed)
 	require.Len(t, x.Unanswered, 1, "the stub has no answer, and is asked nevertheless")
@@ -138,24 +138,30 @@ func TestWorldThatIsMadeAnewEndsWhereNothingAnswers(t *testing.T) {
 	require.False(t, x.Unanswered[0].Recorded)
 
 	a.write("answers.jsonl", `{"kind": "outside.ask", "payload": "any"}`+"\n")
-	x = a.try(true)
+	_, x = a.try(true)
 	require.Empty(t, x.Unanswered)
 	require.Equal(t, `["any"]`, toldOf(t, x.Fork, "b"))
 	require.NoError(t, x.Fork.RunUntil(t.Context(), math.MaxUint64))
 }
 
-// TestWorldIsMadeAnewUnderItsEngines of now, as a proposal of the same rules would have it.
-func TestWorldIsMadeAnewUnderItsEngines(t *testing.T) {
+// TestWorldIsMadeAnewUnderTheRulesInForce and their engines, whatever it had at first.
+func TestWorldIsMadeAnewUnderTheRulesInForce(t *testing.T) {
 	a := newAnew(t)
+	a.write("caller.star", strings.Replace(asker, "[event.data", `["got", event.data`, 1))
+	rules, err := local.Load(filepath.Join(a.home, local.ManifestFile), a.till.options())
+	require.NoError(t, err)
 	w := openPaying(t, a.home, a.till.options())
 	require.NoError(t, w.Update(func(w *world.World) error {
-		next := *w.Manifest()
+		next := *rules.Manifest
 		next.Engines = nil // those of worlds of before
-		return worldtest.Adopt(t.Context(), w, &next, nil)
+		return worldtest.Adopt(t.Context(), w, &next, rules.Contents)
 	}))
 	require.NoError(t, errors.Join(w.Close(), os.RemoveAll(a.copy)))
 	a.backup()
-	x := a.try(false)
+	was, x := a.try(false)
 	require.Equal(t, journal.Seq(1), x.Forked.At)
-	require.Equal(t, x.World.Status().Manifest, x.Fork.Status().Manifest)
+	require.Equal(t, was.Fork.Status().Manifest, x.Fork.Status().Manifest)
+	require.Equal(t, `["got","paid rent"]`, toldOf(t, was.Fork, "a"))
+	d := differs(t, was.Fork, x.Fork)
+	require.True(t, d.Same())
 }
