@@ -2,6 +2,7 @@ package world_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,5 +70,43 @@ func TestAReplayHearsWhatStepsPrint(t *testing.T) {
 		rec, err := journal.Read(w.Journal, p.Record)
 		require.NoError(t, err)
 		require.Contains(t, []journal.Kind{journal.KindStepped, journal.KindFailed}, rec.Kind)
+	}
+}
+
+// Steps are taken again from the images before them: what is printed then is what a replay
+// of everything hears.
+func TestPrintsOfSomeSteps(t *testing.T) {
+	w := talks(t, talker)
+	for i := range 4 {
+		for _, to := range []string{"a", "b"} {
+			tell(w, to, []string{"x", ""}[i%2])
+			w.Run()
+		}
+		_, err := w.Snapshot(t.Context(), string(rune('p'+i)), "", "test")
+		require.NoError(t, err)
+	}
+	var all []world.Printed
+	_, err := world.Replay(t.Context(), w.Journal, world.ReplayConfig{OnPrint: func(p world.Printed) { all = append(all, p) }})
+	require.NoError(t, err)
+	require.Len(t, all, 8)
+	var records []journal.Seq
+	for id := range w.Head().ID {
+		records = append(records, id+1)
+	}
+	for from := range records {
+		for to := range len(records) + 1 {
+			if from > to || from%3 != 0 {
+				continue
+			}
+			var want []world.Printed
+			for _, p := range all {
+				if slices.Contains(records[from:to], p.Record) {
+					want = append(want, p)
+				}
+			}
+			got, err := world.PrintsOf(t.Context(), w.Journal, w.Landmarks(), records[from:to], nil)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
 	}
 }
