@@ -18,6 +18,7 @@ type effect struct {
 	verifier Verifier // nil: none is declared
 	live     bool     // its adapter touches the outside, where no Recording answers
 	waits    bool     // its adapter is Waiting
+	recorded bool     // a Recording answers, but for what OrLive says
 	declared manifest.Effect
 }
 
@@ -48,13 +49,16 @@ func (h *Host) ask(j *job) ([]byte, error) {
 	if j.effect == nil {
 		return nil, fmt.Errorf("host: the manifest has no effect %s, which %s asks for", j.Kind, j.Step)
 	}
-	adapter := j.effect.adapter
-	if h.recorded(&j.Intent) {
+	adapter, recorded := j.effect.adapter, h.Recorded(&j.Intent)
+	if recorded {
 		adapter = &h.cfg.Recording.recorded
 	}
 	result, err := perform(h.tame, adapter, h.call(j))
 	if err != nil {
 		return nil, fmt.Errorf("host: %w", h.hide(err))
+	}
+	if !recorded {
+		h.stubbed.Add(1)
 	}
 	data, err := h.sign(j.Permit, result, j.Time, j.Time)
 	if err != nil {
