@@ -66,6 +66,16 @@ type Input struct {
 	Limits manifest.ReducerLimits
 	Seed   Seed    // of Rand
 	Bounds *Bounds // nil: the limits are all that bounds the step
+
+	// OnPrint hears what the step prints, in its order; nil: nobody does. What the step
+	// does and costs is the same either way.
+	OnPrint func(Print)
+}
+
+// Print is what one call of print printed.
+type Print struct {
+	Place string `json:"place"` // of the call: file:line:column
+	Text  string `json:"text"`  // UTF-8, may have several lines
 }
 
 // Bounds are what whoever runs code that he has not written allows one step of it,

@@ -50,8 +50,9 @@ type kernel struct {
 
 	tree      *stateTree // nil: not computed yet
 	paranoid  bool
-	replaying bool    // a key that is revoked now was good when its receipts came
-	dirty     []*cell // since the last checkpoint
+	onPrint   func(Printed) // hears what steps print; nil: nobody does
+	replaying bool          // a key that is revoked now was good when its receipts came
+	dirty     []*cell       // since the last checkpoint
 	in        reducer.Input
 	out       reducer.Output
 	plan      plan

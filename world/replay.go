@@ -22,8 +22,18 @@ type ReplayConfig struct {
 	To       journal.Seq      // the last record to replay, and what was written at once with it; 0: all
 	// Visit, if set, is called for every record after it has been replayed.
 	Visit func(s journal.Scanned) error
+	// OnPrint, if set, hears what steps print, before Visit is called for their records.
+	OnPrint func(Printed)
 
 	guard *guard
+}
+
+// Printed is what a call of print printed in a step of a cell.
+type Printed struct {
+	Record journal.Seq `json:"record"` // cell.stepped or cell.failed of the step
+	Cell   string      `json:"cell"`
+	N      uint64      `json:"n"` // of the step
+	reducer.Print
 }
 
 // Replayed is what a replay came to.
@@ -79,13 +89,22 @@ func Replay(ctx context.Context, h journal.History, cfg ReplayConfig) (*Replayed
 // it that was let go since, from record 1, which comes by that.
 func loadThrough(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, error) {
 	var visited journal.Seq
-	if visit := cfg.Visit; visit != nil {
-		cfg.Visit = func(s journal.Scanned) error {
-			if s.ID <= visited {
-				return nil
+	visit, hear := cfg.Visit, cfg.OnPrint
+	cfg.Visit = func(s journal.Scanned) error {
+		if s.ID <= visited {
+			return nil
+		}
+		visited = s.ID
+		if visit == nil {
+			return nil
+		}
+		return visit(s)
+	}
+	if hear != nil {
+		cfg.OnPrint = func(p Printed) {
+			if p.Record > visited {
+				hear(p)
 			}
-			visited = s.ID
-			return visit(s)
 		}
 	}
 	k, _, err := load(h, img, cfg)
@@ -115,6 +134,7 @@ func At(h journal.History, at journal.Seq, registry reducer.Registry) (*Moment, 
 // *reducer.MissingError the kernel is what it was before it needed that reducer.
 func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*journal.Image, error) {
 	k := newKernel(cfg.Keys, cfg.Paranoid)
+	k.onPrint = cfg.OnPrint
 	created, err := firstRecord(h)
 	if err != nil {
 		return nil, nil, err

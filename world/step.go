@@ -61,6 +61,13 @@ func (k *kernel) reduce(c *cell, x *mail) error {
 		Seed:   reducer.Seed{World: k.seed, Cell: c.id, Step: c.n + 1},
 		Bounds: k.rules.guard.stepBounds(),
 	}
+	if hear := k.onPrint; hear != nil {
+		at := Printed{Record: k.last + 1, Cell: c.name, N: c.n + 1}
+		k.in.OnPrint = func(p reducer.Print) {
+			at.Print = p
+			hear(at)
+		}
+	}
 	k.out.Reset()
 	if k.paranoid {
 		if err := k.reduceTwice(rule); err != nil {
@@ -81,6 +88,7 @@ func (k *kernel) reduceTwice(rule *reducerRule) error {
 	in := k.in
 	in.State = bytes.Clone(in.State)
 	in.Event.Data = bytes.Clone(in.Event.Data)
+	in.OnPrint = nil // once is enough
 	var first reducer.Output
 	errFirst := rule.impl.Reduce(&in, &first)
 	err := rule.impl.Reduce(&k.in, &k.out)

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -166,7 +167,12 @@ const (
 // Resolve takes a person's decision about a parked intent or one in doubt, and
 // returns its record. It is durable on return; an *InputError says why it was refused.
 func (w *World) Resolve(ctx context.Context, b journal.Resolved) (journal.Seq, error) {
-	return w.synced(w.input(ctx, func() error { return w.resolveOne(b) }))
+	return w.synced(w.input(ctx, func() error {
+		if err := w.addParams(&b); err != nil {
+			return err
+		}
+		return w.resolveOne(b)
+	}))
 }
 
 // ResolveAll takes a person's decisions about several intents as one input: whatever ends
@@ -176,8 +182,19 @@ func (w *World) Resolve(ctx context.Context, b journal.Resolved) (journal.Seq, e
 func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved) (refused []error, err error) {
 	refused = make([]error, len(all))
 	_, err = w.synced(w.input(ctx, func() error {
-		for i := range all {
-			err := w.resolveOne(all[i])
+		bodies := slices.Clone(all)
+		for i := range bodies { // before anything is decided: what cannot be read would leave a part
+			err := w.addParams(&bodies[i])
+			if archived := (*journal.ArchivedError)(nil); err != nil && !errors.Is(err, journal.ErrRedacted) && !errors.As(err, &archived) {
+				return err
+			}
+			refused[i] = err
+		}
+		for i := range bodies {
+			if refused[i] != nil {
+				continue
+			}
+			err := w.resolveOne(bodies[i])
 			if input := (*InputError)(nil); err != nil && !errors.As(err, &input) {
 				return err
 			}
@@ -192,12 +209,17 @@ func (w *World) resolveOne(b journal.Resolved) error {
 	if ByVerifier(b.Actor) {
 		return refuse(ErrNoReason, "actor", "%q is the name of a verifier: say who decides", b.Actor)
 	}
+	return w.k.resolve(b)
+}
+
+// addParams gives a decision that has what failed asked for again the params of that. What
+// has ended keeps none in memory: they are in the record that made it, which is durable, as
+// an input came since.
+func (w *World) addParams(b *journal.Resolved) error {
 	e := w.k.ledger.Entry(b.Key)
-	if e == nil || !endedInFailure(e, &b) || len(b.Payload) > 0 {
-		return w.k.resolve(b)
+	if e == nil || !endedInFailure(e, b) || len(b.Payload) > 0 {
+		return nil
 	}
-	// What has ended keeps no params in memory: they are in the record that made it, which is
-	// durable, as an input came since.
 	body, err := journal.ReadBody(w.cfg.History, journal.Seq(e.Emitted))
 	if err != nil {
 		return err
@@ -207,7 +229,7 @@ func (w *World) resolveOne(b journal.Resolved) error {
 		return fmt.Errorf("world: record #%d made no intent", e.Emitted)
 	}
 	b.Payload = made.Params
-	return w.k.resolve(b)
+	return nil
 }
 
 // ConfirmByHand takes a person's word that a recorded result holds which its

@@ -120,10 +120,12 @@ no harm if it is done twice.
 One that failed for good is asked for again, by an intent of its own in its place: the
 gate judges it anew, and its cell is told of it under the same tag, after what it was told
 of the failure. What may have happened all the same needs somebody who looked: intent
-resolve --not-executed. By --cell, --kind and --since only those in doubt are meant.
+resolve --not-executed. By --cell, --kind and --since those in doubt are meant, and with
+--state failed those that failed for good and were not asked for again.
 
 Exit code 4 if the gate denies it now.`
-	cmd.Example = `  worldctl intent retry 9f86d081884c --reason "a second mail does no harm"`
+	cmd.Example = `  worldctl intent retry 9f86d081884c --reason "a second mail does no harm"
+  worldctl intent retry --state failed --kind 'mail.*' --reason "the server is back"`
 	x.how = journal.RetryAnyway
 	return cmd
 }
@@ -158,7 +160,7 @@ with an answer to each by its name. intent deny ends the intent instead.`
 
 // newDecideCommand makes a command that decides about an intent.
 func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
-	x := new(choice)
+	x, by := new(choice), "--cell, --kind or --since"
 	cmd := &cobra.Command{
 		Use:   verb + " KEY",
 		Short: short,
@@ -171,7 +173,7 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			case verb == "edit" && len(args) == 0:
 				return usagef("worldctl intent list --state parked", "intent edit needs a KEY")
 			case filtered == (len(args) == 1):
-				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by --cell, --kind or --since", verb)
+				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by "+by, verb)
 			case filtered && x.paramsHash != "":
 				return usagef("leave --params-hash away", "--params-hash is of one intent")
 			}
@@ -186,7 +188,11 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 	if verb != "confirm" && verb != "edit" && verb != "answer" {
 		cmd.Use = verb + " [KEY]"
 		addFilter(cmd, &x.filter)
-		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that --cell, --kind and --since select: without it they are listed")
+		if verb == "retry" || verb == "resolve" {
+			by = "--cell, --kind, --since or --state"
+			cmd.Flags().StringVar((*string)(&x.filter.State), "state", "", "only those in `STATE`: in_doubt, or failed; those in doubt if not given")
+		}
+		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that are selected: without it they are listed")
 	}
 	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`")
 	cmd.Flags().StringVar(&x.as, "as", "", "who decides: `NAME`; your login if not given")
@@ -244,7 +250,7 @@ var errNotYet = errors.New("nothing is decided")
 // decideAll has the world take one decision about all intents that a filter selects, as one
 // durable batch, or lists them.
 func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
-	b := journal.Resolved{How: x.how, Reason: x.reason}
+	b := journal.Resolved{Reason: x.reason}
 	var err error
 	if b.Actor, err = c.actor(x.as); err != nil {
 		return err
@@ -254,13 +260,12 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 			return err
 		}
 	}
-	entries, err := recordsOf(lw).Undecided(x.how, x.filter)
-	if err != nil {
-		return err
-	}
-	a, err := recordsOf(lw).Preview(entries)
-	if x.yes && err == nil {
-		a, err = recordsOf(lw).DecideAll(ctx, entries, b)
+	batch := view.Batch{How: x.how, Filter: x.filter}
+	var a *view.DecidedAll
+	if x.yes {
+		a, err = recordsOf(lw).DecideAll(ctx, batch, b)
+	} else {
+		a, err = recordsOf(lw).Preview(batch)
 	}
 	if err != nil {
 		return err

@@ -52,6 +52,9 @@ func (c *cli) showIntent(a *view.Intent) {
 	if a.For != nil {
 		facts = append(facts, [2]any{"compensates", *a.For})
 	}
+	if a.Instead != nil {
+		facts = append(facts, [2]any{"in its place", *a.Instead})
+	}
 	if a.InsteadOf != nil {
 		facts = append(facts, [2]any{"instead of", *a.InsteadOf})
 	}

@@ -3,6 +3,8 @@ package worldctl
 import (
 	"context"
 	"fmt"
+	"iter"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -18,19 +20,26 @@ func newWhyCommand(c *cli) *cobra.Command {
 		Long: `Follow a record's causes back to the input they began with, the record itself
 first. An answer of the outside is followed to the permit of its attempt and the
 intent that asked for it, a person's decision to what it was about. RECORD is 20 or
-#20, or any other moment: its last record.`,
+#20, or any other moment: its last record.
+
+With --verbose the steps among them are taken again, from what the journal holds, and
+what their reducers print is shown. Where a payload that this needs was redacted, it says so.`,
 		Example: `  worldctl why 20
-  worldctl why head
+  worldctl why head -v
   worldctl why '#20' -o json`,
 		Args:        args(1, 1),
 		Annotations: map[string]string{takesMoments: "yes"},
-		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 			e, err := t.EntryAt(args[0])
 			if err != nil {
 				return err
 			}
-			return list(c, "why", "records", t.Causes(e), columns[*view.Entry]{
+			causes := t.Causes(e)
+			if c.verbose {
+				causes = c.printed(ctx, t.Journal, causes)
+			}
+			return list(c, "why", "records", causes, columns[*view.Entry]{
 				header: table.Row{"record", "tick", "kind", "what"},
 				plain:  true,
 				whole:  true,
@@ -39,9 +48,36 @@ intent that asked for it, a person's decision to what it was about. RECORD is 20
 					if err != nil {
 						what = err.Error()
 					}
+					what = strings.Join(append([]string{what}, e.PrintedLines()...), "\n  ")
 					return table.Row{fmt.Sprintf("#%d", e.ID), e.Time, e.Kind, what}
 				},
 			})
 		}),
+	}
+}
+
+// printed takes the steps among some records again, to show what they print.
+func (c *cli) printed(ctx context.Context, j view.Journal, records iter.Seq2[*view.Entry, error]) iter.Seq2[*view.Entry, error] {
+	var entries []*view.Entry
+	var end error
+	for e, err := range records {
+		if err != nil {
+			end = err
+			break
+		}
+		entries = append(entries, e)
+	}
+	if err := j.TakeAgain(ctx, entries); err != nil {
+		c.note("what the steps printed is not known: %s", visible(err.Error(), ""))
+	}
+	return func(yield func(*view.Entry, error) bool) {
+		for _, e := range entries {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if end != nil {
+			yield(nil, end)
+		}
 	}
 }

@@ -82,7 +82,7 @@ func (m *meter) addFunctions(add func(string, builtin)) {
 	add("list", m.list)
 	add("max", m.extreme(syntax.GT))
 	add("min", m.extreme(syntax.LT))
-	add("print", noPrint)
+	add("print", m.print)
 	add("range", m.library("range", m.beforeRange))
 	add("repr", one(func(v starlark.Value) (starlark.Value, error) { return m.text(v, true) }))
 	add("reversed", one(m.reversed))
@@ -257,9 +257,4 @@ func (m *meter) fail(
 		}
 	}
 	return nil, errors.New(msg.String())
-}
-
-// noPrint is print: a reducer has nobody to print for.
-func noPrint(*starlark.Thread, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error) {
-	return starlark.None, nil
 }

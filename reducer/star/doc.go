@@ -40,7 +40,7 @@
 // # The language
 //
 // Starlark as go.starlark.net has it, with sets, while loops and recursion. print
-// does nothing. Added are math.floor, math.ceil, math.round
+// has no effect but that of Input.OnPrint. Added are math.floor, math.ceil, math.round
 // (half away from zero), math.sqrt, json.encode and json.decode(text, default).
 // Different are:
 //

@@ -133,6 +133,7 @@ func (e migrator) Migrate(in *reducer.Input, out *reducer.Output) (err error) {
 	limits := in.Limits.WithDefaults()
 	e.resetMeter(limits, in.Bounds)
 	defer func() { out.Gas = e.thread.Steps }()
+	e.listen(in.OnPrint)
 	state, err := e.dec.decode("state", in.State)
 	if err != nil {
 		return e.failure(err)
@@ -158,6 +159,7 @@ func (e *engine) Reduce(in *reducer.Input, out *reducer.Output) (err error) {
 	limits := in.Limits.WithDefaults()
 	e.resetMeter(limits, in.Bounds)
 	defer func() { out.Gas = e.thread.Steps }()
+	e.listen(in.OnPrint)
 	e.ctx.bind(in, out, limits)
 	defer e.ctx.unbind()
 	state, err := e.dec.decode("state", in.State)

@@ -57,6 +57,8 @@ type meter struct {
 	memory uint64
 	over   error // the first limit exceeded; it is what the step fails with
 
+	listener listener
+
 	bounds reducer.Bounds      // of whoever runs the step
 	beyond *reducer.BoundError // what spent gas means; nil: that the limit is exceeded
 	heavy  *reducer.BoundError // likewise, of memory

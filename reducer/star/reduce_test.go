@@ -274,12 +274,6 @@ func TestModules(t *testing.T) {
 	require.Equal(t, `["{\"a\":\"é\\n\",\"b\":[1,1.0,null]}",{"x":[12345678901234567890,1.5]},3]`, got)
 }
 
-func TestPrintIsDiscarded(t *testing.T) {
-	got, err := eval(t, "    print(\"x\", [1])\n    return 1\n")
-	require.NoError(t, err)
-	require.Equal(t, "1", got)
-}
-
 // TestLibraryPanicsFailTheStep: the step of a sliced range can overflow to 0,
 // which the library takes for a mistake of its caller.
 func TestLibraryPanicsFailTheStep(t *testing.T) {

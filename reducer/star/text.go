@@ -30,10 +30,10 @@ func (m *meter) text(v starlark.Value, quoted bool) (starlark.Value, error) {
 		return nil, err
 	}
 	var out string
-	if b, ok := v.(starlark.Bytes); ok && !quoted {
-		out = string([]rune(string(b))) // each byte that is no text becomes U+FFFD
-	} else {
+	if quoted {
 		out = v.String()
+	} else {
+		out = printed(v)
 	}
 	return starlark.String(out), m.room("string", uint64(len(out)))
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -54,15 +53,12 @@ func (c *call) decideAs(how journal.Resolution) error {
 	if err != nil {
 		return err
 	}
-	b := journal.Resolved{How: how, Params: e.Params, Reason: req.Reason}
+	b := journal.Resolved{Params: e.Params, Reason: req.Reason}
 	if err := bind(&b, req.ParamsHash); err != nil {
 		return err
 	}
-	switch {
-	case req.Reuse && how != journal.Approve:
-		return badRequest("reuse", "only an approval can reuse a result")
-	case req.Reuse:
-		b.How = world.Reuse
+	if b.How, err = reuses(how, req.Reuse); err != nil {
+		return err
 	}
 	return c.decide(e, b)
 }
@@ -110,17 +106,9 @@ func resolveIntent(c *call) error {
 	if err != nil {
 		return err
 	}
-	b := journal.Resolved{How: journal.NotExecuted, Params: e.Params, Reason: req.Reason}
-	if b.Payload, err = dataOf("payload", req.Payload); err != nil {
+	b := journal.Resolved{Params: e.Params, Reason: req.Reason}
+	if b.How, b.Payload, err = happened(req.Executed, req.Payload); err != nil {
 		return err
-	}
-	switch {
-	case req.Executed == nil:
-		return badRequest("executed", "say whether it happened: true or false")
-	case *req.Executed:
-		b.How = journal.Executed
-	case len(b.Payload) > 0:
-		return badRequest("payload", "what did not happen has none")
 	}
 	return c.decide(e, b)
 }

@@ -62,6 +62,10 @@ func routes() []route {
 
 		{method: post, path: ofWorld + "/cell/resume", scope: ScopeApprove, answer: resumeCell},
 		{method: post, path: ofWorld + "/cell/skip", scope: ScopeApprove, answer: skipCell},
+		{method: post, path: ofWorld + "/intents/approve", scope: ScopeApprove, answer: approveIntents},
+		{method: post, path: ofWorld + "/intents/deny", scope: ScopeApprove, answer: denyIntents},
+		{method: post, path: ofWorld + "/intents/retry", scope: ScopeApprove, answer: retryIntents},
+		{method: post, path: ofWorld + "/intents/resolve", scope: ScopeApprove, answer: resolveIntents},
 		{method: post, path: ofWorld + "/intents/{key}/approve", scope: ScopeApprove, answer: approveIntent},
 		{method: post, path: ofWorld + "/intents/{key}/deny", scope: ScopeApprove, answer: denyIntent},
 		{method: post, path: ofWorld + "/intents/{key}/confirm", scope: ScopeApprove, answer: confirmIntent},

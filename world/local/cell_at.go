@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -17,6 +18,19 @@ func (lw *World) CellAt(cell reducer.Cell, at journal.Seq) (v world.CellView, fo
 		return v, false, err
 	}
 	return world.CellAt(lw.store, known, cell, at, lw.opts.Reducers)
+}
+
+// PrintsOf returns what steps print, of the records that hold their ends, ascending: it
+// takes them again. The world goes on meanwhile.
+func (lw *World) PrintsOf(ctx context.Context, steps []journal.Seq) ([]world.Printed, error) {
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	known, err := lw.landmarks(steps[len(steps)-1])
+	if err != nil {
+		return nil, err
+	}
+	return world.PrintsOf(ctx, lw.store, known, steps, lw.opts.Reducers)
 }
 
 // UnitEnd returns the last record of what was written at once with a record. The

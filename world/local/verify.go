@@ -111,6 +111,16 @@ func (lw *World) Replay(ctx context.Context, to journal.Seq, progress func(done 
 	return lw.ReplayFrom(ctx, 0, to, progress)
 }
 
+// Prints recomputes the world from record 1 and has what its steps print heard, in their
+// order: no journal holds it. The error is that of Replay. The world must not be used by
+// what hears it.
+func (lw *World) Prints(ctx context.Context, hear func(world.Printed)) error {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	_, err := world.Replay(ctx, lw.store, world.ReplayConfig{Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, OnPrint: hear})
+	return err
+}
+
 // verifyKeys returns the keys that receipts are verified with, or nil.
 func (lw *World) verifyKeys() *receipt.Keyring {
 	if lw.keys.CanSign() {

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"context"
 	"slices"
 	"strings"
 
@@ -9,7 +8,6 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // Decision is what the gate decided about an intent. One that a person approved is
@@ -142,39 +140,6 @@ type Decided struct {
 	Instead    *Instead           `json:"instead"` // what is asked for in its place; null: nothing is
 }
 
-// Instead is an intent that a person has asked for in the place of another one.
-type Instead struct {
-	Key   receipt.Key   `json:"key"`
-	State receipt.State `json:"state"`
-	Why   string        `json:"why"` // of the state
-}
-
-// instead returns what is asked for in the place of an intent, as things are; nil: nothing is.
-func (j Journal) instead(of *receipt.Entry) (*Instead, error) {
-	for _, e := range j.Ledger() {
-		if step, ok := world.InPlaceOf(e.Intent.Step); ok && step == of.Intent.Step && !e.Abandoned {
-			line, err := j.IntentLine(&e)
-			return &Instead{e.Intent.Key, e.State, line.Reason}, err
-		}
-	}
-	return nil, nil
-}
-
-// insteadOf returns the intent in the place of which another one is asked for; nil: it is in
-// no other's.
-func (j Journal) insteadOf(e *receipt.Entry) *receipt.Key {
-	step, ok := world.InPlaceOf(e.Intent.Step)
-	if !ok {
-		return nil
-	}
-	for _, of := range j.Ledger() {
-		if of.Intent.Step == step {
-			return &of.Intent.Key
-		}
-	}
-	return nil
-}
-
 // Decided returns what a decision has come to.
 func (j Journal) Decided(b *journal.Resolved) (*Decided, error) {
 	e, _ := j.LedgerEntry(b.Key)
@@ -190,78 +155,6 @@ func (j Journal) Decided(b *journal.Resolved) (*Decided, error) {
 		Instead: instead, Key: b.Key, Cell: line.Cell, Kind: line.Kind, How: b.How, Actor: b.Actor, Reason: b.Reason,
 		ParamsHash: e.Params, State: e.State, Why: line.Reason,
 	}, nil
-}
-
-// DecidedAll is what became of the intents that a person has decided about at once, or
-// would.
-type DecidedAll struct {
-	Done    bool              `json:"done"`    // false: it is what would be decided
-	Intents []IntentLine      `json:"intents"` // that are decided, as they are now
-	Refused []RefusedDecision `json:"refused"`
-}
-
-// RefusedDecision is an intent about which nothing was decided, and why.
-type RefusedDecision struct {
-	Key    receipt.Key `json:"key"`
-	Reason string      `json:"reason"`
-}
-
-// Undecided returns the intents about which a decision would be, of those that a filter
-// selects, whatever its state.
-func (j Journal) Undecided(how journal.Resolution, f IntentFilter) ([]receipt.Entry, error) {
-	f.State = receipt.StateInDoubt
-	if how == journal.Approve || how == journal.Disapprove || how == world.Reuse {
-		f.State = receipt.StateParked
-	}
-	entries, err := j.Selected(f)
-	if how != journal.Disapprove { // what asks something is answered one by one
-		entries = slices.DeleteFunc(entries, func(e receipt.Entry) bool { return e.NeedsInput() })
-	}
-	return entries, err
-}
-
-// Preview returns what DecideAll would decide about.
-func (j Journal) Preview(entries []receipt.Entry) (*DecidedAll, error) {
-	a := &DecidedAll{Intents: []IntentLine{}, Refused: []RefusedDecision{}}
-	lines, err := j.IntentLines(entries)
-	for i := 0; err == nil && i < len(entries); i++ {
-		var line IntentLine
-		line, err = lines.Line(entries[i])
-		a.Intents = append(a.Intents, line)
-	}
-	return a, err
-}
-
-// DecideAll takes one decision about intents, as one durable batch: b says what, who and
-// why, and is bound to the params that each has.
-func (j Journal) DecideAll(ctx context.Context, entries []receipt.Entry, b journal.Resolved) (*DecidedAll, error) {
-	all := make([]journal.Resolved, len(entries))
-	for i := range entries {
-		all[i] = b
-		all[i].Key, all[i].Params = entries[i].Intent.Key, entries[i].Params
-	}
-	refused, err := j.Local.DecideAll(ctx, all)
-	if err != nil {
-		return nil, err
-	}
-	var taken []receipt.Entry
-	for i := range entries {
-		if refused[i] == nil {
-			now, _ := j.LedgerEntry(entries[i].Intent.Key)
-			taken = append(taken, now)
-		}
-	}
-	a, err := j.Preview(taken)
-	if err != nil {
-		return nil, err
-	}
-	a.Done = true
-	for i, why := range refused {
-		if why != nil {
-			a.Refused = append(a.Refused, RefusedDecision{entries[i].Intent.Key, why.Error()})
-		}
-	}
-	return a, nil
 }
 
 // Denied reports whether the gate denies now what was approved.

@@ -158,6 +158,8 @@ func faultsOfInput() []Fault {
 		{is(world.ErrMayBeDone), "may-have-happened", conflict, ExitFailed, ""},
 		{is(world.ErrNoBudget), "no-budget", forbidden, ExitDenied, ""},
 		{is(ErrState), "malformed", http.StatusBadRequest, ExitUsage, StateNames()},
+		{is(ErrNoFilter, ErrStateDecides), "malformed", http.StatusBadRequest, ExitUsage, ""},
+		{is(ErrOtherIntents), "other-intents", conflict, ExitConflict, ""},
 		{is(ErrOrder, ErrKind, ErrPrefix, ErrKeys), "", 0, ExitUsage, ""},
 		{is(world.ErrConfirmationRequired), "", 0, ExitUndecided, ""},
 		{is(world.ErrNotParked), "not-parked", conflict, ExitFailed, ""},

@@ -42,6 +42,7 @@ type Intent struct {
 	Reserved   receipt.Cost    `json:"reserved"`    // of budgets
 	Deadline   manifest.Tick   `json:"deadline"`    // the tick at which it is denied if it is parked; 0: none
 	For        *receipt.Key    `json:"for"`         // the intent that it makes up for; null: none
+	Instead    *receipt.Key    `json:"instead"`     // the intent that a person has asked for in its place; null: none
 	InsteadOf  *receipt.Key    `json:"instead_of"`  // the intent in the place of which a person has asked for it; null: none
 	Repeats    *receipt.Key    `json:"repeats"`     // what a rollback left behind and it equals; null: nothing
 	Reused     bool            `json:"reused"`      // it was not performed: what it repeats is its result
@@ -153,6 +154,9 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 		Reserved: e.Reserved, Deadline: deadlineOf(e), For: e.For, InsteadOf: j.insteadOf(e), Repeats: e.Repeats, Reused: e.Reused,
 		Emitted: journal.Seq(e.Emitted), Started: journal.Seq(e.Started), Finished: journal.Seq(e.Finished),
 	}
+	if in := j.places()[e.Intent.Step]; in != nil {
+		a.Instead = &in.Intent.Key
+	}
 	if a.Asks, err = asksOf(e); err != nil {
 		return nil, err
 	}
@@ -234,6 +238,8 @@ type IntentLines struct {
 
 	waits   map[receipt.Key]world.Wait // why some are not attempted; nil: nobody has asked yet
 	budgets []world.BudgetView
+
+	inPlace map[receipt.StepID]*receipt.Entry // what is asked for in the place of some; nil: nobody has asked yet
 }
 
 // IntentLines returns what makes lines of some entries of the ledger. It reads the
@@ -399,6 +405,13 @@ func (r *IntentLines) explainEnd(line *IntentLine, e *receipt.Entry) error {
 		line.Reason = "its compensation is under way"
 	case e.Outcome == receipt.OutcomeCompensated:
 		line.Reason = "it was compensated"
+	case e.State == receipt.StateFailed:
+		if r.inPlace == nil {
+			r.inPlace = r.places()
+		}
+		if in := r.inPlace[e.Intent.Step]; in != nil {
+			line.Reason += "; " + Short(in.Intent.Key) + " is asked for in its place"
+		}
 	}
 	return nil
 }

@@ -26,6 +26,8 @@ type Record struct {
 	Payload  journal.Body  `json:"payload"`
 	Raw      []byte        `json:"raw"`                // the stored bytes; prints as base64
 	Redacted bool          `json:"redacted,omitempty"` // then there is no payload
+
+	Printed []reducer.Print `json:"printed,omitempty"` // by the step, where it was taken again; see TakeAgain
 }
 
 // Entry is one record with its payload decoded.
@@ -33,11 +35,13 @@ type Entry struct {
 	journal.Record
 	Raw  []byte
 	Body journal.Body // nil where the payload was redacted
+
+	Printed []reducer.Print // see TakeAgain
 }
 
 // View returns the entry as it is shown.
 func (e *Entry) View() Record {
-	return Record{e.ID, e.Time, e.Kind, e.CausedBy, e.Body, e.Raw, e.Body == nil}
+	return Record{e.ID, e.Time, e.Kind, e.CausedBy, e.Body, e.Raw, e.Body == nil, e.Printed}
 }
 
 // MarshalJSON makes an entry print as it is shown, not as its Record.

@@ -1,0 +1,103 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/api"
+)
+
+// decidedAll is what a client reads of a decision about several intents.
+type decidedAll struct {
+	Done    bool     `json:"done"`
+	Digest  string   `json:"digest"`
+	Intents []intent `json:"intents"`
+	More    int      `json:"more"`
+	Refused []struct {
+		Reason string `json:"reason"`
+	} `json:"refused"`
+}
+
+// TestWhatWasListedIsDecidedAtOnce and nothing else: without a digest nothing is, and with that
+// of another list neither.
+func TestWhatWasListedIsDecidedAtOnce(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Page: 3}})
+	const path = "/api/worlds/w/intents/"
+	ask := func(from, to int) {
+		for i := from; i < to; i++ {
+			s.post("/api/worlds/w/events", act(fmt.Sprint("a", i), map[string]any{"effect": "tool.b", "param": "wait"}))
+		}
+		s.post("/api/worlds/w/step", map[string]any{"ticks": 2})
+	}
+	parked := func() int { return len(ok[intents](s.get("/api/worlds/w/intents?state=parked&limit=3")).Intents) }
+	ask(0, 2)
+	filter := map[string]any{"kind": "tool.*", "reason": "so"}
+	list := ok[decidedAll](s.post(path+"approve", filter))
+	require.False(t, list.Done)
+	require.Len(t, list.Intents, 2)
+	require.Zero(t, list.More)
+	require.Equal(t, 2, parked(), "nothing was decided")
+
+	ask(2, 4)
+	filter["digest"] = list.Digest
+	s.post(path+"approve", filter).problem(http.StatusConflict, "other-intents")
+	s.post(path+"deny", map[string]any{"cell": "bot/a0", "digest": list.Digest}).problem(http.StatusConflict, "other-intents")
+	require.Equal(t, 3, parked(), "a page of four")
+
+	delete(filter, "digest")
+	list = ok[decidedAll](s.post(path+"deny", filter))
+	require.Len(t, list.Intents, 3, "no more than a page at once")
+	require.Equal(t, 1, list.More)
+	filter["digest"] = list.Digest
+	done := ok[decidedAll](s.post(path+"deny", filter))
+	require.True(t, done.Done)
+	require.Equal(t, list.Digest, done.Digest)
+	require.Len(t, done.Intents, 3)
+	for _, in := range done.Intents {
+		require.Equal(t, receipt.StateDenied, in.State)
+	}
+	require.Equal(t, 1, parked())
+	require.Contains(t, done.Intents[0].Reason, "ada: so")
+	s.post(path+"deny", filter).problem(http.StatusConflict, "other-intents")
+}
+
+// TestBatchesAreChecked as single decisions are.
+func TestBatchesAreChecked(t *testing.T) {
+	s := lived(t)
+	const path = "/api/worlds/w/intents/"
+	s.post(path+"approve", map[string]any{"reason": "all"}).problem(http.StatusBadRequest, "malformed")
+	s.post(path+"approve", map[string]any{"state": "failed"}).problem(http.StatusBadRequest, "malformed")
+	s.post(path+"approve", map[string]any{"kind": "*", "digest": "beef"}).problem(http.StatusBadRequest, "malformed")
+	s.post(path+"deny", map[string]any{"kind": "*", "reuse": true}).problem(http.StatusBadRequest, "malformed")
+	s.post(path+"resolve", map[string]any{"kind": "*"}).problem(http.StatusBadRequest, "malformed")
+	s.post(path+"resolve", map[string]any{"kind": "*", "executed": false, "payload": 1}).problem(http.StatusBadRequest, "malformed")
+	s.do(s.as("reader", s.request("POST", path+"approve", map[string]any{"kind": "*"}))).problem(http.StatusForbidden, "scope")
+	s.do(s.as("other", s.request("POST", path+"approve", map[string]any{"kind": "*"}))).problem(http.StatusNotFound, "not-found")
+}
+
+// TestWhatFailedIsTriedAgainAtOnce if the filter says that it is meant, and once.
+func TestWhatFailedIsTriedAgainAtOnce(t *testing.T) {
+	s := lived(t)
+	const path = "/api/worlds/w/intents/"
+	require.Empty(t, ok[decidedAll](s.post(path+"retry", map[string]any{"kind": "*"})).Intents, "none is in doubt")
+	filter := map[string]any{"kind": "*", "state": "failed"}
+	list := ok[decidedAll](s.post(path+"retry", filter))
+	require.Len(t, list.Intents, 1)
+	filter["digest"] = list.Digest
+	done := ok[decidedAll](s.post(path+"retry", filter))
+	require.Empty(t, done.Intents, "why is it tried again?")
+	require.Len(t, done.Refused, 1)
+	filter["reason"] = "it is mended"
+	done = ok[decidedAll](s.post(path+"retry", filter))
+	require.Len(t, done.Intents, 1)
+	require.Contains(t, done.Intents[0].Reason, "is asked for in its place")
+	failed := ok[map[string]any](s.get(path + done.Intents[0].Key))
+	next := ok[map[string]any](s.get(path + failed["instead"].(string)))
+	require.Equal(t, done.Intents[0].Key, next["instead_of"])
+	delete(filter, "digest")
+	require.Empty(t, ok[decidedAll](s.post(path+"retry", filter)).Intents, "it is asked for")
+}

@@ -1,0 +1,160 @@
+package view
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// Why nothing can be decided about several intents at once.
+var (
+	ErrNoFilter     = errors.New("which intents? Select them by cell, kind, since or state")
+	ErrStateDecides = errors.New("no such decision is about intents in that state")
+	ErrOtherIntents = errors.New("the intents are others by now than those that were listed")
+)
+
+// Batch says what a person decides about several intents at once, and about which.
+type Batch struct {
+	How    journal.Resolution
+	Filter IntentFilter
+	Digest journal.Hash // of a DecidedAll: only if the filter selects the same still; zero: whichever they are
+	Most   int          // decided about at once; 0: all
+	Bytes  int          // that their params have together, but for the first; 0: any number
+}
+
+// DecidedAll is what became of the intents that a person has decided about at once, or
+// would.
+type DecidedAll struct {
+	Done    bool              `json:"done"`    // false: it is what would be decided
+	Digest  journal.Hash      `json:"digest"`  // of the decision, the intents that are meant, and their attempts
+	Intents []IntentLine      `json:"intents"` // that are decided, as they are now
+	More    int               `json:"more"`    // that the filter selects, beyond what is decided at once
+	Refused []RefusedDecision `json:"refused"`
+
+	entries []receipt.Entry // that are meant
+}
+
+// RefusedDecision is an intent about which nothing was decided, and why.
+type RefusedDecision struct {
+	Key    receipt.Key `json:"key"`
+	Reason string      `json:"reason"`
+}
+
+// undecided returns the intents about which a decision would be, of those that a filter
+// selects: what failed for good only where the filter says so. The error is ErrNoFilter,
+// ErrStateDecides, or that of Selected.
+func (j Journal) undecided(how journal.Resolution, f IntentFilter) ([]receipt.Entry, error) {
+	want, failed := receipt.StateInDoubt, false
+	switch how { //nolint:exhaustive // an answer, and an edit, is about one
+	case journal.Approve, journal.Disapprove, world.Reuse:
+		want = receipt.StateParked
+	case journal.RetryAnyway, journal.NotExecuted:
+		failed = f.State == receipt.StateFailed
+	}
+	switch {
+	case f == IntentFilter{}:
+		return nil, ErrNoFilter
+	case f.State == "":
+		f.State = want
+	case f.State != want && !failed:
+		return nil, &world.InputError{Err: ErrStateDecides, Field: "state", Rule: fmt.Sprintf("%s is about those that are %s", how, want)}
+	}
+	entries, err := j.Selected(f)
+	if err != nil {
+		return nil, err
+	}
+	places := j.places()
+	return slices.DeleteFunc(entries, func(e receipt.Entry) bool {
+		next := places[e.Intent.Step]
+		askedAgain := next != nil && next.State != receipt.StateDenied
+		asks := how != journal.Disapprove && e.NeedsInput() // which is answered one by one
+		return asks || failed && (askedAgain || e.Abandoned || e.For != nil || e.Outcome == receipt.OutcomeCompensated)
+	}), nil
+}
+
+// Preview returns what DecideAll would decide about.
+func (j Journal) Preview(b Batch) (*DecidedAll, error) {
+	entries, err := j.undecided(b.How, b.Filter)
+	if err != nil {
+		return nil, err
+	}
+	a := &DecidedAll{Intents: []IntentLine{}, Refused: []RefusedDecision{}}
+	lines, err := j.IntentLines(entries)
+	if err != nil {
+		return nil, err
+	}
+	bytes := 0
+	for i := range entries {
+		line, err := lines.Line(entries[i])
+		if err != nil {
+			return nil, err
+		}
+		bytes += len(line.Params)
+		if b.Most > 0 && i == b.Most || b.Bytes > 0 && i > 0 && bytes > b.Bytes {
+			a.More = len(entries) - i
+			entries = entries[:i]
+			break
+		}
+		a.Intents = append(a.Intents, line)
+	}
+	a.entries, a.Digest = entries, digestOf(b.How, entries)
+	return a, nil
+}
+
+// digestOf covers a decision and the intents that it is about, with the attempts that were
+// made of them. Their keys cover all that they ask for.
+func digestOf(how journal.Resolution, entries []receipt.Entry) journal.Hash {
+	text := []byte(how)
+	for i := range entries {
+		text = append(text, 0)
+		text = append(text, entries[i].Intent.Key.Hash[:]...)
+		text = binary.BigEndian.AppendUint64(text, entries[i].Attempt)
+	}
+	return canon.Sum(text)
+}
+
+// DecideAll takes one decision about several intents, as one durable batch: d says who and
+// why, and what they are told; it is bound to the params that each has. The error is that of
+// Preview, or ErrOtherIntents.
+func (j Journal) DecideAll(ctx context.Context, b Batch, d journal.Resolved) (*DecidedAll, error) {
+	a, err := j.Preview(b)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.Digest != journal.Hash{} && b.Digest != a.Digest:
+		return nil, &world.InputError{Err: ErrOtherIntents, Field: "digest", Rule: fmt.Sprintf("%s, theirs is %s", b.Digest, a.Digest)}
+	}
+	all := make([]journal.Resolved, len(a.entries))
+	for i := range a.entries {
+		all[i] = d
+		all[i].How, all[i].Key, all[i].Params = b.How, a.entries[i].Intent.Key, a.entries[i].Params
+	}
+	refused, err := j.Local.DecideAll(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	a.Done, a.Intents = true, a.Intents[:0]
+	var taken []receipt.Entry
+	for i, why := range refused {
+		if why != nil {
+			a.Refused = append(a.Refused, RefusedDecision{all[i].Key, why.Error()})
+			continue
+		}
+		now, _ := j.LedgerEntry(all[i].Key)
+		taken = append(taken, now)
+	}
+	lines, err := j.IntentLines(taken)
+	for i := 0; err == nil && i < len(taken); i++ {
+		var line IntentLine
+		line, err = lines.Line(taken[i])
+		a.Intents = append(a.Intents, line)
+	}
+	return a, err
+}
