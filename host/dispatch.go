@@ -122,7 +122,7 @@ func (h *Host) Start(tasks []receipt.Task) {
 		case receipt.Forget:
 			h.forget(t)
 		case receipt.Recover:
-			h.addAnswer(h.recover(t))
+			h.recover(t)
 		case receipt.Retry:
 			h.retry(t)
 		case receipt.Withdraw: // was done first
@@ -214,15 +214,21 @@ func (h *Host) forget(t receipt.Task) {
 	}
 }
 
-func (h *Host) recover(t receipt.Task) receipt.Answer {
+// recover answers for an attempt of an earlier process. One that only asked about what
+// the outside has accepted is given back: the next one asks again. It is called with mu
+// held.
+func (h *Host) recover(t receipt.Task) {
 	a := receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work}
 	if h.log != nil {
 		a.Receipt = h.log.recover(attempt{t.Key, t.Attempt})
 	}
+	if a.Receipt == nil && h.log != nil && t.Accepted != "" && h.giveBack(&job{Task: t}) == nil {
+		return
+	}
 	if a.Receipt == nil {
 		a.Lost = "the process that performed it has ended and no result of it was stored"
 	}
-	return a
+	h.addAnswer(a)
 }
 
 // retry answers Due when the wait after a failed attempt is over.
