@@ -34,7 +34,7 @@ world's directory. At first, and whenever it or a file that it names has changed
 is made anew in a temporary directory, of the same events, each in the tick in which it
 came: under the rules as the files have them now, and under those in force. What differs
 between the two is shown: states of cells, intents and what became of them, and steps that
-fail.
+fail; and what steps print.
 
 Nothing of it touches the world until worldctl propose, and nothing outside is done. Stubs
 answer as their files are now, and what the world has recorded answers all other effects.
@@ -193,7 +193,7 @@ func (d *dev) again(ctx context.Context, dir string, changed []string) (err erro
 	}
 	defer func() { err = errors.Join(err, made.Close()) }()
 	performed = made.Is.Performed > 0
-	answer, err := view.AnewOf(made, d.limit)
+	answer, err := view.AnewOf(ctx, made, d.limit)
 	if err != nil {
 		return err
 	}
@@ -222,6 +222,7 @@ func (d *dev) show(a *view.Anew, x *local.Supposed) {
 	for _, f := range a.Failed {
 		fmt.Fprintf(d.stdout, "a step of %s fails: %s\n", f.Cell, f.Error)
 	}
+	d.showPrinted(a)
 	if a.Known != nil {
 		d.note("note: under the rules in force, too, what follows tick %d is unknown: answers came at another time than they come here", *a.Known)
 	}
@@ -230,6 +231,23 @@ func (d *dev) show(a *view.Anew, x *local.Supposed) {
 	d.noteAgain(&a.Again)
 	if a.Again.Events == 0 && a.Again.Refused == 0 {
 		d.note("note: the world has got no event yet; worldctl send sends it some")
+	}
+}
+
+// showPrinted shows what steps print, under the name of who steps.
+func (d *dev) showPrinted(a *view.Anew) {
+	if a.Before > 0 {
+		fmt.Fprintf(d.stdout, "steps print %d times before:\n", a.Before)
+	}
+	by := ""
+	for _, p := range a.Printed {
+		if p.Cell != by {
+			by = p.Cell
+			fmt.Fprintf(d.stdout, "%s prints:\n", by)
+		}
+		for _, line := range view.PrintedLines(p.Print) {
+			fmt.Fprintf(d.stdout, "  %s\n", line)
+		}
 	}
 }
 

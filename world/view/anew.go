@@ -1,11 +1,13 @@
 package view
 
 import (
+	"context"
 	"errors"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
@@ -17,7 +19,13 @@ type Anew struct {
 	*WhatIf
 	Known  *manifest.Tick `json:"known"`  // the last tick that is known of it under the rules in force; null: all is
 	Failed []FailedStep   `json:"failed"` // steps that fail in it, and not so under the rules in force
+
+	Printed []world.Printed `json:"printed"` // by its steps: the last lastPrinted
+	Before  uint64          `json:"before"`  // how often steps printed before these
 }
+
+// lastPrinted is how much of what the steps of a world print is told of.
+const lastPrinted = 100
 
 // FailedStep is a step that failed, and why, with how functions called each other.
 type FailedStep struct {
@@ -29,7 +37,7 @@ type FailedStep struct {
 // AnewOf compares what was made of a world under other rules with what was made of it under
 // those in force: where both have come to, or the end of the tick before what is unknown of
 // either. limit bounds the cells that are told of; 0: none.
-func AnewOf(m *local.MadeAnew, limit uint64) (*Anew, error) {
+func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error) {
 	known := lastKnown(m.Was)
 	compared, err := compareSupposed(m.Is, m.Was.Fork, known, limit)
 	if err != nil {
@@ -43,7 +51,7 @@ func AnewOf(m *local.MadeAnew, limit uint64) (*Anew, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Anew{WhatIf: compared, Failed: []FailedStep{}}
+	a := &Anew{WhatIf: compared, Failed: []FailedStep{}, Printed: []world.Printed{}}
 	if len(m.Was.Unanswered) > 0 {
 		a.Known = &known
 	}
@@ -55,7 +63,15 @@ func AnewOf(m *local.MadeAnew, limit uint64) (*Anew, error) {
 		}
 		a.Failed = append(a.Failed, f)
 	}
-	return a, nil
+	return a, m.Is.Fork.Prints(ctx, a.hear)
+}
+
+func (a *Anew) hear(p world.Printed) {
+	if len(a.Printed) == lastPrinted {
+		a.Printed = slices.Delete(a.Printed, 0, 1)
+		a.Before++
+	}
+	a.Printed = append(a.Printed, p)
 }
 
 // failedSteps returns the steps that failed after a record.
