@@ -240,3 +240,18 @@ func TestModulesThatCannotBeFrozen(t *testing.T) {
 		})
 	}
 }
+
+// Items that are made for a list count as memory, and so does the room for those of what
+// does not tell how long it is.
+func TestItemsThatAreMadeCountAsMemory(t *testing.T) {
+	for _, items := range []string{"elems", "codepoints", "codepoint_ords"} {
+		r := instance(t, "def reduce(ctx, state, event):\n    s = \"x\" * 1900000\n    l = []\n    while True:\n        l.append(list(s."+items+"()))\n")
+		in := input(t, "", "{}")
+		in.Limits.Gas, in.Limits.Value, in.Limits.Memory = 1<<40, 32<<20, 128<<20
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.ErrorContains(t, r.Reduce(in, new(reducer.Output)), "limits.memory")
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, in.Limits.Memory*5/4, items)
+	}
+}

@@ -2,6 +2,7 @@ package star
 
 import (
 	"fmt"
+	"slices"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -23,13 +24,24 @@ func (m *meter) collect(v starlark.Value) ([]starlark.Value, error) {
 			return nil, err
 		}
 	}
+	if m.linked && v.Type() == "string.elems" { // each is a text that is made
+		if err := m.take(uint64(n) * slotBytes); err != nil {
+			return nil, err
+		}
+	}
 	out := make([]starlark.Value, 0, n)
 	for x := range starlark.Elements(items) {
 		if len(out) >= n {
 			if err := m.slots("list", len(out)+1); err != nil {
 				return nil, err
 			}
-			n = 2*len(out) + 16 // pays for room as append makes it
+			n = 2*len(out) + 16 // pays for room as it is made
+			if m.linked {       // and, since version 3, for what is left free of it, and for items that are made
+				if err := m.take(uint64(n) * slotBytes); err != nil {
+					return nil, err
+				}
+			}
+			out = slices.Grow(out, n-len(out))
 		}
 		out = append(out, x)
 	}
