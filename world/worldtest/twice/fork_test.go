@@ -79,6 +79,7 @@ func (s *said) disown(b *bank, child *history, before map[receipt.Key]int, effec
 	for key := range child.deals {
 		s.elsewhere[key] = true
 	}
+	s.onHold = effects == journal.ForkHold
 	if effects != journal.ForkLive {
 		return
 	}

@@ -22,6 +22,7 @@ type said struct {
 	// like under another key: whoever approves it in the fork, or says there that its
 	// attempt did not happen, says that it is to be done there, too.
 	elsewhere map[receipt.Key]bool
+	onHold    bool                 // the world is a fork that asks a person about everything
 	known     map[receipt.Key]deal // of all worlds
 	parted    map[receipt.Key]int  // executions that live forks were allowed to repeat
 }
@@ -47,7 +48,7 @@ func (s *said) hear(body journal.Body, h *history, m *manifest.Manifest, id stri
 			s.keys[b.Key.External(id)] = append(s.keys[b.Key.External(id)], "a person: retry")
 		case b.How == journal.NotExecuted && s.elsewhere[b.Key]:
 			s.once(d, "a person: not executed by the fork's parent")
-		case b.How == journal.Approve && (s.elsewhere[b.Key] || slices.Contains(rules, "possible_repeat") || slices.Contains(rules, "fork_on_hold")):
+		case b.How == journal.Approve && (s.onHold || s.elsewhere[b.Key] || slices.Contains(rules, "possible_repeat")):
 			s.once(d, "a person: approve of "+strings.Join(rules, ", "))
 		}
 	case *journal.RolledBack:
