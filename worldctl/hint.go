@@ -198,7 +198,7 @@ func hintsOfRules() []hint {
 		},
 		{[]error{world.ErrClock}, "propose the clock as it is; or clock.mode simulated first, after which time goes on where something happens"},
 		{[]error{world.ErrSeed}, "leave the seed as it is; a world of the same past with another one is a fork: worldctl fork DIR --seed N"},
-		{[]error{world.ErrUnderWay}, "worldctl intent list shows what is under way, and worldctl run lets it end; or propose a change that keeps the kind"},
+		{[]error{world.ErrUnderWay}, "worldctl intent show KEY tells what it waits for, and worldctl run lets it end; or propose a change that keeps the kind"},
 		{[]error{world.ErrMigration}, "nothing has changed: correct migrate in the reducer's code, and worldctl propose that"},
 	}
 }
