@@ -215,7 +215,7 @@ func hintsOfEffects() []hint {
 		{[]error{world.ErrNoRepeat}, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"},
 		{[]error{world.ErrMayBeDone}, "look at the outside: worldctl intent resolve KEY --not-executed --reason TEXT says that it did not happen, and asks for it again"},
 		{[]error{world.ErrNoReason}, "say why: --reason TEXT"},
-		{[]error{errParked}, "worldctl tail --kind cell.failed tells why; then worldctl cell resume CELL or worldctl cell skip CELL"},
+		{[]error{errParked}, "worldctl cell show CELL tells why; then worldctl cell resume CELL or worldctl cell skip CELL"},
 	}
 }
 
