@@ -39,10 +39,10 @@ func (l *line) likenessOf(e *receipt.Entry) likeness {
 	return of
 }
 
-// waitsAlike reports whether an older intent waits that one is like. There may be
-// thousands, and the outside ends one after the other.
+// waitsAlike reports whether an older intent waits that one is like, which needs
+// anything. There may be thousands, and the outside ends one after the other.
 func (l *line) waitsAlike(e *receipt.Entry) bool {
-	return len(l.waits) > 0 && l.waits[l.likenessOf(e)]
+	return len(l.waits) > 0 && e.Accepted() == "" && l.waits[l.likenessOf(e)]
 }
 
 // waiting is why an open intent is not attempted.
@@ -76,6 +76,9 @@ func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Sho
 // look finds out whether an intent can be attempted, and has it claim what it needs if not.
 func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Shortage, w waiting) {
 	k := l.k
+	if e.Accepted() != "" { // it only asks
+		return need, nil, w
+	}
 	if at := k.paceOf(e.Intent.Kind); at > k.now {
 		w.until = at
 	}
@@ -135,7 +138,9 @@ func (k *kernel) grant() {
 		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
 		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted), b.Append(k.body[:0]))
 		k.ledger.Start(l.at, nonce, uint64(id))
-		k.step(e.Intent.Kind)
+		if e.Accepted() == "" {
+			k.step(e.Intent.Kind)
+		}
 		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
 	}
 }
