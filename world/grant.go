@@ -39,8 +39,8 @@ func (l *line) likenessOf(e *receipt.Entry) likeness {
 	return of
 }
 
-// waitsAlike reports whether an older intent waits that one is like. There may be
-// thousands, and the outside ends one after the other. What only asks needs no room.
+// waitsAlike reports whether an older intent waits that one is like, which needs
+// anything. There may be thousands, and the outside ends one after the other.
 func (l *line) waitsAlike(e *receipt.Entry) bool {
 	return len(l.waits) > 0 && e.Accepted() == "" && l.waits[l.likenessOf(e)]
 }
