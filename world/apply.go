@@ -172,6 +172,7 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, int, error)
 // govern puts rules in force, by a record.
 func (k *kernel) govern(next *rules, all []migrated, record journal.Seq) {
 	k.inTick = false
+	k.letGo(next)
 	k.rules = next
 	if k.tree != nil {
 		k.dropTree() // a cell's leaf holds its reducer's hash

@@ -274,14 +274,14 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 	err = c.object("intents-decided", a, func() {
 		if len(a.Intents) == 0 && len(a.Refused) == 0 {
 			c.note("%s", recordsOf(lw).NoneSelected(x.filter))
-			return
+		} else {
+			t := c.newTable()
+			t.AppendHeader(intentHeader())
+			for _, l := range a.Intents {
+				t.AppendRow(c.intentRow(l))
+			}
+			t.Render()
 		}
-		t := c.newTable()
-		t.AppendHeader(intentHeader())
-		for _, l := range a.Intents {
-			t.AppendRow(c.intentRow(l))
-		}
-		t.Render()
 		if a.Done {
 			fmt.Fprintf(c.stdout, "%s: %s by %s\n", view.Number(len(a.Intents), "intent"), x.how, b.Actor)
 		}
