@@ -177,6 +177,17 @@ func (g *Gate) CanRepeat(in *receipt.Intent, a Accounts, has receipt.Cost, now m
 	return firstGone(short) == nil
 }
 
+// UsedBy returns what an attempt used, as far as its receipt tells. One that never left, or
+// that the outside refused, is no call.
+func UsedBy(r *receipt.Receipt) receipt.Cost {
+	used := r.Cost
+	used.Calls = 1
+	if r.Unsent || r.Refused() {
+		used.Calls = 0
+	}
+	return used
+}
+
 // Settle ends an attempt for which has was set aside and that a receipt answers. What it
 // used is spent. Of what the receipt does not tell nobody knows what it used, and it is
 // kept, unless the receipt says that it tells all. A call that the outside refused, or
@@ -186,11 +197,7 @@ func (g *Gate) Settle(in *receipt.Intent, a Accounts, has receipt.Cost, r *recei
 		a.Release(has)
 		return
 	}
-	used := r.Cost
-	used.Calls = 1
-	if r.Refused() {
-		used.Calls = 0
-	}
+	used := UsedBy(r)
 	scopes := g.scopesOf(in, a, 0)
 	for i, account := range [...]*Account{a.Cap, a.Cell, a.World} {
 		if account == nil {

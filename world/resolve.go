@@ -103,6 +103,17 @@ func (k *kernel) attemptAgain(e *receipt.Entry) {
 	k.ledger.Reopen(e, false)
 }
 
+// reasoned refuses a decision that does not say who takes it, and why.
+func reasoned(b *journal.Resolved) error {
+	switch {
+	case b.Reason == "":
+		return refuse(ErrNoReason, "reason", "say why, for those who read the journal")
+	case b.Actor == "":
+		return refuse(ErrNoReason, "actor", "say who decides")
+	}
+	return nil
+}
+
 // resolvable returns the intent that a decision is about and, where another one is asked for
 // in its place, that; or why the decision cannot be taken.
 func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *receipt.Intent, err error) {
@@ -115,11 +126,8 @@ func (k *kernel) resolvable(b *journal.Resolved) (e *receipt.Entry, instead *rec
 	if err := k.waitsFor(e, b); err != nil {
 		return nil, nil, err
 	}
-	if b.Reason == "" {
-		return nil, nil, refuse(ErrNoReason, "reason", "say why, for those who read the journal")
-	}
-	if b.Actor == "" {
-		return nil, nil, refuse(ErrNoReason, "actor", "say who decides")
+	if err := reasoned(b); err != nil {
+		return nil, nil, err
 	}
 	if err := canon.Valid(b.Payload); len(b.Payload) > 0 && err != nil {
 		return nil, nil, refuse(ErrBadData, "payload", "%v", err)

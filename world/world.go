@@ -184,6 +184,9 @@ func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved) (refused
 	_, err = w.synced(w.input(ctx, func() error {
 		bodies := slices.Clone(all)
 		for i := range bodies { // before anything is decided: what cannot be read would leave a part
+			if err := reasoned(&bodies[i]); err != nil {
+				return err
+			}
 			err := w.addParams(&bodies[i])
 			if archived := (*journal.ArchivedError)(nil); err != nil && !errors.Is(err, journal.ErrRedacted) && !errors.As(err, &archived) {
 				return err

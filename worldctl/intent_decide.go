@@ -272,16 +272,16 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 		return err
 	}
 	err = c.object("intents-decided", a, func() {
-		if !a.Done && len(a.Intents) == 0 {
+		if len(a.Intents) == 0 && len(a.Refused) == 0 {
 			c.note("%s", recordsOf(lw).NoneSelected(x.filter))
-			return
+		} else {
+			t := c.newTable()
+			t.AppendHeader(intentHeader())
+			for _, l := range a.Intents {
+				t.AppendRow(c.intentRow(l))
+			}
+			t.Render()
 		}
-		t := c.newTable()
-		t.AppendHeader(intentHeader())
-		for _, l := range a.Intents {
-			t.AppendRow(c.intentRow(l))
-		}
-		t.Render()
 		if a.Done {
 			fmt.Fprintf(c.stdout, "%s: %s by %s\n", view.Number(len(a.Intents), "intent"), x.how, b.Actor)
 		}
@@ -296,7 +296,7 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 		return hinted(fmt.Errorf("%s not decided", view.Number(len(a.Refused), "intent")), "worldctl intent list")
 	case !a.Done && len(a.Intents) > 0:
 		return hinted(fmt.Errorf("%w about %s", errNotYet, view.Number(len(a.Intents), "intent")), "type it again with --yes to decide about all of them at once")
-	case a.Done:
+	case a.Done && len(a.Intents) > 0:
 		c.note("next: worldctl run")
 	}
 	return nil

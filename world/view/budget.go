@@ -141,5 +141,5 @@ func (b *BudgetFull) use(a *Answer) {
 	if at < 0 {
 		at, b.Used = len(b.Used), append(b.Used, Used{Kind: a.Kind, Model: model})
 	}
-	b.Used[at].Cost = governance.Sum(b.Used[at].Cost, a.Cost)
+	b.Used[at].Cost = governance.Sum(b.Used[at].Cost, governance.UsedBy(&a.Receipt))
 }

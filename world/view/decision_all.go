@@ -51,12 +51,12 @@ type RefusedDecision struct {
 // selects: what failed for good only where the filter says so. The error is ErrNoFilter,
 // ErrStateDecides, or that of Selected.
 func (j Journal) undecided(how journal.Resolution, f IntentFilter) ([]receipt.Entry, error) {
-	want, failed := receipt.StateInDoubt, false
+	want, known, failed := receipt.StateInDoubt, "in_doubt", false
 	switch how { //nolint:exhaustive // an answer, and an edit, is about one
 	case journal.Approve, journal.Disapprove, world.Reuse:
-		want = receipt.StateParked
+		want, known = receipt.StateParked, "parked"
 	case journal.RetryAnyway, journal.NotExecuted:
-		failed = f.State == receipt.StateFailed
+		known, failed = "in_doubt or failed", f.State == receipt.StateFailed
 	}
 	switch {
 	case f == IntentFilter{}:
@@ -64,7 +64,7 @@ func (j Journal) undecided(how journal.Resolution, f IntentFilter) ([]receipt.En
 	case f.State == "":
 		f.State = want
 	case f.State != want && !failed:
-		return nil, &world.InputError{Err: ErrStateDecides, Field: "state", Rule: fmt.Sprintf("%s is about those that are %s", how, want)}
+		return nil, &world.InputError{Err: ErrStateDecides, Field: "state", Rule: fmt.Sprintf("%s is about those that are %s", how, known)}
 	}
 	entries, err := j.Selected(f)
 	if err != nil {
