@@ -142,7 +142,7 @@ func (j Journal) DecideAll(ctx context.Context, b Batch, d journal.Resolved) (*D
 		all[i].How, all[i].Payload = b.How, b.Payload
 		all[i].Key, all[i].Params = a.entries[i].Intent.Key, a.entries[i].Params
 	}
-	refused, err := j.Local.DecideAll(ctx, all)
+	refused, err := j.Local.DecideAll(ctx, all, a.entries)
 	if err != nil {
 		return nil, err
 	}
