@@ -120,12 +120,16 @@ func (m *Moment) canPerform(candidate *rules, content func(manifest.Hash) ([]byt
 // of a real clock in another way.
 func (k *kernel) fits(next *rules) error {
 	for _, kind := range slices.Sorted(maps.Keys(k.rules.effects)) {
-		if next.effects[kind] == nil && k.unfinished(kind) {
-			return refuse(ErrUnderWay, "effects", "%q", kind)
+		if next.effects[kind] != nil {
+			continue
+		}
+		if e := k.unfinished(kind); e != nil {
+			return refuse(ErrUnderWay, "effects", "%q: %.12s of %s is %s", kind, e.Intent.Key, e.Intent.Cell, e.State)
 		}
 	}
-	if k.rules.gate.AtStart() && !next.gate.AtStart() && len(k.ledger.Unfinished()) > 0 {
-		return refuse(ErrUnderWay, "engines.budget", "nothing is set aside for what waits, as an earlier version counts on")
+	if all := k.ledger.Unfinished(); k.rules.gate.AtStart() && !next.gate.AtStart() && len(all) > 0 {
+		return refuse(ErrUnderWay, "engines.budget", "nothing is set aside for what waits, as an earlier version counts on: %.12s of %s is %s",
+			all[0].Intent.Key, all[0].Intent.Cell, all[0].State)
 	}
 	return checkClock(k.rules.manifest.Clock, next.manifest.Clock)
 }
@@ -168,6 +172,7 @@ func (k *kernel) apply(b journal.Applied, next *rules) (journal.Seq, int, error)
 // govern puts rules in force, by a record.
 func (k *kernel) govern(next *rules, all []migrated, record journal.Seq) {
 	k.inTick = false
+	k.letGo(next)
 	k.rules = next
 	if k.tree != nil {
 		k.dropTree() // a cell's leaf holds its reducer's hash
@@ -210,12 +215,12 @@ func (k *kernel) otherCode(next *rules) []*cell {
 	return out
 }
 
-// unfinished reports whether an effect of a kind is under way.
-func (k *kernel) unfinished(kind string) bool {
+// unfinished returns the first effect of a kind that is under way; nil: none is.
+func (k *kernel) unfinished(kind string) *receipt.Entry {
 	for _, e := range k.ledger.Unfinished() {
 		if e.Intent.Kind == kind {
-			return true
+			return e
 		}
 	}
-	return false
+	return nil
 }

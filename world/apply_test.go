@@ -130,6 +130,10 @@ func TestKindUnderWayIsNotDropped(t *testing.T) {
 			c := p.council()
 			c.requireRefused(func() error { return c.apply(n) }, world.ErrUnderWay)
 			c.requireRefused(func() error { _, err := c.WouldApply(t.Context(), n); return err }, world.ErrUnderWay)
+			_, err := c.WouldApply(t.Context(), n)
+			var refused *world.InputError
+			require.ErrorAs(t, err, &refused)
+			require.Contains(t, refused.Rule, all[len(all)-1].Intent.Cell, "it names who asks")
 			x.end(p)
 			require.NoError(t, c.apply(n))
 			p.Submit("go", order{To: "b", Do: []act{{Effect: "tool.a"}}})

@@ -101,6 +101,26 @@ func (k *kernel) release(e *receipt.Entry) {
 	e.Reserved = receipt.Cost{}
 }
 
+// asReleased has the budgets be as after release, until what it returns is called: for who
+// asks what would be decided then.
+func (k *kernel) asReleased(e *receipt.Entry) (restore func()) {
+	a := k.drawn(e)
+	all, were := []*governance.Account{a.Cap, a.Cell, a.World}, [3]governance.Account{}
+	for i, account := range all {
+		if account != nil {
+			were[i] = *account
+		}
+	}
+	a.Release(e.Reserved)
+	return func() {
+		for i, account := range all {
+			if account != nil {
+				*account = were[i]
+			}
+		}
+	}
+}
+
 // releaseCall gives back the call that is set aside for another attempt, and nothing of
 // what an attempt before may have cost.
 func (k *kernel) releaseCall(e *receipt.Entry) {

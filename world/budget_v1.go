@@ -1,6 +1,9 @@
 package world
 
-import "github.com/worldkernel/worldkernel/receipt"
+import (
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/receipt"
+)
 
 // Version 1 of how budgets are counted: what an attempt may cost is set aside when it is
 // asked for, and its call is spent when it starts.
@@ -85,4 +88,25 @@ func (k *kernel) reserveCallV1(e *receipt.Entry) bool {
 	a.Reserve(receipt.Cost{Calls: 1})
 	e.Reserved.Calls = 1
 	return true
+}
+
+// letGo gives back what is set aside for intents that wait, where the next rules are the
+// first of version 2: who waits holds nothing there. Else two of them whose attempts may
+// cost more under those rules would wait for what the other holds, for ever. What an
+// attempt before may have cost of which nobody knows stays in the accounts: see reckon.
+func (k *kernel) letGo(next *rules) {
+	if k.rules.gate.AtStart() || !next.gate.AtStart() {
+		return
+	}
+	for _, e := range k.ledger.Unfinished() {
+		if e.Reserved == (receipt.Cost{}) || e.State == receipt.StateInFlight || e.State == receipt.StateInDoubt {
+			continue
+		}
+		back := e.Reserved
+		if e.Uncertain {
+			back = receipt.Cost{Calls: e.Reserved.Calls}
+		}
+		k.settle(e, func(a governance.Accounts) { a.Release(back) })
+		k.ledger.Change(e)
+	}
 }

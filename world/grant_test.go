@@ -2,6 +2,7 @@ package world_test
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -242,6 +243,57 @@ func TestUpgradedWorldKeepsWhatNobodyKnows(t *testing.T) {
 	require.Empty(t, p.underWay(), "40 are kept, 40 in doubt: it waits")
 	p.decide(p.Intents()[1].Intent.Key, journal.Executed)
 	p.tells("x0 denied")
+}
+
+// upgraded has the rules of new worlds put in force, with more for an attempt of tool.a.
+func (p *play) upgraded(most uint64) {
+	next := *p.Manifest()
+	next.Engines = world.NewestEngines()
+	next.Effects = maps.Clone(next.Effects)
+	e := next.Effects["tool.a"]
+	e.MaxCost.Tokens = new(most)
+	next.Effects["tool.a"] = e
+	require.NoError(p.t, worldtest.Adopt(p.t.Context(), p.World.World, &next, nil))
+	p.Drive()
+}
+
+// TestUpgradedWorldWaitsForNobodyWhoWaits: what was set aside for intents that wait is free
+// under the new rules. Each of these would need what the other one had.
+func TestUpgradedWorldWaitsForNobodyWhoWaits(t *testing.T) {
+	p := live(t, tokens)
+	p.asks("a", "tool.a")
+	p.asks("b", "tool.a")
+	for range 2 {
+		p.reply(worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeRetryableFailure, Exact: true})
+	}
+	require.Equal(t, receipt.Cost{Tokens: 80}, p.Budgets()[0].Held)
+	p.upgraded(60)
+	require.Zero(t, p.Budgets()[0].Held, "neither is under way")
+	p.due()
+	p.due()
+	require.Equal(t, receipt.Cost{Tokens: 60}, p.Budgets()[0].Held, "one after the other")
+	p.reply(used(10))
+	p.reply(used(10))
+	require.Equal(t, 2, p.Status().Intents[receipt.StateCommitted])
+	require.Equal(t, receipt.Cost{Tokens: 20}, p.Budgets()[0].Spent)
+	conserved(t, p.Budgets())
+}
+
+// TestUpgradedWorldKeepsWhatARepeatedAttemptMayHaveCost, and sets aside anew for the next.
+func TestUpgradedWorldKeepsWhatARepeatedAttemptMayHaveCost(t *testing.T) {
+	p := live(t, tokens, calls(3), tokens, inDoubt(manifest.InDoubtRetry))
+	p.ask()
+	p.lose()
+	p.upgraded(60)
+	b := p.Budgets()[0]
+	require.Equal(t, receipt.Cost{Calls: 1}, b.Spent)
+	require.Equal(t, receipt.Cost{Tokens: 40}, b.Kept)
+	require.Equal(t, b.Kept, b.Held)
+	p.due()
+	require.Equal(t, receipt.Cost{Calls: 1, Tokens: 100}, p.Budgets()[0].Held)
+	p.reply(used(10))
+	require.Equal(t, receipt.Cost{Calls: 2, Tokens: 10}, p.Budgets()[0].Spent)
+	conserved(t, p.Budgets())
 }
 
 // TestBudgetsAreNotCountedAsBeforeWhileIntentsWait: those hold nothing, and each would start.

@@ -73,6 +73,9 @@ func (k *kernel) inPlaceOf(e *receipt.Entry, b *journal.Resolved) (*receipt.Inte
 		in = k.intent(step, e.Intent.Cell, e.Intent.Kind, b.Payload)
 	}
 	in.Tag, in.Cap = e.Intent.Tag, e.Intent.Cap
+	if b.How == journal.NotExecuted {
+		defer k.asReleased(e)()
+	}
 	return &in, k.mayAsk(&in)
 }
 

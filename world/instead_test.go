@@ -91,6 +91,19 @@ func TestWhatMayHaveHappenedTakesSomebodyWhoLooked(t *testing.T) {
 	require.False(t, e.MayHaveHappened())
 }
 
+// TestWhatDidNotHappenMakesRoomForWhatIsAskedInItsPlace: what it held is free for that.
+func TestWhatDidNotHappenMakesRoomForWhatIsAskedInItsPlace(t *testing.T) {
+	p := live(t, tokens, inDoubt(manifest.InDoubtFail))
+	key := p.ask()
+	p.lose()
+	p.tells("x0 rejected")
+	require.True(t, p.another(), "40 of 100 tokens are held, and 40 more")
+	require.False(t, p.another())
+	p.decide(key, journal.NotExecuted)
+	require.Equal(t, receipt.StateInFlight, p.newest().State)
+	require.False(t, p.another(), "it holds what the first held")
+}
+
 // TestWhatIsTriedAgainIsGatedAgain: a decision to try again is no approval, and no budget.
 func TestWhatIsTriedAgainIsGatedAgain(t *testing.T) {
 	t.Run("a person has to approve", func(t *testing.T) {

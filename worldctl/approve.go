@@ -2,7 +2,6 @@ package worldctl
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -99,11 +98,8 @@ func termsOf(lw *local.World, n uint64) (terms manifest.Terms, err error) {
 func (c *cli) sign(file string, t manifest.Terms) (manifest.Signature, error) {
 	c.note("to sign with %s:\n%s", file, bytes.TrimSpace(t.Statement()))
 	key, err := c.approverKey(file)
-	if err == nil {
-		return manifest.Sign(key, t), nil
+	if err != nil {
+		return manifest.Signature{}, err
 	}
-	if code, hint := judge(err); code == exitFailed {
-		err = &fault{err: err, code: exitUsage, hint: cmp.Or(hint, hintKey)}
-	}
-	return manifest.Signature{}, err
+	return manifest.Sign(key, t), nil
 }

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
@@ -34,7 +35,12 @@ func (c *cli) approverKey(name string) (ed25519.PrivateKey, error) {
 	case errors.Is(err, sshkey.ErrPublic):
 		return nil, usagef("give the file of the private key: it has the same name without "+sshkey.PublicSuffix, "%w", err)
 	case errors.Is(err, sshkey.ErrPassphrase):
-		return nil, hinted(err, hintPassphrase)
+		return nil, &fault{err: err, code: exitUsage, hint: hintPassphrase}
+	case err == nil:
+		return key, nil
 	}
-	return key, err
+	if code, hint := judge(err); code == exitFailed {
+		err = &fault{err: err, code: exitUsage, hint: cmp.Or(hint, hintKey)}
+	}
+	return nil, err
 }

@@ -60,12 +60,18 @@ func newCellShowCommand(c *cli) *cobra.Command {
 		Use:   "show CELL",
 		Short: "Show a cell's state and what waits in its mailbox",
 		Long: `Show a cell's state and what waits in its mailbox, now or as it was at a moment. A
-moment is taken with all that was written at once with its last record.`,
+moment is taken with all that was written at once with its last record. Of a parked
+cell it tells the step that failed, its error, and how the cell goes on.`,
 		Example: `  worldctl cell show agent/ada
   worldctl cell show agent/ada --at t5 -o json`,
 		Args: args(1, 1),
 		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
-			return answer(c, "cell", func(a view.Cell) { c.showCell(lw, &a) })(findCell(lw, args[0], at))
+			return answer(c, "cell", func(a view.Cell) {
+				c.showCell(lw, &a)
+				if a.Parked && at == "" {
+					c.noteParked(&a)
+				}
+			})(findCell(lw, args[0], at))
 		}),
 	}
 	addAt(cmd, &at, "as it was at this")
@@ -77,8 +83,11 @@ func (c *cli) showCell(lw *local.World, a *view.Cell) {
 	if err != nil {
 		state = err.Error()
 	}
-	c.facts([2]any{"cell", a.Cell}, [2]any{"steps", a.N}, [2]any{"parked", a.Parked},
-		[2]any{"at", fmt.Sprintf("#%d", a.At)}, [2]any{"state", state})
+	facts := [][2]any{{"cell", a.Cell}, {"steps", a.N}, {"parked", a.Parked}}
+	if f := a.Failure; f != nil {
+		facts = append(facts, [2]any{"why", fmt.Sprintf("#%d, on #%d: %s", f.Record, f.Event, visible(f.Error, ""))})
+	}
+	c.facts(append(facts, [2]any{"at", fmt.Sprintf("#%d", a.At)}, [2]any{"state", state})...)
 	if len(a.Mailbox) == 0 {
 		return
 	}
@@ -89,6 +98,14 @@ func (c *cli) showCell(lw *local.World, a *view.Cell) {
 		t.AppendRow(table.Row{fmt.Sprintf("#%d", m.Record), m.Name, d.Data(m.Data)})
 	}
 	t.Render()
+}
+
+// noteParked says what a person can do about a parked cell.
+func (c *cli) noteParked(a *view.Cell) {
+	if a.Failure != nil {
+		c.note("worldctl why %d -v tells what led to it, and what the step printed", a.Failure.Record)
+	}
+	c.note("next: mend what failed, then worldctl cell resume %[1]s; or worldctl cell skip %[1]s drops the event", visible(shellWord(a.Cell), ""))
 }
 
 func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cobra.Command {

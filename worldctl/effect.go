@@ -87,11 +87,11 @@ func (c *cli) showEffect(lw *local.World, key receipt.Key) error {
 			c.showIntent(a.Intent)
 		}
 	})
-	return errors.Join(err, unsuccessful(a.Intent))
+	return errors.Join(err, unsuccessful(lw, a.Intent))
 }
 
 // unsuccessful says what is wrong with an operator's effect; nil: it happened.
-func unsuccessful(a *view.Intent) error {
+func unsuccessful(lw *local.World, a *view.Intent) error {
 	key := view.Short(a.Key)
 	switch a.State {
 	case receipt.StateCommitted:
@@ -104,7 +104,7 @@ func unsuccessful(a *view.Intent) error {
 		}
 		err := errNotApproved
 		if a.Deadline != 0 {
-			err = fmt.Errorf("%w until tick %d", err, a.Deadline)
+			err = fmt.Errorf("%w until %s", err, recordsOf(lw).Tick(a.Deadline))
 		}
 		return hinted(err, "worldctl intent approve %s --reason TEXT, then worldctl run", key)
 	case receipt.StateInDoubt:

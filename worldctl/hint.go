@@ -198,7 +198,7 @@ func hintsOfRules() []hint {
 		},
 		{[]error{world.ErrClock}, "propose the clock as it is; or clock.mode simulated first, after which time goes on where something happens"},
 		{[]error{world.ErrSeed}, "leave the seed as it is; a world of the same past with another one is a fork: worldctl fork DIR --seed N"},
-		{[]error{world.ErrUnderWay}, "worldctl intent list shows what is under way, and worldctl run lets it end; or propose a change that keeps the kind"},
+		{[]error{world.ErrUnderWay}, "worldctl intent show KEY tells what it waits for, and worldctl run lets it end; or propose a change that keeps the kind"},
 		{[]error{world.ErrMigration}, "nothing has changed: correct migrate in the reducer's code, and worldctl propose that"},
 	}
 }
@@ -215,7 +215,7 @@ func hintsOfEffects() []hint {
 		{[]error{world.ErrNoRepeat}, "worldctl intent show KEY tells what it repeats; without that, intent approve or intent deny"},
 		{[]error{world.ErrMayBeDone}, "look at the outside: worldctl intent resolve KEY --not-executed --reason TEXT says that it did not happen, and asks for it again"},
 		{[]error{world.ErrNoReason}, "say why: --reason TEXT"},
-		{[]error{errParked}, "worldctl tail --kind cell.failed tells why; then worldctl cell resume CELL or worldctl cell skip CELL"},
+		{[]error{errParked}, "worldctl cell show CELL tells why; then worldctl cell resume CELL or worldctl cell skip CELL"},
 	}
 }
 

@@ -147,7 +147,8 @@ with an answer to each by its name. intent deny ends the intent instead.`
 	cmd.Example = `  worldctl intent answer 9f86d081884c --data '{"confirm": true}' --reason "ada said so"
   worldctl intent answer 9f86d081884c --data @answer.json`
 	x.bindHash(cmd)
-	cmd.Flags().StringVar(&x.payload, "data", "", "the answer: `JSON`, @FILE or - for stdin")
+	x.field = "data"
+	cmd.Flags().StringVar(&x.payload, x.field, "", "the answer: `JSON`, @FILE or - for stdin")
 	x.how = journal.Answer
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if x.payload == "" {

@@ -87,7 +87,7 @@ func (c *cli) showStatus(s *world.Status, a *view.Status, clock manifest.Clock) 
 // noteNext says what to type next.
 func (c *cli) noteNext(lw *local.World, s *world.Status, a *view.Status) {
 	if s.Parked > 0 {
-		c.note("next: worldctl tail --kind cell.failed, then worldctl cell resume CELL or worldctl cell skip CELL")
+		c.note("next: worldctl cell show CELL tells why it is parked (worldctl cell list: which), then worldctl cell resume CELL or worldctl cell skip CELL")
 	}
 	if n := a.Intents.Parked; n > 0 {
 		c.note("next: worldctl intent list --state parked, for a person has to decide about %d", n)

@@ -80,6 +80,47 @@ func TestWrongArgumentsAreSaidInPlainWords(t *testing.T) {
 	}
 }
 
+// TestArgumentsThatDoNotReadExitAlike whichever verb they are typed to: with 2.
+func TestArgumentsThatDoNotReadExitAlike(t *testing.T) {
+	t.Chdir(t.TempDir())
+	dir := filepath.Join(t.TempDir(), "desk")
+	saidTo(t, time.Minute, "init", dir, "--template", "counter")
+	broken := filepath.Join(t.TempDir(), "broken")
+	require.NoError(t, os.WriteFile(broken, []byte(`{"a": `), 0o600))
+	patch := filepath.Join(t.TempDir(), "patch")
+	require.NoError(t, os.WriteFile(patch, []byte(`{"base_manifest_hash": "00", "ops": 7}`), 0o600))
+	for _, args := range [][]string{
+		{"send", "counter.added", "{"},
+		{"send", "counter.added", "@" + broken},
+		{"effect", "mail.send", "{", "--cap", "x", "--reason", "so"},
+		{"fork", "other", "--patch", broken},
+		{"fork", "other", "--patch", patch},
+		{"what-if", "--at", "1", "--patch", broken},
+		{"what-if", "--at", "1", "--patch", patch},
+		{"shadow", "--patch", broken},
+		{"shadow", "--patch", patch},
+		{"propose", broken},
+		{"propose", patch},
+		{"checkpoint", "--key", broken},
+		{"intent", "approve", "x"},
+		{"intent", "show", "deadbeef"},
+		{"intent", "retry", "--state", "open"},
+		{"intent", "list", "--since", "never"},
+		{"cell", "show", "counter"},
+		{"cell", "resume", "counter/nobody"},
+		{"tail", "--kind", "nothing"},
+		{"budget", "show", "nothing"},
+		{"run", "--effects", "somebody"},
+	} {
+		var said bytes.Buffer
+		c := &cli{
+			opts: released(), args: append([]string{"-w", dir}, args...), stdin: strings.NewReader(""),
+			stdout: bufio.NewWriter(&said), stderr: &said, origin: owner.Origin{Plain: true},
+		}
+		require.Equal(t, exitUsage, c.execute(t.Context()), "%q: %s", args, &said)
+	}
+}
+
 // saidTo returns what a command line prints, which may take so long.
 func saidTo(t *testing.T, wait time.Duration, args ...string) string {
 	t.Helper()

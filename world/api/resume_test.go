@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -9,6 +10,32 @@ import (
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/view"
 )
+
+// TestParkedCellSaysWhy: by the record of its last failure, with the error, until it goes on.
+func TestParkedCellSaysWhy(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w")})
+	event := ok[api.Submitted](s.post("/api/worlds/w/events", act("a", map[string]any{"fail": "as told"})))
+	show := func(at string) view.Cell {
+		return ok[struct {
+			Schema string `json:"schema"`
+			view.Cell
+		}](s.get("/api/worlds/w/cell?cell=bot/a" + at)).Cell
+	}
+	ok[view.Course](s.post("/api/worlds/w/step", nil))
+	first := show("")
+	require.True(t, first.Parked)
+	require.Equal(t, &view.CellFailure{Record: first.At, Event: event.ID, Error: "bot.star:25:17: as told"}, first.Failure)
+
+	ok[view.Resumed](s.post("/api/worlds/w/cell/resume", map[string]any{"cell": "bot/a"}))
+	require.Nil(t, show("").Failure)
+	ok[view.Course](s.post("/api/worlds/w/step", nil))
+	again := show("")
+	require.Greater(t, again.Failure.Record, first.Failure.Record, "the last failure, not the first")
+	require.Equal(t, first, show(fmt.Sprintf("&at=%d", first.At)), "as it was then")
+
+	ok[view.Resumed](s.post("/api/worlds/w/cell/skip", map[string]any{"cell": "bot/a"}))
+	require.Nil(t, show("").Failure)
+}
 
 // TestWhoResumesACellIsOnTheRecord: by the name of the token, with the reason given.
 func TestWhoResumesACellIsOnTheRecord(t *testing.T) {

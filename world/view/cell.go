@@ -1,6 +1,8 @@
 package view
 
 import (
+	"errors"
+
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -23,7 +25,15 @@ type Cell struct {
 	State   journal.Data     `json:"state"`
 	Mailbox []world.MailView `json:"mailbox"`
 	Parked  bool             `json:"parked"`
-	At      journal.Seq      `json:"at"` // the record of the moment
+	Failure *CellFailure     `json:"failure"` // why it is parked; null where it is not, or nobody can tell
+	At      journal.Seq      `json:"at"`      // the record of the moment
+}
+
+// CellFailure is the failed step that parked a cell, which waits there for a person.
+type CellFailure struct {
+	Record journal.Seq `json:"record"` // that says so
+	Event  journal.Seq `json:"event"`  // the record of what the step was on: the first of the mailbox
+	Error  string      `json:"error"`  // with the place in the code and the calls that led there
 }
 
 // Resumed is a parked cell that a person lets go on.
@@ -84,5 +94,38 @@ func (j Journal) Cell(cell reducer.Cell, moment string) (Cell, error) {
 	if err == nil && !found {
 		err = &world.InputError{Err: world.ErrNoCell, Field: "cell", Rule: cell.String()}
 	}
-	return CellAt(v, at), err
+	c := CellAt(v, at)
+	if err == nil && c.Parked {
+		c.Failure, err = j.failure(&c)
+	}
+	return c, err
+}
+
+// failure returns the last failure of a parked cell on the first event of its mailbox, nil
+// where it is in an archive that is not at hand. After a rollback to a moment at which the
+// cell was parked by this event that may be one that the rollback undid.
+func (j Journal) failure(c *Cell) (last *CellFailure, err error) {
+	if len(c.Mailbox) == 0 {
+		return nil, nil
+	}
+	event := c.Mailbox[0].Record
+	for id, err := range j.Local.CellRecords(c.Cell, event) {
+		if err != nil {
+			return nil, err
+		}
+		if id > c.At {
+			break
+		}
+		e, err := j.Entry(id)
+		switch {
+		case errors.Is(err, journal.ErrArchived):
+			continue
+		case err != nil:
+			return nil, err
+		}
+		if b, ok := e.Body.(*journal.Failed); ok && e.CausedBy == event {
+			last = &CellFailure{Record: id, Event: event, Error: b.Error}
+		}
+	}
+	return last, nil
 }

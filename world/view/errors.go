@@ -139,7 +139,7 @@ func faultsOfInput() []Fault {
 		{is(world.ErrSchema), "schema", unprocessable, ExitFailed, ""},
 		{is(world.ErrNoRoute), "no-route", unprocessable, ExitFailed, ""},
 		{is(world.ErrBadKey), "bad-key", unprocessable, ExitFailed, ""},
-		{is(world.ErrBadData), "bad-data", unprocessable, ExitFailed, ""},
+		{is(world.ErrBadData), "bad-data", unprocessable, ExitUsage, ""},
 		{is(world.ErrNoReason), "no-reason", unprocessable, ExitUsage, ""},
 		{as[*world.BoundError], "bound-exceeded", unprocessable, ExitFailed, ""},
 		{is(world.ErrTooLarge, world.ErrManifestSize), "too-large", large, ExitFailed, ""},
@@ -188,7 +188,7 @@ func faultsOfRules() []Fault {
 		{is(governance.ErrOwnProposal), "own-proposal", forbidden, ExitDenied, ""},
 		{is(governance.ErrSignature, governance.ErrOtherTerms), "signature", forbidden, ExitDenied, ""},
 		{is(manifest.ErrOtherBase), "stale", conflict, ExitFailed, ""},
-		{is(manifest.ErrBadPatch, manifest.ErrNoPath, manifest.ErrBadValue), "bad-patch", unprocessable, ExitFailed, ""},
+		{is(manifest.ErrBadPatch, manifest.ErrNoPath, manifest.ErrBadValue), "bad-patch", unprocessable, ExitUsage, ""},
 		{is(local.ErrEdited), "", 0, ExitFailed, ""},
 		{is(world.ErrNewest), "", 0, ExitUsage, ""},
 	}

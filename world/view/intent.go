@@ -312,9 +312,9 @@ func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
 		return err
 	case e.State == receipt.StateParked && e.Deadline != 0 && e.Repeats != nil:
 		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; %s: intent approve, intent approve --reuse or intent deny",
-			e.Repeats.String()[:12], decideBefore(e))
+			e.Repeats.String()[:12], r.decideBefore(e))
 	case e.State == receipt.StateParked && e.Deadline != 0:
-		line.Reason = decideBefore(e) + ": intent approve, intent edit or intent deny"
+		line.Reason = r.decideBefore(e) + ": intent approve, intent edit or intent deny"
 	case e.State == receipt.StateParked:
 		line.Reason = "the outside is not what its receipt says; decide with intent confirm or intent deny"
 	case e.State == receipt.StateOpen && e.Waiting:
@@ -337,7 +337,7 @@ func (r *IntentLines) waitsFor(key receipt.Key) string {
 	case !waits:
 		return ""
 	case w.Until > 0:
-		return fmt.Sprintf("waits for tick %d: the rate of its kind lets no more start before", w.Until)
+		return "waits for " + r.Tick(w.Until) + ": the rate of its kind lets no more start before"
 	case len(w.Short) > 0:
 		s := w.Short[0]
 		return fmt.Sprintf("waits for %d %s of the budget of %s, which has %d left%s", s.Ask, s.Unit, s.Of, s.Left, r.heldBy(&s))
@@ -376,9 +376,9 @@ func deadlineOf(e *receipt.Entry) manifest.Tick {
 }
 
 // decideBefore says until when a parked intent waits for a person.
-func decideBefore(e *receipt.Entry) string {
+func (j Journal) decideBefore(e *receipt.Entry) string {
 	if at := deadlineOf(e); at != 0 {
-		return fmt.Sprintf("decide before tick %d", at)
+		return "decide before " + j.Tick(at)
 	}
 	return "decide at any time"
 }

@@ -49,6 +49,26 @@ func bank(t *testing.T) Journal {
 	return Journal{lw}
 }
 
+// TestDeadlineOfARealClockIsATime besides the tick: nobody counts ticks on the wall.
+func TestDeadlineOfARealClockIsATime(t *testing.T) {
+	yaml, err := os.ReadFile("../../worldctl/testdata/worlds/bank/world.yaml")
+	require.NoError(t, err)
+	for mode, want := range map[string]string{
+		"":             "decide before tick 6",
+		"mode: real, ": "decide before tick 6, 2026-01-01T00:06:00Z",
+	} {
+		dir := t.TempDir()
+		require.NoError(t, os.CopyFS(dir, os.DirFS("../../worldctl/testdata/worlds/bank")))
+		text := strings.Replace(string(yaml), "clock: {", "clock: {"+mode, 1)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "world.yaml"), []byte(text), 0o600))
+		require.NoError(t, local.Create(dir, local.Birth{ID: "bank-1"}, local.Options{}))
+		lw, err := local.Open(dir, local.Options{})
+		require.NoError(t, err)
+		require.Equal(t, want, Journal{lw}.decideBefore(&receipt.Entry{Deadline: 6}))
+		require.NoError(t, lw.Close())
+	}
+}
+
 // intentOf returns the first intent of a cell.
 func (j Journal) intentOf(t *testing.T, cell string) *receipt.Entry {
 	t.Helper()

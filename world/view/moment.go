@@ -240,3 +240,14 @@ func (j Journal) SnapshotBefore(id journal.Seq) (last snapshot.Snapshot, ok bool
 	})
 	return last, ok
 }
+
+// Tick names a tick, and the time at which it comes where that is the wall clock's.
+func (j Journal) Tick(t manifest.Tick) string {
+	var clock manifest.Clock
+	j.Local.View(func(w *world.Moment) { clock = w.Manifest().Clock })
+	name := fmt.Sprintf("tick %d", t)
+	if clock.Real() {
+		name += ", " + time.Unix(0, clock.At(t)).UTC().Format(time.RFC3339)
+	}
+	return name
+}

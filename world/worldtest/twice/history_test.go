@@ -18,6 +18,7 @@ type history struct {
 	deals     map[receipt.Key]deal // of all that was ever asked for
 	steps     map[receipt.Key]receipt.StepID
 	parked    map[receipt.Key][]string // by which rules
+	attempted map[receipt.Key]bool
 	left      map[receipt.Key]bool     // by the last rollback
 	path      []string                 // snapshots of the present history
 	paths     map[string][]string      // of each snapshot: those of its own, itself included
@@ -27,8 +28,8 @@ func newHistory() *history {
 	return &history{
 		now: make(map[receipt.Key]bool), snapshots: make(map[string]map[receipt.Key]bool),
 		deals: make(map[receipt.Key]deal), steps: make(map[receipt.Key]receipt.StepID),
-		parked: make(map[receipt.Key][]string),
-		paths:  make(map[string][]string),
+		parked: make(map[receipt.Key][]string), attempted: make(map[receipt.Key]bool),
+		paths: make(map[string][]string),
 	}
 }
 
@@ -63,6 +64,13 @@ func (h *history) take(body journal.Body) {
 		h.parked[b.Key] = b.Rules
 	case *journal.IntentDenied:
 		h.ask(b.Key, b.Step, dealOf(b.Cell, b.Kind, b.Params))
+		h.deny(b.Key)
+	case *journal.Started:
+		h.attempted[b.Key] = true
+	case *journal.Resolved:
+		if b.How == journal.Disapprove {
+			h.deny(b.Key)
+		}
 	case *journal.SnapshotCreated:
 		h.snapshots[b.Name] = maps.Clone(h.now)
 		h.path = append(slices.Clip(h.path), b.Name)
@@ -80,6 +88,14 @@ func (h *history) ask(key receipt.Key, step receipt.StepID, d deal) {
 	h.deals[key], h.steps[key] = d, step
 	if d.kind != refundKind {
 		h.now[key] = true
+	}
+}
+
+// deny notes that an intent was denied. The history in which it was has not asked for
+// what another one has done, in which it was decided anew: see receipt.Entry.AskedNow.
+func (h *history) deny(key receipt.Key) {
+	if !h.attempted[key] {
+		delete(h.now, key)
 	}
 }
 

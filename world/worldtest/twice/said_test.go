@@ -18,8 +18,9 @@ type said struct {
 	deals map[deal][]string // who said so
 	keys  map[string][]string
 	ran   map[receipt.Key]bool // of kinds declared on_repeat: run
-	// Known from before a fork, whose parent may have gone on with it: whoever
-	// approves it in the fork says that it is to be done there, too.
+	// Known from before a fork, whose parent may have gone on with it, or asked for the
+	// like under another key: whoever approves it in the fork, or says there that its
+	// attempt did not happen, says that it is to be done there, too.
 	elsewhere map[receipt.Key]bool
 	known     map[receipt.Key]deal // of all worlds
 	parted    map[receipt.Key]int  // executions that live forks were allowed to repeat
@@ -44,6 +45,8 @@ func (s *said) hear(body journal.Body, h *history, m *manifest.Manifest, id stri
 		case b.How == journal.RetryAnyway:
 			s.once(d, "a person: retry")
 			s.keys[b.Key.External(id)] = append(s.keys[b.Key.External(id)], "a person: retry")
+		case b.How == journal.NotExecuted && s.elsewhere[b.Key]:
+			s.once(d, "a person: not executed by the fork's parent")
 		case b.How == journal.Approve && (s.elsewhere[b.Key] || slices.Contains(rules, "possible_repeat") || slices.Contains(rules, "fork_on_hold")):
 			s.once(d, "a person: approve of "+strings.Join(rules, ", "))
 		}
