@@ -28,6 +28,7 @@ type MCPTarget struct {
 
 	Tool      string
 	Arguments canon.Raw // a map
+	Task      bool      // the call is a task of the server where the tool can be one
 }
 
 // ParseMCP reads the config and the params of an mcp effect. Config is
@@ -38,6 +39,7 @@ type MCPTarget struct {
 //	headers          names and values
 //	secret_headers   names and references such as secret://NAME
 //	tool             fixes the tool
+//	task             true: a tool that can run as a task of the server does
 //
 // and params are {tool, arguments?}. The error is a *CapError.
 func ParseMCP(config, params canon.Raw) (*MCPTarget, error) {
@@ -81,11 +83,12 @@ func ParseMCPConfig(config canon.Raw) (*MCPTarget, error) {
 		Headers       map[string]string `cbor:"headers"`
 		SecretHeaders map[string]string `cbor:"secret_headers"`
 		Tool          string            `cbor:"tool"`
+		Task          bool              `cbor:"task"`
 	}
 	if err := decodeConfig(config, &c); err != nil {
 		return nil, err
 	}
-	t := &MCPTarget{Env: c.Env, Headers: c.Headers, SecretHeaders: c.SecretHeaders, Tool: c.Tool}
+	t := &MCPTarget{Env: c.Env, Headers: c.Headers, SecretHeaders: c.SecretHeaders, Tool: c.Tool, Task: c.Task}
 	switch {
 	case len(c.Command) > 0 == (c.URL != ""):
 		return nil, capErrorf(CodeBadConfig, "want either command or url")

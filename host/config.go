@@ -38,6 +38,7 @@ type Config struct {
 	Verifiers map[string]VerifierFactory        // likewise
 	Recording *Recording                        // set: it answers every effect, and none is live
 	OrLive    bool                              // but for effects that Recording does not know: these are performed
+	Stubs     bool                              // but for effects whose adapters are Deterministic: these answer, whatever Recording knows
 	Instead   map[string]Adapter                // by kind: what performs effects in the place of the manifest's adapters; deterministic
 	Remote    bool                              // live effects are performed by workers in other processes: see Acquire
 
@@ -158,7 +159,7 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 	effects := make(map[string]*effect, len(cfg.Manifest.Effects))
 	var faults []*EffectError
 	for _, kind := range slices.Sorted(maps.Keys(cfg.Manifest.Effects)) {
-		e := &effect{declared: cfg.Manifest.Effects[kind]}
+		e := &effect{declared: cfg.Manifest.Effects[kind], recorded: cfg.Recording != nil}
 		effects[kind] = e
 		if e.adapter = cfg.Instead[kind]; e.adapter != nil {
 			continue
@@ -168,7 +169,10 @@ func (cfg *Config) build(hidden *secrets) (map[string]*effect, []*EffectError) {
 		a, err := build(adapters, "adapter", e.declared.Adapter, s)
 		d, ok := a.(Deterministic)
 		e.live = !ok || !d.Deterministic()
-		if cfg.recordedOnly() { // then it matters only whether it would be live
+		if cfg.Stubs && !e.live {
+			e.recorded = false
+		}
+		if e.recorded && !cfg.OrLive { // then it matters only whether it would be live
 			e.adapter = &cfg.Recording.recorded
 			continue
 		}

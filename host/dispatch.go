@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -34,6 +35,8 @@ type Host struct {
 	workers    sync.WaitGroup
 	closing    sync.Once
 	closeErr   error // of closing
+
+	stubbed atomic.Uint64 // see Stats
 
 	mu        sync.Mutex // guards what follows
 	works     crew       // of effects that take something of this machine, and of verifiers
@@ -72,7 +75,7 @@ func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS
 // Live reports whether nobody may repeat an attempt of an intent.
 func (h *Host) Live(in *receipt.Intent) bool {
 	e := h.effects[in.Kind]
-	return e != nil && e.live && !h.recorded(in)
+	return e != nil && e.live && !h.Recorded(in)
 }
 
 // Performs reports whether effects of a kind that no Recording answers touch the outside.
@@ -81,24 +84,26 @@ func (h *Host) Performs(kind string) bool {
 	return e != nil && e.live && !h.cfg.recordedOnly()
 }
 
-// recorded reports whether it is the Recording that answers an intent.
-func (h *Host) recorded(in *receipt.Intent) bool {
-	r := h.cfg.Recording
-	return r != nil && (!h.cfg.OrLive || r.has(in))
+// Recorded reports whether it is the Recording that answers an intent, or nothing does.
+func (h *Host) Recorded(in *receipt.Intent) bool {
+	e := h.effects[in.Kind]
+	return e != nil && e.recorded && (!h.cfg.OrLive || h.cfg.Recording.has(in))
 }
 
 // Stats counts what a Host has done.
 type Stats struct {
 	EffectSyncs uint64 // of the effect store
 	EffectBytes uint64 // written to it
+	Stubbed     uint64 // answers of deterministic adapters, and none of a Recording
 }
 
 // Stats returns the counts since New.
 func (h *Host) Stats() Stats {
-	if h.log == nil {
-		return Stats{}
+	s := Stats{Stubbed: h.stubbed.Load()}
+	if h.log != nil {
+		s.EffectSyncs, s.EffectBytes = h.log.syncs.Load(), h.log.written.Load()
 	}
-	return Stats{EffectSyncs: h.log.syncs.Load(), EffectBytes: h.log.written.Load()}
+	return s
 }
 
 // Start begins to do tasks and returns at once. After Close it does nothing.
@@ -117,7 +122,7 @@ func (h *Host) Start(tasks []receipt.Task) {
 		case receipt.Forget:
 			h.forget(t)
 		case receipt.Recover:
-			h.addAnswer(h.recover(t))
+			h.recover(t)
 		case receipt.Retry:
 			h.retry(t)
 		case receipt.Withdraw: // was done first
@@ -209,15 +214,21 @@ func (h *Host) forget(t receipt.Task) {
 	}
 }
 
-func (h *Host) recover(t receipt.Task) receipt.Answer {
+// recover answers for an attempt of an earlier process. One that only asked about what
+// the outside has accepted is given back: the next one asks again. It is called with mu
+// held.
+func (h *Host) recover(t receipt.Task) {
 	a := receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work}
 	if h.log != nil {
 		a.Receipt = h.log.recover(attempt{t.Key, t.Attempt})
 	}
+	if a.Receipt == nil && h.log != nil && t.Accepted != "" && h.giveBack(&job{Task: t}) == nil {
+		return
+	}
 	if a.Receipt == nil {
 		a.Lost = "the process that performed it has ended and no result of it was stored"
 	}
-	return a
+	h.addAnswer(a)
 }
 
 // retry answers Due when the wait after a failed attempt is over.

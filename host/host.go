@@ -169,6 +169,16 @@ type Waiting interface {
 	Waits() bool
 }
 
+// Accepting is implemented by adapters whose outside can accept what it ends later: their
+// results may have the outcome accepted.
+type Accepting interface {
+	// Ask asks what came of what the outside has accepted, call.Permit.Accepted, in the
+	// place of Perform, and does nothing else: it may be asked any number of times. A
+	// Result that is accepted again has it asked again later, and so has one that is
+	// retryable: it could not be asked. An error means that nobody can be asked any more.
+	Ask(ctx context.Context, call Call) (Result, error)
+}
+
 // Verifier asks the outside about effects of one kind. It must be safe for
 // concurrent use, and changes nothing outside.
 type Verifier interface {
@@ -240,9 +250,9 @@ func (c Call) Decode(v any) error {
 // Result is what came of an attempt.
 type Result struct {
 	Status      receipt.Status  // ok, error, timeout or cancelled; others are the kernel's to give
-	Class       receipt.Outcome // of a failure: retryable_failure, compensatable_failure or input_required; empty: permanent
+	Class       receipt.Outcome // of a failure: retryable_failure, compensatable_failure, input_required or accepted; empty: permanent
 	Unsent      bool            // nothing left this machine
-	Payload     receipt.Data    // canonical; empty: null; of input_required a receipt.Question
+	Payload     receipt.Data    // canonical; empty: null; of input_required a receipt.Question, of accepted a receipt.Accepted
 	Cost        receipt.Cost    // without Calls
 	Exact       bool            // what Cost does not name was not used; else what was reserved for it stays so
 	ExternalRef string

@@ -18,6 +18,7 @@ type effect struct {
 	verifier Verifier // nil: none is declared
 	live     bool     // its adapter touches the outside, where no Recording answers
 	waits    bool     // its adapter is Waiting
+	recorded bool     // a Recording answers, but for what OrLive says
 	declared manifest.Effect
 }
 
@@ -48,13 +49,16 @@ func (h *Host) ask(j *job) ([]byte, error) {
 	if j.effect == nil {
 		return nil, fmt.Errorf("host: the manifest has no effect %s, which %s asks for", j.Kind, j.Step)
 	}
-	adapter := j.effect.adapter
-	if h.recorded(&j.Intent) {
+	adapter, recorded := j.effect.adapter, h.Recorded(&j.Intent)
+	if recorded {
 		adapter = &h.cfg.Recording.recorded
 	}
 	result, err := perform(h.tame, adapter, h.call(j))
 	if err != nil {
 		return nil, fmt.Errorf("host: %w", h.hide(err))
+	}
+	if !recorded {
+		h.stubbed.Add(1)
 	}
 	data, err := h.sign(j.Permit, result, j.Time, j.Time)
 	if err != nil {
@@ -76,7 +80,7 @@ func (h *Host) attempt(j *job) {
 		}
 	}
 	started := time.Now()
-	result, err := perform(ctx, j.effect.adapter, h.call(j))
+	result, err := perform(ctx, adapterFor(j), h.call(j))
 	finished := started.Add(time.Since(started)) // also where the wall clock was set back
 	var data []byte
 	if err == nil {
@@ -107,12 +111,24 @@ func (h *Host) fenced(j *job) {
 
 // remember keeps what the outside asked for until Retry comes.
 func (h *Host) remember(j *job, result Result, finished time.Time) {
-	if result.RetryAfter <= 0 || result.Class != receipt.OutcomeRetryableFailure || j.Attempt >= j.effect.declared.Retry.Attempts {
+	if result.RetryAfter <= 0 || !j.effect.goesOn(&j.Permit, &result) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.notBefore[j.Key] = finished.Add(min(result.RetryAfter, maxRetryAfter))
+}
+
+// goesOn reports whether another attempt may follow one that came to a result.
+func (e *effect) goesOn(p *receipt.Permit, r *Result) bool {
+	switch r.Class {
+	case receipt.OutcomeAccepted:
+		return true
+	case receipt.OutcomeRetryableFailure:
+		return p.Accepted != "" || p.Attempt < e.declared.Retry.Attempts
+	default:
+		return false
+	}
 }
 
 func (h *Host) call(j *job) Call { return h.callFor(j, h.cfg.World) }
@@ -152,6 +168,25 @@ func perform(ctx context.Context, a Adapter, call Call) (result Result, err erro
 	return result, nil
 }
 
+// asking is an adapter that only asks about what the outside has accepted.
+type asking struct{ Adapter }
+
+// adapterFor returns what is to make an attempt.
+func adapterFor(j *job) Adapter {
+	if j.Accepted != "" {
+		return asking{j.effect.adapter}
+	}
+	return j.effect.adapter
+}
+
+// Perform asks.
+func (a asking) Perform(ctx context.Context, call Call) (Result, error) {
+	if to, ok := a.Adapter.(Accepting); ok {
+		return to.Ask(ctx, call)
+	}
+	return Result{}, fmt.Errorf("its adapter cannot be asked about %q, which another one had accepted", call.Permit.Accepted)
+}
+
 // check refuses what no adapter can say of an effect.
 func (r *Result) check() error {
 	switch r.Status {
@@ -169,6 +204,9 @@ func (r *Result) check() error {
 		return nil
 	case receipt.OutcomeInputRequired:
 		_, err := receipt.DecodeQuestion(r.Payload)
+		return err
+	case receipt.OutcomeAccepted:
+		_, err := receipt.DecodeAccepted(r.Payload)
 		return err
 	default:
 		return fmt.Errorf("the adapter gave the outcome %q", r.Class)
@@ -217,8 +255,8 @@ func tooLarge(result Result, size int, limit uint64) Result {
 	switch {
 	case result.Status == receipt.StatusOK:
 		class = receipt.OutcomeCompensatable
-	case class == receipt.OutcomeInputRequired:
-		class = receipt.OutcomePermanentFailure // nobody can read the question
+	case class == receipt.OutcomeInputRequired, class == receipt.OutcomeAccepted:
+		class = receipt.OutcomePermanentFailure // nobody can read the question, or the name
 	}
 	text := fmt.Sprintf("the receipt would have %d bytes; limits.receipt is %d", size, limit)
 	return Result{Status: receipt.StatusError, Payload: failure("receipt_too_large", text), Class: class, Cost: result.Cost, Exact: result.Exact, Unsent: result.Unsent}

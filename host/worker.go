@@ -42,7 +42,7 @@ func (h *Host) crews() []*crew { return []*crew{&h.works, &h.calls} }
 
 // crewOf returns the crew that does a task.
 func (h *Host) crewOf(t receipt.Task) *crew {
-	if e := h.effects[t.Kind]; e != nil && e.waits && t.Work == receipt.Perform {
+	if e := h.effects[t.Kind]; e != nil && (e.waits || t.Accepted != "") && t.Work == receipt.Perform {
 		return &h.calls
 	}
 	return &h.works
@@ -151,6 +151,9 @@ func (h *Host) look() {
 			h.crewOf(j.Task).busy--
 		} else {
 			h.takeBack(h.remote.tasks[attempt{j.Key, j.Attempt}])
+			if j.Work == receipt.Perform && j.Accepted != "" && h.giveBack(j) == nil {
+				continue // it only asked, and the next one asks again
+			}
 		}
 		h.addAnswer(h.gaveUp(j))
 	}

@@ -10,6 +10,7 @@ import "slices"
 func (l *Ledger) Doubt(e *Entry, verify bool) {
 	l.land(e)
 	e.Waiting = verify
+	e.unaccept() // it cannot be asked about
 	l.move(e, StateInDoubt)
 }
 
@@ -94,11 +95,13 @@ func (l *Ledger) Change(e *Entry) { l.touch(e) }
 // Close forgets an ended intent's params.
 func (l *Ledger) Close(e *Entry) {
 	e.Intent.Params = nil
+	e.Polling = nil
 	l.touch(e)
 }
 
 func (l *Ledger) end(e *Entry, to State, outcome Outcome, record uint64) {
 	e.Intent.Params = nil
+	e.Polling = nil
 	e.Waiting = false
 	e.Outcome, e.Finished = outcome, record
 	l.move(e, to)
@@ -127,6 +130,7 @@ func (l *Ledger) giveUp(e *Entry) {
 	l.land(e)
 	if e.State == StateInFlight || e.State == StateInDoubt {
 		e.Lost = append(slices.Clone(e.Lost), Lost{Attempt: e.Attempt, Nonce: e.Nonce})
+		e.unaccept() // it cannot be asked about
 		e.Uncertain = true
 	}
 }

@@ -44,13 +44,15 @@ type Entry struct {
 	Attested  bool     // committed by the word of a person or a verifier: there is no receipt
 	Matched   bool     // see Match
 
+	dirty bool // in Ledger.dirty; it stands here to take no room
+
 	Uncertain bool   // an attempt was given up, and nobody has said that it did not happen
 	Undone    uint64 // the rollback that had it made up for
 	Former    uint64 // how many of Asked led to a denial, after which it was decided anew
 
 	Inputs []Input // what it has asked a person; the last without an answer: it waits for that
 
-	dirty bool // in Ledger.dirty
+	Polling *Polling // what the outside has accepted; nil: it never had anything to accept
 }
 
 // Lost is an attempt that was given up without a receipt. One may still come.
@@ -60,7 +62,7 @@ type Lost struct {
 	Nonce   Nonce
 }
 
-const entryVersion = 3
+const entryVersion = 4
 
 // The head and version of an entry that Encode wrote before there were Uncertain,
 // Undone and Former: an array of 24.
@@ -68,6 +70,9 @@ const entryV1 = "\x98\x18\x01"
 
 // The same of version 2, before there were Inputs: an array of 27.
 const entryV2 = "\x98\x1b\x02"
+
+// The same of version 3, before there was Polling: an array of 28.
+const entryV3 = "\x98\x1c\x03"
 
 // OfVersion1 reports whether Encode wrote an entry in version 1: what it does not say
 // has to be found out from the journal.
@@ -119,7 +124,11 @@ func DecodeEntry(data []byte) (*Entry, error) {
 	}
 	if body, old := bytes.CutPrefix(data, []byte(entryV2)); old {
 		const lacks = "\x80" // none
-		data = slices.Concat([]byte{0x98, 28, entryVersion}, body, []byte(lacks))
+		data = slices.Concat([]byte(entryV3), body, []byte(lacks))
+	}
+	if body, old := bytes.CutPrefix(data, []byte(entryV3)); old {
+		const lacks = "\xf6" // null
+		data = slices.Concat([]byte{0x98, 29, entryVersion}, body, []byte(lacks))
 	}
 	e := new(Entry)
 	if err := canon.Unmarshal(data, e); err != nil {

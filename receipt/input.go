@@ -108,6 +108,7 @@ func (e *Entry) NeedsInput() bool {
 // long as it takes.
 func (l *Ledger) Ask(e *Entry, question Data) {
 	e.Inputs = append(slices.Clone(e.Inputs), Input{Question: question})
+	e.unaccept() // the attempt with the answer begins anew
 	l.park(e, NoDeadline)
 }
 

@@ -143,4 +143,10 @@ type Permit struct {
 	Nonce   Nonce
 	Time    int64   // the world's calendar time, nanoseconds since 1970-01-01 UTC
 	Inputs  []Input // what attempts before it have asked, with the answers; not to be changed
+
+	// What the outside calls what an attempt before had it accept: this one asks what
+	// came of that, and does nothing else. Empty: it does what the intent asks for.
+	Accepted string
+	// The cell has cancelled what the outside has accepted: tell the outside, and ask.
+	Unwanted bool
 }

@@ -105,7 +105,7 @@ func (l *Ledger) In(s State) []*Entry {
 func (l *Ledger) Bytes() int {
 	n := 0
 	for _, e := range l.entries { // order cannot show: a sum
-		n += len(e.Intent.Params) + len(e.Held)
+		n += len(e.Intent.Params) + len(e.Held) + len(e.Accepted())
 		for _, in := range e.Inputs {
 			n += len(in.Question) + len(in.Answer)
 		}

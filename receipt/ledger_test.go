@@ -429,20 +429,21 @@ func TestRestoreRefuses(t *testing.T) {
 }
 
 // TestEntriesOfBeforeAreRead holds the reader of what was written before there were
-// Uncertain, Undone and Former, or Inputs, to the bytes of then, which ended before these.
+// Uncertain, Undone and Former, or Inputs, or Polling, to the bytes of then, which ended before these.
 func TestEntriesOfBeforeAreRead(t *testing.T) {
 	var l, restored receipt.Ledger
 	e := l.Park(modelIntent(1), 7, 1)
 	today, err := e.Encode()
 	require.NoError(t, err)
-	require.Equal(t, []byte{0x98, 28, 3}, today[:3], "an array of 28, version 3")
-	require.Equal(t, []byte{0xf4, 0, 0, 0x80}, today[len(today)-4:])
-	first := append([]byte{0x98, 24, 1}, today[3:len(today)-4]...)
-	second := append([]byte{0x98, 27, 2}, today[3:len(today)-1]...)
+	require.Equal(t, []byte{0x98, 29, 4}, today[:3], "an array of 29, version 4")
+	require.Equal(t, []byte{0xf4, 0, 0, 0x80, 0xf6}, today[len(today)-5:])
+	first := append([]byte{0x98, 24, 1}, today[3:len(today)-5]...)
+	second := append([]byte{0x98, 27, 2}, today[3:len(today)-2]...)
+	third := append([]byte{0x98, 28, 3}, today[3:len(today)-1]...)
 	require.True(t, receipt.OfVersion1(first))
 	require.False(t, receipt.OfVersion1(second))
 	require.False(t, receipt.OfVersion1(today))
-	for _, before := range [][]byte{first, second} {
+	for _, before := range [][]byte{first, second, third} {
 		require.NoError(t, restored.Restore([][]byte{before}))
 		again, err := restored.Entry(modelIntent(1).Key).Encode()
 		require.NoError(t, err)

@@ -41,6 +41,7 @@ const (
 	OutcomeCompensatable       Outcome = "compensatable_failure" // it failed and left something behind
 	OutcomeCompensated         Outcome = "compensated"           // what it had left behind was made up for
 	OutcomeInputRequired       Outcome = "input_required"        // it asks a person: the payload is a Question
+	OutcomeAccepted            Outcome = "accepted"              // the outside works on it: the payload is an Accepted
 )
 
 // Cost is what an effect used up, in the units of budgets.
@@ -131,7 +132,7 @@ func (r *Receipt) Refused() bool {
 func (r *Receipt) checkClass() error {
 	switch r.Class {
 	case "", OutcomePermanentFailure:
-	case OutcomeRetryableFailure, OutcomeCompensatable, OutcomeInputRequired:
+	case OutcomeRetryableFailure, OutcomeCompensatable, OutcomeInputRequired, OutcomeAccepted:
 		if r.Status == StatusOK {
 			return ErrClass
 		}

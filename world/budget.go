@@ -80,6 +80,12 @@ func (k *kernel) charge(e *receipt.Entry, r *receipt.Receipt) {
 		k.chargeV1(e, r)
 		return
 	}
+	if e.Accepted() != "" { // nothing was set aside for it
+		if a, ok := k.accounts(e); ok {
+			k.rules.gate.Settle(&e.Intent, a, receipt.Cost{}, r)
+		}
+		return
+	}
 	k.settle(e, func(a governance.Accounts) { k.rules.gate.Settle(&e.Intent, a, e.Reserved, r) })
 }
 

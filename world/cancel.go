@@ -48,6 +48,7 @@ func (k *kernel) cancelIntent(c *cell, e *receipt.Entry, step journal.Seq) {
 	id := k.note(journal.KindCancelled, step, &b)
 	c.cancelled = append(c.cancelled, e.Intent.Key)
 	switch {
+	case e.State == receipt.StateOpen && e.Accepted() != "": // the next attempt tells the outside
 	case e.State == receipt.StateOpen, e.State == receipt.StateParked && e.Deadline != 0:
 		k.endCancelled(e, id)
 	case e.State == receipt.StateInFlight:

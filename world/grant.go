@@ -25,13 +25,13 @@ type likeness struct {
 }
 
 // likenessOf returns what an intent has in common with others; false: something is set aside
-// for it already.
+// for it already, or it needs nothing.
 func (l *line) likenessOf(e *receipt.Entry) (likeness, bool) {
 	of := likeness{kind: e.Intent.Kind, capability: e.Intent.Cap}
 	if l.k.rules.gate.OfCells() {
 		of.cell = e.Intent.Cell
 	}
-	return of, e.Reserved == (receipt.Cost{})
+	return of, e.Reserved == (receipt.Cost{}) && e.Accepted() == ""
 }
 
 // waitsAlike reports whether an older intent waits that one is like. There may be
@@ -90,6 +90,9 @@ func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Sho
 // look finds out whether an intent can be attempted, and has others wait behind it if not.
 func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Shortage, w waiting) {
 	k := l.k
+	if e.Accepted() != "" { // it only asks
+		return need, nil, w
+	}
 	if at := k.paceOf(e.Intent.Kind); at > k.now {
 		w.until = at
 		return need, nil, w // it is not its turn, and nobody waits behind it
@@ -151,7 +154,9 @@ func (k *kernel) grant() {
 		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
 		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted), b.Append(k.body[:0]))
 		k.ledger.Start(l.at, nonce, uint64(id))
-		k.step(e.Intent.Kind)
+		if e.Accepted() == "" {
+			k.step(e.Intent.Kind)
+		}
 		k.tasks = append(k.tasks, receipt.Task{Work: receipt.Perform, Permit: k.permit(e)})
 	}
 }

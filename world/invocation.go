@@ -17,6 +17,7 @@ func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
 	return receipt.Permit{
 		Intent: e.Intent, Attempt: e.Attempt, Nonce: e.Nonce,
 		Time: k.rules.manifest.Clock.At(k.now), Inputs: e.Inputs,
+		Accepted: e.Accepted(), Unwanted: e.Accepted() != "" && k.cancelledByCell(e),
 	}
 }
 
@@ -87,6 +88,10 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) e
 	k.charge(e, r)
 	switch e.Outcome {
 	case receipt.OutcomeRetryableFailure:
+		if e.Accepted() != "" {
+			k.asksOn(e, r, id)
+			return nil
+		}
 		if k.goesOn(e, r, id) {
 			return nil
 		}
@@ -102,6 +107,11 @@ func (k *kernel) follows(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) e
 		return k.compensate(e, *in, id)
 	case receipt.OutcomeInputRequired:
 		if k.asks(e, r, id) {
+			return nil
+		}
+		e.Outcome = receipt.OutcomePermanentFailure
+	case receipt.OutcomeAccepted:
+		if k.accepts(e, r, id) {
 			return nil
 		}
 		e.Outcome = receipt.OutcomePermanentFailure
@@ -144,9 +154,9 @@ func (k *kernel) wait(e *receipt.Entry, cause journal.Seq) {
 }
 
 // attemptsLeft reports whether an intent may be attempted again. Attempts that asked
-// a person do not count.
+// a person, or the outside about what it has accepted, do not count.
 func (k *kernel) attemptsLeft(e *receipt.Entry) bool {
-	return e.Attempt-e.Unused-uint64(len(e.Inputs)) < k.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
+	return e.Attempt-e.Unused-e.Polls()-uint64(len(e.Inputs)) < k.rules.manifest.Effects[e.Intent.Kind].Retry.Attempts
 }
 
 // grantAtBarrier grants where no cell has a turn left in the round.

@@ -115,7 +115,7 @@ func (c *cli) diffCell(lw *local.World, name string, at [2]string) error {
 	}
 	return unless(answer.Same, c.object("state-diff", answer, func() {
 		for _, x := range answer.State {
-			fmt.Fprintln(c.stdout, lineOf(&x))
+			fmt.Fprintln(c.stdout, c.lineOf(&x))
 		}
 		if answer.Same {
 			c.note("%s has the same state at #%d and #%d", name, answer.A, answer.B)

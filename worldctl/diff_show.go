@@ -101,7 +101,7 @@ func (c *cli) showCells(a *view.Comparison) {
 	}
 	for _, d := range cells {
 		for _, x := range d.State {
-			fmt.Fprintln(c.stdout, d.Cell, lineOf(&x))
+			fmt.Fprintln(c.stdout, d.Cell, c.lineOf(&x))
 		}
 	}
 	if a.Cells.Histories > 0 {
@@ -118,7 +118,7 @@ func (c *cli) showCells(a *view.Comparison) {
 }
 
 // lineOf prints a change: the path, and what is there on both sides.
-func lineOf(x *view.StateChange) string {
+func (c *cli) lineOf(x *view.StateChange) string {
 	side := func(d *journal.Data) string {
 		if d == nil {
 			return "nothing"
@@ -126,6 +126,9 @@ func lineOf(x *view.StateChange) string {
 		text, err := d.MarshalJSON()
 		if err != nil {
 			return err.Error()
+		}
+		if c.brief {
+			return view.Brief(string(text))
 		}
 		return string(text)
 	}

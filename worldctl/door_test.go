@@ -175,7 +175,7 @@ func hostileWorld(t *testing.T) (dir string) {
 // verbsShown are the arguments with which each verb has most to show of a hostile world.
 // A verb that is not among them fails the test: say what it shows.
 var verbsShown = map[string][][]string{
-	"budget list": {{}, {"-v"}}, "budget show": {{hostile}}, "test": {{}, {hostile}},
+	"budget list": {{}, {"-v"}}, "budget show": {{hostile}}, "dev": {{hostile}}, "test": {{}, {hostile}},
 	"init": {{hostile}}, "run": {{}}, "send": {{hostile, "{"}, {"said", "\x1b\u202e"}}, "step": {{}}, "validate": {{"WORLD/world.yaml"}, {hostile}},
 	"audit": {{}, {"--as", hostile}}, "cell list": {{}}, "cell resume": {{hostile}}, "cell show": {{"cell/a"}, {hostile}}, "cell skip": {{hostile}},
 	"graph": {{}, {"--format", "dot"}}, "status": {{}}, "tail": {{}, {"-v"}, {"--kind", hostile}}, "timeline": {{}, {"-v"}}, "why": {{"#9"}, {"cell/a"}, {hostile}},

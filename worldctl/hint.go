@@ -119,7 +119,7 @@ func hintOfBound(e *world.BoundError) string {
 	if e.Name == "memory" {
 		flag = "--max-memory SIZE"
 	}
-	return flag + " allows more, of the verbs verify, import journal, shadow, what-if, policy eval and serve"
+	return flag + " allows more, of the verbs verify, import journal, shadow, what-if, dev, policy eval and serve"
 }
 
 func hintOfKeyring(err *local.KeyringError) string {

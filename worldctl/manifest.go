@@ -69,10 +69,10 @@ func (c *cli) isFile(name string) bool {
 
 // readWorld reads a world file for what performs nothing: adapters that this program lacks
 // are no fault of it.
-func (c *cli) readWorld(file string) (*source.Loaded, error) {
-	loaded, err := local.Load(c.path(file), c.options())
+func (c *cli) readWorld(file string, options ...source.Option) (*source.Loaded, error) {
+	loaded, err := local.Load(c.path(file), c.options(), options...)
 	if errors.As(err, new(*manifest.NoAdapterError)) {
-		return local.Read(c.path(file), c.options())
+		return local.Read(c.path(file), c.options(), options...)
 	}
 	return loaded, err
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -101,6 +102,18 @@ func (c *cli) askOwner(ctx context.Context, dir string) (code int, answered bool
 	})
 }
 
+// askFor has the owner of a world carry out another verb than the one that was typed, with
+// a path, and prints no more of it than what is wrong.
+func (c *cli) askFor(ctx context.Context, dir, verb, path string) (code int, answered bool, err error) {
+	at, err := filepath.Abs(dir) // it is in another directory
+	if err != nil {
+		return 0, false, err
+	}
+	asks := *c
+	asks.args, asks.rawOut = []string{"-w", at, verb, path, "-q"}, bufio.NewWriter(io.Discard)
+	return asks.askOwner(ctx, dir)
+}
+
 // flushed prints at once.
 type flushed struct{ *bufio.Writer }
 
@@ -115,7 +128,7 @@ func (c *cli) besideOwner(cmd *cobra.Command) error {
 		return nil
 	}
 	switch verbOf(cmd) {
-	case "init", "restore", "import":
+	case "init", "restore", "import", "dev":
 		return errBesides
 	}
 	return nil

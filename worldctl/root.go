@@ -30,6 +30,7 @@ type cli struct {
 	rawErr io.Writer     // likewise of stderr
 	origin owner.Origin
 
+	brief     bool // what is long is shown in part
 	ofRecords bool // the verb answers from the records themselves, or about a moment that was named
 
 	owned  *local.World // is open in this process, and stays so; nil: the command line was typed here
@@ -150,7 +151,7 @@ type verbs struct {
 func (c *cli) groups() []verbs {
 	return []verbs{
 		{"world", "make one, send it events, run it", []*cobra.Command{
-			newInitCommand(c), newValidateCommand(c), newTestCommand(c), newSendCommand(c), newStepCommand(c), newRunCommand(c),
+			newInitCommand(c), newValidateCommand(c), newTestCommand(c), newDevCommand(c), newSendCommand(c), newStepCommand(c), newRunCommand(c),
 		}},
 		{"look", "where it stands, what happened, and why", []*cobra.Command{
 			newStatusCommand(c), newTailCommand(c), newAuditCommand(c), newCellCommand(c), newTimelineCommand(c), newWhyCommand(c), newGraphCommand(c),

@@ -116,29 +116,41 @@ func sendTo(ctx context.Context, fork *local.World, events io.Reader) (uint64, e
 }
 
 func (c *cli) showWhatIf(a *view.WhatIf) {
-	if u := a.Unknown; u != nil {
-		fmt.Fprintf(c.stdout, "unknown beyond tick %d: in tick %d %s asks for %s %s (occurrence %d), and nothing recorded answers it\n",
-			u.Tick-1, u.Tick, u.Cell, u.Kind, view.Describer{Full: c.verbose}.Data(u.Params), u.Occurrence)
-		c.note("%s", visible(u.Nearest, ""))
-		if u.Differs != "" {
-			c.note("they differ first %s", visible(u.Differs, ""))
-		}
-	}
+	c.showUnknown(a)
 	c.showComparison(a.Difference, a.Was, a.Is)
 	fmt.Fprintf(c.stdout, "events sent: %d, sent again: %d; effects answered by what was recorded: %d, without an answer: %d\n",
 		a.Sent, a.Again.Events, a.Answered, a.Unanswered)
 	c.notePerformed(a.Performed)
-	if f := a.Again.FirstRefused; f != nil {
-		c.note("events that the fork did not take: %d, the first is #%d %s: %s", a.Again.Refused, f.Record, f.Event, f.Reason)
+	c.noteAgain(&a.Again)
+	if a.Forked.Dir != "" {
+		c.note("the fork is in %s", a.Forked.Dir)
 	}
-	if len(a.Again.LeftOut) > 0 {
+}
+
+// showUnknown says which effect is the first that nothing answers, if one is.
+func (c *cli) showUnknown(a *view.WhatIf) {
+	u := a.Unknown
+	if u == nil {
+		return
+	}
+	fmt.Fprintf(c.stdout, "unknown beyond tick %d: in tick %d %s asks for %s %s (occurrence %d), and nothing recorded answers it\n",
+		u.Tick-1, u.Tick, u.Cell, u.Kind, view.Describer{Full: c.verbose}.Data(u.Params), u.Occurrence)
+	c.note("%s", visible(u.Nearest, ""))
+	if u.Differs != "" {
+		c.note("they differ first %s", visible(u.Differs, ""))
+	}
+}
+
+// noteAgain says what of the world's inputs was not repeated.
+func (c *cli) noteAgain(a *view.Again) {
+	if f := a.FirstRefused; f != nil {
+		c.note("events that the fork did not take: %d, the first is #%d %s: %s", a.Refused, f.Record, f.Event, f.Reason)
+	}
+	if len(a.LeftOut) > 0 {
 		var kinds []string
-		for _, x := range a.Again.LeftOut {
+		for _, x := range a.LeftOut {
 			kinds = append(kinds, fmt.Sprintf("%d %s", x.Records, x.Kind))
 		}
 		c.note("what persons decided is not repeated: %s", strings.Join(kinds, ", "))
-	}
-	if a.Forked.Dir != "" {
-		c.note("the fork is in %s", a.Forked.Dir)
 	}
 }

@@ -68,7 +68,7 @@ func TestWrongArgumentsAreSaidInPlainWords(t *testing.T) {
 		require.NoError(t, os.Chmod(filepath.Join(dir, ".world", "keyring"), 0o600))
 		words := append([]string{"-w", dir}, strings.Fields(verb.CommandPath())[1:]...)
 		wait := time.Minute
-		if name := verb.Name(); name == "serve" || name == "worker" { // some of it is nothing wrong
+		if name := verb.Name(); name == "serve" || name == "worker" || name == "dev" { // some of it is nothing wrong
 			wait = 100 * time.Millisecond
 		}
 		for _, more := range mistakes(verb, wrong) {

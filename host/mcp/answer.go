@@ -29,6 +29,8 @@ func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, asked
 	switch {
 	case response != nil && asked != nil: // it was cancelled, and what came of the call follows from that
 		return needsInput(receipt.Question{Requests: map[string]receipt.InputRequest{methodElicit: *asked}}), nil
+	case response != nil && response.Error == nil && x.rewrite != nil && begun(response.Result) != nil:
+		return begun(response.Result).accepted()
 	case response != nil && response.Error == nil:
 		return answered(response.Result), nil
 	case response != nil:

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,11 @@ type exchange struct {
 
 	tooLarge atomic.Bool // the HTTP response, which is there and was not read to its end
 
+	method  string                       // of its request; empty: methodCall
+	rewrite func(*jsonrpc.Request) error // what the SDK cannot say, on the way out; nil: nothing
+
+	task    string                // that it is about; empty: none
+	stop    func()                // ends its wait for an answer where the server asks; nil: it goes on
 	answers answers               // of a person, to what calls before it have asked
 	asked   *receipt.InputRequest // what the server asks while it is under way; guarded by calls
 
@@ -35,6 +41,28 @@ type exchangeKey struct{}
 
 // methodCall is the method of the one request that does something.
 const methodCall = "tools/call"
+
+// The methods of what the SDK does not read whole.
+const (
+	methodInitialize = "initialize"
+	methodListTools  = "tools/list"
+)
+
+// out returns what is to leave in the place of a request of the SDK; nil: it is not the
+// exchange's.
+func (x *exchange) out(msg jsonrpc.Message) (*jsonrpc.Request, error) {
+	r, ok := msg.(*jsonrpc.Request)
+	if x == nil || !ok || r.Method != cmp.Or(x.method, methodCall) {
+		return nil, nil
+	}
+	sent := *r
+	if x.rewrite != nil {
+		if err := x.rewrite(&sent); err != nil {
+			return nil, err
+		}
+	}
+	return &sent, nil
+}
 
 // reply returns the response of the server, or nil where it did not come.
 func (x *exchange) reply() *jsonrpc.Response {

@@ -28,6 +28,7 @@ const (
 type calls struct {
 	mu    sync.Mutex
 	under map[*exchange]bool
+	tasks taskSupport
 }
 
 func (c *calls) begin(x *exchange) {
@@ -67,25 +68,35 @@ func (c *calls) answerElicitations(next mcp.MethodHandler) mcp.MethodHandler {
 		if asked.Schema, err = canon.FromJSON(schema); err != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 		}
-		return c.elicited(asked), nil
+		return c.elicited(asked, taskOf(p.Meta)), nil
 	}
 }
 
 // elicited answers with what a person has said to the same, or cancels and notes the
-// question. Where several calls are under way nobody can tell which of them asks.
-func (c *calls) elicited(asked receipt.InputRequest) *mcp.ElicitResult {
+// question. Where several calls are under way nobody can tell which of them asks, unless
+// the server says of which task it is.
+func (c *calls) elicited(asked receipt.InputRequest, task string) *mcp.ElicitResult {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cancelled := &mcp.ElicitResult{Action: "cancel"}
-	if len(c.under) != 1 {
+	var whose []*exchange
+	for x := range c.under { // order cannot show: one alone counts
+		if task == "" || x.task == task {
+			whose = append(whose, x)
+		}
+	}
+	if len(whose) != 1 {
 		return cancelled
 	}
-	for x := range c.under {
+	for _, x := range whose {
 		if given, ok := x.answers.to(asked); ok {
 			return given
 		}
 		if x.asked == nil {
 			x.asked = &asked
+			if x.stop != nil {
+				x.stop()
+			}
 		}
 	}
 	return cancelled

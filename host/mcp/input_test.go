@@ -55,10 +55,10 @@ func TestAnswerIsToTheSameQuestionOnly(t *testing.T) {
 	c := new(calls)
 	x := &exchange{answers: answers{{Question: payload, Answer: fromJSON(t, `{"n":1}`)}}}
 	c.begin(x)
-	require.Equal(t, "accept", c.elicited(receipt.InputRequest{Message: "one?", Schema: schema}).Action)
+	require.Equal(t, "accept", c.elicited(receipt.InputRequest{Message: "one?", Schema: schema}, "").Action)
 	require.Nil(t, x.asked)
-	require.Equal(t, "cancel", c.elicited(receipt.InputRequest{Message: "one?", Schema: canon.Raw(canon.Null)}).Action)
-	require.Equal(t, "cancel", c.elicited(receipt.InputRequest{Message: "two?", Schema: schema}).Action)
+	require.Equal(t, "cancel", c.elicited(receipt.InputRequest{Message: "one?", Schema: canon.Raw(canon.Null)}, "").Action)
+	require.Equal(t, "cancel", c.elicited(receipt.InputRequest{Message: "two?", Schema: schema}, "").Action)
 	require.Equal(t, "one?", c.end(x).Message, "the first that had no answer")
 }
 
@@ -67,7 +67,7 @@ func TestQuestionOfOneOfSeveralCallsIsNobodys(t *testing.T) {
 	c, one, two := new(calls), new(exchange), new(exchange)
 	c.begin(one)
 	c.begin(two)
-	require.Equal(t, "cancel", c.elicited(receipt.InputRequest{Message: "whose?"}).Action)
+	require.Equal(t, "cancel", c.elicited(receipt.InputRequest{Message: "whose?"}, "").Action)
 	require.Nil(t, c.end(one))
 	require.Nil(t, c.end(two))
 }

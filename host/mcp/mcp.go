@@ -114,6 +114,9 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 			return permanent(true, "no_such_tool", fmt.Sprintf("the server has no tool %q", target.Tool)), nil
 		}
 		x := &exchange{answers: call.Permit.Inputs}
+		if s.calls.runsAsTask(target.Tool, target.Task) {
+			x.rewrite = asTask
+		}
 		var asked *receipt.InputRequest
 		if err == nil {
 			s.calls.begin(x)

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 	case "old":
 		runOld(os.Stdin, os.Stdout)
 		return
+	case "tasks":
+		runTasks(os.Stdin, os.Stdout)
+		return
 	}
 	if err := newTestServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		os.Exit(1)

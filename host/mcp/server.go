@@ -45,6 +45,7 @@ func (p *pool) get(s host.Setup) (*server, error) {
 		return nil, err
 	}
 	delete(fields, "tool")
+	delete(fields, "task")
 	name := s.Dir + "\x00" + string(encode(fields))
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,6 +177,7 @@ func (sv *server) connect() (*session, error) {
 	})
 	client.AddSendingMiddleware(bearSilence)
 	under := new(calls)
+	client.AddSendingMiddleware(under.sees)
 	client.AddReceivingMiddleware(under.answerElicitations)
 	if sv.target.URL != nil {
 		return open(ctx, client, under, sv.web(), func() {}, func(err error) error { return err })

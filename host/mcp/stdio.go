@@ -207,9 +207,12 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	}
 	defer func() { <-c.turn }()
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
-	if r, ok := msg.(*jsonrpc.Request); !ok || r.Method != methodCall {
+	if r, err := x.out(msg); err != nil {
+		return err
+	} else if r == nil {
 		x = nil
-	} else if x != nil {
+	} else {
+		msg = r
 		c.calls.Store(r.ID, x)
 		context.AfterFunc(ctx, func() { c.calls.Delete(r.ID) })
 	}

@@ -1,11 +1,15 @@
 package mcp
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -50,6 +54,11 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.sent.Store(true) }})
 	}
 	req = req.Clone(ctx)
+	if x != nil && req.Method == http.MethodPost && x.rewrite != nil {
+		if err := x.rewriteBody(req); err != nil {
+			return nil, err
+		}
+	}
 	if err := t.addHeaders(req.Header); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -68,6 +77,29 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = &taped{ReadCloser: resp.Body, x: x}
 	return resp, nil
+}
+
+// rewriteBody is out for a request over HTTP.
+func (x *exchange) rewriteBody(req *http.Request) error {
+	data, err := io.ReadAll(req.Body)
+	if err = errors.Join(err, req.Body.Close()); err != nil {
+		return err
+	}
+	msg, err := jsonrpc.DecodeMessage(data)
+	if err != nil {
+		return err
+	}
+	r, err := x.out(msg)
+	if err != nil {
+		return err
+	}
+	if r != nil {
+		if data, err = jsonrpc.EncodeMessage(r); err != nil {
+			return err
+		}
+	}
+	req.Body, req.ContentLength, req.GetBody = io.NopCloser(bytes.NewReader(data)), int64(len(data)), nil
+	return nil
 }
 
 func (t *roundTripper) addHeaders(header http.Header) error {

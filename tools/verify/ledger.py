@@ -38,7 +38,7 @@ class Intent:
     """Where one intent stands, by what the journal has said of it."""
 
     __slots__ = ("stage", "attempt", "nonce", "given", "returned", "by", "asked", "failed", "duplicate", "orphan", "_lost", "_since",
-                 "_hidden", "cancelled", "cancelled_at", "cancelled_fork")
+                 "_hidden", "cancelled", "cancelled_at", "cancelled_fork", "accepted")
 
     def __init__(self, lost):
         self.stage = UNKNOWN
@@ -49,6 +49,7 @@ class Intent:
         self.cancelled = None  # where its cell cancelled it, likewise
         self.cancelled_at, self.cancelled_fork = 0, 0  # the last such record, and the last fork before it
         self.asked = None  # see History.ask: several times where rollbacks led there again
+        self.accepted = False  # the outside works on it: attempts only ask
         self.failed = False  # the last that was said of its end is that it failed
         self.duplicate = self.orphan = False
         self._lost, self._since, self._hidden = lost, lost.count, False
@@ -220,6 +221,7 @@ class Ledger:
     def _give_up(self, x, to):
         """End the attempt of an intent without a receipt."""
         self._limits.hold(_GIVEN_BYTES)
+        x.accepted = False
         x.given = set() if x.given is None else x.given
         x.given.add((x.attempt, x.nonce))
         x.move(to)
@@ -338,7 +340,7 @@ class Ledger:
             self._duplicate(key, x, "it was started before")
         elif attempt != x.attempt + 1:
             self._duplicate(key, x, "the attempt is not the next one")
-        elif self._is_cancelled(x):
+        elif self._is_cancelled(x) and not x.accepted:
             self._duplicate(key, x, "it was started after its cell had cancelled it")
         x.move(FLYING)
         x.attempt, x.nonce = attempt, p["nonce"]
@@ -373,7 +375,9 @@ class Ledger:
         if not x.at(ANSWERED) or p["attempt"] != x.attempt:
             self._orphan(p["key"], x, "it waits, and there was no receipt")
         else:
-            x.move({"retryable_failure": READY, "input_required": ASKING}.get(p["outcome"], COMPENSATING))
+            if p["outcome"] in ("accepted", "input_required"):
+                x.accepted = p["outcome"] == "accepted"
+            x.move({"retryable_failure": READY, "accepted": READY, "input_required": ASKING}.get(p["outcome"], COMPENSATING))
 
     def _expired(self, p):
         x = self._decided_on(p["key"])

@@ -7,7 +7,7 @@ from records import Error, is_hash, is_uint
 from report import brief
 
 STATUSES = ("ok", "error", "timeout", "denied", "rejected", "cancelled")
-OUTCOMES = ("permanent_failure", "retryable_failure", "compensatable_failure", "input_required")
+OUTCOMES = ("permanent_failure", "retryable_failure", "compensatable_failure", "input_required", "accepted")
 _COST = ("calls", "tokens", "bytes", "micros")
 
 

@@ -184,7 +184,7 @@ _SHAPES = {
     "invocation.started": "key:hash attempt:uint owner:uint nonce:nonce",
     "intent.in_doubt": "key:hash cell:text attempt:uint action:park|verify|retry|fail reason:text",
     "intent.waiting": "key:hash cell:text attempt:uint outcome:retryable_failure|compensatable_failure|"
-                      "input_required",
+                      "input_required|accepted",
     "intent.cancelled": "key:hash cell:text attempt:uint",
     "intent.ended": "key:hash cell:text step:text status:text outcome:text payload:any",
     "timer.set": "cell:text name:text deadline:uint tag:text data:any",

@@ -70,6 +70,7 @@ DENIED = ("intent.denied", {"key": K})
 EXPIRED = about("invocation.expired")
 AGAIN = about("intent.waiting", outcome="retryable_failure")
 ASKS = about("intent.waiting", outcome="input_required")
+ACCEPTS = about("intent.waiting", outcome="accepted")
 UNDO = about("intent.waiting", outcome="compensatable_failure")
 MADE_UP = [K, "", "", "", "", 0, "compensate"]
 
@@ -92,6 +93,8 @@ GOOD = {
     "tried again": (emitted(), started(), finished(), AGAIN, started(2), finished(2)),
     "asked and answered": (emitted(), started(), finished(), ASKS, resolved("answer"), started(2), finished(2)),
     "asked and denied": (emitted(), started(), finished(), ASKS, resolved("deny"), ended()),
+    "accepted and asked about": (emitted(), started(), finished(), ACCEPTS, started(2), finished(2)),
+    "accepted, cancelled and asked about": (emitted(), started(), finished(), ACCEPTS, about("intent.cancelled"), started(2), finished(2)),
     "undone": (emitted(), started(), finished(), UNDO, ended(outcome="compensated")),
     "in doubt, answered after all": (*LOST, finished()),
     "in doubt, decided, late": (*LOST, resolved("executed"), ended("ok"), finished(kind="invocation.late")),

@@ -52,6 +52,8 @@ type Offer struct {
 	LeaseMillis   int64           `json:"lease_millis"`   // how long it is the caller's without being renewed
 	TimeoutMillis int64           `json:"timeout_millis"` // of the effect
 	Inputs        []OfferInput    `json:"inputs"`         // what attempts before it have asked a person, with the answers
+	Accepted      string          `json:"accepted"`       // what the outside calls what it works on: ask it about that, and do nothing else; empty: nothing
+	Unwanted      bool            `json:"unwanted"`       // its cell has cancelled that: tell the outside, too
 }
 
 // OfferInput is a question and its answer, canonical CBOR that prints as base64.
@@ -71,6 +73,7 @@ func offerOf(o *host.Offer) (Offer, error) {
 		Key: p.Key, StepID: p.Step, Cell: p.Cell, Kind: p.Kind, Params: params, Raw: p.Params, Tag: p.Tag, Cap: p.Cap,
 		Occurrence: p.Occurrence, Attempt: p.Attempt, Nonce: p.Nonce.String(), Time: p.Time,
 		LeaseMillis: o.Lease.Milliseconds(), TimeoutMillis: o.Timeout.Milliseconds(), Inputs: inputs,
+		Accepted: p.Accepted, Unwanted: p.Unwanted,
 	}, err
 }
 
@@ -86,6 +89,7 @@ func (o *Offer) Permit() (receipt.Permit, error) {
 			Key: o.Key, Step: o.StepID, Cell: o.Cell, Kind: o.Kind, Params: o.Raw, Tag: o.Tag, Cap: o.Cap, Occurrence: o.Occurrence,
 		},
 		Attempt: o.Attempt, Nonce: nonce, Time: o.Time, Inputs: inputs,
+		Accepted: o.Accepted, Unwanted: o.Unwanted,
 	}, err
 }
 

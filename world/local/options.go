@@ -40,6 +40,7 @@ type Options struct {
 	Grace      time.Duration                     // see host.Config; 0: its default
 	Remote     bool                              // live effects wait for workers in other processes: see AcquireEffects
 	Bounds     Bounds                            // of rules that nobody here has put in force
+	stubs      bool                              // with Effects: deterministic adapters answer themselves; see host.Config
 	jumps      bool                              // a real clock goes as a simulated one does: see Supposed
 	Clock      Clock                             // of worlds whose clock is real; nil: the machine's
 	Lease      time.Duration                     // of what such a worker has acquired, see host.Config; 0: its default
@@ -69,7 +70,7 @@ func (lw *World) config() world.Config {
 				if err != nil {
 					return nil, err
 				}
-				cfg.OrLive, cfg.Missed = lw.opts.orLive != 0, lw.missing(cfg.Recording)
+				cfg.OrLive, cfg.Stubs, cfg.Missed = lw.opts.orLive != 0, lw.opts.stubs, lw.missing(cfg.Recording)
 			}
 			if lw.host != nil { // another manifest is in force now
 				if err := lw.host.Close(); err != nil {

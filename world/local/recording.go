@@ -97,7 +97,7 @@ func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 		return a.ended(b), nil
 	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
-		if err != nil || r.GivenBack() { // nothing was done
+		if err != nil || r.GivenBack() || r.Outcome() == receipt.OutcomeAccepted { // nothing was done, or its end is still to come
 			return nil, err
 		}
 		cost := r.Cost

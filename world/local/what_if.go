@@ -19,7 +19,9 @@ import (
 
 // Load reads a world file with all that it names, as Create would. The error is
 // that of Validate.
-func Load(file string, opts Options) (*source.Loaded, error) { return load(file, opts) }
+func Load(file string, opts Options, options ...source.Option) (*source.Loaded, error) {
+	return load(file, opts, options...)
+}
 
 // WhatIf says what is to be otherwise in a world after a moment of its past.
 type WhatIf struct {
@@ -35,6 +37,10 @@ type WhatIf struct {
 	// OrLive has effects performed that the world has not asked for, up to now; else what
 	// follows from them is unknown.
 	OrLive bool
+
+	// Stubs has deterministic adapters answer what is theirs, whatever is recorded: their
+	// answers are part of the rules.
+	Stubs bool
 
 	Opened func(fork *World) // called before anything is run in it; nil: nobody is told
 
@@ -54,6 +60,7 @@ type Supposed struct {
 	Sent       uint64
 	Followed   Followed          // what became of what the world got
 	Answered   uint64            // effects, by what was recorded
+	Stubbed    uint64            // effects, by deterministic adapters
 	Performed  uint64            // attempts outside, of effects that nothing recorded answers
 	Unanswered []*host.MissError // effects that nothing recorded answers, in the tick in which the fork stopped
 
@@ -97,8 +104,8 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 // meanwhile, unless it is looked at in a copy.
 func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	look := opts
-	opts.jumps = true // its time is that of what it lives through
-	if x.Copy != "" { // else the fork knows whose recordings it gets, which it reads now
+	opts.jumps, opts.stubs = true, x.Stubs // its time is that of what it lives through
+	if x.Copy != "" {                      // else the fork knows whose recordings it gets, which it reads now
 		if _, opts.orLive, err = readRecorded(filepath.Join(x.Dir, hiddenDir)); err != nil {
 			return err
 		}
@@ -139,8 +146,8 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	spent, err := journal.Spent(x.Fork.store, x.Forked.At, x.Fork.store.Head().ID)
-	x.Performed = x.Fork.missed.Load()
-	x.Answered = spent.Answers - min(spent.Answers, x.Performed)
+	x.Performed, x.Stubbed = x.Fork.missed.Load(), x.Fork.HostStats().Stubbed
+	x.Answered = spent.Answers - min(spent.Answers, x.Performed+x.Stubbed)
 	return err
 }
 
@@ -175,6 +182,8 @@ func (x *Supposed) missing(err error) error {
 	switch {
 	case failed != nil:
 		return failed
+	case !miss.Recorded: // an adapter's, and the first
+		asked = slices.Insert(asked, 0, miss)
 	case len(asked) == 0:
 		return err
 	}
@@ -187,7 +196,7 @@ func (x *Supposed) missing(err error) error {
 func (lw *World) Unanswered(other *World) ([]*host.MissError, error) {
 	var asked []receipt.Permit
 	lw.View(func(w *world.Moment) {
-		asked = slices.DeleteFunc(w.InFlight(), func(p receipt.Permit) bool { return lw.host.Live(&p.Intent) })
+		asked = slices.DeleteFunc(w.InFlight(), func(p receipt.Permit) bool { return !lw.host.Recorded(&p.Intent) })
 	})
 	r, err := host.NewRecording(other.dir, other.recorded(lw.opts.orLive))
 	if err != nil {

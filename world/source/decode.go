@@ -22,6 +22,7 @@ type decoder struct {
 	anyAdapter  bool                           // see WithAnyAdapter
 	check       func(*Loaded) []manifest.Fault // see WithCheck; nil: none
 	withoutCode bool                           // see WithoutCode
+	opened      func(name string)              // see WithOpened
 	clock       manifest.Clock                 // of the world
 	contents    map[manifest.Hash][]byte
 	faults      []Fault

@@ -25,7 +25,7 @@ func (d *decoder) file(n *yaml.Node, maxBytes int64) (string, []byte) {
 		d.refuse(n, "%q is not the path of a file in the directory of the world file", name)
 		return "", nil
 	}
-	data, err := read(d.fsys, clean, maxBytes)
+	data, err := d.read(clean, maxBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.refuse(n, "there is no file %q", name)
@@ -36,6 +36,14 @@ func (d *decoder) file(n *yaml.Node, maxBytes int64) (string, []byte) {
 		return "", nil
 	}
 	return clean, data
+}
+
+// read reads a file in the directory of the world file, as the function read does.
+func (d *decoder) read(name string, maxBytes int64) ([]byte, error) {
+	if d.opened != nil {
+		d.opened(name)
+	}
+	return read(d.fsys, name, maxBytes)
 }
 
 // read returns a regular file, and where it has more than maxBytes one byte

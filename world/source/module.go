@@ -75,7 +75,7 @@ func (d *decoder) module(name string) ([]byte, error) {
 	if path.Clean(name) != name || !fs.ValidPath(name) || name == "." {
 		return nil, fmt.Errorf("%q is not the path of a file in the directory of the world file", name)
 	}
-	data, err := read(d.fsys, name, MaxCodeBytes)
+	data, err := d.read(name, MaxCodeBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no file %q", name)

@@ -97,3 +97,22 @@ func TestModulesStayInTheirDirectory(t *testing.T) {
 	_, err = Load(filepath.Join(at, "world.yaml"))
 	require.ErrorContains(t, err, "lib/f.star:1:6: ")
 }
+
+// TestFilesThatAreReadAreNamed also where one is not there, or does not compile.
+func TestFilesThatAreReadAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		more map[string]string
+		want []string
+	}{
+		"all is well":     {nil, []string{"a.star", "lib/f.star", "lib/g.star"}},
+		"it is broken":    {map[string]string{"lib/g.star": "g ="}, []string{"a.star", "lib/f.star", "lib/g.star"}},
+		"it is not there": {map[string]string{"lib/f.star": `load("lib/none.star", "g")`}, []string{"a.star", "lib/f.star", "lib/none.star"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := make(map[string]bool)
+			_, err := load(loadingFiles(c.more), "world.yaml", WithOpened(func(name string) { seen[name] = true }))
+			require.Equal(t, c.more != nil, err != nil, "%v", err)
+			require.ElementsMatch(t, c.want, slices.Collect(maps.Keys(seen)))
+		})
+	}
+}

@@ -87,6 +87,12 @@ func Load(path string, options ...Option) (*Loaded, error) {
 	return load(root.FS(), path, options...)
 }
 
+// WithOpened has each file named, by its path in the directory of the world file, before it
+// is read: also those that are not there, and where the file is not valid.
+func WithOpened(opened func(name string)) Option {
+	return func(d *decoder) { d.opened = opened }
+}
+
 // load is Load over fsys, which stands for the directory of path.
 func load(fsys fs.FS, path string, options ...Option) (*Loaded, error) {
 	data, err := read(fsys, filepath.Base(path), MaxWorldBytes)

@@ -48,6 +48,7 @@ type invocation struct {
 	returned  uint64        // attempts that were given back: nothing was done
 	by        journal.Seq   // the receipt that gave the last of them back
 	asked     []journal.Seq // records at which it was asked for: several where rollbacks led there again
+	accepted  bool          // the outside works on it: attempts only ask
 	failed    bool          // the last that was said of its end is that it failed
 	cancelled []journal.Seq // records in which its cell cancelled it
 	hidden    bool          // a payload that is gone may have said more of it
@@ -66,6 +67,7 @@ func (x *invocation) attempted() bool { return x.last.attempt > x.returned }
 
 // giveUp ends the attempt without a receipt.
 func (x *invocation) giveUp(to stage) {
+	x.accepted = false
 	x.given = append(x.given, x.last)
 	x.move(to)
 }
@@ -168,7 +170,7 @@ func (v *verifier) started(place string, b *journal.Started) {
 		v.duplicate(place, b.Key, x, "it was started before")
 	case b.Attempt != x.last.attempt+1:
 		v.duplicate(place, b.Key, x, "the attempt is not the next one")
-	case slices.ContainsFunc(x.cancelled, v.inThisWorld):
+	case !x.accepted && slices.ContainsFunc(x.cancelled, v.inThisWorld):
 		v.duplicate(place, b.Key, x, "it was started after its cell had cancelled it")
 	}
 	x.move(flying)
@@ -217,7 +219,11 @@ func (v *verifier) waiting(place string, b *journal.IntentWaiting) {
 		v.orphan(place, b.Key, x, "it waits without a receipt before")
 	case b.Outcome == receipt.OutcomeRetryableFailure:
 		x.move(ready)
+	case b.Outcome == receipt.OutcomeAccepted:
+		x.accepted = true
+		x.move(ready)
 	case b.Outcome == receipt.OutcomeInputRequired:
+		x.accepted = false
 		x.move(asking)
 	default:
 		x.move(compensating)

@@ -27,7 +27,7 @@ func (v *verifier) words(body journal.Body) error {
 	case *journal.InDoubt:
 		return oneOf("action", b.Action, manifest.InDoubtPark, manifest.InDoubtVerify, manifest.InDoubtRetry, manifest.InDoubtFail)
 	case *journal.IntentWaiting:
-		return oneOf("outcome", b.Outcome, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable, receipt.OutcomeInputRequired)
+		return oneOf("outcome", b.Outcome, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable, receipt.OutcomeInputRequired, receipt.OutcomeAccepted)
 	case *journal.Confirmed:
 		if err := oneOf("mode", b.Mode, manifest.VerifyStrict, manifest.VerifyWarn, manifest.VerifyHuman, byPerson); err != nil {
 			return err

@@ -119,15 +119,7 @@ func words(e *Entry) string {
 			return strings.Replace(e.Kind.Words(), "{reason}", "{reason} (capability {cap})", 1)
 		}
 	case *journal.IntentWaiting:
-		next := "its next attempt"
-		switch b.Outcome {
-		case receipt.OutcomeCompensatable:
-			next = "its compensation"
-		case receipt.OutcomeInputRequired:
-			return "{cell}intent {key} waits for a person: attempt {attempt} asks"
-		default:
-		}
-		return "{cell}intent {key} waits for " + next + ": attempt {attempt} was a {outcome}"
+		return wordsOfWait(b.Outcome)
 	case *journal.Resolved:
 		verb := map[journal.Resolution]string{
 			journal.Approve: "approves", journal.Disapprove: "denies", journal.Executed: "says that it happened:",
@@ -299,3 +291,18 @@ func (t Describer) cause(step *Entry) (string, error) {
 
 // Short is an intent's key as people read it; see FindIntent.
 func Short(k receipt.Key) string { return k.String()[:12] }
+
+// wordsOfWait tells what an intent waits for after an attempt.
+func wordsOfWait(after receipt.Outcome) string {
+	next := "its next attempt"
+	switch after {
+	case receipt.OutcomeCompensatable:
+		next = "its compensation"
+	case receipt.OutcomeInputRequired:
+		return "{cell}intent {key} waits for a person: attempt {attempt} asks"
+	case receipt.OutcomeAccepted:
+		return "{cell}intent {key} waits for the outside: attempt {attempt} found it at work"
+	default:
+	}
+	return "{cell}intent {key} waits for " + next + ": attempt {attempt} was a {outcome}"
+}

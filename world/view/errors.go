@@ -224,7 +224,7 @@ func faultsOfReceipts() []Fault {
 		{is(receipt.ErrUnknownIntent), "unknown-intent", unprocessable, ExitUsage, ""},
 		{is(
 			receipt.ErrNotCanonical, receipt.ErrVersion, receipt.ErrStatus, receipt.ErrClass, receipt.ErrWrongWorld, receipt.ErrWrongIntent,
-			receipt.ErrUnknownKey, receipt.ErrRevokedKey, receipt.ErrBadHash, receipt.ErrBadMAC, receipt.ErrOverSize, receipt.ErrQuestion,
+			receipt.ErrUnknownKey, receipt.ErrRevokedKey, receipt.ErrBadHash, receipt.ErrBadMAC, receipt.ErrOverSize, receipt.ErrQuestion, receipt.ErrAccepted,
 		), "bad-receipt", unprocessable, ExitFailed, ""},
 		{is(local.ErrNoReceipt), "", 0, ExitFailed, ""},
 	}

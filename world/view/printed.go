@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/reducer"
 )
 
 // TakeAgain takes again those steps whose ends are among the entries, and notes in these
@@ -34,9 +35,16 @@ func (j Journal) TakeAgain(ctx context.Context, entries []*Entry) error {
 func (e *Entry) PrintedLines() []string {
 	var lines []string
 	for _, p := range e.Printed {
-		for text := range strings.SplitSeq(p.Text, "\n") {
-			lines = append(lines, Visible(p.Place, "")+"  "+Visible(text, ""))
-		}
+		lines = append(lines, PrintedLines(p)...)
+	}
+	return lines
+}
+
+// PrintedLines is what one call of print printed, as Entry.PrintedLines has it.
+func PrintedLines(p reducer.Print) []string {
+	var lines []string
+	for text := range strings.SplitSeq(p.Text, "\n") {
+		lines = append(lines, Visible(p.Place, "")+"  "+Visible(text, ""))
 	}
 	return lines
 }

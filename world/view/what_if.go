@@ -16,6 +16,7 @@ type WhatIf struct {
 	Sent       uint64      `json:"sent"` // events that were asked about
 	Again      Again       `json:"again"`
 	Answered   uint64      `json:"answered"`   // effects, by what was recorded
+	Stubbed    uint64      `json:"stubbed"`    // effects, by adapters that touch nothing outside
 	Performed  uint64      `json:"performed"`  // attempts outside, of effects that nothing recorded answers
 	Unanswered uint64      `json:"unanswered"` // effects that nothing recorded answers
 	Unknown    *Unknown    `json:"unknown"`    // null: all was answered
@@ -71,28 +72,44 @@ func againOf(f *local.Followed) Again {
 // to, or the end of the tick before what is unknown. limit bounds the cells that are told
 // of; 0: none.
 func WhatIfOf(x *local.Supposed, limit uint64) (*WhatIf, error) {
+	return compareSupposed(x, x.World, math.MaxUint64, limit)
+}
+
+// lastKnown returns the last tick in which all of what a fork asked for was answered.
+func lastKnown(x *local.Supposed) manifest.Tick {
+	if len(x.Unanswered) > 0 {
+		return x.Fork.Status().Time - 1
+	}
+	return math.MaxUint64
+}
+
+// compareSupposed is WhatIfOf beside another world than the one that was forked, of which
+// the ticks up to one are known.
+func compareSupposed(x *local.Supposed, beside *local.World, known manifest.Tick, limit uint64) (*WhatIf, error) {
 	a := &WhatIf{
 		Forked:  Forked{At: x.Forked.At, Time: x.Began, WorldID: x.Forked.ID},
-		Patched: x.Amend != nil, Sent: x.Sent, Answered: x.Answered, Performed: x.Performed, Unanswered: uint64(len(x.Unanswered)),
+		Patched: x.Amend != nil, Sent: x.Sent, Answered: x.Answered, Stubbed: x.Stubbed, Performed: x.Performed, Unanswered: uint64(len(x.Unanswered)),
 	}
 	if !x.Alone {
 		a.Again = againOf(&x.Followed)
 	}
-	last, end := x.Last, manifest.Tick(math.MaxUint64)
+	end := lastKnown(x)
+	known = min(known, end)
+	if !x.OrLive { // else it goes on for real
+		end = known
+	}
 	if len(x.Unanswered) > 0 {
 		first := x.Unanswered[0]
 		a.Unknown = &Unknown{
 			Tick: x.Fork.Status().Time, Cell: first.Cell, Kind: first.Kind, Params: first.Params, Occurrence: first.Occurrence,
 			Nearest: first.Nearest, Differs: first.Where(),
 		}
-		last = a.Unknown.Tick - 1
-		end = last
 	}
 	var err error
 	if a.Is, err = sideAfter(x.Fork, end); err != nil {
 		return nil, err
 	}
-	if a.Was, err = sideAfter(x.World, last); err != nil {
+	if a.Was, err = sideAfter(beside, min(x.Last, known)); err != nil {
 		return nil, err
 	}
 	if a.Difference, err = Compare(a.Was, a.Is, limit); err != nil {

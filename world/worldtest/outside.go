@@ -120,6 +120,11 @@ func (o *Outside) recover(t receipt.Task) {
 		o.say(t, receipt.Answer{Receipt: o.stored[i].receipt})
 		return
 	}
+	if t.Accepted != "" { // it only asked
+		t.Work = receipt.Perform
+		o.Reply(t, GivenBack())
+		return
+	}
 	o.say(t, receipt.Answer{Lost: "no result of it was stored"})
 }
 

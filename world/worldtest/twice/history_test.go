@@ -19,9 +19,9 @@ type history struct {
 	steps     map[receipt.Key]receipt.StepID
 	parked    map[receipt.Key][]string // by which rules
 	attempted map[receipt.Key]bool
-	left      map[receipt.Key]bool     // by the last rollback
-	path      []string                 // snapshots of the present history
-	paths     map[string][]string      // of each snapshot: those of its own, itself included
+	left      map[receipt.Key]bool // by the last rollback
+	path      []string             // snapshots of the present history
+	paths     map[string][]string  // of each snapshot: those of its own, itself included
 }
 
 func newHistory() *history {

@@ -1,0 +1,341 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/worldkernel/worldkernel/governance"
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// Tasks of the protocol of 2025-11-25: a server can accept a call and end it later. The
+// SDK has none of it, so a call that is to be one gets its field on the way out, and the
+// requests about tasks go out in the place of calls, whose answers are read from their
+// bytes as those of all calls are.
+
+const (
+	methodTaskGet    = "tasks/get"
+	methodTaskResult = "tasks/result"
+	methodTaskCancel = "tasks/cancel"
+
+	// relatedTask is where in _meta the requests of a server name the task that they
+	// are about.
+	relatedTask = "io.modelcontextprotocol/related-task"
+)
+
+// Where a task stands; a server may say more, which counts as working.
+const (
+	taskInputRequired = "input_required"
+	taskCompleted     = "completed"
+	taskFailed        = "failed"
+	taskCancelled     = "cancelled"
+)
+
+const (
+	taskTTL     = 24 * time.Hour // how long a server is asked to keep a task
+	defaultPoll = time.Second    // between two questions, where the server does not say
+	minPoll     = 50 * time.Millisecond
+	maxPoll     = time.Minute
+)
+
+// Whether a tool runs as a task, by execution.taskSupport; else it must not.
+const (
+	taskRequired = "required"
+	taskOptional = "optional"
+)
+
+// task is what a server says of one of its tasks.
+type task struct {
+	ID      string   `json:"taskId"`
+	Status  string   `json:"status"`
+	Message string   `json:"statusMessage"`
+	Poll    *float64 `json:"pollInterval"` // milliseconds
+}
+
+// poll is how long to wait before the server is asked again.
+func (t *task) poll() time.Duration {
+	if t.Poll == nil {
+		return defaultPoll
+	}
+	millis := min(max(*t.Poll, 0), float64(maxPoll.Milliseconds()))
+	return max(time.Duration(millis)*time.Millisecond, minPoll)
+}
+
+// accepted is the result of an attempt that leaves a task at work.
+func (t *task) accepted() (host.Result, error) {
+	message := t.Status
+	if t.Message != "" {
+		message += ": " + t.Message
+	}
+	if len(message) > receipt.MaxAcceptedMessage {
+		message = message[:receipt.MaxAcceptedMessage]
+	}
+	payload, err := (&receipt.Accepted{ID: t.ID, Message: strings.ToValidUTF8(message, "")}).Encode()
+	if err != nil {
+		return host.Result{}, fmt.Errorf("mcp: the server has begun a task that cannot be asked about: %w", err)
+	}
+	return host.Result{Status: receipt.StatusError, Class: receipt.OutcomeAccepted, Payload: payload, RetryAfter: t.poll()}, nil
+}
+
+// begun returns the task that the answer to a call names, or nil.
+func begun(result json.RawMessage) *task {
+	var created struct {
+		Task *task `json:"task"`
+	}
+	if json.Unmarshal(result, &created) != nil {
+		return nil
+	}
+	return created.Task
+}
+
+// asTask has a call run as a task.
+func asTask(r *jsonrpc.Request) error {
+	var params map[string]json.RawMessage
+	if err := json.Unmarshal(r.Params, &params); err != nil {
+		return err
+	}
+	params["task"] = fmt.Appendf(nil, `{"ttl":%d}`, taskTTL.Milliseconds())
+	var err error
+	r.Params, err = json.Marshal(params)
+	return err
+}
+
+// taskSupport is what a server says of tasks: see sees.
+type taskSupport struct {
+	calls, cancel bool
+	tools         map[string]string // execution.taskSupport, by the names of tools
+}
+
+// runs reports whether a tool is to run as a task, which it must where that is required.
+func (s *taskSupport) runs(tool string, wanted bool) bool {
+	return s.calls && (s.tools[tool] == taskRequired || wanted && s.tools[tool] == taskOptional)
+}
+
+// sees is middleware of a client: it reads what the SDK leaves out of two answers.
+func (c *calls) sees(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if method != methodInitialize && method != methodListTools {
+			return next(ctx, method, req)
+		}
+		x := &exchange{method: method}
+		result, err := next(context.WithValue(ctx, exchangeKey{}, x), method, req)
+		if r := x.reply(); err == nil && r != nil {
+			c.note(r.Result)
+		}
+		return result, err
+	}
+}
+
+// note takes what an answer to initialize or to tools/list says of tasks.
+func (c *calls) note(result json.RawMessage) {
+	var said struct {
+		Capabilities struct {
+			Tasks struct {
+				Cancel   *struct{} `json:"cancel"`
+				Requests struct {
+					Tools struct {
+						Call *struct{} `json:"call"`
+					} `json:"tools"`
+				} `json:"requests"`
+			} `json:"tasks"`
+		} `json:"capabilities"`
+		Tools []struct {
+			Name      string `json:"name"`
+			Execution struct {
+				TaskSupport string `json:"taskSupport"`
+			} `json:"execution"`
+		} `json:"tools"`
+	}
+	if json.Unmarshal(result, &said) != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tasks.calls = c.tasks.calls || said.Capabilities.Tasks.Requests.Tools.Call != nil
+	c.tasks.cancel = c.tasks.cancel || said.Capabilities.Tasks.Cancel != nil
+	for _, tool := range said.Tools {
+		if c.tasks.tools == nil {
+			c.tasks.tools = make(map[string]string)
+		}
+		if len(c.tasks.tools) < maxTools {
+			c.tasks.tools[tool.Name] = tool.Execution.TaskSupport
+		}
+	}
+}
+
+// runsAsTask reports whether a call of a tool is to be a task.
+func (c *calls) runsAsTask(tool string, wanted bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tasks.runs(tool, wanted)
+}
+
+// cancelsTasks reports whether the server takes back tasks.
+func (c *calls) cancelsTasks() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tasks.cancel
+}
+
+// ask sends a request about a task, and returns the answer, which may be an error of the
+// server.
+func (s *session) ask(ctx context.Context, tool, method, id string) (*jsonrpc.Response, error) {
+	params, err := json.Marshal(map[string]string{"taskId": id})
+	if err != nil {
+		return nil, err
+	}
+	x := &exchange{rewrite: func(r *jsonrpc.Request) error {
+		r.Method, r.Params = method, params
+		return nil
+	}}
+	_, err = s.CallTool(context.WithValue(ctx, exchangeKey{}, x), &mcp.CallToolParams{Name: tool})
+	if r := x.reply(); r != nil {
+		return r, nil
+	}
+	if err == nil {
+		err = errors.New("the SDK took an answer that was not seen")
+	}
+	return nil, err
+}
+
+// errNoTask says that a server does not know a task, or not any more.
+var errNoTask = errors.New("the server does not know the task")
+
+// task asks where a task stands, or takes it back.
+func (s *session) task(ctx context.Context, tool, method, id string) (*task, error) {
+	r, err := s.ask(ctx, tool, method, id)
+	if err != nil {
+		return nil, err
+	}
+	var fault *jsonrpc.Error
+	switch {
+	case errors.As(r.Error, &fault) && (fault.Code == jsonrpc.CodeInvalidParams || fault.Code == jsonrpc.CodeMethodNotFound):
+		return nil, fmt.Errorf("%w: %w", errNoTask, r.Error)
+	case r.Error != nil:
+		return nil, r.Error
+	}
+	t := new(task)
+	if err := json.Unmarshal(r.Result, t); err != nil {
+		return nil, err
+	}
+	if t.ID != id {
+		return nil, fmt.Errorf("the server answers about task %q", t.ID)
+	}
+	return t, nil
+}
+
+// Ask asks what came of a task, until it has ended or ctx does.
+func (a *adapter) Ask(ctx context.Context, call host.Call) (host.Result, error) {
+	target, err := governance.ParseMCP(a.setup.Config, call.Permit.Params)
+	if err != nil {
+		return host.Result{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.life, cancel)()
+	s, err := a.session(ctx)
+	if err != nil {
+		return cannotAsk(err), nil
+	}
+	r, err := s.await(ctx, target.Tool, &call.Permit)
+	if errors.Is(err, errNoTask) {
+		return r, fmt.Errorf("mcp: task %q: %w", call.Permit.Accepted, err)
+	}
+	if err != nil {
+		if errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, mcp.ErrSessionMissing) {
+			a.drop(s)
+		}
+		return cannotAsk(err), nil
+	}
+	r.Cost.Bytes = uint64(len(r.Payload))
+	return r, nil
+}
+
+// cannotAsk is the result of an attempt that could not ask. The next one may.
+func cannotAsk(err error) host.Result {
+	return retryable(receipt.StatusTimeout, "not_asked", err)
+}
+
+// await asks about a task until there is something to say of it. The error is errNoTask,
+// or why the server cannot be asked.
+func (s *session) await(ctx context.Context, tool string, p *receipt.Permit) (host.Result, error) {
+	last := &task{ID: p.Accepted, Status: "working"}
+	if p.Unwanted && s.calls.cancelsTasks() { // what comes of that shows below
+		_, _ = s.ask(ctx, tool, methodTaskCancel, p.Accepted)
+	}
+	for {
+		t, err := s.task(ctx, tool, methodTaskGet, p.Accepted)
+		switch {
+		case ctx.Err() != nil:
+			return last.accepted()
+		case err != nil:
+			return host.Result{}, err
+		}
+		last = t
+		switch t.Status {
+		case taskCancelled:
+			return permanent(false, "task_cancelled", "the server has cancelled the task: "+t.Message), nil
+		case taskCompleted, taskFailed, taskInputRequired:
+			r, err := s.collect(ctx, tool, t, p)
+			if ctx.Err() != nil && (err != nil || r.Class == receipt.OutcomeAccepted) {
+				return last.accepted()
+			}
+			return r, err
+		}
+		select {
+		case <-time.After(t.poll()):
+		case <-ctx.Done():
+			return last.accepted()
+		}
+	}
+}
+
+// collect fetches the result of a task that has ended, or that asks a person.
+func (s *session) collect(ctx context.Context, tool string, t *task, p *receipt.Permit) (host.Result, error) {
+	waits, cancel := context.WithCancel(ctx)
+	defer cancel()
+	x := &exchange{answers: p.Inputs, task: t.ID, stop: cancel}
+	s.calls.begin(x)
+	response, err := s.ask(waits, tool, methodTaskResult, t.ID)
+	asked := s.calls.end(x)
+	if asked != nil { // it was cancelled, and the next attempt begins another task
+		if s.calls.cancelsTasks() {
+			_, _ = s.ask(ctx, tool, methodTaskCancel, t.ID)
+		}
+		return needsInput(receipt.Question{Requests: map[string]receipt.InputRequest{methodElicit: *asked}}), nil
+	}
+	switch {
+	case err != nil:
+		return host.Result{}, err
+	case response.Error == nil:
+		return answered(response.Result), nil
+	case t.Status == taskFailed:
+		return permanent(false, errorCode(response.Error), strings.TrimSpace(t.Message+" "+response.Error.Error())), nil
+	case t.Status == taskInputRequired:
+		return t.accepted()
+	default: // it happened, and nobody can tell what came of it
+		return host.Result{}, fmt.Errorf("%w any more, which it had completed: %w", errNoTask, response.Error)
+	}
+}
+
+// taskOf returns the task that a request of the server is about; empty: it does not say.
+func taskOf(meta mcp.Meta) string {
+	text, err := json.Marshal(meta[relatedTask])
+	if err != nil {
+		return ""
+	}
+	raw, err := canon.FromJSON(text)
+	if err != nil {
+		return ""
+	}
+	return textOf(item(raw, "taskId"))
+}

@@ -1,0 +1,92 @@
+package receipt
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+)
+
+// Bounds of what the outside says of what it has accepted.
+const (
+	MaxAcceptedID      = 1 << 10 // bytes
+	MaxAcceptedMessage = 4 << 10 // bytes
+)
+
+// Accepted is the payload of a receipt whose outcome is accepted: the outside works
+// on what an intent asks for, and the attempts that follow ask what came of it. They
+// do nothing else.
+type Accepted struct {
+	ID      string `cbor:"id"`      // by which the outside knows it; 1 to MaxAcceptedID bytes
+	Message string `cbor:"message"` // what the outside says of it, for a person to read; up to MaxAcceptedMessage bytes
+}
+
+// ErrAccepted says that a payload names nothing that the outside has accepted.
+var ErrAccepted = errors.New("receipt: not the name of what the outside has accepted")
+
+// Encode returns the canonical bytes of a. The error is ErrAccepted.
+func (a *Accepted) Encode() (Data, error) {
+	switch {
+	case a.ID == "" || len(a.ID) > MaxAcceptedID:
+		return nil, fmt.Errorf("%w: an id of %d bytes, want 1 to %d", ErrAccepted, len(a.ID), MaxAcceptedID)
+	case len(a.Message) > MaxAcceptedMessage:
+		return nil, fmt.Errorf("%w: a message of %d bytes, the most is %d", ErrAccepted, len(a.Message), MaxAcceptedMessage)
+	case !utf8.ValidString(a.ID) || !utf8.ValidString(a.Message):
+		return nil, fmt.Errorf("%w: it is not UTF-8", ErrAccepted)
+	}
+	data, err := canon.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAccepted, err)
+	}
+	return data, nil
+}
+
+// DecodeAccepted parses what Encode wrote. The error is ErrAccepted.
+func DecodeAccepted(data Data) (*Accepted, error) {
+	a := new(Accepted)
+	if err := canon.Unmarshal(data, a); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAccepted, err)
+	}
+	_, err := a.Encode()
+	return a, err
+}
+
+// Polling is what the ledger knows of what the outside has accepted. It does not change.
+type Polling struct {
+	_ struct{} `cbor:",toarray"`
+
+	ID    string // see Accepted; empty: the outside works on nothing any more
+	Polls uint64 // attempts that ended with its being at work, or asked in vain
+}
+
+// Accepted returns what the outside calls what it has accepted and works on; empty:
+// nothing. The next attempt asks about that.
+func (e *Entry) Accepted() string {
+	if e.Polling == nil {
+		return ""
+	}
+	return e.Polling.ID
+}
+
+// Polls returns how many attempts ended with the outside at work, or asked in vain.
+func (e *Entry) Polls() uint64 {
+	if e.Polling == nil {
+		return 0
+	}
+	return e.Polling.Polls
+}
+
+// Poll has an intent whose attempt is over ask, when Due says so, what came of what the
+// outside has accepted under an id.
+func (l *Ledger) Poll(e *Entry, id string) {
+	e.Polling = &Polling{ID: id, Polls: e.Polls() + 1}
+	l.Reopen(e, true)
+}
+
+// unaccept notes that nobody will ask about what the outside has accepted.
+func (e *Entry) unaccept() {
+	if e.Polling != nil {
+		e.Polling = &Polling{Polls: e.Polling.Polls}
+	}
+}

@@ -1,0 +1,36 @@
+package world
+
+import (
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// What the outside has accepted and works on: the attempts that follow ask what came
+// of it. They do nothing else, so they need nothing of budgets, count as none of those
+// that a retry has, and go on until there is an answer.
+
+// accepts has an intent wait for what the outside has accepted. It reports whether the
+// receipt names that.
+func (k *kernel) accepts(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) bool {
+	a, err := receipt.DecodeAccepted(r.Payload)
+	if err != nil {
+		return false
+	}
+	k.wait(e, id)
+	k.ledger.Poll(e, a.ID)
+	k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
+	return true
+}
+
+// asksOn readies an intent for another attempt to ask, where the last one could not, or
+// was given back.
+func (k *kernel) asksOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) {
+	k.wait(e, id)
+	if r.GivenBack() {
+		e.Unused++
+		k.ledger.Reopen(e, false)
+		return
+	}
+	k.ledger.Poll(e, e.Accepted())
+	k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
+}

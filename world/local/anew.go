@@ -1,0 +1,98 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/source"
+)
+
+// Anew says how a world is made anew, to try rules that nobody has proposed.
+type Anew struct {
+	World  string         // the world's directory, for its secrets
+	Copy   string         // a backup of it, which is read and does not change
+	Dir    string         // for what is made; it is there, and has no "is" and no "was"
+	Rules  *source.Loaded // to be tried
+	OrLive bool           // see WhatIf; under the rules in force nothing is performed
+	Actor  string
+}
+
+// MadeAnew is a world that was made anew twice, both times of what it got and in the same
+// way, so that nothing but the rules makes them different.
+type MadeAnew struct {
+	Was *Supposed // under the rules in force
+	Is  *Supposed // under those that are tried
+}
+
+// MakeAnew makes a world anew, from its first record on, under the engines that it has now:
+// it gets what it got, up to where it is. Deterministic adapters, as its rules declare them,
+// answer what is theirs; what is recorded answers all other effects. The world itself is not
+// looked at. The caller closes what is returned. The errors are those of World.Suppose and
+// Supposed.Run; what was made stays in a.Dir then, too.
+func MakeAnew(ctx context.Context, a Anew, opts Options) (*MadeAnew, error) {
+	if opts.Secrets == nil {
+		opts.Secrets = host.Secrets(filepath.Join(a.World, hiddenDir, secretsDir))
+	}
+	was, err := a.under(ctx, nil, WhatIf{Dir: filepath.Join(a.Dir, "was")}, opts)
+	if err != nil {
+		return nil, err
+	}
+	// The other one reads the same backup.
+	if err := was.World.Close(); err != nil {
+		return nil, errors.Join(err, was.Fork.Close())
+	}
+	was.World = nil
+	is, err := a.under(ctx, a.Rules, WhatIf{Dir: filepath.Join(a.Dir, "is"), OrLive: a.OrLive}, opts)
+	if err != nil {
+		return nil, errors.Join(err, was.Close())
+	}
+	return &MadeAnew{Was: was, Is: is}, nil
+}
+
+// under makes the world anew once; without rules under those in force.
+func (a *Anew) under(ctx context.Context, rules *source.Loaded, q WhatIf, opts Options) (*Supposed, error) {
+	past, err := Look(a.Copy, opts)
+	if err != nil {
+		return nil, err
+	}
+	var inForce *manifest.Manifest
+	past.View(func(m *world.Moment) { inForce = m.Manifest() })
+	q.At = func(*World) (journal.Seq, error) { return 1, nil }
+	q.Stubs, q.Actor = true, a.Actor
+	q.Amend = func(*manifest.Manifest) (*manifest.Manifest, map[manifest.Hash][]byte, error) {
+		if rules == nil {
+			contents, err := past.contents(inForce)
+			return inForce, contents, err
+		}
+		return rules.Amend(inForce)
+	}
+	x, err := past.Suppose(ctx, q)
+	if err = errors.Join(err, past.Close()); err != nil {
+		return nil, err
+	}
+	if err := x.Run(ctx, opts); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
+}
+
+// contents returns what a manifest of the world names.
+func (lw *World) contents(m *manifest.Manifest) (map[manifest.Hash][]byte, error) {
+	all := make(map[manifest.Hash][]byte)
+	for _, h := range m.Contents() {
+		data, err := lw.store.Blob(h)
+		if err != nil {
+			return nil, err
+		}
+		all[h] = data
+	}
+	return all, nil
+}
+
+// Close gives up what is open.
+func (m *MadeAnew) Close() error { return errors.Join(m.Was.Close(), m.Is.Close()) }

@@ -1,0 +1,167 @@
+package local_test
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+const asker = `def reduce(ctx, state, event):
+    if event.name == "receipt":
+        return (state or []) + [event.data["payload"]]
+    ctx.effect(event.data["kind"], event.data["what"])
+    return state or []
+`
+
+const skies = `{"kind": "outside.ask", "params": "sky", "payload": "grey"}` + "\n"
+
+// anew is a world that has paid and asked a stub, a backup of it, and what tries rules.
+type anew struct {
+	t    *testing.T
+	till *till
+	home string
+	copy string
+	last *local.MadeAnew // open; nil: none is
+}
+
+func newAnew(t *testing.T) *anew {
+	t.Helper()
+	a := &anew{t: t, till: new(till), home: t.TempDir(), copy: filepath.Join(t.TempDir(), "copy")}
+	a.write(local.ManifestFile, worldtest.Caller("shop",
+		"outside.pay: {adapter: till, on_in_doubt: park}\n  outside.ask: {adapter: stub, config: {answers: answers.jsonl}}"))
+	a.write("caller.star", asker)
+	a.write("answers.jsonl", skies)
+	require.NoError(t, local.Create(a.home, local.Birth{ID: "parent"}, a.till.options()))
+	w := openPaying(t, a.home, a.till.options())
+	for _, data := range []map[string]any{
+		{"to": "a", "kind": "outside.pay", "what": "rent"}, {"to": "b", "kind": "outside.ask", "what": "sky"},
+	} {
+		_, err := w.Submit(t.Context(), "go", data)
+		require.NoError(t, err)
+		require.NoError(t, w.Run(t.Context()))
+	}
+	require.NoError(t, w.Close())
+	a.backup()
+	t.Cleanup(a.close)
+	return a
+}
+
+func (a *anew) backup() {
+	a.t.Helper()
+	w := openPaying(a.t, a.home, a.till.options())
+	_, err := w.Backup(a.copy)
+	require.NoError(a.t, errors.Join(err, w.Close()))
+}
+
+func (a *anew) write(name, text string) {
+	a.t.Helper()
+	require.NoError(a.t, os.WriteFile(filepath.Join(a.home, name), []byte(text), 0o600))
+}
+
+// try makes the world anew of its sources as they are now. What it returns is open until
+// the next try.
+func (a *anew) try(orLive bool) (was, is *local.Supposed) {
+	a.t.Helper()
+	a.close()
+	rules, err := local.Load(filepath.Join(a.home, local.ManifestFile), a.till.options())
+	require.NoError(a.t, err)
+	x, err := local.MakeAnew(a.t.Context(), local.Anew{
+		World: a.home, Copy: a.copy, Dir: a.t.TempDir(), Rules: rules, OrLive: orLive, Actor: "ada",
+	}, a.till.options())
+	require.NoError(a.t, err)
+	a.last = x
+	return x.Was, x.Is
+}
+
+func (a *anew) close() {
+	if a.last != nil {
+		require.NoError(a.t, a.last.Close())
+	}
+	a.last = nil
+}
+
+// TestWorldIsMadeAnewOfItsInputs under other rules: what is recorded answers where it fits,
+// stubs answer as their files are now, and nothing that is live is performed.
+func TestWorldIsMadeAnewOfItsInputs(t *testing.T) {
+	a := newAnew(t)
+	was, x := a.try(false)
+	d := differs(t, was.Fork, x.Fork)
+	require.True(t, d.Same())
+	require.Equal(t, [4]uint64{1, 1, 0, 2}, [4]uint64{x.Answered, x.Stubbed, x.Performed, x.Followed.Events})
+	require.Empty(t, x.Unanswered)
+
+	a.write("caller.star", strings.Replace(asker, "[event.data", `["got", event.data`, 1))
+	was, x = a.try(false)
+	d = differs(t, was.Fork, x.Fork)
+	require.Len(t, d.CellsChanged, 2)
+	require.Empty(t, d.IntentsAdded)
+	require.Equal(t, `["got","paid rent"]`, toldOf(t, x.Fork, "a"))
+
+	a.write("caller.star", asker)
+	a.write("answers.jsonl", strings.Replace(skies, "grey", "blue", 1))
+	_, x = a.try(false)
+	require.Equal(t, `["blue"]`, toldOf(t, x.Fork, "b"), "what a stub answers is part of the rules")
+	require.Equal(t, `["paid rent"]`, toldOf(t, x.Fork, "a"))
+	require.Equal(t, []string{"rent"}, a.till.paid)
+
+	w := openPaying(t, a.home, a.till.options())
+	require.Equal(t, `["grey"]`, toldOf(t, w, "b"), "the world is as it was")
+	require.NoError(t, w.Close())
+}
+
+// TestWorldThatIsMadeAnewEndsWhereNothingAnswers, and says which effect it is, unless it is
+// to be performed.
+func TestWorldThatIsMadeAnewEndsWhereNothingAnswers(t *testing.T) {
+	a := newAnew(t)
+	a.write("caller.star", strings.Replace(asker, `event.data["what"]`, `event.data["what"] + "!"`, 1))
+	_, x := a.try(false)
+	require.Len(t, x.Unanswered, 1)
+	require.Equal(t, "outside.pay", x.Unanswered[0].Kind)
+	require.True(t, x.Unanswered[0].Recorded)
+	require.Equal(t, []string{"rent"}, a.till.paid)
+
+	_, x = a.try(true)
+	require.Equal(t, []string{"rent", "rent!"}, a.till.paid)
+	require.Equal(t, uint64(1), x.Performed)
+	require.Len(t, x.Unanswered, 1, "the stub has no answer, and is asked nevertheless")
+	require.Equal(t, "outside.ask", x.Unanswered[0].Kind)
+	require.False(t, x.Unanswered[0].Recorded)
+
+	a.write("answers.jsonl", `{"kind": "outside.ask", "payload": "any"}`+"\n")
+	_, x = a.try(true)
+	require.Empty(t, x.Unanswered)
+	require.Equal(t, `["any"]`, toldOf(t, x.Fork, "b"))
+	require.NoError(t, x.Fork.RunUntil(t.Context(), math.MaxUint64))
+}
+
+// TestWorldIsMadeAnewUnderTheRulesInForce and their engines, whatever it had at first.
+func TestWorldIsMadeAnewUnderTheRulesInForce(t *testing.T) {
+	a := newAnew(t)
+	a.write("caller.star", strings.Replace(asker, "[event.data", `["got", event.data`, 1))
+	rules, err := local.Load(filepath.Join(a.home, local.ManifestFile), a.till.options())
+	require.NoError(t, err)
+	w := openPaying(t, a.home, a.till.options())
+	require.NoError(t, w.Update(func(w *world.World) error {
+		next := *rules.Manifest
+		next.Engines = nil // those of worlds of before
+		return worldtest.Adopt(t.Context(), w, &next, rules.Contents)
+	}))
+	require.NoError(t, errors.Join(w.Close(), os.RemoveAll(a.copy)))
+	a.backup()
+	was, x := a.try(false)
+	require.Equal(t, journal.Seq(1), x.Forked.At)
+	require.Equal(t, was.Fork.Status().Manifest, x.Fork.Status().Manifest)
+	require.Equal(t, `["got","paid rent"]`, toldOf(t, was.Fork, "a"))
+	d := differs(t, was.Fork, x.Fork)
+	require.True(t, d.Same())
+}

@@ -1,0 +1,95 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// Anew says what came of a world that was made anew under rules that nobody has proposed,
+// beside what comes of it under those in force.
+type Anew struct {
+	Round   uint64   `json:"round"`
+	Changed []string `json:"changed"` // files, since the round before
+	*WhatIf
+	Known  *manifest.Tick `json:"known"`  // the last tick that is known of it under the rules in force; null: all is
+	Failed []FailedStep   `json:"failed"` // steps that fail in it, and not so under the rules in force
+
+	Printed []world.Printed `json:"printed"` // by its steps: the last lastPrinted
+	Before  uint64          `json:"before"`  // how often steps printed before these
+}
+
+// lastPrinted is how much of what the steps of a world print is told of.
+const lastPrinted = 100
+
+// FailedStep is a step that failed, and why, with how functions called each other.
+type FailedStep struct {
+	Record journal.Seq `json:"record"`
+	Cell   string      `json:"cell"`
+	Error  string      `json:"error"`
+}
+
+// AnewOf compares what was made of a world under other rules with what was made of it under
+// those in force: where both have come to, or the end of the tick before what is unknown of
+// either. limit bounds the cells that are told of; 0: none.
+func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error) {
+	known := lastKnown(m.Was)
+	compared, err := compareSupposed(m.Is, m.Was.Fork, known, limit)
+	if err != nil {
+		return nil, err
+	}
+	was, err := failedSteps(m.Was.Fork, m.Was.Forked.At)
+	if err != nil {
+		return nil, err
+	}
+	is, err := failedSteps(m.Is.Fork, m.Is.Forked.At)
+	if err != nil {
+		return nil, err
+	}
+	a := &Anew{WhatIf: compared, Failed: []FailedStep{}, Printed: []world.Printed{}}
+	if len(m.Was.Unanswered) > 0 {
+		a.Known = &known
+	}
+	for _, f := range is {
+		same := func(o FailedStep) bool { return o.Cell == f.Cell && o.Error == f.Error }
+		if i := slices.IndexFunc(was, same); i >= 0 {
+			was = slices.Delete(was, i, i+1)
+			continue
+		}
+		a.Failed = append(a.Failed, f)
+	}
+	return a, m.Is.Fork.Prints(ctx, a.hear)
+}
+
+func (a *Anew) hear(p world.Printed) {
+	if len(a.Printed) == lastPrinted {
+		a.Printed = slices.Delete(a.Printed, 0, 1)
+		a.Before++
+	}
+	a.Printed = append(a.Printed, p)
+}
+
+// failedSteps returns the steps that failed after a record.
+func failedSteps(lw *local.World, after journal.Seq) (all []FailedStep, err error) {
+	for s, err := range lw.Scan(after) {
+		if err = errors.Join(err, s.Err); err != nil {
+			return nil, err
+		}
+		if s.Record.Kind != journal.KindFailed {
+			continue
+		}
+		body, err := s.Record.LoadBody(lw)
+		if err != nil {
+			return nil, err
+		}
+		if b, ok := body.(*journal.Failed); ok {
+			all = append(all, FailedStep{s.Record.ID, b.Cell, b.Error})
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,281 @@
+package worldctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/source"
+	"github.com/worldkernel/worldkernel/world/view"
+)
+
+// lookEvery is how often the sources are looked at.
+const lookEvery = 300 * time.Millisecond
+
+func newDevCommand(c *cli) *cobra.Command {
+	var effects string
+	var limit uint64
+	cmd := &cobra.Command{
+		Use:   "dev [FILE]",
+		Short: "Watch the sources, and show what each edit makes different",
+		Long: `Watch the sources, and show what each edit makes different, until Ctrl-C.
+
+FILE is a world.yaml, or a directory with one; without it, it is the world.yaml in the
+world's directory. At first, and whenever it or a file that it names has changed, the world
+is made anew in a temporary directory, of the same events, each in the tick in which it
+came: under the rules as the files have them now, and under those in force. What differs
+between the two is shown: states of cells, intents and what became of them, and steps that
+fail; and what steps print.
+
+Nothing of it touches the world until worldctl propose, and nothing outside is done. Stubs
+answer as their files are now, and what the world has recorded answers all other effects.
+Where nothing does, what follows is unknown: the run ends there and says which effect it
+was. What persons decided is not repeated.
+
+With --effects recorded-or-live such effects are performed, for real, in each round again,
+with the world's secrets. What the world has asked for is never performed. Rounds that did
+that stay in their directory, which is named.
+
+A file that is broken is said to be, with its place; the world is made anew once it is
+mended. With -o jsonl each round is a line.`,
+		Example: `  worldctl dev
+  worldctl -w town dev stricter.yaml
+  worldctl dev --effects recorded-or-live`,
+		Args: args(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			orLive := effects == string(journal.ForkRecordedOrLive)
+			if !orLive && effects != string(journal.ForkRecorded) {
+				return usagef("type --effects recorded or --effects recorded-or-live", "%q does not say who performs effects", effects)
+			}
+			d, err := c.newDev(strings.Join(args, ""), orLive, limit)
+			if err != nil {
+				return err
+			}
+			looks := time.NewTicker(lookEvery)
+			defer looks.Stop()
+			return d.watch(cmd.Context(), looks.C)
+		},
+	}
+	cmd.Flags().StringVar(&effects, "effects", string(journal.ForkRecorded), "`WHO` answers what no stub does: recorded or recorded-or-live")
+	addLimit(cmd, &limit, "cells")
+	c.addBounds(cmd)
+	c.addTime(cmd)
+	return cmd
+}
+
+// dev makes a world anew, round after round.
+type dev struct {
+	*cli
+	dir    string // of the world
+	file   string // the world file
+	actor  string
+	orLive bool
+	limit  uint64 // of the cells that are told of
+	files  sources
+	round  uint64 // that is on; 1: the first
+}
+
+func (c *cli) newDev(file string, orLive bool, limit uint64) (*dev, error) {
+	d := &dev{cli: c, orLive: orLive, limit: limit}
+	c.brief = !c.verbose
+	var err error
+	if d.dir, err = c.dir(); err != nil {
+		return nil, hinted(err, "worldctl init DIR makes a world to try edits on; worldctl test plays scenarios without one")
+	}
+	if d.file = c.path(file); file == "" {
+		d.file = filepath.Join(d.dir, local.ManifestFile)
+	}
+	info, err := os.Stat(d.file)
+	if err == nil && info.IsDir() {
+		d.file = filepath.Join(d.file, local.ManifestFile)
+		_, err = os.Stat(d.file)
+	}
+	if err != nil {
+		return nil, hinted(err, "name the file: worldctl dev DIR/%s", local.ManifestFile)
+	}
+	d.file = relative(d.file)
+	d.files.file = d.file
+	d.actor, err = c.actor("")
+	return d, err
+}
+
+// watch makes the world anew at first and after each change, until ctx ends. It looks at
+// the sources when looks says so. What goes wrong in a round is shown, and the next may
+// mend it; but for a world that cannot be copied at first.
+func (d *dev) watch(ctx context.Context, looks <-chan time.Time) error {
+	temporary, err := os.MkdirTemp("", "worldctl-dev-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temporary) }() // unless a round stays
+	if d.orLive {
+		d.note("note: what the world has not asked for is performed, for real, in each round")
+	}
+	changed := []string{}
+	for ctx.Err() == nil {
+		d.round++
+		d.head(changed)
+		err := d.again(ctx, filepath.Join(temporary, strconv.FormatUint(d.round, 10)), changed)
+		var copying *notCopiedError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case d.round == 1 && errors.As(err, &copying):
+			return copying.err
+		case err != nil:
+			d.report(err)
+		}
+		if err := d.stdout.Flush(); err != nil {
+			return err
+		}
+		if changed, err = d.files.changed(ctx, looks); err != nil {
+			return nil // it is over
+		}
+	}
+	return nil
+}
+
+// head begins what is shown of a round.
+func (d *dev) head(changed []string) {
+	if d.output != formTable {
+		return
+	}
+	at := ""
+	if d.origin.Width > 0 {
+		at = time.Now().Format(time.TimeOnly) + " "
+	}
+	what := d.file
+	if len(changed) > 0 {
+		what = strings.Join(changed, ", ")
+	}
+	fmt.Fprintf(d.stdout, "%sround %d: %s\n", at, d.round, what)
+}
+
+// again is one round, in a directory that is not there yet and mostly is gone afterwards.
+func (d *dev) again(ctx context.Context, dir string, changed []string) (err error) {
+	ctx, cancel := d.timed(ctx)
+	defer cancel()
+	var rules *source.Loaded
+	d.files.read(func(opened source.Option) { rules, err = d.readWorld(d.file, opened) })
+	if err != nil {
+		return toCorrect(err, d.file)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	performed := d.orLive // until it is known that nothing was
+	defer func() {
+		if performed {
+			d.note("what was performed is on record in %s", dir)
+		} else {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	a := local.Anew{
+		World: d.dir, Copy: filepath.Join(dir, "past"), Dir: dir, Rules: rules, OrLive: d.orLive, Actor: d.actor,
+	}
+	if err := d.copyWorld(ctx, a.Copy); err != nil {
+		performed = false
+		return &notCopiedError{err}
+	}
+	made, err := local.MakeAnew(ctx, a, d.options())
+	if err != nil {
+		return noEngine(err)
+	}
+	defer func() { err = errors.Join(err, made.Close()) }()
+	performed = made.Is.Performed > 0
+	answer, err := view.AnewOf(ctx, made, d.limit)
+	if err != nil {
+		return err
+	}
+	answer.Round, answer.Changed = d.round, changed
+	answer.Difference.A.Dir, answer.Difference.B.Dir = "", ""
+	return d.object("dev", answer, func() { d.show(answer, made.Is) })
+}
+
+func (d *dev) show(a *view.Anew, x *local.Supposed) {
+	d.showUnknown(a.WhatIf)
+	if a.Unknown != nil {
+		switch miss := x.Unanswered[0]; {
+		case !miss.Recorded:
+			d.note("%s has no answer: add it", miss.File)
+		case miss.Unanswered:
+			d.note("the world has asked for it, and has no answer yet")
+		default:
+			d.note("--effects recorded-or-live performs it, for real; the adapter stub answers without")
+		}
+	}
+	fmt.Fprintln(d.stdout, summary(a.Difference))
+	if !a.Difference.Same {
+		d.showCells(a.Difference)
+		d.showIntents(&a.Difference.Intents)
+	}
+	for _, f := range a.Failed {
+		fmt.Fprintf(d.stdout, "a step of %s fails: %s\n", f.Cell, f.Error)
+	}
+	d.showPrinted(a)
+	if a.Known != nil {
+		d.note("note: under the rules in force, too, what follows tick %d is unknown: answers came at another time than they come here", *a.Known)
+	}
+	fmt.Fprintf(d.stdout, "events sent again: %d; effects answered by what was recorded: %d, by stubs: %d, performed: %d, without an answer: %d\n",
+		a.Again.Events, a.Answered, a.Stubbed, a.Performed, a.Unanswered)
+	d.noteAgain(&a.Again)
+	if a.Again.Events == 0 && a.Again.Refused == 0 {
+		d.note("note: the world has got no event yet; worldctl send sends it some")
+	}
+}
+
+// showPrinted shows what steps print, under the name of who steps.
+func (d *dev) showPrinted(a *view.Anew) {
+	if a.Before > 0 {
+		fmt.Fprintf(d.stdout, "steps print %d times before:\n", a.Before)
+	}
+	by := ""
+	for _, p := range a.Printed {
+		if p.Cell != by {
+			by = p.Cell
+			fmt.Fprintf(d.stdout, "%s prints:\n", by)
+		}
+		for _, line := range view.PrintedLines(p.Print) {
+			fmt.Fprintf(d.stdout, "  %s\n", line)
+		}
+	}
+}
+
+// notCopiedError says that the world could not be copied.
+type notCopiedError struct{ err error }
+
+func (e *notCopiedError) Error() string { return e.err.Error() }
+func (e *notCopiedError) Unwrap() error { return e.err }
+
+// copyWorld makes a backup of the world as it is now, or has the process make it that owns
+// it: dev leaves the world to others.
+func (d *dev) copyWorld(ctx context.Context, to string) error {
+	err := d.with(func(lw *local.World) error {
+		_, err := lw.Backup(to)
+		return err
+	})
+	var elsewhere *ownedError
+	if !errors.As(err, &elsewhere) {
+		return err
+	}
+	code, answered, failed := d.askFor(ctx, elsewhere.dir, "backup", to)
+	switch {
+	case !answered:
+		return elsewhere.err
+	case failed != nil:
+		return failed
+	case code != exitOK:
+		return fmt.Errorf("%s: the process that owns the world has made no copy of it", d.dir)
+	}
+	return nil
+}

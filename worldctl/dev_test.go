@@ -1,0 +1,108 @@
+package worldctl
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// devTest is a `worldctl dev` under test.
+type devTest struct {
+	t        *testing.T
+	out, err <-chan string // lines
+	end      func() int    // interrupts it and returns its exit code
+}
+
+func startDev(t *testing.T, args ...string) *devTest {
+	t.Helper()
+	stdout, out := io.Pipe()
+	stderr, said := io.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		code := run(ctx, released(), append([]string{"dev"}, args...), strings.NewReader(""), out, said)
+		_ = out.Close()
+		_ = said.Close()
+		ended <- code
+	}()
+	d := &devTest{t: t, out: linesFrom(stdout), err: linesFrom(stderr)}
+	d.end = sync.OnceValue(func() int {
+		stop()
+		return <-ended
+	})
+	t.Cleanup(func() { d.end() })
+	return d
+}
+
+// await reads lines up to one that has a text.
+func (d *devTest) await(lines <-chan string, text string) {
+	d.t.Helper()
+	for line := range lines {
+		if strings.Contains(line, text) {
+			return
+		}
+	}
+	require.Fail(d.t, "it has ended without "+text)
+}
+
+// TestDevShowsWhatAnEditMakesDifferent and does nothing to the world, whose owner goes on.
+func TestDevShowsWhatAnEditMakesDifferent(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	dir := newCounter(t, "a")
+	code, _, said := inProcess(t.Context(), "-w", dir, "send", "counter.added", `{"name": "tea", "by": 1}`)
+	require.Equal(t, exitOK, code, said)
+	code, _, said = inProcess(t.Context(), "-w", dir, "run")
+	require.Equal(t, exitOK, code, said)
+	_, before, _ := inProcess(t.Context(), "-w", dir, "status", "-o", "json")
+	reducer := filepath.Join(dir, "reducers", "counter.star")
+	good, err := os.ReadFile(reducer)
+	require.NoError(t, err)
+	write := func(text string) { require.NoError(t, os.WriteFile(reducer, []byte(text), 0o600)) }
+
+	d := startDev(t, "-w", dir)
+	d.await(d.out, "round 1: ")
+	d.await(d.out, "the same: ")
+	d.await(d.out, "events sent again: 1;")
+	write(strings.Replace(string(good), "def reduce(ctx, state, event):", "def reduce(ctx, state, event):\n    fail('no')", 1))
+	d.await(d.out, "counter.star")
+	d.await(d.out, "cells: 0 added, 0 gone, 1 changed;")
+	d.await(d.out, "a step of counter/tea fails: reducers/counter.star:")
+	write(strings.Replace(string(good), "def reduce(ctx, state, event):", "def reduce(ctx, state, event):\n    print('seen\\x1b')", 1))
+	d.await(d.out, "counter/tea prints:")
+	d.await(d.out, "counter.star:")
+	write("def reduce(")
+	d.await(d.err, "counter.star:1:")
+	s := startServe(t, dir) // it owns the world from here on
+	write(string(good))
+	d.await(d.out, "round 5: ")
+	d.await(d.out, "the same: ")
+	require.Equal(t, exitOK, d.end())
+	s.end()
+
+	_, after, _ := inProcess(t.Context(), "-w", dir, "status", "-o", "json")
+	require.Equal(t, before, after)
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestDevNeedsAWorldAndAFile and says what to do without.
+func TestDevNeedsAWorldAndAFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	code, _, said := inProcess(t.Context(), "dev")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, said, "hint: worldctl init DIR")
+	dir := newCounter(t, "a")
+	code, _, said = inProcess(t.Context(), "-w", dir, "dev", "none.yaml")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, said, "hint: name the file")
+	code, _, _ = inProcess(t.Context(), "-w", dir, "dev", "--effects", "live")
+	require.Equal(t, exitUsage, code)
+}
