@@ -179,10 +179,10 @@ func serveTasks(t testing.TB) (s *taskServer, url string) {
 	return s, web.URL
 }
 
-// taskOn begins a task, and returns the call that asks about it.
-func taskOn(t testing.TB, a host.Adapter, tool, end string) host.Call {
+// taskOn begins a task of the tool long, and returns the call that asks about it.
+func taskOn(t testing.TB, a host.Adapter, end string) host.Call {
 	t.Helper()
-	call := callOf(t, tool, `{"end":"`+end+`"}`)
+	call := callOf(t, "long", `{"end":"`+end+`"}`)
 	got, err := a.Perform(t.Context(), call)
 	require.NoError(t, err)
 	require.Equal(t, receipt.OutcomeAccepted, got.Class, "%s", got.Payload)
@@ -203,19 +203,19 @@ func TestTaskIsAskedAboutUntilItEnds(t *testing.T) {
 	for name, config := range map[string]string{"HTTP": `{"url":"` + url + `"}`, "streams": stdioConfig(t, "tasks")} {
 		t.Run(name, func(t *testing.T) {
 			a := adapterOf(t, setupOf(t, config, manifest.Effect{}))
-			got, err := ask(t.Context(), a, taskOn(t, a, "long", "completed"))
+			got, err := ask(t.Context(), a, taskOn(t, a, "completed"))
 			require.NoError(t, err)
 			require.Equal(t, receipt.StatusOK, got.Status, "%s", got.Payload)
 			require.Equal(t, `12345678901234567890123`, at(t, got.Payload, "structured", "n"))
 			require.NotZero(t, got.Cost.Bytes)
 
-			got, err = ask(t.Context(), a, taskOn(t, a, "long", "failed"))
+			got, err = ask(t.Context(), a, taskOn(t, a, "failed"))
 			require.NoError(t, err)
 			require.Equal(t, receipt.StatusError, got.Status)
 			require.Empty(t, got.Class)
 			require.Equal(t, `"jsonrpc_-32603"`, at(t, got.Payload, "code"))
 
-			got, err = ask(t.Context(), a, taskOn(t, a, "long", "cancelled"))
+			got, err = ask(t.Context(), a, taskOn(t, a, "cancelled"))
 			require.NoError(t, err)
 			require.Empty(t, got.Class)
 			require.Equal(t, `"task_cancelled"`, at(t, got.Payload, "code"))
@@ -232,7 +232,7 @@ func TestTaskThatIsGoneIsInDoubt(t *testing.T) {
 	_, url := serveTasks(t)
 	a := adapterOf(t, setupOf(t, `{"url":"`+url+`"}`, manifest.Effect{}))
 	for _, end := range []string{"disappears", "lost"} { // lost: it had completed
-		_, err := ask(t.Context(), a, taskOn(t, a, "long", end))
+		_, err := ask(t.Context(), a, taskOn(t, a, end))
 		require.ErrorIs(t, err, errNoTask, end)
 	}
 }
@@ -240,7 +240,7 @@ func TestTaskThatIsGoneIsInDoubt(t *testing.T) {
 func TestServerThatCannotBeAskedIsAskedAgain(t *testing.T) {
 	_, url := serveTasks(t)
 	config := `{"url":"` + url + `"}`
-	call := taskOn(t, adapterOf(t, setupOf(t, config, manifest.Effect{})), "long", "completed")
+	call := taskOn(t, adapterOf(t, setupOf(t, config, manifest.Effect{})), "completed")
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	got, err := ask(t.Context(), adapterOf(t, setupOf(t, `{"url":"`+gone.URL+`"}`, manifest.Effect{})), call)
@@ -252,7 +252,7 @@ func TestServerThatCannotBeAskedIsAskedAgain(t *testing.T) {
 func TestAskingEndsWithItsContext(t *testing.T) {
 	_, url := serveTasks(t)
 	a := adapterOf(t, setupOf(t, `{"url":"`+url+`"}`, manifest.Effect{}))
-	call := taskOn(t, a, "long", "never")
+	call := taskOn(t, a, "never")
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	got, err := ask(ctx, a, call)
@@ -266,7 +266,7 @@ func TestAskingEndsWithItsContext(t *testing.T) {
 func TestTaskThatNobodyWantsIsCancelled(t *testing.T) {
 	s, url := serveTasks(t)
 	a := adapterOf(t, setupOf(t, `{"url":"`+url+`"}`, manifest.Effect{}))
-	call := taskOn(t, a, "long", "never")
+	call := taskOn(t, a, "never")
 	call.Permit.Unwanted = true
 	got, err := ask(t.Context(), a, call)
 	require.NoError(t, err)
@@ -293,12 +293,12 @@ func TestToolsThatNeedNotBeTasks(t *testing.T) {
 
 func TestTaskThatAsksGetsTheAnswerAsAnotherTask(t *testing.T) {
 	a := adapterOf(t, setupOf(t, stdioConfig(t, "tasks"), manifest.Effect{}))
-	call := taskOn(t, a, "long", "input_required")
+	call := taskOn(t, a, "input_required")
 	got, err := ask(t.Context(), a, call)
 	require.NoError(t, err)
 	require.Equal(t, receipt.OutcomeInputRequired, got.Class, "%s", got.Payload)
 
-	answered := taskOn(t, a, "long", "input_required")
+	answered := taskOn(t, a, "input_required")
 	require.NotEqual(t, call.Permit.Accepted, answered.Permit.Accepted)
 	answered.Permit.Inputs = []receipt.Input{{Question: got.Payload, Answer: fromJSON(t, `{"yes":true}`)}}
 	got, err = ask(t.Context(), a, answered)
