@@ -60,26 +60,57 @@ func (s *Shortage) Denies(kind string) (Code, string) {
 	return CodeBudgetExceeded, text
 }
 
-// Draws returns the budgets that an intent draws on.
-func (g *Gate) Draws(in *receipt.Intent) (out []Budgeted) {
+// Want is a unit of a budget that an attempt needs.
+type Want struct {
+	Of   Budgeted
+	Unit Unit
+}
+
+// Claims are what older intents that wait will need: who comes after them has what they
+// leave of a budget.
+type Claims map[Want]uint64
+
+// Add adds what one of them will need.
+func (c Claims) Add(x Want, need receipt.Cost) { c[x] = satAdd(c[x], *x.Unit.Of(&need)) }
+
+// Wants returns what need is wanted of, by an intent.
+func (g *Gate) Wants(in *receipt.Intent, need receipt.Cost) (out []Want) {
 	scopes := g.scopesOf(in, Accounts{}, 0)
 	for i := range scopes {
-		if *scopes[i].budget != (manifest.Budget{}) {
-			out = append(out, scopes[i].of)
+		for u := range unitCount {
+			if *u.Of(&need) > 0 && scopes[i].bounds(u) != 0 {
+				out = append(out, Want{scopes[i].of, u})
+			}
 		}
 	}
 	return out
 }
 
 // Room returns what has to be set aside for the next attempt of an intent that the gate
-// has allowed, beside what is set aside for it already, and of what its budgets have not
-// enough left: nothing where the attempt can start.
-func (g *Gate) Room(in *receipt.Intent, a Accounts, has receipt.Cost, now manifest.Tick) (need receipt.Cost, short []Shortage) {
+// has allowed, beside what is set aside for it already; of what its budgets have not
+// enough left; and of what they have not enough beside the claims of others. The attempt
+// can start where there is nothing of both.
+func (g *Gate) Room(
+	in *receipt.Intent, a Accounts, has receipt.Cost, claims Claims, now manifest.Tick,
+) (need receipt.Cost, short []Shortage, behind []Want) {
 	if !g.bounded {
-		return receipt.Cost{}, nil
+		return receipt.Cost{}, nil, nil
 	}
 	scopes := g.scopesOf(in, a, now)
-	return room(&scopes, g.effect(in.Kind), has)
+	need, short = room(&scopes, g.effect(in.Kind), has)
+	if len(claims) == 0 {
+		return need, short, nil
+	}
+	for i := range scopes {
+		for u := range unitCount {
+			x := Want{scopes[i].of, u}
+			left, bounded := scopes[i].left(u)
+			if bounded && claims[x] > 0 && *u.Of(&need) > satSub(left, claims[x]) {
+				behind = append(behind, x)
+			}
+		}
+	}
+	return need, short, behind
 }
 
 func room(scopes *[3]scope, e *manifest.Effect, has receipt.Cost) (need receipt.Cost, short []Shortage) {
@@ -131,7 +162,7 @@ func firstGone(all []Shortage) *Shortage {
 // Gone returns a shortage that denies another attempt, whatever comes back of what is set
 // aside; nil: there is none.
 func (g *Gate) Gone(in *receipt.Intent, a Accounts, now manifest.Tick) *Shortage {
-	_, short := g.Room(in, a, receipt.Cost{}, now)
+	_, short, _ := g.Room(in, a, receipt.Cost{}, nil, now)
 	return firstGone(short)
 }
 

@@ -1,6 +1,8 @@
 package world
 
 import (
+	"slices"
+
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -8,13 +10,18 @@ import (
 )
 
 // line goes through the open intents, oldest first, and finds those whose next attempt
-// nothing holds back but a slot. What waits for a budget has those behind it wait that
-// ask for the same of it: nobody passes.
+// nothing holds back but a slot. Who waits claims what the attempt will need, of every
+// budget that it draws on: who is younger has what the claims leave. So nobody is passed
+// for ever, also who waits for the rate of its kind or for several budgets, which have room
+// at different times. Of those that wait for a rate the oldest claims, as it is the next;
+// and of those that are alike the oldest.
 type line struct {
-	k     *kernel
-	at    int // in the ledger's Open
-	first map[scarce]*receipt.Entry
-	waits map[likeness]bool // those of which an older intent waits
+	k      *kernel
+	at     int // in the ledger's Open
+	claims governance.Claims
+	first  map[governance.Want]*receipt.Entry // the oldest that claims
+	paced  map[string]bool                    // kinds of which an older intent waits for the rate, and nothing else
+	waits  map[likeness]bool                  // those of which an older intent waits
 }
 
 // likeness is what intents have in common whose next attempts may cost the same and draw on
@@ -24,50 +31,30 @@ type likeness struct {
 	cell             string // where cells have budgets
 }
 
-// likenessOf returns what an intent has in common with others; false: something is set aside
-// for it already, or it needs nothing.
-func (l *line) likenessOf(e *receipt.Entry) (likeness, bool) {
+func (l *line) likenessOf(e *receipt.Entry) likeness {
 	of := likeness{kind: e.Intent.Kind, capability: e.Intent.Cap}
 	if l.k.rules.gate.OfCells() {
 		of.cell = e.Intent.Cell
 	}
-	return of, e.Reserved == (receipt.Cost{}) && e.Accepted() == ""
+	return of
 }
 
-// waitsAlike reports whether an older intent waits that one is like. There may be
-// thousands, and the outside ends one after the other.
+// waitsAlike reports whether an older intent waits that one is like, which needs
+// anything. There may be thousands, and the outside ends one after the other.
 func (l *line) waitsAlike(e *receipt.Entry) bool {
-	if len(l.waits) == 0 {
-		return false
-	}
-	of, ok := l.likenessOf(e)
-	return ok && l.waits[of]
-}
-
-// noteWaiting has intents like one wait, too.
-func (l *line) noteWaiting(e *receipt.Entry) {
-	if of, ok := l.likenessOf(e); ok {
-		if l.waits == nil {
-			l.waits = make(map[likeness]bool)
-		}
-		l.waits[of] = true
-	}
-}
-
-// scarce is a unit of a budget that an intent waits for.
-type scarce struct {
-	of   governance.Budgeted
-	unit governance.Unit
+	return len(l.waits) > 0 && e.Accepted() == "" && l.waits[l.likenessOf(e)]
 }
 
 // waiting is why an open intent is not attempted.
 type waiting struct {
-	short []governance.Shortage // that only comes of what is set aside for others
-	ahead []scarce              // older intents wait for the same
-	until manifest.Tick         // for the rate of its kind; 0: that does not hold it back
+	short  []governance.Shortage // that only comes of what is set aside for others
+	behind []governance.Want     // what older intents claim leaves no room
+	until  manifest.Tick         // for the rate of its kind; 0: that does not hold it back
 }
 
-func (w *waiting) is() bool { return len(w.short)+len(w.ahead) > 0 || w.until > 0 }
+func (w *waiting) is() bool { return w.forRoom() || w.until > 0 }
+
+func (w *waiting) forRoom() bool { return len(w.short)+len(w.behind) > 0 }
 
 // next returns the oldest intent from where the line is on that can be attempted, and what
 // to set aside for it; or one for which the budgets leave no room any more, with why. Nil:
@@ -82,12 +69,11 @@ func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Sho
 		if gone != nil || !waits.is() {
 			return e, need, gone
 		}
-		l.noteWaiting(e)
 	}
 	return nil, receipt.Cost{}, nil
 }
 
-// look finds out whether an intent can be attempted, and has others wait behind it if not.
+// look finds out whether an intent can be attempted, and has it claim what it needs if not.
 func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Shortage, w waiting) {
 	k := l.k
 	if e.Accepted() != "" { // it only asks
@@ -95,38 +81,36 @@ func (l *line) look(e *receipt.Entry) (need receipt.Cost, gone *governance.Short
 	}
 	if at := k.paceOf(e.Intent.Kind); at > k.now {
 		w.until = at
-		return need, nil, w // it is not its turn, and nobody waits behind it
 	}
-	if !k.rules.gate.AtStart() {
+	if !k.rules.gate.AtStart() || w.until > 0 && l.paced[e.Intent.Kind] {
 		return need, nil, w
 	}
-	need, short := k.rules.gate.Room(&e.Intent, k.drawn(e), e.Reserved, k.now)
-	for i := range short {
-		if short[i].Gone {
-			return need, &short[i], w
+	need, short, behind := k.rules.gate.Room(&e.Intent, k.drawn(e), e.Reserved, l.claims, k.now)
+	if i := slices.IndexFunc(short, func(s governance.Shortage) bool { return s.Gone }); i >= 0 {
+		if w.until > 0 {
+			return need, nil, w // its budget may have renewed when its turn comes
 		}
+		return need, &short[i], w
 	}
-	w.short = short
-	if len(short) > 0 || len(l.first) > 0 {
-		l.queue(e, need, &w)
+	w.short, w.behind = short, behind
+	if w.is() && !l.waitsAlike(e) {
+		l.claim(e, need, &w)
 	}
 	return need, nil, w
 }
 
-// queue finds what of need older intents wait for, and notes what this one does.
-func (l *line) queue(e *receipt.Entry, need receipt.Cost, w *waiting) {
-	for _, of := range l.k.rules.gate.Draws(&e.Intent) {
-		for _, u := range governance.Units() {
-			if x := (scarce{of, u}); *u.Of(&need) > 0 && l.first[x] != nil {
-				w.ahead = append(w.ahead, x)
-			}
-		}
+// claim has younger intents leave what one will need that waits.
+func (l *line) claim(e *receipt.Entry, need receipt.Cost, w *waiting) {
+	if l.waits == nil {
+		l.waits, l.paced = make(map[likeness]bool), make(map[string]bool)
+		l.claims, l.first = make(governance.Claims), make(map[governance.Want]*receipt.Entry)
 	}
-	for _, s := range w.short {
-		if l.first == nil {
-			l.first = make(map[scarce]*receipt.Entry)
-		}
-		if x := (scarce{s.Of, s.Unit}); l.first[x] == nil {
+	l.waits[l.likenessOf(e)] = true
+	if w.until > 0 && !w.forRoom() {
+		l.paced[e.Intent.Kind] = true
+	}
+	for _, x := range l.k.rules.gate.Wants(&e.Intent, need) {
+		if l.claims.Add(x, need); l.first[x] == nil {
 			l.first[x] = e
 		}
 	}
@@ -191,8 +175,9 @@ func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
 			continue
 		}
 		_, _, w := l.look(e)
-		l.noteWaiting(e) // what could be attempted now waits for nothing, and neither do those like it
-		sooner(w.until)
+		if !w.forRoom() {
+			sooner(w.until)
+		}
 		for i := range w.short {
 			if renewals {
 				sooner(w.short[i].Renews)

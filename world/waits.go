@@ -11,10 +11,10 @@ import (
 type Wait struct {
 	Until manifest.Tick         // when the rate of its kind lets it start; 0: that is not why
 	Short []governance.Shortage // only what is set aside for others leaves no room
-	Ahead []Ahead               // older intents wait for the same
+	Ahead []Ahead               // older intents wait, and will need of the same what leaves no room
 }
 
-// Ahead is an intent that another one waits behind: both want the same of a budget.
+// Ahead is the oldest of those that an intent waits behind: all want the same of a budget.
 type Ahead struct {
 	Of   governance.Budgeted
 	Unit governance.Unit
@@ -46,8 +46,8 @@ func (m *Moment) Waits() map[receipt.Key]Wait {
 			continue
 		}
 		wait := Wait{Until: w.until, Short: w.short}
-		for _, x := range w.ahead {
-			wait.Ahead = append(wait.Ahead, Ahead{x.of, x.unit, l.first[x].Intent.Key})
+		for _, x := range w.behind {
+			wait.Ahead = append(wait.Ahead, Ahead{x.Of, x.Unit, l.first[x].Intent.Key})
 		}
 		out[e.Intent.Key] = wait
 	}

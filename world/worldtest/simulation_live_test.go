@@ -49,6 +49,7 @@ func TestSimulationOfLiveEffects(t *testing.T) {
 		for _, what := range []string{
 			"performed", "done", "verified", "approve", "deny", "executed", "not_executed", "committed", "failed", "denied", "confirmed",
 			"given back", "timers cancelled", "timers fired", "cancelled", "told apart",
+			"calls given back", "tokens spent", "starts at a rate",
 		} {
 			require.NotZero(t, total[what], what)
 		}
@@ -71,6 +72,7 @@ type liveSimulation struct {
 	struck *fault.Struck
 	images []journal.Images // as they were at some moments
 	calls  uint64
+	bounds bounds
 	fates  map[attemptOf]Reply // what the outside made of an attempt
 	done   map[receipt.Key]int // how often it did what it was asked to
 	lost   []receipt.Task      // performed, and given up
@@ -94,6 +96,8 @@ func newLiveSimulation(t *testing.T, seed uint64, loaded *source.Loaded, total m
 		fates: make(map[attemptOf]Reply), done: make(map[receipt.Key]int),
 	}
 	m.Budget.Calls = s.calls
+	s.bounds.rng = rand.New(rand.NewPCG(seed, 2))
+	s.bounds.bound(&m)
 	m.Policies = []manifest.Policy{
 		{Name: "all", When: "true", Decide: manifest.DecideAllow},
 		{Name: "ask", When: `intent.kind == "tool.d"`, Decide: manifest.DecideRequireApproval},
@@ -142,6 +146,9 @@ func (s *liveSimulation) perform(t receipt.Task) {
 	default:
 		s.total["done"]++
 		s.done[t.Key]++
+	}
+	if s.bounds.cost(&r) {
+		s.sent--
 	}
 	s.fates[at] = r
 }
@@ -256,6 +263,7 @@ func (s *liveSimulation) disturb() {
 		default:
 			s.next()
 		}
+		s.conserved()
 	}
 }
 
@@ -411,6 +419,9 @@ func (s *liveSimulation) judge() {
 		}
 	}
 	s.cancelled()
+	s.conserved()
+	s.drawn()
+	s.rated()
 	s.w.RequireReplay()
 	r, err := verify.Verify(s.t.Context(), s.w.Journal, verify.Config{Keys: s.w.cfg.Keys, Anchor: s.w.Status().Head})
 	require.NoError(s.t, err)
