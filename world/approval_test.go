@@ -338,10 +338,11 @@ func TestManyAreDecidedTogetherOrNotAtAll(t *testing.T) {
 			p.Drive()
 			require.Equal(t, many, p.Status().Intents[receipt.StateParked])
 			var all []journal.Resolved
-			for _, e := range p.Intents() {
+			stood := p.Intents()
+			for _, e := range stood {
 				all = append(all, journal.Resolved{Key: e.Intent.Key, How: how, Params: e.Params, Actor: "ada", Reason: "so"})
 			}
-			all = append(all, all[0])
+			all, stood = append(all, all[0]), append(stood, stood[0])
 			appends := 0
 			fail := func(at string) func(int) error {
 				return func(int) error {
@@ -352,7 +353,7 @@ func TestManyAreDecidedTogetherOrNotAtAll(t *testing.T) {
 				}
 			}
 			p.Journal.FailAppend, p.Journal.FailWait = fail("append"), fail("wait")
-			refused, err := p.ResolveAll(t.Context(), all)
+			refused, err := p.ResolveAll(t.Context(), all, stood)
 			require.LessOrEqual(t, appends, 2, "one batch")
 			p.Journal.FailAppend, p.Journal.FailWait = nil, nil
 			left := many

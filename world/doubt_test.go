@@ -1,6 +1,7 @@
 package world_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -168,6 +169,23 @@ func TestPersonDecidesAboutAnEffectInDoubt(t *testing.T) {
 			p.tells("x0 ok")
 		})
 	}
+}
+
+// TestDecisionsAreAboutTheAttemptThatWasSeen: that one did not happen says nothing of the next.
+func TestDecisionsAreAboutTheAttemptThatWasSeen(t *testing.T) {
+	p := live(t)
+	seen := p.entry(p.decided(journal.RetryAnyway)) // open by now
+	seen.State, seen.Attempt = receipt.StateInDoubt, 1
+	p.lose()
+	now := p.entry(seen.Intent.Key)
+	require.Equal(t, []any{receipt.StateInDoubt, uint64(2)}, []any{now.State, now.Attempt})
+	all := []journal.Resolved{{Key: seen.Intent.Key, How: journal.NotExecuted, Params: seen.Params, Actor: "ada", Reason: "she looked"}}
+	refused, err := p.ResolveAll(t.Context(), all, []receipt.Entry{seen})
+	require.NoError(t, err)
+	require.ErrorIs(t, refused[0], world.ErrNotWaiting)
+	require.Equal(t, receipt.StateInDoubt, p.entry(seen.Intent.Key).State)
+	refused, err = p.ResolveAll(t.Context(), all, []receipt.Entry{now})
+	require.NoError(t, errors.Join(err, refused[0]))
 }
 
 func TestRefusedDecisionsLeaveNoTrace(t *testing.T) {

@@ -178,8 +178,9 @@ func (w *World) Resolve(ctx context.Context, b journal.Resolved) (journal.Seq, e
 // ResolveAll takes a person's decisions about several intents as one input: whatever ends
 // the process, all of them are durable or none is, and they are on return. One that is
 // refused changes nothing and keeps no other back: refused says why, nil of one that was
-// taken, in their order.
-func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved) (refused []error, err error) {
+// taken, in their order. stood are the intents as they were seen by whoever decides, in the
+// same order: one that stands elsewhere since, or was attempted again, is refused.
+func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved, stood []receipt.Entry) (refused []error, err error) {
 	refused = make([]error, len(all))
 	_, err = w.synced(w.input(ctx, func() error {
 		bodies := slices.Clone(all)
@@ -197,7 +198,10 @@ func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved) (refused
 			if refused[i] != nil {
 				continue
 			}
-			err := w.resolveOne(bodies[i])
+			err := w.unchanged(&stood[i])
+			if err == nil {
+				err = w.resolveOne(bodies[i])
+			}
 			if input := (*InputError)(nil); err != nil && !errors.As(err, &input) {
 				return err
 			}
@@ -206,6 +210,21 @@ func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved) (refused
 		return nil
 	}))
 	return refused, err
+}
+
+// unchanged returns why a decision about an intent as it stood is none about it now: what
+// did not happen in one attempt may have happened in the next.
+func (w *World) unchanged(stood *receipt.Entry) error {
+	key := stood.Intent.Key
+	switch e := w.k.ledger.Entry(key); {
+	case e == nil:
+		return refuse(ErrNoIntent, "key", "%s", key)
+	case e.State != stood.State:
+		return refuse(ErrNotWaiting, "key", "%s is %s", key, e.State)
+	case e.Attempt != stood.Attempt:
+		return refuse(ErrNotWaiting, "key", "%s is at attempt %d by now, not %d", key, e.Attempt, stood.Attempt)
+	}
+	return nil
 }
 
 func (w *World) resolveOne(b journal.Resolved) error {

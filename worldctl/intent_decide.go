@@ -251,17 +251,16 @@ var errNotYet = errors.New("nothing is decided")
 // decideAll has the world take one decision about all intents that a filter selects, as one
 // durable batch, or lists them.
 func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
-	b := journal.Resolved{Reason: x.reason}
+	b, batch := journal.Resolved{Reason: x.reason}, view.Batch{How: x.how, Filter: x.filter}
 	var err error
 	if b.Actor, err = c.actor(x.as); err != nil {
 		return err
 	}
 	if x.payload != "" {
-		if b.Payload, err = c.parseData(x.field, x.payload); err != nil {
+		if batch.Payload, err = c.parseData(x.field, x.payload); err != nil {
 			return err
 		}
 	}
-	batch := view.Batch{How: x.how, Filter: x.filter}
 	var a *view.DecidedAll
 	if x.yes {
 		a, err = recordsOf(lw).DecideAll(ctx, batch, b)

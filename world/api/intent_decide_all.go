@@ -94,7 +94,7 @@ func happened(executed *bool, payload json.RawMessage) (journal.Resolution, jour
 // decideAll has the world take one decision about several intents, or lists them.
 func (c *call) decideAll(req *BatchRequest, how journal.Resolution, payload journal.Data) (err error) {
 	b := view.Batch{
-		How: how, Filter: view.IntentFilter{State: req.State, Cell: req.Cell, Kind: req.Kind, Since: req.Since},
+		How: how, Payload: payload, Filter: view.IntentFilter{State: req.State, Cell: req.Cell, Kind: req.Kind, Since: req.Since},
 		Most: c.server.cfg.Limits.Page, Bytes: c.server.cfg.Limits.PageBytes,
 	}
 	answer := c.answer("intents-decided")
@@ -108,5 +108,5 @@ func (c *call) decideAll(req *BatchRequest, how journal.Resolution, payload jour
 	if b.Digest, err = canon.ParseHash(req.Digest); err != nil || b.Digest == (journal.Hash{}) {
 		return badRequest("digest", "it has to be 64 hex digits: that of the list without one")
 	}
-	return answer(c.world.DecideAll(c.Context(), b, journal.Resolved{Payload: payload, Actor: c.actor(), Reason: req.Reason}))
+	return answer(c.world.DecideAll(c.Context(), b, journal.Resolved{Actor: c.actor(), Reason: req.Reason}))
 }

@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,4 +99,33 @@ func TestWhatFailedIsTriedAgainAtOnce(t *testing.T) {
 	require.Equal(t, done.Intents[0].Key, next["instead_of"])
 	delete(filter, "digest")
 	require.Empty(t, ok[decidedAll](s.post(path+"retry", filter)).Intents, "it is asked for")
+}
+
+// TestWhatIsToldCountsForEach intent that it is told of: else a body of 3 MiB would be 3 GiB
+// for a thousand of them.
+func TestWhatIsToldCountsForEach(t *testing.T) {
+	s, _ := inDoubt(t, "a", "b", "c")
+	const path = "/api/worlds/w/intents/resolve"
+	body := map[string]any{"kind": "tool.*", "executed": true, "payload": strings.Repeat("x", 1900<<10)}
+	list := ok[decidedAll](s.post(path, body))
+	require.Len(t, list.Intents, 2, "those that a page has room for")
+	require.Equal(t, 1, list.More)
+	body["digest"], body["reason"] = list.Digest, "the bank has them"
+	require.Len(t, ok[decidedAll](s.post(path, body)).Intents, 2)
+	delete(body, "digest")
+	require.Len(t, ok[decidedAll](s.post(path, body)).Intents, 1)
+}
+
+// TestReasonsFillAPage as params do: how long they are the outside says.
+func TestReasonsFillAPage(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{PageBytes: 150}})
+	for i := range 3 {
+		s.post("/api/worlds/w/events", act(fmt.Sprint("a", i), map[string]any{"effect": "tool.b", "param": "wait"}))
+	}
+	s.post("/api/worlds/w/step", map[string]any{"ticks": 2})
+	list := ok[intents](s.get("/api/worlds/w/intents?state=parked"))
+	require.Len(t, list.Intents, 2, "%d bytes", len(list.Intents[0].Reason))
+	batch := ok[decidedAll](s.post("/api/worlds/w/intents/deny", map[string]any{"kind": "tool.*"}))
+	require.Len(t, batch.Intents, 2)
+	require.Equal(t, 1, batch.More)
 }

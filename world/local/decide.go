@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -31,14 +32,14 @@ func (lw *World) Decide(ctx context.Context, b *journal.Resolved) error {
 	})
 }
 
-// DecideAll takes a person's decisions about several intents as one durable batch; see
-// world.World.ResolveAll. Confirm is not among them.
-func (lw *World) DecideAll(ctx context.Context, all []journal.Resolved) (refused []error, err error) {
+// DecideAll takes a person's decisions about several intents as one durable batch, each about
+// an intent as it stood; see world.World.ResolveAll. Confirm is not among them.
+func (lw *World) DecideAll(ctx context.Context, all []journal.Resolved, stood []receipt.Entry) (refused []error, err error) {
 	for i := range all {
 		giveReason(&all[i])
 	}
 	err = lw.Update(func(w *world.World) error {
-		refused, err = w.ResolveAll(ctx, all)
+		refused, err = w.ResolveAll(ctx, all, stood)
 		return err
 	})
 	return refused, err

@@ -22,11 +22,12 @@ var (
 
 // Batch says what a person decides about several intents at once, and about which.
 type Batch struct {
-	How    journal.Resolution
-	Filter IntentFilter
-	Digest journal.Hash // of a DecidedAll: only if the filter selects the same still; zero: whichever they are
-	Most   int          // decided about at once; 0: all
-	Bytes  int          // that their params have together, but for the first; 0: any number
+	How     journal.Resolution
+	Payload journal.Data // what the cell of each is told
+	Filter  IntentFilter
+	Digest  journal.Hash // of a DecidedAll: only if the filter selects the same still; zero: whichever they are
+	Most    int          // decided about at once; 0: all
+	Bytes   int          // of params, reasons and what is told, together, but for the first; 0: any number
 }
 
 // DecidedAll is what became of the intents that a person has decided about at once, or
@@ -86,25 +87,29 @@ func (j Journal) Preview(b Batch) (*DecidedAll, error) {
 		return nil, err
 	}
 	a := &DecidedAll{Intents: []IntentLine{}, Refused: []RefusedDecision{}}
-	lines, err := j.IntentLines(entries)
+	listed := entries
+	if b.Most > 0 {
+		listed = entries[:min(len(entries), b.Most)]
+	}
+	lines, err := j.IntentLines(listed)
 	if err != nil {
 		return nil, err
 	}
 	bytes := 0
-	for i := range entries {
+	for i := range listed {
 		line, err := lines.Line(entries[i])
 		if err != nil {
 			return nil, err
 		}
-		bytes += len(line.Params)
-		if b.Most > 0 && i == b.Most || b.Bytes > 0 && i > 0 && bytes > b.Bytes {
-			a.More = len(entries) - i
-			entries = entries[:i]
+		bytes += len(line.Params) + len(line.Reason) + len(b.Payload)
+		if b.Bytes > 0 && i > 0 && bytes > b.Bytes {
 			break
 		}
 		a.Intents = append(a.Intents, line)
 	}
-	a.entries, a.Digest = entries, digestOf(b.How, entries)
+	a.entries = listed[:len(a.Intents)]
+	a.More = len(entries) - len(a.entries)
+	a.Digest = digestOf(b.How, a.entries)
 	return a, nil
 }
 
@@ -121,8 +126,8 @@ func digestOf(how journal.Resolution, entries []receipt.Entry) journal.Hash {
 }
 
 // DecideAll takes one decision about several intents, as one durable batch: d says who and
-// why, and what they are told; it is bound to the params that each has. The error is that of
-// Preview, or ErrOtherIntents.
+// why; it is bound to the params that each has. The error is that of Preview, or
+// ErrOtherIntents.
 func (j Journal) DecideAll(ctx context.Context, b Batch, d journal.Resolved) (*DecidedAll, error) {
 	a, err := j.Preview(b)
 	switch {
@@ -134,9 +139,10 @@ func (j Journal) DecideAll(ctx context.Context, b Batch, d journal.Resolved) (*D
 	all := make([]journal.Resolved, len(a.entries))
 	for i := range a.entries {
 		all[i] = d
-		all[i].How, all[i].Key, all[i].Params = b.How, a.entries[i].Intent.Key, a.entries[i].Params
+		all[i].How, all[i].Payload = b.How, b.Payload
+		all[i].Key, all[i].Params = a.entries[i].Intent.Key, a.entries[i].Params
 	}
-	refused, err := j.Local.DecideAll(ctx, all)
+	refused, err := j.Local.DecideAll(ctx, all, a.entries)
 	if err != nil {
 		return nil, err
 	}
