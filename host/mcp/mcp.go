@@ -11,7 +11,8 @@
 // call begins another. A call carries its idempotency key in _meta, as
 // "worldkernel/idempotency-key". Redirects are not followed, proxies do not
 // come from the environment, and an address is dialled wherever it is: it
-// stands in the manifest, which people review.
+// stands in the manifest, which people review. A tool that runs as a task
+// (MCP 2025-11-25) answers with the task's id, which later calls ask about.
 //
 // # Payload
 //
