@@ -73,7 +73,10 @@ func newMetrics(worlds []*hosted) *metrics {
 			warnings: warnings.With(by), inDoubt: doubt.With(by),
 		}))
 		m.registry.MustRegister(&syncs{h.Local, prometheus.NewDesc("worldkernel_journal_sync_seconds",
-			"How long appends waited for the journal to be synced.", nil, by)})
+			"How long appends waited for the journal to be synced.", nil, by)}, prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "worldkernel_effects_unrecorded_total", ConstLabels: by,
+			Help: "Attempts that were made because nothing recorded answers them, where effects are recorded or live.",
+		}, func() float64 { return float64(h.Local.Missed()) }))
 	}
 	return m
 }

@@ -49,6 +49,7 @@ func TestMetricsCountWhatTheJournalSays(t *testing.T) {
 		`worldkernel_receipts_total{status="error",world="w"}`:                         "1",
 		`worldkernel_receipts_late_total{world="w"}`:                                   "0",
 		`worldkernel_confirmation_warnings_total{world="w"}`:                           "0",
+		`worldkernel_effects_unrecorded_total{world="w"}`:                              "0",
 		`worldkernel_intents_in_doubt{world="w"}`:                                      "0",
 		`worldkernel_snapshot_seconds_count{world="w"}`:                                "1",
 		`worldkernel_replay_seconds_count{world="w"}`:                                  "1",

@@ -43,7 +43,7 @@ type Driven struct {
 // first in the order of their permits, whichever the host came upon first: so the
 // world stands the same wherever it is run.
 func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
-	from, missed := lw.store.Head().ID, lw.missed.Load()
+	from, missed := lw.store.Head().ID, lw.Missed()
 	var before world.Status
 	lw.View(func(w *world.Moment) { before = w.Status() })
 	ticks, idle, err := lw.drive(ctx, &c)
@@ -57,7 +57,7 @@ func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
 	})
 	d.Denied = d.Status.Intents[receipt.StateDenied] - before.Intents[receipt.StateDenied]
 	d.Failed = d.Status.Intents[receipt.StateFailed] - before.Intents[receipt.StateFailed]
-	d.Missed = lw.missed.Load() - missed
+	d.Missed = lw.Missed() - missed
 	d.Records = uint64(d.Status.Head.ID - from)
 	return d, err
 }

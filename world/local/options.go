@@ -102,6 +102,10 @@ func (lw *World) missing(r *host.Recording) func(receipt.Permit) {
 	}
 }
 
+// Missed returns how many attempts were made since the world was opened because nothing
+// recorded answers them.
+func (lw *World) Missed() uint64 { return lw.missed.Load() }
+
 // OrLive returns the directory of the world whose recordings answer this one's effects
 // where those that it has not asked for are performed; empty: they answer all, or none.
 func (lw *World) OrLive() string {

@@ -130,6 +130,7 @@ func TestForkPerformsOnlyWhatItsParentHasNotAskedFor(t *testing.T) {
 	require.ElementsMatch(t, []string{"rent", "milk"}, p.paid[:2])
 	require.ElementsMatch(t, []string{"bread", "milk"}, p.paid[2:])
 	require.Equal(t, uint64(2), done.Missed)
+	require.Equal(t, uint64(2), f.Missed())
 	require.Len(t, first, 1, "the first is announced")
 	require.False(t, first[0].Unanswered)
 	require.Equal(t, `["paid rent","paid bread"]`, toldOf(t, f, "a"))

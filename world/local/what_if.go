@@ -146,7 +146,7 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 		return err
 	}
 	spent, err := journal.Spent(x.Fork.store, x.Forked.At, x.Fork.store.Head().ID)
-	x.Performed, x.Stubbed = x.Fork.missed.Load(), x.Fork.HostStats().Stubbed
+	x.Performed, x.Stubbed = x.Fork.Missed(), x.Fork.HostStats().Stubbed
 	x.Answered = spent.Answers - min(spent.Answers, x.Performed+x.Stubbed)
 	return err
 }
