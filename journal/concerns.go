@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"slices"
+
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/reducer"
 )
@@ -104,6 +106,74 @@ func keyOfReceipt(data Data) []byte {
 		return nil
 	}
 	return canon.NewReader(key).Bytes()
+}
+
+// NameOf returns what the subject of a record is called in it: an event, a timer, a
+// snapshot, the kind of an effect; empty: nothing, or it cannot be read. The name is a
+// part of payload, which must be canonical.
+func NameOf(k Kind, payload []byte) []byte {
+	row := rows[k]
+	return wordOf(payload, row.name, row.receipt, "kind")
+}
+
+// HowOf returns how the subject of a record came out, in the one word that the record has
+// for it, such as "denied" or "ok"; empty: it has none, or cannot be read. The word is a
+// part of payload, which must be canonical.
+func HowOf(k Kind, payload []byte) []byte {
+	row := rows[k]
+	if row.yes == "" {
+		return wordOf(payload, row.how, row.receipt, "status")
+	}
+	r := canon.NewReader(payload)
+	r.Array()
+	if at(r, row.how).Bool() {
+		return []byte(row.yes)
+	}
+	return nil
+}
+
+// wordOf returns the text of an item, or else of a member of the receipt in another; nil
+// where there is neither.
+func wordOf(payload []byte, item, receipt int, member string) []byte {
+	if item+receipt == 0 {
+		return nil
+	}
+	r := canon.NewReader(payload)
+	r.Array()
+	if item > 0 {
+		return at(r, item).TextBytes()
+	}
+	found, err := canon.Lookup(at(r, receipt).Rest(), member)
+	if err != nil {
+		return nil
+	}
+	return canon.NewReader(found).TextBytes()
+}
+
+// Mention is what a record about an intent is about.
+type Mention struct {
+	Record  Seq
+	Kind    Kind
+	Key     Hash   // zero: it is about no intent
+	Attempt uint64 // 0: it is about no attempt
+}
+
+// MentionIn returns what a record whose payload was loaded is about.
+func MentionIn(r *Record) Mention {
+	m := Mention{Record: r.ID, Kind: r.Kind}
+	var about bool
+	if m.Key, _, about = IntentOf(r.Kind, r.Payload); about {
+		m.Attempt = AttemptOf(r.Kind, r.Payload)
+	}
+	return m
+}
+
+// AnswersTo reports whether an earlier record may have asked for this one: it is
+// about the same attempt, or about the same intent where one of them is about no
+// attempt. The last such record did.
+func (m Mention) AnswersTo(asked Mention) bool {
+	return slices.Contains(m.Kind.Answers(), asked.Kind) && m.Key == asked.Key &&
+		(m.Attempt == asked.Attempt || m.Attempt == 0 || asked.Attempt == 0)
 }
 
 // ManifestOf returns the manifest that a record brings into the world: that is in

@@ -113,3 +113,79 @@ func FuzzConcerns(f *testing.F) {
 		}
 	})
 }
+
+// TestNameAndHowAreThoseOfTheBody, as the rows say where they stand.
+func TestNameAndHowAreThoseOfTheBody(t *testing.T) {
+	word := func(yes bool, text string) string {
+		if yes {
+			return text
+		}
+		return ""
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		for i, body := range bodies(rt) {
+			name, how := "", ""
+			switch b := body.(type) {
+			case *Created:
+				name = b.Name
+			case *Submitted:
+				name = b.Name
+			case *Resumed:
+				how = word(b.Skip, "skip")
+			case *OperatorEffect:
+				name = b.Kind
+			case *Resolved:
+				how = string(b.How)
+			case *Confirmed:
+				how = string(b.Verdict)
+			case *KeysRotated:
+				name = b.KeyID
+			case *SnapshotCreated:
+				name = b.Name
+			case *SnapshotPinned:
+				name, how = b.Name, word(b.Pinned, "pinned")
+			case *SnapshotPruned:
+				name = b.Name
+			case *RolledBack:
+				name = b.Snapshot
+			case *Stepped:
+				how = string(b.Outcome)
+			case *Failed:
+				how = word(b.Parked, "parked")
+			case *Emitted:
+				name = b.Name
+			case *Dropped:
+				name = b.Name
+			case *IntentEmitted:
+				name, how = b.Kind, b.Decision
+			case *IntentDenied:
+				name, how = b.Kind, b.Code
+			case *IntentParked:
+				name = b.Kind
+			case *InDoubt:
+				how = b.Action
+			case *IntentWaiting:
+				how = string(b.Outcome)
+			case *IntentEnded:
+				how = string(b.Status)
+			case *TimerSet:
+				name = b.Name
+			case *TimerFired:
+				name = b.Name
+			case *TagCancelled:
+				name = b.Tag
+			}
+			payload := Append(nil, body)
+			require.Equal(rt, name, string(NameOf(allKinds[i], payload)), allKinds[i])
+			require.Equal(rt, how, string(HowOf(allKinds[i], payload)), allKinds[i])
+		}
+	})
+	r := receipt.Receipt{Version: receipt.ReceiptVersion, Kind: "bank.pay", Status: receipt.StatusTimeout, Payload: receipt.Data(canon.Null)}
+	encoded, err := r.Encode()
+	require.NoError(t, err)
+	for kind, body := range map[Kind]Body{KindFinished: &Finished{V(1), encoded}, KindLate: &Late{V(1), encoded}} {
+		require.Equal(t, "bank.pay timeout", string(NameOf(kind, Append(nil, body)))+" "+string(HowOf(kind, Append(nil, body))))
+	}
+	require.Empty(t, NameOf(KindSubmitted, nil), "what was redacted")
+	require.Empty(t, HowOf(KindFailed, nil))
+}

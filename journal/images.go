@@ -62,8 +62,9 @@ func (x *Images) Part(at Seq, cells []string) (*Image, error) {
 		return nil, fmt.Errorf("image at #%d: %w", at, ErrNotFound)
 	}
 	part := &Image{Head: img.Head, Core: img.Core}
+	named := slices.Sorted(slices.Values(cells))
 	for _, c := range img.Cells {
-		if slices.Contains(cells, c.Cell) {
+		if _, is := slices.BinarySearch(named, c.Cell); is {
 			part.Cells = append(part.Cells, c)
 		}
 	}

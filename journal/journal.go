@@ -164,7 +164,7 @@ const Last = Seq(math.MaxUint64)
 type Image struct {
 	Head    Head
 	Core    []byte        // canonical; the kernel's own, everything but cells and intents
-	Cells   []CellVersion // sorted by cell
+	Cells   []CellVersion // sorted by name: cells, and what else the kernel keeps beside a cell
 	Intents []IntentVersion
 
 	// Keep are the heads of the images before this one that stay, ascending. The
@@ -172,9 +172,9 @@ type Image struct {
 	Keep []Seq
 }
 
-// CellVersion is a cell as it was at an image's head.
+// CellVersion is a cell as it was at an image's head, or what is kept beside one.
 type CellVersion struct {
-	Cell  string // "reducer/key"
+	Cell  string // "reducer/key", or a name that no cell has
 	At    Seq    // the head of the image that it was written with; set by History
 	Bytes []byte // canonical; the kernel's own. Empty, in Checkpoint only: the cell is not there any more
 }

@@ -77,6 +77,10 @@ type row struct {
 	key      int // the intent that it is about
 	attempt  int // the number of the attempt that it is about
 	receipt  int // the receipt of the intent that it is about
+	name     int // what it is about is called so: an event, a timer, a snapshot, the kind of an effect
+	how      int // how that came out: text, or a boolean
+
+	yes string // what HowOf says where how is true
 
 	answers []Kind // what asked for it, of the same intent: it names no cause itself
 
@@ -89,23 +93,23 @@ type row struct {
 
 // rows has every kind.
 var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing changes, looked at for every record
-	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion, words: "world {name} is created, id {world}, seed {seed}"},
+	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion, name: 2, words: "world {name} is created, id {world}, seed {seed}"},
 	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, words: "tick {to} begins"},
-	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4},
+	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4, name: 1},
 	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1, answers: []Kind{KindStarted}},
-	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, first: ResumedVersion, last: ResumedVersion, cell: 1},
-	KindOperator:  {input: true, body: func() Body { return new(OperatorEffect) }, operator: 1},
+	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, first: ResumedVersion, last: ResumedVersion, cell: 1, how: 2, yes: "skip"},
+	KindOperator:  {input: true, body: func() Body { return new(OperatorEffect) }, operator: 1, name: 3},
 	KindExpired:   {input: true, body: func() Body { return new(Expired) }, key: 1, attempt: 2, answers: []Kind{KindStarted}, words: "attempt {attempt} of {key} is given up: {reason}"},
 	KindDue:       {input: true, body: func() Body { return new(Due) }, key: 1, attempt: 2, answers: []Kind{KindWaiting, KindInDoubt}, words: "the wait after attempt {attempt} of {key} is over"},
 	KindLate:      {input: true, body: func() Body { return new(Late) }, receipt: 1, answers: []Kind{KindStarted}},
-	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1, answers: []Kind{KindParked, KindInDoubt, KindConfirmed, KindFinished, KindEnded}},
-	KindConfirmed: {input: true, body: func() Body { return new(Confirmed) }, key: 1, answers: []Kind{KindFinished, KindEnded, KindConfirmed}},
-	KindRotated:   {input: true, body: func() Body { return new(KeysRotated) }, words: "{key_id} signs receipts from now on, says {actor}[; revoked: {revoked}]"},
-	KindSnapshot:  {input: true, body: func() Body { return new(SnapshotCreated) }, words: "snapshot {name} of #{at}, {cells} cells, state root {state_root}[: {label}][, says {actor}][; let go: {pruned}]"},
-	KindPinned:    {input: true, body: func() Body { return new(SnapshotPinned) }},
-	KindPruned:    {input: true, body: func() Body { return new(SnapshotPruned) }, words: "snapshot {name} is let go[, says {actor}]"},
+	KindResolved:  {input: true, body: func() Body { return new(Resolved) }, key: 1, how: 2, answers: []Kind{KindParked, KindInDoubt, KindConfirmed, KindFinished, KindEnded}},
+	KindConfirmed: {input: true, body: func() Body { return new(Confirmed) }, key: 1, how: 3, answers: []Kind{KindFinished, KindEnded, KindConfirmed}},
+	KindRotated:   {input: true, body: func() Body { return new(KeysRotated) }, name: 1, words: "{key_id} signs receipts from now on, says {actor}[; revoked: {revoked}]"},
+	KindSnapshot:  {input: true, body: func() Body { return new(SnapshotCreated) }, name: 1, words: "snapshot {name} of #{at}, {cells} cells, state root {state_root}[: {label}][, says {actor}][; let go: {pruned}]"},
+	KindPinned:    {input: true, body: func() Body { return new(SnapshotPinned) }, name: 1, how: 2, yes: "pinned"},
+	KindPruned:    {input: true, body: func() Body { return new(SnapshotPruned) }, name: 1, words: "snapshot {name} is let go[, says {actor}]"},
 	KindRetention: {input: true, body: func() Body { return new(SnapshotRetention) }, words: "{max} snapshots are kept from now on[, says {actor}][; let go: {pruned}]"},
-	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }, last: RollbackVersion},
+	KindRollback:  {input: true, body: func() Body { return new(RolledBack) }, last: RollbackVersion, name: 1},
 	KindForked:    {input: true, body: func() Body { return new(Forked) }, last: ForkSeedVersion, words: "world {world} forks from {parent} at #{at}, effects {effects}[, seed {seed}][, says {actor}]"},
 	KindRedacted:  {input: true, body: func() Body { return new(Redacted) }},
 	KindProposed:  {input: true, body: func() Body { return new(ManifestProposed) }},
@@ -115,23 +119,23 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindWithdrawn: {input: true, body: func() Body { return new(ManifestWithdrawn) }, words: "p{proposal} is withdrawn[, says {actor}][: {reason}]"},
 	KindApplied:   {input: true, body: func() Body { return new(Applied) }, first: EnginesVersion, last: EnginesVersion, words: "p{proposal} is applied: manifest {manifest} is in force, in the place of {base}[, says {actor}]"},
 
-	KindStepped:      {body: func() Body { return new(Stepped) }, cell: 1},
-	KindFailed:       {body: func() Body { return new(Failed) }, cell: 1},
+	KindStepped:      {body: func() Body { return new(Stepped) }, cell: 1, how: 3},
+	KindFailed:       {body: func() Body { return new(Failed) }, cell: 1, how: 3, yes: "parked"},
 	KindDeleted:      {body: func() Body { return new(Deleted) }, cell: 1, words: "{cell}deleted by step {n}"},
 	KindMigrated:     {body: func() Body { return new(Migrated) }, cell: 1, words: "{cell}its state is taken over by other code"},
-	KindEmitted:      {body: func() Body { return new(Emitted) }, cells: 2},
-	KindDropped:      {body: func() Body { return new(Dropped) }, words: "dropped {name}: {reason}"},
-	KindIntent:       {body: func() Body { return new(IntentEmitted) }, key: 1, cell: 3, words: "{cell}intent {key} {kind} {decision}[ by {rules}]  {params}"},
-	KindDenied:       {body: func() Body { return new(IntentDenied) }, key: 1, cell: 3, words: "{cell}intent {key} {kind} denied[ by {rules}]: {code}: {reason}  {params}"},
-	KindParked:       {body: func() Body { return new(IntentParked) }, key: 1, cell: 3},
-	KindInDoubt:      {body: func() Body { return new(InDoubt) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} in doubt after attempt {attempt}, {action}: {reason}"},
-	KindWaiting:      {body: func() Body { return new(IntentWaiting) }, key: 1, cell: 2, attempt: 3},
-	KindEnded:        {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2, words: "{cell}intent {key} ended {status}: {outcome}  {payload}"},
+	KindEmitted:      {body: func() Body { return new(Emitted) }, cells: 2, name: 1},
+	KindDropped:      {body: func() Body { return new(Dropped) }, name: 1, words: "dropped {name}: {reason}"},
+	KindIntent:       {body: func() Body { return new(IntentEmitted) }, key: 1, cell: 3, name: 4, how: 8, words: "{cell}intent {key} {kind} {decision}[ by {rules}]  {params}"},
+	KindDenied:       {body: func() Body { return new(IntentDenied) }, key: 1, cell: 3, name: 4, how: 8, words: "{cell}intent {key} {kind} denied[ by {rules}]: {code}: {reason}  {params}"},
+	KindParked:       {body: func() Body { return new(IntentParked) }, key: 1, cell: 3, name: 4},
+	KindInDoubt:      {body: func() Body { return new(InDoubt) }, key: 1, cell: 2, attempt: 3, how: 4, words: "{cell}intent {key} in doubt after attempt {attempt}, {action}: {reason}"},
+	KindWaiting:      {body: func() Body { return new(IntentWaiting) }, key: 1, cell: 2, attempt: 3, how: 4},
+	KindEnded:        {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2, how: 4, words: "{cell}intent {key} ended {status}: {outcome}  {payload}"},
 	KindCancelled:    {body: func() Body { return new(IntentCancelled) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} cancelled by its cell"},
 	KindStarted:      {body: func() Body { return new(Started) }, key: 1, attempt: 2, words: "permit {key} attempt {attempt}"},
-	KindTimer:        {body: func() Body { return new(TimerSet) }, first: TaggedTimerVersion, last: TaggedTimerVersion, cell: 1, words: "{cell}timer {name} set for tick {deadline}[ under {tag}]  {data}"},
-	KindFired:        {body: func() Body { return new(TimerFired) }, cell: 1, words: "{cell}timer {name} fired"},
-	KindTagCancelled: {body: func() Body { return new(TagCancelled) }, cell: 1, words: "{cell}cancelled {tag}[, the timer of #{timer}][, the receipts of {receipts}]"},
+	KindTimer:        {body: func() Body { return new(TimerSet) }, first: TaggedTimerVersion, last: TaggedTimerVersion, cell: 1, name: 2, words: "{cell}timer {name} set for tick {deadline}[ under {tag}]  {data}"},
+	KindFired:        {body: func() Body { return new(TimerFired) }, cell: 1, name: 2, words: "{cell}timer {name} fired"},
+	KindTagCancelled: {body: func() Body { return new(TagCancelled) }, cell: 1, name: 2, words: "{cell}cancelled {tag}[, the timer of #{timer}][, the receipts of {receipts}]"},
 }
 
 // Input reports whether records of kind k come from outside.
