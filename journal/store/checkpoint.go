@@ -17,6 +17,7 @@ var errEarly = errors.New("a later image is stored already")
 type imageWriter struct {
 	*journal.Image
 
+	past bool // it is one of KeepPast
 	done chan struct{}
 }
 
@@ -72,7 +73,7 @@ func (s *Store) checkImage(head journal.Head) error {
 func (s *Store) writeImages() {
 	for w := range s.images {
 		if s.failed() == nil {
-			if err := s.writeImage(w.Image); err != nil {
+			if err := s.write(w.Image, w.past); err != nil {
 				_ = s.fail(fmt.Errorf("store: checkpoint at #%d: %w", w.Head.ID, err))
 			}
 		}
@@ -80,7 +81,8 @@ func (s *Store) writeImages() {
 	}
 }
 
-func (s *Store) writeImage(img *journal.Image) error {
+// write writes an image: the newest, or one of the past between others.
+func (s *Store) write(img *journal.Image, past bool) error {
 	if err := s.onChain(img.Head); err != nil {
 		return err
 	}
@@ -94,7 +96,15 @@ func (s *Store) writeImage(img *journal.Image) error {
 			return err
 		}
 	}
-	if img, err = s.chunkCells(img); err != nil {
+	if past {
+		return s.writePast(before, img)
+	}
+	return s.writeImage(before, img)
+}
+
+func (s *Store) writeImage(before *view, img *journal.Image) error {
+	img, err := s.chunkCells(img)
+	if err != nil {
 		return err
 	}
 	batch := s.db.NewBatch()
@@ -120,7 +130,7 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *journal.Image)
 	if err := s.addPostings(batch, before, last, img.Head.ID); err != nil {
 		return nil, err
 	}
-	k, err := newKeeper(batch, before, img, s.heads)
+	k, err := newKeeper(batch, before, img, s.heads, s.opts.Moments)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +141,7 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *journal.Image)
 			return nil, err
 		}
 	}
-	if err := k.tidy(); err != nil {
+	if err := errors.Join(k.tidy(), k.mark()); err != nil {
 		return nil, err
 	}
 	if err := k.putAll(img); err != nil {

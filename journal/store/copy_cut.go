@@ -36,6 +36,7 @@ func (s *Store) cut(at journal.Seq) error {
 	batch := s.db.NewBatch()
 	for _, from := range [][]byte{
 		recordKey(at + 1), imageKey(young), numberKey(notePrefix, noted), numberKey(postingPrefix, young), signedKey(at + 1),
+		numberKey(momentPrefix, young),
 	} {
 		if err := batch.DeleteRange(from, []byte{from[0] + 1}, nil); err != nil {
 			return err

@@ -63,7 +63,7 @@ func (s *Store) Damage() iter.Seq[error] {
 		}
 		for _, prefix := range []byte{
 			imagePrefix, versionPrefix, ledgerPrefix, notePrefix, postingPrefix, metaPrefix, redactionPrefix, archivePrefix,
-			tilePrefix, signedPrefix,
+			tilePrefix, signedPrefix, momentPrefix,
 		} {
 			if !s.eachSealed(prefix, checkShape, yield) {
 				return
@@ -267,6 +267,8 @@ func checkShape(key, body []byte) error {
 	case signedPrefix:
 		_, err := parseSigned(key, body)
 		return err
+	case momentPrefix:
+		ok = hasNumber(key) && len(body) == 0
 	case notePrefix:
 		_, _, _, ok = splitNote(key)
 		ok = ok && len(body) == 0

@@ -25,6 +25,7 @@ type keeper struct {
 	head  journal.Seq // the new image's
 
 	kept, leaving []journal.Seq // heads of the images before it, ascending
+	marked        []journal.Seq // of kept: those that the world does not need
 
 	lately, now written // by the image before it, and by it
 
@@ -32,6 +33,8 @@ type keeper struct {
 	// show: they are only looked up.
 	touched [][]byte
 	gone    map[string]bool
+
+	anew map[string]bool // names of what an image of the past brings; see insert
 
 	lists map[string][][]byte // of versions in chunks that go, by the names of their cells
 
@@ -45,16 +48,20 @@ type written struct {
 	cells []string // ascending
 }
 
-func newKeeper(batch *pebble.Batch, before *view, img *journal.Image, heads []journal.Seq) (*keeper, error) {
+func newKeeper(batch *pebble.Batch, before *view, img *journal.Image, heads []journal.Seq, apart journal.Seq) (*keeper, error) {
 	old, err := before.versions(versionPrefix, ledgerPrefix)
 	if err != nil {
 		return nil, err
 	}
 	k := &keeper{batch: batch, view: before, old: old, head: img.Head.ID, gone: map[string]bool{}, lists: map[string][][]byte{}}
+	k.marked = moments(img, heads, apart)
 	for _, head := range heads {
-		if head != img.Head.ID && slices.Contains(img.Keep, head) {
+		switch {
+		case head == img.Head.ID:
+			k.leaving = append(k.leaving, head)
+		case slices.Contains(img.Keep, head) || slices.Contains(k.marked, head):
 			k.kept = append(k.kept, head)
-		} else {
+		default:
 			k.leaving = append(k.leaving, head)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 const (
 	blobPrefix    = 'b'
 	versionPrefix = 'c'
+	momentPrefix  = 'e'
 	notePrefix    = 'h'
 	imagePrefix   = 'i'
 	recordPrefix  = 'j'
@@ -88,7 +89,7 @@ func damaged(key []byte, err error) error {
 // hasNumber reports whether a number follows the first byte of a key.
 func hasNumber(key []byte) bool {
 	switch key[0] {
-	case recordPrefix, imagePrefix, archivePrefix, signedPrefix, chunkPrefix:
+	case recordPrefix, imagePrefix, archivePrefix, signedPrefix, chunkPrefix, momentPrefix:
 		return len(key) == recordKeyLen
 	case postingPrefix, notePrefix:
 		return len(key) > recordKeyLen
@@ -124,6 +125,8 @@ func nameOf(key []byte) string {
 		return fmt.Sprintf("archive up to #%d", recordID(key))
 	case key[0] == imagePrefix:
 		return fmt.Sprintf("image at #%d", recordID(key))
+	case key[0] == momentPrefix:
+		return fmt.Sprintf("mark of image #%d", recordID(key))
 	case key[0] == signedPrefix:
 		return fmt.Sprintf("signed checkpoint of #%d", recordID(key))
 	case key[0] == postingPrefix:

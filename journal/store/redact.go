@@ -178,6 +178,9 @@ func (s *Store) destroy(found []redaction) error {
 	if err := commit(s.db, b); err != nil {
 		return err
 	}
+	if err := s.dropMoments(); err != nil {
+		return err
+	}
 	if err := s.sweep(new(Garbage)); err != nil {
 		return err
 	}

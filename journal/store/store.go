@@ -23,6 +23,7 @@
 //	'c' ‖ cell ‖ 00 ‖ checkpoint   cell version ‖ sum; empty: the cell is gone
 //	'l' ‖ key ‖ checkpoint         ledger entry ‖ sum
 //	'h' ‖ checkpoint ‖ KEY         note about the version under KEY: sum
+//	'e' ‖ checkpoint               mark: the image is kept for looks back alone: sum
 //	'x' ‖ checkpoint ‖ cell        posting lists ‖ sum, from that cell on
 //	'r' ‖ hash                     redaction: head before its record ‖ done (1 byte) ‖ sum
 //	'a' ‖ last id                  archive: first id ‖ root ‖ SHA-256 ‖ path ‖ sum
@@ -42,6 +43,10 @@
 // at checkpoints in [v, n), and has a note under the last of them, by which it is
 // found when that image goes; one that nothing follows has none. A cell's first
 // version is never an empty one.
+//
+// Images that the world does not need are kept besides, for looks back: so many records
+// apart, 32 of them at most, and farther apart where the journal is too long for that. They
+// are derived from the records, and go when a payload is redacted: it may be in them.
 //
 // Blobs and cell versions of more than 4096 bytes are in chunks, which package chunk
 // cuts and lists; of such a version the value is 00 ‖ list ‖ sum. (No other version
@@ -146,6 +151,11 @@ type Options struct {
 	// named, or the intent's ledger entry. It must return the same for the same
 	// record. Nil: no record is about an intent.
 	IntentOf func(kind string, payload []byte) (key journal.Hash, cell []byte, ok bool)
+
+	// Moments is how many records lie at least between two images of which nobody has
+	// said that they are needed, and which are kept all the same, for looks back; see
+	// moments. 0: none are.
+	Moments journal.Seq
 
 	// Fatal ends the process, because the disk under the journal fails and
 	// going on could lose what was acknowledged; also in Create and Open, where
