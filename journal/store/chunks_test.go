@@ -201,6 +201,33 @@ func TestAnyFlippedByteOfAChunkIsNamed(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// TestAnotherPayloadInChunksIsNamed puts the list of one payload, sealed anew, in the place of
+// another's: every chunk of it is as it was written, and the content has another hash.
+func TestAnotherPayloadInChunksIsNamed(t *testing.T) {
+	mem := memFS(t)
+	s, w := create(t, mem), &writer{}
+	b := w.batch(prose(1, 6_000), prose(2, 6_000))
+	appendAll(t, s, b)
+	key := hashKey(listPrefix, b.Blobs[0].Hash)
+	list, err := s.sealed(hashKey(listPrefix, b.Blobs[1].Hash))
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	db := raw(t, mem)
+	batch := db.NewBatch()
+	newSealer().set(batch, key, list)
+	require.NoError(t, batch.Commit(pebble.Sync))
+	require.NoError(t, db.Close())
+	s = reopen(t, mem)
+	_, err = s.Blob(b.Blobs[0].Hash)
+	damage := (*DamageError)(nil)
+	require.ErrorAs(t, err, &damage)
+	require.Equal(t, nameOf(key), damage.What)
+	found := damageOf(s)
+	require.Len(t, found, 1)
+	require.True(t, strings.HasPrefix(found[0], nameOf(key)+" "), "%s", found)
+	require.NoError(t, s.Close())
+}
+
 // TestRedactedChunksAreInNoFile holds that what a redacted payload alone has is nowhere,
 // and that what another has, too, is where it was.
 func TestRedactedChunksAreInNoFile(t *testing.T) {

@@ -22,6 +22,7 @@ type history struct {
 	want  journal.Images
 	heads []journal.Head // of batches
 	kept  []journal.Seq  // heads of images
+	apart journal.Seq    // those that are kept for looks back; see moments
 }
 
 var imageCells = []string{"a/1", "a/11", "a/2", "b/1"}
@@ -33,15 +34,22 @@ func newHistory(t testing.TB) *history {
 }
 
 func (h *history) checkpoint(t require.TestingT, img *journal.Image) {
+	if h.s.opts.Moments != h.apart {
+		h.s.settleImages() // who writes them reads it
+		h.s.opts.Moments = h.apart
+	}
 	require.NoError(t, h.s.Checkpoint(img))
-	h.want.Add(img)
-	h.kept = slices.DeleteFunc(h.kept, func(head journal.Seq) bool { return !slices.Contains(img.Keep, head) })
+	all := *img
+	all.Keep = append(slices.Clone(img.Keep), moments(img, h.kept, h.apart)...)
+	h.want.Add(&all)
+	h.kept = slices.DeleteFunc(h.kept, func(head journal.Seq) bool { return !slices.Contains(all.Keep, head) })
 	h.kept = append(h.kept, img.Head.ID)
 }
 
 func TestImagesEqualThoseInMemory(t *testing.T) {
 	checkInTurn(t, func(r *rapid.T) {
 		h := newHistory(t)
+		h.apart = rapid.Custom(func(r *rapid.T) journal.Seq { return journal.Seq(rapid.IntRange(0, 3).Draw(r, "records")) }).Draw(r, "apart")
 		r.Repeat(map[string]func(*rapid.T){
 			"append": func(r *rapid.T) {
 				appendAll(t, h.s, h.batch(rapid.SliceOfN(rapid.Just("a/1"), 0, 2).Draw(r, "records")...))
