@@ -3,6 +3,7 @@ package receipt
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -20,6 +21,10 @@ const (
 type Accepted struct {
 	ID      string `cbor:"id"`      // by which the outside knows it; 1 to MaxAcceptedID bytes
 	Message string `cbor:"message"` // what the outside says of it, for a person to read; up to MaxAcceptedMessage bytes
+
+	// Until when it makes sense to ask, in nanoseconds since 1970-01-01 UTC: what is at work
+	// still after that is in doubt. What the first receipt with this ID says holds. 0: always.
+	Until int64 `cbor:"until,omitempty"`
 }
 
 // ErrAccepted says that a payload names nothing that the outside has accepted.
@@ -32,6 +37,8 @@ func (a *Accepted) Encode() (Data, error) {
 		return nil, fmt.Errorf("%w: an id of %d bytes, want 1 to %d", ErrAccepted, len(a.ID), MaxAcceptedID)
 	case len(a.Message) > MaxAcceptedMessage:
 		return nil, fmt.Errorf("%w: a message of %d bytes, the most is %d", ErrAccepted, len(a.Message), MaxAcceptedMessage)
+	case a.Until < 0:
+		return nil, fmt.Errorf("%w: it is to be asked until before 1970", ErrAccepted)
 	case !utf8.ValidString(a.ID) || !utf8.ValidString(a.Message):
 		return nil, fmt.Errorf("%w: it is not UTF-8", ErrAccepted)
 	}
@@ -58,6 +65,7 @@ type Polling struct {
 
 	ID    string // see Accepted; empty: the outside works on nothing any more
 	Polls uint64 // attempts that ended with its being at work, or asked in vain
+	Until int64  // see Accepted.Until; 0 also where ID is empty
 }
 
 // Accepted returns what the outside calls what it has accepted and works on; empty:
@@ -69,6 +77,14 @@ func (e *Entry) Accepted() string {
 	return e.Polling.ID
 }
 
+// AskUntil returns until when it makes sense to ask about that: see Accepted.Until.
+func (e *Entry) AskUntil() int64 {
+	if e.Polling == nil {
+		return 0
+	}
+	return e.Polling.Until
+}
+
 // Polls returns how many attempts ended with the outside at work, or asked in vain.
 func (e *Entry) Polls() uint64 {
 	if e.Polling == nil {
@@ -78,9 +94,12 @@ func (e *Entry) Polls() uint64 {
 }
 
 // Poll has an intent whose attempt is over ask, when Due says so, what came of what the
-// outside has accepted under an id.
-func (l *Ledger) Poll(e *Entry, id string) {
-	e.Polling = &Polling{ID: id, Polls: e.Polls() + 1}
+// outside has accepted under an id, and until when: see Accepted.Until.
+func (l *Ledger) Poll(e *Entry, id string, until int64) {
+	if id == e.Accepted() {
+		until = e.AskUntil()
+	}
+	e.Polling = &Polling{ID: id, Polls: e.Polls() + 1, Until: until}
 	l.Reopen(e, true)
 }
 
@@ -89,4 +108,20 @@ func (e *Entry) unaccept() {
 	if e.Polling != nil {
 		e.Polling = &Polling{Polls: e.Polling.Polls}
 	}
+}
+
+// pollingV4 returns what follows the version of an entry, whose version 4 this is: what
+// it ends with has no Until.
+func pollingV4(body []byte) ([]byte, error) {
+	const before = 27 // between version and Polling
+	r := canon.NewReader(body)
+	for range before {
+		r.Raw()
+	}
+	last := r.Raw()
+	if err := r.Close(); err != nil || string(last) == canon.Null {
+		return body, err
+	}
+	const lacks = "\x00" // 0
+	return slices.Concat(body[:len(body)-len(last)], []byte{0x83}, last[1:], []byte(lacks)), nil
 }

@@ -278,6 +278,7 @@ func (l *Ledger) unqueue(e *Entry) {
 	}
 	if at := slices.Index(l.open, e); at >= 0 {
 		l.open = slices.Delete(slices.Clone(l.open), at, at+1)
+		l.sorted(e, -1)
 	}
 	if at := slices.Index(l.waiting, e); at >= 0 {
 		l.waiting = slices.Delete(l.waiting, at, at+1)

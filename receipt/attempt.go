@@ -49,6 +49,7 @@ func (l *Ledger) Due(e *Entry) {
 func (l *Ledger) queue(e *Entry) {
 	at, _ := slices.BinarySearchFunc(l.open, e, byEmission)
 	l.open = slices.Insert(l.open, at, e)
+	l.sorted(e, 1)
 }
 
 // Waiting returns the open intents that wait for their backoff.

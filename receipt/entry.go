@@ -53,6 +53,10 @@ type Entry struct {
 	Inputs []Input // what it has asked a person; the last without an answer: it waits for that
 
 	Polling *Polling // what the outside has accepted; nil: it never had anything to accept
+
+	// Records since which its cell is told its end apart: it has cancelled it, or the one
+	// in the place of which a person had it asked for. One in each history.
+	Apart []uint64
 }
 
 // Lost is an attempt that was given up without a receipt. One may still come.
@@ -62,7 +66,7 @@ type Lost struct {
 	Nonce   Nonce
 }
 
-const entryVersion = 4
+const entryVersion = 6
 
 // The head and version of an entry that Encode wrote before there were Uncertain,
 // Undone and Former: an array of 24.
@@ -73,6 +77,12 @@ const entryV2 = "\x98\x1b\x02"
 
 // The same of version 3, before there was Polling: an array of 28.
 const entryV3 = "\x98\x1c\x03"
+
+// The same of version 4, before there was Polling.Until: an array of 29.
+const entryV4 = "\x98\x1d\x04"
+
+// The same of version 5, before there was Apart.
+const entryV5 = "\x98\x1d\x05"
 
 // OfVersion1 reports whether Encode wrote an entry in version 1: what it does not say
 // has to be found out from the journal.
@@ -128,7 +138,18 @@ func DecodeEntry(data []byte) (*Entry, error) {
 	}
 	if body, old := bytes.CutPrefix(data, []byte(entryV3)); old {
 		const lacks = "\xf6" // null
-		data = slices.Concat([]byte{0x98, 29, entryVersion}, body, []byte(lacks))
+		data = slices.Concat([]byte(entryV4), body, []byte(lacks))
+	}
+	if body, old := bytes.CutPrefix(data, []byte(entryV4)); old {
+		body, err := pollingV4(body)
+		if err != nil {
+			return nil, err
+		}
+		data = slices.Concat([]byte(entryV5), body)
+	}
+	if body, old := bytes.CutPrefix(data, []byte(entryV5)); old {
+		const lacks = "\x80" // none
+		data = slices.Concat([]byte{0x98, 30, entryVersion}, body, []byte(lacks))
 	}
 	e := new(Entry)
 	if err := canon.Unmarshal(data, e); err != nil {
@@ -180,6 +201,7 @@ func (l *Ledger) restore(data []byte) error {
 			l.waiting = append(l.waiting, e)
 		} else {
 			l.open = append(l.open, e)
+			l.sorted(e, 1)
 		}
 	case StateInFlight:
 		if e.Slot >= maxSlots || e.Slot < uint64(len(l.slots)) && l.slots[e.Slot] {
@@ -197,6 +219,7 @@ func (l *Ledger) restore(data []byte) error {
 	}
 	l.entries[e.Intent.Key] = e
 	l.counts[e.State]++
+	l.unstick(e)
 	for _, record := range e.Asked {
 		l.asked = append(l.asked, asking{record, e})
 	}

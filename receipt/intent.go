@@ -147,6 +147,8 @@ type Permit struct {
 	// What the outside calls what an attempt before had it accept: this one asks what
 	// came of that, and does nothing else. Empty: it does what the intent asks for.
 	Accepted string
+	// Until when that is asked, in nanoseconds since 1970-01-01 UTC: see Accepted.Until.
+	AskUntil int64
 	// The cell has cancelled what the outside has accepted: tell the outside, and ask.
 	Unwanted bool
 }

@@ -45,13 +45,15 @@ const (
 // once. The zero value is empty; it is not safe for concurrent use.
 type Ledger struct {
 	entries map[Key]*Entry
-	open    []*Entry // waiting for a slot, in intent order
-	waiting []*Entry // open, waiting for their backoff, in no order
-	parked  []*Entry // waiting for approval, by deadline, then in intent order
-	flight  []*Entry // in flight, in intent order
-	slots   []bool   // taken, by slot
-	free    int      // no slot below it is free
+	open    []*Entry     // waiting for a slot, in intent order
+	sorts   map[sort]int // how many of open are of each
+	waiting []*Entry     // open, waiting for their backoff, in no order
+	parked  []*Entry     // waiting for approval, by deadline, then in intent order
+	flight  []*Entry     // in flight, in intent order
+	slots   []bool       // taken, by slot
+	free    int          // no slot below it is free
 	counts  map[State]int
+	stuck   map[Key]*Entry        // parked or in doubt
 	dirty   []*Entry              // changed since the last TakeDirty, once each; those that Emit replaced stay
 	asked   []asking              // by record
 	left    map[likeness][]*Entry // abandoned, by emission, but for what Left need not look at
@@ -86,13 +88,18 @@ func (l *Ledger) Len() int { return len(l.entries) }
 func (l *Ledger) Count(s State) int { return l.counts[s] }
 
 // In returns the intents that are in a state, in the order in which they were
-// emitted. The caller must not change them.
+// emitted. The caller must not change them. Those that are parked or in doubt cost
+// nothing for the others.
 func (l *Ledger) In(s State) []*Entry {
 	if l.counts[s] == 0 {
 		return nil
 	}
+	among := l.entries
+	if s.stuck() {
+		among = l.stuck
+	}
 	out := make([]*Entry, 0, l.counts[s])
-	for _, e := range l.entries { // order cannot show: sorted below
+	for _, e := range among { // order cannot show: sorted below
 		if e.State == s {
 			out = append(out, e)
 		}
@@ -132,6 +139,7 @@ func (l *Ledger) Emit(in Intent, record uint64) *Entry {
 	e := l.enter(in, record)
 	l.move(e, StateOpen)
 	l.open = append(l.open, e)
+	l.sorted(e, 1)
 	return e
 }
 
@@ -190,6 +198,7 @@ func (l *Ledger) Approve(e *Entry, capability string, record uint64) {
 	e.Intent.Cap, e.Emitted = capability, record
 	l.move(e, StateOpen)
 	l.open = append(l.open, e) // no open intent was emitted later
+	l.sorted(e, 1)
 }
 
 // Deny enters an intent that the gate denied.
@@ -230,6 +239,7 @@ func (l *Ledger) HasSlot(slots uint64) bool { return uint64(len(l.flight)) < slo
 // Start grants the next attempt of an open intent: of the one at a place of Open.
 func (l *Ledger) Start(at int, nonce Nonce, record uint64) *Entry {
 	e := l.open[at]
+	l.sorted(e, -1)
 	if at == 0 {
 		l.open = l.open[1:]
 	} else {
@@ -274,6 +284,31 @@ func (l *Ledger) InFlight() []*Entry { return l.flight }
 // Open returns the intents that wait for a permit, in intent order.
 func (l *Ledger) Open() []*Entry { return l.open }
 
+// sort is what intents that wait for a permit have in common: kind and capability, or that
+// they ask what came of something.
+type sort struct {
+	kind, capability string
+	asks             bool
+}
+
+// OpenSorts returns how many sorts of intents Open has: by kind and capability, and those
+// whose next attempt asks what came of something, which are one sort.
+func (l *Ledger) OpenSorts() int { return len(l.sorts) }
+
+// sorted counts an intent that comes to open, or goes: by is 1 or -1.
+func (l *Ledger) sorted(e *Entry, by int) {
+	of := sort{kind: e.Intent.Kind, capability: e.Intent.Cap}
+	if e.Accepted() != "" {
+		of = sort{asks: true}
+	}
+	if l.sorts == nil {
+		l.sorts = make(map[sort]int)
+	}
+	if l.sorts[of] += by; l.sorts[of] == 0 {
+		delete(l.sorts, of)
+	}
+}
+
 // Check reports why a receipt does not answer the attempt that is in flight or
 // in doubt: ErrLate where it answers one that was given up. The signature is the
 // keyring's to verify.
@@ -317,7 +352,23 @@ func (l *Ledger) move(e *Entry, to State) {
 	}
 	l.counts[to]++
 	e.State = to
+	l.unstick(e)
 	l.touch(e)
+}
+
+// stuck reports whether intents in a state wait for a person, or for whoever knows more.
+func (s State) stuck() bool { return s == StateParked || s == StateInDoubt }
+
+// unstick takes note of whether an intent, whose state is another now, is stuck.
+func (l *Ledger) unstick(e *Entry) {
+	if !e.State.stuck() {
+		delete(l.stuck, e.Intent.Key)
+		return
+	}
+	if l.stuck == nil {
+		l.stuck = make(map[Key]*Entry)
+	}
+	l.stuck[e.Intent.Key] = e
 }
 
 // touch notes that an entry has changed.

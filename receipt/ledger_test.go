@@ -334,6 +334,7 @@ func (m *ledgerModel) in(s receipt.State) []*row {
 func (m *ledgerModel) Check(t *rapid.T) {
 	for _, s := range receipt.States() {
 		require.Equal(t, len(m.in(s)), m.ledger.Count(s), s)
+		require.Len(t, m.ledger.In(s), m.ledger.Count(s), s)
 	}
 	require.Equal(t, len(m.rows), m.ledger.Len())
 	require.Len(t, m.ledger.Keys(), len(m.rows))
@@ -347,6 +348,11 @@ func (m *ledgerModel) Check(t *rapid.T) {
 		require.NotNil(t, m.ledger.Open()[i].Intent.Params, "they are needed for the next attempt")
 	}
 	require.Len(t, m.ledger.Open(), len(m.open()))
+	sorts := make(map[[2]string]bool)
+	for _, e := range m.ledger.Open() {
+		sorts[[2]string{e.Intent.Kind, e.Intent.Cap}] = true
+	}
+	require.Equal(t, len(sorts), m.ledger.OpenSorts())
 	require.Len(t, m.ledger.Waiting(), len(m.in(receipt.StateOpen))-len(m.open()))
 	for key, r := range m.rows {
 		require.Equal(t, r.permit.Attempt, m.ledger.Entry(key).Attempt)
@@ -429,21 +435,24 @@ func TestRestoreRefuses(t *testing.T) {
 }
 
 // TestEntriesOfBeforeAreRead holds the reader of what was written before there were
-// Uncertain, Undone and Former, or Inputs, or Polling, to the bytes of then, which ended before these.
+// Uncertain, Undone and Former, or Inputs, or Polling, or its Until, or Apart, to the bytes
+// of then, which ended before these.
 func TestEntriesOfBeforeAreRead(t *testing.T) {
 	var l, restored receipt.Ledger
 	e := l.Park(modelIntent(1), 7, 1)
 	today, err := e.Encode()
 	require.NoError(t, err)
-	require.Equal(t, []byte{0x98, 29, 4}, today[:3], "an array of 29, version 4")
-	require.Equal(t, []byte{0xf4, 0, 0, 0x80, 0xf6}, today[len(today)-5:])
-	first := append([]byte{0x98, 24, 1}, today[3:len(today)-5]...)
-	second := append([]byte{0x98, 27, 2}, today[3:len(today)-2]...)
-	third := append([]byte{0x98, 28, 3}, today[3:len(today)-1]...)
+	require.Equal(t, []byte{0x98, 30, 6}, today[:3], "an array of 30, version 6")
+	require.Equal(t, []byte{0xf4, 0, 0, 0x80, 0xf6, 0x80}, today[len(today)-6:])
+	first := append([]byte{0x98, 24, 1}, today[3:len(today)-6]...)
+	second := append([]byte{0x98, 27, 2}, today[3:len(today)-3]...)
+	third := append([]byte{0x98, 28, 3}, today[3:len(today)-2]...)
+	fourth := append([]byte{0x98, 29, 4}, today[3:len(today)-1]...)
+	fifth := append([]byte{0x98, 29, 5}, today[3:len(today)-1]...)
 	require.True(t, receipt.OfVersion1(first))
 	require.False(t, receipt.OfVersion1(second))
 	require.False(t, receipt.OfVersion1(today))
-	for _, before := range [][]byte{first, second, third} {
+	for _, before := range [][]byte{first, second, third, fourth, fifth} {
 		require.NoError(t, restored.Restore([][]byte{before}))
 		again, err := restored.Entry(modelIntent(1).Key).Encode()
 		require.NoError(t, err)
@@ -451,10 +460,30 @@ func TestEntriesOfBeforeAreRead(t *testing.T) {
 	}
 }
 
+// TestAskingOfBeforeIsRead: entries of version 4 knew what is asked about, and not until when.
+func TestAskingOfBeforeIsRead(t *testing.T) {
+	var l, restored receipt.Ledger
+	in := modelIntent(1)
+	l.Emit(in, 1)
+	l.Start(0, receipt.Nonce{}, 2)
+	e := l.Finish(&receipt.Receipt{Key: in.Key, Status: receipt.StatusError, Class: receipt.OutcomeAccepted}, 3)
+	l.Poll(e, "t-1", 0)
+	today, err := e.Encode()
+	require.NoError(t, err)
+	const ends = "\x83\x63t-1\x01\x00\x80"
+	require.Equal(t, ends, string(today[len(today)-len(ends):]))
+	before := append([]byte{0x98, 29, 4}, today[3:len(today)-len(ends)]...)
+	require.NoError(t, restored.Restore([][]byte{append(before, "\x82\x63t-1\x01"...)}))
+	again, err := restored.Entry(in.Key).Encode()
+	require.NoError(t, err)
+	require.Equal(t, today, again)
+	require.Error(t, restored.Restore([][]byte{append(before, "\x82\x63t-1"...)}))
+}
+
 // TestCommittedEntriesAreSmall bounds what an answered intent costs in memory
 // for the rest of a world's life.
 func TestCommittedEntriesAreSmall(t *testing.T) {
-	const entries, most = 100_000, 640
+	const entries, most = 100_000, 672
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -13,7 +13,8 @@ const (
 	Confirm              // compare the outside with the stored receipt: see Task.Receipt
 	Forget               // its receipt is in the journal: the stored result can go
 	Withdraw             // never perform the attempt, unless it was begun already
-	GiveBack             // likewise, and answer with a receipt that gives the attempt back
+	GiveBack             // likewise, and answer with a receipt that gives the attempt back; one that only asks what came of something ends at once
+	Hasten               // the wait that Retry began is over: answer Due
 )
 
 // Task is a piece of work for a host. Of the permit's intent, Retry and Forget
