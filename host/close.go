@@ -26,19 +26,29 @@ func (h *Host) Close() error {
 	return h.closeErr
 }
 
-func (h *Host) drain() error {
-	unstarted := h.shut()
-	h.stop()
+// Shut has the Host begin nothing more: live attempts that nobody has started, and those
+// that Start is told of from here on, are given back. Whoever closes a Host that may still
+// be told of attempts, since their permits are not known to be durable yet, shuts it first.
+func (h *Host) Shut() error {
 	var faults []error
-	for _, j := range unstarted {
+	for _, j := range h.shut() {
 		faults = append(faults, h.giveBack(j))
 	}
+	return errors.Join(faults...)
+}
+
+func (h *Host) drain() error {
+	faults := []error{h.Shut()}
+	h.stop()
 	if !within(h.cfg.Grace, &h.workers) {
 		h.kill()
 		h.leave()
 		within(leaveBehind, &h.workers)
 	}
 	h.kill()
+	h.mu.Lock()
+	faults = append(faults, h.refused)
+	h.mu.Unlock()
 	if h.log != nil {
 		faults = append(faults, h.log.close())
 	}
@@ -61,17 +71,30 @@ func (h *Host) shut() []*job {
 			h.works.add(e.Task)
 		}
 	}
-	var unstarted []*job
-	for _, t := range slices.Concat(h.works.queue, h.calls.queue) {
+	unstarted := h.unstarted(slices.Concat(h.works.queue, h.calls.queue))
+	h.works.queue, h.calls.queue, h.remote.queue = nil, nil, nil
+	return unstarted
+}
+
+// unstarted returns the live attempts of tasks that nobody will begin. It is called with
+// mu held.
+func (h *Host) unstarted(tasks []receipt.Task) (jobs []*job) {
+	for _, t := range tasks {
 		if t.Work != receipt.Perform || !h.Live(&t.Intent) {
 			continue
 		}
 		if j := h.claim(t); j != nil { // or it runs, under the same permit
-			unstarted = append(unstarted, j)
+			jobs = append(jobs, j)
 		}
 	}
-	h.works.queue, h.calls.queue, h.remote.queue = nil, nil, nil
-	return unstarted
+	return jobs
+}
+
+// refuse gives back what came after Shut. It is called with mu held.
+func (h *Host) refuse(tasks []receipt.Task) {
+	for _, j := range h.unstarted(tasks) {
+		h.refused = errors.Join(h.refused, h.giveBack(j))
+	}
 }
 
 // leave waits no longer for workers elsewhere.
@@ -100,6 +123,20 @@ func (h *Host) GiveBack(permits []receipt.Permit) error {
 		}
 	}
 	return nil
+}
+
+// Left returns those of attempts in flight that a closed Host leaves in doubt: nobody may
+// repeat them, and no result of theirs is stored.
+func (h *Host) Left(permits []receipt.Permit) (left []receipt.Permit) {
+	for _, p := range permits {
+		if h.log == nil || !h.Live(&p.Intent) {
+			continue
+		}
+		if _, stored := h.log.get(attempt{p.Key, p.Attempt}); !stored {
+			left = append(left, p)
+		}
+	}
+	return left
 }
 
 // giveBack answers for an attempt that was never begun.

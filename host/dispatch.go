@@ -50,6 +50,7 @@ type Host struct {
 	keeper    *time.Timer
 	keeping   bool // keeper is set
 	closed    bool
+	refused   error // that not all of what Start was told of since could be given back
 	failed    error // of the effect store: nothing is acknowledged after it
 }
 
@@ -106,13 +107,15 @@ func (h *Host) Stats() Stats {
 	return s
 }
 
-// Start begins to do tasks and returns at once. After Close it does nothing.
-// Whatever an earlier process has left has to be asked for, with Recover, before
-// the first live effect is performed: the rest is forgotten then.
+// Start begins to do tasks and returns at once. After Shut it gives live attempts back
+// instead, and after Close it does nothing. Whatever an earlier process has left has to be
+// asked for, with Recover, before the first live effect is performed: the rest is
+// forgotten then.
 func (h *Host) Start(tasks []receipt.Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
+		h.refuse(tasks)
 		return
 	}
 	begun := false
@@ -127,7 +130,9 @@ func (h *Host) Start(tasks []receipt.Task) {
 			h.retry(t)
 		case receipt.Withdraw: // was done first
 		case receipt.GiveBack:
-			h.giveBackUnbegun(t)
+			h.endUnwanted(t)
+		case receipt.Hasten:
+			h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Due: true})
 		case receipt.Perform, receipt.Verify, receipt.Confirm:
 			if t.Work == receipt.Perform && h.Live(&t.Intent) {
 				if h.cfg.Missed != nil {
@@ -167,12 +172,27 @@ func (h *Host) withdraw(tasks []receipt.Task) {
 	}
 }
 
-// giveBackUnbegun gives an attempt back that waits to be begun. It is called with mu
-// held.
-func (h *Host) giveBackUnbegun(t receipt.Task) {
-	for _, t := range h.unqueue(map[attempt]bool{{t.Key, t.Attempt}: true}) {
+// endUnwanted gives an attempt back that waits to be begun, and one that only asks what
+// came of something also where it is under way: the next one tells the outside that
+// nobody wants it. It is called with mu held.
+func (h *Host) endUnwanted(t receipt.Task) {
+	unbegun := h.unqueue(map[attempt]bool{{t.Key, t.Attempt}: true})
+	for _, t := range unbegun {
 		if err := h.giveBack(&job{Task: t, effect: h.effects[t.Kind]}); err != nil {
 			h.crewOf(t).add(t) // it has no receipt: be it begun
+		}
+	}
+	if len(unbegun) > 0 || t.Accepted == "" {
+		return
+	}
+	switch j := h.leases.owner(claim{receipt.Perform, t.Key}, t.Attempt); {
+	case j == nil: // its result is on its way
+	case j.worker == "":
+		j.stop(errUnwanted)
+	default:
+		h.takeBack(h.remote.tasks[attempt{t.Key, t.Attempt}])
+		if err := h.giveBack(j); err != nil {
+			h.addAnswer(h.gaveUp(j))
 		}
 	}
 }

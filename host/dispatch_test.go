@@ -302,6 +302,22 @@ func TestCloseGivesBackWhatNobodyStarted(t *testing.T) {
 	})
 }
 
+// TestWhatComesAfterShutIsGivenBack: its permit was on the way to the disk when the Host
+// was shut.
+func TestWhatComesAfterShutIsGivenBack(t *testing.T) {
+	path := storeAt(t)
+	h := newLive(path, func(context.Context, host.Call) (host.Result, error) {
+		t.Error("it was begun")
+		return host.Result{}, nil
+	}).open(t)
+	require.NoError(t, h.Shut())
+	start(h, nth(t, 1), nth(t, 1))
+	require.NoError(t, h.Close())
+	start(h, nth(t, 2))
+	require.True(t, decoded(t, recovered(t, path, nth(t, 1))).GivenBack())
+	require.NotEmpty(t, recovered(t, path, nth(t, 2)).Lost, "nothing is stored after Close")
+}
+
 func TestCloseEndsWhatTakesLongerThanItsGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := storeAt(t)

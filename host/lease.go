@@ -57,6 +57,16 @@ func (l *leases) acquire(c claim, attempt uint64, owner *job, now time.Time) rec
 	}
 }
 
+// owner returns who makes an attempt; nil: nobody.
+func (l *leases) owner(c claim, attempt uint64) *job {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if held := l.held[c]; held.attempt == attempt {
+		return held.owner
+	}
+	return nil
+}
+
 // renew prolongs the leases of the owners in this process whose deadline has
 // not passed.
 func (l *leases) renew(now time.Time) {

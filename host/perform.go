@@ -70,7 +70,12 @@ func (h *Host) ask(j *job) ([]byte, error) {
 // attempt makes one attempt of a live effect. Its result is in the effect store
 // before anyone hears of it.
 func (h *Host) attempt(j *job) {
-	ctx, cancel := context.WithDeadline(h.live, j.deadline)
+	life := h.live
+	if j.asking != nil {
+		life = j.asking
+		defer j.stop(nil)
+	}
+	ctx, cancel := context.WithDeadline(life, j.deadline)
 	defer cancel()
 	if h.cfg.Fence != nil {
 		var err error
@@ -82,6 +87,13 @@ func (h *Host) attempt(j *job) {
 	started := time.Now()
 	result, err := perform(ctx, adapterFor(j), h.call(j))
 	finished := started.Add(time.Since(started)) // also where the wall clock was set back
+	if j.asking != nil && errors.Is(context.Cause(j.asking), errUnwanted) && !ended(&result, err) {
+		h.fenced(j)
+		return
+	}
+	if err == nil {
+		err = j.stillAtWork(&result, finished)
+	}
 	var data []byte
 	if err == nil {
 		result = h.secrets.redact(result)
@@ -185,6 +197,37 @@ func (a asking) Perform(ctx context.Context, call Call) (Result, error) {
 		return to.Ask(ctx, call)
 	}
 	return Result{}, fmt.Errorf("its adapter cannot be asked about %q, which another one had accepted", call.Permit.Accepted)
+}
+
+// errUnwanted ends an attempt that only asks what came of something which the cell has
+// cancelled meanwhile.
+var errUnwanted = errors.New("host: nobody wants any more what it asks about")
+
+// ended reports whether an attempt that asked knows what came of it, or that nobody will.
+func ended(r *Result, err error) bool {
+	if err != nil {
+		return !errors.Is(err, context.Canceled)
+	}
+	return r.Class != receipt.OutcomeAccepted && r.Class != receipt.OutcomeRetryableFailure
+}
+
+// overdue reports whether what the outside has accepted should have ended.
+func (j *job) overdue(now time.Time) bool {
+	return j.AskUntil > 0 && now.UnixNano() >= j.AskUntil
+}
+
+// stillAtWork returns an error where an attempt that asked was not the first to hear so
+// late that what the outside has accepted has not ended, or to hear nothing.
+func (j *job) stillAtWork(r *Result, now time.Time) error {
+	if j.Accepted == "" || !j.overdue(now) || ended(r, nil) {
+		return nil
+	}
+	said := "it cannot be asked"
+	if a, err := receipt.DecodeAccepted(r.Payload); err == nil && r.Class == receipt.OutcomeAccepted {
+		said = a.Message
+	}
+	until := time.Unix(0, j.AskUntil).UTC().Format(time.RFC3339)
+	return fmt.Errorf("%s for %s: the outside has not ended what it calls %q, and was to by %s: %s", j.Kind, j.Step, j.Accepted, until, said)
 }
 
 // check refuses what no adapter can say of an effect.

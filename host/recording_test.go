@@ -65,6 +65,30 @@ func TestRecordingAnswersEveryEffect(t *testing.T) {
 	require.Equal(t, receipt.Unknown, next(t, h).Found.Verdict, "the outside is not asked")
 }
 
+// Where stubs answer what is theirs nobody asks the outside about it: its verifier is not
+// even made.
+func TestWhatStubsAnswerHasNoVerifier(t *testing.T) {
+	rec, err := host.NewRecording("other", each())
+	require.NoError(t, err)
+	s := new(setup)
+	s.adapter("k", result(receipt.StatusOK, nil))
+	e := s.effects["k"]
+	e.Verify = &manifest.Verify{Adapter: "ask"}
+	s.effects["k"] = e
+	s.more = func(cfg *host.Config) {
+		cfg.Recording, cfg.OrLive, cfg.Stubs = rec, true, true
+		cfg.Verifiers = map[string]host.VerifierFactory{"ask": func(host.Setup) (host.Verifier, error) {
+			t.Error("it is made")
+			return nil, nil
+		}}
+	}
+	h := s.open(t)
+	_, err = ask(t, h, nth(t, 1))
+	require.NoError(t, err)
+	h.Start(task(receipt.Verify, nth(t, 1)))
+	require.Equal(t, receipt.Unknown, next(t, h).Found.Verdict)
+}
+
 func TestRecordingHoldsAnswersOfTheOutsideOnly(t *testing.T) {
 	_, err := host.NewRecording("other", each(host.Recorded{Result: host.Result{Status: receipt.StatusDenied}}))
 	require.Error(t, err)

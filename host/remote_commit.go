@@ -32,6 +32,10 @@ func (h *Host) Commit(worker string, data []byte, retryAfter time.Duration) erro
 	}
 	if first {
 		result.RetryAfter = retryAfter
+		if err := e.job.stillAtWork(&result, time.Now()); err != nil {
+			h.lose(e, err)
+			return nil
+		}
 		h.remember(e.job, result, time.Now())
 		if !h.log.put(entry{attempt{r.Key, r.Attempt}, signed}) {
 			h.dropped(e)
@@ -72,6 +76,14 @@ func (h *Host) accept(worker string, r *receipt.Receipt, signed []byte) (e *remo
 	h.takeBack(e)
 	e.result = signed
 	return e, true, nil
+}
+
+// lose ends an attempt whose result is no use to anybody.
+func (h *Host) lose(e *remoteTask, why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.addAnswer(receipt.Answer{Key: e.Key, Attempt: e.Attempt, Work: e.Work, Lost: h.hide(why).Error()})
+	e.finish(nil)
 }
 
 // dropped is told that the effect store did not take a result. Where neither

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -13,8 +14,10 @@ type job struct {
 	receipt.Task
 	effect   *effect
 	deadline time.Time
-	worker   string // who performs it in another process; empty: this one does
-	lost     bool   // its lease ran out, and its worker is not one of busy any more; guarded by Host.mu
+	asking   context.Context         // of one that only asks what came of something: ended by stop, too
+	stop     context.CancelCauseFunc // nil where asking is
+	worker   string                  // who performs it in another process; empty: this one does
+	lost     bool                    // its lease ran out, and its worker is not one of busy any more; guarded by Host.mu
 }
 
 func (j *job) claim() claim { return claim{j.Work, j.Key} }
@@ -116,6 +119,9 @@ func (h *Host) claim(t receipt.Task) *job {
 		}
 		return nil // who holds it answers, or has answered
 	}
+	if t.Work == receipt.Perform && t.Accepted != "" {
+		j.asking, j.stop = context.WithCancelCause(h.live)
+	}
 	h.keep()
 	return j
 }
@@ -151,7 +157,7 @@ func (h *Host) look() {
 			h.crewOf(j.Task).busy--
 		} else {
 			h.takeBack(h.remote.tasks[attempt{j.Key, j.Attempt}])
-			if j.Work == receipt.Perform && j.Accepted != "" && h.giveBack(j) == nil {
+			if j.Work == receipt.Perform && j.Accepted != "" && !j.overdue(now) && h.giveBack(j) == nil {
 				continue // it only asked, and the next one asks again
 			}
 		}
@@ -169,6 +175,9 @@ func (h *Host) gaveUp(j *job) receipt.Answer {
 	reason := fmt.Sprintf("the lease ran out: it had not ended %s after its timeout of %s", h.cfg.Lease, j.effect.timeout())
 	if j.worker != "" {
 		reason = fmt.Sprintf("worker %s has not renewed its lease", j.worker)
+	}
+	if j.Accepted != "" {
+		reason += fmt.Sprintf("; it asked what came of %q", j.Accepted)
 	}
 	if j.Work == receipt.Perform {
 		a.Lost = reason
