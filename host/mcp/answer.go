@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,11 +27,15 @@ func (a *adapter) result(ctx context.Context, x *exchange, tool *mcp.Tool, asked
 	if err == nil && response == nil {
 		err = errors.New("the SDK took an answer that was not seen")
 	}
+	var began *task
+	if response != nil && response.Error == nil && x.rewrite != nil {
+		began = begun(response.Result)
+	}
 	switch {
 	case response != nil && asked != nil: // it was cancelled, and what came of the call follows from that
 		return needsInput(receipt.Question{Requests: map[string]receipt.InputRequest{methodElicit: *asked}}), nil
-	case response != nil && response.Error == nil && x.rewrite != nil && begun(response.Result) != nil:
-		return begun(response.Result).accepted()
+	case began != nil:
+		return began.accepted(time.Now().Add(began.keeps()))
 	case response != nil && response.Error == nil:
 		return answered(response.Result), nil
 	case response != nil:

@@ -41,8 +41,9 @@ const (
 )
 
 const (
-	taskTTL     = 24 * time.Hour // how long a server is asked to keep a task
-	defaultPoll = time.Second    // between two questions, where the server does not say
+	taskTTL     = 24 * time.Hour      // how long a server is asked to keep a task, and asked about it at least
+	maxTTL      = 30 * 24 * time.Hour // how long it is asked at most, however long it keeps it
+	defaultPoll = time.Second         // between two questions, where the server does not say
 	minPoll     = 50 * time.Millisecond
 	maxPoll     = time.Minute
 )
@@ -59,6 +60,16 @@ type task struct {
 	Status  string   `json:"status"`
 	Message string   `json:"statusMessage"`
 	Poll    *float64 `json:"pollInterval"` // milliseconds
+	TTL     *float64 `json:"ttl"`          // likewise, since it was made; nil: the server keeps it for ever
+}
+
+// keeps is for how long a server is asked about a task since it was made.
+func (t *task) keeps() time.Duration {
+	if t.TTL == nil {
+		return maxTTL
+	}
+	millis := min(max(*t.TTL, float64(taskTTL.Milliseconds())), float64(maxTTL.Milliseconds()))
+	return time.Duration(millis) * time.Millisecond
 }
 
 // poll is how long to wait before the server is asked again.
@@ -70,8 +81,9 @@ func (t *task) poll() time.Duration {
 	return max(time.Duration(millis)*time.Millisecond, minPoll)
 }
 
-// accepted is the result of an attempt that leaves a task at work.
-func (t *task) accepted() (host.Result, error) {
+// accepted is the result of an attempt that leaves a task at work, about which the server
+// is asked until then; zero: the receipt before says that.
+func (t *task) accepted(until time.Time) (host.Result, error) {
 	message := t.Status
 	if t.Message != "" {
 		message += ": " + t.Message
@@ -79,7 +91,11 @@ func (t *task) accepted() (host.Result, error) {
 	if len(message) > receipt.MaxAcceptedMessage {
 		message = message[:receipt.MaxAcceptedMessage]
 	}
-	payload, err := (&receipt.Accepted{ID: t.ID, Message: strings.ToValidUTF8(message, "")}).Encode()
+	a := receipt.Accepted{ID: t.ID, Message: strings.ToValidUTF8(message, "")}
+	if !until.IsZero() {
+		a.Until = until.UnixNano()
+	}
+	payload, err := a.Encode()
 	if err != nil {
 		return host.Result{}, fmt.Errorf("mcp: the server has begun a task that cannot be asked about: %w", err)
 	}
@@ -276,7 +292,7 @@ func (s *session) await(ctx context.Context, tool string, p *receipt.Permit) (ho
 		t, err := s.task(ctx, tool, methodTaskGet, p.Accepted)
 		switch {
 		case ctx.Err() != nil:
-			return last.accepted()
+			return last.accepted(time.Time{})
 		case err != nil:
 			return host.Result{}, err
 		}
@@ -287,14 +303,14 @@ func (s *session) await(ctx context.Context, tool string, p *receipt.Permit) (ho
 		case taskCompleted, taskFailed, taskInputRequired:
 			r, err := s.collect(ctx, tool, t, p)
 			if ctx.Err() != nil && (err != nil || r.Class == receipt.OutcomeAccepted) {
-				return last.accepted()
+				return last.accepted(time.Time{})
 			}
 			return r, err
 		}
 		select {
 		case <-time.After(t.poll()):
 		case <-ctx.Done():
-			return last.accepted()
+			return last.accepted(time.Time{})
 		}
 	}
 }
@@ -317,14 +333,28 @@ func (s *session) collect(ctx context.Context, tool string, t *task, p *receipt.
 	case err != nil:
 		return host.Result{}, err
 	case response.Error == nil:
+		if of := resultOf(response.Result); of != "" && of != t.ID {
+			return host.Result{}, fmt.Errorf("the server answers with the result of task %q", of)
+		}
 		return answered(response.Result), nil
 	case t.Status == taskFailed:
 		return permanent(false, errorCode(response.Error), strings.TrimSpace(t.Message+" "+response.Error.Error())), nil
 	case t.Status == taskInputRequired:
-		return t.accepted()
+		return t.accepted(time.Time{})
 	default: // it happened, and nobody can tell what came of it
 		return host.Result{}, fmt.Errorf("%w any more, which it had completed: %w", errNoTask, response.Error)
 	}
+}
+
+// resultOf returns the task that a result is of; empty: it does not say.
+func resultOf(result json.RawMessage) string {
+	var said struct {
+		Meta mcp.Meta `json:"_meta"`
+	}
+	if json.Unmarshal(result, &said) != nil {
+		return ""
+	}
+	return taskOf(said.Meta)
 }
 
 // taskOf returns the task that a request of the server is about; empty: it does not say.

@@ -116,10 +116,17 @@ func (s *taskServer) status(id string, cancel bool) string {
 		status = "completed"
 	}
 	s.polled[id]++
+	about := id
+	switch status {
+	case "state of another":
+		about, status = "t-0", "completed"
+	case "result of another":
+		status = "completed"
+	}
 	if status == "never" || s.polled[id] <= polls && !cancel && status != "cancelled" {
 		status = "working"
 	}
-	return fmt.Sprintf(`{"taskId":%q,"status":%q,"statusMessage":"half","createdAt":"x","lastUpdatedAt":"x","ttl":null,"pollInterval":1}`, id, status)
+	return fmt.Sprintf(`{"taskId":%q,"status":%q,"statusMessage":"half","createdAt":"x","lastUpdatedAt":"x","ttl":null,"pollInterval":1}`, about, status)
 }
 
 func (s *taskServer) collect(id, end string, elicit func(string) string) (result, fault string) {
@@ -131,6 +138,8 @@ func (s *taskServer) collect(id, end string, elicit func(string) string) (result
 		return "", `{"code":-32603,"message":"it broke"}`
 	case "lost":
 		return "", `{"code":-32602,"message":"Task not found"}`
+	case "result of another":
+		id = "t-0"
 	}
 	return `{"content":[{"type":"text","text":"done"}],"structuredContent":{"n":12345678901234567890123},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"` + id + `"}}}`, ""
 }
@@ -189,6 +198,7 @@ func taskOn(t testing.TB, a host.Adapter, end string) host.Call {
 	accepted, err := receipt.DecodeAccepted(got.Payload)
 	require.NoError(t, err)
 	require.Equal(t, "working: begun", accepted.Message)
+	require.WithinDuration(t, time.Now().Add(taskTTL), time.Unix(0, accepted.Until), time.Hour)
 	require.Equal(t, minPoll, got.RetryAfter)
 	call.Permit.Attempt, call.Permit.Accepted = 2, accepted.ID
 	return call
@@ -237,6 +247,18 @@ func TestTaskThatIsGoneIsInDoubt(t *testing.T) {
 	}
 }
 
+// What a server says of another task is no answer: it is asked again.
+func TestAnswerAboutAnotherTaskIsNone(t *testing.T) {
+	_, url := serveTasks(t)
+	a := adapterOf(t, setupOf(t, `{"url":"`+url+`"}`, manifest.Effect{}))
+	for _, end := range []string{"state of another", "result of another"} {
+		got, err := ask(t.Context(), a, taskOn(t, a, end))
+		require.NoError(t, err)
+		require.Equal(t, receipt.OutcomeRetryableFailure, got.Class, "%s: %s", end, got.Payload)
+		require.Equal(t, `"not_asked"`, at(t, got.Payload, "code"))
+	}
+}
+
 func TestServerThatCannotBeAskedIsAskedAgain(t *testing.T) {
 	_, url := serveTasks(t)
 	config := `{"url":"` + url + `"}`
@@ -268,7 +290,9 @@ func TestTaskThatNobodyWantsIsCancelled(t *testing.T) {
 	a := adapterOf(t, setupOf(t, `{"url":"`+url+`"}`, manifest.Effect{}))
 	call := taskOn(t, a, "never")
 	call.Permit.Unwanted = true
-	got, err := ask(t.Context(), a, call)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	got, err := ask(ctx, a, call)
 	require.NoError(t, err)
 	require.Equal(t, `"task_cancelled"`, at(t, got.Payload, "code"))
 	require.Equal(t, 1, s.count("tasks/cancel"))
@@ -309,13 +333,17 @@ func TestTaskThatAsksGetsTheAnswerAsAnotherTask(t *testing.T) {
 
 func TestWhatAServerSaysOfATaskIsBounded(t *testing.T) {
 	long := strings.Repeat("x", receipt.MaxAcceptedID+1)
-	_, err := (&task{ID: long}).accepted()
+	_, err := (&task{ID: long}).accepted(time.Time{})
 	require.ErrorIs(t, err, receipt.ErrAccepted)
-	_, err = (&task{}).accepted()
+	_, err = (&task{}).accepted(time.Time{})
 	require.ErrorIs(t, err, receipt.ErrAccepted)
-	r, err := (&task{ID: "t", Message: strings.Repeat("é", receipt.MaxAcceptedMessage)}).accepted()
+	r, err := (&task{ID: "t", Message: strings.Repeat("é", receipt.MaxAcceptedMessage)}).accepted(time.Time{})
 	require.NoError(t, err)
 	require.Less(t, len(r.Payload), receipt.MaxAcceptedMessage+100)
+	for millis, want := range map[float64]time.Duration{-1: taskTTL, 1000: taskTTL, 2 * 86_400_000: 2 * taskTTL, 1e300: maxTTL} {
+		require.Equal(t, want, (&task{TTL: &millis}).keeps())
+	}
+	require.Equal(t, maxTTL, new(task).keeps(), "it keeps it for ever")
 	for millis, want := range map[float64]time.Duration{-1: minPoll, 0: minPoll, 5000: 5 * time.Second, 1e300: maxPoll} {
 		require.Equal(t, want, (&task{Poll: &millis}).poll())
 	}
