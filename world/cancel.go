@@ -47,12 +47,32 @@ func (k *kernel) cancelIntent(c *cell, e *receipt.Entry, step journal.Seq) {
 	b := journal.IntentCancelled{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: c.name, Attempt: e.Attempt}
 	id := k.note(journal.KindCancelled, step, &b)
 	c.cancelled = append(c.cancelled, e.Intent.Key)
+	k.setApart(e, id)
+	k.carryOut(e, id)
+}
+
+// carryOut does what follows where a cell has cancelled an intent, or a rollback leads back
+// to where it has.
+func (k *kernel) carryOut(e *receipt.Entry, id journal.Seq) {
 	switch {
 	case e.State == receipt.StateOpen && e.Accepted() != "": // the next attempt tells the outside
+		if e.Waiting {
+			k.tasks = append(k.tasks, taskOf(receipt.Hasten, e, e.Attempt))
+		}
 	case e.State == receipt.StateOpen, e.State == receipt.StateParked && e.Deadline != 0:
 		k.endCancelled(e, id)
 	case e.State == receipt.StateInFlight:
 		k.tasks = append(k.tasks, receipt.Task{Work: receipt.GiveBack, Permit: k.permit(e)})
+	}
+}
+
+// carryOutAgain has the cancels of cells to which a rollback has led back stand: in the
+// history that it left their intents may have been readied for another attempt.
+func (k *kernel) carryOutAgain(p *past, id journal.Seq) {
+	for _, c := range p.changed {
+		for _, key := range slices.Clone(c.cancelled) { // what ends leaves it
+			k.carryOut(k.ledger.Entry(key), id)
+		}
 	}
 }
 
@@ -62,6 +82,18 @@ func (k *kernel) cancelledByCell(e *receipt.Entry) bool {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
 	c := k.cells[asker]
 	return err == nil && c != nil && slices.Contains(c.cancelled, e.Intent.Key)
+}
+
+// setApart has the cell of an intent told its end apart, from a record on.
+func (k *kernel) setApart(e *receipt.Entry, since journal.Seq) {
+	e.Apart = append(e.Apart, uint64(since))
+	k.ledger.Change(e)
+}
+
+// isApart reports whether a cell is told the end of an intent apart in the history that
+// goes on, also where it has been told one before.
+func (k *kernel) isApart(e *receipt.Entry) bool {
+	return slices.ContainsFunc(e.Apart, func(record uint64) bool { return k.inHistory(journal.Seq(record), k.last) })
 }
 
 // endCancelled ends an intent that its cell has cancelled and that is not under way.

@@ -84,6 +84,7 @@ type cellFold struct {
 	seed     uint64
 	now      manifest.Tick
 	waiting  alarms                        // submitted events for the cell that fall due later; they have no cells
+	timers   alarms                        // of the cell; likewise
 	intents  map[receipt.Key]cellFoldAsked // asked for since base
 	rules    []journal.Hash                // manifests that may be in force, and are not tried yet
 	rule     *reducerRule                  // of the one that is
@@ -104,7 +105,9 @@ func (f *cellFold) view() (CellView, bool, error) {
 	if !f.cell.born {
 		return CellView{}, false, nil
 	}
-	return f.cell.view(), true, nil
+	v := f.cell.view()
+	v.Scheduled, v.Timers = alarmViews(f.waiting, f.now), alarmViews(f.timers, f.now)
+	return v, true, nil
 }
 
 // run folds the cell up to f.at and the end of its unit.
@@ -120,17 +123,19 @@ func (f *cellFold) run(known *Landmarks) error {
 		return err
 	}
 	f.seed, f.rules = created.Seed, []journal.Hash{created.Manifest}
-	if found, err := f.firstImage(known.Images); found || err != nil {
+	last, err := journal.Read(f.h, f.at)
+	if err != nil {
+		return err
+	}
+	found, err := f.firstImage(known.Images)
+	if found || err != nil {
+		f.now = last.Time
 		return err
 	}
 	if slices.ContainsFunc(known.Rollbacks, func(r journal.Seq) bool { return f.base < r && r <= f.at }) {
 		return errWhole
 	}
 	f.rules = append(f.rules, known.Manifest)
-	last, err := journal.Read(f.h, f.at)
-	if err != nil {
-		return err
-	}
 	if err := f.fold(); err != nil {
 		return err
 	}
@@ -139,7 +144,7 @@ func (f *cellFold) run(known *Landmarks) error {
 }
 
 // firstImage finds the image to begin with. It reports whether that has the cell as
-// it was at f.at.
+// it was at f.at, and what was to fall due for it.
 func (f *cellFold) firstImage(images []journal.Seq) (bool, error) {
 	next, _ := slices.BinarySearch(images, f.at)
 	if next < len(images) {
@@ -147,8 +152,8 @@ func (f *cellFold) firstImage(images []journal.Seq) (bool, error) {
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
 			return false, err
 		}
-		if err == nil && (img.Head.ID == f.at || len(img.Cells) > 0 && img.Cells[0].At <= f.at) {
-			return true, f.restore(img) // it has not changed since
+		if err == nil && (img.Head.ID == f.at || img.sinceBefore(f.name, f.at)) {
+			return true, f.restore(img)
 		}
 	}
 	for _, head := range slices.Backward(images[:next]) {
@@ -159,32 +164,47 @@ func (f *cellFold) firstImage(images []journal.Seq) (bool, error) {
 		case err != nil:
 			return false, err
 		}
-		if err := f.restore(img); err != nil {
-			return false, err
-		}
-		return false, f.restoreWaiting(img)
+		return false, f.restore(img)
 	}
 	return false, nil
 }
 
-// image returns an image with no cell but the one that is looked for.
-func (f *cellFold) image(head journal.Seq) (*journal.Image, error) {
-	img, err := f.h.Part(head, []string{f.name})
+// cellImage is an image with no cell but the one that is looked for, and what falls due
+// for it.
+type cellImage struct {
+	*journal.Image
+	core struct { // of imageCore: the rest may be large
+		Version  uint64
+		Seed     uint64
+		Manifest journal.Hash
+		Now      manifest.Tick
+		Recalls  []recall
+	}
+}
+
+// sinceBefore reports whether nothing that the image has of the cell was written after a
+// record. Of alarms only lists tell.
+func (img *cellImage) sinceBefore(cell string, at journal.Seq) bool {
+	later := func(v journal.CellVersion) bool { return v.At > at }
+	return img.core.Version > 1 && versionIn(img.Image, cell) != nil && !slices.ContainsFunc(img.Cells, later)
+}
+
+func (f *cellFold) image(head journal.Seq) (*cellImage, error) {
+	part, err := f.h.Part(head, []string{f.name, scheduledList + f.name, timersList + f.name})
 	if err != nil {
 		return nil, err
 	}
-	var version uint64
-	var told []recall
-	if err := errors.Join(coreField(img, "version", &version), coreField(img, "recalls", &told)); err != nil {
-		return nil, err
+	img := &cellImage{Image: part}
+	c := &img.core
+	err = errors.Join(coreField(part, "version", &c.Version), coreField(part, "seed", &c.Seed),
+		coreField(part, "manifest", &c.Manifest), coreField(part, "now", &c.Now), coreField(part, "recalls", &c.Recalls))
+	if err == nil && (c.Version == 0 || c.Version > imageVersion || len(c.Recalls) > 0) {
+		err = errWhole
 	}
-	if version != imageVersion || len(told) > 0 {
-		return nil, errWhole
-	}
-	return img, nil
+	return img, err
 }
 
-// coreField reads one field of an imageCore: the others may be large.
+// coreField reads one field of an imageCore.
 func coreField(img *journal.Image, name string, field any) error {
 	item, err := canon.Lookup(img.Core, name)
 	if err == nil {
@@ -196,29 +216,33 @@ func coreField(img *journal.Image, name string, field any) error {
 	return nil
 }
 
-// restore makes the cell what it is in an image.
-func (f *cellFold) restore(img *journal.Image) error {
-	f.base = img.Head.ID
-	if len(img.Cells) == 0 {
-		return nil
+// restore makes the cell what it is in an image, with what falls due for it.
+func (f *cellFold) restore(img *cellImage) (err error) {
+	f.base, f.rules[0], f.seed, f.now = img.Head.ID, img.core.Manifest, img.core.Seed, img.core.Now
+	if v := versionIn(img.Image, f.name); v != nil {
+		if f.cell, err = decodeCell(v); err != nil {
+			return err
+		}
 	}
-	var err error
-	f.cell, err = decodeCell(&img.Cells[0])
+	if f.waiting, err = f.alarmsIn(img, scheduledList, "scheduled"); err != nil {
+		return err
+	}
+	f.timers, err = f.alarmsIn(img, timersList, "timers")
 	return err
 }
 
-// restoreWaiting reads what else of an image the cell's future needs.
-func (f *cellFold) restoreWaiting(img *journal.Image) error {
-	var scheduled []imageAlarm
-	err := errors.Join(
-		coreField(img, "manifest", &f.rules[0]), coreField(img, "seed", &f.seed), coreField(img, "scheduled", &scheduled))
-	if err != nil {
-		return err
+// alarmsIn returns what an image has in a list of the cell, or in the core of version 1.
+func (f *cellFold) alarmsIn(img *cellImage, prefix, field string) (out alarms, err error) {
+	var list []imageAlarm
+	if v := versionIn(img.Image, prefix+f.name); v != nil {
+		list, err = decodeAlarms(v, img.core.Now)
+	} else if img.core.Version == 1 {
+		err = coreField(img.Image, field, &list)
 	}
-	for _, x := range scheduled {
+	for _, x := range list {
 		if slices.Contains(x.To, f.name) {
-			f.waiting.add(alarm{at: x.At, record: x.Record, name: x.Name, data: x.Data})
+			out.add(alarm{at: x.At, record: x.Record, name: x.Name, tag: x.Tag, data: x.Data})
 		}
 	}
-	return nil
+	return out, err
 }

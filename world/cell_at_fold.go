@@ -67,7 +67,10 @@ func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 		return f.fire(rec, b)
 	case *journal.Stepped:
 		return f.step(rec, b)
+	case *journal.TimerSet:
+		f.timers.add(alarm{at: b.Deadline, record: rec.ID, name: b.Name, tag: b.Tag, data: b.Data})
 	case *journal.TagCancelled:
+		f.timers.remove(b.Timer)
 		for i, x := range f.cell.mail.all() {
 			if slices.Contains(b.Receipts, x.record) {
 				f.cell.mail.all()[i].data = cancelled(x.data)
@@ -77,7 +80,7 @@ func (f *cellFold) apply(rec *journal.Record, body journal.Body) error {
 		return f.fail(rec, b)
 	case *journal.Resumed:
 		return f.resume(b)
-	case *journal.Deleted, *journal.TimerSet: // the step has done it; the timer's record is read when it fires
+	case *journal.Deleted: // the step has done it
 	default:
 		return f.applyEffect(rec, body)
 	}
@@ -91,9 +94,9 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 		if b.Decision != governance.Allow.String() && b.Decision != "approved" {
 			return errWhole // the ledger had an answer
 		}
-		return f.ask(b.Key, cellFoldAsked{b.Tag, b.Kind})
+		return f.ask(b.Key, b.Step, cellFoldAsked{b.Tag, b.Kind})
 	case *journal.IntentParked:
-		return f.ask(b.Key, cellFoldAsked{b.Tag, b.Kind})
+		return f.ask(b.Key, b.Step, cellFoldAsked{b.Tag, b.Kind})
 	case *journal.IntentCancelled:
 		f.cell.cancelled = append(f.cell.cancelled, b.Key)
 	case *journal.IntentDenied:
@@ -123,9 +126,14 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 }
 
 // ask notes what an intent asks for: a new one, or one that was parked or approved
-// since.
-func (f *cellFold) ask(key receipt.Key, what cellFoldAsked) error {
-	if _, _, err := f.asked(key); err != nil {
+// since. Whether the end of one that a person had asked for is told apart follows from what it
+// is in the place of.
+func (f *cellFold) ask(key receipt.Key, step receipt.StepID, what cellFoldAsked) error {
+	_, known, err := f.asked(key)
+	if _, instead := InPlaceOf(step); err == nil && instead && !known {
+		err = errWhole
+	}
+	if err != nil {
 		return err
 	}
 	f.intents[key] = what
@@ -145,8 +153,8 @@ func (f *cellFold) asked(key receipt.Key) (what cellFoldAsked, ok bool, err erro
 	if err != nil {
 		return what, false, err
 	}
-	if e.Abandoned || e.For != nil {
-		return what, false, errWhole // nobody waits for it, or for another's sake
+	if _, instead := InPlaceOf(e.Intent.Step); instead && len(e.Apart) > 0 || e.Abandoned || e.For != nil {
+		return what, false, errWhole // its end is told apart, or nobody waits for it, or for another's sake
 	}
 	what = cellFoldAsked{e.Intent.Tag, e.Intent.Kind}
 	f.intents[key] = what
@@ -185,15 +193,11 @@ func (f *cellFold) wait(rec *journal.Record, b *journal.IntentWaiting) error {
 
 // fire delivers what a timer was set with.
 func (f *cellFold) fire(rec *journal.Record, b *journal.TimerFired) error {
-	body, err := journal.ReadBody(f.h, rec.CausedBy)
-	if err != nil {
-		return err
-	}
-	set, ok := body.(*journal.TimerSet)
-	if !ok || set.Cell != f.name {
+	set := f.timers.remove(rec.CausedBy)
+	if set == nil {
 		return errWhole
 	}
-	f.deliver(mail{record: rec.ID, name: b.Name, data: set.Data})
+	f.deliver(mail{record: rec.ID, name: b.Name, data: set.data})
 	return nil
 }
 

@@ -20,6 +20,7 @@ type folding struct {
 	base   *journal.Image   // that it began with; nil: it began with record 1
 	images *journal.Images  // for rollbacks to the snapshots that it came by; nil: there was none yet
 	passed []*journal.Image // the same, in order, each with what had changed since the one before
+	left   journal.Seq      // head of the last that was left; 0: there was none yet
 }
 
 // fold applies the inputs after a head and compares all records. It leaves
@@ -39,7 +40,10 @@ func (k *folding) fold(from journal.Head) error {
 		if compared == len(k.records) {
 			k.records, compared = k.records[:0], 0
 			k.blobs, k.tasks = nil, nil
-			err := k.follow(s)
+			err := k.leaveImage()
+			if err == nil {
+				err = k.follow(s)
+			}
 			if k.over() {
 				err = k.rules.guard.ended()
 			}
@@ -208,9 +212,34 @@ func (k *folding) pass(b journal.SnapshotCreated) error {
 
 // keepImage keeps the image of now.
 func (k *folding) keepImage() error {
+	img, err := k.addImage()
+	if err == nil {
+		k.passed = append(k.passed, img)
+	}
+	return err
+}
+
+// leaveImage leaves the image of now to who wants it, if that is due.
+func (k *folding) leaveImage() error {
+	if k.cfg.leave == nil {
+		return nil
+	}
+	if k.left == 0 && k.base != nil {
+		k.left = k.base.Head.ID
+	}
+	if k.last-k.left < k.cfg.every {
+		return nil
+	}
+	_, err := k.addImage()
+	return err
+}
+
+// addImage makes the image of now, and adds it to those that rollbacks may ask for: the next
+// one has only what changes from here on.
+func (k *folding) addImage() (*journal.Image, error) {
 	img, err := k.image()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	k.rules.guard.image(img)
 	if k.images == nil {
@@ -220,8 +249,11 @@ func (k *folding) keepImage() error {
 		}
 	}
 	k.images.Add(img)
-	k.passed = append(k.passed, img)
-	return nil
+	if k.cfg.leave != nil {
+		k.cfg.leave(img)
+		k.left = img.Head.ID
+	}
+	return img, nil
 }
 
 // applySubmitted submits the event of an event.submitted.

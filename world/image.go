@@ -16,7 +16,7 @@ import (
 	"github.com/worldkernel/worldkernel/snapshot"
 )
 
-// imageCore is Image.Core: a kernel without its cells and intents.
+// imageCore is Image.Core: a kernel without its cells, intents and alarms.
 type imageCore struct {
 	Version   uint64        `cbor:"version"`
 	World     string        `cbor:"world"`
@@ -28,8 +28,8 @@ type imageCore struct {
 	Handled   uint64        `cbor:"handled"`
 	Left      uint64        `cbor:"left"`
 	Ready     []string      `cbor:"ready"`
-	Scheduled []imageAlarm  `cbor:"scheduled"`
-	Timers    []imageAlarm  `cbor:"timers"`
+	Scheduled *[]imageAlarm `cbor:"scheduled,omitempty"` // in version 1
+	Timers    *[]imageAlarm `cbor:"timers,omitempty"`    // likewise
 	Operators uint64        `cbor:"operators"`
 	Budgets   budgets       `cbor:"budgets"`
 
@@ -85,16 +85,19 @@ type imageAsked struct {
 	Count uint64
 }
 
-const imageVersion = 1
+// The versions of what is written. Images of version 1 have alarms in their cores.
+const (
+	imageVersion     = 2
+	imageCellVersion = 1
+)
 
-// image returns the kernel as it is, with the cells and intents that changed
-// since the last image. Everything written must have been taken.
+// image returns the kernel as it is, with the cells, lists of alarms and intents that
+// changed since the last image. Everything written must have been taken.
 func (k *kernel) image() (*journal.Image, error) {
 	core := imageCore{
 		Version: imageVersion, World: k.id, Seed: k.seed, Lineage: k.lineage, Manifest: k.rules.hash,
 		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left),
 		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
-		Scheduled: imageAlarms(k.scheduled), Timers: imageAlarms(k.timers),
 		Operators: k.operators, Budgets: k.budgets, Paces: k.paces,
 		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold,
 		Proposals: k.proposals, Since: k.since,
@@ -120,6 +123,10 @@ func (k *kernel) image() (*journal.Image, error) {
 	}
 	clear(k.dirty)
 	k.dirty = k.dirty[:0]
+	if lists := k.imageLists(); len(lists) > 0 {
+		img.Cells = append(img.Cells, lists...)
+		slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
+	}
 	for _, e := range k.ledger.TakeDirty() {
 		b, err := e.Encode()
 		if err != nil {
@@ -128,14 +135,6 @@ func (k *kernel) image() (*journal.Image, error) {
 		img.Intents = append(img.Intents, journal.IntentVersion{Key: e.Intent.Key.Hash, Bytes: b})
 	}
 	return img, nil
-}
-
-func imageAlarms(h alarms) []imageAlarm {
-	out := make([]imageAlarm, 0, len(h))
-	for _, x := range sortedAlarms(h) {
-		out = append(out, imageAlarm{At: x.at, Record: x.record, To: cellNames(x.to), Name: x.name, Data: x.data, Tag: x.tag})
-	}
-	return out
 }
 
 // appendImage appends the canonical bytes of an imageCell, whose keys are in
@@ -181,7 +180,7 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendBool(canon.AppendText(b, "unborn"), true)
 	}
 	b = canon.AppendBytes(canon.AppendText(b, "history"), c.history[:])
-	b = canon.AppendUint(canon.AppendText(b, "version"), imageVersion)
+	b = canon.AppendUint(canon.AppendText(b, "version"), imageCellVersion)
 	if len(c.cancelled) > 0 {
 		b = appendKeys(canon.AppendText(b, "cancelled"), c.cancelled)
 	}
@@ -206,13 +205,11 @@ func (c *cell) sortedAsked() []asked {
 // restore fills an empty kernel from an image that holds all cells and intents.
 // It returns the hash of the manifest in force.
 func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
-	var core imageCore
-	if err := canon.Unmarshal(img.Core, &core); err != nil {
+	parts, err := partsOf(img)
+	if err != nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
-	if core.Version != imageVersion {
-		return journal.Hash{}, fmt.Errorf("world: image at #%d has unknown version %d", img.Head.ID, core.Version)
-	}
+	core := &parts.core
 	k.recorder = newRecorder(img.Head, core.Now)
 	k.id, k.seed, k.lineage = core.World, core.Seed, core.Lineage
 	k.inTick, k.handled, k.operators = core.InTick, core.Handled, core.Operators
@@ -221,13 +218,13 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	k.rollbacks, k.rollbackV, k.fresh, k.recalls = core.Rollbacks, core.RollbackV, core.Fresh, core.Recalls
 	k.proposals, k.since = core.Proposals, core.Since
 	names := make(map[string]*cell, len(core.Ready))
-	for i := range img.Cells {
-		c, err := decodeCell(&img.Cells[i])
+	for i := range parts.cells {
+		c, err := decodeCell(&parts.cells[i])
 		if err != nil {
-			return journal.Hash{}, fmt.Errorf("world: image at #%d: cell %s: %w", img.Head.ID, img.Cells[i].Cell, err)
+			return journal.Hash{}, fmt.Errorf("world: image at #%d: cell %s: %w", img.Head.ID, parts.cells[i].Cell, err)
 		}
 		if c.parked {
-			k.parked++
+			k.parked[c.id] = c
 		}
 		k.cells[c.id] = c
 		names[c.name] = c
@@ -238,11 +235,11 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		}
 	}
 	k.scheduler.left = int(core.Left)
-	var err error
-	if k.scheduled, err = k.restoreAlarms(core.Scheduled); err != nil {
+	k.lists = parts.lists
+	if k.scheduled, err = k.restoreAlarms(parts.scheduled); err != nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
-	timers, err := k.restoreAlarms(core.Timers)
+	timers, err := k.restoreAlarms(parts.timers)
 	if err != nil {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
@@ -264,7 +261,7 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 	if err := canon.Unmarshal(v.Bytes, &saved); err != nil {
 		return nil, err
 	}
-	if saved.Version != imageVersion {
+	if saved.Version != imageCellVersion {
 		return nil, fmt.Errorf("unknown version %d", saved.Version)
 	}
 	c := newCell(id, receipt.History{})

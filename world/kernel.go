@@ -31,10 +31,11 @@ type kernel struct {
 	scheduled alarms // submitted events that fall due later
 	timers    alarms
 	tagged    map[timerTag]*alarm // of timers, by their tags
+	lists     alarmLists          // of both, in images
 	ledger    receipt.Ledger
 	inTick    bool   // since clock.advanced, until the next input but a receipt
 	handled   uint64 // events handled in this tick
-	parked    int    // cells
+	parked    map[reducer.Cell]*cell
 	operators uint64 // effects submitted by operators
 	budgets   budgets
 	paces     map[string]pace // by kind of effect
@@ -72,7 +73,7 @@ func (k *kernel) tickOpen() bool {
 func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 	return &kernel{
 		recorder: newRecorder(journal.Head{}, 0), keys: keys, paranoid: paranoid,
-		cells: make(map[reducer.Cell]*cell),
+		cells: make(map[reducer.Cell]*cell), parked: make(map[reducer.Cell]*cell), lists: newAlarmLists(),
 	}
 }
 
@@ -111,6 +112,7 @@ func (k *kernel) submit(name string, data journal.Data, direct *reducer.Cell, du
 	x := mail{record: id, name: rule.name, data: k.tail(payload, data)}
 	if due > k.now {
 		k.scheduled.add(alarm{at: due, record: id, to: append([]*cell(nil), to...), name: x.name, data: x.data})
+		touchList(k.lists.scheduled, to)
 		return id, nil
 	}
 	for _, c := range to {
@@ -209,12 +211,18 @@ func (k *kernel) begin(to manifest.Tick) {
 	b := journal.Advanced{Version: journal.V(journal.BodyVersion), To: to}
 	k.write(journal.KindAdvanced, 0, b.Append(k.body[:0]))
 	for x := range k.scheduled.due(to) {
+		if x.mayBeDestroyed() {
+			touchList(k.lists.scheduled, x.to)
+		}
 		for _, c := range x.to {
 			k.deliver(c, mail{record: x.record, name: x.name, data: x.data})
 		}
 	}
 	for x := range k.timers.due(to) {
 		k.untag(x)
+		if x.mayBeDestroyed() {
+			touchList(k.lists.timers, x.to)
+		}
 		c := x.to[0]
 		fired := journal.TimerFired{Version: journal.V(journal.BodyVersion), Cell: c.name, Name: x.name}
 		id, _ := k.write(journal.KindFired, x.record, fired.Append(k.body[:0]))
@@ -253,7 +261,7 @@ func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 		c.mail.pop()
 	}
 	c.parked = false
-	k.parked--
+	delete(k.parked, c.id)
 	k.touch(c)
 	if c.mail.len() > 0 {
 		k.scheduler.push(c)

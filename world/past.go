@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -50,8 +49,8 @@ func (k *kernel) common(of journal.Seq) journal.Seq {
 
 // past is what a rollback needs to know of what was.
 type past struct {
-	to      snapshot.Snapshot
-	core    imageCore
+	to snapshot.Snapshot
+	*imageParts
 	cells   map[reducer.Cell]*cell  // those that changed since, as they were; others were not there
 	changed []*cell                 // as they are, by name
 	left    []*receipt.Entry        // asked for in a history that is left, and not in the one that is returned to
@@ -82,17 +81,17 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, images *jour
 		}
 	}
 	slices.SortFunc(p.changed, func(a, b *cell) int { return cmp.Compare(a.name, b.name) })
-	img, err := readPart(h, images, journal.Seq(s.Record), cellNames(p.changed))
+	img, err := readPart(h, images, journal.Seq(s.Record), append(cellNames(p.changed), k.lists.names()...))
+	if err == nil {
+		p.imageParts, err = partsOf(img)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
 	}
-	if err := canon.Unmarshal(img.Core, &p.core); err != nil {
-		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
-	}
-	for i := range img.Cells {
-		c, err := decodeCell(&img.Cells[i])
+	for i := range p.imageParts.cells {
+		c, err := decodeCell(&p.imageParts.cells[i])
 		if err != nil {
-			return nil, fmt.Errorf("world: snapshot %s: cell %s: %w", s.Name, img.Cells[i].Cell, err)
+			return nil, fmt.Errorf("world: snapshot %s: cell %s: %w", s.Name, p.imageParts.cells[i].Cell, err)
 		}
 		p.cells[c.id] = c
 	}

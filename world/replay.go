@@ -26,6 +26,9 @@ type ReplayConfig struct {
 	OnPrint func(Printed)
 
 	guard *guard
+
+	every journal.Seq          // leave gets an image after at least so many records, and those of snapshots
+	leave func(*journal.Image) // nil: nobody wants any
 }
 
 // Printed is what a call of print printed in a step of a cell.
@@ -116,13 +119,33 @@ func loadThrough(h journal.History, img *journal.Image, cfg ReplayConfig) (*kern
 }
 
 // At returns the world as it was after a record, and what was written at once
-// with it: from the last image before, and the records since.
+// with it: from the last image before, and the records since. Where these do not agree, or
+// the image cannot be read, from record 1: an image is derived.
 func At(h journal.History, at journal.Seq, registry reducer.Registry) (*Moment, error) {
+	return AtLeaving(h, at, registry, 0, nil)
+}
+
+// AtLeaving is At for who looks often: where the image before is more than twice as many
+// records away as every says, leave gets images that it comes by, about every so many records,
+// each with what changed since the one before it.
+func AtLeaving(h journal.History, at journal.Seq, registry reducer.Registry, every journal.Seq, leave func(*journal.Image)) (*Moment, error) {
+	cfg := ReplayConfig{Registry: registry, To: at}
 	img, err := h.Image(at)
 	if err != nil {
-		return nil, err
+		img, every = nil, 0 // what else is wrong the records tell
 	}
-	k, err := loadThrough(h, img, ReplayConfig{Registry: registry, To: at})
+	base := journal.Seq(0)
+	if img != nil {
+		base = img.Head.ID
+	}
+	if every > 0 && at > base && at-base > 2*every {
+		cfg.every, cfg.leave = every, leave
+	}
+	k, err := loadThrough(h, img, cfg)
+	if err != nil && img != nil && !isMissing(err) {
+		cfg.leave = nil
+		k, err = loadThrough(h, nil, cfg)
+	}
 	if err != nil {
 		return nil, err
 	}

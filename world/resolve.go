@@ -96,6 +96,21 @@ func CheckActor(name string) error {
 	return err
 }
 
+// Unchanged returns why a decision about an intent as somebody saw it is none about it now:
+// what did not happen in one attempt may have happened in the next. It is an *InputError.
+func (m *Moment) Unchanged(stood *receipt.Entry) error {
+	key := stood.Intent.Key
+	switch e := m.k.ledger.Entry(key); {
+	case e == nil:
+		return refuse(ErrNoIntent, "key", "%s", key)
+	case e.State != stood.State:
+		return refuse(ErrNotWaiting, "key", "%s is %s by now, not %s", key, e.State, stood.State)
+	case e.Attempt != stood.Attempt:
+		return refuse(ErrNotWaiting, "key", "%s is at attempt %d by now, not %d", key, e.Attempt, stood.Attempt)
+	}
+	return nil
+}
+
 // attemptAgain readies an intent in doubt for its next attempt, for which
 // resolvable has seen to the budget.
 func (k *kernel) attemptAgain(e *receipt.Entry) {

@@ -110,11 +110,11 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 	if slices.ContainsFunc(b.Abandoned, unknown) {
 		return nil, &SideEffectsError{Snapshot: b.Snapshot, Effects: b.Abandoned}
 	}
-	scheduled, err := k.shifted(p, p.core.Scheduled)
+	scheduled, err := k.shifted(p, p.scheduled)
 	if err != nil {
 		return nil, fmt.Errorf("world: snapshot %s: %w", b.Snapshot, err)
 	}
-	timers, err := k.shifted(p, p.core.Timers)
+	timers, err := k.shifted(p, p.timers)
 	if err != nil {
 		return nil, fmt.Errorf("world: snapshot %s: %w", b.Snapshot, err)
 	}
@@ -127,8 +127,10 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 		return nil, err
 	}
 	id := k.note(journal.KindRollback, 0, &b)
+	k.touchLists()
 	k.scheduled = scheduled
 	k.setTimers(timers)
+	k.touchLists()
 	k.returnTo(&b, p, id)
 	for i := range all {
 		all[i].cell = k.cells[all[i].cell.id]
@@ -136,6 +138,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 	k.takeOver(all, id)
 	k.abandon(&b, p, id)
 	k.repeatAnswers(p, id)
+	k.carryOutAgain(p, id)
 	if b.Fresh {
 		k.refresh()
 	}
@@ -215,11 +218,9 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 		if was == nil {
 			was = new(cell)
 		}
-		if c.parked {
-			k.parked--
-		}
+		delete(k.parked, c.id)
 		if was.parked {
-			k.parked++
+			k.parked[c.id] = c
 		}
 		c.state, c.n, c.history, c.mail, c.parked = was.state, was.n, was.history, was.mail, was.parked
 		c.born, c.asked, c.awaits, c.cancelled = was.born, was.asked, was.awaits, was.cancelled

@@ -169,20 +169,20 @@ func savedFrom(h journal.History, world string, s snapshot.Snapshot) (*SavedSnap
 
 // take takes from an image what its state root is computed of.
 func (x *SavedSnapshot) take(img *journal.Image) error {
-	var core imageCore
-	if err := canon.Unmarshal(img.Core, &core); err != nil {
+	parts, err := partsOf(img)
+	if err != nil {
 		return err
 	}
-	x.head.Manifest = core.Manifest
+	x.head.Manifest = parts.core.Manifest
 	remaining := func(list []imageAlarm) (out []savedAlarm) {
 		for _, a := range list {
-			out = append(out, savedAlarm{Remaining: a.At - core.Now, To: a.To, Name: a.Name, Data: a.Data, Tag: a.Tag})
+			out = append(out, savedAlarm{Remaining: a.At - parts.core.Now, To: a.To, Name: a.Name, Data: a.Data, Tag: a.Tag})
 		}
 		return out
 	}
-	x.alarms = savedAlarms{Scheduled: remaining(core.Scheduled), Timers: remaining(core.Timers)}
-	for i := range img.Cells {
-		v := &img.Cells[i]
+	x.alarms = savedAlarms{Scheduled: remaining(parts.scheduled), Timers: remaining(parts.timers)}
+	for i := range parts.cells {
+		v := &parts.cells[i]
 		var of imageCell
 		if err := canon.Unmarshal(v.Bytes, &of); err != nil {
 			return fmt.Errorf("cell %s: %w", v.Cell, err)

@@ -106,3 +106,14 @@ func (a *alarms) due(now manifest.Tick) iter.Seq[*alarm] {
 		}
 	}
 }
+
+// remove takes out the alarm that a record has set, and returns it; nil: there is none.
+func (a *alarms) remove(record journal.Seq) *alarm {
+	for i, x := range *a {
+		if x.record == record {
+			heap.Remove(a, i)
+			return x
+		}
+	}
+	return nil
+}

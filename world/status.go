@@ -2,6 +2,7 @@ package world
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -43,7 +44,7 @@ func (m *Moment) Status() Status {
 	s := Status{
 		World: k.rules.manifest.World, ID: k.id, Time: k.now, Head: k.head(),
 		Manifest: k.rules.hash, Version: k.rules.manifest.Version,
-		EventsPending: len(k.scheduled), Parked: k.parked, Timers: len(k.timers), Snapshots: k.catalog.Len(),
+		EventsPending: len(k.scheduled), Parked: len(k.parked), Timers: len(k.timers), Snapshots: k.catalog.Len(),
 		Intents: make(map[receipt.State]int), Idle: m.Idle(),
 	}
 	for _, c := range k.cells { // order cannot show: sums
@@ -80,6 +81,19 @@ type CellView struct {
 	State  journal.Data // empty where the cell has none
 	Mail   []MailView
 	Parked bool
+
+	// What falls due for it later, in that order. Cells leaves both empty.
+	Scheduled []AlarmView // events
+	Timers    []AlarmView
+}
+
+// AlarmView is an event that falls due for a cell.
+type AlarmView struct {
+	Record journal.Seq   `json:"record"` // event.submitted or timer.set
+	At     manifest.Tick `json:"at"`
+	Name   string        `json:"name"`
+	Tag    string        `json:"tag,omitempty"` // of a timer that has one
+	Data   journal.Data  `json:"data"`
 }
 
 // MailView is one event that waits for a cell.
@@ -95,7 +109,29 @@ func (m *Moment) Cell(id reducer.Cell) (CellView, bool) {
 	if c == nil || !c.born {
 		return CellView{}, false
 	}
-	return c.view(), true
+	v := c.view()
+	v.Scheduled, v.Timers = alarmViews(m.k.scheduled.of(c), m.k.now), alarmViews(m.k.timers.of(c), m.k.now)
+	return v, true
+}
+
+// of returns what falls due for a cell.
+func (a alarms) of(c *cell) (out alarms) {
+	for _, x := range a {
+		if slices.ContainsFunc(x.to, func(to *cell) bool { return to.name == c.name }) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// alarmViews returns what falls due after a tick, in that order.
+func alarmViews(waiting alarms, after manifest.Tick) (out []AlarmView) {
+	for _, x := range sortedAlarms(waiting) {
+		if x.at > after {
+			out = append(out, AlarmView{Record: x.record, At: x.at, Name: x.name, Tag: x.tag, Data: slices.Clone(x.data)})
+		}
+	}
+	return out
 }
 
 // Cells returns all cells as they stand, sorted by name.
@@ -104,6 +140,29 @@ func (m *Moment) Cells() []CellView {
 	out := make([]CellView, len(cells))
 	for i, c := range cells {
 		out[i] = c.view()
+	}
+	return out
+}
+
+// ParkedCells returns the cells that wait for a person, sorted by name. They cost nothing
+// for the others.
+func (m *Moment) ParkedCells() []CellView {
+	var out []CellView
+	for _, c := range m.k.parked { // order cannot show: sorted below
+		out = append(out, c.view())
+	}
+	slices.SortFunc(out, func(a, b CellView) int { return strings.Compare(a.Cell.String(), b.Cell.String()) })
+	return out
+}
+
+// Undecided returns the ledger's entries of the intents that are parked or in doubt, each
+// in the order in which they were emitted. They cost nothing for the others.
+func (m *Moment) Undecided() []receipt.Entry {
+	var out []receipt.Entry
+	for _, s := range []receipt.State{receipt.StateParked, receipt.StateInDoubt} {
+		for _, e := range m.k.ledger.In(s) {
+			out = append(out, *e)
+		}
 	}
 	return out
 }

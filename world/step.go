@@ -216,7 +216,7 @@ func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
 	k.note(journal.KindFailed, x.record, &b)
 	if park {
 		c.parked = true
-		k.parked++
+		k.parked[c.id] = c
 		return
 	}
 	c.n++

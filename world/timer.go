@@ -54,6 +54,7 @@ func (k *kernel) setTimer(c *cell, t *reducer.Timer, step journal.Seq) {
 	}
 	heap.Push(&k.timers, x)
 	k.tag(x)
+	touchList(k.lists.timers, x.to)
 }
 
 // stopTimer takes away the timer that a cell has under a tag, and returns the record
@@ -65,6 +66,7 @@ func (k *kernel) stopTimer(c *cell, tag string) journal.Seq {
 	}
 	heap.Remove(&k.timers, x.place)
 	k.untag(x)
+	touchList(k.lists.timers, x.to)
 	return x.record
 }
 

@@ -198,7 +198,7 @@ func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved, stood []
 			if refused[i] != nil {
 				continue
 			}
-			err := w.unchanged(&stood[i])
+			err := w.Unchanged(&stood[i])
 			if err == nil {
 				err = w.resolveOne(bodies[i])
 			}
@@ -210,21 +210,6 @@ func (w *World) ResolveAll(ctx context.Context, all []journal.Resolved, stood []
 		return nil
 	}))
 	return refused, err
-}
-
-// unchanged returns why a decision about an intent as it stood is none about it now: what
-// did not happen in one attempt may have happened in the next.
-func (w *World) unchanged(stood *receipt.Entry) error {
-	key := stood.Intent.Key
-	switch e := w.k.ledger.Entry(key); {
-	case e == nil:
-		return refuse(ErrNoIntent, "key", "%s", key)
-	case e.State != stood.State:
-		return refuse(ErrNotWaiting, "key", "%s is %s", key, e.State)
-	case e.Attempt != stood.Attempt:
-		return refuse(ErrNotWaiting, "key", "%s is at attempt %d by now, not %d", key, e.Attempt, stood.Attempt)
-	}
-	return nil
 }
 
 func (w *World) resolveOne(b journal.Resolved) error {
