@@ -14,7 +14,13 @@ import (
 // atWork is what an attempt says of what the outside has accepted.
 func atWork(t testing.TB, id string) worldtest.Reply {
 	t.Helper()
-	payload, err := (&receipt.Accepted{ID: id, Message: "half of it"}).Encode()
+	return atWorkUntil(t, id, 0)
+}
+
+// atWorkUntil is atWork of what it makes sense to ask about until then.
+func atWorkUntil(t testing.TB, id string, until int64) worldtest.Reply {
+	t.Helper()
+	payload, err := (&receipt.Accepted{ID: id, Message: "half of it", Until: until}).Encode()
 	require.NoError(t, err)
 	return worldtest.Reply{Status: receipt.StatusError, Class: receipt.OutcomeAccepted, Payload: payload, Cost: receipt.Cost{Calls: 1}}
 }
@@ -134,11 +140,11 @@ func TestReceiptThatNamesNothingAcceptedIsAFailure(t *testing.T) {
 func TestWhatWasAcceptedAndCancelledIsToldToTheOutside(t *testing.T) {
 	p, key := accepted(t)
 	p.cancel()
-	require.Equal(t, receipt.StateOpen, p.entry(key).State, "the outside is still at work")
+	require.Equal(t, receipt.StateInFlight, p.entry(key).State, "the outside is still at work")
 	p.tells()
 	p.crash()
 	p.Drive()
-	poll := p.pollNow()
+	poll := p.performing()
 	require.Equal(t, "job-1", poll.Accepted)
 	require.True(t, poll.Unwanted)
 	p.out.Reply(poll, atWork(t, "job-1"))
@@ -157,4 +163,40 @@ func TestAskingPassesThoseThatWaitForABudget(t *testing.T) {
 	p.out.Reply(p.performing(), worldtest.OK(nil))
 	p.Drive()
 	p.tells("x0 ok")
+}
+
+// The wait before the next attempt ends where the cell cancels: the outside hears of it at
+// once, and not when it would have been asked again.
+func TestWhatWasAcceptedAndCancelledIsAskedAboutAtOnce(t *testing.T) {
+	p, key := accepted(t)
+	require.True(t, p.entry(key).Waiting)
+	p.cancel()
+	require.Empty(t, p.out.Tasks(receipt.Retry), "nobody waits")
+	require.True(t, p.performing().Unwanted)
+}
+
+// Until when the outside is asked its first word says, whatever it says later; another
+// thing that it accepts has its own.
+func TestAttemptsThatAskKnowUntilWhen(t *testing.T) {
+	p := live(t)
+	p.ask()
+	p.out.Reply(p.performing(), atWorkUntil(t, "job-1", 7000))
+	p.Drive()
+	p.crash()
+	p.Drive()
+	poll := p.pollNow()
+	require.EqualValues(t, 7000, poll.AskUntil)
+	p.out.Reply(poll, atWorkUntil(t, "job-1", 9000))
+	p.Drive()
+	poll = p.pollNow()
+	require.EqualValues(t, 7000, poll.AskUntil)
+	p.out.Reply(poll, atWorkUntil(t, "job-2", 9000))
+	p.Drive()
+	poll = p.pollNow()
+	require.EqualValues(t, 9000, poll.AskUntil)
+	p.out.Lose(poll, "it took too long")
+	p.Drive()
+	require.NoError(t, p.resolve(poll.Key, journal.RetryAnyway))
+	p.Drive()
+	require.Zero(t, p.performing().AskUntil, "it is asked for anew")
 }

@@ -175,6 +175,56 @@ func TestAReceiptThatWaitsIsToldApart(t *testing.T) {
 	require.Empty(t, worldtest.Bodies[*journal.IntentCancelled](t, p.Journal))
 }
 
+// What a person has tried again is told apart, too: by the word of its cell nothing of that
+// tag is wanted. It is an intent of its own, with its retries, and so is what is tried again
+// after that.
+func TestWhatWasCancelledAndIsTriedAgainIsToldApart(t *testing.T) {
+	p := live(t)
+	key := p.ask()
+	p.snapshot("asked")
+	p.cancel()
+	p.reply(worldtest.Fail("no"))
+	p.snapshot("told")
+	require.NoError(t, p.resolve(key, journal.RetryAnyway))
+	p.crash()
+	p.Drive()
+	p.reply(retryable())
+	p.due()
+	p.reply(worldtest.Fail("no"))
+	p.stands(p.newest().Intent.Key, receipt.StateFailed, 3)
+	require.NoError(t, p.resolve(p.newest().Intent.Key, journal.RetryAnyway))
+	p.Drive()
+	p.requireSameFromImages(3)
+	p.reply(worldtest.OK(nil))
+	p.tells("x0 error cancelled", "x0 error cancelled", "x0 ok cancelled")
+	p.back("told")
+	require.NoError(t, p.resolve(key, journal.RetryAnyway))
+	p.Drive()
+	p.tells("x0 error cancelled", "x0 error cancelled")
+
+	p.back("asked")
+	p.Drive()
+	p.tells("x0 error")
+	require.NoError(t, p.resolve(key, journal.RetryAnyway))
+	p.Drive()
+	p.tells("x0 error", "x0 error")
+}
+
+// So is what takes the place of that.
+func TestWhatWasCancelledAndIsTriedAgainAndEditedIsToldApart(t *testing.T) {
+	p := live(t, approvals)
+	key := p.ask()
+	p.decide(key, journal.Approve)
+	p.cancel()
+	p.reply(worldtest.Fail("no"))
+	p.decide(key, journal.RetryAnyway)
+	require.NoError(t, p.edit(p.newest().Intent.Key, "y"))
+	p.crash()
+	p.decide(p.newest().Intent.Key, journal.Approve)
+	p.reply(worldtest.OK(nil))
+	p.tells("x0 error cancelled", "x0 ok cancelled")
+}
+
 // A rollback to before the cancelling undoes it, one to after it does not; and what it
 // has ended is ended.
 func TestACancellingIsPartOfItsHistory(t *testing.T) {
@@ -202,6 +252,33 @@ func TestACancellingIsPartOfItsHistory(t *testing.T) {
 	p.Drive()
 	p.tells("x0 cancelled")
 	p.stands(key, receipt.StateDenied, 0)
+}
+
+// Where a rollback leads back to after the cancelling, what was readied for another attempt
+// in the history that it leaves ends: its cell does not want it here.
+func TestARollbackToWhereItWasCancelledEndsWhatIsReady(t *testing.T) {
+	for name, ready := range map[string]func(p *play, key receipt.Key){
+		"a person says that it did not happen": func(p *play, key receipt.Key) {
+			p.lose()
+			require.NoError(p.t, p.resolve(key, journal.NotExecuted))
+		},
+		"it waits for its next attempt": func(p *play, _ receipt.Key) { p.reply(retryable()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := live(t)
+			key := p.ask()
+			p.snapshot("asked")
+			p.cancel()
+			p.snapshot("cancelled")
+			p.back("asked")
+			ready(p, key)
+			p.back("cancelled")
+			p.crash()
+			p.Drive()
+			p.tells("x0 rejected cancelled")
+			p.stands(key, receipt.StateFailed, 1)
+		})
+	}
 }
 
 // What a rollback has turned back is no cancelling: the intent ends for want of a budget, and

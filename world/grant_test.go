@@ -54,6 +54,24 @@ func (p *play) underWay() []string {
 	return out
 }
 
+// Where all that is open waits for budgets, alike, a receipt costs no look at each of them.
+func TestWhoWaitsAlikeIsNotLookedAt(t *testing.T) {
+	p := live(t, dear)
+	for i := range 100 {
+		p.Submit("go", order{To: fmt.Sprint("agent", i), Do: []act{{Effect: []string{"tool.a", "tool.u"}[i%2]}}})
+	}
+	p.Drive()
+	require.Greater(t, p.Status().Intents[receipt.StateOpen], 90)
+	require.LessOrEqual(t, p.LookedAt(), 3)
+	for p.Status().Intents[receipt.StateOpen] > 50 {
+		p.out.Reply(p.performing(), used(1))
+		p.Drive()
+		require.LessOrEqual(t, p.LookedAt(), 3)
+	}
+	p.crash()
+	require.LessOrEqual(t, p.LookedAt(), 3)
+}
+
 func TestTwentyAgentsOnABudgetThatFitsThemOneByOne(t *testing.T) {
 	p := live(t, dear)
 	for i := range 20 {

@@ -18,7 +18,7 @@ func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 		c.n, c.parked = rapid.Uint64().Draw(rt, "n"), rapid.Bool().Draw(rt, "parked")
 		c.born = rapid.Bool().Draw(rt, "born")
 		want := imageCell{
-			Version: imageVersion, N: c.n, History: journal.Hash{1}, Parked: c.parked, Unborn: !c.born,
+			Version: imageCellVersion, N: c.n, History: journal.Hash{1}, Parked: c.parked, Unborn: !c.born,
 			Mail: []imageMail{}, Asked: []imageAsked{}, Awaits: []receipt.Key{},
 		}
 		for i := range rapid.IntRange(0, 2).Draw(rt, "awaits") {

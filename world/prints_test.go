@@ -104,9 +104,23 @@ func TestPrintsOfSomeSteps(t *testing.T) {
 					want = append(want, p)
 				}
 			}
-			got, err := world.PrintsOf(t.Context(), w.Journal, w.Landmarks(), records[from:to], nil)
+			got, err := world.PrintsOf(t.Context(), w.Journal, w.Landmarks(), records[from:to], nil, world.Bounds{})
 			require.NoError(t, err)
 			require.Equal(t, want, got)
 		}
 	}
+}
+
+// Rules that are in force may allow a step more than who reads does.
+func TestPrintsOfSomeStepsAreBounded(t *testing.T) {
+	w := talks(t, talker)
+	tell(w, "a", "x")
+	w.Run()
+	var records []journal.Seq
+	for id := range w.Head().ID {
+		records = append(records, id+1)
+	}
+	_, err := world.PrintsOf(t.Context(), w.Journal, w.Landmarks(), records, nil, world.Bounds{Gas: 3})
+	var bound *world.BoundError
+	require.ErrorAs(t, err, &bound)
 }

@@ -1,0 +1,109 @@
+package world_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+	"github.com/worldkernel/worldkernel/world/worldtest"
+)
+
+// schedule submits an event for a tick to come.
+func (p *play) schedule(at manifest.Tick, o order) {
+	p.t.Helper()
+	data, err := canon.Marshal(o)
+	require.NoError(p.t, err)
+	_, err = p.World.World.Submit(context.Background(), world.Submission{Name: "go", Data: data, When: world.When{At: at}})
+	require.NoError(p.t, err)
+}
+
+// ahead has much fall due for cells: events, and timers with tags and without.
+func ahead(p *play) {
+	p.t.Helper()
+	for at := range manifest.Tick(6) {
+		p.schedule(p.Status().Time+2+at, order{To: "a", Say: "later", Do: []act{{Timer: 3, Tag: "t"}, {Timer: 9}}})
+		p.schedule(p.Status().Time+2+at, order{To: "b", Say: "later", Do: []act{{Timer: 4, Tag: "t"}}})
+	}
+	p.Step(3)
+}
+
+func lastImage(t *testing.T, j *worldtest.Journal) *journal.Image {
+	t.Helper()
+	img, err := j.Image(journal.Last)
+	require.NoError(t, err)
+	return img
+}
+
+// withOld puts the last image of a journal into it as an earlier release wrote it, in the
+// place of all others.
+func withOld(t *testing.T, j *worldtest.Journal) {
+	t.Helper()
+	old := world.AsVersion1(t, lastImage(t, j))
+	j.Images = journal.Images{}
+	j.Add(old)
+}
+
+func TestImageOfVersion1IsReadAndGoesOnInLists(t *testing.T) {
+	p := live(t)
+	ahead(p)
+	p.snapshot("old")
+	withOld(t, p.Journal)
+	var count ways
+	requireCellsAt(t, p.World, &count)
+	require.Equal(t, count.asked, count.fast)
+	p.crash()
+	p.Step(2)
+	p.snapshot("new")
+	names := make([]string, 0, 4)
+	for _, v := range lastImage(t, p.Journal).Cells {
+		names = append(names, v.Cell)
+	}
+	require.Equal(t, []string{"bot/a", "bot/b", "scheduled:bot/a", "scheduled:bot/b", "timers:bot/a", "timers:bot/b"}, names)
+	requireCellsAt(t, p.World, &count)
+	p.crash()
+	p.back("old")
+	p.Step(2)
+	p.back("new")
+	p.Drive()
+	p.requireSound()
+	p.requireSameFromImages(5)
+}
+
+func TestImageHasAnewOnlyWhatWasScheduledSince(t *testing.T) {
+	p := live(t)
+	ahead(p)
+	p.snapshot("one")
+	p.schedule(p.Status().Time+50, order{To: "b"})
+	p.snapshot("two")
+	var anew []string
+	img := lastImage(t, p.Journal)
+	for _, v := range img.Cells {
+		if v.At == img.Head.ID {
+			anew = append(anew, v.Cell)
+		}
+	}
+	require.Equal(t, []string{"scheduled:bot/b"}, anew)
+	require.Less(t, len(img.Core), 1000, "the core has none of it")
+}
+
+// A payload beside its record can be redacted once it has been handled.
+func TestListsHoldNoPayloadThatHasFallenDueAndMayBeRedacted(t *testing.T) {
+	for size, stays := range map[int]bool{100: true, journal.MaxInlineBytes - 50: false, journal.MaxInlineBytes + 1: false} {
+		p := live(t)
+		p.schedule(2, order{To: "a", Say: strings.Repeat("s", size), Do: []act{{Timer: 1, Tag: "t"}}})
+		p.snapshot("before")
+		p.Step(2)
+		p.snapshot("after")
+		held := slices.ContainsFunc(lastImage(t, p.Journal).Cells, func(v journal.CellVersion) bool {
+			return strings.HasPrefix(v.Cell, "scheduled:") && strings.Contains(string(v.Bytes), "sss")
+		})
+		require.Equal(t, stays, held, size)
+	}
+}
