@@ -17,7 +17,7 @@ func (k *kernel) accepts(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) b
 		return false
 	}
 	k.wait(e, id)
-	k.ledger.Poll(e, a.ID)
+	k.ledger.Poll(e, a.ID, a.Until)
 	k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
 	return true
 }
@@ -31,6 +31,6 @@ func (k *kernel) asksOn(e *receipt.Entry, r *receipt.Receipt, id journal.Seq) {
 		k.ledger.Reopen(e, false)
 		return
 	}
-	k.ledger.Poll(e, e.Accepted())
+	k.ledger.Poll(e, e.Accepted(), e.AskUntil())
 	k.tasks = append(k.tasks, taskOf(receipt.Retry, e, e.Attempt))
 }

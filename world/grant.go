@@ -45,6 +45,12 @@ func (l *line) waitsAlike(e *receipt.Entry) bool {
 	return len(l.waits) > 0 && e.Accepted() == "" && l.waits[l.likenessOf(e)]
 }
 
+// allWait reports whether there is nobody in the line but those who are alike to older
+// ones that wait. It may say no where that is so.
+func (l *line) allWait() bool {
+	return len(l.waits) > 0 && len(l.waits) >= l.k.ledger.OpenSorts() && !l.k.rules.gate.OfCells()
+}
+
 // waiting is why an open intent is not attempted.
 type waiting struct {
 	short  []governance.Shortage // that only comes of what is set aside for others
@@ -60,7 +66,7 @@ func (w *waiting) forRoom() bool { return len(w.short)+len(w.behind) > 0 }
 // to set aside for it; or one for which the budgets leave no room any more, with why. Nil:
 // there is none.
 func (l *line) next() (e *receipt.Entry, need receipt.Cost, gone *governance.Shortage) {
-	for open := l.k.ledger.Open(); l.at < len(open); l.at++ {
+	for open := l.k.ledger.Open(); l.at < len(open) && !l.allWait(); l.at++ {
 		e := open[l.at]
 		if l.waitsAlike(e) {
 			continue
@@ -171,6 +177,9 @@ func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
 	}
 	l := line{k: k}
 	for _, e := range k.ledger.Open() {
+		if l.allWait() {
+			break
+		}
 		if l.waitsAlike(e) {
 			continue
 		}

@@ -13,7 +13,8 @@ import (
 // An intent in the place of another one. What has ended stays ended (see
 // docs/adr/0036-tried-again-is-another-intent.md): where a person has it tried again, or
 // edits what waits for approval, an intent of its own asks, which the gate judges anew and
-// whose receipt goes to the same cell under the same tag.
+// whose receipt goes to the same cell under the same tag. What the cell had cancelled it is
+// told apart there, too.
 
 // What the step of an intent is given behind its own in the place of which it is asked for.
 const (
@@ -161,5 +162,12 @@ func (k *kernel) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Reso
 	}
 	k.touch(c)
 	in.Occurrence = c.countAsked(in.Kind, in.Params)
+	asked := k.ledger.Entry(in.Key) // in a history that a rollback has left
+	if asked != nil && k.isApart(e) {
+		k.setApart(asked, cause)
+	}
 	k.put(c, in, cause)
+	if asked == nil && k.isApart(e) {
+		k.setApart(k.ledger.Entry(in.Key), cause)
+	}
 }

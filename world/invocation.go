@@ -17,7 +17,7 @@ func (k *kernel) permit(e *receipt.Entry) receipt.Permit {
 	return receipt.Permit{
 		Intent: e.Intent, Attempt: e.Attempt, Nonce: e.Nonce,
 		Time: k.rules.manifest.Clock.At(k.now), Inputs: e.Inputs,
-		Accepted: e.Accepted(), Unwanted: e.Accepted() != "" && k.cancelledByCell(e),
+		Accepted: e.Accepted(), AskUntil: e.AskUntil(), Unwanted: e.Accepted() != "" && k.cancelledByCell(e),
 	}
 }
 
@@ -250,7 +250,10 @@ func (k *kernel) bring(e *receipt.Entry, record journal.Seq, data journal.Data) 
 		return
 	}
 	c := k.cellFor(asker)
-	k.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: c.awaited(e.Intent.Key, data)})
+	if data = c.awaited(e.Intent.Key, data); k.isApart(e) {
+		data = cancelled(data)
+	}
+	k.deliver(c, mail{record: record, name: reducer.ReceiptEvent, data: data})
 }
 
 // madeUp ends the intent that a compensation was for.

@@ -22,6 +22,7 @@ func (s *shadow) turnBack(rec journal.Scanned) error {
 			h[i].at += later
 		}
 	}
+	s.touchLists()
 	s.now = rec.Record.Time
 	s.inTick, s.handled, s.together, s.unlived = false, 0, false, true
 	if err := s.answerLeft(); err != nil {

@@ -2,6 +2,7 @@ package star
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"go.starlark.net/starlark"
@@ -76,7 +77,16 @@ func (c *stepContext) Attr(name string) (starlark.Value, error) {
 	case "key":
 		return starlark.String(c.in.Cell.Key), nil
 	}
-	return nil, nil
+	return nil, c.e.noField(c, name)
+}
+
+// noField returns the error that lists what an object has, in programs from version 3 on:
+// what those before said of it is in journals.
+func (e *engine) noField(x starlark.HasAttrs, name string) error {
+	if !e.linked {
+		return nil
+	}
+	return starlark.NoSuchAttrError(fmt.Sprintf("%s has no .%s field or method, only %s", x.Type(), name, strings.Join(x.AttrNames(), ", ")))
 }
 
 // AttrNames returns the names that Attr knows.
@@ -329,7 +339,7 @@ func (v *stepEvent) Attr(name string) (starlark.Value, error) {
 		}
 		return v.data, nil
 	}
-	return nil, nil
+	return nil, v.ctx.e.noField(v, name)
 }
 
 // AttrNames returns the names that Attr knows.

@@ -105,6 +105,21 @@ func TestModulesThatAreRefused(t *testing.T) {
 	}
 }
 
+// Who asks ctx or event for what they have not reads what they have.
+func TestMissingFieldsNameThoseThatThereAre(t *testing.T) {
+	for of, want := range map[string]string{
+		"ctx.tick":   "ctx has no .tick field or method, only cancel, cell, effect, emit, key, params, random, schemas, time, timer",
+		"event.tag":  "event has no .tag field or method, only data, name",
+		"event.dato": "event has no .dato field or method, only data, name (did you mean .data?)",
+	} {
+		_, _, err := linked(t, "def reduce(ctx, state, event):\n    return "+of+"\n", nil)
+		require.ErrorContains(t, err, want)
+	}
+	state, _, err := linked(t, "def reduce(ctx, state, event):\n    return [hasattr(ctx, 'tick'), getattr(event, 'tag', 7)]\n", nil)
+	require.NoError(t, err)
+	require.Equal(t, "[false,7]", state)
+}
+
 // What was before modules says what it said.
 func TestOldVersionsLoadNothing(t *testing.T) {
 	code := star.Code{File: "main.star", Source: []byte(`load("m", "f")` + reduceCalls), Modules: map[string][]byte{"m": []byte("f = 1\n")}}
@@ -115,6 +130,11 @@ func TestOldVersionsLoadNothing(t *testing.T) {
 		require.NoError(t, err)
 		_, err = p.With(star.Setting{Params: data(t, `{"a": 1}`)})
 		require.ErrorContains(t, err, "since starlark/3")
+		asks, err := star.Compile(version, "main.star", []byte("def reduce(ctx, state, event):\n    return ctx.nope\n"))
+		require.NoError(t, err)
+		asking, err := asks.Reducer()
+		require.NoError(t, err)
+		require.EqualError(t, asking.Reduce(input(t, "", "{}"), new(reducer.Output)), "main.star:2:15: ctx has no .nope field or method")
 		r, err := p.Reducer()
 		require.NoError(t, err)
 		err = r.Reduce(input(t, "", "{}"), new(reducer.Output))

@@ -67,10 +67,16 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 	return append(p.faults, out.unused()...), nil
 }
 
-// simulated returns the world with a simulated clock: a scenario waits for nothing.
+// simulated returns the world with a simulated clock, whose attempts follow each other at
+// once: a scenario waits for nothing.
 func simulated(loaded *source.Loaded) *source.Loaded {
 	m := *loaded.Manifest // which other scenarios are played with
 	m.Clock.Mode = ""
+	m.Effects = maps.Clone(m.Effects)
+	for kind, e := range m.Effects {
+		e.Retry.Backoff = 1
+		m.Effects[kind] = e
+	}
 	return &source.Loaded{Manifest: &m, Contents: loaded.Contents}
 }
 
@@ -178,7 +184,7 @@ func (p *play) decide(ctx context.Context, g *Given) error {
 	if found == nil {
 		return &world.InputError{Err: world.ErrNoIntent, Field: kind, Rule: "none waits for a person"}
 	}
-	return p.lw.Decide(ctx, &journal.Resolved{Key: found.Intent.Key, How: how, Params: found.Params, Actor: actor})
+	return p.lw.Decide(ctx, &journal.Resolved{Key: found.Intent.Key, How: how, Params: found.Params, Actor: actor}, found)
 }
 
 // seen is what the records of a play say.

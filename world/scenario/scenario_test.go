@@ -19,7 +19,7 @@ events:
   paid:
   told:
 effects:
-  card.charge: {adapter: http, config: {url: "http://127.0.0.1:1/"}, retry: {attempts: 2, backoff: 1ns}, idempotent: true}
+  card.charge: {adapter: http, config: {url: "http://127.0.0.1:1/"}, retry: {attempts: 2, backoff: 24h}, idempotent: true}
   card.look: {adapter: stub, config: {answers: look.jsonl}}
 caps:
   till: {type: any, params: {kinds: ["card.*"]}}

@@ -211,6 +211,7 @@ func referenceFaults() []fault {
 		{"no such event", `event: "ticket.*"`, `event: ` + mark + `"order.*"`},
 		{"no such source", "./code/agent.star", mark + "agent.star"},
 		{"source outside", "./code/agent.star", mark + "../agent.star"},
+		{"source of the world's own", "./code/agent.star", mark + "./.world/keyring"},
 		{"absolute source", "./code/agent.star", mark + "/etc/passwd"},
 		{"source is a directory", "./code/agent.star", mark + "code"},
 		{"empty path", "./code/agent.star", mark + "''"},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 
@@ -21,8 +22,8 @@ func (d *decoder) file(n *yaml.Node, maxBytes int64) (string, []byte) {
 		return "", nil
 	}
 	clean := path.Clean(name)
-	if name == "" || !fs.ValidPath(clean) {
-		d.refuse(n, "%q is not the path of a file in the directory of the world file", name)
+	if name == "" || !isSource(clean) {
+		d.refuse(n, "%s", notASource(name))
 		return "", nil
 	}
 	data, err := d.read(clean, maxBytes)
@@ -36,6 +37,17 @@ func (d *decoder) file(n *yaml.Node, maxBytes int64) (string, []byte) {
 		return "", nil
 	}
 	return clean, data
+}
+
+// isSource reports whether a clean path is one of a file in the directory of the world
+// file, and of none that the world keeps there for itself.
+func isSource(clean string) bool {
+	first, _, _ := strings.Cut(clean, "/")
+	return fs.ValidPath(clean) && clean != "." && !strings.HasPrefix(first, ".world")
+}
+
+func notASource(name string) error {
+	return fmt.Errorf("%q is not the path of a file in the directory of the world file, beside .world", name)
 }
 
 // read reads a file in the directory of the world file, as the function read does.

@@ -72,8 +72,8 @@ func (d *decoder) module(name string) ([]byte, error) {
 	if strings.HasPrefix(name, libraryPrefix) {
 		return libraryModule(name)
 	}
-	if path.Clean(name) != name || !fs.ValidPath(name) || name == "." {
-		return nil, fmt.Errorf("%q is not the path of a file in the directory of the world file", name)
+	if path.Clean(name) != name || !isSource(name) {
+		return nil, notASource(name)
 	}
 	data, err := d.read(name, MaxCodeBytes)
 	switch {

@@ -69,6 +69,7 @@ func TestFaultsOfModulesCarryTheirPlace(t *testing.T) {
 	}{
 		"missing":    {map[string]string{"lib/f.star": "\nload(\"lib/none.star\", \"f\")\n"}, `lib/f.star:2:6: there is no file "lib/none.star"`},
 		"outside":    {map[string]string{"lib/f.star": "load(\"../f.star\", \"f\")\n"}, `lib/f.star:1:6: "../f.star" is not the path of a file`},
+		"a secret":   {map[string]string{"lib/f.star": "load(\".world/secrets/KEY\", \"f\")\n", ".world/secrets/KEY": "f = 1\n"}, `lib/f.star:1:6: ".world/secrets/KEY" is not the path of a file`},
 		"unclean":    {map[string]string{"a.star": "load(\"./lib/f.star\", \"f\")\n"}, `a.star:1:6: "./lib/f.star" is not the path`},
 		"a circle":   {map[string]string{"lib/g.star": "load(\"lib/f.star\", \"f\")\n"}, `lib/g.star:1:6: "lib/f.star" is loaded in a circle: a.star loads lib/f.star loads lib/g.star loads lib/f.star`},
 		"no code":    {map[string]string{"lib/g.star": "g = \n"}, "lib/g.star:1:5: "},
