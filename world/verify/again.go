@@ -142,8 +142,28 @@ func (v *verifier) cancelledByCell(place string, b *journal.IntentCancelled) {
 		v.orphan(place, b.Key, x, "its cell cancelled it, and nobody had asked for it")
 	case !v.reached(x) && !x.hidden:
 		v.orphan(place, b.Key, x, "its cell cancelled it, and a rollback had left it behind")
+	case x.cell != "" && x.cell != b.Cell:
+		v.orphan(place, b.Key, x, "another cell than its own cancelled it")
+	case slices.ContainsFunc(x.cancelled, v.inThisWorld):
+		v.duplicate(place, b.Key, x, "its cell had cancelled it before")
+	}
+	if !x.hidden && !x.accepted && slices.Contains([]stage{parked, ready, resolved, asking}, x.stage) {
+		v.owed = &b.Key
 	}
 	x.cancelled = append(x.cancelled, v.now)
+}
+
+// lookAtOwed names the intent that the record before has cancelled, if it had to end with
+// this one. The body is nil where it is gone.
+func (v *verifier) lookAtOwed(place string, kind journal.Kind, body journal.Body) {
+	owed := v.owed
+	v.owed = nil
+	if owed == nil || kind == journal.KindEnded && body == nil {
+		return
+	}
+	if b, ended := body.(*journal.IntentEnded); !ended || b.Key != *owed {
+		v.orphan(place, *owed, v.invocation(*owed), "its cell cancelled it, and it did not end at once")
+	}
 }
 
 // inThisWorld reports whether a record is in the history that goes on, and no parent's.
@@ -152,22 +172,27 @@ func (v *verifier) inThisWorld(record journal.Seq) bool {
 }
 
 // endsCancelled reports whether a record is the end that follows where a cell has
-// cancelled an intent: at once, or when the attempt is given back.
+// cancelled an intent: at once, when the attempt is given back, or when a rollback leads
+// back to there.
 func (v *verifier) endsCancelled(x *invocation) bool {
 	last := len(x.cancelled) - 1
 	return v.cause != 0 && last >= 0 &&
-		(x.cancelled[last] == v.cause || x.by == v.cause && slices.ContainsFunc(x.cancelled, v.inHistory))
+		(x.cancelled[last] == v.cause || (x.by == v.cause || v.byRollback()) && slices.ContainsFunc(x.cancelled, v.inHistory))
+}
+
+// byRollback reports whether a record follows from the last rollback.
+func (v *verifier) byRollback() bool {
+	return len(v.turnings) > 0 && v.turnings[len(v.turnings)-1].record == v.cause
 }
 
 // cancelled takes that an intent ended of which nothing was attempted: by its cell, by a
 // rollback, or by the receipt that gave the attempt back after one.
 func (v *verifier) cancelled(place string, key receipt.Key, x *invocation) {
-	byRollback := len(v.turnings) > 0 && v.turnings[len(v.turnings)-1].record == v.cause
 	switch {
 	case !x.is(ready, parked) || x.last.attempt > x.returned && !x.hidden:
 		v.orphan(place, key, x, "it was cancelled, and it was attempted or had ended")
 	case v.endsCancelled(x):
-	case !byRollback && x.by != v.cause || v.reached(x):
+	case !v.byRollback() && x.by != v.cause || v.reached(x):
 		v.orphan(place, key, x, "it was cancelled, and no rollback left it behind")
 	}
 	x.move(cancelled)

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
@@ -43,6 +44,7 @@ type tried struct {
 // invocation is what the journal has said of one intent so far.
 type invocation struct {
 	stage     stage
+	cell      string        // that asked for it; "": nobody knows
 	last      tried         // the attempt that was started last
 	given     []tried       // given up without a receipt; one may still come
 	returned  uint64        // attempts that were given back: nothing was done
@@ -83,6 +85,12 @@ func (v *verifier) invocation(key receipt.Key) *invocation {
 	return x
 }
 
+// askedBy notes which cell asks for an intent.
+func (v *verifier) askedBy(key receipt.Key, cell string) {
+	x := v.invocation(key)
+	x.cell = cmp.Or(x.cell, cell)
+}
+
 // decidedOn returns what is known of an intent that must have been decided about.
 // The decision may be among those whose payloads are gone.
 func (v *verifier) decidedOn(key receipt.Key) *invocation {
@@ -112,10 +120,13 @@ func (v *verifier) ledger(place string, body journal.Body, r *receipt.Receipt) {
 	case *journal.RolledBack:
 		v.rolledBack(place, b)
 	case *journal.IntentEmitted:
+		v.askedBy(b.Key, b.Cell)
 		v.emitted(place, b)
 	case *journal.IntentParked:
+		v.askedBy(b.Key, b.Cell)
 		v.parked(place, b)
 	case *journal.IntentDenied:
+		v.askedBy(b.Key, b.Cell)
 		v.decided(place, b.Key, denied)
 	case *journal.Started:
 		v.started(place, b)

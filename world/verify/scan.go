@@ -96,7 +96,9 @@ func (v *verifier) record(place string, rec *journal.Record) {
 	if err := rec.Load(v.h); errors.Is(err, journal.ErrNotFound) {
 		v.miss(place, miss{blob: rec.Blob, payload: true}, err)
 		if !v.part() {
+			v.lookAtOwed(place, rec.Kind, nil)
 			v.gone(rec.Kind)
+			v.goneTime(rec.Kind)
 			v.goneChange(place, rec.Kind)
 		}
 		v.unwritten = v.unwritten || journal.Executes(rec.Kind)
@@ -121,7 +123,9 @@ func (v *verifier) record(place string, rec *journal.Record) {
 	if err := v.execution.Add(body); err != nil {
 		v.fault(place, "%v", err)
 	}
+	v.lookAtOwed(place, rec.Kind, body)
 	v.ledger(place, body, r)
+	v.time(place, body)
 }
 
 // body checks what a record says, but for what it says of an intent, and returns the

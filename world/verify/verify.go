@@ -1,8 +1,8 @@
 // Package verify proves a world from its stored bytes alone: it recomputes the
-// chain, the ledger, the receipts, the approvals, the signed checkpoints and the
-// replay, and reports the faults that it finds, 10,000 one by one. It writes nothing and asks nobody.
-// Its memory grows with live state, kept snapshots, rollbacks, intents and
-// proposals, not with the journal.
+// chain, the ledger, the timers, the receipts, the approvals, the signed checkpoints and
+// the replay, and reports the faults that it finds, 10,000 one by one. It writes nothing and asks nobody.
+// Its memory grows with live state, kept snapshots and the timers that they have seen,
+// rollbacks, intents and proposals, not with the journal.
 //
 // A Proof shows a third party one record, one cell or two heads of a world, and
 // CheckProof needs nothing else to believe it.
@@ -162,7 +162,7 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 	cfg.Damage, cfg.Records = until(ctx, cfg.Damage), until(ctx, cfg.Records)
 	v := &verifier{
 		ctx: ctx, h: timed{h, ctx}, cfg: cfg, execution: journal.NewExecution(),
-		intents: make(map[receipt.Key]*invocation),
+		intents: make(map[receipt.Key]*invocation), timers: newTimers(),
 		missing: make(map[journal.Hash]bool), withheld: make(map[journal.Hash]bool),
 		chain: canon.ResumeChain(cfg.Begin.Root), tree: new(checkpoint.Tree),
 		report: &Report{
@@ -235,6 +235,8 @@ type verifier struct {
 	cause     journal.Seq // of it
 	intents   map[receipt.Key]*invocation
 	order     []receipt.Key // of intents, as the journal first names them
+	owed      *receipt.Key  // an intent that the next record has to end
+	timers    timers
 	turnings  []turning
 	fork      journal.Seq // the last world.forked; 0: none
 	unnamed   uint64      // decisions whose payloads are gone, about nobody knows which intents
