@@ -85,6 +85,9 @@ func (o *Outside) Start(tasks []receipt.Task) {
 				o.Reply(t, GivenBack())
 			}
 			continue
+		case receipt.Hasten:
+			o.Due(o.retry(t))
+			continue
 		case receipt.Perform:
 			o.Performed = append(o.Performed, t.Permit)
 		case receipt.Retry, receipt.Verify, receipt.Confirm:
@@ -94,6 +97,14 @@ func (o *Outside) Start(tasks []receipt.Task) {
 			o.Play(t)
 		}
 	}
+}
+
+// retry returns the task that began the wait which another one ends.
+func (o *Outside) retry(hasten receipt.Task) receipt.Task {
+	at := slices.IndexFunc(o.tasks, func(t receipt.Task) bool {
+		return t.Work == receipt.Retry && t.Key == hasten.Key && t.Attempt == hasten.Attempt
+	})
+	return o.tasks[at]
 }
 
 // GivenBack is the reply of a host that has not begun an attempt and never will.

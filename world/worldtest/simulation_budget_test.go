@@ -1,6 +1,7 @@
 package worldtest
 
 import (
+	"iter"
 	"maps"
 	"math/rand/v2"
 
@@ -71,6 +72,21 @@ func (s *liveSimulation) conserved() {
 	}
 }
 
+// bodies yields the records of the journal with what they say.
+func (s *liveSimulation) bodies() iter.Seq2[*journal.Record, journal.Body] {
+	return func(yield func(*journal.Record, journal.Body) bool) {
+		for _, stored := range s.w.Journal.Records() {
+			rec, err := journal.DecodeRecord(stored.Bytes)
+			require.NoError(s.t, err)
+			body, err := rec.LoadBody(s.w.Journal)
+			require.NoError(s.t, err)
+			if !yield(&rec, body) {
+				return
+			}
+		}
+	}
+}
+
 // drawn holds what budgets say at the end to what the journal says of attempts, under
 // version 2: each has its call, unless it gave it back, and then once; and each has the
 // tokens that its receipt names. Version 1 counts no attempt that follows one which was
@@ -80,11 +96,7 @@ func (s *liveSimulation) drawn() {
 		return
 	}
 	var calls, tokens uint64
-	for _, stored := range s.w.Journal.Records() {
-		rec, err := journal.DecodeRecord(stored.Bytes)
-		require.NoError(s.t, err)
-		body, err := rec.LoadBody(s.w.Journal)
-		require.NoError(s.t, err)
+	for _, body := range s.bodies() {
 		switch b := body.(type) {
 		case *journal.Started:
 			calls++
@@ -125,11 +137,7 @@ func (s *liveSimulation) rated() {
 	}
 	ofB := make(map[receipt.Key]bool)
 	var starts []manifest.Tick
-	for _, stored := range s.w.Journal.Records() {
-		rec, err := journal.DecodeRecord(stored.Bytes)
-		require.NoError(s.t, err)
-		body, err := rec.LoadBody(s.w.Journal)
-		require.NoError(s.t, err)
+	for rec, body := range s.bodies() {
 		switch b := body.(type) {
 		case *journal.IntentEmitted:
 			ofB[b.Key] = ofB[b.Key] || b.Kind == "tool.b"

@@ -12,19 +12,15 @@ import (
 // cancelled holds the journal to what cancelling promises: of a cell's timers no two
 // have a tag at a time; one that was cancelled or has fired does not fire; no attempt of
 // an intent begins after its cell has cancelled it; and each receipt of what was
-// cancelled is told apart, and no other. A rollback brings back what was before.
+// cancelled, or asked for in its place, is told apart, and no other. A rollback brings back what was before.
 func (s *liveSimulation) cancelled() {
 	type timer struct{ cell, tag string }
 	waits := make(map[journal.Seq]timer)
 	gone := make(map[journal.Seq]bool)
 	cancelled := make(map[receipt.Key]bool)
-	apart := make(map[string]int) // receipts that are told apart, by cell
+	apart := toldApart{cells: make(map[string]int), keys: make(map[receipt.Key]bool), decided: make(map[journal.Seq]receipt.Key)}
 	turned := false
-	for _, stored := range s.w.Journal.Records() {
-		rec, err := journal.DecodeRecord(stored.Bytes)
-		require.NoError(s.t, err)
-		body, err := rec.LoadBody(s.w.Journal)
-		require.NoError(s.t, err)
+	for rec, body := range s.bodies() {
 		switch b := body.(type) {
 		case *journal.TimerSet:
 			is := timer{b.Cell, b.Tag}
@@ -44,12 +40,22 @@ func (s *liveSimulation) cancelled() {
 				delete(waits, b.Timer)
 				s.total["timers cancelled"]++
 			}
-			apart[b.Cell] += len(b.Receipts)
+			apart.cells[b.Cell] += len(b.Receipts)
 		case *journal.IntentCancelled:
 			require.False(s.t, cancelled[b.Key], "#%d: it was cancelled before", rec.ID)
 			cancelled[b.Key] = true
-			apart[b.Cell]++
+			apart.tell(b.Key, b.Cell)
 			s.total["cancelled"]++
+		case *journal.Resolved:
+			apart.decided[rec.ID] = b.Key
+		case *journal.IntentEmitted:
+			apart.ask(b.Key, b.Cell, rec.CausedBy)
+		case *journal.IntentParked:
+			apart.ask(b.Key, b.Cell, rec.CausedBy)
+		case *journal.IntentEnded:
+			if apart.keys[apart.decided[rec.CausedBy]] && b.Status == receipt.StatusCancelled {
+				apart.cells[b.Cell]-- // it was edited, and its cell hears of what takes its place
+			}
 		case *journal.Started:
 			require.False(s.t, cancelled[b.Key], "#%d: an attempt after its cell has cancelled it", rec.ID)
 		case *journal.RolledBack:
@@ -60,7 +66,29 @@ func (s *liveSimulation) cancelled() {
 		}
 	}
 	if !turned {
-		s.toldApart(apart)
+		s.toldApart(apart.cells)
+	}
+}
+
+// toldApart are the intents whose ends are told apart, and how many each cell is told.
+type toldApart struct {
+	cells   map[string]int
+	keys    map[receipt.Key]bool
+	decided map[journal.Seq]receipt.Key // what a person has decided about
+}
+
+func (x *toldApart) tell(key receipt.Key, cell string) {
+	if !x.keys[key] {
+		x.keys[key] = true
+		x.cells[cell]++
+	}
+}
+
+// ask takes that an intent is asked for, by a decision about another one where that is its
+// cause.
+func (x *toldApart) ask(key receipt.Key, cell string, cause journal.Seq) {
+	if of, ok := x.decided[cause]; ok && of != key && x.keys[of] {
+		x.tell(key, cell)
 	}
 }
 

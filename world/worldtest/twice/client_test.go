@@ -24,16 +24,38 @@ type order struct {
 	To   string `cbor:"to"`
 	Kind string `cbor:"kind"`
 	What string `cbor:"what"`
+
+	Within manifest.Tick `cbor:"within,omitempty"` // that it is wanted; 0: whenever it comes
 }
 
 // account is the state of a client: of each payment that it asked for, how it
-// ended, or that it has not; and how many remarks it was told.
+// ended, or that it has not; which it does not want any more; and how many remarks it was
+// told.
 type account struct {
-	Paid    map[string]string `cbor:"paid"`
-	Remarks uint64            `cbor:"remarks"`
+	Paid      map[string]string `cbor:"paid"`
+	Withdrawn map[string]bool   `cbor:"withdrawn,omitempty"`
+	Remarks   uint64            `cbor:"remarks"`
 }
 
-const asked = "asked"
+// What is told of a payment besides the status of its receipt.
+const (
+	asked   = "asked"
+	untold  = "it was withdrawn, and its end came like any other"
+	mistold = "it was not withdrawn, and its end was told apart"
+)
+
+// withdraw cancels a payment that has not ended.
+func (s *account) withdraw(ctx *reducer.Context, o order) {
+	if tag := o.tag(); s.Paid[tag] == asked && !s.Withdrawn[tag] {
+		ctx.Cancel(tag)
+		if s.Withdrawn == nil {
+			s.Withdrawn = make(map[string]bool)
+		}
+		s.Withdrawn[tag] = true
+	}
+}
+
+func (o *order) tag() string { return o.Kind + " " + o.What }
 
 // client asks for a payment that it has not asked for yet: in one history no deal
 // is made twice, whatever becomes of it.
@@ -47,18 +69,34 @@ func client(ctx *reducer.Context, s account, event reducer.Event) (account, erro
 		if err != nil {
 			return s, err
 		}
-		tag := o.Kind + " " + o.What
+		tag := o.tag()
+		if o.Within > 0 && (s.Paid[tag] == "" || s.Paid[tag] == asked && !s.Withdrawn[tag]) { // it is asked for, or has more time
+			ctx.TimerTagged(o.Within, "overdue", o, tag)
+		}
 		if s.Paid[tag] != "" {
 			return s, nil
 		}
 		s.Paid[tag] = asked
 		ctx.Effect(o.Kind, map[string]any{"what": o.What}, tag)
+	case "overdue", "withdraw":
+		o, err := reducer.Decode[order](event.Data)
+		if err != nil {
+			return s, err
+		}
+		s.withdraw(ctx, o)
 	case reducer.ReceiptEvent:
 		r, err := reducer.Decode[reducer.Receipt](event.Data)
 		if err != nil {
 			return s, err
 		}
 		s.Paid[r.Tag] = r.Status
+		switch {
+		case s.Withdrawn[r.Tag] && !r.Cancelled:
+			s.Paid[r.Tag] = untold
+		case r.Cancelled && !s.Withdrawn[r.Tag]:
+			s.Paid[r.Tag] = mistold
+		}
+		ctx.Cancel(r.Tag) // its deadline
 	default: // a remark: what follows has another history
 		s.Remarks++
 	}
@@ -79,7 +117,7 @@ func rules(rng *rand.Rand) manifest.Manifest {
 		Reducers: map[string]manifest.Reducer{"client": {
 			Engine: manifest.EngineGo, Name: "client", Version: "1", Grants: []string{"bank"}, OnError: manifest.OnErrorPark,
 		}},
-		Events: map[string]manifest.Event{"pay": {}, "remark": {}},
+		Events: map[string]manifest.Event{"pay": {}, "remark": {}, "withdraw": {}},
 		Effects: map[string]manifest.Effect{refundKind: {
 			Adapter: "bank", Timeout: int64(timeout),
 		}},
@@ -90,6 +128,7 @@ func rules(rng *rand.Rand) manifest.Manifest {
 		Routing: []manifest.Route{
 			{Event: "pay", Reducer: "client", Key: "event.data.to"},
 			{Event: "remark", Reducer: "client", Key: "event.data.to"},
+			{Event: "withdraw", Reducer: "client", Key: "event.data.to"},
 		},
 		Limits: manifest.Limits{InFlight: uint64(pick(rng, 2, 1024, 1024))},
 	}

@@ -56,6 +56,7 @@ func (l *life) fork(context.Context) error {
 	}
 	l.said.disown(l.bank, l.history, before, effects)
 	l.sound.forbidden = make(map[receipt.Key]bool) // what the parent left is the parent's
+	l.sound.cancelled = make(map[receipt.Key]bool)
 	return l.open()
 }
 

@@ -71,6 +71,10 @@ func (h *history) take(body journal.Body) {
 		if b.How == journal.Disapprove {
 			h.deny(b.Key)
 		}
+	case *journal.IntentEnded:
+		if b.Status == receipt.StatusCancelled {
+			delete(h.now, b.Key) // likewise
+		}
 	case *journal.SnapshotCreated:
 		h.snapshots[b.Name] = maps.Clone(h.now)
 		h.path = append(slices.Clip(h.path), b.Name)

@@ -22,6 +22,7 @@ type judge struct {
 	deals     map[deal]int         // likewise
 	begun     map[receipt.Key]bool // of which an attempt has ever begun
 	forbidden map[receipt.Key]bool // left by a rollback before anything was begun
+	cancelled map[receipt.Key]bool // before anything was done
 
 	before map[string]map[receipt.Key]int // executions before each snapshot, those on their way included
 }
@@ -29,7 +30,7 @@ type judge struct {
 func newJudge() judge {
 	return judge{
 		keys: make(map[string]int), deals: make(map[deal]int),
-		begun: make(map[receipt.Key]bool), forbidden: make(map[receipt.Key]bool),
+		begun: make(map[receipt.Key]bool), forbidden: make(map[receipt.Key]bool), cancelled: make(map[receipt.Key]bool),
 		before: make(map[string]map[receipt.Key]int),
 	}
 }
@@ -45,6 +46,7 @@ func (j *judge) look(l *life) error {
 			break
 		}
 		l.said.hear(body, l.history, l.Manifest(), l.home.id)
+		j.cancel(l, body)
 		if b, ok := body.(*journal.SnapshotCreated); ok {
 			j.before[b.Name] = l.said.executions(l.bank)
 		}
@@ -54,6 +56,9 @@ func (j *judge) look(l *life) error {
 			}
 		}
 	}
+	if err := j.undone(l); err != nil {
+		return err
+	}
 	for _, e := range l.bank.since(j.read) {
 		j.read++
 		if err := j.enter(l, e); err != nil {
@@ -61,6 +66,38 @@ func (j *judge) look(l *life) error {
 		}
 	}
 	return j.late(l)
+}
+
+// cancel notes what a cell, or a rollback, has cancelled before anything was done.
+func (j *judge) cancel(l *life, body journal.Body) {
+	switch b := body.(type) {
+	case *journal.IntentEmitted:
+		delete(j.cancelled, b.Key)
+	case *journal.IntentParked:
+		delete(j.cancelled, b.Key)
+	case *journal.IntentCancelled:
+		l.count("withdrawn")
+		l.tell("    withdrawn: %s, key %s, attempt %d", l.history.deals[b.Key], brief(b.Key), b.Attempt)
+	case *journal.IntentEnded:
+		if b.Status == receipt.StatusCancelled && !l.said.elsewhere[b.Key] {
+			l.count("cancelled unbegun")
+			j.cancelled[b.Key] = true
+		}
+	case *journal.TagCancelled:
+		l.count("timer cancelled")
+	case *journal.TimerFired:
+		l.count("timer fired")
+	}
+}
+
+// undone requires that what was cancelled as never attempted was not, and will not be.
+func (j *judge) undone(l *life) error {
+	for _, key := range sorted(j.cancelled) {
+		if times, coming := l.bank.happened(key); times > 0 || coming {
+			return fmt.Errorf("%s, key %s: it was cancelled as never attempted, and the bank has it", l.history.deals[key], brief(key))
+		}
+	}
+	return nil
 }
 
 // enter takes an entry of the bank's book.
@@ -248,6 +285,12 @@ func (l *life) judge() error {
 			kind, what := tag[:len(kinds[0])], tag[len(kinds[0])+1:]
 			d := deal{c.Cell.String(), kind, paramsOf(what)}
 			l.count("told " + status)
+			if s.Withdrawn[tag] {
+				l.count("told apart")
+			}
+			if status == untold || status == mistold {
+				return fmt.Errorf("%s of %s: %s", tag, c.Cell, status)
+			}
 			if status == string(receipt.StatusOK) && !l.paid(d) {
 				return fmt.Errorf("%s was told that %s is paid, and it is not", c.Cell, d)
 			}

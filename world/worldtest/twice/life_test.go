@@ -35,6 +35,7 @@ type life struct {
 	orders   []order // that were sent, oldest first
 	forks    int
 	returned bool // to a part that a rollback had left
+	cancels  bool // its cells cancel: what they have to tell apart is up to the machine
 }
 
 // live lives the life of a seed, in a synctest bubble. The error says what was
@@ -43,7 +44,7 @@ func live(seed uint64, dir string, total map[string]int, struck *fault.Struck) (
 	l := &life{
 		rng: rand.New(rand.NewPCG(seed, 12)), rare: rand.New(rand.NewPCG(seed, 13)), total: total, struck: struck, began: time.Now(),
 		bank: newBank(seed, struck), said: newSaid(), history: newHistory(), sound: newJudge(),
-		home: newHome("world", dir, new(worldtest.Journal)),
+		home: newHome("world", dir, new(worldtest.Journal)), cancels: seed%4 == 3,
 	}
 	m := rules(l.rng)
 	l.declared(&m)
@@ -124,6 +125,9 @@ func (l *life) action() action {
 	if l.rare.IntN(120) == 0 {
 		return l.sleep
 	}
+	if l.cancels && l.rare.IntN(8) == 0 && len(l.orders) > 0 {
+		return l.withdraw
+	}
 	n := l.rng.IntN(40)
 	for _, chance := range []struct {
 		below int
@@ -172,11 +176,22 @@ func (l *life) attempt(do action) error {
 
 func (l *life) pay(ctx context.Context) error {
 	o := order{To: pick(l.rng, clients...), Kind: pick(l.rng, kinds...), What: pick(l.rng, wares...)}
+	if l.cancels && l.rare.IntN(4) == 0 {
+		o.Within = 1 + manifest.Tick(l.rare.IntN(8))
+	}
 	return l.send(ctx, o)
 }
 
+// withdraw takes back one of the last orders, whatever became of it.
+func (l *life) withdraw(ctx context.Context) error {
+	o := l.orders[max(0, len(l.orders)-1-l.rare.IntN(3))]
+	l.tell("withdraw %s of %s", o.tag(), o.To)
+	_, err := l.Submit(ctx, world.Submission{Name: "withdraw", Data: encoded(o)})
+	return err
+}
+
 func (l *life) send(ctx context.Context, o order) error {
-	l.tell("pay %s %s for %s", o.Kind, o.What, o.To)
+	l.tell("pay %s for %s, within %d", o.tag(), o.To, o.Within)
 	l.orders = append(l.orders, o)
 	_, err := l.Submit(ctx, world.Submission{Name: "pay", Data: encoded(o)})
 	return err
