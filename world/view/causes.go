@@ -1,11 +1,13 @@
 package view
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/columns"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
@@ -34,52 +36,61 @@ func (j Journal) Causes(e *Entry) iter.Seq2[*Entry, error] {
 // CauseOf returns the record that caused e, 0 for none. An answer is an input,
 // but someone asked: its cause is the permit. A decision was asked for as well.
 func (j Journal) CauseOf(e *Entry) (journal.Seq, error) {
-	m := mentionIn(e)
-	if len(m.kind.Answers()) == 0 {
+	m := journal.MentionIn(&e.Record)
+	switch {
+	case len(m.Kind.Answers()) == 0:
 		return e.CausedBy, nil
+	case m.Key.IsZero():
+		return 0, nil // it was redacted
 	}
+	if id, known := j.indexed(m); known {
+		return id, nil
+	}
+	of, _ := j.LedgerEntry(receipt.Key{Hash: m.Key})
+	if id := journal.Seq(of.Started); 0 < id && id < e.ID { // the last permit: most answers are to one
+		if asked, err := j.asked(id, m); asked || err != nil {
+			return id, err
+		}
+	}
+	return j.searched(m, of.Intent.Cell)
+}
+
+// indexed returns what the index says asked for an answer. It is read on for that unless it
+// is far behind: then it is being made.
+func (j Journal) indexed(answer journal.Mention) (asked journal.Seq, known bool) {
+	if j.Index == nil || answer.Record > j.Index.End()+columns.MaxRecords {
+		return 0, false
+	}
+	if err := j.Index.Extend(context.Background(), answer.Record); err != nil {
+		return 0, false // who searches finds out what is wrong
+	}
+	return j.Index.AskedFor(answer)
+}
+
+// searched returns the last record of a cell that asked for an answer.
+func (j Journal) searched(answer journal.Mention, cell string) (journal.Seq, error) {
 	var before []journal.Seq
-	of, _ := j.LedgerEntry(m.key)
-	for id, err := range j.Local.CellRecords(of.Intent.Cell, 0) {
+	for id, err := range j.Local.CellRecords(cell, 0) {
 		if err != nil {
 			return 0, err
 		}
-		if id >= e.ID {
+		if id >= answer.Record {
 			break
 		}
 		before = append(before, id)
 	}
 	for _, id := range slices.Backward(before) { // what was asked for is seldom far
-		e, err := j.Entry(id)
-		if err != nil {
-			return 0, err
-		}
-		if m.answersTo(mentionIn(e)) {
-			return id, nil
+		if asked, err := j.asked(id, answer); asked || err != nil {
+			return id, err
 		}
 	}
 	return 0, nil
 }
 
-// mention is what a record about an intent is about.
-type mention struct {
-	record  journal.Seq
-	kind    journal.Kind
-	key     receipt.Key // zero: it is about no intent
-	attempt uint64      // 0: it is about no attempt
-}
-
-func mentionIn(e *Entry) mention {
-	key, attempt := e.Intent()
-	return mention{e.ID, e.Kind, key, attempt}
-}
-
-// answersTo reports whether an earlier record may have asked for this one: it is
-// about the same attempt, or about the same intent where one of them is about no
-// attempt. The last such record did.
-func (m mention) answersTo(asked mention) bool {
-	return slices.Contains(m.kind.Answers(), asked.kind) && m.key == asked.key &&
-		(m.attempt == asked.attempt || m.attempt == 0 || asked.attempt == 0)
+// asked reports whether a record asked for an answer.
+func (j Journal) asked(id journal.Seq, answer journal.Mention) (bool, error) {
+	e, err := j.Entry(id)
+	return err == nil && answer.AnswersTo(journal.MentionIn(&e.Record)), err
 }
 
 // Consequence is a record that another one brought about.
@@ -91,17 +102,20 @@ type Consequence struct {
 // Consequences yields, in order, what a record brought about, up to so many
 // links away; 0 is no bound. Such records stand right behind their causes, or
 // concern a cell that those concern: so the indexes of these cells are read, each
-// once, from the cause on.
-func (j Journal) Consequences(of *Entry, links uint64) iter.Seq2[Consequence, error] {
+// once, from the cause on. The error is that of ctx, too.
+func (j Journal) Consequences(ctx context.Context, of *Entry, links uint64) iter.Seq2[Consequence, error] {
 	return func(yield func(Consequence, error) bool) {
 		s := spread{
 			Journal: j, most: links,
-			found: make(map[journal.Seq]uint64), mentions: make(map[receipt.Key][]mention), reads: make(map[string]bool),
+			found: make(map[journal.Seq]uint64), mentions: make(map[journal.Hash][]journal.Mention), reads: make(map[string]bool),
 		}
 		defer s.stop()
 		s.mention(of)
 		err := s.add(of, 0)
 		for err == nil && len(s.cursors) > 0 {
+			if err = ctx.Err(); err != nil {
+				break
+			}
 			var e *Entry
 			if e, err = s.next(); err != nil {
 				break
@@ -129,7 +143,7 @@ type spread struct {
 	Journal
 	most     uint64
 	found    map[journal.Seq]uint64 // whose consequences are wanted: links to the first record
-	mentions map[receipt.Key][]mention
+	mentions map[journal.Hash][]journal.Mention
 	reads    map[string]bool // cells
 	cursors  []cursor
 }
@@ -202,21 +216,21 @@ func (s *spread) stop() {
 }
 
 func (s *spread) mention(e *Entry) {
-	if m := mentionIn(e); m.key != (receipt.Key{}) {
-		s.mentions[m.key] = append(s.mentions[m.key], m)
+	if m := journal.MentionIn(&e.Record); m.Key != (journal.Hash{}) {
+		s.mentions[m.Key] = append(s.mentions[m.Key], m)
 	}
 }
 
 // causeOf is Journal.CauseOf without a search; 0 also where the cause is none of
 // what it came by, and so does not follow from the first.
 func (s *spread) causeOf(e *Entry) journal.Seq {
-	m := mentionIn(e)
-	if len(m.kind.Answers()) == 0 {
+	m := journal.MentionIn(&e.Record)
+	if len(m.Kind.Answers()) == 0 {
 		return e.CausedBy
 	}
-	for _, asked := range slices.Backward(s.mentions[m.key]) {
-		if m.answersTo(asked) {
-			return asked.record
+	for _, asked := range slices.Backward(s.mentions[m.Key]) {
+		if m.AnswersTo(asked) {
+			return asked.Record
 		}
 	}
 	return 0

@@ -26,7 +26,24 @@ type Cell struct {
 	Mailbox []world.MailView `json:"mailbox"`
 	Parked  bool             `json:"parked"`
 	Failure *CellFailure     `json:"failure"` // why it is parked; null where it is not, or nobody can tell
-	At      journal.Seq      `json:"at"`      // the record of the moment
+
+	// What falls due for it later, in that order.
+	Scheduled []world.AlarmView `json:"scheduled"` // events
+	Timers    []world.AlarmView `json:"timers"`
+
+	// How many there are: of a list there may be only the first.
+	MailboxLen   int `json:"mailbox_len"`
+	ScheduledLen int `json:"scheduled_len"`
+	TimersLen    int `json:"timers_len"`
+
+	At journal.Seq `json:"at"` // the record of the moment
+}
+
+// Shorten leaves of the mailbox the first so many, and of what falls due.
+func (c *Cell) Shorten(mailbox, due int) {
+	c.Mailbox = c.Mailbox[:min(mailbox, len(c.Mailbox))]
+	c.Scheduled = c.Scheduled[:min(due, len(c.Scheduled))]
+	c.Timers = c.Timers[:min(due, len(c.Timers))]
 }
 
 // CellFailure is the failed step that parked a cell, which waits there for a person.
@@ -48,8 +65,8 @@ type Resumed struct {
 // many.
 func (j Journal) ParkedCells(most int) (names []string) {
 	j.Local.View(func(w *world.Moment) {
-		for _, v := range w.Cells() {
-			if v.Parked && len(names) < most {
+		for _, v := range w.ParkedCells() {
+			if len(names) < most {
 				names = append(names, v.Cell.String())
 			}
 		}
@@ -69,11 +86,12 @@ func LineOfCell(v world.CellView) CellLine {
 
 // CellAt returns a cell as it is shown, at the record of a moment.
 func CellAt(v world.CellView, at journal.Seq) Cell {
-	c := Cell{Cell: v.Cell.String(), N: v.N, State: v.State, Mailbox: v.Mail, Parked: v.Parked, At: at}
-	if c.Mailbox == nil {
-		c.Mailbox = []world.MailView{}
+	return Cell{
+		Cell: v.Cell.String(), N: v.N, State: v.State, Parked: v.Parked, At: at,
+		Mailbox: append([]world.MailView{}, v.Mail...), MailboxLen: len(v.Mail),
+		Scheduled: append([]world.AlarmView{}, v.Scheduled...), ScheduledLen: len(v.Scheduled),
+		Timers: append([]world.AlarmView{}, v.Timers...), TimersLen: len(v.Timers),
 	}
-	return c
 }
 
 // Cell returns a cell as it is or, where a person named a moment, as it was then. The

@@ -1,6 +1,9 @@
 package view
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -8,6 +11,7 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // Decision is what the gate decided about an intent. One that a person approved is
@@ -140,8 +144,45 @@ type Decided struct {
 	Instead    *Instead           `json:"instead"` // what is asked for in its place; null: nothing is
 }
 
-// Decided returns what a decision has come to.
-func (j Journal) Decided(b *journal.Resolved) (*Decided, error) {
+// Decide has the world take a person's decision about an intent as it was seen, and returns
+// what it has come to. Where somebody else has decided, the error says who, and how.
+func (j Journal) Decide(ctx context.Context, b *journal.Resolved, seen *receipt.Entry) (*Decided, error) {
+	if err := j.Local.Decide(ctx, b, seen); err != nil {
+		return nil, j.withLastDecision(b.Key, err)
+	}
+	return j.decided(b)
+}
+
+// withLastDecision adds to the refusal of a decision what was decided about the intent last.
+func (j Journal) withLastDecision(key receipt.Key, err error) error {
+	var refused *world.InputError
+	if !errors.Is(err, world.ErrNotWaiting) || !errors.As(err, &refused) {
+		return err
+	}
+	e, _ := j.LedgerEntry(key)
+	var last *Entry
+	for rec, err := range j.Concerning(e.Intent.Cell, journal.Seq(e.Asked[0])-1) {
+		if err != nil {
+			return err
+		}
+		if of, _ := rec.Intent(); of == key && (rec.Kind == journal.KindResolved || rec.Kind == journal.KindConfirmed) {
+			last = rec
+		}
+	}
+	if last == nil {
+		return err
+	}
+	words, failed := Describer{Journal: j}.Describe(last)
+	if failed != nil {
+		return failed
+	}
+	more := *refused
+	more.Rule += fmt.Sprintf("; #%d: %s", last.ID, words)
+	return &more
+}
+
+// decided returns what a decision has come to.
+func (j Journal) decided(b *journal.Resolved) (*Decided, error) {
 	e, _ := j.LedgerEntry(b.Key)
 	line, err := j.IntentLine(&e)
 	if err != nil {

@@ -257,6 +257,58 @@ func comparedIntents(d *world.Difference, a, b *Side) (Differing[IntentDifferenc
 	return out, nil
 }
 
+// CellStep says what the last step that a cell had taken by a moment changed in its state.
+// Where a rollback or other rules have changed that since, it says what they did. The error
+// is that of Cell.
+func (j Journal) CellStep(cell reducer.Cell, moment string) (*CellComparison, error) {
+	is, err := j.Cell(cell, moment)
+	if err != nil {
+		return nil, err
+	}
+	step, err := j.lastStep(is.Cell, is.At)
+	if err != nil {
+		return nil, err
+	}
+	at := func(id journal.Seq) string { return fmt.Sprintf("#%d", id) }
+	if step == 0 {
+		return j.CompareCell(cell, at(is.At), at(is.At))
+	}
+	since, err := j.CompareCell(cell, at(step), at(is.At))
+	if err != nil || !since.Same {
+		return since, err
+	}
+	return j.CompareCell(cell, at(step-1), at(step))
+}
+
+// lastStep returns the last cell.stepped of a cell up to a record; 0: there is none.
+func (j Journal) lastStep(cell string, at journal.Seq) (journal.Seq, error) {
+	for back := journal.Seq(1 << 10); ; back <<= 4 {
+		after := at - min(at, back)
+		var ids []journal.Seq
+		for id, err := range j.Local.CellRecords(cell, after) {
+			if err != nil {
+				return 0, err
+			}
+			if id > at {
+				break
+			}
+			ids = append(ids, id)
+		}
+		for _, id := range slices.Backward(ids) {
+			raw, err := j.Stored(id)
+			if err != nil {
+				return 0, err
+			}
+			if rec, err := journal.DecodeRecord(raw); err != nil || rec.Kind == journal.KindStepped {
+				return id, err
+			}
+		}
+		if after == 0 {
+			return 0, nil
+		}
+	}
+}
+
 // CompareCell compares the state of a cell at two moments that a person named. The
 // error is that of Cell, world.ErrNoCell only where it was there at neither.
 func (j Journal) CompareCell(cell reducer.Cell, a, b string) (*CellComparison, error) {

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 type Graph struct {
 	Nodes []GraphNode `json:"nodes"`
 	Edges []GraphEdge `json:"edges"`
+	Whole bool        `json:"whole"` // false: there are more records than were asked for
 }
 
 // GraphNode is a record of a graph.
@@ -29,21 +31,20 @@ type GraphEdge struct {
 }
 
 // Graph returns what a record followed from, and what follows from it, up to so
-// many links away and so many records; 0 is no bound. whole is false where there
-// are more records.
-func (j Journal) Graph(of *Entry, links, most uint64) (g *Graph, whole bool, err error) {
-	g = &Graph{Nodes: []GraphNode{}, Edges: []GraphEdge{}}
+// many links away and so many records; 0 is no bound.
+func (j Journal) Graph(ctx context.Context, of *Entry, links, most uint64) (*Graph, error) {
+	g := &Graph{Nodes: []GraphNode{}, Edges: []GraphEdge{}}
 	full := func() bool { return most != 0 && uint64(len(g.Nodes)) == most }
 	var effect journal.Seq
 	for e, err := range j.Causes(of) {
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if links != 0 && uint64(len(g.Nodes)) > links {
 			break // the record itself is the first
 		}
 		if full() {
-			return g.inOrder(), false, nil
+			return g.inOrder(), nil
 		}
 		if g.add(j, e); effect != 0 {
 			g.Edges = append(g.Edges, GraphEdge{e.ID, effect})
@@ -51,17 +52,18 @@ func (j Journal) Graph(of *Entry, links, most uint64) (g *Graph, whole bool, err
 		effect = e.ID
 	}
 	g.inOrder()
-	for x, err := range j.Consequences(of, links) {
+	for x, err := range j.Consequences(ctx, of, links) {
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		if full() {
-			return g, false, nil
+			return g, nil
 		}
 		g.add(j, x.Entry)
 		g.Edges = append(g.Edges, GraphEdge{x.Cause, x.ID})
 	}
-	return g, true, nil
+	g.Whole = true
+	return g, nil
 }
 
 func (g *Graph) add(j Journal, e *Entry) {

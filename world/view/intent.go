@@ -50,7 +50,8 @@ type Intent struct {
 	Started    journal.Seq     `json:"started"`  // 0: not yet
 	Finished   journal.Seq     `json:"finished"` // 0: not yet
 	Attempts   []Attempt       `json:"attempts"`
-	Asks       []Asked         `json:"asks"` // of a person, in the order of the attempts that did
+	Asks       []Asked         `json:"asks"`     // of a person, in the order of the attempts that did
+	Accepted   *Accepted       `json:"accepted"` // by the outside, the last; null: nothing ever
 }
 
 // Attempt is one attempt of an intent.
@@ -105,7 +106,6 @@ func (j Journal) Selected(f IntentFilter) ([]receipt.Entry, error) {
 			return nil, err
 		}
 	}
-	fits := func(pattern, name string) bool { return pattern == "" || manifest.Match(pattern, name) }
 	return slices.DeleteFunc(j.Ledger(), func(e receipt.Entry) bool {
 		return f.State != "" && e.State != f.State || journal.Seq(e.Emitted) < since ||
 			!fits(f.Cell, e.Intent.Cell) || !fits(f.Kind, e.Intent.Kind)
@@ -160,7 +160,7 @@ func (j Journal) Intent(e *receipt.Entry) (*Intent, error) {
 	if a.Asks, err = asksOf(e); err != nil {
 		return nil, err
 	}
-	a.Attempts, err = j.attempts(e)
+	a.Attempts, a.Accepted, err = j.attempts(e)
 	for _, x := range a.Attempts {
 		a.Cost.Tokens += x.Cost.Tokens
 		a.Cost.Bytes += x.Cost.Bytes
@@ -181,48 +181,55 @@ func (j Journal) OfIntent(of *receipt.Entry) iter.Seq2[*Entry, error] {
 	})
 }
 
-// attempts returns every attempt of an intent.
-func (j Journal) attempts(e *receipt.Entry) ([]Attempt, error) {
-	out := []Attempt{}
+// attempts returns every attempt of an intent, and what the outside has accepted.
+func (j Journal) attempts(e *receipt.Entry) (out []Attempt, accepted *Accepted, err error) {
+	out = []Attempt{}
 	if e.Started == 0 {
-		return out, nil
+		return out, nil, nil
 	}
 	for rec, err := range j.OfIntent(e) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		_, n := rec.Intent()
 		if rec.Kind == journal.KindStarted {
 			out = append(out, Attempt{Attempt: n, Started: rec.ID})
 			continue
 		}
+		if rec.Kind == journal.KindCancelled && accepted != nil {
+			accepted.Wanted = false
+		}
 		if n == 0 || n > uint64(len(out)) {
 			continue // it tells of no attempt
 		}
-		if err := out[n-1].add(rec); err != nil {
-			return nil, err
+		r, err := out[n-1].add(rec)
+		if err != nil {
+			return nil, nil, err
+		}
+		if r != nil {
+			accepted = accepted.accepts(rec.ID, r)
 		}
 	}
-	return out, nil
+	return out, accepted, nil
 }
 
-// add takes what a record says of an attempt.
-func (x *Attempt) add(rec *Entry) error {
+// add takes what a record says of an attempt, and returns its receipt if it has one.
+func (x *Attempt) add(rec *Entry) (*receipt.Receipt, error) {
 	a := Answer{Late: rec.Kind == journal.KindLate}
 	var err error
 	switch b := rec.Body.(type) {
 	case *journal.Expired:
 		x.Expired, x.Reason = rec.ID, b.Reason
-		return nil
+		return nil, nil
 	case *journal.Finished:
 		err = a.read(b.Receipt)
 	case *journal.Late:
 		err = a.read(b.Receipt)
 	default:
-		return nil
+		return nil, nil
 	}
 	x.Receipt, x.Late, x.Status, x.Outcome, x.Cost, x.Unsent = rec.ID, a.Late, a.Status, a.Ended, a.Cost, a.Unsent
-	return err
+	return &a.Receipt, err
 }
 
 // IntentLine returns an intent as lists have it.
@@ -299,24 +306,26 @@ func (r *IntentLines) doubt(e *receipt.Entry) (why string, err error) {
 
 // explain says why an intent stands where it does, and which verb decides.
 func (r *IntentLines) explain(line *IntentLine, e *receipt.Entry) error {
-	switch {
-	case e.State == receipt.StateInDoubt:
+	switch wanted := WantedOf(e); {
+	case wanted == WantsResolve:
 		why, err := r.doubt(e)
 		if line.Reason = why + "; decide with intent resolve or intent retry"; e.Waiting {
 			line.Reason = why + "; its verifier cannot tell yet: run asks it again, or intent resolve"
 		}
 		return err
-	case e.NeedsInput():
+	case wanted == WantsAnswer:
 		asked, err := question(e)
 		line.Reason = "asks " + asked + "; intent answer or intent deny"
 		return err
-	case e.State == receipt.StateParked && e.Deadline != 0 && e.Repeats != nil:
+	case wanted == WantsRepeat:
 		line.Reason = fmt.Sprintf("a rollback left the same behind, %s; %s: intent approve, intent approve --reuse or intent deny",
 			e.Repeats.String()[:12], r.decideBefore(e))
-	case e.State == receipt.StateParked && e.Deadline != 0:
+	case wanted == WantsApprove:
 		line.Reason = r.decideBefore(e) + ": intent approve, intent edit or intent deny"
-	case e.State == receipt.StateParked:
+	case wanted == WantsConfirm:
 		line.Reason = "the outside is not what its receipt says; decide with intent confirm or intent deny"
+	case !e.Ended() && e.Accepted() != "":
+		line.Reason = asksOn(e)
 	case e.State == receipt.StateOpen && e.Waiting:
 		line.Reason = fmt.Sprintf("waits after attempt %d for the next", e.Attempt)
 	case e.State == receipt.StateOpen:

@@ -39,3 +39,25 @@ func (j Journal) effects() (kinds []string) {
 	j.Local.View(func(w *world.Moment) { kinds = slices.Sorted(maps.Keys(w.Manifest().Effects)) })
 	return kinds
 }
+
+// EffectFilter selects records about effects. What is empty selects all.
+type EffectFilter struct {
+	Cell string // a name, or the beginning of one with * behind it
+	Kind string // likewise
+	Word string // of what came of it
+}
+
+// ExactCell returns the cell, where it is a name; empty: it is none, or a beginning.
+func (f *EffectFilter) ExactCell() string {
+	if strings.HasSuffix(f.Cell, "*") {
+		return ""
+	}
+	return f.Cell
+}
+
+// Fits reports whether the filter selects what a record says of an effect.
+func (f *EffectFilter) Fits(cell, kind, word string) bool {
+	return fits(f.Cell, cell) && fits(f.Kind, kind) && (f.Word == "" || f.Word == word)
+}
+
+func fits(pattern, name string) bool { return pattern == "" || manifest.Match(pattern, name) }

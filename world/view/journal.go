@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/journal/columns"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -50,7 +51,10 @@ func (e *Entry) MarshalJSON() ([]byte, error) {
 }
 
 // Journal reads the records of a world one by one. It is safe for concurrent use.
-type Journal struct{ Local *local.World }
+type Journal struct {
+	Local *local.World
+	Index *columns.Index // that knows what asked for an answer; nil: that is searched for
+}
 
 // End returns the last record, once it is durable: while the world is run, the last
 // ones are on their way to where they can be read.

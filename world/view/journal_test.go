@@ -46,7 +46,7 @@ func bank(t *testing.T) Journal {
 		require.NoError(t, err)
 	}
 	require.NoError(t, lw.Run(t.Context()))
-	return Journal{lw}
+	return Journal{Local: lw}
 }
 
 // TestDeadlineOfARealClockIsATime besides the tick: nobody counts ticks on the wall.
@@ -64,7 +64,7 @@ func TestDeadlineOfARealClockIsATime(t *testing.T) {
 		require.NoError(t, local.Create(dir, local.Birth{ID: "bank-1"}, local.Options{}))
 		lw, err := local.Open(dir, local.Options{})
 		require.NoError(t, err)
-		require.Equal(t, want, Journal{lw}.decideBefore(&receipt.Entry{Deadline: 6}))
+		require.Equal(t, want, Journal{Local: lw}.decideBefore(&receipt.Entry{Deadline: 6}))
 		require.NoError(t, lw.Close())
 	}
 }

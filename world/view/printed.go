@@ -7,12 +7,13 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
+	"github.com/worldkernel/worldkernel/world"
 )
 
 // TakeAgain takes again those steps whose ends are among the entries, and notes in these
-// what the steps print. The error wraps journal.ErrRedacted where a payload that
+// what the steps print, within bounds; zero: the reader's. The error wraps journal.ErrRedacted where a payload that
 // this needs is gone.
-func (j Journal) TakeAgain(ctx context.Context, entries []*Entry) error {
+func (j Journal) TakeAgain(ctx context.Context, entries []*Entry, b world.Bounds) error {
 	steps := make(map[journal.Seq]*Entry)
 	var records []journal.Seq
 	for _, e := range entries {
@@ -22,7 +23,7 @@ func (j Journal) TakeAgain(ctx context.Context, entries []*Entry) error {
 		}
 	}
 	slices.Sort(records)
-	printed, err := j.Local.PrintsOf(ctx, records)
+	printed, err := j.Local.PrintsOf(ctx, records, b)
 	for _, p := range printed {
 		e := steps[p.Record]
 		e.Printed = append(e.Printed, p.Print)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -126,8 +127,8 @@ type Looked struct {
 
 // Look yields, in order, the records that have to be looked at to find those of a
 // selection: of the journal the range, or what the index names of the cell or of the
-// cells of the cause. Last does not count.
-func (j Journal) Look(s *Selection) iter.Seq2[Looked, error] {
+// cells of the cause, for as long as ctx lets it. Last does not count.
+func (j Journal) Look(ctx context.Context, s *Selection) iter.Seq2[Looked, error] {
 	return func(yield func(Looked, error) bool) {
 		from, to, err := s.Span(j)
 		if err != nil {
@@ -137,9 +138,9 @@ func (j Journal) Look(s *Selection) iter.Seq2[Looked, error] {
 		if from > to {
 			return
 		}
-		looks := j.looks(s, from)
+		looks := j.looks(ctx, s, from)
 		if s.Last != 0 && len(s.Kinds) == 0 && s.Cell == "" && s.CausedBy == 0 && uint64(to) > s.Last {
-			looks = j.looks(s, max(from, to-journal.Seq(s.Last)+1)) // the records before need not be read
+			looks = j.looks(ctx, s, max(from, to-journal.Seq(s.Last)+1)) // the records before need not be read
 		}
 		for x, err := range looks {
 			if err == nil && x.ID > to {
@@ -156,11 +157,11 @@ func (j Journal) Look(s *Selection) iter.Seq2[Looked, error] {
 }
 
 // looks is Look from a record on, or from before.
-func (j Journal) looks(s *Selection, from journal.Seq) iter.Seq2[Looked, error] {
+func (j Journal) looks(ctx context.Context, s *Selection, from journal.Seq) iter.Seq2[Looked, error] {
 	entries := j.OfCell(s.Cell, from-1)
 	switch {
 	case s.CausedBy != 0:
-		entries = j.broughtAbout(s.CausedBy, s.Cell)
+		entries = j.broughtAbout(ctx, s.CausedBy, s.Cell)
 	case s.Cell == "":
 		return j.scanned(s, from)
 	}
@@ -184,10 +185,10 @@ func (j Journal) scanned(s *Selection, from journal.Seq) iter.Seq2[Looked, error
 }
 
 // Select yields the records of a selection, in order.
-func (j Journal) Select(s *Selection) iter.Seq2[*Entry, error] {
+func (j Journal) Select(ctx context.Context, s *Selection) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {
 		var kept []*Entry // the last ones
-		for x, err := range j.Look(s) {
+		for x, err := range j.Look(ctx, s) {
 			switch {
 			case err != nil:
 				yield(nil, err)
@@ -212,14 +213,47 @@ func (j Journal) Select(s *Selection) iter.Seq2[*Entry, error] {
 	}
 }
 
+// LastOf returns the last records of a selection, at most so many whose stored bytes are
+// together no more than some, but for one. It looks at no more than so many of the journal
+// as scan says; from is the record from which on these are all that there are, 1 where
+// there are no others.
+func (j Journal) LastOf(ctx context.Context, s Selection, most, bytes, scan int) (kept []*Entry, from journal.Seq, err error) {
+	first, last, err := s.Span(j)
+	if err != nil || first > last {
+		return nil, 1, err
+	}
+	look := journal.Seq(scan)
+	if len(s.Kinds) == 0 && s.Cell == "" && s.CausedBy == 0 {
+		look = journal.Seq(most)
+	}
+	from = max(first, last-min(last, look)+1)
+	s.After, s.Until, s.Last = from-1, last, 0
+	held := 0
+	for e, err := range j.Select(ctx, &s) {
+		if err != nil {
+			return nil, 0, err
+		}
+		kept, held = append(kept, e), held+len(e.Raw)
+		for len(kept) > most || held > bytes && len(kept) > 1 {
+			held -= len(kept[0].Raw)
+			kept = slices.Delete(kept, 0, 1)
+			from = kept[0].ID
+		}
+	}
+	if from == first {
+		from = 1
+	}
+	return kept, from, nil
+}
+
 // broughtAbout yields what a record brought about directly, and of that what tells of
 // a cell where one is named.
-func (j Journal) broughtAbout(cause journal.Seq, cell string) iter.Seq2[*Entry, error] {
+func (j Journal) broughtAbout(ctx context.Context, cause journal.Seq, cell string) iter.Seq2[*Entry, error] {
 	of, err := j.Entry(cause)
 	if err != nil {
 		return func(yield func(*Entry, error) bool) { yield(nil, err) }
 	}
-	return each(j.Consequences(of, 1), func(x Consequence) (*Entry, bool, error) {
+	return each(j.Consequences(ctx, of, 1), func(x Consequence) (*Entry, bool, error) {
 		if cell == "" {
 			return x.Entry, true, nil
 		}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -29,6 +30,35 @@ func Visible(s, controls string) string {
 // marks and letters.
 func Prints(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// Bounds of Bounded.
+const (
+	maxQuoted = 200   // bytes of what is quoted
+	maxFault  = 4_000 // of a line
+)
+
+// Bounded shortens what an error quotes, which may be all that somebody sent, and its
+// lines; who reads it sees how long these were. The beginning and the end of a line stay.
+func Bounded(text string) string {
+	if len(text) <= maxQuoted {
+		return text
+	}
+	quoted := regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"`)
+	text = quoted.ReplaceAllStringFunc(text, func(s string) string {
+		if len(s) <= maxQuoted+2 {
+			return s
+		}
+		return strings.TrimRight(strings.ToValidUTF8(s[:maxQuoted], ""), `\`) + fmt.Sprintf(`…" (%d bytes)`, len(s)-2)
+	})
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if len(line) > maxFault {
+			const end = maxFault / 8
+			lines[i] = fmt.Sprintf("%s… (%d bytes) …%s", strings.ToValidUTF8(line[:maxFault-end], ""), len(line), strings.ToValidUTF8(line[len(line)-end:], ""))
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Cost puts what an effect used up into words.
