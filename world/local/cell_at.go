@@ -1,8 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
@@ -10,19 +12,23 @@ import (
 )
 
 // CellAt returns the cell of At, where there is one. It costs the cell's own
-// records since the snapshot before, and what At does only where these do not
+// records since the image before, and what At does only where these do not
 // tell, because of a rollback between. The world goes on meanwhile.
 func (lw *World) CellAt(cell reducer.Cell, at journal.Seq) (v world.CellView, found bool, err error) {
 	known, err := lw.landmarks(at)
 	if err != nil {
 		return v, false, err
 	}
+	if heads, err := lw.store.ImageHeads(); err == nil { // else those that the world knows of
+		after := func(head journal.Seq) bool { return head > known.Head }
+		known.Images = slices.DeleteFunc(heads, after)
+	}
 	return world.CellAt(lw.store, known, cell, at, lw.opts.Reducers)
 }
 
 // PrintsOf returns what steps print, of the records that hold their ends, ascending: it
-// takes them again. The world goes on meanwhile.
-func (lw *World) PrintsOf(ctx context.Context, steps []journal.Seq) ([]world.Printed, error) {
+// takes them again, within bounds; zero: those of Options. The world goes on meanwhile.
+func (lw *World) PrintsOf(ctx context.Context, steps []journal.Seq, b world.Bounds) ([]world.Printed, error) {
 	if len(steps) == 0 {
 		return nil, nil
 	}
@@ -30,7 +36,7 @@ func (lw *World) PrintsOf(ctx context.Context, steps []journal.Seq) ([]world.Pri
 	if err != nil {
 		return nil, err
 	}
-	return world.PrintsOf(ctx, lw.store, known, steps, lw.opts.Reducers)
+	return world.PrintsOf(ctx, lw.store, known, steps, lw.opts.Reducers, cmp.Or(b, lw.opts.Bounds.withDefaults().Bounds))
 }
 
 // UnitEnd returns the last record of what was written at once with a record. The

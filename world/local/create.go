@@ -56,7 +56,7 @@ func CreateOf(loaded *source.Loaded, dir string, b Birth, opts Options) error {
 		g.Seed = *b.Seed
 	}
 	return build(dir, r, opts, func(hidden string, s *store.Store) error {
-		lw := &World{dir: dir, hidden: hidden, store: s, keys: keys, opts: opts}
+		lw := &World{mu: newTurn(), dir: dir, hidden: hidden, store: s, keys: keys, opts: opts}
 		if lw.w, err = world.Create(lw.config(), g); err != nil {
 			return err
 		}

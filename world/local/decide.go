@@ -15,11 +15,14 @@ const Confirm journal.Resolution = "confirm"
 // noReason is journaled where a person need not give a reason and gave none.
 const noReason = "no reason was given"
 
-// Decide takes a person's decision about an intent, Confirm among them. Who approves
-// or denies need not say why.
-func (lw *World) Decide(ctx context.Context, b *journal.Resolved) error {
+// Decide takes a person's decision about an intent as it was seen, which is refused where it
+// stands elsewhere by now; Confirm is among them. Who approves or denies need not say why.
+func (lw *World) Decide(ctx context.Context, b *journal.Resolved, stood *receipt.Entry) error {
 	giveReason(b)
 	return lw.Update(func(w *world.World) (err error) {
+		if err := w.Unchanged(stood); err != nil {
+			return err
+		}
 		if b.How != Confirm {
 			_, err = w.Resolve(ctx, *b)
 			return err

@@ -130,3 +130,20 @@ func TestExportOfLiveEffectsComesBackByteForByte(t *testing.T) {
 		require.NoError(t, w.Close())
 	}
 }
+
+// TestWhoClosesAWorldKnowsWhatIsLeftInDoubt: its grace is over before the effect ends.
+func TestWhoClosesAWorldKnowsWhatIsLeftInDoubt(t *testing.T) {
+	opts, begun := lines()
+	w := alive(t, opts, begun)
+	dir, flying := w.Dir(), 0
+	w.View(func(w *world.Moment) { flying = len(w.InFlight()) })
+	require.Equal(t, 1, flying)
+	require.NoError(t, w.Close())
+	require.Len(t, w.Left(), 1)
+
+	w, err := local.Open(dir, opts)
+	require.NoError(t, err)
+	require.Equal(t, 1, w.Status().Intents[receipt.StateInDoubt])
+	require.NoError(t, w.Close())
+	require.Empty(t, w.Left(), "it was left before")
+}

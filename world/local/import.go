@@ -66,7 +66,7 @@ func importTo(ctx context.Context, dir string, keyring ring, opts Options, first
 		if err := appendAll(s, first, next, progress); err != nil {
 			return err
 		}
-		lw := &World{dir: dir, hidden: hidden, store: s, keys: keyring.keys, opts: opts}
+		lw := &World{mu: newTurn(), dir: dir, hidden: hidden, store: s, keys: keyring.keys, opts: opts}
 		if err := world.Adopt(ctx, lw.config(), opts.Bounds.withDefaults().Bounds); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -57,7 +58,7 @@ var ErrNoWorld = errors.New("no world here")
 type World struct {
 	still sync.RWMutex // held while the store is read beside changes or is copied, before mu; Close waits for it
 
-	mu     sync.Mutex
+	mu     turn
 	dir    string
 	hidden string // where the store is
 	w      *world.World
@@ -73,6 +74,8 @@ type World struct {
 	missed atomic.Uint64 // attempts that were made because nothing recorded answers them
 
 	submitted submissions // that wait for their turn
+
+	left []receipt.Permit // see Left
 
 	passphrase []byte // the keyring is sealed with it; nil: it is not sealed
 }
@@ -150,7 +153,7 @@ func own(dir string, opts Options) (*World, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &World{dir: dir, hidden: hidden, store: s, keys: r.keys, opts: opts, passphrase: r.passphrase}, nil
+	return &World{mu: newTurn(), dir: dir, hidden: hidden, store: s, keys: r.keys, opts: opts, passphrase: r.passphrase}, nil
 }
 
 func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(string, store.Options) (*store.Store, error)) (*store.Store, error) {
@@ -159,7 +162,7 @@ func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(str
 		return nil, err
 	}
 	return open(hidden, store.Options{
-		AnchorKey: anchorKey, Fatal: opts.Fatal, EachCell: eachCell,
+		AnchorKey: anchorKey, Fatal: opts.Fatal, EachCell: eachCell, Moments: cmp.Or(opts.Checkpoint, world.DefaultCheckpointRecords),
 		IntentOf: func(kind string, payload []byte) (journal.Hash, []byte, bool) {
 			return journal.IntentOf(journal.Kind(kind), payload)
 		},
@@ -193,14 +196,20 @@ func (lw *World) Close() error {
 	if lw.host == nil {
 		return errors.Join(lw.w.Checkpoint(), lw.abandon())
 	}
-	var given error
+	// What was refused may have left permits on their way to the disk: nobody begins those.
+	given := errors.Join(lw.host.Shut(), lw.w.Sync())
 	if lw.opts.Effects != "" {
-		given = lw.host.GiveBack(lw.w.InFlight())
+		given = errors.Join(given, lw.host.GiveBack(lw.w.InFlight()))
 	}
 	// The host first: what it still finishes is kept in the effect store.
 	closed := lw.host.Close()
+	lw.left = lw.host.Left(lw.w.InFlight())
 	return errors.Join(given, closed, lw.w.Checkpoint(), lw.store.Close())
 }
+
+// Left returns, after Close, the attempts that it did not see the end of within
+// Options.Grace. Who opens the world next finds them in doubt.
+func (lw *World) Left() []receipt.Permit { return lw.left }
 
 // ErrNoKeys says that a world cannot go on because its keyring has no keys: it
 // was imported without them.
@@ -264,6 +273,7 @@ func (lw *World) Update(change func(*world.World) error) error {
 	}
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
+	lw.submitWaiting()
 	return errors.Join(change(lw.w), lw.signDue())
 }
 

@@ -216,3 +216,29 @@ func TestRecordingTellsWhatEndedInDoubt(t *testing.T) {
 	require.Equal(t, []string{"rent"}, p.paid)
 	require.NoError(t, f.Close())
 }
+
+// TestWhatIfOfARunningWorldKnowsWhatItAsksMeanwhile: what is asked for before the fork is
+// made is recorded, also where somebody runs the world on.
+func TestWhatIfOfARunningWorldKnowsWhatItAsksMeanwhile(t *testing.T) {
+	p := new(till)
+	w := paying(t, p)
+	x, err := w.Suppose(t.Context(), local.WhatIf{
+		At: func(*local.World) (journal.Seq, error) {
+			before := w.Status().Head.ID
+			pay(t, w, "a", "rent")
+			return before, w.Run(t.Context())
+		},
+		Send: func(_ context.Context, fork *local.World) (uint64, error) {
+			pay(t, fork, "a", "rent")
+			return 1, nil
+		},
+		Alone: true, OrLive: true, UntilIdle: true, Actor: "ada",
+		Dir: filepath.Join(t.TempDir(), "fork"), Copy: filepath.Join(t.TempDir(), "copy"),
+	})
+	require.NoError(t, err)
+	require.NoError(t, x.Run(t.Context(), p.options()))
+	require.Equal(t, [2]uint64{1, 0}, [2]uint64{x.Answered, x.Performed})
+	require.Equal(t, []string{"rent"}, p.paid)
+	require.NoError(t, x.Close())
+	require.NoError(t, w.Close())
+}

@@ -9,13 +9,16 @@ import (
 )
 
 // At returns the world as it was after a record, and what was written at once
-// with it. It costs the records since the snapshot before. The error is
+// with it. It costs the records since the image before; where that is far away, as in worlds
+// that an earlier release has grown, it leaves images for those who look next. The error is
 // journal.ErrNotFound where there is no such record.
 func (lw *World) At(at journal.Seq) (*world.Moment, error) {
 	if err := lw.has(at); err != nil {
 		return nil, err
 	}
-	return world.At(lw.store, at, lw.opts.Reducers)
+	return world.AtLeaving(lw.store, at, lw.opts.Reducers, lw.store.Apart(), func(img *journal.Image) {
+		_ = lw.store.KeepPast(img) // it saves time, and nothing else
+	})
 }
 
 // has reports, as journal.ErrNotFound, that there is no such record.

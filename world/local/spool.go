@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/world"
 )
 
 // spoolBytes is how much of a spool is in memory.
@@ -64,42 +63,21 @@ func (s *Spool) Add(line uint64, item journal.Data) error {
 	return nil
 }
 
-// Submit submits the events in their order, like World.SubmitAll. Where it ends with
-// an error, line is that of the first event that was not taken, and 0 where all were.
-func (s *Spool) Submit(ctx context.Context) (first journal.Seq, taken, line uint64, err error) {
-	first, taken, err = s.lw.SubmitAll(ctx, func(yield func(world.Submission, error) bool) {
-		for spooled, err := range s.all() {
-			if !yield(spooled.Submission, err) || err != nil {
-				return
-			}
-		}
-	})
-	if err == nil {
-		return first, taken, 0, nil
-	}
-	n := uint64(0)
-	for spooled, fault := range s.all() {
-		if n == taken && fault == nil {
-			return first, taken, spooled.line, err
-		}
-		n++
-	}
-	return first, taken, 0, err
-}
-
-// spooled is an event of a spool.
-type spooled struct {
-	world.Submission
-	line uint64
+// Submit submits the events in their order. It returns which were taken; they are durable.
+// Where it ends with an error, line is that of the first event that was not taken, and 0
+// where all were.
+func (s *Spool) Submit(ctx context.Context) (a Accepted, line uint64, err error) {
+	a, refused, err := s.lw.submitBulk(ctx, s.all())
+	return a, refused.line, err
 }
 
 // all yields the events. Their data is theirs.
-func (s *Spool) all() iter.Seq2[spooled, error] {
-	return func(yield func(spooled, error) bool) {
+func (s *Spool) all() iter.Seq2[lined, error] {
+	return func(yield func(lined, error) bool) {
 		var from io.Reader = bytes.NewReader(s.tail)
 		if s.file != nil {
 			if _, err := s.file.Seek(0, io.SeekStart); err != nil {
-				yield(spooled{}, err)
+				yield(lined{}, err)
 				return
 			}
 			from = io.MultiReader(s.file, from)
@@ -117,7 +95,7 @@ func (s *Spool) all() iter.Seq2[spooled, error] {
 	}
 }
 
-func readSpooled(r *bufio.Reader) (e spooled, err error) {
+func readSpooled(r *bufio.Reader) (e lined, err error) {
 	if e.line, err = binary.ReadUvarint(r); err != nil {
 		return e, err
 	}

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 
@@ -26,11 +27,14 @@ func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (journal.S
 	if err := lw.canRun(); err != nil {
 		return 0, err
 	}
-	x := &submission{Submission: s, ctx: ctx}
+	x := &submission{Submission: s, ctx: ctx, done: make(chan struct{})}
 	lw.submitted.add(x)
-	lw.mu.Lock()
-	defer lw.mu.Unlock()
-	lw.submitWaiting() // unless somebody has it done for this one
+	select {
+	case <-x.done: // by whoever got hold of the world
+	case lw.mu <- struct{}{}:
+		defer lw.mu.Unlock()
+		lw.submitWaiting()
+	}
 	return x.id, x.err
 }
 
@@ -48,9 +52,22 @@ type submission struct {
 	world.Submission
 	ctx context.Context // of the caller
 
-	id  journal.Seq // guarded by World.mu, like err
-	err error
+	done chan struct{} // closed when these are known:
+	id   journal.Seq
+	err  error
 }
+
+// turn is a mutex that can be waited for beside something else. Whoever came first gets
+// it next.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+// Lock waits for the turn.
+func (t turn) Lock() { t <- struct{}{} }
+
+// Unlock gives the turn back.
+func (t turn) Unlock() { <-t }
 
 // submissions are those that wait for who gets hold of the world next, in the order
 // in which they came.
@@ -73,24 +90,45 @@ func (q *submissions) take() []*submission {
 	return all
 }
 
-// submitWaiting submits what waits, and makes it durable at once.
+// submitWaiting submits what waits, and makes it durable at once. Whoever gets hold of the
+// world does so first: one event does not wait behind all that ask for more.
 func (lw *World) submitWaiting() {
 	all := lw.submitted.take()
-	accepted := false
-	for _, x := range all {
-		if x.err = x.ctx.Err(); x.err == nil {
-			x.id, x.err = lw.w.Accept(x.ctx, x.Submission)
-		}
-		accepted = accepted || x.err == nil
-	}
-	if !accepted {
+	if len(all) == 0 {
 		return
 	}
-	if err := lw.w.Sync(); err != nil {
+	defer func() {
 		for _, x := range all {
-			if x.err == nil {
-				x.id, x.err = 0, err
-			}
+			close(x.done)
+		}
+	}()
+	for _, x := range all {
+		x.err = errInterrupted // until it is known to be durable
+	}
+	accepted := make([]*submission, 0, len(all))
+	for _, x := range all {
+		if err := x.ctx.Err(); err != nil {
+			x.err = err
+			continue
+		}
+		id, err := lw.w.Accept(x.ctx, x.Submission)
+		if err != nil {
+			x.err = err
+			continue
+		}
+		x.id = id
+		accepted = append(accepted, x)
+	}
+	if len(accepted) == 0 {
+		return
+	}
+	err := lw.w.Sync()
+	for _, x := range accepted {
+		if x.err = err; err != nil {
+			x.id = 0
 		}
 	}
 }
+
+// errInterrupted says that a panic came before an event was durable.
+var errInterrupted = errors.New("local: interrupted before the event was durable")

@@ -17,7 +17,7 @@ import (
 // The limits of what is read of a bulk.
 const (
 	maxLineBytes = 64 << 20
-	aheadBytes   = 1 << 20 // so much is submitted at once, or a line
+	aheadBytes   = 1 << 20 // so much is read ahead, or a line
 )
 
 // bulk submits events from JSON lines.
@@ -27,9 +27,10 @@ type bulk struct {
 	ended error         // of reading: io.EOF, or what is wrong
 	to    *reducer.Cell // where a line names no cell
 	when  world.When    // where a line says nothing of it
-	line  uint64        // the one that was submitted last, from 1
-	event string        // in that line
+	line  uint64        // the one that was read last, from 1
 	count func(lines uint64)
+
+	refused lined // the event that was not taken
 }
 
 // LineError says which line ended SubmitLines.
@@ -56,7 +57,7 @@ func (lw *World) SubmitLines(ctx context.Context, from io.Reader, to *reducer.Ce
 	var line *lineError
 	switch {
 	case errors.As(err, &input):
-		err = &LineError{Line: b.line, Event: b.event, Err: err}
+		err = &LineError{Line: b.refused.line, Event: b.refused.Name, Err: err}
 	case errors.As(err, &line):
 		err = &LineError{Line: b.line, Err: line.error}
 	}
@@ -67,13 +68,12 @@ func (lw *World) SubmitLines(ctx context.Context, from io.Reader, to *reducer.Ce
 type lineError struct{ error }
 
 // submit submits the lines, as they come, and returns how many events were
-// accepted. The world is not held up while there are none: it takes at once what
-// has been read.
+// accepted. The world is not held up while there are none: it takes what has been read.
 func (b *bulk) submit(ctx context.Context, lw *World) (accepted uint64, err error) {
 	for err == nil && b.read() {
-		var n uint64
-		_, n, err = lw.SubmitAll(ctx, b.submissions())
-		accepted += n
+		var a Accepted
+		a, b.refused, err = lw.submitBulk(ctx, b.submissions())
+		accepted += a.Count
 	}
 	if err == nil && !errors.Is(b.ended, io.EOF) {
 		b.line++
@@ -109,8 +109,8 @@ func (b *bulk) ahead() bool {
 
 // submissions yields the line that was read, and those that can be had without
 // waiting.
-func (b *bulk) submissions() iter.Seq2[world.Submission, error] {
-	return func(yield func(world.Submission, error) bool) {
+func (b *bulk) submissions() iter.Seq2[lined, error] {
+	return func(yield func(lined, error) bool) {
 		for more := true; more; more = b.ahead() && b.read() {
 			b.line++
 			if b.count != nil {
@@ -124,7 +124,7 @@ func (b *bulk) submissions() iter.Seq2[world.Submission, error] {
 			if err != nil {
 				err = &lineError{err}
 			}
-			if !yield(s, err) || err != nil {
+			if !yield(lined{s, b.line}, err) || err != nil {
 				return
 			}
 		}
@@ -138,6 +138,5 @@ func (b *bulk) submission(text []byte) (world.Submission, error) {
 	if err == nil {
 		err = s.Decode(item)
 	}
-	b.event = s.Name
 	return s, err
 }

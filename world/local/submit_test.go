@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -109,4 +110,93 @@ func TestNobodyWhoSharesASyncIsToldTooMuch(t *testing.T) {
 	for _, err := range errs {
 		require.Error(t, err)
 	}
+}
+
+// A bulk does not keep others from the world: one event is taken between two pieces.
+func TestNobodyWaitsForAWholeBulk(t *testing.T) {
+	lw := quiet(t)
+	between := journal.Seq(0)
+	const events = 2*pieceEvents + 1
+	said, err := canon.Marshal(map[string]any{"to": "many"})
+	require.NoError(t, err)
+	taken, _, err := lw.submitBulk(t.Context(), func(yield func(lined, error) bool) {
+		for i := range uint64(events) {
+			if i == pieceEvents+1 {
+				id, err := lw.Submit(t.Context(), "said", map[string]any{"to": "one"})
+				require.NoError(t, err)
+				between = id
+			}
+			if !yield(lined{world.Submission{Name: "said", Data: said}, i + 1}, nil) {
+				return
+			}
+		}
+	})
+	require.NoError(t, err)
+	require.Equal(t, uint64(events), taken.Count)
+	require.Equal(t, taken.First+pieceEvents, between)
+	require.Equal(t, taken.Last, taken.First+events, "the one event is among them")
+	require.NoError(t, lw.Close())
+}
+
+// An event that waits is taken by whoever gets the world next, before all that this one does.
+func TestOneEventDoesNotWaitBehindUpdates(t *testing.T) {
+	lw := quiet(t)
+	x := &submission{Submission: world.Submission{Name: "unheard of"}, ctx: t.Context(), done: make(chan struct{})}
+	lw.submitted.add(x)
+	require.NoError(t, lw.Update(func(*world.World) error {
+		select {
+		case <-x.done:
+		default:
+			t.Error("it waits still")
+		}
+		return nil
+	}))
+	require.ErrorIs(t, x.err, world.ErrUnknownEvent)
+	require.NoError(t, lw.Close())
+}
+
+// brokenContext panics when it is asked whether it has ended.
+type brokenContext struct{ context.Context }
+
+func (brokenContext) Err() error { panic("as told") }
+
+// Where somebody panics while events are taken, nobody is told that theirs is there.
+func TestPanicAcknowledgesNothing(t *testing.T) {
+	lw := quiet(t)
+	all := make([]*submission, 3)
+	for i := range all {
+		data, err := canon.Marshal(map[string]any{"to": "x"})
+		require.NoError(t, err)
+		all[i] = &submission{Submission: world.Submission{Name: "said", Data: data}, ctx: t.Context(), done: make(chan struct{})}
+		if i == 1 {
+			all[i].ctx = brokenContext{t.Context()}
+		}
+		lw.submitted.add(all[i])
+	}
+	require.Panics(t, func() { _ = lw.Update(func(*world.World) error { return nil }) })
+	for _, x := range all {
+		<-x.done
+		require.ErrorIs(t, x.err, errInterrupted)
+	}
+	require.NoError(t, lw.Close())
+}
+
+// A bulk that is durable to its last event was taken, though its caller has gone since.
+func TestBulkThatIsDurableWasTaken(t *testing.T) {
+	lw := quiet(t)
+	said, err := canon.Marshal(map[string]any{"to": "many"})
+	require.NoError(t, err)
+	ctx, leave := context.WithCancel(t.Context())
+	a, refused, err := lw.submitBulk(ctx, func(yield func(lined, error) bool) {
+		for i := range uint64(pieceEvents) {
+			if !yield(lined{world.Submission{Name: "said", Data: said}, i + 1}, nil) {
+				return
+			}
+		}
+		leave()
+	})
+	require.NoError(t, err)
+	require.Zero(t, refused.line)
+	require.EqualValues(t, pieceEvents, a.Count)
+	require.NoError(t, lw.Close())
 }

@@ -25,7 +25,7 @@ func Load(file string, opts Options, options ...source.Option) (*source.Loaded, 
 
 // WhatIf says what is to be otherwise in a world after a moment of its past.
 type WhatIf struct {
-	At    func(past *World) (journal.Seq, error)                     // the moment
+	At    func(past *World) (journal.Seq, error)                     // the moment; called before the fork and the copy are made
 	Amend world.Amendment                                            // makes the rules since then; nil: they are the world's
 	Send  func(ctx context.Context, fork *World) (n uint64, e error) // submits events at that moment; nil: none
 	Alone bool                                                       // without what the world got after it
@@ -76,17 +76,7 @@ type Supposed struct {
 // touched: what was recorded answers the fork's effects. Rules that q.Amend makes are held
 // to Options.Bounds, here and in Run: what needs more ends with a *world.BoundError.
 func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error) {
-	past := lw
-	if q.Copy != "" {
-		if _, err := lw.Backup(q.Copy); err != nil {
-			return nil, err
-		}
-		if past, err = Look(q.Copy, lw.opts); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, past.Close()) }()
-	}
-	at, err := q.At(past)
+	at, err := q.At(lw)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +86,21 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 		effects = journal.ForkRecordedOrLive
 	}
 	x.Forked, err = lw.Fork(ctx, q.Dir, ForkOptions{At: at, Effects: effects, Actor: q.Actor, Amend: q.Amend, Seed: q.Seed})
+	if err != nil {
+		return nil, err
+	}
+	past := lw
+	if q.Copy != "" { // after the fork: all that the world had asked for then is in it
+		if _, err := lw.Backup(q.Copy); err != nil {
+			return nil, err
+		}
+		if past, err = Look(q.Copy, lw.opts); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, past.Close()) }()
+	}
 	past.View(func(w *world.Moment) { x.came, x.idle = w.Time(), w.Idle() })
-	return x, err
+	return x, nil
 }
 
 // Run runs the fork, along the world's journal and on. Nobody may have the world open
