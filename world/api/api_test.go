@@ -82,12 +82,18 @@ func lived(t testing.TB) *served { t.Helper(); return livedWithin(t, api.Limits{
 func livedWithin(t testing.TB, limits api.Limits) *served {
 	t.Helper()
 	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: limits})
+	live(s)
+	return s
+}
+
+// live has a bit of everything happen in the world w.
+func live(s *served) {
+	s.t.Helper()
 	s.post("/api/worlds/w/events", act("a", map[string]any{"effect": "tool.a", "param": "x"}, map[string]any{"effect": "tool.bad"},
 		map[string]any{"effect": "tool.b", "param": "wait"}, map[string]any{"emit": "ping", "to": "b"}, map[string]any{"timer": 2}))
 	s.post("/api/worlds/w/events", act("a", map[string]any{"effect": "tool.a", "param": "error"}))
 	s.post("/api/worlds/w/events", act("c/d ?é", map[string]any{"fail": "as told"}))
 	ok[view.Course](s.post("/api/worlds/w/step", map[string]any{"ticks": 4}))
-	return s
 }
 
 func TestEventIsDurableAndRouted(t *testing.T) {

@@ -55,3 +55,25 @@ func TestPersonDecidesAboutDoubtOverTheAPI(t *testing.T) {
 	s.post(at[0]+"/resolve", map[string]any{"reason": "again", "executed": true}).problem(http.StatusConflict, "not-waiting")
 	require.Empty(t, ok[map[string]any](s.get("/api/worlds/w/verify"))["faults"])
 }
+
+// What is decided is what was seen: an intent that was attempted again since is another
+// question, and who has decided before is named beside it.
+func TestDecisionIsAboutTheAttemptThatWasSeen(t *testing.T) {
+	s, at := inDoubt(t, "a")
+	ok[view.Decided](s.post(at[0]+"/retry", map[string]any{"reason": "once more", "attempt": 1}))
+	refused := s.post(at[0]+"/retry", map[string]any{"reason": "so", "attempt": 1})
+	refused.problem(http.StatusConflict, "not-waiting")
+	require.Contains(t, string(refused.Body), "is open; #")
+	require.Contains(t, string(refused.Body), "ada lets it be attempted again")
+	ok[view.Course](s.post("/api/worlds/w/step", nil))
+	require.EqualValues(t, "in_doubt", ok[intent](s.get(at[0])).State)
+	for path, body := range map[string]map[string]any{
+		"/resolve": {"executed": false}, "/retry": {}, "/approve": {}, "/deny": {}, "/confirm": {}, "/edit": {"params": 1}, "/answer": {"data": 1},
+	} {
+		body["reason"], body["attempt"] = "so", 1
+		refused := s.post(at[0]+path, body)
+		refused.problem(http.StatusConflict, "not-waiting")
+		require.Contains(t, string(refused.Body), "is at attempt 2 by now, not 1; #", path)
+	}
+	ok[view.Decided](s.post(at[0]+"/resolve", map[string]any{"reason": "the bank has nothing", "executed": false, "attempt": 2}))
+}

@@ -1,6 +1,9 @@
 package api
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // RouteOf is a route, for tests of what all of them have in common.
 type RouteOf struct {
@@ -82,3 +85,6 @@ var (
 	VerificationOf = verificationOf
 	WithoutPaths   = withoutPaths
 )
+
+// SetClock has the sessions go by a clock.
+func (s *Sessions) SetClock(clock func() time.Time) { s.clock = clock }

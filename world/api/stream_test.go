@@ -38,8 +38,13 @@ type follower struct {
 
 func (s *served) follow(query, lastEventID string) *follower {
 	s.t.Helper()
+	return s.followPath("/api/worlds/w/records"+query, lastEventID)
+}
+
+func (s *served) followPath(path, lastEventID string) *follower {
+	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
-	req := s.request("GET", "/api/worlds/w/records"+query, nil).WithContext(ctx)
+	req := s.request("GET", path, nil).WithContext(ctx)
 	req.Header.Set("Accept", "text/event-stream")
 	if lastEventID != "" {
 		req.Header.Set("Last-Event-ID", lastEventID)
