@@ -37,6 +37,8 @@ type Config struct {
 	Log          *slog.Logger   // a line for every request; nil: nobody reads it
 	AllowedHosts []string       // that Host and Origin may name besides loopback, as clients write them: a name, or name:port
 	OpenMetrics  bool           // /metrics asks for no token
+	Sessions     *Sessions      // of people with browsers; nil: there are none
+	Page         http.Handler   // what they look at, below /ui/; nil: there is none
 	Limits       Limits
 }
 
@@ -57,12 +59,13 @@ type Server struct {
 	health        *slots
 	strangers     *strangers
 	probes        *strangers // who ask /healthz
+	browsers      *strangers // who ask for the page
 	turns         *slots     // of calls that work
 	metrics       *metrics
 
 	life    context.Context // ends with the server
 	end     context.CancelFunc
-	working sync.WaitGroup // what follows journals for the metrics
+	working sync.WaitGroup // what follows journals for the metrics, and for their columns
 }
 
 // hosted is a world that is served.
@@ -100,7 +103,9 @@ func New(cfg Config) (*Server, error) {
 		if s.worlds[id] != nil {
 			return nil, fmt.Errorf("api: two worlds have the id %s", id)
 		}
-		s.worlds[id] = &hosted{Journal: view.Journal{Local: lw}, id: id, verifying: make(chan struct{}, 1)}
+		j := view.Journal{Local: lw}
+		j.Index = j.Columns()
+		s.worlds[id] = &hosted{Journal: j, id: id, verifying: make(chan struct{}, 1)}
 	}
 	var err error
 	if s.document, err = readDocument(); err != nil {
@@ -111,9 +116,10 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.tokens.Store(cfg.Tokens)
 	s.life, s.end = context.WithCancel(context.Background())
-	s.strangers, s.probes = newStrangers(s.life, l), newStrangers(s.life, l)
+	s.strangers, s.probes, s.browsers = newStrangers(s.life, l), newStrangers(s.life, l), newStrangers(s.life, l.ofPage())
 	for _, h := range s.worlds { // order cannot show: each has a life of its own
 		h.life, h.end = context.WithCancel(s.life)
+		s.working.Go(func() { h.index(h.life) })
 	}
 	s.metrics = newMetrics(s.sorted())
 	for _, m := range s.metrics.worlds {

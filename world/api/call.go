@@ -24,6 +24,7 @@ const (
 	jsonType   = "application/json"
 	linesType  = "application/x-ndjson"
 	streamType = "text/event-stream"
+	binaryType = "application/octet-stream"
 )
 
 // call is a request that is being answered.
@@ -128,7 +129,9 @@ func (c *call) fail(err error) {
 	for name, values := range f.header { // order cannot show: each is a header of its own
 		c.out.Header()[name] = values
 	}
-	_ = c.respond(f.Status, problemType, f.Problem)
+	p := f.Problem
+	p.Detail, p.Field, p.Rule = view.Bounded(p.Detail), view.Bounded(p.Field), view.Bounded(p.Rule)
+	_ = c.respond(p.Status, problemType, p)
 }
 
 // mediaType returns the type of the body.
@@ -140,11 +143,11 @@ func (c *call) mediaType() string {
 	return name
 }
 
-// wants reports whether the caller accepts a media type by its name.
-func (c *call) wants(mediaType string) bool {
+// follows reports whether the caller accepts a stream by its name.
+func (c *call) follows() bool {
 	for _, line := range c.Header.Values("Accept") {
 		for part := range strings.SplitSeq(line, ",") {
-			if name, _, err := mime.ParseMediaType(part); err == nil && name == mediaType {
+			if name, _, err := mime.ParseMediaType(part); err == nil && name == streamType {
 				return true
 			}
 		}
@@ -300,9 +303,12 @@ func pageOf[T any](c *call, all []T, number func(*T) uint64) (page []T, next *st
 }
 
 // next returns the link to what of a list comes after something.
-func (c *call) next(after string) *string {
+func (c *call) next(after string) *string { return c.linkTo("after", after) }
+
+// linkTo returns the link to the same with another parameter.
+func (c *call) linkTo(name, value string) *string {
 	query := c.URL.Query()
-	query.Set("after", after)
+	query.Set(name, value)
 	link := (&url.URL{Path: c.URL.Path, RawPath: c.URL.RawPath, RawQuery: query.Encode()}).String()
 	return &link
 }

@@ -1,17 +1,20 @@
 package api
 
 import (
-	"slices"
+	"math"
+	"strconv"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
-// Cells is a page of the cells of a world, by name.
+// Cells is a page of the cells of a world at a moment, by name.
 type Cells struct {
 	Schema string          `json:"schema"`
+	At     journal.Seq     `json:"at"` // the record of the moment
 	Cells  []view.CellLine `json:"cells"`
 	Next   *string         `json:"next"` // the path of what comes after it; null: nothing does
 }
@@ -21,24 +24,27 @@ func listCells(c *call) error {
 	if err != nil {
 		return err
 	}
-	out := Cells{Schema: view.SchemaOf("cell-list"), Cells: []view.CellLine{}}
-	after := c.param("after")
-	c.world.Local.View(func(w *world.Moment) {
-		cells := w.Cells()
-		from, found := slices.BinarySearchFunc(cells, after, func(v world.CellView, name string) int {
-			return strings.Compare(v.Cell.String(), name)
-		})
-		if found {
-			from++
+	selected := view.CellSelection{
+		Moment: c.param("at"), Names: c.URL.Query()["select"], After: c.param("after"), Limit: limit,
+	}
+	for _, name := range selected.Names {
+		if _, err := reducer.ParseCell(name); err != nil && !strings.HasSuffix(name, "*") {
+			return badRequest("select", err.Error())
 		}
-		cells = cells[from:]
-		for _, v := range cells[:min(limit, len(cells))] {
-			out.Cells = append(out.Cells, view.LineOfCell(v))
+	}
+	page, err := c.world.CellPage(&selected)
+	if err != nil {
+		return err
+	}
+	out := Cells{Schema: view.SchemaOf("cell-list"), At: page.At, Cells: page.Cells}
+	if page.More {
+		if selected.Moment != "" { // which may name another one when the next page is asked for
+			query := c.URL.Query()
+			query.Set("at", strconv.FormatUint(uint64(page.At), 10))
+			c.URL.RawQuery = query.Encode()
 		}
-		if len(cells) > limit {
-			out.Next = c.next(out.Cells[limit-1].Cell)
-		}
-	})
+		out.Next = c.next(page.Cells[len(page.Cells)-1].Cell)
+	}
 	return c.ok(out)
 }
 
@@ -56,7 +62,42 @@ func showCell(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.answer("cell")(c.world.Cell(cell, c.param("at")))
+	mail, due := math.MaxInt, usualPage
+	if c.param("mail") != "" {
+		n, err := c.number("mail")
+		if err != nil {
+			return err
+		}
+		mail = int(min(n, uint64(c.server.cfg.Limits.Page)))
+		due = mail
+	}
+	v, err := c.world.Cell(cell, c.param("at"))
+	if err != nil {
+		return err
+	}
+	v.Shorten(mail, due)
+	return c.ok(object{"cell", v})
+}
+
+// showCellDiff tells how the state of a cell differs between two moments or, where none is
+// named, what its last step changed.
+func showCellDiff(c *call) error {
+	cell, err := c.cell()
+	if err != nil {
+		return err
+	}
+	a, b, at := c.param("a"), c.param("b"), c.param("at")
+	switch {
+	case a == "" && b == "":
+		return c.answer("state-diff")(c.world.CellStep(cell, at))
+	case a == "":
+		return badRequest("a", "of two moments both are needed")
+	case b == "":
+		return badRequest("b", "of two moments both are needed")
+	case at != "":
+		return badRequest("at", "it is for the last step by a moment, and two moments are named")
+	}
+	return c.answer("state-diff")(c.world.CompareCell(cell, a, b))
 }
 
 // ResumeRequest is which parked cell a person lets go on. Who that is the token says.

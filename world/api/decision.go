@@ -13,20 +13,27 @@ type Decisions struct {
 }
 
 func listDecisions(c *call) error {
-	s, err := c.selection()
+	f := c.quoted("decision")
+	s, err := c.selectionOf(f.ExactCell())
 	if err != nil {
 		return err
 	}
 	s.Kinds = []journal.Kind{journal.KindIntent, journal.KindDenied, journal.KindParked}
 	out := Decisions{Schema: view.SchemaOf("decisions"), Decisions: []view.Decision{}}
-	out.Next, err = page(c, s, func(e *view.Entry) error {
-		if d, ok := e.Decision(); ok {
+	out.Next, err = page(c, s, func(e *view.Entry) (bool, error) {
+		d, ok := e.Decision()
+		if ok = ok && f.Fits(d.Cell, d.Kind, d.Decision); ok {
 			out.Decisions = append(out.Decisions, d)
 		}
-		return nil
+		return ok, nil
 	})
 	if err != nil {
 		return err
 	}
 	return c.ok(out)
+}
+
+// quoted reads of whose effects, of which kind and with which word the query wants records.
+func (c *call) quoted(word string) view.EffectFilter {
+	return view.EffectFilter{Cell: c.param("cell"), Kind: c.param("kind"), Word: c.param(word)}
 }

@@ -103,11 +103,8 @@ func submitLines(c *call) (err error) {
 	if line, err := c.readLines(events); err != nil {
 		return c.stopped(err, line, nil)
 	}
-	first, taken, line, err := events.Submit(c.Context())
-	done := &Bulk{Accepted: taken, First: first}
-	if taken > 0 {
-		done.Last = first + journal.Seq(taken) - 1
-	}
+	taken, line, err := events.Submit(c.Context())
+	done := &Bulk{Accepted: taken.Count, First: taken.First, Last: taken.Last}
 	if err != nil && line > 0 {
 		return c.stopped(err, line, done)
 	}

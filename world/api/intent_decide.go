@@ -16,6 +16,21 @@ type DecisionRequest struct {
 	Reason     string `json:"reason"`      // why, for those who read the journal
 	ParamsHash string `json:"params_hash"` // decide only if its params have this hash; empty: whatever they are
 	Reuse      bool   `json:"reuse"`       // of an approval: do not perform it, it gets the result of what it repeats
+	SeenRequest
+}
+
+// SeenRequest says what whoever decides has seen of an intent.
+type SeenRequest struct {
+	Attempt *uint64 `json:"attempt"` // decide only if that is its last attempt; nil: whichever it is
+}
+
+// of returns an intent as it was seen.
+func (r SeenRequest) of(e *receipt.Entry) *receipt.Entry {
+	seen := *e
+	if r.Attempt != nil {
+		seen.Attempt = *r.Attempt
+	}
+	return &seen
 }
 
 // EditRequest is what is to be asked for in the place of a parked intent.
@@ -23,6 +38,7 @@ type EditRequest struct {
 	Reason     string          `json:"reason"`
 	ParamsHash string          `json:"params_hash"` // as of a DecisionRequest: of the intent that ends
 	Params     json.RawMessage `json:"params"`      // needed
+	SeenRequest
 }
 
 // ResolveRequest says whether an intent in doubt happened.
@@ -30,12 +46,14 @@ type ResolveRequest struct {
 	Reason   string          `json:"reason"`
 	Executed *bool           `json:"executed"` // needed
 	Payload  json.RawMessage `json:"payload"`  // of what happened: what its cell is told; nil: null
+	SeenRequest
 }
 
 // AnswerRequest answers what an attempt asks a person.
 type AnswerRequest struct {
 	Reason string          `json:"reason"`
 	Data   json.RawMessage `json:"data"` // needed: an object that satisfies the schema of what is asked
+	SeenRequest
 }
 
 func approveIntent(c *call) error { return c.decideAs(journal.Approve) }
@@ -60,7 +78,7 @@ func (c *call) decideAs(how journal.Resolution) error {
 	if b.How, err = reuses(how, req.Reuse); err != nil {
 		return err
 	}
-	return c.decide(e, b)
+	return c.decide(req.of(e), b)
 }
 
 // bind binds a decision to params of a hash, where there is one.
@@ -93,7 +111,7 @@ func editIntent(c *call) error {
 	if b.Payload, err = dataOf("params", req.Params); err != nil {
 		return err
 	}
-	return c.decide(e, b)
+	return c.decide(req.of(e), b)
 }
 
 func resolveIntent(c *call) error {
@@ -110,7 +128,7 @@ func resolveIntent(c *call) error {
 	if b.How, b.Payload, err = happened(req.Executed, req.Payload); err != nil {
 		return err
 	}
-	return c.decide(e, b)
+	return c.decide(req.of(e), b)
 }
 
 func answerIntent(c *call) error {
@@ -127,16 +145,14 @@ func answerIntent(c *call) error {
 	if b.Payload, err = dataOf("data", req.Data); err != nil {
 		return err
 	}
-	return c.decide(e, b)
+	return c.decide(req.of(e), b)
 }
 
-// decide has the world take a decision, and answers with what became of it.
-func (c *call) decide(e *receipt.Entry, b journal.Resolved) error {
-	b.Key, b.Actor = e.Intent.Key, c.actor()
-	if err := c.world.Local.Decide(c.Context(), &b); err != nil {
-		return err
-	}
-	d, err := c.world.Decided(&b)
+// decide has the world take a decision about an intent as it was seen, and answers with
+// what became of it.
+func (c *call) decide(seen *receipt.Entry, b journal.Resolved) error {
+	b.Key, b.Actor = seen.Intent.Key, c.actor()
+	d, err := c.world.Decide(c.Context(), &b, seen)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
@@ -13,17 +13,27 @@ type Receipts struct {
 }
 
 func listReceipts(c *call) error {
-	after, err := c.number("after")
+	f := c.quoted("status")
+	if f.Word != "" && !receipt.Status(f.Word).Known() {
+		return badRequest("status", "it is none of a receipt")
+	}
+	s, err := c.selectionOf(f.ExactCell())
 	if err != nil {
 		return err
 	}
+	s.Kinds = view.AnswerKinds()
 	out := Receipts{Schema: view.SchemaOf("receipt-list"), Receipts: []view.ReceiptLine{}}
-	out.Next, err = page(c, view.Selection{After: journal.Seq(after), Kinds: view.AnswerKinds()}, func(e *view.Entry) error {
+	out.Next, err = page(c, s, func(e *view.Entry) (bool, error) {
 		a, err := c.world.Answer(e)
-		if a != nil {
-			out.Receipts = append(out.Receipts, a.Line())
+		if a == nil || err != nil {
+			return false, err
 		}
-		return err
+		line := a.Line()
+		fits := f.Fits(line.Cell, line.Kind, string(line.Status))
+		if fits {
+			out.Receipts = append(out.Receipts, line)
+		}
+		return fits, nil
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -33,33 +34,55 @@ const ofWorld = "/api/worlds/{id}"
 // routes returns all routes. Keys of cells may hold slashes, dots and anything else
 // that a path loses on its way, so that cells are named in the query.
 func routes() []route {
+	return slices.Concat(readRoutes(), submitRoutes(), decideRoutes(), workRoutes(), changeRoutes())
+}
+
+// readRoutes are those of the server, and of who looks.
+func readRoutes() []route {
 	get, post := http.MethodGet, http.MethodPost
 	return []route{
 		{method: get, path: healthPath, scope: scopeOpen, health: true, answer: health},
 		{method: get, path: "/metrics", scope: ScopeRead, metrics: true, answer: showMetrics},
 		{method: get, path: "/api/openapi.yaml", scope: ScopeRead, answer: showDocumentYAML},
 		{method: get, path: "/api/openapi.json", scope: ScopeRead, answer: showDocumentJSON},
+		{method: post, path: "/api/sessions", scope: scopeOpen, answer: openSession},
 		{method: get, path: "/api/worlds", scope: ScopeRead, or: ScopeWork, answer: listWorlds},
 
+		{method: get, path: "/api/inbox", scope: ScopeRead, query: []string{"after", "limit"}, answer: showInbox},
+		{method: get, path: "/api/whoami", scope: scopeAny, answer: whoami},
+
 		{method: get, path: ofWorld, scope: ScopeRead, answer: showStatus},
-		{method: get, path: ofWorld + "/records", scope: ScopeRead, query: []string{"after", "from", "to", "limit", "kind", "cell"}, answer: listRecords},
-		{method: get, path: ofWorld + "/records/{n}", scope: ScopeRead, answer: showRecord},
-		{method: get, path: ofWorld + "/cells", scope: ScopeRead, query: []string{"after", "limit"}, answer: listCells},
-		{method: get, path: ofWorld + "/cell", scope: ScopeRead, query: []string{"cell", "at"}, answer: showCell},
+		{method: get, path: ofWorld + "/records", scope: ScopeRead, query: []string{"after", "before", "from", "to", "limit", "kind", "cell", "caused_by", "ids", "raw"}, answer: listRecords},
+		{method: get, path: ofWorld + "/records/{n}", scope: ScopeRead, query: []string{"raw"}, answer: showRecord},
+		{method: get, path: ofWorld + "/records/{n}/graph", scope: ScopeRead, query: []string{"depth", "limit"}, answer: showGraph},
+		{method: get, path: ofWorld + "/columns", scope: ScopeRead, query: []string{"after"}, answer: showColumns},
+		{method: get, path: ofWorld + "/density", scope: ScopeRead, query: []string{"buckets"}, answer: showDensity},
+		{method: get, path: ofWorld + "/cells", scope: ScopeRead, query: []string{"at", "select", "after", "limit"}, answer: listCells},
+		{method: get, path: ofWorld + "/cell", scope: ScopeRead, query: []string{"cell", "at", "mail"}, answer: showCell},
+		{method: get, path: ofWorld + "/cell/diff", scope: ScopeRead, query: []string{"cell", "at", "a", "b"}, answer: showCellDiff},
 		{method: get, path: ofWorld + "/timeline", scope: ScopeRead, query: []string{"cell", "after", "from", "to", "limit"}, answer: showTimeline},
 		{method: get, path: ofWorld + "/intents", scope: ScopeRead, query: []string{"state", "cell", "kind", "since", "after", "limit"}, answer: listIntents},
 		{method: get, path: ofWorld + "/intents/{key}", scope: ScopeRead, answer: showIntent},
-		{method: get, path: ofWorld + "/receipts", scope: ScopeRead, query: []string{"after", "limit"}, answer: listReceipts},
+		{method: get, path: ofWorld + "/receipts", scope: ScopeRead, query: []string{"cell", "kind", "status", "after", "from", "to", "limit"}, answer: listReceipts},
 		{method: get, path: ofWorld + "/receipts/{key}", scope: ScopeRead, query: []string{"attempt"}, answer: showReceipt},
 		{method: get, path: ofWorld + "/budgets", scope: ScopeRead, query: []string{"after", "limit"}, answer: listBudgets},
-		{method: get, path: ofWorld + "/decisions", scope: ScopeRead, query: []string{"after", "from", "to", "limit"}, answer: listDecisions},
+		{method: get, path: ofWorld + "/decisions", scope: ScopeRead, query: []string{"cell", "kind", "decision", "after", "from", "to", "limit"}, answer: listDecisions},
+		{method: get, path: ofWorld + "/checkpoints", scope: ScopeRead, query: []string{"after", "limit"}, answer: listCheckpoints},
 		{method: get, path: ofWorld + "/snapshots", scope: ScopeRead, query: []string{"after", "limit"}, answer: listSnapshots},
 		{method: get, path: ofWorld + "/proposals", scope: ScopeRead, query: []string{"all", "after", "limit"}, answer: listProposals},
 		{method: get, path: ofWorld + "/proposals/{n}", scope: ScopeRead, answer: showProposal},
 		{method: get, path: ofWorld + "/verify", scope: ScopeRead, long: true, answer: showVerification},
+	}
+}
 
-		{method: post, path: ofWorld + "/events", scope: ScopeSubmit, answer: submit},
+func submitRoutes() []route {
+	return []route{{method: http.MethodPost, path: ofWorld + "/events", scope: ScopeSubmit, answer: submit}}
+}
 
+// decideRoutes are those of a person who says what is to become of something.
+func decideRoutes() []route {
+	post := http.MethodPost
+	return []route{
 		{method: post, path: ofWorld + "/cell/resume", scope: ScopeApprove, answer: resumeCell},
 		{method: post, path: ofWorld + "/cell/skip", scope: ScopeApprove, answer: skipCell},
 		{method: post, path: ofWorld + "/intents/approve", scope: ScopeApprove, answer: approveIntents},
@@ -75,14 +98,26 @@ func routes() []route {
 		{method: post, path: ofWorld + "/intents/{key}/answer", scope: ScopeApprove, answer: answerIntent},
 		{method: post, path: ofWorld + "/proposals/{n}/approve", scope: ScopeApprove, answer: approveProposal},
 		{method: post, path: ofWorld + "/proposals/{n}/reject", scope: ScopeApprove, answer: rejectProposal},
+	}
+}
 
+// workRoutes are those of workers.
+func workRoutes() []route {
+	get, post := http.MethodGet, http.MethodPost
+	return []route{
 		{method: get, path: ofWorld + "/manifest", scope: ScopeRead, or: ScopeWork, answer: showManifest},
 		{method: get, path: ofWorld + "/contents/{hash}", scope: ScopeRead, or: ScopeWork, answer: showContent},
 		{method: post, path: ofWorld + "/effects/acquire", scope: ScopeWork, answer: acquireEffects},
 		{method: post, path: ofWorld + "/effects/renew", scope: ScopeWork, answer: renewEffect},
 		{method: post, path: ofWorld + "/effects/commit", scope: ScopeWork, answer: commitEffect},
 		{method: post, path: ofWorld + "/receipts", scope: ScopeWork, answer: receiveReceipt},
+	}
+}
 
+// changeRoutes are those of whoever looks after a world.
+func changeRoutes() []route {
+	post := http.MethodPost
+	return []route{
 		{method: post, path: ofWorld + "/step", scope: ScopeAdmin, answer: step},
 		{method: post, path: ofWorld + "/snapshots", scope: ScopeAdmin, answer: makeSnapshot},
 		{method: post, path: ofWorld + "/proposals", scope: ScopeAdmin, answer: propose},

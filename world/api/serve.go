@@ -52,7 +52,10 @@ func (s *Server) log(c *call, err error, took time.Duration) {
 func (s *Server) dispatch(c *call) error {
 	kind, secret, _ := strings.Cut(c.Header.Get("Authorization"), " ")
 	if strings.EqualFold(kind, "Bearer") {
-		c.bearer = s.tokens.Load().find(strings.TrimSpace(secret))
+		c.bearer = s.bearer(strings.TrimSpace(secret))
+	}
+	if s.isPage(c.URL.Path) {
+		return s.showPage(c)
 	}
 	if c.URL.Path == healthPath {
 		if err := s.probes.admit(c.Request); err != nil {
@@ -203,7 +206,7 @@ func (c *call) checkQuery() error {
 		if !slices.Contains(c.route.query, name) {
 			return badRequest(name, "this path has no such parameter")
 		}
-		if len(values) > 1 && name != "kind" {
+		if len(values) > 1 && name != "kind" && name != "select" {
 			return badRequest(name, "this parameter can be there once")
 		}
 	}

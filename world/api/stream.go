@@ -4,36 +4,38 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/worldkernel/worldkernel/journal"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // streamBuffer is how many bytes of a stream are gathered before they are sent.
 const streamBuffer = 32 << 10
 
-// stream is one follower of a journal, who is sent server-sent events: id is the
-// number of a record, event its kind, data its line. What is sent is durable.
+// stream is one follower of a journal, who is sent server-sent events: id is the number
+// of the last record that the event is about. What is sent is durable.
 type stream struct {
 	*call
-	want view.Selection
-	sent journal.Seq // the last record that the follower's id stands for
-	out  *bufio.Writer
+	at      journal.Seq // the last record that was looked at
+	out     *bufio.Writer
+	catchUp catchUp
 }
 
-// stream lets the caller follow the journal until they go, are too slow, or the
-// server ends.
-func (c *call) stream(want view.Selection) error {
+// catchUp sends a follower what there is, up to where at is then, and reports whether
+// nothing more is wanted. It has a turn, which it may yield.
+type catchUp func(context.Context, *stream) (over bool, err error)
+
+// stream lets the caller follow the journal from a record on until they go, are too slow,
+// or the server ends.
+func (c *call) stream(after journal.Seq, send catchUp) error {
 	if text := c.Header.Get("Last-Event-ID"); text != "" {
 		id, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			return badRequest("Last-Event-ID", "it has to be the number of a record")
 		}
-		want.After = journal.Seq(id)
+		after = journal.Seq(id)
 	}
 	c.yield()
 	if err := c.take(c.server.followers); err != nil {
@@ -48,7 +50,7 @@ func (c *call) stream(want view.Selection) error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	c.out.WriteHeader(http.StatusOK)
-	s := &stream{call: c, want: want, sent: want.After}
+	s := &stream{call: c, at: after, catchUp: send}
 	s.out = bufio.NewWriterSize(patient{c}, streamBuffer)
 	if err := s.flush(); err != nil {
 		return err
@@ -59,11 +61,11 @@ func (c *call) stream(want view.Selection) error {
 // follow sends what there is, and waits for more.
 func (s *stream) follow(ctx context.Context) error {
 	for {
-		if over, err := s.catchUp(ctx); over || err != nil {
+		if over, err := s.inTurn(ctx); over || err != nil {
 			return s.ended(ctx, err)
 		}
 		waiting, stop := context.WithTimeout(ctx, s.server.cfg.Limits.Heartbeat)
-		err := s.world.Local.Await(waiting, s.want.After)
+		err := s.world.Local.Await(waiting, s.at)
 		stop()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			_, err = s.out.WriteString(":\n\n")
@@ -77,78 +79,24 @@ func (s *stream) follow(ctx context.Context) error {
 	}
 }
 
+// inTurn catches up when it is the follower's turn.
+func (s *stream) inTurn(ctx context.Context) (over bool, err error) {
+	if err := s.awaitTurn(ctx); err != nil {
+		return false, err
+	}
+	defer s.yield()
+	over, err = s.catchUp(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	return over, s.flush()
+}
+
 // ended tells an end that was to come from one that was not.
 func (s *stream) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return err
-}
-
-// catchUp sends what there is, and reports whether nothing more is wanted.
-func (s *stream) catchUp(ctx context.Context) (over bool, err error) {
-	if err := s.awaitTurn(ctx); err != nil {
-		return false, err
-	}
-	defer s.yield()
-	s.want.Until = s.world.End()
-	from, to, err := s.want.Span(s.world.Journal)
-	if err != nil {
-		return false, err
-	}
-	for r, err := range s.world.Local.Scan(s.want.After) {
-		if err == nil {
-			err = r.Err
-		}
-		if err == nil && r.ID > min(to, s.want.Until) {
-			break
-		}
-		if err == nil && !s.server.tokens.Load().keep(s.call) {
-			err = errRevoked
-		}
-		if err == nil {
-			err = s.world.Local.Await(ctx, r.ID-1)
-		}
-		if err == nil && r.ID >= from {
-			err = s.sendRecord(&r)
-		}
-		if err != nil {
-			return false, err
-		}
-		s.want.After = r.ID
-	}
-	if s.sent < s.want.After { // so that a follower who comes back need not pass them again
-		if _, err := fmt.Fprintf(s.out, "id: %d\n\n", s.want.After); err != nil {
-			return false, err
-		}
-		s.sent = s.want.After
-	}
-	return to < s.want.Until, s.flush()
-}
-
-// errRevoked says that the follower's token is not taken any more.
-var errRevoked = failed(http.StatusUnauthorized, "unauthorized", "the token is not one that this server takes")
-
-// sendRecord sends a record if it is wanted.
-func (s *stream) sendRecord(r *journal.Scanned) error {
-	if !view.Among(s.want.Kinds, r.Record.Kind) {
-		return nil
-	}
-	e, err := s.world.Load(r.Record, r.Bytes)
-	if err != nil {
-		return err
-	}
-	if s.want.Cell != "" {
-		if tells, err := s.world.TellsOf(e, s.want.Cell); !tells || err != nil {
-			return err
-		}
-	}
-	line, err := view.Marshal(e.View())
-	if err != nil {
-		return err
-	}
-	s.sent = e.ID
-	_, err = fmt.Fprintf(s.out, "id: %d\nevent: %s\ndata: %s\n\n", e.ID, e.Kind, line)
 	return err
 }
 

@@ -34,6 +34,9 @@ const scopeOpen Scope = ""
 // Scopes returns all scopes.
 func Scopes() []Scope { return []Scope{ScopeRead, ScopeSubmit, ScopeApprove, ScopeAdmin, ScopeWork} }
 
+// scopeAny lets in whoever shows a token that is known.
+const scopeAny Scope = "any"
+
 // allWorlds stands for every world in a token's line.
 const allWorlds = "*"
 
@@ -57,7 +60,7 @@ type token struct {
 	worlds []string // ids; nil: all
 }
 
-func (t *token) has(s Scope) bool { return slices.Contains(t.scopes, s) }
+func (t *token) has(s Scope) bool { return s == scopeAny || slices.Contains(t.scopes, s) }
 
 // sees reports whether the token is for a world.
 func (t *token) sees(world string) bool { return t.worlds == nil || slices.Contains(t.worlds, world) }
@@ -189,14 +192,34 @@ func (t *Tokens) find(secret string) *token {
 	return &t.list[at]
 }
 
-// keep reports whether the token of a call that was let in is among them, still good
-// for the same.
-func (t *Tokens) keep(c *call) bool {
-	if t == nil {
-		return false
+// bearer returns the token that a caller bears, nil where there is none.
+func (s *Server) bearer(secret string) *token {
+	if t := s.tokens.Load().find(secret); t != nil {
+		return t
 	}
-	at := slices.IndexFunc(t.list, func(x token) bool { return x.hash == c.token.hash })
-	return at >= 0 && t.list[at].sees(c.world.id) && (t.list[at].has(c.route.scope) || t.list[at].has(c.route.or))
+	return s.cfg.Sessions.with(sha256.Sum256([]byte(secret)))
+}
+
+// keeps reports whether the token of a call that was let in is taken still, and good for
+// the same.
+func (s *Server) keeps(c *call) bool {
+	t := s.tokens.Load().with(c.token.hash)
+	if t == nil {
+		t = s.cfg.Sessions.with(c.token.hash)
+	}
+	return t != nil && t.sees(c.world.id) && (t.has(c.route.scope) || t.has(c.route.or))
+}
+
+// with returns the token with a hash, nil where there is none.
+func (t *Tokens) with(hash [sha256.Size]byte) *token {
+	if t == nil {
+		return nil
+	}
+	at := slices.IndexFunc(t.list, func(x token) bool { return x.hash == hash })
+	if at < 0 {
+		return nil
+	}
+	return &t.list[at]
 }
 
 // TokenLine is what a line of a token file says, without the token.
