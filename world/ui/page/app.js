@@ -1,0 +1,169 @@
+// The page: who looks, at which world, and which view of it.
+import { html, render, useEffect, useLayoutEffect, useRef, useState, effect } from './lib.js';
+import { begin, enter, leave, pathOf, session } from './api.js';
+import { Cells } from './cells.js';
+import { Inbox } from './inbox.js';
+import { following, useAnswer, watch } from './live.js';
+import { Meters } from './meters.js';
+import { typing } from './parts.js';
+import { address, go, place } from './place.js';
+import { Proof } from './proof.js';
+import { Records } from './records.js';
+import { Rules } from './rules.js';
+import { Timeline } from './timeline.js';
+import { short, spelled } from './text.js';
+import { Worlds } from './worlds.js';
+
+/** The views of a world, and the key that leads there after g. */
+const views = [
+  { id: 'timeline', name: 'Timeline', key: 't', of: Timeline },
+  { id: 'inbox', name: 'Inbox', key: 'i', of: Inbox },
+  { id: 'records', name: 'Journal', key: 'j', of: Records },
+  { id: 'cells', name: 'Cells', key: 'c', of: Cells },
+  { id: 'rules', name: 'Rules', key: 'r', of: Rules },
+  { id: 'meters', name: 'Meters', key: 'm', of: Meters },
+  { id: 'proof', name: 'Proof', key: 'p', of: Proof },
+];
+
+const themes = ['system', 'light', 'dark'];
+
+/** wear puts a theme on. @param {string} theme */
+function wear(theme) {
+  document.documentElement.dataset.theme = theme;
+  try {
+    localStorage.setItem('worldkernel.theme', theme);
+  } catch { /* it is forgotten with the tab */ }
+}
+
+/** App is all of it. */
+function App() {
+  const { world, view } = place.value;
+  if (!session.value) return html`<${Door} />`;
+  return html`<${Page} key=${world} world=${world} view=${view} />`;
+}
+
+/** Page is what somebody sees who was let in. @param {{world: string, view: string}} props */
+function Page({ world, view }) {
+  const worlds = useAnswer('/api/worlds', true);
+  const status = useAnswer(world ? pathOf(world) : null);
+  const [help, setHelp] = useState(false);
+  useEffect(() => (world ? watch(world) : undefined), [world]);
+  useKeys(world, () => setHelp((was) => !was));
+  const shown = views.find((v) => v.id === view);
+  const owed = (status.is?.intents?.parked ?? 0) + (status.is?.intents?.in_doubt ?? 0);
+  useEffect(() => {
+    document.title = (owed ? `(${owed}) ` : '') + (status.is ? spelled(status.is.world) + ' · ' : '') + 'worldkernel';
+  });
+  return html`<a class="skip" href="#main" onClick=${(/** @type {Event} */ e) => { e.preventDefault(); document.getElementById('main')?.focus(); }}>to the content</a>
+    <aside>
+      <a class="brand" href=${address('', '')}><img src="mark.svg" alt="" width="16" height="16" /> worldkernel</a>
+      <select aria-label="World" value=${world} onChange=${(/** @type {any} */ e) => go(e.target.value, view === 'worlds' ? 'inbox' : view)}>
+        <option value="">all worlds</option>
+        ${(worlds.is?.worlds ?? []).map((/** @type {any} */ w) => html`<option key=${w.id} value=${w.id}>${spelled(w.name)} · ${short(w.id, 6)}</option>`)}
+      </select>
+      <${Find} world=${world} />
+      <nav aria-label="Views">
+        ${world && views.map((v) => html`<a key=${v.id} href=${address(world, v.id)} aria-current=${v.id === view ? 'page' : undefined}>${v.name}${v.id === 'inbox' && owed > 0 && html`<span class="count">${owed}</span>`}</a>`)}
+        <a href=${address('', '')} aria-current=${world ? undefined : 'page'}>All worlds</a>
+      </nav>
+      <div class="foot">
+        ${world && html`<span class=${following.value ? 'lamp on' : 'lamp'} role="status">${following.value ? 'following' : 'not following'}</span>`}
+        <button type="button" onClick=${() => wear(themes[(themes.indexOf(document.documentElement.dataset.theme ?? 'system') + 1) % themes.length])}>colors</button>
+        <button type="button" onClick=${() => setHelp(!help)}>keys <kbd>?</kbd></button>
+        ${session.value?.name && html`<span class="dim">as ${spelled(session.value.name)}</span>`}
+        <button type="button" onClick=${leave}>leave</button>
+      </div>
+    </aside>
+    <main id="main" tabindex="-1">${world && shown ? html`<${shown.of} world=${world} status=${status.is} />` : html`<${Worlds} />`}</main>
+    ${help && html`<${Help} close=${() => setHelp(false)} />`}`;
+}
+
+/** useKeys has g and a letter lead to a view. @param {string} world @param {() => void} help */
+function useKeys(world, help) {
+  useLayoutEffect(() => {
+    let after = -Infinity; // when g was pressed
+    /** @param {KeyboardEvent} e */
+    const pressed = (e) => {
+      if (typing(e) || e.ctrlKey || e.metaKey || e.altKey) return;
+      const soon = e.timeStamp - after < 1500;
+      after = e.key === 'g' ? e.timeStamp : -Infinity;
+      const to = soon && views.find((v) => v.key === e.key);
+      if (to && world) go(world, to.id);
+      else if (soon && e.key === 'w') go('', '');
+      else if (e.key === '?') help();
+      else if (e.key === '/') document.getElementById('find')?.focus();
+      else return;
+      e.preventDefault();
+    };
+    addEventListener('keydown', pressed, true);
+    return () => removeEventListener('keydown', pressed, true);
+  }, [world]);
+}
+
+/** Find leads to a record, a cell or an intent by its name. @param {{world: string}} props */
+function Find({ world }) {
+  const [text, setText] = useState('');
+  const find = (/** @type {KeyboardEvent} */ e) => {
+    if (e.key === 'Escape') /** @type {HTMLElement} */ (e.target).blur();
+    if (e.key !== 'Enter' || !world) return;
+    const what = text.trim();
+    if (/^#?\d+$/.test(what)) go(world, 'records', { of: what.replace('#', '') });
+    else if (/^[0-9a-f]{8,64}$/.test(what)) go(world, 'inbox', { of: what });
+    else if (what) go(world, 'cells', { of: what });
+    /** @type {HTMLElement} */ (e.target).blur();
+  };
+  return html`<label class="find"><span class="gone">Find</span><input id="find" placeholder="Find or go to…  /" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} onKeyDown=${find} /></label>`;
+}
+
+/** Help lists the keys. @param {{close: () => void}} props */
+function Help({ close }) {
+  const box = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  useEffect(() => box.current?.showModal(), []);
+  return html`<dialog ref=${box} onClose=${close} aria-label="Keys">
+    <h2>Keys</h2>
+    <dl class="facts">
+      ${views.map((v) => html`<div class="fact" key=${v.id}><dt><kbd>g</kbd> <kbd>${v.key}</kbd></dt><dd>${v.name}</dd></div>`)}
+      <div class="fact"><dt><kbd>g</kbd> <kbd>w</kbd></dt><dd>All worlds</dd></div>
+      <div class="fact"><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>down and up a list</dd></div>
+      <div class="fact"><dt><kbd>a</kbd> <kbd>d</kbd></dt><dd>approve, deny</dd></div>
+      <div class="fact"><dt><kbd>y</kbd> <kbd>n</kbd></dt><dd>it happened, it did not</dd></div>
+      <div class="fact"><dt><kbd>/</kbd></dt><dd>find: #16, desk/B-2, a key</dd></div>
+    </dl>
+    <form method="dialog"><button>close <kbd>esc</kbd></button></form>
+  </dialog>`;
+}
+
+/** Door asks who is not known for a code or a token. */
+function Door() {
+  const [secret, setSecret] = useState('');
+  const [error, setError] = useState('');
+  const knock = async (/** @type {Event} */ e) => {
+    e.preventDefault();
+    try {
+      await enter(secret.trim());
+    } catch (err) {
+      setError(/** @type {Error} */ (err).message);
+    }
+  };
+  return html`<main class="door"><form onSubmit=${knock}>
+    <h1><img src="mark.svg" alt="" width="24" height="24" /> worldkernel</h1>
+    <p>worldctl ui leads a browser here with a code; worldctl serve prints a token, and worldctl token new makes one.</p>
+    <label>Code or token<input type="password" autocomplete="off" value=${secret} onInput=${(/** @type {any} */ e) => setSecret(e.target.value)} autofocus /></label>
+    ${error && html`<p class="trouble" role="alert">${spelled(error)}</p>`}
+    <button class="full yes">Enter</button>
+  </form></main>`;
+}
+
+try {
+  wear(localStorage.getItem('worldkernel.theme') ?? 'system');
+} catch {
+  wear('system');
+}
+const app = /** @type {HTMLElement} */ (document.getElementById('app'));
+let trouble = '';
+await begin().catch((err) => (trouble = err.message));
+effect(() => {
+  session.value; // who looks decides what is there
+  place.value;
+  render(trouble ? html`<p class="trouble pad" role="alert">${spelled(trouble)}</p><${App} />` : html`<${App} />`, app);
+});

@@ -1,0 +1,74 @@
+// What agents wrote is hostile: it is shown as text, and what acts on text or hides in it
+// is spelled out, as worldctl spells it out on a terminal.
+import { html } from './lib.js';
+import { Exact } from './api.js';
+
+/** Controls, formats, halves of characters, spaces that are none of the keyboard, what is unassigned, and fillers. */
+const hidden = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]|(?! )\p{Zs}|[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{1d159}\u{1d173}-\u{1d17a}\u{e0100}-\u{e01ef}]/gu;
+
+/** spelled has what hides spelled out. @param {unknown} text @returns {string} */
+export function spelled(text) {
+  return String(text).replace(hidden, (c) => {
+    const point = c.codePointAt(0) ?? 0;
+    return point < 0x10000 ? '\\u' + point.toString(16).padStart(4, '0') : '\\u{' + point.toString(16) + '}';
+  });
+}
+
+/** longest is how much of a text is shown before somebody asks for the rest. */
+const longest = 2000;
+
+/** cut has the beginning of what is long. @param {string} text @param {number} [most] */
+export function cut(text, most = longest) {
+  if (text.length <= most) return text;
+  return text.slice(0, most) + ' … (' + (text.length - most).toLocaleString('en') + ' more)';
+}
+
+/** line is a value on one line. @param {unknown} value @param {number} [most] @returns {string} */
+export function line(value, most = 160) {
+  const text = (typeof value === 'string' ? value : JSON.stringify(value)) ?? '';
+  const shown = spelled(text.slice(0, most).replace(/\n/g, '\\n'));
+  return text.length <= most ? shown : shown + ' … (' + number(text.length - most) + ' more)';
+}
+
+/** the parts of a list, and how deep, that are shown before somebody asks for the rest */
+const [longList, deep] = [200, 5];
+
+/** isCut reports whether not all of a value is shown. @param {unknown} of @param {number} [depth] @returns {boolean} */
+export function isCut(of, depth = 0) {
+  if (typeof of === 'string') return of.length > longest;
+  if (of === null || typeof of !== 'object' || of instanceof Exact) return false;
+  const entries = Object.entries(of);
+  return entries.length > longList || (entries.length > 0 && depth > deep) || entries.some(([name, v]) => name.length > 80 || isCut(v, depth + 1));
+}
+
+/**
+ * Value shows a JSON value, the parts of an object a line each. A text of several lines has
+ * a block of its own with a border, so that it cannot look like the page's fields.
+ * @param {{of: unknown, depth?: number, whole?: boolean}} props
+ */
+export function Value({ of, depth = 0, whole = false }) {
+  const most = whole ? Infinity : longest;
+  if (typeof of === 'string') {
+    return of.includes('\n') ? html`<pre class="block">${cut(spelled(of), most)}</pre>` : html`<span class="string">${cut(spelled(of), most)}</span>`;
+  }
+  if (of instanceof Exact) return html`<span class="number">${of.text}</span>`;
+  if (of === null || typeof of !== 'object') return html`<span class=${typeof of}>${String(of)}</span>`;
+  const entries = Object.entries(of);
+  if (entries.length === 0) return html`<span class="empty">${Array.isArray(of) ? 'none' : '{}'}</span>`;
+  if (depth > deep && !whole) return html`<span class="string">${line(of)}</span>`;
+  const shown = whole ? entries : entries.slice(0, longList);
+  return html`<dl class="value">
+    ${shown.map(([name, v]) => html`<div key=${name}><dt>${cut(spelled(name), whole ? Infinity : 80)}:</dt><dd><${Value} of=${v} depth=${depth + 1} whole=${whole} /></dd></div>`)}
+    ${entries.length > shown.length && html`<div><dt>…</dt><dd>${number(entries.length - shown.length)} more</dd></div>`}
+  </dl>`;
+}
+
+/** short is the beginning of a hash. @param {string} hash @param {number} [n] */
+export function short(hash, n = 12) {
+  return hash.slice(0, n);
+}
+
+/** number has its thousands apart. @param {number} n */
+export function number(n) {
+  return n.toLocaleString('en');
+}
