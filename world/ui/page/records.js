@@ -1,0 +1,63 @@
+// The journal as text, and one record of it.
+import { html, useState } from './lib.js';
+import { pathOf } from './api.js';
+import { useAnswer } from './live.js';
+import { address, here, place } from './place.js';
+import { Command, Fact, Head, List, Trouble } from './parts.js';
+import { Mark, sentence, Story } from './story.js';
+import { number, spelled, Value } from './text.js';
+
+/** how many records a page has */
+const page = 200;
+
+/** Records is the view. @param {{world: string, status: any}} props */
+export function Records({ world, status }) {
+  const head = status?.head?.id ?? 0;
+  const of = Number(place.value.of.of || 0);
+  const from = Number(place.value.of.from || Math.max(0, (of || head) - page / 2));
+  const { is, error } = useAnswer(head ? pathOf(world, 'records') + `?raw=false&after=${from}&limit=${page}` : null);
+  const records = is?.records ?? [];
+  const items = records.map((/** @type {any} */ r) => ({
+    id: String(r.id),
+    href: here({ of: r.id, from }),
+    body: html`<span class="row"><span class="n">#${r.id}</span><span class="n dim">t${r.time}</span><span><${Mark} of=${r.kind} /> ${spelled(r.kind)}</span><span class="say">${sentence(r)}</span></span>`,
+  }));
+  return html`<div class="two wide">
+    <section class="side">
+      <${Head} title="Journal" about=${number(head) + ' records'}>
+        <a href=${here({ from: Math.max(0, from - page), of: '' })}>earlier</a>
+        <a href=${here({ from: from + page, of: '' })}>later</a>
+        <a href=${here({ from: '', of: '' })}>now</a>
+      <//>
+      <${Trouble} of=${error} />
+      <${List} label="Records" items=${items} chosen=${String(of)} />
+      <footer><${Command} line=${'worldctl tail --from ' + (from + 1)} /></footer>
+    </section>
+    <section class="main">${of > 0 && html`<${Record} key=${of} world=${world} id=${of} />`}</section>
+  </div>`;
+}
+
+/** Record is one. @param {{world: string, id: number}} props */
+export function Record({ world, id }) {
+  const { is, error } = useAnswer(pathOf(world, 'records', id) + '?raw=false', true);
+  const [why, setWhy] = useState(false);
+  if (!is) return html`<${Trouble} of=${error} />`;
+  const cell = is.cells[0];
+  const said = is.payload ?? {};
+  const matter = said.receipt?.payload ?? said.params ?? said.data; // what matters first
+  return html`<${Head} title=${'#' + id} about=${html`<${Mark} of=${is.kind} /> ${spelled(is.kind)}`} />
+    <div class="pad">
+      <p class="sentence">${sentence(is)}</p>
+      <dl class="facts">
+        <${Fact} name="tick">${is.time}<//>
+        ${cell && html`<${Fact} name="cell"><a href=${address(world, 'cells', { of: cell, at: id })}>${spelled(cell)}</a><//>`}
+        ${is.cause > 0 && html`<${Fact} name="caused by"><a href=${here({ of: is.cause })}>#${is.cause}</a><//>`}
+        ${is.key && html`<${Fact} name="intent"><a href=${address(world, 'inbox', { of: is.key })}>${is.key.slice(0, 12)}</a><//>`}
+      </dl>
+      ${matter !== undefined && html`<h2 class="sub">${is.kind === 'invocation.finished' ? 'It answered' : 'What it says'}</h2><div class="box"><${Value} of=${matter} /></div>`}
+      <details open=${matter === undefined}><summary>the record as it is stored</summary><div class="box"><${Value} of=${is.payload} /></div></details>
+      <button type="button" aria-expanded=${why} onClick=${() => setWhy(!why)}>Why: the way to the input</button>
+      ${why && html`<${Story} world=${world} from=${id} />`}
+      <footer><${Command} line=${'worldctl why ' + id} /></footer>
+    </div>`;
+}
