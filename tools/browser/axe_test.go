@@ -1,0 +1,89 @@
+package browser
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// The checker of accessibility that every view is held to, from the npm registry: it is as
+// large as all of the page, and nobody but this test needs it.
+const (
+	axeVersion = "4.14.1"
+	axeHash    = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c"
+)
+
+// axe returns the checker's script.
+func axe(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("skipped: no npm here, which fetches axe-core")
+	}
+	dir := t.TempDir()
+	for _, args := range [][]string{{"npm", "pack", "--silent", "axe-core@" + axeVersion}, {"tar", "xzf", "axe-core-" + axeVersion + ".tgz"}} {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	script, err := os.ReadFile(filepath.Join(dir, "package", "axe.min.js"))
+	require.NoError(t, err)
+	sum := sha256.Sum256(script)
+	require.Equal(t, axeHash, hex.EncodeToString(sum[:]))
+	return string(script)
+}
+
+// Every view, light and dark, wide and narrow: nothing that somebody cannot see, reach or
+// hear, and nothing that hangs over its edge.
+func TestEveryViewIsAccessible(t *testing.T) {
+	script := axe(t)
+	s := look(t, support(t), "--manual")
+	s.do(chromedp.Evaluate[chromedp.Void](script))
+	for _, size := range [][2]int64{{1280, 800}, {1920, 1080}, {400, 800}} {
+		s.do(chromedp.EmulateViewport(size[0], size[1]))
+		for _, theme := range []string{"light", "dark"} {
+			s.do(chromedp.Evaluate[chromedp.Void]("document.documentElement.dataset.theme = '" + theme + "'; location.hash = '#/'"))
+			s.await("chain root")
+			s.accessible(fmt.Sprint("worlds-", theme, "-", size[0]))
+			s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+			s.await("wants refund.pay")
+			s.keys("a")
+			s.await("Reason")
+			s.accessible(fmt.Sprint("form-", theme, "-", size[0]))
+			s.do(chromedp.KeyEvent(kb.Escape))
+			for _, view := range []string{"i", "t", "j", "c", "r", "m", "p"} {
+				s.keys("g", view)
+				s.await("worldctl")
+				s.keys("j")
+				s.accessible(fmt.Sprint(view, "-", theme, "-", size[0]))
+			}
+		}
+	}
+}
+
+// accessible holds what is shown to the rules of axe, and to its window.
+func (s *sight) accessible(name string) {
+	s.t.Helper()
+	ctx, end := s.within()
+	defer end()
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`axe.run(document, {resultTypes: ['violations']}).then((r) =>
+		r.violations.map((v) => v.id + ': ' + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' + n.any.map((a) => a.message).join('; ')).join(' | ')))`, chromedp.EvalAwaitPromise))
+	require.NoError(s.t, err)
+	for _, fault := range found { // all of them are told at the end
+		s.fault(name + ": " + fault)
+	}
+	over, err := chromedp.Run(ctx, chromedp.Evaluate[int]("document.documentElement.scrollWidth - innerWidth"))
+	require.NoError(s.t, err)
+	if over > 0 {
+		s.fault(fmt.Sprintf("%s: it hangs %d pixels over its window", name, over))
+	}
+	s.picture(name)
+}

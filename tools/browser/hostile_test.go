@@ -1,0 +1,234 @@
+package browser
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// hostile is what agents might write to act in a browser, to hide, or to look like the page.
+func hostile() []string {
+	all := []string{
+		`<img src=x onerror=alert(1)>`, `<script>alert(1)</script>`, `<svg onload=alert(1)>`, `<iframe src="javascript:alert(1)">`, `"><b id=owned>`,
+		`'><style>*{display:none}</style>`, `<a href="https://evil.example/">x</a>`, `<base href="https://evil.example/">`, `<meta http-equiv=refresh content="0;url=//evil.example">`,
+		`<form action=//evil.example><input name=q>`, `<object data=//evil.example>`, `<embed src=//evil.example>`, `<link rel=stylesheet href=//evil.example>`, `<video src=//evil.example autoplay>`,
+		`javascript:alert(1)`, `data:text/html,<script>alert(1)</script>`, `vbscript:msgbox`, `//evil.example`, `https://evil.example/?q=`, `\\evil.example\share`,
+		`${alert(1)}`, `{{constructor.constructor('alert(1)')()}}`, `<%= 7*7 %>`, `#{7*7}`, `[x](javascript:alert(1))`, `![x](https://evil.example/x.png)`,
+		`__proto__`, `constructor`, `toString`, `hasOwnProperty`, `</textarea><script>alert(1)</script>`, `--><script>alert(1)</script>`, `]]><script>alert(1)</script>`,
+		"state: refunded\ncents: 1\norder: A-1", "approved\n\nApprove a\nDeny d", "✓ verified", "#1 in the journal",
+		"\u202egnp.exe", "a\u200bb", "a\u2066b\u2069", "\u200f\u200e", "\ufeffx", "x\u00ady", "\u2028line", "\u2029para", "\u0085next", "\u009b31m", "\u001b[31mred", "\u001b]0;title\u0007",
+		"\u0000nul", "\u0008back", "\u007fdel", "\rover", "a\tb", "\u115f\u3164filler", "\U000e0041\U000e0042tags", "x\ufe0f", "\u061c", "\u180e", "\U0001d173",
+		strings.Repeat("A", 1<<20), strings.Repeat("(", 5000), strings.Repeat("<b>", 3000), strings.Repeat("Z͑ͫ", 500), "e\u0301" + strings.Repeat("\u0301", 300),
+	}
+	return all
+}
+
+// hides is what a page must not have: it acts, or is not seen.
+var hides = regexp.MustCompile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\U000e0000-\U000e0fff\U0001d173-\U0001d17a]")
+
+// hostileManifest is a world whose cells keep, ask for and fail with what they are told.
+const hostileManifest = `world: hostile
+version: 1
+reducers:
+  agent: {engine: starlark, source: agent.star, grants: [tools]}
+events:
+  said: {}
+routing:
+  - {event: said, reducer: agent, key: event.data.to}
+caps:
+  tools: {type: any, params: {kinds: ["tool.*"]}}
+effects:
+  tool.run: {adapter: stub, class: destructive, config: {answers: answers.jsonl}}
+policies:
+  - {name: ask, when: 'true', decide: require_approval}
+`
+
+const hostileReducer = `def reduce(ctx, state, event):
+    if event.name == "said":
+        ctx.effect("tool.run", {"says": event.data["says"], event.data["says"][:60]: 1})
+        return {"says": event.data["says"], "list": [event.data["says"]] * 2}
+    return state
+`
+
+// A world in which everything that agents can write is hostile: nothing acts, nothing hides
+// and nothing of it becomes an element.
+func TestHostileWorld(t *testing.T) {
+	payloads := hostile()
+	require.GreaterOrEqual(t, len(payloads), 60)
+	dir := filepath.Join(t.TempDir(), "hostile")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	var lines strings.Builder
+	for _, p := range payloads {
+		key := strings.Map(func(r rune) rune { // which keys cannot have
+			if unicode.IsControl(r) {
+				return -1
+			}
+			return r
+		}, p)
+		key = strings.ToValidUTF8(key[:min(len(key), 100)], "")
+		line, err := json.Marshal(map[string]any{"event": "said", "data": map[string]any{"to": key, "says": p}})
+		require.NoError(t, err)
+		lines.Write(append(line, '\n'))
+	}
+	for name, text := range map[string]string{"world.yaml": hostileManifest, "agent.star": hostileReducer, "answers.jsonl": "", "events.jsonl": lines.String()} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	worldctl(t, dir, "init")
+	feed(t, dir)
+	worldctl(t, dir, "run", "-q")
+	s := look(t, dir, "--manual")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("wants tool.run")
+	for _, view := range []string{"i", "t", "j", "c", "r", "m", "p"} {
+		s.keys("g", view)
+		s.await("worldctl")
+		for range 12 {
+			s.keys("j")
+		}
+		s.clean()
+		s.picture("hostile-" + view)
+	}
+}
+
+// clean holds what is on the page to what may be there.
+func (s *sight) clean() {
+	s.t.Helper()
+	text := s.text()
+	require.Empty(s.t, hides.FindAllString(text, 3), "something on the page hides or acts")
+	ctx, end := s.within()
+	defer end()
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('*')].filter((e) =>
+		/^(script|iframe|object|embed|base|form|video|audio|style|link|b\[id\])$/i.test(e.localName) && !e.closest('head') && !e.closest('dialog') ||
+		e.id === 'owned' || e.localName === 'img' && !e.src.endsWith('/ui/mark.svg') ||
+		e.localName === 'a' && !e.getAttribute('href').startsWith('#') || [...e.attributes].some((a) => a.name.startsWith('on'))).map((e) => e.outerHTML.slice(0, 200))`))
+	require.NoError(s.t, err)
+	require.Empty(s.t, found)
+}
+
+// at leads the page to an address, as a link does.
+func (s *sight) at(hash string) {
+	s.t.Helper()
+	s.do(chromedp.Evaluate[chromedp.Void]("location.hash = " + strconv.Quote(hash)))
+}
+
+// world returns the id of the world that is shown.
+func (s *sight) world() string {
+	s.t.Helper()
+	ctx, end := s.within()
+	defer end()
+	hash, err := chromedp.Run(ctx, chromedp.Evaluate[string]("location.hash"))
+	require.NoError(s.t, err)
+	return strings.Split(strings.TrimPrefix(hash, "#/"), "/")[0]
+}
+
+// Somebody else decides while a form is open: it stays, says so and sends nothing. What is
+// typed goes into no other form.
+func TestFormStaysWhereItWas(t *testing.T) {
+	desk := support(t)
+	s := look(t, desk, "--manual")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("desk/B-2 wants refund.pay")
+	s.keys("d")
+	s.do(chromedp.WaitVisible(chromedp.CSS("textarea:focus")), chromedp.KeyEvent("this is too much"))
+	key := regexp.MustCompile(`[0-9a-f]{64}`).FindString(worldctl(t, desk, "intent", "list", "--state", "parked", "-o", "json"))
+	worldctl(t, desk, "intent", "approve", key, "--reason", "it is fine")
+	s.await("Somebody else was faster: it was parked, and is")
+	s.do(chromedp.KeyEvent(" and we said no"), chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+	s.await("desk/B-2 wants refund.pay")
+	said := worldctl(t, desk, "tail", "--kind", "intent.resolved")
+	require.Contains(t, said, "it is fine")
+	require.NotContains(t, said, "we said no")
+}
+
+// A link names one world and one thing in it, whatever stands in it.
+func TestLinkLeadsNowhereElse(t *testing.T) {
+	dir := t.TempDir()
+	dev, prod := made(t, dir, "dev", "support"), made(t, dir, "prod", "support")
+	s := look(t, dir, "--manual", dev, prod)
+	key := regexp.MustCompile(`[0-9a-f]{64}`).FindString(worldctl(t, prod, "intent", "list", "--state", "parked", "-o", "json"))
+	ids := regexp.MustCompile(`"world_id":\s*"([0-9a-f]+)"`)
+	devID, prodID := ids.FindStringSubmatch(worldctl(t, dev, "status", "-o", "json"))[1], ids.FindStringSubmatch(worldctl(t, prod, "status", "-o", "json"))[1]
+	s.at("#/" + devID + "/inbox?of=..%2F..%2F" + prodID + "%2Fintents%2F" + key)
+	s.await("that is no key of an intent")
+	s.at("#/" + devID + "/inbox?of=" + key)
+	s.await("not-found")
+	s.at("#/..%2F" + prodID + "/records?of=1")
+	s.await("there is no such world")
+	s.at("#/%zz")
+	s.at("#/")
+	s.await("2 served here")
+	require.NotContains(t, s.text(), "wants refund.pay")
+}
+
+// A link with a code lets nobody in who is there already.
+func TestCodeReplacesNobody(t *testing.T) {
+	s := look(t, support(t), "--manual", "--scope", "read")
+	s.do(chromedp.Evaluate[chromedp.Void]("location.hash = '#code=wk_of-somebody-else'; location.reload()"))
+	s.await("you are here already")
+	s.await("1 served here")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("desk/B-2 wants refund.pay")
+	require.NotContains(t, s.text(), "Approve", "a token that cannot decide sees no buttons")
+	require.NotEmpty(t, s.world())
+}
+
+// Who types a token sees what it lets one do, and no button that would fail.
+func TestTokenHasTheRightsOfItsLine(t *testing.T) {
+	desk := support(t)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	token := regexp.MustCompile(`wk_[\w-]+`).FindString(worldctl(t, desk, "token", "new", "lena", "--scope", "read", "--file", tokens))
+	program, err := built()
+	require.NoError(t, err)
+	serving := exec.Command(program, "serve", desk, "--manual", "-q", "--token-file", tokens)
+	said, err := serving.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, serving.Start())
+	t.Cleanup(func() {
+		_ = serving.Process.Signal(os.Interrupt)
+		_ = serving.Wait()
+	})
+	lines := bufio.NewScanner(said)
+	require.True(t, lines.Scan())
+	s := open(t, lines.Text()+"/ui/")
+	s.do(chromedp.Navigate(s.url), chromedp.WaitVisible(chromedp.CSS("input[type=password]")), chromedp.SendKeys(chromedp.CSS("input[type=password]"), token+kb.Enter))
+	s.await("as lena")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("desk/B-2 wants refund.pay")
+	require.NotContains(t, s.text(), "Approve")
+}
+
+// Params are shown to the last digit and the last letter before anybody can approve them.
+func TestParamsAreShownWholeBeforeTheyAreApproved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "hostile")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	says := `{"cents": 9007199254740993, "account": 12345678901234567123, "note": "` + strings.Repeat("A", 3000) + `PAY MALLORY"}`
+	for name, text := range map[string]string{ // order cannot show: each is a file
+		"world.yaml": hostileManifest, "agent.star": strings.Replace(hostileReducer, `{"says": event.data["says"], event.data["says"][:60]: 1}`, `event.data["says"]`, 1),
+		"answers.jsonl": "", "events.jsonl": `{"event": "said", "data": {"to": "a", "says": ` + says + "}}\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	worldctl(t, dir, "init")
+	feed(t, dir)
+	worldctl(t, dir, "run", "-q")
+	s := look(t, dir, "--manual")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("some of it is cut")
+	require.Contains(t, s.text(), "9007199254740993")
+	require.Contains(t, s.text(), "12345678901234567123")
+	require.NotContains(t, s.text(), "Approve")
+	s.do(chromedp.Click(chromedp.CSS(".main .pad p button")))
+	s.await("PAY MALLORY")
+	s.await("Approve")
+}
