@@ -189,7 +189,7 @@ var verbsShown = map[string][][]string{
 	"manifest show": {{}, {hostile}}, "policy eval": {{}, {hostile}}, "proposal list": {{}}, "proposal show": {{"p1"}, {hostile}}, "propose": {{hostile}},
 	"reject": {{hostile}}, "shadow": {{hostile}, {"p1"}}, "withdraw": {{hostile}}, "checkpoint": {{}}, "prove cell": {{hostile}}, "prove checkpoint": {{hostile}},
 	"prove receipt": {{"KEY"}, {hostile}}, "prove record": {{"9"}, {hostile}}, "replay": {{}}, "verify": {{}, {"BUNDLE"}, {hostile}},
-	"serve": {{"--listen", hostile}}, "token list": {{}, {hostile}}, "token new": {{hostile}}, "token revoke": {{hostile}}, "worker": {{"--world", hostile, hostile}},
+	"serve": {{"--listen", hostile}}, "token list": {{}, {hostile}}, "token new": {{hostile}}, "token revoke": {{hostile}}, "ui": {{"--listen", hostile}}, "worker": {{"--world", hostile, hostile}},
 	"archive": {{hostile}}, "backup": {{hostile + "/x"}}, "export": {{"-", "--format", "jsonl"}, {"-", "--format", "cborseq"}}, "gc": {{}}, "keys list": {{}, {hostile}},
 	"keys new": {{hostile + "/x"}}, "keys rotate": {{hostile}}, "keys seal": {{hostile}}, "keys unseal": {{hostile}}, "redact": {{hostile, "--reason", hostile}},
 	"restore": {{hostile}}, "upgrade": {{}, {hostile}}, "version": {{}, {hostile}},

@@ -123,7 +123,7 @@ func worldless(verb string) bool {
 // packagesThatSpeak are the packages whose errors begin with their names.
 func packagesThatSpeak() []string {
 	return []string{
-		"anchor", "api", "bundle", "canon", "checkpoint", "fault", "governance", "host", "journal", "llm", "local", "manifest",
+		"anchor", "api", "bundle", "canon", "checkpoint", "columns", "fault", "governance", "host", "journal", "llm", "local", "manifest",
 		"mcp", "receipt", "reducer", "snapshot", "source", "sshkey", "store", "verify", "worker", "world",
 	}
 }
@@ -139,7 +139,7 @@ func inPlain(line string) string {
 // line once.
 func lines(err error) []string {
 	var out []string
-	text := strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
+	text := strings.ReplaceAll(view.Bounded(err.Error()), context.Canceled.Error(), "interrupted")
 	for line := range strings.SplitSeq(text, "\n") {
 		line = inPlain(line)
 		if line = visible(strings.TrimSpace(line), "\t"); line != "" && !slices.Contains(out, line) {

@@ -4,13 +4,17 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 	"github.com/worldkernel/worldkernel/worldctl/owner"
 )
 
@@ -45,6 +49,32 @@ func (c *cli) own(ctx context.Context, use func(lw *local.World) error) error {
 	}
 	if closed := lw.Close(); err == nil {
 		err = closed
+	}
+	return c.leaving(lw, err)
+}
+
+// leaving says which effects had not ended when the world was given up. That is an error
+// where nothing else was, and a person has to decide.
+func (c *cli) leaving(lw *local.World, err error) error {
+	left := lw.Left()
+	if len(left) == 0 {
+		return err
+	}
+	oldest := visible(left[0].Kind+" of "+left[0].Cell, "")
+	c.note("still under way when the time to end was over: %s, as %s; the next command finds them in doubt",
+		view.Number(uint64(len(left)), "effect"), oldest)
+	undecided := 0
+	lw.View(func(m *world.Moment) {
+		for i := range left {
+			switch m.Manifest().Effects[left[i].Kind].OnInDoubt {
+			case manifest.InDoubtRetry, manifest.InDoubtVerify, manifest.InDoubtFail:
+			default:
+				undecided++
+			}
+		}
+	})
+	if err == nil && undecided > 0 {
+		err = fmt.Errorf("%w: %d of them", errUndecided, undecided)
 	}
 	return err
 }

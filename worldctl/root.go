@@ -170,7 +170,7 @@ func (c *cli) groups() []verbs {
 			newVerifyCommand(c), newReplayCommand(c), newProveCommand(c), newCheckpointCommand(c),
 		}},
 		{"serve", "worlds over HTTP, and workers elsewhere", []*cobra.Command{
-			newServeCommand(c), newTokenCommand(c), newWorkerCommand(c),
+			newServeCommand(c), newUICommand(c), newTokenCommand(c), newWorkerCommand(c),
 		}},
 		{"keep", "copies, exports, keys, and what may go", []*cobra.Command{
 			newBackupCommand(c), newRestoreCommand(c), newExportCommand(c), newArchiveCommand(c), newRedactCommand(c), newGCCommand(c), newKeysCommand(c),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/ui"
 )
 
 // serving says how worlds are served.
@@ -24,6 +25,8 @@ type serving struct {
 	limits []string // NAME=N
 	manual bool
 	remote bool
+	page   bool    // also where other machines reach it
+	look   *looker // somebody looks at the worlds in a browser; nil: whoever asks has a token
 }
 
 // serveAnswer says where the worlds are.
@@ -43,7 +46,8 @@ func newServeCommand(c *cli) *cobra.Command {
 		Use:   "serve [DIR...]",
 		Short: "Run worlds and serve them over HTTP",
 		Long: `Run worlds and serve them over HTTP, until Ctrl-C: the API of docs/api.md, which
-GET /api/openapi.yaml describes. The URL is printed to stdout, the log to stderr: with
+GET /api/openapi.yaml describes, and on a loopback address, or with --ui, the page of
+worldctl ui under /ui/. The URL is printed to stdout, the log to stderr: with
 -o json as JSON lines, with -v a line for every request, with -q errors only. Other
 commands can be used on the worlds meanwhile.
 
@@ -78,6 +82,7 @@ one could not go on.`,
 	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` or HOST:PORT by which clients may call this server, as they write it; can be repeated")
 	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
+	f.BoolVar(&s.page, "ui", false, "serve the page also where other machines reach it")
 	f.BoolVar(&s.remote, "remote-workers", false, "let workers elsewhere perform live effects, over the API")
 	c.addBounds(cmd)
 	f.IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
@@ -101,6 +106,9 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 	if err != nil {
 		return err
 	}
+	if s.page || addr.IP.IsLoopback() {
+		cfg.Page = ui.Handler()
+	}
 	log := c.logger()
 	cfg.Log = log.requests
 	v := &api.Service{
@@ -110,7 +118,12 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		Hint:   func(err error) string { _, hint := judge(err); return c.inWorld(hint) },
 	}
 	v.Options.Remote = s.remote
-	v.Serving = func(url string) error { return c.announce(v, log, url) }
+	v.Serving = func(url string) error {
+		if err := c.announce(v, log, url); err != nil || s.look == nil {
+			return err
+		}
+		return s.look.begin(ctx, c, url)
+	}
 	if err := v.Open(ctx, dirs...); err != nil {
 		var at *api.OpenError
 		if errors.As(err, &at) && len(typed) > 0 {
@@ -171,7 +184,7 @@ func (c *cli) servedDirs(typed []string) ([]string, error) {
 		dir, err := c.dir()
 		return []string{dir}, err
 	case c.world != "":
-		return nil, usagef("worldctl serve "+c.world+" "+strings.Join(typed, " "), "serve was given worlds in two ways: -w %s and %s", c.world, strings.Join(typed, " "))
+		return nil, usagef("type them after the verb, or one with -w", "worlds were named in two ways: -w %s and %s", c.world, strings.Join(typed, " "))
 	}
 	return typed, nil
 }
@@ -181,6 +194,9 @@ func (s *serving) resolve() (*net.TCPAddr, error) {
 	addr, err := net.ResolveTCPAddr("tcp", s.addr)
 	if err != nil {
 		return nil, usagef("type --addr 127.0.0.1:8080, or another HOST:PORT", "--addr %s is no HOST:PORT that this machine knows", s.addr)
+	}
+	if s.look != nil && !addr.IP.IsLoopback() {
+		return nil, usagef("worldctl serve --ui --token-file FILE shows the page to whoever has a token", "%s can be reached from other machines: ui is for this one", s.addr)
 	}
 	if s.tokens == "" && !addr.IP.IsLoopback() {
 		return nil, usagef("worldctl token new NAME --scope read --file FILE, then worldctl serve --token-file FILE",
@@ -201,6 +217,10 @@ func (c *cli) serverConfig(s *serving) (cfg api.Config, secret string, err error
 			}
 			return cfg, "", usagef("type --limit NAME=N: the names are "+strings.Join(names, ", "), "--limit %s: %w", text, err)
 		}
+	}
+	if s.look != nil {
+		cfg.Sessions = &s.look.sessions
+		return cfg, "", nil
 	}
 	cfg.Tokens, secret, err = c.servedTokens(s.tokens)
 	return cfg, secret, err

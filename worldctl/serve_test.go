@@ -31,28 +31,38 @@ type servingTest struct {
 // startServe runs `worldctl serve` in this process, with the one token that it makes.
 func startServe(t *testing.T, args ...string) *servingTest {
 	t.Helper()
-	stdout, out := io.Pipe()
-	stderr, said := io.Pipe()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan int, 1)
-	go func() {
-		code := run(ctx, released(), append([]string{"serve"}, args...), strings.NewReader(""), out, said)
-		_ = out.Close()
-		_ = said.Close()
-		ended <- code
-	}()
+	stdout, stderr, interrupt := startVerb(t, append([]string{"serve"}, args...)...)
 	s := &servingTest{t: t, log: linesFrom(stderr)}
 	s.end = sync.OnceValue(func() int {
-		stop()
+		code := interrupt()
 		for line := range s.log {
 			t.Log(line)
 		}
-		return <-ended
+		return code
 	})
 	t.Cleanup(func() { s.end() })
 	s.token = strings.TrimPrefix(s.await("token: "), "token: ")
 	s.url = <-linesFrom(stdout)
 	return s
+}
+
+// startVerb runs worldctl in this process. interrupt ends it and returns its exit code.
+func startVerb(t *testing.T, args ...string) (stdout, stderr io.Reader, interrupt func() int) {
+	t.Helper()
+	stdout, out := io.Pipe()
+	stderr, said := io.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		code := run(ctx, released(), args, strings.NewReader(""), out, said)
+		_ = out.Close()
+		_ = said.Close()
+		ended <- code
+	}()
+	return stdout, stderr, sync.OnceValue(func() int {
+		stop()
+		return <-ended
+	})
 }
 
 // linesFrom reads lines, as many as any of these tests has, though nobody takes them.
