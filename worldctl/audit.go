@@ -30,7 +30,7 @@ and the answers to it: see why.`,
   worldctl audit --caused-by 20
   worldctl audit --kind intent.resolved --save decisions.jsonl`,
 		Args: args(0, 0),
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.with(func(lw *local.World) error {
 				want, err := s.in(recordsOf(lw))
 				if err != nil {
@@ -38,7 +38,7 @@ and the answers to it: see why.`,
 				}
 				head := lw.Head()
 				want.Until = head.ID
-				records := first(recordsOf(lw).Select(want), limit)
+				records := first(recordsOf(lw).Select(cmd.Context(), want), limit)
 				if file == "" {
 					return c.listRecords(lw, "audit", records)
 				}

@@ -28,7 +28,7 @@ func TestTicksSelectWhatHappenedThen(t *testing.T) {
 		for to := from; to < last+2; to++ {
 			var s view.Selection
 			require.NoError(t, s.Range(j, fmt.Sprintf("t%d", from), fmt.Sprintf("t%d", to)))
-			require.Equal(t, all[at(from):at(to+1)], append([]*view.Entry{}, collect(t, j.Select(&s))...), "%d to %d", from, to)
+			require.Equal(t, all[at(from):at(to+1)], append([]*view.Entry{}, collect(t, j.Select(t.Context(), &s))...), "%d to %d", from, to)
 		}
 	}
 }

@@ -1,9 +1,13 @@
 package worldctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -23,23 +27,39 @@ func newCellCommand(c *cli) *cobra.Command {
 
 func newCellListCommand(c *cli) *cobra.Command {
 	var limit uint64
+	var at string
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List all cells by name",
+		Use:   "list [CELL...]",
+		Short: "List cells by name",
+		Long: `List cells by name, now or as they were at a moment: all, or those that are named. With
+a * behind, CELL is all whose names begin so.`,
 		Example: `  worldctl cell list
+  worldctl cell list 'agent/*' --at t5
   worldctl cell list -o jsonl`,
-		Args: args(0, 0),
-		RunE: c.onWorld(func(_ context.Context, lw *local.World, _ []string) error {
-			var cells []world.CellView
-			lw.View(func(w *world.Moment) { cells = w.Cells() })
-			return list(c, "cell-list", "cells", first(each(cells, func(v world.CellView) (view.CellLine, error) { return view.LineOfCell(v), nil }), limit), columns[view.CellLine]{
+		Args: args(0, math.MaxInt),
+		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+			for _, name := range args {
+				if _, err := parseCell(name); err != nil && !strings.HasSuffix(name, "*") {
+					return err
+				}
+			}
+			page, err := recordsOf(lw).CellPage(&view.CellSelection{Moment: at, Names: args, Limit: int(min(limit, math.MaxInt))})
+			if err != nil {
+				return err
+			}
+			none := "no cells yet: worldctl send NAME DATA, then worldctl run"
+			if len(args) > 0 || at != "" {
+				none = "no such cells"
+			}
+			return list(c, "cell-list", "cells", each(page.Cells, func(l view.CellLine) (view.CellLine, error) { return l, nil }), columns[view.CellLine]{
 				header: table.Row{"cell", "steps", "state", "mailbox", "parked"},
 				row:    cellRow,
-				none:   "no cells yet: worldctl send NAME DATA, then worldctl run",
+				none:   none,
 			})
 		}),
 	}
 	addLimit(cmd, &limit, "cells")
+	addAt(cmd, &at, "as they were at this")
 	return cmd
 }
 
@@ -58,10 +78,11 @@ func newCellShowCommand(c *cli) *cobra.Command {
 	var at string
 	cmd := &cobra.Command{
 		Use:   "show CELL",
-		Short: "Show a cell's state and what waits in its mailbox",
-		Long: `Show a cell's state and what waits in its mailbox, now or as it was at a moment. A
-moment is taken with all that was written at once with its last record. Of a parked
-cell it tells the step that failed, its error, and how the cell goes on.`,
+		Short: "Show a cell's state, its mailbox and what falls due for it",
+		Long: `Show a cell's state, what waits in its mailbox and what falls due for it later, events
+that are scheduled and timers, now or as it was at a moment. A moment is taken with all
+that was written at once with its last record. Of a parked cell it tells the step that
+failed, its error, and how the cell goes on.`,
 		Example: `  worldctl cell show agent/ada
   worldctl cell show agent/ada --at t5 -o json`,
 		Args: args(1, 1),
@@ -88,16 +109,37 @@ func (c *cli) showCell(lw *local.World, a *view.Cell) {
 		facts = append(facts, [2]any{"why", fmt.Sprintf("#%d, on #%d: %s", f.Record, f.Event, visible(f.Error, ""))})
 	}
 	c.facts(append(facts, [2]any{"at", fmt.Sprintf("#%d", a.At)}, [2]any{"state", state})...)
-	if len(a.Mailbox) == 0 {
+	d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
+	if len(a.Mailbox) > 0 {
+		t := c.newTable()
+		t.AppendHeader(table.Row{"record", "waits in the mailbox", "data"})
+		for _, m := range a.Mailbox {
+			t.AppendRow(table.Row{fmt.Sprintf("#%d", m.Record), m.Name, d.Data(m.Data)})
+		}
+		t.Render()
+	}
+	c.showDue(a, d)
+}
+
+// mostDue is how many of what falls due for a cell are shown.
+const mostDue = 20
+
+// showDue shows what falls due for a cell, the next first.
+func (c *cli) showDue(a *view.Cell, d view.Describer) {
+	all := slices.Concat(a.Scheduled, a.Timers)
+	if len(all) == 0 {
 		return
 	}
-	d := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
+	slices.SortStableFunc(all, func(x, y world.AlarmView) int { return cmp.Compare(x.At, y.At) })
 	t := c.newTable()
-	t.AppendHeader(table.Row{"record", "waits in the mailbox", "data"})
-	for _, m := range a.Mailbox {
-		t.AppendRow(table.Row{fmt.Sprintf("#%d", m.Record), m.Name, d.Data(m.Data)})
+	t.AppendHeader(table.Row{"record", "falls due", "at tick", "data"})
+	for _, x := range all[:min(mostDue, len(all))] {
+		t.AppendRow(table.Row{fmt.Sprintf("#%d", x.Record), x.Name, x.At, d.Data(x.Data)})
 	}
 	t.Render()
+	if more := len(all) - mostDue; more > 0 {
+		c.note("%d more fall due later: -o json has all", more)
+	}
 }
 
 // noteParked says what a person can do about a parked cell.
@@ -133,6 +175,10 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 	if err != nil {
 		return err
 	}
+	parked, err := recordsOf(lw).Cell(cell, "")
+	if err != nil {
+		return err
+	}
 	resumed := view.Resumed{Cell: name, Actor: actor, Reason: reason}
 	err = lw.Update(func(w *world.World) (err error) {
 		resumed.Record, err = w.Resume(ctx, cell, how, actor, reason)
@@ -145,7 +191,14 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 		return err
 	}
 	return c.object("cell-resumed", resumed, func() {
-		fmt.Fprintf(c.stdout, "#%d %s goes on, says %s\n", resumed.Record, name, actor)
+		what := "goes on with the event that failed"
+		if how == world.SkipEvent {
+			what = "goes on without the event that failed"
+		}
+		if f := parked.Failure; f != nil {
+			what += fmt.Sprintf(", #%d", f.Event)
+		}
+		fmt.Fprintf(c.stdout, "#%d %s %s, says %s\n", resumed.Record, name, what, actor)
 		c.note("next: worldctl run")
 	})
 }

@@ -8,16 +8,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
-	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 )
-
-// checkpointAnswer is a signed checkpoint.
-type checkpointAnswer struct {
-	checkpoint.Checkpoint
-	Note string `json:"note"` // as it is signed
-}
 
 func newCheckpointCommand(c *cli) *cobra.Command {
 	var keyFile string
@@ -57,7 +51,7 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 				if err != nil {
 					return err
 				}
-				a := checkpointAnswer{signed.Checkpoint, string(signed.Note)}
+				a := view.CheckpointOf(signed)
 				if len(args) == 0 || args[0] == "-" {
 					return c.object("checkpoint", a, func() { fmt.Fprint(c.stdout, a.Note) })
 				}
@@ -77,16 +71,16 @@ defaults.checkpoint_every records; --list shows all that it has signed.`,
 }
 
 func (c *cli) listCheckpoints(lw *local.World) error {
-	answers := func(yield func(checkpointAnswer, error) bool) {
+	answers := func(yield func(view.Checkpoint, error) bool) {
 		for signed, err := range lw.Checkpoints(1, journal.Last) {
-			if !yield(checkpointAnswer{signed.Checkpoint, string(signed.Note)}, err) {
+			if !yield(view.CheckpointOf(&signed), err) {
 				return
 			}
 		}
 	}
-	return list(c, "checkpoints", "checkpoints", answers, columns[checkpointAnswer]{
+	return list(c, "checkpoints", "checkpoints", answers, columns[view.Checkpoint]{
 		header: table.Row{"size", "root"},
-		row:    func(a checkpointAnswer) table.Row { return table.Row{a.Size, a.Root} },
+		row:    func(a view.Checkpoint) table.Row { return table.Row{a.Size, a.Root} },
 		none:   "nothing was signed yet: worldctl checkpoint",
 	})
 }

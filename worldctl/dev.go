@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,7 +35,7 @@ world's directory. At first, and whenever it or a file that it names has changed
 is made anew in a temporary directory, of the same events, each in the tick in which it
 came: under the rules as the files have them now, and under those in force. What differs
 between the two is shown: states of cells, intents and what became of them, and steps that
-fail; and what steps print.
+fail. What steps print under the files' rules is shown, too.
 
 Nothing of it touches the world until worldctl propose, and nothing outside is done. Stubs
 answer as their files are now, and what the world has recorded answers all other effects.
@@ -100,6 +101,10 @@ func (c *cli) newDev(file string, orLive bool, limit uint64) (*dev, error) {
 		_, err = os.Stat(d.file)
 	}
 	if err != nil {
+		var at *fs.PathError
+		if errors.As(err, &at) { // the system's word, without the name of the call
+			err = fmt.Errorf("%s: %w", relative(d.file), at.Err)
+		}
 		return nil, hinted(err, "name the file: worldctl dev DIR/%s", local.ManifestFile)
 	}
 	d.file = relative(d.file)
@@ -166,8 +171,11 @@ func (d *dev) again(ctx context.Context, dir string, changed []string) (err erro
 	defer cancel()
 	var rules *source.Loaded
 	d.files.read(func(opened source.Option) { rules, err = d.readWorld(d.file, opened) })
+	if correctable(err) {
+		return hinted(err, "correct the file and save it: the next round begins then")
+	}
 	if err != nil {
-		return toCorrect(err, d.file)
+		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -229,6 +237,9 @@ func (d *dev) show(a *view.Anew, x *local.Supposed) {
 	fmt.Fprintf(d.stdout, "events sent again: %d; effects answered by what was recorded: %d, by stubs: %d, performed: %d, without an answer: %d\n",
 		a.Again.Events, a.Answered, a.Stubbed, a.Performed, a.Unanswered)
 	d.noteAgain(&a.Again)
+	if !a.Difference.Same && len(a.Failed) == 0 {
+		d.note("next: worldctl propose %s, where that is as it should be", shellWord(d.file))
+	}
 	if a.Again.Events == 0 && a.Again.Refused == 0 {
 		d.note("note: the world has got no event yet; worldctl send sends it some")
 	}

@@ -1,12 +1,9 @@
 package worldctl
 
 import (
-	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,21 +18,8 @@ type devTest struct {
 
 func startDev(t *testing.T, args ...string) *devTest {
 	t.Helper()
-	stdout, out := io.Pipe()
-	stderr, said := io.Pipe()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan int, 1)
-	go func() {
-		code := run(ctx, released(), append([]string{"dev"}, args...), strings.NewReader(""), out, said)
-		_ = out.Close()
-		_ = said.Close()
-		ended <- code
-	}()
-	d := &devTest{t: t, out: linesFrom(stdout), err: linesFrom(stderr)}
-	d.end = sync.OnceValue(func() int {
-		stop()
-		return <-ended
-	})
+	stdout, stderr, interrupt := startVerb(t, append([]string{"dev"}, args...)...)
+	d := &devTest{t: t, out: linesFrom(stdout), err: linesFrom(stderr), end: interrupt}
 	t.Cleanup(func() { d.end() })
 	return d
 }
@@ -74,11 +58,13 @@ func TestDevShowsWhatAnEditMakesDifferent(t *testing.T) {
 	d.await(d.out, "counter.star")
 	d.await(d.out, "cells: 0 added, 0 gone, 1 changed;")
 	d.await(d.out, "a step of counter/tea fails: reducers/counter.star:")
-	write(strings.Replace(string(good), "def reduce(ctx, state, event):", "def reduce(ctx, state, event):\n    print('seen\\x1b')", 1))
+	write(strings.Replace(string(good), "def reduce(ctx, state, event):", "def reduce(ctx, state, event):\n    print('seen\\x1b')\n    return 7", 1))
 	d.await(d.out, "counter/tea prints:")
 	d.await(d.out, "counter.star:")
+	d.await(d.err, "world.yaml, where that is as it should be")
 	write("def reduce(")
 	d.await(d.err, "counter.star:1:")
+	d.await(d.err, "save it: the next round begins then")
 	s := startServe(t, dir) // it owns the world from here on
 	write(string(good))
 	d.await(d.out, "round 5: ")

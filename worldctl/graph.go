@@ -34,7 +34,7 @@ of why. Without RECORD it is the last event that was submitted or, where the las
   worldctl graph '#20' --depth 3 -o json`,
 		Args:        args(0, 1),
 		Annotations: map[string]string{takesMoments: "yes"},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != formatMermaid && format != formatDOT {
 				return usagef("type --format mermaid or --format dot", "%q is not a format of graphs", format)
 			}
@@ -47,11 +47,11 @@ of why. Without RECORD it is the last event that was submitted or, where the las
 				if err != nil {
 					return err
 				}
-				g, whole, err := j.Graph(e, depth, limit)
+				g, err := j.Graph(cmd.Context(), e, depth, limit)
 				if err != nil {
 					return err
 				}
-				if !whole {
+				if !g.Whole {
 					c.note("there is more than these %d records: --limit N draws more of them, --limit 0 all", len(g.Nodes))
 				}
 				return c.object("graph", g, func() { draw(c.stdout, g, format) })

@@ -52,18 +52,18 @@ func TestGraphIsBounded(t *testing.T) {
 	j := recordsOf(lw)
 	of, err := j.EntryAt("2")
 	require.NoError(t, err)
-	all, whole, err := j.Graph(of, 0, 0)
+	all, err := j.Graph(t.Context(), of, 0, 0)
 	require.NoError(t, err)
-	require.True(t, whole)
+	require.True(t, all.Whole)
 	require.Greater(t, len(all.Nodes), 10)
 	of, err = j.Entry(all.Nodes[5].ID)
 	require.NoError(t, err)
-	all, _, err = j.Graph(of, 0, 0)
+	all, err = j.Graph(t.Context(), of, 0, 0)
 	require.NoError(t, err)
 	for most := range uint64(len(all.Nodes)) + 2 {
-		g, whole, err := j.Graph(of, 0, most)
+		g, err := j.Graph(t.Context(), of, 0, most)
 		require.NoError(t, err)
-		require.Equal(t, most == 0 || most >= uint64(len(all.Nodes)), whole)
+		require.Equal(t, most == 0 || most >= uint64(len(all.Nodes)), g.Whole)
 		drawn := make(map[journal.Seq]bool)
 		for i, n := range g.Nodes {
 			drawn[n.ID] = true
@@ -76,9 +76,9 @@ func TestGraphIsBounded(t *testing.T) {
 		}
 	}
 	for links := uint64(1); links < 5; links++ {
-		g, whole, err := j.Graph(of, links, 0)
+		g, err := j.Graph(t.Context(), of, links, 0)
 		require.NoError(t, err)
-		require.True(t, whole)
+		require.True(t, g.Whole)
 		require.Subset(t, all.Edges, g.Edges)
 	}
 }

@@ -23,8 +23,10 @@ type choice struct {
 	paramsHash string
 	payload    string
 	field      string            // what the payload is called
+	attempt    uint64            // that was seen; 0: none, or whichever it is
 	filter     view.IntentFilter // in the place of a key
 	yes        bool
+	digest     string // of the list that was seen
 }
 
 func newIntentApproveCommand(c *cli) *cobra.Command {
@@ -177,6 +179,8 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by "+by, verb)
 			case filtered && x.paramsHash != "":
 				return usagef("leave --params-hash away", "--params-hash is of one intent")
+			case filtered && x.attempt != 0:
+				return usagef("leave --attempt away", "--attempt is of one intent")
 			}
 			return c.with(func(lw *local.World) error {
 				if filtered {
@@ -194,7 +198,9 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			cmd.Flags().StringVar((*string)(&x.filter.State), "state", "", "only those in `STATE`: in_doubt, or failed; those in doubt if not given")
 		}
 		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that are selected: without it they are listed")
+		cmd.Flags().StringVar(&x.digest, "digest", "", "decide about those of the list that had this `HASH`, if they are the same still")
 	}
+	cmd.Flags().Uint64Var(&x.attempt, "attempt", 0, "decide only if the intent's last attempt is still the `N`th; see intent show")
 	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`")
 	cmd.Flags().StringVar(&x.as, "as", "", "who decides: `NAME`; your login if not given")
 	return cmd, x
@@ -224,12 +230,12 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 			return err
 		}
 	}
-	if err := lw.Decide(ctx, &b); err != nil {
-		return notDecided(err, e)
+	if x.attempt != 0 {
+		e.Attempt = x.attempt
 	}
-	d, err := recordsOf(lw).Decided(&b)
+	d, err := recordsOf(lw).Decide(ctx, &b, e)
 	if err != nil {
-		return err
+		return notDecided(err, e)
 	}
 	err = c.object("intent-decided", d, func() {
 		fmt.Fprintf(c.stdout, "intent %s, %s of %s, is %s now: %s by %s\nparams hash %s\n",
@@ -261,8 +267,13 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 			return err
 		}
 	}
+	if x.digest != "" {
+		if batch.Digest, err = canon.ParseHash(x.digest); err != nil {
+			return usagef("it is what the list ends with", "--digest: %w", err)
+		}
+	}
 	var a *view.DecidedAll
-	if x.yes {
+	if x.yes || x.digest != "" {
 		a, err = recordsOf(lw).DecideAll(ctx, batch, b)
 	} else {
 		a, err = recordsOf(lw).Preview(batch)
@@ -294,7 +305,7 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 	case len(a.Refused) > 0:
 		return hinted(fmt.Errorf("%s not decided", view.Number(len(a.Refused), "intent")), "worldctl intent list")
 	case !a.Done && len(a.Intents) > 0:
-		return hinted(fmt.Errorf("%w about %s", errNotYet, view.Number(len(a.Intents), "intent")), "type it again with --yes to decide about all of them at once")
+		return hinted(fmt.Errorf("%w about %s", errNotYet, view.Number(len(a.Intents), "intent")), "type it again with --digest %s to decide about all of them at once, if they are the same still; with --yes whichever they are then", a.Digest)
 	case a.Done && len(a.Intents) > 0:
 		c.note("next: worldctl run")
 	}

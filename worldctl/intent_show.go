@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -61,6 +62,9 @@ func (c *cli) showIntent(a *view.Intent) {
 	if a.Repeats != nil {
 		facts = append(facts, [2]any{"repeats", *a.Repeats}, [2]any{"reused", a.Reused})
 	}
+	if a.Accepted != nil {
+		facts = append(facts, [2]any{"outside", accepted(a.Accepted)})
+	}
 	c.facts(append(facts, [2]any{"params hash", a.ParamsHash}, [2]any{"params", params})...)
 	c.showAsks(a.Asks)
 	if len(a.Attempts) == 0 {
@@ -76,6 +80,18 @@ func (c *cli) showIntent(a *view.Intent) {
 		t.AppendRow(table.Row{x.Attempt, numbered(x.Started), numbered(x.Receipt), x.Status, x.Outcome, view.Cost(x.Cost), given})
 	}
 	t.Render()
+}
+
+// accepted says what the outside calls what it works on, and what it has said of it.
+func accepted(a *view.Accepted) string {
+	text := fmt.Sprintf("%q (#%d): %s", a.ID, a.Record, visible(a.Message, " "))
+	if a.Until != 0 {
+		text += "; asked until " + time.Unix(0, a.Until).UTC().Format(time.RFC3339)
+	}
+	if !a.Wanted {
+		text += "; its cell has cancelled it"
+	}
+	return text
 }
 
 // showAsks prints what an intent has asked persons, and what they said.

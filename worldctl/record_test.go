@@ -55,7 +55,7 @@ func TestIndexTellsWhatTheWholeJournalTells(t *testing.T) {
 					want = append(want, x.ID)
 				}
 			}
-			for x, err := range j.Consequences(e, links) {
+			for x, err := range j.Consequences(t.Context(), e, links) {
 				require.NoError(t, err)
 				require.Equal(t, causes[x.ID], x.Cause, "#%d", x.ID)
 				got = append(got, x.ID)
@@ -84,7 +84,7 @@ func TestCellIsToldOfFromAnyRecordOn(t *testing.T) {
 			require.NoError(t, s.Range(j, fmt.Sprint(e.ID), ""))
 			at, _ := slices.BinarySearch(want, e.ID)
 			var got []journal.Seq
-			for _, x := range collect(t, j.Select(&s)) {
+			for _, x := range collect(t, j.Select(t.Context(), &s)) {
 				got = append(got, x.ID)
 			}
 			require.Equal(t, append([]journal.Seq(nil), want[at:]...), got, "%s from #%d", cell, e.ID)

@@ -75,7 +75,7 @@ and it ends at once.`,
 				if follow {
 					return c.follow(cmd.Context(), lw, want)
 				}
-				return c.listRecords(lw, "tail", recordsOf(lw).Select(want))
+				return c.listRecords(lw, "tail", recordsOf(lw).Select(cmd.Context(), want))
 			})
 		},
 	}
@@ -113,7 +113,7 @@ func (c *cli) follow(ctx context.Context, lw *local.World, s *view.Selection) er
 	j := recordsOf(lw)
 	for {
 		s.Until = j.End()
-		err := errors.Join(list(c, "tail", "records", j.Select(s), c.recordColumns(lw)), c.stdout.Flush())
+		err := errors.Join(list(c, "tail", "records", j.Select(ctx, s), c.recordColumns(lw)), c.stdout.Flush())
 		switch {
 		case errors.Is(err, context.Canceled):
 			return &fault{err: errInterrupted, code: exitInterrupted}

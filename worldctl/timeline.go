@@ -29,7 +29,7 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
   worldctl timeline operator/ada
   worldctl timeline agent/ada -o jsonl`,
 		Args: args(1, 1),
-		RunE: c.onWorld(func(_ context.Context, lw *local.World, args []string) error {
+		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {
 			t := view.Describer{Journal: recordsOf(lw), Full: c.verbose}
 			var err error
 			if t.Self, err = findActor(t.Journal, args[0]); err != nil {
@@ -44,7 +44,7 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 			if s.from != "" || s.to != "" || len(s.kinds) > 0 {
 				none = "no such records"
 			}
-			return list(c, "timeline", "moments", first(t.Lines(t.Select(want)), limit), columns[view.Line]{
+			return list(c, "timeline", "moments", first(t.Lines(t.Select(ctx, want)), limit), columns[view.Line]{
 				header: table.Row{"tick", "record", "what"},
 				row:    func(l view.Line) table.Row { return table.Row{l.Time, fmt.Sprintf("#%d", l.Record), l.What} },
 				plain:  true,

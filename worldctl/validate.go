@@ -79,9 +79,13 @@ func (c *cli) validate(file string) error {
 
 // toCorrect names the world file in what to do about its faults.
 func toCorrect(err error, file string) error {
-	var faults *source.Error
-	if !errors.As(err, &faults) || errors.As(err, new(*manifest.NoAdapterError)) {
+	if !correctable(err) {
 		return err
 	}
 	return hinted(err, "correct the file, then: worldctl validate %s", shellWord(file))
+}
+
+// correctable reports whether an error is about what a world file says.
+func correctable(err error) bool {
+	return errors.As(err, new(*source.Error)) && !errors.As(err, new(*manifest.NoAdapterError))
 }

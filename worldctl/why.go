@@ -14,7 +14,7 @@ import (
 )
 
 func newWhyCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "why RECORD",
 		Short: "Follow a record's causes back to the input they began with",
 		Long: `Follow a record's causes back to the input they began with, the record itself
@@ -54,6 +54,9 @@ what their reducers print is shown. Where a payload that this needs was redacted
 			})
 		}),
 	}
+	c.addBounds(cmd)
+	c.addTime(cmd)
+	return cmd
 }
 
 // printed takes the steps among some records again, to show what they print.
@@ -67,7 +70,9 @@ func (c *cli) printed(ctx context.Context, j view.Journal, records iter.Seq2[*vi
 		}
 		entries = append(entries, e)
 	}
-	if err := j.TakeAgain(ctx, entries); err != nil {
+	ctx, cancel := c.timed(ctx)
+	defer cancel()
+	if err := j.TakeAgain(ctx, entries, c.bounds.Bounds); err != nil {
 		c.note("what the steps printed is not known: %s", visible(err.Error(), ""))
 	}
 	return func(yield func(*view.Entry, error) bool) {

@@ -153,7 +153,11 @@ func release(ts *testscript.TestScript, _ bool, _ []string) {
 func field(ts *testscript.TestScript, _ bool, args []string) {
 	var object map[string]any
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &object))
-	ts.Setenv(args[0], object[args[1]].(string)[:12])
+	value := object[args[1]].(string)
+	if args[1] != "digest" { // which is not cut short
+		value = value[:12]
+	}
+	ts.Setenv(args[0], value)
 }
 
 func numberOf(ts *testscript.TestScript, _ bool, args []string) {
