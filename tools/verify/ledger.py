@@ -6,6 +6,7 @@ orphan (without what it follows from).
 """
 
 import bisect
+import sys
 
 from limits import Limits
 from records import Gone
@@ -13,6 +14,7 @@ from records import Gone
 UNKNOWN, DENIED, CANCELLED, PARKED, APPROVED, REFUSED, EDITED = range(7)  # no attempt may be started from these
 (READY, FLYING, EXPIRED, DOUBTFUL, RESOLVED, ANSWERED, HELD, ENDING, COMPENSATING, ENDED, COMPENSATED, ASKING) = range(7, 19)
 
+_UNBEGUN = (PARKED, READY, RESOLVED, ASKING)  # no attempt is under way
 _SETTLED = (ANSWERED, ENDED, COMPENSATED)
 _BY_PERSON = "person"
 _REPEAT_RULE = "possible_repeat"
@@ -38,10 +40,11 @@ class Intent:
     """Where one intent stands, by what the journal has said of it."""
 
     __slots__ = ("stage", "attempt", "nonce", "given", "returned", "by", "asked", "failed", "duplicate", "orphan", "_lost", "_since",
-                 "_hidden", "cancelled", "cancelled_at", "cancelled_fork", "accepted")
+                 "_hidden", "cell", "cancelled", "cancelled_at", "cancelled_fork", "accepted")
 
     def __init__(self, lost):
         self.stage = UNKNOWN
+        self.cell = ""  # that asked for it; "": nobody knows
         self.attempt, self.nonce = 0, b""  # of the attempt that was started last
         self.given = None  # a set of the attempts that were given up without a receipt, which may still come
         self.returned = 0  # attempts that were given back: nothing was done
@@ -159,9 +162,10 @@ class Ledger:
         self._limits = limits or Limits()
         self._intents = {}
         self._lost = Lost()
-        self._history = History(self._limits)
+        self.history = History(self._limits)
         self._unnamed = 0  # intents that were decided about in payloads that are gone
         self._fork = 0
+        self._owed = None  # an intent that the next record has to end
         self._record = None
         self.attempts = self.confirmed_not = 0
         self.duplicate_keys, self.orphan_keys = [], []
@@ -177,12 +181,21 @@ class Ledger:
     def take(self, record):
         """Hold a record against what is known."""
         self._record = record
+        self._look_at_owed()
         if record.payload is Gone:
             self._gone(record.kind)
             return
         take = self._take.get(record.kind)
         if take:
             take(record.payload)
+
+    def _look_at_owed(self):
+        """Name the intent that the record before has cancelled, if it had to end with this one."""
+        key, self._owed = self._owed, None
+        of = self._record
+        if key is None or of.kind == "intent.ended" and (of.payload is Gone or of.payload["key"] == key):
+            return
+        self._orphan(key, self._intents[key], "its cell cancelled it, and it did not end at once")
 
     def _intent(self, key):
         if key not in self._intents:
@@ -212,11 +225,11 @@ class Ledger:
 
     def _reached(self, x):
         """Whether an intent was asked for in the history that goes on."""
-        return self._history.reached(x.asked)
+        return self.history.reached(x.asked)
 
     def _ask(self, x):
         """Note that the present record asks for an intent."""
-        x.asked = self._history.ask(x.asked, self._record.id)
+        x.asked = self.history.ask(x.asked, self._record.id)
 
     def _give_up(self, x, to):
         """End the attempt of an intent without a receipt."""
@@ -251,15 +264,24 @@ class Ledger:
         else:
             self._duplicate(key, x, "it was decided before")
 
+    def _asked_by(self, p):
+        """Note which cell asks for an intent."""
+        x = self._intent(p["key"])
+        if not x.cell and "cell" in p:
+            self._limits.hold(sys.getsizeof(p["cell"]))
+            x.cell = p["cell"]
+
     def _denied(self, p):
+        self._asked_by(p)
         self._decide(p["key"], DENIED)
 
     def _emitted(self, p):
+        self._asked_by(p)
         key, decision = p["key"], p["decision"]
         if decision in ("allow", "approved"):
             self._decide(key, READY)
         elif decision == "reused":
-            if not self._history.turned():
+            if not self.history.turned():
                 self._orphan(key, self._intent(key), "it has another one's result, and no rollback left any behind")
             self._decide(key, ENDING)
         else:
@@ -283,10 +305,11 @@ class Ledger:
         self._ask(x)
 
     def _parked(self, p):
+        self._asked_by(p)
         key = p["key"]
         x = self._intent(key)
         if not self._by_fork():
-            if _REPEAT_RULE in p["rules"] and not self._history.turned():
+            if _REPEAT_RULE in p["rules"] and not self.history.turned():
                 self._orphan(key, x, "it is said to repeat another one, and no rollback left any behind")
             self._decide(key, PARKED)
         elif x.at(READY, RESOLVED):
@@ -423,20 +446,30 @@ class Ledger:
             self._orphan(key, x, "its cell cancelled it, and nobody had asked for it")
         elif not self._reached(x) and not x.hidden:
             self._orphan(key, x, "its cell cancelled it, and a rollback had left it behind")
-        x.cancelled = self._history.ask(x.cancelled, self._record.id)
+        elif x.cell not in ("", p.get("cell")):
+            self._orphan(key, x, "another cell than its own cancelled it")
+        elif self._is_cancelled(x):
+            self._duplicate(key, x, "its cell had cancelled it before")
+        if x.stage in _UNBEGUN and not x.accepted and not x.hidden:
+            self._owed = key
+        x.cancelled = self.history.ask(x.cancelled, self._record.id)
         x.cancelled_at, x.cancelled_fork = self._record.id, self._fork
 
     def _is_cancelled(self, x):
         """Whether its cell has cancelled an intent, in the history that goes on and in this world."""
-        return x.cancelled_fork == self._fork and self._history.reached(x.cancelled)
+        return x.cancelled_fork == self._fork and self.history.reached(x.cancelled)
 
     def _ends_cancelled(self, x):
-        """Whether the record is the end that follows where a cell cancelled an intent: at once, or when it is given back."""
+        """Whether the record is the end that follows where a cell cancelled an intent.
+
+        That is at once, when it is given back, or when a rollback leads back to there.
+        """
         cause = self._record.caused_by
-        return cause != 0 and (x.cancelled_at == cause or x.by == cause and self._history.reached(x.cancelled))
+        again = x.by == cause or self.history.is_last(cause)
+        return cause != 0 and (x.cancelled_at == cause or again and self.history.reached(x.cancelled))
 
     def _cancelled(self, key, x):
-        by_rollback = self._history.is_last(self._record.caused_by)
+        by_rollback = self.history.is_last(self._record.caused_by)
         if not x.at(READY, PARKED) or x.attempt > x.returned and not x.hidden:
             self._orphan(key, x, "it was cancelled, and it was attempted or had ended")
         elif self._ends_cancelled(x):
@@ -448,7 +481,7 @@ class Ledger:
     # What changes the past.
 
     def _rolled_back(self, p):
-        self._history.turn(self._record.id, p["at"] + 1)  # the snapshot.created is kept, too
+        self.history.turn(self._record.id, p["at"] + 1)  # the snapshot.created is kept, too
         for key, _, _, _, state, _, disposition in p["effects"]:
             x = self._decided_on(key)
             if x.stage == UNKNOWN and not x.hidden:
@@ -475,7 +508,7 @@ class Ledger:
     def _gone(self, kind):
         """A payload that is gone may have been about any intent that has not ended."""
         if kind == "rollback.applied":
-            self._history.turn(self._record.id, 0)  # to where, nobody can tell
+            self.history.turn(self._record.id, 0)  # to where, nobody can tell
         elif kind in ("intent.emitted", "intent.parked", "intent.denied"):
             self._unnamed += 1
         elif not kind.startswith(("intent.", "invocation.")):

@@ -16,6 +16,7 @@ import ledger
 import limits
 import merkle
 import proof
+import timers
 from records import Gone
 from test_bundle import stored
 from test_forms import Merkle
@@ -81,6 +82,8 @@ def doubt(action="park"):
 
 LOST = (emitted(), started(), EXPIRED, doubt())
 
+LED_BACK = (emitted(), started(), about("intent.cancelled"), ("snapshot.created", {}), back(2), finished(), AGAIN, back(4))
+
 GOOD = {
     "allowed": (emitted(), started(), finished()),
     "denied": (DENIED,),
@@ -95,6 +98,9 @@ GOOD = {
     "asked and denied": (emitted(), started(), finished(), ASKS, resolved("deny"), ended()),
     "accepted and asked about": (emitted(), started(), finished(), ACCEPTS, started(2), finished(2)),
     "accepted, cancelled and asked about": (emitted(), started(), finished(), ACCEPTS, about("intent.cancelled"), started(2), finished(2)),
+    "cancelled before it began": (emitted(), about("intent.cancelled"), (*ended("cancelled"), 3)),
+    "cancelled under way": (emitted(), started(), about("intent.cancelled"), finished()),
+    "cancelled, and led back to": (*LED_BACK, (*ended(), 9)),
     "undone": (emitted(), started(), finished(), UNDO, ended(outcome="compensated")),
     "in doubt, answered after all": (*LOST, finished()),
     "in doubt, decided, late": (*LOST, resolved("executed"), ended("ok"), finished(kind="invocation.late")),
@@ -123,6 +129,9 @@ BAD = {
         "attempt left out": (emitted(), started(2)),
         "finished twice": (emitted(), started(), finished(), finished()),
         "ended twice": (*LOST, resolved("executed"), ended(), ended()),
+        "started after it was cancelled": (emitted(), started(), about("intent.cancelled"), finished(), AGAIN, started(2)),
+        "started where a rollback led back to its cancelling": (*LED_BACK, started(2)),
+        "cancelled twice": (emitted(), started(), about("intent.cancelled"), about("intent.cancelled")),
         "asked again without a rollback": (emitted(), started(), finished(), emitted("recorded")),
     },
     "orphan": {
@@ -141,6 +150,9 @@ BAD = {
         "person not asked": (emitted(), started(), finished(), confirmed("person")),
         "ended out of nothing": (emitted(), ended()),
         "cancelled without rollback": (emitted(), ended("cancelled")),
+        "cancelled by its cell, and never asked for": (about("intent.cancelled"),),
+        "cancelled by another cell": (emitted(cell="c/a"), started(), about("intent.cancelled", cell="c/b")),
+        "cancelled before it began, and not ended": (emitted(), about("intent.cancelled"), ("clock.advanced", {"to": 1})),
         "cancelled after a start": (emitted(), started(), back(0), (*ended("cancelled"), 4)),
         "recorded while in flight": (emitted(), started(), back(0), emitted("recorded")),
         "repeats without rollback": (parked("possible_repeat"),),
@@ -175,6 +187,107 @@ class Ledger(unittest.TestCase):
         _, proof_ = self.prove(LOST)
         self.assertEqual((proof_["in_doubt"], proof_["pending_idempotency_keys"]), (1, [K.hex()]))
         self.assertEqual(self.prove([parked()])[1]["parked"], 1)
+
+
+def step(cell="c/a"):
+    return "cell.stepped", {"cell": cell}
+
+
+def setting(deadline, caused_by, tag="t", cell="c/a"):
+    return "timer.set", {"cell": cell, "name": "n", "deadline": deadline, "tag": tag}, caused_by
+
+
+def firing(caused_by, name="n"):
+    return "timer.fired", {"cell": "c/a", "name": name}, caused_by
+
+
+def cancelling(timer, caused_by, *receipts, tag="t"):
+    return "cell.cancelled", {"cell": "c/a", "tag": tag, "timer": timer, "receipts": list(receipts)}, caused_by
+
+
+def ticks(to):
+    return "clock.advanced", {"to": to}
+
+
+def snapshot(name="s", *gone):
+    return "snapshot.created", {"name": name, "gone": list(gone)}
+
+
+def returns(at, name="s"):
+    return "rollback.applied", {"at": at, "effects": [], "snapshot": name}
+
+
+SET = (ticks(1), step(), setting(5, 3))  # records 2 to 4
+
+TIMERS_GOOD = {
+    "fires": (*SET, ticks(5), firing(4)),
+    "fires in a tick that others are jumped over in": (*SET, ticks(7), firing(4)),
+    "set again": (*SET, step(), cancelling(4, 5), setting(9, 5), ticks(9), firing(7)),
+    "set again when it is over": (*SET, ticks(5), firing(4), step(), setting(9, 7)),
+    "of two cells": (*SET, step("c/b"), setting(5, 5, cell="c/b")),
+    "a receipt": (*SET, step(), cancelling(0, 5, 2, tag="x")),
+    "fires again after a rollback, later": (*SET, snapshot(), ticks(5), firing(4), returns(4), ticks(9), firing(4)),
+    "is set again after a rollback": (*SET, snapshot(), step(), cancelling(4, 6), returns(4), step(), cancelling(4, 9), setting(9, 9)),
+    "set by what is gone": (ticks(1), step(), ("timer.set", Gone, 3), ticks(5), firing(4)),
+    "cancelled by what is gone": (*SET, step(), ("cell.cancelled", Gone, 5), setting(9, 5)),
+    "of a tick that is gone": (*SET, ("clock.advanced", Gone), firing(4)),
+    "of a rollback that is gone": (*SET, ticks(5), firing(4), snapshot(), ("rollback.applied", Gone), step(), setting(9, 9)),
+}
+
+TIMERS_BAD = {
+    "fires twice": (*SET, ticks(5), firing(4), firing(4)),
+    "fires, and fired in what is gone": (*SET, ticks(5), ("timer.fired", Gone, 4), firing(4)),
+    "set by what is gone, fires twice": (ticks(1), step(), ("timer.set", Gone, 3), ticks(5), firing(4), firing(4)),
+    "fires early": (*SET, ticks(4), firing(4)),
+    "fires late": (*SET, ticks(5), ticks(6), firing(4)),
+    "fires and was never set": (*SET, ticks(5), firing(3)),
+    "fires as another": (*SET, ticks(5), firing(4, "m")),
+    "fires when it was cancelled": (*SET, step(), cancelling(4, 5), ticks(5), firing(4)),
+    "fires where it was left": (snapshot(), *(ticks(1), step(), setting(5, 4)), returns(1), ticks(9), firing(5)),
+    "fires too early after a rollback": (*SET, snapshot(), ticks(4), returns(4), ticks(5), firing(4)),
+    "set for a tick that has come": (ticks(1), step(), setting(1, 3)),
+    "set by another's step": (ticks(1), step("c/b"), setting(5, 3)),
+    "set by no step": (ticks(1), step(), setting(5, 2)),
+    "set by a step before": (ticks(1), step(), step(), setting(5, 3)),
+    "set while another has the tag": (*SET, step(), setting(9, 5)),
+    "cancelled twice": (*SET, step(), cancelling(4, 5), cancelling(4, 5)),
+    "cancelled as another": (*SET, step(), cancelling(4, 5, tag="x")),
+    "cancelled, and named by nobody": (*SET, step(), cancelling(0, 5, 2)),
+    "nothing is cancelled": (*SET, step(), cancelling(0, 5, tag="x")),
+    "a receipt of later": (*SET, step(), cancelling(4, 5, 6)),
+}
+
+
+class Timers(unittest.TestCase):
+    def faults(self, story):
+        faults = []
+        allowed = limits.Limits()
+        of = ledger.Ledger(faults.append, allowed)
+        told = timers.Timers(faults.append, of.history, allowed)
+        for number, record in enumerate(story, 2):
+            of.take(Told(number, *record))
+            told.take(Told(number, *record))
+        return faults
+
+    def test_stories_that_journals_tell_hold(self):
+        for name, story in TIMERS_GOOD.items():
+            self.assertEqual(self.faults(story), [], name)
+
+    def test_stories_that_cannot_be_are_named(self):
+        for name, story in TIMERS_BAD.items():
+            self.assertEqual(len(self.faults(story)), 1, name)
+
+    def test_what_is_over_is_forgotten(self):
+        allowed = limits.Limits()
+        of = ledger.Ledger(self.fail, allowed)
+        told = timers.Timers(self.fail, of.history, allowed)
+        number, tick = 2, 1
+        for _ in range(1000):
+            for record in (step(), setting(tick + 1, number), ticks(tick + 1), firing(number + 1)):
+                told.take(Told(number, *record))
+                number += 1
+            tick += 1
+        self.assertEqual(allowed.held, 0)
 
 
 class History(unittest.TestCase):

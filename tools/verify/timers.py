@@ -1,0 +1,192 @@
+"""Timers, and what steps cancel: docs/journal-format.md, *What a verifier checks*.
+
+A timer waits from its timer.set on until it fires or is cancelled, once in a history. Ticks are counted as a history has
+them: a rollback leads back to the ticks that the snapshot had left.
+"""
+
+import sys
+
+from limits import Limits
+from records import Gone
+
+_TIMER_BYTES, _SNAPSHOT_BYTES = 500, 150  # of memory, for what is kept of each, besides names
+
+
+class Timer:
+    """What the journal has said of a timer. Of one whose payload is gone nobody knows more than that it was set."""
+
+    __slots__ = ("cell", "name", "tag", "due", "ended", "gone")
+
+    def __init__(self, p=None, due=0):
+        self.gone = p is None
+        self.cell, self.name, self.tag = ("", "", "") if p is None else (p["cell"], p["name"], p.get("tag", ""))
+        self.due = due  # as Timers counts ticks
+        self.ended = None  # see History.ask: where it fired or was cancelled
+
+    def size(self):
+        """About how many bytes of memory it takes."""
+        return _TIMER_BYTES + sys.getsizeof(self.cell) + sys.getsizeof(self.name) + sys.getsizeof(self.tag)
+
+
+class Timers:
+    """The timers of a world, by the records that set them. fault is told of what does not fit.
+
+    history is the ledger's, which takes each record before this does.
+    """
+
+    def __init__(self, fault, history, limits=None):
+        self._fault, self._history = fault, history
+        self._limits = limits or Limits()
+        self._timers, self._tagged = {}, {}  # records by cell and tag
+        self._now = self._clock = self._before = 0  # the world's tick; in this history, and before the last clock.advanced
+        self._timeless = False  # nobody knows the tick in this history any more
+        self._snapshots, self._newest = {}, 0  # the tick in its history by name; the record of the last one
+        self._step = 0, ""  # the last step, and its cell
+        self._blind = 0  # the last rollback that is gone: of what was set before nobody knows whether it waits
+        self._doubt = 0  # the last cell.cancelled that is gone, likewise of what has a tag
+        self._take = {
+            "clock.advanced": self._advanced, "cell.stepped": self._stepped, "timer.set": self._set, "timer.fired": self._fired,
+            "cell.cancelled": self._cancelled, "intent.cancelled": self._by_step, "snapshot.created": self._snapshot,
+            "snapshot.pruned": self._pruned, "snapshot.retention": self._prunes, "rollback.applied": self._rolled_back,
+        }
+
+    def take(self, record):
+        """Hold a record against what is known."""
+        if record.payload is Gone:
+            self._gone(record)
+        elif record.kind in self._take:
+            self._take[record.kind](record, record.payload)
+
+    def _advanced(self, _, p):
+        self._before = self._clock
+        self._clock += max(0, p["to"] - self._now)
+        self._now = max(self._now, p["to"])
+
+    def _stepped(self, record, p):
+        self._step = record.id, p["cell"]
+
+    def _by_step(self, record, p):
+        step, cell = self._step
+        if record.caused_by != step or cell not in ("", p["cell"]):
+            self._fault("the last step is not one of its cell that led to it")
+
+    # Timers.
+
+    def _set(self, record, p):
+        self._by_step(record, p)
+        if p["deadline"] <= self._now and not self._timeless:
+            self._fault("it sets a timer for a tick that has come")
+        timer = Timer(p, self._clock + p["deadline"] - self._now)
+        if timer.tag and self._waits(timer.cell, timer.tag):
+            self._fault("its cell has a timer of that tag, which was not cancelled")
+        self._keep(record.id, timer)
+        if timer.tag:
+            self._tagged.setdefault((timer.cell, timer.tag), []).append(record.id)
+
+    def _keep(self, number, timer):
+        self._limits.hold(timer.size())
+        self._timers[number] = timer
+
+    def _fired(self, record, p):
+        timer = self._waiting(record.caused_by)
+        if timer is None:
+            self._fault("there is no timer that waits and was set by what caused it")
+            return
+        if not timer.gone and (timer.cell, timer.name) != (p["cell"], p["name"]):
+            self._fault("the timer that was set is another one")
+        elif not timer.gone and not self._timeless and not self._before < timer.due <= self._clock:
+            self._fault("its timer was set for another tick")
+        self._end(record, record.caused_by, timer)
+
+    def _cancelled(self, record, p):
+        self._by_step(record, p)
+        number = p["timer"]
+        timer = self._waiting(number)
+        if number == 0 and self._waits(p["cell"], p["tag"]):
+            self._fault("its cell has a timer of that tag, and it names none")
+        elif number == 0:
+            if not p["receipts"]:
+                self._fault("it cancels nothing")
+        elif timer is None:
+            self._fault("the timer that it cancels does not wait")
+        else:
+            if not timer.gone and (timer.cell, timer.tag) != (p["cell"], p["tag"]):
+                self._fault("the timer that it cancels is another cell's, or has another tag")
+            self._end(record, number, timer)
+        if not all(self._brought(x, record) for x in p["receipts"]):
+            self._fault("a receipt that it cancels was brought by no record before it")
+
+    def _brought(self, number, record):
+        return 0 < number < record.id and (number <= self._blind or self._history.holds(number))
+
+    def _waiting(self, number):
+        """The timer that a record set, if it waits, or may."""
+        timer = self._timers.get(number)
+        if timer is None or number <= self._blind:
+            return timer
+        return timer if self._history.holds(number) and not self._history.reached(timer.ended) else None
+
+    def _waits(self, cell, tag):
+        """Whether a cell has a timer of a tag, for sure."""
+        for number in reversed(self._tagged.get((cell, tag), ())):
+            self._limits.spend(1)
+            if number <= max(self._blind, self._doubt):
+                return False
+            if self._history.holds(number):
+                return not self._history.reached(self._timers[number].ended)
+        return False
+
+    def _end(self, record, number, timer):
+        """Take that a timer waits no more. No rollback leads to where it does if there is no snapshot since it was set."""
+        if number < self._newest:
+            timer.ended = self._history.ask(timer.ended, record.id)
+            return
+        del self._timers[number]
+        self._limits.hold(-timer.size())
+        if timer.tag:
+            same = self._tagged[timer.cell, timer.tag]
+            self._limits.spend(len(same))
+            same.remove(number)
+            if not same:
+                del self._tagged[timer.cell, timer.tag]
+
+    # What changes the past.
+
+    def _snapshot(self, record, p):
+        self._limits.hold(_SNAPSHOT_BYTES + sys.getsizeof(p["name"]))
+        self._snapshots[p["name"]], self._newest = self._clock, record.id
+        self._prunes(record, p)
+
+    def _prunes(self, _, p):
+        for name in p["gone"]:
+            self._forget(name)
+
+    def _pruned(self, _, p):
+        self._forget(p["name"])
+
+    def _forget(self, name):
+        if self._snapshots.pop(name, None) is not None:
+            self._limits.hold(-_SNAPSHOT_BYTES - sys.getsizeof(name))
+
+    def _rolled_back(self, _, p):
+        self._timeless = self._timeless or p["snapshot"] not in self._snapshots
+        self._clock = self._snapshots.get(p["snapshot"], self._clock)
+
+    def _gone(self, record):
+        kind = record.kind
+        if kind == "timer.set":
+            self._keep(record.id, Timer())
+        elif kind == "timer.fired":
+            timer = self._waiting(record.caused_by)
+            if timer is not None:
+                self._end(record, record.caused_by, timer)
+        elif kind == "cell.cancelled":
+            self._doubt = record.id
+        elif kind == "cell.stepped":
+            self._step = record.id, ""
+        elif kind == "snapshot.created":
+            self._newest = record.id
+        elif kind == "clock.advanced":
+            self._timeless = True
+        elif kind == "rollback.applied":
+            self._blind, self._timeless = record.id, True
