@@ -16,7 +16,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench cover check check-fast platforms tidy vuln clean bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench cover check check-fast platforms tidy vuln clean vendor bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,7 @@ demo: build ## create a town under DEMO_DIR, run it until idle, look at it, veri
 	@echo "  bin/worldctl -w $(DEMO_DIR) receipt list            what was done outside, and its proof"
 	@echo "  bin/worldctl -w $(DEMO_DIR) why 93                  how Ada came to answer: record 93 and its causes"
 	@echo "  bin/worldctl -w $(DEMO_DIR) replay                  compute it all again, without I/O"
+	@echo "  bin/worldctl ui $(DEMO_DIR)                         look at it in a browser"
 
 # internal/lint lets no goroutine into the pure floors, and starts none: there the
 # race detector would find nothing, and the tests take five times as long. In
@@ -51,6 +52,7 @@ test: ## run all tests in random order, with the race detector where there are g
 	$(GO) test -race -shuffle=on -timeout 25m $(filter-out $(addprefix %/worldkernel/,$(PLAIN)),$(shell $(GO) list ./...))
 	CGO_ENABLED=0 $(GO) test -trimpath -shuffle=on -timeout 15m $(PLAIN:%=./%) ./journal/store ./world/worldtest/twice
 	$(GO) test -C tools/bench -race -shuffle=on -vet=all ./...
+	$(GO) test -C tools/browser -shuffle=on -vet=all ./...
 
 $(LINTER): tools/go.mod tools/go.sum
 	$(GO) build -C tools -o ../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -58,6 +60,7 @@ $(LINTER): tools/go.mod tools/go.sum
 lint: $(LINTER) ## run golangci-lint (built once, from tools/go.mod) and the house rules
 	$(LINTER) run
 	cd tools/bench && ../../$(LINTER) run
+	cd tools/browser && ../../$(LINTER) run
 	$(GO) test -count=1 ./internal/lint
 
 fmt: $(LINTER) ## format all Go files
@@ -93,6 +96,9 @@ bin/bench:
 
 gas: ## look for Starlark programs that take more than 0.2 s of CPU at the default limit of gas
 	WORLDKERNEL_GAS= $(GO) test -count=1 -timeout 30m -v -run TestSearchForExpensivePrograms ./reducer/star
+
+vendor: ## fetch what the page has from others anew, see world/ui/vendor.sh
+	world/ui/vendor.sh
 
 bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
 	bin/bench kernel
@@ -131,6 +137,7 @@ platforms: ## build without C for PLATFORMS, and vet for the last of them
 tidy: ## see that go.mod and go.sum of all modules hold what is needed, and no more
 	$(GO) mod tidy -diff
 	$(GO) -C tools/bench mod tidy -diff
+	$(GO) -C tools/browser mod tidy -diff
 	$(GO) -C tools mod tidy -diff
 
 bin/govulncheck: tools/go.mod tools/go.sum

@@ -29,10 +29,12 @@ func TestEveryBenchmarkMeasures(t *testing.T) {
 		"effects --cells 1,3 --effects 4 --rounds 2",
 		"recover --cells 5 --effects 10 --rounds 1",
 		"snapshot --cells 100 --events 500 --keys 10 --bytes 200000 --rounds 1",
+		"moment --events 3000 --ahead 1000 --keys 10 --looks 3 --whole 1 --rounds 1",
 		"shadow --events 200 --cells 10 --rounds 1",
 		"verify --records 2000 --cells 10 --rounds 1",
 		"talk --turns 20 --rounds 1",
 		"serve --clients 3 --for 50ms --rounds 1",
+		"columns --records 4000 --cells 10 --rounds 1",
 	} {
 		name, _, _ := strings.Cut(line, " ")
 		t.Run(name, func(t *testing.T) {

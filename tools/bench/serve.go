@@ -91,6 +91,17 @@ func (b *serveBench) round(ctx context.Context, r *run) {
 // served has the clients submit over HTTP.
 func (b *serveBench) served(ctx context.Context, r *run) *submitted {
 	lw := r.tallies(r.at("served"))
+	var s *submitted
+	serving(ctx, r, lw, b.clients, func(client *benchClient) (err error) {
+		s, err = b.followed(ctx, client, r)
+		return err
+	})
+	r.must(errors.Join(s.check(ctx, lw), lw.Close()))
+	return s
+}
+
+// serving serves a world, and drives it, while a client uses it.
+func serving(ctx context.Context, r *run, lw *local.World, clients int, use func(*benchClient) error) {
 	secret, hash := api.NewToken()
 	tokens, err := api.ParseTokens(fmt.Appendf(nil, "bench %s,%s %s *", api.ScopeRead, api.ScopeSubmit, hash))
 	r.must(err)
@@ -102,12 +113,10 @@ func (b *serveBench) served(ctx context.Context, r *run) *submitted {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = srv.Serve(listener) }) // always an error; requests fail with another
 	stop := driven(ctx, lw)
-	s, err := b.followed(ctx, newBenchClient("http://"+listener.Addr().String()+"/api/worlds/"+lw.Status().ID, secret, b.clients), r)
+	err = use(newBenchClient("http://"+listener.Addr().String()+"/api/worlds/"+lw.Status().ID, secret, clients))
 	err = errors.Join(err, stop(), srv.Close())
 	serving.Wait()
 	r.must(errors.Join(err, server.Close()))
-	r.must(errors.Join(s.check(ctx, lw), lw.Close()))
-	return s
 }
 
 // driven keeps a world running until stop, which returns why it could not go on.
