@@ -34,13 +34,14 @@ var ours = house{
 		{"internal/fault"},  // likewise: the faults that simulations strike with
 		{"internal/attack"}, // likewise: what attacks share, for tests
 		{"internal/sshkey"}, // likewise: the key files of approvers
-		{"journal/store", "journal/bundle", "world/verify", "world/source", "world/export", "host"}, // 4
+		{"journal/store", "journal/bundle", "journal/columns", "world/verify", "world/source", "world/export", "host"}, // 4
 		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
 		{"world/chat"},                     // between 5 and 6: worlds of recorded runs
 		{"world/scenario"},                 // likewise: tries what worlds do
 		{"world/view"},                     // likewise: what is shown of a world
 		{"world/api"},                      // likewise: worlds over HTTP
+		{"world/ui"},                       // likewise: the page that people look at them with
 		{"world/worker"},                   // likewise: who performs effects for them elsewhere
 		{"examples"},                       // embedded worlds, for worldctl only
 		{"worldctl/owner"},                 // below it: what is typed beside a process that owns a world
