@@ -90,32 +90,6 @@ func newSnapshotListCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// recorded is what a record did to the catalog.
-type recorded struct {
-	Name   string      `json:"name"`
-	Record journal.Seq `json:"record"`
-}
-
-// catalog has change write a record about the snapshot that a person named.
-func (c *cli) catalog(name, as string, change func(w *world.World, name, by string) (journal.Seq, error)) (done recorded, err error) {
-	by, err := c.actor(as)
-	if err != nil {
-		return done, err
-	}
-	err = c.with(func(lw *local.World) error {
-		s, err := recordsOf(lw).Snapshot(name)
-		if err != nil {
-			return err
-		}
-		done.Name = s.Name
-		return lw.Update(func(w *world.World) (err error) {
-			done.Record, err = change(w, s.Name, by)
-			return err
-		})
-	})
-	return done, err
-}
-
 func newSnapshotPruneCommand(c *cli) *cobra.Command {
 	var as string
 	cmd := &cobra.Command{
@@ -125,13 +99,15 @@ func newSnapshotPruneCommand(c *cli) *cobra.Command {
 		Example: "  worldctl snapshot prune before-lunch",
 		Args:    args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			done, err := c.catalog(args[0], as, func(w *world.World, name, by string) (journal.Seq, error) {
-				return w.Prune(cmd.Context(), journal.SnapshotPruned{Name: name, Actor: by})
-			})
+			by, err := c.actor(as)
 			if err != nil {
 				return err
 			}
-			return c.object("snapshot-pruned", done, func() { fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, done.Name) })
+			return c.with(func(lw *local.World) error {
+				return answer(c, "snapshot-pruned", func(done view.Cataloged) {
+					fmt.Fprintf(c.stdout, "#%d %s is gone\n", done.Record, done.Name)
+				})(recordsOf(lw).Prune(cmd.Context(), args[0], by))
+			})
 		},
 	}
 	addActor(cmd, &as)
@@ -148,18 +124,14 @@ func newSnapshotPinCommand(c *cli) *cobra.Command {
   worldctl snapshot pin before-lunch --off`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, err := c.catalog(args[0], as, func(w *world.World, name, by string) (journal.Seq, error) {
-				return w.Pin(cmd.Context(), journal.SnapshotPinned{Name: name, Pinned: !off, Actor: by})
-			})
+			by, err := c.actor(as)
 			if err != nil {
 				return err
 			}
-			done := struct {
-				recorded
-				Pinned bool `json:"pinned"`
-			}{of, !off}
-			return c.object("snapshot-pinned", done, func() {
-				fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, done.Name, done.Pinned)
+			return c.with(func(lw *local.World) error {
+				return answer(c, "snapshot-pinned", func(done view.Pinned) {
+					fmt.Fprintf(c.stdout, "#%d %s pinned: %t\n", done.Record, done.Name, done.Pinned)
+				})(recordsOf(lw).Pin(cmd.Context(), args[0], !off, by))
 			})
 		},
 	}

@@ -43,7 +43,7 @@ The scopes, of which none implies another:
   read     look at everything
   submit   submit events
   approve  decide about intents and proposals
-  admin    step, make snapshots, propose and apply rules
+  admin    step, look after snapshots, roll back, propose and apply rules
   work     perform effects
 
 Without --file the line for a token file goes to stderr.`,

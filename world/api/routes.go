@@ -120,6 +120,10 @@ func changeRoutes() []route {
 	return []route{
 		{method: post, path: ofWorld + "/step", scope: ScopeAdmin, answer: step},
 		{method: post, path: ofWorld + "/snapshots", scope: ScopeAdmin, answer: makeSnapshot},
+		{method: post, path: ofWorld + "/snapshots/pin", scope: ScopeAdmin, answer: pinSnapshot},
+		{method: post, path: ofWorld + "/snapshots/prune", scope: ScopeAdmin, answer: pruneSnapshot},
+		{method: post, path: ofWorld + "/rollback", scope: ScopeAdmin, answer: rollBack},
+		{method: post, path: ofWorld + "/checkpoints", scope: ScopeAdmin, answer: makeCheckpoint},
 		{method: post, path: ofWorld + "/proposals", scope: ScopeAdmin, answer: propose},
 		{method: post, path: ofWorld + "/proposals/{n}/shadow", scope: ScopeAdmin, long: true, answer: shadowProposal},
 		{method: post, path: ofWorld + "/proposals/{n}/withdraw", scope: ScopeAdmin, answer: withdrawProposal},

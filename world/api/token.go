@@ -24,7 +24,7 @@ const (
 	ScopeRead    Scope = "read"    // look at everything
 	ScopeSubmit  Scope = "submit"  // submit events
 	ScopeApprove Scope = "approve" // decide about intents and proposals
-	ScopeAdmin   Scope = "admin"   // step, make snapshots, propose and apply rules
+	ScopeAdmin   Scope = "admin"   // step, snapshots, rollbacks and forks, propose and apply rules
 	ScopeWork    Scope = "work"    // perform effects
 )
 

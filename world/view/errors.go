@@ -197,15 +197,16 @@ func faultsOfRules() []Fault {
 // faultsOfSnapshots are about snapshots, rollbacks and forks.
 func faultsOfSnapshots() []Fault {
 	return []Fault{
-		{as[*world.SideEffectsError], "", 0, ExitDenied, ""},
-		{is(world.ErrOtherState, world.ErrNotSaved), "", 0, ExitVerify, ""},
+		{as[*world.SideEffectsError], "side-effects", conflict, ExitDenied, ""},
+		{is(world.ErrOtherState), "other-state", conflict, ExitVerify, ""},
+		{is(world.ErrNotSaved), "", 0, ExitVerify, ""},
 		{is(world.ErrRetention), "", 0, ExitUsage, ""},
 		{is(world.ErrLeftPart), "left-part", conflict, ExitFailed, ""},
 		{is(snapshot.ErrBadName), "bad-name", unprocessable, ExitUsage, ""},
 		{is(snapshot.ErrNameTaken), "name-taken", conflict, ExitConflict, ""},
 		{is(snapshot.ErrNoSnapshot), "not-found", missing, ExitUsage, ""},
 		{is(snapshot.ErrAmbiguous), "ambiguous", conflict, ExitUsage, ""},
-		{is(snapshot.ErrPinned, snapshot.ErrLastSnapshot), "", 0, ExitConflict, ""},
+		{is(snapshot.ErrPinned, snapshot.ErrLastSnapshot), "snapshot-kept", conflict, ExitConflict, ""},
 		{is(local.ErrSavedOther, local.ErrNotEmpty, world.ErrForkEffects, world.ErrSameWorld), "", 0, ExitFailed, ""},
 	}
 }

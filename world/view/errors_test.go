@@ -138,7 +138,7 @@ func TestFirstFaultCounts(t *testing.T) {
 		{fmt.Errorf("%w: it needs kernel 9", world.ErrEngine), "no-engine", http.StatusConflict, view.ExitFailed},
 		{fmt.Errorf("local: spool: %w", syscall.EMFILE), "no-descriptors", http.StatusServiceUnavailable, view.ExitFailed},
 		{&store.DamageError{What: "record 3"}, "unreadable", http.StatusServiceUnavailable, view.ExitVerify},
-		{&world.SideEffectsError{}, "", 0, view.ExitDenied},
+		{&world.SideEffectsError{}, "side-effects", http.StatusConflict, view.ExitDenied},
 	} {
 		f := view.FaultOf(x.err)
 		require.Equal(t, []any{x.code, x.status, x.exit}, []any{f.Code, f.Status, f.Exit}, "%v", x.err)
