@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,35 +18,12 @@ import (
 // Servers ask persons: in a result that says input_required, whose answers go with
 // the next call, or by a request of their own while a call is under way. Nobody is
 // here to answer then: such a request is cancelled, and the next call answers it.
+// Whose question it is: see calls.
 
 const (
 	methodElicit = "elicitation/create"
 	modeForm     = "form" // the mode of what is answered here; it may be left out
 )
-
-// calls are those that are under way in a session. It is safe for concurrent use.
-type calls struct {
-	mu    sync.Mutex
-	under map[*exchange]bool
-	tasks taskSupport
-}
-
-func (c *calls) begin(x *exchange) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.under == nil {
-		c.under = make(map[*exchange]bool)
-	}
-	c.under[x] = true
-}
-
-// end ends a call. It returns what the server has asked during it, or nil.
-func (c *calls) end(x *exchange) *receipt.InputRequest {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.under, x)
-	return x.asked
-}
 
 // answerElicitations is middleware for what a client receives. The SDK's own way, an
 // ElicitationHandler, would have it call a tool once more where a server answers with
@@ -68,38 +45,8 @@ func (c *calls) answerElicitations(next mcp.MethodHandler) mcp.MethodHandler {
 		if asked.Schema, err = canon.FromJSON(schema); err != nil {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 		}
-		return c.elicited(asked, taskOf(p.Meta)), nil
+		return c.elicited(ctx, asked, taskOf(p.Meta))
 	}
-}
-
-// elicited answers with what a person has said to the same, or cancels and notes the
-// question. Where several calls are under way nobody can tell which of them asks, unless
-// the server says of which task it is.
-func (c *calls) elicited(asked receipt.InputRequest, task string) *mcp.ElicitResult {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	cancelled := &mcp.ElicitResult{Action: "cancel"}
-	var whose []*exchange
-	for x := range c.under { // order cannot show: one alone counts
-		if task == "" || x.task == task {
-			whose = append(whose, x)
-		}
-	}
-	if len(whose) != 1 {
-		return cancelled
-	}
-	for _, x := range whose {
-		if given, ok := x.answers.to(asked); ok {
-			return given
-		}
-		if x.asked == nil {
-			x.asked = &asked
-			if x.stop != nil {
-				x.stop()
-			}
-		}
-	}
-	return cancelled
 }
 
 // answers are the questions that attempts before this one have asked, with what a
@@ -122,6 +69,14 @@ func (a answers) to(asked receipt.InputRequest) (found *mcp.ElicitResult, ok boo
 		}
 	}
 	return found, ok
+}
+
+// duringCalls reports whether any of the questions was asked while a call was under way.
+func (a answers) duringCalls() bool {
+	return slices.ContainsFunc(a, func(in receipt.Input) bool {
+		q, err := receipt.DecodeQuestion(in.Question)
+		return err == nil && slices.Contains(q.Names(), methodElicit)
+	})
 }
 
 // addTo adds the answers to what the last result has asked to the call that follows it.

@@ -52,24 +52,15 @@ func TestAnswerIsToTheSameQuestionOnly(t *testing.T) {
 	q := receipt.Question{Requests: map[string]receipt.InputRequest{methodElicit: {Message: "one?", Schema: schema}}}
 	payload, err := q.Encode()
 	require.NoError(t, err)
-	c := new(calls)
+	c := newCalls()
 	x := &exchange{answers: answers{{Question: payload, Answer: fromJSON(t, `{"n":1}`)}}}
-	c.begin(x)
-	require.Equal(t, "accept", c.elicited(receipt.InputRequest{Message: "one?", Schema: schema}, "").Action)
+	require.NoError(t, c.begin(t.Context(), x))
+	require.Equal(t, "accept", <-elicit(t, c, receipt.InputRequest{Message: "one?", Schema: schema}))
 	require.Nil(t, x.asked)
-	require.Equal(t, "cancel", c.elicited(receipt.InputRequest{Message: "one?", Schema: canon.Raw(canon.Null)}, "").Action)
-	require.Equal(t, "cancel", c.elicited(receipt.InputRequest{Message: "two?", Schema: schema}, "").Action)
-	require.Equal(t, "one?", c.end(x).Message, "the first that had no answer")
-}
-
-// Where several calls are under way nobody can tell which of them asks.
-func TestQuestionOfOneOfSeveralCallsIsNobodys(t *testing.T) {
-	c, one, two := new(calls), new(exchange), new(exchange)
-	c.begin(one)
-	c.begin(two)
-	require.Equal(t, "cancel", c.elicited(receipt.InputRequest{Message: "whose?"}, "").Action)
-	require.Nil(t, c.end(one))
-	require.Nil(t, c.end(two))
+	require.Equal(t, "cancel", <-elicit(t, c, receipt.InputRequest{Message: "one?", Schema: canon.Raw(canon.Null)}))
+	require.Equal(t, "cancel", <-elicit(t, c, receipt.InputRequest{Message: "two?", Schema: schema}))
+	asked, _ := c.end(x, true)
+	require.Equal(t, "one?", asked.Message, "the first that had no answer")
 }
 
 func TestResultThatAsksWhatNobodyCanGiveIsAFailure(t *testing.T) {

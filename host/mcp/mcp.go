@@ -120,9 +120,7 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		}
 		var asked *receipt.InputRequest
 		if err == nil {
-			s.calls.begin(x)
-			_, err = s.CallTool(context.WithValue(ctx, exchangeKey{}, x), params)
-			asked = s.calls.end(x)
+			asked, err = s.call(ctx, x, params)
 		}
 		unsent := err != nil && !x.sent.Load() && ctx.Err() == nil
 		if unsent || errors.Is(err, mcp.ErrConnectionClosed) {
@@ -135,4 +133,17 @@ func (a *adapter) Perform(ctx context.Context, call host.Call) (host.Result, err
 		r.Cost.Bytes = uint64(len(arguments) + len(r.Payload))
 		return r, err
 	}
+}
+
+// call makes a call, and returns what the server has asked during it.
+func (s *session) call(ctx context.Context, x *exchange, params *mcp.CallToolParams) (*receipt.InputRequest, error) {
+	if err := s.calls.begin(ctx, x); err != nil {
+		return nil, err
+	}
+	_, err := s.CallTool(context.WithValue(ctx, exchangeKey{}, x), params)
+	asked, perhaps := s.calls.end(x, x.reply() != nil)
+	if perhaps != nil && err != nil {
+		err = fmt.Errorf("%w; meanwhile the server asked %q, and several calls were under way", err, perhaps.Message)
+	}
+	return asked, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -88,6 +89,8 @@ type server struct {
 	mu      sync.Mutex
 	current *opening       // nil: none
 	ending  sync.WaitGroup // of sessions that were dropped
+
+	asks atomic.Bool // it asks persons during calls
 }
 
 // opening is a session, or the attempt to begin one. It is bound to no call: a
@@ -176,7 +179,7 @@ func (sv *server) connect() (*session, error) {
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // it would call tools again and again
 	})
 	client.AddSendingMiddleware(bearSilence)
-	under := new(calls)
+	under := &calls{asks: &sv.asks}
 	client.AddSendingMiddleware(under.sees)
 	client.AddReceivingMiddleware(under.answerElicitations)
 	if sv.target.URL != nil {

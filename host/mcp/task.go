@@ -320,9 +320,11 @@ func (s *session) collect(ctx context.Context, tool string, t *task, p *receipt.
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
 	x := &exchange{answers: p.Inputs, task: t.ID, stop: cancel}
-	s.calls.begin(x)
+	if err := s.calls.begin(ctx, x); err != nil {
+		return host.Result{}, err
+	}
 	response, err := s.ask(waits, tool, methodTaskResult, t.ID)
-	asked := s.calls.end(x)
+	asked, _ := s.calls.end(x, response != nil)
 	if asked != nil { // it was cancelled, and the next attempt begins another task
 		if s.calls.cancelsTasks() {
 			_, _ = s.ask(ctx, tool, methodTaskCancel, t.ID)

@@ -25,19 +25,30 @@ import (
 // taskServer answers as a server of 2025-11-25 with tasks does, written by hand. What
 // the argument end of a call says becomes of its task; it is at work for some questions.
 type taskServer struct {
-	mu      sync.Mutex
-	called  map[string]int // by method
-	params  map[string]json.RawMessage
-	tasks   map[string]string // what becomes of them
-	polled  map[string]int
-	answers map[string]string // of a person, by task
+	mu     sync.Mutex
+	called map[string]int // by method
+	params map[string]json.RawMessage
+	tasks  map[string]string // what becomes of them
+	polled map[string]int
+	asking int           // calls that are to ask, see together
+	all    chan struct{} // closed when these are enough
 }
 
 // polls are the questions about a task that such a server answers with working.
 const polls = 2
 
 func newTaskServer() *taskServer {
-	return &taskServer{called: map[string]int{}, params: map[string]json.RawMessage{}, tasks: map[string]string{}, polled: map[string]int{}, answers: map[string]string{}}
+	return &taskServer{called: map[string]int{}, params: map[string]json.RawMessage{}, tasks: map[string]string{}, polled: map[string]int{}, all: make(chan struct{})}
+}
+
+// together waits until so many calls do.
+func (s *taskServer) together(calls int) {
+	s.mu.Lock()
+	if s.asking++; s.asking == calls {
+		close(s.all)
+	}
+	s.mu.Unlock()
+	<-s.all
 }
 
 func (s *taskServer) count(method string) int {
@@ -47,7 +58,7 @@ func (s *taskServer) count(method string) int {
 }
 
 // answer answers a request; empty: there is none. elicit asks the client.
-func (s *taskServer) answer(line []byte, elicit func(request string) (answer string)) string {
+func (s *taskServer) answer(line []byte, elicit func(params string) (answer string)) string {
 	var msg struct {
 		ID     json.RawMessage
 		Method string
@@ -72,7 +83,10 @@ func (s *taskServer) result(method string, params json.RawMessage, elicit func(s
 	var p struct {
 		Task      *struct{ TTL int }
 		TaskID    string
-		Arguments struct{ End string }
+		Arguments struct {
+			End, Ask string
+			Both     int // calls that are to be under way before any asks for the first time
+		}
 	}
 	_ = json.Unmarshal(params, &p)
 	s.mu.Lock()
@@ -86,6 +100,10 @@ func (s *taskServer) result(method string, params json.RawMessage, elicit func(s
 			`{"name":"either","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},` +
 			`{"name":"short","inputSchema":{"type":"object"}}]}`, ""
 	case "tools/call":
+		if p.Arguments.Ask != "" {
+			s.together(p.Arguments.Both)
+			return `{"content":[],"structuredContent":{"answer":` + elicit(fmt.Sprintf(`{"message":%q}`, p.Arguments.Ask)) + `}}`, ""
+		}
 		if p.Task == nil {
 			return `{"content":[{"type":"text","text":"at once"}]}`, ""
 		}
@@ -132,7 +150,7 @@ func (s *taskServer) status(id string, cancel bool) string {
 func (s *taskServer) collect(id, end string, elicit func(string) string) (result, fault string) {
 	switch end {
 	case "input_required":
-		answer := elicit(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q-%s","method":"elicitation/create","params":{"message":"really?","requestedSchema":{"type":"object","properties":{"yes":{"type":"boolean"}}},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":%q}}}}`, id, id))
+		answer := elicit(fmt.Sprintf(`{"message":"really?","requestedSchema":{"type":"object","properties":{"yes":{"type":"boolean"}}},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":%q}}}`, id))
 		return `{"content":[],"structuredContent":{"answer":` + answer + `}}`, ""
 	case "failed":
 		return "", `{"code":-32603,"message":"it broke"}`
@@ -148,22 +166,35 @@ func (s *taskServer) collect(id, end string, elicit func(string) string) (result
 func runTasks(in io.Reader, out io.Writer) {
 	s := newTaskServer()
 	var mu sync.Mutex
-	answers := make(chan string, 1)
+	answers := map[string]chan string{} // by the ids of questions
 	write := func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
 		_, _ = io.WriteString(out, line+"\n")
 	}
+	elicit := func(params string) string {
+		mu.Lock()
+		id := fmt.Sprintf("q-%d", len(answers))
+		answer := make(chan string, 1)
+		answers[id] = answer
+		mu.Unlock()
+		write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"elicitation/create","params":%s}`, id, params))
+		return <-answer
+	}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		line := strings.Clone(lines.Text())
-		if strings.Contains(line, `"q-`) && strings.Contains(line, `"result"`) {
-			var r struct{ Result json.RawMessage }
-			_ = json.Unmarshal([]byte(line), &r)
-			answers <- string(r.Result)
+		var r struct {
+			ID     any
+			Result json.RawMessage
+		}
+		if json.Unmarshal([]byte(line), &r) == nil && r.Result != nil {
+			mu.Lock()
+			answers[r.ID.(string)] <- string(r.Result)
+			mu.Unlock()
 			continue
 		}
 		go func() {
-			if answer := s.answer([]byte(line), func(request string) string { write(request); return <-answers }); answer != "" {
+			if answer := s.answer([]byte(line), elicit); answer != "" {
 				write(answer)
 			}
 		}()
