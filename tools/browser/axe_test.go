@@ -59,7 +59,7 @@ func TestEveryViewIsAccessible(t *testing.T) {
 			s.await("Reason")
 			s.accessible(fmt.Sprint("form-", theme, "-", size[0]))
 			s.do(chromedp.KeyEvent(kb.Escape))
-			for _, view := range []string{"i", "t", "j", "c", "r", "m", "p"} {
+			for _, view := range []string{"i", "t", "s", "j", "c", "r", "m", "p"} {
 				s.keys("g", view)
 				s.await("worldctl")
 				s.keys("j")
