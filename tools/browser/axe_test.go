@@ -59,9 +59,8 @@ func TestEveryViewIsAccessible(t *testing.T) {
 			s.await("Reason")
 			s.accessible(fmt.Sprint("form-", theme, "-", size[0]))
 			s.do(chromedp.KeyEvent(kb.Escape))
-			for _, view := range []string{"i", "t", "s", "j", "c", "r", "m", "p"} {
-				s.keys("g", view)
-				s.await("worldctl")
+			for _, view := range []string{"Inbox", "Timeline", "Journal", "Cells", "Rules", "Meters", "Proof"} {
+				s.view(view)
 				s.keys("j")
 				s.accessible(fmt.Sprint(view, "-", theme, "-", size[0]))
 			}

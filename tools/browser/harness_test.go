@@ -226,6 +226,25 @@ func (s *sight) keys(keys ...string) {
 	}
 }
 
+// view goes to a view by its keys.
+func (s *sight) view(name string) {
+	s.t.Helper()
+	s.keys("g", strings.ToLower(name[:1]))
+	s.until("document.querySelector('main h1')?.innerText.startsWith('" + name + "') && document.querySelector('main .command') !== null")
+}
+
+// until waits until an expression of the page is true.
+func (s *sight) until(expression string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		ctx, end := s.within()
+		defer end()
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
+		require.NoError(s.t, err)
+		return is
+	}, patience, 20*time.Millisecond, expression)
+}
+
 // text is what a person reads.
 func (s *sight) text() string {
 	s.t.Helper()

@@ -1,13 +1,13 @@
 // The page: who looks, at which world, and which view of it.
-import { html, render, useEffect, useLayoutEffect, useRef, useState, effect } from './lib.js';
+import { html, render, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { begin, enter, leave, pathOf, session } from './api.js';
 import { Cells } from './cells.js';
-import { Conversations } from './conversations.js';
 import { Inbox } from './inbox.js';
-import { following, useAnswer, watch } from './live.js';
+import { following, useAnswer, watch, watchAll } from './live.js';
 import { Meters } from './meters.js';
+import { Moment } from './moment.js';
 import { typing } from './parts.js';
-import { address, go, place } from './place.js';
+import { address, go, place, there } from './place.js';
 import { Proof } from './proof.js';
 import { Records } from './records.js';
 import { Rules } from './rules.js';
@@ -18,7 +18,6 @@ import { Worlds } from './worlds.js';
 /** The views of a world, and the key that leads there after g. */
 const views = [
   { id: 'timeline', name: 'Timeline', key: 't', of: Timeline },
-  { id: 'conversations', name: 'Conversations', key: 's', of: Conversations },
   { id: 'inbox', name: 'Inbox', key: 'i', of: Inbox },
   { id: 'records', name: 'Journal', key: 'j', of: Records },
   { id: 'cells', name: 'Cells', key: 'c', of: Cells },
@@ -46,10 +45,10 @@ function App() {
 
 /** Page is what somebody sees who was let in. @param {{world: string, view: string}} props */
 function Page({ world, view }) {
-  const worlds = useAnswer('/api/worlds', true);
+  const worlds = useAnswer('/api/worlds', Boolean(world));
   const status = useAnswer(world ? pathOf(world) : null);
   const [help, setHelp] = useState(false);
-  useEffect(() => (world ? watch(world) : undefined), [world]);
+  useEffect(() => (world ? watch(world) : watchAll()), [world]);
   useKeys(world, () => setHelp((was) => !was));
   const shown = views.find((v) => v.id === view);
   const owed = (status.is?.intents?.parked ?? 0) + (status.is?.intents?.in_doubt ?? 0);
@@ -65,18 +64,19 @@ function Page({ world, view }) {
       </select>
       <${Find} world=${world} />
       <nav aria-label="Views">
-        ${world && views.map((v) => html`<a key=${v.id} href=${address(world, v.id)} aria-current=${v.id === view ? 'page' : undefined}>${v.name}${v.id === 'inbox' && owed > 0 && html`<span class="count">${owed}</span>`}</a>`)}
-        <a href=${address('', '')} aria-current=${world ? undefined : 'page'}>All worlds</a>
+        ${world && views.map((v) => html`<a key=${v.id} href=${there(v.id)} aria-current=${v.id === view ? 'page' : undefined}>${v.name}${v.id === 'inbox' && owed > 0 && html`<span class="count">${owed}</span>`}</a>`)}
+        <a href=${address('', '')} aria-current=${world || view === 'inbox' ? undefined : 'page'}>All worlds</a>
+        ${!world && html`<a href=${address('', 'inbox')} aria-current=${view === 'inbox' ? 'page' : undefined}>Inbox</a>`}
       </nav>
       <div class="foot">
-        ${world && html`<span class=${following.value ? 'lamp on' : 'lamp'} role="status">${following.value ? 'following' : 'not following'}</span>`}
+        <span class=${following.value ? 'lamp on' : 'lamp'} role="status">${following.value ? 'following' : 'not following'}</span>
         <button type="button" onClick=${() => wear(themes[(themes.indexOf(document.documentElement.dataset.theme ?? 'system') + 1) % themes.length])}>colors</button>
         <button type="button" onClick=${() => setHelp(!help)}>keys <kbd>?</kbd></button>
         ${session.value?.name && html`<span class="dim">as ${spelled(session.value.name)}</span>`}
         <button type="button" onClick=${leave}>leave</button>
       </div>
     </aside>
-    <main id="main" tabindex="-1">${world && shown ? html`<${shown.of} world=${world} status=${status.is} />` : html`<${Worlds} />`}</main>
+    <main id="main" tabindex="-1">${world && html`<${Moment} />`}${world && shown ? html`<${shown.of} world=${world} status=${status.is} />` : view === 'inbox' ? html`<${Inbox} world="" />` : html`<${Worlds} />`}</main>
     ${help && html`<${Help} close=${() => setHelp(false)} />`}`;
 }
 
@@ -90,12 +90,14 @@ function useKeys(world, help) {
       const soon = e.timeStamp - after < 1500;
       after = e.key === 'g' ? e.timeStamp : -Infinity;
       const to = soon && views.find((v) => v.key === e.key);
-      if (to && world) go(world, to.id);
+      if (to && world) location.hash = there(to.id);
       else if (soon && e.key === 'w') go('', '');
+      else if (soon && e.key === 'i') go('', 'inbox');
       else if (e.key === '?') help();
       else if (e.key === '/') document.getElementById('find')?.focus();
       else return;
       e.preventDefault();
+      e.stopImmediatePropagation(); // the letter after g is no key of the view
     };
     addEventListener('keydown', pressed, true);
     return () => removeEventListener('keydown', pressed, true);
@@ -109,9 +111,9 @@ function Find({ world }) {
     if (e.key === 'Escape') /** @type {HTMLElement} */ (e.target).blur();
     if (e.key !== 'Enter' || !world) return;
     const what = text.trim();
-    if (/^#?\d+$/.test(what)) go(world, 'records', { of: what.replace('#', '') });
-    else if (/^[0-9a-f]{8,64}$/.test(what)) go(world, 'inbox', { of: what });
-    else if (what) go(world, 'cells', { of: what });
+    if (/^#?\d+$/.test(what)) location.hash = there('records', { of: what.replace('#', '') });
+    else if (/^[0-9a-f]{8,64}$/.test(what)) location.hash = there('inbox', { of: what });
+    else if (what) location.hash = there('cells', { of: what });
     /** @type {HTMLElement} */ (e.target).blur();
   };
   return html`<label class="find"><span class="gone">Find</span><input id="find" placeholder="Find or go to…  /" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} onKeyDown=${find} /></label>`;
@@ -127,6 +129,9 @@ function Help({ close }) {
       ${views.map((v) => html`<div class="fact" key=${v.id}><dt><kbd>g</kbd> <kbd>${v.key}</kbd></dt><dd>${v.name}</dd></div>`)}
       <div class="fact"><dt><kbd>g</kbd> <kbd>w</kbd></dt><dd>All worlds</dd></div>
       <div class="fact"><dt><kbd>j</kbd> <kbd>k</kbd></dt><dd>down and up a list</dd></div>
+      <div class="fact"><dt><kbd>m</kbd></dt><dd>the world as of the record that is chosen</dd></div>
+      <div class="fact"><dt><kbd>[</kbd> <kbd>]</kbd> <kbd>.</kbd> <kbd>p</kbd></dt><dd>a record earlier, later, now, and play</dd></div>
+      <div class="fact"><dt><kbd>f</kbd></dt><dd>in the timeline: one way only, from its input to its end</dd></div>
       <div class="fact"><dt><kbd>a</kbd> <kbd>d</kbd></dt><dd>approve, deny</dd></div>
       <div class="fact"><dt><kbd>y</kbd> <kbd>n</kbd></dt><dd>it happened, it did not</dd></div>
       <div class="fact"><dt><kbd>/</kbd></dt><dd>find: #16, desk/B-2, a key</dd></div>
@@ -164,8 +169,5 @@ try {
 const app = /** @type {HTMLElement} */ (document.getElementById('app'));
 let trouble = '';
 await begin().catch((err) => (trouble = err.message));
-effect(() => {
-  session.value; // who looks decides what is there
-  place.value;
-  render(trouble ? html`<p class="trouble pad" role="alert">${spelled(trouble)}</p><${App} />` : html`<${App} />`, app);
-});
+// Once: what shows a signal is rendered anew by itself, and never while it is being rendered.
+render(html`${trouble && html`<p class="trouble pad" role="alert">${spelled(trouble)}</p>`}<${App} />`, app);

@@ -1,51 +1,92 @@
-// What waits for a person, and the form in which one decides about it. A form never changes
-// under the hand: it is about the intent as it was when it was opened, and what it sends
-// says so.
-import { html, useEffect, useRef, useState } from './lib.js';
-import { may, pathOf, post } from './api.js';
-import { grown, useAnswer } from './live.js';
-import { address, amend, here, place } from './place.js';
+// What waits for a person: in one world, or in all that are served here.
+import { html, useEffect, useState } from './lib.js';
+import { parse, pathOf, post } from './api.js';
+import { Batch } from './batch.js';
+import { columns } from './columns.js';
+import { Form, Resume, Ways } from './decide.js';
+import { useAnswer } from './live.js';
+import { at, recordAt } from './moment.js';
+import { address, amend, here, place, there } from './place.js';
 import { Command, Fact, Head, List, State, Trouble, useKey, word } from './parts.js';
-import { Story } from './story.js';
+import { Mark, sentence, Story } from './story.js';
 import { isCut, line, short, spelled, Value } from './text.js';
 
-/** Inbox is the view. @param {{world: string}} props */
+/** What a person is wanted for. */
+const wanted = {
+  approve: ['parked', 'parked'], repeat: ['parked', 'repeat?'], answer: ['parked', 'asks'], confirm: ['parked', 'confirm'], resolve: ['in_doubt', 'in doubt'], resume: ['failed', 'cell parked'],
+};
+
+/** Inbox is the view. @param {{world: string}} props without a world: of all worlds */
 export function Inbox({ world }) {
-  const base = pathOf(world, 'intents');
-  const parked = useAnswer(base + '?state=parked&limit=200');
-  const doubt = useAnswer(base + '?state=in_doubt&limit=200');
-  const all = [...(parked.is?.intents ?? []), ...(doubt.is?.intents ?? [])];
+  if (world && at()) return html`<${Past} world=${world} />`;
+  return html`<${Present} world=${world} />`;
+}
+
+/** until is the tick at which something is decided by itself. @param {any} o */
+const until = (o) => o.intent?.deadline || Number.MAX_SAFE_INTEGER;
+
+/** Present is what waits now. @param {{world: string}} props */
+function Present({ world }) {
+  const { is, error } = useAnswer('/api/inbox?limit=1000');
+  const worlds = useAnswer(world ? null : '/api/worlds');
+  const names = new Map((worlds.is?.worlds ?? []).map((/** @type {any} */ w) => [w.id, w.name]));
+  const all = (is?.owed ?? []).filter((/** @type {any} */ o) => !world || o.world === world);
+  all.sort((/** @type {any} */ a, /** @type {any} */ b) => until(a) - until(b)); // the others stay in their order
   const chosen = place.value.of.of ?? '';
-  const known = Boolean((parked.is || parked.error) && (doubt.is || doubt.error));
+  const idOf = (/** @type {any} */ o) => (world ? '' : o.world + '/') + (o.intent ? o.intent.key : 'cell:' + o.cell);
   useEffect(() => {
-    if (!chosen && all.length > 0 && known) amend({ of: all[0].key }); // and it stays, whatever the list becomes
-  }, [chosen, all.length > 0, known]);
-  const items = all.map((/** @type {any} */ x) => ({
-    id: x.key,
-    href: here({ of: x.key }),
-    body: html`<b><${State} of=${x.state} /> ${spelled(x.kind)}</b><span>${spelled(x.cell)} <code>${line(x.params, 60)}</code></span>`,
-  }));
+    if (!chosen && all.length > 0) amend({ of: idOf(all[0]) }); // and it stays, whatever the list becomes
+  }, [chosen, all.length > 0]);
+  const items = all.map((/** @type {any} */ o) => {
+    const [state, name] = wanted[/** @type {keyof typeof wanted} */ (o.wants)];
+    return {
+      id: idOf(o),
+      href: here({ of: idOf(o), all: '' }),
+      body: html`<b><${State} of=${state} name=${name} /> ${spelled(o.intent?.kind ?? o.cell)}</b>
+        <span>${!world && html`${spelled(names.get(o.world) ?? short(o.world))} · `}${o.intent ? html`${spelled(o.cell)} <code>${line(o.intent.params, 60)}</code>` : line(o.failure?.error ?? '', 60)}</span>`,
+    };
+  });
+  const slash = world ? -1 : chosen.indexOf('/');
+  const [of, id] = world ? [world, chosen] : [chosen.slice(0, slash), chosen.slice(slash + 1)];
+  const alike = all.filter((/** @type {any} */ o) => o.world === of);
   return html`<div class="two">
     <section class="side">
-      <${Head} title="Inbox" about=${parked.is ? (all.length || 'nothing') + (all.length > 1 ? ' wait' : ' waits') + ' for a person' : ''} />
-      <${Trouble} of=${parked.error ?? doubt.error} />
+      <${Head} title="Inbox" about=${is ? (all.length || 'nothing') + (is.next ? ' or more' : '') + (all.length > 1 ? ' wait' : ' waits') + ' for a person' : ''} />
+      <${Trouble} of=${error} />
       <${List} label="Inbox" items=${items} chosen=${chosen} />
       <footer><${Command} line="worldctl intent list --state parked" /></footer>
     </section>
-    <section class="main">${chosen && html`<${Intent} key=${chosen} world=${world} id=${chosen} />`}</section>
+    <section class="main">${place.value.of.all
+      ? html`<${Batch} key=${of + place.value.of.all} world=${of} kind=${place.value.of.all} state=${place.value.of.state ?? 'parked'} />`
+      : chosen && of && (id.startsWith('cell:') ? html`<${ParkedCell} key=${chosen} world=${of} cell=${id.slice(5)} />` : html`<${Intent} key=${chosen} world=${of} id=${id} alike=${alike} />`)}</section>
   </div>`;
 }
 
-/** Intent is one, with what can be decided about it. @param {{world: string, id: string}} props */
-function Intent({ world, id }) {
+/** ParkedCell is one that a failed step has parked. @param {{world: string, cell: string}} props */
+function ParkedCell({ world, cell }) {
+  const { is, error } = useAnswer(pathOf(world, 'cell') + `?cell=${encodeURIComponent(cell)}&mail=1`);
+  if (!is) return html`<${Trouble} of=${error} />`;
+  const mail = is.mailbox[0];
+  return html`<${Head} title=${spelled(cell)} about=${is.parked ? html`<em class="parked">parked</em>` : 'goes on'}><a href=${address(world, 'cells', { of: cell })}>the cell</a><//>
+    <div class="pad">
+      ${is.failure && html`<h2>A step of ${spelled(cell)} failed</h2><pre class="block">${spelled(is.failure.error)}</pre>`}
+      ${is.parked && mail && html`<h2 class="sub">The event that it failed on: ${spelled(mail.name)}</h2><div class="box"><${Value} of=${mail.data} /></div>`}
+      <${Resume} world=${world} of=${is} />
+      ${is.failure && html`<h2 class="sub">How it came to this</h2><${Story} world=${world} from=${is.failure.record} />`}
+      <footer><${Command} line=${'worldctl cell show ' + word(cell)} /></footer>
+    </div>`;
+}
+
+/** Intent is one, with what can be decided about it. @param {{world: string, id: string, alike: any[]}} props */
+function Intent({ world, id, alike }) {
   const path = /^[0-9a-f]{4,64}$/.test(id) ? pathOf(world, 'intents', id) : null;
   const { is, error } = useAnswer(path);
   const [whole, setWhole] = useState(false);
   const [form, setForm] = useState(/** @type {{way: any, about: any} | null} */ (null));
-  const begin = (/** @type {any} */ way) => is && setForm({ way, about: is });
   if (path === null) return html`<${Trouble} of=${new Error('that is no key of an intent')} />`;
   if (!is && !form) return html`<${Trouble} of=${error} />`;
   const x = is ?? form?.about;
+  const asks = x.asks?.at(-1);
   return html`<${Head} title=${html`<code>${short(x.key)}</code>`} about=${html`<${State} of=${x.state} />`}>
       <a href=${address(world, 'records', { of: x.emitted })}>#${x.emitted} in the journal</a>
     <//>
@@ -53,47 +94,65 @@ function Intent({ world, id }) {
       <h2>${spelled(x.cell)} wants <b>${spelled(x.kind)}</b></h2>
       <div class="box"><${Value} of=${x.params} whole=${whole} /></div>
       ${isCut(x.params) && !whole && html`<p><button type="button" onClick=${() => setWhole(true)}>Show all of it</button> before you decide: some of it is cut.</p>`}
-      <dl class="facts">
-        ${x.rules?.length > 0 && html`<${Fact} name="decided by">${x.rules.map(spelled).join(', ')}<//>`}
-        ${x.reason && html`<${Fact} name="what is owed">${spelled(x.reason)}<//>`}
-        ${x.deadline > 0 && html`<${Fact} name="until">tick ${x.deadline}, then it is denied<//>`}
-        ${x.cap && html`<${Fact} name="capability">${spelled(x.cap)}<//>`}
-        ${x.attempts?.length > 0 && html`<${Fact} name="attempts">${x.attempts.length}<//>`}
-        <${Fact} name="bound to"><code>${short(x.params_hash)}…</code> these params and no others<//>
-      </dl>
+      ${asks && asks.answer === null && asks.requests.map((/** @type {any} */ r) => html`<div class="form" key=${r.name}><b>It asks</b>: <${Value} of=${r.message} />${r.schema && html`<${Value} of=${r.schema} />`}</div>`)}
+      <${Facts} of=${x} world=${world} />
       <${Trouble} of=${error} />
       ${form
-        ? html`<${Form} path=${path} way=${form.way} about=${form.about} now=${x} close=${() => setForm(null)} />`
-        : (whole || !isCut(x.params)) && html`<${Ways} of=${x} begin=${begin} />`}
+        ? html`<${Decide} path=${path} way=${form.way} about=${form.about} now=${x} close=${() => setForm(null)} />`
+        : (whole || !isCut(x.params)) && html`<${Ways} of=${waysOf(x)} begin=${(/** @type {any} */ way) => is && setForm({ way, about: is })} /><${Alike} of=${x} among=${alike} />`}
       <h2 class="sub">How it came to this</h2>
       <${Story} world=${world} from=${x.finished || x.started || x.emitted} />
       <footer><${Command} line=${'worldctl intent show ' + short(x.key)} /></footer>
     </div>`;
 }
 
-/** What can be decided, by the state of the intent. */
-const ways = {
-  parked: [
-    { name: 'Approve', key: 'a', verb: 'approve', kind: 'yes', body: () => ({}) },
-    { name: 'Deny', key: 'd', verb: 'deny', kind: 'no', needs: true, body: () => ({}) },
-  ],
-  in_doubt: [
-    { name: 'It happened', key: 'y', verb: 'resolve', kind: 'yes', needs: true, free: true, body: () => ({ executed: true }), flag: '--executed' },
-    { name: 'It did not', key: 'n', verb: 'resolve', kind: 'no', needs: true, free: true, body: () => ({ executed: false }), flag: '--not-executed' },
-  ],
-  failed: [{ name: 'Try again', key: 'r', verb: 'retry', kind: 'yes', needs: true, body: () => ({}) }],
-};
-
-/** Ways are the buttons that begin a decision. @param {{of: any, begin: (way: any) => void}} props */
-function Ways({ of, begin }) {
-  const open = may('approve') ? ways[/** @type {keyof typeof ways} */ (of.state)] ?? [] : [];
-  return html`<div class="buttons">${open.map((way) => html`<${Way} key=${way.key} way=${way} begin=${begin} />`)}</div>`;
+/** Facts are what is known of an intent. @param {{of: any, world: string}} props */
+function Facts({ of, world }) {
+  return html`<dl class="facts">
+    ${of.rules?.length > 0 && html`<${Fact} name="decided by">${of.rules.map(spelled).join(', ')}<//>`}
+    ${of.reason && html`<${Fact} name="what is owed">${spelled(of.reason)}<//>`}
+    ${of.deadline > 0 && html`<${Fact} name="until">tick ${of.deadline}, then it is denied<//>`}
+    ${of.repeats && html`<${Fact} name="repeats"><a href=${address(world, 'inbox', { of: of.repeats })}><code>${short(of.repeats)}</code></a>, which a rollback left behind<//>`}
+    ${of.cap && html`<${Fact} name="capability">${spelled(of.cap)}<//>`}
+    ${of.attempts?.length > 0 && html`<${Fact} name="attempts">${of.attempts.length}<//>`}
+    <${Fact} name="bound to"><code>${short(of.params_hash)}…</code> these params and no others<//>
+  </dl>`;
 }
 
-/** @param {{way: any, begin: (way: any) => void}} props */
-function Way({ way, begin }) {
-  useKey(way.key, () => begin(way));
-  return html`<button type="button" class=${way.kind} onClick=${() => begin(way)}>${way.name} <kbd>${way.key}</kbd></button>`;
+/** Alike leads to a decision about all that wait and are of the kind. @param {{of: any, among: any[]}} props */
+function Alike({ of, among }) {
+  const n = among.filter((o) => o.intent?.kind === of.kind && o.intent.state === of.state).length;
+  const to = here({ all: of.kind, state: of.state });
+  useKey('A', () => (location.hash = to), n > 1);
+  return n > 1 && html`<p><a href=${to}>Decide about all ${n} that want ${spelled(of.kind)} <kbd>A</kbd></a></p>`;
+}
+
+const [approve, deny, edit] = [
+  { name: 'Approve', key: 'a', verb: 'approve', kind: 'yes' },
+  { name: 'Deny', key: 'd', verb: 'deny', kind: 'no', needs: true },
+  { name: 'Other params', key: 'e', verb: 'edit', kind: 'yes', needs: true, field: 'What is to be asked for in its place, as JSON', name2: 'params' },
+];
+/** What can be decided, by what a person is wanted for. */
+const ways = {
+  approve: [approve, deny, edit],
+  repeat: [approve, { name: 'Give it the first result', key: 'u', verb: 'approve', kind: 'yes', body: { reuse: true }, flag: '--reuse' }, deny],
+  answer: [{ name: 'Answer', key: 'a', verb: 'answer', kind: 'yes', free: true, field: 'The answer, as JSON', name2: 'data' }, deny],
+  confirm: [{ name: 'It is as it should be', key: 'a', verb: 'confirm', kind: 'yes', needs: true }, deny],
+  resolve: [
+    { name: 'It happened', key: 'y', verb: 'resolve', kind: 'yes', needs: true, free: true, body: { executed: true }, flag: '--executed' },
+    { name: 'It did not', key: 'n', verb: 'resolve', kind: 'no', needs: true, free: true, body: { executed: false }, flag: '--not-executed' },
+  ],
+  failed: [{ name: 'Try again', key: 'r', verb: 'retry', kind: 'yes', needs: true }],
+};
+
+/** waysOf is what can be decided about an intent. @param {any} of @returns {any[]} */
+function waysOf(of) {
+  if (of.state === 'in_doubt') return ways.resolve;
+  if (of.state !== 'parked') return of.state === 'failed' ? ways.failed : [];
+  const asks = of.asks?.at(-1);
+  if (asks && asks.answer === null) return ways.answer;
+  if (of.deadline === 0) return ways.confirm;
+  return of.repeats ? ways.repeat : ways.approve;
 }
 
 /** changed says what has become of an intent since the form was opened; "": nothing. @param {any} was @param {any} is */
@@ -104,41 +163,50 @@ function changed(was, is) {
   return '';
 }
 
-/** Form decides. @param {{path: string, way: any, about: any, now: any, close: () => void}} props */
-function Form({ path, way, about, now, close }) {
-  const [reason, setReason] = useState('');
-  const [busy, setBusy] = useState(false);
-  const [error, setError] = useState(/** @type {Error | null} */ (null));
-  const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
-  useEffect(() => field.current?.focus(), []);
-  const meanwhile = changed(about, now);
-  const ready = !busy && !meanwhile && (!way.needs || reason.trim() !== '');
-  const decide = async () => {
-    if (!ready) return;
-    setBusy(true);
-    setError(null);
-    try {
-      await post(`${path}/${way.verb}`, { ...way.body(), reason, attempt: about.attempt, ...(way.free ? {} : { params_hash: about.params_hash }) });
-      grown.value++;
-      close();
-    } catch (err) {
-      setError(/** @type {Error} */ (err));
-      grown.value++;
-      setBusy(false);
+/** Decide is the form for an intent. @param {{path: string, way: any, about: any, now: any, close: () => void}} props */
+function Decide({ path, way, about, now, close }) {
+  const send = (/** @type {string} */ reason, /** @type {string} */ data) => post(`${path}/${way.verb}`, {
+    ...way.body, reason, attempt: about.attempt, ...(way.free ? {} : { params_hash: about.params_hash }), ...(way.field ? { [way.name2]: parse(data) } : {}),
+  });
+  return html`<${Form} way=${way} about=${about.kind + ' for ' + about.cell} meanwhile=${changed(about, now)} close=${close} send=${send}
+    first=${way.verb === 'edit' ? JSON.stringify(about.params, null, 2) : ''}
+    line=${(/** @type {string} */ reason, /** @type {string} */ data) => `worldctl intent ${way.verb} ${short(about.key)}${way.flag ? ' ' + way.flag : ''}${way.field ? ` --${way.name2} ${data}` : ''} --reason ${reason}`} />`;
+}
+
+/** Past is what waited at the moment that is looked at, as the columns tell it. @param {{world: string}} props */
+function Past({ world }) {
+  const { of } = columns.value;
+  const owed = owedAt(of, Math.min(recordAt(of), of.n));
+  const shown = owed.slice(-100);
+  const { is, error } = useAnswer(shown.length ? pathOf(world, 'records') + `?raw=false&ids=${shown.map((i) => i + 1).join()}` : null, true);
+  return html`<${Head} title="Inbox" about=${(owed.length || 'nothing') + ' waited for a person then'} />
+    <div class="pad">
+      <${Trouble} of=${error} />
+      <ol class="story">${(is?.records ?? []).map((/** @type {any} */ r) => html`<li key=${r.id}><a href=${there('records', { of: r.id })}>#${r.id}</a> <${Mark} of=${r.kind} /> <b>${spelled(r.kind)}</b> <small>t${r.time}</small>
+        <p>${sentence(r)}</p>${r.key && html`<a href=${address(world, 'inbox', { of: r.key })}>what has become of it</a>`}</li>`)}</ol>
+      <footer><${Command} line="worldctl intent list --state parked" /></footer>
+    </div>`;
+}
+
+/**
+ * owedAt are the records by which something came to wait for a person, and still did after
+ * the first n records: nothing follows from them yet, and no expiry has ended one like it.
+ * @param {import('./columns.js').Columns} of @param {number} n @returns {number[]}
+ */
+export function owedAt(of, n) {
+  const is = of.whats.map((w) => (/^intent\.(parked|in_doubt)/.test(w) ? 1 : /^cell\.failed parked/.test(w) ? 2 : /^cell\.resumed/.test(w) ? 4 : /^intent\.denied approval_expired/.test(w) ? 3 : 0));
+  /** @type {Set<number>} */
+  const owed = new Set();
+  for (let i = 0; i < n; i++) {
+    owed.delete(of.cause[i] - 1);
+    const kind = is[of.what[i]];
+    if (kind === 1 || kind === 2) owed.add(i);
+    if (kind < 3) continue;
+    for (const k of owed) {
+      if (of.cell[k] !== of.cell[i] || is[of.what[k]] !== (kind === 3 ? 1 : 2) || (kind === 3 && of.name[k] !== of.name[i])) continue;
+      owed.delete(k); // the oldest goes first
+      break;
     }
-  };
-  const pressed = (/** @type {KeyboardEvent} */ e) => {
-    if (e.key === 'Escape') close();
-    if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) void decide();
-  };
-  return html`<div class="form" role="form" aria-label=${way.name} onKeyDown=${pressed}>
-    <label>Reason (the journal keeps it)<textarea ref=${field} rows="3" maxlength="4000" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)}></textarea></label>
-    ${meanwhile && html`<p class="trouble" role="alert">Somebody else was faster: ${meanwhile}. Nothing was sent.</p>`}
-    <${Trouble} of=${error} />
-    <div class="buttons">
-      <button type="button" class=${'full ' + way.kind} disabled=${!ready} onClick=${decide}>${way.name}: ${spelled(about.kind)} for ${spelled(about.cell)} <kbd>ctrl ↵</kbd></button>
-      <button type="button" onClick=${close}>not yet <kbd>esc</kbd></button>
-    </div>
-    <${Command} line=${`worldctl intent ${way.verb} ${short(about.key)}${way.flag ? ' ' + way.flag : ''} --reason ${word(reason || '…')}`} />
-  </div>`;
+  }
+  return [...owed];
 }

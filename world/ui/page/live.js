@@ -1,6 +1,6 @@
 // What the page knows of the world it shows, kept up with what happens there.
 import { useEffect, useRef, useState, signal } from './lib.js';
-import { get } from './api.js';
+import { get, session } from './api.js';
 import { track } from './columns.js';
 
 /** grown counts what has happened since the page was opened: whoever shows something reads it again then. */
@@ -21,6 +21,32 @@ export function watch(world) {
   return () => {
     end();
     clearTimeout(due);
+    following.value = false;
+  };
+}
+
+/** how often all worlds are looked at, in milliseconds: a browser has too few connections for a stream of each */
+const look = 1500;
+
+/** watchAll follows all worlds that are served, until what it returns is called. */
+export function watchAll() {
+  const end = new AbortController();
+  let was = '';
+  (async () => {
+    while (!end.signal.aborted && session.value) {
+      try {
+        const is = document.hidden ? was : JSON.stringify((await get('/api/worlds', end.signal)).worlds);
+        following.value = true;
+        if (was && is !== was) grown.value++;
+        was = is;
+      } catch {
+        following.value = false;
+      }
+      await new Promise((done) => setTimeout(done, look));
+    }
+  })();
+  return () => {
+    end.abort();
     following.value = false;
   };
 }

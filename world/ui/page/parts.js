@@ -41,9 +41,9 @@ const signs = {
   parked: '◔', in_doubt: '?', in_flight: '→', open: '◇', committed: '■', failed: '✕', denied: '⊖', cancelled: '⊘',
 };
 
-/** State is the state of an intent. @param {{of: string}} props */
-export function State({ of }) {
-  return html`<span class=${'state ' + of}><span aria-hidden="true">${signs[/** @type {keyof typeof signs} */ (of)] ?? '•'}</span> ${of.replace('_', ' ')}</span>`;
+/** State is the state of an intent, or what it is called here. @param {{of: string, name?: string}} props */
+export function State({ of, name = of.replace('_', ' ') }) {
+  return html`<span class=${'state ' + of}><span aria-hidden="true">${signs[/** @type {keyof typeof signs} */ (of)] ?? '•'}</span> ${name}</span>`;
 }
 
 /**

@@ -33,7 +33,12 @@ export function address(world, view, of = {}) {
   const query = new URLSearchParams();
   for (const [name, v] of Object.entries(of)) if (v !== undefined && v !== '') query.set(name, String(v));
   const text = query.toString();
-  return '#/' + encodeURIComponent(world) + (world ? '/' + view : '') + (text ? '?' + text : '');
+  return '#/' + encodeURIComponent(world) + (world || view === 'inbox' ? '/' + view : '') + (text ? '?' + text : '');
+}
+
+/** there is another view of this world, at the moment that is looked at. @param {string} view @param {Record<string, string | number | undefined>} [of] */
+export function there(view, of) {
+  return address(place.value.world, view, { at: place.value.of.at, ...of });
 }
 
 /** go leads there. @param {string} world @param {string} view @param {Record<string, string | number | undefined>} [of] */
