@@ -59,21 +59,35 @@ export function first(at, n, place) {
   return low;
 }
 
+/**
+ * wayOf marks a record, what led to it, and all that followed from it.
+ * @param {Columns} of @param {number} i
+ */
+export function wayOf(of, i) {
+  const on = new Uint8Array(of.n);
+  for (let k = i; k >= 0 && !on[k]; k = of.cause[k] - 1) on[k] = 1;
+  const after = new Uint8Array(of.n);
+  after[i] = 1;
+  for (let k = i + 1; k < of.n; k++) if (of.cause[k] && after[of.cause[k] - 1]) on[k] = after[k] = 1;
+  return on;
+}
+
 /** @typedef {{cell: number, name: string, records: Int32Array, trouble: number}} Lane */
 /** @typedef {{name: string, lanes: Lane[], all: number}} Group */
 
 /**
  * groups are the lanes by reducer, those with trouble first where there are many.
  * @param {Columns} of @param {string} wanted @param {Set<string>} open groups of which all lanes are shown
+ * @param {Uint8Array | null} only the records that are shown; null: all
  * @returns {Group[]}
  */
-export function groups(of, wanted, open) {
+export function groups(of, wanted, open, only) {
   const counts = new Int32Array(of.cells.length + 1);
   const trouble = new Float64Array(of.cells.length);
   const troubles = of.whats.map((w) => look(w).trouble ?? 0);
   const each = (/** @type {(i: number, cell: number) => void} */ act) => {
-    for (let i = 0; i < of.n; i++) if (of.cell[i] >= 0) act(i, of.cell[i]);
-    for (const [i, cells] of of.several) for (const c of cells) act(i, c);
+    for (let i = 0; i < of.n; i++) if (of.cell[i] >= 0 && (!only || only[i])) act(i, of.cell[i]);
+    for (const [i, cells] of of.several) if (!only || only[i]) for (const c of cells) act(i, c);
   };
   each((i, c) => {
     counts[c]++;
@@ -87,7 +101,7 @@ export function groups(of, wanted, open) {
   /** @type {Map<string, Lane[]>} */
   const found = new Map();
   of.cells.forEach((name, cell) => {
-    if (wanted && !name.includes(wanted)) return;
+    if ((wanted && !name.includes(wanted)) || (only && counts[cell] === 0)) return;
     const slash = name.indexOf('/');
     const group = slash < 0 ? name : name.slice(0, slash);
     const lane = { cell, name: slash < 0 ? name : name.slice(slash + 1), records: of.several.size ? lists[cell].sort() : lists[cell], trouble: trouble[cell] };

@@ -1,8 +1,10 @@
 // The journal as text, and one record of it.
 import { html, useState } from './lib.js';
 import { pathOf } from './api.js';
+import { columns } from './columns.js';
 import { useAnswer } from './live.js';
-import { address, here, place } from './place.js';
+import { at, recordAt } from './moment.js';
+import { here, place, there } from './place.js';
 import { Command, Fact, Head, List, Trouble } from './parts.js';
 import { Mark, sentence, Story } from './story.js';
 import { number, spelled, Value } from './text.js';
@@ -12,10 +14,11 @@ const page = 200;
 
 /** Records is the view. @param {{world: string, status: any}} props */
 export function Records({ world, status }) {
-  const head = status?.head?.id ?? 0;
+  const end = at() ? recordAt(columns.value.of) : 0;
+  const head = end || (status?.head?.id ?? 0);
   const of = Number(place.value.of.of || 0);
   const from = Number(place.value.of.from || Math.max(0, (of || head) - page / 2));
-  const { is, error } = useAnswer(head ? pathOf(world, 'records') + `?raw=false&after=${from}&limit=${page}` : null);
+  const { is, error } = useAnswer(head ? pathOf(world, 'records') + `?raw=false&after=${from}&limit=${page}${end ? '&to=' + end : ''}` : null);
   const records = is?.records ?? [];
   const items = records.map((/** @type {any} */ r) => ({
     id: String(r.id),
@@ -50,9 +53,9 @@ export function Record({ world, id }) {
       <p class="sentence">${sentence(is)}</p>
       <dl class="facts">
         <${Fact} name="tick">${is.time}<//>
-        ${cell && html`<${Fact} name="cell"><a href=${address(world, 'cells', { of: cell, at: id })}>${spelled(cell)}</a><//>`}
+        ${cell && html`<${Fact} name="cell"><a href=${there('cells', { of: cell, at: id })}>${spelled(cell)}</a><//>`}
         ${is.cause > 0 && html`<${Fact} name="caused by"><a href=${here({ of: is.cause })}>#${is.cause}</a><//>`}
-        ${is.key && html`<${Fact} name="intent"><a href=${address(world, 'inbox', { of: is.key })}>${is.key.slice(0, 12)}</a><//>`}
+        ${is.key && html`<${Fact} name="intent"><a href=${there('inbox', { of: is.key, at: '' })}>${is.key.slice(0, 12)}</a><//>`}
       </dl>
       ${matter !== undefined && html`<h2 class="sub">${is.kind === 'invocation.finished' ? 'It answered' : 'What it says'}</h2><div class="box"><${Value} of=${matter} /></div>`}
       <details open=${matter === undefined}><summary>the record as it is stored</summary><div class="box"><${Value} of=${is.payload} /></div></details>

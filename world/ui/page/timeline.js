@@ -4,8 +4,9 @@ import { html, useEffect, useMemo, useRef, useState } from './lib.js';
 import { pathOf } from './api.js';
 import { columns } from './columns.js';
 import { useAnswer } from './live.js';
-import { axis, first, groups, look } from './lanes.js';
-import { address, amend, go, here, place, where } from './place.js';
+import { axis, first, groups, look, wayOf } from './lanes.js';
+import { at, recordAt } from './moment.js';
+import { amend, go, here, place, there, where } from './place.js';
 import { Command, Head, useKey } from './parts.js';
 import { Record } from './records.js';
 import { Mark, sentence } from './story.js';
@@ -23,7 +24,10 @@ export function Timeline({ world }) {
   const chosen = Number(place.value.of.of || 0);
   const [open, setOpen] = useState(() => new Set(/** @type {string[]} */ ([])));
   const line = useMemo(() => axis(of, byTick), [of, version, byTick]);
-  const shown = useMemo(() => groups(of, wanted, open), [of, version, wanted, open]);
+  const focus = place.value.of.focus && chosen > 0 && chosen <= of.n ? chosen : 0;
+  const only = useMemo(() => (focus ? wayOf(of, focus - 1) : null), [of, version, focus]);
+  const shown = useMemo(() => groups(of, wanted, open, only), [of, version, wanted, open, only]);
+  const moment = at() ? recordAt(of) : 0;
   const [span, setSpan] = useState(/** @type {Span | null} */ (null));
   const now = span ?? { from: 0, to: Math.max(line.width, 1) };
   /** @param {Span | null} to */
@@ -52,11 +56,13 @@ export function Timeline({ world }) {
   useKey('0', () => move(null));
   useKey('h', () => pan(-0.25));
   useKey('l', () => pan(0.25));
+  useKey('f', () => amend({ focus: focus ? '' : '1' }), chosen > 0);
   const a = first(line.at, of.n, now.from);
   const b = first(line.at, of.n, now.to);
   return html`<${Head} title="Timeline" about=${number(b - a) + ' of ' + number(of.n) + ' records'}>
       <input class="filter" aria-label="Filter lanes" placeholder="filter lanes" value=${wanted} onInput=${(/** @type {any} */ e) => amend({ filter: e.target.value })} />
       <span class="choice"><a href=${here({ axis: '' })} aria-current=${byTick}>by tick</a><a href=${here({ axis: 'order' })} aria-current=${!byTick}>by order</a></span>
+      <button type="button" aria-pressed=${focus > 0} disabled=${chosen === 0} onClick=${() => amend({ focus: focus ? '' : '1' })}>one way <kbd>f</kbd></button>
       <button type="button" aria-label="zoom out" onClick=${() => zoom(2)}>−</button>
       <button type="button" aria-label="zoom in" onClick=${() => zoom(0.5)}>+</button>
       <button type="button" onClick=${() => move(null)}>all</button>
@@ -64,7 +70,7 @@ export function Timeline({ world }) {
     <div class="two wide">
       <section class="side">
         <${Minimap} of=${of} line=${line} now=${now} move=${move} />
-        <${Lanes} of=${of} line=${line} now=${now} groups=${shown} chosen=${chosen} world=${world} zoom=${zoom} pan=${pan}
+        <${Lanes} of=${of} line=${line} now=${now} groups=${shown} chosen=${chosen} moment=${moment} world=${world} zoom=${zoom} pan=${pan}
           toggle=${(/** @type {string} */ g) => setOpen((was) => { const is = new Set(was); if (!is.delete(g)) is.add(g); return is; })} open=${open} />
         <${InView} world=${world} of=${of} from=${a} count=${b - a} chosen=${chosen} />
         <footer><${Command} line="worldctl tail" /></footer>
@@ -138,7 +144,7 @@ function Minimap({ of, line, now, move }) {
 }
 
 /** Lanes are the lanes. @param {any} props */
-function Lanes({ of, line, now, groups: all, chosen, world, zoom, pan, toggle, open }) {
+function Lanes({ of, line, now, groups: all, chosen, moment, world, zoom, pan, toggle, open }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const width = useWidth();
   /** @type {{lane: any, y: number}[]} */
@@ -150,13 +156,13 @@ function Lanes({ of, line, now, groups: all, chosen, world, zoom, pan, toggle, o
     const lanes = g.lanes.map((/** @type {any} */ lane) => {
       rows.push({ lane, y: height + laneHeight / 2 });
       height += laneHeight;
-      return html`<a key=${lane.cell} class="lane" href=${address(world, 'cells', { of: of.cells[lane.cell] })}><span>${cut(spelled(lane.name), 40)}</span><small>${number(lane.records.length)}</small></a>`;
+      return html`<a key=${lane.cell} class="lane" href=${there('cells', { of: of.cells[lane.cell] })}><span>${cut(spelled(lane.name), 40)}</span><small>${number(lane.records.length)}</small></a>`;
     });
     return [html`<button key=${'g' + g.name + top} type="button" class="group" onClick=${() => toggle(g.name)} aria-expanded=${open.has(g.name)}><b>${spelled(g.name)}</b><small>${g.all > g.lanes.length ? g.lanes.length + ' of ' + number(g.all) : g.all + (g.all === 1 ? ' cell' : ' cells')}</small></button>`, ...lanes];
   });
   useEffect(() => {
-    if (canvas.current) paint(canvas.current, height, (draw, wide, color) => drawLanes(draw, wide, height, color, of, line, now, rows, chosen));
-  }, [of, line, now.from, now.to, all, chosen, width, height]);
+    if (canvas.current) paint(canvas.current, height, (draw, wide, color) => drawLanes(draw, wide, height, color, of, line, now, rows, chosen, moment));
+  }, [of, line, now.from, now.to, all, chosen, moment, width, height]);
   useEffect(() => {
     const on = canvas.current;
     const turned = (/** @type {WheelEvent} */ e) => {
@@ -191,11 +197,17 @@ function nearest(records, at, to) {
   return b === undefined || to - at[a] < at[b] - to ? a : b;
 }
 
-/** drawLanes draws what is seen. @param {CanvasRenderingContext2D} draw @param {number} wide @param {number} height @param {(name: string) => string} color @param {any} of @param {any} line @param {Span} now @param {any[]} rows @param {number} chosen */
-function drawLanes(draw, wide, height, color, of, line, now, rows, chosen) {
+/** drawLanes draws what is seen. @param {CanvasRenderingContext2D} draw @param {number} wide @param {number} height @param {(name: string) => string} color @param {any} of @param {any} line @param {Span} now @param {any[]} rows @param {number} chosen @param {number} moment */
+function drawLanes(draw, wide, height, color, of, line, now, rows, chosen, moment) {
   const scale = wide / (now.to - now.from);
   const x = (/** @type {number} */ i) => (line.at[i] - now.from) * scale;
   const looks = of.whats.map(look);
+  if (moment > 0 && moment <= of.n) { // what comes after it has another ground
+    draw.fillStyle = color('box');
+    draw.fillRect(x(moment - 1) + 4, 0, wide, height);
+    draw.fillStyle = color('link');
+    draw.fillRect(x(moment - 1) + 3, 0, 1, height);
+  }
   draw.font = '11px system-ui, sans-serif';
   let last = -60;
   for (const { tick, from } of line.ticks) {

@@ -1,39 +1,63 @@
 // All worlds that are served here: those that need somebody first.
-import { html, useEffect, useState } from './lib.js';
+import { html, useEffect, useRef, useState } from './lib.js';
 import { get, pathOf } from './api.js';
-import { grown, useAnswer } from './live.js';
+import { useAnswer } from './live.js';
 import { address } from './place.js';
 import { Command, Head, Trouble } from './parts.js';
 import { number, short, spelled } from './text.js';
 
-/** owed counts what waits for a person. @param {any} status */
-const owed = (status) => (status.intents?.parked ?? 0) + (status.intents?.in_doubt ?? 0);
+/** What somebody is wanted for, in words. */
+const words = { approve: 'parked', repeat: 'possible repeat', answer: 'asked', confirm: 'to confirm', resolve: 'in doubt', resume: 'cell parked' };
+
+/** owedBy counts what waits for a person, by world and by what is wanted. @param {any} inbox @returns {Map<string, Map<string, number>>} */
+function owedBy(inbox) {
+  const by = new Map();
+  for (const o of inbox?.owed ?? []) {
+    const of = by.get(o.world) ?? new Map();
+    of.set(o.wants, (of.get(o.wants) ?? 0) + 1);
+    by.set(o.world, of);
+  }
+  return by;
+}
+
+/** useStands is how worlds stand, asked again of those only whose journal has grown. @param {any[]} worlds */
+function useStands(worlds) {
+  const [stands, setStands] = useState(/** @type {Record<string, any>} */ ({}));
+  const asked = useRef(/** @type {Map<string, string>} */ (new Map()));
+  const end = useRef(new AbortController());
+  useEffect(() => () => end.current.abort(), []);
+  const now = worlds.map((w) => w.id + ' ' + w.head.id + ' ' + w.idle);
+  useEffect(() => {
+    worlds.forEach((w, i) => {
+      if (asked.current.get(w.id) === now[i]) return;
+      asked.current.set(w.id, now[i]);
+      get(pathOf(w.id), end.current.signal).then((is) => setStands((was) => ({ ...was, [w.id]: is })), () => asked.current.delete(w.id));
+    });
+  }, [now.join()]);
+  return stands;
+}
 
 /** Worlds is the view. */
 export function Worlds() {
   const all = useAnswer('/api/worlds');
-  const [stands, setStands] = useState(/** @type {Record<string, any>} */ ({}));
-  const ids = (all.is?.worlds ?? []).map((/** @type {any} */ w) => w.id);
-  useEffect(() => {
-    const end = new AbortController();
-    for (const id of ids) {
-      get(pathOf(id), end.signal).then((is) => setStands((was) => ({ ...was, [id]: is })), () => {});
-    }
-    return () => end.abort();
-  }, [ids.join(), grown.value]);
-  const rows = (all.is?.worlds ?? []).map((/** @type {any} */ w) => ({ ...w, ...stands[w.id] }));
+  const inbox = useAnswer('/api/inbox?limit=1000');
+  const stands = useStands(all.is?.worlds ?? []);
+  const by = owedBy(inbox.is);
+  const owed = (/** @type {any} */ w) => [...(by.get(w.id)?.values() ?? [])].reduce((a, b) => a + b, 0);
+  const rows = (all.is?.worlds ?? []).map((/** @type {any} */ w) => ({ ...stands[w.id], ...w }));
   rows.sort((/** @type {any} */ a, /** @type {any} */ b) => owed(b) - owed(a));
-  return html`<${Head} title="Worlds" about=${number(rows.length) + ' served here'} />
-    <${Trouble} of=${all.error} />
+  return html`<${Head} title="Worlds" about=${number(rows.length) + ' served here'}>${inbox.is?.owed.length > 0 && html`<a href=${address('', 'inbox')}>${number(inbox.is.owed.length)}${inbox.is.next && ' or more'} in the inbox of all</a>`}<//>
+    <${Trouble} of=${all.error ?? inbox.error} />
     <div class="scroll" tabindex="0" role="region" aria-label="Table"><table>
-      <thead><tr><th>world</th><th class="n">records</th><th class="n">tick</th><th class="n">cells</th><th>effects</th><th>needs a person</th><th>rules</th><th>chain root</th></tr></thead>
+      <thead><tr><th>world</th><th>stands</th><th class="n">records</th><th class="n">tick</th><th class="n">cells</th><th>effects</th><th>needs a person</th><th>rules</th><th>chain root</th></tr></thead>
       <tbody>${rows.map((/** @type {any} */ w) => html`<tr key=${w.id}>
         <td><a href=${address(w.id, 'inbox')}>${spelled(w.name)}</a> <small>${short(w.id, 8)}</small></td>
-        <td class="n">${number(w.head?.id ?? 0)}</td><td class="n">${number(w.time ?? 0)}</td><td class="n">${number(w.cells ?? 0)}</td>
+        <td>${w.anchor && !w.anchor.ok ? html`<span class="bad">✕ its anchor differs</span>` : w.idle ? html`<span class="dim">idle</span>` : html`<span class="good">has work</span>`}</td>
+        <td class="n">${number(w.head.id)}</td><td class="n">${number(w.time ?? 0)}</td><td class="n">${number(w.cells ?? 0)}</td>
         <td>${w.intents && html`<${Effects} of=${w.intents} />`}</td>
-        <td>${owed(w) ? html`<a href=${address(w.id, 'inbox')}>${w.intents.parked} parked, ${w.intents.in_doubt} in doubt</a>` : html`<span class="dim">nothing</span>`}</td>
+        <td>${owed(w) ? html`<a href=${address(w.id, 'inbox')}>${[...by.get(w.id) ?? []].map(([wants, n]) => n + ' ' + words[/** @type {keyof typeof words} */ (wants)]).join(', ')}</a>` : html`<span class="dim">nothing</span>`}</td>
         <td>v${w.manifest?.version} <small>${short(w.manifest?.hash ?? '', 8)}</small></td>
-        <td><code>${short(w.head?.root ?? '')}</code></td>
+        <td><code>${short(w.head.root ?? '')}</code></td>
       </tr>`)}</tbody>
     </table></div>
     <footer><${Command} line="worldctl status" /></footer>`;

@@ -1,0 +1,104 @@
+package browser
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// written makes a world of files, sends it its events and runs it.
+func written(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "world")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	for name, text := range files { // order cannot show: each is a file
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	worldctl(t, dir, "init")
+	feed(t, dir)
+	worldctl(t, dir, "run", "-q")
+	return dir
+}
+
+// decide gives a reason in the form that is open and sends it.
+func (s *sight) decide(reason string) {
+	s.t.Helper()
+	s.do(chromedp.WaitVisible(chromedp.CSS("textarea:focus")), chromedp.KeyEvent(reason), chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+}
+
+// All of a kind are decided at once, after all of them were shown; a parked cell goes on
+// without the event that it failed on.
+func TestManyAreDecidedAtOnce(t *testing.T) {
+	var events strings.Builder
+	for i, says := range []string{"one", "two", "three", "fail"} {
+		fmt.Fprintf(&events, `{"event": "said", "data": {"to": "%d", "says": %q}}`+"\n", i, says)
+	}
+	dir := written(t, map[string]string{
+		"world.yaml": hostileManifest, "answers.jsonl": "", "events.jsonl": events.String(),
+		"agent.star": strings.Replace(hostileReducer, "        ctx.effect", "        if event.data[\"says\"] == \"fail\":\n            fail(\"it cannot be done\")\n        ctx.effect", 1),
+	})
+	s := look(t, dir, "--manual")
+	s.await("3 parked, 1 cell parked")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("4 wait for a person")
+	s.await("Decide about all 3 that want tool.run")
+	s.keys("A")
+	s.await("Approve all")
+	s.keys("a")
+	s.await("3 are meant")
+	s.picture("batch")
+	s.decide("all of them are fine")
+	s.await("Decided about 3.")
+	s.await("1 waits for a person")
+	s.keys("j")
+	s.await("A step of agent/3 failed")
+	s.await("it cannot be done")
+	s.picture("parked-cell")
+	s.keys("s")
+	s.decide("nobody needs it")
+	s.await("nothing waits for a person")
+	require.Equal(t, 3, strings.Count(worldctl(t, dir, "tail", "--kind", "intent.resolved"), "all of them are fine"))
+	require.Contains(t, worldctl(t, dir, "tail", "--kind", "cell.resumed"), "nobody needs it")
+}
+
+// The inbox of all worlds has what waits in each of them, and a decision goes to its own.
+func TestInboxOfAllWorlds(t *testing.T) {
+	dir := t.TempDir()
+	dev, prod := made(t, dir, "dev", "support"), made(t, dir, "prod", "support")
+	s := look(t, dir, "--manual", dev, prod)
+	s.await("4 in the inbox of all")
+	s.keys("g", "i")
+	s.await("4 wait for a person")
+	s.await("desk/B-2 wants refund.pay")
+	s.picture("inbox-of-all")
+	of := s.hash("of")
+	s.keys("a")
+	s.decide("fine")
+	s.await("3 wait for a person")
+	other, its := dev, prod
+	if strings.Contains(worldctl(t, dev, "status", "-o", "json"), strings.Split(of, "/")[0]) {
+		other, its = prod, dev
+	}
+	require.Contains(t, worldctl(t, its, "tail", "--kind", "intent.resolved"), "fine")
+	require.NotContains(t, worldctl(t, other, "tail", "--kind", "intent.resolved"), "fine")
+	s.keys("g", "w")
+	worldctl(t, other, "send", "refund.asked", `{"order": "Z-9", "why": "late"}`)
+	tail := strings.TrimSpace(worldctl(t, other, "status", "-o", "json"))
+	s.await(tail[strings.Index(tail, `"root": "`)+9:][:12]) // it is followed
+}
+
+// hash returns a part of what the address asks for.
+func (s *sight) hash(name string) string {
+	s.t.Helper()
+	ctx, end := s.within()
+	defer end()
+	is, err := chromedp.Run(ctx, chromedp.Evaluate[string]("new URLSearchParams(location.hash.split('?')[1]).get('"+name+"') ?? ''"))
+	require.NoError(s.t, err)
+	return is
+}
