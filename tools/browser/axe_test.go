@@ -59,10 +59,10 @@ func TestEveryViewIsAccessible(t *testing.T) {
 			s.await("Reason")
 			s.accessible(fmt.Sprint("form-", theme, "-", size[0]))
 			s.do(chromedp.KeyEvent(kb.Escape))
-			for _, view := range []string{"Inbox", "Timeline", "Journal", "Cells", "Rules", "Meters", "Proof"} {
-				s.view(view)
+			for _, view := range [][2]string{{"i", "Inbox"}, {"t", "Timeline"}, {"s", "Conversations"}, {"j", "Journal"}, {"c", "Cells"}, {"r", "Rules"}, {"m", "Meters"}, {"p", "Proof"}} {
+				s.view(view[0], view[1])
 				s.keys("j")
-				s.accessible(fmt.Sprint(view, "-", theme, "-", size[0]))
+				s.accessible(fmt.Sprint(view[1], "-", theme, "-", size[0]))
 			}
 		}
 	}

@@ -227,9 +227,9 @@ func (s *sight) keys(keys ...string) {
 }
 
 // view goes to a view by its keys.
-func (s *sight) view(name string) {
+func (s *sight) view(key, name string) {
 	s.t.Helper()
-	s.keys("g", strings.ToLower(name[:1]))
+	s.keys("g", key)
 	s.until("document.querySelector('main h1')?.innerText.startsWith('" + name + "') && document.querySelector('main .command') !== null")
 }
 

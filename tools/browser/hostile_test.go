@@ -44,8 +44,9 @@ reducers:
   agent: {engine: starlark, source: agent.star, grants: [tools]}
 events:
   said: {}
+  left: {schema: left.json}
 routing:
-  - {event: said, reducer: agent, key: event.data.to}
+  - {event: "*", reducer: agent, key: event.data.to}
 caps:
   tools: {type: any, params: {kinds: ["tool.*"]}}
 effects:
@@ -54,9 +55,13 @@ policies:
   - {name: ask, when: 'true', decide: require_approval}
 `
 
+// hostileSchema has a page look for words where there are none.
+const hostileSchema = `{"type": "object", "x-view": {"who": "constructor", "text": "__proto__"}}`
+
 const hostileReducer = `def reduce(ctx, state, event):
     if event.name == "said":
         ctx.effect("tool.run", {"says": event.data["says"], event.data["says"][:60]: 1})
+        ctx.effect("tool.run", {"messages": [{"role": event.data["says"][:60], "content": event.data["says"]}]})
         return {"says": event.data["says"], "list": [event.data["says"]] * 2}
     return state
 `
@@ -77,11 +82,14 @@ func TestHostileWorld(t *testing.T) {
 			return r
 		}, p)
 		key = strings.ToValidUTF8(key[:min(len(key), 100)], "")
-		line, err := json.Marshal(map[string]any{"event": "said", "data": map[string]any{"to": key, "says": p}})
+		line, err := json.Marshal(map[string]any{"event": "said", "data": map[string]any{"to": key, "says": p, "from": p[:min(len(p), 200)], "words": p}})
+		require.NoError(t, err)
+		lines.Write(append(line, '\n'))
+		line, err = json.Marshal(map[string]any{"event": "left", "data": map[string]any{"to": key, "text": p}})
 		require.NoError(t, err)
 		lines.Write(append(line, '\n'))
 	}
-	for name, text := range map[string]string{"world.yaml": hostileManifest, "agent.star": hostileReducer, "answers.jsonl": "", "events.jsonl": lines.String()} {
+	for name, text := range map[string]string{"world.yaml": hostileManifest, "agent.star": hostileReducer, "answers.jsonl": "", "left.json": hostileSchema, "events.jsonl": lines.String()} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	worldctl(t, dir, "init")
@@ -90,7 +98,7 @@ func TestHostileWorld(t *testing.T) {
 	s := look(t, dir, "--manual")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("wants tool.run")
-	for _, view := range []string{"i", "t", "j", "c", "r", "m", "p"} {
+	for _, view := range []string{"i", "t", "s", "j", "c", "r", "m", "p"} {
 		s.keys("g", view)
 		s.await("worldctl")
 		for range 12 {
@@ -214,7 +222,7 @@ func TestParamsAreShownWholeBeforeTheyAreApproved(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	says := `{"cents": 9007199254740993, "account": 12345678901234567123, "note": "` + strings.Repeat("A", 3000) + `PAY MALLORY"}`
 	for name, text := range map[string]string{ // order cannot show: each is a file
-		"world.yaml": hostileManifest, "agent.star": strings.Replace(hostileReducer, `{"says": event.data["says"], event.data["says"][:60]: 1}`, `event.data["says"]`, 1),
+		"world.yaml": hostileManifest, "left.json": hostileSchema, "agent.star": strings.Replace(hostileReducer, `{"says": event.data["says"], event.data["says"][:60]: 1}`, `event.data["says"]`, 1),
 		"answers.jsonl": "", "events.jsonl": `{"event": "said", "data": {"to": "a", "says": ` + says + "}}\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))

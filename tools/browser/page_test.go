@@ -30,6 +30,7 @@ func TestPersonDecidesByKeyboard(t *testing.T) {
 	s.await("nothing waits")
 	for _, view := range []struct{ key, want, name string }{
 		{"t", "Records in view", "timeline"},
+		{"s", "the lamp came broken", "conversations"},
 		{"j", "intent.resolved", "journal"},
 		{"c", "desk/A-1", "cells"},
 		{"r", "No change was ever proposed", "rules"},

@@ -2,6 +2,7 @@
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { begin, enter, leave, pathOf, session } from './api.js';
 import { Cells } from './cells.js';
+import { Conversations } from './conversations.js';
 import { Inbox } from './inbox.js';
 import { following, useAnswer, watch, watchAll } from './live.js';
 import { Meters } from './meters.js';
@@ -18,6 +19,7 @@ import { Worlds } from './worlds.js';
 /** The views of a world, and the key that leads there after g. */
 const views = [
   { id: 'timeline', name: 'Timeline', key: 't', of: Timeline },
+  { id: 'conversations', name: 'Conversations', key: 's', of: Conversations },
   { id: 'inbox', name: 'Inbox', key: 'i', of: Inbox },
   { id: 'records', name: 'Journal', key: 'j', of: Records },
   { id: 'cells', name: 'Cells', key: 'c', of: Cells },

@@ -1,6 +1,6 @@
 // What agents wrote is hostile: it is shown as text, and what acts on text or hides in it
 // is spelled out, as worldctl spells it out on a terminal.
-import { html } from './lib.js';
+import { html, useState } from './lib.js';
 import { Exact } from './api.js';
 
 /** Controls, formats, halves of characters, spaces that are none of the keyboard, what is unassigned, and fillers. */
@@ -61,6 +61,19 @@ export function Value({ of, depth = 0, whole = false }) {
     ${shown.map(([name, v]) => html`<div key=${name}><dt>${cut(spelled(name), whole ? Infinity : 80)}:</dt><dd><${Value} of=${v} depth=${depth + 1} whole=${whole} /></dd></div>`)}
     ${entries.length > shown.length && html`<div><dt>…</dt><dd>${number(entries.length - shown.length)} more</dd></div>`}
   </dl>`;
+}
+
+/** Whole is a value that is shown whole when somebody asks for it. @param {{of: unknown}} props */
+export function Whole({ of }) {
+  const [whole, setWhole] = useState(false);
+  return html`<${Value} of=${of} whole=${whole} />${!whole && isCut(of) && html`<button type="button" class="small" onClick=${() => setWhole(true)}>show all of it</button>`}`;
+}
+
+/** Words is what somebody said, in a box of its own: of several lines it cannot look like what is around it. @param {{of: string}} props */
+export function Words({ of }) {
+  const [whole, setWhole] = useState(false);
+  if (of === '') return null;
+  return html`<pre class="bubble words">${cut(spelled(of), whole ? Infinity : longest)}</pre>${!whole && of.length > longest && html`<button type="button" class="small" onClick=${() => setWhole(true)}>show all of it</button>`}`;
 }
 
 /** short is the beginning of a hash. @param {string} hash @param {number} [n] */
