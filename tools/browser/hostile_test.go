@@ -222,7 +222,7 @@ func TestParamsAreShownWholeBeforeTheyAreApproved(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	says := `{"cents": 9007199254740993, "account": 12345678901234567123, "note": "` + strings.Repeat("A", 3000) + `PAY MALLORY"}`
 	for name, text := range map[string]string{ // order cannot show: each is a file
-		"world.yaml": hostileManifest, "left.json": hostileSchema, "agent.star": strings.Replace(hostileReducer, `{"says": event.data["says"], event.data["says"][:60]: 1}`, `event.data["says"]`, 1),
+		"world.yaml": hostileManifest, "left.json": hostileSchema, "agent.star": asking,
 		"answers.jsonl": "", "events.jsonl": `{"event": "said", "data": {"to": "a", "says": ` + says + "}}\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))

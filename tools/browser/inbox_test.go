@@ -26,6 +26,15 @@ func written(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+// asking is a reducer that asks for what it is told, and cannot do everything.
+const asking = `def reduce(ctx, state, event):
+    if event.name == "said":
+        if event.data["says"] == {"fail": True}:
+            fail("it cannot be done")
+        ctx.effect("tool.run", event.data["says"])
+    return event.data
+`
+
 // decide gives a reason in the form that is open and sends it.
 func (s *sight) decide(reason string) {
 	s.t.Helper()
@@ -36,12 +45,12 @@ func (s *sight) decide(reason string) {
 // without the event that it failed on.
 func TestManyAreDecidedAtOnce(t *testing.T) {
 	var events strings.Builder
-	for i, says := range []string{"one", "two", "three", "fail"} {
-		fmt.Fprintf(&events, `{"event": "said", "data": {"to": "%d", "says": %q}}`+"\n", i, says)
+	for i, says := range []string{`{"n": 1}`, `{"n": 2}`, `{"n": 3}`, `{"fail": true}`} {
+		fmt.Fprintf(&events, `{"event": "said", "data": {"to": "%d", "says": %s}}`+"\n", i, says)
 	}
 	dir := written(t, map[string]string{
 		"world.yaml": hostileManifest, "answers.jsonl": "", "events.jsonl": events.String(),
-		"agent.star": strings.Replace(hostileReducer, "        ctx.effect", "        if event.data[\"says\"] == \"fail\":\n            fail(\"it cannot be done\")\n        ctx.effect", 1),
+		"left.json": hostileSchema, "agent.star": asking,
 	})
 	s := look(t, dir, "--manual")
 	s.await("3 parked, 1 cell parked")
