@@ -45,7 +45,7 @@ func axe(t *testing.T) string {
 // hear, and nothing that hangs over its edge.
 func TestEveryViewIsAccessible(t *testing.T) {
 	script := axe(t)
-	s := look(t, support(t), "--manual")
+	s := look(t, proposed(t), "--manual")
 	s.do(chromedp.Evaluate[chromedp.Void](script))
 	for _, size := range [][2]int64{{1280, 800}, {1920, 1080}, {400, 800}} {
 		s.do(chromedp.EmulateViewport(size[0], size[1]))

@@ -239,9 +239,8 @@ func (s *sight) until(expression string) {
 	require.Eventually(s.t, func() bool {
 		ctx, end := s.within()
 		defer end()
-		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool](expression))
-		require.NoError(s.t, err)
-		return is
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+expression+")"))
+		return err == nil && is
 	}, patience, 20*time.Millisecond, expression)
 }
 

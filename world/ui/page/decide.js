@@ -12,11 +12,12 @@ import { spelled } from './text.js';
  * @property {string} name @property {string} key that begins it @property {'yes' | 'no'} kind
  * @property {string} verb of the API and of worldctl @property {boolean} [needs] a reason
  * @property {string} [field] what is asked besides, as JSON
+ * @property {string} [scope] that it takes; approve, if none is named @property {boolean} [silent] it takes no reason
  */
 
 /** Ways are the buttons that begin a decision, for whoever may take one, now. @param {{of: Way[], begin: (way: any) => void}} props */
 export function Ways({ of, begin }) {
-  const open = may('approve') && !at() ? of : [];
+  const open = at() ? [] : of.filter((way) => may(way.scope ?? 'approve'));
   return html`<div class="buttons">${open.map((way) => html`<${Begin} key=${way.key} way=${way} begin=${begin} />`)}</div>`;
 }
 
@@ -38,7 +39,7 @@ export function Form({ way, about, meanwhile, first = '', send, line, close }) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(/** @type {Error | null} */ (null));
   const form = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => form.current?.querySelector('textarea')?.focus(), []);
+  useEffect(() => /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector('textarea') ?? form.current?.querySelector('button'))?.focus(), []);
   const ready = !busy && !meanwhile && (!way.needs || reason.trim() !== '') && (!way.field || json(data));
   const decide = async () => {
     if (!ready) return;
@@ -59,7 +60,7 @@ export function Form({ way, about, meanwhile, first = '', send, line, close }) {
   };
   return html`<div class="form" role="form" aria-label=${way.name} ref=${form} onKeyDown=${pressed}>
     ${way.field && html`<label>${way.field}<textarea rows="5" spellcheck="false" value=${data} onInput=${(/** @type {any} */ e) => setData(e.target.value)}></textarea></label>`}
-    <label>Reason (the journal keeps it)<textarea rows="3" maxlength="4000" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)}></textarea></label>
+    ${!way.silent && html`<label>Reason (the journal keeps it)<textarea rows="3" maxlength="4000" value=${reason} onInput=${(/** @type {any} */ e) => setReason(e.target.value)}></textarea></label>`}
     ${meanwhile && html`<p class="trouble" role="alert">Somebody else was faster: ${meanwhile}. Nothing was sent.</p>`}
     <${Trouble} of=${error} />
     <div class="buttons">

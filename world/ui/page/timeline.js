@@ -9,6 +9,7 @@ import { at, recordAt } from './moment.js';
 import { amend, go, here, place, there, where } from './place.js';
 import { Command, Head, useKey } from './parts.js';
 import { Record } from './records.js';
+import { Beside } from './shadow.js';
 import { Mark, sentence } from './story.js';
 import { cut, number, spelled } from './text.js';
 
@@ -75,7 +76,8 @@ export function Timeline({ world }) {
         <${InView} world=${world} of=${of} from=${a} count=${b - a} chosen=${chosen} />
         <footer><${Command} line="worldctl tail" /></footer>
       </section>
-      <section class="main">${chosen > 0 ? html`<${Record} key=${chosen} world=${world} id=${chosen} />` : html`<p class="pad dim">Choose a record: click it, or walk the list below the lanes with j and k.</p>`}</section>
+      <section class="main">${chosen > 0 && place.value.of.proposal && html`<${Beside} world=${world} proposal=${place.value.of.proposal} record=${chosen} />`}
+        ${chosen > 0 ? html`<${Record} key=${chosen} world=${world} id=${chosen} />` : html`<p class="pad dim">Choose a record: click it, or walk the list below the lanes with j and k.</p>`}</section>
     </div>`;
 }
 
