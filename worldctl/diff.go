@@ -97,7 +97,7 @@ func (c *cli) diff(what string, names [2]string, limit uint64, patch bool) (err 
 		}
 		return err
 	}
-	answer, err := view.Compare(sides[0], sides[1], limit)
+	answer, err := view.Compare(sides[0], sides[1], view.Most{Cells: limit})
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ func (c *cli) concludeWhatIf(q *question, x *local.Supposed) error {
 	if err != nil {
 		return err
 	}
-	a, err := view.WhatIfOf(x, q.limit)
+	a, err := view.WhatIfOf(x, view.Most{Cells: q.limit})
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ type FailedStep struct {
 // either. limit bounds the cells that are told of; 0: none.
 func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error) {
 	known := lastKnown(m.Was)
-	compared, err := compareSupposed(m.Is, m.Was.Fork, known, limit)
+	compared, err := compareSupposed(m.Is, m.Was.Fork, known, Most{Cells: limit})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package view
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,8 +29,23 @@ type Comparison struct {
 	} `json:"cost"`
 	Timers    world.AlarmChange `json:"timers"`
 	Scheduled world.AlarmChange `json:"scheduled"`
+	LeftOut   LeftOut           `json:"left_out"`
 
 	Found world.Difference `json:"-"` // all of it, where Cells are bounded
+}
+
+// LeftOut says how many differences there are besides those that are told of.
+type LeftOut struct {
+	Cells   int `json:"cells"`
+	Intents int `json:"intents"`
+}
+
+// Most bounds what is told of a comparison, all of which is found in any case. What is 0
+// bounds nothing.
+type Most struct {
+	Cells   uint64
+	Intents uint64 // of those that were added, are gone, and have changed, each
+	Bytes   int    // of states and params, but for the first
 }
 
 // Standing is one of the moments.
@@ -108,11 +124,12 @@ type Side struct {
 // end is the last record that belongs to it.
 func (s *Side) end() journal.Seq { return s.Moment.Head().ID }
 
-// Compare compares two moments. limit bounds the cells that are told of; 0: none.
-func Compare(a, b *Side, limit uint64) (*Comparison, error) {
+// Compare compares two moments.
+func Compare(a, b *Side, most Most) (*Comparison, error) {
 	d := world.Compare(a.Moment, b.Moment)
 	x := &Comparison{A: a.standing(), B: b.standing(), Same: d.Same(), Timers: d.Timers, Scheduled: d.Scheduled, Found: d}
-	x.Cells = comparedCells(&d, limit)
+	t := teller{Most: most}
+	x.Cells = t.cells(&d)
 	var err error
 	if x.Parted, err = journal.PartingOf(a.Local, b.Local, a.end(), b.end()); err != nil {
 		return nil, err
@@ -123,7 +140,8 @@ func Compare(a, b *Side, limit uint64) (*Comparison, error) {
 	if x.Cost.B, err = b.spent(x.Parted.Common); err != nil {
 		return nil, err
 	}
-	x.Intents, err = comparedIntents(&d, a, b)
+	x.Intents, err = t.intents(&d, a, b)
+	x.LeftOut = t.left
 	return x, err
 }
 
@@ -155,28 +173,64 @@ func (c *ComparedCells) ByName() []CellDifference {
 	return all
 }
 
-// comparedCells returns the first cells that differ, by name.
-func comparedCells(d *world.Difference, limit uint64) ComparedCells {
-	var all ComparedCells
+// teller tells of differences as far as it may.
+type teller struct {
+	Most
+	bytes int // told so far
+	left  LeftOut
+}
+
+// room reports whether something else of a length may be told of.
+func (t *teller) room(bytes int) bool {
+	fits := t.Bytes == 0 || t.bytes == 0 || t.bytes+bytes <= t.Bytes
+	if fits {
+		t.bytes += bytes
+	}
+	return fits
+}
+
+// cells returns the first cells that differ, by name.
+func (t *teller) cells(d *world.Difference) ComparedCells {
+	type found struct {
+		change string
+		a, b   *world.CellView
+	}
+	all := make(map[string]found)
 	for i := range d.CellsAdded {
-		all.Added = append(all.Added, differenceOf("added", nil, &d.CellsAdded[i]))
+		all[d.CellsAdded[i].Cell.String()] = found{"added", nil, &d.CellsAdded[i]}
 	}
 	for i := range d.CellsGone {
-		all.Gone = append(all.Gone, differenceOf("gone", &d.CellsGone[i], nil))
+		all[d.CellsGone[i].Cell.String()] = found{"gone", &d.CellsGone[i], nil}
 	}
 	for i := range d.CellsChanged {
-		all.Changed = append(all.Changed, differenceOf("changed", &d.CellsChanged[i].A, &d.CellsChanged[i].B))
-	}
-	cells := all.ByName()
-	if limit > 0 {
-		cells = cells[:min(limit, uint64(len(cells)))]
+		x := &d.CellsChanged[i]
+		all[x.A.Cell.String()] = found{"changed", &x.A, &x.B}
 	}
 	told := ComparedCells{Differing: none[CellDifference](), Histories: d.Histories}
 	into := map[string]*[]CellDifference{"added": &told.Added, "gone": &told.Gone, "changed": &told.Changed}
-	for _, c := range cells {
-		*into[c.Change] = append(*into[c.Change], c)
+	for n, name := range slices.Sorted(maps.Keys(all)) {
+		x := all[name]
+		c := differenceOf(x.change, x.a, x.b)
+		if t.Cells > 0 && uint64(n) == t.Cells || !t.room(c.bytes()) {
+			t.left.Cells = len(all) - n
+			break
+		}
+		*into[x.change] = append(*into[x.change], c)
 	}
 	return told
+}
+
+// bytes is about how long what a difference quotes is.
+func (d *CellDifference) bytes() (n int) {
+	for _, x := range d.State {
+		n += len(x.Path)
+		for _, data := range []*journal.Data{x.A, x.B} {
+			if data != nil {
+				n += len(*data)
+			}
+		}
+	}
+	return n
 }
 
 // none is nothing that differs: lists, and no null, as JSON.
@@ -216,25 +270,21 @@ func stateChanges(a, b journal.Data) []StateChange {
 	return out
 }
 
-func comparedIntents(d *world.Difference, a, b *Side) (Differing[IntentDifference], error) {
+func (t *teller) intents(d *world.Difference, a, b *Side) (Differing[IntentDifference], error) {
 	out := none[IntentDifference]()
-	add := func(to *[]IntentDifference, x, y *receipt.Entry) (err error) {
-		var one IntentDifference
-		for _, s := range []struct {
-			of    *Side
-			entry *receipt.Entry
-			side  **IntentSide
-		}{{a, x, &one.A}, {b, y, &one.B}} {
-			if s.entry == nil {
-				continue
-			}
-			line, err := s.of.IntentLine(s.entry)
-			if err != nil {
-				return err
-			}
-			e := &s.entry.Intent
-			one.Cell, one.Kind, one.Params, one.Occurrence = e.Cell, e.Kind, line.Params, e.Occurrence
-			*s.side = &IntentSide{e.Key, journal.Seq(s.entry.Emitted), s.entry.State, s.entry.Outcome, line.Reason}
+	full := false
+	add := func(to *[]IntentDifference, x, y *receipt.Entry) error {
+		if full || t.Intents > 0 && uint64(len(*to)) == t.Intents {
+			t.left.Intents++
+			return nil
+		}
+		one, err := intentDifferenceOf(a, b, x, y)
+		if err != nil {
+			return err
+		}
+		if full = !t.room(len(one.Params)); full {
+			t.left.Intents++
+			return nil
 		}
 		*to = append(*to, one)
 		return nil
@@ -255,6 +305,27 @@ func comparedIntents(d *world.Difference, a, b *Side) (Differing[IntentDifferenc
 		}
 	}
 	return out, nil
+}
+
+// intentDifferenceOf shows an intent as it stands at two moments; nil: it was not asked for.
+func intentDifferenceOf(a, b *Side, x, y *receipt.Entry) (one IntentDifference, err error) {
+	for _, s := range []struct {
+		of    *Side
+		entry *receipt.Entry
+		side  **IntentSide
+	}{{a, x, &one.A}, {b, y, &one.B}} {
+		if s.entry == nil {
+			continue
+		}
+		line, err := s.of.IntentLine(s.entry)
+		if err != nil {
+			return one, err
+		}
+		e := &s.entry.Intent
+		one.Cell, one.Kind, one.Params, one.Occurrence = e.Cell, e.Kind, line.Params, e.Occurrence
+		*s.side = &IntentSide{e.Key, journal.Seq(s.entry.Emitted), s.entry.State, s.entry.Outcome, line.Reason}
+	}
+	return one, nil
 }
 
 // CellStep says what the last step that a cell had taken by a moment changed in its state.

@@ -2,7 +2,6 @@ package view
 
 import (
 	"math"
-	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
@@ -61,7 +60,7 @@ type Unknown struct {
 }
 
 func againOf(f *local.Followed) Again {
-	a := Again{Events: f.Events, Refused: f.Refused, LeftOut: slices.Concat([]local.LeftOut{}, f.LeftOut)}
+	a := Again{Events: f.Events, Refused: f.Refused, LeftOut: append([]local.LeftOut{}, f.LeftOut...)}
 	if f.First != nil {
 		a.FirstRefused = &Refused{Record: f.First.Record, Event: f.First.Event, Reason: f.First.Err.Error()}
 	}
@@ -69,10 +68,9 @@ func againOf(f *local.Followed) Again {
 }
 
 // WhatIfOf compares a world with the fork that was run for a what-if: where that has come
-// to, or the end of the tick before what is unknown. limit bounds the cells that are told
-// of; 0: none.
-func WhatIfOf(x *local.Supposed, limit uint64) (*WhatIf, error) {
-	return compareSupposed(x, x.World, math.MaxUint64, limit)
+// to, or the end of the tick before what is unknown.
+func WhatIfOf(x *local.Supposed, most Most) (*WhatIf, error) {
+	return compareSupposed(x, x.World, math.MaxUint64, most)
 }
 
 // lastKnown returns the last tick in which all of what a fork asked for was answered.
@@ -85,14 +83,12 @@ func lastKnown(x *local.Supposed) manifest.Tick {
 
 // compareSupposed is WhatIfOf beside another world than the one that was forked, of which
 // the ticks up to one are known.
-func compareSupposed(x *local.Supposed, beside *local.World, known manifest.Tick, limit uint64) (*WhatIf, error) {
+func compareSupposed(x *local.Supposed, beside *local.World, known manifest.Tick, most Most) (*WhatIf, error) {
 	a := &WhatIf{
 		Forked:  Forked{At: x.Forked.At, Time: x.Began, WorldID: x.Forked.ID},
 		Patched: x.Amend != nil, Sent: x.Sent, Answered: x.Answered, Stubbed: x.Stubbed, Performed: x.Performed, Unanswered: uint64(len(x.Unanswered)),
 	}
-	if !x.Alone {
-		a.Again = againOf(&x.Followed)
-	}
+	a.Again = againOf(&x.Followed)
 	end := lastKnown(x)
 	known = min(known, end)
 	if !x.OrLive { // else it goes on for real
@@ -112,7 +108,7 @@ func compareSupposed(x *local.Supposed, beside *local.World, known manifest.Tick
 	if a.Was, err = sideAfter(beside, min(x.Last, known)); err != nil {
 		return nil, err
 	}
-	if a.Difference, err = Compare(a.Was, a.Is, limit); err != nil {
+	if a.Difference, err = Compare(a.Was, a.Is, most); err != nil {
 		return nil, err
 	}
 	a.Same = a.Difference.Same && a.Unknown == nil
