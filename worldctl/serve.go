@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
@@ -23,6 +24,7 @@ type serving struct {
 	tokens string // the token file; empty: one token is made
 	hosts  []string
 	limits []string // NAME=N
+	forks  string   // the directory in which forks are made; empty: none are
 	manual bool
 	remote bool
 	page   bool    // also where other machines reach it
@@ -80,6 +82,7 @@ one could not go on.`,
 	f.StringVar(&s.addr, "addr", "127.0.0.1:0", "listen on this `HOST:PORT`; port 0 is any free one")
 	f.StringVar(&s.tokens, "token-file", "", "`FILE` of the tokens that are taken, see worldctl token")
 	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` or HOST:PORT by which clients may call this server, as they write it; can be repeated")
+	s.addForks(f)
 	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
 	f.BoolVar(&s.page, "ui", false, "serve the page also where other machines reach it")
@@ -87,6 +90,10 @@ one could not go on.`,
 	c.addBounds(cmd)
 	f.IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
 	return cmd
+}
+
+func (s *serving) addForks(f *pflag.FlagSet) {
+	f.StringVar(&s.forks, "forks", "", "make forks that are asked for over HTTP in this `DIR`; without it none are")
 }
 
 // serve serves worlds until ctx or all of them end.
@@ -209,6 +216,9 @@ func (s *serving) resolve() (*net.TCPAddr, error) {
 // makes one token, and returns its secret.
 func (c *cli) serverConfig(s *serving) (cfg api.Config, secret string, err error) {
 	cfg.AllowedHosts = s.hosts
+	if s.forks != "" {
+		cfg.Forks = c.path(s.forks)
+	}
 	for _, text := range s.limits {
 		if err := cfg.Limits.Set(text); err != nil {
 			var names []string

@@ -60,6 +60,7 @@ has a world open, like worldctl serve, has the page too.`,
 	f := cmd.Flags()
 	f.StringVar(&s.addr, "addr", "127.0.0.1:0", "listen on this `HOST:PORT` of this machine; port 0 is any free one")
 	f.StringSliceVar(&scopes, "scope", []string{"read", "submit", "approve", "admin"}, "what you may do there: `SCOPE,...`")
+	s.addForks(f)
 	f.BoolVar(&look.stay, "no-browser", false, "open no browser; print the code")
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still until you step them")
 	c.addBounds(cmd)

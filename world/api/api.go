@@ -39,6 +39,7 @@ type Config struct {
 	OpenMetrics  bool           // /metrics asks for no token
 	Sessions     *Sessions      // of people with browsers; nil: there are none
 	Page         http.Handler   // what they look at, below /ui/; nil: there is none
+	Forks        string         // the directory in which forks are made; empty: none are
 	Limits       Limits
 }
 

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
@@ -14,10 +13,9 @@ import (
 // ProposeRequest asks for other rules: those that a patch makes of the manifest in
 // force.
 type ProposeRequest struct {
-	Patch     json.RawMessage   `json:"patch"`    // as worldctl diff --patch prints it
-	Contents  map[string][]byte `json:"contents"` // that the patch names and the world does not have: base64 by their SHA-256
-	Reason    string            `json:"reason"`
-	Signature *Signature        `json:"signature"` // the author's, over base and candidate; nil: a name is all there is
+	Amendment
+	Reason    string     `json:"reason"`
+	Signature *Signature `json:"signature"` // the author's, over base and candidate; nil: a name is all there is
 }
 
 // Signature is an Ed25519 signature that was made elsewhere.
@@ -55,13 +53,9 @@ func propose(c *call) error {
 	if err != nil {
 		return err
 	}
-	p := world.Proposal{Base: patch.Base, Actor: c.actor(), Reason: req.Reason, Contents: make(map[manifest.Hash][]byte)}
-	for name, content := range req.Contents { // order cannot show: a map is built from a map
-		h, err := canon.ParseHash(name)
-		if err != nil || canon.Sum(content) != h {
-			return badRequest("contents", "they stand under their SHA-256, 64 hex digits")
-		}
-		p.Contents[h] = content
+	p := world.Proposal{Base: patch.Base, Actor: c.actor(), Reason: req.Reason}
+	if p.Contents, err = contentsOf(req.Contents); err != nil {
+		return err
 	}
 	if s := req.Signature; s != nil {
 		p.Signature = &manifest.Signature{Key: s.Key, Bytes: s.Bytes}
@@ -82,6 +76,19 @@ func propose(c *call) error {
 		return err
 	}
 	return c.created(c.link("proposals", made.Proposal), object{"proposal", made})
+}
+
+// contentsOf returns contents by their hashes.
+func contentsOf(named map[string][]byte) (map[manifest.Hash][]byte, error) {
+	contents := make(map[manifest.Hash][]byte, len(named))
+	for name, content := range named { // order cannot show: a map is built from a map
+		h, err := canon.ParseHash(name)
+		if err != nil || canon.Sum(content) != h {
+			return nil, badRequest("contents", "they stand under their SHA-256, 64 hex digits")
+		}
+		contents[h] = content
+	}
+	return contents, nil
 }
 
 func shadowProposal(c *call) error {

@@ -71,6 +71,7 @@ func readRoutes() []route {
 		{method: get, path: ofWorld + "/snapshots", scope: ScopeRead, query: []string{"after", "limit"}, answer: listSnapshots},
 		{method: get, path: ofWorld + "/proposals", scope: ScopeRead, query: []string{"all", "after", "limit"}, answer: listProposals},
 		{method: get, path: ofWorld + "/proposals/{n}", scope: ScopeRead, answer: showProposal},
+		{method: get, path: ofWorld + "/compare", scope: ScopeRead, query: []string{"a", "b", "with", "limit"}, answer: compareMoments},
 		{method: get, path: ofWorld + "/verify", scope: ScopeRead, long: true, answer: showVerification},
 	}
 }
@@ -124,6 +125,8 @@ func changeRoutes() []route {
 		{method: post, path: ofWorld + "/snapshots/prune", scope: ScopeAdmin, answer: pruneSnapshot},
 		{method: post, path: ofWorld + "/rollback", scope: ScopeAdmin, answer: rollBack},
 		{method: post, path: ofWorld + "/checkpoints", scope: ScopeAdmin, answer: makeCheckpoint},
+		{method: post, path: ofWorld + "/fork", scope: ScopeAdmin, long: true, answer: forkWorld},
+		{method: post, path: ofWorld + "/what-if", scope: ScopeAdmin, long: true, answer: askWhatIf},
 		{method: post, path: ofWorld + "/proposals", scope: ScopeAdmin, answer: propose},
 		{method: post, path: ofWorld + "/proposals/{n}/shadow", scope: ScopeAdmin, long: true, answer: shadowProposal},
 		{method: post, path: ofWorld + "/proposals/{n}/withdraw", scope: ScopeAdmin, answer: withdrawProposal},

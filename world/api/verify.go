@@ -59,12 +59,11 @@ const verifiedAtOnce = 256
 // showVerification verifies the world, which goes on meanwhile. One verification at
 // a time is enough for a world.
 func showVerification(c *call) error {
-	select {
-	case c.world.verifying <- struct{}{}:
-		defer func() { <-c.world.verifying }()
-	case <-c.Context().Done():
-		return busy("verifying", "the world is being verified for others")
+	done, err := c.alone()
+	if err != nil {
+		return err
 	}
+	defer done()
 	stop := c.server.metrics.time(c.server.metrics.replays, c.world.id)
 	r, err := c.world.Local.Verify(c.Context(), local.Verification{Progress: func(done, _ uint64) {
 		if done%verifiedAtOnce == 1 {
@@ -85,6 +84,17 @@ func showVerification(c *call) error {
 		return failed(http.StatusServiceUnavailable, "unreadable", "the journal cannot be read: "+told(r.Faults[0]))
 	}
 	return c.ok(verificationOf(r))
+}
+
+// alone waits until nobody else has the world verified, or asks what would be otherwise in
+// it.
+func (c *call) alone() (done func(), err error) {
+	select {
+	case c.world.verifying <- struct{}{}:
+		return func() { <-c.world.verifying }, nil
+	case <-c.Context().Done():
+		return nil, busy("verifying", "the world is being verified for others")
+	}
 }
 
 // storeFault is the place of what is damaged below the journal: the text may name

@@ -105,10 +105,10 @@ func faultsOfWorlds() []Fault {
 		{is(journal.ErrFenced), "ended", unavailable, ExitConflict, ended},
 		{is(store.ErrClosed, journal.ErrUnknown, host.ErrClosed), "ended", unavailable, ExitFailed, ended},
 		{is(context.DeadlineExceeded), "deadline", unavailable, ExitFailed, late},
-		{is(local.ErrNoRecording), "", 0, ExitFailed, ""},
+		{is(local.ErrNoRecording), "no-recording", conflict, ExitFailed, "the world whose recordings answer the effects is not there"},
 		{is(local.ErrNoWorld), "", 0, ExitUsage, ""},
-		{is(local.ErrExists, store.ErrExists), "", 0, ExitConflict, ""},
-		{is(local.ErrBadID), "", 0, ExitUsage, ""},
+		{is(local.ErrExists, store.ErrExists), "exists", conflict, ExitConflict, "there is a world of that name already"},
+		{is(local.ErrBadID), "bad-id", unprocessable, ExitUsage, ""},
 		{is(ErrNoBudget), "", 0, ExitUsage, ""},
 		{as[*local.TimeError], "", 0, ExitFailed, ""},
 		{as[*local.SizeError], "", 0, ExitFailed, ""},
@@ -207,7 +207,9 @@ func faultsOfSnapshots() []Fault {
 		{is(snapshot.ErrNoSnapshot), "not-found", missing, ExitUsage, ""},
 		{is(snapshot.ErrAmbiguous), "ambiguous", conflict, ExitUsage, ""},
 		{is(snapshot.ErrPinned, snapshot.ErrLastSnapshot), "snapshot-kept", conflict, ExitConflict, ""},
-		{is(local.ErrSavedOther, local.ErrNotEmpty, world.ErrForkEffects, world.ErrSameWorld), "", 0, ExitFailed, ""},
+		{is(local.ErrNotEmpty), "exists", conflict, ExitFailed, "there is something else of that name already"},
+		{is(world.ErrSameWorld), "exists", conflict, ExitFailed, ""},
+		{is(local.ErrSavedOther, world.ErrForkEffects), "", 0, ExitFailed, ""},
 	}
 }
 

@@ -134,7 +134,7 @@ func TestFirstFaultCounts(t *testing.T) {
 		{&view.MomentError{Name: "t9", Rule: "tick 9 is still to come", Err: journal.ErrNotFound}, "", 0, view.ExitUsage},
 		{&view.MomentError{Name: "noon", Err: snapshot.ErrNoSnapshot}, "not-found", http.StatusNotFound, view.ExitUsage},
 		{&fs.PathError{Op: "open", Path: "a", Err: fs.ErrNotExist}, "", 0, view.ExitUsage},
-		{fmt.Errorf("%w: %w", local.ErrNoRecording, local.ErrNoWorld), "", 0, view.ExitFailed},
+		{fmt.Errorf("%w: %w", local.ErrNoRecording, local.ErrNoWorld), "no-recording", http.StatusConflict, view.ExitFailed},
 		{fmt.Errorf("%w: it needs kernel 9", world.ErrEngine), "no-engine", http.StatusConflict, view.ExitFailed},
 		{fmt.Errorf("local: spool: %w", syscall.EMFILE), "no-descriptors", http.StatusServiceUnavailable, view.ExitFailed},
 		{&store.DamageError{What: "record 3"}, "unreadable", http.StatusServiceUnavailable, view.ExitVerify},
