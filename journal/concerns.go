@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 )
 
@@ -148,6 +149,35 @@ func wordOf(payload []byte, item, receipt int, member string) []byte {
 		return nil
 	}
 	return canon.NewReader(found).TextBytes()
+}
+
+// CostOf returns what the receipt in a record says that its attempt cost; nothing where
+// there is none, or it cannot be read. payload must be canonical.
+func CostOf(k Kind, payload []byte) (cost receipt.Cost) {
+	row := rows[k]
+	if row.receipt == 0 {
+		return cost
+	}
+	r := canon.NewReader(payload)
+	r.Array()
+	found, err := canon.Lookup(at(r, row.receipt).Rest(), "cost")
+	if err != nil {
+		return cost
+	}
+	r = canon.NewReader(found)
+	for n := r.Map(); n > 0 && r.Err() == nil; n-- {
+		switch unit, used := r.TextBytes(), r.Uint(); string(unit) {
+		case "calls":
+			cost.Calls = used
+		case "tokens":
+			cost.Tokens = used
+		case "bytes":
+			cost.Bytes = used
+		case "micros":
+			cost.Micros = used
+		}
+	}
+	return cost
 }
 
 // Mention is what a record about an intent is about.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // Source is what an index reads.
@@ -27,7 +28,7 @@ type Source interface {
 
 // Index is the columns of a journal, from its first record up to where it was read. It
 // is safe for concurrent use. In memory it takes a few bytes a record, compressed, and
-// for the last page 32; about 130 bytes an intent; and the name of every cell.
+// for the last page 32; about 130 bytes an intent, and 56 a receipt; and the name of every cell.
 type Index struct {
 	of      Source
 	reading chan struct{} // holds whoever reads
@@ -41,6 +42,7 @@ type Index struct {
 	last                Page   // not full yet; its texts are those above
 	bytes               int    // about how long last is
 	text                []byte // room for one
+	spent               []spent
 	counted             []bucket
 }
 
@@ -241,6 +243,9 @@ func (x *Index) put(t *told) (size int) {
 		r.cells = -int32(len(x.last.groups))
 	}
 	x.last.rows = append(x.last.rows, r)
+	if t.kind == journal.KindFinished {
+		x.spent = append(x.spent, spent{x.end(), t.time, r.name, r.cells, t.cost})
+	}
 	x.count(x.end(), t.time, what)
 	return size
 }
@@ -254,6 +259,7 @@ type told struct {
 	name   []byte
 	cell   []byte   // the first one
 	others [][]byte // cells
+	cost   receipt.Cost
 }
 
 // tell reads a record.
@@ -266,6 +272,9 @@ func (x *Index) tell(rec *journal.Record) (t told, err error) {
 		return t, nil
 	}
 	t.how, t.name = journal.HowOf(rec.Kind, rec.Payload), journal.NameOf(rec.Kind, rec.Payload)
+	if t.kind == journal.KindFinished {
+		t.cost = journal.CostOf(rec.Kind, rec.Payload)
+	}
 	err = journal.EachCell(rec.Kind, rec.Payload, func(cell []byte) {
 		if t.cell == nil {
 			t.cell = cell
