@@ -27,8 +27,8 @@ type Source interface {
 }
 
 // Index is the columns of a journal, from its first record up to where it was read. It
-// is safe for concurrent use. In memory it takes a few bytes a record, compressed, and
-// for the last page 32; about 130 bytes an intent, and 56 a receipt; and the name of every cell.
+// is safe for concurrent use. In memory it takes a few bytes a record, compressed, 8
+// for what it caused, and for the last page 32; about 130 bytes an intent, and 56 a receipt; and the name of every cell.
 type Index struct {
 	of      Source
 	reading chan struct{} // holds whoever reads
@@ -43,6 +43,7 @@ type Index struct {
 	bytes               int    // about how long last is
 	text                []byte // room for one
 	spent               []spent
+	kin                 []kin
 	counted             []bucket
 }
 
@@ -120,6 +121,25 @@ func (x *Index) AskedFor(answer journal.Mention) (asked journal.Seq, known bool)
 	x.noting.RLock()
 	defer x.noting.RUnlock()
 	return x.intents.askedFor(answer, x.intents.known[answer.Key].last), true
+}
+
+// kin of a record are the last one that it caused, and the one before it of those that
+// have its cause; 0: there is none.
+type kin struct{ last, before uint32 }
+
+// Caused returns the records that one brought about directly, in their order, as far as
+// the index reaches.
+func (x *Index) Caused(cause journal.Seq) (all []journal.Seq) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	if cause == 0 || int(cause) > len(x.kin) {
+		return nil
+	}
+	for id := x.kin[cause-1].last; id > 0; id = x.kin[id-1].before {
+		all = append(all, journal.Seq(id))
+	}
+	slices.Reverse(all)
+	return all
 }
 
 // add makes records visible.
@@ -243,6 +263,11 @@ func (x *Index) put(t *told) (size int) {
 		r.cells = -int32(len(x.last.groups))
 	}
 	x.last.rows = append(x.last.rows, r)
+	x.kin = append(x.kin, kin{})
+	if t.cause > 0 {
+		cause, id := &x.kin[t.cause-1], uint32(x.end())
+		x.kin[id-1].before, cause.last = cause.last, id
+	}
 	if t.kind == journal.KindFinished {
 		x.spent = append(x.spent, spent{x.end(), t.time, r.name, r.cells, t.cost})
 	}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
 	"iter"
@@ -58,13 +59,18 @@ func (j Journal) CauseOf(e *Entry) (journal.Seq, error) {
 // indexed returns what the index says asked for an answer. It is read on for that unless it
 // is far behind: then it is being made.
 func (j Journal) indexed(answer journal.Mention) (asked journal.Seq, known bool) {
-	if j.Index == nil || answer.Record > j.Index.End()+columns.MaxRecords {
+	if !j.indexedTo(context.Background(), answer.Record) {
 		return 0, false
 	}
-	if err := j.Index.Extend(context.Background(), answer.Record); err != nil {
-		return 0, false // who searches finds out what is wrong
-	}
 	return j.Index.AskedFor(answer)
+}
+
+// indexedTo reads the index on up to a record, and reports whether it reaches there.
+func (j Journal) indexedTo(ctx context.Context, to journal.Seq) bool {
+	if j.Index == nil || to > j.Index.End()+columns.MaxRecords {
+		return false
+	}
+	return j.Index.Extend(ctx, to) == nil // else who searches finds out what is wrong
 }
 
 // searched returns the last record of a cell that asked for an answer.
@@ -100,10 +106,14 @@ type Consequence struct {
 }
 
 // Consequences yields, in order, what a record brought about, up to so many
-// links away; 0 is no bound. Such records stand right behind their causes, or
-// concern a cell that those concern: so the indexes of these cells are read, each
-// once, from the cause on. The error is that of ctx, too.
+// links away; 0 is no bound. With an index that costs as much as there are of them. Else:
+// such records stand right behind their causes, or concern a cell that those concern, so
+// the indexes of these cells are read, each once, from the cause on. The error is that of
+// ctx, too.
 func (j Journal) Consequences(ctx context.Context, of *Entry, links uint64) iter.Seq2[Consequence, error] {
+	if j.indexedTo(ctx, j.End()) {
+		return j.indexedConsequences(ctx, of, links)
+	}
 	return func(yield func(Consequence, error) bool) {
 		s := spread{
 			Journal: j, most: links,
@@ -135,6 +145,60 @@ func (j Journal) Consequences(ctx context.Context, of *Entry, links uint64) iter
 			yield(Consequence{}, err)
 		}
 	}
+}
+
+// indexedConsequences is Consequences with an index that reaches to the end.
+func (j Journal) indexedConsequences(ctx context.Context, of *Entry, links uint64) iter.Seq2[Consequence, error] {
+	return func(yield func(Consequence, error) bool) {
+		var waiting generations
+		waiting.follow(j.Index, of.ID, 0, links)
+		for len(waiting) > 0 {
+			next := heap.Pop(&waiting).(generation) //nolint:forcetypeassert // there is nothing else in it
+			e, err := j.Entry(next.id)
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				yield(Consequence{}, err)
+				return
+			}
+			if !yield(Consequence{e, next.cause}, nil) {
+				return
+			}
+			waiting.follow(j.Index, next.id, next.away, links)
+		}
+	}
+}
+
+// generation is a record that follows from another, so many links away from the first.
+type generation struct {
+	id, cause journal.Seq
+	away      uint64
+}
+
+// generations are a heap: the first record on top.
+type generations []generation
+
+// follow adds what a record brought about directly, unless that is too far.
+func (g *generations) follow(x *columns.Index, cause journal.Seq, away, links uint64) {
+	if links != 0 && away == links {
+		return
+	}
+	for _, id := range x.Caused(cause) {
+		heap.Push(g, generation{id, cause, away + 1})
+	}
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (g generations) Len() int           { return len(g) }
+func (g generations) Less(i, j int) bool { return g[i].id < g[j].id }
+func (g generations) Swap(i, j int)      { g[i], g[j] = g[j], g[i] }
+func (g *generations) Push(x any)        { *g = append(*g, x.(generation)) } //nolint:forcetypeassert // see follow
+
+func (g *generations) Pop() any {
+	last := (*g)[len(*g)-1]
+	*g = (*g)[:len(*g)-1]
+	return last
 }
 
 // spread reads the indexes of several cells at once, in the order of the journal,

@@ -52,9 +52,25 @@ func requireColumns(t *testing.T, x *columns.Index, j view.Journal) map[journal.
 		require.NoError(t, err)
 		require.Equal(t, told.Cause, indexed, "#%d", e.ID)
 		kinds[e.Kind]++
+		if e.ID%5 == 0 {
+			for _, links := range []uint64{0, 2} {
+				searched := consequences(t, view.Journal{Local: j.Local}, e, links)
+				require.Equal(t, searched, consequences(t, view.Journal{Local: j.Local, Index: x}, e, links), "of #%d", e.ID)
+			}
+		}
 	}
 	require.Len(t, rows, int(j.End()))
 	return kinds
+}
+
+// consequences returns the records that follow from one, each behind its cause.
+func consequences(t *testing.T, j view.Journal, of *view.Entry, links uint64) (all [][2]journal.Seq) {
+	t.Helper()
+	for c, err := range j.Consequences(t.Context(), of, links) {
+		require.NoError(t, err)
+		all = append(all, [2]journal.Seq{c.Cause, c.ID})
+	}
+	return all
 }
 
 // TestColumnsAreThoseOfTheRecordsOnEveryTemplate that worldctl can run by itself.
