@@ -3,6 +3,7 @@ import { html, render, useEffect, useLayoutEffect, useRef, useState } from './li
 import { begin, enter, leave, pathOf, session } from './api.js';
 import { Cells } from './cells.js';
 import { Conversations } from './conversations.js';
+import { History } from './history.js';
 import { Inbox } from './inbox.js';
 import { following, useAnswer, watch, watchAll } from './live.js';
 import { Meters } from './meters.js';
@@ -24,6 +25,7 @@ const views = [
   { id: 'records', name: 'Journal', key: 'j', of: Records },
   { id: 'cells', name: 'Cells', key: 'c', of: Cells },
   { id: 'rules', name: 'Rules', key: 'r', of: Rules },
+  { id: 'history', name: 'History', key: 'h', of: History },
   { id: 'meters', name: 'Meters', key: 'm', of: Meters },
   { id: 'proof', name: 'Proof', key: 'p', of: Proof },
 ];

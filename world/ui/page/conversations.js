@@ -4,7 +4,8 @@ import { html, useLayoutEffect, useMemo, useRef, useState } from './lib.js';
 import { pathOf } from './api.js';
 import { columns } from './columns.js';
 import { useAnswer } from './live.js';
-import { address, amend, here, place } from './place.js';
+import { at, recordAt } from './moment.js';
+import { address, amend, here, place, there } from './place.js';
 import { Command, Fact, Head, List, Trouble, word } from './parts.js';
 import { leftBehind, useRollbacks } from './past.js';
 import { context, messageOf, useViews } from './message.js';
@@ -24,7 +25,7 @@ export function Conversations({ world }) {
   const chosen = place.value.of.of || wanted[0]?.name || '';
   const items = wanted.slice(0, most).map((c) => ({
     id: c.name,
-    href: address(world, 'conversations', { of: c.name, filter, at: place.value.of.at }),
+    href: there('conversations', { of: c.name, filter }),
     body: html`<span class="talker"><b>${spelled(c.name)}</b><small>${number(c.turns)}</small></span>`,
   }));
   return html`<div class="two">
@@ -52,14 +53,14 @@ function talkers(of) {
 function Talk({ world, cell }) {
   const { of, version } = columns.value;
   const back = useRollbacks(world);
-  const at = Number(place.value.of.at || Infinity);
-  const left = useMemo(() => leftBehind(back, Math.min(at, of.n)), [back, of, version, at]);
+  const last = Math.min(recordAt(of) || of.n, of.n);
+  const left = useMemo(() => leftBehind(back, last), [back, of, version, last]);
   const { turns, pending } = useMemo(() => turnsOf(of, cell, left), [of, version, cell, left]);
-  const all = Number.isFinite(at) ? turns.filter((t) => t.step <= at) : turns;
+  const all = last < of.n ? turns.filter((t) => t.step <= last) : turns;
   const end = Math.min(all.length, Number(place.value.of.to || all.length));
   const start = Math.max(0, end - window_);
   const shown = all.slice(start, end);
-  const waits = Number.isFinite(at) || end < all.length ? [] : pending;
+  const waits = last < of.n || end < all.length ? [] : pending;
   const { is, error } = useRecords(world, [...shown.flatMap((t) => t.records), ...waits.slice(0, waiting)]);
   const views = useViews(world, is);
   const items = itemsOf(shown, is, views);
@@ -71,18 +72,18 @@ function Talk({ world, cell }) {
   }, [items.length, end]);
   const calls = items.filter((x) => x.of === 'call').length;
   return html`<${Head} title=${spelled(cell)} about=${`${number(all.length)} turns` + (calls ? `, ${number(calls)} ${calls === 1 ? 'call' : 'calls'} shown` : '')}>
-      <a href=${address(world, 'cells', { of: cell, at: place.value.of.at })}>state</a>
-      <a href=${address(world, 'timeline', { filter: cell })}>timeline</a>
+      <a href=${there('cells', { of: cell })}>state</a>
+      <a href=${there('timeline', { filter: cell })}>timeline</a>
     <//>
     <${Trouble} of=${error} />
     ${of.n > 0 && turns.length === 0 && html`<p class="pad dim">This cell has handled nothing yet.</p>`}
     <div class="talk" ref=${room} onMouseMove=${() => { const on = room.current?.parentElement; atEnd.current = Boolean(on && on.scrollHeight - on.scrollTop - on.clientHeight < 60); }}>
       ${start > 0 && html`<p class="between"><a href=${here({ to: start })}>${number(start)} turns before</a></p>`}
-      ${items.map((x) => html`<${Item} key=${x.of + x.record.id} world=${world} item=${x} left=${left(x.step)} />`)}
+      ${items.map((x) => html`<${Item} key=${x.of + x.record.id} item=${x} left=${left(x.step)} />`)}
       ${waits.length > 0 && html`<h2 class="sub">Not handled yet <small>${number(waits.length)}</small></h2>`}
-      ${waits.slice(0, waiting).map((id) => is.get(id)).map((r) => r && html`<${Item} key=${'waits' + r.id} world=${world} item=${{ of: 'event', record: r, said: messageOf(r.payload?.data, views.get(r.name)), step: r.id }} left=${0} />`)}
+      ${waits.slice(0, waiting).map((id) => is.get(id)).map((r) => r && html`<${Item} key=${'waits' + r.id} item=${{ of: 'event', record: r, said: messageOf(r.payload?.data, views.get(r.name)), step: r.id }} left=${0} />`)}
       ${end < all.length && html`<p class="between"><a href=${here({ to: end + window_ >= all.length ? '' : end + window_ })}>${number(all.length - end)} turns after</a></p>`}
-      <footer><${Command} line=${'worldctl timeline ' + word(cell)} /></footer>
+      <footer><${Command} line=${'worldctl timeline ' + word(cell) + (at() ? ' --to ' + word(at()) : '')} /></footer>
     </div>`;
 }
 
@@ -120,35 +121,35 @@ function itemsOf(turns, is, views) {
   return items;
 }
 
-/** Item is one of them. @param {{world: string, item: Item, left: number}} props left: the rollback that left it behind; 0: none did */
-function Item({ world, item, left }) {
+/** Item is one of them. @param {{item: Item, left: number}} props left: the rollback that left it behind; 0: none did */
+function Item({ item, left }) {
   const shown = { event: Event, said: Event, call: Call, answer: Answer, timer: Line, failed: Line, other: Line }[item.of];
   return html`<article class=${'item ' + item.of + (mine(item) ? ' mine' : '') + (left ? ' left' : '')}>
-    ${left > 0 && html`<small class="was">left behind by the rollback <a href=${address(world, 'history', { of: left })}>#${left}</a></small>`}
-    <${shown} world=${world} item=${item} />
+    ${left > 0 && html`<small class="was">left behind by the rollback <a href=${there('history', { of: left })}>#${left}</a></small>`}
+    <${shown} item=${item} />
   </article>`;
 }
 
 /** mine reports whether it is the cell's own side of the conversation. @param {Item} item */
 const mine = (item) => item.of === 'said' || item.of === 'call' || item.of === 'answer' || item.said?.who === 'assistant';
 
-/** When leads to the record, with the tick of the step that handled it. @param {{world: string, of: any, step?: number}} props */
-const When = ({ world, of, step = of.id }) => html`<a class="when" href=${address(world, 'records', { of: of.id })}>t${columns.value.of.time[step - 1]} #${of.id}</a>`;
+/** When leads to the record, with the tick of the step that handled it. @param {{of: any, step?: number}} props */
+const When = ({ of, step = of.id }) => html`<a class="when" href=${there('records', { of: of.id })}>t${columns.value.of.time[step - 1]} #${of.id}</a>`;
 
-/** Event is what somebody said to the cell, or the cell to somebody. @param {{world: string, item: Item}} props */
-function Event({ world, item }) {
+/** Event is what somebody said to the cell, or the cell to somebody. @param {{item: Item}} props */
+function Event({ item }) {
   const { record, said } = item;
   const to = item.of === 'said' ? record.cells.join(', ') || 'nobody' : '';
   const due = item.step === record.id && record.payload?.due > record.time ? record.payload.due : 0;
-  return html`<header><b>${line(said?.who || record.name, 60)}</b>${said?.who && html` <small>${line(record.name, 60)}</small>`}${to && html` <small>to ${line(to, 80)}</small>`}${due > 0 && html` <small>due at tick ${due}</small>`}<${When} world=${world} of=${record} step=${item.step} /></header>
+  return html`<header><b>${line(said?.who || record.name, 60)}</b>${said?.who && html` <small>${line(record.name, 60)}</small>`}${to && html` <small>to ${line(to, 80)}</small>`}${due > 0 && html` <small>due at tick ${due}</small>`}<${When} of=${record} step=${item.step} /></header>
     ${record.redacted ? html`<p class="dim">redacted</p>` : said ? html`<${Words} of=${said.text} />${said.rest !== undefined && html`<${More} of=${said.rest} />`}` : html`<div class="bubble"><${Whole} of=${record.payload?.data ?? null} /></div>`}`;
 }
 
 /** More is what else came with words. @param {{of: unknown}} props */
 const More = ({ of }) => html`<details><summary>with it: ${line(of, 90)}</summary><div class="bubble"><${Whole} of=${of} /></div></details>`;
 
-/** Line is what needs no more than a line. @param {{world: string, item: Item}} props */
-const Line = ({ world, item }) => html`<header><span class="say">${line(item.record.what, 200)}</span><${When} world=${world} of=${item.record} step=${item.step} /></header>`;
+/** Line is what needs no more than a line. @param {{item: Item}} props */
+const Line = ({ item }) => html`<header><span class="say">${line(item.record.what, 200)}</span><${When} of=${item.record} step=${item.step} /></header>`;
 
 /** how a call came out, by the columns: a sign, a class */
 const ends = [
@@ -159,8 +160,8 @@ const ends = [
   { test: /^intent\.in_doubt/, sign: '?', how: 'doubt' },
 ];
 
-/** Call is what the cell asked for, and the answer where that came next. @param {{world: string, item: Item}} props */
-function Call({ world, item }) {
+/** Call is what the cell asked for, and the answer where that came next. @param {{item: Item}} props */
+function Call({ item }) {
   const { record, answer, before } = item;
   const [open, setOpen] = useState(false);
   const became = item.what ?? record.kind;
@@ -169,23 +170,23 @@ function Call({ world, item }) {
   const grown = useMemo(() => (before ? context(before.payload?.params, params) : null), [before, record]);
   const about = grown ? 'context: ' + grown.map((g) => `${spelled(g.name)} ${g.note}`).join(', ') : line(params ?? null, 160);
   return html`<div class=${'bubble ' + end.how}>
-    <header><button type="button" class="fold" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${end.how} aria-hidden="true">${end.sign}</span> <b>${line(record.name, 60)}</b> <code>${about}</code></button><${When} world=${world} of=${record} /></header>
+    <header><button type="button" class="fold" aria-expanded=${open} onClick=${() => setOpen(!open)}><span class=${end.how} aria-hidden="true">${end.sign}</span> <b>${line(record.name, 60)}</b> <code>${about}</code></button><${When} of=${record} /></header>
     ${open && html`<div class="opened">
       ${grown?.map((g) => html`<${Grown} key=${g.name} of=${g} since=${before.id} />`)}
-      <h3>params</h3><${Whole} of=${params ?? null} />
+      <h2 class="sub">params</h2><${Whole} of=${params ?? null} />
       <dl class="facts">
         ${record.payload?.rules?.length > 0 && html`<${Fact} name="decided by">${record.payload.rules.map((/** @type {string} */ r) => line(r, 200)).join(', ')}<//>`}
         ${record.payload?.reason && html`<${Fact} name="reason">${line(record.payload.reason, 400)}<//>`}
-        ${record.key && html`<${Fact} name="intent"><a href=${address(world, 'inbox', { of: record.key })}>${short(record.key)}</a><//>`}
-        ${answer && html`<${Fact} name="answered"><${When} world=${world} of=${answer} /><//>`}
-      </dl><h3>answer</h3></div>`}
-    ${answer ? html`<${Told} of=${answer} open=${open} />` : html`<p class="dim">${line(became, 60)}${record.key && html` <a href=${address(world, 'inbox', { of: record.key })}>${short(record.key)}</a>`}</p>`}
+        ${record.key && html`<${Fact} name="intent"><a href=${there('inbox', { of: record.key, at: '' })}>${short(record.key)}</a><//>`}
+        ${answer && html`<${Fact} name="answered"><${When} of=${answer} /><//>`}
+      </dl><h2 class="sub">answer</h2></div>`}
+    ${answer ? html`<${Told} of=${answer} open=${open} />` : html`<p class="dim">${line(became, 60)}${record.key && html` <a href=${there('inbox', { of: record.key, at: '' })}>${short(record.key)}</a>`}</p>`}
   </div>`;
 }
 
 /** Grown is what was added to the params since the call before. @param {{of: any, since: number}} props */
 function Grown({ of, since }) {
-  return html`<h3>${spelled(of.name)}: ${of.note} since #${since}</h3>
+  return html`<h2 class="sub">${spelled(of.name)}: ${of.note} since #${since}</h2>
     ${of.added.map((/** @type {unknown} */ x, /** @type {number} */ i) => {
       const said = messageOf(x, undefined);
       return said ? html`<header key=${i}><b>${line(said.who, 60)}</b></header><${Words} of=${said.text} />${said.rest !== undefined && html`<${More} of=${said.rest} />`}` : html`<div class="bubble" key=${i}><${Whole} of=${x} /></div>`;
@@ -193,9 +194,9 @@ function Grown({ of, since }) {
     ${of.was !== undefined && html`<div class="bubble gone"><${Value} of=${of.was} /></div>`}`;
 }
 
-/** Answer is what the cell was told of something that it had asked for before. @param {{world: string, item: Item}} props */
-function Answer({ world, item }) {
-  return html`<div class="bubble answer"><header><b>answer</b> <small>to ${line(item.call.name, 60)} <a href=${address(world, 'records', { of: item.call.id })}>#${item.call.id}</a></small><${When} world=${world} of=${item.record} step=${item.step} /></header>
+/** Answer is what the cell was told of something that it had asked for before. @param {{item: Item}} props */
+function Answer({ item }) {
+  return html`<div class="bubble answer"><header><b>answer</b> <small>to ${line(item.call.name, 60)} <a href=${there('records', { of: item.call.id })}>#${item.call.id}</a></small><${When} of=${item.record} step=${item.step} /></header>
     <${Told} of=${item.record} open=${false} /></div>`;
 }
 
