@@ -59,11 +59,42 @@ func TestEveryViewIsAccessible(t *testing.T) {
 			s.await("Reason")
 			s.accessible(fmt.Sprint("form-", theme, "-", size[0]))
 			s.do(chromedp.KeyEvent(kb.Escape))
-			for _, view := range [][2]string{{"i", "Inbox"}, {"t", "Timeline"}, {"s", "Conversations"}, {"j", "Journal"}, {"c", "Cells"}, {"r", "Rules"}, {"m", "Meters"}, {"p", "Proof"}} {
+			for _, view := range [][2]string{{"i", "Inbox"}, {"t", "Timeline"}, {"s", "Conversations"}, {"j", "Journal"}, {"c", "Cells"}, {"r", "Rules"}, {"h", "History"}, {"m", "Meters"}, {"p", "Proof"}} {
 				s.view(view[0], view[1])
 				s.keys("j")
 				s.accessible(fmt.Sprint(view[1], "-", theme, "-", size[0]))
 			}
+		}
+	}
+}
+
+// What a history tells, its forms, and calls that are opened, likewise.
+func TestWhatIsOpenedIsAccessible(t *testing.T) {
+	script := axe(t)
+	dir := past(t)
+	s := look(t, dir, "--manual")
+	s.do(chromedp.Evaluate[chromedp.Void](script))
+	world := "#/" + worldID(t, dir)
+	for _, size := range [][2]int64{{1280, 800}, {1920, 1080}, {400, 800}} {
+		s.do(chromedp.EmulateViewport(size[0], size[1]))
+		for _, theme := range []string{"light", "dark"} {
+			s.do(chromedp.Evaluate[chromedp.Void]("document.documentElement.dataset.theme = '" + theme + "'"))
+			s.at(world + "/history")
+			s.await("What was done in the part that it left behind")
+			s.accessible(fmt.Sprint("rollback-", theme, "-", size[0]))
+			s.at(world + "/history?of=139")
+			for key, want := range map[string]string{"b": "Done outside", "n": "What it is for"} { // in any order
+				s.await("Roll back to it")
+				s.keys(key)
+				s.await(want)
+				s.accessible(fmt.Sprint("form-", key, "-", theme, "-", size[0]))
+				s.do(chromedp.WaitVisible(chromedp.CSS(".form input:focus, .form textarea:focus")), chromedp.KeyEvent(kb.Escape))
+			}
+			s.at(world + "/conversations?of=person/ada")
+			s.await("model.reply")
+			s.do(chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('.fold').forEach((b) => b.click())"))
+			s.await("decided by")
+			s.accessible(fmt.Sprint("opened-", theme, "-", size[0]))
 		}
 	}
 }

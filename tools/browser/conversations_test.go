@@ -88,7 +88,7 @@ func TestConversationsAreInTheOrderOfHandling(t *testing.T) {
 	worldctl(t, dir, "run", "-q", "--ticks", "2")
 	s := look(t, dir, "--manual")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
-	s.await("Inbox")
+	s.await("nothing waits for a person")
 	s.keys("g", "s")
 	s.await("agent/ada")
 	s.await("I heard: in between")
@@ -99,6 +99,10 @@ func TestConversationsAreInTheOrderOfHandling(t *testing.T) {
 	require.NotContains(t, s.text(), "Not handled yet")
 	s.inOrder("I heard: the first", "cleo", "in between", "user", "the last word", "I heard: the last word", "worldctl timeline agent/ada")
 	s.picture("conversation")
+	s.at("#/" + worldID(t, dir) + "/conversations?at=t4") // and as of a moment
+	s.await("as of #")
+	s.await("I heard: in between")
+	require.NotContains(t, s.text(), "the last word")
 }
 
 // Of two calls of a model in a row the page tells what the second has more in its context.
@@ -156,7 +160,7 @@ func TestConversationSaysWhatARollbackLeftBehind(t *testing.T) {
 func (s *sight) step(world string, ticks int) {
 	s.t.Helper()
 	s.do(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`fetch('/api/worlds/%s/step', {method: 'POST', body: '{"ticks": %d}',
-		headers: {'Content-Type': 'application/json', Authorization: 'Bearer ' + JSON.parse(sessionStorage.getItem('worldkernel.session')).token}})`, world, ticks)))
+		headers: {'Content-Type': 'application/json', Authorization: 'Bearer ' + JSON.parse(sessionStorage.getItem('worldkernel.session')).token}})`, world, ticks), chromedp.EvalAwaitPromise))
 }
 
 // worldID returns the id of the world in a directory.

@@ -94,12 +94,19 @@ func TestHostileWorld(t *testing.T) {
 	}
 	worldctl(t, dir, "init")
 	feed(t, dir)
+	worldctl(t, dir, "snapshot", "create", "first", "-m", payloads[33])
+	worldctl(t, dir, "run", "-q")
+	for _, i := range []int{0, 36, 41, 45, 48} { // what a line of a shell takes
+		worldctl(t, dir, "snapshot", "create", "-m", payloads[i])
+	}
+	worldctl(t, dir, "rollback", "first", "--ack", "--reason", payloads[34])
 	worldctl(t, dir, "run", "-q")
 	s := look(t, dir, "--manual")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("wants tool.run")
-	for _, view := range []string{"i", "t", "s", "j", "c", "r", "m", "p"} {
+	for _, view := range []string{"i", "t", "s", "j", "c", "r", "h", "m", "p"} {
 		s.keys("g", view)
+		s.await(map[string]string{"h": "back to first", "s": "turns"}[view])
 		s.await("worldctl")
 		for range 12 {
 			s.keys("j")

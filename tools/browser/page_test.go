@@ -34,6 +34,7 @@ func TestPersonDecidesByKeyboard(t *testing.T) {
 		{"j", "intent.resolved", "journal"},
 		{"c", "desk/A-1", "cells"},
 		{"r", "No change was ever proposed", "rules"},
+		{"h", "the world is made", "history-of-a-desk"},
 		{"m", "capability till", "meters"},
 		{"p", "Verify", "proof"},
 	} {
