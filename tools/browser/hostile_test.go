@@ -159,6 +159,9 @@ func TestFormStaysWhereItWas(t *testing.T) {
 	key := regexp.MustCompile(`[0-9a-f]{64}`).FindString(worldctl(t, desk, "intent", "list", "--state", "parked", "-o", "json"))
 	worldctl(t, desk, "intent", "approve", key, "--reason", "it is fine")
 	s.await("Somebody else was faster: it was parked, and is")
+	s.await("it is fine") // what they said, and what was typed, are both there
+	s.until("document.querySelector('.form textarea').value === 'this is too much'")
+	s.picture("faster")
 	s.do(chromedp.KeyEvent(" and we said no"), chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	s.await("desk/B-2 wants refund.pay")
 	said := worldctl(t, desk, "tail", "--kind", "intent.resolved")

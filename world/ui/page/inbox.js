@@ -98,7 +98,7 @@ function Intent({ world, id, alike }) {
       <${Facts} of=${x} world=${world} />
       <${Trouble} of=${error} />
       ${form
-        ? html`<${Decide} path=${path} way=${form.way} about=${form.about} now=${x} close=${() => setForm(null)} />`
+        ? html`<${Decide} world=${world} path=${path} way=${form.way} about=${form.about} now=${x} close=${() => setForm(null)} />`
         : (whole || !isCut(x.params)) && html`<${Ways} of=${waysOf(x)} begin=${(/** @type {any} */ way) => is && setForm({ way, about: is })} /><${Alike} of=${x} among=${alike} />`}
       <h2 class="sub">How it came to this</h2>
       <${Story} world=${world} from=${x.finished || x.started || x.emitted} />
@@ -163,14 +163,22 @@ function changed(was, is) {
   return '';
 }
 
-/** Decide is the form for an intent. @param {{path: string, way: any, about: any, now: any, close: () => void}} props */
-function Decide({ path, way, about, now, close }) {
+/** Decide is the form for an intent. @param {{world: string, path: string, way: any, about: any, now: any, close: () => void}} props */
+function Decide({ world, path, way, about, now, close }) {
   const send = (/** @type {string} */ reason, /** @type {string} */ data) => post(`${path}/${way.verb}`, {
     ...way.body, reason, attempt: about.attempt, ...(way.free ? {} : { params_hash: about.params_hash }), ...(way.field ? { [way.name2]: parse(data) } : {}),
   });
-  return html`<${Form} way=${way} about=${about.kind + ' for ' + about.cell} meanwhile=${changed(about, now)} close=${close} send=${send}
+  const meanwhile = changed(about, now);
+  return html`${meanwhile && html`<${Other} world=${world} of=${about} />`}<${Form} way=${way} about=${about.kind + ' for ' + about.cell} meanwhile=${meanwhile} close=${close} send=${send}
     first=${way.verb === 'edit' ? JSON.stringify(about.params, null, 2) : ''}
     line=${(/** @type {string} */ reason, /** @type {string} */ data) => `worldctl intent ${way.verb} ${short(about.key)}${way.flag ? ' ' + way.flag : ''}${way.field ? ` --${way.name2} ${data}` : ''} --reason ${reason}`} />`;
+}
+
+/** Other is the decision of whoever was faster, in the words of the journal. @param {{world: string, of: any}} props */
+function Other({ world, of }) {
+  const { is } = useAnswer(pathOf(world, 'records') + `?raw=false&kind=intent.resolved&cell=${encodeURIComponent(of.cell)}&before=${Number.MAX_SAFE_INTEGER}&limit=50`);
+  const theirs = is?.records.findLast((/** @type {any} */ r) => r.key === of.key);
+  return theirs && html`<p class="trouble">Theirs: <a href=${there('records', { of: theirs.id })}>#${theirs.id}</a> ${sentence(theirs)}</p>`;
 }
 
 /** Past is what waited at the moment that is looked at, as the columns tell it. @param {{world: string}} props */
