@@ -21,6 +21,9 @@ type Verification struct {
 	Replay             ReplayProof  `json:"replay_proof_result"`
 }
 
+// OK reports whether both proofs hold.
+func (v *Verification) OK() bool { return v.Ledger.OK && v.Replay.OK }
+
 // LedgerProof says whether every effect happened at most once, and every receipt is
 // what was signed.
 type LedgerProof struct {

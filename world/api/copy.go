@@ -1,0 +1,277 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world/local"
+)
+
+// MaxCopyRecords is how many records a world has at most that a Copy is made of.
+const MaxCopyRecords = 50_000
+
+// ErrLargeCopy says that a world has more records than MaxCopyRecords.
+var ErrLargeCopy = fmt.Errorf("api: a copy of a world has at most %d records", MaxCopyRecords)
+
+// Copy is a world as somebody sees it to whom a page of it is given: what this API answers
+// to a token that can only read, by the path that is asked, and what verification says of
+// it. Of a journal with payloads that are redacted there are no cells from the first record
+// on that cannot be computed again, as whoever has a bundle does not have them.
+//
+// It is not for concurrent use.
+type Copy struct {
+	server *Server
+	world  *hosted
+	secret string
+
+	Verified Verification // of the world, with the receipts' keys where it has them
+}
+
+// NewCopy verifies a world, which has to stand still, and returns what can be copied of
+// it. Close ends it. The error is ErrLargeCopy, or why the world cannot be read.
+func NewCopy(ctx context.Context, lw *local.World) (*Copy, error) {
+	if lw.Head().ID > MaxCopyRecords {
+		return nil, ErrLargeCopy
+	}
+	secret, hash := NewToken()
+	tokens, err := ParseTokens(fmt.Appendf(nil, "copy %s %s *", ScopeRead, hash))
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(Config{Worlds: []*local.World{lw}, Tokens: tokens})
+	if err != nil {
+		return nil, err
+	}
+	c := &Copy{server: s, world: s.sorted()[0], secret: secret}
+	text, err := c.ask(ctx, c.path("/verify"))
+	if err == nil {
+		err = json.Unmarshal(text, &c.Verified)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return c, nil
+}
+
+// Close ends it. The world is its owner's.
+func (c *Copy) Close() error { return c.server.Close() }
+
+// World returns the id of the world.
+func (c *Copy) World() string { return c.world.id }
+
+// Whole returns the last record whose cells can be computed from the journal alone: after
+// it there is a payload that was redacted.
+func (c *Copy) Whole() journal.Seq {
+	last := c.world.End()
+	for _, gap := range c.Verified.Replay.Gaps {
+		last = min(last, gap.From-1)
+	}
+	return last
+}
+
+// Each hands over all answers by the paths that are asked for them, in an order that is
+// always the same: lists whole, records without their stored bytes, and below /cell how a
+// cell stood whenever that changed, in the form of cellMoments.
+func (c *Copy) Each(ctx context.Context, add func(path string, answer []byte) error) error {
+	lists, err := c.lists(ctx, add)
+	if err != nil {
+		return err
+	}
+	if err := c.items(ctx, lists, add); err != nil {
+		return err
+	}
+	cells, err := c.records(ctx, add)
+	if err != nil {
+		return err
+	}
+	if err := c.columns(ctx, add); err != nil {
+		return err
+	}
+	return c.cells(ctx, cells, add)
+}
+
+// listed is what is looked at of an item of a list.
+type listed struct {
+	Key      string `json:"key"`
+	Proposal string `json:"proposal"`
+}
+
+// lists adds what is asked for by a path alone, all pages of it at once.
+func (c *Copy) lists(ctx context.Context, add func(string, []byte) error) (map[string][]listed, error) {
+	out := make(map[string][]listed)
+	of := c.path("")
+	for _, path := range []string{
+		"/api/worlds", "/api/inbox", of, of + "/manifest", of + "/verify", of + "/cells", of + "/intents", of + "/receipts", of + "/budgets",
+		of + "/decisions", of + "/checkpoints", of + "/snapshots", of + "/proposals?all=true",
+	} {
+		answer, items, err := c.list(ctx, path)
+		if err == nil {
+			err = add(path, answer)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out[strings.TrimSuffix(strings.TrimPrefix(path, of), "?all=true")] = items
+	}
+	return out, nil
+}
+
+// list returns what a path is answered, with the items of all pages after it.
+func (c *Copy) list(ctx context.Context, path string) (answer []byte, items []listed, err error) {
+	var whole map[string]json.RawMessage
+	var all []json.RawMessage
+	name := ""
+	for next := &path; next != nil; {
+		text, err := c.ask(ctx, *next)
+		if err != nil {
+			return nil, nil, err
+		}
+		whole = make(map[string]json.RawMessage)
+		if err := json.Unmarshal(text, &whole); err != nil {
+			return nil, nil, err
+		}
+		link, paged := whole["next"]
+		if !paged {
+			return text, nil, nil
+		}
+		if err := json.Unmarshal(link, &next); err != nil {
+			return nil, nil, err
+		}
+		var page []json.RawMessage
+		for of, v := range whole { // order cannot show: a page has one list
+			if bytes.HasPrefix(v, []byte("[")) {
+				name, err = of, json.Unmarshal(v, &page)
+			}
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, page...)
+	}
+	if whole[name], err = json.Marshal(append([]json.RawMessage{}, all...)); err != nil {
+		return nil, nil, err
+	}
+	if err := json.Unmarshal(whole[name], &items); err != nil {
+		return nil, nil, err
+	}
+	answer, err = json.Marshal(whole)
+	return answer, items, err
+}
+
+// items adds each intent and each proposal.
+func (c *Copy) items(ctx context.Context, lists map[string][]listed, add func(string, []byte) error) error {
+	var paths []string
+	for _, x := range lists["/intents"] {
+		paths = append(paths, c.path("/intents/"+x.Key))
+	}
+	for _, x := range lists["/proposals"] {
+		paths = append(paths, c.path("/proposals/"+strings.TrimPrefix(x.Proposal, "p")))
+	}
+	for _, path := range paths {
+		answer, err := c.ask(ctx, path)
+		if err == nil {
+			err = add(path, answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// records adds each record, and returns which of them name a cell: one that is gone, too.
+func (c *Copy) records(ctx context.Context, add func(string, []byte) error) (cells map[string][]journal.Seq, err error) {
+	cells = make(map[string][]journal.Seq)
+	for next := c.path("/records?raw=false&limit=1000"); next != ""; {
+		text, err := c.ask(ctx, next)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Records []json.RawMessage `json:"records"`
+			Next    string            `json:"next"`
+		}
+		if err := json.Unmarshal(text, &page); err != nil {
+			return nil, err
+		}
+		for _, r := range page.Records {
+			var is struct {
+				ID    journal.Seq `json:"id"`
+				Cells []string    `json:"cells"`
+			}
+			if err := json.Unmarshal(r, &is); err != nil {
+				return nil, err
+			}
+			for _, name := range is.Cells {
+				cells[name] = append(cells[name], is.ID)
+			}
+			if err := add(c.path("/records/"+strconv.FormatUint(uint64(is.ID), 10)), r); err != nil {
+				return nil, err
+			}
+		}
+		next = page.Next
+	}
+	return cells, nil
+}
+
+// columns adds the pages of the journal as columns, the empty one behind the last, too.
+func (c *Copy) columns(ctx context.Context, add func(string, []byte) error) error {
+	for after, end := journal.Seq(0), c.world.End(); ; {
+		page, last, err := c.world.page(ctx, after, false)
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(page)
+		if err == nil {
+			err = add(c.path("/columns?after="+strconv.FormatUint(uint64(after), 10)), text)
+		}
+		if err != nil || after >= end {
+			return err
+		}
+		after = last
+	}
+}
+
+// path returns the path of something of the world.
+func (c *Copy) path(of string) string { return "/api/worlds/" + url.PathEscape(c.world.id) + of }
+
+// heard is an answer that is kept.
+type heard struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (h *heard) Header() http.Header         { return h.header }
+func (h *heard) Write(b []byte) (int, error) { return h.body.Write(b) }
+func (h *heard) WriteHeader(status int)      { h.status = cmp.Or(h.status, status) }
+
+// ask returns what the API answers.
+func (c *Copy) ask(ctx context.Context, path string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	r.RemoteAddr = "127.0.0.1:0"
+	r.Header.Set("Authorization", "Bearer "+c.secret)
+	to := &heard{header: make(http.Header)}
+	c.server.Handler().ServeHTTP(to, r)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if to.status != http.StatusOK {
+		var p Problem
+		_ = json.Unmarshal(to.body.Bytes(), &p) // what is no problem has no words
+		return nil, fmt.Errorf("api: %s: %d %s", path, to.status, cmp.Or(p.Detail, p.Title))
+	}
+	return bytes.TrimSpace(to.body.Bytes()), nil
+}
