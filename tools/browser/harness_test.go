@@ -179,7 +179,7 @@ func (s *sight) hear(event any) {
 	case *page.EventJavascriptDialogOpening:
 		fault = "dialog: " + e.Message
 	case *network.EventRequestWillBeSent:
-		if from := e.Request.URL; !strings.HasPrefix(from, strings.TrimSuffix(s.url, "/ui/")+"/") && !strings.HasPrefix(from, "data:") {
+		if from := e.Request.URL; from != s.url && !strings.HasPrefix(from, strings.TrimSuffix(s.url, "/ui/")+"/") && !strings.HasPrefix(from, "data:") {
 			fault = "request: " + from
 		}
 	case *log.EventEntryAdded:

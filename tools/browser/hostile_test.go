@@ -66,9 +66,9 @@ const hostileReducer = `def reduce(ctx, state, event):
     return state
 `
 
-// A world in which everything that agents can write is hostile: nothing acts, nothing hides
-// and nothing of it becomes an element.
-func TestHostileWorld(t *testing.T) {
+// hostileWorld makes a world in which everything that agents can write is hostile.
+func hostileWorld(t *testing.T) string {
+	t.Helper()
 	payloads := hostile()
 	require.GreaterOrEqual(t, len(payloads), 60)
 	dir := filepath.Join(t.TempDir(), "hostile")
@@ -101,7 +101,20 @@ func TestHostileWorld(t *testing.T) {
 	}
 	worldctl(t, dir, "rollback", "first", "--ack", "--reason", payloads[34])
 	worldctl(t, dir, "run", "-q")
-	s := look(t, dir, "--manual")
+	return dir
+}
+
+// In a hostile world nothing acts, nothing hides and nothing that agents wrote becomes an
+// element: not where it is served, and not in a page of it that was given away.
+func TestHostileWorld(t *testing.T) {
+	dir := hostileWorld(t)
+	look(t, dir, "--manual").shows("hostile")
+	given(t, dir).shows("hostile-copy")
+}
+
+// shows leads through all views of the first world, which have to be clean.
+func (s *sight) shows(name string) {
+	s.t.Helper()
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("wants tool.run")
 	for _, view := range []string{"i", "t", "s", "j", "c", "r", "h", "m", "p"} {
@@ -112,7 +125,7 @@ func TestHostileWorld(t *testing.T) {
 			s.keys("j")
 		}
 		s.clean()
-		s.picture("hostile-" + view)
+		s.picture(name + "-" + view)
 	}
 }
 
@@ -124,8 +137,8 @@ func (s *sight) clean() {
 	ctx, end := s.within()
 	defer end()
 	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('*')].filter((e) =>
-		/^(script|iframe|object|embed|base|form|video|audio|style|link|b\[id\])$/i.test(e.localName) && !e.closest('head') && !e.closest('dialog') ||
-		e.id === 'owned' || e.localName === 'img' && !e.src.endsWith('/ui/mark.svg') ||
+		(e.localName === 'script' && !e.dataset.path || /^(iframe|object|embed|base|form|video|audio|style|link|b\[id\])$/i.test(e.localName)) && !e.closest('head') && !e.closest('dialog') ||
+		e.id === 'owned' || e.localName === 'img' && !e.src.endsWith('/ui/mark.svg') && !e.src.startsWith('data:image/svg+xml;base64,') ||
 		e.localName === 'a' && !e.getAttribute('href').startsWith('#') || [...e.attributes].some((a) => a.name.startsWith('on'))).map((e) => e.outerHTML.slice(0, 200))`))
 	require.NoError(s.t, err)
 	require.Empty(s.t, found)

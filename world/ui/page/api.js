@@ -1,5 +1,6 @@
 // The API of the server that this page came from. The token is in the session storage of
 // the tab, and goes out in a header: a cookie would go to every other port of the machine.
+import { answered, copy } from './copy.js';
 import { signal } from './lib.js';
 
 const kept = 'worldkernel.session';
@@ -27,6 +28,10 @@ export class Problem extends Error {
  * there stays: a link must not make somebody act in another's name.
  */
 export async function begin() {
+  if (copy) {
+    session.value = { token: '', name: '', scopes: ['read'], worlds: null };
+    return;
+  }
   const code = /^#code=([\w-]+)$/.exec(location.hash);
   if (code) history.replaceState(null, '', location.pathname); // before anything else can read it
   try {
@@ -79,6 +84,11 @@ async function problemOf(res) {
 
 /** @param {string} path @param {RequestInit} [init] @returns {Promise<Response>} */
 async function ask(path, init = {}) {
+  if (copy) {
+    const text = init.method ? null : answered(path);
+    if (text === null) throw new Problem(404, { type: 'not-in-copy', title: 'this copy of a world does not hold that' });
+    return new Response(text);
+  }
   const headers = new Headers(init.headers);
   headers.set('Authorization', 'Bearer ' + (session.value?.token ?? ''));
   const res = await fetch(path, { ...init, headers, cache: 'no-store' });
@@ -134,8 +144,12 @@ export async function post(path, body) {
 
 /** bytes reads something that is no JSON. @param {string} path @param {AbortSignal} [until] @returns {Promise<Uint8Array>} */
 export async function bytes(path, until) {
-  return new Uint8Array(await (await ask(path, { signal: until })).arrayBuffer());
+  const res = await ask(path, { signal: until });
+  return copy ? fromBase64(await res.json()) : new Uint8Array(await res.arrayBuffer());
 }
+
+/** @param {string} text */
+const fromBase64 = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 
 /**
  * followBytes yields what a stream sends, as it comes, until the signal ends. One that breaks
@@ -143,13 +157,13 @@ export async function bytes(path, until) {
  * @param {() => string} path @param {AbortSignal} until @param {(is: boolean) => void} alive
  */
 export async function* followBytes(path, until, alive) {
-  for (let wait = 500; !until.aborted; wait = Math.min(wait * 2, 15000)) {
+  for (let wait = 500; !until.aborted && !copy; wait = Math.min(wait * 2, 15000)) {
     try {
       const res = await ask(path(), { headers: { Accept: 'text/event-stream' }, signal: until });
       alive(true);
       for await (const event of events(res)) {
         wait = 500;
-        if (event.data) yield Uint8Array.from(atob(event.data), (c) => c.charCodeAt(0));
+        if (event.data) yield fromBase64(event.data);
       }
     } catch (err) {
       if (until.aborted || (err instanceof Problem && err.status === 401)) return;

@@ -3,6 +3,7 @@ import { html, render, useEffect, useLayoutEffect, useRef, useState } from './li
 import { begin, enter, leave, pathOf, session } from './api.js';
 import { Cells } from './cells.js';
 import { Conversations } from './conversations.js';
+import { copy } from './copy.js';
 import { History } from './history.js';
 import { Inbox } from './inbox.js';
 import { following, useAnswer, watch, watchAll } from './live.js';
@@ -73,15 +74,22 @@ function Page({ world, view }) {
         ${!world && html`<a href=${address('', 'inbox')} aria-current=${view === 'inbox' ? 'page' : undefined}>Inbox</a>`}
       </nav>
       <div class="foot">
-        <span class=${following.value ? 'lamp on' : 'lamp'} role="status">${following.value ? 'following' : 'not following'}</span>
+        ${copy ? html`<${Copied} />` : html`<span class=${following.value ? 'lamp on' : 'lamp'} role="status">${following.value ? 'following' : 'not following'}</span>`}
         <button type="button" onClick=${() => wear(themes[(themes.indexOf(document.documentElement.dataset.theme ?? 'system') + 1) % themes.length])}>colors</button>
         <button type="button" onClick=${() => setHelp(!help)}>keys <kbd>?</kbd></button>
         ${session.value?.name && html`<span class="dim">as ${spelled(session.value.name)}</span>`}
-        <button type="button" onClick=${leave}>leave</button>
+        ${!copy && html`<button type="button" onClick=${leave}>leave</button>`}
       </div>
     </aside>
     <main id="main" tabindex="-1">${world && html`<${Moment} />`}${world && shown ? html`<${shown.of} world=${world} status=${status.is} />` : view === 'inbox' ? html`<${Inbox} world="" />` : html`<${Worlds} />`}</main>
     ${help && html`<${Help} close=${() => setHelp(false)} />`}`;
+}
+
+/** Copied says what somebody looks at who was given a copy. */
+function Copied() {
+  if (!copy) return null;
+  return html`<p class="copied" role="note"><b>A copy</b>, made ${spelled(copy.made)}, ${copy.verified ? html`<span class="good">✓ verified</span>` : html`<span class="bad">✕ it does not hold</span>`} by ${spelled(copy.by)} up to #${copy.records}.
+    ${copy.whole < copy.records && ` A payload was redacted: cells are shown up to #${copy.whole}.`} A bundle of the world lets you verify it yourself.</p>`;
 }
 
 /** useKeys has g and a letter lead to a view. @param {string} world @param {() => void} help */
