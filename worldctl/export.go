@@ -10,14 +10,7 @@ import (
 	"github.com/worldkernel/worldkernel/world/local"
 )
 
-func newExportCommand(c *cli) *cobra.Command {
-	var format string
-	var to *target
-	var bundled bundleFlags
-	cmd := &cobra.Command{
-		Use:   "export FILE",
-		Short: "Write the journal to a file: to import it, to read it, or to prove it",
-		Long: `Write the whole journal to a file, - for stdout. The receipt keys are not part
+const exportText = `Write the whole journal to a file, - for stdout. The receipt keys are not part
 of it. A file that is there already is written over with --force only.
 
   cborseq      the stored bytes, a CBOR sequence (RFC 8742)
@@ -25,15 +18,29 @@ of it. A file that is there already is written over with --force only.
   cloudevents  a CloudEvents 1.0 event for each record, JSON lines
   otlp         OpenTelemetry spans, JSON lines as the Collector reads and writes them
   bundle       all that somebody needs who verifies it offline, signed, in one file
+  html         a page for any browser, with all that worldctl ui shows of it, and
+               what verify says
 
 The first two can be imported again. A bundle can be a part of the journal, from one
 record to another, and payloads over 4 KiB can be left out of it: their hashes stay,
-and what was signed is what it was.`,
+and what was signed is what it was. A page asks nobody for anything; it shows worlds of
+at most 50,000 records, and can be read only. What was redacted is in neither, and where
+cells cannot be computed any more without it, the page does not have them.`
+
+func newExportCommand(c *cli) *cobra.Command {
+	var format string
+	var to *target
+	var bundled bundleFlags
+	cmd := &cobra.Command{
+		Use:   "export FILE",
+		Short: "Write the journal to a file: to import it, to read it, or to prove it",
+		Long:  exportText,
 		Example: `  worldctl export town.cborseq
   worldctl export - --format jsonl | head
   worldctl export traces.jsonl --format otlp
   worldctl export town.bundle --format bundle
-  worldctl export march.bundle --format bundle --from march --redact '#1204'`,
+  worldctl export march.bundle --format bundle --from march --redact '#1204'
+  worldctl export town.html --format html`,
 		Args: args(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if args[0] == "-" && c.origin.Width > 0 && (format == formatBundle || format == string(local.CBORSeq)) {
@@ -44,6 +51,9 @@ and what was signed is what it was.`,
 			}
 			if err := bundled.refuse(cmd); err != nil {
 				return err
+			}
+			if format == formatHTML {
+				return c.with(func(lw *local.World) error { return c.exportHTML(cmd.Context(), lw, to, args[0]) })
 			}
 			f := local.Format(format)
 			if !slices.Contains(local.Formats(), f) {
@@ -73,5 +83,5 @@ func formats() string {
 	for _, f := range local.Formats() {
 		names = append(names, string(f))
 	}
-	return strings.Join(append(names, formatBundle), ", ")
+	return strings.Join(append(names, formatBundle, formatHTML), ", ")
 }

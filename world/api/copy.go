@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -167,7 +168,7 @@ func (c *Copy) list(ctx context.Context, path string) (answer []byte, items []li
 	return answer, items, err
 }
 
-// items adds each intent and each proposal.
+// items adds each intent, each proposal, and the schemas of events.
 func (c *Copy) items(ctx context.Context, lists map[string][]listed, add func(string, []byte) error) error {
 	var paths []string
 	for _, x := range lists["/intents"] {
@@ -176,7 +177,11 @@ func (c *Copy) items(ctx context.Context, lists map[string][]listed, add func(st
 	for _, x := range lists["/proposals"] {
 		paths = append(paths, c.path("/proposals/"+strings.TrimPrefix(x.Proposal, "p")))
 	}
-	for _, path := range paths {
+	schemas, err := c.schemas(ctx)
+	if err != nil {
+		return err
+	}
+	for _, path := range append(paths, schemas...) {
 		answer, err := c.ask(ctx, path)
 		if err == nil {
 			err = add(path, answer)
@@ -186,6 +191,29 @@ func (c *Copy) items(ctx context.Context, lists map[string][]listed, add func(st
 		}
 	}
 	return nil
+}
+
+// schemas returns the paths of the schemas that events have: how they are shown is in them.
+func (c *Copy) schemas(ctx context.Context) (paths []string, err error) {
+	text, err := c.ask(ctx, c.path("/manifest"))
+	if err != nil {
+		return nil, err
+	}
+	var is struct {
+		Manifest struct {
+			Events map[string]struct{ Schema string }
+		}
+	}
+	if err := json.Unmarshal(text, &is); err != nil {
+		return nil, err
+	}
+	for _, event := range is.Manifest.Events { // order cannot show: sorted below
+		if event.Schema != "" {
+			paths = append(paths, c.path("/contents/"+event.Schema))
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
 }
 
 // records adds each record, and returns which of them name a cell: one that is gone, too.

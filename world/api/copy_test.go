@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +101,7 @@ func TestCopyTellsWhatTheAPITells(t *testing.T) {
 		require.JSONEq(t, string(s.get(path+"?raw=false").Body), answers[path])
 	}
 	require.JSONEq(t, string(s.get("/api/worlds/w").Body), answers["/api/worlds/w"])
+	require.Contains(t, answers[regexp.MustCompile(`/api/worlds/w/contents/[0-9a-f]{64}`).FindString(strings.Join(slices.Collect(maps.Keys(answers)), " "))], `"required"`, "the schema of an event")
 	require.Contains(t, answers["/api/worlds/w/verify"], all[0].Head().Root.String())
 }
 

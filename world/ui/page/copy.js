@@ -120,11 +120,11 @@ function step(world, name, moment) {
   return JSON.stringify({ cell: name, a, b, same: changes.length === 0, state: changes });
 }
 
-/** differences are where two values differ, as deep as both are objects or both are lists. @param {string} path @param {any} a @param {any} b @returns {{path: string, a: any, b: any}[]} */
+/** differences are where two values differ, as deep as both are objects or both are lists. @param {string} path @param {any} a @param {any} b @returns {{path: string, a?: any, b?: any}[]} */
 function differences(path, a, b) {
   const kind = (/** @type {any} */ v) => (Array.isArray(v) ? 'list' : v !== null && typeof v === 'object' && !(/** @type {any} */ (JSON).isRawJSON?.(v)) ? 'object' : '');
   if (JSON.stringify(a) === JSON.stringify(b)) return [];
-  if (!kind(a) || kind(a) !== kind(b)) return [{ path, a: a ?? null, b: b ?? null }];
+  if (!kind(a) || kind(a) !== kind(b)) return [{ path, a, b }];
   return [...new Set([...Object.keys(a), ...Object.keys(b)])].flatMap((name) =>
     differences(path + '/' + name.replace(/~/g, '~0').replace(/\//g, '~1'), Object.hasOwn(a, name) ? a[name] : undefined, Object.hasOwn(b, name) ? b[name] : undefined));
 }
