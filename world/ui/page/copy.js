@@ -64,12 +64,20 @@ function all(world) {
   return known;
 }
 
+/** tells reports whether a record concerns a cell, or was written in a turn of it. @param {string} world @param {any} r @param {string} cell @returns {boolean} */
+function tells(world, r, cell) {
+  if (r.cells.includes(cell)) return true;
+  const cause = all(world)[r.caused_by - 1];
+  if (cause?.kind === 'cell.stepped') return cause.cells.includes(cell);
+  return r.kind === 'event.dropped' && cause ? tells(world, cause, cell) : false;
+}
+
 /** records are those that are wanted, as they are written. @param {string} world @param {URLSearchParams} query */
 function records(world, query) {
   const number = (/** @type {string} */ name) => Number(query.get(name)?.replace('#', '') ?? 0);
   const [cell, kinds, ids, cause, before] = [query.get('cell'), query.getAll('kind').flatMap((k) => k.split(',')), query.get('ids'), number('caused_by'), number('before')];
   const fits = (/** @type {any} */ r) => r.id > number('after') && r.id >= number('from') && (!before || r.id < before) && r.id <= (number('to') || Infinity)
-    && (!cell || r.cells.includes(cell)) && (kinds.length === 0 || kinds.includes(r.kind)) && (!cause || r.caused_by === cause);
+    && (!cell || tells(world, r, cell)) && (kinds.length === 0 || kinds.includes(r.kind)) && (!cause || r.caused_by === cause);
   const found = ids ? ids.split(',').map((id) => all(world)[Number(id) - 1]) : all(world).filter(fits);
   const limit = number('limit') || found.length;
   const page = before ? found.slice(-limit) : found.slice(0, limit);
