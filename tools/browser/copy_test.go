@@ -38,15 +38,15 @@ func TestPageIsGivenAway(t *testing.T) {
 	} {
 		s.at(world + place)
 		served.at(world + place)
-		s.same(served, place)
+		s.alike(served, place)
 		s.picture("copy-" + strconv.Itoa(i))
 	}
 	s.at(world + "/proof")
 	s.await("✓ the store is what was last said of it")
 }
 
-// same waits until a person reads the same in the content of both.
-func (s *sight) same(other *sight, at string) {
+// alike waits until a person reads the same in the content of both.
+func (s *sight) alike(other *sight, at string) {
 	s.t.Helper()
 	a, b := "", ""
 	defer func() {
