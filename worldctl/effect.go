@@ -35,7 +35,7 @@ failed.`,
 		Args: args(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			b.Kind = args[0]
-			return c.with(func(lw *local.World) error { return c.effect(cmd.Context(), lw, b, args[1:]) })
+			return c.using(c.options(), func(lw *local.World) error { return c.effect(cmd.Context(), lw, b, args[1:]) })
 		},
 	}
 	cmd.Flags().StringVar(&b.Cap, "cap", "", "the capability that allows it: `NAME`")

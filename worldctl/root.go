@@ -224,8 +224,16 @@ func (c *cli) dir() (string, error) {
 }
 
 // with opens the world for use and gives it up again. Where that is open in this
-// process already, it stays so.
+// process already, it stays so. What falls due outside meanwhile is begun by who runs the
+// world: most verbs end sooner than an effect does.
 func (c *cli) with(use func(lw *local.World) error) error {
+	opts := c.options()
+	opts.Still, opts.Missed = true, nil
+	return c.using(opts, use)
+}
+
+// using is with for verbs that say how the world is opened.
+func (c *cli) using(opts local.Options, use func(lw *local.World) error) error {
 	dir, err := c.dir()
 	if err != nil {
 		return err
@@ -233,7 +241,7 @@ func (c *cli) with(use func(lw *local.World) error) error {
 	if c.owns(dir) {
 		return use(c.owned)
 	}
-	lw, err := local.Open(dir, c.options())
+	lw, err := local.Open(dir, opts)
 	if err != nil {
 		return ownedIn(dir, err)
 	}
@@ -245,7 +253,7 @@ func (c *cli) with(use func(lw *local.World) error) error {
 	if closed := lw.Close(); err == nil {
 		err = closed
 	}
-	return err
+	return c.leaving(lw, err)
 }
 
 // onWorld makes a verb of what is done with the world that is meant; see with.

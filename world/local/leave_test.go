@@ -15,6 +15,7 @@ import (
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
 // handClock goes when it is told to.
@@ -36,12 +37,13 @@ func (d doer) Perform(context.Context, host.Call) (host.Result, error) {
 	return host.OK(nil)
 }
 
-// TestWhoIsRefusedLeavesNoAttemptBehind: an input brings a world with a real clock to now
-// first, which permits effects, and then it is refused and the process ends. Nobody has
-// begun them, so they are given back, and the next process performs each once.
-func TestWhoIsRefusedLeavesNoAttemptBehind(t *testing.T) {
-	const effects = 7
-	dir := t.TempDir()
+// effectsLater is how many effects the world of dueLater asks for.
+const effectsLater = 7
+
+// dueLater makes a world with a real clock in which effects are asked for when the clock has
+// gone on by a minute, and what it is opened with.
+func dueLater(t *testing.T, a host.Adapter) (dir string, clock *handClock, opts local.Options) {
+	dir = t.TempDir()
 	for name, text := range map[string]string{"world.yaml": `
 world: jobs
 clock: {mode: real, epoch: 2026-01-01T00:00:00Z, tick: 1s}
@@ -63,40 +65,82 @@ def reduce(ctx, state, event):
 `} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	clock, done := new(handClock), new(atomic.Int64)
+	clock = new(handClock)
 	clock.at.Store(time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC).UnixNano())
-	opts := local.Options{Clock: clock, Adapters: map[string]host.Factory{
-		"doer": func(host.Setup) (host.Adapter, error) { return doer{done}, nil },
+	opts = local.Options{Clock: clock, Adapters: map[string]host.Factory{
+		"doer": func(host.Setup) (host.Adapter, error) { return a, nil },
 	}}
 	require.NoError(t, local.Create(dir, local.Birth{ID: "jobs", Keyring: ring(t, "jobs", 1)}, opts))
-	open := func() *local.World {
-		w, err := local.Open(dir, opts)
-		require.NoError(t, err)
-		return w
-	}
-	w := open()
+	w := openWith(t, dir, opts)
 	_, err := w.Submit(t.Context(), "begin", map[string]any{"who": "ada"})
 	require.NoError(t, err)
 	_, err = w.Drive(t.Context(), local.Course{Ticks: 1})
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	require.Zero(t, done.Load(), "its time has not come")
-
 	clock.at.Add(int64(time.Minute))
-	w = open()
-	err = w.Update(func(w *world.World) error {
+	return dir, clock, opts
+}
+
+// requireDoneOnce requires that a world is left with nothing in doubt, and that whoever runs
+// it next has each effect performed once.
+func requireDoneOnce(t *testing.T, dir string, opts local.Options, done *atomic.Int64) {
+	w := openWith(t, dir, opts)
+	require.Zero(t, w.Status().Intents[receipt.StateInDoubt], "nobody has begun them")
+	_, err := w.Drive(t.Context(), local.Course{})
+	require.NoError(t, err)
+	require.Equal(t, effectsLater, w.Status().Intents[receipt.StateCommitted])
+	require.EqualValues(t, effectsLater, done.Load(), "each was done once")
+	require.NoError(t, w.Close())
+}
+
+// TestWhoIsRefusedLeavesNoAttemptBehind: an input brings a world with a real clock to now
+// first, which permits effects, and then it is refused and the process ends. Nobody has
+// begun them, so they are given back, and the next process performs each once.
+func TestWhoIsRefusedLeavesNoAttemptBehind(t *testing.T) {
+	done := new(atomic.Int64)
+	dir, _, opts := dueLater(t, doer{done})
+	require.Zero(t, done.Load(), "its time has not come")
+	w := openWith(t, dir, opts)
+	err := w.Update(func(w *world.World) error {
 		_, err := w.Resume(t.Context(), reducer.Cell{Reducer: "job", Key: "ada"}, world.SkipEvent, "ben", "x")
 		return err
 	})
 	require.ErrorIs(t, err, world.ErrNotParked)
-	require.Equal(t, effects, w.Status().Intents[receipt.StateInFlight], "permitted on the way to now")
+	require.Equal(t, effectsLater, w.Status().Intents[receipt.StateInFlight], "permitted on the way to now")
 	require.NoError(t, w.Close())
+	requireDoneOnce(t, dir, opts, done)
+}
 
-	w = open()
-	require.Zero(t, w.Status().Intents[receipt.StateInDoubt], "nobody has begun them")
-	_, err = w.Drive(t.Context(), local.Course{})
+// TestWhoIsStillBeginsNothing: whoever opens a world for one input leaves what falls due
+// outside to whoever runs it, how often ever; also where the rules change meanwhile.
+func TestWhoIsStillBeginsNothing(t *testing.T) {
+	done := new(atomic.Int64)
+	dir, clock, opts := dueLater(t, doer{done})
+	still := opts
+	still.Still = true
+	for range 3 {
+		w := openWith(t, dir, still)
+		require.NoError(t, w.Update(func(w *world.World) error {
+			return worldtest.ErrorOf(w.Snapshot(t.Context(), "", "", "ada"))
+		}))
+		require.Equal(t, effectsLater, w.Status().Intents[receipt.StateInFlight], "permitted on the way to now")
+		require.NoError(t, w.Close())
+		require.Empty(t, w.Left())
+		require.Zero(t, done.Load())
+		clock.at.Add(int64(time.Second))
+	}
+
+	w := openWith(t, dir, still)
+	next, _ := w.InForce()
+	other := *next
+	other.Version++
+	n := approve(t, w, &other)
+	require.NotZero(t, w.Status().Intents[receipt.StateInFlight], "which nobody ends here")
+	soon, end := context.WithTimeout(t.Context(), time.Minute)
+	defer end()
+	_, _, err := w.Apply(soon, n, "ada")
 	require.NoError(t, err)
-	require.Equal(t, effects, w.Status().Intents[receipt.StateCommitted])
-	require.EqualValues(t, effects, done.Load(), "each was done once")
 	require.NoError(t, w.Close())
+	require.Zero(t, done.Load())
+	requireDoneOnce(t, dir, opts, done)
 }

@@ -39,6 +39,7 @@ type Options struct {
 	Checkpoint journal.Seq                       // records between two checkpoints; 0: world.DefaultCheckpointRecords
 	Grace      time.Duration                     // see host.Config; 0: its default
 	Remote     bool                              // live effects wait for workers in other processes: see AcquireEffects
+	Still      bool                              // live effects are left to the process that opens the world next: Close gives them back
 	Bounds     Bounds                            // of rules that nobody here has put in force
 	stubs      bool                              // with Effects: deterministic adapters answer themselves; see host.Config
 	jumps      bool                              // a real clock goes as a simulated one does: see Supposed
@@ -132,7 +133,8 @@ func (lw *World) Performs() (kinds []string) {
 func hostConfig(dir string, opts Options) host.Config {
 	cfg := host.Config{
 		Dir: dir, Secrets: opts.Secrets, Adapters: opts.Adapters, Verifiers: opts.Verifiers, Instead: opts.Instead,
-		Workers: opts.Workers, Grace: opts.Grace, Remote: opts.Remote, Lease: opts.Lease,
+		Workers: opts.Workers, Grace: opts.Grace, Lease: opts.Lease,
+		Remote: opts.Remote || opts.Still, // nobody asks a world that is Still for what waits
 	}
 	if cfg.Secrets == nil {
 		cfg.Secrets = host.Secrets(filepath.Join(dir, hiddenDir, secretsDir))

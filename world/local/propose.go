@@ -149,8 +149,10 @@ func (lw *World) Apply(ctx context.Context, proposal uint64, actor string) (id j
 		if _, err := w.WouldApply(ctx, proposal); err != nil {
 			return err
 		}
-		if err := w.Land(ctx); err != nil {
-			return err
+		if !lw.opts.Still { // nothing is under way there, and what is permitted does not end
+			if err := w.Land(ctx); err != nil {
+				return err
+			}
 		}
 		id, migrated, err = w.Apply(ctx, proposal, actor)
 		return err
