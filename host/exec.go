@@ -100,14 +100,18 @@ func (a *execAdapter) unreadable() string {
 
 // cutShort is for a program that did not end by itself.
 func (a *execAdapter) cutShort(done *finished) (Result, error) {
-	text := fmt.Sprintf("%s was ended by %s", a.program.Program, done.signal)
+	text := fmt.Sprintf("%s was ended by signal %d (%s)", a.program.Program, int(done.signal), done.signal)
 	status, code := receipt.StatusError, "killed"
 	if done.killed {
 		text = a.program.Program + " had not ended in time and was killed"
 		status, code = receipt.StatusTimeout, "timeout"
 	}
 	if !a.setup.Effect.Idempotent {
-		return Result{}, fmt.Errorf("%s, and nobody can tell what it had done: %s", text, done.stderr.String())
+		text += ", and nobody can tell what it had done"
+		if wrote := done.stderr.String(); wrote != "" {
+			text += "; it wrote: " + wrote
+		}
+		return Result{}, errors.New(text)
 	}
 	result, err := a.failure(done, code, text, nil)
 	result.Status, result.Class = status, receipt.OutcomeRetryableFailure

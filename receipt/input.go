@@ -69,20 +69,20 @@ func DecodeQuestion(data Data) (*Question, error) {
 func (q *Question) Names() []string { return slices.Sorted(maps.Keys(q.Requests)) }
 
 // Answers returns the answers that a person's data holds, by name: all of it where
-// one thing is asked, else a map of all the names. Each is a map. The error is
-// ErrAnswer.
+// one thing is asked, else a map of all the names. Each is a map. The error says what
+// is missing.
 func (q *Question) Answers(data Data) (map[string]Data, error) {
 	names := q.Names()
 	given := map[string]Data{names[0]: data}
 	if len(names) > 1 {
 		given = nil
 		if err := canon.Unmarshal(data, &given); err != nil || !slices.Equal(slices.Sorted(maps.Keys(given)), names) {
-			return nil, fmt.Errorf("%w: want an object with an answer to each of %q", ErrAnswer, names)
+			return nil, fmt.Errorf("want an object with an answer to each of %q", names)
 		}
 	}
 	for _, name := range names {
 		if canon.NewReader(given[name]).Kind() != canon.KindMap {
-			return nil, fmt.Errorf("%w: the answer to %q has to be an object", ErrAnswer, name)
+			return nil, fmt.Errorf("the answer to %q has to be an object", name)
 		}
 	}
 	return given, nil
@@ -96,6 +96,9 @@ func (in *Input) Read() (*Question, map[string]Data, error) {
 		return nil, nil, err
 	}
 	given, err := q.Answers(in.Answer)
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrAnswer, err)
+	}
 	return q, given, err
 }
 

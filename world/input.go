@@ -2,7 +2,7 @@ package world
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -50,11 +50,11 @@ func fitsQuestion(e *receipt.Entry, data journal.Data) error {
 	}
 	given, err := q.Answers(data)
 	if err != nil {
-		return refuse(ErrBadData, "data", "%v", err)
+		return refuse(ErrBadAnswer, "data", "%v", err)
 	}
 	for _, name := range q.Names() {
 		if err := checkAnswer(q.Requests[name].Schema, given[name]); err != nil {
-			return refuse(ErrBadData, "data", "the answer to %q: %v", name, err)
+			return refuse(ErrBadAnswer, "data", "the answer to %q: %v", name, err)
 		}
 	}
 	return nil
@@ -73,7 +73,10 @@ func checkAnswer(source, data journal.Data) error {
 		return err
 	}
 	if field, rule, ok := s.check(data); !ok {
-		return fmt.Errorf("%s: %s", strings.TrimPrefix(strings.TrimPrefix(field, "data"), "."), rule)
+		if within := strings.TrimPrefix(strings.TrimPrefix(field, "data"), "."); within != "" {
+			rule = within + ": " + rule
+		}
+		return errors.New(rule)
 	}
 	return nil
 }

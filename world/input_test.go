@@ -105,10 +105,10 @@ func TestAnswerThatIsNoneIsRefused(t *testing.T) {
 		data any
 		err  error
 	}{
-		"breaks the schema": {map[string]any{"yes": "perhaps"}, world.ErrBadData},
-		"lacks a field":     {map[string]any{}, world.ErrBadData},
-		"no object":         {true, world.ErrBadData},
-		"nothing":           {nil, world.ErrBadData},
+		"breaks the schema": {map[string]any{"yes": "perhaps"}, world.ErrBadAnswer},
+		"lacks a field":     {map[string]any{}, world.ErrBadAnswer},
+		"no object":         {true, world.ErrBadAnswer},
+		"nothing":           {nil, world.ErrBadAnswer},
 	} {
 		t.Run(name, func(t *testing.T) { require.ErrorIs(t, p.answer(key, c.data), c.err) })
 	}

@@ -185,6 +185,9 @@ func (k *kernel) waitsFor(e *receipt.Entry, b *journal.Resolved) error {
 	default:
 		return refuse(ErrNotWaiting, "how", "%q is no decision", b.How)
 	}
+	if e.NeedsInput() && (want != receipt.StateParked || !decides(b.How, e)) {
+		return refuse(ErrNotWaiting, "key", "%s asks a person, and waits for the answer", b.Key)
+	}
 	if e.State != want || !decides(b.How, e) {
 		return refuse(ErrNotWaiting, "key", "%s is %s", b.Key, e.State)
 	}

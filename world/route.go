@@ -20,6 +20,7 @@ var (
 	ErrNoRoute      = errors.New("no route of the manifest takes this event")
 	ErrBadKey       = errors.New("the event has no usable key")
 	ErrBadData      = errors.New("the data has no canonical form")
+	ErrBadAnswer    = errors.New("that is no answer to what is asked")
 	ErrTooLarge     = errors.New("the data is larger than limits.payload")
 	ErrAlarms       = errors.New("too many events are scheduled")
 	ErrMailboxFull  = errors.New("the cell's mailbox is full")

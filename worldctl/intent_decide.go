@@ -29,6 +29,20 @@ type choice struct {
 	digest     string // of the list that was seen
 }
 
+// asSeen ends the help of what decides about an intent.
+const asSeen = `
+
+Exit code 5 if it does not stand as was typed, or as the decision needs: it has other
+params, another attempt, or was decided about already.`
+
+// ofSeveral ends the help of what decides about several, too.
+const ofSeveral = `
+
+In the place of KEY --cell, --kind, --since and --state select: what fits is listed, and
+the exit code is 4 where that is any. It is decided about with --digest, the one that the
+list ends with (exit code 5 if others fit by now), or with --yes, whatever fits then.
+--attempt and --params-hash are of one intent, and not taken then.`
+
 func newIntentApproveCommand(c *cli) *cobra.Command {
 	cmd, x := newDecideCommand(c, "approve", "Approve a parked intent, if the gate still allows it")
 	cmd.Long = `Approve a parked intent, if the gate still allows it: it judges again, under the
@@ -39,7 +53,7 @@ One that waits because it equals a side effect which a rollback left behind happ
 once more if it is approved. With --reuse it does not, and gets the result of that:
 see intent show.
 
-Exit code 4 if the gate denies it now, 5 if its params have another hash.`
+Exit code 4 if the gate denies it now.` + asSeen + ofSeveral
 	cmd.Example = `  worldctl intent approve 9f86d081884c --reason "checked with ada"
   worldctl intent approve 9f86d081884c --params-hash HASH --as eve
   worldctl intent approve 9f86d081884c --reuse --reason "the mail is out already"`
@@ -57,7 +71,7 @@ Exit code 4 if the gate denies it now, 5 if its params have another hash.`
 
 func newIntentDenyCommand(c *cli) *cobra.Command {
 	cmd, x := newDecideCommand(c, "deny", "Deny a parked intent")
-	cmd.Long = "Deny a parked intent. One whose recorded result was not confirmed fails instead.\nIts cell is told."
+	cmd.Long = "Deny a parked intent. One whose recorded result was not confirmed fails instead.\nIts cell is told." + asSeen + ofSeveral
 	cmd.Example = `  worldctl intent deny 9f86d081884c --reason "over the limit"`
 	x.bindHash(cmd)
 	x.how = journal.Disapprove
@@ -69,7 +83,7 @@ func newIntentResolveCommand(c *cli) *cobra.Command {
 	var executed, notExecuted bool
 	cmd.Long = `Say whether an intent in doubt happened. If it did, it ends with the payload given,
 which its cell is told; if it did not, the next attempt may go. Of one that counts as
-failed and may have happened --not-executed says that it did not, and asks for it again.`
+failed and may have happened --not-executed says that it did not, and asks for it again.` + asSeen + ofSeveral
 	cmd.Example = `  worldctl intent resolve 9f86d081884c --executed --payload '{"id": 7}' --reason "it is in the bank's list"
   worldctl intent resolve 9f86d081884c --not-executed --reason "the bank has never heard of it"`
 	cmd.Flags().BoolVar(&executed, "executed", false, "it happened")
@@ -98,7 +112,7 @@ func newIntentEditCommand(c *cli) *cobra.Command {
 so that what needs an approval still does: an edit is none. The cell that asked is told
 what comes of it under the tag that it gave, and nothing of the one that has ended.
 
-Exit code 4 if the gate denies the params: then nothing has changed.`
+Exit code 4 if the gate denies the params: then nothing has changed.` + asSeen
 	cmd.Example = `  worldctl intent edit 9f86d081884c --params '{"order": 7, "cents": 1200}' --reason "ada was charged twice"
   worldctl intent edit 9f86d081884c --params @smaller.json --reason "over the limit"`
 	x.bindHash(cmd)
@@ -125,7 +139,7 @@ of the failure. What may have happened all the same needs somebody who looked: i
 resolve --not-executed. By --cell, --kind and --since those in doubt are meant, and with
 --state failed those that failed for good and were not asked for again.
 
-Exit code 4 if the gate denies it now.`
+Exit code 4 if the gate denies it now.` + asSeen + ofSeveral
 	cmd.Example = `  worldctl intent retry 9f86d081884c --reason "a second mail does no harm"
   worldctl intent retry --state failed --kind 'mail.*' --reason "the server is back"`
 	x.how = journal.RetryAnyway
@@ -134,7 +148,7 @@ Exit code 4 if the gate denies it now.`
 
 func newIntentConfirmCommand(c *cli) *cobra.Command {
 	cmd, x := newDecideCommand(c, "confirm", "Say that a recorded result holds, which its verifier could not confirm")
-	cmd.Long = "Say that a recorded result holds, which its verifier could not confirm: its cell is\ntold of it. intent deny says that it does not."
+	cmd.Long = "Say that a recorded result holds, which its verifier could not confirm: its cell is\ntold of it. intent deny says that it does not." + asSeen
 	cmd.Example = `  worldctl intent confirm 9f86d081884c --reason "the file was moved by us"`
 	x.how = local.Confirm
 	return cmd
@@ -145,7 +159,7 @@ func newIntentAnswerCommand(c *cli) *cobra.Command {
 	cmd.Long = `Answer what an attempt asks a person, and let the next one go: it has a permit of its
 own and takes the answer along. intent show prints what is asked, with the schema
 that the answer has to satisfy. It is an object; where several things are asked, one
-with an answer to each by its name. intent deny ends the intent instead.`
+with an answer to each by its name. intent deny ends the intent instead.` + asSeen
 	cmd.Example = `  worldctl intent answer 9f86d081884c --data '{"confirm": true}' --reason "ada said so"
   worldctl intent answer 9f86d081884c --data @answer.json`
 	x.bindHash(cmd)
@@ -163,7 +177,7 @@ with an answer to each by its name. intent deny ends the intent instead.`
 
 // newDecideCommand makes a command that decides about an intent.
 func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
-	x, by := new(choice), "--cell, --kind or --since"
+	x, several := new(choice), verb != "confirm" && verb != "edit" && verb != "answer"
 	cmd := &cobra.Command{
 		Use:   verb + " KEY",
 		Short: short,
@@ -173,10 +187,10 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			switch {
 			case cmd.Flags().Changed("reason") && x.reason == "":
 				return world.ErrNoReason
-			case verb == "edit" && len(args) == 0:
-				return usagef("worldctl intent list --state parked", "intent edit needs a KEY")
+			case !several && len(args) == 0:
+				return usagef("worldctl intent list --state parked", "intent %s needs a KEY", verb)
 			case filtered == (len(args) == 1):
-				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by "+by, verb)
+				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by --cell, --kind, --since or --state", verb)
 			case filtered && x.paramsHash != "":
 				return usagef("leave --params-hash away", "--params-hash is of one intent")
 			case filtered && x.attempt != 0:
@@ -190,18 +204,23 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 			})
 		},
 	}
-	if verb != "confirm" && verb != "edit" && verb != "answer" {
+	if several {
 		cmd.Use = verb + " [KEY]"
 		addFilter(cmd, &x.filter)
+		states := "parked, as it is if not given"
 		if verb == "retry" || verb == "resolve" {
-			by = "--cell, --kind, --since or --state"
-			cmd.Flags().StringVar((*string)(&x.filter.State), "state", "", "only those in `STATE`: in_doubt, or failed; those in doubt if not given")
+			states = "in_doubt, or failed; those in doubt if not given"
 		}
+		cmd.Flags().StringVar((*string)(&x.filter.State), "state", "", "only those in `STATE`: "+states)
 		cmd.Flags().BoolVar(&x.yes, "yes", false, "decide about all that are selected: without it they are listed")
 		cmd.Flags().StringVar(&x.digest, "digest", "", "decide about those of the list that had this `HASH`, if they are the same still")
 	}
 	cmd.Flags().Uint64Var(&x.attempt, "attempt", 0, "decide only if the intent's last attempt is still the `N`th; see intent show")
-	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`")
+	needed := "; needed"
+	if verb == "approve" || verb == "deny" {
+		needed = "; it may be left away"
+	}
+	cmd.Flags().StringVar(&x.reason, "reason", "", "why, for those who read the journal: `TEXT`"+needed)
 	cmd.Flags().StringVar(&x.as, "as", "", "who decides: `NAME`; your login if not given")
 	return cmd, x
 }
@@ -268,9 +287,11 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 		}
 	}
 	if x.digest != "" {
-		if batch.Digest, err = canon.ParseHash(x.digest); err != nil {
+		digest, err := canon.ParseHash(x.digest)
+		if err != nil {
 			return usagef("it is what the list ends with", "--digest: %w", err)
 		}
+		batch.Digest = &digest
 	}
 	var a *view.DecidedAll
 	if x.yes || x.digest != "" {
@@ -316,6 +337,9 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 func notDecided(err error, e *receipt.Entry) error {
 	if hintOf(err) != "" {
 		return err
+	}
+	if e.NeedsInput() && errors.Is(err, world.ErrNotWaiting) {
+		return hinted(err, "worldctl intent answer %[1]s --data JSON; worldctl intent show %[1]s prints what it asks", view.Short(e.Intent.Key))
 	}
 	return hinted(err, "worldctl intent show %s", view.Short(e.Intent.Key))
 }

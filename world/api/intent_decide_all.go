@@ -105,8 +105,10 @@ func (c *call) decideAll(req *BatchRequest, how journal.Resolution, payload jour
 	if req.Digest == "" {
 		return answer(c.world.Preview(b))
 	}
-	if b.Digest, err = canon.ParseHash(req.Digest); err != nil || b.Digest == (journal.Hash{}) {
+	digest, err := canon.ParseHash(req.Digest)
+	if err != nil {
 		return badRequest("digest", "it has to be 64 hex digits: that of the list without one")
 	}
+	b.Digest = &digest
 	return answer(c.world.DecideAll(c.Context(), b, journal.Resolved{Actor: c.actor(), Reason: req.Reason}))
 }

@@ -73,6 +73,7 @@ func TestBatchesAreChecked(t *testing.T) {
 	s.post(path+"approve", map[string]any{"reason": "all"}).problem(http.StatusBadRequest, "malformed")
 	s.post(path+"approve", map[string]any{"state": "failed"}).problem(http.StatusBadRequest, "malformed")
 	s.post(path+"approve", map[string]any{"kind": "*", "digest": "beef"}).problem(http.StatusBadRequest, "malformed")
+	s.post(path+"approve", map[string]any{"kind": "nothing.*", "digest": strings.Repeat("0", 64)}).problem(http.StatusConflict, "other-intents")
 	s.post(path+"deny", map[string]any{"kind": "*", "reuse": true}).problem(http.StatusBadRequest, "malformed")
 	s.post(path+"resolve", map[string]any{"kind": "*"}).problem(http.StatusBadRequest, "malformed")
 	s.post(path+"resolve", map[string]any{"kind": "*", "executed": false, "payload": 1}).problem(http.StatusBadRequest, "malformed")

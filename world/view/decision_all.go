@@ -25,9 +25,9 @@ type Batch struct {
 	How     journal.Resolution
 	Payload journal.Data // what the cell of each is told
 	Filter  IntentFilter
-	Digest  journal.Hash // of a DecidedAll: only if the filter selects the same still; zero: whichever they are
-	Most    int          // decided about at once; 0: all
-	Bytes   int          // of params, reasons and what is told, together, but for the first; 0: any number
+	Digest  *journal.Hash // of a DecidedAll: only if the filter selects the same still; nil: whichever they are
+	Most    int           // decided about at once; 0: all
+	Bytes   int           // of params, reasons and what is told, together, but for the first; 0: any number
 }
 
 // DecidedAll is what became of the intents that a person has decided about at once, or
@@ -133,7 +133,7 @@ func (j Journal) DecideAll(ctx context.Context, b Batch, d journal.Resolved) (*D
 	switch {
 	case err != nil:
 		return nil, err
-	case b.Digest != journal.Hash{} && b.Digest != a.Digest:
+	case b.Digest != nil && *b.Digest != a.Digest:
 		return nil, &world.InputError{Err: ErrOtherIntents, Field: "digest", Rule: fmt.Sprintf("%s, theirs is %s", b.Digest, a.Digest)}
 	}
 	all := make([]journal.Resolved, len(a.entries))
