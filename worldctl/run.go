@@ -275,4 +275,7 @@ func (c *cli) showCourse(lw *local.World, a view.Course) {
 	if a.Intents.Parked > 0 {
 		c.note("parked intents: %d; worldctl intent list --state parked tells why", a.Intents.Parked)
 	}
+	if e := a.Meanwhile; e != (view.Meanwhile{}) {
+		fmt.Fprintf(c.stdout, "meanwhile: %d committed, %d failed, %d denied, %d in doubt\n", e.Committed, e.Failed, e.Denied, e.InDoubt)
+	}
 }

@@ -31,6 +31,7 @@ type Driven struct {
 	Records   uint64
 	Status    world.Status
 	Undecided int    // effects in doubt that need a person's decision
+	Committed int    // intents that ended well meanwhile
 	Denied    int    // intents that were denied meanwhile
 	Failed    int    // intents that failed meanwhile
 	Missed    uint64 // attempts that were made because nothing recorded answers them
@@ -55,8 +56,8 @@ func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
 			d.Undecided += asked // their verifiers have said that they cannot tell
 		}
 	})
-	d.Denied = d.Status.Intents[receipt.StateDenied] - before.Intents[receipt.StateDenied]
-	d.Failed = d.Status.Intents[receipt.StateFailed] - before.Intents[receipt.StateFailed]
+	since := func(s receipt.State) int { return max(d.Status.Intents[s]-before.Intents[s], 0) } // rollbacks may come meanwhile
+	d.Committed, d.Failed, d.Denied = since(receipt.StateCommitted), since(receipt.StateFailed), since(receipt.StateDenied)
 	d.Missed = lw.Missed() - missed
 	d.Records = uint64(d.Status.Head.ID - from)
 	return d, err

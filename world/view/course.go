@@ -25,8 +25,18 @@ type Course struct {
 	Timers        int           `json:"timers"`
 	Idle          bool          `json:"idle"`
 	Performed     uint64        `json:"performed,omitempty"` // attempts outside, of effects that nothing recorded answers, in a fork where something could
-	DeniedBy      []DeniedBy    `json:"denied_by"`           // what denied intents meanwhile, the most first
-	Uncompensated []receipt.Key `json:"uncompensated"`       // intents whose compensation came to nothing meanwhile
+	Meanwhile     Meanwhile     `json:"meanwhile"`
+	DeniedBy      []DeniedBy    `json:"denied_by"`     // what denied intents meanwhile, the most first
+	Uncompensated []receipt.Key `json:"uncompensated"` // intents whose compensation came to nothing meanwhile
+}
+
+// Meanwhile counts the intents that ended while a world was driven, and those that were in
+// doubt then.
+type Meanwhile struct {
+	Committed int `json:"committed"`
+	Failed    int `json:"failed"`
+	Denied    int `json:"denied"`
+	InDoubt   int `json:"in_doubt"` // also from before
 }
 
 // DeniedBy is what denied intents, and how many.
@@ -41,6 +51,7 @@ func (j Journal) Course(d *local.Driven) (Course, error) {
 	c := Course{
 		Ticks: d.Ticks, Records: d.Records, Time: s.Time, Head: s.Head, EventsPending: s.EventsPending,
 		CellsParked: s.Parked, Intents: CountsOf(s), Timers: s.Timers, Idle: s.Idle,
+		Meanwhile: Meanwhile{d.Committed, d.Failed, d.Denied, s.Intents[receipt.StateInDoubt]},
 		Performed: d.Missed, DeniedBy: []DeniedBy{}, Uncompensated: []receipt.Key{},
 	}
 	if d.Denied == 0 && d.Failed == 0 {
