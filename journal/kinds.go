@@ -94,7 +94,7 @@ type row struct {
 // rows has every kind.
 var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing changes, looked at for every record
 	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion, name: 2, words: "world {name} is created, id {world}, seed {seed}"},
-	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, words: "tick {to} begins"},
+	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, words: "{to} begins"},
 	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4, name: 1},
 	KindFinished:  {input: true, body: func() Body { return new(Finished) }, receipt: 1, answers: []Kind{KindStarted}},
 	KindResumed:   {input: true, body: func() Body { return new(Resumed) }, first: ResumedVersion, last: ResumedVersion, cell: 1, how: 2, yes: "skip"},
@@ -133,7 +133,7 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindEnded:        {body: func() Body { return new(IntentEnded) }, key: 1, cell: 2, how: 4, words: "{cell}intent {key} ended {status}: {outcome}  {payload}"},
 	KindCancelled:    {body: func() Body { return new(IntentCancelled) }, key: 1, cell: 2, attempt: 3, words: "{cell}intent {key} cancelled by its cell"},
 	KindStarted:      {body: func() Body { return new(Started) }, key: 1, attempt: 2, words: "permit {key} attempt {attempt}"},
-	KindTimer:        {body: func() Body { return new(TimerSet) }, first: TaggedTimerVersion, last: TaggedTimerVersion, cell: 1, name: 2, words: "{cell}timer {name} set for tick {deadline}[ under {tag}]  {data}"},
+	KindTimer:        {body: func() Body { return new(TimerSet) }, first: TaggedTimerVersion, last: TaggedTimerVersion, cell: 1, name: 2, words: "{cell}timer {name} set for {deadline}[ under {tag}]  {data}"},
 	KindFired:        {body: func() Body { return new(TimerFired) }, cell: 1, name: 2, words: "{cell}timer {name} fired"},
 	KindTagCancelled: {body: func() Body { return new(TagCancelled) }, cell: 1, name: 2, words: "{cell}cancelled {tag}[, the timer of #{timer}][, the receipts of {receipts}]"},
 }

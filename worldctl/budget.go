@@ -27,7 +27,8 @@ func newBudgetListCommand(c *cli) *cobra.Command {
 		Short: "List budgets: what is spent, held and left",
 		Long: `List the budgets of the world, of capabilities, and of cells that have drawn on
 theirs. Spent is gone; held is set aside for attempts under way, in doubt, or whose
-cost nobody knows; the rest is left. Others wait for what is held.`,
+cost nobody knows; the rest is left. Others wait for what is held. What is spent is
+there again when the budget renews.`,
 		Example: `  worldctl budget list
   worldctl budget list -o jsonl`,
 		Args: args(0, 0),
@@ -36,16 +37,19 @@ cost nobody knows; the rest is left. Others wait for what is held.`,
 			if c.output != formTable {
 				return list(c, "budget-list", "budgets", first(each(all, same[view.Budget]), limit), columns[view.Budget]{})
 			}
+			if ago := since(lw); ago != "" {
+				c.note("as of %s%s", recordsOf(lw).Tick(lw.Status().Time), ago)
+			}
 			var rows []budgetRow
 			for _, b := range all {
 				for _, u := range b.Units {
-					rows = append(rows, budgetRow{b.Of(), u, len(b.Holders) + b.More, b.Waiting})
+					rows = append(rows, budgetRow{b.Of(), u, len(b.Holders) + b.More, b.Waiting, renewal(lw, &b)})
 				}
 			}
 			return list(c, "budget-list", "budgets", first(each(rows, same[budgetRow]), limit), columns[budgetRow]{
-				header: table.Row{"of", "unit", "limit", "spent", "held", "left", "holders", "waiting"},
+				header: table.Row{"of", "unit", "limit", "spent", "held", "left", "holders", "waiting", "renews"},
 				row: func(r budgetRow) table.Row {
-					return table.Row{r.of, r.Unit, r.Limit, r.Spent, r.Held, r.Left, r.holders, r.waiting}
+					return table.Row{r.of, r.Unit, r.Limit, r.Spent, r.Held, r.Left, r.holders, r.waiting, r.renews}
 				},
 				none: "no budgets: budget in world.yaml bounds the world, a capability or the cells of a reducer",
 			})
@@ -61,6 +65,18 @@ type budgetRow struct {
 	view.BudgetUnit
 	holders int
 	waiting int
+	renews  string
+}
+
+// renewal is when what is spent of a budget is there again; empty: never.
+func renewal(lw *local.World, b *view.Budget) string {
+	if b.Renews == 0 {
+		return ""
+	}
+	if lw.IsReal() {
+		return calendar(lw, b.Renews)
+	}
+	return fmt.Sprintf("tick %d", b.Renews)
 }
 
 // same is what a thing is shown as that is shown as it is.
@@ -90,6 +106,9 @@ one, by model; attempts in parts that rollbacks left are in it.`,
 }
 
 func (c *cli) showBudget(lw *local.World, b *view.BudgetFull) {
+	if ago := since(lw); ago != "" {
+		fmt.Fprintf(c.stdout, "as of %s%s\n", recordsOf(lw).Tick(b.Time), ago)
+	}
 	for _, u := range b.Units {
 		fmt.Fprintf(c.stdout, "%s: %d of %d left, %d spent, %d held\n", u.Unit, u.Left, u.Limit, u.Spent, u.Held)
 	}

@@ -45,12 +45,18 @@ func (c *cli) status(lw *local.World, at string) error {
 	if err != nil {
 		return err
 	}
-	a := view.StatusOf(&s, head)
+	var now manifest.Tick
+	ago := ""
+	if at == "" {
+		now, _ = lw.Reached()
+		ago = since(lw)
+	}
+	a := view.StatusOf(&s, head, now)
 	if at == "" && lw.Lacks() != nil {
 		a.Head = head // nothing is written by who lacks something
 	}
 	return c.object("status", a, func() {
-		c.showStatus(&s, &a, clock)
+		c.showStatus(&s, &a, view.Date(clock, s.Time)+ago)
 		if a.AsOf < a.Head.ID {
 			fmt.Fprintf(c.stdout, "time, cells and intents are as of #%d, before what needs a reducer: %v\n", a.AsOf, lw.Lacks())
 		}
@@ -73,9 +79,9 @@ func counts(n view.IntentCounts) string {
 	return text
 }
 
-func (c *cli) showStatus(s *world.Status, a *view.Status, clock manifest.Clock) {
+func (c *cli) showStatus(s *world.Status, a *view.Status, date string) {
 	c.facts([2]any{"world", s.World}, [2]any{"id", s.ID},
-		[2]any{"time", fmt.Sprintf("tick %d, %s", s.Time, date(clock, s.Time))},
+		[2]any{"time", fmt.Sprintf("tick %d, %s", s.Time, date)},
 		[2]any{"head", fmt.Sprintf("#%d %s", a.Head.ID, a.Head.Root)},
 		[2]any{"manifest", fmt.Sprintf("version %d %s", s.Version, s.Manifest)},
 		[2]any{"cells", fmt.Sprintf("%d, %d of them parked", s.Cells, s.Parked)},
@@ -117,9 +123,21 @@ func (c *cli) noteBehind(by time.Duration) {
 func calendar(lw *local.World, t manifest.Tick) string {
 	var clock manifest.Clock
 	lw.View(func(w *world.Moment) { clock = w.Manifest().Clock })
-	return date(clock, t)
+	return view.Date(clock, t)
 }
 
-func date(clock manifest.Clock, t manifest.Tick) string {
-	return time.Unix(0, clock.At(t)).UTC().Format(time.RFC3339)
+// since says how long ago the world's tick came by a real clock, of which nothing in the
+// world tells before the next input; empty: it is now.
+func since(lw *local.World) string {
+	reached, byClock := lw.Reached()
+	var ago time.Duration
+	lw.View(func(w *world.Moment) {
+		if clock := w.Manifest().Clock; byClock {
+			ago = time.Duration(clock.At(reached) - clock.At(w.Time())).Round(time.Second)
+		}
+	})
+	if ago <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s ago", ago)
 }

@@ -44,9 +44,15 @@ a person asked for is told of operator/NAME. -v prints data in full.`,
 			if s.from != "" || s.to != "" || len(s.kinds) > 0 {
 				none = "no such records"
 			}
+			came := func(l view.Line) any { return l.Time }
+			header := table.Row{"tick", "record", "what"}
+			if lw.IsReal() {
+				came = func(l view.Line) any { return calendar(lw, l.Time) }
+				header[0] = "time"
+			}
 			return list(c, "timeline", "moments", first(t.Lines(t.Select(ctx, want)), limit), columns[view.Line]{
-				header: table.Row{"tick", "record", "what"},
-				row:    func(l view.Line) table.Row { return table.Row{l.Time, fmt.Sprintf("#%d", l.Record), l.What} },
+				header: header,
+				row:    func(l view.Line) table.Row { return table.Row{came(l), fmt.Sprintf("#%d", l.Record), l.What} },
 				plain:  true,
 				none:   none,
 			})

@@ -34,7 +34,8 @@ func listWorlds(c *call) error {
 
 func showStatus(c *call) error {
 	s := c.world.Local.Status()
-	return c.ok(object{"status", view.StatusOf(&s, c.world.Local.Head())})
+	now, _ := c.world.Local.Reached()
+	return c.ok(object{"status", view.StatusOf(&s, c.world.Local.Head(), now)})
 }
 
 // Health says that every world goes on.

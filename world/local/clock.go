@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/world"
 )
 
@@ -76,6 +77,17 @@ func (lw *World) waitsFor() (c Clock, until time.Time, waits bool) {
 func (lw *World) IsReal() (byClock bool) {
 	lw.View(func(w *world.Moment) { byClock = w.Manifest().Clock.Real() })
 	return byClock
+}
+
+// Reached returns the tick that the wall clock has reached, which the next input brings the
+// world to; false: its ticks do not come by the clock.
+func (lw *World) Reached() (at manifest.Tick, byClock bool) {
+	lw.View(func(w *world.Moment) {
+		if clock := w.Manifest().Clock; clock.Real() {
+			at, byClock = max(clock.Since(lw.opts.now()), w.Time()), true
+		}
+	})
+	return at, byClock
 }
 
 // Behind returns how far the wall clock stands behind a world with a real clock: so long

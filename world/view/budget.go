@@ -23,6 +23,7 @@ type Budget struct {
 	Name    string           `json:"name"` // of the capability or the cell; empty for the world
 	Units   []BudgetUnit     `json:"units"`
 	Kept    receipt.Cost     `json:"kept"`    // of what is held, for good: for effects that ended, and nobody knows what they used
+	Time    manifest.Tick    `json:"time"`    // the tick as of which it is
 	Renews  manifest.Tick    `json:"renews"`  // the tick; 0: never
 	Holders []BudgetHolder   `json:"holders"` // the first governance.MaxListed
 	More    int              `json:"more"`    // holders that are left out
@@ -73,7 +74,9 @@ type Used struct {
 func (j Journal) Budgets() (out []Budget) {
 	j.Local.View(func(w *world.Moment) {
 		for _, v := range w.Budgets() {
-			out = append(out, budgetOf(&v))
+			b := budgetOf(&v)
+			b.Time = w.Time()
+			out = append(out, b)
 		}
 	})
 	return out

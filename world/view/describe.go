@@ -56,7 +56,7 @@ func (t Describer) Describe(e *Entry) (string, error) {
 	case *journal.Submitted:
 		text := t.event("event", b.Name, b.To, b.Data)
 		if b.Due > e.Time {
-			text += fmt.Sprintf(" due at tick %d", b.Due)
+			text += " due at " + t.when(b.Due)
 		}
 		return text, nil
 	case *journal.Emitted:
@@ -113,7 +113,7 @@ func words(e *Entry) string {
 		if b.Deadline == receipt.NoDeadline {
 			return "{cell}intent {key} {kind} parked[ by {rules}]  {params}"
 		}
-		return "{cell}intent {key} {kind} parked[ by {rules}] until tick {deadline}  {params}"
+		return "{cell}intent {key} {kind} parked[ by {rules}] until {deadline}  {params}"
 	case *journal.IntentDenied:
 		if leavesOutCap(b) {
 			return strings.Replace(e.Kind.Words(), "{reason}", "{reason} (capability {cap})", 1)
@@ -229,6 +229,8 @@ func (t Describer) field(body journal.Body, name string) string {
 				ids = append(ids, fmt.Sprintf("#%d", id))
 			}
 			return strings.Join(ids, ", ")
+		case manifest.Tick:
+			return t.when(v)
 		case []string:
 			return Visible(strings.Join(v, ", "), "")
 		case *uint64:
@@ -236,6 +238,11 @@ func (t Describer) field(body journal.Body, name string) string {
 				return ""
 			}
 			return strconv.FormatUint(*v, 10)
+		case uint64:
+			if name == "deadline" {
+				return t.when(manifest.Tick(v))
+			}
+			return strconv.FormatUint(v, 10)
 		case string:
 			if name == "cell" {
 				return t.of(v)
@@ -246,6 +253,16 @@ func (t Describer) field(body journal.Body, name string) string {
 		}
 	}
 	return ""
+}
+
+// when names a tick: by its time where that is the wall clock's.
+func (t Describer) when(at manifest.Tick) string {
+	if t.Local != nil {
+		if m, _ := t.Local.InForce(); m.Clock.Real() {
+			return Date(m.Clock, at)
+		}
+	}
+	return fmt.Sprintf("tick %d", at)
 }
 
 // event tells of an event and whom it reaches.

@@ -245,12 +245,12 @@ func TestWorldIsShownAsItStands(t *testing.T) {
 	j := bank(t)
 	j.Local.View(func(w *world.Moment) {
 		now := w.Status()
-		s := StatusOf(&now, now.Head)
+		s := StatusOf(&now, now.Head, 0)
 		require.Equal(t, Anchor{ID: now.Head.ID, OK: true}, s.Anchor)
 		for stored, ok := range map[journal.Head]bool{
 			{ID: now.Head.ID + 1}: true, {ID: now.Head.ID - 1}: false, {ID: now.Head.ID, Root: journal.Hash{1}}: false,
 		} {
-			require.Equal(t, Anchor{ID: stored.ID, OK: ok}, StatusOf(&now, stored).Anchor)
+			require.Equal(t, Anchor{ID: stored.ID, OK: ok}, StatusOf(&now, stored, 0).Anchor)
 		}
 		require.Equal(t, []any{"bank", "bank-1", 6, 1}, []any{s.World, s.WorldID, s.Cells, int(s.Manifest.Version)})
 		require.Equal(t, IntentCounts{Parked: 1, Committed: 2, Failed: 2, Denied: 1}, s.Intents)

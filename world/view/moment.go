@@ -243,11 +243,14 @@ func (j Journal) SnapshotBefore(id journal.Seq) (last snapshot.Snapshot, ok bool
 
 // Tick names a tick, and the time at which it comes where that is the wall clock's.
 func (j Journal) Tick(t manifest.Tick) string {
-	var clock manifest.Clock
-	j.Local.View(func(w *world.Moment) { clock = w.Manifest().Clock })
 	name := fmt.Sprintf("tick %d", t)
-	if clock.Real() {
-		name += ", " + time.Unix(0, clock.At(t)).UTC().Format(time.RFC3339)
+	if m, _ := j.Local.InForce(); m.Clock.Real() {
+		name += ", " + Date(m.Clock, t)
 	}
 	return name
+}
+
+// Date is the time of the calendar at which a tick comes.
+func Date(clock manifest.Clock, t manifest.Tick) string {
+	return time.Unix(0, clock.At(t)).UTC().Format(time.RFC3339Nano) // which leaves out what is 0
 }

@@ -12,6 +12,7 @@ type Status struct {
 	World         string         `json:"world"` // the manifest's name
 	WorldID       string         `json:"world_id"`
 	Time          manifest.Tick  `json:"time"`
+	Now           manifest.Tick  `json:"now,omitempty"` // the tick that a real clock has reached; left out of worlds without one, and of the past
 	Head          journal.Head   `json:"head"`
 	AsOf          journal.Seq    `json:"as_of"` // the record as of which the rest is; before the head where the program lacks Go reducers
 	Manifest      ManifestInLine `json:"manifest"`
@@ -50,9 +51,9 @@ type Anchor struct {
 // StatusOf returns a status as it is shown. stored is the end of what was stored then, or
 // later. Opening refuses a store that is not what its anchor says, and every append moves
 // both.
-func StatusOf(s *world.Status, stored journal.Head) Status {
+func StatusOf(s *world.Status, stored journal.Head, now manifest.Tick) Status {
 	return Status{
-		World: s.World, WorldID: s.ID, Time: s.Time, Head: s.Head, AsOf: s.Head.ID, Manifest: ManifestInLine{Hash: s.Manifest, Version: s.Version},
+		World: s.World, WorldID: s.ID, Time: s.Time, Now: now, Head: s.Head, AsOf: s.Head.ID, Manifest: ManifestInLine{Hash: s.Manifest, Version: s.Version},
 		Cells: s.Cells, EventsPending: s.EventsPending, Intents: CountsOf(s), Timers: s.Timers, Snapshots: s.Snapshots, Idle: s.Idle,
 		Anchor: Anchor{ID: stored.ID, OK: stored.ID > s.Head.ID || stored == s.Head},
 	}
