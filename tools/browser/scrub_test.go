@@ -71,7 +71,7 @@ func TestScrubbingShowsWhatTheCommandLinePrints(t *testing.T) {
 			for range moments {
 				step := steps[draw.IntN(len(steps))]
 				at := min(step.ID+draw.IntN(12), steps[len(steps)-1].ID)
-				s.same(dir, world, step.Payload.Cell, at)
+				s.scrubbed(dir, world, step.Payload.Cell, at)
 			}
 		})
 	}
@@ -107,8 +107,8 @@ const flat = `(() => {
 	return out;
 })()`
 
-// same holds what the page shows of a cell at a moment to what the command line prints.
-func (s *sight) same(dir, world, cell string, at int) {
+// scrubbed holds what the page shows of a cell at a moment to what the command line prints.
+func (s *sight) scrubbed(dir, world, cell string, at int) {
 	s.t.Helper()
 	s.at(fmt.Sprintf("#/%s/cells?of=%s&at=%d", world, url.QueryEscape(cell), at))
 	var want struct {
