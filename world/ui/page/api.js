@@ -175,7 +175,7 @@ export async function* followBytes(path, until, alive) {
 
 /** events parses a stream of server-sent events. @param {Response} res */
 async function* events(res) {
-  const reader = /** @type {ReadableStream<Uint8Array>} */ (res.body).pipeThrough(new TextDecoderStream()).getReader();
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (res.body).pipeThrough(/** @type {ReadableWritablePair<string, any>} */ (new TextDecoderStream())).getReader();
   let rest = '';
   for (;;) {
     const { value, done } = await reader.read();

@@ -1,11 +1,9 @@
 // What was said to a cell, what it said and asked for, and what it was told: in the order in
 // which the cell handled it, which is not that of the ticks where events were sent ahead.
 import { html, useLayoutEffect, useMemo, useRef, useState } from './lib.js';
-import { pathOf } from './api.js';
 import { columns } from './columns.js';
-import { useAnswer } from './live.js';
 import { at, recordAt } from './moment.js';
-import { address, amend, here, place, there } from './place.js';
+import { amend, here, place, there } from './place.js';
 import { Command, Fact, Head, List, Trouble, word } from './parts.js';
 import { leftBehind, useRollbacks } from './past.js';
 import { context, messageOf, useViews } from './message.js';
