@@ -59,7 +59,7 @@ func TestEveryViewIsAccessible(t *testing.T) {
 			s.await("Reason")
 			s.accessible(fmt.Sprint("form-", theme, "-", size[0]))
 			s.do(chromedp.KeyEvent(kb.Escape))
-			for _, view := range [][2]string{{"i", "Inbox"}, {"t", "Timeline"}, {"s", "Conversations"}, {"j", "Journal"}, {"c", "Cells"}, {"r", "Rules"}, {"h", "History"}, {"m", "Meters"}, {"p", "Proof"}} {
+			for _, view := range [][2]string{{"i", "Inbox"}, {"t", "Timeline"}, {"s", "Conversations"}, {"j", "Journal"}, {"c", "Cells"}, {"r", "Rules"}, {"h", "History"}, {"d", "Compare"}, {"m", "Meters"}, {"p", "Proof"}} {
 				s.view(view[0], view[1])
 				s.keys("j")
 				s.accessible(fmt.Sprint(view[1], "-", theme, "-", size[0]))
@@ -68,7 +68,7 @@ func TestEveryViewIsAccessible(t *testing.T) {
 	}
 }
 
-// What a history tells, its forms, and calls that are opened, likewise.
+// What a history tells, its forms, calls that are opened and how two moments differ, likewise.
 func TestWhatIsOpenedIsAccessible(t *testing.T) {
 	script := axe(t)
 	dir := past(t)
@@ -83,7 +83,7 @@ func TestWhatIsOpenedIsAccessible(t *testing.T) {
 			s.await("What was done in the part that it left behind")
 			s.accessible(fmt.Sprint("rollback-", theme, "-", size[0]))
 			s.at(world + "/history?of=139")
-			for key, want := range map[string]string{"b": "Done outside", "n": "What it is for"} { // in any order
+			for key, want := range map[string]string{"b": "Done outside", "f": "New effects of the fork", "w": "Another seed", "n": "What it is for"} { // in any order
 				s.await("Roll back to it")
 				s.keys(key)
 				s.await(want)
@@ -95,6 +95,9 @@ func TestWhatIsOpenedIsAccessible(t *testing.T) {
 			s.do(chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('.fold').forEach((b) => b.click())"))
 			s.await("decided by")
 			s.accessible(fmt.Sprint("opened-", theme, "-", size[0]))
+			s.at(world + "/compare?a=noon")
+			s.await("Cost since they parted")
+			s.accessible(fmt.Sprint("compared-", theme, "-", size[0]))
 		}
 	}
 }

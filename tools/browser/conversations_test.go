@@ -112,7 +112,7 @@ func TestContextBetweenTwoCalls(t *testing.T) {
 	s := look(t, dir, "--manual")
 	s.at("#/" + worldID(t, dir) + "/conversations")
 	s.await("context: messages 2 more")
-	s.do(chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('.item.call .fold')[1].click()"))
+	s.do(chromedp.Evaluate[chromedp.Void]("document.querySelectorAll('.item.is-call .fold')[1].click()"))
 	s.await("messages: 2 more since #")
 	s.inOrder("messages: 2 more since #", "assistant", "I heard: the first", "user", "in between", "params")
 	s.picture("context")
@@ -131,7 +131,7 @@ func TestLongWordsAreShownWhenAskedFor(t *testing.T) {
 	s.await("eve")
 	s.await("show all of it")
 	require.NotContains(t, s.text(), "and THE END")
-	s.do(chromedp.Evaluate[chromedp.Void]("[...document.querySelectorAll('.item.event button')].find((b) => b.innerText === 'show all of it').click()"))
+	s.do(chromedp.Evaluate[chromedp.Void]("[...document.querySelectorAll('.item.is-event button')].find((b) => b.innerText === 'show all of it').click()"))
 	s.await("and THE END")
 }
 

@@ -41,6 +41,10 @@ func TestPageIsGivenAway(t *testing.T) {
 		s.alike(served, place)
 		s.picture("copy-" + strconv.Itoa(i))
 	}
+	s.at(world + "/history")
+	s.await("the world is made")
+	require.NotContains(t, s.text(), "make a snapshot", "nobody changes a copy")
+	require.NotContains(t, strings.ToLower(s.text()), "compare", "which a server computes")
 	s.at(world + "/proof")
 	s.await("✓ the store is what was last said of it")
 }

@@ -117,7 +117,7 @@ func (s *sight) shows(name string) {
 	s.t.Helper()
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("wants tool.run")
-	for _, view := range []string{"i", "t", "s", "j", "c", "r", "h", "m", "p"} {
+	for _, view := range []string{"i", "t", "s", "j", "c", "r", "h", "d", "m", "p"} {
 		s.keys("g", view)
 		s.await(map[string]string{"h": "back to first", "s": "turns"}[view])
 		s.await("worldctl")
@@ -127,6 +127,9 @@ func (s *sight) shows(name string) {
 		s.clean()
 		s.picture(name + "-" + view)
 	}
+	s.at("#/" + s.world() + "/compare?a=first")
+	s.await("they differ")
+	s.clean()
 }
 
 // clean holds what is on the page to what may be there.

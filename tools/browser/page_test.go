@@ -35,6 +35,7 @@ func TestPersonDecidesByKeyboard(t *testing.T) {
 		{"c", "desk/A-1", "cells"},
 		{"r", "No change was ever proposed", "rules"},
 		{"h", "the world is made", "history-of-a-desk"},
+		{"d", "Say which moments", "compare-nothing"},
 		{"m", "capability till", "meters"},
 		{"p", "Verify", "proof"},
 	} {

@@ -1,11 +1,12 @@
 // Forms that change what a world goes on from, or ask what would be. Each is about what was
 // chosen when it was opened, whatever becomes of that meanwhile.
 import { html, useEffect, useRef, useState } from './lib.js';
-import { pathOf, post } from './api.js';
+import { parse, pathOf, post } from './api.js';
+import { Difference } from './compare.js';
 import { grown } from './live.js';
-import { Command, Trouble, word } from './parts.js';
+import { Command, Fact, Trouble, word } from './parts.js';
 import { there } from './place.js';
-import { line, number, short, spelled } from './text.js';
+import { line, number, short, spelled, Whole } from './text.js';
 
 /**
  * Form sends something once and says what came of it.
@@ -122,6 +123,60 @@ export function RollBack({ world, snap, gone, close }) {
     ${leaves?.reads.length > 0 && html`<h2 class="sub">Only read</h2><${Effects} of=${leaves.reads} />`}
     ${some && html`<${Check} name="These stay as they are said to, and I know it" of=${ack} set=${setAck} />`}
   <//>`;
+}
+
+/** Fork makes another world of the past of this one. @param {{world: string, snap: any, record: any, name: string, close: () => void}} props */
+export function Fork({ world, record, name, close }) {
+  const [id, setId] = useState('');
+  const [effects, setEffects] = useState('hold');
+  const [seed, setSeed] = useState('');
+  const send = () => post(pathOf(world, 'fork'), { id: id.trim(), at: String(record.id), effects, ...(seed ? { seed: parse(seed) } : {}) });
+  const done = (/** @type {any} */ is) => html`<p class="good" role="status">✓ ${spelled(is.world_id)} is forked after #${is.at}. Whoever serves worlds here says whether it is served, too.</p>`;
+  return html`<${Form} name=${'Fork after ' + spelled(name)} ready=${id.trim() !== '' && /^\d*$/.test(seed)} send=${send} done=${done} close=${close}
+    command=${`worldctl fork ../${word(id.trim() || 'try')} --at ${word(name)}${effects === 'hold' ? '' : ' --effects ' + effects}${seed ? ' --seed ' + word(seed) : ''}`}>
+    <${Field} name="Its id, and the name of its directory" of=${id} set=${setId} hint="try" />
+    <label>New effects of the fork<select value=${effects} onChange=${(/** @type {any} */ e) => setEffects(e.target.value)}>
+      <option value="hold">wait for a person</option><option value="recorded">are answered by what this world has recorded</option>
+      <option value="recorded-or-live">are answered so, or else performed</option><option value="live">are performed</option></select></label>
+    <${Field} name="Another seed, if its randomness shall be another" of=${seed} set=${setSeed} hint="a number" />
+  <//>`;
+}
+
+/** eventsOf reads lines as worldctl send takes them. @param {string} text */
+function eventsOf(text) {
+  return text.split('\n').map((l, i) => [l.trim(), i + 1]).filter(([l]) => l !== '').map(([l, i]) => {
+    try {
+      return parse(String(l));
+    } catch {
+      throw new Error(`line ${i} is no JSON`);
+    }
+  });
+}
+
+/** WhatIf asks how it would have gone on otherwise. @param {{world: string, record: any, name: string, close: () => void}} props */
+export function WhatIf({ world, record, name, close }) {
+  const [text, setText] = useState('');
+  const [only, setOnly] = useState(false);
+  const [seed, setSeed] = useState('');
+  const send = async () => post(pathOf(world, 'what-if'), { at: String(record.id), events: eventsOf(text), only, ...(seed ? { seed: parse(seed) } : {}) });
+  return html`<${Form} name=${'What if, after ' + spelled(name)} ready=${/^\d*$/.test(seed) && (text.trim() !== '' || only || seed !== '')} send=${send} done=${(/** @type {any} */ is) => html`<${Supposed} of=${is} world=${world} />`} close=${close}
+    command=${`worldctl what-if --at ${word(name)}${text.trim() ? ' --send -' : ''}${only ? ' --only' : ''}${seed ? ' --seed ' + word(seed) : ''}`}>
+    <p>A copy of the world goes on from there, is answered by what was recorded, and is gone afterwards. Nothing outside is touched.</p>
+    <label>Events that it gets then, a line of JSON each<textarea rows="3" placeholder='{"event": "ticket.opened", "data": {"customer": "ada"}}' value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)}></textarea></label>
+    <${Check} name="Without what the world really got from there on" of=${only} set=${setOnly} />
+    <${Field} name="Another seed" of=${seed} set=${setSeed} hint="a number" />
+  <//>`;
+}
+
+/** Supposed is what came of a what-if. @param {{of: any, world: string}} props */
+function Supposed({ of, world }) {
+  return html`<h2 class="sub">${of.same ? 'Nothing would be different' : 'It would be different'}</h2>
+    <dl class="facts">
+      <${Fact} name="events">${number(of.sent)} new, ${number(of.again.events)} sent again${of.again.refused > 0 ? `, ${number(of.again.refused)} refused` : ''}<//>
+      <${Fact} name="effects">${number(of.answered)} answered by what was recorded${of.stubbed > 0 ? `, ${number(of.stubbed)} by stubs` : ''}<//>
+      ${of.unknown && html`<${Fact} name="unknown"><span class="doubt">? from tick ${of.unknown.tick} on nobody can know: nothing recorded answers ${line(of.unknown.kind, 60)} of ${line(of.unknown.cell, 60)}</span><${Whole} of=${of.unknown.params} /><//>`}
+    </dl>
+    ${of.diff && html`<${Difference} of=${of.diff} worlds=${[world, '']} />`}`;
 }
 
 /** Effects are side effects of a part that was left, or would be. @param {{of: any[]}} props */

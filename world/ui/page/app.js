@@ -2,6 +2,7 @@
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { begin, enter, leave, pathOf, session } from './api.js';
 import { Cells } from './cells.js';
+import { Compare } from './compare.js';
 import { Conversations } from './conversations.js';
 import { copy } from './copy.js';
 import { History } from './history.js';
@@ -27,6 +28,7 @@ const views = [
   { id: 'cells', name: 'Cells', key: 'c', of: Cells },
   { id: 'rules', name: 'Rules', key: 'r', of: Rules },
   { id: 'history', name: 'History', key: 'h', of: History },
+  ...(copy ? [] : [{ id: 'compare', name: 'Compare', key: 'd', of: Compare }]), // which a server computes
   { id: 'meters', name: 'Meters', key: 'm', of: Meters },
   { id: 'proof', name: 'Proof', key: 'p', of: Proof },
 ];

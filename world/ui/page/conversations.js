@@ -122,7 +122,7 @@ function itemsOf(turns, is, views) {
 /** Item is one of them. @param {{item: Item, left: number}} props left: the rollback that left it behind; 0: none did */
 function Item({ item, left }) {
   const shown = { event: Event, said: Event, call: Call, answer: Answer, timer: Line, failed: Line, other: Line }[item.of];
-  return html`<article class=${'item ' + item.of + (mine(item) ? ' mine' : '') + (left ? ' left' : '')}>
+  return html`<article class=${'item is-' + item.of + (mine(item) ? ' mine' : '') + (left ? ' left' : '')}>
     ${left > 0 && html`<small class="was">left behind by the rollback <a href=${there('history', { of: left })}>#${left}</a></small>`}
     <${shown} item=${item} />
   </article>`;

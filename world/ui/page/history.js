@@ -1,9 +1,10 @@
 // Where one can go back to, and where somebody did: snapshots, rollbacks with the part that
 // they left behind, forks, and what a world descends from.
 import { html, useMemo, useState } from './lib.js';
-import { Effects, Prune, RollBack, Snap } from './actions.js';
+import { Effects, Fork, Prune, RollBack, Snap, WhatIf } from './actions.js';
 import { may, pathOf, post } from './api.js';
 import { columns } from './columns.js';
+import { copy } from './copy.js';
 import { grown, useAnswer } from './live.js';
 import { Tree } from './lineage.js';
 import { at, recordAt } from './moment.js';
@@ -112,6 +113,7 @@ function Moment({ world, record, snap, left, known }) {
   };
   const p = record.payload ?? {};
   return html`<${Head} title=${html`<${Mark} of=${record.kind} /> ${about(record)}`} about=${`t${record.time} #${record.id}`}>
+      ${!copy && html`<a href=${there('compare', { a: record.id, at: '' })}>compare with now</a>`}
       <a href=${there('timeline', { of: record.id })}>timeline</a>
     <//>
     <div class="pad">
@@ -126,8 +128,10 @@ function Moment({ world, record, snap, left, known }) {
         ${p.parent && html`<${Fact} name="parent">${line(p.parent, 80)}, up to #${p.at}; effects: ${line(p.effects, 30)}<//>`}
       </dl>
       <${Trouble} of=${error} />
-      ${snap && may('admin') && !form && html`<div class="buttons">
+      ${may('admin') && !form && html`<div class="buttons">
         ${snap && html`<${Way} hot="b" name="Roll back to it" of=${RollBack} begin=${begin} />`}
+        <${Way} hot="f" name="Fork here" of=${Fork} begin=${begin} />
+        <${Way} hot="w" name="What if…" of=${WhatIf} begin=${begin} />
         ${snap && html`<button type="button" onClick=${pin}>${snap.pinned ? 'Let the retention decide' : 'Pin'}</button><${Way} hot="x" name="Prune" of=${Prune} begin=${begin} />`}
       </div>`}
       ${form && html`<${form.of} world=${world} snap=${form.about} record=${record} name=${form.name} gone=${known && form.about && !snap} close=${() => setForm(null)} />`}

@@ -61,6 +61,7 @@ function Branch({ of, kin, world, depth }) {
   return html`<li>
     ${of.id === world ? html`<b>${name}</b>` : of.served ? html`<a href=${address(of.id, 'history')}>${name}</a>` : html`<span class="dim">${name}, not served here</span>`}
     ${of.parent && html` <small>after #${number(of.at)}, effects: ${line(of.effects, 30)}</small>`}
+    ${of.served && of.id !== world && html` <a href=${address(world, 'compare', { a: 'head', with: of.id })}>compare</a>`}
     ${forks.length > 0 && html`<ul>${forks.map((k) => html`<${Branch} key=${k.id} of=${k} kin=${kin} world=${world} depth=${depth + 1} />`)}</ul>`}
   </li>`;
 }
