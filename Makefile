@@ -16,7 +16,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench cover check check-fast platforms tidy vuln clean vendor bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench cover check check-fast platforms tidy vuln clean vendor pictures bin/bench
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,10 @@ gas: ## look for Starlark programs that take more than 0.2 s of CPU at the defau
 
 vendor: ## fetch what the page has from others anew, see world/ui/vendor.sh
 	world/ui/vendor.sh
+
+pictures: ## make the pictures of docs/ui.md, with chromium
+	@mkdir -p docs/pictures
+	DOCS=$(CURDIR)/docs/pictures $(GO) test -C tools/browser -count=1 -run '^TestPictures$$' .
 
 bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and the API beside what they are compared with, then the packages
 	bin/bench kernel
