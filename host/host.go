@@ -86,7 +86,7 @@
 //	for each of own.Stored(): owner.Commit, own.Start(Forget)   // of an earlier process
 //	owner.Acquire -> own.Start(Perform) -> own.Answers
 //	each receipt: owner.Commit, own.Start(Forget)
-//	each Lost: nothing, and Renew no more
+//	each Lost: owner.Lose, and Renew no more
 //	until then: owner.Renew, more often than Offer.Lease
 //
 // So a result is in one of the two stores at every moment. A lease that is not

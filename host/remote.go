@@ -171,6 +171,21 @@ func (h *Host) Renew(worker string, key receipt.Key, number uint64, nonce receip
 	return nil
 }
 
+// Lose takes the word of a worker that nobody can tell what came of an attempt which it
+// holds, and why: that is known at once, and not when the lease has run out. A result that
+// comes all the same is taken. ErrNotHeld where the worker does not hold it.
+func (h *Host) Lose(worker string, key receipt.Key, number uint64, nonce receipt.Nonce, why string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.remote.tasks[attempt{key, number}]
+	if e == nil || !e.held || e.job.worker != worker || e.blank.Nonce != nonce {
+		return ErrNotHeld
+	}
+	h.takeBack(e)
+	h.addAnswer(receipt.Answer{Key: key, Attempt: number, Work: e.Work, Lost: h.secrets.redactText(fmt.Sprintf("worker %s: %s", worker, why))})
+	return nil
+}
+
 // Stored returns the receipts in the effect store that nobody has forgotten yet,
 // the oldest first: also after Close. What it returns stays there until Forget,
 // as if Recover had asked for each. It is for a worker that starts: its owner

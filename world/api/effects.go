@@ -116,6 +116,20 @@ type Renewed struct {
 	Attempt uint64      `json:"attempt"`
 }
 
+// LoseRequest says that nobody can tell what came of an attempt, and why.
+type LoseRequest struct {
+	RenewRequest
+
+	Reason string `json:"reason"`
+}
+
+// Lost says that an attempt is not the caller's any more: its intent is in doubt.
+type Lost struct {
+	Schema  string      `json:"schema"`
+	Key     receipt.Key `json:"key"`
+	Attempt uint64      `json:"attempt"`
+}
+
 // CommitRequest hands in what came of an attempt.
 type CommitRequest struct {
 	Worker           string `json:"worker"`
@@ -187,6 +201,21 @@ func renewEffect(c *call) error {
 		return err
 	}
 	return c.ok(Renewed{Schema: view.SchemaOf("effect-renewed"), Key: req.Key, Attempt: req.Attempt})
+}
+
+func loseEffect(c *call) error {
+	var req LoseRequest
+	if err := c.decode(&req); err != nil {
+		return err
+	}
+	nonce, err := parseNonce(req.Nonce)
+	if err != nil {
+		return badRequest("nonce", err.Error())
+	}
+	if err := c.world.Local.LoseEffect(req.Worker, req.Key, req.Attempt, nonce, req.Reason); err != nil {
+		return err
+	}
+	return c.ok(Lost{Schema: view.SchemaOf("effect-lost"), Key: req.Key, Attempt: req.Attempt})
 }
 
 func commitEffect(c *call) error {

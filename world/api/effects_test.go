@@ -117,6 +117,26 @@ func TestAnAttemptIsAcquiredRenewedAndCommitted(t *testing.T) {
 	require.Equal(t, 1, w.Status().Intents[receipt.StateCommitted])
 }
 
+func TestAnAttemptOfWhichNobodyCanTellIsInDoubtAtOnce(t *testing.T) {
+	s, w := remote(t)
+	o := s.acquire().Offers[0]
+	lose := func(worker, nonce string) *answer {
+		return s.post("/api/worlds/w/effects/lose", api.LoseRequest{
+			RenewRequest: api.RenewRequest{Worker: worker, Key: o.Key, Attempt: o.Attempt, Nonce: nonce}, Reason: "no such task",
+		})
+	}
+	lose("other", o.Nonce).problem(http.StatusConflict, "not-held")
+	lose("hand", "x").problem(http.StatusBadRequest, "malformed")
+	ok[api.Lost](lose("hand", o.Nonce))
+	lose("hand", o.Nonce).problem(http.StatusConflict, "not-held")
+	s.run(w)
+	require.Equal(t, 1, w.Status().Intents[receipt.StateInDoubt])
+	require.Contains(t, ok[intents](s.get("/api/worlds/w/intents")).Intents[0].Reason, "worker hand: no such task")
+	ok[api.Committed](s.post("/api/worlds/w/effects/commit", api.CommitRequest{Worker: "hand", Receipt: result(t, o, nil)}))
+	s.run(w)
+	require.Equal(t, 1, w.Status().Intents[receipt.StateCommitted], "it is taken all the same")
+}
+
 func TestWhatCannotBeAskedForIsRefused(t *testing.T) {
 	s, _ := remote(t)
 	for _, req := range []api.AcquireRequest{

@@ -112,6 +112,7 @@ func workRoutes() []route {
 		{method: get, path: ofWorld + "/contents/{hash}", scope: ScopeRead, or: ScopeWork, answer: showContent},
 		{method: post, path: ofWorld + "/effects/acquire", scope: ScopeWork, answer: acquireEffects},
 		{method: post, path: ofWorld + "/effects/renew", scope: ScopeWork, answer: renewEffect},
+		{method: post, path: ofWorld + "/effects/lose", scope: ScopeWork, answer: loseEffect},
 		{method: post, path: ofWorld + "/effects/commit", scope: ScopeWork, answer: commitEffect},
 		{method: post, path: ofWorld + "/receipts", scope: ScopeWork, answer: receiveReceipt},
 	}

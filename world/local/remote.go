@@ -60,6 +60,12 @@ func (lw *World) RenewEffect(worker string, key receipt.Key, attempt uint64, non
 	return lw.withHost(func(e *edition) error { return e.host.Renew(worker, key, attempt, nonce) })
 }
 
+// LoseEffect takes a worker's word that nobody can tell what came of an attempt that it has
+// acquired; see host.Host.Lose.
+func (lw *World) LoseEffect(worker string, key receipt.Key, attempt uint64, nonce receipt.Nonce, why string) error {
+	return lw.withHost(func(e *edition) error { return e.host.Lose(worker, key, attempt, nonce, why) })
+}
+
 // CommitEffect takes the result of an attempt that a worker has acquired, of this
 // process or of one before it. It is durable on return. Beside the errors of
 // host.Host.Commit there are those of package receipt, where the world knows the

@@ -81,6 +81,13 @@ func (l *leases) prolong(h *lease, asked time.Time) {
 	h.timer.Reset(time.Until(h.until))
 }
 
+// of returns the lease of an attempt; nil: there is none.
+func (l *leases) of(at attempt) *lease {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held[at]
+}
+
 // lose ends a lease before its time.
 func (l *leases) lose(at attempt) {
 	l.mu.Lock()

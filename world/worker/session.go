@@ -239,12 +239,29 @@ func (s *session) answered(a *receipt.Answer) {
 	at := attempt{a.Key, a.Attempt}
 	if a.Receipt == nil {
 		s.log.Warn("nobody can tell what came of an effect", "key", a.Key.String(), "attempt", a.Attempt, "reason", a.Lost)
-		s.done(at)
+		s.commits.Go(func() {
+			defer s.done(at)
+			s.lose(at, a.Lost)
+		})
 		return
 	}
 	s.commits.Go(func() {
 		defer s.done(at)
 		s.commit(a.Receipt)
+	})
+}
+
+// lose says that nobody can tell what came of an attempt. Where the server does not hear
+// of it the lease runs out.
+func (s *session) lose(at attempt, why string) {
+	h := s.leases.of(at)
+	if h == nil {
+		return // it was lost before
+	}
+	_ = persist(s.life, s.note("doubt"), func(ctx context.Context) error {
+		return s.client.post(ctx, ofWorld(s.id, "/effects/lose"), api.LoseRequest{
+			RenewRequest: api.RenewRequest{Worker: s.cfg.Name, Key: at.key, Attempt: at.number, Nonce: h.nonce.String()}, Reason: why,
+		}, new(api.Lost))
 	})
 }
 

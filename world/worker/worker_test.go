@@ -22,6 +22,7 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/world"
@@ -259,6 +260,28 @@ func TestAWorkerTellsOfEffectsThatFailed(t *testing.T) {
 	require.NoError(t, stop())
 	require.Equal(t, 3, strings.Count(log.String(), `level=WARN msg="an effect has failed" world=w kind=tool.a key=`), log.String())
 	require.Contains(t, log.String(), "status=error outcome=permanent_failure reason=")
+}
+
+// What nobody can tell about is in doubt at once, with the worker's reason, and not when
+// its lease runs out: of what only asks, another would ask again.
+func TestAWorkerSaysThatNobodyCanTell(t *testing.T) {
+	s, o := serve(t, local.Options{Lease: time.Hour}), newOutside()
+	o.before = func(context.Context, host.Call) error { return errors.New("the server does not know the task") }
+	stop := s.works(t.TempDir(), o)
+	s.want(0, 1)
+	s.until(receipt.StateInDoubt, 1)
+	require.NoError(t, stop())
+	said := ""
+	for e, err := range s.Scan(0) {
+		require.NoError(t, errors.Join(err, e.Err))
+		if e.Record.Kind == journal.KindInDoubt {
+			body, err := e.Record.LoadBody(s.World)
+			require.NoError(t, err)
+			said = body.(*journal.InDoubt).Reason
+		}
+	}
+	require.Contains(t, said, "the server does not know the task")
+	require.Contains(t, said, "worker ")
 }
 
 func TestSeveralWorkersPerformEachEffectOnce(t *testing.T) {
