@@ -154,6 +154,25 @@ func TestWhatWasAcceptedAndCancelledIsToldToTheOutside(t *testing.T) {
 	p.tells("x0 error cancelled")
 }
 
+// A process that dies when the cell has cancelled, and before the wait has ended, leaves it
+// to the next one to tell the outside, and that does so at once.
+func TestTheOutsideHearsOfACancelAtOnceAfterACrash(t *testing.T) {
+	p, key := accepted(t)
+	p.Submit("go", order{To: "a", Do: []act{{Cancel: "x0"}}})
+	for e := p.entry(key); len(e.Apart) == 0; e = p.entry(key) {
+		_, err := p.Next(t.Context())
+		require.NoError(t, err)
+	}
+	require.NoError(t, p.Sync())
+	require.True(t, p.entry(key).Waiting)
+	p.crash()
+	p.Drive()
+	require.True(t, p.performing().Unwanted)
+	p.out.Reply(p.performing(), worldtest.Fail(nil))
+	p.Drive()
+	p.tells("x0 error cancelled")
+}
+
 // Who asks about what was accepted does not wait behind those that wait for a budget.
 func TestAskingPassesThoseThatWaitForABudget(t *testing.T) {
 	p, _ := accepted(t, func(m *manifest.Manifest) { m.Budget = manifest.Budget{Calls: 1} })

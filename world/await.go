@@ -26,7 +26,11 @@ func (w *World) recover() error {
 		}
 	}
 	for _, e := range k.ledger.Waiting() {
-		w.held = append(w.held, taskOf(receipt.Retry, e, e.Attempt))
+		wait := receipt.Retry
+		if e.Accepted() != "" && k.cancelledByCell(e) { // the outside is to hear of it now
+			wait = receipt.Hasten
+		}
+		w.held = append(w.held, taskOf(wait, e, e.Attempt))
 	}
 	for _, e := range k.ledger.In(receipt.StateInDoubt) {
 		if e.Waiting {

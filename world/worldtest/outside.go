@@ -99,11 +99,15 @@ func (o *Outside) Start(tasks []receipt.Task) {
 	}
 }
 
-// retry returns the task that began the wait which another one ends.
+// retry returns the task that began the wait which another one ends: that itself where a
+// process before began it.
 func (o *Outside) retry(hasten receipt.Task) receipt.Task {
 	at := slices.IndexFunc(o.tasks, func(t receipt.Task) bool {
 		return t.Work == receipt.Retry && t.Key == hasten.Key && t.Attempt == hasten.Attempt
 	})
+	if at < 0 {
+		return hasten
+	}
 	return o.tasks[at]
 }
 
