@@ -299,7 +299,11 @@ func (s *session) await(ctx context.Context, tool string, p *receipt.Permit) (ho
 		last = t
 		switch t.Status {
 		case taskCancelled:
-			return permanent(false, "task_cancelled", "the server has cancelled the task: "+t.Message), nil
+			why := "the server has cancelled the task: "
+			if p.Unwanted {
+				why = "its cell cancelled it, and the server has cancelled the task: "
+			}
+			return permanent(false, "task_cancelled", why+t.Message), nil
 		case taskCompleted, taskFailed, taskInputRequired:
 			r, err := s.collect(ctx, tool, t, p)
 			if ctx.Err() != nil && (err != nil || r.Class == receipt.OutcomeAccepted) {

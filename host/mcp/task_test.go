@@ -260,6 +260,7 @@ func TestTaskIsAskedAboutUntilItEnds(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, got.Class)
 			require.Equal(t, `"task_cancelled"`, at(t, got.Payload, "code"))
+			require.NotContains(t, at(t, got.Payload, "error"), "cell")
 		})
 	}
 	require.Equal(t, 3, s.count("tools/call"))
@@ -326,6 +327,7 @@ func TestTaskThatNobodyWantsIsCancelled(t *testing.T) {
 	got, err := ask(ctx, a, call)
 	require.NoError(t, err)
 	require.Equal(t, `"task_cancelled"`, at(t, got.Payload, "code"))
+	require.Contains(t, at(t, got.Payload, "error"), "its cell cancelled it")
 	require.Equal(t, 1, s.count("tasks/cancel"))
 }
 
