@@ -118,12 +118,21 @@ func NameOf(k Kind, payload []byte) []byte {
 }
 
 // HowOf returns how the subject of a record came out, in the one word that the record has
-// for it, such as "denied" or "ok"; empty: it has none, or cannot be read. The word is a
-// part of payload, which must be canonical.
+// for it, such as "denied" or "ok", and of a receipt that leaves its intent waiting for a
+// person or for the outside "input_required" or "accepted"; empty: it has none, or cannot
+// be read. The word is a part of payload, which must be canonical.
 func HowOf(k Kind, payload []byte) []byte {
 	row := rows[k]
 	if row.yes == "" {
-		return wordOf(payload, row.how, row.receipt, "status")
+		how := wordOf(payload, row.how, row.receipt, "status")
+		if row.receipt == 0 || string(how) == string(receipt.StatusOK) {
+			return how
+		}
+		switch class := wordOf(payload, 0, row.receipt, "outcome"); receipt.Outcome(class) { //nolint:exhaustive // others are failures
+		case receipt.OutcomeInputRequired, receipt.OutcomeAccepted:
+			return class
+		}
+		return how
 	}
 	r := canon.NewReader(payload)
 	r.Array()

@@ -92,8 +92,19 @@ func (k *kernel) setApart(e *receipt.Entry, since journal.Seq) {
 
 // isApart reports whether a cell is told the end of an intent apart in the history that
 // goes on, also where it has been told one before.
-func (k *kernel) isApart(e *receipt.Entry) bool {
-	return slices.ContainsFunc(e.Apart, func(record uint64) bool { return k.inHistory(journal.Seq(record), k.last) })
+func (k *kernel) isApart(e *receipt.Entry) bool { return k.isApartAt(e, k.last) }
+
+func (k *kernel) isApartAt(e *receipt.Entry, at journal.Seq) bool {
+	return slices.ContainsFunc(e.Apart, func(record uint64) bool { return k.inHistory(journal.Seq(record), at) })
+}
+
+// Cancelled reports whether the cell of an intent had cancelled it, or that in the place of
+// which it is asked for, in the history that led to a record; 0: that of now.
+func (m *Moment) Cancelled(e *receipt.Entry, at journal.Seq) bool {
+	if at == 0 {
+		return m.k.isApart(e)
+	}
+	return m.k.isApartAt(e, at)
 }
 
 // endCancelled ends an intent that its cell has cancelled and that is not under way.

@@ -51,7 +51,7 @@ doubt for intent resolve or intent retry unless its verifier is being asked.`,
 		}),
 	}
 	addFilter(cmd, &f)
-	cmd.Flags().StringVar(&state, "state", "", "only those in `STATE`: open, in_flight, in_doubt, parked, committed, failed or denied")
+	cmd.Flags().StringVar(&state, "state", "", "only those in `STATE`: open, in_flight, in_doubt, parked, committed, failed, denied or cancelled")
 	addLimit(cmd, &limit, "intents")
 	return cmd
 }
@@ -72,5 +72,5 @@ func (c *cli) intentRow(l view.IntentLine) table.Row {
 	if l.State == receipt.StateParked || l.State == receipt.StateInDoubt { // a person is to decide about them
 		params = view.Describer{Full: c.verbose}.Data(l.Params)
 	}
-	return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.State, l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, ""), params}
+	return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.Standing(), l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, ""), params}
 }

@@ -38,7 +38,7 @@ func (c *cli) showIntent(a *view.Intent) {
 		params = err.Error()
 	}
 	facts := [][2]any{
-		{"key", a.Key}, {"cell", a.Cell}, {"kind", a.Kind}, {"state", a.State},
+		{"key", a.Key}, {"cell", a.Cell}, {"kind", a.Kind}, {"state", a.Standing()},
 	}
 	if a.Reason != "" {
 		facts = append(facts, [2]any{"why", visible(a.Reason, "\n")})

@@ -52,6 +52,8 @@ func markOf(l *view.ReceiptLine) string {
 	switch {
 	case l.Late:
 		return "late"
+	case l.Cancelled && l.Signed:
+		return "cancelled by its cell"
 	case !l.Signed:
 		return "by the kernel"
 	case l.Unsent:
@@ -124,6 +126,9 @@ func (c *cli) showReceipt(a *view.Receipt) {
 	}
 	if a.Late {
 		facts = append(facts, [2]any{"late", "its attempt had been given up: it changed nothing"})
+	}
+	if a.Cancelled {
+		facts = append(facts, [2]any{"cancelled", "its cell had cancelled the intent, and is told so"})
 	}
 	if a.Signed {
 		facts = append(facts, [2]any{"started", wall(a.StartedAt)}, [2]any{"finished", wall(a.FinishedAt)},

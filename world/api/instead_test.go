@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/receipt"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // TestIntentsAreAskedForInThePlaceOfOthers: what waits with other params, and what failed once
@@ -22,7 +23,7 @@ func TestIntentsAreAskedForInThePlaceOfOthers(t *testing.T) {
 		Instead *intent       `json:"instead"`
 	}
 	edited := ok[decided](s.post(path+parked.Key+"/edit", map[string]any{"params": map[string]any{"p": "less"}, "reason": "too much"}))
-	require.Equal(t, receipt.StateDenied, edited.State)
+	require.Equal(t, view.StateCancelled, edited.State)
 	require.Equal(t, receipt.StateParked, edited.Instead.State, "an edit is no approval")
 	shown := ok[map[string]any](s.get(path + edited.Instead.Key))
 	require.Equal(t, parked.Key, shown["instead_of"])

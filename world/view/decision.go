@@ -148,18 +148,27 @@ type Decided struct {
 // what it has come to. Where somebody else has decided, the error says who, and how.
 func (j Journal) Decide(ctx context.Context, b *journal.Resolved, seen *receipt.Entry) (*Decided, error) {
 	if err := j.Local.Decide(ctx, b, seen); err != nil {
-		return nil, j.withLastDecision(b.Key, err)
+		return nil, j.withLastDecision(b, err)
 	}
 	return j.decided(b)
 }
 
-// withLastDecision adds to the refusal of a decision what was decided about the intent last.
-func (j Journal) withLastDecision(key receipt.Key, err error) error {
+// withLastDecision adds to the refusal of a decision what was decided about the intent last,
+// and what to do in its place.
+func (j Journal) withLastDecision(b *journal.Resolved, err error) error {
 	var refused *world.InputError
 	if !errors.Is(err, world.ErrNotWaiting) || !errors.As(err, &refused) {
 		return err
 	}
+	more, key := *refused, b.Key
 	e, _ := j.LedgerEntry(key)
+	if e.State == receipt.StateDenied && (b.How == journal.RetryAnyway || b.How == journal.NotExecuted) {
+		line, err := j.IntentLine(&e)
+		if err != nil {
+			return err
+		}
+		more.Rule = afresh(&line)
+	}
 	var last *Entry
 	for rec, err := range j.Concerning(e.Intent.Cell, journal.Seq(e.Asked[0])-1) {
 		if err != nil {
@@ -170,13 +179,12 @@ func (j Journal) withLastDecision(key receipt.Key, err error) error {
 		}
 	}
 	if last == nil {
-		return err
+		return &more
 	}
 	words, failed := Describer{Journal: j}.Describe(last)
 	if failed != nil {
 		return failed
 	}
-	more := *refused
 	more.Rule += fmt.Sprintf("; #%d: %s", last.ID, words)
 	return &more
 }
@@ -194,7 +202,7 @@ func (j Journal) decided(b *journal.Resolved) (*Decided, error) {
 	}
 	return &Decided{
 		Instead: instead, Key: b.Key, Cell: line.Cell, Kind: line.Kind, How: b.How, Actor: b.Actor, Reason: b.Reason,
-		ParamsHash: e.Params, State: e.State, Why: line.Reason,
+		ParamsHash: e.Params, State: line.State, Why: line.Reason,
 	}, nil
 }
 

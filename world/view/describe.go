@@ -72,9 +72,9 @@ func (t Describer) Describe(e *Entry) (string, error) {
 		}
 		return t.fill("{cell}step {n} on ", b) + on + " failed" + parked + ": " + b.Error, err
 	case *journal.Finished:
-		return t.answered("receipt", e.ID, b.Receipt)
+		return t.answered("receipt", e, b.Receipt)
 	case *journal.Late:
-		return t.answered("late, so it changes nothing: receipt", e.ID, b.Receipt)
+		return t.answered("late, so it changes nothing: receipt", e, b.Receipt)
 	case *journal.OperatorEffect:
 		who := reducer.Cell{Reducer: reducer.Operator, Key: b.Actor}
 		return t.of(who.String()) + t.fill("asks for {kind} under {cap}: {reason}  {params}", b), nil
@@ -173,16 +173,27 @@ func (t Describer) proposed(record journal.Seq, b *journal.ManifestProposed) str
 	return name + t.fill(": manifest {candidate} is proposed in the place of {base}"+signed+"[, says {actor}][: {reason}]", b)
 }
 
-func (t Describer) answered(what string, record journal.Seq, encoded []byte) (string, error) {
+// answered tells of a receipt: of one that leaves its intent waiting what that waits for.
+func (t Describer) answered(what string, e *Entry, encoded []byte) (string, error) {
 	r, err := receipt.Decode(encoded)
 	if err != nil {
-		return "", fmt.Errorf("record #%d: %w", record, err)
+		return "", fmt.Errorf("record #%d: %w", e.ID, err)
 	}
 	attempt := ""
 	if r.Attempt > 1 {
 		attempt = fmt.Sprintf(" attempt %d", r.Attempt)
 	}
-	return fmt.Sprintf("%s %s%s %s %s  %s", what, Short(r.Key), attempt, r.Kind, r.Status, t.Data(r.Payload)), nil
+	how, said := string(r.Status), " "+t.Data(r.Payload)
+	if a, err := receipt.DecodeAccepted(r.Payload); err == nil && r.Outcome() == receipt.OutcomeAccepted {
+		how, said = "accepted", fmt.Sprintf("as %q: %s", Brief(a.ID), Visible(Brief(a.Message), ""))
+	}
+	if q, err := receipt.DecodeQuestion(r.Payload); err == nil && r.Outcome() == receipt.OutcomeInputRequired {
+		how, said = "asks", asking(q)
+	}
+	if of, ok := t.LedgerEntry(r.Key); ok && !r.GivenBack() && t.cancelled(&of, e.ID) {
+		how += " (its cell had cancelled it)"
+	}
+	return fmt.Sprintf("%s %s%s %s %s %s", what, Short(r.Key), attempt, r.Kind, how, said), nil
 }
 
 // fill puts the fields of a body into the words of its kind: see the rows of journal.

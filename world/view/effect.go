@@ -27,7 +27,7 @@ func (j Journal) Effect(key receipt.Key) (*Effect, error) {
 		return nil, err
 	}
 	a := &Effect{
-		Key: key, Cell: now.Cell, Kind: now.Kind, State: e.State, Outcome: e.Outcome, Reason: now.Reason, ParamsHash: e.Params, Intent: now,
+		Key: key, Cell: now.Cell, Kind: now.Kind, State: now.State, Outcome: e.Outcome, Reason: now.Reason, ParamsHash: e.Params, Intent: now,
 	}
 	last, err := j.AnswerTo(&e, 0)
 	if last != nil {

@@ -122,10 +122,13 @@ func faultsOfWorlds() []Fault {
 	}
 }
 
+// states returns the states of intents as they are shown.
+func states() []receipt.State { return append(receipt.States(), StateCancelled) }
+
 // StateNames names the states of intents.
 func StateNames() string {
 	var names []string
-	for _, state := range receipt.States() {
+	for _, state := range states() {
 		names = append(names, string(state))
 	}
 	return "states are " + strings.Join(names, ", ")

@@ -31,7 +31,7 @@ func (j Journal) instead(of *receipt.Entry) (*Instead, error) {
 		return nil, nil
 	}
 	line, err := j.IntentLine(e)
-	return &Instead{e.Intent.Key, e.State, line.Reason}, err
+	return &Instead{e.Intent.Key, line.State, line.Reason}, err
 }
 
 // insteadOf returns the intent in the place of which another one is asked for; nil: it is in

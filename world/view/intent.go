@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
@@ -29,6 +28,10 @@ type IntentLine struct {
 	Decision    string         `json:"decision"`
 	Rules       []string       `json:"rules"`
 	Reason      string         `json:"reason"` // why it stands where it does, and what a person has to do
+
+	// Its cell has cancelled it, or that in the place of which it is asked for: whatever
+	// comes of it, the cell is told so.
+	Cancelled bool `json:"cancelled"`
 }
 
 // Intent is an intent with all attempts and where the journal tells of it.
@@ -80,36 +83,6 @@ var (
 func (j Journal) Ledger() (entries []receipt.Entry) {
 	j.Local.View(func(w *world.Moment) { entries = w.Intents() })
 	return entries
-}
-
-// IntentFilter selects intents. What is empty selects all.
-type IntentFilter struct {
-	State receipt.State
-	Cell  string // a name, or the beginning of one with * behind it
-	Kind  string // likewise
-	Since string // a moment: those that were made there or later
-}
-
-// Selected is Ledger for the intents that a filter selects. The error is ErrState or a
-// *MomentError.
-func (j Journal) Selected(f IntentFilter) ([]receipt.Entry, error) {
-	if f.State != "" && !slices.Contains(receipt.States(), f.State) {
-		return nil, &world.InputError{Err: ErrState, Field: "state", Rule: fmt.Sprintf("%q", f.State)}
-	}
-	var since journal.Seq
-	if f.Since != "" {
-		m, err := j.Moment(f.Since)
-		if err != nil {
-			return nil, err
-		}
-		if since, err = j.firstOf(m, j.End()); err != nil {
-			return nil, err
-		}
-	}
-	return slices.DeleteFunc(j.Ledger(), func(e receipt.Entry) bool {
-		return f.State != "" && e.State != f.State || journal.Seq(e.Emitted) < since ||
-			!fits(f.Cell, e.Intent.Cell) || !fits(f.Kind, e.Intent.Kind)
-	}), nil
 }
 
 // minPrefix is the least number of digits of its key that name an intent.
@@ -280,12 +253,17 @@ func (r *IntentLines) Line(e receipt.Entry) (IntentLine, error) {
 		return IntentLine{}, err
 	}
 	line := IntentLine{
-		Key: e.Intent.Key, Cell: e.Intent.Cell, Kind: e.Intent.Kind, State: e.State, Attempt: e.Attempt,
+		Key: e.Intent.Key, Cell: e.Intent.Cell, Kind: e.Intent.Kind, Attempt: e.Attempt, Cancelled: r.cancelled(&e, 0),
 		StepID: e.Intent.Step, ExternalKey: e.Intent.Key.External(r.Local.Keys().World()), Cap: e.Intent.Cap,
+	}
+	if line.State, err = r.StateOf(&e); err != nil {
+		return line, err
 	}
 	made, _ := entry.Decision() // none: it was redacted
 	line.Params, line.Decision, line.Rules = made.Params, made.Decision, made.Rules
-	return line, r.explain(&line, &e)
+	err = r.explain(&line, &e)
+	line.Reason = notWanted(&line, &e)
+	return line, err
 }
 
 // doubt returns why an intent is in doubt.

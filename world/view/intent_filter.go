@@ -2,16 +2,59 @@ package view
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
+
+// IntentFilter selects intents. What is empty selects all.
+type IntentFilter struct {
+	State receipt.State
+	Cell  string // a name, or the beginning of one with * behind it
+	Kind  string // likewise
+	Since string // a moment: those that were made there or later
+}
+
+// Selected is Ledger for the intents that a filter selects. The error is ErrState or a
+// *MomentError.
+func (j Journal) Selected(f IntentFilter) ([]receipt.Entry, error) {
+	if f.State != "" && !slices.Contains(states(), f.State) {
+		return nil, &world.InputError{Err: ErrState, Field: "state", Rule: fmt.Sprintf("%q", f.State)}
+	}
+	var since journal.Seq
+	if f.Since != "" {
+		m, err := j.Moment(f.Since)
+		if err != nil {
+			return nil, err
+		}
+		if since, err = j.firstOf(m, j.End()); err != nil {
+			return nil, err
+		}
+	}
+	selected := slices.DeleteFunc(j.Ledger(), func(e receipt.Entry) bool {
+		ledgers := f.State == StateCancelled && e.State == receipt.StateDenied
+		return f.State != "" && e.State != f.State && !ledgers || journal.Seq(e.Emitted) < since ||
+			!fits(f.Cell, e.Intent.Cell) || !fits(f.Kind, e.Intent.Kind)
+	})
+	if f.State != StateCancelled && f.State != receipt.StateDenied {
+		return selected, nil
+	}
+	var faults []error
+	selected = slices.DeleteFunc(selected, func(e receipt.Entry) bool {
+		state, err := j.StateOf(&e)
+		faults = append(faults, err)
+		return state != f.State
+	})
+	return selected, errors.Join(faults...)
+}
 
 // NoneSelected says that a filter selects no intent, and which of its names nothing bears.
 func (j Journal) NoneSelected(f IntentFilter) string {

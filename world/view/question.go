@@ -40,13 +40,18 @@ func asksOf(e *receipt.Entry) ([]Asked, error) {
 
 // question puts what an intent waits to be told into a line.
 func question(e *receipt.Entry) (string, error) {
-	all, err := asksOf(e)
+	q, err := receipt.DecodeQuestion(e.Inputs[len(e.Inputs)-1].Question)
 	if err != nil {
 		return "", err
 	}
+	return asking(q), nil
+}
+
+// asking puts what is asked into a line.
+func asking(q *receipt.Question) string {
 	var texts []string
-	for _, r := range all[len(all)-1].Requests {
-		texts = append(texts, fmt.Sprintf("%s: %q", Brief(r.Name), Brief(r.Message)))
+	for _, name := range q.Names() {
+		texts = append(texts, fmt.Sprintf("%s: %q", Brief(name), Brief(q.Requests[name].Message)))
 	}
-	return strings.Join(texts, "; "), nil
+	return strings.Join(texts, "; ")
 }

@@ -27,6 +27,7 @@ type ReceiptLine struct {
 	Unsent      bool                 `json:"unsent"`
 	ExternalRef string               `json:"external_ref"`
 	StateChange *receipt.StateChange `json:"state_change"`
+	Cancelled   bool                 `json:"cancelled"` // its cell had cancelled the intent
 }
 
 // Receipt is an answer with all that it says and its stored bytes.
@@ -39,6 +40,7 @@ type Receipt struct {
 	ExternalKey string          `json:"external_key"`
 	Signed      bool            `json:"signed"`
 	Late        bool            `json:"late"`
+	Cancelled   bool            `json:"cancelled"`
 	Raw         []byte          `json:"raw"` // prints as base64; null where it is not signed
 }
 
@@ -51,6 +53,7 @@ type Answer struct {
 	Ended           receipt.Outcome // of the attempt that it answers
 	Raw             []byte          // the stored bytes of a receipt; nil: the kernel made it
 	Late            bool            // its attempt had been given up: it changed nothing
+	Cancelled       bool            // its cell had cancelled the intent
 }
 
 // AnswerKinds returns the kinds of records that hold answers.
@@ -128,6 +131,7 @@ func (j Journal) Answer(e *Entry) (*Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("record #%d: %w", e.ID, err)
 	}
+	a.Cancelled = j.cancelled(&a.Intent, a.Record)
 	if a.Raw == nil {
 		a.Version, a.World, a.Kind, a.Cap = receipt.ReceiptVersion, j.Local.Keys().World(), a.Intent.Intent.Kind, a.Intent.Intent.Cap
 		a.ParamsHash, a.Attempt = a.Intent.Params, a.Intent.Attempt
@@ -149,7 +153,7 @@ func (a *Answer) Line() ReceiptLine {
 	return ReceiptLine{
 		Key: a.Key, Cell: a.Intent.Intent.Cell, Kind: a.Kind, Status: a.Status, Attempt: a.Attempt, Outcome: a.Ended,
 		Record: a.Record, StepID: a.Intent.Intent.Step, ExternalKey: a.Key.External(a.World), Payload: a.Payload, Cost: a.Cost,
-		Signed: a.Raw != nil, Late: a.Late, Unsent: a.Unsent, ExternalRef: a.ExternalRef, StateChange: a.StateChange,
+		Signed: a.Raw != nil, Late: a.Late, Unsent: a.Unsent, ExternalRef: a.ExternalRef, StateChange: a.StateChange, Cancelled: a.Cancelled,
 	}
 }
 
@@ -157,7 +161,7 @@ func (a *Answer) Line() ReceiptLine {
 func (a *Answer) Full() *Receipt {
 	return &Receipt{
 		Receipt: a.Receipt, Cell: a.Intent.Intent.Cell, Outcome: a.Ended, Record: a.Record, StepID: a.Intent.Intent.Step,
-		ExternalKey: a.Key.External(a.World), Signed: a.Raw != nil, Late: a.Late, Raw: a.Raw,
+		ExternalKey: a.Key.External(a.World), Signed: a.Raw != nil, Late: a.Late, Cancelled: a.Cancelled, Raw: a.Raw,
 	}
 }
 

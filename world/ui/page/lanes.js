@@ -16,6 +16,8 @@ const looks = [
   { test: /^intent\.parked/, shape: 'waits', color: 'warn', trouble: 4 },
   { test: /^intent\./, shape: 'asks', color: 'link' },
   { test: /^invocation\.finished ok/, shape: 'answer', color: 'good' },
+  { test: /^invocation\.finished input_required/, shape: 'waits', color: 'warn', trouble: 4 },
+  { test: /^invocation\.finished accepted/, shape: 'permit', color: 'dim' },
   { test: /^invocation\.finished/, shape: 'bad', color: 'bad', trouble: 2 },
   { test: /^invocation\./, shape: 'permit', color: 'dim' },
   { test: /^timer\./, shape: 'timer', color: 'event' },
