@@ -180,9 +180,8 @@ func (s *shadow) refused(rec *journal.Record, err error) {
 // something to do in.
 func (s *shadow) advanceTo(to manifest.Tick) error {
 	for {
-		now := Moment{k: s.kernel}
-		at, ok := now.NextTick()
-		if !ok || at >= to {
+		at, ok := s.ownTick()
+		if !ok || at <= s.now || at >= to {
 			s.again = true // it denies what nobody has approved in time
 			if to > s.now || s.tickOpen() {
 				return s.advance(to)
@@ -198,6 +197,17 @@ func (s *shadow) advanceTo(to manifest.Tick) error {
 			return err
 		}
 	}
+}
+
+// ownTick returns the next tick that comes in the shadow whoever runs it; false: there is
+// none. Under a real clock that is one in which something falls due: all else waits for the
+// next input, and whether the history had one before is in the history.
+func (s *shadow) ownTick() (manifest.Tick, bool) {
+	now := Moment{k: s.kernel}
+	if s.was.rules.manifest.Clock.Real() {
+		return now.NextDue()
+	}
+	return now.NextTick()
 }
 
 // decided applies what a person, a verifier or the passing of time has decided. It
