@@ -111,7 +111,7 @@ func (c *Copy) lists(ctx context.Context, add func(string, []byte) error) (map[s
 	out := make(map[string][]listed)
 	of := c.path("")
 	for _, path := range []string{
-		"/api/worlds", "/api/inbox", of, of + "/manifest", of + "/verify", of + "/cells", of + "/intents", of + "/receipts", of + "/budgets",
+		"/api/worlds", "/api/inbox", of, of + "/manifest", of + "/verify", of + "/cells", of + "/intents", of + "/receipts", of + "/budgets", of + "/series?buckets=200",
 		of + "/decisions", of + "/checkpoints", of + "/snapshots", of + "/proposals?all=true",
 	} {
 		answer, items, err := c.list(ctx, path)

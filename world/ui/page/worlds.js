@@ -55,7 +55,7 @@ export function Worlds() {
         <td>${w.anchor && !w.anchor.ok ? html`<span class="bad">✕ its anchor differs</span>` : w.idle ? html`<span class="dim">idle</span>` : html`<span class="good">has work</span>`}</td>
         <td class="n">${number(w.head.id)}</td><td class="n">${number(w.time ?? 0)}</td><td class="n">${number(w.cells ?? 0)}</td>
         <td>${w.intents && html`<${Effects} of=${w.intents} />`}</td>
-        <td>${owed(w) ? html`<a href=${address(w.id, 'inbox')}>${[...by.get(w.id) ?? []].map(([wants, n]) => n + ' ' + words[/** @type {keyof typeof words} */ (wants)]).join(', ')}</a>` : html`<span class="dim">nothing</span>`}</td>
+        <td>${owed(w) ? html`<a href=${address(w.id, 'inbox')}>${Object.entries(words).filter(([wants]) => by.get(w.id)?.get(wants)).map(([wants, name]) => by.get(w.id)?.get(wants) + ' ' + name).join(', ')}</a>` : html`<span class="dim">nothing</span>`}</td>
         <td>v${w.manifest?.version} <small>${short(w.manifest?.hash ?? '', 8)}</small></td>
         <td><code>${short(w.head.root ?? '')}</code></td>
       </tr>`)}</tbody>
