@@ -64,6 +64,8 @@ func TestTimelineOfATown(t *testing.T) {
 	s.do(chromedp.Evaluate[chromedp.Void]("location.hash = location.hash.replace(/of=\\d+/, 'of=93')"))
 	s.await("#93")
 	s.await("It answered")
+	s.await("The life of the intent")
+	s.await("its answer: ok")
 	s.keys("+", "+")
 	s.picture("town-93")
 }

@@ -5,7 +5,7 @@ import { columns } from './columns.js';
 import { useAnswer } from './live.js';
 import { at, recordAt } from './moment.js';
 import { here, place, there } from './place.js';
-import { Command, Fact, Head, List, Trouble } from './parts.js';
+import { Command, Fact, Head, List, State, Trouble } from './parts.js';
 import { Mark, sentence, Story } from './story.js';
 import { number, spelled, Value } from './text.js';
 
@@ -57,10 +57,24 @@ export function Record({ world, id }) {
         ${is.cause > 0 && html`<${Fact} name="caused by"><a href=${here({ of: is.cause })}>#${is.cause}</a><//>`}
         ${is.key && html`<${Fact} name="intent"><a href=${there('inbox', { of: is.key, at: '' })}>${is.key.slice(0, 12)}</a><//>`}
       </dl>
+      ${is.key && html`<${Life} world=${world} intent=${is.key} here=${id} />`}
       ${matter !== undefined && html`<h2 class="sub">${is.kind === 'invocation.finished' ? 'It answered' : 'What it says'}</h2><div class="box"><${Value} of=${matter} /></div>`}
       <details open=${matter === undefined}><summary>the record as it is stored</summary><div class="box"><${Value} of=${is.payload} /></div></details>
       <button type="button" aria-expanded=${why} onClick=${() => setWhy(!why)}>Why: the way to the input</button>
       ${why && html`<${Story} world=${world} from=${id} />`}
       <footer><${Command} line=${'worldctl why ' + id} /></footer>
     </div>`;
+}
+
+/** Life is what an intent went through, from the asking to its last answer, and how it stands now. @param {{world: string, intent: string, here: number}} props */
+function Life({ world, intent, here: shown }) {
+  const { is } = useAnswer(pathOf(world, 'intents', intent));
+  if (!is) return null;
+  const steps = [{ id: is.emitted, says: 'asked for' }, ...is.attempts.flatMap((/** @type {any} */ a) => [
+    { id: a.started, says: 'attempt ' + a.attempt + ' may go out' },
+    { id: a.expired, says: 'it is given up' + (a.reason ? ': ' + a.reason : '') },
+    { id: a.receipt, says: (a.late ? 'a late answer: ' : 'its answer: ') + a.status },
+  ])].filter((x) => x.id > 0);
+  return html`<h2 class="sub">The life of the intent <small><${State} of=${is.state} /> now</small></h2>
+    <ol class="story">${steps.map((x) => html`<li key=${x.id + x.says} class=${x.id === shown ? 'here' : ''}><a href=${here({ of: x.id })}>#${x.id}</a> ${spelled(x.says)}</li>`)}</ol>`;
 }
