@@ -105,11 +105,14 @@ export function track(world, alive, grown) {
   };
   const path = pathOf(world, 'columns') + '?after=';
   (async () => {
-    for (;;) {
+    for (let shown = 0; ;) {
       const page = await bytes(path + of.n, end.signal);
       if (of.add(page) === 0) break;
+      if (of.n < 2 * shown) continue; // to show all that there is takes as long as it is
       changed();
+      shown = of.n;
     }
+    changed();
     for await (const page of followBytes(() => path + of.n, end.signal, alive)) {
       of.add(page);
       changed();

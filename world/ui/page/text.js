@@ -81,7 +81,9 @@ export function short(hash, n = 12) {
   return hash.slice(0, n);
 }
 
+const digits = new Intl.NumberFormat('en');
+
 /** number has its thousands apart. @param {number} n */
 export function number(n) {
-  return n.toLocaleString('en');
+  return digits.format(n);
 }

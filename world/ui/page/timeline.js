@@ -111,18 +111,13 @@ function Minimap({ of, line, now, move }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const width = useWidth();
   const height = 36;
+  const counted = useRef(/** @type {{line: any, bins: Float64Array, bad: Float64Array} | null} */ (null)); // which takes longer than a frame
   useEffect(() => {
     if (!canvas.current) return;
     paint(canvas.current, height, (draw, wide, color) => {
-      const bins = new Float64Array(Math.ceil(wide / 3));
-      const bad = new Float64Array(bins.length);
-      const troubles = of.whats.map((/** @type {string} */ w) => (look(w).trouble ? 1 : 0));
-      const scale = bins.length / Math.max(line.width, 1);
-      for (let i = 0; i < of.n; i++) {
-        const bin = Math.min(bins.length - 1, Math.floor(line.at[i] * scale));
-        bins[bin]++;
-        bad[bin] += troubles[of.what[i]];
-      }
+      const n = Math.ceil(wide / 3);
+      if (counted.current?.line !== line || counted.current.bins.length !== n) counted.current = { line, ...count(of, line, n) };
+      const { bins, bad } = /** @type {{bins: Float64Array, bad: Float64Array}} */ (counted.current);
       const most = Math.log2(1 + bins.reduce((a, b) => Math.max(a, b), 1));
       bins.forEach((n, i) => {
         if (!n) return;
@@ -143,6 +138,20 @@ function Minimap({ of, line, now, move }) {
     move({ from: at - (now.to - now.from) / 2, to: at + (now.to - now.from) / 2 });
   };
   return html`<canvas class="minimap" role="img" aria-label="all records" ref=${canvas} onClick=${lead}></canvas>`;
+}
+
+/** count counts the records in each part of the axis, and of these the troubled ones. @param {any} of @param {any} line @param {number} n */
+function count(of, line, n) {
+  const bins = new Float64Array(n);
+  const bad = new Float64Array(n);
+  const troubles = of.whats.map((/** @type {string} */ w) => (look(w).trouble ? 1 : 0));
+  const scale = n / Math.max(line.width, 1);
+  for (let i = 0; i < of.n; i++) {
+    const bin = Math.min(n - 1, Math.floor(line.at[i] * scale));
+    bins[bin]++;
+    bad[bin] += troubles[of.what[i]];
+  }
+  return { bins, bad };
 }
 
 /** Lanes are the lanes. @param {any} props */
