@@ -108,7 +108,11 @@ func hostileWorld(t *testing.T) string {
 // element: not where it is served, and not in a page of it that was given away.
 func TestHostileWorld(t *testing.T) {
 	dir := hostileWorld(t)
-	look(t, dir, "--manual").shows("hostile")
+	s := look(t, dir, "--manual")
+	s.shows("hostile")
+	s.at("#/" + s.world() + "/compare?a=first")
+	s.await("they differ")
+	s.clean()
 	given(t, dir).shows("hostile-copy")
 }
 
@@ -127,9 +131,6 @@ func (s *sight) shows(name string) {
 		s.clean()
 		s.picture(name + "-" + view)
 	}
-	s.at("#/" + s.world() + "/compare?a=first")
-	s.await("they differ")
-	s.clean()
 }
 
 // clean holds what is on the page to what may be there.

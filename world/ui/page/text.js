@@ -49,7 +49,7 @@ export function isCut(of, depth = 0) {
 export function Value({ of, depth = 0, whole = false }) {
   const most = whole ? Infinity : longest;
   if (typeof of === 'string') {
-    return of.includes('\n') ? html`<pre class="block">${cut(spelled(of), most)}</pre>` : html`<span class="string">${cut(spelled(of), most)}</span>`;
+    return of.includes('\n') ? html`<pre class="block" tabindex="0">${cut(spelled(of), most)}</pre>` : html`<span class="string">${cut(spelled(of), most)}</span>`;
   }
   if (of instanceof Exact) return html`<span class="number">${of.text}</span>`;
   if (of === null || typeof of !== 'object') return html`<span class=${typeof of}>${String(of)}</span>`;
