@@ -251,8 +251,13 @@ func (h *Host) recover(t receipt.Task) {
 	h.addAnswer(a)
 }
 
-// retry answers Due when the wait after a failed attempt is over.
+// retry answers Due when the wait after a failed attempt is over: at once where a
+// Recording answers. It is called with mu held.
 func (h *Host) retry(t receipt.Task) {
+	if h.Recorded(&t.Intent) {
+		h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Due: true})
+		return
+	}
 	now := time.Now()
 	var initial time.Duration
 	if e := h.effects[t.Kind]; e != nil {

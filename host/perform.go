@@ -39,9 +39,19 @@ func (h *Host) do(j *job) {
 	default:
 		a := receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work}
 		a.Receipt, a.Err = h.ask(j)
+		if doubt := (*DoubtError)(nil); errors.As(a.Err, &doubt) {
+			a.Lost, a.Err = doubt.Reason, nil
+		}
 		h.post(a)
 	}
 }
+
+// DoubtError is what an adapter that is Deterministic returns where nobody is to be able to
+// tell what came of an attempt: the attempt is in doubt then, as one of a live adapter with
+// any error is.
+type DoubtError struct{ Reason string }
+
+func (e *DoubtError) Error() string { return e.Reason }
 
 // ask makes the receipt of a deterministic effect: the world's time stands in
 // for the clock's, so that the same permit has the same receipt.

@@ -120,9 +120,9 @@ func (w *World) barrier(ctx context.Context, patient bool) error {
 			return nil
 		}
 		data, err := w.await(ctx, e.Intent.Key)
-		if err == nil {
+		if err == nil && data != nil {
 			if _, err = w.k.receive(data); err != nil {
-				w.held = append(w.held, receipt.Task{Work: receipt.Perform, Permit: w.k.permit(e)})
+				w.again(e)
 			}
 		}
 		if err != nil {
@@ -134,9 +134,12 @@ func (w *World) barrier(ctx context.Context, patient bool) error {
 	}
 }
 
-// firstDue returns the deterministic effect in flight that was permitted first,
-// or nil.
+// firstDue returns the deterministic effect in flight whose answer comes next, which is
+// that which was permitted first unless somebody says otherwise, or nil.
 func (w *World) firstDue() *receipt.Entry {
+	if w.telling != nil {
+		return w.telling(w.k.now, w.k.handled, w.k.ledger.InFlight())
+	}
 	for _, e := range w.k.ledger.InFlight() {
 		if !w.host.Live(&e.Intent) {
 			return e
@@ -145,12 +148,20 @@ func (w *World) firstDue() *receipt.Entry {
 	return nil
 }
 
-// await returns the receipt of one deterministic effect in flight.
+// await returns the receipt of one deterministic effect in flight; nil: nobody can tell
+// what came of it, which it has noted.
 func (w *World) await(ctx context.Context, key receipt.Key) ([]byte, error) {
 	for {
 		if data, ok := w.answers[key]; ok {
 			delete(w.answers, key)
 			return data, nil
+		}
+		if a, ok := w.failures[key]; ok {
+			delete(w.failures, key)
+			if a.Lost != "" {
+				return nil, w.k.expire(key, a.Attempt, a.Lost)
+			}
+			return nil, w.unanswered(w.k.ledger.Entry(key), a.Err)
 		}
 		if err := w.more(ctx); err != nil {
 			return nil, err
@@ -216,13 +227,14 @@ func (w *World) take(a *receipt.Answer) error {
 	var err error
 	switch {
 	case a.Work == receipt.Withdraw: // withdraw has looked at it
+	case w.telling != nil && w.inFlight(a.Key, a.Attempt) && (a.Err != nil || a.Lost != "") && !w.host.Live(&w.k.ledger.Entry(a.Key).Intent):
+		w.failures[a.Key] = *a
 	case a.Err != nil:
 		if !w.inFlight(a.Key, a.Attempt) {
 			return nil // Receive took a receipt for it meanwhile
 		}
 		e := w.k.ledger.Entry(a.Key)
-		w.held = append(w.held, receipt.Task{Work: receipt.Perform, Permit: w.k.permit(e)})
-		return fmt.Errorf("world: effect %s of %s: %w", e.Intent.Kind, e.Intent.Step, a.Err)
+		return w.unanswered(e, a.Err)
 	case a.Work == receipt.Confirm:
 		return w.takeConfirmation(a)
 	case a.Found != nil:
@@ -248,6 +260,12 @@ func (w *World) take(a *receipt.Answer) error {
 		return nil
 	}
 	return err
+}
+
+// unanswered returns why an attempt has no answer. It is made again when the world goes on.
+func (w *World) unanswered(e *receipt.Entry, why error) error {
+	w.again(e)
+	return fmt.Errorf("world: effect %s of %s: %w", e.Intent.Kind, e.Intent.Step, why)
 }
 
 // decideFound takes what verifiers found out about intents in doubt. Where they

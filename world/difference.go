@@ -128,7 +128,7 @@ func (d *Difference) compareIntents(a, b []*receipt.Entry) {
 			d.IntentsAdded = append(d.IntentsAdded, *y)
 		case y == nil:
 			d.IntentsGone = append(d.IntentsGone, *x)
-		case x.State != y.State || x.Outcome != y.Outcome:
+		case x.State != y.State || x.Ended() && x.Outcome != y.Outcome: // else it is that of an earlier attempt
 			d.IntentsChanged = append(d.IntentsChanged, IntentChange{A: *x, B: *y})
 		}
 	}

@@ -216,6 +216,15 @@ func (m *Moment) InFlight() []receipt.Permit {
 	return out
 }
 
+// Waiting returns the intents that wait for their next attempt.
+func (m *Moment) Waiting() []receipt.Intent {
+	var out []receipt.Intent
+	for _, e := range m.k.ledger.Waiting() {
+		out = append(out, e.Intent)
+	}
+	return out
+}
+
 // StateRoot returns the root of cells, mailboxes and timers; see package
 // snapshot. It costs time in proportion to the number of cells.
 func (m *Moment) StateRoot() journal.Hash { return m.k.stateRoot() }

@@ -29,17 +29,19 @@ type World struct {
 
 	cfg        Config
 	host       Host
-	flight     []flight               // batches under way, oldest first
-	spare      []ready                // memory for the next
-	held       []receipt.Task         // of a process before, until the world is driven
-	came       []receipt.Answer       // from the host, not yet looked at
-	answers    map[receipt.Key][]byte // of deterministic effects, not yet admitted
-	found      []receipt.Answer       // of verifiers, until the tick is over
-	asked      int                    // verifiers that have not answered
-	passing    bool                   // the tick under way has passed by the wall clock: see tickOf
-	confirming map[receipt.Key]bool   // recorded results that verifiers were asked about; false: they could not tell
-	saved      journal.Seq            // head of the last checkpoint
-	durable    journal.Seq            // head of what is known to be durable
+	flight     []flight                       // batches under way, oldest first
+	spare      []ready                        // memory for the next
+	held       []receipt.Task                 // of a process before, until the world is driven
+	came       []receipt.Answer               // from the host, not yet looked at
+	answers    map[receipt.Key][]byte         // of deterministic effects, not yet admitted
+	found      []receipt.Answer               // of verifiers, until the tick is over
+	asked      int                            // verifiers that have not answered
+	passing    bool                           // the tick under way has passed by the wall clock: see tickOf
+	confirming map[receipt.Key]bool           // recorded results that verifiers were asked about; false: they could not tell
+	telling    Telling                        // nil: in the order of permits
+	failures   map[receipt.Key]receipt.Answer // with telling: of deterministic effects without a receipt, until it is their turn
+	saved      journal.Seq                    // head of the last checkpoint
+	durable    journal.Seq                    // head of what is known to be durable
 	broken     error
 	lacks      error // a *reducer.MissingError
 }
@@ -304,12 +306,8 @@ func (w *World) Next(ctx context.Context) (Progress, error) {
 			return p, err
 		}
 	}
-	before := w.k.last
-	if err := w.admit(); err != nil {
-		return Idle, err
-	}
-	if w.k.last > before || len(w.found) > 0 {
-		return Handled, w.finishRounds(ctx, false)
+	if handled, err := w.takeAnswers(ctx); handled || err != nil {
+		return Handled, err
 	}
 	if at, ok := w.NextTick(); ok && !byClock {
 		return Ticked, w.tick(ctx, at, false)

@@ -34,21 +34,25 @@ func recording(dir string, opts Options) (*host.Recording, error) {
 func (lw *World) recorded(asked journal.Seq) iter.Seq2[host.Recorded, error] {
 	return func(yield func(host.Recorded, error) bool) {
 		answers := answering{history: lw.store, asked: cmp.Or(asked, math.MaxUint64), open: make(map[receipt.Key]*host.Recorded), doubt: make(map[receipt.Key]bool)}
+		var answer *host.Recorded // in the record before: the next one says whether that is what came of it
 		for s, err := range lw.store.Scan(0) {
 			if err == nil {
 				err = s.Err
 			}
-			var answer *host.Recorded
-			if err == nil {
+			before := answer
+			if answer = nil; err == nil {
 				answer, err = answers.in(s.Record)
 			}
 			if err != nil {
 				yield(host.Recorded{}, err)
 				return
 			}
-			if answer != nil && !yield(*answer, nil) {
+			if before != nil && !before.Unanswered && !yield(*before, nil) {
 				return
 			}
+		}
+		if answer != nil && !yield(*answer, nil) {
+			return
 		}
 		for _, r := range answers.order {
 			if asked != 0 && r.Unanswered && !yield(*r, nil) {
@@ -70,7 +74,7 @@ type answering struct {
 // in returns the answer that a record holds, or nil. It remembers the intents that ask.
 func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 	switch rec.Kind {
-	case journal.KindIntent, journal.KindFinished, journal.KindEnded, journal.KindDenied, journal.KindExpired, journal.KindResolved:
+	case journal.KindIntent, journal.KindFinished, journal.KindWaiting, journal.KindEnded, journal.KindDenied, journal.KindExpired, journal.KindResolved:
 	default:
 		return nil, nil
 	}
@@ -85,6 +89,10 @@ func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 			a.open[b.Key] = r
 			a.order = append(a.order, r)
 		}
+	case *journal.IntentWaiting:
+		if r := a.open[b.Key]; r != nil && b.Outcome == receipt.OutcomeRetryableFailure {
+			r.Unanswered = true // that failure is not what came of it
+		}
 	case *journal.IntentDenied:
 		a.never(b.Key)
 	case *journal.Expired:
@@ -97,15 +105,20 @@ func (a *answering) in(rec journal.Record) (*host.Recorded, error) {
 		return a.ended(b), nil
 	case *journal.Finished:
 		r, err := receipt.Decode(b.Receipt)
-		if err != nil || r.GivenBack() || r.Outcome() == receipt.OutcomeAccepted { // nothing was done, or its end is still to come
+		if err != nil || r.Outcome() == receipt.OutcomeAccepted { // its end is still to come
 			return nil, err
 		}
 		cost := r.Cost
 		cost.Calls = 0 // the host counts them
-		return a.answer(r.Key, host.Result{
+		result := host.Result{
 			Status: r.Status, Class: r.Class, Unsent: r.Unsent, Payload: r.Payload, Cost: cost, Exact: r.Exact,
 			ExternalRef: r.ExternalRef, StateChange: r.StateChange,
-		}), nil
+		}
+		if r.GivenBack() { // nothing was done, which answers what its cell takes back: see ended
+			a.givenBack(r.Key, result)
+			return nil, nil
+		}
+		return a.answer(r.Key, result), nil
 	}
 	return nil, nil
 }
@@ -118,6 +131,8 @@ func (a *answering) ended(b *journal.IntentEnded) *host.Recorded {
 	case b.Status == receipt.StatusOK:
 		return a.answer(b.Key, host.Result{Status: b.Status, Payload: b.Payload})
 	case r == nil || !r.Unanswered:
+	case r.Result.Status != "": // it failed, and there was no other attempt
+		return a.answer(b.Key, r.Result)
 	case a.doubt[b.Key]: // an adapter says that it failed, whatever the kernel calls it
 		return a.answer(b.Key, host.Result{Status: receipt.StatusError, Payload: b.Payload})
 	default:
@@ -133,6 +148,14 @@ func (a *answering) answer(key receipt.Key, result host.Result) *host.Recorded {
 	}
 	r.Unanswered, r.Result = false, result
 	return r
+}
+
+// givenBack notes that an attempt was not begun. Where what is not recorded is performed,
+// it is as if it had not been made.
+func (a *answering) givenBack(key receipt.Key, result host.Result) {
+	if r := a.open[key]; r != nil && r.Unanswered && a.asked == never {
+		r.Result = result
+	}
 }
 
 // never notes that an intent was not performed and will not be.

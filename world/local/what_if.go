@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -89,6 +90,11 @@ func (lw *World) Suppose(ctx context.Context, q WhatIf) (x *Supposed, err error)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil { // nobody is told of the fork
+			err = errors.Join(err, os.RemoveAll(q.Dir))
+		}
+	}()
 	past := lw
 	if q.Copy != "" { // after the fork: all that the world had asked for then is in it
 		if _, err := lw.Backup(q.Copy); err != nil {
@@ -166,12 +172,10 @@ func (x *Supposed) Close() error {
 }
 
 func (x *Supposed) live(ctx context.Context) (err error) {
-	if !x.Alone {
-		x.Followed, err = x.Fork.Follow(ctx, Past{World: x.World, After: x.Forked.At, Last: x.Last})
+	if x.Alone {
+		return x.Fork.RunUntil(ctx, x.Last)
 	}
-	if err == nil {
-		err = x.Fork.RunUntil(ctx, x.Last)
-	}
+	x.Followed, err = x.Fork.Follow(ctx, Past{World: x.World, After: x.Forked.At, Last: x.Last, Sent: x.Sent})
 	return err
 }
 
@@ -182,6 +186,7 @@ func (x *Supposed) missing(err error) error {
 		return err
 	}
 	asked, failed := x.Fork.Unanswered(x.World)
+	asked = slices.DeleteFunc(asked, func(m *host.MissError) bool { return m.Unanswered && m.Step != miss.Step }) // as in the world
 	switch {
 	case failed != nil:
 		return failed
@@ -201,7 +206,7 @@ func (lw *World) Unanswered(other *World) ([]*host.MissError, error) {
 	lw.View(func(w *world.Moment) {
 		asked = slices.DeleteFunc(w.InFlight(), func(p receipt.Permit) bool { return !lw.host.Recorded(&p.Intent) })
 	})
-	r, err := host.NewRecording(other.dir, other.recorded(lw.opts.orLive))
+	r, err := host.NewRecording(other.dir, other.recorded(cmp.Or(lw.opts.orLive, never)))
 	if err != nil {
 		return nil, fmt.Errorf("recorded effects: %w", err)
 	}

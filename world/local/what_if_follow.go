@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
 )
@@ -16,6 +18,7 @@ type Past struct {
 	World *World
 	After journal.Seq   // the records after this one
 	Last  manifest.Tick // up to the end of this tick
+	Sent  uint64        // events that the world got before, and the other one did not
 }
 
 // Followed says what became of the inputs of a Past.
@@ -40,15 +43,26 @@ type LeftOut struct {
 }
 
 // Follow lets the world, a fork of the other one, live through what that lived
-// through: its events are submitted again, each in the tick in which it came, and
-// its ticks are run, with whatever this world has to do in and between them. Where
-// nothing else differs the two come to the same state. What persons decided is not
-// repeated: it was about effects of that world. The error is that of RunUntil.
-func (lw *World) Follow(ctx context.Context, p Past) (Followed, error) {
+// through, up to the end of a tick: its events are submitted again, each in the tick in
+// which it came, its ticks are run, with whatever this world has to do in and between
+// them, and what came of its effects is told where it was told there. Where nothing else
+// differs the two come to the same state. What persons decided is not repeated: it was
+// about effects of that world. What that world has no answer to yet is waited for as long
+// as it is. The errors are those of Drive.
+func (lw *World) Follow(ctx context.Context, p Past) (done Followed, err error) {
+	f := follower{lw: lw, past: p}
+	if f.answers, err = readArrivals(p.World, func(in *receipt.Intent) bool { return lw.host.Live(in) }); err != nil {
+		return f.done, err
+	}
 	next, stop := iter.Pull2(p.World.store.Scan(p.After))
 	defer stop()
-	f := follower{lw: lw, past: p, read: next}
+	f.read = next
+	lw.tellBy(f.answers.next)
+	defer lw.tellBy(nil)
 	if err := f.advance(); err != nil {
+		return f.done, err
+	}
+	if err := f.begin(ctx); err != nil {
 		return f.done, err
 	}
 	for f.more && f.at.Record.Time <= p.Last {
@@ -56,17 +70,24 @@ func (lw *World) Follow(ctx context.Context, p Past) (Followed, error) {
 			return f.done, err
 		}
 	}
-	return f.done, nil
+	return f.done, f.goOn(ctx)
+}
+
+func (lw *World) tellBy(next world.Telling) {
+	lw.mu.Lock()
+	defer lw.mu.Unlock()
+	lw.w.TellBy(next)
 }
 
 // follower reads a past, one record ahead.
 type follower struct {
-	lw   *World
-	past Past
-	read func() (journal.Scanned, error, bool)
-	at   journal.Scanned
-	more bool
-	done Followed
+	lw      *World
+	past    Past
+	answers *arrivals
+	read    func() (journal.Scanned, error, bool)
+	at      journal.Scanned
+	more    bool
+	done    Followed
 }
 
 func (f *follower) advance() error {
@@ -82,9 +103,12 @@ func (f *follower) advance() error {
 func (f *follower) take(ctx context.Context) error {
 	switch kind := f.at.Record.Kind; kind {
 	case journal.KindSubmitted:
+		if err := f.reach(ctx); err != nil {
+			return err
+		}
 		return f.submit(ctx)
 	case journal.KindAdvanced:
-		if err := f.lw.keepUp(ctx, f.at.Record.Time); err != nil {
+		if err := f.tick(ctx); err != nil {
 			return err
 		}
 	case journal.KindResolved, journal.KindConfirmed:
@@ -102,16 +126,115 @@ func (f *follower) take(ctx context.Context) error {
 	return f.advance()
 }
 
-// keepUp runs the ticks up to one, and that one also where nothing can happen in
-// it if it is the next: then the other world did the same.
-func (lw *World) keepUp(ctx context.Context, to manifest.Tick) error {
-	if err := lw.RunUntil(ctx, to); err != nil {
+// reach has the world told all that was told before the record.
+func (f *follower) reach(ctx context.Context) error {
+	f.answers.upTo = f.at.ID - 1
+	return f.settle(ctx)
+}
+
+func (f *follower) settle(ctx context.Context) error {
+	for {
+		err := f.lw.Update(func(w *world.World) error { return w.Settle(ctx) })
+		if err != nil {
+			return err
+		}
+		var head journal.Seq
+		var retries bool
+		f.lw.View(func(m *world.Moment) {
+			head = m.Head().ID
+			retries = slices.ContainsFunc(m.Waiting(), func(in receipt.Intent) bool { return f.lw.host.Recorded(&in) })
+		})
+		if !retries {
+			return nil
+		}
+		if err := f.lw.awaitNews(ctx, head); err != nil {
+			return err
+		}
+	}
+}
+
+// tick runs the tick that the record begins, after those in which only this world has
+// something to do.
+func (f *follower) tick(ctx context.Context) error {
+	to := f.at.Record.Time
+	f.answers.upTo = f.at.ID - 1
+	if err := f.own(ctx, to); err != nil {
 		return err
 	}
-	if lw.time()+1 < to || lw.time() >= to {
+	f.answers.upTo = f.at.ID
+	return f.run(ctx, to)
+}
+
+func (f *follower) run(ctx context.Context, at manifest.Tick) error {
+	if err := f.lw.Update(func(w *world.World) error { return w.RunTick(ctx, at) }); err != nil {
+		return err
+	}
+	return f.settle(ctx)
+}
+
+// begin has the tick of a real clock go on, for what only this world has to do in it: it
+// got events, or has to permit again what was under way in the other.
+func (f *follower) begin(ctx context.Context) error {
+	var now manifest.Tick
+	var goes bool
+	f.lw.View(func(m *world.Moment) {
+		now = m.Time()
+		at, ok := m.NextTick()
+		waits := func(c world.CellView) bool { return len(c.Mail) > 0 && !c.Parked }
+		goes = ok && at == now && (f.past.Sent > 0 || !slices.ContainsFunc(m.Cells(), waits))
+	})
+	if !goes {
 		return nil
 	}
-	return lw.Step(ctx)
+	return f.run(ctx, now)
+}
+
+// own runs the ticks before one in which something falls due.
+func (f *follower) own(ctx context.Context, before manifest.Tick) error {
+	for {
+		if err := f.settle(ctx); err != nil {
+			return err
+		}
+		var at manifest.Tick
+		var due, live bool
+		var head journal.Seq
+		f.lw.View(func(m *world.Moment) {
+			// A mailbox waits for the tick in which somebody drove the other world.
+			if at, due = m.NextTick(); m.Manifest().Clock.Real() {
+				at, due = m.NextDue()
+			}
+			head = m.Head().ID
+			live = slices.ContainsFunc(m.InFlight(), func(p receipt.Permit) bool { return f.lw.host.Live(&p.Intent) })
+		})
+		var err error
+		switch {
+		case due && at < before:
+			err = f.run(ctx, at)
+		case due || !live:
+			return nil
+		default:
+			err = f.lw.awaitNews(ctx, head)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// goOn runs the world from where the past ends, or is not followed any more, up to the
+// last tick.
+func (f *follower) goOn(ctx context.Context) error {
+	if !f.more {
+		f.answers.upTo = never - 1
+		if err := f.settle(ctx); err != nil {
+			return err
+		}
+	}
+	if f.more || f.past.Last <= f.past.World.time() {
+		return f.own(ctx, f.past.Last+1)
+	}
+	f.lw.tellBy(nil)
+	return f.lw.RunUntil(ctx, f.past.Last)
 }
 
 func (lw *World) time() (now manifest.Tick) {

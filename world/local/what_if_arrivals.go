@@ -1,0 +1,173 @@
+package local
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/receipt"
+)
+
+// arrival says when what came of an effect was told in a past.
+type arrival struct {
+	request
+	record journal.Seq // that tells it
+	after  journal.Seq // the clock.advanced or event.submitted before it, which it follows; never: it has not come
+	turns  uint64      // of cells, in its tick before it
+}
+
+// never is after all records.
+const never = journal.Seq(math.MaxUint64)
+
+// request tells effects of two worlds apart, whose keys differ.
+type request struct {
+	cell, kind string
+	params     journal.Hash
+	occurrence uint64
+}
+
+// arrivals has a world that lives through a past told what came of its effects where that
+// was told there, and what the past has not asked for at once.
+type arrivals struct {
+	live  func(*receipt.Intent) bool
+	known map[request]*arrival
+	order []*arrival  // those that are still to come, as they came
+	upTo  journal.Seq // the input of the past that is lived through
+
+	seen    uint64                     // the last permit that was looked at
+	waiting map[request]*receipt.Entry // for their arrival
+	fresh   []*receipt.Entry           // for none
+}
+
+// readArrivals reads when the effects of a past were answered.
+func readArrivals(past *World, live func(*receipt.Intent) bool) (*arrivals, error) {
+	a := &arrivals{live: live, known: make(map[request]*arrival), waiting: make(map[request]*receipt.Entry)}
+	answers := answering{history: past.store, asked: never, open: make(map[receipt.Key]*host.Recorded), doubt: make(map[receipt.Key]bool)}
+	var at arrival
+	var between []*arrival // told where the tick was over: see ends
+	for s, err := range past.store.Scan(0) {
+		if err = errors.Join(err, s.Err); err != nil {
+			return nil, err
+		}
+		switch kind := s.Record.Kind; {
+		case kind == journal.KindAdvanced:
+			at = arrival{after: s.ID}
+			settleAt(between, s.ID)
+			between = nil
+		case kind == journal.KindSubmitted:
+			at.after = s.ID
+		case kind == journal.KindStepped || kind == journal.KindFailed:
+			at.turns++
+		case ends(kind):
+			at.after = never
+		}
+		answer, err := answers.in(s.Record)
+		if err != nil {
+			return nil, err
+		}
+		if answer == nil {
+			continue
+		}
+		x := a.of(answer)
+		x.record, x.after, x.turns = s.ID, at.after, at.turns
+		if x.after == never {
+			between = append(between, x)
+		}
+	}
+	settleAt(between, never-1) // at the end
+	for _, r := range answers.order {
+		if r.Unanswered {
+			x := a.of(r)
+			x.record, x.after = never, never
+		}
+	}
+	for _, x := range a.known { // order cannot show: sorted below
+		a.order = append(a.order, x)
+	}
+	slices.SortFunc(a.order, func(x, y *arrival) int {
+		return cmp.Or(cmp.Compare(x.record, y.record), cmp.Compare(x.cell, y.cell), cmp.Compare(x.kind, y.kind))
+	})
+	return a, nil
+}
+
+// settleAt says when those answers came that were told between two ticks.
+func settleAt(between []*arrival, after journal.Seq) {
+	for _, x := range between {
+		if x.after == never { // else another one came since
+			x.after, x.turns = after, 0
+		}
+	}
+}
+
+// ends reports whether a kind of input ends the tick, and is not repeated: what is told
+// after it waits there for the next one.
+func ends(kind journal.Kind) bool {
+	switch kind {
+	case journal.KindFinished, journal.KindExpired, journal.KindDue, journal.KindConfirmed, journal.KindLate, journal.KindCreated:
+		return false
+	default:
+		return kind.Input()
+	}
+}
+
+// of returns the arrival of the last answer to what was asked for.
+func (a *arrivals) of(r *host.Recorded) *arrival {
+	asked := request{r.Cell, r.Kind, canon.Sum(r.Params), r.Occurrence}
+	x := a.known[asked]
+	if x == nil {
+		x = &arrival{request: asked}
+		a.known[asked] = x
+	}
+	return x
+}
+
+// come reports whether an answer was there after so many turns.
+func (a *arrivals) come(x *arrival, turns uint64) bool {
+	return x.after < a.upTo || x.after == a.upTo && x.turns <= turns
+}
+
+// next is a world.Telling.
+func (a *arrivals) next(_ manifest.Tick, turns uint64, flight []*receipt.Entry) *receipt.Entry {
+	a.look(flight)
+	for len(a.order) > 0 && a.come(a.order[0], turns) {
+		x := a.order[0]
+		if e := a.waiting[x.request]; e != nil && e.State == receipt.StateInFlight {
+			return e
+		}
+		a.order = a.order[1:]
+		delete(a.known, x.request) // whoever asks for it later is told at once
+		delete(a.waiting, x.request)
+	}
+	for len(a.fresh) > 0 {
+		if e := a.fresh[0]; e.State == receipt.StateInFlight {
+			return e
+		}
+		a.fresh = a.fresh[1:]
+	}
+	return nil
+}
+
+// look takes up what was permitted since it did so last.
+func (a *arrivals) look(flight []*receipt.Entry) {
+	first := len(flight)
+	for first > 0 && flight[first-1].Started > a.seen {
+		first--
+	}
+	for _, e := range flight[first:] {
+		a.seen = e.Started
+		if a.live(&e.Intent) {
+			continue
+		}
+		asked := request{e.Intent.Cell, e.Intent.Kind, e.Params, e.Intent.Occurrence}
+		if a.known[asked] != nil {
+			a.waiting[asked] = e
+		} else {
+			a.fresh = append(a.fresh, e)
+		}
+	}
+}
