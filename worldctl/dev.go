@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
 	"github.com/worldkernel/worldkernel/world/view"
@@ -83,10 +85,12 @@ type dev struct {
 	limit  uint64 // of the cells that are told of
 	files  sources
 	round  uint64 // that is on; 1: the first
+
+	printed map[string]int // how often, in the round before
 }
 
 func (c *cli) newDev(file string, orLive bool, limit uint64) (*dev, error) {
-	d := &dev{cli: c, orLive: orLive, limit: limit}
+	d := &dev{cli: c, orLive: orLive, limit: limit, printed: make(map[string]int)}
 	c.brief = !c.verbose
 	var err error
 	if d.dir, err = c.dir(); err != nil {
@@ -222,7 +226,7 @@ func (d *dev) show(a *view.Anew, x *local.Supposed) {
 			d.note("--effects recorded-or-live performs it, for real; the adapter stub answers without")
 		}
 	}
-	fmt.Fprintln(d.stdout, summary(a.Difference))
+	fmt.Fprintln(d.stdout, d.same(a))
 	if !a.Difference.Same {
 		d.showCells(a.Difference)
 		d.showIntents(&a.Difference.Intents)
@@ -232,7 +236,10 @@ func (d *dev) show(a *view.Anew, x *local.Supposed) {
 	}
 	d.showPrinted(a)
 	if a.Known != nil {
-		d.note("note: under the rules in force, too, what follows tick %d is unknown: answers came at another time than they come here", *a.Known)
+		d.note("note: under the rules in force, too, what follows tick %d is unknown: they ask for what the world did not ask for", *a.Known)
+	}
+	if a.Apart != (view.Apart{}) {
+		d.note("note: under the rules in force, too, it is not what the world is: %d cells and %d intents differ", a.Apart.Cells, a.Apart.Intents)
 	}
 	fmt.Fprintf(d.stdout, "events sent again: %d; effects answered by what was recorded: %d, by stubs: %d, performed: %d, without an answer: %d\n",
 		a.Again.Events, a.Answered, a.Stubbed, a.Performed, a.Unanswered)
@@ -245,13 +252,35 @@ func (d *dev) show(a *view.Anew, x *local.Supposed) {
 	}
 }
 
-// showPrinted shows what steps print, under the name of who steps.
+// same is the summary of a difference, and says of what it is where the world differs from
+// both.
+func (d *dev) same(a *view.Anew) string {
+	if a.Difference.Same && a.Apart != (view.Apart{}) {
+		return "the same under both rules: cells, intents, timers and scheduled events"
+	}
+	return summary(a.Difference)
+}
+
+// showPrinted shows what steps print that did not in the round before, under the name of
+// who steps.
 func (d *dev) showPrinted(a *view.Anew) {
-	if a.Before > 0 {
+	was := d.printed
+	d.printed = make(map[string]int)
+	for _, p := range a.Printed {
+		d.printed[printedKey(&p)]++
+	}
+	fresh := slices.DeleteFunc(slices.Clone(a.Printed), func(p world.Printed) bool {
+		was[printedKey(&p)]--
+		return was[printedKey(&p)] >= 0
+	})
+	if a.Before > 0 && len(fresh) > 0 {
 		fmt.Fprintf(d.stdout, "steps print %d times before:\n", a.Before)
 	}
+	if n := len(a.Printed) - len(fresh); n > 0 {
+		fmt.Fprintf(d.stdout, "printed as in the round before: %d\n", n)
+	}
 	by := ""
-	for _, p := range a.Printed {
+	for _, p := range fresh {
 		if p.Cell != by {
 			by = p.Cell
 			fmt.Fprintf(d.stdout, "%s prints:\n", by)
@@ -260,6 +289,12 @@ func (d *dev) showPrinted(a *view.Anew) {
 			fmt.Fprintf(d.stdout, "  %s\n", line)
 		}
 	}
+}
+
+// printedKey tells what one call of print printed apart, wherever its step came in the
+// journal.
+func printedKey(p *world.Printed) string {
+	return fmt.Sprintf("%s %d %s", p.Cell, p.N, strings.Join(view.PrintedLines(p.Print), "\n"))
 }
 
 // notCopiedError says that the world could not be copied.

@@ -18,10 +18,18 @@ type Anew struct {
 	Changed []string `json:"changed"` // files, since the round before
 	*WhatIf
 	Known  *manifest.Tick `json:"known"`  // the last tick that is known of it under the rules in force; null: all is
+	Apart  Apart          `json:"apart"`  // how it differs from the world even under the rules in force
 	Failed []FailedStep   `json:"failed"` // steps that fail in it, and not so under the rules in force
 
 	Printed []world.Printed `json:"printed"` // by its steps: the last lastPrinted
 	Before  uint64          `json:"before"`  // how often steps printed before these
+}
+
+// Apart counts in how many cells and intents a world that was made anew differs from the
+// one that there is; 0 and 0: in none.
+type Apart struct {
+	Cells   int `json:"cells"`
+	Intents int `json:"intents"`
 }
 
 // lastPrinted is how much of what the steps of a world print is told of.
@@ -63,7 +71,28 @@ func AnewOf(ctx context.Context, m *local.MadeAnew, limit uint64) (*Anew, error)
 		}
 		a.Failed = append(a.Failed, f)
 	}
+	if a.Apart, err = apart(m, known); err != nil {
+		return nil, err
+	}
 	return a, m.Is.Fork.Prints(ctx, a.hear)
+}
+
+// apart compares the world with what it was made anew under the rules in force, up to the
+// last tick that is known of that.
+func apart(m *local.MadeAnew, known manifest.Tick) (Apart, error) {
+	is, err := sideAfter(m.Is.World, known)
+	if err != nil {
+		return Apart{}, err
+	}
+	made, err := sideAfter(m.Was.Fork, known)
+	if err != nil {
+		return Apart{}, err
+	}
+	d := world.Compare(is.Moment, made.Moment)
+	return Apart{
+		Cells:   len(d.CellsAdded) + len(d.CellsGone) + len(d.CellsChanged) + d.Histories,
+		Intents: len(d.IntentsAdded) + len(d.IntentsGone) + len(d.IntentsChanged),
+	}, nil
 }
 
 func (a *Anew) hear(p world.Printed) {
