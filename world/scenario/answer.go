@@ -9,56 +9,142 @@ import (
 
 	"github.com/worldkernel/worldkernel/host"
 	"github.com/worldkernel/worldkernel/internal/canon"
+	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
 )
 
-// outside answers the effects of one play. What it answers to an attempt it answers
-// again: a deterministic adapter is asked again after a crash.
+// outside answers the effects of one play, in the order of their permits. What it answers
+// to an attempt it answers again: a deterministic adapter is asked again after a crash.
 type outside struct {
+	clock manifest.Clock
+	kinds map[string]host.Adapter // that it answers
+	steps uint64                  // that are left
+	end   context.CancelCauseFunc // when none are
+
 	mu    sync.Mutex
 	left  []Answer
 	used  []uint64
-	given map[string]host.Result
+	given map[string]*given
+
+	now   manifest.Tick // of the steps that were counted
+	turns uint64        // likewise
+	next  manifest.Tick // in which the first answer comes that is still to come
 }
 
-// Deterministic makes the world await each answer, in the order of the intents.
+// given is what the outside says to an attempt, and when.
+type given struct {
+	host.Result
+	err   error
+	after manifest.Tick // so long after it was asked for; notYet: never
+	due   manifest.Tick // 0: not known yet
+}
+
+// Deterministic makes the world await each answer.
 func (*outside) Deterministic() bool { return true }
 
 // Perform implements host.Adapter.
 func (o *outside) Perform(_ context.Context, call host.Call) (host.Result, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	p := call.Permit
-	id := p.Key.String() + "/" + strconv.FormatUint(p.Attempt, 10)
-	if r, ok := o.given[id]; ok {
-		return r, nil
+	g := o.answer(&call.Permit.Intent, call.Permit.Attempt)
+	return g.Result, g.err
+}
+
+// tell is a world.Telling: answers come when the scenario says. It counts the steps of
+// cells, and ends the play where there are too many.
+func (o *outside) tell(now manifest.Tick, turns uint64, flight []*receipt.Entry) (next *receipt.Entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now != o.now {
+		o.now, o.turns = now, 0
 	}
+	if turns > o.turns {
+		o.steps -= min(o.steps, turns-o.turns)
+		o.turns = turns
+	}
+	if o.steps == 0 {
+		o.end(errSteps)
+	}
+	o.next = notYet
+	first := notYet
+	for _, e := range flight {
+		due := now
+		if o.kinds[e.Intent.Kind] != nil {
+			due = o.due(e, now)
+		}
+		switch {
+		case due > now:
+			o.next = min(o.next, due)
+		case due < first:
+			first, next = due, e
+		}
+	}
+	return next
+}
+
+// due returns when the answer to an effect in flight comes.
+func (o *outside) due(e *receipt.Entry, now manifest.Tick) manifest.Tick {
+	g := o.answer(&e.Intent, e.Attempt)
+	switch {
+	case g.due > 0:
+	case g.after == notYet:
+		g.due = notYet
+	default:
+		g.due = now + g.after
+	}
+	return g.due
+}
+
+// comes returns the tick in which the next answer comes; false: none is to come.
+func (o *outside) comes() (manifest.Tick, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.next, o.next != notYet
+}
+
+// answer returns what is said to an attempt. It is called with mu held.
+func (o *outside) answer(in *receipt.Intent, attempt uint64) *given {
+	id := string(in.Step) + "/" + strconv.FormatUint(attempt, 10)
+	g := o.given[id]
+	if g == nil {
+		g = o.choose(in)
+		o.given[id] = g
+	}
+	return g
+}
+
+func (o *outside) choose(in *receipt.Intent) *given {
 	nearest := "no answer is of that kind"
 	for i := range o.left {
 		a := &o.left[i]
-		if a.Effect != p.Kind || !a.Always && o.used[i] >= max(a.Times, 1) {
+		if a.Effect != in.Kind || !a.Always && o.used[i] >= max(a.Times, 1) {
 			continue
 		}
-		text, err := fits(a.Params, p.Params)
+		text, err := fits(a.Params, in.Params)
 		if err != nil {
-			return host.Result{}, err
+			return &given{err: err}
 		}
 		if text != "" {
 			nearest = fmt.Sprintf("answer %d differs: %s", i+1, text)
 			continue
 		}
-		r, err := a.result()
-		if err != nil {
-			return host.Result{}, fmt.Errorf("answer %d: %w", i+1, err)
-		}
 		o.used[i]++
-		o.given[id] = r
-		return r, nil
+		g := &given{after: a.After.in(o.clock)}
+		if a.Never {
+			g.after = notYet
+		}
+		if g.Result, g.err = a.result(); g.err != nil && a.Outcome != inDoubt {
+			g.err = fmt.Errorf("answer %d: %w", i+1, g.err)
+		}
+		return g
 	}
-	return host.Result{}, &host.MissError{
-		File: "the scenario", Cell: p.Cell, Step: p.Step, Kind: p.Kind, Params: p.Params, Occurrence: p.Occurrence, Nearest: nearest,
-	}
+	return &given{err: &host.MissError{
+		File: "the scenario", Cell: in.Cell, Step: in.Step, Kind: in.Kind, Params: in.Params, Occurrence: in.Occurrence, Nearest: nearest,
+	}}
 }
+
+// inDoubt is the outcome where nobody can tell what came of an attempt.
+const inDoubt = "in_doubt"
 
 // unused returns the answers that nobody asked for.
 func (o *outside) unused() (faults []string) {
@@ -75,6 +161,8 @@ func (a *Answer) result() (host.Result, error) {
 	r := host.Result{Status: receipt.StatusOK}
 	value := a.Reply
 	switch {
+	case a.Outcome == inDoubt:
+		return r, &host.DoubtError{Reason: show(a.Error)}
 	case a.Error != nil:
 		r.Status, r.Class, value = receipt.StatusError, receipt.Outcome(a.Outcome), a.Error
 	case a.Says != "" || a.Calls != nil:

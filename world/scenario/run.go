@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,12 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	loaded = simulated(loaded)
-	out := &outside{left: s.Answers, used: make([]uint64, len(s.Answers)), given: make(map[string]host.Result)}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	out := &outside{
+		clock: loaded.Manifest.Clock, steps: cmp.Or(s.Steps, DefaultSteps), end: end, next: notYet,
+		left: s.Answers, used: make([]uint64, len(s.Answers)), given: make(map[string]*given),
+	}
 	if faults := s.unknown(loaded.Manifest); faults != nil {
 		return faults, nil
 	}
@@ -45,6 +51,7 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 			opts.Instead[kind] = out
 		}
 	}
+	out.kinds = opts.Instead
 	if err := local.CreateOf(loaded, dir, local.Birth{ID: "test"}, opts); err != nil {
 		return nil, err
 	}
@@ -53,12 +60,15 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lw.Close()) }()
-	p := &play{lw: lw, s: s}
-	if err := p.all(ctx); err != nil {
-		var missed *host.MissError
-		if errors.As(err, &missed) {
-			return []string{missed.Error()}, nil
-		}
+	p := &play{lw: lw, s: s, out: out}
+	err = p.all(ctx)
+	var missed *host.MissError
+	switch {
+	case errors.Is(context.Cause(ctx), errSteps):
+		return []string{p.endless(fmt.Sprintf("%d steps; steps of the scenario", cmp.Or(s.Steps, DefaultSteps)))}, nil
+	case errors.As(err, &missed):
+		return []string{missed.Error()}, nil
+	case err != nil:
 		return nil, err
 	}
 	if err := p.compare(); err != nil {
@@ -75,6 +85,9 @@ func simulated(loaded *source.Loaded) *source.Loaded {
 	m.Effects = maps.Clone(m.Effects)
 	for kind, e := range m.Effects {
 		e.Retry.Backoff = 1
+		if e.OnInDoubt == manifest.InDoubtVerify { // there is nobody to ask
+			e.OnInDoubt = manifest.InDoubtPark
+		}
 		m.Effects[kind] = e
 	}
 	return &source.Loaded{Manifest: &m, Contents: loaded.Contents}
@@ -105,6 +118,7 @@ func (s *Scenario) unknown(m *manifest.Manifest) (faults []string) {
 type play struct {
 	lw     *local.World
 	s      *Scenario
+	out    *outside
 	faults []string
 }
 
@@ -114,13 +128,20 @@ func (p *play) fault(format string, args ...any) {
 
 // all gives the world what the scenario gives, and runs it until it is idle.
 func (p *play) all(ctx context.Context) error {
+	err := p.lw.Update(func(w *world.World) error {
+		w.TellBy(p.out.tell)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	for i, g := range p.s.Given {
 		var err error
 		switch {
 		case g.Event != "":
 			err = p.send(ctx, &g)
-		case g.Run != 0:
-			_, err = p.lw.Drive(ctx, local.Course{Ticks: g.Run, Every: true})
+		case g.Run != Span{}:
+			err = p.run(ctx, g.Run.in(p.out.clock))
 		default:
 			err = p.decide(ctx, &g)
 		}
@@ -134,25 +155,15 @@ func (p *play) all(ctx context.Context) error {
 	return p.rest(ctx)
 }
 
-// rest runs the world until it is idle.
-func (p *play) rest(ctx context.Context) error {
-	ticks := p.s.Ticks
-	if ticks == 0 {
-		ticks = DefaultTicks
-	}
-	d, err := p.lw.Drive(ctx, local.Course{Ticks: ticks})
-	if err == nil && d.Ticks == ticks && !d.Status.Idle {
-		p.fault("the world does not come to rest within %d ticks", ticks)
-	}
-	return err
-}
-
 func (p *play) send(ctx context.Context, g *Given) error {
 	data, err := canon.Marshal(g.Data)
 	if err != nil {
 		return &world.InputError{Err: world.ErrBadData, Field: "data", Rule: err.Error()}
 	}
-	s := world.Submission{Name: g.Event, Data: data, When: world.When{At: manifest.Tick(g.At)}}
+	s := world.Submission{Name: g.Event, Data: data, When: g.At.when}
+	if after := g.In.in(p.out.clock); after > 0 {
+		p.lw.View(func(m *world.Moment) { s.At = m.Time() + after })
+	}
 	if g.To != "" {
 		cell, err := reducer.ParseCell(g.To)
 		if err != nil {

@@ -12,9 +12,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/worldkernel/worldkernel/receipt"
 )
 
 // MaxFileBytes bounds a file of scenarios.
@@ -27,10 +30,14 @@ type Scenario struct {
 	Answers []Answer `yaml:"answers"`
 	Expect  Expect   `yaml:"expect"`
 	Ticks   uint64   `yaml:"ticks"` // within which the world comes to rest; 0: DefaultTicks
+	Steps   uint64   `yaml:"steps"` // of cells, likewise; 0: DefaultSteps
 }
 
-// DefaultTicks is how long a world may go on.
-const DefaultTicks = 100_000
+// Defaults of how long a world may go on.
+const (
+	DefaultTicks = 100_000
+	DefaultSteps = 100_000
+)
 
 // Given is one thing that happens to the world: exactly one of Event, Run, Approve and
 // Deny is set. Before a decision the world runs until it is idle.
@@ -38,9 +45,10 @@ type Given struct {
 	Event string `yaml:"event"`
 	Data  any    `yaml:"data"` // of the event
 	To    string `yaml:"to"`   // a cell; empty: where the routes lead
-	At    uint64 `yaml:"at"`   // a tick; 0: at once
+	At    Moment `yaml:"at"`   // when it falls due; zero: at once
+	In    Span   `yaml:"in"`   // likewise, so long after now
 
-	Run     uint64 `yaml:"run"`     // ticks
+	Run     Span   `yaml:"run"`     // every tick of so long
 	Approve string `yaml:"approve"` // a kind: the oldest intent of it that waits for a person
 	Deny    string `yaml:"deny"`    // likewise
 }
@@ -52,10 +60,12 @@ type Answer struct {
 	Params any    `yaml:"params"` // what the params hold at least; nil: any
 	Times  uint64 `yaml:"times"`  // that it fits; 0: once
 	Always bool   `yaml:"always"` // it fits as often as it is asked for, and need not be
+	After  Span   `yaml:"after"`  // it comes so long after it was asked for; zero: at once
+	Never  bool   `yaml:"never"`  // there is none: the effect stays under way
 
 	Reply   any    `yaml:"reply"`
 	Error   any    `yaml:"error"`   // the payload of a failure
-	Outcome string `yaml:"outcome"` // of a failure: retryable_failure or compensatable_failure; empty: permanent
+	Outcome string `yaml:"outcome"` // of a failure: retryable_failure, compensatable_failure or in_doubt, where nobody can tell; empty: permanent
 	Says    string `yaml:"says"`    // a completion, as the adapter llm gives it
 	Calls   []Call `yaml:"calls"`   // likewise
 	Tokens  uint64 `yaml:"tokens"`  // of the completion
@@ -147,15 +157,19 @@ func plainly(text string) string {
 
 // check reports what is no scenario.
 func (s *Scenario) check() error {
+	outcomes := []string{"", string(receipt.OutcomePermanentFailure), string(receipt.OutcomeRetryableFailure), string(receipt.OutcomeCompensatable), inDoubt}
 	for i, g := range s.Given {
 		n := 0
-		for _, set := range []bool{g.Event != "", g.Run != 0, g.Approve != "", g.Deny != ""} {
+		for _, set := range []bool{g.Event != "", g.Run != (Span{}), g.Approve != "", g.Deny != ""} {
 			if set {
 				n++
 			}
 		}
 		if n != 1 {
 			return fmt.Errorf("given, item %d: want one of event, run, approve and deny", i+1)
+		}
+		if later := (g.At != Moment{}); later && g.In != (Span{}) || g.Event == "" && (later || g.In != (Span{})) {
+			return fmt.Errorf("given, item %d: at or in is when an event falls due: want one of them", i+1)
 		}
 	}
 	for i, a := range s.Answers {
@@ -172,6 +186,10 @@ func (s *Scenario) check() error {
 			return fmt.Errorf("answers, item %d: want one of reply, error, and says or calls", i+1)
 		case a.Outcome != "" && a.Error == nil:
 			return fmt.Errorf("answers, item %d: outcome is that of an error", i+1)
+		case !slices.Contains(outcomes, a.Outcome):
+			return fmt.Errorf("answers, item %d: outcome %q is none of %s", i+1, a.Outcome, strings.Join(outcomes[1:], ", "))
+		case a.Never && (n > 0 || a.After != (Span{})):
+			return fmt.Errorf("answers, item %d: what never comes has no answer and no time", i+1)
 		}
 	}
 	return s.Expect.check()

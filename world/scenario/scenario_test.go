@@ -3,6 +3,7 @@ package scenario_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -128,6 +129,134 @@ expect:
 	}
 }
 
+// The deadline of docs/starlark.md: an answer in time, one that is late, and none.
+func TestAnswersComeWhenTheyDo(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"world.yaml": `world: post
+clock: {epoch: 2026-01-01T00:00:00Z, tick: 1m}
+reducers: {post: {engine: starlark, source: post.star, grants: [mail]}}
+events: {asked:}
+effects: {mail.send: {adapter: stub, config: {answers: none.jsonl}, on_in_doubt: park}}
+caps: {mail: {type: any, params: {kinds: [mail.send]}}}
+policies: [{name: all, when: "true", decide: allow}]
+routing: [{event: asked, reducer: post, key: event.data.who}]
+`,
+		"none.jsonl": "",
+		"post.star": `def reduce(ctx, state, event):
+    if event.name == "overdue":
+        ctx.cancel("letter")
+        return {"told": "nothing in time", "at": ctx.time}
+    if event.name == "receipt":
+        if event.data.get("cancelled"):
+            return state | {"late": event.data["status"]}
+        ctx.cancel("letter")
+        return {"told": event.data["status"], "at": ctx.time}
+    ctx.effect("mail.send", {"to": ctx.key}, tag="letter")
+    ctx.timer("24h", "overdue", tag="letter")
+    return {"told": None}
+`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	l, err := local.Read(filepath.Join(dir, "world.yaml"), local.Options{})
+	require.NoError(t, err)
+	const ask = "given: [{event: asked, data: {who: ada}}]\n"
+	for name, text := range map[string]string{
+		"at once":        ask + "answers: [{effect: mail.send, reply: 1}]\nexpect: {cells: {post/ada: {told: ok, at: 1}}}",
+		"in time":        ask + "answers: [{effect: mail.send, after: 2h, reply: 1}]\nexpect: {cells: {post/ada: {told: ok, at: 121}}}",
+		"in ticks":       ask + "answers: [{effect: mail.send, after: 7, error: full}]\nexpect: {cells: {post/ada: {told: error, at: 8}}}",
+		"late":           ask + "answers: [{effect: mail.send, after: 25h, reply: 1}]\nexpect: {cells: {post/ada: {told: nothing in time, at: 1441, late: ok}}, intents: [{effect: mail.send, state: committed}]}",
+		"with the timer": ask + "answers: [{effect: mail.send, after: 24h, reply: 1}]\nexpect: {cells: {post/ada: {told: nothing in time, late: ok}}}",
+		"never":          ask + "answers: [{effect: mail.send, never: true}]\nexpect: {cells: {post/ada: {told: nothing in time, late: null}}, intents: [{effect: mail.send, state: in_flight}]}",
+		"doubt":          ask + "answers: [{effect: mail.send, after: 2h, outcome: in_doubt, error: the line is dead}]\nexpect: {cells: {post/ada: {told: nothing in time}}, intents: [{effect: mail.send, state: in_doubt}]}",
+		"each its own":   "given: [{event: asked, data: {who: ada}}, {event: asked, data: {who: ben}, in: 1h}]\nanswers: [{effect: mail.send, params: {to: ben}, reply: 1}, {effect: mail.send, params: {to: ada}, after: 3h, reply: 1}]\nexpect: {cells: {post/ada: {at: 181}, post/ben: {at: 60}}}",
+		"at a time":      "given: [{event: asked, data: {who: ada}, at: 2026-01-01T02:00Z}, {run: 3h}]\nanswers: [{effect: mail.send, reply: 1}]\nexpect: {cells: {post/ada: {told: ok, at: 120}}}",
+		"run over it":    ask[:len(ask)-2] + ", {run: 3h}, {event: asked, data: {who: ben}}]\nanswers: [{effect: mail.send, after: 2h, reply: 1}, {effect: mail.send, reply: 1}]\nexpect: {cells: {post/ada: {at: 121}, post/ben: {at: 181}}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			all, err := scenario.Read("x.yaml", []byte(text))
+			require.NoError(t, err)
+			faults, err := scenario.Play(t.Context(), l, &all[0], local.Options{})
+			require.NoError(t, err)
+			require.Empty(t, faults)
+		})
+	}
+}
+
+// The scenarios of docs/testing-worlds.md, with the reducer of docs/starlark.md.
+func TestDeadlinesOfTheDocs(t *testing.T) {
+	block := func(file, fence, has string) string {
+		page, err := os.ReadFile(filepath.Join("../../docs", file))
+		require.NoError(t, err)
+		for part := range strings.SplitSeq(string(page), "```"+fence+"\n") {
+			if code, _, _ := strings.Cut(part, "```"); strings.Contains(code, has) {
+				return code
+			}
+		}
+		require.Fail(t, file+" has no example with "+has)
+		return ""
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"world.yaml": `world: letters
+reducers: {letter: {engine: starlark, source: letter.star, grants: [mail]}}
+events: {letter.asked:}
+effects: {mail.send: {adapter: exec, config: {program: /bin/false}}}
+caps: {mail: {type: any, params: {kinds: [mail.send]}}}
+policies: [{name: all, when: "true", decide: allow}]
+routing: [{event: letter.asked, reducer: letter, key: event.data.to}]
+`,
+		"letter.star": block("starlark.md", "python", `ctx.cancel("letter")`),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	l, err := local.Read(filepath.Join(dir, "world.yaml"), local.Options{})
+	require.NoError(t, err)
+	all, err := scenario.Read("testing-worlds.md", []byte(block("testing-worlds.md", "yaml", "never: true")))
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	for _, s := range all {
+		faults, err := scenario.Play(t.Context(), l, &s, local.Options{})
+		require.NoError(t, err)
+		require.Empty(t, faults, s.Name)
+	}
+}
+
+// A world that goes on and on ends its scenario, within ticks or within one of them.
+func TestEndlessWorldIsEnded(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"world.yaml": `world: hum
+reducers: {hum: {engine: starlark, source: hum.star}}
+events: {sung:}
+routing: [{event: sung, reducer: hum, key: event.data.by}]
+`,
+		"hum.star": `def reduce(ctx, state, event):
+    if ctx.key == "timer":
+        ctx.timer(1, "again")
+    else:
+        ctx.emit("sung", {"by": ctx.key})
+    return 1
+`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	l, err := local.Read(filepath.Join(dir, "world.yaml"), local.Options{})
+	require.NoError(t, err)
+	for text, want := range map[string]string{
+		"given: [{event: sung, data: {by: timer}}]\nticks: 50": "within 50 ticks; ticks of the scenario allows more. hum/timer goes on, at last by timer again: ",
+		"given: [{event: sung, data: {by: echo}}]\nsteps: 500": "within 500 steps; steps of the scenario allows more. hum/echo goes on, at last by event sung: ",
+	} {
+		all, err := scenario.Read("x.yaml", []byte(text))
+		require.NoError(t, err)
+		faults, err := scenario.Play(t.Context(), l, &all[0], local.Options{})
+		require.NoError(t, err)
+		require.Len(t, faults, 1)
+		require.Contains(t, faults[0], want)
+	}
+}
+
 func TestWhatIsNotAsExpectedIsNamed(t *testing.T) {
 	const given = "given: [{event: paid, data: {who: ada, cents: 7}}]\nanswers: [{effect: card.charge, reply: {id: 1}}]\n"
 	for text, want := range map[string]string{
@@ -169,15 +298,21 @@ func TestWhatIsNoScenario(t *testing.T) {
 		"given: [{event: a, run: 1}]": "given, item 1: want one of event, run, approve and deny",
 		"given: [{}]":                 "given, item 1: want one of",
 		"answers: [{reply: 1}]":       "answers, item 1: want the kind of an effect",
-		"answers: [{effect: a, reply: 1, says: b}]": "want one of reply, error, and says or calls",
-		"answers: [{effect: a, outcome: x}]":        "outcome is that of an error",
-		"expect: {events: [{data: 1}]}":             "expect, events, item 1: want the name of an event",
-		"expect: {intents: [{effect: a}, {}]}":      "expect, intents, item 2: want the kind of an effect",
-		"expect: {denials: [{code: x}]}":            "expect, denials, item 1: want the kind of an effect",
-		"a: [":                                      "did not find expected",
-		"just text":                                 "line 1: str `just text` does not fit here",
-		"given: {a: 1}":                             "does not fit here",
-		"given:\n  - {run: -1}\n  - {run: x}":       "line 2: int `-1` does not fit here; line 3: str `x` does not fit here",
+		"answers: [{effect: a, reply: 1, says: b}]":     "want one of reply, error, and says or calls",
+		"answers: [{effect: a, outcome: x}]":            "outcome is that of an error",
+		"answers: [{effect: a, error: b, outcome: x}]":  `outcome "x" is none of`,
+		"answers: [{effect: a, never: true, reply: 1}]": "what never comes has no answer",
+		"answers: [{effect: a, reply: 1, after: soon}]": `want a number of ticks or a duration such as 2h, not "soon"`,
+		"given: [{event: a, at: noon}]":                 `want a tick or a time such as 2026-12-24T18:00Z, not "noon"`,
+		"given: [{event: a, at: 1, in: 2h}]":            "at or in is when an event falls due",
+		"given: [{run: 1, in: 2h}]":                     "at or in is when an event falls due",
+		"expect: {events: [{data: 1}]}":                 "expect, events, item 1: want the name of an event",
+		"expect: {intents: [{effect: a}, {}]}":          "expect, intents, item 2: want the kind of an effect",
+		"expect: {denials: [{code: x}]}":                "expect, denials, item 1: want the kind of an effect",
+		"a: [":                                          "did not find expected",
+		"just text":                                     "line 1: str `just text` does not fit here",
+		"given: {a: 1}":                                 "does not fit here",
+		"given:\n  - {run: -1}\n  - {run: x}":           "want a number of ticks or a duration",
 	} {
 		_, err := scenario.Read("x", []byte(text))
 		require.ErrorContains(t, err, want, text)

@@ -1,0 +1,116 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/manifest"
+	"github.com/worldkernel/worldkernel/world"
+)
+
+// run runs every one of so many ticks.
+func (p *play) run(ctx context.Context, ticks manifest.Tick) error {
+	for range ticks {
+		now, _, _, err := p.settle(ctx)
+		if err == nil {
+			err = p.tick(ctx, now+1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, _, _, err := p.settle(ctx)
+	return err
+}
+
+func (p *play) tick(ctx context.Context, at manifest.Tick) error {
+	return p.lw.Update(func(w *world.World) error { return w.RunTick(ctx, at) })
+}
+
+// settle has all that can happen in the tick happen. It returns it, and the next one in which
+// something does; false: none is.
+func (p *play) settle(ctx context.Context) (now, next manifest.Tick, ok bool, err error) {
+	for {
+		if err := p.lw.Update(func(w *world.World) error { return errors.Join(w.Settle(ctx), w.Sync()) }); err != nil {
+			return 0, 0, false, err
+		}
+		retries := false
+		p.lw.View(func(m *world.Moment) {
+			now, retries = m.Time(), len(m.Waiting()) > 0
+			next, ok = m.NextTick()
+		})
+		if !retries {
+			break
+		}
+		if err := p.lw.Wait(ctx); err != nil {
+			return 0, 0, false, err
+		}
+	}
+	if at, comes := p.out.comes(); comes && (!ok || at < next) {
+		next, ok = at, true
+	}
+	return now, next, ok, nil
+}
+
+// rest runs the world until it is idle, or waits for what never comes.
+func (p *play) rest(ctx context.Context) error {
+	most := cmp.Or(p.s.Ticks, DefaultTicks)
+	for ticks := uint64(0); ; ticks++ {
+		_, next, ok, err := p.settle(ctx)
+		if err != nil || !ok {
+			return err
+		}
+		if ticks == most {
+			p.faults = append(p.faults, p.endless(fmt.Sprintf("%d ticks; ticks of the scenario", most)))
+			return nil
+		}
+		if err := p.tick(ctx, next); err != nil {
+			return err
+		}
+	}
+}
+
+// lastRecords is how many of the last records say what keeps a world going.
+const lastRecords = 1000
+
+// endless says that a world does not come to rest within a limit, and which cell goes on.
+func (p *play) endless(limit string) string {
+	counts, last := make(map[string]int), make(map[string]string)
+	head := p.lw.Status().Head.ID
+	for s, err := range p.lw.Scan(head - min(head, lastRecords)) {
+		if errors.Join(err, s.Err) != nil {
+			break
+		}
+		body, err := s.Record.LoadBody(p.lw)
+		if err != nil {
+			break
+		}
+		switch b := body.(type) {
+		case *journal.Stepped:
+			counts[b.Cell]++
+		case *journal.TimerFired:
+			last[b.Cell] = "timer " + b.Name
+		case *journal.Emitted:
+			for _, to := range b.To {
+				last[to] = "event " + b.Name
+			}
+		}
+	}
+	busiest := ""
+	for _, cell := range slices.Sorted(maps.Keys(counts)) {
+		if counts[cell] > counts[busiest] {
+			busiest = cell
+		}
+	}
+	text := fmt.Sprintf("the world does not come to rest within %s allows more", limit)
+	if busiest != "" {
+		text += fmt.Sprintf(". %s goes on, at last by %s: %d of the last %d records are its steps",
+			busiest, cmp.Or(last[busiest], "an event"), counts[busiest], min(head, lastRecords))
+	}
+	return text
+}
