@@ -72,7 +72,7 @@ type cellDiff struct {
 	}
 }
 
-// TestWhatAStepChangedIsTold, and what a rollback changed since.
+// TestWhatAStepChangedIsTold of the last one by a moment, or between two.
 func TestWhatAStepChangedIsTold(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w")})
 	submit := func(name string) {
@@ -101,6 +101,35 @@ func TestWhatAStepChangedIsTold(t *testing.T) {
 	s.get(path+"&a=nowhere&b=head").problem(http.StatusNotFound, "not-found")
 	s.get("/api/worlds/w/cell/diff?cell=bot/nobody").problem(http.StatusNotFound, "not-found")
 	s.get("/api/worlds/w/cell/diff?cell=bot").problem(http.StatusBadRequest, "malformed")
+}
+
+// TestACellThatHasTakenNoStepHasChangedNothing: it waits with its first event.
+func TestACellThatHasTakenNoStepHasChangedNothing(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w")})
+	s.post("/api/worlds/w/events", act("a"))
+	x := ok[cellDiff](s.get("/api/worlds/w/cell/diff?cell=bot/a"))
+	require.True(t, x.Same)
+	require.Empty(t, x.State)
+	require.Equal(t, x.A, x.B)
+}
+
+// TestWhatARollbackChangedSinceTheLastStepIsTold in the place of what that step did.
+func TestWhatARollbackChangedSinceTheLastStepIsTold(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w")})
+	submit := func() {
+		s.post("/api/worlds/w/events", act("a"))
+		ok[view.Course](s.post("/api/worlds/w/step", map[string]any{"ticks": 1}))
+	}
+	const path = "/api/worlds/w/cell/diff?cell=bot/a"
+	submit()
+	s.post("/api/worlds/w/snapshots", map[string]any{"name": "one"})
+	submit()
+	step := ok[cellDiff](s.get(path))
+	back := ok[rolledBack](s.post("/api/worlds/w/rollback", map[string]any{"snapshot": "one", "reason": "astray"}))
+	x := ok[cellDiff](s.get(path))
+	require.Equal(t, []uint64{step.B, *back.Record}, []uint64{x.A, x.B}, "from the step to the rollback")
+	require.False(t, x.Same)
+	require.Equal(t, step, ok[cellDiff](s.get(path+fmt.Sprintf("&at=%d", step.B))), "of then it is what it was")
 }
 
 type cellsThen struct {
