@@ -104,6 +104,44 @@ func TestHostsAndOriginsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
+// TestOtherPeoplesPagesTakeNobodysRate: what a browser sends for them is refused, and does
+// not count as a request of whoever looks at them.
+func TestOtherPeoplesPagesTakeNobodysRate(t *testing.T) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(nil) })
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Page: page, Limits: api.Limits{Wait: impatient, Strangers: api.Strangers{All: 100, Address: 2}}})
+	for _, path := range []string{"/healthz", "/api/worlds", "/ui/"} {
+		for range 30 {
+			req := s.request("GET", path, nil)
+			req.Header.Del("Authorization")
+			req.Header.Set("Origin", "http://evil.example")
+			s.do(req).problem(http.StatusForbidden, "origin")
+			req.Header.Del("Origin")
+			req.Host = "evil.example"
+			s.do(req).problem(http.StatusMisdirectedRequest, "misdirected")
+		}
+		req := s.request("GET", path, nil)
+		req.Header.Del("Authorization")
+		res, err := s.http.Client().Do(req)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.NotEqual(t, http.StatusTooManyRequests, res.StatusCode, path)
+	}
+}
+
+// TestEveryAnswerIsHardened, whatever it is.
+func TestEveryAnswerIsHardened(t *testing.T) {
+	s := lived(t)
+	for _, path := range []string{"/healthz", "/api/worlds", "/api/worlds/w/records", "/nothing", "/api/worlds/w/columns", "/ui/", "/metrics"} {
+		for _, host := range []string{"", "evil.example"} {
+			req := s.request("GET", path, nil)
+			req.Host = host
+			a := s.do(req)
+			require.Contains(t, a.Header.Get("Content-Security-Policy"), "default-src 'none'", "%s %s", path, host)
+			require.Equal(t, "nosniff", a.Header.Get("X-Content-Type-Options"))
+		}
+	}
+}
+
 func TestTokenFileIsItsOwnersAlone(t *testing.T) {
 	secret, hash := api.NewToken()
 	require.True(t, strings.HasPrefix(secret, "wk_"))

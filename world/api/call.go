@@ -107,7 +107,6 @@ func (c *call) send(status int, mediaType string, body []byte) error {
 	h.Set("Content-Type", mediaType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
 	c.yield() // the caller may be slow
 	c.out.WriteHeader(status)
 	_, err := c.out.Write(body)

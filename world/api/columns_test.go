@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -116,6 +117,22 @@ func TestRevokedTokenEndsAStreamOfColumns(t *testing.T) {
 	require.NoError(t, err)
 	_, more = f.next()
 	require.False(t, more)
+}
+
+// TestRevokedTokenEndsAStreamInWhichNothingHappens, long before it says that it lives.
+func TestRevokedTokenEndsAStreamInWhichNothingHappens(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Heartbeat: time.Hour}})
+	followers := []*follower{s.followPath("/api/worlds/w/columns", ""), s.followPath("/api/worlds/w/records", "")}
+	for _, f := range followers {
+		_, more := f.next()
+		require.True(t, more)
+	}
+	s.api.SetTokens(new(api.Tokens))
+	for _, f := range followers {
+		for more := true; more; {
+			_, more = f.next()
+		}
+	}
 }
 
 func TestDensityOfAWorld(t *testing.T) {

@@ -15,6 +15,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	began := now()
 	c := &call{Request: r, server: s}
 	c.out = &answerWriter{ResponseWriter: w, call: c}
+	harden(w.Header())
 	err := s.dispatch(c)
 	if f := failureOf(err); f != nil && f.Limit == "" && c.bearer != nil && c.free == nil {
 		c.token = c.bearer
@@ -29,6 +30,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		c.fail(err)
 	}
 	s.log(c, err, now().Sub(began))
+}
+
+// harden has a browser take an answer for what it is, and do nothing with it. The page
+// says itself what it may do.
+func harden(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
 }
 
 // log writes a line about a request: never what is in it.
@@ -54,6 +62,9 @@ func (s *Server) dispatch(c *call) error {
 	if strings.EqualFold(kind, "Bearer") {
 		c.bearer = s.bearer(strings.TrimSpace(secret))
 	}
+	if err := s.checkHost(c.Request); err != nil { // before it counts: other people's pages send such requests
+		return err
+	}
 	if s.isPage(c.URL.Path) {
 		return s.showPage(c)
 	}
@@ -65,9 +76,6 @@ func (s *Server) dispatch(c *call) error {
 		if err := s.strangers.admit(c.Request); err != nil {
 			return err
 		}
-	}
-	if err := s.checkHost(c.Request); err != nil {
-		return err
 	}
 	if p := c.URL.EscapedPath(); path.Clean(p) != p { // the mux would send it elsewhere
 		return notFound("there is no such path")

@@ -98,6 +98,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.inside.RLock()
 	defer g.inside.RUnlock()
 	if g.closed {
+		harden(w.Header())
 		http.Error(w, "the server has ended", http.StatusServiceUnavailable)
 		return
 	}

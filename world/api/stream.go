@@ -48,7 +48,6 @@ func (c *call) stream(after journal.Seq, send catchUp) error {
 	h := c.out.Header()
 	h.Set("Content-Type", streamType)
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
 	c.out.WriteHeader(http.StatusOK)
 	s := &stream{call: c, at: after, catchUp: send}
 	s.out = bufio.NewWriterSize(patient{c}, streamBuffer)
@@ -64,17 +63,39 @@ func (s *stream) follow(ctx context.Context) error {
 		if over, err := s.inTurn(ctx); over || err != nil {
 			return s.ended(ctx, err)
 		}
-		waiting, stop := context.WithTimeout(ctx, s.server.cfg.Limits.Heartbeat)
+		if err := s.wait(ctx); err != nil {
+			return s.ended(ctx, err)
+		}
+	}
+}
+
+// keptEvery is how often a follower's token is looked at while nothing happens.
+const keptEvery = time.Second
+
+// wait returns once there is more. Meanwhile it says now and then that the stream lives,
+// and ends where the follower's token is not taken any more.
+func (s *stream) wait(ctx context.Context) error {
+	every := s.server.cfg.Limits.Heartbeat
+	for quiet := time.Duration(0); ; {
+		waits := min(keptEvery, every-quiet)
+		waiting, stop := context.WithTimeout(ctx, waits)
 		err := s.world.Local.Await(waiting, s.at)
 		stop()
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			_, err = s.out.WriteString(":\n\n")
-			if err == nil {
-				err = s.flush()
-			}
+		switch {
+		case !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil:
+			return err
+		case !s.server.keeps(s.call):
+			return errRevoked
 		}
-		if err != nil {
-			return s.ended(ctx, err)
+		if quiet += waits; quiet < every {
+			continue
+		}
+		quiet = 0
+		if _, err := s.out.WriteString(":\n\n"); err != nil {
+			return err
+		}
+		if err := s.flush(); err != nil {
+			return err
 		}
 	}
 }
