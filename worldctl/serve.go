@@ -27,7 +27,8 @@ type serving struct {
 	forks  string   // the directory in which forks are made; empty: none are
 	manual bool
 	remote bool
-	page   bool    // also where other machines reach it
+	page   bool // also where other machines reach it
+	notify notifying
 	look   *looker // somebody looks at the worlds in a browser; nil: whoever asks has a token
 }
 
@@ -65,6 +66,9 @@ Requests are answered to loopback names, to the address of --addr, and to --allo
 There is no TLS: for other machines let a reverse proxy end TLS, pass Host on, and be
 named by --allow-host.
 
+With --notify what newly waits for a person is posted to a URL, signed with --notify-key:
+docs/api.md says what, and how to check it.
+
 No token and no world takes all of the server: docs/api.md lists the limits of what is
 under way at once. A problem names the one that is reached, and --limit sets it.
 
@@ -83,6 +87,7 @@ one could not go on.`,
 	f.StringVar(&s.tokens, "token-file", "", "`FILE` of the tokens that are taken, see worldctl token")
 	f.StringArrayVar(&s.hosts, "allow-host", nil, "`HOST` or HOST:PORT by which clients may call this server, as they write it; can be repeated")
 	s.addForks(f)
+	s.notify.add(f)
 	f.StringArrayVar(&s.limits, "limit", nil, "`NAME=N` sets a limit of how much is under way at once; can be repeated")
 	f.BoolVar(&s.manual, "manual", false, "let the worlds stand still but for POST .../step")
 	f.BoolVar(&s.page, "ui", false, "serve the page also where other machines reach it")
@@ -125,6 +130,9 @@ func (c *cli) serve(ctx context.Context, s *serving, typed []string) error {
 		Hint:   func(err error) string { _, hint := judge(err); return c.inWorld(hint) },
 	}
 	v.Options.Remote = s.remote
+	if err := c.notifies(v, s); err != nil {
+		return err
+	}
 	v.Serving = func(url string) error {
 		if err := c.announce(v, log, url); err != nil || s.look == nil {
 			return err

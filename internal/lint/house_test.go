@@ -40,6 +40,7 @@ var ours = house{
 		{"world/chat"},                     // between 5 and 6: worlds of recorded runs
 		{"world/scenario"},                 // likewise: tries what worlds do
 		{"world/view"},                     // likewise: what is shown of a world
+		{"world/notify"},                   // likewise: who is told of what waits
 		{"world/api"},                      // likewise: worlds over HTTP
 		{"world/ui"},                       // likewise: the page that people look at them with
 		{"world/worker"},                   // likewise: who performs effects for them elsewhere

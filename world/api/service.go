@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/notify"
 )
 
 // Service is worlds that this process drives and serves: Open them, Serve them once, and
@@ -28,6 +29,11 @@ type Service struct {
 
 	// Serving is told where the worlds are, once they are.
 	Serving func(url string) error
+	// Notify tells people outside of what newly waits for them; nil: nobody does. Link
+	// begins the addresses of the page that it names; empty: where the worlds are served.
+	Notify *notify.Notifier
+	Link   string
+
 	// Attend lets other processes use a world meanwhile; nil: they cannot. end, which
 	// is called before the world is closed, is the end of that.
 	Attend func(context.Context, *local.World) (end func(), err error)

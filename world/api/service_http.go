@@ -1,10 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -29,6 +31,8 @@ func (v *Service) Serve(ctx context.Context, listener net.Listener) error {
 	idle := v.drive(driven, server.Stop)
 	err = v.Serving(urlOf(listener.Addr()))
 	if err == nil {
+		notified := v.notify(driven, urlOf(listener.Addr()))
+		defer notified.Wait()
 		err = v.await(ctx, server, served, idle)
 	}
 	stop()
@@ -42,6 +46,18 @@ func (v *Service) Serve(ctx context.Context, listener net.Listener) error {
 	<-idle
 	v.Events.Info("ended", "worlds", len(v.worlds))
 	return errors.Join(err, server.Close())
+}
+
+// notify tells of what waits in all worlds until ctx ends.
+func (v *Service) notify(ctx context.Context, at string) *sync.WaitGroup {
+	var telling sync.WaitGroup
+	if v.Notify != nil {
+		for _, w := range v.worlds {
+			link := cmp.Or(v.Link, at) + pagePath + "#/" + url.PathEscape(w.ID) + "/inbox"
+			telling.Go(func() { v.Notify.Watch(ctx, w.Local, link) })
+		}
+	}
+	return &telling
 }
 
 func (v *Service) server(at net.Addr) (*Server, error) {

@@ -11,6 +11,8 @@
 //	          the parent's absolute path, a line; without it the outside answers
 //	or-live   beside recorded, where what the parent has not asked for is performed:
 //	          the last record of its that counts for that, a line
+//	notified  what a server has told outside of what waits for a person: see package
+//	          notify
 //	secrets/  values of secret://NAME, a file each; made by people
 //	lock      held by the process that owns the world
 //	owner.sock  where worldctl run and serve carry out other processes' commands
@@ -47,8 +49,12 @@ const (
 	effectsFile  = "effects"
 	recordedFile = "recorded"
 	orLiveFile   = "or-live"
+	notifiedFile = "notified"
 	secretsDir   = "secrets"
 )
+
+// NotifiedFile returns the path of what a server notes of whom it has told what.
+func (lw *World) NotifiedFile() string { return filepath.Join(lw.hidden, notifiedFile) }
 
 // ErrNoWorld says that a directory holds no world yet.
 var ErrNoWorld = errors.New("no world here")

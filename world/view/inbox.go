@@ -64,7 +64,13 @@ type OwedIntent struct {
 
 // Debt is something that waits for a person, to be shown by Owed.
 type Debt struct {
-	ID   string         // by which debts of a world are ordered: intents, the oldest first, then cells, by name
+	ID       string // by which debts of a world are ordered: intents, the oldest first, then cells, by name
+	Wants    Wanted
+	Cell     string
+	Kind     string      // of the effect; empty: it is a cell
+	Since    journal.Seq // as of Owed
+	Occasion string      // tells it from what the same intent or cell owed before, or will
+
 	of   *receipt.Entry // nil: it is a cell
 	cell reducer.Cell
 }
@@ -73,10 +79,19 @@ type Debt struct {
 func (j Journal) Debts() (out []Debt) {
 	j.Local.View(func(w *world.Moment) {
 		for _, e := range w.Undecided() {
-			out = append(out, Debt{ID: fmt.Sprintf("%020d %s", e.Emitted, e.Intent.Key), of: &e})
+			wants := WantedOf(&e)
+			out = append(out, Debt{
+				ID: fmt.Sprintf("%020d %s", e.Emitted, e.Intent.Key), Wants: wants, Cell: e.Intent.Cell, Kind: e.Intent.Kind, Since: journal.Seq(e.Emitted),
+				Occasion: fmt.Sprintf("%s %s %d %d", e.Intent.Key, wants, e.Attempt, len(e.Inputs)), of: &e,
+			})
 		}
 		for _, v := range w.ParkedCells() {
-			out = append(out, Debt{ID: "cell " + v.Cell.String(), cell: v.Cell})
+			d := Debt{ID: "cell " + v.Cell.String(), Wants: WantsResume, Cell: v.Cell.String(), cell: v.Cell}
+			if len(v.Mail) > 0 {
+				d.Since = v.Mail[0].Record
+			}
+			d.Occasion = fmt.Sprintf("%s %d", d.ID, d.Since)
+			out = append(out, d)
 		}
 	})
 	slices.SortFunc(out, func(a, b Debt) int { return cmp.Compare(a.ID, b.ID) })
@@ -91,14 +106,11 @@ func (j Journal) Owed(d *Debt) (o Owed, ok bool, err error) {
 		if err != nil || !c.Parked {
 			return o, false, err
 		}
-		o.Wants, o.Cell, o.Failure = WantsResume, c.Cell, c.Failure
-		if len(c.Mailbox) > 0 {
-			o.Since = c.Mailbox[0].Record
-		}
+		o.Wants, o.Cell, o.Since, o.Failure = d.Wants, d.Cell, d.Since, c.Failure
 		return o, true, nil
 	}
 	e := d.of
-	o.Wants, o.Cell, o.Since = WantedOf(e), e.Intent.Cell, journal.Seq(e.Emitted)
+	o.Wants, o.Cell, o.Since = d.Wants, d.Cell, d.Since
 	o.Intent = &OwedIntent{ParamsHash: e.Params, Deadline: deadlineOf(e), Repeats: e.Repeats, Asks: []Request{}}
 	if o.Wants == WantsAnswer {
 		all, err := asksOf(e)
