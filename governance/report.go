@@ -165,6 +165,18 @@ func (r *Report) NoOp() bool {
 	return r.Counts == Counts{} && r.Divergence == nil && r.CostWas == r.CostIs
 }
 
+// Short returns the report as it is recorded, with the first MaxListed differences of each
+// kind.
+func (r *Report) Short() *Report {
+	short := *r
+	short.Cells, short.EventsNew, short.EventsGone = first(r.Cells), first(r.EventsNew), first(r.EventsGone)
+	short.IntentsNew, short.IntentsGone, short.Decisions = first(r.IntentsNew), first(r.IntentsGone), first(r.Decisions)
+	short.Failed, short.Mended, short.Refused, short.Unknown = first(r.Failed), first(r.Mended), first(r.Refused), first(r.Unknown)
+	return &short
+}
+
+func first[T any](all []T) []T { return all[:min(len(all), MaxListed)] }
+
 // Encode returns the canonical bytes of a report.
 func (r *Report) Encode() ([]byte, error) {
 	r.V = reportVersion

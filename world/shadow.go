@@ -23,6 +23,7 @@ type ShadowConfig struct {
 	From     string               // begin with this snapshot, whatever At and Last say
 	At       journal.Seq          // begin with the last snapshot up to this record, which is of the history, or before the first record; whatever Last says
 	Last     journal.Seq          // begin with the last snapshot that so many records follow, or before the first record
+	Listed   int                  // differences of a kind that the report lists; 0: governance.MaxListed, and another number is not for a record
 	Bounds   Bounds               // of the candidate; zero: Config.Bounds
 	Progress func(at journal.Seq) // now and then; nil: nobody looks
 }
@@ -109,7 +110,7 @@ func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents
 	s.report = newReporter(governance.Report{
 		Kernel: KernelVersion, World: m.k.id, Base: m.k.rules.hash, Candidate: candidate.hash,
 		Snapshot: name, From: uint64(max(from, 1)), To: uint64(m.k.last), Root: m.k.chain.Root(),
-	})
+	}, cfg.Listed)
 	for _, part := range stretches {
 		if err := s.live(part); err != nil {
 			return nil, err

@@ -13,6 +13,8 @@ import (
 type reporter struct {
 	governance.Report
 
+	most int // differences of a kind that are listed
+
 	scratch, sum []byte
 
 	open map[string][]*loose // derived records that the other side has not, by what they are; oldest first
@@ -40,8 +42,8 @@ const (
 	inShadow
 )
 
-func newReporter(r governance.Report) *reporter {
-	return &reporter{Report: r, open: make(map[string][]*loose)}
+func newReporter(r governance.Report, most int) *reporter {
+	return &reporter{Report: r, most: cmp.Or(most, governance.MaxListed), open: make(map[string][]*loose)}
 }
 
 // add takes a derived record that the other side has not at the same place. It may do so
@@ -107,7 +109,7 @@ func (r *reporter) decided(then, now *derived, what []byte) {
 // among all.
 func note[T any](r *reporter, count *uint64, list *[]T, what []byte, x func() T) {
 	*count++
-	if len(*list) < governance.MaxListed {
+	if len(*list) < r.most {
 		*list = append(*list, x())
 	}
 	r.sum = append(append(r.sum[:0], r.All[:]...), what...)

@@ -73,7 +73,8 @@ type Server struct {
 type hosted struct {
 	view.Journal
 	id        string
-	verifying chan struct{} // holds whoever verifies
+	verifying chan struct{} // holds whoever verifies, or changes report
+	report    *wholeReport  // the last one that somebody looked at; nil: nobody has
 
 	life    context.Context // of those who follow its journal or wait for its effects; ends with the server
 	end     context.CancelFunc

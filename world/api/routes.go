@@ -73,6 +73,7 @@ func readRoutes() []route {
 		{method: get, path: ofWorld + "/proposals/{n}", scope: ScopeRead, answer: showProposal},
 		{method: get, path: ofWorld + "/search", scope: ScopeRead, query: []string{"q", "limit"}, answer: search},
 		{method: get, path: ofWorld + "/series", scope: ScopeRead, query: []string{"from", "to", "buckets", "limit"}, answer: showSeries},
+		{method: get, path: ofWorld + "/proposals/{n}/report", scope: ScopeRead, query: []string{"list", "after", "limit"}, long: true, answer: showReport},
 		{method: get, path: ofWorld + "/compare", scope: ScopeRead, query: []string{"a", "b", "with", "limit"}, answer: compareMoments},
 		{method: get, path: ofWorld + "/verify", scope: ScopeRead, long: true, answer: showVerification},
 	}

@@ -193,6 +193,7 @@ func faultsOfRules() []Fault {
 		{is(manifest.ErrOtherBase), "stale", conflict, ExitFailed, ""},
 		{is(manifest.ErrBadPatch, manifest.ErrNoPath, manifest.ErrBadValue), "bad-patch", unprocessable, ExitUsage, ""},
 		{is(local.ErrEdited), "", 0, ExitFailed, ""},
+		{is(local.ErrOtherReport), "other-report", conflict, ExitFailed, ""},
 		{is(world.ErrNewest), "", 0, ExitUsage, ""},
 	}
 }

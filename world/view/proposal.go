@@ -96,6 +96,23 @@ func ParseProposal(name string) (uint64, error) {
 	return n, nil
 }
 
+// ReportHash returns the hash of the last report about a proposal. The error is
+// governance.ErrNoProposal or governance.ErrNotShadowed.
+func (j Journal) ReportHash(n uint64) (hash governance.Hash, err error) {
+	j.Local.View(func(w *world.Moment) {
+		all, _ := w.Proposals()
+		switch {
+		case n == 0 || n > uint64(len(all)):
+			err = governance.ErrNoProposal
+		case all[n-1].ReportAt == 0:
+			err = governance.ErrNotShadowed
+		default:
+			hash = all[n-1].Report
+		}
+	})
+	return hash, err
+}
+
 // SignerOf returns who holds a key under rules.
 func SignerOf(key manifest.PublicKey, g manifest.Governance) Signer {
 	listed, _ := g.Approver(key)
