@@ -260,7 +260,7 @@ func TestTaskIsAskedAboutUntilItEnds(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, got.Class)
 			require.Equal(t, `"task_cancelled"`, at(t, got.Payload, "code"))
-			require.NotContains(t, at(t, got.Payload, "error"), "cell")
+			require.NotContains(t, at(t, got.Payload, "error"), "its cell")
 		})
 	}
 	require.Equal(t, 3, s.count("tools/call"))
