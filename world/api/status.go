@@ -11,6 +11,7 @@ import (
 type Worlds struct {
 	Schema string      `json:"schema"`
 	Worlds []WorldLine `json:"worlds"`
+	Forks  bool        `json:"forks"` // the server has a place for forks
 }
 
 // WorldLine is a world in a list.
@@ -22,7 +23,7 @@ type WorldLine struct {
 }
 
 func listWorlds(c *call) error {
-	out := Worlds{Schema: view.SchemaOf("worlds"), Worlds: []WorldLine{}}
+	out := Worlds{Schema: view.SchemaOf("worlds"), Worlds: []WorldLine{}, Forks: c.server.cfg.Forks != ""}
 	for _, h := range c.server.sorted() {
 		if c.token.sees(h.id) {
 			s := h.Local.Status()

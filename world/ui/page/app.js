@@ -5,6 +5,7 @@ import { Cells } from './cells.js';
 import { Compare } from './compare.js';
 import { Conversations } from './conversations.js';
 import { copy } from './copy.js';
+import { Find } from './find.js';
 import { History } from './history.js';
 import { Inbox } from './inbox.js';
 import { following, useAnswer, watch, watchAll } from './live.js';
@@ -118,21 +119,6 @@ function useKeys(world, help) {
   }, [world]);
 }
 
-/** Find leads to a record, a cell or an intent by its name. @param {{world: string}} props */
-function Find({ world }) {
-  const [text, setText] = useState('');
-  const find = (/** @type {KeyboardEvent} */ e) => {
-    if (e.key === 'Escape') /** @type {HTMLElement} */ (e.target).blur();
-    if (e.key !== 'Enter' || !world) return;
-    const what = text.trim();
-    if (/^#?\d+$/.test(what)) location.hash = there('records', { of: what.replace('#', '') });
-    else if (/^[0-9a-f]{8,64}$/.test(what)) location.hash = there('inbox', { of: what });
-    else if (what) location.hash = there('cells', { of: what });
-    /** @type {HTMLElement} */ (e.target).blur();
-  };
-  return html`<label class="find"><span class="gone">Find</span><input id="find" placeholder="Find or go to…  /" value=${text} onInput=${(/** @type {any} */ e) => setText(e.target.value)} onKeyDown=${find} /></label>`;
-}
-
 /** Help lists the keys. @param {{close: () => void}} props */
 function Help({ close }) {
   const box = useRef(/** @type {HTMLDialogElement | null} */ (null));
@@ -148,7 +134,7 @@ function Help({ close }) {
       <div class="fact"><dt><kbd>f</kbd></dt><dd>in the timeline: one way only, from its input to its end</dd></div>
       <div class="fact"><dt><kbd>a</kbd> <kbd>d</kbd></dt><dd>approve, deny</dd></div>
       <div class="fact"><dt><kbd>y</kbd> <kbd>n</kbd></dt><dd>it happened, it did not</dd></div>
-      <div class="fact"><dt><kbd>/</kbd></dt><dd>find: #16, desk/B-2, a key</dd></div>
+      <div class="fact"><dt><kbd>/</kbd></dt><dd>find: #16, t7, desk/B-2, a key</dd></div>
     </dl>
     <form method="dialog"><button>close <kbd>esc</kbd></button></form>
   </dialog>`;

@@ -100,6 +100,7 @@ function Row({ of, snap, left }) {
 function Moment({ world, record, snap, left, known }) {
   const [form, setForm] = useState(/** @type {{of: any, about: any, name: string} | null} */ (null));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
+  const { forks } = useAnswer('/api/worlds', true).is ?? {};
   const name = snap ? snap.name : '#' + record.id;
   const begin = (/** @type {any} */ of) => setForm((was) => was ?? { of, about: snap, name }); // what is open stays
   const pin = async () => {
@@ -130,7 +131,7 @@ function Moment({ world, record, snap, left, known }) {
       <${Trouble} of=${error} />
       ${may('admin') && !form && html`<div class="buttons">
         ${snap && html`<${Way} hot="b" name="Roll back to it" of=${RollBack} begin=${begin} />`}
-        <${Way} hot="f" name="Fork here" of=${Fork} begin=${begin} />
+        ${forks && html`<${Way} hot="f" name="Fork here" of=${Fork} begin=${begin} />`}
         <${Way} hot="w" name="What if…" of=${WhatIf} begin=${begin} />
         ${snap && html`<button type="button" onClick=${pin}>${snap.pinned ? 'Let the retention decide' : 'Pin'}</button><${Way} hot="x" name="Prune" of=${Prune} begin=${begin} />`}
       </div>`}
