@@ -3,6 +3,7 @@ package browser
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -266,4 +267,82 @@ func TestParamsAreShownWholeBeforeTheyAreApproved(t *testing.T) {
 	s.do(chromedp.Click(chromedp.CSS(".main .pad p button")))
 	s.await("PAY MALLORY")
 	s.await("Approve")
+}
+
+// Whatever the form of the params, nobody sees a button who was not led by all of them: no
+// end of a text is cut, in whatever way it is spelled out, and none is below an inner edge.
+func TestParamsHideBehindNoEdge(t *testing.T) {
+	many := make([]string, 61)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"p%d": %d`, i, i)
+	}
+	forms := []struct {
+		name, says string
+		cut        bool
+	}{
+		{"spelled", `{"note": "` + strings.Repeat(`\u200b`, 400) + `PAY_MALLORY"}`, true},
+		{"name", `{"note` + strings.Repeat(`\u200b`, 20) + `PAY_MALLORY": 1}`, true},
+		{"many", `{` + strings.Join(many, ", ") + `, "to": "PAY_MALLORY"}`, false},
+		{"lines", `{"note": "a` + strings.Repeat(`\n`, 80) + `PAY_MALLORY"}`, false},
+		{"deep", `{"note": ` + strings.Repeat(`{"a_name_of_its_own": `, 20) + `"PAY_MALLORY"` + strings.Repeat(`}`, 21), true},
+	}
+	var events strings.Builder
+	for _, f := range forms {
+		fmt.Fprintf(&events, `{"event": "said", "data": {"to": %q, "says": %s}}`+"\n", f.name, f.says)
+	}
+	dir := written(t, map[string]string{
+		"world.yaml": hostileManifest, "left.json": hostileSchema, "agent.star": asking, "answers.jsonl": "", "events.jsonl": events.String(),
+	})
+	s := look(t, dir, "--manual")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	for _, f := range forms {
+		s.await("agent/" + f.name + " wants tool.run")
+		if f.cut {
+			s.await("some of it is cut")
+			s.until("!document.querySelector('.main .box').innerText.includes('PAY_MALLORY')")
+			require.NotContains(t, s.text(), "Approve", f.name)
+			s.do(chromedp.Click(chromedp.CSS(".main .pad p button")))
+		}
+		s.until("document.querySelector('.main .box').innerText.includes('PAY_MALLORY')")
+		s.await("Approve")
+		s.noEdge()
+		s.keys("j")
+	}
+	s.keys("A")
+	s.await("Approve all")
+	s.keys("a")
+	s.await("5 are meant")
+	s.until("document.querySelector('.main').innerText.split('PAY_MALLORY').length === 6")
+	s.noEdge()
+}
+
+// noEdge holds that nothing of what is decided about is beyond an edge within the pane.
+func (s *sight) noEdge() {
+	s.t.Helper()
+	ctx, end := s.within()
+	defer end()
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll('.main .pad, .main .pad *')].filter((e) => !e.matches('.gone, textarea, .scroll') &&
+		getComputedStyle(e).display !== 'inline' && (e.scrollHeight > e.clientHeight + 8 || e.scrollWidth > e.clientWidth + 8)).map((e) => e.outerHTML.slice(0, 200))`))
+	require.NoError(s.t, err)
+	require.Empty(s.t, found)
+}
+
+// A change of the rules is shown to its last letter, as is what it would have done.
+func TestChangeOfRulesIsShownWhole(t *testing.T) {
+	desk := support(t)
+	rules, err := os.ReadFile(filepath.Join(desk, "world.yaml"))
+	require.NoError(t, err)
+	long := `cents > 50000 && "` + strings.Repeat("A", 3000) + strings.Repeat(`\n`, 80) + `PAY_MALLORY" != ""`
+	require.Contains(t, string(rules), "cents > 50000")
+	text := strings.NewReplacer("cents > 50000", long, "version: 1", "version: 2").Replace(string(rules))
+	require.NoError(t, os.WriteFile(filepath.Join(desk, "world.yaml"), []byte(text), 0o600))
+	worldctl(t, desk, "propose", "-m", "a small thing")
+	s := look(t, desk, "--manual")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("wants refund.pay")
+	s.view("r", "Rules")
+	s.await("a small thing")
+	s.await("PAY_MALLORY")
+	require.Contains(t, s.text(), "Reject")
+	s.noEdge()
 }

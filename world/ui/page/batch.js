@@ -29,7 +29,7 @@ export function Batch({ world, kind, state }) {
   const of = form?.about;
   const all = of?.intents.length ?? 0;
   return html`<${Head} title=${spelled(kind)} about="all that wait"><a href=${here({ all: '', state: '' })}>one by one</a><//>
-    <div class="pad">
+    <div class="pad whole">
       ${!form && html`<label>Only of cells <input value=${cell} placeholder="all, or desk/*" onInput=${(/** @type {any} */ e) => setCell(e.target.value)} /></label>
         <${Ways} of=${ways[/** @type {keyof typeof ways} */ (state)] ?? []} begin=${begin} />`}
       <${Trouble} of=${error} />

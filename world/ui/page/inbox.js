@@ -65,13 +65,14 @@ function Present({ world }) {
 /** ParkedCell is one that a failed step has parked. @param {{world: string, cell: string}} props */
 function ParkedCell({ world, cell }) {
   const { is, error } = useAnswer(pathOf(world, 'cell') + `?cell=${encodeURIComponent(cell)}&mail=1`);
+  const [whole, setWhole] = useState(false);
   if (!is) return html`<${Trouble} of=${error} />`;
-  const mail = is.mailbox[0];
+  const mail = is.parked && is.mailbox[0];
   return html`<${Head} title=${spelled(cell)} about=${is.parked ? html`<em class="parked">parked</em>` : 'goes on'}><a href=${address(world, 'cells', { of: cell })}>the cell</a><//>
-    <div class="pad">
+    <div class="pad whole">
       ${is.failure && html`<h2>A step of ${spelled(cell)} failed</h2><pre class="block">${spelled(is.failure.error)}</pre>`}
-      ${is.parked && mail && html`<h2 class="sub">The event that it failed on: ${spelled(mail.name)}</h2><div class="box"><${Value} of=${mail.data} /></div>`}
-      <${Resume} world=${world} of=${is} />
+      ${mail && html`<h2 class="sub">The event that it failed on: ${spelled(mail.name)}</h2><div class="box"><${Value} of=${mail.data} whole=${whole} /></div>`}
+      ${mail && isCut(mail.data) && !whole ? html`<${ShowAll} act=${() => setWhole(true)} />` : html`<${Resume} world=${world} of=${is} />`}
       ${is.failure && html`<h2 class="sub">How it came to this</h2><${Story} world=${world} from=${is.failure.record} />`}
       <footer><${Command} line=${'worldctl cell show ' + word(cell)} /></footer>
     </div>`;
@@ -87,24 +88,29 @@ function Intent({ world, id, alike }) {
   if (!is && !form) return html`<${Trouble} of=${error} />`;
   const x = is ?? form?.about;
   const asks = x.asks?.at(-1);
+  const asked = asks && asks.answer === null ? asks.requests : [];
+  const cut = !whole && [x.params, ...asked.flatMap((/** @type {any} */ r) => [r.message, r.schema])].some((v) => isCut(v));
   return html`<${Head} title=${html`<code>${short(x.key)}</code>`} about=${html`<${State} of=${x.state} />`}>
       <a href=${address(world, 'records', { of: x.emitted })}>#${x.emitted} in the journal</a>
     <//>
-    <div class="pad">
+    <div class="pad whole">
       <h2>${spelled(x.cell)} wants <b>${spelled(x.kind)}</b></h2>
       <div class="box"><${Value} of=${x.params} whole=${whole} /></div>
-      ${isCut(x.params) && !whole && html`<p><button type="button" onClick=${() => setWhole(true)}>Show all of it</button> before you decide: some of it is cut.</p>`}
-      ${asks && asks.answer === null && asks.requests.map((/** @type {any} */ r) => html`<div class="form" key=${r.name}><b>It asks</b>: <${Value} of=${r.message} />${r.schema && html`<${Value} of=${r.schema} />`}</div>`)}
+      ${asked.map((/** @type {any} */ r) => html`<div class="form" key=${r.name}><b>It asks</b>: <${Value} of=${r.message} whole=${whole} />${r.schema && html`<${Value} of=${r.schema} whole=${whole} />`}</div>`)}
+      ${cut && html`<${ShowAll} act=${() => setWhole(true)} />`}
       <${Facts} of=${x} world=${world} />
       <${Trouble} of=${error} />
       ${form
         ? html`<${Decide} world=${world} path=${path} way=${form.way} about=${form.about} now=${x} close=${() => setForm(null)} />`
-        : (whole || !isCut(x.params)) && html`<${Ways} of=${waysOf(x)} begin=${(/** @type {any} */ way) => is && setForm({ way, about: is })} /><${Alike} of=${x} among=${alike} />`}
+        : !cut && html`<${Ways} of=${waysOf(x)} begin=${(/** @type {any} */ way) => is && setForm({ way, about: is })} /><${Alike} of=${x} among=${alike} />`}
       <h2 class="sub">How it came to this</h2>
       <${Story} world=${world} from=${x.finished || x.started || x.emitted} />
       <footer><${Command} line=${'worldctl intent show ' + short(x.key)} /></footer>
     </div>`;
 }
+
+/** ShowAll stands where the buttons are once all of it is shown. @param {{act: () => void}} props */
+const ShowAll = ({ act }) => html`<p><button type="button" onClick=${act}>Show all of it</button> before you decide: some of it is cut.</p>`;
 
 /** Facts are what is known of an intent. @param {{of: any, world: string}} props */
 function Facts({ of, world }) {

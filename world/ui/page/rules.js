@@ -10,7 +10,7 @@ import { at, recordAt } from './moment.js';
 import { here, place, there } from './place.js';
 import { Command, Fact, Head, List, Trouble, word } from './parts.js';
 import { Report } from './shadow.js';
-import { cut, number, short, spelled } from './text.js';
+import { number, short, spelled } from './text.js';
 
 /** Stage is how far a proposal has come. @param {{of: string}} props */
 const Stage = ({ of }) => html`<span class=${'stage ' + of}>${spelled(of)}</span>`;
@@ -43,7 +43,7 @@ function Proposal({ world, id }) {
   const { is, error } = useAnswer(pathOf(world, 'proposals', id));
   if (!is) return html`<${Trouble} of=${error} />`;
   return html`<${Head} title=${is.proposal} about=${html`<${Stage} of=${is.stage} /> to version ${is.version}`}><a href=${there('records', { of: is.record })}>#${is.record} in the journal</a><//>
-    <div class="pad">
+    <div class="pad whole">
       <${Trouble} of=${error} />
       ${at() && html`<p class="dim">It stands here as it does now, not as of the moment that is looked at.</p>`}
       <h2>${spelled(is.reason) || html`<span class="dim">no reason was given</span>`}</h2>
@@ -56,7 +56,7 @@ function Proposal({ world, id }) {
       <${Changes} name="Gains rights, or may" of=${is.gains} kind="gains" />
       <${Changes} name="Loses rights" of=${is.loses} kind="loses" />
       <${Changes} name="Besides" of=${is.changes} kind="" />
-      ${is.code && html`<h2 class="sub">How the code differs</h2><pre class="block" tabindex="0">${cut(spelled(is.code), 100000)}</pre>`}
+      ${is.code && html`<h2 class="sub">How the code differs</h2><pre class="block" tabindex="0">${spelled(is.code)}</pre>`}
       <h2 class="sub">What it would have done</h2>
       ${is.report ? html`<${Report} of=${is.report} proposal=${is.proposal} />`
         : html`<p class="dim">${is.report_hash ? 'The report was redacted.' : 'It was not shadowed yet.'}</p><${Command} line=${'worldctl shadow ' + is.proposal} />`}
@@ -73,7 +73,7 @@ const signer = (of) => (of.name ? spelled(of.name) + ', ' : '') + of.fingerprint
 /** @param {{name: string, of: any[], kind: string}} props */
 function Changes({ name, of, kind }) {
   if (of.length === 0) return null;
-  return html`<h2 class="sub">${name}</h2><ul class="rights">${of.map((c, i) => html`<li key=${i} class=${kind}><b>${spelled(c.name)}</b><pre class="block">${cut(spelled(c.text))}</pre></li>`)}</ul>`;
+  return html`<h2 class="sub">${name}</h2><ul class="rights">${of.map((c, i) => html`<li key=${i} class=${kind}><b>${spelled(c.name)}</b><pre class="block">${spelled(c.text)}</pre></li>`)}</ul>`;
 }
 
 /** Signatures are those that are there, those that are missing, and what one signs. @param {{of: any, world: string}} props */

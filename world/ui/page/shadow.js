@@ -5,7 +5,7 @@ import { pathOf } from './api.js';
 import { useAnswer } from './live.js';
 import { there } from './place.js';
 import { Trouble } from './parts.js';
-import { cut, line, number, spelled } from './text.js';
+import { line, number, spelled } from './text.js';
 
 /** @typedef {{was: string, is: string}} Pair what was and what would be */
 
@@ -86,8 +86,8 @@ function CellsChanged({ rows, all }) {
 
 /** Pair has what was and what would be, side by side. @param {{of: Pair}} props */
 function Pair({ of }) {
-  return html`<div class="pair"><div><small>was</small><pre class="block">${of.was ? cut(spelled(of.was)) : 'nothing'}</pre></div>
-    <div><small>would be</small><pre class="block">${of.is ? cut(spelled(of.is)) : 'nothing'}</pre></div></div>`;
+  return html`<div class="pair"><div><small>was</small><pre class="block">${of.was ? spelled(of.was) : 'nothing'}</pre></div>
+    <div><small>would be</small><pre class="block">${of.is ? spelled(of.is) : 'nothing'}</pre></div></div>`;
 }
 
 /** Beside tells what a proposal would have done otherwise at a record. @param {{world: string, proposal: string, record: number}} props */

@@ -17,10 +17,13 @@ export function spelled(text) {
 /** longest is how much of a text is shown before somebody asks for the rest. */
 const longest = 2000;
 
-/** cut has the beginning of what is long. @param {string} text @param {number} [most] */
+/** isLong reports whether cut would leave something of a text out: it is as long as it is shown, spelled out. @param {string} text @param {number} [most] */
+const isLong = (text, most = longest) => spelled(text).length > most;
+
+/** cut is a text as it is shown, of what is long the beginning. @param {string} text @param {number} [most] */
 export function cut(text, most = longest) {
-  if (text.length <= most) return text;
-  return text.slice(0, most) + ' … (' + (text.length - most).toLocaleString('en') + ' more)';
+  const shown = spelled(text);
+  return isLong(text, most) ? shown.slice(0, most) + ' … (' + number(shown.length - most) + ' more)' : shown;
 }
 
 /** line is a value on one line. @param {unknown} value @param {number} [most] @returns {string} */
@@ -30,15 +33,15 @@ export function line(value, most = 160) {
   return text.length <= most ? shown : shown + ' … (' + number(text.length - most) + ' more)';
 }
 
-/** the parts of a list, and how deep, that are shown before somebody asks for the rest */
-const [longList, deep] = [200, 5];
+/** the parts of a list, how deep, and how much of a name are shown before somebody asks for the rest */
+const [longList, deep, longName] = [200, 5, 80];
 
 /** isCut reports whether not all of a value is shown. @param {unknown} of @param {number} [depth] @returns {boolean} */
 export function isCut(of, depth = 0) {
-  if (typeof of === 'string') return of.length > longest;
+  if (typeof of === 'string') return isLong(of);
   if (of === null || typeof of !== 'object' || of instanceof Exact) return false;
   const entries = Object.entries(of);
-  return entries.length > longList || (entries.length > 0 && depth > deep) || entries.some(([name, v]) => name.length > 80 || isCut(v, depth + 1));
+  return entries.length > longList || (entries.length > 0 && depth > deep) || entries.some(([name, v]) => isLong(name, longName) || isCut(v, depth + 1));
 }
 
 /**
@@ -49,7 +52,7 @@ export function isCut(of, depth = 0) {
 export function Value({ of, depth = 0, whole = false }) {
   const most = whole ? Infinity : longest;
   if (typeof of === 'string') {
-    return of.includes('\n') ? html`<pre class="block" tabindex="0">${cut(spelled(of), most)}</pre>` : html`<span class="string">${cut(spelled(of), most)}</span>`;
+    return of.includes('\n') ? html`<pre class="block" tabindex="0">${cut(of, most)}</pre>` : html`<span class="string">${cut(of, most)}</span>`;
   }
   if (of instanceof Exact) return html`<span class="number">${of.text}</span>`;
   if (of === null || typeof of !== 'object') return html`<span class=${typeof of}>${String(of)}</span>`;
@@ -58,7 +61,7 @@ export function Value({ of, depth = 0, whole = false }) {
   if (depth > deep && !whole) return html`<span class="string">${line(of)}</span>`;
   const shown = whole ? entries : entries.slice(0, longList);
   return html`<dl class="value">
-    ${shown.map(([name, v]) => html`<div key=${name}><dt>${cut(spelled(name), whole ? Infinity : 80)}:</dt><dd><${Value} of=${v} depth=${depth + 1} whole=${whole} /></dd></div>`)}
+    ${shown.map(([name, v]) => html`<div key=${name}><dt>${cut(name, whole ? Infinity : longName)}:</dt><dd><${Value} of=${v} depth=${depth + 1} whole=${whole} /></dd></div>`)}
     ${entries.length > shown.length && html`<div><dt>…</dt><dd>${number(entries.length - shown.length)} more</dd></div>`}
   </dl>`;
 }
@@ -73,7 +76,7 @@ export function Whole({ of }) {
 export function Words({ of }) {
   const [whole, setWhole] = useState(false);
   if (of === '') return null;
-  return html`<pre class="bubble words">${cut(spelled(of), whole ? Infinity : longest)}</pre>${!whole && of.length > longest && html`<button type="button" class="small" onClick=${() => setWhole(true)}>show all of it</button>`}`;
+  return html`<pre class="bubble words">${cut(of, whole ? Infinity : longest)}</pre>${!whole && isLong(of) && html`<button type="button" class="small" onClick=${() => setWhole(true)}>show all of it</button>`}`;
 }
 
 /** short is the beginning of a hash. @param {string} hash @param {number} [n] */

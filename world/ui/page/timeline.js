@@ -167,7 +167,7 @@ function Lanes({ of, line, now, groups: all, chosen, moment, world, zoom, pan, t
     const lanes = g.lanes.map((/** @type {any} */ lane) => {
       rows.push({ lane, y: height + laneHeight / 2 });
       height += laneHeight;
-      return html`<a key=${lane.cell} class="lane" href=${there('cells', { of: of.cells[lane.cell] })}><span>${cut(spelled(lane.name), 40)}</span><small>${number(lane.records.length)}</small></a>`;
+      return html`<a key=${lane.cell} class="lane" href=${there('cells', { of: of.cells[lane.cell] })}><span>${cut(lane.name, 40)}</span><small>${number(lane.records.length)}</small></a>`;
     });
     return [html`<button key=${'g' + g.name + top} type="button" class="group" onClick=${() => toggle(g.name)} aria-expanded=${open.has(g.name)}><b>${spelled(g.name)}</b><small>${g.all > g.lanes.length ? g.lanes.length + ' of ' + number(g.all) : g.all + (g.all === 1 ? ' cell' : ' cells')}</small></button>`, ...lanes];
   });
