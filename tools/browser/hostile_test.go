@@ -36,7 +36,7 @@ func hostile() []string {
 }
 
 // hides is what a page must not have: it acts, or is not seen.
-var hides = regexp.MustCompile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\U000e0000-\U000e0fff\U0001d173-\U0001d17a]")
+var hides = regexp.MustCompile("[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\U000e0000-\U000e0fff\U0001d173-\U0001d17a]|\\p{M}{5}")
 
 // hostileManifest is a world whose cells keep, ask for and fail with what they are told.
 const hostileManifest = `world: hostile

@@ -3,15 +3,12 @@
 import { html, useState } from './lib.js';
 import { Exact } from './api.js';
 
-/** Controls, formats, halves of characters, spaces that are none of the keyboard, what is unassigned, and fillers. */
-const hidden = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]|(?! )\p{Zs}|[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{1d159}\u{1d173}-\u{1d17a}\u{e0100}-\u{e01ef}]/gu;
+/** Controls, formats, halves of characters, spaces that are none of the keyboard, what is unassigned, fillers, and marks piled up until they paint over others' lines. */
+const hidden = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]|(?! )\p{Zs}|[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\u{1d159}\u{1d173}-\u{1d17a}\u{e0100}-\u{e01ef}]|(?<=\p{M}{4})\p{M}/gu;
 
 /** spelled has what hides spelled out. @param {unknown} text @returns {string} */
 export function spelled(text) {
-  return String(text).replace(hidden, (c) => {
-    const point = c.codePointAt(0) ?? 0;
-    return point < 0x10000 ? '\\u' + point.toString(16).padStart(4, '0') : '\\u{' + point.toString(16) + '}';
-  });
+  return String(text).replace(hidden, (c) => '<U+' + (c.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0') + '>');
 }
 
 /** longest is how much of a text is shown before somebody asks for the rest. */
