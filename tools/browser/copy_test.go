@@ -26,7 +26,7 @@ func TestPageIsGivenAway(t *testing.T) {
 	town := made(t, t.TempDir(), "town", "town")
 	s := given(t, town)
 	s.await("A copy, made 20")
-	s.await("✓ verified by worldctl")
+	s.await("it was verified when it was made, by worldctl")
 	require.NotContains(t, s.text(), "leave")
 	served := look(t, town, "--manual")
 	s.do(chromedp.Click(chromedp.CSS("main table a")))
@@ -45,8 +45,73 @@ func TestPageIsGivenAway(t *testing.T) {
 	s.await("the world is made")
 	require.NotContains(t, s.text(), "make a snapshot", "nobody changes a copy")
 	require.NotContains(t, strings.ToLower(s.text()), "compare", "which a server computes")
+}
+
+// A copy proves nothing, whatever somebody has made of it: it tells what was said when it
+// was made, and what does prove something.
+func TestCopyDoesNotProve(t *testing.T) {
+	s := given(t, made(t, t.TempDir(), "town", "town"))
+	s.do(chromedp.Click(chromedp.CSS("main table a")))
+	s.await("Inbox")
+	s.at("#/" + s.world() + "/proof")
+	s.await("said when it made this file, at 20")
+	s.await("What was said")
+	text := s.text()
+	require.Contains(t, text, "The file proves nothing by itself")
+	require.Contains(t, text, "worldctl export FILE --format bundle")
+	require.Contains(t, text, "worldctl verify FILE")
+	require.NotContains(t, text, "compute everything anew")
+	require.NotContains(t, text, "✓")
+	s.until("document.querySelector('.good') === null")
+}
+
+// Every view of a copy is there, of a world in which much has happened.
+func TestCopyHasEveryView(t *testing.T) {
+	desk := proposed(t)
+	worldctl(t, desk, "snapshot", "create", "noon", "-m", "before lunch")
+	worldctl(t, desk, "send", "refund.asked", `{"order": "A-1", "why": "again"}`)
+	worldctl(t, desk, "run", "-q")
+	worldctl(t, desk, "rollback", "noon", "--ack", "--reason", "it was too much")
+	s := given(t, desk)
+	served := look(t, desk, "--manual", "--scope", "read")
+	s.do(chromedp.Click(chromedp.CSS("main table a")))
+	s.await("wants refund.pay") // what is chosen is in the address then
+	world := "#/" + s.world()
+	for _, place := range []string{"/rules", "/rules?of=p1", "/inbox", "/conversations", "/meters", "/cells", "/records", "/timeline", "/timeline?of=20&proposal=p1"} {
+		s.at(world + place)
+		served.at(world + place)
+		s.alike(served, place)
+		require.NotContains(t, s.main(), "this copy", place)
+	}
+	s.at(world + "/rules")
+	s.await("small refunds are read, too")
+	s.await("Unknown beyond here")
+	s.at(world + "/history")
+	s.await("back to noon")
+	s.await("it was too much")
+	require.NotContains(t, s.main(), "this copy")
 	s.at(world + "/proof")
-	s.await("✓ the store is what was last said of it")
+	s.await("before lunch")
+	require.NotContains(t, s.main(), "this copy")
+	s.at(world + "/meters?at=t1")
+	s.await("this copy of a world has its meters as of its end only")
+}
+
+// Where a payload was redacted a copy says why it has no cells.
+func TestCopySaysWhyThereAreNoCells(t *testing.T) {
+	dir := t.TempDir()
+	worldctl(t, dir, "init", "desk", "--template", "support")
+	desk := filepath.Join(dir, "desk")
+	worldctl(t, desk, "send", "refund.asked", `{"order": "A-1", "why": "`+strings.Repeat("it is too loud, ", 500)+`"}`)
+	worldctl(t, desk, "run", "-q")
+	worldctl(t, desk, "redact", "#2", "--reason", "ada asked")
+	s := given(t, desk)
+	s.do(chromedp.Click(chromedp.CSS("main table a")))
+	s.await("Inbox")
+	for _, place := range []string{"/cells", "/cells?at=4"} {
+		s.at("#/" + s.world() + place)
+		s.until("document.querySelector('main .trouble')?.innerText.includes('a payload was redacted that cells are computed of: this copy of a world has them up to #1')")
+	}
 }
 
 // alike waits until a person reads the same in the content of both.

@@ -175,7 +175,7 @@ func (c *Copy) items(ctx context.Context, lists map[string][]listed, add func(st
 		paths = append(paths, c.path("/intents/"+x.Key))
 	}
 	for _, x := range lists["/proposals"] {
-		paths = append(paths, c.path("/proposals/"+strings.TrimPrefix(x.Proposal, "p")))
+		paths = append(paths, c.path("/proposals/"+x.Proposal))
 	}
 	schemas, err := c.schemas(ctx)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/api"
 	"github.com/worldkernel/worldkernel/world/local"
+	"github.com/worldkernel/worldkernel/world/view"
 	"github.com/worldkernel/worldkernel/world/worldtest"
 )
 
@@ -72,6 +73,8 @@ func TestCopyTellsWhatTheAPITells(t *testing.T) {
 		return worldtest.ErrorOf(w.Rollback(t.Context(), journal.RolledBack{Snapshot: "kept", Reason: "again", Actor: "ada", Ack: true}))
 	}))
 	s.post("/api/worlds/w/step", map[string]any{"ticks": 2})
+	patch := map[string]any{"base_manifest_hash": ok[view.Status](s.get("/api/worlds/w")).Manifest.Hash, "ops": []any{}, "new_version": 2}
+	ok[proposal](s.post("/api/worlds/w/proposals", map[string]any{"patch": patch, "reason": "a new number"}))
 
 	answers, c := copied(t, all[0])
 	again, _ := copied(t, all[0])
@@ -100,7 +103,9 @@ func TestCopyTellsWhatTheAPITells(t *testing.T) {
 		path := fmt.Sprintf("/api/worlds/w/records/%d", id)
 		require.JSONEq(t, string(s.get(path+"?raw=false").Body), answers[path])
 	}
-	require.JSONEq(t, string(s.get("/api/worlds/w").Body), answers["/api/worlds/w"])
+	for _, path := range []string{"/api/worlds/w", "/api/worlds/w/proposals/p1"} { // as the page asks for them
+		require.JSONEq(t, string(s.get(path).Body), answers[path], path)
+	}
 	require.Contains(t, answers[regexp.MustCompile(`/api/worlds/w/contents/[0-9a-f]{64}`).FindString(strings.Join(slices.Collect(maps.Keys(answers)), " "))], `"required"`, "the schema of an event")
 	require.Contains(t, answers["/api/worlds/w/verify"], all[0].Head().Root.String())
 }

@@ -1,6 +1,6 @@
 // The API of the server that this page came from. The token is in the session storage of
 // the tab, and goes out in a header: a cookie would go to every other port of the machine.
-import { answered, copy } from './copy.js';
+import { answered, copy, lacking } from './copy.js';
 import { signal } from './lib.js';
 
 const kept = 'worldkernel.session';
@@ -67,8 +67,15 @@ export async function enter(secret) {
   }
 }
 
-/** leave forgets the token. */
+/** leave ends the session, and forgets its token. */
 export function leave() {
+  const token = session.value?.token;
+  forget();
+  if (token) void fetch('/api/sessions', { method: 'DELETE', headers: { Authorization: 'Bearer ' + token }, keepalive: true }).catch(() => {});
+}
+
+/** forget forgets the token, which may be taken still. */
+function forget() {
   sessionStorage.removeItem(kept);
   session.value = null;
 }
@@ -86,7 +93,7 @@ async function problemOf(res) {
 async function ask(path, init = {}) {
   if (copy) {
     const text = init.method ? null : answered(path);
-    if (text === null) throw new Problem(404, { type: 'not-in-copy', title: 'this copy of a world does not hold that' });
+    if (text === null) throw new Problem(404, { type: 'not-in-copy', title: lacking(path) });
     return new Response(text);
   }
   const headers = new Headers(init.headers);
@@ -94,7 +101,7 @@ async function ask(path, init = {}) {
   const res = await fetch(path, { ...init, headers, cache: 'no-store' });
   if (res.ok) return res;
   const problem = await problemOf(res);
-  if (res.status === 401) leave();
+  if (res.status === 401) forget();
   throw problem;
 }
 

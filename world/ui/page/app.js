@@ -91,7 +91,7 @@ function Page({ world, view }) {
 /** Copied says what somebody looks at who was given a copy. */
 function Copied() {
   if (!copy) return null;
-  return html`<p class="copied" role="note"><b>A copy</b>, made ${spelled(copy.made)}, ${copy.verified ? html`<span class="good">✓ verified</span>` : html`<span class="bad">✕ it does not hold</span>`} by ${spelled(copy.by)} up to #${copy.records}.
+  return html`<p class="copied" role="note"><b>A copy</b>, made ${spelled(copy.made)}: ${copy.verified ? 'it was verified' : html`<span class="bad">it did not hold</span>`} when it was made, by ${spelled(copy.by)}, up to #${copy.records}. It can have been changed since.
     ${copy.whole < copy.records && ` A payload was redacted: cells are shown up to #${copy.whole}.`} A bundle of the world lets you verify it yourself.</p>`;
 }
 

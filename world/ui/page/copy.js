@@ -40,6 +40,19 @@ export function answered(path) {
   return text(canonical(path)) ?? filtered(text(pathname), query);
 }
 
+/** lacking says why a copy does not hold something. @param {string} path @returns {string} */
+export function lacking(path) {
+  const { pathname, searchParams: query } = new URL(path, 'http://copy');
+  const [, world = '', of] = /^(\/api\/worlds\/[^/]+)(\/.*)$/.exec(pathname) ?? [];
+  if (copy && /^\/cells?(\/diff)?$/.test(of ?? '')) {
+    const at = record(world, query.get('at') ?? '');
+    if (at > copy.whole) return `a payload was redacted that cells are computed of: this copy of a world has them up to #${copy.whole}`;
+    return at > 0 ? 'there was no such cell at #' + at : 'there is no such moment in this copy of a world';
+  }
+  if (of === '/series') return 'this copy of a world has its meters as of its end only';
+  return 'this copy of a world does not hold that';
+}
+
 /** exact is JSON whose numbers stringify writes as they were. @param {string} of @returns {any} */
 const exact = (of) => JSON.parse(of, /** @type {any} */ ((/** @type {string} */ _, /** @type {any} */ v, /** @type {any} */ at) =>
   typeof v === 'number' && !Number.isSafeInteger(v) && at?.source ? /** @type {any} */ (JSON).rawJSON?.(at.source) ?? v : v));
@@ -109,6 +122,7 @@ function cell(world, name, moment) {
 
 /** cells are all that there were. @param {string} world @param {string} moment */
 function cells(world, moment) {
+  if (record(world, moment) > (copy?.whole ?? 0)) return null;
   const names = JSON.parse(text(world + '/cells') ?? '{"cells":[]}').cells.map((/** @type {any} */ c) => c.cell);
   const then = names.map((/** @type {string} */ name) => JSON.parse(cell(world, name, moment) ?? 'null')).filter(Boolean);
   return JSON.stringify({ at: record(world, moment), next: null, cells: then.map((/** @type {any} */ c) => ({ cell: c.cell, n: c.n, state_hash: null, mailbox: c.mailbox_len, parked: c.parked })) });
