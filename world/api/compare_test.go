@@ -67,7 +67,7 @@ func TestAComparisonIsNoLongerThanAPage(t *testing.T) {
 
 func TestAWorldIsForkedOverTheAPI(t *testing.T) {
 	into := t.TempDir()
-	s := serve(t, api.Config{Worlds: worlds(t, "w"), Forks: into})
+	s := serve(t, api.Config{Worlds: worlds(t, "w", "other"), Forks: into})
 	live(s)
 	const path = "/api/worlds/w/fork"
 	a := s.post(path, map[string]any{"id": "try", "at": "t1", "seed": 7})
@@ -88,7 +88,9 @@ func TestAWorldIsForkedOverTheAPI(t *testing.T) {
 		require.Contains(t, []int{http.StatusBadRequest, http.StatusUnprocessableEntity}, a.Status, "%q: %s", id, a.Body)
 	}
 	s.post(path, map[string]any{"id": "x/y"}).problem(http.StatusUnprocessableEntity, "bad-id")
+	s.post(path, map[string]any{"id": "-x"}).problem(http.StatusUnprocessableEntity, "bad-id")
 	s.post(path, map[string]any{"id": "w"}).problem(http.StatusConflict, "exists")
+	s.post(path, map[string]any{"id": "other"}).problem(http.StatusConflict, "exists")
 	s.post(path, map[string]any{"id": "a", "at": "nowhere"}).problem(http.StatusNotFound, "not-found")
 	s.post(path, map[string]any{"id": "a", "effects": "all"}).problem(http.StatusBadRequest, "malformed")
 	s.post(path, map[string]any{"id": "a", "patch": map[string]any{}}).problem(http.StatusUnprocessableEntity, "bad-patch")

@@ -23,13 +23,13 @@ import (
 // Why a world cannot be made.
 var (
 	ErrExists = errors.New("there is a world here already")
-	ErrBadID  = fmt.Errorf("not an id for a world: want 1 to %d letters, digits, '-', '_' or '.'", maxIDBytes)
+	ErrBadID  = fmt.Errorf("not an id for a world: want 1 to %d letters, digits, '-', '_' or '.', and no '-' first", maxIDBytes)
 )
 
 // Birth says what a new world gets besides its world.yaml. The zero value gives
 // it a random id, the manifest's seed and a new keyring.
 type Birth struct {
-	ID      string // 1 to 64 letters, digits, '-', '_' or '.'
+	ID      string // 1 to 64 letters, digits, '-', '_' or '.', and no '-' first
 	Seed    *uint64
 	Keyring []byte // the content of a keyring file made for the same id
 }
@@ -216,7 +216,7 @@ func (b Birth) keyring(opts Options) (ring, error) {
 const maxIDBytes = 64
 
 func checkID(id string) error {
-	ok := id != "" && len(id) <= maxIDBytes
+	ok := id != "" && len(id) <= maxIDBytes && id[0] != '-' // which commands take for an option
 	for _, c := range id {
 		ok = ok && (c == '-' || c == '_' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z')
 	}
