@@ -33,7 +33,9 @@ func TestServeTellsWhatWaits(t *testing.T) {
 		got <- m
 	}))
 	defer chat.Close()
-	s := startServe(t, newCounter(t, "w"), "--notify", chat.URL+"/hooks/secret", "--notify-key", key)
+	to := filepath.Join(t.TempDir(), "url")
+	require.NoError(t, os.WriteFile(to, []byte(chat.URL+"/hooks/s3cret\n"), 0o600))
+	s := startServe(t, newCounter(t, "w"), "--notify-file", to, "--notify-key", key)
 	_, body := s.ask("GET", "/api/worlds/w", "")
 	var at struct{ Manifest struct{ Hash string } }
 	require.NoError(t, json.Unmarshal([]byte(body), &at))
@@ -47,7 +49,7 @@ func TestServeTellsWhatWaits(t *testing.T) {
 
 func TestWhoIsToldTakesAKeyOfOnesOwn(t *testing.T) {
 	dir, key := newCounter(t, "w"), filepath.Join(t.TempDir(), "key")
-	const url = "https://chat.example/hooks/secret"
+	const url = "https://chat.example/hooks/s3cret"
 	for text, args := range map[string][]string{
 		"go together":       {"--notify", url},
 		"no such file":      {"--notify", url, "--notify-key", key},
@@ -56,7 +58,24 @@ func TestWhoIsToldTakesAKeyOfOnesOwn(t *testing.T) {
 		code, _, said := inProcess(t.Context(), append([]string{"serve", dir}, args...)...)
 		require.Equal(t, exitUsage, code, said)
 		require.Contains(t, said, text)
-		require.NotContains(t, said, "secret")
+		require.NotContains(t, said, "s3cret")
+	}
+	file := filepath.Join(t.TempDir(), "url")
+	require.NoError(t, os.WriteFile(file, []byte("\n"), 0o600))
+	exposed := filepath.Join(t.TempDir(), "url")
+	require.NoError(t, os.WriteFile(exposed, []byte(url), 0o644)) //nolint:gosec // that is what is refused
+	for text, args := range map[string][]string{
+		"a password, which others":     {"--notify", "https://ann:s3cret@chat.example/", "--notify-key", key},
+		"do not go together":           {"--notify", url, "--notify-file", file, "--notify-key", key},
+		"is empty":                     {"--notify-file", file, "--notify-key", key},
+		"0644":                         {"--notify-file", exposed, "--notify-key", key},
+		"no such file":                 {"--notify-file", file + ".not", "--notify-key", key},
+		"and --notify-key go together": {"--notify-file", exposed},
+	} {
+		code, _, said := inProcess(t.Context(), append([]string{"serve", dir}, args...)...)
+		require.Equal(t, exitUsage, code, said)
+		require.Contains(t, said, text)
+		require.NotContains(t, said, "s3cret")
 	}
 	require.NoError(t, os.WriteFile(key, []byte("short"), 0o600))
 	code, _, said := inProcess(t.Context(), "serve", dir, "--notify", url, "--notify-key", key)

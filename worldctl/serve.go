@@ -66,7 +66,7 @@ Requests are answered to loopback names, to the address of --addr, and to --allo
 There is no TLS: for other machines let a reverse proxy end TLS, pass Host on, and be
 named by --allow-host.
 
-With --notify what newly waits for a person is posted to a URL, signed with --notify-key:
+With --notify-file what newly waits for a person is posted to the URL in that, signed with --notify-key:
 docs/api.md says what, and how to check it.
 
 No token and no world takes all of the server: docs/api.md lists the limits of what is
