@@ -60,7 +60,6 @@ type Server struct {
 	health        *slots
 	strangers     *strangers
 	probes        *strangers // who ask /healthz
-	browsers      *strangers // who ask for the page
 	turns         *slots     // of calls that work
 	metrics       *metrics
 
@@ -118,7 +117,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.tokens.Store(cfg.Tokens)
 	s.life, s.end = context.WithCancel(context.Background())
-	s.strangers, s.probes, s.browsers = newStrangers(s.life, l), newStrangers(s.life, l), newStrangers(s.life, l.ofPage())
+	s.strangers, s.probes = newStrangers(s.life, l), newStrangers(s.life, l)
 	for _, h := range s.worlds { // order cannot show: each has a life of its own
 		h.life, h.end = context.WithCancel(s.life)
 		s.working.Go(func() { h.index(h.life) })

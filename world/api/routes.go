@@ -46,6 +46,7 @@ func readRoutes() []route {
 		{method: get, path: "/api/openapi.yaml", scope: ScopeRead, answer: showDocumentYAML},
 		{method: get, path: "/api/openapi.json", scope: ScopeRead, answer: showDocumentJSON},
 		{method: post, path: "/api/sessions", scope: scopeOpen, answer: openSession},
+		{method: http.MethodDelete, path: "/api/sessions", scope: scopeAny, answer: closeSession},
 		{method: get, path: "/api/worlds", scope: ScopeRead, or: ScopeWork, answer: listWorlds},
 
 		{method: get, path: "/api/inbox", scope: ScopeRead, query: []string{"after", "limit"}, answer: showInbox},

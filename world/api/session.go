@@ -87,6 +87,19 @@ func (s *Sessions) with(hash [sha256.Size]byte) *token {
 	return &found
 }
 
+// end takes the token with a hash no more, and reports whether there was one.
+func (s *Sessions) end(hash [sha256.Size]byte) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens = s.living(s.tokens)
+	were := len(s.tokens)
+	s.tokens = slices.DeleteFunc(s.tokens, func(x session) bool { return x.hash == hash })
+	return len(s.tokens) < were
+}
+
 // added returns the sessions that go on, with another one.
 func (s *Sessions) added(to []session, x session) []session {
 	to = append(s.living(to), x)
@@ -131,4 +144,14 @@ func openSession(c *call) error {
 		return failed(http.StatusUnauthorized, "unauthorized", "the code is not one that this server gave, or somebody has used it, or its minute is over")
 	}
 	return c.respond(http.StatusCreated, jsonType, Session{Token: secret, Name: to.name, Scopes: to.scopes, Worlds: to.worlds, Expires: to.ends.UTC()})
+}
+
+// closeSession ends the session whose token is shown, and what it follows. One of a token
+// file is not a session: whoever has the file takes it back.
+func closeSession(c *call) error {
+	if !c.server.cfg.Sessions.end(c.token.hash) {
+		return notFound("the token is not one of a session: worldctl token revoke ends others")
+	}
+	c.out.WriteHeader(http.StatusNoContent)
+	return nil
 }

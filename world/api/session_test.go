@@ -84,6 +84,24 @@ func TestSessionsEnd(t *testing.T) {
 	require.NotContains(t, last, `"event.submitted"`)
 }
 
+// Who leaves ends the session: its token lets nobody in, and others stay. A token of a file is
+// no session.
+func TestSessionEndsWhenSomebodyLeaves(t *testing.T) {
+	s, sessions, _ := sitting(t)
+	enter := func() string {
+		code, err := sessions.Invite(looking)
+		require.NoError(t, err)
+		return ok[api.Session](s.post("/api/sessions", api.CodeRequest{Code: code})).Token
+	}
+	mine, other := enter(), enter()
+	require.Equal(t, http.StatusNoContent, s.bearer(mine, http.MethodDelete, "/api/sessions", nil).Status)
+	require.Equal(t, http.StatusUnauthorized, s.bearer(mine, http.MethodGet, "/api/worlds/w", nil).Status)
+	require.Equal(t, http.StatusUnauthorized, s.bearer(mine, http.MethodDelete, "/api/sessions", nil).Status)
+	require.Equal(t, http.StatusOK, s.bearer(other, http.MethodGet, "/api/worlds/w", nil).Status)
+	s.bearer(s.secrets["ada"], http.MethodDelete, "/api/sessions", nil).problem(http.StatusNotFound, "not-found")
+	require.Equal(t, http.StatusOK, s.get("/api/worlds/w").Status)
+}
+
 func TestInvitationsAreLinesOfATokenFile(t *testing.T) {
 	sessions := new(api.Sessions)
 	for _, line := range []api.TokenLine{

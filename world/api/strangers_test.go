@@ -68,6 +68,26 @@ func TestStrangersAreAnsweredNowAndThen(t *testing.T) {
 	}
 }
 
+// TestPageIsThereWhole for whoever opens it in many tabs: its parts take no rate, and what
+// strangers ask of the API does.
+func TestPageIsThereWhole(t *testing.T) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("part")) })
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Page: page, Limits: api.Limits{Wait: impatient, Strangers: api.Strangers{All: 4, Address: 2}}})
+	status := func(path string) int {
+		req := s.request("GET", path, nil)
+		req.Header.Del("Authorization")
+		res, err := s.http.Client().Do(req)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		return res.StatusCode
+	}
+	for range 200 {
+		require.Equal(t, http.StatusOK, status("/ui/app.js"))
+	}
+	require.Equal(t, http.StatusUnauthorized, status("/api/worlds"), "the page took none of it")
+	require.Eventually(t, func() bool { return status("/api/worlds") == http.StatusTooManyRequests }, time.Minute, time.Millisecond)
+}
+
 // TestWhatIsRefusedTakesATurn: a token whose requests fail at once waits for itself.
 func TestWhatIsRefusedTakesATurn(t *testing.T) {
 	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Wait: time.Minute, Turns: api.Slots{All: 4, Token: 1}}})
