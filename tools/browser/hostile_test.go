@@ -221,9 +221,41 @@ func TestCodeReplacesNobody(t *testing.T) {
 
 // Who types a token sees what it lets one do, and no button that would fail.
 func TestTokenHasTheRightsOfItsLine(t *testing.T) {
-	desk := support(t)
+	s := bearing(t, support(t), "--scope", "read")
+	s.await("as lena")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("desk/B-2 wants refund.pay")
+	require.NotContains(t, s.text(), "Approve")
+}
+
+// A world that is not there, or not for a token, does not look like one at rest.
+func TestWhatIsNotThereSaysSo(t *testing.T) {
+	s := look(t, support(t), "--manual")
+	for _, view := range []string{"timeline", "conversations", "inbox", "records", "cells", "rules", "history", "meters", "proof"} {
+		s.at("#/deadbeef/" + view)
+		s.await("there is no such world here, or not for this token")
+		require.NotContains(t, s.text(), "anchor", view)
+		s.at("#/")
+		s.await("1 served here")
+	}
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("desk/B-2 wants refund.pay")
+	s.at("#/" + s.world() + "/nonsense")
+	s.await("there is no view named nonsense")
+}
+
+// Who may only submit is told that there is nothing to show.
+func TestTokenThatCannotRead(t *testing.T) {
+	s := bearing(t, support(t), "--scope", "submit")
+	s.await("it cannot read")
+	require.NotContains(t, s.text(), "following")
+}
+
+// bearing opens the page of a served world as lena, who types a token.
+func bearing(t *testing.T, desk string, line ...string) *sight {
+	t.Helper()
 	tokens := filepath.Join(t.TempDir(), "tokens")
-	token := regexp.MustCompile(`wk_[\w-]+`).FindString(worldctl(t, desk, "token", "new", "lena", "--scope", "read", "--file", tokens))
+	token := regexp.MustCompile(`wk_[\w-]+`).FindString(worldctl(t, desk, append([]string{"token", "new", "lena", "--file", tokens}, line...)...))
 	program, err := built()
 	require.NoError(t, err)
 	serving := exec.Command(program, "serve", desk, "--manual", "-q", "--token-file", tokens)
@@ -238,10 +270,7 @@ func TestTokenHasTheRightsOfItsLine(t *testing.T) {
 	require.True(t, lines.Scan())
 	s := open(t, lines.Text()+"/ui/")
 	s.do(chromedp.Navigate(s.url), chromedp.WaitVisible(chromedp.CSS("input[type=password]")), chromedp.SendKeys(chromedp.CSS("input[type=password]"), token+kb.Enter))
-	s.await("as lena")
-	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
-	s.await("desk/B-2 wants refund.pay")
-	require.NotContains(t, s.text(), "Approve")
+	return s
 }
 
 // Params are shown to the last digit and the last letter before anybody can approve them.

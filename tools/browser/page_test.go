@@ -68,4 +68,7 @@ func TestTimelineOfATown(t *testing.T) {
 	s.await("its answer: ok")
 	s.keys("+", "+")
 	s.picture("town-93")
+	s.do(chromedp.EmulateViewport(400, 800)) // where all buttons are in reach, too
+	s.until("innerWidth === 400 && document.getElementById('main').scrollWidth <= 400")
+	s.do(chromedp.EmulateViewport(1280, 800))
 }

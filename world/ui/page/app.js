@@ -1,6 +1,6 @@
 // The page: who looks, at which world, and which view of it.
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
-import { begin, enter, leave, pathOf, session } from './api.js';
+import { begin, enter, leave, may, pathOf, Problem, session } from './api.js';
 import { Cells } from './cells.js';
 import { Compare } from './compare.js';
 import { Conversations } from './conversations.js';
@@ -11,13 +11,13 @@ import { Inbox } from './inbox.js';
 import { following, useAnswer, watch, watchAll } from './live.js';
 import { Meters } from './meters.js';
 import { Moment } from './moment.js';
-import { typing } from './parts.js';
+import { Head, typing } from './parts.js';
 import { address, go, place, there } from './place.js';
 import { Proof } from './proof.js';
 import { Records } from './records.js';
 import { Rules } from './rules.js';
 import { Timeline } from './timeline.js';
-import { short, spelled } from './text.js';
+import { line, short, spelled } from './text.js';
 import { Worlds } from './worlds.js';
 
 /** The views of a world, and the key that leads there after g. */
@@ -48,6 +48,7 @@ function wear(theme) {
 function App() {
   const { world, view } = place.value;
   if (!session.value) return html`<${Door} />`;
+  if (!may('read')) return html`<main class="door"><p>You are here as <b>${spelled(session.value.name)}</b>, with a token for ${session.value.scopes.map(spelled).join(', ')}: it cannot read, so there is nothing to show.</p><button type="button" onClick=${leave}>leave</button></main>`;
   return html`<${Page} key=${world} world=${world} view=${view} />`;
 }
 
@@ -84,8 +85,17 @@ function Page({ world, view }) {
         ${!copy && html`<button type="button" onClick=${leave}>leave</button>`}
       </div>
     </aside>
-    <main id="main" tabindex="-1">${world && html`<${Moment} />`}${world && shown ? html`<${shown.of} world=${world} status=${status.is} />` : view === 'inbox' ? html`<${Inbox} world="" />` : html`<${Worlds} />`}</main>
+    <main id="main" tabindex="-1">${absent(status.error) ? html`<${Nowhere} />` : html`${world && html`<${Moment} />`}${shown && (world || view === 'inbox') ? html`<${shown.of} world=${world} status=${status.is} />` : world || view !== 'worlds' ? html`<${Nowhere} view=${view} />` : html`<${Worlds} />`}`}</main>
     ${help && html`<${Help} close=${() => setHelp(false)} />`}`;
+}
+
+/** absent reports whether a world is not there, or not for who asks: nothing of it can be shown, and no empty view looks like a world at rest. @param {Error | null} error */
+const absent = (error) => error instanceof Problem && (error.status === 403 || error.status === 404);
+
+/** Nowhere stands where an address leads to nothing. @param {{view?: string}} props a view that there is none of; without it the world is not there */
+function Nowhere({ view }) {
+  return html`<${Head} title=${view === undefined ? 'No such world' : 'No such view'} />
+    <p class="pad" role="alert">${view === undefined ? 'there is no such world here, or not for this token' : 'there is no view named ' + line(view, 60)}. <a href=${address('', '')}>All worlds</a></p>`;
 }
 
 /** Copied says what somebody looks at who was given a copy. */
