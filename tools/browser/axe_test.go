@@ -72,7 +72,7 @@ func TestEveryViewIsAccessible(t *testing.T) {
 func TestWhatIsOpenedIsAccessible(t *testing.T) {
 	script := axe(t)
 	dir := past(t)
-	s := look(t, dir, "--manual")
+	s := look(t, dir, "--manual", "--forks", t.TempDir())
 	s.do(chromedp.Evaluate[chromedp.Void](script))
 	world := "#/" + worldID(t, dir)
 	for _, size := range [][2]int64{{1280, 800}, {1920, 1080}, {400, 800}} {
@@ -84,7 +84,7 @@ func TestWhatIsOpenedIsAccessible(t *testing.T) {
 			s.accessible(fmt.Sprint("rollback-", theme, "-", size[0]))
 			s.at(world + "/history?of=139")
 			for key, want := range map[string]string{"b": "Done outside", "f": "New effects of the fork", "w": "Another seed", "n": "What it is for"} { // in any order
-				s.await("Roll back to it")
+				s.await("Fork here")
 				s.keys(key)
 				s.await(want)
 				s.accessible(fmt.Sprint("form-", key, "-", theme, "-", size[0]))

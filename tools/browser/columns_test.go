@@ -52,7 +52,7 @@ func TestColumnsOnThePageAreTheRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := look(t, made(t), "--manual")
 			s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
-			s.await("for a person")
+			s.until("location.hash.endsWith('/inbox')")
 			s.view("t", "Timeline")
 			s.await("following")
 			s.equal()
@@ -66,7 +66,7 @@ func TestCutStreamLeavesNoGap(t *testing.T) {
 	s := look(t, desk, "--manual")
 	s.script(cuttable)
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
-	s.await("for a person")
+	s.until("location.hash.endsWith('/inbox')")
 	s.view("t", "Timeline")
 	s.await("39 of 39 records")
 	for i, order := range []string{"Q-1", "Q-2", "Q-3"} {

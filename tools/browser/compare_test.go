@@ -36,7 +36,7 @@ func TestPersonForksAndAsksWhatIf(t *testing.T) {
 	forks := t.TempDir()
 	s := look(t, dir, "--manual", "--forks", forks)
 	s.at("#/" + worldID(t, dir) + "/history?of=139")
-	s.await("Roll back to it")
+	s.await("Fork here")
 	s.keys("f")
 	s.do(chromedp.WaitVisible(chromedp.CSS("input:focus")), chromedp.KeyEvent("dice"), chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 	s.await("dice is forked after #139")

@@ -12,7 +12,7 @@ import { following, useAnswer, watch, watchAll } from './live.js';
 import { Meters } from './meters.js';
 import { Moment } from './moment.js';
 import { Head, typing } from './parts.js';
-import { address, go, place, there } from './place.js';
+import { address, go, place, there, where } from './place.js';
 import { Proof } from './proof.js';
 import { Records } from './records.js';
 import { Rules } from './rules.js';
@@ -58,7 +58,7 @@ function Page({ world, view }) {
   const status = useAnswer(world ? pathOf(world) : null);
   const [help, setHelp] = useState(false);
   useEffect(() => (world ? watch(world) : watchAll()), [world]);
-  useKeys(world, () => setHelp((was) => !was));
+  useKeys(() => setHelp((was) => !was));
   const shown = views.find((v) => v.id === view);
   const owed = (status.is?.intents?.parked ?? 0) + (status.is?.intents?.in_doubt ?? 0);
   useEffect(() => {
@@ -105,17 +105,19 @@ function Copied() {
     ${copy.whole < copy.records && ` A payload was redacted: cells are shown up to #${copy.whole}.`} A bundle of the world lets you verify it yourself.</p>`;
 }
 
-/** useKeys has g and a letter lead to a view. @param {string} world @param {() => void} help */
-function useKeys(world, help) {
+let after = -Infinity; // when g was pressed, which may have been in another world
+
+/** useKeys has g and a letter lead to a view, also on the way to a world. @param {() => void} help */
+function useKeys(help) {
   useLayoutEffect(() => {
-    let after = -Infinity; // when g was pressed
     /** @param {KeyboardEvent} e */
     const pressed = (e) => {
       if (typing(e) || e.ctrlKey || e.metaKey || e.altKey) return;
       const soon = e.timeStamp - after < 1500;
       after = e.key === 'g' ? e.timeStamp : -Infinity;
       const to = soon && views.find((v) => v.key === e.key);
-      if (to && world) location.hash = there(to.id);
+      const { world, of } = where();
+      if (to && world) go(world, to.id, { at: of.at });
       else if (soon && e.key === 'w') go('', '');
       else if (soon && e.key === 'i') go('', 'inbox');
       else if (e.key === '?') help();
@@ -126,7 +128,7 @@ function useKeys(world, help) {
     };
     addEventListener('keydown', pressed, true);
     return () => removeEventListener('keydown', pressed, true);
-  }, [world]);
+  }, []);
 }
 
 /** Help lists the keys. @param {{close: () => void}} props */

@@ -104,14 +104,17 @@ export function track(world, alive, grown) {
     if (!end.signal.aborted) columns.value = { of, version: columns.value.version + 1 };
   };
   const path = pathOf(world, 'columns') + '?after=';
-  (async () => {
+  const read = async () => {
     for (let shown = 0; ;) {
       const page = await bytes(path + of.n, end.signal);
-      if (of.add(page) === 0) break;
+      if (of.add(page) === 0) return;
       if (of.n < 2 * shown) continue; // to show all that there is takes as long as it is
       changed();
       shown = of.n;
     }
+  };
+  (async () => {
+    await read().catch(() => alive(false)); // the stream goes on where it broke off
     changed();
     for await (const page of followBytes(() => path + of.n, end.signal, alive)) {
       of.add(page);
