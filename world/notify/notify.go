@@ -36,7 +36,7 @@ type Config struct {
 	Log *slog.Logger // of what was not taken; nil: nobody reads it
 
 	Settle time.Duration // things that come so soon after each other are told together; 0: 2 s
-	Retry  time.Duration // before what was not taken is posted again, the first time; 0: 1 s
+	Retry  time.Duration // before what was not taken is posted again, the first time, half more or less; 0: 1 s
 }
 
 // MinKeyBytes is how long a key has to be at least.
