@@ -157,6 +157,9 @@ type Options struct {
 	// moments. 0: none are.
 	Moments journal.Seq
 
+	// Scratch waits for no disk: of a world that is thrown away, and that a crash may take.
+	Scratch bool
+
 	// Fatal ends the process, because the disk under the journal fails and
 	// going on could lose what was acknowledged; also in Create and Open, where
 	// Pebble would otherwise try forever. The error says what to do. It must not
@@ -170,6 +173,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.Default
+	}
+	if o.Scratch {
+		o.FS = unsyncedFS{o.FS}
 	}
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}

@@ -168,7 +168,7 @@ func openStore(hidden string, keys *receipt.Keyring, opts Options, open func(str
 		return nil, err
 	}
 	return open(hidden, store.Options{
-		AnchorKey: anchorKey, Fatal: opts.Fatal, EachCell: eachCell, Moments: cmp.Or(opts.Checkpoint, world.DefaultCheckpointRecords),
+		AnchorKey: anchorKey, Scratch: opts.Scratch, Fatal: opts.Fatal, EachCell: eachCell, Moments: cmp.Or(opts.Checkpoint, world.DefaultCheckpointRecords),
 		IntentOf: func(kind string, payload []byte) (journal.Hash, []byte, bool) {
 			return journal.IntentOf(journal.Kind(kind), payload)
 		},

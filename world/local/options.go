@@ -41,6 +41,7 @@ type Options struct {
 	Remote     bool                              // live effects wait for workers in other processes: see AcquireEffects
 	Still      bool                              // live effects are left to the process that opens the world next: Close gives them back
 	Bounds     Bounds                            // of rules that nobody here has put in force
+	Scratch    bool                              // the world is thrown away: nobody waits for the disk, and a crash may take it
 	stubs      bool                              // with Effects: deterministic adapters answer themselves; see host.Config
 	jumps      bool                              // a real clock goes as a simulated one does: see Supposed
 	Clock      Clock                             // of worlds whose clock is real; nil: the machine's
