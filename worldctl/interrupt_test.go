@@ -2,6 +2,7 @@ package worldctl
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+// The world of a scenario is gone with it: nothing goes on from there.
+func TestInterruptedScenarioIsTypedAgain(t *testing.T) {
+	dir := t.TempDir()
+	code, _, said := inProcess(t.Context(), "init", filepath.Join(dir, "w"))
+	require.Equal(t, exitOK, code, said)
+	file := filepath.Join(dir, "x.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("given: [{run: 3}]"), 0o600))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, _, said = inProcess(ctx, "-w", filepath.Join(dir, "w"), "test", file)
+	require.Equal(t, exitInterrupted, code, said)
+	require.Contains(t, said, "hint: its world was thrown away: type it again")
+}
 
 // TestCtrlCLosesNothing interrupts a run that is at work, as a person at a
 // terminal does.

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -104,7 +105,7 @@ func (c *cli) test(cmd *cobra.Command, files []string, only *regexp.Regexp) erro
 			began := time.Now()
 			faults, err := scenario.Play(cmd.Context(), loaded, &all[i], c.options())
 			if err != nil {
-				return fmt.Errorf("%s: %s: %w", file, all[i].Name, err)
+				return unplayed(fmt.Errorf("%s: %s: %w", file, all[i].Name, err))
 			}
 			answer.add(testedScenario{File: file, Scenario: all[i].Name, Faults: faults, took: time.Since(began)})
 		}
@@ -116,6 +117,14 @@ func (c *cli) test(cmd *cobra.Command, files []string, only *regexp.Regexp) erro
 		return usagef("put scenarios into "+filepath.Join(dir, testsDir), "there is no scenario to play")
 	}
 	return c.tested(&answer)
+}
+
+// unplayed says what became of a scenario that was interrupted.
+func unplayed(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return hinted(err, "its world was thrown away: type it again")
+	}
+	return err
 }
 
 func (a *testAnswer) add(s testedScenario) {

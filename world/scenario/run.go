@@ -44,7 +44,7 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 	if faults := s.unknown(loaded.Manifest); faults != nil {
 		return faults, nil
 	}
-	opts.Instead = make(map[string]host.Adapter)
+	opts.Scratch, opts.Instead = true, make(map[string]host.Adapter)
 	for kind, effect := range loaded.Manifest.Effects {
 		answered := slices.ContainsFunc(s.Answers, func(a Answer) bool { return a.Effect == kind })
 		if answered || effect.Adapter != "stub" && effect.Adapter != "recorded" {
@@ -66,6 +66,8 @@ func Play(ctx context.Context, loaded *source.Loaded, s *Scenario, opts local.Op
 	switch {
 	case errors.Is(context.Cause(ctx), errSteps):
 		return []string{p.endless(fmt.Sprintf("%d steps; steps of the scenario", cmp.Or(s.Steps, DefaultSteps)))}, nil
+	case errors.Is(err, errTicks):
+		return []string{p.endless(fmt.Sprintf("%d ticks; ticks of the scenario", p.most()))}, nil
 	case errors.As(err, &missed):
 		return []string{missed.Error()}, nil
 	case err != nil:
@@ -120,6 +122,7 @@ type play struct {
 	s      *Scenario
 	out    *outside
 	faults []string
+	ticks  uint64 // that were run
 }
 
 func (p *play) fault(format string, args ...any) {

@@ -29,14 +29,14 @@ type Scenario struct {
 	Given   []Given  `yaml:"given"`
 	Answers []Answer `yaml:"answers"`
 	Expect  Expect   `yaml:"expect"`
-	Ticks   uint64   `yaml:"ticks"` // within which the world comes to rest; 0: DefaultTicks
+	Ticks   uint64   `yaml:"ticks"` // that are run at most; 0: DefaultTicks
 	Steps   uint64   `yaml:"steps"` // of cells, likewise; 0: DefaultSteps
 }
 
 // Defaults of how long a world may go on.
 const (
-	DefaultTicks = 100_000
-	DefaultSteps = 100_000
+	DefaultTicks = 10_000
+	DefaultSteps = 10_000
 )
 
 // Given is one thing that happens to the world: exactly one of Event, Run, Approve and
@@ -48,7 +48,7 @@ type Given struct {
 	At    Moment `yaml:"at"`   // when it falls due; zero: at once
 	In    Span   `yaml:"in"`   // likewise, so long after now
 
-	Run     Span   `yaml:"run"`     // every tick of so long
+	Run     Span   `yaml:"run"`     // so long goes by
 	Approve string `yaml:"approve"` // a kind: the oldest intent of it that waits for a person
 	Deny    string `yaml:"deny"`    // likewise
 }

@@ -1,6 +1,7 @@
 package scenario_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -223,6 +224,67 @@ routing: [{event: letter.asked, reducer: letter, key: event.data.to}]
 	}
 }
 
+// Time goes by in one stride to where something happens: an answer, a timer, the end of a
+// wait for a person, a budget that renews while an answer is under way.
+func TestTicksWithoutAnythingAreJumpedOver(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"world.yaml": `world: slow
+clock: {mode: real, tick: 1s}
+reducers: {slow: {engine: starlark, source: slow.star, grants: [once, any]}}
+events: {asked:, woken:}
+effects:
+  once.pay: {adapter: stub, config: {answers: none.jsonl}}
+  any.ask: {adapter: stub, config: {answers: none.jsonl}}
+caps:
+  once: {type: any, params: {kinds: [once.*]}, budget: {calls: 2, per: 1h}}
+  any: {type: any, params: {kinds: [any.*]}}
+policies:
+  - {name: pay, when: 'intent.kind == "once.pay"', decide: allow}
+  - {name: ask, when: 'intent.kind == "any.ask"', decide: require_approval}
+routing: [{event: asked, reducer: slow, key: event.data.who}]
+`,
+		"none.jsonl": "",
+		"slow.star": `def reduce(ctx, state, event):
+    if event.name == "receipt":
+        return (state or []) + [[event.data["status"], ctx.time]]
+    if event.name == "woken":
+        return (state or []) + [["woken", ctx.time]]
+    if ctx.key == "timer":
+        ctx.timer("20h", "woken")
+    else:
+        ctx.effect("any.ask" if ctx.key == "person" else "once.pay", {"of": ctx.key}, cap="any" if ctx.key == "person" else "once")
+    return state
+`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	l, err := local.Read(filepath.Join(dir, "world.yaml"), local.Options{})
+	require.NoError(t, err)
+	for _, text := range []string{
+		"given: [{event: asked, data: {who: ada}}, {run: 1000000h}, {event: asked, data: {who: ben}}]\nanswers: [{effect: once.pay, reply: 1, always: true}]\nexpect: {cells: {slow/ada: [[ok, 1]], slow/ben: [[ok, 3600000001]]}}\nticks: 4",
+		"given: [{event: asked, data: {who: timer}}, {run: 24h}]\nexpect: {cells: {slow/timer: [[woken, 72001]]}}\nticks: 3",
+		"given: [{event: asked, data: {who: person}}, {run: 25h}]\nexpect: {cells: {slow/person: [[denied, 86401]]}}\nticks: 4",
+		"given: [{event: asked, data: {who: ada}}, {event: asked, data: {who: ben}}, {event: asked, data: {who: eve}}, {run: 24h}]\nanswers: [{effect: once.pay, params: {of: ada}, after: 9h, reply: 1}, {effect: once.pay, times: 2, reply: 1}]\nexpect: {cells: {slow/ada: [[ok, 32401]], slow/ben: [[ok, 1]], slow/eve: [[ok, 3600]]}}\nticks: 6",
+	} {
+		all, err := scenario.Read("x.yaml", []byte(text))
+		require.NoError(t, err)
+		faults, err := scenario.Play(t.Context(), l, &all[0], local.Options{})
+		require.NoError(t, err)
+		require.Empty(t, faults, text)
+	}
+}
+
+// Who interrupts a scenario need not wait for what it still has before it.
+func TestInterruptedScenarioEnds(t *testing.T) {
+	all, err := scenario.Read("x.yaml", []byte("given: [{run: 3}]"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = scenario.Play(ctx, loaded(t), &all[0], local.Options{})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // A world that goes on and on ends its scenario, within ticks or within one of them.
 func TestEndlessWorldIsEnded(t *testing.T) {
 	dir := t.TempDir()
@@ -245,8 +307,10 @@ routing: [{event: sung, reducer: hum, key: event.data.by}]
 	l, err := local.Read(filepath.Join(dir, "world.yaml"), local.Options{})
 	require.NoError(t, err)
 	for text, want := range map[string]string{
-		"given: [{event: sung, data: {by: timer}}]\nticks: 50": "within 50 ticks; ticks of the scenario allows more. hum/timer goes on, at last by timer again: ",
-		"given: [{event: sung, data: {by: echo}}]\nsteps: 500": "within 500 steps; steps of the scenario allows more. hum/echo goes on, at last by event sung: ",
+		"given: [{event: sung, data: {by: timer}}]\nticks: 50":              "within 50 ticks; ticks of the scenario allows more. hum/timer goes on, at last by timer again: ",
+		"given: [{event: sung, data: {by: timer}}, {run: 1000}]\nticks: 50": "within 50 ticks; ticks of the scenario allows more. hum/timer",
+		"given: [{event: sung, data: {by: timer}}, {run: 1000}]\nsteps: 20": "within 20 steps; steps of the scenario allows more. hum/timer",
+		"given: [{event: sung, data: {by: echo}}]\nsteps: 500":              "within 500 steps; steps of the scenario allows more. hum/echo goes on, at last by event sung: ",
 	} {
 		all, err := scenario.Read("x.yaml", []byte(text))
 		require.NoError(t, err)

@@ -58,5 +58,8 @@ func (m *Moment) UnmarshalYAML(n *yaml.Node) error {
 // notYet is a tick that never comes.
 const notYet = manifest.Tick(math.MaxUint64)
 
-// errSteps is the end of a world that goes on and on.
-var errSteps = errors.New("more steps than the scenario allows")
+// The ends of a world that goes on and on.
+var (
+	errSteps = errors.New("more steps than the scenario allows")
+	errTicks = errors.New("more ticks than the scenario allows")
+)
