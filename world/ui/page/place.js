@@ -48,6 +48,8 @@ export function go(world, view, of) {
 
 /** amend has this view show other things, without a step in the browser's history. @param {Record<string, string | number | undefined>} of */
 export function amend(of) {
+  const now = where();
+  if (now.world !== place.value.world || now.view !== place.value.view) return; // somebody is on the way elsewhere
   history.replaceState(null, '', here(of));
   place.value = where();
 }
