@@ -113,7 +113,7 @@ func (s *sight) accessible(name string) {
 	for _, fault := range found { // all of them are told at the end
 		s.fault(name + ": " + fault)
 	}
-	over, err := chromedp.Run(ctx, chromedp.Evaluate[int]("document.documentElement.scrollWidth - innerWidth"))
+	over, err := chromedp.Run(ctx, chromedp.Evaluate[int]("Math.max(...[document.documentElement, document.getElementById('main')].map((e) => e.scrollWidth - e.clientWidth))"))
 	require.NoError(s.t, err)
 	if over > 0 {
 		s.fault(fmt.Sprintf("%s: it hangs %d pixels over its window", name, over))
