@@ -50,4 +50,10 @@ func TestPersonForksAndAsksWhatIf(t *testing.T) {
 	s.await("It would be different")
 	s.await("1 new")
 	s.picture("what-if")
+	s.do(chromedp.Click(chromedp.CSS(".form .buttons button")))
+	s.await("Roll back to it")
+	s.keys("w")
+	s.do(chromedp.WaitVisible(chromedp.CSS("textarea:focus")), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Tab),
+		chromedp.KeyEvent("7"), chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+	s.await("what persons decided is not repeated: 1 rollback.applied")
 }

@@ -57,6 +57,8 @@ func TestManyAreDecidedAtOnce(t *testing.T) {
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 	s.await("4 wait for a person")
 	s.await("Decide about all 3 that want tool.run")
+	s.await("worldctl cell list")
+	s.until("document.querySelector('aside .count').innerText === '4'") // as many as the list has
 	s.keys("A")
 	s.await("Approve all")
 	s.keys("a")

@@ -20,6 +20,8 @@ func TestMetersCountTheJournal(t *testing.T) {
 	world := s.world()
 	s.view("m", "Meters")
 	s.await("Cost by kind of effect")
+	s.await("This world has no budgets.")
+	s.until("[...document.querySelectorAll('.chart text')].every((e) => !e.textContent.includes('.'))")
 	s.picture("meters-town")
 	all := numbers(t, worldctl(t, town, "tail", "--kind", "cell.stepped", "-o", "jsonl"))
 	require.Equal(t, len(all), s.metered("steps"))

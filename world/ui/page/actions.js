@@ -173,6 +173,7 @@ function Supposed({ of, world }) {
   return html`<h2 class="sub">${of.same ? 'Nothing would be different' : 'It would be different'}</h2>
     <dl class="facts">
       <${Fact} name="events">${number(of.sent)} new, ${number(of.again.events)} sent again${of.again.refused > 0 ? `, ${number(of.again.refused)} refused` : ''}<//>
+      ${of.again.left_out?.length > 0 && html`<${Fact} name="left out">what persons decided is not repeated: ${of.again.left_out.map((/** @type {any} */ l) => number(l.records) + ' ' + spelled(l.kind)).join(', ')}<//>`}
       <${Fact} name="effects">${number(of.answered)} answered by what was recorded${of.stubbed > 0 ? `, ${number(of.stubbed)} by stubs` : ''}<//>
       ${of.unknown && html`<${Fact} name="unknown"><span class="doubt">? from tick ${of.unknown.tick} on nobody can know: nothing recorded answers ${line(of.unknown.kind, 60)} of ${line(of.unknown.cell, 60)}</span><${Whole} of=${of.unknown.params} /><//>`}
     </dl>

@@ -60,7 +60,8 @@ function Page({ world, view }) {
   useEffect(() => (world ? watch(world) : watchAll()), [world]);
   useKeys(() => setHelp((was) => !was));
   const shown = views.find((v) => v.id === view);
-  const owed = (status.is?.intents?.parked ?? 0) + (status.is?.intents?.in_doubt ?? 0);
+  const inbox = useAnswer(world ? '/api/inbox?limit=1000' : null);
+  const owed = (inbox.is?.owed ?? []).filter((/** @type {any} */ o) => o.world === world).length;
   useEffect(() => {
     document.title = (owed ? `(${owed}) ` : '') + (status.is ? spelled(status.is.world) + ' · ' : '') + 'worldkernel';
   });

@@ -9,7 +9,7 @@ import { grown, useAnswer } from './live.js';
 import { Tree } from './lineage.js';
 import { at, recordAt } from './moment.js';
 import { here, place, there } from './place.js';
-import { Command, Fact, Head, List, Trouble, useKey, word } from './parts.js';
+import { Command, CommandNow, Fact, Head, List, Trouble, useKey, word } from './parts.js';
 import { idsOf, kept, leftBehind, useRollbacks } from './past.js';
 import { Mark } from './story.js';
 import { line, number, spelled } from './text.js';
@@ -33,10 +33,11 @@ export function History({ world, status }) {
   const list = useAnswer(pathOf(world, 'snapshots') + '?limit=1000');
   const snaps = new Map((list.is?.snapshots ?? []).map((/** @type {any} */ s) => [s.record, s]));
   const [making, setMaking] = useState(false);
-  useKey('n', () => setMaking(true), may('admin'));
+  const changes = may('admin') && !at();
+  useKey('n', () => setMaking(true), changes);
   const items = shown.map((id) => ({ id: String(id), href: here({ of: id }), body: is.has(id) ? html`<${Row} of=${is.get(id)} snap=${snaps.get(id)} left=${left(pastOf(is.get(id)))} />` : '#' + id }));
   return html`<${Head} title="History" about=${number(snaps.size) + (snaps.size === 1 ? ' snapshot is kept, ' : ' snapshots are kept, ') + number(back.length) + (back.length === 1 ? ' rollback' : ' rollbacks')}>
-      ${may('admin') && html`<button type="button" onClick=${() => setMaking(true)}>make a snapshot <kbd>n</kbd></button>`}
+      ${changes && html`<button type="button" onClick=${() => setMaking(true)}>make a snapshot <kbd>n</kbd></button>`}
     <//>
     <${Past} back=${back} head=${of.n} />
     <div class="two">
@@ -44,7 +45,7 @@ export function History({ world, status }) {
         <${Trouble} of=${error ?? list.error} />
         <${List} label="History" items=${items} chosen=${String(chosen)} />
         ${all.length > most && html`<p class="pad dim">${number(all.length - most)} before them.</p>`}
-        <footer><${Command} line="worldctl snapshot list" /></footer>
+        <footer><${CommandNow} line="worldctl snapshot list" /></footer>
       </section>
       <section class="main">
         ${making && html`<div class="pad"><${Snap} world=${world} close=${() => setMaking(false)} /></div>`}
@@ -130,10 +131,10 @@ function Moment({ world, record, snap, left, known }) {
       </dl>
       <${Trouble} of=${error} />
       ${may('admin') && !form && html`<div class="buttons">
-        ${snap && html`<${Way} hot="b" name="Roll back to it" of=${RollBack} begin=${begin} />`}
+        ${snap && !at() && html`<${Way} hot="b" name="Roll back to it" of=${RollBack} begin=${begin} />`}
         ${forks && html`<${Way} hot="f" name="Fork here" of=${Fork} begin=${begin} />`}
         <${Way} hot="w" name="What if…" of=${WhatIf} begin=${begin} />
-        ${snap && html`<button type="button" onClick=${pin}>${snap.pinned ? 'Let the retention decide' : 'Pin'}</button><${Way} hot="x" name="Prune" of=${Prune} begin=${begin} />`}
+        ${snap && !at() && html`<button type="button" onClick=${pin}>${snap.pinned ? 'Let the retention decide' : 'Pin'}</button><${Way} hot="x" name="Prune" of=${Prune} begin=${begin} />`}
       </div>`}
       ${form && html`<${form.of} world=${world} snap=${form.about} record=${record} name=${form.name} gone=${known && form.about && !snap} close=${() => setForm(null)} />`}
       ${p.abandoned?.length > 0 && html`<h2 class="sub">What was done in the part that it left behind</h2><${Effects} of=${p.abandoned} />`}

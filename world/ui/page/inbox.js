@@ -7,7 +7,7 @@ import { Form, Resume, Ways } from './decide.js';
 import { useAnswer } from './live.js';
 import { at, recordAt } from './moment.js';
 import { address, amend, here, place, there } from './place.js';
-import { Command, Fact, Head, List, State, Trouble, useKey, word } from './parts.js';
+import { Command, CommandNow, Fact, Head, List, State, Trouble, useKey, word } from './parts.js';
 import { Mark, sentence, Story } from './story.js';
 import { isCut, line, short, spelled, Value } from './text.js';
 
@@ -54,12 +54,21 @@ function Present({ world }) {
       <${Head} title="Inbox" about=${is ? (all.length || 'nothing') + (is.next ? ' or more' : '') + (all.length > 1 ? ' wait' : ' waits') + ' for a person' : ''} />
       <${Trouble} of=${error} />
       <${List} label="Inbox" items=${items} chosen=${chosen} />
-      <footer><${Command} line="worldctl intent list --state parked" /></footer>
+      <footer>${linesOf(all).map((l) => html`<${Command} key=${l} line=${l} />`)}</footer>
     </section>
     <section class="main">${place.value.of.all
       ? html`<${Batch} key=${of + place.value.of.all} world=${of} kind=${place.value.of.all} state=${place.value.of.state ?? 'parked'} />`
       : chosen && of && (id.startsWith('cell:') ? html`<${ParkedCell} key=${chosen} world=${of} cell=${id.slice(5)} />` : html`<${Intent} key=${chosen} world=${of} id=${id} alike=${alike} />`)}</section>
   </div>`;
+}
+
+/** The lines that list what waits, by its states. */
+const lines = { parked: 'worldctl intent list --state parked', in_doubt: 'worldctl intent list --state in_doubt', failed: 'worldctl cell list' };
+
+/** linesOf are those that together list the same. @param {any[]} owed */
+function linesOf(owed) {
+  const states = new Set(owed.map((o) => wanted[/** @type {keyof typeof wanted} */ (o.wants)][0]));
+  return Object.entries(lines).filter(([state]) => states.has(state) || (states.size === 0 && state === 'parked')).map(([, l]) => l);
 }
 
 /** ParkedCell is one that a failed step has parked. @param {{world: string, cell: string}} props */
@@ -147,6 +156,7 @@ const ways = {
   resolve: [
     { name: 'It happened', key: 'y', verb: 'resolve', kind: 'yes', needs: true, free: true, body: { executed: true }, flag: '--executed' },
     { name: 'It did not', key: 'n', verb: 'resolve', kind: 'no', needs: true, free: true, body: { executed: false }, flag: '--not-executed' },
+    { name: 'Try again', key: 'r', verb: 'retry', kind: 'no', needs: true },
   ],
   failed: [{ name: 'Try again', key: 'r', verb: 'retry', kind: 'yes', needs: true }],
 };
@@ -198,7 +208,7 @@ function Past({ world }) {
       <${Trouble} of=${error} />
       <ol class="story">${(is?.records ?? []).map((/** @type {any} */ r) => html`<li key=${r.id}><a href=${there('records', { of: r.id })}>#${r.id}</a> <${Mark} of=${r.kind} /> <b>${spelled(r.kind)}</b> <small>t${r.time}</small>
         <p>${sentence(r)}</p>${r.key && html`<a href=${address(world, 'inbox', { of: r.key })}>what has become of it</a>`}</li>`)}</ol>
-      <footer><${Command} line="worldctl intent list --state parked" /></footer>
+      <footer><${CommandNow} line="worldctl intent list --state parked" /></footer>
     </div>`;
 }
 

@@ -6,7 +6,7 @@ import { Chart, sums } from './chart.js';
 import { useAnswer } from './live.js';
 import { at } from './moment.js';
 import { there } from './place.js';
-import { Command, Head, Trouble } from './parts.js';
+import { CommandNow, Head, Trouble } from './parts.js';
 import { number, spelled } from './text.js';
 
 /** Meters is the view. @param {{world: string}} props */
@@ -24,7 +24,7 @@ export function Meters({ world }) {
       <${Costs} name="model" of=${is && byModel(is.kinds, rules.is?.manifest?.effects ?? {})} />
       <${Costs} name="cell" of=${is?.cells} rest=${is?.rest.cells} to=${(/** @type {string} */ cell) => there('cells', { of: cell })} />
       ${ticks.length > 0 && html`<details><summary>the ticks as numbers</summary><${Numbers} ticks=${ticks} /></details>`}
-      <footer><${Command} line="worldctl budget list" /></footer>
+      ${budgets.is?.budgets.length === 0 ? html`<p class="dim">This world has no budgets.</p>` : html`<footer><${CommandNow} line="worldctl budget list" /></footer>`}
     </div>`;
 }
 
@@ -69,10 +69,11 @@ const units = ['answers', 'tokens', 'bytes', 'micros'];
 function Costs({ name, of, rest, to }) {
   if (!of?.length) return null;
   const rows = rest?.answers > 0 ? [...of, { ...rest, name: null }] : of;
+  const told = units.filter((u) => rows.some((r) => r[u]));
   return html`<h2 class="sub">Cost by ${name}</h2><div class="scroll" tabindex="0" role="region" aria-label=${'cost by ' + name}><table>
-    <thead><tr><th>${name}</th>${units.map((u) => html`<th class="n" key=${u}>${u}</th>`)}</tr></thead>
+    <thead><tr><th>${name}</th>${told.map((u) => html`<th class="n" key=${u}>${u}</th>`)}</tr></thead>
     <tbody>${rows.map((r, i) => html`<tr key=${i}><td>${r.name === null ? html`<span class="dim">all others</span>` : to ? html`<a href=${to(r.name)}>${spelled(r.name)}</a>` : spelled(r.name)}</td>
-      ${units.map((u) => html`<td class="n" key=${u}>${r[u] ? number(r[u]) : ''}</td>`)}</tr>`)}</tbody>
+      ${told.map((u) => html`<td class="n" key=${u}>${number(r[u] ?? 0)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
@@ -96,7 +97,8 @@ function Budgets({ of, ticks }) {
 /** Numbers are the ticks as a table. @param {{ticks: any[]}} props */
 function Numbers({ ticks }) {
   const columns = /** @type {(keyof typeof counted)[]} */ (Object.keys(counted));
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="ticks"><table><thead><tr><th>ticks</th>${columns.map((c) => html`<th class="n" key=${c}>${c}</th>`)}${units.map((u) => html`<th class="n" key=${u}>${u}</th>`)}</tr></thead>
+  const told = units.filter((u) => ticks.some((t) => t.cost[u]));
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="ticks"><table><thead><tr><th>ticks</th>${columns.map((c) => html`<th class="n" key=${c}>${c}</th>`)}${told.map((u) => html`<th class="n" key=${u}>${u}</th>`)}</tr></thead>
     <tbody>${ticks.map((t) => html`<tr key=${t.from}><td><a href=${there('timeline', { at: 't' + t.to })}>${t.from === t.to ? 't' + t.to : `t${t.from}–t${t.to}`}</a></td>
-      ${columns.map((c) => html`<td class="n" key=${c}>${number(count(t, c))}</td>`)}${units.map((u) => html`<td class="n" key=${u}>${t.cost[u] ? number(t.cost[u]) : ''}</td>`)}</tr>`)}</tbody></table></div>`;
+      ${columns.map((c) => html`<td class="n" key=${c}>${number(count(t, c))}</td>`)}${told.map((u) => html`<td class="n" key=${u}>${number(t.cost[u] ?? 0)}</td>`)}</tr>`)}</tbody></table></div>`;
 }

@@ -1,7 +1,7 @@
 // Small parts that several views have.
 import { html, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { Problem } from './api.js';
-import { where } from './place.js';
+import { place, where } from './place.js';
 import { spelled } from './text.js';
 
 /** Command is the worldctl line that gives the same; a click copies it. @param {{line: string}} props */
@@ -13,6 +13,9 @@ export function Command({ line }) {
   };
   return html`<button class="command" type="button" onClick=${copy} title="copy"><code>${spelled(line)}</code><span aria-live="polite">${copied ? ' copied' : ''}</span></button>`;
 }
+
+/** CommandNow is a line that tells what is now, and says so where a moment of the past is looked at. @param {{line: string}} props */
+export const CommandNow = ({ line }) => html`${place.value.of.at && html`<small>as of now: </small>`}<${Command} line=${line} />`;
 
 /** word quotes what a shell would take apart. @param {string} text */
 export function word(text) {

@@ -4,18 +4,21 @@ import { html, useState } from './lib.js';
 import { get, pathOf } from './api.js';
 import { copy } from './copy.js';
 import { useAnswer } from './live.js';
-import { Command, Fact, Head, Trouble } from './parts.js';
-import { number, spelled, Value } from './text.js';
+import { at } from './moment.js';
+import { Command, CommandNow, Fact, Head, Trouble } from './parts.js';
+import { there } from './place.js';
+import { line, number, spelled, Value } from './text.js';
 
 /** Proof is the view. @param {{world: string, status: any}} props */
 export function Proof({ world, status }) {
   const snapshots = useAnswer(pathOf(world, 'snapshots'));
   return html`<${Head} title="Proof" about=${status ? number(status.head.id) + ' records' : ''} />
     <div class="pad">
+      ${at() && html`<p class="dim">This is about all records as of now, not of the moment that is looked at.</p>`}
       ${copy ? html`<${Told} world=${world} status=${status} />` : html`<${Prove} world=${world} status=${status} />`}
       <h2 class="sub">Snapshots</h2>
-      ${snapshots.is?.snapshots?.length ? html`<div class="box"><${Value} of=${snapshots.is.snapshots} /></div>` : html`<p class="dim">There are none.</p>`}
-      <footer><${Command} line="worldctl verify" /></footer>
+      ${snapshots.is?.snapshots?.length ? html`<ol class="story">${snapshots.is.snapshots.map((/** @type {any} */ s) => html`<li key=${s.record}><a href=${there('history', { of: s.record })}>#${s.record}</a> <b>${spelled(s.name)}</b> <small>${s.pinned ? 'pinned, ' : ''}what was after #${s.at}</small>${s.label && html`<p>${line(s.label)}</p>`}</li>`)}</ol>` : html`<p class="dim">There are none.</p>`}
+      <footer><${CommandNow} line="worldctl verify" /></footer>
     </div>`;
 }
 

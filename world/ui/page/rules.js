@@ -8,7 +8,7 @@ import { columns } from './columns.js';
 import { grown, useAnswer } from './live.js';
 import { at, recordAt } from './moment.js';
 import { here, place, there } from './place.js';
-import { Command, Fact, Head, List, Trouble, word } from './parts.js';
+import { Command, CommandNow, Fact, Head, List, Trouble, word } from './parts.js';
 import { Report } from './shadow.js';
 import { number, short, spelled } from './text.js';
 
@@ -32,7 +32,7 @@ export function Rules({ world, status }) {
       <${Trouble} of=${error} />
       ${is && all.length === 0 && html`<p class="pad dim">${at() ? 'No change had been proposed.' : 'No change was ever proposed.'}</p>`}
       <${List} label="Proposals" items=${items} chosen=${chosen} />
-      <footer><${Command} line="worldctl proposal list --all" /></footer>
+      <footer><${CommandNow} line="worldctl proposal list --all" /></footer>
     </section>
     <section class="main">${chosen && html`<${Proposal} key=${chosen} world=${world} id=${chosen} />`}</section>
   </div>`;
@@ -63,7 +63,7 @@ function Proposal({ world, id }) {
       ${is.migration?.cells > 0 && html`<p>Applied now, new code takes over the states of ${number(is.migration.cells)} cells.</p>`}
       <${Signatures} of=${is} world=${world} />
       <${End} of=${is} world=${world} />
-      <footer><${Command} line=${'worldctl proposal show ' + is.proposal} /></footer>
+      <footer><${CommandNow} line=${'worldctl proposal show ' + is.proposal} /></footer>
     </div>`;
 }
 

@@ -7,7 +7,7 @@ import { useAnswer } from './live.js';
 import { axis, first, groups, look, wayOf } from './lanes.js';
 import { at, recordAt } from './moment.js';
 import { amend, go, here, place, there, where } from './place.js';
-import { Command, Head, useKey } from './parts.js';
+import { Command, Head, useKey, word } from './parts.js';
 import { Record } from './records.js';
 import { Beside } from './shadow.js';
 import { Mark, sentence } from './story.js';
@@ -60,7 +60,7 @@ export function Timeline({ world }) {
   useKey('f', () => amend({ focus: focus ? '' : '1' }), chosen > 0);
   const a = first(line.at, of.n, now.from);
   const b = first(line.at, of.n, now.to);
-  return html`<${Head} title="Timeline" about=${number(b - a) + ' of ' + number(of.n) + ' records'}>
+  return html`<${Head} title="Timeline" about=${number(b - a) + ' of ' + number(of.n) + ' records' + (moment > 0 && moment < of.n ? ', ' + number(moment) + ' of them by then' : '')}>
       <input class="filter" aria-label="Filter lanes" placeholder="filter lanes" value=${wanted} onInput=${(/** @type {any} */ e) => amend({ filter: e.target.value })} />
       <span class="choice"><a href=${here({ axis: '' })} aria-current=${byTick}>by tick</a><a href=${here({ axis: 'order' })} aria-current=${!byTick}>by order</a></span>
       <button type="button" aria-pressed=${focus > 0} disabled=${chosen === 0} onClick=${() => amend({ focus: focus ? '' : '1' })}>one way <kbd>f</kbd></button>
@@ -74,7 +74,7 @@ export function Timeline({ world }) {
         <${Lanes} of=${of} line=${line} now=${now} groups=${shown} chosen=${chosen} moment=${moment} world=${world} zoom=${zoom} pan=${pan}
           toggle=${(/** @type {string} */ g) => setOpen((was) => { const is = new Set(was); if (!is.delete(g)) is.add(g); return is; })} open=${open} />
         <${InView} world=${world} of=${of} from=${a} count=${b - a} chosen=${chosen} />
-        <footer><${Command} line="worldctl tail" /></footer>
+        <footer><${Command} line=${'worldctl tail' + (at() ? ' --to ' + word(at()) : '')} /></footer>
       </section>
       <section class="main">${chosen > 0 && place.value.of.proposal && html`<${Beside} world=${world} proposal=${place.value.of.proposal} record=${chosen} />`}
         ${chosen > 0 ? html`<${Record} key=${chosen} world=${world} id=${chosen} />` : html`<p class="pad dim">Choose a record: click it, or walk the list below the lanes with j and k.</p>`}</section>
