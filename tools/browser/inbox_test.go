@@ -113,3 +113,18 @@ func (s *sight) hash(name string) string {
 	require.NoError(s.t, err)
 	return is
 }
+
+// What is in doubt can be tried again, as what is owed says.
+func TestDoubtIsTriedAgain(t *testing.T) {
+	desk := support(t)
+	s := look(t, desk, "--manual")
+	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
+	s.await("2 wait for a person")
+	s.keys("j")
+	s.await("desk/D-4 wants refund.pay")
+	s.await("worldctl intent list --state in_doubt")
+	s.keys("r")
+	s.decide("the bank was asleep")
+	s.until("document.querySelector('.form') === null")
+	require.Contains(t, worldctl(t, desk, "tail", "--kind", "intent.resolved"), "the bank was asleep")
+}

@@ -24,7 +24,7 @@ export function Meters({ world }) {
       <${Costs} name="model" of=${is && byModel(is.kinds, rules.is?.manifest?.effects ?? {})} />
       <${Costs} name="cell" of=${is?.cells} rest=${is?.rest.cells} to=${(/** @type {string} */ cell) => there('cells', { of: cell })} />
       ${ticks.length > 0 && html`<details><summary>the ticks as numbers</summary><${Numbers} ticks=${ticks} /></details>`}
-      ${budgets.is?.budgets.length === 0 ? html`<p class="dim">This world has no budgets.</p>` : html`<footer><${CommandNow} line="worldctl budget list" /></footer>`}
+      ${budgets.is?.budgets.length === 0 && html`<p class="dim">This world has no budgets.</p>`}<footer><${CommandNow} line="worldctl budget list" /></footer>
     </div>`;
 }
 
