@@ -299,11 +299,14 @@ func (s *session) await(ctx context.Context, tool string, p *receipt.Permit) (ho
 		last = t
 		switch t.Status {
 		case taskCancelled:
-			why := "the server has cancelled the task: "
+			why := "the server has cancelled the task"
 			if p.Unwanted {
-				why = "its cell cancelled it, and the server has cancelled the task: "
+				why = "its cell cancelled it, and " + why
 			}
-			return permanent(false, "task_cancelled", why+t.Message), nil
+			if t.Message != "" {
+				why += ": " + t.Message
+			}
+			return permanent(false, "task_cancelled", why), nil
 		case taskCompleted, taskFailed, taskInputRequired:
 			r, err := s.collect(ctx, tool, t, p)
 			if ctx.Err() != nil && (err != nil || r.Class == receipt.OutcomeAccepted) {

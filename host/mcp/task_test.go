@@ -144,6 +144,9 @@ func (s *taskServer) status(id string, cancel bool) string {
 	if status == "never" || s.polled[id] <= polls && !cancel && status != "cancelled" {
 		status = "working"
 	}
+	if status == "cancelled" {
+		return fmt.Sprintf(`{"taskId":%q,"status":%q,"createdAt":"x","lastUpdatedAt":"x","ttl":null,"pollInterval":1}`, about, status)
+	}
 	return fmt.Sprintf(`{"taskId":%q,"status":%q,"statusMessage":"half","createdAt":"x","lastUpdatedAt":"x","ttl":null,"pollInterval":1}`, about, status)
 }
 
@@ -327,7 +330,7 @@ func TestTaskThatNobodyWantsIsCancelled(t *testing.T) {
 	got, err := ask(ctx, a, call)
 	require.NoError(t, err)
 	require.Equal(t, `"task_cancelled"`, at(t, got.Payload, "code"))
-	require.Contains(t, at(t, got.Payload, "error"), "its cell cancelled it")
+	require.Equal(t, `"its cell cancelled it, and the server has cancelled the task"`, at(t, got.Payload, "error"), "the server says no more")
 	require.Equal(t, 1, s.count("tasks/cancel"))
 }
 
