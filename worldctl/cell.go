@@ -199,7 +199,7 @@ func (c *cli) resume(ctx context.Context, lw *local.World, name string, how worl
 			what += fmt.Sprintf(", #%d", f.Event)
 		}
 		fmt.Fprintf(c.stdout, "#%d %s %s, says %s\n", resumed.Record, name, what, actor)
-		c.note("next: worldctl run")
+		c.nextRun()
 	})
 }
 

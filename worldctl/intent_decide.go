@@ -40,7 +40,8 @@ const ofSeveral = `
 
 In the place of KEY --cell, --kind, --since and --state select: what fits is listed, and
 the exit code is 4 where that is any. It is decided about with --digest, the one that the
-list ends with (exit code 5 if others fit by now), or with --yes, whatever fits then.
+list ends with (exit code 5 if others fit by now), or with --yes, whatever fits then
+(exit code 1 if nothing does).
 --attempt and --params-hash are of one intent, and not taken then.`
 
 func newIntentApproveCommand(c *cli) *cobra.Command {
@@ -262,7 +263,7 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 		if d.Instead != nil {
 			fmt.Fprintf(c.stdout, "intent %s is asked for in its place: it is %s\n", view.Short(d.Instead.Key), d.Instead.State)
 		}
-		c.note("next: worldctl run")
+		c.nextRun()
 	})
 	if err == nil && d.Denied() {
 		err = hinted(fmt.Errorf("%w: %s", errDenied, d.Why), "worldctl timeline %s", d.Cell)
@@ -272,6 +273,9 @@ func (c *cli) decide(ctx context.Context, lw *local.World, key string, x choice)
 
 // errNotYet says that intents were listed, and nothing decided.
 var errNotYet = errors.New("nothing is decided")
+
+// errNoneSelected says that a decision was to be taken about nothing.
+var errNoneSelected = errors.New("nothing was selected, and nothing is decided")
 
 // decideAll has the world take one decision about all intents that a filter selects, as one
 // durable batch, or lists them.
@@ -313,7 +317,7 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 			}
 			t.Render()
 		}
-		if a.Done {
+		if a.Done && len(a.Intents) > 0 {
 			fmt.Fprintf(c.stdout, "%s: %s by %s\n", view.Number(len(a.Intents), "intent"), x.how, b.Actor)
 		}
 		for _, r := range a.Refused {
@@ -327,8 +331,10 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 		return hinted(fmt.Errorf("%s not decided", view.Number(len(a.Refused), "intent")), "worldctl intent list")
 	case !a.Done && len(a.Intents) > 0:
 		return hinted(fmt.Errorf("%w about %s", errNotYet, view.Number(len(a.Intents), "intent")), "type it again with --digest %s to decide about all of them at once, if they are the same still; with --yes whichever they are then", a.Digest)
-	case a.Done && len(a.Intents) > 0:
-		c.note("next: worldctl run")
+	case a.Done && len(a.Intents) == 0:
+		return hinted(errNoneSelected, "worldctl intent list shows those that there are")
+	case a.Done:
+		c.nextRun()
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func (c *cli) rollback(ctx context.Context, lw *local.World, s *snapshot.Snapsho
 		case x.withManifest && a.Former == nil:
 			fmt.Fprintf(c.stdout, "the manifest that was in force at %s is in force now\n", s.Name)
 		}
-		c.note("next: worldctl run")
+		c.nextRun()
 	}), err)
 }
 

@@ -127,16 +127,21 @@ func calendar(lw *local.World, t manifest.Tick) string {
 }
 
 // since says how long ago the world's tick came by a real clock, of which nothing in the
-// world tells before the next input; empty: it is now.
+// world tells before the next input, or that none has come; empty: it is now.
 func since(lw *local.World) string {
 	reached, byClock := lw.Reached()
 	var ago time.Duration
+	begun := true
 	lw.View(func(w *world.Moment) {
 		if clock := w.Manifest().Clock; byClock {
+			begun = w.Time() > 0
 			ago = time.Duration(clock.At(reached) - clock.At(w.Time())).Round(time.Second)
 		}
 	})
-	if ago <= 0 {
+	switch {
+	case !begun:
+		return ", the world has not begun"
+	case ago <= 0:
 		return ""
 	}
 	return fmt.Sprintf(", %s ago", ago)
