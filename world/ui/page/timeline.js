@@ -60,7 +60,7 @@ export function Timeline({ world }) {
   useKey('f', () => amend({ focus: focus ? '' : '1' }), chosen > 0);
   const a = first(line.at, of.n, now.from);
   const b = first(line.at, of.n, now.to);
-  return html`<${Head} title="Timeline" about=${number(b - a) + ' of ' + number(of.n) + ' records' + (moment > 0 && moment < of.n ? ', ' + number(moment) + ' of them by then' : '')}>
+  return html`<${Head} title="Timeline" about=${number(b - a) + ' of ' + number(of.n) + ' records' + (moment > 0 && at() ? ', ' + number(moment) + ' of them by then' : '')}>
       <input class="filter" aria-label="Filter lanes" placeholder="filter lanes" value=${wanted} onInput=${(/** @type {any} */ e) => amend({ filter: e.target.value })} />
       <span class="choice"><a href=${here({ axis: '' })} aria-current=${byTick}>by tick</a><a href=${here({ axis: 'order' })} aria-current=${!byTick}>by order</a></span>
       <button type="button" aria-pressed=${focus > 0} disabled=${chosen === 0} onClick=${() => amend({ focus: focus ? '' : '1' })}>one way <kbd>f</kbd></button>
