@@ -153,7 +153,7 @@ func parseToken(text string) (token, error) {
 	}
 	for name := range strings.SplitSeq(words[1], ",") {
 		if !slices.Contains(Scopes(), Scope(name)) {
-			return token{}, fmt.Errorf("%q is not a scope: they are %v", name, Scopes())
+			return token{}, fmt.Errorf("%q is not a scope: they are %s", name, strings.Trim(fmt.Sprint(Scopes()), "[]"))
 		}
 		x.scopes = append(x.scopes, Scope(name))
 	}

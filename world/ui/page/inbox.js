@@ -217,7 +217,7 @@ function Past({ world }) {
  * the first n records: nothing follows from them yet, and no expiry has ended one like it.
  * @param {import('./columns.js').Columns} of @param {number} n @returns {number[]}
  */
-export function owedAt(of, n) {
+function owedAt(of, n) {
   const is = of.whats.map((w) => (/^intent\.(parked|in_doubt)/.test(w) ? 1 : /^cell\.failed parked/.test(w) ? 2 : /^cell\.resumed/.test(w) ? 4 : /^intent\.denied approval_expired/.test(w) ? 3 : 0));
   /** @type {Set<number>} */
   const owed = new Set();

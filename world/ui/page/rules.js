@@ -95,7 +95,7 @@ function Signatures({ of, world }) {
  * bytes of what ssh writes of an Ed25519 key are the key.
  * @param {string} text
  */
-export function keyOf(text) {
+function keyOf(text) {
   if (/^[0-9a-f]{64}$/i.test(text.trim())) return text.trim().toLowerCase();
   const line = /^ssh-ed25519\s+([A-Za-z0-9+/=]{68})(\s|$)/.exec(text.trim());
   return line ? Array.from(atob(line[1]).slice(-32), (c) => c.charCodeAt(0).toString(16).padStart(2, '0')).join('') : '';
