@@ -119,7 +119,7 @@ func TestDoubtIsTriedAgain(t *testing.T) {
 	desk := support(t)
 	s := look(t, desk, "--manual")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
-	s.await("2 wait for a person")
+	s.await("desk/B-2 wants refund.pay") // the first is chosen, so the next key finds the second
 	s.keys("j")
 	s.await("desk/D-4 wants refund.pay")
 	s.await("worldctl intent list --state in_doubt")
