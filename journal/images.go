@@ -28,6 +28,7 @@ func (x *Images) Add(img *Image) {
 		}
 	}
 	for _, e := range img.Intents {
+		e.First = false
 		at := slices.IndexFunc(whole.Intents, func(v IntentVersion) bool { return v.Key == e.Key })
 		if at < 0 {
 			whole.Intents = append(whole.Intents, e)

@@ -182,6 +182,7 @@ type CellVersion struct {
 // IntentVersion is an intent's ledger entry as it was at an image's head.
 type IntentVersion struct {
 	Key   Hash
+	First bool   // in Checkpoint only: no image before had it, so nobody need look
 	Bytes []byte // canonical
 }
 

@@ -44,7 +44,7 @@ type Entry struct {
 	Attested  bool     // committed by the word of a person or a verifier: there is no receipt
 	Matched   bool     // see Match
 
-	dirty bool // in Ledger.dirty; it stands here to take no room
+	dirty, saved bool // in Ledger.dirty; TakeDirty has given it before. They stand here to take no room
 
 	Uncertain bool   // an attempt was given up, and nobody has said that it did not happen
 	Undone    uint64 // the rollback that had it made up for
@@ -217,6 +217,7 @@ func (l *Ledger) restore(data []byte) error {
 	default:
 		return fmt.Errorf("intent %s is in the unknown state %q", e.Intent.Key, e.State)
 	}
+	e.saved = true
 	l.entries[e.Intent.Key] = e
 	l.counts[e.State]++
 	l.unstick(e)

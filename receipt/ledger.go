@@ -3,6 +3,7 @@ package receipt
 import (
 	"bytes"
 	"cmp"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -225,6 +226,7 @@ func (l *Ledger) enter(in Intent, record uint64) *Entry {
 	e := &Entry{Intent: in, Params: canon.Sum(in.Params), Emitted: record}
 	if old := l.entries[in.Key]; old != nil { // denied once
 		l.counts[old.State]--
+		e.saved = old.saved
 		l.stay(old)
 		l.replace(old, e)
 	}
@@ -388,13 +390,20 @@ func (l *Ledger) touch(e *Entry) {
 }
 
 // TakeDirty returns the entries that changed since the last call, each once,
-// in the order of their intents.
-func (l *Ledger) TakeDirty() []*Entry {
+// in the order of their intents, and whether it is the first time for each.
+func (l *Ledger) TakeDirty() iter.Seq2[*Entry, bool] {
 	out := slices.DeleteFunc(l.dirty, func(e *Entry) bool {
 		e.dirty = false
 		return l.entries[e.Intent.Key] != e // denied once, and emitted again since
 	})
 	slices.SortFunc(out, byEmission)
 	l.dirty = nil
-	return out
+	return func(yield func(*Entry, bool) bool) {
+		for _, e := range out {
+			first := !e.saved
+			if e.saved = true; !yield(e, first) {
+				return
+			}
+		}
+	}
 }

@@ -127,12 +127,12 @@ func (k *kernel) image() (*journal.Image, error) {
 		img.Cells = append(img.Cells, lists...)
 		slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
 	}
-	for _, e := range k.ledger.TakeDirty() {
+	for e, first := range k.ledger.TakeDirty() {
 		b, err := e.Encode()
 		if err != nil {
 			return nil, fmt.Errorf("world: image of intent %s: %w", e.Intent.Key, err)
 		}
-		img.Intents = append(img.Intents, journal.IntentVersion{Key: e.Intent.Key.Hash, Bytes: b})
+		img.Intents = append(img.Intents, journal.IntentVersion{Key: e.Intent.Key.Hash, First: first, Bytes: b})
 	}
 	return img, nil
 }

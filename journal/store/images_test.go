@@ -22,6 +22,7 @@ type history struct {
 	want  journal.Images
 	heads []journal.Head // of batches
 	kept  []journal.Seq  // heads of images
+	given [3]bool        // intents, to an image
 	apart journal.Seq    // those that are kept for looks back; see moments
 }
 
@@ -97,7 +98,9 @@ func (h *history) drawImage(r *rapid.T) *journal.Image {
 	}
 	for key := range byte(3) {
 		if rapid.Bool().Draw(r, "intent changed") {
-			img.Intents = append(img.Intents, journal.IntentVersion{Key: journal.Hash{key}, Bytes: []byte(rapid.StringN(1, 3, -1).Draw(r, "entry"))})
+			first := !h.given[key] && rapid.Bool().Draw(r, "known to be the first")
+			h.given[key] = true
+			img.Intents = append(img.Intents, journal.IntentVersion{Key: journal.Hash{key}, First: first, Bytes: []byte(rapid.StringN(1, 3, -1).Draw(r, "entry"))})
 		}
 	}
 	for _, head := range h.kept {

@@ -207,8 +207,11 @@ func (k *keeper) putAll(img *journal.Image) error {
 	var name []byte
 	for _, c := range img.Cells {
 		name = cellName(name[:0], c.Cell)
-		_, lately := slices.BinarySearch(k.lately.cells, c.Cell)
-		there, err := k.put(name, c.Bytes, lately)
+		after := anywhere
+		if _, lately := slices.BinarySearch(k.lately.cells, c.Cell); lately {
+			after = k.lately.head
+		}
+		there, err := k.put(name, c.Bytes, after)
 		if err != nil {
 			return err
 		}
@@ -218,7 +221,11 @@ func (k *keeper) putAll(img *journal.Image) error {
 	}
 	for _, in := range img.Intents {
 		name = intentName(name[:0], in.Key)
-		if _, err := k.put(name, in.Bytes, false); err != nil {
+		after := anywhere
+		if in.First {
+			after = nowhere
+		}
+		if _, err := k.put(name, in.Bytes, after); err != nil {
 			return err
 		}
 	}
@@ -226,14 +233,21 @@ func (k *keeper) putAll(img *journal.Image) error {
 	return nil
 }
 
+// Where the version before one is, where no head tells: it has to be searched for, or
+// there is none.
+const (
+	anywhere = journal.Last
+	nowhere  = journal.Last - 1
+)
+
 // put writes a version at the new head, and reports whether it is there: not where a
-// cell is gone and hides nothing. The one before it, which the last image may have
-// written, stays for as long as a kept image needs it.
-func (k *keeper) put(name, body []byte, lately bool) (bool, error) {
-	followed := false                   // a version that goes at once
-	if len(k.kept)+len(k.leaving) > 0 { // else there is none
+// cell is gone and hides nothing. The one before it, which is at after, stays for as long
+// as a kept image needs it.
+func (k *keeper) put(name, body []byte, after journal.Seq) (bool, error) {
+	followed := false                                       // a version that goes at once
+	if after != nowhere && len(k.kept)+len(k.leaving) > 0 { // else there is none
 		var err error
-		if followed, err = k.follow(name, lately); err != nil {
+		if followed, err = k.follow(name, after); err != nil {
 			return false, err
 		}
 	}
@@ -264,9 +278,8 @@ func (k *keeper) put(name, body []byte, lately bool) (bool, error) {
 
 // follow lets go of the last version of a name before the new head, or notes what
 // it is kept for, and reports whether it goes.
-func (k *keeper) follow(name []byte, lately bool) (bool, error) {
-	v := k.lately.head
-	if !lately {
+func (k *keeper) follow(name []byte, v journal.Seq) (bool, error) {
+	if v == anywhere {
 		var ok bool
 		var err error
 		if v, ok, err = k.old.lastAt(name, k.head); err != nil || !ok {
