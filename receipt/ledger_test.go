@@ -3,6 +3,7 @@ package receipt_test
 import (
 	"encoding/binary"
 	"maps"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
@@ -292,8 +293,7 @@ func (m *ledgerModel) Checkpoint(t *rapid.T) {
 		require.Greater(t, e.Emitted, last, "once each, in the order of intents")
 		require.Same(t, e, m.ledger.Entry(e.Intent.Key), "and not one that was replaced")
 		last = e.Emitted
-		b, err := e.Encode()
-		require.NoError(t, err)
+		b := e.Append(nil)
 		m.stored[e.Intent.Key] = b
 	}
 	require.Empty(t, maps.Collect(m.ledger.TakeDirty()))
@@ -312,11 +312,16 @@ func (m *ledgerModel) Restart(t *rapid.T) {
 	m.ledger = restored
 }
 
+// encodeAll encodes all entries, as the library does.
 func encodeAll(t require.TestingT, l *receipt.Ledger) [][]byte {
 	var out [][]byte
 	for _, k := range l.Keys() {
-		b, err := l.Entry(k).Encode()
+		e := *l.Entry(k)
+		b := e.Append(nil)
+		e.Version = uint64(b[2])
+		library, err := canon.Marshal(&e)
 		require.NoError(t, err)
+		require.Equal(t, library, b)
 		out = append(out, b)
 	}
 	return out
@@ -413,8 +418,7 @@ func TestRestoreRefuses(t *testing.T) {
 	encode := func(change func(e *receipt.Entry)) []byte {
 		changed := e
 		change(&changed)
-		b, err := changed.Encode()
-		require.NoError(t, err)
+		b := changed.Append(nil)
 		return b
 	}
 	good := encode(func(*receipt.Entry) {})
@@ -443,8 +447,7 @@ func TestRestoreRefuses(t *testing.T) {
 func TestEntriesOfBeforeAreRead(t *testing.T) {
 	var l, restored receipt.Ledger
 	e := l.Park(modelIntent(1), 7, 1)
-	today, err := e.Encode()
-	require.NoError(t, err)
+	today := e.Append(nil)
 	require.Equal(t, []byte{0x98, 30, 6}, today[:3], "an array of 30, version 6")
 	require.Equal(t, []byte{0xf4, 0, 0, 0x80, 0xf6, 0x80}, today[len(today)-6:])
 	first := append([]byte{0x98, 24, 1}, today[3:len(today)-6]...)
@@ -457,8 +460,7 @@ func TestEntriesOfBeforeAreRead(t *testing.T) {
 	require.False(t, receipt.OfVersion1(today))
 	for _, before := range [][]byte{first, second, third, fourth, fifth} {
 		require.NoError(t, restored.Restore([][]byte{before}))
-		again, err := restored.Entry(modelIntent(1).Key).Encode()
-		require.NoError(t, err)
+		again := restored.Entry(modelIntent(1).Key).Append(nil)
 		require.Equal(t, today, again)
 	}
 }
@@ -471,14 +473,12 @@ func TestAskingOfBeforeIsRead(t *testing.T) {
 	l.Start(0, receipt.Nonce{}, 2)
 	e := l.Finish(&receipt.Receipt{Key: in.Key, Status: receipt.StatusError, Class: receipt.OutcomeAccepted}, 3)
 	l.Poll(e, "t-1", 0)
-	today, err := e.Encode()
-	require.NoError(t, err)
+	today := e.Append(nil)
 	const ends = "\x83\x63t-1\x01\x00\x80"
 	require.Equal(t, ends, string(today[len(today)-len(ends):]))
 	before := append([]byte{0x98, 29, 4}, today[3:len(today)-len(ends)]...)
 	require.NoError(t, restored.Restore([][]byte{append(before, "\x82\x63t-1\x01"...)}))
-	again, err := restored.Entry(in.Key).Encode()
-	require.NoError(t, err)
+	again := restored.Entry(in.Key).Append(nil)
 	require.Equal(t, today, again)
 	require.Error(t, restored.Restore([][]byte{append(before, "\x82\x63t-1"...)}))
 }
@@ -506,4 +506,27 @@ func TestCommittedEntriesAreSmall(t *testing.T) {
 	t.Logf("%d bytes an entry", each)
 	require.Less(t, each, uint64(most))
 	runtime.KeepAlive(&l)
+}
+
+// TestEntryIsEncodedAsTheLibraryDoes: also where every field says something.
+func TestEntryIsEncodedAsTheLibraryDoes(t *testing.T) {
+	key := modelIntent(2).Key
+	full := receipt.Entry{
+		Version: 6, Intent: modelIntent(1), Params: receipt.Hash{1}, State: receipt.StateFailed, Attempt: 2, Nonce: receipt.Nonce{3}, Slot: 4,
+		Emitted: 5, Started: 6, Finished: 7, Outcome: receipt.OutcomeCompensated, Deadline: receipt.NoDeadline,
+		Reserved: receipt.Cost{Calls: 1, Tokens: 2, Bytes: 3, Micros: 4}, Lost: []receipt.Lost{{Attempt: 1, Nonce: receipt.Nonce{8}}}, Unused: 9,
+		For: &key, Held: receipt.Data("\xa0"), Waiting: true, Asked: []uint64{1, 300}, Abandoned: true, Repeats: &key, Reused: true, Attested: true,
+		Matched: true, Uncertain: true, Undone: 10, Former: 1,
+		Inputs:  []receipt.Input{{Question: receipt.Data("\xa0"), Answer: receipt.Data("\x01")}, {Question: receipt.Data("\xa0")}},
+		Polling: &receipt.Polling{ID: "t-1", Polls: 11, Until: -12}, Apart: []uint64{13},
+	}
+	fields := reflect.ValueOf(full)
+	for i := range fields.NumField() {
+		require.False(t, fields.Type().Field(i).IsExported() && fields.Field(i).IsZero(), fields.Type().Field(i).Name)
+	}
+	for _, e := range []receipt.Entry{full, {Version: 6}} {
+		want, err := canon.Marshal(&e)
+		require.NoError(t, err)
+		require.Equal(t, want, e.Append(nil))
+	}
 }

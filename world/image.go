@@ -127,12 +127,14 @@ func (k *kernel) image() (*journal.Image, error) {
 		img.Cells = append(img.Cells, lists...)
 		slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
 	}
+	b = nil
 	for e, first := range k.ledger.TakeDirty() {
-		b, err := e.Encode()
-		if err != nil {
-			return nil, fmt.Errorf("world: image of intent %s: %w", e.Intent.Key, err)
+		if cap(b)-len(b) < len(e.Intent.Params)+arenaBytes/64 {
+			b = make([]byte, 0, arenaBytes+len(e.Intent.Params))
 		}
-		img.Intents = append(img.Intents, journal.IntentVersion{Key: e.Intent.Key.Hash, First: first, Bytes: b})
+		start := len(b)
+		b = e.Append(b)
+		img.Intents = append(img.Intents, journal.IntentVersion{Key: e.Intent.Key.Hash, First: first, Bytes: b[start:len(b):len(b)]})
 	}
 	return img, nil
 }
