@@ -3,7 +3,8 @@
 //
 // Who may do what is in tokens (see Tokens); the table of routes names the scope of
 // each. A world's answers are those of `worldctl -o json`, hashes in hex, errors
-// Problems. Nothing is sent that names a secret or a path of the machine.
+// Problems. Nothing is sent that names a secret, and a path of the machine to nobody
+// but who came by a code (see Session).
 //
 //	s, err := api.New(api.Config{Worlds: []*local.World{w}, Tokens: tokens})
 //	srv := s.HTTPServer()

@@ -131,6 +131,10 @@ type Session struct {
 	Scopes  []Scope   `json:"scopes"`
 	Worlds  []string  `json:"worlds"` // ids; nil: all
 	Expires time.Time `json:"expires"`
+
+	// Dirs is where the worlds are, by their ids: codes are for people at this machine, whose
+	// shells have to name them.
+	Dirs map[string]string `json:"dirs"`
 }
 
 // openSession exchanges a code for a token.
@@ -143,7 +147,13 @@ func openSession(c *call) error {
 	if secret == "" {
 		return failed(http.StatusUnauthorized, "unauthorized", "the code is not one that this server gave, or somebody has used it, or its minute is over")
 	}
-	return c.respond(http.StatusCreated, jsonType, Session{Token: secret, Name: to.name, Scopes: to.scopes, Worlds: to.worlds, Expires: to.ends.UTC()})
+	dirs := make(map[string]string)
+	for _, h := range c.server.sorted() {
+		if to.sees(h.id) {
+			dirs[h.id] = h.Local.Dir()
+		}
+	}
+	return c.respond(http.StatusCreated, jsonType, Session{Token: secret, Name: to.name, Scopes: to.scopes, Worlds: to.worlds, Expires: to.ends.UTC(), Dirs: dirs})
 }
 
 // closeSession ends the session whose token is shown, and what it follows. One of a token

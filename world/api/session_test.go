@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,6 +41,9 @@ func TestCodeIsExchangedOnce(t *testing.T) {
 	require.NoError(t, err)
 	got := ok[api.Session](s.post("/api/sessions", api.CodeRequest{Code: code}))
 	require.Equal(t, []any{"lena", looking.Scopes, looking.Worlds}, []any{got.Name, got.Scopes, got.Worlds})
+	require.Len(t, got.Dirs, 1, "of the worlds that the token is for")
+	require.True(t, filepath.IsAbs(got.Dirs["w"]), got.Dirs["w"])
+	require.NotContains(t, string(s.bearer(got.Token, http.MethodGet, "/api/whoami", nil).Body), got.Dirs["w"], "nor is it told again")
 
 	require.Equal(t, http.StatusUnauthorized, s.post("/api/sessions", api.CodeRequest{Code: code}).Status, "somebody has used it")
 	require.Equal(t, http.StatusUnauthorized, s.post("/api/sessions", api.CodeRequest{Code: got.Token}).Status)
