@@ -97,7 +97,7 @@ func TestConversationsAreInTheOrderOfHandling(t *testing.T) {
 	s.step(worldID(t, dir), 9)
 	s.await("I heard: the last word")
 	require.NotContains(t, s.text(), "Not handled yet")
-	s.inOrder("I heard: the first", "cleo", "in between", "user", "the last word", "I heard: the last word", "worldctl timeline agent/ada")
+	s.inOrder("I heard: the first", "cleo", "in between", "user", "the last word", "I heard: the last word", " timeline agent/ada")
 	s.picture("conversation")
 	s.at("#/" + worldID(t, dir) + "/conversations?at=t4") // and as of a moment
 	s.await("as of #")

@@ -34,7 +34,7 @@ func TestOneMomentRulesAllViews(t *testing.T) {
 	}
 	s.await("2 waited for a person then")
 	s.await(fmt.Sprintf("as of #%d", waits[1]))
-	s.await("as of now: worldctl intent list --state parked")
+	s.await("as of now: worldctl -w " + desk + " intent list --state parked")
 	s.keys("g", "h")
 	s.await("or changed in the past")
 	s.await("What if…")
@@ -43,7 +43,7 @@ func TestOneMomentRulesAllViews(t *testing.T) {
 	s.await("not of the moment that is looked at")
 	s.keys("g", "t")
 	s.await(fmt.Sprintf("%d of them by then", waits[1]))
-	s.await(fmt.Sprintf("worldctl tail --to %d", waits[1]))
+	s.await(fmt.Sprintf(" tail --to %d", waits[1]))
 	s.keys("g", "c")
 	s.at("#/" + world + "/cells?at=9&of=desk%2FB-2")
 	s.await("as of #9")

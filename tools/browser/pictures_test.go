@@ -27,7 +27,9 @@ func TestPictures(t *testing.T) {
 	if dir == "" {
 		t.Skip("skipped: DOCS names no directory for pictures")
 	}
-	at := t.TempDir()
+	at := filepath.Join(os.TempDir(), "worlds") // which is seen
+	require.NoError(t, os.Mkdir(at, 0o700))
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(at)) })
 	desk := wide(look(t, made(t, at, "desk", "support"), "--manual", "--scope", "read,approve"))
 	desk.do(chromedp.Click(chromedp.CSS("main table a")))
 	desk.await("desk/B-2 wants refund.pay")
@@ -39,7 +41,7 @@ func TestPictures(t *testing.T) {
 	world := "#/" + town.world()
 	town.at(world + "/timeline?of=93&filter=person")
 	town.await("It answered")
-	town.await("cell.stepped")
+	town.until("document.querySelector('main .list [aria-current=true]') !== null")
 	town.keep(filepath.Join(dir, "timeline.png"))
 	town.at(world + "/cells?of=person%2Fada&at=93")
 	town.await("What its last step changed")

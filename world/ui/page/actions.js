@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState } from './lib.js';
 import { parse, pathOf, post } from './api.js';
 import { Difference } from './compare.js';
 import { grown } from './live.js';
-import { Command, Fact, Trouble, word } from './parts.js';
+import { beside, Command, Fact, Trouble, word } from './parts.js';
 import { there } from './place.js';
 import { line, number, short, spelled, Whole } from './text.js';
 
@@ -133,7 +133,7 @@ export function Fork({ world, record, name, close }) {
   const send = () => post(pathOf(world, 'fork'), { id: id.trim(), at: String(record.id), effects, ...(seed ? { seed: parse(seed) } : {}) });
   const done = (/** @type {any} */ is) => html`<p class="good" role="status">✓ ${spelled(is.world_id)} is forked after #${is.at}. Whoever serves worlds here says whether it is served, too.</p>`;
   return html`<${Form} name=${'Fork after ' + spelled(name)} ready=${id.trim() !== '' && /^\d*$/.test(seed)} send=${send} done=${done} close=${close}
-    command=${`worldctl fork ../${word(id.trim() || 'try')} --at ${word(name)}${effects === 'hold' ? '' : ' --effects ' + effects}${seed ? ' --seed ' + word(seed) : ''}`}>
+    command=${`worldctl fork ${word(beside(world, id.trim() || 'try'))} --at ${word(name)}${effects === 'hold' ? '' : ' --effects ' + effects}${seed ? ' --seed ' + word(seed) : ''}`}>
     <${Field} name="Its id, and the name of its directory" of=${id} set=${setId} hint="try" />
     <label>New effects of the fork<select value=${effects} onChange=${(/** @type {any} */ e) => setEffects(e.target.value)}>
       <option value="hold">wait for a person</option><option value="recorded">are answered by what this world has recorded</option>

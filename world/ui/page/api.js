@@ -5,13 +5,19 @@ import { signal } from './lib.js';
 
 const kept = 'worldkernel.session';
 
-/** @typedef {{token: string, name: string, scopes: string[], worlds: string[] | null}} Session */
+/** @typedef {{token: string, name: string, scopes: string[], worlds: string[] | null, dirs?: Record<string, string>}} Session dirs: where worlds are, for whom this machine is their own */
 
 /** session is whom the server takes the page for; null: nobody. */
 export const session = signal(/** @type {Session | null} */ (null));
 
 /** may reports whether there is a scope. @param {string} scope */
 export const may = (scope) => session.value?.scopes.includes(scope) ?? false;
+
+/** dirOf is where a world is, as shells here name it; "": nobody said. @param {string} world */
+export const dirOf = (world) => {
+  const dirs = session.value?.dirs ?? {};
+  return Object.hasOwn(dirs, world) ? dirs[world] : '';
+};
 
 /** Problem is why the server did not do what it was asked for. */
 export class Problem extends Error {

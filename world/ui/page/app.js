@@ -1,6 +1,6 @@
 // The page: who looks, at which world, and which view of it.
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
-import { begin, enter, leave, may, pathOf, Problem, session } from './api.js';
+import { begin, enter, get, leave, may, pathOf, Problem, session } from './api.js';
 import { Cells } from './cells.js';
 import { Compare } from './compare.js';
 import { Conversations } from './conversations.js';
@@ -12,7 +12,7 @@ import { following, useAnswer, watch, watchAll } from './live.js';
 import { Meters } from './meters.js';
 import { Moment } from './moment.js';
 import { Head, typing } from './parts.js';
-import { address, go, place, there, where } from './place.js';
+import { address, go, place, replace, there, where } from './place.js';
 import { Proof } from './proof.js';
 import { Records } from './records.js';
 import { Rules } from './rules.js';
@@ -181,6 +181,11 @@ try {
 }
 const app = /** @type {HTMLElement} */ (document.getElementById('app'));
 let trouble = '';
-await begin().catch((err) => (trouble = err.message));
+try {
+  await begin();
+  if (copy && location.hash === '') replace(address((await get('/api/worlds')).worlds[0].id, 'timeline')); // it has one
+} catch (err) {
+  trouble = /** @type {Error} */ (err).message;
+}
 // Once: what shows a signal is rendered anew by itself, and never while it is being rendered.
 render(html`${trouble && html`<p class="trouble pad" role="alert">${spelled(trouble)}</p>`}<${App} />`, app);

@@ -36,7 +36,7 @@ export function Batch({ world, kind, state }) {
       ${done && html`<p role="status">${done}</p>`}
       ${form && html`<p>${number(all)} are meant${of.more > 0 && `, and ${number(of.more)} more are left for another time`}${of.refused.length > 0 && `; ${number(of.refused.length)} cannot be decided so`}:</p>
         <ol class="story">${of.intents.map((/** @type {any} */ x) => html`<li key=${x.key}><b>${spelled(x.cell)}</b> <code>${x.key.slice(0, 12)}</code><${Value} of=${x.params} whole=${true} /></li>`)}</ol>
-        <${Form} way=${form.way} about=${`${number(all)} × ${kind}`} meanwhile=${all ? '' : 'none of them waits any more'} close=${() => setForm(null)}
+        <${Form} world=${world} way=${form.way} about=${`${number(all)} × ${kind}`} meanwhile=${all ? '' : 'none of them waits any more'} close=${() => setForm(null)}
           send=${(/** @type {string} */ reason) => ask(form.way, { digest: of.digest, reason }).then((is) => setDone(`Decided about ${number(is.intents.length)}.`))}
           line=${(/** @type {string} */ reason) => `worldctl intent ${form.way.verb}${form.way.flag ?? ''} --kind ${word(kind)}${cell ? ' --cell ' + word(cell) : ''} --digest ${of.digest} --reason ${reason}`} />`}
     </div>`;

@@ -1,7 +1,7 @@
 // The cells of a world, and how one stands or stood.
 import { html } from './lib.js';
 import { pathOf } from './api.js';
-import { Resume } from './decide.js';
+import { Stuck } from './decide.js';
 import { useAnswer } from './live.js';
 import { at, ofMoment } from './moment.js';
 import { here, place, there } from './place.js';
@@ -46,7 +46,7 @@ function Cell({ world, cell }) {
         <${Fact} name="stands">${is.parked ? html`<em class="parked">parked</em>` : 'goes on'}<//>
         ${is.failure && html`<${Fact} name="failed at"><a href=${there('records', { of: is.failure.event })}>#${is.failure.event}</a><pre class="block">${spelled(is.failure.error)}</pre><//>`}
       </dl>
-      <${Resume} world=${world} of=${is} />
+      <${Stuck} world=${world} of=${is} />
       <h2 class="sub">State</h2>
       <div class="box" id="state"><${Value} of=${is.state} /></div>
       <${Step} of=${step.is} error=${step.error} />

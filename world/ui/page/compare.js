@@ -1,6 +1,6 @@
 // How two moments differ, of one world or of two.
 import { html, useEffect, useState } from './lib.js';
-import { pathOf } from './api.js';
+import { dirOf, pathOf } from './api.js';
 import { useAnswer } from './live.js';
 import { at } from './moment.js';
 import { address, go, place } from './place.js';
@@ -14,7 +14,7 @@ export function Compare({ world }) {
   const query = new URLSearchParams({ a: a || 'head', b: b || 'head', limit: '100' });
   if (other) query.set('with', other);
   const { is, error } = useAnswer(asked ? pathOf(world, 'compare') + '?' + query : null, true);
-  const command = `worldctl diff ${word(a || 'head')} ${other ? word('../OTHER' + (b ? '@' + b : '')) : word(b || 'head')}`;
+  const command = `worldctl diff ${word(a || 'head')} ${other ? word((dirOf(other) || '../OTHER') + (b ? '@' + b : '')) : word(b || 'head')}`;
   return html`<${Head} title="Compare" about=${is ? (is.same ? 'they are the same' : 'they differ') : ''} />
     <div class="pad wide">
       <${Choice} key=${a + ' ' + b + ' ' + other} world=${world} a=${a} b=${b} other=${other} />
@@ -22,7 +22,7 @@ export function Compare({ world }) {
       ${!asked && html`<p class="dim">Say which moments: a record (#120), the end of a tick (t5), a snapshot, so many records before the last (-10), head.</p>`}
       ${asked && !is && !error && html`<p class="dim">It is computed…</p>`}
       ${is && html`<${Difference} of=${is} worlds=${[world, other || world]} />`}
-      <footer><${Command} line=${command} /></footer>
+      <footer>${other && html`<small>while nobody has the other world open: </small>`}<${Command} line=${command} /></footer>
     </div>`;
 }
 
@@ -54,6 +54,13 @@ function Choice({ world, a, b, other }) {
 /** At leads to a record of one of the two; the world of a what-if is gone. @param {{world: string, of: number}} props */
 const At = ({ world, of }) => (world ? html`<a href=${address(world, 'timeline', { of })}>#${number(of)}</a>` : html`#${number(of)}`);
 
+/** GoesOn is what one of the two has first that the other has not. @param {{name: string, world: string, of: number}} props */
+function GoesOn({ name, world, of }) {
+  const { is } = useAnswer(world && of > 0 ? pathOf(world, 'records', of) + '?raw=false' : null, true);
+  if (of === 0) return name + ' ends there';
+  return html`${name} goes on with <${At} world=${world} of=${of} />${is && html` <b>${spelled(is.kind)}</b>${is.cells.length > 0 && ' ' + line(is.cells.join(', '), 80)}`}`;
+}
+
 /** Difference is what the API found. @param {{of: any, worlds: [string, string]}} props */
 export function Difference({ of, worlds }) {
   const cells = [...of.cells.added, ...of.cells.gone, ...of.cells.changed].sort((a, b) => (a.cell < b.cell ? -1 : 1));
@@ -62,7 +69,7 @@ export function Difference({ of, worlds }) {
   return html`<dl class="facts">
       <${Fact} name="A">${spelled(of.a.world_id)} at <${At} world=${worlds[0]} of=${of.a.at} />, tick ${number(of.a.time)}, state root <code>${short(of.a.state_root)}</code><//>
       <${Fact} name="B">${spelled(of.b.world_id)} at <${At} world=${worlds[1]} of=${of.b.at} />, tick ${number(of.b.time)}, state root <code>${short(of.b.state_root)}</code><//>
-      <${Fact} name="they part">${parted.common > 0 ? html`after <${At} world=${worlds[0]} of=${parted.common} />, which both have` : 'at the first record'}: ${parted.a > 0 ? html`A goes on with <${At} world=${worlds[0]} of=${parted.a} />` : 'A ends there'}, ${parted.b > 0 ? html`B goes on with <${At} world=${worlds[1]} of=${parted.b} />` : 'B ends there'}<//>
+      <${Fact} name="they part">${parted.common > 0 ? html`after <${At} world=${worlds[0]} of=${parted.common} />, which both have` : 'at the first record'}: <${GoesOn} name="A" world=${worlds[0]} of=${parted.a} />, <${GoesOn} name="B" world=${worlds[1]} of=${parted.b} /><//>
       ${of.a.manifest !== of.b.manifest && html`<${Fact} name="rules"><span class="warn">others: ${short(of.a.manifest, 8)}, and ${short(of.b.manifest, 8)}</span><//>`}
     </dl>
     <h2 class="sub">Cells <small>${number(cells.length + (of.left_out?.cells ?? 0))} differ${of.left_out?.cells > 0 ? ', ' + number(of.left_out.cells) + ' are not shown' : ''}${of.cells.histories > 0 ? `; ${number(of.cells.histories)} are the same and came there by other events` : ''}</small></h2>

@@ -5,7 +5,7 @@ import { may, pathOf, post } from './api.js';
 import { grown } from './live.js';
 import { at } from './moment.js';
 import { Command, Trouble, useKey, word } from './parts.js';
-import { spelled } from './text.js';
+import { isCut, spelled, Value } from './text.js';
 
 /**
  * @typedef {object} Way what can be decided
@@ -29,11 +29,11 @@ function Begin({ way, begin }) {
 
 /**
  * Form asks why, and sends the decision.
- * @param {{way: Way, about: string, meanwhile: string, first?: string, send: (reason: string, data: string) => Promise<any>, line: (reason: string, data: string) => string, close: () => void}} props
+ * @param {{world: string, way: Way, about: string, meanwhile: string, first?: string, send: (reason: string, data: string) => Promise<any>, line: (reason: string, data: string) => string, close: () => void}} props
  * first is what stands in the field to begin with;
  * meanwhile says what has changed since the form was opened; "": nothing
  */
-export function Form({ way, about, meanwhile, first = '', send, line, close }) {
+export function Form({ world, way, about, meanwhile, first = '', send, line, close }) {
   const [reason, setReason] = useState('');
   const [data, setData] = useState(first);
   const [busy, setBusy] = useState(false);
@@ -67,7 +67,7 @@ export function Form({ way, about, meanwhile, first = '', send, line, close }) {
       <button type="button" class=${'full ' + way.kind} disabled=${!ready} onClick=${decide}>${way.name}: ${spelled(about)} <kbd>ctrl ↵</kbd></button>
       <button type="button" onClick=${close}>not yet <kbd>esc</kbd></button>
     </div>
-    <${Command} line=${line(word(reason || '…'), word(data || '…'))} />
+    <${Command} world=${world} line=${line(word(reason || '…'), word(data || '…'))} />
   </div>`;
 }
 
@@ -87,13 +87,26 @@ const ofCells = [
   { name: 'Skip the event', key: 's', verb: 'skip', kind: 'no', needs: true },
 ];
 
+/** Stuck is what a parked cell failed on and, once all of that was shown, what can be done about it. @param {{world: string, of: any}} props */
+export function Stuck({ world, of }) {
+  const [whole, setWhole] = useState(false);
+  const mail = of.parked && of.mailbox[0];
+  return html`<div class="whole">
+    ${mail && html`<h2 class="sub">The event that it failed on: ${spelled(mail.name)}</h2><div class="box"><${Value} of=${mail.data} whole=${whole} /></div>`}
+    ${mail && isCut(mail.data) && !whole ? html`<${ShowAll} act=${() => setWhole(true)} />` : html`<${Resume} world=${world} of=${of} />`}
+  </div>`;
+}
+
+/** ShowAll stands where the buttons are once all of it is shown. @param {{act: () => void}} props */
+export const ShowAll = ({ act }) => html`<p><button type="button" onClick=${act}>Show all of it</button> before you decide: some of it is cut.</p>`;
+
 /** Resume lets a parked cell go on, with the event that failed or without. @param {{world: string, of: any}} props */
-export function Resume({ world, of }) {
+function Resume({ world, of }) {
   const [form, setForm] = useState(/** @type {{way: Way, about: any} | null} */ (null));
   if (!form) return of.parked ? html`<${Ways} of=${ofCells} begin=${(/** @type {Way} */ way) => setForm({ way, about: of })} />` : null;
   const { way, about } = form;
   const meanwhile = !of.parked ? 'it was parked, and goes on now' : of.failure?.record !== about.failure?.record ? 'it has failed at something else' : '';
-  return html`<${Form} way=${way} about=${about.cell} meanwhile=${meanwhile} close=${() => setForm(null)}
+  return html`<${Form} world=${world} way=${way} about=${about.cell} meanwhile=${meanwhile} close=${() => setForm(null)}
     send=${(/** @type {string} */ reason) => post(pathOf(world, 'cell', way.verb), { cell: about.cell, reason })}
     line=${(/** @type {string} */ reason) => `worldctl cell ${way.verb} ${word(about.cell)} --reason ${reason}`} />`;
 }

@@ -3,7 +3,7 @@ import { html, useState } from './lib.js';
 import { pathOf } from './api.js';
 import { copy } from './copy.js';
 import { useAnswer } from './live.js';
-import { there } from './place.js';
+import { lead, there } from './place.js';
 import { State, Trouble } from './parts.js';
 import { short, spelled } from './text.js';
 
@@ -33,8 +33,8 @@ export function Find({ world }) {
   const asked = world && what && !copy ? pathOf(world, 'search') + '?limit=8&q=' + encodeURIComponent(what) : null;
   const { is, error } = useAnswer(asked, true);
   const hits = hitsOf(is);
-  const lead = (/** @type {string} */ href) => {
-    location.hash = href;
+  const follow = (/** @type {string} */ href) => {
+    lead(href);
     setText('');
     /** @type {HTMLElement | null} */ (document.activeElement)?.blur();
   };
@@ -43,8 +43,8 @@ export function Find({ world }) {
     const all = /** @type {HTMLElement[]} */ ([...box.querySelectorAll('input, .hits a')]);
     const on = all.indexOf(/** @type {HTMLElement} */ (document.activeElement));
     const step = { ArrowDown: 1, ArrowUp: -1 }[e.key];
-    if (e.key === 'Escape') lead(location.hash);
-    else if (e.key === 'Enter' && on === 0 && what && world) lead(/^#?\d+$/.test(what) ? guess(what) : hits[0]?.href ?? guess(what));
+    if (e.key === 'Escape') follow(location.hash);
+    else if (e.key === 'Enter' && on === 0 && what && world) follow(/^#?\d+$/.test(what) ? guess(what) : hits[0]?.href ?? guess(what));
     else if (step) all[Math.max(0, Math.min(all.length - 1, on + step))].focus();
     else return;
     e.preventDefault();
@@ -54,7 +54,7 @@ export function Find({ world }) {
     <label><span class="gone">Find</span><input id="find" autocomplete="off" placeholder="Find or go to…  /" value=${text} disabled=${!world} onInput=${(/** @type {any} */ e) => setText(e.target.value)} /></label>
     ${asked && html`<div class="hits" role="status">
       <${Trouble} of=${error} />
-      ${hits.length > 0 && html`<ul>${hits.map((hit) => html`<li key=${hit.href}><a href=${hit.href} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); lead(hit.href); }}>${hit.body}</a></li>`)}</ul>`}
+      ${hits.length > 0 && html`<ul>${hits.map((hit) => html`<li key=${hit.href}><a href=${hit.href} onClick=${(/** @type {Event} */ e) => { e.preventDefault(); follow(hit.href); }}>${hit.body}</a></li>`)}</ul>`}
       ${is && hits.length === 0 && html`<p class="dim">nothing has that name or key</p>`}
       ${is?.more && html`<p class="dim">there are more</p>`}
     </div>`}

@@ -1,12 +1,12 @@
 // What waits for a person: in one world, or in all that are served here.
-import { html, useEffect, useState } from './lib.js';
+import { html, useLayoutEffect, useState } from './lib.js';
 import { parse, pathOf, post } from './api.js';
 import { Batch } from './batch.js';
 import { columns } from './columns.js';
-import { Form, Resume, Ways } from './decide.js';
+import { Form, ShowAll, Stuck, Ways } from './decide.js';
 import { useAnswer } from './live.js';
 import { at, recordAt } from './moment.js';
-import { address, amend, here, place, there } from './place.js';
+import { address, amend, here, lead, place, there, where } from './place.js';
 import { Command, CommandNow, Fact, Head, List, State, Trouble, useKey, word } from './parts.js';
 import { Mark, sentence, Story } from './story.js';
 import { isCut, line, short, spelled, Value } from './text.js';
@@ -32,11 +32,11 @@ function Present({ world }) {
   const names = new Map((worlds.is?.worlds ?? []).map((/** @type {any} */ w) => [w.id, w.name]));
   const all = (is?.owed ?? []).filter((/** @type {any} */ o) => !world || o.world === world);
   all.sort((/** @type {any} */ a, /** @type {any} */ b) => until(a) - until(b)); // the others stay in their order
-  const chosen = place.value.of.of ?? '';
   const idOf = (/** @type {any} */ o) => (world ? '' : o.world + '/') + (o.intent ? o.intent.key : 'cell:' + o.cell);
-  useEffect(() => {
-    if (!chosen && all.length > 0) amend({ of: idOf(all[0]) }); // and it stays, whatever the list becomes
-  }, [chosen, all.length > 0]);
+  const chosen = place.value.of.of || (all.length > 0 ? idOf(all[0]) : '');
+  useLayoutEffect(() => {
+    if (chosen && !where().of.of) amend({ of: chosen }); // and it stays, whatever the list becomes
+  }, [chosen, place.value.of.of]);
   const items = all.map((/** @type {any} */ o) => {
     const [state, name] = wanted[/** @type {keyof typeof wanted} */ (o.wants)];
     return {
@@ -54,7 +54,7 @@ function Present({ world }) {
       <${Head} title="Inbox" about=${is ? (all.length || 'nothing') + (is.next ? ' or more' : '') + (all.length > 1 ? ' wait' : ' waits') + ' for a person' : ''} />
       <${Trouble} of=${error} />
       <${List} label="Inbox" items=${items} chosen=${chosen} />
-      <footer>${linesOf(all).map((l) => html`<${Command} key=${l} line=${l} />`)}</footer>
+      <footer>${linesOf(all).map((l) => html`<${Command} key=${l} world=${of} line=${l} />`)}</footer>
     </section>
     <section class="main">${place.value.of.all
       ? html`<${Batch} key=${of + place.value.of.all} world=${of} kind=${place.value.of.all} state=${place.value.of.state ?? 'parked'} />`
@@ -74,16 +74,13 @@ function linesOf(owed) {
 /** ParkedCell is one that a failed step has parked. @param {{world: string, cell: string}} props */
 function ParkedCell({ world, cell }) {
   const { is, error } = useAnswer(pathOf(world, 'cell') + `?cell=${encodeURIComponent(cell)}&mail=1`);
-  const [whole, setWhole] = useState(false);
   if (!is) return html`<${Trouble} of=${error} />`;
-  const mail = is.parked && is.mailbox[0];
   return html`<${Head} title=${spelled(cell)} about=${is.parked ? html`<em class="parked">parked</em>` : 'goes on'}><a href=${address(world, 'cells', { of: cell })}>the cell</a><//>
     <div class="pad whole">
       ${is.failure && html`<h2>A step of ${spelled(cell)} failed</h2><pre class="block">${spelled(is.failure.error)}</pre>`}
-      ${mail && html`<h2 class="sub">The event that it failed on: ${spelled(mail.name)}</h2><div class="box"><${Value} of=${mail.data} whole=${whole} /></div>`}
-      ${mail && isCut(mail.data) && !whole ? html`<${ShowAll} act=${() => setWhole(true)} />` : html`<${Resume} world=${world} of=${is} />`}
+      <${Stuck} world=${world} of=${is} />
       ${is.failure && html`<h2 class="sub">How it came to this</h2><${Story} world=${world} from=${is.failure.record} />`}
-      <footer><${Command} line=${'worldctl cell show ' + word(cell)} /></footer>
+      <footer><${Command} world=${world} line=${'worldctl cell show ' + word(cell)} /></footer>
     </div>`;
 }
 
@@ -114,12 +111,9 @@ function Intent({ world, id, alike }) {
         : !cut && html`<${Ways} of=${waysOf(x)} begin=${(/** @type {any} */ way) => is && setForm({ way, about: is })} /><${Alike} of=${x} among=${alike} />`}
       <h2 class="sub">How it came to this</h2>
       <${Story} world=${world} from=${x.finished || x.started || x.emitted} />
-      <footer><${Command} line=${'worldctl intent show ' + short(x.key)} /></footer>
+      <footer><${Command} world=${world} line=${'worldctl intent show ' + short(x.key)} /></footer>
     </div>`;
 }
-
-/** ShowAll stands where the buttons are once all of it is shown. @param {{act: () => void}} props */
-const ShowAll = ({ act }) => html`<p><button type="button" onClick=${act}>Show all of it</button> before you decide: some of it is cut.</p>`;
 
 /** Facts are what is known of an intent. @param {{of: any, world: string}} props */
 function Facts({ of, world }) {
@@ -138,7 +132,7 @@ function Facts({ of, world }) {
 function Alike({ of, among }) {
   const n = among.filter((o) => o.intent?.kind === of.kind && o.intent.state === of.state).length;
   const to = here({ all: of.kind, state: of.state });
-  useKey('A', () => (location.hash = to), n > 1);
+  useKey('A', () => lead(to), n > 1);
   return n > 1 && html`<p><a href=${to}>Decide about all ${n} that want ${spelled(of.kind)} <kbd>A</kbd></a></p>`;
 }
 
@@ -185,7 +179,7 @@ function Decide({ world, path, way, about, now, close }) {
     ...way.body, reason, attempt: about.attempt, ...(way.free ? {} : { params_hash: about.params_hash }), ...(way.field ? { [way.name2]: parse(data) } : {}),
   });
   const meanwhile = changed(about, now);
-  return html`${meanwhile && html`<${Other} world=${world} of=${about} />`}<${Form} way=${way} about=${about.kind + ' for ' + about.cell} meanwhile=${meanwhile} close=${close} send=${send}
+  return html`${meanwhile && html`<${Other} world=${world} of=${about} />`}<${Form} world=${world} way=${way} about=${about.kind + ' for ' + about.cell} meanwhile=${meanwhile} close=${close} send=${send}
     first=${way.verb === 'edit' ? JSON.stringify(about.params, null, 2) : ''}
     line=${(/** @type {string} */ reason, /** @type {string} */ data) => `worldctl intent ${way.verb} ${short(about.key)}${way.flag ? ' ' + way.flag : ''}${way.field ? ` --${way.name2} ${data}` : ''} --reason ${reason}`} />`;
 }

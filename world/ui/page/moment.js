@@ -4,7 +4,7 @@ import { html, useEffect, useState } from './lib.js';
 import { may } from './api.js';
 import { columns } from './columns.js';
 import { useKey } from './parts.js';
-import { amend, here, place, there } from './place.js';
+import { amend, here, lead, place, there } from './place.js';
 import { number, spelled } from './text.js';
 
 /** at is the moment that is looked at, as the API takes it; "": now. */
@@ -46,7 +46,7 @@ export function Moment() {
   const chosen = Number(place.value.of.of || 0);
   const walks = withRecord.includes(view);
   const step = (/** @type {number} */ by) => amend({ at: Math.max(1, Math.min(of.n, n + by)) });
-  useKey('m', () => (location.hash = here({ at: chosen })), walks && chosen > 0);
+  useKey('m', () => lead(here({ at: chosen })), walks && chosen > 0);
   useKey('[', () => step(-1), past && n > 0);
   useKey(']', () => step(1), past && n > 0);
   const [playing, setPlaying] = useState(false);
@@ -57,7 +57,7 @@ export function Moment() {
     return () => clearTimeout(next);
   }, [playing, n, ends]);
   useKey('p', () => setPlaying(!playing), past && n > 0);
-  useKey('.', () => (location.hash = here({ at: '' })), past);
+  useKey('.', () => lead(here({ at: '' })), past);
   if (!past) return null;
   return html`<div class="moment" role="status">
     <span>as of <a href=${there('timeline', { of: n || undefined })}><b>${n ? '#' + n : spelled(at())}</b></a>${n > 0 && n <= of.n ? ` (tick ${number(of.time[n - 1])})` : ''}: nothing can be decided ${view === 'history' && may('admin') ? 'or changed in the past; what if asks how it might have gone on' : 'in the past'}</span>

@@ -1,11 +1,17 @@
 // Small parts that several views have.
 import { html, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
-import { Problem } from './api.js';
-import { place, where } from './place.js';
+import { dirOf, Problem } from './api.js';
+import { lead, place, where } from './place.js';
 import { spelled } from './text.js';
 
-/** Command is the worldctl line that gives the same; a click copies it. @param {{line: string}} props */
-export function Command({ line }) {
+/**
+ * Command is the worldctl line that gives the same; a click copies it. Where it is known in
+ * which directory the world is, the line names that, and can be typed anywhere.
+ * @param {{line: string, world?: string}} props
+ */
+export function Command({ line: short, world = place.value.world }) {
+  const dir = dirOf(world);
+  const line = dir ? 'worldctl -w ' + word(dir) + short.slice('worldctl'.length) : short;
   const [copied, setCopied] = useState(false);
   const copy = () => {
     void navigator.clipboard?.writeText(line).then(() => setCopied(true));
@@ -16,6 +22,9 @@ export function Command({ line }) {
 
 /** CommandNow is a line that tells what is now, and says so where a moment of the past is looked at. @param {{line: string}} props */
 export const CommandNow = ({ line }) => html`${place.value.of.at && html`<small>as of now: </small>`}<${Command} line=${line} />`;
+
+/** beside is where another world is, of that name in the same place. @param {string} world @param {string} name */
+export const beside = (world, name) => (dirOf(world) ? dirOf(world).replace(/[^/]*$/, '') : '../') + name;
 
 /** word quotes what a shell would take apart. @param {string} text */
 export function word(text) {
@@ -67,7 +76,7 @@ export function List({ items, chosen, label }) {
       const to = items[Math.max(0, Math.min(items.length - 1, is + step))];
       if (!to) return;
       e.preventDefault();
-      location.hash = to.href;
+      lead(to.href);
     };
     addEventListener('keydown', walk);
     return () => removeEventListener('keydown', walk);

@@ -24,9 +24,22 @@ export function where() {
 /** place is where one is. */
 export const place = signal(where());
 
-addEventListener('hashchange', () => {
+let shown = location.hash;
+
+/** arrive has what is shown be what the address says. */
+function arrive() {
+  if (location.hash === shown) return;
+  shown = location.hash;
   place.value = where();
-});
+}
+
+addEventListener('hashchange', arrive);
+
+/** lead leads to an address, at once: the next key is for what is there. @param {string} href */
+export function lead(href) {
+  location.hash = href;
+  arrive();
+}
 
 /** address is the one of a place. @param {string} world @param {string} view @param {Record<string, string | number | undefined>} [of] */
 export function address(world, view, of = {}) {
@@ -43,15 +56,20 @@ export function there(view, of) {
 
 /** go leads there. @param {string} world @param {string} view @param {Record<string, string | number | undefined>} [of] */
 export function go(world, view, of) {
-  location.hash = address(world, view, of);
+  lead(address(world, view, of));
 }
 
 /** amend has this view show other things, without a step in the browser's history. @param {Record<string, string | number | undefined>} of */
 export function amend(of) {
   const now = where();
   if (now.world !== place.value.world || now.view !== place.value.view) return; // somebody is on the way elsewhere
-  history.replaceState(null, '', here(of));
-  place.value = where();
+  replace(here(of));
+}
+
+/** replace leads to an address, without a step in the browser's history. @param {string} href */
+export function replace(href) {
+  history.replaceState(null, '', href);
+  arrive();
 }
 
 /** here is this view with other things shown. @param {Record<string, string | number | undefined>} of */

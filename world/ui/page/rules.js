@@ -138,7 +138,7 @@ function End({ of, world }) {
   const meanwhile = form && (of.ended ? `it is ${of.stage} now` : form.about.report_hash !== of.report_hash ? 'there is another report now' : '');
   return html`<h2 class="sub">Now</h2>
     <p>${of.would_apply.ok ? `It would be applied, and migrate ${number(of.would_apply.migrated)} cells.` : html`It would not be applied: ${spelled(of.would_apply.error).replace(/^\w+: /, '')}.`}</p>
-    ${form ? html`<${Form} way=${form.way} about=${of.proposal} meanwhile=${meanwhile} close=${() => setForm(null)}
+    ${form ? html`<${Form} world=${world} way=${form.way} about=${of.proposal} meanwhile=${meanwhile} close=${() => setForm(null)}
         send=${(/** @type {string} */ reason) => post(pathOf(world, 'proposals', of.proposal, form.way.verb), form.way.verb === 'apply' ? {} : { reason })}
         line=${(/** @type {string} */ reason) => `worldctl ${form.way.verb} ${word(of.proposal)}` + (form.way.verb === 'apply' ? '' : ` -m ${reason}`)} />`
       : html`<${Ways} of=${open} begin=${(/** @type {any} */ way) => setForm({ way, about: of })} />`}`;

@@ -6,7 +6,7 @@ import { columns } from './columns.js';
 import { useAnswer } from './live.js';
 import { axis, first, groups, look, wayOf } from './lanes.js';
 import { at, recordAt } from './moment.js';
-import { amend, go, here, place, there, where } from './place.js';
+import { amend, go, here, lead, place, there, where } from './place.js';
 import { Command, Head, useKey, word } from './parts.js';
 import { Record } from './records.js';
 import { Beside } from './shadow.js';
@@ -361,7 +361,7 @@ function InView({ world, of, from, count, chosen }) {
   const records = (last.current = is?.records ?? last.current);
   const step = (/** @type {number} */ by) => {
     const at = Number(where().of.of || 0);
-    location.hash = here({ of: at > 0 ? Math.max(1, Math.min(of.n, at + by)) : from + 1 });
+    lead(here({ of: at > 0 ? Math.max(1, Math.min(of.n, at + by)) : from + 1 }));
   };
   useKey('j', () => step(1));
   useKey('k', () => step(-1));

@@ -1,10 +1,13 @@
 // All worlds that are served here: those that need somebody first.
 import { html, useEffect, useRef, useState } from './lib.js';
-import { get, pathOf } from './api.js';
+import { dirOf, get, pathOf } from './api.js';
 import { useAnswer } from './live.js';
 import { address } from './place.js';
 import { Command, Head, Trouble } from './parts.js';
 import { number, short, spelled } from './text.js';
+
+/** of how many worlds there is a line that tells the same */
+const told = 5;
 
 /** What somebody is wanted for, in words. */
 const words = { approve: 'parked', repeat: 'possible repeat', answer: 'asked', confirm: 'to confirm', resolve: 'in doubt', resume: 'cell parked' };
@@ -60,7 +63,7 @@ export function Worlds() {
         <td><code>${short(w.head.root ?? '')}</code></td>
       </tr>`)}</tbody>
     </table></div>
-    <footer><${Command} line="worldctl status" /></footer>`;
+    <footer>${rows.slice(0, told).filter((/** @type {any} */ w, /** @type {number} */ i) => i === 0 || dirOf(w.id)).map((/** @type {any} */ w) => html`<${Command} key=${w.id} world=${w.id} line="worldctl status" />`)}</footer>`;
 }
 
 /** The states of intents: what is done, what goes on, what needs somebody, what is not done. */
