@@ -54,7 +54,7 @@ func TestColumnsOnThePageAreTheRecords(t *testing.T) {
 			s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
 			s.until("location.hash.endsWith('/inbox')")
 			s.view("t", "Timeline")
-			s.await("following")
+			s.until("document.querySelector('.lamp').innerText === 'following'") // which has all columns
 			s.equal()
 		})
 	}

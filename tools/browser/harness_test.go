@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 )
 
@@ -218,11 +220,22 @@ func (s *sight) do(actions ...chromedp.Action[chromedp.Void]) {
 	require.NoError(s.t, chromedp.Do(ctx, actions...))
 }
 
-// keys presses them, one after the other.
+// keys presses them, one after the other, as a keyboard does: one that the page takes types
+// nothing into the field that it leads to. chromedp types it in any case.
 func (s *sight) keys(keys ...string) {
 	s.t.Helper()
 	for _, k := range keys {
-		s.do(chromedp.KeyEvent(k))
+		events := kb.Encode([]rune(k)[0])
+		down, up := *events[0], *events[len(events)-1]
+		if len(events) == 3 {
+			down.Text, down.UnmodifiedText = events[1].Text, events[1].UnmodifiedText
+		}
+		for _, event := range []input.DispatchKeyEventParams{down, up} {
+			ctx, end := s.within()
+			_, err := chromedp.Call(ctx, input.DispatchKeyEvent, event)
+			end()
+			require.NoError(s.t, err)
+		}
 	}
 }
 

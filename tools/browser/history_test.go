@@ -84,7 +84,7 @@ func TestHistoryOfAReader(t *testing.T) {
 	s.at("#/" + worldID(t, dir) + "/history")
 	s.await("back to noon")
 	s.keys("n", "j", "b")
-	s.await("kept: before lunch")
+	s.await("state root") // of the snapshot, which is chosen
 	require.NotContains(t, s.text(), "make a snapshot")
 	require.NotContains(t, s.text(), "Roll back to it")
 	require.NotContains(t, s.text(), "Fork here")

@@ -137,7 +137,8 @@ func TestWhatIsSkippedIsShownWhole(t *testing.T) {
 	require.Contains(t, worldctl(t, dir, "tail", "--kind", "cell.resumed"), "nobody needs it")
 }
 
-// A key is for what is seen: for the view that was just led to, and for the list that just came.
+// A key is for what is seen: for the view that was just led to, for the list that just came
+// and for the form that was just opened.
 func TestKeyIsForWhatIsSeen(t *testing.T) {
 	s := look(t, support(t), "--manual")
 	s.do(chromedp.Focus(chromedp.CSS("main table a")), chromedp.KeyEvent(kb.Enter))
@@ -158,6 +159,12 @@ func TestKeyIsForWhatIsSeen(t *testing.T) {
 	s.script("void press('g', 'i')")
 	s.await("desk/D-4 wants refund.pay")
 	s.until("document.querySelectorAll('nav[aria-label=Inbox] a')[1].ariaCurrent === 'true'")
+	s.script("void press('y').then(() => { window.on = document.activeElement.localName; })")
+	s.until("window.on === 'textarea'")
+	s.at("#/" + s.world() + "/history")
+	s.await("make a snapshot")
+	s.script("void press('n').then(() => { window.on = document.activeElement.localName; })")
+	s.until("window.on === 'input'")
 }
 
 // What is in doubt can be tried again, as what is owed says.

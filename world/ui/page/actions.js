@@ -1,6 +1,6 @@
 // Forms that change what a world goes on from, or ask what would be. Each is about what was
 // chosen when it was opened, whatever becomes of that meanwhile.
-import { html, useEffect, useRef, useState } from './lib.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
 import { parse, pathOf, post } from './api.js';
 import { Difference } from './compare.js';
 import { grown } from './live.js';
@@ -18,7 +18,7 @@ function Form({ name, kind = 'yes', ready, meanwhile = '', send, done, command, 
   const [is, setIs] = useState(/** @type {any} */ (null));
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const alive = useRef(true);
-  useEffect(() => {
+  useLayoutEffect(() => {
     /** @type {HTMLElement | null | undefined} */ (box.current?.querySelector('input, textarea'))?.focus();
     return () => {
       alive.current = false;

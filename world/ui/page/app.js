@@ -135,7 +135,7 @@ function useKeys(help) {
 /** Help lists the keys. @param {{close: () => void}} props */
 function Help({ close }) {
   const box = useRef(/** @type {HTMLDialogElement | null} */ (null));
-  useEffect(() => box.current?.showModal(), []);
+  useLayoutEffect(() => box.current?.showModal(), []);
   return html`<dialog ref=${box} onClose=${close} aria-label="Keys">
     <h2>Keys</h2>
     <dl class="facts">

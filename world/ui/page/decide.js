@@ -1,6 +1,6 @@
 // The form in which somebody decides. It never changes under the hand: it is about what it
 // was when it was opened, and sends nothing once that has become something else.
-import { html, useEffect, useRef, useState } from './lib.js';
+import { html, useLayoutEffect, useRef, useState } from './lib.js';
 import { may, pathOf, post } from './api.js';
 import { grown } from './live.js';
 import { at } from './moment.js';
@@ -39,7 +39,7 @@ export function Form({ world, way, about, meanwhile, first = '', send, line, clo
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState(/** @type {Error | null} */ (null));
   const form = useRef(/** @type {HTMLElement | null} */ (null));
-  useEffect(() => /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector('textarea') ?? form.current?.querySelector('button'))?.focus(), []);
+  useLayoutEffect(() => /** @type {HTMLElement | null | undefined} */ (form.current?.querySelector('textarea') ?? form.current?.querySelector('button'))?.focus(), []);
   const ready = !busy && !meanwhile && (!way.needs || reason.trim() !== '') && (!way.field || json(data));
   const decide = async () => {
     if (!ready) return;
