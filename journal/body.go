@@ -46,10 +46,23 @@ type Created struct {
 	Engines  Engines `json:"engines"`
 }
 
+// StillVersion is the version of an Advanced that is Still. Version 1 has no item for that.
+const StillVersion = 2
+
 // Advanced is the payload of clock.advanced: a tick begins.
 type Advanced struct {
 	Version
-	To manifest.Tick `json:"to"`
+	To    manifest.Tick `json:"to"`
+	Still bool          `json:"still,omitempty"` // nothing is permitted until the next one: nobody is there to perform it
+}
+
+// NewAdvanced returns an Advanced in its version.
+func NewAdvanced(to manifest.Tick, still bool) Advanced {
+	v := uint64(BodyVersion)
+	if still {
+		v = StillVersion
+	}
+	return Advanced{Version: V(v), To: to, Still: still}
 }
 
 // Submitted is the payload of event.submitted.

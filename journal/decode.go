@@ -30,6 +30,9 @@ func decodeFrequent(kind Kind, payload []byte) Body {
 	case KindEmitted:
 		r.ArrayOf(4)
 		body = &Emitted{Version: V(r.Uint()), Name: r.Text(), To: readTexts(r), Data: bytes.Clone(r.Raw())}
+	case KindAdvanced:
+		r.ArrayOf(2)
+		body = &Advanced{Version: V(r.Uint()), To: manifest.Tick(r.Uint())}
 	case KindFinished:
 		r.ArrayOf(2)
 		body = &Finished{Version: V(r.Uint()), Receipt: bytes.Clone(r.Raw())}

@@ -63,11 +63,18 @@ func (x *Forked) Append(b []byte) []byte {
 // MarshalCBOR is Append.
 func (x *Forked) MarshalCBOR() ([]byte, error) { return x.Append(nil), nil }
 
-// Append appends the canonical bytes of a Advanced.
+// Append appends the canonical bytes of a Advanced, in the version that it names.
 func (x *Advanced) Append(b []byte) []byte {
-	b = appendHead(b, 2, BodyVersion)
-	return canon.AppendUint(b, uint64(x.To))
+	b = appendHead(b, 1+int(x.V), x.V)
+	b = canon.AppendUint(b, uint64(x.To))
+	if x.V < StillVersion {
+		return b
+	}
+	return canon.AppendBool(b, x.Still)
 }
+
+// MarshalCBOR is Append.
+func (x *Advanced) MarshalCBOR() ([]byte, error) { return x.Append(nil), nil }
 
 // Append appends the canonical bytes of a Submitted.
 func (x *Submitted) Append(b []byte) []byte {

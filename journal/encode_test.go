@@ -46,7 +46,7 @@ func bodies(rt *rapid.T) []Body {
 	signature := manifest.Signature{Key: manifest.PublicKey(hash()), Bytes: rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(rt, "signature")}
 	return []Body{
 		&Created{Version: V(EnginesVersion), World: text(), Name: text(), Seed: num(), Manifest: hash(), Kernel: text(), Engines: engines},
-		&Advanced{Version: V(1), To: tick()},
+		&Advanced{Version: V(StillVersion), To: tick(), Still: flag},
 		&Submitted{Version: V(1), Name: text(), Due: tick(), Direct: flag, To: texts(), Data: data()},
 		&Finished{Version: V(1), Receipt: data()},
 		&Resumed{Version: V(ResumedVersion), Cell: text(), Skip: flag, Actor: text(), Reason: text()},
@@ -169,6 +169,26 @@ func TestEveryKindHasABody(t *testing.T) {
 	}
 	require.False(t, Kind("cell.danced").Known())
 	require.Nil(t, newBody("cell.danced"))
+}
+
+// TestAdvancedOfVersion1IsReadAndWritten: it is what a tick begins with that somebody drives.
+func TestAdvancedOfVersion1IsReadAndWritten(t *testing.T) {
+	old, err := canon.Marshal([]any{uint64(1), uint64(7)})
+	require.NoError(t, err)
+	body, err := (&Record{Kind: KindAdvanced, Payload: old}).Body()
+	require.NoError(t, err)
+	driven, still := NewAdvanced(7, false), NewAdvanced(7, true)
+	require.Equal(t, &driven, body)
+	require.Equal(t, old, Append(nil, body))
+	body, err = (&Record{Kind: KindAdvanced, Payload: Append(nil, &still)}).Body()
+	require.NoError(t, err)
+	require.Equal(t, &still, body)
+	for _, bad := range [][]any{{1, 7, true}, {StillVersion, 7}, {StillVersion + 1, 7, true}} {
+		b, err := canon.Marshal(bad)
+		require.NoError(t, err)
+		_, err = (&Record{Kind: KindAdvanced, Payload: b}).Body()
+		require.Error(t, err, "%v", bad)
+	}
 }
 
 // TestResumedOfVersion1IsReadAndWritten: nobody said then who decided, and its bytes stay.

@@ -38,14 +38,15 @@ func (w *World) wall() (manifest.Tick, bool) {
 }
 
 // atNow readies the world for an input: what was begun is ended, and what has fallen
-// due by the wall clock until now comes first.
+// due by the wall clock until now comes first. What that asks of the outside is permitted
+// by who drives the world: whoever brings an input may be gone at once.
 func (w *World) atNow(ctx context.Context) error {
 	if err := w.finishTick(ctx); err != nil {
 		return err
 	}
 	now, byClock := w.wall()
 	for byClock && w.k.now < now {
-		if err := w.tickOf(ctx, w.until(now), now); err != nil {
+		if err := w.tickOf(ctx, w.until(now), now, true); err != nil {
 			return err
 		}
 	}
@@ -62,10 +63,13 @@ func (w *World) until(now manifest.Tick) manifest.Tick {
 }
 
 // tickOf runs a tick on the way to now. In one that has passed live effects have no
-// answers: what comes from outside comes now.
-func (w *World) tickOf(ctx context.Context, at, now manifest.Tick) error {
+// answers: what comes from outside comes now. still has it permit nothing.
+func (w *World) tickOf(ctx context.Context, at, now manifest.Tick, still bool) error {
+	if err := w.k.advance(at, still); err != nil {
+		return err
+	}
 	w.passing = at < now
-	err := w.tick(ctx, at, false)
+	err := w.finishRounds(ctx, false)
 	w.passing = false
 	return err
 }
@@ -76,7 +80,7 @@ func (w *World) tickOf(ctx context.Context, at, now manifest.Tick) error {
 func (w *World) nextReal(ctx context.Context, now manifest.Tick) (Progress, error) {
 	at := w.until(now)
 	if due, ok := w.NextDue(); ok && due <= now {
-		return Ticked, w.tickOf(ctx, at, now)
+		return Ticked, w.tickOf(ctx, at, now, false)
 	}
 	if at > w.k.now {
 		if err := w.gather(); err != nil {
@@ -85,7 +89,7 @@ func (w *World) nextReal(ctx context.Context, now manifest.Tick) (Progress, erro
 	}
 	wake, waits := w.k.wake(true)
 	if w.k.canGoOn() || at > w.k.now && (len(w.came) > 0 || waits && wake <= now) {
-		return Ticked, w.tickOf(ctx, at, now)
+		return Ticked, w.tickOf(ctx, at, now, false)
 	}
 	return Waiting, nil
 }

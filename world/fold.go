@@ -144,7 +144,7 @@ func (k *folding) applyBody(rec *journal.Record) error {
 		k.create(*b)
 		return nil
 	case *journal.Advanced:
-		return k.advance(b.To)
+		return k.advance(b.To, b.Still)
 	case *journal.Resumed:
 		cell, err := reducer.ParseCell(b.Cell)
 		if err != nil {

@@ -124,8 +124,12 @@ func (l *line) claim(e *receipt.Entry, need receipt.Cost, w *waiting) {
 
 // grant permits the attempts of open intents, in the order of the line, while a slot is
 // free. It happens when a tick begins, at the end of a round, and when something frees a
-// slot at a barrier. Those for which the budgets leave no room any more are denied.
+// slot at a barrier. Those for which the budgets leave no room any more are denied. Where
+// nobody performs anything all of them wait, until a tick begins in which somebody does.
 func (k *kernel) grant() {
+	if k.still {
+		return
+	}
 	for l := (line{k: k}); k.ledger.HasSlot(k.rules.manifest.Limits.InFlight); {
 		e, need, gone := l.next()
 		switch {
@@ -196,7 +200,7 @@ func (k *kernel) wake(renewals bool) (manifest.Tick, bool) {
 	return at, at > 0
 }
 
-// canGrant reports whether grant would permit an attempt or deny one.
+// canGrant reports whether a tick would permit an attempt or deny one.
 func (k *kernel) canGrant() bool {
 	if !k.ledger.HasSlot(k.rules.manifest.Limits.InFlight) {
 		return false

@@ -27,6 +27,7 @@ type imageCore struct {
 	InTick    bool          `cbor:"in_tick"`
 	Handled   uint64        `cbor:"handled"`
 	Left      uint64        `cbor:"left"`
+	Still     bool          `cbor:"still,omitempty"`
 	Ready     []string      `cbor:"ready"`
 	Scheduled *[]imageAlarm `cbor:"scheduled,omitempty"` // in version 1
 	Timers    *[]imageAlarm `cbor:"timers,omitempty"`    // likewise
@@ -96,7 +97,7 @@ const (
 func (k *kernel) image() (*journal.Image, error) {
 	core := imageCore{
 		Version: imageVersion, World: k.id, Seed: k.seed, Lineage: k.lineage, Manifest: k.rules.hash,
-		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left),
+		Now: k.now, InTick: k.inTick, Handled: k.handled, Left: uint64(k.scheduler.left), Still: k.still,
 		Ready:     cellNames(k.scheduler.queue[k.scheduler.first:]),
 		Operators: k.operators, Budgets: k.budgets, Paces: k.paces,
 		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold,
@@ -214,7 +215,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	core := &parts.core
 	k.recorder = newRecorder(img.Head, core.Now)
 	k.id, k.seed, k.lineage = core.World, core.Seed, core.Lineage
-	k.inTick, k.handled, k.operators = core.InTick, core.Handled, core.Operators
+	k.inTick, k.handled, k.still, k.operators = core.InTick, core.Handled, core.Still, core.Operators
 	k.budgets, k.paces = core.Budgets, core.Paces
 	k.catalog, k.retention, k.onHold = core.Catalog, core.Retention, core.Held
 	k.rollbacks, k.rollbackV, k.fresh, k.recalls = core.Rollbacks, core.RollbackV, core.Fresh, core.Recalls

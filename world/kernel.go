@@ -35,6 +35,7 @@ type kernel struct {
 	ledger    receipt.Ledger
 	inTick    bool   // since clock.advanced, until the next input but a receipt
 	handled   uint64 // events handled in this tick
+	still     bool   // since clock.advanced, until the next: nothing is permitted
 	parked    map[reducer.Cell]*cell
 	operators uint64 // effects submitted by operators
 	budgets   budgets
@@ -191,24 +192,24 @@ func (k *kernel) touch(c *cell) {
 }
 
 // advance begins a tick: what falls due is delivered, and the first round is
-// ready to go.
-func (k *kernel) advance(to manifest.Tick) error {
+// ready to go. still has it permit nothing.
+func (k *kernel) advance(to manifest.Tick, still bool) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
 	if to < k.now || to == k.now && !k.rules.manifest.Clock.Real() {
 		return refuse(ErrBadTick, "to", "%d, and the world is at tick %d", to, k.now)
 	}
-	k.begin(to)
+	k.begin(to, still)
 	return nil
 }
 
 // begin is advance with nothing in its way. A tick of a real clock can go on: what came
 // after it had ended need not wait for the next one.
-func (k *kernel) begin(to manifest.Tick) {
+func (k *kernel) begin(to manifest.Tick, still bool) {
 	k.now = to
-	k.inTick, k.handled = true, 0
-	b := journal.Advanced{Version: journal.V(journal.BodyVersion), To: to}
+	k.inTick, k.handled, k.still = true, 0, still
+	b := journal.NewAdvanced(to, still)
 	k.write(journal.KindAdvanced, 0, b.Append(k.body[:0]))
 	for x := range k.scheduled.due(to) {
 		if x.mayBeDestroyed() {

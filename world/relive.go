@@ -32,9 +32,9 @@ func (w *World) again(e *receipt.Entry) {
 
 // RunTick runs a tick as another world did, whether or not there is anything to do in it;
 // one that has passed is none, nor one that was run, unless the clock is real: there it
-// goes on. What has come before is left for it: Settle handles that. A world whose ticks
+// goes on. still has it permit nothing, as where nobody drove that world. What has come before is left for it: Settle handles that. A world whose ticks
 // come by a clock refuses it: ErrRealClock.
-func (w *World) RunTick(ctx context.Context, at manifest.Tick) error {
+func (w *World) RunTick(ctx context.Context, at manifest.Tick, still bool) error {
 	if _, byClock := w.wall(); byClock {
 		return fmt.Errorf("world: %w", ErrRealClock)
 	}
@@ -44,7 +44,7 @@ func (w *World) RunTick(ctx context.Context, at manifest.Tick) error {
 	if at < w.k.now || at == w.k.now && !w.k.rules.manifest.Clock.Real() {
 		return nil
 	}
-	return w.tick(ctx, at, false)
+	return w.tickOf(ctx, at, at, still)
 }
 
 // Settle handles what has come from outside, and runs no tick.

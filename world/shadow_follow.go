@@ -157,7 +157,7 @@ func (s *shadow) accept(rec *journal.Record) error {
 	case *journal.Created:
 		s.create(*b)
 	case *journal.Advanced:
-		return s.advanceTo(b.To)
+		return s.advanceTo(b)
 	case *journal.OperatorEffect:
 		_, err := s.submitEffect(*b)
 		s.refused(rec, err)
@@ -178,19 +178,19 @@ func (s *shadow) refused(rec *journal.Record, err error) {
 
 // advanceTo begins a tick of the history, after those that only the shadow has
 // something to do in.
-func (s *shadow) advanceTo(to manifest.Tick) error {
-	for {
+func (s *shadow) advanceTo(b *journal.Advanced) error {
+	for to := b.To; ; {
 		at, ok := s.ownTick()
 		if !ok || at <= s.now || at >= to {
 			s.again = true // it denies what nobody has approved in time
 			if to > s.now || s.tickOpen() {
-				return s.advance(to)
+				return s.advance(to, b.Still)
 			}
-			s.begin(to) // of a real clock, whatever the candidate's is
+			s.begin(to, b.Still) // of a real clock, whatever the candidate's is
 			return nil
 		}
 		s.together = false
-		if err := s.advance(at); err != nil {
+		if err := s.advance(at, false); err != nil {
 			return err
 		}
 		if err := s.toBoundary(); err != nil {

@@ -352,7 +352,7 @@ func (w *World) Run(ctx context.Context) error {
 
 // tick runs one tick, from its beginning to where nothing is left to do.
 func (w *World) tick(ctx context.Context, to manifest.Tick, patient bool) error {
-	if err := w.k.advance(to); err != nil {
+	if err := w.k.advance(to, false); err != nil {
 		return err
 	}
 	return w.finishRounds(ctx, patient)

@@ -127,7 +127,7 @@ def _is_map(x):
 
 
 _VERSIONS = {"world.created": (1, 2), "manifest.applied": (1, 2), "rollback.applied": (1, 2), "world.forked": (1, 2),
-             "cell.resumed": (1, 2), "timer.set": (1, 2)}  # of all others there is one
+             "cell.resumed": (1, 2), "timer.set": (1, 2), "clock.advanced": (1, 2)}  # of all others there is one
 _SINCE_2 = ("cancelled", "made_up_for")  # what can become of a side effect since version 2
 
 _TYPES = {
@@ -144,7 +144,7 @@ _INTENT = "key:hash step:text cell:text effect:text tag:text cap:text occurrence
 
 _SHAPES = {
     "world.created": "world:text name:text seed:uint manifest:hash kernel:text engines:engines",
-    "clock.advanced": "to:uint",
+    "clock.advanced": "to:uint still:bool",
     "event.submitted": "name:text due:uint direct:bool cells:texts data:any",
     "effect.submitted": "actor:text n:uint effect:text cap:text reason:text params:any",
     "invocation.finished": "receipt:receipt",
@@ -207,5 +207,6 @@ _WAS = {  # version 1 of what has another shape since
     for kind, shape in _SHAPES.items() if "engines:engines" in shape
 }
 _WAS["timer.set", 1] = [field for field in KINDS["timer.set"] if field[0] != "tag"]
+_WAS["clock.advanced", 1] = _fields("to:uint")
 _WAS["cell.resumed", 1] = _fields("cell:text skip:bool")
 _WAS["world.forked", 1] = [field for field in KINDS["world.forked"] if field[0] != "seed"]

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/host"
+	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/receipt"
 	"github.com/worldkernel/worldkernel/reducer"
 	"github.com/worldkernel/worldkernel/world"
@@ -94,8 +95,8 @@ func requireDoneOnce(t *testing.T, dir string, opts local.Options, done *atomic.
 }
 
 // TestWhoIsRefusedLeavesNoAttemptBehind: an input brings a world with a real clock to now
-// first, which permits effects, and then it is refused and the process ends. Nobody has
-// begun them, so they are given back, and the next process performs each once.
+// first, and then it is refused and the process ends. What was asked for on the way is
+// permitted by who drives the world, and performed once.
 func TestWhoIsRefusedLeavesNoAttemptBehind(t *testing.T) {
 	done := new(atomic.Int64)
 	dir, _, opts := dueLater(t, doer{done})
@@ -106,41 +107,70 @@ func TestWhoIsRefusedLeavesNoAttemptBehind(t *testing.T) {
 		return err
 	})
 	require.ErrorIs(t, err, world.ErrNotParked)
-	require.Equal(t, effectsLater, w.Status().Intents[receipt.StateInFlight], "permitted on the way to now")
+	require.Equal(t, effectsLater, w.Status().Intents[receipt.StateOpen], "asked for on the way to now")
 	require.NoError(t, w.Close())
 	requireDoneOnce(t, dir, opts, done)
 }
 
 // TestWhoIsStillBeginsNothing: whoever opens a world for one input leaves what falls due
-// outside to whoever runs it, how often ever; also where the rules change meanwhile.
+// outside to whoever runs it, how often ever.
 func TestWhoIsStillBeginsNothing(t *testing.T) {
 	done := new(atomic.Int64)
 	dir, clock, opts := dueLater(t, doer{done})
 	still := opts
 	still.Still = true
 	for range 3 {
-		w := openWith(t, dir, still)
-		require.NoError(t, w.Update(func(w *world.World) error {
-			return worldtest.ErrorOf(w.Snapshot(t.Context(), "", "", "ada"))
-		}))
-		require.Equal(t, effectsLater, w.Status().Intents[receipt.StateInFlight], "permitted on the way to now")
-		require.NoError(t, w.Close())
-		require.Empty(t, w.Left())
+		snapshotOnce(t, dir, still)
 		require.Zero(t, done.Load())
 		clock.at.Add(int64(time.Second))
 	}
-
 	w := openWith(t, dir, still)
+	require.Equal(t, effectsLater, w.Status().Intents[receipt.StateOpen])
+	for r, err := range w.Scan(0) {
+		require.NoError(t, err)
+		require.NotEqual(t, journal.KindStarted, r.Record.Kind, "nobody was there to begin anything")
+	}
+	require.NoError(t, w.Close())
+	requireDoneOnce(t, dir, opts, done)
+}
+
+// TestWhoIsStillGivesBackWhatACrashLeft: a tick that ended in its middle is ended by whoever
+// opens the world next. What that permits is given back by one who is still, also where the
+// rules change meanwhile.
+func TestWhoIsStillGivesBackWhatACrashLeft(t *testing.T) {
+	done := new(atomic.Int64)
+	dir, clock, opts := dueLater(t, doer{done})
+	clock.at.Add(-int64(time.Minute))
+	w := openWith(t, dir, opts)
 	next, _ := w.InForce()
 	other := *next
 	other.Version++
 	n := approve(t, w, &other)
-	require.NotZero(t, w.Status().Intents[receipt.StateInFlight], "which nobody ends here")
+	clock.at.Add(int64(time.Minute))
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	_, err := w.Next(stopped)
+	require.ErrorIs(t, err, context.Canceled, "before the turn of the cell")
+	require.NoError(t, w.Close())
+
+	still := opts
+	still.Still = true
+	w = openWith(t, dir, still)
 	soon, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
-	_, _, err := w.Apply(soon, n, "ada")
+	_, _, err = w.Apply(soon, n, "ada")
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
+	snapshotOnce(t, dir, still)
 	require.Zero(t, done.Load())
 	requireDoneOnce(t, dir, opts, done)
+}
+
+func snapshotOnce(t *testing.T, dir string, opts local.Options) {
+	w := openWith(t, dir, opts)
+	require.NoError(t, w.Update(func(w *world.World) error {
+		return worldtest.ErrorOf(w.Snapshot(t.Context(), "", "", "ada"))
+	}))
+	require.NoError(t, w.Close())
+	require.Empty(t, w.Left())
 }

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -156,17 +157,24 @@ func (f *follower) settle(ctx context.Context) error {
 // tick runs the tick that the record begins, after those in which only this world has
 // something to do.
 func (f *follower) tick(ctx context.Context) error {
-	to := f.at.Record.Time
+	body, err := f.at.Record.Body()
+	if err != nil {
+		return err
+	}
+	begins, ok := body.(*journal.Advanced)
+	if !ok {
+		return fmt.Errorf("record #%d begins no tick", f.at.ID)
+	}
 	f.answers.upTo = f.at.ID - 1
-	if err := f.own(ctx, to); err != nil {
+	if err := f.own(ctx, begins.To); err != nil {
 		return err
 	}
 	f.answers.upTo = f.at.ID
-	return f.run(ctx, to)
+	return f.run(ctx, begins.To, begins.Still)
 }
 
-func (f *follower) run(ctx context.Context, at manifest.Tick) error {
-	if err := f.lw.Update(func(w *world.World) error { return w.RunTick(ctx, at) }); err != nil {
+func (f *follower) run(ctx context.Context, at manifest.Tick, still bool) error {
+	if err := f.lw.Update(func(w *world.World) error { return w.RunTick(ctx, at, still) }); err != nil {
 		return err
 	}
 	return f.settle(ctx)
@@ -186,7 +194,7 @@ func (f *follower) begin(ctx context.Context) error {
 	if !goes {
 		return nil
 	}
-	return f.run(ctx, now)
+	return f.run(ctx, now, false)
 }
 
 // own runs the ticks before one in which something falls due.
@@ -209,7 +217,7 @@ func (f *follower) own(ctx context.Context, before manifest.Tick) error {
 		var err error
 		switch {
 		case due && at < before:
-			err = f.run(ctx, at)
+			err = f.run(ctx, at, false)
 		case due || !live:
 			return nil
 		default:

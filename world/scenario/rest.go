@@ -45,7 +45,7 @@ func (p *play) tick(ctx context.Context, at manifest.Tick) error {
 		return errTicks
 	}
 	p.ticks++
-	return p.lw.Update(func(w *world.World) error { return w.RunTick(ctx, at) })
+	return p.lw.Update(func(w *world.World) error { return w.RunTick(ctx, at, false) })
 }
 
 // settle has all that can happen in the tick happen. It returns it, and the next one in which
