@@ -77,6 +77,18 @@ func (f *counterfeit) insert(at int, kind journal.Kind, cause uint64, body journ
 // twice puts a record there once more, right after it.
 func (f *counterfeit) twice(at int) { f.items = slices.Insert(f.items, at+1, f.items[at]) }
 
+// swap has a record and the next change places.
+func (f *counterfeit) swap(at int) { f.items[at], f.items[at+1] = f.items[at+1], f.items[at] }
+
+// leaveOut has a history go on from a record by a tick of a thousand later, and nothing else.
+func (f *counterfeit) leaveOut(from int) {
+	f.insert(from, journal.KindAdvanced, 0, &journal.Advanced{Version: journal.V(journal.BodyVersion), To: 1000})
+	later := slices.DeleteFunc(f.records(), func(at int) bool { return at <= from })
+	for _, at := range slices.Backward(later) {
+		f.remove(at)
+	}
+}
+
 // cause has a record be caused by another one.
 func (f *counterfeit) cause(at int, by uint64) {
 	e, _ := f.envelope(at)
@@ -131,6 +143,11 @@ var forgedTags = map[string]func(*counterfeit){
 	"a timer that a rollback left behind fires": func(f *counterfeit) { f.fire(f.find(journal.KindTimer, setOver), 0) },
 	"a timer fires early":                       func(f *counterfeit) { f.fire(f.find(journal.KindTimer, setLeft), 0) },
 	"a timer fires twice":                       func(f *counterfeit) { f.twice(f.find(journal.KindFired, 0)) },
+	"a timer does not fire":                     func(f *counterfeit) { f.leaveOut(f.find(journal.KindFired, 0)) },
+	"the last timer does not fire":              func(f *counterfeit) { f.leaveOut(f.find(journal.KindFired, 1)) },
+	"something is permitted where nobody performs": says(journal.KindAdvanced, 0, func(b *journal.Advanced) {
+		*b = journal.NewAdvanced(b.To, true)
+	}),
 	"a timer fires late": func(f *counterfeit) {
 		f.fire(f.find(journal.KindTimer, setAgain), 1)
 		f.remove(f.find(journal.KindFired, 0))
@@ -146,9 +163,36 @@ var forgedTags = map[string]func(*counterfeit){
 	"a timer is cancelled under another tag":       says(journal.KindTagCancelled, cancelEnded, func(b *journal.TagCancelled) { b.Tag = "left" }),
 	"a timer that waits is not the cancelled one":  says(journal.KindTagCancelled, cancelEnded, func(b *journal.TagCancelled) { b.Timer = 0 }),
 	"a tag is cancelled under which nothing waits": says(journal.KindTagCancelled, cancelEnded, func(b *journal.TagCancelled) { b.Timer, b.Tag = 0, "none" }),
+	"a receipt is cancelled that nothing brought": says(journal.KindTagCancelled, cancelEnded, func(b *journal.TagCancelled) {
+		b.Receipts = []journal.Seq{1}
+	}),
 	"a receipt is cancelled that comes later": says(journal.KindTagCancelled, cancelEnded, func(b *journal.TagCancelled) {
 		b.Receipts = []journal.Seq{1 << 30}
 	}),
+
+	"a tag is cancelled by another cell":  says(journal.KindTagCancelled, cancelEnded, func(b *journal.TagCancelled) { b.Cell = "bot/b" }),
+	"a tag is cancelled by no step":       func(f *counterfeit) { f.cause(f.find(journal.KindTagCancelled, cancelEnded), 1) },
+	"a tag is set before it is cancelled": func(f *counterfeit) { f.swap(f.find(journal.KindTagCancelled, cancelMoved)) },
+	"a tick comes before a timer fires":   func(f *counterfeit) { f.swap(f.find(journal.KindFired, 0) - 1) },
+	"a timer is cancelled that had fired": func(f *counterfeit) {
+		set := f.find(journal.KindTimer, setAgain)
+		at := f.find(journal.KindFired, 0) + 1
+		for _, ok := f.body(at).(*journal.Stepped); !ok; _, ok = f.body(at).(*journal.Stepped) {
+			at++
+		}
+		f.insert(at+1, journal.KindTagCancelled, f.id(at), &journal.TagCancelled{
+			Version: journal.V(1), Cell: "bot/a", Tag: "moved", Timer: journal.Seq(f.id(set)), Receipts: []journal.Seq{},
+		})
+	},
+	"an intent is cancelled that had ended": func(f *counterfeit) {
+		b := f.body(f.find(journal.KindCancelled, cancelAsked)).(*journal.IntentCancelled)
+		for at := len(f.items) - 1; ; at-- {
+			if x, ok := f.body(at).(*journal.Stepped); ok && x.Cell == b.Cell {
+				f.insert(at+1, journal.KindCancelled, f.id(at), b)
+				return
+			}
+		}
+	},
 
 	"an intent is cancelled by another cell": says(journal.KindCancelled, cancelBegun, func(b *journal.IntentCancelled) { b.Cell = "bot/b" }),
 	"an intent is cancelled by another cell's step": func(f *counterfeit) {

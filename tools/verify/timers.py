@@ -4,12 +4,18 @@ A timer waits from its timer.set on until it fires or is cancelled, once in a hi
 them: a rollback leads back to the ticks that the snapshot had left.
 """
 
+import bisect
+import heapq
 import sys
+from array import array
+from collections import deque
 
 from limits import Limits
 from records import Gone
 
-_TIMER_BYTES, _SNAPSHOT_BYTES = 500, 150  # of memory, for what is kept of each, besides names
+_TIMER_BYTES, _SNAPSHOT_BYTES, _DUE_BYTES = 500, 150, 150  # of memory, for what is kept of each, besides names
+_BRING = frozenset((  # a cell its receipt
+    "invocation.finished", "intent.denied", "intent.ended", "intent.confirmed", "intent.emitted", "rollback.applied"))
 
 
 class Timer:
@@ -44,14 +50,24 @@ class Timers:
         self._step = 0, ""  # the last step, and its cell
         self._blind = 0  # the last rollback that is gone: of what was set before nobody knows whether it waits
         self._doubt = 0  # the last cell.cancelled that is gone, likewise of what has a tag
+        self._still = False  # the tick permits nothing
+        self._brought_by = array("Q")  # the records that can have brought receipts
+        # When timers fall due, and the records that set them: those to come, as a heap, and those before, in order. Some wait no
+        # more, or not in this history. Of those that have come, what has to fire before anything else comes.
+        self._coming, self._past, self._owed = [], [], deque()
         self._take = {
-            "clock.advanced": self._advanced, "cell.stepped": self._stepped, "timer.set": self._set, "timer.fired": self._fired,
+            "clock.advanced": self._advanced, "invocation.started": self._started, "cell.stepped": self._stepped, "timer.set": self._set, "timer.fired": self._fired,
             "cell.cancelled": self._cancelled, "intent.cancelled": self._by_step, "snapshot.created": self._snapshot,
             "snapshot.pruned": self._pruned, "snapshot.retention": self._prunes, "rollback.applied": self._rolled_back,
         }
 
     def take(self, record):
         """Hold a record against what is known."""
+        if self._owed:
+            self._look_at_due(record)
+        if record.kind in _BRING:
+            self._limits.hold(self._brought_by.itemsize)
+            self._brought_by.append(record.id)
         if record.payload is Gone:
             self._gone(record)
         elif record.kind in self._take:
@@ -61,6 +77,12 @@ class Timers:
         self._before = self._clock
         self._clock += max(0, p["to"] - self._now)
         self._now = max(self._now, p["to"])
+        self._still = p.get("still", False)
+        self._owed = deque(number for _, number in self._pass() if self._is_due(number))
+
+    def _started(self, *_):
+        if self._still:
+            self._fault("it is permitted in a tick that permits nothing")
 
     def _stepped(self, record, p):
         self._step = record.id, p["cell"]
@@ -80,6 +102,7 @@ class Timers:
         if timer.tag and self._waits(timer.cell, timer.tag):
             self._fault("its cell has a timer of that tag, which was not cancelled")
         self._keep(record.id, timer)
+        self._expect(timer.due, record.id)
         if timer.tag:
             self._tagged.setdefault((timer.cell, timer.tag), []).append(record.id)
 
@@ -117,7 +140,10 @@ class Timers:
             self._fault("a receipt that it cancels was brought by no record before it")
 
     def _brought(self, number, record):
-        return 0 < number < record.id and (number <= self._blind or self._history.holds(number))
+        self._limits.spend(1)
+        at = bisect.bisect_left(self._brought_by, number)
+        brings = number < record.id and at < len(self._brought_by) and self._brought_by[at] == number
+        return brings and (number <= self._blind or self._history.holds(number))
 
     def _waiting(self, number):
         """The timer that a record set, if it waits, or may."""
@@ -143,12 +169,62 @@ class Timers:
             return
         del self._timers[number]
         self._limits.hold(-timer.size())
+        while self._past and self._past[-1][1] not in self._timers:
+            self._limits.hold(-_DUE_BYTES)
+            self._past.pop()
         if timer.tag:
             same = self._tagged[timer.cell, timer.tag]
             self._limits.spend(len(same))
             same.remove(number)
             if not same:
                 del self._tagged[timer.cell, timer.tag]
+
+    # What falls due.
+
+    def _expect(self, due, number):
+        if due <= self._clock:
+            return  # a fault, which was named
+        count = len(self._coming) + len(self._past)
+        if count > 2 * len(self._timers) + 1000:  # most of them have been forgotten
+            self._limits.spend(count)
+            self._coming, self._past = ([x for x in all if x[1] in self._timers] for all in (self._coming, self._past))
+            heapq.heapify(self._coming)
+            self._limits.hold(_DUE_BYTES * (len(self._coming) + len(self._past) - count))
+        self._limits.hold(_DUE_BYTES)
+        heapq.heappush(self._coming, (due, number))
+
+    def _pass(self):
+        """Take that the tick of the history is another one. Returns what falls due on the way to it, if it is later."""
+        while self._past and self._past[-1][0] > self._clock:
+            self._limits.spend(1)
+            heapq.heappush(self._coming, self._past.pop())
+        first = len(self._past)
+        while self._coming and self._coming[0][0] <= self._clock:
+            self._limits.spend(1)
+            x = heapq.heappop(self._coming)
+            if x[1] in self._timers:
+                self._past.append(x)
+            else:
+                self._limits.hold(-_DUE_BYTES)
+        return self._past[first:]
+
+    def _is_due(self, number):
+        """Whether a timer waits whose tick has come, for sure."""
+        unsure = self._timeless or number <= self._blind or number <= self._doubt and self._timers[number].tag
+        return not unsure and self._waiting(number) is not None
+
+    def _look_at_due(self, record):
+        """Take that in a tick that has begun what is due fires before anything else comes."""
+        if record.kind != "timer.fired":
+            self._fault("a timer was due before it, and has not fired")
+            self._owed.clear()
+        elif record.caused_by == self._owed[0]:
+            self._owed.popleft()
+        else:
+            self._limits.spend(len(self._owed))
+            if record.caused_by in self._owed:
+                self._fault("another timer fires before it")
+                self._owed.remove(record.caused_by)
 
     # What changes the past.
 
@@ -171,6 +247,7 @@ class Timers:
     def _rolled_back(self, _, p):
         self._timeless = self._timeless or p["snapshot"] not in self._snapshots
         self._clock = self._snapshots.get(p["snapshot"], self._clock)
+        self._pass()  # what fell due there has fired or not before the snapshot
 
     def _gone(self, record):
         kind = record.kind
@@ -187,6 +264,6 @@ class Timers:
         elif kind == "snapshot.created":
             self._newest = record.id
         elif kind == "clock.advanced":
-            self._timeless = True
+            self._timeless, self._still = True, False
         elif kind == "rollback.applied":
             self._blind, self._timeless = record.id, True

@@ -98,6 +98,8 @@ func (v *verifier) record(place string, rec *journal.Record) {
 		if !v.part() {
 			v.lookAtOwed(place, rec.Kind, nil)
 			v.gone(rec.Kind)
+			v.timers.bring(rec.ID, rec.Kind)
+			v.lookAtDue(place, rec.Kind)
 			v.goneTime(rec.Kind)
 			v.goneChange(place, rec.Kind)
 		}
@@ -125,6 +127,8 @@ func (v *verifier) record(place string, rec *journal.Record) {
 	}
 	v.lookAtOwed(place, rec.Kind, body)
 	v.ledger(place, body, r)
+	v.timers.bring(rec.ID, rec.Kind)
+	v.lookAtDue(place, rec.Kind)
 	v.time(place, body)
 }
 

@@ -25,10 +25,13 @@ type timerTag struct{ cell, tag string }
 type timers struct {
 	all    map[journal.Seq]*timer // by the records that set them
 	tagged map[timerTag][]journal.Seq
+	due    due
+	brings []journal.Seq // the records that can have brought a receipt
 
 	now       manifest.Tick // of the world
 	clock     manifest.Tick // of this history
 	before    manifest.Tick // likewise, before the last clock.advanced
+	still     bool          // the tick permits nothing
 	timeless  bool          // nobody knows clock any more
 	snapshots map[string]manifest.Tick
 	newest    journal.Seq // the last snapshot
@@ -43,6 +46,14 @@ func newTimers() timers {
 	return timers{all: make(map[journal.Seq]*timer), tagged: make(map[timerTag][]journal.Seq), snapshots: make(map[string]manifest.Tick)}
 }
 
+// bring notes what can bring a cell its receipt.
+func (t *timers) bring(record journal.Seq, kind journal.Kind) {
+	switch kind { //nolint:exhaustive // no other does
+	case journal.KindFinished, journal.KindDenied, journal.KindEnded, journal.KindConfirmed, journal.KindIntent, journal.KindRollback:
+		t.brings = append(t.brings, record)
+	}
+}
+
 // time holds a record against what is known of timers.
 func (v *verifier) time(place string, body journal.Body) {
 	t := &v.timers
@@ -51,6 +62,12 @@ func (v *verifier) time(place string, body journal.Body) {
 		t.before = t.clock
 		t.clock += max(b.To, t.now) - t.now
 		t.now = max(b.To, t.now)
+		t.still = b.Still
+		v.owe()
+	case *journal.Started:
+		if t.still {
+			v.fault(place, "it is permitted in a tick that permits nothing")
+		}
 	case *journal.Stepped:
 		t.step, t.cell = v.now, b.Cell
 	case *journal.TimerSet:
@@ -71,6 +88,7 @@ func (v *verifier) time(place string, body journal.Body) {
 	case *journal.RolledBack:
 		if then, known := t.snapshots[b.Snapshot]; known {
 			t.clock = then
+			t.pass() // what fell due there has fired or not before the snapshot
 		} else {
 			t.timeless = true
 		}
@@ -96,6 +114,7 @@ func (v *verifier) setTimer(place string, b *journal.TimerSet) {
 	x := &timer{cell: b.Cell, name: b.Name, tag: b.Tag}
 	if b.Deadline > t.now {
 		x.due = t.clock + b.Deadline - t.now
+		t.expect(v.now, x.due)
 	} else if !t.timeless {
 		v.fault(place, "it sets a timer for a tick that has come")
 	}
@@ -144,7 +163,8 @@ func (v *verifier) cancelledTag(place string, b *journal.TagCancelled) {
 		v.endTimer(b.Timer, x)
 	}
 	for _, record := range b.Receipts {
-		if record == 0 || record >= v.now || record > v.timers.blind && !v.inHistory(record) {
+		_, brings := slices.BinarySearch(v.timers.brings, record)
+		if !brings || record > v.timers.blind && !v.inHistory(record) {
 			v.fault(place, "no record before it can have brought the receipt of record #%d", record)
 		}
 	}
@@ -210,7 +230,7 @@ func (v *verifier) goneTime(kind journal.Kind) {
 	case journal.KindSnapshot:
 		t.newest = v.now
 	case journal.KindAdvanced:
-		t.timeless = true
+		t.timeless, t.still = true, false
 	case journal.KindRollback:
 		t.blind, t.timeless = v.now, true
 	}
