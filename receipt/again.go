@@ -256,7 +256,7 @@ func (e *Entry) OnlyAttempt() bool { return e.State == StateInFlight && e.Attemp
 func (l *Ledger) Cancel(e *Entry, record uint64) {
 	l.unqueue(e)
 	l.unpark(e)
-	l.end(e, StateDenied, OutcomePermanentFailure, record)
+	l.end(e, StateDenied, "", record)
 }
 
 // Withdraw ends an intent that is not under way, and of which no further attempt is to be

@@ -25,7 +25,7 @@ type Entry struct {
 	Started  uint64 // record that granted the last permit
 	Finished uint64 // record that ended it
 
-	Outcome  Outcome // the last; empty while there is none
+	Outcome  Outcome // the last; empty while there is none, and of what was cancelled before anything was attempted
 	Deadline uint64  // parked: the tick at which it is denied; 0: it is committed and waits to be confirmed
 	Reserved Cost    // of the budgets that it draws on
 	Lost     []Lost  // attempts that were given up without a receipt
@@ -283,7 +283,7 @@ func (l *Ledger) restore(data []byte) error {
 	}
 	e.saved = true
 	l.entries[e.Intent.Key] = e
-	l.counts[e.State]++
+	l.count(e, 1)
 	l.unstick(e)
 	for _, record := range e.Asked {
 		l.asked = append(l.asked, asking{record, e})

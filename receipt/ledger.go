@@ -25,7 +25,12 @@ const (
 	StateDenied    State = "denied"    // the gate or a person said no
 )
 
-// States returns all states, in the order in which an intent can take them.
+// StateCancelled is how Count and what is shown tell those denied intents apart that were
+// cancelled before anything of them was attempted. To the ledger they are denied: they may be
+// asked for anew.
+const StateCancelled State = "cancelled"
+
+// States returns all states of the ledger, in the order in which an intent can take them.
 func States() []State {
 	return []State{StateOpen, StateInFlight, StateInDoubt, StateParked, StateCommitted, StateFailed, StateDenied}
 }
@@ -54,6 +59,7 @@ type Ledger struct {
 	slots   []bool       // taken, by slot
 	free    int          // no slot below it is free
 	counts  map[State]int
+	cancels int                   // how many of those that are denied were cancelled
 	stuck   map[Key]*Entry        // parked or in doubt
 	dirty   []*Entry              // changed since the last TakeDirty, once each; those that Emit replaced stay
 	asked   []asking              // by record
@@ -85,8 +91,26 @@ func (l *Ledger) Entry(key Key) *Entry { return l.entries[key] }
 // Len returns the number of intents.
 func (l *Ledger) Len() int { return len(l.entries) }
 
-// Count returns how many intents are in a state.
-func (l *Ledger) Count(s State) int { return l.counts[s] }
+// Count returns how many intents are in a state: as StateDenied, but for those that are
+// StateCancelled.
+func (l *Ledger) Count(s State) int {
+	switch s {
+	case StateCancelled:
+		return l.cancels
+	case StateDenied:
+		return l.counts[s] - l.cancels
+	default:
+		return l.counts[s]
+	}
+}
+
+// count counts an intent in its state: by is 1 or -1.
+func (l *Ledger) count(e *Entry, by int) {
+	l.counts[e.State] += by
+	if e.State == StateDenied && e.Outcome == "" {
+		l.cancels += by
+	}
+}
 
 // In returns the intents that are in a state, in the order in which they were
 // emitted. The caller must not change them. Those that are parked or in doubt cost
@@ -225,7 +249,7 @@ func (l *Ledger) enter(in Intent, record uint64) *Entry {
 	}
 	e := &Entry{Intent: in, Params: canon.Sum(in.Params), Emitted: record}
 	if old := l.entries[in.Key]; old != nil { // denied once
-		l.counts[old.State]--
+		l.count(old, -1)
 		e.saved = old.saved
 		l.stay(old)
 		l.replace(old, e)
@@ -350,10 +374,10 @@ func (l *Ledger) Late(r *Receipt) {
 
 func (l *Ledger) move(e *Entry, to State) {
 	if e.State != "" {
-		l.counts[e.State]--
+		l.count(e, -1)
 	}
-	l.counts[to]++
 	e.State = to
+	l.count(e, 1)
 	l.unstick(e)
 	l.touch(e)
 }

@@ -54,6 +54,8 @@ func TestWhatIsCancelledBeforeItBeganEnds(t *testing.T) {
 			p.Drive()
 			all := p.Intents()
 			require.Equal(t, receipt.StateDenied, all[len(all)-1].State)
+			counts := p.Status().Intents
+			require.Equal(t, []int{1, 0}, []int{counts[receipt.StateCancelled], counts[receipt.StateDenied]}, "nobody said no")
 			require.LessOrEqual(t, len(p.out.Performed), before)
 			if name == "nobody has begun it" {
 				require.Empty(t, p.out.Performed)

@@ -311,7 +311,7 @@ func TestWhatWasNotBegunNeverIsAfterARollback(t *testing.T) {
 	p.out.Unbegun = func(task receipt.Task) bool { return task.Tag == "y0" }
 	done := p.back("before")
 	require.Equal(t, map[string]journal.Disposition{"x0": journal.Acknowledged, "y0": journal.Cancelled}, p.dispositions(done))
-	require.Equal(t, 1, p.Status().Intents[receipt.StateDenied])
+	require.Equal(t, 1, p.Status().Intents[receipt.StateCancelled])
 	p.crash()
 	p.Drive()
 	require.Len(t, p.out.Performed, 1)
@@ -390,7 +390,7 @@ func TestWhatAStopGaveBackIsCancelledByARollback(t *testing.T) {
 		p.out.Reply(p.out.Tasks(receipt.Perform)[1], givenBack())
 		p.Drive()
 		require.Len(t, p.out.Tasks(receipt.Perform), 1, "nobody waits for the other")
-		require.Equal(t, 1, p.Status().Intents[receipt.StateDenied])
+		require.Equal(t, 1, p.Status().Intents[receipt.StateCancelled])
 		p.reply(givenBack())
 		require.Empty(t, p.out.Tasks(receipt.Perform))
 	})

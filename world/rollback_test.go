@@ -125,7 +125,7 @@ func TestWhatHasNotStartedIsCancelledAndMayStartLater(t *testing.T) {
 	require.Len(t, done.Abandoned, 2)
 	require.Equal(t, journal.Acknowledged, done.Abandoned[0].Disposition, "the one that started")
 	require.Equal(t, journal.Cancelled, done.Abandoned[1].Disposition)
-	require.Equal(t, 1, p.Status().Intents[receipt.StateDenied])
+	require.Equal(t, 1, p.Status().Intents[receipt.StateCancelled])
 	p.reply(worldtest.OK(nil))
 	require.Len(t, p.out.Performed, 1)
 	p.order("x") // the same history as before

@@ -296,7 +296,7 @@ func (s *stage) status(_ *testing.T, _ *datadriven.TestData) (string, error) {
 			out += fmt.Sprintf(", %d %s", x.n, x.what)
 		}
 	}
-	for _, state := range receipt.States() {
+	for _, state := range append(receipt.States(), receipt.StateCancelled) {
 		if n := st.Intents[state]; n > 0 {
 			out += fmt.Sprintf(", %d intents %s", n, state)
 		}

@@ -34,7 +34,7 @@ type Status struct {
 	Parked        int // cells
 	Timers        int
 	Snapshots     int
-	Intents       map[receipt.State]int
+	Intents       map[receipt.State]int // also those that are receipt.StateCancelled
 	Idle          bool
 }
 
@@ -53,7 +53,7 @@ func (m *Moment) Status() Status {
 			s.Cells++
 		}
 	}
-	for _, state := range receipt.States() {
+	for _, state := range append(receipt.States(), receipt.StateCancelled) {
 		s.Intents[state] = k.ledger.Count(state)
 	}
 	return s

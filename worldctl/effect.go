@@ -109,7 +109,7 @@ func unsuccessful(lw *local.World, a *view.Intent) error {
 		return hinted(err, "worldctl intent approve %s --reason TEXT, then worldctl run", key)
 	case receipt.StateInDoubt:
 		return hinted(fmt.Errorf("%w: %s", errUndecided, a.Reason), "worldctl intent resolve %s --executed or --not-executed, --reason TEXT", key)
-	case view.StateCancelled:
+	case receipt.StateCancelled:
 		return hinted(fmt.Errorf("the effect is %s: %s", a.State, a.Reason), "worldctl intent show %s", key)
 	default:
 		return hinted(fmt.Errorf("the effect is %s: %s", a.State, a.Outcome), "worldctl intent show %s", key)

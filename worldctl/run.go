@@ -276,6 +276,10 @@ func (c *cli) showCourse(lw *local.World, a view.Course) {
 		c.note("parked intents: %d; worldctl intent list --state parked tells why", a.Intents.Parked)
 	}
 	if e := a.Meanwhile; e != (view.Meanwhile{}) {
-		fmt.Fprintf(c.stdout, "meanwhile: %d committed, %d failed, %d denied, %d in doubt\n", e.Committed, e.Failed, e.Denied, e.InDoubt)
+		cancelled := ""
+		if e.Cancelled > 0 {
+			cancelled = fmt.Sprintf("%d cancelled, ", e.Cancelled)
+		}
+		fmt.Fprintf(c.stdout, "meanwhile: %d committed, %d failed, %d denied, %s%d in doubt\n", e.Committed, e.Failed, e.Denied, cancelled, e.InDoubt)
 	}
 }

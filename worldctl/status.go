@@ -70,6 +70,9 @@ func (c *cli) status(lw *local.World, at string) error {
 func counts(n view.IntentCounts) string {
 	text := fmt.Sprintf("%d committed, %d failed, %d denied, %d open, %d in flight",
 		n.Committed, n.Failed, n.Denied, n.Open, n.InFlight)
+	if n.Cancelled > 0 {
+		text += fmt.Sprintf(", %d cancelled", n.Cancelled)
+	}
 	if n.Parked > 0 {
 		text += fmt.Sprintf(", %d parked", n.Parked)
 	}

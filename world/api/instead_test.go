@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/worldkernel/worldkernel/receipt"
-	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // TestIntentsAreAskedForInThePlaceOfOthers: what waits with other params, and what failed once
@@ -23,7 +22,7 @@ func TestIntentsAreAskedForInThePlaceOfOthers(t *testing.T) {
 		Instead *intent       `json:"instead"`
 	}
 	edited := ok[decided](s.post(path+parked.Key+"/edit", map[string]any{"params": map[string]any{"p": "less"}, "reason": "too much"}))
-	require.Equal(t, view.StateCancelled, edited.State)
+	require.Equal(t, receipt.StateCancelled, edited.State)
 	require.Equal(t, receipt.StateParked, edited.Instead.State, "an edit is no approval")
 	shown := ok[map[string]any](s.get(path + edited.Instead.Key))
 	require.Equal(t, parked.Key, shown["instead_of"])

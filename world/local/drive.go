@@ -33,6 +33,7 @@ type Driven struct {
 	Undecided int    // effects in doubt that need a person's decision
 	Committed int    // intents that ended well meanwhile
 	Denied    int    // intents that were denied meanwhile
+	Cancelled int    // intents that were cancelled meanwhile, before anything of them was attempted
 	Failed    int    // intents that failed meanwhile
 	Missed    uint64 // attempts that were made because nothing recorded answers them
 }
@@ -58,6 +59,7 @@ func (lw *World) Drive(ctx context.Context, c Course) (Driven, error) {
 	})
 	since := func(s receipt.State) int { return max(d.Status.Intents[s]-before.Intents[s], 0) } // rollbacks may come meanwhile
 	d.Committed, d.Failed, d.Denied = since(receipt.StateCommitted), since(receipt.StateFailed), since(receipt.StateDenied)
+	d.Cancelled = since(receipt.StateCancelled)
 	d.Missed = lw.Missed() - missed
 	d.Records = uint64(d.Status.Head.ID - from)
 	return d, err

@@ -11,10 +11,6 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 )
 
-// StateCancelled is the state of an intent that was cancelled before anything of it was
-// attempted, as it is shown: to the ledger it is denied.
-const StateCancelled receipt.State = "cancelled"
-
 // StateOf returns the state of an intent as it is shown.
 func (j Journal) StateOf(e *receipt.Entry) (receipt.State, error) {
 	if e.State != receipt.StateDenied {
@@ -22,7 +18,7 @@ func (j Journal) StateOf(e *receipt.Entry) (receipt.State, error) {
 	}
 	end, err := j.Entry(journal.Seq(e.Finished))
 	if err == nil && end.Kind == journal.KindEnded {
-		return StateCancelled, nil
+		return receipt.StateCancelled, nil
 	}
 	return e.State, err
 }
@@ -37,7 +33,7 @@ func (j Journal) cancelled(e *receipt.Entry, by journal.Seq) (is bool) {
 
 // Standing puts into words where an intent stands.
 func (l *IntentLine) Standing() string {
-	if l.Cancelled && l.State != StateCancelled {
+	if l.Cancelled && l.State != receipt.StateCancelled {
 		return string(l.State) + ", cancelled"
 	}
 	return string(l.State)
@@ -72,7 +68,7 @@ func notWanted(line *IntentLine, e *receipt.Entry) string {
 // afresh says why nobody tries an intent again of which nothing was attempted, and who asks
 // for it again.
 func afresh(line *IntentLine) string {
-	why := strings.TrimPrefix(line.Reason, string(StateCancelled)+": ")
+	why := strings.TrimPrefix(line.Reason, string(receipt.StateCancelled)+": ")
 	text := fmt.Sprintf("%s is %s: %s; nothing of it was attempted, so there is nothing to try again: ", line.Key, line.State, why)
 	if strings.HasPrefix(line.Reason, string(governance.CodeBudgetExceeded)) {
 		text += "make room in the budget, then "

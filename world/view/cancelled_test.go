@@ -147,8 +147,13 @@ func TestWhatWasCancelledSaysSo(t *testing.T) {
 		_, err := lw.Submit(t.Context(), "go", map[string]any{"to": to, "cancel": true})
 		require.NoError(t, err)
 	}
-	require.NoError(t, lw.Run(t.Context()))
+	done, err := lw.Drive(t.Context(), local.Course{})
+	require.NoError(t, err)
 	j := view.Journal{Local: lw}
+	course, err := j.Course(&done)
+	require.NoError(t, err)
+	require.Equal(t, view.IntentCounts{Committed: 1, Failed: 2, Denied: 1, Cancelled: 1}, course.Intents)
+	require.Equal(t, [2]int{0, 1}, [2]int{course.Meanwhile.Denied, course.Meanwhile.Cancelled})
 	for _, c := range []struct {
 		cell               string
 		state              receipt.State
@@ -157,7 +162,7 @@ func TestWhatWasCancelledSaysSo(t *testing.T) {
 		{"a/slow.ok", receipt.StateCommitted, "committed, cancelled", "its cell cancelled it while it was under way, and it happened all the same", `slow.ok ok (its cell had cancelled it)  "done"`},
 		{"a/slow.error", receipt.StateFailed, "failed, cancelled", "permanent_failure; its cell cancelled it while it was under way", "slow.error error (its cell had cancelled it)"},
 		{"a/flaky", receipt.StateFailed, "failed, cancelled", "cancelled: its cell cancelled it before the next attempt", "ended rejected"},
-		{"a/parked", view.StateCancelled, "cancelled", "cancelled: its cell cancelled it before anything was attempted", "ended cancelled"},
+		{"a/parked", receipt.StateCancelled, "cancelled", "cancelled: its cell cancelled it before anything was attempted", "ended cancelled"},
 	} {
 		in, words := lineOf(t, j, c.cell)
 		require.True(t, in.Cancelled, c.cell)
@@ -176,7 +181,7 @@ func TestWhatWasCancelledSaysSo(t *testing.T) {
 	in, _ := lineOf(t, j, "a/denied")
 	require.False(t, in.Cancelled)
 	require.Equal(t, receipt.StateDenied, in.State)
-	for state, cell := range map[receipt.State]string{receipt.StateDenied: "a/denied", view.StateCancelled: "a/parked"} {
+	for state, cell := range map[receipt.State]string{receipt.StateDenied: "a/denied", receipt.StateCancelled: "a/parked"} {
 		entries, err := j.Selected(view.IntentFilter{State: state})
 		require.NoError(t, err)
 		require.Len(t, entries, 1)

@@ -36,7 +36,8 @@ type Meanwhile struct {
 	Committed int `json:"committed"`
 	Failed    int `json:"failed"`
 	Denied    int `json:"denied"`
-	InDoubt   int `json:"in_doubt"` // also from before
+	Cancelled int `json:"cancelled"` // before anything was attempted
+	InDoubt   int `json:"in_doubt"`  // also from before
 }
 
 // DeniedBy is what denied intents, and how many.
@@ -51,10 +52,10 @@ func (j Journal) Course(d *local.Driven) (Course, error) {
 	c := Course{
 		Ticks: d.Ticks, Records: d.Records, Time: s.Time, Head: s.Head, EventsPending: s.EventsPending,
 		CellsParked: s.Parked, Intents: CountsOf(s), Timers: s.Timers, Idle: s.Idle,
-		Meanwhile: Meanwhile{d.Committed, d.Failed, d.Denied, s.Intents[receipt.StateInDoubt]},
+		Meanwhile: Meanwhile{d.Committed, d.Failed, d.Denied, d.Cancelled, s.Intents[receipt.StateInDoubt]},
 		Performed: d.Missed, DeniedBy: []DeniedBy{}, Uncompensated: []receipt.Key{},
 	}
-	if d.Denied == 0 && d.Failed == 0 {
+	if d.Denied+d.Failed+d.Cancelled == 0 {
 		return c, nil
 	}
 	since := s.Head.ID - journal.Seq(d.Records)

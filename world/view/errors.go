@@ -123,7 +123,7 @@ func faultsOfWorlds() []Fault {
 }
 
 // states returns the states of intents as they are shown.
-func states() []receipt.State { return append(receipt.States(), StateCancelled) }
+func states() []receipt.State { return append(receipt.States(), receipt.StateCancelled) }
 
 // StateNames names the states of intents.
 func StateNames() string {

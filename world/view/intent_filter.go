@@ -40,11 +40,11 @@ func (j Journal) Selected(f IntentFilter) ([]receipt.Entry, error) {
 		}
 	}
 	selected := slices.DeleteFunc(j.Ledger(), func(e receipt.Entry) bool {
-		ledgers := f.State == StateCancelled && e.State == receipt.StateDenied
+		ledgers := f.State == receipt.StateCancelled && e.State == receipt.StateDenied
 		return f.State != "" && e.State != f.State && !ledgers || journal.Seq(e.Emitted) < since ||
 			!fits(f.Cell, e.Intent.Cell) || !fits(f.Kind, e.Intent.Kind)
 	})
-	if f.State != StateCancelled && f.State != receipt.StateDenied {
+	if f.State != receipt.StateCancelled && f.State != receipt.StateDenied {
 		return selected, nil
 	}
 	var faults []error

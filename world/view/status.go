@@ -40,6 +40,7 @@ type IntentCounts struct {
 	Committed int `json:"committed"`
 	Failed    int `json:"failed"`
 	Denied    int `json:"denied"`
+	Cancelled int `json:"cancelled"` // before anything was attempted
 }
 
 // Anchor says whether what was acknowledged is what there is.
@@ -65,6 +66,6 @@ func CountsOf(s *world.Status) IntentCounts {
 		Open: s.Intents[receipt.StateOpen], InFlight: s.Intents[receipt.StateInFlight],
 		InDoubt: s.Intents[receipt.StateInDoubt], Parked: s.Intents[receipt.StateParked],
 		Committed: s.Intents[receipt.StateCommitted], Failed: s.Intents[receipt.StateFailed],
-		Denied: s.Intents[receipt.StateDenied],
+		Denied: s.Intents[receipt.StateDenied], Cancelled: s.Intents[receipt.StateCancelled],
 	}
 }
