@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -35,8 +34,6 @@ type Host struct {
 	workers    sync.WaitGroup
 	closing    sync.Once
 	closeErr   error // of closing
-
-	stubbed atomic.Uint64 // see Stats
 
 	mu        sync.Mutex // guards what follows
 	works     crew       // of effects that take something of this machine, and of verifiers
@@ -95,16 +92,14 @@ func (h *Host) Recorded(in *receipt.Intent) bool {
 type Stats struct {
 	EffectSyncs uint64 // of the effect store
 	EffectBytes uint64 // written to it
-	Stubbed     uint64 // answers of deterministic adapters, and none of a Recording
 }
 
 // Stats returns the counts since New.
 func (h *Host) Stats() Stats {
-	s := Stats{Stubbed: h.stubbed.Load()}
-	if h.log != nil {
-		s.EffectSyncs, s.EffectBytes = h.log.syncs.Load(), h.log.written.Load()
+	if h.log == nil {
+		return Stats{}
 	}
-	return s
+	return Stats{EffectSyncs: h.log.syncs.Load(), EffectBytes: h.log.written.Load()}
 }
 
 // Start begins to do tasks and returns at once. After Shut it gives live attempts back

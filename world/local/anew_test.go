@@ -119,6 +119,23 @@ func TestWorldIsMadeAnewOfItsInputs(t *testing.T) {
 	require.NoError(t, w.Close())
 }
 
+// TestAnswersOfAWorldMadeAnewAreCountedByWhoGaveThem: those that were told. What a stub
+// answers by now and the world still waits for is none.
+func TestAnswersOfAWorldMadeAnewAreCountedByWhoGaveThem(t *testing.T) {
+	a := newAnew(t)
+	w := openPaying(t, a.home, a.till.options())
+	_, err := w.Submit(t.Context(), "go", map[string]any{"to": "c", "kind": "outside.ask", "what": "moon"})
+	require.NoError(t, err)
+	require.Error(t, w.Run(t.Context()), "the stub has no answer")
+	require.NoError(t, errors.Join(w.Close(), os.RemoveAll(a.copy)))
+	a.backup()
+
+	a.write("answers.jsonl", skies+`{"kind": "outside.ask", "params": "moon", "payload": "full"}`+"\n")
+	_, x := a.try(false)
+	require.Equal(t, `[]`, toldOf(t, x.Fork, "c"))
+	require.Equal(t, [4]uint64{1, 1, 0, 3}, [4]uint64{x.Answered, x.Stubbed, x.Performed, x.Followed.Events})
+}
+
 // TestWorldThatIsMadeAnewEndsWhereNothingAnswers, and says which effect it is, unless it is
 // to be performed.
 func TestWorldThatIsMadeAnewEndsWhereNothingAnswers(t *testing.T) {

@@ -154,10 +154,52 @@ func (x *Supposed) Run(ctx context.Context, opts Options) (err error) {
 	if err := x.Fork.Sync(); err != nil {
 		return err
 	}
-	spent, err := journal.Spent(x.Fork.store, x.Forked.At, x.Fork.store.Head().ID)
-	x.Performed, x.Stubbed = x.Fork.Missed(), x.Fork.HostStats().Stubbed
-	x.Answered = spent.Answers - min(spent.Answers, x.Performed+x.Stubbed)
-	return err
+	x.Performed = x.Fork.Missed()
+	return x.countAnswers()
+}
+
+// countAnswers counts the answers that the fork was told, by who gave them: one that is to
+// be told later is none.
+func (x *Supposed) countAnswers() error {
+	outside := x.Fork.performer()
+	by := make(map[receipt.Key]*uint64) // counts the answers to an intent; nil: Performed has them
+	for s, err := range x.Fork.Scan(x.Forked.At) {
+		if err = errors.Join(err, s.Err); err != nil {
+			return err
+		}
+		if s.Record.Kind != journal.KindIntent && s.Record.Kind != journal.KindFinished {
+			continue
+		}
+		body, err := s.Record.LoadBody(x.Fork)
+		if err != nil {
+			return err
+		}
+		switch b := body.(type) {
+		case *journal.IntentEmitted:
+			in := receipt.Intent{Key: b.Key, Cell: b.Cell, Kind: b.Kind, Params: b.Params, Occurrence: b.Occurrence}
+			switch {
+			case outside.Recorded(&in):
+				by[b.Key] = &x.Answered
+			case outside.Live(&in):
+				by[b.Key] = nil
+			default:
+				by[b.Key] = &x.Stubbed
+			}
+		case *journal.Finished:
+			r, err := receipt.Decode(b.Receipt)
+			if err != nil {
+				return err
+			}
+			n, ok := by[r.Key]
+			if !ok { // it was under way in the world
+				n = &x.Answered
+			}
+			if n != nil {
+				*n++
+			}
+		}
+	}
+	return nil
 }
 
 // Close gives both worlds up. The fork stays in its directory.
