@@ -38,8 +38,8 @@ var ours = house{
 		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
 		{"world/chat"},                     // between 5 and 6: worlds of recorded runs
-		{"world/scenario"},                 // likewise: tries what worlds do
 		{"world/view"},                     // likewise: what is shown of a world
+		{"world/scenario"},                 // likewise: tries what worlds do
 		{"world/notify"},                   // likewise: who is told of what waits
 		{"world/api"},                      // likewise: worlds over HTTP
 		{"world/ui"},                       // likewise: the page that people look at them with

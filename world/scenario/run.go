@@ -19,6 +19,7 @@ import (
 	"github.com/worldkernel/worldkernel/world"
 	"github.com/worldkernel/worldkernel/world/local"
 	"github.com/worldkernel/worldkernel/world/source"
+	"github.com/worldkernel/worldkernel/world/view"
 )
 
 // actor is who decides in a scenario.
@@ -95,23 +96,45 @@ func simulated(loaded *source.Loaded) *source.Loaded {
 	return &source.Loaded{Manifest: &m, Contents: loaded.Contents}
 }
 
-// unknown returns the names of effects and events that the world does not declare.
+// unknown returns the names of effects, events and cells that the world cannot have: who
+// expects nothing of a cell whose name is misspelt is not to believe that it is so.
 func (s *Scenario) unknown(m *manifest.Manifest) (faults []string) {
 	effect := func(kind string) {
-		if _, ok := m.Effects[kind]; !ok {
+		if _, ok := m.Effects[kind]; !ok && kind != "" {
 			faults = append(faults, fmt.Sprintf("the manifest declares no effect %q", kind))
 		}
+	}
+	cell := func(name string) {
+		if name == "" {
+			return
+		}
+		c, err := reducer.ParseCell(name)
+		if _, ok := m.Reducers[c.Reducer]; err == nil && !ok {
+			err = fmt.Errorf("cell %s: the manifest declares no reducer %q", name, c.Reducer)
+		}
+		if err != nil {
+			faults = append(faults, err.Error())
+		}
+	}
+	for _, g := range s.Given {
+		effect(g.Approve)
+		effect(g.Deny)
 	}
 	for _, a := range s.Answers {
 		effect(a.Effect)
 	}
-	for _, x := range slices.Concat(s.Expect.Intents, s.Expect.Denials) {
-		effect(x.Effect)
+	for _, name := range slices.Sorted(maps.Keys(s.Expect.Cells)) {
+		cell(name)
 	}
 	for _, e := range s.Expect.Events {
 		if _, ok := m.Events[e.Event]; !ok {
 			faults = append(faults, fmt.Sprintf("the manifest declares no event %q", e.Event))
 		}
+		cell(e.To)
+	}
+	for _, x := range slices.Concat(s.Expect.Intents, s.Expect.Denials) {
+		effect(x.Effect)
+		cell(x.Cell)
 	}
 	return faults
 }
@@ -261,17 +284,17 @@ func (p *play) compare() error {
 	if err := p.cells(); err != nil {
 		return err
 	}
-	states := make(map[receipt.Key]string)
-	p.lw.View(func(m *world.Moment) {
-		for _, e := range m.Intents() {
-			states[e.Intent.Key] = string(e.State)
-		}
-	})
+	states, err := p.states()
+	if err != nil {
+		return err
+	}
 	want := p.s.Expect
 	err = inOrder(p, "event", want.Events, x.events, func(e Event) string { return e.Event }, func(e Event, have *journal.Emitted) (string, error) {
 		switch {
 		case e.Event != have.Name:
 			return otherKind, nil
+		case e.To != "" && len(have.To) == 0:
+			return "it reaches no cell", nil
 		case e.To != "" && !slices.Contains(have.To, e.To):
 			return fmt.Sprintf("it reaches %s, not %s", strings.Join(have.To, ", "), e.To), nil
 		}
@@ -310,6 +333,20 @@ func (p *play) compare() error {
 		}
 		return "", nil
 	}))
+}
+
+// states returns where intents stand, as intent list says it.
+func (p *play) states() (map[receipt.Key]string, error) {
+	j := view.Journal{Local: p.lw}
+	states := make(map[receipt.Key]string)
+	for _, e := range j.Ledger() {
+		state, err := j.StateOf(&e)
+		if err != nil {
+			return nil, err
+		}
+		states[e.Intent.Key] = string(state)
+	}
+	return states, nil
 }
 
 // cells compares states.

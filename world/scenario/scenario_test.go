@@ -140,7 +140,8 @@ reducers: {post: {engine: starlark, source: post.star, grants: [mail]}}
 events: {asked:}
 effects: {mail.send: {adapter: stub, config: {answers: none.jsonl}, on_in_doubt: park}}
 caps: {mail: {type: any, params: {kinds: [mail.send]}}}
-policies: [{name: all, when: "true", decide: allow}]
+defaults: {approval_ttl: 48h}
+policies: [{name: all, when: "true", decide: allow}, {name: boss, when: 'intent.params.to == "boss"', decide: require_approval}]
 routing: [{event: asked, reducer: post, key: event.data.who}]
 `,
 		"none.jsonl": "",
@@ -171,6 +172,7 @@ routing: [{event: asked, reducer: post, key: event.data.who}]
 		"with the timer": ask + "answers: [{effect: mail.send, after: 24h, reply: 1}]\nexpect: {cells: {post/ada: {told: nothing in time, late: ok}}}",
 		"never":          ask + "answers: [{effect: mail.send, never: true}]\nexpect: {cells: {post/ada: {told: nothing in time, late: null}}, intents: [{effect: mail.send, state: in_flight}]}",
 		"doubt":          ask + "answers: [{effect: mail.send, after: 2h, outcome: in_doubt, error: the line is dead}]\nexpect: {cells: {post/ada: {told: nothing in time}}, intents: [{effect: mail.send, state: in_doubt}]}",
+		"not begun":      "given: [{event: asked, data: {who: boss}}, {run: 25h}]\nexpect: {cells: {post/boss: {late: cancelled}}, intents: [{effect: mail.send, state: cancelled}]}",
 		"each its own":   "given: [{event: asked, data: {who: ada}}, {event: asked, data: {who: ben}, in: 1h}]\nanswers: [{effect: mail.send, params: {to: ben}, reply: 1}, {effect: mail.send, params: {to: ada}, after: 3h, reply: 1}]\nexpect: {cells: {post/ada: {at: 181}, post/ben: {at: 60}}}",
 		"at a time":      "given: [{event: asked, data: {who: ada}, at: 2026-01-01T02:00Z}, {run: 3h}]\nanswers: [{effect: mail.send, reply: 1}]\nexpect: {cells: {post/ada: {told: ok, at: 120}}}",
 		"run over it":    ask[:len(ask)-2] + ", {run: 3h}, {event: asked, data: {who: ben}}]\nanswers: [{effect: mail.send, after: 2h, reply: 1}, {effect: mail.send, reply: 1}]\nexpect: {cells: {post/ada: {at: 121}, post/ben: {at: 181}}}",
@@ -336,6 +338,11 @@ func TestWhatIsNotAsExpectedIsNamed(t *testing.T) {
 		"given: [{event: paid, data: {who: ada, cents: 7}}]\nanswers: [{effect: card.charge, params: {cents: 8}, reply: 1}]": `answer 1 differs: $.cents: want 8, not 7`,
 		given + "  # and one too many\n  \nticks: 5":                                                                         "",
 		"given: []\nanswers: [{effect: card.charge, reply: 1, times: 2}]":                                                    `answer 1, to card.charge, was asked for 0 of 2 times`,
+		"given: [{deny: card.chrage}]":                                                                                       `the manifest declares no effect "card.chrage"`,
+		given + "expect: {cells: {dest/ada: null}}":                                                                          `cell dest/ada: the manifest declares no reducer "dest"`,
+		given + "expect: {cells: {desk: null}}":                                                                              `"desk" is not a cell: want REDUCER/KEY`,
+		given + "expect: {intents: [{effect: card.charge, cell: dest/ada}]}":                                                 `cell dest/ada: the manifest declares no reducer "dest"`,
+		given + "expect: {events: [{event: told, to: dest/ada}]}":                                                            `cell dest/ada: the manifest declares no reducer "dest"`,
 		"given: [{event: paid, data: {who: ada}}]":                                                                           `a step failed: desk/ada: desk.star:8:`,
 		"given: [{event: sold}]":                                                                                             `given, item 1: event: the manifest declares no such event`,
 		"given: [{approve: card.charge}]":                                                                                    `given, item 1: card.charge: there is no such intent`,
@@ -366,8 +373,8 @@ func TestWhatIsNoScenario(t *testing.T) {
 		"answers: [{effect: a, outcome: x}]":            "outcome is that of an error",
 		"answers: [{effect: a, error: b, outcome: x}]":  `outcome "x" is none of`,
 		"answers: [{effect: a, never: true, reply: 1}]": "what never comes has no answer",
-		"answers: [{effect: a, reply: 1, after: soon}]": `want a number of ticks or a duration such as 2h, not "soon"`,
-		"given: [{event: a, at: noon}]":                 `want a tick or a time such as 2026-12-24T18:00Z, not "noon"`,
+		"answers: [{effect: a, reply: 1, after: soon}]": `x: line 1: want a number of ticks or a duration such as 2h, not "soon"`,
+		"given: [{event: a, at: noon}]":                 `x: line 1: want a tick or a time such as 2026-12-24T18:00Z, not "noon"`,
 		"given: [{event: a, at: 1, in: 2h}]":            "at or in is when an event falls due",
 		"given: [{run: 1, in: 2h}]":                     "at or in is when an event falls due",
 		"expect: {events: [{data: 1}]}":                 "expect, events, item 1: want the name of an event",

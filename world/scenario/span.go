@@ -26,7 +26,7 @@ func (s *Span) UnmarshalYAML(n *yaml.Node) (err error) {
 		return nil
 	}
 	if s.Lasts, err = manifest.ParseDuration(n.Value); err != nil {
-		return fmt.Errorf("line %d: want a number of ticks or a duration such as 2h, not %q", n.Line, n.Value)
+		return fmt.Errorf("want a number of ticks or a duration such as 2h, not %q", n.Value)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func (m *Moment) UnmarshalYAML(n *yaml.Node) error {
 	}
 	at, err := manifest.ParseTime(n.Value)
 	if err != nil {
-		return fmt.Errorf("line %d: want a tick or a time such as 2026-12-24T18:00Z, not %q", n.Line, n.Value)
+		return fmt.Errorf("want a tick or a time such as 2026-12-24T18:00Z, not %q", n.Value)
 	}
 	m.when.Time = &at
 	return nil
