@@ -117,7 +117,7 @@ func checkOutcome(o receipt.Outcome) error {
 	case receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable, receipt.OutcomeInputRequired:
 		return nil
 	default:
-		return fmt.Errorf("%q is none of %q, %q and %q", o, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable, receipt.OutcomeInputRequired)
+		return fmt.Errorf("outcome %q is none of %q, %q and %q; a failure without one is permanent", o, receipt.OutcomeRetryableFailure, receipt.OutcomeCompensatable, receipt.OutcomeInputRequired)
 	}
 }
 

@@ -93,6 +93,9 @@ func (h *Host) attempt(j *job) {
 	}
 	started := time.Now()
 	result, err := perform(ctx, adapterFor(j), h.call(j))
+	if err != nil {
+		err = fmt.Errorf("%s for %s: %w", j.Kind, j.Step, err)
+	}
 	finished := started.Add(time.Since(started)) // also where the wall clock was set back
 	if j.asking != nil && errors.Is(context.Cause(j.asking), errUnwanted) && !ended(&result, err) {
 		h.fenced(j)
@@ -181,10 +184,7 @@ func perform(ctx context.Context, a Adapter, call Call) (result Result, err erro
 	if err == nil {
 		err = result.check()
 	}
-	if err != nil {
-		return result, fmt.Errorf("%s for %s: %w", call.Permit.Kind, call.Permit.Step, err)
-	}
-	return result, nil
+	return result, err
 }
 
 // asking is an adapter that only asks about what the outside has accepted.

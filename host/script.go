@@ -30,8 +30,21 @@ def reduce(ctx, state, event):
     return {"status": "ok", "payload": answered, "outcome": ""}
 `
 
+// ScriptError says why a script makes no answer. No receipt can be made, and the effect
+// stays in flight.
+type ScriptError struct {
+	File string // as the manifest's config has it
+	Err  error
+}
+
+func (e *ScriptError) Error() string { return e.File + " makes no answer: " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ScriptError) Unwrap() error { return e.Err }
+
 // script answers with what a Starlark function returns.
 type script struct {
+	file    string
 	program *star.Program
 	limits  manifest.ReducerLimits
 	idle    sync.Pool // of reducer.Reducer, each of which one call uses at a time
@@ -51,7 +64,7 @@ func compileScript(engines manifest.Engines, file string, source []byte, rest *r
 	if err != nil {
 		return nil, err
 	}
-	s := &script{program: program, limits: manifest.ReducerLimits{State: manifest.DefaultReceipt}.WithDefaults()}
+	s := &script{file: file, program: program, limits: manifest.ReducerLimits{State: manifest.DefaultReceipt}.WithDefaults()}
 	first, used, err := program.Within(rest) // runs the top level: better now than at the first call
 	if rest != nil {
 		rest.Gas -= min(rest.Gas, used.Gas)
@@ -98,10 +111,10 @@ func (s *script) Perform(_ context.Context, call Call) (Result, error) {
 	in := reducer.Input{Event: reducer.Event{Name: "answer", Data: question}, Limits: s.limits}
 	var out reducer.Output
 	if err := engine.Reduce(&in, &out); err != nil {
-		return Result{}, fmt.Errorf("%s for %s: %w", p.Kind, p.Step, err)
+		return Result{}, &ScriptError{s.file, err}
 	}
 	if err := out.CheckLimits(s.limits); err != nil {
-		return Result{}, fmt.Errorf("%s for %s: %w", p.Kind, p.Step, err)
+		return Result{}, &ScriptError{s.file, err}
 	}
 	var answer struct {
 		Status  receipt.Status  `cbor:"status"`
@@ -113,7 +126,7 @@ func (s *script) Perform(_ context.Context, call Call) (Result, error) {
 	}
 	if answer.Outcome != "" {
 		if err := checkOutcome(answer.Outcome); err != nil {
-			return Result{}, fmt.Errorf("%s for %s: outcome: %w", p.Kind, p.Step, err)
+			return Result{}, &ScriptError{s.file, err}
 		}
 	}
 	return Result{Status: answer.Status, Class: answer.Outcome, Payload: answer.Payload}, nil

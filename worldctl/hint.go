@@ -62,6 +62,7 @@ func hintOfType(err error) string {
 	var locked *store.LockedError
 	var diverged *world.Divergence
 	var miss *host.MissError
+	var script *host.ScriptError
 	var keyring *local.KeyringError
 	var left *world.SideEffectsError
 	var adapters *local.AdaptersError
@@ -90,6 +91,8 @@ func hintOfType(err error) string {
 		return "worldctl run performs it; or let the world in " + miss.File + " go on until it has asked for the same. Nothing was done outside"
 	case errors.As(err, &miss):
 		return "add the answer to " + miss.File + " and make the world again: the effect waits, and nothing was lost"
+	case errors.As(err, &script):
+		return "correct " + script.File + " and make the world again: the effect waits, and nothing was lost"
 	case errors.As(err, &missing):
 		return hintReducers
 	case errors.As(err, &adapter):

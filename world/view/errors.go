@@ -99,6 +99,7 @@ func faultsOfWorlds() []Fault {
 		{is(context.Canceled), "deadline", unavailable, ExitInterrupted, late},
 		{as[*store.LockedError], "", 0, ExitConflict, ""},
 		{as[*world.Divergence], "", 0, ExitVerify, ""},
+		{as[*host.ScriptError], "no-recording", conflict, ExitFailed, "the script that answers an effect makes no answer"},
 		{as[*host.MissError], "no-recording", conflict, ExitFailed, "the recording that answers effects has no answer for one"},
 		{is(store.ErrBehindAnchor, store.ErrOffAnchor, store.ErrNoAnchor, store.ErrBadAnchor, store.ErrNotWorld), "", 0, ExitVerify, ""},
 		{as[*store.DamageError], "unreadable", unavailable, ExitVerify, "the journal cannot be read"},
