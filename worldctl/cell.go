@@ -132,9 +132,18 @@ func (c *cli) showDue(a *view.Cell, d view.Describer) {
 	}
 	slices.SortStableFunc(all, func(x, y world.AlarmView) int { return cmp.Compare(x.At, y.At) })
 	t := c.newTable()
-	t.AppendHeader(table.Row{"record", "falls due", "at tick", "data"})
+	byClock := d.Local.IsReal()
+	at := "at tick"
+	if byClock {
+		at = "at"
+	}
+	t.AppendHeader(table.Row{"record", "falls due", at, "data"})
 	for _, x := range all[:min(mostDue, len(all))] {
-		t.AppendRow(table.Row{fmt.Sprintf("#%d", x.Record), x.Name, x.At, d.Data(x.Data)})
+		var when any = x.At
+		if byClock {
+			when = calendar(d.Local, x.At)
+		}
+		t.AppendRow(table.Row{fmt.Sprintf("#%d", x.Record), x.Name, when, d.Data(x.Data)})
 	}
 	t.Render()
 	if more := len(all) - mostDue; more > 0 {
@@ -155,6 +164,7 @@ func newCellResumeCommand(c *cli, verb, short string, how world.Resumption) *cob
 	cmd := &cobra.Command{
 		Use:     verb + " CELL",
 		Short:   short,
+		Long:    short + ".\n\nExit code 5 if the cell is not parked.",
 		Example: "  worldctl cell " + verb + " agent/ada --reason \"its schema is mended\"",
 		Args:    args(1, 1),
 		RunE: c.onWorld(func(ctx context.Context, lw *local.World, args []string) error {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -116,10 +118,14 @@ func notCopied(dir string, err error) error {
 	case errors.Is(err, local.ErrExists):
 		hint := "no world is written over: name another directory"
 		if name := filepath.Base(dir); name != "." && name != ".." { // these have no name to move them by
-			hint += ", or move that one away: mv " + dir + " " + filepath.Clean(dir) + ".old"
+			here := ""
+			if strings.HasPrefix(dir, "-") { // which mv would take for an option
+				here = "./"
+			}
+			hint += ", or move that one away: mv " + shellWord(here+dir) + " " + shellWord(here+filepath.Clean(dir)+".old")
 		}
 		return hinted(err, "%s", hint)
-	case errors.Is(err, local.ErrNotEmpty):
+	case errors.Is(err, local.ErrNotEmpty), errors.Is(err, syscall.ENOTDIR):
 		return &fault{err: err, code: exitConflict, hint: "name a directory that is empty or not there"}
 	case errors.Is(err, world.ErrSameWorld):
 		return &fault{err: err, code: exitUsage, hint: "choose another --id, or none: then it is a random one"}

@@ -190,7 +190,9 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 				return world.ErrNoReason
 			case !several && len(args) == 0:
 				return usagef("worldctl intent list --state parked", "intent %s needs a KEY", verb)
-			case filtered == (len(args) == 1):
+			case filtered && len(args) == 1:
+				return usagef("type one of the two", "a KEY, and --cell, --kind, --since or --state, do not go together")
+			case !filtered && len(args) == 0:
 				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by --cell, --kind, --since or --state", verb)
 			case filtered && x.paramsHash != "":
 				return usagef("leave --params-hash away", "--params-hash is of one intent")

@@ -76,6 +76,9 @@ when cells are parked: a step of theirs failed, and a person says how they go on
 			if err := checkWorkers("run", c.workers); err != nil {
 				return err
 			}
+			if span < 0 {
+				return usagef("worldctl run --for 10s", "--for takes a duration that is not negative, not %s", span)
+			}
 			c.effects, err = recordedIn(effects)
 			return err
 		},

@@ -214,7 +214,7 @@ func refused(err error, lw *local.World, event string) error {
 	case errors.Is(err, world.ErrMailboxFull):
 		return hinted(err, "let the cell work first: worldctl run")
 	case errors.Is(err, world.ErrBadTick):
-		return hinted(err, "worldctl status shows the time")
+		return hinted(err, "worldctl status shows the time: %s", view.Journal{Local: lw}.Tick(lw.Status().Time))
 	}
 	return err
 }

@@ -162,12 +162,15 @@ func (j Journal) withLastDecision(b *journal.Resolved, err error) error {
 	}
 	more, key := *refused, b.Key
 	e, _ := j.LedgerEntry(key)
-	if e.State == receipt.StateDenied && (b.How == journal.RetryAnyway || b.How == journal.NotExecuted) {
+	if e.State == receipt.StateDenied {
 		line, err := j.IntentLine(&e)
 		if err != nil {
 			return err
 		}
-		more.Rule = afresh(&line)
+		more.Rule = fmt.Sprintf("%s is %s", key, line.State)
+		if b.How == journal.RetryAnyway || b.How == journal.NotExecuted {
+			more.Rule = afresh(&line)
+		}
 	}
 	var last *Entry
 	for rec, err := range j.Concerning(e.Intent.Cell, journal.Seq(e.Asked[0])-1) {

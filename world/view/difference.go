@@ -100,8 +100,8 @@ type IntentDifference struct {
 // IntentSide is where an intent stands at one of the moments.
 type IntentSide struct {
 	Key     receipt.Key     `json:"key"`
-	Record  journal.Seq     `json:"record"` // that made it
-	State   receipt.State   `json:"state"`
+	Record  journal.Seq     `json:"record"`  // that made it
+	State   receipt.State   `json:"state"`   // as it is shown
 	Outcome receipt.Outcome `json:"outcome"` // empty while there is none
 	Reason  string          `json:"reason"`
 }
@@ -323,7 +323,7 @@ func intentDifferenceOf(a, b *Side, x, y *receipt.Entry) (one IntentDifference, 
 		}
 		e := &s.entry.Intent
 		one.Cell, one.Kind, one.Params, one.Occurrence = e.Cell, e.Kind, line.Params, e.Occurrence
-		*s.side = &IntentSide{e.Key, journal.Seq(s.entry.Emitted), s.entry.State, s.entry.Outcome, line.Reason}
+		*s.side = &IntentSide{e.Key, journal.Seq(s.entry.Emitted), line.State, s.entry.Outcome, line.Reason}
 	}
 	return one, nil
 }

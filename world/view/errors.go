@@ -166,7 +166,7 @@ func faultsOfInput() []Fault {
 		{is(ErrOtherIntents), "other-intents", conflict, ExitConflict, ""},
 		{is(ErrOrder, ErrKind, ErrPrefix, ErrKeys), "", 0, ExitUsage, ""},
 		{is(world.ErrConfirmationRequired), "", 0, ExitUndecided, ""},
-		{is(world.ErrNotParked), "not-parked", conflict, ExitFailed, ""},
+		{is(world.ErrNotParked), "not-parked", conflict, ExitConflict, ""},
 		{is(world.ErrUnconfirmed, world.ErrNoEffect), "", 0, ExitFailed, ""},
 	}
 }
