@@ -89,6 +89,10 @@ func TestInboxOfAllWorlds(t *testing.T) {
 	s.await("desk/B-2 wants refund.pay")
 	s.picture("inbox-of-all")
 	of := s.hash("of")
+	for _, dir := range []string{dev, prod} {
+		s.await("support · " + worldID(t, dir)[:6] + " · desk/B-2")
+	}
+	s.await("in support · " + of[:6])
 	s.keys("a")
 	s.decide("fine")
 	s.await("3 wait for a person")

@@ -10,6 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Whose token is taken no more is told so, and sees nothing any more.
+func TestWhoIsOustedIsTold(t *testing.T) {
+	s := look(t, made(t, t.TempDir(), "town", "town"), "--manual")
+	s.await("millbrook")
+	s.script("void fetch('/api/sessions', { method: 'DELETE', headers: { Authorization: 'Bearer ' + JSON.parse(sessionStorage.getItem('worldkernel.session')).token } })")
+	s.await("your token is not taken any more")
+	require.NotContains(t, s.text(), "millbrook")
+}
+
 // Who leaves takes the token with them: nobody who has it is let in afterwards.
 func TestWhoLeavesEndsTheSession(t *testing.T) {
 	s := look(t, made(t, t.TempDir(), "town", "town"), "--manual")
@@ -29,5 +38,6 @@ func TestWhoLeavesEndsTheSession(t *testing.T) {
 	require.Equal(t, http.StatusOK, status())
 	s.until("[...document.querySelectorAll('aside button')].find((b) => b.innerText === 'leave')?.click() ?? true")
 	s.await("Code or token")
+	require.NotContains(t, s.text(), "not taken any more")
 	require.Eventually(t, func() bool { return status() == http.StatusUnauthorized }, patience, 50*time.Millisecond)
 }

@@ -10,6 +10,9 @@ const kept = 'worldkernel.session';
 /** session is whom the server takes the page for; null: nobody. */
 export const session = signal(/** @type {Session | null} */ (null));
 
+/** ousted says that the server took the token no more, by which somebody was here. */
+export const ousted = signal(false);
+
 /** may reports whether there is a scope. @param {string} scope */
 export const may = (scope) => session.value?.scopes.includes(scope) ?? false;
 
@@ -51,6 +54,7 @@ export async function begin() {
 
 /** @param {Session} is */
 function keep(is) {
+  ousted.value = false;
   session.value = is;
   sessionStorage.setItem(kept, JSON.stringify(is));
 }
@@ -103,11 +107,15 @@ async function ask(path, init = {}) {
     return new Response(text);
   }
   const headers = new Headers(init.headers);
-  headers.set('Authorization', 'Bearer ' + (session.value?.token ?? ''));
+  const token = session.value?.token ?? '';
+  headers.set('Authorization', 'Bearer ' + token);
   const res = await fetch(path, { ...init, headers, cache: 'no-store' });
   if (res.ok) return res;
   const problem = await problemOf(res);
-  if (res.status === 401) forget();
+  if (res.status === 401 && session.value?.token === token) {
+    ousted.value = true;
+    forget();
+  }
   throw problem;
 }
 

@@ -1,6 +1,6 @@
 // The page: who looks, at which world, and which view of it.
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './lib.js';
-import { begin, enter, get, leave, may, pathOf, Problem, session } from './api.js';
+import { begin, enter, get, leave, may, ousted, pathOf, Problem, session } from './api.js';
 import { Cells } from './cells.js';
 import { Compare } from './compare.js';
 import { Conversations } from './conversations.js';
@@ -169,7 +169,7 @@ function Door() {
     <h1><img src="mark.svg" alt="" width="24" height="24" /> worldkernel</h1>
     <p>worldctl ui leads a browser here with a code; worldctl serve prints a token, and worldctl token new makes one.</p>
     <label>Code or token<input type="password" autocomplete="off" value=${secret} onInput=${(/** @type {any} */ e) => setSecret(e.target.value)} autofocus /></label>
-    ${error && html`<p class="trouble" role="alert">${spelled(error)}</p>`}
+    ${(error || ousted.value) && html`<p class="trouble" role="alert">${spelled(error || 'your token is not taken any more: its time is over, or somebody has taken it back')}</p>`}
     <button class="full yes">Enter</button>
   </form></main>`;
 }

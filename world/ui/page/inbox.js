@@ -30,6 +30,7 @@ function Present({ world }) {
   const { is, error } = useAnswer('/api/inbox?limit=1000');
   const worlds = useAnswer(world ? null : '/api/worlds');
   const names = new Map((worlds.is?.worlds ?? []).map((/** @type {any} */ w) => [w.id, w.name]));
+  const called = (/** @type {string} */ id) => spelled(names.get(id) ?? '') + ' · ' + short(id, 6); // two may have the same name
   const all = (is?.owed ?? []).filter((/** @type {any} */ o) => !world || o.world === world);
   all.sort((/** @type {any} */ a, /** @type {any} */ b) => until(a) - until(b)); // the others stay in their order
   const idOf = (/** @type {any} */ o) => (world ? '' : o.world + '/') + (o.intent ? o.intent.key : 'cell:' + o.cell);
@@ -43,7 +44,7 @@ function Present({ world }) {
       id: idOf(o),
       href: here({ of: idOf(o), all: '' }),
       body: html`<b><${State} of=${state} name=${name} /> ${spelled(o.intent?.kind ?? o.cell)}</b>
-        <span>${!world && html`${spelled(names.get(o.world) ?? short(o.world))} · `}${o.intent ? html`${spelled(o.cell)} <code>${line(o.intent.params, 60)}</code>` : line(o.failure?.error ?? '', 60)}</span>`,
+        <span>${!world && html`${called(o.world)} · `}${o.intent ? html`${spelled(o.cell)} <code>${line(o.intent.params, 60)}</code>` : line(o.failure?.error ?? '', 60)}</span>`,
     };
   });
   const slash = world ? -1 : chosen.indexOf('/');
@@ -56,7 +57,7 @@ function Present({ world }) {
       <${List} label="Inbox" items=${items} chosen=${chosen} />
       <footer>${linesOf(all).map((l) => html`<${Command} key=${l} world=${of} line=${l} />`)}</footer>
     </section>
-    <section class="main">${place.value.of.all
+    <section class="main">${!world && of && html`<p class="in">in <a href=${address(of, 'inbox')}>${called(of)}</a></p>`}${place.value.of.all
       ? html`<${Batch} key=${of + place.value.of.all} world=${of} kind=${place.value.of.all} state=${place.value.of.state ?? 'parked'} />`
       : chosen && of && (id.startsWith('cell:') ? html`<${ParkedCell} key=${chosen} world=${of} cell=${id.slice(5)} />` : html`<${Intent} key=${chosen} world=${of} id=${id} alike=${alike} />`)}</section>
   </div>`;
