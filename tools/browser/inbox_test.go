@@ -78,6 +78,23 @@ func TestManyAreDecidedAtOnce(t *testing.T) {
 	require.Contains(t, worldctl(t, dir, "tail", "--kind", "cell.resumed"), "nobody needs it")
 }
 
+// What was cancelled is told among the effects of a world.
+func TestCancelledIsTold(t *testing.T) {
+	dir := written(t, map[string]string{
+		"world.yaml": hostileManifest, "answers.jsonl": "", "left.json": hostileSchema,
+		"agent.star": `def reduce(ctx, state, event):
+    if event.name == "said":
+        ctx.effect("tool.run", {"n": 1}, tag = "it")
+    if event.name == "left":
+        ctx.cancel("it")
+    return 1
+`,
+		"events.jsonl": `{"event": "said", "data": {"to": "a"}}` + "\n" + `{"event": "left", "data": {"to": "a"}, "at": 3}` + "\n",
+	})
+	s := look(t, dir, "--manual")
+	s.until("document.querySelector('.bar')?.title === '1 cancelled'")
+}
+
 // The inbox of all worlds has what waits in each of them, and a decision goes to its own.
 func TestInboxOfAllWorlds(t *testing.T) {
 	dir := t.TempDir()

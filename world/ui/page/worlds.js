@@ -67,7 +67,7 @@ export function Worlds() {
 }
 
 /** The states of intents: what is done, what goes on, what needs somebody, what is not done. */
-const order = ['committed', 'in_flight', 'open', 'parked', 'in_doubt', 'failed', 'denied'];
+const order = ['committed', 'in_flight', 'open', 'parked', 'in_doubt', 'failed', 'denied', 'cancelled'];
 
 /** Effects are how the intents of a world stand. @param {{of: Record<string, number>}} props */
 function Effects({ of }) {
