@@ -45,8 +45,10 @@ doubt for intent resolve or intent retry unless its verifier is being asked.`,
 			}
 			return list(c, "intent-list", "intents", first(each(entries, lines.Line), limit), columns[view.IntentLine]{
 				header: intentHeader(),
-				row:    c.intentRow,
-				none:   recordsOf(lw).NoneSelected(f),
+				row: func(l view.IntentLine) table.Row {
+					return c.intentRow(l, l.State == receipt.StateParked || l.State == receipt.StateInDoubt)
+				},
+				none: recordsOf(lw).NoneSelected(f),
 			})
 		}),
 	}
@@ -67,9 +69,10 @@ func intentHeader() table.Row {
 	return table.Row{"key", "cell", "kind", "state", "decision", "rules", "why", "params"}
 }
 
-func (c *cli) intentRow(l view.IntentLine) table.Row {
+// intentRow is a line of a table of intents; decides: a person is to decide about it.
+func (c *cli) intentRow(l view.IntentLine, decides bool) table.Row {
 	params := ""
-	if l.State == receipt.StateParked || l.State == receipt.StateInDoubt { // a person is to decide about them
+	if decides {
 		params = view.Describer{Full: c.verbose}.Data(l.Params)
 	}
 	return table.Row{view.Short(l.Key), l.Cell, l.Kind, l.Standing(), l.Decision, strings.Join(l.Rules, ", "), visible(l.Reason, ""), params}

@@ -1,6 +1,7 @@
 package worldctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -305,7 +306,7 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 	} else {
 		a, err = recordsOf(lw).Preview(batch)
 	}
-	if err != nil {
+	if err = cmp.Or(err, c.notePassedOver(lw, &x)); err != nil {
 		return err
 	}
 	err = c.object("intents-decided", a, func() {
@@ -315,7 +316,7 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 			t := c.newTable()
 			t.AppendHeader(intentHeader())
 			for _, l := range a.Intents {
-				t.AppendRow(c.intentRow(l))
+				t.AppendRow(c.intentRow(l, true))
 			}
 			t.Render()
 		}
@@ -339,6 +340,18 @@ func (c *cli) decideAll(ctx context.Context, lw *local.World, x choice) error {
 		c.nextRun()
 	}
 	return nil
+}
+
+// notePassedOver says how many of those that are selected no approval is about.
+func (c *cli) notePassedOver(lw *local.World, x *choice) error {
+	if x.how != journal.Approve {
+		return nil
+	}
+	n, err := recordsOf(lw).Asking(x.filter)
+	if n > 0 {
+		c.note("passed over: %s that a tool asks a person about, to be answered one by one: worldctl intent list --state parked", view.Number(n, "intent"))
+	}
+	return err
 }
 
 // notDecided adds to a refused decision where its intent stands.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -27,15 +28,14 @@ const (
 )
 
 func (c *cli) checkOutput(cmd *cobra.Command) error {
-	switch c.output {
-	case formTable, formJSON, formLines:
-		return nil
-	case formJUnit:
-		if cmd.Name() == "test" {
-			return nil
-		}
+	forms, hint := []string{formTable, formJSON, formLines}, "type -o table, -o json or -o jsonl"
+	if cmd.Name() == "test" {
+		forms, hint = append(forms, formJUnit), "type -o table, -o json, -o jsonl or -o junit"
 	}
-	return usagef("type -o table, -o json or -o jsonl", "%q is not a form of output", c.output)
+	if !slices.Contains(forms, c.output) {
+		return usagef(hint, "%q is not a form of output", c.output)
+	}
+	return nil
 }
 
 // widthOf returns the columns of a terminal, and 0 for anything else.

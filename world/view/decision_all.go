@@ -80,6 +80,19 @@ func (j Journal) undecided(how journal.Resolution, f IntentFilter) ([]receipt.En
 	}), nil
 }
 
+// Asking counts the intents of a filter that ask a person something, which approvals pass
+// over: each is answered by itself.
+func (j Journal) Asking(f IntentFilter) (n int, err error) {
+	f.State = receipt.StateParked
+	entries, err := j.Selected(f)
+	for i := range entries {
+		if entries[i].NeedsInput() {
+			n++
+		}
+	}
+	return n, err
+}
+
 // Preview returns what DecideAll would decide about.
 func (j Journal) Preview(b Batch) (*DecidedAll, error) {
 	entries, err := j.undecided(b.How, b.Filter)
