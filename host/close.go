@@ -147,7 +147,7 @@ func (h *Host) giveBack(j *job) error {
 		Status: receipt.StatusCancelled, Class: receipt.OutcomeRetryableFailure, Unsent: true, Payload: payload,
 	}, now, now)
 	if err == nil {
-		h.log.put(entry{attempt{j.Key, j.Attempt}, data})
+		h.log.put(entry{attempt: attempt{j.Key, j.Attempt}, receipt: data})
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 
 // The layout of the effect store; see the package comment.
 const (
-	storeMagic     = "worldkernel/effects/v1\x00"
+	storeMagic     = "worldkernel/effects/v2\x00"
+	storeMagic1    = "worldkernel/effects/v1\x00"
+	durableBytes   = 8                               // where what was durable ends, at the beginning of a body
 	frameHeader    = 4 + 4 + 8                       // checksum, length of the body, place
 	entryHeader    = len(receipt.Key{}.Hash) + 8 + 4 // key, attempt, length of the receipt
 	frameBodyLimit = 16 << 20                        // at which a group is full; one entry may exceed it
@@ -27,6 +30,7 @@ type attempt struct {
 type entry struct {
 	attempt
 	receipt []byte
+	sure    bool // nobody is told of it before it is durable
 }
 
 func (e *entry) size() int { return entryHeader + len(e.receipt) }
@@ -63,6 +67,11 @@ func appendEntry(b []byte, e *entry) []byte {
 	return append(b, e.receipt...)
 }
 
+// beginGroup begins a frame of entries at a place, with what is durable before it.
+func beginGroup(b []byte, place, durable int64) []byte {
+	return binary.BigEndian.AppendUint64(beginFrame(b, place), uint64(durable))
+}
+
 // frameAt returns the body of the frame at a place, if a whole one stands there.
 func frameAt(file []byte, place int) (body []byte, ok bool) {
 	rest := file[place:]
@@ -77,34 +86,53 @@ func frameAt(file []byte, place int) (body []byte, ok bool) {
 	return rest[frameHeader:], crc32.Checksum(rest[4:], castagnoli()) == binary.BigEndian.Uint32(rest)
 }
 
-// parseStore reads a whole effect store: what it holds for a world, and where
-// its frames end. Behind that may stand a group whose sync never returned; a
-// bad frame before a good one is a *DamageError without path.
+// parseStore reads a whole effect store: what it holds for a world, and where its frames
+// end. Groups whose sync never returned may be torn; any other bad frame before a good
+// one is a *DamageError without path.
 func parseStore(file []byte, world string) (kept map[attempt][]byte, end int, err error) {
 	head, ok := frameAt(file, 0)
-	if !ok || len(head) < len(storeMagic) || string(head[:len(storeMagic)]) != storeMagic {
-		return nil, 0, &DamageError{Reason: "it does not begin like an effect store of version 1"}
+	first := ok && bytes.HasPrefix(head, []byte(storeMagic1))
+	if !first && (!ok || !bytes.HasPrefix(head, []byte(storeMagic))) {
+		return nil, 0, &DamageError{Reason: "it does not begin like an effect store of version 1 or 2"}
 	}
 	if owner := string(head[len(storeMagic):]); owner != world {
 		return nil, 0, fmt.Errorf("it belongs to world %s, not to %s", owner, world)
 	}
 	kept = make(map[attempt][]byte)
-	for end = frameHeader + len(head); end < len(file); {
-		body, ok := frameAt(file, end)
-		if !ok {
-			break
+	hole := 0 // where the first torn frame stands; 0: there is none
+	for end = frameHeader + len(head); ; {
+		place, body := nextFrame(file, end)
+		if body == nil {
+			return kept, end, nil
+		}
+		if place > end && hole == 0 {
+			hole = end
+		}
+		end = place + frameHeader + len(body)
+		durable := uint64(place) // before the frame, in version 1
+		if !first {
+			if len(body) < durableBytes {
+				return nil, place, &DamageError{Offset: int64(place), Reason: errEntry.Error()}
+			}
+			durable, body = binary.BigEndian.Uint64(body), body[durableBytes:]
+		}
+		if hole > 0 && durable > uint64(hole) {
+			return nil, hole, &DamageError{Offset: int64(hole), Reason: fmt.Sprintf("no frame, but one follows at %d", place)}
 		}
 		if err := parseEntries(body, kept); err != nil {
-			return nil, end, &DamageError{Offset: int64(end), Reason: err.Error()}
-		}
-		end += frameHeader + len(body)
-	}
-	for place := end + 1; place <= len(file)-frameHeader; place++ {
-		if _, ok := frameAt(file, place); ok {
-			return nil, end, &DamageError{Offset: int64(end), Reason: fmt.Sprintf("no frame, but one follows at %d", place)}
+			return nil, place, &DamageError{Offset: int64(place), Reason: err.Error()}
 		}
 	}
-	return kept, end, nil
+}
+
+// nextFrame returns the first whole frame at a place or after it; no body: there is none.
+func nextFrame(file []byte, place int) (int, []byte) {
+	for ; place <= len(file)-frameHeader; place++ {
+		if body, ok := frameAt(file, place); ok {
+			return place, body
+		}
+	}
+	return place, nil
 }
 
 var errEntry = errors.New("a frame with a valid checksum has no whole entries")

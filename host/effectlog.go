@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -18,13 +19,13 @@ import (
 )
 
 // effectLog keeps the results of live effects until the journal has them. One
-// goroutine writes the file: whatever came while it synced is the next group.
+// goroutine writes the file: whatever came while it wrote is the next group.
 type effectLog struct {
 	files  vfs.FS
 	path   string
 	world  string
 	large  int64               // rewriteFrom, but in tests
-	stored func(group []entry) // told of results that are durable, in their order; must not keep group
+	stored func(group []entry) // told of results that outlive the process, in their order; must not keep group
 	failed func(error)         // told once; nothing is durable after it
 
 	mu      sync.Mutex // guards what follows
@@ -33,6 +34,9 @@ type effectLog struct {
 	results int        // how many of them have a receipt
 	kept    map[attempt][]byte
 	stale   map[attempt]bool // of kept: left by an earlier process, and not recovered yet
+	loose   map[attempt]bool // of kept: not synced yet
+	timed   bool             // hurry is to come
+	due     bool             // it has come
 	live    int64            // bytes that kept would take in the file
 	closed  bool
 	err     error
@@ -42,6 +46,7 @@ type effectLog struct {
 	// The writer's own.
 	file   vfs.File
 	size   int64
+	synced int64 // up to where it is durable
 	filled int64 // with zeros, up to where
 	group  []entry
 	buf    []byte
@@ -59,7 +64,7 @@ const minAhead, maxAhead = 4 << 10, 128 << 10
 // openEffectLog opens or makes the effect store of a world. Without start
 // nothing is written.
 func openEffectLog(files vfs.FS, path, world string) (*effectLog, error) {
-	l := &effectLog{files: files, path: path, world: world, large: rewriteFrom, ended: make(chan struct{}), stale: make(map[attempt]bool)}
+	l := &effectLog{files: files, path: path, world: world, large: rewriteFrom, ended: make(chan struct{}), stale: make(map[attempt]bool), loose: make(map[attempt]bool)}
 	l.work = sync.NewCond(&l.mu)
 	file, err := readAll(files, path)
 	fresh := errors.Is(err, fs.ErrNotExist)
@@ -79,15 +84,17 @@ func openEffectLog(files vfs.FS, path, world string) (*effectLog, error) {
 		l.kept = make(map[attempt][]byte)
 	}
 	for at, data := range l.kept {
-		e := entry{at, data}
+		e := entry{attempt: at, receipt: data}
 		l.live += int64(e.size())
 		l.stale[at] = true
 	}
-	if fresh || end < len(file) {
+	if fresh || end < len(file) || bytes.HasPrefix(file[frameHeader:], []byte(storeMagic1)) {
 		err = l.rewrite(l.kept)
 	} else {
-		l.size, l.filled = int64(end), int64(end)
-		l.file, err = files.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+		l.size, l.synced, l.filled = int64(end), int64(end), int64(end)
+		if l.file, err = files.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err == nil {
+			err = l.file.SyncData() // the process that wrote it may have had no time to
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("host: effect store: %w", err)
@@ -138,9 +145,10 @@ func (l *effectLog) drop(at attempt) {
 	if !ok || l.closed || l.err != nil {
 		return
 	}
-	e := entry{at, data}
+	e := entry{attempt: at, receipt: data}
 	l.live -= int64(e.size())
 	delete(l.kept, at)
+	delete(l.loose, at)
 	l.waiting = append(l.waiting, entry{attempt: at})
 }
 
@@ -163,7 +171,7 @@ func (l *effectLog) dropStale() {
 	clear(l.stale)
 }
 
-// get returns a result that is durable and not forgotten.
+// get returns a result that is not forgotten.
 func (l *effectLog) get(at attempt) ([]byte, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +179,7 @@ func (l *effectLog) get(at attempt) ([]byte, bool) {
 	return data, ok
 }
 
-// all returns what is durable and not forgotten, in the order in which it was
+// all returns what is not forgotten, in the order in which it was
 // made, and keeps it from dropStale.
 func (l *effectLog) all() [][]byte {
 	l.mu.Lock()
@@ -179,7 +187,7 @@ func (l *effectLog) all() [][]byte {
 	clear(l.stale)
 	results := make([]storedResult, 0, len(l.kept))
 	for at, data := range l.kept { // order cannot show: sorted below
-		s := storedResult{entry: entry{at, data}}
+		s := storedResult{entry: entry{attempt: at, receipt: data}}
 		if r, err := receipt.Decode(data); err == nil { // it was made by this package
 			s.finished = r.FinishedAt
 		}
@@ -217,16 +225,14 @@ func (l *effectLog) close() error {
 	return errors.Join(l.err, l.file.Close())
 }
 
+// syncAfter is how long a result may be loose: then the journal has not had it in time.
+const syncAfter = 10 * time.Millisecond
+
 // run is the writer.
 func (l *effectLog) run() {
 	defer close(l.ended)
 	for l.next() {
-		err := l.write()
-		if err == nil {
-			l.stored(l.group)
-			err = l.shrink()
-		}
-		if err != nil {
+		if err := l.write(); err != nil {
 			err = fmt.Errorf("host: effect store: %w", err)
 			l.mu.Lock()
 			l.err = err
@@ -238,14 +244,19 @@ func (l *effectLog) run() {
 	}
 }
 
-// next waits for the next group. It leaves what is more than a group may hold.
+// next waits for the next group, which is empty where only a sync is due. It leaves what
+// is more than a group may hold.
 func (l *effectLog) next() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.results == 0 && !l.closed {
+	for l.results == 0 && !l.closed && !l.due {
 		l.work.Wait()
 	}
-	if l.results == 0 && (len(l.waiting) == 0 || len(l.kept) == 0) {
+	if l.results == 0 && !l.closed { // a sync is due
+		l.group = l.group[:0]
+		return true
+	}
+	if l.results == 0 && len(l.loose) == 0 && (len(l.waiting) == 0 || len(l.kept) == 0) {
 		return false // what is forgotten is worth a sync only at the end, or none if all is
 	}
 	l.mu.Unlock()
@@ -268,9 +279,31 @@ func (l *effectLog) next() bool {
 	return true
 }
 
-// write makes the group durable with one write and one sync, and keeps it.
+// write writes the group, so that it outlives the process, keeps it and tells of it. A
+// sync makes it outlive the machine: before it is told where somebody relies on that,
+// else only where the journal does not have the results soon.
 func (l *effectLog) write() error {
-	l.buf = beginFrame(l.buf[:0], l.size)
+	if len(l.group) > 0 {
+		if err := l.writeGroup(); err != nil {
+			return err
+		}
+	}
+	if l.keep() {
+		if err := l.sync(l.file.SyncData, 0); err != nil {
+			return err
+		}
+		l.settle()
+	}
+	if len(l.group) == 0 {
+		return nil
+	}
+	l.stored(l.group)
+	return l.shrink()
+}
+
+// writeGroup writes the group with one write.
+func (l *effectLog) writeGroup() error {
+	l.buf = beginGroup(l.buf[:0], l.size, l.synced)
 	for i := range l.group {
 		l.buf = appendEntry(l.buf, &l.group[i])
 	}
@@ -284,22 +317,52 @@ func (l *effectLog) write() error {
 	if _, err := l.file.WriteAt(l.buf, l.size); err != nil {
 		return err
 	}
-	if err := l.sync(l.file.SyncData, n); err != nil {
-		return err
-	}
 	l.size += int64(n)
+	l.written.Add(uint64(n))
 	if cap(l.buf) > 2*frameBodyLimit {
 		l.buf = nil // one giant must not hold its memory for good
 	}
+	return nil
+}
+
+// keep keeps the group, and reports whether it is time for a sync.
+func (l *effectLog) keep() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	sure := l.closed
 	for i := range l.group {
-		if e := &l.group[i]; e.receipt != nil {
-			l.kept[e.attempt] = e.receipt
-			l.live += int64(e.size())
+		e := &l.group[i]
+		if e.receipt == nil {
+			continue
 		}
+		l.kept[e.attempt] = e.receipt
+		l.live += int64(e.size())
+		l.loose[e.attempt] = true
+		sure = sure || e.sure
 	}
-	return nil
+	if len(l.loose) > 0 && !sure && !l.timed {
+		l.timed = true
+		time.AfterFunc(syncAfter, l.hurry)
+	}
+	due := l.due && len(l.loose) > 0
+	l.due = false
+	return sure || due
+}
+
+// hurry has what is loose synced.
+func (l *effectLog) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timed, l.due = false, len(l.loose) > 0
+	l.work.Signal()
+}
+
+// settle takes note that all is durable.
+func (l *effectLog) settle() {
+	l.synced = l.size
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.loose)
 }
 
 func (l *effectLog) sync(sync func() error, bytes int) error {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -85,7 +87,7 @@ func run(l *effectLog) *told {
 
 func result(n int) entry {
 	h := canon.Sum(binary.BigEndian.AppendUint64(nil, uint64(n)))
-	return entry{attempt{receipt.Key{Hash: h}, uint64(n%3 + 1)}, bytes.Repeat([]byte{byte(n)}, 1+n*37%90)}
+	return entry{attempt: attempt{receipt.Key{Hash: h}, uint64(n%3 + 1)}, receipt: bytes.Repeat([]byte{byte(n)}, 1+n*37%90), sure: true}
 }
 
 func results(ns ...int) map[attempt][]byte {
@@ -486,4 +488,124 @@ func BenchmarkEffectLog(b *testing.B) {
 			b.ReportMetric(float64(l.written.Load())/float64(b.N), "written-B/op")
 		})
 	}
+}
+
+// loose is a result that nobody relies on before the journal has it.
+func loose(n int) entry {
+	e := result(n)
+	e.sure = false
+	return e
+}
+
+// TestLooseResultsOutliveTheProcess: they are told as soon as they are written.
+func TestLooseResultsOutliveTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := storeFS(t)
+		l, err := openEffectLog(mem, storePath, "town")
+		require.NoError(t, err)
+		s := run(l)
+		before := l.syncs.Load()
+		for n := range 3 {
+			l.put(loose(n))
+			s.until(n + 1)
+			require.Equal(t, results(0, 1, 2)[result(n).attempt], reopen(t, clone(t, mem))[result(n).attempt])
+			l.forget(result(n).attempt)
+		}
+		time.Sleep(2 * syncAfter) //nolint:forbidigo // of a clock that the test moves
+		require.Equal(t, before, l.syncs.Load(), "the journal had them in time")
+		require.NoError(t, l.close())
+	})
+}
+
+// TestLooseResultsAreSyncedWhereTheJournalTarries: so they outlive the machine.
+func TestLooseResultsAreSyncedWhereTheJournalTarries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := storeFS(t)
+		l, err := openEffectLog(mem, storePath, "town")
+		require.NoError(t, err)
+		s := run(l)
+		for n := range 3 {
+			l.put(loose(n))
+			s.until(n + 1)
+			require.NotContains(t, reopen(t, crash(mem)), result(n).attempt, "not yet")
+			time.Sleep(2 * syncAfter) //nolint:forbidigo // of a clock that the test moves
+			require.Contains(t, reopen(t, crash(mem)), result(n).attempt)
+			l.forget(result(0).attempt)
+		}
+		l.put(loose(3))
+		s.until(4)
+		require.NoError(t, l.close())
+		require.Equal(t, results(1, 2, 3), reopen(t, crash(mem)), "or where it is closed")
+	})
+}
+
+// TestAnyLooseGroupMayBeTorn: of those since the last sync any may be lost, and the others
+// are read. One that was durable when another was written is damage.
+func TestAnyLooseGroupMayBeTorn(t *testing.T) {
+	file := append(append(beginFrame(nil, 0), storeMagic...), "town"...)
+	endFrame(file)
+	var places []int
+	group := func(n, durable int) {
+		at := len(file)
+		places = append(places, at)
+		e := result(n)
+		file = appendEntry(beginGroup(file, int64(at), int64(durable)), &e)
+		endFrame(file[at:])
+	}
+	group(1, len(file))
+	group(2, len(file))
+	durable := len(file)
+	for n := 3; n <= 5; n++ {
+		group(n, durable)
+	}
+	for torn := range 1 << 5 {
+		bad := slices.Clone(file)
+		want, damaged := results(), int64(0)
+		for i, at := range places {
+			if torn>>i&1 == 0 {
+				maps.Copy(want, results(i+1))
+				continue
+			}
+			bad[at+frameHeader+3] ^= 1
+		}
+		for i, at := range places { // the next frame that is whole tells
+			if torn>>i&1 == 1 && i < 2 && torn>>(i+1) != 1<<(4-i)-1 {
+				damaged = int64(at)
+				break
+			}
+		}
+		kept, _, err := parseStore(bad, "town")
+		if damaged == 0 {
+			require.NoError(t, err, "%b", torn)
+			require.Equal(t, want, kept, "%b", torn)
+			continue
+		}
+		var damage *DamageError
+		require.ErrorAs(t, err, &damage, "%b", torn)
+		require.Equal(t, damaged, damage.Offset, "%b", torn)
+	}
+}
+
+// TestStoreOfVersion1IsRead, and written anew.
+func TestStoreOfVersion1IsRead(t *testing.T) {
+	mem := storeFS(t)
+	file := append(append(beginFrame(nil, 0), storeMagic1...), "town"...)
+	endFrame(file)
+	for n := range 3 {
+		at, e := len(file), result(n)
+		file = appendEntry(beginFrame(file, int64(at)), &e)
+		endFrame(file[at:])
+	}
+	overwrite(t, mem, file)
+	require.Equal(t, results(0, 1, 2), reopen(t, mem))
+	require.True(t, bytes.HasPrefix(content(t, mem)[frameHeader:], []byte(storeMagic)))
+	require.Equal(t, results(0, 1, 2), reopen(t, crash(mem)))
+}
+
+// clone returns the files as the next process finds them.
+func clone(t *testing.T, mem *vfs.MemFS) *vfs.MemFS {
+	t.Helper()
+	next := storeFS(t)
+	overwrite(t, next, content(t, mem))
+	return next
 }

@@ -36,13 +36,13 @@ func (l *effectLog) rewrite(kept map[attempt][]byte) error {
 	endFrame(b)
 	if len(kept) > 0 {
 		start := len(b)
-		b = beginFrame(b, int64(start))
+		b = beginGroup(b, int64(start), int64(start))
 		for at, data := range kept {
-			e := entry{at, data}
+			e := entry{attempt: at, receipt: data}
 			if len(b)-start > frameBodyLimit {
 				endFrame(b[start:])
 				start = len(b)
-				b = beginFrame(b, int64(start))
+				b = beginGroup(b, int64(start), int64(start))
 			}
 			b = appendEntry(b, &e)
 		}
@@ -64,6 +64,7 @@ func (l *effectLog) rewrite(kept map[attempt][]byte) error {
 		return err
 	}
 	l.file, l.size, l.filled = f, int64(len(b)), int64(len(b))
+	l.settle()
 	return nil
 }
 

@@ -21,11 +21,11 @@ func (p tallied) Perform(_ context.Context, call Call) (Result, error) {
 	return Result{Status: receipt.StatusOK, Payload: call.Permit.Params}, nil
 }
 
-// failing returns files that fail to sync once the function was called.
+// failing returns files that fail to be written and synced once the function was called.
 func failing(mem vfs.FS) (vfs.FS, func()) {
 	var broken atomic.Bool
 	files := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && op.Kind == errorfs.OpFileSyncData {
+		if broken.Load() && (op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileWriteAt) {
 			return syscall.EIO
 		}
 		return nil

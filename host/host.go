@@ -56,25 +56,26 @@
 //
 // # The effect store
 //
-// The result of a live effect is in the effect store, synced, before a world
-// hears of it, and until its journal has it: a process that dies in between
-// leaves it to the next one. The store is one file of frames, integers
-// big-endian:
+// The result of a live effect is in the effect store before a world hears of it, and
+// until its journal has it: a process that dies in between leaves it to the next one. It
+// is synced, so that it outlives the machine as well, unless the journal has it soon
+// (docs/adr/0040). The store is one file of frames, integers big-endian:
 //
 //	frame = checksum(4) length(4) place(8) body(length)
 //
 // checksum is CRC-32C of all that follows it, place the frame's own offset in
-// the file. The body of the first frame is "worldkernel/effects/v1", a zero byte
-// and the world's id; that of each other one is a group of entries that one sync
-// made durable:
+// the file. The body of the first frame is "worldkernel/effects/v2", a zero byte
+// and the world's id; that of each other one is
 //
+//	durable(8) entry...
 //	entry = key(32) attempt(8) length(4) receipt(length)
 //
-// An entry without a receipt says that the attempt's result is in the journal.
-// The next group is written when the last one is durable, so only the last can be
-// torn: what stands behind the last whole frame is cut off, but if a whole frame
-// follows that is a [DamageError]. A large store that is mostly dead is written
-// anew beside the old one and renamed over it.
+// durable is up to where the file was synced when the frame was written: what is torn
+// behind that was never synced, and the frames around it count. What is torn before it
+// is a [DamageError]. An entry without a receipt says that the attempt's result is in
+// the journal. In version 1 each frame was synced before the next was written, and
+// none says durable. A large store that is mostly dead is written anew beside the old
+// one and renamed over it.
 //
 // # Workers in other processes
 //

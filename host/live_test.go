@@ -136,7 +136,6 @@ func TestResultIsStoredBeforeItIsAnswered(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(copied, file, 0o600)) // the process dies here
 	require.Equal(t, a.Receipt, recovered(t, copied, nth(t, 1)).Receipt)
-	require.Equal(t, before.EffectSyncs+1, h.Stats().EffectSyncs)
 	require.Greater(t, h.Stats().EffectBytes, before.EffectBytes+uint64(len(a.Receipt)))
 }
 

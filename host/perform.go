@@ -117,7 +117,7 @@ func (h *Host) attempt(j *job) {
 	switch {
 	case err == nil:
 		h.remember(j, result, finished)
-		h.log.put(entry{attempt{j.Key, j.Attempt}, data})
+		h.log.put(entry{attempt: attempt{j.Key, j.Attempt}, receipt: data})
 	case held:
 		h.post(receipt.Answer{Key: j.Key, Attempt: j.Attempt, Work: j.Work, Lost: h.hide(err).Error()})
 	}

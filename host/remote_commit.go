@@ -37,7 +37,7 @@ func (h *Host) Commit(worker string, data []byte, retryAfter time.Duration) erro
 			return nil
 		}
 		h.remember(e.job, result, time.Now())
-		if !h.log.put(entry{attempt{r.Key, r.Attempt}, signed}) {
+		if !h.log.put(entry{attempt: attempt{r.Key, r.Attempt}, receipt: signed, sure: true}) {
 			h.dropped(e)
 		}
 	}
