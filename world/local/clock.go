@@ -90,12 +90,13 @@ func (lw *World) Reached() (at manifest.Tick, byClock bool) {
 	return at, byClock
 }
 
-// Behind returns how far the wall clock stands behind a world with a real clock: so long
-// the world waits. It is 0 where it does not.
+// Behind returns how far the wall clock stands behind a world with a real clock, or its
+// epoch: so long the world waits. It is 0 where it does not.
 func (lw *World) Behind() (by time.Duration) {
 	lw.View(func(w *world.Moment) {
-		if clock, now := w.Manifest().Clock, lw.opts.now(); clock.Real() && clock.Since(now) < w.Time() {
-			by = time.Duration(clock.At(w.Time()) - now)
+		clock := w.Manifest().Clock
+		if at, now := clock.At(w.Time()), lw.opts.now(); clock.Real() && now < at {
+			by = time.Duration(at - now)
 		}
 	})
 	return by
