@@ -195,6 +195,8 @@ func newDecideCommand(c *cli, verb, short string) (*cobra.Command, *choice) {
 				return usagef("type one of the two", "a KEY, and --cell, --kind, --since or --state, do not go together")
 			case !filtered && len(args) == 0:
 				return usagef("type worldctl intent "+verb+" --help", "intent %s needs a KEY, or which by --cell, --kind, --since or --state", verb)
+			case !filtered && x.digest != "":
+				return usagef("leave --digest away; --params-hash is of one intent", "--digest is of a list")
 			case filtered && x.paramsHash != "":
 				return usagef("leave --params-hash away", "--params-hash is of one intent")
 			case filtered && x.attempt != 0:
