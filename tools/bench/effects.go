@@ -31,7 +31,9 @@ answered. The adapter answers at once, so that what is measured is all that
 stands around it: gate, ledger, journal, chain, signatures, effect store. Beside
 it in the same run, a table of intents and one of receipts in SQLite (WAL,
 synchronous=FULL): with a transaction for each row of 1 cell, and with one for
-the rows of all cells. All is measured round by round; the medians are shown.`
+the rows of all cells; and, lean, the same rows of all cells at the end of one
+table that has no index, where nothing finds a key again. All is measured round
+by round; the medians are shown.`
 
 func newEffectsCommand(p *program) *cobra.Command {
 	var b effectsBench
@@ -101,16 +103,20 @@ func (r *run) effects(ctx context.Context, cells, effects int) {
 	}
 	n := float64(cells * effects)
 	own, stats, bytes := r.runEffects(ctx, cells, effects)
-	grouped, sqlBytes := r.byHand(r.at("grouped"), cells, effects, cells)
-	single, _ := r.byHand(r.at("single"), 1, min(cells*effects, 2000), 1)
+	grouped, sqlBytes := r.byHand(r.at("grouped"), indexed(), cells, effects, cells)
+	least, leanBytes := r.byHand(r.at("lean"), lean(), cells, effects, cells)
+	single, _ := r.byHand(r.at("single"), indexed(), 1, min(cells*effects, 2000), 1)
 	perSecond := n / own.Wall.Seconds()
 	r.add(name+"effects", "effects/s", "", perSecond)
 	r.add(name+"SQLite, grouped", "effects/s", "", n/grouped.Wall.Seconds())
 	r.add(name+"/ SQLite, grouped", "ratio", reach(">= 1"), grouped.Wall.Seconds()/own.Wall.Seconds())
 	r.add(name+"/ SQLite, one by one", "ratio", reach(">= 10"),
 		perSecond/(float64(min(cells*effects, 2000))/single.Wall.Seconds()))
+	r.add(name+"SQLite, lean", "effects/s", "", n/least.Wall.Seconds())
 	r.add(name+"CPU", "us/effect", "", float64(own.CPU.Microseconds())/n)
 	r.add(name+"CPU, SQLite, grouped", "us/effect", "", float64(grouped.CPU.Microseconds())/n)
+	r.add(name+"CPU, SQLite, lean", "us/effect", "", float64(least.CPU.Microseconds())/n)
+	r.add(name+"CPU / SQLite, lean", "ratio", reach("<= 1.3"), float64(own.CPU)/float64(least.CPU))
 	r.add(name+"allocations", "objects/effect", "", float64(own.Allocs)/n)
 	journalReach := ""
 	if cells == 1 {
@@ -122,6 +128,7 @@ func (r *run) effects(ctx context.Context, cells, effects int) {
 	r.add(name+"effect store syncs", "syncs/effect", "", float64(stats.effects)/n)
 	r.add(name+"on disk", "bytes/effect", reach("<= 1536"), float64(bytes)/n)
 	r.add(name+"on disk, SQLite, grouped", "bytes/effect", "", float64(sqlBytes)/n)
+	r.add(name+"on disk, SQLite, lean", "bytes/effect", "", float64(leanBytes)/n)
 }
 
 // begin has cells ask for so many effects each.
@@ -146,13 +153,18 @@ func (r *run) runEffects(ctx context.Context, cells, effects int) (measured, syn
 		journal: after.JournalSyncs - before.JournalSyncs, anchor: after.AnchorSyncs - before.AnchorSyncs,
 		effects: lw.HostStats().EffectSyncs,
 	}
-	if done := lw.Status().Intents[receipt.StateCommitted]; done != cells*effects {
-		r.must(fmt.Errorf("%d effects of %d are committed", done, cells*effects))
-	}
-	r.must(lw.Close())
+	r.closeAfter(lw, cells*effects)
 	bytes, err := sizeOf(r.at("world/.world"))
 	r.must(err)
 	return m, s, bytes
+}
+
+// closeAfter closes a world that has performed so many effects.
+func (r *run) closeAfter(lw *local.World, effects int) {
+	if done := lw.Status().Intents[receipt.StateCommitted]; done != effects {
+		r.must(fmt.Errorf("%d effects of %d are committed", done, effects))
+	}
+	r.must(lw.Close())
 }
 
 // sizeOf returns the bytes of all files in a directory.
