@@ -16,7 +16,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench cover check check-fast platforms tidy vuln clean vendor pictures bin/bench
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,18 @@ mutants: ## break what matters in LISTS, one place at a time, and see that the t
 
 bin/bench:
 	$(GO) build -C tools/bench -trimpath -o ../../$@ .
+
+bin/peers:
+	$(GO) build -C tools/peers -trimpath -o ../../$@ .
+
+peers: bin/bench bin/peers ## have go-workflows, DBOS and Temporal perform the same effects, beside a world
+	bin/bench peers
+
+check-peers: $(LINTER) ## what check and test do, of tools/peers, which they leave out
+	$(GO) -C tools/peers mod tidy -diff
+	$(GO) vet -C tools/peers ./...
+	cd tools/peers && ../../$(LINTER) run --timeout 30m
+	$(GO) test -C tools/peers -race -shuffle=on -vet=off ./...
 
 gas: ## look for Starlark programs that take more than 0.2 s of CPU at the default limit of gas
 	WORLDKERNEL_GAS= $(GO) test -count=1 -timeout 30m -v -run TestSearchForExpensivePrograms ./reducer/star
