@@ -52,6 +52,7 @@ type figure struct {
 	Least float64 `json:"least,omitempty"` // over the rounds
 	Most  float64 `json:"most,omitempty"`
 	Reach string  `json:"reach,omitempty"` // what it should be
+	Text  string  `json:"text,omitempty"`  // what is said instead of a value
 }
 
 // median makes a figure of the values of all rounds.
@@ -90,6 +91,13 @@ func (r *run) add(name, unit, reach string, value float64) {
 		r.figures = append(r.figures, figure{Name: name, Unit: unit, Reach: reach})
 	}
 	r.values[name] = append(r.values[name], value)
+}
+
+// say adds what has no value, once for all rounds.
+func (r *run) say(name, text string) {
+	if f := (figure{Name: name, Text: text}); !slices.Contains(r.figures, f) {
+		r.figures = append(r.figures, f)
+	}
 }
 
 // at returns a path below the run's directory.
@@ -143,6 +151,9 @@ func (s *scope) measure(ctx context.Context, w work) ([]figure, error) {
 	working.Go(func() { w(ctx, r) })
 	working.Wait()
 	for i, f := range r.figures {
+		if f.Text != "" {
+			continue
+		}
 		r.figures[i] = median(f.Name, f.Unit, f.Reach, r.values[f.Name])
 	}
 	return r.figures, r.failed

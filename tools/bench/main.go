@@ -56,7 +56,8 @@ Several rounds are measured, and the medians shown with the least and the most.`
 	root.PersistentFlags().StringVarP(&p.output, "output", "o", "table", "`FORM` of the figures: table or json")
 	root.PersistentFlags().BoolVarP(&p.quiet, "quiet", "q", false, "nothing on stderr but errors")
 	root.AddCommand(newKernelCommand(p), newEffectsCommand(p), newRecoverCommand(p), newSnapshotCommand(p), newMomentCommand(p),
-		newShadowCommand(p), newVerifyCommand(p), newServeCommand(p), newColumnsCommand(p), newCrowdCommand(p), newProfileCommand(p), newSegmentsCommand(p), newTalkCommand(p), newAgentsCommand(p))
+		newShadowCommand(p), newVerifyCommand(p), newServeCommand(p), newColumnsCommand(p), newCrowdCommand(p), newProfileCommand(p),
+		newSegmentsCommand(p), newTalkCommand(p), newAgentsCommand(p), newPeersCommand(p))
 	return root
 }
 
@@ -73,10 +74,19 @@ func (p *program) figures(name string, figures []figure) error {
 	case "table":
 		t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "figure\tmedian\tleast\tmost\tunit\treach")
+		var said []string
 		for _, f := range figures {
+			if f.Text != "" {
+				said = append(said, f.Name+": "+f.Text)
+				continue
+			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, cmp.Or(number(f.Value), "0"), number(f.Least), number(f.Most), f.Unit, f.Reach)
 		}
-		return t.Flush()
+		err := t.Flush()
+		for _, line := range said {
+			fmt.Fprintln(p.stdout, line)
+		}
+		return err
 	case "json":
 		enc := json.NewEncoder(p.stdout)
 		enc.SetIndent("", "  ")

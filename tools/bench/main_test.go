@@ -12,13 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain is the program where a benchmark starts itself as a second process.
+// TestMain is the program where a benchmark starts itself as a second process, or the
+// one with the peers.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "recover" {
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == "recover":
 		main()
-		return
+	case len(os.Args) > 1 && os.Args[1] == "-peer":
+		standIn(os.Args[2])
+	default:
+		os.Exit(m.Run())
 	}
-	os.Exit(m.Run())
 }
 
 // TestEveryBenchmarkMeasures runs each in small. They hold themselves to what must have
