@@ -14,14 +14,16 @@ import (
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// The anchor's layout; see the package comment. The slots lie in blocks of
+// The anchor's layout; see the package comment. Slots and leads lie in blocks of
 // their own, so that writing one cannot tear the other.
 const (
 	anchorMagic   = "wkanchor"
-	anchorVersion = 1
+	anchorVersion = 2
 	slotStride    = 4096
-	anchorSize    = 2 * slotStride
-	slotMacAt     = len(anchorMagic) + 4 + 8 + 8 + sha256.Size + 8
+	anchorSize    = 2 * slotStride // without leads
+	leadBytes     = 64 << 10       // of one, at most
+	slotHeadBytes = len(anchorMagic) + 4 + 8 + 8 + sha256.Size + 8
+	slotMacAt     = slotHeadBytes + 8 + sha256.Size + 4 + 4
 	slotSumAt     = slotMacAt + sha256.Size
 	slotSize      = slotSumAt + sumLen
 )
@@ -31,8 +33,16 @@ type slot struct {
 	Sequence uint64
 	Head     journal.Head
 	Epoch    uint64
-	bytes    []byte
+
+	// Where the store may not have come to Head yet, what leads it there, and from where.
+	After journal.Head
+	Lead  []byte // batches of Pebble, each with its length before it; empty: the store has them
+
+	bytes []byte // with the MAC, without the sum
 }
+
+// leadAt is where the lead of a slot lies.
+func (s *slot) leadAt() int64 { return anchorSize + int64(s.Sequence%2)*leadBytes }
 
 // anchor is an open anchor file. Only acknowledge writes it, once the store is
 // open.
@@ -60,7 +70,8 @@ func openAnchor(files vfs.FS, path string, key []byte) (*anchor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !hmac.Equal(newest.bytes[slotMacAt:slotSumAt], slotMAC(newest.bytes, key)) {
+	mac := len(newest.bytes) - sha256.Size
+	if !hmac.Equal(newest.bytes[mac:], slotMAC(newest.bytes[:mac], key)) {
 		return nil, fmt.Errorf("%w: it was written with another key", ErrBadAnchor)
 	}
 	f, err := files.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
@@ -72,7 +83,21 @@ func openAnchor(files vfs.FS, path string, key []byte) (*anchor, error) {
 
 // write makes head durable in the slot that is not the newest.
 func (a *anchor) write(head journal.Head, epoch uint64) error {
-	next := slot{Sequence: a.slot.Sequence + 1, Head: head, Epoch: epoch}
+	return a.writeSlot(slot{Head: head, Epoch: epoch})
+}
+
+// lead is write for a head that the store may not have come to yet.
+func (a *anchor) lead(head journal.Head, epoch uint64, lead []byte) error {
+	return a.writeSlot(slot{Head: head, Epoch: epoch, After: a.slot.Head, Lead: lead})
+}
+
+func (a *anchor) writeSlot(next slot) error {
+	next.Sequence = a.slot.Sequence + 1
+	if len(next.Lead) > 0 {
+		if _, err := a.file.WriteAt(next.Lead, next.leadAt()); err != nil {
+			return fmt.Errorf("anchor: %w", err)
+		}
+	}
 	if _, err := a.file.WriteAt(encodeSlot(next, a.key), int64(next.Sequence%2*slotStride)); err != nil {
 		return fmt.Errorf("anchor: %w", err)
 	}
@@ -92,7 +117,7 @@ func readAnchor(files vfs.FS, path string) (slot, error) {
 	if err != nil {
 		return slot{}, err
 	}
-	data := make([]byte, anchorSize)
+	data := make([]byte, anchorSize+2*leadBytes)
 	n, err := f.ReadAt(data, 0)
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -103,8 +128,8 @@ func readAnchor(files vfs.FS, path string) (slot, error) {
 	if n < anchorSize {
 		return slot{}, fmt.Errorf("%w: it has %d bytes instead of %d", ErrBadAnchor, n, anchorSize)
 	}
-	a, errA := decodeSlot(data[:slotSize])
-	b, errB := decodeSlot(data[slotStride:][:slotSize])
+	a, errA := decodeSlot(data[:n], 0)
+	b, errB := decodeSlot(data[:n], slotStride)
 	switch {
 	case errA != nil && errB != nil:
 		return slot{}, fmt.Errorf("%w: both slots: %w; %w", ErrBadAnchor, errA, errB)
@@ -123,6 +148,10 @@ func encodeSlot(s slot, key []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(s.Head.ID))
 	b = append(b, s.Head.Root[:]...)
 	b = binary.BigEndian.AppendUint64(b, s.Epoch)
+	b = binary.BigEndian.AppendUint64(b, uint64(s.After.ID))
+	b = append(b, s.After.Root[:]...)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(s.Lead)))
+	b = binary.BigEndian.AppendUint32(b, checkCRC(s.Lead))
 	b = append(b, slotMAC(b, key)...)
 	sum := sha256.Sum256(b)
 	return append(b, sum[:sumLen]...)
@@ -130,22 +159,50 @@ func encodeSlot(s slot, key []byte) []byte {
 
 func slotMAC(b, key []byte) []byte {
 	mac := hmac.New(sha256.New, key)
-	mac.Write(b[:slotMacAt])
+	mac.Write(b)
 	return mac.Sum(nil)
 }
 
-func decodeSlot(b []byte) (slot, error) {
-	sum := sha256.Sum256(b[:slotSumAt])
-	if string(b[:len(anchorMagic)]) != anchorMagic || string(b[slotSumAt:]) != string(sum[:sumLen]) {
+// decodeSlot reads the slot at a place of the file. One whose lead is torn was never
+// acknowledged.
+func decodeSlot(file []byte, at int) (slot, error) {
+	b := file[at:]
+	if string(b[:len(anchorMagic)]) != anchorMagic {
 		return slot{}, errSum
 	}
 	rest := b[len(anchorMagic):]
-	if version := binary.BigEndian.Uint32(rest); version != anchorVersion {
+	end := slotSumAt
+	version := binary.BigEndian.Uint32(rest)
+	if version == 1 {
+		end = slotHeadBytes + sha256.Size
+	}
+	sum := sha256.Sum256(b[:end])
+	if string(b[end:end+sumLen]) != string(sum[:sumLen]) {
+		return slot{}, errSum
+	}
+	if version != 1 && version != anchorVersion {
 		return slot{}, fmt.Errorf("unknown version %d", version)
 	}
-	s := slot{bytes: b, Sequence: binary.BigEndian.Uint64(rest[4:])}
+	s := slot{bytes: b[:end], Sequence: binary.BigEndian.Uint64(rest[4:])}
 	s.Head.ID = journal.Seq(binary.BigEndian.Uint64(rest[12:]))
 	copy(s.Head.Root[:], rest[20:])
 	s.Epoch = binary.BigEndian.Uint64(rest[20+sha256.Size:])
+	if version == 1 {
+		return s, nil
+	}
+	rest = b[slotHeadBytes:]
+	s.After.ID = journal.Seq(binary.BigEndian.Uint64(rest))
+	copy(s.After.Root[:], rest[8:])
+	rest = rest[8+sha256.Size:]
+	length := int64(binary.BigEndian.Uint32(rest))
+	if length > leadBytes || length > 0 && s.leadAt()+length > int64(len(file)) {
+		return slot{}, errSum
+	}
+	if length > 0 {
+		s.Lead = file[s.leadAt():][:length]
+	}
+	if checkCRC(s.Lead) != binary.BigEndian.Uint32(rest[4:]) {
+		return slot{}, errSum
+	}
 	return s, nil
 }

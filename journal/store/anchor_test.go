@@ -133,8 +133,9 @@ func TestBatchThatFailedIsNotAnchored(t *testing.T) {
 	defer s.Close() //nolint:errcheck // it has failed
 	before := s.anchor.slot.Head
 	lost := errors.New("the sync failed")
-	err := s.anchorAt([]*pending{{Batch: journal.Batch{Head: w.head}, err: lost}})
-	require.ErrorIs(t, err, lost)
+	p := &pending{Batch: journal.Batch{Head: w.head}, err: lost, done: make(chan struct{})}
+	s.acknowledgeAll([]*pending{p})
+	require.ErrorIs(t, p.Wait(), lost)
 	require.Equal(t, before, s.anchor.slot.Head)
 	require.ErrorIs(t, s.failed(), lost, "nothing goes on after it")
 }

@@ -38,6 +38,9 @@ func (s *Store) Archive(to journal.Seq, path string) (Archived, error) {
 
 func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
 	s.settleImages()
+	if err := s.settle(); err != nil {
+		return Archived{}, err
+	}
 	before, err := s.archivable(to)
 	if err != nil {
 		return Archived{}, err

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -147,58 +149,123 @@ func (s *Store) applyOne(p *pending) error {
 	return nil
 }
 
-// sync waits for the store to sync appends, in order. Pebble syncs all that have
-// gathered with one call.
-func (s *Store) sync() {
+// acknowledge releases appends when they are durable, in order, all that have gathered at
+// once. Pebble syncs them meanwhile, with one call.
+func (s *Store) acknowledge() {
+	s.acked.reach(s.anchor.slot.Head.ID) // what there was when the store was opened
+	defer s.acked.end()
 	for p := range s.applied {
+		group := []*pending{p}
+		for len(s.applied) > 0 {
+			group = append(group, <-s.applied)
+		}
+		s.acknowledgeAll(group)
+	}
+	if len(s.anchor.slot.Lead) > 0 && s.failed() == nil { // whoever opens the store need not ask
+		s.moveAnchor(s.anchor.slot.Head, nil)
+	}
+}
+
+// acknowledgeAll makes a group durable and anchored, and releases it: a small one in the
+// time of one sync, since the anchor leads the store then and has what leads there.
+func (s *Store) acknowledgeAll(group []*pending) {
+	head := group[len(group)-1].Head
+	lead := s.leadOf(group)
+	if lead != nil && s.failed() == nil {
+		s.moveAnchor(head, lead)
+	}
+	err := s.syncAll(group)
+	if err == nil && lead == nil {
+		s.moveAnchor(head, nil)
+	}
+	if err == nil {
+		err = s.failed()
+	}
+	for _, p := range group {
+		p.err = err
+		close(p.done)
+	}
+	if err == nil {
+		s.acked.reach(head.ID)
+	}
+	if wake := s.wake.Load(); wake != nil {
+		(*wake)()
+	}
+}
+
+// leadOf returns what leads the store over a group of appends; nil: it is too long, or its
+// contents are in pieces that were written before, or it is to settle the anchor.
+func (s *Store) leadOf(group []*pending) []byte {
+	size := 0
+	for _, p := range group {
+		if p.err != nil || len(p.Records) == 0 || p.inChunks() {
+			return nil
+		}
+		if size += 4 + p.batch.Len(); size > leadBytes {
+			return nil
+		}
+	}
+	lead := s.lead[:0]
+	for _, p := range group {
+		lead = binary.BigEndian.AppendUint32(lead, uint32(p.batch.Len()))
+		lead = append(lead, p.batch.Repr()...)
+	}
+	s.lead = lead
+	return lead
+}
+
+// inChunks reports whether a content of the batch is in pieces.
+func (p *pending) inChunks() bool {
+	return slices.ContainsFunc(p.Blobs, func(b journal.Blob) bool { return len(b.Bytes) > chunkFrom })
+}
+
+// syncAll waits until a group is durable in the store.
+func (s *Store) syncAll(group []*pending) error {
+	for _, p := range group {
 		if p.err == nil {
 			began := time.Now()
 			p.err = errors.Join(p.batch.SyncWait(), p.batch.Close())
 			s.syncTook.note(time.Since(began))
 		}
 		p.batch = nil
-		s.synced <- p
 	}
-	close(s.synced)
-}
-
-// acknowledge moves the anchor to the newest append that is synced, for all
-// that came while the anchor was written, and then releases them. The next
-// append syncs meanwhile.
-func (s *Store) acknowledge() {
-	s.acked.reach(s.anchor.slot.Head.ID) // what there was when the store was opened
-	defer s.acked.end()
-	for p := range s.synced {
-		group := []*pending{p}
-		for len(s.synced) > 0 {
-			group = append(group, <-s.synced)
-		}
-		err := s.anchorAt(group)
-		for _, p := range group {
-			p.err = err
-			close(p.done)
-		}
-		if err == nil {
-			s.acked.reach(group[len(group)-1].Head.ID)
-		}
-		if wake := s.wake.Load(); wake != nil {
-			(*wake)()
-		}
-	}
-}
-
-func (s *Store) anchorAt(group []*pending) error {
 	for _, p := range group {
 		if p.err != nil {
 			return s.fail(fmt.Errorf("store: %w", p.err))
 		}
 	}
-	if err := s.failed(); err != nil {
+	return nil
+}
+
+// moveAnchor moves the anchor to a head, with what leads there, if the store may not be
+// there yet.
+func (s *Store) moveAnchor(head journal.Head, lead []byte) {
+	s.anchorSyncs.Add(1)
+	var err error
+	if len(lead) > 0 {
+		err = s.anchor.lead(head, s.epoch, lead)
+	} else {
+		err = s.anchor.write(head, s.epoch)
+	}
+	s.led.Store(len(lead) > 0)
+	if err != nil {
+		_ = s.fail(fmt.Errorf("store: %w", err))
+	}
+}
+
+// settle has the anchor say that the store is where it says: what is put behind the
+// records goes with them otherwise, should the log lose its end.
+func (s *Store) settle() error {
+	if !s.led.Load() {
+		return nil
+	}
+	s.mu.Lock()
+	if err := s.writable(); err != nil {
+		s.mu.Unlock()
 		return err
 	}
-	s.anchorSyncs.Add(1)
-	if err := s.anchor.write(group[len(group)-1].Head, s.epoch); err != nil {
-		return s.fail(fmt.Errorf("store: %w", err))
-	}
-	return nil
+	p := &pending{Batch: journal.Batch{After: s.head, Head: s.head}, done: make(chan struct{})}
+	s.appended <- p
+	s.mu.Unlock()
+	return p.Wait()
 }

@@ -150,6 +150,11 @@ func (s *Store) own() error {
 		return err
 	}
 	m, found, err := s.inspect()
+	if errors.Is(err, errLed) {
+		if err = s.follow(); err == nil {
+			m, found, err = s.inspect()
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -212,6 +217,35 @@ func (s *Store) inspect() (m meta, found unfinishedRedactions, err error) {
 	return m, found, err
 }
 
+// errLed says that the store lacks what the anchor has, and nothing else.
+var errLed = errors.New("the anchor leads the store")
+
+// follow brings the store to where the anchor leads it: both were being written when a
+// process or the machine ended, or the log has lost its end since.
+func (s *Store) follow() error {
+	err := s.using(storeName, s.pebbleOptions(), func() error {
+		if err := s.onChain(s.anchor.slot.After); err != nil {
+			return fmt.Errorf("%w: %w", ErrOffAnchor, err)
+		}
+		for lead := s.anchor.slot.Lead; len(lead) > 4; {
+			n := min(uint64(binary.BigEndian.Uint32(lead)), uint64(len(lead)-4))
+			b := s.db.NewBatch()
+			if err := b.SetRepr(bytes.Clone(lead[4 : 4+n])); err != nil {
+				return err
+			}
+			if err := commit(s.db, b); err != nil {
+				return err
+			}
+			lead = lead[4+n:]
+		}
+		return nil
+	})
+	if err == nil {
+		s.anchor.slot.Lead = nil // it leads nowhere now: what is behind is damaged
+	}
+	return err
+}
+
 // findHead finds the last record, and its root by scanning from the anchored
 // head: there is little after it, whatever the size of the journal.
 func (s *Store) findHead() error {
@@ -219,6 +253,9 @@ func (s *Store) findHead() error {
 	last, err := s.lastID()
 	if err != nil {
 		return unreadable(err)
+	}
+	if len(s.anchor.slot.Lead) > 0 && last == s.anchor.slot.After.ID && last < anchored.ID {
+		return errLed
 	}
 	if last < anchored.ID {
 		return fmt.Errorf("%w: the store ends at #%d, but the anchor says #%d was acknowledged: records are missing",

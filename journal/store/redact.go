@@ -45,7 +45,10 @@ func parseRedaction(key, body []byte) (redaction, error) {
 // an error of journal nothing is destroyed.
 func (s *Store) Redact(blob journal.Hash, journal func() error) error {
 	s.settleImages()
-	err := s.putSealed(hashKey(redactionPrefix, blob), redaction{after: s.Head().ID}.body())
+	err := s.settle()
+	if err == nil {
+		err = s.putSealed(hashKey(redactionPrefix, blob), redaction{after: s.Head().ID}.body())
+	}
 	if err != nil {
 		return fmt.Errorf("store: redact %s: %w", blob, err)
 	}

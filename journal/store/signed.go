@@ -41,6 +41,9 @@ func (s *Store) putSigned(at journal.Seq, note []byte) error {
 	if end := s.readable().ID; at > end {
 		return fmt.Errorf("record #%d of %d: %w", at, end, journal.ErrNotFound)
 	}
+	if err := s.settle(); err != nil {
+		return err
+	}
 	return s.putSealed(signedKey(at), note)
 }
 

@@ -75,15 +75,19 @@
 // # Anchor
 //
 // Two slots, at offsets 0 and 4096, written in turn, so that a torn write
-// leaves the other:
+// leaves the other, and their leads, at offsets 8192 and 8192 + 65536:
 //
-//	"wkanchor" ‖ version (32 bits) ‖ sequence ‖ id ‖ root ‖ owner epoch ‖ mac ‖ sum
+//	"wkanchor" ‖ version (32 bits) ‖ sequence ‖ id ‖ root ‖ owner epoch ‖
+//	id before ‖ root before ‖ length (32 bits) ‖ crc ‖ mac ‖ sum
 //
 // mac is HMAC-SHA256 over all before it under Options.AnchorKey, sum the first
 // 8 bytes of SHA-256 over all before it: a slot without a right sum was torn or
 // damaged, one with a right sum and a wrong mac was written with another key.
-// The slot with the higher sequence counts. It is written after the store has
-// synced and before an append is acknowledged, so it never leads the store.
+// The slot with the higher sequence counts. It is written while the store syncs, and
+// nothing is acknowledged before both have. So it may lead the store, and then it has
+// a lead of so many bytes with such a crc: the batches of Pebble from the record before
+// to its own, each length (32 bits) ‖ batch. Without a lead the store was synced before.
+// A slot of version 1 has no lead, and nothing between epoch and mac.
 //
 // # Archives
 //
@@ -119,7 +123,7 @@ import (
 )
 
 // FormatVersion is the version of the layout that this package writes.
-const FormatVersion = 2
+const FormatVersion = 3
 
 // Why a store cannot be opened, created or used. The text around them names
 // the directory and the records.
@@ -217,6 +221,8 @@ type Store struct {
 	failing  chan struct{} // closed when there is a failure
 	opened   atomic.Bool   // it has been; until then somebody waits for what Pebble flushes
 	logging  atomic.Bool   // a failing log ends the process, because Pebble may change to another
+	led      atomic.Bool   // the anchor has a lead
+	lead     []byte        // the last; memory that acknowledge uses again
 	stalled  atomic.Bool   // an append may be waiting for Pebble to make room
 
 	logSyncs, anchorSyncs atomic.Uint64 // see Stats
@@ -231,8 +237,7 @@ type Store struct {
 	written  written                      // by the last image; writeImages's alone; empty: not known
 	inDB     atomic.Pointer[journal.Head] // of what has reached Pebble; nil: head has
 	appended chan *pending                // to apply
-	applied  chan *pending                // from there to sync
-	synced   chan *pending                // from there to acknowledge
+	applied  chan *pending                // from there to acknowledge
 	images   chan *imageWriter            // from apply to writeImages
 	done     sync.WaitGroup
 }
@@ -264,9 +269,8 @@ func start(verb, dir string, opts Options, begin func(*Store) error) (*Store, er
 	s.inDB.Store(&journal.Head{ID: s.head.ID, Root: s.head.Root})
 	s.appended = make(chan *pending, maxPending)
 	s.applied = make(chan *pending, maxPending)
-	s.synced = make(chan *pending, maxPending)
 	s.images = make(chan *imageWriter, 1)
-	for _, worker := range []func(){s.apply, s.sync, s.acknowledge, s.writeImages} {
+	for _, worker := range []func(){s.apply, s.acknowledge, s.writeImages} {
 		s.done.Go(worker)
 	}
 	return s, nil
