@@ -49,6 +49,7 @@ type Scanned struct {
 	ID    Seq
 	Bytes []byte          // kept by nobody else
 	Link  [LinkBytes]byte // the beginning of the chain root with this record
+	Root  Hash            // that root as whoever read it has computed it from all Bytes so far; zero: they have not
 
 	// Record is what DecodeRecord makes of Bytes. Err says why it makes nothing,
 	// or that a payload in place is not canonical.
@@ -58,8 +59,22 @@ type Scanned struct {
 
 // NewScanned decodes a record that was read.
 func NewScanned(id Seq, data, link []byte) Scanned {
-	s := Scanned{ID: id, Bytes: data, Link: [LinkBytes]byte(link[:LinkBytes])}
 	rec, err := DecodeRecord(data)
+	return newScanned(id, data, link, rec, err)
+}
+
+// ScannedAs is NewScanned of a record whose envelope is decoded already. Its payload
+// may be part of other bytes than data that are the same.
+func ScannedAs(e canon.Envelope, data, link []byte) Scanned {
+	if e.Payload != nil {
+		e.Payload = data[len(data)-len(e.Payload):] // it is the last item
+	}
+	rec, err := recordOf(e)
+	return newScanned(Seq(e.ID), data, link, rec, err)
+}
+
+func newScanned(id Seq, data, link []byte, rec Record, err error) Scanned {
+	s := Scanned{ID: id, Bytes: data, Link: [LinkBytes]byte(link[:LinkBytes])}
 	if err == nil && rec.Payload != nil {
 		err = canon.Valid(rec.Payload)
 	}
@@ -145,6 +160,13 @@ type History interface {
 	// Scan yields the records after a given one, in order, up to the end. An
 	// error ends the sequence and names the record.
 	Scan(after Seq) iter.Seq2[Scanned, error]
+}
+
+// Chainer is a History that can compute the chain ahead of who asks, as it reads.
+type Chainer interface {
+	// ScanChain is Scan with the roots of the records that follow a head. It compares
+	// none of them with a link.
+	ScanChain(after Head) iter.Seq2[Scanned, error]
 }
 
 // How an append can end other than durable, and a read without finding.

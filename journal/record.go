@@ -56,6 +56,10 @@ func DecodeRecord(data []byte) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("journal: record: %w", err)
 	}
+	return recordOf(e)
+}
+
+func recordOf(e canon.Envelope) (Record, error) {
 	r := Record{
 		ID: Seq(e.ID), Time: manifest.Tick(e.Time), Kind: Kind(e.Kind),
 		CausedBy: Seq(e.CausedBy), Payload: e.Payload, Blob: e.Blob, BlobSize: e.BlobSize,

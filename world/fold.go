@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
@@ -27,10 +28,13 @@ type folding struct {
 // nothing to be taken from the kernel.
 func (k *folding) fold(from journal.Head) error {
 	h, cfg := k.h, k.cfg
-	k.replaying = true
-	defer func() { k.replaying = false }()
+	k.replaying, k.late = true, true
+	defer func() {
+		k.root()
+		k.replaying, k.late = false, false
+	}()
 	compared := 0 // of k.records
-	for s, err := range h.Scan(from.ID) {
+	for s, err := range scan(h, from) {
 		if err != nil {
 			return err
 		}
@@ -38,8 +42,8 @@ func (k *folding) fold(from journal.Head) error {
 			break
 		}
 		if compared == len(k.records) {
-			k.records, compared = k.records[:0], 0
-			k.blobs, k.tasks = nil, nil
+			k.forget()
+			compared = 0
 			err := k.leaveImage()
 			if err == nil {
 				err = k.follow(s)
@@ -53,7 +57,8 @@ func (k *folding) fold(from journal.Head) error {
 		}
 		if got := &k.records[compared]; got.ID != s.ID || !bytes.Equal(got.Bytes, s.Bytes) {
 			return diverged(h, s, got.Bytes, nil)
-		} else if [journal.LinkBytes]byte(got.Root[:journal.LinkBytes]) != s.Link {
+		}
+		if root := k.rootOf(compared, s.Root); [journal.LinkBytes]byte(root[:journal.LinkBytes]) != s.Link {
 			return fmt.Errorf("world: record #%d: the chain root that was stored with it is another", s.ID)
 		}
 		compared++
@@ -69,6 +74,14 @@ func (k *folding) fold(from journal.Head) error {
 	}
 	k.take(ready{})
 	return k.deliverRecalled(h)
+}
+
+// scan yields the records after a head, with their roots if the history computes them.
+func scan(h journal.History, from journal.Head) iter.Seq2[journal.Scanned, error] {
+	if c, ok := h.(journal.Chainer); ok {
+		return c.ScanChain(from)
+	}
+	return h.Scan(from.ID)
 }
 
 // follow makes the kernel write the records that begin with the one in s: by

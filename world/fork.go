@@ -67,7 +67,7 @@ func (k *kernel) fork(b journal.Forked, next *rules) error {
 	if err != nil {
 		return err
 	}
-	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = journal.BodyVersion, k.id, k.last, k.chain.Root(), journal.Text(b.Actor)
+	b.V, b.Parent, b.At, b.ChainRoot, b.Actor = journal.BodyVersion, k.id, k.last, k.root(), journal.Text(b.Actor)
 	b.Manifest = next.hash
 	if b.Seed != nil {
 		b.V, k.seed = journal.ForkSeedVersion, *b.Seed

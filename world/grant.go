@@ -144,7 +144,7 @@ func (k *kernel) grant() {
 			k.spendV1(e)
 		}
 		attempt := e.Attempt + 1
-		nonce := receipt.NewNonce(k.chain.Root(), e.Intent.Key, attempt)
+		nonce := receipt.NewNonce(k.root(), e.Intent.Key, attempt)
 		b := journal.Started{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Attempt: attempt, Owner: k.ledger.NextSlot(), Nonce: nonce}
 		id, _ := k.write(journal.KindStarted, journal.Seq(e.Emitted), b.Append(k.body[:0]))
 		k.ledger.Start(l.at, nonce, uint64(id))

@@ -32,6 +32,12 @@ type recorder struct {
 	arena   []byte
 	volume  uint64 // of all that was written, and what is held for it
 	body    []byte // scratch: the payload of the record being written
+
+	// In a replay a root is computed when somebody asks for it: mostly, whoever reads
+	// the journal ahead has done so by then.
+	late   bool
+	kinds  []journal.Kind // of records, where late
+	linked int            // of records, where late: so many have their roots
 }
 
 func newRecorder(head journal.Head, now manifest.Tick) recorder {
@@ -39,7 +45,7 @@ func newRecorder(head journal.Head, now manifest.Tick) recorder {
 }
 
 // head returns the head with everything written so far.
-func (r *recorder) head() journal.Head { return journal.Head{ID: r.last, Root: r.chain.Root()} }
+func (r *recorder) head() journal.Head { return journal.Head{ID: r.last, Root: r.root()} }
 
 // note appends a record and returns its id.
 func (r *recorder) note(kind journal.Kind, cause journal.Seq, b journal.Body) journal.Seq {
@@ -71,9 +77,46 @@ func (r *recorder) write(kind journal.Kind, cause journal.Seq, body []byte) (id 
 		payload = bytes[len(bytes)-len(r.body):]
 	}
 	r.volume += uint64(len(bytes)+len(payload)) + recordBytes
-	root := r.chain.Add(uint64(r.last), string(kind), bytes)
-	r.records = append(r.records, journal.Stored{ID: r.last, Bytes: bytes, Root: root})
+	s := journal.Stored{ID: r.last, Bytes: bytes}
+	if r.late {
+		r.kinds = append(r.kinds, kind)
+	} else {
+		s.Root = r.chain.Add(uint64(r.last), string(kind), bytes)
+	}
+	r.records = append(r.records, s)
 	return r.last, payload
+}
+
+// root returns the chain root with everything written so far.
+func (r *recorder) root() journal.Hash {
+	if r.late {
+		for ; r.linked < len(r.records); r.linked++ {
+			s := &r.records[r.linked]
+			s.Root = r.chain.Add(uint64(s.ID), string(r.kinds[r.linked]), s.Bytes)
+		}
+	}
+	return r.chain.Root()
+}
+
+// rootOf returns the chain root with one of the records; known, unless it is zero, is
+// what somebody else has computed of the same bytes, after the same root.
+func (r *recorder) rootOf(i int, known journal.Hash) journal.Hash {
+	if i == r.linked && !known.IsZero() {
+		r.chain.Resume(known)
+		r.records[i].Root = known
+		r.linked++
+	}
+	if i >= r.linked {
+		r.root()
+	}
+	return r.records[i].Root
+}
+
+// forget lets go of what has been written.
+func (r *recorder) forget() {
+	r.root()
+	r.records, r.blobs, r.tasks = r.records[:0], nil, nil
+	r.kinds, r.linked = r.kinds[:0], 0
 }
 
 // envelopeBytes is more than a record needs besides its payload.
@@ -98,5 +141,6 @@ func (r *recorder) take(into ready) ready {
 	clear(into.Records)
 	clear(into.Tasks)
 	r.records, r.blobs, r.tasks = into.Records[:0], nil, into.Tasks[:0]
+	r.kinds, r.linked = r.kinds[:0], 0
 	return out
 }

@@ -248,7 +248,7 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 // refresh gives every cell another history, so that all steps to come get other
 // keys than before.
 func (k *kernel) refresh() {
-	root := k.chain.Root()
+	root := k.root()
 	mix := func(h receipt.History) receipt.History {
 		return canon.Sum(append(slices.Clone(h[:]), root[:]...))
 	}

@@ -109,7 +109,7 @@ func (m *Moment) Rehearse(ctx context.Context, next *manifest.Manifest, contents
 	}
 	s.report = newReporter(governance.Report{
 		Kernel: KernelVersion, World: m.k.id, Base: m.k.rules.hash, Candidate: candidate.hash,
-		Snapshot: name, From: uint64(max(from, 1)), To: uint64(m.k.last), Root: m.k.chain.Root(),
+		Snapshot: name, From: uint64(max(from, 1)), To: uint64(m.k.last), Root: m.k.root(),
 	}, cfg.Listed)
 	for _, part := range stretches {
 		if err := s.live(part); err != nil {

@@ -102,7 +102,7 @@ func (k *kernel) snapshot(b journal.SnapshotCreated) error {
 		return refuse(err, "name", "%q", b.Name)
 	}
 	b.V, b.Label, b.Actor = journal.BodyVersion, journal.Text(b.Label), journal.Text(b.Actor)
-	b.At, b.ChainRoot, b.StateRoot = k.last, k.chain.Root(), k.stateRoot()
+	b.At, b.ChainRoot, b.StateRoot = k.last, k.root(), k.stateRoot()
 	b.Cells = uint64(k.tree.cells.Len())
 	k.catalog.SetMax(k.maxSnapshots())
 	b.Pruned = named(k.catalog.Add(snapshot.Snapshot{

@@ -97,6 +97,9 @@ func ResumeChain(root Hash) *Chain { return &Chain{root: root} }
 // Root returns the root of the last record, or the zero hash before the first.
 func (c *Chain) Root() Hash { return c.root }
 
+// Resume goes on from a root that was computed elsewhere.
+func (c *Chain) Resume(root Hash) { c.root = root }
+
 // Add appends one record and returns its root.
 func (c *Chain) Add(id uint64, kind string, record []byte) Hash {
 	b := c.scratch[:0]

@@ -85,6 +85,15 @@ func (m *model) compare(r *rapid.T, s *Store, cell *rapid.Generator[string]) {
 		next++
 	}
 	require.Len(r, m.records, int(next))
+	next = after.ID
+	for got, err := range s.ScanChain(after) {
+		require.NoError(r, err)
+		want := scanned(m.records[next])
+		want.Root = m.records[next].Root
+		require.Equal(r, want, got)
+		next++
+	}
+	require.Len(r, m.records, int(next))
 
 	named := cell.Draw(r, "of cell")
 	var want []journal.Seq

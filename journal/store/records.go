@@ -71,23 +71,25 @@ func (s *Store) hasBlob(h journal.Hash) error {
 // Records are read ahead while the caller works on those before.
 func (s *Store) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	return func(yield func(journal.Scanned, error) bool) {
-		chunks, stop := make(chan scanChunk, 2), make(chan struct{})
-		var reader sync.WaitGroup
-		reader.Go(func() { s.readAhead(after, chunks, stop) })
-		defer reader.Wait()
-		defer close(stop)
-		for c := range chunks {
-			for _, r := range c.records {
-				if !yield(r, nil) {
-					return
-				}
-			}
-			if c.err != nil {
-				yield(journal.Scanned{}, fmt.Errorf("store: scan: %w", c.err))
-				return
-			}
-		}
+		s.readAhead(after, nil, yield)
 	}
+}
+
+// ScanChain implements journal.Chainer: the roots are computed ahead, too.
+func (s *Store) ScanChain(after journal.Head) iter.Seq2[journal.Scanned, error] {
+	return func(yield func(journal.Scanned, error) bool) {
+		s.readAhead(after.ID, canon.ResumeChain(after.Root), yield)
+	}
+}
+
+// ahead is a scan under way: a goroutine reads records while the caller works on those
+// before.
+type ahead struct {
+	store  *Store
+	chain  *canon.Chain // nil: nobody asks for roots
+	chunks chan scanChunk
+	spare  chan []journal.Scanned // that the caller is done with, to be used again
+	stop   chan struct{}
 }
 
 // scanChunk is some records that were read ahead, and what ended the reading.
@@ -96,33 +98,79 @@ type scanChunk struct {
 	err     error
 }
 
-// chunkRecords is how many records are handed over at once.
-const chunkRecords = 512
+// Records are handed over many at once, in at most so many chunks.
+const (
+	chunkRecords = 512
+	chunksAhead  = 2
+)
 
-func (s *Store) readAhead(after journal.Seq, chunks chan<- scanChunk, stop <-chan struct{}) {
-	defer close(chunks)
-	var kept arena
-	var c scanChunk
-	send := func() bool {
+func (s *Store) readAhead(after journal.Seq, chain *canon.Chain, yield func(journal.Scanned, error) bool) {
+	a := ahead{
+		store: s, chain: chain, chunks: make(chan scanChunk, chunksAhead),
+		spare: make(chan []journal.Scanned, chunksAhead), stop: make(chan struct{}),
+	}
+	var reader sync.WaitGroup
+	reader.Go(func() { a.read(after) })
+	defer reader.Wait()
+	defer close(a.stop)
+	for c := range a.chunks {
+		for i := range c.records {
+			if !yield(c.records[i], nil) {
+				return
+			}
+		}
+		if c.err != nil {
+			yield(journal.Scanned{}, fmt.Errorf("store: scan: %w", c.err))
+			return
+		}
 		select {
-		case chunks <- c:
-			c = scanChunk{records: make([]journal.Scanned, 0, chunkRecords)}
-			return true
-		case <-stop:
-			return false
+		case a.spare <- c.records[:0]:
+		default:
 		}
 	}
-	for e, err := range s.entries(after + 1) {
+}
+
+func (a *ahead) read(after journal.Seq) {
+	defer close(a.chunks)
+	var kept arena
+	var c scanChunk
+	for e, err := range a.store.entries(after + 1) {
 		if err != nil {
 			c.err = err
 			break
 		}
-		c.records = append(c.records, journal.NewScanned(journal.Seq(e.ID), kept.copy(e.record), e.link))
-		if len(c.records) == chunkRecords && !send() {
-			return
+		r := journal.ScannedAs(e.Envelope, kept.copy(e.record), e.link)
+		if a.chain != nil {
+			r.Root = a.chain.Add(e.ID, e.Kind, r.Bytes)
+		}
+		if c.records = append(c.records, r); len(c.records) == chunkRecords {
+			if !a.send(c) {
+				return
+			}
+			c = scanChunk{records: a.memory()}
 		}
 	}
-	send()
+	a.send(c)
+}
+
+// send hands a chunk over; false: nobody wants it any more.
+func (a *ahead) send(c scanChunk) bool {
+	select {
+	case a.chunks <- c:
+		return true
+	case <-a.stop:
+		return false
+	}
+}
+
+// memory returns memory for a chunk.
+func (a *ahead) memory() []journal.Scanned {
+	select {
+	case m := <-a.spare:
+		return m
+	default:
+		return make([]journal.Scanned, 0, chunkRecords)
+	}
 }
 
 func (s *Store) scan(after journal.Head) iter.Seq2[journal.Stored, error] {

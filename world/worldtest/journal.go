@@ -209,6 +209,22 @@ func (j *Journal) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	}
 }
 
+// Chained is a history that computes the chain as it reads.
+type Chained struct{ journal.History }
+
+// ScanChain implements journal.Chainer.
+func (c Chained) ScanChain(after journal.Head) iter.Seq2[journal.Scanned, error] {
+	return func(yield func(journal.Scanned, error) bool) {
+		chain := canon.ResumeChain(after.Root)
+		for s, err := range c.Scan(after.ID) {
+			s.Root = chain.Add(uint64(s.Record.ID), string(s.Record.Kind), s.Bytes)
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // Record implements journal.History.
 func (j *Journal) Record(id journal.Seq) ([]byte, error) {
 	if id == 0 || int(id) > len(j.durable) {

@@ -277,7 +277,7 @@ func (w *World) Crash() {
 // every record and the present state.
 func (w *World) RequireReplay() {
 	w.t.Helper()
-	got, err := world.Replay(context.Background(), w.Journal, world.ReplayConfig{Keys: w.cfg.Keys, Registry: w.cfg.Registry, Paranoid: true})
+	got, err := world.Replay(context.Background(), Chained{w.Journal}, world.ReplayConfig{Keys: w.cfg.Keys, Registry: w.cfg.Registry, Paranoid: true})
 	require.NoError(w.t, err)
 	require.Equal(w.t, w.Status().Head, got.Head)
 	require.Equal(w.t, w.StateRoot(), got.StateRoot)
