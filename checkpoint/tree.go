@@ -40,9 +40,15 @@ func Resume(size uint64, nodes []Hash) (*Tree, error) {
 	return t, nil
 }
 
+// Leaf returns the hash of the stored bytes of a record, as a leaf of the tree.
+func Leaf(record []byte) Hash { return Hash(tlog.RecordHash(record)) }
+
 // Add appends the stored bytes of the next record.
-func (t *Tree) Add(record []byte) {
-	at := tlog.RecordHash(record)
+func (t *Tree) Add(record []byte) { t.AddLeaf(Leaf(record)) }
+
+// AddLeaf is Add of a record whose Leaf is known.
+func (t *Tree) AddLeaf(leaf Hash) {
+	at := tlog.Hash(leaf)
 	for n := t.size; n&1 == 1; n >>= 1 {
 		last := len(t.nodes) - 1
 		at = tlog.NodeHash(t.nodes[last], at)

@@ -3,55 +3,96 @@ package verify
 import (
 	"iter"
 
+	"github.com/worldkernel/worldkernel/checkpoint"
+	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 )
 
-// feed hands the records that scan reads over to a replay beside it, so that the
-// journal is read once, and what is replayed is what was checked.
+// fed is a record as a Scan yields it, or what ended that, with what can be computed
+// of it ahead of who looks at it. Nobody changes it: scan and a replay beside it share it.
+type fed struct {
+	journal.Scanned             // its Root is zero from where the chain cannot be computed any more
+	id              journal.Seq // its number, as it says itself
+	leaf            checkpoint.Hash
+	err             error
+}
+
+// feed reads the journal once for scan and for a replay beside it, so that what is
+// replayed is what was checked.
 type feed struct {
-	next   []fed
-	chunks chan []fed
+	chain *canon.Chain
+	lost  bool // the chain cannot be computed any more
+
+	scan   chan []fed
+	replay chan []fed
 	ended  chan struct{} // closed when the replay takes no more
 }
 
-// fed is what a Scan yields.
-type fed struct {
-	journal.Scanned
-	err error
-}
-
-// Records are handed over many at once, because that costs. At most three chunks are
+// Records are handed over many at once, because that costs. At most four chunks are
 // in memory.
 const chunkRecords = 256
 
-func newFeed() *feed {
-	return &feed{chunks: make(chan []fed, 1), ended: make(chan struct{})}
-}
-
-// give hands over one record, or what ended the reading. There is no feed where
-// nothing is replayed.
-func (f *feed) give(s journal.Scanned, err error) {
-	if f == nil {
-		return
-	}
-	if f.next = append(f.next, fed{s, err}); len(f.next) == chunkRecords {
-		f.flush()
+func newFeed(before journal.Hash) *feed {
+	return &feed{
+		chain: canon.ResumeChain(before),
+		scan:  make(chan []fed, 1), replay: make(chan []fed, 1), ended: make(chan struct{}),
 	}
 }
 
-func (f *feed) flush() {
+// read reads a history for scan, which takes all of it, and for the replay.
+func (f *feed) read(h journal.History) {
+	defer close(f.scan)
+	defer close(f.replay)
+	var next []fed
+	for s, err := range h.Scan(0) {
+		if next = append(next, f.hash(s, err)); len(next) == chunkRecords {
+			f.give(next)
+			next = make([]fed, 0, chunkRecords)
+		}
+		if err != nil {
+			break
+		}
+	}
+	f.give(next)
+}
+
+func (f *feed) give(chunk []fed) {
+	f.scan <- chunk
 	select {
-	case f.chunks <- f.next:
+	case f.replay <- chunk:
 	case <-f.ended:
 	}
-	f.next = make([]fed, 0, chunkRecords)
 }
 
-// close ends the journal for the replay.
-func (f *feed) close() {
-	if f != nil {
-		f.flush()
-		close(f.chunks)
+// hash adds a record to the chain, and hashes it for the tree. Of a record that cannot
+// be read its number and kind are enough for the chain.
+func (f *feed) hash(s journal.Scanned, err error) fed {
+	if err != nil {
+		return fed{err: err}
+	}
+	id, kind := s.Record.ID, s.Record.Kind
+	if s.Err != nil {
+		e, err := canon.DecodeEnvelope(s.Bytes)
+		f.lost = f.lost || err != nil
+		id, kind = journal.Seq(e.ID), journal.Kind(e.Kind)
+	}
+	s.Root = journal.Hash{}
+	if !f.lost {
+		s.Root = f.chain.Add(uint64(id), string(kind), s.Bytes)
+	}
+	return fed{Scanned: s, id: id, leaf: checkpoint.Leaf(s.Bytes)}
+}
+
+// records yields what was read for scan.
+func (f *feed) records() iter.Seq[*fed] {
+	return func(yield func(*fed) bool) {
+		for chunk := range f.scan {
+			for i := range chunk {
+				if !yield(&chunk[i]) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -66,12 +107,12 @@ func (h *fedHistory) Scan(after journal.Seq) iter.Seq2[journal.Scanned, error] {
 	if after != 0 || h.feed == nil {
 		return h.History.Scan(after)
 	}
-	chunks := h.chunks
+	chunks := h.replay
 	h.feed = nil
 	return func(yield func(journal.Scanned, error) bool) {
 		for chunk := range chunks {
-			for _, r := range chunk {
-				if !yield(r.Scanned, r.err) {
+			for i := range chunk {
+				if !yield(chunk[i].Scanned, chunk[i].err) {
 					return
 				}
 			}

@@ -1,8 +1,10 @@
 package verify_test
 
 import (
+	"bytes"
 	"errors"
 	"iter"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +70,26 @@ func TestReplayThatEndsEarlyHoldsNothingUp(t *testing.T) {
 	require.Contains(t, places(r), place(10))
 	require.False(t, r.Replay.OK)
 	require.EqualValues(t, len(x.records), r.Records, "all of it was read")
+}
+
+// Reading, hashing, scan and replay are goroutines: a report must not tell how they met.
+func TestReportIsTheSameOnOneProcessorAndOnTwo(t *testing.T) {
+	p := lengthy(t)
+	last := len(p.Journal.Records()) - 1
+	for _, at := range []int{0, 255, 256, 700, last} {
+		x := tamper(p.Journal)
+		changed := bytes.Clone(x.records[at].Bytes)
+		changed[len(changed)-1] ^= 1
+		x.records[at].Bytes = changed
+		x.records[last/2].Root[0] ^= 1
+		var reports []*verify.Report
+		for _, processors := range []int{1, 2} {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+			reports = append(reports, withKeys(t, x))
+		}
+		require.Contains(t, places(reports[0]), place(journal.Seq(min(at, last/2)+1)))
+		require.Equal(t, reports[0], reports[1])
+	}
 }
 
 func TestReadingThatEndsEndsTheReplay(t *testing.T) {

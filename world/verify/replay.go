@@ -45,7 +45,6 @@ func (v *verifier) play(h journal.History, from journal.Seq) played {
 // finds out. What comes of it is received when scan has ended.
 func (v *verifier) begun() <-chan played {
 	done := make(chan played, 1)
-	v.feed = newFeed()
 	go func() {
 		defer close(v.feed.ended)
 		done <- v.play(&fedHistory{v.h, v.feed}, 0)

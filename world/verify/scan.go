@@ -16,11 +16,9 @@ import (
 func (v *verifier) scan() {
 	last := max(v.cfg.Begin.First, 1) - 1
 	v.compareHeads()
-	defer v.feed.close()
-	for s, err := range v.h.Scan(0) {
-		v.feed.give(s, err)
-		if err != nil {
-			v.fault(placeOf(last+1), "%v", err)
+	for s := range v.feed.records() {
+		if s.err != nil {
+			v.fault(placeOf(last+1), "%v", s.err)
 			v.heads.blind = fmt.Sprintf("the journal cannot be read beyond record #%d", last)
 			break
 		}
@@ -29,14 +27,14 @@ func (v *verifier) scan() {
 			v.fault(place, "it follows record #%d: records are missing, repeated or out of order", last)
 		}
 		last = s.ID
-		v.link(place, &s)
+		v.link(place, s)
 		if s.Err != nil {
 			v.fault(place, "%v", s.Err)
 		} else {
 			rec := s.Record
 			v.record(place, &rec)
 		}
-		v.tree.Add(s.Bytes)
+		v.tree.AddLeaf(s.leaf)
 		v.compareHeads()
 		if v.part() && v.cfg.Progress != nil {
 			v.cfg.Progress(uint64(s.ID)) // else it is the replay's
@@ -44,7 +42,7 @@ func (v *verifier) scan() {
 	}
 	v.report.Records = uint64(last)
 	if !v.lost {
-		v.report.EventChainRootHash = v.chain.Root()
+		v.report.EventChainRootHash = v.root
 	}
 	if !v.unwritten {
 		v.report.ExecutionHash = v.execution.Hash()
@@ -54,17 +52,13 @@ func (v *verifier) scan() {
 	}
 }
 
-// link adds a record to the chain, and compares its root with what is stored of it
-// and with the anchor. Of a record that cannot be read its number and kind are enough.
-func (v *verifier) link(place string, s *journal.Scanned) {
-	id, kind := s.Record.ID, s.Record.Kind
-	if s.Err != nil {
-		e, err := canon.DecodeEnvelope(s.Bytes)
-		if err != nil && !v.lost {
-			v.lost = true
-			v.fault(place, "the chain cannot be computed from here on: this is no record any more")
-		}
-		id, kind = journal.Seq(e.ID), journal.Kind(e.Kind)
+// link compares the chain root with a record with what is stored of it and with the
+// anchor.
+func (v *verifier) link(place string, s *fed) {
+	id, root := s.id, s.Root
+	if root.IsZero() && !v.lost {
+		v.lost = true
+		v.fault(place, "the chain cannot be computed from here on: this is no record any more")
 	}
 	if v.lost {
 		return
@@ -72,8 +66,7 @@ func (v *verifier) link(place string, s *journal.Scanned) {
 	if id != s.ID {
 		v.fault(place, "it says that it is record #%d", id)
 	}
-	v.before = v.chain.Root()
-	root := v.chain.Add(uint64(id), string(kind), s.Bytes)
+	v.before, v.root = v.root, root
 	if [journal.LinkBytes]byte(root[:journal.LinkBytes]) != s.Link && !v.broken {
 		v.broken = true // and so are all links after it
 		v.fault(place, "the chain root that was stored with it is another: this record or an earlier one was changed")

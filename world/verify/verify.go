@@ -16,7 +16,6 @@ import (
 	"iter"
 
 	"github.com/worldkernel/worldkernel/checkpoint"
-	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
 	"github.com/worldkernel/worldkernel/manifest"
 	"github.com/worldkernel/worldkernel/receipt"
@@ -164,7 +163,7 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 		ctx: ctx, h: timed{h, ctx}, cfg: cfg, execution: journal.NewExecution(),
 		intents: make(map[receipt.Key]*invocation), timers: newTimers(),
 		missing: make(map[journal.Hash]bool), withheld: make(map[journal.Hash]bool),
-		chain: canon.ResumeChain(cfg.Begin.Root), tree: new(checkpoint.Tree),
+		root: cfg.Begin.Root, feed: newFeed(cfg.Begin.Root), tree: new(checkpoint.Tree),
 		report: &Report{
 			Checkpoints: Checkpoints{Signers: []string{}},
 			Faults:      []Fault{}, Replay: ReplayProof{Gaps: []Gap{}},
@@ -185,9 +184,12 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 	defer v.heads.stop()
 	v.startPart()
 	var replayed <-chan played
-	if !v.part() {
+	if v.part() {
+		close(v.feed.ended)
+	} else {
 		replayed = v.begun()
 	}
+	go v.feed.read(v.h)
 	v.scan()
 	v.closeHeads()
 	v.closePart()
@@ -218,13 +220,13 @@ type verifier struct {
 	h         journal.History
 	cfg       Config
 	report    *Report
-	chain     *canon.Chain
-	before    journal.Hash // the chain root before the present record
+	root      journal.Hash // the chain root with the present record
+	before    journal.Hash // the same before it
 	broken    bool         // a link was not its root's
 	lost      bool         // the chain cannot be computed any more
 	tree      *checkpoint.Tree
 	heads     heads
-	feed      *feed // to the replay; nil: there is none
+	feed      *feed
 	execution *journal.Execution
 	effects   map[string]manifest.Effect // of the manifest in force
 	rules     inForce
