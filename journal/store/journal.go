@@ -169,12 +169,13 @@ func (s *Store) acknowledge() {
 // acknowledgeAll makes a group durable and anchored, and releases it: a small one in the
 // time of one sync, since the anchor leads the store then and has what leads there.
 func (s *Store) acknowledgeAll(group []*pending) {
-	head := group[len(group)-1].Head
+	head, began := group[len(group)-1].Head, time.Now()
 	lead := s.leadOf(group)
 	if lead != nil && s.failed() == nil {
 		s.moveAnchor(head, lead)
 	}
 	err := s.syncAll(group)
+	s.syncTook.note(time.Since(began))
 	if err == nil && lead == nil {
 		s.moveAnchor(head, nil)
 	}
@@ -223,9 +224,7 @@ func (p *pending) inChunks() bool {
 func (s *Store) syncAll(group []*pending) error {
 	for _, p := range group {
 		if p.err == nil {
-			began := time.Now()
 			p.err = errors.Join(p.batch.SyncWait(), p.batch.Close())
-			s.syncTook.note(time.Since(began))
 		}
 		p.batch = nil
 	}

@@ -287,7 +287,7 @@ func (s *Store) Head() journal.Head {
 type Stats struct {
 	JournalSyncs uint64 // of Pebble's log
 	AnchorSyncs  uint64
-	SyncTook     Latency // how long appends waited for the log's
+	SyncTook     Latency // how long groups of appends waited for the log's, and for the anchor's where that is at the same time
 }
 
 // Stats returns the counts so far.
