@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -112,6 +113,12 @@ func sharing(linked bool) string {
 	return "copied"
 }
 
+// isFile reports whether something is there that is no directory.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
 // notCopied says what to do about a copy of a world that was not made.
 func notCopied(dir string, err error) error {
 	switch {
@@ -125,7 +132,7 @@ func notCopied(dir string, err error) error {
 			hint += ", or move that one away: mv " + shellWord(here+dir) + " " + shellWord(here+filepath.Clean(dir)+".old")
 		}
 		return hinted(err, "%s", hint)
-	case errors.Is(err, local.ErrNotEmpty), errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, local.ErrNotEmpty), errors.Is(err, syscall.ENOTDIR) && isFile(dir):
 		return &fault{err: err, code: exitConflict, hint: "name a directory that is empty or not there"}
 	case errors.Is(err, world.ErrSameWorld):
 		return &fault{err: err, code: exitUsage, hint: "choose another --id, or none: then it is a random one"}
