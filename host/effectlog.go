@@ -93,7 +93,9 @@ func openEffectLog(files vfs.FS, path, world string) (*effectLog, error) {
 	} else {
 		l.size, l.synced, l.filled = int64(end), int64(end), int64(end)
 		if l.file, err = files.OpenReadWrite(path, vfs.WriteCategoryUnspecified); err == nil {
-			err = l.file.SyncData() // the process that wrote it may have had no time to
+			if err = l.file.SyncData(); err != nil { // the process that wrote it may have had no time to
+				err = errors.Join(err, l.file.Close())
+			}
 		}
 	}
 	if err != nil {
