@@ -82,7 +82,7 @@ Secrets are in no backup: bring .world/secrets back yourself.`,
 
 // notBackup says what to do about what is no backup.
 func notBackup(backup string, err error) error {
-	if errors.Is(err, local.ErrNoWorld) {
+	if errors.Is(err, local.ErrNoWorld) || isFile(backup) {
 		return hinted(err, "name a directory that a backup has made, not %s", backup)
 	}
 	return err
