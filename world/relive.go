@@ -32,8 +32,9 @@ func (w *World) again(e *receipt.Entry) {
 
 // RunTick runs a tick as another world did, whether or not there is anything to do in it;
 // one that has passed is none, nor one that was run, unless the clock is real: there it
-// goes on. still has it permit nothing, as where nobody drove that world. What has come before is left for it: Settle handles that. A world whose ticks
-// come by a clock refuses it: ErrRealClock.
+// goes on. still has it permit nothing, as where nobody drove that world. What has come
+// before is left for it: Settle handles that. A world whose ticks come by a clock refuses
+// it: ErrRealClock.
 func (w *World) RunTick(ctx context.Context, at manifest.Tick, still bool) error {
 	if _, byClock := w.wall(); byClock {
 		return fmt.Errorf("world: %w", ErrRealClock)
