@@ -21,43 +21,52 @@ type variable struct {
 	name  string
 	typ   *cel.Type
 	value func(a *activation) ref.Val
+	text  func(a *activation) string // in the place of value
+}
+
+func ofValue(name string, typ *cel.Type, value func(a *activation) ref.Val) variable {
+	return variable{name: name, typ: typ, value: value}
+}
+
+func ofText(name string, text func(a *activation) string) variable {
+	return variable{name: name, typ: cel.StringType, text: text}
 }
 
 // ofPolicies returns all that policies may look at, sorted by name.
 func ofPolicies() []variable {
 	return []variable{
-		{"budget.bytes", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitBytes)) }},
-		{"budget.calls", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitCalls)) }},
-		{"budget.micros", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitMicros)) }},
-		{"budget.tokens", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitTokens)) }},
-		{"cap.expires", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.grant.Expires)) }},
-		{"cap.name", cel.StringType, func(a *activation) ref.Val { return types.String(a.grant.name) }},
-		{"cap.type", cel.StringType, func(a *activation) ref.Val { return types.String(a.grant.Type) }},
-		{"cell.id", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cell.String()) }},
-		{"cell.key", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cell.Key) }},
-		{"cell.reducer", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cell.Reducer) }},
-		{"effect.adapter", cel.StringType, func(a *activation) ref.Val { return types.String(a.gate.effect(a.req.Kind).Adapter) }},
-		{"effect.idempotent", cel.BoolType, func(a *activation) ref.Val { return types.Bool(a.gate.effect(a.req.Kind).Idempotent) }},
-		{"intent.cap", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Cap) }},
-		{"intent.class", cel.StringType, func(a *activation) ref.Val { return types.String(a.gate.effect(a.req.Kind).Class) }},
-		{"intent.kind", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Kind) }},
-		{"intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.req.Params) }},
-		{"intent.step", cel.IntType, func(a *activation) ref.Val { return a.integer(a.req.Step) }},
-		{"intent.tag", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.Tag) }},
-		{"world.name", cel.StringType, func(a *activation) ref.Val { return types.String(a.req.World) }},
-		{"world.time", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.req.Time)) }},
+		ofValue("budget.bytes", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitBytes)) }),
+		ofValue("budget.calls", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitCalls)) }),
+		ofValue("budget.micros", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitMicros)) }),
+		ofValue("budget.tokens", cel.IntType, func(a *activation) ref.Val { return a.integer(a.left(UnitTokens)) }),
+		ofValue("cap.expires", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.grant.Expires)) }),
+		ofText("cap.name", func(a *activation) string { return a.grant.name }),
+		ofText("cap.type", func(a *activation) string { return a.grant.Type }),
+		ofText("cell.id", func(a *activation) string { return a.req.Cell.String() }),
+		ofText("cell.key", func(a *activation) string { return a.req.Cell.Key }),
+		ofText("cell.reducer", func(a *activation) string { return a.req.Cell.Reducer }),
+		ofText("effect.adapter", func(a *activation) string { return a.gate.effect(a.req.Kind).Adapter }),
+		ofValue("effect.idempotent", cel.BoolType, func(a *activation) ref.Val { return types.Bool(a.gate.effect(a.req.Kind).Idempotent) }),
+		ofText("intent.cap", func(a *activation) string { return a.req.Cap }),
+		ofText("intent.class", func(a *activation) string { return a.gate.effect(a.req.Kind).Class }),
+		ofText("intent.kind", func(a *activation) string { return a.req.Kind }),
+		ofValue("intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.req.Params) }),
+		ofValue("intent.step", cel.IntType, func(a *activation) ref.Val { return a.integer(a.req.Step) }),
+		ofText("intent.tag", func(a *activation) string { return a.req.Tag }),
+		ofText("world.name", func(a *activation) string { return a.req.World }),
+		ofValue("world.time", cel.IntType, func(a *activation) ref.Val { return a.integer(uint64(a.req.Time)) }),
 	}
 }
 
 // ofTransforms returns all that transforms may look at, sorted by name.
 func ofTransforms() []variable {
 	return []variable{
-		{"intent.cell", cel.StringType, func(a *activation) ref.Val { return types.String(a.intent.Cell) }},
-		{"intent.kind", cel.StringType, func(a *activation) ref.Val { return types.String(a.intent.Kind) }},
-		{"intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.intent.Params) }},
-		{"receipt.external_ref", cel.StringType, func(a *activation) ref.Val { return types.String(a.receipt.ExternalRef) }},
-		{"receipt.payload", cel.DynType, func(a *activation) ref.Val { return a.decode(a.receipt.Payload) }},
-		{"receipt.status", cel.StringType, func(a *activation) ref.Val { return types.String(a.receipt.Status) }},
+		ofText("intent.cell", func(a *activation) string { return a.intent.Cell }),
+		ofText("intent.kind", func(a *activation) string { return a.intent.Kind }),
+		ofValue("intent.params", cel.DynType, func(a *activation) ref.Val { return a.decode(a.intent.Params) }),
+		ofText("receipt.external_ref", func(a *activation) string { return a.receipt.ExternalRef }),
+		ofValue("receipt.payload", cel.DynType, func(a *activation) ref.Val { return a.decode(a.receipt.Payload) }),
+		ofText("receipt.status", func(a *activation) string { return string(a.receipt.Status) }),
 	}
 }
 
@@ -96,6 +105,8 @@ type activation struct {
 	version string // of the programs that look
 	vars    []variable
 	values  []ref.Val // beside vars; nil: not made yet
+	texts   []ref.Val // likewise, of the subjects before: most name what these named
+	frame   frame     // of the expression that is evaluated
 	subject
 }
 
@@ -114,7 +125,7 @@ type subject struct {
 }
 
 func newActivation(version string, vars []variable) activation {
-	return activation{version: version, vars: vars, values: make([]ref.Val, len(vars))}
+	return activation{version: version, vars: vars, values: make([]ref.Val, len(vars)), texts: make([]ref.Val, len(vars))}
 }
 
 func (a *activation) release() {
@@ -136,9 +147,21 @@ func (a *activation) ResolveName(name string) (any, bool) {
 // value returns the variable at a place of vars.
 func (a *activation) value(i int) ref.Val {
 	if a.values[i] == nil {
-		a.values[i] = a.vars[i].value(a)
+		if v := &a.vars[i]; v.text != nil {
+			a.values[i] = a.text(i, v.text(a))
+		} else {
+			a.values[i] = v.value(a)
+		}
 	}
 	return a.values[i]
+}
+
+// text returns a text as the value of a variable: the one before where that is the same.
+func (a *activation) text(i int, s string) ref.Val {
+	if before, ok := a.texts[i].(types.String); !ok || string(before) != s {
+		a.texts[i] = types.String(s)
+	}
+	return a.texts[i]
 }
 
 // Parent is for the CEL interpreter: there is none.

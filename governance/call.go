@@ -1,6 +1,8 @@
 package governance
 
 import (
+	"slices"
+
 	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
@@ -83,7 +85,7 @@ func (n *call) library(args []ref.Val) ref.Val {
 	case o.Binary != nil && len(args) == 2:
 		return o.Binary(args[0], args[1])
 	case o.Function != nil:
-		return o.Function(args...)
+		return o.Function(slices.Clone(args)...) // which may keep them
 	}
 	return noOverload()
 }

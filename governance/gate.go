@@ -50,12 +50,12 @@ type Request struct {
 	Accounts Accounts            // what is used of the budgets; the gate only reads them
 }
 
-// Decision is the gate's answer to one Request, and why. The caller owns it.
+// Decision is the gate's answer to one Request, and why.
 type Decision struct {
 	Verdict Verdict
 	Code    Code         // empty where the verdict is not Deny
 	Cap     string       // the capability that fits or that failed; empty where none of several covers the kind
-	Rules   []string     // the deciding rules, in manifest order: those that deny if any, else those that require approval, else those that allow; none where a capability or budget decided
+	Rules   []string     // not to be changed: the deciding rules, in manifest order: those that deny if any, else those that require approval, else those that allow; none where a capability or budget decided
 	Reason  string       // one sentence with the failed value; empty where the verdict is Allow
 	Reserve receipt.Cost // where the verdict is Allow: what to reserve in the accounts now; nothing where that is done AtStart
 }
@@ -75,6 +75,7 @@ type Gate struct {
 
 	// Scratch memory of one decision: the names of the rules that match.
 	matching [RequireApproval + 1][]string
+	decided  [RequireApproval + 1][]string // what decisions were given of them last
 }
 
 // NewGate returns the gate of a manifest, which it keeps and does not change. ended is
@@ -142,7 +143,7 @@ func (g *Gate) Decide(req *Request) Decision {
 	g.vars.subject = subject{ctx: req.Context, gate: g, req: req, holder: h, grant: grant}
 	defer g.vars.release()
 	d := g.policy(req, grant.name)
-	if d.Verdict == Allow {
+	if d.Verdict == Allow && g.bounded {
 		d = g.vars.budget(d)
 	}
 	return d
@@ -185,22 +186,31 @@ func (g *Gate) policy(req *Request, capability string) Decision {
 	d := Decision{Cap: capability}
 	switch {
 	case len(g.matching[Deny]) > 0:
-		d.Code, d.Reason, d.Rules = code, failure, slices.Clone(g.matching[Deny])
+		d.Code, d.Reason, d.Rules = code, failure, g.names(Deny)
 		if code == CodePolicyDenied {
 			d.Reason = fmt.Sprintf("effect %q is denied by policy %s", req.Kind, quoted(d.Rules))
 		}
 	case len(g.matching[RequireApproval]) > 0:
-		d.Verdict, d.Rules = Allow, slices.Clone(g.matching[RequireApproval])
+		d.Verdict, d.Rules = Allow, g.names(RequireApproval)
 		if !req.Approved {
 			d.Verdict = RequireApproval
 			d.Reason = fmt.Sprintf("effect %q needs approval by policy %s", req.Kind, quoted(d.Rules))
 		}
 	case len(g.matching[Allow]) > 0:
-		d.Verdict, d.Rules = Allow, slices.Clone(g.matching[Allow])
+		d.Verdict, d.Rules = Allow, g.names(Allow)
 	default:
 		d.Code, d.Reason = CodeNoPolicy, fmt.Sprintf("no policy allows effect %q", req.Kind)
 	}
 	return d
+}
+
+// names returns those of the rules that match, for a decision. Most decisions are like the
+// one before.
+func (g *Gate) names(v Verdict) []string {
+	if !slices.Equal(g.matching[v], g.decided[v]) {
+		g.decided[v] = slices.Clip(slices.Clone(g.matching[v]))
+	}
+	return g.decided[v]
 }
 
 // quoted lists names for a sentence.

@@ -300,3 +300,24 @@ func TestGateIsNotMadeForNobody(t *testing.T) {
 	require.ErrorIs(t, err, reducer.ErrBound)
 	require.Equal(t, 4, asked)
 }
+
+// TestDecisionsKeepWhatTheyWereGiven: a gate decides in the memory of the decision before.
+func TestDecisionsKeepWhatTheyWereGiven(t *testing.T) {
+	g := gateOf(t, allow("tools", `intent.kind.startsWith("tool.")`), allow("books", `intent.kind == "tool.book"`), allow("mail", `intent.kind == "mail.send"`))
+	kinds := []string{"tool.book", "mail.send", "tool.look", "tool.book"}
+	var got [][]string
+	for _, kind := range kinds {
+		d := g.Decide(request(t, kind, `1`))
+		require.Equal(t, Allow, d.Verdict, d.Reason)
+		require.Equal(t, cap(d.Rules), len(d.Rules), "an append copies")
+		got = append(got, d.Rules)
+	}
+	require.Equal(t, [][]string{{"tools", "books"}, {"mail"}, {"tools"}, {"tools", "books"}}, got)
+}
+
+// TestDecisionLikeTheOneBeforeTakesNoMemory: every effect has one.
+func TestDecisionLikeTheOneBeforeTakesNoMemory(t *testing.T) {
+	g := gateOf(t, allow("tools", `intent.kind.startsWith("tool.")`), deny("operators", `cell.reducer == "operator"`))
+	req := request(t, "tool.look", `1`)
+	require.Zero(t, testing.AllocsPerRun(100, func() { g.Decide(req) }))
+}

@@ -31,6 +31,15 @@ type frame struct {
 	locals []ref.Val // of the comprehensions around a node
 }
 
+// begin returns the frame for an expression with so many locals, in the memory of the one
+// before.
+func (a *activation) begin(depth int) *frame {
+	locals := slices.Grow(a.frame.locals[:0], depth)[:depth]
+	clear(locals)
+	a.frame = frame{meter: meter{left: StepLimit}, vars: a, locals: locals}
+	return &a.frame
+}
+
 // tree is a program of version 3: the checked expression, evaluated by steps.
 type tree struct {
 	root  node
@@ -43,8 +52,8 @@ func (t *tree) eval(vars *activation) (v ref.Val, err error) {
 			v, err = nil, errors.New("internal error: "+shortened(fmt.Sprint(r)))
 		}
 	}()
-	f := frame{meter: meter{left: StepLimit}, vars: vars, locals: make([]ref.Val, t.depth)}
-	v = t.root.eval(&f)
+	f := vars.begin(t.depth)
+	v = t.root.eval(f)
 	if f.spent {
 		v = overspent()
 	}
