@@ -1,50 +1,77 @@
 package receipt
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
+// Decoder decodes receipts one after the other: what one has in common with the one
+// before, such as world and kind, is the same text. The zero value is ready; it is not
+// safe for concurrent use.
+type Decoder struct {
+	world, kind, cap, keyID string // of the receipt before
+	again                   []byte // scratch: what a receipt's bytes have to be
+}
+
+// Decode parses the canonical bytes of a receipt into r, which may keep parts of them. It
+// checks form, not truth: see [Keyring.Verify].
+func (d *Decoder) Decode(data []byte, r *Receipt) error {
+	if err := d.read(data, r); err != nil {
+		return err
+	}
+	if d.again = r.appendTo(d.again[:0]); !bytes.Equal(data, d.again) {
+		return ErrNotCanonical
+	}
+	if r.Version != ReceiptVersion {
+		return ErrVersion
+	}
+	if !r.Status.Known() {
+		return ErrStatus
+	}
+	return r.checkClass()
+}
+
 // read parses the fields of a receipt, in any order; whether they stand as they
 // should is for the caller to compare. It is written by hand because every
 // receipt takes this way when it comes in and when it is replayed; a test holds
 // it equal to the library's reading.
-func read(data []byte) (*Receipt, error) {
-	r := new(Receipt)
+func (d *Decoder) read(data []byte, r *Receipt) error {
+	*r = Receipt{}
 	in := canon.NewReader(data)
 	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
 		name := in.TextBytes()
-		if in.Err() == nil && !r.readField(string(name), in) {
-			return nil, ErrNotCanonical
+		if in.Err() == nil && !d.readField(string(name), in, r) {
+			return ErrNotCanonical
 		}
 	}
 	if err := in.Close(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotCanonical, err)
+		return fmt.Errorf("%w: %w", ErrNotCanonical, err)
 	}
-	return r, nil
+	return nil
 }
 
-func (r *Receipt) readField(name string, in *canon.Reader) bool {
+func (d *Decoder) readField(name string, in *canon.Reader, r *Receipt) bool {
 	switch name {
 	case "version":
 		r.Version = in.Uint()
 	case "world":
-		r.World = in.Text()
+		r.World = shared(&d.world, in.TextBytes())
 	case "key":
 		return readBytes(in, r.Key.Hash[:])
 	case "kind":
-		r.Kind = in.Text()
+		r.Kind = shared(&d.kind, in.TextBytes())
 	case "params_hash":
 		return readBytes(in, r.ParamsHash[:])
 	case "cap":
-		r.Cap = in.Text()
+		r.Cap = shared(&d.cap, in.TextBytes())
 	case "attempt":
 		r.Attempt = in.Uint()
 	case "nonce":
 		return readBytes(in, r.Nonce[:])
 	case "status":
-		r.Status = Status(in.Text())
+		r.Status = statusOf(in.TextBytes())
 	case "payload":
 		r.Payload = in.Raw()
 	case "cost":
@@ -56,7 +83,7 @@ func (r *Receipt) readField(name string, in *canon.Reader) bool {
 	case "finished_at":
 		return readTime(in, &r.FinishedAt)
 	case "outcome":
-		r.Class = Outcome(in.Text())
+		r.Class = classOf(in.TextBytes())
 	case "unsent":
 		r.Unsent = in.Bool()
 	case "external_ref":
@@ -65,7 +92,7 @@ func (r *Receipt) readField(name string, in *canon.Reader) bool {
 		r.StateChange = new(StateChange)
 		return r.StateChange.read(in)
 	case "key_id":
-		r.KeyID = in.Text()
+		r.KeyID = shared(&d.keyID, in.TextBytes())
 	case "hash":
 		return readBytes(in, r.Hash[:])
 	case "mac":
@@ -74,6 +101,34 @@ func (r *Receipt) readField(name string, in *canon.Reader) bool {
 		return false
 	}
 	return true
+}
+
+// shared returns a text: the one before where that is the same.
+func shared(before *string, text []byte) string {
+	if *before != string(text) {
+		*before = string(text)
+	}
+	return *before
+}
+
+// statusOf returns a status: of those that are known, the constant.
+func statusOf(text []byte) Status {
+	for _, s := range [...]Status{StatusOK, StatusError, StatusTimeout, StatusDenied, StatusRejected, StatusCancelled} {
+		if string(s) == string(text) {
+			return s
+		}
+	}
+	return Status(text)
+}
+
+// classOf is statusOf for what an adapter makes of a failure.
+func classOf(text []byte) Outcome {
+	for _, o := range [...]Outcome{OutcomePermanentFailure, OutcomeRetryableFailure, OutcomeCompensatable, OutcomeInputRequired, OutcomeAccepted} {
+		if string(o) == string(text) {
+			return o
+		}
+	}
+	return Outcome(text)
 }
 
 func (c *Cost) read(in *canon.Reader) bool {

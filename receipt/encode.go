@@ -1,8 +1,6 @@
 package receipt
 
 import (
-	"bytes"
-
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
@@ -16,23 +14,10 @@ func (r *Receipt) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Decode parses the canonical bytes of a receipt. It checks form, not truth:
-// see [Keyring.Verify].
+// Decode parses the canonical bytes of a receipt: see [Decoder.Decode].
 func Decode(data []byte) (*Receipt, error) {
-	r, err := read(data)
-	if err != nil {
-		return nil, err
-	}
-	if back := r.appendTo(make([]byte, 0, len(data))); !bytes.Equal(data, back) {
-		return nil, ErrNotCanonical
-	}
-	if r.Version != ReceiptVersion {
-		return nil, ErrVersion
-	}
-	if !r.Status.Known() {
-		return nil, ErrStatus
-	}
-	if err := r.checkClass(); err != nil {
+	r, d := new(Receipt), Decoder{again: make([]byte, 0, len(data))}
+	if err := d.Decode(data, r); err != nil {
 		return nil, err
 	}
 	return r, nil

@@ -87,8 +87,8 @@ func NewKey(world string, step StepID, kind string, params Data) Key {
 // External returns what adapters hand to the outside as idempotency key.
 func (k Key) External(world string) string {
 	const scheme = "worldkernel:"
-	b := make([]byte, 0, len(scheme)+len(world)+1+2*len(k.Hash))
-	b = append(append(append(b, scheme...), world...), ':')
+	var buf [256]byte // keeps the common case off the heap
+	b := append(append(append(buf[:0], scheme...), world...), ':')
 	return string(hex.AppendEncode(b, k.Hash[:]))
 }
 
@@ -114,8 +114,8 @@ type Nonce [16]byte
 // follows the given chain root: the first 16 bytes of H(root ‖ key ‖ attempt),
 // with the attempt as 8 bytes big-endian.
 func NewNonce(root Hash, key Key, attempt uint64) Nonce {
-	b := make([]byte, 0, 72)
-	b = append(append(b, root[:]...), key.Hash[:]...)
+	var buf [72]byte
+	b := append(append(buf[:0], root[:]...), key.Hash[:]...)
 	b = binary.BigEndian.AppendUint64(b, attempt)
 	h := sha256.Sum256(b)
 	return Nonce(h[:16])

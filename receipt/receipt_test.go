@@ -32,6 +32,47 @@ func TestNoFlippedBitGetsThrough(t *testing.T) {
 	}
 }
 
+// TestReceiptsDoNotDependOnThoseBefore: a Decoder shares what they have in common.
+func TestReceiptsDoNotDependOnThoseBefore(t *testing.T) {
+	var encoded [][]byte
+	for _, kind := range []string{"tool.a", "tool.b", "tool.b", ""} {
+		for _, class := range append(classes(), "") {
+			r := receipt.New("w"+kind, receipt.Permit{Intent: receipt.Intent{Kind: kind, Cap: "tools"}}, receipt.StatusError, receipt.Data(canon.Null))
+			r.Class, r.KeyID = class, kind+"key"
+			data, err := r.Encode()
+			require.NoError(t, err)
+			encoded = append(encoded, data, data[:len(data)-1])
+		}
+	}
+	var d receipt.Decoder
+	var got []receipt.Receipt
+	for _, data := range encoded {
+		var r receipt.Receipt
+		want, wantErr := receipt.Decode(data)
+		err := d.Decode(data, &r)
+		if require.Equal(t, wantErr, err); err == nil {
+			require.Equal(t, *want, r)
+			got = append(got, r)
+		}
+	}
+	require.Len(t, got, len(encoded)/2)
+	for i := range got {
+		requireBytes(t, encoded[2*i], &got[i])
+	}
+}
+
+// TestReceiptLikeTheOneBeforeTakesNoMemory: every effect has one.
+func TestReceiptLikeTheOneBeforeTakesNoMemory(t *testing.T) {
+	_, data := vectorSigned(t)
+	var d receipt.Decoder
+	var r receipt.Receipt
+	keys := vectorKeyring(t)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		require.NoError(t, d.Decode(data, &r))
+		require.NoError(t, keys.Verify(&r))
+	}))
+}
+
 func TestNoCutReceiptDecodes(t *testing.T) {
 	_, data := vectorSigned(t)
 	for n := range data {
