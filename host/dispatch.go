@@ -58,6 +58,7 @@ func start(cfg Config, effects map[string]*effect, hidden *secrets, files vfs.FS
 		remote: remote{tasks: make(map[attempt]*remoteTask)},
 	}
 	h.works.most, h.calls.most = crewSizes(cfg.Workers)
+	h.works.work, h.calls.work = func() { h.run(&h.works) }, func() { h.run(&h.calls) }
 	if anyLive(effects) && cfg.EffectLog != "" {
 		var err error
 		if h.log, err = openEffectLog(files, cfg.EffectLog, cfg.World); err != nil {

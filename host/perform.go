@@ -77,13 +77,13 @@ func (h *Host) ask(j *job) ([]byte, error) {
 // attempt makes one attempt of a live effect. Its result is in the effect store
 // before anyone hears of it.
 func (h *Host) attempt(j *job) {
-	life := h.live
+	j.context.life, j.context.deadline = h.live, j.deadline
 	if j.asking != nil {
-		life = j.asking
+		j.context.life = j.asking
 		defer j.stop(nil)
 	}
-	ctx, cancel := context.WithDeadline(life, j.deadline)
-	defer cancel()
+	defer j.context.end()
+	ctx := context.Context(&j.context)
 	if h.cfg.Fence != nil {
 		var err error
 		if ctx, err = h.cfg.Fence(ctx, j.Permit); err != nil {

@@ -14,6 +14,7 @@ type job struct {
 	receipt.Task
 	effect   *effect
 	deadline time.Time
+	context  attemptContext          // of an attempt in this process
 	asking   context.Context         // of one that only asks what came of something: ended by stop, too
 	stop     context.CancelCauseFunc // nil where asking is
 	worker   string                  // who performs it in another process; empty: this one does
@@ -24,9 +25,11 @@ func (j *job) claim() claim { return claim{j.Work, j.Key} }
 
 // crew is the workers that do tasks of one sort; guarded by Host.mu.
 type crew struct {
-	most  int // that are at work at once
-	busy  int // one whose lease ran out does not count any more
+	most  int  // that are at work at once
+	busy  int  // one whose lease ran out does not count any more
+	hired bool // one of them has not looked at the queue yet
 	queue []receipt.Task
+	work  func() // what each of them does
 }
 
 // crewSizes returns how many do works and calls, of which somebody wants so many; below
@@ -51,12 +54,16 @@ func (h *Host) crewOf(t receipt.Task) *crew {
 	return &h.works
 }
 
-// hire starts workers for what is queued. It is called with mu held.
+// hire starts a worker for what is queued, unless one is about to look there. Each hires
+// the next before it begins, so that there are many where they have to wait, and few
+// where what they do is done at once. It is called with mu held.
 func (h *Host) hire() {
 	for _, c := range h.crews() {
-		for n := min(len(c.queue), c.most-c.busy); n > 0; n-- {
+		if len(c.queue) > 0 && c.busy < c.most && !c.hired {
 			c.busy++
-			h.workers.Go(func() { h.run(c) })
+			c.hired = true
+			h.workers.Add(1)
+			go c.work()
 		}
 	}
 }
@@ -64,6 +71,7 @@ func (h *Host) hire() {
 // run is one worker: it ends when there is nothing to do, or when it was too
 // slow and another has its place.
 func (h *Host) run(c *crew) {
+	defer h.workers.Done()
 	var last *job
 	for {
 		j := h.next(c, last)
@@ -78,13 +86,16 @@ func (h *Host) run(c *crew) {
 func (h *Host) next(c *crew, last *job) *job {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if last != nil && last.lost {
+	if last == nil {
+		c.hired = false
+	} else if last.lost {
 		return nil
 	}
 	for len(c.queue) > 0 && !h.closed {
 		t := c.queue[0]
 		c.queue = c.queue[1:]
 		if j := h.claim(t); j != nil {
+			h.hire()
 			return j
 		}
 	}
