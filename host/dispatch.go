@@ -28,6 +28,7 @@ type Host struct {
 	limit   uint64     // bytes of one receipt
 	log     *effectLog // nil where no effect is live
 	leases  *leases
+	decoder receipt.Decoder // the effect store's writer's
 
 	tame, live context.Context // of what can be asked again, and of live attempts
 	stop, kill context.CancelFunc
@@ -346,17 +347,29 @@ func ring(news *chan struct{}) {
 
 // publish gives the answers to live effects, whose results are durable now.
 func (h *Host) publish(group []entry) {
+	checked := h.check(group)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i := range group {
 		if e := &group[i]; e.receipt != nil {
-			h.answers = append(h.answers, receipt.Answer{Key: e.key, Attempt: e.number, Work: receipt.Perform, Receipt: e.receipt})
+			h.answers = append(h.answers, receipt.Answer{Key: e.key, Attempt: e.number, Work: receipt.Perform, Receipt: e.receipt, Checked: &checked[i]})
 			if done := h.remote.tasks[e.attempt]; done != nil {
 				done.finish(nil)
 			}
 		}
 	}
 	h.wake()
+}
+
+// check verifies the receipts of a group, so that the world need not: it has much to do.
+func (h *Host) check(group []entry) []receipt.Checked {
+	out := make([]receipt.Checked, len(group))
+	for i := range group {
+		if data := group[i].receipt; data != nil {
+			out[i], _ = h.cfg.Keys.Check(&h.decoder, data) // nothing where it is refused: then the world says why
+		}
+	}
+	return out
 }
 
 func (h *Host) fail(err error) {

@@ -258,3 +258,25 @@ func TestCheckpointKeysAreOnePerEpochAndWorld(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, first, theirs)
 }
+
+func TestCheckedIsWhatItsKeyringFoundGenuine(t *testing.T) {
+	r, data := vectorSigned(t)
+	keys, d := vectorKeyring(t), new(receipt.Decoder)
+	c, err := keys.Check(d, data)
+	require.NoError(t, err)
+	require.Equal(t, r, c.Receipt())
+	require.Equal(t, data, c.Bytes())
+	require.True(t, c.By(keys))
+	require.False(t, c.By(vectorKeyring(t)), "another one, though its keys are the same")
+	require.False(t, new(receipt.Checked).By(nil), "nobody has looked")
+
+	for bit := range 8 * len(data) {
+		bad := bytes.Clone(data)
+		bad[bit/8] ^= 1 << (bit % 8)
+		c, err := keys.Check(d, bad)
+		require.Error(t, err, "bit %d of byte %d", bit%8, bit/8)
+		require.False(t, c.By(keys))
+	}
+	_, err = keyring(t, vectorWorld, receipt.Epoch{Number: 7, Secret: secret(1)}).Check(d, data)
+	require.ErrorIs(t, err, receipt.ErrUnknownKey)
+}

@@ -25,19 +25,20 @@ type Task struct {
 	Receipt []byte // Confirm: the receipt that the journal holds
 }
 
-// Answer is what became of one task. Just one of Receipt, Due, Lost, Found and
+// Answer is what became of one task. Just one of Receipt (with Checked), Due, Lost, Found and
 // Err is set; to Withdraw none.
 type Answer struct {
 	Key     Key
 	Attempt uint64
 	Work    Work
 
-	Receipt []byte // signed and canonical; durable where the effect is live
-	Due     bool   // the backoff is over
-	Lost    string // why nobody can tell whether the attempt happened
-	Found   *Found // what a verifier says
-	Unbegun bool   // Withdraw: it was not begun, and never will be but by another Perform
-	Err     error  // a deterministic effect has no answer: it stays in flight and the world stops
+	Receipt []byte   // signed and canonical; durable where the effect is live
+	Checked *Checked // the same, where the host has looked at it already; nil or nothing: it has not
+	Due     bool     // the backoff is over
+	Lost    string   // why nobody can tell whether the attempt happened
+	Found   *Found   // what a verifier says
+	Unbegun bool     // Withdraw: it was not begun, and never will be but by another Perform
+	Err     error    // a deterministic effect has no answer: it stays in flight and the world stops
 }
 
 // Found is what a verifier found out about an effect.

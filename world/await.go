@@ -247,7 +247,11 @@ func (w *World) take(a *receipt.Answer) error {
 	case w.inFlight(a.Key, a.Attempt) && !w.host.Live(&w.k.ledger.Entry(a.Key).Intent):
 		w.answers[a.Key] = a.Receipt
 	default:
-		_, err = w.k.receive(a.Receipt)
+		if a.Checked != nil && a.Checked.By(w.k.keys) {
+			_, err = w.k.receiveChecked(a.Checked)
+		} else {
+			_, err = w.k.receive(a.Receipt)
+		}
 		switch {
 		case errors.Is(err, receipt.ErrDuplicate),
 			errors.Is(err, receipt.ErrWrongAttempt) && !w.inFlight(a.Key, a.Attempt):

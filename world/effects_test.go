@@ -313,3 +313,20 @@ func TestStepThatExceedsALimitAsksForNothing(t *testing.T) {
 	require.Equal(t, 1, w.Status().Parked)
 	w.RequireReplay()
 }
+
+// TestOnlyItsOwnKeysAreBelieved: a host may have checked a receipt already, but by the
+// world's own keyring.
+func TestOnlyItsOwnKeysAreBelieved(t *testing.T) {
+	p := live(t)
+	key := p.ask()
+	others, err := receipt.NewKeyring(p.Status().ID, []receipt.Epoch{{Number: 1, Secret: make([]byte, receipt.SecretBytes)}})
+	require.NoError(t, err)
+	task := p.performing()
+	p.out.Forge(task, others, worldtest.Reply{Status: receipt.StatusOK})
+	_, err = p.World.Next(t.Context())
+	require.ErrorIs(t, err, receipt.ErrUnknownKey)
+	require.Equal(t, receipt.StateInFlight, p.entry(key).State)
+	p.out.Forge(task, worldtest.Keyring(t, p.Status().ID), worldtest.Reply{Status: receipt.StatusOK}) // the same secret: looked at again
+	p.Drive()
+	require.Equal(t, receipt.StateCommitted, p.entry(key).State)
+}

@@ -28,6 +28,22 @@ func (k *kernel) receive(data []byte) (journal.Seq, error) {
 	if err != nil {
 		return 0, err
 	}
+	return k.answered(r, data)
+}
+
+// receiveChecked is receive for a receipt that the kernel's own keyring has found genuine.
+func (k *kernel) receiveChecked(c *receipt.Checked) (journal.Seq, error) {
+	if err := k.withinLimit(c.Bytes()); err != nil {
+		return 0, err
+	}
+	if c.Receipt().World != k.id { // the parent's
+		return k.receive(c.Bytes())
+	}
+	return k.answered(c.Receipt(), c.Bytes())
+}
+
+// answered takes a genuine receipt.
+func (k *kernel) answered(r *receipt.Receipt, data []byte) (journal.Seq, error) {
 	switch err := k.ledger.Check(r); {
 	case errors.Is(err, receipt.ErrLate):
 		b := journal.Late{Version: journal.V(journal.BodyVersion), Receipt: data}
@@ -41,13 +57,22 @@ func (k *kernel) receive(data []byte) (journal.Seq, error) {
 	return k.finish(r, data)
 }
 
-// genuine returns a receipt that was signed for this world, for whichever attempt.
-func (k *kernel) genuine(data []byte) (*receipt.Receipt, error) {
+// withinLimit refuses a receipt that is too large.
+func (k *kernel) withinLimit(data []byte) error {
 	if most := k.rules.manifest.Limits.Receipt; uint64(len(data)) > most {
-		return nil, fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
+		return fmt.Errorf("%w: %d bytes, the most is %d", receipt.ErrOverSize, len(data), most)
 	}
-	r, err := receipt.Decode(data)
-	if err != nil {
+	return nil
+}
+
+// genuine returns a receipt that was signed for this world, for whichever attempt. It
+// stays until the next is asked about.
+func (k *kernel) genuine(data []byte) (*receipt.Receipt, error) {
+	if err := k.withinLimit(data); err != nil {
+		return nil, err
+	}
+	r := &k.received
+	if err := k.decoder.Decode(data, r); err != nil {
 		return nil, err
 	}
 	if r.World != k.id {

@@ -25,6 +25,7 @@ type kernel struct {
 	lineage receipt.History
 	rules   *rules
 	keys    *receipt.Keyring // nil: receipts are not verified, see Replay
+	decoder receipt.Decoder
 
 	cells     map[reducer.Cell]*cell
 	scheduler scheduler
@@ -59,6 +60,7 @@ type kernel struct {
 	out       reducer.Output
 	plan      plan
 	request   governance.Request
+	received  receipt.Receipt // see genuine
 	scratch   []byte
 }
 

@@ -1,0 +1,30 @@
+package receipt
+
+// Checked is a receipt that a keyring has found genuine. Only [Keyring.Check] makes one, so
+// that who gets it can tell by whom it was looked at, and need not look again.
+type Checked struct {
+	receipt Receipt
+	data    []byte
+	by      *Keyring
+}
+
+// Check decodes a receipt and verifies it. The result keeps data, and is not to be changed.
+func (k *Keyring) Check(d *Decoder, data []byte) (Checked, error) {
+	c := Checked{data: data, by: k}
+	if err := d.Decode(data, &c.receipt); err != nil {
+		return Checked{}, err
+	}
+	if err := k.Verify(&c.receipt); err != nil {
+		return Checked{}, err
+	}
+	return c, nil
+}
+
+// By reports whether it was this very keyring that found it genuine.
+func (c *Checked) By(k *Keyring) bool { return k != nil && c.by == k }
+
+// Receipt returns what the bytes say, which must not be changed.
+func (c *Checked) Receipt() *Receipt { return &c.receipt }
+
+// Bytes returns the bytes that were checked, which must not be changed.
+func (c *Checked) Bytes() []byte { return c.data }
