@@ -309,7 +309,7 @@ func TestDecisionsKeepWhatTheyWereGiven(t *testing.T) {
 	for _, kind := range kinds {
 		d := g.Decide(request(t, kind, `1`))
 		require.Equal(t, Allow, d.Verdict, d.Reason)
-		require.Equal(t, cap(d.Rules), len(d.Rules), "an append copies")
+		require.Len(t, d.Rules, cap(d.Rules), "an append copies")
 		got = append(got, d.Rules)
 	}
 	require.Equal(t, [][]string{{"tools", "books"}, {"mail"}, {"tools"}, {"tools", "books"}}, got)

@@ -323,7 +323,7 @@ func TestOnlyItsOwnKeysAreBelieved(t *testing.T) {
 	require.NoError(t, err)
 	task := p.performing()
 	p.out.Forge(task, others, worldtest.Reply{Status: receipt.StatusOK})
-	_, err = p.World.Next(t.Context())
+	_, err = p.Next(t.Context())
 	require.ErrorIs(t, err, receipt.ErrUnknownKey)
 	require.Equal(t, receipt.StateInFlight, p.entry(key).State)
 	p.out.Forge(task, worldtest.Keyring(t, p.Status().ID), worldtest.Reply{Status: receipt.StatusOK}) // the same secret: looked at again
