@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -70,4 +71,50 @@ func (x *Images) Part(at Seq, cells []string) (*Image, error) {
 		}
 	}
 	return part, nil
+}
+
+// CellVersion is Versions.CellVersion.
+func (x *Images) CellVersion(cell string, at Seq) (*CellVersion, error) {
+	for v, err := range x.CellVersions(at) {
+		if err != nil || v.Cell == cell {
+			return &v, err
+		}
+	}
+	return nil, nil
+}
+
+// IntentVersion is Versions.IntentVersion.
+func (x *Images) IntentVersion(key Hash, at Seq) (*IntentVersion, error) {
+	for v, err := range x.IntentVersions(at) {
+		if err != nil || v.Key == key {
+			return &v, err
+		}
+	}
+	return nil, nil
+}
+
+// CellVersions is Versions.CellVersions.
+func (x *Images) CellVersions(at Seq) iter.Seq2[CellVersion, error] {
+	return func(yield func(CellVersion, error) bool) {
+		if img := x.at(at); img != nil {
+			for _, v := range img.Cells {
+				if !yield(v, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// IntentVersions is Versions.IntentVersions.
+func (x *Images) IntentVersions(at Seq) iter.Seq2[IntentVersion, error] {
+	return func(yield func(IntentVersion, error) bool) {
+		if img := x.at(at); img != nil {
+			for _, v := range img.Intents {
+				if !yield(v, nil) {
+					return
+				}
+			}
+		}
+	}
 }

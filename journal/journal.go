@@ -162,6 +162,21 @@ type History interface {
 	Scan(after Seq) iter.Seq2[Scanned, error]
 }
 
+// Versions reads images piece by piece: a world that is larger than memory leaves there what
+// it does not use. An image shows as soon as Checkpoint has been given it.
+type Versions interface {
+	// CellVersion returns the version of a cell, or of what is kept beside one, in the last
+	// image whose head is not after a record; nil: that has none.
+	CellVersion(cell string, at Seq) (*CellVersion, error)
+	// IntentVersion is CellVersion of an intent's ledger entry.
+	IntentVersion(key Hash, at Seq) (*IntentVersion, error)
+	// CellVersions yields all versions of cells, and of what is kept beside them, in no
+	// order. Their bytes are good until the next one. An error ends the sequence.
+	CellVersions(at Seq) iter.Seq2[CellVersion, error]
+	// IntentVersions is CellVersions of the ledger's entries.
+	IntentVersions(at Seq) iter.Seq2[IntentVersion, error]
+}
+
 // Chainer is a History that can compute the chain ahead of who asks, as it reads.
 type Chainer interface {
 	// ScanChain is Scan with the roots of the records that follow a head. It compares

@@ -65,6 +65,38 @@ func Root(leaves []Leaf) Hash {
 	return root(leaves, 0)
 }
 
+// RootOfParts is Root for leaves that come in 2^depth parts, one after the other: part i has
+// those for whose keys Part returns i. depth is at most 32.
+func RootOfParts(depth int, part func(i int) []Leaf) Hash {
+	root, _ := rootOfParts(0, depth, 0, part)
+	return root
+}
+
+// Part returns the first depth bits of a key.
+func Part(key Hash, depth int) int {
+	return int(uint64(binary.BigEndian.Uint32(key[:])) >> (32 - depth))
+}
+
+// rootOfParts returns the root of those leaves whose keys begin with the bits of i, and how
+// many they are.
+func rootOfParts(at, depth, i int, part func(i int) []Leaf) (Hash, int) {
+	if at == depth {
+		leaves := part(i)
+		slices.SortFunc(leaves, func(a, b Leaf) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+		return root(leaves, depth), len(leaves)
+	}
+	left, n := rootOfParts(at+1, depth, 2*i, part)
+	right, m := rootOfParts(at+1, depth, 2*i+1, part)
+	switch {
+	case n+m > 1:
+		return join(left, right), n + m
+	case n == 1:
+		return left, 1
+	default:
+		return right, m
+	}
+}
+
 // root returns the root of sorted leaves that share the first depth bits.
 func root(leaves []Leaf, depth int) Hash {
 	switch len(leaves) {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -46,6 +47,10 @@ func TestRootDependsOnWhatIsThereOnly(t *testing.T) {
 		shuffled := rapid.Permutation(leaves).Draw(rt, "order")
 		want := Root(leaves)
 		require.Equal(rt, want, Root(shuffled))
+		depth := rapid.IntRange(0, 9).Draw(rt, "depth")
+		require.Equal(rt, want, RootOfParts(depth, func(part int) []Leaf {
+			return slices.DeleteFunc(slices.Clone(shuffled), func(l Leaf) bool { return Part(l.Key, depth) != part })
+		}))
 
 		at := rapid.IntRange(0, len(leaves)-1).Draw(rt, "changed")
 		leaves[at].Value[0] ^= 1

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -52,9 +53,56 @@ func (s *Store) Part(at journal.Seq, cells []string) (img *journal.Image, err er
 	return img, nil
 }
 
-// IntentVersion returns the last version of an intent's ledger entry that was
-// written with an image at or before a record, nil where there is none: what changed
-// it later, but before the record, may be in no image that is kept.
+// CellVersion implements journal.Versions.
+func (s *Store) CellVersion(cell string, at journal.Seq) (found *journal.CellVersion, err error) {
+	err = s.settled(func(v *view) error {
+		x, err := v.versions(versionPrefix, versionPrefix)
+		if err != nil {
+			return err
+		}
+		defer x.close()
+		written, body, err := x.read(cellName(nil, cell), at)
+		if len(body) > 0 {
+			found = &journal.CellVersion{Cell: cell, At: written, Bytes: body}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: cell %s at #%d: %w", cell, at, err)
+	}
+	return found, nil
+}
+
+// CellVersions implements journal.Versions.
+func (s *Store) CellVersions(at journal.Seq) iter.Seq2[journal.CellVersion, error] {
+	return func(yield func(journal.CellVersion, error) bool) {
+		err := s.settled(func(v *view) error {
+			return v.eachVersion(versionPrefix, at, func(name []byte, written journal.Seq, body []byte) bool {
+				return len(body) == 0 || yield(journal.CellVersion{Cell: string(name[1 : len(name)-1]), At: written, Bytes: body}, nil)
+			})
+		})
+		if err != nil {
+			yield(journal.CellVersion{}, fmt.Errorf("store: cells: %w", err))
+		}
+	}
+}
+
+// IntentVersions implements journal.Versions.
+func (s *Store) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, error] {
+	return func(yield func(journal.IntentVersion, error) bool) {
+		err := s.settled(func(v *view) error {
+			return v.eachVersion(ledgerPrefix, at, func(name []byte, _ journal.Seq, body []byte) bool {
+				return yield(journal.IntentVersion{Key: journal.Hash(name[1:]), Bytes: body}, nil)
+			})
+		})
+		if err != nil {
+			yield(journal.IntentVersion{}, fmt.Errorf("store: intents: %w", err))
+		}
+	}
+}
+
+// IntentVersion implements journal.Versions: what changed the entry after the image, but
+// before the record, may be in no image that is kept.
 func (s *Store) IntentVersion(key journal.Hash, at journal.Seq) (found *journal.IntentVersion, err error) {
 	err = s.settled(func(v *view) error {
 		x, err := v.versions(ledgerPrefix, ledgerPrefix)
@@ -184,18 +232,20 @@ func parseImage(key, body []byte) (*journal.Image, error) {
 // fill reads all cells and intents of an image.
 func (v *view) fill(img *journal.Image) error {
 	var kept arena
-	err := v.eachVersion(versionPrefix, img.Head.ID, func(name []byte, at journal.Seq, body []byte) {
+	err := v.eachVersion(versionPrefix, img.Head.ID, func(name []byte, at journal.Seq, body []byte) bool {
 		if len(body) > 0 {
 			cell := string(name[1 : len(name)-1])
 			img.Cells = append(img.Cells, journal.CellVersion{Cell: cell, At: at, Bytes: kept.copy(body)})
 		}
+		return true
 	})
 	if err != nil {
 		return err
 	}
 	slices.Reverse(img.Cells)
-	err = v.eachVersion(ledgerPrefix, img.Head.ID, func(name []byte, _ journal.Seq, body []byte) {
+	err = v.eachVersion(ledgerPrefix, img.Head.ID, func(name []byte, _ journal.Seq, body []byte) bool {
 		img.Intents = append(img.Intents, journal.IntentVersion{Key: journal.Hash(name[1:]), Bytes: kept.copy(body)})
+		return true
 	})
 	slices.Reverse(img.Intents)
 	return err

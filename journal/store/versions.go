@@ -75,8 +75,8 @@ func (x *versions) read(name []byte, head journal.Seq) (journal.Seq, []byte, err
 
 // eachVersion visits, for every name under a prefix, its last version at or
 // before a head, sorted by name but backwards: so the last version of a name
-// comes first. The slices are valid until visit returns.
-func (v *view) eachVersion(prefix byte, head journal.Seq, visit func(name []byte, at journal.Seq, body []byte)) error {
+// comes first. The slices are valid until visit returns; false ends it.
+func (v *view) eachVersion(prefix byte, head journal.Seq, visit func(name []byte, at journal.Seq, body []byte) bool) error {
 	x, err := v.versions(prefix, prefix)
 	if err != nil {
 		return err
@@ -108,7 +108,9 @@ func (v *view) eachVersion(prefix byte, head journal.Seq, visit func(name []byte
 				return err
 			}
 			found, steps = append(found[:0], name...), 0
-			visit(found, at, body)
+			if !visit(found, at, body) {
+				return nil
+			}
 		}
 		ok = x.it.Prev()
 	}
