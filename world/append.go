@@ -58,6 +58,9 @@ func (w *World) append() error {
 	if err := w.endedTrial(); err != nil {
 		return err
 	}
+	if err := w.readable(); err != nil {
+		return err
+	}
 	var memory ready
 	if last := len(w.spare) - 1; last >= 0 {
 		memory, w.spare = w.spare[last], w.spare[:last]
@@ -169,8 +172,8 @@ func (w *World) Checkpoint() error {
 			return err
 		}
 	}
-	if w.broken != nil || w.k.last == w.saved {
-		return w.broken
+	if err := w.readable(); err != nil || w.k.last == w.saved {
+		return err
 	}
 	img, err := w.k.image()
 	if err != nil {
@@ -180,7 +183,28 @@ func (w *World) Checkpoint() error {
 		return w.fail(err)
 	}
 	w.saved = img.Head.ID
+	if w.cfg.Memory > 0 && w.cfg.Images != nil {
+		w.k.shelf.images = w.cfg.Images
+		w.k.shelve(w.cfg.Memory)
+	}
 	return nil
+}
+
+// judged returns what an input was refused for, unless nobody can tell.
+func (w *World) judged(err error) error {
+	if broken := w.readable(); broken != nil {
+		return broken
+	}
+	return err
+}
+
+// readable returns why what the kernel has brought about must not become durable: it could not
+// read what it needed of the last image.
+func (w *World) readable() error {
+	if err := w.k.shelf.err; err != nil && w.broken == nil {
+		return w.fail(err)
+	}
+	return w.broken
 }
 
 func (w *World) fail(err error) error {

@@ -205,14 +205,10 @@ func (k *kernel) dismissVerifiers(record journal.Seq) {
 
 // otherCode returns the cells whose reducer has other code under other rules.
 func (k *kernel) otherCode(next *rules) []*cell {
-	var out []*cell
-	for _, c := range k.cells { // order cannot show: migrate sorts
+	return k.cells.bring(func(c *cell) bool { // migrate sorts
 		was, is := k.rules.reducers[c.id.Reducer], next.reducers[c.id.Reducer]
-		if c.born && was != nil && is != nil && was.hash != is.hash {
-			out = append(out, c)
-		}
-	}
-	return out
+		return c.born && was != nil && is != nil && was.hash != is.hash
+	})
 }
 
 // unfinished returns the first effect of a kind that is under way; nil: none is.

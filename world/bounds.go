@@ -310,11 +310,8 @@ func (k *kernel) tail(payload []byte, data journal.Data) journal.Data {
 // held returns about how many bytes the kernel holds.
 func (k *kernel) held() uint64 {
 	n := k.ledger.Len()*entryBytes + k.ledger.Bytes()
-	for _, c := range k.cells { // order cannot show: a sum
-		n += cellBytes + len(c.name) + len(c.state) + askedBytes*len(c.asked)
-		for _, x := range c.mail.all() {
-			n += mailBytes + len(x.data)
-		}
+	for c := range k.cells.all() {
+		n += c.size()
 	}
 	for _, waiting := range []alarms{k.timers, k.scheduled} {
 		for _, x := range waiting {

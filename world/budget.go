@@ -28,7 +28,7 @@ func (k *kernel) accounts(e *receipt.Entry) (governance.Accounts, bool) {
 		}
 		a.Cap = k.budgets.Caps[e.Intent.Cap]
 	}
-	if c := k.cells[asker]; ofCell && c != nil {
+	if c := k.cells.get(asker); ofCell && c != nil {
 		if c.account == nil {
 			c.account = new(governance.Account)
 		}
@@ -52,8 +52,10 @@ func (k *kernel) accounts(e *receipt.Entry) (governance.Accounts, bool) {
 // has been drawn yet.
 func (k *kernel) drawn(e *receipt.Entry) governance.Accounts {
 	a := governance.Accounts{Cap: k.budgets.Caps[e.Intent.Cap], World: k.budgets.World}
-	if asker, err := reducer.ParseCell(e.Intent.Cell); err == nil && k.cells[asker] != nil {
-		a.Cell = k.cells[asker].account
+	if asker, err := reducer.ParseCell(e.Intent.Cell); err == nil {
+		if cell := k.cells.get(asker); cell != nil {
+			a.Cell = cell.account
+		}
 	}
 	return a
 }
@@ -211,12 +213,10 @@ func (k *kernel) reckon() {
 	for _, account := range k.budgets.Caps { // order cannot show: each by itself
 		account.Reckon(held[account])
 	}
-	for _, c := range k.cells { // order cannot show: each by itself
-		if c.account != nil {
-			was := *c.account
-			if c.account.Reckon(held[c.account]); *c.account != was {
-				k.touch(c)
-			}
+	for _, c := range k.cells.bring(func(c *cell) bool { return c.account != nil }) { // each by itself
+		was := *c.account
+		if c.account.Reckon(held[c.account]); *c.account != was {
+			k.touch(c)
 		}
 	}
 }

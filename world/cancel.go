@@ -80,7 +80,7 @@ func (k *kernel) carryOutAgain(p *past, id journal.Seq) {
 // cancelled it: no attempt of it begins any more.
 func (k *kernel) cancelledByCell(e *receipt.Entry) bool {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
-	c := k.cells[asker]
+	c := k.cells.get(asker)
 	return err == nil && c != nil && slices.Contains(c.cancelled, e.Intent.Key)
 }
 

@@ -24,6 +24,9 @@ type cell struct {
 	born    bool        // false: nothing has reached it yet, or a rollback undid that
 	dirty   bool        // changed since the last checkpoint
 	stale   bool        // changed since the state root was last computed
+	used    bool        // somebody has asked for it: see cells.drop
+	alarmed bool        // something falls due for it: see kernel.shelve
+	bytes   int         // that cells counts it with
 	changed journal.Seq // it is as it was when this record was written, or younger
 	// asked counts the intents of the cell's history by kind and params.
 	asked     map[asked]uint64
@@ -41,6 +44,20 @@ func newCell(id reducer.Cell, lineage receipt.History) *cell {
 	cut := len(id.Reducer)
 	id = reducer.Cell{Reducer: id.Reducer, Key: name[cut+1:]}
 	return &cell{id: id, name: name, history: lineage}
+}
+
+// size returns about how many bytes a cell takes.
+func (c *cell) size() int {
+	n := cellBytes + len(c.name) + len(c.state) + askedBytes*len(c.asked)
+	for _, x := range c.mail.all() {
+		n += mailBytes + len(x.data)
+	}
+	return n
+}
+
+// rests reports whether nothing is under way with a cell that is as the last image has it.
+func (c *cell) rests() bool {
+	return c.born && !c.dirty && !c.stale && !c.queued && !c.parked && !c.alarmed && c.mail.len() == 0
 }
 
 // mail is one event that waits for a cell.

@@ -198,10 +198,13 @@ func (k *kernel) unconfirmed(e *receipt.Entry) bool {
 // the intent, or -1.
 func (k *kernel) told(e *receipt.Entry) (*cell, int) {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
-	if err != nil || k.cells[asker] == nil {
+	if err != nil {
 		return nil, -1
 	}
-	c := k.cells[asker]
+	c := k.cells.get(asker)
+	if c == nil {
+		return nil, -1
+	}
 	return c, slices.IndexFunc(c.mail.all(), func(x mail) bool {
 		return x.record == journal.Seq(e.Finished) && x.name == reducer.ReceiptEvent
 	})

@@ -67,8 +67,8 @@ func Compare(a, b *Moment) Difference {
 
 // sortedCells returns the cells that are there, by name.
 func (k *kernel) sortedCells() []*cell {
-	cells := make([]*cell, 0, len(k.cells))
-	for _, c := range k.cells { // order cannot show: sorted below
+	cells := make([]*cell, 0, k.cells.len())
+	for c := range k.cells.all() { // sorted below
 		if c.born {
 			cells = append(cells, c)
 		}

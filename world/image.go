@@ -113,6 +113,7 @@ func (k *kernel) image() (*journal.Image, error) {
 	var b []byte
 	for _, c := range k.dirty {
 		c.dirty = false
+		k.cells.weigh(c)
 		if cap(b)-len(b) < len(c.state)+arenaBytes/64 {
 			b = make([]byte, 0, arenaBytes+len(c.state))
 		}
@@ -229,7 +230,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		if c.parked {
 			k.parked[c.id] = c
 		}
-		k.cells[c.id] = c
+		k.cells.put(c)
 		names[c.name] = c
 	}
 	for _, name := range core.Ready {

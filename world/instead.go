@@ -141,7 +141,7 @@ func (k *kernel) mayAsk(in *receipt.Intent) error {
 // its cell is told of the other's end only.
 func (k *kernel) askInstead(e *receipt.Entry, in receipt.Intent, b *journal.Resolved, cause journal.Seq) {
 	asker, _ := reducer.ParseCell(in.Cell) // mayAsk has parsed it
-	c := k.cells[asker]
+	c := k.cells.get(asker)
 	switch b.How { //nolint:exhaustive // a retry leaves it as it is
 	case journal.Edit:
 		why := journal.Explanation(codeEdited, in.Key.String()+" is asked for in its place: "+b.Actor+": "+b.Reason)

@@ -114,7 +114,7 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 		Kind: in.Kind, Params: in.Params, Tag: in.Tag, Cap: capability, Approved: approved,
 		Context: k.rules.guard.context(), Caps: k.budgets.Caps, Accounts: governance.Accounts{World: k.budgets.World},
 	}
-	if c := k.cells[asker]; c != nil {
+	if c := k.cells.get(asker); c != nil {
 		req.Step, req.Accounts.Cell = c.n, c.account
 	}
 	k.rules.guard.item(len(in.Params), "params of", in.Kind, k.last)
@@ -252,7 +252,7 @@ func (k *kernel) compensate(original *receipt.Entry, in receipt.Intent, cause jo
 	}
 	if asker.Reducer == reducer.Operator {
 		in.Cap = original.Intent.Cap
-	} else if c := k.cells[asker]; c != nil && !original.Abandoned {
+	} else if c := k.cells.get(asker); c != nil && !original.Abandoned {
 		in.Occurrence = c.countAsked(in.Kind, in.Params)
 		k.touch(c)
 	}

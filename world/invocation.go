@@ -304,7 +304,7 @@ func (k *kernel) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 // awaits reports whether a cell waits for the end of its intent.
 func (k *kernel) awaits(e *receipt.Entry) bool {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
-	c := k.cells[asker]
+	c := k.cells.get(asker)
 	return err == nil && c != nil && slices.Contains(c.awaits, e.Intent.Key)
 }
 

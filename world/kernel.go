@@ -27,7 +27,8 @@ type kernel struct {
 	keys    *receipt.Keyring // nil: receipts are not verified, see Replay
 	decoder receipt.Decoder
 
-	cells     map[reducer.Cell]*cell
+	shelf     *shelf
+	cells     cells
 	scheduler scheduler
 	scheduled alarms // submitted events that fall due later
 	timers    alarms
@@ -74,9 +75,10 @@ func (k *kernel) tickOpen() bool {
 }
 
 func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
+	s := new(shelf)
 	return &kernel{
-		recorder: newRecorder(journal.Head{}, 0), keys: keys, paranoid: paranoid,
-		cells: make(map[reducer.Cell]*cell), parked: make(map[reducer.Cell]*cell), lists: newAlarmLists(),
+		recorder: newRecorder(journal.Head{}, 0), keys: keys, paranoid: paranoid, shelf: s,
+		cells: cells{here: make(map[reducer.Cell]*cell), shelf: s}, parked: make(map[reducer.Cell]*cell), lists: newAlarmLists(),
 	}
 }
 
@@ -164,13 +166,13 @@ func (k *kernel) names(cells []*cell) []string {
 // deliver puts an event into a cell's mailbox; the cell is born with it.
 func (k *kernel) deliver(c *cell, x mail) {
 	if !c.born {
-		if twin := k.cells[c.id]; twin != nil {
+		if twin := k.cells.get(c.id); twin != nil {
 			c = twin // born since the event was routed, or no more
 		}
 	}
 	if !c.born {
 		c.born, c.history = true, k.lineage
-		k.cells[c.id] = c
+		k.cells.put(c)
 	}
 	c.mail.push(x)
 	k.touch(c)
@@ -242,7 +244,7 @@ func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 	if k.tickOpen() {
 		return errTickOpen
 	}
-	c := k.cells[id]
+	c := k.cells.get(id)
 	if c == nil {
 		return refuse(ErrNoCell, "cell", "%s", id)
 	}

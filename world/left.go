@@ -226,7 +226,8 @@ func (k *kernel) cancel(e *receipt.Entry, cause journal.Seq) {
 func (k *kernel) repeatAnswers(p *past, id journal.Seq) {
 	k.recalls = slices.DeleteFunc(k.recalls, func(r recall) bool {
 		asker, _ := reducer.ParseCell(k.ledger.Entry(r.Key).Intent.Cell)
-		return k.cells[asker].changed > id
+		c := k.cells.get(asker)
+		return c == nil || c.changed > id
 	})
 	var ended []*receipt.Entry
 	for _, c := range p.changed {

@@ -34,6 +34,12 @@ type Config struct {
 	Bounds   Bounds           // of candidates, until they are in force; zero: DefaultBounds
 	Now      func() int64     // the wall clock, in nanoseconds since 1970-01-01 UTC; nil: time jumps, also where the clock is to be real
 
+	// Images, if set, are those that Journal has. Once cells and intents in memory take more
+	// than about Memory bytes, those that nobody uses are left to the last image, and read
+	// from there when somebody asks for them. 0: all stay in memory.
+	Images journal.Versions
+	Memory int
+
 	// BatchRecords is how many records a batch gathers before it is appended
 	// while the next is computed. 0: DefaultBatchRecords.
 	BatchRecords int

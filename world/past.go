@@ -75,13 +75,12 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, images *jour
 	if k.turnedAsV1() {
 		p.settled = 0 // until now nobody looked at what comes back
 	}
-	for _, c := range k.cells { // order cannot show: sorted below
-		if c.changed > journal.Seq(s.Record) {
-			p.changed = append(p.changed, c)
-		}
-	}
+	p.changed = k.cells.bringChanged(journal.Seq(s.Record), func(*cell) bool { return true })
 	slices.SortFunc(p.changed, func(a, b *cell) int { return cmp.Compare(a.name, b.name) })
 	img, err := readPart(h, images, journal.Seq(s.Record), append(cellNames(p.changed), k.lists.names()...))
+	if err == nil {
+		err = k.shelf.err
+	}
 	if err == nil {
 		p.imageParts, err = partsOf(img)
 	}

@@ -53,7 +53,7 @@ func (k *kernel) tellsAgain(e *receipt.Entry, record journal.Seq) error {
 	if e.Abandoned {
 		return errAbandoned
 	}
-	for _, c := range k.cells { // order cannot show: one error for all
+	for _, c := range k.cells.here { // order cannot show: one error for all; a cell with mail is here
 		for _, x := range c.mail.all() {
 			if x.record == record {
 				return errUntold

@@ -62,7 +62,7 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.
 	}
 	b.V, b.Abandoned = journal.RollbackVersion, nil
 	p, err := w.k.readPast(w.cfg.History, &b, nil)
-	if err != nil {
+	if err = w.judged(err); err != nil {
 		return 0, nil, err
 	}
 	withdrawn, err := w.withdraw(p)
@@ -70,7 +70,7 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.
 		return 0, nil, err
 	}
 	done, err = w.k.rollback(b, p)
-	if err != nil {
+	if err = w.judged(err); err != nil {
 		w.startTasks(withdrawn)
 		return 0, nil, err
 	}
@@ -133,7 +133,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 	k.touchLists()
 	k.returnTo(&b, p, id)
 	for i := range all {
-		all[i].cell = k.cells[all[i].cell.id]
+		all[i].cell = k.cells.get(all[i].cell.id)
 	}
 	k.takeOver(all, id)
 	k.abandon(&b, p, id)
@@ -157,6 +157,32 @@ func (k *kernel) shifted(p *past, saved []imageAlarm) (alarms, error) {
 // checkRoot makes sure that what a rollback would return has the state root of
 // its snapshot.
 func (k *kernel) checkRoot(p *past, scheduled, timers alarms) error {
+	root := k.rootThen(p, snapshot.Root(alarmLeaves(scheduled, timers, k.now)))
+	if err := k.shelf.err; err != nil {
+		return err
+	}
+	if root != p.to.State {
+		k.dropTree()
+		return fmt.Errorf("%w: %s has state root %s, the image %s", ErrOtherState, p.to.Name, p.to.State, root)
+	}
+	return nil
+}
+
+// rootThen returns the state root of what a rollback would return. The tree, if there is one,
+// has its leaves then.
+func (k *kernel) rootThen(p *past, alarms journal.Hash) journal.Hash {
+	if k.tree == nil && k.cells.shelved > 0 {
+		return k.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) {
+			code, other := p.codes[c.id.Reducer]
+			if !other {
+				code = k.codeOf(c)
+			}
+			if c.changed > journal.Seq(p.to.Record) {
+				c = p.cells[c.id]
+			}
+			return c, code
+		})
+	}
 	k.refreshTree()
 	for _, c := range p.changed {
 		was := p.cells[c.id]
@@ -168,18 +194,13 @@ func (k *kernel) checkRoot(p *past, scheduled, timers alarms) error {
 	if len(p.codes) > 0 {
 		k.setLeavesThen(p)
 	}
-	root := snapshot.StateRoot(k.tree.cells.Root(), k.tree.mailboxes.Root(), snapshot.Root(alarmLeaves(scheduled, timers, k.now)))
-	if root != p.to.State {
-		k.dropTree()
-		return fmt.Errorf("%w: %s has state root %s, the image %s", ErrOtherState, p.to.Name, p.to.State, root)
-	}
-	return nil
+	return snapshot.StateRoot(k.tree.cells.Root(), k.tree.mailboxes.Root(), alarms)
 }
 
 // setLeavesThen puts the cells into the tree whose reducers had other code at a
 // snapshot, with that.
 func (k *kernel) setLeavesThen(p *past) {
-	for _, c := range k.cells { // order cannot show: the tree is the same
+	for c := range k.cells.all() { // the tree is the same in any order
 		code, other := p.codes[c.id.Reducer]
 		switch was := p.cells[c.id]; {
 		case !other:
@@ -193,7 +214,9 @@ func (k *kernel) setLeavesThen(p *past) {
 
 // dropTree has the state root computed anew.
 func (k *kernel) dropTree() {
-	k.settleTree()
+	if k.tree != nil {
+		k.settleTree()
+	}
 	k.tree = nil
 }
 
@@ -228,12 +251,14 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 	}
 	if len(p.codes) > 0 {
 		k.dropTree()
-	} else {
+	} else if k.tree != nil {
 		k.settleTree() // checkRoot has put them there
 	}
 	for _, name := range p.core.Ready {
-		if cell, err := reducer.ParseCell(name); err == nil && k.cells[cell] != nil {
-			k.scheduler.push(k.cells[cell])
+		if cell, err := reducer.ParseCell(name); err == nil {
+			if c := k.cells.get(cell); c != nil {
+				k.scheduler.push(c)
+			}
 		}
 	}
 	k.rollbacks = append(k.rollbacks, turning{Record: id, To: journal.Seq(p.to.Record)})
@@ -253,10 +278,8 @@ func (k *kernel) refresh() {
 		return canon.Sum(append(slices.Clone(h[:]), root[:]...))
 	}
 	k.lineage = mix(k.lineage)
-	for _, c := range k.cells { // order cannot show: each by itself
-		if c.born { // the others begin with the lineage
-			c.history = mix(c.history)
-			k.touch(c)
-		}
+	for _, c := range k.cells.bring(func(c *cell) bool { return c.born }) { // each by itself; the others begin with the lineage
+		c.history = mix(c.history)
+		k.touch(c)
 	}
 }

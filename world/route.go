@@ -136,7 +136,7 @@ func (k *kernel) routeByData(rt route, data journal.Data) (*cell, error) {
 	}
 	r := canon.NewReader(item)
 	if text := r.TextBytes(); r.Err() == nil {
-		if c := k.cells[reducer.Cell{Reducer: rt.reducer, Key: string(text)}]; c != nil {
+		if c := k.cells.get(reducer.Cell{Reducer: rt.reducer, Key: string(text)}); c != nil {
 			return c, nil // the common case, without an allocation
 		}
 		if err := manifest.CheckKey(string(text)); err != nil {
@@ -158,7 +158,7 @@ func (k *kernel) routeByData(rt route, data journal.Data) (*cell, error) {
 // cellFor returns the cell of a name, or a new one that is not in the world
 // until an event is delivered to it.
 func (k *kernel) cellFor(id reducer.Cell) *cell {
-	if c := k.cells[id]; c != nil {
+	if c := k.cells.get(id); c != nil {
 		return c
 	}
 	return newCell(id, k.lineage)

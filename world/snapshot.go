@@ -87,7 +87,7 @@ func (w *World) input(ctx context.Context, f func() error) (journal.Seq, error) 
 		return 0, err
 	}
 	id := w.k.last + 1
-	return id, f()
+	return id, w.judged(f())
 }
 
 // snapshot writes a snapshot.created. Its image is the kernel right after it.
@@ -103,7 +103,7 @@ func (k *kernel) snapshot(b journal.SnapshotCreated) error {
 	}
 	b.V, b.Label, b.Actor = journal.BodyVersion, journal.Text(b.Label), journal.Text(b.Actor)
 	b.At, b.ChainRoot, b.StateRoot = k.last, k.root(), k.stateRoot()
-	b.Cells = uint64(k.tree.cells.Len())
+	b.Cells = uint64(k.cells.born())
 	k.catalog.SetMax(k.maxSnapshots())
 	b.Pruned = named(k.catalog.Add(snapshot.Snapshot{
 		Name: b.Name, Record: uint64(k.last + 1), At: uint64(b.At), Time: uint64(k.now),

@@ -2,6 +2,7 @@ package world
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -22,15 +23,50 @@ type stateTree struct {
 // mailboxes, timers and scheduled events. docs/journal-format.md has the leaves.
 // It costs what changed since it was last asked for, and what is scheduled.
 func (k *kernel) stateRoot() journal.Hash {
+	alarms := snapshot.Root(alarmLeaves(k.scheduled, k.timers, k.now))
+	if k.tree == nil && k.cells.shelved > 0 {
+		return k.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) { return c, k.codeOf(c) })
+	}
 	k.refreshTree()
-	return snapshot.StateRoot(k.tree.cells.Root(), k.tree.mailboxes.Root(), snapshot.Root(alarmLeaves(k.scheduled, k.timers, k.now)))
+	return snapshot.StateRoot(k.tree.cells.Root(), k.tree.mailboxes.Root(), alarms)
+}
+
+// leavesAtOnce is how many leaves of cells are in memory where there is no tree of them.
+const leavesAtOnce = 1 << 20
+
+// rootWithoutTree is the state root of a world that is larger than memory, in which each
+// cell is another, nil for none, and has some code. It reads all cells, once for so many of
+// them as fit into memory.
+func (k *kernel) rootWithoutTree(alarms journal.Hash, as func(*cell) (*cell, journal.Hash)) journal.Hash {
+	depth := bits.Len(uint(k.cells.len() / leavesAtOnce))
+	var mailboxes []snapshot.Leaf
+	cells := snapshot.RootOfParts(depth, func(part int) (leaves []snapshot.Leaf) {
+		for c := range k.cells.all() {
+			key := cellLeafKey(c.name)
+			if snapshot.Part(key, depth) != part {
+				continue
+			}
+			is, code := as(c)
+			if is == nil || !is.born {
+				continue
+			}
+			k.scratch = is.leaf(code).append(k.scratch[:0])
+			leaves = append(leaves, snapshot.Leaf{Key: key, Value: canon.Sum(k.scratch)})
+			if is.mail.len() > 0 {
+				k.scratch = appendMailLeaf(k.scratch[:0], is)
+				mailboxes = append(mailboxes, snapshot.Leaf{Key: key, Value: canon.Sum(k.scratch)})
+			}
+		}
+		return leaves
+	})
+	return snapshot.StateRoot(cells, snapshot.Root(mailboxes), alarms)
 }
 
 // refreshTree brings the tree up to date.
 func (k *kernel) refreshTree() {
 	if k.tree == nil {
 		k.tree = new(stateTree)
-		for _, c := range k.cells { // order cannot show: the tree is the same
+		for c := range k.cells.all() { // the tree is the same in any order
 			k.setLeaves(c)
 		}
 		return

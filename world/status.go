@@ -47,12 +47,10 @@ func (m *Moment) Status() Status {
 		EventsPending: len(k.scheduled), Parked: len(k.parked), Timers: len(k.timers), Snapshots: k.catalog.Len(),
 		Intents: make(map[receipt.State]int), Idle: m.Idle(),
 	}
-	for _, c := range k.cells { // order cannot show: sums
+	for _, c := range k.cells.here { // order cannot show: a sum; a cell with mail is here
 		s.EventsPending += c.mail.len()
-		if c.born {
-			s.Cells++
-		}
 	}
+	s.Cells = k.cells.born()
 	for _, state := range append(receipt.States(), receipt.StateCancelled) {
 		s.Intents[state] = k.ledger.Count(state)
 	}
@@ -105,7 +103,7 @@ type MailView struct {
 
 // Cell returns a cell as it stands.
 func (m *Moment) Cell(id reducer.Cell) (CellView, bool) {
-	c := m.k.cells[id]
+	c := m.k.cells.get(id)
 	if c == nil || !c.born {
 		return CellView{}, false
 	}
@@ -241,7 +239,7 @@ func (m *Moment) FindSnapshot(name string) (snapshot.Snapshot, error) { return m
 
 // Leaf returns what the state root says of a cell, and whether it is there.
 func (m *Moment) Leaf(cell reducer.Cell) (CellLeaf, bool) {
-	c := m.k.cells[cell]
+	c := m.k.cells.get(cell)
 	if c == nil || !c.born {
 		return CellLeaf{}, false
 	}

@@ -74,7 +74,8 @@ func (w *World) submit(s *Submission) (journal.Seq, error) {
 	if err != nil {
 		return 0, err
 	}
-	return w.k.submit(s.Name, s.Data, s.To, due)
+	id, err := w.k.submit(s.Name, s.Data, s.To, due)
+	return id, w.judged(err)
 }
 
 // SubmitAll takes events until the first that is refused, or that the sequence has an
@@ -130,7 +131,7 @@ func (w *World) Receive(data []byte) (journal.Seq, error) {
 		return 0, w.broken
 	}
 	id, err := w.k.receive(data)
-	if err != nil {
+	if err = w.judged(err); err != nil {
 		return 0, err
 	}
 	for key := range w.answers { // order cannot show: each is judged by itself
@@ -361,8 +362,8 @@ func (w *World) tick(ctx context.Context, to manifest.Tick, patient bool) error 
 // finishTick ends a tick that a crash or an error interrupted, so that no
 // other input can come between its parts.
 func (w *World) finishTick(ctx context.Context) error {
-	if w.broken != nil {
-		return w.broken
+	if err := w.readable(); err != nil {
+		return err
 	}
 	if err := w.startHeld(); err != nil {
 		return err

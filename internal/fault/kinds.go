@@ -40,6 +40,7 @@ func disks() []Kind {
 		{"append refused", "the journal refuses a batch", by(Worlds, Effects)},
 		{"append lost", "the journal takes a batch, fails while it is waited for, and has not kept it", by(Worlds, Effects)},
 		{"append unknown", "the journal fails while a batch is waited for, and has kept it", by(Worlds)},
+		{"image unreadable", "what a world has left to its last image cannot be read when it is needed", by(Worlds)},
 		{"images lost", "no image of the world is there when it is opened: all is replayed", by(Effects)},
 		{"image stale", "the last images are not there: the tail is longer", by(Effects)},
 		{"effect store lost", "what the effect store held is gone when the world is opened", by(Effects)},

@@ -20,7 +20,7 @@ import (
 // for survives a Crash, what has not is lost. The zero value is empty; it is
 // not safe for concurrent use.
 type Journal struct {
-	journal.Images // implement Image and Part
+	journal.Images // implement Image and Part; see shown
 
 	// FailAppend, if set, is asked before every append, with the number of those
 	// that came before; an error refuses the append.
@@ -28,6 +28,8 @@ type Journal struct {
 	// FailWait, if set, is asked when an append is waited for. After an error
 	// the batch is lost, or, where that is journal.ErrUnknown, durable all the same.
 	FailWait func(n int) error
+	// FailRead, if set, is asked before anything is read piece by piece of an image.
+	FailRead func() error
 	// Slow appends nothing before it is waited for.
 	Slow bool
 
@@ -196,6 +198,62 @@ func (j *Journal) Checkpoint(img *journal.Image) error {
 		j.Add(img)
 	}
 	return nil
+}
+
+// shown returns the images that were given to Checkpoint, durable or not.
+func (j *Journal) shown() (*journal.Images, error) {
+	if j.FailRead != nil {
+		if err := j.FailRead(); err != nil {
+			return nil, err
+		}
+	}
+	shown := &j.Images
+	for _, p := range j.queue {
+		if p.image != nil {
+			if shown == &j.Images {
+				clone := j.Images.Clone()
+				shown = &clone
+			}
+			shown.Add(p.image)
+		}
+	}
+	return shown, nil
+}
+
+// CellVersion implements journal.Versions.
+func (j *Journal) CellVersion(cell string, at journal.Seq) (*journal.CellVersion, error) {
+	shown, err := j.shown()
+	if err != nil {
+		return nil, err
+	}
+	return shown.CellVersion(cell, at)
+}
+
+// IntentVersion implements journal.Versions.
+func (j *Journal) IntentVersion(key journal.Hash, at journal.Seq) (*journal.IntentVersion, error) {
+	shown, err := j.shown()
+	if err != nil {
+		return nil, err
+	}
+	return shown.IntentVersion(key, at)
+}
+
+// CellVersions implements journal.Versions.
+func (j *Journal) CellVersions(at journal.Seq) iter.Seq2[journal.CellVersion, error] {
+	shown, err := j.shown()
+	if err != nil {
+		return func(yield func(journal.CellVersion, error) bool) { yield(journal.CellVersion{}, err) }
+	}
+	return shown.CellVersions(at)
+}
+
+// IntentVersions implements journal.Versions.
+func (j *Journal) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, error] {
+	shown, err := j.shown()
+	if err != nil {
+		return func(yield func(journal.IntentVersion, error) bool) { yield(journal.IntentVersion{}, err) }
+	}
+	return shown.IntentVersions(at)
 }
 
 // Scan implements journal.History.

@@ -107,6 +107,15 @@ func (s *simulation) fail(wait bool) error {
 	return nil
 }
 
+// failRead lets the journal fail to read what the world has left to an image.
+func (s *simulation) failRead() error {
+	if s.rng.IntN(24) > 0 {
+		return nil
+	}
+	s.total.Count("image unreadable")
+	return ErrInjected
+}
+
 // live does an action whatever comes in between, and requires that it ends as it
 // does in peace.
 func (s *simulation) live(d *action, want result) {

@@ -105,7 +105,7 @@ func newLiveSimulation(t *testing.T, seed uint64, loaded *source.Loaded, total m
 	s.out.Play = s.perform
 	s.out.Unbegun = s.unbegun
 	s.w = New(t, m, loaded.Contents, Options{
-		Outside: s.out, BatchRecords: 1 + rng.IntN(12), CheckpointRecords: journal.Seq(1 + rng.IntN(60)),
+		Outside: s.out, BatchRecords: 1 + rng.IntN(12), CheckpointRecords: journal.Seq(1 + rng.IntN(60)), Memory: int(seed % 2),
 	})
 	s.w.Journal.FailAppend = func(int) error { return s.fail("append refused") }
 	s.w.Journal.FailWait = func(int) error { return s.fail("append lost") }

@@ -78,14 +78,16 @@ func simulate(t *testing.T, seed uint64, loaded *source.Loaded, total *fault.Str
 	s.w = New(t, m, loaded.Contents, Options{
 		Journal: s.journal, Answer: s.perform,
 		BatchRecords: 1 + rng.IntN(12), CheckpointRecords: journal.Seq(1 + rng.IntN(60)),
+		Memory: int(seed % 2), // half of them leave to their images what they can
 	})
 	s.journal.FailAppend = func(int) error { return s.fail(false) }
 	s.journal.FailWait = func(int) error { return s.fail(true) }
+	s.journal.FailRead = s.failRead
 	for i := range script {
 		s.live(&script[i], results[i])
 	}
 	s.patiently(func() (bool, error) { return s.w.Idle(), s.w.World.Run(s.context()) })
-	s.journal.FailAppend, s.journal.FailWait = nil, nil
+	s.journal.FailAppend, s.journal.FailWait, s.journal.FailRead = nil, nil, nil
 	s.w.Crash()
 
 	s.judge()

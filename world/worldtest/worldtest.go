@@ -51,6 +51,8 @@ type Options struct {
 	// BatchRecords and CheckpointRecords are those of world.Config.
 	BatchRecords      int
 	CheckpointRecords journal.Seq
+	// Memory is that of world.Config: 1 leaves all that it can to the last image.
+	Memory int
 }
 
 // Script answers an effect.
@@ -167,7 +169,7 @@ func config(t testing.TB, o Options) world.Config {
 		}
 	})
 	return world.Config{
-		Journal: o.Journal, History: o.Journal, Keys: keys, Registry: o.Reducers, Paranoid: true,
+		Journal: o.Journal, History: o.Journal, Images: o.Journal, Memory: o.Memory, Keys: keys, Registry: o.Reducers, Paranoid: true,
 		BatchRecords: o.BatchRecords, CheckpointRecords: o.CheckpointRecords, Now: now,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			if o.Outside != nil {

@@ -1,0 +1,201 @@
+package world
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/worldkernel/worldkernel/journal"
+	"github.com/worldkernel/worldkernel/reducer"
+)
+
+// shelf is where a world leaves what it has not used in a while: its last image. What lies
+// there comes back when somebody asks for it, and shows in nothing but time;
+// docs/adr/0043 says what may lie there, and why.
+type shelf struct {
+	images journal.Versions // nil: all stays in memory
+
+	// The first error of reading. Whoever asked was told that there is no such thing, so
+	// nothing of what followed from that may become durable: see World.append.
+	err error
+}
+
+// fail notes an error of reading.
+func (s *shelf) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// cells are the cells of a world.
+type cells struct {
+	here    map[reducer.Cell]*cell
+	shelved int // how many are on the shelf, and not here
+	bytes   int // about so many take those that are here, as of the last image
+	shelf   *shelf
+}
+
+// get returns a cell, or nil.
+func (x *cells) get(id reducer.Cell) *cell {
+	c := x.here[id]
+	if c == nil && x.shelved > 0 {
+		c = x.fetch(id)
+	}
+	if c != nil {
+		c.used = true
+	}
+	return c
+}
+
+// len returns how many cells there are, and born how many of them something has reached.
+func (x *cells) len() int { return len(x.here) + x.shelved }
+
+func (x *cells) born() int {
+	n := x.shelved
+	for _, c := range x.here { // order cannot show: a sum
+		if c.born {
+			n++
+		}
+	}
+	return n
+}
+
+// fetch takes a cell from the shelf, nil where it is not there.
+func (x *cells) fetch(id reducer.Cell) *cell {
+	v, err := x.shelf.images.CellVersion(id.String(), journal.Last)
+	if err != nil || v == nil {
+		if err != nil {
+			x.shelf.fail(err)
+		}
+		return nil
+	}
+	c, err := decodeCell(v)
+	if err != nil {
+		x.shelf.fail(fmt.Errorf("world: cell %s: %w", v.Cell, err))
+		return nil
+	}
+	x.shelved--
+	x.put(c)
+	return c
+}
+
+// put adds a cell.
+func (x *cells) put(c *cell) {
+	x.here[c.id] = c
+	x.weigh(c)
+}
+
+// weigh counts a cell that has changed anew.
+func (x *cells) weigh(c *cell) {
+	x.bytes -= c.bytes
+	c.bytes = c.size()
+	x.bytes += c.bytes
+}
+
+// bring returns the cells that are such, in memory and in no order.
+func (x *cells) bring(such func(*cell) bool) []*cell { return x.bringChanged(0, such) }
+
+// bringChanged is bring for those of them that changed after a record.
+func (x *cells) bringChanged(after journal.Seq, such func(*cell) bool) []*cell {
+	var out, came []*cell
+	for c := range x.changed(after) {
+		if !such(c) {
+			continue
+		}
+		if out = append(out, c); x.here[c.id] == nil {
+			came = append(came, c)
+		}
+	}
+	for _, c := range came {
+		x.shelved--
+		x.put(c)
+	}
+	return out
+}
+
+// all yields all cells, in no order. Those on the shelf stay there: who wants to change one
+// has to bring it.
+func (x *cells) all() iter.Seq[*cell] { return x.changed(0) }
+
+// changed is all for those that changed after a record.
+func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
+	return func(yield func(*cell) bool) {
+		for _, c := range x.here { // order cannot show: who asks must not let it
+			if c.changed > after && !yield(c) {
+				return
+			}
+		}
+		if x.shelved == 0 {
+			return
+		}
+		for v, err := range x.shelf.images.CellVersions(journal.Last) {
+			var c *cell
+			if err == nil && v.At > after && !isList(v.Cell) {
+				v.Bytes = slices.Clone(v.Bytes)
+				c, err = decodeCell(&v)
+			}
+			if err != nil {
+				x.shelf.fail(err)
+				return
+			}
+			if c != nil && x.here[c.id] == nil && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// drop leaves cells to the shelf that rest and that nobody has asked for since it was called
+// last, and then any that rest, until those that are here take no more than so many bytes.
+func (x *cells) drop(bytes int) {
+	for range 2 {
+		for id, c := range x.here { // order cannot show: what is on the shelf does not
+			switch {
+			case x.bytes <= bytes:
+				return
+			case c.used:
+				c.used = false
+			case c.rests():
+				delete(x.here, id)
+				x.bytes -= c.bytes
+				x.shelved++
+			}
+		}
+	}
+}
+
+// shelve leaves cells that nobody uses to the shelf where what is in memory takes more than so
+// many bytes: a quarter more than it has to, so that this is not done with every image. All
+// that has happened must be in an image that the journal has.
+func (k *kernel) shelve(most int) {
+	if k.cells.bytes <= most {
+		return
+	}
+	if k.tree != nil {
+		k.refreshTree()
+		if k.tree.cells.Len() > most/(2*treeBytes) {
+			k.dropTree()
+		}
+	}
+	mark := func(alarmed bool) {
+		for _, waiting := range []alarms{k.scheduled, k.timers} {
+			for _, x := range waiting {
+				for _, c := range x.to {
+					c.alarmed = alarmed
+				}
+			}
+		}
+	}
+	mark(true) // alarms hold their cells
+	k.cells.drop(most - most/4)
+	mark(false)
+}
+
+// treeBytes is about what the tree of the state root takes for a cell.
+const treeBytes = 128
+
+// isList reports whether a name is that of a list of alarms, and of no cell.
+func isList(name string) bool {
+	return strings.HasPrefix(name, scheduledList) || strings.HasPrefix(name, timersList)
+}
