@@ -52,7 +52,7 @@ func (s *Store) archive(to journal.Seq, path string) (Archived, error) {
 			return Archived{}, err
 		}
 	}
-	if err := s.keepLeaves(to); err != nil {
+	if err := s.keepLeaves(before.ID+1, to); err != nil {
 		return Archived{}, err
 	}
 	c, err := s.writeArchive(before, to, path)

@@ -65,9 +65,10 @@
 // Tiles are those of golang.org/x/mod/sumdb/tlog, of height 8, over the Merkle tree
 // of package checkpoint: tile N of level 0 holds the hashes of records 256N+1 to
 // 256N+256 as leaves, and of level L+1 the roots of the tiles 256N to 256N+255 of
-// level L. Tiles are derived from the records, and written with the record that
-// completes them. An incomplete one, the last of its level, is there only where
-// records were archived, or in a copy. What is in no tile is computed.
+// level L. Tiles are derived from the records. Those of level 1 and above are written with
+// the records that bring them their 16th hash, their 32nd, and so on; those of level 0,
+// 32 bytes a record, only where records were archived. The last tile of a level may be
+// incomplete, and what is in no tile is computed.
 //
 // Signed checkpoints are notes of package checkpoint, not images; size is that of
 // the tree. They stay for ever.

@@ -66,8 +66,9 @@ func (s *Store) TreeAt(at journal.Seq) (*checkpoint.Tree, error) {
 	return checkpoint.Resume(uint64(at), nodes)
 }
 
-// tips are the last tiles of all levels, those that have not all their hashes yet:
-// they grow with the records, and are written with the record that completes them.
+// tips are the last tiles of all levels, those that have not all their hashes yet: they
+// grow with the records, and are written with them, but for those of the leaves: reading
+// a tile's records again takes less than a millisecond.
 type tips struct {
 	mu    sync.Mutex // guards what follows, and that what it says is what Pebble has
 	level [tileLevels]heldTile
@@ -93,6 +94,11 @@ func (s *Store) growTree(b *pebble.Batch, records []journal.Stored) error {
 	return nil
 }
 
+// writeEvery is after how many hashes a tile above the leaves is written, and again until
+// it is complete: whoever opens the store makes up at most so many from the records, which
+// are 256 each in the first of these levels.
+const writeEvery = 16
+
 // grow adds a hash to a level. The reader's tree is that before the batch.
 func (x *tips) grow(b *pebble.Batch, t *treeReader, level int, h tlog.Hash) error {
 	at := &x.level[level]
@@ -103,10 +109,13 @@ func (x *tips) grow(b *pebble.Batch, t *treeReader, level int, h tlog.Hash) erro
 		}
 		*at = made
 	}
-	if at.hashes = append(at.hashes, h); len(at.hashes) < tileHashes {
+	at.hashes = append(at.hashes, h)
+	if level > 0 && len(at.hashes)%writeEvery == 0 {
+		t.put(b, level, at.n, at.hashes)
+	}
+	if len(at.hashes) < tileHashes {
 		return nil
 	}
-	t.put(b, level, at.n, at.hashes)
 	root := rootOf(at.hashes)
 	at.n, at.hashes = at.n+1, at.hashes[:0]
 	return x.grow(b, t, level+1, root)
@@ -134,21 +143,27 @@ func (x *tips) tile(level int, n uint64) []tlog.Hash {
 	return nil
 }
 
-// keepLeaves writes the hashes of the records up to one that are in no tile yet:
-// they are to be archived, and the archive may not be there when the tree is asked
-// for.
-func (s *Store) keepLeaves(to journal.Seq) error {
-	s.tips.mu.Lock()
-	defer s.tips.mu.Unlock()
+// keepLeaves writes the tiles of the records from one on up to another: they are to be
+// archived, and the archive may not be there when the tree is asked for.
+func (s *Store) keepLeaves(from, to journal.Seq) error {
 	t := s.storedTree()
-	n, count := uint64(to)/tileHashes, uint64(to)%tileHashes
+	for n := uint64(from-1) / tileHashes; n*tileHashes < uint64(to); n++ {
+		if err := s.keepTile(t, n, min(uint64(to)-n*tileHashes, tileHashes)); err != nil {
+			return fmt.Errorf("tree: %w", err)
+		}
+	}
+	return nil
+}
+
+// keepTile writes the first hashes of a tile of leaves, unless they are there.
+func (s *Store) keepTile(t *treeReader, n, count uint64) error {
 	have, err := t.stored(0, n)
 	if err != nil || uint64(len(have)) >= count {
 		return err
 	}
 	hashes, err := t.leaves(have, n*tileHashes, count)
 	if err != nil {
-		return fmt.Errorf("tree: %w", err)
+		return err
 	}
 	b := s.db.NewBatch()
 	t.put(b, 0, n, hashes)
@@ -257,13 +272,13 @@ func (t *treeReader) tile(level int, n uint64) ([]tlog.Hash, error) {
 	return hashes, nil
 }
 
-// tileBytes is what a batch needs for the tiles that its records complete, each with
-// so much besides key and value.
+// tileBytes is what a batch needs at most for the tiles that are written with its records,
+// each with so much besides key and value.
 func tileBytes(b journal.Batch, operation int) (n int) {
-	for level := range tileLevels {
-		shift := tileHeight * (level + 1)
-		complete := uint64(b.Head.ID)>>shift - uint64(b.After.ID)>>shift
-		n += int(complete) * (operation + tileKeyLen + tileHashes*tlog.HashSize + sumLen)
+	for level := range tileLevels - 1 { // above the leaves
+		hashes := writeEvery << (tileHeight * (level + 1)) // records for so many of them
+		written := uint64(b.Head.ID)/uint64(hashes) - uint64(b.After.ID)/uint64(hashes)
+		n += int(written) * (operation + tileKeyLen + tileHashes*tlog.HashSize + sumLen)
 	}
 	return n
 }
