@@ -122,7 +122,9 @@ func (l *Ledger) land(e *Entry) {
 		return
 	}
 	at := slices.Index(l.flight, e)
-	l.flight = slices.Delete(l.flight, at, at+1)
+	copy(l.flight[1:], l.flight[:at]) // mostly it is among the first
+	l.flight[0] = nil
+	l.flight = l.flight[1:]
 	l.releaseSlot(e.Slot)
 }
 

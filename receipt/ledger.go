@@ -68,12 +68,13 @@ type Ledger struct {
 }
 
 // Decide answers whether an intent may be executed now.
-func (l *Ledger) Decide(key Key) Decision {
-	e := l.entries[key]
-	if e == nil {
-		return AllowExecute
-	}
+func (l *Ledger) Decide(key Key) Decision { return l.entries[key].decision() }
+
+// decision is Decide's for what is known of an intent, nil: nothing is.
+func (e *Entry) decision() Decision {
 	switch {
+	case e == nil:
+		return AllowExecute
 	case e.State == StateDenied:
 		return AllowExecute
 	case e.State == StateFailed && e.Outcome == OutcomeCompensated:
@@ -241,14 +242,15 @@ func (l *Ledger) Refuse(e *Entry, record uint64) {
 }
 
 func (l *Ledger) enter(in Intent, record uint64) *Entry {
-	if l.Decide(in.Key) != AllowExecute {
+	old := l.entries[in.Key]
+	if old.decision() != AllowExecute {
 		panic("receipt: intent " + in.Key.String() + " is in the ledger already")
 	}
 	if l.entries == nil {
 		l.entries, l.counts = make(map[Key]*Entry), make(map[State]int)
 	}
 	e := &Entry{Intent: in, Params: canon.Sum(in.Params), Emitted: record}
-	if old := l.entries[in.Key]; old != nil { // denied once
+	if old != nil { // denied once
 		l.count(old, -1)
 		e.saved = old.saved
 		l.stay(old)

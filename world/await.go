@@ -227,7 +227,7 @@ func (w *World) take(a *receipt.Answer) error {
 	var err error
 	switch {
 	case a.Work == receipt.Withdraw: // withdraw has looked at it
-	case w.telling != nil && w.inFlight(a.Key, a.Attempt) && (a.Err != nil || a.Lost != "") && !w.host.Live(&w.k.ledger.Entry(a.Key).Intent):
+	case w.telling != nil && (a.Err != nil || a.Lost != "") && w.hasTurn(a.Key, a.Attempt):
 		w.failures[a.Key] = *a
 	case a.Err != nil:
 		if !w.inFlight(a.Key, a.Attempt) {
@@ -244,7 +244,7 @@ func (w *World) take(a *receipt.Answer) error {
 		err = w.k.due(a.Key, a.Attempt)
 	case a.Lost != "":
 		err = w.k.expire(a.Key, a.Attempt, a.Lost)
-	case w.inFlight(a.Key, a.Attempt) && !w.host.Live(&w.k.ledger.Entry(a.Key).Intent):
+	case w.hasTurn(a.Key, a.Attempt):
 		w.answers[a.Key] = a.Receipt
 	default:
 		if a.Checked != nil && a.Checked.By(w.k.keys) {
@@ -308,6 +308,13 @@ func (w *World) decideFound() error {
 func (w *World) inFlight(key receipt.Key, attempt uint64) bool {
 	e := w.k.ledger.Entry(key)
 	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt
+}
+
+// hasTurn reports whether an attempt that waits for its receipt is of a deterministic
+// effect, whose answers have an order.
+func (w *World) hasTurn(key receipt.Key, attempt uint64) bool {
+	e := w.k.ledger.Entry(key)
+	return e != nil && e.State == receipt.StateInFlight && e.Attempt == attempt && !w.host.Live(&e.Intent)
 }
 
 // Host performs the effects that the ledger permitted. It does so in its own
