@@ -16,7 +16,7 @@ RELEASE   := CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w'
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64
 
 .DEFAULT_GOAL := help
-.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
+.PHONY: help docs build demo test lint fmt fuzz sim attack twice kill mutants gas bench bench-long cover check check-fast platforms tidy vuln clean vendor pictures bin/bench bin/peers peers check-peers
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,9 @@ bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and
 	bin/bench crowd
 	bin/bench talk
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-long: bin/bench ## measure what an event costs in a world of 10 million records, and opening it
+	bin/bench long
 
 cover: ## print the coverage of all tests
 	@mkdir -p build

@@ -101,7 +101,7 @@ func (s *Store) listDamage(hurt map[uint64]*DamageError, yield func(error) bool)
 		return nil
 	}
 	return s.eachSealed(listPrefix, check, yield) && s.eachSealed(versionPrefix, func(key, body []byte) error {
-		if len(body) == 0 || body[0] != inChunks {
+		if !isInChunks(body) {
 			return nil
 		}
 		return check(key, body[1:])

@@ -24,6 +24,8 @@ const maxContentBytes = 1 << 30
 // other does: one that would is kept in chunks, however short.
 const inChunks = 0
 
+func isInChunks(version []byte) bool { return len(version) > 0 && version[0] == inChunks }
+
 // errNoChunk is no journal.ErrNotFound: what is in chunks is there.
 var errNoChunk = errors.New("it is missing")
 
@@ -245,7 +247,7 @@ func contentOf(list []byte, pieces chunk.Pieces) ([]byte, error) {
 
 // version returns a cell version, whose bytes may be in chunks.
 func (r *chunkReader) version(key, body []byte) ([]byte, error) {
-	if len(body) == 0 || body[0] != inChunks {
+	if !isInChunks(body) {
 		return body, nil
 	}
 	content, err := r.content(body[1:])

@@ -42,10 +42,12 @@ type keeper struct {
 }
 
 // written is the cells that an image has put there: the next one often puts most of
-// them there again, and need not search then for the versions that it follows.
+// them there again, and need not search then for the versions that it follows, nor read
+// them to learn that they have no chunks.
 type written struct {
-	head  journal.Seq
-	cells []string // ascending
+	head    journal.Seq
+	cells   []string        // ascending
+	chunked map[string]bool // those that are in chunks
 }
 
 func newKeeper(batch *pebble.Batch, before *view, img *journal.Image, heads []journal.Seq, apart journal.Seq) (*keeper, error) {
@@ -120,29 +122,33 @@ func (k *keeper) letGoOf(it *pebble.Iterator, head journal.Seq) error {
 	}
 	k.gone[string(version)] = true
 	if name[0] == versionPrefix {
-		k.touched = append(k.touched, slices.Clone(name))
+		k.touched = append(k.touched, slices.Clone(name)) // tidy looks whether it is in chunks
 	}
-	return k.delete(name, version)
+	return k.batch.Delete(version, nil)
 }
 
 // delete deletes a version, and notes its list if it is in chunks. Of one that cannot
 // be read they stay until Collect.
 func (k *keeper) delete(name, version []byte) error {
-	if name[0] == versionPrefix {
-		if value, closer, err := k.view.snapshot.Get(version); err == nil {
-			body, err := k.old.seal.open(version, value)
-			if err == nil && len(body) > 0 && body[0] == inChunks {
-				k.lists[string(name)] = append(k.lists[string(name)], bytes.Clone(body[1:]))
-			}
-			if err := closer.Close(); err != nil {
-				return err
-			}
+	// Mostly the next version by name: stepping there costs less than looking it up.
+	it := k.old.it
+	if name[0] == versionPrefix && (it.Valid() && bytes.Equal(it.Key(), version) || it.SeekGE(version) && bytes.Equal(it.Key(), version)) {
+		if body, err := k.old.body(); err == nil {
+			k.noteList(name, body)
 		}
 	}
 	return k.batch.Delete(version, nil)
 }
 
-// tidy deletes what says of cells that they are gone and hides nothing any more.
+// noteList notes the list of a version that goes, if it has one.
+func (k *keeper) noteList(name, body []byte) {
+	if isInChunks(body) {
+		k.lists[string(name)] = append(k.lists[string(name)], bytes.Clone(body[1:]))
+	}
+}
+
+// tidy looks at all versions of the cells of which letGo has deleted some: it notes the lists
+// of those, and deletes what says of a cell that it is gone and hides nothing any more.
 func (k *keeper) tidy() error {
 	slices.SortFunc(k.touched, bytes.Compare)
 	for _, name := range slices.CompactFunc(k.touched, bytes.Equal) { // several images may have gone
@@ -178,7 +184,8 @@ type leftVersion struct {
 	empty bool
 }
 
-// left returns the versions of a cell that letGo and tidy have left, in order.
+// left returns the versions of a cell that letGo and tidy have left, in order, and notes the
+// lists of the others.
 func (k *keeper) left(name []byte) ([]leftVersion, error) {
 	var left []leftVersion
 	it := k.old.it
@@ -187,10 +194,13 @@ func (k *keeper) left(name []byte) ([]leftVersion, error) {
 		if !whole || !bytes.Equal(got, name) {
 			return left, nil
 		}
+		body, err := k.old.body()
 		if k.gone[string(it.Key())] {
+			if err == nil {
+				k.noteList(name, body)
+			}
 			continue
 		}
-		body, err := k.old.body()
 		if err != nil {
 			return nil, err
 		}
@@ -203,13 +213,13 @@ func (k *keeper) left(name []byte) ([]leftVersion, error) {
 }
 
 func (k *keeper) putAll(img *journal.Image) error {
-	k.now = written{head: k.head}
+	k.now = written{head: k.head, chunked: map[string]bool{}}
 	var name []byte
 	for _, c := range img.Cells {
 		name = cellName(name[:0], c.Cell)
-		after := anywhere
+		after := former{at: anywhere}
 		if _, lately := slices.BinarySearch(k.lately.cells, c.Cell); lately {
-			after = k.lately.head
+			after = former{at: k.lately.head, whole: !k.lately.chunked[c.Cell]}
 		}
 		there, err := k.put(name, c.Bytes, after)
 		if err != nil {
@@ -217,13 +227,16 @@ func (k *keeper) putAll(img *journal.Image) error {
 		}
 		if there {
 			k.now.cells = append(k.now.cells, c.Cell)
+			if isInChunks(c.Bytes) {
+				k.now.chunked[c.Cell] = true
+			}
 		}
 	}
 	for _, in := range img.Intents {
 		name = intentName(name[:0], in.Key)
-		after := anywhere
+		after := former{at: anywhere}
 		if in.First {
-			after = nowhere
+			after.at = nowhere
 		}
 		if _, err := k.put(name, in.Bytes, after); err != nil {
 			return err
@@ -233,8 +246,13 @@ func (k *keeper) putAll(img *journal.Image) error {
 	return nil
 }
 
-// Where the version before one is, where no head tells: it has to be searched for, or
-// there is none.
+// former says where the version before one is.
+type former struct {
+	at    journal.Seq
+	whole bool // it is known to have no chunks
+}
+
+// Where no head tells: it has to be searched for, or there is none.
 const (
 	anywhere = journal.Last
 	nowhere  = journal.Last - 1
@@ -243,9 +261,9 @@ const (
 // put writes a version at the new head, and reports whether it is there: not where a
 // cell is gone and hides nothing. The one before it, which is at after, stays for as long
 // as a kept image needs it.
-func (k *keeper) put(name, body []byte, after journal.Seq) (bool, error) {
-	followed := false                                       // a version that goes at once
-	if after != nowhere && len(k.kept)+len(k.leaving) > 0 { // else there is none
+func (k *keeper) put(name, body []byte, after former) (bool, error) {
+	followed := false                                          // a version that goes at once
+	if after.at != nowhere && len(k.kept)+len(k.leaving) > 0 { // else there is none
 		var err error
 		if followed, err = k.follow(name, after); err != nil {
 			return false, err
@@ -278,7 +296,8 @@ func (k *keeper) put(name, body []byte, after journal.Seq) (bool, error) {
 
 // follow lets go of the last version of a name before the new head, or notes what
 // it is kept for, and reports whether it goes.
-func (k *keeper) follow(name []byte, v journal.Seq) (bool, error) {
+func (k *keeper) follow(name []byte, after former) (bool, error) {
+	v := after.at
 	if v == anywhere {
 		var ok bool
 		var err error
@@ -297,6 +316,9 @@ func (k *keeper) follow(name []byte, v journal.Seq) (bool, error) {
 	if head, ok := k.neededBy(v, k.head); ok {
 		k.note(head, version)
 		return false, nil
+	}
+	if after.whole {
+		return true, k.batch.Delete(version, nil)
 	}
 	return true, k.delete(name, version)
 }

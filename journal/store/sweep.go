@@ -51,7 +51,7 @@ func (s *Store) eachList(visit func(key, list []byte) error) (err error) {
 		return err
 	}
 	s.eachSealed(versionPrefix, func(key, body []byte) error {
-		if len(body) > 0 && body[0] == inChunks {
+		if isInChunks(body) {
 			return visit(key, body[1:])
 		}
 		return nil
@@ -153,7 +153,7 @@ func (s *Store) unneeded(name []byte, lists [][]byte) (numbers []uint64) {
 	defer func() { _ = it.Close() }() // its error is Error's
 	for ok := it.First(); ok; ok = it.Next() {
 		body, err := openAt(is.reader.seal, it)
-		if err == nil && len(body) > 0 && body[0] == inChunks {
+		if err == nil && isInChunks(body) {
 			err = is.add(body[1:])
 		}
 		if err != nil {

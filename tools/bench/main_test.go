@@ -40,6 +40,7 @@ func TestEveryBenchmarkMeasures(t *testing.T) {
 		"serve --clients 3 --for 50ms --rounds 1",
 		"profile --events 2000 --cells 10 --callers 2 --effects 5 --rounds 1",
 		"segments --events 2000 --cells 10 --rounds 1",
+		"long --records 102000 --window 1000 --cells 10 --rounds 1",
 		"columns --records 4000 --cells 10 --rounds 1",
 	} {
 		name, _, _ := strings.Cut(line, " ")

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// longBench is the size of `bench long`.
+type longBench struct {
+	records, window, cells int
+	scope
+}
+
+const longText = `A long run: what an event costs as the journal grows, and what opening it costs.
+
+A world handles events until it has so many records. What an event costs is the CPU of
+all threads over a window of records, so that what is done once in a while counts: the
+first begins with record 100,000, the last ends with the last record.`
+
+func newLongCommand(p *program) *cobra.Command {
+	var b longBench
+	cmd, f := b.command(p, "long", longText, "  bench long\n  bench long --records 4000000 --rounds 1", 1, b.each(b.round))
+	f.IntVar(&b.records, "records", 10_000_000, "how many records the world gets")
+	f.IntVar(&b.window, "window", 2_000_000, "over how many records CPU is measured")
+	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
+	return cmd
+}
+
+// longBegin is how many records there are when the first window begins.
+const longBegin = 100_000
+
+func (b *longBench) round(ctx context.Context, r *run) {
+	lw := r.accounts(r.dir)
+	grow := func(records int) time.Duration {
+		events := records / 2 // each is submitted, and a step
+		return measure(func() { r.credit(ctx, lw, events, b.cells) }).CPU / time.Duration(max(1, events))
+	}
+	grow(longBegin)
+	var first, last time.Duration
+	for at := longBegin; at < b.records; at += b.window {
+		n := min(b.window, b.records-at)
+		last = grow(n)
+		if first == 0 {
+			first = last
+		}
+		r.add(fmt.Sprintf("CPU an event, to record %d", at+n), "us/event", "", last.Seconds()*1e6)
+	}
+	r.add("the last of these / the first", "ratio", "<= 1.1", last.Seconds()/first.Seconds())
+	r.must(lw.Close())
+	opening := measure(func() { lw = r.open(r.dir, accountOptions()) })
+	r.add("open", "s", "<= 1", opening.Wall.Seconds())
+	r.add("open, CPU", "s", "<= 0.3", opening.CPU.Seconds())
+	r.must(lw.Close())
+}
