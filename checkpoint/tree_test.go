@@ -59,3 +59,13 @@ func TestTreeIsResumedFromItsNodesOnly(t *testing.T) {
 		require.ErrorIs(t, err, checkpoint.ErrNodes)
 	}
 }
+
+func TestLeafIsThatOfTheTree(t *testing.T) {
+	record := make([]byte, 600)
+	for i := range record {
+		record[i] = byte(i * 7)
+	}
+	for n := range record {
+		require.Equal(t, checkpoint.Hash(tlog.RecordHash(record[:n])), checkpoint.Leaf(record[:n]), "%d bytes", n)
+	}
+}

@@ -2,7 +2,6 @@ package canon
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"strconv"
 )
 
@@ -111,7 +110,7 @@ func (c *Chain) Add(id uint64, kind string, record []byte) Hash {
 	b = append(b, ' ')
 	b = append(b, kind...)
 	b = append(b, ' ')
-	b = base64.StdEncoding.AppendEncode(b, record)
+	b = appendBase64(b, record)
 	c.root, c.scratch = sha256.Sum256(b), b
 	return c.root
 }

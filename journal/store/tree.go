@@ -87,7 +87,7 @@ type heldTile struct {
 func (s *Store) growTree(b *pebble.Batch, records []journal.Stored) error {
 	t := s.storedTree()
 	for _, r := range records {
-		if err := s.tips.grow(b, t, 0, tlog.RecordHash(r.Bytes)); err != nil {
+		if err := s.tips.grow(b, t, 0, tlog.Hash(checkpoint.Leaf(r.Bytes))); err != nil {
 			return fmt.Errorf("tree: %w", err)
 		}
 	}
@@ -236,7 +236,7 @@ func (t *treeReader) leaves(out []tlog.Hash, first, n uint64) ([]tlog.Hash, erro
 		if err != nil {
 			return nil, err
 		}
-		if out = append(out, tlog.RecordHash(e.record)); uint64(len(out)) == n {
+		if out = append(out, tlog.Hash(checkpoint.Leaf(e.record))); uint64(len(out)) == n {
 			return out, nil
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/sumdb/tlog"
 
+	"github.com/worldkernel/worldkernel/checkpoint"
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/world/local"
 )
@@ -168,7 +169,7 @@ func (r *run) inherent(lw *local.World, events int) {
 	per("SHA-256 of its records and of two hashes each, for the tree", func() {
 		var h tlog.Hash
 		for _, b := range records {
-			h = tlog.NodeHash(h, tlog.RecordHash(b))
+			h = tlog.NodeHash(h, tlog.Hash(checkpoint.Leaf(b)))
 		}
 	})
 	per("SHA-256 of a state and a history", func() {
