@@ -13,7 +13,7 @@ import (
 // intent alone concern its cell; see IntentOf. The names are valid as long as
 // payload, which must be canonical.
 func EachCell(k Kind, payload []byte, visit func(cell []byte)) error {
-	row := rows[k]
+	row := rowOf(k)
 	r := canon.NewReader(payload)
 	r.Array()
 	switch {
@@ -54,7 +54,7 @@ func visitText(r *canon.Reader, visit func([]byte)) {
 // false for a record about no intent, and for one that cannot be read. The cell
 // is a part of payload, which must be canonical.
 func IntentOf(k Kind, payload []byte) (key Hash, cell []byte, ok bool) {
-	row := rows[k]
+	row := rowOf(k)
 	r := canon.NewReader(payload)
 	r.Array()
 	var name []byte
@@ -78,7 +78,7 @@ func IntentOf(k Kind, payload []byte) (key Hash, cell []byte, ok bool) {
 // AttemptOf returns the number of the attempt that a record is about, 0 for a record
 // about none, and for one that cannot be read.
 func AttemptOf(k Kind, payload []byte) uint64 {
-	row := rows[k]
+	row := rowOf(k)
 	r := canon.NewReader(payload)
 	r.Array()
 	switch {
@@ -113,7 +113,7 @@ func keyOfReceipt(data Data) []byte {
 // snapshot, the kind of an effect; empty: nothing, or it cannot be read. The name is a
 // part of payload, which must be canonical.
 func NameOf(k Kind, payload []byte) []byte {
-	row := rows[k]
+	row := rowOf(k)
 	return wordOf(payload, row.name, row.receipt, "kind")
 }
 
@@ -122,7 +122,7 @@ func NameOf(k Kind, payload []byte) []byte {
 // person or for the outside "input_required" or "accepted"; empty: it has none, or cannot
 // be read. The word is a part of payload, which must be canonical.
 func HowOf(k Kind, payload []byte) []byte {
-	row := rows[k]
+	row := rowOf(k)
 	if row.yes == "" {
 		how := wordOf(payload, row.how, row.receipt, "status")
 		if row.receipt == 0 || string(how) == string(receipt.StatusOK) {
@@ -163,7 +163,7 @@ func wordOf(payload []byte, item, receipt int, member string) []byte {
 // CostOf returns what the receipt in a record says that its attempt cost; nothing where
 // there is none, or it cannot be read. payload must be canonical.
 func CostOf(k Kind, payload []byte) (cost receipt.Cost) {
-	row := rows[k]
+	row := rowOf(k)
 	if row.receipt == 0 {
 		return cost
 	}

@@ -307,7 +307,7 @@ func FuzzBody(f *testing.F) {
 			return
 		}
 		require.Equal(t, payload, Append(nil, body))
-		if body.version() < rows[rec.Kind].first {
+		if body.version() < rowOf(rec.Kind).first {
 			return
 		}
 		library, err := libraryBody(rec.Kind, payload)

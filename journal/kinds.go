@@ -92,7 +92,7 @@ type row struct {
 }
 
 // rows has every kind.
-var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing changes, looked at for every record
+var rows = map[Kind]*row{ //nolint:gochecknoglobals // a table that nothing changes, looked at for every record
 	KindCreated:   {input: true, body: func() Body { return new(Created) }, first: EnginesVersion, last: EnginesVersion, name: 2, words: "world {name} is created, id {world}, seed {seed}"},
 	KindAdvanced:  {input: true, body: func() Body { return new(Advanced) }, first: StillVersion, last: StillVersion, words: "{to} begins"},
 	KindSubmitted: {input: true, body: func() Body { return new(Submitted) }, cells: 4, name: 1},
@@ -138,15 +138,23 @@ var rows = map[Kind]row{ //nolint:gochecknoglobals // a table that nothing chang
 	KindTagCancelled: {body: func() Body { return new(TagCancelled) }, cell: 1, name: 2, words: "{cell}cancelled {tag}[, the timer of #{timer}][, the receipts of {receipts}]"},
 }
 
+// rowOf returns what is known of a kind, an empty row of one that is unknown.
+func rowOf(k Kind) *row {
+	if r := rows[k]; r != nil {
+		return r
+	}
+	return new(row)
+}
+
 // Input reports whether records of kind k come from outside.
-func (k Kind) Input() bool { return rows[k].input }
+func (k Kind) Input() bool { return rowOf(k).input }
 
 // Known reports whether k is a registered kind.
-func (k Kind) Known() bool { return rows[k].body != nil }
+func (k Kind) Known() bool { return rowOf(k).body != nil }
 
 // Words returns what records of kind k say in one line, with the fields to fill in;
 // "" where that takes more.
-func (k Kind) Words() string { return rows[k].words }
+func (k Kind) Words() string { return rowOf(k).words }
 
 // Kinds returns all kinds, by name.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(rows)) }
@@ -163,7 +171,7 @@ func Families() []string {
 
 // newBody returns an empty payload of a kind, or nil.
 func newBody(k Kind) Body {
-	if r := rows[k]; r.body != nil {
+	if r := rowOf(k); r.body != nil {
 		return r.body()
 	}
 	return nil
@@ -173,4 +181,4 @@ func newBody(k Kind) Body {
 // same intent, where such a record names no cause itself: an answer of the outside is an
 // input, and so is a decision, but someone asked. It is empty where the record says what
 // caused it, and not to be written to.
-func (k Kind) Answers() []Kind { return rows[k].answers }
+func (k Kind) Answers() []Kind { return rowOf(k).answers }

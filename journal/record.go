@@ -148,7 +148,7 @@ func (r *Record) Body() (Body, error) {
 	if err := canon.Unmarshal(r.Payload, body); err != nil {
 		return nil, fmt.Errorf("journal: record #%d: payload of %s: %w", r.ID, r.Kind, err)
 	}
-	if row, v := rows[r.Kind], body.version(); v < max(row.first, BodyVersion) || v > max(row.last, BodyVersion) {
+	if row, v := rowOf(r.Kind), body.version(); v < max(row.first, BodyVersion) || v > max(row.last, BodyVersion) {
 		return nil, fmt.Errorf("journal: record #%d: payload of %s has unknown version %d", r.ID, r.Kind, v)
 	}
 	return body, nil

@@ -70,28 +70,25 @@ func (c *concerns) eachKnown(e entry, visit func(cell []byte)) error {
 	return err
 }
 
-// mention is a cell that a record concerns: one entry of the index to be.
-type mention struct {
-	cell   int // index into the names
-	record journal.Seq
-	next   int // the cell's next mention; see groupByCell
-}
-
 // addPostings indexes the records after one checkpoint, the last before, up to
 // another.
-func (s *Store) addPostings(b *pebble.Batch, before *view, after, to journal.Seq) error {
-	names, mentions, err := s.mentions(before, after, to)
+func (s *Store) addPostings(b *pebble.Batch, before *view, after journal.Seq, img *imageWriter) error {
+	to := img.Head.ID
+	m, err := s.mentions(before, after, img)
 	if err != nil {
 		return err
 	}
-	byCell := make([]int, len(names)) // cells, sorted by name
-	for i := range byCell {
-		byCell[i] = i
+	names, mentions := m.names, m.all
+	byCell := make([]int, 0, len(names)) // those that are mentioned, sorted by name
+	first := groupByCell(mentions, len(names))
+	for cell := range names {
+		if first[cell] != 0 {
+			byCell = append(byCell, cell)
+		}
 	}
 	slices.SortFunc(byCell, func(a, b int) int { return strings.Compare(names[a], names[b]) })
 	w := postingWriter{batch: b, seal: before.seal, at: to}
 	var list []byte
-	first := groupByCell(mentions, len(names))
 	for _, cell := range byCell {
 		var last journal.Seq
 		list = list[:0]
@@ -118,35 +115,29 @@ func groupByCell(mentions []mention, n int) (first []int) {
 	return first
 }
 
-// mentions gathers which records after one checkpoint up to another concern
-// which cells.
-func (s *Store) mentions(before *view, after, to journal.Seq) (names []string, all []mention, err error) {
+// mentions returns which records after one checkpoint up to another concern which cells:
+// what was gathered, or what they say.
+func (s *Store) mentions(before *view, after journal.Seq, img *imageWriter) (*mentions, error) {
 	c, err := s.concernsSince(before)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer c.close()
-	index := map[string]int{}
-	var id journal.Seq
-	add := func(cell []byte) {
-		at, ok := index[string(cell)]
-		if !ok {
-			at = len(names)
-			names = append(names, string(cell))
-			index[names[at]] = at
-		}
-		all = append(all, mention{cell: at, record: id})
+	if g := img.gathered; g.has(after, img.Head.ID) {
+		return &g.mentions, g.settle(c)
 	}
+	m := &mentions{index: map[string]int{}}
+	visit := m.mention
 	for e, err := range s.entries(after + 1) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if id = journal.Seq(e.ID); id > to {
+		if m.record = journal.Seq(e.ID); m.record > img.Head.ID {
 			break
 		}
-		if err := c.eachKnown(e, add); err != nil {
-			return nil, nil, err
+		if err := c.eachKnown(e, visit); err != nil {
+			return nil, err
 		}
 	}
-	return names, all, nil
+	return m, nil
 }

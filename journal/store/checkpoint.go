@@ -17,8 +17,9 @@ var errEarly = errors.New("a later image is stored already")
 type imageWriter struct {
 	*journal.Image
 
-	past bool // it is one of KeepPast
-	done chan struct{}
+	past     bool       // it is one of KeepPast
+	gathered *gathering // of the records since the one before; of one of KeepPast nil
+	done     chan struct{}
 }
 
 // Checkpoint implements journal.Journal, for any head from the last checkpoint's to
@@ -73,7 +74,7 @@ func (s *Store) checkImage(head journal.Head) error {
 func (s *Store) writeImages() {
 	for w := range s.images {
 		if s.failed() == nil {
-			if err := s.write(w.Image, w.past); err != nil {
+			if err := s.write(w); err != nil {
 				_ = s.fail(fmt.Errorf("store: checkpoint at #%d: %w", w.Head.ID, err))
 			}
 		}
@@ -82,7 +83,7 @@ func (s *Store) writeImages() {
 }
 
 // write writes an image: the newest, or one of the past between others.
-func (s *Store) write(img *journal.Image, past bool) error {
+func (s *Store) write(img *imageWriter) error {
 	if err := s.onChain(img.Head); err != nil {
 		return err
 	}
@@ -96,17 +97,18 @@ func (s *Store) write(img *journal.Image, past bool) error {
 			return err
 		}
 	}
-	if past {
-		return s.writePast(before, img)
+	if img.past {
+		return s.writePast(before, img.Image)
 	}
 	return s.writeImage(before, img)
 }
 
-func (s *Store) writeImage(before *view, img *journal.Image) error {
-	img, err := s.chunkCells(img)
+func (s *Store) writeImage(before *view, img *imageWriter) error {
+	short, err := s.chunkCells(img.Image)
 	if err != nil {
 		return err
 	}
+	img = &imageWriter{Image: short, gathered: img.gathered}
 	batch := s.db.NewBatch()
 	k, err := s.fillImage(batch, before, img)
 	if err != nil {
@@ -122,15 +124,15 @@ func (s *Store) writeImage(before *view, img *journal.Image) error {
 // fillImage puts into a batch all that an image changes, and returns what was kept and
 // what was not. The batch shows nothing of itself: what there was is
 // asked of before alone.
-func (s *Store) fillImage(batch *pebble.Batch, before *view, img *journal.Image) (*keeper, error) {
+func (s *Store) fillImage(batch *pebble.Batch, before *view, img *imageWriter) (*keeper, error) {
 	last := journal.Seq(0)
 	if len(s.heads) > 0 {
 		last = s.heads[len(s.heads)-1]
 	}
-	if err := s.addPostings(batch, before, last, img.Head.ID); err != nil {
+	if err := s.addPostings(batch, before, last, img); err != nil {
 		return nil, err
 	}
-	k, err := newKeeper(batch, before, img, s.heads, s.opts.Moments)
+	k, err := newKeeper(batch, before, img.Image, s.heads, s.opts.Moments)
 	if err != nil {
 		return nil, err
 	}
@@ -144,11 +146,11 @@ func (s *Store) fillImage(batch *pebble.Batch, before *view, img *journal.Image)
 	if err := errors.Join(k.tidy(), k.mark()); err != nil {
 		return nil, err
 	}
-	if err := k.putAll(img); err != nil {
+	if err := k.putAll(img.Image); err != nil {
 		return nil, err
 	}
 	s.written = k.now
-	before.seal.set(batch, imageKey(img.Head.ID), appendImage(nil, img))
+	before.seal.set(batch, imageKey(img.Head.ID), appendImage(nil, img.Image))
 	return k, nil
 }
 

@@ -12,7 +12,7 @@ import (
 // cell stands in a record before it or in the ledger of that image.
 type concerns struct {
 	store *Store
-	old   *versions               // the ledger
+	old   *versions               // the ledger; nil: nobody looks there
 	cells map[journal.Hash][]byte // of the intents that were met; empty: it is unknown
 }
 
@@ -22,6 +22,16 @@ func (s *Store) concernsSince(v *view) (*concerns, error) {
 		return nil, err
 	}
 	return &concerns{store: s, old: old, cells: map[journal.Hash][]byte{}}, nil
+}
+
+// unlooked begins what stands in the place of a cell, with the key of its intent behind
+// it. No cell's name holds a zero byte.
+const unlooked = "\x00"
+
+// concernsUnlooked is concernsSince for as long as the image before may not be written yet:
+// it does not look into its ledger.
+func (s *Store) concernsUnlooked() *concerns {
+	return &concerns{store: s, cells: map[journal.Hash][]byte{}}
 }
 
 func (c *concerns) close() { c.old.close() }
@@ -43,7 +53,9 @@ func (c *concerns) each(e entry, visit func(cell []byte)) error {
 	}
 	cell, met := c.cells[key]
 	if !met {
-		if cell, err = c.inLedger(key); err != nil {
+		if c.old == nil {
+			cell = append([]byte(unlooked), key[:]...)
+		} else if cell, err = c.inLedger(key); err != nil {
 			return err
 		}
 		c.cells[key] = cell

@@ -107,13 +107,19 @@ func batchBytes(b journal.Batch) int {
 // order, while the world computes the next. A checkpoint goes on to writeImages
 // when the records before it are there.
 func (s *Store) apply() {
+	g := s.newGathering(s.readable().ID, 0)
 	for p := range s.appended {
-		if p.image != nil {
-			s.images <- p.image
+		if w := p.image; w != nil {
+			if !w.past {
+				w.gathered, g = g, s.newGathering(g.to, len(g.all))
+			}
+			s.images <- w
 			continue
 		}
 		if p.err = s.applyOne(p); p.err != nil {
 			_ = s.fail(fmt.Errorf("store: %w", p.err)) // now: the next would leave a gap
+		} else {
+			g.add(p.Batch)
 		}
 		s.applied <- p
 	}

@@ -307,7 +307,7 @@ func TestCheckpointRefusesHeadsItDoesNotHave(t *testing.T) {
 		require.NoError(t, s.Checkpoint(&journal.Image{Head: early.Head}))
 	}
 	// One whose record was still on its way is found out when it is written.
-	require.ErrorIs(t, s.write(&journal.Image{Head: journal.Head{ID: 2, Root: forged}}, false), errLink)
+	require.ErrorIs(t, s.write(&imageWriter{Image: &journal.Image{Head: journal.Head{ID: 2, Root: forged}}}), errLink)
 	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head}))
 	require.ErrorIs(t, s.Checkpoint(&journal.Image{Head: early.Head}), errEarly)
 	require.NoError(t, s.Close())

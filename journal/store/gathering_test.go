@@ -1,0 +1,70 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// postingsIn returns what a store has of its index, key by key.
+func postingsIn(t testing.TB, s *Store) (all []string) {
+	t.Helper()
+	s.settleImages()
+	s.each(postingPrefix, func(key, value []byte) error {
+		all = append(all, fmt.Sprintf("%q %q", bytes.Clone(key), bytes.Clone(value)))
+		return nil
+	}, func(err error) bool { require.NoError(t, err); return false })
+	return all
+}
+
+// What was gathered of records as they were appended is what they say when they are read:
+// a store that is opened anew before each image has gathered nothing.
+func TestGatheredIsWhatRecordsSay(t *testing.T) {
+	word := rapid.SampledFrom([]string{"a/1", "a/11", "b/2", "@1=a/1", "@2=b/2", "@1", "@2", "@9", "a/1 b/2 a/1", longPayload})
+	checkInTurn(t, func(r *rapid.T) {
+		mem, other := memFS(t), memFS(t)
+		gathers, reads := create(t, mem), create(t, other)
+		w := &writer{}
+		for range rapid.IntRange(1, 4).Draw(r, "images") {
+			b := w.batch(rapid.SliceOfN(word, 0, 8).Draw(r, "records")...)
+			appendAll(t, gathers, b)
+			appendAll(t, reads, b)
+			require.NoError(t, reads.Close())
+			reads = reopen(t, other)
+			for _, s := range []*Store{gathers, reads} {
+				img := &journal.Image{Head: w.head, Intents: []journal.IntentVersion{askedBy(t, '1', "a/1")}}
+				require.NoError(t, s.Checkpoint(img))
+			}
+			require.Equal(t, postingsIn(t, reads), postingsIn(t, gathers))
+		}
+		require.NoError(t, gathers.Close())
+		require.NoError(t, reads.Close())
+	})
+}
+
+// An image that comes before the last record that was gathered, one behind it, and more than
+// is held at once.
+func TestWhatWasNotGatheredIsRead(t *testing.T) {
+	g := (&Store{}).newGathering(3, 0)
+	g.to = 5
+	require.True(t, g.has(3, 5))
+	require.False(t, g.has(3, 4))
+	require.False(t, g.has(2, 5))
+	g.add(journal.Batch{Head: journal.Head{ID: 6}, Records: []journal.Stored{{ID: 6, Bytes: []byte("no record")}}})
+	require.False(t, g.has(3, 6))
+
+	s := create(t, memFS(t))
+	w := &writer{}
+	early := w.batch("agent/a")
+	appendAll(t, s, early, w.batch("agent/b agent/a"))
+	require.NoError(t, s.Checkpoint(&journal.Image{Head: early.Head}))
+	require.NoError(t, s.Checkpoint(&journal.Image{Head: w.head}))
+	require.Equal(t, []journal.Seq{1, 2}, cellRecords(t, s, "agent/a", 0))
+	require.Equal(t, []journal.Seq{2}, cellRecords(t, s, "agent/b", 0))
+	require.NoError(t, s.Close())
+}
