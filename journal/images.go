@@ -75,7 +75,7 @@ func (x *Images) Part(at Seq, cells []string) (*Image, error) {
 
 // CellVersion is Versions.CellVersion.
 func (x *Images) CellVersion(cell string, at Seq) (*CellVersion, error) {
-	for v, err := range x.CellVersions(at) {
+	for v, err := range x.CellVersions("", at) {
 		if err != nil || v.Cell == cell {
 			return &v, err
 		}
@@ -93,12 +93,21 @@ func (x *Images) IntentVersion(key Hash, at Seq) (*IntentVersion, error) {
 	return nil, nil
 }
 
+// Core is Versions.Core.
+func (x *Images) Core(at Seq) (*Image, error) {
+	img := x.at(at)
+	if img == nil {
+		return nil, nil
+	}
+	return &Image{Head: img.Head, Core: img.Core}, nil
+}
+
 // CellVersions is Versions.CellVersions.
-func (x *Images) CellVersions(at Seq) iter.Seq2[CellVersion, error] {
+func (x *Images) CellVersions(prefix string, at Seq) iter.Seq2[CellVersion, error] {
 	return func(yield func(CellVersion, error) bool) {
 		if img := x.at(at); img != nil {
 			for _, v := range img.Cells {
-				if !yield(v, nil) {
+				if strings.HasPrefix(v.Cell, prefix) && !yield(v, nil) {
 					return
 				}
 			}

@@ -165,14 +165,18 @@ type History interface {
 // Versions reads images piece by piece: a world that is larger than memory leaves there what
 // it does not use. An image shows as soon as Checkpoint has been given it.
 type Versions interface {
+	// Core returns the last image whose head is not after a record, without its cells and
+	// intents; nil where there is none.
+	Core(at Seq) (*Image, error)
 	// CellVersion returns the version of a cell, or of what is kept beside one, in the last
 	// image whose head is not after a record; nil: that has none.
 	CellVersion(cell string, at Seq) (*CellVersion, error)
 	// IntentVersion is CellVersion of an intent's ledger entry.
 	IntentVersion(key Hash, at Seq) (*IntentVersion, error)
-	// CellVersions yields all versions of cells, and of what is kept beside them, in no
-	// order. Their bytes are good until the next one. An error ends the sequence.
-	CellVersions(at Seq) iter.Seq2[CellVersion, error]
+	// CellVersions yields the versions of all cells, and of what is kept beside them, whose
+	// names begin so, in no order. Their bytes are good until the next one. An error ends
+	// the sequence.
+	CellVersions(prefix string, at Seq) iter.Seq2[CellVersion, error]
 	// IntentVersions is CellVersions of the ledger's entries.
 	IntentVersions(at Seq) iter.Seq2[IntentVersion, error]
 }

@@ -57,7 +57,7 @@ func (c *cell) size() int {
 
 // rests reports whether nothing is under way with a cell that is as the last image has it.
 func (c *cell) rests() bool {
-	return c.born && !c.dirty && !c.stale && !c.queued && !c.parked && !c.alarmed && c.mail.len() == 0
+	return !c.dirty && !c.stale && !c.queued && !c.parked && !c.alarmed && c.mail.len() == 0
 }
 
 // mail is one event that waits for a cell.

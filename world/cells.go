@@ -32,6 +32,7 @@ func (s *shelf) fail(err error) {
 type cells struct {
 	here    map[reducer.Cell]*cell
 	shelved int // how many are on the shelf, and not here
+	unborn  int // how many of all nothing has reached, or a rollback undid that
 	bytes   int // about so many take those that are here, as of the last image
 	shelf   *shelf
 }
@@ -51,15 +52,7 @@ func (x *cells) get(id reducer.Cell) *cell {
 // len returns how many cells there are, and born how many of them something has reached.
 func (x *cells) len() int { return len(x.here) + x.shelved }
 
-func (x *cells) born() int {
-	n := x.shelved
-	for _, c := range x.here { // order cannot show: a sum
-		if c.born {
-			n++
-		}
-	}
-	return n
-}
+func (x *cells) born() int { return x.len() - x.unborn }
 
 // fetch takes a cell from the shelf, nil where it is not there.
 func (x *cells) fetch(id reducer.Cell) *cell {
@@ -75,15 +68,35 @@ func (x *cells) fetch(id reducer.Cell) *cell {
 		x.shelf.fail(fmt.Errorf("world: cell %s: %w", v.Cell, err))
 		return nil
 	}
-	x.shelved--
-	x.put(c)
+	x.unshelve(c)
 	return c
 }
 
-// put adds a cell.
+// unshelve adds a cell that was on the shelf.
+func (x *cells) unshelve(c *cell) {
+	x.shelved--
+	x.here[c.id] = c
+	x.weigh(c)
+}
+
+// put adds a cell that is new.
 func (x *cells) put(c *cell) {
 	x.here[c.id] = c
 	x.weigh(c)
+	if !c.born {
+		x.unborn++
+	}
+}
+
+// bear says of a cell whether something has reached it.
+func (x *cells) bear(c *cell, born bool) {
+	switch {
+	case c.born && !born:
+		x.unborn++
+	case !c.born && born:
+		x.unborn--
+	}
+	c.born = born
 }
 
 // weigh counts a cell that has changed anew.
@@ -108,8 +121,7 @@ func (x *cells) bringChanged(after journal.Seq, such func(*cell) bool) []*cell {
 		}
 	}
 	for _, c := range came {
-		x.shelved--
-		x.put(c)
+		x.unshelve(c)
 	}
 	return out
 }
@@ -129,7 +141,7 @@ func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 		if x.shelved == 0 {
 			return
 		}
-		for v, err := range x.shelf.images.CellVersions(journal.Last) {
+		for v, err := range x.shelf.images.CellVersions("", journal.Last) {
 			var c *cell
 			if err == nil && v.At > after && !isList(v.Cell) {
 				v.Bytes = slices.Clone(v.Bytes)

@@ -194,7 +194,7 @@ func (k *folding) applyHistory(kind journal.Kind, body journal.Body) error {
 		_, err := k.retain(*b)
 		return err
 	case *journal.RolledBack:
-		p, err := k.readPast(k.h, b, k.images)
+		p, err := k.readPast(k.h, b, k.part)
 		if err != nil {
 			return err
 		}
@@ -213,6 +213,34 @@ func (k *folding) applyHistory(kind journal.Kind, body journal.Body) error {
 		return k.redacted(*b)
 	}
 	return k.followChange(kind, body)
+}
+
+// part is History.Part for a rollback of the fold: images that it has made itself come first.
+// Of one that it began with that has not all cells, the others are on the shelf.
+func (k *folding) part(at journal.Seq, cells []string) (*journal.Image, error) {
+	if k.images == nil {
+		return k.h.Part(at, cells)
+	}
+	part, err := k.images.Part(at, cells)
+	if err != nil {
+		return k.h.Part(at, cells)
+	}
+	if k.shelf.images == nil || k.base == nil {
+		return part, nil
+	}
+	for _, name := range cells {
+		if versionIn(part, name) != nil {
+			continue
+		}
+		v, err := k.shelf.images.CellVersion(name, k.base.Head.ID)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			part.Cells = append(part.Cells, *v)
+		}
+	}
+	return part, nil
 }
 
 // pass comes by a snapshot and keeps its image: a rollback may return to it.

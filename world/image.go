@@ -46,6 +46,10 @@ type imageCore struct {
 
 	Proposals governance.Proposals `cbor:"proposals"`
 	Since     journal.Seq          `cbor:"since"`
+
+	Cells  uint64   `cbor:"cells,omitempty"`  // how many the image has; from version 3 on
+	Unborn uint64   `cbor:"unborn,omitempty"` // of those; likewise
+	Parked []string `cbor:"parked,omitempty"` // likewise: with those of Ready, all that have mail
 }
 
 type imageAlarm struct {
@@ -86,9 +90,10 @@ type imageAsked struct {
 	Count uint64
 }
 
-// The versions of what is written. Images of version 1 have alarms in their cores.
+// The versions of what is written. Images of version 1 have alarms in their cores, those
+// before version 3 say nothing in them of their cells.
 const (
-	imageVersion     = 2
+	imageVersion     = 3
 	imageCellVersion = 1
 )
 
@@ -102,6 +107,7 @@ func (k *kernel) image() (*journal.Image, error) {
 		Operators: k.operators, Budgets: k.budgets, Paces: k.paces,
 		Catalog: k.catalog, Retention: k.retention, Rollbacks: k.rollbacks, RollbackV: k.rollbackV, Fresh: k.fresh, Recalls: k.recalls, Held: k.onHold,
 		Proposals: k.proposals, Since: k.since,
+		Cells: uint64(k.cells.len()), Unborn: uint64(k.cells.unborn), Parked: cellNames(k.parkedCells()),
 	}
 	img := &journal.Image{Head: k.head(), Keep: k.keeps()}
 	var err error
@@ -232,6 +238,12 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		}
 		k.cells.put(c)
 		names[c.name] = c
+	}
+	if core.Version >= 3 {
+		k.cells.shelved, k.cells.unborn = int(core.Cells)-k.cells.len(), int(core.Unborn)
+	}
+	if n := k.cells.shelved; n < 0 || n > 0 && k.shelf.images == nil {
+		return journal.Hash{}, fmt.Errorf("world: image at #%d: it has %d cells, and there are %d", img.Head.ID, core.Cells, len(parts.cells))
 	}
 	for _, name := range core.Ready {
 		if c := names[name]; c != nil {

@@ -168,11 +168,13 @@ func (k *kernel) deliver(c *cell, x mail) {
 	if !c.born {
 		if twin := k.cells.get(c.id); twin != nil {
 			c = twin // born since the event was routed, or no more
+		} else {
+			k.cells.put(c)
 		}
 	}
 	if !c.born {
-		c.born, c.history = true, k.lineage
-		k.cells.put(c)
+		c.history = k.lineage
+		k.cells.bear(c, true)
 	}
 	c.mail.push(x)
 	k.touch(c)

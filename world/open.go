@@ -1,9 +1,11 @@
 package world
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
 	"github.com/worldkernel/worldkernel/journal"
@@ -20,6 +22,7 @@ const KernelVersion = "kernel/1"
 const (
 	DefaultBatchRecords      = 2048
 	DefaultCheckpointRecords = 65_536
+	DefaultMemory            = 1 << 30 // of package local, in bytes
 )
 
 // Config is what a World works with. Journal, History and NewHost are needed.
@@ -150,7 +153,7 @@ func Adopt(ctx context.Context, cfg Config, b Bounds) error {
 func open(cfg Config) (*World, error) { return openWithin(cfg, nil) }
 
 func openWithin(cfg Config, g *guard) (*World, error) {
-	img, err := cfg.History.Image(journal.Last)
+	img, err := lastImage(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +161,7 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 	if isOfVersion1(img) {
 		from = nil // its ledger does not say enough: the journal does
 	}
-	k, lost, err := load(cfg.History, from, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid, guard: g})
+	k, lost, err := load(cfg.History, from, ReplayConfig{Keys: cfg.Keys, Registry: cfg.Registry, Paranoid: cfg.Paranoid, guard: g, shelf: cfg.Images})
 	if err != nil && !isMissing(err) {
 		return nil, err
 	}
@@ -184,6 +187,50 @@ func openWithin(cfg Config, g *guard) (*World, error) {
 		w.saved = img.Head.ID
 	}
 	return w, nil
+}
+
+// lastImage returns the image that a world is opened with. Of one that is larger than memory
+// it has those cells alone with which something is under way: the others are on the shelf.
+func lastImage(cfg Config) (*journal.Image, error) {
+	if cfg.Images == nil || cfg.Memory == 0 {
+		return cfg.History.Image(journal.Last)
+	}
+	img, err := cfg.Images.Core(journal.Last)
+	if err != nil || img == nil {
+		return nil, err
+	}
+	parts, err := partsOf(img)
+	if err != nil || int(parts.core.Cells) <= cfg.Memory/cellBytes {
+		return cfg.History.Image(journal.Last)
+	}
+	at := img.Head.ID
+	for _, name := range slices.Concat(parts.core.Ready, parts.core.Parked) {
+		v, err := cfg.Images.CellVersion(name, at)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil {
+			img.Cells = append(img.Cells, *v)
+		}
+	}
+	for _, prefix := range []string{scheduledList, timersList} {
+		for v, err := range cfg.Images.CellVersions(prefix, at) {
+			if err != nil {
+				return nil, err
+			}
+			v.Bytes = bytes.Clone(v.Bytes)
+			img.Cells = append(img.Cells, v)
+		}
+	}
+	slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
+	for v, err := range cfg.Images.IntentVersions(at) {
+		if err != nil {
+			return nil, err
+		}
+		v.Bytes = bytes.Clone(v.Bytes)
+		img.Intents = append(img.Intents, v)
+	}
+	return img, nil
 }
 
 // isOfVersion1 reports whether an image has entries of the ledger that an earlier

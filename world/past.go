@@ -61,9 +61,9 @@ type past struct {
 	codes   map[string]journal.Hash // of the reducers that then had other code than now
 }
 
-// readPast reads what a rollback needs. images, if not nil, are asked before h:
-// a replay's own.
-func (k *kernel) readPast(h journal.History, b *journal.RolledBack, images *journal.Images) (*past, error) {
+// readPast reads what a rollback needs. part is History.Part, or one that asks a replay's own
+// images first.
+func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(journal.Seq, []string) (*journal.Image, error)) (*past, error) {
 	s, err := k.catalog.Find(b.Snapshot)
 	if err != nil {
 		return nil, refuse(err, "name", "%q", b.Snapshot)
@@ -77,7 +77,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, images *jour
 	}
 	p.changed = k.cells.bringChanged(journal.Seq(s.Record), func(*cell) bool { return true })
 	slices.SortFunc(p.changed, func(a, b *cell) int { return cmp.Compare(a.name, b.name) })
-	img, err := readPart(h, images, journal.Seq(s.Record), append(cellNames(p.changed), k.lists.names()...))
+	img, err := part(journal.Seq(s.Record), append(cellNames(p.changed), k.lists.names()...))
 	if err == nil {
 		err = k.shelf.err
 	}
@@ -127,15 +127,6 @@ func (k *kernel) codesThen(blobs journal.Blobs, then journal.Hash) (map[string]j
 		}
 	}
 	return codes, nil
-}
-
-func readPart(h journal.History, images *journal.Images, at journal.Seq, cells []string) (*journal.Image, error) {
-	if images != nil {
-		if img, err := images.Part(at, cells); err == nil {
-			return img, nil
-		}
-	}
-	return h.Part(at, cells)
 }
 
 // ofOtherCode returns the cells that return and that other code than today's has

@@ -26,6 +26,7 @@ type ReplayConfig struct {
 	OnPrint func(Printed)
 
 	guard *guard
+	shelf journal.Versions // of the image that it begins with, where that has not all cells
 
 	every journal.Seq          // leave gets an image after at least so many records, and those of snapshots
 	leave func(*journal.Image) // nil: nobody wants any
@@ -158,6 +159,7 @@ func AtLeaving(h journal.History, at journal.Seq, registry reducer.Registry, eve
 func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*journal.Image, error) {
 	k := newKernel(cfg.Keys, cfg.Paranoid)
 	k.onPrint = cfg.OnPrint
+	k.shelf.images = cfg.shelf
 	created, err := firstRecord(h)
 	if err != nil {
 		return nil, nil, err
@@ -182,7 +184,9 @@ func load(h journal.History, img *journal.Image, cfg ReplayConfig) (*kernel, []*
 		}
 	}
 	f := folding{kernel: k, h: h, cfg: cfg, base: img}
-	err = f.fold(from)
+	if err = f.fold(from); k.shelf.err != nil {
+		err = k.shelf.err // what followed from that differs from the journal
+	}
 	return k, f.passed, err
 }
 

@@ -61,7 +61,7 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.
 		return 0, nil, err
 	}
 	b.V, b.Abandoned = journal.RollbackVersion, nil
-	p, err := w.k.readPast(w.cfg.History, &b, nil)
+	p, err := w.k.readPast(w.cfg.History, &b, w.cfg.History.Part)
 	if err = w.judged(err); err != nil {
 		return 0, nil, err
 	}
@@ -86,7 +86,7 @@ func (w *World) Rollback(ctx context.Context, b journal.RolledBack) (id journal.
 
 // Leaves returns what a rollback to a snapshot would leave behind.
 func (m *Moment) Leaves(b journal.RolledBack) ([]journal.SideEffect, error) {
-	p, err := m.k.readPast(m.past, &b, nil)
+	p, err := m.k.readPast(m.past, &b, m.past.Part)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,8 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 			k.parked[c.id] = c
 		}
 		c.state, c.n, c.history, c.mail, c.parked = was.state, was.n, was.history, was.mail, was.parked
-		c.born, c.asked, c.awaits, c.cancelled = was.born, was.asked, was.awaits, was.cancelled
+		c.asked, c.awaits, c.cancelled = was.asked, was.awaits, was.cancelled
+		k.cells.bear(c, was.born)
 		k.touch(c)
 	}
 	if len(p.codes) > 0 {

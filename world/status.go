@@ -1,6 +1,7 @@
 package world
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -59,6 +60,10 @@ func (m *Moment) Status() Status {
 
 // Head returns the last record that the moment knows.
 func (m *Moment) Head() journal.Head { return m.k.head() }
+
+// Unread returns why something of the world could not be read that it has left to its last
+// image; nil: everything could. What the methods have returned since is not to be believed.
+func (m *Moment) Unread() error { return m.k.shelf.err }
 
 // InHistory reports whether a record is part of the history that led to the moment: of no
 // part that a rollback left.
@@ -146,11 +151,15 @@ func (m *Moment) Cells() []CellView {
 // for the others.
 func (m *Moment) ParkedCells() []CellView {
 	var out []CellView
-	for _, c := range m.k.parked { // order cannot show: sorted below
+	for _, c := range m.k.parkedCells() {
 		out = append(out, c.view())
 	}
-	slices.SortFunc(out, func(a, b CellView) int { return strings.Compare(a.Cell.String(), b.Cell.String()) })
 	return out
+}
+
+// parkedCells returns the cells that wait for a person, by name.
+func (k *kernel) parkedCells() []*cell {
+	return slices.SortedFunc(maps.Values(k.parked), func(a, b *cell) int { return strings.Compare(a.name, b.name) })
 }
 
 // Undecided returns the ledger's entries of the intents that are parked or in doubt, each

@@ -42,9 +42,10 @@ type cli struct {
 	quiet   bool
 	verbose bool
 
-	paranoid bool // of step and run
-	confirm  bool // likewise
-	workers  int  // of run
+	paranoid bool     // of step and run
+	confirm  bool     // likewise
+	workers  int      // of run
+	memory   byteSize // of a world, before what is not used is left to its store; 0: the default
 	effects  string
 	bounds   local.Bounds // of rules that nobody here has put in force
 
@@ -266,7 +267,7 @@ func (c *cli) onWorld(do func(ctx context.Context, lw *local.World, args []strin
 func (c *cli) options() local.Options {
 	return local.Options{
 		Reducers: c.opts.Reducers, Adapters: c.opts.Adapters, Verifiers: c.opts.Verifiers,
-		Paranoid: c.paranoid, Workers: c.workers, Effects: c.effects, Passphrase: c.ask, Bounds: c.bounds,
+		Paranoid: c.paranoid, Workers: c.workers, Memory: int(c.memory), Effects: c.effects, Passphrase: c.ask, Bounds: c.bounds,
 		Missed: c.noteMissed,
 		Fatal:  func(err error) { os.Exit(c.report(err)) }, //nolint:forbidigo // the disk failed under Pebble: nothing may go on
 	}

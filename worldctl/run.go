@@ -98,6 +98,7 @@ when cells are parked: a step of theirs failed, and a person says how they go on
 	cmd.Flags().DurationVar(&span, "for", 0, "at most for this `DURATION`, as 10s")
 	cmd.Flags().StringVar(&effects, "effects", "live", "`WHO` performs effects: live, or recorded:DIR, the receipts of another world")
 	cmd.Flags().IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
+	c.memoryFlag(cmd)
 	c.driveFlags(cmd)
 	return cmd
 }

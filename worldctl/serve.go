@@ -94,6 +94,7 @@ one could not go on.`,
 	f.BoolVar(&s.remote, "remote-workers", false, "let workers elsewhere perform live effects, over the API")
 	c.addBounds(cmd)
 	f.IntVar(&c.workers, "workers", 0, "perform at most `N` effects at once; 0 is the host's default")
+	c.memoryFlag(cmd)
 	return cmd
 }
 

@@ -53,6 +53,20 @@ func (s *Store) Part(at journal.Seq, cells []string) (img *journal.Image, err er
 	return img, nil
 }
 
+// Core implements journal.Versions.
+func (s *Store) Core(at journal.Seq) (img *journal.Image, err error) {
+	err = s.settled(func(v *view) error {
+		if img, err = v.image(at); img == nil || err != nil {
+			return err
+		}
+		return s.onChain(img.Head)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: image: %w", err)
+	}
+	return img, nil
+}
+
 // CellVersion implements journal.Versions.
 func (s *Store) CellVersion(cell string, at journal.Seq) (found *journal.CellVersion, err error) {
 	err = s.settled(func(v *view) error {
@@ -74,10 +88,10 @@ func (s *Store) CellVersion(cell string, at journal.Seq) (found *journal.CellVer
 }
 
 // CellVersions implements journal.Versions.
-func (s *Store) CellVersions(at journal.Seq) iter.Seq2[journal.CellVersion, error] {
+func (s *Store) CellVersions(prefix string, at journal.Seq) iter.Seq2[journal.CellVersion, error] {
 	return func(yield func(journal.CellVersion, error) bool) {
 		err := s.settled(func(v *view) error {
-			return v.eachVersion(versionPrefix, at, func(name []byte, written journal.Seq, body []byte) bool {
+			return v.eachVersion(append([]byte{versionPrefix}, prefix...), at, func(name []byte, written journal.Seq, body []byte) bool {
 				return len(body) == 0 || yield(journal.CellVersion{Cell: string(name[1 : len(name)-1]), At: written, Bytes: body}, nil)
 			})
 		})
@@ -91,7 +105,7 @@ func (s *Store) CellVersions(at journal.Seq) iter.Seq2[journal.CellVersion, erro
 func (s *Store) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, error] {
 	return func(yield func(journal.IntentVersion, error) bool) {
 		err := s.settled(func(v *view) error {
-			return v.eachVersion(ledgerPrefix, at, func(name []byte, _ journal.Seq, body []byte) bool {
+			return v.eachVersion([]byte{ledgerPrefix}, at, func(name []byte, _ journal.Seq, body []byte) bool {
 				return yield(journal.IntentVersion{Key: journal.Hash(name[1:]), Bytes: body}, nil)
 			})
 		})
@@ -232,7 +246,7 @@ func parseImage(key, body []byte) (*journal.Image, error) {
 // fill reads all cells and intents of an image.
 func (v *view) fill(img *journal.Image) error {
 	var kept arena
-	err := v.eachVersion(versionPrefix, img.Head.ID, func(name []byte, at journal.Seq, body []byte) bool {
+	err := v.eachVersion([]byte{versionPrefix}, img.Head.ID, func(name []byte, at journal.Seq, body []byte) bool {
 		if len(body) > 0 {
 			cell := string(name[1 : len(name)-1])
 			img.Cells = append(img.Cells, journal.CellVersion{Cell: cell, At: at, Bytes: kept.copy(body)})
@@ -243,7 +257,7 @@ func (v *view) fill(img *journal.Image) error {
 		return err
 	}
 	slices.Reverse(img.Cells)
-	err = v.eachVersion(ledgerPrefix, img.Head.ID, func(name []byte, _ journal.Seq, body []byte) bool {
+	err = v.eachVersion([]byte{ledgerPrefix}, img.Head.ID, func(name []byte, _ journal.Seq, body []byte) bool {
 		img.Intents = append(img.Intents, journal.IntentVersion{Key: journal.Hash(name[1:]), Bytes: kept.copy(body)})
 		return true
 	})

@@ -141,13 +141,16 @@ func (h *history) compare(r require.TestingT, at journal.Seq, named []string) {
 		require.NoError(r, err)
 		require.Equal(r, want, got)
 	}
-	require.Equal(r, inOrder(allVersions(r, &h.want, at)), inOrder(allVersions(r, h.s, at)))
+	for _, prefix := range []string{"", "a/", "a/1", "c"} {
+		require.Equal(r, inOrder(allVersions(r, &h.want, prefix, at)), inOrder(allVersions(r, h.s, prefix, at)))
+	}
 }
 
 // allVersions gathers what is read piece by piece into an image.
-func allVersions(t require.TestingT, x journal.Versions, at journal.Seq) *journal.Image {
-	var img journal.Image
-	for v, err := range x.CellVersions(at) {
+func allVersions(t require.TestingT, x journal.Versions, prefix string, at journal.Seq) *journal.Image {
+	img, err := x.Core(at)
+	require.NoError(t, err)
+	for v, err := range x.CellVersions(prefix, at) {
 		require.NoError(t, err)
 		v.Bytes = slices.Clone(v.Bytes)
 		img.Cells = append(img.Cells, v)
@@ -158,7 +161,7 @@ func allVersions(t require.TestingT, x journal.Versions, at journal.Seq) *journa
 		img.Intents = append(img.Intents, v)
 	}
 	slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
-	return &img
+	return img
 }
 
 // inOrder returns an image with its intents in order, and nothing where

@@ -73,15 +73,16 @@ func (x *versions) read(name []byte, head journal.Seq) (journal.Seq, []byte, err
 	return at, append([]byte{}, body...), nil
 }
 
-// eachVersion visits, for every name under a prefix, its last version at or
+// eachVersion visits, for every name that begins so, its last version at or
 // before a head, sorted by name but backwards: so the last version of a name
 // comes first. The slices are valid until visit returns; false ends it.
-func (v *view) eachVersion(prefix byte, head journal.Seq, visit func(name []byte, at journal.Seq, body []byte) bool) error {
-	x, err := v.versions(prefix, prefix)
+func (v *view) eachVersion(prefix []byte, head journal.Seq, visit func(name []byte, at journal.Seq, body []byte) bool) error {
+	x, err := v.versions(prefix[0], prefix[0])
 	if err != nil {
 		return err
 	}
 	defer x.close()
+	x.it.SetBounds(prefix, after(prefix))
 	var found []byte
 	steps := 0
 	for ok := x.it.Last(); ok; {
@@ -101,7 +102,7 @@ func (v *view) eachVersion(prefix byte, head journal.Seq, visit func(name []byte
 			}
 		default:
 			body, err := x.body()
-			if err == nil && prefix == versionPrefix {
+			if err == nil && prefix[0] == versionPrefix {
 				body, err = x.chunks.version(x.it.Key(), body)
 			}
 			if err != nil {
@@ -122,6 +123,16 @@ func (v *view) eachVersion(prefix byte, head journal.Seq, visit func(name []byte
 		return &DamageError{What: what, Err: err}
 	}
 	return nil
+}
+
+// after returns the first key after all those that begin so.
+func after(prefix []byte) []byte {
+	end := bytes.Clone(prefix)
+	for i := len(end) - 1; ; i-- { // the first byte is no 0xff
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
 }
 
 // openAt returns the body at an iterator's place, valid until it moves.

@@ -267,6 +267,9 @@ func (lw *World) View(read func(*world.Moment)) {
 	lw.mu.Lock()
 	defer lw.mu.Unlock()
 	read(&lw.w.Moment)
+	if err := lw.w.Unread(); err != nil && lw.opts.Fatal != nil {
+		lw.opts.Fatal(err) // what read has got is not so
+	}
 }
 
 // Update lets change change the world while nobody else does, and returns its error.

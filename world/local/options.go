@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,6 +37,7 @@ type Options struct {
 	orLive     journal.Seq                       // with Effects: what is not asked for there up to this record is performed; 0: nothing is
 	Instead    map[string]host.Adapter           // by kind: what performs effects in the place of the adapters; see host.Config
 	Workers    int                               // effects performed at once; 0: host.DefaultWorkers
+	Memory     int                               // bytes that cells and intents take before those that nobody uses are left to the store; 0: world.DefaultMemory
 	Checkpoint journal.Seq                       // records between two checkpoints; 0: world.DefaultCheckpointRecords
 	Grace      time.Duration                     // see host.Config; 0: its default
 	Remote     bool                              // live effects wait for workers in other processes: see AcquireEffects
@@ -51,7 +53,7 @@ type Options struct {
 func (lw *World) config() world.Config {
 	return world.Config{
 		Journal: lw.store, History: lw.store, Keys: lw.verifyKeys(), Registry: lw.opts.Reducers, Paranoid: lw.opts.Paranoid,
-		CheckpointRecords: lw.opts.Checkpoint, Now: lw.opts.wall(), Performs: lw.canPerform, Bounds: lw.opts.Bounds.withDefaults().Bounds,
+		Images: lw.store, Memory: cmp.Or(lw.opts.Memory, world.DefaultMemory), CheckpointRecords: lw.opts.Checkpoint, Now: lw.opts.wall(), Performs: lw.canPerform, Bounds: lw.opts.Bounds.withDefaults().Bounds,
 		NewHost: func(id string, m *manifest.Manifest) (world.Host, error) {
 			next, err := newEdition(m)
 			if err != nil {

@@ -220,6 +220,15 @@ func (j *Journal) shown() (*journal.Images, error) {
 	return shown, nil
 }
 
+// Core implements journal.Versions.
+func (j *Journal) Core(at journal.Seq) (*journal.Image, error) {
+	shown, err := j.shown()
+	if err != nil {
+		return nil, err
+	}
+	return shown.Core(at)
+}
+
 // CellVersion implements journal.Versions.
 func (j *Journal) CellVersion(cell string, at journal.Seq) (*journal.CellVersion, error) {
 	shown, err := j.shown()
@@ -239,12 +248,12 @@ func (j *Journal) IntentVersion(key journal.Hash, at journal.Seq) (*journal.Inte
 }
 
 // CellVersions implements journal.Versions.
-func (j *Journal) CellVersions(at journal.Seq) iter.Seq2[journal.CellVersion, error] {
+func (j *Journal) CellVersions(prefix string, at journal.Seq) iter.Seq2[journal.CellVersion, error] {
 	shown, err := j.shown()
 	if err != nil {
 		return func(yield func(journal.CellVersion, error) bool) { yield(journal.CellVersion{}, err) }
 	}
-	return shown.CellVersions(at)
+	return shown.CellVersions(prefix, at)
 }
 
 // IntentVersions implements journal.Versions.

@@ -179,7 +179,9 @@ func (s *simulation) crash() {
 	s.w.cfg.BatchRecords = 1 + s.rng.IntN(12)
 	s.w.cfg.CheckpointRecords = journal.Seq(1 + s.rng.IntN(60))
 	durable := s.journal.Head()
+	s.journal.FailRead = nil
 	s.w.Crash()
+	s.journal.FailRead = s.failRead
 	require.Equal(s.t, durable, s.w.Status().Head)
 }
 
