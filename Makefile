@@ -123,6 +123,7 @@ bench: bin/bench ## measure kernel, effects, recovery, shadows, verification and
 	bin/bench shadow
 	bin/bench verify
 	bin/bench serve
+	bin/bench submit
 	bin/bench crowd
 	bin/bench talk
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -16,7 +16,7 @@ import (
 // one with the peers.
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) > 1 && os.Args[1] == "recover":
+	case len(os.Args) > 1 && (os.Args[1] == "recover" || os.Args[1] == "submit"):
 		main()
 	case len(os.Args) > 1 && os.Args[1] == "-peer":
 		standIn(os.Args[2])
@@ -38,6 +38,7 @@ func TestEveryBenchmarkMeasures(t *testing.T) {
 		"verify --records 2000 --cells 10 --rounds 1",
 		"talk --turns 20 --rounds 1",
 		"serve --clients 3 --for 50ms --rounds 1",
+		"submit --clients 3 --tokens 2 --batch 5 --for 50ms --rounds 1",
 		"profile --events 2000 --cells 10 --callers 2 --effects 5 --rounds 1",
 		"segments --events 2000 --cells 10 --rounds 1",
 		"long --records 102000 --window 1000 --cells 10 --rounds 1",

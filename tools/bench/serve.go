@@ -262,13 +262,18 @@ func (s *submitted) check(ctx context.Context, lw *local.World) error {
 	if n := len(slices.Compact(s.ids)); n != len(s.took) {
 		return fmt.Errorf("%w: %d events have %d records", errNotExact, len(s.took), n)
 	}
-	cells := make([]world.CellView, len(s.accepted))
+	return holdTallies(lw, s.accepted)
+}
+
+// holdTallies holds the cells of clients to what was accepted of each.
+func holdTallies(lw *local.World, accepted []uint64) error {
+	cells := make([]world.CellView, len(accepted))
 	lw.View(func(w *world.Moment) {
 		for i := range cells {
 			cells[i], _ = w.Cell(reducer.Cell{Reducer: "tally", Key: "c" + strconv.Itoa(i)})
 		}
 	})
-	for i, want := range s.accepted {
+	for i, want := range accepted {
 		var got tally
 		if len(cells[i].State) > 0 {
 			var err error
