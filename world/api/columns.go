@@ -93,7 +93,6 @@ func sendColumns(ctx context.Context, s *stream) (over bool, err error) {
 	if err := s.flush(); err != nil {
 		return false, err
 	}
-	s.yield()
 	select {
 	case <-time.After(columnsPause):
 	case <-ctx.Done():

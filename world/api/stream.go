@@ -121,7 +121,9 @@ func (s *stream) ended(ctx context.Context, err error) error {
 	return err
 }
 
+// flush sends what there is, without the turn: the follower may be slow.
 func (s *stream) flush() error {
+	s.yield()
 	if err := s.out.Flush(); err != nil {
 		return err
 	}

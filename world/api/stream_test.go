@@ -237,25 +237,46 @@ func TestSlowReaderIsDroppedAndResumes(t *testing.T) {
 		ok[api.Submitted](s.post("/api/worlds/w/events", act("a", map[string]any{"note": strings.Repeat("x", 3000)})))
 		<-over
 	}
-	net0 := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
-	srv := s.api.HTTPServer()
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(net0) }()
-	mine, its := net.Pipe()
-	net0.conns <- its
-	_, err := fmt.Fprintf(mine, "GET /api/worlds/w/records HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nAuthorization: Bearer %s\r\n\r\n", s.secrets["ada"])
-	require.NoError(t, err)
-	for head, one := "", make([]byte, 1); !strings.HasSuffix(head, "\r\n\r\n"); head += string(one) {
-		_, err := mine.Read(one)
-		require.NoError(t, err)
-	}
+	_, end := s.followByPipe()
 	line := <-over // it has been given up, though its reader has not read a record
 	require.Contains(t, line, "status=200")
-	require.NoError(t, srv.Close())
-	require.ErrorIs(t, <-served, http.ErrServerClosed)
-	require.NoError(t, mine.Close())
+	end()
 
 	e, more := s.follow("", "1").next()
 	require.True(t, more)
 	require.EqualValues(t, 2, e.id)
+}
+
+// TestSlowReaderHoldsNoTurn is one who begins to read what fits into the server's buffers.
+func TestSlowReaderHoldsNoTurn(t *testing.T) {
+	s := serve(t, api.Config{Worlds: worlds(t, "w"), Limits: api.Limits{Turns: api.Slots{All: 4, Token: 1}}})
+	ok[api.Submitted](s.post("/api/worlds/w/events", act("a")))
+	reader, end := s.followByPipe()
+	defer end()
+	_, err := reader.Read(make([]byte, 1)) // the server waits for the next
+	require.NoError(t, err)
+	require.Zero(t, s.api.Used("turns", "ada"))
+	require.Equal(t, 1, s.api.Used("followers", "ada"))
+}
+
+// followByPipe follows the world w over a connection without a buffer, of which the head
+// of the answer is read, until end.
+func (s *served) followByPipe() (reader net.Conn, end func()) {
+	net0 := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	srv := s.api.HTTPServer()
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(net0) }()
+	reader, its := net.Pipe()
+	net0.conns <- its
+	_, err := fmt.Fprintf(reader, "GET /api/worlds/w/records HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nAuthorization: Bearer %s\r\n\r\n", s.secrets["ada"])
+	require.NoError(s.t, err)
+	for head, one := "", make([]byte, 1); !strings.HasSuffix(head, "\r\n\r\n"); head += string(one) {
+		_, err := reader.Read(one)
+		require.NoError(s.t, err)
+	}
+	return reader, func() {
+		require.NoError(s.t, srv.Close())
+		require.ErrorIs(s.t, <-served, http.ErrServerClosed)
+		require.NoError(s.t, reader.Close())
+	}
 }
