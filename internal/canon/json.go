@@ -35,14 +35,10 @@ func FromJSON(data []byte) (Raw, error) {
 func FromPrintedJSON(data []byte) (Raw, error) { return fromJSON(data, math.MaxInt) }
 
 func fromJSON(data []byte, maxDigits int) (Raw, error) {
-	for i := 0; i < len(data); {
-		_, size := utf8.DecodeRune(data[i:])
-		if size == 1 && data[i] >= utf8.RuneSelf {
-			return nil, &SyntaxError{Offset: i, Reason: "text is not UTF-8"}
-		}
-		i += size
+	if !utf8.Valid(data) {
+		return nil, notUTF8(data)
 	}
-	r := jsonReader{in: data, maxDigits: maxDigits}
+	r := newJSONReader(data, maxDigits)
 	err := r.value(MaxDepth)
 	if r.space(); err == nil && r.at < len(data) {
 		err = errNotRead
@@ -56,6 +52,18 @@ func fromJSON(data []byte, maxDigits int) (Raw, error) {
 		return nil, below("$", err)
 	}
 	return bytes.Clone(r.out), nil // without the room that it grew into
+}
+
+// notUTF8 says where a text is not UTF-8, which it is not.
+func notUTF8(text []byte) error {
+	i := 0
+	for size := 0; i < len(text); i += size {
+		var r rune
+		if r, size = utf8.DecodeRune(text[i:]); r == utf8.RuneError && size == 1 {
+			break
+		}
+	}
+	return &SyntaxError{Offset: i, Reason: "text is not UTF-8"}
 }
 
 func appendNumber(b []byte, s string, maxDigits int) ([]byte, error) {

@@ -25,6 +25,14 @@ type jsonReader struct {
 	maxDigits int        // of an integer
 }
 
+// newJSONReader returns a reader with room for what most texts need.
+func newJSONReader(in []byte, maxDigits int) jsonReader {
+	const most, pairs = 512, 8
+	n := min(len(in)+1, most)
+	room := make([]byte, 2*n)
+	return jsonReader{in: in, out: room[:0:n], spare: room[n:n], pairs: make([]jsonPair, 0, pairs), maxDigits: maxDigits}
+}
+
 // jsonPair is where in out a key begins, its item, and what follows.
 type jsonPair struct{ key, item, end int }
 
