@@ -61,12 +61,12 @@ func (s *Submission) Decode(item journal.Data) error {
 	s.Name = ""
 	var when When
 	for n := r.Map(); n > 0 && r.Err() == nil; n-- {
-		field := r.Text()
+		field := r.TextBytes()
 		if err := s.decode(field, r, &when); err != nil {
-			return &NotEventError{field, err}
+			return &NotEventError{string(field), err}
 		}
 		if r.Err() != nil {
-			return &NotEventError{field, errors.New("it is not an event: event and to are texts, at is a tick or a time, in is a duration")}
+			return &NotEventError{string(field), errors.New("it is not an event: event and to are texts, at is a tick or a time, in is a duration")}
 		}
 	}
 	if r.Close() != nil || s.Name == "" {
@@ -78,8 +78,8 @@ func (s *Submission) Decode(item journal.Data) error {
 	return nil
 }
 
-func (s *Submission) decode(field string, r *canon.Reader, when *When) error {
-	switch field {
+func (s *Submission) decode(field []byte, r *canon.Reader, when *When) error {
+	switch string(field) {
 	case "data":
 		s.Data = r.Raw()
 	case "event":
@@ -87,7 +87,7 @@ func (s *Submission) decode(field string, r *canon.Reader, when *When) error {
 			s.Name = r.Text()
 		}
 	case "at", "in":
-		return when.decode(field, r)
+		return when.decode(string(field), r)
 	case "to":
 		if r.Null() {
 			return nil

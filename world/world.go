@@ -53,29 +53,37 @@ func (w *World) Lacks() error { return w.lacks }
 // Submit takes an event. It is durable on return; an *InputError says why it
 // was refused, and then nothing has changed.
 func (w *World) Submit(ctx context.Context, s Submission) (journal.Seq, error) {
-	return w.synced(w.Accept(ctx, s))
+	sent, err := w.Accept(ctx, s)
+	return w.synced(sent.ID, err)
+}
+
+// Sent says where an event from outside went.
+type Sent struct {
+	ID  journal.Seq   // its record
+	Due manifest.Tick // 0: at once
+	To  []string      // cells
 }
 
 // Accept is Submit, but for several events that are made durable together: this one
 // is not before Sync returns.
-func (w *World) Accept(ctx context.Context, s Submission) (journal.Seq, error) {
+func (w *World) Accept(ctx context.Context, s Submission) (Sent, error) {
 	if err := w.atNow(ctx); err != nil {
-		return 0, err
+		return Sent{}, err
 	}
-	id, err := w.submit(&s)
+	id, due, err := w.submit(&s)
 	if err != nil {
-		return 0, err
+		return Sent{}, err
 	}
-	return id, w.appendFull()
+	sent := Sent{ID: id, Due: due, To: slices.Clone(w.k.plan.names)}
+	return sent, w.appendFull()
 }
 
-func (w *World) submit(s *Submission) (journal.Seq, error) {
-	due, err := s.tick(w.k.rules.manifest.Clock, w.k.now)
-	if err != nil {
-		return 0, err
+func (w *World) submit(s *Submission) (id journal.Seq, due manifest.Tick, err error) {
+	if due, err = s.tick(w.k.rules.manifest.Clock, w.k.now); err != nil {
+		return 0, 0, err
 	}
-	id, err := w.k.submit(s.Name, s.Data, s.To, due)
-	return id, w.judged(err)
+	id, err = w.k.submit(s.Name, s.Data, s.To, due)
+	return id, due, w.judged(err)
 }
 
 // SubmitAll takes events until the first that is refused, or that the sequence has an
@@ -104,7 +112,7 @@ func (w *World) submitAll(ctx context.Context, all iter.Seq2[Submission, error])
 			err = ctx.Err()
 		}
 		if err == nil {
-			_, err = w.submit(&s)
+			_, _, err = w.submit(&s)
 		}
 		if err != nil {
 			err = w.syncAfter(err)

@@ -124,24 +124,20 @@ func cellTo(name string) (*reducer.Cell, error) {
 }
 
 func (c *cli) send(ctx context.Context, lw *local.World, s world.Submission) error {
-	id, err := lw.SubmitEvent(ctx, s)
+	sent, err := lw.SubmitEvent(ctx, s)
 	if err != nil {
 		return refused(err, lw, s.Name)
 	}
-	e, err := recordsOf(lw).Entry(id)
+	e, err := recordsOf(lw).Entry(sent.ID)
 	if err != nil {
 		return err
 	}
-	answer := sendAnswer{Record: id, Event: s.Name, To: []string{}}
-	if b, ok := e.Body.(*journal.Submitted); ok {
-		answer.To, answer.Due = b.To, b.Due
-	}
-	return c.object("send", answer, func() {
+	return c.object("send", sendAnswer{Record: sent.ID, Event: s.Name, Due: sent.Due, To: sent.To}, func() {
 		line, err := view.Describer{Journal: recordsOf(lw), Full: c.verbose}.Describe(e)
 		if err != nil {
 			line = err.Error()
 		}
-		fmt.Fprintf(c.stdout, "#%d %s\n", id, line)
+		fmt.Fprintf(c.stdout, "#%d %s\n", sent.ID, line)
 		c.nextRun()
 	})
 }

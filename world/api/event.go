@@ -61,19 +61,12 @@ func submit(c *call) error {
 	if err != nil {
 		return err
 	}
-	id, err := c.world.Local.SubmitEvent(c.Context(), event)
+	sent, err := c.world.Local.SubmitEvent(c.Context(), event)
 	if err != nil {
 		return err
 	}
-	e, err := c.world.Entry(id)
-	if err != nil {
-		return err
-	}
-	out := Submitted{ID: id, Event: event.Name, To: []string{}}
-	if b, ok := e.Body.(*journal.Submitted); ok {
-		out.Due, out.To = b.Due, append(out.To, b.To...)
-	}
-	return c.created(c.link("records", strconv.FormatUint(uint64(id), 10)), out)
+	return c.created(c.link("records", strconv.FormatUint(uint64(sent.ID), 10)),
+		Submitted{ID: sent.ID, Event: event.Name, Due: sent.Due, To: sent.To})
 }
 
 // readEvent reads an EventRequest, of which no text at all is one without fields.

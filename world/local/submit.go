@@ -18,14 +18,15 @@ func (lw *World) Submit(ctx context.Context, name string, data any) (journal.Seq
 	if err != nil {
 		return 0, &world.InputError{Err: world.ErrBadData, Field: "data", Rule: err.Error()}
 	}
-	return lw.SubmitEvent(ctx, world.Submission{Name: name, Data: b})
+	sent, err := lw.SubmitEvent(ctx, world.Submission{Name: name, Data: b})
+	return sent.ID, err
 }
 
 // SubmitEvent is Submit with everything that can be said about an event. Those that
 // several callers submit at the same time share a sync.
-func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (journal.Seq, error) {
+func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (world.Sent, error) {
 	if err := lw.canRun(); err != nil {
-		return 0, err
+		return world.Sent{}, err
 	}
 	x := &submission{Submission: s, ctx: ctx, done: make(chan struct{})}
 	lw.submitted.add(x)
@@ -35,7 +36,7 @@ func (lw *World) SubmitEvent(ctx context.Context, s world.Submission) (journal.S
 		defer lw.mu.Unlock()
 		lw.submitWaiting()
 	}
-	return x.id, x.err
+	return x.sent, x.err
 }
 
 // SubmitAll takes events in bulk; see world.World.SubmitAll.
@@ -53,7 +54,7 @@ type submission struct {
 	ctx context.Context // of the caller
 
 	done chan struct{} // closed when these are known:
-	id   journal.Seq
+	sent world.Sent
 	err  error
 }
 
@@ -111,12 +112,12 @@ func (lw *World) submitWaiting() {
 			x.err = err
 			continue
 		}
-		id, err := lw.w.Accept(x.ctx, x.Submission)
+		sent, err := lw.w.Accept(x.ctx, x.Submission)
 		if err != nil {
 			x.err = err
 			continue
 		}
-		x.id = id
+		x.sent = sent
 		accepted = append(accepted, x)
 	}
 	if len(accepted) == 0 {
@@ -125,7 +126,7 @@ func (lw *World) submitWaiting() {
 	err := lw.w.Sync()
 	for _, x := range accepted {
 		if x.err = err; err != nil {
-			x.id = 0
+			x.sent = world.Sent{}
 		}
 	}
 }

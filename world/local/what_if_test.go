@@ -146,8 +146,8 @@ func TestFollowKeepsTheTickWhereTheClockIsBehind(t *testing.T) {
 	require.NoError(t, w.Run(ctx))
 	require.NoError(t, w.Close())
 
-	parent, fork, _ := recordedFork(t, dir, alarm-1)
-	_, err = fork.Follow(ctx, local.Past{World: parent, After: alarm, Last: 50})
+	parent, fork, _ := recordedFork(t, dir, alarm.ID-1)
+	_, err = fork.Follow(ctx, local.Past{World: parent, After: alarm.ID, Last: 50})
 	require.NoError(t, err)
 	require.Equal(t, manifest.Tick(50), fork.Status().Time)
 	require.NoError(t, fork.RunUntil(ctx, 51))
