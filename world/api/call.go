@@ -135,7 +135,11 @@ func (c *call) fail(err error) {
 
 // mediaType returns the type of the body.
 func (c *call) mediaType() string {
-	name, _, err := mime.ParseMediaType(c.Header.Get("Content-Type"))
+	text := c.Header.Get("Content-Type")
+	if text == jsonType {
+		return text // the common case, without an allocation
+	}
+	name, _, err := mime.ParseMediaType(text)
 	if err != nil {
 		return ""
 	}
@@ -314,9 +318,9 @@ func (c *call) linkTo(name, value string) *string {
 
 // link returns the path of something of the call's world.
 func (c *call) link(parts ...string) string {
-	path := "/api/worlds/" + url.PathEscape(c.world.id)
+	path := append([]byte("/api/worlds/"), url.PathEscape(c.world.id)...)
 	for _, p := range parts {
-		path += "/" + url.PathEscape(p)
+		path = append(append(path, '/'), url.PathEscape(p)...)
 	}
-	return path
+	return string(path)
 }

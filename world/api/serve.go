@@ -17,9 +17,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	c.out = &answerWriter{ResponseWriter: w, call: c}
 	harden(w.Header())
 	err := s.dispatch(c)
-	if f := failureOf(err); f != nil && f.Limit == "" && c.bearer != nil && c.free == nil {
-		c.token = c.bearer
-		_ = c.takeTurn() // what is refused at once would come faster than all else
+	if err != nil {
+		s.slowDown(c, err)
 	}
 	c.yield()
 	if c.free != nil {
@@ -32,6 +31,18 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.log(c, err, now().Sub(began))
 }
 
+// slowDown has a call that is refused at once wait for its turn: such calls would come
+// faster than all others.
+func (s *Server) slowDown(c *call, err error) {
+	if c.bearer == nil || c.free != nil {
+		return
+	}
+	if f := failureOf(err); f != nil && f.Limit == "" {
+		c.token = c.bearer
+		_ = c.takeTurn()
+	}
+}
+
 // harden has a browser take an answer for what it is, and do nothing with it. The page
 // says itself what it may do.
 func harden(h http.Header) {
@@ -41,6 +52,13 @@ func harden(h http.Header) {
 
 // log writes a line about a request: never what is in it.
 func (s *Server) log(c *call, err error, took time.Duration) {
+	level := slog.LevelInfo
+	if err != nil && failureOf(err) == nil {
+		level = slog.LevelError
+	}
+	if !s.cfg.Log.Enabled(c.Context(), level) {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("method", c.Method), slog.String("route", c.pattern()), slog.Int("status", c.out.status),
 		slog.Duration("took", took), slog.Int64("bytes", c.out.bytes),
@@ -48,9 +66,7 @@ func (s *Server) log(c *call, err error, took time.Duration) {
 	if c.token != nil {
 		attrs = append(attrs, slog.String("token", c.token.name))
 	}
-	level := slog.LevelInfo
-	if err != nil && failureOf(err) == nil {
-		level = slog.LevelError
+	if level == slog.LevelError {
 		attrs = append(attrs, slog.Any("error", err))
 	}
 	s.cfg.Log.LogAttrs(context.WithoutCancel(c.Context()), level, "request", attrs...)
@@ -80,13 +96,10 @@ func (s *Server) dispatch(c *call) error {
 	if p := c.URL.EscapedPath(); path.Clean(p) != p { // the mux would send it elsewhere
 		return notFound("there is no such path")
 	}
-	other, pattern := s.mux.Handler(c.Request)
-	if pattern != "" {
-		s.mux.ServeHTTP(c.out, c.Request)
+	found := &probe{call: c}
+	if s.mux.ServeHTTP(found, c.Request); c.route != nil {
 		return c.err
 	}
-	found := &probe{header: make(http.Header)}
-	other.ServeHTTP(found, c.Request)
 	if found.status != http.StatusMethodNotAllowed {
 		return notFound("there is no such path")
 	}
@@ -95,20 +108,28 @@ func (s *Server) dispatch(c *call) error {
 	return f
 }
 
-// probe finds out what the mux says of a request that has no route.
+// probe carries a call through the mux to its route, and finds out what the mux says of
+// one that has none.
 type probe struct {
-	header http.Header
+	call   *call
+	header http.Header // nil: nothing was said
 	status int
 }
 
-func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) Header() http.Header {
+	if p.header == nil {
+		p.header = make(http.Header)
+	}
+	return p.header
+}
+
 func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
 func (p *probe) WriteHeader(status int)      { p.status = status }
 
 // handle adds a route to the mux.
 func (s *Server) handle(rt *route) {
 	s.mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) {
-		c := w.(*answerWriter).call //nolint:forcetypeassert // dispatch made it
+		c := w.(*probe).call //nolint:forcetypeassert // dispatch made it
 		c.Request, c.route = r, rt
 		c.err = s.enter(c)
 	})
@@ -210,6 +231,9 @@ func (s *Server) authorize(c *call) error {
 
 // checkQuery refuses parameters that mean nothing here, which would be mistakes.
 func (c *call) checkQuery() error {
+	if c.URL.RawQuery == "" {
+		return nil
+	}
 	for name, values := range c.URL.Query() { // order cannot show: any of them is reported
 		if !slices.Contains(c.route.query, name) {
 			return badRequest(name, "this path has no such parameter")

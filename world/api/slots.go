@@ -104,7 +104,7 @@ func (s *slots) take(ctx context.Context, token, world string) (free func(), err
 	free = func() { s.free(token, world) }
 	s.mu.Lock()
 	full := s.full(token, world)
-	if full == nil {
+	if full == withinLimits {
 		s.use(token, world, 1)
 		s.mu.Unlock()
 		return free, nil
@@ -117,16 +117,17 @@ func (s *slots) take(ctx context.Context, token, world string) (free func(), err
 	}
 	if waiting >= s.queued {
 		s.mu.Unlock()
-		return nil, full
+		return nil, s.refusal(full)
 	}
 	q := &queued{token, world, make(chan struct{})}
 	s.queue = append(s.queue, q)
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, s.wait)
-	defer cancel()
+	late := time.NewTimer(s.wait)
+	defer late.Stop()
 	select {
 	case <-q.in:
 		return free, nil
+	case <-late.C:
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
@@ -136,7 +137,7 @@ func (s *slots) take(ctx context.Context, token, world string) (free func(), err
 		return free, nil // it came while the time was over
 	}
 	s.queue = slices.Delete(s.queue, at, at+1)
-	return nil, full
+	return nil, s.refusal(full)
 }
 
 // free gives a slot back, to whoever waits for one and has the fewest.
@@ -147,7 +148,7 @@ func (s *slots) free(token, world string) {
 	for {
 		next := -1
 		for i, q := range s.queue {
-			if s.full(q.token, q.world) == nil && (next < 0 || s.tokens[q.token] < s.tokens[s.queue[next].token]) {
+			if s.full(q.token, q.world) == withinLimits && (next < 0 || s.tokens[q.token] < s.tokens[s.queue[next].token]) {
 				next = i
 			}
 		}
@@ -173,19 +174,41 @@ func count(of map[string]int, name string, n int) {
 	}
 }
 
-// full says why a call gets no slot now; nil: it gets one.
-func (s *slots) full(token, world string) error {
+// reached is what keeps a call from a slot.
+type reached int
+
+const (
+	withinLimits reached = iota // it gets one
+	limitOfToken
+	limitOfWorld
+	limitOfAll
+)
+
+// full says what keeps a call from a slot now.
+func (s *slots) full(token, world string) reached {
 	switch {
 	case s.tokens[token] == 0:
-		return nil
+		return withinLimits
 	case s.tokens[token] >= s.most.Token:
-		return overLimit(http.StatusTooManyRequests, s.limit+".token", s.most.Token, "of this token")
+		return limitOfToken
 	case world != "" && s.worlds[world] >= s.most.World:
-		return overLimit(http.StatusServiceUnavailable, s.limit+".world", s.most.World, "about this world")
+		return limitOfWorld
 	case s.used >= s.most.All:
+		return limitOfAll
+	}
+	return withinLimits
+}
+
+// refusal is the failure of a call that gets no slot.
+func (s *slots) refusal(why reached) *failure {
+	switch why {
+	case limitOfToken:
+		return overLimit(http.StatusTooManyRequests, s.limit+".token", s.most.Token, "of this token")
+	case limitOfWorld:
+		return overLimit(http.StatusServiceUnavailable, s.limit+".world", s.most.World, "about this world")
+	default:
 		return overLimit(http.StatusServiceUnavailable, s.limit, s.most.All, "of all callers")
 	}
-	return nil
 }
 
 // overLimit is the failure of who asks for more at once than a limit lets them.

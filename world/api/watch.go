@@ -1,8 +1,8 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"sync"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/journal"
@@ -12,20 +12,20 @@ import (
 	"github.com/worldkernel/worldkernel/world/view"
 )
 
-// watched is a world whose journal is followed, to be counted.
+// watched is a world whose journal is followed, to be counted: by whoever asks, and
+// otherwise now and then.
 type watched struct {
 	*hosted
-	counters
-	doubted map[receipt.Key]bool // the intents in doubt; watch's alone
 
-	mu      sync.Mutex
-	counted journal.Seq   // the last record that was
-	ended   error         // why no more will be
-	news    chan struct{} // closed when one of these changes
+	counting chan struct{} // holds whoever counts, and changes what follows
+	counters
+	doubted map[receipt.Key]bool // the intents in doubt
+	counted journal.Seq          // the last record that was
+	ended   error                // why no more will be
 }
 
 func newWatched(h *hosted, n counters) *watched {
-	w := &watched{hosted: h, counters: n, doubted: make(map[receipt.Key]bool), news: make(chan struct{})}
+	w := &watched{hosted: h, counting: make(chan struct{}, 1), counters: n, doubted: make(map[receipt.Key]bool)}
 	h.Local.View(func(now *world.Moment) {
 		w.counted = now.Head().ID
 		if now.Status().Intents[receipt.StateInDoubt] == 0 {
@@ -41,53 +41,52 @@ func newWatched(h *hosted, n counters) *watched {
 	return w
 }
 
+// countEvery is how many records are counted at once where nobody asks: to look at each
+// batch when it comes would cost more than the counting.
+const countEvery = 16 << 10
+
 // watch counts until ctx or the journal ends.
 func (w *watched) watch(ctx context.Context) {
-	last := w.counted
-	err := ctx.Err()
-	for err == nil {
-		if err = w.Local.Await(ctx, last); err != nil {
+	for last, err := w.countUp(ctx); err == nil; last, err = w.countUp(ctx) {
+		if err = w.Local.Await(ctx, last+countEvery-1); err != nil {
+			_, _ = w.countUp(ctx) // what came before the end
+			return
+		}
+	}
+}
+
+// countUp counts all that is in the journal now, and returns the last record that is
+// counted. The error is that of ctx, or why no more will be.
+func (w *watched) countUp(ctx context.Context) (journal.Seq, error) {
+	to := w.Local.Head().ID
+	select {
+	case w.counting <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-w.counting }()
+	if w.counted >= to || w.ended != nil {
+		return w.counted, w.ended
+	}
+	ended := w.Local.Await(ctx, to-1) // what is counted is durable
+	for r, err := range w.Local.Scan(w.counted) {
+		if err == nil && r.ID > to {
 			break
 		}
-		for r, failed := range w.Local.Scan(last) {
-			if failed == nil {
-				failed = w.Local.Await(ctx, r.ID-1) // what is counted is durable
-			}
-			if err = failed; err != nil {
-				break
-			}
-			w.count(&r)
-			last = r.ID
+		if err == nil && ended != nil {
+			err = w.Local.Await(ctx, r.ID-1)
 		}
-		w.reach(last, nil)
+		if ended = cmp.Or(err, ended); err != nil {
+			break
+		}
+		w.count(&r)
+		w.counted = r.ID
 	}
-	w.reach(last, err)
-}
-
-// reach takes note of what was counted.
-func (w *watched) reach(last journal.Seq, ended error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.counted, w.ended = last, ended
-	close(w.news)
-	w.news = make(chan struct{})
-}
-
-// await returns when all that is in the journal now is counted.
-func (w *watched) await(ctx context.Context) error {
-	for head := w.Local.Head().ID; ; {
-		w.mu.Lock()
-		there, news := w.counted >= head || w.ended != nil, w.news
-		w.mu.Unlock()
-		if there {
-			return nil // where the world has ended, that is all that will be counted
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if ctx.Err() != nil {
+		return w.counted, ctx.Err()
 	}
+	w.ended = ended
+	return w.counted, ended
 }
 
 // count takes what a record tells. One that cannot be read tells nothing.
