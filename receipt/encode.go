@@ -1,17 +1,44 @@
 package receipt
 
 import (
+	"fmt"
+	"unicode/utf8"
+
 	"github.com/worldkernel/worldkernel/internal/canon"
 )
 
 // Encode returns the canonical bytes of r. A text that is not UTF-8 or a
 // payload that is not canonical is an error.
 func (r *Receipt) Encode() ([]byte, error) {
-	b := r.appendTo(make([]byte, 0, r.sizeHint()))
-	if err := canon.Valid(b); err != nil {
+	if err := r.checkParts(); err != nil {
 		return nil, err
 	}
-	return b, nil
+	return r.appendTo(make([]byte, 0, r.sizeHint())), nil
+}
+
+// checkParts refuses what appendTo would write as it is though it has no canonical form.
+func (r *Receipt) checkParts() error {
+	texts := [...]string{r.World, r.Kind, r.Cap, string(r.Status), string(r.Class), r.ExternalRef, r.KeyID}
+	for _, text := range append(texts[:], r.StateChange.texts()...) {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("%w: the text %q is not UTF-8", ErrNotCanonical, text)
+		}
+	}
+	if len(r.Payload) == 0 {
+		return nil
+	}
+	if err := canon.ValidInside(r.Payload, 1); err != nil {
+		return fmt.Errorf("%w: payload: %w", ErrNotCanonical, err)
+	}
+	return nil
+}
+
+// texts returns the texts of what an effect has changed; nil: of nothing.
+func (s *StateChange) texts() []string {
+	if s == nil {
+		return nil
+	}
+	return []string{s.Resource, s.Version, s.ETag, s.ExternalRef}
 }
 
 // Decode parses the canonical bytes of a receipt: see [Decoder.Decode].

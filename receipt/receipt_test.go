@@ -1,6 +1,7 @@
 package receipt_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -126,6 +127,23 @@ func TestDecodeRefusesOtherForms(t *testing.T) {
 	require.ErrorIs(t, err, receipt.ErrNotCanonical)
 }
 
+// nested returns so many lists in each other.
+func nested(lists int) receipt.Data {
+	return append(bytes.Repeat([]byte{0x81}, lists-1), 0x80)
+}
+
+func TestEncodedReceiptsAreCanonical(t *testing.T) {
+	r, _ := vectorSigned(t)
+	r.Payload = nested(canon.MaxDepth - 1)
+	data, err := r.Encode()
+	require.NoError(t, err)
+	require.NoError(t, canon.Valid(data))
+	r.Payload = nil
+	data, err = r.Encode()
+	require.NoError(t, err)
+	require.NoError(t, canon.Valid(data))
+}
+
 func TestEncodeRefusesWhatHasNoCanonicalForm(t *testing.T) {
 	for name, change := range map[string]func(r *receipt.Receipt){
 		"text that is not UTF-8":      func(r *receipt.Receipt) { r.Kind = "\xff" },
@@ -133,6 +151,9 @@ func TestEncodeRefusesWhatHasNoCanonicalForm(t *testing.T) {
 		"payload in another form":     func(r *receipt.Receipt) { r.Payload = receipt.Data("\x18\x01") },
 		"payload that adds a field":   func(r *receipt.Receipt) { r.Payload = receipt.Data("\x01\x61a\x01") },
 		"payload that is not a value": func(r *receipt.Receipt) { r.Payload = receipt.Data("\xff") },
+		"payload that is too deep":    func(r *receipt.Receipt) { r.Payload = nested(canon.MaxDepth) },
+		"outcome that is not UTF-8":   func(r *receipt.Receipt) { r.Class = "\xff" },
+		"change that is not UTF-8":    func(r *receipt.Receipt) { r.StateChange = &receipt.StateChange{ETag: "\xff"} },
 	} {
 		r, _ := vectorSigned(t)
 		change(r)

@@ -10,9 +10,12 @@ import (
 
 // Valid reports, as a *SyntaxError with the offset, whether data is anything
 // but exactly one canonical item.
-func Valid(data []byte) error {
+func Valid(data []byte) error { return ValidInside(data, 0) }
+
+// ValidInside is Valid for an item that will stand in so many arrays and maps.
+func ValidInside(data []byte, containers int) error {
 	r := Reader{data: data}
-	r.skip(MaxDepth)
+	r.skip(MaxDepth - containers)
 	return r.Close()
 }
 
