@@ -28,9 +28,12 @@ type feed struct {
 	ended  chan struct{} // closed when the replay takes no more
 }
 
-// Records are handed over many at once, because that costs. At most four chunks are
-// in memory.
-const chunkRecords = 256
+// Records are handed over many at once, because that costs, and each of the two who take
+// them may be so many chunks behind, so that neither waits for a slow record of the other.
+const (
+	chunkRecords = 256
+	chunksBehind = 4
+)
 
 func newFeed(before journal.Hash) *feed {
 	return &feed{

@@ -138,6 +138,21 @@ func TestStoresDamageIsAFault(t *testing.T) {
 	w := story(t)
 	r := run(t, w.Journal, verify.Config{Damage: func(yield func(error) bool) { yield(journal.ErrNotFound) }})
 	require.Equal(t, []string{"store"}, places(r))
+
+	// It is looked for beside the journal, and reported before what is wrong with that.
+	other := w.Status().Head
+	other.Root[0] ^= 1
+	damage := func(n int) verify.Config {
+		return verify.Config{Anchor: other, Damage: func(yield func(error) bool) {
+			for range n {
+				yield(journal.ErrNotFound)
+			}
+		}}
+	}
+	require.Equal(t, []string{"store", "store", "anchor"}, places(run(t, w.Journal, damage(2))))
+	r = run(t, w.Journal, damage(10_005))
+	require.Len(t, r.Faults, 10_001)
+	require.Equal(t, verify.Fault{Place: "journal", Message: "6 more faults are not listed"}, r.Faults[10_000])
 }
 
 // tampered is a journal that somebody changed.

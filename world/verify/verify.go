@@ -173,15 +173,11 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 	for _, hash := range cfg.Withheld {
 		v.withheld[hash] = true
 	}
-	if cfg.Damage != nil {
-		for err := range cfg.Damage {
-			v.fault("store", "%v", err)
-		}
-	}
 	if err := v.openHeads(); err != nil {
 		return nil, err
 	}
 	defer v.heads.stop()
+	below := v.look()
 	v.startPart()
 	var replayed <-chan played
 	if v.part() {
@@ -197,6 +193,7 @@ func Verify(ctx context.Context, h journal.History, cfg Config) (*Report, error)
 	v.closeMissing()
 	v.closeReceipts()
 	v.closeLedger()
+	v.putFirst(<-below)
 	v.closeRecords()
 	if replayed == nil {
 		v.report.Replay.Error = fmt.Sprintf("not checked: the journal begins with record #%d", cfg.Begin.First)
@@ -250,6 +247,46 @@ type verifier struct {
 	omitted   uint64                // faults that are not in the report
 	beyond    error                 // a *world.BoundError
 	unwritten bool                  // the execution hash lacks what a payload said that is gone
+}
+
+// damage is what is wrong below the journal: so many of the faults as a report lists, and
+// how many more.
+type damage struct {
+	found []error
+	more  uint64
+}
+
+// look looks below the journal while that is read. What comes of it is received when it has
+// been: it is reported before the faults of the journal.
+func (v *verifier) look() <-chan damage {
+	done := make(chan damage, 1)
+	go func() {
+		var d damage
+		if v.cfg.Damage != nil {
+			for err := range v.cfg.Damage {
+				if len(d.found) < maxFaults {
+					d.found = append(d.found, err)
+				} else {
+					d.more++
+				}
+			}
+		}
+		done <- d
+	}()
+	return done
+}
+
+// putFirst reports damage below the journal before what has been found so far.
+func (v *verifier) putFirst(d damage) {
+	after := v.report.Faults
+	v.report.Faults = []Fault{}
+	v.omitted += d.more
+	for _, err := range d.found {
+		v.fault("store", "%v", err)
+	}
+	for _, f := range after {
+		v.fault(f.Place, "%s", f.Message)
+	}
 }
 
 func (v *verifier) fault(place, format string, args ...any) {
