@@ -1,7 +1,6 @@
 package receipt
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -9,12 +8,6 @@ import (
 
 // What becomes of an intent when rollbacks lead away from it and to it again:
 // the part of the [Ledger] that knows who waits for its end.
-
-// asking is one time that an intent was asked for.
-type asking struct {
-	record uint64
-	entry  *Entry
-}
 
 // likeness is what two intents of one cell have in common that ask for the same.
 type likeness struct {
@@ -24,15 +17,14 @@ type likeness struct {
 
 func likenessOf(e *Entry) likeness { return likeness{e.Intent.Cell, e.Intent.Kind, e.Params} }
 
-func (l *Ledger) ask(e *Entry, record uint64) {
+func (e *Entry) ask(record uint64) {
 	e.Asked = append(slices.Clip(e.Asked), record)
-	l.asked = append(l.asked, asking{record, e})
 }
 
 // Claim notes that an intent of the ledger is asked for again, at a record.
 func (l *Ledger) Claim(e *Entry, record uint64) {
 	l.Return(e)
-	l.ask(e, record)
+	e.ask(record)
 	l.touch(e)
 }
 
@@ -41,30 +33,7 @@ func (l *Ledger) Claim(e *Entry, record uint64) {
 func (l *Ledger) replace(old, e *Entry) {
 	e.Asked, e.Attempt, e.Unused = old.Asked, old.Attempt, old.Unused
 	e.Former = uint64(len(old.Asked))
-	for _, record := range old.Asked {
-		l.asked[l.askedAt(record)].entry = e
-	}
 	l.unindex(old)
-}
-
-// askedAt returns the place of the first asking at a record or after it.
-func (l *Ledger) askedAt(record uint64) int {
-	at, _ := slices.BinarySearchFunc(l.asked, record, func(a asking, record uint64) int { return cmp.Compare(a.record, record) })
-	return at
-}
-
-// AskedAfter returns the intents that were asked for after a record, in the
-// order in which they first were, once each.
-func (l *Ledger) AskedAfter(record uint64) []*Entry {
-	var out []*Entry
-	seen := make(map[*Entry]bool)
-	for _, a := range l.asked[l.askedAt(record+1):] {
-		if !seen[a.entry] {
-			seen[a.entry] = true
-			out = append(out, a.entry)
-		}
-	}
-	return out
 }
 
 // Unfinished returns the intents whose end is still to come, in intent order.

@@ -44,7 +44,9 @@ type Entry struct {
 	Attested  bool     // committed by the word of a person or a verifier: there is no receipt
 	Matched   bool     // see Match
 
-	dirty, saved bool // in Ledger.dirty; TakeDirty has given it before. They stand here to take no room
+	// In Ledger.dirty; TakeDirty has given it before; in Ledger.cooling; asked for since Evict
+	// looked at it. They stand here to take no room.
+	dirty, saved, cooling, used bool
 
 	Uncertain bool   // an attempt was given up, and nobody has said that it did not happen
 	Undone    uint64 // the rollback that had it made up for
@@ -109,11 +111,15 @@ func (e *Entry) Resting() bool {
 	}
 }
 
+// stuck reports whether intents in a state wait for a person, or for whoever knows more.
+func (s State) stuck() bool { return s == StateParked || s == StateInDoubt }
+
+// ended reports whether intents in a state wait for nothing any more, as Entry.Ended has it.
+func (s State) ended() bool { return s == StateCommitted || s == StateFailed || s == StateDenied }
+
 // Ended reports whether the intent waits for nothing any more but, where Held is not
 // nil, the end of its compensation.
-func (e *Entry) Ended() bool {
-	return e.State == StateCommitted || e.State == StateFailed || e.State == StateDenied
-}
+func (e *Entry) Ended() bool { return e.State.ended() }
 
 // lost returns the place of the given-up attempt that a receipt answers, or -1.
 func (e *Entry) lost(r *Receipt) int {
@@ -243,7 +249,6 @@ func (l *Ledger) Restore(data [][]byte) error {
 			return fmt.Errorf("receipt: ledger entry: %w", err)
 		}
 	}
-	slices.SortFunc(l.asked, func(a, b asking) int { return cmp.Compare(a.record, b.record) })
 	slices.SortFunc(l.open, byEmission)
 	slices.SortFunc(l.waiting, byEmission)
 	slices.SortFunc(l.parked, byDeadline)
@@ -285,9 +290,6 @@ func (l *Ledger) restore(data []byte) error {
 	l.entries[e.Intent.Key] = e
 	l.count(e, 1)
 	l.unstick(e)
-	for _, record := range e.Asked {
-		l.asked = append(l.asked, asking{record, e})
-	}
 	if e.Abandoned {
 		l.leave(e)
 	}

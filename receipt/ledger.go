@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"iter"
-	"maps"
 	"math"
 	"slices"
 
@@ -62,13 +61,18 @@ type Ledger struct {
 	cancels int                   // how many of those that are denied were cancelled
 	stuck   map[Key]*Entry        // parked or in doubt
 	dirty   []*Entry              // changed since the last TakeDirty, once each; those that Emit replaced stay
-	asked   []asking              // by record
 	left    map[likeness][]*Entry // abandoned, by emission, but for what Left need not look at
 	repeats map[Key][]*Entry      // by what they repeat
+
+	cold      Cold      // reads entries that left memory; zero: none leaves
+	cooling   []cooling // what Evict looks at, in that order
+	coolBytes int       // what they take
+	away      int       // entries that are not in memory
+	awayBytes int       // of these: see Bytes
 }
 
 // Decide answers whether an intent may be executed now.
-func (l *Ledger) Decide(key Key) Decision { return l.entries[key].decision() }
+func (l *Ledger) Decide(key Key) Decision { return l.Entry(key).decision() }
 
 // decision is Decide's for what is known of an intent, nil: nothing is.
 func (e *Entry) decision() Decision {
@@ -87,10 +91,26 @@ func (e *Entry) decision() Decision {
 }
 
 // Entry returns what is known of an intent, or nil. The caller must not change it.
-func (l *Ledger) Entry(key Key) *Entry { return l.entries[key] }
+func (l *Ledger) Entry(key Key) *Entry {
+	e := l.AtHand(key)
+	if e == nil && l.away > 0 {
+		e = l.readBack(key)
+	}
+	return e
+}
+
+// AtHand is Entry for who knows that the intent, if there is one, is in memory: of a new one
+// nobody asks the disk.
+func (l *Ledger) AtHand(key Key) *Entry {
+	e := l.entries[key]
+	if e != nil && e.cooling {
+		e.used = true
+	}
+	return e
+}
 
 // Len returns the number of intents.
-func (l *Ledger) Len() int { return len(l.entries) }
+func (l *Ledger) Len() int { return len(l.entries) + l.away }
 
 // Count returns how many intents are in a state: as StateDenied, but for those that are
 // StateCancelled.
@@ -115,13 +135,16 @@ func (l *Ledger) count(e *Entry, by int) {
 
 // In returns the intents that are in a state, in the order in which they were
 // emitted. The caller must not change them. Those that are parked or in doubt cost
-// nothing for the others.
+// nothing for the others, those that have not ended nothing for what is not in memory.
 func (l *Ledger) In(s State) []*Entry {
 	if l.counts[s] == 0 {
 		return nil
 	}
 	among := l.entries
-	if s.stuck() {
+	switch {
+	case s.ended():
+		return l.Select(func(e *Entry) bool { return e.State == s })
+	case s.stuck():
 		among = l.stuck
 	}
 	out := make([]*Entry, 0, l.counts[s])
@@ -136,23 +159,11 @@ func (l *Ledger) In(s State) []*Entry {
 
 // Bytes returns how many bytes the params and answers of its intents have.
 func (l *Ledger) Bytes() int {
-	n := 0
+	n := l.awayBytes
 	for _, e := range l.entries { // order cannot show: a sum
-		n += len(e.Intent.Params) + len(e.Held) + len(e.Accepted())
-		for _, in := range e.Inputs {
-			n += len(in.Question) + len(in.Answer)
-		}
+		n += e.bytes()
 	}
 	return n
-}
-
-// Keys returns the keys of all intents in the order in which they were emitted.
-func (l *Ledger) Keys() []Key {
-	keys := make([]Key, 0, len(l.entries))
-	for _, e := range slices.SortedFunc(maps.Values(l.entries), byEmission) {
-		keys = append(keys, e.Intent.Key)
-	}
-	return keys
 }
 
 func byEmission(a, b *Entry) int {
@@ -242,7 +253,7 @@ func (l *Ledger) Refuse(e *Entry, record uint64) {
 }
 
 func (l *Ledger) enter(in Intent, record uint64) *Entry {
-	old := l.entries[in.Key]
+	old := l.AtHand(in.Key) // if it is anywhere: whoever asks for it again has looked
 	if old.decision() != AllowExecute {
 		panic("receipt: intent " + in.Key.String() + " is in the ledger already")
 	}
@@ -257,7 +268,7 @@ func (l *Ledger) enter(in Intent, record uint64) *Entry {
 		l.replace(old, e)
 	}
 	l.entries[in.Key] = e
-	l.ask(e, record)
+	e.ask(record)
 	return e
 }
 
@@ -341,7 +352,7 @@ func (l *Ledger) sorted(e *Entry, by int) {
 // in doubt: ErrLate where it answers one that was given up. The signature is the
 // keyring's to verify.
 func (l *Ledger) Check(r *Receipt) error {
-	e := l.entries[r.Key]
+	e := l.Entry(r.Key)
 	if e == nil {
 		return ErrUnknownIntent
 	}
@@ -365,7 +376,7 @@ func (l *Ledger) Check(r *Receipt) error {
 // that another one like it is a duplicate, and that what it says to have happened
 // may have, whatever was said of it before.
 func (l *Ledger) Late(r *Receipt) {
-	e := l.entries[r.Key]
+	e := l.Entry(r.Key)
 	at := e.lost(r)
 	e.Lost = slices.Delete(slices.Clone(e.Lost), at, at+1)
 	if r.Outcome() == OutcomeSideEffectCommitted {
@@ -383,9 +394,6 @@ func (l *Ledger) move(e *Entry, to State) {
 	l.unstick(e)
 	l.touch(e)
 }
-
-// stuck reports whether intents in a state wait for a person, or for whoever knows more.
-func (s State) stuck() bool { return s == StateParked || s == StateInDoubt }
 
 // unstick takes note of whether an intent, whose state is another now, is stuck.
 func (l *Ledger) unstick(e *Entry) {
@@ -416,7 +424,8 @@ func (l *Ledger) touch(e *Entry) {
 }
 
 // TakeDirty returns the entries that changed since the last call, each once,
-// in the order of their intents, and whether it is the first time for each.
+// in the order of their intents, and whether it is the first time for each. They count
+// as saved when it has given them.
 func (l *Ledger) TakeDirty() iter.Seq2[*Entry, bool] {
 	out := slices.DeleteFunc(l.dirty, func(e *Entry) bool {
 		e.dirty = false
@@ -427,7 +436,9 @@ func (l *Ledger) TakeDirty() iter.Seq2[*Entry, bool] {
 	return func(yield func(*Entry, bool) bool) {
 		for _, e := range out {
 			first := !e.saved
-			if e.saved = true; !yield(e, first) {
+			e.saved = true
+			l.cool(e)
+			if !yield(e, first) {
 				return
 			}
 		}

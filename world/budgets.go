@@ -68,10 +68,8 @@ func (m *Moment) Budgets() []BudgetView {
 // holders returns the intents that something is reserved for, in their order.
 func (k *kernel) holders() []receipt.Entry {
 	var out []receipt.Entry
-	for _, key := range k.ledger.Keys() {
-		if e := k.ledger.Entry(key); e.Reserved != (receipt.Cost{}) {
-			out = append(out, *e)
-		}
+	for _, e := range k.ledger.Holders() {
+		out = append(out, *e)
 	}
 	return out
 }

@@ -43,9 +43,8 @@ func (w *World) Confirm(ctx context.Context) (Confirmation, error) {
 		return done, err
 	}
 	var faults []error
-	for _, key := range w.k.ledger.Keys() {
-		e := w.k.ledger.Entry(key)
-		if !w.k.unconfirmed(e) {
+	for _, e := range w.k.ledger.Select(w.k.unconfirmed) {
+		if e = w.k.ledger.Entry(e.Intent.Key); !w.k.unconfirmed(e) { // by now
 			continue
 		}
 		b, err := w.confirmOne(ctx, e)

@@ -102,12 +102,7 @@ func (c *cell) looksLike(o *cell) bool {
 // standing returns the intents that somebody waits for or was told of, sorted by
 // what they ask for; of those that ask for the same the older first.
 func (k *kernel) standing() []*receipt.Entry {
-	var out []*receipt.Entry
-	for _, key := range k.ledger.Keys() { // in the order of their intents
-		if e := k.ledger.Entry(key); !e.Abandoned {
-			out = append(out, e)
-		}
-	}
+	out := k.ledger.Select(func(e *receipt.Entry) bool { return !e.Abandoned }) // in the order of their intents
 	slices.SortStableFunc(out, byRequest)
 	return out
 }

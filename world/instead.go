@@ -89,9 +89,12 @@ func (k *kernel) deniedInHistory(e *receipt.Entry) bool {
 // lastEdit returns what the editing of an intent has led to in the history that goes on: the
 // intent itself where nobody has edited it.
 func (k *kernel) lastEdit(e *receipt.Entry) *receipt.Entry {
-	for _, key := range k.ledger.Keys() { // in the order in which they were asked for
-		x := k.ledger.Entry(key)
-		if x.Intent.Step == e.Intent.Step+stepEdited && k.askedIn(x, k.last) {
+	edits := k.ledger.Select(func(x *receipt.Entry) bool {
+		behind, of := strings.CutPrefix(string(x.Intent.Step), string(e.Intent.Step))
+		return of && strings.HasPrefix(behind, stepEdited) && k.askedIn(x, k.last)
+	})
+	for _, x := range edits { // in the order in which they were asked for
+		if x.Intent.Step == e.Intent.Step+stepEdited {
 			e = x
 		}
 	}

@@ -23,8 +23,8 @@ func (w *World) Redact(ctx context.Context, b journal.Redacted) (journal.Seq, er
 // nil. What a cell is told again after a rollback is read from the record that
 // ended its intent; a payload that is gone would stop the world there.
 func (m *Moment) StillNeeds(record journal.Seq) error {
-	for _, key := range m.k.ledger.Keys() {
-		e := m.k.ledger.Entry(key)
+	concerned := m.k.ledger.Select(func(e *receipt.Entry) bool { return e.Reused || journal.Seq(e.Finished) == record })
+	for _, e := range concerned {
 		end := e
 		if e.Reused {
 			end = m.k.ledger.Entry(*e.Repeats)
@@ -33,7 +33,7 @@ func (m *Moment) StillNeeds(record journal.Seq) error {
 			continue
 		}
 		if err := m.k.tellsAgain(e, record); err != nil {
-			return fmt.Errorf("%w: intent %s: %w", ErrStillNeeded, key, err)
+			return fmt.Errorf("%w: intent %s: %w", ErrStillNeeded, e.Intent.Key, err)
 		}
 	}
 	return nil

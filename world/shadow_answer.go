@@ -219,11 +219,10 @@ func (s *shadow) theirs(mine receipt.Key) receipt.Key {
 	}
 	if s.known == nil {
 		s.known = make(map[request][]receipt.Key)
-		for _, key := range s.was.ledger.Keys() { // in the order of their intents
-			if s.ledger.Entry(key) == nil {
-				what := requestOf(s.was.ledger.Entry(key))
-				s.known[what] = append(s.known[what], key)
-			}
+		unasked := func(e *receipt.Entry) bool { return s.ledger.Entry(e.Intent.Key) == nil }
+		for _, e := range s.was.ledger.Select(unasked) { // in the order of their intents
+			what := requestOf(e)
+			s.known[what] = append(s.known[what], e.Intent.Key)
 		}
 	}
 	what := requestOf(e)

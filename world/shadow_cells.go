@@ -69,11 +69,8 @@ func stateChanges(was, is journal.Data) ([]governance.Change, uint64) {
 func (s *shadow) compareWaits() map[string]bool {
 	waits := make(map[string]bool)
 	theirs := s.theirKeys()
-	for _, key := range s.ledger.Keys() {
-		e := s.ledger.Entry(key)
-		if e.Abandoned || e.Ended() {
-			continue
-		}
+	for _, e := range s.ledger.Select(func(e *receipt.Entry) bool { return !e.Abandoned && !e.Ended() }) {
+		key := e.Intent.Key
 		other, ok := theirs[key]
 		if !ok {
 			other = key

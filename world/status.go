@@ -184,10 +184,10 @@ func (c *cell) view() CellView {
 
 // Intents returns the ledger's entries in the order of their intents.
 func (m *Moment) Intents() []receipt.Entry {
-	keys := m.k.ledger.Keys()
-	out := make([]receipt.Entry, len(keys))
-	for i, key := range keys {
-		out[i] = *m.k.ledger.Entry(key)
+	all := m.k.ledger.Select(nil)
+	out := make([]receipt.Entry, len(all))
+	for i, e := range all {
+		out[i] = *e
 	}
 	return out
 }

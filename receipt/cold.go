@@ -1,0 +1,179 @@
+package receipt
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Entries that are in memory no more: the part of the [Ledger] that lets them leave, and has
+// them back where something asks for them. Only what Evict lets leave is ever away, so that a
+// ledger without a Cold has all its entries at hand.
+
+// Cold reads entries that left memory, as TakeDirty gave them last. Where something cannot be
+// read whoever gave it to the ledger has to take nothing that the ledger says from then on.
+type Cold struct {
+	// Entry returns one that is the ledger's from then on, nil where there is none. ok says
+	// that it could be read.
+	Entry func(key Key) (e *Entry, ok bool)
+	// Each visits all that TakeDirty ever gave, in an order that does not matter, but for
+	// those that skip names.
+	Each func(skip func(Key) bool, visit func(*Entry))
+}
+
+// entryBytes is about what an entry takes in memory that has ended and asked nobody.
+const entryBytes = 700
+
+// bytes returns how many bytes an entry's params and answers have.
+func (e *Entry) bytes() int {
+	n := len(e.Intent.Params) + len(e.Held) + len(e.Accepted())
+	for _, in := range e.Inputs {
+		n += len(in.Question) + len(in.Answer)
+	}
+	return n
+}
+
+// KeepCold lets entries leave memory, and says how they are read again.
+func (l *Ledger) KeepCold(c Cold) {
+	l.cold = c
+	for _, e := range l.entries { // order cannot show: whatever leaves comes back the same
+		l.cool(e)
+	}
+}
+
+// mayLeave reports whether an entry can leave memory: it is as it was saved, its intent has
+// come to an end that nothing is to follow, and no part of the ledger finds it other than
+// by its key. Who was asked for several times was so by rollbacks, some of whose askings
+// are in no record of the intent.
+func (l *Ledger) mayLeave(e *Entry) bool {
+	return e.saved && !e.dirty && e.Ended() && e.Held == nil && e.Reserved == (Cost{}) && len(e.Asked) == 1 &&
+		!e.Abandoned && e.Repeats == nil && len(l.repeats[e.Intent.Key]) == 0
+}
+
+// cooling is an entry that may leave memory, or might when it was put there, and what it took.
+type cooling struct {
+	*Entry
+	size int
+}
+
+// cool puts an entry among those that Evict looks at, where it may leave.
+func (l *Ledger) cool(e *Entry) {
+	if l.cold.Entry == nil || !l.mayLeave(e) {
+		return
+	}
+	e.used = false
+	if !e.cooling {
+		e.cooling = true
+		size := entryBytes + e.bytes()
+		l.cooling = append(l.cooling, cooling{e, size})
+		l.coolBytes += size
+	}
+}
+
+// Evict lets entries leave memory until those that may leave take about so many bytes: first
+// those that have ended longest ago and that nobody has asked for since it last looked. What
+// Entry gave before may not be the ledger's any more: whoever changes it asks for it again.
+func (l *Ledger) Evict(most int) {
+	for range l.cooling {
+		if l.coolBytes <= most {
+			return
+		}
+		c := l.cooling[0]
+		l.cooling[0] = cooling{}
+		l.cooling = l.cooling[1:]
+		switch e := c.Entry; {
+		case e.used:
+			e.used = false
+			l.cooling = append(l.cooling, c)
+			continue
+		case l.entries[e.Intent.Key] == e && l.mayLeave(e):
+			delete(l.entries, e.Intent.Key)
+			l.away++
+			l.awayBytes += e.bytes()
+		default: // it comes again when it has ended, and is saved
+			e.cooling = false
+		}
+		l.coolBytes -= c.size
+	}
+}
+
+// Away returns how many entries are not in memory.
+func (l *Ledger) Away() int { return l.away }
+
+// readBack has an entry back that left memory; nil: there is none of that key. Of one that
+// cannot be read it makes up an end, which nobody is to take.
+func (l *Ledger) readBack(key Key) *Entry {
+	e, ok := l.cold.Entry(key)
+	if !ok {
+		return &Entry{Intent: Intent{Key: key}, State: StateFailed, Outcome: OutcomePermanentFailure, saved: true}
+	}
+	if e == nil {
+		return nil
+	}
+	e.saved = true
+	l.entries[key] = e
+	l.away--
+	l.awayBytes -= e.bytes()
+	l.cool(e)
+	e.used = true
+	return e
+}
+
+// each visits all entries. Those that are not in memory are not the ledger's.
+func (l *Ledger) each(visit func(*Entry)) {
+	for _, e := range l.entries { // order cannot show: who calls sorts, or adds up
+		visit(e)
+	}
+	if l.away > 0 {
+		l.cold.Each(func(key Key) bool { return l.entries[key] != nil }, visit)
+	}
+}
+
+// Select returns the intents that fit, nil: all, in the order in which they were emitted. It
+// looks at all there are. fits must not ask the ledger, and the caller must not change them.
+func (l *Ledger) Select(fits func(*Entry) bool) []*Entry {
+	var out []*Entry
+	l.each(func(e *Entry) {
+		if fits == nil || fits(e) {
+			out = append(out, e)
+		}
+	})
+	slices.SortFunc(out, byEmission)
+	return out
+}
+
+// Holders returns the intents for which something is reserved, in the order in which they
+// were emitted. These never leave memory.
+func (l *Ledger) Holders() []*Entry {
+	var out []*Entry
+	for _, e := range l.entries { // order cannot show: sorted below
+		if e.Reserved != (Cost{}) {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, byEmission)
+	return out
+}
+
+// AskedAfter returns the intents that were asked for after a record, in the order in which
+// they first were, once each. Those that are not in memory it leaves out: whoever asks has
+// read them back before.
+func (l *Ledger) AskedAfter(record uint64) []*Entry {
+	type asking struct {
+		record uint64
+		*Entry
+	}
+	var all []asking
+	for _, e := range l.entries { // order cannot show: sorted below
+		if at := slices.IndexFunc(e.Asked, func(asked uint64) bool { return asked > record }); at >= 0 {
+			all = append(all, asking{e.Asked[at], e})
+		}
+	}
+	slices.SortFunc(all, func(a, b asking) int { // a rollback asks for several, cell by cell
+		return cmp.Or(cmp.Compare(a.record, b.record), cmp.Compare(a.Intent.Cell, b.Intent.Cell), byEmission(a.Entry, b.Entry))
+	})
+	out := make([]*Entry, len(all))
+	for i, a := range all {
+		out[i] = a.Entry
+	}
+	return out
+}
