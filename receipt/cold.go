@@ -106,16 +106,34 @@ func (l *Ledger) readBack(key Key) *Entry {
 	if !ok {
 		return &Entry{Intent: Intent{Key: key}, State: StateFailed, Outcome: OutcomePermanentFailure, saved: true}
 	}
-	if e == nil {
-		return nil
+	if e != nil {
+		l.bring(e)
 	}
+	return e
+}
+
+// Bring has the entries that fit in memory again. It looks at all that are not. fits must not
+// ask the ledger.
+func (l *Ledger) Bring(fits func(*Entry) bool) {
+	var all []*Entry
+	l.eachAway(func(e *Entry) {
+		if fits(e) {
+			all = append(all, e)
+		}
+	})
+	for _, e := range all {
+		l.bring(e)
+	}
+}
+
+// bring has an entry that was read in memory again.
+func (l *Ledger) bring(e *Entry) {
 	e.saved = true
-	l.entries[key] = e
+	l.entries[e.Intent.Key] = e
 	l.away--
 	l.awayBytes -= e.bytes()
 	l.cool(e)
 	e.used = true
-	return e
 }
 
 // each visits all entries. Those that are not in memory are not the ledger's.
@@ -123,6 +141,10 @@ func (l *Ledger) each(visit func(*Entry)) {
 	for _, e := range l.entries { // order cannot show: who calls sorts, or adds up
 		visit(e)
 	}
+	l.eachAway(visit)
+}
+
+func (l *Ledger) eachAway(visit func(*Entry)) {
 	if l.away > 0 {
 		l.cold.Each(func(key Key) bool { return l.entries[key] != nil }, visit)
 	}

@@ -35,9 +35,10 @@ type kernel struct {
 	tagged    map[timerTag]*alarm // of timers, by their tags
 	lists     alarmLists          // of both, in images
 	ledger    receipt.Ledger
-	inTick    bool   // since clock.advanced, until the next input but a receipt
-	handled   uint64 // events handled in this tick
-	still     bool   // since clock.advanced, until the next: nothing is permitted
+	shelvedAt journal.Seq // what of the ledger is not in memory is as it was then; 0: all is
+	inTick    bool        // since clock.advanced, until the next input but a receipt
+	handled   uint64      // events handled in this tick
+	still     bool        // since clock.advanced, until the next: nothing is permitted
 	parked    map[reducer.Cell]*cell
 	operators uint64 // effects submitted by operators
 	budgets   budgets

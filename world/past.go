@@ -97,6 +97,9 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 	if p.codes, err = k.codesThen(h, p.core.Manifest); err != nil {
 		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
 	}
+	if err := k.bringAsked(h, min(k.common(journal.Seq(s.Record)), p.settled)); err != nil {
+		return nil, err
+	}
 	k.findLeft(p, b.V)
 	k.findUnbegun(p, b)
 	if b.Compensate {

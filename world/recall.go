@@ -30,7 +30,7 @@ const (
 // askAgain takes an effect of a step that was taken before: a rollback led to it
 // again. It reports whether the ledger had an answer.
 func (k *kernel) askAgain(c *cell, in *receipt.Intent, step journal.Seq) bool {
-	e := k.ledger.Entry(in.Key)
+	e := k.known(in.Key)
 	if e == nil {
 		return false
 	}

@@ -161,6 +161,15 @@ func (j *Journal) Truncate(n journal.Seq) *Journal {
 	return c
 }
 
+// Destroy loses the payloads of records of a kind that are blobs, as redaction does.
+func (j *Journal) Destroy(kind journal.Kind) {
+	for _, s := range j.durable {
+		if rec, err := journal.DecodeRecord(s.Bytes); err == nil && rec.Kind == kind {
+			delete(j.blobs, rec.Blob)
+		}
+	}
+}
+
 // Records returns what is durable. The caller must not change it.
 func (j *Journal) Records() []journal.Stored { return j.durable }
 

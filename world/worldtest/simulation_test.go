@@ -88,6 +88,7 @@ func simulate(t *testing.T, seed uint64, loaded *source.Loaded, total *fault.Str
 	}
 	s.patiently(func() (bool, error) { return s.w.Idle(), s.w.World.Run(s.context()) })
 	s.journal.FailAppend, s.journal.FailWait, s.journal.FailRead = nil, nil, nil
+	require.Equal(t, intents(peace), intents(s.w))
 	s.w.Crash()
 
 	s.judge()
@@ -267,6 +268,22 @@ func submission(t *testing.T, w *World, d *action) world.Submission {
 		s.At = w.Status().Time + d.after
 	}
 	return s
+}
+
+// intents returns what a world says of its intents, and of those that rollbacks would leave.
+func intents(w *World) (all [][]byte) {
+	entries := w.Intents()
+	for i := range entries {
+		all = append(all, entries[i].Append(nil))
+	}
+	for _, s := range w.Snapshots() {
+		left, err := w.Leaves(journal.RolledBack{Snapshot: s.Name})
+		require.NoError(w.t, err)
+		data, err := canon.Marshal(left)
+		require.NoError(w.t, err)
+		all = append(all, data)
+	}
+	return all
 }
 
 // events counts the records in a world's journal of actions that are no steps.
