@@ -34,6 +34,7 @@ type cells struct {
 	shelved int // how many are on the shelf, and not here
 	unborn  int // how many of all nothing has reached, or a rollback undid that
 	bytes   int // about so many take those that are here, as of the last image
+	left    *seen // has all that were ever left to the shelf; nil: that is not known
 	shelf   *shelf
 }
 
@@ -56,6 +57,9 @@ func (x *cells) born() int { return x.len() - x.unborn }
 
 // fetch takes a cell from the shelf, nil where it is not there.
 func (x *cells) fetch(id reducer.Cell) *cell {
+	if x.left != nil && !x.left.has(id) {
+		return nil
+	}
 	v, err := x.shelf.images.CellVersion(id.String(), journal.Last)
 	if err != nil || v == nil {
 		if err != nil {
@@ -170,6 +174,12 @@ func (x *cells) drop(bytes int) {
 				c.used = false
 			case c.rests():
 				delete(x.here, id)
+				if x.left == nil && x.shelved == 0 {
+					x.left = new(seen)
+				}
+				if x.left != nil {
+					x.left.add(id)
+				}
 				x.bytes -= c.bytes
 				x.shelved++
 			}

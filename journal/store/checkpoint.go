@@ -78,6 +78,7 @@ func (s *Store) writeImages() {
 				_ = s.fail(fmt.Errorf("store: checkpoint at #%d: %w", w.Head.ID, err))
 			}
 		}
+		s.newest.letGo()
 		close(w.done)
 	}
 }

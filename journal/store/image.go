@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -68,23 +69,54 @@ func (s *Store) Core(at journal.Seq) (img *journal.Image, err error) {
 }
 
 // CellVersion implements journal.Versions.
-func (s *Store) CellVersion(cell string, at journal.Seq) (found *journal.CellVersion, err error) {
-	err = s.settled(func(v *view) error {
-		x, err := v.versions(versionPrefix, versionPrefix)
-		if err != nil {
-			return err
-		}
-		defer x.close()
-		written, body, err := x.read(cellName(nil, cell), at)
-		if len(body) > 0 {
-			found = &journal.CellVersion{Cell: cell, At: written, Bytes: body}
-		}
-		return err
-	})
+func (s *Store) CellVersion(cell string, at journal.Seq) (*journal.CellVersion, error) {
+	written, body, err := s.version(cellName(nil, cell), at)
 	if err != nil {
 		return nil, fmt.Errorf("store: cell %s at #%d: %w", cell, at, err)
 	}
-	return found, nil
+	if len(body) == 0 {
+		return nil, nil
+	}
+	return &journal.CellVersion{Cell: cell, At: written, Bytes: body}, nil
+}
+
+// version returns the last version of a name at or before a record, and where it was written.
+func (s *Store) version(name []byte, at journal.Seq) (written journal.Seq, body []byte, err error) {
+	s.settleImages()
+	s.newest.mu.Lock()
+	defer s.newest.mu.Unlock()
+	if s.newest.versions == nil {
+		v, err := s.look()
+		if err != nil {
+			return 0, nil, err
+		}
+		x, err := v.versions(versionPrefix, ledgerPrefix)
+		if err != nil {
+			v.close()
+			return 0, nil, err
+		}
+		s.newest.view, s.newest.versions = v, x
+	}
+	return s.newest.versions.read(name, at)
+}
+
+// newest is the images as they were when one was last written: a world that is larger than
+// memory asks for many single versions of them.
+type newest struct {
+	mu       sync.Mutex // guards what follows
+	view     *view
+	versions *versions // nil: nobody has asked since
+}
+
+// letGo has them read anew. What is deleted stays on the disk for as long as they are held.
+func (n *newest) letGo() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.versions != nil {
+		n.versions.close()
+		n.view.close()
+		n.versions, n.view = nil, nil
+	}
 }
 
 // CellVersions implements journal.Versions.
@@ -117,23 +149,15 @@ func (s *Store) IntentVersions(at journal.Seq) iter.Seq2[journal.IntentVersion, 
 
 // IntentVersion implements journal.Versions: what changed the entry after the image, but
 // before the record, may be in no image that is kept.
-func (s *Store) IntentVersion(key journal.Hash, at journal.Seq) (found *journal.IntentVersion, err error) {
-	err = s.settled(func(v *view) error {
-		x, err := v.versions(ledgerPrefix, ledgerPrefix)
-		if err != nil {
-			return err
-		}
-		defer x.close()
-		_, body, err := x.read(intentName(nil, key), at)
-		if body != nil {
-			found = &journal.IntentVersion{Key: key, Bytes: body}
-		}
-		return err
-	})
+func (s *Store) IntentVersion(key journal.Hash, at journal.Seq) (*journal.IntentVersion, error) {
+	_, body, err := s.version(intentName(nil, key), at)
 	if err != nil {
 		return nil, fmt.Errorf("store: intent %s at #%d: %w", key, at, err)
 	}
-	return found, nil
+	if body == nil {
+		return nil, nil
+	}
+	return &journal.IntentVersion{Key: key, Bytes: body}, nil
 }
 
 // view is the images, what belongs to them and the index, at one moment: a later

@@ -202,6 +202,7 @@ func (s *Store) destroy(found []redaction) error {
 // rewrite writes all tables of some prefixes anew, without what was deleted. Pebble
 // leaves a table of its last level as it is, unless something new covers it.
 func (s *Store) rewrite(prefixes ...byte) error {
+	s.newest.letGo()
 	for _, prefix := range prefixes {
 		b := s.db.NewBatch()
 		last := append([]byte{prefix}, bytes.Repeat([]byte{0xff}, 2*len(journal.Hash{}))...)

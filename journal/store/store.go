@@ -240,6 +240,7 @@ type Store struct {
 	appended chan *pending                // to apply
 	applied  chan *pending                // from there to acknowledge
 	images   chan *imageWriter            // from apply to writeImages
+	newest   newest
 	done     sync.WaitGroup
 }
 
@@ -309,6 +310,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.done.Wait()
 	s.released.Store(true)
+	s.newest.letGo()
 	flushed := s.flush()
 	closed := s.db.Close()
 	s.db = nil

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -162,10 +161,8 @@ func (b *kernelBench) memory(ctx context.Context, r *run) {
 		"memo@1": reducer.Typed(1, func(*reducer.Context, memo, credit) (memo, error) { return memo{Text: text}, nil }),
 	}})
 	r.credit(ctx, lw, b.idle, b.idle)
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	r.add("heap for idle cells", "MiB", "<= 1024 for 1000000", float64(m.HeapAlloc)/(1<<20))
-	r.add("heap a cell", "bytes", "", float64(m.HeapAlloc)/float64(b.idle))
+	used := heap()
+	r.add("heap for idle cells", "MiB", "<= 1024 for 1000000", float64(used)/(1<<20))
+	r.add("heap a cell", "bytes", "", float64(used)/float64(b.idle))
 	r.must(lw.Close())
 }

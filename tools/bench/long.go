@@ -10,7 +10,7 @@ import (
 
 // longBench is the size of `bench long`.
 type longBench struct {
-	records, window, cells int
+	records, window, cells, memory int
 	scope
 }
 
@@ -18,7 +18,8 @@ const longText = `A long run: what an event costs as the journal grows, and what
 
 A world handles events until it has so many records. What an event costs is the CPU of
 all threads over a window of records, so that what is done once in a while counts: the
-first begins with record 100,000, the last ends with the last record.`
+first begins with record 100,000, the last ends with the last record. With more cells than
+fit into --memory the others are in the store.`
 
 func newLongCommand(p *program) *cobra.Command {
 	var b longBench
@@ -26,6 +27,7 @@ func newLongCommand(p *program) *cobra.Command {
 	f.IntVar(&b.records, "records", 10_000_000, "how many records the world gets")
 	f.IntVar(&b.window, "window", 2_000_000, "over how many records CPU is measured")
 	f.IntVar(&b.cells, "cells", 10_000, "over how many cells")
+	f.IntVar(&b.memory, "memory", 1024, "how many MiB of the world may be in memory")
 	return cmd
 }
 
@@ -33,10 +35,14 @@ func newLongCommand(p *program) *cobra.Command {
 const longBegin = 100_000
 
 func (b *longBench) round(ctx context.Context, r *run) {
-	lw := r.accounts(r.dir)
+	opts := accountOptions()
+	opts.Memory = b.memory << 20
+	lw := r.accountsWith(r.dir, opts)
+	sent := 0
 	grow := func(records int) time.Duration {
 		events := records / 2 // each is submitted, and a step
-		return measure(func() { r.credit(ctx, lw, events, b.cells) }).CPU / time.Duration(max(1, events))
+		defer func() { sent += events }()
+		return measure(func() { r.creditFrom(ctx, lw, sent, events, b.cells) }).CPU / time.Duration(max(1, events))
 	}
 	grow(longBegin)
 	var first, last time.Duration
@@ -49,8 +55,9 @@ func (b *longBench) round(ctx context.Context, r *run) {
 		r.add(fmt.Sprintf("CPU an event, to record %d", at+n), "us/event", "", last.Seconds()*1e6)
 	}
 	r.add("the last of these / the first", "ratio", "<= 1.1", last.Seconds()/first.Seconds())
+	r.add("heap", "MiB", "", float64(heap())/(1<<20))
 	r.must(lw.Close())
-	opening := measure(func() { lw = r.open(r.dir, accountOptions()) })
+	opening := measure(func() { lw = r.open(r.dir, opts) })
 	r.add("open", "s", "<= 1", opening.Wall.Seconds())
 	r.add("open, CPU", "s", "<= 0.3", opening.CPU.Seconds())
 	r.must(lw.Close())

@@ -113,14 +113,21 @@ func accountOptions() local.Options {
 }
 
 // accounts makes a world whose accounts are reduced in Go.
-func (r *run) accounts(dir string) *local.World {
-	return r.world(dir, rules("account", inGo("account"), "account.credited"), "", accountOptions())
+func (r *run) accounts(dir string) *local.World { return r.accountsWith(dir, accountOptions()) }
+
+func (r *run) accountsWith(dir string, opts local.Options) *local.World {
+	return r.world(dir, rules("account", inGo("account"), "account.credited"), "", opts)
 }
 
 const chunk = 100_000 // events a tick
 
 // credit sends events to so many accounts, in turn, in memory that it reuses.
 func (r *run) credit(ctx context.Context, lw *local.World, events, cells int) {
+	r.creditFrom(ctx, lw, 0, events, cells)
+}
+
+// creditFrom is credit that begins with another account than the first.
+func (r *run) creditFrom(ctx context.Context, lw *local.World, first, events, cells int) {
 	var b []byte
 	r.feed(ctx, lw, "account.credited", events, chunk, func(i int) ([]byte, error) {
 		b = canon.AppendMap(b[:0], 2)
@@ -128,7 +135,7 @@ func (r *run) credit(ctx context.Context, lw *local.World, events, cells int) {
 		b = canon.AppendText(b, "to")
 		at := len(b)
 		b = append(b, 0x60, 'c') // a text string, whose length follows
-		b = strconv.AppendInt(b, int64(i%cells), 10)
+		b = strconv.AppendInt(b, int64((first+i)%cells), 10)
 		b[at] |= byte(len(b) - at - 1)
 		return b, nil
 	})
