@@ -31,9 +31,9 @@ func (s *shelf) fail(err error) {
 // cells are the cells of a world.
 type cells struct {
 	here    map[reducer.Cell]*cell
-	shelved int // how many are on the shelf, and not here
-	unborn  int // how many of all nothing has reached, or a rollback undid that
-	bytes   int // about so many take those that are here, as of the last image
+	shelved int   // how many are on the shelf, and not here
+	unborn  int   // how many of all nothing has reached, or a rollback undid that
+	bytes   int   // about so many take those that are here, as of the last image
 	left    *seen // has all that were ever left to the shelf; nil: that is not known
 	shelf   *shelf
 }
