@@ -1,6 +1,7 @@
 package receipt
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 )
@@ -94,6 +95,46 @@ func (l *Ledger) Evict(most int) {
 		}
 		l.coolBytes -= c.size
 	}
+}
+
+// Standing is what a ledger whose entries may leave memory goes on with in another process.
+type Standing struct {
+	Live    []Key            `cbor:"live"`    // of the entries that may not leave, in no order that matters
+	Counts  map[State]uint64 `cbor:"counts"`  // of all intents, by their states
+	Cancels uint64           `cbor:"cancels"` // see Count
+	Bytes   uint64           `cbor:"bytes"`   // see Bytes
+}
+
+// Standing returns what TakeDirty does not give of a ledger, nil where no entry ever leaves
+// memory. It looks at all that are there.
+func (l *Ledger) Standing() *Standing {
+	if l.cold.Entry == nil {
+		return nil
+	}
+	s := &Standing{Live: []Key{}, Counts: make(map[State]uint64), Cancels: uint64(l.cancels), Bytes: uint64(l.Bytes())}
+	for key, e := range l.entries { // order cannot show: sorted below
+		if !l.mayLeave(e) {
+			s.Live = append(s.Live, key)
+		}
+	}
+	slices.SortFunc(s.Live, func(a, b Key) int { return bytes.Compare(a.Hash[:], b.Hash[:]) })
+	for state, n := range l.counts { // order cannot show: another map
+		s.Counts[state] = uint64(n)
+	}
+	return s
+}
+
+// Resume says what a ledger stands at that Restore has given some of its entries, those that
+// are live at least: the others are away.
+func (l *Ledger) Resume(s *Standing, c Cold) {
+	all, bytes := 0, l.Bytes()
+	for state, n := range s.Counts { // order cannot show: another map
+		l.counts[state] = int(n)
+		all += int(n)
+	}
+	l.cancels = int(s.Cancels)
+	l.away, l.awayBytes = all-len(l.entries), int(s.Bytes)-bytes
+	l.KeepCold(c)
 }
 
 // Away returns how many entries are not in memory.

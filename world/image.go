@@ -50,6 +50,9 @@ type imageCore struct {
 	Cells  uint64   `cbor:"cells,omitempty"`  // how many the image has; from version 3 on
 	Unborn uint64   `cbor:"unborn,omitempty"` // of those; likewise
 	Parked []string `cbor:"parked,omitempty"` // likewise: with those of Ready, all that have mail
+
+	// Of the ledger, where entries of it had left memory; likewise.
+	Ledger *receipt.Standing `cbor:"ledger,omitempty"`
 }
 
 type imageAlarm struct {
@@ -111,11 +114,21 @@ func (k *kernel) image() (*journal.Image, error) {
 	}
 	img := &journal.Image{Head: k.head(), Keep: k.keeps()}
 	var err error
+	if img.Cells, err = k.imageCells(); err != nil {
+		return nil, err
+	}
+	img.Intents = k.imageIntents()
+	core.Ledger = k.ledger.Standing() // after the intents: what they have is saved
 	if img.Core, err = canon.Marshal(core); err != nil {
 		return nil, fmt.Errorf("world: image: %w", err)
 	}
+	return img, nil
+}
+
+// imageCells returns the cells and lists of alarms that changed since the last image, by name.
+func (k *kernel) imageCells() (out []journal.CellVersion, err error) {
 	slices.SortFunc(k.dirty, func(a, b *cell) int { return strings.Compare(a.name, b.name) })
-	img.Cells = make([]journal.CellVersion, 0, len(k.dirty))
+	out = make([]journal.CellVersion, 0, len(k.dirty))
 	var b []byte
 	for _, c := range k.dirty {
 		c.dirty = false
@@ -127,24 +140,29 @@ func (k *kernel) image() (*journal.Image, error) {
 		if b, err = c.appendImage(b); err != nil {
 			return nil, fmt.Errorf("world: image of cell %s: %w", c.name, err)
 		}
-		img.Cells = append(img.Cells, journal.CellVersion{Cell: c.name, Bytes: b[start:len(b):len(b)]})
+		out = append(out, journal.CellVersion{Cell: c.name, Bytes: b[start:len(b):len(b)]})
 	}
 	clear(k.dirty)
 	k.dirty = k.dirty[:0]
 	if lists := k.imageLists(); len(lists) > 0 {
-		img.Cells = append(img.Cells, lists...)
-		slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
+		out = append(out, lists...)
+		slices.SortFunc(out, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
 	}
-	b = nil
+	return out, nil
+}
+
+// imageIntents returns the intents that changed since the last image.
+func (k *kernel) imageIntents() (out []journal.IntentVersion) {
+	var b []byte
 	for e, first := range k.ledger.TakeDirty() {
 		if cap(b)-len(b) < len(e.Intent.Params)+arenaBytes/64 {
 			b = make([]byte, 0, arenaBytes+len(e.Intent.Params))
 		}
 		start := len(b)
 		b = e.Append(b)
-		img.Intents = append(img.Intents, journal.IntentVersion{Key: e.Intent.Key.Hash, First: first, Bytes: b[start:len(b):len(b)]})
+		out = append(out, journal.IntentVersion{Key: e.Intent.Key.Hash, First: first, Bytes: b[start:len(b):len(b)]})
 	}
-	return img, nil
+	return out
 }
 
 // appendImage appends the canonical bytes of an imageCell, whose keys are in
@@ -264,7 +282,12 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 	for i, v := range img.Intents {
 		entries[i] = v.Bytes
 	}
-	return core.Manifest, k.ledger.Restore(entries)
+	if err := k.ledger.Restore(entries); err != nil || core.Ledger == nil || k.shelf.images == nil {
+		return core.Manifest, err
+	}
+	k.ledger.Resume(core.Ledger, k.shelf.cold())
+	k.shelvedAt = img.Head.ID
+	return core.Manifest, nil
 }
 
 // decodeCell returns the cell of a version.

@@ -14,11 +14,14 @@ import (
 // in an image that the journal has.
 func (k *kernel) shelveIntents(most int) {
 	if k.shelvedAt == 0 {
-		k.ledger.KeepCold(receipt.Cold{Entry: k.shelf.entry, Each: k.shelf.eachEntry})
+		k.ledger.KeepCold(k.shelf.cold())
 	}
 	k.shelvedAt = k.last
 	k.ledger.Evict(most)
 }
+
+// cold reads entries of the ledger that lie on the shelf.
+func (s *shelf) cold() receipt.Cold { return receipt.Cold{Entry: s.entry, Each: s.eachEntry} }
 
 // entry is receipt.Cold.Entry.
 func (s *shelf) entry(key receipt.Key) (e *receipt.Entry, ok bool) {

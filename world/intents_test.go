@@ -32,6 +32,15 @@ func TestIntentsThatHaveEndedLeaveMemory(t *testing.T) {
 		require.Equal(t, e.Append(nil), one.Append(nil))
 	}
 	w.RequireReplay()
+
+	require.NoError(t, w.Checkpoint())
+	before := w.Status()
+	w.Crash()
+	require.Less(t, w.IntentsInMemory(), 20, "opening reads those alone that have not ended for good")
+	require.Equal(t, before, w.Status())
+	for i, e := range w.Intents() {
+		require.Equal(t, all[i].Append(nil), e.Append(nil))
+	}
 }
 
 // TestARollbackFindsWhatHasLeftMemory also where nobody can tell by the records any more which

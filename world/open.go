@@ -200,7 +200,7 @@ func lastImage(cfg Config) (*journal.Image, error) {
 		return nil, err
 	}
 	parts, err := partsOf(img)
-	if err != nil || int(parts.core.Cells) <= cfg.Memory/cellBytes {
+	if err != nil || parts.core.Ledger == nil && int(parts.core.Cells) <= cfg.Memory/cellBytes {
 		return cfg.History.Image(journal.Last)
 	}
 	at := img.Head.ID
@@ -223,14 +223,34 @@ func lastImage(cfg Config) (*journal.Image, error) {
 		}
 	}
 	slices.SortFunc(img.Cells, func(a, b journal.CellVersion) int { return strings.Compare(a.Cell, b.Cell) })
-	for v, err := range cfg.Images.IntentVersions(at) {
+	img.Intents, err = lastIntents(cfg.Images, &parts.core, at)
+	return img, err
+}
+
+// lastIntents returns the intents that a world is opened with whose cells are not all in
+// memory: where some of the intents had not been either, those alone that have not ended for good.
+func lastIntents(images journal.Versions, core *imageCore, at journal.Seq) (out []journal.IntentVersion, err error) {
+	if core.Ledger == nil {
+		for v, err := range images.IntentVersions(at) {
+			if err != nil {
+				return nil, err
+			}
+			v.Bytes = bytes.Clone(v.Bytes)
+			out = append(out, v)
+		}
+		return out, nil
+	}
+	for _, key := range core.Ledger.Live {
+		v, err := images.IntentVersion(key.Hash, at)
+		if err == nil && v == nil {
+			err = fmt.Errorf("world: image at #%d: intent %s: %w", at, key, journal.ErrNotFound)
+		}
 		if err != nil {
 			return nil, err
 		}
-		v.Bytes = bytes.Clone(v.Bytes)
-		img.Intents = append(img.Intents, v)
+		out = append(out, *v)
 	}
-	return img, nil
+	return out, nil
 }
 
 // isOfVersion1 reports whether an image has entries of the ledger that an earlier
