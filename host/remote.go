@@ -68,11 +68,11 @@ func (e *remoteTask) finish(err error) {
 // offer has an attempt wait for a worker. It is called with mu held.
 func (h *Host) offer(t receipt.Task) {
 	at := attempt{t.Key, t.Attempt}
-	if data, ok := h.log.get(at); ok {
-		h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Receipt: data})
+	if h.remote.tasks[at] != nil { // its result is told once, when it is durable
 		return
 	}
-	if h.remote.tasks[at] != nil {
+	if data, ok := h.log.get(at); ok { // of a process before
+		h.addAnswer(receipt.Answer{Key: t.Key, Attempt: t.Attempt, Work: t.Work, Receipt: data})
 		return
 	}
 	e := &remoteTask{Task: t, finished: make(chan struct{})}
