@@ -184,7 +184,6 @@ func (w *World) Checkpoint() error {
 	}
 	w.saved = img.Head.ID
 	if w.cfg.Memory > 0 && w.cfg.Images != nil {
-		w.k.shelf.images = w.cfg.Images
 		w.k.shelve(w.cfg.Memory)
 		w.k.shelveIntents(max(w.cfg.Memory-w.k.cells.bytes, w.cfg.Memory/4))
 	}

@@ -93,6 +93,7 @@ func Create(cfg Config, g Genesis) (*World, error) {
 		blobs = append(blobs, journal.Blob{Hash: h, Bytes: content})
 	}
 	k := newKernel(cfg.Keys, cfg.Paranoid)
+	k.shelf.images = cfg.Images
 	if k.rules, err = compile(g.Manifest, blobs[0].Hash, journal.BlobList(blobs), cfg.Registry, nil); err != nil {
 		return nil, err
 	}
