@@ -29,11 +29,12 @@ var ours = house{
 		{"receipt", "manifest", "snapshot", "checkpoint"}, // 1
 		{"reducer"}, // between 1 and 2: what engines implement
 		{"reducer/star", "governance", "journal"}, // 2
-		{"world"},           // 3
-		{"internal/file"},   // between 3 and 4: not pure, and above nothing
-		{"internal/fault"},  // likewise: the faults that simulations strike with
-		{"internal/attack"}, // likewise: what attacks share, for tests
-		{"internal/sshkey"}, // likewise: the key files of approvers
+		{"world"},                // 3
+		{"internal/file"},        // between 3 and 4: not pure, and above nothing
+		{"internal/fault"},       // likewise: the faults that simulations strike with
+		{"internal/attack"},      // likewise: what attacks share, for tests
+		{"internal/sshkey"},      // likewise: the key files of approvers
+		{"journal/pglog/pgtest"}, // likewise: a PostgreSQL for tests
 		{"journal/store", "journal/bundle", "journal/columns", "world/verify", "world/source", "world/export", "host"}, // 4
 		{"host/..."},                       // 4, heavy adapters: host does not know them
 		{"world/local", "world/worldtest"}, // 5
