@@ -104,6 +104,7 @@ func faultsOfWorlds() []Fault {
 		{is(store.ErrBehindAnchor, store.ErrOffAnchor, store.ErrNoAnchor, store.ErrBadAnchor, store.ErrNotWorld), "", 0, ExitVerify, ""},
 		{as[*store.DamageError], "unreadable", unavailable, ExitVerify, "the journal cannot be read"},
 		{is(journal.ErrFenced), "ended", unavailable, ExitConflict, ended},
+		{is(journal.ErrRewound), "ended", unavailable, ExitVerify, ended},
 		{is(store.ErrClosed, journal.ErrUnknown, host.ErrClosed), "ended", unavailable, ExitFailed, ended},
 		{is(context.DeadlineExceeded), "deadline", unavailable, ExitFailed, late},
 		{is(local.ErrNoRecording), "no-recording", conflict, ExitFailed, "the world whose recordings answer the effects is not there"},
