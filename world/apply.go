@@ -206,7 +206,7 @@ func (k *kernel) dismissVerifiers(record journal.Seq) {
 // otherCode returns the cells whose reducer has other code under other rules.
 func (k *kernel) otherCode(next *rules) []*cell {
 	return k.cells.bring(func(c *cell) bool { // migrate sorts
-		was, is := k.rules.reducers[c.id.Reducer], next.reducers[c.id.Reducer]
+		was, is := k.rules.reducers[c.id().Reducer], next.reducers[c.id().Reducer]
 		return c.born && was != nil && is != nil && was.hash != is.hash
 	})
 }

@@ -29,11 +29,12 @@ func (k *kernel) accounts(e *receipt.Entry) (governance.Accounts, bool) {
 		a.Cap = k.budgets.Caps[e.Intent.Cap]
 	}
 	if c := k.cells.get(asker); ofCell && c != nil {
-		if c.account == nil {
-			c.account = new(governance.Account)
+		of := c.toAsk()
+		if of.account == nil {
+			of.account = new(governance.Account)
 		}
 		k.touch(c)
-		a.Cell = c.account
+		a.Cell = of.account
 	}
 	if ofWorld {
 		if k.budgets.World == nil {
@@ -54,7 +55,7 @@ func (k *kernel) drawn(e *receipt.Entry) governance.Accounts {
 	a := governance.Accounts{Cap: k.budgets.Caps[e.Intent.Cap], World: k.budgets.World}
 	if asker, err := reducer.ParseCell(e.Intent.Cell); err == nil {
 		if cell := k.cells.get(asker); cell != nil {
-			a.Cell = cell.account
+			a.Cell = cell.asked().account
 		}
 	}
 	return a
@@ -213,9 +214,10 @@ func (k *kernel) reckon() {
 	for _, account := range k.budgets.Caps { // order cannot show: each by itself
 		account.Reckon(held[account])
 	}
-	for _, c := range k.cells.bring(func(c *cell) bool { return c.account != nil }) { // each by itself
-		was := *c.account
-		if c.account.Reckon(held[c.account]); *c.account != was {
+	for _, c := range k.cells.bring(func(c *cell) bool { return c.asked().account != nil }) { // each by itself
+		account := c.asks.account
+		was := *account
+		if account.Reckon(held[account]); *account != was {
 			k.touch(c)
 		}
 	}

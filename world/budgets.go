@@ -58,8 +58,8 @@ func (m *Moment) Budgets() []BudgetView {
 		add(governance.ScopeCap, name, rules.Caps[name].Budget, k.budgets.Caps[name])
 	}
 	for _, c := range k.sortedCells() {
-		if c.account != nil {
-			add(governance.ScopeCell, c.name, rules.Reducers[c.id.Reducer].Budget, c.account)
+		if account := c.asked().account; account != nil {
+			add(governance.ScopeCell, c.name, rules.Reducers[c.id().Reducer].Budget, account)
 		}
 	}
 	return out

@@ -32,9 +32,9 @@ func (k *kernel) wanted(c *cell, tags []string) map[string][]*receipt.Entry {
 	for _, tag := range tags {
 		out[tag] = nil
 	}
-	for _, key := range c.awaits {
+	for _, key := range c.asked().awaits {
 		e := k.ledger.Entry(key)
-		if of, is := out[e.Intent.Tag]; is && !slices.Contains(c.cancelled, key) {
+		if of, is := out[e.Intent.Tag]; is && !slices.Contains(c.asks.cancelled, key) {
 			out[e.Intent.Tag] = append(of, e)
 		}
 	}
@@ -46,7 +46,8 @@ func (k *kernel) wanted(c *cell, tags []string) map[string][]*receipt.Entry {
 func (k *kernel) cancelIntent(c *cell, e *receipt.Entry, step journal.Seq) {
 	b := journal.IntentCancelled{Version: journal.V(journal.BodyVersion), Key: e.Intent.Key, Cell: c.name, Attempt: e.Attempt}
 	id := k.note(journal.KindCancelled, step, &b)
-	c.cancelled = append(c.cancelled, e.Intent.Key)
+	of := c.toAsk()
+	of.cancelled = append(of.cancelled, e.Intent.Key)
 	k.setApart(e, id)
 	k.carryOut(e, id)
 }
@@ -70,7 +71,7 @@ func (k *kernel) carryOut(e *receipt.Entry, id journal.Seq) {
 // history that it left their intents may have been readied for another attempt.
 func (k *kernel) carryOutAgain(p *past, id journal.Seq) {
 	for _, c := range p.changed {
-		for _, key := range slices.Clone(c.cancelled) { // what ends leaves it
+		for _, key := range slices.Clone(c.asked().cancelled) { // what ends leaves it
 			k.carryOut(k.ledger.Entry(key), id)
 		}
 	}
@@ -81,7 +82,7 @@ func (k *kernel) carryOutAgain(p *past, id journal.Seq) {
 func (k *kernel) cancelledByCell(e *receipt.Entry) bool {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
 	c := k.cells.get(asker)
-	return err == nil && c != nil && slices.Contains(c.cancelled, e.Intent.Key)
+	return err == nil && c != nil && slices.Contains(c.asked().cancelled, e.Intent.Key)
 }
 
 // setApart has the cell of an intent told its end apart, from a record on.
@@ -153,9 +154,9 @@ func (m *mailbox) cancel(tags []string) map[string][]journal.Seq {
 func (c *cell) takeBack(key receipt.Key, at int) journal.Data {
 	data := c.mail.all()[at].data
 	c.mail.remove(at)
-	c.awaits = append(c.awaits, key)
+	c.await(key)
 	if isCancelled(data) {
-		c.cancelled = append(c.cancelled, key)
+		c.asks.cancelled = append(c.asks.cancelled, key)
 		data = append(journal.Data{receiptHead}, data[1:len(data)-len(cancelledPair())]...)
 	}
 	return data

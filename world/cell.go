@@ -3,6 +3,7 @@ package world
 import (
 	"crypto/sha256"
 	"slices"
+	"strings"
 
 	"github.com/worldkernel/worldkernel/governance"
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -12,13 +13,17 @@ import (
 )
 
 // cell is one keyed instance of a reducer, in memory.
+//
+// A world may have millions that rest, so a cell holds by pointers what most do not have then.
 type cell struct {
-	id      reducer.Cell
-	name    string // "reducer/key"; id's strings are parts of it
+	name    string // "reducer/key"
 	state   []byte // canonical; empty where the cell has none
 	n       uint64 // steps taken
 	history receipt.History
 	mail    mailbox
+	asks    *asks       // what it has asked of the outside; nil: nothing
+	changed journal.Seq // it is as it was when this record was written, or younger
+	bytes   uint32      // that cells counts it with
 	parked  bool        // stopped before the first event of its mailbox
 	queued  bool        // among the ready
 	born    bool        // false: nothing has reached it yet, or a rollback undid that
@@ -26,10 +31,11 @@ type cell struct {
 	stale   bool        // changed since the state root was last computed
 	used    bool        // somebody has asked for it: see cells.drop
 	alarmed bool        // something falls due for it: see kernel.shelve
-	bytes   int         // that cells counts it with
-	changed journal.Seq // it is as it was when this record was written, or younger
-	// asked counts the intents of the cell's history by kind and params.
-	asked     map[asked]uint64
+}
+
+// asks is what a cell has asked of the outside.
+type asks struct {
+	counts    map[asked]uint64    // of the intents of the cell's history
 	awaits    []receipt.Key       // intents whose end it has not been told
 	cancelled []receipt.Key       // those of them that it has cancelled
 	account   *governance.Account // of the cell's budget; nil: nothing was drawn from it
@@ -40,15 +46,33 @@ type cell struct {
 type asked [16]byte
 
 func newCell(id reducer.Cell, lineage receipt.History) *cell {
-	name := id.String()
-	cut := len(id.Reducer)
-	id = reducer.Cell{Reducer: id.Reducer, Key: name[cut+1:]}
-	return &cell{id: id, name: name, history: lineage}
+	return &cell{name: id.String(), history: lineage}
+}
+
+func (c *cell) id() reducer.Cell {
+	name, key, _ := strings.Cut(c.name, "/") // no name of a reducer has one
+	return reducer.Cell{Reducer: name, Key: key}
+}
+
+// asked returns what a cell has asked of the outside, for looking at.
+func (c *cell) asked() asks {
+	if c.asks == nil {
+		return asks{}
+	}
+	return *c.asks
+}
+
+// toAsk returns what a cell has asked of the outside, for changing it.
+func (c *cell) toAsk() *asks {
+	if c.asks == nil {
+		c.asks = new(asks)
+	}
+	return c.asks
 }
 
 // size returns about how many bytes a cell takes.
 func (c *cell) size() int {
-	n := cellBytes + len(c.name) + len(c.state) + askedBytes*len(c.asked)
+	n := cellBytes + len(c.name) + len(c.state) + askedBytes*len(c.asked().counts)
 	for _, x := range c.mail.all() {
 		n += mailBytes + len(x.data)
 	}
@@ -68,22 +92,58 @@ type mail struct {
 }
 
 // mailbox is a FIFO queue. The zero value is empty.
-type mailbox struct {
+type mailbox struct{ *queue }
+
+// queue is what a mailbox has while events wait in it.
+type queue struct {
 	items []mail
 	first int
 }
 
-func (m *mailbox) len() int { return len(m.items) - m.first }
+// queues are those that no mailbox has at the moment: most cells rest most of the time. Nil
+// keeps none.
+type queues struct {
+	spare []*queue
+	room  int // for events, in all of them
+}
+
+// mostRoom is how many events all queues that are kept have room for at most.
+const mostRoom = 1 << 19
+
+func (q *queues) get() *queue {
+	if q == nil || len(q.spare) == 0 {
+		return new(queue)
+	}
+	last := len(q.spare) - 1
+	x := q.spare[last]
+	q.spare, q.room = q.spare[:last], q.room-cap(x.items)
+	return x
+}
+
+func (q *queues) put(x *queue) {
+	if q != nil && q.room+cap(x.items) <= mostRoom {
+		q.spare, q.room = append(q.spare, x), q.room+cap(x.items)
+	}
+}
+
+func (m *mailbox) len() int { return len(m.all()) }
 
 func (m *mailbox) front() *mail { return &m.items[m.first] }
 
-func (m *mailbox) push(x mail) { m.items = append(m.items, x) }
+func (m *mailbox) push(x mail, from *queues) {
+	if m.queue == nil {
+		m.queue = from.get()
+	}
+	m.items = append(m.items, x)
+}
 
-func (m *mailbox) pop() {
+func (m *mailbox) pop(to *queues) {
 	m.items[m.first] = mail{}
 	m.first++
 	if m.first == len(m.items) {
 		m.items, m.first = m.items[:0], 0
+		to.put(m.queue)
+		m.queue = nil
 	} else if m.first >= 64 && 2*m.first >= len(m.items) {
 		m.items = slices.Delete(m.items, 0, m.first)
 		m.first = 0
@@ -93,7 +153,12 @@ func (m *mailbox) pop() {
 // remove takes out the i-th event that waits.
 func (m *mailbox) remove(i int) { m.items = slices.Delete(m.items, m.first+i, m.first+i+1) }
 
-func (m *mailbox) all() []mail { return m.items[m.first:] }
+func (m *mailbox) all() []mail {
+	if m.queue == nil {
+		return nil
+	}
+	return m.items[m.first:]
+}
 
 // nextHistory returns the cell's history with one more event:
 // H(h ‖ canonical[name, key, data]). The scratch buffer is returned for reuse.
@@ -104,7 +169,7 @@ func (c *cell) nextHistory(scratch []byte, x *mail) (receipt.History, []byte) {
 	}
 	b = canon.AppendArray(b, 3)
 	b = canon.AppendText(b, x.name)
-	b = canon.AppendText(b, c.id.Key)
+	b = canon.AppendText(b, c.id().Key)
 	b = canon.AppendRaw(b, x.data)
 	return sha256.Sum256(b), b
 }

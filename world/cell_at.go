@@ -112,7 +112,7 @@ func (f *cellFold) view() (CellView, bool, error) {
 
 // run folds the cell up to f.at and the end of its unit.
 func (f *cellFold) run(known *Landmarks) error {
-	if f.cell.id.Reducer == reducer.Operator {
+	if f.cell.id().Reducer == reducer.Operator {
 		return nil // its records are those of a person
 	}
 	created, err := firstRecord(f.h)

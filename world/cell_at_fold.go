@@ -49,7 +49,7 @@ func (f *cellFold) advance(now manifest.Tick) {
 
 func (f *cellFold) deliver(x mail) {
 	f.cell.born = true
-	f.cell.mail.push(x)
+	f.cell.mail.push(x, nil)
 }
 
 // apply does to the cell what a record says.
@@ -98,7 +98,8 @@ func (f *cellFold) applyEffect(rec *journal.Record, body journal.Body) error {
 	case *journal.IntentParked:
 		return f.ask(b.Key, b.Step, cellFoldAsked{b.Tag, b.Kind})
 	case *journal.IntentCancelled:
-		f.cell.cancelled = append(f.cell.cancelled, b.Key)
+		of := f.cell.toAsk()
+		of.cancelled = append(of.cancelled, b.Key)
 	case *journal.IntentDenied:
 		if _, _, err := f.asked(b.Key); err != nil {
 			return err
@@ -217,7 +218,7 @@ func (f *cellFold) fail(rec *journal.Record, b *journal.Failed) error {
 	}
 	if f.cell.parked = b.Parked; !b.Parked {
 		f.cell.n++
-		f.cell.mail.pop()
+		f.cell.mail.pop(nil)
 	}
 	return nil
 }
@@ -229,7 +230,7 @@ func (f *cellFold) resume(b *journal.Resumed) error {
 	f.cell.parked = false
 	if b.Skip {
 		f.cell.n++
-		f.cell.mail.pop()
+		f.cell.mail.pop(nil)
 	}
 	return nil
 }
@@ -254,7 +255,7 @@ func (f *cellFold) step(rec *journal.Record, b *journal.Stepped) error {
 	}
 	c := f.cell
 	c.n++
-	c.mail.pop()
+	c.mail.pop(nil)
 	c.state = nil
 	if !b.State.IsZero() {
 		c.state = slices.Clone(out.State)
@@ -265,9 +266,9 @@ func (f *cellFold) step(rec *journal.Record, b *journal.Stepped) error {
 func (f *cellFold) reduce(x *mail, out *reducer.Output) error {
 	c := f.cell
 	return f.rule.impl.Reduce(&reducer.Input{
-		Cell: c.id, Step: c.n + 1, State: c.state,
+		Cell: c.id(), Step: c.n + 1, State: c.state,
 		Event: reducer.Event{Name: x.name, Data: x.data}, Time: f.now, Limits: f.rule.limits,
-		Seed: reducer.Seed{World: f.seed, Cell: c.id, Step: c.n + 1},
+		Seed: reducer.Seed{World: f.seed, Cell: c.id(), Step: c.n + 1},
 	}, out)
 }
 
@@ -290,7 +291,7 @@ func (f *cellFold) nextRule() (*reducerRule, error) {
 	if err != nil {
 		return nil, err
 	}
-	def, ok := m.Reducers[f.cell.id.Reducer]
+	def, ok := m.Reducers[f.cell.id().Reducer]
 	if !ok {
 		return f.nextRule()
 	}
@@ -298,5 +299,5 @@ func (f *cellFold) nextRule() (*reducerRule, error) {
 	if r.engines, err = enginesOf(m); err != nil {
 		return nil, err
 	}
-	return r.compileReducer(f.cell.id.Reducer, def, f.h, f.registry)
+	return r.compileReducer(f.cell.id().Reducer, def, f.h, f.registry)
 }

@@ -3,6 +3,7 @@ package world
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
 
@@ -30,17 +31,19 @@ func (s *shelf) fail(err error) {
 
 // cells are the cells of a world.
 type cells struct {
-	here    map[reducer.Cell]*cell
-	shelved int   // how many are on the shelf, and not here
-	unborn  int   // how many of all nothing has reached, or a rollback undid that
-	bytes   int   // about so many take those that are here, as of the last image
-	left    *seen // has all that were ever left to the shelf; nil: that is not known
+	here    map[string]*cell // by name
+	name    []byte           // that is being looked up
+	shelved int              // how many are on the shelf, and not here
+	unborn  int              // how many of all nothing has reached, or a rollback undid that
+	bytes   int              // about so many take those that are here, as of the last image
+	left    *seen            // has all that were ever left to the shelf; nil: that is not known
 	shelf   *shelf
 }
 
 // get returns a cell, or nil.
 func (x *cells) get(id reducer.Cell) *cell {
-	c := x.here[id]
+	x.name = append(append(append(x.name[:0], id.Reducer...), '/'), id.Key...)
+	c := x.here[string(x.name)]
 	if c == nil && x.shelved > 0 {
 		c = x.fetch(id)
 	}
@@ -79,13 +82,13 @@ func (x *cells) fetch(id reducer.Cell) *cell {
 // unshelve adds a cell that was on the shelf.
 func (x *cells) unshelve(c *cell) {
 	x.shelved--
-	x.here[c.id] = c
+	x.here[c.name] = c
 	x.weigh(c)
 }
 
 // put adds a cell that is new.
 func (x *cells) put(c *cell) {
-	x.here[c.id] = c
+	x.here[c.name] = c
 	x.weigh(c)
 	if !c.born {
 		x.unborn++
@@ -105,9 +108,9 @@ func (x *cells) bear(c *cell, born bool) {
 
 // weigh counts a cell that has changed anew.
 func (x *cells) weigh(c *cell) {
-	x.bytes -= c.bytes
-	c.bytes = c.size()
-	x.bytes += c.bytes
+	x.bytes -= int(c.bytes)
+	c.bytes = uint32(min(c.size(), math.MaxUint32))
+	x.bytes += int(c.bytes)
 }
 
 // bring returns the cells that are such, in memory and in no order.
@@ -120,7 +123,7 @@ func (x *cells) bringChanged(after journal.Seq, such func(*cell) bool) []*cell {
 		if !such(c) {
 			continue
 		}
-		if out = append(out, c); x.here[c.id] == nil {
+		if out = append(out, c); x.here[c.name] == nil {
 			came = append(came, c)
 		}
 	}
@@ -155,7 +158,7 @@ func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 				x.shelf.fail(err)
 				return
 			}
-			if c != nil && x.here[c.id] == nil && !yield(c) {
+			if c != nil && x.here[c.name] == nil && !yield(c) {
 				return
 			}
 		}
@@ -166,21 +169,21 @@ func (x *cells) changed(after journal.Seq) iter.Seq[*cell] {
 // last, and then any that rest, until those that are here take no more than so many bytes.
 func (x *cells) drop(bytes int) {
 	for range 2 {
-		for id, c := range x.here { // order cannot show: what is on the shelf does not
+		for name, c := range x.here { // order cannot show: what is on the shelf does not
 			switch {
 			case x.bytes <= bytes:
 				return
 			case c.used:
 				c.used = false
 			case c.rests():
-				delete(x.here, id)
+				delete(x.here, name)
 				if x.left == nil && x.shelved == 0 {
 					x.left = new(seen)
 				}
 				if x.left != nil {
-					x.left.add(id)
+					x.left.add(c.id())
 				}
-				x.bytes -= c.bytes
+				x.bytes -= int(c.bytes)
 				x.shelved++
 			}
 		}

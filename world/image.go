@@ -169,14 +169,14 @@ func (k *kernel) imageIntents() (out []journal.IntentVersion) {
 // canonical order: the shorter first. By hand, because a checkpoint writes every
 // cell that changed; a test holds it equal to the library's.
 func (c *cell) appendImage(b []byte) ([]byte, error) {
-	pairs := 8
-	if c.account != nil {
+	asks, pairs := c.asked(), 8
+	if asks.account != nil {
 		pairs++
 	}
 	if !c.born {
 		pairs++
 	}
-	if len(c.cancelled) > 0 {
+	if len(asks.cancelled) > 0 {
 		pairs++
 	}
 	b = canon.AppendMap(b, pairs)
@@ -188,16 +188,16 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 		b = canon.AppendText(b, x.name)
 		b = canon.AppendRaw(b, x.data)
 	}
-	b = canon.AppendArray(canon.AppendText(b, "asked"), len(c.asked))
-	for _, what := range c.sortedAsked() {
+	b = canon.AppendArray(canon.AppendText(b, "asked"), len(asks.counts))
+	for _, what := range asks.sorted() {
 		b = canon.AppendArray(b, 2)
 		b = canon.AppendBytes(b, what[:])
-		b = canon.AppendUint(b, c.asked[what])
+		b = canon.AppendUint(b, asks.counts[what])
 	}
 	b = canon.AppendRaw(canon.AppendText(b, "state"), c.state)
-	b = appendKeys(canon.AppendText(b, "awaits"), c.awaits)
-	if c.account != nil {
-		account, err := canon.Marshal(c.account)
+	b = appendKeys(canon.AppendText(b, "awaits"), asks.awaits)
+	if asks.account != nil {
+		account, err := canon.Marshal(asks.account)
 		if err != nil {
 			return nil, err
 		}
@@ -209,8 +209,8 @@ func (c *cell) appendImage(b []byte) ([]byte, error) {
 	}
 	b = canon.AppendBytes(canon.AppendText(b, "history"), c.history[:])
 	b = canon.AppendUint(canon.AppendText(b, "version"), imageCellVersion)
-	if len(c.cancelled) > 0 {
-		b = appendKeys(canon.AppendText(b, "cancelled"), c.cancelled)
+	if len(asks.cancelled) > 0 {
+		b = appendKeys(canon.AppendText(b, "cancelled"), asks.cancelled)
 	}
 	return b, nil
 }
@@ -223,11 +223,11 @@ func appendKeys(b []byte, keys []receipt.Key) []byte {
 	return b
 }
 
-func (c *cell) sortedAsked() []asked {
-	if len(c.asked) == 0 {
+func (x *asks) sorted() []asked {
+	if len(x.counts) == 0 {
 		return nil
 	}
-	return slices.SortedFunc(maps.Keys(c.asked), func(a, b asked) int { return bytes.Compare(a[:], b[:]) })
+	return slices.SortedFunc(maps.Keys(x.counts), func(a, b asked) int { return bytes.Compare(a[:], b[:]) })
 }
 
 // restore fills an empty kernel from an image that holds all cells and intents.
@@ -252,7 +252,7 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 			return journal.Hash{}, fmt.Errorf("world: image at #%d: cell %s: %w", img.Head.ID, parts.cells[i].Cell, err)
 		}
 		if c.parked {
-			k.parked[c.id] = c
+			k.parked[c.id()] = c
 		}
 		k.cells.put(c)
 		names[c.name] = c
@@ -304,22 +304,21 @@ func decodeCell(v *journal.CellVersion) (*cell, error) {
 		return nil, fmt.Errorf("unknown version %d", saved.Version)
 	}
 	c := newCell(id, receipt.History{})
-	c.born, c.n, c.history, c.parked, c.account = !saved.Unborn, saved.N, saved.History, saved.Parked, saved.Budget
-	c.changed, c.awaits, c.cancelled = v.At, saved.Awaits, saved.Cancelled
+	c.born, c.n, c.history, c.parked, c.changed = !saved.Unborn, saved.N, saved.History, saved.Parked, v.At
+	if saved.Budget != nil || len(saved.Awaits)+len(saved.Cancelled)+len(saved.Asked) > 0 {
+		c.asks = &asks{awaits: saved.Awaits, cancelled: saved.Cancelled, account: saved.Budget, counts: make(map[asked]uint64, len(saved.Asked))}
+	}
 	if string(saved.State) != canon.Null {
 		c.state = saved.State
 	}
 	for _, x := range saved.Mail {
-		c.mail.push(mail{record: x.Record, name: x.Name, data: x.Data})
+		c.mail.push(mail{record: x.Record, name: x.Name, data: x.Data}, nil)
 	}
 	for _, a := range saved.Asked {
-		if c.asked == nil {
-			c.asked = make(map[asked]uint64, len(saved.Asked))
-		}
 		if len(a.What) != len(asked{}) {
 			return nil, fmt.Errorf("a count of intents under a key of %d bytes", len(a.What))
 		}
-		c.asked[asked(a.What)] = a.Count
+		c.asks.counts[asked(a.What)] = a.Count
 	}
 	return c, nil
 }

@@ -23,10 +23,11 @@ func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 		}
 		for i := range rapid.IntRange(0, 2).Draw(rt, "awaits") {
 			key := receipt.Key{Hash: journal.Hash{byte(i)}}
-			c.awaits, want.Awaits = append(c.awaits, key), append(want.Awaits, key)
+			of := c.toAsk()
+			of.awaits, want.Awaits = append(of.awaits, key), append(want.Awaits, key)
 		}
 		for i := range rapid.IntRange(0, 3).Draw(rt, "mail") {
-			c.mail.push(mail{record: journal.Seq(i), name: "e", data: journal.Data{byte(i)}})
+			c.mail.push(mail{record: journal.Seq(i), name: "e", data: journal.Data{byte(i)}}, nil)
 			want.Mail = append(want.Mail, imageMail{Record: journal.Seq(i), Name: "e", Data: journal.Data{byte(i)}})
 		}
 		if rapid.Bool().Draw(rt, "state") {
@@ -34,10 +35,10 @@ func TestHandWrittenImageOfACellEqualsTheLibrarys(t *testing.T) {
 			want.State = c.state
 		}
 		for i := range rapid.IntRange(0, 3).Draw(rt, "asked") {
-			if c.asked == nil {
-				c.asked = make(map[asked]uint64)
+			if c.asked().counts == nil {
+				c.toAsk().counts = make(map[asked]uint64)
 			}
-			c.asked[asked{byte(i)}] = uint64(i) + 1
+			c.asks.counts[asked{byte(i)}] = uint64(i) + 1
 			want.Asked = append(want.Asked, imageAsked{What: append([]byte{byte(i)}, make([]byte, 15)...), Count: uint64(i) + 1})
 		}
 		library, err := canon.Marshal(want)

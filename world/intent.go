@@ -32,9 +32,9 @@ func (k *kernel) put(c *cell, in receipt.Intent, cause journal.Seq) {
 	if left != nil && k.askRepeat(c, in, left, cause) {
 		return
 	}
-	asks := k.judge(c.id, in, cause, nil)
+	asks := k.judge(c.id(), in, cause, nil)
 	if asks.State != receipt.StateDenied {
-		c.awaits = append(c.awaits, in.Key)
+		c.await(in.Key)
 	}
 	if left != nil {
 		k.ledger.Repeat(asks, left)
@@ -55,11 +55,12 @@ func (k *kernel) intent(step receipt.StepID, cell, kind string, params journal.D
 // this one.
 func (c *cell) countAsked(kind string, params journal.Data) uint64 {
 	what := askedFor(kind, params)
-	n := c.asked[what]
-	if c.asked == nil {
-		c.asked = make(map[asked]uint64)
+	of := c.toAsk()
+	n := of.counts[what]
+	if of.counts == nil {
+		of.counts = make(map[asked]uint64)
 	}
-	c.asked[what] = n + 1
+	of.counts[what] = n + 1
 	return n
 }
 
@@ -115,7 +116,7 @@ func (k *kernel) decide(asker reducer.Cell, in *receipt.Intent, capability strin
 		Context: k.rules.guard.context(), Caps: k.budgets.Caps, Accounts: governance.Accounts{World: k.budgets.World},
 	}
 	if c := k.cells.get(asker); c != nil {
-		req.Step, req.Accounts.Cell = c.n, c.account
+		req.Step, req.Accounts.Cell = c.n, c.asked().account
 	}
 	k.rules.guard.item(len(in.Params), "params of", in.Kind, k.last)
 	if k.over() {

@@ -305,7 +305,7 @@ func (k *kernel) madeUp(compensation *receipt.Entry, cause journal.Seq) {
 func (k *kernel) awaits(e *receipt.Entry) bool {
 	asker, err := reducer.ParseCell(e.Intent.Cell)
 	c := k.cells.get(asker)
-	return err == nil && c != nil && slices.Contains(c.awaits, e.Intent.Key)
+	return err == nil && c != nil && slices.Contains(c.asked().awaits, e.Intent.Key)
 }
 
 // receiptEvent returns the data of the event that brings a cell its receipt.

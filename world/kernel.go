@@ -29,6 +29,7 @@ type kernel struct {
 
 	shelf     *shelf
 	cells     cells
+	queues    queues
 	scheduler scheduler
 	scheduled alarms // submitted events that fall due later
 	timers    alarms
@@ -79,7 +80,7 @@ func newKernel(keys *receipt.Keyring, paranoid bool) *kernel {
 	s := new(shelf)
 	return &kernel{
 		recorder: newRecorder(journal.Head{}, 0), keys: keys, paranoid: paranoid, shelf: s,
-		cells: cells{here: make(map[reducer.Cell]*cell), shelf: s}, parked: make(map[reducer.Cell]*cell), lists: newAlarmLists(),
+		cells: cells{here: make(map[string]*cell), shelf: s}, parked: make(map[reducer.Cell]*cell), lists: newAlarmLists(),
 	}
 }
 
@@ -167,7 +168,7 @@ func (k *kernel) names(cells []*cell) []string {
 // deliver puts an event into a cell's mailbox; the cell is born with it.
 func (k *kernel) deliver(c *cell, x mail) {
 	if !c.born {
-		if twin := k.cells.get(c.id); twin != nil {
+		if twin := k.cells.get(c.id()); twin != nil {
 			c = twin // born since the event was routed, or no more
 		} else {
 			k.cells.put(c)
@@ -177,7 +178,7 @@ func (k *kernel) deliver(c *cell, x mail) {
 		c.history = k.lineage
 		k.cells.bear(c, true)
 	}
-	c.mail.push(x)
+	c.mail.push(x, &k.queues)
 	k.touch(c)
 	if !c.queued && !c.parked {
 		k.scheduler.push(c)
@@ -266,10 +267,10 @@ func (k *kernel) resume(id reducer.Cell, b journal.Resumed) error {
 	if b.Skip {
 		c.history, k.scratch = c.nextHistory(k.scratch, c.mail.front())
 		c.n++
-		c.mail.pop()
+		c.mail.pop(&k.queues)
 	}
 	c.parked = false
-	delete(k.parked, c.id)
+	delete(k.parked, c.id())
 	k.touch(c)
 	if c.mail.len() > 0 {
 		k.scheduler.push(c)
@@ -300,7 +301,7 @@ func (k *kernel) lacksNext() bool {
 	if k.rules.lacks == nil || !k.tickOpen() {
 		return false
 	}
-	rule := k.rules.reducers[k.scheduler.queue[k.scheduler.first].id.Reducer]
+	rule := k.rules.reducers[k.scheduler.queue[k.scheduler.first].id().Reducer]
 	return rule != nil && rule.impl == nil
 }
 

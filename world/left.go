@@ -231,7 +231,7 @@ func (k *kernel) repeatAnswers(p *past, id journal.Seq) {
 	})
 	var ended []*receipt.Entry
 	for _, c := range p.changed {
-		for _, key := range c.awaits {
+		for _, key := range c.asked().awaits {
 			e := k.ledger.Entry(key)
 			if !k.turnedAsV1() && !k.askedIn(e, k.last) { // it was cancelled here, and decided anew elsewhere
 				k.ledger.Claim(e, uint64(id))

@@ -25,7 +25,7 @@ func (k *kernel) migrate(next *rules, cells []*cell) ([]migrated, error) {
 	slices.SortFunc(cells, func(a, b *cell) int { return cmp.Compare(a.name, b.name) })
 	var out []migrated
 	for _, c := range cells {
-		rule := next.reducers[c.id.Reducer]
+		rule := next.reducers[c.id().Reducer]
 		if rule == nil || len(c.state) == 0 {
 			continue
 		}
@@ -50,7 +50,7 @@ func (k *kernel) migrate(next *rules, cells []*cell) ([]migrated, error) {
 }
 
 func (k *kernel) migrateOne(impl reducer.Migrator, rule *reducerRule, c *cell, g *guard) (migrated, error) {
-	in := reducer.Input{Cell: c.id, State: bytes.Clone(c.state), Time: k.now, Limits: rule.limits, Bounds: g.migrationBounds()}
+	in := reducer.Input{Cell: c.id(), State: bytes.Clone(c.state), Time: k.now, Limits: rule.limits, Bounds: g.migrationBounds()}
 	var out reducer.Output
 	if err := impl.Migrate(&in, &out); err != nil {
 		return migrated{}, err

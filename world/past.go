@@ -92,7 +92,7 @@ func (k *kernel) readPast(h journal.History, b *journal.RolledBack, part func(jo
 		if err != nil {
 			return nil, fmt.Errorf("world: snapshot %s: cell %s: %w", s.Name, p.imageParts.cells[i].Cell, err)
 		}
-		p.cells[c.id] = c
+		p.cells[c.id()] = c
 	}
 	if p.codes, err = k.codesThen(h, p.core.Manifest); err != nil {
 		return nil, fmt.Errorf("world: snapshot %s: %w", s.Name, err)
@@ -137,7 +137,7 @@ func (k *kernel) codesThen(blobs journal.Blobs, then journal.Hash) (map[string]j
 func (p *past) ofOtherCode() []*cell {
 	var out []*cell
 	for _, c := range p.cells { // order cannot show: migrate sorts
-		if _, other := p.codes[c.id.Reducer]; other && c.born {
+		if _, other := p.codes[c.id().Reducer]; other && c.born {
 			out = append(out, c)
 		}
 	}

@@ -81,13 +81,13 @@ func (k *kernel) apart(next *rules) (*kernel, []*cell, error) {
 	other.last, other.now = k.last, k.now
 	var cells []*cell
 	for _, c := range k.otherCode(next) {
-		if _, migrates := next.reducers[c.id.Reducer].impl.(reducer.Migrator); !migrates {
+		if _, migrates := next.reducers[c.id().Reducer].impl.(reducer.Migrator); !migrates {
 			continue
 		}
 		if err := next.guard.keep(cellBytes+uint64(len(c.state)), "the states to migrate"); err != nil {
 			return nil, nil, err
 		}
-		cells = append(cells, &cell{id: c.id, name: c.name, n: c.n, state: bytes.Clone(c.state)})
+		cells = append(cells, &cell{name: c.name, n: c.n, state: bytes.Clone(c.state)})
 	}
 	return other, cells, nil
 }

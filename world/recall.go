@@ -48,7 +48,7 @@ func (k *kernel) askAgain(c *cell, in *receipt.Intent, step journal.Seq) bool {
 	in.Cap = e.Intent.Cap
 	id := k.writeEmitted(in, &governance.Decision{}, decision, step)
 	k.ledger.Claim(e, uint64(id))
-	c.awaits = append(c.awaits, in.Key)
+	c.await(in.Key)
 	switch decision {
 	case decidedRecorded:
 		k.recall(e, id)
@@ -132,13 +132,20 @@ func madeUpFor() journal.Data {
 	return journal.Explanation(string(receipt.OutcomeCompensated), "it happened and was made up for; the same step cannot do it again")
 }
 
+// await puts an intent on the list of those whose end a cell waits for.
+func (c *cell) await(key receipt.Key) {
+	of := c.toAsk()
+	of.awaits = append(of.awaits, key)
+}
+
 // awaited takes an intent off the list of those whose end a cell waits for, and returns
 // what the cell is told of it.
 func (c *cell) awaited(key receipt.Key, data journal.Data) journal.Data {
 	same := func(k receipt.Key) bool { return k == key }
-	c.awaits = slices.DeleteFunc(c.awaits, same)
-	if slices.Contains(c.cancelled, key) {
-		c.cancelled = slices.DeleteFunc(c.cancelled, same)
+	of := c.toAsk()
+	of.awaits = slices.DeleteFunc(of.awaits, same)
+	if slices.Contains(of.cancelled, key) {
+		of.cancelled = slices.DeleteFunc(of.cancelled, same)
 		return cancelled(data)
 	}
 	return data

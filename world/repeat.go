@@ -69,12 +69,12 @@ func (k *kernel) askRepeat(c *cell, in receipt.Intent, left *receipt.Entry, step
 		id := k.writeEmitted(&in, &governance.Decision{Rules: []string{possibleRepeat}}, decidedReused, step)
 		e := k.ledger.Emit(in, uint64(id))
 		k.ledger.Repeat(e, left)
-		c.awaits = append(c.awaits, in.Key)
+		c.await(in.Key)
 		k.reuse(e, id)
 	default:
 		e := k.park(in, []string{possibleRepeat}, step)
 		k.ledger.Repeat(e, left)
-		c.awaits = append(c.awaits, in.Key)
+		c.await(in.Key)
 	}
 	return true
 }

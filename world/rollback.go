@@ -133,7 +133,7 @@ func (k *kernel) rollback(b journal.RolledBack, p *past) (*journal.RolledBack, e
 	k.touchLists()
 	k.returnTo(&b, p, id)
 	for i := range all {
-		all[i].cell = k.cells.get(all[i].cell.id)
+		all[i].cell = k.cells.get(all[i].cell.id())
 	}
 	k.takeOver(all, id)
 	k.abandon(&b, p, id)
@@ -173,21 +173,21 @@ func (k *kernel) checkRoot(p *past, scheduled, timers alarms) error {
 func (k *kernel) rootThen(p *past, alarms journal.Hash) journal.Hash {
 	if k.tree == nil && k.cells.shelved > 0 {
 		return k.rootWithoutTree(alarms, func(c *cell) (*cell, journal.Hash) {
-			code, other := p.codes[c.id.Reducer]
+			code, other := p.codes[c.id().Reducer]
 			if !other {
 				code = k.codeOf(c)
 			}
 			if c.changed > journal.Seq(p.to.Record) {
-				c = p.cells[c.id]
+				c = p.cells[c.id()]
 			}
 			return c, code
 		})
 	}
 	k.refreshTree()
 	for _, c := range p.changed {
-		was := p.cells[c.id]
+		was := p.cells[c.id()]
 		if was == nil {
-			was = &cell{id: c.id, name: c.name}
+			was = &cell{name: c.name}
 		}
 		k.setLeaves(was)
 	}
@@ -201,8 +201,8 @@ func (k *kernel) rootThen(p *past, alarms journal.Hash) journal.Hash {
 // snapshot, with that.
 func (k *kernel) setLeavesThen(p *past) {
 	for c := range k.cells.all() { // the tree is the same in any order
-		code, other := p.codes[c.id.Reducer]
-		switch was := p.cells[c.id]; {
+		code, other := p.codes[c.id().Reducer]
+		switch was := p.cells[c.id()]; {
 		case !other:
 		case was != nil:
 			k.setLeavesUnder(code, was)
@@ -237,16 +237,16 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 	}
 	k.scheduler = scheduler{}
 	for _, c := range p.changed {
-		was := p.cells[c.id]
+		was := p.cells[c.id()]
 		if was == nil {
 			was = new(cell)
 		}
-		delete(k.parked, c.id)
+		delete(k.parked, c.id())
 		if was.parked {
-			k.parked[c.id] = c
+			k.parked[c.id()] = c
 		}
 		c.state, c.n, c.history, c.mail, c.parked = was.state, was.n, was.history, was.mail, was.parked
-		c.asked, c.awaits, c.cancelled = was.asked, was.awaits, was.cancelled
+		c.returnAsks(was.asks)
 		k.cells.bear(c, was.born)
 		k.touch(c)
 	}
@@ -269,6 +269,18 @@ func (k *kernel) returnTo(b *journal.RolledBack, p *past, id journal.Seq) {
 	}
 	k.ledger.Reconsider()
 	k.inTick, k.handled = false, 0
+}
+
+// returnAsks makes what a cell has asked of the outside what it was, but for its account.
+func (c *cell) returnAsks(was *asks) {
+	if was == nil {
+		if c.asks == nil {
+			return
+		}
+		was = new(asks)
+	}
+	of := c.toAsk()
+	of.counts, of.awaits, of.cancelled = was.counts, was.awaits, was.cancelled
 }
 
 // refresh gives every cell another history, so that all steps to come get other

@@ -114,7 +114,7 @@ func (k *kernel) route(to []*cell, e *eventRule, key string, data journal.Data) 
 				return nil, err
 			}
 		}
-		if !slices.ContainsFunc(to, func(o *cell) bool { return o.id == c.id }) {
+		if !slices.ContainsFunc(to, func(o *cell) bool { return o.name == c.name }) {
 			to = append(to, c)
 		}
 	}

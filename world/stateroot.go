@@ -85,7 +85,7 @@ func (k *kernel) setLeaves(c *cell) {
 // codeOf returns the hash of the code that handles a cell's events, zero where its
 // reducer is gone.
 func (k *kernel) codeOf(c *cell) journal.Hash {
-	if rule := k.rules.reducers[c.id.Reducer]; rule != nil {
+	if rule := k.rules.reducers[c.id().Reducer]; rule != nil {
 		return rule.hash
 	}
 	return journal.Hash{}

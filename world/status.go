@@ -175,7 +175,7 @@ func (m *Moment) Undecided() []receipt.Entry {
 }
 
 func (c *cell) view() CellView {
-	v := CellView{Cell: c.id, N: c.n, State: slices.Clone(c.state), Parked: c.parked}
+	v := CellView{Cell: c.id(), N: c.n, State: slices.Clone(c.state), Parked: c.parked}
 	for _, x := range c.mail.all() {
 		v.Mail = append(v.Mail, MailView{Record: x.record, Name: x.name, Data: slices.Clone(x.data)})
 	}

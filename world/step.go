@@ -51,14 +51,14 @@ func (k *kernel) turn(c *cell) {
 // reduce runs the cell's reducer and checks its output. Nothing has changed
 // when it returns.
 func (k *kernel) reduce(c *cell, x *mail) error {
-	rule := k.rules.reducers[c.id.Reducer]
+	rule := k.rules.reducers[c.id().Reducer]
 	if rule == nil {
-		return fmt.Errorf("the manifest has no reducer %q", c.id.Reducer)
+		return fmt.Errorf("the manifest has no reducer %q", c.id().Reducer)
 	}
 	k.in = reducer.Input{
-		Cell: c.id, Step: c.n + 1, State: c.state,
+		Cell: c.id(), Step: c.n + 1, State: c.state,
 		Event: reducer.Event{Name: x.name, Data: x.data}, Params: rule.params, Time: k.now, Clock: k.rules.manifest.Clock, Limits: rule.limits,
-		Seed:   reducer.Seed{World: k.seed, Cell: c.id, Step: c.n + 1},
+		Seed:   reducer.Seed{World: k.seed, Cell: c.id(), Step: c.n + 1},
 		Bounds: k.rules.guard.stepBounds(),
 	}
 	if hear := k.onPrint; hear != nil {
@@ -196,7 +196,7 @@ func (k *kernel) checkRoom() error {
 		}
 		waiting := uint64(c.mail.len())
 		for _, other := range k.plan.targets[:i+1] {
-			if other.id == c.id {
+			if other.name == c.name {
 				waiting++
 			}
 		}
@@ -210,23 +210,23 @@ func (k *kernel) checkRoom() error {
 // fail records that a step left no trace, and parks the cell or skips the
 // event.
 func (k *kernel) fail(c *cell, x *mail, history receipt.History, err error) {
-	rule := k.rules.reducers[c.id.Reducer]
+	rule := k.rules.reducers[c.id().Reducer]
 	park := rule == nil || rule.park
 	b := journal.Failed{Version: journal.V(journal.BodyVersion), Cell: c.name, N: c.n + 1, Parked: park, Error: journal.Text(err.Error())}
 	k.note(journal.KindFailed, x.record, &b)
 	if park {
 		c.parked = true
-		k.parked[c.id] = c
+		k.parked[c.id()] = c
 		return
 	}
 	c.n++
 	c.history = history
-	c.mail.pop()
+	c.mail.pop(&k.queues)
 }
 
 // commit makes a step's output part of the world.
 func (k *kernel) commit(c *cell, x *mail, history receipt.History) {
-	c.mail.pop()
+	c.mail.pop(&k.queues)
 	c.n++
 	c.history = history
 	c.state = append(c.state[:0], k.out.State...)
