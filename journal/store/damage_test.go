@@ -118,8 +118,8 @@ func twoImages(t testing.TB) (*vfs.MemFS, *writer) {
 func TestDamagedNotesAreNamedAndStopLettingGo(t *testing.T) {
 	mem, w := twoImages(t)
 	for name, key := range map[string][]byte{
-		"note of image #6 about cell version agent/a at #6":             noteKey(6, cellVersionKey("agent/a", 6)),
-		"note of image #6 about ledger entry 01" + zeros(31) + " at #6": noteKey(6, ledgerKey(journal.Hash{1}, 6)),
+		"note of image #6 about cell version agent/a at #6":             noteKey(nil, 6, cellVersionKey("agent/a", 6)),
+		"note of image #6 about ledger entry 01" + zeros(31) + " at #6": noteKey(nil, 6, ledgerKey(journal.Hash{1}, 6)),
 	} {
 		for at := range sumLen {
 			files := clone(mem)
@@ -149,7 +149,7 @@ func TestKeysOfNoShapeAreDamage(t *testing.T) {
 		versionKey(nil, []byte{versionPrefix, 0}, 6),
 		cellVersionKey("a\x00b", 6), hashKey(ledgerPrefix, journal.Hash{1}), append(ledgerKey(journal.Hash{1}, 6), 0),
 		{notePrefix},
-		numberKey(notePrefix, 6), noteKey(6, imageKey(6)), noteKey(6, cellVersionKey("agent/a", 7)),
+		numberKey(notePrefix, 6), noteKey(nil, 6, imageKey(6)), noteKey(nil, 6, cellVersionKey("agent/a", 7)),
 		{postingPrefix},
 		numberKey(postingPrefix, 6),
 		{tilePrefix, 0},

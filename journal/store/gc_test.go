@@ -50,7 +50,7 @@ func TestCollectKeepsWhatIsReferredTo(t *testing.T) {
 			s.settleImages()
 			batch := s.db.NewBatch()
 			newSealer().set(batch, lost, []byte("old"))
-			newSealer().set(batch, noteKey(1, cellVersionKey("agent/z", 1)), nil)
+			newSealer().set(batch, noteKey(nil, 1, cellVersionKey("agent/z", 1)), nil)
 			require.NoError(r, batch.Commit(pebble.Sync))
 		} else {
 			lost = nil

@@ -211,7 +211,7 @@ func requireNothingUnneeded(t require.TestingT, s *Store) {
 		require.NotEmpty(t, need, "%s is in no image of %v", nameOf([]byte(key)), kept)
 		require.False(t, empty[key] && !bytes.Equal(before, name), "%s hides nothing", nameOf([]byte(key)))
 		if followed {
-			wantNotes = append(wantNotes, string(noteKey(need[len(need)-1], []byte(key))))
+			wantNotes = append(wantNotes, string(noteKey(nil, need[len(need)-1], []byte(key))))
 		}
 		before = name
 	}

@@ -38,7 +38,7 @@ type keeper struct {
 
 	lists map[string][][]byte // of versions in chunks that go, by the names of their cells
 
-	key []byte
+	key, noted []byte
 }
 
 // written is the cells that an image has put there: the next one often puts most of
@@ -81,7 +81,8 @@ func (k *keeper) neededBy(v, next journal.Seq) (journal.Seq, bool) {
 }
 
 func (k *keeper) note(head journal.Seq, version []byte) {
-	k.old.seal.set(k.batch, noteKey(head, version), nil)
+	k.noted = noteKey(k.noted[:0], head, version)
+	k.old.seal.set(k.batch, k.noted, nil)
 }
 
 // letGo deletes an image, and the versions that only it needed.
@@ -169,7 +170,7 @@ func (k *keeper) tidy() error {
 				break
 			}
 			if head, ok := k.neededBy(v.at, left[i+1].at); ok {
-				if err := k.batch.Delete(noteKey(head, key), nil); err != nil {
+				if err := k.batch.Delete(noteKey(nil, head, key), nil); err != nil {
 					return err
 				}
 			}

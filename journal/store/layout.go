@@ -182,9 +182,9 @@ func splitVersion(key []byte) (name []byte, at journal.Seq, ok bool) {
 	return key[:end], journal.Seq(binary.BigEndian.Uint64(key[end:])), true
 }
 
-// noteKey returns the note that a version lives because of the image at head.
-func noteKey(head journal.Seq, version []byte) []byte {
-	return append(binary.BigEndian.AppendUint64([]byte{notePrefix}, uint64(head)), version...)
+// noteKey appends the note that a version lives because of the image at head to b.
+func noteKey(b []byte, head journal.Seq, version []byte) []byte {
+	return append(binary.BigEndian.AppendUint64(append(b, notePrefix), uint64(head)), version...)
 }
 
 // splitNote returns the key of the version that a note is about.

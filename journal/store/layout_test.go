@@ -13,7 +13,7 @@ import (
 func FuzzShape(f *testing.F) {
 	for _, key := range [][]byte{
 		recordKey(1), imageKey(1), cellVersionKey("agent/a", 1), ledgerKey(journal.Hash{1}, 1), postingKey(nil, 1, "agent/a"),
-		noteKey(2, cellVersionKey("agent/a", 1)), noteKey(2, ledgerKey(journal.Hash{1}, 1)),
+		noteKey(nil, 2, cellVersionKey("agent/a", 1)), noteKey(nil, 2, ledgerKey(journal.Hash{1}, 1)),
 		{notePrefix},
 		{metaPrefix},
 		hashKey(redactionPrefix, journal.Hash{1}), numberKey(archivePrefix, 7), tileKey(1, 7), signedKey(7),
@@ -34,7 +34,7 @@ func FuzzShape(f *testing.F) {
 			require.Equal(t, key, versionKey(nil, name, at))
 		}
 		if version, name, at, ok := splitNote(key); ok {
-			require.Equal(t, key, noteKey(recordID(key), version))
+			require.Equal(t, key, noteKey(nil, recordID(key), version))
 			require.Equal(t, version, versionKey(nil, name, at))
 		}
 		if img, err := parseImage(key, body); err == nil {

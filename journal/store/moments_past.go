@@ -116,7 +116,7 @@ func (k *keeper) insert(name, body []byte) error {
 	if ok {
 		version := versionKey(nil, name, v)
 		if needs, noted := k.neededBy(v, next); followed && noted {
-			if err := k.batch.Delete(noteKey(needs, version), nil); err != nil {
+			if err := k.batch.Delete(noteKey(nil, needs, version), nil); err != nil {
 				return err
 			}
 		}
