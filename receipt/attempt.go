@@ -63,9 +63,13 @@ func (l *Ledger) Finish(r *Receipt, record uint64) *Entry {
 	e.Finished = record
 	e.Waiting = false
 	e.Outcome = r.Outcome()
+	e.rest()
 	l.move(e, e.Outcome.end())
 	return e
 }
+
+// rest forgets what an attempt that has its answer was known by.
+func (e *Entry) rest() { e.Nonce, e.Slot = Nonce{}, 0 }
 
 // End ends an intent without a receipt, as committed or as failed.
 func (l *Ledger) End(e *Entry, outcome Outcome, record uint64) {
@@ -105,6 +109,7 @@ func (l *Ledger) end(e *Entry, to State, outcome Outcome, record uint64) {
 	e.Polling = nil
 	e.Waiting = false
 	e.Outcome, e.Finished = outcome, record
+	e.rest()
 	l.move(e, to)
 }
 

@@ -16,12 +16,12 @@ func coldOf(stored map[receipt.Key][]byte) receipt.Cold {
 			if stored[key] == nil {
 				return nil, true
 			}
-			e, err := receipt.DecodeEntry(stored[key])
+			e, err := receipt.DecodeEntry(key, stored[key])
 			return e, err == nil
 		},
 		Each: func(skip func(receipt.Key) bool, visit func(*receipt.Entry)) {
 			for key, data := range stored {
-				if e, err := receipt.DecodeEntry(data); err == nil && !skip(key) {
+				if e, err := receipt.DecodeEntry(key, data); err == nil && !skip(key) {
 					visit(e)
 				}
 			}

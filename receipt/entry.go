@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/worldkernel/worldkernel/internal/canon"
@@ -126,9 +127,13 @@ func (e *Entry) lost(r *Receipt) int {
 	return slices.IndexFunc(e.Lost, func(x Lost) bool { return x.Attempt == r.Attempt && x.Nonce == r.Nonce })
 }
 
-// Append appends the canonical bytes of an entry, in the version of today. By hand, because
-// an image has every intent that changed; a test holds it equal to the library's.
+// Append appends the canonical bytes of an entry, in the versions of today. By hand, because
+// an image has every intent that changed; a test holds it equal to the library's. The key of
+// one that has ended may be left out.
 func (e *Entry) Append(b []byte) []byte {
+	if short, ok := e.appendEnded(b); ok {
+		return short
+	}
 	b = canon.AppendUint(canon.AppendArray(b, 30), entryVersion)
 	b = e.Intent.appendTo(b)
 	b = canon.AppendBytes(b, e.Params[:])
@@ -196,8 +201,11 @@ func appendUints(b []byte, all []uint64) []byte {
 	return b
 }
 
-// DecodeEntry parses what Append wrote, in this version or in an earlier one.
-func DecodeEntry(data []byte) (*Entry, error) {
+// DecodeEntry parses what Append wrote of a key's intent, in these versions or in an earlier one.
+func DecodeEntry(key Key, data []byte) (*Entry, error) {
+	if bytes.HasPrefix(data, []byte(endedHead)) {
+		return decodeEnded(key, data)
+	}
 	if body, old := bytes.CutPrefix(data, []byte(entryV1)); old {
 		const lacks = "\xf4\x00\x00" // false, 0 and 0
 		data = slices.Concat([]byte(entryV2), body, []byte(lacks))
@@ -225,11 +233,14 @@ func DecodeEntry(data []byte) (*Entry, error) {
 	if err := canon.Unmarshal(data, e); err != nil {
 		return nil, err
 	}
-	if e.Version != entryVersion || e.Former > uint64(len(e.Asked)) {
+	if e.Version != entryVersion || e.Intent.Key != key || e.Former > uint64(len(e.Asked)) {
 		return nil, ErrVersion
 	}
 	if string(e.Held) == canon.Null {
 		e.Held = nil
+	}
+	if e.Ended() && string(e.Intent.Params) == canon.Null {
+		e.Intent.Params = nil
 	}
 	for i := range e.Inputs {
 		if string(e.Inputs[i].Answer) == canon.Null {
@@ -239,12 +250,12 @@ func DecodeEntry(data []byte) (*Entry, error) {
 	return e, nil
 }
 
-// Restore makes l the ledger that has exactly the entries in data, which
+// Restore makes l the ledger that has exactly so many entries, by their keys, which
 // TakeDirty gave and Append wrote. After an error l is empty.
-func (l *Ledger) Restore(data [][]byte) error {
-	*l = Ledger{entries: make(map[Key]*Entry, len(data)), counts: make(map[State]int)}
-	for _, b := range data {
-		if err := l.restore(b); err != nil {
+func (l *Ledger) Restore(n int, entries iter.Seq2[Key, []byte]) error {
+	*l = Ledger{entries: make(map[Key]*Entry, n), counts: make(map[State]int)}
+	for key, data := range entries {
+		if err := l.restore(key, data); err != nil {
 			*l = Ledger{}
 			return fmt.Errorf("receipt: ledger entry: %w", err)
 		}
@@ -256,8 +267,8 @@ func (l *Ledger) Restore(data [][]byte) error {
 	return nil
 }
 
-func (l *Ledger) restore(data []byte) error {
-	e, err := DecodeEntry(data)
+func (l *Ledger) restore(key Key, data []byte) error {
+	e, err := DecodeEntry(key, data)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package receipt_test
 
 import (
 	"encoding/binary"
+	"iter"
 	"maps"
 	"reflect"
 	"runtime"
@@ -301,29 +302,37 @@ func (m *ledgerModel) Checkpoint(t *rapid.T) {
 
 func (m *ledgerModel) Restart(t *rapid.T) {
 	m.Checkpoint(t)
-	var data [][]byte
-	for _, b := range m.stored {
-		data = append(data, b)
-	}
 	restored := new(receipt.Ledger)
-	require.NoError(t, restored.Restore(data))
+	require.NoError(t, restored.Restore(len(m.stored), maps.All(m.stored)))
 	require.Empty(t, maps.Collect(restored.TakeDirty()))
 	require.Equal(t, encodeAll(t, m.ledger), encodeAll(t, restored))
 	m.ledger = restored
 	m.ledger.KeepCold(coldOf(m.stored))
 }
 
-// encodeAll encodes all entries, as the library does.
+// encodeAll encodes all entries: as the library does, or shorter, and then they are read as
+// they are.
 func encodeAll(t require.TestingT, l *receipt.Ledger) [][]byte {
 	var out [][]byte
 	for _, e := range l.Select(nil) {
 		e := *e
 		b := e.Append(nil)
+		out = append(out, b)
+		if short := b[1] == 7; short {
+			again, err := receipt.DecodeEntry(e.Intent.Key, b)
+			require.NoError(t, err)
+			e.Version = 7
+			library, err := canon.Marshal(&e)
+			require.NoError(t, err)
+			read, err := canon.Marshal(again)
+			require.NoError(t, err)
+			require.Equal(t, library, read)
+			continue
+		}
 		e.Version = uint64(b[2])
 		library, err := canon.Marshal(&e)
 		require.NoError(t, err)
 		require.Equal(t, library, b)
-		out = append(out, b)
 	}
 	return out
 }
@@ -413,33 +422,50 @@ func TestCheckRefusesWhatDoesNotAnswerTheAttempt(t *testing.T) {
 	require.ErrorIs(t, l.Check(&r), receipt.ErrDuplicate)
 }
 
+// stored is an entry as an image has it.
+type stored struct {
+	key  receipt.Key
+	data []byte
+}
+
+func entriesOf(all ...stored) (int, iter.Seq2[receipt.Key, []byte]) {
+	return len(all), func(yield func(receipt.Key, []byte) bool) {
+		for _, x := range all {
+			if !yield(x.key, x.data) {
+				return
+			}
+		}
+	}
+}
+
 func TestRestoreRefuses(t *testing.T) {
 	var l receipt.Ledger
 	l.Emit(modelIntent(1), 1)
 	e := *l.Entry(modelIntent(1).Key)
-	encode := func(change func(e *receipt.Entry)) []byte {
+	encode := func(change func(e *receipt.Entry)) stored {
 		changed := e
 		change(&changed)
-		b := changed.Append(nil)
-		return b
+		return stored{changed.Intent.Key, changed.Append(nil)}
 	}
 	good := encode(func(*receipt.Entry) {})
-	flying := func(n byte, slot uint64) []byte {
+	begins := func(head ...byte) stored { return stored{good.key, append(head, good.data[3:]...)} }
+	flying := func(n byte, slot uint64) stored {
 		return encode(func(e *receipt.Entry) { e.State, e.Slot, e.Intent.Key.Hash[0] = receipt.StateInFlight, slot, n })
 	}
-	for name, data := range map[string][][]byte{
-		"not CBOR":          {[]byte("x")},
-		"unknown version":   {append([]byte{0x98, 27, 9}, good[3:]...)},
-		"version 1 of more": {append([]byte{0x98, 24, 1}, good[3:]...)},
+	for name, data := range map[string][]stored{
+		"not CBOR":          {{good.key, []byte("x")}},
+		"unknown version":   {begins(0x98, 27, 9)},
+		"version 1 of more": {begins(0x98, 24, 1)},
 		"unknown state":     {encode(func(e *receipt.Entry) { e.State = "lost" })},
+		"another's":         {{modelIntent(2).Key, good.data}},
 		"the same twice":    {good, good},
 		"slot too high":     {flying(1, 1<<60)},
 		"slot taken":        {flying(1, 3), flying(2, 3)},
 	} {
-		require.Error(t, l.Restore(data), name)
+		require.Error(t, l.Restore(entriesOf(data...)), name)
 		require.Zero(t, l.Len(), "after an error the ledger is empty")
 	}
-	require.NoError(t, l.Restore([][]byte{good}))
+	require.NoError(t, l.Restore(entriesOf(good)))
 	require.Equal(t, 1, l.Count(receipt.StateOpen))
 }
 
@@ -461,7 +487,7 @@ func TestEntriesOfBeforeAreRead(t *testing.T) {
 	require.False(t, receipt.OfVersion1(second))
 	require.False(t, receipt.OfVersion1(today))
 	for _, before := range [][]byte{first, second, third, fourth, fifth} {
-		require.NoError(t, restored.Restore([][]byte{before}))
+		require.NoError(t, restored.Restore(entriesOf(stored{modelIntent(1).Key, before})))
 		again := restored.Entry(modelIntent(1).Key).Append(nil)
 		require.Equal(t, today, again)
 	}
@@ -479,10 +505,10 @@ func TestAskingOfBeforeIsRead(t *testing.T) {
 	const ends = "\x83\x63t-1\x01\x00\x80"
 	require.Equal(t, ends, string(today[len(today)-len(ends):]))
 	before := append([]byte{0x98, 29, 4}, today[3:len(today)-len(ends)]...)
-	require.NoError(t, restored.Restore([][]byte{append(before, "\x82\x63t-1\x01"...)}))
+	require.NoError(t, restored.Restore(entriesOf(stored{in.Key, append(before, "\x82\x63t-1\x01"...)})))
 	again := restored.Entry(in.Key).Append(nil)
 	require.Equal(t, today, again)
-	require.Error(t, restored.Restore([][]byte{append(before, "\x82\x63t-1"...)}))
+	require.Error(t, restored.Restore(entriesOf(stored{in.Key, append(before, "\x82\x63t-1"...)})))
 }
 
 // TestCommittedEntriesAreSmall bounds what an answered intent costs in memory
@@ -508,6 +534,82 @@ func TestCommittedEntriesAreSmall(t *testing.T) {
 	t.Logf("%d bytes an entry", each)
 	require.Less(t, each, uint64(most))
 	runtime.KeepAlive(&l)
+}
+
+// ended is the entry of an intent that has ended like nearly all of them do.
+func ended() *receipt.Entry {
+	var l receipt.Ledger
+	in := modelIntent(1)
+	l.Emit(in, 100_000)
+	l.Start(0, receipt.Nonce{9}, 100_020)
+	e := l.Finish(&receipt.Receipt{Key: in.Key, Status: receipt.StatusOK}, 100_300)
+	l.Close(e)
+	return e
+}
+
+// TestEndedEntriesAreShort holds what an image has of an intent that has ended to its bytes.
+func TestEndedEntriesAreShort(t *testing.T) {
+	e := ended()
+	data := e.Append(nil)
+	want := "\x91\x07" + "\x61k" + "\x61t" + "\x61c" + "\x69committed" + "\x75side_effect_committed" + "\x01" + "\xf4" + "\x01" +
+		"\x67agent/a" + "\x01\x00" + "\x1a\x00\x01\x86\xa0" + "\x00" + "\x14" + "\x19\x01\x2c" +
+		"\x58\x28" + "\x01\x00\x00\x00\x00\x00\x00\x00" + string(e.Params[:])
+	require.Equal(t, want, string(data))
+	var restored receipt.Ledger
+	require.NoError(t, restored.Restore(entriesOf(stored{e.Intent.Key, data})))
+	again := restored.Entry(e.Intent.Key)
+	require.Equal(t, e.Intent, again.Intent)
+	require.Equal(t, data, again.Append(nil))
+	for n := range data {
+		require.Error(t, restored.Restore(entriesOf(stored{e.Intent.Key, data[:n]})), "%d bytes", n)
+	}
+	require.Error(t, restored.Restore(entriesOf(stored{e.Intent.Key, append(data, 0)})))
+}
+
+// TestWhatAShortEntryCannotSayIsLong: every field that one has no place for.
+func TestWhatAShortEntryCannotSayIsLong(t *testing.T) {
+	key := modelIntent(2).Key
+	for name, change := range map[string]func(*receipt.Entry){
+		"params":       func(e *receipt.Entry) { e.Intent.Params = receipt.Data("\x01") },
+		"another step": func(e *receipt.Entry) { e.Intent.Step = "operator#7" },
+		"HEX":          func(e *receipt.Entry) { e.Intent.Step = "agent/a@1.0~0A00000000000000" },
+		"another cell": func(e *receipt.Entry) { e.Intent.Cell = "agent/b" },
+		"in flight":    func(e *receipt.Entry) { e.State = receipt.StateInFlight },
+		"nonce":        func(e *receipt.Entry) { e.Nonce[15] = 1 },
+		"slot":         func(e *receipt.Entry) { e.Slot = 1 },
+		"deadline":     func(e *receipt.Entry) { e.Deadline = 1 },
+		"reserved":     func(e *receipt.Entry) { e.Reserved.Micros = 1 },
+		"lost":         func(e *receipt.Entry) { e.Lost = []receipt.Lost{{Attempt: 1}} },
+		"unused":       func(e *receipt.Entry) { e.Unused = 1 },
+		"for":          func(e *receipt.Entry) { e.For = &key },
+		"held":         func(e *receipt.Entry) { e.Held = receipt.Data("\x01") },
+		"waiting":      func(e *receipt.Entry) { e.Waiting = true },
+		"asked twice":  func(e *receipt.Entry) { e.Asked = []uint64{1, 2} },
+		"never asked":  func(e *receipt.Entry) { e.Asked = nil },
+		"asked later":  func(e *receipt.Entry) { e.Asked = []uint64{e.Emitted + 1} },
+		"ended before": func(e *receipt.Entry) { e.Finished = e.Emitted - 1 },
+		"begun before": func(e *receipt.Entry) { e.Started = e.Emitted },
+		"abandoned":    func(e *receipt.Entry) { e.Abandoned = true },
+		"repeats":      func(e *receipt.Entry) { e.Repeats = &key },
+		"reused":       func(e *receipt.Entry) { e.Reused = true },
+		"attested":     func(e *receipt.Entry) { e.Attested = true },
+		"uncertain":    func(e *receipt.Entry) { e.Uncertain = true },
+		"undone":       func(e *receipt.Entry) { e.Undone = 1 },
+		"former":       func(e *receipt.Entry) { e.Former = 1 },
+		"inputs": func(e *receipt.Entry) {
+			e.Inputs = []receipt.Input{{Question: receipt.Data("\x01"), Answer: receipt.Data("\x01")}}
+		},
+		"polling": func(e *receipt.Entry) { e.Polling = new(receipt.Polling) },
+		"apart":   func(e *receipt.Entry) { e.Apart = []uint64{1} },
+	} {
+		e := ended()
+		change(e)
+		data := e.Append(nil)
+		require.Equal(t, []byte{0x98, 30, 6}, data[:3], name)
+		again, err := receipt.DecodeEntry(e.Intent.Key, data)
+		require.NoError(t, err, name)
+		require.Equal(t, data, again.Append(nil), name)
+	}
 }
 
 // TestEntryIsEncodedAsTheLibraryDoes: also where every field says something.

@@ -150,7 +150,7 @@ func (f *cellFold) asked(key receipt.Key) (what cellFoldAsked, ok bool, err erro
 	if v == nil || err != nil {
 		return what, false, err
 	}
-	e, err := receipt.DecodeEntry(v.Bytes)
+	e, err := receipt.DecodeEntry(key, v.Bytes)
 	if err != nil {
 		return what, false, err
 	}

@@ -278,11 +278,14 @@ func (k *kernel) restore(img *journal.Image) (journal.Hash, error) {
 		return journal.Hash{}, fmt.Errorf("world: image at #%d: %w", img.Head.ID, err)
 	}
 	k.setTimers(timers)
-	entries := make([][]byte, len(img.Intents))
-	for i, v := range img.Intents {
-		entries[i] = v.Bytes
+	intents := func(yield func(receipt.Key, []byte) bool) {
+		for _, v := range img.Intents {
+			if !yield(receipt.Key{Hash: v.Key}, v.Bytes) {
+				return
+			}
+		}
 	}
-	if err := k.ledger.Restore(entries); err != nil || core.Ledger == nil || k.shelf.images == nil {
+	if err := k.ledger.Restore(len(img.Intents), intents); err != nil || core.Ledger == nil || k.shelf.images == nil {
 		return core.Manifest, err
 	}
 	k.ledger.Resume(core.Ledger, k.shelf.cold())

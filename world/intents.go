@@ -30,7 +30,7 @@ func (s *shelf) entry(key receipt.Key) (e *receipt.Entry, ok bool) {
 		return nil, true
 	}
 	if err == nil {
-		e, err = receipt.DecodeEntry(v.Bytes)
+		e, err = receipt.DecodeEntry(key, v.Bytes)
 	}
 	if err != nil {
 		s.fail(fmt.Errorf("world: intent %s: %w", key, err))
@@ -46,7 +46,7 @@ func (s *shelf) eachEntry(skip func(receipt.Key) bool, visit func(*receipt.Entry
 			continue
 		}
 		if err == nil {
-			e, err = receipt.DecodeEntry(slices.Clone(v.Bytes))
+			e, err = receipt.DecodeEntry(receipt.Key{Hash: v.Key}, slices.Clone(v.Bytes))
 		}
 		if err != nil {
 			s.fail(fmt.Errorf("world: intent %s: %w", v.Key, err))

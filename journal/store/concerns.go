@@ -73,7 +73,7 @@ func (c *concerns) inLedger(key journal.Hash) ([]byte, error) {
 	if err != nil || body == nil {
 		return nil, err
 	}
-	e, err := receipt.DecodeEntry(body)
+	e, err := receipt.DecodeEntry(receipt.Key{Hash: key}, body)
 	if err != nil {
 		return nil, damaged(versionKey(nil, name, at), err)
 	}
