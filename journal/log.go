@@ -69,8 +69,9 @@ type Keep interface {
 	// PutNote keeps a note for ever, in the place of one of the same size.
 	PutNote(ctx context.Context, n Note) error
 
-	// Redact destroys a content: from then on it is ErrRedacted. Images are destroyed with it,
-	// for it may be in them.
+	// Redact destroys a content: from then on it is ErrRedacted, until a batch brings it again.
+	// The image may hold it, and stays, for without both nobody could open the world: who
+	// redacts puts one before that does not.
 	Redact(ctx context.Context, h Hash) error
 }
 

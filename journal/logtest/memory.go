@@ -110,7 +110,7 @@ func (c *contents) add(b journal.Batch) {
 		})
 	}
 	for _, blob := range b.Blobs {
-		if _, there := c.blobs[blob.Hash]; !there {
+		if c.blobs[blob.Hash] == nil {
 			c.putBlob(blob.Hash, append([]byte{}, blob.Bytes...))
 		}
 	}
@@ -265,7 +265,6 @@ func (l *memory) PutNote(_ context.Context, n journal.Note) error {
 func (l *memory) Redact(_ context.Context, h journal.Hash) error {
 	return l.own(func(c *contents) error {
 		c.putBlob(h, nil)
-		c.image = nil
 		return nil
 	})
 }
