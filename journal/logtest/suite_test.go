@@ -1,0 +1,11 @@
+package logtest
+
+import (
+	"testing"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+func TestMemoryIsALog(t *testing.T) {
+	Run(t, func(*testing.T) func() journal.Log { return new(Server).Log })
+}
