@@ -14,7 +14,7 @@ import (
 // Run holds a journal.Log to what the interface promises. World makes a world without records,
 // and returns what opens it: each call is another who would own it, and is given it.
 func Run(t *testing.T, world func(t *testing.T) func() journal.Log) {
-	for _, group := range [][]law{owning, appending} {
+	for _, group := range [][]law{owning, appending, reading, keeping} {
 		for _, l := range group {
 			t.Run(l.name, func(t *testing.T) {
 				l.hold(&story{T: t, open: world(t)})

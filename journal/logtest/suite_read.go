@@ -1,0 +1,147 @@
+package logtest
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/worldkernel/worldkernel/journal"
+)
+
+// reading are the laws of what is read back.
+//
+//nolint:gochecknoglobals // a table
+var reading = []law{
+	{"who owns nothing reads all", func(s *story) {
+		o := s.own()
+		first := o.append(3, "a")
+		img := image(o.next, "tree", "part")
+		require.NoError(s, o.PutImage(s.Context(), img))
+		require.NoError(s, o.PutNote(s.Context(), journal.Note{Size: 3, Text: []byte("note")}))
+		reader := s.open()
+		s.holds(reader, first)
+		s.has(reader, "a")
+		s.keeps(reader, img)
+		require.Len(s, s.notes(reader, 3, 3), 1)
+		s.holds(o, first, o.append(1)) // and has not become the owner by it
+	}},
+	{"an empty world has nothing to read", func(s *story) {
+		reader := s.open()
+		s.holds(reader)
+		require.Empty(s, s.notes(reader, 0, journal.Last))
+		img, err := reader.Kept(s.Context())
+		require.NoError(s, err)
+		require.Nil(s, img)
+	}},
+	{"records are read from any on", func(s *story) {
+		o := s.own()
+		var all []journal.Stored
+		for n := range 5 {
+			all = append(all, o.append(n+1)...)
+		}
+		for after := range len(all) + 1 {
+			got := s.read(o, journal.Seq(after))
+			require.Len(s, got, len(all)-after)
+			for i, r := range got {
+				require.Equal(s, all[after+i].ID, r.ID)
+				require.Equal(s, all[after+i].Bytes, r.Bytes)
+			}
+		}
+	}},
+	{"records are read from any of thousands on", func(s *story) {
+		o := s.own()
+		b := o.batch(4500, 30)
+		require.NoError(s, o.begin(b).Wait())
+		for _, after := range []int{0, 1, 2046, 2047, 2048, 2049, 4095, 4096, 4097, 4499} {
+			got := s.read(o, journal.Seq(after))
+			require.Len(s, got, 4500-after)
+			require.Equal(s, b.Records[after].Bytes, got[0].Bytes)
+		}
+	}},
+	{"after the end there is nothing", func(s *story) {
+		o := s.own()
+		o.append(2)
+		for _, after := range []journal.Seq{2, 3, 1000, journal.Last} {
+			require.Empty(s, s.read(o, after))
+		}
+	}},
+	{"who has read enough stops", func(s *story) {
+		o := s.own()
+		b := o.batch(3000, 30)
+		require.NoError(s, o.begin(b).Wait())
+		for _, enough := range []journal.Seq{1, 2048, 2500} {
+			for r, err := range o.Records(s.Context(), 0) {
+				require.NoError(s, err)
+				if r.ID == enough {
+					break
+				}
+				require.Less(s, r.ID, enough)
+			}
+		}
+		s.holds(o, b.Records)
+	}},
+	{"bytes that were read may be kept", func(s *story) {
+		o := s.own()
+		all := o.append(50)
+		var kept [][]byte
+		for _, r := range s.read(o, 0) {
+			kept = append(kept, r.Bytes)
+		}
+		for _, r := range s.read(o, 0) {
+			clear(r.Bytes)
+		}
+		for i, b := range kept {
+			require.Equal(s, all[i].Bytes, b)
+		}
+	}},
+	{"a content that was read is the reader's", func(s *story) {
+		o := s.own()
+		o.append(1, "content")
+		b, err := o.Blob(hashOf("content"))
+		require.NoError(s, err)
+		clear(b)
+		s.has(o, "content")
+	}},
+	{"reading ends with its context", func(s *story) {
+		o := s.own()
+		o.append(3)
+		ctx, cancel := context.WithCancel(s.Context())
+		cancel()
+		var failed error
+		for _, err := range o.Records(ctx, 0) {
+			failed = err
+		}
+		require.ErrorIs(s, failed, context.Canceled)
+	}},
+	{"what is read while it grows is a beginning of it", func(s *story) {
+		o := s.own()
+		b := o.batch(3000, 30)
+		require.NoError(s, o.begin(b).Wait())
+		n := 0
+		for r, err := range s.open().Records(s.Context(), 0) {
+			require.NoError(s, err)
+			if n < 3000 {
+				require.True(s, bytes.Equal(b.Records[n].Bytes, r.Bytes))
+			}
+			if n++; n%500 == 0 {
+				o.append(700)
+			}
+		}
+		require.GreaterOrEqual(s, n, 3000)
+	}},
+	{"the end is that of what is durable", func(s *story) {
+		o := s.own()
+		for range 5 {
+			o.append(2)
+			end, err := o.End(s.Context())
+			require.NoError(s, err)
+			require.Equal(s, o.next, end)
+		}
+	}},
+	{"a content that never was is not found", func(s *story) {
+		_, err := content(s.own(), "never")
+		require.ErrorIs(s, err, journal.ErrNotFound)
+		require.NotErrorIs(s, err, journal.ErrRedacted)
+	}},
+}
