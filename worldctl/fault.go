@@ -124,7 +124,7 @@ func worldless(verb string) bool {
 func packagesThatSpeak() []string {
 	return []string{
 		"anchor", "api", "bundle", "canon", "checkpoint", "columns", "fault", "governance", "host", "journal", "llm", "local", "manifest",
-		"mcp", "notify", "receipt", "reducer", "snapshot", "source", "sshkey", "store", "ui", "verify", "worker", "world",
+		"mcp", "notify", "pglog", "receipt", "reducer", "snapshot", "source", "sshkey", "store", "ui", "verify", "worker", "world",
 	}
 }
 

@@ -1,0 +1,194 @@
+package pglog
+
+// All that is ever asked of the server, but for what migrations/ creates. Each is a transaction
+// of its own. Those that change a world have its token in their condition, and answer with a row
+// if they took effect. What is told to be durable was written, even where it was there: a
+// statement that writes nothing waits for no standby.
+const (
+	// sqlServer reads how the server is set up, and whether it holds a store.
+	sqlServer = `
+SELECT current_setting('server_version_num')::int,
+       current_setting('fsync') = 'on',
+       current_setting('full_page_writes') = 'on',
+       current_setting('synchronous_commit'),
+       pg_is_in_recovery(),
+       current_setting('transaction_read_only') = 'on',
+       current_setting('server_encoding'),
+       to_regnamespace('worldkernel') IS NOT NULL,
+       CASE WHEN to_regnamespace('worldkernel') IS NULL THEN false
+            WHEN NOT has_schema_privilege('worldkernel', 'USAGE') THEN NULL
+            ELSE to_regclass('worldkernel.meta') IS NOT NULL END`
+
+	sqlMeta = `SELECT version, store::text FROM worldkernel.meta`
+
+	// sqlVersion is set after all migrations.
+	sqlVersion = `UPDATE worldkernel.meta SET version = $1`
+
+	sqlSchema = `CREATE SCHEMA IF NOT EXISTS worldkernel`
+
+	// sqlCreate makes a world. Its token is the maker's, who can so find its own.
+	sqlCreate = `
+INSERT INTO worldkernel.world (id, token, root, seal) VALUES ($1, $2, $3, $4)
+ON CONFLICT (id) DO UPDATE SET epoch = world.epoch WHERE world.token = excluded.token
+RETURNING wid`
+
+	// sqlList lists worlds after one, by their ids.
+	sqlList = `
+SELECT w.id, w.state, w.epoch, w.head, w.root, w.busy, coalesce(w.node, ''), n.run IS NOT NULL
+FROM worldkernel.world w
+LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
+WHERE w.id > $1 ORDER BY w.id LIMIT $2`
+
+	// sqlWorld looks at a world.
+	sqlWorld = `
+SELECT w.wid, w.state, w.head, w.root, w.sealed, w.seal, coalesce(w.node, ''), n.run IS NOT NULL
+FROM worldkernel.world w
+LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
+WHERE w.id = $1`
+
+	// sqlClaim makes a run of a node the owner, unless one that lives is ($5: even then), and
+	// answers with the epoch. It waits for who holds the row. Claimed twice with one token is
+	// claimed once.
+	sqlClaim = `
+WITH was AS (
+	SELECT w.wid, w.token, n.run IS NOT NULL AS lives
+	FROM worldkernel.world w
+	LEFT JOIN worldkernel.node n ON n.node = w.node AND n.run = w.run AND n.lease_until > now()
+	WHERE w.wid = $1 AND w.state = 'live' FOR UPDATE OF w
+)
+UPDATE worldkernel.world w
+SET epoch = w.epoch + (w.token <> $2)::int, token = $2, node = $3, run = $4, busy = true
+FROM was WHERE w.wid = was.wid AND (NOT was.lives OR $5 OR was.token = $2)
+RETURNING w.epoch, w.head, w.root, w.sealed, w.seal`
+
+	// sqlRelease gives a world up: its token is nobody's.
+	sqlRelease = `
+UPDATE worldkernel.world SET node = NULL, run = NULL, token = gen_random_uuid(), busy = $3
+WHERE wid = $1 AND token = $2 RETURNING wid`
+
+	// sqlNode enters a run of a node, or prolongs it; without a row another has the name.
+	sqlNode = `
+INSERT INTO worldkernel.node (node, run, lease_until) VALUES ($1, $2, now() + $3)
+ON CONFLICT (node) DO UPDATE SET run = excluded.run, lease_until = excluded.lease_until
+WHERE node.run = excluded.run OR $4 RETURNING node`
+
+	sqlNodeEnds = `DELETE FROM worldkernel.node WHERE node = $1 AND run = $2`
+
+	// sqlAppend moves the heads of worlds, and inserts what that takes: of each all or nothing.
+	// It answers with those that it moved.
+	sqlAppend = `
+WITH batch AS (
+	SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bytea[], $7::bytea[])
+	AS t (wid, token, after, was, head, root, seal)
+), moved AS (
+	UPDATE worldkernel.world w
+	SET head = batch.head, root = batch.root, seal = batch.seal, sealed = w.epoch
+	FROM batch
+	WHERE w.wid = batch.wid AND w.token = batch.token AND w.head = batch.after AND w.root = batch.was
+	RETURNING w.wid, w.epoch
+), frames AS (
+	INSERT INTO worldkernel.frame (wid, first, last, epoch, was, body)
+	SELECT moved.wid, t.first, t.last, moved.epoch, t.was, t.body
+	FROM moved JOIN unnest($8::bigint[], $9::bigint[], $10::bigint[], $11::bytea[], $12::bytea[])
+	AS t (wid, first, last, was, body) ON t.wid = moved.wid
+), blobs AS (
+	INSERT INTO worldkernel.blob (wid, hash, body)
+	SELECT moved.wid, t.hash, t.body
+	FROM moved JOIN unnest($13::bigint[], $14::bytea[], $15::bytea[]) AS t (wid, hash, body) ON t.wid = moved.wid
+	ON CONFLICT DO NOTHING
+)
+SELECT wid FROM moved`
+
+	// sqlConfirm finds out, by a write, where an owner's world stands. Confirmed is false where
+	// the token is not the owner's: then ours says whether it was when the statement began.
+	sqlConfirm = `
+WITH mine AS (
+	UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING head, root
+)
+SELECT w.epoch, w.token = $2 AS ours, mine.head IS NOT NULL AS confirmed, coalesce(mine.head, 0), coalesce(mine.root, '')
+FROM worldkernel.world w LEFT JOIN mine ON true WHERE w.wid = $1`
+
+	// sqlFrames reads frames from the one with a record on, up to the one that begins with another.
+	sqlFrames = `
+SELECT first, last, was, body FROM worldkernel.frame
+WHERE wid = $1 AND first <= $3 AND first >= coalesce(
+	(SELECT max(f.first) FROM worldkernel.frame f WHERE f.wid = $1 AND f.first <= $2), $2)
+ORDER BY first LIMIT $4`
+
+	sqlBlob = `SELECT body FROM worldkernel.blob WHERE wid = $1 AND hash = $2`
+
+	sqlNotes = `SELECT size, note FROM worldkernel.note WHERE wid = $1 AND size BETWEEN $2 AND $3 ORDER BY size LIMIT $4`
+
+	sqlPutNote = `
+WITH mine AS (UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING wid),
+put AS (
+	INSERT INTO worldkernel.note (wid, size, note) SELECT wid, $3, $4 FROM mine
+	ON CONFLICT (wid, size) DO UPDATE SET note = excluded.note
+)
+SELECT wid FROM mine`
+
+	// sqlRedact leaves a row without a body, and no image: a content may be in it.
+	sqlRedact = `
+WITH mine AS (UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING wid),
+put AS (
+	INSERT INTO worldkernel.blob (wid, hash, body) SELECT wid, $3, NULL FROM mine
+	ON CONFLICT (wid, hash) DO UPDATE SET body = NULL
+), images AS (
+	DELETE FROM worldkernel.image USING mine WHERE image.wid = mine.wid
+), parts AS (
+	DELETE FROM worldkernel.image_part USING mine WHERE image_part.wid = mine.wid
+)
+SELECT wid FROM mine`
+
+	// sqlPutPart puts a part where no image leads to it yet. It holds no lock that an append
+	// waits for; that it is durable is known with sqlPutImage.
+	sqlPutPart = `
+WITH mine AS (SELECT wid FROM worldkernel.world WHERE wid = $1 AND token = $2 FOR KEY SHARE),
+put AS (
+	INSERT INTO worldkernel.image_part (wid, id, n, body) SELECT wid, $3, $4, $5 FROM mine
+	ON CONFLICT DO NOTHING
+)
+SELECT wid FROM mine`
+
+	// sqlPutImage puts an image, whose parts are there, in the place of the one before, which it
+	// takes away with all parts that are no part of it. Where a part is missing, or its head is
+	// not durable, it does nothing but say so.
+	sqlPutImage = `
+WITH mine AS (UPDATE worldkernel.world SET epoch = epoch WHERE wid = $1 AND token = $2 RETURNING wid, head),
+checked AS (
+	SELECT wid, head >= $4 AS durable,
+	       (SELECT count(*) FROM worldkernel.image_part p WHERE p.wid = mine.wid AND p.id = $3) = $7 AS whole
+	FROM mine
+), good AS (
+	SELECT wid FROM checked WHERE durable AND whole
+), put AS (
+	INSERT INTO worldkernel.image (wid, id, at, root, tree, parts, sum)
+	SELECT wid, $3, $4, $5, $6, $7, $8 FROM good
+	ON CONFLICT (wid) DO UPDATE SET id = excluded.id, at = excluded.at, root = excluded.root, tree = excluded.tree,
+		parts = excluded.parts, sum = excluded.sum
+), gone AS (
+	DELETE FROM worldkernel.image_part p USING good WHERE p.wid = good.wid AND p.id <> $3
+)
+SELECT durable, whole FROM checked`
+
+	sqlImage = `SELECT id, at, root, tree, parts, sum FROM worldkernel.image WHERE wid = $1`
+
+	sqlParts = `SELECT body FROM worldkernel.image_part WHERE wid = $1 AND id = $2 ORDER BY n`
+
+	// sqlCheck finds the worlds whose frames do not reach from the first record to the head, or
+	// whose image lacks a part.
+	sqlCheck = `
+SELECT w.id, w.head, coalesce(f.least, 1), coalesce(f.most, 0), coalesce(f.records, 0),
+       coalesce(i.parts, 0), coalesce(p.parts, 0)
+FROM worldkernel.world w
+LEFT JOIN LATERAL (
+	SELECT min(first) AS least, max(last) AS most, sum(last - first + 1)::bigint AS records
+	FROM worldkernel.frame WHERE wid = w.wid
+) f ON true
+LEFT JOIN worldkernel.image i ON i.wid = w.wid
+LEFT JOIN LATERAL (
+	SELECT count(*) AS parts FROM worldkernel.image_part WHERE wid = w.wid AND id = i.id
+) p ON true
+WHERE (coalesce(f.least, 1), coalesce(f.most, 0), coalesce(f.records, 0), coalesce(i.parts, 0)) <> (1, w.head, w.head, coalesce(p.parts, 0))
+ORDER BY w.id`
+)
